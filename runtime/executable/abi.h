@@ -1,0 +1,105 @@
+/* abi.h: what compiled code and the runtime share, and nothing else.
+ *
+ * The compiler writes these structures as constant data and calls the services through
+ * heddle_call_t, so an artefact has no undefined symbol of the runtime. Plain C, fixed layout.
+ * Any change of layout raises HEDDLE_ABI_VERSION. SPDX-License-Identifier: Apache-2.0 */
+#ifndef HEDDLE_EXECUTABLE_ABI_H
+#define HEDDLE_EXECUTABLE_ABI_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HEDDLE_EXECUTABLE_MAGIC 0x4c444448u /* "HDDL" */
+#define HEDDLE_ABI_VERSION 1u
+#define HEDDLE_ENTRY_SYMBOL "heddle_executable" /* const heddle_executable_t heddle_executable; */
+#define HEDDLE_DYNAMIC (-1)
+
+typedef struct heddle_call heddle_call_t;
+
+/* Runs tasks [begin, end) of one kernel. `args`: slot 0 is the heddle_call_t*, the others are
+ * pointers and sizes. `scratch`: the worker's own memory, as large as the launch asked, 64-aligned. */
+typedef void (*heddle_kernel_fn)(const int64_t *args, int64_t begin, int64_t end, uint8_t *scratch);
+
+/* One run of an executable. The runtime fills it, generated code reads it. */
+struct heddle_call {
+  uint8_t *arena;             /* arena_bytes of heddle_executable_t.sizes, 64-aligned */
+  const void *const *inputs;  /* one data pointer an input */
+  void **outputs;             /* one data pointer an output; NULL where its size is not known before
+                                 the run: generated code then calls alloc_output */
+  const int64_t *symbols;     /* one value an entry of heddle_executable_t.symbols */
+  int64_t *output_dims;       /* dims of all outputs, one after the other; written by generated code
+                                 for outputs that `sizes` left at HEDDLE_DYNAMIC */
+  const uint8_t *weights;     /* heddle_executable_t.weights */
+  int32_t status;             /* 0, or the first failure reported by `fail` */
+  int32_t thread_count;
+  /* Splits [0, tasks) over the workers and waits. scratch_bytes is per worker. */
+  void (*launch)(heddle_call_t *, heddle_kernel_fn, const int64_t *args, int64_t tasks,
+                 int64_t scratch_bytes);
+  /* Memory for a tensor whose size is known only while running; freed by the runtime after the
+   * run. Returns NULL, after `fail`, when there is none. */
+  void *(*alloc)(heddle_call_t *, int64_t bytes);
+  void *(*alloc_output)(heddle_call_t *, int64_t output, int64_t bytes);
+  /* Reports failure number `message` of heddle_executable_t.messages with two values to print;
+   * the first one wins. May be called from any worker. */
+  void (*fail)(heddle_call_t *, int64_t message, int64_t value, int64_t limit);
+  void *runtime; /* the runtime's own */
+};
+
+typedef struct heddle_io_dim {
+  int64_t value;    /* size, or HEDDLE_DYNAMIC */
+  int64_t symbol;   /* index into symbols, or -1 when constant or derived */
+  const char *text; /* "3", "batch", "(h + 1) floordiv 2" */
+} heddle_io_dim_t;
+
+/* How the elements of an input or output stand for the model's own values. */
+enum {
+  HEDDLE_ENCODING_DENSE = 0,  /* they are the values */
+  HEDDLE_ENCODING_LABELS = 1, /* int64 indices into labels: a tensor of strings */
+  HEDDLE_ENCODING_MAP = 2     /* [n, labels]: a sequence of n maps label -> value */
+};
+
+typedef struct heddle_io {
+  const char *name;
+  int32_t dtype; /* heddle_dtype_t of heddle/runtime.h = onnx.TensorProto.DataType */
+  int32_t rank;
+  const heddle_io_dim_t *dims;
+  int32_t encoding;
+  int32_t label_count;
+  const char *const *labels;
+} heddle_io_t;
+
+typedef struct heddle_executable {
+  uint32_t magic;
+  uint32_t abi_version;
+  const char *model;    /* name of the model */
+  const char *producer; /* "heddle 0.1.0" */
+  const char *target;   /* LLVM CPU name that it was compiled for */
+  const char *features; /* CPU features that it needs, comma separated, as __builtin_cpu_supports
+                           spells them: "avx2,fma,avx512f" */
+  int32_t input_count;
+  int32_t output_count;
+  int32_t symbol_count;
+  int32_t message_count;
+  const heddle_io_t *inputs;
+  const heddle_io_t *outputs;
+  const char *const *symbols; /* names of the sizes that inputs bind */
+  const char *const *messages; /* printf-like: at most two %lld, for `value` and `limit` */
+  const uint8_t *weights;
+  int64_t weights_bytes;
+  /* From symbols: bytes of the arena, and the dims of all outputs one after the other
+   * (HEDDLE_DYNAMIC where only the run can tell). Returns 0, or 1 + a message's number. */
+  int32_t (*sizes)(const int64_t *symbols, int64_t *arena_bytes, int64_t *output_dims);
+  /* Returns call->status. */
+  int32_t (*run)(heddle_call_t *call);
+  const char *const *kernels; /* kernel_count names, for profiles */
+  int64_t kernel_count;
+  double flops; /* floating point operations of one run where sizes are constant, else 0 */
+} heddle_executable_t;
+
+#ifdef __cplusplus
+}
+#endif
+#endif
