@@ -1,6 +1,7 @@
 # One folder of compiler/ is one stage: a static library heddle-<folder> with one precompiled header.
 
-set(HEDDLE_WARNINGS -Wall -Wextra -Werror)
+# MLIR generates functions that do not use all of their parameters.
+set(HEDDLE_WARNINGS -Wall -Wextra -Werror -Wno-unused-parameter)
 if(HEDDLE_SANITIZE)
   add_compile_options(-fsanitize=${HEDDLE_SANITIZE} -fno-omit-frame-pointer -g)
   add_link_options(-fsanitize=${HEDDLE_SANITIZE})

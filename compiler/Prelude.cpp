@@ -1,0 +1,1 @@
+// Prelude.cpp: the translation unit that builds the precompiled header.

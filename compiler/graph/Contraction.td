@@ -1,0 +1,97 @@
+// Contraction.td: ops that reduce over dimensions or windows: products, convolutions, pools, folds.
+#ifndef HEDDLE_GRAPH_CONTRACTION_TD
+#define HEDDLE_GRAPH_CONTRACTION_TD
+
+include "compiler/graph/Graph.td"
+
+def Graph_MatmulOp : Graph_TypedOp<"matmul"> {
+  let summary = "result[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]";
+  let description = [{
+    M1: a and b have one rank, at least 2. M2: batch sizes are equal or 1. M3: k agrees. The element type of the
+    result is that of the sum: i32 for 8-bit integers, else that of a.
+  }];
+  let arguments = (ins Graph_Tensor:$a, Graph_Tensor:$b);
+  let results = (outs Graph_Tensor:$result);
+}
+
+def Graph_ConvOp : Graph_TypedOp<"conv"> {
+  let summary = "cross-correlation of x with the filters w over 1 to 3 spatial dimensions";
+  let description = [{
+    x is [n, c, spatial...], or [n, spatial..., c] with `channels_last`; the result alike. w is always
+    [out, c / groups, window...]. C1: ranks agree. C2: c = groups * w[1], out is a multiple of groups. C3: one stride,
+    dilation (>= 1) and two paddings (>= 0) a spatial dimension. The result's spatial size is
+    (size + low + high - dilation * (window - 1) - 1) floordiv stride + 1.
+  }];
+  let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$w, DenseI64ArrayAttr:$strides,
+                       DenseI64ArrayAttr:$dilations, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high,
+                       DefaultValuedAttr<I64Attr, "1">:$groups,
+                       DefaultValuedAttr<BoolAttr, "false">:$channels_last);
+  let results = (outs Graph_Tensor:$result);
+}
+
+def Graph_ConvTransposeOp : Graph_TypedOp<"conv_transpose"> {
+  let summary = "transpose (gradient with respect to x) of conv";
+  let description = [{
+    x is [n, c, spatial...], or channels last; w is [c, out / groups, window...]. `low`, `high` crop the full result;
+    `output_padding` extends it at the end. Size: (size - 1) * stride + dilation * (window - 1) + 1 + output_padding - low - high.
+  }];
+  let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$w, DenseI64ArrayAttr:$strides,
+                       DenseI64ArrayAttr:$dilations, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high,
+                       DenseI64ArrayAttr:$output_padding,
+                       DefaultValuedAttr<I64Attr, "1">:$groups,
+                       DefaultValuedAttr<BoolAttr, "false">:$channels_last);
+  let results = (outs Graph_Tensor:$result);
+}
+
+def Graph_PoolOp : Graph_TypedOp<"pool"> {
+  let summary = "max or average over sliding windows";
+  let description = [{
+    x is [n, c, spatial...], or channels last. `kind`: max (padding counts as the lowest value), average
+    (padding counts as 0 elements in the divisor unless `count_padding`). With `ceil_mode` the last window may begin inside and end outside;
+    what lies outside of x and of the padding never counts.
+  }];
+  let arguments = (ins Graph_Tensor:$x, StrAttr:$kind, DenseI64ArrayAttr:$window,
+                       DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$dilations,
+                       DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high,
+                       DefaultValuedAttr<BoolAttr, "false">:$count_padding,
+                       DefaultValuedAttr<BoolAttr, "false">:$ceil_mode,
+                       DefaultValuedAttr<BoolAttr, "false">:$channels_last);
+  let results = (outs Graph_Tensor:$result);
+}
+
+class Graph_Reduce<string mnemonic, string formula> : Graph_InferredOp<mnemonic> {
+  let summary = formula;
+  let arguments = (ins Graph_Tensor:$x, DenseI64ArrayAttr:$axes,
+                       DefaultValuedAttr<BoolAttr, "false">:$keep_dims);
+  let results = (outs Graph_Tensor:$result);
+}
+def Graph_ReduceSumOp : Graph_Reduce<"reduce_sum", "sum over `axes`; 0 for none">;
+def Graph_ReduceProdOp : Graph_Reduce<"reduce_prod", "product over `axes`; 1 for none">;
+def Graph_ReduceMaxOp : Graph_Reduce<"reduce_max", "largest over `axes`; the lowest value for none">;
+def Graph_ReduceMinOp : Graph_Reduce<"reduce_min", "smallest over `axes`; the highest value for none">;
+
+class Graph_ArgReduce<string mnemonic, string formula> : Graph_InferredOp<mnemonic> {
+  let summary = formula;
+  let arguments = (ins Graph_Tensor:$x, I64Attr:$axis,
+                       DefaultValuedAttr<BoolAttr, "false">:$keep_dims,
+                       DefaultValuedAttr<BoolAttr, "false">:$last);
+  let results = (outs Graph_Tensor:$result);
+}
+def Graph_ArgMaxOp : Graph_ArgReduce<"argmax", "i64 index of the first (or `last`) largest along axis">;
+def Graph_ArgMinOp : Graph_ArgReduce<"argmin", "i64 index of the first (or `last`) smallest along axis">;
+
+def Graph_CumsumOp : Graph_InferredOp<"cumsum"> {
+  let summary = "running sum along `axis`";
+  let arguments = (ins Graph_Tensor:$x, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "false">:$exclusive,
+                       DefaultValuedAttr<BoolAttr, "false">:$reverse);
+  let results = (outs Graph_Tensor:$result);
+}
+
+def Graph_TopkOp : Graph_TypedOp<"topk"> {
+  let summary = "the largest (smallest) elements along `axis`, sorted, with their i64 indices";
+  let description = "Their number is the size of the result along axis. Equal elements: lower index first.";
+  let arguments = (ins Graph_Tensor:$x, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "true">:$largest);
+  let results = (outs Graph_Tensor:$values, Graph_Tensor:$indices);
+}
+
+#endif // HEDDLE_GRAPH_CONTRACTION_TD

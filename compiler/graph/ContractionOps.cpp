@@ -1,0 +1,121 @@
+// ContractionOps: shape rules and verifiers of products, convolutions, pools and folds.
+
+#include "compiler/graph/Graph.h"
+
+using namespace mlir;
+
+namespace heddle::graph {
+
+static bool mayDiffer(const Dim &a, const Dim &b) {
+  auto x = a.constant(), y = b.constant();
+  return x && y && *x != *y;
+}
+
+LogicalResult MatmulOp::verify() {
+  DimVector a = dimsOf(getA()), b = dimsOf(getB()), c = dimsOf(getResult());
+  size_t rank = a.size();
+  if (rank < 2 || b.size() != rank || c.size() != rank)
+    return emitOpError("M1: operands and result must have one rank, at least 2, but found ")
+           << a.size() << ", " << b.size() << " and " << c.size();
+  for (size_t i = 0; i + 2 < rank; ++i)
+    if (mayDiffer(a[i], b[i]) && !a[i].isConstant(1) && !b[i].isConstant(1))
+      return emitOpError("M2: batch sizes ") << a[i].str() << " and " << b[i].str() << " differ";
+  if (mayDiffer(a[rank - 1], b[rank - 2]))
+    return emitOpError("M3: a row of a has ")
+           << a[rank - 1].str() << " elements, a column of b has " << b[rank - 2].str();
+  if (mayDiffer(a[rank - 2], c[rank - 2]) || mayDiffer(b[rank - 1], c[rank - 1]))
+    return emitOpError("M4: the result must be [..., m, n]");
+  return success();
+}
+
+LogicalResult ConvOp::verify() {
+  DimVector x = dimsOf(getX()), w = dimsOf(getW());
+  size_t spatial = x.size() - 2;
+  if (x.size() < 3 || w.size() != x.size() || rankOf(getResult()) != (int64_t)x.size())
+    return emitOpError("C1: x, w and the result must have one rank, at least 3");
+  const Dim &channels = getChannelsLast() ? x.back() : x[1];
+  if (mayDiffer(channels, w[1] * Dim(getGroups())))
+    return emitOpError("C2: x has ") << channels.str() << " channels, but w takes "
+                                     << (w[1] * Dim(getGroups())).str();
+  if (auto out = w[0].constant(); out && *out % getGroups() != 0)
+    return emitOpError("C2: ") << *out << " filters cannot be split into " << getGroups()
+                               << " groups";
+  if (getStrides().size() != spatial || getDilations().size() != spatial ||
+      getLow().size() != spatial || getHigh().size() != spatial)
+    return emitOpError("C3: needs one stride, dilation and two paddings a spatial dimension");
+  return success();
+}
+
+LogicalResult ConvTransposeOp::verify() {
+  size_t spatial = rankOf(getX()) - 2;
+  if (rankOf(getX()) < 3 || rankOf(getW()) != rankOf(getX()))
+    return emitOpError("C1: x, w and the result must have one rank, at least 3");
+  if (getStrides().size() != spatial || getDilations().size() != spatial ||
+      getLow().size() != spatial || getHigh().size() != spatial ||
+      getOutputPadding().size() != spatial)
+    return emitOpError("C3: needs one stride, dilation and three paddings a spatial dimension");
+  return success();
+}
+
+LogicalResult PoolOp::verify() {
+  size_t spatial = rankOf(getX()) - 2;
+  if (rankOf(getX()) < 3 || rankOf(getResult()) != rankOf(getX()))
+    return emitOpError("C1: x and the result must have one rank, at least 3");
+  if (getWindow().size() != spatial || getStrides().size() != spatial ||
+      getDilations().size() != spatial || getLow().size() != spatial ||
+      getHigh().size() != spatial)
+    return emitOpError("C3: needs one window, stride, dilation and two paddings a spatial dimension");
+  if (getKind() != "max" && getKind() != "average")
+    return emitOpError("kind is '") << getKind() << "', but must be 'max' or 'average'";
+  return success();
+}
+
+static LogicalResult inferReduction(MLIRContext *context, std::optional<Location> location, Value x,
+                                    ArrayRef<int64_t> axes, bool keepDims, Type element,
+                                    SmallVectorImpl<Type> &results) {
+  DimVector from = dimsOf(x), to;
+  for (int64_t axis : axes)
+    if (axis < 0 || axis >= (int64_t)from.size())
+      return emitOptionalError(location, "axis ", axis, " is outside of rank ", from.size());
+  for (auto [i, dim] : llvm::enumerate(from)) {
+    if (!llvm::is_contained(axes, (int64_t)i))
+      to.push_back(dim);
+    else if (keepDims)
+      to.push_back(Dim(1));
+  }
+  results.push_back(tensorOf(context, to, element));
+  return success();
+}
+
+#define INFER_REDUCTION(OP, AXES, ELEMENT)                                                         \
+  LogicalResult OP::inferReturnTypes(MLIRContext *context, std::optional<Location> location,       \
+                                     ValueRange operands, DictionaryAttr attributes,               \
+                                     OpaqueProperties properties, RegionRange regions,             \
+                                     SmallVectorImpl<Type> &results) {                             \
+    Adaptor adaptor(operands, attributes, properties, regions);                                    \
+    return inferReduction(context, location, adaptor.getX(), AXES, adaptor.getKeepDims(), ELEMENT, \
+                          results);                                                                \
+  }
+INFER_REDUCTION(ReduceSumOp, adaptor.getAxes(), elementOf(adaptor.getX()))
+INFER_REDUCTION(ReduceProdOp, adaptor.getAxes(), elementOf(adaptor.getX()))
+INFER_REDUCTION(ReduceMaxOp, adaptor.getAxes(), elementOf(adaptor.getX()))
+INFER_REDUCTION(ReduceMinOp, adaptor.getAxes(), elementOf(adaptor.getX()))
+INFER_REDUCTION(ArgMaxOp, {(int64_t)adaptor.getAxis()}, IntegerType::get(context, 64))
+INFER_REDUCTION(ArgMinOp, {(int64_t)adaptor.getAxis()}, IntegerType::get(context, 64))
+#undef INFER_REDUCTION
+
+LogicalResult CumsumOp::inferReturnTypes(MLIRContext *, std::optional<Location>,
+                                         ValueRange operands, DictionaryAttr, OpaqueProperties,
+                                         RegionRange, SmallVectorImpl<Type> &results) {
+  results.push_back(operands.front().getType());
+  return success();
+}
+
+LogicalResult TopkOp::verify() {
+  if (cast<RankedTensorType>(getValues().getType()).getShape() !=
+      cast<RankedTensorType>(getIndices().getType()).getShape())
+    return emitOpError("values and indices must have one shape");
+  return success();
+}
+
+} // namespace heddle::graph

@@ -1,0 +1,74 @@
+// Control.td: control flow with regions, and the group that partition makes. Regions may use outer values.
+#ifndef HEDDLE_GRAPH_CONTROL_TD
+#define HEDDLE_GRAPH_CONTROL_TD
+
+include "compiler/graph/Graph.td"
+
+def Graph_YieldOp : Graph_Op<"yield", [Pure, Terminator, ReturnLike]> {
+  let summary = "end a region with its values";
+  let arguments = (ins Variadic<Graph_Tensor>:$values);
+  let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
+  let builders = [OpBuilder<(ins), [{ build($_builder, $_state, ::mlir::ValueRange()); }]>];
+}
+
+def Graph_IfOp : Graph_Op<"if", [RecursiveMemoryEffects, SingleBlock, NoRegionArguments]> {
+  let summary = "the values of one of two regions";
+  let description = [{
+    I1: condition has one element of i1. I2: both regions yield as many values as there are results, of the same
+    element types and ranks. A size of a result in which the branches differ is a fresh symbol, which this op binds.
+  }];
+  let arguments = (ins Graph_Tensor:$condition);
+  let results = (outs Variadic<Graph_Tensor>:$results);
+  let regions = (region SizedRegion<1>:$then_region, SizedRegion<1>:$else_region);
+  let assemblyFormat = [{
+    $condition attr-dict `:` functional-type($condition, $results) $then_region `else` $else_region
+  }];
+  let hasVerifier = 1;
+}
+
+def Graph_LoopOp : Graph_Op<"loop", [RecursiveMemoryEffects, SingleBlock]> {
+  let summary = "repeat a region at most `trip_count` times while it says so";
+  let description = [{
+    Operands: trip_count (scalar i64), condition (scalar i1), initial values of the carried tensors. Region arguments:
+    iteration (tensor<i64>), condition, carried values. It yields the condition, the carried values,
+    then `scan_count` values of each iteration, which are stacked along a new first dimension.
+    L1: results are the carried values, then the stacked ones. A size that changes from one iteration to the next, and the number
+    of iterations, are fresh symbols, which this op binds.
+  }];
+  let arguments = (ins Graph_Tensor:$trip_count, Graph_Tensor:$condition,
+                       Variadic<Graph_Tensor>:$inits, DefaultValuedAttr<I64Attr, "0">:$scan_count);
+  let results = (outs Variadic<Graph_Tensor>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results) $body";
+  let hasVerifier = 1;
+}
+
+def Graph_ScanOp : Graph_Op<"scan", [RecursiveMemoryEffects, SingleBlock]> {
+  let summary = "walk along the first dimension of tensors, carrying states";
+  let description = [{
+    Operands: `state_count` initial states, then the scanned tensors, all of one first size. Region
+    arguments: states, then one slice of each scanned tensor (without the first dimension). It yields the states, then
+    slices that are stacked along a new first dimension. S1: results are the final states, then the stacked tensors.
+    `reverse_inputs`, `reverse_outputs` name (by number) those walked or written from the end.
+  }];
+  let arguments = (ins Variadic<Graph_Tensor>:$inputs, I64Attr:$state_count,
+                       DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$reverse_inputs,
+                       DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$reverse_outputs);
+  let results = (outs Variadic<Graph_Tensor>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results) $body";
+  let hasVerifier = 1;
+}
+
+def Graph_GroupOp : Graph_Op<"group", [RecursiveMemoryEffects, SingleBlock, NoRegionArguments]> {
+  let summary = "ops that share one kernel";
+  let description = [{
+    Made by partition; `name` identifies it in the plan. The chooser adds `card` and `knobs`.
+  }];
+  let arguments = (ins StrAttr:$name);
+  let results = (outs Variadic<Graph_Tensor>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$name attr-dict `:` type($results) $body";
+}
+
+#endif // HEDDLE_GRAPH_CONTROL_TD

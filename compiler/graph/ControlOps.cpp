@@ -1,0 +1,49 @@
+// ControlOps: verifiers of ops with regions.
+
+#include "compiler/graph/Graph.h"
+
+using namespace mlir;
+
+namespace heddle::graph {
+
+static LogicalResult checkYield(Operation *op, Region &region, unsigned expected, StringRef label) {
+  auto yield = dyn_cast<YieldOp>(region.front().getTerminator());
+  if (!yield)
+    return op->emitOpError() << label << ": a region must end with graph.yield";
+  if (yield.getValues().size() != expected)
+    return op->emitOpError() << label << ": a region yields " << yield.getValues().size()
+                             << " values, but " << expected << " are needed";
+  return success();
+}
+
+LogicalResult IfOp::verify() {
+  for (Region *region : {&getThenRegion(), &getElseRegion()}) {
+    if (failed(checkYield(*this, *region, getNumResults(), "I2")))
+      return failure();
+    for (auto [yielded, result] :
+         llvm::zip(cast<YieldOp>(region->front().getTerminator()).getValues(), getResults()))
+      if (elementOf(yielded) != elementOf(result) || rankOf(yielded) != rankOf(result))
+        return emitOpError("I2: a branch yields ")
+               << yielded.getType() << " for a result of " << result.getType();
+  }
+  return success();
+}
+
+LogicalResult LoopOp::verify() {
+  unsigned carried = getInits().size();
+  if (getBody().getNumArguments() != carried + 2)
+    return emitOpError("L1: the region needs ") << carried + 2 << " arguments";
+  if (getNumResults() != carried + getScanCount())
+    return emitOpError("L1: must have ") << carried + getScanCount() << " results";
+  return checkYield(*this, getBody(), 1 + carried + getScanCount(), "L1");
+}
+
+LogicalResult ScanOp::verify() {
+  if (getStateCount() > getInputs().size() || getStateCount() > getNumResults())
+    return emitOpError("S1: state_count is larger than the number of operands or results");
+  if (getBody().getNumArguments() != getInputs().size())
+    return emitOpError("S1: the region needs ") << getInputs().size() << " arguments";
+  return checkYield(*this, getBody(), getNumResults(), "S1");
+}
+
+} // namespace heddle::graph

@@ -1,0 +1,415 @@
+// Dim: arithmetic in canonical form, its text, and its parser.
+
+#include "compiler/graph/Dim.h"
+
+namespace heddle::graph {
+
+static int64_t floorDivide(int64_t a, int64_t b) {
+  int64_t quotient = a / b;
+  return quotient - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0);
+}
+
+Dim::Dim(int64_t constant) {
+  if (constant != 0)
+    terms[{}] = constant;
+}
+
+Dim Dim::symbol(llvm::StringRef name) {
+  Dim result;
+  result.terms[{Atom{Kind::Symbol, name.str(), nullptr, nullptr}}] = 1;
+  return result;
+}
+
+std::optional<int64_t> Dim::constant() const {
+  if (terms.empty())
+    return 0;
+  if (terms.size() == 1 && terms.begin()->first.empty())
+    return terms.begin()->second;
+  return std::nullopt;
+}
+
+std::optional<std::string> Dim::symbolName() const {
+  if (terms.size() != 1 || terms.begin()->second != 1 || terms.begin()->first.size() != 1 ||
+      terms.begin()->first[0].kind != Kind::Symbol)
+    return std::nullopt;
+  return terms.begin()->first[0].text;
+}
+
+void Dim::addTerm(const Product &product, int64_t coefficient) {
+  int64_t &slot = terms[product];
+  slot = static_cast<int64_t>(static_cast<uint64_t>(slot) + static_cast<uint64_t>(coefficient));
+  if (slot == 0)
+    terms.erase(product);
+}
+
+Dim Dim::operator+(const Dim &other) const {
+  Dim result = *this;
+  for (const auto &[product, coefficient] : other.terms)
+    result.addTerm(product, coefficient);
+  return result;
+}
+
+Dim Dim::operator-(const Dim &other) const { return *this + other * Dim(-1); }
+
+Dim Dim::operator*(const Dim &other) const {
+  Dim result;
+  for (const auto &[left, leftCoefficient] : terms)
+    for (const auto &[right, rightCoefficient] : other.terms) {
+      Product product = left;
+      product.insert(product.end(), right.begin(), right.end());
+      std::sort(product.begin(), product.end());
+      result.addTerm(product, static_cast<int64_t>(static_cast<uint64_t>(leftCoefficient) *
+                                                   static_cast<uint64_t>(rightCoefficient)));
+    }
+  return result;
+}
+
+Dim Dim::atom(Kind kind, const Dim &lhs, const Dim &rhs) {
+  std::string left = lhs.str(), right = rhs.str();
+  auto wrap = [](const std::string &text) {
+    return text.find_first_of(" *") == std::string::npos ? text : "(" + text + ")";
+  };
+  std::string text;
+  switch (kind) {
+  case Kind::FloorDiv: text = wrap(left) + " floordiv " + wrap(right); break;
+  case Kind::Mod: text = wrap(left) + " mod " + wrap(right); break;
+  case Kind::Max: text = "max(" + left + ", " + right + ")"; break;
+  case Kind::Min: text = "min(" + left + ", " + right + ")"; break;
+  case Kind::Symbol: break;
+  }
+  Dim result;
+  result.terms[{Atom{kind, text, std::make_shared<const Dim>(lhs),
+                     std::make_shared<const Dim>(rhs)}}] = 1;
+  return result;
+}
+
+Dim Dim::floorDiv(const Dim &divisor) const {
+  auto constantDivisor = divisor.constant();
+  if (constantDivisor == 1)
+    return *this;
+  if (constantDivisor && *constantDivisor != 0) {
+    // Terms that the divisor divides leave the quotient exactly.
+    Dim whole, rest;
+    for (const auto &[product, coefficient] : terms) {
+      int64_t quotient = floorDivide(coefficient, *constantDivisor);
+      if (product.empty() || coefficient % *constantDivisor == 0)
+        whole.addTerm(product, quotient);
+      int64_t remainder = coefficient - quotient * *constantDivisor;
+      if (product.empty())
+        rest.addTerm(product, remainder);
+      else if (remainder != 0)
+        rest.addTerm(product, coefficient);
+    }
+    if (auto constantRest = rest.constant())
+      return whole + Dim(floorDivide(*constantRest, *constantDivisor));
+    // (x floordiv a) floordiv b = x floordiv (a b)
+    if (rest.terms.size() == 1 && rest.terms.begin()->second == 1 &&
+        rest.terms.begin()->first.size() == 1) {
+      const Atom &inner = rest.terms.begin()->first[0];
+      if (inner.kind == Kind::FloorDiv && inner.rhs->constant().value_or(0) > 0 &&
+          *constantDivisor > 0)
+        return whole + inner.lhs->floorDiv(*inner.rhs * divisor);
+    }
+    return whole + atom(Kind::FloorDiv, rest, divisor);
+  }
+  // A symbolic divisor that is one product divides term by term, or not at all.
+  if (divisor.terms.size() == 1) {
+    const auto &[divisorProduct, divisorCoefficient] = *divisor.terms.begin();
+    Dim quotient;
+    bool exact = true;
+    for (const auto &[product, coefficient] : terms) {
+      Product remaining = product;
+      for (const Atom &factor : divisorProduct) {
+        auto place = std::find(remaining.begin(), remaining.end(), factor);
+        if (place == remaining.end())
+          exact = false;
+        else
+          remaining.erase(place);
+      }
+      exact = exact && coefficient % divisorCoefficient == 0;
+      if (!exact)
+        break;
+      quotient.addTerm(remaining, coefficient / divisorCoefficient);
+    }
+    if (exact)
+      return quotient;
+  }
+  if (*this == divisor)
+    return Dim(1);
+  return atom(Kind::FloorDiv, *this, divisor);
+}
+
+Dim Dim::mod(const Dim &divisor) const {
+  auto constantDivisor = divisor.constant();
+  if (constantDivisor == 1)
+    return Dim(0);
+  if (constantDivisor && *constantDivisor > 0) {
+    Dim rest;
+    for (const auto &[product, coefficient] : terms) {
+      int64_t remainder = coefficient - floorDivide(coefficient, *constantDivisor) * *constantDivisor;
+      if (remainder != 0)
+        rest.addTerm(product, remainder);
+    }
+    if (auto constantRest = rest.constant())
+      return Dim(*constantRest % *constantDivisor);
+    return atom(Kind::Mod, rest, divisor);
+  }
+  if (*this == divisor)
+    return Dim(0);
+  return atom(Kind::Mod, *this, divisor);
+}
+
+Dim Dim::max(const Dim &a, const Dim &b) {
+  if (auto difference = (a - b).constant())
+    return *difference >= 0 ? a : b;
+  if ((a - b).isNeverNegative())
+    return a;
+  if ((b - a).isNeverNegative())
+    return b;
+  return a.str() < b.str() ? atom(Kind::Max, a, b) : atom(Kind::Max, b, a);
+}
+
+Dim Dim::min(const Dim &a, const Dim &b) {
+  if (auto difference = (a - b).constant())
+    return *difference <= 0 ? a : b;
+  if ((a - b).isNeverNegative())
+    return b;
+  if ((b - a).isNeverNegative())
+    return a;
+  return a.str() < b.str() ? atom(Kind::Min, a, b) : atom(Kind::Min, b, a);
+}
+
+bool Dim::isNeverNegative() const {
+  for (const auto &[product, coefficient] : terms) {
+    if (coefficient < 0)
+      return false;
+    for (const Atom &factor : product) {
+      switch (factor.kind) {
+      case Kind::Symbol: break;
+      case Kind::FloorDiv:
+        if (!factor.lhs->isNeverNegative() || !factor.rhs->isNeverNegative())
+          return false;
+        break;
+      case Kind::Mod:
+        if (!factor.rhs->isNeverNegative())
+          return false;
+        break;
+      case Kind::Max:
+        if (!factor.lhs->isNeverNegative() && !factor.rhs->isNeverNegative())
+          return false;
+        break;
+      case Kind::Min:
+        if (!factor.lhs->isNeverNegative() || !factor.rhs->isNeverNegative())
+          return false;
+        break;
+      }
+    }
+  }
+  return true;
+}
+
+std::optional<int64_t> Dim::evaluate(Environment environment) const {
+  int64_t total = 0;
+  for (const auto &[product, coefficient] : terms) {
+    int64_t value = coefficient;
+    for (const Atom &factor : product) {
+      std::optional<int64_t> part;
+      if (factor.kind == Kind::Symbol) {
+        part = environment(factor.text);
+      } else {
+        auto left = factor.lhs->evaluate(environment), right = factor.rhs->evaluate(environment);
+        if (!left || !right)
+          return std::nullopt;
+        bool divides = factor.kind == Kind::FloorDiv || factor.kind == Kind::Mod;
+        if (divides && *right == 0)
+          return std::nullopt;
+        switch (factor.kind) {
+        case Kind::FloorDiv: part = floorDivide(*left, *right); break;
+        case Kind::Mod: part = *left - floorDivide(*left, *right) * *right; break;
+        case Kind::Max: part = std::max(*left, *right); break;
+        case Kind::Min: part = std::min(*left, *right); break;
+        case Kind::Symbol: break;
+        }
+      }
+      if (!part || __builtin_mul_overflow(value, *part, &value))
+        return std::nullopt;
+    }
+    if (__builtin_add_overflow(total, value, &total))
+      return std::nullopt;
+  }
+  return total;
+}
+
+Dim Dim::substitute(
+    llvm::function_ref<std::optional<Dim>(llvm::StringRef)> replacement) const {
+  Dim result;
+  for (const auto &[product, coefficient] : terms) {
+    Dim value(coefficient);
+    for (const Atom &factor : product) {
+      if (factor.kind == Kind::Symbol) {
+        auto found = replacement(factor.text);
+        value = value * (found ? *found : symbol(factor.text));
+        continue;
+      }
+      Dim left = factor.lhs->substitute(replacement), right = factor.rhs->substitute(replacement);
+      switch (factor.kind) {
+      case Kind::FloorDiv: value = value * left.floorDiv(right); break;
+      case Kind::Mod: value = value * left.mod(right); break;
+      case Kind::Max: value = value * max(left, right); break;
+      case Kind::Min: value = value * min(left, right); break;
+      case Kind::Symbol: break;
+      }
+    }
+    result = result + value;
+  }
+  return result;
+}
+
+void Dim::collectSymbols(llvm::SmallVectorImpl<std::string> &names) const {
+  for (const auto &[product, coefficient] : terms)
+    for (const Atom &factor : product) {
+      if (factor.kind == Kind::Symbol) {
+        if (!llvm::is_contained(names, factor.text))
+          names.push_back(factor.text);
+        continue;
+      }
+      factor.lhs->collectSymbols(names);
+      factor.rhs->collectSymbols(names);
+    }
+}
+
+std::string Dim::str() const {
+  if (terms.empty())
+    return "0";
+  std::string text;
+  auto append = [&](const Product &product, int64_t coefficient) {
+    if (!text.empty())
+      text += coefficient < 0 ? " - " : " + ";
+    else if (coefficient < 0)
+      text += "-";
+    std::string magnitude = std::to_string(coefficient);
+    if (coefficient < 0)
+      magnitude.erase(0, 1);
+    bool needsNumber = magnitude != "1" || product.empty();
+    if (needsNumber)
+      text += magnitude;
+    for (size_t i = 0; i < product.size(); ++i) {
+      if (i > 0 || needsNumber)
+        text += "*";
+      bool bare = product[i].kind == Kind::Symbol || product[i].kind == Kind::Max ||
+                  product[i].kind == Kind::Min;
+      bool alone = terms.size() == 1 && product.size() == 1 && !needsNumber && coefficient > 0;
+      text += bare || alone ? product[i].text : "(" + product[i].text + ")";
+    }
+  };
+  for (const auto &[product, coefficient] : terms)
+    if (!product.empty())
+      append(product, coefficient);
+  if (auto rest = terms.find({}); rest != terms.end())
+    append({}, rest->second);
+  return text;
+}
+
+namespace {
+/// Recursive descent over: sum := product (('+'|'-') product)*; product := unary (('*'|'floordiv'|
+/// 'mod') unary)*; unary := '-'? (number | name | 'max'|'min' '(' sum ',' sum ')' | '(' sum ')').
+class Parser {
+public:
+  explicit Parser(llvm::StringRef text) : rest(text) {}
+
+  std::optional<Dim> parseAll() {
+    auto result = parseSum();
+    rest = rest.ltrim();
+    return result && rest.empty() ? result : std::nullopt;
+  }
+
+private:
+  bool eat(llvm::StringRef token) {
+    rest = rest.ltrim();
+    return rest.consume_front(token);
+  }
+
+  std::optional<Dim> parseSum() {
+    auto total = parseProduct();
+    while (total) {
+      bool plus = eat("+");
+      if (!plus && !eat("-"))
+        break;
+      auto next = parseProduct();
+      if (!next)
+        return std::nullopt;
+      total = plus ? *total + *next : *total - *next;
+    }
+    return total;
+  }
+
+  std::optional<Dim> parseProduct() {
+    auto total = parseUnary();
+    while (total) {
+      std::optional<Dim> next;
+      if (eat("*")) {
+        if (!(next = parseUnary()))
+          return std::nullopt;
+        total = *total * *next;
+      } else if (eat("floordiv ")) {
+        if (!(next = parseUnary()))
+          return std::nullopt;
+        total = total->floorDiv(*next);
+      } else if (eat("mod ")) {
+        if (!(next = parseUnary()))
+          return std::nullopt;
+        total = total->mod(*next);
+      } else {
+        break;
+      }
+    }
+    return total;
+  }
+
+  std::optional<Dim> parseUnary() {
+    if (++depth > 64)
+      return std::nullopt;
+    auto result = parsePrimary();
+    --depth;
+    return result;
+  }
+
+  std::optional<Dim> parsePrimary() {
+    if (eat("-")) {
+      auto operand = parseUnary();
+      return operand ? std::optional<Dim>(*operand * Dim(-1)) : std::nullopt;
+    }
+    if (eat("(")) {
+      auto inner = parseSum();
+      return inner && eat(")") ? inner : std::nullopt;
+    }
+    rest = rest.ltrim();
+    llvm::StringRef word = rest.take_while([](char c) {
+      return llvm::isAlnum(c) || c == '_' || c == '.' || c == '$';
+    });
+    if (word.empty())
+      return std::nullopt;
+    rest = rest.drop_front(word.size());
+    int64_t number;
+    if (llvm::isDigit(word[0]))
+      return word.getAsInteger(10, number) ? std::nullopt : std::optional<Dim>(Dim(number));
+    if ((word == "max" || word == "min") && eat("(")) {
+      auto left = parseSum();
+      if (!left || !eat(","))
+        return std::nullopt;
+      auto right = parseSum();
+      if (!right || !eat(")"))
+        return std::nullopt;
+      return word == "max" ? Dim::max(*left, *right) : Dim::min(*left, *right);
+    }
+    return Dim::symbol(word);
+  }
+
+  llvm::StringRef rest;
+  int depth = 0;
+};
+} // namespace
+
+std::optional<Dim> Dim::parse(llvm::StringRef text) { return Parser(text).parseAll(); }
+
+} // namespace heddle::graph

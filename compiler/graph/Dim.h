@@ -1,0 +1,69 @@
+// Dim: the size of a dimension, a constant or an integer expression over named symbols.
+//
+// A sum of products of atoms; an atom is a symbol or floordiv, mod, max, min of two Dims. The
+// canonical form makes equal texts equal sizes, so a type can hold the text.
+#ifndef HEDDLE_GRAPH_DIM_H
+#define HEDDLE_GRAPH_DIM_H
+
+#include "compiler/Prelude.h"
+
+namespace heddle::graph {
+
+class Dim {
+public:
+  enum class Kind { Symbol, FloorDiv, Mod, Max, Min };
+  struct Atom {
+    Kind kind;
+    std::string text; // the symbol's name, or the canonical text of the whole atom
+    std::shared_ptr<const Dim> lhs, rhs;
+    bool operator<(const Atom &other) const { return text < other.text; }
+    bool operator==(const Atom &other) const { return text == other.text; }
+  };
+  using Product = std::vector<Atom>; // sorted
+
+  Dim(int64_t constant = 0);
+  static Dim symbol(llvm::StringRef name);
+  /// Reads what `str` prints. nullopt when the text is not an expression.
+  static std::optional<Dim> parse(llvm::StringRef text);
+
+  std::string str() const;
+  std::optional<int64_t> constant() const;
+  bool isConstant(int64_t value) const { return constant() == value; }
+  /// The name, when this is one symbol and nothing else.
+  std::optional<std::string> symbolName() const;
+
+  Dim operator+(const Dim &other) const;
+  Dim operator-(const Dim &other) const;
+  Dim operator*(const Dim &other) const;
+  Dim floorDiv(const Dim &divisor) const;
+  Dim ceilDiv(const Dim &divisor) const { return (*this + divisor - Dim(1)).floorDiv(divisor); }
+  Dim mod(const Dim &divisor) const;
+  static Dim max(const Dim &a, const Dim &b);
+  static Dim min(const Dim &a, const Dim &b);
+  bool operator==(const Dim &other) const { return terms == other.terms; }
+  bool operator!=(const Dim &other) const { return !(*this == other); }
+
+  /// The value, given those of the symbols; nullopt when one is unknown or a divisor is 0.
+  using Environment = llvm::function_ref<std::optional<int64_t>(llvm::StringRef)>;
+  std::optional<int64_t> evaluate(Environment environment) const;
+  /// This with symbols replaced where `replacement` has one.
+  Dim substitute(llvm::function_ref<std::optional<Dim>(llvm::StringRef)> replacement) const;
+  /// Names of all symbols, each once, in order of first appearance.
+  void collectSymbols(llvm::SmallVectorImpl<std::string> &names) const;
+  /// Whether every symbol being >= 0 makes this >= 0.
+  bool isNeverNegative() const;
+
+  /// Sum over entries of coefficient * product.
+  const std::map<Product, int64_t> &sum() const { return terms; }
+
+private:
+  static Dim atom(Kind kind, const Dim &lhs, const Dim &rhs);
+  void addTerm(const Product &product, int64_t coefficient);
+  std::map<Product, int64_t> terms; // no zero coefficients
+};
+
+using DimVector = llvm::SmallVector<Dim, 6>;
+
+} // namespace heddle::graph
+
+#endif // HEDDLE_GRAPH_DIM_H

@@ -1,0 +1,77 @@
+// Graph: the graph dialect's C++ face, and the questions that every stage asks of its types.
+#ifndef HEDDLE_GRAPH_GRAPH_H
+#define HEDDLE_GRAPH_GRAPH_H
+
+#include "compiler/Prelude.h"
+#include "compiler/graph/Dim.h"
+
+namespace heddle::graph {
+/// E1: operands and result have one shape (element types may differ).
+template <typename ConcreteOp>
+class Elementwise : public mlir::OpTrait::TraitBase<ConcreteOp, Elementwise> {
+public:
+  static mlir::LogicalResult verifyTrait(mlir::Operation *op);
+};
+mlir::LogicalResult verifyElementwise(mlir::Operation *op);
+template <typename ConcreteOp>
+mlir::LogicalResult Elementwise<ConcreteOp>::verifyTrait(mlir::Operation *op) {
+  return verifyElementwise(op);
+}
+} // namespace heddle::graph
+
+#include "compiler/graph/Dialect.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "compiler/graph/Attrs.h.inc"
+#define GET_OP_CLASSES
+#include "compiler/graph/Ops.h.inc"
+
+namespace heddle::graph {
+
+using mlir::RankedTensorType;
+
+/// Sizes of a tensor type: constants, or the expressions that its encoding names.
+DimVector dimsOf(mlir::Type tensor);
+inline DimVector dimsOf(mlir::Value value) { return dimsOf(value.getType()); }
+/// The tensor type of these sizes; it has an encoding only where a size is not constant.
+RankedTensorType tensorOf(mlir::MLIRContext *context, llvm::ArrayRef<Dim> dims, mlir::Type element);
+inline mlir::Type elementOf(mlir::Value value) {
+  return mlir::cast<RankedTensorType>(value.getType()).getElementType();
+}
+inline int64_t rankOf(mlir::Value value) {
+  return mlir::cast<RankedTensorType>(value.getType()).getRank();
+}
+Dim elementCount(llvm::ArrayRef<Dim> dims);
+
+DimsAttr dimsAttr(mlir::MLIRContext *context, llvm::ArrayRef<Dim> dims);
+DimVector dimsOf(DimsAttr attr);
+
+/// A symbol that no type below `anchor`'s module uses yet: "$<stem>.<number>".
+Dim freshSymbol(mlir::Operation *anchor, llvm::StringRef stem);
+
+/// Whether the op's results have sizes that it binds itself while running.
+bool bindsSymbols(mlir::Operation *op);
+
+/// Elements of an integer tensor of rank 0 or 1, as size expressions, when they follow from the
+/// shapes of tensors and constants alone. Walks back at most through shape arithmetic.
+std::optional<DimVector> shapeValue(mlir::Value value);
+
+/// Bytes of a constant, row-major, element by element (i1 and 4-bit types take one byte each).
+/// Points into the attribute when it is a dense resource; else `storage` is filled.
+llvm::ArrayRef<char> constantBytes(mlir::ElementsAttr value, std::vector<char> &storage);
+/// Elements of a constant of integers (or i1) as int64.
+std::optional<llvm::SmallVector<int64_t>> constantIntegers(mlir::Value value);
+/// A constant attribute from raw bytes in the form of `constantBytes`; small ones (<= 64 elements)
+/// are printed, larger ones are resources that own a copy.
+mlir::ElementsAttr constantAttr(RankedTensorType type, llvm::ArrayRef<char> bytes);
+/// As constantAttr, but the bytes stay where they are; they must outlive the context.
+mlir::ElementsAttr mappedConstantAttr(RankedTensorType type, llvm::ArrayRef<char> bytes,
+                                      llvm::StringRef name);
+/// Bytes that one element takes in memory: 1 for i1, 4-bit and 2-bit types.
+int64_t bytesOf(mlir::Type element);
+
+/// Where the op comes from: the name of the ONNX node, or the op's own location.
+std::string sourceName(mlir::Location location);
+
+} // namespace heddle::graph
+
+#endif // HEDDLE_GRAPH_GRAPH_H

@@ -1,0 +1,65 @@
+// Graph.td: the graph dialect, its encoding of named sizes, and the bases of its ops.
+//
+// One op is one primitive of mathematics on whole tensors with value semantics. Composite ONNX ops
+// are spelt with these; what they fuse to is the partitioner's business, not the dialect's.
+#ifndef HEDDLE_GRAPH_TD
+#define HEDDLE_GRAPH_TD
+
+include "mlir/IR/OpBase.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/BuiltinAttributeInterfaces.td"
+include "mlir/IR/TensorEncoding.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+
+def Graph_Dialect : Dialect {
+  let name = "graph";
+  let cppNamespace = "::heddle::graph";
+  let summary = "primitive tensor ops with value semantics and named sizes";
+  let description = [{
+    Tensors are ranked. A size that is not constant has a name, in the encoding of the type:
+    `tensor<?x3x?xf32, #graph.dims<"batch", 3, "2*w + 1">>`. Equal texts are equal sizes. A signless
+    integer is signed, `ui8` is unsigned, `i1` is a truth value. Elementwise ops take operands of one
+    shape; `graph.broadcast` makes it. Locations carry the name of the ONNX node.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+  let extraClassDeclaration = [{
+    /// Name of the unit attribute-free string attribute that keeps a symbol fresh; see freshSymbol.
+    static constexpr llvm::StringLiteral kSymbolCounter = "graph.next_symbol";
+  }];
+}
+
+def Graph_DimsAttr : AttrDef<Graph_Dialect, "Dims",
+    [DeclareAttrInterfaceMethods<VerifiableTensorEncoding>]> {
+  let mnemonic = "dims";
+  let summary = "sizes of a tensor, constant or as expressions over named symbols";
+  let description = [{
+    One canonical text a dimension, as `Dim::str` prints it: `768`, `batch`, `2*h + 1`,
+    `(h + 1) floordiv 2`. As the encoding of a tensor type it names the dynamic sizes; as an
+    attribute of an op it gives symbolic offsets or paddings.
+  }];
+  let parameters = (ins ArrayRefParameter<"::mlir::StringAttr">:$sizes);
+  let hasCustomAssemblyFormat = 1;
+}
+
+def Graph_Tensor : AnyTypeOf<[AnyRankedTensor]>;
+
+class Graph_Op<string mnemonic, list<Trait> traits = []> : Op<Graph_Dialect, mnemonic, traits>;
+
+/// An op without side effects whose result types follow from its operands and attributes.
+class Graph_InferredOp<string mnemonic, list<Trait> traits = []>
+    : Graph_Op<mnemonic, !listconcat([Pure, DeclareOpInterfaceMethods<InferTypeOpInterface>],
+                                     traits)> {
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+
+/// An op without side effects whose result type says what it makes.
+class Graph_TypedOp<string mnemonic, list<Trait> traits = []>
+    : Graph_Op<mnemonic, !listconcat([Pure], traits)> {
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+#endif // HEDDLE_GRAPH_TD

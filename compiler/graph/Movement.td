@@ -1,0 +1,176 @@
+// Movement.td: ops that make tensors or move elements without computing on them.
+#ifndef HEDDLE_GRAPH_MOVEMENT_TD
+#define HEDDLE_GRAPH_MOVEMENT_TD
+
+include "compiler/graph/Graph.td"
+
+def Graph_ConstantOp : Graph_Op<"constant", [Pure, ConstantLike,
+    DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+  let summary = "a tensor known at compile time";
+  let description = "Large values are dense resources, mapped from the model's file and never printed.";
+  let arguments = (ins ElementsAttr:$value);
+  let results = (outs Graph_Tensor:$result);
+  let assemblyFormat = "attr-dict $value";
+  let hasFolder = 1;
+}
+
+def Graph_IotaOp : Graph_TypedOp<"iota"> {
+  let summary = "result[..., i, ...] = i along `axis`";
+  let arguments = (ins I64Attr:$axis);
+  let results = (outs Graph_Tensor:$result);
+}
+
+def Graph_SizesOp : Graph_TypedOp<"sizes"> {
+  let summary = "the 1-D or 0-D integer tensor whose elements are the given size expressions";
+  let description = [{
+    What `Shape` and arithmetic on it fold to: `graph.sizes {values = #graph.dims<"batch", -1, "2*h">}
+    : () -> tensor<3xi64>`.
+  }];
+  let arguments = (ins Graph_DimsAttr:$values);
+  let results = (outs Graph_Tensor:$result);
+}
+
+def Graph_ReshapeOp : Graph_TypedOp<"reshape"> {
+  let summary = "the same elements, in row-major order, in the shape of the result type";
+  let arguments = (ins Graph_Tensor:$x);
+  let results = (outs Graph_Tensor:$result);
+}
+
+def Graph_DynamicReshapeOp : Graph_TypedOp<"dynamic_reshape"> {
+  let summary = "reshape to sizes that only the run knows";
+  let description = [{
+    `shape` is 1-D i64. -1 stands for what is left; 0 copies the size of x unless `allow_zero`. The dynamic
+    sizes of the result are fresh symbols, which this op binds.
+  }];
+  let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$shape,
+                       DefaultValuedAttr<BoolAttr, "false">:$allow_zero);
+  let results = (outs Graph_Tensor:$result);
+}
+
+def Graph_BroadcastOp : Graph_TypedOp<"broadcast"> {
+  let summary = "repeat along sizes of 1, aligned at the last dimension as NumPy does";
+  let description = [{
+    B1: the rank of x is at most that of the result. B2: each size of x is 1 or that of the result; where
+    neither is known to hold, the run decides.
+  }];
+  let arguments = (ins Graph_Tensor:$x);
+  let results = (outs Graph_Tensor:$result);
+}
+
+def Graph_DynamicBroadcastOp : Graph_TypedOp<"dynamic_broadcast"> {
+  let summary = "broadcast x against sizes that only the run knows (ONNX Expand)";
+  let description = "The dynamic sizes of the result are fresh symbols, which this op binds.";
+  let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$shape);
+  let results = (outs Graph_Tensor:$result);
+}
+
+def Graph_TransposeOp : Graph_InferredOp<"transpose"> {
+  let summary = "result dimension i is dimension permutation[i] of x";
+  let arguments = (ins Graph_Tensor:$x, DenseI64ArrayAttr:$permutation);
+  let results = (outs Graph_Tensor:$result);
+}
+
+def Graph_SliceOp : Graph_TypedOp<"slice"> {
+  let summary = "result[i] = x[starts + i * steps], sizes as in the result type";
+  let description = "One start and one step a dimension; steps may be negative, not 0.";
+  let arguments = (ins Graph_Tensor:$x, Graph_DimsAttr:$starts, DenseI64ArrayAttr:$steps);
+  let results = (outs Graph_Tensor:$result);
+}
+
+def Graph_DynamicSliceOp : Graph_TypedOp<"dynamic_slice"> {
+  let summary = "slice with bounds that only the run knows, with ONNX's clamping";
+  let description = [{
+    `starts`, `ends`, `steps` are 1-D i64, one entry an entry of `axes`. The sizes of the result along
+    `axes` are fresh symbols, which this op binds.
+  }];
+  let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$starts, Graph_Tensor:$ends,
+                       Graph_Tensor:$steps, DenseI64ArrayAttr:$axes);
+  let results = (outs Graph_Tensor:$result);
+}
+
+def Graph_ConcatOp : Graph_InferredOp<"concat"> {
+  let summary = "the operands one after the other along `axis`";
+  let arguments = (ins Variadic<Graph_Tensor>:$xs, I64Attr:$axis);
+  let results = (outs Graph_Tensor:$result);
+}
+
+def Graph_PadOp : Graph_InferredOp<"pad"> {
+  let summary = "x with `low` elements before and `high` after each dimension";
+  let description = [{
+    `mode`: "constant" (the scalar `value`), "edge", "reflect", "wrap". Negative amounts crop.
+  }];
+  let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$value, Graph_DimsAttr:$low,
+                       Graph_DimsAttr:$high, DefaultValuedStrAttr<StrAttr, "constant">:$mode);
+  let results = (outs Graph_Tensor:$result);
+}
+
+def Graph_GatherOp : Graph_InferredOp<"gather"> {
+  let summary = "slices of x along `axis` at the places that `indices` names";
+  let description = "Negative indices count from the end. The result has x's sizes with axis replaced by indices' sizes.";
+  let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$indices, I64Attr:$axis);
+  let results = (outs Graph_Tensor:$result);
+}
+
+def Graph_GatherElementsOp : Graph_InferredOp<"gather_elements"> {
+  let summary = "result[i, j] = x[indices[i, j], j] for axis 0, likewise for others";
+  let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$indices, I64Attr:$axis);
+  let results = (outs Graph_Tensor:$result);
+}
+
+def Graph_GatherNdOp : Graph_InferredOp<"gather_nd"> {
+  let summary = "elements or slices of x at the index tuples along the last dimension of indices";
+  let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$indices, I64Attr:$batch_dims);
+  let results = (outs Graph_Tensor:$result);
+}
+
+def Graph_ScatterElementsOp : Graph_InferredOp<"scatter_elements"> {
+  let summary = "x with x[indices[i, j], j] = updates[i, j] for axis 0, likewise for others";
+  let description = "`reduction`: none, add, mul, max, min. In row-major order of updates.";
+  let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$indices, Graph_Tensor:$updates, I64Attr:$axis,
+                       DefaultValuedStrAttr<StrAttr, "none">:$reduction);
+  let results = (outs Graph_Tensor:$result);
+}
+
+def Graph_ScatterNdOp : Graph_InferredOp<"scatter_nd"> {
+  let summary = "x with the slices at the index tuples replaced by (or reduced with) updates";
+  let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$indices, Graph_Tensor:$updates,
+                       DefaultValuedStrAttr<StrAttr, "none">:$reduction);
+  let results = (outs Graph_Tensor:$result);
+}
+
+def Graph_ResizeOp : Graph_TypedOp<"resize"> {
+  let summary = "sample x on another grid (ONNX Resize), sizes as in the result type";
+  let description = [{
+    `scales`: one an axis, result size / x size unless the model gave it. `mode`: nearest, linear, cubic.
+    `coordinates`, `nearest`, `cubic_coefficient`, `exclude_outside`, `extrapolation` are ONNX's attributes. `scales` holds 0.0 where the scale is
+    the ratio of the sizes.
+  }];
+  let arguments = (ins Graph_Tensor:$x, DenseF64ArrayAttr:$scales, StrAttr:$mode, StrAttr:$coordinates,
+                       DefaultValuedStrAttr<StrAttr, "round_prefer_floor">:$nearest,
+                       DefaultValuedAttr<F64Attr, "-0.75">:$cubic_coefficient,
+                       DefaultValuedAttr<BoolAttr, "false">:$exclude_outside,
+                       DefaultValuedAttr<F64Attr, "0.0">:$extrapolation);
+  let results = (outs Graph_Tensor:$result);
+}
+
+def Graph_ReverseSequenceOp : Graph_InferredOp<"reverse_sequence"> {
+  let summary = "reverse the first lengths[b] elements along time_axis of each batch entry b";
+  let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$lengths, I64Attr:$time_axis, I64Attr:$batch_axis);
+  let results = (outs Graph_Tensor:$result);
+}
+
+def Graph_RangeOp : Graph_TypedOp<"range"> {
+  let summary = "start, start + delta, ... below (above) limit; scalars that only the run knows";
+  let description = "The size of the result is a fresh symbol, which this op binds.";
+  let arguments = (ins Graph_Tensor:$start, Graph_Tensor:$limit, Graph_Tensor:$delta);
+  let results = (outs Graph_Tensor:$result);
+}
+
+def Graph_NonzeroOp : Graph_TypedOp<"nonzero"> {
+  let summary = "indices of the elements that are not 0: [rank, count], in row-major order";
+  let description = "count is a fresh symbol, which this op binds.";
+  let arguments = (ins Graph_Tensor:$x);
+  let results = (outs Graph_Tensor:$result);
+}
+
+#endif // HEDDLE_GRAPH_MOVEMENT_TD

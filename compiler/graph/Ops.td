@@ -1,0 +1,5 @@
+// Ops.td: every op of the graph dialect, for the generators.
+include "compiler/graph/Elementwise.td"
+include "compiler/graph/Movement.td"
+include "compiler/graph/Contraction.td"
+include "compiler/graph/Control.td"

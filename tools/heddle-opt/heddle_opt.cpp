@@ -1,0 +1,16 @@
+// heddle-opt: runs single passes of the compiler on MLIR text. For developers and for the tests beside the passes.
+
+#include "compiler/graph/Graph.h"
+
+#include "mlir/Tools/mlir-opt/MlirOptMain.h"
+
+int main(int argc, char **argv) {
+  mlir::DialectRegistry registry;
+  registry.insert<heddle::graph::GraphDialect, mlir::func::FuncDialect, mlir::arith::ArithDialect,
+                  mlir::linalg::LinalgDialect, mlir::tensor::TensorDialect, mlir::scf::SCFDialect,
+                  mlir::memref::MemRefDialect, mlir::vector::VectorDialect, mlir::math::MathDialect,
+                  mlir::affine::AffineDialect, mlir::LLVM::LLVMDialect,
+                  mlir::transform::TransformDialect>();
+  return mlir::asMainReturnCode(
+      mlir::MlirOptMain(argc, argv, "Heddle's pass driver", registry));
+}
