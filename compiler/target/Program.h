@@ -1,0 +1,63 @@
+// Program: what lower hands to a target: code in scf, arith, math, vector and llvm dialects, and the
+// data that becomes the executable's descriptor (runtime/executable/abi.h).
+#ifndef HEDDLE_TARGET_PROGRAM_H
+#define HEDDLE_TARGET_PROGRAM_H
+
+#include "compiler/Prelude.h"
+
+namespace heddle::target {
+
+/// One dimension of an input or output, as heddle_io_dim_t.
+struct IoDim {
+  int64_t value;  // -1 when not constant
+  int64_t symbol; // index into Program::symbols, or -1
+  std::string text;
+};
+
+struct Io {
+  std::string name;
+  int32_t dtype; // onnx.TensorProto.DataType
+  std::vector<IoDim> dims;
+  int32_t encoding = 0; // HEDDLE_ENCODING_*
+  std::vector<std::string> labels;
+};
+
+/// Constant data at 64-aligned offsets of one blob. Pieces borrow their bytes (from the model's
+/// mapped file or the MLIR context) or own them.
+struct Weights {
+  struct Piece {
+    int64_t offset;
+    llvm::ArrayRef<char> bytes;
+  };
+  std::vector<Piece> pieces;
+  std::vector<std::unique_ptr<std::vector<char>>> owned;
+  int64_t size = 0;
+
+  /// Returns the offset. The bytes must outlive this.
+  int64_t borrow(llvm::ArrayRef<char> bytes) {
+    int64_t offset = (size + 63) / 64 * 64;
+    pieces.push_back({offset, bytes});
+    size = offset + static_cast<int64_t>(bytes.size());
+    return offset;
+  }
+  int64_t own(std::vector<char> bytes) {
+    owned.push_back(std::make_unique<std::vector<char>>(std::move(bytes)));
+    return borrow(*owned.back());
+  }
+};
+
+/// The module holds `func.func` kernels (`(!llvm.ptr args, i64 begin, i64 end, !llvm.ptr scratch)`,
+/// private), and two public functions, `heddle_sizes(!llvm.ptr symbols, !llvm.ptr arena_bytes,
+/// !llvm.ptr output_dims) -> i32` and `heddle_run(!llvm.ptr call) -> i32`, as abi.h wants them.
+struct Program {
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  std::string model;
+  std::vector<Io> inputs, outputs;
+  std::vector<std::string> symbols, messages, kernels;
+  Weights weights;
+  double flops = 0;
+};
+
+} // namespace heddle::target
+
+#endif // HEDDLE_TARGET_PROGRAM_H
