@@ -34,6 +34,7 @@ public:
 
   using Source = std::function<Value(llvm::ArrayRef<Index>)>;
   void bind(Value tensor, Source source) { sources[tensor] = std::move(source); }
+  void unbind(Value tensor) { sources.erase(tensor); }
   /// Forgets what was computed at code that no longer dominates; call where a new loop body begins.
   struct Scope {
     explicit Scope(Elements &elements) : elements(elements) { elements.memo.emplace_back(); }
