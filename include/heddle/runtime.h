@@ -30,7 +30,7 @@ typedef enum heddle_code {
 
 typedef struct heddle_status heddle_status_t;
 
-HEDDLE_API heddle_code_t heddle_status_code(const heddle_status_t *status); /* NULL: HEDDLE_OK */
+HEDDLE_API heddle_code_t heddle_status_code(const heddle_status_t *status);  /* NULL: HEDDLE_OK */
 HEDDLE_API const char *heddle_status_message(const heddle_status_t *status); /* NULL: "" */
 HEDDLE_API void heddle_status_destroy(heddle_status_t *status);
 
@@ -104,11 +104,11 @@ HEDDLE_API void heddle_module_destroy(heddle_module_t *module);
 
 typedef struct heddle_module_info {
   const char *model;
-  const char *producer;  /* "heddle 0.1.0" */
-  const char *target;    /* name of the CPU that it was compiled for */
-  const char *features;  /* what it needs of a CPU, comma separated */
+  const char *producer; /* "heddle 0.1.0" */
+  const char *target;   /* name of the CPU that it was compiled for */
+  const char *features; /* what it needs of a CPU, comma separated */
   int64_t weights_bytes;
-  double flops;          /* floating point operations of one run; 0 when not constant */
+  double flops; /* floating point operations of one run; 0 when not constant */
 } heddle_module_info_t;
 
 HEDDLE_API heddle_module_info_t heddle_module_info(const heddle_module_t *module);
@@ -181,11 +181,9 @@ HEDDLE_API void heddle_session_destroy(heddle_session_t *session);
 
 /* Fills dtype, rank, dims and bytes of every output for inputs of these shapes, whose data is not
  * looked at. Sizes that only a run can tell are HEDDLE_UNKNOWN, and `bytes` is then too. */
-HEDDLE_API heddle_status_t *heddle_session_output_shapes(heddle_session_t *session,
-                                                         const heddle_tensor_t *inputs,
-                                                         size_t input_count,
-                                                         heddle_tensor_t *outputs,
-                                                         size_t output_count);
+HEDDLE_API heddle_status_t *
+heddle_session_output_shapes(heddle_session_t *session, const heddle_tensor_t *inputs,
+                             size_t input_count, heddle_tensor_t *outputs, size_t output_count);
 
 /* Runs once. Inputs and outputs stand in the module's order. An output with data is written there
  * if `bytes` suffice, and may not overlap another tensor; one with NULL data is allocated and must
