@@ -115,9 +115,10 @@ HEDDLE_API heddle_module_info_t heddle_module_info(const heddle_module_t *module
 
 /* How the elements of an input or output stand for the model's own values. */
 typedef enum heddle_encoding {
-  HEDDLE_DENSE = 0,  /* they are the values */
-  HEDDLE_LABELS = 1, /* a tensor of strings: int64 indices into labels; -1 in an input: none */
-  HEDDLE_MAP = 2,    /* a sequence of n maps label -> value: a tensor [n, label_count] */
+  HEDDLE_DENSE = 0,   /* they are the values */
+  HEDDLE_LABELS = 1,  /* a tensor of strings: int64 indices into labels; -1 in an input: none */
+  HEDDLE_MAP = 2,     /* a sequence of n maps label -> value: a tensor [n, label_count] */
+  HEDDLE_INT_MAP = 3, /* as MAP, where the labels are int64 keys in decimal */
 } heddle_encoding_t;
 
 typedef struct heddle_dim {

@@ -137,6 +137,10 @@ static heddle_status_t *checkSections(elf_file_t *file) {
                               "'%s' has no section headers, so it cannot be checked to be whole; "
                               "do not strip them",
                               file->path);
+  if (header->e_shstrndx >= header->e_shnum)
+    return heddle_status_make(HEDDLE_REFUSED,
+                              "'%s' is damaged: section %u shall hold names, but there are %u",
+                              file->path, header->e_shstrndx, header->e_shnum);
   if (!isInside(file, header->e_shoff, bytes))
     return truncated(file, "table of sections", header->e_shoff + bytes);
   if (!(file->sections = readBlock(file, header->e_shoff, bytes)))
