@@ -148,7 +148,7 @@ typedef struct heddle_pool heddle_pool_t;
 struct pthreadpool;
 
 /* A pool of `threads` threads, the calling one among them. 0, or more than the process may use
- * (sched_getaffinity), means all that it may use. Needs libpthreadpool when linked statically. */
+ * (sched_getaffinity), means all that it may use. Workers sleep 50 us after the last launch. */
 HEDDLE_API heddle_status_t *heddle_pool_create(int threads, heddle_pool_t **pool);
 /* The caller's own pthreadpool_t, which must outlive the pool. */
 HEDDLE_API heddle_status_t *heddle_pool_from_pthreadpool(struct pthreadpool *threads,

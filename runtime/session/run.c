@@ -250,11 +250,9 @@ static heddle_status_t *execute(heddle_session_t *session, run_t *run, int64_t a
       .fail = reportFailure,
       .runtime = run,
   };
-  heddle_pool_begin(session->pool);
   uint64_t mode = heddle_denormals_disable();
   int32_t returned = executable->run(&call);
   heddle_denormals_restore(mode);
-  heddle_pool_end(session->pool);
 
   pthread_mutex_lock(&session->mutex);
   session->memory.arena_bytes = arenaBytes;

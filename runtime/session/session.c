@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* Weak: a program that asks for no threads links neither this nor pthreadpool. */
+/* Weak: a program that asks for no threads does not link this. */
 #pragma weak heddle_pool_create
 
 static heddle_status_t *choosePool(heddle_session_t *session,
@@ -32,7 +32,7 @@ static heddle_status_t *choosePool(heddle_session_t *session,
     return heddle_status_make(
         HEDDLE_USAGE,
         "session options: threads is %d, but this program was linked without "
-        "threads; link it with '-Wl,-u,heddle_pool_create' and libpthreadpool",
+        "threads; link it with '-Wl,-u,heddle_pool_create' and libheddle_pool.a",
         threads);
   session->is_pool_owner = true;
   heddle_status_t *status = heddle_pool_create(threads, &session->pool);

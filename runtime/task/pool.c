@@ -53,18 +53,6 @@ void heddle_pool_run(heddle_pool_t *pool, heddle_task_fn task, void *context, si
     runOnWorker(&launch, i);
 }
 
-void heddle_pool_begin(heddle_pool_t *pool) {
-  if (pool && pool->begin)
-    pool->begin(pool);
-}
-
-void heddle_pool_end(heddle_pool_t *pool) {
-  if (pool && pool->end && acquire(pool)) {
-    pool->end(pool);
-    release(pool);
-  }
-}
-
 int heddle_pool_threads(const heddle_pool_t *pool) { return pool ? pool->threads : 1; }
 
 void heddle_pool_destroy(heddle_pool_t *pool) {

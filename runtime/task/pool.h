@@ -1,7 +1,7 @@
 /* pool.h: what a session needs of a pool, whoever owns the threads behind it.
  *
- * A pool is three functions and a number. The one over pthreadpool lives in pthreads.c, an object
- * file that a program which never asks for threads does not link.
+ * A pool is two functions and a number. The one with workers lives in threads.c, the one over
+ * pthreadpool in pthreads.c: object files that a program without threads does not link.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef HEDDLE_TASK_POOL_H
 #define HEDDLE_TASK_POOL_H
@@ -19,18 +19,12 @@ struct heddle_pool {
   bool isExclusive; /* takes one launch at a time: a second one runs inline meanwhile */
   int isBusy;       /* atomic; used when isExclusive */
   void (*parallel)(heddle_pool_t *, heddle_task_fn task, void *context, size_t count);
-  void (*begin)(heddle_pool_t *); /* of a run; may be NULL */
-  void (*end)(heddle_pool_t *);
   void (*destroy)(heddle_pool_t *);
 };
 
 /* Calls task(context, i) for each i < count and waits. Inline when count is 1, the pool is NULL or
  * busy with another run's launch. Denormals are zero in each task. */
 void heddle_pool_run(heddle_pool_t *pool, heddle_task_fn task, void *context, size_t count);
-
-/* Around all launches of a run: lets the pool wake and rest its workers. */
-void heddle_pool_begin(heddle_pool_t *pool);
-void heddle_pool_end(heddle_pool_t *pool);
 
 /* Chunk `index` of `count` of [0, tasks): sizes differ by one at most, for ever the same. */
 void heddle_pool_chunk(int64_t tasks, int64_t count, int64_t index, int64_t *begin, int64_t *end);

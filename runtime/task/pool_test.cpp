@@ -5,6 +5,7 @@
 #include <pthreadpool.h>
 
 #include <atomic>
+#include <chrono>
 #include <sched.h>
 #include <thread>
 
@@ -16,10 +17,8 @@ void runEverywhere(heddle_pool_t *pool, int rounds) {
   size_t threads = static_cast<size_t>(heddle_pool_threads(pool));
   std::vector<std::atomic<int>> counts(threads);
   for (int round = 0; round < rounds; ++round) {
-    heddle_pool_begin(pool);
     for (int launch = 0; launch < 3; ++launch)
       heddle_pool_run(pool, countUp, counts.data(), threads);
-    heddle_pool_end(pool);
   }
   for (std::atomic<int> &count : counts)
     EXPECT_EQ(count, rounds * 3);
@@ -63,6 +62,24 @@ TEST(Pool, IsSharedByRunsOfManyThreads) {
     threads.emplace_back([pool] { runEverywhere(pool, 200); });
   for (std::thread &thread : threads)
     thread.join();
+  heddle_pool_destroy(pool);
+}
+
+TEST(Pool, WakesWorkersThatSleepAndWaitsForSlowOnes) {
+  heddle_pool_t *pool = nullptr;
+  ASSERT_EQ(take(heddle_pool_create(0, &pool)), "");
+  size_t threads = static_cast<size_t>(heddle_pool_threads(pool));
+  auto dawdle = [](void *context, size_t index) {
+    std::this_thread::sleep_for(std::chrono::microseconds(200 * index));
+    countUp(context, index);
+  };
+  std::vector<std::atomic<int>> counts(threads);
+  for (int round = 1; round <= 20; ++round) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    heddle_pool_run(pool, dawdle, counts.data(), threads);
+    for (std::atomic<int> &count : counts)
+      ASSERT_EQ(count, round);
+  }
   heddle_pool_destroy(pool);
 }
 
