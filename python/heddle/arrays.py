@@ -141,7 +141,16 @@ def adopt(tensor, number):
     block = (ctypes.c_uint8 * tensor.bytes).from_address(tensor.data)
     release = weakref.finalize(block, library.call, "heddle_tensor_release", held)
     release.atexit = False  # an array may outlive this module then
-    flat = np.frombuffer(block, np.uint8)
+    return _shaped(np.frombuffer(block, np.uint8), number, shape)
+
+
+def copied(tensor):
+    """An array with a tensor's elements, for tensors that do not live long."""
+    flat = np.frombuffer(ctypes.string_at(tensor.data, tensor.bytes), np.uint8)
+    return _shaped(flat, tensor.dtype, tuple(tensor.dims[: tensor.rank]))
+
+
+def _shaped(flat, number, shape):
     if number in PACKED:
         return unpack(flat, number, shape)
     return flat.view(numpy_dtype(number)).reshape(shape)

@@ -10,8 +10,6 @@ import os
 import tempfile
 import weakref
 
-import numpy as np
-
 from . import arrays, library
 from .library import Tensor, UsageError, call
 from .session import Module, NodeArg
@@ -157,18 +155,14 @@ def reference(model_path, inputs):
         number = arrays.NUMBERS.get(value.dtype.name, 0)
         tensors[i], array = arrays.feed(value, NodeArg(f"#{i}", number or 1, list(value.shape)))
         alive.append(array)
-    results = []
+    results, failures = [], []
 
     def each(_, node, op, value, tensor):
-        source = tensor.contents
-        shape = tuple(source.dims[: source.rank])
-        flat = np.frombuffer(ctypes.string_at(source.data, source.bytes), np.uint8)
-        array = (
-            arrays.unpack(flat, source.dtype, shape)
-            if source.dtype in arrays.PACKED
-            else flat.view(arrays.numpy_dtype(source.dtype)).reshape(shape)
-        )
-        results.append((node.decode(), op.decode(), value.decode(), array))
+        try:  # ctypes would only print what a callback raises
+            names = (text.decode() for text in (node, op, value))
+            results.append((*names, arrays.copied(tensor.contents)))
+        except Exception as failure:  # noqa: BLE001
+            failures.append(failure)
 
     call(
         "heddle_reference_run",
@@ -178,4 +172,6 @@ def reference(model_path, inputs):
         library.Each(each),
         None,
     )
+    if failures:
+        raise failures[0]
     return results

@@ -112,7 +112,7 @@ heddle_status_t *heddle_module_create(const heddle_executable_t *executable, con
   heddle_text_t text = {0};
   heddle_status_t *status = NULL;
   heddle_features_missing(executable->features ? executable->features : "", &text);
-  if (text.length || text.lost) {
+  if (text.length) {
     status = heddle_status_make(HEDDLE_REFUSED,
                                 "'%s' was compiled for '%s' and needs CPU features that this "
                                 "machine lacks: %s; compile the model for this machine",
@@ -120,10 +120,12 @@ heddle_status_t *heddle_module_create(const heddle_executable_t *executable, con
                                 text.data ? text.data : "?");
   } else {
     checkExecutable(executable, &text);
-    if (text.length || text.lost)
+    if (text.length)
       status = heddle_status_make(HEDDLE_REFUSED, "'%s' is a damaged artefact%s", origin,
                                   text.data ? text.data : "");
   }
+  if (!status && text.lost)
+    status = heddle_status_make(HEDDLE_LIMIT, "out of memory while checking '%s'", origin);
   heddle_text_free(&text);
   if (!status)
     status = createChecked(executable, result);

@@ -132,7 +132,10 @@ static void bindSymbols(const heddle_module_t *module, const heddle_tensor_t *in
 static heddle_status_t *finish(const heddle_module_t *module, heddle_text_t *problems,
                                const char *what) {
   heddle_status_t *status = NULL;
-  if (problems->length || problems->lost)
+  if (problems->lost && !problems->length)
+    status = heddle_status_make(HEDDLE_LIMIT, "model '%s': %s, and no memory to say which",
+                                modelName(module), what);
+  else if (problems->length)
     status = heddle_status_make(HEDDLE_USAGE, "model '%s': %s:%s", modelName(module), what,
                                 problems->data ? problems->data : "");
   heddle_text_free(problems);
