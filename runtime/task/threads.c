@@ -3,9 +3,8 @@
  * Chunk i belongs to thread i, the caller being thread 0, so that data stays in its core's cache;
  * but who is done with his own takes what others have not begun, and the caller waits only for
  * chunks that were begun. So a worker that sleeps, or whose core is busy with something else, costs
- * its help and not a slice of the scheduler: a pool whose caller waits for every worker to answer
- * (pthreadpool) took 4-10 ms a run here when runs came every 20 ms, for workers woken on the
- * caller's own core while the caller was spinning there.
+ * its help and not a slice of the scheduler. pthreadpool's caller waits for every worker to answer:
+ * milliseconds, when a worker was woken on the core where that caller spins (numbers in README.md).
  *
  * Workers spin for 50 us after a launch, then sleep on a futex.
  * SPDX-License-Identifier: Apache-2.0 */
