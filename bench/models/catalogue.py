@@ -39,7 +39,7 @@ class Model:
 
 
 def _image(name: str, *shape: int, low=-1.0, high=1.0, mean=None):
-    """A smooth picture with some noise, since pure noise drives a trained net nowhere near its use."""
+    """A smooth picture with some noise: pure noise is nothing that a trained network has seen."""
 
     def make(random: np.random.Generator) -> Feeds:
         height, width = shape[-2:]

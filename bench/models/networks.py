@@ -116,6 +116,9 @@ def measure_statistics(network):
         norm.momentum = None
         nn.init.uniform_(norm.weight, 0.6, 1.0)
         nn.init.normal_(norm.bias, std=0.1)
+    for block in network.modules():
+        if isinstance(block, Bottleneck):  # sums over skips would grow; training keeps them small
+            nn.init.constant_(block.body[-1][1].weight, 0.2)
     if norms:
         network.train()
         with torch.no_grad():
