@@ -1,16 +1,16 @@
 """Runs the `heddle` command as a user does, and says what it cost."""
 
-import os
 import shutil
 import subprocess
+import sys
 import tempfile
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
+LAUNCHER = Path(__file__).with_name("launch.py")
 
 
 @dataclass(frozen=True)
@@ -31,37 +31,17 @@ def find_heddle():
 
 
 def run_heddle(*arguments, limit_seconds=None):
-    """Runs `heddle ARGUMENTS...` in a process of its own; its peak memory is then its own too.
-
-    A run over the limit is ended with SIGKILL and reports status -9.
-    """
+    """Runs `heddle ARGUMENTS...` under launch.py, which measures it and keeps it to the limit."""
     command = find_heddle()
     if command is None:
         raise FileNotFoundError("there is no heddle command; `./dev build` makes it")
-    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
-        start = time.perf_counter()
-        process = subprocess.Popen([command, *map(str, arguments)], stdout=output, stderr=errors)
-        status, usage = _wait(process, start, limit_seconds)
-        seconds = time.perf_counter() - start
-        texts = []
-        for stream in (output, errors):
-            stream.seek(0)
-            texts.append(stream.read().decode(errors="replace"))
-    return Outcome(status, *texts, seconds, usage.ru_maxrss * 1024)
-
-
-def _wait(process, start, limit_seconds):
-    """Waits as os.wait4 does, the only way to learn one child's peak memory, up to the limit."""
-    while True:
-        pid, status, usage = os.wait4(process.pid, os.WNOHANG if limit_seconds else 0)
-        if pid:
-            process.returncode = os.waitstatus_to_exitcode(status)
-            return process.returncode, usage
-        if time.perf_counter() - start > limit_seconds:
-            process.kill()
-            limit_seconds = None
-        else:
-            time.sleep(0.01)
+    with tempfile.NamedTemporaryFile("r") as report:
+        launch = [sys.executable, "-S", "-E", LAUNCHER, report.name, str(limit_seconds or 0)]
+        done = subprocess.run([*launch, command, *map(str, arguments)], capture_output=True,
+                              check=True)
+        status, seconds, peak_bytes = report.read().split()
+    return Outcome(int(status), done.stdout.decode(errors="replace"),
+                   done.stderr.decode(errors="replace"), float(seconds), int(peak_bytes))
 
 
 def input_options(feeds, folder):
