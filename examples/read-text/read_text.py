@@ -8,6 +8,7 @@ artefact serves all of them. Exit status 1 when a line was misread.
 """
 
 import argparse
+import os
 import sys
 import time
 from pathlib import Path
@@ -27,32 +28,34 @@ CACHE = ROOT / "build" / "demo"
 STAGES = {"det": "ppocr_det", "cls": "ppocr_cls", "rec": "ppocr_rec"}
 
 
-def open_onnxruntime(path):
-    """ONNX Runtime with as many threads as Heddle takes by default: one a core."""
-    return onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+def open_onnxruntime(path, threads):
+    """A session of ONNX Runtime."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
-def open_heddle(path):
-    """The artefact of a model, compiled when the model or the compiler is newer than it."""
+def open_heddle(path, threads):
+    """A session of a model's artefact, compiled when model or compiler is newer than it."""
     import heddle
 
     artefact = CACHE / (path.stem + ".so")
-    compiler = list((ROOT / "build" / "release").glob("**/libheddle*.so*"))
-    newest = max(p.stat().st_mtime for p in (path, *compiler))
+    compiler = (ROOT / "build" / "release" / "lib").glob("libheddle.so")
+    newest = max(file.stat().st_mtime for file in (path, *compiler))
     if not artefact.exists() or artefact.stat().st_mtime < newest:
         CACHE.mkdir(parents=True, exist_ok=True)
         print(f"   compiling {path.name} ...", end=" ", flush=True)
         start = time.perf_counter()
         heddle.compile(str(path), output=str(artefact))
         print(f"{time.perf_counter() - start:.1f} s")
-    return heddle.Session(str(artefact))
+    return heddle.Session(str(artefact), threads=threads)
 
 
 class Reader:
     """The three networks in one engine; `seconds` sums the time spent in each."""
 
-    def __init__(self, open_session, paths, alphabet):
-        self.sessions = {stage: open_session(path) for stage, path in paths.items()}
+    def __init__(self, open_session, paths, alphabet, threads):
+        self.sessions = {stage: open_session(path, threads) for stage, path in paths.items()}
         self.alphabet = alphabet
         self.seconds = dict.fromkeys(paths, 0.0)
 
@@ -95,13 +98,16 @@ def main():
     parser.add_argument("--engine", choices=["heddle", "onnxruntime"],
                         help="only this one instead of both, side by side")
     parser.add_argument("--rounds", type=int, default=5, help="timed rounds (default 5)")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)),
+                        help="of each engine (default: all that this process may use)")
     options = parser.parse_args()
     paths = {stage: catalogue.find(name).path() for stage, name in STAGES.items()}
     openers = {"heddle": open_heddle, "onnxruntime": open_onnxruntime}
     engines = [options.engine] if options.engine else list(openers)
     readers = {}
     for engine in engines:
-        readers[engine] = Reader(openers[engine], paths, read_alphabet(paths["rec"]))
+        readers[engine] = Reader(openers[engine], paths, read_alphabet(paths["rec"]),
+                                 options.threads)
     page, wrong, times = pages.make_page(), 0, {}
     for engine, reader in readers.items():
         lines, times[engine] = read_timed(reader, page, options.rounds)
