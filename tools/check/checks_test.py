@@ -131,6 +131,7 @@ REPORT = """<testsuites><testsuite><testcase name="a"/><testcase name="b"><failu
     (REPORT, 1, (1, 1, 1)),
     (None, 0, (1, 0, 0)),
     (None, 2, (0, 1, 0)),
+    ("<testsuite/>", 0, (0, 1, 0)),
     (REPORT.replace("<failure/>", ""), 2, (2, 1, 1)),  # died after its report: still a failure
 ])
 def test_tally_counts(tmp_path, report, status, counts):

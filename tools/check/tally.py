@@ -4,7 +4,7 @@
 
 FOLDER/NAME.xml is a suite's JUnit report, where it writes one; a suite without report is one test.
 A suite that ended with a status other than 0 has at least one failure, whatever its report says: it
-may have died before it could write.
+may have died before it could write. So has one whose report is empty: it did not find its tests.
 """
 
 import sys
@@ -25,7 +25,7 @@ def count(report, status):
                 passed += 1
     elif status == 0:
         passed = 1
-    if status != 0 and failed == 0:
+    if failed == 0 and (status != 0 or passed + skipped == 0):
         failed = 1
     return passed, failed, skipped
 
