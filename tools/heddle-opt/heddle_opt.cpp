@@ -1,6 +1,7 @@
 // heddle-opt: runs single passes of the compiler on MLIR text. For developers and for the tests beside the passes.
 
 #include "compiler/graph/Graph.h"
+#include "compiler/simplify/Passes.h"
 
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 
@@ -11,6 +12,7 @@ int main(int argc, char **argv) {
                   mlir::memref::MemRefDialect, mlir::vector::VectorDialect, mlir::math::MathDialect,
                   mlir::affine::AffineDialect, mlir::LLVM::LLVMDialect,
                   mlir::transform::TransformDialect>();
+  heddle::simplify::registerSimplifyPasses();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "Heddle's pass driver", registry));
 }
