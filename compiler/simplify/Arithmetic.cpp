@@ -73,16 +73,15 @@ LogicalResult divPowerOfTwo(DivOp op, Rewriter &rewriter) {
       elementOf(op.getX()).getIntOrFloatBitWidth() < 16)
     return failure();
   Value factor = scalar(rewriter, op.getLoc(), elementOf(op.getX()), 1 / *divisor);
-  rewriter.replaceOpWithNewOp<MulOp>(
-      op, op.getX(), broadcastTo(rewriter, op.getLoc(), factor, dimsOf(op.getX())));
+  rewriter.replaceOpWithNewOp<MulOp>(op, op.getX(),
+                                     broadcastTo(rewriter, op.getLoc(), factor, dimsOf(op.getX())));
   return success();
 }
 // x - c = x + (-c), of floats: shape arithmetic keeps its form
 LogicalResult subConstant(SubOp op, Rewriter &rewriter) {
   if (!isFloat(op.getX()) || !isConstant(op.getY()) || isConstant(op.getX()))
     return failure();
-  rewriter.replaceOpWithNewOp<AddOp>(op, op.getX(),
-                                     rewriter.create<NegOp>(op.getLoc(), op.getY()));
+  rewriter.replaceOpWithNewOp<AddOp>(op, op.getX(), rewriter.create<NegOp>(op.getLoc(), op.getY()));
   return success();
 }
 

@@ -135,9 +135,9 @@ private:
       return form;
     OpBuilder builder(value.getContext());
     builder.setInsertionPointAfterValue(value);
-    form = isFree(value) ? remakeChannelsLast(builder, value)
-                         : transposeBy(builder, value.getLoc(), value,
-                                       channelsLastOrder(rankOf(value)));
+    form = isFree(value)
+               ? remakeChannelsLast(builder, value)
+               : transposeBy(builder, value.getLoc(), value, channelsLastOrder(rankOf(value)));
     return form;
   }
 

@@ -3,8 +3,9 @@
 //   %c = graph.add %a, %b   (a, b constant, or broadcasts of constants)   =>   graph.constant
 //
 // Leaves alone: results above the limit; results that grow beyond 4 times their operands and
-// 1 MiB; growing broadcasts, which cost nothing where they are used; iota; products so long that
-// the interpreter would be felt; ops that the interpreter refuses, whose error belongs to the run.
+// 1 MiB; growing broadcasts and what is made of such alone, which algebra does before it grows;
+// iota; products so long that the interpreter would be felt; ops that the interpreter refuses,
+// whose error belongs to the run.
 
 #include "compiler/reference/Interpreter.h"
 #include "compiler/simplify/Passes.h"
@@ -67,6 +68,8 @@ private:
         !isa_and_nonnull<GraphDialect>(op->getDialect()) || !isMemoryEffectFree(op) ||
         op->hasTrait<OpTrait::IsTerminator>() || !llvm::all_of(op->getOperands(), isConstant))
       return false;
+    bool areAllBroadcasts = llvm::all_of(
+        op->getOperands(), [](Value operand) { return isa<BroadcastOp>(operand.getDefiningOp()); });
     int64_t from = 0;
     for (Value operand : op->getOperands()) {
       auto bytes = bytesOfTensor(constantUnder(operand).getType());
@@ -80,7 +83,7 @@ private:
       if (!bytes)
         return bindsSymbols(op);
       if (*bytes > limitBytes || (*bytes > kGrowthBytes && *bytes / kGrowthFactor > from) ||
-          (isa<BroadcastOp>(op) && *bytes > from))
+          ((isa<BroadcastOp>(op) || areAllBroadcasts) && *bytes > from))
         return false;
       if (*bytes / bytesOf(cast<RankedTensorType>(type).getElementType()) >
           kWorkLimit / std::max<int64_t>(1, termsOf(op)))
@@ -98,7 +101,8 @@ private:
     ElementsAttr attr = value.getDefiningOp<ConstantOp>().getValue();
     auto storage = std::make_shared<std::vector<char>>();
     ArrayRef<char> bytes = constantBytes(attr, *storage);
-    auto tensor = reference::Tensor::borrow(elementOf(value), attr.getShapedType().getShape(), bytes);
+    auto tensor =
+        reference::Tensor::borrow(elementOf(value), attr.getShapedType().getShape(), bytes);
     if (!storage->empty())
       tensor.owned = storage;
     return tensor;

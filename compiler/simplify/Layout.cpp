@@ -60,9 +60,8 @@ Role roleOf(Operation *op) {
   bool isFlexible = false;
   if (auto broadcast = dyn_cast<BroadcastOp>(op)) {
     int64_t wide = rankOf(broadcast.getResult());
-    return wide >= kLeastRank &&
-                   (rank == wide || isReshape(alignedSizes(broadcast.getX(), wide),
-                                              channelsLastOrder(wide)))
+    return wide >= kLeastRank && (rank == wide || isReshape(alignedSizes(broadcast.getX(), wide),
+                                                            channelsLastOrder(wide)))
                ? Role::Flexible
                : Role::Fixed;
   }
@@ -96,14 +95,13 @@ Value remakeChannelsLast(OpBuilder &builder, Value value) {
     return transposeBy(builder, value.getLoc(), value, channelsLastOrder(rankOf(value)));
   SmallVector<Value> operands(op->getOperands());
   if (isa<BroadcastOp>(op) && isPermutedOperand(op, 0))
-    operands[0] = transposeBy(builder, value.getLoc(), operands[0],
-                              channelsLastOrder(rankOf(operands[0])));
+    operands[0] =
+        transposeBy(builder, value.getLoc(), operands[0], channelsLastOrder(rankOf(operands[0])));
   return rebuildChannelsLast(builder, op, operands)->getResult(0);
 }
 
 /// Attributes that speak of dimensions, in the order of the permuted ones.
-static void permuteAttributes(OpBuilder &builder, NamedAttrList &attrs,
-                              ArrayRef<int64_t> order) {
+static void permuteAttributes(OpBuilder &builder, NamedAttrList &attrs, ArrayRef<int64_t> order) {
   SmallVector<int64_t> place = inverse(order);
   if (auto axis = dyn_cast_or_null<IntegerAttr>(attrs.get("axis")))
     attrs.set("axis", builder.getI64IntegerAttr(place[axis.getInt()]));
@@ -154,10 +152,10 @@ Operation *rebuildChannelsLast(OpBuilder &builder, Operation *op, ArrayRef<Value
     state.operands[0] = transposeBy(builder, op->getLoc(), x, order);
   }
   for (Value result : op->getResults())
-    state.addTypes(isPermutedResult(op) ? tensorOf(builder.getContext(),
-                                                   permuted(dimsOf(result), order),
-                                                   elementOf(result))
-                                        : result.getType());
+    state.addTypes(
+        isPermutedResult(op)
+            ? tensorOf(builder.getContext(), permuted(dimsOf(result), order), elementOf(result))
+            : result.getType());
   return builder.create(state);
 }
 

@@ -114,9 +114,9 @@ LogicalResult transposeBroadcast(TransposeOp op, Rewriter &rewriter) {
 
 // slice x = x, of everything
 LogicalResult sliceAll(SliceOp op, Rewriter &rewriter) {
-  bool isAll = keepsType(op) &&
-               llvm::all_of(op.getSteps(), [](int64_t step) { return step == 1; }) &&
-               llvm::all_of(dimsOf(op.getStarts()), [](const Dim &dim) { return dim.isConstant(0); });
+  bool isAll =
+      keepsType(op) && llvm::all_of(op.getSteps(), [](int64_t step) { return step == 1; }) &&
+      llvm::all_of(dimsOf(op.getStarts()), [](const Dim &dim) { return dim.isConstant(0); });
   return isAll ? forward(op, rewriter) : failure();
 }
 // slice(broadcast x) = broadcast x, where x has one element

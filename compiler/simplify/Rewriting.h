@@ -15,13 +15,14 @@ inline bool isSplat(mlir::Value value, double number) { return splatOf(value) ==
 graph::ConstantOp constantUnder(mlir::Value value);
 inline bool isConstant(mlir::Value value) { return constantUnder(value) != nullptr; }
 
-/// Smallest (of those not 0) and largest |element| of a floating point constant; nullopt when an element is not
-/// finite, or when the constant is too large to look at.
+/// Smallest (of those not 0) and largest |element| of a floating point constant; nullopt when an
+/// element is not finite, or when the constant is too large to look at.
 struct Magnitudes {
   double smallest, largest;
 };
 std::optional<Magnitudes> magnitudesOf(mlir::Value constant);
-/// Whether a * b neither overflows nor underflows in `element`, whichever elements meet. Integers wrap.
+/// Whether a * b neither overflows nor underflows in `element`, whichever elements meet. Integers
+/// wrap.
 bool isProductSafe(mlir::Value a, mlir::Value b);
 /// As isProductSafe, but a product may underflow: that loses a weight too small to matter.
 bool isProductFinite(mlir::Value a, mlir::Value b);

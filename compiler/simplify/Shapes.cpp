@@ -1,8 +1,8 @@
 // Shapes: turn what is known about sizes into constants, static ops and types.
 //
-//   %s = graph.concat %batch, %c {axis = 0}          =>  graph.sizes {values = #graph.dims<"n", 12>}
-//   graph.dynamic_reshape %x, %s : tensor<?x..."$r.0">  =>  graph.reshape %x : tensor<?x12x..."n">
-//   graph.if %true { a } else { b }                  =>  a
+//   %s = graph.concat %batch, %c {axis = 0}          =>  graph.sizes {values = #graph.dims<"n",
+//   12>} graph.dynamic_reshape %x, %s : tensor<?x..."$r.0">  =>  graph.reshape %x :
+//   tensor<?x12x..."n"> graph.if %true { a } else { b }                  =>  a
 //
 // The fresh symbols of an op that becomes static are replaced in all types of the module. One walk
 // forward: an op is looked at after its operands, so no chain of shape arithmetic is walked twice.

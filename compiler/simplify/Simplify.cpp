@@ -28,7 +28,10 @@ struct FixpointPass : PassWrapper<FixpointPass, OperationPass<ModuleOp>> {
     round.addPass(createFoldPass());
     round.addPass(createShapesPass());
     round.addPass(createAlgebraPass());
+    // The rules of conv-scale look at constants that algebra has put together.
+    round.addPass(createFoldPass());
     round.addPass(createConvScalePass());
+    round.addPass(createFoldPass());
     round.addPass(createCSEPass());
     OperationFingerPrint before(getOperation());
     for (int i = 0; i < kRounds; ++i) {
@@ -64,7 +67,8 @@ void registerSimplifyPasses() {
   registerPass(createFixpointPass);
   PassPipelineRegistration<>("heddle-simplify", "all of simplify, with channels last",
                              [](OpPassManager &manager) { addSimplifyPasses(manager, true); });
-  PassPipelineRegistration<>("heddle-simplify-channels-first", "all of simplify, layouts as they are",
+  PassPipelineRegistration<>("heddle-simplify-channels-first",
+                             "all of simplify, layouts as they are",
                              [](OpPassManager &manager) { addSimplifyPasses(manager, false); });
 }
 

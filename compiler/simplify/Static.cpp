@@ -149,8 +149,7 @@ static Value makeSlice(OpBuilder &builder, DynamicSliceOp op, Refinement &refine
     strides[axis] = *step;
   }
   auto type = resultType(op, sizes, refinement);
-  return builder.create<SliceOp>(op.getLoc(), type, op.getX(),
-                                 dimsAttr(op.getContext(), places),
+  return builder.create<SliceOp>(op.getLoc(), type, op.getX(), dimsAttr(op.getContext(), places),
                                  builder.getDenseI64ArrayAttr(strides));
 }
 

@@ -42,8 +42,8 @@ std::optional<double> splatOf(Value value) {
     return std::nullopt;
   std::vector<char> storage;
   if (auto dense = dyn_cast<DenseElementsAttr>(constant.getValue()); dense && dense.isSplat())
-    return elementAt(constantBytes(dense.resizeSplat(cast<ShapedType>(RankedTensorType::get(
-                                       {}, dense.getElementType()))),
+    return elementAt(constantBytes(dense.resizeSplat(cast<ShapedType>(
+                                       RankedTensorType::get({}, dense.getElementType()))),
                                    storage),
                      dense.getElementType(), 0);
   ArrayRef<char> bytes = constantBytes(constant.getValue(), storage);
