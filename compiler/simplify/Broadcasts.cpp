@@ -2,8 +2,8 @@
 //
 //   f(broadcast a, broadcast b) = broadcast(f(a, b))
 //
-// a and b have one shape, or one of them has one element. So scalar and per-channel arithmetic is
-// done on the small tensors, where Fold finds it when they are constants.
+// a and b have one shape but for leading sizes of 1, or one of them has one element. So scalar and
+// per-channel arithmetic is done on the small tensors, where Fold finds it when they are constants.
 
 #include "compiler/simplify/Rules.h"
 
@@ -14,6 +14,13 @@ namespace heddle::simplify {
 namespace {
 
 bool isSingle(Value x) { return elementCount(dimsOf(x)).isConstant(1); }
+
+DimVector withoutLeadingOnes(Value x) {
+  DimVector sizes = dimsOf(x);
+  while (!sizes.empty() && sizes.front().isConstant(1))
+    sizes.erase(sizes.begin());
+  return sizes;
+}
 
 /// f(broadcast a, broadcast b) = broadcast(f(a, b))
 struct ElementwiseOfBroadcasts : RewritePattern {
@@ -31,21 +38,22 @@ struct ElementwiseOfBroadcasts : RewritePattern {
         return failure();
       Value source = broadcast.getX();
       sources.push_back(source);
-      bool isLarger = !largest || (isSingle(largest) && !isSingle(source)) ||
-                      (isSingle(largest) && rankOf(source) > rankOf(largest));
-      if (isLarger)
+      if (!largest || std::pair(!isSingle(source), rankOf(source)) >
+                          std::pair(!isSingle(largest), rankOf(largest)))
         largest = source;
     }
     DimVector sizes = dimsOf(largest);
     for (Value source : sources)
-      if (dimsOf(source) != sizes && !isSingle(source))
+      if (withoutLeadingOnes(source) != withoutLeadingOnes(largest) && !isSingle(source))
         return failure();
     if (elementCount(sizes) == elementCount(dimsOf(op->getOperand(0))))
       return failure();
     Location location = op->getLoc();
     for (Value &source : sources) {
-      if (dimsOf(source) == sizes)
+      if (!isSingle(source) || isSingle(largest)) {
+        source = reshapeTo(rewriter, location, source, sizes);
         continue;
+      }
       source = reshapeTo(rewriter, location, source, {});
       source = broadcastTo(rewriter, location, source, sizes);
     }

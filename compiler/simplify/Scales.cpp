@@ -118,9 +118,12 @@ LogicalResult divOfProduct(DivOp op, Rewriter &rewriter) {
   if (!product || !inner.hasOneUse() || !size || size->smallest < kLeast || size->largest > kMost ||
       !variesAlong(op.getY(), product->resultAxis))
     return failure();
-  Value one = scalar(rewriter, op.getLoc(), elementOf(op.getY()), 1);
-  one = broadcastTo(rewriter, op.getLoc(), one, dimsOf(op.getY()));
-  Value inverse = rewriter.create<DivOp>(op.getLoc(), one, op.getY());
+  Location location = op.getLoc();
+  Value divisor = constantUnder(op.getY());
+  Value one = scalar(rewriter, location, elementOf(divisor), 1);
+  one = broadcastTo(rewriter, location, one, dimsOf(divisor));
+  Value inverse = rewriter.create<DivOp>(location, one, divisor);
+  inverse = broadcastTo(rewriter, location, inverse, dimsOf(op.getY()));
   rewriter.replaceOpWithNewOp<MulOp>(op, op.getX(), inverse);
   return success();
 }

@@ -31,6 +31,7 @@ struct FixpointPass : PassWrapper<FixpointPass, OperationPass<ModuleOp>> {
     // The rules of conv-scale look at constants that algebra has put together.
     round.addPass(createFoldPass());
     round.addPass(createConvScalePass());
+    round.addPass(createAlgebraPass());
     round.addPass(createFoldPass());
     round.addPass(createCSEPass());
     OperationFingerPrint before(getOperation());
