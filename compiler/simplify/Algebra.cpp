@@ -27,6 +27,7 @@ struct AlgebraPass : PassWrapper<AlgebraPass, OperationPass<ModuleOp>> {
     RewritePatternSet patterns(&getContext());
     addArithmeticRules(patterns);
     addMovementRules(patterns);
+    addRegroupRules(patterns);
     addBroadcastRules(patterns);
     (void)applyRules(getOperation(), std::move(patterns));
   }

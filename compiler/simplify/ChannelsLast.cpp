@@ -201,6 +201,7 @@ struct ChannelsLastPass : PassWrapper<ChannelsLastPass, OperationPass<ModuleOp>>
       return;
     RewritePatternSet patterns(&getContext());
     addMovementRules(patterns);
+    addRegroupRules(patterns);
     (void)applyRules(getOperation(), std::move(patterns));
   }
 };

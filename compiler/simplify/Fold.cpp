@@ -118,8 +118,28 @@ private:
     return std::nullopt;
   }
 
+  /// The same bytes in another shape need no copy: weights stay where they are mapped.
+  bool foldReshape(Operation *op) {
+    auto reshape = dyn_cast<ReshapeOp>(op);
+    auto constant = reshape ? reshape.getX().getDefiningOp<ConstantOp>() : nullptr;
+    if (!constant || !cast<RankedTensorType>(reshape.getType()).hasStaticShape())
+      return false;
+    auto type = cast<RankedTensorType>(reshape.getType());
+    ElementsAttr attr;
+    if (auto resource = dyn_cast<DenseResourceElementsAttr>(constant.getValue()))
+      attr = DenseResourceElementsAttr::get(type, resource.getRawHandle());
+    else if (auto dense = dyn_cast<DenseElementsAttr>(constant.getValue()))
+      attr = dense.reshape(type);
+    else
+      return false;
+    OpBuilder builder(op);
+    reshape.getResult().replaceAllUsesWith(builder.create<ConstantOp>(op->getLoc(), type, attr));
+    dead.push_back(op);
+    return true;
+  }
+
   void fold(Operation *op) {
-    if (!isWorthFolding(op))
+    if (foldReshape(op) || !isWorthFolding(op))
       return;
     std::vector<reference::Tensor> operands;
     for (Value operand : op->getOperands()) {

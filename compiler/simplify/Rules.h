@@ -10,6 +10,8 @@ namespace heddle::simplify {
 void addArithmeticRules(mlir::RewritePatternSet &patterns);
 /// reshape(reshape x) = reshape x and its kin: movement of elements.
 void addMovementRules(mlir::RewritePatternSet &patterns);
+/// transpose(reshape(transpose x)) with one transpose.
+void addRegroupRules(mlir::RewritePatternSet &patterns);
 /// f(broadcast x) = broadcast(f x) and its kin: compute once what is then repeated.
 void addBroadcastRules(mlir::RewritePatternSet &patterns);
 /// conv(x, w) * s = conv(x, w * s) and its kin.
