@@ -2,6 +2,8 @@
 // beside the passes.
 
 #include "compiler/graph/Graph.h"
+#include "compiler/partition/Partition.h"
+#include "compiler/simplify/Passes.h"
 #include "tools/heddle-opt/passes.h"
 
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
@@ -15,5 +17,7 @@ int main(int argc, char **argv) {
                   mlir::transform::TransformDialect>();
   heddle::opt::registerPrintLoopNests();
   heddle::opt::registerInterpret();
+  heddle::simplify::registerSimplifyPasses();
+  heddle::partition::registerPartitionPasses();
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Heddle's pass driver", registry));
 }
