@@ -129,7 +129,9 @@ static void importLpNormalization(Node &n) {
   Ints axes = {n.axis(n.getInt("axis", -1), rankOf(x))};
   bool isFirst = n.getInt("p", 2) == 1;
   Value sum = n.reduce<ReduceSumOp>(isFirst ? n.unary<AbsOp>(x) : n.mul(x, x), axes);
-  n.set(n.div(x, isFirst ? sum : n.unary<SqrtOp>(sum)));
+  Value norm = isFirst ? sum : n.unary<SqrtOp>(sum), zero = n.scalar(elementOf(x), 0);
+  // A vector of zeros stays one.
+  n.set(n.select(n.compare<EqualOp>(norm, zero), zero, n.div(x, norm)));
 }
 
 /// The experimental ImageScaler: x * scale + bias of each channel.
