@@ -217,9 +217,9 @@ static void importSplit(Node &n) {
   } else {
     // Equal parts, the last one smaller where the size does not divide.
     int64_t count = n.getInt("num_outputs", n.outputs());
+    if (count < 1 || count > 65536)
+      refuse("the number of outputs is " + Twine(count) + ", but must be from 1 to 65536");
     Dim each = total.ceilDiv(Dim(count));
-    if (count < 1)
-      refuse("it has no outputs");
     sizes.assign(count - 1, each);
     sizes.push_back(total - each * Dim(count - 1));
   }

@@ -99,8 +99,8 @@ static void importLrn(Node &n) {
   Value x = n.in(0);
   DimVector dims = dimsOf(x);
   int64_t size = n.getInt("size", 0), rank = dims.size();
-  if (size < 1 || rank < 2)
-    refuse("'size' must be at least 1 and the input of rank 2 or more");
+  if (size < 1 || size > 1024 || rank < 2)
+    refuse("'size' must be from 1 to 1024 and the input of rank 2 or more");
   Type element = elementOf(x);
   DimVector low(rank, Dim(0)), high(rank, Dim(0));
   low[1] = Dim((size - 1) / 2);
@@ -129,7 +129,9 @@ static void importLpNormalization(Node &n) {
   Ints axes = {n.axis(n.getInt("axis", -1), rankOf(x))};
   bool isFirst = n.getInt("p", 2) == 1;
   Value sum = n.reduce<ReduceSumOp>(isFirst ? n.unary<AbsOp>(x) : n.mul(x, x), axes);
-  n.set(n.div(x, isFirst ? sum : n.unary<SqrtOp>(sum)));
+  Value norm = isFirst ? sum : n.unary<SqrtOp>(sum), zero = n.scalar(elementOf(x), 0);
+  // A vector of zeros stays one.
+  n.set(n.select(n.compare<EqualOp>(norm, zero), zero, n.div(x, norm)));
 }
 
 /// The experimental ImageScaler: x * scale + bias of each channel.

@@ -4,6 +4,8 @@
 
 #include "compiler/onnx/Table.h"
 
+#include "llvm/Support/JSON.h"
+
 using namespace mlir;
 
 namespace heddle::onnx {
@@ -22,7 +24,8 @@ void Problems::add(StringRef where, const Refusal &refusal) {
 }
 
 llvm::Error Problems::take() const {
-  std::string text = llvm::join(lines, "\n");
+  // Names of a damaged model may hold any bytes.
+  std::string text = llvm::json::fixUTF8(llvm::join(lines, "\n"));
   if (total > kToldProblems)
     text += "\nnote: and " + std::to_string(total - kToldProblems) + " more problems";
   return makeError(code, text);

@@ -15,14 +15,20 @@ struct Category {
 } // namespace
 
 static const std::vector<Category> &categories() {
-  static const std::vector<Category> all = {
-      {"element-wise", elementwiseRows()},    {"activation", activationRows()},
-      {"movement", movementRows()},           {"slicing and indexing", slicingRows()},
-      {"contraction", contractionRows()},     {"convolution and pooling", convolutionRows()},
-      {"normalization", normalizationRows()}, {"reduction", reductionRows()},
-      {"recurrent", recurrentRows()},         {"control flow", controlRows()},
-      {"quantization", quantizeRows()},       {"ai.onnx.ml", mlRows()},
-      {"com.microsoft", contribRows()}};
+  static const std::vector<Category> all = {{"element-wise", elementwiseRows()},
+                                            {"activation", activationRows()},
+                                            {"movement", movementRows()},
+                                            {"slicing and indexing", slicingRows()},
+                                            {"contraction", contractionRows()},
+                                            {"convolution and pooling", convolutionRows()},
+                                            {"normalization", normalizationRows()},
+                                            {"reduction", reductionRows()},
+                                            {"recurrent", recurrentRows()},
+                                            {"control flow", controlRows()},
+                                            {"quantization", quantizeRows()},
+                                            {"ai.onnx.ml", mlRows()},
+                                            {"trees", treeRows()},
+                                            {"com.microsoft", contribRows()}};
   return all;
 }
 

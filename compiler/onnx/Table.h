@@ -33,6 +33,7 @@ OpRows recurrentRows();
 OpRows controlRows();
 OpRows quantizeRows();
 OpRows mlRows();
+OpRows treeRows();
 OpRows contribRows();
 
 /// The row, or null.
