@@ -49,7 +49,8 @@ llvm::Expected<Tensor> Interpreter::stack(Operation *op, unsigned number, const 
   SmallVector<int64_t> shape{static_cast<int64_t>(slices.size())};
   if (slices.empty()) {
     // No slice says how large slices are; what the type leaves open is 0.
-    for (const Dim &dim : ArrayRef<Dim>(dimsOf(type)).drop_front())
+    DimVector dims = dimsOf(type);
+    for (const Dim &dim : ArrayRef<Dim>(dims).drop_front())
       shape.push_back(environment.evaluate(dim).value_or(0));
   } else {
     shape.append(slices.front().shape.begin(), slices.front().shape.end());

@@ -1,7 +1,9 @@
-// heddle-opt: runs single passes of the compiler on MLIR text. For developers and for the tests beside the passes.
+// heddle-opt: runs single passes of the compiler on MLIR text. For developers and for the tests
+// beside the passes.
 
 #include "compiler/graph/Graph.h"
 #include "compiler/simplify/Passes.h"
+#include "tools/heddle-opt/passes.h"
 
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 
@@ -13,6 +15,7 @@ int main(int argc, char **argv) {
                   mlir::affine::AffineDialect, mlir::LLVM::LLVMDialect,
                   mlir::transform::TransformDialect>();
   heddle::simplify::registerSimplifyPasses();
-  return mlir::asMainReturnCode(
-      mlir::MlirOptMain(argc, argv, "Heddle's pass driver", registry));
+  heddle::opt::registerPrintLoopNests();
+  heddle::opt::registerInterpret();
+  return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Heddle's pass driver", registry));
 }
