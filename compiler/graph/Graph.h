@@ -51,7 +51,7 @@ Dim freshSymbol(mlir::Operation *anchor, llvm::StringRef stem);
 /// Whether the op's results have sizes that it binds itself while running.
 bool bindsSymbols(mlir::Operation *op);
 
-/// Elements of an integer tensor of rank 0 or 1, as size expressions, when they follow from the
+/// Elements of a small integer tensor, row-major, as size expressions, when they follow from the
 /// shapes of tensors and constants alone. Walks back at most through shape arithmetic.
 std::optional<DimVector> shapeValue(mlir::Value value);
 

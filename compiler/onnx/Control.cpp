@@ -40,17 +40,26 @@ static DimVector outerDims(Node &n, ArrayRef<Dim> dims, ArrayRef<Dim> other, int
   return result;
 }
 
+static void takeBranch(Node &n, const proto::GraphProto &graph) {
+  SmallVector<Value> values = n.reader.readSubgraph(graph, n.scope, {});
+  for (auto [i, value] : llvm::enumerate(values))
+    if (n.wants(i))
+      n.set(i, value);
+}
+
+/// PyTorch exports squeeze(axis) as "if the size is 1, Squeeze, else Identity". A tensor has one
+/// rank, so the squeeze is taken where the ranks differ; the run refuses a size that is not 1.
+static bool isSqueeze(const proto::GraphProto &graph) {
+  return graph.output_size() == 1 && llvm::any_of(graph.node(), [&](const proto::NodeProto &node) {
+           return node.op_type() == "Squeeze" && node.output(0) == graph.output(0).name();
+         });
+}
+
 static void importIf(Node &n) {
   Value condition = n.reshape(n.in(0), {});
   const auto &thenGraph = n.getGraph("then_branch"), &elseGraph = n.getGraph("else_branch");
-  if (auto known = shapeValue(condition); known && (*known)[0].constant()) {
-    bool holds = !(*known)[0].isConstant(0);
-    SmallVector<Value> values = n.reader.readSubgraph(holds ? thenGraph : elseGraph, n.scope, {});
-    for (auto [i, value] : llvm::enumerate(values))
-      if (n.wants(i))
-        n.set(i, value);
-    return;
-  }
+  if (auto known = shapeValue(condition); known && (*known)[0].constant())
+    return takeBranch(n, (*known)[0].isConstant(0) ? elseGraph : thenGraph);
   int64_t before = symbolCount(n);
   // The regions are filled before the op exists, for only they tell the types of its results.
   Region regions[2];
@@ -75,6 +84,8 @@ static void importIf(Node &n) {
            " outputs, but the node has " + Twine(n.outputs()));
   SmallVector<Type> types;
   for (auto [x, y] : llvm::zip(yielded[0], yielded[1])) {
+    if (rankOf(x) < rankOf(y) && isSqueeze(thenGraph))
+      return takeBranch(n, thenGraph);
     if (elementOf(x) != elementOf(y) || rankOf(x) != rankOf(y))
       refuse("the branches yield " + nameOf(elementOf(x)) + textOf(dimsOf(x)) + " and " +
                  nameOf(elementOf(y)) + textOf(dimsOf(y)) + " for one result",
@@ -290,7 +301,8 @@ static void importScan(Node &n) {
 
 OpRows controlRows() {
   static const OpRow rows[] = {
-      {"If", "", 1, 27, importIf, false, "branches of one rank, unless the condition is constant"},
+      {"If", "", 1, 27, importIf, false,
+       "branches of one rank, unless the condition is constant or one is a squeeze"},
       {"Loop", "", 1, 27, importLoop, false, "carried values keep their rank"},
       {"Scan", "", 9, 27, importScan, false, "carried values keep their rank"},
   };

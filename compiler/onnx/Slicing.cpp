@@ -47,9 +47,12 @@ static std::optional<Bounds> resolveBounds(const Dim &size, Dim start, Dim end, 
       last = Dim(0);
     if (!first || !last)
       return std::nullopt;
-    Dim low = clamp(*first, Dim(0), size), high = clamp(*last, Dim(0), size);
+    // A start past the end needs no clamping: nothing is taken then. A size is never negative.
+    Dim low = first->isNeverNegative() ? *first : Dim::max(*first, Dim(0));
+    Dim high = last->isConstant(0) || *last == size ? *last : clamp(*last, Dim(0), size);
     Dim count = (high - low).ceilDiv(Dim(step));
-    return Bounds{low, count.isNeverNegative() ? count : Dim::max(count, Dim(0))};
+    return Bounds{low,
+                  low.isConstant(0) || count.isNeverNegative() ? count : Dim::max(count, Dim(0))};
   }
   auto first = isBeyond(start, true) ? size - Dim(1) : fromStart(start, size);
   auto last = isBeyond(end, false) ? Dim(-1) : fromStart(end, size);
