@@ -89,8 +89,8 @@ LogicalResult subConstant(SubOp op, Rewriter &rewriter) {
 template <typename Op>
 LogicalResult reassociate(Op op, Rewriter &rewriter, bool (*isSafe)(Value, Value)) {
   auto inner = op.getX().template getDefiningOp<Op>();
-  if (!inner || !isConstant(op.getY()) || !isConstant(inner.getY()) || isConstant(inner.getX()) ||
-      !isSafe(inner.getY(), op.getY()))
+  if (!inner || !inner->hasOneUse() || !isConstant(op.getY()) || !isConstant(inner.getY()) ||
+      isConstant(inner.getX()) || !isSafe(inner.getY(), op.getY()))
     return failure();
   Value both = rewriter.create<Op>(op.getLoc(), inner.getY(), op.getY());
   rewriter.replaceOpWithNewOp<Op>(op, inner.getX(), both);
@@ -103,6 +103,26 @@ LogicalResult addAdd(AddOp op, Rewriter &rewriter) { return reassociate(op, rewr
 // (x * c) * d = x * (c * d)
 LogicalResult mulMul(MulOp op, Rewriter &rewriter) {
   return reassociate(op, rewriter, isProductSafe);
+}
+// (x / c) * d = x * (d / c), and (x * d) / c = x * (d / c), where c is one number
+template <typename Outer, typename Inner> LogicalResult mulAndDiv(Outer op, Rewriter &rewriter) {
+  auto inner = op.getX().template getDefiningOp<Inner>();
+  if (!inner || !inner->hasOneUse() || !isFloat(op.getX()) || isConstant(inner.getX()))
+    return failure();
+  bool isDivFirst = isa<DivOp>(inner);
+  Value divisor = isDivFirst ? inner.getY() : op.getY();
+  Value factor = isDivFirst ? op.getY() : inner.getY();
+  auto number = splatOf(divisor);
+  auto size = isConstant(factor) ? magnitudesOf(factor) : std::nullopt;
+  // Moderate numbers, so that the quotient neither overflows nor underflows in f16.
+  constexpr double kLeast = 1e-2, kMost = 1e2;
+  auto isModerate = [](double x) { return x >= kLeast && x <= kMost; };
+  if (!number || !isModerate(std::abs(*number)) || !size || !isModerate(size->smallest) ||
+      !isModerate(size->largest))
+    return failure();
+  Value quotient = rewriter.create<DivOp>(op.getLoc(), factor, divisor);
+  rewriter.replaceOpWithNewOp<MulOp>(op, inner.getX(), quotient);
+  return success();
 }
 // max(max(x, c), d) = max(x, max(c, d)): relu(relu x) = relu x
 LogicalResult maxMax(MaxOp op, Rewriter &rewriter) {
@@ -173,6 +193,7 @@ void addArithmeticRules(RewritePatternSet &patterns) {
       .add(constantToTheRight<OrOp>);
   patterns.add(addZero).add(subZero).add(mulOne).add(divOne).add(powOne).add(powTwo).add(powHalf);
   patterns.add(divPowerOfTwo).add(subConstant).add(addAdd).add(mulMul).add(maxMax).add(minMin);
+  patterns.add(mulAndDiv<MulOp, DivOp>).add(mulAndDiv<DivOp, MulOp>);
   patterns.add(involution<NegOp>).add(involution<NotOp>).add(involution<BitNotOp>);
   patterns.add(idempotent<AbsOp>).add(idempotent<FloorOp>).add(idempotent<CeilOp>);
   patterns.add(idempotent<RoundOp>).add(idempotent<TruncOp>).add(idempotent<SignOp>);

@@ -19,6 +19,7 @@ inline bool isConstant(mlir::Value value) { return constantUnder(value) != nullp
 /// element is not finite, or when the constant is too large to look at.
 struct Magnitudes {
   double smallest, largest;
+  bool hasZero;
 };
 std::optional<Magnitudes> magnitudesOf(mlir::Value constant);
 /// Whether a * b neither overflows nor underflows in `element`, whichever elements meet. Integers

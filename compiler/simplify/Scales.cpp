@@ -107,43 +107,76 @@ LogicalResult mulOfSum(MulOp op, Rewriter &rewriter) {
   return success();
 }
 
+/// Whether the reciprocals of a constant are normal numbers, even in f16.
+bool isInvertible(Value constant) {
+  constexpr double kLeast = 1e-4, kMost = 1e4;
+  auto size = magnitudesOf(constant);
+  return size && !size->hasZero && size->smallest >= kLeast && size->largest <= kMost;
+}
+
+Value inverseOf(Rewriter &rewriter, Value wide) {
+  Value divisor = constantUnder(wide);
+  Value one = scalar(rewriter, wide.getLoc(), elementOf(divisor), 1);
+  one = broadcastTo(rewriter, wide.getLoc(), one, dimsOf(divisor));
+  Value inverse = rewriter.create<DivOp>(wide.getLoc(), one, divisor);
+  return broadcastTo(rewriter, wide.getLoc(), inverse, dimsOf(wide));
+}
+
 // p / c = p * (1 / c), where p is f(x, w) or f(x, w) + b: the factor then goes into w
 LogicalResult divOfProduct(DivOp op, Rewriter &rewriter) {
   Value inner = op.getX();
   if (auto sum = inner.getDefiningOp<AddOp>(); sum && sum->hasOneUse() && isConstant(sum.getY()))
     inner = sum.getX();
   auto product = productOf(inner);
-  auto size = magnitudesOf(op.getY());
-  constexpr double kLeast = 1e-4, kMost = 1e4; // reciprocals stay normal in f16, too
-  if (!product || !inner.hasOneUse() || !size || size->smallest < kLeast || size->largest > kMost ||
-      !variesAlong(op.getY(), product->resultAxis))
+  if (!product || !inner.hasOneUse() || !variesAlong(op.getY(), product->resultAxis) ||
+      !isInvertible(op.getY()))
     return failure();
-  Location location = op.getLoc();
-  Value divisor = constantUnder(op.getY());
-  Value one = scalar(rewriter, location, elementOf(divisor), 1);
-  one = broadcastTo(rewriter, location, one, dimsOf(divisor));
-  Value inverse = rewriter.create<DivOp>(location, one, divisor);
-  inverse = broadcastTo(rewriter, location, inverse, dimsOf(op.getY()));
-  rewriter.replaceOpWithNewOp<MulOp>(op, op.getX(), inverse);
+  rewriter.replaceOpWithNewOp<MulOp>(op, op.getX(), inverseOf(rewriter, op.getY()));
   return success();
+}
+
+/// Along which axis of w a factor of x's channels goes; nullopt where w shares it among groups.
+std::optional<int64_t> inputAxis(ConvOp op, Value factor) {
+  int64_t channelAxis = op.getChannelsLast() ? rankOf(op.getX()) - 1 : 1;
+  if (!isConstant(op.getW()) || !isFloat(op.getX()) || !variesAlong(factor, channelAxis))
+    return std::nullopt;
+  if (op.getGroups() == 1 || splatOf(factor))
+    return 1;
+  DimVector w = dimsOf(op.getW());
+  bool isDepthwise = w[1].isConstant(1) && w[0].isConstant(op.getGroups());
+  return isDepthwise ? std::optional<int64_t>(0) : std::nullopt;
 }
 
 // conv(x * s, w) = conv(x, w * s), s along the input channels; zeros of the padding stay zeros
 LogicalResult convOfMul(ConvOp op, Rewriter &rewriter) {
   auto mul = op.getX().getDefiningOp<MulOp>();
-  if (!mul || !mul->hasOneUse() || op.getGroups() != 1 || !isConstant(op.getW()) ||
-      !isFloat(op.getX()) ||
-      !variesAlong(mul.getY(), op.getChannelsLast() ? rankOf(op.getX()) - 1 : 1) ||
-      !isProductFinite(op.getW(), mul.getY()))
+  auto axis = mul && mul->hasOneUse() ? inputAxis(op, mul.getY()) : std::nullopt;
+  if (!axis || !isProductFinite(op.getW(), mul.getY()))
     return failure();
-  rewriter.replaceOp(op, scaleWeights(rewriter, op, mul.getX(), vectorOf(rewriter, mul.getY()), 1));
+  Value vector;
+  if (auto number = splatOf(mul.getY()))
+    vector = scalar(rewriter, op.getLoc(), elementOf(mul.getY()), *number);
+  else
+    vector = vectorOf(rewriter, mul.getY());
+  rewriter.replaceOp(op, scaleWeights(rewriter, op, mul.getX(), vector, *axis));
+  return success();
+}
+
+// conv(x / c, w) = conv(x * (1 / c), w): the factor then goes into w
+LogicalResult convOfDiv(ConvOp op, Rewriter &rewriter) {
+  auto div = op.getX().getDefiningOp<DivOp>();
+  if (!div || !div->hasOneUse() || !inputAxis(op, div.getY()) || !isInvertible(div.getY()))
+    return failure();
+  Value inverse = inverseOf(rewriter, div.getY());
+  Value mul = rewriter.create<MulOp>(div.getLoc(), div.getX(), inverse);
+  rewriter.modifyOpInPlace(op, [&] { op.getXMutable().assign(mul); });
   return success();
 }
 
 } // namespace
 
 void addConvScaleRules(RewritePatternSet &patterns) {
-  patterns.add(mulOfProduct).add(mulOfSum).add(divOfProduct).add(convOfMul);
+  patterns.add(mulOfProduct).add(mulOfSum).add(divOfProduct).add(convOfMul).add(convOfDiv);
 }
 
 } // namespace heddle::simplify

@@ -25,7 +25,8 @@ struct Case {
   const char *absent = nullptr; // an op that must be gone
 };
 
-#include "compiler/simplify/SimplifyCases.inc"
+#include "compiler/simplify/SimplifyLayoutCases.inc"
+#include "compiler/simplify/SimplifyRuleCases.inc"
 
 std::string textOf(const Case &test) {
   return std::string("func.func @main(") + test.arguments + ") -> (" + test.results + ") {\n" +
@@ -104,7 +105,8 @@ TEST_P(Simplify, means_the_same_channels_last) {
   check(GetParam(), [](OpPassManager &manager) { simplify::addSimplifyPasses(manager, true); });
 }
 
-INSTANTIATE_TEST_SUITE_P(Rules, Simplify, testing::ValuesIn(cases),
-                         [](const auto &info) { return std::string(info.param.name); });
+std::string nameOf(const testing::TestParamInfo<Case> &info) { return info.param.name; }
+INSTANTIATE_TEST_SUITE_P(Rules, Simplify, testing::ValuesIn(ruleCases), nameOf);
+INSTANTIATE_TEST_SUITE_P(Layouts, Simplify, testing::ValuesIn(layoutCases), nameOf);
 
 } // namespace

@@ -71,13 +71,14 @@ std::optional<Magnitudes> magnitudesOf(Value value) {
   int64_t count = bytes.size() / bytesOf(element);
   if (count == 0 || count > kElementLimit)
     return std::nullopt;
-  Magnitudes result{INFINITY, 0};
+  Magnitudes result{INFINITY, 0, false};
   for (int64_t i = 0; i < count; ++i) {
     double number = std::abs(*elementAt(bytes, element, i));
     if (!std::isfinite(number))
       return std::nullopt;
     if (number != 0)
       result.smallest = std::min(result.smallest, number);
+    result.hasZero |= number == 0;
     result.largest = std::max(result.largest, number);
   }
   return result;
