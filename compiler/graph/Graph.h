@@ -69,6 +69,9 @@ mlir::ElementsAttr mappedConstantAttr(RankedTensorType type, llvm::ArrayRef<char
 /// Bytes that one element takes in memory: 1 for i1, 4-bit and 2-bit types.
 int64_t bytesOf(mlir::Type element);
 
+/// onnx.TensorProto.DataType of an element type.
+int32_t onnxTypeOf(mlir::Type element);
+
 /// Where the op comes from: the name of the ONNX node, or the op's own location.
 std::string sourceName(mlir::Location location);
 

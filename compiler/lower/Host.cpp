@@ -259,10 +259,10 @@ void Host::writeGroup(graph::GroupOp group) {
       break;
     }
     case Argument::Kind::Data: {
-      const auto &bytes = *kernel.data[argument.index];
+      std::vector<char> &bytes = *kernel.data[argument.index];
       auto [place, isNew] = dataOf.try_emplace(&bytes, 0);
       if (isNew)
-        place->second = program.weights.borrow(bytes);
+        place->second = program.weights.own(std::move(bytes));
       Type pointer = LLVM::LLVMPointerType::get(builder.getContext());
       Value weights = field(offsetof(heddle_call_t, weights), pointer);
       value = entryCode->at(weights, entry.getI8Type(), entryCode->number(place->second));

@@ -50,10 +50,14 @@ void Host::writeIf(graph::IfOp op) {
   };
   auto made = builder.create<scf::IfOp>(code->loc, types, holds, /*withElseRegion=*/true);
   OpBuilder::InsertPoint after = builder.saveInsertionPoint();
-  builder.setInsertionPointToEnd(made.thenBlock());
-  builder.create<scf::YieldOp>(code->loc, branch(op.getThenRegion()));
-  builder.setInsertionPointToEnd(made.elseBlock());
-  builder.create<scf::YieldOp>(code->loc, branch(op.getElseRegion()));
+  auto fill = [&](Block *block, Region &region) {
+    if (!block->empty()) // the builder ends blocks without results by itself
+      block->back().erase();
+    builder.setInsertionPointToEnd(block);
+    builder.create<scf::YieldOp>(code->loc, branch(region));
+  };
+  fill(made.thenBlock(), op.getThenRegion());
+  fill(made.elseBlock(), op.getElseRegion());
   builder.restoreInsertionPoint(after);
   for (unsigned i = 0; i < op.getNumResults(); ++i)
     pointers[op.getResult(i)] = made.getResult(i);
@@ -239,7 +243,8 @@ void Host::writeScan(graph::ScanOp op) {
   }
   for (unsigned i = 0; i < scanned; ++i) {
     SmallVector<Value> sizes;
-    for (const Dim &size : ArrayRef<Dim>(graph::dimsOf(op.getInputs()[states + i])).drop_front())
+    DimVector whole = graph::dimsOf(op.getInputs()[states + i]);
+    for (const Dim &size : ArrayRef<Dim>(whole).drop_front())
       sizes.push_back(dim(size));
     bindDims(body.getArgument(states + i), sizes);
   }

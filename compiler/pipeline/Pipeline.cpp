@@ -8,6 +8,8 @@
 #include "compiler/partition/Partition.h"
 #include "compiler/simplify/Passes.h"
 
+#include "mlir/IR/Verifier.h"
+
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <thread>

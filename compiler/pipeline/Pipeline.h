@@ -19,14 +19,14 @@ struct CompileOptions {
 };
 
 struct Compiled {
+  // First, so that it goes last: the modules live in it, and program.weights borrows from it.
+  std::unique_ptr<mlir::MLIRContext> context;
+  mlir::OwningOpRef<mlir::ModuleOp> graph;
   target::Program program;
   cpu::Target target;
   cpu::Objects objects;
   std::string planJson, reportJson;
   std::string graphText, loopsText; // the groups as graph ops; the kernels' loops
-  // What program.weights borrows from.
-  std::unique_ptr<mlir::MLIRContext> context;
-  mlir::OwningOpRef<mlir::ModuleOp> graph;
 };
 
 /// A model as a file, or as bytes that stand for one.
