@@ -56,18 +56,20 @@ static Value reduceElement(Elements &e, Operation *op, ArrayRef<int64_t> axes, b
                      code.lanes > 1;
   if (vectorLanes)
     start = code.spread(start);
-  std::function<Value(size_t, Value)> nest = [&](size_t depth, Value total) -> Value {
+  // Each dimension sums on its own and is then added to the one around it: partial sums stay small, which keeps f32
+  // sums of large images exact to a few units.
+  std::function<Value(size_t)> nest = [&](size_t depth) -> Value {
     if (depth == order.size()) {
       Value value = widen(e, e.at(x, source), accumulator);
-      return combine(code, op, total, vectorLanes ? code.spread(value) : value);
+      return vectorLanes ? code.spread(value) : value;
     }
-    return foldScoped(e, code.number(0), sizes[order[depth]], total,
+    return foldScoped(e, code.number(0), sizes[order[depth]], start,
                       [&](Value i, ValueRange carried) {
                         source[order[depth]] = e.uniform(i);
-                        return Values{nest(depth + 1, carried[0])};
+                        return Values{combine(code, op, carried[0], nest(depth + 1))};
                       })[0];
   };
-  return narrow(e, nest(0, start), element);
+  return narrow(e, nest(0), element);
 }
 
 /// The best value and its place so far walk along the axis; a NaN, once met, stays.

@@ -53,10 +53,12 @@ std::unique_ptr<Pass> createFixpointPass() { return std::make_unique<FixpointPas
 void addSimplifyPasses(OpPassManager &manager, bool channelsLast) {
   manager.addPass(createCSEPass());
   manager.addPass(createFixpointPass());
-  if (!channelsLast)
-    return;
-  manager.addPass(createChannelsLastPass());
-  manager.addPass(createFixpointPass());
+  if (channelsLast) {
+    manager.addPass(createChannelsLastPass());
+    manager.addPass(createFixpointPass());
+  }
+  manager.addPass(createWeightsPass());
+  manager.addPass(createCSEPass());
 }
 
 void registerSimplifyPasses() {
@@ -65,6 +67,7 @@ void registerSimplifyPasses() {
   registerPass(createAlgebraPass);
   registerPass(createConvScalePass);
   registerPass(createChannelsLastPass);
+  registerPass(createWeightsPass);
   registerPass(createFixpointPass);
   PassPipelineRegistration<>("heddle-simplify", "all of simplify, with channels last",
                              [](OpPassManager &manager) { addSimplifyPasses(manager, true); });
