@@ -131,29 +131,21 @@ static std::string textOf(ModuleOp module) {
   return stream.str();
 }
 
-llvm::Expected<std::unique_ptr<Compiled>> compile(const ModelSource &source,
-                                                  const CompileOptions &options) {
-  auto result = std::make_unique<Compiled>();
-  Stages stages(options);
+/// From the imported graph, which `result` holds, to objects.
+static llvm::Error compileStages(Compiled &compiled, const CompileOptions &options,
+                                 Stages &stages) {
+  Compiled *result = &compiled;
   auto target = cpu::targetFor(options.target);
   if (!target)
     return target.takeError();
   result->target = *target;
   loop::Machine machine{target->vectorBits / 32, target->registers, target->l1Bytes,
                         target->l2Bytes};
-  result->context = std::make_unique<MLIRContext>();
-
-  stages.begin("import", 0);
-  auto graph = importGraph(*result->context, source, options);
-  if (!graph)
-    return graph.takeError();
-  result->graph = std::move(*graph);
   auto model = result->graph->lookupSymbol<func::FuncOp>("main");
-  result->program.model = source.path;
 
   stages.begin("simplify", 0.1);
   if (llvm::Error error = simplifyGraph(*result->graph))
-    return std::move(error);
+    return error;
   result->program.flops = countFlops(*result->graph);
 
   stages.begin("partition", 0.2);
@@ -162,7 +154,7 @@ llvm::Expected<std::unique_ptr<Compiled>> compile(const ModelSource &source,
 
   stages.begin("lower", 0.25);
   if (llvm::Error error = lowerGroups(model, machine, result->program))
-    return std::move(error);
+    return error;
   if (failed(verify(*result->program.module)))
     return makeError(ErrorCode::Internal, "internal error: a kernel is not valid");
   result->loopsText = textOf(*result->program.module);
@@ -176,12 +168,40 @@ llvm::Expected<std::unique_ptr<Compiled>> compile(const ModelSource &source,
   stages.end();
 
   nlohmann::ordered_json report;
-  report["model"] = source.path;
+  report["model"] = result->program.model;
   report["target"] = target->cpu;
   report["seconds"] = stages.seconds;
   report["groups"] = result->program.kernels.size();
   report["weights_bytes"] = result->program.weights.size;
   result->reportJson = report.dump(2);
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::unique_ptr<Compiled>> compile(const ModelSource &source,
+                                                  const CompileOptions &options) {
+  auto result = std::make_unique<Compiled>();
+  result->context = std::make_unique<MLIRContext>();
+  result->program.model = source.path;
+  Stages stages(options);
+  stages.begin("import", 0);
+  auto graph = importGraph(*result->context, source, options);
+  if (!graph)
+    return graph.takeError();
+  result->graph = std::move(*graph);
+  if (llvm::Error error = compileStages(*result, options, stages))
+    return std::move(error);
+  return result;
+}
+
+llvm::Expected<std::unique_ptr<Compiled>> compileGraph(std::unique_ptr<MLIRContext> context,
+                                                       OwningOpRef<ModuleOp> graph,
+                                                       const CompileOptions &options) {
+  auto result = std::make_unique<Compiled>();
+  result->context = std::move(context);
+  result->graph = std::move(graph);
+  Stages stages(options);
+  if (llvm::Error error = compileStages(*result, options, stages))
+    return std::move(error);
   return result;
 }
 

@@ -38,6 +38,11 @@ struct ModelSource {
 llvm::Expected<std::unique_ptr<Compiled>> compile(const ModelSource &source,
                                                   const CompileOptions &options);
 
+/// As compile, for a module of the graph dialect (one func @main) that lives in `context`.
+llvm::Expected<std::unique_ptr<Compiled>>
+compileGraph(std::unique_ptr<mlir::MLIRContext> context, mlir::OwningOpRef<mlir::ModuleOp> graph,
+             const CompileOptions &options);
+
 /// The imported graph, as the reference interpreter takes it.
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
 importGraph(mlir::MLIRContext &context, const ModelSource &source, const CompileOptions &options);
