@@ -87,6 +87,18 @@ static lower::Schedule scheduleOf(graph::GroupOp group) {
   return schedule;
 }
 
+/// All ops that cannot be compiled, one a line.
+static llvm::Error refuseUnsupported(func::FuncOp model, StringRef file) {
+  std::string problems;
+  model.walk([&](Operation *op) {
+    if (isa<graph::GraphDialect>(op->getDialect()) && !lower::isSupported(op))
+      problems += (problems.empty() ? "" : "\n") + file.str() + ": node '" +
+                  graph::sourceName(op->getLoc()) + "' (" + op->getName().getStringRef().str() +
+                  "): error: this op runs in the reference interpreter, but is not compiled yet";
+  });
+  return problems.empty() ? llvm::Error::success() : makeError(ErrorCode::Refused, problems);
+}
+
 /// Kernels of all groups, then the program around them.
 static llvm::Error lowerGroups(func::FuncOp model, const loop::Machine &machine,
                                target::Program &program) {
@@ -151,6 +163,9 @@ static llvm::Error compileStages(Compiled &compiled, const CompileOptions &optio
   stages.begin("partition", 0.2);
   partition::partition(model);
   result->graphText = textOf(*result->graph);
+
+  if (llvm::Error error = refuseUnsupported(model, result->program.model))
+    return error;
 
   stages.begin("lower", 0.25);
   if (llvm::Error error = lowerGroups(model, machine, result->program))
