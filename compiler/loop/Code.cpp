@@ -125,10 +125,14 @@ Values Code::choose(Value condition, TypeRange types, llvm::function_ref<Values(
     return *known ? yes() : no();
   auto branch = b.create<scf::IfOp>(loc, types, condition, /*withElse=*/true);
   OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToEnd(branch.thenBlock());
-  b.create<scf::YieldOp>(loc, yes());
-  b.setInsertionPointToEnd(branch.elseBlock());
-  b.create<scf::YieldOp>(loc, no());
+  auto fill = [&](Block *block, llvm::function_ref<Values()> make) {
+    if (!block->empty()) // the builder ends blocks without results by itself
+      block->back().erase();
+    b.setInsertionPointToEnd(block);
+    b.create<scf::YieldOp>(loc, make());
+  };
+  fill(branch.thenBlock(), yes);
+  fill(branch.elseBlock(), no);
   return Values(branch.getResults());
 }
 

@@ -49,9 +49,11 @@ Value inside(Elements &elements, const Index &index, Value size) {
   return code.b.createOrFold<arith::CmpIOp>(code.loc, arith::CmpIPredicate::ult, place, limit);
 }
 
-static Value broadcastElement(Elements &e, graph::BroadcastOp op, ArrayRef<Index> place) {
+/// Of broadcast and dynamic_broadcast.
+static Value broadcastElement(Elements &e, Operation *op, ArrayRef<Index> place) {
   Code &code = e.code();
-  DimVector from = graph::dimsOf(op.getX()), to = graph::dimsOf(op.getResult());
+  Value x = op->getOperand(0);
+  DimVector from = graph::dimsOf(x), to = graph::dimsOf(op->getResult(0));
   size_t extra = to.size() - from.size();
   Indices source;
   for (size_t i = 0; i < from.size(); ++i) {
@@ -70,7 +72,7 @@ static Value broadcastElement(Elements &e, graph::BroadcastOp op, ArrayRef<Index
           e.fromLanes(code.b.create<arith::SelectOp>(code.loc, isOne, zero, lanes)));
     }
   }
-  return e.at(op.getX(), source);
+  return e.at(x, source);
 }
 
 /// Dimensions of both shapes are matched in runs of equal element counts; a run of one against one keeps its index.
@@ -244,9 +246,51 @@ static Value numberAs(Elements &e, Value lanes, Type element) {
   return lanes;
 }
 
+/// ONNX Slice: starts count from the end when negative, then are clamped.
+static Value dynamicSliceElement(Elements &e, graph::DynamicSliceOp op, ArrayRef<Index> place) {
+  Code &code = e.code();
+  Values sizes = e.sizesOf(op.getX());
+  Indices source(place);
+  for (auto [i, axis] : llvm::enumerate(op.getAxes())) {
+    Indices entry{e.uniform(code.number(i))};
+    Value raw = e.lanesOf(e.fromLanes(e.at(op.getStarts(), entry)));
+    Value step = e.lanesOf(e.fromLanes(e.at(op.getSteps(), entry)));
+    Value zero = code.number(0), size = sizes[axis];
+    Value wrapped = code.b.createOrFold<arith::SelectOp>(code.loc, code.less(raw, zero),
+                                                         code.add(raw, size), raw);
+    Value last = code.sub(size, code.number(1));
+    Value high = code.b.createOrFold<arith::SelectOp>(code.loc, code.less(step, zero), last, size);
+    Value start = code.min(code.max(wrapped, zero), high);
+    Value lanes = e.lanesOf(place[axis]);
+    auto like = [&](Value value) { return Code::isVector(lanes) ? code.spread(value) : value; };
+    Value moved = code.b.createOrFold<arith::MulIOp>(code.loc, lanes, like(step));
+    source[axis] = e.fromLanes(code.b.createOrFold<arith::AddIOp>(code.loc, moved, like(start)));
+  }
+  return e.at(op.getX(), source);
+}
+
+static Value rangeElement(Elements &e, graph::RangeOp op, ArrayRef<Index> place) {
+  Code &code = e.code();
+  Type element = graph::elementOf(op.getStart());
+  Value count = numberAs(e, e.lanesOf(place[0]), element);
+  Value start = e.at(op.getStart(), {}), delta = e.at(op.getDelta(), {});
+  if (Code::isVector(count)) {
+    start = code.spread(start);
+    delta = code.spread(delta);
+  }
+  if (isa<FloatType>(element))
+    return code.b.create<arith::AddFOp>(
+        code.loc, start, code.b.create<arith::MulFOp>(code.loc, count, delta));
+  return code.b.create<arith::AddIOp>(code.loc, start,
+                                      code.b.create<arith::MulIOp>(code.loc, count, delta));
+}
+
 Value defineMovement(Elements &e, Operation *op, ArrayRef<Index> place) {
   return TypeSwitch<Operation *, Value>(op)
-      .Case([&](graph::BroadcastOp op) { return broadcastElement(e, op, place); })
+      .Case<graph::BroadcastOp, graph::DynamicBroadcastOp>(
+          [&](auto op) { return broadcastElement(e, op, place); })
+      .Case([&](graph::DynamicSliceOp op) { return dynamicSliceElement(e, op, place); })
+      .Case([&](graph::RangeOp op) { return rangeElement(e, op, place); })
       .Case([&](graph::ReshapeOp op) { return reshapeElement(e, op, place); })
       .Case([&](graph::TransposeOp op) {
         Indices source(place.size());
