@@ -1,8 +1,8 @@
 // heddle compare: the compiled model, the reference interpreter and ONNX Runtime on the same feeds.
 //
 // Outputs are compared first. Where they differ, or with --per-node, the reference runs once more
-// and each of its results is held against ONNX Runtime's value of the same name, one at a time, so
-// that no more than a few intermediate values are in memory.
+// and each node's results are held against ONNX Runtime's, a node at a time, so that no more than a
+// few intermediate values are in memory.
 
 #include "tools/heddle/command.h"
 #include "tools/heddle/failure.h"
@@ -29,7 +29,7 @@ struct Options {
 };
 
 struct NodeResult {
-  const char *node, *op, *value;
+  std::string node, op, value; // no node and the name as value: an output of the model
   const heddle_tensor_t &tensor;
 };
 
@@ -40,7 +40,8 @@ struct OutputRow {
 };
 
 struct NodeRow {
-  std::string node, op, value;
+  std::string node, op;
+  size_t output;
   Difference difference;
 };
 
@@ -101,7 +102,7 @@ static Tensors referenceOutputs(const Options &options, const Module &module, co
         outputs[output->name] = feeds.inputs[i];
   runReference(options, feeds, [&](const NodeResult &result) {
     for (const heddle_value_t *output : wanted)
-      if (std::string(output->name) == result.value)
+      if (result.value == output->name)
         outputs[output->name] = copyOf(result.tensor);
   });
   return outputs;
@@ -126,17 +127,61 @@ static void compareOutputs(const Options &options, const Module &module, const s
   }
 }
 
+namespace {
+
+/// Holds what the reference reports for a node of the model against ONNX Runtime's outputs of it.
+///
+/// The reference reports each op of the graph, and a node of the model may be several: where the
+/// node has one output, the last report is it. Where it has more, all reports must be its outputs.
+/// Nodes inside of functions and subgraphs are not in `counts`, and are left out.
+class NodeComparison {
+public:
+  NodeComparison(const Options &options, Peer &peer, Comparison &comparison)
+      : options(options), peer(peer), comparison(comparison), counts(peer.nodes()) {}
+
+  void add(const NodeResult &result) {
+    if (result.node != node)
+      finish();
+    auto found = counts.find(result.node);
+    if (isOver || found == counts.end())
+      return;
+    node = result.node;
+    op = result.op;
+    if (found->second == 1)
+      results.clear();
+    results.push_back(copyOf(result.tensor));
+  }
+
+  void finish() {
+    if (!results.empty() && results.size() == counts[node]) {
+      std::vector<Tensor> theirs = peer.node(node);
+      for (size_t i = 0; theirs.size() == results.size() && i < results.size(); ++i) {
+        Difference difference = differenceOf(theirs[i], results[i], options.tolerance);
+        isOver |= !options.isPerNode && !difference.isAllowed();
+        comparison.nodes.push_back({node, op, i, difference});
+      }
+    }
+    results.clear();
+    node.clear();
+  }
+
+private:
+  const Options &options;
+  Peer &peer;
+  Comparison &comparison;
+  std::map<std::string, size_t> counts;
+  std::string node, op;
+  std::vector<Tensor> results;
+  bool isOver = false;
+};
+
+} // namespace
+
 static void compareNodes(const Options &options, const Feeds &feeds, Peer &peer,
                          Comparison &comparison) {
-  bool isOver = false;
-  runReference(options, feeds, [&](const NodeResult &result) {
-    Tensor theirs;
-    if (isOver || !peer.value(result.value, theirs))
-      return;
-    Difference difference = differenceOf(theirs, copyOf(result.tensor), options.tolerance);
-    isOver = !options.isPerNode && !difference.isAllowed();
-    comparison.nodes.push_back({result.node, result.op, result.value, difference});
-  });
+  NodeComparison nodes(options, peer, comparison);
+  runReference(options, feeds, [&](const NodeResult &result) { nodes.add(result); });
+  nodes.finish();
 }
 
 static Json toJson(const Options &options, const Feeds &feeds, const Module &module,
@@ -152,7 +197,7 @@ static Json toJson(const Options &options, const Feeds &feeds, const Module &mod
     json["outputs"].push_back(std::move(about));
   }
   auto describeNode = [](const NodeRow &row) {
-    Json about = {{"node", row.node}, {"op", row.op}, {"value", row.value}};
+    Json about = {{"node", row.node}, {"op", row.op}, {"output", row.output}};
     about.update(describe(row.difference));
     return about;
   };
@@ -168,9 +213,9 @@ static Json toJson(const Options &options, const Feeds &feeds, const Module &mod
 static std::string describeText(const Options &options, const Comparison &comparison) {
   std::string text;
   if (options.isPerNode && !comparison.nodes.empty()) {
-    Table nodes({"node", "op", "value", "onnxruntime against reference"});
+    Table nodes({"node", "op", "output", "onnxruntime against reference"});
     for (const NodeRow &row : comparison.nodes)
-      nodes.add({row.node, row.op, row.value, row.difference.text()});
+      nodes.add({row.node, row.op, std::to_string(row.output), row.difference.text()});
     text += nodes.text() + "\n";
   }
   Table outputs({"output", "engine", "against", ""});
@@ -179,10 +224,11 @@ static std::string describeText(const Options &options, const Comparison &compar
   text += outputs.text();
   if (const NodeRow *first = comparison.firstParting())
     text += "onnxruntime first parts from the reference at node '" + first->node + "' (" +
-            first->op + "), value '" + first->value + "': it " + first->difference.text() + "\n";
+            first->op + "), whose output " + std::to_string(first->output) + " " +
+            first->difference.text() + "\n";
   else if (!comparison.nodes.empty())
     text += "onnxruntime agrees with the reference at all " +
-            std::to_string(comparison.nodes.size()) + " values that both have\n";
+            std::to_string(comparison.nodes.size()) + " values of nodes that both have\n";
   return text;
 }
 

@@ -71,42 +71,25 @@ static std::vector<std::string> writeFiles(const Options &options, const Compile
   return paths;
 }
 
-/// Rows of the stages, whether the report has them as an object or as a list.
-static std::vector<std::pair<std::string, double>> stagesOf(const Json &report) {
-  std::vector<std::pair<std::string, double>> stages;
-  if (!report.contains("stages"))
-    return stages;
-  for (const auto &[key, value] : report.at("stages").items()) {
-    if (value.is_number())
-      stages.emplace_back(key, value.get<double>());
-    else if (value.is_object() && value.contains("name") && value.contains("seconds"))
-      stages.emplace_back(value.at("name"), value.at("seconds"));
-  }
-  return stages;
-}
-
 static void printReport(const Options &options, const Json &result) {
   std::string text;
   for (const Json &file : result.at("files"))
     text += file.at("path").get<std::string>() + "  " + formatBytes(file.at("bytes")) + "\n";
   Table stages({"stage", "seconds"});
-  for (const auto &[name, seconds] : stagesOf(result.at("report"))) {
+  for (const auto &[name, seconds] : result.at("report").value("seconds", Json::object()).items()) {
     char number[32];
-    std::snprintf(number, sizeof number, "%.3f", seconds);
+    std::snprintf(number, sizeof number, "%.3f", seconds.get<double>());
     stages.add({name, number});
   }
   text += stages.text();
   const Json &report = result.at("report");
-  auto bytes = [](const Json &value) {
-    return value.is_number() ? formatBytes(value.get<int64_t>()) : value.get<std::string>();
-  };
-  if (report.contains("groups")) {
-    const Json &groups = report.at("groups");
-    text += "groups   " + std::to_string(groups.is_array() ? groups.size() : groups.get<size_t>());
-    text += "\n";
-  }
-  if (report.contains("arena_bytes") && !report.at("arena_bytes").is_null())
-    text += "arena    " + bytes(report.at("arena_bytes")) + "\n";
+  if (report.contains("groups"))
+    text += "groups   " + report.at("groups").dump() + "\n";
+  if (report.contains("arena_bytes")) // a number, or an expression of the sizes of inputs
+    text += "arena    " +
+            (report.at("arena_bytes").is_number() ? formatBytes(report.at("arena_bytes"))
+                                                  : report.at("arena_bytes").dump()) +
+            "\n";
   text += "weights  " + formatBytes(result.at("weights_bytes")) + "\n";
   text += "target   " + result.at("target").get<std::string>() + "\n";
   text += "seconds  " + formatNumber(result.at("seconds"), 3) + "\n";
@@ -130,10 +113,10 @@ static int run(Options options) {
     auto bytes = std::filesystem::file_size(path, error);
     result["files"].push_back({{"path", path}, {"bytes", error ? 0 : bytes}});
   }
-  result["target"] = options.compile.target;
-  result["seconds"] = seconds.count();
   Json report = Json::parse(text ? text : "{}", nullptr, false);
   result["report"] = report.is_object() ? report : Json::object();
+  result["target"] = result["report"].value("target", options.compile.target);
+  result["seconds"] = seconds.count();
   result["weights_bytes"] = result["report"].value("weights_bytes", int64_t{0});
   if (options.isJson)
     print(result);

@@ -38,7 +38,7 @@ def load_packages():
 class Peer:
     def __init__(self, reader, writer):
         self.reader, self.writer = reader, writer
-        self.every, self.cache = None, {}
+        self.cache = {}
 
     def receive_tensor(self, about):
         data = self.reader.read(about["bytes"])
@@ -110,19 +110,20 @@ class Peer:
             seconds.append(time.perf_counter() - start)
         return {"seconds": seconds}, []
 
-    def value(self, message):
-        """One intermediate value; `values` is empty where ONNX Runtime knows none of this name."""
-        name = message["name"]
-        if self.every is None:
-            self.every = self.expose_all()
-        if name not in self.every[1]:
-            return {"values": []}, []
-        if name not in self.cache:
-            at = self.every[1].index(name)
-            names = self.every[1][at:at + BATCH]
-            self.cache = dict(zip(names, self.results(self.every[0], names)))
-        value = self.cache[name]
-        return self.described([(name, value)] if isinstance(value, np.ndarray) else [])
+    def nodes(self, _):
+        """{node: how many outputs it has}, of the graph's own nodes."""
+        self.expose_all()
+        return {"nodes": {name: len(outputs) for name, outputs in self.outputs_of.items()}}, []
+
+    def node(self, message):
+        """The outputs of one node; without those that are no tensors."""
+        outputs = self.outputs_of[message["node"]]
+        if outputs[0] not in self.cache:
+            at = self.every_name.index(outputs[0])
+            names = self.every_name[at:at + max(BATCH, len(outputs))]
+            self.cache = dict(zip(names, self.results(self.every, names)))
+        values = [(name, self.cache.get(name)) for name in outputs]
+        return self.described([pair for pair in values if isinstance(pair[1], np.ndarray)])
 
     def expose_all(self):
         """A session whose outputs are all values of the graph, computed as they are written."""
@@ -133,11 +134,13 @@ class Peer:
                           f"note: '{sys.executable} -m pip install onnx' installs it")
         model = onnx.load(self.model)
         known = {output.name for output in model.graph.output}
-        names = [name for node in model.graph.node for name in node.output if name]
-        model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names
+        self.outputs_of = {node_name(node): [name for name in node.output if name]
+                           for node in model.graph.node}
+        self.every_name = [name for node in model.graph.node for name in node.output if name]
+        model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in self.every_name
                                   if name not in known)
         level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-        return self.make_session(model.SerializeToString(), level), names
+        self.every = self.make_session(model.SerializeToString(), level)
 
     def described(self, values):
         """The answer that carries these tensors."""
@@ -165,6 +168,11 @@ class Peer:
             for blob in blobs:
                 self.writer.write(blob)
             self.writer.flush()
+
+
+def node_name(node):
+    """As Heddle names a node: without a name, after its first output."""
+    return node.name or f"{node.op_type}_{node.output[0] if node.output else ''}"
 
 
 def dtype_name(array):

@@ -138,8 +138,8 @@ Json Peer::receive() {
   return answer;
 }
 
-std::map<std::string, Tensor> Peer::receiveTensors() {
-  std::map<std::string, Tensor> tensors;
+std::vector<std::pair<std::string, Tensor>> Peer::receiveTensors() {
+  std::vector<std::pair<std::string, Tensor>> tensors;
   for (const Json &about : receive().at("values")) {
     std::string name = about.at("name"), dtype = about.at("dtype");
     Tensor tensor = makeTensor(dtypeOf(dtype), about.at("shape"), "'" + name + "'");
@@ -148,14 +148,15 @@ std::map<std::string, Tensor> Peer::receiveTensors() {
                                          dtype + ", whose size is not known");
     if (fread(tensor.bytes.data(), 1, tensor.bytes.size(), from) != tensor.bytes.size())
       failEnded();
-    tensors.emplace(name, std::move(tensor));
+    tensors.emplace_back(name, std::move(tensor));
   }
   return tensors;
 }
 
 std::map<std::string, Tensor> Peer::run() {
   send({{"command", "run"}});
-  return receiveTensors();
+  auto tensors = receiveTensors();
+  return {std::make_move_iterator(tensors.begin()), std::make_move_iterator(tensors.end())};
 }
 
 std::vector<double> Peer::time(int count) {
@@ -163,13 +164,17 @@ std::vector<double> Peer::time(int count) {
   return receive().at("seconds");
 }
 
-bool Peer::value(const std::string &name, Tensor &tensor) {
-  send({{"command", "value"}, {"name", name}});
-  auto tensors = receiveTensors();
-  if (tensors.empty())
-    return false;
-  tensor = std::move(tensors.begin()->second);
-  return true;
+std::map<std::string, size_t> Peer::nodes() {
+  send({{"command", "nodes"}});
+  return receive().at("nodes").get<std::map<std::string, size_t>>();
+}
+
+std::vector<Tensor> Peer::node(const std::string &name) {
+  send({{"command", "node"}, {"node", name}});
+  std::vector<Tensor> outputs;
+  for (auto &[output, tensor] : receiveTensors())
+    outputs.push_back(std::move(tensor));
+  return outputs;
 }
 
 } // namespace heddle::cli

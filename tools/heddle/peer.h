@@ -22,8 +22,10 @@ public:
 
   std::map<std::string, Tensor> run();
   std::vector<double> time(int count); // seconds of `count` runs
-  /// One intermediate value; false where ONNX Runtime has no tensor of this name.
-  bool value(const std::string &name, Tensor &tensor);
+  /// {node: how many outputs it has}, of the nodes that stand in the model's own graph.
+  std::map<std::string, size_t> nodes();
+  /// The outputs of one of these nodes in their order, without those that are no tensors.
+  std::vector<Tensor> node(const std::string &name);
 
   std::string version;
   /// How much one step of an output is worth, for outputs of a DequantizeLinear.
@@ -34,7 +36,7 @@ private:
   void stop();
   void send(const Json &message, const std::vector<Tensor> &tensors = {});
   Json receive();
-  std::map<std::string, Tensor> receiveTensors();
+  std::vector<std::pair<std::string, Tensor>> receiveTensors();
   [[noreturn]] void failEnded();
 
   std::string python;

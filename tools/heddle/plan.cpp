@@ -95,7 +95,10 @@ static int run(Options options) {
     options.compile.plan = options.checked;
   }
   Compiled compiled = compileModel(options.model, options.compile);
-  Json plan = Json::parse(heddle_compiled_plan(compiled.get()));
+  Json plan = Json::parse(heddle_compiled_plan(compiled.get()), nullptr, false);
+  if (!plan.is_object())
+    throw Failure(HEDDLE_INTERNAL,
+                  "internal error: the plan of '" + options.model + "' is not a JSON object");
   if (!options.output.empty())
     check(heddle_compiled_write(compiled.get(), "plan", options.output.c_str()));
   if (options.checked.empty()) {
