@@ -76,7 +76,8 @@ static void printReport(const Options &options, const Json &result) {
   for (const Json &file : result.at("files"))
     text += file.at("path").get<std::string>() + "  " + formatBytes(file.at("bytes")) + "\n";
   Table stages({"stage", "seconds"});
-  for (const auto &[name, seconds] : result.at("report").value("seconds", Json::object()).items()) {
+  Json ofStages = result.at("report").value("seconds", Json::object());
+  for (const auto &[name, seconds] : ofStages.items()) {
     char number[32];
     std::snprintf(number, sizeof number, "%.3f", seconds.get<double>());
     stages.add({name, number});

@@ -140,7 +140,8 @@ Json Peer::receive() {
 
 std::vector<std::pair<std::string, Tensor>> Peer::receiveTensors() {
   std::vector<std::pair<std::string, Tensor>> tensors;
-  for (const Json &about : receive().at("values")) {
+  Json answer = receive();
+  for (const Json &about : answer.at("values")) {
     std::string name = about.at("name"), dtype = about.at("dtype");
     Tensor tensor = makeTensor(dtypeOf(dtype), about.at("shape"), "'" + name + "'");
     if (tensor.bytes.size() != about.at("bytes").get<size_t>())

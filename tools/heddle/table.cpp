@@ -3,14 +3,15 @@
 #include "tools/heddle/table.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cstdio>
+#include <cstdlib>
 
 namespace heddle::cli {
 
 static bool isNumber(const std::string &cell) {
-  return !cell.empty() && (std::isdigit(static_cast<unsigned char>(cell[0])) || cell[0] == '-' ||
-                           cell == "nan" || cell == "inf");
+  char *end = nullptr;
+  std::strtod(cell.c_str(), &end);
+  return !cell.empty() && *end == '\0';
 }
 
 /// Characters, not bytes: those of UTF-8 that continue one are not counted.

@@ -152,12 +152,15 @@ static std::vector<int64_t> parseSizes(const std::string &sizes, const std::stri
   return dims;
 }
 
-static bool hasSymbol(const Values &inputs, const std::string &name) {
+static std::vector<std::string> symbolNames(const Values &inputs) {
+  std::vector<std::string> names;
   for (const heddle_value_t *input : inputs)
     for (int32_t i = 0; i < input->rank; ++i)
-      if (input->dims[i].value == HEDDLE_UNKNOWN && name == input->dims[i].text)
-        return true;
-  return false;
+      if (input->dims[i].value == HEDDLE_UNKNOWN)
+        names.push_back(input->dims[i].text);
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
 }
 
 static void readDims(const Values &inputs, const FeedOptions &options, Symbols &symbols) {
@@ -166,8 +169,14 @@ static void readDims(const Values &inputs, const FeedOptions &options, Symbols &
     auto value = parsed<int64_t>(size);
     if (!value || *value < 0)
       failUsage("--dim '" + text + "': '" + size + "' is not a size");
-    if (!hasSymbol(inputs, name))
-      failUsage("--dim '" + text + "': no input has a size named '" + name + "'");
+    std::vector<std::string> names = symbolNames(inputs);
+    if (!std::binary_search(names.begin(), names.end(), name)) {
+      std::string known;
+      for (const std::string &each : names)
+        known += (known.empty() ? "" : ", ") + each;
+      failUsage("--dim '" + text + "': no input has a size named '" + name + "'" +
+                didYouMean(name, names) + (known.empty() ? "" : " (named sizes: " + known + ")"));
+    }
     symbols[name] = *value;
   }
 }
