@@ -66,7 +66,7 @@ def test_a_missing_model(tmp_path):
     (["--input", "x"], "--input 'x': expected NAME=VALUE"),
     (["--input", "z=random:0"], "the model has no input 'z' (inputs: x)"),
     (["--input", "x=@/none.npy"], "cannot read '/none.npy'"),
-    (["--input", "x=2x3xf23=1"], "'f23' is not a dtype; did you mean 'f32'?"),
+    (["--input", "x=2x3xf33=1"], "'f33' is not a dtype; did you mean 'f32'?"),
     (["--input", "x=2x3xf32=1,2"], "2x3 needs 6 values (or one for all), but has 2"),
     (["--input", "x=1xf32=one"], "'one' is not an element of float32"),
     (["--input", "x=random:a"], "expected random:SEED"),

@@ -35,7 +35,7 @@ static size_t editDistance(const std::string &a, const std::string &b) {
 
 std::string nearest(const std::string &word, const std::vector<std::string> &names) {
   std::string best;
-  size_t bestDistance = std::max<size_t>(1, word.size() / 3) + 1;
+  size_t bestDistance = std::min(word.size(), std::max<size_t>(1, word.size() / 3) + 1);
   for (const std::string &name : names) {
     size_t distance = editDistance(word, name);
     if (distance < bestDistance) {
