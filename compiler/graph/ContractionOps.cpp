@@ -33,6 +33,9 @@ LogicalResult ConvOp::verify() {
   size_t spatial = x.size() - 2;
   if (x.size() < 3 || w.size() != x.size() || rankOf(getResult()) != (int64_t)x.size())
     return emitOpError("C1: x, w and the result must have one rank, at least 3");
+  if (static_cast<int64_t>(getGroups()) < 1)
+    return emitOpError("C2: groups is ") << static_cast<int64_t>(getGroups())
+                                         << ", but must be at least 1";
   const Dim &channels = getChannelsLast() ? x.back() : x[1];
   if (mayDiffer(channels, w[1] * Dim(getGroups())))
     return emitOpError("C2: x has ") << channels.str() << " channels, but w takes "

@@ -22,9 +22,10 @@ struct Expression {
 
 class Random {
 public:
-  explicit Random(unsigned seed) : generator(seed) {
+  /// Sizes are never negative, and max and min rely on it: with negative symbols there are none.
+  explicit Random(unsigned seed) : generator(seed), isNatural(seed % 2 == 0) {
     for (int64_t &value : values)
-      value = below(21) - (seed % 2 ? 10 : 0); // every other seed has negative symbols
+      value = below(21) - (isNatural ? 0 : 10);
   }
 
   int64_t below(int64_t bound) { return generator() % bound; }
@@ -46,6 +47,8 @@ public:
       return leaf();
     Expression x = expression(depth - 1), y = expression(depth - 1);
     int64_t kind = below(8);
+    if (!isNatural && (kind == 3 || kind == 4))
+      kind = 5;
     if (kind == 5) { // by a constant, of either sign
       int64_t number = below(12) - 6;
       y = {Dim(number ? number : 3), number ? number : 3};
@@ -76,6 +79,7 @@ public:
 
 private:
   std::mt19937 generator;
+  bool isNatural;
   int64_t values[3];
 };
 
