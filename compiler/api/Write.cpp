@@ -9,9 +9,13 @@ llvm::Error writeKind(const Compiled &compiled, int threads, llvm::StringRef kin
                       llvm::StringRef path) {
   std::string text;
   if (kind == "graph")
-    text = compiled.graphText;
-  else if (kind == "loops")
-    text = compiled.loopsText;
+    text = graphText(compiled);
+  else if (kind == "loops") {
+    auto loops = loopsText(compiled);
+    if (!loops)
+      return loops.takeError();
+    text = *loops;
+  }
   else if (kind == "plan")
     text = compiled.planJson;
   else
