@@ -1,8 +1,9 @@
 // TransposedConv: conv_transpose(x, w) = depth_to_space(conv(x, w')) for a stride s and constant w.
 //
 // With o + low = s q + r and k = s t + r, y[o] = sum over k of x[(o + low - k) / s] w[k] becomes
-// y'[q, r] = sum over t of x[q - t] w[s t + r]: a convolution of window T = ceil(K / s) with s filters for each one of w,
-// taps beyond the window being 0. Interleaving the phases r and cropping `low` gives y.
+// y'[q, r] = sum over t of x[q - t] w[s t + r]: a convolution of window T = ceil(K / s) with s
+// filters for each one of w, taps beyond the window being 0. Interleaving the phases r and cropping
+// `low` gives y.
 //
 // Before   %y = graph.conv_transpose %x, %w {strides = 2, 2 ...} : n h w c -> n 2h 2w o
 // After    %p = graph.conv %x, %w' : n h w c -> n q q (2 2 o); reshape, transpose, reshape, slice
@@ -42,8 +43,7 @@ private:
                    llvm::all_of(op.getDilations(), [](int64_t d) { return d == 1; });
     if (!isPlain)
       return;
-    ArrayRef<int64_t> window =
-        cast<RankedTensorType>(op.getW().getType()).getShape().drop_front(2);
+    ArrayRef<int64_t> window = cast<RankedTensorType>(op.getW().getType()).getShape().drop_front(2);
     size_t spatial = window.size();
     SmallVector<int64_t> taps(spatial);
     for (size_t d = 0; d < spatial; ++d) {
@@ -138,8 +138,8 @@ private:
     together.push_back(to.back());
     Value value =
         builder.create<graph::ReshapeOp>(loc, graph::tensorOf(context, apart, element), phases);
-    value = builder.create<graph::TransposeOp>(loc, value,
-                                               builder.getDenseI64ArrayAttr(permutation));
+    value =
+        builder.create<graph::TransposeOp>(loc, value, builder.getDenseI64ArrayAttr(permutation));
     value =
         builder.create<graph::ReshapeOp>(loc, graph::tensorOf(context, together, element), value);
     DimVector starts{Dim(0)};

@@ -1,4 +1,4 @@
-"""Runs the `heddle` command for the tests of this folder, and makes the models that they give it."""
+"""Runs the `heddle` command for the tests of this folder, and makes their models."""
 
 import json
 import os

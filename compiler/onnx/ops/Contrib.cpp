@@ -1,10 +1,10 @@
 // Contrib: ops of com.microsoft that ONNX Runtime's optimiser and quantiser leave in models.
 
-#include "compiler/onnx/Activations.h"
-#include "compiler/onnx/Normalize.h"
-#include "compiler/onnx/Products.h"
-#include "compiler/onnx/Quantization.h"
 #include "compiler/onnx/Table.h"
+#include "compiler/onnx/ops/Activations.h"
+#include "compiler/onnx/ops/Normalize.h"
+#include "compiler/onnx/ops/Products.h"
+#include "compiler/onnx/ops/Quantization.h"
 
 using namespace mlir;
 using namespace heddle::graph;

@@ -4,9 +4,9 @@
 // the scan keeps only the product with R. A direction is read into Direction, run, and put beside
 // the other.
 
-#include "compiler/onnx/Activations.h"
-#include "compiler/onnx/Products.h"
 #include "compiler/onnx/Table.h"
+#include "compiler/onnx/ops/Activations.h"
+#include "compiler/onnx/ops/Products.h"
 
 using namespace mlir;
 using namespace heddle::graph;

@@ -1,7 +1,7 @@
 // The importer on small models made here: what it refuses, with which message, and what it makes.
 
-#include "compiler/graph/Graph.h"
 #include "compiler/onnx/Importer.h"
+#include "compiler/graph/Graph.h"
 
 #include "onnx.pb.h"
 

@@ -1,9 +1,9 @@
 // Normalization: mean and variance removed over batches, instances, layers and groups.
 
-#include "compiler/onnx/Normalize.h"
+#include "compiler/onnx/ops/Normalize.h"
 
-#include "compiler/onnx/Products.h"
 #include "compiler/onnx/Table.h"
+#include "compiler/onnx/ops/Products.h"
 
 using namespace mlir;
 using namespace heddle::graph;

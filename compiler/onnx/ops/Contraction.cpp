@@ -1,6 +1,6 @@
 // Contraction: products of matrices.
 
-#include "compiler/onnx/Products.h"
+#include "compiler/onnx/ops/Products.h"
 
 #include "compiler/onnx/Table.h"
 

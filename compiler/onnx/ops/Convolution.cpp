@@ -1,7 +1,7 @@
 // Convolution: convolutions, pools, and the paddings that they name in four ways.
 
-#include "compiler/onnx/Products.h"
 #include "compiler/onnx/Table.h"
+#include "compiler/onnx/ops/Products.h"
 
 using namespace mlir;
 using namespace heddle::graph;

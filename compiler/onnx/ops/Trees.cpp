@@ -4,8 +4,8 @@
 // node's feature, threshold and children; a leaf is its own child. As many steps as the deepest
 // tree is high.
 
-#include "compiler/onnx/Activations.h"
 #include "compiler/onnx/Table.h"
+#include "compiler/onnx/ops/Activations.h"
 
 using namespace mlir;
 using namespace heddle::graph;

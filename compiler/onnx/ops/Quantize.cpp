@@ -1,9 +1,9 @@
 // Quantize: linear quantisation spelt with casts, integer products and roundings.
 
-#include "compiler/onnx/Quantization.h"
+#include "compiler/onnx/ops/Quantization.h"
 
-#include "compiler/onnx/Products.h"
 #include "compiler/onnx/Table.h"
+#include "compiler/onnx/ops/Products.h"
 
 using namespace mlir;
 using namespace heddle::graph;

@@ -1,6 +1,6 @@
 // Activation: functions of neural networks, spelt with primitives.
 
-#include "compiler/onnx/Activations.h"
+#include "compiler/onnx/ops/Activations.h"
 
 #include "compiler/onnx/Table.h"
 

@@ -25,8 +25,8 @@ struct Case {
   const char *absent = nullptr; // an op that must be gone
 };
 
-#include "compiler/simplify/SimplifyLayoutCases.inc"
-#include "compiler/simplify/SimplifyRuleCases.inc"
+#include "compiler/simplify/LayoutCases.inc"
+#include "compiler/simplify/RuleCases.inc"
 
 std::string textOf(const Case &test) {
   return std::string("func.func @main(") + test.arguments + ") -> (" + test.results + ") {\n" +
