@@ -58,7 +58,8 @@ typedef struct heddle_io_dim {
 enum {
   HEDDLE_ENCODING_DENSE = 0,  /* they are the values */
   HEDDLE_ENCODING_LABELS = 1, /* int64 indices into labels: a tensor of strings */
-  HEDDLE_ENCODING_MAP = 2     /* [n, labels]: a sequence of n maps label -> value */
+  HEDDLE_ENCODING_MAP = 2,    /* [n, labels]: a sequence of n maps label -> value */
+  HEDDLE_ENCODING_INT_MAP = 3 /* as MAP, where the labels are int64 keys in decimal */
 };
 
 typedef struct heddle_io {

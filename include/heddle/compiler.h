@@ -1,0 +1,66 @@
+/* compiler.h: compile an ONNX model to an artefact, or into this process.
+ *
+ * The other half of the API, in libheddle.so only; that library exports runtime.h too. The same
+ * rules hold: NULL status is success, strings belong to the handle that they were asked of.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef HEDDLE_COMPILER_H
+#define HEDDLE_COMPILER_H
+
+#include "heddle/runtime.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct heddle_compiled heddle_compiled_t;
+
+/* Zero all, set size, then what is wanted: zero and NULL are the defaults. */
+typedef struct heddle_compile_options {
+  size_t size;               /* sizeof(heddle_compile_options_t) */
+  const char *target;        /* "host" (default), or a CPU name of LLVM: "x86-64-v3" */
+  int opt_level;             /* 0: the default, 1..3: of LLVM */
+  const char *const *shapes; /* "x=1x3x?x?" fixes an input, "batch=4" a symbol */
+  size_t shape_count;
+  const char *plan;         /* path of a plan to follow */
+  const char *schedules;    /* path of a folder of cards beside the built-in ones */
+  int threads;              /* that runs will use; 0: as many as the machine has */
+  int64_t fold_limit_bytes; /* larger constants are not computed at compile time */
+  void (*progress)(void *data, const char *stage, double fraction); /* 0..1 of the whole */
+  void *progress_data;
+} heddle_compile_options_t;
+
+/* `options` may be NULL. */
+HEDDLE_API heddle_status_t *heddle_compile(const char *model_path,
+                                           const heddle_compile_options_t *options,
+                                           heddle_compiled_t **compiled);
+HEDDLE_API heddle_status_t *heddle_compile_bytes(const void *model, size_t bytes,
+                                                 const char *name_for_messages,
+                                                 const heddle_compile_options_t *options,
+                                                 heddle_compiled_t **compiled);
+HEDDLE_API void heddle_compiled_destroy(heddle_compiled_t *compiled);
+
+/* Writes "so", "o", "h", "ll", "asm", "plan", "graph" or "loops". The file appears whole or not at
+ * all: a failure leaves nothing, and what was there before stays. */
+HEDDLE_API heddle_status_t *heddle_compiled_write(const heddle_compiled_t *compiled,
+                                                  const char *kind, const char *path);
+
+/* The model in this process, without a file. The module keeps what it needs of `compiled`. */
+HEDDLE_API heddle_status_t *heddle_compiled_module(const heddle_compiled_t *compiled,
+                                                   heddle_module_t **module);
+
+HEDDLE_API const char *heddle_compiled_plan(const heddle_compiled_t *compiled);   /* JSON */
+HEDDLE_API const char *heddle_compiled_report(const heddle_compiled_t *compiled); /* JSON: seconds
+                                                                    a stage, groups, arena */
+
+/* Runs the model in the reference interpreter, slow and obvious, and calls `each` with every
+ * node's results in the order of computation; `result` lives until `each` returns. */
+HEDDLE_API heddle_status_t *
+heddle_reference_run(const char *model_path, const heddle_tensor_t *inputs, size_t input_count,
+                     void (*each)(void *data, const char *node, const char *op, const char *value,
+                                  const heddle_tensor_t *result),
+                     void *data);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

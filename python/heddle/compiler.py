@@ -1,0 +1,177 @@
+"""compiler: heddle.compile and the reference interpreter.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import tempfile
+import weakref
+
+from . import arrays, library
+from .library import Tensor, UsageError, call
+from .session import Module, NodeArg
+
+KINDS = {".so": "so", ".o": "o", ".h": "h", ".ll": "ll", ".s": "asm", ".plan": "plan"}
+
+
+class Compiled:
+    """What one compilation made: write it to files, ask it for its plan and report."""
+
+    def __init__(self, handle):
+        self._handle = handle
+        self._finalizer = weakref.finalize(self, call, "heddle_compiled_destroy", handle)
+
+    def write(self, path, kind=None):
+        """Writes "so", "o", "h", "ll", "asm", "plan", "graph" or "loops", by default what the
+        ending of the path says."""
+        kind = kind or KINDS.get(os.path.splitext(os.fspath(path))[1])
+        if kind is None:
+            raise UsageError(f"'{path}': its ending says no kind; known: {', '.join(KINDS)}")
+        call("heddle_compiled_write", self._handle, kind.encode(), os.fsencode(path))
+
+    def text(self, kind):
+        """What `write` would write, as text."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "text")
+            self.write(path, kind)
+            with open(path, encoding="utf-8") as file:
+                return file.read()
+
+    @property
+    def plan(self):
+        return json.loads(call("heddle_compiled_plan", self._handle))
+
+    @property
+    def report(self):
+        """Seconds a stage, groups, arena."""
+        return json.loads(call("heddle_compiled_report", self._handle))
+
+    def module(self):
+        handle = ctypes.c_void_p()
+        call("heddle_compiled_module", self._handle, ctypes.byref(handle))
+        return Module(handle, compiled=self)
+
+
+def _shape_texts(shapes):
+    """{"x": (1, 3, None, None), "batch": 4} as ["x=1x3x?x?", "batch=4"]; texts stay as they are."""
+    if not isinstance(shapes, dict):
+        return list(shapes or ())
+    return [
+        f"{name}={size}"
+        if isinstance(size, int)
+        else f"{name}=" + "x".join("?" if dim is None else str(dim) for dim in size)
+        for name, size in shapes.items()
+    ]
+
+
+def _encoded(path):
+    return None if path is None else os.fsencode(path)
+
+
+@contextlib.contextmanager
+def _plan_path(plan):
+    """A plan may be a path or the value of an earlier compilation's `plan`."""
+    if not isinstance(plan, dict):
+        yield _encoded(plan)
+        return
+    with tempfile.NamedTemporaryFile("w", suffix=".plan", encoding="utf-8") as file:
+        json.dump(plan, file)
+        file.flush()
+        yield os.fsencode(file.name)
+
+
+def compile(  # noqa: A001: the package's own word
+    model,
+    target="host",
+    threads=None,
+    shapes=None,
+    plan=None,
+    output=None,
+    *,
+    opt_level=0,
+    schedules=None,
+    fold_limit_bytes=0,
+    progress=None,
+):
+    """Compiles an ONNX model and returns a Module ready to run.
+
+    model      a path, the bytes of a model, or an onnx.ModelProto
+    target     "host", or a CPU name of LLVM
+    shapes     {"x": (1, 3, None, None)} or {"batch": 4} or ["x=1x3x?x?"]
+    plan       a path, or the `plan` of an earlier compilation
+    output     path of an artefact to write, which is then loaded; None compiles into this process
+    progress   called with (stage, fraction)
+
+    The result's `compiled` has `write`, `plan` and `report`.
+    """
+    texts = _shape_texts(shapes)
+    encoded = (ctypes.c_char_p * len(texts))(*(text.encode() for text in texts))
+    callback = library.Progress(
+        (lambda _, stage, fraction: progress(stage.decode(), fraction)) if progress else 0
+    )
+    handle = ctypes.c_void_p()
+    with _plan_path(plan) as plan_path:
+        options = library.CompileOptions(
+            ctypes.sizeof(library.CompileOptions),
+            target.encode(),
+            opt_level,
+            ctypes.cast(encoded, ctypes.POINTER(ctypes.c_char_p)),
+            len(texts),
+            plan_path,
+            _encoded(schedules),
+            threads or 0,
+            fold_limit_bytes,
+            callback,
+            None,
+        )
+        if hasattr(model, "SerializeToString"):
+            model = model.SerializeToString()
+        if isinstance(model, (bytes, bytearray, memoryview)):
+            data = bytes(model)
+            call("heddle_compile_bytes", data, len(data), b"<bytes>", options, ctypes.byref(handle))
+        else:
+            call("heddle_compile", os.fsencode(model), options, ctypes.byref(handle))
+    compiled = Compiled(handle)
+    if output is None:
+        return compiled.module()
+    compiled.write(output)
+    from .session import load
+
+    module = load(output)
+    module.compiled = compiled
+    return module
+
+
+def reference(model_path, inputs):
+    """Every node's results in the reference interpreter: a list of (node, op, value, array) in the
+    order of computation. `inputs` stand in the model's order."""
+    values = [arrays.to_array(value) for value in inputs]
+    tensors = (Tensor * len(values))()
+    alive = []
+    for i, value in enumerate(values):
+        number = arrays.NUMBERS.get(value.dtype.name, 0)
+        tensors[i], array = arrays.feed(value, NodeArg(f"#{i}", number or 1, list(value.shape)))
+        alive.append(array)
+    results, failures = [], []
+
+    def each(_, node, op, value, tensor):
+        try:  # ctypes would only print what a callback raises
+            names = (text.decode() for text in (node, op, value))
+            results.append((*names, arrays.copied(tensor.contents)))
+        except Exception as failure:  # noqa: BLE001
+            failures.append(failure)
+
+    call(
+        "heddle_reference_run",
+        os.fsencode(model_path),
+        tensors,
+        len(tensors),
+        library.Each(each),
+        None,
+    )
+    if failures:
+        raise failures[0]
+    return results

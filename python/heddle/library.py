@@ -1,0 +1,207 @@
+"""library: libheddle.so through ctypes: where it is found, its structures, its errors.
+
+Everything else in the package calls `call(name, ...)`, which raises what a status says. The library
+is loaded at the first call, so that importing the package costs nothing and never fails.
+SPDX-License-Identifier: Apache-2.0
+"""
+
+import ctypes
+import functools
+import os
+from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_void_p
+from pathlib import Path
+
+
+class Error(Exception):
+    """What Heddle says about a failure; the base of all below."""
+
+
+class UsageError(Error, ValueError):
+    """The caller's mistake: a missing file, a wrong feed, a bad option."""
+
+
+class RefusedError(Error):
+    """A model or artefact that Heddle does not accept."""
+
+
+class LimitError(Error, MemoryError):
+    """Out of memory, or a size too large for this machine."""
+
+
+class InternalError(Error):
+    """A mistake in Heddle."""
+
+
+class DiffersError(Error):
+    """Numbers differ from the reference."""
+
+
+ERRORS = {1: DiffersError, 2: UsageError, 3: RefusedError, 4: LimitError, 5: InternalError}
+
+MAX_RANK = 16
+UNKNOWN = -1
+DENSE, LABELS, MAP, INT_MAP = 0, 1, 2, 3
+
+
+class Tensor(ctypes.Structure):
+    _fields_ = [
+        ("data", c_void_p),
+        ("bytes", c_int64),
+        ("dtype", c_int32),
+        ("rank", c_int32),
+        ("dims", c_int64 * MAX_RANK),
+        ("owner", c_void_p),
+    ]
+
+
+class Dim(ctypes.Structure):
+    _fields_ = [("value", c_int64), ("text", c_char_p)]
+
+
+class Value(ctypes.Structure):
+    _fields_ = [
+        ("name", c_char_p),
+        ("dtype", c_int32),
+        ("rank", c_int32),
+        ("dims", POINTER(Dim)),
+        ("encoding", c_int32),
+        ("label_count", c_int32),
+        ("labels", POINTER(c_char_p)),
+    ]
+
+
+class ModuleInfo(ctypes.Structure):
+    _fields_ = [
+        ("model", c_char_p),
+        ("producer", c_char_p),
+        ("target", c_char_p),
+        ("features", c_char_p),
+        ("weights_bytes", c_int64),
+        ("flops", c_double),
+    ]
+
+
+class SessionOptions(ctypes.Structure):
+    _fields_ = [("size", c_size_t), ("threads", c_int), ("pool", c_void_p)]
+
+
+class Memory(ctypes.Structure):
+    _fields_ = [
+        ("arena_bytes", c_int64),
+        ("scratch_bytes", c_int64),
+        ("held_bytes", c_int64),
+        ("peak_bytes", c_int64),
+    ]
+
+
+Progress = ctypes.CFUNCTYPE(None, c_void_p, c_char_p, c_double)
+Each = ctypes.CFUNCTYPE(None, c_void_p, c_char_p, c_char_p, c_char_p, POINTER(Tensor))
+
+
+class CompileOptions(ctypes.Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("target", c_char_p),
+        ("opt_level", c_int),
+        ("shapes", POINTER(c_char_p)),
+        ("shape_count", c_size_t),
+        ("plan", c_char_p),
+        ("schedules", c_char_p),
+        ("threads", c_int),
+        ("fold_limit_bytes", c_int64),
+        ("progress", Progress),
+        ("progress_data", c_void_p),
+    ]
+
+
+HANDLE, TENSORS = c_void_p, POINTER(Tensor)
+STATUS = c_void_p
+
+# name -> (result, arguments); a STATUS result raises when it is not NULL.
+PROTOTYPES = {
+    "heddle_status_code": (c_int, [STATUS]),
+    "heddle_status_message": (c_char_p, [STATUS]),
+    "heddle_status_destroy": (None, [STATUS]),
+    "heddle_version": (c_char_p, []),
+    "heddle_tensor_release": (None, [TENSORS]),
+    "heddle_module_load": (STATUS, [c_char_p, POINTER(HANDLE)]),
+    "heddle_module_destroy": (None, [HANDLE]),
+    "heddle_module_info": (ModuleInfo, [HANDLE]),
+    "heddle_module_input_count": (c_size_t, [HANDLE]),
+    "heddle_module_output_count": (c_size_t, [HANDLE]),
+    "heddle_module_input": (POINTER(Value), [HANDLE, c_size_t]),
+    "heddle_module_output": (POINTER(Value), [HANDLE, c_size_t]),
+    "heddle_session_create": (STATUS, [HANDLE, POINTER(SessionOptions), POINTER(HANDLE)]),
+    "heddle_session_destroy": (None, [HANDLE]),
+    "heddle_session_output_shapes": (STATUS, [HANDLE, TENSORS, c_size_t, TENSORS, c_size_t]),
+    "heddle_session_run": (STATUS, [HANDLE, TENSORS, c_size_t, TENSORS, c_size_t]),
+    "heddle_session_memory": (Memory, [HANDLE]),
+    "heddle_session_threads": (c_int, [HANDLE]),
+    "heddle_compile": (STATUS, [c_char_p, POINTER(CompileOptions), POINTER(HANDLE)]),
+    "heddle_compile_bytes": (
+        STATUS,
+        [c_char_p, c_size_t, c_char_p, POINTER(CompileOptions), POINTER(HANDLE)],
+    ),
+    "heddle_compiled_destroy": (None, [HANDLE]),
+    "heddle_compiled_write": (STATUS, [HANDLE, c_char_p, c_char_p]),
+    "heddle_compiled_module": (STATUS, [HANDLE, POINTER(HANDLE)]),
+    "heddle_compiled_plan": (c_char_p, [HANDLE]),
+    "heddle_compiled_report": (c_char_p, [HANDLE]),
+    "heddle_reference_run": (STATUS, [c_char_p, TENSORS, c_size_t, Each, c_void_p]),
+}
+
+
+def candidates():
+    """Where the library may be, best first. The last one is left to the system's loader."""
+    here = Path(__file__).resolve().parent
+    return [
+        here / "libheddle.so",
+        here.parents[1] / "build" / "release" / "lib" / "libheddle.so",
+        "libheddle.so",
+    ]
+
+
+@functools.lru_cache(maxsize=None)
+def library():
+    """The loaded library. CDLL lets go of Python's lock while a function runs."""
+    chosen = os.environ.get("HEDDLE_LIBRARY")
+    tried = [chosen] if chosen else candidates()
+    reasons = []
+    for path in tried:
+        if isinstance(path, Path) and not path.exists():
+            reasons.append(f"{path}: no such file")
+            continue
+        try:
+            return ctypes.CDLL(str(path))
+        except OSError as error:
+            reasons.append(str(error))
+    raise Error(
+        "cannot load libheddle.so: "
+        + "; ".join(reasons)
+        + "; build it with './dev build', or name it in HEDDLE_LIBRARY"
+    )
+
+
+@functools.lru_cache(maxsize=None)
+def function(name):
+    try:
+        found = getattr(library(), name)
+    except AttributeError:
+        raise Error(
+            f"'{library()._name}' has no {name}: it is a runtime without the compiler"
+        ) from None
+    found.restype, found.argtypes = PROTOTYPES[name]
+    return found
+
+
+def call(name, *arguments):
+    """Calls a function of the C API; a status becomes an exception."""
+    result = function(name)(*arguments)
+    if PROTOTYPES[name][0] is not STATUS:
+        return result
+    if result:
+        code = function("heddle_status_code")(result)
+        message = function("heddle_status_message")(result).decode(errors="replace")
+        function("heddle_status_destroy")(result)
+        raise ERRORS.get(code, InternalError)(message)
+    return None

@@ -1,0 +1,195 @@
+"""session: modules and sessions, with ONNX Runtime's run, get_inputs and get_outputs.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+import ctypes
+import os
+import weakref
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from . import arrays, library
+from .library import Tensor, UsageError, call
+
+
+@dataclass(frozen=True)
+class NodeArg:
+    """One input or output. A size that is not fixed is the text of it: 'batch', '(h + 1) * 2'."""
+
+    name: str
+    dtype: int
+    shape: list
+    encoding: int = library.DENSE
+    labels: list = field(default_factory=list)
+
+    @property
+    def rank(self):
+        return len(self.shape)
+
+    @property
+    def type(self):
+        """As ONNX Runtime spells it: 'tensor(float)'."""
+        if self.encoding in (library.MAP, library.INT_MAP):
+            key = "string" if self.encoding == library.MAP else "int64"
+            return f"seq(map({key},tensor({arrays.DTYPES[self.dtype][0]})))"
+        name = "string" if self.encoding == library.LABELS else arrays.DTYPES[self.dtype][0]
+        return f"tensor({name})"
+
+    @property
+    def keys(self):
+        """The keys of a map."""
+        return [int(label) for label in self.labels] if self.encoding == library.INT_MAP else self.labels
+
+
+def _describe(value):
+    dims = [value.dims[i] for i in range(value.rank)]
+    return NodeArg(
+        value.name.decode(),
+        value.dtype,
+        [dim.text.decode() if dim.value == library.UNKNOWN else dim.value for dim in dims],
+        value.encoding,
+        [value.labels[i].decode() for i in range(value.label_count)]
+        if value.encoding != library.DENSE
+        else [],
+    )
+
+
+class Module:
+    """A compiled model. Sessions run it; `module.run` does so with a session of its own."""
+
+    def __init__(self, handle, compiled=None):
+        self._handle = handle
+        self._finalizer = weakref.finalize(self, call, "heddle_module_destroy", handle)
+        self._session = None
+        self.compiled = compiled
+        self.inputs, self.outputs = (
+            [
+                _describe(call(f"heddle_module_{side}", handle, i).contents)
+                for i in range(call(f"heddle_module_{side}_count", handle))
+            ]
+            for side in ("input", "output")
+        )
+
+    @property
+    def info(self):
+        """model, producer, target, features, weights_bytes, flops."""
+        info = call("heddle_module_info", self._handle)
+        values = {name: getattr(info, name) for name, _ in info._fields_}
+        return {k: v.decode() if isinstance(v, bytes) else v for k, v in values.items()}
+
+    def run(self, output_names, feeds):
+        if self._session is None:
+            self._session = Session(self)
+        return self._session.run(output_names, feeds)
+
+    def __call__(self, *inputs, **named):
+        """module(x) or module(x=x): all outputs, or the only one as itself."""
+        if len(inputs) > len(self.inputs):
+            raise UsageError(f"{len(inputs)} inputs given, but it takes {len(self.inputs)}")
+        feeds = {info.name: value for info, value in zip(self.inputs, inputs)}
+        results = self.run(None, {**feeds, **named})
+        return results[0] if len(results) == 1 else results
+
+    def __repr__(self):
+        def sides(values):
+            return ", ".join(f"{v.name}: {v.type}{v.shape}" for v in values)
+
+        return f"<heddle.Module ({sides(self.inputs)}) -> ({sides(self.outputs)})>"
+
+
+def load(path):
+    """Loads an artefact that `heddle compile` wrote."""
+    handle = ctypes.c_void_p()
+    call("heddle_module_load", os.fsencode(path), ctypes.byref(handle))
+    return Module(handle)
+
+
+class Session:
+    """A module with threads and memory. Any number of threads may run one session at once.
+
+    `threads`: None, or 0, for all that the process may use.
+    """
+
+    def __init__(self, module, threads=None):
+        self._module = module if isinstance(module, Module) else load(module)
+        options = library.SessionOptions(ctypes.sizeof(library.SessionOptions), threads or 0, None)
+        handle = ctypes.c_void_p()
+        call("heddle_session_create", self._module._handle, options, ctypes.byref(handle))
+        self._handle = handle
+        self._finalizer = weakref.finalize(self, call, "heddle_session_destroy", handle)
+
+    def get_inputs(self):
+        return list(self._module.inputs)
+
+    def get_outputs(self):
+        return list(self._module.outputs)
+
+    @property
+    def threads(self):
+        return call("heddle_session_threads", self._handle)
+
+    @property
+    def memory(self):
+        """arena_bytes and scratch_bytes of the last run, held_bytes now, peak_bytes ever."""
+        memory = call("heddle_session_memory", self._handle)
+        return {name: getattr(memory, name) for name, _ in memory._fields_}
+
+    def run(self, output_names, feeds, run_options=None):
+        """Results in the order of output_names (None: all), for feeds {name: array}."""
+        del run_options  # accepted for programs written for ONNX Runtime
+        chosen = self._choose(output_names)
+        self._check_names(feeds)
+        inputs = (Tensor * len(self._module.inputs))()
+        alive = []
+        for i, info in enumerate(self._module.inputs):
+            inputs[i], array = arrays.feed(feeds[info.name], info)
+            alive.append(array)
+        results = self._run(inputs)
+        del alive
+        return [arrays.present(results[i], self._module.outputs[i]) for i in chosen]
+
+    def _choose(self, names):
+        known = {info.name: i for i, info in enumerate(self._module.outputs)}
+        if not names:
+            return list(known.values())
+        wrong = [name for name in names if name not in known]
+        if wrong:
+            raise UsageError(f"no output is called {wrong}; there are {list(known)}")
+        return [known[name] for name in names]
+
+    def _check_names(self, feeds):
+        known = [info.name for info in self._module.inputs]
+        missing = [name for name in known if name not in feeds]
+        wrong = [name for name in feeds if name not in known]
+        if missing or wrong:
+            raise UsageError(
+                "wrong inputs:"
+                + (f" {missing} are missing" if missing else "")
+                + (";" if missing and wrong else "")
+                + (f" {wrong} are not known" if wrong else "")
+                + f"; the model takes {known}"
+            )
+
+    def _run(self, inputs):
+        """Runs into arrays of NumPy where sizes are known before, else adopts the runtime's."""
+        count = len(self._module.outputs)
+        outputs, results = (Tensor * count)(), [None] * count
+        size = len(inputs)
+        call("heddle_session_output_shapes", self._handle, inputs, size, outputs, count)
+        for i, tensor in enumerate(outputs):
+            if tensor.bytes >= 0 and tensor.dtype not in arrays.PACKED:
+                shape = tuple(tensor.dims[: tensor.rank])
+                results[i] = np.empty(shape, arrays.numpy_dtype(tensor.dtype))
+                tensor.data, tensor.bytes = results[i].ctypes.data, results[i].nbytes
+            else:
+                tensor.data, tensor.bytes = None, 0
+        call("heddle_session_run", self._handle, inputs, size, outputs, count)
+        for i, tensor in enumerate(outputs):
+            if results[i] is None:
+                results[i] = arrays.adopt(tensor, tensor.dtype)
+        return results
+
+
+InferenceSession = Session

@@ -1,0 +1,185 @@
+/* module.c: check an executable's description once, so that sessions can trust it.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/executable/module.h"
+
+#include "runtime/base/status.h"
+#include "runtime/executable/features.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* One input or output; `symbols` is NULL for an output, whose dims may be derived. */
+static void checkValue(const heddle_executable_t *executable, const heddle_io_t *value,
+                       bool *isBound, heddle_text_t *problems) {
+  if (!value->name || !heddle_dtype_bits(value->dtype) || value->rank < 0 ||
+      value->rank > HEDDLE_MAX_RANK || (value->rank > 0 && !value->dims)) {
+    heddle_text_add(problems, "; '%s' has dtype %d and rank %d (largest: %d)",
+                    value->name ? value->name : "", value->dtype, value->rank, HEDDLE_MAX_RANK);
+    return;
+  }
+  if (value->encoding != HEDDLE_ENCODING_DENSE && (value->label_count < 0 || !value->labels))
+    heddle_text_add(problems, "; '%s' has no labels", value->name);
+  if (value->encoding == HEDDLE_ENCODING_LABELS && value->dtype != HEDDLE_INT64)
+    heddle_text_add(problems, "; '%s' holds labels as %s, not int64", value->name,
+                    heddle_dtype_name(value->dtype));
+  for (int32_t i = 0; i < value->rank; ++i) {
+    const heddle_io_dim_t *dim = &value->dims[i];
+    bool isSymbol = dim->symbol >= 0 && dim->symbol < executable->symbol_count;
+    if (!dim->text || dim->value < HEDDLE_DYNAMIC || (dim->symbol >= 0 && !isSymbol) ||
+        (isBound && dim->value == HEDDLE_DYNAMIC && !isSymbol))
+      heddle_text_add(problems, "; dim %d of '%s' is neither a size nor a symbol", i, value->name);
+    else if (isBound && isSymbol)
+      isBound[dim->symbol] = true;
+  }
+}
+
+static void checkExecutable(const heddle_executable_t *executable, heddle_text_t *problems) {
+  if (executable->input_count < 0 || executable->output_count < 0 || executable->symbol_count < 0 ||
+      executable->message_count < 0 || !executable->sizes || !executable->run ||
+      (executable->input_count && !executable->inputs) ||
+      (executable->output_count && !executable->outputs) ||
+      (executable->symbol_count && !executable->symbols) ||
+      (executable->message_count && !executable->messages)) {
+    heddle_text_add(problems, "; a count is negative, or a table or function is missing");
+    return;
+  }
+  bool *isBound = calloc((size_t)executable->symbol_count + 1, sizeof *isBound);
+  for (int32_t i = 0; isBound && i < executable->input_count; ++i)
+    checkValue(executable, &executable->inputs[i], isBound, problems);
+  for (int32_t i = 0; i < executable->output_count; ++i)
+    checkValue(executable, &executable->outputs[i], NULL, problems);
+  for (int32_t i = 0; isBound && i < executable->symbol_count; ++i)
+    if (!isBound[i])
+      heddle_text_add(problems, "; symbol '%s' is the size of no input", executable->symbols[i]);
+  problems->lost |= !isBound;
+  free(isBound);
+}
+
+static void describe(heddle_module_t *module) {
+  const heddle_executable_t *executable = module->executable;
+  heddle_value_t *value = module->values;
+  heddle_dim_t *dim = module->dims;
+  for (int32_t i = 0; i < executable->input_count + executable->output_count; ++i, ++value) {
+    const heddle_io_t *io = i < executable->input_count
+                                ? &executable->inputs[i]
+                                : &executable->outputs[i - executable->input_count];
+    *value = (heddle_value_t){io->name,     io->dtype,       io->rank,  dim,
+                              io->encoding, io->label_count, io->labels};
+    for (int32_t j = 0; j < io->rank; ++j)
+      *dim++ = (heddle_dim_t){io->dims[j].value, io->dims[j].text};
+  }
+}
+
+static heddle_status_t *createChecked(const heddle_executable_t *executable,
+                                      heddle_module_t **result) {
+  size_t values = (size_t)executable->input_count + (size_t)executable->output_count, dims = 0;
+  int64_t outputDims = 0;
+  for (int32_t i = 0; i < executable->input_count; ++i)
+    dims += (size_t)executable->inputs[i].rank;
+  for (int32_t i = 0; i < executable->output_count; ++i)
+    outputDims += executable->outputs[i].rank;
+  dims += (size_t)outputDims;
+  heddle_module_t *module =
+      calloc(1, sizeof *module + values * sizeof(heddle_value_t) + dims * sizeof(heddle_dim_t));
+  if (!module)
+    return heddle_status_make(HEDDLE_LIMIT, "out of memory for model '%s'", executable->model);
+  module->executable = executable;
+  module->users = 1;
+  module->output_dims_count = outputDims;
+  module->values = (heddle_value_t *)(module + 1);
+  module->dims = (heddle_dim_t *)(module->values + values);
+  describe(module);
+  *result = module;
+  return NULL;
+}
+
+heddle_status_t *heddle_module_create(const heddle_executable_t *executable, const char *origin,
+                                      void (*release)(void *data), void *data,
+                                      heddle_module_t **result) {
+  if (!executable || !result)
+    return heddle_status_make(HEDDLE_USAGE, "a module needs an executable and a place, found NULL");
+  if (executable->magic != HEDDLE_EXECUTABLE_MAGIC)
+    return heddle_status_make(HEDDLE_REFUSED, "'%s' is not a compiled model: wrong magic number",
+                              origin ? origin : "executable");
+  if (executable->abi_version != HEDDLE_ABI_VERSION)
+    return heddle_status_make(HEDDLE_REFUSED,
+                              "'%s' was compiled by another version of Heddle (artefact version "
+                              "%u, this runtime reads %u); compile the model again",
+                              origin ? origin : "executable", executable->abi_version,
+                              HEDDLE_ABI_VERSION);
+  if (!origin)
+    origin = executable->model ? executable->model : "executable";
+  heddle_text_t text = {0};
+  heddle_status_t *status = NULL;
+  heddle_features_missing(executable->features ? executable->features : "", &text);
+  if (text.length) {
+    status = heddle_status_make(HEDDLE_REFUSED,
+                                "'%s' was compiled for '%s' and needs CPU features that this "
+                                "machine lacks: %s; compile the model for this machine",
+                                origin, executable->target ? executable->target : "?",
+                                text.data ? text.data : "?");
+  } else {
+    checkExecutable(executable, &text);
+    if (text.length)
+      status = heddle_status_make(HEDDLE_REFUSED, "'%s' is a damaged artefact%s", origin,
+                                  text.data ? text.data : "");
+  }
+  if (!status && text.lost)
+    status = heddle_status_make(HEDDLE_LIMIT, "out of memory while checking '%s'", origin);
+  heddle_text_free(&text);
+  if (!status)
+    status = createChecked(executable, result);
+  if (!status) {
+    (*result)->release = release;
+    (*result)->data = data;
+  }
+  return status;
+}
+
+heddle_status_t *heddle_module_from_executable(const heddle_executable_t *executable,
+                                               void (*release)(void *data), void *data,
+                                               heddle_module_t **module) {
+  return heddle_module_create(executable, NULL, release, data, module);
+}
+
+void heddle_module_retain(heddle_module_t *module) {
+  __atomic_add_fetch(&module->users, 1, __ATOMIC_RELAXED);
+}
+
+void heddle_module_destroy(heddle_module_t *module) {
+  if (!module || __atomic_sub_fetch(&module->users, 1, __ATOMIC_ACQ_REL) > 0)
+    return;
+  if (module->release)
+    module->release(module->data);
+  free(module);
+}
+
+heddle_module_info_t heddle_module_info(const heddle_module_t *module) {
+  const heddle_executable_t *executable = module->executable;
+  return (heddle_module_info_t){
+      .model = executable->model ? executable->model : "",
+      .producer = executable->producer ? executable->producer : "",
+      .target = executable->target ? executable->target : "",
+      .features = executable->features ? executable->features : "",
+      .weights_bytes = executable->weights_bytes,
+      .flops = executable->flops,
+  };
+}
+
+size_t heddle_module_input_count(const heddle_module_t *module) {
+  return (size_t)module->executable->input_count;
+}
+
+size_t heddle_module_output_count(const heddle_module_t *module) {
+  return (size_t)module->executable->output_count;
+}
+
+const heddle_value_t *heddle_module_input(const heddle_module_t *module, size_t index) {
+  return index < heddle_module_input_count(module) ? &module->values[index] : NULL;
+}
+
+const heddle_value_t *heddle_module_output(const heddle_module_t *module, size_t index) {
+  return index < heddle_module_output_count(module)
+             ? &module->values[heddle_module_input_count(module) + index]
+             : NULL;
+}

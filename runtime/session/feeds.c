@@ -1,0 +1,222 @@
+/* feeds.c: wrong feeds become one message with all that is wrong, before any code of the model
+ * runs: generated code trusts sizes and pointers. SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/session/feeds.h"
+
+#include "runtime/base/status.h"
+#include "runtime/base/tensor.h"
+
+#include <inttypes.h>
+
+static const char *modelName(const heddle_module_t *module) {
+  return module->executable->model ? module->executable->model : "";
+}
+
+static void addShape(heddle_text_t *text, const heddle_tensor_t *tensor) {
+  heddle_text_add(text, "[");
+  for (int32_t i = 0; i < tensor->rank; ++i)
+    heddle_text_add(text, "%s%" PRId64, i ? "," : "", tensor->dims[i]);
+  heddle_text_add(text, "]");
+}
+
+static void addAllowed(heddle_text_t *text, const heddle_io_t *allowed) {
+  heddle_text_add(text, "[");
+  for (int32_t i = 0; i < allowed->rank; ++i)
+    heddle_text_add(text, "%s%s", i ? "," : "", allowed->dims[i].text);
+  heddle_text_add(text, "]");
+}
+
+static bool isAligned(const heddle_tensor_t *tensor) {
+  uintptr_t bytes = (uintptr_t)heddle_dtype_bits(tensor->dtype) / 8;
+  return bytes < 2 || (uintptr_t)tensor->data % (bytes > 8 ? 8 : bytes) == 0;
+}
+
+/* Labels index a table of the model, so a wrong one would read behind it. */
+static void checkLabels(const heddle_tensor_t *tensor, const heddle_io_t *allowed,
+                        heddle_text_t *problems) {
+  const int64_t *labels = tensor->data;
+  int64_t count = heddle_tensor_bytes(tensor->dtype, tensor->rank, tensor->dims) / 8;
+  for (int64_t i = 0; i < count; ++i) {
+    if (labels[i] >= -1 && labels[i] < allowed->label_count)
+      continue;
+    heddle_text_add(problems,
+                    "\n  input '%s': element %" PRId64 " is label %" PRId64
+                    ", but -1 (none) to %d are allowed",
+                    allowed->name, i, labels[i], allowed->label_count - 1);
+    return;
+  }
+}
+
+static void checkData(const heddle_tensor_t *tensor, const heddle_io_t *allowed,
+                      heddle_text_t *problems) {
+  int64_t bytes = heddle_tensor_bytes(tensor->dtype, tensor->rank, tensor->dims);
+  if (bytes == 0)
+    return;
+  if (!tensor->data)
+    heddle_text_add(problems, "\n  input '%s': its data is NULL", allowed->name);
+  else if (tensor->bytes < bytes)
+    heddle_text_add(
+        problems, "\n  input '%s': its buffer has %" PRId64 " bytes, but its shape needs %" PRId64,
+        allowed->name, tensor->bytes, bytes);
+  else if (!isAligned(tensor))
+    heddle_text_add(problems, "\n  input '%s': its data is not aligned for %s", allowed->name,
+                    heddle_dtype_name(tensor->dtype));
+  else if (allowed->encoding == HEDDLE_ENCODING_LABELS)
+    checkLabels(tensor, allowed, problems);
+}
+
+/* True when dtype, rank and every constant dim fit, so that dims may be looked at. */
+static bool checkShape(const heddle_tensor_t *tensor, const heddle_io_t *allowed,
+                       heddle_text_t *problems) {
+  if (tensor->dtype != allowed->dtype) {
+    heddle_text_add(problems, "\n  input '%s': its dtype is %s (%d), but %s (%d) is allowed",
+                    allowed->name, heddle_dtype_name(tensor->dtype), tensor->dtype,
+                    heddle_dtype_name(allowed->dtype), allowed->dtype);
+  }
+  bool isFitting = tensor->rank == allowed->rank;
+  for (int32_t i = 0; isFitting && i < tensor->rank; ++i)
+    isFitting = tensor->dims[i] >= 0 && (allowed->dims[i].value == HEDDLE_DYNAMIC ||
+                                         allowed->dims[i].value == tensor->dims[i]);
+  if (tensor->rank < 0 || tensor->rank > HEDDLE_MAX_RANK) {
+    heddle_text_add(problems, "\n  input '%s': its rank is %d, but %d is allowed", allowed->name,
+                    tensor->rank, allowed->rank);
+  } else if (!isFitting) {
+    heddle_text_add(problems, "\n  input '%s': its shape is ", allowed->name);
+    addShape(problems, tensor);
+    heddle_text_add(problems, ", but ");
+    addAllowed(problems, allowed);
+    heddle_text_add(problems, " is allowed");
+  } else if (heddle_tensor_bytes(tensor->dtype, tensor->rank, tensor->dims) == HEDDLE_TOO_LARGE) {
+    heddle_text_add(problems, "\n  input '%s': its shape ", allowed->name);
+    addShape(problems, tensor);
+    heddle_text_add(problems, " is larger than an address space");
+    return false;
+  }
+  return isFitting && tensor->dtype == allowed->dtype;
+}
+
+/* Names the first input that bound `symbol`, to which inputs[input] dim `dim` disagrees. */
+static void addDisagreement(const heddle_module_t *module, const heddle_tensor_t *inputs,
+                            const int64_t *symbols, int32_t input, int32_t dim,
+                            heddle_text_t *problems) {
+  const heddle_io_t *all = module->executable->inputs;
+  int64_t symbol = all[input].dims[dim].symbol;
+  for (int32_t i = 0; i <= input; ++i) {
+    for (int32_t j = 0; j < all[i].rank; ++j) {
+      if (all[i].dims[j].symbol != symbol || inputs[i].rank != all[i].rank ||
+          inputs[i].dims[j] != symbols[symbol])
+        continue;
+      heddle_text_add(problems,
+                      "\n  '%s' is %" PRId64 " in dim %d of input '%s', but %" PRId64
+                      " in dim %d of input '%s'; they must agree",
+                      module->executable->symbols[symbol], symbols[symbol], j, all[i].name,
+                      inputs[input].dims[dim], dim, all[input].name);
+      return;
+    }
+  }
+}
+
+static void bindSymbols(const heddle_module_t *module, const heddle_tensor_t *inputs, int32_t input,
+                        int64_t *symbols, heddle_text_t *problems) {
+  const heddle_io_t *allowed = &module->executable->inputs[input];
+  for (int32_t i = 0; i < allowed->rank; ++i) {
+    int64_t symbol = allowed->dims[i].symbol;
+    if (symbol < 0)
+      continue;
+    if (symbols[symbol] == HEDDLE_UNKNOWN)
+      symbols[symbol] = inputs[input].dims[i];
+    else if (symbols[symbol] != inputs[input].dims[i])
+      addDisagreement(module, inputs, symbols, input, i, problems);
+  }
+}
+
+static heddle_status_t *finish(const heddle_module_t *module, heddle_text_t *problems,
+                               const char *what) {
+  heddle_status_t *status = NULL;
+  if (problems->lost && !problems->length)
+    status = heddle_status_make(HEDDLE_LIMIT, "model '%s': %s, and no memory to say which",
+                                modelName(module), what);
+  else if (problems->length)
+    status = heddle_status_make(HEDDLE_USAGE, "model '%s': %s:%s", modelName(module), what,
+                                problems->data ? problems->data : "");
+  heddle_text_free(problems);
+  return status;
+}
+
+heddle_status_t *heddle_feeds_bind(const heddle_module_t *module, const heddle_tensor_t *inputs,
+                                   size_t count, bool withData, int64_t *symbols) {
+  const heddle_executable_t *executable = module->executable;
+  heddle_text_t problems = {0};
+  if (count != (size_t)executable->input_count || (count && !inputs)) {
+    heddle_text_add(&problems, "\n  %zu inputs given, but it takes %d:", inputs ? count : 0,
+                    executable->input_count);
+    for (int32_t i = 0; i < executable->input_count; ++i) {
+      heddle_text_add(&problems, "%s '%s' %s", i ? "," : "", executable->inputs[i].name,
+                      heddle_dtype_name(executable->inputs[i].dtype));
+      addAllowed(&problems, &executable->inputs[i]);
+    }
+    return finish(module, &problems, "wrong inputs");
+  }
+  for (int32_t i = 0; i < executable->symbol_count; ++i)
+    symbols[i] = HEDDLE_UNKNOWN;
+  for (int32_t i = 0; i < executable->input_count; ++i) {
+    if (!checkShape(&inputs[i], &executable->inputs[i], &problems))
+      continue;
+    bindSymbols(module, inputs, i, symbols, &problems);
+    if (withData)
+      checkData(&inputs[i], &executable->inputs[i], &problems);
+  }
+  return finish(module, &problems, "wrong inputs");
+}
+
+static bool overlaps(const heddle_tensor_t *a, int64_t aBytes, const heddle_tensor_t *b,
+                     int64_t bBytes) {
+  uintptr_t x = (uintptr_t)a->data, y = (uintptr_t)b->data;
+  return x && y && aBytes > 0 && bBytes > 0 && x < y + (uintptr_t)bBytes &&
+         y < x + (uintptr_t)aBytes;
+}
+
+/* Bytes of the caller's buffer that a run may touch. */
+static int64_t touchedBytes(const heddle_tensor_t *output, int64_t needed) {
+  return needed < 0 || needed > output->bytes ? output->bytes : needed;
+}
+
+heddle_status_t *heddle_feeds_check_outputs(const heddle_module_t *module,
+                                            const heddle_tensor_t *inputs,
+                                            const heddle_tensor_t *outputs, size_t count,
+                                            const int64_t *dims) {
+  const heddle_executable_t *executable = module->executable;
+  heddle_text_t problems = {0};
+  if (count != (size_t)executable->output_count || (count && !outputs)) {
+    heddle_text_add(&problems, "\n  %zu outputs given, but it has %d", outputs ? count : 0,
+                    executable->output_count);
+    return finish(module, &problems, "wrong outputs");
+  }
+  for (int32_t i = 0; i < executable->output_count; dims += executable->outputs[i++].rank) {
+    const heddle_io_t *io = &executable->outputs[i];
+    int64_t needed = heddle_tensor_bytes(io->dtype, io->rank, dims);
+    heddle_tensor_t as = outputs[i];
+    as.dtype = io->dtype;
+    if (needed == HEDDLE_TOO_LARGE)
+      heddle_text_add(&problems, "\n  output '%s' would be larger than an address space", io->name);
+    if (!outputs[i].data)
+      continue;
+    if (needed > outputs[i].bytes)
+      heddle_text_add(&problems,
+                      "\n  output '%s': its buffer has %" PRId64 " bytes, but it needs %" PRId64,
+                      io->name, outputs[i].bytes, needed);
+    if (!isAligned(&as))
+      heddle_text_add(&problems, "\n  output '%s': its buffer is not aligned for %s", io->name,
+                      heddle_dtype_name(io->dtype));
+    int64_t touched = touchedBytes(&outputs[i], needed);
+    for (int32_t j = 0; j < executable->input_count; ++j)
+      if (overlaps(&outputs[i], touched, &inputs[j],
+                   heddle_tensor_bytes(inputs[j].dtype, inputs[j].rank, inputs[j].dims)))
+        heddle_text_add(&problems, "\n  output '%s': its buffer overlaps input '%s'", io->name,
+                        executable->inputs[j].name);
+    for (int32_t j = 0; j < i; ++j) /* as far as the other one says, which is enough to be safe */
+      if (overlaps(&outputs[i], touched, &outputs[j], outputs[j].bytes))
+        heddle_text_add(&problems, "\n  output '%s': its buffer overlaps output '%s'", io->name,
+                        executable->outputs[j].name);
+  }
+  return finish(module, &problems, "wrong outputs");
+}

@@ -1,0 +1,297 @@
+/* run.c: one run of an executable, and the services that generated code calls meanwhile.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/base/status.h"
+#include "runtime/base/tensor.h"
+#include "runtime/session/feeds.h"
+#include "runtime/session/session.h"
+#include "runtime/task/denormals.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STATUS_OUT_OF_MEMORY = -1, STATUS_SIZE_OVERFLOW = -2 }; /* of heddle_call.status */
+
+/* A block of `alloc`; the memory follows at 64 bytes. */
+typedef struct temporary {
+  struct temporary *next;
+} temporary_t;
+
+typedef struct run {
+  heddle_session_t *session;
+  heddle_workspace_t *workspace;
+  const heddle_tensor_t *outputs; /* the caller's */
+  temporary_t *temporaries;       /* atomic: pushed from any worker */
+  int64_t value, limit;           /* of the failure that came first */
+} run_t;
+
+static void failWith(heddle_call_t *call, int32_t status, int64_t value, int64_t limit) {
+  int32_t none = 0;
+  if (!__atomic_compare_exchange_n(&call->status, &none, status, false, __ATOMIC_ACQ_REL,
+                                   __ATOMIC_ACQUIRE))
+    return;
+  run_t *run = call->runtime;
+  run->value = value;
+  run->limit = limit;
+}
+
+static void reportFailure(heddle_call_t *call, int64_t message, int64_t value, int64_t limit) {
+  failWith(call, (int32_t)(message + 1), value, limit);
+}
+
+static void *allocate(heddle_call_t *call, int64_t bytes) {
+  run_t *run = call->runtime;
+  temporary_t *block =
+      bytes < 0 || bytes > INT64_MAX - 64 ? NULL : heddle_memory_allocate(bytes + 64);
+  if (!block) {
+    failWith(call, bytes < 0 ? STATUS_SIZE_OVERFLOW : STATUS_OUT_OF_MEMORY, bytes, 0);
+    return NULL;
+  }
+  block->next = __atomic_load_n(&run->temporaries, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n(&run->temporaries, &block->next, block, true,
+                                      __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+    ;
+  return (char *)block + 64;
+}
+
+/* The caller's buffer when it is large enough: the result then needs no copy. */
+static void *allocateOutput(heddle_call_t *call, int64_t output, int64_t bytes) {
+  run_t *run = call->runtime;
+  heddle_block_t *owned = &run->workspace->owned[output];
+  void *data = run->outputs[output].data;
+  if (!data || bytes < 0 || bytes > run->outputs[output].bytes) {
+    free(owned->data);
+    data = owned->data = heddle_memory_allocate(bytes);
+    owned->bytes = bytes;
+    if (!data)
+      failWith(call, bytes < 0 ? STATUS_SIZE_OVERFLOW : STATUS_OUT_OF_MEMORY, bytes, 0);
+  }
+  call->outputs[output] = data;
+  return data;
+}
+
+typedef struct chunked {
+  heddle_kernel_fn kernel;
+  const int64_t *args;
+  int64_t tasks, chunks;
+  uint8_t *scratch;
+  int64_t scratchStride;
+} chunked_t;
+
+static void runChunk(void *context, size_t index) {
+  const chunked_t *launch = context;
+  int64_t begin, end;
+  heddle_pool_chunk(launch->tasks, launch->chunks, (int64_t)index, &begin, &end);
+  launch->kernel(launch->args, begin, end,
+                 launch->scratch ? launch->scratch + (int64_t)index * launch->scratchStride : NULL);
+}
+
+static void launchKernel(heddle_call_t *call, heddle_kernel_fn kernel, const int64_t *args,
+                         int64_t tasks, int64_t scratchBytes) {
+  run_t *run = call->runtime;
+  heddle_block_t *scratch = &run->workspace->scratch;
+  if (tasks <= 0 || __atomic_load_n(&call->status, __ATOMIC_RELAXED) != 0)
+    return;
+  int64_t chunks = tasks < call->thread_count ? tasks : call->thread_count;
+  int64_t stride = 0, total = 0;
+  if (scratchBytes > 0) {
+    if (scratchBytes > INT64_MAX - 63 ||
+        __builtin_mul_overflow(stride = (scratchBytes + 63) & ~INT64_C(63), chunks, &total)) {
+      failWith(call, STATUS_SIZE_OVERFLOW, scratchBytes, 0);
+      return;
+    }
+    if (!heddle_workspace_grow(run->session, scratch, total)) {
+      failWith(call, STATUS_OUT_OF_MEMORY, total, 0);
+      return;
+    }
+    if (total > run->workspace->used_scratch_bytes)
+      run->workspace->used_scratch_bytes = total;
+  }
+  if (chunks == 1) { /* denormals are zero already, and nothing needs the pool */
+    kernel(args, 0, tasks, total ? scratch->data : NULL);
+    return;
+  }
+  chunked_t launch = {kernel, args, tasks, chunks, total ? scratch->data : NULL, stride};
+  heddle_pool_run(run->session->pool, runChunk, &launch, (size_t)chunks);
+}
+
+/* A message of the executable with its one or two %lld filled in. Not printf: the text comes from
+ * a file. */
+static void addMessage(heddle_text_t *text, const char *format, int64_t value, int64_t limit) {
+  int64_t values[2] = {value, limit};
+  for (int used = 0; *format;) {
+    size_t plain = strcspn(format, "%");
+    heddle_text_add(text, "%.*s", (int)plain, format);
+    format += plain;
+    if (strncmp(format, "%lld", 4) == 0 && used < 2) {
+      heddle_text_add(text, "%" PRId64, values[used++]);
+      format += 4;
+    } else if (*format) {
+      heddle_text_add(text, "%%");
+      format += format[1] == '%' ? 2 : 1;
+    }
+  }
+}
+
+static heddle_status_t *failureStatus(const heddle_executable_t *executable, int32_t status,
+                                      int64_t value, int64_t limit) {
+  const char *model = executable->model ? executable->model : "";
+  if (status == STATUS_OUT_OF_MEMORY)
+    return heddle_status_make(HEDDLE_LIMIT,
+                              "model '%s': out of memory: %" PRId64 " bytes for a run; use smaller "
+                              "inputs or fewer runs at once",
+                              model, value);
+  if (status == STATUS_SIZE_OVERFLOW)
+    return heddle_status_make(
+        HEDDLE_LIMIT, "model '%s': a tensor of these inputs is larger than an address space",
+        model);
+  if (status < 1 || status > executable->message_count)
+    return heddle_status_make(HEDDLE_INTERNAL,
+                              "internal error: model '%s': failure %d of a run, but the artefact "
+                              "knows 1 to %d",
+                              model, status, executable->message_count);
+  heddle_text_t text = {0};
+  addMessage(&text, executable->messages[status - 1], value, limit);
+  heddle_status_t *made =
+      heddle_status_make(HEDDLE_USAGE, "model '%s': %s", model, text.data ? text.data : "");
+  heddle_text_free(&text);
+  return made;
+}
+
+heddle_status_t *heddle_run_sizes(heddle_session_t *session, heddle_workspace_t *workspace,
+                                  int64_t *arenaBytes) {
+  const heddle_executable_t *executable = session->module->executable;
+  int32_t failed = executable->sizes(workspace->symbols, arenaBytes, workspace->output_dims);
+  if (failed)
+    return failureStatus(executable, failed, 0, 0);
+  bool isValid = *arenaBytes >= 0;
+  for (int64_t i = 0; i < session->module->output_dims_count; ++i)
+    isValid &= workspace->output_dims[i] >= HEDDLE_DYNAMIC;
+  return isValid ? NULL : failureStatus(executable, STATUS_SIZE_OVERFLOW, 0, 0);
+}
+
+/* Points the call at the caller's buffers, or at new ones where sizes are known. */
+static heddle_status_t *prepareOutputs(const heddle_executable_t *executable,
+                                       heddle_workspace_t *workspace,
+                                       const heddle_tensor_t *outputs) {
+  const int64_t *dims = workspace->output_dims;
+  for (int32_t i = 0; i < executable->output_count; dims += executable->outputs[i++].rank) {
+    int64_t bytes =
+        heddle_tensor_bytes(executable->outputs[i].dtype, executable->outputs[i].rank, dims);
+    workspace->outputs[i] = bytes == HEDDLE_UNKNOWN ? NULL : outputs[i].data;
+    if (bytes == HEDDLE_UNKNOWN || outputs[i].data)
+      continue;
+    workspace->owned[i] = (heddle_block_t){heddle_memory_allocate(bytes), bytes};
+    workspace->outputs[i] = workspace->owned[i].data;
+    if (!workspace->outputs[i])
+      return failureStatus(executable, STATUS_OUT_OF_MEMORY, bytes, 0);
+  }
+  return NULL;
+}
+
+/* After the run all sizes are known: do they fit where the data went, and the caller's buffer? */
+static heddle_status_t *checkResults(const heddle_executable_t *executable,
+                                     const heddle_workspace_t *workspace,
+                                     const heddle_tensor_t *outputs) {
+  const int64_t *dims = workspace->output_dims;
+  for (int32_t i = 0; i < executable->output_count; dims += executable->outputs[i++].rank) {
+    const heddle_io_t *io = &executable->outputs[i];
+    int64_t bytes = heddle_tensor_bytes(io->dtype, io->rank, dims);
+    const heddle_block_t *owned = &workspace->owned[i];
+    if (bytes < 0 || (bytes > 0 && !workspace->outputs[i]) || (owned->data && bytes > owned->bytes))
+      return heddle_status_make(HEDDLE_INTERNAL,
+                                "internal error: model '%s': output '%s' has %" PRId64 " bytes "
+                                "after the run, but %" PRId64 " were allocated",
+                                executable->model, io->name, bytes, owned->bytes);
+    if (outputs[i].data && bytes > outputs[i].bytes)
+      return heddle_status_make(HEDDLE_USAGE,
+                                "model '%s': output '%s': its buffer has %" PRId64 " bytes, but it "
+                                "needs %" PRId64 "; pass NULL to have it allocated",
+                                executable->model, io->name, outputs[i].bytes, bytes);
+  }
+  return NULL;
+}
+
+/* Cannot fail. */
+static void handOver(const heddle_executable_t *executable, heddle_workspace_t *workspace,
+                     heddle_tensor_t *outputs) {
+  const int64_t *dims = workspace->output_dims;
+  for (int32_t i = 0; i < executable->output_count; dims += executable->outputs[i++].rank) {
+    heddle_tensor_t *output = &outputs[i];
+    heddle_block_t *owned = &workspace->owned[i];
+    output->dtype = executable->outputs[i].dtype;
+    output->rank = executable->outputs[i].rank;
+    memcpy(output->dims, dims, (size_t)output->rank * sizeof *dims);
+    int64_t bytes = heddle_tensor_bytes(output->dtype, output->rank, dims);
+    if (!output->data) {
+      output->data = output->owner = owned->data;
+      output->bytes = bytes;
+      *owned = (heddle_block_t){0};
+    } else if (owned->data) {
+      memcpy(output->data, owned->data, (size_t)bytes);
+    }
+  }
+}
+
+static heddle_status_t *execute(heddle_session_t *session, run_t *run, int64_t arenaBytes) {
+  const heddle_executable_t *executable = session->module->executable;
+  heddle_workspace_t *workspace = run->workspace;
+  heddle_call_t call = {
+      .arena = workspace->arena.data,
+      .inputs = workspace->inputs,
+      .outputs = workspace->outputs,
+      .symbols = workspace->symbols,
+      .output_dims = workspace->output_dims,
+      .weights = executable->weights,
+      .thread_count = heddle_pool_threads(session->pool),
+      .launch = launchKernel,
+      .alloc = allocate,
+      .alloc_output = allocateOutput,
+      .fail = reportFailure,
+      .runtime = run,
+  };
+  uint64_t mode = heddle_denormals_disable();
+  int32_t returned = executable->run(&call);
+  heddle_denormals_restore(mode);
+
+  pthread_mutex_lock(&session->mutex);
+  session->memory.arena_bytes = arenaBytes;
+  session->memory.scratch_bytes = workspace->used_scratch_bytes;
+  pthread_mutex_unlock(&session->mutex);
+  int32_t failed = call.status ? call.status : returned;
+  return failed ? failureStatus(executable, failed, run->value, run->limit) : NULL;
+}
+
+heddle_status_t *heddle_run(heddle_session_t *session, heddle_workspace_t *workspace,
+                            const heddle_tensor_t *inputs, heddle_tensor_t *outputs,
+                            size_t outputCount) {
+  const heddle_executable_t *executable = session->module->executable;
+  run_t run = {.session = session, .workspace = workspace, .outputs = outputs};
+  int64_t arenaBytes = 0;
+  heddle_status_t *status = heddle_run_sizes(session, workspace, &arenaBytes);
+  if (!status)
+    status = heddle_feeds_check_outputs(session->module, inputs, outputs, outputCount,
+                                        workspace->output_dims);
+  if (!status && !heddle_workspace_grow(session, &workspace->arena, arenaBytes))
+    status = failureStatus(executable, STATUS_OUT_OF_MEMORY, arenaBytes, 0);
+  if (!status)
+    status = prepareOutputs(executable, workspace, outputs);
+  for (int32_t i = 0; i < executable->input_count; ++i)
+    workspace->inputs[i] = inputs[i].data;
+  if (!status)
+    status = execute(session, &run, arenaBytes);
+  if (!status)
+    status = checkResults(executable, workspace, outputs);
+  if (!status)
+    handOver(executable, workspace, outputs);
+  for (int32_t i = 0; i < executable->output_count; ++i) {
+    free(workspace->owned[i].data);
+    workspace->owned[i] = (heddle_block_t){0};
+  }
+  while (run.temporaries) {
+    temporary_t *next = run.temporaries->next;
+    free(run.temporaries);
+    run.temporaries = next;
+  }
+  return status;
+}

@@ -1,0 +1,55 @@
+/* session.h: what a session keeps, and one run's view of it.
+ *
+ * Every run takes a workspace from a free list and gives it back, so any number of runs go on at
+ * once and none allocates when sizes are as before. SPDX-License-Identifier: Apache-2.0 */
+#ifndef HEDDLE_SESSION_SESSION_H
+#define HEDDLE_SESSION_SESSION_H
+
+#include "runtime/executable/module.h"
+#include "runtime/task/pool.h"
+
+#include <pthread.h>
+
+typedef struct heddle_block {
+  void *data;
+  int64_t bytes;
+} heddle_block_t;
+
+/* Memory of one run. Blocks only grow. */
+typedef struct heddle_workspace {
+  struct heddle_workspace *next;
+  heddle_block_t arena, scratch;
+  int64_t used_scratch_bytes; /* of the run under way */
+  int64_t *symbols;           /* one a symbol */
+  int64_t *output_dims;       /* of all outputs, one after the other */
+  const void **inputs;        /* one an input */
+  void **outputs;             /* one an output */
+  heddle_block_t *owned;      /* one an output: what the runtime allocated for it */
+} heddle_workspace_t;
+
+struct heddle_session {
+  heddle_module_t *module;
+  heddle_pool_t *pool; /* NULL: one thread */
+  bool is_pool_owner;
+  pthread_mutex_t mutex; /* of all below */
+  heddle_workspace_t *idle;
+  heddle_memory_t memory;
+};
+
+/* NULL when out of memory. */
+heddle_workspace_t *heddle_workspace_take(heddle_session_t *session);
+void heddle_workspace_give(heddle_session_t *session, heddle_workspace_t *workspace);
+void heddle_workspace_destroy(heddle_workspace_t *workspace);
+
+/* Makes the block at least this large, forgetting what it held. False when out of memory. */
+bool heddle_workspace_grow(heddle_session_t *session, heddle_block_t *block, int64_t bytes);
+
+/* Runs with inputs that were checked and bound to workspace->symbols. */
+heddle_status_t *heddle_run(heddle_session_t *session, heddle_workspace_t *workspace,
+                            const heddle_tensor_t *inputs, heddle_tensor_t *outputs,
+                            size_t output_count);
+
+/* Calls the executable's `sizes`: dims of outputs go to the workspace. */
+heddle_status_t *heddle_run_sizes(heddle_session_t *session, heddle_workspace_t *workspace,
+                                  int64_t *arenaBytes);
+#endif

@@ -1,0 +1,122 @@
+// pool_test: every task runs once, whoever owns the threads. SPDX-License-Identifier: Apache-2.0
+#include "runtime/session/testing.h"
+#include "runtime/task/pool.h"
+
+#include <pthreadpool.h>
+
+#include <atomic>
+#include <chrono>
+#include <sched.h>
+#include <thread>
+
+namespace {
+
+void countUp(void *context, size_t index) { ++static_cast<std::atomic<int> *>(context)[index]; }
+
+void runEverywhere(heddle_pool_t *pool, int rounds) {
+  size_t threads = static_cast<size_t>(heddle_pool_threads(pool));
+  std::vector<std::atomic<int>> counts(threads);
+  for (int round = 0; round < rounds; ++round) {
+    for (int launch = 0; launch < 3; ++launch)
+      heddle_pool_run(pool, countUp, counts.data(), threads);
+  }
+  for (std::atomic<int> &count : counts)
+    EXPECT_EQ(count, rounds * 3);
+}
+
+TEST(Pool, ChunksCoverAllTasksOnce) {
+  for (int64_t tasks : {1, 2, 7, 64, 1001})
+    for (int64_t count : {1, 2, 3, 8}) {
+      int64_t expected = 0, begin = 0, end = 0;
+      for (int64_t i = 0; i < count; ++i, expected = end) {
+        heddle_pool_chunk(tasks, count, i, &begin, &end);
+        EXPECT_EQ(begin, expected);
+        EXPECT_LE(end - begin, tasks / count + 1);
+      }
+      EXPECT_EQ(end, tasks);
+    }
+  int64_t begin = 0, end = 0;
+  heddle_pool_chunk(INT64_MAX, 7, 6, &begin, &end);
+  EXPECT_EQ(end, INT64_MAX);
+}
+
+TEST(Pool, HasNeverMoreThreadsThanTheProcessMayUse) {
+  cpu_set_t set;
+  ASSERT_EQ(sched_getaffinity(0, sizeof set, &set), 0);
+  for (int wanted : {0, 1, 1000}) {
+    heddle_pool_t *pool = nullptr;
+    ASSERT_EQ(take(heddle_pool_create(wanted, &pool)), "");
+    EXPECT_EQ(heddle_pool_threads(pool), wanted == 1 ? 1 : CPU_COUNT(&set));
+    runEverywhere(pool, 100);
+    heddle_pool_destroy(pool);
+  }
+  heddle_pool_t *pool = nullptr;
+  EXPECT_NE(take(heddle_pool_create(-1, &pool)).find("threads is -1"), std::string::npos);
+}
+
+TEST(Pool, IsSharedByRunsOfManyThreads) {
+  heddle_pool_t *pool = nullptr;
+  ASSERT_EQ(take(heddle_pool_create(0, &pool)), "");
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([pool] { runEverywhere(pool, 200); });
+  for (std::thread &thread : threads)
+    thread.join();
+  heddle_pool_destroy(pool);
+}
+
+TEST(Pool, WakesWorkersThatSleepAndWaitsForSlowOnes) {
+  heddle_pool_t *pool = nullptr;
+  ASSERT_EQ(take(heddle_pool_create(0, &pool)), "");
+  size_t threads = static_cast<size_t>(heddle_pool_threads(pool));
+  auto dawdle = [](void *context, size_t index) {
+    std::this_thread::sleep_for(std::chrono::microseconds(200 * index));
+    countUp(context, index);
+  };
+  std::vector<std::atomic<int>> counts(threads);
+  for (int round = 1; round <= 20; ++round) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    heddle_pool_run(pool, dawdle, counts.data(), threads);
+    for (std::atomic<int> &count : counts)
+      ASSERT_EQ(count, round);
+  }
+  heddle_pool_destroy(pool);
+}
+
+TEST(Pool, TakesTheCallersPthreadpool) {
+  pthreadpool_t own = pthreadpool_create(3);
+  heddle_pool_t *pool = nullptr;
+  ASSERT_EQ(take(heddle_pool_from_pthreadpool(own, &pool)), "");
+  EXPECT_EQ(heddle_pool_threads(pool), 3);
+  runEverywhere(pool, 20);
+  heddle_pool_destroy(pool);
+  pthreadpool_destroy(own);
+}
+
+void spawn(void *calls, heddle_task_fn task, void *context, size_t count) {
+  ++*static_cast<std::atomic<int> *>(calls);
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < count; ++i)
+    threads.emplace_back(task, context, i);
+  for (std::thread &thread : threads)
+    thread.join();
+}
+
+TEST(Pool, TakesTheCallersScheduler) {
+  std::atomic<int> calls = 0;
+  heddle_pool_t *pool = nullptr;
+  ASSERT_EQ(take(heddle_pool_from_callback(spawn, &calls, 5, &pool)), "");
+  {
+    TestSession session(increment_executable, 0, pool);
+    EXPECT_EQ(heddle_session_threads(session.handle), 5);
+    std::vector<float> x(40, 1.f), z(10, 2.f), y(40);
+    std::vector<heddle_tensor_t> outputs = {tensorOver(y, {})};
+    ASSERT_EQ(session.run({tensorOver(x, {10, 4}), tensorOver(z, {10})}, outputs), "");
+    EXPECT_EQ(y, std::vector<float>(40, 4.f));
+    EXPECT_EQ(calls, 2);
+    EXPECT_EQ(heddle_session_memory(session.handle).scratch_bytes, 5 * 64);
+  }
+  heddle_pool_destroy(pool);
+}
+
+} // namespace

@@ -1,0 +1,214 @@
+/* threads.c: the pool's own workers.
+ *
+ * Chunk i belongs to thread i, the caller being thread 0, so that data stays in its core's cache;
+ * but who is done with his own takes what others have not begun, and the caller waits only for
+ * chunks that were begun. So a worker that sleeps, or whose core is busy with something else, costs
+ * its help and not a slice of the scheduler. pthreadpool's caller waits for every worker to answer:
+ * milliseconds, when a worker was woken on the core where that caller spins (numbers in README.md).
+ *
+ * Workers spin for 50 us after a launch, then sleep on a futex.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/base/status.h"
+#include "runtime/base/tensor.h"
+#include "runtime/task/pool.h"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SPIN_NS 50000
+#define MOST_THREADS 4096
+#define COUNT_BITS 16 /* of `job`, below the launch's number */
+
+/* One chunk's state: 2 * launch while nobody has begun it, 2 * launch + 1 after. A worker that is
+ * late by a launch expects another number, and so takes nothing. */
+typedef struct slot {
+  uint64_t state;
+  char padding[56];
+} slot_t;
+
+typedef struct thread_pool {
+  heddle_pool_t base;
+  slot_t *slots; /* one a thread */
+  pthread_t *workers;
+  int worker_count; /* started */
+  heddle_task_fn task;
+  void *context;
+  uint64_t job; /* number of the launch << COUNT_BITS | its chunks */
+  uint64_t done;
+  uint32_t bell; /* futex: rings once a launch */
+  int sleepers, stop;
+} thread_pool_t;
+
+typedef struct worker {
+  thread_pool_t *pool;
+  size_t index;
+} worker_t;
+
+static int64_t nowNs(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+static void rest(void) {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+
+/* Runs thread `index`'s chunk of launch `job`, then whatever nobody has begun. */
+static void help(thread_pool_t *pool, uint64_t job, size_t index) {
+  size_t count = job & ((1u << COUNT_BITS) - 1);
+  uint64_t open = 2 * (job >> COUNT_BITS);
+  for (size_t i = 0; i < count; ++i) {
+    size_t chunk = (index + i) % count;
+    uint64_t expected = open;
+    if (!__atomic_compare_exchange_n(&pool->slots[chunk].state, &expected, open + 1, false,
+                                     __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+      continue;
+    pool->task(pool->context, chunk); /* the launch cannot end while this chunk is not done */
+    __atomic_add_fetch(&pool->done, 1, __ATOMIC_RELEASE);
+  }
+}
+
+/* Until there is a launch after `last`, or the end of the pool. */
+static uint64_t awaitJob(thread_pool_t *pool, uint64_t last) {
+  uint64_t job = last;
+  int64_t until = nowNs() + SPIN_NS;
+  for (;;) {
+    uint32_t bell = __atomic_load_n(&pool->bell, __ATOMIC_SEQ_CST);
+    for (int i = 0; i < 64; ++i) {
+      job = __atomic_load_n(&pool->job, __ATOMIC_ACQUIRE);
+      if (job != last || __atomic_load_n(&pool->stop, __ATOMIC_ACQUIRE))
+        return job;
+      rest();
+    }
+    if (nowNs() < until)
+      continue;
+    /* The caller rings after it stored the job and before it looks for sleepers, so either it sees
+     * this one or the futex sees the new bell. */
+    __atomic_add_fetch(&pool->sleepers, 1, __ATOMIC_SEQ_CST);
+    syscall(SYS_futex, &pool->bell, FUTEX_WAIT_PRIVATE, bell, NULL, NULL, 0);
+    __atomic_sub_fetch(&pool->sleepers, 1, __ATOMIC_SEQ_CST);
+  }
+}
+
+static void *work(void *data) {
+  worker_t worker = *(worker_t *)data;
+  free(data);
+  for (uint64_t job = 0;;) {
+    job = awaitJob(worker.pool, job);
+    if (__atomic_load_n(&worker.pool->stop, __ATOMIC_ACQUIRE))
+      return NULL;
+    help(worker.pool, job, worker.index);
+  }
+}
+
+static void ring(thread_pool_t *pool, int wanted) {
+  __atomic_add_fetch(&pool->bell, 1, __ATOMIC_SEQ_CST);
+  if (__atomic_load_n(&pool->sleepers, __ATOMIC_SEQ_CST) > 0)
+    syscall(SYS_futex, &pool->bell, FUTEX_WAKE_PRIVATE, wanted, NULL, NULL, 0);
+}
+
+static void launch(heddle_pool_t *base, heddle_task_fn task, void *context, size_t count) {
+  thread_pool_t *pool = (thread_pool_t *)base;
+  uint64_t number = (pool->job >> COUNT_BITS) + 1;
+  pool->task = task;
+  pool->context = context;
+  __atomic_store_n(&pool->done, 0, __ATOMIC_RELAXED);
+  for (size_t i = 0; i < count; ++i)
+    __atomic_store_n(&pool->slots[i].state, 2 * number, __ATOMIC_RELEASE);
+  uint64_t job = number << COUNT_BITS | count;
+  __atomic_store_n(&pool->job, job, __ATOMIC_SEQ_CST);
+  ring(pool, (int)count - 1);
+  help(pool, job, 0);
+  for (int spins = 0; __atomic_load_n(&pool->done, __ATOMIC_ACQUIRE) != count; ++spins) {
+    if (spins < 1000)
+      rest();
+    else
+      sched_yield(); /* the worker that we wait for may need this very core */
+  }
+}
+
+static int usableThreads(void) {
+  cpu_set_t small;
+  if (sched_getaffinity(0, sizeof small, &small) == 0)
+    return CPU_COUNT(&small) > 0 ? CPU_COUNT(&small) : 1;
+  for (int cpus = 2 * CPU_SETSIZE; cpus <= 1 << 20; cpus *= 2) { /* machines of more CPUs */
+    cpu_set_t *set = CPU_ALLOC(cpus);
+    size_t bytes = CPU_ALLOC_SIZE(cpus);
+    int count = set && sched_getaffinity(0, bytes, set) == 0 ? CPU_COUNT_S(bytes, set) : 0;
+    CPU_FREE(set);
+    if (count > 0)
+      return count;
+  }
+  return 1;
+}
+
+static void destroy(heddle_pool_t *base) {
+  thread_pool_t *pool = (thread_pool_t *)base;
+  __atomic_store_n(&pool->stop, 1, __ATOMIC_SEQ_CST);
+  __atomic_add_fetch(&pool->bell, 1, __ATOMIC_SEQ_CST);
+  syscall(SYS_futex, &pool->bell, FUTEX_WAKE_PRIVATE, MOST_THREADS, NULL, NULL, 0);
+  for (int i = 0; i < pool->worker_count; ++i)
+    pthread_join(pool->workers[i], NULL);
+  free(pool->slots);
+  free(pool->workers);
+  free(pool);
+}
+
+static bool startWorker(thread_pool_t *pool) {
+  worker_t *worker = malloc(sizeof *worker);
+  if (!worker)
+    return false;
+  *worker = (worker_t){pool, (size_t)pool->worker_count + 1};
+  sigset_t all, before; /* signals are for the program's own threads */
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  int failed = pthread_create(&pool->workers[pool->worker_count], NULL, work, worker);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (failed) {
+    free(worker);
+    return false;
+  }
+  pthread_setname_np(pool->workers[pool->worker_count++], "heddle");
+  return true;
+}
+
+heddle_status_t *heddle_pool_create(int threads, heddle_pool_t **result) {
+  if (threads < 0 || !result)
+    return heddle_status_make(HEDDLE_USAGE,
+                              "threads is %d, but must be 0 (all that the process may use) or more",
+                              threads);
+  int usable = usableThreads();
+  if (threads == 0 || threads > usable)
+    threads = usable < MOST_THREADS ? usable : MOST_THREADS;
+  thread_pool_t *pool = calloc(1, sizeof *pool);
+  bool isMade = pool != NULL;
+  if (isMade) {
+    pool->base = (heddle_pool_t){threads, true, 0, launch, destroy};
+    pool->slots = heddle_memory_allocate((int64_t)sizeof(slot_t) * threads);
+    pool->workers = calloc((size_t)threads, sizeof *pool->workers);
+    isMade = pool->slots && pool->workers;
+  }
+  if (isMade)
+    memset(pool->slots, 0, sizeof(slot_t) * (size_t)threads);
+  while (isMade && pool->worker_count < threads - 1)
+    isMade = startWorker(pool);
+  if (!isMade) {
+    if (pool)
+      destroy(&pool->base);
+    return heddle_status_make(HEDDLE_LIMIT, "cannot create a pool of %d threads", threads);
+  }
+  *result = &pool->base;
+  return NULL;
+}
