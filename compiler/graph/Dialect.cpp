@@ -213,6 +213,34 @@ std::optional<SmallVector<int64_t>> constantIntegers(Value value) {
   return integers;
 }
 
+int32_t onnxTypeOf(Type type) {
+  if (type.isF32())
+    return 1;
+  if (type.isF64())
+    return 11;
+  if (type.isF16())
+    return 10;
+  if (type.isBF16())
+    return 16;
+  if (type.isFloat8E4M3FN())
+    return 17;
+  if (type.isFloat8E4M3FNUZ())
+    return 18;
+  if (type.isFloat8E5M2())
+    return 19;
+  if (type.isFloat8E5M2FNUZ())
+    return 20;
+  bool isUnsigned = type.isUnsignedInteger();
+  switch (type.getIntOrFloatBitWidth()) {
+  case 1: return 9;
+  case 4: return isUnsigned ? 21 : 22;
+  case 8: return isUnsigned ? 2 : 3;
+  case 16: return isUnsigned ? 4 : 5;
+  case 32: return isUnsigned ? 12 : 6;
+  default: return isUnsigned ? 13 : 7;
+  }
+}
+
 std::string sourceName(Location location) {
   if (auto named = dyn_cast<NameLoc>(location))
     return named.getName().str();

@@ -51,7 +51,7 @@ Dim freshSymbol(mlir::Operation *anchor, llvm::StringRef stem);
 /// Whether the op's results have sizes that it binds itself while running.
 bool bindsSymbols(mlir::Operation *op);
 
-/// Elements of an integer tensor of rank 0 or 1, as size expressions, when they follow from the
+/// Elements of a small integer tensor, row-major, as size expressions, when they follow from the
 /// shapes of tensors and constants alone. Walks back at most through shape arithmetic.
 std::optional<DimVector> shapeValue(mlir::Value value);
 
@@ -68,6 +68,9 @@ mlir::ElementsAttr mappedConstantAttr(RankedTensorType type, llvm::ArrayRef<char
                                       llvm::StringRef name);
 /// Bytes that one element takes in memory: 1 for i1, 4-bit and 2-bit types.
 int64_t bytesOf(mlir::Type element);
+
+/// onnx.TensorProto.DataType of an element type.
+int32_t onnxTypeOf(mlir::Type element);
 
 /// Where the op comes from: the name of the ONNX node, or the op's own location.
 std::string sourceName(mlir::Location location);

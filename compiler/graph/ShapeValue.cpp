@@ -1,7 +1,7 @@
 // ShapeValue: which size expressions an integer tensor holds, found by walking back from its use.
 //
-// This is how shape arithmetic of ONNX (Shape, Slice, Concat, Gather, Mul ...) becomes names in types at import time and
-// constants in simplify: one walk serves both.
+// This is how shape arithmetic of ONNX (Shape, Slice, Concat, Gather, Mul ...) becomes names in
+// types at import time and constants in simplify: one walk serves both.
 
 #include "compiler/graph/Graph.h"
 
@@ -88,25 +88,66 @@ static std::optional<DimVector> gatherValue(GatherOp op, int depth) {
   return result;
 }
 
-static std::optional<DimVector> sliceValue(SliceOp op, int depth) {
-  auto x = valueOf(op.getX(), depth);
-  auto start = dimsOf(op.getStarts()), size = dimsOf(op.getResult());
-  if (!x || start.size() != 1 || !start[0].constant() || !size[0].constant())
-    return std::nullopt;
+/// Elements of x at first + sum over dimensions of index * stride, for all indices of `shape` in
+/// row-major order.
+static std::optional<DimVector> walkElements(ArrayRef<Dim> x, int64_t first,
+                                             ArrayRef<int64_t> shape, ArrayRef<int64_t> strides) {
   DimVector result;
-  for (int64_t i = 0; i < *size[0].constant(); ++i) {
-    int64_t place = *start[0].constant() + i * op.getSteps()[0];
-    if (place < 0 || place >= (int64_t)x->size())
+  SmallVector<int64_t> index(shape.size(), 0);
+  int64_t count = 1;
+  for (int64_t extent : shape)
+    count *= extent;
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t place = first;
+    for (size_t d = 0; d < shape.size(); ++d)
+      place += index[d] * strides[d];
+    if (place < 0 || place >= (int64_t)x.size())
       return std::nullopt;
-    result.push_back((*x)[place]);
+    result.push_back(x[place]);
+    for (size_t d = shape.size(); d-- > 0 && ++index[d] == shape[d];)
+      index[d] = 0;
   }
   return result;
 }
 
+static SmallVector<int64_t> rowMajorStrides(Value value) {
+  auto shape = cast<RankedTensorType>(value.getType()).getShape();
+  SmallVector<int64_t> strides(shape.size(), 1);
+  for (size_t d = shape.size(); d-- > 1;)
+    strides[d - 1] = strides[d] * shape[d];
+  return strides;
+}
+
+static std::optional<DimVector> sliceValue(SliceOp op, int depth) {
+  auto x = valueOf(op.getX(), depth);
+  if (!x)
+    return std::nullopt;
+  SmallVector<int64_t> strides = rowMajorStrides(op.getX());
+  int64_t first = 0;
+  for (auto [d, start] : llvm::enumerate(dimsOf(op.getStarts()))) {
+    if (!start.constant())
+      return std::nullopt;
+    first += *start.constant() * strides[d];
+    strides[d] *= op.getSteps()[d];
+  }
+  return walkElements(*x, first, cast<RankedTensorType>(op.getResult().getType()).getShape(),
+                      strides);
+}
+
+static std::optional<DimVector> transposeValue(TransposeOp op, int depth) {
+  auto x = valueOf(op.getX(), depth);
+  if (!x)
+    return std::nullopt;
+  SmallVector<int64_t> from = rowMajorStrides(op.getX()), strides;
+  for (int64_t axis : op.getPermutation())
+    strides.push_back(from[axis]);
+  return walkElements(*x, 0, cast<RankedTensorType>(op.getResult().getType()).getShape(), strides);
+}
+
 static std::optional<DimVector> valueOf(Value value, int depth) {
   auto type = cast<RankedTensorType>(value.getType());
-  if (depth > kDepthLimit || !type.hasStaticShape() || type.getRank() > 1 ||
-      type.getNumElements() > kElementLimit || !isa<IntegerType>(type.getElementType()))
+  if (depth > kDepthLimit || !type.hasStaticShape() || type.getNumElements() > kElementLimit ||
+      !isa<IntegerType>(type.getElementType()))
     return std::nullopt;
   Operation *op = value.getDefiningOp();
   if (!op)
@@ -118,7 +159,7 @@ static std::optional<DimVector> valueOf(Value value, int depth) {
   }
   if (auto sizes = dyn_cast<SizesOp>(op))
     return dimsOf(sizes.getValues());
-  if (auto iota = dyn_cast<IotaOp>(op)) {
+  if (isa<IotaOp>(op) && type.getRank() == 1) {
     DimVector result;
     for (int64_t i = 0; i < type.getNumElements(); ++i)
       result.push_back(Dim(i));
@@ -165,7 +206,7 @@ static std::optional<DimVector> valueOf(Value value, int depth) {
     }
     return result;
   }
-  if (auto concat = dyn_cast<ConcatOp>(op)) {
+  if (auto concat = dyn_cast<ConcatOp>(op); concat && concat.getAxis() == 0) {
     DimVector result;
     for (Value operand : concat.getXs()) {
       auto part = valueOf(operand, depth);
@@ -179,6 +220,8 @@ static std::optional<DimVector> valueOf(Value value, int depth) {
     return gatherValue(gather, depth);
   if (auto slice = dyn_cast<SliceOp>(op))
     return sliceValue(slice, depth);
+  if (auto transpose = dyn_cast<TransposeOp>(op))
+    return transposeValue(transpose, depth);
   if (auto broadcast = dyn_cast<BroadcastOp>(op)) {
     auto x = valueOf(broadcast.getX(), depth);
     if (x && x->size() == 1)

@@ -1,6 +1,10 @@
-// heddle-opt: runs single passes of the compiler on MLIR text. For developers and for the tests beside the passes.
+// heddle-opt: runs single passes of the compiler on MLIR text. For developers and for the tests
+// beside the passes.
 
 #include "compiler/graph/Graph.h"
+#include "compiler/partition/Partition.h"
+#include "compiler/simplify/Passes.h"
+#include "tools/heddle-opt/passes.h"
 
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 
@@ -11,6 +15,9 @@ int main(int argc, char **argv) {
                   mlir::memref::MemRefDialect, mlir::vector::VectorDialect, mlir::math::MathDialect,
                   mlir::affine::AffineDialect, mlir::LLVM::LLVMDialect,
                   mlir::transform::TransformDialect>();
-  return mlir::asMainReturnCode(
-      mlir::MlirOptMain(argc, argv, "Heddle's pass driver", registry));
+  heddle::opt::registerPrintLoopNests();
+  heddle::opt::registerInterpret();
+  heddle::simplify::registerSimplifyPasses();
+  heddle::partition::registerPartitionPasses();
+  return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Heddle's pass driver", registry));
 }

@@ -1,0 +1,1 @@
+"""Measurements: the models, the kernels, and how the peers are run."""

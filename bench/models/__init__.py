@@ -1,0 +1,1 @@
+"""The models that Heddle is tested and measured with."""

@@ -1,0 +1,124 @@
+// Compiler: include/heddle/compiler.h over the pipeline. No exception and no LLVM error crosses it.
+
+#include "compiler/api/Status.h"
+#include "compiler/pipeline/Pipeline.h"
+#include "compiler/target/cpu/Jit.h"
+
+#include "heddle/compiler.h"
+
+#include <fstream>
+#include <mutex>
+
+using namespace heddle;
+
+struct heddle_compiled {
+  std::unique_ptr<Compiled> compiled;
+  int threads = 0;
+};
+
+namespace {
+
+llvm::Expected<CompileOptions> optionsOf(const heddle_compile_options_t *given) {
+  CompileOptions options;
+  if (!given)
+    return options;
+  if (given->size < sizeof(heddle_compile_options_t))
+    return makeError(ErrorCode::Usage, "error: heddle_compile_options_t.size is " +
+                                           llvm::Twine(given->size) + ", this library needs " +
+                                           llvm::Twine(sizeof(heddle_compile_options_t)));
+  if (given->target)
+    options.target = given->target;
+  if (given->opt_level)
+    options.optLevel = given->opt_level;
+  for (size_t i = 0; i < given->shape_count; ++i)
+    options.shapes.push_back(given->shapes[i]);
+  if (given->plan) {
+    auto buffer = llvm::MemoryBuffer::getFile(given->plan);
+    if (!buffer)
+      return makeError(ErrorCode::Usage, "error: cannot read plan '" + llvm::Twine(given->plan) +
+                                             "': " + buffer.getError().message());
+    options.planText = (*buffer)->getBuffer().str();
+  }
+  if (given->schedules)
+    options.scheduleFolders.push_back(given->schedules);
+  options.threads = given->threads;
+  if (given->fold_limit_bytes)
+    options.foldLimitBytes = given->fold_limit_bytes;
+  if (given->progress)
+    options.progress = [report = given->progress, data = given->progress_data](
+                           llvm::StringRef stage, double fraction) {
+      report(data, stage.str().c_str(), fraction);
+    };
+  return options;
+}
+
+heddle_status_t *compileSource(const ModelSource &source, const heddle_compile_options_t *given,
+                               heddle_compiled_t **result) {
+  *result = nullptr;
+  return guarded([&]() -> llvm::Error {
+    auto options = optionsOf(given);
+    if (!options)
+      return options.takeError();
+    auto compiled = compile(source, *options);
+    if (!compiled)
+      return compiled.takeError();
+    *result = new heddle_compiled{std::move(*compiled), options->threads};
+    return llvm::Error::success();
+  });
+}
+
+} // namespace
+
+extern "C" {
+
+heddle_status_t *heddle_compile(const char *path, const heddle_compile_options_t *options,
+                                heddle_compiled_t **compiled) {
+  return compileSource({path, std::nullopt}, options, compiled);
+}
+
+heddle_status_t *heddle_compile_bytes(const void *model, size_t bytes, const char *name,
+                                      const heddle_compile_options_t *options,
+                                      heddle_compiled_t **compiled) {
+  llvm::ArrayRef<char> content(static_cast<const char *>(model), bytes);
+  return compileSource({name ? name : "model", content}, options, compiled);
+}
+
+void heddle_compiled_destroy(heddle_compiled_t *compiled) { delete compiled; }
+
+heddle_status_t *heddle_compiled_module(const heddle_compiled_t *compiled,
+                                        heddle_module_t **module) {
+  *module = nullptr;
+  return guarded([&]() -> llvm::Error {
+    const Compiled &made = *compiled->compiled;
+    auto loaded = cpu::load(made.program, made.target, made.objects);
+    if (!loaded)
+      return loaded.takeError();
+    auto *keeper = new std::shared_ptr<cpu::LoadedProgram>(*loaded);
+    auto release = [](void *data) { delete static_cast<std::shared_ptr<cpu::LoadedProgram> *>(data); };
+    heddle_status_t *status =
+        heddle_module_from_executable((*loaded)->executable(), release, keeper, module);
+    if (!status)
+      return llvm::Error::success();
+    release(keeper);
+    std::string message = heddle_status_message(status);
+    heddle_status_destroy(status);
+    return makeError(ErrorCode::Internal, message);
+  });
+}
+
+const char *heddle_compiled_plan(const heddle_compiled_t *compiled) {
+  return compiled->compiled->planJson.c_str();
+}
+
+const char *heddle_compiled_report(const heddle_compiled_t *compiled) {
+  return compiled->compiled->reportJson.c_str();
+}
+
+heddle_status_t *heddle_compiled_write(const heddle_compiled_t *compiled, const char *kind,
+                                       const char *path) {
+  return guarded([&]() -> llvm::Error {
+    return writeKind(*compiled->compiled, compiled->threads, kind, path);
+  });
+}
+
+} // extern "C"

@@ -1,0 +1,46 @@
+// LoopNest: an op, or a group of ops, seen as loops. A view that is computed, never kept.
+//
+// Text: `m:p { n:s(max) { k:s(dot) } n:s(sub,exp,sum) n:p(div) }`. A loop is a letter, its kind (p
+// parallel, s reduction, w window), the ops that decide a schedule, and its children. This is
+// PluS's +Graph (Wu et al., USENIX ATC 2025), the key by which cards are found.
+#ifndef HEDDLE_GRAPH_LOOPNEST_H
+#define HEDDLE_GRAPH_LOOPNEST_H
+
+#include "compiler/graph/Graph.h"
+
+namespace heddle::graph {
+
+struct Loop {
+  enum class Kind { Parallel, Reduction, Window };
+
+  Dim extent;
+  Kind kind = Kind::Parallel;
+  std::vector<std::string> ops;
+  std::vector<Loop> children;
+
+  bool operator==(const Loop &other) const = default;
+};
+
+struct LoopNest {
+  std::vector<Loop> loops;      // one after the other
+  std::vector<std::string> ops; // outside of all loops
+  /// How many of the outer loops walk the first operand's outer dimensions.
+  int64_t shared = 0;
+
+  /// A loop takes the letter of an earlier sibling of equal extent, else a new one, so the text
+  /// does not depend on sizes. With `extents` the size stands before the kind: `m=2*h:p`.
+  std::string str(bool extents = false) const;
+};
+
+/// The loops of one op. Those of a group are its ops' one after the other, merged by PluS's rules
+/// P1 to P3 (`append`).
+LoopNest loopNestOf(mlir::Operation *op);
+
+/// `next` behind `nest`. While both outer loops have one extent, up to next.shared loops deep:
+/// P1 two parallel loops become one; P2 a parallel loop before a reduction becomes that
+/// reduction; P3 behind a reduction stands a new sibling.
+void append(LoopNest &nest, const LoopNest &next);
+
+} // namespace heddle::graph
+
+#endif // HEDDLE_GRAPH_LOOPNEST_H

@@ -1,0 +1,18 @@
+// Machine: what schedules need to know of the processor that code is made for.
+#ifndef HEDDLE_LOOP_MACHINE_H
+#define HEDDLE_LOOP_MACHINE_H
+
+#include <cstdint>
+
+namespace heddle::loop {
+
+struct Machine {
+  int64_t lanes = 16;     // 32-bit elements in a vector register
+  int64_t registers = 32; // vector registers
+  int64_t l1Bytes = 32 << 10;
+  int64_t l2Bytes = 1 << 20;
+};
+
+} // namespace heddle::loop
+
+#endif // HEDDLE_LOOP_MACHINE_H

@@ -1,0 +1,36 @@
+// Definitions: what one element of each op that is not elementwise is, in terms of its operands' elements.
+#ifndef HEDDLE_LOWER_DEFINITIONS_H
+#define HEDDLE_LOWER_DEFINITIONS_H
+
+#include "compiler/lower/Elements.h"
+
+namespace heddle::lower {
+
+/// Code for the element of `tensor`, a result of `op`, at a place.
+Value defineElement(Elements &elements, mlir::Operation *op, Value tensor,
+                    llvm::ArrayRef<Index> place);
+
+// By family; a null result means that the op is not of the family.
+Value defineMovement(Elements &, mlir::Operation *, llvm::ArrayRef<Index>);
+Value defineIndexed(Elements &, mlir::Operation *, llvm::ArrayRef<Index>);
+Value defineReduction(Elements &, mlir::Operation *, llvm::ArrayRef<Index>);
+Value defineWindow(Elements &, mlir::Operation *, llvm::ArrayRef<Index>);
+Value defineResize(Elements &, mlir::Operation *, llvm::ArrayRef<Index>);
+
+/// A loop whose body is a scope of its own.
+Values foldScoped(Elements &elements, Value low, Value high, mlir::ValueRange initial,
+                  Code::Step body);
+/// `value` where the condition holds, else `otherwise`; what `value` reads is only read there. The condition is
+/// i1, or a vector of i1.
+Value guarded(Elements &elements, Value condition, Type element,
+              llvm::function_ref<Value()> value, llvm::function_ref<Value()> otherwise);
+/// 0 <= index < size.
+Value inside(Elements &elements, const Index &index, Value size);
+/// The type sums of this element type are kept in.
+Type accumulatorType(Type element);
+Value widen(Elements &elements, Value value, Type accumulator);
+Value narrow(Elements &elements, Value value, Type element);
+
+} // namespace heddle::lower
+
+#endif // HEDDLE_LOWER_DEFINITIONS_H

@@ -1,0 +1,172 @@
+// Elements: asking, remembering, reading and writing. What each op means is in Definitions*.cpp.
+
+#include "compiler/lower/Elements.h"
+#include "compiler/lower/Definitions.h"
+
+using namespace mlir;
+
+namespace heddle::lower {
+
+/// Equal constants are one index, whichever op made them.
+static std::pair<bool, uintptr_t> identity(Value value) {
+  if (!value)
+    return {false, 0};
+  if (auto number = Code::constant(value))
+    return {true, static_cast<uintptr_t>(*number)};
+  return {false, reinterpret_cast<uintptr_t>(value.getAsOpaquePointer())};
+}
+
+bool Index::operator<(const Index &other) const {
+  return std::make_tuple(identity(base), step, identity(free)) <
+         std::make_tuple(identity(other.base), other.step, identity(other.free));
+}
+
+Elements::Elements(KernelBuilder &kernel, Block *group) : kernel(kernel), group(group) {
+  memo.emplace_back();
+}
+
+Value Elements::at(Value tensor, ArrayRef<Index> place) {
+  std::pair<void *, std::vector<Index>> key{tensor.getAsOpaquePointer(), place.vec()};
+  for (auto &scope : llvm::reverse(memo))
+    if (auto found = scope.find(key); found != scope.end())
+      return found->second;
+  Value value;
+  Operation *op = tensor.getDefiningOp();
+  if (auto source = sources.find(tensor); source != sources.end()) {
+    // A copy: the source may bind more while it runs.
+    Source read = source->second;
+    value = read(place);
+  } else if (op && isa<graph::ConstantOp>(op)) {
+    value = constantAt(tensor, place);
+  } else if (op && op->getBlock() == group) {
+    value = compute(op, tensor, place);
+  } else {
+    value = read(graph::elementOf(tensor), kernel.pointer(tensor), sizesOf(tensor), place);
+  }
+  memo.back()[key] = value;
+  return value;
+}
+
+Value Elements::compute(Operation *op, Value tensor, ArrayRef<Index> place) {
+  if (op->hasTrait<graph::Elementwise>()) {
+    Values operands;
+    bool anyVector = false;
+    for (Value operand : op->getOperands()) {
+      operands.push_back(at(operand, place));
+      anyVector |= Code::isVector(operands.back());
+    }
+    if (anyVector)
+      for (Value &operand : operands)
+        operand = code().spread(operand);
+    return emitElementwise(code(), op, operands);
+  }
+  return defineElement(*this, op, tensor, place);
+}
+
+/// A constant of equal elements is a number in the code; others are read.
+Value Elements::constantAt(Value tensor, ArrayRef<Index> place) {
+  auto value = tensor.getDefiningOp<graph::ConstantOp>().getValue();
+  Type element = graph::elementOf(tensor);
+  auto dense = dyn_cast<DenseElementsAttr>(value);
+  if (dense && dense.isSplat()) {
+    Type compute = loop::computeType(element);
+    if (isa<FloatType>(element))
+      return code().b.create<arith::ConstantOp>(
+          code().loc, FloatAttr::get(compute, dense.getSplatValue<APFloat>()));
+    return code().b.create<arith::ConstantOp>(
+        code().loc, IntegerAttr::get(compute, dense.getSplatValue<APInt>()));
+  }
+  return read(element, kernel.pointer(tensor), sizesOf(tensor), place);
+}
+
+Values Elements::sizesOf(Value tensor) {
+  Values sizes;
+  for (const Dim &dim : graph::dimsOf(tensor))
+    sizes.push_back(kernel.dim(dim));
+  return sizes;
+}
+
+Index Elements::shift(const Index &index, Value offset) {
+  if (index.free)
+    return {index.base, 0,
+            code().b.create<arith::AddIOp>(code().loc, index.free, code().spread(offset))};
+  return {code().add(index.base, offset), index.step, {}};
+}
+
+Index Elements::scale(const Index &index, int64_t factor) {
+  if (factor == 1)
+    return index;
+  if (index.free)
+    return {index.base, 0,
+            code().b.create<arith::MulIOp>(code().loc, index.free,
+                                           code().spread(code().number(factor)))};
+  return {code().mul(index.base, code().number(factor)), index.step * factor, {}};
+}
+
+Value Elements::lanesOf(const Index &index) {
+  if (index.free)
+    return index.free;
+  if (index.step == 0 || code().lanes == 1)
+    return index.base;
+  Value steps = code().laneNumbers();
+  if (index.step != 1)
+    steps = code().b.createOrFold<arith::MulIOp>(code().loc, steps,
+                                                 code().spread(code().number(index.step)));
+  return code().b.create<arith::AddIOp>(code().loc, code().spread(index.base), steps);
+}
+
+Index Elements::fromLanes(Value value) {
+  Type i64 = code().b.getI64Type();
+  if (getElementTypeOrSelf(value.getType()) != i64) {
+    Type wide = Code::isVector(value) ? Type(code().vectorOf(i64)) : i64;
+    value = code().b.create<arith::ExtSIOp>(code().loc, wide, value);
+  }
+  if (Code::isVector(value))
+    return {code().number(0), 0, value};
+  return uniform(value);
+}
+
+Index Elements::linear(ArrayRef<Value> sizes, ArrayRef<Index> place) {
+  Index total = uniform(code().number(0));
+  Value stride = code().number(1);
+  for (int64_t i = (int64_t)place.size() - 1; i >= 0; --i) {
+    const Index &index = place[i];
+    auto knownStride = Code::constant(stride);
+    if (index.isUniform()) {
+      total = shift(total, code().mul(index.base, stride));
+    } else if (!index.free && knownStride && !total.free) {
+      total.base = code().add(total.base, code().mul(index.base, stride));
+      total.step += index.step * *knownStride;
+    } else {
+      Value part = code().b.createOrFold<arith::MulIOp>(code().loc, code().spread(lanesOf(index)),
+                                                        code().spread(stride));
+      total = {total.base, 0,
+               code().b.createOrFold<arith::AddIOp>(code().loc, part,
+                                                    code().spread(lanesOf(total)))};
+    }
+    stride = code().mul(stride, sizes[i]);
+  }
+  return total;
+}
+
+Value Elements::read(Type element, Value pointer, ArrayRef<Value> sizes, ArrayRef<Index> place) {
+  Index where = linear(sizes, place);
+  if (where.isUniform() || code().lanes == 1)
+    return code().load(element, pointer, where.free ? where.free : where.base);
+  if (!where.free && where.step == 1)
+    return code().loadLanes(element, pointer, where.base, mask);
+  return code().gather(element, pointer, lanesOf(where), mask);
+}
+
+void Elements::store(Value tensor, Value value, ArrayRef<Index> place) {
+  Type element = graph::elementOf(tensor);
+  Value pointer = kernel.pointer(tensor);
+  Index where = linear(sizesOf(tensor), place);
+  if (where.isUniform() || code().lanes == 1)
+    return code().store(element, value, pointer, where.base);
+  if (!where.free && where.step == 1)
+    return code().storeLanes(element, value, pointer, where.base, mask);
+  code().scatter(element, value, pointer, lanesOf(where), mask);
+}
+
+} // namespace heddle::lower

@@ -1,0 +1,359 @@
+// Elementwise: scalar or vector code of each elementwise op, and of what reductions combine with.
+
+#include "compiler/lower/Elements.h"
+
+using namespace mlir;
+
+namespace heddle::lower {
+
+namespace {
+/// One op's operands with the questions that every case asks.
+struct Words {
+  Code &code;
+  Operation *op;
+  ArrayRef<Value> in;
+
+  Type element() const { return graph::elementOf(op->getOperand(0)); }
+  bool isFloat() const { return isa<FloatType>(element()); }
+  bool isUnsigned() const {
+    return element().isUnsignedInteger() || element().isSignlessInteger(1);
+  }
+  Value like(Value value, double number) const {
+    Value scalar = code.constantOf(getElementTypeOrSelf(value.getType()), number);
+    return Code::isVector(value) ? code.spread(scalar) : scalar;
+  }
+  template <typename Op> Value make(ValueRange operands) const {
+    return code.b.create<Op>(code.loc, operands);
+  }
+  template <typename Op> Value make() const { return make<Op>(in); }
+  template <typename FloatOp, typename IntegerOp> Value either() const {
+    return isFloat() ? make<FloatOp>() : make<IntegerOp>();
+  }
+  Value choose(Value condition, Value yes, Value no) const {
+    return code.b.create<arith::SelectOp>(code.loc, condition, yes, no);
+  }
+  Value compare(arith::CmpFPredicate floating, arith::CmpIPredicate isSigned,
+                arith::CmpIPredicate isNotSigned) const {
+    if (isFloat())
+      return code.b.create<arith::CmpFOp>(code.loc, floating, in[0], in[1]);
+    return code.b.create<arith::CmpIOp>(code.loc, isUnsigned() ? isNotSigned : isSigned, in[0],
+                                        in[1]);
+  }
+};
+} // namespace
+
+static Value emitCast(const Words &w, Type from, Type to) {
+  Code &code = w.code;
+  Value x = w.in[0];
+  Type target = loop::computeType(to);
+  if (auto vector = dyn_cast<VectorType>(x.getType()))
+    target = VectorType::get(vector.getShape(), target);
+  bool fromFloat = isa<FloatType>(from), toFloat = isa<FloatType>(to);
+  bool fromUnsigned = from.isUnsignedInteger() || from.isSignlessInteger(1);
+  unsigned fromBits = from.getIntOrFloatBitWidth(), toBits = to.getIntOrFloatBitWidth();
+  auto unary = [&](auto tag) -> Value {
+    return code.b.create<std::remove_pointer_t<decltype(tag)>>(code.loc, target, x);
+  };
+  if (to.isSignlessInteger(1)) {
+    if (from.isSignlessInteger(1))
+      return x;
+    if (fromFloat)
+      return code.b.create<arith::CmpFOp>(code.loc, arith::CmpFPredicate::UNE, x, w.like(x, 0));
+    return code.b.create<arith::CmpIOp>(code.loc, arith::CmpIPredicate::ne, x, w.like(x, 0));
+  }
+  if (fromFloat && toFloat) {
+    if (from == to)
+      return x;
+    if (fromBits == toBits || fromBits == 8 || toBits == 8) { // through f32
+      Type middle = code.b.getF32Type();
+      if (auto vector = dyn_cast<VectorType>(x.getType()))
+        middle = VectorType::get(vector.getShape(), middle);
+      if (fromBits < 32)
+        x = code.b.create<arith::ExtFOp>(code.loc, middle, x);
+      else if (fromBits > 32)
+        x = code.b.create<arith::TruncFOp>(code.loc, middle, x);
+      if (x.getType() == target)
+        return x;
+      if (toBits > 32)
+        return code.b.create<arith::ExtFOp>(code.loc, target, x);
+      return code.b.create<arith::TruncFOp>(code.loc, target, x);
+    }
+    return fromBits < toBits ? unary((arith::ExtFOp *)nullptr) : unary((arith::TruncFOp *)nullptr);
+  }
+  if (toFloat)
+    return fromUnsigned ? unary((arith::UIToFPOp *)nullptr) : unary((arith::SIToFPOp *)nullptr);
+  if (fromFloat) {
+    // Through a wider integer, so that what does not fit wraps instead of being undefined.
+    unsigned wide = toBits < 32 ? 32 : 64;
+    Type middle = IntegerType::get(to.getContext(), wide);
+    if (auto vector = dyn_cast<VectorType>(x.getType()))
+      middle = VectorType::get(vector.getShape(), middle);
+    x = to.isUnsignedInteger(64) ? Value(code.b.create<arith::FPToUIOp>(code.loc, middle, x))
+                                 : Value(code.b.create<arith::FPToSIOp>(code.loc, middle, x));
+    return wide == toBits ? x : Value(code.b.create<arith::TruncIOp>(code.loc, target, x));
+  }
+  if (fromBits == toBits)
+    return x;
+  if (fromBits > toBits)
+    return unary((arith::TruncIOp *)nullptr);
+  return fromUnsigned ? unary((arith::ExtUIOp *)nullptr) : unary((arith::ExtSIOp *)nullptr);
+}
+
+/// x / y without the two cases in which the processor traps; y = 0 gives x / 1.
+static Value emitIntegerDivision(const Words &w, bool wantRemainder) {
+  Value x = w.in[0], y = w.in[1], zero = w.like(y, 0), one = w.like(y, 1);
+  auto equals = [&](Value a, Value b) -> Value {
+    return w.code.b.create<arith::CmpIOp>(w.code.loc, arith::CmpIPredicate::eq, a, b);
+  };
+  Value safe = w.choose(equals(y, zero), one, y);
+  if (w.isUnsigned())
+    return wantRemainder ? w.make<arith::RemUIOp>({x, safe}) : w.make<arith::DivUIOp>({x, safe});
+  Value minusOne = w.like(y, -1), isMinusOne = equals(y, minusOne);
+  safe = w.choose(isMinusOne, one, safe);
+  if (wantRemainder)
+    return w.choose(isMinusOne, zero, w.make<arith::RemSIOp>({x, safe}));
+  return w.choose(isMinusOne, w.make<arith::SubIOp>({zero, x}), w.make<arith::DivSIOp>({x, safe}));
+}
+
+static Value emitMod(const Words &w, bool cRemainder) {
+  Value x = w.in[0], y = w.in[1];
+  Value zero = w.like(x, 0);
+  Value remainder = w.isFloat() ? w.make<arith::RemFOp>() : emitIntegerDivision(w, true);
+  if (cRemainder || (!w.isFloat() && w.isUnsigned()))
+    return remainder;
+  // Python's sign: add y when the remainder and y have different signs.
+  Value different, isNot;
+  if (w.isFloat()) {
+    auto negative = [&](Value v) -> Value {
+      return w.code.b.create<arith::CmpFOp>(w.code.loc, arith::CmpFPredicate::OLT, v, zero);
+    };
+    different = w.make<arith::XOrIOp>({negative(remainder), negative(y)});
+    isNot = w.code.b.create<arith::CmpFOp>(w.code.loc, arith::CmpFPredicate::ONE, remainder, zero);
+    return w.choose(w.make<arith::AndIOp>({different, isNot}),
+                    w.make<arith::AddFOp>({remainder, y}), remainder);
+  }
+  auto negative = [&](Value v) -> Value {
+    return w.code.b.create<arith::CmpIOp>(w.code.loc, arith::CmpIPredicate::slt, v, zero);
+  };
+  different = w.make<arith::XOrIOp>({negative(remainder), negative(y)});
+  isNot = w.code.b.create<arith::CmpIOp>(w.code.loc, arith::CmpIPredicate::ne, remainder, zero);
+  return w.choose(w.make<arith::AndIOp>({different, isNot}), w.make<arith::AddIOp>({remainder, y}),
+                  remainder);
+}
+
+static Value emitShift(const Words &w, bool left) {
+  Value width = w.like(w.in[1], w.element().getIntOrFloatBitWidth());
+  Value inRange = w.code.b.create<arith::CmpIOp>(w.code.loc, arith::CmpIPredicate::ult, w.in[1],
+                                                 width);
+  Value shifted = left ? w.make<arith::ShLIOp>() : w.make<arith::ShRUIOp>();
+  return w.choose(inRange, shifted, w.like(w.in[0], 0));
+}
+
+static Value emitSign(const Words &w) {
+  Value x = w.in[0], zero = w.like(x, 0), one = w.like(x, 1);
+  if (w.isFloat()) {
+    auto is = [&](arith::CmpFPredicate predicate) -> Value {
+      return w.code.b.create<arith::CmpFOp>(w.code.loc, predicate, x, zero);
+    };
+    Value result = w.choose(is(arith::CmpFPredicate::OGT), one, x); // NaN and 0 stay
+    return w.choose(is(arith::CmpFPredicate::OLT), w.like(x, -1), result);
+  }
+  auto is = [&](arith::CmpIPredicate predicate) -> Value {
+    return w.code.b.create<arith::CmpIOp>(w.code.loc, predicate, x, zero);
+  };
+  if (w.isUnsigned())
+    return w.choose(is(arith::CmpIPredicate::ne), one, zero);
+  return w.choose(is(arith::CmpIPredicate::sgt), one,
+                  w.choose(is(arith::CmpIPredicate::slt), w.like(x, -1), zero));
+}
+
+static Value emitPow(const Words &w) {
+  if (w.isFloat()) {
+    if (w.in[0].getType() == w.in[1].getType())
+      return w.make<math::PowFOp>();
+    return {};
+  }
+  // By squaring, in a loop over the bits of the exponent; negative exponents give 0, +-1.
+  return w.make<math::IPowIOp>();
+}
+
+static Value emitPredicates(const Words &w) {
+  Value x = w.in[0];
+  if (isa<graph::IsNanOp>(w.op))
+    return w.code.b.create<arith::CmpFOp>(w.code.loc, arith::CmpFPredicate::UNO, x, x);
+  auto op = cast<graph::IsInfOp>(w.op);
+  double infinity = std::numeric_limits<double>::infinity();
+  auto equals = [&](double number) -> Value {
+    return w.code.b.create<arith::CmpFOp>(w.code.loc, arith::CmpFPredicate::OEQ, x,
+                                          w.like(x, number));
+  };
+  Value positive = equals(infinity), negative = equals(-infinity);
+  if (op.getPositive() && op.getNegative())
+    return w.make<arith::OrIOp>({positive, negative});
+  if (op.getPositive())
+    return positive;
+  if (op.getNegative())
+    return negative;
+  return w.make<arith::AndIOp>({positive, negative});
+}
+
+static Value emitUnary(const Words &w) {
+  Value x = w.in[0];
+  return TypeSwitch<Operation *, Value>(w.op)
+      .Case([&](graph::AbsOp) {
+        if (w.isFloat())
+          return w.make<math::AbsFOp>();
+        return w.isUnsigned() ? x : w.make<math::AbsIOp>();
+      })
+      .Case([&](graph::NegOp) {
+        return w.isFloat() ? w.make<arith::NegFOp>() : w.make<arith::SubIOp>({w.like(x, 0), x});
+      })
+      .Case([&](graph::SignOp) { return emitSign(w); })
+      .Case([&](graph::ExpOp) { return w.make<math::ExpOp>(); })
+      .Case([&](graph::LogOp) { return w.make<math::LogOp>(); })
+      .Case([&](graph::Log1pOp) { return w.make<math::Log1pOp>(); })
+      .Case([&](graph::Expm1Op) { return w.make<math::ExpM1Op>(); })
+      .Case([&](graph::SqrtOp) { return w.make<math::SqrtOp>(); })
+      .Case([&](graph::FloorOp) { return w.isFloat() ? w.make<math::FloorOp>() : x; })
+      .Case([&](graph::CeilOp) { return w.isFloat() ? w.make<math::CeilOp>() : x; })
+      .Case([&](graph::RoundOp) { return w.isFloat() ? w.make<math::RoundEvenOp>() : x; })
+      .Case([&](graph::TruncOp) { return w.isFloat() ? w.make<math::TruncOp>() : x; })
+      .Case([&](graph::ErfOp) { return w.make<math::ErfOp>(); })
+      .Case([&](graph::SinOp) { return w.make<math::SinOp>(); })
+      .Case([&](graph::CosOp) { return w.make<math::CosOp>(); })
+      .Case([&](graph::TanOp) { return w.make<math::TanOp>(); })
+      .Case([&](graph::AsinOp) { return w.make<math::AsinOp>(); })
+      .Case([&](graph::AcosOp) { return w.make<math::AcosOp>(); })
+      .Case([&](graph::AtanOp) { return w.make<math::AtanOp>(); })
+      .Case([&](graph::SinhOp) { return w.make<math::SinhOp>(); })
+      .Case([&](graph::CoshOp) { return w.make<math::CoshOp>(); })
+      .Case([&](graph::TanhOp) { return w.make<math::TanhOp>(); })
+      .Case([&](graph::AsinhOp) { return w.make<math::AsinhOp>(); })
+      .Case([&](graph::AcoshOp) { return w.make<math::AcoshOp>(); })
+      .Case([&](graph::AtanhOp) { return w.make<math::AtanhOp>(); })
+      .Case([&](graph::SigmoidOp) {
+        Value e = w.make<math::ExpOp>({w.make<arith::NegFOp>()});
+        return w.make<arith::DivFOp>({w.like(x, 1), w.make<arith::AddFOp>({w.like(x, 1), e})});
+      })
+      .Case([&](graph::NotOp) { return w.make<arith::XOrIOp>({x, w.like(x, 1)}); })
+      .Case([&](graph::BitNotOp) { return w.make<arith::XOrIOp>({x, w.like(x, -1)}); })
+      .Case<graph::IsNanOp, graph::IsInfOp>([&](auto) { return emitPredicates(w); })
+      .Default([](Operation *) { return Value(); });
+}
+
+static Value emitBinary(const Words &w) {
+  using F = arith::CmpFPredicate;
+  using I = arith::CmpIPredicate;
+  return TypeSwitch<Operation *, Value>(w.op)
+      .Case([&](graph::AddOp) { return w.either<arith::AddFOp, arith::AddIOp>(); })
+      .Case([&](graph::SubOp) { return w.either<arith::SubFOp, arith::SubIOp>(); })
+      .Case([&](graph::MulOp) { return w.either<arith::MulFOp, arith::MulIOp>(); })
+      .Case([&](graph::DivOp) {
+        return w.isFloat() ? w.make<arith::DivFOp>() : emitIntegerDivision(w, false);
+      })
+      .Case([&](graph::ModOp op) { return emitMod(w, op.getFmod()); })
+      .Case([&](graph::PowOp) { return emitPow(w); })
+      .Case([&](graph::MaxOp) {
+        if (w.isFloat())
+          return w.make<arith::MaximumFOp>();
+        return w.isUnsigned() ? w.make<arith::MaxUIOp>() : w.make<arith::MaxSIOp>();
+      })
+      .Case([&](graph::MinOp) {
+        if (w.isFloat())
+          return w.make<arith::MinimumFOp>();
+        return w.isUnsigned() ? w.make<arith::MinUIOp>() : w.make<arith::MinSIOp>();
+      })
+      .Case<graph::AndOp, graph::BitAndOp>([&](auto) { return w.make<arith::AndIOp>(); })
+      .Case<graph::OrOp, graph::BitOrOp>([&](auto) { return w.make<arith::OrIOp>(); })
+      .Case<graph::XorOp, graph::BitXorOp>([&](auto) { return w.make<arith::XOrIOp>(); })
+      .Case([&](graph::ShiftLeftOp) { return emitShift(w, true); })
+      .Case([&](graph::ShiftRightOp) { return emitShift(w, false); })
+      .Case([&](graph::EqualOp) { return w.compare(F::OEQ, I::eq, I::eq); })
+      .Case([&](graph::NotEqualOp) { return w.compare(F::UNE, I::ne, I::ne); })
+      .Case([&](graph::LessOp) { return w.compare(F::OLT, I::slt, I::ult); })
+      .Case([&](graph::LessEqualOp) { return w.compare(F::OLE, I::sle, I::ule); })
+      .Case([&](graph::GreaterOp) { return w.compare(F::OGT, I::sgt, I::ugt); })
+      .Case([&](graph::GreaterEqualOp) { return w.compare(F::OGE, I::sge, I::uge); })
+      .Default([](Operation *) { return Value(); });
+}
+
+Value emitElementwise(Code &code, Operation *op, ArrayRef<Value> operands) {
+  Words words{code, op, operands};
+  if (isa<graph::SelectOp>(op))
+    return words.choose(operands[0], operands[1], operands[2]);
+  if (isa<graph::CastOp>(op))
+    return emitCast(words, graph::elementOf(op->getOperand(0)),
+                    graph::elementOf(op->getResult(0)));
+  if (isa<graph::BitcastOp>(op)) {
+    Type target = loop::computeType(graph::elementOf(op->getResult(0)));
+    if (target == getElementTypeOrSelf(operands[0].getType()))
+      return operands[0];
+    if (auto vector = dyn_cast<VectorType>(operands[0].getType()))
+      target = VectorType::get(vector.getShape(), target);
+    return code.b.create<arith::BitcastOp>(code.loc, target, operands[0]);
+  }
+  Value result = operands.size() == 1 ? emitUnary(words) : emitBinary(words);
+  assert(result && "every elementwise op has its case");
+  return result;
+}
+
+Value combine(Code &code, Operation *reduction, Value x, Value y) {
+  Type element = graph::elementOf(reduction->getOperand(0));
+  bool isFloat = isa<FloatType>(element), isUnsigned = element.isUnsignedInteger();
+  auto make = [&](auto floating, auto isSigned, auto isNotSigned) -> Value {
+    if (isFloat)
+      return code.b.create<std::remove_pointer_t<decltype(floating)>>(code.loc, x, y);
+    if (isUnsigned)
+      return code.b.create<std::remove_pointer_t<decltype(isNotSigned)>>(code.loc, x, y);
+    return code.b.create<std::remove_pointer_t<decltype(isSigned)>>(code.loc, x, y);
+  };
+  using namespace arith;
+  if (isa<graph::ReduceMaxOp>(reduction))
+    return make((MaximumFOp *)0, (MaxSIOp *)0, (MaxUIOp *)0);
+  if (isa<graph::ReduceMinOp>(reduction))
+    return make((MinimumFOp *)0, (MinSIOp *)0, (MinUIOp *)0);
+  if (isa<graph::ReduceProdOp>(reduction))
+    return make((MulFOp *)0, (MulIOp *)0, (MulIOp *)0);
+  if (auto pool = dyn_cast<graph::PoolOp>(reduction); pool && pool.getKind() == "max")
+    return make((MaximumFOp *)0, (MaxSIOp *)0, (MaxUIOp *)0);
+  return make((AddFOp *)0, (AddIOp *)0, (AddIOp *)0);
+}
+
+Value neutral(Code &code, Operation *reduction, Type element) {
+  auto pool = dyn_cast<graph::PoolOp>(reduction);
+  bool isMax = isa<graph::ReduceMaxOp>(reduction) || (pool && pool.getKind() == "max");
+  bool isMin = isa<graph::ReduceMinOp>(reduction);
+  if (!isMax && !isMin)
+    return code.constantOf(element, isa<graph::ReduceProdOp>(reduction) ? 1 : 0);
+  if (isa<FloatType>(element)) {
+    double infinity = std::numeric_limits<double>::infinity();
+    return code.constantOf(element, isMax ? -infinity : infinity);
+  }
+  unsigned bits = element.getIntOrFloatBitWidth();
+  bool isUnsigned = element.isUnsignedInteger();
+  APInt limit = isMax ? (isUnsigned ? APInt::getZero(bits) : APInt::getSignedMinValue(bits))
+                      : (isUnsigned ? APInt::getAllOnes(bits) : APInt::getSignedMaxValue(bits));
+  return code.b.create<arith::ConstantOp>(
+      code.loc, IntegerAttr::get(loop::computeType(element), limit));
+}
+
+Value combineLanes(Code &code, Operation *reduction, Value vector) {
+  if (!Code::isVector(vector))
+    return vector;
+  // Halves are combined as vectors, so that a sum stays a tree and NaN is kept.
+  int64_t lanes = cast<VectorType>(vector.getType()).getNumElements();
+  while (lanes > 1) {
+    SmallVector<int64_t> low, high;
+    for (int64_t i = 0; i < lanes / 2; ++i) {
+      low.push_back(i);
+      high.push_back(i + lanes / 2);
+    }
+    Value a = code.b.create<vector::ShuffleOp>(code.loc, vector, vector, low);
+    Value b = code.b.create<vector::ShuffleOp>(code.loc, vector, vector, high);
+    vector = combine(code, reduction, a, b);
+    lanes /= 2;
+  }
+  return code.b.create<vector::ExtractOp>(code.loc, vector, ArrayRef<int64_t>{0});
+}
+
+} // namespace heddle::lower

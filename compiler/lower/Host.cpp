@@ -1,0 +1,491 @@
+// Host: code of heddle_sizes and heddle_run for straight-line programs; control flow is in HostControl.cpp.
+
+#include "compiler/lower/Host.h"
+
+#include "runtime/executable/abi.h"
+
+using namespace mlir;
+
+namespace heddle::lower {
+
+/// Below this many scalar operations a kernel runs on the caller's thread: waking others costs more
+/// (CODEGEN: a region costs about 1.5 us with hot workers).
+static constexpr int64_t kParallelWork = 16384;
+
+Host::Host(func::FuncOp model, const std::map<Operation *, std::shared_ptr<Kernel>> &kernels,
+           target::Program &program)
+    : model(model), kernels(kernels), program(program), builder(model.getContext()),
+      entry(model.getContext()) {}
+
+llvm::Error Host::write() {
+  describe();
+  number();
+  place();
+  writeSizes();
+  writeRun();
+  return llvm::Error::success();
+}
+
+void Host::beginFunction(StringRef name, unsigned pointerCount) {
+  MLIRContext *context = model.getContext();
+  Type pointer = LLVM::LLVMPointerType::get(context);
+  Location loc = model.getLoc();
+  builder.setInsertionPointToEnd(program.module->getBody());
+  function = builder.create<func::FuncOp>(
+      loc, name,
+      FunctionType::get(context, SmallVector<Type>(pointerCount, pointer), builder.getI32Type()));
+  Block *block = function.addEntryBlock();
+  builder.setInsertionPointToEnd(block);
+  Operation *marker = builder.create<arith::ConstantOp>(loc, builder.getI64IntegerAttr(0));
+  entry.setInsertionPoint(marker);
+  code = std::make_unique<Code>(builder, loc, 1);
+  entryCode = std::make_unique<Code>(entry, loc, 1);
+  symbols.clear();
+  pointers.clear();
+  slotOffsets.clear();
+  weightOf.clear();
+}
+
+Value Host::dim(const Dim &dim) {
+  return emitDim(*code, dim, [&](StringRef name) -> Value {
+    auto found = symbols.find(name.str());
+    // A symbol that nothing binds can only be the size of a tensor that is never made.
+    return found == symbols.end() ? code->number(0) : found->second;
+  });
+}
+
+void Host::writeSizes() {
+  beginFunction("heddle_sizes", 3);
+  Type i64 = builder.getI64Type();
+  for (auto &[name, index] : inputSymbols)
+    symbols[name] = code->load(i64, function.getArgument(0), code->number(index));
+  Value total = code->number(0);
+  for (const DimVector &sizes : plan.slots) {
+    Value largest = code->number(0);
+    for (const Dim &size : sizes)
+      largest = code->max(largest, dim(size));
+    total = code->add(total, code->mul(code->ceilDiv(largest, kAlignment),
+                                       code->number(kAlignment)));
+  }
+  code->store(i64, total, function.getArgument(1), code->number(0));
+  int64_t place = 0;
+  auto results = cast<func::ReturnOp>(model.getBody().front().getTerminator());
+  for (Value output : results.getOperands())
+    for (const Dim &size : graph::dimsOf(output)) {
+      Value value = isEntryKnown(size) ? dim(size) : code->number(HEDDLE_DYNAMIC);
+      code->store(i64, value, function.getArgument(2), code->number(place++));
+    }
+  // A size below 0 means that an input is too small for the model.
+  llvm::StringMap<bool> seen;
+  Value status = code->integerOf(builder.getI32Type(), 0);
+  model.walk([&](Operation *op) {
+    for (Value result : op->getResults()) {
+      if (!isa<RankedTensorType>(result.getType()))
+        continue;
+      for (const Dim &size : graph::dimsOf(result)) {
+        if (size.isNeverNegative() || !isEntryKnown(size) || !seen.insert({size.str(), true}).second)
+          continue;
+        program.messages.push_back("node '" + graph::sourceName(op->getLoc()) +
+                                   "': size '" + size.str() +
+                                   "' is negative: the inputs are too small for this model");
+        Value isBad = code->less(dim(size), code->number(0));
+        Value number = code->integerOf(builder.getI32Type(), program.messages.size());
+        status = builder.createOrFold<arith::SelectOp>(code->loc, isBad, number, status);
+      }
+    }
+  });
+  builder.create<func::ReturnOp>(code->loc, status);
+}
+
+Value Host::field(int64_t offset, Type type) {
+  Value address = entryCode->at(call, entry.getI8Type(), entryCode->number(offset));
+  return entry.create<LLVM::LoadOp>(code->loc, type, address, 8);
+}
+
+void Host::writeRun() {
+  beginFunction("heddle_run", 1);
+  call = function.getArgument(0);
+  Type i64 = builder.getI64Type(), pointer = LLVM::LLVMPointerType::get(builder.getContext());
+  Value given = field(offsetof(heddle_call_t, symbols), pointer);
+  for (auto &[name, index] : inputSymbols)
+    symbols[name] = entryCode->load(i64, given, entryCode->number(index));
+  int64_t slots = 1;
+  for (auto &[group, kernel] : kernels)
+    slots = std::max<int64_t>(slots, kernel->arguments.size());
+  arguments = entry.create<LLVM::AllocaOp>(code->loc, pointer, i64, entryCode->number(slots));
+  Value arena = field(offsetof(heddle_call_t, arena), pointer), total = code->number(0);
+  for (const DimVector &sizes : plan.slots) {
+    slotOffsets.push_back(code->at(arena, builder.getI8Type(), total));
+    Value largest = code->number(0);
+    for (const Dim &size : sizes)
+      largest = code->max(largest, dim(size));
+    total = code->add(total, code->mul(code->ceilDiv(largest, kAlignment),
+                                       code->number(kAlignment)));
+  }
+  Value inputs = field(offsetof(heddle_call_t, inputs), pointer);
+  for (BlockArgument input : model.getArguments()) {
+    Value address = entryCode->at(inputs, i64, entryCode->number(input.getArgNumber()));
+    pointers[input] = entry.create<LLVM::LoadOp>(code->loc, pointer, address, 8);
+  }
+  Value outputs = field(offsetof(heddle_call_t, outputs), pointer);
+  for (auto &[value, index] : outputOf) {
+    Value address = entryCode->at(outputs, i64, entryCode->number(index));
+    pointers[value] = entry.create<LLVM::LoadOp>(code->loc, pointer, address, 8);
+  }
+  writeBlock(model.getBody().front());
+  Value address = code->at(call, builder.getI8Type(),
+                           code->number(offsetof(heddle_call_t, status)));
+  Value status = builder.create<LLVM::LoadOp>(code->loc, builder.getI32Type(), address, 4);
+  builder.create<func::ReturnOp>(code->loc, status);
+}
+
+void Host::writeBlock(Block &block) {
+  for (Operation &op : block) {
+    if (auto group = dyn_cast<graph::GroupOp>(op))
+      writeGroup(group);
+    else if (auto branch = dyn_cast<graph::IfOp>(op))
+      writeIf(branch);
+    else if (auto loop = dyn_cast<graph::LoopOp>(op))
+      writeLoop(loop);
+    else if (auto scan = dyn_cast<graph::ScanOp>(op))
+      writeScan(scan);
+    else if (auto reshape = dyn_cast<graph::DynamicReshapeOp>(op))
+      bindReshape(reshape);
+    else if (auto results = dyn_cast<func::ReturnOp>(op))
+      writeOutputs(results);
+  }
+}
+
+/// Memory of a value; weights, arena, or what control flow bound.
+Value Host::pointerOf(Value value) {
+  value = rootOf(value);
+  if (auto known = pointers.find(value); known != pointers.end())
+    return known->second;
+  if (auto constant = value.getDefiningOp<graph::ConstantOp>()) {
+    Attribute key = constant.getValue();
+    if (!weightOf.count(key)) {
+      std::vector<char> storage;
+      ArrayRef<char> bytes = graph::constantBytes(constant.getValue(), storage);
+      weightOf[key] = storage.empty() ? program.weights.borrow(bytes)
+                                      : program.weights.own(std::move(storage));
+    }
+    Type pointer = LLVM::LLVMPointerType::get(builder.getContext());
+    Value weights = field(offsetof(heddle_call_t, weights), pointer);
+    return entryCode->at(weights, entry.getI8Type(), entryCode->number(weightOf[key]));
+  }
+  if (auto buffer = bufferOf.find(value); buffer != bufferOf.end()) {
+    auto [slot, offset] = plan.places[buffer->second];
+    if (plan.slots.empty())
+      return slotOffsets.empty() ? call : slotOffsets.front();
+    return code->at(slotOffsets[slot], builder.getI8Type(), code->number(offset));
+  }
+  // Made now: its size became known while running.
+  Value memory = alloc(dim(bytesOf(value)));
+  pointers[value] = memory;
+  return memory;
+}
+
+static Value callService(Code &code, Value call, int64_t offset, Type result, ValueRange operands) {
+  MLIRContext *context = code.b.getContext();
+  Type pointer = LLVM::LLVMPointerType::get(context);
+  Value address = code.at(call, code.b.getI8Type(), code.number(offset));
+  Value callee = code.b.create<LLVM::LoadOp>(code.loc, pointer, address, 8);
+  SmallVector<Type> types;
+  for (Value operand : operands)
+    types.push_back(operand.getType());
+  auto type = LLVM::LLVMFunctionType::get(result ? result : LLVM::LLVMVoidType::get(context), types);
+  SmallVector<Value> all{callee};
+  all.append(operands.begin(), operands.end());
+  auto made = code.b.create<LLVM::CallOp>(code.loc, type, all);
+  return result ? made.getResult() : Value();
+}
+
+Value Host::alloc(Value bytes) {
+  Type pointer = LLVM::LLVMPointerType::get(builder.getContext());
+  return callService(*code, call, offsetof(heddle_call_t, alloc), pointer, {call, bytes});
+}
+
+void Host::fail(StringRef message, Value value, Value limit) {
+  program.messages.push_back(message.str());
+  callService(*code, call, offsetof(heddle_call_t, fail), {},
+              {call, code->number(program.messages.size() - 1), value, limit});
+}
+
+Value Host::isFine() {
+  Value address = code->at(call, builder.getI8Type(),
+                           code->number(offsetof(heddle_call_t, status)));
+  Value status = builder.create<LLVM::LoadOp>(code->loc, builder.getI32Type(), address, 4);
+  return builder.create<arith::CmpIOp>(code->loc, arith::CmpIPredicate::eq, status,
+                                       code->integerOf(builder.getI32Type(), 0));
+}
+
+void Host::copy(Value target, Value source, Value bytes) {
+  code->when(isFine(), [&] {
+    builder.create<LLVM::MemmoveOp>(code->loc, target, source, bytes, /*isVolatile=*/false);
+  });
+}
+
+void Host::writeGroup(graph::GroupOp group) {
+  bindSymbols(group);
+  const Kernel &kernel = *kernels.at(group);
+  Type i64 = builder.getI64Type();
+  Block *body = &group.getBody().front();
+  auto outputs = body->getTerminator()->getOperands();
+  for (auto [slot, argument] : llvm::enumerate(kernel.arguments)) {
+    Value value;
+    switch (argument.kind) {
+    case Argument::Kind::Call: value = call; break;
+    case Argument::Kind::Tensor: {
+      Value tensor = argument.tensor;
+      for (auto [i, output] : llvm::enumerate(outputs))
+        if (output == tensor && tensor.getParentBlock() == body &&
+            !isa<graph::ConstantOp>(tensor.getDefiningOp())) {
+          tensor = group.getResult(i);
+          break;
+        }
+      value = pointerOf(tensor);
+      break;
+    }
+    case Argument::Kind::Temporary: {
+      auto known = temporaryOf.find({group, argument.index});
+      if (known != temporaryOf.end()) {
+        auto [slotNumber, offset] = plan.places[known->second];
+        value = plan.slots.empty() ? call
+                                   : code->at(slotOffsets[slotNumber], builder.getI8Type(),
+                                              code->number(offset));
+      } else {
+        value = alloc(dim(kernel.temporaries[argument.index]));
+      }
+      break;
+    }
+    case Argument::Kind::Data: {
+      std::vector<char> &bytes = *kernel.data[argument.index];
+      auto [place, isNew] = dataOf.try_emplace(&bytes, 0);
+      if (isNew)
+        place->second = program.weights.own(std::move(bytes));
+      Type pointer = LLVM::LLVMPointerType::get(builder.getContext());
+      Value weights = field(offsetof(heddle_call_t, weights), pointer);
+      value = entryCode->at(weights, entry.getI8Type(), entryCode->number(place->second));
+      break;
+    }
+    case Argument::Kind::Symbol: value = dim(Dim::symbol(argument.symbol)); break;
+    }
+    if (isa<LLVM::LLVMPointerType>(value.getType()))
+      value = builder.create<LLVM::PtrToIntOp>(code->loc, i64, value);
+    code->store(i64, value, arguments, code->number(slot));
+  }
+  for (const Phase &phase : kernel.phases) {
+    auto target = program.module->lookupSymbol<func::FuncOp>(phase.function);
+    Value tasks = dim(phase.tasks), scratch = dim(phase.scratchBytes);
+    Value constant = builder.create<func::ConstantOp>(code->loc, target.getFunctionType(),
+                                                      phase.function);
+    Type pointer = LLVM::LLVMPointerType::get(builder.getContext());
+    Value address =
+        builder.create<UnrealizedConversionCastOp>(code->loc, pointer, constant).getResult(0);
+    bool needsScratch = !phase.scratchBytes.isConstant(0);
+    auto launch = [&] {
+      callService(*code, call, offsetof(heddle_call_t, launch), {},
+                  {call, address, arguments, tasks, scratch});
+      return Values();
+    };
+    code->when(isFine(), [&] {
+      if (needsScratch) {
+        launch();
+        return;
+      }
+      Value isSmall = code->less(dim(phase.work), code->number(kParallelWork));
+      code->choose(
+          isSmall, TypeRange(),
+          [&] {
+            Value none = builder.create<LLVM::ZeroOp>(code->loc, pointer);
+            builder.create<func::CallOp>(code->loc, target,
+                                         ValueRange{arguments, code->number(0), tasks, none});
+            return Values();
+          },
+          launch);
+    });
+  }
+}
+
+void Host::writeOutputs(func::ReturnOp op) {
+  Type i64 = builder.getI64Type(), pointer = LLVM::LLVMPointerType::get(builder.getContext());
+  Value dims = field(offsetof(heddle_call_t, output_dims), pointer);
+  int64_t place = 0;
+  for (auto [i, output] : llvm::enumerate(op.getOperands())) {
+    bool isKnown = isEntryKnown(output);
+    for (const Dim &size : graph::dimsOf(output)) {
+      if (!isKnown)
+        code->store(i64, dim(size), dims, code->number(place));
+      ++place;
+    }
+    auto direct = outputOf.find(rootOf(output));
+    if (direct != outputOf.end() && direct->second == (int64_t)i)
+      continue;
+    Value bytes = dim(bytesOf(output)), source = pointerOf(output), target;
+    if (isKnown) {
+      Value outputs = field(offsetof(heddle_call_t, outputs), pointer);
+      Value address = code->at(outputs, i64, code->number(i));
+      target = builder.create<LLVM::LoadOp>(code->loc, pointer, address, 8);
+    } else {
+      target = callService(*code, call, offsetof(heddle_call_t, alloc_output), pointer,
+                           {call, code->number(i), bytes});
+    }
+    copy(target, source, bytes);
+  }
+}
+
+Value Host::readInteger(Value tensor, int64_t index) {
+  Type element = graph::elementOf(tensor), i64 = builder.getI64Type();
+  Value memory = pointerOf(tensor);
+  return code->choose(
+      isFine(), i64,
+      [&] {
+        Value value = code->load(element, memory, code->number(index));
+        if (element.getIntOrFloatBitWidth() == 64)
+          return Values{value};
+        if (element.isSignlessInteger(1) || element.isUnsignedInteger())
+          return Values{builder.create<arith::ExtUIOp>(code->loc, i64, value)};
+        return Values{builder.create<arith::ExtSIOp>(code->loc, i64, value)};
+      },
+      [&] { return Values{code->number(0)}; })[0];
+}
+
+void Host::bindDims(Value result, ArrayRef<Value> sizes) {
+  for (auto [dim, size] : llvm::zip(graph::dimsOf(result), sizes))
+    if (auto name = dim.symbolName(); name && !symbols.count(*name))
+      symbols[*name] = size;
+}
+
+/// Ops that bind symbols stand alone in their group, so that what they read is in memory.
+void Host::bindSymbols(Operation *group) {
+  for (Operation &op : group->getRegion(0).front()) {
+    if (auto broadcast = dyn_cast<graph::DynamicBroadcastOp>(op))
+      bindBroadcast(broadcast);
+    else if (auto slice = dyn_cast<graph::DynamicSliceOp>(op))
+      bindSlice(slice);
+    else if (auto range = dyn_cast<graph::RangeOp>(op))
+      bindRange(range);
+  }
+}
+
+void Host::bindReshape(graph::DynamicReshapeOp op) {
+  DimVector from = graph::dimsOf(op.getX());
+  int64_t rank = graph::rankOf(op.getResult());
+  Value total = dim(graph::elementCount(from)), product = code->number(1);
+  SmallVector<Value> sizes;
+  for (int64_t i = 0; i < rank; ++i) {
+    Value size = readInteger(op.getShape(), i);
+    if (!op.getAllowZero() && i < (int64_t)from.size()) {
+      Value isZero = builder.create<arith::CmpIOp>(code->loc, arith::CmpIPredicate::eq, size,
+                                                   code->number(0));
+      size = builder.createOrFold<arith::SelectOp>(code->loc, isZero, dim(from[i]), size);
+    }
+    Value isFree = code->less(size, code->number(0));
+    product = code->mul(product, builder.createOrFold<arith::SelectOp>(
+                                     code->loc, isFree, code->number(1), size));
+    sizes.push_back(size);
+  }
+  Value divisor = code->max(product, code->number(1)), filled = code->number(1);
+  for (Value &size : sizes) {
+    Value isFree = code->less(size, code->number(0));
+    size = builder.createOrFold<arith::SelectOp>(code->loc, isFree, code->div(total, divisor),
+                                                 size);
+    filled = code->mul(filled, size);
+  }
+  Value isWrong = builder.create<arith::CmpIOp>(code->loc, arith::CmpIPredicate::ne, filled, total);
+  code->when(isWrong, [&] {
+    fail("node '" + graph::sourceName(op.getLoc()) +
+             "': cannot reshape %lld elements to a shape of %lld",
+         total, filled);
+  });
+  bindDims(op.getResult(), sizes);
+}
+
+void Host::bindBroadcast(graph::DynamicBroadcastOp op) {
+  DimVector from = graph::dimsOf(op.getX());
+  int64_t rank = graph::rankOf(op.getResult()), entries = graph::dimsOf(op.getShape())[0].constant().value_or(rank);
+  SmallVector<Value> sizes;
+  for (int64_t i = 0; i < rank; ++i) {
+    int64_t inShape = i - (rank - entries), inSource = i - (rank - (int64_t)from.size());
+    Value asked = inShape >= 0 ? readInteger(op.getShape(), inShape) : code->number(1);
+    Value own = inSource >= 0 ? dim(from[inSource]) : code->number(1);
+    Value isOne = builder.create<arith::CmpIOp>(code->loc, arith::CmpIPredicate::eq, own,
+                                                code->number(1));
+    Value size = builder.createOrFold<arith::SelectOp>(code->loc, isOne, asked, own);
+    Value same = builder.create<arith::CmpIOp>(code->loc, arith::CmpIPredicate::eq, asked, size);
+    Value one = builder.create<arith::CmpIOp>(code->loc, arith::CmpIPredicate::eq, asked,
+                                              code->number(1));
+    Value isFineHere = builder.create<arith::OrIOp>(code->loc, same, one);
+    code->choose(
+        isFineHere, TypeRange(), [&] { return Values(); },
+        [&] {
+          fail("node '" + graph::sourceName(op.getLoc()) +
+                   "': a size of %lld cannot be expanded to %lld",
+               own, asked);
+          return Values();
+        });
+    sizes.push_back(size);
+  }
+  bindDims(op.getResult(), sizes);
+}
+
+void Host::bindSlice(graph::DynamicSliceOp op) {
+  DimVector from = graph::dimsOf(op.getX());
+  SmallVector<Value> sizes;
+  for (const Dim &size : from)
+    sizes.push_back(dim(size));
+  for (auto [i, axis] : llvm::enumerate(op.getAxes())) {
+    Value size = sizes[axis], zero = code->number(0);
+    Value step = readInteger(op.getSteps(), i);
+    Value isBack = code->less(step, zero);
+    auto clamped = [&](Value tensor) {
+      Value raw = readInteger(tensor, i);
+      Value wrapped = builder.createOrFold<arith::SelectOp>(
+          code->loc, code->less(raw, zero), code->add(raw, size), raw);
+      Value low = builder.createOrFold<arith::SelectOp>(code->loc, isBack, code->number(-1), zero);
+      Value high = builder.createOrFold<arith::SelectOp>(code->loc, isBack,
+                                                         code->sub(size, code->number(1)), size);
+      return code->min(code->max(wrapped, low), high);
+    };
+    Value start = clamped(op.getStarts()), end = clamped(op.getEnds());
+    Value distance = builder.createOrFold<arith::SelectOp>(
+        code->loc, isBack, code->sub(start, end), code->sub(end, start));
+    Value stride = code->max(builder.createOrFold<arith::SelectOp>(
+                                 code->loc, isBack, code->sub(zero, step), step),
+                             code->number(1));
+    Value count = code->div(code->add(distance, code->sub(stride, code->number(1))), stride);
+    sizes[axis] = code->max(count, zero);
+  }
+  bindDims(op.getResult(), sizes);
+}
+
+void Host::bindRange(graph::RangeOp op) {
+  Value count;
+  Type i64 = builder.getI64Type();
+  if (isa<FloatType>(graph::elementOf(op.getStart()))) {
+    count = code->choose(
+        isFine(), i64,
+        [&] {
+          auto read = [&](Value tensor) {
+            return code->load(graph::elementOf(tensor), pointerOf(tensor), code->number(0));
+          };
+          Value span = builder.create<arith::SubFOp>(code->loc, read(op.getLimit()),
+                                                     read(op.getStart()));
+          Value steps = builder.create<math::CeilOp>(
+              code->loc, builder.create<arith::DivFOp>(code->loc, span, read(op.getDelta())));
+          return Values{builder.create<arith::FPToSIOp>(code->loc, i64, steps)};
+        },
+        [&] { return Values{code->number(0)}; })[0];
+  } else {
+    Value delta = readInteger(op.getDelta(), 0), zero = code->number(0);
+    Value span = code->sub(readInteger(op.getLimit(), 0), readInteger(op.getStart(), 0));
+    Value isBack = code->less(delta, zero);
+    span = builder.createOrFold<arith::SelectOp>(code->loc, isBack, code->sub(zero, span), span);
+    delta = builder.createOrFold<arith::SelectOp>(code->loc, isBack, code->sub(zero, delta), delta);
+    delta = code->max(delta, code->number(1));
+    count = code->div(code->add(span, code->sub(delta, code->number(1))), delta);
+  }
+  bindDims(op.getResult(), {code->max(count, code->number(0))});
+}
+
+} // namespace heddle::lower

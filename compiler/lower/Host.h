@@ -1,0 +1,91 @@
+// Host: the program around the kernels: where each tensor lies, in which order kernels run, control flow, and sizes.
+//
+// Two functions come out, as runtime/executable/abi.h wants them: heddle_sizes (arena and output sizes from the symbols)
+// and heddle_run. Sizes that follow from the inputs are computed once per call; tensors of such sizes lie in the arena,
+// those whose sizes only the run knows are allocated when they are made.
+#ifndef HEDDLE_LOWER_HOST_H
+#define HEDDLE_LOWER_HOST_H
+
+#include "compiler/lower/Kernel.h"
+#include "compiler/lower/MemoryPlan.h"
+#include "compiler/target/Program.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/Support/Error.h"
+
+namespace heddle::lower {
+
+class Host {
+public:
+  Host(mlir::func::FuncOp model, const std::map<mlir::Operation *, std::shared_ptr<Kernel>> &kernels,
+       target::Program &program);
+  llvm::Error write();
+  /// Bytes of the arena as expressions, one a slot; for reports.
+  const MemoryPlan &memoryPlan() const { return plan; }
+
+private:
+  // Planning (HostPlan.cpp).
+  void describe();
+  void number();
+  void place();
+  Value rootOf(Value value) const;
+  int64_t lastUse(Value value, int depth = 0) const;
+  bool isEntryKnown(const Dim &dim) const;
+  bool isEntryKnown(Value value) const;
+  Dim bytesOf(Value value) const;
+
+  // Code (Host.cpp).
+  void writeSizes();
+  void writeRun();
+  void beginFunction(llvm::StringRef name, unsigned pointers);
+  Value field(int64_t offset, Type type);
+  Value dim(const Dim &dim);
+  Value pointerOf(Value value);
+  Value alloc(Value bytes);
+  void writeBlock(mlir::Block &block);
+  void writeGroup(graph::GroupOp group);
+  void bindSymbols(mlir::Operation *op);
+  void bindDims(Value result, llvm::ArrayRef<Value> sizes);
+  void bindReshape(graph::DynamicReshapeOp op);
+  void bindBroadcast(graph::DynamicBroadcastOp op);
+  void bindSlice(graph::DynamicSliceOp op);
+  void bindRange(graph::RangeOp op);
+  void writeOutputs(mlir::func::ReturnOp op);
+  Value readInteger(Value tensor, int64_t index);
+  Value readScalar(Value tensor);
+  void copy(Value target, Value source, Value bytes);
+  void fail(llvm::StringRef message, Value value, Value limit);
+  Value isFine();
+
+  // Control flow (HostControl.cpp).
+  void writeIf(graph::IfOp op);
+  void writeLoop(graph::LoopOp op);
+  void writeScan(graph::ScanOp op);
+  llvm::SmallVector<std::string> unboundSymbols(mlir::ValueRange values) const;
+  void bindFrom(Value result, Value source);
+
+  mlir::func::FuncOp model;
+  const std::map<mlir::Operation *, std::shared_ptr<Kernel>> &kernels;
+  target::Program &program;
+  mlir::OpBuilder builder, entry; // `entry` writes at the top of the function
+  std::unique_ptr<Code> code, entryCode;
+  mlir::func::FuncOp function;
+
+  std::map<std::string, int64_t> inputSymbols;
+  llvm::DenseMap<mlir::Operation *, std::pair<int64_t, int64_t>> steps; // first and last
+  llvm::DenseMap<Value, int64_t> bufferOf, outputOf;
+  std::map<std::pair<mlir::Operation *, int64_t>, int64_t> temporaryOf;
+  std::vector<Buffer> buffers;
+  MemoryPlan plan;
+  llvm::DenseMap<mlir::Attribute, int64_t> weightOf;
+  std::map<const void *, int64_t> dataOf;
+
+  std::map<std::string, Value> symbols; // in scope
+  llvm::DenseMap<Value, Value> pointers;
+  llvm::SmallVector<Value> slotOffsets;
+  Value call, arguments;
+};
+
+} // namespace heddle::lower
+
+#endif // HEDDLE_LOWER_HOST_H

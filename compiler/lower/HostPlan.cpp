@@ -1,0 +1,143 @@
+// HostPlan: inputs and outputs described, steps numbered, buffers placed.
+
+#include "compiler/lower/Host.h"
+
+using namespace mlir;
+
+namespace heddle::lower {
+
+static target::Io describeValue(Value value, DictionaryAttr attributes,
+                                const std::map<std::string, int64_t> &symbols) {
+  target::Io io;
+  io.dtype = graph::onnxTypeOf(graph::elementOf(value));
+  for (const Dim &dim : graph::dimsOf(value)) {
+    auto name = dim.symbolName();
+    auto known = name ? symbols.find(*name) : symbols.end();
+    io.dims.push_back({dim.constant().value_or(-1),
+                       known == symbols.end() ? -1 : known->second, dim.str()});
+  }
+  if (!attributes)
+    return io;
+  if (auto name = attributes.getAs<StringAttr>("graph.name"))
+    io.name = name.str();
+  if (auto labels = attributes.getAs<ArrayAttr>("graph.labels"))
+    for (Attribute label : labels)
+      io.labels.push_back(cast<StringAttr>(label).str());
+  if (auto encoding = attributes.getAs<StringAttr>("graph.encoding"))
+    io.encoding = llvm::StringSwitch<int32_t>(encoding)
+                      .Case("labels", 1)
+                      .Case("map", 2)
+                      .Case("int_map", 3)
+                      .Default(0);
+  return io;
+}
+
+void Host::describe() {
+  for (BlockArgument input : model.getArguments())
+    for (const Dim &dim : graph::dimsOf(input))
+      if (auto name = dim.symbolName(); name && !inputSymbols.count(*name)) {
+        inputSymbols[*name] = program.symbols.size();
+        program.symbols.push_back(*name);
+      }
+  for (BlockArgument input : model.getArguments())
+    program.inputs.push_back(describeValue(
+        input, model.getArgAttrDict(input.getArgNumber()), inputSymbols));
+  auto results = cast<func::ReturnOp>(model.getBody().front().getTerminator());
+  for (auto [i, output] : llvm::enumerate(results.getOperands()))
+    program.outputs.push_back(describeValue(output, model.getResultAttrDict(i), inputSymbols));
+}
+
+bool Host::isEntryKnown(const Dim &dim) const {
+  SmallVector<std::string> names;
+  dim.collectSymbols(names);
+  return llvm::all_of(names, [&](const std::string &name) { return inputSymbols.count(name); });
+}
+
+bool Host::isEntryKnown(Value value) const {
+  return llvm::all_of(graph::dimsOf(value), [&](const Dim &dim) { return isEntryKnown(dim); });
+}
+
+Dim Host::bytesOf(Value value) const {
+  return graph::elementCount(graph::dimsOf(value)) *
+         Dim(graph::bytesOf(graph::elementOf(value)));
+}
+
+/// The value whose memory this one is.
+Value Host::rootOf(Value value) const {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<graph::ReshapeOp, graph::DynamicReshapeOp>(op))
+      break;
+    value = op->getOperand(0);
+  }
+  return value;
+}
+
+void Host::number() {
+  int64_t step = 0;
+  std::function<void(Operation *)> visit = [&](Operation *op) {
+    int64_t first = step++;
+    if (!isa<graph::GroupOp>(op))
+      for (Region &region : op->getRegions())
+        for (Block &block : region)
+          for (Operation &inner : block)
+            visit(&inner);
+    steps[op] = {first, step++};
+  };
+  for (Operation &op : model.getBody().front())
+    visit(&op);
+}
+
+/// The last step at which the memory of `value` is read, through aliases, regions and loops.
+int64_t Host::lastUse(Value value, int depth) const {
+  int64_t last = -1;
+  if (depth > 64)
+    return INT64_MAX;
+  Block *home = value.getParentBlock();
+  for (OpOperand &use : value.getUses()) {
+    Operation *user = use.getOwner();
+    // A use inside of a group is a use by the group; one inside of a loop lasts as long as the loop.
+    Operation *counted = user;
+    for (Operation *op = user; op && op->getBlock() != home; op = op->getParentOp()) {
+      Operation *parent = op->getParentOp();
+      if (isa_and_nonnull<graph::GroupOp, graph::LoopOp, graph::ScanOp>(parent))
+        counted = parent;
+    }
+    if (auto known = steps.find(counted); known != steps.end())
+      last = std::max(last, known->second.second);
+    if (isa<graph::ReshapeOp, graph::DynamicReshapeOp>(user) && steps.count(user))
+      last = std::max(last, lastUse(user->getResult(0), depth + 1));
+    if (isa<graph::YieldOp>(user))
+      if (auto branch = dyn_cast<graph::IfOp>(user->getParentOp()))
+        last = std::max(last, lastUse(branch.getResult(use.getOperandNumber()), depth + 1));
+  }
+  return last;
+}
+
+void Host::place() {
+  // Outputs that a group computes are written where the caller wants them.
+  auto results = cast<func::ReturnOp>(model.getBody().front().getTerminator());
+  for (auto [i, output] : llvm::enumerate(results.getOperands())) {
+    Value root = rootOf(output);
+    auto group = root.getDefiningOp<graph::GroupOp>();
+    if (group && group->getParentOp() == model && !outputOf.count(root) && isEntryKnown(output) &&
+        isEntryKnown(root))
+      outputOf[root] = i;
+  }
+  model.walk([&](graph::GroupOp group) {
+    auto [first, last] = steps[group];
+    for (Value result : group.getResults())
+      if (!outputOf.count(result) && isEntryKnown(result)) {
+        bufferOf[result] = buffers.size();
+        buffers.push_back({bytesOf(result), first, std::max(last, lastUse(result))});
+      }
+    auto &kernel = *kernels.at(group);
+    for (auto [i, bytes] : llvm::enumerate(kernel.temporaries))
+      if (isEntryKnown(bytes)) {
+        temporaryOf[{group, (int64_t)i}] = buffers.size();
+        buffers.push_back({bytes, first, last});
+      }
+  });
+  plan = planMemory(buffers);
+}
+
+} // namespace heddle::lower

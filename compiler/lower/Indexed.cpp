@@ -1,0 +1,83 @@
+// Indexed: elements of ops whose source place is itself data. Indices out of range are reported as a failure of the run
+// and read as the nearest legal place, so no memory outside of the tensor is touched.
+
+#include "compiler/lower/Definitions.h"
+
+using namespace mlir;
+
+namespace heddle::lower {
+
+/// A data index made legal: negative ones count from the end, then clamped to [0, size).
+static Index legalIndex(Elements &e, Value raw, Value size) {
+  Code &code = e.code();
+  Index index = e.fromLanes(raw);
+  Value lanes = e.lanesOf(index);
+  auto like = [&](Value value) { return Code::isVector(lanes) ? code.spread(value) : value; };
+  Value zero = like(code.number(0));
+  Value isNegative = code.b.createOrFold<arith::CmpIOp>(code.loc, arith::CmpIPredicate::slt, lanes,
+                                                        zero);
+  Value wrapped = code.b.createOrFold<arith::AddIOp>(code.loc, lanes, like(size));
+  lanes = code.b.createOrFold<arith::SelectOp>(code.loc, isNegative, wrapped, lanes);
+  lanes = code.b.createOrFold<arith::MinSIOp>(code.loc, lanes,
+                                              like(code.sub(size, code.number(1))));
+  lanes = code.b.createOrFold<arith::MaxSIOp>(code.loc, lanes, zero);
+  return e.fromLanes(lanes);
+}
+
+static Value gatherElement(Elements &e, graph::GatherOp op, ArrayRef<Index> place) {
+  int64_t axis = op.getAxis(), indexRank = graph::rankOf(op.getIndices());
+  Value raw = e.at(op.getIndices(), place.slice(axis, indexRank));
+  Indices source(place.take_front(axis));
+  source.push_back(legalIndex(e, raw, e.sizesOf(op.getX())[axis]));
+  source.append(place.begin() + axis + indexRank, place.end());
+  return e.at(op.getX(), source);
+}
+
+static Value gatherNdElement(Elements &e, graph::GatherNdOp op, ArrayRef<Index> place) {
+  int64_t batch = op.getBatchDims(), indexRank = graph::rankOf(op.getIndices());
+  int64_t depth = *graph::dimsOf(op.getIndices()).back().constant();
+  Values sizes = e.sizesOf(op.getX());
+  Indices source(place.take_front(batch));
+  for (int64_t k = 0; k < depth; ++k) {
+    Indices tuple(place.take_front(indexRank - 1));
+    tuple.push_back(e.uniform(e.code().number(k)));
+    source.push_back(legalIndex(e, e.at(op.getIndices(), tuple), sizes[batch + k]));
+  }
+  source.append(place.begin() + indexRank - 1, place.end());
+  return e.at(op.getX(), source);
+}
+
+static Value reverseElement(Elements &e, graph::ReverseSequenceOp op, ArrayRef<Index> place) {
+  Code &code = e.code();
+  Value length = e.lanesOf(e.fromLanes(e.at(op.getLengths(), {place[op.getBatchAxis()]})));
+  Value time = e.lanesOf(place[op.getTimeAxis()]);
+  if (Code::isVector(length) != Code::isVector(time)) {
+    length = code.spread(length);
+    time = code.spread(time);
+  }
+  auto like = [&](Value value) { return Code::isVector(time) ? code.spread(value) : value; };
+  Value back = code.b.createOrFold<arith::SubIOp>(
+      code.loc, code.b.createOrFold<arith::SubIOp>(code.loc, length, like(code.number(1))), time);
+  Value isReversed = code.b.createOrFold<arith::CmpIOp>(code.loc, arith::CmpIPredicate::slt, time,
+                                                        length);
+  Indices source(place);
+  source[op.getTimeAxis()] =
+      e.fromLanes(code.b.createOrFold<arith::SelectOp>(code.loc, isReversed, back, time));
+  return e.at(op.getX(), source);
+}
+
+Value defineIndexed(Elements &e, Operation *op, ArrayRef<Index> place) {
+  return TypeSwitch<Operation *, Value>(op)
+      .Case([&](graph::GatherOp op) { return gatherElement(e, op, place); })
+      .Case([&](graph::GatherElementsOp op) {
+        Indices source(place);
+        source[op.getAxis()] =
+            legalIndex(e, e.at(op.getIndices(), place), e.sizesOf(op.getX())[op.getAxis()]);
+        return e.at(op.getX(), source);
+      })
+      .Case([&](graph::GatherNdOp op) { return gatherNdElement(e, op, place); })
+      .Case([&](graph::ReverseSequenceOp op) { return reverseElement(e, op, place); })
+      .Default([](Operation *) { return Value(); });
+}
+
+} // namespace heddle::lower

@@ -1,0 +1,127 @@
+// Kernel: prologues that load arguments once, and size expressions as code.
+
+#include "compiler/lower/Kernel.h"
+
+using namespace mlir;
+
+namespace heddle::lower {
+
+Value emitDim(Code &code, const Dim &dim, llvm::function_ref<Value(StringRef)> symbol) {
+  Value total = code.number(0);
+  for (const auto &[product, coefficient] : dim.sum()) {
+    Value value = code.number(coefficient);
+    for (const Dim::Atom &factor : product) {
+      Value part;
+      if (factor.kind == Dim::Kind::Symbol) {
+        part = symbol(factor.text);
+      } else {
+        Value left = emitDim(code, *factor.lhs, symbol), right = emitDim(code, *factor.rhs, symbol);
+        switch (factor.kind) {
+        case Dim::Kind::FloorDiv: part = code.div(left, right); break;
+        case Dim::Kind::Mod:
+          part = code.sub(left, code.mul(code.div(left, right), right));
+          break;
+        case Dim::Kind::Max: part = code.max(left, right); break;
+        case Dim::Kind::Min: part = code.min(left, right); break;
+        case Dim::Kind::Symbol: break;
+        }
+      }
+      value = code.mul(value, part);
+    }
+    total = code.add(total, value);
+  }
+  return total;
+}
+
+KernelBuilder::KernelBuilder(ModuleOp module, StringRef name, Location location,
+                             const loop::Machine &machine)
+    : machine(machine), module(module), location(location), body(module.getContext()),
+      prologue(module.getContext()) {
+  kernel.name = name.str();
+  kernel.arguments.push_back({Argument::Kind::Call, {}, 0, ""});
+}
+
+void KernelBuilder::beginPhase() {
+  MLIRContext *context = module.getContext();
+  Type pointer = LLVM::LLVMPointerType::get(context), i64 = IntegerType::get(context, 64);
+  std::string name = kernel.name + "." + std::to_string(kernel.phases.size());
+  body.setInsertionPointToEnd(module.getBody());
+  function = body.create<func::FuncOp>(
+      location, name, FunctionType::get(context, {pointer, i64, i64, pointer}, {}));
+  function.setPrivate();
+  Block *entry = function.addEntryBlock();
+  body.setInsertionPointToEnd(entry);
+  auto end = body.create<func::ReturnOp>(location);
+  // The prologue grows before a marker, the body after it.
+  body.setInsertionPoint(end);
+  Operation *marker = body.create<arith::ConstantOp>(location, body.getI64IntegerAttr(0));
+  prologue.setInsertionPoint(marker);
+  current = std::make_unique<Code>(body, location, machine.lanes);
+  early = std::make_unique<Code>(prologue, location, machine.lanes);
+  dims.clear();
+  slots.clear();
+}
+
+void KernelBuilder::endPhase(const Dim &tasks, const Dim &work, const Dim &scratchBytes) {
+  kernel.phases.push_back({function.getSymName().str(), tasks, work, scratchBytes});
+}
+
+void KernelBuilder::forEachTask(llvm::function_ref<void(Value)> body) {
+  current->forEach(function.getArgument(1), function.getArgument(2), 1, body);
+}
+
+Value KernelBuilder::argument(const Argument &wanted, bool isPointer) {
+  int64_t slot = -1;
+  for (auto [i, known] : llvm::enumerate(kernel.arguments))
+    if (known.kind == wanted.kind && known.tensor == wanted.tensor &&
+        known.index == wanted.index && known.symbol == wanted.symbol)
+      slot = i;
+  if (slot < 0) {
+    slot = kernel.arguments.size();
+    kernel.arguments.push_back(wanted);
+  }
+  Value &value = slots[slot];
+  if (!value) {
+    Type i64 = prologue.getI64Type();
+    value = early->load(i64, function.getArgument(0), early->number(slot));
+    if (isPointer)
+      value = prologue.create<LLVM::IntToPtrOp>(
+          location, LLVM::LLVMPointerType::get(prologue.getContext()), value);
+  }
+  return value;
+}
+
+Value KernelBuilder::pointer(Value tensor) {
+  return argument({Argument::Kind::Tensor, tensor, 0, ""}, true);
+}
+Value KernelBuilder::temporary(int64_t number) {
+  return argument({Argument::Kind::Temporary, {}, number, ""}, true);
+}
+Value KernelBuilder::data(int64_t number) {
+  return argument({Argument::Kind::Data, {}, number, ""}, true);
+}
+Value KernelBuilder::symbol(StringRef name) {
+  return argument({Argument::Kind::Symbol, {}, 0, name.str()}, false);
+}
+
+Value KernelBuilder::dim(const Dim &dim) {
+  Value &value = dims[dim.str()];
+  if (!value) {
+    Value made = emitDim(*early, dim, [&](StringRef name) { return symbol(name); });
+    dims[dim.str()] = made;
+    return made;
+  }
+  return value;
+}
+
+int64_t KernelBuilder::addTemporary(const Dim &bytes) {
+  kernel.temporaries.push_back(bytes);
+  return kernel.temporaries.size() - 1;
+}
+
+int64_t KernelBuilder::addData(std::vector<char> bytes) {
+  kernel.data.push_back(std::make_shared<std::vector<char>>(std::move(bytes)));
+  return kernel.data.size() - 1;
+}
+
+} // namespace heddle::lower

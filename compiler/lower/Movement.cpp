@@ -1,0 +1,319 @@
+// Movement: elements of ops that move without computing; each is a map of indices.
+
+#include "compiler/lower/Definitions.h"
+
+using namespace mlir;
+
+namespace heddle::lower {
+
+Values foldScoped(Elements &elements, Value low, Value high, ValueRange initial, Code::Step body) {
+  return elements.code().fold(low, high, 1, initial, [&](Value i, ValueRange carried) {
+    Elements::Scope scope(elements);
+    return body(i, carried);
+  });
+}
+
+Value guarded(Elements &elements, Value condition, Type element,
+              llvm::function_ref<Value()> value, llvm::function_ref<Value()> otherwise) {
+  Code &code = elements.code();
+  if (Code::isVector(condition)) {
+    Value yes, no;
+    {
+      Elements::Scope scope(elements);
+      Value before = elements.mask;
+      elements.mask = code.both(before, condition);
+      yes = code.spread(value());
+      elements.mask = before;
+    }
+    no = code.spread(otherwise());
+    return code.b.create<arith::SelectOp>(code.loc, condition, yes, no);
+  }
+  if (auto known = Code::constant(condition))
+    return *known ? value() : otherwise();
+  Type type = loop::computeType(element);
+  if (code.lanes > 1)
+    type = code.vectorOf(type);
+  auto branch = [&](llvm::function_ref<Value()> make) {
+    Elements::Scope scope(elements);
+    return Values{code.spread(make())};
+  };
+  return code.choose(condition, type, [&] { return branch(value); },
+                     [&] { return branch(otherwise); })[0];
+}
+
+Value inside(Elements &elements, const Index &index, Value size) {
+  Code &code = elements.code();
+  Value place = elements.lanesOf(index);
+  Value limit = Code::isVector(place) ? code.spread(size) : size;
+  // One unsigned comparison covers both bounds.
+  return code.b.createOrFold<arith::CmpIOp>(code.loc, arith::CmpIPredicate::ult, place, limit);
+}
+
+/// Of broadcast and dynamic_broadcast.
+static Value broadcastElement(Elements &e, Operation *op, ArrayRef<Index> place) {
+  Code &code = e.code();
+  Value x = op->getOperand(0);
+  DimVector from = graph::dimsOf(x), to = graph::dimsOf(op->getResult(0));
+  size_t extra = to.size() - from.size();
+  Indices source;
+  for (size_t i = 0; i < from.size(); ++i) {
+    const Index &index = place[i + extra];
+    if (from[i].isConstant(1)) {
+      source.push_back(e.uniform(code.number(0)));
+    } else if (from[i] == to[i + extra] || from[i].constant()) {
+      source.push_back(index);
+    } else { // only the run knows whether this size is 1
+      Value isOne = code.b.create<arith::CmpIOp>(code.loc, arith::CmpIPredicate::eq,
+                                                 e.kernel.dim(from[i]), code.number(1));
+      Value lanes = e.lanesOf(index), zero = code.number(0);
+      if (Code::isVector(lanes))
+        zero = code.spread(zero);
+      source.push_back(
+          e.fromLanes(code.b.create<arith::SelectOp>(code.loc, isOne, zero, lanes)));
+    }
+  }
+  return e.at(x, source);
+}
+
+/// Dimensions of both shapes are matched in runs of equal element counts; a run of one against one keeps its index.
+static Value reshapeElement(Elements &e, graph::ReshapeOp op, ArrayRef<Index> place) {
+  Code &code = e.code();
+  DimVector from = graph::dimsOf(op.getX()), to = graph::dimsOf(op.getResult());
+  Indices source(from.size(), e.uniform(code.number(0)));
+  size_t i = 0, j = 0;
+  while (i < from.size() || j < to.size()) {
+    size_t iEnd = i, jEnd = j;
+    Dim left(1), right(1);
+    if (i < from.size() && from[i].isConstant(1)) {
+      ++i;
+      continue;
+    }
+    if (j < to.size() && to[j].isConstant(1)) {
+      ++j;
+      continue;
+    }
+    if (i >= from.size() || j >= to.size())
+      break;
+    left = from[iEnd++];
+    right = to[jEnd++];
+    while (left != right && (iEnd < from.size() || jEnd < to.size())) {
+      auto l = left.constant(), r = right.constant();
+      bool growLeft = jEnd >= to.size() || (iEnd < from.size() && l && r && *l < *r) ||
+                      (iEnd < from.size() && left.str().size() < right.str().size());
+      if (growLeft)
+        left = left * from[iEnd++];
+      else
+        right = right * to[jEnd++];
+    }
+    if (iEnd - i == 1 && jEnd - j == 1) {
+      source[i] = place[j];
+    } else {
+      Values sizes;
+      for (size_t k = j; k < jEnd; ++k)
+        sizes.push_back(e.kernel.dim(to[k]));
+      Index rest = e.linear(sizes, place.slice(j, jEnd - j));
+      for (size_t k = iEnd; k-- > i + 1;) {
+        Value size = e.kernel.dim(from[k]), lanes = e.lanesOf(rest);
+        Value divisor = Code::isVector(lanes) ? code.spread(size) : size;
+        source[k] = e.fromLanes(code.b.create<arith::RemUIOp>(code.loc, lanes, divisor));
+        rest = e.fromLanes(code.b.create<arith::DivUIOp>(code.loc, lanes, divisor));
+      }
+      source[i] = rest;
+    }
+    i = iEnd;
+    j = jEnd;
+  }
+  return e.at(op.getX(), source);
+}
+
+static Value concatElement(Elements &e, graph::ConcatOp op, unsigned operand, Index along,
+                           ArrayRef<Index> place) {
+  Code &code = e.code();
+  int64_t axis = op.getAxis();
+  Value x = op.getXs()[operand];
+  Value size = e.kernel.dim(graph::dimsOf(x)[axis]);
+  auto here = [&] {
+    Indices source(place);
+    source[axis] = along;
+    return e.at(x, source);
+  };
+  if (operand + 1 == op.getXs().size())
+    return here();
+  Value lanes = e.lanesOf(along);
+  Value limit = Code::isVector(lanes) ? code.spread(size) : size;
+  Value isHere = code.b.createOrFold<arith::CmpIOp>(code.loc, arith::CmpIPredicate::ult, lanes,
+                                                    limit);
+  return guarded(e, isHere, graph::elementOf(x), here, [&] {
+    Value offset = code.sub(code.number(0), size);
+    Index next = e.shift(along, offset);
+    if (!Code::isVector(isHere))
+      return concatElement(e, op, operand + 1, next, place);
+    // Lanes that belong to this operand must not be read from the next one.
+    Elements::Scope scope(e);
+    Value before = e.mask;
+    Value isNot = code.b.create<arith::XOrIOp>(code.loc, isHere,
+                                               code.spread(code.integerOf(code.b.getI1Type(), 1)));
+    e.mask = code.both(before, isNot);
+    Value rest = concatElement(e, op, operand + 1, next, place);
+    e.mask = before;
+    return rest;
+  });
+}
+
+/// The index in x that a padded index shows: clamped, mirrored or wrapped into [0, size).
+static Index padSource(Elements &e, StringRef mode, const Index &index, Value size) {
+  Code &code = e.code();
+  Value lanes = e.lanesOf(index);
+  auto like = [&](Value value) { return Code::isVector(lanes) ? code.spread(value) : value; };
+  auto make = [&](auto tag, Value x, Value y) -> Value {
+    return code.b.createOrFold<std::remove_pointer_t<decltype(tag)>>(code.loc, x, y);
+  };
+  using namespace arith;
+  Value zero = like(code.number(0)), last = like(code.sub(size, code.number(1)));
+  if (mode == "edge")
+    return e.fromLanes(make((MinSIOp *)0, make((MaxSIOp *)0, lanes, zero), last));
+  auto modulo = [&](Value x, Value period) { // of either sign
+    Value r = make((RemSIOp *)0, x, period);
+    Value isNegative = code.b.create<CmpIOp>(code.loc, CmpIPredicate::slt, r, zero);
+    return Value(
+        code.b.create<SelectOp>(code.loc, isNegative, make((AddIOp *)0, r, period), r));
+  };
+  if (mode == "wrap")
+    return e.fromLanes(modulo(lanes, like(size)));
+  // reflect: period 2 (size - 1), the second half runs back.
+  Value period = like(code.max(code.mul(code.number(2), code.sub(size, code.number(1))),
+                               code.number(1)));
+  Value r = modulo(lanes, period);
+  return e.fromLanes(make((MinSIOp *)0, r, make((SubIOp *)0, period, r)));
+}
+
+static Value padElement(Elements &e, graph::PadOp op, ArrayRef<Index> place) {
+  Code &code = e.code();
+  DimVector low = graph::dimsOf(op.getLow()), high = graph::dimsOf(op.getHigh());
+  Values sizes = e.sizesOf(op.getX());
+  Indices source;
+  Value condition;
+  for (size_t i = 0; i < place.size(); ++i) {
+    Index index = e.shift(place[i], e.kernel.dim(low[i] * Dim(-1)));
+    bool needsCheck = !low[i].isConstant(0) || !high[i].isConstant(0);
+    if (needsCheck && op.getMode() != "constant")
+      index = padSource(e, op.getMode(), index, sizes[i]);
+    else if (needsCheck)
+      condition = code.both(condition, inside(e, index, sizes[i]));
+    source.push_back(index);
+  }
+  if (!condition)
+    return e.at(op.getX(), source);
+  return guarded(
+      e, condition, graph::elementOf(op.getX()), [&] { return e.at(op.getX(), source); },
+      [&] { return e.at(op.getValue(), {}); });
+}
+
+static Value sizesElement(Elements &e, graph::SizesOp op, ArrayRef<Index> place) {
+  Code &code = e.code();
+  Type element = loop::computeType(graph::elementOf(op.getResult()));
+  DimVector values = graph::dimsOf(op.getValues());
+  Value result;
+  Value lanes = place.empty() ? code.number(0) : e.lanesOf(place[0]);
+  for (auto [i, value] : llvm::enumerate(values)) {
+    Value number = e.kernel.dim(value);
+    if (element != code.b.getI64Type())
+      number = code.b.create<arith::TruncIOp>(code.loc, element, number);
+    if (Code::isVector(lanes))
+      number = code.spread(number);
+    if (!result) {
+      result = number;
+      continue;
+    }
+    Value here = Code::isVector(lanes) ? code.spread(code.number(i)) : code.number(i);
+    Value isHere = code.b.createOrFold<arith::CmpIOp>(code.loc, arith::CmpIPredicate::eq, lanes,
+                                                      here);
+    result = code.b.createOrFold<arith::SelectOp>(code.loc, isHere, number, result);
+  }
+  return result;
+}
+
+/// An i64 lane value as an element of an integer or float type.
+static Value numberAs(Elements &e, Value lanes, Type element) {
+  Code &code = e.code();
+  Type target = loop::computeType(element);
+  if (Code::isVector(lanes))
+    target = code.vectorOf(target);
+  if (isa<FloatType>(element))
+    return code.b.create<arith::SIToFPOp>(code.loc, target, lanes);
+  if (element.getIntOrFloatBitWidth() < 64)
+    return code.b.create<arith::TruncIOp>(code.loc, target, lanes);
+  return lanes;
+}
+
+/// ONNX Slice: starts count from the end when negative, then are clamped.
+static Value dynamicSliceElement(Elements &e, graph::DynamicSliceOp op, ArrayRef<Index> place) {
+  Code &code = e.code();
+  Values sizes = e.sizesOf(op.getX());
+  Indices source(place);
+  for (auto [i, axis] : llvm::enumerate(op.getAxes())) {
+    Indices entry{e.uniform(code.number(i))};
+    Value raw = e.lanesOf(e.fromLanes(e.at(op.getStarts(), entry)));
+    Value step = e.lanesOf(e.fromLanes(e.at(op.getSteps(), entry)));
+    Value zero = code.number(0), size = sizes[axis];
+    Value wrapped = code.b.createOrFold<arith::SelectOp>(code.loc, code.less(raw, zero),
+                                                         code.add(raw, size), raw);
+    Value last = code.sub(size, code.number(1));
+    Value high = code.b.createOrFold<arith::SelectOp>(code.loc, code.less(step, zero), last, size);
+    Value start = code.min(code.max(wrapped, zero), high);
+    Value lanes = e.lanesOf(place[axis]);
+    auto like = [&](Value value) { return Code::isVector(lanes) ? code.spread(value) : value; };
+    Value moved = code.b.createOrFold<arith::MulIOp>(code.loc, lanes, like(step));
+    source[axis] = e.fromLanes(code.b.createOrFold<arith::AddIOp>(code.loc, moved, like(start)));
+  }
+  return e.at(op.getX(), source);
+}
+
+static Value rangeElement(Elements &e, graph::RangeOp op, ArrayRef<Index> place) {
+  Code &code = e.code();
+  Type element = graph::elementOf(op.getStart());
+  Value count = numberAs(e, e.lanesOf(place[0]), element);
+  Value start = e.at(op.getStart(), {}), delta = e.at(op.getDelta(), {});
+  if (Code::isVector(count)) {
+    start = code.spread(start);
+    delta = code.spread(delta);
+  }
+  if (isa<FloatType>(element))
+    return code.b.create<arith::AddFOp>(
+        code.loc, start, code.b.create<arith::MulFOp>(code.loc, count, delta));
+  return code.b.create<arith::AddIOp>(code.loc, start,
+                                      code.b.create<arith::MulIOp>(code.loc, count, delta));
+}
+
+Value defineMovement(Elements &e, Operation *op, ArrayRef<Index> place) {
+  return TypeSwitch<Operation *, Value>(op)
+      .Case<graph::BroadcastOp, graph::DynamicBroadcastOp>(
+          [&](auto op) { return broadcastElement(e, op, place); })
+      .Case([&](graph::DynamicSliceOp op) { return dynamicSliceElement(e, op, place); })
+      .Case([&](graph::RangeOp op) { return rangeElement(e, op, place); })
+      .Case([&](graph::ReshapeOp op) { return reshapeElement(e, op, place); })
+      .Case([&](graph::TransposeOp op) {
+        Indices source(place.size());
+        for (auto [i, axis] : llvm::enumerate(op.getPermutation()))
+          source[axis] = place[i];
+        return e.at(op.getX(), source);
+      })
+      .Case([&](graph::SliceOp op) {
+        Indices source;
+        for (auto [index, start, step] :
+             llvm::zip(place, graph::dimsOf(op.getStarts()), op.getSteps()))
+          source.push_back(e.shift(e.scale(index, step), e.kernel.dim(start)));
+        return e.at(op.getX(), source);
+      })
+      .Case([&](graph::ConcatOp op) {
+        return concatElement(e, op, 0, place[op.getAxis()], place);
+      })
+      .Case([&](graph::PadOp op) { return padElement(e, op, place); })
+      .Case([&](graph::SizesOp op) { return sizesElement(e, op, place); })
+      .Case([&](graph::IotaOp op) {
+        return numberAs(e, e.lanesOf(place[op.getAxis()]), graph::elementOf(op.getResult()));
+      })
+      .Default([](Operation *) { return Value(); });
+}
+
+} // namespace heddle::lower

@@ -1,0 +1,180 @@
+// Reduction: elements of ops that fold whole dimensions or products of rows and columns, as plain loops.
+// Schedules replace these for the shapes that matter; these are right for all others.
+
+#include "compiler/lower/Definitions.h"
+
+using namespace mlir;
+
+namespace heddle::lower {
+
+Type accumulatorType(Type element) {
+  if (isa<FloatType>(element) && element.getIntOrFloatBitWidth() < 32)
+    return Float32Type::get(element.getContext());
+  return loop::computeType(element);
+}
+
+static Type likeLanes(Elements &e, Value value, Type element) {
+  return Code::isVector(value) ? Type(e.code().vectorOf(element)) : element;
+}
+
+Value widen(Elements &e, Value value, Type accumulator) {
+  Type from = getElementTypeOrSelf(value.getType());
+  if (from == accumulator)
+    return value;
+  Type type = likeLanes(e, value, accumulator);
+  if (isa<FloatType>(from))
+    return e.code().b.create<arith::ExtFOp>(e.code().loc, type, value);
+  return e.code().b.create<arith::ExtSIOp>(e.code().loc, type, value);
+}
+
+Value narrow(Elements &e, Value value, Type element) {
+  Type target = loop::computeType(element);
+  if (getElementTypeOrSelf(value.getType()) == target)
+    return value;
+  return e.code().b.create<arith::TruncFOp>(e.code().loc, likeLanes(e, value, target), value);
+}
+
+static Value reduceElement(Elements &e, Operation *op, ArrayRef<int64_t> axes, bool keepDims,
+                           ArrayRef<Index> place) {
+  Code &code = e.code();
+  Value x = op->getOperand(0);
+  Type element = graph::elementOf(x), accumulator = accumulatorType(element);
+  Values sizes = e.sizesOf(x);
+  Indices source;
+  size_t next = 0;
+  SmallVector<int64_t> order;
+  for (int64_t i = 0; i < (int64_t)sizes.size(); ++i) {
+    bool isReduced = llvm::is_contained(axes, i);
+    if (isReduced)
+      order.push_back(i);
+    source.push_back(isReduced ? e.uniform(code.number(0)) : place[next]);
+    if (!isReduced || keepDims)
+      ++next;
+  }
+  Value start = neutral(code, op, accumulator);
+  bool vectorLanes = llvm::any_of(place, [](const Index &i) { return !i.isUniform(); }) ||
+                     code.lanes > 1;
+  if (vectorLanes)
+    start = code.spread(start);
+  std::function<Value(size_t, Value)> nest = [&](size_t depth, Value total) -> Value {
+    if (depth == order.size()) {
+      Value value = widen(e, e.at(x, source), accumulator);
+      return combine(code, op, total, vectorLanes ? code.spread(value) : value);
+    }
+    return foldScoped(e, code.number(0), sizes[order[depth]], total,
+                      [&](Value i, ValueRange carried) {
+                        source[order[depth]] = e.uniform(i);
+                        return Values{nest(depth + 1, carried[0])};
+                      })[0];
+  };
+  return narrow(e, nest(0, start), element);
+}
+
+/// The best value and its place so far walk along the axis; a NaN, once met, stays.
+static Value argElement(Elements &e, Operation *op, int64_t axis, bool keepDims, bool last,
+                        bool wantLargest, ArrayRef<Index> place) {
+  Code &code = e.code();
+  Value x = op->getOperand(0);
+  Type element = graph::elementOf(x);
+  Indices source;
+  size_t next = 0;
+  for (int64_t i = 0; i < graph::rankOf(x); ++i) {
+    source.push_back(i == axis ? e.uniform(code.number(0)) : place[next]);
+    if (i != axis || keepDims)
+      ++next;
+  }
+  Values start{code.spread(e.at(x, source)), code.spread(code.number(0))};
+  return foldScoped(e, code.number(1), e.sizesOf(x)[axis], start, [&](Value i, ValueRange best) {
+    source[axis] = e.uniform(i);
+    Value value = code.spread(e.at(x, source)), isBetter;
+    if (isa<FloatType>(element)) {
+      using P = arith::CmpFPredicate;
+      P predicate = wantLargest ? (last ? P::OGE : P::OGT) : (last ? P::OLE : P::OLT);
+      isBetter = code.b.create<arith::CmpFOp>(code.loc, predicate, value, best[0]);
+    } else {
+      using P = arith::CmpIPredicate;
+      bool isUnsigned = element.isUnsignedInteger() || element.isSignlessInteger(1);
+      P strict = wantLargest ? (isUnsigned ? P::ugt : P::sgt) : (isUnsigned ? P::ult : P::slt);
+      P loose = wantLargest ? (isUnsigned ? P::uge : P::sge) : (isUnsigned ? P::ule : P::sle);
+      isBetter = code.b.create<arith::CmpIOp>(code.loc, last ? loose : strict, value, best[0]);
+    }
+    return Values{code.b.create<arith::SelectOp>(code.loc, isBetter, value, best[0]),
+                  code.b.create<arith::SelectOp>(code.loc, isBetter, code.spread(i), best[1])};
+  })[1];
+}
+
+static Value matmulElement(Elements &e, graph::MatmulOp op, ArrayRef<Index> place) {
+  Code &code = e.code();
+  DimVector a = graph::dimsOf(op.getA()), b = graph::dimsOf(op.getB());
+  size_t rank = a.size();
+  Indices left, right;
+  for (size_t i = 0; i + 2 < rank; ++i) {
+    left.push_back(a[i].isConstant(1) ? e.uniform(code.number(0)) : place[i]);
+    right.push_back(b[i].isConstant(1) ? e.uniform(code.number(0)) : place[i]);
+  }
+  Index zero = e.uniform(code.number(0));
+  left.append({place[rank - 2], zero});
+  right.append({zero, place[rank - 1]});
+  Type element = graph::elementOf(op.getResult()), accumulator = accumulatorType(element);
+  Value start = code.spread(code.constantOf(accumulator, 0));
+  Value total = foldScoped(
+      e, code.number(0), e.sizesOf(op.getA())[rank - 1], start,
+      [&](Value k, ValueRange carried) {
+        left[rank - 1] = right[rank - 2] = e.uniform(k);
+        Value x = code.spread(widen(e, e.at(op.getA(), left), accumulator));
+        Value y = code.spread(widen(e, e.at(op.getB(), right), accumulator));
+        if (isa<FloatType>(accumulator))
+          return Values{code.b.create<math::FmaOp>(code.loc, x, y, carried[0])};
+        return Values{code.b.create<arith::AddIOp>(
+            code.loc, carried[0], code.b.create<arith::MulIOp>(code.loc, x, y))};
+      })[0];
+  return narrow(e, total, element);
+}
+
+static Value cumsumElement(Elements &e, graph::CumsumOp op, ArrayRef<Index> place) {
+  Code &code = e.code();
+  int64_t axis = op.getAxis();
+  Type element = graph::elementOf(op.getX()), accumulator = accumulatorType(element);
+  Values sizes = e.sizesOf(op.getX());
+  Value here = e.lanesOf(place[axis]), start = code.spread(code.constantOf(accumulator, 0));
+  auto like = [&](Value value) { return Code::isVector(here) ? code.spread(value) : value; };
+  bool reverse = op.getReverse(), exclusive = op.getExclusive();
+  using P = arith::CmpIPredicate;
+  P counts = reverse ? (exclusive ? P::sgt : P::sge) : (exclusive ? P::slt : P::sle);
+  Indices source(place);
+  Value total = foldScoped(e, code.number(0), sizes[axis], start, [&](Value i, ValueRange sum) {
+    source[axis] = e.uniform(i);
+    Value value = code.spread(widen(e, e.at(op.getX(), source), accumulator));
+    Value next = isa<FloatType>(accumulator)
+                     ? Value(code.b.create<arith::AddFOp>(code.loc, sum[0], value))
+                     : Value(code.b.create<arith::AddIOp>(code.loc, sum[0], value));
+    Value isCounted = code.b.create<arith::CmpIOp>(code.loc, counts, like(i), here);
+    return Values{code.b.create<arith::SelectOp>(code.loc, isCounted, next, sum[0])};
+  })[0];
+  return narrow(e, total, element);
+}
+
+Value defineReduction(Elements &e, Operation *op, ArrayRef<Index> place) {
+  return TypeSwitch<Operation *, Value>(op)
+      .Case<graph::ReduceSumOp, graph::ReduceProdOp, graph::ReduceMaxOp, graph::ReduceMinOp>(
+          [&](auto op) { return reduceElement(e, op, op.getAxes(), op.getKeepDims(), place); })
+      .Case([&](graph::ArgMaxOp op) {
+        return argElement(e, op, op.getAxis(), op.getKeepDims(), op.getLast(), true, place);
+      })
+      .Case([&](graph::ArgMinOp op) {
+        return argElement(e, op, op.getAxis(), op.getKeepDims(), op.getLast(), false, place);
+      })
+      .Case([&](graph::MatmulOp op) { return matmulElement(e, op, place); })
+      .Case([&](graph::CumsumOp op) { return cumsumElement(e, op, place); })
+      .Default([](Operation *) { return Value(); });
+}
+
+Value defineElement(Elements &e, Operation *op, Value tensor, ArrayRef<Index> place) {
+  for (auto define :
+       {defineMovement, defineIndexed, defineReduction, defineWindow, defineResize})
+    if (Value value = define(e, op, place))
+      return value;
+  llvm::report_fatal_error(Twine("no element definition for ") + op->getName().getStringRef());
+}
+
+} // namespace heddle::lower

@@ -1,0 +1,225 @@
+// Window: elements of convolutions and pools as plain loops over the window.
+
+#include "compiler/lower/Definitions.h"
+
+using namespace mlir;
+
+namespace heddle::lower {
+
+namespace {
+/// Walks the positions of a window whose source place in spatial dimension d is numerator / divisor: for conv and pool
+/// out * stride + k * dilation - low; for conv_transpose (out + low - k * dilation) / stride where that divides.
+class Window {
+public:
+  Window(Elements &e, Values sizes, Indices place, ArrayRef<int64_t> strides,
+         ArrayRef<int64_t> dilations, ArrayRef<int64_t> low, bool transposed)
+      : sizes(std::move(sizes)), place(std::move(place)), low(low), e(e), strides(strides),
+        dilations(dilations), transposed(transposed) {}
+
+  Values sizes;   // of the source, spatial
+  Values windows; // of the window
+  Indices place;  // of the result, spatial
+  ArrayRef<int64_t> low;
+
+  using Visit = std::function<Values(ArrayRef<Index> source, ArrayRef<Value> taps, ValueRange)>;
+
+  Values walk(Values carried, const Visit &visit) {
+    source.clear();
+    taps.clear();
+    return nest(0, carried, Value(), visit);
+  }
+
+private:
+  Elements &e;
+  ArrayRef<int64_t> strides, dilations;
+  bool transposed;
+  Indices source;
+  Values taps;
+
+  Values nest(size_t d, Values carried, Value condition, const Visit &visit) {
+    Code &code = e.code();
+    if (d == sizes.size())
+      return atSource(carried, condition, visit);
+    return foldScoped(e, code.number(0), windows[d], carried, [&](Value k, ValueRange inner) {
+      Value reach = code.mul(k, code.number(dilations[d]));
+      Index index;
+      Value ok = condition;
+      if (!transposed) {
+        index = e.shift(e.scale(place[d], strides[d]), code.sub(reach, code.number(low[d])));
+      } else {
+        Index numerator = e.shift(place[d], code.sub(code.number(low[d]), reach));
+        Value lanes = e.lanesOf(numerator);
+        auto like = [&](Value value) {
+          return Code::isVector(lanes) ? code.spread(value) : value;
+        };
+        Value stride = like(code.number(strides[d]));
+        Value rest = code.b.createOrFold<arith::RemSIOp>(code.loc, lanes, stride);
+        ok = code.both(ok, code.b.createOrFold<arith::CmpIOp>(
+                               code.loc, arith::CmpIPredicate::eq, rest, like(code.number(0))));
+        index = e.fromLanes(code.b.createOrFold<arith::DivSIOp>(code.loc, lanes, stride));
+      }
+      ok = code.both(ok, inside(e, index, sizes[d]));
+      source.push_back(index);
+      taps.push_back(k);
+      Values result = nest(d + 1, Values(inner), ok, visit);
+      source.pop_back();
+      taps.pop_back();
+      return result;
+    });
+  }
+
+  /// Visits where the source exists; elsewhere carries on unchanged.
+  Values atSource(Values carried, Value condition, const Visit &visit) {
+    Code &code = e.code();
+    if (Code::isVector(condition)) {
+      Elements::Scope scope(e);
+      Value before = e.mask;
+      e.mask = code.both(before, condition);
+      Values next = visit(source, taps, carried);
+      e.mask = before;
+      for (auto [value, old] : llvm::zip(next, carried))
+        value = code.b.create<arith::SelectOp>(code.loc, condition, value, old);
+      return next;
+    }
+    SmallVector<Type> types;
+    for (Value value : carried)
+      types.push_back(value.getType());
+    return code.choose(
+        condition, types,
+        [&] {
+          Elements::Scope scope(e);
+          return visit(source, taps, carried);
+        },
+        [&] { return carried; });
+  }
+};
+} // namespace
+
+template <typename Op>
+static Window windowOf(Elements &e, Op op, ArrayRef<Index> place, bool transposed) {
+  bool last = op.getChannelsLast();
+  Values sizes = e.sizesOf(op.getX());
+  size_t spatial = sizes.size() - 2, first = last ? 1 : 2;
+  return Window(e, Values(ArrayRef<Value>(sizes).slice(first, spatial)),
+                Indices(place.slice(first, spatial)), op.getStrides(), op.getDilations(),
+                op.getLow(), transposed);
+}
+
+static Indices imagePlace(bool channelsLast, const Index &batch, const Index &channel,
+                          ArrayRef<Index> spatial) {
+  Indices place{batch};
+  if (!channelsLast)
+    place.push_back(channel);
+  place.append(spatial.begin(), spatial.end());
+  if (channelsLast)
+    place.push_back(channel);
+  return place;
+}
+
+static Value poolElement(Elements &e, graph::PoolOp op, ArrayRef<Index> place) {
+  Code &code = e.code();
+  bool isMax = op.getKind() == "max", last = op.getChannelsLast();
+  Type element = graph::elementOf(op.getX()), accumulator = accumulatorType(element);
+  Window window = windowOf(e, op, place, false);
+  for (int64_t size : op.getWindow())
+    window.windows.push_back(code.number(size));
+  const Index &channel = last ? place.back() : place[1];
+  Values start{code.spread(neutral(code, op, accumulator))};
+  bool counts = !isMax;
+  Value one = code.spread(code.constantOf(accumulator, 1));
+  if (counts)
+    start.push_back(code.spread(code.constantOf(accumulator, 0)));
+  Values result = window.walk(start, [&](ArrayRef<Index> source, ArrayRef<Value>, ValueRange in) {
+    Value x = e.at(op.getX(), imagePlace(last, place[0], channel, source));
+    Values next{combine(code, op, in[0], code.spread(widen(e, x, accumulator)))};
+    if (counts)
+      next.push_back(code.b.create<arith::AddFOp>(code.loc, in[1], one));
+    return next;
+  });
+  if (isMax)
+    return narrow(e, result[0], element);
+  Value divisor = result[1];
+  if (op.getCountPadding()) {
+    // Padding counts, what lies beyond it (ceil_mode) does not.
+    Window padded = windowOf(e, op, place, false);
+    padded.windows = window.windows;
+    for (size_t d = 0; d < padded.sizes.size(); ++d) {
+      int64_t low = op.getLow()[d], high = op.getHigh()[d];
+      padded.sizes[d] = code.add(padded.sizes[d], code.number(low + high));
+      padded.place[d] = window.place[d];
+    }
+    SmallVector<int64_t> zero(padded.sizes.size(), 0);
+    padded.low = zero;
+    divisor = padded.walk({start[1]}, [&](ArrayRef<Index>, ArrayRef<Value>, ValueRange in) {
+      return Values{code.b.create<arith::AddFOp>(code.loc, in[0], one)};
+    })[0];
+  }
+  Value mean = code.b.create<arith::DivFOp>(code.loc, result[0], divisor);
+  return narrow(e, mean, element);
+}
+
+static Value multiplyAdd(Code &code, Value x, Value y, Value sum) {
+  if (isa<FloatType>(getElementTypeOrSelf(sum.getType())))
+    return code.b.create<math::FmaOp>(code.loc, x, y, sum);
+  Value product = code.b.create<arith::MulIOp>(code.loc, x, y);
+  return code.b.create<arith::AddIOp>(code.loc, sum, product);
+}
+
+/// Sums x[n, group's channel i, source] * w over the group's channels and the window.
+template <typename Op>
+static Value convElement(Elements &e, Op op, ArrayRef<Index> place, bool transposed) {
+  Code &code = e.code();
+  bool last = op.getChannelsLast();
+  Type element = graph::elementOf(op.getResult()), accumulator = accumulatorType(element);
+  Window window = windowOf(e, op, place, transposed);
+  Values filter = e.sizesOf(op.getW());
+  window.windows = Values(ArrayRef<Value>(filter).drop_front(2));
+  const Index &channel = last ? place.back() : place[1];
+  DimVector x = graph::dimsOf(op.getX()), w = graph::dimsOf(op.getW());
+  Dim inputs = (last ? x.back() : x[1]).floorDiv(Dim(op.getGroups()));
+  Dim outputs = transposed ? w[1] : w[0].floorDiv(Dim(op.getGroups()));
+  Index group = e.uniform(code.number(0)), withinGroup = channel;
+  if (op.getGroups() != 1) {
+    Value lanes = e.lanesOf(channel), size = e.kernel.dim(outputs);
+    if (Code::isVector(lanes))
+      size = code.spread(size);
+    group = outputs.isConstant(1)
+                ? channel
+                : e.fromLanes(code.b.createOrFold<arith::DivUIOp>(code.loc, lanes, size));
+    withinGroup = outputs.isConstant(1)
+                      ? e.uniform(code.number(0))
+                      : e.fromLanes(code.b.createOrFold<arith::RemUIOp>(code.loc, lanes, size));
+  }
+  Value inputCount = e.kernel.dim(inputs);
+  Index firstInput = group;
+  if (auto known = inputs.constant())
+    firstInput = e.scale(group, *known);
+  else if (!group.isUniform() || Code::constant(group.base).value_or(1) != 0)
+    firstInput = e.fromLanes(code.b.create<arith::MulIOp>(
+        code.loc, code.spread(e.lanesOf(group)), code.spread(inputCount)));
+  Values start{code.spread(code.constantOf(accumulator, 0))};
+  Value total = window.walk(start, [&](ArrayRef<Index> source, ArrayRef<Value> taps,
+                                       ValueRange in) {
+    return foldScoped(e, code.number(0), inputCount, in, [&](Value i, ValueRange sum) {
+      Index input = e.shift(firstInput, i);
+      Value x = e.at(op.getX(), imagePlace(last, place[0], input, source));
+      Indices weight = transposed ? Indices{input, withinGroup} : Indices{channel, e.uniform(i)};
+      for (Value tap : taps)
+        weight.push_back(e.uniform(tap));
+      Value y = e.at(op.getW(), weight);
+      return Values{multiplyAdd(code, code.spread(widen(e, x, accumulator)),
+                                code.spread(widen(e, y, accumulator)), sum[0])};
+    });
+  })[0];
+  return narrow(e, total, element);
+}
+
+Value defineWindow(Elements &e, Operation *op, ArrayRef<Index> place) {
+  return TypeSwitch<Operation *, Value>(op)
+      .Case([&](graph::PoolOp op) { return poolElement(e, op, place); })
+      .Case([&](graph::ConvOp op) { return convElement(e, op, place, false); })
+      .Case([&](graph::ConvTransposeOp op) { return convElement(e, op, place, true); })
+      .Default([](Operation *) { return Value(); });
+}
+
+} // namespace heddle::lower

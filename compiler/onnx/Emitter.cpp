@@ -1,0 +1,156 @@
+// Emitter: ops, constants and element-wise helpers.
+
+#include "compiler/onnx/Emitter.h"
+
+#include "mlir/IR/Verifier.h"
+
+using namespace mlir;
+
+namespace heddle::onnx {
+
+void refuse(const Twine &message, const Twine &note) {
+  throw Refusal{message.str(), note.str(), ErrorCode::Refused};
+}
+
+std::string nameOf(Type element) {
+  std::string text;
+  llvm::raw_string_ostream(text) << element;
+  return text;
+}
+
+std::string textOf(ArrayRef<Dim> dims) {
+  std::string text = "[";
+  for (const Dim &dim : dims)
+    text += (text.size() > 1 ? ", " : "") + dim.str();
+  return text + "]";
+}
+
+void Emitter::refuseDiagnostics() {
+  std::string message = diagnostics.empty() ? "an op of the graph dialect refused it" : diagnostics;
+  diagnostics.clear();
+  refuse(message);
+}
+
+Operation *Emitter::emit(OperationState &state) {
+  Operation *op = builder.create(state);
+  check(op);
+  return op;
+}
+
+void Emitter::check(Operation *op) {
+  diagnostics.clear();
+  if (failed(verify(op, /*verifyRecursively=*/false)))
+    refuseDiagnostics();
+}
+
+SmallVector<Value> Emitter::beginRegion(Operation *op, unsigned number, ArrayRef<Type> arguments) {
+  Block *block = builder.createBlock(&op->getRegion(number), {}, arguments,
+                                     SmallVector<Location>(arguments.size(), location));
+  return {block->args_begin(), block->args_end()};
+}
+
+void Emitter::yield(ArrayRef<Value> values) { builder.create<graph::YieldOp>(location, values); }
+
+NamedAttribute Emitter::named(StringRef name, Attribute value) {
+  return builder.getNamedAttr(name, value);
+}
+NamedAttribute Emitter::integer(StringRef name, int64_t value) {
+  return named(name, builder.getI64IntegerAttr(value));
+}
+NamedAttribute Emitter::flag(StringRef name, bool value) {
+  return named(name, builder.getBoolAttr(value));
+}
+NamedAttribute Emitter::text(StringRef name, StringRef value) {
+  return named(name, builder.getStringAttr(value));
+}
+NamedAttribute Emitter::list(StringRef name, ArrayRef<int64_t> values) {
+  return named(name, builder.getDenseI64ArrayAttr(values));
+}
+NamedAttribute Emitter::dims(StringRef name, ArrayRef<Dim> values) {
+  return named(name, graph::dimsAttr(context(), values));
+}
+
+void Emitter::requireOneElement(Value x, Value y) {
+  if (elementOf(x) != elementOf(y))
+    refuse("operands have element types " + nameOf(elementOf(x)) + " and " + nameOf(elementOf(y)) +
+           ", but they must be equal");
+}
+
+Value Emitter::select(Value condition, Value x, Value y) {
+  requireOneElement(x, y);
+  if (!elementOf(condition).isInteger(1))
+    refuse("the condition has element type " + nameOf(elementOf(condition)) + ", but must be bool");
+  broadcastTogether({&condition, &x, &y});
+  return infer<graph::SelectOp>({condition, x, y});
+}
+
+Value Emitter::cast(Value x, Type element, bool saturate) {
+  if (elementOf(x) == element)
+    return x;
+  return typed<graph::CastOp>(tensor(dimsOf(x), element), x, {flag("saturate", saturate)});
+}
+
+Value Emitter::constant(ElementsAttr value) {
+  return typed<graph::ConstantOp>(value.getShapedType(), {}, {named("value", value)});
+}
+
+Value Emitter::scalar(Type element, double value) {
+  if (auto floating = dyn_cast<FloatType>(element)) {
+    llvm::APFloat number(value);
+    bool loses;
+    number.convert(floating.getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven, &loses);
+    return constant(DenseElementsAttr::get(RankedTensorType::get({}, element), number));
+  }
+  return integerScalar(element, static_cast<int64_t>(value));
+}
+
+Value Emitter::integerScalar(Type element, int64_t value) {
+  unsigned width = element.getIntOrFloatBitWidth();
+  return constant(DenseElementsAttr::get(RankedTensorType::get({}, element),
+                                         llvm::APInt(64, value, true).sextOrTrunc(width)));
+}
+
+Value Emitter::integers(ArrayRef<int64_t> values) {
+  auto type = RankedTensorType::get({(int64_t)values.size()}, i64());
+  return constant(DenseElementsAttr::get(type, values));
+}
+
+Value Emitter::full(ArrayRef<Dim> dims, Type element, double value) {
+  return broadcast(scalar(element, value), dims);
+}
+
+Value Emitter::sizes(ArrayRef<Dim> values) {
+  return typed<graph::SizesOp>(RankedTensorType::get({(int64_t)values.size()}, i64()), {},
+                               {dims("values", values)});
+}
+
+Value Emitter::size(const Dim &value) {
+  return typed<graph::SizesOp>(RankedTensorType::get({}, i64()), {}, {dims("values", value)});
+}
+
+Value Emitter::iota(ArrayRef<Dim> dims, int64_t axis, Type element) {
+  return typed<graph::IotaOp>(tensor(dims, element), {}, {integer("axis", axis)});
+}
+
+Dim Emitter::freshSymbol(StringRef stem) {
+  return graph::freshSymbol(builder.getInsertionBlock()->getParentOp(), stem);
+}
+
+Value Emitter::mean(Value x, ArrayRef<int64_t> axes, bool keepDims) {
+  Value sum = reduce<graph::ReduceSumOp>(x, axes, keepDims);
+  Dim count(1);
+  DimVector dims = dimsOf(x);
+  for (int64_t axis : axes)
+    count = count * dims[axis];
+  if (auto number = count.constant())
+    return div(sum, static_cast<double>(*number));
+  return div(sum, cast(size(count), elementOf(x)));
+}
+
+Value Emitter::softmax(Value x, ArrayRef<int64_t> axes) {
+  Value shifted = sub(x, reduce<graph::ReduceMaxOp>(x, axes));
+  Value powers = unary<graph::ExpOp>(shifted);
+  return div(powers, reduce<graph::ReduceSumOp>(powers, axes));
+}
+
+} // namespace heddle::onnx

@@ -1,0 +1,141 @@
+// EmitterShape: broadcasting, movement, and products of unequal ranks.
+
+#include "compiler/onnx/Emitter.h"
+
+using namespace mlir;
+
+namespace heddle::onnx {
+
+/// Two different symbols are taken for equal: the first names the result and the run decides.
+DimVector Emitter::broadcastDims(ArrayRef<Dim> a, ArrayRef<Dim> b) {
+  size_t rank = std::max(a.size(), b.size());
+  DimVector result;
+  for (size_t i = 0; i < rank; ++i) {
+    Dim x = i + a.size() >= rank ? a[i + a.size() - rank] : Dim(1);
+    Dim y = i + b.size() >= rank ? b[i + b.size() - rank] : Dim(1);
+    if (x.constant() && y.constant() && x != y && !x.isConstant(1) && !y.isConstant(1))
+      refuse("shapes " + textOf(a) + " and " + textOf(b) + " cannot be broadcast together");
+    bool takesSecond = x.isConstant(1) || (!x.constant() && y.constant() && !y.isConstant(1));
+    result.push_back(takesSecond ? y : x);
+  }
+  return result;
+}
+
+void Emitter::broadcastTogether(ArrayRef<Value *> values) {
+  DimVector dims;
+  for (Value *value : values)
+    dims = broadcastDims(dims, dimsOf(*value));
+  for (Value *value : values)
+    *value = broadcast(*value, dims);
+}
+
+Value Emitter::broadcast(Value x, ArrayRef<Dim> dims) {
+  Type type = tensor(dims, elementOf(x));
+  return x.getType() == type ? x : typed<graph::BroadcastOp>(type, x);
+}
+
+Value Emitter::reshape(Value x, ArrayRef<Dim> dims) {
+  Type type = tensor(dims, elementOf(x));
+  return x.getType() == type ? x : typed<graph::ReshapeOp>(type, x);
+}
+
+Value Emitter::transpose(Value x, ArrayRef<int64_t> permutation) {
+  if (llvm::equal(permutation, llvm::seq<int64_t>(0, rankOf(x))))
+    return x;
+  return infer<graph::TransposeOp>(x, {list("permutation", permutation)});
+}
+
+Value Emitter::unsqueeze(Value x, ArrayRef<int64_t> axes) {
+  DimVector from = dimsOf(x), to;
+  size_t next = 0;
+  for (size_t i = 0; i < from.size() + axes.size(); ++i) {
+    bool isNew = llvm::is_contained(axes, (int64_t)i);
+    if (!isNew && next == from.size())
+      refuse("an axis is given twice");
+    to.push_back(isNew ? Dim(1) : from[next++]);
+  }
+  return reshape(x, to);
+}
+
+Value Emitter::squeeze(Value x, ArrayRef<int64_t> axes) {
+  DimVector from = dimsOf(x), to;
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (!llvm::is_contained(axes, (int64_t)i))
+      to.push_back(from[i]);
+    else if (from[i].constant() && !from[i].isConstant(1))
+      refuse("dimension " + Twine(i) + " of " + textOf(from) + " is not 1 and cannot be squeezed");
+  }
+  return reshape(x, to);
+}
+
+Value Emitter::concat(ValueRange xs, int64_t axis) {
+  return xs.size() == 1 ? xs.front() : infer<graph::ConcatOp>(xs, {integer("axis", axis)});
+}
+
+Value Emitter::slice(Value x, ArrayRef<Dim> starts, ArrayRef<Dim> sizes, ArrayRef<int64_t> steps) {
+  bool isWhole = llvm::all_of(starts, [](const Dim &dim) { return dim.isConstant(0); }) &&
+                 llvm::all_of(steps, [](int64_t step) { return step == 1; }) &&
+                 DimVector(sizes) == dimsOf(x);
+  if (isWhole)
+    return x;
+  return typed<graph::SliceOp>(tensor(sizes, elementOf(x)), x,
+                               {dims("starts", starts), list("steps", steps)});
+}
+
+Value Emitter::sliceAlong(Value x, int64_t axis, const Dim &start, const Dim &size) {
+  DimVector starts(rankOf(x), Dim(0)), sizes = dimsOf(x);
+  starts[axis] = start;
+  sizes[axis] = size;
+  return slice(x, starts, sizes, Ints(rankOf(x), 1));
+}
+
+Value Emitter::gather(Value x, Value indices, int64_t axis) {
+  return infer<graph::GatherOp>({x, indices}, {integer("axis", axis)});
+}
+
+Value Emitter::pad(Value x, Value value, ArrayRef<Dim> low, ArrayRef<Dim> high, StringRef mode) {
+  auto isZero = [](const Dim &dim) { return dim.isConstant(0); };
+  if (llvm::all_of(low, isZero) && llvm::all_of(high, isZero))
+    return x;
+  return infer<graph::PadOp>({x, value},
+                             {dims("low", low), dims("high", high), text("mode", mode)});
+}
+
+Value Emitter::alongAxis(Value vector, int64_t axis, int64_t rank) {
+  if (rankOf(vector) == 0)
+    return vector;
+  DimVector dims(rank - axis, Dim(1));
+  dims[0] = graph::elementCount(dimsOf(vector));
+  return reshape(vector, dims);
+}
+
+Value Emitter::matmul(Value a, Value b, Type result) {
+  if (rankOf(a) == 0 || rankOf(b) == 0)
+    refuse("an operand of a matrix product is a scalar");
+  requireOneElement(a, b);
+  bool isRow = rankOf(a) == 1, isColumn = rankOf(b) == 1;
+  if (isRow)
+    a = unsqueeze(a, {0});
+  if (isColumn)
+    b = unsqueeze(b, {1});
+  int64_t rank = std::max(rankOf(a), rankOf(b));
+  auto raise = [&](Value x) {
+    return unsqueeze(x, llvm::to_vector(llvm::seq<int64_t>(0, rank - rankOf(x))));
+  };
+  a = raise(a);
+  b = raise(b);
+  DimVector left = dimsOf(a), right = dimsOf(b);
+  DimVector dims =
+      broadcastDims(ArrayRef<Dim>(left).drop_back(2), ArrayRef<Dim>(right).drop_back(2));
+  dims.push_back(left[rank - 2]);
+  dims.push_back(right[rank - 1]);
+  Value product = typed<graph::MatmulOp>(tensor(dims, result ? result : elementOf(a)), {a, b});
+  Ints dropped;
+  if (isRow)
+    dropped.push_back(rank - 2);
+  if (isColumn)
+    dropped.push_back(rank - 1);
+  return squeeze(product, dropped);
+}
+
+} // namespace heddle::onnx

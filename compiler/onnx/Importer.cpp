@@ -1,0 +1,262 @@
+// Importer: the module around the main graph: its inputs, its outputs, its options.
+
+#include "compiler/onnx/Importer.h"
+
+#include "compiler/onnx/Reader.h"
+
+#include "mlir/IR/Verifier.h"
+
+using namespace mlir;
+
+namespace heddle::onnx {
+
+void loadDialects(MLIRContext &context) {
+  context.loadDialect<graph::GraphDialect, func::FuncDialect>();
+}
+
+llvm::Error addShapeOption(ImportOptions &options, StringRef text) {
+  auto [name, sizes] = text.rsplit('=');
+  SmallVector<StringRef> parts;
+  sizes.split(parts, 'x');
+  std::vector<std::string> texts;
+  for (StringRef part : parts) {
+    int64_t number;
+    bool isNumber = !part.getAsInteger(10, number);
+    if (part.empty() || (isNumber && number < 0))
+      return makeError(ErrorCode::Usage,
+                       "shape '" + text + "' is not of the form NAME=1x3x?xWIDTH or SIZE=4");
+    texts.push_back(part.str());
+  }
+  if (name.empty())
+    return makeError(ErrorCode::Usage,
+                     "shape '" + text + "' is not of the form NAME=1x3x?xWIDTH or SIZE=4");
+  options.shapes.emplace_back(name.str(), texts);
+  return llvm::Error::success();
+}
+
+/// A name that the text of a Dim can hold; "" when nothing in it tells sizes apart.
+static std::string symbolText(StringRef name) {
+  if (llvm::none_of(name, [](char c) { return llvm::isAlnum(c); }))
+    return "";
+  std::string text;
+  for (char c : name)
+    text += llvm::isAlnum(c) || c == '_' || c == '.' || c == '$' ? c : '_';
+  if (llvm::isDigit(text[0]) || text[0] == '$')
+    text.insert(0, "_");
+  return text;
+}
+
+namespace {
+class MainGraph {
+public:
+  MainGraph(MLIRContext &context, ModelFile &file, const ImportOptions &options)
+      : builder(&context), file(file), options(options), problems(file.name),
+        module(ModuleOp::create(NameLoc::get(builder.getStringAttr(file.name)))) {}
+
+  llvm::Expected<OwningOpRef<ModuleOp>> read() {
+    (*module)->setAttr("graph.model", builder.getStringAttr(file.name));
+    builder.setInsertionPointToEnd(module->getBody());
+    main = builder.create<func::FuncOp>(module->getLoc(), "main", builder.getFunctionType({}, {}));
+    builder.setInsertionPointToEnd(main.addEntryBlock());
+    {
+      Reader reader(builder, file, options, problems);
+      try {
+        readBody(reader);
+      } catch (const Stopped &) {
+      }
+    }
+    if (problems.any())
+      return problems.take();
+    std::string said;
+    ScopedDiagnosticHandler handler(builder.getContext(), [&](Diagnostic &diagnostic) {
+      said += "\n" + diagnostic.str();
+      return success();
+    });
+    if (failed(verify(*module)))
+      return makeError(ErrorCode::Internal,
+                       "internal error: the import of '" + file.name + "' is not valid:" + said);
+    return std::move(module);
+  }
+
+private:
+  void readBody(Reader &reader) {
+    const proto::GraphProto &graph = file.model->graph();
+    Opsets opsets = reader.readOpsets(file.model->opset_import());
+    if (opsets.empty() && file.model->ir_version() < 3)
+      opsets[""] = 1;
+    Scope scope;
+    scope.opsets = &opsets;
+    checkOptions(graph);
+    llvm::StringSet<> initializers;
+    for (const auto &tensor : graph.initializer())
+      initializers.insert(tensor.name());
+    // Before IR version 4 every initializer was listed as an input as well.
+    for (const auto &input : graph.input())
+      if (!initializers.contains(input.name()))
+        readInput(input, reader, scope);
+    reader.readInitializers(graph, scope);
+    reader.readNodes(graph.node(), scope);
+    readOutputs(graph, reader, scope);
+  }
+
+  void checkOptions(const proto::GraphProto &graph) {
+    for (const auto &[name, sizes] : options.shapes) {
+      bool isInput = false, isSymbol = false;
+      for (const auto &input : graph.input()) {
+        isInput |= input.name() == name;
+        for (const auto &dim : input.type().tensor_type().shape().dim())
+          isSymbol |= dim.dim_param() == name || symbolText(dim.dim_param()) == name;
+      }
+      if (!isInput && !(isSymbol && sizes.size() == 1))
+        problems.add("", {"the model has no input or size '" + name + "'",
+                          "the shape that was asked for it cannot be applied"});
+    }
+  }
+
+  Dim sizeOf(const std::string &name) {
+    for (const auto &[key, sizes] : options.shapes) {
+      int64_t number;
+      if (sizes.size() == 1 && (key == name || symbolText(key) == name) && !isInput(key) &&
+          !StringRef(sizes[0]).getAsInteger(10, number))
+        return Dim(number);
+    }
+    return Dim::symbol(name);
+  }
+
+  bool isInput(StringRef name) const {
+    return llvm::any_of(file.model->graph().input(),
+                        [&](const auto &input) { return input.name() == name; });
+  }
+
+  DimVector inputDims(const proto::ValueInfoProto &input) {
+    const auto &type = input.type().tensor_type();
+    const std::vector<std::string> *asked = nullptr;
+    for (const auto &[name, sizes] : options.shapes)
+      if (name == input.name())
+        asked = &sizes;
+    if (!type.has_shape() && !asked)
+      refuse("its rank is not known",
+             "give its shape, for example --shape " + input.name() + "=1x3x224x224");
+    size_t rank = type.has_shape() ? type.shape().dim_size() : asked->size();
+    if (asked && asked->size() != rank)
+      refuse("its rank is " + Twine(rank) + ", but the shape that was asked for it has " +
+             Twine(asked->size()) + " sizes");
+    DimVector dims;
+    for (size_t i = 0; i < rank; ++i) {
+      std::string fresh = symbolText(input.name()) + "." + std::to_string(i);
+      std::string name;
+      int64_t number = 0;
+      if (type.has_shape()) {
+        name = symbolText(type.shape().dim(i).dim_param());
+        number = type.shape().dim(i).dim_value();
+      }
+      Dim declared = number > 0 ? Dim(number) : sizeOf(name.empty() ? fresh : name);
+      if (asked && (*asked)[i] != "?") {
+        int64_t fixed;
+        bool isNumber = !StringRef((*asked)[i]).getAsInteger(10, fixed);
+        Dim wanted = isNumber ? Dim(fixed) : Dim::symbol(symbolText((*asked)[i]));
+        if (declared.constant() && wanted != declared)
+          refuse("dimension " + Twine(i) + " is " + declared.str() + ", but " + wanted.str() +
+                 " was asked for it");
+        declared = wanted;
+      }
+      dims.push_back(declared);
+    }
+    return dims;
+  }
+
+  void readInput(const proto::ValueInfoProto &input, Reader &reader, Scope &scope) {
+    try {
+      if (input.name().empty())
+        refuse("an input of the graph has no name");
+      const auto &type = input.type();
+      if (!type.has_tensor_type())
+        refuse(type.has_sequence_type()        ? "inputs that are sequences are not supported"
+               : type.has_optional_type()      ? "inputs that are optional are not supported"
+               : type.has_map_type()           ? "inputs that are maps are not supported"
+               : type.has_sparse_tensor_type() ? "inputs that are sparse tensors are not supported"
+                                               : "it has no type");
+      int dataType = type.tensor_type().elem_type();
+      Type element = elementType(builder.getContext(), dataType);
+      if (!element || dataType == proto::TensorProto::STRING)
+        refuse("inputs of " + dataTypeName(dataType) + " are not supported");
+      Location location = NameLoc::get(builder.getStringAttr(input.name()));
+      DimVector dims = inputDims(input);
+      for (const Dim &dim : dims)
+        if (dim.constant().value_or(0) > INT32_MAX)
+          refuse("its size " + dim.str() + " is too large");
+      Value argument = main.getBody().addArgument(
+          graph::tensorOf(builder.getContext(), dims, element), location);
+      reader.define(input.name(), argument, scope);
+      inputNames.push_back(input.name());
+    } catch (const Refusal &refusal) {
+      problems.add("input '" + input.name() + "'", refusal);
+      scope.values.try_emplace(input.name(), Value());
+    }
+  }
+
+  void readOutputs(const proto::GraphProto &graph, Reader &reader, Scope &scope) {
+    SmallVector<Value> values;
+    SmallVector<Attribute> attributes;
+    if (graph.output_size() == 0)
+      problems.add("", {"the graph has no outputs", ""});
+    llvm::StringSet<> seen;
+    for (const auto &output : graph.output()) {
+      try {
+        if (!seen.insert(output.name()).second)
+          refuse("it is listed twice");
+        Value value = reader.lookup(output.name(), scope);
+        SmallVector<NamedAttribute> named = {
+            builder.getNamedAttr("graph.name", builder.getStringAttr(output.name()))};
+        if (LabelsPtr labels = reader.labels.lookup(value)) {
+          named.push_back(
+              builder.getNamedAttr("graph.encoding", builder.getStringAttr(labels->encoding)));
+          named.push_back(
+              builder.getNamedAttr("graph.labels", builder.getArrayAttr(labels->values)));
+        }
+        values.push_back(value);
+        attributes.push_back(builder.getDictionaryAttr(named));
+      } catch (const Refusal &refusal) {
+        problems.add("output '" + output.name() + "'", refusal);
+      } catch (const Poisoned &) {
+      }
+    }
+    builder.create<func::ReturnOp>(main.getLoc(), values);
+    main.setType(
+        builder.getFunctionType(main.getBody().getArgumentTypes(), ValueRange(values).getTypes()));
+    for (auto [i, name] : llvm::enumerate(inputNames))
+      main.setArgAttr(i, "graph.name", builder.getStringAttr(name));
+    main.setAllResultAttrs(llvm::to_vector(llvm::map_range(
+        attributes, [](Attribute attribute) { return cast<DictionaryAttr>(attribute); })));
+  }
+
+  OpBuilder builder;
+  ModelFile &file;
+  const ImportOptions &options;
+  Problems problems;
+  OwningOpRef<ModuleOp> module;
+  func::FuncOp main;
+  std::vector<std::string> inputNames;
+};
+} // namespace
+
+static llvm::Expected<OwningOpRef<ModuleOp>>
+importFile(MLIRContext &context, llvm::Expected<ModelFile> file, const ImportOptions &options) {
+  if (!file)
+    return file.takeError();
+  loadDialects(context);
+  return MainGraph(context, *file, options).read();
+}
+
+llvm::Expected<OwningOpRef<ModuleOp>> importModel(MLIRContext &context, StringRef path,
+                                                  const ImportOptions &options) {
+  return importFile(context, openModel(path, options), options);
+}
+
+llvm::Expected<OwningOpRef<ModuleOp>> importModelFromBytes(MLIRContext &context,
+                                                           ArrayRef<char> bytes, StringRef name,
+                                                           const ImportOptions &options) {
+  return importFile(context, parseModel(bytes, name, options), options);
+}
+
+} // namespace heddle::onnx

@@ -1,0 +1,42 @@
+// Importer: an ONNX model becomes a module of the graph dialect.
+//
+// The module has the attribute `graph.model` (the file's name) and one `func.func @main`. Its
+// arguments and results carry `graph.name`; a result that stands for strings or for maps carries
+// `graph.labels` and `graph.encoding` ("labels": integers that index the labels; "map": [n,
+// labels], one map a row).
+#ifndef HEDDLE_ONNX_IMPORTER_H
+#define HEDDLE_ONNX_IMPORTER_H
+
+#include "compiler/Prelude.h"
+#include "compiler/support/Error.h"
+
+namespace heddle::onnx {
+
+struct ImportOptions {
+  /// "x" -> {"1", "3", "?", "width"} fixes or names the sizes of input x ("?" keeps the model's);
+  /// "batch" -> {"4"} gives a named size its value, where no input has that name.
+  std::vector<std::pair<std::string, std::vector<std::string>>> shapes;
+  int64_t maxNodes = 200'000;           // after inlining of functions and branches
+  int64_t maxDepth = 64;                // functions and subgraphs inside one another
+  int64_t maxBytes = int64_t(16) << 30; // of the model's file and of its external data
+};
+
+/// Reads "x=1x3x?xwidth" or "batch=4".
+llvm::Error addShapeOption(ImportOptions &options, llvm::StringRef text);
+
+/// The error holds all problems of the model, one a line. The context must have the dialects of
+/// `loadDialects`.
+llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
+importModel(mlir::MLIRContext &context, llvm::StringRef path, const ImportOptions &options = {});
+/// As importModel; `name` stands for the file in messages. External data is refused.
+llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
+importModelFromBytes(mlir::MLIRContext &context, llvm::ArrayRef<char> bytes, llvm::StringRef name,
+                     const ImportOptions &options = {});
+void loadDialects(mlir::MLIRContext &context);
+
+/// The table of supported ops as markdown.
+std::string supportTable();
+
+} // namespace heddle::onnx
+
+#endif // HEDDLE_ONNX_IMPORTER_H

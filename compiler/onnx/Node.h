@@ -1,0 +1,77 @@
+// Node: one ONNX node while it is imported: its attributes, operands and results, and the ops it
+// makes.
+#ifndef HEDDLE_ONNX_NODE_H
+#define HEDDLE_ONNX_NODE_H
+
+#include "compiler/onnx/Emitter.h"
+
+#include "onnx.pb.h"
+
+namespace heddle::onnx {
+
+namespace proto = ::onnx;
+class Reader;
+struct Scope;
+
+/// Strings that integers stand for: a string constant is an iota with labels.
+struct Labels {
+  llvm::SmallVector<mlir::Attribute> values; // StringAttr, or IntegerAttr (keys of a map)
+  std::string encoding = "labels";
+};
+using LabelsPtr = std::shared_ptr<const Labels>;
+
+class Node : public Emitter {
+public:
+  Node(Reader &reader, Scope &scope, const proto::NodeProto &message, int64_t opset,
+       mlir::Location location);
+
+  llvm::StringRef op() const { return message.op_type(); }
+
+  // Operands and results.
+  size_t inputs() const { return operands.size(); }
+  bool has(size_t i) const { return i < operands.size() && operands[i]; }
+  Value in(size_t i) const;
+  size_t outputs() const { return message.output_size(); }
+  bool wants(size_t i) const { return i < outputs() && !message.output(i).empty(); }
+  void set(Value value) { set(0, value); }
+  void set(size_t i, Value value);
+
+  // Attributes; a wrong type is refused.
+  const proto::AttributeProto *attribute(llvm::StringRef name) const;
+  bool hasAttribute(llvm::StringRef name) const { return attribute(name) != nullptr; }
+  int64_t getInt(llvm::StringRef name, int64_t otherwise) const;
+  double getFloat(llvm::StringRef name, double otherwise) const;
+  std::string getText(llvm::StringRef name, llvm::StringRef otherwise) const;
+  std::optional<Ints> getInts(llvm::StringRef name) const;
+  Ints getInts(llvm::StringRef name, Ints otherwise) const;
+  std::vector<double> getFloats(llvm::StringRef name) const;
+  std::vector<std::string> getTexts(llvm::StringRef name) const;
+  const proto::GraphProto &getGraph(llvm::StringRef name) const;
+  /// The element type that an attribute with a TensorProto::DataType names.
+  Type getElement(llvm::StringRef name, Type otherwise) const;
+
+  /// An axis counted from 0; refused when outside of [-rank, rank).
+  int64_t axis(int64_t value, int64_t rank) const;
+  Ints axes(Ints values, int64_t rank) const;
+  /// Integers from operand `i` where it is given, else from the attribute; those of an operand must
+  /// be known at compile time.
+  std::optional<Ints> intsFrom(size_t i, llvm::StringRef name) const;
+  /// Size expressions that operand i holds, if they follow from shapes alone.
+  std::optional<DimVector> sizesFrom(size_t i) const;
+  /// Numbers that operand i holds, when it is a constant of a floating-point type.
+  std::optional<std::vector<double>> floatsFrom(size_t i) const;
+  /// Operand i, aligned as `axis` of opsets below 7 says.
+  Value legacyAligned(size_t i) const;
+
+  Reader &reader;
+  Scope &scope;
+  const proto::NodeProto &message;
+  const int64_t opset; // version of the node's domain
+  std::vector<Value> operands, results;
+  std::vector<LabelsPtr> resultLabels;
+  LabelsPtr labels(size_t i) const;
+};
+
+} // namespace heddle::onnx
+
+#endif // HEDDLE_ONNX_NODE_H

@@ -1,0 +1,22 @@
+// Products: matrix and convolution helpers that quantised and fused ops share with the plain ones.
+#ifndef HEDDLE_ONNX_PRODUCTS_H
+#define HEDDLE_ONNX_PRODUCTS_H
+
+#include "compiler/onnx/Node.h"
+
+namespace heddle::onnx {
+
+Value transposeMatrix(Emitter &e, Value x);
+/// The convolution that the node's attributes describe (auto_pad, dilations, group, ...), without
+/// bias.
+Value convolve(Node &n, Value x, Value w);
+/// A pool of the given kind with the node's window attributes.
+Value poolWindows(Node &n, Value x, llvm::StringRef kind, bool channelsLast);
+/// x + bias along the channels, dimension 1.
+Value addChannelBias(Emitter &e, Value x, Value bias);
+/// Axes of all spatial dimensions.
+Ints spatialAxes(Value x, bool channelsLast = false);
+
+} // namespace heddle::onnx
+
+#endif // HEDDLE_ONNX_PRODUCTS_H

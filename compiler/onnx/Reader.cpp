@@ -1,0 +1,285 @@
+// Reader: names, order, functions and subgraphs.
+
+#include "compiler/onnx/Reader.h"
+
+#include "compiler/onnx/Table.h"
+
+#include "llvm/Support/JSON.h"
+
+using namespace mlir;
+
+namespace heddle::onnx {
+
+static constexpr size_t kToldProblems = 100;
+
+void Problems::add(StringRef where, const Refusal &refusal) {
+  if (refusal.code == ErrorCode::Limit)
+    code = ErrorCode::Limit;
+  if (++total > kToldProblems)
+    return;
+  lines.push_back(file + ": " + (where.empty() ? "" : where.str() + ": ") +
+                  "error: " + refusal.message);
+  if (!refusal.note.empty())
+    lines.push_back("note: " + refusal.note);
+}
+
+llvm::Error Problems::take() const {
+  // Names of a damaged model may hold any bytes.
+  std::string text = llvm::json::fixUTF8(llvm::join(lines, "\n"));
+  if (total > kToldProblems)
+    text += "\nnote: and " + std::to_string(total - kToldProblems) + " more problems";
+  return makeError(code, text);
+}
+
+std::string nodeName(const proto::NodeProto &node) {
+  if (!node.name().empty())
+    return node.name();
+  return node.op_type() + "_" + (node.output_size() ? node.output(0) : "");
+}
+
+std::string labelOf(const proto::NodeProto &node) {
+  return "node '" + nodeName(node) + "' (" + node.op_type() + ")";
+}
+
+static std::string functionKey(StringRef domain, StringRef name, StringRef overload) {
+  return (domain + ":" + name + ":" + overload).str();
+}
+
+static std::string domainOf(const std::string &domain) { return domain == "ai.onnx" ? "" : domain; }
+
+Reader::Reader(OpBuilder &builder, ModelFile &file, const ImportOptions &options,
+               Problems &problems)
+    : builder(builder), file(file), options(options), problems(problems),
+      handler(builder.getContext(), [this](Diagnostic &diagnostic) {
+        StringRef text = diagnostics.empty() ? "" : "; ";
+        diagnostics += text.str() + diagnostic.str();
+        return success();
+      }) {
+  for (const auto &function : file.model->functions()) {
+    std::string key =
+        functionKey(domainOf(function.domain()), function.name(), function.overload());
+    if (!functions.emplace(key, &function).second)
+      problems.add("function '" + function.name() + "'", {"it is defined twice", ""});
+  }
+}
+
+void Reader::stop(StringRef where, const Twine &message) {
+  problems.add(where, {message.str(), "", ErrorCode::Limit});
+  throw Stopped{};
+}
+
+Opsets
+Reader::readOpsets(const google::protobuf::RepeatedPtrField<proto::OperatorSetIdProto> &imports) {
+  Opsets opsets;
+  for (const auto &import : imports) {
+    std::string domain = domainOf(import.domain());
+    opsets[domain] = import.version();
+    auto newest = newestVersion(domain);
+    if (newest && (import.version() > *newest || import.version() < 1))
+      problems.add("", {"the model needs opset " + std::to_string(import.version()) +
+                            " of domain '" + (domain.empty() ? "ai.onnx" : domain) +
+                            "', but only 1 to " + std::to_string(*newest) + " are known",
+                        "export the model for an older opset, or convert it with "
+                        "onnx.version_converter"});
+  }
+  return opsets;
+}
+
+TensorValue Reader::readTensor(const proto::TensorProto &tensor) {
+  return onnx::readTensor(builder.getContext(), tensor, file, options.maxBytes);
+}
+
+void Reader::define(StringRef name, Value value, Scope &scope) {
+  if (name.empty())
+    return;
+  if (!scope.values.try_emplace(name, value).second)
+    refuse("'" + name + "' is defined twice", "a name may have only one value in a graph");
+}
+
+Value Reader::lookup(StringRef name, const Scope &scope) {
+  for (const Scope *place = &scope; place; place = place->parent) {
+    auto found = place->values.find(name);
+    if (found != place->values.end()) {
+      if (!found->second)
+        throw Poisoned{};
+      return found->second;
+    }
+    auto later = place->later.find(name);
+    if (later != place->later.end())
+      refuse("input '" + name + "' is made only later, by node '" + later->second + "'",
+             "the nodes must be in topological order, and must not form a cycle");
+  }
+  refuse("input '" + name + "' is not made by any node, input or initializer");
+}
+
+void Reader::readInitializers(const proto::GraphProto &graph, Scope &scope) {
+  for (const auto &tensor : graph.initializer()) {
+    try {
+      if (tensor.name().empty())
+        refuse("an initializer has no name");
+      TensorValue read = readTensor(tensor);
+      Emitter emitter(builder, NameLoc::get(builder.getStringAttr(tensor.name())), diagnostics);
+      Value value = emitter.constant(read.value);
+      if (read.labels)
+        labels[value] = read.labels;
+      define(tensor.name(), value, scope);
+    } catch (const Refusal &refusal) {
+      problems.add("initializer '" + tensor.name() + "'", refusal);
+      scope.values.try_emplace(tensor.name(), Value());
+    }
+  }
+  for (const auto &sparse : graph.sparse_initializer()) {
+    const std::string &name = sparse.values().name();
+    problems.add("initializer '" + name + "'", {"sparse tensors are not supported", ""});
+    scope.values.try_emplace(name, Value());
+  }
+}
+
+void Reader::readNodes(const google::protobuf::RepeatedPtrField<proto::NodeProto> &nodes,
+                       Scope &scope) {
+  for (const auto &node : nodes)
+    for (const std::string &output : node.output())
+      if (!output.empty())
+        scope.later.try_emplace(output, nodeName(node));
+  for (const auto &node : nodes)
+    readNode(node, scope);
+}
+
+void Reader::poison(const proto::NodeProto &message, Scope &scope) {
+  for (const std::string &output : message.output())
+    if (!output.empty())
+      scope.values.try_emplace(output, Value());
+}
+
+void Reader::readNode(const proto::NodeProto &message, Scope &scope) {
+  if (++nodeCount > options.maxNodes)
+    stop(labelOf(message), "the model has more than " + Twine(options.maxNodes) +
+                               " nodes after inlining of functions");
+  try {
+    importNode(message, scope);
+  } catch (const Refusal &refusal) {
+    problems.add(labelOf(message), refusal);
+    poison(message, scope);
+  } catch (const Poisoned &) {
+    poison(message, scope);
+  }
+}
+
+void Reader::importNode(const proto::NodeProto &message, Scope &scope) {
+  std::string domain = domainOf(message.domain());
+  auto function = functions.find(functionKey(domain, message.op_type(), message.overload()));
+  const OpRow *row = findRow(domain, message.op_type());
+  if (function == functions.end() && !row) {
+    if (!newestVersion(domain))
+      refuse("op '" + message.op_type() + "' is of the unknown domain '" + domain + "'",
+             "known domains: ai.onnx, ai.onnx.ml, com.microsoft, and the model's own functions");
+    refuse("unknown op '" + message.op_type() + "'", suggestRow(domain, message.op_type()));
+  }
+  auto opset = scope.opsets->find(domain);
+  // Many exporters use com.microsoft without importing it.
+  if (opset == scope.opsets->end() && domain != kMicrosoft && function == functions.end())
+    refuse("the model imports no opset of domain '" + (domain.empty() ? "ai.onnx" : domain) + "'");
+  int64_t version = opset == scope.opsets->end() ? 1 : opset->second;
+  if (row && function == functions.end() && (version < row->first || version > row->last))
+    refuse(Twine("opset ") + Twine(version) + " has no such op, or not one that is supported: " +
+           "known from " + Twine(row->first) + " to " + Twine(row->last));
+
+  Location location = NameLoc::get(builder.getStringAttr(nodeName(message)));
+  Node node(*this, scope, message, version, location);
+  bool isPoisoned = false;
+  for (const std::string &input : message.input()) {
+    try {
+      bool isAbsent = input.empty() || scope.absent.contains(input);
+      node.operands.push_back(isAbsent ? Value() : lookup(input, scope));
+    } catch (const Poisoned &) {
+      isPoisoned = true;
+    }
+  }
+  if (isPoisoned)
+    throw Poisoned{};
+  node.results.resize(message.output_size());
+  node.resultLabels.resize(message.output_size());
+  if (function != functions.end()) {
+    callFunction(*function->second, node);
+  } else {
+    for (Value operand : node.operands)
+      if (operand && labels.count(operand) && !row->keepsLabels)
+        refuse("operands of strings are not supported here");
+    row->import(node);
+  }
+  for (int i = 0; i < message.output_size(); ++i) {
+    const std::string &name = message.output(i);
+    if (name.empty())
+      continue;
+    if (!node.results[i])
+      refuse("output " + Twine(i) + " ('" + name + "') is not supported");
+    LabelsPtr kept = node.resultLabels[i];
+    if (!kept && row && row->keepsLabels && !node.operands.empty())
+      kept = node.labels(0);
+    if (kept)
+      labels[node.results[i]] = kept;
+    define(name, node.results[i], scope);
+  }
+}
+
+void Reader::callFunction(const proto::FunctionProto &function, Node &node) {
+  Scope inner;
+  inner.depth = node.scope.depth + 1;
+  if (inner.depth > options.maxDepth)
+    stop(labelOf(node.message),
+         "functions and subgraphs are nested deeper than " + Twine(options.maxDepth));
+  Opsets opsets = readOpsets(function.opset_import());
+  if (opsets.empty())
+    opsets = *node.scope.opsets;
+  inner.opsets = &opsets;
+  AttributeMap attributes;
+  for (const auto &attribute : function.attribute_proto())
+    attributes[attribute.name()] = &attribute;
+  for (const auto &attribute : node.message.attribute())
+    if (const auto *resolved = node.attribute(attribute.name()))
+      attributes[attribute.name()] = resolved;
+  inner.attributes = &attributes;
+  if ((int)node.inputs() > function.input_size())
+    refuse("function '" + function.name() + "' takes " + Twine(function.input_size()) +
+           " inputs, but is given " + Twine(node.inputs()));
+  for (int i = 0; i < function.input_size(); ++i)
+    if (node.has(i))
+      define(function.input(i), node.in(i), inner);
+    else
+      inner.absent.insert(function.input(i));
+  size_t before = problems.count();
+  readNodes(function.node(), inner);
+  if (problems.count() != before)
+    throw Poisoned{};
+  for (int i = 0; i < function.output_size() && i < node.message.output_size(); ++i)
+    if (node.wants(i))
+      node.set(i, lookup(function.output(i), inner));
+}
+
+SmallVector<Value> Reader::readSubgraph(const proto::GraphProto &graph, const Scope &parent,
+                                        ArrayRef<Value> inputs) {
+  Scope inner;
+  inner.parent = &parent;
+  inner.opsets = parent.opsets;
+  inner.attributes = parent.attributes;
+  inner.depth = parent.depth + 1;
+  if (inner.depth > options.maxDepth)
+    stop("graph '" + graph.name() + "'",
+         "functions and subgraphs are nested deeper than " + Twine(options.maxDepth));
+  if ((int)inputs.size() != graph.input_size())
+    refuse("the subgraph '" + graph.name() + "' takes " + Twine(graph.input_size()) +
+           " inputs, but is given " + Twine(inputs.size()));
+  size_t before = problems.count();
+  for (auto [value, input] : llvm::zip(inputs, graph.input()))
+    define(input.name(), value, inner);
+  readInitializers(graph, inner);
+  readNodes(graph.node(), inner);
+  if (problems.count() != before)
+    throw Poisoned{};
+  SmallVector<Value> outputs;
+  for (const auto &output : graph.output())
+    outputs.push_back(lookup(output.name(), inner));
+  return outputs;
+}
+
+} // namespace heddle::onnx

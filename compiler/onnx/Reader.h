@@ -1,0 +1,93 @@
+// Reader: walks the nodes of graphs, subgraphs and functions, and collects every problem on the
+// way.
+//
+// A node that is refused leaves its results without value ("poisoned"); nodes that need them are
+// then passed over in silence, so that each problem is told once and all are told together.
+#ifndef HEDDLE_ONNX_READER_H
+#define HEDDLE_ONNX_READER_H
+
+#include "compiler/onnx/ModelFile.h"
+#include "compiler/onnx/Tensor.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace heddle::onnx {
+
+using Opsets = std::map<std::string, int64_t>;
+using AttributeMap = std::map<std::string, const proto::AttributeProto *>;
+
+/// Names of one graph or function body.
+struct Scope {
+  const Scope *parent = nullptr; // the graph around a subgraph
+  const Opsets *opsets = nullptr;
+  const AttributeMap *attributes = nullptr; // of the function call, if inside of one
+  int64_t depth = 0;
+  llvm::StringMap<Value> values;      // null: the node that makes it was refused
+  llvm::StringSet<> absent;           // inputs that a call of the function leaves out
+  llvm::StringMap<std::string> later; // results of nodes not yet read: the node's name
+};
+
+/// Thrown when something below was refused and already told.
+struct Poisoned {};
+/// Thrown when a limit ends the whole import.
+struct Stopped {};
+
+class Problems {
+public:
+  explicit Problems(std::string file) : file(std::move(file)) {}
+  void add(llvm::StringRef where, const Refusal &refusal);
+  bool any() const { return !lines.empty(); }
+  size_t count() const { return total; }
+  llvm::Error take() const;
+
+private:
+  std::string file;
+  std::vector<std::string> lines;
+  size_t total = 0;
+  ErrorCode code = ErrorCode::Refused;
+};
+
+class Reader {
+public:
+  Reader(mlir::OpBuilder &builder, ModelFile &file, const ImportOptions &options,
+         Problems &problems);
+
+  /// Checks the versions that a model or function imports.
+  Opsets readOpsets(const google::protobuf::RepeatedPtrField<proto::OperatorSetIdProto> &imports);
+  void readInitializers(const proto::GraphProto &graph, Scope &scope);
+  void readNodes(const google::protobuf::RepeatedPtrField<proto::NodeProto> &nodes, Scope &scope);
+  /// The values of a subgraph, built at the builder's place. Throws Poisoned.
+  llvm::SmallVector<Value> readSubgraph(const proto::GraphProto &graph, const Scope &parent,
+                                        llvm::ArrayRef<Value> inputs);
+  /// The value of a name, looked up outward. Throws Refusal or Poisoned.
+  Value lookup(llvm::StringRef name, const Scope &scope);
+  void define(llvm::StringRef name, Value value, Scope &scope);
+
+  TensorValue readTensor(const proto::TensorProto &tensor);
+
+  mlir::OpBuilder &builder;
+  ModelFile &file;
+  const ImportOptions &options;
+  Problems &problems;
+  std::string diagnostics;
+  llvm::DenseMap<Value, LabelsPtr> labels;
+
+private:
+  void readNode(const proto::NodeProto &message, Scope &scope);
+  void importNode(const proto::NodeProto &message, Scope &scope);
+  void callFunction(const proto::FunctionProto &function, Node &node);
+  void poison(const proto::NodeProto &message, Scope &scope);
+  [[noreturn]] void stop(llvm::StringRef where, const llvm::Twine &message);
+
+  mlir::ScopedDiagnosticHandler handler;
+  std::map<std::string, const proto::FunctionProto *> functions;
+  int64_t nodeCount = 0;
+};
+
+std::string labelOf(const proto::NodeProto &node); // "node 'conv_12' (Conv)"
+std::string nodeName(const proto::NodeProto &node);
+
+} // namespace heddle::onnx
+
+#endif // HEDDLE_ONNX_READER_H

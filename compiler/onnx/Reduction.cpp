@@ -1,0 +1,89 @@
+// Reduction: folds over axes, and running sums.
+
+#include "compiler/onnx/Table.h"
+
+using namespace mlir;
+using namespace heddle::graph;
+
+namespace heddle::onnx {
+
+using Fold = Value (*)(Emitter &, Value, ArrayRef<int64_t>, bool);
+
+template <typename Op> static Value plain(Emitter &e, Value x, ArrayRef<int64_t> axes, bool keep) {
+  return e.reduce<Op>(x, axes, keep);
+}
+static Value meanOf(Emitter &e, Value x, ArrayRef<int64_t> axes, bool keep) {
+  return e.mean(x, axes, keep);
+}
+static Value l1(Emitter &e, Value x, ArrayRef<int64_t> axes, bool keep) {
+  return e.reduce<ReduceSumOp>(e.unary<AbsOp>(x), axes, keep);
+}
+static Value sumSquare(Emitter &e, Value x, ArrayRef<int64_t> axes, bool keep) {
+  return e.reduce<ReduceSumOp>(e.mul(x, x), axes, keep);
+}
+static Value l2(Emitter &e, Value x, ArrayRef<int64_t> axes, bool keep) {
+  return e.unary<SqrtOp>(sumSquare(e, x, axes, keep));
+}
+static Value logSum(Emitter &e, Value x, ArrayRef<int64_t> axes, bool keep) {
+  return e.unary<LogOp>(e.reduce<ReduceSumOp>(x, axes, keep));
+}
+/// Shifted by the largest, where that is finite, so that no power overflows.
+static Value logSumExp(Emitter &e, Value x, ArrayRef<int64_t> axes, bool keep) {
+  Value largest = e.reduce<ReduceMaxOp>(x, axes), zero = e.scalar(elementOf(x), 0);
+  Value isInfinite = e.infer<IsInfOp>(largest);
+  largest = e.select(isInfinite, zero, largest);
+  Value sum = e.reduce<ReduceSumOp>(e.unary<ExpOp>(e.sub(x, largest)), axes);
+  Value result = e.add(e.unary<LogOp>(sum), largest);
+  return keep ? result : e.squeeze(result, axes);
+}
+
+template <Fold fold> static void reduction(Node &n) {
+  Value x = n.in(0);
+  auto axes = n.intsFrom(1, "axes");
+  if (!axes || axes->empty()) {
+    if (n.getInt("noop_with_empty_axes", 0))
+      return n.set(x);
+    axes = llvm::to_vector(llvm::seq<int64_t>(0, rankOf(x)));
+  }
+  Ints sorted = n.axes(*axes, rankOf(x));
+  llvm::sort(sorted);
+  sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+  n.set(fold(n, x, sorted, n.getInt("keepdims", 1)));
+}
+
+template <typename Op> static void argument(Node &n) {
+  Value x = n.in(0);
+  n.set(n.infer<Op>(x, {n.integer("axis", n.axis(n.getInt("axis", 0), rankOf(x))),
+                        n.flag("keep_dims", n.getInt("keepdims", 1)),
+                        n.flag("last", n.getInt("select_last_index", 0))}));
+}
+
+static void importCumSum(Node &n) {
+  auto axis = n.intsFrom(1, "axis");
+  if (!axis || axis->size() != 1)
+    refuse("'axis' must be one integer");
+  n.set(n.infer<CumsumOp>(n.in(0), {n.integer("axis", n.axis((*axis)[0], rankOf(n.in(0)))),
+                                    n.flag("exclusive", n.getInt("exclusive", 0)),
+                                    n.flag("reverse", n.getInt("reverse", 0))}));
+}
+
+OpRows reductionRows() {
+  static const OpRow rows[] = {
+      {"ReduceSum", "", 1, 27, reduction<plain<ReduceSumOp>>},
+      {"ReduceProd", "", 1, 27, reduction<plain<ReduceProdOp>>},
+      {"ReduceMax", "", 1, 27, reduction<plain<ReduceMaxOp>>},
+      {"ReduceMin", "", 1, 27, reduction<plain<ReduceMinOp>>},
+      {"ReduceMean", "", 1, 27, reduction<meanOf>},
+      {"ReduceL1", "", 1, 27, reduction<l1>},
+      {"ReduceL2", "", 1, 27, reduction<l2>},
+      {"ReduceSumSquare", "", 1, 27, reduction<sumSquare>},
+      {"ReduceLogSum", "", 1, 27, reduction<logSum>},
+      {"ReduceLogSumExp", "", 1, 27, reduction<logSumExp>},
+      {"ArgMax", "", 1, 27, argument<ArgMaxOp>},
+      {"ArgMin", "", 1, 27, argument<ArgMinOp>},
+      {"CumSum", "", 11, 27, importCumSum},
+  };
+  return rows;
+}
+
+} // namespace heddle::onnx

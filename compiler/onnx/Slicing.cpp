@@ -1,0 +1,369 @@
+// Slicing: ops that pick elements by bounds or indices, pad, or sample on another grid.
+
+#include "compiler/onnx/Table.h"
+
+using namespace mlir;
+using namespace heddle::graph;
+
+namespace heddle::onnx {
+
+/// A bound counted from 0, as an expression that is not clamped; nullopt when its sign is not
+/// known.
+static std::optional<Dim> fromStart(const Dim &bound, const Dim &size) {
+  if (auto number = bound.constant())
+    return *number < 0 ? size + bound : bound;
+  if (bound.isNeverNegative())
+    return bound;
+  if ((Dim(-1) - bound).isNeverNegative())
+    return size + bound;
+  return std::nullopt;
+}
+
+static Dim clamp(const Dim &value, const Dim &low, const Dim &high) {
+  return Dim::max(low, Dim::min(value, high));
+}
+
+namespace {
+struct Bounds {
+  Dim start, size;
+};
+} // namespace
+
+/// No size is as large: bounds beyond mean "to the end", and exporters write several such numbers.
+static constexpr int64_t kBeyond = int64_t(1) << 29;
+
+/// ONNX's clamping of one axis.
+static std::optional<Bounds> resolveBounds(const Dim &size, Dim start, Dim end, int64_t step) {
+  auto isBeyond = [](const Dim &bound, bool positive) {
+    auto number = bound.constant();
+    return number && (positive ? *number >= kBeyond : *number <= -kBeyond);
+  };
+  if (step > 0) {
+    auto first = isBeyond(start, false) ? Dim(0) : fromStart(start, size);
+    auto last = isBeyond(end, true) ? size : fromStart(end, size);
+    if (isBeyond(start, true))
+      first = size;
+    if (isBeyond(end, false))
+      last = Dim(0);
+    if (!first || !last)
+      return std::nullopt;
+    // A start past the end needs no clamping: nothing is taken then. A size is never negative.
+    Dim low = first->isNeverNegative() ? *first : Dim::max(*first, Dim(0));
+    Dim high = last->isConstant(0) || *last == size ? *last : clamp(*last, Dim(0), size);
+    Dim count = (high - low).ceilDiv(Dim(step));
+    return Bounds{low,
+                  low.isConstant(0) || count.isNeverNegative() ? count : Dim::max(count, Dim(0))};
+  }
+  auto first = isBeyond(start, true) ? size - Dim(1) : fromStart(start, size);
+  auto last = isBeyond(end, false) ? Dim(-1) : fromStart(end, size);
+  if (!first || !last || isBeyond(start, false))
+    return std::nullopt;
+  Dim high = Dim::min(*first, size - Dim(1));
+  Dim low = last->isConstant(-1) ? *last : clamp(*last, Dim(-1), size - Dim(1));
+  Dim count = (high - low).ceilDiv(Dim(-step));
+  return Bounds{high, count.isNeverNegative() ? count : Dim::max(count, Dim(0))};
+}
+
+static void importSlice(Node &n) {
+  Value x = n.in(0);
+  int64_t rank = rankOf(x);
+  std::optional<DimVector> starts, ends;
+  if (n.opset < 10) {
+    Ints first = n.getInts("starts", {}), last = n.getInts("ends", {});
+    starts = DimVector(first.begin(), first.end());
+    ends = DimVector(last.begin(), last.end());
+  } else {
+    starts = n.sizesFrom(1);
+    ends = n.sizesFrom(2);
+  }
+  size_t count = starts ? starts->size() : ends ? ends->size() : 0;
+  if (!starts && !ends) {
+    auto known = dimsOf(n.in(1))[0].constant();
+    if (!known)
+      refuse("how many axes are sliced is not known when the model is compiled");
+    count = *known;
+  }
+  Ints all = llvm::to_vector(llvm::seq<int64_t>(0, count));
+  Ints axes = n.axes(n.intsFrom(3, "axes").value_or(all), rank);
+  Ints steps = n.has(4) ? *n.intsFrom(4, "steps") : Ints(count, 1);
+  if (axes.size() != count || steps.size() != count ||
+      (starts && ends && starts->size() != ends->size()))
+    refuse("'starts', 'ends', 'axes' and 'steps' have different lengths");
+  DimVector first(rank, Dim(0)), sizes = dimsOf(x);
+  Ints strides(rank, 1);
+  bool isStatic = starts && ends;
+  for (size_t i = 0; i < count && isStatic; ++i) {
+    if (steps[i] == 0)
+      refuse("a step is 0");
+    auto bounds = resolveBounds(sizes[axes[i]], (*starts)[i], (*ends)[i], steps[i]);
+    isStatic = bounds.has_value();
+    if (!bounds)
+      break;
+    first[axes[i]] = bounds->start;
+    sizes[axes[i]] = bounds->size;
+    strides[axes[i]] = steps[i];
+  }
+  if (isStatic)
+    return n.set(n.slice(x, first, sizes, strides));
+  DimVector dims = dimsOf(x);
+  for (int64_t axis : axes)
+    dims[axis] = n.freshSymbol("slice");
+  n.set(n.typed<DynamicSliceOp>(
+      n.tensor(dims, elementOf(x)),
+      {x, n.cast(n.in(1), n.i64()), n.cast(n.in(2), n.i64()), n.integers(steps)},
+      {n.list("axes", axes)}));
+}
+
+static void importGather(Node &n) {
+  n.set(n.gather(n.in(0), n.in(1), n.axis(n.getInt("axis", 0), rankOf(n.in(0)))));
+}
+
+static void importGatherElements(Node &n) {
+  int64_t axis = n.axis(n.getInt("axis", 0), rankOf(n.in(0)));
+  n.set(n.infer<GatherElementsOp>({n.in(0), n.in(1)}, {n.integer("axis", axis)}));
+}
+
+static void importGatherNd(Node &n) {
+  n.set(n.infer<GatherNdOp>({n.in(0), n.in(1)},
+                            {n.integer("batch_dims", n.getInt("batch_dims", 0))}));
+}
+
+static void importScatterElements(Node &n) {
+  int64_t axis = n.axis(n.getInt("axis", 0), rankOf(n.in(0)));
+  n.set(n.infer<ScatterElementsOp>(
+      {n.in(0), n.in(1), n.in(2)},
+      {n.integer("axis", axis), n.text("reduction", n.getText("reduction", "none"))}));
+}
+
+static void importScatterNd(Node &n) {
+  n.set(n.infer<ScatterNdOp>({n.in(0), n.in(1), n.in(2)},
+                             {n.text("reduction", n.getText("reduction", "none"))}));
+}
+
+static void importPad(Node &n) {
+  Value x = n.in(0);
+  int64_t rank = rankOf(x);
+  DimVector pads;
+  if (n.opset < 11) {
+    Ints given = n.getInts(n.opset < 2 ? "paddings" : "pads", {});
+    pads.assign(given.begin(), given.end());
+  } else if (auto given = n.sizesFrom(1)) {
+    pads = *given;
+  } else {
+    refuse("'pads' must follow from shapes when the model is compiled");
+  }
+  Ints axes = llvm::to_vector(llvm::seq<int64_t>(0, rank));
+  if (n.has(3))
+    axes = n.axes(*n.intsFrom(3, "axes"), rank);
+  if (pads.size() != 2 * axes.size())
+    refuse("'pads' has " + Twine(pads.size()) + " entries, but needs " + Twine(2 * axes.size()));
+  DimVector low(rank, Dim(0)), high(rank, Dim(0));
+  for (size_t i = 0; i < axes.size(); ++i) {
+    low[axes[i]] = pads[i];
+    high[axes[i]] = pads[axes.size() + i];
+  }
+  Value value = n.has(2) ? n.reshape(n.in(2), {}) : n.scalar(elementOf(x), n.getFloat("value", 0));
+  std::string mode = n.getText("mode", "constant");
+  if (mode != "constant" && mode != "edge" && mode != "reflect" && mode != "wrap")
+    refuse("'mode' is '" + mode + "', but must be 'constant', 'edge', 'reflect' or 'wrap'");
+  n.set(n.pad(x, value, low, high, mode));
+}
+
+static void importOneHot(Node &n) {
+  auto depth = n.sizesFrom(1);
+  if (!depth && n.has(1))
+    if (auto number = n.floatsFrom(1))
+      depth = DimVector{Dim(static_cast<int64_t>((*number)[0]))};
+  if (!depth || depth->size() != 1)
+    refuse("'depth' must follow from shapes when the model is compiled");
+  DimVector dims = dimsOf(n.in(0));
+  int64_t axis = n.axis(n.getInt("axis", -1), dims.size() + 1);
+  Value indices = n.cast(n.in(0), n.i64()), zero = n.integerScalar(n.i64(), 0);
+  Value wrapped = n.add(indices, n.size((*depth)[0]));
+  indices = n.select(n.compare<LessOp>(indices, zero), wrapped, indices);
+  dims.insert(dims.begin() + axis, (*depth)[0]);
+  Value isHot = n.compare<EqualOp>(n.iota(dims, axis, n.i64()), n.unsqueeze(indices, {axis}));
+  auto value = [&](int64_t i) { return n.reshape(n.sliceAlong(n.in(2), 0, Dim(i), Dim(1)), {}); };
+  n.set(n.select(isHot, value(1), value(0)));
+}
+
+static void importNonZero(Node &n) {
+  n.set(n.typed<NonzeroOp>(n.tensor({Dim(rankOf(n.in(0))), n.freshSymbol("nonzero")}, n.i64()),
+                           n.in(0)));
+}
+
+static void importTopK(Node &n) {
+  Value x = n.in(0);
+  DimVector dims = dimsOf(x);
+  int64_t axis = n.axis(n.getInt("axis", -1), dims.size());
+  auto count = n.opset < 10 ? DimVector{Dim(n.getInt("k", 0))} : n.sizesFrom(1);
+  if (!count || count->size() != 1)
+    refuse("'k' must follow from shapes when the model is compiled");
+  if (dims[axis].constant() && (*count)[0].constant().value_or(0) > *dims[axis].constant())
+    refuse("'k' is " + (*count)[0].str() + ", but the axis has size " + dims[axis].str());
+  dims[axis] = (*count)[0];
+  OperationState state(n.location, TopkOp::getOperationName(), x,
+                       {n.tensor(dims, elementOf(x)), n.tensor(dims, n.i64())},
+                       {n.integer("axis", axis), n.flag("largest", n.getInt("largest", 1))});
+  Operation *op = n.emit(state);
+  n.set(0, op->getResult(0));
+  if (n.wants(1))
+    n.set(1, op->getResult(1));
+}
+
+/// Row and column numbers of the last two dimensions.
+static std::pair<Value, Value> places(Node &n, ArrayRef<Dim> dims) {
+  int64_t rank = dims.size();
+  if (rank < 2)
+    refuse("the input must have rank 2 or more");
+  ArrayRef<Dim> matrix = dims.take_back(2);
+  return {n.iota(matrix, 0, n.i64()), n.iota(matrix, 1, n.i64())};
+}
+
+static void importTrilu(Node &n) {
+  Value x = n.in(0);
+  auto [row, column] = places(n, dimsOf(x));
+  Value limit = n.has(1) ? n.add(row, n.reshape(n.in(1), {})) : row;
+  bool isUpper = n.getInt("upper", 1);
+  Value keeps =
+      isUpper ? n.compare<GreaterEqualOp>(column, limit) : n.compare<LessEqualOp>(column, limit);
+  n.set(n.select(keeps, x, n.scalar(elementOf(x), 0)));
+}
+
+static void importEyeLike(Node &n) {
+  auto [row, column] = places(n, dimsOf(n.in(0)));
+  Value shifted = n.add(row, n.integerScalar(n.i64(), n.getInt("k", 0)));
+  n.set(n.cast(n.compare<EqualOp>(column, shifted), n.getElement("dtype", elementOf(n.in(0)))));
+}
+
+static void importReverseSequence(Node &n) {
+  n.set(n.infer<ReverseSequenceOp>({n.in(0), n.in(1)},
+                                   {n.integer("time_axis", n.getInt("time_axis", 0)),
+                                    n.integer("batch_axis", n.getInt("batch_axis", 1))}));
+}
+
+/// floor(size * scale), where the scale is a fraction with a small divisor.
+static Dim scaledSize(const Dim &size, double scale) {
+  if (auto number = size.constant())
+    return Dim(static_cast<int64_t>(std::floor(*number * scale)));
+  for (int64_t divisor = 1; divisor <= 1024; ++divisor) {
+    int64_t whole = std::llround(scale * divisor);
+    if (static_cast<float>(double(whole) / divisor) == static_cast<float>(scale))
+      return (size * Dim(whole)).floorDiv(Dim(divisor));
+  }
+  refuse("the scale " + std::to_string(scale) + " of the size " + size.str() +
+             " is no simple fraction",
+         "fix the size of the input, for example with --shape");
+}
+
+static void resizeTo(Node &n, Value x, ArrayRef<Dim> dims, ArrayRef<double> scales,
+                     StringRef coordinates, StringRef nearest) {
+  std::string mode = n.getText("mode", "nearest");
+  if (mode == "bilinear" || mode == "trilinear")
+    mode = "linear";
+  if (mode != "nearest" && mode != "linear" && mode != "cubic")
+    refuse("'mode' is '" + mode + "', but must be 'nearest', 'linear' or 'cubic'");
+  if (coordinates == "tf_crop_and_resize" || n.getInt("antialias", 0))
+    refuse("'tf_crop_and_resize' and 'antialias' are not supported");
+  if (DimVector(dims) == dimsOf(x) &&
+      llvm::all_of(scales, [](double s) { return s == 0 || s == 1; }))
+    return n.set(x);
+  n.set(n.typed<ResizeOp>(
+      n.tensor(dims, elementOf(x)), x,
+      {n.named("scales", n.builder.getDenseF64ArrayAttr(scales)), n.text("mode", mode),
+       n.text("coordinates", coordinates), n.text("nearest", nearest),
+       n.named("cubic_coefficient", n.builder.getF64FloatAttr(n.getFloat("cubic_coeff_a", -0.75))),
+       n.flag("exclude_outside", n.getInt("exclude_outside", 0)),
+       n.named("extrapolation", n.builder.getF64FloatAttr(n.getFloat("extrapolation_value", 0)))}));
+}
+
+static void resizeBy(Node &n, std::optional<std::vector<double>> scales, ArrayRef<int64_t> axes,
+                     StringRef coordinates, StringRef nearest) {
+  Value x = n.in(0);
+  DimVector dims = dimsOf(x);
+  if (!scales)
+    refuse("'scales' must be known when the model is compiled");
+  if (scales->size() != axes.size())
+    refuse("'scales' has " + Twine(scales->size()) + " entries, but needs " + Twine(axes.size()));
+  std::vector<double> all(dims.size(), 1.0);
+  for (auto [axis, scale] : llvm::zip(axes, *scales)) {
+    if (!(scale > 0))
+      refuse("a scale is " + std::to_string(scale) + ", but must be positive");
+    dims[axis] = scaledSize(dims[axis], scale);
+    all[axis] = scale;
+  }
+  resizeTo(n, x, dims, all, coordinates, nearest);
+}
+
+static void importUpsample(Node &n) {
+  Ints axes = llvm::to_vector(llvm::seq<int64_t>(0, rankOf(n.in(0))));
+  auto scales = n.opset < 9 ? std::optional(n.getFloats("scales")) : n.floatsFrom(1);
+  if (n.opset < 7)
+    scales = std::vector<double>{1, 1, n.getFloat("height_scale", 1), n.getFloat("width_scale", 1)};
+  resizeBy(n, scales, axes, "asymmetric", "floor");
+}
+
+static void importResize(Node &n) {
+  Ints axes = n.axes(n.getInts("axes", llvm::to_vector(llvm::seq<int64_t>(0, rankOf(n.in(0))))),
+                     rankOf(n.in(0)));
+  if (n.opset < 11)
+    return resizeBy(n, n.floatsFrom(1), axes, "asymmetric", "floor");
+  std::string coordinates = n.getText("coordinate_transformation_mode", "half_pixel");
+  std::string nearest = n.getText("nearest_mode", "round_prefer_floor");
+  if (!n.has(3))
+    return resizeBy(n, n.floatsFrom(2), axes, coordinates, nearest);
+  auto sizes = n.sizesFrom(3);
+  if (!sizes)
+    refuse("'sizes' must follow from shapes when the model is compiled");
+  if (sizes->size() != axes.size() || n.getText("keep_aspect_ratio_policy", "stretch") != "stretch")
+    refuse("'sizes' needs one entry an axis, and 'keep_aspect_ratio_policy' must be 'stretch'");
+  DimVector dims = dimsOf(n.in(0));
+  std::vector<double> scales(dims.size(), 1.0);
+  for (auto [axis, size] : llvm::zip(axes, *sizes)) {
+    if (dims[axis] != size)
+      scales[axis] = 0.0;
+    dims[axis] = size;
+  }
+  resizeTo(n, n.in(0), dims, scales, coordinates, nearest);
+}
+
+/// The experimental Crop: `border` left, top, right, bottom of the last two dimensions, or `scale`
+/// (height, width).
+static void importCrop(Node &n) {
+  Value x = n.in(0);
+  Ints border = n.getInts("border", {}), scale = n.getInts("scale", {});
+  if (rankOf(x) != 4 || border.size() != 4 || (!scale.empty() && scale.size() != 2))
+    refuse("the input must have rank 4, 'border' four entries and 'scale' two or none");
+  DimVector starts(4, Dim(0)), sizes = dimsOf(x);
+  starts[2] = Dim(border[1]);
+  starts[3] = Dim(border[0]);
+  sizes[2] = scale.empty() ? sizes[2] - Dim(border[1] + border[3]) : Dim(scale[0]);
+  sizes[3] = scale.empty() ? sizes[3] - Dim(border[0] + border[2]) : Dim(scale[1]);
+  n.set(n.slice(x, starts, sizes, {1, 1, 1, 1}));
+}
+
+OpRows slicingRows() {
+  static const OpRow rows[] = {
+      {"Slice", "", 1, 27, importSlice, true},
+      {"Gather", "", 1, 27, importGather, true},
+      {"GatherElements", "", 11, 27, importGatherElements, true},
+      {"GatherND", "", 11, 27, importGatherNd, true},
+      {"ScatterElements", "", 11, 27, importScatterElements},
+      {"Scatter", "", 9, 10, importScatterElements},
+      {"ScatterND", "", 11, 27, importScatterNd},
+      {"Pad", "", 1, 27, importPad, false, "amounts that follow from shapes"},
+      {"OneHot", "", 9, 27, importOneHot, false, "depth that follows from shapes"},
+      {"NonZero", "", 9, 27, importNonZero},
+      {"TopK", "", 1, 27, importTopK, false, "k that follows from shapes"},
+      {"Trilu", "", 14, 27, importTrilu},
+      {"EyeLike", "", 9, 27, importEyeLike},
+      {"ReverseSequence", "", 10, 27, importReverseSequence},
+      {"Resize", "", 10, 27, importResize, false,
+       "scales constant, or sizes that follow from shapes"},
+      {"Upsample", "", 1, 9, importUpsample, false, "scales constant"},
+      {"Crop", "", 1, 27, importCrop, false, "experimental"},
+  };
+  return rows;
+}
+
+} // namespace heddle::onnx

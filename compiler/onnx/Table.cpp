@@ -1,0 +1,88 @@
+// Table: lookup by name, suggestions, and the table as markdown.
+
+#include "compiler/onnx/Table.h"
+
+#include "compiler/onnx/Importer.h"
+#include "compiler/support/Suggest.h"
+
+namespace heddle::onnx {
+
+namespace {
+struct Category {
+  const char *name;
+  OpRows rows;
+};
+} // namespace
+
+static const std::vector<Category> &categories() {
+  static const std::vector<Category> all = {{"element-wise", elementwiseRows()},
+                                            {"activation", activationRows()},
+                                            {"movement", movementRows()},
+                                            {"slicing and indexing", slicingRows()},
+                                            {"contraction", contractionRows()},
+                                            {"convolution and pooling", convolutionRows()},
+                                            {"normalization", normalizationRows()},
+                                            {"reduction", reductionRows()},
+                                            {"recurrent", recurrentRows()},
+                                            {"control flow", controlRows()},
+                                            {"quantization", quantizeRows()},
+                                            {"ai.onnx.ml", mlRows()},
+                                            {"trees", treeRows()},
+                                            {"com.microsoft", contribRows()}};
+  return all;
+}
+
+const OpRow *findRow(llvm::StringRef domain, llvm::StringRef name) {
+  static const auto index = [] {
+    llvm::StringMap<const OpRow *> map;
+    for (const Category &category : categories())
+      for (const OpRow &row : category.rows)
+        map[(llvm::Twine(row.domain) + ":" + row.name).str()] = &row;
+    return map;
+  }();
+  return index.lookup((domain + ":" + name).str());
+}
+
+std::string suggestRow(llvm::StringRef domain, llvm::StringRef name) {
+  std::vector<llvm::StringRef> names;
+  for (const Category &category : categories())
+    for (const OpRow &row : category.rows) {
+      if (row.domain != domain && name == row.name)
+        return "'" + name.str() + "' is an op of domain '" +
+               (*row.domain ? row.domain : "ai.onnx") + "'";
+      if (row.domain == domain)
+        names.push_back(row.name);
+    }
+  std::string nearest = support::nearest(name, names);
+  return nearest.empty() ? "supported ops: docs/generated/onnx-support.md"
+                         : "did you mean '" + nearest + "'?";
+}
+
+std::optional<int64_t> newestVersion(llvm::StringRef domain) {
+  if (domain.empty())
+    return kNewestOpset;
+  if (domain == kMl)
+    return kNewestMlOpset;
+  if (domain == kMicrosoft)
+    return 1;
+  return std::nullopt;
+}
+
+std::string supportTable() {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  for (const Category &category : categories()) {
+    out << "## " << category.name << "\n\n| op | domain | opsets | remarks |\n|---|---|---|---|\n";
+    std::vector<OpRow> rows(category.rows.begin(), category.rows.end());
+    llvm::sort(rows, [](const OpRow &a, const OpRow &b) {
+      return llvm::StringRef(a.name) < llvm::StringRef(b.name);
+    });
+    for (const OpRow &row : rows)
+      out << "| " << row.name << " | " << (*row.domain ? row.domain : "ai.onnx") << " | "
+          << row.first << "-" << row.last << " | " << row.note << " |\n";
+    out << "\n";
+  }
+  return text;
+}
+
+} // namespace heddle::onnx

@@ -1,0 +1,48 @@
+// Table: every ONNX op that can be imported, one line an op, in the file of its category.
+#ifndef HEDDLE_ONNX_TABLE_H
+#define HEDDLE_ONNX_TABLE_H
+
+#include "compiler/onnx/Node.h"
+
+namespace heddle::onnx {
+
+struct OpRow {
+  const char *name;
+  const char *domain;  // "" is ai.onnx
+  int64_t first, last; // opset versions of the domain
+  void (*import)(Node &);
+  /// Integers that stand for strings may pass: results have the labels of operand 0.
+  bool keepsLabels = false;
+  const char *note = "";
+};
+
+using OpRows = llvm::ArrayRef<OpRow>;
+constexpr int64_t kNewestOpset = 27, kNewestMlOpset = 5;
+constexpr const char *kMl = "ai.onnx.ml";
+constexpr const char *kMicrosoft = "com.microsoft";
+
+OpRows elementwiseRows();
+OpRows activationRows();
+OpRows movementRows();
+OpRows slicingRows();
+OpRows contractionRows();
+OpRows convolutionRows();
+OpRows normalizationRows();
+OpRows reductionRows();
+OpRows recurrentRows();
+OpRows controlRows();
+OpRows quantizeRows();
+OpRows mlRows();
+OpRows treeRows();
+OpRows contribRows();
+
+/// The row, or null.
+const OpRow *findRow(llvm::StringRef domain, llvm::StringRef name);
+/// "did you mean 'Conv'?", or where the table is.
+std::string suggestRow(llvm::StringRef domain, llvm::StringRef name);
+/// Newest version of a domain that is known; nullopt for an unknown domain.
+std::optional<int64_t> newestVersion(llvm::StringRef domain);
+
+} // namespace heddle::onnx
+
+#endif // HEDDLE_ONNX_TABLE_H

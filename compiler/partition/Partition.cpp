@@ -1,0 +1,312 @@
+// Partition: splits a graph into groups, each to become one kernel.
+//
+// One walk over the ops of a block, last to first: an op joins the group of its users when all of them are in one
+// group and the two fit one loop nest. What only one group reads needs no memory, and since every use is inside,
+// joining can never close a cycle. A group has one root, its last op, whose results are the group's results.
+//
+// Keeps: every op that computes is in exactly one group; reshapes (views), constants and control flow are in none.
+
+#include "compiler/partition/Partition.h"
+
+using namespace mlir;
+
+namespace heddle::partition {
+
+StringRef nameOf(Kind kind) {
+  switch (kind) {
+  case Kind::Pointwise: return "pointwise";
+  case Kind::Rows: return "rows";
+  case Kind::Contraction: return "contraction";
+  case Kind::Window: return "window";
+  case Kind::Serial: return "serial";
+  }
+  llvm_unreachable("all kinds have names");
+}
+
+using graph::DimVector;
+
+namespace {
+
+bool isElementwise(Operation *op) { return op->hasTrait<graph::Elementwise>(); }
+
+/// A reshape that only adds or drops sizes of 1, so that indices carry over.
+bool keepsIndices(graph::ReshapeOp op) {
+  auto significant = [](Value value) {
+    DimVector dims;
+    for (const graph::Dim &dim : graph::dimsOf(value))
+      if (!dim.isConstant(1))
+        dims.push_back(dim);
+    return dims;
+  };
+  return significant(op.getX()) == significant(op.getResult());
+}
+
+bool isDepthwise(graph::ConvOp op) {
+  auto outputs = graph::dimsOf(op.getW())[0].constant();
+  return op.getGroups() > 1 && outputs == op.getGroups() && op.getChannelsLast() &&
+         graph::dimsOf(op.getW())[1].isConstant(1);
+}
+
+ArrayRef<int64_t> axesOf(Operation *op) {
+  return TypeSwitch<Operation *, ArrayRef<int64_t>>(op)
+      .Case<graph::ReduceSumOp, graph::ReduceProdOp, graph::ReduceMaxOp, graph::ReduceMinOp>(
+          [](auto op) { return op.getAxes(); })
+      .Default([](Operation *) { return ArrayRef<int64_t>(); });
+}
+
+bool foldsTrailing(Operation *op) {
+  ArrayRef<int64_t> axes = axesOf(op);
+  int64_t rank = graph::rankOf(op->getOperand(0));
+  for (int64_t i = rank - (int64_t)axes.size(); i < rank; ++i)
+    if (!llvm::is_contained(axes, i))
+      return false;
+  return !axes.empty();
+}
+
+bool isHost(Operation *op) {
+  if (auto reshape = dyn_cast<graph::ReshapeOp>(op))
+    return !keepsIndices(reshape);
+  return isa<graph::ConstantOp, graph::DynamicReshapeOp, graph::IfOp, graph::LoopOp, graph::ScanOp,
+             graph::YieldOp, graph::GroupOp, func::ReturnOp>(op);
+}
+
+Kind kindOf(Operation *op) {
+  if (auto conv = dyn_cast<graph::ConvOp>(op))
+    return isDepthwise(conv) ? Kind::Window : Kind::Contraction;
+  if (isa<graph::MatmulOp>(op))
+    return Kind::Contraction;
+  if (isa<graph::PoolOp>(op))
+    return Kind::Window;
+  if (!axesOf(op).empty())
+    return foldsTrailing(op) ? Kind::Rows : Kind::Pointwise;
+  if (isa<graph::ScatterElementsOp, graph::ScatterNdOp, graph::TopkOp, graph::NonzeroOp>(op))
+    return Kind::Serial;
+  return Kind::Pointwise;
+}
+
+/// Must stand alone: others neither join it nor does it join others.
+bool isAlone(Operation *op) {
+  return kindOf(op) == Kind::Serial ||
+         isa<graph::DynamicBroadcastOp, graph::DynamicSliceOp, graph::RangeOp, graph::CumsumOp,
+             graph::ConvTransposeOp, graph::ArgMaxOp, graph::ArgMinOp>(op);
+}
+
+/// Costs nothing to do again, so each user gets its own.
+bool isFree(Operation *op) {
+  if (auto reshape = dyn_cast<graph::ReshapeOp>(op))
+    return keepsIndices(reshape);
+  return isa<graph::BroadcastOp, graph::IotaOp, graph::SizesOp>(op);
+}
+
+bool isExpensive(Operation *op) {
+  return isa<graph::ExpOp, graph::LogOp, graph::ErfOp, graph::TanhOp, graph::SigmoidOp,
+             graph::PowOp, graph::SinOp, graph::CosOp, graph::ResizeOp>(op);
+}
+
+struct Group {
+  Kind kind;
+  DimVector domain; // of the root's result
+  DimVector rows;   // what its reductions fold, for Kind::Rows
+  size_t rowAxes = 0;
+  SmallVector<Operation *> members; // last to first
+  bool onlyElementwise = true;      // besides broadcasts and constants
+};
+
+class Partitioner {
+public:
+  Partitioner(Block &block, const llvm::StringMap<bool> &apart) : block(block), apart(apart) {}
+
+  void run() {
+    giveFreeOpsToEachUser();
+    for (Operation &op : llvm::reverse(block))
+      if (!isHost(&op))
+        assign(&op);
+    wrap();
+  }
+
+private:
+  void giveFreeOpsToEachUser() {
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
+      if (!isFree(&op))
+        continue;
+      SmallVector<OpOperand *> uses;
+      for (OpOperand &use : op.getUses())
+        uses.push_back(&use);
+      for (OpOperand *use : ArrayRef<OpOperand *>(uses).drop_front(uses.empty() ? 0 : 1)) {
+        if (use->getOwner()->getBlock() != &block || isHost(use->getOwner()))
+          continue;
+        Operation *copy = OpBuilder(&op).clone(op);
+        use->set(copy->getResult(0));
+      }
+    }
+  }
+
+  /// The one group that reads all results of op, if there is one.
+  std::optional<size_t> groupOfUsers(Operation *op) {
+    std::optional<size_t> found;
+    for (Operation *user : op->getUsers()) {
+      auto known = groupOf.find(user);
+      if (known == groupOf.end() || (found && *found != known->second))
+        return std::nullopt;
+      found = known->second;
+    }
+    return found;
+  }
+
+  bool usesAllow(Operation *op) {
+    // A product, a window or a sampled op reads its operand from memory, often and out of order.
+    for (OpOperand &use : op->getUses()) {
+      Operation *user = use.getOwner();
+      Kind kind = kindOf(user);
+      if (isa<graph::MatmulOp>(user))
+        return isa<graph::TransposeOp>(op) && use.getOperandNumber() == 1 &&
+               !op->getOperand(0).getDefiningOp<graph::ConstantOp>();
+      if (kind == Kind::Contraction || kind == Kind::Window || kind == Kind::Serial ||
+          isAlone(user))
+        return false;
+      bool isData = isa<graph::GatherOp, graph::GatherElementsOp, graph::GatherNdOp,
+                        graph::ResizeOp, graph::ReverseSequenceOp>(user) &&
+                    use.getOperandNumber() == 0;
+      if (isData)
+        return false;
+      if (isa<graph::BroadcastOp>(user) && isExpensive(op))
+        return false;
+    }
+    return true;
+  }
+
+  bool mayJoin(Operation *op, Group &group) {
+    if (isAlone(op) || isAlone(group.members.front()) || group.members.size() >= 256 ||
+        apart.count(graph::sourceName(group.members.front()->getLoc())) || !usesAllow(op))
+      return false;
+    DimVector dims = graph::dimsOf(op->getResult(0));
+    switch (kindOf(op)) {
+    case Kind::Contraction:
+    case Kind::Window:
+      return group.kind == Kind::Pointwise && group.onlyElementwise && dims == group.domain &&
+             readOnlyElementwise(op, group);
+    case Kind::Rows: {
+      DimVector rows = graph::dimsOf(op->getOperand(0));
+      size_t axes = axesOf(op).size();
+      if (group.kind == Kind::Rows)
+        return rows == group.rows && axes == group.rowAxes;
+      return group.kind == Kind::Pointwise && group.onlyElementwise &&
+             (group.domain == rows || isRowValue(group.domain, rows, axes));
+    }
+    case Kind::Pointwise:
+      break;
+    case Kind::Serial:
+      return false;
+    }
+    if (!axesOf(op).empty()) // folds leading dimensions: once for each element of the result
+      return group.kind == Kind::Pointwise && group.onlyElementwise && dims == group.domain &&
+             readOnlyElementwise(op, group);
+    if (group.kind == Kind::Contraction || group.kind == Kind::Window)
+      // Beside the product itself only elementwise ops and broadcasts wait in registers.
+      return isElementwise(op) || isa<graph::BroadcastOp>(op) ||
+             (isa<graph::TransposeOp>(op) && isa<graph::MatmulOp>(*op->user_begin()));
+    if (group.kind == Kind::Rows && !isElementwise(op) && !isFree(op))
+      return false;
+    bool isGuarded = isa<graph::ConcatOp, graph::PadOp>(op);
+    return !isGuarded || group.onlyElementwise;
+  }
+
+  static bool isRowValue(ArrayRef<graph::Dim> dims, ArrayRef<graph::Dim> rows, size_t axes) {
+    size_t kept = rows.size() - axes;
+    if (dims.size() != rows.size() && dims.size() != kept)
+      return false;
+    for (size_t i = 0; i < dims.size(); ++i)
+      if (i < kept ? dims[i] != rows[i] : !dims[i].isConstant(1))
+        return false;
+    return true;
+  }
+
+  /// Whether every path from op to the root goes through ops that keep the place.
+  bool readOnlyElementwise(Operation *op, Group &group) {
+    return llvm::all_of(op->getUsers(), [&](Operation *user) { return isElementwise(user); }) &&
+           llvm::all_of(group.members, [&](Operation *member) {
+             return isElementwise(member) || isa<graph::BroadcastOp>(member);
+           });
+  }
+
+  void assign(Operation *op) {
+    auto candidate = groupOfUsers(op);
+    size_t index;
+    if (candidate && mayJoin(op, groups[*candidate])) {
+      index = *candidate;
+    } else {
+      if (auto reshape = dyn_cast<graph::ReshapeOp>(op))
+        return; // a view
+      index = groups.size();
+      groups.push_back({Kind::Pointwise, graph::dimsOf(op->getResult(0)), {}, 0, {}, true});
+    }
+    Group &group = groups[index];
+    Kind kind = kindOf(op);
+    if (kind != Kind::Pointwise)
+      group.kind = kind;
+    if (kind == Kind::Rows) {
+      group.rows = graph::dimsOf(op->getOperand(0));
+      group.rowAxes = axesOf(op).size();
+    }
+    group.onlyElementwise &= isElementwise(op) || isFree(op);
+    group.members.push_back(op);
+    groupOf[op] = index;
+  }
+
+  std::string uniqueName(Operation *root) {
+    std::string name = graph::sourceName(root->getLoc());
+    if (name.empty())
+      name = root->getName().stripDialect().str();
+    return name;
+  }
+
+  void wrap() {
+    for (Group &group : groups) {
+      Operation *root = group.members.front();
+      OpBuilder builder(root);
+      auto wrapped = builder.create<graph::GroupOp>(root->getLoc(), root->getResultTypes(),
+                                                    uniqueName(root));
+      wrapped->setAttr("kind", builder.getStringAttr(nameOf(group.kind)));
+      Block *body = builder.createBlock(&wrapped.getBody());
+      root->replaceAllUsesWith(wrapped.getResults());
+      for (Operation *member : llvm::reverse(group.members))
+        member->moveBefore(body, body->end());
+      builder.setInsertionPointToEnd(body);
+      builder.create<graph::YieldOp>(root->getLoc(), root->getResults());
+    }
+  }
+
+  using DimVector = graph::DimVector;
+  Block &block;
+  const llvm::StringMap<bool> &apart;
+  std::vector<Group> groups;
+  llvm::DenseMap<Operation *, size_t> groupOf;
+};
+
+struct PartitionPass : PassWrapper<PartitionPass, OperationPass<func::FuncOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PartitionPass)
+  StringRef getArgument() const override { return "heddle-partition"; }
+  StringRef getDescription() const override { return "wrap ops that share a kernel into groups"; }
+  void runOnOperation() override { partition(getOperation()); }
+};
+
+} // namespace
+
+void partition(func::FuncOp function, const llvm::StringMap<bool> &apart) {
+  SmallVector<Block *> blocks;
+  function.walk([&](Block *block) { blocks.push_back(block); });
+  for (Block *block : blocks)
+    Partitioner(*block, apart).run();
+  // Names identify groups in a plan: number those that occur twice.
+  llvm::StringMap<int> seen;
+  function.walk([&](graph::GroupOp group) {
+    int count = seen[group.getName()]++;
+    if (count > 0)
+      group.setName((group.getName() + "#" + Twine(count)).str());
+  });
+}
+
+std::unique_ptr<Pass> createPartitionPass() { return std::make_unique<PartitionPass>(); }
+void registerPartitionPasses() { PassRegistration<PartitionPass>(); }
+
+} // namespace heddle::partition

@@ -1,0 +1,188 @@
+// Pipeline: ONNX -> graph -> groups -> kernels -> objects. Each line of `compile` is one stage.
+
+#include "compiler/pipeline/Pipeline.h"
+
+#include "compiler/lower/Host.h"
+#include "compiler/lower/Schedule.h"
+#include "compiler/onnx/Importer.h"
+#include "compiler/partition/Partition.h"
+#include "compiler/simplify/Passes.h"
+
+#include "mlir/IR/Verifier.h"
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+using namespace mlir;
+
+namespace heddle {
+
+namespace {
+
+/// Seconds of each stage, and who is told.
+class Stages {
+public:
+  explicit Stages(const CompileOptions &options) : options(options) {}
+  void begin(StringRef name, double fraction) {
+    end();
+    current = name.str();
+    start = std::chrono::steady_clock::now();
+    if (options.progress)
+      options.progress(name, fraction);
+  }
+  void end() {
+    if (current.empty())
+      return;
+    std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
+    seconds[current] = passed.count();
+    current.clear();
+  }
+  nlohmann::ordered_json seconds;
+
+private:
+  const CompileOptions &options;
+  std::string current;
+  std::chrono::steady_clock::time_point start;
+};
+
+} // namespace
+
+llvm::Expected<OwningOpRef<ModuleOp>> importGraph(MLIRContext &context, const ModelSource &source,
+                                                  const CompileOptions &options) {
+  onnx::loadDialects(context);
+  onnx::ImportOptions import;
+  for (const std::string &shape : options.shapes)
+    if (llvm::Error error = onnx::addShapeOption(import, shape))
+      return std::move(error);
+  return source.bytes
+             ? onnx::importModelFromBytes(context, *source.bytes, source.path, import)
+             : onnx::importModel(context, source.path, import);
+}
+
+static llvm::Error simplifyGraph(ModuleOp module) {
+  PassManager manager(module.getContext());
+  simplify::addSimplifyPasses(manager, /*channelsLast=*/true);
+  std::string problems;
+  ScopedDiagnosticHandler handler(module.getContext(), [&](Diagnostic &diagnostic) {
+    problems += diagnostic.str() + "\n";
+    return success();
+  });
+  if (failed(manager.run(module)))
+    return makeError(ErrorCode::Internal, "internal error: simplify: " + problems);
+  return llvm::Error::success();
+}
+
+static lower::Schedule scheduleOf(graph::GroupOp group) {
+  lower::Schedule schedule;
+  if (auto kind = group->getAttrOfType<StringAttr>("kind"))
+    schedule.form = kind.str();
+  if (auto chosen = group->getAttrOfType<DictionaryAttr>("loop.schedule")) {
+    for (NamedAttribute knob : chosen)
+      if (auto number = dyn_cast<IntegerAttr>(knob.getValue()))
+        schedule.knobs[knob.getName().str()] = number.getInt();
+      else if (auto form = dyn_cast<StringAttr>(knob.getValue()))
+        schedule.form = form.str();
+  }
+  return schedule;
+}
+
+/// Kernels of all groups, then the program around them.
+static llvm::Error lowerGroups(func::FuncOp model, const loop::Machine &machine,
+                               target::Program &program) {
+  MLIRContext *context = model.getContext();
+  context->loadDialect<arith::ArithDialect, math::MathDialect, scf::SCFDialect,
+                       vector::VectorDialect, LLVM::LLVMDialect, cf::ControlFlowDialect>();
+  program.module = ModuleOp::create(model.getLoc());
+  std::map<Operation *, std::shared_ptr<lower::Kernel>> kernels;
+  int64_t number = 0;
+  model.walk([&](graph::GroupOp group) {
+    std::string name = "kernel" + std::to_string(number++);
+    lower::KernelBuilder builder(*program.module, name, group.getLoc(), machine);
+    lower::emitGroup(builder, &group.getBody().front(), scheduleOf(group));
+    program.kernels.push_back(group.getName().str());
+    kernels[group] = std::make_shared<lower::Kernel>(std::move(builder.kernel));
+  });
+  return lower::Host(model, kernels, program).write();
+}
+
+static double countFlops(ModuleOp module) {
+  double flops = 0;
+  module.walk([&](Operation *op) {
+    if (!isa<graph::ConvOp, graph::MatmulOp, graph::ConvTransposeOp>(op))
+      return;
+    auto result = graph::elementCount(graph::dimsOf(op->getResult(0))).constant();
+    graph::DimVector filter = graph::dimsOf(op->getOperand(1));
+    graph::Dim depth = isa<graph::MatmulOp>(op)
+                           ? filter[filter.size() - 2]
+                           : graph::elementCount(ArrayRef<graph::Dim>(filter).drop_front());
+    if (result && depth.constant())
+      flops += 2.0 * *result * *depth.constant();
+  });
+  return flops;
+}
+
+static std::string textOf(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  OpPrintingFlags flags;
+  flags.elideLargeElementsAttrs(16).elideLargeResourceString(16);
+  module.print(stream, flags);
+  return stream.str();
+}
+
+llvm::Expected<std::unique_ptr<Compiled>> compile(const ModelSource &source,
+                                                  const CompileOptions &options) {
+  auto result = std::make_unique<Compiled>();
+  Stages stages(options);
+  auto target = cpu::targetFor(options.target);
+  if (!target)
+    return target.takeError();
+  result->target = *target;
+  loop::Machine machine{target->vectorBits / 32, target->registers, target->l1Bytes,
+                        target->l2Bytes};
+  result->context = std::make_unique<MLIRContext>();
+
+  stages.begin("import", 0);
+  auto graph = importGraph(*result->context, source, options);
+  if (!graph)
+    return graph.takeError();
+  result->graph = std::move(*graph);
+  auto model = result->graph->lookupSymbol<func::FuncOp>("main");
+  result->program.model = source.path;
+
+  stages.begin("simplify", 0.1);
+  if (llvm::Error error = simplifyGraph(*result->graph))
+    return std::move(error);
+  result->program.flops = countFlops(*result->graph);
+
+  stages.begin("partition", 0.2);
+  partition::partition(model);
+  result->graphText = textOf(*result->graph);
+
+  stages.begin("lower", 0.25);
+  if (llvm::Error error = lowerGroups(model, machine, result->program))
+    return std::move(error);
+  if (failed(verify(*result->program.module)))
+    return makeError(ErrorCode::Internal, "internal error: a kernel is not valid");
+  result->loopsText = textOf(*result->program.module);
+
+  stages.begin("emit", 0.4);
+  unsigned workers = std::max(1u, std::thread::hardware_concurrency());
+  auto objects = cpu::emitObjects(result->program, *target, options.optLevel, workers);
+  if (!objects)
+    return objects.takeError();
+  result->objects = std::move(*objects);
+  stages.end();
+
+  nlohmann::ordered_json report;
+  report["model"] = source.path;
+  report["target"] = target->cpu;
+  report["seconds"] = stages.seconds;
+  report["groups"] = result->program.kernels.size();
+  report["weights_bytes"] = result->program.weights.size;
+  result->reportJson = report.dump(2);
+  return result;
+}
+
+} // namespace heddle

@@ -1,0 +1,47 @@
+// Pipeline: the path of a model, in one list.
+#ifndef HEDDLE_PIPELINE_PIPELINE_H
+#define HEDDLE_PIPELINE_PIPELINE_H
+
+#include "compiler/target/Program.h"
+#include "compiler/target/cpu/Emit.h"
+
+namespace heddle {
+
+struct CompileOptions {
+  std::string target = "host";
+  int optLevel = 3;
+  std::vector<std::string> shapes; // "x=1x3x?x?", "batch=4"
+  std::string planText;            // a plan to carry out; empty lets the chooser decide
+  std::vector<std::string> scheduleFolders;
+  int threads = 0; // 1 makes an artefact without a pool
+  int64_t foldLimitBytes = int64_t(64) << 20;
+  std::function<void(llvm::StringRef stage, double fraction)> progress;
+};
+
+struct Compiled {
+  // First, so that it goes last: the modules live in it, and program.weights borrows from it.
+  std::unique_ptr<mlir::MLIRContext> context;
+  mlir::OwningOpRef<mlir::ModuleOp> graph;
+  target::Program program;
+  cpu::Target target;
+  cpu::Objects objects;
+  std::string planJson, reportJson;
+  std::string graphText, loopsText; // the groups as graph ops; the kernels' loops
+};
+
+/// A model as a file, or as bytes that stand for one.
+struct ModelSource {
+  std::string path; // or a name for messages
+  std::optional<llvm::ArrayRef<char>> bytes;
+};
+
+llvm::Expected<std::unique_ptr<Compiled>> compile(const ModelSource &source,
+                                                  const CompileOptions &options);
+
+/// The imported graph, as the reference interpreter takes it.
+llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
+importGraph(mlir::MLIRContext &context, const ModelSource &source, const CompileOptions &options);
+
+} // namespace heddle
+
+#endif // HEDDLE_PIPELINE_PIPELINE_H

@@ -1,0 +1,96 @@
+// Environment: symbols are bound where a size first shows, and checked wherever it shows again.
+
+#include "compiler/reference/Environment.h"
+
+using namespace mlir;
+using heddle::graph::Dim;
+
+namespace heddle::reference {
+
+llvm::Error opError(Operation *op, const llvm::Twine &message, ErrorCode code) {
+  return makeError(code, "node '" + graph::sourceName(op->getLoc()) + "' (" +
+                             op->getName().getStringRef() + "): error: " + message);
+}
+
+std::string textOf(ArrayRef<int64_t> shape) {
+  return "[" +
+         llvm::join(llvm::map_range(shape, [](int64_t size) { return std::to_string(size); }),
+                    ", ") +
+         "]";
+}
+
+std::optional<int64_t> Environment::lookup(StringRef symbol) const {
+  auto place = symbols.find(symbol);
+  return place == symbols.end() ? std::nullopt : std::optional<int64_t>(place->second);
+}
+
+std::optional<int64_t> Environment::evaluate(const Dim &dim) const {
+  return dim.evaluate([&](StringRef symbol) { return lookup(symbol); });
+}
+
+Environment::Scope::~Scope() {
+  while (environment.bound.size() > size) {
+    environment.symbols.erase(environment.bound.back());
+    environment.bound.pop_back();
+  }
+}
+
+llvm::Error Environment::bind(Operation *op, Type type, ArrayRef<int64_t> shape) {
+  graph::DimVector dims = graph::dimsOf(type);
+  if (dims.size() != shape.size())
+    return opError(op, "a tensor has shape " + textOf(shape) + ", but its type has rank " +
+                           Twine(dims.size()));
+  for (auto [dim, size] : llvm::zip(dims, shape)) {
+    auto name = dim.symbolName();
+    if (name && *name != "?" && !lookup(*name)) {
+      symbols[*name] = size;
+      bound.push_back(*name);
+    }
+  }
+  for (auto [i, dim] : llvm::enumerate(dims))
+    if (auto size = evaluate(dim); size && *size != shape[i])
+      return opError(op, "size " + Twine(i) + " of a tensor is " + Twine(shape[i]) +
+                             ", but its type says '" + dim.str() + "', which is " + Twine(*size) +
+                             " here");
+  return llvm::Error::success();
+}
+
+llvm::Expected<SmallVector<int64_t>> Environment::shapeOf(Operation *op, Type type) const {
+  SmallVector<int64_t> shape;
+  for (const Dim &dim : graph::dimsOf(type)) {
+    auto size = evaluate(dim);
+    if (!size)
+      return opError(op, "size '" + dim.str() + "' of the result is not known here");
+    if (*size < 0)
+      return opError(op, "size '" + dim.str() + "' of the result is " + Twine(*size) +
+                             ", but must be at least 0");
+    shape.push_back(*size);
+  }
+  return shape;
+}
+
+llvm::Expected<Tensor> Environment::allocate(Operation *op, Type element, ArrayRef<int64_t> shape) {
+  int64_t bytes = graph::bytesOf(element);
+  bool isTooLarge = false;
+  for (int64_t size : shape) {
+    if (size < 0)
+      return opError(op, "a result of shape " + textOf(shape) + " cannot be");
+    isTooLarge |= __builtin_mul_overflow(bytes, std::max<int64_t>(size, 1), &bytes);
+  }
+  if (isTooLarge || bytes > limits.bytes - *liveBytes)
+    return opError(op,
+                   "a tensor of shape " + textOf(shape) + " does not fit: " + Twine(*liveBytes) +
+                       " bytes are in use, the limit is " + Twine(limits.bytes),
+                   ErrorCode::Limit);
+  Tensor tensor{element, SmallVector<int64_t>(shape), nullptr, {}};
+  int64_t size = tensor.count() * tensor.width();
+  *liveBytes += size;
+  tensor.owned = std::shared_ptr<std::vector<char>>(
+      new std::vector<char>(size), [live = liveBytes, size](std::vector<char> *bytes) {
+        *live -= size;
+        delete bytes;
+      });
+  return tensor;
+}
+
+} // namespace heddle::reference

@@ -1,0 +1,104 @@
+// Pool: the largest or the average element of each window.
+
+#include "compiler/reference/Families.h"
+
+using namespace mlir;
+
+namespace heddle::reference {
+
+using namespace graph;
+
+/// Where the window of one output position lies along each dimension of x.
+static SmallVector<int64_t> placeOf(PoolOp op, ArrayRef<int64_t> position,
+                                    ArrayRef<int64_t> element) {
+  SmallVector<int64_t> place;
+  for (size_t i = 0; i < position.size(); ++i)
+    place.push_back(position[i] * op.getStrides()[i] - op.getLow()[i] +
+                    element[i] * op.getDilations()[i]);
+  return place;
+}
+
+namespace {
+struct Windows {
+  std::vector<std::vector<int64_t>> offsets; // of the elements inside x, for each position
+  std::vector<int64_t> divisors;
+};
+} // namespace
+
+static Windows windowsOf(PoolOp op, ArrayRef<int64_t> from, ArrayRef<int64_t> strides,
+                         ArrayRef<int64_t> to) {
+  Windows windows;
+  forEachIndex(to, [&](ArrayRef<int64_t> position, int64_t) {
+    std::vector<int64_t> offsets;
+    int64_t divisor = 0;
+    forEachIndex(op.getWindow(), [&](ArrayRef<int64_t> element, int64_t) {
+      bool isInside = true, isInPadding = true;
+      int64_t offset = 0;
+      for (auto [i, place] : llvm::enumerate(placeOf(op, position, element))) {
+        isInside &= place >= 0 && place < from[i];
+        isInPadding &= place >= -op.getLow()[i] && place < from[i] + op.getHigh()[i];
+        offset += place * strides[i];
+      }
+      if (isInside)
+        offsets.push_back(offset);
+      divisor += op.getCountPadding() ? isInPadding : isInside;
+    });
+    windows.offsets.push_back(std::move(offsets));
+    windows.divisors.push_back(divisor);
+  });
+  return windows;
+}
+
+template <typename T> static T average(T sum, int64_t divisor) {
+  return divisor == 0 ? T(0) : static_cast<T>(sum / static_cast<T>(divisor));
+}
+
+Results compute(PoolOp op, const Call &call) {
+  const Tensor &x = call[0];
+  auto shape = call.shapeOfResult();
+  if (!shape)
+    return shape.takeError();
+  for (size_t i = 0; i < op.getWindow().size(); ++i)
+    if (op.getStrides()[i] < 1 || op.getDilations()[i] < 1 || op.getWindow()[i] < 1)
+      return call.error("C3: windows, strides and dilations must be at least 1");
+  size_t channel = op.getChannelsLast() ? x.rank() - 1 : 1;
+  if ((*shape)[0] != x.shape[0] || (*shape)[channel] != x.shape[channel])
+    return call.error("a result of shape " + textOf(*shape) + " does not suit x of shape " +
+                      textOf(x.shape));
+  auto result = call.allocate(*shape);
+  if (!result)
+    return result.takeError();
+  SmallVector<int64_t> from, strides, to, toStrides;
+  SmallVector<int64_t> ofX = stridesOf(x.shape), ofResult = stridesOf(*shape);
+  for (size_t i = 1; i < shape->size(); ++i)
+    if (i != channel) {
+      from.push_back(x.shape[i]);
+      strides.push_back(ofX[i]);
+      to.push_back((*shape)[i]);
+      toStrides.push_back(ofResult[i]);
+    }
+  Windows windows = windowsOf(op, from, strides, to);
+  bool isMax = op.getKind() == "max";
+  withNumber(x.element, [&](auto zero) {
+    using T = decltype(zero);
+    std::vector<T> values = load<T>(x), results(result->count());
+    for (int64_t n = 0; n < x.shape[0]; ++n)
+      for (int64_t c = 0; c < x.shape[channel]; ++c) {
+        const T *base = values.data() + n * ofX[0] + c * ofX[channel];
+        forEachIndex(to, [&](ArrayRef<int64_t> position, int64_t number) {
+          T folded = isMax ? lowestOf<T>(x.element) : T(0);
+          for (int64_t offset : windows.offsets[number])
+            folded = isMax ? larger(folded, base[offset]) : plus(folded, base[offset]);
+          int64_t place = n * ofResult[0] + c * ofResult[channel];
+          for (auto [i, stride] : llvm::zip(position, toStrides))
+            place += i * stride;
+          results[place] = isMax ? folded : average(folded, windows.divisors[number]);
+        });
+      }
+    store<T>(*result, results);
+    return 0;
+  });
+  return single(*result);
+}
+
+} // namespace heddle::reference

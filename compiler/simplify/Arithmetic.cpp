@@ -1,0 +1,203 @@
+// Arithmetic: equations on elements. One function is one equation; the comment is its statement.
+//
+// c, d are constants. None changes what a NaN or an infinity gives: x * 0 = 0 and x - x = 0 are no
+// equations here. Sums and products of constants that might overflow are not merged.
+
+#include "compiler/simplify/Rules.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace heddle::graph;
+
+namespace heddle::simplify {
+namespace {
+
+using Rewriter = PatternRewriter;
+
+LogicalResult replace(Operation *op, Value value, Rewriter &rewriter) {
+  rewriter.replaceOp(op, value);
+  return success();
+}
+
+/// c + x = x + c, for each op whose operands commute. Other rules look for c on the right.
+template <typename Op> LogicalResult constantToTheRight(Op op, Rewriter &rewriter) {
+  if (!isConstant(op.getX()) || isConstant(op.getY()))
+    return failure();
+  rewriter.replaceOpWithNewOp<Op>(op, op.getY(), op.getX());
+  return success();
+}
+
+// x + 0 = x
+LogicalResult addZero(AddOp op, Rewriter &rewriter) {
+  return isSplat(op.getY(), 0) ? replace(op, op.getX(), rewriter) : failure();
+}
+// x - 0 = x
+LogicalResult subZero(SubOp op, Rewriter &rewriter) {
+  return isSplat(op.getY(), 0) ? replace(op, op.getX(), rewriter) : failure();
+}
+// x * 1 = x
+LogicalResult mulOne(MulOp op, Rewriter &rewriter) {
+  return isSplat(op.getY(), 1) ? replace(op, op.getX(), rewriter) : failure();
+}
+// x / 1 = x
+LogicalResult divOne(DivOp op, Rewriter &rewriter) {
+  return isSplat(op.getY(), 1) ? replace(op, op.getX(), rewriter) : failure();
+}
+// x ^ 1 = x
+LogicalResult powOne(PowOp op, Rewriter &rewriter) {
+  return isSplat(op.getY(), 1) ? replace(op, op.getX(), rewriter) : failure();
+}
+// x ^ 2 = x * x
+LogicalResult powTwo(PowOp op, Rewriter &rewriter) {
+  if (!isSplat(op.getY(), 2))
+    return failure();
+  rewriter.replaceOpWithNewOp<MulOp>(op, op.getX(), op.getX());
+  return success();
+}
+// x ^ 0.5 = sqrt x where x >= 0: of -infinity they differ.
+LogicalResult powHalf(PowOp op, Rewriter &rewriter) {
+  if (!isSplat(op.getY(), 0.5) || !isNeverNegative(op.getX()))
+    return failure();
+  rewriter.replaceOpWithNewOp<SqrtOp>(op, op.getX());
+  return success();
+}
+// x / 2^k = x * 2^-k, exactly
+LogicalResult divPowerOfTwo(DivOp op, Rewriter &rewriter) {
+  auto divisor = isFloat(op.getX()) ? splatOf(op.getY()) : std::nullopt;
+  if (!divisor || !std::isfinite(*divisor) || *divisor == 0)
+    return failure();
+  int exponent;
+  constexpr int kSafeExponent = 13; // the reciprocal is normal in every type from f16 on
+  if (std::abs(std::frexp(*divisor, &exponent)) != 0.5 || std::abs(exponent) > kSafeExponent ||
+      elementOf(op.getX()).getIntOrFloatBitWidth() < 16)
+    return failure();
+  Value factor = scalar(rewriter, op.getLoc(), elementOf(op.getX()), 1 / *divisor);
+  rewriter.replaceOpWithNewOp<MulOp>(op, op.getX(),
+                                     broadcastTo(rewriter, op.getLoc(), factor, dimsOf(op.getX())));
+  return success();
+}
+// x - c = x + (-c), of floats: shape arithmetic keeps its form
+LogicalResult subConstant(SubOp op, Rewriter &rewriter) {
+  if (!isFloat(op.getX()) || !isConstant(op.getY()) || isConstant(op.getX()))
+    return failure();
+  rewriter.replaceOpWithNewOp<AddOp>(op, op.getX(), rewriter.create<NegOp>(op.getLoc(), op.getY()));
+  return success();
+}
+
+/// (x ∘ c) ∘ d = x ∘ (c ∘ d), where c ∘ d is safe.
+template <typename Op>
+LogicalResult reassociate(Op op, Rewriter &rewriter, bool (*isSafe)(Value, Value)) {
+  auto inner = op.getX().template getDefiningOp<Op>();
+  if (!inner || !inner->hasOneUse() || !isConstant(op.getY()) || !isConstant(inner.getY()) ||
+      isConstant(inner.getX()) || !isSafe(inner.getY(), op.getY()))
+    return failure();
+  Value both = rewriter.create<Op>(op.getLoc(), inner.getY(), op.getY());
+  rewriter.replaceOpWithNewOp<Op>(op, inner.getX(), both);
+  return success();
+}
+bool isAlwaysSafe(Value, Value) { return true; }
+
+// (x + c) + d = x + (c + d)
+LogicalResult addAdd(AddOp op, Rewriter &rewriter) { return reassociate(op, rewriter, isSumSafe); }
+// (x * c) * d = x * (c * d)
+LogicalResult mulMul(MulOp op, Rewriter &rewriter) {
+  return reassociate(op, rewriter, isProductSafe);
+}
+// (x / c) * d = x * (d / c), and (x * d) / c = x * (d / c), where c is one number
+template <typename Outer, typename Inner> LogicalResult mulAndDiv(Outer op, Rewriter &rewriter) {
+  auto inner = op.getX().template getDefiningOp<Inner>();
+  if (!inner || !inner->hasOneUse() || !isFloat(op.getX()) || isConstant(inner.getX()))
+    return failure();
+  bool isDivFirst = isa<DivOp>(inner);
+  Value divisor = isDivFirst ? inner.getY() : op.getY();
+  Value factor = isDivFirst ? op.getY() : inner.getY();
+  auto number = splatOf(divisor);
+  auto size = isConstant(factor) ? magnitudesOf(factor) : std::nullopt;
+  // Moderate numbers, so that the quotient neither overflows nor underflows in f16.
+  constexpr double kLeast = 1e-2, kMost = 1e2;
+  auto isModerate = [](double x) { return x >= kLeast && x <= kMost; };
+  if (!number || !isModerate(std::abs(*number)) || !size || !isModerate(size->smallest) ||
+      !isModerate(size->largest))
+    return failure();
+  Value quotient = rewriter.create<DivOp>(op.getLoc(), factor, divisor);
+  rewriter.replaceOpWithNewOp<MulOp>(op, inner.getX(), quotient);
+  return success();
+}
+// max(max(x, c), d) = max(x, max(c, d)): relu(relu x) = relu x
+LogicalResult maxMax(MaxOp op, Rewriter &rewriter) {
+  return reassociate(op, rewriter, isAlwaysSafe);
+}
+// min(min(x, c), d) = min(x, min(c, d))
+LogicalResult minMin(MinOp op, Rewriter &rewriter) {
+  return reassociate(op, rewriter, isAlwaysSafe);
+}
+
+/// f(f x) = x
+template <typename Op> LogicalResult involution(Op op, Rewriter &rewriter) {
+  auto inner = op.getX().template getDefiningOp<Op>();
+  return inner ? replace(op, inner.getX(), rewriter) : failure();
+}
+/// f(f x) = f x
+template <typename Op> LogicalResult idempotent(Op op, Rewriter &rewriter) {
+  auto inner = op.getX().template getDefiningOp<Op>();
+  return inner ? replace(op, inner.getResult(), rewriter) : failure();
+}
+
+// select(c, x, y) = x or y, where c is one truth
+LogicalResult selectKnown(SelectOp op, Rewriter &rewriter) {
+  auto condition = splatOf(op.getCondition());
+  return condition ? replace(op, *condition != 0 ? op.getX() : op.getY(), rewriter) : failure();
+}
+// select(c, x, x) = x
+LogicalResult selectSame(SelectOp op, Rewriter &rewriter) {
+  return op.getX() == op.getY() ? replace(op, op.getX(), rewriter) : failure();
+}
+
+// cast x = x, to its own type
+LogicalResult castSame(CastOp op, Rewriter &rewriter) {
+  return op.getX().getType() == op.getType() ? replace(op, op.getX(), rewriter) : failure();
+}
+
+/// Whether `to` holds every value of `from`.
+bool isLossless(Type from, Type to) {
+  auto isSigned = [](Type type) { return !type.isUnsignedInteger() && !type.isInteger(1); };
+  unsigned bits = from.getIntOrFloatBitWidth(), room = to.getIntOrFloatBitWidth();
+  auto narrow = dyn_cast<FloatType>(from), wide = dyn_cast<FloatType>(to);
+  if (narrow && wide)
+    return narrow == wide || wide.isF64() || (wide.isF32() && bits <= 16);
+  if (narrow || to.isInteger(1))
+    return from == to;
+  if (wide) // an f16 reaches 65504 only, so integers of its precision fit, too
+    return bits - isSigned(from) <= wide.getFPMantissaWidth();
+  return isSigned(from) == isSigned(to) ? room >= bits : isSigned(to) && room > bits;
+}
+
+// cast(cast x) = cast x, where the inner cast loses nothing
+LogicalResult castCast(CastOp op, Rewriter &rewriter) {
+  auto inner = op.getX().getDefiningOp<CastOp>();
+  if (!inner || !isLossless(elementOf(inner.getX()), elementOf(inner.getResult())))
+    return failure();
+  rewriter.replaceOpWithNewOp<CastOp>(op, op.getType(), inner.getX(), op.getSaturateAttr());
+  return success();
+}
+
+} // namespace
+
+void addArithmeticRules(RewritePatternSet &patterns) {
+  patterns.add(constantToTheRight<AddOp>)
+      .add(constantToTheRight<MulOp>)
+      .add(constantToTheRight<MaxOp>)
+      .add(constantToTheRight<MinOp>)
+      .add(constantToTheRight<AndOp>)
+      .add(constantToTheRight<OrOp>);
+  patterns.add(addZero).add(subZero).add(mulOne).add(divOne).add(powOne).add(powTwo).add(powHalf);
+  patterns.add(divPowerOfTwo).add(subConstant).add(addAdd).add(mulMul).add(maxMax).add(minMin);
+  patterns.add(mulAndDiv<MulOp, DivOp>).add(mulAndDiv<DivOp, MulOp>);
+  patterns.add(involution<NegOp>).add(involution<NotOp>).add(involution<BitNotOp>);
+  patterns.add(idempotent<AbsOp>).add(idempotent<FloorOp>).add(idempotent<CeilOp>);
+  patterns.add(idempotent<RoundOp>).add(idempotent<TruncOp>).add(idempotent<SignOp>);
+  patterns.add(selectKnown).add(selectSame).add(castSame).add(castCast);
+}
+
+} // namespace heddle::simplify

@@ -1,0 +1,213 @@
+// ChannelsLast: convolutions and pools work on [n, spatial..., c], and so does what lies between.
+//
+//   conv(x) -> relu -> conv   =>   transpose -> conv' -> relu' -> conv' -> transpose
+//
+// Each op that can work in either layout is put on one side of a cut; a value that crosses the cut
+// costs one transpose. The cut begins around everything that convolutions reach, is drawn in while
+// that costs nothing, and let out again: both ways the number of transposes only falls. A transpose
+// that the model had already merges with one of ours, and sizes of 1 move by a reshape.
+//
+// Leaves alone: ops that are channels last already, and all that no convolution reaches.
+
+#include "compiler/simplify/Layout.h"
+#include "compiler/simplify/Passes.h"
+#include "compiler/simplify/Rules.h"
+
+using namespace mlir;
+using namespace heddle::graph;
+
+namespace heddle::simplify {
+namespace {
+
+class LayoutChange {
+public:
+  explicit LayoutChange(ModuleOp module) {
+    module.walk<WalkOrder::PreOrder>([&](Operation *op) { ops.push_back(op); });
+  }
+
+  bool run() {
+    reach();
+    if (chosen.empty())
+      return false;
+    for (int i = 0; i < kSweeps; ++i) {
+      sweep(llvm::reverse(reached), /*inward=*/true);
+      sweep(reached, /*inward=*/true);
+    }
+    for (int i = 0; i < kSweeps; ++i) {
+      sweep(reached, /*inward=*/false);
+      sweep(llvm::reverse(reached), /*inward=*/false);
+    }
+    rewrite();
+    return true;
+  }
+
+private:
+  static constexpr int kSweeps = 2;
+
+  /// Chooses the anchors and all flexible ops that they reach through values of either layout.
+  void reach() {
+    SmallVector<Operation *> work;
+    auto add = [&](Operation *op) {
+      if (chosen.insert(op).second)
+        work.push_back(op);
+    };
+    for (Operation *op : ops)
+      if (roleOf(op) == Role::Anchor)
+        add(op);
+    anchors = chosen;
+    auto visit = [&](Value value) {
+      if (isFree(value))
+        return;
+      Operation *producer = value.getDefiningOp();
+      if (producer && roleOf(producer) == Role::Flexible && isPermutedResult(producer))
+        add(producer);
+      for (OpOperand &use : value.getUses())
+        if (roleOf(use.getOwner()) == Role::Flexible &&
+            isPermutedOperand(use.getOwner(), use.getOperandNumber()))
+          add(use.getOwner());
+    };
+    DenseSet<Value> seen;
+    while (!work.empty()) {
+      Operation *op = work.pop_back_val();
+      for (OpOperand &operand : op->getOpOperands())
+        if (isPermutedOperand(op, operand.getOperandNumber()) && seen.insert(operand.get()).second)
+          visit(operand.get());
+      for (Value result : op->getResults())
+        if (isPermutedResult(op) && seen.insert(result).second)
+          visit(result);
+    }
+    for (Operation *op : ops)
+      if (chosen.contains(op) && !anchors.contains(op))
+        reached.push_back(op);
+  }
+
+  bool isStoredPermuted(Value value) {
+    Operation *op = value.getDefiningOp();
+    return op && chosen.contains(op) && isPermutedResult(op);
+  }
+
+  bool wantsPermuted(OpOperand &use) {
+    return chosen.contains(use.getOwner()) &&
+           isPermutedOperand(use.getOwner(), use.getOperandNumber());
+  }
+
+  /// Transposes that a value needs: 1 when its producer and a user are on different sides.
+  int costOf(Value value) {
+    int64_t rank = rankOf(value);
+    if (rank < 3 || isFree(value) || isReshape(dimsOf(value), channelsLastOrder(rank)))
+      return 0;
+    bool isStored = isStoredPermuted(value), isWantedOtherwise = false, isWantedSo = false;
+    for (OpOperand &use : value.getUses()) {
+      // A transpose of the model absorbs ours.
+      if (isa<TransposeOp>(use.getOwner()))
+        continue;
+      (wantsPermuted(use) == isStored ? isWantedSo : isWantedOtherwise) = true;
+    }
+    bool isAbsorbed = isa_and_nonnull<TransposeOp>(value.getDefiningOp()) && !isWantedSo;
+    return isWantedOtherwise && !isAbsorbed;
+  }
+
+  int costAround(Operation *op) {
+    SmallPtrSet<Value, 4> values;
+    values.insert(op->operand_begin(), op->operand_end());
+    values.insert(op->result_begin(), op->result_end());
+    int cost = 0;
+    for (Value value : values)
+      cost += costOf(value);
+    return cost;
+  }
+
+  /// Moves each op to the other side of the cut where that costs no more.
+  template <typename Range> void sweep(Range &&range, bool inward) {
+    for (Operation *op : range) {
+      if (chosen.contains(op) != inward)
+        continue;
+      int before = costAround(op);
+      inward ? (void)chosen.erase(op) : (void)chosen.insert(op);
+      if (costAround(op) > before)
+        inward ? (void)chosen.insert(op) : (void)chosen.erase(op);
+    }
+  }
+
+  Value channelsLast(Value value) {
+    Value &form = permutedForms[value];
+    if (form)
+      return form;
+    OpBuilder builder(value.getContext());
+    builder.setInsertionPointAfterValue(value);
+    form = isFree(value)
+               ? remakeChannelsLast(builder, value)
+               : transposeBy(builder, value.getLoc(), value, channelsLastOrder(rankOf(value)));
+    return form;
+  }
+
+  /// The layout of the model, of a value that a chosen op makes channels last.
+  Value asWritten(Value value) {
+    Value &form = writtenForms[value];
+    if (form)
+      return form;
+    Value stored = permutedForms.lookup(value);
+    OpBuilder builder(value.getContext());
+    builder.setInsertionPointAfterValue(stored);
+    form = transposeBy(builder, value.getLoc(), stored, inverse(channelsLastOrder(rankOf(value))));
+    return form;
+  }
+
+  void rewrite() {
+    SmallVector<Operation *> dead;
+    for (Operation *op : ops) {
+      SmallVector<Value> operands;
+      for (OpOperand &operand : op->getOpOperands()) {
+        Value value = operand.get();
+        if (wantsPermuted(operand))
+          operands.push_back(channelsLast(value));
+        else
+          operands.push_back(isStoredPermuted(value) ? asWritten(value) : value);
+      }
+      if (!chosen.contains(op)) {
+        op->setOperands(operands);
+        continue;
+      }
+      OpBuilder builder(op);
+      Operation *fresh = rebuildChannelsLast(builder, op, operands);
+      for (auto [was, is] : llvm::zip(op->getResults(), fresh->getResults())) {
+        if (isPermutedResult(op))
+          permutedForms[was] = is;
+        else
+          was.replaceAllUsesWith(is);
+      }
+      dead.push_back(op);
+    }
+    for (Operation *op : llvm::reverse(dead))
+      op->erase();
+  }
+
+  std::vector<Operation *> ops, reached; // in the order of the program
+  DenseSet<Operation *> chosen, anchors;
+  DenseMap<Value, Value> permutedForms, writtenForms;
+};
+
+struct ChannelsLastPass : PassWrapper<ChannelsLastPass, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ChannelsLastPass)
+  StringRef getArgument() const override { return "heddle-simplify-channels-last"; }
+  StringRef getDescription() const override {
+    return "let convolutions, pools and what lies between them work on channels-last tensors";
+  }
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry.insert<GraphDialect>();
+  }
+  void runOnOperation() override {
+    if (!LayoutChange(getOperation()).run())
+      return;
+    RewritePatternSet patterns(&getContext());
+    addMovementRules(patterns);
+    addRegroupRules(patterns);
+    (void)applyRules(getOperation(), std::move(patterns));
+  }
+};
+
+} // namespace
+
+std::unique_ptr<Pass> createChannelsLastPass() { return std::make_unique<ChannelsLastPass>(); }
+
+} // namespace heddle::simplify

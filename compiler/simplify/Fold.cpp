@@ -1,0 +1,201 @@
+// Fold: compute at compile time what depends on constants alone, with the interpreter.
+//
+//   %c = graph.add %a, %b   (a, b constant, or broadcasts of constants)   =>   graph.constant
+//
+// Leaves alone: results above the limit; results that grow beyond 4 times their operands and
+// 1 MiB; growing broadcasts and what is made of such alone, which algebra does before it grows;
+// iota; products so long that the interpreter would be felt; ops that the interpreter refuses,
+// whose error belongs to the run.
+
+#include "compiler/reference/Interpreter.h"
+#include "compiler/simplify/Passes.h"
+#include "compiler/simplify/Rewriting.h"
+
+using namespace mlir;
+using namespace heddle::graph;
+
+namespace heddle::simplify {
+namespace {
+
+constexpr int64_t kGrowthBytes = int64_t(1) << 20;
+constexpr int64_t kGrowthFactor = 4;
+constexpr int64_t kWorkLimit = int64_t(1) << 27;
+
+/// Bytes of a static tensor type, saturating; nullopt for a dynamic one.
+std::optional<int64_t> bytesOfTensor(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  if (!tensor.hasStaticShape() || !tensor.getElementType().isIntOrFloat())
+    return std::nullopt;
+  int64_t bytes = bytesOf(tensor.getElementType());
+  for (int64_t size : tensor.getShape())
+    if (__builtin_mul_overflow(bytes, size, &bytes))
+      return std::numeric_limits<int64_t>::max();
+  return bytes;
+}
+
+/// How many products one element of the result sums.
+int64_t termsOf(Operation *op) {
+  auto count = [](Value value) { return cast<RankedTensorType>(value.getType()).getNumElements(); };
+  if (auto matmul = dyn_cast<MatmulOp>(op))
+    return *dimsOf(matmul.getA()).back().constant();
+  if (isa<ConvOp, ConvTransposeOp>(op)) {
+    Value w = op->getOperand(1);
+    return count(w) / std::max<int64_t>(1, *dimsOf(w)[0].constant());
+  }
+  if (auto pool = dyn_cast<PoolOp>(op)) {
+    int64_t terms = 1;
+    for (int64_t size : pool.getWindow())
+      terms *= size;
+    return terms;
+  }
+  return 1;
+}
+
+class Folder {
+public:
+  Folder(ModuleOp module, int64_t limitBytes) : module(module), limitBytes(limitBytes) {}
+
+  void run() {
+    module.walk([&](Operation *op) { fold(op); });
+    for (Operation *op : llvm::reverse(dead))
+      op->erase();
+    applyRefinement(module, refinement);
+  }
+
+private:
+  bool isWorthFolding(Operation *op) {
+    if (op->getNumOperands() == 0 || op->getNumRegions() != 0 || op->getNumResults() == 0 ||
+        !isa_and_nonnull<GraphDialect>(op->getDialect()) || !isMemoryEffectFree(op) ||
+        op->hasTrait<OpTrait::IsTerminator>() || !llvm::all_of(op->getOperands(), isConstant))
+      return false;
+    bool areAllBroadcasts = llvm::all_of(
+        op->getOperands(), [](Value operand) { return isa<BroadcastOp>(operand.getDefiningOp()); });
+    int64_t from = 0;
+    for (Value operand : op->getOperands()) {
+      auto bytes = bytesOfTensor(constantUnder(operand).getType());
+      auto whole = bytesOfTensor(operand.getType());
+      if (!bytes || !whole || *whole > limitBytes)
+        return false;
+      from += *bytes;
+    }
+    for (Type type : op->getResultTypes()) {
+      auto bytes = bytesOfTensor(type);
+      if (!bytes)
+        return bindsSymbols(op);
+      if (*bytes > limitBytes || (*bytes > kGrowthBytes && *bytes / kGrowthFactor > from) ||
+          ((isa<BroadcastOp>(op) || areAllBroadcasts) && *bytes > from))
+        return false;
+      if (*bytes / bytesOf(cast<RankedTensorType>(type).getElementType()) >
+          kWorkLimit / std::max<int64_t>(1, termsOf(op)))
+        return false;
+    }
+    return true;
+  }
+
+  std::optional<reference::Tensor> tensorOf(Value value) {
+    if (auto broadcast = value.getDefiningOp<BroadcastOp>()) {
+      auto source = tensorOf(broadcast.getX());
+      auto result = source ? evaluate(broadcast, {*source}) : std::nullopt;
+      return result ? std::optional(result->front()) : std::nullopt;
+    }
+    ElementsAttr attr = value.getDefiningOp<ConstantOp>().getValue();
+    auto storage = std::make_shared<std::vector<char>>();
+    ArrayRef<char> bytes = constantBytes(attr, *storage);
+    auto tensor =
+        reference::Tensor::borrow(elementOf(value), attr.getShapedType().getShape(), bytes);
+    if (!storage->empty())
+      tensor.owned = storage;
+    return tensor;
+  }
+
+  std::optional<std::vector<reference::Tensor>> evaluate(Operation *op,
+                                                         ArrayRef<reference::Tensor> operands) {
+    reference::Environment environment(reference::Limits{kBudgetFactor * limitBytes});
+    auto results = reference::evaluate(op, operands, environment);
+    if (results)
+      return std::move(*results);
+    llvm::consumeError(results.takeError());
+    return std::nullopt;
+  }
+
+  /// The same bytes in another shape need no copy: weights stay where they are mapped.
+  bool foldReshape(Operation *op) {
+    auto reshape = dyn_cast<ReshapeOp>(op);
+    auto constant = reshape ? reshape.getX().getDefiningOp<ConstantOp>() : nullptr;
+    if (!constant || !cast<RankedTensorType>(reshape.getType()).hasStaticShape())
+      return false;
+    auto type = cast<RankedTensorType>(reshape.getType());
+    ElementsAttr attr;
+    if (auto resource = dyn_cast<DenseResourceElementsAttr>(constant.getValue()))
+      attr = DenseResourceElementsAttr::get(type, resource.getRawHandle());
+    else if (auto dense = dyn_cast<DenseElementsAttr>(constant.getValue()))
+      attr = dense.reshape(type);
+    else
+      return false;
+    OpBuilder builder(op);
+    reshape.getResult().replaceAllUsesWith(builder.create<ConstantOp>(op->getLoc(), type, attr));
+    dead.push_back(op);
+    return true;
+  }
+
+  void fold(Operation *op) {
+    if (foldReshape(op) || !isWorthFolding(op))
+      return;
+    std::vector<reference::Tensor> operands;
+    for (Value operand : op->getOperands()) {
+      auto tensor = tensorOf(operand);
+      if (!tensor)
+        return;
+      operands.push_back(*tensor);
+    }
+    auto results = evaluate(op, operands);
+    if (!results)
+      return;
+    for (auto &result : *results)
+      if (static_cast<int64_t>(result.bytes().size()) > limitBytes)
+        return;
+    OpBuilder builder(op);
+    for (auto [value, result] : llvm::zip(op->getResults(), *results)) {
+      DimVector sizes(result.shape.begin(), result.shape.end());
+      refine(refinement, dimsOf(value), sizes);
+      auto type = RankedTensorType::get(result.shape, result.element);
+      value.replaceAllUsesWith(
+          builder.create<ConstantOp>(op->getLoc(), type, constantAttr(type, result.bytes())));
+    }
+    dead.push_back(op);
+  }
+
+  static constexpr int64_t kBudgetFactor = 8; // operands, broadcast operands and results together
+  ModuleOp module;
+  int64_t limitBytes;
+  std::vector<Operation *> dead;
+  Refinement refinement;
+};
+
+struct FoldPass : PassWrapper<FoldPass, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(FoldPass)
+  FoldPass() = default;
+  FoldPass(const FoldPass &other) : PassWrapper(other) { limitBytes = other.limitBytes; }
+  StringRef getArgument() const override { return "heddle-simplify-fold"; }
+  StringRef getDescription() const override {
+    return "compute at compile time what depends on constants alone";
+  }
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry.insert<GraphDialect>();
+  }
+  void runOnOperation() override { Folder(getOperation(), limitBytes).run(); }
+
+  Option<int64_t> limitBytes{*this, "limit-bytes",
+                             llvm::cl::desc("results larger than this stay ops"),
+                             llvm::cl::init(kFoldLimitBytes)};
+};
+
+} // namespace
+
+std::unique_ptr<Pass> createFoldPass(int64_t limitBytes) {
+  auto pass = std::make_unique<FoldPass>();
+  pass->limitBytes = limitBytes;
+  return pass;
+}
+
+} // namespace heddle::simplify

@@ -1,0 +1,169 @@
+// Movement: equations on ops that move elements. One function is one equation.
+
+#include "compiler/simplify/Rules.h"
+
+using namespace mlir;
+using namespace heddle::graph;
+
+namespace heddle::simplify {
+namespace {
+
+using Rewriter = PatternRewriter;
+
+/// Whether the op gives back its first operand, as far as types can tell.
+bool keepsType(Operation *op) { return op->getOperand(0).getType() == op->getResult(0).getType(); }
+
+LogicalResult forward(Operation *op, Rewriter &rewriter) {
+  rewriter.replaceOp(op, op->getOperand(0));
+  return success();
+}
+
+// reshape x = x, to its own type
+LogicalResult reshapeSame(ReshapeOp op, Rewriter &rewriter) {
+  return keepsType(op) ? forward(op, rewriter) : failure();
+}
+// reshape(reshape x) = reshape x
+LogicalResult reshapeReshape(ReshapeOp op, Rewriter &rewriter) {
+  auto inner = op.getX().getDefiningOp<ReshapeOp>();
+  if (!inner)
+    return failure();
+  rewriter.replaceOpWithNewOp<ReshapeOp>(op, op.getType(), inner.getX());
+  return success();
+}
+// reshape(broadcast x) = broadcast x, where x has one element
+LogicalResult reshapeSplat(ReshapeOp op, Rewriter &rewriter) {
+  auto inner = op.getX().getDefiningOp<BroadcastOp>();
+  if (!inner || !elementCount(dimsOf(inner.getX())).isConstant(1))
+    return failure();
+  Value one = reshapeTo(rewriter, op.getLoc(), inner.getX(), {});
+  rewriter.replaceOp(op, broadcastTo(rewriter, op.getLoc(), one, dimsOf(op.getResult())));
+  return success();
+}
+
+// broadcast x = x, to its own type
+LogicalResult broadcastSame(BroadcastOp op, Rewriter &rewriter) {
+  return keepsType(op) ? forward(op, rewriter) : failure();
+}
+// broadcast(broadcast x) = broadcast x
+LogicalResult broadcastBroadcast(BroadcastOp op, Rewriter &rewriter) {
+  auto inner = op.getX().getDefiningOp<BroadcastOp>();
+  if (!inner)
+    return failure();
+  rewriter.replaceOpWithNewOp<BroadcastOp>(op, op.getType(), inner.getX());
+  return success();
+}
+// broadcast x = reshape x, where it adds dimensions of size 1 only
+LogicalResult broadcastOnes(BroadcastOp op, Rewriter &rewriter) {
+  DimVector from = dimsOf(op.getX()), to = dimsOf(op.getResult());
+  size_t added = to.size() - from.size();
+  for (auto [i, size] : llvm::enumerate(to))
+    if (i < added ? !size.isConstant(1) : size != from[i - added])
+      return failure();
+  rewriter.replaceOpWithNewOp<ReshapeOp>(op, op.getType(), op.getX());
+  return success();
+}
+// broadcast(reshape x) = broadcast x, where the reshape only adds leading dimensions of size 1
+LogicalResult broadcastReshape(BroadcastOp op, Rewriter &rewriter) {
+  auto inner = op.getX().getDefiningOp<ReshapeOp>();
+  if (!inner)
+    return failure();
+  DimVector from = dimsOf(inner.getX()), to = dimsOf(inner.getResult());
+  if (from.size() >= to.size())
+    return failure();
+  size_t added = to.size() - from.size();
+  for (auto [i, size] : llvm::enumerate(to))
+    if (i < added ? !size.isConstant(1) : size != from[i - added])
+      return failure();
+  rewriter.replaceOpWithNewOp<BroadcastOp>(op, op.getType(), inner.getX());
+  return success();
+}
+
+// transpose x = x, by the identity; transpose x = reshape x, where only sizes of 1 move
+LogicalResult transposeOnes(TransposeOp op, Rewriter &rewriter) {
+  if (!isReshape(dimsOf(op.getX()), op.getPermutation()))
+    return failure();
+  rewriter.replaceOp(op, reshapeTo(rewriter, op.getLoc(), op.getX(), dimsOf(op.getResult())));
+  return success();
+}
+// transpose(transpose x) = transpose x
+LogicalResult transposeTranspose(TransposeOp op, Rewriter &rewriter) {
+  auto inner = op.getX().getDefiningOp<TransposeOp>();
+  if (!inner)
+    return failure();
+  SmallVector<int64_t> both;
+  for (int64_t axis : op.getPermutation())
+    both.push_back(inner.getPermutation()[axis]);
+  rewriter.replaceOp(op, transposeBy(rewriter, op.getLoc(), inner.getX(), both));
+  return success();
+}
+// transpose(broadcast x) = broadcast(transpose x), where x is smaller
+LogicalResult transposeBroadcast(TransposeOp op, Rewriter &rewriter) {
+  auto inner = op.getX().getDefiningOp<BroadcastOp>();
+  if (!inner)
+    return failure();
+  DimVector from = dimsOf(inner.getX());
+  if (elementCount(from) == elementCount(dimsOf(inner.getResult())))
+    return failure();
+  while (from.size() < op.getPermutation().size())
+    from.insert(from.begin(), Dim(1));
+  Value x = reshapeTo(rewriter, op.getLoc(), inner.getX(), from);
+  x = transposeBy(rewriter, op.getLoc(), x, op.getPermutation());
+  rewriter.replaceOp(op, broadcastTo(rewriter, op.getLoc(), x, dimsOf(op.getResult())));
+  return success();
+}
+
+// slice x = x, of everything
+LogicalResult sliceAll(SliceOp op, Rewriter &rewriter) {
+  bool isAll =
+      keepsType(op) && llvm::all_of(op.getSteps(), [](int64_t step) { return step == 1; }) &&
+      llvm::all_of(dimsOf(op.getStarts()), [](const Dim &dim) { return dim.isConstant(0); });
+  return isAll ? forward(op, rewriter) : failure();
+}
+// slice(broadcast x) = broadcast x, where x has one element
+LogicalResult sliceSplat(SliceOp op, Rewriter &rewriter) {
+  auto inner = op.getX().getDefiningOp<BroadcastOp>();
+  if (!inner || !elementCount(dimsOf(inner.getX())).isConstant(1))
+    return failure();
+  rewriter.replaceOpWithNewOp<BroadcastOp>(op, op.getType(), inner.getX());
+  return success();
+}
+// concat(x) = x
+LogicalResult concatOne(ConcatOp op, Rewriter &rewriter) {
+  return op.getXs().size() == 1 ? forward(op, rewriter) : failure();
+}
+// concat(x, y) = x, where y has no elements
+LogicalResult concatEmpty(ConcatOp op, Rewriter &rewriter) {
+  SmallVector<Value> kept;
+  for (Value x : op.getXs())
+    if (!dimsOf(x)[op.getAxis()].isConstant(0))
+      kept.push_back(x);
+  if (kept.empty() || kept.size() == op.getXs().size())
+    return failure();
+  auto fresh = rewriter.create<ConcatOp>(op.getLoc(), kept, op.getAxis());
+  rewriter.replaceOp(op, reshapeTo(rewriter, op.getLoc(), fresh, dimsOf(op.getResult())));
+  return success();
+}
+// pad x = x, by nothing
+LogicalResult padNothing(PadOp op, Rewriter &rewriter) {
+  auto isZero = [](const Dim &dim) { return dim.isConstant(0); };
+  bool isNothing = keepsType(op) && llvm::all_of(dimsOf(op.getLow()), isZero) &&
+                   llvm::all_of(dimsOf(op.getHigh()), isZero);
+  return isNothing ? forward(op, rewriter) : failure();
+}
+// sum over no axes = x, likewise products, largest and smallest
+template <typename Op> LogicalResult reduceNothing(Op op, Rewriter &rewriter) {
+  return op.getAxes().empty() && keepsType(op) ? forward(op, rewriter) : failure();
+}
+
+} // namespace
+
+void addMovementRules(RewritePatternSet &patterns) {
+  patterns.add(reshapeSame).add(reshapeReshape).add(reshapeSplat);
+  patterns.add(broadcastSame).add(broadcastBroadcast).add(broadcastOnes).add(broadcastReshape);
+  patterns.add(transposeOnes).add(transposeTranspose).add(transposeBroadcast);
+  patterns.add(sliceAll).add(sliceSplat).add(concatOne).add(concatEmpty).add(padNothing);
+  patterns.add(reduceNothing<ReduceSumOp>).add(reduceNothing<ReduceProdOp>);
+  patterns.add(reduceNothing<ReduceMaxOp>).add(reduceNothing<ReduceMinOp>);
+}
+
+} // namespace heddle::simplify

@@ -1,0 +1,31 @@
+// Passes: graph -> graph rewrites that need no target.
+//
+// No rule changes what NaN and infinities give; the sign of a zero may change, and sums and
+// products of constants are reassociated.
+#ifndef HEDDLE_SIMPLIFY_PASSES_H
+#define HEDDLE_SIMPLIFY_PASSES_H
+
+#include "compiler/Prelude.h"
+
+namespace heddle::simplify {
+
+/// A result larger than this stays an op.
+inline constexpr int64_t kFoldLimitBytes = int64_t(64) << 20;
+
+std::unique_ptr<mlir::Pass> createFoldPass(int64_t limitBytes = kFoldLimitBytes);
+std::unique_ptr<mlir::Pass> createShapesPass();
+std::unique_ptr<mlir::Pass> createAlgebraPass();
+std::unique_ptr<mlir::Pass> createConvScalePass();
+std::unique_ptr<mlir::Pass> createChannelsLastPass();
+
+/// Fold, shapes and algebra until nothing changes, at most 4 times.
+std::unique_ptr<mlir::Pass> createFixpointPass();
+
+/// Everything in order: what the pipeline runs between import and partition.
+void addSimplifyPasses(mlir::OpPassManager &manager, bool channelsLast);
+
+void registerSimplifyPasses();
+
+} // namespace heddle::simplify
+
+#endif // HEDDLE_SIMPLIFY_PASSES_H

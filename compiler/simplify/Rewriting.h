@@ -1,0 +1,76 @@
+// Rewriting: what rules ask of values, and how they build the ops that move elements.
+#ifndef HEDDLE_SIMPLIFY_REWRITING_H
+#define HEDDLE_SIMPLIFY_REWRITING_H
+
+#include "compiler/graph/Graph.h"
+
+namespace heddle::simplify {
+
+/// The one number that every element equals, seen through ops that only move elements; nullopt
+/// when there is none, or when it is an integer that a double does not hold.
+std::optional<double> splatOf(mlir::Value value);
+inline bool isSplat(mlir::Value value, double number) { return splatOf(value) == number; }
+
+/// The constant itself, or the constant that a broadcast repeats; null when there is none.
+graph::ConstantOp constantUnder(mlir::Value value);
+inline bool isConstant(mlir::Value value) { return constantUnder(value) != nullptr; }
+
+/// Smallest (of those not 0) and largest |element| of a floating point constant; nullopt when an
+/// element is not finite, or when the constant is too large to look at.
+struct Magnitudes {
+  double smallest, largest;
+  bool hasZero;
+};
+std::optional<Magnitudes> magnitudesOf(mlir::Value constant);
+/// Whether a * b neither overflows nor underflows in `element`, whichever elements meet. Integers
+/// wrap.
+bool isProductSafe(mlir::Value a, mlir::Value b);
+/// As isProductSafe, but a product may underflow: that loses a weight too small to matter.
+bool isProductFinite(mlir::Value a, mlir::Value b);
+/// Whether a + b does not overflow. Integers wrap.
+bool isSumSafe(mlir::Value a, mlir::Value b);
+
+/// Whether no element is below zero; NaN counts as not below.
+bool isNeverNegative(mlir::Value value);
+
+bool isFloat(mlir::Value value);
+/// The constant tensor<element> of one number.
+mlir::Value scalar(mlir::OpBuilder &builder, mlir::Location location, mlir::Type element,
+                   double number);
+
+// Builders that give back the operand itself where nothing is to be done.
+mlir::Value reshapeTo(mlir::OpBuilder &builder, mlir::Location location, mlir::Value x,
+                      llvm::ArrayRef<graph::Dim> dims);
+mlir::Value broadcastTo(mlir::OpBuilder &builder, mlir::Location location, mlir::Value x,
+                        llvm::ArrayRef<graph::Dim> dims);
+mlir::Value transposeBy(mlir::OpBuilder &builder, mlir::Location location, mlir::Value x,
+                        llvm::ArrayRef<int64_t> permutation);
+
+/// result[i] = sizes[permutation[i]].
+graph::DimVector permuted(llvm::ArrayRef<graph::Dim> sizes, llvm::ArrayRef<int64_t> permutation);
+llvm::SmallVector<int64_t> inverse(llvm::ArrayRef<int64_t> permutation);
+bool isIdentity(llvm::ArrayRef<int64_t> permutation);
+/// Whether dimensions other than those of size 1 keep their order, so that a reshape permutes.
+bool isReshape(llvm::ArrayRef<graph::Dim> sizes, llvm::ArrayRef<int64_t> permutation);
+
+/// `op` with other operands and result types; regions are not copied.
+mlir::Operation *rebuild(mlir::OpBuilder &builder, mlir::Operation *op, mlir::ValueRange operands,
+                         mlir::TypeRange results);
+
+/// Applies patterns to everything below `root` until none matches.
+mlir::LogicalResult applyRules(mlir::Operation *root, mlir::RewritePatternSet &&patterns);
+
+/// What replaces each symbol of the types below a module.
+using Refinement = llvm::StringMap<graph::Dim>;
+/// Notes that the symbols of `was` are the sizes of `is`. The result is `is` where a symbol of
+/// `was` was replaced, and the size of `was` elsewhere.
+graph::DimVector refine(Refinement &refinement, llvm::ArrayRef<graph::Dim> was,
+                        llvm::ArrayRef<graph::Dim> is);
+/// The sizes with every symbol that is known replaced.
+graph::DimVector resolve(const Refinement &refinement, llvm::ArrayRef<graph::Dim> sizes);
+/// Writes a refinement into all types and attributes.
+void applyRefinement(mlir::ModuleOp module, const Refinement &refinement);
+
+} // namespace heddle::simplify
+
+#endif // HEDDLE_SIMPLIFY_REWRITING_H

@@ -1,0 +1,22 @@
+// Rules: the sets of equations, one function a set, so that passes can combine them.
+#ifndef HEDDLE_SIMPLIFY_RULES_H
+#define HEDDLE_SIMPLIFY_RULES_H
+
+#include "compiler/simplify/Rewriting.h"
+
+namespace heddle::simplify {
+
+/// x + 0 = x and its kin: arithmetic of one element.
+void addArithmeticRules(mlir::RewritePatternSet &patterns);
+/// reshape(reshape x) = reshape x and its kin: movement of elements.
+void addMovementRules(mlir::RewritePatternSet &patterns);
+/// transpose(reshape(transpose x)) with one transpose.
+void addRegroupRules(mlir::RewritePatternSet &patterns);
+/// f(broadcast x) = broadcast(f x) and its kin: compute once what is then repeated.
+void addBroadcastRules(mlir::RewritePatternSet &patterns);
+/// conv(x, w) * s = conv(x, w * s) and its kin.
+void addConvScaleRules(mlir::RewritePatternSet &patterns);
+
+} // namespace heddle::simplify
+
+#endif // HEDDLE_SIMPLIFY_RULES_H

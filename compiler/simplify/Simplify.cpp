@@ -1,0 +1,76 @@
+// Simplify: the list of passes between import and partition, and their repetition.
+
+#include "compiler/simplify/Passes.h"
+#include "compiler/simplify/Rewriting.h"
+
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+namespace heddle::simplify {
+namespace {
+
+constexpr int kRounds = 4;
+
+/// Runs the rules that feed each other until the graph stays as it was.
+struct FixpointPass : PassWrapper<FixpointPass, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(FixpointPass)
+  StringRef getArgument() const override { return "heddle-simplify-fixpoint"; }
+  StringRef getDescription() const override {
+    return "fold, shapes, algebra and conv-scale until nothing changes";
+  }
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry.insert<graph::GraphDialect>();
+  }
+
+  void runOnOperation() override {
+    OpPassManager round(ModuleOp::getOperationName());
+    round.addPass(createFoldPass());
+    round.addPass(createShapesPass());
+    round.addPass(createAlgebraPass());
+    // The rules of conv-scale look at constants that algebra has put together.
+    round.addPass(createFoldPass());
+    round.addPass(createConvScalePass());
+    round.addPass(createAlgebraPass());
+    round.addPass(createFoldPass());
+    round.addPass(createCSEPass());
+    OperationFingerPrint before(getOperation());
+    for (int i = 0; i < kRounds; ++i) {
+      if (failed(runPipeline(round, getOperation())))
+        return signalPassFailure();
+      OperationFingerPrint after(getOperation());
+      if (after == before)
+        return;
+      before = after;
+    }
+  }
+};
+
+} // namespace
+
+std::unique_ptr<Pass> createFixpointPass() { return std::make_unique<FixpointPass>(); }
+
+void addSimplifyPasses(OpPassManager &manager, bool channelsLast) {
+  manager.addPass(createCSEPass());
+  manager.addPass(createFixpointPass());
+  if (!channelsLast)
+    return;
+  manager.addPass(createChannelsLastPass());
+  manager.addPass(createFixpointPass());
+}
+
+void registerSimplifyPasses() {
+  registerPass([] { return createFoldPass(); });
+  registerPass(createShapesPass);
+  registerPass(createAlgebraPass);
+  registerPass(createConvScalePass);
+  registerPass(createChannelsLastPass);
+  registerPass(createFixpointPass);
+  PassPipelineRegistration<>("heddle-simplify", "all of simplify, with channels last",
+                             [](OpPassManager &manager) { addSimplifyPasses(manager, true); });
+  PassPipelineRegistration<>("heddle-simplify-channels-first",
+                             "all of simplify, layouts as they are",
+                             [](OpPassManager &manager) { addSimplifyPasses(manager, false); });
+}
+
+} // namespace heddle::simplify

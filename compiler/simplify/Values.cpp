@@ -1,0 +1,153 @@
+// Values: what is known at compile time about the elements of a tensor.
+
+#include "compiler/simplify/Rewriting.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace heddle::graph;
+
+namespace heddle::simplify {
+
+static constexpr int kDepthLimit = 8;
+static constexpr int64_t kElementLimit = int64_t(1) << 22;
+
+/// Element `i` of bytes in the form of `constantBytes`, exactly; nullopt for a large integer.
+static std::optional<double> elementAt(ArrayRef<char> bytes, Type element, int64_t i) {
+  int64_t width = bytesOf(element);
+  uint64_t word = 0;
+  std::memcpy(&word, bytes.data() + i * width, width);
+  APInt bits = APInt(64, word).trunc(element.getIntOrFloatBitWidth());
+  if (auto floating = dyn_cast<FloatType>(element))
+    return APFloat(floating.getFloatSemantics(), bits).convertToDouble();
+  bool isUnsigned = element.isUnsignedInteger() || element.isInteger(1);
+  constexpr int64_t kExact = int64_t(1) << 53;
+  if (isUnsigned)
+    return bits.ugt(kExact) ? std::nullopt : std::optional<double>(bits.getZExtValue());
+  int64_t number = bits.getSExtValue();
+  return number > kExact || number < -kExact ? std::nullopt : std::optional<double>(number);
+}
+
+std::optional<double> splatOf(Value value) {
+  for (int depth = 0; depth < kDepthLimit; ++depth) {
+    Operation *op = value.getDefiningOp();
+    if (!op)
+      return std::nullopt;
+    if (!isa<BroadcastOp, ReshapeOp, TransposeOp, SliceOp>(op))
+      break;
+    value = op->getOperand(0);
+  }
+  auto constant = value.getDefiningOp<ConstantOp>();
+  if (!constant || !elementOf(value).isIntOrFloat())
+    return std::nullopt;
+  std::vector<char> storage;
+  if (auto dense = dyn_cast<DenseElementsAttr>(constant.getValue()); dense && dense.isSplat())
+    return elementAt(constantBytes(dense.resizeSplat(cast<ShapedType>(
+                                       RankedTensorType::get({}, dense.getElementType()))),
+                                   storage),
+                     dense.getElementType(), 0);
+  ArrayRef<char> bytes = constantBytes(constant.getValue(), storage);
+  size_t width = bytesOf(elementOf(value));
+  // All elements are equal when the bytes equal themselves one element further on.
+  if (bytes.size() < width ||
+      std::memcmp(bytes.data(), bytes.data() + width, bytes.size() - width) != 0)
+    return std::nullopt;
+  return elementAt(bytes, elementOf(value), 0);
+}
+
+ConstantOp constantUnder(Value value) {
+  if (auto broadcast = value.getDefiningOp<BroadcastOp>())
+    value = broadcast.getX();
+  return value.getDefiningOp<ConstantOp>();
+}
+
+std::optional<Magnitudes> magnitudesOf(Value value) {
+  auto constant = constantUnder(value);
+  Type element = elementOf(value);
+  if (!constant || !isa<FloatType>(element))
+    return std::nullopt;
+  std::vector<char> storage;
+  ArrayRef<char> bytes = constantBytes(constant.getValue(), storage);
+  int64_t count = bytes.size() / bytesOf(element);
+  if (count == 0 || count > kElementLimit)
+    return std::nullopt;
+  Magnitudes result{INFINITY, 0, false};
+  for (int64_t i = 0; i < count; ++i) {
+    double number = std::abs(*elementAt(bytes, element, i));
+    if (!std::isfinite(number))
+      return std::nullopt;
+    if (number != 0)
+      result.smallest = std::min(result.smallest, number);
+    result.hasZero |= number == 0;
+    result.largest = std::max(result.largest, number);
+  }
+  return result;
+}
+
+static double largestOf(Type element) {
+  return APFloat::getLargest(cast<FloatType>(element).getFloatSemantics()).convertToDouble();
+}
+
+bool isProductSafe(Value a, Value b) {
+  Type element = elementOf(a);
+  if (!isa<FloatType>(element))
+    return true;
+  auto x = magnitudesOf(a), y = magnitudesOf(b);
+  double least = APFloat::getSmallestNormalized(cast<FloatType>(element).getFloatSemantics())
+                     .convertToDouble();
+  return x && y && x->largest * y->largest <= largestOf(element) &&
+         x->smallest * y->smallest >= least;
+}
+
+bool isProductFinite(Value a, Value b) {
+  if (!isFloat(a))
+    return true;
+  auto x = magnitudesOf(a), y = magnitudesOf(b);
+  return x && y && x->largest * y->largest <= largestOf(elementOf(a));
+}
+
+bool isSumSafe(Value a, Value b) {
+  if (!isFloat(a))
+    return true;
+  auto x = magnitudesOf(a), y = magnitudesOf(b);
+  return x && y && x->largest + y->largest <= largestOf(elementOf(a));
+}
+
+static bool isNeverNegative(Value value, int depth) {
+  if (auto number = splatOf(value))
+    return *number >= 0;
+  Operation *op = value.getDefiningOp();
+  if (!op || !isFloat(value) || ++depth > kDepthLimit)
+    return false;
+  auto operand = [&](unsigned i) { return isNeverNegative(op->getOperand(i), depth); };
+  if (isa<AbsOp, ExpOp, SqrtOp, SigmoidOp>(op))
+    return true;
+  if (isa<MulOp>(op) && op->getOperand(0) == op->getOperand(1))
+    return true;
+  if (isa<MaxOp>(op))
+    return operand(0) || operand(1);
+  if (isa<AddOp, MulOp, DivOp, MinOp>(op))
+    return operand(0) && operand(1);
+  if (isa<BroadcastOp, ReshapeOp, TransposeOp, SliceOp, ReduceSumOp, ReduceProdOp, ReduceMinOp>(op))
+    return operand(0);
+  return false;
+}
+
+bool isNeverNegative(Value value) { return isNeverNegative(value, 0); }
+
+Value scalar(OpBuilder &builder, Location location, Type element, double number) {
+  auto type = RankedTensorType::get({}, element);
+  Attribute attr;
+  if (auto floating = dyn_cast<FloatType>(element)) {
+    APFloat rounded(number);
+    bool losesInfo;
+    rounded.convert(floating.getFloatSemantics(), APFloat::rmNearestTiesToEven, &losesInfo);
+    attr = DenseElementsAttr::get(type, rounded);
+  } else {
+    attr = DenseElementsAttr::get(
+        type, APInt(element.getIntOrFloatBitWidth(), static_cast<int64_t>(number), true));
+  }
+  return builder.create<ConstantOp>(location, type, cast<ElementsAttr>(attr));
+}
+
+} // namespace heddle::simplify

@@ -1,0 +1,23 @@
+# lit: the .mlir tests that stand beside the code, and those of test/ and schedules/.
+#
+# Run by `./dev test`; one folder: python3 /usr/lib/llvm-19/build/utils/lit/lit.py -v compiler/graph
+
+import os
+
+import lit.formats
+
+root = os.path.dirname(os.path.abspath(__file__))
+release = os.path.join(root, "build", "release")
+
+config.name = "heddle"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["build", "bench", "docs", "examples", "Inputs", "python"]
+config.test_source_root = root
+config.test_exec_root = os.path.join(root, "build", "lit")
+
+# Our tools first, then FileCheck, not and count of LLVM, then the project's Python.
+config.environment["PATH"] = os.pathsep.join([
+    os.path.join(release, "bin"), "/usr/lib/llvm-19/bin",
+    os.path.join(root, "build", "python", "bin"), os.environ["PATH"]])
+config.environment["PYTHONPATH"] = os.pathsep.join([os.path.join(root, "python"), root])

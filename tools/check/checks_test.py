@@ -1,0 +1,149 @@
+"""Each check says no to what it forbids, with the place first, and nothing to what it allows."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import docs  # noqa: E402
+import layers  # noqa: E402
+import layout  # noqa: E402
+import names  # noqa: E402
+import sizes  # noqa: E402
+import tally  # noqa: E402
+from sources import sources  # noqa: E402
+
+
+@pytest.fixture(name="tree")
+def make_tree(tmp_path):
+    """A function that writes files and returns the root and their paths."""
+
+    def write(**contents):
+        for name, text in contents.items():
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return tmp_path, sources(tmp_path)
+
+    return write
+
+
+LAYERS = "support:\ngraph: support\nonnx: support graph   # a comment\n"
+
+
+@pytest.mark.parametrize("path, included, complaint", [
+    ("compiler/graph/A.cpp", "compiler/onnx/B.h",
+     "compiler/graph/A.cpp:2: 'graph' may not use 'onnx'; LAYERS lets it use only: support"),
+    ("compiler/new/A.cpp", "compiler/support/B.h", "'new' has no line in LAYERS"),
+    ("compiler/graph/A.cpp", "runtime/base/status.h", "'graph' may not use 'runtime/base'"),
+    ("runtime/task/pool.cpp", "compiler/support/B.h", "the runtime may not use"),
+    ("runtime/task/pool.cpp", "tools/heddle/cli.h", "the runtime may not use"),
+    ("tools/heddle/main.cpp", "compiler/graph/B.h", "'tools' may not use"),
+    ("tools/heddle/main.cpp", "runtime/base/status.h", "'tools' may not use"),
+    ("include/heddle/runtime.h", "compiler/api/B.h", "a public header may not use"),
+])
+def test_layers_refuses(tree, path, included, complaint):
+    root, files = tree(**{"LAYERS": LAYERS, path: f'// A file.\n#include "{included}"\n'})
+    (problem,) = layers.check(root, files)
+    assert complaint in problem
+
+
+@pytest.mark.parametrize("path, included", [
+    ("compiler/onnx/A.cpp", "compiler/graph/B.h"),
+    ("compiler/onnx/A.cpp", "compiler/onnx/B.h"),
+    ("compiler/onnx/A.cpp", "mlir/IR/Builders.h"),
+    ("runtime/task/pool.cpp", "runtime/base/status.h"),
+    ("tools/heddle/main.cpp", "heddle/compiler.h"),
+    ("tools/heddle/main.cpp", "tools/heddle/cli.h"),
+    ("tools/heddle-opt/main.cpp", "compiler/graph/B.h"),
+])
+def test_layers_allows(tree, path, included):
+    root, files = tree(**{"LAYERS": LAYERS, path: f'#include "{included}"\n'})
+    assert layers.check(root, files) == []
+
+
+@pytest.mark.parametrize("path, lines, allowed", [
+    ("compiler/graph/A.cpp", 601, 600),
+    ("compiler/graph/A.h", 301, 300),
+    ("compiler/graph/A.td", 401, 400),
+    ("include/heddle/compiler.h", 401, 400),
+    ("schedules/cpu/matmul.mlir", 201, 200),
+    ("dev", 601, 600),
+])
+def test_sizes_limits_lines(tree, path, lines, allowed):
+    root, files = tree(**{path: "//\n" * lines})
+    assert sizes.check(root, files) == [
+        f"{path}: {lines} lines, {allowed} are allowed; split it by idea"]
+    root, files = tree(**{path: "//\n" * allowed})
+    assert sizes.check(root, files) == []
+
+
+def test_sizes_limits_columns_and_folders(tree):
+    many = {f"compiler/graph/A{i}.cpp": "//\n" for i in range(26)}
+    root, files = tree(**many, **{"runtime/a.c": "// x\n" + "x" * 101})
+    wide, crowded = sizes.check(root, files)
+    assert wide == "runtime/a.c:2: 101 columns, 100 are allowed"
+    assert crowded.startswith("compiler/graph: 26 sources, 25 are allowed")
+
+
+@pytest.mark.parametrize("path, complaint", [
+    ("compiler/graph/lower_snake.cpp", "UpperCamel"),
+    ("compiler/graph/GraphOps.cpp", "already says"),
+    ("runtime/base/Status.cpp", "lower_snake"),
+    ("compiler/graph/Utils.cpp", "says nothing"),
+    ("compiler/common/A.cpp", "says nothing"),
+])
+def test_names_refuses(tree, path, complaint):
+    root, files = tree(**{path: "// A file.\n"})
+    (problem,) = names.check(root, files)
+    assert problem.startswith(f"{path}: ") and complaint in problem
+
+
+def test_names_wants_an_opening_comment(tree):
+    root, files = tree(**{"runtime/base/status.cpp": "#include <x>\n", "runtime/a.h": "int x;\n"})
+    assert len(names.check(root, files)) == 2
+
+
+def test_docs_follows_links_and_paths(tree):
+    text = "see [there](docs/a.md), [web](https://x.org), `tools/check` and `compiler/gone/A.cpp`\n"
+    root, files = tree(**{"README.md": text, "tools/check/run.py": "#\n"})
+    assert docs.check(root, files) == [
+        "README.md:1: the link to 'docs/a.md' leads nowhere",
+        "README.md:1: there is no 'compiler/gone/A.cpp'"]
+
+
+def test_layout_names_the_place(tree):
+    if not layout.find_tool():
+        pytest.skip("clang-format-19 is not installed")
+    root, files = tree(**{".clang-format": "BasedOnStyle: LLVM\n", "a.cpp": "int  x ;\n",
+                          "b.cpp": "int x;\n"})
+    (problem,) = layout.check(root, files)
+    assert problem.startswith("a.cpp:1:")
+
+
+REPORT = """<testsuites><testsuite><testcase name="a"/><testcase name="b"><failure/></testcase>
+<testcase name="c"><skipped/></testcase></testsuite></testsuites>"""
+
+
+@pytest.mark.parametrize("report, status, counts", [
+    (REPORT, 1, (1, 1, 1)),
+    (None, 0, (1, 0, 0)),
+    (None, 2, (0, 1, 0)),
+    ("<testsuite/>", 0, (0, 1, 0)),
+    (REPORT.replace("<failure/>", ""), 2, (2, 1, 1)),  # died after its report: still a failure
+])
+def test_tally_counts(tmp_path, report, status, counts):
+    path = tmp_path / "suite.xml"
+    if report:
+        path.write_text(report)
+    assert tally.count(path, status) == counts
+
+
+def test_tally_ends_with_the_sum(tmp_path, capsys):
+    (tmp_path / "lit.xml").write_text(REPORT)
+    assert tally.main(tmp_path, ["lit=1", "unit=0"]) == 1
+    assert capsys.readouterr().out.splitlines()[-1] == "2 passed, 1 failed, 1 skipped"
+    assert tally.main(tmp_path, ["unit=0"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "1 passed, 0 failed"

@@ -1,0 +1,75 @@
+"""Dependencies point one way: checks the #include lines against LAYERS.
+
+A line of LAYERS is `folder: folders it may use`, for the folders of compiler/. Beyond it: the
+runtime sees nothing of the compiler, and tools, python and tuner see the public API in
+include/heddle only (tools/heddle-opt, which shows the passes, may see all of compiler/).
+"""
+
+import re
+from pathlib import Path
+
+INCLUDE = re.compile(r'\s*#\s*include\s*"([^"]+)"')
+OUTSIDE = ("compiler/", "runtime/", "tools/", "tuner/", "python/")
+
+
+def read_layers(path):
+    """The arrows of LAYERS: {folder: set of folders that it may use}."""
+    arrows = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        line = line.split("#", 1)[0].strip()
+        if line:
+            folder, _, allowed = line.partition(":")
+            arrows[folder.strip()] = set(allowed.split())
+    return arrows
+
+
+def _of_compiler(path, included, arrows):
+    folder = path.parts[1]
+    if folder not in arrows:
+        return f"'{folder}' has no line in LAYERS; add one that says what it may use"
+    allowed = arrows[folder]
+    parts = included.split("/")
+    if parts[0] == "compiler":
+        used, is_allowed = parts[1], len(parts) == 2 or parts[1] == folder or parts[1] in allowed
+    else:
+        used = "/".join(parts[:2])
+        own = "include/heddle" if used.startswith("heddle") else used
+        is_allowed = own in allowed or parts[0] in allowed
+    if is_allowed:
+        return None
+    listed = ", ".join(sorted(allowed)) or "nothing"
+    return f"'{folder}' may not use '{used}'; LAYERS lets it use only: {listed}"
+
+
+def problem_of(path, included, arrows):
+    """Why `path` may not include `included`, or None when it may."""
+    if not included.startswith(OUTSIDE):
+        return None
+    top = path.parts[0]
+    if top == "compiler" and len(path.parts) > 2:
+        return _of_compiler(path, included, arrows)
+    if top == "runtime" and not included.startswith("runtime/"):
+        return f"the runtime may not use '{included}'; it stands alone"
+    inside = included.startswith(f"{top}/")
+    shows_passes = path.parts[:2] == ("tools", "heddle-opt") and included.startswith("compiler/")
+    if top in ("tools", "python", "tuner") and not inside and not shows_passes:
+        return f"'{top}' may not use '{included}'; it sees include/heddle only"
+    if top == "include":
+        return f"a public header may not use '{included}'"
+    return None
+
+
+def check(root, files):
+    """The forbidden includes, as `file:line: why`."""
+    arrows = read_layers(Path(root) / "LAYERS")
+    problems = []
+    for path in files:
+        if path.suffix not in (".h", ".cpp", ".c", ".cc"):
+            continue
+        text = (Path(root) / path).read_text(encoding="utf-8", errors="replace")
+        for number, line in enumerate(text.splitlines(), 1):
+            found = INCLUDE.match(line)
+            why = problem_of(path, found.group(1), arrows) if found else None
+            if why:
+                problems.append(f"{path}:{number}: {why}")
+    return problems

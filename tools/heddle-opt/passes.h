@@ -1,0 +1,14 @@
+// passes: the passes that only heddle-opt has, for tests and for looking at things.
+#ifndef HEDDLE_TOOLS_OPT_PASSES_H
+#define HEDDLE_TOOLS_OPT_PASSES_H
+
+namespace heddle::opt {
+
+/// print-loop-nests: the key of each op.
+void registerPrintLoopNests();
+/// heddle-interpret: runs @main with the reference and prints the results.
+void registerInterpret();
+
+} // namespace heddle::opt
+
+#endif // HEDDLE_TOOLS_OPT_PASSES_H
