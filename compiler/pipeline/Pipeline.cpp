@@ -171,6 +171,7 @@ static llvm::Error compileStages(Compiled &compiled, const CompileOptions &optio
   if (!target)
     return target.takeError();
   result->target = *target;
+  result->optLevel = options.optLevel;
   result->machine = {target->vectorBits / 32, target->registers, target->l1Bytes, target->l2Bytes};
   auto model = result->graph->lookupSymbol<func::FuncOp>("main");
 

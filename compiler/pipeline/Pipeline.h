@@ -27,6 +27,7 @@ struct Compiled {
   cpu::Target target;
   cpu::Objects objects;
   loop::Machine machine;
+  int optLevel = 3;
   std::string planJson, reportJson;
 };
 
