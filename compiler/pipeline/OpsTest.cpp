@@ -10,7 +10,6 @@
 #include "compiler/target/cpu/Jit.h"
 
 #include "heddle/runtime.h"
-#include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringSet.h"
 #include <gtest/gtest.h>
 
@@ -58,13 +57,12 @@ std::string messageOf(heddle_status_t *status) {
 }
 
 /// An empty message is success.
-std::string makeProgram(const std::string &text, Program &program) {
+std::string makeProgram(const Case &test, Program &program) {
   auto context = std::make_unique<MLIRContext>(MLIRContext::Threading::DISABLED);
-  context->loadDialect<graph::GraphDialect, func::FuncDialect>();
-  auto module = parseSourceString<ModuleOp>(text, context.get());
-  if (!module)
-    return "the module does not parse";
-  auto compiled = compileGraph(std::move(context), std::move(module), {});
+  Model model(*context);
+  test.build(model);
+  model.finish();
+  auto compiled = compileGraph(std::move(context), std::move(model.module), {});
   if (!compiled)
     return "compile: " + messageOf(compiled.takeError());
   program.compiled = std::move(*compiled);
@@ -181,7 +179,7 @@ std::string check(const Case &test) {
   model.finish();
   std::string text = textOf(*model.module);
   Program program;
-  std::string problems = makeProgram(text, program);
+  std::string problems = makeProgram(test, program);
   std::vector<Sizes> runs = test.runs;
   if (runs.empty())
     runs.emplace_back();
