@@ -72,7 +72,7 @@ static Value reduceElement(Elements &e, Operation *op, ArrayRef<int64_t> axes, b
   return narrow(e, nest(0), element);
 }
 
-/// The best value and its place so far walk along the axis; a NaN, once met, stays.
+/// The best value and its place so far walk along the axis.
 static Value argElement(Elements &e, Operation *op, int64_t axis, bool keepDims, bool last,
                         bool wantLargest, ArrayRef<Index> place) {
   Code &code = e.code();
@@ -88,17 +88,12 @@ static Value argElement(Elements &e, Operation *op, int64_t axis, bool keepDims,
   Values start{code.spread(e.at(x, source)), code.spread(code.number(0))};
   return foldScoped(e, code.number(1), e.sizesOf(x)[axis], start, [&](Value i, ValueRange best) {
     source[axis] = e.uniform(i);
-    Value value = code.spread(e.at(x, source)), isBetter;
-    if (isa<FloatType>(element)) {
-      using P = arith::CmpFPredicate;
-      P predicate = wantLargest ? (last ? P::OGE : P::OGT) : (last ? P::OLE : P::OLT);
-      isBetter = code.b.create<arith::CmpFOp>(code.loc, predicate, value, best[0]);
-    } else {
-      using P = arith::CmpIPredicate;
-      bool isUnsigned = element.isUnsignedInteger() || element.isSignlessInteger(1);
-      P strict = wantLargest ? (isUnsigned ? P::ugt : P::sgt) : (isUnsigned ? P::ult : P::slt);
-      P loose = wantLargest ? (isUnsigned ? P::uge : P::sge) : (isUnsigned ? P::ule : P::sle);
-      isBetter = code.b.create<arith::CmpIOp>(code.loc, last ? loose : strict, value, best[0]);
+    Value value = code.spread(e.at(x, source));
+    Value isBetter = last ? isBefore(code, element, wantLargest, best[0], value)
+                          : isBefore(code, element, wantLargest, value, best[0]);
+    if (last) { // what is as good comes later
+      Value one = code.spread(code.integerOf(code.b.getI1Type(), 1));
+      isBetter = code.b.create<arith::XOrIOp>(code.loc, isBetter, one);
     }
     return Values{code.b.create<arith::SelectOp>(code.loc, isBetter, value, best[0]),
                   code.b.create<arith::SelectOp>(code.loc, isBetter, code.spread(i), best[1])};

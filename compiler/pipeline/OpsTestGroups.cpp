@@ -169,7 +169,8 @@ static void addImages(Cases &cases, const string &type) {
     b.output(b.with("mul", x, s));
   });
   add("upsample concat", runs, [=](Builder &b) {
-    Value x = b.m.input(type + "[n, 8, h, 5]"), y = b.m.input(type + "[n, 4, 2*h, 10]");
+    Value x = b.m.input(type + "[n, 8, h, 5]"), half = b.m.input(type + "[n, 4, h, 10]");
+    Value y = b.m.op("concat", {half, b.unary("neg", half)}, "axis = 2");
     Value up = b.m.op("resize", {b.relu(x)},
                       "scales = array<f64: 1.0, 1.0, 2.0, 2.0>, mode = \"nearest\", coordinates = "
                       "\"asymmetric\", nearest = \"floor\"",

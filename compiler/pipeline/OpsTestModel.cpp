@@ -161,10 +161,12 @@ double specialOf(Type element, std::mt19937 &random) {
                                -1.0, 0.5,      2.5,       60000, -60000};
     return specials[random() % std::size(specials)];
   }
-  const double ends[] = {reference::isUnsigned(element)
-                             ? double(reference::lowestOf<uint64_t>(element))
-                             : double(reference::lowestOf<int64_t>(element)),
-                         0, 1, reference::isUnsigned(element) ? 2.0 : -1.0};
+  const double ends[] = {
+      reference::isUnsigned(element) ? double(reference::lowestOf<uint64_t>(element))
+                                     : double(reference::lowestOf<int64_t>(element)),
+      reference::isUnsigned(element) ? double(reference::highestOf<uint64_t>(element))
+                                     : double(reference::highestOf<int64_t>(element)),
+      0, 1, reference::isUnsigned(element) ? 2.0 : -1.0};
   return ends[random() % std::size(ends)];
 }
 

@@ -10,10 +10,12 @@ static string sumOf(const string &type) { return type == "i8" || type == "ui8" ?
 
 static void addProduct(Cases &cases, const string &type, const string &left, const string &right,
                        const string &result, std::vector<Sizes> runs = {}, bool isWeight = false) {
+  Fill fill = type.find('f') == string::npos ? Fill::any() : Fill();
   cases.push_back({"product/" + type + left + " " + type + right + (isWeight ? " weight" : ""),
                    [=](Model &m) {
-                     Value a = m.input(type + left);
-                     Value b = isWeight ? m.constant(type + right) : m.input(type + right);
+                     Value a = m.input(type + left, fill);
+                     Value b =
+                         isWeight ? m.constant(type + right, fill) : m.input(type + right, fill);
                      m.output(m.op("matmul", {a, b}, "", sumOf(type) + result),
                               Tolerance::close(m.element(type), 40));
                    },

@@ -105,6 +105,14 @@ void addReductions(Cases &cases) {
                    {}});
 }
 
+/// Places and weights are f32, whatever the elements are.
+static Tolerance sampled(Model &m, const string &type) {
+  Tolerance tolerance = Tolerance::close(m.element(type));
+  if (type[0] != 'f')
+    return tolerance;
+  return {std::max(tolerance.relative, 1e-5), std::max(tolerance.absolute, 1e-5)};
+}
+
 void addResize(Cases &cases) {
   static const char *const kCoordinates[] = {"half_pixel", "pytorch_half_pixel", "align_corners",
                                              "asymmetric", "half_pixel_symmetric"};
@@ -120,7 +128,8 @@ void addResize(Cases &cases) {
              for (const char *coordinates : kCoordinates) {
                string attributes = string("scales = array<f64: 1.0, 1.0, 2.0, 0.0>, mode = \"") +
                                    mode + "\", coordinates = \"" + coordinates + "\"";
-               m.output(m.op("resize", {x}, attributes, string(type) + "[2, 3, 2*n, 4]"));
+               m.output(m.op("resize", {x}, attributes, string(type) + "[2, 3, 2*n, 4]"),
+                        sampled(m, type));
              }
            },
            {{{"n", 5}}, {{"n", 16}}, {{"n", 1}}}});

@@ -53,11 +53,13 @@ static void addConvolutions(Cases &cases) {
     if (attributes[0] == 'g')
       attributes = string(kSame) + ", " + attributes;
     string sum = type == "i8" ? "i32" : type;
+    Fill fill = type == "i8" ? Fill::any() : Fill();
     bool isDynamic = string(window.name).starts_with("dynamic");
     cases.push_back({string("conv/") + window.name + " " + type + (isWeight ? " weight" : ""),
                      [=](Model &m) {
-                       Value x = m.input(type + window.x);
-                       Value w = isWeight ? m.constant(type + window.w) : m.input(type + window.w);
+                       Value x = m.input(type + window.x, fill);
+                       Value w = isWeight ? m.constant(type + window.w, fill)
+                                          : m.input(type + window.w, fill);
                        m.output(m.op("conv", {x, w}, attributes, sum + window.result),
                                 Tolerance::close(m.element(sum), 40));
                      },
