@@ -230,37 +230,45 @@ static Value emitIntegerPow(const Words &w) {
   return w.choose(compare(arith::CmpIPredicate::slt, y, zero), inverse, power);
 }
 
-/// sin or cos in f32 of x less the nearest multiple of 2 pi, which is taken away in two parts; the
-/// expansions behind these ops are only exact near 0.
-template <typename Op> static Value emitPeriodic(const Words &w) {
+/// function(x) in f32, for x of at most 32 bits.
+static Value computeInF32(const Words &w, llvm::function_ref<Value(Value)> function) {
   Value x = w.in[0];
-  unsigned bits = w.element().getIntOrFloatBitWidth();
-  if (bits > 32)
-    return w.make<Op>();
+  if (w.element().isF32())
+    return function(x);
   Type type = w.code.b.getF32Type();
   if (auto vector = dyn_cast<VectorType>(x.getType()))
     type = VectorType::get(vector.getShape(), type);
-  if (bits < 32)
-    x = w.code.b.create<arith::ExtFOp>(w.code.loc, type, x);
-  constexpr double kPeriod = 6.283185307179586;
-  constexpr double kRest = kPeriod - static_cast<double>(static_cast<float>(kPeriod));
-  Value turns =
-      w.make<math::RoundEvenOp>(ValueRange{w.make<arith::MulFOp>({x, w.like(x, 1 / kPeriod)})});
-  x = w.make<math::FmaOp>({turns, w.like(x, -kPeriod), x});
-  x = w.make<math::FmaOp>({turns, w.like(x, -kRest), x});
-  Value result = w.make<Op>(ValueRange{x});
-  if (bits < 32)
-    return w.code.b.create<arith::TruncFOp>(w.code.loc, w.in[0].getType(), result);
-  return result;
+  Value wide = w.code.b.create<arith::ExtFOp>(w.code.loc, type, x);
+  return w.code.b.create<arith::TruncFOp>(w.code.loc, x.getType(), function(wide));
 }
 
-/// The expansion of asin is only right on [-1, 1].
+/// sin or cos of x less the nearest multiple of 2 pi, which is taken away in two parts; the
+/// expansions behind these ops are only exact near 0.
+template <typename Op> static Value emitPeriodic(const Words &w) {
+  if (w.element().isF64())
+    return w.make<Op>();
+  constexpr double kPeriod = 6.283185307179586;
+  constexpr double kRest = kPeriod - static_cast<double>(static_cast<float>(kPeriod));
+  return computeInF32(w, [&](Value x) {
+    Value turns =
+        w.make<math::RoundEvenOp>(ValueRange{w.make<arith::MulFOp>({x, w.like(x, 1 / kPeriod)})});
+    x = w.make<math::FmaOp>({turns, w.like(x, -kPeriod), x});
+    x = w.make<math::FmaOp>({turns, w.like(x, -kRest), x});
+    return w.make<Op>(ValueRange{x});
+  });
+}
+
+/// asin x = atan(x / sqrt((1 - x) (1 + x))): the expansion of asin is wrong near 1 and beyond.
 static Value emitAsin(const Words &w) {
-  Value x = w.in[0], magnitude = w.make<math::AbsFOp>();
-  Value isOutside = w.code.b.create<arith::CmpFOp>(w.code.loc, arith::CmpFPredicate::OGT, magnitude,
-                                                   w.like(x, 1));
-  Value nan = w.like(x, std::numeric_limits<double>::quiet_NaN());
-  return w.choose(isOutside, nan, w.make<math::AsinOp>());
+  if (w.element().isF64())
+    return w.make<math::AsinOp>();
+  return computeInF32(w, [&](Value x) {
+    Value one = w.like(x, 1);
+    Value product =
+        w.make<arith::MulFOp>({w.make<arith::SubFOp>({one, x}), w.make<arith::AddFOp>({one, x})});
+    Value root = w.make<math::SqrtOp>(ValueRange{product});
+    return w.make<math::AtanOp>(ValueRange{w.make<arith::DivFOp>({x, root})});
+  });
 }
 
 static Value emitPredicates(const Words &w) {

@@ -46,6 +46,20 @@ void addProducts(Cases &cases) {
   addProduct(cases, "f32", "[n, 2, 7, 16]", "[1, 1, 16, m]", "[n, 2, 7, m]", runs);
   addProduct(cases, "f32", "[1, 2, 7, 16]", "[n, 1, 16, m]", "[n, 2, 7, m]", runs);
   addProduct(cases, "f32", "[n, m, 33]", "[1, 33, 64]", "[n, m, 64]", runs, true);
+  for (auto [left, right] : {std::pair("ui8", "i8"), std::pair("i8", "ui8")})
+    cases.push_back({string("product/mixed ") + left + " " + right,
+                     [left = left, right = right](Model &m) {
+                       Value a = m.input(string(left) + "[n, 33]", Fill::range(-128, 255));
+                       Value b = m.constant(string(right) + "[33, 17]", Fill::range(-128, 255));
+                       m.output(m.op("matmul", {a, b}, "", "i32[n, 17]"));
+                       Value x = m.input(string(left) + "[n, 5, 9]", Fill::range(-128, 255));
+                       Value w = m.constant(string(right) + "[4, 5, 3]", Fill::range(-128, 255));
+                       m.output(m.op("conv", {x, w},
+                                     "strides = array<i64: 1>, dilations = array<i64: 1>, low = "
+                                     "array<i64: 1>, high = array<i64: 1>",
+                                     "i32[n, 4, 9]"));
+                     },
+                     {{{"n", 1}}, {{"n", 17}}}});
   for (const char *type : {"f32", "f64", "f16", "i8"})
     cases.push_back({string("product/transposed ") + type,
                      [=](Model &m) {

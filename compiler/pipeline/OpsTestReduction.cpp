@@ -86,6 +86,14 @@ void addReductions(Cases &cases) {
     addFolds(cases, type, true);
   for (const char *type : {"i32", "i64", "i8", "ui8", "ui64"})
     addFolds(cases, type, false);
+  cases.push_back({"reduction/truth i1",
+                   [](Model &m) {
+                     Value x = m.input("i1[n, 17]");
+                     for (const char *axes : {"0", "1"})
+                       for (const char *op : {"reduce_max", "reduce_min"})
+                         m.output(m.op(op, {x}, string("axes = array<i64: ") + axes + ">"));
+                   },
+                   {{{"n", 5}}, {{"n", 0}}}});
   cases.push_back({"reduction/arg nan f32",
                    [](Model &m) {
                      Value x = m.input("f32[40, 5]", Fill::any());
