@@ -28,7 +28,7 @@ Value guarded(Elements &elements, Value condition, Type element,
 Value inside(Elements &elements, const Index &index, Value size);
 /// The type sums of this element type are kept in.
 Type accumulatorType(Type element);
-Value widen(Elements &elements, Value value, Type accumulator);
+Value widen(Elements &elements, Value value, Type accumulator, bool isUnsigned = false);
 Value narrow(Elements &elements, Value value, Type element);
 
 } // namespace heddle::lower

@@ -42,6 +42,39 @@ struct Words {
 };
 } // namespace
 
+/// x as f32, rounded to odd: rounding that again, to 16 bits, gives what rounding x once would.
+static Value roundToOdd(const Words &w, Value x) {
+  Code &code = w.code;
+  auto like = [&](Type type) -> Type {
+    if (auto vector = dyn_cast<VectorType>(x.getType()))
+      return VectorType::get(vector.getShape(), type);
+    return type;
+  };
+  Value y = code.b.create<arith::TruncFOp>(code.loc, like(code.b.getF32Type()), x);
+  Value back = code.b.create<arith::ExtFOp>(code.loc, x.getType(), y);
+  Value bits = code.b.create<arith::BitcastOp>(code.loc, like(code.b.getI32Type()), y);
+  Value zero = w.like(bits, 0), one = w.like(bits, 1);
+  Value isInexact = code.b.create<arith::CmpFOp>(code.loc, arith::CmpFPredicate::ONE, back, x);
+  Value isEven = code.b.create<arith::CmpIOp>(code.loc, arith::CmpIPredicate::eq,
+                                              w.make<arith::AndIOp>({bits, one}), zero);
+  Value isAbove = code.b.create<arith::CmpFOp>(
+      code.loc, arith::CmpFPredicate::OGT, w.make<math::AbsFOp>({x}), w.make<math::AbsFOp>({back}));
+  Value moved =
+      w.choose(isAbove, w.make<arith::AddIOp>({bits, one}), w.make<arith::SubIOp>({bits, one}));
+  bits = w.choose(w.make<arith::AndIOp>({isInexact, isEven}), moved, bits);
+  return code.b.create<arith::BitcastOp>(code.loc, y.getType(), bits);
+}
+
+/// Float to ui64: as to i64, and from 2^63 on with the distance to it.
+static Value emitFloatToUnsigned64(const Words &w, Type target) {
+  Value x = w.in[0], half = w.like(x, 0x1p63);
+  Value isHigh = w.code.b.create<arith::CmpFOp>(w.code.loc, arith::CmpFPredicate::OGE, x, half);
+  Value low = w.choose(isHigh, w.make<arith::SubFOp>({x, half}), x);
+  Value integer = w.code.b.create<arith::FPToSIOp>(w.code.loc, target, low);
+  Value moved = w.make<arith::AddIOp>({integer, w.like(integer, -0x1p63)});
+  return w.choose(isHigh, moved, integer);
+}
+
 static Value emitCast(const Words &w, Type from, Type to) {
   Code &code = w.code;
   Value x = w.in[0];
@@ -78,18 +111,21 @@ static Value emitCast(const Words &w, Type from, Type to) {
         return code.b.create<arith::ExtFOp>(code.loc, target, x);
       return code.b.create<arith::TruncFOp>(code.loc, target, x);
     }
+    if (fromBits == 64 && toBits == 16) // no instruction converts directly
+      x = roundToOdd(w, x);
     return fromBits < toBits ? unary((arith::ExtFOp *)nullptr) : unary((arith::TruncFOp *)nullptr);
   }
   if (toFloat)
     return fromUnsigned ? unary((arith::UIToFPOp *)nullptr) : unary((arith::SIToFPOp *)nullptr);
+  if (fromFloat && to.isUnsignedInteger(64))
+    return emitFloatToUnsigned64(w, target);
   if (fromFloat) {
     // Through a wider integer, so that what does not fit wraps instead of being undefined.
     unsigned wide = toBits < 32 ? 32 : 64;
     Type middle = IntegerType::get(to.getContext(), wide);
     if (auto vector = dyn_cast<VectorType>(x.getType()))
       middle = VectorType::get(vector.getShape(), middle);
-    x = to.isUnsignedInteger(64) ? Value(code.b.create<arith::FPToUIOp>(code.loc, middle, x))
-                                 : Value(code.b.create<arith::FPToSIOp>(code.loc, middle, x));
+    x = code.b.create<arith::FPToSIOp>(code.loc, middle, x);
     return wide == toBits ? x : Value(code.b.create<arith::TruncIOp>(code.loc, target, x));
   }
   if (fromBits == toBits)
@@ -143,8 +179,8 @@ static Value emitMod(const Words &w, bool cRemainder) {
 
 static Value emitShift(const Words &w, bool left) {
   Value width = w.like(w.in[1], w.element().getIntOrFloatBitWidth());
-  Value inRange = w.code.b.create<arith::CmpIOp>(w.code.loc, arith::CmpIPredicate::ult, w.in[1],
-                                                 width);
+  Value inRange =
+      w.code.b.create<arith::CmpIOp>(w.code.loc, arith::CmpIPredicate::ult, w.in[1], width);
   Value shifted = left ? w.make<arith::ShLIOp>() : w.make<arith::ShRUIOp>();
   return w.choose(inRange, shifted, w.like(w.in[0], 0));
 }
@@ -167,14 +203,72 @@ static Value emitSign(const Words &w) {
                   w.choose(is(arith::CmpIPredicate::slt), w.like(x, -1), zero));
 }
 
-static Value emitPow(const Words &w) {
-  if (w.isFloat()) {
-    if (w.in[0].getType() == w.in[1].getType())
-      return w.make<math::PowFOp>();
-    return {};
-  }
-  // By squaring, in a loop over the bits of the exponent; negative exponents give 0, +-1.
-  return w.make<math::IPowIOp>();
+/// By squaring, in a loop over the bits of the exponent; negative exponents give 0 or +-1.
+static Value emitIntegerPow(const Words &w) {
+  Code &code = w.code;
+  Value x = w.in[0], y = w.in[1], zero = w.like(x, 0), one = w.like(x, 1);
+  auto isOdd = [&](Value value) -> Value {
+    return code.b.create<arith::CmpIOp>(code.loc, arith::CmpIPredicate::ne,
+                                        w.make<arith::AndIOp>({value, one}), zero);
+  };
+  int64_t bits = w.element().getIntOrFloatBitWidth();
+  Value power =
+      code.fold(code.number(0), code.number(bits), 1, {one, x, y}, [&](Value, ValueRange in) {
+        Value next = w.choose(isOdd(in[2]), w.make<arith::MulIOp>({in[0], in[1]}), in[0]);
+        return Values{next, w.make<arith::MulIOp>({in[1], in[1]}),
+                      w.make<arith::ShRUIOp>({in[2], one})};
+      })[0];
+  if (w.isUnsigned())
+    return power;
+  auto compare = [&](arith::CmpIPredicate predicate, Value a, Value b) -> Value {
+    return code.b.create<arith::CmpIOp>(code.loc, predicate, a, b);
+  };
+  Value minusOne = w.like(x, -1);
+  Value inverse = w.choose(compare(arith::CmpIPredicate::eq, x, minusOne),
+                           w.choose(isOdd(y), minusOne, one), zero);
+  inverse = w.choose(compare(arith::CmpIPredicate::eq, x, one), one, inverse);
+  return w.choose(compare(arith::CmpIPredicate::slt, y, zero), inverse, power);
+}
+
+/// function(x) in f32, for x of at most 32 bits.
+static Value computeInF32(const Words &w, llvm::function_ref<Value(Value)> function) {
+  Value x = w.in[0];
+  if (w.element().isF32())
+    return function(x);
+  Type type = w.code.b.getF32Type();
+  if (auto vector = dyn_cast<VectorType>(x.getType()))
+    type = VectorType::get(vector.getShape(), type);
+  Value wide = w.code.b.create<arith::ExtFOp>(w.code.loc, type, x);
+  return w.code.b.create<arith::TruncFOp>(w.code.loc, x.getType(), function(wide));
+}
+
+/// sin or cos of x less the nearest multiple of 2 pi, which is taken away in two parts; the
+/// expansions behind these ops are only exact near 0.
+template <typename Op> static Value emitPeriodic(const Words &w) {
+  if (w.element().isF64())
+    return w.make<Op>();
+  constexpr double kPeriod = 6.283185307179586;
+  constexpr double kRest = kPeriod - static_cast<double>(static_cast<float>(kPeriod));
+  return computeInF32(w, [&](Value x) {
+    Value turns =
+        w.make<math::RoundEvenOp>(ValueRange{w.make<arith::MulFOp>({x, w.like(x, 1 / kPeriod)})});
+    x = w.make<math::FmaOp>({turns, w.like(x, -kPeriod), x});
+    x = w.make<math::FmaOp>({turns, w.like(x, -kRest), x});
+    return w.make<Op>(ValueRange{x});
+  });
+}
+
+/// asin x = atan(x / sqrt((1 - x) (1 + x))): the expansion of asin is wrong near 1 and beyond.
+static Value emitAsin(const Words &w) {
+  if (w.element().isF64())
+    return w.make<math::AsinOp>();
+  return computeInF32(w, [&](Value x) {
+    Value one = w.like(x, 1);
+    Value product =
+        w.make<arith::MulFOp>({w.make<arith::SubFOp>({one, x}), w.make<arith::AddFOp>({one, x})});
+    Value root = w.make<math::SqrtOp>(ValueRange{product});
+    return w.make<math::AtanOp>(ValueRange{w.make<arith::DivFOp>({x, root})});
+  });
 }
 
 static Value emitPredicates(const Words &w) {
@@ -219,10 +313,10 @@ static Value emitUnary(const Words &w) {
       .Case([&](graph::RoundOp) { return w.isFloat() ? w.make<math::RoundEvenOp>() : x; })
       .Case([&](graph::TruncOp) { return w.isFloat() ? w.make<math::TruncOp>() : x; })
       .Case([&](graph::ErfOp) { return w.make<math::ErfOp>(); })
-      .Case([&](graph::SinOp) { return w.make<math::SinOp>(); })
-      .Case([&](graph::CosOp) { return w.make<math::CosOp>(); })
+      .Case([&](graph::SinOp) { return emitPeriodic<math::SinOp>(w); })
+      .Case([&](graph::CosOp) { return emitPeriodic<math::CosOp>(w); })
       .Case([&](graph::TanOp) { return w.make<math::TanOp>(); })
-      .Case([&](graph::AsinOp) { return w.make<math::AsinOp>(); })
+      .Case([&](graph::AsinOp) { return emitAsin(w); })
       .Case([&](graph::AcosOp) { return w.make<math::AcosOp>(); })
       .Case([&](graph::AtanOp) { return w.make<math::AtanOp>(); })
       .Case([&](graph::SinhOp) { return w.make<math::SinhOp>(); })
@@ -252,7 +346,7 @@ static Value emitBinary(const Words &w) {
         return w.isFloat() ? w.make<arith::DivFOp>() : emitIntegerDivision(w, false);
       })
       .Case([&](graph::ModOp op) { return emitMod(w, op.getFmod()); })
-      .Case([&](graph::PowOp) { return emitPow(w); })
+      .Case([&](graph::PowOp) { return w.isFloat() ? w.make<math::PowFOp>() : emitIntegerPow(w); })
       .Case([&](graph::MaxOp) {
         if (w.isFloat())
           return w.make<arith::MaximumFOp>();
@@ -282,8 +376,7 @@ Value emitElementwise(Code &code, Operation *op, ArrayRef<Value> operands) {
   if (isa<graph::SelectOp>(op))
     return words.choose(operands[0], operands[1], operands[2]);
   if (isa<graph::CastOp>(op))
-    return emitCast(words, graph::elementOf(op->getOperand(0)),
-                    graph::elementOf(op->getResult(0)));
+    return emitCast(words, graph::elementOf(op->getOperand(0)), graph::elementOf(op->getResult(0)));
   if (isa<graph::BitcastOp>(op)) {
     Type target = loop::computeType(graph::elementOf(op->getResult(0)));
     if (target == getElementTypeOrSelf(operands[0].getType()))
@@ -297,9 +390,15 @@ Value emitElementwise(Code &code, Operation *op, ArrayRef<Value> operands) {
   return result;
 }
 
+/// The type in which values are kept says nothing of their sign: the operand's does.
+static bool foldsUnsigned(Operation *reduction) {
+  Type element = graph::elementOf(reduction->getOperand(0));
+  return element.isUnsignedInteger() || element.isSignlessInteger(1);
+}
+
 Value combine(Code &code, Operation *reduction, Value x, Value y) {
   Type element = graph::elementOf(reduction->getOperand(0));
-  bool isFloat = isa<FloatType>(element), isUnsigned = element.isUnsignedInteger();
+  bool isFloat = isa<FloatType>(element), isUnsigned = foldsUnsigned(reduction);
   auto make = [&](auto floating, auto isSigned, auto isNotSigned) -> Value {
     if (isFloat)
       return code.b.create<std::remove_pointer_t<decltype(floating)>>(code.loc, x, y);
@@ -330,11 +429,25 @@ Value neutral(Code &code, Operation *reduction, Type element) {
     return code.constantOf(element, isMax ? -infinity : infinity);
   }
   unsigned bits = element.getIntOrFloatBitWidth();
-  bool isUnsigned = element.isUnsignedInteger();
+  bool isUnsigned = foldsUnsigned(reduction);
   APInt limit = isMax ? (isUnsigned ? APInt::getZero(bits) : APInt::getSignedMinValue(bits))
                       : (isUnsigned ? APInt::getAllOnes(bits) : APInt::getSignedMaxValue(bits));
-  return code.b.create<arith::ConstantOp>(
-      code.loc, IntegerAttr::get(loop::computeType(element), limit));
+  return code.b.create<arith::ConstantOp>(code.loc,
+                                          IntegerAttr::get(loop::computeType(element), limit));
+}
+
+Value isBefore(Code &code, Type element, bool descending, Value x, Value y) {
+  if (isa<FloatType>(element)) {
+    using P = arith::CmpFPredicate;
+    Value goes = code.b.create<arith::CmpFOp>(code.loc, descending ? P::UGT : P::ULT, x, y);
+    Value lower = descending ? y : x; // may not be NaN
+    Value isNumber = code.b.create<arith::CmpFOp>(code.loc, P::ORD, lower, lower);
+    return code.b.create<arith::AndIOp>(code.loc, goes, isNumber);
+  }
+  using P = arith::CmpIPredicate;
+  bool isUnsigned = element.isUnsignedInteger() || element.isSignlessInteger(1);
+  P predicate = descending ? (isUnsigned ? P::ugt : P::sgt) : (isUnsigned ? P::ult : P::slt);
+  return code.b.create<arith::CmpIOp>(code.loc, predicate, x, y);
 }
 
 Value combineLanes(Code &code, Operation *reduction, Value vector) {

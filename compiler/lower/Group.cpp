@@ -106,14 +106,8 @@ static void emitTopk(KernelBuilder &kernel, Elements &e, graph::TopkOp op) {
   Values outer(to);
   outer[axis] = code.number(1);
   Indices place(to.size());
-  auto isBetter = [&](Value a, Value b) -> Value { // a strictly before b by value
-    if (isa<FloatType>(element))
-      return code.b.create<arith::CmpFOp>(
-          code.loc, op.getLargest() ? arith::CmpFPredicate::OGT : arith::CmpFPredicate::OLT, a, b);
-    using P = arith::CmpIPredicate;
-    bool isUnsigned = element.isUnsignedInteger();
-    P predicate = op.getLargest() ? (isUnsigned ? P::ugt : P::sgt) : (isUnsigned ? P::ult : P::slt);
-    return code.b.create<arith::CmpIOp>(code.loc, predicate, a, b);
+  auto isBetter = [&](Value a, Value b) {
+    return isBefore(code, element, op.getLargest(), a, b);
   };
   forEachPlace(e, outer, place, 0, [&] {
     Value zero = code.constantOf(element, 0);

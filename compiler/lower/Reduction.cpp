@@ -1,5 +1,5 @@
-// Reduction: elements of ops that fold whole dimensions or products of rows and columns, as plain loops.
-// Schedules replace these for the shapes that matter; these are right for all others.
+// Reduction: elements of ops that fold whole dimensions or products of rows and columns, as plain
+// loops. Schedules replace these for the shapes that matter; these are right for all others.
 
 #include "compiler/lower/Definitions.h"
 
@@ -17,13 +17,15 @@ static Type likeLanes(Elements &e, Value value, Type element) {
   return Code::isVector(value) ? Type(e.code().vectorOf(element)) : element;
 }
 
-Value widen(Elements &e, Value value, Type accumulator) {
+Value widen(Elements &e, Value value, Type accumulator, bool isUnsigned) {
   Type from = getElementTypeOrSelf(value.getType());
   if (from == accumulator)
     return value;
   Type type = likeLanes(e, value, accumulator);
   if (isa<FloatType>(from))
     return e.code().b.create<arith::ExtFOp>(e.code().loc, type, value);
+  if (isUnsigned)
+    return e.code().b.create<arith::ExtUIOp>(e.code().loc, type, value);
   return e.code().b.create<arith::ExtSIOp>(e.code().loc, type, value);
 }
 
@@ -52,12 +54,12 @@ static Value reduceElement(Elements &e, Operation *op, ArrayRef<int64_t> axes, b
       ++next;
   }
   Value start = neutral(code, op, accumulator);
-  bool vectorLanes = llvm::any_of(place, [](const Index &i) { return !i.isUniform(); }) ||
-                     code.lanes > 1;
+  bool vectorLanes =
+      llvm::any_of(place, [](const Index &i) { return !i.isUniform(); }) || code.lanes > 1;
   if (vectorLanes)
     start = code.spread(start);
-  // Each dimension sums on its own and is then added to the one around it: partial sums stay small, which keeps f32
-  // sums of large images exact to a few units.
+  // Each dimension sums on its own and is then added to the one around it: partial sums stay small,
+  // which keeps f32 sums of large images exact to a few units.
   std::function<Value(size_t)> nest = [&](size_t depth) -> Value {
     if (depth == order.size()) {
       Value value = widen(e, e.at(x, source), accumulator);
@@ -72,7 +74,7 @@ static Value reduceElement(Elements &e, Operation *op, ArrayRef<int64_t> axes, b
   return narrow(e, nest(0), element);
 }
 
-/// The best value and its place so far walk along the axis; a NaN, once met, stays.
+/// The best value and its place so far walk along the axis.
 static Value argElement(Elements &e, Operation *op, int64_t axis, bool keepDims, bool last,
                         bool wantLargest, ArrayRef<Index> place) {
   Code &code = e.code();
@@ -88,17 +90,12 @@ static Value argElement(Elements &e, Operation *op, int64_t axis, bool keepDims,
   Values start{code.spread(e.at(x, source)), code.spread(code.number(0))};
   return foldScoped(e, code.number(1), e.sizesOf(x)[axis], start, [&](Value i, ValueRange best) {
     source[axis] = e.uniform(i);
-    Value value = code.spread(e.at(x, source)), isBetter;
-    if (isa<FloatType>(element)) {
-      using P = arith::CmpFPredicate;
-      P predicate = wantLargest ? (last ? P::OGE : P::OGT) : (last ? P::OLE : P::OLT);
-      isBetter = code.b.create<arith::CmpFOp>(code.loc, predicate, value, best[0]);
-    } else {
-      using P = arith::CmpIPredicate;
-      bool isUnsigned = element.isUnsignedInteger() || element.isSignlessInteger(1);
-      P strict = wantLargest ? (isUnsigned ? P::ugt : P::sgt) : (isUnsigned ? P::ult : P::slt);
-      P loose = wantLargest ? (isUnsigned ? P::uge : P::sge) : (isUnsigned ? P::ule : P::sle);
-      isBetter = code.b.create<arith::CmpIOp>(code.loc, last ? loose : strict, value, best[0]);
+    Value value = code.spread(e.at(x, source));
+    Value isBetter = last ? isBefore(code, element, wantLargest, best[0], value)
+                          : isBefore(code, element, wantLargest, value, best[0]);
+    if (last) { // what is as good comes later
+      Value one = code.spread(code.integerOf(code.b.getI1Type(), 1));
+      isBetter = code.b.create<arith::XOrIOp>(code.loc, isBetter, one);
     }
     return Values{code.b.create<arith::SelectOp>(code.loc, isBetter, value, best[0]),
                   code.b.create<arith::SelectOp>(code.loc, isBetter, code.spread(i), best[1])};
@@ -120,15 +117,16 @@ static Value matmulElement(Elements &e, graph::MatmulOp op, ArrayRef<Index> plac
   Type element = graph::elementOf(op.getResult()), accumulator = accumulatorType(element);
   Value start = code.spread(code.constantOf(accumulator, 0));
   Value total = foldScoped(
-      e, code.number(0), e.sizesOf(op.getA())[rank - 1], start,
-      [&](Value k, ValueRange carried) {
+      e, code.number(0), e.sizesOf(op.getA())[rank - 1], start, [&](Value k, ValueRange carried) {
         left[rank - 1] = right[rank - 2] = e.uniform(k);
-        Value x = code.spread(widen(e, e.at(op.getA(), left), accumulator));
-        Value y = code.spread(widen(e, e.at(op.getB(), right), accumulator));
+        Value x = code.spread(widen(e, e.at(op.getA(), left), accumulator,
+                                    graph::elementOf(op.getA()).isUnsignedInteger()));
+        Value y = code.spread(widen(e, e.at(op.getB(), right), accumulator,
+                                    graph::elementOf(op.getB()).isUnsignedInteger()));
         if (isa<FloatType>(accumulator))
           return Values{code.b.create<math::FmaOp>(code.loc, x, y, carried[0])};
-        return Values{code.b.create<arith::AddIOp>(
-            code.loc, carried[0], code.b.create<arith::MulIOp>(code.loc, x, y))};
+        return Values{code.b.create<arith::AddIOp>(code.loc, carried[0],
+                                                   code.b.create<arith::MulIOp>(code.loc, x, y))};
       })[0];
   return narrow(e, total, element);
 }
@@ -172,8 +170,7 @@ Value defineReduction(Elements &e, Operation *op, ArrayRef<Index> place) {
 }
 
 Value defineElement(Elements &e, Operation *op, Value tensor, ArrayRef<Index> place) {
-  for (auto define :
-       {defineMovement, defineIndexed, defineReduction, defineWindow, defineResize})
+  for (auto define : {defineMovement, defineIndexed, defineReduction, defineWindow, defineResize})
     if (Value value = define(e, op, place))
       return value;
   llvm::report_fatal_error(Twine("no element definition for ") + op->getName().getStringRef());

@@ -21,6 +21,8 @@ struct Sampler {
   graph::ResizeOp op;
   Code &code = e.code();
   Type f32 = code.b.getF32Type();
+  /// Of weighted elements and their sums.
+  Type sumType = graph::elementOf(op.getX()).isF64() ? Type(code.b.getF64Type()) : f32;
 
   Value number(Value like, double value) {
     Value scalar = code.constantOf(f32, value);
@@ -153,6 +155,7 @@ struct Sampler {
   Value weigh(Value value, Value weight) {
     if (!weight)
       return value;
+    weight = widen(e, weight, sumType);
     if (Code::isVector(value) != Code::isVector(weight)) {
       value = code.spread(value);
       weight = code.spread(weight);
@@ -169,7 +172,7 @@ struct Sampler {
       Value value = sum(axes, d + 1, source);
       source.pop_back();
       if (tap.weight) {
-        value = weigh(widen(e, value, f32), tap.weight);
+        value = weigh(widen(e, value, sumType), tap.weight);
         if (total && Code::isVector(total) != Code::isVector(value)) {
           total = code.spread(total);
           value = code.spread(value);

@@ -7,8 +7,9 @@ using namespace mlir;
 namespace heddle::lower {
 
 namespace {
-/// Walks the positions of a window whose source place in spatial dimension d is numerator / divisor: for conv and pool
-/// out * stride + k * dilation - low; for conv_transpose (out + low - k * dilation) / stride where that divides.
+/// Walks the positions of a window whose source place in spatial dimension d is numerator /
+/// divisor: for conv and pool out * stride + k * dilation - low; for conv_transpose (out + low - k
+/// * dilation) / stride where that divides.
 class Window {
 public:
   Window(Elements &e, Values sizes, Indices place, ArrayRef<int64_t> strides,
@@ -49,13 +50,11 @@ private:
       } else {
         Index numerator = e.shift(place[d], code.sub(code.number(low[d]), reach));
         Value lanes = e.lanesOf(numerator);
-        auto like = [&](Value value) {
-          return Code::isVector(lanes) ? code.spread(value) : value;
-        };
+        auto like = [&](Value value) { return Code::isVector(lanes) ? code.spread(value) : value; };
         Value stride = like(code.number(strides[d]));
         Value rest = code.b.createOrFold<arith::RemSIOp>(code.loc, lanes, stride);
-        ok = code.both(ok, code.b.createOrFold<arith::CmpIOp>(
-                               code.loc, arith::CmpIPredicate::eq, rest, like(code.number(0))));
+        ok = code.both(ok, code.b.createOrFold<arith::CmpIOp>(code.loc, arith::CmpIPredicate::eq,
+                                                              rest, like(code.number(0))));
         index = e.fromLanes(code.b.createOrFold<arith::DivSIOp>(code.loc, lanes, stride));
       }
       ok = code.both(ok, inside(e, index, sizes[d]));
@@ -195,22 +194,24 @@ static Value convElement(Elements &e, Op op, ArrayRef<Index> place, bool transpo
   if (auto known = inputs.constant())
     firstInput = e.scale(group, *known);
   else if (!group.isUniform() || Code::constant(group.base).value_or(1) != 0)
-    firstInput = e.fromLanes(code.b.create<arith::MulIOp>(
-        code.loc, code.spread(e.lanesOf(group)), code.spread(inputCount)));
+    firstInput = e.fromLanes(code.b.create<arith::MulIOp>(code.loc, code.spread(e.lanesOf(group)),
+                                                          code.spread(inputCount)));
   Values start{code.spread(code.constantOf(accumulator, 0))};
-  Value total = window.walk(start, [&](ArrayRef<Index> source, ArrayRef<Value> taps,
-                                       ValueRange in) {
-    return foldScoped(e, code.number(0), inputCount, in, [&](Value i, ValueRange sum) {
-      Index input = e.shift(firstInput, i);
-      Value x = e.at(op.getX(), imagePlace(last, place[0], input, source));
-      Indices weight = transposed ? Indices{input, withinGroup} : Indices{channel, e.uniform(i)};
-      for (Value tap : taps)
-        weight.push_back(e.uniform(tap));
-      Value y = e.at(op.getW(), weight);
-      return Values{multiplyAdd(code, code.spread(widen(e, x, accumulator)),
-                                code.spread(widen(e, y, accumulator)), sum[0])};
-    });
-  })[0];
+  Value total =
+      window.walk(start, [&](ArrayRef<Index> source, ArrayRef<Value> taps, ValueRange in) {
+        return foldScoped(e, code.number(0), inputCount, in, [&](Value i, ValueRange sum) {
+          Index input = e.shift(firstInput, i);
+          Value x = e.at(op.getX(), imagePlace(last, place[0], input, source));
+          Indices weight =
+              transposed ? Indices{input, withinGroup} : Indices{channel, e.uniform(i)};
+          for (Value tap : taps)
+            weight.push_back(e.uniform(tap));
+          Value y = e.at(op.getW(), weight);
+          x = widen(e, x, accumulator, graph::elementOf(op.getX()).isUnsignedInteger());
+          y = widen(e, y, accumulator, graph::elementOf(op.getW()).isUnsignedInteger());
+          return Values{multiplyAdd(code, code.spread(x), code.spread(y), sum[0])};
+        });
+      })[0];
   return narrow(e, total, element);
 }
 

@@ -1,0 +1,291 @@
+// OpsTest: every op of the graph dialect, compiled, against the interpreter.
+//
+// Each case runs in a process of its own, so that one that crashes is one failure. A failure prints
+// the seed's tensors that differ and the whole module, which heddle-opt takes.
+
+#include "compiler/pipeline/OpsTest.h"
+
+#include "compiler/pipeline/Pipeline.h"
+#include "compiler/reference/Interpreter.h"
+#include "compiler/target/cpu/Jit.h"
+
+#include "heddle/runtime.h"
+#include "llvm/ADT/StringSet.h"
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace mlir;
+
+namespace heddle::ops {
+
+/// Ops that stand in no case, and why.
+static const std::map<StringRef, StringRef> kNotCompiled = {
+    {"graph.nonzero", "has no code yet, and is refused"},
+    {"graph.group", "is what partition makes"},
+};
+
+namespace {
+
+std::string messageOf(llvm::Error error) { return llvm::toString(std::move(error)); }
+
+std::string textOf(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream(text) << module;
+  return text;
+}
+
+/// One artefact and its session.
+struct Program {
+  std::unique_ptr<Compiled> compiled;
+  std::shared_ptr<cpu::LoadedProgram> loaded;
+  heddle_module_t *module = nullptr;
+  heddle_session_t *session = nullptr;
+
+  ~Program() {
+    heddle_session_destroy(session);
+    heddle_module_destroy(module);
+  }
+};
+
+std::string messageOf(heddle_status_t *status) {
+  std::string message = heddle_status_message(status);
+  heddle_status_destroy(status);
+  return message;
+}
+
+/// An empty message is success.
+std::string makeProgram(const Case &test, Program &program) {
+  auto context = std::make_unique<MLIRContext>(MLIRContext::Threading::DISABLED);
+  Model model(*context);
+  test.build(model);
+  model.finish();
+  auto compiled = compileGraph(std::move(context), std::move(model.module), {});
+  if (!compiled)
+    return "compile: " + messageOf(compiled.takeError());
+  program.compiled = std::move(*compiled);
+  auto loaded =
+      cpu::load(program.compiled->program, program.compiled->target, program.compiled->objects);
+  if (!loaded)
+    return "load: " + messageOf(loaded.takeError());
+  program.loaded = std::move(*loaded);
+  if (auto *status = heddle_module_from_executable(program.loaded->executable(), nullptr, nullptr,
+                                                   &program.module))
+    return "module: " + messageOf(status);
+  heddle_session_options_t options = {};
+  options.size = sizeof options;
+  options.threads = 2;
+  if (auto *status = heddle_session_create(program.module, &options, &program.session))
+    return "session: " + messageOf(status);
+  return "";
+}
+
+heddle_tensor_t viewOf(const reference::Tensor &tensor) {
+  heddle_tensor_t view = {};
+  view.data = const_cast<char *>(tensor.bytes().data());
+  view.bytes = tensor.bytes().size();
+  view.dtype = graph::onnxTypeOf(tensor.element);
+  view.rank = tensor.rank();
+  llvm::copy(tensor.shape, view.dims);
+  return view;
+}
+
+bool isClose(double expected, double found, const Tolerance &tolerance) {
+  if (std::isnan(expected) || std::isnan(found))
+    return std::isnan(expected) && std::isnan(found);
+  if (std::isinf(expected) || std::isinf(found))
+    return expected == found;
+  return std::fabs(expected - found) <=
+         tolerance.absolute + tolerance.relative * std::fabs(expected);
+}
+
+/// What differs between a result and what the interpreter says; empty when nothing does.
+std::string compare(const reference::Tensor &expected, const heddle_tensor_t &found,
+                    const Tolerance &tolerance) {
+  SmallVector<int64_t> shape(found.dims, found.dims + found.rank);
+  if (shape != expected.shape)
+    return "shape " + reference::textOf(shape) + " instead of " + reference::textOf(expected.shape);
+  if (found.dtype != graph::onnxTypeOf(expected.element))
+    return "element type " + std::to_string(found.dtype);
+  int64_t bytes = expected.count() * expected.width();
+  auto tensor = reference::Tensor::borrow(expected.element, shape,
+                                          {static_cast<const char *>(found.data), size_t(bytes)});
+  std::string text;
+  int64_t wrong = 0, count = expected.count();
+  for (int64_t i = 0; i < count; ++i) {
+    bool same;
+    if (isa<FloatType>(expected.element))
+      same = isClose(reference::numberAt(expected, i), reference::numberAt(tensor, i), tolerance);
+    else
+      same = reference::integerAt(expected, i) == reference::integerAt(tensor, i);
+    if (same || ++wrong > 4)
+      continue;
+    char line[160];
+    if (isa<FloatType>(expected.element))
+      snprintf(line, sizeof line, "%.9g instead of %.9g", reference::numberAt(tensor, i),
+               reference::numberAt(expected, i));
+    else
+      snprintf(line, sizeof line, "%lld instead of %lld",
+               (long long)reference::integerAt(tensor, i),
+               (long long)reference::integerAt(expected, i));
+    text += "  element " + std::to_string(i) + ": " + line + "\n";
+  }
+  if (!wrong)
+    return "";
+  return std::to_string(wrong) + " of " + std::to_string(count) + " elements differ\n" + text;
+}
+
+std::string runOnce(Model &model, ModuleOp oracle, Program &program, const Sizes &sizes) {
+  auto main = oracle.lookupSymbol<func::FuncOp>("main");
+  std::vector<reference::Tensor> inputs;
+  std::vector<heddle_tensor_t> views;
+  for (auto [type, fill] : llvm::zip(main.getArgumentTypes(), model.fills)) {
+    SmallVector<int64_t> shape;
+    for (const graph::Dim &dim : graph::dimsOf(type))
+      shape.push_back(*dim.evaluate(
+          [&](StringRef symbol) -> std::optional<int64_t> { return sizes.at(symbol.str()); }));
+    inputs.push_back(randomTensor(cast<RankedTensorType>(type).getElementType(), shape, fill, sizes,
+                                  model.random));
+    views.push_back(viewOf(inputs.back()));
+  }
+  auto expected = reference::Interpreter(oracle).run(inputs);
+  if (!expected)
+    return "the interpreter refuses the case: " + messageOf(expected.takeError());
+  std::vector<heddle_tensor_t> outputs(expected->size());
+  if (auto *status = heddle_session_run(program.session, views.data(), views.size(), outputs.data(),
+                                        outputs.size()))
+    return "run: " + messageOf(status);
+  std::string problems;
+  Operation *terminator = main.getBody().front().getTerminator();
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    std::string problem = compare((*expected)[i], outputs[i], model.tolerances[i]);
+    heddle_tensor_release(&outputs[i]);
+    if (problem.empty())
+      continue;
+    Operation *op = terminator->getOperand(i).getDefiningOp();
+    problems += "result " + std::to_string(i) + " (" +
+                (op ? op->getName().getStringRef().str() : "argument") + "): " + problem;
+  }
+  return problems;
+}
+
+/// All that is wrong with a case.
+std::string check(const Case &test) {
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  Model model(context);
+  test.build(model);
+  model.finish();
+  std::string text = textOf(*model.module);
+  Program program;
+  std::string problems = makeProgram(test, program);
+  std::vector<Sizes> runs = test.runs;
+  if (runs.empty())
+    runs.emplace_back();
+  if (problems.empty())
+    for (const Sizes &sizes : runs) {
+      std::string problem = runOnce(model, *model.module, program, sizes);
+      if (problem.empty())
+        continue;
+      for (auto &[symbol, size] : sizes)
+        problems += symbol + " = " + std::to_string(size) + " ";
+      problems += "\n" + problem;
+    }
+  return problems.empty() ? "" : problems + "\n" + text;
+}
+
+/// As check, in a process of its own.
+std::string checkApart(const Case &test) {
+  int ends[2];
+  if (pipe(ends) != 0)
+    return "cannot open a pipe";
+  fflush(nullptr);
+  pid_t child = fork();
+  if (child == 0) {
+    close(ends[0]);
+    std::string problems = check(test);
+    for (size_t done = 0; done < problems.size();) {
+      ssize_t count = write(ends[1], problems.data() + done, problems.size() - done);
+      if (count <= 0)
+        _exit(2);
+      done += count;
+    }
+    _exit(problems.empty() ? 0 : 1);
+  }
+  close(ends[1]);
+  std::string problems;
+  char buffer[4096];
+  for (ssize_t count; (count = read(ends[0], buffer, sizeof buffer)) > 0;)
+    problems.append(buffer, count);
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (WIFSIGNALED(status)) {
+    MLIRContext context(MLIRContext::Threading::DISABLED);
+    Model model(context);
+    test.build(model);
+    model.finish();
+    return "ended by signal " + std::to_string(WTERMSIG(status)) + "\n" + textOf(*model.module);
+  }
+  return problems;
+}
+
+Cases allCases() {
+  Cases cases;
+  for (auto add : {addElementwise, addCasts, addMovement, addIndexed, addReductions, addProducts,
+                   addWindows, addResize, addControl, addGroups})
+    add(cases);
+  return cases;
+}
+
+class CaseTest : public testing::Test {
+public:
+  explicit CaseTest(Case test) : test(std::move(test)) {}
+  void TestBody() override {
+    std::string problems = getenv("HEDDLE_OPS_DEBUG") ? check(test) : checkApart(test);
+    if (!problems.empty())
+      ADD_FAILURE() << problems;
+  }
+
+private:
+  Case test;
+};
+
+/// No op of the dialect is left out.
+class EveryOpTest : public testing::Test {
+public:
+  void TestBody() override {
+    llvm::StringSet<> seen;
+    std::vector<std::string> registered;
+    for (const Case &test : allCases()) {
+      MLIRContext context(MLIRContext::Threading::DISABLED);
+      Model model(context);
+      test.build(model);
+      model.finish();
+      model.module->walk([&](Operation *op) { seen.insert(op->getName().getStringRef()); });
+      if (registered.empty())
+        for (RegisteredOperationName name : context.getRegisteredOperations())
+          if (name.getDialectNamespace() == "graph")
+            registered.push_back(name.getStringRef().str());
+    }
+    for (const std::string &name : registered)
+      EXPECT_NE(seen.contains(name), kNotCompiled.count(name) > 0) << name;
+  }
+};
+
+} // namespace
+} // namespace heddle::ops
+
+int main(int argc, char **argv) {
+  testing::InitGoogleTest(&argc, argv);
+  for (const heddle::ops::Case &test : heddle::ops::allCases()) {
+    auto [family, name] = llvm::StringRef(test.name).split('/');
+    testing::RegisterTest(family.str().c_str(), name.str().c_str(), nullptr, nullptr, __FILE__,
+                          __LINE__,
+                          [test]() -> testing::Test * { return new heddle::ops::CaseTest(test); });
+  }
+  testing::RegisterTest("ops", "every op stands in a case", nullptr, nullptr, __FILE__, __LINE__,
+                        []() -> testing::Test * { return new heddle::ops::EveryOpTest; });
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,205 @@
+// OpsTestGroups: the fusions that models are made of.
+
+#include "compiler/pipeline/OpsTest.h"
+
+namespace heddle::ops {
+
+using std::string;
+
+static const std::vector<Sizes> kRuns = {
+    {{"n", 3}, {"m", 17}}, {{"n", 16}, {"m", 1}}, {{"n", 1}, {"m", 100}}, {{"n", 0}, {"m", 5}}};
+
+static const char kSame[] = "strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, low = "
+                            "array<i64: 1, 1>, high = array<i64: 1, 1>";
+static const char kNone[] = "strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, low = "
+                            "array<i64: 0, 0>, high = array<i64: 0, 0>";
+
+namespace {
+/// Words for building; `type` is the element type of all tensors.
+struct Builder {
+  Model &m;
+  string type;
+
+  Value unary(const char *op, Value x) { return m.op(op, {x}); }
+  /// y is broadcast to the shape of x.
+  Value with(const char *op, Value x, Value y) { return m.op(op, {x, m.broadcastTo(y, x)}); }
+  Value number(double value) { return m.scalar(type, value); }
+  Value relu(Value x) { return with("max", x, number(0)); }
+  Value mean(Value x, int64_t axis, double count) {
+    Value sum = m.op("reduce_sum", {x},
+                     "axes = array<i64: " + std::to_string(axis) + ">, keep_dims = true");
+    return with("mul", sum, number(1 / count));
+  }
+  Value softmax(Value x, int64_t axis) {
+    string axes = "axes = array<i64: " + std::to_string(axis) + ">, keep_dims = true";
+    Value e = unary("exp", with("sub", x, m.op("reduce_max", {x}, axes)));
+    return with("div", e, m.op("reduce_sum", {e}, axes));
+  }
+  Value layerNorm(Value x, int64_t axis, double count, Value scale, Value bias) {
+    Value centred = with("sub", x, mean(x, axis, count));
+    Value variance = mean(m.op("mul", {centred, centred}), axis, count);
+    Value root = unary("sqrt", with("add", variance, number(1e-5)));
+    return with("add", with("mul", with("div", centred, root), scale), bias);
+  }
+  Value gelu(Value x) {
+    Value e = unary("erf", with("mul", x, number(0.70710678)));
+    return m.op("mul", {with("mul", x, number(0.5)), with("add", e, number(1))});
+  }
+  Value transposed(Value x, const char *permutation) {
+    return m.op("transpose", {x}, string("permutation = array<i64: ") + permutation + ">");
+  }
+  void output(Value x, double scale = 10) { m.output(x, Tolerance::close(m.element(type), scale)); }
+};
+} // namespace
+
+static void addRows(Cases &cases, const string &type) {
+  auto add = [&](const string &name, std::vector<Sizes> runs,
+                 std::function<void(Builder &)> build) {
+    cases.push_back({"group/" + name + " " + type,
+                     [=](Model &m) {
+                       Builder builder{m, type};
+                       build(builder);
+                     },
+                     std::move(runs)});
+  };
+  add("softmax", kRuns, [=](Builder &b) {
+    Value x = b.m.input(type + "[n, 7, m]");
+    b.output(b.softmax(x, 2), 1);
+    b.output(b.softmax(x, 1), 1);
+    b.output(b.softmax(b.m.input(type + "[n, 33]", Fill::range(-9, 9)), 1), 1);
+  });
+  add("layer norm", kRuns, [=](Builder &b) {
+    Value x = b.m.input(type + "[n, m, 48]");
+    Value scale = b.m.constant(type + "[48]"), bias = b.m.constant(type + "[48]");
+    b.output(b.layerNorm(x, 2, 48, scale, bias));
+    Value y = b.m.input(type + "[n, m, 48]");
+    b.output(b.gelu(b.layerNorm(b.m.op("add", {x, y}), 2, 48, scale, bias)));
+  });
+  add("residual", kRuns, [=](Builder &b) {
+    Value x = b.m.input(type + "[n, 33]");
+    Value w = b.m.constant(type + "[33, 49]"),
+          v = b.m.constant(type + "[49, 33]", Fill::range(-0.2, 0.2));
+    Value h = b.m.op("matmul", {x, w}, "", type + "[n, 49]");
+    h = b.gelu(b.with("add", h, b.m.constant(type + "[49]")));
+    Value r = b.m.op("matmul", {h, v}, "", type + "[n, 33]");
+    r = b.m.op("add", {b.with("add", r, b.m.constant(type + "[33]")), x});
+    b.output(r, 60);
+    b.output(b.relu(r), 60);
+  });
+  add("attention", kRuns, [=](Builder &b) {
+    Value x = b.m.input(type + "[n, m, 32]");
+    auto heads = [&](const char *order) {
+      Value w = b.m.constant(type + "[1, 32, 32]", Fill::range(-0.3, 0.3));
+      Value p = b.m.op("matmul", {x, w}, "", type + "[n, m, 32]");
+      return b.transposed(b.m.op("reshape", {p}, "", type + "[n, m, 4, 8]"), order);
+    };
+    Value q = heads("0, 2, 1, 3"), k = heads("0, 2, 3, 1"), v = heads("0, 2, 1, 3");
+    Value scores = b.m.op("matmul", {q, k}, "", type + "[n, 4, m, m]");
+    Value mask = b.m.input(type + "[n, 1, 1, m]");
+    Value p = b.softmax(b.with("add", b.with("mul", scores, b.number(0.35)), mask), 3);
+    Value mixed = b.m.op("matmul", {p, v}, "", type + "[n, 4, m, 8]");
+    b.output(b.m.op("reshape", {b.transposed(mixed, "0, 2, 1, 3")}, "", type + "[n, m, 32]"), 20);
+  });
+  add("slices", kRuns, [=](Builder &b) {
+    Value x = b.m.input(type + "[n, 33]"), y = b.m.input(type + "[n, 7]");
+    Value low = b.m.op("slice", {x}, "starts = #graph.dims<0, 0>, steps = array<i64: 1, 1>",
+                       type + "[n, 16]");
+    Value high = b.m.op("slice", {x}, "starts = #graph.dims<0, 17>, steps = array<i64: 1, 1>",
+                        type + "[n, 16]");
+    Value turned = b.m.op("concat", {b.unary("neg", high), low}, "axis = 1");
+    b.output(b.with("mul", turned, b.m.constant(type + "[32]")));
+    b.output(b.relu(b.m.op("concat", {b.unary("abs", y), x, b.relu(y)}, "axis = 1")));
+    b.output(b.m.op("mul", {low, b.unary("sigmoid", high)}));
+  });
+}
+
+static void addImages(Cases &cases, const string &type) {
+  auto add = [&](const string &name, std::vector<Sizes> runs,
+                 std::function<void(Builder &)> build) {
+    cases.push_back({"group/" + name + " " + type,
+                     [=](Model &m) {
+                       Builder builder{m, type};
+                       build(builder);
+                     },
+                     std::move(runs)});
+  };
+  std::vector<Sizes> runs = {{{"n", 1}, {"h", 7}}, {{"n", 2}, {"h", 16}}};
+  auto conv = [=](Builder &b, Value x, const string &w, const string &result,
+                  const string &attributes) {
+    Value y = b.m.op("conv", {x, b.m.constant(type + w, Fill::range(-0.5, 0.5))}, attributes,
+                     type + result);
+    string channels = result.substr(result.find(',') + 1);
+    channels = channels.substr(0, channels.find(','));
+    return b.with("add", y, b.m.constant(type + "[1," + channels + ", 1, 1]"));
+  };
+  add("conv bias relu", runs, [=](Builder &b) {
+    Value x = b.m.input(type + "[n, 3, h, 9]");
+    Value y = b.relu(conv(b, x, "[17, 3, 3, 3]", "[n, 17, h, 9]", kSame));
+    b.output(y, 20);
+    Value z = b.relu(conv(b, y, "[17, 1, 3, 3]", "[n, 17, h, 9]", string(kSame) + ", groups = 17"));
+    b.output(conv(b, z, "[33, 17, 1, 1]", "[n, 33, h, 9]", kNone), 60);
+  });
+  add("conv residual", runs, [=](Builder &b) {
+    Value x = b.m.input(type + "[n, 16, h, 9]");
+    Value y = b.relu(conv(b, x, "[16, 16, 3, 3]", "[n, 16, h, 9]", kSame));
+    y = conv(b, y, "[16, 16, 3, 3]", "[n, 16, h, 9]", kSame);
+    Value sum = b.relu(b.m.op("add", {y, x}));
+    b.output(sum, 200);
+    Value pooled =
+        b.m.op("pool", {sum}, string("kind = \"max\", window = array<i64: 3, 3>, ") + kSame,
+               type + "[n, 16, h, 9]");
+    b.output(b.m.op("concat", {pooled, x}, "axis = 1"), 200);
+  });
+  add("pad conv", runs, [=](Builder &b) {
+    Value x = b.m.input(type + "[n, 5, h, 9]");
+    Value padded = b.m.op("pad", {x, b.number(0)},
+                          "low = #graph.dims<0, 0, 1, 1>, high = #graph.dims<0, 0, 1, 1>");
+    b.output(b.relu(conv(b, padded, "[9, 5, 3, 3]", "[n, 9, h, 9]", kNone)), 20);
+    Value mirrored =
+        b.m.op("pad", {x, b.number(0)},
+               "low = #graph.dims<0, 0, 1, 1>, high = #graph.dims<0, 0, 1, 1>, mode = \"reflect\"");
+    b.output(conv(b, mirrored, "[9, 5, 3, 3]", "[n, 9, h, 9]", kNone), 20);
+  });
+  add("squeeze excite", runs, [=](Builder &b) {
+    Value x = b.m.input(type + "[n, 20, h, h]");
+    Value mean = b.m.op("reduce_sum", {x}, "axes = array<i64: 2, 3>, keep_dims = true");
+    mean = b.with("mul", mean, b.number(1.0 / 100));
+    Value s = b.relu(conv(b, mean, "[5, 20, 1, 1]", "[n, 5, 1, 1]", kNone));
+    s = b.unary("sigmoid", conv(b, s, "[20, 5, 1, 1]", "[n, 20, 1, 1]", kNone));
+    b.output(b.with("mul", x, s));
+  });
+  add("upsample concat", runs, [=](Builder &b) {
+    Value x = b.m.input(type + "[n, 8, h, 5]"), half = b.m.input(type + "[n, 4, h, 10]");
+    Value y = b.m.op("concat", {half, b.unary("neg", half)}, "axis = 2");
+    Value up = b.m.op("resize", {b.relu(x)},
+                      "scales = array<f64: 1.0, 1.0, 2.0, 2.0>, mode = \"nearest\", coordinates = "
+                      "\"asymmetric\", nearest = \"floor\"",
+                      type + "[n, 8, 2*h, 10]");
+    Value both = b.m.op("concat", {up, y}, "axis = 1");
+    b.output(conv(b, both, "[7, 12, 3, 3]", "[n, 7, 2*h, 10]", kSame), 40);
+  });
+  add("shuffle", runs, [=](Builder &b) {
+    Value x = b.m.input(type + "[n, 12, h, 5]");
+    Value split = b.m.op("reshape", {b.relu(x)}, "", type + "[n, 3, 4, h, 5]");
+    b.output(b.m.op("reshape", {b.transposed(split, "0, 2, 1, 3, 4")}, "", type + "[n, 12, h, 5]"));
+    Value depth = b.m.op("reshape", {x}, "", type + "[n, 2, 2, 3, h, 5]");
+    b.output(
+        b.m.op("reshape", {b.transposed(depth, "0, 3, 4, 1, 5, 2")}, "", type + "[n, 3, 2*h, 10]"));
+  });
+}
+
+void addGroups(Cases &cases) {
+  for (const char *type : {"f32", "f64"}) {
+    addRows(cases, type);
+    addImages(cases, type);
+  }
+  // Too long for the tolerance of f16: only what stays near its inputs.
+  cases.push_back({"group/softmax f16",
+                   [](Model &m) {
+                     Builder b{m, "f16"};
+                     b.output(b.softmax(m.input("f16[n, m]"), 1), 1);
+                   },
+                   kRuns});
+}
+
+} // namespace heddle::ops

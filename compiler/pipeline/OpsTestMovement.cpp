@@ -1,0 +1,142 @@
+// OpsTestMovement: ops that make tensors or move elements.
+
+#include "compiler/pipeline/OpsTest.h"
+
+namespace heddle::ops {
+
+using std::string;
+
+static const std::vector<Sizes> kRuns = {
+    {{"n", 3}, {"m", 17}}, {{"n", 16}, {"m", 1}}, {{"n", 0}, {"m", 5}}};
+
+static void addMoves(Cases &cases, const string &type) {
+  auto exact = [](Model &m, Value value) { m.output(value, Tolerance::exact()); };
+  auto add = [&](const string &name, std::vector<Sizes> runs, std::function<void(Model &)> build) {
+    cases.push_back({"movement/" + name + " " + type, std::move(build), std::move(runs)});
+  };
+  add("transpose", {}, [=](Model &m) {
+    Value x = m.input(type + "[7, 33]"), y = m.input(type + "[2, 15, 3, 16]");
+    exact(m, m.op("transpose", {x}, "permutation = array<i64: 1, 0>"));
+    exact(m, m.op("transpose", {y}, "permutation = array<i64: 0, 2, 1, 3>"));
+    exact(m, m.op("transpose", {y}, "permutation = array<i64: 3, 1, 0, 2>"));
+    exact(m, m.op("transpose", {y}, "permutation = array<i64: 0, 2, 3, 1>"));
+  });
+  add("transpose dynamic", kRuns, [=](Model &m) {
+    Value x = m.input(type + "[n, m]"), y = m.input(type + "[n, 7, m, 3]");
+    exact(m, m.op("transpose", {x}, "permutation = array<i64: 1, 0>"));
+    exact(m, m.op("transpose", {y}, "permutation = array<i64: 0, 3, 1, 2>"));
+  });
+  add("reshape", kRuns, [=](Model &m) {
+    Value x = m.input(type + "[n, m, 6]");
+    // The result of an op, so that the reshape is not one of an argument alone.
+    Value y = m.op("transpose", {x}, "permutation = array<i64: 1, 0, 2>");
+    exact(m, m.op("reshape", {x}, "", type + "[6*m*n]"));
+    exact(m, m.op("reshape", {x}, "", type + "[n, 1, m, 2, 3]"));
+    exact(m, m.op("transpose", {m.op("reshape", {y}, "", type + "[m*n, 2, 3]")},
+                  "permutation = array<i64: 1, 0, 2>"));
+    exact(m, m.op("concat",
+                  {m.op("reshape", {y}, "", type + "[3, 2*m*n]"),
+                   m.op("reshape", {x}, "", type + "[3, 2*m*n]")},
+                  "axis = 0"));
+  });
+  add("broadcast", kRuns, [=](Model &m) {
+    Value row = m.input(type + "[m]"), column = m.input(type + "[n, 1]"),
+          one = m.input(type + "[]");
+    for (Value x : {row, column, one})
+      exact(m, m.op("broadcast", {x}, "", type + "[2, n, m]"));
+  });
+  add("slice", kRuns, [=](Model &m) {
+    Value x = m.input(type + "[n, 20]"), y = m.input(type + "[33]");
+    exact(m, m.op("slice", {x}, "starts = #graph.dims<0, 3>, steps = array<i64: 1, 1>",
+                  type + "[n, 16]"));
+    exact(m, m.op("slice", {x}, "starts = #graph.dims<0, 19>, steps = array<i64: 1, -3>",
+                  type + "[n, 7]"));
+    exact(m, m.op("slice", {x}, "starts = #graph.dims<\"n\", 1>, steps = array<i64: 1, 2>",
+                  type + "[0, 9]"));
+    exact(m, m.op("slice", {x}, "starts = #graph.dims<\"n - 1\", 0>, steps = array<i64: -1, 1>",
+                  type + "[n, 20]"));
+    exact(m, m.op("slice", {y}, "starts = #graph.dims<32>, steps = array<i64: -1>", type + "[33]"));
+  });
+  add("concat", kRuns, [=](Model &m) {
+    Value x = m.input(type + "[n, 7]"), y = m.input(type + "[n, 16]"), z = m.input(type + "[n, 0]"),
+          w = m.input(type + "[m, 7]");
+    exact(m, m.op("concat", {x, y, z, x}, "axis = 1"));
+    exact(m, m.op("concat", {x, w, x}, "axis = 0"));
+    exact(m, m.op("concat", {y}, "axis = 1"));
+  });
+  add("pad", {{{"n", 3}, {"m", 17}}, {{"n", 16}, {"m", 4}}}, [=](Model &m) {
+    Value x = m.input(type + "[n, m]"), value = m.input(type + "[]");
+    for (const char *mode : {"constant", "edge", "reflect", "wrap"})
+      exact(m, m.op("pad", {x, value},
+                    string("low = #graph.dims<1, 2>, high = #graph.dims<2, 3>, mode = \"") + mode +
+                        "\""));
+    exact(m, m.op("pad", {x, value}, "low = #graph.dims<-1, 2>, high = #graph.dims<0, -3>"));
+    exact(m, m.op("pad", {x, value}, "low = #graph.dims<0, \"n\">, high = #graph.dims<0, 0>"));
+  });
+  add("pad nothing", {{{"n", 0}}}, [=](Model &m) {
+    Value x = m.input(type + "[n, 5]"), value = m.input(type + "[]");
+    exact(m, m.op("pad", {x, value}, "low = #graph.dims<1, 2>, high = #graph.dims<2, 12>"));
+  });
+  add("dynamic slice", kRuns, [=](Model &m) {
+    Value x = m.input(type + "[n, 20]");
+    Value starts = m.input("i64[2]", Fill::range(-25, 25)),
+          ends = m.input("i64[2]", Fill::range(-25, 25));
+    Value up = m.input("i64[2]", Fill::range(1, 3)), down = m.input("i64[2]", Fill::range(-3, -1));
+    exact(m, m.op("dynamic_slice", {x, starts, ends, up}, "axes = array<i64: 1, 0>",
+                  type + "[$a, $b]"));
+    exact(m, m.op("dynamic_slice", {x, ends, starts, down}, "axes = array<i64: 0, 1>",
+                  type + "[$c, $d]"));
+  });
+  add("dynamic shape", {{{"n", 3}}, {{"n", 0}}, {{"n", 33}}}, [=](Model &m) {
+    Value x = m.input(type + "[n, 6]");
+    Value shape = m.input("i64[2]", Fill::range(3, 3)), wide = m.input("i64[3]", Fill::range(6, 6));
+    Value row = m.input(type + "[1, 6]");
+    exact(m, m.op("dynamic_broadcast", {row, wide}, "", type + "[$a, $b, $c]"));
+    Value minus =
+        m.op("concat",
+             {m.op("slice", {shape}, "starts = #graph.dims<0>, steps = array<i64: 1>", "i64[1]"),
+              m.integers({-1})},
+             "axis = 0");
+    Value y = m.op("dynamic_reshape", {x, minus}, "", type + "[$r, $s]");
+    exact(m, y);
+    exact(m, m.op("transpose", {y}, "permutation = array<i64: 1, 0>"));
+  });
+}
+
+void addMovement(Cases &cases) {
+  for (const char *type : {"f32", "f16", "f64", "i8", "i64", "ui16", "i1"})
+    addMoves(cases, type);
+  for (const char *type : {"i64", "i32", "f32", "ui8", "f64"})
+    cases.push_back({string("movement/iota ") + type,
+                     [=](Model &m) {
+                       m.input("f32[n, m]");
+                       m.output(m.op("iota", {}, "axis = 0", string(type) + "[n, m]"));
+                       m.output(m.op("iota", {}, "axis = 1", string(type) + "[n, m]"));
+                       m.output(m.op("iota", {}, "axis = 0", string(type) + "[100]"));
+                     },
+                     kRuns});
+  for (const char *type : {"i64", "i32"})
+    cases.push_back({string("movement/sizes ") + type,
+                     [=](Model &m) {
+                       m.input("f32[n, m]");
+                       m.output(m.op("sizes", {}, "values = #graph.dims<\"n\", -1, \"2*m + n\">",
+                                     string(type) + "[3]"));
+                       m.output(
+                           m.op("sizes", {}, "values = #graph.dims<\"m*n\">", string(type) + "[]"));
+                     },
+                     kRuns});
+  for (const char *type : {"i64", "i32", "f32", "f64"})
+    cases.push_back({string("movement/range ") + type,
+                     [=](Model &m) {
+                       Value start = m.input(string(type) + "[]", Fill::range(-3, 3));
+                       Value limit = m.input(string(type) + "[]", Fill::range(4, 40));
+                       Value delta = m.input(string(type) + "[]", Fill::range(1, 3));
+                       Value down = m.op("neg", {delta});
+                       m.output(m.op("range", {start, limit, delta}, "", string(type) + "[$a]"));
+                       m.output(m.op("range", {limit, start, down}, "", string(type) + "[$b]"));
+                       m.output(m.op("range", {start, limit, down}, "", string(type) + "[$c]"));
+                     },
+                     {{}, {}, {}}});
+}
+
+} // namespace heddle::ops

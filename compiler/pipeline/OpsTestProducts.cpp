@@ -1,0 +1,81 @@
+// OpsTestProducts: matrix products, of arguments and of weights.
+
+#include "compiler/pipeline/OpsTest.h"
+
+namespace heddle::ops {
+
+using std::string;
+
+static string sumOf(const string &type) { return type == "i8" || type == "ui8" ? "i32" : type; }
+
+static void addProduct(Cases &cases, const string &type, const string &left, const string &right,
+                       const string &result, std::vector<Sizes> runs = {}, bool isWeight = false) {
+  Fill fill = type.find('f') == string::npos ? Fill::any() : Fill();
+  cases.push_back({"product/" + type + left + " " + type + right + (isWeight ? " weight" : ""),
+                   [=](Model &m) {
+                     Value a = m.input(type + left, fill);
+                     Value b =
+                         isWeight ? m.constant(type + right, fill) : m.input(type + right, fill);
+                     m.output(m.op("matmul", {a, b}, "", sumOf(type) + result),
+                              Tolerance::close(m.element(type), 40));
+                   },
+                   std::move(runs)});
+}
+
+void addProducts(Cases &cases) {
+  const int sizes[][3] = {{1, 1, 1},    {7, 15, 17}, {16, 16, 16}, {33, 48, 49},
+                          {1, 100, 33}, {100, 1, 7}, {49, 33, 1},  {2, 0, 5},
+                          {0, 3, 4},    {5, 7, 0},   {48, 300, 64}};
+  auto text = [](int64_t rows, int64_t columns) {
+    return "[" + std::to_string(rows) + ", " + std::to_string(columns) + "]";
+  };
+  for (bool isWeight : {false, true})
+    for (auto [rows, depth, columns] : sizes)
+      addProduct(cases, "f32", text(rows, depth), text(depth, columns), text(rows, columns), {},
+                 isWeight);
+  std::vector<Sizes> runs = {{{"n", 3}, {"m", 17}, {"k", 7}},
+                             {{"n", 33}, {"m", 1}, {"k", 49}},
+                             {{"n", 0}, {"m", 4}, {"k", 2}},
+                             {{"n", 2}, {"m", 16}, {"k", 0}}};
+  for (const char *type : {"f32", "f64", "f16", "bf16", "i8", "ui8", "i32", "i64"}) {
+    addProduct(cases, type, "[n, k]", "[k, m]", "[n, m]", runs);
+    addProduct(cases, type, "[n, 7, k]", "[n, k, m]", "[n, 7, m]", runs);
+    addProduct(cases, type, "[n, 33]", "[33, 48]", "[n, 48]", {{{"n", 1}}, {{"n", 17}}}, true);
+    addProduct(cases, type, "[2, 1, 7, 33]", "[1, 3, 33, 17]", "[2, 3, 7, 17]");
+  }
+  addProduct(cases, "f32", "[n, 2, 7, 16]", "[1, 1, 16, m]", "[n, 2, 7, m]", runs);
+  addProduct(cases, "f32", "[1, 2, 7, 16]", "[n, 1, 16, m]", "[n, 2, 7, m]", runs);
+  addProduct(cases, "f32", "[n, m, 33]", "[1, 33, 64]", "[n, m, 64]", runs, true);
+  for (auto [left, right] : {std::pair("ui8", "i8"), std::pair("i8", "ui8")})
+    cases.push_back({string("product/mixed ") + left + " " + right,
+                     [left = left, right = right](Model &m) {
+                       Value a = m.input(string(left) + "[n, 33]", Fill::range(-128, 255));
+                       Value b = m.constant(string(right) + "[33, 17]", Fill::range(-128, 255));
+                       m.output(m.op("matmul", {a, b}, "", "i32[n, 17]"));
+                       Value x = m.input(string(left) + "[n, 5, 9]", Fill::range(-128, 255));
+                       Value w = m.constant(string(right) + "[4, 5, 3]", Fill::range(-128, 255));
+                       m.output(m.op("conv", {x, w},
+                                     "strides = array<i64: 1>, dilations = array<i64: 1>, low = "
+                                     "array<i64: 1>, high = array<i64: 1>",
+                                     "i32[n, 4, 9]"));
+                     },
+                     {{{"n", 1}}, {{"n", 17}}}});
+  for (const char *type : {"f32", "f64", "f16", "i8"})
+    cases.push_back({string("product/transposed ") + type,
+                     [=](Model &m) {
+                       Value a = m.input(string(type) + "[n, 15, 33]");
+                       Value b = m.input(string(type) + "[n, 17, 33]");
+                       Value c = m.op("transpose", {b}, "permutation = array<i64: 0, 2, 1>");
+                       m.output(m.op("matmul", {a, c}, "", sumOf(type) + "[n, 15, 17]"),
+                                Tolerance::close(m.element(type), 40));
+                       Value d = m.op("transpose", {a}, "permutation = array<i64: 0, 2, 1>");
+                       Value e = m.op("transpose", {c}, "permutation = array<i64: 0, 2, 1>");
+                       Value f = m.input(string(type) + "[n, 15, 2]");
+                       m.output(m.op("matmul", {d, f}, "", sumOf(type) + "[n, 33, 2]"),
+                                Tolerance::close(m.element(type), 40));
+                       m.output(e);
+                     },
+                     {{{"n", 1}}, {{"n", 5}}, {{"n", 0}}}});
+}
+
+} // namespace heddle::ops

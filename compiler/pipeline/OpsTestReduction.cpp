@@ -1,0 +1,170 @@
+// OpsTestReduction: folds over whole dimensions, running sums, sorting, and sampling on grids.
+
+#include "compiler/pipeline/OpsTest.h"
+
+#include <cmath>
+
+namespace heddle::ops {
+
+using std::string;
+
+static const std::vector<Sizes> kRuns = {
+    {{"n", 3}, {"m", 17}}, {{"n", 16}, {"m", 1}}, {{"n", 100}, {"m", 49}}, {{"n", 0}, {"m", 5}}};
+
+static void addFolds(Cases &cases, const string &type, bool isFloat) {
+  auto fold = [&](const string &op, Fill fill) {
+    auto result = [=](Model &m, Value value) {
+      bool isChosen = op == "reduce_max" || op == "reduce_min";
+      isChosen ? m.output(value, Tolerance::exact())
+               : m.output(value, Tolerance::close(m.element(type), 30));
+    };
+    cases.push_back({"reduction/" + op + " " + type,
+                     [=](Model &m) {
+                       Value x = m.input(type + "[n, m, 6]", fill);
+                       for (const char *axes : {"2", "1, 2", "0", "1", "0, 2", "0, 1, 2"}) {
+                         string attribute = string("axes = array<i64: ") + axes + ">";
+                         result(m, m.op(op, {x}, attribute));
+                         result(m, m.op(op, {x}, attribute + ", keep_dims = true"));
+                       }
+                     },
+                     kRuns});
+    cases.push_back({"reduction/" + op + " static " + type,
+                     [=](Model &m) {
+                       for (const char *dims :
+                            {"[7, 100]", "[48, 33]", "[1, 16]", "[15, 1]", "[5, 0]"}) {
+                         Value x = m.input(type + dims, fill);
+                         result(m, m.op(op, {x}, "axes = array<i64: 1>"));
+                         result(m, m.op(op, {x}, "axes = array<i64: 0>"));
+                       }
+                     },
+                     {}});
+  };
+  fold("reduce_sum", Fill());
+  fold("reduce_prod", isFloat ? Fill::range(0.8, 1.2) : Fill());
+  fold("reduce_max", Fill::any());
+  fold("reduce_min", Fill::any());
+  cases.push_back({"reduction/arg " + type,
+                   [=](Model &m) {
+                     Value x = m.input(type + "[n, m, 6]", Fill::range(-3, 3));
+                     Value whole = isFloat ? m.op("round", {x}) : x; // equal elements
+                     for (const char *op : {"argmax", "argmin"})
+                       for (const char *rest : {"", ", keep_dims = true", ", last = true"}) {
+                         m.output(m.op(op, {whole}, string("axis = 1") + rest));
+                         m.output(m.op(op, {whole}, string("axis = 2") + rest));
+                       }
+                   },
+                   {{{"n", 3}, {"m", 17}}, {{"n", 16}, {"m", 1}}, {{"n", 0}, {"m", 1}}}});
+  cases.push_back({"reduction/cumsum " + type,
+                   [=](Model &m) {
+                     Value x = m.input(type + "[n, m, 6]");
+                     Tolerance tolerance = Tolerance::close(m.element(type), 30);
+                     for (const char *rest : {"", ", exclusive = true", ", reverse = true",
+                                              ", exclusive = true, reverse = true"})
+                       for (const char *axis : {"0", "1", "2"})
+                         m.output(m.op("cumsum", {x}, string("axis = ") + axis + rest), tolerance);
+                   },
+                   kRuns});
+  cases.push_back({"reduction/topk " + type,
+                   [=](Model &m) {
+                     Value x = m.input(type + "[n, 33]", Fill::range(-3, 3));
+                     Value whole = isFloat ? m.op("round", {x}) : x;
+                     Value y = m.input(type + "[20, n]");
+                     for (const char *rest : {"", ", largest = false"}) {
+                       for (Value result : m.ops("topk", {whole}, string("axis = 1") + rest,
+                                                 {type + "[n, 7]", "i64[n, 7]"}))
+                         m.output(result, Tolerance::exact());
+                       for (Value result : m.ops("topk", {y}, string("axis = 0") + rest,
+                                                 {type + "[20, n]", "i64[20, n]"}))
+                         m.output(result, Tolerance::exact());
+                     }
+                   },
+                   {{{"n", 3}}, {{"n", 17}}, {{"n", 0}}}});
+}
+
+void addReductions(Cases &cases) {
+  for (const char *type : {"f32", "f64", "f16", "bf16"})
+    addFolds(cases, type, true);
+  for (const char *type : {"i32", "i64", "i8", "ui8", "ui64"})
+    addFolds(cases, type, false);
+  cases.push_back({"reduction/truth i1",
+                   [](Model &m) {
+                     Value x = m.input("i1[n, 17]");
+                     for (const char *axes : {"0", "1"})
+                       for (const char *op : {"reduce_max", "reduce_min"})
+                         m.output(m.op(op, {x}, string("axes = array<i64: ") + axes + ">"));
+                   },
+                   {{{"n", 5}}, {{"n", 0}}}});
+  cases.push_back({"reduction/arg nan f32",
+                   [](Model &m) {
+                     Value x = m.input("f32[40, 5]", Fill::any());
+                     for (const char *op : {"argmax", "argmin"})
+                       for (const char *rest : {"", ", last = true"})
+                         m.output(m.op(op, {x}, string("axis = 1") + rest));
+                   },
+                   {}});
+  cases.push_back({"reduction/topk nan f32",
+                   [](Model &m) {
+                     Value x = m.input("f32[9, 12]", Fill::any());
+                     for (const char *rest : {"", ", largest = false"})
+                       for (Value result : m.ops("topk", {x}, string("axis = 1") + rest,
+                                                 {"f32[9, 12]", "i64[9, 12]"}))
+                         m.output(result, Tolerance::exact());
+                   },
+                   {}});
+}
+
+/// Places and weights are f32, whatever the elements are.
+static Tolerance sampled(Model &m, const string &type) {
+  Tolerance tolerance = Tolerance::close(m.element(type));
+  if (type[0] != 'f')
+    return tolerance;
+  return {std::max(tolerance.relative, 1e-5), std::max(tolerance.absolute, 1e-5)};
+}
+
+void addResize(Cases &cases) {
+  static const char *const kCoordinates[] = {"half_pixel", "pytorch_half_pixel", "align_corners",
+                                             "asymmetric", "half_pixel_symmetric"};
+  for (const char *type : {"f32", "f64", "f16", "ui8"}) {
+    bool isFloat = type[0] == 'f';
+    for (const char *mode : {"nearest", "linear", "cubic"}) {
+      if (!isFloat && string(mode) != "nearest")
+        continue;
+      cases.push_back(
+          {string("resize/") + mode + " " + type,
+           [=](Model &m) {
+             Value x = m.input(string(type) + "[2, 3, n, 7]");
+             for (const char *coordinates : kCoordinates) {
+               string attributes = string("scales = array<f64: 1.0, 1.0, 2.0, 0.0>, mode = \"") +
+                                   mode + "\", coordinates = \"" + coordinates + "\"";
+               m.output(m.op("resize", {x}, attributes, string(type) + "[2, 3, 2*n, 4]"),
+                        sampled(m, type));
+             }
+           },
+           {{{"n", 5}}, {{"n", 16}}, {{"n", 1}}}});
+    }
+    cases.push_back(
+        {string("resize/roundings ") + type,
+         [=](Model &m) {
+           Value x = m.input(string(type) + "[1, 9, 8, 3]");
+           for (const char *nearest : {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"})
+             m.output(m.op("resize", {x},
+                           string("scales = array<f64: 1.0, 0.0, 0.0, 1.0>, mode = \"nearest\", "
+                                  "coordinates = \"half_pixel\", nearest = \"") +
+                               nearest + "\"",
+                           string(type) + "[1, 20, 4, 3]"));
+         },
+         {}});
+  }
+  cases.push_back(
+      {"resize/excluded f32",
+       [](Model &m) {
+         Value x = m.input("f32[1, 1, 9, 7]");
+         m.output(m.op("resize", {x},
+                       "scales = array<f64: 1.0, 1.0, 0.0, 0.0>, mode = \"cubic\", coordinates = "
+                       "\"half_pixel\", exclude_outside = true, cubic_coefficient = -0.5",
+                       "f32[1, 1, 17, 15]"));
+       },
+       {}});
+}
+
+} // namespace heddle::ops
