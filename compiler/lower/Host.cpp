@@ -1,4 +1,4 @@
-// Host: code of heddle_sizes and heddle_run for straight-line programs; control flow is in HostControl.cpp.
+// Host: code of heddle_program_sizes and heddle_program_run for straight-line programs; control flow is in HostControl.cpp.
 
 #include "compiler/lower/Host.h"
 
@@ -55,7 +55,7 @@ Value Host::dim(const Dim &dim) {
 }
 
 void Host::writeSizes() {
-  beginFunction("heddle_sizes", 3);
+  beginFunction("heddle_program_sizes", 3);
   Type i64 = builder.getI64Type();
   for (auto &[name, index] : inputSymbols)
     symbols[name] = code->load(i64, function.getArgument(0), code->number(index));
@@ -85,7 +85,7 @@ Value Host::field(int64_t offset, Type type) {
 }
 
 void Host::writeRun() {
-  beginFunction("heddle_run", 1);
+  beginFunction("heddle_program_run", 1);
   call = function.getArgument(0);
   Type i64 = builder.getI64Type(), pointer = LLVM::LLVMPointerType::get(builder.getContext());
   Value given = field(offsetof(heddle_call_t, symbols), pointer);

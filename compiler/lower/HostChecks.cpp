@@ -1,5 +1,5 @@
 // HostChecks: what shapes promise but only the run can tell: sizes are not negative, a reshape keeps its elements, what
-// is multiplied or joined agrees. Checked in heddle_sizes, before anything runs, where the inputs decide; beside the
+// is multiplied or joined agrees. Checked in heddle_program_sizes, before anything runs, where the inputs decide; beside the
 // op where something computed decides.
 
 #include "compiler/lower/Host.h"
@@ -90,7 +90,7 @@ Value Host::violation(const Check &check) {
   return isWrong;
 }
 
-/// In heddle_sizes: the number of the first message whose check fails, 0 when all hold.
+/// In heddle_program_sizes: the number of the first message whose check fails, 0 when all hold.
 Value Host::writeEntryChecks() {
   Type i32 = builder.getI32Type();
   Value status = code->integerOf(i32, 0);
@@ -116,7 +116,7 @@ Value Host::writeEntryChecks() {
   return status;
 }
 
-/// heddle_sizes has no values to print: sizes are named instead.
+/// heddle_program_sizes has no values to print: sizes are named instead.
 std::string Host::withoutNumbers(const Check &check) {
   std::string text = check.message;
   for (const Dim *size : {&check.a, &check.b})

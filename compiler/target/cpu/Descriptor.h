@@ -14,7 +14,7 @@ std::string entrySymbol(const target::Program &program);
 std::string weightsSymbol(const target::Program &program);
 
 /// Defines `heddle_executable` and `<identifier>_executable`, the first one hidden unless
-/// `exportGeneric`; wants heddle_sizes, heddle_run and `<identifier>_weights`.
+/// `exportGeneric`; wants heddle_program_sizes, heddle_program_run and `<identifier>_weights`.
 llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
 emitDescriptor(const target::Program &program, const Target &target, bool exportGeneric);
 

@@ -105,7 +105,7 @@ TEST_F(Artefact, RunsFromASharedLibrary) {
   auto *entry = static_cast<const heddle_executable_t *>(dlsym(library, HEDDLE_ENTRY_SYMBOL));
   ASSERT_TRUE(entry);
   EXPECT_EQ(dlsym(library, "scale_v1_executable"), static_cast<const void *>(entry));
-  EXPECT_EQ(dlsym(library, "heddle_run"), nullptr);
+  EXPECT_EQ(dlsym(library, "heddle_program_run"), nullptr);
   expectScaled(*entry, 0.5f);
   dlclose(library);
 }
@@ -144,8 +144,8 @@ TEST_F(Artefact, TextForms) {
   ASSERT_EQ(write("ll", path("a.ll")), "");
   ASSERT_EQ(write("asm", path("a.s")), "");
   ASSERT_EQ(write("h", path("a.h")), "");
-  EXPECT_NE(contentOf(path("a.ll")).find("define hidden i32 @heddle_run"), std::string::npos);
-  EXPECT_NE(contentOf(path("a.s")).find("heddle_run:"), std::string::npos);
+  EXPECT_NE(contentOf(path("a.ll")).find("define hidden i32 @heddle_program_run"), std::string::npos);
+  EXPECT_NE(contentOf(path("a.s")).find("heddle_program_run:"), std::string::npos);
   std::string header = contentOf(path("a.h"));
   EXPECT_NE(header.find("extern const heddle_executable_t scale_v1_executable;"),
             std::string::npos);

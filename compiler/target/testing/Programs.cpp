@@ -65,7 +65,7 @@ func.func private @scale(%args: !llvm.ptr, %begin: i64, %end: i64, %scratch: !ll
   }
   return
 }
-func.func @heddle_sizes(%symbols: !llvm.ptr, %arena: !llvm.ptr, %dims: !llvm.ptr) -> i32 {
+func.func @heddle_program_sizes(%symbols: !llvm.ptr, %arena: !llvm.ptr, %dims: !llvm.ptr) -> i32 {
   %zero = arith.constant 0 : i64
   %limit = arith.constant 1000000 : i64
   %n = llvm.load %symbols : !llvm.ptr -> i64
@@ -75,7 +75,7 @@ func.func @heddle_sizes(%symbols: !llvm.ptr, %arena: !llvm.ptr, %dims: !llvm.ptr
   %status = arith.extui %large : i1 to i32
   return %status : i32
 }
-func.func @heddle_run(%call: !llvm.ptr) -> i32 {
+func.func @heddle_program_run(%call: !llvm.ptr) -> i32 {
   %zero = arith.constant 0 : i64
   %seven = arith.constant 7 : i64
   %eight = arith.constant 8 : i64
@@ -155,13 +155,13 @@ std::vector<float> runScale(const heddle_executable_t &executable, const std::ve
 
 std::shared_ptr<Kernel> Kernel::compile(const std::string &body, const cpu::Target &target) {
   auto kernel = std::make_shared<Kernel>();
-  std::string text = "func.func @heddle_run(%call: !llvm.ptr) -> i32 {\n"
+  std::string text = "func.func @heddle_program_run(%call: !llvm.ptr) -> i32 {\n"
                      "  %x = llvm.load %call : !llvm.ptr -> !llvm.ptr\n"
                      "  %second = llvm.getelementptr %call[8] : (!llvm.ptr) -> !llvm.ptr, i8\n"
                      "  %y = llvm.load %second : !llvm.ptr -> !llvm.ptr\n" +
                      body +
                      "  %ok = arith.constant 0 : i32\n  return %ok : i32\n}\n"
-                     "func.func @heddle_sizes(%a: !llvm.ptr, %b: !llvm.ptr, %c: !llvm.ptr) -> i32 {"
+                     "func.func @heddle_program_sizes(%a: !llvm.ptr, %b: !llvm.ptr, %c: !llvm.ptr) -> i32 {"
                      "\n  %ok = arith.constant 0 : i32\n  return %ok : i32\n}\n";
   target::Program program = parseProgram(kernel->context, text);
   program.model = "kernel";
