@@ -17,6 +17,7 @@ int main(int argc, char **argv) {
                   mlir::transform::TransformDialect>();
   heddle::opt::registerPrintLoopNests();
   heddle::opt::registerInterpret();
+  heddle::opt::registerApplyCard();
   heddle::simplify::registerSimplifyPasses();
   heddle::partition::registerPartitionPasses();
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Heddle's pass driver", registry));

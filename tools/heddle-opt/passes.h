@@ -8,6 +8,8 @@ namespace heddle::opt {
 void registerPrintLoopNests();
 /// heddle-interpret: runs @main with the reference and prints the results.
 void registerInterpret();
+/// heddle-apply-card: a card on the groups that it is for.
+void registerApplyCard();
 
 } // namespace heddle::opt
 

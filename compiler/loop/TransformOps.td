@@ -1,0 +1,66 @@
+// TransformOps.td: the mechanisms that a card may call, as ops of the transform dialect.
+//
+// Strategy is data, mechanism is code: an op here rewrites nothing. It writes the attribute
+// `loop.schedule = {form = "contraction", m = 8, ...}` onto its graph.group, which lower carries out.
+#ifndef HEDDLE_LOOP_TRANSFORMOPS_TD
+#define HEDDLE_LOOP_TRANSFORMOPS_TD
+
+include "mlir/Dialect/Transform/IR/TransformDialect.td"
+include "mlir/Dialect/Transform/Interfaces/TransformInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/IR/OpBase.td"
+
+/// Knobs are pairs of a name and a parameter, `m %m n %n`, in any order; each may be left out, which leaves the
+/// value to lower. `names` are those that the form knows.
+class Loop_Mechanism<string mnemonic, string form, string names>
+    : Op<Transform_Dialect, "loop." # mnemonic,
+         [DeclareOpInterfaceMethods<TransformOpInterface>,
+          DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let arguments = (ins TransformHandleTypeInterface:$group,
+                       Variadic<TransformParamTypeInterface>:$knobs, StrArrayAttr:$names);
+  let assemblyFormat = "$group custom<Knobs>($knobs, type($knobs), $names) attr-dict `:` type($group)";
+  let hasVerifier = 1;
+  let extraClassDefinition = [{
+    ::mlir::DiagnosedSilenceableFailure
+    $cppClass::apply(::mlir::transform::TransformRewriter &, ::mlir::transform::TransformResults &,
+                     ::mlir::transform::TransformState &state) {
+      return writeSchedule(*this, "}] # form # [{", getGroup(), getKnobs(), getNames(), state);
+    }
+    void $cppClass::getEffects(
+        ::llvm::SmallVectorImpl<::mlir::MemoryEffects::EffectInstance> &effects) {
+      ::mlir::transform::onlyReadsHandle(getOperation()->getOpOperands(), effects);
+      ::mlir::transform::modifiesPayload(effects);
+    }
+    ::llvm::LogicalResult $cppClass::verify() {
+      return verifyKnobs(*this, "}] # names # [{", getKnobs(), getNames());
+    }
+  }];
+}
+
+def Loop_ContractOp : Loop_Mechanism<"contract", "contraction", "m n panels tiles"> {
+  let summary = "carry the group out as a product in register tiles";
+  let description = [{
+    `m` rows by `n` columns of a register tile, `panels` of columns and `tiles` of rows in one task.
+  }];
+}
+
+def Loop_WindowOp : Loop_Mechanism<"window", "window", "pixels"> {
+  let summary = "carry the group out as a window with channels in lanes";
+  let description = "`pixels` of a row are computed together.";
+}
+
+def Loop_RowsOp : Loop_Mechanism<"rows", "rows", "rows"> {
+  let summary = "carry the group out a row at a time";
+  let description = "`rows` of one task.";
+}
+
+def Loop_PointwiseOp : Loop_Mechanism<"pointwise", "pointwise", "chunk"> {
+  let summary = "carry the group out an output element at a time, the last dimension in lanes";
+  let description = "`chunk` elements of one task.";
+}
+
+def Loop_SerialOp : Loop_Mechanism<"serial", "serial", ""> {
+  let summary = "carry the group out in order, in one task";
+}
+
+#endif // HEDDLE_LOOP_TRANSFORMOPS_TD

@@ -1,0 +1,130 @@
+// Chooser: replaying a plan, and the walk that offers, chooses, applies and records.
+
+#include "compiler/plan/Chooser.h"
+
+#include "compiler/support/Error.h"
+#include "compiler/support/Suggest.h"
+
+using namespace mlir;
+
+namespace heddle::plan {
+
+llvm::Expected<Choice> PlanChooser::choose(graph::GroupOp group, ArrayRef<warehouse::Offer> offers,
+                                           const loop::Machine &machine) {
+  const GroupPlan *wish = plan.find(group.getName());
+  if (!wish)
+    return otherwise.choose(group, offers, machine);
+  auto refuse = [&](const Twine &what) {
+    return makeError(ErrorCode::Usage, plan.path + ": group '" + wish->name + "': error: " + what);
+  };
+  Choice choice;
+  if (wish->card.empty()) {
+    if (!wish->knobs.empty())
+      return refuse("it has knobs but no card");
+    return choice;
+  }
+  SmallVector<StringRef> offered;
+  for (const warehouse::Offer &offer : offers) {
+    if (offer.card->name == wish->card)
+      choice.card = offer.card;
+    if (offer.isOffered())
+      offered.push_back(offer.card->name);
+  }
+  std::string allowed = offered.empty() ? "none" : llvm::join(offered, ", ");
+  if (!choice.card)
+    return refuse("there is no card '" + wish->card + "'; cards for this group: " + allowed +
+                  "; name a folder of cards with --schedules");
+  for (const warehouse::Offer &offer : offers)
+    if (offer.card == choice.card && !offer.isOffered())
+      return refuse("card '" + wish->card + "' is not for it: " + offer.refusal +
+                    "; cards for this group: " + allowed);
+  if (!wish->cardHash.empty() && wish->cardHash != choice.card->hash)
+    return refuse("card '" + wish->card + "' has changed since the plan was made: its hash is " +
+                  choice.card->hash + ", the plan has " + wish->cardHash +
+                  "; remove 'card_hash' to take the card as it is");
+  for (auto &[name, value] : wish->knobs) {
+    const warehouse::Knob *knob = choice.card->knob(name);
+    SmallVector<StringRef> known;
+    for (const warehouse::Knob &each : choice.card->knobs)
+      known.push_back(each.name);
+    if (!knob)
+      return refuse("card '" + wish->card + "' has no knob '" + name +
+                    "'; its knobs: " + (known.empty() ? "none" : llvm::join(known, ", ")));
+    if (!knob->allows(value)) {
+      std::string values;
+      llvm::raw_string_ostream stream(values);
+      llvm::interleaveComma(knob->domain, stream);
+      return refuse("knob '" + name + "' is " + Twine(value) + ", but card '" + wish->card +
+                    "' allows only [" + values + "]");
+    }
+  }
+  for (const warehouse::Knob &knob : choice.card->knobs)
+    choice.knobs[knob.name] = knob.initial;
+  for (auto &[name, value] : wish->knobs)
+    choice.knobs[name] = value;
+  return choice;
+}
+
+llvm::Error PlanChooser::check(func::FuncOp function) const {
+  std::vector<std::string> names;
+  function.walk([&](graph::GroupOp group) { names.push_back(group.getName().str()); });
+  SmallVector<StringRef> known(names.begin(), names.end());
+  std::vector<std::string> problems;
+  for (const GroupPlan &group : plan.groups) {
+    if (llvm::is_contained(known, group.name))
+      continue;
+    std::string near = support::nearest(group.name, known);
+    problems.push_back(
+        plan.path + ": group '" + group.name + "': error: the model has no group of this name" +
+        (near.empty() ? "; remove it, or make the plan anew" : "; did you mean '" + near + "'?"));
+  }
+  if (!problems.empty())
+    return makeError(ErrorCode::Usage, llvm::join(problems, "\n"));
+  return llvm::Error::success();
+}
+
+static std::vector<std::string> opsOf(graph::GroupOp group) {
+  std::vector<std::string> names;
+  for (Operation &op : group.getBody().front().without_terminator()) {
+    if (isa<graph::ConstantOp>(op))
+      continue;
+    std::string name = graph::sourceName(op.getLoc());
+    if (!name.empty() && !llvm::is_contained(names, name))
+      names.push_back(std::move(name));
+  }
+  return names;
+}
+
+llvm::Error choose(func::FuncOp function, const warehouse::Warehouse &warehouse, Chooser &chooser,
+                   const loop::Machine &machine, Plan &plan) {
+  SmallVector<graph::GroupOp> groups;
+  function.walk<WalkOrder::PreOrder>([&](graph::GroupOp group) { groups.push_back(group); });
+  llvm::Error problems = llvm::Error::success();
+  for (graph::GroupOp group : groups) {
+    auto offers = warehouse.offer(group, plan.target);
+    auto choice = chooser.choose(group, offers, machine);
+    llvm::Error error = !choice        ? choice.takeError()
+                        : choice->card ? warehouse::apply(*choice->card, group, choice->knobs)
+                                       : llvm::Error::success();
+    if (error) {
+      problems = llvm::joinErrors(std::move(problems), std::move(error));
+      continue;
+    }
+    GroupPlan line;
+    line.name = group.getName().str();
+    line.ops = opsOf(group);
+    line.key = graph::loopNestOf(group).str();
+    line.order = plan.groups.size();
+    if (choice->card) {
+      line.card = choice->card->name;
+      line.cardHash = choice->card->hash;
+      line.knobs = choice->knobs;
+    }
+    plan.groups.push_back(std::move(line));
+  }
+  if (problems)
+    return makeError(ErrorCode::Usage, llvm::toString(std::move(problems)));
+  return llvm::Error::success();
+}
+
+} // namespace heddle::plan

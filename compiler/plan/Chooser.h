@@ -1,0 +1,56 @@
+// Chooser: what should be done with each group. The one place of the compiler that knows about
+// speed.
+//
+// The warehouse says which cards may be applied, a chooser picks one and its knobs, and `choose`
+// applies it and writes the plan.
+#ifndef HEDDLE_PLAN_CHOOSER_H
+#define HEDDLE_PLAN_CHOOSER_H
+
+#include "compiler/loop/Machine.h"
+#include "compiler/plan/Plan.h"
+
+namespace heddle::plan {
+
+struct Choice {
+  const warehouse::Card *card = nullptr; // none: the default form of the group's kind
+  warehouse::KnobValues knobs;           // those that are missing have the card's default
+};
+
+class Chooser {
+public:
+  virtual ~Chooser() = default;
+  /// `offers`: all cards in their order, with those that were refused.
+  virtual llvm::Expected<Choice> choose(graph::GroupOp group,
+                                        llvm::ArrayRef<warehouse::Offer> offers,
+                                        const loop::Machine &machine) = 0;
+};
+
+/// The card of the highest priority, its knobs by rules of the machine and the extents.
+class DefaultChooser : public Chooser {
+public:
+  llvm::Expected<Choice> choose(graph::GroupOp group, llvm::ArrayRef<warehouse::Offer> offers,
+                                const loop::Machine &machine) override;
+};
+
+/// What a plan says; groups that it does not name are left to another chooser.
+class PlanChooser : public Chooser {
+public:
+  PlanChooser(const Plan &plan, Chooser &otherwise) : plan(plan), otherwise(otherwise) {}
+  llvm::Expected<Choice> choose(graph::GroupOp group, llvm::ArrayRef<warehouse::Offer> offers,
+                                const loop::Machine &machine) override;
+  /// Whether every group of the plan is one of the function's.
+  llvm::Error check(mlir::func::FuncOp function) const;
+
+private:
+  const Plan &plan;
+  Chooser &otherwise;
+};
+
+/// Offers, chooses and applies for every group below the function, and appends each to `plan`,
+/// whose model and target stay as they are.
+llvm::Error choose(mlir::func::FuncOp function, const warehouse::Warehouse &warehouse,
+                   Chooser &chooser, const loop::Machine &machine, Plan &plan);
+
+} // namespace heddle::plan
+
+#endif // HEDDLE_PLAN_CHOOSER_H

@@ -1,0 +1,120 @@
+// DefaultChooser: knobs by rule. The rules for register tiles were measured:
+// bench/notes/2026-11-21-register-tiles.md.
+
+#include "compiler/plan/Chooser.h"
+
+using namespace mlir;
+
+namespace heddle::plan {
+
+using graph::Dim;
+using warehouse::Card;
+using warehouse::Knob;
+using warehouse::KnobValues;
+
+namespace {
+/// Rows of the innermost tiled dimension and columns of a product; nullopt when only the run knows.
+struct ProductSize {
+  std::optional<int64_t> rows, columns;
+};
+
+struct Tile {
+  int64_t m, n;
+};
+} // namespace
+
+static ProductSize sizeOf(graph::MatmulOp op) {
+  graph::DimVector b = graph::dimsOf(op.getB()), result = graph::dimsOf(op.getResult());
+  Dim rows = result[result.size() - 2];
+  // Batches that share one right operand are more rows of the same product.
+  for (size_t i = result.size() - 2; i-- > 0 && b[i].isConstant(1);)
+    rows = rows * result[i];
+  return {rows.constant(), result.back().constant()};
+}
+
+static ProductSize sizeOf(graph::ConvOp op) {
+  graph::DimVector w = graph::dimsOf(op.getW()), result = graph::dimsOf(op.getResult());
+  ArrayRef<Dim> spatial = ArrayRef<Dim>(result).slice(1, w.size() - 2);
+  bool isPointwise = true;
+  for (size_t d = 0; d + 2 < w.size(); ++d)
+    isPointwise &= w[d + 2].isConstant(1) && op.getStrides()[d] == 1 && op.getLow()[d] == 0 &&
+                   op.getHigh()[d] == 0;
+  Dim rows = isPointwise ? result[0] * graph::elementCount(spatial) : spatial.back();
+  return {rows.constant(), w[0].floorDiv(Dim(op.getGroups())).constant()};
+}
+
+static std::optional<ProductSize> productOf(graph::GroupOp group) {
+  for (Operation *op : warehouse::decidingOps(group)) {
+    if (auto matmul = dyn_cast<graph::MatmulOp>(op))
+      return sizeOf(matmul);
+    if (auto conv = dyn_cast<graph::ConvOp>(op))
+      return sizeOf(conv);
+  }
+  return std::nullopt;
+}
+
+/// Accumulators, a row of B and one element of A must fit the registers.
+static bool fits(Tile tile, const loop::Machine &machine) {
+  int64_t vectors = tile.n / machine.lanes;
+  return vectors > 0 && tile.n % machine.lanes == 0 &&
+         tile.m * vectors + vectors + 1 <= machine.registers;
+}
+
+static Tile tileOf(const ProductSize &size, const loop::Machine &machine) {
+  int64_t lanes = machine.lanes, columns = size.columns.value_or(INT64_MAX);
+  bool isSmall = machine.registers < 32;
+  if (size.rows == 1)
+    return {1, std::min<int64_t>(4, llvm::divideCeil(std::min(columns, 4 * lanes), lanes)) * lanes};
+  if (columns <= lanes)
+    return {14, lanes};
+  if (isSmall)
+    return {6, 2 * lanes};
+  if (columns <= 2 * lanes)
+    return {size.rows ? 14 : 12, 2 * lanes};
+  // Rows that only the run knows end in a clamped tile: fewer rows waste less.
+  if (!size.rows)
+    return {8, 3 * lanes};
+  if (size.columns && columns % (4 * lanes) == 0 && *size.rows > 64)
+    return {6, 4 * lanes};
+  return {8, 3 * lanes};
+}
+
+/// The largest value of the knob's domain that is at most `wanted`, else the smallest.
+static int64_t nearestBelow(const Knob &knob, int64_t wanted) {
+  int64_t best = *llvm::min_element(knob.domain);
+  for (int64_t value : knob.domain)
+    if (value <= wanted)
+      best = std::max(best, value);
+  return best;
+}
+
+static void chooseTile(const Card &card, const ProductSize &size, const loop::Machine &machine,
+                       KnobValues &knobs) {
+  const Knob *m = card.knob("m"), *n = card.knob("n");
+  if (!m || !n)
+    return;
+  Tile tile = tileOf(size, machine);
+  tile.n = nearestBelow(*n, tile.n);
+  tile.m = nearestBelow(*m, tile.m);
+  while (!fits(tile, machine) && tile.m > *llvm::min_element(m->domain))
+    tile.m = nearestBelow(*m, tile.m - 1);
+  knobs["m"] = tile.m;
+  knobs["n"] = tile.n;
+}
+
+llvm::Expected<Choice> DefaultChooser::choose(graph::GroupOp group,
+                                              ArrayRef<warehouse::Offer> offers,
+                                              const loop::Machine &machine) {
+  auto first = llvm::find_if(offers, [](auto &offer) { return offer.isOffered(); });
+  Choice choice;
+  if (first == offers.end())
+    return choice;
+  choice.card = first->card;
+  for (const Knob &knob : choice.card->knobs)
+    choice.knobs[knob.name] = knob.initial;
+  if (auto size = productOf(group))
+    chooseTile(*choice.card, *size, machine, choice.knobs);
+  return choice;
+}
+
+} // namespace heddle::plan

@@ -1,0 +1,173 @@
+// Plan: the file format, JSON with one group a line so that two plans can be compared line by line.
+
+#include "compiler/plan/Plan.h"
+
+#include "compiler/support/Error.h"
+#include "compiler/support/Suggest.h"
+
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/SHA256.h"
+#include <nlohmann/json.hpp>
+
+using namespace mlir;
+using Json = nlohmann::ordered_json;
+
+namespace heddle::plan {
+
+const GroupPlan *Plan::find(StringRef group) const {
+  auto found = llvm::find_if(groups, [&](const GroupPlan &plan) { return plan.name == group; });
+  return found == groups.end() ? nullptr : &*found;
+}
+
+std::string Plan::str() const {
+  auto quoted = [](const std::string &text) {
+    return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+  };
+  std::string text = "{\"plan\": 1, \"model\": " + quoted(model) +
+                     ", \"target\": " + quoted(target) + ",\n \"groups\": [";
+  StringRef separator = "\n";
+  for (const GroupPlan &group : groups) {
+    Json line = {{"name", group.name},
+                 {"ops", group.ops},
+                 {"key", group.key},
+                 {"card", group.card},
+                 {"card_hash", group.cardHash},
+                 {"knobs", Json(group.knobs)},
+                 {"order", group.order}};
+    if (group.knobs.empty())
+      line["knobs"] = Json::object();
+    text += separator.str() + "  " + line.dump(-1, ' ', false, Json::error_handler_t::replace);
+    separator = ",\n";
+  }
+  return text + "\n ]}\n";
+}
+
+namespace {
+/// Takes the fields of the file, and keeps the first thing that is wrong.
+class PlanReader {
+public:
+  explicit PlanReader(StringRef path) : path(path) {}
+
+  llvm::Expected<Plan> read(const Json &json) {
+    if (!json.is_object() || !json.contains("plan") || json["plan"] != 1)
+      return makeError(ErrorCode::Usage,
+                       path + ": error: this is no plan: it must begin with {\"plan\": 1");
+    Plan plan;
+    plan.path = path.str();
+    checkFields(json, {"plan", "model", "target", "groups"});
+    take(json, "model", plan.model, "a string");
+    take(json, "target", plan.target, "a string");
+    if (!json.contains("groups") || !json["groups"].is_array())
+      complain("'groups' must be a list");
+    else
+      for (const Json &group : json["groups"])
+        plan.groups.push_back(readGroup(group));
+    llvm::StringSet<> seen;
+    for (const GroupPlan &group : plan.groups)
+      if (!seen.insert(group.name).second)
+        complain("group '" + group.name + "' stands twice in the plan");
+    if (!problems.empty())
+      return makeError(ErrorCode::Usage, llvm::join(problems, "\n"));
+    return plan;
+  }
+
+private:
+  void complain(const Twine &what) {
+    problems.push_back(
+        (path + ": " + (group.empty() ? "" : "group '" + group + "': ") + "error: " + what).str());
+  }
+
+  void checkFields(const Json &json, ArrayRef<StringRef> known) {
+    for (auto &[name, value] : json.items()) {
+      if (llvm::is_contained(known, StringRef(name)))
+        continue;
+      std::string near = support::nearest(name, known);
+      complain("unknown field '" + name + "'" +
+               (near.empty() ? "" : "; did you mean '" + near + "'?") +
+               " known: " + llvm::join(known, ", "));
+    }
+  }
+
+  template <typename T>
+  void take(const Json &json, const char *name, T &value, const Twine &wanted) {
+    auto found = json.find(name);
+    if (found == json.end())
+      return;
+    try {
+      value = found->template get<T>();
+    } catch (const nlohmann::json::exception &) {
+      complain("'" + Twine(name) + "' is " + found->dump() + ", but must be " + wanted);
+    }
+  }
+
+  GroupPlan readGroup(const Json &json) {
+    GroupPlan result;
+    group.clear();
+    if (!json.is_object() || !json.contains("name") || !json["name"].is_string()) {
+      complain("each of 'groups' must be an object with a 'name', got " + json.dump());
+      return result;
+    }
+    group = result.name = json["name"].get<std::string>();
+    checkFields(json, {"name", "ops", "key", "card", "card_hash", "knobs", "order"});
+    take(json, "ops", result.ops, "a list of strings");
+    take(json, "key", result.key, "a string");
+    take(json, "card", result.card, "a string");
+    take(json, "card_hash", result.cardHash, "a string");
+    take(json, "knobs", result.knobs, "an object of integers");
+    take(json, "order", result.order, "an integer");
+    group.clear();
+    return result;
+  }
+
+  StringRef path;
+  std::string group;
+  std::vector<std::string> problems;
+};
+} // namespace
+
+llvm::Expected<Plan> parsePlan(StringRef text, StringRef path) {
+  try {
+    return PlanReader(path).read(Json::parse(text.begin(), text.end()));
+  } catch (const nlohmann::json::parse_error &error) {
+    size_t line = 1 + text.take_front(error.byte).count('\n');
+    StringRef why(error.what());
+    return makeError(ErrorCode::Usage,
+                     path + ":" + Twine(line) + ": error: this is not JSON: " +
+                         why.substr(why.rfind("] ") == StringRef::npos ? 0 : why.find("] ") + 2));
+  }
+}
+
+llvm::Expected<Plan> readPlan(StringRef path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path);
+  if (!buffer)
+    return makeError(ErrorCode::Usage,
+                     "cannot read plan '" + path + "': error: " + buffer.getError().message());
+  return parsePlan((*buffer)->getBuffer(), path);
+}
+
+llvm::Error writePlan(const Plan &plan, StringRef path) {
+  std::error_code error;
+  llvm::raw_fd_ostream stream(path, error);
+  if (!error) {
+    stream << plan.str();
+    stream.close();
+    error = stream.error();
+    stream.clear_error();
+  }
+  if (error)
+    return makeError(ErrorCode::Usage,
+                     "cannot write plan '" + path + "': error: " + error.message());
+  return llvm::Error::success();
+}
+
+std::string fingerprint(func::FuncOp function) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  OpPrintingFlags flags;
+  flags.elideLargeElementsAttrs(64).elideLargeResourceString(64);
+  function->print(stream, flags);
+  return "sha256:" + llvm::toHex(llvm::SHA256::hash(llvm::arrayRefFromStringRef(text)), true);
+}
+
+} // namespace heddle::plan

@@ -1,0 +1,40 @@
+// Plan: every decision about a model's groups, as a file that a heuristic, a search or a person
+// writes and that the compiler only carries out (docs/spec/plan.md).
+#ifndef HEDDLE_PLAN_PLAN_H
+#define HEDDLE_PLAN_PLAN_H
+
+#include "compiler/warehouse/Warehouse.h"
+
+namespace heddle::plan {
+
+struct GroupPlan {
+  std::string name;
+  std::vector<std::string> ops; // names in the model, each once
+  std::string key;              // the group's loop nest
+  std::string card;             // "" for the default form of the group's kind
+  std::string cardHash;         // "" when any text of the card will do
+  warehouse::KnobValues knobs;
+  int64_t order = 0;
+};
+
+struct Plan {
+  std::string path; // of the file, for messages
+  std::string model, target = "cpu";
+  std::vector<GroupPlan> groups;
+
+  const GroupPlan *find(llvm::StringRef group) const;
+  /// Deterministic, one group a line.
+  std::string str() const;
+};
+
+/// Reads what `str` prints; `path` stands in messages.
+llvm::Expected<Plan> parsePlan(llvm::StringRef text, llvm::StringRef path);
+llvm::Expected<Plan> readPlan(llvm::StringRef path);
+llvm::Error writePlan(const Plan &plan, llvm::StringRef path);
+
+/// "sha256:..." of the function's text; large constants count by type and name only.
+std::string fingerprint(mlir::func::FuncOp function);
+
+} // namespace heddle::plan
+
+#endif // HEDDLE_PLAN_PLAN_H

@@ -1,0 +1,1 @@
+// plan_test: plans are read, written and replayed.

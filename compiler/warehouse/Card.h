@@ -1,0 +1,51 @@
+// Card: one schedule, as read from an .mlir file: what it is for, its knobs, and what it does
+// (docs/spec/cards.md).
+#ifndef HEDDLE_WAREHOUSE_CARD_H
+#define HEDDLE_WAREHOUSE_CARD_H
+
+#include "compiler/warehouse/Key.h"
+
+#include "mlir/IR/OwningOpRef.h"
+
+namespace heddle::warehouse {
+
+/// A number that the chooser sets: an argument of @schedule behind the group.
+struct Knob {
+  std::string name;
+  std::vector<int64_t> domain;
+  int64_t initial = 0;
+
+  bool allows(int64_t value) const { return llvm::is_contained(domain, value); }
+};
+
+using KnobValues = std::map<std::string, int64_t>;
+
+struct Card {
+  std::string path, name; // the name is the file's, without folder and suffix
+  std::string target;
+  int64_t priority = 0;
+  std::vector<Key> keys;                      // each deciding op of a group must match one of them
+  std::string kind;                           // of the group, as partition named it; "" for any
+  std::vector<std::string> dtypes;            // of the deciding ops; empty for any
+  std::map<std::string, int64_t> least, most; // guards on extents, by letter
+  std::vector<Knob> knobs;                    // in the order of the arguments
+  std::string hash;                           // of the text
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+
+  const Knob *knob(llvm::StringRef name) const;
+  /// "" when the card is for this group, else why not.
+  std::string refusal(graph::GroupOp group, llvm::StringRef target) const;
+};
+
+/// Reads and checks a card. `path` stands in messages. The context must know the ops of
+/// compiler/loop.
+llvm::Expected<Card> parseCard(mlir::MLIRContext &context, llvm::StringRef text,
+                               llvm::StringRef path);
+
+/// Runs @schedule on the group with these knobs, defaults for the others. Leaves `loop.schedule`,
+/// `card` and `card_hash` on the group.
+llvm::Error apply(const Card &card, graph::GroupOp group, const KnobValues &knobs = {});
+
+} // namespace heddle::warehouse
+
+#endif // HEDDLE_WAREHOUSE_CARD_H

@@ -1,0 +1,53 @@
+// Key: the pattern of loops by which a card says what it is for (docs/spec/cards.md).
+//
+// `p* { k:s(dot) }`: any number of parallel loops around one reduction that does a dot. A key sees
+// loops and the ops that decide a schedule; names of ONNX nodes and of sizes never reach it.
+#ifndef HEDDLE_WAREHOUSE_KEY_H
+#define HEDDLE_WAREHOUSE_KEY_H
+
+#include "compiler/graph/LoopNest.h"
+
+#include "llvm/Support/Error.h"
+
+namespace heddle::warehouse {
+
+/// One loop of a key, or a run of loops one inside of the other.
+struct KeyLoop {
+  enum class Many { One, Any, Some };
+
+  std::string letter;            // "" when the key gives none
+  std::optional<int64_t> extent; // one loop only
+  graph::Loop::Kind kind = graph::Loop::Kind::Parallel;
+  Many many = Many::One;
+  bool takesAnyOps = false;                  // `(*)`
+  std::vector<std::vector<std::string>> ops; // one entry an op, with its alternatives
+  std::vector<KeyLoop> children;
+};
+
+/// Extents by letter; those of a run are multiplied.
+using Extents = std::map<std::string, graph::Dim>;
+
+class Key {
+public:
+  static llvm::Expected<Key> parse(llvm::StringRef text);
+  std::optional<Extents> match(const graph::LoopNest &nest) const;
+  const std::string &str() const { return text; }
+  bool hasLetter(llvm::StringRef letter) const;
+
+private:
+  std::string text;
+  std::vector<KeyLoop> loops;
+};
+
+/// The loops of one op in the order in which its first operand is walked: a fold of leading
+/// dimensions is `m:s { n:p(sum) }`, and a convolution of one channel a group has no loop over
+/// channels.
+graph::LoopNest skeletonOf(mlir::Operation *op);
+
+/// The ops of a group that decide its schedule: those with reductions or windows, else all that
+/// compute.
+llvm::SmallVector<mlir::Operation *> decidingOps(graph::GroupOp group);
+
+} // namespace heddle::warehouse
+
+#endif // HEDDLE_WAREHOUSE_KEY_H

@@ -1,0 +1,221 @@
+// Parse: the text of a card -> Card, with every problem said at the line where it stands.
+
+#include "compiler/support/Error.h"
+#include "compiler/support/Suggest.h"
+#include "compiler/warehouse/Card.h"
+
+#include "mlir/Dialect/Transform/Interfaces/TransformInterfaces.h"
+#include "mlir/Dialect/Transform/Transforms/Passes.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/SHA256.h"
+
+using namespace mlir;
+
+namespace heddle::warehouse {
+
+namespace {
+/// Folders below schedules/, one a target.
+constexpr StringLiteral kTargets[] = {"cpu"};
+constexpr StringLiteral kFields[] = {"target", "priority", "key", "kind", "dtypes", "min", "max"};
+
+class CardParser {
+public:
+  CardParser(MLIRContext &context, StringRef text, StringRef path)
+      : context(context), text(text), path(path) {}
+
+  llvm::Expected<Card> parse() {
+    card.path = path.str();
+    card.name = llvm::sys::path::stem(path).str();
+    card.hash =
+        llvm::toHex(llvm::SHA256::hash(llvm::arrayRefFromStringRef(text)), true).substr(0, 16);
+    readModule();
+    if (problems.empty())
+      readFields();
+    if (problems.empty())
+      readSchedule();
+    if (problems.empty())
+      checkHandles();
+    if (!problems.empty())
+      return makeError(ErrorCode::Usage, llvm::join(problems, "\n"));
+    return std::move(card);
+  }
+
+private:
+  void complain(Location location, const Twine &what) {
+    std::string place = path.str();
+    if (auto line = location->findInstanceOf<FileLineColLoc>())
+      place += ":" + std::to_string(line.getLine()) + ":" + std::to_string(line.getColumn());
+    problems.push_back((place + ": error: " + what).str());
+  }
+
+  void readModule() {
+    ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+      if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
+        complain(diagnostic.getLocation(), diagnostic.str());
+    });
+    card.module = parseSourceString<ModuleOp>(text, &context, path);
+    if (!card.module && problems.empty())
+      complain(UnknownLoc::get(&context), "this is not MLIR");
+  }
+
+  template <typename T> T field(DictionaryAttr fields, StringRef name, StringRef wanted) {
+    Attribute value = fields.get(name);
+    if (value && !isa<T>(value))
+      complain(card.module->getLoc(), "'" + name + "' of heddle.card must be " + wanted);
+    return dyn_cast_or_null<T>(value);
+  }
+
+  void readFields() {
+    Location location = card.module->getLoc();
+    auto fields = (*card.module)->getAttrOfType<DictionaryAttr>("heddle.card");
+    if (!fields)
+      return complain(location, "the module has no attribute 'heddle.card = {target = \"cpu\", "
+                                "priority = 10, key = \"p* { k:s(dot) }\"}'");
+    for (NamedAttribute entry : fields) {
+      SmallVector<StringRef> known(std::begin(kFields), std::end(kFields));
+      if (llvm::is_contained(known, entry.getName().getValue()))
+        continue;
+      std::string near = support::nearest(entry.getName(), known);
+      complain(location, "heddle.card has no field '" + entry.getName().getValue() + "'" +
+                             (near.empty() ? "" : "; did you mean '" + near + "'?") +
+                             " fields: " + llvm::join(known, ", "));
+    }
+    readTarget(fields);
+    if (auto priority = field<IntegerAttr>(fields, "priority", "an integer"))
+      card.priority = priority.getInt();
+    if (auto kind = field<StringAttr>(fields, "kind", "a string"))
+      card.kind = kind.str();
+    if (auto dtypes = field<ArrayAttr>(fields, "dtypes", "a list of strings"))
+      for (Attribute dtype : dtypes) {
+        if (auto name = dyn_cast<StringAttr>(dtype))
+          card.dtypes.push_back(name.str());
+        else
+          complain(location, "'dtypes' of heddle.card must be a list of strings");
+      }
+    readKeys(fields.get("key"));
+    readGuards(fields, "min", card.least);
+    readGuards(fields, "max", card.most);
+  }
+
+  void readTarget(DictionaryAttr fields) {
+    SmallVector<StringRef> known(std::begin(kTargets), std::end(kTargets));
+    auto target = field<StringAttr>(fields, "target", "a string");
+    card.target = target ? target.str() : "";
+    if (!llvm::is_contained(known, StringRef(card.target)))
+      complain(card.module->getLoc(),
+               "unknown target '" + card.target + "'; known: " + llvm::join(known, ", "));
+  }
+
+  void readKeys(Attribute value) {
+    SmallVector<Attribute> texts;
+    if (auto list = dyn_cast_or_null<ArrayAttr>(value))
+      texts.append(list.begin(), list.end());
+    else
+      texts.push_back(value);
+    for (Attribute text : texts) {
+      auto string = dyn_cast_or_null<StringAttr>(text);
+      if (!string)
+        return complain(card.module->getLoc(),
+                        "'key' of heddle.card must be a string, or a list of strings");
+      auto key = Key::parse(string);
+      if (!key)
+        return complain(card.module->getLoc(), llvm::toString(key.takeError()));
+      card.keys.push_back(std::move(*key));
+    }
+    if (card.keys.empty())
+      complain(card.module->getLoc(), "'key' of heddle.card is empty");
+  }
+
+  void readGuards(DictionaryAttr fields, StringRef name, std::map<std::string, int64_t> &guards) {
+    auto values = field<DictionaryAttr>(fields, name, "a dictionary such as {k = 64}");
+    for (NamedAttribute entry : values ? values : DictionaryAttr::get(&context)) {
+      StringRef letter = entry.getName();
+      auto size = dyn_cast<IntegerAttr>(entry.getValue());
+      bool isKnown = llvm::any_of(card.keys, [&](auto &key) { return key.hasLetter(letter); });
+      if (!size || !isKnown)
+        complain(card.module->getLoc(),
+                 "'" + name + "' of heddle.card: '" + letter +
+                     (size ? "' is the letter of no loop of the key" : "' must be an integer"));
+      else
+        guards[letter.str()] = size.getInt();
+    }
+  }
+
+  void readSchedule() {
+    auto sequence = card.module->lookupSymbol<transform::NamedSequenceOp>("schedule");
+    if (!sequence || sequence.isExternal())
+      return complain(card.module->getLoc(),
+                      "the module has no 'transform.named_sequence @schedule(%group: "
+                      "!transform.any_op {transform.readonly}, ...)' with a body");
+    Block &body = sequence.getBody().front();
+    if (body.getNumArguments() == 0 ||
+        !isa<transform::TransformHandleTypeInterface>(body.getArgument(0).getType()))
+      return complain(sequence.getLoc(),
+                      "the first argument of @schedule must be the group, a !transform.any_op");
+    for (BlockArgument argument : body.getArguments().drop_front())
+      readKnob(sequence, argument);
+  }
+
+  /// The name that the argument has in the text: `%m` -> m.
+  std::string nameOf(BlockArgument argument) {
+    auto place = argument.getLoc()->findInstanceOf<FileLineColLoc>();
+    StringRef rest = text;
+    for (unsigned line = 1; place && line < place.getLine(); ++line)
+      rest = rest.split('\n').second;
+    rest = place ? rest.drop_front(std::min<size_t>(rest.size(), place.getColumn() - 1)) : "";
+    rest.consume_front("%");
+    return rest.take_while([](char c) { return llvm::isAlnum(c) || c == '_'; }).str();
+  }
+
+  void readKnob(transform::NamedSequenceOp sequence, BlockArgument argument) {
+    Knob knob;
+    knob.name = nameOf(argument);
+    unsigned number = argument.getArgNumber();
+    auto domain = sequence.getArgAttrOfType<ArrayAttr>(number, "heddle.knob");
+    auto initial = sequence.getArgAttrOfType<IntegerAttr>(number, "heddle.default");
+    auto isNumber = [](Attribute value) { return isa<IntegerAttr>(value); };
+    if (!isa<transform::ParamType>(argument.getType()) || !domain || domain.empty() || !initial ||
+        !llvm::all_of(domain, isNumber))
+      return complain(argument.getLoc(),
+                      "knob '" + knob.name + "' must be written '%" + knob.name +
+                          ": !transform.param<i64> {transform.readonly, heddle.knob = [4, 8], "
+                          "heddle.default = 8 : i64}'");
+    for (auto value : domain.getAsRange<IntegerAttr>())
+      knob.domain.push_back(value.getInt());
+    knob.initial = initial.getInt();
+    if (!knob.allows(knob.initial)) {
+      std::string allowed;
+      llvm::raw_string_ostream stream(allowed);
+      llvm::interleaveComma(knob.domain, stream);
+      complain(argument.getLoc(), "the default of knob '" + knob.name + "' is " +
+                                      Twine(knob.initial) + ", but 'heddle.knob' allows only [" +
+                                      allowed + "]");
+    }
+    card.knobs.push_back(std::move(knob));
+  }
+
+  /// Upstream's check that no handle is used behind an op that consumed it.
+  void checkHandles() {
+    ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+      complain(diagnostic.getLocation(), diagnostic.str());
+    });
+    PassManager manager(&context, ModuleOp::getOperationName());
+    manager.addPass(transform::createCheckUsesPass());
+    if (failed(manager.run(*card.module)) && problems.empty())
+      complain(card.module->getLoc(), "its handles could not be checked");
+  }
+
+  MLIRContext &context;
+  StringRef text, path;
+  Card card;
+  std::vector<std::string> problems;
+};
+} // namespace
+
+llvm::Expected<Card> parseCard(MLIRContext &context, StringRef text, StringRef path) {
+  return CardParser(context, text, path).parse();
+}
+
+} // namespace heddle::warehouse

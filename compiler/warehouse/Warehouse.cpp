@@ -1,0 +1,107 @@
+// Warehouse: finding the cards, their order, and offering them.
+
+#include "compiler/warehouse/Warehouse.h"
+
+#include "compiler/loop/TransformOps.h"
+#include "compiler/support/Error.h"
+#include "compiler/warehouse/Builtin.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+
+using namespace mlir;
+
+namespace heddle::warehouse {
+
+void registerDialects(DialectRegistry &registry) {
+  registry.insert<transform::TransformDialect>();
+  loop::registerTransformOps(registry);
+}
+
+static void prepare(MLIRContext &context) {
+  DialectRegistry registry;
+  registerDialects(registry);
+  context.appendDialectRegistry(registry);
+  context.getOrLoadDialect<transform::TransformDialect>();
+}
+
+llvm::Expected<Card> loadCard(MLIRContext &context, StringRef path) {
+  prepare(context);
+  auto buffer = llvm::MemoryBuffer::getFile(path);
+  if (!buffer)
+    return makeError(ErrorCode::Usage,
+                     "cannot read card '" + path + "': error: " + buffer.getError().message());
+  return parseCard(context, (*buffer)->getBuffer(), path);
+}
+
+/// Paths of the cards below a folder, sorted: a directory lists its files in any order.
+static llvm::Expected<std::vector<std::string>> cardsBelow(StringRef folder) {
+  namespace fs = llvm::sys::fs;
+  std::error_code error;
+  std::vector<std::string> paths;
+  for (fs::recursive_directory_iterator entry(folder, error), end; entry != end && !error;
+       entry.increment(error)) {
+    StringRef path = entry->path();
+    if (llvm::sys::path::filename(path) == "Inputs")
+      entry.no_push();
+    else if (path.ends_with(".mlir") && !fs::is_directory(path))
+      paths.push_back(path.str());
+  }
+  if (error)
+    return makeError(ErrorCode::Usage, "cannot read the folder of cards '" + folder +
+                                           "': error: " + error.message() +
+                                           "; name folders with --schedules or HEDDLE_SCHEDULES");
+  llvm::sort(paths);
+  return paths;
+}
+
+llvm::Expected<Warehouse> Warehouse::load(MLIRContext &context, ArrayRef<std::string> folders) {
+  prepare(context);
+  Warehouse warehouse;
+  llvm::Error problems = llvm::Error::success();
+  auto add = [&](llvm::Expected<Card> card) {
+    if (!card) {
+      problems = llvm::joinErrors(std::move(problems), card.takeError());
+      return;
+    }
+    llvm::erase_if(warehouse.all, [&](const Card &old) { return old.name == card->name; });
+    warehouse.all.push_back(std::move(*card));
+  };
+  for (const BuiltinCard &card : builtinCards())
+    add(parseCard(context, card.text, card.path));
+  SmallVector<StringRef> all;
+  if (const char *listed = std::getenv("HEDDLE_SCHEDULES"))
+    StringRef(listed).split(all, ':', -1, /*KeepEmpty=*/false);
+  all.append(folders.begin(), folders.end());
+  for (StringRef folder : all) {
+    auto paths = cardsBelow(folder);
+    if (!paths) {
+      problems = llvm::joinErrors(std::move(problems), paths.takeError());
+      continue;
+    }
+    for (const std::string &path : *paths)
+      add(loadCard(context, path));
+  }
+  if (problems)
+    return makeError(ErrorCode::Usage, llvm::toString(std::move(problems)));
+  llvm::sort(warehouse.all, [](const Card &a, const Card &b) {
+    return std::make_pair(-a.priority, StringRef(a.name)) <
+           std::make_pair(-b.priority, StringRef(b.name));
+  });
+  return warehouse;
+}
+
+const Card *Warehouse::find(StringRef name) const {
+  auto found = llvm::find_if(all, [&](const Card &card) { return card.name == name; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+std::vector<Offer> Warehouse::offer(graph::GroupOp group, StringRef target) const {
+  std::vector<Offer> offers;
+  for (const Card &card : all)
+    offers.push_back({&card, card.refusal(group, target)});
+  return offers;
+}
+
+} // namespace heddle::warehouse

@@ -1,0 +1,45 @@
+// Warehouse: all cards, those built in and those of the user's folders, and which of them are for a
+// group.
+//
+// It says what may be done, never what should: only the chooser (compiler/plan) knows about speed.
+#ifndef HEDDLE_WAREHOUSE_WAREHOUSE_H
+#define HEDDLE_WAREHOUSE_WAREHOUSE_H
+
+#include "compiler/warehouse/Card.h"
+
+namespace heddle::warehouse {
+
+/// A card for a group, or why it is not for it.
+struct Offer {
+  const Card *card = nullptr;
+  std::string refusal; // "" when offered
+  bool isOffered() const { return refusal.empty(); }
+};
+
+/// Registers what cards are written with, for contexts that are made from this registry.
+void registerDialects(mlir::DialectRegistry &registry);
+
+class Warehouse {
+public:
+  /// The built-in cards, then every *.mlir below the folders of HEDDLE_SCHEDULES (separated by ':')
+  /// and below `folders`, but for those in folders named Inputs. A later card replaces an earlier
+  /// one of its name.
+  static llvm::Expected<Warehouse> load(mlir::MLIRContext &context,
+                                        llvm::ArrayRef<std::string> folders = {});
+
+  /// Highest priority first, then by name.
+  llvm::ArrayRef<Card> cards() const { return all; }
+  const Card *find(llvm::StringRef name) const;
+  /// Every card, in their order, with the reason of those that are refused.
+  std::vector<Offer> offer(graph::GroupOp group, llvm::StringRef target = "cpu") const;
+
+private:
+  std::vector<Card> all;
+};
+
+/// One card from a file.
+llvm::Expected<Card> loadCard(mlir::MLIRContext &context, llvm::StringRef path);
+
+} // namespace heddle::warehouse
+
+#endif // HEDDLE_WAREHOUSE_WAREHOUSE_H

@@ -1,0 +1,1 @@
+// cards_test: what the loader of cards says.

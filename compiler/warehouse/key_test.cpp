@@ -1,0 +1,1 @@
+// key_test: keys are read and matched.

@@ -1,0 +1,10 @@
+// x * erf(x), half of a GELU.
+!x = tensor<?x64xf32, #graph.dims<"rows", 64>>
+func.func @main(%x: !x) -> !x {
+  %g = graph.group "gelu" {kind = "pointwise"} : !x {
+    %e = graph.erf %x : !x
+    %y = graph.mul %x, %e : !x
+    graph.yield %y : !x
+  }
+  return %g : !x
+}

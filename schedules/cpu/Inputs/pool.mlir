@@ -1,0 +1,11 @@
+// The largest of 2x2 pixels.
+!x = tensor<1x8x8x16xf32>
+!y = tensor<1x4x4x16xf32>
+func.func @main(%x: !x) -> !y {
+  %g = graph.group "pool" {kind = "window"} : !y {
+    %p = graph.pool %x {kind = "max", window = array<i64: 2, 2>, strides = array<i64: 2, 2>, dilations = array<i64: 1, 1>,
+      low = array<i64: 0, 0>, high = array<i64: 0, 0>, channels_last = true} : (!x) -> !y
+    graph.yield %p : !y
+  }
+  return %g : !y
+}
