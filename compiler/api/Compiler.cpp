@@ -38,6 +38,7 @@ llvm::Expected<CompileOptions> optionsOf(const heddle_compile_options_t *given) 
       return makeError(ErrorCode::Usage, "error: cannot read plan '" + llvm::Twine(given->plan) +
                                              "': " + buffer.getError().message());
     options.planText = (*buffer)->getBuffer().str();
+    options.planPath = given->plan;
   }
   if (given->schedules)
     options.scheduleFolders.push_back(given->schedules);

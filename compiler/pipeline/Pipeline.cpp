@@ -6,6 +6,7 @@
 #include "compiler/lower/Schedule.h"
 #include "compiler/onnx/Importer.h"
 #include "compiler/partition/Partition.h"
+#include "compiler/plan/Chooser.h"
 #include "compiler/simplify/Passes.h"
 
 #include "mlir/IR/Verifier.h"
@@ -70,6 +71,36 @@ static llvm::Error simplifyGraph(ModuleOp module) {
   });
   if (failed(manager.run(module)))
     return makeError(ErrorCode::Internal, "internal error: simplify: " + problems);
+  return llvm::Error::success();
+}
+
+/// Cards and knobs of all groups: what the given plan says, else what the default chooser finds best.
+static llvm::Error choosePlan(func::FuncOp model, const CompileOptions &options,
+                              Compiled &compiled) {
+  DialectRegistry registry;
+  warehouse::registerDialects(registry);
+  compiled.context->appendDialectRegistry(registry);
+  auto cards = warehouse::Warehouse::load(*compiled.context, options.scheduleFolders);
+  if (!cards)
+    return cards.takeError();
+  plan::DefaultChooser byRule;
+  plan::Plan made;
+  made.model = plan::fingerprint(model);
+  made.target = "cpu";
+  if (options.planText.empty()) {
+    if (llvm::Error error = plan::choose(model, *cards, byRule, compiled.machine, made))
+      return error;
+  } else {
+    auto given = plan::parsePlan(options.planText, options.planPath);
+    if (!given)
+      return given.takeError();
+    plan::PlanChooser replay(*given, byRule);
+    if (llvm::Error error = replay.check(model))
+      return error;
+    if (llvm::Error error = plan::choose(model, *cards, replay, compiled.machine, made))
+      return error;
+  }
+  compiled.planJson = made.str();
   return llvm::Error::success();
 }
 
@@ -183,6 +214,9 @@ static llvm::Error compileStages(Compiled &compiled, const CompileOptions &optio
   stages.begin("partition", 0.2);
   partition::partition(model);
 
+  stages.begin("plan", 0.22);
+  if (llvm::Error error = choosePlan(model, options, *result))
+    return error;
   if (llvm::Error error = refuseUnsupported(model, result->program.model))
     return error;
 

@@ -12,7 +12,7 @@ struct CompileOptions {
   std::string target = "host";
   int optLevel = 3;
   std::vector<std::string> shapes; // "x=1x3x?x?", "batch=4"
-  std::string planText;            // a plan to carry out; empty lets the chooser decide
+  std::string planText, planPath;  // a plan to carry out; empty lets the chooser decide
   std::vector<std::string> scheduleFolders;
   int threads = 0; // 1 makes an artefact without a pool
   int64_t foldLimitBytes = int64_t(64) << 20;
