@@ -3,6 +3,7 @@
 
 #include "compiler/target/cpu/Emit.h"
 
+#include "compiler/target/cpu/FatalErrors.h"
 #include "compiler/target/cpu/Lower.h"
 
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
@@ -222,11 +223,15 @@ llvm::Expected<Objects> emitObjects(target::Program &program, const Target &targ
   std::atomic<size_t> next{0};
   auto work = [&] {
     for (size_t i; (i = next++) < parts.size();) {
-      auto object = compilePart({bitcode, "heddle"}, parts[i], i == 0, target, optLevel);
-      if (object)
+      llvm::Error error = catchFatalErrors([&]() -> llvm::Error {
+        auto object = compilePart({bitcode, "heddle"}, parts[i], i == 0, target, optLevel);
+        if (!object)
+          return object.takeError();
         objects[i] = std::move(*object);
-      else
-        errors[i] = llvm::toString(object.takeError());
+        return llvm::Error::success();
+      });
+      if (error)
+        errors[i] = llvm::toString(std::move(error));
     }
   };
   std::vector<std::thread> workers;

@@ -54,3 +54,19 @@ TEST(Target, CodeForAvx2HasNoWideRegisters) {
   EXPECT_EQ(text->find("%zmm"), std::string::npos);
   EXPECT_EQ(text->find("{%k"), std::string::npos);
 }
+
+TEST(Target, AnInstructionThatItLacksIsAnErrorAndNotTheEnd) {
+  mlir::MLIRContext context;
+  target::Program program = parseProgram(context, R"mlir(
+    func.func @dot(%x: !llvm.ptr) {
+      %a = llvm.load %x : !llvm.ptr -> vector<16xi32>
+      %r = llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"(%a, %a, %a)
+        : (vector<16xi32>, vector<16xi32>, vector<16xi32>) -> vector<16xi32>
+      llvm.store %r, %x : vector<16xi32>, !llvm.ptr
+      return
+    })mlir");
+  auto objects = cpu::emitObjects(program, named("x86-64-v3"), 3, 2);
+  ASSERT_FALSE(objects);
+  std::string message = llvm::toString(objects.takeError());
+  EXPECT_EQ(message.find("internal error: LLVM's code generator: "), 0u) << message;
+}
