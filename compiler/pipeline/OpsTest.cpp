@@ -234,7 +234,7 @@ std::string checkApart(const Case &test) {
 Cases allCases() {
   Cases cases;
   for (auto add : {addElementwise, addCasts, addMovement, addIndexed, addReductions, addProducts,
-                   addWindows, addResize, addControl, addGroups})
+                   addWindows, addResize, addControl, addGroups, addRandom})
     add(cases);
   return cases;
 }
