@@ -2,27 +2,63 @@
 
 #include "compiler/api/Status.h"
 #include "compiler/pipeline/Pipeline.h"
+#include "compiler/target/cpu/Artefact.h"
+#include "compiler/target/cpu/Files.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+
+#include <dlfcn.h>
 
 namespace heddle {
 
+/// The static runtime lies beside the library that this code is in.
+static llvm::Expected<std::string> archiveBeside(const char *name) {
+  Dl_info self;
+  if (!dladdr(reinterpret_cast<void *>(&archiveBeside), &self))
+    return makeError(ErrorCode::Internal, "internal error: cannot find libheddle's own path");
+  llvm::SmallString<256> path(self.dli_fname);
+  llvm::sys::fs::make_absolute(path);
+  llvm::sys::path::remove_filename(path);
+  llvm::sys::path::append(path, name);
+  if (!llvm::sys::fs::exists(path))
+    return makeError(ErrorCode::Usage,
+                     "error: cannot find '" + path +
+                         "', which a shared library needs\nnote: it is installed beside "
+                         "libheddle.so; '--emit o' needs no runtime");
+  return path.str().str();
+}
+
 llvm::Error writeKind(const Compiled &compiled, int threads, llvm::StringRef kind,
                       llvm::StringRef path) {
-  std::string text;
   if (kind == "graph")
-    text = compiled.graphText;
-  else if (kind == "loops")
-    text = compiled.loopsText;
-  else if (kind == "plan")
-    text = compiled.planJson;
-  else
+    return cpu::writeFile(path, graphText(compiled));
+  if (kind == "plan")
+    return cpu::writeFile(path, compiled.planJson);
+  if (kind == "loops") {
+    auto loops = loopsText(compiled);
+    return loops ? cpu::writeFile(path, *loops) : loops.takeError();
+  }
+  if (!llvm::is_contained({"so", "o", "h", "ll", "asm"}, kind))
     return makeError(ErrorCode::Usage, "error: cannot write '" + kind +
                                            "'\nnote: known: so, o, h, ll, asm, plan, graph, loops");
-  std::error_code problem;
-  llvm::raw_fd_ostream stream(path, problem);
-  if (problem)
-    return makeError(ErrorCode::Usage, "error: cannot write '" + path + "': " + problem.message());
-  stream << text;
-  return llvm::Error::success();
+  cpu::ArtefactOptions options;
+  options.kind = kind.str();
+  options.optLevel = compiled.optLevel;
+  if (kind == "so") {
+    std::vector<const char *> archives{"libheddle_runtime.a"};
+    if (threads != 1)
+      archives.push_back("libheddle_pool.a");
+    for (const char *name : archives) {
+      auto archive = archiveBeside(name);
+      if (!archive)
+        return archive.takeError();
+      options.archives.push_back(*archive);
+    }
+    if (threads != 1)
+      options.libraries = {"-lpthreadpool"};
+  }
+  return cpu::writeArtefact(compiled.program, compiled.target, compiled.objects, options, path);
 }
 
 } // namespace heddle

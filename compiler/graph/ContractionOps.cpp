@@ -33,10 +33,13 @@ LogicalResult ConvOp::verify() {
   size_t spatial = x.size() - 2;
   if (x.size() < 3 || w.size() != x.size() || rankOf(getResult()) != (int64_t)x.size())
     return emitOpError("C1: x, w and the result must have one rank, at least 3");
+  if (static_cast<int64_t>(getGroups()) < 1)
+    return emitOpError("C2: groups is ")
+           << static_cast<int64_t>(getGroups()) << ", but must be at least 1";
   const Dim &channels = getChannelsLast() ? x.back() : x[1];
   if (mayDiffer(channels, w[1] * Dim(getGroups())))
-    return emitOpError("C2: x has ") << channels.str() << " channels, but w takes "
-                                     << (w[1] * Dim(getGroups())).str();
+    return emitOpError("C2: x has ")
+           << channels.str() << " channels, but w takes " << (w[1] * Dim(getGroups())).str();
   if (auto out = w[0].constant(); out && *out % getGroups() != 0)
     return emitOpError("C2: ") << *out << " filters cannot be split into " << getGroups()
                                << " groups";
@@ -62,9 +65,9 @@ LogicalResult PoolOp::verify() {
   if (rankOf(getX()) < 3 || rankOf(getResult()) != rankOf(getX()))
     return emitOpError("C1: x and the result must have one rank, at least 3");
   if (getWindow().size() != spatial || getStrides().size() != spatial ||
-      getDilations().size() != spatial || getLow().size() != spatial ||
-      getHigh().size() != spatial)
-    return emitOpError("C3: needs one window, stride, dilation and two paddings a spatial dimension");
+      getDilations().size() != spatial || getLow().size() != spatial || getHigh().size() != spatial)
+    return emitOpError(
+        "C3: needs one window, stride, dilation and two paddings a spatial dimension");
   if (getKind() != "max" && getKind() != "average")
     return emitOpError("kind is '") << getKind() << "', but must be 'max' or 'average'";
   return success();

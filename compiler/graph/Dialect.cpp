@@ -108,8 +108,7 @@ RankedTensorType tensorOf(MLIRContext *context, ArrayRef<Dim> dims, Type element
     isDynamic |= !constant;
     shape.push_back(constant ? *constant : ShapedType::kDynamic);
   }
-  return RankedTensorType::get(shape, element,
-                               isDynamic ? dimsAttr(context, dims) : Attribute());
+  return RankedTensorType::get(shape, element, isDynamic ? dimsAttr(context, dims) : Attribute());
 }
 
 Dim elementCount(ArrayRef<Dim> dims) {
@@ -166,8 +165,8 @@ ElementsAttr constantAttr(RankedTensorType type, ArrayRef<char> bytes) {
   Type element = type.getElementType();
   int64_t width = bytesOf(element), count = type.getNumElements();
   if (count > kPrintedElements)
-    return DenseResourceElementsAttr::get(
-        type, "constant", HeapAsmResourceBlob::allocateAndCopyWithAlign(bytes, 64));
+    return DenseResourceElementsAttr::get(type, "constant",
+                                          HeapAsmResourceBlob::allocateAndCopyWithAlign(bytes, 64));
   unsigned bits = element.getIntOrFloatBitWidth();
   auto read = [&](int64_t i) {
     uint64_t word = 0;
@@ -232,12 +231,18 @@ int32_t onnxTypeOf(Type type) {
     return 20;
   bool isUnsigned = type.isUnsignedInteger();
   switch (type.getIntOrFloatBitWidth()) {
-  case 1: return 9;
-  case 4: return isUnsigned ? 21 : 22;
-  case 8: return isUnsigned ? 2 : 3;
-  case 16: return isUnsigned ? 4 : 5;
-  case 32: return isUnsigned ? 12 : 6;
-  default: return isUnsigned ? 13 : 7;
+  case 1:
+    return 9;
+  case 4:
+    return isUnsigned ? 21 : 22;
+  case 8:
+    return isUnsigned ? 2 : 3;
+  case 16:
+    return isUnsigned ? 4 : 5;
+  case 32:
+    return isUnsigned ? 12 : 6;
+  default:
+    return isUnsigned ? 13 : 7;
   }
 }
 

@@ -5,6 +5,8 @@
 namespace heddle::graph {
 
 static int64_t floorDivide(int64_t a, int64_t b) {
+  if (b == -1) // the lowest number wraps, where the processor would trap
+    return static_cast<int64_t>(0 - static_cast<uint64_t>(a));
   int64_t quotient = a / b;
   return quotient - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0);
 }
@@ -71,15 +73,24 @@ Dim Dim::atom(Kind kind, const Dim &lhs, const Dim &rhs) {
   };
   std::string text;
   switch (kind) {
-  case Kind::FloorDiv: text = wrap(left) + " floordiv " + wrap(right); break;
-  case Kind::Mod: text = wrap(left) + " mod " + wrap(right); break;
-  case Kind::Max: text = "max(" + left + ", " + right + ")"; break;
-  case Kind::Min: text = "min(" + left + ", " + right + ")"; break;
-  case Kind::Symbol: break;
+  case Kind::FloorDiv:
+    text = wrap(left) + " floordiv " + wrap(right);
+    break;
+  case Kind::Mod:
+    text = wrap(left) + " mod " + wrap(right);
+    break;
+  case Kind::Max:
+    text = "max(" + left + ", " + right + ")";
+    break;
+  case Kind::Min:
+    text = "min(" + left + ", " + right + ")";
+    break;
+  case Kind::Symbol:
+    break;
   }
   Dim result;
-  result.terms[{Atom{kind, text, std::make_shared<const Dim>(lhs),
-                     std::make_shared<const Dim>(rhs)}}] = 1;
+  result.terms[{
+      Atom{kind, text, std::make_shared<const Dim>(lhs), std::make_shared<const Dim>(rhs)}}] = 1;
   return result;
 }
 
@@ -87,6 +98,8 @@ Dim Dim::floorDiv(const Dim &divisor) const {
   auto constantDivisor = divisor.constant();
   if (constantDivisor == 1)
     return *this;
+  if (constantDivisor == -1)
+    return *this * Dim(-1);
   if (constantDivisor && *constantDivisor != 0) {
     // Terms that the divisor divides leave the quotient exactly.
     Dim whole, rest;
@@ -115,6 +128,8 @@ Dim Dim::floorDiv(const Dim &divisor) const {
   // A symbolic divisor that is one product divides term by term, or not at all.
   if (divisor.terms.size() == 1) {
     const auto &[divisorProduct, divisorCoefficient] = *divisor.terms.begin();
+    if (divisorCoefficient == -1)
+      return (*this * Dim(-1)).floorDiv(divisor * Dim(-1));
     Dim quotient;
     bool exact = true;
     for (const auto &[product, coefficient] : terms) {
@@ -146,7 +161,8 @@ Dim Dim::mod(const Dim &divisor) const {
   if (constantDivisor && *constantDivisor > 0) {
     Dim rest;
     for (const auto &[product, coefficient] : terms) {
-      int64_t remainder = coefficient - floorDivide(coefficient, *constantDivisor) * *constantDivisor;
+      int64_t remainder =
+          coefficient - floorDivide(coefficient, *constantDivisor) * *constantDivisor;
       if (remainder != 0)
         rest.addTerm(product, remainder);
     }
@@ -185,7 +201,8 @@ bool Dim::isNeverNegative() const {
       return false;
     for (const Atom &factor : product) {
       switch (factor.kind) {
-      case Kind::Symbol: break;
+      case Kind::Symbol:
+        break;
       case Kind::FloorDiv:
         if (!factor.lhs->isNeverNegative() || !factor.rhs->isNeverNegative())
           return false;
@@ -224,11 +241,20 @@ std::optional<int64_t> Dim::evaluate(Environment environment) const {
         if (divides && *right == 0)
           return std::nullopt;
         switch (factor.kind) {
-        case Kind::FloorDiv: part = floorDivide(*left, *right); break;
-        case Kind::Mod: part = *left - floorDivide(*left, *right) * *right; break;
-        case Kind::Max: part = std::max(*left, *right); break;
-        case Kind::Min: part = std::min(*left, *right); break;
-        case Kind::Symbol: break;
+        case Kind::FloorDiv:
+          part = floorDivide(*left, *right);
+          break;
+        case Kind::Mod:
+          part = *left - floorDivide(*left, *right) * *right;
+          break;
+        case Kind::Max:
+          part = std::max(*left, *right);
+          break;
+        case Kind::Min:
+          part = std::min(*left, *right);
+          break;
+        case Kind::Symbol:
+          break;
         }
       }
       if (!part || __builtin_mul_overflow(value, *part, &value))
@@ -240,8 +266,7 @@ std::optional<int64_t> Dim::evaluate(Environment environment) const {
   return total;
 }
 
-Dim Dim::substitute(
-    llvm::function_ref<std::optional<Dim>(llvm::StringRef)> replacement) const {
+Dim Dim::substitute(llvm::function_ref<std::optional<Dim>(llvm::StringRef)> replacement) const {
   Dim result;
   for (const auto &[product, coefficient] : terms) {
     Dim value(coefficient);
@@ -253,11 +278,20 @@ Dim Dim::substitute(
       }
       Dim left = factor.lhs->substitute(replacement), right = factor.rhs->substitute(replacement);
       switch (factor.kind) {
-      case Kind::FloorDiv: value = value * left.floorDiv(right); break;
-      case Kind::Mod: value = value * left.mod(right); break;
-      case Kind::Max: value = value * max(left, right); break;
-      case Kind::Min: value = value * min(left, right); break;
-      case Kind::Symbol: break;
+      case Kind::FloorDiv:
+        value = value * left.floorDiv(right);
+        break;
+      case Kind::Mod:
+        value = value * left.mod(right);
+        break;
+      case Kind::Max:
+        value = value * max(left, right);
+        break;
+      case Kind::Min:
+        value = value * min(left, right);
+        break;
+      case Kind::Symbol:
+        break;
       }
     }
     result = result + value;
@@ -384,9 +418,8 @@ private:
       return inner && eat(")") ? inner : std::nullopt;
     }
     rest = rest.ltrim();
-    llvm::StringRef word = rest.take_while([](char c) {
-      return llvm::isAlnum(c) || c == '_' || c == '.' || c == '$';
-    });
+    llvm::StringRef word = rest.take_while(
+        [](char c) { return llvm::isAlnum(c) || c == '_' || c == '.' || c == '$'; });
     if (word.empty())
       return std::nullopt;
     rest = rest.drop_front(word.size());

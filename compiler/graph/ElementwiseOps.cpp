@@ -19,8 +19,7 @@ LogicalResult verifyElementwise(Operation *op) {
 
 static LogicalResult inferTruth(MLIRContext *context, ValueRange operands,
                                 SmallVectorImpl<Type> &results) {
-  results.push_back(
-      tensorOf(context, dimsOf(operands.front()), IntegerType::get(context, 1)));
+  results.push_back(tensorOf(context, dimsOf(operands.front()), IntegerType::get(context, 1)));
   return success();
 }
 

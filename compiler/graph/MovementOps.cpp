@@ -161,7 +161,8 @@ INFER(GatherNdOp) {
   int64_t batch = adaptor.getBatchDims();
   auto depth = indices.empty() ? std::nullopt : indices.back().constant();
   if (!depth || *depth < 0 || batch < 0 || batch + *depth > (int64_t)from.size())
-    return emitOptionalError(location, "G1: the last size of 'indices' must be constant and at most ",
+    return emitOptionalError(location,
+                             "G1: the last size of 'indices' must be constant and at most ",
                              "the rank of x less batch_dims");
   DimVector to(indices.begin(), indices.end() - 1);
   to.append(from.begin() + batch + *depth, from.end());

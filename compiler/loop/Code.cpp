@@ -171,6 +171,25 @@ Value Code::maskOf(Value count) {
   return b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, steps, spread(narrow));
 }
 
+Values Code::transpose(Values rows) {
+  // Swaps the off-diagonal blocks of ever smaller squares: log2(lanes) rounds of shuffles.
+  for (int64_t distance = lanes / 2; distance > 0; distance /= 2) {
+    SmallVector<int64_t> low, high;
+    for (int64_t i = 0; i < lanes; ++i) {
+      low.push_back(i & distance ? lanes + i - distance : i);
+      high.push_back(i & distance ? lanes + i : i + distance);
+    }
+    for (int64_t i = 0; i < lanes; ++i) {
+      if (i & distance)
+        continue;
+      Value upper = rows[i], lower = rows[i + distance];
+      rows[i] = b.create<vector::ShuffleOp>(loc, upper, lower, low);
+      rows[i + distance] = b.create<vector::ShuffleOp>(loc, upper, lower, high);
+    }
+  }
+  return rows;
+}
+
 Value Code::constantOf(Type element, double value) {
   if (auto floating = dyn_cast<FloatType>(element)) {
     APFloat number(value);

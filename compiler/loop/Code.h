@@ -57,6 +57,8 @@ public:
   Value spread(Value value); // scalar -> vector; a vector stays
   Value laneNumbers();       // vector<lanes x i64>: 0, 1, 2 ...
   Value maskOf(Value count); // lanes below count
+  /// `lanes` vectors as the rows of a square; its columns.
+  Values transpose(Values rows);
   Value constantOf(Type element, double value);
   Value integerOf(Type element, int64_t value);
 

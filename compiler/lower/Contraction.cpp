@@ -51,6 +51,8 @@ private:
   void packConstant();
   void emitBorderCopy();
   void emitPacking();
+  void packTransposed(Elements &e, Value rows, Indices place, Value column, Value target,
+                      int64_t shift);
   void emitProducts();
   void coalesceRows();
   void emitTile(Elements &e, Value outer, Value firstRow, int64_t tileRows, bool clamp,
@@ -293,6 +295,51 @@ void Contraction::emitBorderCopy() {
   kernel.endPhase(tasks, tasks * rowLength);
 }
 
+/// The operand of a transpose of the last two dimensions that only this group sees.
+static Value transposedSource(Block *group, Value b) {
+  auto transpose = b.getDefiningOp<graph::TransposeOp>();
+  if (!transpose || transpose->getBlock() != group || graph::bytesOf(graph::elementOf(b)) != 4)
+    return {};
+  ArrayRef<int64_t> permutation = transpose.getPermutation();
+  int64_t rank = permutation.size();
+  for (int64_t i = 0; i + 2 < rank; ++i)
+    if (permutation[i] != i)
+      return {};
+  return permutation[rank - 1] == rank - 2 ? transpose.getX() : Value();
+}
+
+/// Columns [column, column + lanes) of a right operand whose columns are rows in memory: squares of registers.
+void Contraction::packTransposed(Elements &e, Value rows, Indices place, Value column,
+                                 Value target, int64_t shift) {
+  Code &code = kernel.code();
+  int64_t lanes = code.lanes;
+  Value depth = kernel.dim(shape.reduction);
+  Value last = code.sub(kernel.dim(shape.columns), code.number(1));
+  forLanes(e, code.number(0), depth, [&](Value k) {
+    Values square;
+    for (int64_t r = 0; r < lanes; ++r) {
+      Indices here(place);
+      here.push_back(e.uniform(code.min(code.add(column, code.number(r)), last)));
+      here.push_back({k, 1, {}});
+      square.push_back(code.spread(e.at(rows, here)));
+    }
+    square = code.transpose(square);
+    Value beyond = code.sub(depth, k);
+    for (auto [i, value] : llvm::enumerate(square)) {
+      auto store = [&] {
+        Value row = code.add(k, code.number(i));
+        Value at = code.add(target, code.add(code.mul(row, code.number(vectors * lanes)),
+                                             code.number(shift)));
+        code.storeLanes(element, value, kernel.temporary(packedTemporary), at, {});
+      };
+      if (e.mask) // the last, partial square
+        code.when(code.less(code.number(i), beyond), store);
+      else
+        store();
+    }
+  });
+}
+
 /// Packs a right operand that only the run knows: one panel a task.
 void Contraction::emitPacking() {
   int64_t lanes = kernel.machine.lanes, width = vectors * lanes;
@@ -322,6 +369,10 @@ void Contraction::emitPacking() {
     bool isExact = shape.columns.mod(Dim(width)).isConstant(0);
     for (int64_t j = 0; j < vectors; ++j) {
       Value column = code.add(first, code.number(j * lanes));
+      if (Value rows = transposedSource(group, shape.b)) {
+        packTransposed(e, rows, place, column, target, j * lanes);
+        continue;
+      }
       e.mask = isExact ? Value()
                        : code.maskOf(code.max(code.sub(kernel.dim(shape.columns), column),
                                               code.number(0)));

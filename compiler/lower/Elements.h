@@ -83,9 +83,6 @@ Value isBefore(Code &code, Type element, bool descending, Value x, Value y);
 /// Folds the lanes of a vector into a scalar.
 Value combineLanes(Code &code, mlir::Operation *reduction, Value vector);
 
-/// Whether `Elements` has a definition for the op.
-bool hasDefinition(mlir::Operation *op);
-
 } // namespace heddle::lower
 
 #endif // HEDDLE_LOWER_ELEMENTS_H

@@ -75,25 +75,7 @@ void Host::writeSizes() {
       Value value = isEntryKnown(size) ? dim(size) : code->number(HEDDLE_DYNAMIC);
       code->store(i64, value, function.getArgument(2), code->number(place++));
     }
-  // A size below 0 means that an input is too small for the model.
-  llvm::StringMap<bool> seen;
-  Value status = code->integerOf(builder.getI32Type(), 0);
-  model.walk([&](Operation *op) {
-    for (Value result : op->getResults()) {
-      if (!isa<RankedTensorType>(result.getType()))
-        continue;
-      for (const Dim &size : graph::dimsOf(result)) {
-        if (size.isNeverNegative() || !isEntryKnown(size) || !seen.insert({size.str(), true}).second)
-          continue;
-        program.messages.push_back("node '" + graph::sourceName(op->getLoc()) +
-                                   "': size '" + size.str() +
-                                   "' is negative: the inputs are too small for this model");
-        Value isBad = code->less(dim(size), code->number(0));
-        Value number = code->integerOf(builder.getI32Type(), program.messages.size());
-        status = builder.createOrFold<arith::SelectOp>(code->loc, isBad, number, status);
-      }
-    }
-  });
+  Value status = writeEntryChecks();
   builder.create<func::ReturnOp>(code->loc, status);
 }
 
@@ -141,6 +123,8 @@ void Host::writeRun() {
 
 void Host::writeBlock(Block &block) {
   for (Operation &op : block) {
+    if (isa<graph::GroupOp, graph::ReshapeOp>(op))
+      writeChecks(&op);
     if (auto group = dyn_cast<graph::GroupOp>(op))
       writeGroup(group);
     else if (auto branch = dyn_cast<graph::IfOp>(op))

@@ -57,6 +57,18 @@ private:
   void fail(llvm::StringRef message, Value value, Value limit);
   Value isFine();
 
+  // What only the run can check (HostChecks.cpp).
+  struct Check {
+    Dim a, b;
+    enum Kind { NotNegative, Equal, EqualOrOne } kind;
+    std::string message; // with %lld for a and b
+  };
+  void forEachCheck(mlir::Operation *op, llvm::function_ref<void(const Check &)> visit);
+  Value violation(const Check &check);
+  Value writeEntryChecks();
+  void writeChecks(mlir::Operation *op);
+  static std::string withoutNumbers(const Check &check);
+
   // Control flow (HostControl.cpp).
   void writeIf(graph::IfOp op);
   void writeLoop(graph::LoopOp op);

@@ -41,6 +41,9 @@ mlir::LogicalResult emitSerial(KernelBuilder &kernel, mlir::Block *group,
 /// Carries out `schedule`, or the pointwise form when that one does not apply to the group.
 void emitGroup(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule);
 
+/// Whether code for the op can be made; control flow and groups included.
+bool isSupported(mlir::Operation *op);
+
 /// The yielded values of a group.
 mlir::ValueRange outputsOf(mlir::Block *group);
 /// The size with `nominal` for every symbol; for estimates only.

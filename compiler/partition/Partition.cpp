@@ -1,10 +1,12 @@
 // Partition: splits a graph into groups, each to become one kernel.
 //
-// One walk over the ops of a block, last to first: an op joins the group of its users when all of them are in one
-// group and the two fit one loop nest. What only one group reads needs no memory, and since every use is inside,
-// joining can never close a cycle. A group has one root, its last op, whose results are the group's results.
+// One walk over the ops of a block, last to first: an op joins the group of its users when all of
+// them are in one group and the two fit one loop nest. What only one group reads needs no memory,
+// and since every use is inside, joining can never close a cycle. A group has one root, its last
+// op, whose results are the group's results.
 //
-// Keeps: every op that computes is in exactly one group; reshapes (views), constants and control flow are in none.
+// Keeps: every op that computes is in exactly one group; reshapes (views), constants and control
+// flow are in none.
 
 #include "compiler/partition/Partition.h"
 
@@ -14,11 +16,16 @@ namespace heddle::partition {
 
 StringRef nameOf(Kind kind) {
   switch (kind) {
-  case Kind::Pointwise: return "pointwise";
-  case Kind::Rows: return "rows";
-  case Kind::Contraction: return "contraction";
-  case Kind::Window: return "window";
-  case Kind::Serial: return "serial";
+  case Kind::Pointwise:
+    return "pointwise";
+  case Kind::Rows:
+    return "rows";
+  case Kind::Contraction:
+    return "contraction";
+  case Kind::Window:
+    return "window";
+  case Kind::Serial:
+    return "serial";
   }
   llvm_unreachable("all kinds have names");
 }
@@ -264,8 +271,8 @@ private:
     for (Group &group : groups) {
       Operation *root = group.members.front();
       OpBuilder builder(root);
-      auto wrapped = builder.create<graph::GroupOp>(root->getLoc(), root->getResultTypes(),
-                                                    uniqueName(root));
+      auto wrapped =
+          builder.create<graph::GroupOp>(root->getLoc(), root->getResultTypes(), uniqueName(root));
       wrapped->setAttr("kind", builder.getStringAttr(nameOf(group.kind)));
       Block *body = builder.createBlock(&wrapped.getBody());
       root->replaceAllUsesWith(wrapped.getResults());

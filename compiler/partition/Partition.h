@@ -10,8 +10,8 @@ namespace heddle::partition {
 enum class Kind { Pointwise, Rows, Contraction, Window, Serial };
 llvm::StringRef nameOf(Kind kind);
 
-/// Wraps the ops of every block below `function` into graph.group ops. `apart` names groups (by their
-/// root's name) whose producers must not join them: how a plan undoes a fusion.
+/// Wraps the ops of every block below `function` into graph.group ops. `apart` names groups (by
+/// their root's name) whose producers must not join them: how a plan undoes a fusion.
 void partition(mlir::func::FuncOp function, const llvm::StringMap<bool> &apart = {});
 
 std::unique_ptr<mlir::Pass> createPartitionPass();

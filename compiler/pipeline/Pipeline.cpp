@@ -87,6 +87,36 @@ static lower::Schedule scheduleOf(graph::GroupOp group) {
   return schedule;
 }
 
+/// All ops that cannot be compiled, one a line.
+static llvm::Error refuseUnsupported(func::FuncOp model, StringRef file) {
+  std::string problems;
+  model.walk([&](Operation *op) {
+    if (isa<graph::GraphDialect>(op->getDialect()) && !lower::isSupported(op))
+      problems += (problems.empty() ? "" : "\n") + file.str() + ": node '" +
+                  graph::sourceName(op->getLoc()) + "' (" + op->getName().getStringRef().str() +
+                  "): error: this op runs in the reference interpreter, but is not compiled yet";
+  });
+  return problems.empty() ? llvm::Error::success() : makeError(ErrorCode::Refused, problems);
+}
+
+/// Groups of one form become functions of one text, however their tensors and weights differ: one of them is enough.
+static void shareFunctions(ModuleOp module, lower::Kernel &kernel,
+                           llvm::StringMap<std::string> &functions) {
+  for (lower::Phase &phase : kernel.phases) {
+    auto function = module.lookupSymbol<func::FuncOp>(phase.function);
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    function.setSymName("phase");
+    function.print(stream);
+    function.setSymName(phase.function);
+    auto [known, isNew] = functions.try_emplace(stream.str(), phase.function);
+    if (isNew)
+      continue;
+    function.erase();
+    phase.function = known->second;
+  }
+}
+
 /// Kernels of all groups, then the program around them.
 static llvm::Error lowerGroups(func::FuncOp model, const loop::Machine &machine,
                                target::Program &program) {
@@ -95,12 +125,14 @@ static llvm::Error lowerGroups(func::FuncOp model, const loop::Machine &machine,
                        vector::VectorDialect, LLVM::LLVMDialect, cf::ControlFlowDialect>();
   program.module = ModuleOp::create(model.getLoc());
   std::map<Operation *, std::shared_ptr<lower::Kernel>> kernels;
+  llvm::StringMap<std::string> functions; // by their text
   int64_t number = 0;
   model.walk([&](graph::GroupOp group) {
     std::string name = "kernel" + std::to_string(number++);
     lower::KernelBuilder builder(*program.module, name, group.getLoc(), machine);
     lower::emitGroup(builder, &group.getBody().front(), scheduleOf(group));
     program.kernels.push_back(group.getName().str());
+    shareFunctions(*program.module, builder.kernel, functions);
     kernels[group] = std::make_shared<lower::Kernel>(std::move(builder.kernel));
   });
   return lower::Host(model, kernels, program).write();
@@ -139,8 +171,8 @@ static llvm::Error compileStages(Compiled &compiled, const CompileOptions &optio
   if (!target)
     return target.takeError();
   result->target = *target;
-  loop::Machine machine{target->vectorBits / 32, target->registers, target->l1Bytes,
-                        target->l2Bytes};
+  result->optLevel = options.optLevel;
+  result->machine = {target->vectorBits / 32, target->registers, target->l1Bytes, target->l2Bytes};
   auto model = result->graph->lookupSymbol<func::FuncOp>("main");
 
   stages.begin("simplify", 0.1);
@@ -150,14 +182,15 @@ static llvm::Error compileStages(Compiled &compiled, const CompileOptions &optio
 
   stages.begin("partition", 0.2);
   partition::partition(model);
-  result->graphText = textOf(*result->graph);
+
+  if (llvm::Error error = refuseUnsupported(model, result->program.model))
+    return error;
 
   stages.begin("lower", 0.25);
-  if (llvm::Error error = lowerGroups(model, machine, result->program))
+  if (llvm::Error error = lowerGroups(model, result->machine, result->program))
     return error;
   if (failed(verify(*result->program.module)))
     return makeError(ErrorCode::Internal, "internal error: a kernel is not valid");
-  result->loopsText = textOf(*result->program.module);
 
   stages.begin("emit", 0.4);
   unsigned workers = std::max(1u, std::thread::hardware_concurrency());
@@ -175,6 +208,20 @@ static llvm::Error compileStages(Compiled &compiled, const CompileOptions &optio
   report["weights_bytes"] = result->program.weights.size;
   result->reportJson = report.dump(2);
   return llvm::Error::success();
+}
+
+std::string graphText(const Compiled &compiled) {
+  ModuleOp module = *compiled.graph; // a handle: printing changes nothing
+  return textOf(module);
+}
+
+llvm::Expected<std::string> loopsText(const Compiled &compiled) {
+  ModuleOp module = *compiled.graph;
+  target::Program program;
+  if (llvm::Error error =
+          lowerGroups(module.lookupSymbol<func::FuncOp>("main"), compiled.machine, program))
+    return std::move(error);
+  return textOf(*program.module);
 }
 
 llvm::Expected<std::unique_ptr<Compiled>> compile(const ModelSource &source,

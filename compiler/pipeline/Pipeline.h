@@ -2,6 +2,7 @@
 #ifndef HEDDLE_PIPELINE_PIPELINE_H
 #define HEDDLE_PIPELINE_PIPELINE_H
 
+#include "compiler/loop/Machine.h"
 #include "compiler/target/Program.h"
 #include "compiler/target/cpu/Emit.h"
 
@@ -25,8 +26,9 @@ struct Compiled {
   target::Program program;
   cpu::Target target;
   cpu::Objects objects;
+  loop::Machine machine;
+  int optLevel = 3;
   std::string planJson, reportJson;
-  std::string graphText, loopsText; // the groups as graph ops; the kernels' loops
 };
 
 /// A model as a file, or as bytes that stand for one.
@@ -42,6 +44,10 @@ llvm::Expected<std::unique_ptr<Compiled>> compile(const ModelSource &source,
 llvm::Expected<std::unique_ptr<Compiled>>
 compileGraph(std::unique_ptr<mlir::MLIRContext> context, mlir::OwningOpRef<mlir::ModuleOp> graph,
              const CompileOptions &options);
+
+/// The groups as graph ops; the kernels and the program around them as loops.
+std::string graphText(const Compiled &compiled);
+llvm::Expected<std::string> loopsText(const Compiled &compiled);
 
 /// The imported graph, as the reference interpreter takes it.
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>

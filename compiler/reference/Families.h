@@ -83,12 +83,15 @@ Results computeElementwise(const Call &call);
 #define HEDDLE_COMPUTE(OP) Results compute(graph::OP op, const Call &call);
 #define HEDDLE_FOR_EACH_OP(DO)                                                                     \
   DO(ConstantOp)                                                                                   \
-  DO(IotaOp) DO(SizesOp) DO(ReshapeOp) DO(DynamicReshapeOp) DO(BroadcastOp) DO(DynamicBroadcastOp) \
-      DO(TransposeOp) DO(SliceOp) DO(DynamicSliceOp) DO(ConcatOp) DO(PadOp) DO(GatherOp)           \
-          DO(GatherElementsOp) DO(GatherNdOp) DO(ScatterElementsOp) DO(ScatterNdOp) DO(ResizeOp)   \
-              DO(ReverseSequenceOp) DO(RangeOp) DO(NonzeroOp) DO(MatmulOp) DO(ConvOp)              \
-                  DO(ConvTransposeOp) DO(PoolOp) DO(ReduceSumOp) DO(ReduceProdOp) DO(ReduceMaxOp)  \
-                      DO(ReduceMinOp) DO(ArgMaxOp) DO(ArgMinOp) DO(CumsumOp) DO(TopkOp)
+  DO(IotaOp)                                                                                       \
+  DO(SizesOp)                                                                                      \
+  DO(ReshapeOp)                                                                                    \
+  DO(DynamicReshapeOp) DO(BroadcastOp) DO(DynamicBroadcastOp) DO(TransposeOp) DO(SliceOp)          \
+      DO(DynamicSliceOp) DO(ConcatOp) DO(PadOp) DO(GatherOp) DO(GatherElementsOp) DO(GatherNdOp)   \
+          DO(ScatterElementsOp) DO(ScatterNdOp) DO(ResizeOp) DO(ReverseSequenceOp) DO(RangeOp)     \
+              DO(NonzeroOp) DO(MatmulOp) DO(ConvOp) DO(ConvTransposeOp) DO(PoolOp) DO(ReduceSumOp) \
+                  DO(ReduceProdOp) DO(ReduceMaxOp) DO(ReduceMinOp) DO(ArgMaxOp) DO(ArgMinOp)       \
+                      DO(CumsumOp) DO(TopkOp)
 HEDDLE_FOR_EACH_OP(HEDDLE_COMPUTE)
 #undef HEDDLE_COMPUTE
 

@@ -17,6 +17,7 @@ std::unique_ptr<mlir::Pass> createShapesPass();
 std::unique_ptr<mlir::Pass> createAlgebraPass();
 std::unique_ptr<mlir::Pass> createConvScalePass();
 std::unique_ptr<mlir::Pass> createChannelsLastPass();
+std::unique_ptr<mlir::Pass> createTransposedConvPass();
 std::unique_ptr<mlir::Pass> createWeightsPass();
 
 /// Fold, shapes and algebra until nothing changes, at most 4 times.

@@ -55,6 +55,8 @@ void addSimplifyPasses(OpPassManager &manager, bool channelsLast) {
   manager.addPass(createFixpointPass());
   if (channelsLast) {
     manager.addPass(createChannelsLastPass());
+    manager.addPass(createWeightsPass());
+    manager.addPass(createTransposedConvPass()); // needs channels last and constant weights
     manager.addPass(createFixpointPass());
   }
   manager.addPass(createWeightsPass());
@@ -67,6 +69,7 @@ void registerSimplifyPasses() {
   registerPass(createAlgebraPass);
   registerPass(createConvScalePass);
   registerPass(createChannelsLastPass);
+  registerPass(createTransposedConvPass);
   registerPass(createWeightsPass);
   registerPass(createFixpointPass);
   PassPipelineRegistration<>("heddle-simplify", "all of simplify, with channels last",

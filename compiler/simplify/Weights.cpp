@@ -4,8 +4,9 @@
 //          %y = graph.conv %x, %w ...
 // After    %w = graph.constant dense<0.5> : tensor<64x3x3x3xf32>
 //          %y = graph.conv %x, %w ...
-// Products take their weights packed, so here, other than everywhere else, a constant is better than a broadcast.
-// Needs    folded constants. Leaves alone weights above 512 MiB, which are not worth their memory.
+// Products take their weights packed, so here, other than everywhere else, a constant is better
+// than a broadcast. Needs    folded constants. Leaves alone weights above 512 MiB, which are not
+// worth their memory.
 
 #include "compiler/graph/Graph.h"
 #include "compiler/reference/Interpreter.h"
@@ -52,9 +53,8 @@ private:
     } else {
       std::vector<char> storage;
       auto from = cast<RankedTensorType>(source.getType());
-      auto operand =
-          reference::Tensor::borrow(from.getElementType(), from.getShape(),
-                                    graph::constantBytes(source.getValue(), storage));
+      auto operand = reference::Tensor::borrow(from.getElementType(), from.getShape(),
+                                               graph::constantBytes(source.getValue(), storage));
       reference::Environment environment(reference::Limits{2 * kWeightLimitBytes});
       auto result = reference::evaluate(broadcast, {operand}, environment);
       if (!result) {

@@ -40,7 +40,9 @@ class NodeArg:
     @property
     def keys(self):
         """The keys of a map."""
-        return [int(label) for label in self.labels] if self.encoding == library.INT_MAP else self.labels
+        if self.encoding == library.INT_MAP:
+            return [int(label) for label in self.labels]
+        return self.labels
 
 
 def _describe(value):

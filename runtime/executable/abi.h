@@ -20,20 +20,21 @@ extern "C" {
 typedef struct heddle_call heddle_call_t;
 
 /* Runs tasks [begin, end) of one kernel. `args`: slot 0 is the heddle_call_t*, the others are
- * pointers and sizes. `scratch`: the worker's own memory, as large as the launch asked, 64-aligned. */
+ * pointers and sizes. `scratch`: the worker's own memory, as large as the launch asked, 64-aligned.
+ */
 typedef void (*heddle_kernel_fn)(const int64_t *args, int64_t begin, int64_t end, uint8_t *scratch);
 
 /* One run of an executable. The runtime fills it, generated code reads it. */
 struct heddle_call {
-  uint8_t *arena;             /* arena_bytes of heddle_executable_t.sizes, 64-aligned */
-  const void *const *inputs;  /* one data pointer an input */
-  void **outputs;             /* one data pointer an output; NULL where its size is not known before
-                                 the run: generated code then calls alloc_output */
-  const int64_t *symbols;     /* one value an entry of heddle_executable_t.symbols */
-  int64_t *output_dims;       /* dims of all outputs, one after the other; written by generated code
-                                 for outputs that `sizes` left at HEDDLE_DYNAMIC */
-  const uint8_t *weights;     /* heddle_executable_t.weights */
-  int32_t status;             /* 0, or the first failure reported by `fail` */
+  uint8_t *arena;            /* arena_bytes of heddle_executable_t.sizes, 64-aligned */
+  const void *const *inputs; /* one data pointer an input */
+  void **outputs;            /* one data pointer an output; NULL where its size is not known before
+                                the run: generated code then calls alloc_output */
+  const int64_t *symbols;    /* one value an entry of heddle_executable_t.symbols */
+  int64_t *output_dims;      /* dims of all outputs, one after the other; written by generated code
+                                for outputs that `sizes` left at HEDDLE_DYNAMIC */
+  const uint8_t *weights;    /* heddle_executable_t.weights */
+  int32_t status;            /* 0, or the first failure reported by `fail` */
   int32_t thread_count;
   /* Splits [0, tasks) over the workers and waits. scratch_bytes is per worker. */
   void (*launch)(heddle_call_t *, heddle_kernel_fn, const int64_t *args, int64_t tasks,
@@ -86,7 +87,7 @@ typedef struct heddle_executable {
   int32_t message_count;
   const heddle_io_t *inputs;
   const heddle_io_t *outputs;
-  const char *const *symbols; /* names of the sizes that inputs bind */
+  const char *const *symbols;  /* names of the sizes that inputs bind */
   const char *const *messages; /* printf-like: at most two %lld, for `value` and `limit` */
   const uint8_t *weights;
   int64_t weights_bytes;

@@ -13,7 +13,7 @@ FOLDER = 25
 SOURCES = (".cpp", ".c", ".h", ".td", ".py")
 
 # Tables that are data, and generated pages: path -> why it may be longer.
-EXEMPT = {}
+EXEMPT = {"compiler/graph/LoopNestTest.cpp": "a table of keys, each on one line as people write it"}
 
 
 def limit_of(path):
@@ -33,7 +33,7 @@ def check(root, files):
     for path in files:
         limit = limit_of(path)
         if path.suffix in SOURCES:
-            folders[path.parent] += not path.stem.endswith("_test")
+            folders[path.parent] += not path.stem.endswith(("_test", "Test"))
         if limit is None or (path.suffix == "" and path.name not in ("dev", "LAYERS")):
             continue
         lines = (Path(root) / path).read_text(encoding="utf-8", errors="replace").splitlines()

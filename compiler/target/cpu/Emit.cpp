@@ -1,151 +1,279 @@
-// Emit: the lowering pipeline and LLVM's code generator, functions split over threads.
+// Emit: LLVM's optimiser and code generator over the functions of a program, split in parts that
+// threads compile in contexts of their own.
 
 #include "compiler/target/cpu/Emit.h"
 
-#include "compiler/target/cpu/Math.h"
+#include "compiler/target/cpu/Lower.h"
 
-#include "mlir/Conversion/Passes.h"
-#include "mlir/Dialect/Arith/Transforms/Passes.h"
-#include "mlir/Dialect/Math/Transforms/Passes.h"
-#include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
-#include "mlir/Transforms/Passes.h"
 #include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/Bitcode/BitcodeWriter.h"
+#include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/IR/DiagnosticPrinter.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Target/TargetMachine.h"
-#include "llvm/TargetParser/Host.h"
-#include "llvm/Transforms/Utils/SplitModule.h"
 
+#include <atomic>
 #include <thread>
 
 using namespace mlir;
 
 namespace heddle::cpu {
+namespace {
 
-llvm::Error lowerToLLVM(ModuleOp module) {
-  PassManager manager(module.getContext());
-  manager.enableVerifier(false);
-  manager.addPass(createCSEPass());
-  manager.addPass(createCanonicalizerPass());
-  manager.addPass(createMathPass());
-  manager.addPass(arith::createArithExpandOpsPass());
-  manager.addPass(createConvertSCFToCFPass());
-  // Libm takes vectors apart, so it comes before vectors leave.
-  manager.addPass(createConvertMathToLLVMPass());
-  manager.addPass(createConvertMathToLibmPass());
-  manager.addPass(createConvertVectorToLLVMPass());
-  manager.addPass(createArithToLLVMConversionPass());
-  manager.addPass(createConvertFuncToLLVMPass());
-  manager.addPass(createConvertControlFlowToLLVMPass());
-  manager.addPass(createReconcileUnrealizedCastsPass());
-  manager.addPass(createCSEPass());
-  std::string problems;
-  ScopedDiagnosticHandler handler(module.getContext(), [&](Diagnostic &diagnostic) {
-    problems += diagnostic.str() + "\n";
-    return success();
-  });
-  if (failed(manager.run(module)))
-    return makeError(ErrorCode::Internal, "internal error: lowering to LLVM: " + problems);
-  return llvm::Error::success();
-}
+constexpr const char *triple = "x86_64-unknown-linux-gnu";
 
-static std::unique_ptr<llvm::TargetMachine> machineFor(const Target &target, int optLevel) {
-  std::string triple = llvm::sys::getProcessTriple(), error;
+std::unique_ptr<llvm::TargetMachine> machineFor(const Target &target, int optLevel) {
+  std::string error;
   const llvm::Target *backend = llvm::TargetRegistry::lookupTarget(triple, error);
   llvm::TargetOptions options;
-  options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
-  auto level = optLevel >= 2 ? llvm::CodeGenOptLevel::Default : llvm::CodeGenOptLevel::Less;
-  if (optLevel == 0)
-    level = llvm::CodeGenOptLevel::None;
-  return std::unique_ptr<llvm::TargetMachine>(
-      backend->createTargetMachine(triple, target.cpu, target.features, options,
-                                   llvm::Reloc::PIC_, std::nullopt, level));
+  options.AllowFPOpFusion = llvm::FPOpFusion::Standard; // only what `contract` allows
+  options.FunctionSections = true;
+  options.DataSections = true;
+  auto level = optLevel == 0   ? llvm::CodeGenOptLevel::None
+               : optLevel == 1 ? llvm::CodeGenOptLevel::Less
+               : optLevel == 2 ? llvm::CodeGenOptLevel::Default
+                               : llvm::CodeGenOptLevel::Aggressive;
+  return std::unique_ptr<llvm::TargetMachine>(backend->createTargetMachine(
+      triple, target.cpu, target.features, options, llvm::Reloc::PIC_, std::nullopt, level));
 }
 
-/// Kernels arrive tiled, unrolled and in vectors: what is left is scalar clean-up.
-static void optimize(llvm::Module &module, llvm::TargetMachine &machine, int optLevel) {
+/// Kernels arrive tiled, unrolled and in vectors: the vectorizers and the unroller would take two
+/// thirds of the time and undo register tiling.
+void optimize(llvm::Module &module, llvm::TargetMachine &machine, int optLevel) {
   llvm::PipelineTuningOptions tuning;
   tuning.LoopVectorization = false;
   tuning.SLPVectorization = false;
   tuning.LoopInterleaving = false;
-  llvm::PassBuilder builder(&machine, tuning);
+  tuning.LoopUnrolling = false;
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager graphs;
   llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine, tuning);
   builder.registerModuleAnalyses(modules);
   builder.registerCGSCCAnalyses(graphs);
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, graphs, modules);
-  auto level = optLevel == 0   ? llvm::OptimizationLevel::O0
-               : optLevel == 1 ? llvm::OptimizationLevel::O1
-                               : llvm::OptimizationLevel::O2;
-  auto passes = optLevel == 0 ? builder.buildO0DefaultPipeline(level)
-                              : builder.buildPerModuleDefaultPipeline(level);
-  passes.run(module, modules);
+  using Level = llvm::OptimizationLevel;
+  if (optLevel == 0) {
+    builder.buildO0DefaultPipeline(Level::O0).run(module, modules);
+    return;
+  }
+  Level level = optLevel == 1 ? Level::O1 : optLevel == 2 ? Level::O2 : Level::O3;
+  builder.buildPerModuleDefaultPipeline(level).run(module, modules);
 }
 
-static std::unique_ptr<llvm::MemoryBuffer> emitObject(llvm::Module &module, const Target &target,
-                                                      int optLevel) {
-  auto machine = machineFor(target, optLevel);
-  module.setDataLayout(machine->createDataLayout());
-  module.setTargetTriple(machine->getTargetTriple().str());
-  for (llvm::Function &function : module)
-    if (!function.isDeclaration()) {
-      function.addFnAttr("prefer-vector-width", std::to_string(target.vectorBits));
-      function.addFnAttr("target-cpu", target.cpu);
-      function.addFnAttr("target-features", target.features);
-    }
-  optimize(module, *machine, optLevel);
+/// Without this an error of the code generator would end the process.
+void collectErrors(llvm::LLVMContext &context, std::string &errors) {
+  context.setDiagnosticHandlerCallBack(
+      [](const llvm::DiagnosticInfo *info, void *data) {
+        if (info->getSeverity() != llvm::DS_Error)
+          return;
+        llvm::raw_string_ostream stream(*static_cast<std::string *>(data));
+        llvm::DiagnosticPrinterRawOStream printer(stream);
+        info->print(printer);
+      },
+      &errors);
+}
+
+void setTarget(llvm::Module &module, llvm::TargetMachine &machine, const Target &target) {
+  module.setDataLayout(machine.createDataLayout());
+  module.setTargetTriple(triple);
+  for (llvm::Function &function : module) {
+    if (function.isDeclaration())
+      continue;
+    function.addFnAttr("prefer-vector-width", std::to_string(target.vectorBits));
+    function.addFnAttr("target-cpu", target.cpu);
+    function.addFnAttr("target-features", target.features);
+    function.addFnAttr(llvm::Attribute::NoUnwind);
+  }
+}
+
+llvm::SmallVector<char, 0> generate(llvm::Module &module, llvm::TargetMachine &machine,
+                                    llvm::CodeGenFileType kind) {
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
   llvm::legacy::PassManager passes;
-  machine->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::ObjectFile);
+  machine.addPassesToEmitFile(passes, stream, nullptr, kind, /*DisableVerify=*/true);
   passes.run(module);
+  return bytes;
+}
+
+bool isShared(const llvm::Function &function) { return function.hasLinkOnceLinkage(); }
+
+/// The program as one LLVM module. Functions see each other across parts, and nobody else does.
+llvm::Expected<std::unique_ptr<llvm::Module>> translate(ModuleOp source,
+                                                        llvm::LLVMContext &context) {
+  registerBuiltinDialectTranslation(*source.getContext());
+  registerLLVMDialectTranslation(*source.getContext());
+  std::string problem;
+  ScopedDiagnosticHandler handler(source.getContext(), [&](Diagnostic &diagnostic) {
+    problem += diagnostic.str() + "\n";
+    return success();
+  });
+  std::unique_ptr<llvm::Module> module = translateModuleToLLVMIR(source, context, "heddle");
+  if (!module)
+    return makeError(ErrorCode::Internal,
+                     "internal error: kernels could not be translated to LLVM: " + problem);
+  for (llvm::Function &function : *module) {
+    if (function.isDeclaration())
+      continue;
+    // Helpers that several functions call go into each part.
+    function.setLinkage(isShared(function) ? llvm::GlobalValue::LinkOnceODRLinkage
+                                           : llvm::GlobalValue::ExternalLinkage);
+    function.setVisibility(llvm::GlobalValue::HiddenVisibility);
+    function.setDSOLocal(true);
+  }
+  for (llvm::GlobalVariable &global : module->globals())
+    if (global.hasInitializer() && !global.isConstant()) {
+      global.setLinkage(llvm::GlobalValue::ExternalLinkage);
+      global.setVisibility(llvm::GlobalValue::HiddenVisibility);
+    }
+  return module;
+}
+
+/// Names of the functions of each part, about as large as each other. Parts are many, so that
+/// threads end together, and their number is the program's own, so that bytes are reproducible.
+std::vector<llvm::StringMap<char>> partition(const llvm::Module &module) {
+  std::vector<std::pair<size_t, llvm::StringRef>> functions;
+  size_t total = 0;
+  for (const llvm::Function &function : module)
+    if (!function.isDeclaration() && !isShared(function)) {
+      size_t size = function.getInstructionCount() + 1;
+      functions.push_back({size, function.getName()});
+      total += size;
+    }
+  constexpr size_t instructionsPerPart = 4000, maxParts = 64;
+  size_t count = std::clamp<size_t>(total / instructionsPerPart, 1, maxParts);
+  llvm::sort(functions, [](auto &a, auto &b) {
+    return a.first != b.first ? a.first > b.first : a.second < b.second;
+  });
+  std::vector<llvm::StringMap<char>> parts(count);
+  std::vector<size_t> sizes(count);
+  for (auto &[size, name] : functions) {
+    size_t smallest = std::min_element(sizes.begin(), sizes.end()) - sizes.begin();
+    parts[smallest][name] = 0;
+    sizes[smallest] += size;
+  }
+  return parts;
+}
+
+llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> compilePart(llvm::MemoryBufferRef bitcode,
+                                                                const llvm::StringMap<char> &names,
+                                                                bool isFirst, const Target &target,
+                                                                int optLevel) {
+  llvm::LLVMContext context;
+  std::string errors;
+  collectErrors(context, errors);
+  auto module = llvm::getLazyBitcodeModule(bitcode, context);
+  if (!module)
+    return module.takeError();
+  for (llvm::Function &function : **module) {
+    if (names.contains(function.getName()) || isShared(function)) {
+      if (llvm::Error error = function.materialize())
+        return std::move(error);
+    } else if (!function.isDeclaration()) {
+      function.setLinkage(llvm::GlobalValue::ExternalLinkage);
+      function.setIsMaterializable(false);
+      function.deleteBody();
+      function.setVisibility(llvm::GlobalValue::HiddenVisibility);
+    }
+  }
+  if (!isFirst)
+    for (llvm::GlobalVariable &global : (*module)->globals())
+      if (!global.isConstant())
+        global.setInitializer(nullptr);
+  if (llvm::Error error = (*module)->materializeAll())
+    return std::move(error);
+  auto machine = machineFor(target, optLevel);
+  setTarget(**module, *machine, target);
+  optimize(**module, *machine, optLevel);
+  auto bytes = generate(**module, *machine, llvm::CodeGenFileType::ObjectFile);
+  if (!errors.empty())
+    return makeError(ErrorCode::Internal, "internal error: LLVM's code generator: " + errors);
   return llvm::MemoryBuffer::getMemBufferCopy(llvm::StringRef(bytes.data(), bytes.size()));
 }
 
+} // namespace
+
 llvm::Expected<Objects> emitObjects(target::Program &program, const Target &target, int optLevel,
                                     unsigned threads) {
-  if (llvm::Error error = lowerToLLVM(*program.module))
+  if (llvm::Error error = lowerToLLVM(*program.module, target))
     return std::move(error);
-  registerBuiltinDialectTranslation(*program.module->getContext());
-  registerLLVMDialectTranslation(*program.module->getContext());
-  llvm::LLVMContext context;
-  auto module = translateModuleToLLVMIR(*program.module, context, "heddle");
-  if (!module)
-    return makeError(ErrorCode::Internal, "internal error: translation to LLVM IR failed");
-  // Each part is compiled in a context of its own.
-  std::vector<std::string> parts;
-  llvm::SplitModule(*module, std::max(1u, threads), [&](std::unique_ptr<llvm::Module> part) {
-    std::string bitcode;
+  std::string bitcode;
+  std::vector<llvm::StringMap<char>> parts;
+  {
+    llvm::LLVMContext context;
+    auto module = translate(*program.module, context);
+    if (!module)
+      return module.takeError();
+    parts = partition(**module);
     llvm::raw_string_ostream stream(bitcode);
-    llvm::WriteBitcodeToFile(*part, stream);
-    parts.push_back(std::move(stream.str()));
-  });
+    llvm::WriteBitcodeToFile(**module, stream);
+  }
   Objects objects(parts.size());
-  std::vector<std::thread> workers;
-  for (size_t i = 0; i < parts.size(); ++i)
-    workers.emplace_back([&, i] {
-      llvm::LLVMContext own;
-      auto part = llvm::parseBitcodeFile(llvm::MemoryBufferRef(parts[i], "part"), own);
-      if (part)
-        objects[i] = emitObject(**part, target, optLevel);
+  std::vector<std::string> errors(parts.size());
+  std::atomic<size_t> next{0};
+  auto work = [&] {
+    for (size_t i; (i = next++) < parts.size();) {
+      auto object = compilePart({bitcode, "heddle"}, parts[i], i == 0, target, optLevel);
+      if (object)
+        objects[i] = std::move(*object);
       else
-        llvm::consumeError(part.takeError());
-    });
+        errors[i] = llvm::toString(object.takeError());
+    }
+  };
+  std::vector<std::thread> workers;
+  for (size_t i = 1; i < std::min<size_t>(threads, parts.size()); ++i)
+    workers.emplace_back(work);
+  work();
   for (std::thread &worker : workers)
     worker.join();
-  for (auto &object : objects)
-    if (!object)
-      return makeError(ErrorCode::Internal, "internal error: a part of the code was lost");
+  for (const std::string &error : errors)
+    if (!error.empty())
+      return makeError(ErrorCode::Internal, error);
   return objects;
+}
+
+llvm::Expected<std::string> emitText(const target::Program &program, const Target &target,
+                                     int optLevel, TextKind kind) {
+  llvm::LLVMContext context;
+  std::string errors, text;
+  collectErrors(context, errors);
+  auto module = translate(*program.module, context);
+  if (!module)
+    return module.takeError();
+  auto machine = machineFor(target, optLevel);
+  setTarget(**module, *machine, target);
+  optimize(**module, *machine, optLevel);
+  if (kind == TextKind::Assembly) {
+    auto bytes = generate(**module, *machine, llvm::CodeGenFileType::AssemblyFile);
+    text.assign(bytes.begin(), bytes.end());
+  } else {
+    llvm::raw_string_ostream stream(text);
+    (*module)->print(stream, nullptr);
+  }
+  if (!errors.empty())
+    return makeError(ErrorCode::Internal, "internal error: LLVM's code generator: " + errors);
+  return text;
+}
+
+llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> emitData(llvm::Module &module,
+                                                             const Target &target) {
+  std::string errors;
+  collectErrors(module.getContext(), errors);
+  auto machine = machineFor(target, /*optLevel=*/0);
+  setTarget(module, *machine, target);
+  auto bytes = generate(module, *machine, llvm::CodeGenFileType::ObjectFile);
+  if (!errors.empty())
+    return makeError(ErrorCode::Internal, "internal error: LLVM's code generator: " + errors);
+  return llvm::MemoryBuffer::getMemBufferCopy(llvm::StringRef(bytes.data(), bytes.size()));
 }
 
 } // namespace heddle::cpu

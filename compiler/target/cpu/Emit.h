@@ -1,4 +1,4 @@
-// Emit: a program's code as objects.
+// Emit: a program's code as objects or as text.
 #ifndef HEDDLE_TARGET_CPU_EMIT_H
 #define HEDDLE_TARGET_CPU_EMIT_H
 
@@ -13,11 +13,19 @@ namespace heddle::cpu {
 
 using Objects = std::vector<std::unique_ptr<llvm::MemoryBuffer>>;
 
-/// scf, arith, math, vector, func -> llvm dialect, in place.
-llvm::Error lowerToLLVM(mlir::ModuleOp module);
-/// Machine code of a program's functions. `threads` objects are made at a time.
+/// Machine code of a program's functions, compiled in `threads` threads; lowers `program.module`
+/// to the LLVM dialect. The number of objects does not depend on `threads`, nor do their bytes.
 llvm::Expected<Objects> emitObjects(target::Program &program, const Target &target, int optLevel,
                                     unsigned threads);
+
+enum class TextKind { LLVM, Assembly };
+/// The optimised code of a program whose objects were emitted.
+llvm::Expected<std::string> emitText(const target::Program &program, const Target &target,
+                                     int optLevel, TextKind kind);
+
+/// One object of a module that needs no optimisation.
+llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> emitData(llvm::Module &module,
+                                                             const Target &target);
 
 } // namespace heddle::cpu
 

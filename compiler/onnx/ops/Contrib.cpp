@@ -1,0 +1,170 @@
+// Contrib: ops of com.microsoft that ONNX Runtime's optimiser and quantiser leave in models.
+
+#include "compiler/onnx/Table.h"
+#include "compiler/onnx/ops/Activations.h"
+#include "compiler/onnx/ops/Normalize.h"
+#include "compiler/onnx/ops/Products.h"
+#include "compiler/onnx/ops/Quantization.h"
+
+using namespace mlir;
+using namespace heddle::graph;
+
+namespace heddle::onnx {
+
+static Value optional(Node &n, size_t i) { return n.has(i) ? n.in(i) : Value(); }
+
+static Value dequantized(Node &n, size_t i) {
+  return dequantize(n, n.in(i), n.in(i + 1), optional(n, i + 2), 1);
+}
+
+/// Rounds y with the scale and zero point at operands i and i + 1, to the element type of operand
+/// 0.
+static void setQuantized(Node &n, Value y, size_t i) {
+  n.set(quantize(n, y, n.in(i), optional(n, i + 1), elementOf(n.in(0)), 1));
+}
+
+/// Operands: a, its scale and zero point, b, its scale and zero point, scale and zero point of the
+/// result.
+template <typename Op> static void quantizedBinary(Node &n) {
+  setQuantized(n, n.binary<Op>(dequantized(n, 0), dequantized(n, 3)), 6);
+}
+
+static void importQLinearSigmoid(Node &n) { setQuantized(n, sigmoid(n, dequantized(n, 0)), 3); }
+static void importQLinearLeakyRelu(Node &n) {
+  setQuantized(n, leakyRelu(n, dequantized(n, 0), n.getFloat("alpha", 0.01)), 3);
+}
+
+static void importQLinearSoftmax(Node &n) {
+  int64_t rank = rankOf(n.in(0)), axis = n.axis(n.getInt("axis", -1), rank);
+  Ints axes = {axis};
+  if (n.getInt("opset", 13) < 13)
+    axes = llvm::to_vector(llvm::seq<int64_t>(axis, rank));
+  setQuantized(n, n.softmax(dequantized(n, 0), axes), 3);
+}
+
+static void importQLinearAveragePool(Node &n) {
+  bool channelsLast = n.getInt("channels_last", 0);
+  setQuantized(n, poolWindows(n, dequantized(n, 0), "average", channelsLast), 3);
+}
+
+static void importQLinearGlobalAveragePool(Node &n) {
+  Value x = dequantized(n, 0);
+  setQuantized(n, n.mean(x, spatialAxes(x, n.getInt("channels_last", 0))), 3);
+}
+
+/// Operands: scale and zero point of the result, then x, scale and zero point of each part.
+static void importQLinearConcat(Node &n) {
+  SmallVector<Value> parts;
+  for (size_t i = 2; i + 1 < n.inputs(); i += 3)
+    parts.push_back(dequantize(n, n.in(i), n.in(i + 1), optional(n, i + 2), 1));
+  if (parts.empty())
+    refuse("it has no inputs");
+  Value whole = n.concat(parts, n.axis(n.getInt("axis", 0), rankOf(parts[0])));
+  n.set(quantize(n, whole, n.in(0), n.in(1), elementOf(n.in(2)), 1));
+}
+
+static void importFusedMatMul(Node &n) {
+  if (n.getInt("transBatchA", 0) || n.getInt("transBatchB", 0))
+    refuse("'transBatchA' and 'transBatchB' are not supported");
+  Value a = n.in(0), b = n.in(1);
+  if (n.getInt("transA", 0))
+    a = transposeMatrix(n, a);
+  if (n.getInt("transB", 0))
+    b = transposeMatrix(n, b);
+  Value product = n.matmul(a, b);
+  double alpha = n.getFloat("alpha", 1);
+  n.set(alpha == 1 ? product : n.mul(product, alpha));
+}
+
+static void importFusedConv(Node &n) {
+  Value y = convolve(n, n.in(0), n.in(1));
+  if (n.has(2))
+    y = addChannelBias(n, y, n.in(2));
+  if (n.has(3))
+    y = n.add(y, n.in(3));
+  std::string activation = n.getText("activation", "");
+  std::vector<double> params = n.getFloats("activation_params");
+  auto param = [&](size_t i) {
+    if (i >= params.size())
+      refuse("'activation_params' has " + Twine(params.size()) + " entries, too few for '" +
+             activation + "'");
+    return params[i];
+  };
+  if (activation == "Relu")
+    y = relu(n, y);
+  else if (activation == "Sigmoid")
+    y = sigmoid(n, y);
+  else if (activation == "Tanh")
+    y = tanhOf(n, y);
+  else if (activation == "LeakyRelu")
+    y = leakyRelu(n, y, param(0));
+  else if (activation == "Clip")
+    y = n.min(n.max(y, param(0)), param(1));
+  else if (activation == "HardSigmoid")
+    y = hardSigmoid(n, y, param(0), param(1));
+  else if (!activation.empty())
+    refuse("activation '" + activation + "' is not supported");
+  n.set(y);
+}
+
+static void importGelu(Node &n) { n.set(gelu(n, n.in(0), false)); }
+static void importBiasGelu(Node &n) { n.set(gelu(n, n.add(n.in(0), n.in(1)), false)); }
+static void importFastGelu(Node &n) {
+  n.set(gelu(n, n.has(1) ? n.add(n.in(0), n.in(1)) : n.in(0), true));
+}
+static void importQuickGelu(Node &n) {
+  Value x = n.in(0);
+  n.set(n.mul(x, sigmoid(n, n.mul(x, n.getFloat("alpha", 1.702)))));
+}
+
+/// Operands: input, skip, gamma, beta, bias. Output 3 is the sum before normalisation.
+static void importSkipLayerNormalization(Node &n) {
+  Value sum = n.add(n.in(0), n.in(1));
+  if (n.has(4))
+    sum = n.add(sum, n.in(4));
+  auto [value, mean, inverse] = normalize(n, sum, {rankOf(sum) - 1}, n.getFloat("epsilon", 1e-12));
+  Value y = n.mul(value, n.in(2));
+  n.set(n.has(3) ? n.add(y, n.in(3)) : y);
+  if (n.wants(1))
+    n.set(1, mean);
+  if (n.wants(2))
+    n.set(2, inverse);
+  if (n.wants(3))
+    n.set(3, sum);
+}
+
+static void importQuantize(Node &n) {
+  int64_t axis = n.getInt("axis", 1), rank = rankOf(n.in(0));
+  Type element =
+      n.has(2) ? elementOf(n.in(2)) : Type(IntegerType::get(n.context(), 8, IntegerType::Unsigned));
+  n.set(quantize(n, n.in(0), n.in(1), optional(n, 2), element, axis < 0 ? axis + rank : axis));
+}
+static void importDequantize(Node &n) {
+  int64_t axis = n.getInt("axis", 1), rank = rankOf(n.in(0));
+  n.set(dequantize(n, n.in(0), n.in(1), optional(n, 2), axis < 0 ? axis + rank : axis));
+}
+
+OpRows contribRows() {
+  static const OpRow rows[] = {
+      {"QLinearAdd", kMicrosoft, 1, 1, quantizedBinary<AddOp>},
+      {"QLinearMul", kMicrosoft, 1, 1, quantizedBinary<MulOp>},
+      {"QLinearSigmoid", kMicrosoft, 1, 1, importQLinearSigmoid},
+      {"QLinearLeakyRelu", kMicrosoft, 1, 1, importQLinearLeakyRelu},
+      {"QLinearSoftmax", kMicrosoft, 1, 1, importQLinearSoftmax},
+      {"QLinearAveragePool", kMicrosoft, 1, 1, importQLinearAveragePool},
+      {"QLinearGlobalAveragePool", kMicrosoft, 1, 1, importQLinearGlobalAveragePool},
+      {"QLinearConcat", kMicrosoft, 1, 1, importQLinearConcat},
+      {"QuantizeLinear", kMicrosoft, 1, 1, importQuantize},
+      {"DequantizeLinear", kMicrosoft, 1, 1, importDequantize},
+      {"FusedMatMul", kMicrosoft, 1, 1, importFusedMatMul},
+      {"FusedConv", kMicrosoft, 1, 1, importFusedConv},
+      {"Gelu", kMicrosoft, 1, 1, importGelu},
+      {"BiasGelu", kMicrosoft, 1, 1, importBiasGelu},
+      {"FastGelu", kMicrosoft, 1, 1, importFastGelu},
+      {"QuickGelu", kMicrosoft, 1, 1, importQuickGelu},
+      {"SkipLayerNormalization", kMicrosoft, 1, 1, importSkipLayerNormalization},
+  };
+  return rows;
+}
+
+} // namespace heddle::onnx

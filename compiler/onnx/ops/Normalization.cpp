@@ -1,0 +1,170 @@
+// Normalization: mean and variance removed over batches, instances, layers and groups.
+
+#include "compiler/onnx/ops/Normalize.h"
+
+#include "compiler/onnx/Table.h"
+#include "compiler/onnx/ops/Products.h"
+
+using namespace mlir;
+using namespace heddle::graph;
+
+namespace heddle::onnx {
+
+Normalized normalize(Emitter &e, Value x, ArrayRef<int64_t> axes, double epsilon) {
+  Value mean = e.mean(x, axes);
+  Value centred = e.sub(x, mean);
+  Value variance = e.mean(e.mul(centred, centred), axes);
+  Value deviation = e.unary<SqrtOp>(e.add(variance, epsilon));
+  Value inverse = e.div(e.scalar(elementOf(x), 1), deviation);
+  return {e.mul(centred, inverse), mean, inverse};
+}
+
+/// y = x * factor + shift with per-channel vectors, so that constants fold to two vectors.
+static void importBatchNormalization(Node &n) {
+  Value x = n.in(0);
+  int64_t rank = rankOf(x);
+  if (n.getInt("training_mode", 0) || !n.getInt("spatial", 1))
+    refuse("only inference with 'spatial' 1 is supported", "export the model in evaluation mode");
+  if (rank < 2)
+    refuse("the input must have rank 2 or more");
+  Type element = elementOf(x);
+  Value scale = n.cast(n.in(1), element), bias = n.cast(n.in(2), element);
+  Value mean = n.cast(n.in(3), element), variance = n.cast(n.in(4), element);
+  Value factor = n.div(scale, n.unary<SqrtOp>(n.add(variance, n.getFloat("epsilon", 1e-5))));
+  Value shift = n.sub(bias, n.mul(mean, factor));
+  n.set(n.add(n.mul(x, n.alongAxis(factor, 1, rank)), n.alongAxis(shift, 1, rank)));
+}
+
+static void importInstanceNormalization(Node &n) {
+  Value x = n.in(0);
+  int64_t rank = rankOf(x);
+  Value y = normalize(n, x, spatialAxes(x), n.getFloat("epsilon", 1e-5)).value;
+  y = n.mul(y, n.alongAxis(n.in(1), 1, rank));
+  n.set(n.add(y, n.alongAxis(n.in(2), 1, rank)));
+}
+
+static Ints axesFrom(Node &n, Value x) {
+  int64_t rank = rankOf(x);
+  return llvm::to_vector(llvm::seq<int64_t>(n.axis(n.getInt("axis", -1), rank), rank));
+}
+
+/// The element type in which statistics are computed: f32 for the narrow ones.
+static Type statisticsType(Node &n, Value x) {
+  return elementOf(x).getIntOrFloatBitWidth() < 32 ? n.f32() : elementOf(x);
+}
+
+static void importLayerNormalization(Node &n) {
+  Value x = n.in(0);
+  Type element = elementOf(x);
+  auto [value, mean, inverse] =
+      normalize(n, n.cast(x, statisticsType(n, x)), axesFrom(n, x), n.getFloat("epsilon", 1e-5));
+  Value y = n.mul(n.cast(value, element), n.in(1));
+  n.set(n.has(2) ? n.add(y, n.in(2)) : y);
+  if (n.wants(1))
+    n.set(1, mean);
+  if (n.wants(2))
+    n.set(2, inverse);
+}
+
+static void importRmsNormalization(Node &n) {
+  Value x = n.in(0);
+  Value wide = n.cast(x, statisticsType(n, x));
+  Value square = n.mean(n.mul(wide, wide), axesFrom(n, x));
+  Value root = n.unary<SqrtOp>(n.add(square, n.getFloat("epsilon", 1e-5)));
+  n.set(n.mul(n.cast(n.div(wide, root), elementOf(x)), n.in(1)));
+}
+
+static void importGroupNormalization(Node &n) {
+  Value x = n.in(0);
+  DimVector dims = dimsOf(x);
+  int64_t groups = n.getInt("num_groups", 0), rank = dims.size();
+  if (groups < 1 || rank < 3)
+    refuse("'num_groups' must be at least 1 and the input of rank 3 or more");
+  Dim g(groups), each = dims[1].floorDiv(g);
+  DimVector split = {dims[0], g, each};
+  split.append(dims.begin() + 2, dims.end());
+  Ints axes = llvm::to_vector(llvm::seq<int64_t>(2, rank + 1));
+  Value wide = n.cast(n.reshape(x, split), statisticsType(n, x));
+  Value y = n.cast(normalize(n, wide, axes, n.getFloat("epsilon", 1e-5)).value, elementOf(x));
+  if (n.opset < 21) { // one scale a group
+    y = n.add(n.mul(y, n.alongAxis(n.in(1), 1, rank + 1)), n.alongAxis(n.in(2), 1, rank + 1));
+    return n.set(n.reshape(y, dims));
+  }
+  y = n.reshape(y, dims);
+  n.set(n.add(n.mul(y, n.alongAxis(n.in(1), 1, rank)), n.alongAxis(n.in(2), 1, rank)));
+}
+
+/// x / (bias + alpha / size * sum of squares over neighbouring channels)^beta.
+static void importLrn(Node &n) {
+  Value x = n.in(0);
+  DimVector dims = dimsOf(x);
+  int64_t size = n.getInt("size", 0), rank = dims.size();
+  if (size < 1 || size > 1024 || rank < 2)
+    refuse("'size' must be from 1 to 1024 and the input of rank 2 or more");
+  Type element = elementOf(x);
+  DimVector low(rank, Dim(0)), high(rank, Dim(0));
+  low[1] = Dim((size - 1) / 2);
+  high[1] = Dim(size - 1 - (size - 1) / 2);
+  Value squares = n.pad(n.mul(x, x), n.scalar(element, 0), low, high);
+  Value sum;
+  for (int64_t i = 0; i < size; ++i) {
+    Value shifted = n.sliceAlong(squares, 1, Dim(i), dims[1]);
+    sum = sum ? n.add(sum, shifted) : shifted;
+  }
+  Value base = n.add(n.mul(sum, n.getFloat("alpha", 1e-4) / size), n.getFloat("bias", 1));
+  Value power = n.binary<PowOp>(base, n.scalar(element, n.getFloat("beta", 0.75)));
+  n.set(n.div(x, power));
+}
+
+static void importMeanVarianceNormalization(Node &n) {
+  Value x = n.in(0);
+  Ints axes = n.axes(n.getInts("axes", {0, 2, 3}), rankOf(x));
+  Value centred = n.sub(x, n.mean(x, axes));
+  Value deviation = n.unary<SqrtOp>(n.mean(n.mul(centred, centred), axes));
+  n.set(n.div(centred, n.add(deviation, 1e-9)));
+}
+
+static void importLpNormalization(Node &n) {
+  Value x = n.in(0);
+  Ints axes = {n.axis(n.getInt("axis", -1), rankOf(x))};
+  bool isFirst = n.getInt("p", 2) == 1;
+  Value sum = n.reduce<ReduceSumOp>(isFirst ? n.unary<AbsOp>(x) : n.mul(x, x), axes);
+  Value norm = isFirst ? sum : n.unary<SqrtOp>(sum), zero = n.scalar(elementOf(x), 0);
+  // A vector of zeros stays one.
+  n.set(n.select(n.compare<EqualOp>(norm, zero), zero, n.div(x, norm)));
+}
+
+/// The experimental ImageScaler: x * scale + bias of each channel.
+static void importImageScaler(Node &n) {
+  Value x = n.in(0);
+  auto bias = n.getFloats("bias");
+  std::vector<float> values(bias.begin(), bias.end());
+  auto type = RankedTensorType::get({(int64_t)values.size()}, n.f32());
+  Value vector = n.constant(DenseElementsAttr::get(type, ArrayRef<float>(values)));
+  Value scaled = n.mul(x, n.getFloat("scale", 1));
+  n.set(n.add(scaled, n.alongAxis(n.cast(vector, elementOf(x)), 1, rankOf(x))));
+}
+
+static void importAffine(Node &n) {
+  n.set(n.add(n.mul(n.in(0), n.getFloat("alpha", 1)), n.getFloat("beta", 0)));
+}
+static void importScale(Node &n) { n.set(n.mul(n.in(0), n.getFloat("scale", 1))); }
+
+OpRows normalizationRows() {
+  static const OpRow rows[] = {
+      {"BatchNormalization", "", 1, 27, importBatchNormalization, false, "inference"},
+      {"InstanceNormalization", "", 1, 27, importInstanceNormalization},
+      {"LayerNormalization", "", 1, 27, importLayerNormalization},
+      {"RMSNormalization", "", 23, 27, importRmsNormalization},
+      {"GroupNormalization", "", 18, 27, importGroupNormalization},
+      {"LRN", "", 1, 27, importLrn},
+      {"MeanVarianceNormalization", "", 9, 27, importMeanVarianceNormalization},
+      {"LpNormalization", "", 1, 27, importLpNormalization},
+      {"ImageScaler", "", 1, 27, importImageScaler, false, "experimental"},
+      {"Affine", "", 1, 27, importAffine, false, "experimental"},
+      {"Scale", "", 1, 27, importScale, false, "experimental"},
+  };
+  return rows;
+}
+
+} // namespace heddle::onnx

@@ -1,0 +1,160 @@
+// Quantize: linear quantisation spelt with casts, integer products and roundings.
+
+#include "compiler/onnx/ops/Quantization.h"
+
+#include "compiler/onnx/Table.h"
+#include "compiler/onnx/ops/Products.h"
+
+using namespace mlir;
+using namespace heddle::graph;
+
+namespace heddle::onnx {
+
+/// A scale or zero point shaped to broadcast: a scalar, or a vector along `axis` of a tensor of
+/// `rank`.
+static Value shaped(Emitter &e, Value parameter, int64_t axis, int64_t rank) {
+  if (elementCount(dimsOf(parameter)) == Dim(1))
+    return e.reshape(parameter, {});
+  if (rankOf(parameter) != 1)
+    refuse("blocks of scales are not supported: a scale must be a scalar or a vector");
+  return e.alongAxis(parameter, axis, rank);
+}
+
+Value quantize(Emitter &e, Value x, Value scale, Value zero, Type element, int64_t axis) {
+  int64_t rank = rankOf(x);
+  Value scaled = e.div(x, e.cast(shaped(e, scale, axis, rank), elementOf(x)));
+  auto integer = dyn_cast<IntegerType>(element);
+  if (!integer) {
+    if (zero)
+      scaled = e.add(scaled, e.cast(shaped(e, zero, axis, rank), elementOf(x)));
+    return e.cast(scaled, element, /*saturate=*/true);
+  }
+  Value rounded = e.unary<RoundOp>(scaled);
+  if (zero)
+    rounded = e.add(rounded, e.cast(shaped(e, zero, axis, rank), elementOf(x)));
+  bool isUnsigned = integer.isUnsigned();
+  int64_t width = integer.getWidth() - (isUnsigned ? 0 : 1);
+  double top = std::ldexp(1.0, width) - 1, bottom = isUnsigned ? 0 : -std::ldexp(1.0, width);
+  return e.cast(e.min(e.max(rounded, bottom), top), element);
+}
+
+Value minusZero(Emitter &e, Value x, Value zero, int64_t axis) {
+  Value wide = e.cast(x, e.i32());
+  if (!zero)
+    return wide;
+  if (auto known = constantIntegers(zero);
+      known && llvm::all_of(*known, [](int64_t z) { return z == 0; }))
+    return wide;
+  return e.sub(wide, e.cast(shaped(e, zero, axis, rankOf(x)), e.i32()));
+}
+
+Value dequantize(Emitter &e, Value x, Value scale, Value zero, int64_t axis) {
+  Type element = elementOf(scale);
+  Value centred;
+  if (isa<IntegerType>(elementOf(x)))
+    centred = e.cast(minusZero(e, x, zero, axis), element);
+  else if (zero)
+    centred = e.sub(e.cast(x, element), e.cast(shaped(e, zero, axis, rankOf(x)), element));
+  else
+    centred = e.cast(x, element);
+  return e.mul(centred, shaped(e, scale, axis, rankOf(x)));
+}
+
+static int64_t quantAxis(Node &n) {
+  if (n.getInt("block_size", 0))
+    refuse("'block_size' is not supported");
+  int64_t rank = rankOf(n.in(0)), axis = n.getInt("axis", 1);
+  return axis < 0 ? axis + rank : axis;
+}
+
+static void importQuantizeLinear(Node &n) {
+  Type element = IntegerType::get(n.context(), 8, IntegerType::Unsigned);
+  element = n.getElement("output_dtype", element);
+  Value zero = n.has(2) ? n.in(2) : Value();
+  if (zero)
+    element = elementOf(zero);
+  Value x = n.in(0);
+  if (isa<IntegerType>(elementOf(x)))
+    x = n.cast(x, elementOf(n.in(1)));
+  n.set(quantize(n, x, n.in(1), zero, element, quantAxis(n)));
+}
+
+static void importDequantizeLinear(Node &n) {
+  Value y = dequantize(n, n.in(0), n.in(1), n.has(2) ? n.in(2) : Value(), quantAxis(n));
+  n.set(n.cast(y, n.getElement("output_dtype", elementOf(y))));
+}
+
+/// Scale and zero point that map the range of x, widened to hold 0, to 0..255.
+static void importDynamicQuantizeLinear(Node &n) {
+  Value x = n.in(0), zero = n.scalar(n.f32(), 0);
+  Ints axes = llvm::to_vector(llvm::seq<int64_t>(0, rankOf(x)));
+  Value low = n.binary<MinOp>(n.reduce<ReduceMinOp>(x, axes, false), zero);
+  Value high = n.binary<MaxOp>(n.reduce<ReduceMaxOp>(x, axes, false), zero);
+  Value scale = n.div(n.sub(high, low), 255);
+  // A tensor of zeros has the range 0; its scale is 1 as ONNX Runtime has it.
+  scale = n.select(n.compare<EqualOp>(scale, zero), n.scalar(n.f32(), 1), scale);
+  Type u8 = IntegerType::get(n.context(), 8, IntegerType::Unsigned);
+  Value offset = n.unary<RoundOp>(n.div(n.unary<NegOp>(low), scale));
+  Value point = n.cast(n.min(n.max(offset, 0), 255), u8);
+  n.set(0, quantize(n, x, scale, point, u8, 1));
+  if (n.wants(1))
+    n.set(1, scale);
+  if (n.wants(2))
+    n.set(2, point);
+}
+
+/// sum * (a * b / y), rounded to y's type: the end of every quantised product. Vectors of b run
+/// along `axis`.
+static Value requantize(Node &n, Value sum, Value a, Value b, Value y, Value zero, int64_t axis) {
+  int64_t rank = rankOf(sum);
+  Value factor =
+      n.div(n.mul(shaped(n, a, axis, rank), shaped(n, b, axis, rank)), shaped(n, y, axis, rank));
+  Value scaled = n.mul(n.cast(sum, elementOf(factor)), factor);
+  return quantize(n, scaled, n.scalar(elementOf(scaled), 1), zero, elementOf(zero), axis);
+}
+
+static void importQLinearConv(Node &n) {
+  Value x = minusZero(n, n.in(0), n.in(2), 1), w = minusZero(n, n.in(3), n.in(5), 0);
+  Value sum = convolve(n, x, w);
+  if (n.has(8))
+    sum = addChannelBias(n, sum, n.in(8));
+  n.set(requantize(n, sum, n.in(1), n.in(4), n.in(6), n.in(7), 1));
+}
+
+/// Zero points of a run along the rows, those of b along the columns.
+static Value integerProduct(Node &n, Value a, Value aZero, Value b, Value bZero) {
+  int64_t rows = std::max<int64_t>(rankOf(a) - 2, 0), columns = rankOf(b) - 1;
+  return n.matmul(minusZero(n, a, aZero, rows), minusZero(n, b, bZero, columns));
+}
+
+static void importQLinearMatMul(Node &n) {
+  Value sum = integerProduct(n, n.in(0), n.in(2), n.in(3), n.in(5));
+  n.set(requantize(n, sum, n.in(1), n.in(4), n.in(6), n.in(7), rankOf(sum) - 1));
+}
+
+static void importMatMulInteger(Node &n) {
+  n.set(integerProduct(n, n.in(0), n.has(2) ? n.in(2) : Value(), n.in(1),
+                       n.has(3) ? n.in(3) : Value()));
+}
+
+static void importConvInteger(Node &n) {
+  Value x = minusZero(n, n.in(0), n.has(2) ? n.in(2) : Value(), 1);
+  n.set(convolve(n, x, minusZero(n, n.in(1), n.has(3) ? n.in(3) : Value(), 0)));
+}
+
+OpRows quantizeRows() {
+  static const OpRow rows[] = {
+      {"QuantizeLinear", "", 10, 27, importQuantizeLinear, false,
+       "per tensor or axis, not blocked"},
+      {"DequantizeLinear", "", 10, 27, importDequantizeLinear, false,
+       "per tensor or axis, not blocked"},
+      {"DynamicQuantizeLinear", "", 11, 27, importDynamicQuantizeLinear},
+      {"QLinearConv", "", 10, 27, importQLinearConv},
+      {"QLinearMatMul", "", 10, 27, importQLinearMatMul},
+      {"MatMulInteger", "", 10, 27, importMatMulInteger},
+      {"ConvInteger", "", 10, 27, importConvInteger},
+  };
+  return rows;
+}
+
+} // namespace heddle::onnx

@@ -1,0 +1,112 @@
+// SimplifyTest: a graph means the same after simplify as before, by the word of the interpreter.
+//
+// Inputs are random; where a rule works element by element some of them are NaN or infinite.
+
+#include "compiler/reference/Interpreter.h"
+#include "compiler/simplify/Passes.h"
+
+#include "mlir/Parser/Parser.h"
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+using namespace mlir;
+using namespace heddle;
+
+namespace {
+
+struct Case {
+  const char *name;
+  const char *arguments; // of @main, as MLIR text; the sizes of symbols are 3
+  const char *results;
+  const char *body;
+  bool hasSpecials = true;      // inputs hold NaN and infinities
+  const char *absent = nullptr; // an op that must be gone
+};
+
+#include "compiler/simplify/LayoutCases.inc"
+#include "compiler/simplify/RuleCases.inc"
+
+std::string textOf(const Case &test) {
+  return std::string("func.func @main(") + test.arguments + ") -> (" + test.results + ") {\n" +
+         test.body + "\n}\n";
+}
+
+reference::Tensor randomTensor(Type type, std::mt19937 &random, bool hasSpecials) {
+  auto tensor = cast<RankedTensorType>(type);
+  SmallVector<int64_t> shape;
+  for (int64_t size : tensor.getShape())
+    shape.push_back(ShapedType::isDynamic(size) ? 3 : size);
+  auto result = reference::Tensor::zeros(tensor.getElementType(), shape);
+  std::vector<double> values(result.count());
+  std::uniform_real_distribution<double> uniform(-2, 2);
+  const double specials[] = {NAN, INFINITY, -INFINITY, 0.0, 1.0, -1.0};
+  for (double &value : values) {
+    value = uniform(random);
+    if (isa<IntegerType>(tensor.getElementType()))
+      value = std::round(value);
+    else if (hasSpecials && random() % 3 == 0)
+      value = specials[random() % std::size(specials)];
+  }
+  reference::store<double>(result, values);
+  return result;
+}
+
+std::vector<reference::Tensor> interpret(ModuleOp module, ArrayRef<reference::Tensor> inputs) {
+  auto results = reference::Interpreter(module).run(inputs);
+  if (results)
+    return std::move(*results);
+  ADD_FAILURE() << llvm::toString(results.takeError());
+  return {};
+}
+
+void expectSame(const reference::Tensor &was, const reference::Tensor &is) {
+  ASSERT_EQ(was.shape, is.shape);
+  ASSERT_EQ(was.element, is.element);
+  auto a = reference::load<double>(was), b = reference::load<double>(is);
+  for (size_t i = 0; i < a.size(); ++i) {
+    bool isSame = (std::isnan(a[i]) && std::isnan(b[i])) || a[i] == b[i] ||
+                  std::abs(a[i] - b[i]) <= 1e-4 * (1 + std::abs(a[i]));
+    EXPECT_TRUE(isSame) << "element " << i << ": " << a[i] << " became " << b[i];
+  }
+}
+
+class Simplify : public testing::TestWithParam<Case> {};
+
+void check(const Case &test, llvm::function_ref<void(OpPassManager &)> addPasses) {
+  MLIRContext context;
+  context.loadDialect<graph::GraphDialect, func::FuncDialect>();
+  auto before = parseSourceString<ModuleOp>(textOf(test), &context);
+  ASSERT_TRUE(before) << textOf(test);
+  OwningOpRef<ModuleOp> after = before->clone();
+  PassManager manager(&context);
+  addPasses(manager);
+  ASSERT_TRUE(succeeded(manager.run(*after)));
+  if (test.absent)
+    after->walk([&](Operation *op) { EXPECT_NE(op->getName().getStringRef(), test.absent); });
+  std::mt19937 random(7);
+  for (int round = 0; round < 3; ++round) {
+    std::vector<reference::Tensor> inputs;
+    for (Type type : before->lookupSymbol<func::FuncOp>("main").getArgumentTypes())
+      inputs.push_back(randomTensor(type, random, test.hasSpecials));
+    auto was = interpret(*before, inputs), is = interpret(*after, inputs);
+    ASSERT_EQ(was.size(), is.size());
+    for (size_t i = 0; i < was.size(); ++i)
+      expectSame(was[i], is[i]);
+  }
+}
+
+TEST_P(Simplify, means_the_same) {
+  check(GetParam(), [](OpPassManager &manager) { simplify::addSimplifyPasses(manager, false); });
+}
+
+TEST_P(Simplify, means_the_same_channels_last) {
+  check(GetParam(), [](OpPassManager &manager) { simplify::addSimplifyPasses(manager, true); });
+}
+
+std::string nameOf(const testing::TestParamInfo<Case> &info) { return info.param.name; }
+INSTANTIATE_TEST_SUITE_P(Rules, Simplify, testing::ValuesIn(ruleCases), nameOf);
+INSTANTIATE_TEST_SUITE_P(Layouts, Simplify, testing::ValuesIn(layoutCases), nameOf);
+
+} // namespace

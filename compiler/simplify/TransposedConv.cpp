@@ -1,0 +1,162 @@
+// TransposedConv: conv_transpose(x, w) = depth_to_space(conv(x, w')) for a stride s and constant w.
+//
+// With o + low = s q + r and k = s t + r, y[o] = sum over k of x[(o + low - k) / s] w[k] becomes
+// y'[q, r] = sum over t of x[q - t] w[s t + r]: a convolution of window T = ceil(K / s) with s
+// filters for each one of w, taps beyond the window being 0. Interleaving the phases r and cropping
+// `low` gives y.
+//
+// Before   %y = graph.conv_transpose %x, %w {strides = 2, 2 ...} : n h w c -> n 2h 2w o
+// After    %p = graph.conv %x, %w' : n h w c -> n q q (2 2 o); reshape, transpose, reshape, slice
+// Needs    channels last, so that a phase is a run of channels.
+// Leaves alone dilated and grouped ones, and those whose weights only the run knows.
+
+#include "compiler/graph/Graph.h"
+#include "compiler/simplify/Passes.h"
+
+using namespace mlir;
+
+namespace heddle::simplify {
+
+using graph::Dim;
+using graph::DimVector;
+
+namespace {
+
+struct TransposedConvPass : PassWrapper<TransposedConvPass, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(TransposedConvPass)
+  StringRef getArgument() const override { return "heddle-simplify-transposed-conv"; }
+  StringRef getDescription() const override {
+    return "turn transposed convolutions into convolutions of all phases at once";
+  }
+
+  void runOnOperation() override {
+    SmallVector<graph::ConvTransposeOp> ops;
+    getOperation().walk([&](graph::ConvTransposeOp op) { ops.push_back(op); });
+    for (graph::ConvTransposeOp op : ops)
+      rewrite(op);
+  }
+
+private:
+  static void rewrite(graph::ConvTransposeOp op) {
+    auto filters = op.getW().getDefiningOp<graph::ConstantOp>();
+    bool isPlain = filters && op.getChannelsLast() && op.getGroups() == 1 &&
+                   llvm::all_of(op.getDilations(), [](int64_t d) { return d == 1; });
+    if (!isPlain)
+      return;
+    ArrayRef<int64_t> window = cast<RankedTensorType>(op.getW().getType()).getShape().drop_front(2);
+    size_t spatial = window.size();
+    SmallVector<int64_t> taps(spatial);
+    for (size_t d = 0; d < spatial; ++d) {
+      int64_t beyond = std::max<int64_t>(op.getOutputPadding()[d] - op.getHigh()[d], 0);
+      taps[d] = llvm::divideCeil(window[d] + beyond, op.getStrides()[d]);
+    }
+    OpBuilder builder(op);
+    Value phases = convolve(builder, op, taps, phaseFilters(builder, op, filters, taps));
+    op.replaceAllUsesWith(interleave(builder, op, phases));
+    op.erase();
+  }
+
+  /// [c, o, window...] -> [(phases..., o), c, taps...].
+  static Value phaseFilters(OpBuilder &builder, graph::ConvTransposeOp op,
+                            graph::ConstantOp filters, ArrayRef<int64_t> taps) {
+    std::vector<char> storage;
+    ArrayRef<char> bytes = graph::constantBytes(filters.getValue(), storage);
+    auto type = cast<RankedTensorType>(filters.getType());
+    ArrayRef<int64_t> shape = type.getShape(), window = shape.drop_front(2);
+    ArrayRef<int64_t> strides = op.getStrides();
+    int64_t width = graph::bytesOf(type.getElementType());
+    int64_t inputs = shape[0], outputs = shape[1], phaseCount = 1, tapCount = 1, windowCount = 1;
+    for (size_t d = 0; d < window.size(); ++d) {
+      phaseCount *= strides[d];
+      tapCount *= taps[d];
+      windowCount *= window[d];
+    }
+    std::vector<char> made(phaseCount * outputs * inputs * tapCount * width, 0);
+    for (int64_t phase = 0; phase < phaseCount; ++phase)
+      for (int64_t tap = 0; tap < tapCount; ++tap) {
+        // The place in the window; a convolution walks it backwards.
+        int64_t place = 0, scale = 1, phaseRest = phase, tapRest = tap;
+        bool isInside = true;
+        for (size_t d = window.size(); d-- > 0;) {
+          int64_t r = phaseRest % strides[d], u = tapRest % taps[d];
+          int64_t k = strides[d] * (taps[d] - 1 - u) + r;
+          isInside &= k < window[d];
+          place += k * scale;
+          scale *= window[d];
+          phaseRest /= strides[d];
+          tapRest /= taps[d];
+        }
+        if (!isInside)
+          continue;
+        for (int64_t output = 0; output < outputs; ++output)
+          for (int64_t input = 0; input < inputs; ++input) {
+            int64_t target = ((phase * outputs + output) * inputs + input) * tapCount + tap;
+            int64_t source = (input * outputs + output) * windowCount + place;
+            std::memcpy(made.data() + target * width, bytes.data() + source * width, width);
+          }
+      }
+    SmallVector<int64_t> result{phaseCount * outputs, inputs};
+    result.append(taps.begin(), taps.end());
+    auto resultType = RankedTensorType::get(result, type.getElementType());
+    return builder.create<graph::ConstantOp>(op.getLoc(), graph::constantAttr(resultType, made));
+  }
+
+  static Value convolve(OpBuilder &builder, graph::ConvTransposeOp op, ArrayRef<int64_t> taps,
+                        Value filters) {
+    DimVector x = graph::dimsOf(op.getX()), result(x);
+    SmallVector<int64_t> border, ones(taps.size(), 1);
+    for (size_t d = 0; d < taps.size(); ++d) {
+      border.push_back(taps[d] - 1);
+      result[d + 1] = x[d + 1] + Dim(taps[d] - 1);
+    }
+    result.back() = graph::dimsOf(filters)[0];
+    return builder.create<graph::ConvOp>(
+        op.getLoc(), graph::tensorOf(builder.getContext(), result, graph::elementOf(op.getX())),
+        op.getX(), filters, builder.getDenseI64ArrayAttr(ones), builder.getDenseI64ArrayAttr(ones),
+        builder.getDenseI64ArrayAttr(border), builder.getDenseI64ArrayAttr(border),
+        builder.getI64IntegerAttr(1), builder.getBoolAttr(true));
+  }
+
+  /// n q... (s... o) -> n (q s)... o, cropped to the result.
+  static Value interleave(OpBuilder &builder, graph::ConvTransposeOp op, Value phases) {
+    MLIRContext *context = builder.getContext();
+    Location loc = op.getLoc();
+    Type element = graph::elementOf(phases);
+    DimVector from = graph::dimsOf(phases), to = graph::dimsOf(op.getResult());
+    ArrayRef<int64_t> strides = op.getStrides();
+    int64_t spatial = strides.size();
+    DimVector apart(from.begin(), from.end() - 1), together{from[0]};
+    for (int64_t stride : strides)
+      apart.push_back(Dim(stride));
+    apart.push_back(to.back());
+    SmallVector<int64_t> permutation{0};
+    for (int64_t d = 0; d < spatial; ++d) {
+      permutation.append({1 + d, 1 + spatial + d});
+      together.push_back(from[1 + d] * Dim(strides[d]));
+    }
+    permutation.push_back(1 + 2 * spatial);
+    together.push_back(to.back());
+    Value value =
+        builder.create<graph::ReshapeOp>(loc, graph::tensorOf(context, apart, element), phases);
+    value =
+        builder.create<graph::TransposeOp>(loc, value, builder.getDenseI64ArrayAttr(permutation));
+    value =
+        builder.create<graph::ReshapeOp>(loc, graph::tensorOf(context, together, element), value);
+    DimVector starts{Dim(0)};
+    for (int64_t low : op.getLow())
+      starts.push_back(Dim(low));
+    starts.push_back(Dim(0));
+    if (together == to && llvm::all_of(op.getLow(), [](int64_t low) { return low == 0; }))
+      return value;
+    SmallVector<int64_t> steps(to.size(), 1);
+    return builder.create<graph::SliceOp>(loc, op.getResult().getType(), value,
+                                          graph::dimsAttr(context, starts),
+                                          builder.getDenseI64ArrayAttr(steps));
+  }
+};
+
+} // namespace
+
+std::unique_ptr<Pass> createTransposedConvPass() { return std::make_unique<TransposedConvPass>(); }
+
+} // namespace heddle::simplify

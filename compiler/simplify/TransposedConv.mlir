@@ -1,0 +1,27 @@
+// RUN: heddle-opt %s --heddle-simplify-transposed-conv | FileCheck %s
+
+// CHECK-LABEL: @becomes_one_convolution_of_all_phases
+func.func @becomes_one_convolution_of_all_phases(%x: tensor<1x4x5x3xf32>, %w: tensor<1xf32>)
+    -> tensor<1x8x10x2xf32> {
+  %f = graph.constant dense<1.0> : tensor<3x2x3x3xf32>
+  // CHECK: %[[P:.*]] = graph.conv %{{.*}} (tensor<1x4x5x3xf32>, tensor<8x3x2x2xf32>) -> tensor<1x5x6x8xf32>
+  // CHECK: graph.reshape %[[P]]
+  // CHECK: graph.transpose
+  // CHECK: graph.reshape
+  // CHECK: graph.slice {{.*}} -> tensor<1x8x10x2xf32>
+  %y = graph.conv_transpose %x, %f {strides = array<i64: 2, 2>, dilations = array<i64: 1, 1>,
+      low = array<i64: 1, 1>, high = array<i64: 1, 1>, output_padding = array<i64: 1, 1>,
+      channels_last = true} : (tensor<1x4x5x3xf32>, tensor<3x2x3x3xf32>) -> tensor<1x8x10x2xf32>
+  return %y : tensor<1x8x10x2xf32>
+}
+
+// CHECK-LABEL: @leaves_groups_alone
+func.func @leaves_groups_alone(%x: tensor<1x4x5x4xf32>) -> tensor<1x8x10x4xf32> {
+  %f = graph.constant dense<1.0> : tensor<4x2x2x2xf32>
+  // CHECK: graph.conv_transpose
+  %y = graph.conv_transpose %x, %f {strides = array<i64: 2, 2>, dilations = array<i64: 1, 1>,
+      low = array<i64: 0, 0>, high = array<i64: 0, 0>, output_padding = array<i64: 0, 0>,
+      groups = 2 : i64, channels_last = true}
+      : (tensor<1x4x5x4xf32>, tensor<4x2x2x2xf32>) -> tensor<1x8x10x4xf32>
+  return %y : tensor<1x8x10x4xf32>
+}

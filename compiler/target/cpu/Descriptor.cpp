@@ -1,0 +1,148 @@
+// Descriptor: constants laid out as abi.h says, field by field in its order.
+
+#include "compiler/target/cpu/Descriptor.h"
+
+#include "runtime/executable/abi.h"
+
+#include "llvm/IR/Constants.h"
+#include "llvm/IR/DerivedTypes.h"
+#include "llvm/Support/Path.h"
+
+namespace heddle::cpu {
+namespace {
+
+using llvm::Constant;
+
+class DescriptorBuilder {
+public:
+  explicit DescriptorBuilder(llvm::Module &module)
+      : module(module), context(module.getContext()), pointer(llvm::PointerType::get(context, 0)) {}
+
+  Constant *i32(int64_t value) { return number(32, value); }
+  Constant *i64(int64_t value) { return number(64, value); }
+  Constant *null() { return llvm::ConstantPointerNull::get(pointer); }
+
+  /// The same text is stored once.
+  Constant *text(const std::string &value) {
+    Constant *&known = texts[value];
+    if (!known)
+      known = store(llvm::ConstantDataArray::getString(context, value), ".text");
+    return known;
+  }
+  Constant *textsOf(const std::vector<std::string> &values) {
+    std::vector<Constant *> pointers;
+    for (const std::string &value : values)
+      pointers.push_back(text(value));
+    return arrayOf(pointers);
+  }
+  Constant *arrayOf(llvm::ArrayRef<Constant *> values) {
+    if (values.empty())
+      return null();
+    auto *type = llvm::ArrayType::get(values.front()->getType(), values.size());
+    return store(llvm::ConstantArray::get(type, values), ".array");
+  }
+  /// Padding goes where C would put it.
+  Constant *structure(llvm::ArrayRef<Constant *> fields) {
+    return llvm::ConstantStruct::getAnon(context, fields);
+  }
+  Constant *ios(const std::vector<target::Io> &values) {
+    std::vector<Constant *> rows;
+    for (const target::Io &io : values) {
+      std::vector<Constant *> dims;
+      for (const target::IoDim &dim : io.dims)
+        dims.push_back(structure({i64(dim.value), i64(dim.symbol), text(dim.text)}));
+      rows.push_back(structure({text(io.name), i32(io.dtype), i32(io.dims.size()), arrayOf(dims),
+                                i32(io.encoding), i32(io.labels.size()), textsOf(io.labels)}));
+    }
+    return arrayOf(rows);
+  }
+  Constant *external(const std::string &name) {
+    auto *global = new llvm::GlobalVariable(module, llvm::Type::getInt8Ty(context), true,
+                                            llvm::GlobalValue::ExternalLinkage, nullptr, name);
+    global->setVisibility(llvm::GlobalValue::HiddenVisibility);
+    return global;
+  }
+
+  llvm::Module &module;
+  llvm::LLVMContext &context;
+  llvm::PointerType *pointer;
+
+private:
+  Constant *number(unsigned bits, int64_t value) {
+    return llvm::ConstantInt::get(llvm::IntegerType::get(context, bits), value, true);
+  }
+  Constant *store(Constant *value, const char *name) {
+    return new llvm::GlobalVariable(module, value->getType(), true,
+                                    llvm::GlobalValue::PrivateLinkage, value, name);
+  }
+  std::map<std::string, Constant *> texts;
+};
+
+std::string joined(const std::vector<std::string> &words) {
+  return llvm::join(words.begin(), words.end(), ",");
+}
+
+} // namespace
+
+std::string identifierOf(const target::Program &program) {
+  std::string name = llvm::sys::path::stem(program.model).str();
+  for (char &c : name)
+    if (!llvm::isAlnum(c) && c != '_')
+      c = '_';
+  if (name.empty() || llvm::isDigit(name[0]))
+    name = "model_" + name;
+  return name;
+}
+
+std::string entrySymbol(const target::Program &program) {
+  return identifierOf(program) + "_executable";
+}
+
+std::string weightsSymbol(const target::Program &program) {
+  return identifierOf(program) + "_weights";
+}
+
+llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
+emitDescriptor(const target::Program &program, const Target &target, bool exportGeneric) {
+  llvm::LLVMContext context;
+  llvm::Module module("descriptor", context);
+  DescriptorBuilder b(module);
+  Constant *value = b.structure({
+      b.i32(HEDDLE_EXECUTABLE_MAGIC),
+      b.i32(HEDDLE_ABI_VERSION),
+      b.text(llvm::sys::path::stem(program.model).str()),
+      b.text("heddle 0.1.0"),
+      b.text(target.cpu),
+      b.text(joined(target.required)),
+      b.i32(program.inputs.size()),
+      b.i32(program.outputs.size()),
+      b.i32(program.symbols.size()),
+      b.i32(program.messages.size()),
+      b.ios(program.inputs),
+      b.ios(program.outputs),
+      b.textsOf(program.symbols),
+      b.textsOf(program.messages),
+      b.external(weightsSymbol(program)),
+      b.i64(program.weights.size),
+      b.external("heddle_sizes"),
+      b.external("heddle_run"),
+      b.textsOf(program.kernels),
+      b.i64(program.kernels.size()),
+      llvm::ConstantFP::get(llvm::Type::getDoubleTy(context), program.flops),
+  });
+  auto define = [&](llvm::StringRef name, bool visible) {
+    auto *global = new llvm::GlobalVariable(module, value->getType(), true,
+                                            llvm::GlobalValue::ExternalLinkage, value, name);
+    global->setAlignment(llvm::Align(8));
+    global->setVisibility(visible ? llvm::GlobalValue::DefaultVisibility
+                                  : llvm::GlobalValue::HiddenVisibility);
+    return global;
+  };
+  llvm::GlobalVariable *generic = define(HEDDLE_ENTRY_SYMBOL, exportGeneric);
+  if (entrySymbol(program) != HEDDLE_ENTRY_SYMBOL)
+    llvm::GlobalAlias::create(value->getType(), 0, llvm::GlobalValue::ExternalLinkage,
+                              entrySymbol(program), generic, &module);
+  return emitData(module, target);
+}
+
+} // namespace heddle::cpu

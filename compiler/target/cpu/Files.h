@@ -1,0 +1,53 @@
+// Files: artefacts appear whole or not at all.
+#ifndef HEDDLE_TARGET_CPU_FILES_H
+#define HEDDLE_TARGET_CPU_FILES_H
+
+#include "compiler/support/Error.h"
+
+#include "llvm/ADT/StringRef.h"
+
+#include <cstdint>
+#include <string>
+
+namespace heddle::cpu {
+
+/// "error: cannot write 'out/model.so': No space left on device".
+llvm::Error writeError(llvm::StringRef path, int errnoValue);
+
+/// A file that bytes are appended to. The first failure is kept and reported by `close`.
+class FileWriter {
+public:
+  explicit FileWriter(std::string path);
+  ~FileWriter();
+  void write(llvm::StringRef bytes);
+  void zeros(int64_t count);
+  int64_t written() const { return position; }
+  /// errno of the first failure, or 0; the bytes are on the disk then.
+  int close();
+
+private:
+  std::string path;
+  int descriptor, failure = 0;
+  int64_t position = 0;
+};
+
+/// A hidden folder beside `path`, removed with all its files by the destructor. What is made in it
+/// moves to `path` in one step.
+class Workplace {
+public:
+  static llvm::Expected<std::unique_ptr<Workplace>> beside(llvm::StringRef path);
+  ~Workplace();
+  std::string file(llvm::StringRef name) const { return folder + "/" + name.str(); }
+  /// Flushes `name` to the disk and renames it to the path.
+  llvm::Error publish(llvm::StringRef name);
+
+private:
+  std::string folder, path;
+};
+
+/// Pipes and devices are written to as they are.
+llvm::Error writeFile(llvm::StringRef path, llvm::StringRef bytes);
+
+} // namespace heddle::cpu
+
+#endif // HEDDLE_TARGET_CPU_FILES_H

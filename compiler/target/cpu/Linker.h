@@ -1,0 +1,18 @@
+// Linker: the linker of the machine, run as a child.
+#ifndef HEDDLE_TARGET_CPU_LINKER_H
+#define HEDDLE_TARGET_CPU_LINKER_H
+
+#include "compiler/support/Error.h"
+
+#include <string>
+#include <vector>
+
+namespace heddle::cpu {
+
+/// Runs ld.lld-19, ld.lld, ld or cc, whichever PATH has first, with arguments of ld. `path` is what
+/// the user asked for: errors name it.
+llvm::Error runLinker(std::vector<std::string> arguments, llvm::StringRef path);
+
+} // namespace heddle::cpu
+
+#endif // HEDDLE_TARGET_CPU_LINKER_H

@@ -1,0 +1,196 @@
+// Lower: the order of rewrites from structured code to the LLVM dialect. Everything after the
+// functions' signatures runs per function, so that large models use all cores.
+
+#include "compiler/target/cpu/Lower.h"
+
+#include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
+#include "mlir/Conversion/IndexToLLVM/IndexToLLVM.h"
+#include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Conversion/MathToFuncs/MathToFuncs.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/MathToLibm/MathToLibm.h"
+#include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
+#include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
+#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
+#include "mlir/Conversion/VectorToSCF/VectorToSCF.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/Index/IR/IndexDialect.h"
+#include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
+#include "mlir/Dialect/Vector/Transforms/VectorRewritePatterns.h"
+#include "mlir/Transforms/DialectConversion.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+namespace heddle::cpu {
+namespace {
+
+/// Math on f32 by polynomials, narrow floats in f32, divisions and roundings in plain arithmetic.
+struct ExpandArithmetic : PassWrapper<ExpandArithmetic, OperationPass<func::FuncOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ExpandArithmetic)
+  explicit ExpandArithmetic(const cpu::Target &target) : target(target) {}
+
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry.insert<arith::ArithDialect, math::MathDialect, scf::SCFDialect, vector::VectorDialect,
+                    LLVM::LLVMDialect>();
+  }
+  LogicalResult initialize(MLIRContext *context) override {
+    RewritePatternSet set(context);
+    populateNarrowFloatPatterns(set, target);
+    populateMathAlgebraicSimplificationPatterns(set);
+    populateExpPatterns(set);
+    populateTrigonometryPatterns(set);
+    populatePowerPatterns(set);
+    populateExpandRsqrtPattern(set);
+    arith::populateCeilFloorDivExpandOpsPatterns(set);
+    if (!target.fma)
+      populateExpandFmaFPattern(set);
+    patterns = FrozenRewritePatternSet(std::move(set));
+    return success();
+  }
+  void runOnOperation() override {
+    GreedyRewriteConfig config;
+    config.maxIterations = GreedyRewriteConfig::kNoLimit;
+    config.enableRegionSimplification = GreedySimplifyRegionLevel::Disabled;
+    if (failed(applyPatternsAndFoldGreedily(getOperation(), patterns, config)))
+      signalPassFailure();
+  }
+
+  const cpu::Target &target;
+  FrozenRewritePatternSet patterns;
+};
+
+/// Calls of libm, lane by lane, where there is neither a polynomial nor an intrinsic of LLVM.
+struct CallLibm : PassWrapper<CallLibm, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(CallLibm)
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry
+        .insert<arith::ArithDialect, func::FuncDialect, LLVM::LLVMDialect, vector::VectorDialect>();
+  }
+  void runOnOperation() override {
+    ConversionTarget target(getContext());
+    target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
+    target.addIllegalOp<math::AcosOp, math::AcoshOp, math::AsinOp, math::AsinhOp, math::Atan2Op,
+                        math::AtanOp, math::AtanhOp, math::CbrtOp, math::CoshOp, math::ErfOp,
+                        math::SinhOp, math::TanOp, math::TanhOp>();
+    RewritePatternSet patterns(&getContext());
+    populateMathToLibmConversionPatterns(patterns);
+    if (failed(applyPartialConversion(getOperation(), target, std::move(patterns))))
+      signalPassFailure();
+  }
+};
+
+/// func.func becomes llvm.func; bodies keep their ops.
+struct ConvertSignatures : PassWrapper<ConvertSignatures, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ConvertSignatures)
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry.insert<LLVM::LLVMDialect>();
+  }
+  void runOnOperation() override {
+    LLVMTypeConverter converter(&getContext());
+    LLVMConversionTarget target(getContext());
+    target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
+    target.addIllegalOp<func::FuncOp, func::CallOp, func::ReturnOp, func::ConstantOp,
+                        func::CallIndirectOp>();
+    RewritePatternSet patterns(&getContext());
+    populateFuncToLLVMConversionPatterns(converter, patterns);
+    if (failed(applyPartialConversion(getOperation(), target, std::move(patterns))))
+      signalPassFailure();
+  }
+};
+
+/// What is left of vectors of several dimensions becomes vectors of one.
+struct FlattenVectors : PassWrapper<FlattenVectors, OperationPass<LLVM::LLVMFuncOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(FlattenVectors)
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry.insert<arith::ArithDialect, vector::VectorDialect, memref::MemRefDialect>();
+  }
+  LogicalResult initialize(MLIRContext *context) override {
+    using namespace vector;
+    RewritePatternSet set(context);
+    populateVectorToVectorCanonicalizationPatterns(set);
+    populateVectorBitCastLoweringPatterns(set);
+    populateVectorBroadcastLoweringPatterns(set);
+    populateVectorContractLoweringPatterns(set, VectorTransformsOptions());
+    populateVectorMaskOpLoweringPatterns(set);
+    populateVectorShapeCastLoweringPatterns(set);
+    populateVectorInterleaveLoweringPatterns(set);
+    populateVectorTransposeLoweringPatterns(set, VectorTransformsOptions());
+    populateVectorTransferLoweringPatterns(set, /*maxTransferRank=*/1);
+    populateVectorMaskMaterializationPatterns(set, /*force32BitVectorIndices=*/true);
+    populateVectorInsertExtractStridedSliceTransforms(set);
+    patterns = FrozenRewritePatternSet(std::move(set));
+    return success();
+  }
+  void runOnOperation() override { (void)applyPatternsAndFoldGreedily(getOperation(), patterns); }
+  FrozenRewritePatternSet patterns;
+};
+
+/// The bodies, all dialects at once.
+struct ConvertBodies : PassWrapper<ConvertBodies, OperationPass<LLVM::LLVMFuncOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ConvertBodies)
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry.insert<LLVM::LLVMDialect>();
+  }
+  void runOnOperation() override {
+    LLVMTypeConverter converter(&getContext());
+    LLVMConversionTarget target(getContext());
+    RewritePatternSet patterns(&getContext());
+    arith::populateArithToLLVMConversionPatterns(converter, patterns);
+    index::populateIndexToLLVMConversionPatterns(converter, patterns);
+    populateMathToLLVMConversionPatterns(converter, patterns);
+    populateVectorToLLVMConversionPatterns(converter, patterns, /*reassociateFPReductions=*/false,
+                                           /*force32BitVectorIndices=*/true);
+    populateFinalizeMemRefToLLVMConversionPatterns(converter, patterns);
+    cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
+    target.addLegalOp<LLVM::LLVMFuncOp>();
+    if (failed(applyPartialConversion(getOperation(), target, std::move(patterns))))
+      signalPassFailure();
+  }
+};
+
+void buildPipeline(PassManager &manager, const cpu::Target &target) {
+  OpPassManager &functions = manager.nest<func::FuncOp>();
+  functions.addPass(createConvertVectorToSCFPass());
+  functions.addPass(createLowerAffinePass());
+  functions.addPass(std::make_unique<ExpandArithmetic>(target));
+  functions.addPass(createCSEPass());
+  manager.addPass(createConvertMathToFuncs()); // powers of integers
+  manager.addPass(std::make_unique<CallLibm>());
+  OpPassManager &loops = manager.nest<func::FuncOp>();
+  loops.addPass(createConvertSCFToCFPass());
+  loops.addPass(memref::createExpandStridedMetadataPass());
+  loops.addPass(createLowerAffinePass());
+  manager.addPass(std::make_unique<ConvertSignatures>());
+  OpPassManager &bodies = manager.nest<LLVM::LLVMFuncOp>();
+  bodies.addPass(std::make_unique<FlattenVectors>());
+  bodies.addPass(std::make_unique<ConvertBodies>());
+  bodies.addPass(createReconcileUnrealizedCastsPass());
+}
+
+} // namespace
+
+llvm::Error lowerToLLVM(ModuleOp module, const cpu::Target &target) {
+  std::string first;
+  ScopedDiagnosticHandler handler(module.getContext(), [&](Diagnostic &diagnostic) {
+    if (first.empty() && diagnostic.getSeverity() == DiagnosticSeverity::Error)
+      llvm::raw_string_ostream(first) << diagnostic.getLocation() << ": " << diagnostic.str();
+    return success();
+  });
+  PassManager manager(module.getContext());
+  manager.enableVerifier(false);
+  buildPipeline(manager, target);
+  if (failed(manager.run(module)))
+    return makeError(ErrorCode::Internal,
+                     "internal error: kernels could not be lowered to LLVM: " + first);
+  return llvm::Error::success();
+}
+
+} // namespace heddle::cpu

@@ -1,0 +1,22 @@
+// Lower: kernels in scf, arith, math and vector become the LLVM dialect.
+#ifndef HEDDLE_TARGET_CPU_LOWER_H
+#define HEDDLE_TARGET_CPU_LOWER_H
+
+#include "compiler/target/cpu/Target.h"
+
+namespace heddle::cpu {
+
+/// Leaves only the LLVM dialect in `module`. The target decides what has an instruction.
+llvm::Error lowerToLLVM(mlir::ModuleOp module, const Target &target);
+
+/// math on f32, scalars and vectors, by short polynomials.
+void populateExpPatterns(mlir::RewritePatternSet &patterns);
+void populateTrigonometryPatterns(mlir::RewritePatternSet &patterns);
+void populatePowerPatterns(mlir::RewritePatternSet &patterns);
+/// Conversions of f16, bf16 and f8 types that the target has no instruction for, and arithmetic
+/// on them, done in f32.
+void populateNarrowFloatPatterns(mlir::RewritePatternSet &patterns, const Target &target);
+
+} // namespace heddle::cpu
+
+#endif // HEDDLE_TARGET_CPU_LOWER_H

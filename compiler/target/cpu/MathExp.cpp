@@ -1,0 +1,225 @@
+// MathExp: exponentials, logarithms, hyperbolic functions and erf on f32. Polynomials are those of
+// Cephes and Eigen; every function keeps NaN and gives the limits at infinity.
+
+#include "compiler/target/cpu/FloatMath.h"
+#include "compiler/target/cpu/Lower.h"
+
+#include <limits>
+
+using namespace mlir;
+
+namespace heddle::cpu {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double expLow = -87.33654, expHigh = 88.72283; // beyond: 0 and infinity
+constexpr double log2e = 1.44269504088896341, ln2 = 0.693147180559945309;
+constexpr double ln2Head = 0.693359375, ln2Tail = -2.12194440e-4; // n * ln2Head is exact
+
+/// Integer part and remainder: x = n ln 2 + r, n as a float without its fraction.
+struct Reduced {
+  Value n, r;
+};
+Reduced reduceByLn2(FloatMath &f, Value x) {
+  Value magic = f.constant(12582912.0); // 1.5 * 2^23: the sum has no room for a fraction
+  Value n = f.sub(f.fma(x, f.constant(log2e), magic), magic);
+  Value r = f.fma(n, f.constant(-ln2Head), x);
+  return {n, f.fma(n, f.constant(-ln2Tail), r)};
+}
+
+/// e^r - 1 - r over r^2, |r| <= ln 2 / 2.
+Value expTail(FloatMath &f, Value r) {
+  return f.horner(r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2,
+                      1.6666665459e-1, 5.0000001201e-1});
+}
+
+/// y * 2^n through the exponent's bits: right while y * 2^n is a normal number.
+Value scaleByPower(FloatMath &f, Value y, Value n) {
+  Value shifted = f.make<arith::ShLIOp>(f.toInt(n), f.bits(23));
+  return f.fromBits(f.make<arith::AddIOp>(f.toBits(y), shifted));
+}
+
+/// Results below the normal numbers are 0: denormals are slow wherever they go next.
+Value limitExp(FloatMath &f, Value x, Value result) {
+  result = f.select(f.is(FloatMath::Compare::UGT, x, f.constant(expHigh)),
+                    f.add(x, f.constant(infinity)), result);
+  return f.select(f.is(FloatMath::Compare::OLT, x, f.constant(expLow)), f.constant(0), result);
+}
+
+Value exp2(FloatMath &f, Value x) {
+  Value clamped = f.atMost(f.atLeast(x, -126), 127.99999);
+  Value magic = f.constant(12582912.0);
+  Value n = f.sub(f.add(clamped, magic), magic);
+  Value r = f.mul(f.sub(clamped, n), f.constant(ln2));
+  Value y = f.add(f.fma(expTail(f, r), f.mul(r, r), r), f.constant(1));
+  Value result = scaleByPower(f, y, n);
+  result = f.select(f.is(FloatMath::Compare::UGE, x, f.constant(128)),
+                    f.add(x, f.constant(infinity)), result);
+  return f.select(f.is(FloatMath::Compare::OLT, x, f.constant(-126)), f.constant(0), result);
+}
+
+/// log(x) from the parts of `splitLog`, for all x; `scale` is log(2) in the base.
+Value finishLog(FloatMath &f, Value x, Value finite) {
+  using C = FloatMath::Compare;
+  Value result = f.select(f.is(C::OEQ, x, f.constant(infinity)), x, finite);
+  result = f.select(f.is(C::OEQ, x, f.constant(0)), f.constant(-infinity), result);
+  Value invalid = f.is(C::ULT, x, f.constant(0));
+  return f.select(invalid, f.constant(std::numeric_limits<double>::quiet_NaN()), result);
+}
+
+Value log2(FloatMath &f, Value x) {
+  auto [fraction, exponent] = f.splitLog(x);
+  return finishLog(f, x, f.fma(fraction, f.constant(log2e), exponent));
+}
+
+Value log10(FloatMath &f, Value x) {
+  auto [fraction, exponent] = f.splitLog(x);
+  Value low =
+      f.fma(exponent, f.constant(4.60503898e-6), f.mul(fraction, f.constant(0.434294481903251828)));
+  return finishLog(f, x, f.fma(exponent, f.constant(0.301025390625), low));
+}
+
+/// Eigen's rational function; odd, so exact near 0; 1 beyond 7.9.
+Value tanh(FloatMath &f, Value x) {
+  Value a = f.atMost(f.atLeast(x, -7.90531110763549805), 7.90531110763549805);
+  Value a2 = f.mul(a, a);
+  Value p = f.horner(a2, {-2.76076847742355e-16, 2.00018790482477e-13, -8.60467152213735e-11,
+                          5.12229709037114e-08, 1.48572235717979e-05, 6.37261928875436e-04,
+                          4.89352455891786e-03});
+  Value q = f.horner(
+      a2, {1.19825839466702e-06, 1.18534705686654e-04, 2.26843463243900e-03, 4.89352518554385e-03});
+  Value result = f.div(f.mul(a, p), q);
+  return f.select(f.is(FloatMath::Compare::OLT, f.abs(x), f.constant(0.0004)), x, result);
+}
+
+/// Eigen's rational function on [-4, 4]; 1 beyond.
+Value erf(FloatMath &f, Value x) {
+  Value a = f.atMost(f.atLeast(x, -4), 4);
+  Value a2 = f.mul(a, a);
+  Value p = f.horner(a2, {-2.72614225801306e-10, 2.77068142495902e-08, -2.10102402082508e-06,
+                          -5.69250639462346e-05, -7.34990630326855e-04, -2.95459980854025e-03,
+                          -1.60960333262415e-02});
+  Value q = f.horner(a2, {-1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03,
+                          -7.37332916720468e-03, -1.42647390514189e-02});
+  return f.div(f.mul(a, p), q);
+}
+
+Value sinh(FloatMath &f, Value x) {
+  Value a = f.abs(x), a2 = f.mul(a, a);
+  Value p = f.horner(a2, {2.03721912945e-4, 8.33028376239e-3, 1.66667160211e-1});
+  Value small = f.fma(f.mul(p, a2), x, x);
+  // The half argument's square overflows where the result does, and not before.
+  Value h = f.exp(f.mul(a, f.constant(0.5)));
+  Value large = f.sub(f.mul(f.mul(h, f.constant(0.5)), h), f.div(f.constant(0.5), f.mul(h, h)));
+  return f.select(f.is(FloatMath::Compare::OLT, a, f.constant(1)), small, f.withSignOf(large, x));
+}
+
+Value cosh(FloatMath &f, Value x) {
+  Value h = f.exp(f.mul(f.abs(x), f.constant(0.5)));
+  return f.add(f.mul(f.mul(h, f.constant(0.5)), h), f.div(f.constant(0.5), f.mul(h, h)));
+}
+
+Value asinh(FloatMath &f, Value x) {
+  Value a = f.abs(x), a2 = f.mul(a, a), one = f.constant(1);
+  Value near = f.log1p(f.add(a, f.div(a2, f.add(one, f.sqrt(f.add(a2, one))))));
+  Value far = f.add(f.log(a), f.constant(ln2));
+  return f.withSignOf(f.select(f.is(FloatMath::Compare::OLT, a, f.constant(1e9)), near, far), x);
+}
+
+Value acosh(FloatMath &f, Value x) {
+  Value t = f.sub(x, f.constant(1));
+  Value near = f.log1p(f.add(t, f.sqrt(f.fma(t, t, f.add(t, t)))));
+  Value far = f.add(f.log(x), f.constant(ln2));
+  Value result = f.select(f.is(FloatMath::Compare::OGT, x, f.constant(1e9)), far, near);
+  return f.select(f.is(FloatMath::Compare::OLT, x, f.constant(1)),
+                  f.constant(std::numeric_limits<double>::quiet_NaN()), result);
+}
+
+Value atanh(FloatMath &f, Value x) {
+  Value a = f.abs(x);
+  Value y = f.log1p(f.div(f.add(a, a), f.sub(f.constant(1), a)));
+  return f.withSignOf(f.mul(y, f.constant(0.5)), x);
+}
+
+} // namespace
+
+Value FloatMath::exp(Value x) {
+  Reduced reduced = reduceByLn2(*this, atMost(atLeast(x, expLow), expHigh));
+  Value r = reduced.r;
+  Value y = add(fma(expTail(*this, r), mul(r, r), r), constant(1));
+  return limitExp(*this, x, scaleByPower(*this, y, reduced.n));
+}
+
+Value FloatMath::expm1(Value x) {
+  Reduced reduced = reduceByLn2(*this, atMost(atLeast(x, expLow), expHigh));
+  Value r = reduced.r;
+  Value minusOne = fma(expTail(*this, r), mul(r, r), r);
+  Value large = limitExp(*this, x, scaleByPower(*this, add(minusOne, constant(1)), reduced.n));
+  Value power = scaleByPower(*this, constant(1), reduced.n);
+  Value small = fma(power, minusOne, sub(power, constant(1)));
+  small = select(is(Compare::OEQ, reduced.n, constant(0)), minusOne, small);
+  small = select(is(Compare::OLT, x, constant(-20)), constant(-1), small);
+  // minusOne is +0 at -0.
+  small = select(is(Compare::OEQ, x, constant(0)), x, small);
+  return select(is(Compare::OLT, x, constant(30)), small, large);
+}
+
+std::pair<Value, Value> FloatMath::splitLog(Value x) {
+  Value tiny = is(Compare::OLT, x, constant(1.17549435e-38));
+  Value normal = select(tiny, mul(x, constant(8388608)), x);
+  // The mantissa goes to [sqrt(1/2), sqrt(2)).
+  Value shifted = make<arith::SubIOp>(toBits(normal), bits(0x3f3504f3));
+  Value exponent = fromInt(make<arith::ShRSIOp>(shifted, bits(23)));
+  exponent = sub(exponent, select(tiny, constant(23), constant(0)));
+  Value mantissa =
+      fromBits(make<arith::AddIOp>(make<arith::AndIOp>(shifted, bits(0x7fffff)), bits(0x3f3504f3)));
+  Value m = sub(mantissa, constant(1)), m2 = mul(m, m);
+  Value p = horner(m, {7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1,
+                       1.4249322787e-1, -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1,
+                       3.3333331174e-1});
+  Value tail = fma(mul(p, m), m2, mul(m2, constant(-0.5)));
+  return {add(m, tail), exponent};
+}
+
+Value FloatMath::log(Value x) {
+  auto [fraction, exponent] = splitLog(x);
+  Value low = fma(exponent, constant(ln2Tail), fraction);
+  return finishLog(*this, x, fma(exponent, constant(ln2Head), low));
+}
+
+/// log(1 + x), with what the sum lost put back.
+Value FloatMath::log1p(Value x) {
+  Value one = constant(1), u = add(one, x);
+  // The larger of 1 and x survives the sum best; the lost part is the other one's.
+  Value lost = select(is(Compare::OLT, x, one), sub(x, sub(u, one)), sub(one, sub(u, x)));
+  Value y = log(u);
+  Value corrected = add(y, div(lost, u));
+  Value inRange = make<arith::AndIOp>(is(Compare::OGT, u, constant(0)),
+                                      is(Compare::OLT, u, constant(infinity)));
+  Value result = select(inRange, corrected, y);
+  return select(is(Compare::OLT, abs(x), constant(1e-7)), x, result);
+}
+
+void populateExpPatterns(RewritePatternSet &patterns) {
+  MLIRContext *c = patterns.getContext();
+  auto exp = [](FloatMath &f, Value x) { return f.exp(x); };
+  auto expm1 = [](FloatMath &f, Value x) { return f.expm1(x); };
+  auto log = [](FloatMath &f, Value x) { return f.log(x); };
+  auto log1p = [](FloatMath &f, Value x) { return f.log1p(x); };
+  patterns.add<ExpandUnary<math::ExpOp>>(c, exp);
+  patterns.add<ExpandUnary<math::Exp2Op>>(c, exp2);
+  patterns.add<ExpandUnary<math::ExpM1Op>>(c, expm1);
+  patterns.add<ExpandUnary<math::LogOp>>(c, log);
+  patterns.add<ExpandUnary<math::Log1pOp>>(c, log1p);
+  patterns.add<ExpandUnary<math::Log2Op>>(c, log2);
+  patterns.add<ExpandUnary<math::Log10Op>>(c, log10);
+  patterns.add<ExpandUnary<math::TanhOp>>(c, tanh);
+  patterns.add<ExpandUnary<math::ErfOp>>(c, erf);
+  patterns.add<ExpandUnary<math::SinhOp>>(c, sinh);
+  patterns.add<ExpandUnary<math::CoshOp>>(c, cosh);
+  patterns.add<ExpandUnary<math::AsinhOp>>(c, asinh);
+  patterns.add<ExpandUnary<math::AcoshOp>>(c, acosh);
+  patterns.add<ExpandUnary<math::AtanhOp>>(c, atanh);
+}
+
+} // namespace heddle::cpu

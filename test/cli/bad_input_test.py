@@ -1,0 +1,252 @@
+"""Bad models, artefacts, feeds and disks: one clear message, the documented exit code, no signal,
+and no file that is not whole."""
+
+import resource
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from command import (  # noqa: E402
+    LIMIT, OK, REFUSED, USAGE, dense_model, heddle, make_model, needs_heddle, one_node, save, value)
+
+pytestmark = needs_heddle
+
+
+def edited(change, model=None):
+    """A model after `change(model)`."""
+    model = model or dense_model()
+    change(model)
+    return model
+
+
+def graph_edited(change, model=None):
+    return edited(lambda model: change(model.graph), model)
+
+
+def cyclic():
+    return make_model([helper.make_node("Add", ["x", "b"], ["a"], "first"),
+                       helper.make_node("Relu", ["a"], ["b"], "second"),
+                       helper.make_node("Relu", ["b"], ["y"], "third")],
+                      [value("x", [2, 3])], [value("y", [2, 3])])
+
+
+def external(location):
+    def change(graph):
+        weights = graph.initializer[0]
+        weights.ClearField("raw_data")
+        weights.data_location = TensorProto.EXTERNAL
+        weights.external_data.add(key="location", value=location)
+    return graph_edited(change)
+
+
+def two_data_fields():
+    def change(graph):
+        graph.initializer[0].float_data.extend([0.0] * 12)
+    return graph_edited(change)
+
+
+def huge_constant():
+    """A file of fewer than 200 bytes that asks for 4 TB."""
+    return make_model([helper.make_node("ConstantOfShape", ["s"], ["y"], "huge")], [],
+                      [value("y", [None, None])],
+                      [helper.make_tensor("s", 7, [2], [1 << 20, 1 << 20])])
+
+
+def nested_functions(depth):
+    """f0 calls f1 calls f2 ... down to Relu."""
+    functions = []
+    for i in range(depth):
+        is_last = i + 1 == depth
+        node = helper.make_node("Relu" if is_last else f"f{i + 1}", ["a"], ["b"],
+                                domain="" if is_last else "test")
+        functions.append(helper.make_function(
+            "test", f"f{i}", ["a"], ["b"], [node],
+            [helper.make_opsetid("", 17), helper.make_opsetid("test", 1)]))
+    graph = helper.make_graph([helper.make_node("f0", ["x"], ["y"], "outer", domain="test")],
+                              "test", [value("x", [2, 3])], [value("y", [2, 3])])
+    return helper.make_model(graph, functions=functions, ir_version=8, opset_imports=[
+        helper.make_opsetid("", 17), helper.make_opsetid("test", 1)])
+
+
+# name: (model or bytes, exit codes, words of the message)
+MODELS = {
+    "empty": (b"", [REFUSED], ["m.onnx"]),
+    "truncated": (dense_model().SerializeToString()[:100], [REFUSED], ["m.onnx"]),
+    "garbage": (bytes(np.random.default_rng(0).integers(0, 256, 4096, np.uint8)), [REFUSED],
+                ["m.onnx"]),
+    "wrong magic": (b"PK\3\4" + bytes(200), [REFUSED], ["m.onnx"]),
+    "unknown op": (one_node("Sofmax"), [REFUSED], ["'n'", "Sofmax"]),
+    "unknown domain": (one_node("Relu", domain="com.nobody"), [REFUSED], ["'n'", "com.nobody"]),
+    "opset from the future": (edited(lambda m: setattr(m.opset_import[0], "version", 9999)),
+                              [REFUSED], ["9999"]),
+    "cyclic graph": (cyclic(), [REFUSED], ["first"]),
+    "duplicate name": (graph_edited(lambda g: g.node[1].output.__setitem__(0, "m")), [REFUSED],
+                       ["'m'"]),
+    "missing name": (one_node("Add", ("x", "nowhere")), [REFUSED], ["'nowhere'"]),
+    "missing output": (graph_edited(lambda g: g.output.append(value("z", [1]))), [REFUSED],
+                       ["'z'"]),
+    "external data missing": (external("weights.bin"), [USAGE, REFUSED], ["weights.bin"]),
+    "external data outside": (external("../outside.bin"), [REFUSED], ["../outside.bin"]),
+    "external data elsewhere": (external("/etc/passwd"), [REFUSED], ["/etc/passwd"]),
+    "raw_data and float_data": (two_data_fields(), [REFUSED], ["'w'"]),
+    "constant of terabytes": (huge_constant(), [LIMIT], ["4398046511104 bytes"]),
+}
+
+
+def assert_clear(done, statuses, words):
+    """One message, not a crash, on standard error."""
+    assert done.status in statuses, f"ended with {done.status}: {done.errors}"
+    assert done.output == "" and done.errors.strip()
+    assert "internal error" not in done.errors and "Stack dump" not in done.errors
+    for word in words:
+        assert word in done.errors
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_bad_models(name, tmp_path):
+    model, statuses, words = MODELS[name]
+    (tmp_path / "model").mkdir()
+    (tmp_path / "outside.bin").write_bytes(bytes(48))
+    path = save(model, tmp_path / "model" / "m.onnx")
+    artefact = tmp_path / "made" / "m.so"
+    artefact.parent.mkdir()
+    if name == "constant of terabytes":  # its size may be a matter of the run
+        done = heddle("run", path)
+    else:
+        done = heddle("compile", path, "-o", artefact)
+        assert not list(artefact.parent.iterdir())
+    assert_clear(done, statuses, words)
+
+
+def test_all_problems_of_a_model_are_in_one_message(tmp_path):
+    model = make_model([helper.make_node("Sofmax", ["x"], ["a"], "one"),
+                        helper.make_node("Rellu", ["x"], ["b"], "two"),
+                        helper.make_node("Add", ["x", "nowhere"], ["y"], "three")],
+                       [value("x", [2, 3])], [value("y", [2, 3])])
+    done = heddle("run", save(model, tmp_path / "m.onnx"))
+    assert_clear(done, [REFUSED], ["'one'", "'two'", "'three'"])
+
+
+def test_nested_functions(tmp_path):
+    """3,000 of them either work or are refused; they do not overflow a stack."""
+    path = save(nested_functions(3000), tmp_path / "m.onnx")
+    done = heddle("run", path)
+    if done.status != OK:
+        assert_clear(done, [REFUSED, LIMIT], ["f"])
+    assert heddle("run", save(nested_functions(20), path)).status == OK
+
+
+@pytest.mark.parametrize("feed, words", [
+    ("x=2x3xf64=0", ["'x'", "float64", "float32"]),
+    ("x=2x4xf32=0", ["'x'", "4", "3"]),
+    ("x=3xf32=0", ["'x'", "[3]"]),
+])
+def test_wrong_feeds(tmp_path, feed, words):
+    done = heddle("run", save(dense_model(), tmp_path / "m.onnx"), "--input", feed)
+    assert_clear(done, [USAGE], words)
+
+
+def test_nan_in_a_shape_input(tmp_path):
+    model = make_model([helper.make_node("Range", ["zero", "limit", "one"], ["y"], "count")],
+                       [value("limit", [])], [value("y", [None])],
+                       [helper.make_tensor("zero", 1, [], [0.0]),
+                        helper.make_tensor("one", 1, [], [1.0])])
+    path = save(model, tmp_path / "m.onnx")
+    good = heddle("run", path, "--input", "limit=f32=3", "--json")
+    assert good.status == OK and good.json["outputs"][0]["first"] == [0, 1, 2], good.errors
+    for limit in ["nan", "inf", "1e30"]:
+        done = heddle("run", path, "--input", f"limit=f32={limit}", "--json")
+        if limit == "nan" and done.status == OK:  # no number is below NaN: nothing to count
+            assert done.json["outputs"][0]["shape"] == [0]
+        else:
+            assert_clear(done, [USAGE, REFUSED, LIMIT], ["m.onnx"])
+
+
+def test_a_feed_larger_than_memory(tmp_path):
+    done = heddle("run", save(dense_model(), tmp_path / "m.onnx"), "--dim",
+                  f"batch={1 << 50}")
+    assert_clear(done, [LIMIT], ["'x'", "larger than this machine's memory"])
+
+
+@pytest.mark.parametrize("name", ["m.so", "m.mlir"])
+def test_an_unwritable_output(tmp_path, name):
+    model = save(dense_model(), tmp_path / "m.onnx")
+    done = heddle("compile", model, "-o", tmp_path / "none" / name)
+    assert_clear(done, [USAGE], [str(tmp_path / "none")])
+    (tmp_path / "folder.so").mkdir()
+    assert_clear(heddle("compile", model, "-o", tmp_path / "folder.so"), [USAGE], ["folder.so"])
+    assert not list((tmp_path / "folder.so").iterdir())
+
+
+def full_disk():
+    """Files may have 100 bytes, as on a disk that is full."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+
+
+@pytest.mark.parametrize("name", ["m.so", "m.mlir", "m.o", "m.json"])
+def test_a_full_disk_leaves_what_was_there(tmp_path, name):
+    model = save(dense_model(), tmp_path / "m.onnx")
+    output = tmp_path / "made" / name
+    output.parent.mkdir()
+    output.write_bytes(b"before")
+    done = heddle("compile", model, "-o", output, before=full_disk)
+    assert_clear(done, [USAGE, LIMIT], [])
+    assert [path.name for path in output.parent.iterdir()] == [name]
+    assert output.read_bytes() == b"before"
+
+
+def test_a_full_disk_leaves_no_part_of_an_output(tmp_path):
+    model = save(dense_model(), tmp_path / "m.onnx")
+    done = heddle("run", model, "--dim", "batch=100", "--output", f"y=@{tmp_path}/y.npy",
+                  before=full_disk)
+    assert_clear(done, [LIMIT], ["y.npy", "File too large"])
+    assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
+
+
+@pytest.fixture(scope="module")
+def artefact(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("artefact")
+    done = heddle("compile", save(dense_model(), folder / "m.onnx"), "-o", folder / "m.so")
+    assert done.status == OK, done.errors
+    return (folder / "m.so").read_bytes()
+
+
+@pytest.mark.parametrize("part", [0, 3, 64, 0.3, 0.7, 0.99])
+def test_a_truncated_artefact(artefact, tmp_path, part):
+    size = part if isinstance(part, int) else int(part * len(artefact))
+    done = heddle("run", save(artefact[:size], tmp_path / "m.so"))
+    assert_clear(done, [REFUSED], ["m.so"])
+
+
+def test_what_is_no_artefact(tmp_path):
+    assert_clear(heddle("run", save(b"not ELF", tmp_path / "m.so")), [REFUSED], ["m.so"])
+
+
+def test_an_artefact_for_another_cpu(tmp_path):
+    """Sapphire Rapids has AMX; where this machine has it too, the artefact just runs."""
+    model = save(dense_model(), tmp_path / "m.onnx")
+    done = heddle("compile", model, "-o", tmp_path / "m.so", "--target", "sapphirerapids")
+    assert done.status == OK, done.errors
+    done = heddle("run", tmp_path / "m.so")
+    if done.status != OK:
+        assert_clear(done, [REFUSED], ["sapphirerapids"])
+    done = heddle("compile", model, "-o", tmp_path / "m.so", "--target", "x86-64-v33")
+    assert_clear(done, [USAGE, REFUSED], ["x86-64-v33"])
+
+
+def test_wrong_shapes_on_the_command_line(tmp_path):
+    model = save(dense_model(), tmp_path / "m.onnx")
+    for option in ["--shape=z=1", "--shape=x=2x2", "--dim=batch=-1", "--shape=x"]:
+        done = heddle("compile", model, "-o", tmp_path / "made.so", option)
+        assert_clear(done, [USAGE, REFUSED], [])
+        assert not (tmp_path / "made.so").exists()
+
+
+def test_onnx_checks_our_good_model():
+    onnx.checker.check_model(dense_model())

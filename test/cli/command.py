@@ -1,0 +1,84 @@
+"""Runs the `heddle` command for the tests of this folder, and makes their models."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+ROOT = Path(__file__).resolve().parents[2]
+OK, DIFFERS, USAGE, REFUSED, LIMIT, INTERNAL = range(6)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    status: int
+    output: str
+    errors: str
+
+    @property
+    def json(self):
+        return json.loads(self.output)
+
+
+def find_heddle():
+    """The command of this checkout's build, else the one on PATH, else None."""
+    built = ROOT / "build" / "release" / "bin" / "heddle"
+    return str(built) if built.exists() else shutil.which("heddle")
+
+
+needs_heddle = pytest.mark.skipif(find_heddle() is None,
+                                  reason="there is no heddle command; `./dev build` makes it")
+
+
+def heddle(*arguments, before=None, stdout=None, seconds=120):
+    """Runs `heddle ARGUMENTS...`; `before` is called in the child before it starts."""
+    environment = {**os.environ, "HEDDLE_PYTHON": sys.executable}
+    done = subprocess.run([find_heddle(), *map(str, arguments)], stdin=subprocess.DEVNULL,
+                          stdout=stdout or subprocess.PIPE, stderr=subprocess.PIPE,
+                          env=environment, preexec_fn=before, timeout=seconds)
+    return Outcome(done.returncode, (done.stdout or b"").decode(errors="replace"),
+                   done.stderr.decode(errors="replace"))
+
+
+def save(model, path):
+    """Writes a model, checked or not, and returns its path."""
+    path.write_bytes(model if isinstance(model, bytes) else model.SerializeToString())
+    return path
+
+
+def value(name, shape, dtype=TensorProto.FLOAT):
+    return helper.make_tensor_value_info(name, dtype, shape)
+
+
+def make_model(nodes, inputs, outputs, initializers=(), opset=17, **more):
+    graph = helper.make_graph(nodes, "test", inputs, outputs, initializers)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8,
+                             **more)
+
+
+def dense_model():
+    """y = relu(x w), x [batch, 3], w [3, 4] of -1, 0, 1."""
+    weights = np.float32([[1, -1, 0, 1], [0, 1, -1, 1], [1, 0, 1, -1]])
+    return make_model([helper.make_node("MatMul", ["x", "w"], ["m"], "product"),
+                       helper.make_node("Relu", ["m"], ["y"], "positive")],
+                      [value("x", ["batch", 3])], [value("y", ["batch", 4])],
+                      [onnx.numpy_helper.from_array(weights, "w")])
+
+
+def dense(x):
+    weights = np.float32([[1, -1, 0, 1], [0, 1, -1, 1], [1, 0, 1, -1]])
+    return np.maximum(x @ weights, 0)
+
+
+def one_node(op, inputs=("x",), **attributes):
+    """y = op(x), x and y [2, 3]."""
+    return make_model([helper.make_node(op, list(inputs), ["y"], "n", **attributes)],
+                      [value("x", [2, 3])], [value("y", [2, 3])])

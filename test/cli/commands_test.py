@@ -1,0 +1,202 @@
+"""Each command on a small model with a dynamic batch: numbers, files and JSON."""
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from command import (  # noqa: E402
+    DIFFERS, OK, USAGE, dense, dense_model, heddle, make_model, needs_heddle, save, value)
+
+pytestmark = needs_heddle
+needs_onnxruntime = pytest.mark.skipif(importlib.util.find_spec("onnxruntime") is None,
+                                       reason="onnxruntime is not installed")
+X = np.float32([[1, 2, 3], [-4, 5, 0.5]])
+
+
+@pytest.fixture
+def model(tmp_path):
+    return save(dense_model(), tmp_path / "m.onnx")
+
+
+def test_run_prints_and_writes(model, tmp_path):
+    np.save(tmp_path / "x.npy", X)
+    done = heddle("run", model, "--input", f"x=@{tmp_path}/x.npy", "--output",
+                  f"y=@{tmp_path}/y.npy")
+    assert done.status == OK, done.errors
+    assert "output" in done.output and "2x4" in done.output
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), dense(X), 1e-5)
+    assert not list(tmp_path.glob("*part*"))
+
+
+def test_run_takes_literals_and_fortran_order(model, tmp_path):
+    done = heddle("run", model, "--json", "--input", "x=2x3xf32=1,2,3,-4,5,0.5")
+    assert done.json["outputs"][0]["first"] == pytest.approx(list(dense(X).ravel()))
+    np.save(tmp_path / "x.npy", np.asfortranarray(X))
+    same = heddle("run", model, "--json", "--input", f"x=@{tmp_path}/x.npy")
+    assert same.json["outputs"] == done.json["outputs"]
+
+
+def test_random_feeds_are_the_same_at_every_run(model):
+    one, two = (heddle("run", model, "--json", "--dim", "batch=5").json for _ in range(2))
+    assert one == two and one["inputs"][0]["shape"] == [5, 3]
+    other = heddle("run", model, "--json", "--shape", "x=5x3", "--seed", "1").json
+    assert other["inputs"][0]["first"] != one["inputs"][0]["first"]
+
+
+def test_a_size_that_nothing_gives_is_1_and_said(model):
+    done = heddle("run", model, "--json")
+    assert done.json["inputs"][0]["shape"] == [1, 3]
+    assert "size 0 ('batch') is taken as 1" in done.errors
+
+
+def test_run_expects(model, tmp_path):
+    np.save(tmp_path / "x.npy", X)
+    np.save(tmp_path / "y.npy", dense(X))
+    feeds = ["--input", f"x=@{tmp_path}/x.npy", "--expect", f"y=@{tmp_path}/y.npy", "--json"]
+    done = heddle("run", model, *feeds)
+    assert done.status == OK and done.json["agrees"]
+    np.save(tmp_path / "y.npy", dense(X) + np.float32([[0, 0, 0, 0], [0, 0, 0.5, 0]]))
+    done = heddle("run", model, *feeds)
+    assert done.status == DIFFERS and not done.json["agrees"]
+    assert "output 'y' 1 element differs, the worst at 6" in done.errors
+    assert heddle("run", model, *feeds, "--atol", "1").status == OK
+
+
+def test_run_reads_onnx_test_data(model, tmp_path):
+    folder = tmp_path / "test_data_set_0"
+    folder.mkdir()
+    save(onnx.numpy_helper.from_array(X, "x"), folder / "input_0.pb")
+    save(helper.make_tensor("y", 1, [2, 4], dense(X).ravel()), folder / "output_0.pb")
+    done = heddle("run", model, "--data", tmp_path, "--json")
+    assert done.status == OK and done.json["agrees"], done.errors
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float64", "int8", "uint8", "int16", "int32",
+                                   "int64", "uint32", "uint64", "bool"])
+def test_every_dtype_of_numpy_passes_through_files(tmp_path, dtype):
+    number = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    path = save(make_model([helper.make_node("Reshape", ["x", "s"], ["y"])],
+                           [value("x", [2, 3], number)], [value("y", [3, 2], number)],
+                           [helper.make_tensor("s", 7, [2], [3, 2])]), tmp_path / "m.onnx")
+    x = np.array([[0, 1, 2], [100, 5, 6]]).astype(dtype)
+    np.save(tmp_path / "x.npy", x)
+    done = heddle("run", path, "--input", f"x=@{tmp_path}/x.npy", "--output",
+                  f"y=@{tmp_path}/y.npy")
+    assert done.status == OK, done.errors
+    y = np.load(tmp_path / "y.npy")
+    assert y.dtype == x.dtype and (y == x.reshape(3, 2)).all()
+
+
+def test_compile_writes_an_artefact_that_runs(model, tmp_path):
+    done = heddle("compile", model, "-o", tmp_path / "m.so", "--plan-out", tmp_path / "p.json",
+                  "--json")
+    assert done.status == OK, done.errors
+    made = done.json
+    assert [Path(file["path"]).name for file in made["files"]] == ["m.so", "m.h", "p.json"]
+    assert all(file["bytes"] > 0 for file in made["files"])
+    assert made["seconds"] > 0 and made["report"]["groups"] >= 1
+    json.loads((tmp_path / "p.json").read_text())
+    assert "include" in (tmp_path / "m.h").read_text()
+    np.save(tmp_path / "y.npy", dense(X))
+    for batch in [X, X[:1], np.concatenate([X] * 5)]:
+        np.save(tmp_path / "x.npy", batch)
+        np.save(tmp_path / "y.npy", dense(batch))
+        done = heddle("run", tmp_path / "m.so", "--input", f"x=@{tmp_path}/x.npy", "--expect",
+                      f"y=@{tmp_path}/y.npy")
+        assert done.status == OK, done.errors
+
+
+@pytest.mark.parametrize("suffix", ["o", "h", "ll", "s", "json", "mlir", "loops"])
+def test_compile_emits_by_ending(model, tmp_path, suffix):
+    done = heddle("compile", model, "-o", tmp_path / f"m.{suffix}")
+    assert done.status == OK, done.errors
+    assert (tmp_path / f"m.{suffix}").stat().st_size > 0
+
+
+def test_compile_with_a_fixed_shape(model, tmp_path):
+    assert heddle("compile", model, "-o", tmp_path / "m.so", "--dim", "batch=2").status == OK
+    assert heddle("run", tmp_path / "m.so", "--json").json["outputs"][0]["shape"] == [2, 4]
+    wrong = heddle("run", tmp_path / "m.so", "--input", "x=3x3xf32=0")
+    assert wrong.status == USAGE and "'x'" in wrong.errors
+
+
+def test_an_artefact_takes_no_options_of_the_compiler(tmp_path):
+    (tmp_path / "m.so").write_bytes(b"\177ELF")
+    done = heddle("run", tmp_path / "m.so", "--target", "haswell")
+    assert done.status == USAGE and "is an artefact, which is compiled already" in done.errors
+
+
+def test_bench(model):
+    done = heddle("bench", model, "--dim", "batch=8", "--iters", "20", "--threads", "1", "--json")
+    assert done.status == OK, done.errors
+    times = done.json
+    assert times["runs"] == 20 and times["threads"] == 1 and times["arena_bytes"] >= 0
+    assert 0 < times["min_ms"] <= times["median_ms"] <= times["p90_ms"] <= times["p99_ms"]
+    assert "ratio" not in times and "gflops" in times
+
+
+@needs_onnxruntime
+def test_bench_beside_onnxruntime(model):
+    done = heddle("bench", model, "--vs", "onnxruntime", "--time", "0.1", "--json")
+    assert done.status == OK, done.errors
+    times = done.json
+    assert times["onnxruntime"]["runs"] == times["runs"] >= 10
+    assert times["ratio"] == pytest.approx(times["onnxruntime"]["median_ms"] / times["median_ms"])
+
+
+def test_bench_without_onnxruntime_says_how_to_get_it(model, monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/none/python")
+    done = heddle("bench", model, "--vs", "onnxruntime")
+    assert done.status == USAGE and "cannot run '/none/python'" in done.errors
+
+
+@needs_onnxruntime
+def test_compare(model):
+    done = heddle("compare", model, "--dim", "batch=3", "--per-node", "--json")
+    assert done.status == OK, done.errors
+    result = done.json
+    assert result["agrees"] and result["first_parting"] is None
+    pairs = [(row["engine"], row["against"]) for row in result["outputs"]]
+    assert pairs == [("heddle", "reference"), ("heddle", "onnxruntime"),
+                     ("onnxruntime", "reference")]
+    assert [row["node"] for row in result["nodes"]] == ["product", "positive"]
+
+
+def test_compare_against_the_reference_alone(model):
+    done = heddle("compare", model, "--against", "reference", "--json")
+    assert done.status == OK and len(done.json["outputs"]) == 1
+
+
+@needs_onnxruntime
+def test_compare_names_the_node_that_parts(tmp_path):
+    """Where no difference is allowed, a sum of 257 products parts by its rounding."""
+    weights = np.random.default_rng(0).standard_normal((257, 64)).astype(np.float32)
+    path = save(make_model([helper.make_node("Neg", ["x"], ["n"], "exact"),
+                            helper.make_node("MatMul", ["n", "w"], ["y"], "product")],
+                           [value("x", ["batch", 257])], [value("y", ["batch", 64])],
+                           [onnx.numpy_helper.from_array(weights, "w")]), tmp_path / "m.onnx")
+    done = heddle("compare", path, "--rtol", "0", "--atol", "0", "--dim", "batch=2", "--json")
+    assert done.status == DIFFERS, done.errors
+    result = done.json
+    assert not result["agrees"] and result["first_parting"]["node"] == "product"
+    assert result["first_parting"]["wrong_elements"] > 0
+
+
+def test_plan(model, tmp_path):
+    done = heddle("plan", model, "--json")
+    assert done.status == OK and done.json["groups"]
+    assert heddle("plan", model).status == OK
+    assert heddle("plan", model, "-o", tmp_path / "p.json").status == OK
+    checked = heddle("plan", "--check", tmp_path / "p.json", model)
+    assert checked.status == OK and "fits" in checked.output
+    (tmp_path / "p.json").write_text("{")
+    checked = heddle("plan", "--check", tmp_path / "p.json", model)
+    assert checked.status == USAGE and "is not JSON" in checked.errors

@@ -1,0 +1,23 @@
+// Command: what each file of a command gives to main.cpp.
+#ifndef HEDDLE_TOOLS_HEDDLE_COMMAND_H
+#define HEDDLE_TOOLS_HEDDLE_COMMAND_H
+
+#include <CLI/CLI.hpp>
+
+#include <functional>
+
+namespace heddle::cli {
+
+/// Runs a command whose options were parsed, and returns its exit code.
+using Run = std::function<int()>;
+
+/// Each adds its options to `app`.
+Run addCompile(CLI::App &app);
+Run addRun(CLI::App &app);
+Run addBench(CLI::App &app);
+Run addCompare(CLI::App &app);
+Run addPlan(CLI::App &app);
+
+} // namespace heddle::cli
+
+#endif

@@ -1,0 +1,148 @@
+// heddle compile: a model becomes files, and what it took is said.
+
+#include "tools/heddle/command.h"
+#include "tools/heddle/failure.h"
+#include "tools/heddle/model.h"
+#include "tools/heddle/table.h"
+
+#include <chrono>
+#include <filesystem>
+#include <iostream>
+
+namespace heddle::cli {
+
+namespace {
+struct Options {
+  std::string model, output, kind, planOutput;
+  CompileOptions compile;
+  std::vector<std::string> dims;
+  bool isVerbose = false, isJson = false;
+};
+
+struct Suffix {
+  const char *suffix, *kind;
+};
+} // namespace
+
+static const Suffix kSuffixes[] = {{".so", "so"},     {".o", "o"},        {".h", "h"},
+                                   {".ll", "ll"},     {".s", "asm"},      {".asm", "asm"},
+                                   {".json", "plan"}, {".mlir", "graph"}, {".loops", "loops"}};
+
+static std::string kindOf(const Options &options) {
+  if (!options.kind.empty())
+    return options.kind;
+  std::string suffix = std::filesystem::path(options.output).extension(), known;
+  for (const Suffix &entry : kSuffixes) {
+    if (suffix == entry.suffix)
+      return entry.kind;
+    known += (known.empty() ? "" : ", ") + std::string(entry.suffix);
+  }
+  failUsage("'" + options.output + "': its ending says no kind of file (known: " + known +
+            ")\nnote: --emit says which kind to write");
+}
+
+/// Writes what was asked for, and returns the paths. A header that was made for an artefact which
+/// then cannot be written goes away again.
+static std::vector<std::string> writeFiles(const Options &options, const Compiled &compiled) {
+  namespace fs = std::filesystem;
+  std::string kind = kindOf(options), header;
+  std::vector<std::string> paths;
+  bool isNewHeader = false;
+  std::error_code error;
+  if (kind == "so" && fs::path(options.output).extension() == ".so") {
+    header = fs::path(options.output).replace_extension(".h");
+    isNewHeader = !fs::exists(header, error);
+    check(heddle_compiled_write(compiled.get(), "h", header.c_str()));
+  }
+  try {
+    check(heddle_compiled_write(compiled.get(), kind.c_str(), options.output.c_str()));
+  } catch (const Failure &) {
+    if (isNewHeader)
+      fs::remove(header, error);
+    throw;
+  }
+  paths.push_back(options.output);
+  if (!header.empty())
+    paths.push_back(header);
+  if (!options.planOutput.empty()) {
+    check(heddle_compiled_write(compiled.get(), "plan", options.planOutput.c_str()));
+    paths.push_back(options.planOutput);
+  }
+  return paths;
+}
+
+static void printReport(const Options &options, const Json &result) {
+  std::string text;
+  for (const Json &file : result.at("files"))
+    text += file.at("path").get<std::string>() + "  " + formatBytes(file.at("bytes")) + "\n";
+  Table stages({"stage", "seconds"});
+  Json ofStages = result.at("report").value("seconds", Json::object());
+  for (const auto &[name, seconds] : ofStages.items()) {
+    char number[32];
+    std::snprintf(number, sizeof number, "%.3f", seconds.get<double>());
+    stages.add({name, number});
+  }
+  text += stages.text();
+  const Json &report = result.at("report");
+  if (report.contains("groups"))
+    text += "groups   " + report.at("groups").dump() + "\n";
+  if (report.contains("arena_bytes")) // a number, or an expression of the sizes of inputs
+    text += "arena    " +
+            (report.at("arena_bytes").is_number() ? formatBytes(report.at("arena_bytes"))
+                                                  : report.at("arena_bytes").dump()) +
+            "\n";
+  text += "weights  " + formatBytes(result.at("weights_bytes")) + "\n";
+  text += "target   " + result.at("target").get<std::string>() + "\n";
+  text += "seconds  " + formatNumber(result.at("seconds"), 3) + "\n";
+  if (options.isVerbose)
+    text += report.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  print(text);
+}
+
+static int run(Options options) {
+  kindOf(options); // a wrong ending is said before the work, not after
+  auto begin = std::chrono::steady_clock::now();
+  options.compile.shapes.insert(options.compile.shapes.end(), options.dims.begin(),
+                                options.dims.end());
+  Compiled compiled = compileModel(options.model, options.compile);
+  std::vector<std::string> paths = writeFiles(options, compiled);
+  std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  const char *text = heddle_compiled_report(compiled.get());
+  Json result = {{"model", options.model}, {"files", Json::array()}};
+  for (const std::string &path : paths) {
+    std::error_code error;
+    auto bytes = std::filesystem::file_size(path, error);
+    result["files"].push_back({{"path", path}, {"bytes", error ? 0 : bytes}});
+  }
+  Json report = Json::parse(text ? text : "{}", nullptr, false);
+  result["report"] = report.is_object() ? report : Json::object();
+  result["target"] = result["report"].value("target", options.compile.target);
+  result["seconds"] = seconds.count();
+  result["weights_bytes"] = result["report"].value("weights_bytes", int64_t{0});
+  if (options.isJson)
+    print(result);
+  else
+    printReport(options, result);
+  return HEDDLE_OK;
+}
+
+Run addCompile(CLI::App &app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("MODEL", options->model, "an ONNX model")->required();
+  app.add_option("-o,--output", options->output, "what to write; model.so comes with model.h")
+      ->required()
+      ->type_name("FILE");
+  app.add_option("--emit", options->kind, "its kind (default: what the ending of FILE says)")
+      ->check(CLI::IsMember({"so", "o", "h", "ll", "asm", "plan", "graph", "loops"}));
+  addCompileOptions(app, options->compile);
+  addMany(app, "--shape", options->compile.shapes, "fix the sizes of an input: x=1x3x?x?")
+      ->type_name("NAME=SIZES");
+  addMany(app, "--dim", options->dims, "fix the size that a symbol stands for: batch=4")
+      ->type_name("NAME=SIZE");
+  app.add_option("--plan-out", options->planOutput, "also write the plan")->type_name("FILE");
+  app.add_flag("-v,--verbose", options->isVerbose, "print the whole report");
+  app.add_flag("--json", options->isJson, "print one JSON object");
+  return [options] { return run(*options); };
+}
+
+} // namespace heddle::cli

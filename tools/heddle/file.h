@@ -1,0 +1,21 @@
+// File: whole files, read and written. A file appears whole or not at all.
+#ifndef HEDDLE_TOOLS_HEDDLE_FILE_H
+#define HEDDLE_TOOLS_HEDDLE_FILE_H
+
+#include <string>
+#include <string_view>
+
+namespace heddle::cli {
+
+std::string readFile(const std::string &path);
+
+/// Through a temporary file beside `path`, which is then renamed. What is not a regular file, such
+/// as /dev/null, is written in place.
+void writeFile(const std::string &path, std::string_view content);
+
+/// Is it an artefact? By its first bytes, or by the ending of its name.
+bool isArtefact(const std::string &path);
+
+} // namespace heddle::cli
+
+#endif

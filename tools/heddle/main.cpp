@@ -1,0 +1,141 @@
+// heddle: the command line of Heddle, a user of include/heddle and of nothing else.
+//
+// Results go to standard output, messages to standard error. Exit codes are heddle_code_t.
+
+#include "tools/heddle/command.h"
+#include "tools/heddle/failure.h"
+#include "tools/heddle/model.h"
+
+#include <csignal>
+#include <iostream>
+
+namespace heddle::cli {
+
+namespace {
+struct Command {
+  const char *name, *summary;
+  Run (*add)(CLI::App &app);
+};
+} // namespace
+
+static const Command kCommands[] = {
+    {"compile", "turn a model into an artefact", addCompile},
+    {"run", "run a model or an artefact, and print or keep what it gives", addRun},
+    {"bench", "time a model or an artefact, also beside ONNX Runtime", addBench},
+    {"compare", "hold a model against the reference interpreter and ONNX Runtime", addCompare},
+    {"plan", "print, write or check the plan of a model", addPlan},
+};
+
+static const char *const kExitCodes = "exit codes: 0 ok, 1 numbers differ, 2 usage, 3 refused, 4 "
+                                      "limit, 5 internal error\n";
+
+static std::string overview() {
+  std::string text = "usage: heddle COMMAND ...\n\n";
+  for (const Command &command : kCommands) {
+    std::string name = command.name;
+    text += "  " + name + std::string(10 - name.size(), ' ') + command.summary + "\n";
+  }
+  return text + "\n'heddle COMMAND --help' says more; 'heddle --version' says which this is\n" +
+         kExitCodes;
+}
+
+static const Command &findCommand(const std::string &name) {
+  std::vector<std::string> names;
+  std::string known;
+  for (const Command &command : kCommands) {
+    if (name == command.name)
+      return command;
+    names.push_back(command.name);
+    known += (known.empty() ? "" : ", ") + std::string(command.name);
+  }
+  names.push_back("help");
+  failUsage("unknown command '" + name + "'" + didYouMean(name, names) + "\nnote: known: " + known +
+            ", help");
+}
+
+static std::string helpOf(const CLI::App &app, const Command &command) {
+  CLI::Formatter formatter;
+  formatter.column_width(32);
+  return formatter.make_help(&app, std::string("heddle ") + command.name,
+                             CLI::AppFormatMode::Normal) +
+         kExitCodes;
+}
+
+/// Arguments that the command does not know.
+static void refuseExtras(const CLI::App &app, const Command &command) {
+  std::vector<std::string> extras = app.remaining();
+  if (extras.empty())
+    return;
+  std::vector<std::string> names;
+  for (const CLI::Option *option : app.get_options())
+    for (const std::string &name : option->get_lnames())
+      names.push_back("--" + name);
+  std::string word = extras[0].substr(0, extras[0].find('='));
+  failUsage("heddle " + std::string(command.name) + ": unexpected '" + extras[0] + "'" +
+            didYouMean(word, names) + "\nnote: 'heddle " + command.name +
+            " --help' lists what it takes");
+}
+
+static int runCommand(const Command &command, int argc, char **argv) {
+  CLI::App app(command.summary);
+  app.allow_extras();
+  app.get_formatter()->column_width(32);
+  Run run = command.add(app);
+  std::vector<std::string> arguments(argv, argv + argc);
+  std::reverse(arguments.begin(), arguments.end()); // as CLI11 wants them
+  try {
+    app.parse(arguments);
+  } catch (const CLI::CallForHelp &) {
+    print(helpOf(app, command));
+    return HEDDLE_OK;
+  } catch (const CLI::ParseError &error) {
+    refuseExtras(app, command);
+    failUsage("heddle " + std::string(command.name) + ": " + error.what() + "\nnote: 'heddle " +
+              command.name + " --help' lists what it takes");
+  }
+  refuseExtras(app, command);
+  return run();
+}
+
+static int dispatch(int argc, char **argv) {
+  std::string first = argc > 1 ? argv[1] : "";
+  if (first.empty()) {
+    std::cerr << overview();
+    return HEDDLE_USAGE;
+  }
+  if (first == "--version" || first == "version") {
+    print("heddle " + std::string(heddle_version()) + "\n");
+    return HEDDLE_OK;
+  }
+  if (first == "help" && argc > 2) {
+    char help[] = "--help";
+    char *arguments[] = {help};
+    return runCommand(findCommand(argv[2]), 1, arguments);
+  }
+  if (first == "help" || first == "--help" || first == "-h") {
+    print(overview());
+    return HEDDLE_OK;
+  }
+  return runCommand(findCommand(first), argc - 2, argv + 2);
+}
+
+} // namespace heddle::cli
+
+int main(int argc, char **argv) {
+  using namespace heddle::cli;
+  // A file beyond its limit and a reader that went away are errors of a write, with a message.
+  std::signal(SIGXFSZ, SIG_IGN);
+  std::signal(SIGPIPE, SIG_IGN);
+  try {
+    return dispatch(argc, argv);
+  } catch (const Failure &failure) {
+    std::cerr << failure.what() << "\n";
+    return failure.code;
+  } catch (const std::bad_alloc &) {
+    std::cerr << "out of memory\n";
+    return HEDDLE_LIMIT;
+  } catch (const std::exception &error) {
+    std::cerr << "internal error: " << error.what() << "\n";
+    return HEDDLE_INTERNAL;
+  }
+}

@@ -1,0 +1,206 @@
+// Model: see model.h.
+
+#include "tools/heddle/model.h"
+
+#include "tools/heddle/failure.h"
+#include "tools/heddle/file.h"
+#include "tools/heddle/progress.h"
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <iostream>
+
+namespace heddle::cli {
+
+CLI::Option *addMany(CLI::App &app, const std::string &name, std::vector<std::string> &values,
+                     const std::string &description) {
+  return app.add_option(name, values, description)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+void addCompileOptions(CLI::App &app, CompileOptions &options) {
+  app.add_option("--target", options.target, "'host' (default) or a CPU name of LLVM")
+      ->type_name("CPU");
+  app.add_option("-O", options.level, "optimisation level of LLVM")
+      ->check(CLI::Range(1, 3))
+      ->type_name("1..3");
+  app.add_option("--threads", options.threads, "threads of a run; 0 (default): all there are")
+      ->check(CLI::Range(0, 4096))
+      ->type_name("N");
+  app.add_option("--plan", options.plan, "carry out this plan")->type_name("FILE");
+  app.add_option("--schedules", options.schedules, "a folder of cards beside the built-in ones")
+      ->type_name("DIR");
+  app.add_option("--fold-limit", options.foldLimit,
+                 "do not compute larger constants at compile time")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("BYTES");
+  app.add_flag("--progress", options.showProgress, "show progress also without a terminal");
+}
+
+void addFeedOptions(CLI::App &app, FeedOptions &options) {
+  addMany(app, "--input", options.inputs,
+          "x=@FILE.npy, x=2x3xf32=1,2,..., x=random:SEED or x=random:SEED:LOW..HIGH")
+      ->type_name("NAME=VALUE");
+  addMany(app, "--shape", options.shapes, "sizes of an input that is random: x=1x3x224x224")
+      ->type_name("NAME=SIZES");
+  addMany(app, "--dim", options.dims, "the size that a symbol stands for: batch=4")
+      ->type_name("NAME=SIZE");
+  app.add_option("--data", options.data, "a folder with input_0.pb, as ONNX's tests have it")
+      ->type_name("DIR");
+  app.add_option("--seed", options.seed, "of inputs that nothing else says (default 0)")
+      ->type_name("N");
+}
+
+void addTolerance(CLI::App &app, Tolerance &tolerance) {
+  const char *const formula = "|difference| <= atol + rtol |expected| (default 1e-4)";
+  app.add_option("--rtol", tolerance.rtol, formula)->check(CLI::NonNegativeNumber);
+  app.add_option("--atol", tolerance.atol, formula)->check(CLI::NonNegativeNumber);
+  app.add_option("--steps", tolerance.steps, "what quantised values may differ by (default 1)")
+      ->check(CLI::NonNegativeNumber);
+}
+
+Compiled compileModel(const std::string &path, const CompileOptions &options) {
+  std::vector<const char *> shapes;
+  for (const std::string &shape : options.shapes)
+    shapes.push_back(shape.c_str());
+  auto orNull = [](const std::string &text) { return text.empty() ? nullptr : text.c_str(); };
+  Progress progress(options.showProgress);
+  heddle_compile_options_t raw = {};
+  raw.size = sizeof raw;
+  raw.target = options.target.c_str();
+  raw.opt_level = options.level;
+  raw.shapes = shapes.data();
+  raw.shape_count = shapes.size();
+  raw.plan = orNull(options.plan);
+  raw.schedules = orNull(options.schedules);
+  raw.threads = options.threads;
+  raw.fold_limit_bytes = options.foldLimit;
+  raw.progress = [](void *data, const char *stage, double fraction) {
+    static_cast<Progress *>(data)->report(stage, fraction);
+  };
+  raw.progress_data = &progress;
+  heddle_compiled_t *compiled = nullptr;
+  check(heddle_compile(path.c_str(), &raw, &compiled));
+  return Compiled(compiled);
+}
+
+Module openModel(const std::string &path, const CompileOptions &options) {
+  heddle_module_t *module = nullptr;
+  if (isArtefact(path)) {
+    if (!options.plan.empty() || !options.schedules.empty() || options.level || options.foldLimit ||
+        options.target != "host")
+      failUsage("'" + path +
+                "' is an artefact, which is compiled already: --target, -O, --plan, "
+                "--schedules and --fold-limit are for models");
+    check(heddle_module_load(path.c_str(), &module));
+  } else {
+    check(heddle_compiled_module(compileModel(path, options).get(), &module));
+  }
+  return Module(module);
+}
+
+std::vector<const heddle_value_t *> inputsOf(const Module &module) {
+  std::vector<const heddle_value_t *> values;
+  for (size_t i = 0; i < heddle_module_input_count(module.get()); ++i)
+    values.push_back(heddle_module_input(module.get(), i));
+  return values;
+}
+
+std::vector<const heddle_value_t *> outputsOf(const Module &module) {
+  std::vector<const heddle_value_t *> values;
+  for (size_t i = 0; i < heddle_module_output_count(module.get()); ++i)
+    values.push_back(heddle_module_output(module.get(), i));
+  return values;
+}
+
+Runner::Runner(const Module &module, int threads, const Feeds &feeds)
+    : inputs(feeds.views()), results(heddle_module_output_count(module.get())) {
+  heddle_session_options_t options = {};
+  options.size = sizeof options;
+  options.threads = threads;
+  heddle_session_t *created = nullptr;
+  check(heddle_session_create(module.get(), &options, &created));
+  session.reset(created);
+}
+
+Runner::~Runner() {
+  for (heddle_tensor_t &result : results)
+    heddle_tensor_release(&result);
+}
+
+void Runner::run() {
+  bool isFirst = reused.empty();
+  std::vector<heddle_tensor_t> &outputs = isFirst ? results : reused;
+  check(heddle_session_run(session.get(), inputs.data(), inputs.size(), outputs.data(),
+                           outputs.size()));
+  if (!isFirst)
+    return;
+  reused = results;
+  for (heddle_tensor_t &output : reused)
+    output.owner = nullptr;
+}
+
+std::vector<Tensor> Runner::outputs() const {
+  std::vector<Tensor> copies;
+  for (const heddle_tensor_t &result : results)
+    copies.push_back(copyOf(result));
+  return copies;
+}
+
+Json describe(const std::string &name, const Tensor &tensor, int64_t firstValues) {
+  Json json = {{"name", name}, {"dtype", heddle_dtype_name(tensor.dtype)}, {"shape", tensor.dims}};
+  if (firstValues <= 0)
+    return json;
+  Json first = Json::array();
+  for (int64_t i = 0; i < std::min(firstValues, tensor.count()); ++i) {
+    bool isNumber = isFloating(tensor.dtype) && std::isfinite(element(tensor, i));
+    if (isNumber)
+      first.push_back(element(tensor, i));
+    else if (isInteger(tensor.dtype) && tensor.dtype != HEDDLE_UINT64)
+      first.push_back(integerElement(tensor, i));
+    else if (tensor.dtype == HEDDLE_BOOL)
+      first.push_back(integerElement(tensor, i) != 0);
+    else
+      first.push_back(formatElement(tensor, i)); // JSON has no NaN, no infinity, no complex
+  }
+  json["first"] = std::move(first);
+  return json;
+}
+
+Json describe(const Difference &difference) {
+  Json json = {{"agrees", difference.isAllowed()}};
+  if (!difference.mismatch.empty()) {
+    json["mismatch"] = difference.mismatch;
+    return json;
+  }
+  auto finite = [](double value) { return std::isfinite(value) ? Json(value) : Json("inf"); };
+  json["largest_difference"] = finite(difference.largest);
+  json["times_allowed"] = finite(difference.excess);
+  json["wrong_elements"] = difference.wrong;
+  if (difference.wrong)
+    json["worst"] = {{"index", difference.worst},
+                     {"actual", difference.actual},
+                     {"expected", difference.expected}};
+  return json;
+}
+
+void print(const std::string &text) {
+  errno = 0;
+  std::cout << text << std::flush;
+  if (!std::cout)
+    throw Failure(errno == ENOSPC || errno == EFBIG ? HEDDLE_LIMIT : HEDDLE_USAGE,
+                  std::string("cannot write to standard output: ") + std::strerror(errno));
+}
+
+void print(const Json &json) {
+  print(json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+void printNotes(const std::vector<std::string> &notes) {
+  for (const std::string &note : notes)
+    std::cerr << "note: " << note << "\n";
+}
+
+} // namespace heddle::cli

@@ -1,0 +1,69 @@
+// Model: a model or an artefact, compiled or loaded, and the options that say how.
+#ifndef HEDDLE_TOOLS_HEDDLE_MODEL_H
+#define HEDDLE_TOOLS_HEDDLE_MODEL_H
+
+#include "tools/heddle/handles.h"
+#include "tools/heddle/tensor/difference.h"
+#include "tools/heddle/tensor/feeds.h"
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+namespace heddle::cli {
+
+using Json = nlohmann::ordered_json;
+
+struct CompileOptions {
+  std::string target = "host", plan, schedules;
+  int level = 0, threads = 0;
+  int64_t foldLimit = 0;
+  bool showProgress = false;
+  std::vector<std::string> shapes; // that the artefact is made for, no others
+};
+
+void addCompileOptions(CLI::App &app, CompileOptions &options);
+/// --input, --shape, --dim, --data, --seed
+void addFeedOptions(CLI::App &app, FeedOptions &options);
+void addTolerance(CLI::App &app, Tolerance &tolerance);
+/// An option that may be given many times, with one value each.
+CLI::Option *addMany(CLI::App &app, const std::string &name, std::vector<std::string> &values,
+                     const std::string &description);
+
+Compiled compileModel(const std::string &path, const CompileOptions &options);
+
+/// A module in this process: an artefact that is loaded, else a model that is compiled.
+Module openModel(const std::string &path, const CompileOptions &options);
+
+std::vector<const heddle_value_t *> inputsOf(const Module &module);
+std::vector<const heddle_value_t *> outputsOf(const Module &module);
+
+/// Runs of one session on the same feeds. The outputs of the first run are where the next ones
+/// write, so that a timed run allocates nothing.
+class Runner {
+public:
+  Runner(const Module &module, int threads, const Feeds &feeds);
+  ~Runner();
+  Runner(const Runner &) = delete;
+
+  void run();
+  std::vector<Tensor> outputs() const;
+  heddle_memory_t memory() const { return heddle_session_memory(session.get()); }
+  int threads() const { return heddle_session_threads(session.get()); }
+
+private:
+  Session session;
+  std::vector<heddle_tensor_t> inputs, results, reused;
+};
+
+/// {"name", "dtype", "shape"} and, with a limit, the first values.
+Json describe(const std::string &name, const Tensor &tensor, int64_t firstValues = 0);
+Json describe(const Difference &difference);
+/// Standard output, in whole; a failure to write is a failure of the command.
+void print(const std::string &text);
+void print(const Json &json);
+/// Standard error, a line each.
+void printNotes(const std::vector<std::string> &notes);
+
+} // namespace heddle::cli
+
+#endif

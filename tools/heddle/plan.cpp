@@ -1,0 +1,137 @@
+// heddle plan: what was chosen for each group of a model: printed, written, or checked.
+
+#include "tools/heddle/command.h"
+#include "tools/heddle/failure.h"
+#include "tools/heddle/file.h"
+#include "tools/heddle/model.h"
+#include "tools/heddle/table.h"
+
+#include <iostream>
+
+namespace heddle::cli {
+
+namespace {
+struct Options {
+  std::string model, output, checked;
+  CompileOptions compile;
+  std::vector<std::string> dims;
+  bool isJson = false;
+};
+} // namespace
+
+/// A value of the plan in one cell: lists by commas, objects as "m=16 n=32".
+static std::string cell(const Json &value) {
+  if (value.is_string())
+    return value.get<std::string>();
+  if (!value.is_structured())
+    return value.is_null() ? "" : value.dump();
+  std::string text;
+  for (const auto &[key, item] : value.items())
+    text += (text.empty()       ? ""
+             : value.is_array() ? ", "
+                                : " ") +
+            (value.is_array() ? cell(item) : key + "=" + cell(item));
+  return text;
+}
+
+static const Json &groupsOf(const Json &plan) {
+  static const Json none = Json::array();
+  return plan.contains("groups") && plan.at("groups").is_array() ? plan.at("groups") : none;
+}
+
+/// A column for each key of the groups, in the order in which they appear.
+static std::string tableOf(const Json &plan) {
+  std::vector<std::string> keys;
+  for (const Json &group : groupsOf(plan))
+    for (const auto &[key, value] : group.items())
+      if (std::find(keys.begin(), keys.end(), key) == keys.end())
+        keys.push_back(key);
+  std::string text;
+  for (const auto &[key, value] : plan.items())
+    if (key != "groups")
+      text += key + ": " + cell(value) + "\n";
+  if (keys.empty())
+    return text + "no groups\n";
+  Table table(keys);
+  for (const Json &group : groupsOf(plan)) {
+    std::vector<std::string> row;
+    for (const std::string &key : keys)
+      row.push_back(group.contains(key) ? cell(group.at(key)) : "");
+    table.add(std::move(row));
+  }
+  return text + table.text();
+}
+
+/// The groups in which the plan that was carried out is another than the one of the file.
+static std::vector<std::string> differencesOf(const Json &file, const Json &carriedOut) {
+  std::vector<std::string> lines;
+  const Json &given = groupsOf(file), &made = groupsOf(carriedOut);
+  if (given.size() != made.size())
+    lines.push_back("it has " + std::to_string(given.size()) + " groups, but the model gives " +
+                    std::to_string(made.size()));
+  for (size_t i = 0; i < std::min(given.size(), made.size()); ++i)
+    if (given[i] != made[i])
+      lines.push_back("group " + std::to_string(i) + " is " + given[i].dump() +
+                      ", but was carried out as " + made[i].dump());
+  return lines;
+}
+
+static Json parsePlan(const std::string &text, const std::string &path) {
+  try {
+    return Json::parse(text);
+  } catch (const Json::parse_error &error) {
+    failUsage("'" + path + "' is not JSON: " + error.what());
+  }
+}
+
+static int run(Options options) {
+  options.compile.shapes.insert(options.compile.shapes.end(), options.dims.begin(),
+                                options.dims.end());
+  Json file;
+  if (!options.checked.empty()) {
+    if (!options.compile.plan.empty())
+      failUsage("--check and --plan exclude each other");
+    file = parsePlan(readFile(options.checked), options.checked);
+    options.compile.plan = options.checked;
+  }
+  Compiled compiled = compileModel(options.model, options.compile);
+  Json plan = Json::parse(heddle_compiled_plan(compiled.get()), nullptr, false);
+  if (!plan.is_object())
+    throw Failure(HEDDLE_INTERNAL,
+                  "internal error: the plan of '" + options.model + "' is not a JSON object");
+  if (!options.output.empty())
+    check(heddle_compiled_write(compiled.get(), "plan", options.output.c_str()));
+  if (options.checked.empty()) {
+    if (options.isJson)
+      print(plan);
+    else
+      print(options.output.empty() ? tableOf(plan) : options.output + "\n");
+    return HEDDLE_OK;
+  }
+  std::vector<std::string> lines = differencesOf(file, plan);
+  if (options.isJson)
+    print(Json{{"plan", options.checked}, {"fits", lines.empty()}, {"differences", lines}});
+  for (const std::string &line : lines)
+    std::cerr << "'" << options.checked << "': " << line << "\n";
+  if (lines.empty() && !options.isJson)
+    print("'" + options.checked + "' fits '" + options.model +
+          "': " + std::to_string(groupsOf(plan).size()) + " groups\n");
+  return lines.empty() ? HEDDLE_OK : HEDDLE_DIFFERS;
+}
+
+Run addPlan(CLI::App &app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("MODEL", options->model, "an ONNX model")->required();
+  app.add_option("-o,--output", options->output, "write the plan instead of printing it")
+      ->type_name("FILE");
+  app.add_option("--check", options->checked, "does this plan fit the model?")->type_name("FILE");
+  addCompileOptions(app, options->compile);
+  addMany(app, "--shape", options->compile.shapes, "fix the sizes of an input: x=1x3x?x?")
+      ->type_name("NAME=SIZES");
+  addMany(app, "--dim", options->dims, "fix the size that a symbol stands for: batch=4")
+      ->type_name("NAME=SIZE");
+  app.add_flag("--json", options->isJson, "print one JSON object");
+  return [options] { return run(*options); };
+}
+
+} // namespace heddle::cli

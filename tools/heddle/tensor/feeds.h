@@ -1,0 +1,47 @@
+// Feeds: what a model is run on: given values, files, ONNX test data, or random numbers.
+#ifndef HEDDLE_TOOLS_HEDDLE_TENSOR_FEEDS_H
+#define HEDDLE_TOOLS_HEDDLE_TENSOR_FEEDS_H
+
+#include "tools/heddle/tensor/tensor.h"
+
+namespace heddle::cli {
+
+struct FeedOptions {
+  std::vector<std::string>
+      inputs; // "x=@file.npy", "x=2x3xf32=1,2", "x=random:7", "x=random:7:0..9"
+  std::vector<std::string> shapes; // "x=1x3x?x?"
+  std::vector<std::string> dims;   // "batch=4"
+  std::string data;                // a folder of input_0.pb, output_0.pb, or what holds one
+  uint64_t seed = 0;               // of inputs that nothing else says
+};
+
+struct Feeds {
+  std::vector<Tensor> inputs;     // in the order of the model
+  std::vector<std::string> notes; // what was assumed, a line each
+
+  std::vector<heddle_tensor_t> views() const;
+};
+
+Feeds makeFeeds(const std::vector<const heddle_value_t *> &inputs, const FeedOptions &options);
+
+/// The folder with input_0.pb: `data` or its first test_data_set_N.
+std::string testDataFolder(const std::string &data);
+
+/// Strings as what the C API takes for `value`: indices into its labels.
+Tensor encoded(Tensor tensor, const heddle_value_t &value);
+
+/// Random numbers of any dtype: floats in [-1, 1), 8-bit and narrower integers in their whole
+/// range, wider ones 0 or 1 (which is right for an index, a mask and a length), or [low, high].
+struct Range {
+  bool isGiven = false;
+  double low = 0, high = 0;
+};
+void fillRandom(Tensor &tensor, uint64_t seed, Range range, int64_t labels);
+
+/// "name" and the rest of "name=rest"; fails with the option's name.
+std::pair<std::string, std::string> splitAssignment(const std::string &text, const char *option,
+                                                    const char *form);
+
+} // namespace heddle::cli
+
+#endif

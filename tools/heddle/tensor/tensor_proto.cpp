@@ -1,0 +1,169 @@
+// TensorProto: the wire format is a sequence of (field number, wire type, value).
+
+#include "tools/heddle/tensor/tensor_proto.h"
+
+#include "tools/heddle/failure.h"
+#include "tools/heddle/file.h"
+
+#include <cstring>
+#include <string_view>
+
+namespace heddle::cli {
+
+namespace {
+
+enum Field {
+  Dims = 1,
+  DataType = 2,
+  FloatData = 4,
+  Int32Data = 5,
+  StringData = 6,
+  Int64Data = 7,
+  RawData = 9,
+  DoubleData = 10,
+  Uint64Data = 11,
+  External = 13
+};
+
+class Reader {
+public:
+  Reader(const std::string &path, std::string_view rest) : path(path), rest(rest) {}
+  bool isAtEnd() const { return rest.empty(); }
+
+  uint64_t varint() {
+    uint64_t value = 0;
+    for (int shift = 0; shift < 64; shift += 7) {
+      auto byte = static_cast<unsigned char>(bytes(1)[0]);
+      value |= static_cast<uint64_t>(byte & 127) << shift;
+      if (byte < 128)
+        return value;
+    }
+    fail("a number has more than ten bytes");
+  }
+
+  std::string_view bytes(uint64_t count) {
+    if (count > rest.size())
+      fail("it ends too early");
+    std::string_view taken = rest.substr(0, count);
+    rest.remove_prefix(count);
+    return taken;
+  }
+
+  template <typename T> T fixed() {
+    T value;
+    std::memcpy(&value, bytes(sizeof value).data(), sizeof value);
+    return value;
+  }
+
+  [[noreturn]] void fail(const std::string &why) const {
+    failUsage("'" + path + "' is not an onnx.TensorProto: " + why);
+  }
+
+private:
+  const std::string &path;
+  std::string_view rest;
+};
+
+/// The fields of a tensor as they stand in the file.
+struct Fields {
+  std::vector<int64_t> dims, integers;
+  std::vector<double> numbers;
+  std::vector<std::string> strings;
+  std::string_view raw;
+  int32_t dtype = 0;
+  bool hasRaw = false, isExternal = false;
+};
+
+} // namespace
+
+/// Calls `one` for each value of a repeated field, packed or not.
+template <typename One>
+static void each(Reader &reader, const std::string &path, int wire, One one) {
+  if (wire != 2)
+    return one(reader);
+  Reader packed(path, reader.bytes(reader.varint()));
+  while (!packed.isAtEnd())
+    one(packed);
+}
+
+static void readField(Reader &reader, const std::string &path, Fields &fields) {
+  uint64_t tag = reader.varint();
+  int wire = static_cast<int>(tag & 7);
+  auto integer = [](std::vector<int64_t> &to) {
+    return [&to](Reader &from) { to.push_back(static_cast<int64_t>(from.varint())); };
+  };
+  switch (tag >> 3) {
+  case Dims:
+    return each(reader, path, wire, integer(fields.dims));
+  case DataType:
+    fields.dtype = static_cast<int32_t>(reader.varint());
+    return;
+  case FloatData:
+    return each(reader, path, wire,
+                [&](Reader &from) { fields.numbers.push_back(from.fixed<float>()); });
+  case DoubleData:
+    return each(reader, path, wire,
+                [&](Reader &from) { fields.numbers.push_back(from.fixed<double>()); });
+  case Int32Data:
+  case Int64Data:
+  case Uint64Data:
+    return each(reader, path, wire, integer(fields.integers));
+  case StringData:
+    fields.strings.emplace_back(reader.bytes(reader.varint()));
+    return;
+  case RawData:
+    fields.raw = reader.bytes(reader.varint());
+    fields.hasRaw = true;
+    return;
+  case External:
+    fields.isExternal = true;
+    break;
+  default:
+    break;
+  }
+  if (wire == 0)
+    reader.varint();
+  else if (wire == 1 || wire == 5)
+    reader.bytes(wire == 1 ? 8 : 4);
+  else if (wire == 2)
+    reader.bytes(reader.varint());
+  else
+    reader.fail("its wire type " + std::to_string(wire) + " is unknown");
+}
+
+Tensor readTensorProto(const std::string &path) {
+  std::string file = readFile(path);
+  Reader reader(path, file);
+  Fields fields;
+  while (!reader.isAtEnd())
+    readField(reader, path, fields);
+  if (fields.isExternal)
+    reader.fail("its data lies in another file");
+  if (fields.dtype != HEDDLE_STRING && heddle_dtype_bits(fields.dtype) == 0)
+    reader.fail("its data type is " + std::to_string(fields.dtype));
+  Tensor tensor = makeTensor(fields.dtype, fields.dims, "'" + path + "'");
+  auto count = static_cast<size_t>(tensor.count());
+  size_t found = fields.hasRaw
+                     ? fields.raw.size()
+                     : fields.strings.size() + fields.numbers.size() + fields.integers.size();
+  bool isInt4 = heddle_dtype_bits(fields.dtype) == 4; // int32_data then holds two elements each
+  size_t wanted =
+      fields.hasRaw || isInt4 ? tensor.bytes.size() : count * (isComplex(fields.dtype) ? 2 : 1);
+  if (found != wanted)
+    reader.fail(formatDims(tensor.dims) + " of " + heddle_dtype_name(fields.dtype) + " needs " +
+                std::to_string(wanted) + (fields.hasRaw ? " bytes" : " values") + ", but it has " +
+                std::to_string(found));
+  tensor.strings = fields.strings;
+  if (fields.hasRaw)
+    std::copy(fields.raw.begin(), fields.raw.end(), tensor.bytes.begin());
+  for (size_t i = 0; i < fields.numbers.size(); ++i)
+    setElement(tensor, static_cast<int64_t>(i), fields.numbers[i]);
+  for (size_t i = 0; i < fields.integers.size(); ++i)
+    if (isInt4)
+      tensor.bytes[i] = static_cast<char>(fields.integers[i]);
+    else // 16-bit and 8-bit floats are given by their bits, as integers are
+      setInteger(tensor, static_cast<int64_t>(i), fields.integers[i]);
+  return tensor;
+}
+
+} // namespace heddle::cli
