@@ -230,47 +230,6 @@ static Value emitIntegerPow(const Words &w) {
   return w.choose(compare(arith::CmpIPredicate::slt, y, zero), inverse, power);
 }
 
-/// function(x) in f32, for x of at most 32 bits.
-static Value computeInF32(const Words &w, llvm::function_ref<Value(Value)> function) {
-  Value x = w.in[0];
-  if (w.element().isF32())
-    return function(x);
-  Type type = w.code.b.getF32Type();
-  if (auto vector = dyn_cast<VectorType>(x.getType()))
-    type = VectorType::get(vector.getShape(), type);
-  Value wide = w.code.b.create<arith::ExtFOp>(w.code.loc, type, x);
-  return w.code.b.create<arith::TruncFOp>(w.code.loc, x.getType(), function(wide));
-}
-
-/// sin or cos of x less the nearest multiple of 2 pi, which is taken away in two parts; the
-/// expansions behind these ops are only exact near 0.
-template <typename Op> static Value emitPeriodic(const Words &w) {
-  if (w.element().isF64())
-    return w.make<Op>();
-  constexpr double kPeriod = 6.283185307179586;
-  constexpr double kRest = kPeriod - static_cast<double>(static_cast<float>(kPeriod));
-  return computeInF32(w, [&](Value x) {
-    Value turns =
-        w.make<math::RoundEvenOp>(ValueRange{w.make<arith::MulFOp>({x, w.like(x, 1 / kPeriod)})});
-    x = w.make<math::FmaOp>({turns, w.like(x, -kPeriod), x});
-    x = w.make<math::FmaOp>({turns, w.like(x, -kRest), x});
-    return w.make<Op>(ValueRange{x});
-  });
-}
-
-/// asin x = atan(x / sqrt((1 - x) (1 + x))): the expansion of asin is wrong near 1 and beyond.
-static Value emitAsin(const Words &w) {
-  if (w.element().isF64())
-    return w.make<math::AsinOp>();
-  return computeInF32(w, [&](Value x) {
-    Value one = w.like(x, 1);
-    Value product =
-        w.make<arith::MulFOp>({w.make<arith::SubFOp>({one, x}), w.make<arith::AddFOp>({one, x})});
-    Value root = w.make<math::SqrtOp>(ValueRange{product});
-    return w.make<math::AtanOp>(ValueRange{w.make<arith::DivFOp>({x, root})});
-  });
-}
-
 static Value emitPredicates(const Words &w) {
   Value x = w.in[0];
   if (isa<graph::IsNanOp>(w.op))
@@ -313,10 +272,10 @@ static Value emitUnary(const Words &w) {
       .Case([&](graph::RoundOp) { return w.isFloat() ? w.make<math::RoundEvenOp>() : x; })
       .Case([&](graph::TruncOp) { return w.isFloat() ? w.make<math::TruncOp>() : x; })
       .Case([&](graph::ErfOp) { return w.make<math::ErfOp>(); })
-      .Case([&](graph::SinOp) { return emitPeriodic<math::SinOp>(w); })
-      .Case([&](graph::CosOp) { return emitPeriodic<math::CosOp>(w); })
+      .Case([&](graph::SinOp) { return w.make<math::SinOp>(); })
+      .Case([&](graph::CosOp) { return w.make<math::CosOp>(); })
       .Case([&](graph::TanOp) { return w.make<math::TanOp>(); })
-      .Case([&](graph::AsinOp) { return emitAsin(w); })
+      .Case([&](graph::AsinOp) { return w.make<math::AsinOp>(); })
       .Case([&](graph::AcosOp) { return w.make<math::AcosOp>(); })
       .Case([&](graph::AtanOp) { return w.make<math::AtanOp>(); })
       .Case([&](graph::SinhOp) { return w.make<math::SinhOp>(); })
