@@ -1,4 +1,4 @@
-// cards_test: what the loader refuses and where it says so; offers; knobs on their way into a
+// Cards_test: what the loader refuses and where it says so; offers; knobs on their way into a
 // schedule.
 
 #include "compiler/warehouse/Warehouse.h"
@@ -18,12 +18,13 @@ using warehouse::Warehouse;
 
 namespace {
 
-/// A card in lines 1 to 9; the tests replace a part of it.
+/// A card in lines 1 to 10; the tests replace a part of it.
 constexpr StringLiteral kCard = R"(// A card.
 module attributes {transform.with_named_sequence, heddle.card = {
     target = "cpu", priority = 20 : i64, key = "p* { k:s(dot) }", max = {k = 64}}} {
   transform.named_sequence @schedule(%group: !transform.any_op {transform.readonly},
-      %m: !transform.param<i64> {transform.readonly, heddle.knob = [4, 8], heddle.default = 8 : i64}) {
+      %m: !transform.param<i64> {transform.readonly, heddle.knob = [4, 8],
+        heddle.default = 8 : i64}) {
     transform.loop.contract %group m %m : !transform.any_op
     transform.yield
   }
@@ -94,11 +95,11 @@ TEST_F(Cards, saysWhatIsWrongAndWhere) {
             "x.mlir:2:1: error: the module has no attribute 'heddle.card = ");
   EXPECT_EQ(problemOf("@schedule", "@scedule").substr(0, 55),
             "x.mlir:2:1: error: the module has no 'transform.named_s");
-  EXPECT_EQ(problemOf("heddle.knob = [4, 8], ", "").substr(0, 40),
+  EXPECT_EQ(problemOf("heddle.knob = [4, 8],", "").substr(0, 40),
             "x.mlir:5:7: error: knob 'm' must be writ");
-  EXPECT_EQ(problemOf(" m %m", " q %m"), "x.mlir:6:5: error: 'transform.loop.contract' op has no "
+  EXPECT_EQ(problemOf(" m %m", " q %m"), "x.mlir:7:5: error: 'transform.loop.contract' op has no "
                                          "knob 'q'; its knobs: m, n, panels, tiles");
-  EXPECT_EQ(problemOf("transform.yield", "transform.yeld").substr(0, 18), "x.mlir:7:5: error:");
+  EXPECT_EQ(problemOf("transform.yield", "transform.yeld").substr(0, 18), "x.mlir:8:5: error:");
 }
 
 TEST_F(Cards, ofAUserReplaceTheBuiltInOnesOfTheirName) {

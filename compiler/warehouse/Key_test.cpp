@@ -1,4 +1,4 @@
-// key_test: how keys are read, what they match, and which loops a group's schedule is decided by.
+// Key_test: how keys are read, what they match, and which loops a group's schedule is decided by.
 
 #include "compiler/warehouse/Key.h"
 

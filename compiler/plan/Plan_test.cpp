@@ -1,4 +1,4 @@
-// plan_test: a plan reads as it was written, says what is wrong in it, and is replayed; the rules
+// Plan_test: a plan reads as it was written, says what is wrong in it, and is replayed; the rules
 // of knobs.
 
 #include "compiler/plan/Chooser.h"
@@ -22,7 +22,8 @@ func.func @main(%x: tensor<MxKxf32>, %w: tensor<KxNxf32>) -> tensor<MxNxf32> {
     graph.yield %e : tensor<MxNxf32>
   }
   %h = graph.group "fold" {kind = "rows"} : tensor<Mxf32> {
-    %s = graph.reduce_sum %g {axes = array<i64: 1>} : (tensor<MxNxf32>) -> tensor<Mxf32> loc("sum_1")
+    %s = graph.reduce_sum %g {axes = array<i64: 1>}
+      : (tensor<MxNxf32>) -> tensor<Mxf32> loc("sum_1")
     graph.yield %s : tensor<Mxf32>
   }
   return %g : tensor<MxNxf32>
