@@ -26,6 +26,17 @@ struct Words {
     return code.b.create<Op>(code.loc, operands);
   }
   template <typename Op> Value make() const { return make<Op>(in); }
+  /// Through f32 for halves: LLVM 19 forgets NaN in vectors of f16 when it expands a maximum.
+  template <typename Op> Value widened() const {
+    if (element().getIntOrFloatBitWidth() >= 32)
+      return make<Op>();
+    Type type = in[0].getType(), f32 = code.b.getF32Type();
+    if (auto vector = dyn_cast<VectorType>(type))
+      f32 = VectorType::get(vector.getShape(), f32);
+    Value x = code.b.create<arith::ExtFOp>(code.loc, f32, in[0]);
+    Value y = code.b.create<arith::ExtFOp>(code.loc, f32, in[1]);
+    return code.b.create<arith::TruncFOp>(code.loc, type, make<Op>({x, y}));
+  }
   template <typename FloatOp, typename IntegerOp> Value either() const {
     return isFloat() ? make<FloatOp>() : make<IntegerOp>();
   }
@@ -75,6 +86,18 @@ static Value emitFloatToUnsigned64(const Words &w, Type target) {
   return w.choose(isHigh, moved, integer);
 }
 
+/// An f32 between the largest finite numbers of a narrow type; NaN stays.
+static Value saturated(const Words &w, Value x, FloatType narrow) {
+  double largest = APFloat::getLargest(narrow.getFloatSemantics()).convertToDouble();
+  auto clamp = [&](Value value, arith::CmpFPredicate beyond, double limit) {
+    Value bound = w.like(value, limit);
+    Value isBeyond = w.code.b.create<arith::CmpFOp>(w.code.loc, beyond, value, bound);
+    return w.choose(isBeyond, bound, value);
+  };
+  x = clamp(x, arith::CmpFPredicate::OGT, largest);
+  return clamp(x, arith::CmpFPredicate::OLT, -largest);
+}
+
 static Value emitCast(const Words &w, Type from, Type to) {
   Code &code = w.code;
   Value x = w.in[0];
@@ -109,6 +132,8 @@ static Value emitCast(const Words &w, Type from, Type to) {
         return x;
       if (toBits > 32)
         return code.b.create<arith::ExtFOp>(code.loc, target, x);
+      if (toBits == 8 && cast<graph::CastOp>(w.op).getSaturate())
+        x = saturated(w, x, cast<FloatType>(to));
       return code.b.create<arith::TruncFOp>(code.loc, target, x);
     }
     if (fromBits == 64 && toBits == 16) // no instruction converts directly
@@ -308,12 +333,12 @@ static Value emitBinary(const Words &w) {
       .Case([&](graph::PowOp) { return w.isFloat() ? w.make<math::PowFOp>() : emitIntegerPow(w); })
       .Case([&](graph::MaxOp) {
         if (w.isFloat())
-          return w.make<arith::MaximumFOp>();
+          return w.widened<arith::MaximumFOp>();
         return w.isUnsigned() ? w.make<arith::MaxUIOp>() : w.make<arith::MaxSIOp>();
       })
       .Case([&](graph::MinOp) {
         if (w.isFloat())
-          return w.make<arith::MinimumFOp>();
+          return w.widened<arith::MinimumFOp>();
         return w.isUnsigned() ? w.make<arith::MinUIOp>() : w.make<arith::MinSIOp>();
       })
       .Case<graph::AndOp, graph::BitAndOp>([&](auto) { return w.make<arith::AndIOp>(); })

@@ -144,7 +144,8 @@ TEST_F(Artefact, TextForms) {
   ASSERT_EQ(write("ll", path("a.ll")), "");
   ASSERT_EQ(write("asm", path("a.s")), "");
   ASSERT_EQ(write("h", path("a.h")), "");
-  EXPECT_NE(contentOf(path("a.ll")).find("define hidden i32 @heddle_program_run"), std::string::npos);
+  EXPECT_NE(contentOf(path("a.ll")).find("define hidden i32 @heddle_program_run"),
+            std::string::npos);
   EXPECT_NE(contentOf(path("a.s")).find("heddle_program_run:"), std::string::npos);
   std::string header = contentOf(path("a.h"));
   EXPECT_NE(header.find("extern const heddle_executable_t scale_v1_executable;"),

@@ -155,14 +155,15 @@ std::vector<float> runScale(const heddle_executable_t &executable, const std::ve
 
 std::shared_ptr<Kernel> Kernel::compile(const std::string &body, const cpu::Target &target) {
   auto kernel = std::make_shared<Kernel>();
-  std::string text = "func.func @heddle_program_run(%call: !llvm.ptr) -> i32 {\n"
-                     "  %x = llvm.load %call : !llvm.ptr -> !llvm.ptr\n"
-                     "  %second = llvm.getelementptr %call[8] : (!llvm.ptr) -> !llvm.ptr, i8\n"
-                     "  %y = llvm.load %second : !llvm.ptr -> !llvm.ptr\n" +
-                     body +
-                     "  %ok = arith.constant 0 : i32\n  return %ok : i32\n}\n"
-                     "func.func @heddle_program_sizes(%a: !llvm.ptr, %b: !llvm.ptr, %c: !llvm.ptr) -> i32 {"
-                     "\n  %ok = arith.constant 0 : i32\n  return %ok : i32\n}\n";
+  std::string text =
+      "func.func @heddle_program_run(%call: !llvm.ptr) -> i32 {\n"
+      "  %x = llvm.load %call : !llvm.ptr -> !llvm.ptr\n"
+      "  %second = llvm.getelementptr %call[8] : (!llvm.ptr) -> !llvm.ptr, i8\n"
+      "  %y = llvm.load %second : !llvm.ptr -> !llvm.ptr\n" +
+      body +
+      "  %ok = arith.constant 0 : i32\n  return %ok : i32\n}\n"
+      "func.func @heddle_program_sizes(%a: !llvm.ptr, %b: !llvm.ptr, %c: !llvm.ptr) -> i32 {"
+      "\n  %ok = arith.constant 0 : i32\n  return %ok : i32\n}\n";
   target::Program program = parseProgram(kernel->context, text);
   program.model = "kernel";
   if (!program.module)
