@@ -12,7 +12,7 @@ release = os.path.join(root, "build", "release")
 config.name = "heddle"
 config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir", ".test"]
-config.excludes = ["build", "bench", "docs", "examples", "Inputs", "python"]
+config.excludes = ["build", "bench", "docs", "Inputs", "python"]
 config.test_source_root = root
 config.test_exec_root = os.path.join(root, "build", "lit")
 

@@ -46,8 +46,8 @@ llvm::Expected<CompileOptions> optionsOf(const heddle_compile_options_t *given) 
   if (given->fold_limit_bytes)
     options.foldLimitBytes = given->fold_limit_bytes;
   if (given->progress)
-    options.progress = [report = given->progress, data = given->progress_data](
-                           llvm::StringRef stage, double fraction) {
+    options.progress = [report = given->progress,
+                        data = given->progress_data](llvm::StringRef stage, double fraction) {
       report(data, stage.str().c_str(), fraction);
     };
   return options;
@@ -95,7 +95,9 @@ heddle_status_t *heddle_compiled_module(const heddle_compiled_t *compiled,
     if (!loaded)
       return loaded.takeError();
     auto *keeper = new std::shared_ptr<cpu::LoadedProgram>(*loaded);
-    auto release = [](void *data) { delete static_cast<std::shared_ptr<cpu::LoadedProgram> *>(data); };
+    auto release = [](void *data) {
+      delete static_cast<std::shared_ptr<cpu::LoadedProgram> *>(data);
+    };
     heddle_status_t *status =
         heddle_module_from_executable((*loaded)->executable(), release, keeper, module);
     if (!status)

@@ -33,8 +33,8 @@ heddle_reference_run(const char *path, const heddle_tensor_t *inputs, size_t cou
     auto main = (*graph)->lookupSymbol<func::FuncOp>("main");
     if (main.getNumArguments() != count)
       return makeError(ErrorCode::Usage, "error: the model has " +
-                                             llvm::Twine(main.getNumArguments()) +
-                                             " inputs, but " + llvm::Twine(count) + " were given");
+                                             llvm::Twine(main.getNumArguments()) + " inputs, but " +
+                                             llvm::Twine(count) + " were given");
     reference::Tensors tensors;
     for (size_t i = 0; i < count; ++i) {
       Type element = graph::elementOf(main.getArgument(i));
@@ -54,8 +54,8 @@ heddle_reference_run(const char *path, const heddle_tensor_t *inputs, size_t cou
       each(data, node.c_str(), op.str().c_str(), value.c_str(), &view);
     };
     reference::Interpreter interpreter(**graph);
-    auto results = interpreter.run(
-        tensors, [&](Operation *op, llvm::ArrayRef<reference::Tensor> values) {
+    auto results =
+        interpreter.run(tensors, [&](Operation *op, llvm::ArrayRef<reference::Tensor> values) {
           std::string node = graph::sourceName(op->getLoc());
           for (const reference::Tensor &value : values)
             report(node, op->getName().getStringRef(), "", value);

@@ -32,8 +32,8 @@ heddle_status_t *guarded(llvm::function_ref<llvm::Error()> body) {
     return heddle_status_make(static_cast<heddle_code_t>(ErrorCode::Limit), "%s",
                               "error: out of memory");
   } catch (const std::exception &exception) {
-    return heddle_status_make(static_cast<heddle_code_t>(ErrorCode::Internal),
-                              "internal error: %s", exception.what());
+    return heddle_status_make(static_cast<heddle_code_t>(ErrorCode::Internal), "internal error: %s",
+                              exception.what());
   }
 }
 

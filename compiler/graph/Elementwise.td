@@ -107,7 +107,8 @@ def Graph_CastOp : Graph_TypedOp<"cast", [Graph_Elementwise]> {
   let summary = "convert the element type";
   let description = [{
     Float to integer truncates; to a narrower float rounds to nearest even; to i1 is x != 0. Out of
-    range float to integer wraps as a conversion through i64 does; to an fp8 kind it saturates when
+    range float to integer wraps as a conversion through i64 does (through i32 for 8 and 16 bits,
+    whatever lies beyond that gives any number); to an fp8 kind it saturates when
     `saturate`, else gives infinity or NaN.
   }];
   let arguments = (ins Graph_Tensor:$x, DefaultValuedAttr<BoolAttr, "true">:$saturate);

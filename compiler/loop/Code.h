@@ -1,8 +1,8 @@
 // Code: a builder of loops over memory and vectors, the vocabulary in which kernels are written.
 //
 // Sizes, indices and offsets are i64 values and fold as they are made. Memory is reached through
-// llvm.ptr with a linear element index, so a kernel needs no descriptors and no bufferization. A "lane value" is either
-// a scalar (the same in all lanes) or vector<lanes x T>.
+// llvm.ptr with a linear element index, so a kernel needs no descriptors and no bufferization. A
+// "lane value" is either a scalar (the same in all lanes) or vector<lanes x T>.
 #ifndef HEDDLE_LOOP_CODE_H
 #define HEDDLE_LOOP_CODE_H
 

@@ -40,9 +40,8 @@ struct Emitter {
       rows.push_back(code.at(product.a, product.element, code.add(row, aShift)));
     Value first = code.add(product.bOffset, code.mul(bRow, code.number(width)));
     Value panel = code.at(product.b, product.element, first);
-    return code.fold(code.number(0), product.length, 1, sums, [&](Value k, ValueRange in) {
-      return step(rows, panel, k, in);
-    });
+    return code.fold(code.number(0), product.length, 1, sums,
+                     [&](Value k, ValueRange in) { return step(rows, panel, k, in); });
   }
 
   Values step(ArrayRef<Value> rows, Value panel, Value k, ValueRange in) {
@@ -52,8 +51,7 @@ struct Emitter {
       Value at = code.add(place, code.number(j * code.lanes));
       right.push_back(code.loadLanes(product.element, panel, at, {}));
       if (product.prefetch)
-        code.prefetch(panel, product.element,
-                      code.add(at, code.number(product.prefetch * width)));
+        code.prefetch(panel, product.element, code.add(at, code.number(product.prefetch * width)));
     }
     Values next;
     for (int64_t i = 0; i < tile.rows; ++i) {

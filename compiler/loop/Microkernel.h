@@ -1,7 +1,9 @@
-// Microkernel: a register tile of a product, rows of A as broadcast scalars times packed vectors of B.
+// Microkernel: a register tile of a product, rows of A as broadcast scalars times packed vectors of
+// B.
 //
-// The same tile serves matmul and convolution: a convolution is a product whose rows of A are pieces of the image, one
-// piece a row of the window, so there is no im2col (bench/notes/2026-11-21-register-tiles.md).
+// The same tile serves matmul and convolution: a convolution is a product whose rows of A are
+// pieces of the image, one piece a row of the window, so there is no im2col
+// (bench/notes/2026-11-21-register-tiles.md).
 #ifndef HEDDLE_LOOP_MICROKERNEL_H
 #define HEDDLE_LOOP_MICROKERNEL_H
 
@@ -26,15 +28,15 @@ struct Product {
   Value b;                     // pointer to the packed panel: [reduction][vectors * lanes]
   Value bOffset;               // in elements
   llvm::SmallVector<Piece, 2> pieces;
-  Value length;                // of the innermost, contiguous run
-  int64_t prefetch = 0;        // steps of the innermost run ahead, 0 for none
+  Value length;         // of the innermost, contiguous run
+  int64_t prefetch = 0; // steps of the innermost run ahead, 0 for none
 };
 
 /// The accumulators, row by row.
 llvm::SmallVector<Value> emitProduct(Code &code, const Tile &tile, const Product &product);
 
-/// Elements of a matrix as packed panels [ceil(columns / width)][rows][width], zero beyond the last column.
-/// `source(row, column)` gives the element number in `bytes`.
+/// Elements of a matrix as packed panels [ceil(columns / width)][rows][width], zero beyond the last
+/// column. `source(row, column)` gives the element number in `bytes`.
 std::vector<char> packPanels(llvm::ArrayRef<char> bytes, int64_t elementBytes, int64_t rows,
                              int64_t columns, int64_t width,
                              llvm::function_ref<int64_t(int64_t, int64_t)> source);

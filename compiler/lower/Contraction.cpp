@@ -1,14 +1,16 @@
-// Contraction: matmul and channels-last convolution through one register tile, with the epilogue in registers.
+// Contraction: matmul and channels-last convolution through one register tile, with the epilogue in
+// registers.
 //
-// The result is seen as rows (all dimensions but the last) times columns. Rows are walked in tiles of the innermost row
-// dimension; dimensions coalesce where both A and the epilogue let them. Columns come in panels of the packed right
-// operand: constants are packed at compile time, others in a phase of their own. A padded image is
-// copied once into a buffer with borders. Loop order: chunk of panels (as much as the L2 holds), tile of rows, panel
+// The result is seen as rows (all dimensions but the last) times columns. Rows are walked in tiles
+// of the innermost row dimension; dimensions coalesce where both A and the epilogue let them.
+// Columns come in panels of the packed right operand: constants are packed at compile time, others
+// in a phase of their own. A padded image is copied once into a buffer with borders. Loop order:
+// chunk of panels (as much as the L2 holds), tile of rows, panel
 // (bench/notes/2026-11-21-register-tiles.md).
 
+#include "compiler/loop/Microkernel.h"
 #include "compiler/lower/Definitions.h"
 #include "compiler/lower/Schedule.h"
-#include "compiler/loop/Microkernel.h"
 
 using namespace mlir;
 
@@ -28,7 +30,7 @@ struct Shape {
   Value a, b;
   SmallVector<RowDim> rows;
   Dim columns, reduction, groups = Dim(1);
-  Dim aGroupStride = Dim(0); // elements of A from one group to the next
+  Dim aGroupStride = Dim(0);                  // elements of A from one group to the next
   SmallVector<std::pair<Dim, Dim>, 2> pieces; // count, step in A
   Dim length;
   SmallVector<int64_t> batches; // row dimensions that B has too
@@ -57,8 +59,8 @@ private:
   void coalesceRows();
   void emitTile(Elements &e, Value outer, Value firstRow, int64_t tileRows, bool clamp,
                 Value firstPanel, Value endPanel);
-  void finishTile(Elements &e, ArrayRef<Value> sums, const Indices &place, ArrayRef<Value> rowNumbers,
-                  Value firstColumn);
+  void finishTile(Elements &e, ArrayRef<Value> sums, const Indices &place,
+                  ArrayRef<Value> rowNumbers, Value firstColumn);
   Value aPointer() { return border >= 0 ? kernel.temporary(border) : kernel.pointer(shape.a); }
 
   KernelBuilder &kernel;
@@ -172,8 +174,8 @@ LogicalResult Contraction::prepare() {
     return failure();
   element = graph::elementOf(shape.root->getOperand(0));
   accumulator = graph::elementOf(shape.root->getResult(0));
-  bool isKnownType = element == accumulator && (element.isF32() || element.isF64() ||
-                                                element.isSignlessInteger(32));
+  bool isKnownType = element == accumulator &&
+                     (element.isF32() || element.isF64() || element.isSignlessInteger(32));
   if (!isKnownType || graph::elementOf(shape.root->getOperand(1)) != element)
     return failure();
   auto matmul = dyn_cast<graph::MatmulOp>(shape.root);
@@ -194,8 +196,8 @@ LogicalResult Contraction::prepare() {
       return failure();
   }
   tileRows = schedule.knob("m", 8);
-  vectors = std::max<int64_t>(1, schedule.knob("n", 3 * kernel.machine.lanes) /
-                                     kernel.machine.lanes);
+  vectors =
+      std::max<int64_t>(1, schedule.knob("n", 3 * kernel.machine.lanes) / kernel.machine.lanes);
   panels = shape.columns.ceilDiv(Dim(vectors * kernel.machine.lanes));
   return success();
 }
@@ -224,9 +226,7 @@ void Contraction::packConstant() {
   } else {
     int64_t batches = *graph::elementCount(shape.bBatch).constant();
     for (int64_t batch = 0; batch < batches; ++batch)
-      append([&](int64_t row, int64_t column) {
-        return (batch * rows + row) * columns + column;
-      });
+      append([&](int64_t row, int64_t column) { return (batch * rows + row) * columns + column; });
   }
   packedData = kernel.addData(std::move(packed));
 }
@@ -308,9 +308,10 @@ static Value transposedSource(Block *group, Value b) {
   return permutation[rank - 1] == rank - 2 ? transpose.getX() : Value();
 }
 
-/// Columns [column, column + lanes) of a right operand whose columns are rows in memory: squares of registers.
-void Contraction::packTransposed(Elements &e, Value rows, Indices place, Value column,
-                                 Value target, int64_t shift) {
+/// Columns [column, column + lanes) of a right operand whose columns are rows in memory: squares of
+/// registers.
+void Contraction::packTransposed(Elements &e, Value rows, Indices place, Value column, Value target,
+                                 int64_t shift) {
   Code &code = kernel.code();
   int64_t lanes = code.lanes;
   Value depth = kernel.dim(shape.reduction);
@@ -328,8 +329,8 @@ void Contraction::packTransposed(Elements &e, Value rows, Indices place, Value c
     for (auto [i, value] : llvm::enumerate(square)) {
       auto store = [&] {
         Value row = code.add(k, code.number(i));
-        Value at = code.add(target, code.add(code.mul(row, code.number(vectors * lanes)),
-                                             code.number(shift)));
+        Value at = code.add(
+            target, code.add(code.mul(row, code.number(vectors * lanes)), code.number(shift)));
         code.storeLanes(element, value, kernel.temporary(packedTemporary), at, {});
       };
       if (e.mask) // the last, partial square
@@ -373,16 +374,17 @@ void Contraction::emitPacking() {
         packTransposed(e, rows, place, column, target, j * lanes);
         continue;
       }
-      e.mask = isExact ? Value()
-                       : code.maskOf(code.max(code.sub(kernel.dim(shape.columns), column),
-                                              code.number(0)));
+      e.mask =
+          isExact
+              ? Value()
+              : code.maskOf(code.max(code.sub(kernel.dim(shape.columns), column), code.number(0)));
       foldScoped(e, code.number(0), kernel.dim(shape.reduction), {}, [&](Value k, ValueRange) {
         Indices here(place);
         here.push_back(e.uniform(k));
         here.push_back({column, 1, {}});
         Value value = code.spread(e.at(shape.b, here));
-        Value at = code.add(target, code.add(code.mul(k, code.number(width)),
-                                             code.number(j * lanes)));
+        Value at =
+            code.add(target, code.add(code.mul(k, code.number(width)), code.number(j * lanes)));
         code.storeLanes(element, value, kernel.temporary(packedTemporary), at, {});
         return Values();
       });
@@ -424,7 +426,8 @@ void Contraction::coalesceRows() {
   }
 }
 
-/// Stores one tile: for each row and vector, the epilogue with the accumulator in place of the product.
+/// Stores one tile: for each row and vector, the epilogue with the accumulator in place of the
+/// product.
 void Contraction::finishTile(Elements &e, ArrayRef<Value> sums, const Indices &outer,
                              ArrayRef<Value> rowNumbers, Value firstColumn) {
   Code &code = kernel.code();
@@ -435,9 +438,10 @@ void Contraction::finishTile(Elements &e, ArrayRef<Value> sums, const Indices &o
   for (int64_t j = 0; j < vectors; ++j) {
     Value column = code.add(groupColumn, code.number(j * lanes));
     Elements::Scope vectorScope(e);
-    e.mask = isExact ? Value()
-                     : code.maskOf(code.max(code.sub(kernel.dim(shape.columns), column),
-                                            code.number(0)));
+    e.mask =
+        isExact
+            ? Value()
+            : code.maskOf(code.max(code.sub(kernel.dim(shape.columns), column), code.number(0)));
     for (auto [i, row] : llvm::enumerate(rowNumbers)) {
       Elements::Scope scope(e);
       Indices place(outer);
@@ -474,8 +478,8 @@ void Contraction::emitTile(Elements &e, Value outer, Value firstRow, int64_t row
   aBase = code.add(aBase, code.mul(groupNumber, kernel.dim(shape.aGroupStride)));
   Value batch = groupNumber;
   for (int64_t dimension : shape.batches)
-    batch = code.add(code.mul(batch, kernel.dim(shape.rows[dimension].extent)),
-                     place[dimension].base);
+    batch =
+        code.add(code.mul(batch, kernel.dim(shape.rows[dimension].extent)), place[dimension].base);
   Values rowNumbers, aRows;
   for (int64_t i = 0; i < rows; ++i) {
     Value row = code.add(firstRow, code.number(i));
@@ -508,13 +512,15 @@ void Contraction::emitProducts() {
   Dim outer = shape.groups;
   for (const Run &run : ArrayRef<Run>(runs).drop_back())
     outer = outer * run.extent;
-  // Constant sizes: equal tiles, the first `larger` of them one row more. Else full tiles and a clamped last one.
+  // Constant sizes: equal tiles, the first `larger` of them one row more. Else full tiles and a
+  // clamped last one.
   auto known = rows.constant();
   int64_t tiles = known ? (*known + tileRows - 1) / tileRows : 0;
   int64_t base = tiles ? *known / tiles : tileRows, larger = tiles ? *known % tiles : 0;
   Dim tileCount = known ? Dim(tiles) : rows.ceilDiv(Dim(tileRows));
   int64_t panelBytes = nominalSize(shape.reduction) * width * graph::bytesOf(element);
-  int64_t fitting = std::max<int64_t>(1, kernel.machine.l2Bytes * 3 / 8 / std::max<int64_t>(1, panelBytes));
+  int64_t fitting =
+      std::max<int64_t>(1, kernel.machine.l2Bytes * 3 / 8 / std::max<int64_t>(1, panelBytes));
   int64_t chunk = schedule.knob("panels", fitting);
   if (auto count = panels.constant()) {
     chunk = std::max<int64_t>(1, std::min(chunk, *count));
@@ -557,8 +563,8 @@ void Contraction::emitProducts() {
             [&] { return emitOne(firstRow, tileRows, true); });
         return;
       }
-      Value firstRow = code.add(code.mul(tile, code.number(base)),
-                                code.min(tile, code.number(larger)));
+      Value firstRow =
+          code.add(code.mul(tile, code.number(base)), code.min(tile, code.number(larger)));
       if (larger == 0)
         emitOne(firstRow, base, false);
       else

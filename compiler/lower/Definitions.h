@@ -1,4 +1,5 @@
-// Definitions: what one element of each op that is not elementwise is, in terms of its operands' elements.
+// Definitions: what one element of each op that is not elementwise is, in terms of its operands'
+// elements.
 #ifndef HEDDLE_LOWER_DEFINITIONS_H
 #define HEDDLE_LOWER_DEFINITIONS_H
 
@@ -20,10 +21,10 @@ Value defineResize(Elements &, mlir::Operation *, llvm::ArrayRef<Index>);
 /// A loop whose body is a scope of its own.
 Values foldScoped(Elements &elements, Value low, Value high, mlir::ValueRange initial,
                   Code::Step body);
-/// `value` where the condition holds, else `otherwise`; what `value` reads is only read there. The condition is
-/// i1, or a vector of i1.
-Value guarded(Elements &elements, Value condition, Type element,
-              llvm::function_ref<Value()> value, llvm::function_ref<Value()> otherwise);
+/// `value` where the condition holds, else `otherwise`; what `value` reads is only read there. The
+/// condition is i1, or a vector of i1.
+Value guarded(Elements &elements, Value condition, Type element, llvm::function_ref<Value()> value,
+              llvm::function_ref<Value()> otherwise);
 /// 0 <= index < size.
 Value inside(Elements &elements, const Index &index, Value size);
 /// The type sums of this element type are kept in.

@@ -140,9 +140,9 @@ Index Elements::linear(ArrayRef<Value> sizes, ArrayRef<Index> place) {
     } else {
       Value part = code().b.createOrFold<arith::MulIOp>(code().loc, code().spread(lanesOf(index)),
                                                         code().spread(stride));
-      total = {total.base, 0,
-               code().b.createOrFold<arith::AddIOp>(code().loc, part,
-                                                    code().spread(lanesOf(total)))};
+      total = {
+          total.base, 0,
+          code().b.createOrFold<arith::AddIOp>(code().loc, part, code().spread(lanesOf(total)))};
     }
     stride = code().mul(stride, sizes[i]);
   }

@@ -1,12 +1,12 @@
 // Elements: the value of any tensor of a group at any place, computed where it is asked for.
 //
-// Each op says once how an element of its result follows from elements of its operands; asking for an element of
-// the last op of a group therefore writes the code of the whole group, fused, with no intermediate
-// tensor. An index is the same in all lanes, or grows by a constant from lane to lane, or is free; from
-// that it follows whether a tensor is read once, as a vector, or gathered.
+// Each op says once how an element of its result follows from elements of its operands; asking for
+// an element of the last op of a group therefore writes the code of the whole group, fused, with no
+// intermediate tensor. An index is the same in all lanes, or grows by a constant from lane to lane,
+// or is free; from that it follows whether a tensor is read once, as a vector, or gathered.
 //
-// A schedule overrides this with `bind`: what it has already computed (a sum of the row, the accumulators of a product) is
-// not computed again.
+// A schedule overrides this with `bind`: what it has already computed (a sum of the row, the
+// accumulators of a product) is not computed again.
 #ifndef HEDDLE_LOWER_ELEMENTS_H
 #define HEDDLE_LOWER_ELEMENTS_H
 
@@ -48,8 +48,7 @@ public:
   /// Stores a lane value of `tensor` (one written to memory) at a place.
   void store(Value tensor, Value value, llvm::ArrayRef<Index> place);
   /// Reads memory laid out row-major with these sizes.
-  Value read(Type element, Value pointer, llvm::ArrayRef<Value> sizes,
-             llvm::ArrayRef<Index> place);
+  Value read(Type element, Value pointer, llvm::ArrayRef<Value> sizes, llvm::ArrayRef<Index> place);
   Index linear(llvm::ArrayRef<Value> sizes, llvm::ArrayRef<Index> place);
 
   Index uniform(Value base) { return {base, 0, {}}; }

@@ -26,6 +26,17 @@ struct Words {
     return code.b.create<Op>(code.loc, operands);
   }
   template <typename Op> Value make() const { return make<Op>(in); }
+  /// Through f32 for halves: LLVM 19 forgets NaN in vectors of f16 when it expands a maximum.
+  template <typename Op> Value widened() const {
+    if (element().getIntOrFloatBitWidth() >= 32)
+      return make<Op>();
+    Type type = in[0].getType(), f32 = code.b.getF32Type();
+    if (auto vector = dyn_cast<VectorType>(type))
+      f32 = VectorType::get(vector.getShape(), f32);
+    Value x = code.b.create<arith::ExtFOp>(code.loc, f32, in[0]);
+    Value y = code.b.create<arith::ExtFOp>(code.loc, f32, in[1]);
+    return code.b.create<arith::TruncFOp>(code.loc, type, make<Op>({x, y}));
+  }
   template <typename FloatOp, typename IntegerOp> Value either() const {
     return isFloat() ? make<FloatOp>() : make<IntegerOp>();
   }
@@ -75,6 +86,18 @@ static Value emitFloatToUnsigned64(const Words &w, Type target) {
   return w.choose(isHigh, moved, integer);
 }
 
+/// An f32 between the largest finite numbers of a narrow type; NaN stays.
+static Value saturated(const Words &w, Value x, FloatType narrow) {
+  double largest = APFloat::getLargest(narrow.getFloatSemantics()).convertToDouble();
+  auto clamp = [&](Value value, arith::CmpFPredicate beyond, double limit) {
+    Value bound = w.like(value, limit);
+    Value isBeyond = w.code.b.create<arith::CmpFOp>(w.code.loc, beyond, value, bound);
+    return w.choose(isBeyond, bound, value);
+  };
+  x = clamp(x, arith::CmpFPredicate::OGT, largest);
+  return clamp(x, arith::CmpFPredicate::OLT, -largest);
+}
+
 static Value emitCast(const Words &w, Type from, Type to) {
   Code &code = w.code;
   Value x = w.in[0];
@@ -109,6 +132,8 @@ static Value emitCast(const Words &w, Type from, Type to) {
         return x;
       if (toBits > 32)
         return code.b.create<arith::ExtFOp>(code.loc, target, x);
+      if (toBits == 8 && cast<graph::CastOp>(w.op).getSaturate())
+        x = saturated(w, x, cast<FloatType>(to));
       return code.b.create<arith::TruncFOp>(code.loc, target, x);
     }
     if (fromBits == 64 && toBits == 16) // no instruction converts directly
@@ -230,47 +255,6 @@ static Value emitIntegerPow(const Words &w) {
   return w.choose(compare(arith::CmpIPredicate::slt, y, zero), inverse, power);
 }
 
-/// function(x) in f32, for x of at most 32 bits.
-static Value computeInF32(const Words &w, llvm::function_ref<Value(Value)> function) {
-  Value x = w.in[0];
-  if (w.element().isF32())
-    return function(x);
-  Type type = w.code.b.getF32Type();
-  if (auto vector = dyn_cast<VectorType>(x.getType()))
-    type = VectorType::get(vector.getShape(), type);
-  Value wide = w.code.b.create<arith::ExtFOp>(w.code.loc, type, x);
-  return w.code.b.create<arith::TruncFOp>(w.code.loc, x.getType(), function(wide));
-}
-
-/// sin or cos of x less the nearest multiple of 2 pi, which is taken away in two parts; the
-/// expansions behind these ops are only exact near 0.
-template <typename Op> static Value emitPeriodic(const Words &w) {
-  if (w.element().isF64())
-    return w.make<Op>();
-  constexpr double kPeriod = 6.283185307179586;
-  constexpr double kRest = kPeriod - static_cast<double>(static_cast<float>(kPeriod));
-  return computeInF32(w, [&](Value x) {
-    Value turns =
-        w.make<math::RoundEvenOp>(ValueRange{w.make<arith::MulFOp>({x, w.like(x, 1 / kPeriod)})});
-    x = w.make<math::FmaOp>({turns, w.like(x, -kPeriod), x});
-    x = w.make<math::FmaOp>({turns, w.like(x, -kRest), x});
-    return w.make<Op>(ValueRange{x});
-  });
-}
-
-/// asin x = atan(x / sqrt((1 - x) (1 + x))): the expansion of asin is wrong near 1 and beyond.
-static Value emitAsin(const Words &w) {
-  if (w.element().isF64())
-    return w.make<math::AsinOp>();
-  return computeInF32(w, [&](Value x) {
-    Value one = w.like(x, 1);
-    Value product =
-        w.make<arith::MulFOp>({w.make<arith::SubFOp>({one, x}), w.make<arith::AddFOp>({one, x})});
-    Value root = w.make<math::SqrtOp>(ValueRange{product});
-    return w.make<math::AtanOp>(ValueRange{w.make<arith::DivFOp>({x, root})});
-  });
-}
-
 static Value emitPredicates(const Words &w) {
   Value x = w.in[0];
   if (isa<graph::IsNanOp>(w.op))
@@ -313,10 +297,10 @@ static Value emitUnary(const Words &w) {
       .Case([&](graph::RoundOp) { return w.isFloat() ? w.make<math::RoundEvenOp>() : x; })
       .Case([&](graph::TruncOp) { return w.isFloat() ? w.make<math::TruncOp>() : x; })
       .Case([&](graph::ErfOp) { return w.make<math::ErfOp>(); })
-      .Case([&](graph::SinOp) { return emitPeriodic<math::SinOp>(w); })
-      .Case([&](graph::CosOp) { return emitPeriodic<math::CosOp>(w); })
+      .Case([&](graph::SinOp) { return w.make<math::SinOp>(); })
+      .Case([&](graph::CosOp) { return w.make<math::CosOp>(); })
       .Case([&](graph::TanOp) { return w.make<math::TanOp>(); })
-      .Case([&](graph::AsinOp) { return emitAsin(w); })
+      .Case([&](graph::AsinOp) { return w.make<math::AsinOp>(); })
       .Case([&](graph::AcosOp) { return w.make<math::AcosOp>(); })
       .Case([&](graph::AtanOp) { return w.make<math::AtanOp>(); })
       .Case([&](graph::SinhOp) { return w.make<math::SinhOp>(); })
@@ -349,12 +333,12 @@ static Value emitBinary(const Words &w) {
       .Case([&](graph::PowOp) { return w.isFloat() ? w.make<math::PowFOp>() : emitIntegerPow(w); })
       .Case([&](graph::MaxOp) {
         if (w.isFloat())
-          return w.make<arith::MaximumFOp>();
+          return w.widened<arith::MaximumFOp>();
         return w.isUnsigned() ? w.make<arith::MaxUIOp>() : w.make<arith::MaxSIOp>();
       })
       .Case([&](graph::MinOp) {
         if (w.isFloat())
-          return w.make<arith::MinimumFOp>();
+          return w.widened<arith::MinimumFOp>();
         return w.isUnsigned() ? w.make<arith::MinUIOp>() : w.make<arith::MinSIOp>();
       })
       .Case<graph::AndOp, graph::BitAndOp>([&](auto) { return w.make<arith::AndIOp>(); })

@@ -1,4 +1,5 @@
-// Group: carries out the schedule of a group; and the ops whose elements depend on each other in order.
+// Group: carries out the schedule of a group; and the ops whose elements depend on each other in
+// order.
 
 #include "compiler/lower/Definitions.h"
 #include "compiler/lower/Schedule.h"
@@ -10,8 +11,8 @@ namespace heddle::lower {
 static Value legalPlace(Elements &e, Value raw, Value size) {
   Code &code = e.code();
   Value index = e.lanesOf(e.fromLanes(raw));
-  Value wrapped = code.b.createOrFold<arith::SelectOp>(
-      code.loc, code.less(index, code.number(0)), code.add(index, size), index);
+  Value wrapped = code.b.createOrFold<arith::SelectOp>(code.loc, code.less(index, code.number(0)),
+                                                       code.add(index, size), index);
   return code.max(code.min(wrapped, code.sub(size, code.number(1))), code.number(0));
 }
 
@@ -97,7 +98,8 @@ static void emitScatterNd(KernelBuilder &kernel, Elements &e, graph::ScatterNdOp
   });
 }
 
-/// Selection: result k is the best element worse than result k - 1, ties by index. O(n k), stable, no memory.
+/// Selection: result k is the best element worse than result k - 1, ties by index. O(n k), stable,
+/// no memory.
 static void emitTopk(KernelBuilder &kernel, Elements &e, graph::TopkOp op) {
   Code &code = kernel.code();
   Type element = graph::elementOf(op.getX());
@@ -106,9 +108,7 @@ static void emitTopk(KernelBuilder &kernel, Elements &e, graph::TopkOp op) {
   Values outer(to);
   outer[axis] = code.number(1);
   Indices place(to.size());
-  auto isBetter = [&](Value a, Value b) {
-    return isBefore(code, element, op.getLargest(), a, b);
-  };
+  auto isBetter = [&](Value a, Value b) { return isBefore(code, element, op.getLargest(), a, b); };
   forEachPlace(e, outer, place, 0, [&] {
     Value zero = code.constantOf(element, 0);
     foldScoped(e, code.number(0), to[axis], {zero, code.number(-1)}, [&](Value k, ValueRange last) {
@@ -164,9 +164,7 @@ LogicalResult emitSerial(KernelBuilder &kernel, Block *group, const Schedule &) 
   return success();
 }
 
-bool isSupported(Operation *op) {
-  return !isa<graph::NonzeroOp>(op);
-}
+bool isSupported(Operation *op) { return !isa<graph::NonzeroOp>(op); }
 
 void emitGroup(KernelBuilder &kernel, Block *group, const Schedule &schedule) {
   using Emit = LogicalResult (*)(KernelBuilder &, Block *, const Schedule &);

@@ -1,4 +1,5 @@
-// Host: code of heddle_program_sizes and heddle_program_run for straight-line programs; control flow is in HostControl.cpp.
+// Host: code of heddle_program_sizes and heddle_program_run for straight-line programs; control
+// flow is in HostControl.cpp.
 
 #include "compiler/lower/Host.h"
 
@@ -64,8 +65,8 @@ void Host::writeSizes() {
     Value largest = code->number(0);
     for (const Dim &size : sizes)
       largest = code->max(largest, dim(size));
-    total = code->add(total, code->mul(code->ceilDiv(largest, kAlignment),
-                                       code->number(kAlignment)));
+    total =
+        code->add(total, code->mul(code->ceilDiv(largest, kAlignment), code->number(kAlignment)));
   }
   code->store(i64, total, function.getArgument(1), code->number(0));
   int64_t place = 0;
@@ -101,8 +102,8 @@ void Host::writeRun() {
     Value largest = code->number(0);
     for (const Dim &size : sizes)
       largest = code->max(largest, dim(size));
-    total = code->add(total, code->mul(code->ceilDiv(largest, kAlignment),
-                                       code->number(kAlignment)));
+    total =
+        code->add(total, code->mul(code->ceilDiv(largest, kAlignment), code->number(kAlignment)));
   }
   Value inputs = field(offsetof(heddle_call_t, inputs), pointer);
   for (BlockArgument input : model.getArguments()) {
@@ -115,8 +116,8 @@ void Host::writeRun() {
     pointers[value] = entry.create<LLVM::LoadOp>(code->loc, pointer, address, 8);
   }
   writeBlock(model.getBody().front());
-  Value address = code->at(call, builder.getI8Type(),
-                           code->number(offsetof(heddle_call_t, status)));
+  Value address =
+      code->at(call, builder.getI8Type(), code->number(offsetof(heddle_call_t, status)));
   Value status = builder.create<LLVM::LoadOp>(code->loc, builder.getI32Type(), address, 4);
   builder.create<func::ReturnOp>(code->loc, status);
 }
@@ -150,8 +151,8 @@ Value Host::pointerOf(Value value) {
     if (!weightOf.count(key)) {
       std::vector<char> storage;
       ArrayRef<char> bytes = graph::constantBytes(constant.getValue(), storage);
-      weightOf[key] = storage.empty() ? program.weights.borrow(bytes)
-                                      : program.weights.own(std::move(storage));
+      weightOf[key] =
+          storage.empty() ? program.weights.borrow(bytes) : program.weights.own(std::move(storage));
     }
     Type pointer = LLVM::LLVMPointerType::get(builder.getContext());
     Value weights = field(offsetof(heddle_call_t, weights), pointer);
@@ -177,7 +178,8 @@ static Value callService(Code &code, Value call, int64_t offset, Type result, Va
   SmallVector<Type> types;
   for (Value operand : operands)
     types.push_back(operand.getType());
-  auto type = LLVM::LLVMFunctionType::get(result ? result : LLVM::LLVMVoidType::get(context), types);
+  auto type =
+      LLVM::LLVMFunctionType::get(result ? result : LLVM::LLVMVoidType::get(context), types);
   SmallVector<Value> all{callee};
   all.append(operands.begin(), operands.end());
   auto made = code.b.create<LLVM::CallOp>(code.loc, type, all);
@@ -196,8 +198,8 @@ void Host::fail(StringRef message, Value value, Value limit) {
 }
 
 Value Host::isFine() {
-  Value address = code->at(call, builder.getI8Type(),
-                           code->number(offsetof(heddle_call_t, status)));
+  Value address =
+      code->at(call, builder.getI8Type(), code->number(offsetof(heddle_call_t, status)));
   Value status = builder.create<LLVM::LoadOp>(code->loc, builder.getI32Type(), address, 4);
   return builder.create<arith::CmpIOp>(code->loc, arith::CmpIPredicate::eq, status,
                                        code->integerOf(builder.getI32Type(), 0));
@@ -218,7 +220,9 @@ void Host::writeGroup(graph::GroupOp group) {
   for (auto [slot, argument] : llvm::enumerate(kernel.arguments)) {
     Value value;
     switch (argument.kind) {
-    case Argument::Kind::Call: value = call; break;
+    case Argument::Kind::Call:
+      value = call;
+      break;
     case Argument::Kind::Tensor: {
       Value tensor = argument.tensor;
       for (auto [i, output] : llvm::enumerate(outputs))
@@ -234,9 +238,9 @@ void Host::writeGroup(graph::GroupOp group) {
       auto known = temporaryOf.find({group, argument.index});
       if (known != temporaryOf.end()) {
         auto [slotNumber, offset] = plan.places[known->second];
-        value = plan.slots.empty() ? call
-                                   : code->at(slotOffsets[slotNumber], builder.getI8Type(),
-                                              code->number(offset));
+        value = plan.slots.empty()
+                    ? call
+                    : code->at(slotOffsets[slotNumber], builder.getI8Type(), code->number(offset));
       } else {
         value = alloc(dim(kernel.temporaries[argument.index]));
       }
@@ -252,7 +256,9 @@ void Host::writeGroup(graph::GroupOp group) {
       value = entryCode->at(weights, entry.getI8Type(), entryCode->number(place->second));
       break;
     }
-    case Argument::Kind::Symbol: value = dim(Dim::symbol(argument.symbol)); break;
+    case Argument::Kind::Symbol:
+      value = dim(Dim::symbol(argument.symbol));
+      break;
     }
     if (isa<LLVM::LLVMPointerType>(value.getType()))
       value = builder.create<LLVM::PtrToIntOp>(code->loc, i64, value);
@@ -261,8 +267,8 @@ void Host::writeGroup(graph::GroupOp group) {
   for (const Phase &phase : kernel.phases) {
     auto target = program.module->lookupSymbol<func::FuncOp>(phase.function);
     Value tasks = dim(phase.tasks), scratch = dim(phase.scratchBytes);
-    Value constant = builder.create<func::ConstantOp>(code->loc, target.getFunctionType(),
-                                                      phase.function);
+    Value constant =
+        builder.create<func::ConstantOp>(code->loc, target.getFunctionType(), phase.function);
     Type pointer = LLVM::LLVMPointerType::get(builder.getContext());
     Value address =
         builder.create<UnrealizedConversionCastOp>(code->loc, pointer, constant).getResult(0);
@@ -360,20 +366,20 @@ void Host::bindReshape(graph::DynamicReshapeOp op) {
   for (int64_t i = 0; i < rank; ++i) {
     Value size = readInteger(op.getShape(), i);
     if (!op.getAllowZero() && i < (int64_t)from.size()) {
-      Value isZero = builder.create<arith::CmpIOp>(code->loc, arith::CmpIPredicate::eq, size,
-                                                   code->number(0));
+      Value isZero =
+          builder.create<arith::CmpIOp>(code->loc, arith::CmpIPredicate::eq, size, code->number(0));
       size = builder.createOrFold<arith::SelectOp>(code->loc, isZero, dim(from[i]), size);
     }
     Value isFree = code->less(size, code->number(0));
-    product = code->mul(product, builder.createOrFold<arith::SelectOp>(
-                                     code->loc, isFree, code->number(1), size));
+    product = code->mul(
+        product, builder.createOrFold<arith::SelectOp>(code->loc, isFree, code->number(1), size));
     sizes.push_back(size);
   }
   Value divisor = code->max(product, code->number(1)), filled = code->number(1);
   for (Value &size : sizes) {
     Value isFree = code->less(size, code->number(0));
-    size = builder.createOrFold<arith::SelectOp>(code->loc, isFree, code->div(total, divisor),
-                                                 size);
+    size =
+        builder.createOrFold<arith::SelectOp>(code->loc, isFree, code->div(total, divisor), size);
     filled = code->mul(filled, size);
   }
   Value isWrong = builder.create<arith::CmpIOp>(code->loc, arith::CmpIPredicate::ne, filled, total);
@@ -387,18 +393,19 @@ void Host::bindReshape(graph::DynamicReshapeOp op) {
 
 void Host::bindBroadcast(graph::DynamicBroadcastOp op) {
   DimVector from = graph::dimsOf(op.getX());
-  int64_t rank = graph::rankOf(op.getResult()), entries = graph::dimsOf(op.getShape())[0].constant().value_or(rank);
+  int64_t rank = graph::rankOf(op.getResult()),
+          entries = graph::dimsOf(op.getShape())[0].constant().value_or(rank);
   SmallVector<Value> sizes;
   for (int64_t i = 0; i < rank; ++i) {
     int64_t inShape = i - (rank - entries), inSource = i - (rank - (int64_t)from.size());
     Value asked = inShape >= 0 ? readInteger(op.getShape(), inShape) : code->number(1);
     Value own = inSource >= 0 ? dim(from[inSource]) : code->number(1);
-    Value isOne = builder.create<arith::CmpIOp>(code->loc, arith::CmpIPredicate::eq, own,
-                                                code->number(1));
+    Value isOne =
+        builder.create<arith::CmpIOp>(code->loc, arith::CmpIPredicate::eq, own, code->number(1));
     Value size = builder.createOrFold<arith::SelectOp>(code->loc, isOne, asked, own);
     Value same = builder.create<arith::CmpIOp>(code->loc, arith::CmpIPredicate::eq, asked, size);
-    Value one = builder.create<arith::CmpIOp>(code->loc, arith::CmpIPredicate::eq, asked,
-                                              code->number(1));
+    Value one =
+        builder.create<arith::CmpIOp>(code->loc, arith::CmpIPredicate::eq, asked, code->number(1));
     Value isFineHere = builder.create<arith::OrIOp>(code->loc, same, one);
     code->choose(
         isFineHere, TypeRange(), [&] { return Values(); },
@@ -424,19 +431,19 @@ void Host::bindSlice(graph::DynamicSliceOp op) {
     Value isBack = code->less(step, zero);
     auto clamped = [&](Value tensor) {
       Value raw = readInteger(tensor, i);
-      Value wrapped = builder.createOrFold<arith::SelectOp>(
-          code->loc, code->less(raw, zero), code->add(raw, size), raw);
+      Value wrapped = builder.createOrFold<arith::SelectOp>(code->loc, code->less(raw, zero),
+                                                            code->add(raw, size), raw);
       Value low = builder.createOrFold<arith::SelectOp>(code->loc, isBack, code->number(-1), zero);
       Value high = builder.createOrFold<arith::SelectOp>(code->loc, isBack,
                                                          code->sub(size, code->number(1)), size);
       return code->min(code->max(wrapped, low), high);
     };
     Value start = clamped(op.getStarts()), end = clamped(op.getEnds());
-    Value distance = builder.createOrFold<arith::SelectOp>(
-        code->loc, isBack, code->sub(start, end), code->sub(end, start));
-    Value stride = code->max(builder.createOrFold<arith::SelectOp>(
-                                 code->loc, isBack, code->sub(zero, step), step),
-                             code->number(1));
+    Value distance = builder.createOrFold<arith::SelectOp>(code->loc, isBack, code->sub(start, end),
+                                                           code->sub(end, start));
+    Value stride = code->max(
+        builder.createOrFold<arith::SelectOp>(code->loc, isBack, code->sub(zero, step), step),
+        code->number(1));
     Value count = code->div(code->add(distance, code->sub(stride, code->number(1))), stride);
     sizes[axis] = code->max(count, zero);
   }
@@ -453,8 +460,8 @@ void Host::bindRange(graph::RangeOp op) {
           auto read = [&](Value tensor) {
             return code->load(graph::elementOf(tensor), pointerOf(tensor), code->number(0));
           };
-          Value span = builder.create<arith::SubFOp>(code->loc, read(op.getLimit()),
-                                                     read(op.getStart()));
+          Value span =
+              builder.create<arith::SubFOp>(code->loc, read(op.getLimit()), read(op.getStart()));
           Value steps = builder.create<math::CeilOp>(
               code->loc, builder.create<arith::DivFOp>(code->loc, span, read(op.getDelta())));
           return Values{builder.create<arith::FPToSIOp>(code->loc, i64, steps)};

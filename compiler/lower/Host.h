@@ -1,8 +1,10 @@
-// Host: the program around the kernels: where each tensor lies, in which order kernels run, control flow, and sizes.
+// Host: the program around the kernels: where each tensor lies, in which order kernels run, control
+// flow, and sizes.
 //
-// Two functions come out, as runtime/executable/abi.h wants them: heddle_program_sizes (arena and output sizes from the symbols)
-// and heddle_program_run. Sizes that follow from the inputs are computed once per call; tensors of such sizes lie in the arena,
-// those whose sizes only the run knows are allocated when they are made.
+// Two functions come out, as runtime/executable/abi.h wants them: heddle_program_sizes (arena and
+// output sizes from the symbols) and heddle_program_run. Sizes that follow from the inputs are
+// computed once per call; tensors of such sizes lie in the arena, those whose sizes only the run
+// knows are allocated when they are made.
 #ifndef HEDDLE_LOWER_HOST_H
 #define HEDDLE_LOWER_HOST_H
 
@@ -17,7 +19,8 @@ namespace heddle::lower {
 
 class Host {
 public:
-  Host(mlir::func::FuncOp model, const std::map<mlir::Operation *, std::shared_ptr<Kernel>> &kernels,
+  Host(mlir::func::FuncOp model,
+       const std::map<mlir::Operation *, std::shared_ptr<Kernel>> &kernels,
        target::Program &program);
   llvm::Error write();
   /// Bytes of the arena as expressions, one a slot; for reports.

@@ -65,7 +65,8 @@ void Host::writeIf(graph::IfOp op) {
     symbols[name] = made.getResult(op.getNumResults() + i);
 }
 
-/// Carried tensors live in fresh memory each iteration when their size changes, else in two buffers in turn.
+/// Carried tensors live in fresh memory each iteration when their size changes, else in two buffers
+/// in turn.
 void Host::writeLoop(graph::LoopOp op) {
   Type i64 = builder.getI64Type(), pointer = LLVM::LLVMPointerType::get(builder.getContext());
   Block &body = op.getBody().front();
@@ -76,8 +77,8 @@ void Host::writeLoop(graph::LoopOp op) {
   Value limit = readInteger(op.getTripCount(), 0);
   Value start = readInteger(op.getCondition(), 0);
 
-  // State: iteration, condition, carried pointers, spare pointers, sizes, then for each stacked result
-  // its memory and capacity in iterations.
+  // State: iteration, condition, carried pointers, spare pointers, sizes, then for each stacked
+  // result its memory and capacity in iterations.
   SmallVector<Value> state{code->number(0), start};
   SmallVector<bool> isFixed;
   for (auto [argument, init] : llvm::zip(arguments, op.getInits())) {
@@ -177,8 +178,8 @@ void Host::writeLoop(graph::LoopOp op) {
     for (unsigned i = 0; i < scans; ++i) {
       Value source = values[1 + carried + i], bytes = dim(bytesOf(source));
       Value memory = next[stacks + 2 * i], capacity = next[stacks + 2 * i + 1];
-      Value isFull = builder.create<arith::CmpIOp>(code->loc, arith::CmpIPredicate::sge, iteration,
-                                                   capacity);
+      Value isFull =
+          builder.create<arith::CmpIOp>(code->loc, arith::CmpIPredicate::sge, iteration, capacity);
       auto grown = code->choose(
           isFull, TypeRange{pointer, i64},
           [&] {
@@ -228,7 +229,8 @@ void Host::writeLoop(graph::LoopOp op) {
       symbols[name] = loop.getResult(sliceStart + i);
 }
 
-/// The first dimension of what is scanned gives the number of iterations; slices are read and written in place.
+/// The first dimension of what is scanned gives the number of iterations; slices are read and
+/// written in place.
 void Host::writeScan(graph::ScanOp op) {
   Block &body = op.getBody().front();
   unsigned states = op.getStateCount(), scanned = op.getInputs().size() - states;

@@ -13,8 +13,8 @@ static target::Io describeValue(Value value, DictionaryAttr attributes,
   for (const Dim &dim : graph::dimsOf(value)) {
     auto name = dim.symbolName();
     auto known = name ? symbols.find(*name) : symbols.end();
-    io.dims.push_back({dim.constant().value_or(-1),
-                       known == symbols.end() ? -1 : known->second, dim.str()});
+    io.dims.push_back(
+        {dim.constant().value_or(-1), known == symbols.end() ? -1 : known->second, dim.str()});
   }
   if (!attributes)
     return io;
@@ -40,8 +40,8 @@ void Host::describe() {
         program.symbols.push_back(*name);
       }
   for (BlockArgument input : model.getArguments())
-    program.inputs.push_back(describeValue(
-        input, model.getArgAttrDict(input.getArgNumber()), inputSymbols));
+    program.inputs.push_back(
+        describeValue(input, model.getArgAttrDict(input.getArgNumber()), inputSymbols));
   auto results = cast<func::ReturnOp>(model.getBody().front().getTerminator());
   for (auto [i, output] : llvm::enumerate(results.getOperands()))
     program.outputs.push_back(describeValue(output, model.getResultAttrDict(i), inputSymbols));
@@ -58,8 +58,7 @@ bool Host::isEntryKnown(Value value) const {
 }
 
 Dim Host::bytesOf(Value value) const {
-  return graph::elementCount(graph::dimsOf(value)) *
-         Dim(graph::bytesOf(graph::elementOf(value)));
+  return graph::elementCount(graph::dimsOf(value)) * Dim(graph::bytesOf(graph::elementOf(value)));
 }
 
 /// The value whose memory this one is.
@@ -95,7 +94,8 @@ int64_t Host::lastUse(Value value, int depth) const {
   Block *home = value.getParentBlock();
   for (OpOperand &use : value.getUses()) {
     Operation *user = use.getOwner();
-    // A use inside of a group is a use by the group; one inside of a loop lasts as long as the loop.
+    // A use inside of a group is a use by the group; one inside of a loop lasts as long as the
+    // loop.
     Operation *counted = user;
     for (Operation *op = user; op && op->getBlock() != home; op = op->getParentOp()) {
       Operation *parent = op->getParentOp();

@@ -1,5 +1,6 @@
-// Indexed: elements of ops whose source place is itself data. Indices out of range are reported as a failure of the run
-// and read as the nearest legal place, so no memory outside of the tensor is touched.
+// Indexed: elements of ops whose source place is itself data. Indices out of range are reported as
+// a failure of the run and read as the nearest legal place, so no memory outside of the tensor is
+// touched.
 
 #include "compiler/lower/Definitions.h"
 
@@ -14,12 +15,12 @@ static Index legalIndex(Elements &e, Value raw, Value size) {
   Value lanes = e.lanesOf(index);
   auto like = [&](Value value) { return Code::isVector(lanes) ? code.spread(value) : value; };
   Value zero = like(code.number(0));
-  Value isNegative = code.b.createOrFold<arith::CmpIOp>(code.loc, arith::CmpIPredicate::slt, lanes,
-                                                        zero);
+  Value isNegative =
+      code.b.createOrFold<arith::CmpIOp>(code.loc, arith::CmpIPredicate::slt, lanes, zero);
   Value wrapped = code.b.createOrFold<arith::AddIOp>(code.loc, lanes, like(size));
   lanes = code.b.createOrFold<arith::SelectOp>(code.loc, isNegative, wrapped, lanes);
-  lanes = code.b.createOrFold<arith::MinSIOp>(code.loc, lanes,
-                                              like(code.sub(size, code.number(1))));
+  lanes =
+      code.b.createOrFold<arith::MinSIOp>(code.loc, lanes, like(code.sub(size, code.number(1))));
   lanes = code.b.createOrFold<arith::MaxSIOp>(code.loc, lanes, zero);
   return e.fromLanes(lanes);
 }
@@ -58,8 +59,8 @@ static Value reverseElement(Elements &e, graph::ReverseSequenceOp op, ArrayRef<I
   auto like = [&](Value value) { return Code::isVector(time) ? code.spread(value) : value; };
   Value back = code.b.createOrFold<arith::SubIOp>(
       code.loc, code.b.createOrFold<arith::SubIOp>(code.loc, length, like(code.number(1))), time);
-  Value isReversed = code.b.createOrFold<arith::CmpIOp>(code.loc, arith::CmpIPredicate::slt, time,
-                                                        length);
+  Value isReversed =
+      code.b.createOrFold<arith::CmpIOp>(code.loc, arith::CmpIPredicate::slt, time, length);
   Indices source(place);
   source[op.getTimeAxis()] =
       e.fromLanes(code.b.createOrFold<arith::SelectOp>(code.loc, isReversed, back, time));

@@ -17,13 +17,20 @@ Value emitDim(Code &code, const Dim &dim, llvm::function_ref<Value(StringRef)> s
       } else {
         Value left = emitDim(code, *factor.lhs, symbol), right = emitDim(code, *factor.rhs, symbol);
         switch (factor.kind) {
-        case Dim::Kind::FloorDiv: part = code.div(left, right); break;
+        case Dim::Kind::FloorDiv:
+          part = code.div(left, right);
+          break;
         case Dim::Kind::Mod:
           part = code.sub(left, code.mul(code.div(left, right), right));
           break;
-        case Dim::Kind::Max: part = code.max(left, right); break;
-        case Dim::Kind::Min: part = code.min(left, right); break;
-        case Dim::Kind::Symbol: break;
+        case Dim::Kind::Max:
+          part = code.max(left, right);
+          break;
+        case Dim::Kind::Min:
+          part = code.min(left, right);
+          break;
+        case Dim::Kind::Symbol:
+          break;
         }
       }
       value = code.mul(value, part);
@@ -73,8 +80,8 @@ void KernelBuilder::forEachTask(llvm::function_ref<void(Value)> body) {
 Value KernelBuilder::argument(const Argument &wanted, bool isPointer) {
   int64_t slot = -1;
   for (auto [i, known] : llvm::enumerate(kernel.arguments))
-    if (known.kind == wanted.kind && known.tensor == wanted.tensor &&
-        known.index == wanted.index && known.symbol == wanted.symbol)
+    if (known.kind == wanted.kind && known.tensor == wanted.tensor && known.index == wanted.index &&
+        known.symbol == wanted.symbol)
       slot = i;
   if (slot < 0) {
     slot = kernel.arguments.size();

@@ -1,7 +1,8 @@
 // Kernel: the functions that one group becomes, and what they are called with.
 //
-// A kernel is a list of phases that run one after the other; the tasks of a phase run in parallel. All phases share one
-// array of 8-byte arguments: slot 0 is the heddle_call_t, the others are pointers and sizes.
+// A kernel is a list of phases that run one after the other; the tasks of a phase run in parallel.
+// All phases share one array of 8-byte arguments: slot 0 is the heddle_call_t, the others are
+// pointers and sizes.
 #ifndef HEDDLE_LOWER_KERNEL_H
 #define HEDDLE_LOWER_KERNEL_H
 

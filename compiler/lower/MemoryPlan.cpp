@@ -14,7 +14,8 @@ static bool overlap(const Buffer &a, const Buffer &b) {
 
 static int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-/// Largest first, each at the lowest offset that is free while it lives (Pisarchyk & Lee 2020, "greedy by size").
+/// Largest first, each at the lowest offset that is free while it lives (Pisarchyk & Lee 2020,
+/// "greedy by size").
 static void planConstant(llvm::ArrayRef<Buffer> buffers, llvm::ArrayRef<size_t> members,
                          MemoryPlan &plan) {
   std::vector<size_t> order(members.begin(), members.end());
@@ -62,7 +63,8 @@ static void planSymbolic(llvm::ArrayRef<Buffer> buffers, llvm::ArrayRef<size_t> 
     int64_t size = nominal(buffers[i].bytes);
     Slot *best = nullptr;
     auto distance = [&](const Slot &slot) {
-      // Growing a slot costs its growth; a slot too large costs nothing now, but little slots first.
+      // Growing a slot costs its growth; a slot too large costs nothing now, but little slots
+      // first.
       return slot.size >= size ? (slot.size - size) / 4 : size - slot.size;
     };
     for (Slot &slot : slots)

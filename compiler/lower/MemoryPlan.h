@@ -12,9 +12,10 @@ struct Buffer {
   int64_t first, last;
 };
 
-/// Where each buffer lies: at `offset` inside of `slot`. Slots follow each other in the arena; the size of
-/// a slot is the largest of its `sizes`. Where all sizes are constant there is one slot, packed greedily by size; where
-/// some are symbols, buffers that are never alive together share a slot, whatever values the symbols take.
+/// Where each buffer lies: at `offset` inside of `slot`. Slots follow each other in the arena; the
+/// size of a slot is the largest of its `sizes`. Where all sizes are constant there is one slot,
+/// packed greedily by size; where some are symbols, buffers that are never alive together share a
+/// slot, whatever values the symbols take.
 struct MemoryPlan {
   struct Place {
     int64_t slot, offset;

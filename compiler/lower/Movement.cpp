@@ -13,8 +13,8 @@ Values foldScoped(Elements &elements, Value low, Value high, ValueRange initial,
   });
 }
 
-Value guarded(Elements &elements, Value condition, Type element,
-              llvm::function_ref<Value()> value, llvm::function_ref<Value()> otherwise) {
+Value guarded(Elements &elements, Value condition, Type element, llvm::function_ref<Value()> value,
+              llvm::function_ref<Value()> otherwise) {
   Code &code = elements.code();
   if (Code::isVector(condition)) {
     Value yes, no;
@@ -37,8 +37,8 @@ Value guarded(Elements &elements, Value condition, Type element,
     Elements::Scope scope(elements);
     return Values{code.spread(make())};
   };
-  return code.choose(condition, type, [&] { return branch(value); },
-                     [&] { return branch(otherwise); })[0];
+  return code.choose(
+      condition, type, [&] { return branch(value); }, [&] { return branch(otherwise); })[0];
 }
 
 Value inside(Elements &elements, const Index &index, Value size) {
@@ -68,14 +68,14 @@ static Value broadcastElement(Elements &e, Operation *op, ArrayRef<Index> place)
       Value lanes = e.lanesOf(index), zero = code.number(0);
       if (Code::isVector(lanes))
         zero = code.spread(zero);
-      source.push_back(
-          e.fromLanes(code.b.create<arith::SelectOp>(code.loc, isOne, zero, lanes)));
+      source.push_back(e.fromLanes(code.b.create<arith::SelectOp>(code.loc, isOne, zero, lanes)));
     }
   }
   return e.at(x, source);
 }
 
-/// Dimensions of both shapes are matched in runs of equal element counts; a run of one against one keeps its index.
+/// Dimensions of both shapes are matched in runs of equal element counts; a run of one against one
+/// keeps its index.
 static Value reshapeElement(Elements &e, graph::ReshapeOp op, ArrayRef<Index> place) {
   Code &code = e.code();
   DimVector from = graph::dimsOf(op.getX()), to = graph::dimsOf(op.getResult());
@@ -141,8 +141,8 @@ static Value concatElement(Elements &e, graph::ConcatOp op, unsigned operand, In
     return here();
   Value lanes = e.lanesOf(along);
   Value limit = Code::isVector(lanes) ? code.spread(size) : size;
-  Value isHere = code.b.createOrFold<arith::CmpIOp>(code.loc, arith::CmpIPredicate::ult, lanes,
-                                                    limit);
+  Value isHere =
+      code.b.createOrFold<arith::CmpIOp>(code.loc, arith::CmpIPredicate::ult, lanes, limit);
   return guarded(e, isHere, graph::elementOf(x), here, [&] {
     Value offset = code.sub(code.number(0), size);
     Index next = e.shift(along, offset);
@@ -175,14 +175,13 @@ static Index padSource(Elements &e, StringRef mode, const Index &index, Value si
   auto modulo = [&](Value x, Value period) { // of either sign
     Value r = make((RemSIOp *)0, x, period);
     Value isNegative = code.b.create<CmpIOp>(code.loc, CmpIPredicate::slt, r, zero);
-    return Value(
-        code.b.create<SelectOp>(code.loc, isNegative, make((AddIOp *)0, r, period), r));
+    return Value(code.b.create<SelectOp>(code.loc, isNegative, make((AddIOp *)0, r, period), r));
   };
   if (mode == "wrap")
     return e.fromLanes(modulo(lanes, like(size)));
   // reflect: period 2 (size - 1), the second half runs back.
-  Value period = like(code.max(code.mul(code.number(2), code.sub(size, code.number(1))),
-                               code.number(1)));
+  Value period =
+      like(code.max(code.mul(code.number(2), code.sub(size, code.number(1))), code.number(1)));
   Value r = modulo(lanes, period);
   return e.fromLanes(make((MinSIOp *)0, r, make((SubIOp *)0, period, r)));
 }
@@ -226,8 +225,8 @@ static Value sizesElement(Elements &e, graph::SizesOp op, ArrayRef<Index> place)
       continue;
     }
     Value here = Code::isVector(lanes) ? code.spread(code.number(i)) : code.number(i);
-    Value isHere = code.b.createOrFold<arith::CmpIOp>(code.loc, arith::CmpIPredicate::eq, lanes,
-                                                      here);
+    Value isHere =
+        code.b.createOrFold<arith::CmpIOp>(code.loc, arith::CmpIPredicate::eq, lanes, here);
     result = code.b.createOrFold<arith::SelectOp>(code.loc, isHere, number, result);
   }
   return result;
@@ -279,8 +278,8 @@ static Value rangeElement(Elements &e, graph::RangeOp op, ArrayRef<Index> place)
     delta = code.spread(delta);
   }
   if (isa<FloatType>(element))
-    return code.b.create<arith::AddFOp>(
-        code.loc, start, code.b.create<arith::MulFOp>(code.loc, count, delta));
+    return code.b.create<arith::AddFOp>(code.loc, start,
+                                        code.b.create<arith::MulFOp>(code.loc, count, delta));
   return code.b.create<arith::AddIOp>(code.loc, start,
                                       code.b.create<arith::MulIOp>(code.loc, count, delta));
 }
@@ -305,9 +304,7 @@ Value defineMovement(Elements &e, Operation *op, ArrayRef<Index> place) {
           source.push_back(e.shift(e.scale(index, step), e.kernel.dim(start)));
         return e.at(op.getX(), source);
       })
-      .Case([&](graph::ConcatOp op) {
-        return concatElement(e, op, 0, place[op.getAxis()], place);
-      })
+      .Case([&](graph::ConcatOp op) { return concatElement(e, op, 0, place[op.getAxis()], place); })
       .Case([&](graph::PadOp op) { return padElement(e, op, place); })
       .Case([&](graph::SizesOp op) { return sizesElement(e, op, place); })
       .Case([&](graph::IotaOp op) {

@@ -1,4 +1,5 @@
-// Pointwise: loops over the elements of the outputs, dimensions coalesced where every access allows it.
+// Pointwise: loops over the elements of the outputs, dimensions coalesced where every access allows
+// it.
 
 #include "compiler/lower/Schedule.h"
 
@@ -7,7 +8,8 @@ using namespace mlir;
 namespace heddle::lower {
 
 namespace {
-/// A value that is stored into a tensor, shifted along one axis (an operand of a concat that ends the group).
+/// A value that is stored into a tensor, shifted along one axis (an operand of a concat that ends
+/// the group).
 struct Root {
   Value value, target;
   int64_t axis = 0;

@@ -1,4 +1,5 @@
-// Resize: an element of a resampled tensor: per axis up to four source places with weights, then their product.
+// Resize: an element of a resampled tensor: per axis up to four source places with weights, then
+// their product.
 
 #include "compiler/lower/Definitions.h"
 
@@ -32,9 +33,7 @@ struct Sampler {
     Type type = Code::isVector(integer) ? Type(code.vectorOf(f32)) : f32;
     return code.b.create<arith::SIToFPOp>(code.loc, type, integer);
   }
-  template <typename Op> Value make(Value x, Value y) {
-    return code.b.create<Op>(code.loc, x, y);
-  }
+  template <typename Op> Value make(Value x, Value y) { return code.b.create<Op>(code.loc, x, y); }
 
   /// ONNX's coordinate_transformation_mode, in f32 as its reference does it.
   Value coordinate(size_t d, const Index &place, Value size, Value resultSize) {
@@ -55,14 +54,14 @@ struct Sampler {
       return make<arith::DivFOp>(numerator, like(last));
     }
     Value half = number(at, 0.5);
-    Value x = make<arith::SubFOp>(
-        make<arith::DivFOp>(make<arith::AddFOp>(at, half), like(scale)), half);
+    Value x =
+        make<arith::SubFOp>(make<arith::DivFOp>(make<arith::AddFOp>(at, half), like(scale)), half);
     if (mode == "half_pixel_symmetric") {
       Value ideal = make<arith::MulFOp>(length, scale);
       Value adjustment = make<arith::DivFOp>(resultLength, ideal);
       Value center = make<arith::DivFOp>(length, code.constantOf(f32, 2));
-      Value offset = make<arith::MulFOp>(
-          center, make<arith::SubFOp>(code.constantOf(f32, 1), adjustment));
+      Value offset =
+          make<arith::MulFOp>(center, make<arith::SubFOp>(code.constantOf(f32, 1), adjustment));
       return make<arith::AddFOp>(like(offset), x);
     }
     if (mode == "pytorch_half_pixel") {
@@ -136,12 +135,12 @@ struct Sampler {
       Value at = make<arith::AddFOp>(floor, number(x, i - 1));
       if (op.getExcludeOutside()) {
         Value last = toFloat(code.sub(size, code.number(1)));
-        Value low = code.b.create<arith::CmpFOp>(code.loc, arith::CmpFPredicate::OGE, at,
-                                                 number(x, 0));
-        Value high = code.b.create<arith::CmpFOp>(
-            code.loc, arith::CmpFPredicate::OLE, at, Code::isVector(at) ? code.spread(last) : last);
-        weights[i] = code.b.create<arith::SelectOp>(
-            code.loc, make<arith::AndIOp>(low, high), weights[i], number(x, 0));
+        Value low =
+            code.b.create<arith::CmpFOp>(code.loc, arith::CmpFPredicate::OGE, at, number(x, 0));
+        Value high = code.b.create<arith::CmpFOp>(code.loc, arith::CmpFPredicate::OLE, at,
+                                                  Code::isVector(at) ? code.spread(last) : last);
+        weights[i] = code.b.create<arith::SelectOp>(code.loc, make<arith::AndIOp>(low, high),
+                                                    weights[i], number(x, 0));
         total = make<arith::AddFOp>(total, weights[i]);
       }
       axis.taps.push_back({clamped(at, size), weights[i]});

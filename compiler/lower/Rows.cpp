@@ -1,7 +1,8 @@
-// Rows: groups whose reductions all fold the same trailing dimensions (softmax, normalisations, plain sums of rows).
+// Rows: groups whose reductions all fold the same trailing dimensions (softmax, normalisations,
+// plain sums of rows).
 //
-// A task takes whole rows. Each reduction is one pass over the row, in lanes; what a pass computes at
-// cost (an exponential) and later passes want again is kept in the worker's scratch.
+// A task takes whole rows. Each reduction is one pass over the row, in lanes; what a pass computes
+// at cost (an exponential) and later passes want again is kept in the worker's scratch.
 
 #include "compiler/lower/Definitions.h"
 #include "compiler/lower/Schedule.h"
@@ -72,8 +73,7 @@ public:
     Dim work = rows * length * Dim(opsPerElement(group));
     // 64 bytes more for each kept value: vectors may begin at any element.
     Dim scratch = length * Dim(rowBytes) + Dim(64 * (int64_t)keptValues.size());
-    kernel.endPhase(rows.ceilDiv(Dim(rowsPerTask)), work,
-                    keptValues.empty() ? Dim(0) : scratch);
+    kernel.endPhase(rows.ceilDiv(Dim(rowsPerTask)), work, keptValues.empty() ? Dim(0) : scratch);
   }
 
 private:
@@ -132,9 +132,9 @@ private:
     Code &code = kernel.code();
     Value offset = code.number(64 * number);
     for (size_t i = 0; i < number; ++i)
-      offset = code.add(offset, code.mul(kernel.dim(length),
-                                         code.number(graph::bytesOf(
-                                             graph::elementOf(keptValues[i])))));
+      offset =
+          code.add(offset, code.mul(kernel.dim(length),
+                                    code.number(graph::bytesOf(graph::elementOf(keptValues[i])))));
     return code.at(kernel.scratch(), code.b.getI8Type(), offset);
   }
 

@@ -1,4 +1,5 @@
-// Schedule: how a group is to be carried out, as chosen from a card, and the functions that carry it out.
+// Schedule: how a group is to be carried out, as chosen from a card, and the functions that carry
+// it out.
 //
 // Each function is a mechanism: it does what the knobs say and decides nothing about speed.
 #ifndef HEDDLE_LOWER_SCHEDULE_H
@@ -21,22 +22,21 @@ struct Schedule {
 /// Knobs: `chunk`, elements of one task.
 void emitPointwise(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule);
 
-/// Reductions over trailing dimensions: one task a row, all of a row's reductions and what follows them while
-/// it is in the cache. Knobs: `rows` of one task.
+/// Reductions over trailing dimensions: one task a row, all of a row's reductions and what follows
+/// them while it is in the cache. Knobs: `rows` of one task.
 mlir::LogicalResult emitRows(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule);
 
-/// A product or convolution with its elementwise epilogue in registers: packed right operand, register tiles. Knobs: `m` x `n` of
-/// a register tile, `panels` of one task.
+/// A product or convolution with its elementwise epilogue in registers: packed right operand,
+/// register tiles. Knobs: `m` x `n` of a register tile, `panels` of one task.
 mlir::LogicalResult emitContraction(KernelBuilder &kernel, mlir::Block *group,
                                     const Schedule &schedule);
 
-/// A depthwise convolution or pool over channels-last images: channels in lanes, the window unrolled. Knobs: `pixels`.
-mlir::LogicalResult emitWindow(KernelBuilder &kernel, mlir::Block *group,
-                               const Schedule &schedule);
+/// A depthwise convolution or pool over channels-last images: channels in lanes, the window
+/// unrolled. Knobs: `pixels`.
+mlir::LogicalResult emitWindow(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule);
 
 /// Ops whose elements depend on each other in order (scatter, topk, nonzero): one task.
-mlir::LogicalResult emitSerial(KernelBuilder &kernel, mlir::Block *group,
-                               const Schedule &schedule);
+mlir::LogicalResult emitSerial(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule);
 
 /// Carries out `schedule`, or the pointwise form when that one does not apply to the group.
 void emitGroup(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule);
@@ -48,7 +48,8 @@ bool isSupported(mlir::Operation *op);
 mlir::ValueRange outputsOf(mlir::Block *group);
 /// The size with `nominal` for every symbol; for estimates only.
 int64_t nominalSize(const Dim &dim, int64_t nominal = 64);
-/// Runs body over [low, high) in full vectors, then once with a mask for what is left. In the body Elements::mask is set.
+/// Runs body over [low, high) in full vectors, then once with a mask for what is left. In the body
+/// Elements::mask is set.
 void forLanes(Elements &elements, Value low, Value high, llvm::function_ref<void(Value)> body);
 /// The same with carried values.
 Values foldLanes(Elements &elements, Value low, Value high, mlir::ValueRange initial,

@@ -1,8 +1,10 @@
-// WindowKernel: depthwise convolutions and pools over channels-last images, with their elementwise epilogue.
+// WindowKernel: depthwise convolutions and pools over channels-last images, with their elementwise
+// epilogue.
 //
-// Channels are in lanes, the window is unrolled, and a depthwise convolution keeps its weights in registers along a row of pixels
-// (CODEGEN P3.4). Rows of the window that fall outside are left out by the loop's bounds; pixels near the left and right
-// border test each tap, those between test none.
+// Channels are in lanes, the window is unrolled, and a depthwise convolution keeps its weights in
+// registers along a row of pixels (CODEGEN P3.4). Rows of the window that fall outside are left out
+// by the loop's bounds; pixels near the left and right border test each tap, those between test
+// none.
 
 #include "compiler/lower/Definitions.h"
 #include "compiler/lower/Schedule.h"
@@ -92,8 +94,8 @@ LogicalResult WindowKernel::prepare() {
 /// [channels, 1, height, width] -> [height, width, channels], so that lanes read neighbours.
 void WindowKernel::packWeights() {
   std::vector<char> storage;
-  ArrayRef<char> bytes = graph::constantBytes(
-      conv.getW().getDefiningOp<graph::ConstantOp>().getValue(), storage);
+  ArrayRef<char> bytes =
+      graph::constantBytes(conv.getW().getDefiningOp<graph::ConstantOp>().getValue(), storage);
   int64_t taps = window[0] * window[1], channels = conv.getGroups(), lanes = kernel.machine.lanes;
   // Whole vectors may be read past the last channel.
   std::vector<char> packed((taps * channels + lanes) * 4, 0);
@@ -110,9 +112,9 @@ Values WindowKernel::accumulate(Elements &e, Value image, Value sourceRow, Value
                                 ValueRange sums) {
   Code &code = kernel.code();
   Value input = root->getOperand(0), width = kernel.dim(x[2]);
-  Value rowStart = code.add(code.mul(code.add(code.mul(image, kernel.dim(x[1])), sourceRow),
-                                     kernel.dim(x[2] * x[3])),
-                            channel);
+  Value rowStart = code.add(
+      code.mul(code.add(code.mul(image, kernel.dim(x[1])), sourceRow), kernel.dim(x[2] * x[3])),
+      channel);
   Values next(sums);
   int64_t pixels = conv ? sums.size() : sums.size() / (pool.getKind() == "max" ? 1 : 2);
   std::map<std::pair<int64_t, bool>, Value> loaded; // neighbouring pixels share taps
@@ -131,8 +133,8 @@ Values WindowKernel::accumulate(Elements &e, Value image, Value sourceRow, Value
         else
           result.push_back(combine(code, root, old, value));
         if (oldCount)
-          result.push_back(code.b.create<arith::AddFOp>(
-              code.loc, oldCount, code.spread(code.constantOf(element, 1))));
+          result.push_back(code.b.create<arith::AddFOp>(code.loc, oldCount,
+                                                        code.spread(code.constantOf(element, 1))));
         return result;
       };
       bool counts = pool && pool.getKind() != "max";
@@ -154,8 +156,7 @@ Values WindowKernel::accumulate(Elements &e, Value image, Value sourceRow, Value
 }
 
 void WindowKernel::emitPixels(Elements &e, Value image, Value row, Value channel, Value from,
-                              Value to, bool checked, int64_t pixels,
-                              ArrayRef<Value> weights) {
+                              Value to, bool checked, int64_t pixels, ArrayRef<Value> weights) {
   Code &code = kernel.code();
   bool counts = pool && pool.getKind() != "max";
   code.forEach(from, to, pixels, [&](Value column) {
@@ -176,9 +177,7 @@ void WindowKernel::emitPixels(Elements &e, Value image, Value row, Value channel
       ArrayRef<Value> ofRow = conv ? weights.slice(tap * window[1], window[1]) : weights;
       sums = code.choose(
           isInside, types,
-          [&] {
-            return accumulate(e, image, sourceRow, channel, column, checked, ofRow, sums);
-          },
+          [&] { return accumulate(e, image, sourceRow, channel, column, checked, ofRow, sums); },
           [&] { return sums; });
     }
     for (int64_t p = 0; p < pixels; ++p) {
@@ -187,8 +186,10 @@ void WindowKernel::emitPixels(Elements &e, Value image, Value row, Value channel
       if (counts)
         sum = code.b.create<arith::DivFOp>(code.loc, sum, sums[pixels + p]);
       e.bind(root->getResult(0), [sum](ArrayRef<Index>) { return sum; });
-      Indices place{e.uniform(image), e.uniform(row),
-                    e.uniform(code.add(column, code.number(p))), {channel, 1, {}}};
+      Indices place{e.uniform(image),
+                    e.uniform(row),
+                    e.uniform(code.add(column, code.number(p))),
+                    {channel, 1, {}}};
       for (Value output : outputsOf(group))
         e.store(output, e.at(output, place), place);
       e.unbind(root->getResult(0));
@@ -201,9 +202,9 @@ void WindowKernel::emitRow(Elements &e, Value image, Value row, Value channel) {
   Values weights;
   if (conv)
     for (int64_t tap = 0; tap < window[0] * window[1]; ++tap)
-      weights.push_back(code.loadLanes(
-          element, kernel.data(weightData),
-          code.add(code.mul(code.number(tap), kernel.dim(x[3])), channel), {}));
+      weights.push_back(
+          code.loadLanes(element, kernel.data(weightData),
+                         code.add(code.mul(code.number(tap), kernel.dim(x[3])), channel), {}));
   int64_t pixels = schedule.knob("pixels", 4);
   // Columns whose whole window is inside: [left, right), rounded to whole tiles.
   int64_t left = (low[1] + strides[1] - 1) / strides[1];
@@ -212,8 +213,8 @@ void WindowKernel::emitRow(Elements &e, Value image, Value row, Value channel) {
   Value width = kernel.dim(y[2]);
   Value first = code.min(code.number(left), width);
   Value end = code.max(code.min(kernel.dim(insideEnd), width), first);
-  Value tiled = code.add(first, code.mul(code.div(code.sub(end, first), code.number(pixels)),
-                                         code.number(pixels)));
+  Value tiled = code.add(
+      first, code.mul(code.div(code.sub(end, first), code.number(pixels)), code.number(pixels)));
   emitPixels(e, image, row, channel, code.number(0), first, true, 1, weights);
   emitPixels(e, image, row, channel, first, tiled, false, pixels, weights);
   emitPixels(e, image, row, channel, tiled, width, true, 1, weights);

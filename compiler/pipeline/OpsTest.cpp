@@ -234,7 +234,7 @@ std::string checkApart(const Case &test) {
 Cases allCases() {
   Cases cases;
   for (auto add : {addElementwise, addCasts, addMovement, addIndexed, addReductions, addProducts,
-                   addWindows, addResize, addControl, addGroups})
+                   addWindows, addResize, addControl, addGroups, addRandom})
     add(cases);
   return cases;
 }
@@ -274,6 +274,21 @@ public:
   }
 };
 
+/// An op without code is refused with its name, and nothing ends the process.
+class RefusedOpTest : public testing::Test {
+public:
+  void TestBody() override {
+    std::string problems = checkApart({"refused/nonzero",
+                                       [](Model &m) {
+                                         Value x = m.input("f32[3, 5]");
+                                         m.output(m.op("nonzero", {x}, "", "i64[2, $count]"));
+                                       },
+                                       {}});
+    EXPECT_NE(problems.find("compile: "), std::string::npos) << problems;
+    EXPECT_NE(problems.find("(graph.nonzero): error: "), std::string::npos) << problems;
+  }
+};
+
 } // namespace
 } // namespace heddle::ops
 
@@ -287,5 +302,7 @@ int main(int argc, char **argv) {
   }
   testing::RegisterTest("ops", "every op stands in a case", nullptr, nullptr, __FILE__, __LINE__,
                         []() -> testing::Test * { return new heddle::ops::EveryOpTest; });
+  testing::RegisterTest("ops", "what has no code is refused", nullptr, nullptr, __FILE__, __LINE__,
+                        []() -> testing::Test * { return new heddle::ops::RefusedOpTest; });
   return RUN_ALL_TESTS();
 }

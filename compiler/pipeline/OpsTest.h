@@ -98,6 +98,7 @@ void addWindows(Cases &cases);
 void addResize(Cases &cases);
 void addControl(Cases &cases);
 void addGroups(Cases &cases);
+void addRandom(Cases &cases);
 
 } // namespace heddle::ops
 

@@ -170,6 +170,30 @@ void addCasts(Cases &cases) {
                        },
                        {{{"n", 5}}}});
   }
+  for (const char *narrow : {"f8E4M3FN", "f8E4M3FNUZ", "f8E5M2", "f8E5M2FNUZ"})
+    for (const char *wide : {"f32", "f64", "f16", "bf16"})
+      cases.push_back({string("cast/narrow ") + wide + " " + narrow,
+                       [=](Model &m) {
+                         string dims = "[n, 17]";
+                         Value x = m.input(wide + dims, Fill::any());
+                         Value y = m.input(wide + dims, Fill::range(-500, 500));
+                         for (Value value : {x, y})
+                           for (const char *rest : {"", "saturate = false"}) {
+                             Value cast = m.op("cast", {value}, rest, narrow + dims);
+                             m.output(cast, Tolerance::exact());
+                             m.output(m.op("cast", {cast}, "", wide + dims), Tolerance::exact());
+                           }
+                       },
+                       {{{"n", 5}}}});
+  for (const char *narrow : {"i4", "ui4"})
+    cases.push_back({string("cast/narrow ") + narrow,
+                     [=](Model &m) {
+                       Value x = m.input("i32[n, 17]", Fill::range(-20, 20));
+                       Value cast = m.op("cast", {x}, "", string(narrow) + "[n, 17]");
+                       for (const char *wide : {"i32", "i8", "ui8", "f32", "i1"})
+                         m.output(m.op("cast", {cast}, "", string(wide) + "[n, 17]"));
+                     },
+                     {{{"n", 5}}}});
   static const char *const kPairs[][2] = {{"f32", "i32"},   {"f64", "i64"}, {"f16", "i16"},
                                           {"bf16", "ui16"}, {"i8", "ui8"},  {"ui32", "f32"}};
   for (auto [from, to] : kPairs)

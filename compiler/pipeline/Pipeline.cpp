@@ -56,9 +56,8 @@ llvm::Expected<OwningOpRef<ModuleOp>> importGraph(MLIRContext &context, const Mo
   for (const std::string &shape : options.shapes)
     if (llvm::Error error = onnx::addShapeOption(import, shape))
       return std::move(error);
-  return source.bytes
-             ? onnx::importModelFromBytes(context, *source.bytes, source.path, import)
-             : onnx::importModel(context, source.path, import);
+  return source.bytes ? onnx::importModelFromBytes(context, *source.bytes, source.path, import)
+                      : onnx::importModel(context, source.path, import);
 }
 
 static llvm::Error simplifyGraph(ModuleOp module) {
@@ -74,7 +73,8 @@ static llvm::Error simplifyGraph(ModuleOp module) {
   return llvm::Error::success();
 }
 
-/// Cards and knobs of all groups: what the given plan says, else what the default chooser finds best.
+/// Cards and knobs of all groups: what the given plan says, else what the default chooser finds
+/// best.
 static llvm::Error choosePlan(func::FuncOp model, const CompileOptions &options,
                               Compiled &compiled) {
   DialectRegistry registry;
@@ -130,7 +130,8 @@ static llvm::Error refuseUnsupported(func::FuncOp model, StringRef file) {
   return problems.empty() ? llvm::Error::success() : makeError(ErrorCode::Refused, problems);
 }
 
-/// Groups of one form become functions of one text, however their tensors and weights differ: one of them is enough.
+/// Groups of one form become functions of one text, however their tensors and weights differ: one
+/// of them is enough.
 static void shareFunctions(ModuleOp module, lower::Kernel &kernel,
                            llvm::StringMap<std::string> &functions) {
   for (lower::Phase &phase : kernel.phases) {

@@ -41,9 +41,9 @@ llvm::Expected<std::unique_ptr<Compiled>> compile(const ModelSource &source,
                                                   const CompileOptions &options);
 
 /// As compile, for a module of the graph dialect (one func @main) that lives in `context`.
-llvm::Expected<std::unique_ptr<Compiled>>
-compileGraph(std::unique_ptr<mlir::MLIRContext> context, mlir::OwningOpRef<mlir::ModuleOp> graph,
-             const CompileOptions &options);
+llvm::Expected<std::unique_ptr<Compiled>> compileGraph(std::unique_ptr<mlir::MLIRContext> context,
+                                                       mlir::OwningOpRef<mlir::ModuleOp> graph,
+                                                       const CompileOptions &options);
 
 /// The groups as graph ops; the kernels and the program around them as loops.
 std::string graphText(const Compiled &compiled);

@@ -80,18 +80,19 @@ template <typename Sum> void storeSums(Tensor &tensor, const std::vector<Sum> &s
 
 Results computeElementwise(const Call &call);
 
+// clang-format off
 #define HEDDLE_COMPUTE(OP) Results compute(graph::OP op, const Call &call);
-#define HEDDLE_FOR_EACH_OP(DO)                                                                     \
-  DO(ConstantOp)                                                                                   \
-  DO(IotaOp)                                                                                       \
-  DO(SizesOp)                                                                                      \
-  DO(ReshapeOp)                                                                                    \
-  DO(DynamicReshapeOp) DO(BroadcastOp) DO(DynamicBroadcastOp) DO(TransposeOp) DO(SliceOp)          \
-      DO(DynamicSliceOp) DO(ConcatOp) DO(PadOp) DO(GatherOp) DO(GatherElementsOp) DO(GatherNdOp)   \
-          DO(ScatterElementsOp) DO(ScatterNdOp) DO(ResizeOp) DO(ReverseSequenceOp) DO(RangeOp)     \
-              DO(NonzeroOp) DO(MatmulOp) DO(ConvOp) DO(ConvTransposeOp) DO(PoolOp) DO(ReduceSumOp) \
-                  DO(ReduceProdOp) DO(ReduceMaxOp) DO(ReduceMinOp) DO(ArgMaxOp) DO(ArgMinOp)       \
-                      DO(CumsumOp) DO(TopkOp)
+#define HEDDLE_FOR_EACH_OP(DO) \
+  DO(ConstantOp) DO(IotaOp) DO(SizesOp) DO(ReshapeOp) \
+  DO(DynamicReshapeOp) DO(BroadcastOp) DO(DynamicBroadcastOp) DO(TransposeOp) \
+  DO(SliceOp) DO(DynamicSliceOp) DO(ConcatOp) DO(PadOp) \
+  DO(GatherOp) DO(GatherElementsOp) DO(GatherNdOp) DO(ScatterElementsOp) \
+  DO(ScatterNdOp) DO(ResizeOp) DO(ReverseSequenceOp) DO(RangeOp) \
+  DO(NonzeroOp) DO(MatmulOp) DO(ConvOp) DO(ConvTransposeOp) \
+  DO(PoolOp) DO(ReduceSumOp) DO(ReduceProdOp) DO(ReduceMaxOp) \
+  DO(ReduceMinOp) DO(ArgMaxOp) DO(ArgMinOp) DO(CumsumOp) \
+  DO(TopkOp)
+// clang-format on
 HEDDLE_FOR_EACH_OP(HEDDLE_COMPUTE)
 #undef HEDDLE_COMPUTE
 

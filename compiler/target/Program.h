@@ -1,5 +1,5 @@
-// Program: what lower hands to a target: code in scf, arith, math, vector and llvm dialects, and the
-// data that becomes the executable's descriptor (runtime/executable/abi.h).
+// Program: what lower hands to a target: code in scf, arith, math, vector and llvm dialects, and
+// the data that becomes the executable's descriptor (runtime/executable/abi.h).
 #ifndef HEDDLE_TARGET_PROGRAM_H
 #define HEDDLE_TARGET_PROGRAM_H
 
@@ -47,8 +47,9 @@ struct Weights {
 };
 
 /// The module holds `func.func` kernels (`(!llvm.ptr args, i64 begin, i64 end, !llvm.ptr scratch)`,
-/// private), and two public functions, `heddle_program_sizes(!llvm.ptr symbols, !llvm.ptr arena_bytes,
-/// !llvm.ptr output_dims) -> i32` and `heddle_program_run(!llvm.ptr call) -> i32`, as abi.h wants them.
+/// private), and two public functions, `heddle_program_sizes(!llvm.ptr symbols, !llvm.ptr
+/// arena_bytes, !llvm.ptr output_dims) -> i32` and `heddle_program_run(!llvm.ptr call) -> i32`, as
+/// abi.h wants them.
 struct Program {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::string model;

@@ -1,0 +1,173 @@
+// Plan_test: a plan reads as it was written, says what is wrong in it, and is replayed; the rules
+// of knobs.
+
+#include "compiler/plan/Chooser.h"
+
+#include "mlir/Parser/Parser.h"
+
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace heddle;
+using plan::Plan;
+using warehouse::KnobValues;
+
+namespace {
+
+constexpr StringLiteral kProduct = R"(
+func.func @main(%x: tensor<MxKxf32>, %w: tensor<KxNxf32>) -> tensor<MxNxf32> {
+  %g = graph.group "dense" {kind = "contraction"} : tensor<MxNxf32> {
+    %d = graph.matmul %x, %w : (tensor<MxKxf32>, tensor<KxNxf32>) -> tensor<MxNxf32> loc("dot_1")
+    %e = graph.exp %d : tensor<MxNxf32> loc("exp_1")
+    graph.yield %e : tensor<MxNxf32>
+  }
+  %h = graph.group "fold" {kind = "rows"} : tensor<Mxf32> {
+    %s = graph.reduce_sum %g {axes = array<i64: 1>}
+      : (tensor<MxNxf32>) -> tensor<Mxf32> loc("sum_1")
+    graph.yield %s : tensor<Mxf32>
+  }
+  return %g : tensor<MxNxf32>
+})";
+
+class Plans : public testing::Test {
+protected:
+  Plans()
+      : cards((context.loadDialect<graph::GraphDialect, func::FuncDialect>(),
+               llvm::cantFail(warehouse::Warehouse::load(context)))) {}
+
+  func::FuncOp product(int64_t m = 128, int64_t n = 256) {
+    std::string text = kProduct.str();
+    auto fill = [&](const char *hole, int64_t size) {
+      for (size_t at; (at = text.find(hole)) != std::string::npos;)
+        text.replace(at + 1, 1, std::to_string(size));
+    };
+    for (const char *hole : {"<Mx", "xMx"})
+      fill(hole, m);
+    for (const char *hole : {"<Nx", "xNx"})
+      fill(hole, n);
+    for (const char *hole : {"<Kx", "xKx"})
+      fill(hole, 64);
+    module = parseSourceString<ModuleOp>(text, &context);
+    EXPECT_TRUE(module) << text;
+    return module->lookupSymbol<func::FuncOp>("main");
+  }
+
+  llvm::Expected<Plan> chosen(func::FuncOp function, plan::Chooser &chooser,
+                              loop::Machine machine = {}) {
+    Plan result;
+    result.model = "sha256:0";
+    if (llvm::Error error = plan::choose(function, cards, chooser, machine, result))
+      return error;
+    return result;
+  }
+
+  std::pair<int64_t, int64_t> tile(int64_t m, int64_t n, loop::Machine machine = {}) {
+    KnobValues knobs = llvm::cantFail(chosen(product(m, n), byRule, machine)).groups.front().knobs;
+    return {knobs["m"], knobs["n"]};
+  }
+
+  /// What a replay of the plan `text` says.
+  std::string replay(StringRef text) {
+    auto wish = plan::parsePlan(text, "p.json");
+    if (!wish)
+      return llvm::toString(wish.takeError());
+    plan::PlanChooser chooser(*wish, byRule);
+    func::FuncOp function = product();
+    if (llvm::Error error = chooser.check(function))
+      return llvm::toString(std::move(error));
+    auto result = chosen(function, chooser);
+    return result ? "" : llvm::toString(result.takeError());
+  }
+  std::string replayGroup(StringRef fields) {
+    return replay(("{\"plan\": 1, \"groups\": [{\"name\": \"dense\", " + fields + "}]}").str());
+  }
+
+  MLIRContext context;
+  OwningOpRef<ModuleOp> module;
+  warehouse::Warehouse cards;
+  plan::DefaultChooser byRule;
+};
+
+TEST_F(Plans, readAsTheyWereWritten) {
+  Plan written = llvm::cantFail(chosen(product(), byRule));
+  ASSERT_EQ(written.groups.size(), 2u);
+  EXPECT_EQ(written.groups[0].ops, (std::vector<std::string>{"dot_1", "exp_1"}));
+  EXPECT_EQ(written.groups[0].card, "matmul");
+  EXPECT_EQ(written.groups[1].card, "reduce_rows");
+  std::string text = written.str();
+  EXPECT_EQ(StringRef(text).count('\n'), 5u) << text;
+  Plan read = llvm::cantFail(plan::parsePlan(text, "p.json"));
+  EXPECT_EQ(read.str(), text);
+  EXPECT_EQ(read.groups[0].knobs, written.groups[0].knobs);
+}
+
+TEST_F(Plans, areReplayed) {
+  Plan wish = llvm::cantFail(chosen(product(), byRule));
+  wish.groups[0].knobs = {{"m", 4}, {"n", 32}};
+  wish.groups[1].card = wish.groups[1].cardHash = "";
+  wish.groups[1].knobs.clear();
+  plan::PlanChooser chooser(wish, byRule);
+  func::FuncOp function = product();
+  Plan result = llvm::cantFail(chosen(function, chooser));
+  EXPECT_EQ(result.groups[0].knobs["m"], 4);
+  EXPECT_EQ(result.groups[1].card, "");
+  std::vector<bool> scheduled;
+  function.walk([&](graph::GroupOp op) { scheduled.push_back(op->hasAttr("loop.schedule")); });
+  EXPECT_EQ(scheduled, (std::vector<bool>{true, false}));
+}
+
+TEST_F(Plans, sayWhatIsWrongInThem) {
+  EXPECT_EQ(replayGroup("\"card\": \"matmul\", \"knobs\": {\"m\": 8}"), "");
+  EXPECT_EQ(replay("{\"plan\": 2}"),
+            "p.json: error: this is no plan: it must begin with {\"plan\": 1");
+  EXPECT_EQ(replay("{\n\"plan\" 1}").substr(0, 33), "p.json:2: error: this is not JSON");
+  EXPECT_EQ(replayGroup("\"cart\": \"matmul\""),
+            "p.json: group 'dense': error: unknown field 'cart'; did you mean 'card'? known: name, "
+            "ops, key, card, card_hash, knobs, order");
+  EXPECT_EQ(
+      replayGroup("\"knobs\": {\"m\": \"x\"}"),
+      "p.json: group 'dense': error: 'knobs' is {\"m\":\"x\"}, but must be an object of integers");
+  EXPECT_EQ(
+      replay("{\"plan\": 1, \"groups\": [{\"name\": \"dens\"}]}"),
+      "p.json: group 'dens': error: the model has no group of this name; did you mean 'dense'?");
+  EXPECT_EQ(
+      replayGroup("\"card\": \"matmull\""),
+      "p.json: group 'dense': error: there is no card 'matmull'; cards for this group: matmul; "
+      "name a folder of cards with --schedules");
+  EXPECT_EQ(replayGroup("\"card\": \"pool\""),
+            "p.json: group 'dense': error: card 'pool' is not for it: the group is built around "
+            "contraction, not window; cards for this group: matmul");
+  EXPECT_EQ(
+      replayGroup("\"card\": \"matmul\", \"knobs\": {\"rows\": 8}"),
+      "p.json: group 'dense': error: card 'matmul' has no knob 'rows'; its knobs: m, n, panels, "
+      "tiles");
+  EXPECT_EQ(
+      replayGroup("\"card\": \"matmul\", \"knobs\": {\"m\": 7}"),
+      "p.json: group 'dense': error: knob 'm' is 7, but card 'matmul' allows only [1, 2, 4, 6, "
+      "8, 12, 14]");
+  std::string changed = replayGroup("\"card\": \"matmul\", \"card_hash\": \"0\"");
+  EXPECT_NE(changed.find("card 'matmul' has changed since the plan was made"), std::string::npos);
+}
+
+TEST_F(Plans, tilesFollowTheMachineAndTheSizes) {
+  using Tile = std::pair<int64_t, int64_t>;
+  EXPECT_EQ(tile(128, 10), Tile(14, 16));
+  EXPECT_EQ(tile(128, 32), Tile(14, 32));
+  EXPECT_EQ(tile(128, 256), Tile(6, 64));
+  EXPECT_EQ(tile(64, 256), Tile(8, 48));
+  EXPECT_EQ(tile(128, 96), Tile(8, 48));
+  EXPECT_EQ(tile(1, 1000), Tile(1, 64));
+  loop::Machine avx2{8, 16};
+  EXPECT_EQ(tile(128, 8, avx2), Tile(14, 8));
+  EXPECT_EQ(tile(128, 256, avx2), Tile(6, 16));
+  EXPECT_EQ(tile(1, 256, avx2), Tile(1, 32));
+}
+
+TEST_F(Plans, fingerprintsDifferWithTheText) {
+  std::string one = plan::fingerprint(product(128)), other = plan::fingerprint(product(64));
+  EXPECT_NE(one, other);
+  EXPECT_EQ(one, plan::fingerprint(product(128)));
+  EXPECT_EQ(one.substr(0, 7), "sha256:");
+}
+
+} // namespace

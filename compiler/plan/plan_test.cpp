@@ -1,1 +1,0 @@
-// plan_test: plans are read, written and replayed.

@@ -1,0 +1,159 @@
+// Cards_test: what the loader refuses and where it says so; offers; knobs on their way into a
+// schedule.
+
+#include "compiler/warehouse/Warehouse.h"
+
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+using namespace mlir;
+using namespace heddle;
+using warehouse::Card;
+using warehouse::Warehouse;
+
+namespace {
+
+/// A card in lines 1 to 10; the tests replace a part of it.
+constexpr StringLiteral kCard = R"(// A card.
+module attributes {transform.with_named_sequence, heddle.card = {
+    target = "cpu", priority = 20 : i64, key = "p* { k:s(dot) }", max = {k = 64}}} {
+  transform.named_sequence @schedule(%group: !transform.any_op {transform.readonly},
+      %m: !transform.param<i64> {transform.readonly, heddle.knob = [4, 8],
+        heddle.default = 8 : i64}) {
+    transform.loop.contract %group m %m : !transform.any_op
+    transform.yield
+  }
+}
+)";
+
+constexpr StringLiteral kGroup = R"(
+func.func @main(%x: tensor<2xKxf32>, %w: tensor<Kx4xf32>) -> tensor<2x4xf32> {
+  %g = graph.group "dense" {kind = "contraction"} : tensor<2x4xf32> {
+    %d = graph.matmul %x, %w : (tensor<2xKxf32>, tensor<Kx4xf32>) -> tensor<2x4xf32>
+    graph.yield %d : tensor<2x4xf32>
+  }
+  return %g : tensor<2x4xf32>
+})";
+
+std::string replaced(StringRef text, StringRef part, StringRef with) {
+  std::string result = text.str();
+  for (size_t at = 0; (at = result.find(part, at)) != std::string::npos; at += with.size())
+    result.replace(at, part.size(), with);
+  return result;
+}
+
+class Cards : public testing::Test {
+protected:
+  Cards() {
+    context.loadDialect<graph::GraphDialect, func::FuncDialect>();
+    llvm::cantFail(Warehouse::load(context));
+    llvm::sys::fs::createUniqueDirectory("heddle-cards", folder);
+  }
+  ~Cards() override { llvm::sys::fs::remove_directories(folder); }
+
+  std::string write(StringRef name, StringRef text) {
+    SmallString<128> path(folder);
+    llvm::sys::path::append(path, name);
+    std::ofstream(path.c_str()) << text.str();
+    return path.str().str();
+  }
+  /// What the loader says of the card in which `part` stands `with` in its place.
+  std::string problemOf(StringRef part, StringRef with) {
+    auto card = warehouse::parseCard(context, replaced(kCard, part, with), "x.mlir");
+    return card ? "" : llvm::toString(card.takeError());
+  }
+  graph::GroupOp group(StringRef k = "3") {
+    module = parseSourceString<ModuleOp>(replaced(kGroup, "K", k), &context);
+    graph::GroupOp found;
+    module->walk([&](graph::GroupOp op) { found = op; });
+    return found;
+  }
+
+  MLIRContext context;
+  OwningOpRef<ModuleOp> module;
+  SmallString<128> folder;
+};
+
+TEST_F(Cards, saysWhatIsWrongAndWhere) {
+  EXPECT_EQ(problemOf("A card", "A good card"), "");
+  EXPECT_EQ(
+      problemOf("heddle.default = 8", "heddle.default = 7"),
+      "x.mlir:5:7: error: the default of knob 'm' is 7, but 'heddle.knob' allows only [4, 8]");
+  EXPECT_EQ(problemOf("\"cpu\"", "\"cpo\""), "x.mlir:2:1: error: unknown target 'cpo'; known: cpu");
+  EXPECT_EQ(problemOf("priority", "priorty").substr(0, 82),
+            "x.mlir:2:1: error: heddle.card has no field 'priorty'; did you mean 'priority'? fi");
+  EXPECT_EQ(problemOf("{k = 64}", "{n = 64}"),
+            "x.mlir:2:1: error: 'max' of heddle.card: 'n' is the letter of no loop of the key");
+  EXPECT_EQ(problemOf("k:s(dot)", "k:s(dot").substr(0, 62),
+            "x.mlir:2:1: error: key 'p* { k:s(dot }', at column 14: ')' is ");
+  EXPECT_EQ(problemOf("heddle.card", "heddle.cart").substr(0, 62),
+            "x.mlir:2:1: error: the module has no attribute 'heddle.card = ");
+  EXPECT_EQ(problemOf("@schedule", "@scedule").substr(0, 55),
+            "x.mlir:2:1: error: the module has no 'transform.named_s");
+  EXPECT_EQ(problemOf("heddle.knob = [4, 8],", "").substr(0, 40),
+            "x.mlir:5:7: error: knob 'm' must be writ");
+  EXPECT_EQ(problemOf(" m %m", " q %m"), "x.mlir:7:5: error: 'transform.loop.contract' op has no "
+                                         "knob 'q'; its knobs: m, n, panels, tiles");
+  EXPECT_EQ(problemOf("transform.yield", "transform.yeld").substr(0, 18), "x.mlir:8:5: error:");
+}
+
+TEST_F(Cards, ofAUserReplaceTheBuiltInOnesOfTheirName) {
+  std::string path = write("matmul.mlir", kCard);
+  Warehouse loaded = llvm::cantFail(Warehouse::load(context, {folder.str().str()}));
+  ASSERT_TRUE(loaded.find("matmul"));
+  EXPECT_EQ(loaded.find("matmul")->path, path);
+  EXPECT_EQ(loaded.cards().front().name, "matmul");
+  EXPECT_TRUE(loaded.find("conv"));
+}
+
+TEST_F(Cards, tellAllProblemsOfAFolderAtOnce) {
+  write("a.mlir", replaced(kCard, "cpu", "cpo"));
+  write("b.mlir", "nonsense");
+  auto loaded = Warehouse::load(context, {folder.str().str(), "/no/such/folder"});
+  ASSERT_FALSE(!!loaded);
+  std::string problems = llvm::toString(loaded.takeError());
+  for (const char *part : {"a.mlir:2:1: error: unknown target 'cpo'", "b.mlir:1:1: error: ",
+                           "cannot read the folder of cards '/no/such/folder'"})
+    EXPECT_NE(problems.find(part), std::string::npos) << problems;
+}
+
+TEST_F(Cards, areOfferedByLoopsAndGuards) {
+  Card card = llvm::cantFail(warehouse::parseCard(context, kCard, "x.mlir"));
+  EXPECT_EQ(card.refusal(group("3"), "cpu"), "");
+  EXPECT_EQ(card.refusal(group("65"), "cpu"), "k is 65, at most 64 is allowed");
+  EXPECT_EQ(card.refusal(group(), "mcu"), "its target is 'cpu', not 'mcu'");
+  Warehouse loaded = llvm::cantFail(Warehouse::load(context));
+  std::vector<std::string> offered;
+  std::map<std::string, std::string> refused;
+  for (const warehouse::Offer &offer : loaded.offer(group()))
+    if (offer.isOffered())
+      offered.push_back(offer.card->name);
+    else
+      refused[offer.card->name] = offer.refusal;
+  EXPECT_EQ(offered, std::vector<std::string>{"matmul"});
+  EXPECT_EQ(refused["conv"], "loops 'm:p { n:p { k:s(dot) } }' are not 'p* { k:s { w+(dot) } }'");
+  EXPECT_EQ(refused["reduce_rows"], "the group is built around contraction, not rows");
+}
+
+TEST_F(Cards, writeTheScheduleAndTheirName) {
+  Card card = llvm::cantFail(warehouse::parseCard(context, kCard, "x.mlir"));
+  graph::GroupOp op = group();
+  ASSERT_FALSE(!!warehouse::apply(card, op, {{"m", 4}}));
+  auto schedule = op->getAttrOfType<DictionaryAttr>("loop.schedule");
+  ASSERT_TRUE(schedule);
+  EXPECT_EQ(cast<StringAttr>(schedule.get("form")).getValue(), "contraction");
+  EXPECT_EQ(cast<IntegerAttr>(schedule.get("m")).getInt(), 4);
+  EXPECT_EQ(op->getAttrOfType<StringAttr>("card").getValue(), "x");
+  EXPECT_EQ(op->getAttrOfType<StringAttr>("card_hash").getValue(), card.hash);
+  EXPECT_EQ(llvm::toString(warehouse::apply(card, op, {{"m", 5}})),
+            "x.mlir: error: knob 'm' is 5, but this card allows only [4, 8]");
+  EXPECT_EQ(llvm::toString(warehouse::apply(card, op, {{"q", 5}})),
+            "x.mlir: error: card 'x' has no knob 'q'; its knobs: m");
+}
+
+} // namespace

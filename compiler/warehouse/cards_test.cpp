@@ -1,1 +1,0 @@
-// cards_test: what the loader of cards says.

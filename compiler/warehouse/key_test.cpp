@@ -1,1 +1,0 @@
-// key_test: keys are read and matched.
