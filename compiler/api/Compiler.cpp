@@ -1,6 +1,7 @@
 // Compiler: include/heddle/compiler.h over the pipeline. No exception and no LLVM error crosses it.
 
 #include "compiler/api/Status.h"
+#include "compiler/onnx/Importer.h"
 #include "compiler/pipeline/Pipeline.h"
 #include "compiler/target/cpu/Jit.h"
 
@@ -122,6 +123,11 @@ heddle_status_t *heddle_compiled_write(const heddle_compiled_t *compiled, const 
   return guarded([&]() -> llvm::Error {
     return writeKind(*compiled->compiled, compiled->threads, kind, path);
   });
+}
+
+const char *heddle_support_table(void) {
+  static const std::string table = onnx::supportTable();
+  return table.c_str();
 }
 
 } // extern "C"

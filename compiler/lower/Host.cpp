@@ -460,11 +460,22 @@ void Host::bindRange(graph::RangeOp op) {
           auto read = [&](Value tensor) {
             return code->load(graph::elementOf(tensor), pointerOf(tensor), code->number(0));
           };
-          Value span =
-              builder.create<arith::SubFOp>(code->loc, read(op.getLimit()), read(op.getStart()));
+          Value start = read(op.getStart()), delta = read(op.getDelta());
+          Value span = builder.create<arith::SubFOp>(code->loc, read(op.getLimit()), start);
           Value steps = builder.create<math::CeilOp>(
-              code->loc, builder.create<arith::DivFOp>(code->loc, span, read(op.getDelta())));
-          return Values{builder.create<arith::FPToSIOp>(code->loc, i64, steps)};
+              code->loc, builder.create<arith::DivFOp>(code->loc, span, delta));
+          // Fails for NaN, infinities and what no memory holds.
+          Value isCount = builder.create<arith::CmpFOp>(code->loc, arith::CmpFPredicate::OLT, steps,
+                                                        code->constantOf(start.getType(), 1e12));
+          return code->choose(
+              isCount, i64,
+              [&] { return Values{builder.create<arith::FPToSIOp>(code->loc, i64, steps)}; },
+              [&] {
+                fail("node '" + graph::sourceName(op.getLoc()) +
+                         "': start, limit and delta make no number of elements",
+                     code->number(0), code->number(0));
+                return Values{code->number(0)};
+              });
         },
         [&] { return Values{code->number(0)}; })[0];
   } else {

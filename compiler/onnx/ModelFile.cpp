@@ -93,13 +93,12 @@ llvm::Expected<ModelFile> openModel(llvm::StringRef name, const ImportOptions &o
   llvm::StringRef shortName = path::filename(name);
   fs::file_status status;
   if (auto error = fs::status(name, status))
-    return makeError(ErrorCode::Refused,
-                     name + ": error: cannot read the model: " + error.message());
+    return makeError(ErrorCode::Usage, name + ": error: cannot read the model: " + error.message());
   if (status.type() != fs::file_type::regular_file)
-    return makeError(ErrorCode::Refused, name + ": error: cannot read the model: it is not a file");
+    return makeError(ErrorCode::Usage, name + ": error: cannot read the model: it is not a file");
   auto buffer = llvm::MemoryBuffer::getFile(name, false, /*RequiresNullTerminator=*/false);
   if (!buffer)
-    return makeError(ErrorCode::Refused,
+    return makeError(ErrorCode::Usage,
                      name + ": error: cannot read the model: " + buffer.getError().message());
   llvm::StringRef bytes = (*buffer)->getBuffer();
   auto file = parseModel({bytes.data(), bytes.size()}, shortName, options);

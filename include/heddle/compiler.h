@@ -60,6 +60,9 @@ heddle_reference_run(const char *model_path, const heddle_tensor_t *inputs, size
                                   const heddle_tensor_t *result),
                      void *data);
 
+/* The supported ONNX ops as a markdown table. */
+HEDDLE_API const char *heddle_support_table(void);
+
 #ifdef __cplusplus
 }
 #endif

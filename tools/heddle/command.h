@@ -17,6 +17,7 @@ Run addRun(CLI::App &app);
 Run addBench(CLI::App &app);
 Run addCompare(CLI::App &app);
 Run addPlan(CLI::App &app);
+Run addOps(CLI::App &app);
 
 } // namespace heddle::cli
 

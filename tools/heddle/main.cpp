@@ -24,6 +24,7 @@ static const Command kCommands[] = {
     {"bench", "time a model or an artefact, also beside ONNX Runtime", addBench},
     {"compare", "hold a model against the reference interpreter and ONNX Runtime", addCompare},
     {"plan", "print, write or check the plan of a model", addPlan},
+    {"ops", "list the ONNX ops that are supported", addOps},
 };
 
 static const char *const kExitCodes = "exit codes: 0 ok, 1 numbers differ, 2 usage, 3 refused, 4 "

@@ -15,7 +15,10 @@
 namespace heddle::cpu {
 
 llvm::Error writeError(llvm::StringRef path, int errnoValue) {
-  return makeError(ErrorCode::Limit,
+  // What ran out is a limit; where it cannot be written at all is the caller's mistake.
+  bool ranOut =
+      errnoValue == ENOSPC || errnoValue == EDQUOT || errnoValue == EFBIG || errnoValue == ENOMEM;
+  return makeError(ranOut ? ErrorCode::Limit : ErrorCode::Usage,
                    "error: cannot write '" + path + "': " + std::strerror(errnoValue));
 }
 
