@@ -139,7 +139,7 @@ static void shareFunctions(ModuleOp module, lower::Kernel &kernel,
     std::string text;
     llvm::raw_string_ostream stream(text);
     function.setSymName("phase");
-    function.print(stream);
+    function.print(stream, OpPrintingFlags().useLocalScope());
     function.setSymName(phase.function);
     auto [known, isNew] = functions.try_emplace(stream.str(), phase.function);
     if (isNew)
