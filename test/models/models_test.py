@@ -1,8 +1,9 @@
 """Every model of the catalogue, compiled once and run at each of its shapes, beside ONNX Runtime.
 
 f32 outputs agree within 1e-4 + 1e-4 * |reference|, quantised ones within one step of their scale,
-integers exactly. Where a network magnifies rounding so much that ONNX Runtime itself is further than
-that from the same network in f64, Heddle has to be nearer to the f64 numbers than ONNX Runtime is. A model that this machine has not got is skipped with the reason.
+integers exactly. Where a network magnifies rounding so much that ONNX Runtime itself is further
+than that from the same network in f64, Heddle has to be nearer to the f64 numbers than it is. A
+model that this machine has not got is skipped with the reason.
 """
 
 import sys
