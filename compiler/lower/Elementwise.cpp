@@ -26,16 +26,13 @@ struct Words {
     return code.b.create<Op>(code.loc, operands);
   }
   template <typename Op> Value make() const { return make<Op>(in); }
-  /// Through f32 for halves: LLVM 19 forgets NaN in vectors of f16 when it expands a maximum.
-  template <typename Op> Value widened() const {
+  /// A maximum or minimum; for halves NaN is put back, which LLVM 19 forgets in vectors of f16.
+  template <typename Op> Value keepingNan() const {
+    Value result = make<Op>();
     if (element().getIntOrFloatBitWidth() >= 32)
-      return make<Op>();
-    Type type = in[0].getType(), f32 = code.b.getF32Type();
-    if (auto vector = dyn_cast<VectorType>(type))
-      f32 = VectorType::get(vector.getShape(), f32);
-    Value x = code.b.create<arith::ExtFOp>(code.loc, f32, in[0]);
-    Value y = code.b.create<arith::ExtFOp>(code.loc, f32, in[1]);
-    return code.b.create<arith::TruncFOp>(code.loc, type, make<Op>({x, y}));
+      return result;
+    Value isNan = code.b.create<arith::CmpFOp>(code.loc, arith::CmpFPredicate::UNO, in[0], in[1]);
+    return choose(isNan, make<arith::AddFOp>(), result);
   }
   template <typename FloatOp, typename IntegerOp> Value either() const {
     return isFloat() ? make<FloatOp>() : make<IntegerOp>();
@@ -333,12 +330,12 @@ static Value emitBinary(const Words &w) {
       .Case([&](graph::PowOp) { return w.isFloat() ? w.make<math::PowFOp>() : emitIntegerPow(w); })
       .Case([&](graph::MaxOp) {
         if (w.isFloat())
-          return w.widened<arith::MaximumFOp>();
+          return w.keepingNan<arith::MaximumFOp>();
         return w.isUnsigned() ? w.make<arith::MaxUIOp>() : w.make<arith::MaxSIOp>();
       })
       .Case([&](graph::MinOp) {
         if (w.isFloat())
-          return w.widened<arith::MinimumFOp>();
+          return w.keepingNan<arith::MinimumFOp>();
         return w.isUnsigned() ? w.make<arith::MinUIOp>() : w.make<arith::MinSIOp>();
       })
       .Case<graph::AndOp, graph::BitAndOp>([&](auto) { return w.make<arith::AndIOp>(); })

@@ -116,10 +116,10 @@ TEST(BadFile, tells_what_it_looks_like) {
 TEST(BadFile, a_missing_file_or_a_folder_is_no_model) {
   Result result;
   result.take(heddle::onnx::importModel(result.context, "/does/not/exist.onnx"));
-  expectRefused(result, "/does/not/exist.onnx: error: cannot read the model");
+  expectRefused(result, "/does/not/exist.onnx: error: cannot read the model", ErrorCode::Usage);
   Result folder;
   folder.take(heddle::onnx::importModel(folder.context, "/"));
-  expectRefused(folder, "it is not a file");
+  expectRefused(folder, "it is not a file", ErrorCode::Usage);
 }
 
 TEST(BadGraph, all_problems_are_told_at_once) {
