@@ -1,8 +1,8 @@
-// MathExtremes: maximumf and minimumf, which keep NaN and order -0 before +0. LLVM 19 loses NaN
+// Extremes: maximumf and minimumf, which keep NaN and order -0 before +0. LLVM 19 loses NaN
 // beside a zero on types that it expands, and does not see that a constant needs one instruction.
 
-#include "compiler/target/cpu/FloatMath.h"
 #include "compiler/target/cpu/Lower.h"
+#include "compiler/target/cpu/math/FloatMath.h"
 
 #include "mlir/IR/Matchers.h"
 
