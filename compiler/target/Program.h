@@ -47,9 +47,9 @@ struct Weights {
 };
 
 /// The module holds `func.func` kernels (`(!llvm.ptr args, i64 begin, i64 end, !llvm.ptr scratch)`,
-/// private), and two public functions, `heddle_program_sizes(!llvm.ptr symbols, !llvm.ptr
-/// arena_bytes, !llvm.ptr output_dims) -> i32` and `heddle_program_run(!llvm.ptr call) -> i32`, as
-/// abi.h wants them.
+/// private), and two public functions as abi.h wants them, `heddle_program_sizes(!llvm.ptr symbols,
+/// !llvm.ptr arena_bytes, !llvm.ptr output_dims) -> i32` and `heddle_program_run(!llvm.ptr call) ->
+/// i32`.
 struct Program {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::string model;

@@ -48,6 +48,7 @@ struct ExpandArithmetic : PassWrapper<ExpandArithmetic, OperationPass<func::Func
     populateExpPatterns(set);
     populateTrigonometryPatterns(set);
     populatePowerPatterns(set);
+    populateExtremesPatterns(set);
     populateExpandRsqrtPattern(set);
     arith::populateCeilFloorDivExpandOpsPatterns(set);
     if (!target.fma)

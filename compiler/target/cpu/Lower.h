@@ -13,6 +13,8 @@ llvm::Error lowerToLLVM(mlir::ModuleOp module, const Target &target);
 void populateExpPatterns(mlir::RewritePatternSet &patterns);
 void populateTrigonometryPatterns(mlir::RewritePatternSet &patterns);
 void populatePowerPatterns(mlir::RewritePatternSet &patterns);
+/// Maximum and minimum, also of f64.
+void populateExtremesPatterns(mlir::RewritePatternSet &patterns);
 /// Conversions of f16, bf16 and f8 types that the target has no instruction for, and arithmetic
 /// on them, done in f32.
 void populateNarrowFloatPatterns(mlir::RewritePatternSet &patterns, const Target &target);

@@ -204,6 +204,58 @@ TEST(MathForms, ScalarsAndShortVectorsAndTwoDimensions) {
   }
 }
 
+/// IEEE 754's maximum and minimum, of any of two variables or a constant.
+float extreme(bool isMax, float a, float b) {
+  if (std::isnan(a) || std::isnan(b))
+    return NAN;
+  if (a == b)
+    return std::signbit(a) == isMax ? b : a;
+  return isMax == (a > b) ? a : b;
+}
+
+TEST(MathForms, ExtremesKeepNanAndOrderZeros) {
+  const float numbers[] = {0.0f, -0.0f, 1, -1, NAN, infinity, -infinity, 6};
+  std::vector<std::string> seconds = {"arith.extf %b : vector<8xf16> to vector<8xf32>"};
+  for (const char *c : {"0.0", "-0.0", "6.0", "0x7FC00000"})
+    seconds.push_back(std::string("arith.constant dense<") + c + "> : vector<8xf32>");
+  for (const std::string name : {"host", "x86-64-v3"})
+    for (bool isMax : {false, true})
+      for (size_t s = 0; s < seconds.size(); ++s) {
+        // f16 on both ends is what LLVM would narrow to.
+        auto kernel = Kernel::compile(
+            "  %next = llvm.getelementptr %x[16] : (!llvm.ptr) -> !llvm.ptr, i8\n"
+            "  %a = llvm.load %x {alignment = 2 : i64} : !llvm.ptr -> vector<8xf16>\n"
+            "  %b = llvm.load %next {alignment = 2 : i64} : !llvm.ptr -> vector<8xf16>\n"
+            "  %p = arith.extf %a : vector<8xf16> to vector<8xf32>\n"
+            "  %q = " +
+                seconds[s] + "\n  %m = arith." + (isMax ? "maximumf" : "minimumf") +
+                " %p, %q : vector<8xf32>\n"
+                "  %r = arith.truncf %m : vector<8xf32> to vector<8xf16>\n"
+                "  %e = arith.extf %r : vector<8xf16> to vector<8xf32>\n"
+                "  llvm.store %e, %y {alignment = 4 : i64} : vector<8xf32>, !llvm.ptr\n",
+            llvm::cantFail(cpu::targetFor(name)));
+        ASSERT_TRUE(kernel);
+        for (int shift = 0; shift < 8; ++shift) {
+          _Float16 in[16];
+          float out[8];
+          for (int i = 0; i < 8; ++i) {
+            in[i] = static_cast<_Float16>(numbers[i]);
+            in[8 + i] = static_cast<_Float16>(numbers[(i + shift) % 8]);
+          }
+          (*kernel)(in, out);
+          const float constants[] = {0, 0.0f, -0.0f, 6, NAN};
+          for (int i = 0; i < 8; ++i) {
+            float b = s == 0 ? static_cast<float>(in[8 + i]) : constants[s];
+            float wanted = extreme(isMax, numbers[i], b);
+            EXPECT_TRUE(std::isnan(wanted)
+                            ? std::isnan(out[i])
+                            : std::bit_cast<uint32_t>(out[i]) == std::bit_cast<uint32_t>(wanted))
+                << (isMax ? "max " : "min ") << numbers[i] << ' ' << b << " gave " << out[i];
+          }
+        }
+      }
+}
+
 TEST(MathForms, DoublesGoToLibm) {
   auto kernel = Kernel::compile("  %v = llvm.load %x : !llvm.ptr -> vector<4xf64>\n"
                                 "  %r = math.exp %v : vector<4xf64>\n"

@@ -1,6 +1,6 @@
 // FloatMath: arithmetic on values of one float type, scalar or vector, for expansions of math ops.
-#ifndef HEDDLE_TARGET_CPU_FLOATMATH_H
-#define HEDDLE_TARGET_CPU_FLOATMATH_H
+#ifndef HEDDLE_TARGET_CPU_MATH_FLOATMATH_H
+#define HEDDLE_TARGET_CPU_MATH_FLOATMATH_H
 
 #include "compiler/Prelude.h"
 
@@ -62,7 +62,7 @@ public:
     return vector ? mlir::Type(vector.clone(element)) : element;
   }
 
-  // The functions that others are built on; in MathExp.cpp.
+  // The functions that others are built on; in Exponentials.cpp.
   Value exp(Value x);
   Value expm1(Value x);
   /// x = 2^exponent * (1 + rest) for normal positive x: log(1 + rest) and the exponent.
@@ -100,4 +100,4 @@ template <typename Op> struct ExpandUnary : mlir::OpRewritePattern<Op> {
 
 } // namespace heddle::cpu
 
-#endif // HEDDLE_TARGET_CPU_FLOATMATH_H
+#endif // HEDDLE_TARGET_CPU_MATH_FLOATMATH_H

@@ -1,8 +1,8 @@
 // NarrowFloats: f16, bf16 and f8 types. Arithmetic on them is done in f32; conversions without an
 // instruction are done on the bits, rounding to nearest even, without touching f32 denormals.
 
-#include "compiler/target/cpu/FloatMath.h"
 #include "compiler/target/cpu/Lower.h"
+#include "compiler/target/cpu/math/FloatMath.h"
 
 #include <cmath>
 

@@ -1,8 +1,8 @@
-// MathPower: powers and rounding. f32 powers are computed in f64: the logarithm's error is
+// Powers: powers and rounding. f32 powers are computed in f64: the logarithm's error is
 // multiplied by the exponent, up to 88, and must not show.
 
-#include "compiler/target/cpu/FloatMath.h"
 #include "compiler/target/cpu/Lower.h"
+#include "compiler/target/cpu/math/FloatMath.h"
 
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 

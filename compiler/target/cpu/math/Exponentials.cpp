@@ -1,8 +1,8 @@
-// MathExp: exponentials, logarithms, hyperbolic functions and erf on f32. Polynomials are those of
-// Cephes and Eigen; every function keeps NaN and gives the limits at infinity.
+// Exponentials: exponentials, logarithms, hyperbolic functions and erf on f32. Polynomials are
+// those of Cephes and Eigen; every function keeps NaN and gives the limits at infinity.
 
-#include "compiler/target/cpu/FloatMath.h"
 #include "compiler/target/cpu/Lower.h"
+#include "compiler/target/cpu/math/FloatMath.h"
 
 #include <limits>
 

@@ -1,8 +1,8 @@
-// MathTrigonometry: sin, cos, tan and their inverses on f32. Arguments are reduced in f64, which is
+// Trigonometry: sin, cos, tan and their inverses on f32. Arguments are reduced in f64, which is
 // exact enough below 10^6; a vector with a larger lane goes to libm, lane by lane.
 
-#include "compiler/target/cpu/FloatMath.h"
 #include "compiler/target/cpu/Lower.h"
+#include "compiler/target/cpu/math/FloatMath.h"
 
 using namespace mlir;
 

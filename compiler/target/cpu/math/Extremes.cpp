@@ -1,0 +1,66 @@
+// Extremes: maximumf and minimumf, which keep NaN and order -0 before +0. LLVM 19 loses NaN
+// beside a zero on types that it expands, and does not see that a constant needs one instruction.
+
+#include "compiler/target/cpu/Lower.h"
+#include "compiler/target/cpu/math/FloatMath.h"
+
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+
+namespace heddle::cpu {
+namespace {
+
+using C = FloatMath::Compare;
+
+/// x86's max and min give back their second operand where one is NaN or both are equal.
+Value hardware(FloatMath &f, bool isMax, Value first, Value second) {
+  return f.select(f.is(isMax ? C::OGT : C::OLT, first, second), first, second);
+}
+
+Value general(FloatMath &f, bool isMax, Value x, Value y) {
+  // Of equal numbers only zeros differ, in their signs.
+  Value merged = isMax ? f.make<arith::AndIOp>(f.toBits(x), f.toBits(y))
+                       : f.make<arith::OrIOp>(f.toBits(x), f.toBits(y));
+  Value result = f.select(f.is(C::OEQ, x, y), f.fromBits(merged), hardware(f, isMax, x, y));
+  return f.select(f.is(C::UNO, x, x), x, result);
+}
+
+/// With a constant as first operand NaN stays by itself; zeros want care.
+Value withConstant(FloatMath &f, bool isMax, Value x, Value constant, const APFloat &number) {
+  if (number.isNaN() || (number.isZero() && !isMax && number.isNegative()))
+    return general(f, isMax, x, constant);
+  Value result = hardware(f, isMax, constant, x);
+  // -0 + 0 is 0; nothing else changes.
+  bool isRelu = number.isPosZero() && isMax;
+  return isRelu ? f.add(result, constant) : result;
+}
+
+template <typename Op> struct ExpandExtreme : OpRewritePattern<Op> {
+  using OpRewritePattern<Op>::OpRewritePattern;
+  LogicalResult matchAndRewrite(Op op, PatternRewriter &rewriter) const override {
+    Type element = getElementTypeOrSelf(op.getType());
+    if (!element.isF32() && !element.isF64())
+      return failure();
+    constexpr bool isMax = std::is_same_v<Op, arith::MaximumFOp>;
+    FloatMath f(rewriter, op.getLoc(), op.getType());
+    Value x = op.getLhs(), y = op.getRhs();
+    APFloat number(0.0);
+    if (matchPattern(y, m_ConstantFloat(&number)))
+      rewriter.replaceOp(op, withConstant(f, isMax, x, y, number));
+    else if (matchPattern(x, m_ConstantFloat(&number)))
+      rewriter.replaceOp(op, withConstant(f, isMax, y, x, number));
+    else
+      rewriter.replaceOp(op, general(f, isMax, x, y));
+    return success();
+  }
+};
+
+} // namespace
+
+void populateExtremesPatterns(RewritePatternSet &patterns) {
+  patterns.add<ExpandExtreme<arith::MaximumFOp>, ExpandExtreme<arith::MinimumFOp>>(
+      patterns.getContext());
+}
+
+} // namespace heddle::cpu
