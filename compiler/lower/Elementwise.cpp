@@ -26,14 +26,6 @@ struct Words {
     return code.b.create<Op>(code.loc, operands);
   }
   template <typename Op> Value make() const { return make<Op>(in); }
-  /// A maximum or minimum; for halves NaN is put back, which LLVM 19 forgets in vectors of f16.
-  template <typename Op> Value keepingNan() const {
-    Value result = make<Op>();
-    if (element().getIntOrFloatBitWidth() >= 32)
-      return result;
-    Value isNan = code.b.create<arith::CmpFOp>(code.loc, arith::CmpFPredicate::UNO, in[0], in[1]);
-    return choose(isNan, make<arith::AddFOp>(), result);
-  }
   template <typename FloatOp, typename IntegerOp> Value either() const {
     return isFloat() ? make<FloatOp>() : make<IntegerOp>();
   }
@@ -330,12 +322,12 @@ static Value emitBinary(const Words &w) {
       .Case([&](graph::PowOp) { return w.isFloat() ? w.make<math::PowFOp>() : emitIntegerPow(w); })
       .Case([&](graph::MaxOp) {
         if (w.isFloat())
-          return w.keepingNan<arith::MaximumFOp>();
+          return w.make<arith::MaximumFOp>();
         return w.isUnsigned() ? w.make<arith::MaxUIOp>() : w.make<arith::MaxSIOp>();
       })
       .Case([&](graph::MinOp) {
         if (w.isFloat())
-          return w.keepingNan<arith::MinimumFOp>();
+          return w.make<arith::MinimumFOp>();
         return w.isUnsigned() ? w.make<arith::MinUIOp>() : w.make<arith::MinSIOp>();
       })
       .Case<graph::AndOp, graph::BitAndOp>([&](auto) { return w.make<arith::AndIOp>(); })

@@ -39,7 +39,8 @@ def test_help_of_a_command(command):
 @pytest.mark.parametrize("arguments, message", [
     ([], "usage: heddle COMMAND"),
     (["comple"], "unknown command 'comple'; did you mean 'compile'?"),
-    (["xyzzy"], "unknown command 'xyzzy'\nnote: known: compile, run, bench, compare, plan, ops, help"),
+    (["xyzzy"],
+     "unknown command 'xyzzy'\nnote: known: compile, run, bench, compare, plan, ops, help"),
     (["help", "rum"], "unknown command 'rum'; did you mean 'run'?"),
     (["run"], "heddle run: MODEL is required"),
     (['run', 'm.onnx', '--inptu', 'x'],
