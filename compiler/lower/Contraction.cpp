@@ -418,7 +418,13 @@ static bool epilogueCoalesces(Block *group, Operation *root, size_t dimension) {
 
 void Contraction::coalesceRows() {
   for (auto [i, row] : llvm::enumerate(shape.rows)) {
-    if (i > 0 && row.joins && epilogueCoalesces(group, shape.root, i)) {
+    // Tiles are made of rows: a dimension of one row is left to the one before it.
+    bool isBatch = !runs.empty() && llvm::is_contained(shape.batches, runs.back().dimension);
+    if (row.extent.isConstant(1) && !runs.empty() && !isBatch &&
+        !llvm::is_contained(shape.batches, (int64_t)i))
+      continue;
+    bool isNext = !runs.empty() && runs.back().dimension + 1 == (int64_t)i;
+    if (isNext && row.joins && epilogueCoalesces(group, shape.root, i)) {
       runs.back() = {runs.back().extent * row.extent, row.aStride, (int64_t)i};
     } else {
       runs.push_back({row.extent, row.aStride, (int64_t)i});

@@ -39,6 +39,9 @@ static ProductSize sizeOf(graph::ConvOp op) {
   for (size_t d = 0; d + 2 < w.size(); ++d)
     isPointwise &= w[d + 2].isConstant(1) && op.getStrides()[d] == 1 && op.getLow()[d] == 0 &&
                    op.getHigh()[d] == 0;
+  // The innermost dimension that has rows at all is the one that is tiled.
+  while (spatial.size() > 1 && spatial.back().isConstant(1))
+    spatial = spatial.drop_back();
   Dim rows = isPointwise ? result[0] * graph::elementCount(spatial) : spatial.back();
   return {rows.constant(), w[0].floorDiv(Dim(op.getGroups())).constant()};
 }
@@ -71,11 +74,12 @@ static Tile tileOf(const ProductSize &size, const loop::Machine &machine) {
     return {6, 2 * lanes};
   if (columns <= 2 * lanes)
     return {size.rows ? 14 : 12, 2 * lanes};
+  if (size.columns && columns % (4 * lanes) == 0) {
+    bool wastesLess = columns % (3 * lanes) != 0 && columns < 16 * lanes;
+    if (size.rows ? *size.rows > 64 : wastesLess)
+      return {6, 4 * lanes};
+  }
   // Rows that only the run knows end in a clamped tile: fewer rows waste less.
-  if (!size.rows)
-    return {8, 3 * lanes};
-  if (size.columns && columns % (4 * lanes) == 0 && *size.rows > 64)
-    return {6, 4 * lanes};
   return {8, 3 * lanes};
 }
 

@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iostream>
+#include <thread>
 
 namespace heddle::cli {
 
@@ -48,6 +49,10 @@ private:
 static const double kRoundSeconds = 0.05;
 static const size_t kFewestRuns = 10;
 
+/// Between turns: threads of the other engine that still spin would take a core from the one that
+/// is timed. Each turn then begins with one run that does not count.
+static void settle() { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }
+
 static double timeOne(Runner &runner) {
   Stopwatch watch;
   runner.run();
@@ -77,9 +82,11 @@ static Samples measure(const Options &options, Runner &runner, Peer *peer) {
     progress.report("timing", options.runs > 0 ? static_cast<double>(done) / options.runs
                                                : std::min(1.0, watch.seconds() / wanted));
     if (peer) {
-      runner.run();
+      settle();
+      peer->time(1);
       std::vector<double> seconds = peer->time(static_cast<int>(count));
       samples.theirs.insert(samples.theirs.end(), seconds.begin(), seconds.end());
+      settle();
       runner.run();
     }
     for (size_t i = 0; i < count; ++i)
