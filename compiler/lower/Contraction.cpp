@@ -10,6 +10,7 @@
 
 #include "compiler/loop/Microkernel.h"
 #include "compiler/lower/Definitions.h"
+#include "compiler/lower/ProductShape.h"
 #include "compiler/lower/Schedule.h"
 
 using namespace mlir;
@@ -17,28 +18,6 @@ using namespace mlir;
 namespace heddle::lower {
 
 namespace {
-/// One dimension of the rows: how far it moves in A.
-struct RowDim {
-  Dim extent;
-  Dim aStride;        // elements of A
-  bool joins = false; // walks A contiguously with the dimension before it
-};
-
-/// The root of the group as a product.
-struct Shape {
-  Operation *root = nullptr;
-  Value a, b;
-  SmallVector<RowDim> rows;
-  Dim columns, reduction, groups = Dim(1);
-  Dim aGroupStride = Dim(0);                  // elements of A from one group to the next
-  SmallVector<std::pair<Dim, Dim>, 2> pieces; // count, step in A
-  Dim length;
-  SmallVector<int64_t> batches; // row dimensions that B has too
-  DimVector bBatch;             // sizes of B's leading dimensions
-  bool needsBorder = false;
-  SmallVector<int64_t> low, high; // borders of the spatial dimensions
-};
-
 class Contraction {
 public:
   Contraction(KernelBuilder &kernel, Block *group, const Schedule &schedule)
@@ -48,8 +27,6 @@ public:
   void emit();
 
 private:
-  LogicalResult readMatmul(graph::MatmulOp op);
-  LogicalResult readConv(graph::ConvOp op);
   void packConstant();
   void emitBorderCopy();
   void emitPacking();
@@ -66,7 +43,7 @@ private:
   KernelBuilder &kernel;
   Block *group;
   const Schedule &schedule;
-  Shape shape;
+  ProductShape shape;
   Type element, accumulator;
   int64_t tileRows = 8, vectors = 3, border = -1, packedData = -1, packedTemporary = -1;
   /// Runs of row dimensions; the last one is tiled. Each is indexed by its last dimension.
@@ -84,85 +61,6 @@ static bool isComputedIn(Block *group, Value value) {
   return op && op->getBlock() == group && !isa<graph::ConstantOp>(op);
 }
 
-LogicalResult Contraction::readMatmul(graph::MatmulOp op) {
-  shape.a = op.getA();
-  shape.b = op.getB();
-  DimVector a = graph::dimsOf(op.getA()), b = graph::dimsOf(op.getB()),
-            c = graph::dimsOf(op.getResult());
-  size_t rank = c.size();
-  shape.columns = c[rank - 1];
-  shape.reduction = shape.length = a[rank - 1];
-  Dim stride = a[rank - 1];
-  SmallVector<Dim> strides(rank);
-  for (size_t i = rank - 1; i-- > 0;) {
-    strides[i] = stride;
-    stride = stride * a[i];
-  }
-  for (size_t i = 0; i + 1 < rank; ++i) {
-    bool isBatch = i + 2 < rank;
-    bool aHas = !isBatch || !a[i].isConstant(1) || c[i].isConstant(1);
-    bool bHas = isBatch && !(b[i].isConstant(1) && !c[i].isConstant(1));
-    if (isBatch && ((aHas && a[i] != c[i]) || (bHas && b[i] != c[i])))
-      return failure(); // which one repeats is only known at run time
-    if (isBatch && b[i].isConstant(1))
-      bHas = false;
-    shape.rows.push_back({c[i], aHas ? strides[i] : Dim(0), i > 0 && aHas && !bHas});
-    if (isBatch)
-      shape.bBatch.push_back(b[i]);
-    if (bHas)
-      shape.batches.push_back(i);
-  }
-  // A run must not begin inside of a batch of B.
-  for (int64_t batch : shape.batches)
-    if (batch + 1 < (int64_t)shape.rows.size())
-      shape.rows[batch + 1].joins = false;
-  for (size_t i = 1; i < shape.rows.size(); ++i)
-    if (shape.rows[i - 1].aStride.isConstant(0))
-      shape.rows[i].joins = false;
-  return success();
-}
-
-LogicalResult Contraction::readConv(graph::ConvOp op) {
-  DimVector x = graph::dimsOf(op.getX()), w = graph::dimsOf(op.getW()),
-            y = graph::dimsOf(op.getResult());
-  size_t spatial = x.size() - 2;
-  if (!op.getChannelsLast() || !op.getW().getDefiningOp<graph::ConstantOp>() || spatial > 3)
-    return failure();
-  shape.a = op.getX();
-  shape.b = op.getW();
-  shape.groups = Dim(op.getGroups());
-  shape.columns = w[0].floorDiv(shape.groups);
-  Dim channels = x.back();
-  shape.aGroupStride = w[1];
-  shape.low.assign(op.getLow().begin(), op.getLow().end());
-  shape.high.assign(op.getHigh().begin(), op.getHigh().end());
-  SmallVector<Dim> stride(spatial);
-  Dim step = channels;
-  for (size_t d = spatial; d-- > 0;) {
-    stride[d] = step;
-    step = step * (x[d + 1] + Dim(shape.low[d] + shape.high[d]));
-    shape.needsBorder |= shape.low[d] != 0 || shape.high[d] != 0;
-  }
-  bool isPointwise = true;
-  for (size_t d = 0; d < spatial; ++d)
-    isPointwise &= w[d + 2].isConstant(1) && op.getStrides()[d] == 1;
-  isPointwise &= !shape.needsBorder;
-  shape.rows.push_back({y[0], step});
-  for (size_t d = 0; d < spatial; ++d)
-    shape.rows.push_back({y[d + 1], stride[d] * Dim(op.getStrides()[d]), isPointwise});
-  shape.length = w[1];
-  shape.reduction = w[1];
-  for (size_t d = 0; d < spatial; ++d) {
-    shape.reduction = shape.reduction * w[d + 2];
-    bool isContiguous = d + 1 == spatial && op.getDilations()[d] == 1 && op.getGroups() == 1;
-    if (isContiguous)
-      shape.length = shape.length * w[d + 2];
-    else if (!w[d + 2].isConstant(1))
-      shape.pieces.push_back({w[d + 2], stride[d] * Dim(op.getDilations()[d])});
-  }
-  return success();
-}
-
 LogicalResult Contraction::prepare() {
   for (Operation &op : *group)
     if (isa<graph::MatmulOp, graph::ConvOp>(op)) {
@@ -178,10 +76,7 @@ LogicalResult Contraction::prepare() {
                      (element.isF32() || element.isF64() || element.isSignlessInteger(32));
   if (!isKnownType || graph::elementOf(shape.root->getOperand(1)) != element)
     return failure();
-  auto matmul = dyn_cast<graph::MatmulOp>(shape.root);
-  if (failed(matmul ? readMatmul(matmul) : readConv(cast<graph::ConvOp>(shape.root))))
-    return failure();
-  if (isComputedIn(group, shape.a) || shape.columns.isConstant(0))
+  if (failed(readProduct(shape)) || isComputedIn(group, shape.a) || shape.columns.isConstant(0))
     return failure();
   DimVector result = graph::dimsOf(shape.root->getResult(0));
   for (Value output : outputsOf(group))

@@ -2,8 +2,8 @@
 
 #include "compiler/pipeline/Pipeline.h"
 
-#include "compiler/lower/Host.h"
 #include "compiler/lower/Schedule.h"
+#include "compiler/lower/program/Host.h"
 #include "compiler/onnx/Importer.h"
 #include "compiler/partition/Partition.h"
 #include "compiler/plan/Chooser.h"

@@ -1,6 +1,6 @@
 // HostControl: if, loop and scan. Results are pointers and sizes that the regions hand out.
 
-#include "compiler/lower/Host.h"
+#include "compiler/lower/program/Host.h"
 
 using namespace mlir;
 

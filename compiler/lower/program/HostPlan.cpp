@@ -1,6 +1,6 @@
 // HostPlan: inputs and outputs described, steps numbered, buffers placed.
 
-#include "compiler/lower/Host.h"
+#include "compiler/lower/program/Host.h"
 
 using namespace mlir;
 

@@ -1,6 +1,6 @@
 // MemoryPlan: greedy by size for constant sizes; linear scan over slots for symbolic ones.
 
-#include "compiler/lower/MemoryPlan.h"
+#include "compiler/lower/program/MemoryPlan.h"
 
 #include <numeric>
 

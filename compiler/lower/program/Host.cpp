@@ -1,7 +1,7 @@
 // Host: code of heddle_program_sizes and heddle_program_run for straight-line programs; control
 // flow is in HostControl.cpp.
 
-#include "compiler/lower/Host.h"
+#include "compiler/lower/program/Host.h"
 
 #include "runtime/executable/abi.h"
 

@@ -9,7 +9,7 @@
 #define HEDDLE_LOWER_HOST_H
 
 #include "compiler/lower/Kernel.h"
-#include "compiler/lower/MemoryPlan.h"
+#include "compiler/lower/program/MemoryPlan.h"
 #include "compiler/target/Program.h"
 
 #include "llvm/ADT/DenseMap.h"

@@ -2,7 +2,7 @@
 // keeps its elements, what is multiplied or joined agrees. Checked in heddle_program_sizes, before
 // anything runs, where the inputs decide; beside the op where something computed decides.
 
-#include "compiler/lower/Host.h"
+#include "compiler/lower/program/Host.h"
 
 using namespace mlir;
 

@@ -1,0 +1,94 @@
+// ProductShape: strides of the rows in A, and the pieces in which a window walks an image.
+
+#include "compiler/lower/ProductShape.h"
+
+using namespace mlir;
+
+namespace heddle::lower {
+
+static LogicalResult readMatmul(graph::MatmulOp op, ProductShape &shape) {
+  shape.a = op.getA();
+  shape.b = op.getB();
+  DimVector a = graph::dimsOf(op.getA()), b = graph::dimsOf(op.getB()),
+            c = graph::dimsOf(op.getResult());
+  size_t rank = c.size();
+  shape.columns = c[rank - 1];
+  shape.reduction = shape.length = a[rank - 1];
+  Dim stride = a[rank - 1];
+  SmallVector<Dim> strides(rank);
+  for (size_t i = rank - 1; i-- > 0;) {
+    strides[i] = stride;
+    stride = stride * a[i];
+  }
+  for (size_t i = 0; i + 1 < rank; ++i) {
+    bool isBatch = i + 2 < rank;
+    bool aHas = !isBatch || !a[i].isConstant(1) || c[i].isConstant(1);
+    bool bHas = isBatch && !(b[i].isConstant(1) && !c[i].isConstant(1));
+    if (isBatch && ((aHas && a[i] != c[i]) || (bHas && b[i] != c[i])))
+      return failure(); // which one repeats is only known at run time
+    if (isBatch && b[i].isConstant(1))
+      bHas = false;
+    shape.rows.push_back({c[i], aHas ? strides[i] : Dim(0), i > 0 && aHas && !bHas});
+    if (isBatch)
+      shape.bBatch.push_back(b[i]);
+    if (bHas)
+      shape.batches.push_back(i);
+  }
+  // A run must not begin inside of a batch of B.
+  for (int64_t batch : shape.batches)
+    if (batch + 1 < (int64_t)shape.rows.size())
+      shape.rows[batch + 1].joins = false;
+  for (size_t i = 1; i < shape.rows.size(); ++i)
+    if (shape.rows[i - 1].aStride.isConstant(0))
+      shape.rows[i].joins = false;
+  return success();
+}
+
+static LogicalResult readConv(graph::ConvOp op, ProductShape &shape) {
+  DimVector x = graph::dimsOf(op.getX()), w = graph::dimsOf(op.getW()),
+            y = graph::dimsOf(op.getResult());
+  size_t spatial = x.size() - 2;
+  if (!op.getChannelsLast() || !op.getW().getDefiningOp<graph::ConstantOp>() || spatial > 3)
+    return failure();
+  shape.a = op.getX();
+  shape.b = op.getW();
+  shape.groups = Dim(op.getGroups());
+  shape.columns = w[0].floorDiv(shape.groups);
+  Dim channels = x.back();
+  shape.aGroupStride = w[1];
+  shape.low.assign(op.getLow().begin(), op.getLow().end());
+  shape.high.assign(op.getHigh().begin(), op.getHigh().end());
+  SmallVector<Dim> stride(spatial);
+  Dim step = channels;
+  for (size_t d = spatial; d-- > 0;) {
+    stride[d] = step;
+    step = step * (x[d + 1] + Dim(shape.low[d] + shape.high[d]));
+    shape.needsBorder |= shape.low[d] != 0 || shape.high[d] != 0;
+  }
+  bool isPointwise = true;
+  for (size_t d = 0; d < spatial; ++d)
+    isPointwise &= w[d + 2].isConstant(1) && op.getStrides()[d] == 1;
+  isPointwise &= !shape.needsBorder;
+  shape.rows.push_back({y[0], step});
+  for (size_t d = 0; d < spatial; ++d)
+    shape.rows.push_back({y[d + 1], stride[d] * Dim(op.getStrides()[d]), isPointwise});
+  shape.length = w[1];
+  shape.reduction = w[1];
+  for (size_t d = 0; d < spatial; ++d) {
+    shape.reduction = shape.reduction * w[d + 2];
+    bool isContiguous = d + 1 == spatial && op.getDilations()[d] == 1 && op.getGroups() == 1;
+    if (isContiguous)
+      shape.length = shape.length * w[d + 2];
+    else if (!w[d + 2].isConstant(1))
+      shape.pieces.push_back({w[d + 2], stride[d] * Dim(op.getDilations()[d])});
+  }
+  return success();
+}
+
+LogicalResult readProduct(ProductShape &shape) {
+  if (auto matmul = dyn_cast<graph::MatmulOp>(shape.root))
+    return readMatmul(matmul, shape);
+  return readConv(cast<graph::ConvOp>(shape.root), shape);
+}
+
+} // namespace heddle::lower

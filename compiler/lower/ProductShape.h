@@ -1,0 +1,37 @@
+// ProductShape: a matmul or channels-last convolution as rows times columns.
+#ifndef HEDDLE_LOWER_PRODUCTSHAPE_H
+#define HEDDLE_LOWER_PRODUCTSHAPE_H
+
+#include "compiler/lower/Kernel.h"
+
+namespace heddle::lower {
+
+/// One dimension of the rows: how far it moves in A.
+struct RowDim {
+  Dim extent;
+  Dim aStride;        // elements of A
+  bool joins = false; // walks A contiguously with the dimension before it
+};
+
+/// The root of the group as a product.
+struct ProductShape {
+  mlir::Operation *root = nullptr;
+  Value a, b;
+  llvm::SmallVector<RowDim> rows;
+  Dim columns, reduction, groups = Dim(1);
+  Dim aGroupStride = Dim(0);                        // elements of A from one group to the next
+  llvm::SmallVector<std::pair<Dim, Dim>, 2> pieces; // count, step in A
+  Dim length;
+  llvm::SmallVector<int64_t> batches; // row dimensions that B has too
+  DimVector bBatch;                   // sizes of B's leading dimensions
+  bool needsBorder = false;
+  llvm::SmallVector<int64_t> low, high; // borders of the spatial dimensions
+};
+
+/// Fills in everything but `root`, which says what is read. Fails where a register tile cannot
+/// serve it.
+mlir::LogicalResult readProduct(ProductShape &shape);
+
+} // namespace heddle::lower
+
+#endif // HEDDLE_LOWER_PRODUCTSHAPE_H
