@@ -60,9 +60,9 @@ llvm::Expected<OwningOpRef<ModuleOp>> importGraph(MLIRContext &context, const Mo
                       : onnx::importModel(context, source.path, import);
 }
 
-static llvm::Error simplifyGraph(ModuleOp module) {
+static llvm::Error simplifyGraph(ModuleOp module, int64_t foldLimitBytes) {
   PassManager manager(module.getContext());
-  simplify::addSimplifyPasses(manager, /*channelsLast=*/true);
+  simplify::addSimplifyPasses(manager, /*channelsLast=*/true, foldLimitBytes);
   std::string problems;
   ScopedDiagnosticHandler handler(module.getContext(), [&](Diagnostic &diagnostic) {
     problems += diagnostic.str() + "\n";
@@ -208,7 +208,7 @@ static llvm::Error compileStages(Compiled &compiled, const CompileOptions &optio
   auto model = result->graph->lookupSymbol<func::FuncOp>("main");
 
   stages.begin("simplify", 0.1);
-  if (llvm::Error error = simplifyGraph(*result->graph))
+  if (llvm::Error error = simplifyGraph(*result->graph, options.foldLimitBytes))
     return error;
   result->program.flops = countFlops(*result->graph);
 

@@ -21,10 +21,11 @@ std::unique_ptr<mlir::Pass> createTransposedConvPass();
 std::unique_ptr<mlir::Pass> createWeightsPass();
 
 /// Fold, shapes and algebra until nothing changes, at most 4 times.
-std::unique_ptr<mlir::Pass> createFixpointPass();
+std::unique_ptr<mlir::Pass> createFixpointPass(int64_t foldLimitBytes = kFoldLimitBytes);
 
 /// Everything in order: what the pipeline runs between import and partition.
-void addSimplifyPasses(mlir::OpPassManager &manager, bool channelsLast);
+void addSimplifyPasses(mlir::OpPassManager &manager, bool channelsLast,
+                       int64_t foldLimitBytes = kFoldLimitBytes);
 
 void registerSimplifyPasses();
 

@@ -15,6 +15,7 @@ constexpr int kRounds = 4;
 /// Runs the rules that feed each other until the graph stays as it was.
 struct FixpointPass : PassWrapper<FixpointPass, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(FixpointPass)
+  explicit FixpointPass(int64_t foldLimitBytes) : foldLimitBytes(foldLimitBytes) {}
   StringRef getArgument() const override { return "heddle-simplify-fixpoint"; }
   StringRef getDescription() const override {
     return "fold, shapes, algebra and conv-scale until nothing changes";
@@ -25,14 +26,14 @@ struct FixpointPass : PassWrapper<FixpointPass, OperationPass<ModuleOp>> {
 
   void runOnOperation() override {
     OpPassManager round(ModuleOp::getOperationName());
-    round.addPass(createFoldPass());
+    round.addPass(createFoldPass(foldLimitBytes));
     round.addPass(createShapesPass());
     round.addPass(createAlgebraPass());
     // The rules of conv-scale look at constants that algebra has put together.
-    round.addPass(createFoldPass());
+    round.addPass(createFoldPass(foldLimitBytes));
     round.addPass(createConvScalePass());
     round.addPass(createAlgebraPass());
-    round.addPass(createFoldPass());
+    round.addPass(createFoldPass(foldLimitBytes));
     round.addPass(createCSEPass());
     OperationFingerPrint before(getOperation());
     for (int i = 0; i < kRounds; ++i) {
@@ -44,20 +45,25 @@ struct FixpointPass : PassWrapper<FixpointPass, OperationPass<ModuleOp>> {
       before = after;
     }
   }
+
+private:
+  int64_t foldLimitBytes;
 };
 
 } // namespace
 
-std::unique_ptr<Pass> createFixpointPass() { return std::make_unique<FixpointPass>(); }
+std::unique_ptr<Pass> createFixpointPass(int64_t foldLimitBytes) {
+  return std::make_unique<FixpointPass>(foldLimitBytes);
+}
 
-void addSimplifyPasses(OpPassManager &manager, bool channelsLast) {
+void addSimplifyPasses(OpPassManager &manager, bool channelsLast, int64_t foldLimitBytes) {
   manager.addPass(createCSEPass());
-  manager.addPass(createFixpointPass());
+  manager.addPass(createFixpointPass(foldLimitBytes));
   if (channelsLast) {
     manager.addPass(createChannelsLastPass());
     manager.addPass(createWeightsPass());
     manager.addPass(createTransposedConvPass()); // needs channels last and constant weights
-    manager.addPass(createFixpointPass());
+    manager.addPass(createFixpointPass(foldLimitBytes));
   }
   manager.addPass(createWeightsPass());
   manager.addPass(createCSEPass());
@@ -71,7 +77,7 @@ void registerSimplifyPasses() {
   registerPass(createChannelsLastPass);
   registerPass(createTransposedConvPass);
   registerPass(createWeightsPass);
-  registerPass(createFixpointPass);
+  registerPass([] { return createFixpointPass(); });
   PassPipelineRegistration<>("heddle-simplify", "all of simplify, with channels last",
                              [](OpPassManager &manager) { addSimplifyPasses(manager, true); });
   PassPipelineRegistration<>("heddle-simplify-channels-first",
