@@ -1,0 +1,271 @@
+"""suite: ONNX's own backend tests through Heddle, in three modes.
+
+    python test/onnx/suite.py --mode dynamic --json results.json [--match softmax] [--target x86-64-v3]
+
+Modes: `static` runs each model as it is; `dynamic` makes every size of its inputs a symbol;
+`constant` makes its inputs constants, so that folding has to give what running gives.
+Every worker process runs many tests; one that dies costs the test that it ran, nothing else.
+"""
+
+import argparse
+import collections
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import unittest
+
+import numpy as np
+import onnx
+import onnx.backend.test
+from onnx import helper, numpy_helper
+
+MODES = ("static", "dynamic", "constant")
+LIMIT_S = 60  # a test that takes longer is killed
+
+
+def made_dynamic(model):
+    """The model with a symbol of its own for every size of its inputs."""
+    model = onnx.ModelProto.FromString(model.SerializeToString())
+    counter = iter(range(1 << 30))
+
+    def loosen(type_proto, fresh):
+        kind = type_proto.WhichOneof("value")
+        if kind == "tensor_type":
+            for dim in type_proto.tensor_type.shape.dim:
+                dim.Clear()
+                if fresh:
+                    dim.dim_param = f"d{next(counter)}"
+        elif kind in ("sequence_type", "optional_type"):
+            loosen(getattr(type_proto, kind).elem_type, fresh)
+
+    initialized = {tensor.name for tensor in model.graph.initializer}
+    for value in model.graph.input:
+        if value.name not in initialized:
+            loosen(value.type, True)
+    for value in model.graph.output:
+        loosen(value.type, False)
+    del model.graph.value_info[:]
+    return model
+
+
+def made_constant(model, inputs):
+    """The model with its inputs as constants."""
+    model = onnx.ModelProto.FromString(model.SerializeToString())
+    given = [value for value in model.graph.input]
+    kept = []
+    for value, array in zip(given, inputs):
+        kind = value.type.WhichOneof("value")
+        if kind != "tensor_type" or array is None:
+            kept.append((value, array))
+            continue
+        tensor = numpy_helper.from_array(np.asarray(array), value.name)
+        model.graph.initializer.append(tensor)
+    del model.graph.input[:]
+    model.graph.input.extend(value for value, _ in kept)
+    return model, [array for _, array in kept]
+
+
+def backend_of(mode, options):
+    """A backend, as BackendTest wants it, that rewrites models as the mode says."""
+    from heddle.onnx_backend import HeddleBackend
+
+    class Constant:
+        def __init__(self, model):
+            self.model = model
+
+        def run(self, inputs):
+            model, rest = made_constant(self.model, inputs)
+            return HeddleBackend.prepare(model, **options).run(rest)
+
+    class ModeBackend(HeddleBackend):
+        @classmethod
+        def prepare(cls, model, device="CPU", **kwargs):
+            del kwargs
+            if mode == "constant":
+                return Constant(model)
+            if mode == "dynamic":
+                model = made_dynamic(model)
+            return super().prepare(model, device, **options)
+
+    return ModeBackend
+
+
+class Stream(unittest.TestResult):
+    """Prints one line of JSON when a test begins and one when it ends."""
+
+    def __init__(self):
+        super().__init__()
+        self.outcome = None
+
+    def startTest(self, test):
+        self.outcome, self.began = ("passed", ""), time.monotonic()
+        tell({"begin": name_of(test)})
+
+    def stopTest(self, test):
+        status, text = self.outcome
+        seconds = round(time.monotonic() - self.began, 4)
+        tell({"name": name_of(test), "status": status, "text": text, "seconds": seconds})
+
+    def addError(self, test, err):
+        self.outcome = ("failed", f"{err[0].__name__}: {err[1]}")
+
+    addFailure = addError
+
+    def addSkip(self, test, reason):
+        self.outcome = ("skipped", reason)
+
+
+def name_of(test):
+    return test.id().rsplit(".", 1)[-1].removesuffix("_cpu")
+
+
+def tell(record):
+    sys.__stdout__.write(json.dumps(record) + "\n")
+    sys.__stdout__.flush()
+
+
+def tests_of(backend):
+    """Every CPU test of the suite by its name; those that fetch models from elsewhere are left out."""
+    found = {}
+    for test in flat(onnx.backend.test.BackendTest(backend).test_suite):
+        if test.id().endswith("_cpu") and not type(test).__name__.startswith("OnnxBackendReal"):
+            found[name_of(test)] = test
+    return found
+
+
+def flat(suite):
+    for test in suite:
+        if isinstance(test, unittest.TestSuite):
+            yield from flat(test)
+        else:
+            yield test
+
+
+def work(mode, options):
+    """A worker: runs the tests whose names come in, one a line."""
+    tests = tests_of(backend_of(mode, options))
+    sys.stdout = sys.stderr  # tests print
+    np.seterr(all="ignore")
+    result = Stream()
+    tell({"ready": True})
+    for line in sys.stdin:
+        tests[line.strip()].run(result)
+
+
+class Worker:
+    def __init__(self, mode, options):
+        command = [sys.executable, __file__, "--worker", "--mode", mode]
+        command += ["--options", json.dumps(options)]
+        self.log = open(os.devnull, "w")  # noqa: SIM115: as long as the process
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        self.read()
+
+    def read(self):
+        line = self.process.stdout.readline()
+        return json.loads(line) if line else None
+
+
+def run_slice(mode, options, queue, results, log):
+    """One worker after the other until the queue is empty."""
+    import threading
+
+    worker = None
+    while True:
+        try:
+            name = queue.popleft()
+        except IndexError:
+            break
+        if worker is None:
+            worker = Worker(mode, options)
+            tail = collections.deque(maxlen=12)
+
+            def drain(stream=worker.process.stderr, tail=tail):
+                for line in stream:
+                    tail.append(line)
+
+            drainer = threading.Thread(target=drain, daemon=True)
+            drainer.start()
+        began = time.monotonic()
+        killer = threading.Timer(LIMIT_S, worker.process.kill)
+        killer.start()
+        try:
+            worker.process.stdin.write(name + "\n")
+            worker.process.stdin.flush()
+            record = worker.read()
+            while record is not None and "begin" in record:
+                record = worker.read()
+        except BrokenPipeError:
+            record = None
+        killer.cancel()
+        if record is None:
+            worker.process.wait()
+            drainer.join(1)
+            late = time.monotonic() - began >= LIMIT_S
+            text = f"took more than {LIMIT_S} s" if late else "".join(tail)
+            record = {"name": name, "status": "died", "text": text, "seconds": LIMIT_S}
+            worker = None
+        results[name] = record
+        log(record)
+    if worker is not None:
+        worker.process.stdin.close()
+        worker.process.wait()
+
+
+def run(mode, options=None, match="", jobs=None, log=lambda record: None):
+    """{name: {"status", "text", "seconds"}} of every test whose name matches."""
+    import threading
+    from heddle.onnx_backend import HeddleBackend
+
+    names = [name for name in tests_of(HeddleBackend) if re.search(match, name)]
+    queue, results = collections.deque(sorted(names)), {}
+    workers = [
+        threading.Thread(target=run_slice, args=(mode, options or {}, queue, results, log))
+        for _ in range(jobs or os.cpu_count() or 1)
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    return results
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--mode", choices=MODES, default="static")
+    parser.add_argument("--match", default="", help="a regular expression that names must match")
+    parser.add_argument("--target", default="host")
+    parser.add_argument("--opt-level", type=int, help="of LLVM; 0 makes the least effort")
+    parser.add_argument("--jobs", type=int)
+    parser.add_argument("--json", help="where the results go")
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--options", default="{}", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.worker:
+        work(arguments.mode, json.loads(arguments.options))
+        return 0
+    options = {"target": arguments.target, "threads": 1}
+    if arguments.opt_level is not None:
+        options["opt_level"] = arguments.opt_level or -1
+
+    def log(record):
+        if record["status"] in ("failed", "died"):
+            first = next((line for line in record["text"].splitlines() if line.strip()), "")
+            print(f"{record['status']} {record['name']}: {first[:240]}", flush=True)
+
+    began = time.monotonic()
+    results = run(arguments.mode, options, arguments.match, arguments.jobs, log)
+    counts = collections.Counter(record["status"] for record in results.values())
+    if arguments.json:
+        with open(arguments.json, "w", encoding="utf-8") as file:
+            json.dump(results, file, indent=1, sort_keys=True)
+    print(f"{arguments.mode}: {dict(counts)}, {time.monotonic() - began:.0f} s")
+    return 0 if counts["failed"] + counts["died"] == 0 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
