@@ -28,7 +28,9 @@ static const std::vector<Category> &categories() {
                                             {"quantization", quantizeRows()},
                                             {"ai.onnx.ml", mlRows()},
                                             {"trees", treeRows()},
-                                            {"com.microsoft", contribRows()}};
+                                            {"com.microsoft", contribRows()},
+                                            {"attention", attentionRows()},
+                                            {"sequence models", sequenceModelRows()}};
   return all;
 }
 
@@ -63,7 +65,7 @@ std::optional<int64_t> newestVersion(llvm::StringRef domain) {
     return kNewestOpset;
   if (domain == kMl)
     return kNewestMlOpset;
-  if (domain == kMicrosoft)
+  if (domain == kMicrosoft || domain == kPreview || domain == kTraining)
     return 1;
   return std::nullopt;
 }

@@ -20,6 +20,8 @@ using OpRows = llvm::ArrayRef<OpRow>;
 constexpr int64_t kNewestOpset = 27, kNewestMlOpset = 5;
 constexpr const char *kMl = "ai.onnx.ml";
 constexpr const char *kMicrosoft = "com.microsoft";
+constexpr const char *kPreview = "ai.onnx.preview";
+constexpr const char *kTraining = "ai.onnx.preview.training";
 
 OpRows elementwiseRows();
 OpRows activationRows();
@@ -35,6 +37,8 @@ OpRows quantizeRows();
 OpRows mlRows();
 OpRows treeRows();
 OpRows contribRows();
+OpRows attentionRows();
+OpRows sequenceModelRows();
 
 /// The row, or null.
 const OpRow *findRow(llvm::StringRef domain, llvm::StringRef name);

@@ -1,0 +1,69 @@
+// Walk: the region of a graph.scan is filled first, for it tells the types of the results.
+
+#include "compiler/onnx/ops/Walk.h"
+
+using namespace mlir;
+using namespace heddle::graph;
+
+namespace heddle::onnx {
+
+SmallVector<Value> walk(Emitter &e, ArrayRef<Value> states, ArrayRef<Value> scanned, Step step,
+                        bool reverse) {
+  SmallVector<Value> operands(states);
+  operands.append(scanned.begin(), scanned.end());
+  SmallVector<Type> arguments, results;
+  for (Value state : states)
+    arguments.push_back(state.getType());
+  for (Value x : scanned)
+    arguments.push_back(e.tensor(ArrayRef<Dim>(dimsOf(x)).drop_front(), elementOf(x)));
+  OperationState draftState(e.location, ScanOp::getOperationName(), operands, {},
+                            {e.integer("state_count", states.size())});
+  draftState.addRegion();
+  Operation *draft = e.builder.create(draftState);
+  SmallVector<Value> yielded;
+  {
+    OpBuilder::InsertionGuard guard(e.builder);
+    SmallVector<Value> inside = e.beginRegion(draft, 0, arguments);
+    yielded = step(ArrayRef<Value>(inside).take_front(states.size()),
+                   ArrayRef<Value>(inside).drop_front(states.size()));
+    for (size_t i = 0; i < states.size(); ++i)
+      yielded[i] = e.broadcast(yielded[i], dimsOf(states[i]));
+    e.yield(yielded);
+  }
+  Ints reversed;
+  for (size_t i = 0; i < yielded.size(); ++i) {
+    if (i < states.size()) {
+      results.push_back(states[i].getType());
+      continue;
+    }
+    DimVector dims = {dimsOf(scanned[0])[0]};
+    dims.append(dimsOf(yielded[i]));
+    results.push_back(e.tensor(dims, elementOf(yielded[i])));
+    reversed.push_back(i - states.size());
+  }
+  Ints reversedInputs = llvm::to_vector(llvm::seq<int64_t>(0, scanned.size()));
+  OperationState state(e.location, ScanOp::getOperationName(), operands, results,
+                       {e.integer("state_count", states.size()),
+                        e.list("reverse_inputs", reverse ? reversedInputs : Ints()),
+                        e.list("reverse_outputs", reverse ? reversed : Ints())});
+  state.addRegion()->takeBody(draft->getRegion(0));
+  draft->erase();
+  Operation *scan = e.emit(state);
+  return SmallVector<Value>(scan->getResults());
+}
+
+Value axisToFront(Emitter &e, Value x, int64_t axis) {
+  Ints order = {axis};
+  for (int64_t i = 0; i < rankOf(x); ++i)
+    if (i != axis)
+      order.push_back(i);
+  return e.transpose(x, order);
+}
+
+Value frontToAxis(Emitter &e, Value x, int64_t axis) {
+  Ints order = llvm::to_vector(llvm::seq<int64_t>(1, rankOf(x)));
+  order.insert(order.begin() + axis, 0);
+  return e.transpose(x, order);
+}
+
+} // namespace heddle::onnx
