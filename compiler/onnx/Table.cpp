@@ -30,7 +30,9 @@ static const std::vector<Category> &categories() {
                                             {"trees", treeRows()},
                                             {"com.microsoft", contribRows()},
                                             {"attention", attentionRows()},
-                                            {"sequence models", sequenceModelRows()}};
+                                            {"sequence models", sequenceModelRows()},
+                                            {"losses", lossRows()},
+                                            {"sampling", samplingRows()}};
   return all;
 }
 

@@ -39,6 +39,8 @@ OpRows treeRows();
 OpRows contribRows();
 OpRows attentionRows();
 OpRows sequenceModelRows();
+OpRows lossRows();
+OpRows samplingRows();
 
 /// The row, or null.
 const OpRow *findRow(llvm::StringRef domain, llvm::StringRef name);

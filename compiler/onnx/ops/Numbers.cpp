@@ -38,6 +38,22 @@ Value countUp(Emitter &e, const Dim &count, Type element) {
   return e.cast(e.iota({count}, 0, e.i64()), element);
 }
 
+Value countUpTo(Emitter &e, Value count, StringRef stem) {
+  count = e.cast(e.reshape(count, {}), e.i64());
+  if (auto known = shapeValue(count))
+    return e.iota({(*known)[0]}, 0, e.i64());
+  Type type = e.tensor({e.freshSymbol(stem)}, e.i64());
+  return e.typed<RangeOp>(type, {e.integerScalar(e.i64(), 0), count, e.integerScalar(e.i64(), 1)});
+}
+
+Value elementAt(Emitter &e, Value vector, int64_t i) {
+  return e.reshape(e.sliceAlong(vector, 0, Dim(i), Dim(1)), {});
+}
+
+Value clampTo(Emitter &e, Value x, Value low, Value high) {
+  return e.binary<MinOp>(e.binary<MaxOp>(x, low), high);
+}
+
 Value inverseRoot(Emitter &e, const Dim &size, Type element) {
   if (auto known = size.constant())
     return e.scalar(element, 1 / std::sqrt(static_cast<double>(*known)));

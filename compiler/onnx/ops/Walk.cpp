@@ -52,6 +52,31 @@ SmallVector<Value> walk(Emitter &e, ArrayRef<Value> states, ArrayRef<Value> scan
   return SmallVector<Value>(scan->getResults());
 }
 
+SmallVector<Value> repeat(Emitter &e, Value count, ArrayRef<Value> states, Round step) {
+  Value always = e.integerScalar(e.i1(), 1);
+  SmallVector<Value> operands = {count, always};
+  operands.append(states.begin(), states.end());
+  SmallVector<Type> arguments = {e.tensor({}, e.i64()), e.tensor({}, e.i1())}, results;
+  for (Value state : states)
+    results.push_back(state.getType());
+  arguments.append(results);
+  OperationState loopState(e.location, LoopOp::getOperationName(), operands, results,
+                           {e.integer("scan_count", 0)});
+  loopState.addRegion();
+  Operation *loop = e.builder.create(loopState);
+  {
+    OpBuilder::InsertionGuard guard(e.builder);
+    SmallVector<Value> inside = e.beginRegion(loop, 0, arguments);
+    SmallVector<Value> yielded = {inside[1]};
+    yielded.append(step(inside[0], ArrayRef<Value>(inside).drop_front(2)));
+    for (size_t i = 0; i < states.size(); ++i)
+      yielded[i + 1] = e.broadcast(yielded[i + 1], dimsOf(states[i]));
+    e.yield(yielded);
+  }
+  e.check(loop);
+  return SmallVector<Value>(loop->getResults());
+}
+
 Value axisToFront(Emitter &e, Value x, int64_t axis) {
   Ints order = {axis};
   for (int64_t i = 0; i < rankOf(x); ++i)

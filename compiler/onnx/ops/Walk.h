@@ -1,4 +1,4 @@
-// Walk: a graph.scan from a function that makes one step.
+// Walk: a graph.scan or graph.loop from a function that makes one step.
 #ifndef HEDDLE_ONNX_WALK_H
 #define HEDDLE_ONNX_WALK_H
 
@@ -14,6 +14,12 @@ using Step = llvm::function_ref<llvm::SmallVector<Value>(llvm::ArrayRef<Value> s
 /// then the stacked values. A step keeps the types of the states.
 llvm::SmallVector<Value> walk(Emitter &e, llvm::ArrayRef<Value> states,
                               llvm::ArrayRef<Value> scanned, Step step, bool reverse = false);
+/// From the number of the iteration (an i64 scalar) and the states: the next states.
+using Round =
+    llvm::function_ref<llvm::SmallVector<Value>(Value iteration, llvm::ArrayRef<Value> states)>;
+
+/// Repeats a step `count` times (an i64 scalar): the final states, whose types stay.
+llvm::SmallVector<Value> repeat(Emitter &e, Value count, llvm::ArrayRef<Value> states, Round step);
 /// x with `axis` moved to the front, or the front moved to `axis`.
 Value axisToFront(Emitter &e, Value x, int64_t axis);
 Value frontToAxis(Emitter &e, Value x, int64_t axis);
