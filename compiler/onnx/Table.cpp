@@ -32,7 +32,15 @@ static const std::vector<Category> &categories() {
                                             {"attention", attentionRows()},
                                             {"sequence models", sequenceModelRows()},
                                             {"losses", lossRows()},
-                                            {"sampling", samplingRows()}};
+                                            {"sampling", samplingRows()},
+                                            {"windows", windowRows()},
+                                            {"regions", regionRows()},
+                                            {"Fourier transforms", fourierRows()},
+                                            {"signals", signalRows()},
+                                            {"step by step", stepwiseRows()},
+                                            {"sums of products", einsumRows()},
+                                            {"random numbers", randomRows()},
+                                            {"training", trainingRows()}};
   return all;
 }
 

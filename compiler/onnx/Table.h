@@ -41,6 +41,14 @@ OpRows attentionRows();
 OpRows sequenceModelRows();
 OpRows lossRows();
 OpRows samplingRows();
+OpRows windowRows();
+OpRows regionRows();
+OpRows fourierRows();
+OpRows signalRows();
+OpRows stepwiseRows();
+OpRows einsumRows();
+OpRows randomRows();
+OpRows trainingRows();
 
 /// The row, or null.
 const OpRow *findRow(llvm::StringRef domain, llvm::StringRef name);

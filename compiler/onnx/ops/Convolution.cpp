@@ -8,14 +8,6 @@ using namespace heddle::graph;
 
 namespace heddle::onnx {
 
-namespace {
-/// Window attributes, one entry a spatial dimension.
-struct Window {
-  Ints size, strides, dilations, low, high;
-  DimVector symbolicLow, symbolicHigh; // SAME padding of sizes that are not constant
-};
-} // namespace
-
 Ints spatialAxes(Value x, bool channelsLast) {
   if (rankOf(x) < 3)
     refuse("the input must have rank 3 or more, but has " + Twine(rankOf(x)));
@@ -53,7 +45,7 @@ static void padSame(Window &window, ArrayRef<Dim> sizes, bool isUpper) {
   }
 }
 
-static Window readWindow(Node &n, Ints size, ArrayRef<Dim> sizes) {
+Window readWindow(Node &n, Ints size, ArrayRef<Dim> sizes) {
   size_t count = sizes.size();
   Window window;
   window.size = std::move(size);
@@ -103,6 +95,11 @@ static DimVector pick(Value x, ArrayRef<int64_t> axes) {
   return picked;
 }
 
+static bool hasKnownWindow(Value w) {
+  return llvm::all_of(ArrayRef<Dim>(dimsOf(w)).drop_front(2),
+                      [](const Dim &size) { return size.constant().has_value(); });
+}
+
 static Ints kernelShape(Node &n, Value w) {
   Ints size;
   DimVector dims = dimsOf(w);
@@ -129,6 +126,8 @@ Value convolve(Node &n, Value x, Value w) {
   Ints axes = spatialAxes(x);
   if (rankOf(w) != rankOf(x))
     refuse("the filters have rank " + Twine(rankOf(w)) + ", but the input has " + Twine(rankOf(x)));
+  if (!hasKnownWindow(w))
+    return convolveGathered(n, x, w);
   Window window = readWindow(n, kernelShape(n, w), pick(x, axes));
   x = padSymbolic(n, x, window, axes, n.scalar(elementOf(x), 0));
   DimVector dims = dimsOf(x);
@@ -205,6 +204,49 @@ static void importConvTranspose(Node &n) {
   n.set(n.has(2) ? addChannelBias(n, y, n.in(2)) : y);
 }
 
+DimVector pooledSizes(ArrayRef<Dim> sizes, const Window &window, bool ceiling) {
+  DimVector pooled;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    Dim stride(window.strides[i]), places = slidePlaces(sizes[i], window, i);
+    Dim last = places.floorDiv(stride);
+    if (ceiling) // the last window must begin inside of x or of the padding before it
+      last = Dim::min(places.ceilDiv(stride), (sizes[i] + Dim(window.low[i] - 1)).floorDiv(stride));
+    pooled.push_back(last + Dim(1));
+  }
+  return pooled;
+}
+
+static Value makePool(Node &n, Value x, ArrayRef<Dim> dims, StringRef kind, const Window &window,
+                      std::initializer_list<NamedAttribute> flags) {
+  SmallVector<NamedAttribute> attributes = {n.text("kind", kind),
+                                            n.list("window", window.size),
+                                            n.list("strides", window.strides),
+                                            n.list("dilations", window.dilations),
+                                            n.list("low", window.low),
+                                            n.list("high", window.high)};
+  attributes.append(flags.begin(), flags.end());
+  return n.typed<PoolOp>(n.tensor(dims, elementOf(x)), x, attributes);
+}
+
+/// An average over what is not padding, where only the run knows the padding: that of the padded x
+/// divided by that of ones.
+static Value averageSame(Node &n, Value x, const Window &window, ArrayRef<int64_t> axes,
+                         bool channelsLast) {
+  DimVector single(rankOf(x), Dim(1));
+  for (int64_t axis : axes)
+    single[axis] = dimsOf(x)[axis];
+  auto average = [&](Value part) {
+    part = padSymbolic(n, part, window, axes, n.scalar(elementOf(part), 0));
+    DimVector dims = dimsOf(part), pooled = pooledSizes(pick(part, axes), window, false);
+    for (size_t i = 0; i < axes.size(); ++i)
+      dims[axes[i]] = pooled[i];
+    return makePool(n, part, dims, "average", window,
+                    {n.flag("count_padding", true), n.flag("ceil_mode", false),
+                     n.flag("channels_last", channelsLast)});
+  };
+  return n.div(average(x), average(n.full(single, elementOf(x), 1)));
+}
+
 Value poolWindows(Node &n, Value x, StringRef kind, bool channelsLast) {
   Ints axes = spatialAxes(x, channelsLast);
   auto size = n.getInts("kernel_shape");
@@ -217,8 +259,7 @@ Value poolWindows(Node &n, Value x, StringRef kind, bool channelsLast) {
   bool isSymbolic =
       !llvm::all_of(window.symbolicLow, isZero) || !llvm::all_of(window.symbolicHigh, isZero);
   if (isSymbolic && !isMax && !countsPadding)
-    refuse("an average pool with SAME padding needs constant sizes",
-           "fix the size of the input, for example with --shape");
+    return averageSame(n, x, window, axes, channelsLast);
   if (isSymbolic) {
     bool isFloat = isa<FloatType>(elementOf(x));
     unsigned width = elementOf(x).getIntOrFloatBitWidth();
@@ -228,24 +269,19 @@ Value poolWindows(Node &n, Value x, StringRef kind, bool channelsLast) {
                        : n.integerScalar(elementOf(x), -(int64_t(1) << (width - 1)));
     x = padSymbolic(n, x, window, axes, isMax ? lowest : n.scalar(elementOf(x), 0));
   }
-  DimVector dims = dimsOf(x);
-  for (size_t i = 0; i < axes.size(); ++i) {
-    Dim stride(window.strides[i]), places = slidePlaces(dims[axes[i]], window, i);
-    Dim last = places.floorDiv(stride);
-    if (ceiling) // the last window must begin inside of x or of the padding before it
-      last = Dim::min(places.ceilDiv(stride),
-                      (dims[axes[i]] + Dim(window.low[i] - 1)).floorDiv(stride));
-    dims[axes[i]] = last + Dim(1);
-  }
-  return n.typed<PoolOp>(n.tensor(dims, elementOf(x)), x,
-                         {n.text("kind", kind), n.list("window", window.size),
-                          n.list("strides", window.strides), n.list("dilations", window.dilations),
-                          n.list("low", window.low), n.list("high", window.high),
-                          n.flag("count_padding", countsPadding), n.flag("ceil_mode", ceiling),
-                          n.flag("channels_last", channelsLast)});
+  DimVector dims = dimsOf(x), pooled = pooledSizes(pick(x, axes), window, ceiling);
+  for (size_t i = 0; i < axes.size(); ++i)
+    dims[axes[i]] = pooled[i];
+  return makePool(n, x, dims, kind, window,
+                  {n.flag("count_padding", countsPadding), n.flag("ceil_mode", ceiling),
+                   n.flag("channels_last", channelsLast)});
 }
 
-static void importMaxPool(Node &n) { n.set(poolWindows(n, n.in(0), "max", false)); }
+static void importMaxPool(Node &n) {
+  n.set(poolWindows(n, n.in(0), "max", false));
+  if (n.wants(1))
+    n.set(1, maxPlaces(n, n.in(0)));
+}
 static void importAveragePool(Node &n) { n.set(poolWindows(n, n.in(0), "average", false)); }
 static void importGlobalAveragePool(Node &n) { n.set(n.mean(n.in(0), spatialAxes(n.in(0)))); }
 static void importGlobalMaxPool(Node &n) {
@@ -256,7 +292,7 @@ OpRows convolutionRows() {
   static const OpRow rows[] = {
       {"Conv", "", 1, 27, importConv},
       {"ConvTranspose", "", 1, 27, importConvTranspose},
-      {"MaxPool", "", 1, 27, importMaxPool, false, "not the output 'Indices'"},
+      {"MaxPool", "", 1, 27, importMaxPool},
       {"AveragePool", "", 1, 27, importAveragePool},
       {"GlobalAveragePool", "", 1, 27, importGlobalAveragePool},
       {"GlobalMaxPool", "", 1, 27, importGlobalMaxPool},

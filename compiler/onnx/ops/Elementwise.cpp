@@ -70,6 +70,16 @@ static void importWhere(Node &n) { n.set(n.select(n.in(0), n.in(1), n.in(2))); }
 static void importCast(Node &n) {
   n.set(n.cast(n.in(0), n.getElement("to", n.f32()), n.getInt("saturate", 1)));
 }
+static void importBitCast(Node &n) {
+  Value x = n.in(0);
+  Type to = n.getElement("to", elementOf(x));
+  if (elementOf(x) == to)
+    return n.set(x);
+  if (elementOf(x).getIntOrFloatBitWidth() != to.getIntOrFloatBitWidth())
+    refuse("elements of " + nameOf(elementOf(x)) + " and " + nameOf(to) +
+           " have different numbers of bits");
+  n.set(n.typed<BitcastOp>(n.tensor(dimsOf(x), to), x));
+}
 static void importCastLike(Node &n) {
   n.set(n.cast(n.in(0), elementOf(n.in(1)), n.getInt("saturate", 1)));
 }
@@ -148,6 +158,7 @@ OpRows elementwiseRows() {
       {"IsInf", "", 10, 27, importIsInf},
       {"Where", "", 9, 27, importWhere},
       {"Cast", "", 1, 27, importCast, false, "not to or from strings"},
+      {"BitCast", "", 26, 27, importBitCast},
       {"CastLike", "", 15, 27, importCastLike, false, "not to or from strings"},
       {"Clip", "", 1, 27, importClip},
       {"Identity", "", 1, 27, importIdentity, true},

@@ -304,17 +304,6 @@ static void importSpaceToDepth(Node &n) {
   n.set(n.reshape(n.transpose(x, {0, 3, 5, 1, 2, 4}), {d[0], d[1] * b * b, h, w}));
 }
 
-static void importDropout(Node &n) {
-  if (n.has(2)) {
-    auto training = n.sizesFrom(2);
-    if (!training || !(*training)[0].isConstant(0))
-      refuse("'training_mode' must be false: Heddle compiles for inference");
-  }
-  n.set(n.in(0));
-  if (n.wants(1))
-    n.set(1, n.full(dimsOf(n.in(0)), n.opset < 10 ? elementOf(n.in(0)) : n.i1(), 1));
-}
-
 OpRows movementRows() {
   static const OpRow rows[] = {
       {"Constant", "", 1, 27, importConstant, false, "not sparse"},
@@ -333,7 +322,6 @@ OpRows movementRows() {
       {"Range", "", 11, 27, importRange},
       {"DepthToSpace", "", 1, 27, importDepthToSpace},
       {"SpaceToDepth", "", 1, 27, importSpaceToDepth},
-      {"Dropout", "", 1, 27, importDropout, false, "inference"},
   };
   return rows;
 }

@@ -6,6 +6,20 @@
 
 namespace heddle::onnx {
 
+/// Window attributes, one entry a spatial dimension.
+struct Window {
+  Ints size, strides, dilations, low, high;
+  graph::DimVector symbolicLow, symbolicHigh; // SAME padding of sizes that are not constant
+};
+/// What the node's attributes say of windows of `size` over `sizes`.
+Window readWindow(Node &n, Ints size, llvm::ArrayRef<Dim> sizes);
+/// How many windows fit, a dimension; `sizes` hold the symbolic padding already.
+DimVector pooledSizes(llvm::ArrayRef<Dim> sizes, const Window &window, bool ceiling);
+/// As convolve, for filters whose sizes are symbols: all windows are gathered.
+Value convolveGathered(Node &n, Value x, Value w);
+/// Where the largest element of each window of a MaxPool is, counted in the whole of x.
+Value maxPlaces(Node &n, Value x);
+
 Value transposeMatrix(Emitter &e, Value x);
 /// The convolution that the node's attributes describe (auto_pad, dilations, group, ...), without
 /// bias.

@@ -77,6 +77,46 @@ SmallVector<Value> repeat(Emitter &e, Value count, ArrayRef<Value> states, Round
   return SmallVector<Value>(loop->getResults());
 }
 
+static Value chooseAxis(Emitter &e, Value axis, int64_t next, int64_t rank,
+                        llvm::function_ref<Value(int64_t)> make) {
+  if (next == rank - 1)
+    return make(next);
+  Value isThis = e.compare<EqualOp>(axis, e.integerScalar(e.i64(), next));
+  OperationState state(e.location, IfOp::getOperationName(), isThis, {});
+  state.addRegion();
+  state.addRegion();
+  Operation *draft = e.builder.create(state);
+  Type type;
+  for (unsigned region : {0, 1}) {
+    OpBuilder::InsertionGuard guard(e.builder);
+    e.beginRegion(draft, region, {});
+    Value value = region ? chooseAxis(e, axis, next + 1, rank, make) : make(next);
+    type = value.getType();
+    e.yield(value);
+  }
+  OperationState whole(e.location, IfOp::getOperationName(), isThis, type);
+  for (unsigned region : {0, 1})
+    whole.addRegion()->takeBody(draft->getRegion(region));
+  draft->erase();
+  return e.emit(whole)->getResult(0);
+}
+
+Value onAxis(Emitter &e, Value axis, int64_t rank, llvm::function_ref<Value(int64_t)> make) {
+  if (elementCount(dimsOf(axis)).constant().value_or(1) != 1)
+    refuse("'axis' must be one integer, but has the shape " + textOf(dimsOf(axis)));
+  axis = e.cast(e.reshape(axis, {}), e.i64());
+  auto known = shapeValue(axis);
+  if (known && (*known)[0].constant()) {
+    int64_t value = *(*known)[0].constant();
+    if (value < -rank || value >= rank)
+      refuse("axis " + Twine(value) + " is outside of rank " + Twine(rank));
+    return make(value < 0 ? value + rank : value);
+  }
+  Value wrapped = e.add(axis, e.integerScalar(e.i64(), rank));
+  Value isNegative = e.compare<LessOp>(axis, e.integerScalar(e.i64(), 0));
+  return chooseAxis(e, e.select(isNegative, wrapped, axis), 0, rank, make);
+}
+
 Value axisToFront(Emitter &e, Value x, int64_t axis) {
   Ints order = {axis};
   for (int64_t i = 0; i < rankOf(x); ++i)

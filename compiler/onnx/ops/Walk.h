@@ -1,4 +1,4 @@
-// Walk: a graph.scan or graph.loop from a function that makes one step.
+// Walk: graph.scan, graph.loop and graph.if from functions that fill their regions.
 #ifndef HEDDLE_ONNX_WALK_H
 #define HEDDLE_ONNX_WALK_H
 
@@ -20,6 +20,9 @@ using Round =
 
 /// Repeats a step `count` times (an i64 scalar): the final states, whose types stay.
 llvm::SmallVector<Value> repeat(Emitter &e, Value count, llvm::ArrayRef<Value> states, Round step);
+/// make(axis) for the axis that the scalar `axis` names, which perhaps only the run knows. The
+/// result has one type for every axis.
+Value onAxis(Emitter &e, Value axis, int64_t rank, llvm::function_ref<Value(int64_t)> make);
 /// x with `axis` moved to the front, or the front moved to `axis`.
 Value axisToFront(Emitter &e, Value x, int64_t axis);
 Value frontToAxis(Emitter &e, Value x, int64_t axis);
