@@ -131,8 +131,8 @@ Dim freshSymbol(Operation *anchor, StringRef stem) {
 }
 
 bool bindsSymbols(Operation *op) {
-  return isa<DynamicReshapeOp, DynamicBroadcastOp, DynamicSliceOp, RangeOp, NonzeroOp, IfOp, LoopOp,
-             ScanOp>(op);
+  return isa<DynamicReshapeOp, DynamicBroadcastOp, DynamicSliceOp, RangeOp, BindSizesOp, IfOp,
+             LoopOp, ScanOp>(op);
 }
 
 int64_t bytesOf(Type element) {

@@ -94,6 +94,7 @@ private:
     for (const auto &input : graph.input())
       if (!initializers.contains(input.name()))
         readInput(input, reader, scope);
+    Reader::readRanks(graph, scope);
     reader.readInitializers(graph, scope);
     reader.readNodes(graph.node(), scope);
     readOutputs(graph, reader, scope);
@@ -145,12 +146,13 @@ private:
     for (size_t i = 0; i < rank; ++i) {
       std::string fresh = symbolText(input.name()) + "." + std::to_string(i);
       std::string name;
-      int64_t number = 0;
+      int64_t number = -1;
       if (type.has_shape()) {
         name = symbolText(type.shape().dim(i).dim_param());
-        number = type.shape().dim(i).dim_value();
+        if (type.shape().dim(i).has_dim_value())
+          number = type.shape().dim(i).dim_value();
       }
-      Dim declared = number > 0 ? Dim(number) : sizeOf(name.empty() ? fresh : name);
+      Dim declared = number >= 0 ? Dim(number) : sizeOf(name.empty() ? fresh : name);
       if (asked && (*asked)[i] != "?") {
         int64_t fixed;
         bool isNumber = !StringRef((*asked)[i]).getAsInteger(10, fixed);

@@ -147,6 +147,8 @@ Ints Node::axes(Ints values, int64_t rank) const {
 std::optional<Ints> Node::intsFrom(size_t i, StringRef name) const {
   if (!has(i))
     return getInts(name);
+  if (graph::elementCount(dimsOf(operands[i])).isConstant(0))
+    return Ints();
   auto sizes = shapeValue(operands[i]);
   Ints values;
   for (const Dim &size : sizes.value_or(DimVector{}))
@@ -155,6 +157,13 @@ std::optional<Ints> Node::intsFrom(size_t i, StringRef name) const {
   if (!sizes || values.size() != sizes->size())
     refuse("input " + Twine(i) + " ('" + name + "') must be known when the model is compiled");
   return values;
+}
+
+std::optional<int64_t> Node::declaredRank(size_t i) const {
+  if (!wants(i))
+    return std::nullopt;
+  auto found = scope.declaredRanks.find(message.output(i));
+  return found == scope.declaredRanks.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::optional<DimVector> Node::sizesFrom(size_t i) const { return shapeValue(in(i)); }

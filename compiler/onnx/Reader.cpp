@@ -112,6 +112,15 @@ Value Reader::lookup(StringRef name, const Scope &scope) {
   refuse("input '" + name + "' is not made by any node, input or initializer");
 }
 
+void Reader::readRanks(const proto::GraphProto &graph, Scope &scope) {
+  auto note = [&](const proto::ValueInfoProto &value) {
+    if (value.type().has_tensor_type() && value.type().tensor_type().has_shape())
+      scope.declaredRanks.try_emplace(value.name(), value.type().tensor_type().shape().dim_size());
+  };
+  llvm::for_each(graph.output(), note);
+  llvm::for_each(graph.value_info(), note);
+}
+
 void Reader::readInitializers(const proto::GraphProto &graph, Scope &scope) {
   for (const auto &tensor : graph.initializer()) {
     try {
@@ -273,6 +282,7 @@ SmallVector<Value> Reader::readSubgraph(const proto::GraphProto &graph, const Sc
   size_t before = problems.count();
   for (auto [value, input] : llvm::zip(inputs, graph.input()))
     define(input.name(), value, inner);
+  readRanks(graph, inner);
   readInitializers(graph, inner);
   readNodes(graph.node(), inner);
   if (problems.count() != before)

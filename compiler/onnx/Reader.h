@@ -26,6 +26,7 @@ struct Scope {
   llvm::StringMap<Value> values;      // null: the node that makes it was refused
   llvm::StringSet<> absent;           // inputs that a call of the function leaves out
   llvm::StringMap<std::string> later; // results of nodes not yet read: the node's name
+  llvm::StringMap<int64_t> declaredRanks;
 };
 
 /// Thrown when something below was refused and already told.
@@ -55,6 +56,8 @@ public:
 
   /// Checks the versions that a model or function imports.
   Opsets readOpsets(const google::protobuf::RepeatedPtrField<proto::OperatorSetIdProto> &imports);
+  /// The ranks that value_info and outputs declare.
+  static void readRanks(const proto::GraphProto &graph, Scope &scope);
   void readInitializers(const proto::GraphProto &graph, Scope &scope);
   void readNodes(const google::protobuf::RepeatedPtrField<proto::NodeProto> &nodes, Scope &scope);
   /// The values of a subgraph, built at the builder's place. Throws Poisoned.

@@ -136,6 +136,8 @@ void Host::writeBlock(Block &block) {
       writeScan(scan);
     else if (auto reshape = dyn_cast<graph::DynamicReshapeOp>(op))
       bindReshape(reshape);
+    else if (auto bind = dyn_cast<graph::BindSizesOp>(op))
+      bindSizes(bind);
     else if (auto results = dyn_cast<func::ReturnOp>(op))
       writeOutputs(results);
   }
@@ -355,6 +357,15 @@ void Host::bindSymbols(Operation *group) {
       bindSlice(slice);
     else if (auto range = dyn_cast<graph::RangeOp>(op))
       bindRange(range);
+  }
+}
+
+void Host::bindSizes(graph::BindSizesOp op) {
+  std::string message = "node '" + graph::sourceName(op.getLoc()) + "': " + op.getMessage().str();
+  for (auto [i, symbol] : llvm::enumerate(graph::dimsOf(op.getSymbols()))) {
+    Value size = readInteger(op.getX(), i);
+    code->when(code->less(size, code->number(0)), [&] { fail(message, size, size); });
+    symbols[*symbol.symbolName()] = code->max(size, code->number(0));
   }
 }
 
