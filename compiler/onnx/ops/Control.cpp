@@ -5,7 +5,7 @@
 
 #include "compiler/onnx/Reader.h"
 #include "compiler/onnx/Table.h"
-#include "compiler/onnx/ops/Stepwise.h"
+#include "compiler/onnx/ops/algebra/Stepwise.h"
 
 using namespace mlir;
 using namespace heddle::graph;

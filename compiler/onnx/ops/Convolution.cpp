@@ -95,11 +95,6 @@ static DimVector pick(Value x, ArrayRef<int64_t> axes) {
   return picked;
 }
 
-static bool hasKnownWindow(Value w) {
-  return llvm::all_of(ArrayRef<Dim>(dimsOf(w)).drop_front(2),
-                      [](const Dim &size) { return size.constant().has_value(); });
-}
-
 static Ints kernelShape(Node &n, Value w) {
   Ints size;
   DimVector dims = dimsOf(w);
@@ -126,8 +121,6 @@ Value convolve(Node &n, Value x, Value w) {
   Ints axes = spatialAxes(x);
   if (rankOf(w) != rankOf(x))
     refuse("the filters have rank " + Twine(rankOf(w)) + ", but the input has " + Twine(rankOf(x)));
-  if (!hasKnownWindow(w))
-    return convolveGathered(n, x, w);
   Window window = readWindow(n, kernelShape(n, w), pick(x, axes));
   x = padSymbolic(n, x, window, axes, n.scalar(elementOf(x), 0));
   DimVector dims = dimsOf(x);

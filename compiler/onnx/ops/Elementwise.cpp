@@ -75,6 +75,15 @@ static void importBitCast(Node &n) {
   Type to = n.getElement("to", elementOf(x));
   if (elementOf(x) == to)
     return n.set(x);
+  // A truth value is stored as a byte.
+  Type byte = IntegerType::get(n.context(), 8, IntegerType::Unsigned);
+  if (elementOf(x).isInteger(1) && to.getIntOrFloatBitWidth() == 8)
+    x = n.cast(x, byte);
+  if (to.isInteger(1) && elementOf(x).getIntOrFloatBitWidth() == 8)
+    return n.set(
+        n.cast(elementOf(x) == byte ? x : n.typed<BitcastOp>(n.tensor(dimsOf(x), byte), x), to));
+  if (elementOf(x) == to)
+    return n.set(x);
   if (elementOf(x).getIntOrFloatBitWidth() != to.getIntOrFloatBitWidth())
     refuse("elements of " + nameOf(elementOf(x)) + " and " + nameOf(to) +
            " have different numbers of bits");

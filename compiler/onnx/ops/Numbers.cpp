@@ -38,12 +38,8 @@ Value countUp(Emitter &e, const Dim &count, Type element) {
   return e.cast(e.iota({count}, 0, e.i64()), element);
 }
 
-Value countUpTo(Emitter &e, Value count, StringRef stem) {
-  count = e.cast(e.reshape(count, {}), e.i64());
-  if (auto known = shapeValue(count))
-    return e.iota({(*known)[0]}, 0, e.i64());
-  Type type = e.tensor({e.freshSymbol(stem)}, e.i64());
-  return e.typed<RangeOp>(type, {e.integerScalar(e.i64(), 0), count, e.integerScalar(e.i64(), 1)});
+Value countUpTo(Emitter &e, Value count, StringRef what) {
+  return countUp(e, e.bindSizes(e.reshape(count, {}), what)[0], e.i64());
 }
 
 Value elementAt(Emitter &e, Value vector, int64_t i) {

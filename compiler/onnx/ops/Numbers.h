@@ -16,9 +16,8 @@ Type wideType(Emitter &e, Type element);
 bool isFloat(Value x);
 /// From 0 to count - 1 as a vector.
 Value countUp(Emitter &e, const Dim &count, Type element);
-/// From 0 to the number in the scalar `count` - 1, as i64; its size is that number where it is
-/// known, else a fresh symbol.
-Value countUpTo(Emitter &e, Value count, llvm::StringRef stem);
+/// From 0 to the number in the scalar `count` - 1, as i64; the run refuses a negative one.
+Value countUpTo(Emitter &e, Value count, llvm::StringRef what);
 /// Element i of a vector as a scalar.
 Value elementAt(Emitter &e, Value vector, int64_t i);
 /// x clamped to [low, high].

@@ -15,8 +15,6 @@ struct Window {
 Window readWindow(Node &n, Ints size, llvm::ArrayRef<Dim> sizes);
 /// How many windows fit, a dimension; `sizes` hold the symbolic padding already.
 DimVector pooledSizes(llvm::ArrayRef<Dim> sizes, const Window &window, bool ceiling);
-/// As convolve, for filters whose sizes are symbols: all windows are gathered.
-Value convolveGathered(Node &n, Value x, Value w);
 /// Where the largest element of each window of a MaxPool is, counted in the whole of x.
 Value maxPlaces(Node &n, Value x);
 

@@ -86,14 +86,19 @@ static Value chooseAxis(Emitter &e, Value axis, int64_t next, int64_t rank,
   state.addRegion();
   state.addRegion();
   Operation *draft = e.builder.create(state);
-  Type type;
+  Type types[2];
   for (unsigned region : {0, 1}) {
     OpBuilder::InsertionGuard guard(e.builder);
     e.beginRegion(draft, region, {});
     Value value = region ? chooseAxis(e, axis, next + 1, rank, make) : make(next);
-    type = value.getType();
+    types[region] = value.getType();
     e.yield(value);
   }
+  DimVector dims = dimsOf(types[0]);
+  for (auto [size, other] : llvm::zip(dims, dimsOf(types[1])))
+    if (size != other)
+      size = e.freshSymbol("axis");
+  Type type = e.tensor(dims, cast<RankedTensorType>(types[0]).getElementType());
   OperationState whole(e.location, IfOp::getOperationName(), isThis, type);
   for (unsigned region : {0, 1})
     whole.addRegion()->takeBody(draft->getRegion(region));

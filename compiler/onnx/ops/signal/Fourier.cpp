@@ -25,9 +25,10 @@ struct Complex {
 
 static Dim smaller(const Dim &a, const Dim &b) { return a == b ? a : Dim::min(a, b); }
 
-/// 2 pi ((i * k) mod length) / length for i below rows and k below columns.
-static Value anglesOf(Node &n, const Transform &t, const Dim &rows, const Dim &columns,
-                      Type element) {
+/// 2 pi ((i * k) mod length) / length for i below rows and k below columns, as f64: what is 0 in
+/// the table has to be 0 in every sum.
+static Value anglesOf(Node &n, const Transform &t, const Dim &rows, const Dim &columns) {
+  Type element = n.builder.getF64Type();
   Value row = n.unsqueeze(n.sliceAlong(t.counter, 0, Dim(0), rows), {1});
   Value column = n.sliceAlong(t.counter, 0, Dim(0), columns);
   Value length = sizeNumber(n, t.length(), n.i64());
@@ -48,8 +49,9 @@ static Complex transform(Node &n, Complex x, const Transform &t) {
   x.real = n.sliceAlong(x.real, last, Dim(0), rows);
   if (x.imaginary)
     x.imaginary = n.sliceAlong(x.imaginary, last, Dim(0), rows);
-  Value angles = anglesOf(n, t, rows, columns, element);
-  Value cosine = n.unary<CosOp>(angles), sine = n.unary<SinOp>(angles);
+  Value angles = anglesOf(n, t, rows, columns);
+  Value cosine = n.cast(n.unary<CosOp>(angles), element);
+  Value sine = n.cast(n.unary<SinOp>(angles), element);
   if (t.inverse) {
     Value count = sizeNumber(n, length, element);
     cosine = n.div(cosine, count);
@@ -100,10 +102,10 @@ static Value join(Node &n, Complex y) {
 static Value dftAlong(Node &n, int64_t axis, bool inverse, bool onesided) {
   Value x = n.in(0);
   int64_t rank = rankOf(x);
-  Type wide = wideType(n, elementOf(x));
+  Type wide = n.builder.getF64Type(); // frequencies that cancel out have to be 0
   Dim size = dimsOf(x)[axis];
   Dim natural = inverse && onesided ? (size - Dim(1)) * Dim(2) : size;
-  Value counter = n.has(1) ? countUpTo(n, n.in(1), "dft") : n.iota({natural}, 0, n.i64());
+  Value counter = n.has(1) ? countUpTo(n, n.in(1), "dft_length") : n.iota({natural}, 0, n.i64());
   Complex parts = split(n, n.cast(x, wide));
   if (onesided && !inverse && dimsOf(x)[rank - 1].isConstant(2))
     refuse("'onesided' 1 needs a real input, but the last dimension is 2");
@@ -133,19 +135,17 @@ static void importDft(Node &n) {
   bool inverse = n.getInt("inverse", 0), onesided = n.getInt("onesided", 0);
   if (rank < 2)
     refuse("the input must have rank 2 or more, but has " + Twine(rank));
-  auto along = [&](int64_t axis) {
+  auto along = [&](int64_t axis) -> Value {
     if (axis == rank - 1)
       refuse("'axis' cannot be the last one, which holds real and imaginary parts");
     return dftAlong(n, axis, inverse, onesided);
   };
   if (n.opset < 20 || !n.has(2))
     return n.set(along(n.axis(n.opset < 20 ? n.getInt("axis", 1) : -2, rank)));
-  auto known = shapeValue(n.in(2));
-  if (known && known->size() == 1 && (*known)[0].constant())
-    return n.set(along(n.axis(*(*known)[0].constant(), rank)));
-  if (rank == 2)
-    return n.set(along(0));
-  refuse("'axis' must be known when the model is compiled", "the sizes of the result depend on it");
+  if (shapeValue(n.in(2)))
+    return n.set(onAxis(n, n.in(2), rank, along));
+  // Only the run knows the axis: it cannot be the last one.
+  n.set(onAxis(n, n.in(2), rank, [&](int64_t axis) { return along(std::min(axis, rank - 2)); }));
 }
 
 /// frames [batch, frames, length] of one part of the signal [batch, size], times the window.
@@ -158,7 +158,7 @@ static void importStft(Node &n) {
   if (dims.size() == 2)
     x = n.unsqueeze(x, {2});
   Value step = n.cast(n.reshape(n.in(1), {}), n.i64());
-  Value counter = n.has(3)   ? countUpTo(n, n.in(3), "stft")
+  Value counter = n.has(3)   ? countUpTo(n, n.in(3), "frame_length")
                   : n.has(2) ? n.iota({dimsOf(n.in(2))[0]}, 0, n.i64())
                              : Value();
   if (!counter)

@@ -12,7 +12,7 @@ namespace heddle::onnx {
 static void cosineSum(Node &n, ArrayRef<double> weights) {
   Type element = n.getElement("output_datatype", n.f32());
   Type wide = element.isF64() ? element : n.f32();
-  Value places = countUpTo(n, n.in(0), "window");
+  Value places = countUpTo(n, n.in(0), "size");
   Value period = n.cast(n.reshape(n.in(0), {}), wide);
   if (!n.getInt("periodic", 1)) // a window of one element has the period 1
     period = n.max(n.add(period, -1), 1);
@@ -39,7 +39,7 @@ static void importMelWeightMatrix(Node &n) {
   };
   Value low = mel(scalar(3)), high = mel(scalar(4));
   Value step = n.div(n.sub(high, low), n.add(n.cast(bands, wide), 2));
-  Value band = countUpTo(n, bands, "mel");
+  Value band = countUpTo(n, bands, "num_mel_bins");
   Value rate = n.cast(scalar(2), wide), points = n.add(n.cast(length, wide), 1);
   auto corner = [&](int64_t shift) { // the bin at which corner band + shift lies
     Value mels = n.add(n.mul(n.add(n.cast(band, wide), shift), step), low);
@@ -48,7 +48,7 @@ static void importMelWeightMatrix(Node &n) {
   };
   Value left = corner(0), centre = corner(1), right = corner(2);
   Value half = n.add(n.div(length, n.integerScalar(n.i64(), 2)), n.integerScalar(n.i64(), 1));
-  Value bin = n.unsqueeze(n.cast(countUpTo(n, half, "bins"), wide), {1});
+  Value bin = n.unsqueeze(n.cast(countUpTo(n, half, "dft_length"), wide), {1});
   Value zero = n.scalar(wide, 0), one = n.scalar(wide, 1);
   Value rise = n.sub(centre, left), fall = n.sub(right, centre);
   auto divided = [&](Value x, Value by) {

@@ -175,6 +175,8 @@ static void importAffineGrid(Node &n) {
   auto entries = dimsOf(size)[0].constant();
   if (!entries && dimsOf(theta)[1].constant())
     entries = *dimsOf(theta)[1].constant() + 2;
+  if (auto rank = n.declaredRank(0); rank && !entries)
+    entries = rank;
   if (!entries || (*entries != 4 && *entries != 5) || rankOf(theta) != 3)
     refuse("'size' must have 4 or 5 entries, and 'theta' rank 3");
   int64_t dimensions = *entries - 2;
@@ -183,7 +185,7 @@ static void importAffineGrid(Node &n) {
   SmallVector<Value> ramps;
   DimVector sizes;
   for (int64_t d = 0; d < dimensions; ++d) {
-    Value places = countUpTo(n, elementAt(n, size, 2 + d), "affine");
+    Value places = countUpTo(n, elementAt(n, size, 2 + d), "size");
     sizes.push_back(dimsOf(places)[0]);
     Value count = n.cast(n.reshape(elementAt(n, size, 2 + d), {}), wide);
     Value doubled = n.mul(n.cast(places, wide), 2);

@@ -141,43 +141,6 @@ Value maxPlaces(Node &n, Value x) {
   return withPlaces(n, n.add(index, n.unsqueeze(base, {2})), windows);
 }
 
-Value convolveGathered(Node &n, Value x, Value w) {
-  DimVector dims = dimsOf(x), filter = dimsOf(w);
-  size_t count = dims.size() - 2;
-  Windows windows;
-  windows.sizes.assign(dims.begin() + 2, dims.end());
-  windows.kernel.assign(filter.begin() + 2, filter.end());
-  windows.strides = n.getInts("strides", Ints(count, 1));
-  windows.dilations = n.getInts("dilations", Ints(count, 1));
-  Ints pads = n.getInts("pads", Ints(2 * count, 0));
-  std::string automatic = n.getText("auto_pad", "NOTSET");
-  if (windows.strides.size() != count || windows.dilations.size() != count ||
-      pads.size() != 2 * count)
-    refuse("'strides', 'dilations' and 'pads' do not fit " + Twine(count) + " dimensions");
-  for (size_t d = 0; d < count; ++d) {
-    Dim stride(windows.strides[d]), size = windows.sizes[d];
-    Dim reach = (windows.kernel[d] - Dim(1)) * Dim(windows.dilations[d]) + Dim(1);
-    Dim low(pads[d]), total(pads[d] + pads[count + d]);
-    if (automatic == "SAME_UPPER" || automatic == "SAME_LOWER") {
-      Dim wanted = (size.ceilDiv(stride) - Dim(1)) * stride + reach - size;
-      total = Dim::max(wanted, Dim(0));
-      low = automatic == "SAME_UPPER" ? total.floorDiv(Dim(2)) : total.ceilDiv(Dim(2));
-    } else if (automatic == "VALID") {
-      low = total = Dim(0);
-    }
-    windows.low.push_back(low);
-    windows.places.push_back((size + total - reach).floorDiv(stride) + Dim(1));
-  }
-  Dim groups(n.getInt("group", 1)), places = elementCount(windows.places);
-  if (groups.constant().value_or(0) < 1)
-    refuse("'group' is " + groups.str() + ", but must be at least 1");
-  Value elements = gatherWindows(n, x, windows, n.scalar(elementOf(x), 0));
-  Dim summed = filter[1] * elementCount(windows.kernel), filters = filter[0].floorDiv(groups);
-  Value rows = n.reshape(w, {Dim(1), groups, filters, summed});
-  Value y = n.matmul(rows, n.reshape(elements, {dims[0], groups, summed, places}));
-  return withPlaces(n, n.reshape(y, {dims[0], filter[0], places}), windows);
-}
-
 /// x along `axis` from -offset on, with zeros where there is nothing: result[i] = x[i + offset].
 static Value shiftAlong(Emitter &e, Value x, int64_t axis, Value places, Value offset) {
   Value zero = e.integerScalar(e.i64(), 0), at = e.add(places, offset);
@@ -206,7 +169,7 @@ static void importMaxUnpool(Node &n) {
   Value y = n.reshape(flat, to);
   if (n.has(2)) // embedded in zeros of that shape
     for (size_t d = 0; d < dims.size(); ++d) {
-      Value places = countUpTo(n, elementAt(n, n.in(2), d), "unpool");
+      Value places = countUpTo(n, elementAt(n, n.in(2), d), "output_shape");
       if (dimsOf(places)[0] != to[d])
         y = shiftAlong(n, y, d, places, n.integerScalar(n.i64(), 0));
     }
@@ -220,7 +183,7 @@ static void importCenterCropPad(Node &n) {
   if (dimsOf(shape)[0].constant().value_or(axes.size()) != (int64_t)axes.size())
     refuse("'shape' has " + dimsOf(shape)[0].str() + " entries, but needs " + Twine(axes.size()));
   for (auto [i, axis] : llvm::enumerate(axes)) {
-    Value wanted = elementAt(n, shape, i), places = countUpTo(n, wanted, "crop");
+    Value wanted = elementAt(n, shape, i), places = countUpTo(n, wanted, "shape");
     Dim from = dimsOf(x)[axis], to = dimsOf(places)[0];
     if (from == to)
       continue;
@@ -245,6 +208,8 @@ static void importCol2Im(Node &n) {
   for (StringRef name : {"strides", "dilations", "pads"})
     if (auto given = n.getInts(name); given && !entries)
       entries = given->size() / (name == "pads" ? 2 : 1);
+  if (auto rank = n.declaredRank(0); rank && !entries)
+    entries = *rank - 2;
   if (!entries || rankOf(x) != 3)
     refuse("the input must have rank 3, and the number of entries of 'image_shape' must be known");
   size_t count = *entries;
@@ -255,8 +220,8 @@ static void importCol2Im(Node &n) {
   DimVector kernel, sizes, places;
   SmallVector<Value> ofPixel, ofElement;
   for (size_t d = 0; d < count; ++d) {
-    ofElement.push_back(countUpTo(n, elementAt(n, block, d), "block"));
-    ofPixel.push_back(countUpTo(n, elementAt(n, shape, d), "image"));
+    ofElement.push_back(countUpTo(n, elementAt(n, block, d), "block_shape"));
+    ofPixel.push_back(countUpTo(n, elementAt(n, shape, d), "image_shape"));
     kernel.push_back(dimsOf(ofElement[d])[0]);
     sizes.push_back(dimsOf(ofPixel[d])[0]);
     Dim reach = (kernel[d] - Dim(1)) * Dim(dilations[d]) + Dim(1);

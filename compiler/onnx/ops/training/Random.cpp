@@ -4,7 +4,7 @@
 //
 // Without a seed the node's result names it: two nodes differ, two runs do not.
 
-#include "compiler/onnx/ops/Random.h"
+#include "compiler/onnx/ops/training/Random.h"
 
 #include "compiler/onnx/Table.h"
 #include "compiler/onnx/ops/Numbers.h"

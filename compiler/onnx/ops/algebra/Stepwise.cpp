@@ -1,7 +1,7 @@
 // Stepwise: ops whose result follows step by step: running products, determinants, and Scan of
 // opset 8, which walks along each entry of a batch.
 
-#include "compiler/onnx/ops/Stepwise.h"
+#include "compiler/onnx/ops/algebra/Stepwise.h"
 #include "compiler/onnx/Reader.h"
 #include "compiler/onnx/Table.h"
 #include "compiler/onnx/ops/Numbers.h"
