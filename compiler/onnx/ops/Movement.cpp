@@ -92,9 +92,8 @@ static DimVector resolveShape(ArrayRef<Dim> from, DimVector to, bool allowZero) 
   return to;
 }
 
-/// Operand i, a shape that only the run knows, with as many entries as the result has dimensions.
-static Value shapeOperand(Node &n, size_t i) {
-  Value shape = n.in(i);
+/// A shape that only the run knows, with as many entries as the result has dimensions.
+static Value withKnownRank(Node &n, Value shape) {
   auto rank = rankOf(shape) == 1 ? dimsOf(shape)[0].constant() : std::nullopt;
   if (rank)
     return shape;
@@ -122,7 +121,7 @@ static void importReshape(Node &n) {
   }
   if (auto sizes = n.sizesFrom(1))
     return n.set(n.reshape(x, resolveShape(dimsOf(x), *sizes, allowZero)));
-  n.set(reshapeAtRunTime(n, x, shapeOperand(n, 1), allowZero));
+  n.set(reshapeAtRunTime(n, x, withKnownRank(n, n.in(1)), allowZero));
 }
 
 static void importFlatten(Node &n) {
@@ -200,7 +199,13 @@ static void importExpand(Node &n) {
   Value x = n.in(0);
   if (auto sizes = n.sizesFrom(1))
     return n.set(n.broadcast(x, n.broadcastDims(dimsOf(x), *sizes)));
-  Value shape = shapeOperand(n, 1);
+  Value shape = n.in(1);
+  if (auto declared = n.declaredRank(0);
+      declared && rankOf(shape) == 1 && !dimsOf(shape)[0].constant()) {
+    Dim missing = Dim(*declared) - dimsOf(shape)[0]; // leading sizes are 1
+    shape = n.pad(shape, n.scalar(elementOf(shape), 1), {missing}, {Dim(0)});
+  }
+  shape = withKnownRank(n, shape);
   DimVector dims;
   for (int64_t i = 0, rank = std::max(*dimsOf(shape)[0].constant(), rankOf(x)); i < rank; ++i)
     dims.push_back(n.freshSymbol("expand"));
@@ -299,7 +304,7 @@ static void importConstantOfShape(Node &n) {
         refuse("the shape " + textOf(*sizes) + " has a negative size");
     return n.set(n.broadcast(value, *sizes));
   }
-  n.set(n.broadcast(value, n.bindSizes(shapeOperand(n, 0), "shape")));
+  n.set(n.broadcast(value, n.bindSizes(withKnownRank(n, n.in(0)), "shape")));
 }
 
 static void importRange(Node &n) {

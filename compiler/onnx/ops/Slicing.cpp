@@ -137,9 +137,21 @@ static void importGatherElements(Node &n) {
   n.set(n.infer<GatherElementsOp>({n.in(0), n.in(1)}, {n.integer("axis", axis)}));
 }
 
+/// Index tuples whose length the model leaves open, but the ranks tell.
+static Value tuplesOf(Node &n, Value indices, int64_t length) {
+  DimVector dims = dimsOf(indices);
+  if (dims.empty() || dims.back().constant())
+    return indices;
+  dims.back() = Dim(length);
+  return n.reshape(indices, dims);
+}
+
 static void importGatherNd(Node &n) {
-  n.set(n.infer<GatherNdOp>({n.in(0), n.in(1)},
-                            {n.integer("batch_dims", n.getInt("batch_dims", 0))}));
+  int64_t batch = n.getInt("batch_dims", 0), ranks = rankOf(n.in(0)) + rankOf(n.in(1)) - 1;
+  Value indices = n.in(1);
+  if (auto declared = n.declaredRank(0))
+    indices = tuplesOf(n, indices, ranks - batch - *declared);
+  n.set(n.infer<GatherNdOp>({n.in(0), indices}, {n.integer("batch_dims", batch)}));
 }
 
 static void importScatterElements(Node &n) {
@@ -150,7 +162,11 @@ static void importScatterElements(Node &n) {
 }
 
 static void importScatterNd(Node &n) {
-  n.set(n.infer<ScatterNdOp>({n.in(0), n.in(1), n.in(2)},
+  int64_t length = rankOf(n.in(0)) + rankOf(n.in(1)) - 1 - rankOf(n.in(2));
+  if (length < 0 || length > rankOf(n.in(0)))
+    refuse("'updates' has rank " + Twine(rankOf(n.in(2))) + ", but needs one from " +
+           Twine(rankOf(n.in(1)) - 1) + " to " + Twine(rankOf(n.in(0)) + rankOf(n.in(1)) - 1));
+  n.set(n.infer<ScatterNdOp>({n.in(0), tuplesOf(n, n.in(1), length), n.in(2)},
                              {n.text("reduction", n.getText("reduction", "none"))}));
 }
 

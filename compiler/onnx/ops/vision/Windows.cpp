@@ -64,13 +64,13 @@ static Windows pooledWindows(Node &n, Value x) {
   if (rankOf(x) < 3)
     refuse("the input must have rank 3 or more, but has " + Twine(rankOf(x)));
   DimVector dims = dimsOf(x), sizes(dims.begin() + 2, dims.end()), padded = sizes;
-  Window window = readWindow(n, *size, sizes);
+  DimVector kernel(size->begin(), size->end());
+  Window window = readWindow(n, kernel, sizes);
   DimVector low(window.low.begin(), window.low.end());
   for (size_t d = 0; d < window.symbolicLow.size(); ++d) {
     low[d] = low[d] + window.symbolicLow[d];
     padded[d] = padded[d] + window.symbolicLow[d] + window.symbolicHigh[d];
   }
-  DimVector kernel(size->begin(), size->end());
   return {sizes,          kernel,           pooledSizes(padded, window, n.getInt("ceil_mode", 0)),
           window.strides, window.dilations, low};
 }
