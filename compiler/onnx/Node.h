@@ -13,10 +13,10 @@ namespace proto = ::onnx;
 class Reader;
 struct Scope;
 
-/// Strings that integers stand for: a string constant is an iota with labels.
+/// The keys of maps whose values are the columns of a tensor.
 struct Labels {
-  llvm::SmallVector<mlir::Attribute> values; // StringAttr, or IntegerAttr (keys of a map)
-  std::string encoding = "labels";
+  llvm::SmallVector<mlir::Attribute> values; // StringAttr or IntegerAttr
+  std::string encoding = "map";
 };
 using LabelsPtr = std::shared_ptr<const Labels>;
 
@@ -49,6 +49,14 @@ public:
   const proto::GraphProto &getGraph(llvm::StringRef name) const;
   /// The element type that an attribute with a TensorProto::DataType names.
   Type getElement(llvm::StringRef name, Type otherwise) const;
+
+  const proto::TensorProto &getTensor(llvm::StringRef name) const;
+  /// A constant vector of an attribute that is a list of numbers, strings, or a tensor; null
+  /// without.
+  Value constantFrom(llvm::StringRef name);
+  Value stringConstant(llvm::ArrayRef<std::string> texts); // 1-D
+  /// The rank that the model declares for result i, or a list's tensors in it.
+  std::optional<int64_t> declaredRank(size_t i) const;
 
   /// An axis counted from 0; refused when outside of [-rank, rank).
   int64_t axis(int64_t value, int64_t rank) const;

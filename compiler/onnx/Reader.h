@@ -26,6 +26,7 @@ struct Scope {
   llvm::StringMap<Value> values;      // null: the node that makes it was refused
   llvm::StringSet<> absent;           // inputs that a call of the function leaves out
   llvm::StringMap<std::string> later; // results of nodes not yet read: the node's name
+  llvm::StringMap<const proto::TypeProto *> declared; // what the model says of its values
 };
 
 /// Thrown when something below was refused and already told.
@@ -64,7 +65,12 @@ public:
   Value lookup(llvm::StringRef name, const Scope &scope);
   void define(llvm::StringRef name, Value value, Scope &scope);
 
-  TensorValue readTensor(const proto::TensorProto &tensor);
+  mlir::ElementsAttr readTensor(const proto::TensorProto &tensor);
+  /// Remembers the types that a graph or function declares.
+  void readDeclared(const google::protobuf::RepeatedPtrField<proto::ValueInfoProto> &values,
+                    Scope &scope);
+  /// The type of a list; null for what is no list. Refuses lists of what is no tensor.
+  Type listType(const proto::TypeProto &type);
 
   mlir::OpBuilder &builder;
   ModelFile &file;
@@ -72,6 +78,7 @@ public:
   Problems &problems;
   std::string diagnostics;
   llvm::DenseMap<Value, LabelsPtr> labels;
+  StringTable strings;
 
 private:
   void readNode(const proto::NodeProto &message, Scope &scope);

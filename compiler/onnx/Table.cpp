@@ -26,6 +26,9 @@ static const std::vector<Category> &categories() {
                                             {"recurrent", recurrentRows()},
                                             {"control flow", controlRows()},
                                             {"quantization", quantizeRows()},
+                                            {"sequences and optionals", sequenceRows()},
+                                            {"strings", stringRows()},
+                                            {"lookup", lookupRows()},
                                             {"ai.onnx.ml", mlRows()},
                                             {"trees", treeRows()},
                                             {"com.microsoft", contribRows()}};

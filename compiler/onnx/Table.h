@@ -35,6 +35,9 @@ OpRows quantizeRows();
 OpRows mlRows();
 OpRows treeRows();
 OpRows contribRows();
+OpRows sequenceRows();
+OpRows stringRows();
+OpRows lookupRows();
 
 /// The row, or null.
 const OpRow *findRow(llvm::StringRef domain, llvm::StringRef name);
