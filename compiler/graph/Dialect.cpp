@@ -141,8 +141,8 @@ Dim freshSymbol(Operation *anchor, StringRef stem) {
 }
 
 bool bindsSymbols(Operation *op) {
-  return isa<DynamicReshapeOp, DynamicBroadcastOp, DynamicSliceOp, RangeOp, NonzeroOp, IfOp, LoopOp,
-             ScanOp, ListAtOp, ListConcatOp, StringSplitOp, StringNormalizeOp>(op);
+  return isa<DynamicReshapeOp, DynamicBroadcastOp, DynamicSliceOp, RangeOp, BindSizesOp, IfOp,
+             LoopOp, ScanOp, ListAtOp, ListConcatOp, StringSplitOp, StringNormalizeOp>(op);
 }
 
 int64_t bytesOf(Type element) {

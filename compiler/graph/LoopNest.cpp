@@ -164,7 +164,7 @@ LoopNest loopNestOf(Operation *op) {
       .Case<LoopOp>(
           [](LoopOp loop) { return repeatNest(loop.getBody().front(), Dim::symbol("?"), "loop"); })
       .Case<ScanOp>([](ScanOp scan) { return scanNest(scan); })
-      .Case<YieldOp>([](YieldOp) { return LoopNest(); })
+      .Case<YieldOp, BindSizesOp>([](auto) { return LoopNest(); })
       .Case<MatmulOp>([](MatmulOp matmul) { return matmulNest(matmul); })
       .Case<ConvOp>([](ConvOp conv) { return convNest(conv, dimsOf(conv.getW())[1], "dot"); })
       .Case<ConvTransposeOp>([](ConvTransposeOp conv) {
@@ -180,7 +180,6 @@ LoopNest loopNestOf(Operation *op) {
       })
       .Case<ScatterElementsOp, ScatterNdOp>(
           [](auto scatter) { return serialNest(scatter.getUpdates(), mnemonicOf(scatter)); })
-      .Case<NonzeroOp>([](NonzeroOp op) { return serialNest(op.getX(), "nonzero"); })
       .Case<TransposeOp>([](TransposeOp transpose) { return transposeNest(transpose); })
       .Default([](Operation *other) { return movementNest(other); });
 }

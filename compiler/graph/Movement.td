@@ -166,11 +166,18 @@ def Graph_RangeOp : Graph_TypedOp<"range"> {
   let results = (outs Graph_Tensor:$result);
 }
 
-def Graph_NonzeroOp : Graph_TypedOp<"nonzero"> {
-  let summary = "indices of the elements that are not 0: [rank, count], in row-major order";
-  let description = "count is a fresh symbol, which this op binds.";
-  let arguments = (ins Graph_Tensor:$x);
-  let results = (outs Graph_Tensor:$result);
+def Graph_BindSizesOp : Graph_Op<"bind_sizes"> {
+  let summary = "gives the elements of a small integer tensor names, for sizes and offsets to use";
+  let description = [{
+    What only the run knows becomes a size: `graph.bind_sizes %k {symbols = #graph.dims<"$k.0">} : tensor<i64>`.
+    `symbols` are fresh, one an element. The run refuses a negative element with `message`, in which %lld is the
+    element. It has an effect, so it stays where it is.
+
+    BS1: x is a static tensor of integers with one element a symbol.
+  }];
+  let arguments = (ins Graph_Tensor:$x, Graph_DimsAttr:$symbols, StrAttr:$message);
+  let assemblyFormat = "$x attr-dict `:` type($x)";
+  let hasVerifier = 1;
 }
 
 #endif // HEDDLE_GRAPH_MOVEMENT_TD

@@ -197,6 +197,15 @@ LogicalResult ResizeOp::verify() {
 }
 
 LogicalResult RangeOp::verify() { return success(); }
-LogicalResult NonzeroOp::verify() { return success(); }
+
+LogicalResult BindSizesOp::verify() {
+  auto type = cast<RankedTensorType>(getX().getType());
+  DimVector symbols = dimsOf(getSymbols());
+  if (!type.hasStaticShape() || !type.getElementType().isIntOrIndex() ||
+      type.getNumElements() != (int64_t)symbols.size())
+    return emitOpError("BS1: ") << type << " is no static tensor of integers with "
+                                << symbols.size() << " elements";
+  return success();
+}
 
 } // namespace heddle::graph

@@ -228,6 +228,13 @@ static std::optional<DimVector> valueOf(Value value, int depth) {
       return DimVector(type.getNumElements(), x->front());
     return x && (int64_t)x->size() == type.getNumElements() ? x : std::nullopt;
   }
+  if (isa<NegOp>(op)) {
+    auto x = valueOf(op->getOperand(0), depth);
+    if (x)
+      for (Dim &dim : *x)
+        dim = Dim(0) - dim;
+    return x;
+  }
   if (auto reduce = dyn_cast<ReduceProdOp>(op)) {
     auto x = valueOf(reduce.getX(), depth);
     return x && type.getNumElements() == 1 && rankOf(reduce.getX()) == 1

@@ -164,8 +164,6 @@ LogicalResult emitSerial(KernelBuilder &kernel, Block *group, const Schedule &) 
   return success();
 }
 
-bool isSupported(Operation *op) { return !isa<graph::NonzeroOp>(op); }
-
 void emitGroup(KernelBuilder &kernel, Block *group, const Schedule &schedule) {
   using Emit = LogicalResult (*)(KernelBuilder &, Block *, const Schedule &);
   Emit emit = llvm::StringSwitch<Emit>(schedule.form)

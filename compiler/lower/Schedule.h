@@ -35,14 +35,11 @@ mlir::LogicalResult emitContraction(KernelBuilder &kernel, mlir::Block *group,
 /// unrolled. Knobs: `pixels`.
 mlir::LogicalResult emitWindow(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule);
 
-/// Ops whose elements depend on each other in order (scatter, topk, nonzero): one task.
+/// Ops whose elements depend on each other in order (scatter, topk): one task.
 mlir::LogicalResult emitSerial(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule);
 
 /// Carries out `schedule`, or the pointwise form when that one does not apply to the group.
 void emitGroup(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule);
-
-/// Whether code for the op can be made; control flow and groups included.
-bool isSupported(mlir::Operation *op);
 
 /// The yielded values of a group.
 mlir::ValueRange outputsOf(mlir::Block *group);

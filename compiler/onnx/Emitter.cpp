@@ -158,6 +158,47 @@ Dim Emitter::freshSymbol(StringRef stem) {
   return graph::freshSymbol(builder.getInsertionBlock()->getParentOp(), stem);
 }
 
+static constexpr int64_t kBoundElements = 1024;
+
+static DimVector bind(Emitter &emitter, Value x, StringRef stem, const Twine &message) {
+  auto type = cast<RankedTensorType>(x.getType());
+  if (!type.hasStaticShape() || type.getNumElements() > kBoundElements)
+    refuse("how many elements there are in '" + stem + "' is not known when the model is compiled",
+           "give the input that holds them a constant size");
+  DimVector symbols;
+  for (int64_t i = 0; i < type.getNumElements(); ++i)
+    symbols.push_back(emitter.freshSymbol(stem));
+  OperationState state(emitter.location, graph::BindSizesOp::getOperationName(), x, TypeRange(),
+                       {emitter.dims("symbols", symbols), emitter.text("message", message.str())});
+  emitter.emit(state);
+  return symbols;
+}
+
+DimVector Emitter::bindSizes(Value x, StringRef what) {
+  if (auto known = shapeValue(x))
+    return *known;
+  return bind(*this, x, what, "'" + what + "' is %lld, but must not be negative");
+}
+
+DimVector Emitter::bindOffsets(Value x, StringRef what) {
+  if (auto known = shapeValue(x))
+    return *known;
+  // A symbol is never negative, so an offset is the difference of two.
+  x = cast(x, i64());
+  DimVector up = bind(*this, max(x, 0), what, ""),
+            down = bind(*this, max(unary<graph::NegOp>(x), 0), what, "");
+  for (auto [above, below] : llvm::zip(up, down))
+    above = above - below;
+  return up;
+}
+
+void Emitter::requireNotNegative(Value x, const Twine &message) {
+  if (auto known = shapeValue(x);
+      known && llvm::all_of(*known, [](const Dim &dim) { return dim.isNeverNegative(); }))
+    return;
+  bind(*this, x, "check", message);
+}
+
 Value Emitter::mean(Value x, ArrayRef<int64_t> axes, bool keepDims) {
   Value sum = reduce<graph::ReduceSumOp>(x, axes, keepDims);
   Dim count(1);

@@ -138,6 +138,15 @@ public:
   }
   Dim freshSymbol(llvm::StringRef stem);
 
+  // What only the run knows. `x` is a static tensor of integers with at most one dimension.
+  /// Its elements as sizes: those that shapes tell, else symbols that the run binds. The run
+  /// refuses negative ones.
+  DimVector bindSizes(Value x, llvm::StringRef what);
+  /// As bindSizes, where elements may be negative.
+  DimVector bindOffsets(Value x, llvm::StringRef what);
+  /// The run fails with `message`, in which %lld is the element, where one of x is negative.
+  void requireNotNegative(Value x, const llvm::Twine &message);
+
   // Products and folds.
   Value matmul(Value a, Value b,
                Type result = {}); // NumPy's rules for ranks; default type that of a

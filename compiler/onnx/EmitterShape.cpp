@@ -104,8 +104,15 @@ Value Emitter::pad(Value x, Value value, ArrayRef<Dim> low, ArrayRef<Dim> high, 
 Value Emitter::alongAxis(Value vector, int64_t axis, int64_t rank) {
   if (rankOf(vector) == 0)
     return vector;
+  Dim count = graph::elementCount(dimsOf(vector));
+  if (axis < 0 || axis >= rank) {
+    if (count.constant().value_or(1) != 1)
+      refuse("a vector of " + count.str() + " elements lies along axis " + Twine(axis) +
+             ", but the rank is " + Twine(rank));
+    return reshape(vector, {}); // where the size is open, the run sees that it is 1
+  }
   DimVector dims(rank - axis, Dim(1));
-  dims[0] = graph::elementCount(dimsOf(vector));
+  dims[0] = count;
   return reshape(vector, dims);
 }
 
@@ -125,6 +132,15 @@ Value Emitter::matmul(Value a, Value b, Type result) {
   a = raise(a);
   b = raise(b);
   DimVector left = dimsOf(a), right = dimsOf(b);
+  // What one side leaves open, the other tells; the run sees that they agree.
+  Dim &depth = left[rank - 1], &other = right[rank - 2];
+  if (other.constant() && !depth.constant()) {
+    depth = other;
+    a = reshape(a, left);
+  } else if (depth.constant() && !other.constant()) {
+    other = depth;
+    b = reshape(b, right);
+  }
   DimVector dims =
       broadcastDims(ArrayRef<Dim>(left).drop_back(2), ArrayRef<Dim>(right).drop_back(2));
   dims.push_back(left[rank - 2]);

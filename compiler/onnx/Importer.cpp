@@ -150,12 +150,13 @@ private:
     for (size_t i = 0; i < rank; ++i) {
       std::string fresh = symbolText(input.name()) + "." + std::to_string(i);
       std::string name;
-      int64_t number = 0;
+      int64_t number = -1;
       if (type.has_shape()) {
         name = symbolText(type.shape().dim(i).dim_param());
-        number = type.shape().dim(i).dim_value();
+        if (type.shape().dim(i).has_dim_value())
+          number = type.shape().dim(i).dim_value();
       }
-      Dim declared = number > 0 ? Dim(number) : sizeOf(name.empty() ? fresh : name);
+      Dim declared = number >= 0 ? Dim(number) : sizeOf(name.empty() ? fresh : name);
       if (asked && (*asked)[i] != "?") {
         int64_t fixed;
         bool isNumber = !StringRef((*asked)[i]).getAsInteger(10, fixed);

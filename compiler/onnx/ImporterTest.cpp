@@ -17,6 +17,7 @@ namespace {
 using Proto = ::onnx::TensorProto;
 
 /// A model with one f32 input x and one output y, to which tests add nodes.
+/// A negative size is one that the model does not know.
 ::onnx::ModelProto emptyModel(std::vector<int64_t> shape = {2, 3}, int64_t opset = 17) {
   ::onnx::ModelProto model;
   model.set_ir_version(8);
@@ -266,7 +267,7 @@ TEST(Limits, nested_functions) {
 }
 
 TEST(Import, named_sizes_and_names) {
-  auto model = emptyModel({0, 3});
+  auto model = emptyModel({-1, 3});
   model.mutable_graph()
       ->mutable_input(0)
       ->mutable_type()
@@ -287,7 +288,7 @@ TEST(Import, named_sizes_and_names) {
 }
 
 TEST(Import, a_shape_walk_folds_into_the_type) {
-  auto model = emptyModel({0, 3});
+  auto model = emptyModel({-1, 3});
   addNode(model, "Shape", {"x"}, "s");
   addInitializer(model, "zero", {1}, {0});
   addNode(model, "Gather", {"s", "zero"}, "rows");

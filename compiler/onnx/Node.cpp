@@ -197,6 +197,8 @@ Ints Node::axes(Ints values, int64_t rank) const {
 std::optional<Ints> Node::intsFrom(size_t i, StringRef name) const {
   if (!has(i))
     return getInts(name);
+  if (graph::elementCount(dimsOf(operands[i])).isConstant(0))
+    return Ints();
   auto sizes = shapeValue(operands[i]);
   Ints values;
   for (const Dim &size : sizes.value_or(DimVector{}))

@@ -55,7 +55,7 @@ public:
   /// without.
   Value constantFrom(llvm::StringRef name);
   Value stringConstant(llvm::ArrayRef<std::string> texts); // 1-D
-  /// The rank that the model declares for result i, or a list's tensors in it.
+  /// The rank that the model declares for output i, or for the tensors of a list.
   std::optional<int64_t> declaredRank(size_t i) const;
 
   /// An axis counted from 0; refused when outside of [-rank, rank).
@@ -66,6 +66,8 @@ public:
   std::optional<Ints> intsFrom(size_t i, llvm::StringRef name) const;
   /// Size expressions that operand i holds, if they follow from shapes alone.
   std::optional<DimVector> sizesFrom(size_t i) const;
+  /// Whether operand i is given, and not known when the model is compiled.
+  bool isLate(size_t i) const { return has(i) && !shapeValue(operands[i]); }
   /// Numbers that operand i holds, when it is a constant of a floating-point type.
   std::optional<std::vector<double>> floatsFrom(size_t i) const;
   /// Operand i, aligned as `axis` of opsets below 7 says.

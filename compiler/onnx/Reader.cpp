@@ -197,7 +197,8 @@ void Reader::importNode(const proto::NodeProto &message, Scope &scope) {
   if (function == functions.end() && !row) {
     if (!newestVersion(domain))
       refuse("op '" + message.op_type() + "' is of the unknown domain '" + domain + "'",
-             "known domains: ai.onnx, ai.onnx.ml, com.microsoft, and the model's own functions");
+             "known domains: ai.onnx, ai.onnx.ml, ai.onnx.preview, ai.onnx.preview.training, "
+             "com.microsoft, and the model's own functions");
     refuse("unknown op '" + message.op_type() + "'", suggestRow(domain, message.op_type()));
   }
   auto opset = scope.opsets->find(domain);

@@ -31,7 +31,19 @@ static const std::vector<Category> &categories() {
                                             {"lookup", lookupRows()},
                                             {"ai.onnx.ml", mlRows()},
                                             {"trees", treeRows()},
-                                            {"com.microsoft", contribRows()}};
+                                            {"com.microsoft", contribRows()},
+                                            {"attention", attentionRows()},
+                                            {"sequence models", sequenceModelRows()},
+                                            {"losses", lossRows()},
+                                            {"sampling", samplingRows()},
+                                            {"windows", windowRows()},
+                                            {"regions", regionRows()},
+                                            {"Fourier transforms", fourierRows()},
+                                            {"signals", signalRows()},
+                                            {"step by step", stepwiseRows()},
+                                            {"sums of products", einsumRows()},
+                                            {"random numbers", randomRows()},
+                                            {"training", trainingRows()}};
   return all;
 }
 
@@ -66,7 +78,7 @@ std::optional<int64_t> newestVersion(llvm::StringRef domain) {
     return kNewestOpset;
   if (domain == kMl)
     return kNewestMlOpset;
-  if (domain == kMicrosoft)
+  if (domain == kMicrosoft || domain == kPreview || domain == kTraining)
     return 1;
   return std::nullopt;
 }

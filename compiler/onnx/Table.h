@@ -11,7 +11,7 @@ struct OpRow {
   const char *domain;  // "" is ai.onnx
   int64_t first, last; // opset versions of the domain
   void (*import)(Node &);
-  /// Integers that stand for strings may pass: results have the labels of operand 0.
+  /// Maps may pass: results have the keys of operand 0.
   bool keepsLabels = false;
   const char *note = "";
 };
@@ -20,6 +20,8 @@ using OpRows = llvm::ArrayRef<OpRow>;
 constexpr int64_t kNewestOpset = 27, kNewestMlOpset = 5;
 constexpr const char *kMl = "ai.onnx.ml";
 constexpr const char *kMicrosoft = "com.microsoft";
+constexpr const char *kPreview = "ai.onnx.preview";
+constexpr const char *kTraining = "ai.onnx.preview.training";
 
 OpRows elementwiseRows();
 OpRows activationRows();
@@ -38,6 +40,18 @@ OpRows contribRows();
 OpRows sequenceRows();
 OpRows stringRows();
 OpRows lookupRows();
+OpRows attentionRows();
+OpRows sequenceModelRows();
+OpRows lossRows();
+OpRows samplingRows();
+OpRows windowRows();
+OpRows regionRows();
+OpRows fourierRows();
+OpRows signalRows();
+OpRows stepwiseRows();
+OpRows einsumRows();
+OpRows randomRows();
+OpRows trainingRows();
 
 /// The row, or null.
 const OpRow *findRow(llvm::StringRef domain, llvm::StringRef name);

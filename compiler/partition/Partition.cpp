@@ -73,8 +73,8 @@ bool foldsTrailing(Operation *op) {
 bool isHost(Operation *op) {
   if (auto reshape = dyn_cast<graph::ReshapeOp>(op))
     return !keepsIndices(reshape);
-  return isa<graph::ConstantOp, graph::DynamicReshapeOp, graph::IfOp, graph::LoopOp, graph::ScanOp,
-             graph::YieldOp, graph::GroupOp, func::ReturnOp>(op) ||
+  return isa<graph::ConstantOp, graph::DynamicReshapeOp, graph::BindSizesOp, graph::IfOp,
+             graph::LoopOp, graph::ScanOp, graph::YieldOp, graph::GroupOp, func::ReturnOp>(op) ||
          op->hasTrait<graph::Hosted>();
 }
 
@@ -87,7 +87,7 @@ Kind kindOf(Operation *op) {
     return Kind::Window;
   if (!axesOf(op).empty())
     return foldsTrailing(op) ? Kind::Rows : Kind::Pointwise;
-  if (isa<graph::ScatterElementsOp, graph::ScatterNdOp, graph::TopkOp, graph::NonzeroOp>(op))
+  if (isa<graph::ScatterElementsOp, graph::ScatterNdOp, graph::TopkOp>(op))
     return Kind::Serial;
   return Kind::Pointwise;
 }
@@ -196,6 +196,8 @@ private:
     case Kind::Rows: {
       DimVector rows = graph::dimsOf(op->getOperand(0));
       size_t axes = axesOf(op).size();
+      if (!staysInRow(op->getResult(0), rows, axes))
+        return false;
       if (group.kind == Kind::Rows)
         return rows == group.rows && axes == group.rowAxes;
       return group.kind == Kind::Pointwise && group.onlyElementwise &&
@@ -227,6 +229,20 @@ private:
       if (i < kept ? dims[i] != rows[i] : !dims[i].isConstant(1))
         return false;
     return true;
+  }
+
+  /// Whether what is made of one value a row is read at that row only: a broadcast of [n] to [n, n]
+  /// gives all of them to each row.
+  static bool staysInRow(Value value, ArrayRef<graph::Dim> rows, size_t axes) {
+    DimVector dims = graph::dimsOf(value);
+    auto kept = rows.drop_back(axes);
+    bool isOnlyRow = llvm::all_of(kept, [](const graph::Dim &dim) { return dim.isConstant(1); });
+    return isRowValue(dims, rows, axes) && llvm::all_of(value.getUsers(), [&](Operation *user) {
+             if (isa<graph::BroadcastOp>(user))
+               return isOnlyRow || dims.size() == rows.size();
+             return !(isElementwise(user) || isa<graph::ReshapeOp>(user)) ||
+                    staysInRow(user->getResult(0), rows, axes);
+           });
   }
 
   /// Whether every path from op to the root goes through ops that keep the place.

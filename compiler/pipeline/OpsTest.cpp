@@ -23,7 +23,6 @@ namespace heddle::ops {
 
 /// Ops that stand in no case, and why.
 static const std::map<StringRef, StringRef> kNotCompiled = {
-    {"graph.nonzero", "has no code yet, and is refused"},
     {"graph.group", "is what partition makes"},
 };
 
@@ -298,21 +297,6 @@ public:
   }
 };
 
-/// An op without code is refused with its name, and nothing ends the process.
-class RefusedOpTest : public testing::Test {
-public:
-  void TestBody() override {
-    std::string problems = checkApart({"refused/nonzero",
-                                       [](Model &m) {
-                                         Value x = m.input("f32[3, 5]");
-                                         m.output(m.op("nonzero", {x}, "", "i64[2, $count]"));
-                                       },
-                                       {}});
-    EXPECT_NE(problems.find("compile: "), std::string::npos) << problems;
-    EXPECT_NE(problems.find("(graph.nonzero): error: "), std::string::npos) << problems;
-  }
-};
-
 } // namespace
 } // namespace heddle::ops
 
@@ -326,7 +310,5 @@ int main(int argc, char **argv) {
   }
   testing::RegisterTest("ops", "every op stands in a case", nullptr, nullptr, __FILE__, __LINE__,
                         []() -> testing::Test * { return new heddle::ops::EveryOpTest; });
-  testing::RegisterTest("ops", "what has no code is refused", nullptr, nullptr, __FILE__, __LINE__,
-                        []() -> testing::Test * { return new heddle::ops::RefusedOpTest; });
   return RUN_ALL_TESTS();
 }

@@ -108,6 +108,19 @@ func.func @main(%trip: tensor<i64>, %x: tensor<33xf32>, %y: tensor<33xf32>) -> (
 }
 )";
 
+// Numbers of the run become amounts of padding and sizes.
+static const char kBind[] = R"(
+func.func @main(%x: tensor<?x5xf32, #graph.dims<"n", 5>>, %pads: tensor<2xi32>)
+    -> (tensor<?x6xf32, #graph.dims<"$a + $b + n", 6>>, tensor<?x?xi64, #graph.dims<"$b", "2*$a">>) {
+  graph.bind_sizes %pads {symbols = #graph.dims<"$a", "$b">, message = "a padding is %lld"} : tensor<2xi32>
+  %v = graph.constant dense<0.5> : tensor<f32>
+  %p = graph.pad %x, %v {low = #graph.dims<"$a", 0>, high = #graph.dims<"$b", 1>}
+    : (tensor<?x5xf32, #graph.dims<"n", 5>>, tensor<f32>) -> tensor<?x6xf32, #graph.dims<"$a + $b + n", 6>>
+  %i = graph.iota {axis = 1} : () -> tensor<?x?xi64, #graph.dims<"$b", "2*$a">>
+  return %p, %i : tensor<?x6xf32, #graph.dims<"$a + $b + n", 6>>, tensor<?x?xi64, #graph.dims<"$b", "2*$a">>
+}
+)";
+
 void addControl(Cases &cases) {
   auto add = [&](const std::string &name, const char *text, std::vector<Fill> fills,
                  std::vector<Sizes> runs) {
@@ -128,6 +141,7 @@ void addControl(Cases &cases) {
     add("nested" + label, kNested, {fill, Fill::range(3, 3), Fill()}, {});
     add("swap" + label, kSwap, {fill, Fill(), Fill()}, {});
   }
+  add("bind sizes", kBind, {Fill(), Fill::range(0, 9)}, runs);
   add("scan", kScan, {Fill(), Fill(), Fill()}, runs);
 }
 

@@ -178,7 +178,7 @@ void addCasts(Cases &cases) {
                          Value x = m.input(wide + dims, Fill::any());
                          Value y = m.input(wide + dims, Fill::range(-500, 500));
                          for (Value value : {x, y})
-                           for (const char *rest : {"", "saturate = false"}) {
+                           for (const char *rest : {"saturate = true", "saturate = false"}) {
                              Value cast = m.op("cast", {value}, rest, narrow + dims);
                              m.output(cast, Tolerance::exact());
                              m.output(m.op("cast", {cast}, "", wide + dims), Tolerance::exact());

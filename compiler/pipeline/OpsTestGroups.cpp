@@ -75,6 +75,12 @@ static void addRows(Cases &cases, const string &type) {
     Value y = b.m.input(type + "[n, m, 48]");
     b.output(b.gelu(b.layerNorm(b.m.op("add", {x, y}), 2, 48, scale, bias)));
   });
+  add("sums of rows as a row", {{{"n", 4}}, {{"n", 17}}}, [=](Builder &b) {
+    Value x = b.m.input(type + "[n, n]");
+    Value sums = b.m.op("reduce_sum", {x}, "axes = array<i64: 1>, keep_dims = false");
+    Value product = b.m.op("mul", {x, b.m.broadcastTo(sums, x)});
+    b.output(b.m.op("reduce_sum", {product}, "axes = array<i64: 1>, keep_dims = false"), 100);
+  });
   add("residual", kRuns, [=](Builder &b) {
     Value x = b.m.input(type + "[n, 33]");
     Value w = b.m.constant(type + "[33, 49]"),

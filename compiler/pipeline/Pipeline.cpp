@@ -118,18 +118,6 @@ static lower::Schedule scheduleOf(graph::GroupOp group) {
   return schedule;
 }
 
-/// All ops that cannot be compiled, one a line.
-static llvm::Error refuseUnsupported(func::FuncOp model, StringRef file) {
-  std::string problems;
-  model.walk([&](Operation *op) {
-    if (isa<graph::GraphDialect>(op->getDialect()) && !lower::isSupported(op))
-      problems += (problems.empty() ? "" : "\n") + file.str() + ": node '" +
-                  graph::sourceName(op->getLoc()) + "' (" + op->getName().getStringRef().str() +
-                  "): error: this op runs in the reference interpreter, but is not compiled yet";
-  });
-  return problems.empty() ? llvm::Error::success() : makeError(ErrorCode::Refused, problems);
-}
-
 /// Groups of one form become functions of one text, however their tensors and weights differ: one
 /// of them is enough.
 static void shareFunctions(ModuleOp module, lower::Kernel &kernel,
@@ -217,8 +205,6 @@ static llvm::Error compileStages(Compiled &compiled, const CompileOptions &optio
 
   stages.begin("plan", 0.22);
   if (llvm::Error error = choosePlan(model, options, *result))
-    return error;
-  if (llvm::Error error = refuseUnsupported(model, result->program.model))
     return error;
 
   stages.begin("lower", 0.25);

@@ -14,7 +14,7 @@ struct CompileOptions {
   std::vector<std::string> shapes; // "x=1x3x?x?", "batch=4"
   std::string planText, planPath;  // a plan to carry out; empty lets the chooser decide
   std::vector<std::string> scheduleFolders;
-  int threads = 0; // 1 makes an artefact without a pool
+  int threads = 0;                            // 1 makes an artefact without a pool
   int64_t foldLimitBytes = int64_t(64) << 20; // larger constants stay ops
   std::function<void(llvm::StringRef stage, double fraction)> progress;
 };

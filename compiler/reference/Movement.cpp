@@ -354,26 +354,17 @@ Results compute(RangeOp, const Call &call) {
   });
 }
 
-Results compute(NonzeroOp, const Call &call) {
-  const Tensor &x = call[0];
-  std::vector<double> values = load<double>(x);
-  std::vector<std::vector<int64_t>> places(x.rank());
-  int64_t count = 0;
-  forEachIndex(x.shape, [&](ArrayRef<int64_t> index, int64_t number) {
-    if (values[number] == 0)
-      return;
-    ++count;
-    for (auto [place, i] : llvm::zip(places, index))
-      place.push_back(i);
-  });
-  auto result = call.allocate({x.rank(), count});
-  if (!result)
-    return result.takeError();
-  std::vector<int64_t> all;
-  for (const auto &place : places)
-    all.insert(all.end(), place.begin(), place.end());
-  store<int64_t>(*result, all);
-  return single(*result);
+Results compute(BindSizesOp op, const Call &call) {
+  SmallVector<int64_t> sizes;
+  for (int64_t i = 0; i < call[0].count(); ++i)
+    sizes.push_back(integerAt(call[0], i));
+  for (int64_t size : sizes)
+    if (size < 0)
+      return call.error(llvm::formatv("{0}", op.getMessage()).str() + ": " + Twine(size));
+  Type type = tensorOf(op.getContext(), dimsOf(op.getSymbols()), call[0].element);
+  if (llvm::Error error = call.environment.bind(op, type, sizes))
+    return error;
+  return Tensors();
 }
 
 } // namespace heddle::reference

@@ -171,9 +171,8 @@ template <typename T> static uint64_t narrow(T value, FloatType type, bool satur
   const llvm::fltSemantics &semantics = type.getFloatSemantics();
   constexpr auto nearest = llvm::APFloat::rmNearestTiesToEven;
   llvm::APFloat result(semantics);
-  bool losesInfo, isInfinite = false, isNan = false, isNegative = false;
+  bool losesInfo, isNan = false, isNegative = false;
   if constexpr (std::is_floating_point_v<T>) {
-    isInfinite = std::isinf(value);
     isNan = std::isnan(value);
     isNegative = std::signbit(value);
     result = llvm::APFloat(static_cast<double>(value));
@@ -183,11 +182,9 @@ template <typename T> static uint64_t narrow(T value, FloatType type, bool satur
     result.convertFromAPInt(llvm::APInt(64, static_cast<uint64_t>(value)), std::is_signed_v<T>,
                             nearest);
   }
-  // ONNX: with saturation, infinities are the largest values, but NaN in the kinds without -0.
-  bool hasNoNegativeZero =
-      type.isFloat8E4M3FNUZ() || type.isFloat8E5M2FNUZ() || type.isFloat8E4M3B11FNUZ();
+  // ONNX Cast: with saturation, infinities too are the largest values.
   bool isOutside = result.isNaN() || result.isInfinity();
-  if (saturate && isOutside && !isNan && !(isInfinite && hasNoNegativeZero))
+  if (saturate && isOutside && !isNan)
     result = llvm::APFloat::getLargest(semantics, isNegative);
   return result.bitcastToAPInt().getZExtValue();
 }

@@ -7,7 +7,7 @@ func.func @main(%x: !x) -> (tensor<3x?xf32, #graph.dims<3, "n">>, tensor<?xf32, 
     tensor<?x?xf32, #graph.dims<"$slice.0", "$slice.1">>, tensor<?x3xf32, #graph.dims<"2*n", 3>>,
     tensor<?x6xf32, #graph.dims<"n + 1", 6>>, tensor<1x5xf32>, tensor<?x?xf32, #graph.dims<"$r.0", "$r.1">>,
     tensor<?x?xf32, #graph.dims<"$b.0", "$b.1">>, tensor<?xi64, #graph.dims<"$range.0">>,
-    tensor<2x?xi64, #graph.dims<2, "$nonzero.0">>, tensor<2x3xi64>, tensor<3x2xi64>, tensor<?x1xf32, #graph.dims<"n", 1>>) {
+    tensor<?x2xi64, #graph.dims<"$k.0", 2>>, tensor<2x3xi64>, tensor<3x2xi64>, tensor<?x1xf32, #graph.dims<"n", 1>>) {
   // CHECK: 3x2xf32 {{\[\[}}0, 3], [1, 4], [2, 5]]
   %t = graph.transpose %x {permutation = array<i64: 1, 0>} : (!x) -> tensor<3x?xf32, #graph.dims<3, "n">>
   // CHECK-NEXT: 6xf32 [0, 1, 2, 3, 4, 5]
@@ -46,8 +46,9 @@ func.func @main(%x: !x) -> (tensor<3x?xf32, #graph.dims<3, "n">>, tensor<?xf32, 
   %three = graph.constant dense<3> : tensor<i64>
   // CHECK-NEXT: 3xi64 [1, 4, 7]
   %range = graph.range %one, %eight, %three : (tensor<i64>, tensor<i64>, tensor<i64>) -> tensor<?xi64, #graph.dims<"$range.0">>
-  // CHECK-NEXT: 2x5xi64 {{\[\[}}0, 0, 1, 1, 1], [1, 2, 0, 1, 2]]
-  %nz = graph.nonzero %x : (!x) -> tensor<2x?xi64, #graph.dims<2, "$nonzero.0">>
+  graph.bind_sizes %three {symbols = #graph.dims<"$k.0">, message = "a size is %lld"} : tensor<i64>
+  // CHECK-NEXT: 3x2xi64 {{\[\[}}0, 0], [1, 1], [2, 2]]
+  %bound = graph.iota {axis = 0} : () -> tensor<?x2xi64, #graph.dims<"$k.0", 2>>
   // CHECK-NEXT: 2x3xi64 {{\[\[}}0, 1, 2], [0, 1, 2]]
   %iota = graph.iota {axis = 1} : () -> tensor<2x3xi64>
   %lengths = graph.constant dense<[3, 1]> : tensor<2xi64>
@@ -57,11 +58,11 @@ func.func @main(%x: !x) -> (tensor<3x?xf32, #graph.dims<3, "n">>, tensor<?xf32, 
   // CHECK-NEXT: 2x1xf32 {{\[\[}}1], [4]]
   %crop = graph.pad %x, %zero {low = #graph.dims<0, -1>, high = #graph.dims<0, -1>}
     : (!x, tensor<f32>) -> tensor<?x1xf32, #graph.dims<"n", 1>>
-  return %t, %flat, %sizes2, %b, %s, %ds, %c, %p, %reflect, %r, %db, %range, %nz, %iota, %reverse, %crop
+  return %t, %flat, %sizes2, %b, %s, %ds, %c, %p, %reflect, %r, %db, %range, %bound, %iota, %reverse, %crop
     : tensor<3x?xf32, #graph.dims<3, "n">>, tensor<?xf32, #graph.dims<"3*n">>,
     tensor<2xi64>, tensor<2x?x3xf32, #graph.dims<2, "n", 3>>, tensor<?x2xf32, #graph.dims<"n", 2>>,
     tensor<?x?xf32, #graph.dims<"$slice.0", "$slice.1">>, tensor<?x3xf32, #graph.dims<"2*n", 3>>,
     tensor<?x6xf32, #graph.dims<"n + 1", 6>>, tensor<1x5xf32>, tensor<?x?xf32, #graph.dims<"$r.0", "$r.1">>,
     tensor<?x?xf32, #graph.dims<"$b.0", "$b.1">>, tensor<?xi64, #graph.dims<"$range.0">>,
-    tensor<2x?xi64, #graph.dims<2, "$nonzero.0">>, tensor<2x3xi64>, tensor<3x2xi64>, tensor<?x1xf32, #graph.dims<"n", 1>>
+    tensor<?x2xi64, #graph.dims<"$k.0", 2>>, tensor<2x3xi64>, tensor<3x2xi64>, tensor<?x1xf32, #graph.dims<"n", 1>>
 }

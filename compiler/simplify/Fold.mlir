@@ -29,14 +29,16 @@ func.func @leaves_growing_broadcasts() -> tensor<1024x1024xf32> {
   return %w : tensor<1024x1024xf32>
 }
 
-// The number of indices is known once they are: the type follows.
+// The number of elements is known once they are: the type follows.
 // CHECK-LABEL: @refines_what_the_op_bound
-// CHECK-SAME: -> tensor<1x2xi64>
-// CHECK: graph.constant dense<{{\[\[}}0, 2]]> : tensor<1x2xi64>
-func.func @refines_what_the_op_bound() -> tensor<1x?xi64, #graph.dims<1, "$nonzero.0">> {
-  %a = graph.constant dense<[1.0, 0.0, 2.0]> : tensor<3xf32>
-  %i = graph.nonzero %a : (tensor<3xf32>) -> tensor<1x?xi64, #graph.dims<1, "$nonzero.0">>
-  return %i : tensor<1x?xi64, #graph.dims<1, "$nonzero.0">>
+// CHECK-SAME: -> tensor<2xf32>
+// CHECK: graph.constant dense<[1.000000e+00, 2.500000e+00]> : tensor<2xf32>
+func.func @refines_what_the_op_bound() -> tensor<?xf32, #graph.dims<"$range.0">> {
+  %start = graph.constant dense<1.0> : tensor<f32>
+  %limit = graph.constant dense<3.0> : tensor<f32>
+  %delta = graph.constant dense<1.5> : tensor<f32>
+  %r = graph.range %start, %limit, %delta : (tensor<f32>, tensor<f32>, tensor<f32>) -> tensor<?xf32, #graph.dims<"$range.0">>
+  return %r : tensor<?xf32, #graph.dims<"$range.0">>
 }
 
 // An index outside of the axis is the run's error.

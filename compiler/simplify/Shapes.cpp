@@ -109,6 +109,8 @@ private:
   }
 
   void visit(Operation *op) {
+    if (auto bind = dyn_cast<BindSizesOp>(op))
+      return settle(bind);
     OpBuilder builder(op);
     Value replacement;
     if (auto values = knownResult(op))
@@ -120,6 +122,15 @@ private:
       return;
     op->getResult(0).replaceAllUsesWith(replacement);
     op->erase();
+  }
+
+  /// What shapes tell need not be bound; a negative constant stays for the run to refuse.
+  void settle(BindSizesOp op) {
+    auto values = shapeValue(op.getX());
+    if (!values || !llvm::all_of(*values, [](const Dim &dim) { return dim.isNeverNegative(); }))
+      return;
+    refine(refinement, dimsOf(op.getSymbols()), *values);
+    op.erase();
   }
 
   ModuleOp module;

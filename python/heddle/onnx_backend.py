@@ -1,4 +1,4 @@
-"""onnx_backend: Heddle behind the interface of onnx.backend.base, so that other programs' tests run.
+"""onnx_backend: Heddle as a backend of onnx.backend.base, so that tests for those run unchanged.
 
     import onnx.backend.test
     import heddle.onnx_backend

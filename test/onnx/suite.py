@@ -1,6 +1,6 @@
 """suite: ONNX's own backend tests through Heddle, in three modes.
 
-    python test/onnx/suite.py --mode dynamic --json results.json [--match softmax] [--target x86-64-v3]
+    python test/onnx/suite.py --mode dynamic --match softmax --json results.json
 
 Modes: `static` runs each model as it is; `dynamic` makes every size of its inputs a symbol;
 `constant` makes its inputs constants, so that folding has to give what running gives.
@@ -139,7 +139,7 @@ class Suite(onnx.backend.test.BackendTest):
 
 
 def tests_of(backend):
-    """Every CPU test of the suite by its name; those that fetch models from elsewhere are left out."""
+    """Every CPU test by its name; those that fetch models from elsewhere are left out."""
     found = {}
     for test in flat(Suite(backend).test_suite):
         if test.id().endswith("_cpu") and not type(test).__name__.startswith("OnnxBackendReal"):
@@ -170,10 +170,8 @@ class Worker:
     def __init__(self, mode, options):
         command = [sys.executable, __file__, "--worker", "--mode", mode]
         command += ["--options", json.dumps(options)]
-        self.log = open(os.devnull, "w")  # noqa: SIM115: as long as the process
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
         self.read()
 
     def read(self):

@@ -138,6 +138,8 @@ void Host::writeBlock(Block &block) {
       bindReshape(reshape);
     else if (op.hasTrait<graph::Hosted>())
       writeHosted(&op);
+    else if (auto bind = dyn_cast<graph::BindSizesOp>(op))
+      bindSizes(bind);
     else if (auto results = dyn_cast<func::ReturnOp>(op))
       writeOutputs(results);
   }
@@ -357,6 +359,15 @@ void Host::bindSymbols(Operation *group) {
       bindSlice(slice);
     else if (auto range = dyn_cast<graph::RangeOp>(op))
       bindRange(range);
+  }
+}
+
+void Host::bindSizes(graph::BindSizesOp op) {
+  std::string message = "node '" + graph::sourceName(op.getLoc()) + "': " + op.getMessage().str();
+  for (auto [i, symbol] : llvm::enumerate(graph::dimsOf(op.getSymbols()))) {
+    Value size = readInteger(op.getX(), i);
+    code->when(code->less(size, code->number(0)), [&] { fail(message, size, size); });
+    symbols[*symbol.symbolName()] = code->max(size, code->number(0));
   }
 }
 

@@ -49,6 +49,7 @@ private:
   void writeGroup(graph::GroupOp group);
   void bindSymbols(mlir::Operation *op);
   void bindDims(Value result, llvm::ArrayRef<Value> sizes);
+  void bindSizes(graph::BindSizesOp op);
   void bindReshape(graph::DynamicReshapeOp op);
   void bindBroadcast(graph::DynamicBroadcastOp op);
   void bindSlice(graph::DynamicSliceOp op);

@@ -5,6 +5,7 @@
 
 #include "compiler/onnx/Reader.h"
 #include "compiler/onnx/Table.h"
+#include "compiler/onnx/ops/algebra/Stepwise.h"
 
 using namespace mlir;
 using namespace heddle::graph;
@@ -314,7 +315,7 @@ static Ints axisToFront(int64_t axis, int64_t rank, bool back) {
 
 static void importScan(Node &n) {
   if (n.opset < 9)
-    refuse("Scan of opset 8 is not supported", "export the model for opset 9 or newer");
+    return importBatchedScan(n);
   int64_t scanned = n.getInt("num_scan_inputs", 0), states = n.inputs() - scanned;
   if (scanned < 1 || states < 0)
     refuse("'num_scan_inputs' is " + Twine(scanned) + ", but the node has " + Twine(n.inputs()) +
@@ -378,7 +379,7 @@ OpRows controlRows() {
        "branches of one rank, unless the condition is constant, one is a squeeze, or both yield "
        "one element"},
       {"Loop", "", 1, 27, importLoop, false, "carried values keep their rank"},
-      {"Scan", "", 9, 27, importScan, false, "carried values keep their rank"},
+      {"Scan", "", 8, 27, importScan, false, "carried values keep their rank"},
   };
   return rows;
 }

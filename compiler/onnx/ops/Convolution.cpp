@@ -2,19 +2,12 @@
 
 #include "compiler/onnx/Table.h"
 #include "compiler/onnx/ops/Products.h"
+#include "compiler/onnx/ops/Unfold.h"
 
 using namespace mlir;
 using namespace heddle::graph;
 
 namespace heddle::onnx {
-
-namespace {
-/// Window attributes, one entry a spatial dimension.
-struct Window {
-  Ints size, strides, dilations, low, high;
-  DimVector symbolicLow, symbolicHigh; // SAME padding of sizes that are not constant
-};
-} // namespace
 
 Ints spatialAxes(Value x, bool channelsLast) {
   if (rankOf(x) < 3)
@@ -35,7 +28,8 @@ static void padSame(Window &window, ArrayRef<Dim> sizes, bool isUpper) {
   window.symbolicLow.assign(sizes.size(), Dim(0));
   window.symbolicHigh.assign(sizes.size(), Dim(0));
   for (size_t i = 0; i < sizes.size(); ++i) {
-    Dim stride(window.strides[i]), reach((window.size[i] - 1) * window.dilations[i] + 1);
+    Dim stride(window.strides[i]),
+        reach = (window.size[i] - Dim(1)) * Dim(window.dilations[i]) + Dim(1);
     Dim total = (sizes[i].ceilDiv(stride) - Dim(1)) * stride + reach - sizes[i];
     if (!total.isNeverNegative())
       total = Dim::max(total, Dim(0));
@@ -53,7 +47,7 @@ static void padSame(Window &window, ArrayRef<Dim> sizes, bool isUpper) {
   }
 }
 
-static Window readWindow(Node &n, Ints size, ArrayRef<Dim> sizes) {
+Window readWindow(Node &n, DimVector size, ArrayRef<Dim> sizes) {
   size_t count = sizes.size();
   Window window;
   window.size = std::move(size);
@@ -63,7 +57,8 @@ static Window readWindow(Node &n, Ints size, ArrayRef<Dim> sizes) {
     refuse("'kernel_shape' has " + Twine(window.size.size()) + " entries, but needs " +
            Twine(count));
   for (size_t i = 0; i < count; ++i)
-    if (window.strides[i] < 1 || window.dilations[i] < 1 || window.size[i] < 1)
+    if (window.strides[i] < 1 || window.dilations[i] < 1 ||
+        window.size[i].constant().value_or(1) < 1)
       refuse("window sizes, strides and dilations must be at least 1");
   window.low.assign(count, 0);
   window.high.assign(count, 0);
@@ -103,44 +98,76 @@ static DimVector pick(Value x, ArrayRef<int64_t> axes) {
   return picked;
 }
 
-static Ints kernelShape(Node &n, Value w) {
-  Ints size;
+/// The filters, with the spatial sizes that 'kernel_shape' promises.
+static Value filtersOf(Node &n, Value w, Value x) {
+  if (rankOf(w) != rankOf(x))
+    refuse("the filters have rank " + Twine(rankOf(w)) + ", but the input has " + Twine(rankOf(x)));
+  auto declared = n.getInts("kernel_shape");
+  if (!declared)
+    return w;
   DimVector dims = dimsOf(w);
-  for (size_t i = 2; i < dims.size(); ++i) {
-    if (!dims[i].constant())
-      refuse("the size of the filters must be constant");
-    size.push_back(*dims[i].constant());
+  bool fits = declared->size() + 2 == dims.size();
+  for (size_t i = 0; i < declared->size() && fits; ++i) {
+    fits = dims[2 + i].constant().value_or((*declared)[i]) == (*declared)[i];
+    dims[2 + i] = Dim((*declared)[i]);
   }
-  if (auto declared = n.getInts("kernel_shape"); declared && *declared != size)
-    refuse("'kernel_shape' is not that of the filters, " + textOf(dims));
-  return size;
+  if (!fits)
+    refuse("'kernel_shape' is not that of the filters, " + textOf(dimsOf(w)));
+  return n.reshape(w, dims);
+}
+
+static DimVector spatialSizes(Value w) {
+  DimVector dims = dimsOf(w);
+  return DimVector(dims.begin() + 2, dims.end());
+}
+
+static std::optional<Ints> constants(ArrayRef<Dim> dims) {
+  Ints values;
+  for (const Dim &dim : dims) {
+    if (!dim.constant())
+      return std::nullopt;
+    values.push_back(*dim.constant());
+  }
+  return values;
 }
 
 static Dim slidePlaces(const Dim &size, const Window &window, size_t i) {
-  int64_t reach = window.dilations[i] * (window.size[i] - 1) + 1;
-  Dim room = size + Dim(window.low[i] + window.high[i] - reach);
+  Dim reach = Dim(window.dilations[i]) * (window.size[i] - Dim(1)) + Dim(1);
+  Dim padded = size + Dim(window.low[i] + window.high[i]), room = padded - reach;
   if (room.constant().value_or(0) < 0)
-    refuse("the window of " + Twine(reach) + " is larger than the padded size " +
-           (size + Dim(window.low[i] + window.high[i])).str());
+    refuse("the window of " + reach.str() + " is larger than the padded size " + padded.str());
   return room;
 }
 
-Value convolve(Node &n, Value x, Value w) {
-  Ints axes = spatialAxes(x);
-  if (rankOf(w) != rankOf(x))
-    refuse("the filters have rank " + Twine(rankOf(w)) + ", but the input has " + Twine(rankOf(x)));
-  Window window = readWindow(n, kernelShape(n, w), pick(x, axes));
-  x = padSymbolic(n, x, window, axes, n.scalar(elementOf(x), 0));
-  DimVector dims = dimsOf(x);
-  dims[1] = dimsOf(w)[0];
-  for (size_t i = 0; i < axes.size(); ++i)
-    dims[axes[i]] = slidePlaces(dims[axes[i]], window, i).floorDiv(Dim(window.strides[i])) + Dim(1);
+static int64_t groupsOf(Node &n) {
   int64_t groups = n.getInt("group", 1);
   if (groups < 1)
     refuse("'group' is " + Twine(groups) + ", but must be at least 1");
+  return groups;
+}
+
+static DimVector sizes(ArrayRef<int64_t> values) { return {values.begin(), values.end()}; }
+
+Value convolve(Node &n, Value x, Value w) {
+  Ints axes = spatialAxes(x);
+  w = filtersOf(n, w, x);
+  Window window = readWindow(n, spatialSizes(w), pick(x, axes));
+  int64_t groups = groupsOf(n);
   if (elementOf(x) != elementOf(w))
     refuse("input and filters have element types " + nameOf(elementOf(x)) + " and " +
            nameOf(elementOf(w)));
+  x = padSymbolic(n, x, window, axes, n.scalar(elementOf(x), 0));
+  if (!constants(window.size))
+    return unfoldedConvolution(
+        n, x, w, {window.strides, window.dilations, sizes(window.low), sizes(window.high), groups});
+  DimVector dims = dimsOf(x);
+  if (Dim channels = dimsOf(w)[1] * Dim(groups); channels.constant() && !dims[1].constant()) {
+    dims[1] = channels;
+    x = n.reshape(x, dims);
+  }
+  dims[1] = dimsOf(w)[0];
+  for (size_t i = 0; i < axes.size(); ++i)
+    dims[axes[i]] = slidePlaces(dims[axes[i]], window, i).floorDiv(Dim(window.strides[i])) + Dim(1);
   return n.typed<ConvOp>(n.tensor(dims, elementOf(x)), {x, w},
                          {n.list("strides", window.strides), n.list("dilations", window.dilations),
                           n.list("low", window.low), n.list("high", window.high),
@@ -159,50 +186,65 @@ static void importConv(Node &n) {
 }
 
 static void importConvTranspose(Node &n) {
-  Value x = n.in(0), w = n.in(1);
-  Ints axes = spatialAxes(x), size = kernelShape(n, w);
+  Value x = n.in(0), w = filtersOf(n, n.in(1), x);
+  Ints axes = spatialAxes(x);
+  DimVector size = spatialSizes(w);
   size_t count = axes.size();
-  if (size.size() != count)
-    refuse("the filters have rank " + Twine(rankOf(w)) + ", but the input has " + Twine(rankOf(x)));
   Ints strides = spatialInts(n, "strides", count, 1);
   Ints dilations = spatialInts(n, "dilations", count, 1);
-  Ints extra = spatialInts(n, "output_padding", count, 0);
   Ints pads = n.getInts("pads", Ints(2 * count, 0));
   if (pads.size() != 2 * count)
     refuse("'pads' has " + Twine(pads.size()) + " entries, but needs " + Twine(2 * count));
-  Ints low(pads.begin(), pads.begin() + count), high(pads.begin() + count, pads.end());
+  DimVector low(pads.begin(), pads.begin() + count), high(pads.begin() + count, pads.end());
+  DimVector extra = sizes(spatialInts(n, "output_padding", count, 0));
   std::string automatic = n.getText("auto_pad", "NOTSET");
   auto wanted = n.getInts("output_shape");
   if (wanted && wanted->size() > count)
     wanted->erase(wanted->begin(), wanted->end() - count);
   DimVector dims = dimsOf(x);
-  int64_t groups = n.getInt("group", 1);
+  int64_t groups = groupsOf(n);
   dims[1] = dimsOf(w)[1] * Dim(groups);
   for (size_t i = 0; i < count; ++i) {
-    Dim full = (dims[axes[i]] - Dim(1)) * Dim(strides[i]) +
-               Dim(dilations[i] * (size[i] - 1) + 1 + extra[i]);
-    bool isSame = automatic.rfind("SAME", 0) == 0;
-    if (wanted || isSame) {
+    Dim full = (dims[axes[i]] - Dim(1)) * Dim(strides[i]) + Dim(dilations[i]) * (size[i] - Dim(1)) +
+               Dim(1) + extra[i];
+    if (wanted || automatic.rfind("SAME", 0) == 0) {
       Dim target = wanted ? Dim((*wanted)[i]) : dims[axes[i]] * Dim(strides[i]);
-      auto total = (full - target).constant();
-      if (!total)
-        refuse("the padding of dimension " + Twine(axes[i]) +
-               " depends on a size that is not constant");
-      int64_t all = std::max<int64_t>(*total, 0), half = all / 2;
+      Dim all = Dim::max(full - target, Dim(0)), half = all.floorDiv(Dim(2));
       low[i] = automatic == "SAME_UPPER" ? half : all - half;
       high[i] = all - low[i];
-      extra[i] += std::max<int64_t>(-*total, 0);
-      full = full + Dim(std::max<int64_t>(-*total, 0));
+      Dim more = Dim::max(target - full, Dim(0));
+      extra[i] = extra[i] + more;
+      full = full + more;
     } else if (automatic == "VALID") {
-      low[i] = high[i] = 0;
+      low[i] = high[i] = Dim(0);
     }
-    dims[axes[i]] = full - Dim(low[i] + high[i]);
+    dims[axes[i]] = full - low[i] - high[i];
   }
-  Value y = n.typed<ConvTransposeOp>(
-      n.tensor(dims, elementOf(x)), {x, w},
-      {n.list("strides", strides), n.list("dilations", dilations), n.list("low", low),
-       n.list("high", high), n.list("output_padding", extra), n.integer("groups", groups)});
+  auto before = constants(low), after = constants(high), padding = constants(extra);
+  Value y;
+  if (before && after && padding && constants(size)) {
+    y = n.typed<ConvTransposeOp>(n.tensor(dims, elementOf(x)), {x, w},
+                                 {n.list("strides", strides), n.list("dilations", dilations),
+                                  n.list("low", *before), n.list("high", *after),
+                                  n.list("output_padding", *padding), n.integer("groups", groups)});
+  } else {
+    for (size_t i = 0; i < count; ++i)
+      high[i] = high[i] - extra[i];
+    y = unfoldedTransposedConvolution(n, x, w, {strides, dilations, low, high, groups});
+  }
   n.set(n.has(2) ? addChannelBias(n, y, n.in(2)) : y);
+}
+
+DimVector pooledSizes(ArrayRef<Dim> sizes, const Window &window, bool ceiling) {
+  DimVector pooled;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    Dim stride(window.strides[i]), places = slidePlaces(sizes[i], window, i);
+    Dim last = places.floorDiv(stride);
+    if (ceiling) // the last window must begin inside of x or of the padding before it
+      last = Dim::min(places.ceilDiv(stride), (sizes[i] + Dim(window.low[i] - 1)).floorDiv(stride));
+    pooled.push_back(last + Dim(1));
+  }
+  return pooled;
 }
 
 Value poolWindows(Node &n, Value x, StringRef kind, bool channelsLast) {
@@ -210,15 +252,13 @@ Value poolWindows(Node &n, Value x, StringRef kind, bool channelsLast) {
   auto size = n.getInts("kernel_shape");
   if (!size)
     refuse("'kernel_shape' is missing");
-  Window window = readWindow(n, *size, pick(x, axes));
+  Window window = readWindow(n, sizes(*size), pick(x, axes));
+  DimVector before = dimsOf(x);
   bool isMax = kind == "max", ceiling = n.getInt("ceil_mode", 0);
   bool countsPadding = n.getInt("count_include_pad", 0);
   auto isZero = [](const Dim &dim) { return dim.isConstant(0); };
   bool isSymbolic =
       !llvm::all_of(window.symbolicLow, isZero) || !llvm::all_of(window.symbolicHigh, isZero);
-  if (isSymbolic && !isMax && !countsPadding)
-    refuse("an average pool with SAME padding needs constant sizes",
-           "fix the size of the input, for example with --shape");
   if (isSymbolic) {
     bool isFloat = isa<FloatType>(elementOf(x));
     unsigned width = elementOf(x).getIntOrFloatBitWidth();
@@ -229,23 +269,30 @@ Value poolWindows(Node &n, Value x, StringRef kind, bool channelsLast) {
     x = padSymbolic(n, x, window, axes, isMax ? lowest : n.scalar(elementOf(x), 0));
   }
   DimVector dims = dimsOf(x);
-  for (size_t i = 0; i < axes.size(); ++i) {
-    Dim stride(window.strides[i]), places = slidePlaces(dims[axes[i]], window, i);
-    Dim last = places.floorDiv(stride);
-    if (ceiling) // the last window must begin inside of x or of the padding before it
-      last = Dim::min(places.ceilDiv(stride),
-                      (dims[axes[i]] + Dim(window.low[i] - 1)).floorDiv(stride));
-    dims[axes[i]] = last + Dim(1);
-  }
-  return n.typed<PoolOp>(n.tensor(dims, elementOf(x)), x,
-                         {n.text("kind", kind), n.list("window", window.size),
-                          n.list("strides", window.strides), n.list("dilations", window.dilations),
-                          n.list("low", window.low), n.list("high", window.high),
-                          n.flag("count_padding", countsPadding), n.flag("ceil_mode", ceiling),
-                          n.flag("channels_last", channelsLast)});
+  DimVector pooled = pooledSizes(pick(x, axes), window, ceiling);
+  for (size_t i = 0; i < axes.size(); ++i)
+    dims[axes[i]] = pooled[i];
+  auto pool = [&](Value image, bool countPadding) {
+    return n.typed<PoolOp>(n.tensor(dims, elementOf(image)), image,
+                           {n.text("kind", kind), n.list("window", *size),
+                            n.list("strides", window.strides),
+                            n.list("dilations", window.dilations), n.list("low", window.low),
+                            n.list("high", window.high), n.flag("count_padding", countPadding),
+                            n.flag("ceil_mode", ceiling), n.flag("channels_last", channelsLast)});
+  };
+  if (!isSymbolic || isMax || countsPadding)
+    return pool(x, countsPadding);
+  // The share of each window that is no padding is the average of ones.
+  Value ones =
+      padSymbolic(n, n.full(before, elementOf(x), 1), window, axes, n.scalar(elementOf(x), 0));
+  return n.div(pool(x, true), pool(ones, true));
 }
 
-static void importMaxPool(Node &n) { n.set(poolWindows(n, n.in(0), "max", false)); }
+static void importMaxPool(Node &n) {
+  n.set(poolWindows(n, n.in(0), "max", false));
+  if (n.wants(1))
+    n.set(1, maxPlaces(n, n.in(0)));
+}
 static void importAveragePool(Node &n) { n.set(poolWindows(n, n.in(0), "average", false)); }
 static void importGlobalAveragePool(Node &n) { n.set(n.mean(n.in(0), spatialAxes(n.in(0)))); }
 static void importGlobalMaxPool(Node &n) {
@@ -256,7 +303,7 @@ OpRows convolutionRows() {
   static const OpRow rows[] = {
       {"Conv", "", 1, 27, importConv},
       {"ConvTranspose", "", 1, 27, importConvTranspose},
-      {"MaxPool", "", 1, 27, importMaxPool, false, "not the output 'Indices'"},
+      {"MaxPool", "", 1, 27, importMaxPool},
       {"AveragePool", "", 1, 27, importAveragePool},
       {"GlobalAveragePool", "", 1, 27, importGlobalAveragePool},
       {"GlobalMaxPool", "", 1, 27, importGlobalMaxPool},

@@ -71,6 +71,25 @@ static void importCast(Node &n) {
   n.set(n.cast(n.in(0), n.getElement("to", n.f32()), n.getInt("saturate", 1),
                n.getText("round_mode", "up")));
 }
+static void importBitCast(Node &n) {
+  Value x = n.in(0);
+  Type to = n.getElement("to", elementOf(x));
+  if (elementOf(x) == to)
+    return n.set(x);
+  // A truth value is stored as a byte.
+  Type byte = IntegerType::get(n.context(), 8, IntegerType::Unsigned);
+  if (elementOf(x).isInteger(1) && to.getIntOrFloatBitWidth() == 8)
+    x = n.cast(x, byte);
+  if (to.isInteger(1) && elementOf(x).getIntOrFloatBitWidth() == 8)
+    return n.set(
+        n.cast(elementOf(x) == byte ? x : n.typed<BitcastOp>(n.tensor(dimsOf(x), byte), x), to));
+  if (elementOf(x) == to)
+    return n.set(x);
+  if (elementOf(x).getIntOrFloatBitWidth() != to.getIntOrFloatBitWidth())
+    refuse("elements of " + nameOf(elementOf(x)) + " and " + nameOf(to) +
+           " have different numbers of bits");
+  n.set(n.typed<BitcastOp>(n.tensor(dimsOf(x), to), x));
+}
 static void importCastLike(Node &n) {
   n.set(
       n.cast(n.in(0), elementOf(n.in(1)), n.getInt("saturate", 1), n.getText("round_mode", "up")));
@@ -150,6 +169,7 @@ OpRows elementwiseRows() {
       {"IsInf", "", 10, 27, importIsInf},
       {"Where", "", 9, 27, importWhere},
       {"Cast", "", 1, 27, importCast},
+      {"BitCast", "", 26, 27, importBitCast},
       {"CastLike", "", 15, 27, importCastLike},
       {"Clip", "", 1, 27, importClip},
       {"Identity", "", 1, 27, importIdentity, true},

@@ -2,6 +2,7 @@
 
 #include "compiler/onnx/Reader.h"
 #include "compiler/onnx/Table.h"
+#include "compiler/onnx/ops/RunTimeAxes.h"
 
 using namespace mlir;
 using namespace heddle::graph;
@@ -89,6 +90,26 @@ static DimVector resolveShape(ArrayRef<Dim> from, DimVector to, bool allowZero) 
   return to;
 }
 
+/// A shape that only the run knows, with as many entries as the result has dimensions.
+static Value withKnownRank(Node &n, Value shape) {
+  auto rank = rankOf(shape) == 1 ? dimsOf(shape)[0].constant() : std::nullopt;
+  if (rank)
+    return shape;
+  rank = n.declaredRank(0);
+  if (!rank)
+    refuse("the rank of the result is not known when the model is compiled",
+           "give the shape a constant length, or declare the rank of the result in value_info");
+  return n.reshape(shape, {Dim(*rank)});
+}
+
+static Value reshapeAtRunTime(Node &n, Value x, Value shape, bool allowZero) {
+  DimVector dims;
+  for (int64_t i = 0, rank = *dimsOf(shape)[0].constant(); i < rank; ++i)
+    dims.push_back(n.freshSymbol("reshape"));
+  return n.typed<DynamicReshapeOp>(n.tensor(dims, elementOf(x)), {x, shape},
+                                   {n.flag("allow_zero", allowZero)});
+}
+
 static void importReshape(Node &n) {
   Value x = n.in(0);
   bool allowZero = n.getInt("allowzero", 0);
@@ -98,14 +119,7 @@ static void importReshape(Node &n) {
   }
   if (auto sizes = n.sizesFrom(1))
     return n.set(n.reshape(x, resolveShape(dimsOf(x), *sizes, allowZero)));
-  auto rank = rankOf(n.in(1)) == 1 ? dimsOf(n.in(1))[0].constant() : std::nullopt;
-  if (!rank)
-    refuse("the rank of the result is not known when the model is compiled");
-  DimVector dims;
-  for (int64_t i = 0; i < *rank; ++i)
-    dims.push_back(n.freshSymbol("reshape"));
-  n.set(n.typed<DynamicReshapeOp>(n.tensor(dims, elementOf(x)), {x, n.in(1)},
-                                  {n.flag("allow_zero", allowZero)}));
+  n.set(reshapeAtRunTime(n, x, withKnownRank(n, n.in(1)), allowZero));
 }
 
 static void importFlatten(Node &n) {
@@ -118,26 +132,60 @@ static void importFlatten(Node &n) {
 
 static void importSqueeze(Node &n) {
   Value x = n.in(0);
-  auto asked = n.intsFrom(1, "axes");
-  if (asked)
+  DimVector dims = dimsOf(x);
+  auto declared = n.declaredRank(0);
+  if (n.isLate(1)) {
+    auto count = elementCount(dimsOf(n.in(1))).constant();
+    int64_t rank = count ? rankOf(x) - *count : declared.value_or(-1);
+    if (rank < 0 || rank > rankOf(x))
+      refuse("the rank of the result is not known when the model is compiled",
+             "give 'axes' a constant length, or declare the rank of the result in value_info");
+    RunTimeAxes axes(n, n.in(1), rankOf(x));
+    Value sizes = n.sliceAlong(axes.sortedSizes(x), 0, Dim(0), Dim(rank));
+    return n.set(reshapeAtRunTime(n, x, sizes, /*allowZero=*/true));
+  }
+  if (auto asked = n.intsFrom(1, "axes"))
     return n.set(n.squeeze(x, n.axes(*asked, rankOf(x))));
   Ints axes;
-  for (auto [i, dim] : llvm::enumerate(dimsOf(x))) {
-    if (!dim.constant())
-      refuse("without 'axes' every size of " + textOf(dimsOf(x)) + " must be constant",
-             "fix the size of the input, or give 'axes'");
+  bool isKnown = llvm::all_of(dims, [](const Dim &dim) { return dim.constant().has_value(); });
+  for (auto [i, dim] : llvm::enumerate(dims))
     if (dim.isConstant(1))
       axes.push_back(i);
-  }
-  n.set(n.squeeze(x, axes));
+  if (isKnown)
+    return n.set(n.squeeze(x, axes));
+  if (!declared || *declared > rankOf(x))
+    refuse("without 'axes' every size of " + textOf(dims) + " must be constant",
+           "fix the size of the input, give 'axes', or declare the rank of the result");
+  // Sizes that are not 1 first.
+  Value all = n.sizes(dims);
+  Value isOne = n.compare<EqualOp>(all, n.integerScalar(n.i64(), 1));
+  Value sorted = RunTimeAxes::marked(n, n.cast(isOne, n.i64())).sortedSizes(x);
+  n.set(reshapeAtRunTime(n, x, n.sliceAlong(sorted, 0, Dim(0), Dim(*declared)), true));
 }
 
 static void importUnsqueeze(Node &n) {
-  auto asked = n.intsFrom(1, "axes");
-  if (!asked)
-    refuse("'axes' is missing");
-  int64_t rank = rankOf(n.in(0)) + asked->size();
-  n.set(n.unsqueeze(n.in(0), n.axes(*asked, rank)));
+  Value x = n.in(0);
+  if (!n.isLate(1)) {
+    auto asked = n.intsFrom(1, "axes");
+    if (!asked)
+      refuse("'axes' is missing");
+    return n.set(n.unsqueeze(x, n.axes(*asked, rankOf(x) + asked->size())));
+  }
+  auto count = elementCount(dimsOf(n.in(1))).constant();
+  int64_t rank = count ? rankOf(x) + *count : n.declaredRank(0).value_or(-1);
+  if (rank < rankOf(x))
+    refuse("the rank of the result is not known when the model is compiled",
+           "give 'axes' a constant length, or declare the rank of the result in value_info");
+  // The dimensions that are not new have the sizes of x in order: as many as are before each.
+  RunTimeAxes axes(n, n.in(1), rank);
+  Value one = n.integerScalar(n.i64(), 1), isOld = n.sub(one, axes.mask());
+  Value before = n.infer<CumsumOp>(
+      isOld, {n.integer("axis", 0), n.flag("exclusive", true), n.flag("reverse", false)});
+  DimVector padded = dimsOf(x);
+  padded.push_back(Dim(1)); // what a new dimension behind the last one looks up
+  Value sizes = n.gather(n.sizes(padded), n.min(before, rankOf(x)), 0);
+  Value shape = n.select(n.cast(isOld, n.i1()), sizes, one);
+  n.set(reshapeAtRunTime(n, x, shape, /*allowZero=*/true));
 }
 
 static void importTranspose(Node &n) {
@@ -149,13 +197,17 @@ static void importExpand(Node &n) {
   Value x = n.in(0);
   if (auto sizes = n.sizesFrom(1))
     return n.set(n.broadcast(x, n.broadcastDims(dimsOf(x), *sizes)));
-  auto count = rankOf(n.in(1)) == 1 ? dimsOf(n.in(1))[0].constant() : std::nullopt;
-  if (!count)
-    refuse("the rank of the result is not known when the model is compiled");
+  Value shape = n.in(1);
+  if (auto declared = n.declaredRank(0);
+      declared && rankOf(shape) == 1 && !dimsOf(shape)[0].constant()) {
+    Dim missing = Dim(*declared) - dimsOf(shape)[0]; // leading sizes are 1
+    shape = n.pad(shape, n.scalar(elementOf(shape), 1), {missing}, {Dim(0)});
+  }
+  shape = withKnownRank(n, shape);
   DimVector dims;
-  for (int64_t i = 0, rank = std::max(*count, rankOf(x)); i < rank; ++i)
+  for (int64_t i = 0, rank = std::max(*dimsOf(shape)[0].constant(), rankOf(x)); i < rank; ++i)
     dims.push_back(n.freshSymbol("expand"));
-  n.set(n.typed<DynamicBroadcastOp>(n.tensor(dims, elementOf(x)), {x, n.in(1)}));
+  n.set(n.typed<DynamicBroadcastOp>(n.tensor(dims, elementOf(x)), {x, shape}));
 }
 
 static void importTile(Node &n) {
@@ -168,10 +220,11 @@ static void importTile(Node &n) {
       refuse("'tiles' and 'axis' must be known when the model is compiled");
     repeats.assign(from.size(), Dim(1));
     repeats[n.axis(*(*axis)[0].constant(), from.size())] = (*tiles)[0];
-  } else if (auto asked = n.sizesFrom(1)) {
-    repeats = *asked;
   } else {
-    refuse("'repeats' must follow from shapes when the model is compiled");
+    Value asked = n.in(1);
+    if (!dimsOf(asked)[0].constant())
+      asked = n.reshape(asked, {Dim(from.size())});
+    repeats = n.bindSizes(asked, "repeats");
   }
   if (repeats.size() != from.size())
     refuse("'repeats' has " + Twine(repeats.size()) + " entries for rank " + Twine(from.size()));
@@ -206,10 +259,10 @@ static void importSplit(Node &n) {
   Dim total = dimsOf(x)[axis];
   DimVector sizes;
   if (n.has(1)) {
-    auto asked = n.sizesFrom(1);
-    if (!asked)
-      refuse("'split' must follow from shapes when the model is compiled");
-    sizes = *asked;
+    Value asked = n.in(1);
+    if (!dimsOf(asked)[0].constant())
+      asked = n.reshape(asked, {Dim(n.outputs())});
+    sizes = n.bindSizes(asked, "split");
   } else if (auto asked = n.getInts("split")) {
     sizes.assign(asked->begin(), asked->end());
   } else {
@@ -249,13 +302,7 @@ static void importConstantOfShape(Node &n) {
         refuse("the shape " + textOf(*sizes) + " has a negative size");
     return n.set(n.broadcast(value, *sizes));
   }
-  auto rank = rankOf(n.in(0)) == 1 ? dimsOf(n.in(0))[0].constant() : std::nullopt;
-  if (!rank)
-    refuse("the rank of the result is not known when the model is compiled");
-  DimVector dims;
-  for (int64_t i = 0; i < *rank; ++i)
-    dims.push_back(n.freshSymbol("shape"));
-  n.set(n.typed<DynamicBroadcastOp>(n.tensor(dims, elementOf(value)), {value, n.in(0)}));
+  n.set(n.broadcast(value, n.bindSizes(withKnownRank(n, n.in(0)), "shape")));
 }
 
 static void importRange(Node &n) {
@@ -302,17 +349,6 @@ static void importSpaceToDepth(Node &n) {
   n.set(n.reshape(n.transpose(x, {0, 3, 5, 1, 2, 4}), {d[0], d[1] * b * b, h, w}));
 }
 
-static void importDropout(Node &n) {
-  if (n.has(2)) {
-    auto training = n.sizesFrom(2);
-    if (!training || !(*training)[0].isConstant(0))
-      refuse("'training_mode' must be false: Heddle compiles for inference");
-  }
-  n.set(n.in(0));
-  if (n.wants(1))
-    n.set(1, n.full(dimsOf(n.in(0)), n.opset < 10 ? elementOf(n.in(0)) : n.i1(), 1));
-}
-
 OpRows movementRows() {
   static const OpRow rows[] = {
       {"Constant", "", 1, 27, importConstant, false, "not sparse"},
@@ -331,7 +367,6 @@ OpRows movementRows() {
       {"Range", "", 11, 27, importRange},
       {"DepthToSpace", "", 1, 27, importDepthToSpace},
       {"SpaceToDepth", "", 1, 27, importSpaceToDepth},
-      {"Dropout", "", 1, 27, importDropout, false, "inference"},
   };
   return rows;
 }

@@ -19,17 +19,39 @@ Normalized normalize(Emitter &e, Value x, ArrayRef<int64_t> axes, double epsilon
   return {e.mul(centred, inverse), mean, inverse};
 }
 
+/// Mean and variance of each channel of the batch; results 1 and 2 are the running ones.
+static std::pair<Value, Value> trainStatistics(Node &n, Value x, Value mean, Value variance) {
+  Ints axes = {0};
+  for (int64_t axis = 2; axis < rankOf(x); ++axis)
+    axes.push_back(axis);
+  Value wide = n.cast(x, elementOf(x).getIntOrFloatBitWidth() < 32 ? n.f32() : elementOf(x));
+  Value newMean = n.mean(wide, axes), centred = n.sub(wide, newMean);
+  newMean = n.cast(n.squeeze(newMean, axes), elementOf(x));
+  Value newVariance = n.cast(n.mean(n.mul(centred, centred), axes, false), elementOf(x));
+  double momentum = n.getFloat("momentum", 0.9);
+  auto running = [&](size_t i, Value before, Value now) {
+    if (n.wants(i))
+      n.set(i, n.cast(n.add(n.mul(before, momentum), n.mul(now, 1 - momentum)),
+                      elementOf(n.in(2 + i))));
+  };
+  running(1, mean, newMean);
+  running(2, variance, newVariance);
+  return {newMean, newVariance};
+}
+
 /// y = x * factor + shift with per-channel vectors, so that constants fold to two vectors.
 static void importBatchNormalization(Node &n) {
   Value x = n.in(0);
   int64_t rank = rankOf(x);
-  if (n.getInt("training_mode", 0) || !n.getInt("spatial", 1))
-    refuse("only inference with 'spatial' 1 is supported", "export the model in evaluation mode");
+  if (!n.getInt("spatial", 1))
+    refuse("'spatial' must be 1");
   if (rank < 2)
     refuse("the input must have rank 2 or more");
   Type element = elementOf(x);
   Value scale = n.cast(n.in(1), element), bias = n.cast(n.in(2), element);
   Value mean = n.cast(n.in(3), element), variance = n.cast(n.in(4), element);
+  if (n.getInt("training_mode", 0))
+    std::tie(mean, variance) = trainStatistics(n, x, mean, variance);
   Value factor = n.div(scale, n.unary<SqrtOp>(n.add(variance, n.getFloat("epsilon", 1e-5))));
   Value shift = n.sub(bias, n.mul(mean, factor));
   n.set(n.add(n.mul(x, n.alongAxis(factor, 1, rank)), n.alongAxis(shift, 1, rank)));
@@ -152,7 +174,7 @@ static void importScale(Node &n) { n.set(n.mul(n.in(0), n.getFloat("scale", 1)))
 
 OpRows normalizationRows() {
   static const OpRow rows[] = {
-      {"BatchNormalization", "", 1, 27, importBatchNormalization, false, "inference"},
+      {"BatchNormalization", "", 1, 27, importBatchNormalization},
       {"InstanceNormalization", "", 1, 27, importInstanceNormalization},
       {"LayerNormalization", "", 1, 27, importLayerNormalization},
       {"RMSNormalization", "", 23, 27, importRmsNormalization},

@@ -15,8 +15,12 @@ namespace heddle::onnx {
 static Value shaped(Emitter &e, Value parameter, int64_t axis, int64_t rank) {
   if (elementCount(dimsOf(parameter)) == Dim(1))
     return e.reshape(parameter, {});
+  if (rankOf(parameter) == rank && rank > 1) // one entry an element
+    return parameter;
   if (rankOf(parameter) != 1)
-    refuse("blocks of scales are not supported: a scale must be a scalar or a vector");
+    refuse("a scale must be a scalar, a vector, or with 'block_size' of the input's rank, but has "
+           "the shape " +
+           textOf(dimsOf(parameter)));
   return e.alongAxis(parameter, axis, rank);
 }
 
@@ -49,6 +53,8 @@ Value minusZero(Emitter &e, Value x, Value zero, int64_t axis) {
 }
 
 Value dequantize(Emitter &e, Value x, Value scale, Value zero, int64_t axis) {
+  if (isBits(elementOf(scale))) // a float8e8m0
+    scale = e.cast(scale, e.f32());
   Type element = elementOf(scale);
   Value centred;
   if (isa<IntegerType>(elementOf(x)) && !isBits(elementOf(x)))
@@ -61,26 +67,43 @@ Value dequantize(Emitter &e, Value x, Value scale, Value zero, int64_t axis) {
 }
 
 static int64_t quantAxis(Node &n) {
-  if (n.getInt("block_size", 0))
-    refuse("'block_size' is not supported");
   int64_t rank = rankOf(n.in(0)), axis = n.getInt("axis", 1);
   return axis < 0 ? axis + rank : axis;
+}
+
+/// Operand i with each entry repeated `block_size` times along the axis, where there are blocks.
+static Value unblocked(Node &n, size_t i) {
+  if (!n.has(i))
+    return Value();
+  Value x = n.in(i);
+  int64_t block = n.getInt("block_size", 0), axis = quantAxis(n);
+  DimVector dims = dimsOf(x), whole = dimsOf(n.in(0));
+  if (block == 0)
+    return x;
+  if (block < 0 || dims.size() != whole.size() || axis >= (int64_t)dims.size())
+    refuse("scales of shape " + textOf(dims) + " do not fit blocks of " + Twine(block) +
+           " along axis " + Twine(axis) + " of " + textOf(whole));
+  DimVector repeated = dims;
+  repeated.insert(repeated.begin() + axis + 1, Dim(block));
+  x = n.broadcast(n.unsqueeze(x, {axis + 1}), repeated);
+  dims[axis] = dims[axis] * Dim(block);
+  return n.sliceAlong(n.reshape(x, dims), axis, Dim(0), whole[axis]);
 }
 
 static void importQuantizeLinear(Node &n) {
   Type element = IntegerType::get(n.context(), 8, IntegerType::Unsigned);
   element = n.getElement("output_dtype", element);
-  Value zero = n.has(2) ? n.in(2) : Value();
+  Value zero = unblocked(n, 2);
   if (zero)
     element = elementOf(zero);
   Value x = n.in(0);
   if (isa<IntegerType>(elementOf(x)))
-    x = n.cast(x, elementOf(n.in(1)));
-  n.set(quantize(n, x, n.in(1), zero, element, quantAxis(n)));
+    x = n.cast(x, isBits(elementOf(n.in(1))) ? n.f32() : elementOf(n.in(1)));
+  n.set(quantize(n, x, unblocked(n, 1), zero, element, quantAxis(n)));
 }
 
 static void importDequantizeLinear(Node &n) {
-  Value y = dequantize(n, n.in(0), n.in(1), n.has(2) ? n.in(2) : Value(), quantAxis(n));
+  Value y = dequantize(n, n.in(0), unblocked(n, 1), unblocked(n, 2), quantAxis(n));
   n.set(n.cast(y, n.getElement("output_dtype", elementOf(y))));
 }
 
@@ -144,10 +167,8 @@ static void importConvInteger(Node &n) {
 
 OpRows quantizeRows() {
   static const OpRow rows[] = {
-      {"QuantizeLinear", "", 10, 27, importQuantizeLinear, false,
-       "per tensor or axis, not blocked"},
-      {"DequantizeLinear", "", 10, 27, importDequantizeLinear, false,
-       "per tensor or axis, not blocked"},
+      {"QuantizeLinear", "", 10, 27, importQuantizeLinear},
+      {"DequantizeLinear", "", 10, 27, importDequantizeLinear},
       {"DynamicQuantizeLinear", "", 11, 27, importDynamicQuantizeLinear},
       {"QLinearConv", "", 10, 27, importQLinearConv},
       {"QLinearMatMul", "", 10, 27, importQLinearMatMul},

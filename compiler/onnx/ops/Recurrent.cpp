@@ -274,9 +274,10 @@ static void importRecurrent(Node &n, int64_t gates, int64_t stateCount, Cell cel
   if (rankOf(x) != 3 || rankOf(n.in(1)) != 3 || rankOf(n.in(2)) != 3)
     refuse("X, W and R must have rank 3");
   DimVector dims = dimsOf(x), ofR = dimsOf(n.in(2));
-  if (!ofR[2].constant())
-    refuse("the hidden size must be constant");
-  Layer layer{n, gates, *ofR[2].constant(), x, Value(), dims[0], dims[1], n.getFloat("clip", 0)};
+  int64_t hidden = ofR[2].constant().value_or(n.getInt("hidden_size", 0));
+  if (hidden < 1)
+    refuse("'hidden_size' is missing, and the size of R, " + textOf(ofR) + ", is not constant");
+  Layer layer{n, gates, hidden, x, Value(), dims[0], dims[1], n.getFloat("clip", 0)};
   if (n.has(4))
     layer.lengths = n.broadcast(n.in(4), layer.batch);
   std::string text = n.getText("direction", "forward");
@@ -284,6 +285,14 @@ static void importRecurrent(Node &n, int64_t gates, int64_t stateCount, Cell cel
     refuse("'direction' is '" + text + "', but must be 'forward', 'reverse' or 'bidirectional'");
   int64_t count = text == "bidirectional" ? 2 : 1;
   bool splitsHidden = gates == 3 && n.getInt("linear_before_reset", 0);
+  // Sizes that the model leaves open, but its attributes tell.
+  Dim all(count), width(gates * hidden), inputs = dims[2];
+  n.operands[1] = n.reshape(n.in(1), {all, width, inputs});
+  n.operands[2] = n.reshape(n.in(2), {all, width, Dim(hidden)});
+  if (n.has(3))
+    n.operands[3] = n.reshape(n.in(3), {all, Dim(2 * gates * hidden)});
+  if (n.has(7))
+    n.operands[7] = n.reshape(n.in(7), {all, Dim(3 * hidden)});
   std::vector<Direction> directions;
   for (int64_t d = 0; d < count; ++d)
     directions.push_back(

@@ -1,6 +1,7 @@
 // Reduction: folds over axes, and running sums.
 
 #include "compiler/onnx/Table.h"
+#include "compiler/onnx/ops/RunTimeAxes.h"
 
 using namespace mlir;
 using namespace heddle::graph;
@@ -37,12 +38,45 @@ static Value logSumExp(Emitter &e, Value x, ArrayRef<int64_t> axes, bool keep) {
   return keep ? result : e.squeeze(result, axes);
 }
 
+/// The chosen axes come last and become one, which is folded.
+static Value foldRunTimeAxes(Node &n, Fold fold) {
+  Value x = n.in(0), ones = n.integerScalar(n.i64(), 1), zero = n.integerScalar(n.i64(), 0);
+  int64_t rank = rankOf(x);
+  RunTimeAxes axes(n, n.in(1), rank);
+  axes.whenEmpty(!n.getInt("noop_with_empty_axes", 0));
+  Value sizes = axes.sortedSizes(x), moved = axes.toEnd(x);
+  Value last = n.reduce<ReduceSumOp>(axes.mask(), {0}, false);
+  Value isKept =
+      n.compare<LessOp>(n.add(n.iota(Dim(rank), 0, n.i64()), last), n.integerScalar(n.i64(), rank));
+  Value kept = n.reduce<ReduceProdOp>(n.select(isKept, sizes, ones), {0}, false);
+  Value folded = n.reduce<ReduceProdOp>(n.select(isKept, ones, sizes), {0}, false);
+  Dim rows = n.bindSizes(kept, "size")[0], columns = n.bindSizes(folded, "size")[0];
+  Value result = fold(n, n.reshape(moved, {rows, columns}), {1}, false);
+  if (n.getInt("keepdims", 1)) {
+    Value isFree = n.compare<EqualOp>(axes.mask(), zero);
+    Value shape = n.select(isFree, n.sizes(dimsOf(x)), ones);
+    return n.reshape(result, n.bindSizes(shape, "size"));
+  }
+  auto count = elementCount(dimsOf(n.in(1))).constant();
+  auto left = n.declaredRank(0);
+  if (!left && count && *count > 0)
+    left = rank - *count;
+  if (!left || *left < 0 || *left > rank)
+    refuse("the rank of the result is not known when the model is compiled",
+           "declare the shape of the output, give 'axes' a constant size, or keep the dimensions");
+  n.requireNotNegative(n.sub(n.integerScalar(n.i64(), rank - *left), last),
+                       "the result has fewer dimensions than declared, by %lld");
+  return n.reshape(result, n.bindSizes(n.sliceAlong(sizes, 0, Dim(0), Dim(*left)), "size"));
+}
+
 template <Fold fold> static void reduction(Node &n) {
   Value x = n.in(0);
+  if (n.isLate(1) && rankOf(x) > 0 && !elementCount(dimsOf(n.in(1))).isConstant(0))
+    return n.set(foldRunTimeAxes(n, fold));
   auto axes = n.intsFrom(1, "axes");
   if (!axes || axes->empty()) {
     if (n.getInt("noop_with_empty_axes", 0))
-      return n.set(x);
+      return n.set(fold(n, x, {}, true)); // what the fold does to single elements stays
     axes = llvm::to_vector(llvm::seq<int64_t>(0, rankOf(x)));
   }
   Ints sorted = n.axes(*axes, rankOf(x));
@@ -59,12 +93,20 @@ template <typename Op> static void argument(Node &n) {
 }
 
 static void importCumSum(Node &n) {
+  auto run = [&](Value x, int64_t axis) {
+    return n.infer<CumsumOp>(x, {n.integer("axis", axis),
+                                 n.flag("exclusive", n.getInt("exclusive", 0)),
+                                 n.flag("reverse", n.getInt("reverse", 0))});
+  };
+  if (n.isLate(1) && elementCount(dimsOf(n.in(1))).isConstant(1)) {
+    RunTimeAxes axes(n, n.in(1), rankOf(n.in(0)));
+    Value sums = run(axes.toEnd(n.in(0)), rankOf(n.in(0)) - 1);
+    return n.set(axes.fromEnd(sums, dimsOf(n.in(0))));
+  }
   auto axis = n.intsFrom(1, "axis");
   if (!axis || axis->size() != 1)
     refuse("'axis' must be one integer");
-  n.set(n.infer<CumsumOp>(n.in(0), {n.integer("axis", n.axis((*axis)[0], rankOf(n.in(0)))),
-                                    n.flag("exclusive", n.getInt("exclusive", 0)),
-                                    n.flag("reverse", n.getInt("reverse", 0))}));
+  n.set(run(n.in(0), n.axis((*axis)[0], rankOf(n.in(0)))));
 }
 
 OpRows reductionRows() {

@@ -1,6 +1,7 @@
 // Slicing: ops that pick elements by bounds or indices, pad, or sample on another grid.
 
 #include "compiler/onnx/Table.h"
+#include "compiler/onnx/ops/RunTimeAxes.h"
 
 using namespace mlir;
 using namespace heddle::graph;
@@ -64,9 +65,28 @@ static std::optional<Bounds> resolveBounds(const Dim &size, Dim start, Dim end, 
   return Bounds{high, count.isNeverNegative() ? count : Dim::max(count, Dim(0))};
 }
 
+/// All axes are sliced, from one end to the other where the run names none.
+static void sliceAtRunTime(Node &n) {
+  Value x = n.in(0), axes = n.has(3) ? n.in(3) : n.iota(dimsOf(n.in(1)), 0, n.i64());
+  int64_t rank = rankOf(x);
+  RunTimeAxes places(n, axes, rank);
+  Value ones = n.full(Dim(rank), n.i64(), 1);
+  Value starts = places.spread(n.in(1), n.full(Dim(rank), n.i64(), 0));
+  Value ends = places.spread(n.in(2), n.sizes(dimsOf(x)));
+  Value steps = n.has(4) ? places.spread(n.in(4), ones) : ones;
+  DimVector dims;
+  for (int64_t i = 0; i < rank; ++i)
+    dims.push_back(n.freshSymbol("slice"));
+  n.set(n.typed<DynamicSliceOp>(n.tensor(dims, elementOf(x)), {x, starts, ends, steps},
+                                {n.list("axes", llvm::to_vector(llvm::seq<int64_t>(0, rank)))}));
+}
+
 static void importSlice(Node &n) {
   Value x = n.in(0);
   int64_t rank = rankOf(x);
+  bool isVague = n.opset >= 10 && n.isLate(1) && n.isLate(2) && !dimsOf(n.in(1))[0].constant();
+  if (n.isLate(3) || n.isLate(4) || isVague)
+    return sliceAtRunTime(n);
   std::optional<DimVector> starts, ends;
   if (n.opset < 10) {
     Ints first = n.getInts("starts", {}), last = n.getInts("ends", {});
@@ -76,13 +96,7 @@ static void importSlice(Node &n) {
     starts = n.sizesFrom(1);
     ends = n.sizesFrom(2);
   }
-  size_t count = starts ? starts->size() : ends ? ends->size() : 0;
-  if (!starts && !ends) {
-    auto known = dimsOf(n.in(1))[0].constant();
-    if (!known)
-      refuse("how many axes are sliced is not known when the model is compiled");
-    count = *known;
-  }
+  size_t count = starts ? starts->size() : ends ? ends->size() : *dimsOf(n.in(1))[0].constant();
   Ints all = llvm::to_vector(llvm::seq<int64_t>(0, count));
   Ints axes = n.axes(n.intsFrom(3, "axes").value_or(all), rank);
   Ints steps = n.has(4) ? *n.intsFrom(4, "steps") : Ints(count, 1);
@@ -123,9 +137,21 @@ static void importGatherElements(Node &n) {
   n.set(n.infer<GatherElementsOp>({n.in(0), n.in(1)}, {n.integer("axis", axis)}));
 }
 
+/// Index tuples whose length the model leaves open, but the ranks tell.
+static Value tuplesOf(Node &n, Value indices, int64_t length) {
+  DimVector dims = dimsOf(indices);
+  if (dims.empty() || dims.back().constant())
+    return indices;
+  dims.back() = Dim(length);
+  return n.reshape(indices, dims);
+}
+
 static void importGatherNd(Node &n) {
-  n.set(n.infer<GatherNdOp>({n.in(0), n.in(1)},
-                            {n.integer("batch_dims", n.getInt("batch_dims", 0))}));
+  int64_t batch = n.getInt("batch_dims", 0), ranks = rankOf(n.in(0)) + rankOf(n.in(1)) - 1;
+  Value indices = n.in(1);
+  if (auto declared = n.declaredRank(0))
+    indices = tuplesOf(n, indices, ranks - batch - *declared);
+  n.set(n.infer<GatherNdOp>({n.in(0), indices}, {n.integer("batch_dims", batch)}));
 }
 
 static void importScatterElements(Node &n) {
@@ -136,7 +162,11 @@ static void importScatterElements(Node &n) {
 }
 
 static void importScatterNd(Node &n) {
-  n.set(n.infer<ScatterNdOp>({n.in(0), n.in(1), n.in(2)},
+  int64_t length = rankOf(n.in(0)) + rankOf(n.in(1)) - 1 - rankOf(n.in(2));
+  if (length < 0 || length > rankOf(n.in(0)))
+    refuse("'updates' has rank " + Twine(rankOf(n.in(2))) + ", but needs one from " +
+           Twine(rankOf(n.in(1)) - 1) + " to " + Twine(rankOf(n.in(0)) + rankOf(n.in(1)) - 1));
+  n.set(n.infer<ScatterNdOp>({n.in(0), tuplesOf(n, n.in(1), length), n.in(2)},
                              {n.text("reduction", n.getText("reduction", "none"))}));
 }
 
@@ -147,13 +177,23 @@ static void importPad(Node &n) {
   if (n.opset < 11) {
     Ints given = n.getInts(n.opset < 2 ? "paddings" : "pads", {});
     pads.assign(given.begin(), given.end());
-  } else if (auto given = n.sizesFrom(1)) {
-    pads = *given;
+  } else if (n.isLate(3)) {
+    // All dimensions are padded, by 0 where the run names none.
+    RunTimeAxes places(n, n.in(3), rank);
+    Dim half = elementCount(dimsOf(n.in(3)));
+    Value none = n.full(Dim(rank), n.i64(), 0);
+    Value before = places.spread(n.sliceAlong(n.in(1), 0, Dim(0), half), none);
+    Value after = places.spread(n.sliceAlong(n.in(1), 0, half, half), none);
+    pads = n.bindOffsets(n.concat({before, after}, 0), "pads");
   } else {
-    refuse("'pads' must follow from shapes when the model is compiled");
+    // Without axes there are two amounts a dimension, whatever the length of a late vector is.
+    Value given = n.in(1);
+    if (!n.has(3) && !dimsOf(given)[0].constant())
+      given = n.reshape(given, {Dim(2 * rank)});
+    pads = n.bindOffsets(given, "pads");
   }
   Ints axes = llvm::to_vector(llvm::seq<int64_t>(0, rank));
-  if (n.has(3))
+  if (n.has(3) && !n.isLate(3))
     axes = n.axes(*n.intsFrom(3, "axes"), rank);
   if (pads.size() != 2 * axes.size())
     refuse("'pads' has " + Twine(pads.size()) + " entries, but needs " + Twine(2 * axes.size()));
@@ -170,12 +210,11 @@ static void importPad(Node &n) {
 }
 
 static void importOneHot(Node &n) {
-  auto depth = n.sizesFrom(1);
-  if (!depth && n.has(1))
-    if (auto number = n.floatsFrom(1))
-      depth = DimVector{Dim(static_cast<int64_t>((*number)[0]))};
-  if (!depth || depth->size() != 1)
-    refuse("'depth' must follow from shapes when the model is compiled");
+  std::optional<DimVector> depth;
+  if (auto number = n.floatsFrom(1))
+    depth = DimVector{Dim(static_cast<int64_t>((*number)[0]))};
+  else
+    depth = n.bindSizes(n.cast(n.reshape(n.in(1), {}), n.i64()), "depth");
   DimVector dims = dimsOf(n.in(0));
   int64_t axis = n.axis(n.getInt("axis", -1), dims.size() + 1);
   Value indices = n.cast(n.in(0), n.i64()), zero = n.integerScalar(n.i64(), 0);
@@ -187,21 +226,62 @@ static void importOneHot(Node &n) {
   n.set(n.select(isHot, value(1), value(0)));
 }
 
+/// Places of the elements that are not 0, in row-major order: i64[count].
+static Value placesOfNonZero(Node &n, Value x) {
+  Dim total = elementCount(dimsOf(x));
+  Value flat = n.reshape(x, total);
+  if (!elementOf(x).isInteger(1))
+    flat = n.compare<NotEqualOp>(flat, n.scalar(elementOf(x), 0));
+  Value flags = n.cast(flat, n.i64());
+  Value count = n.reduce<ReduceSumOp>(flags, {0}, false);
+  Dim found = n.bindSizes(count, "nonzero")[0];
+  // The i-th that is found goes to place i; all others go to a place behind the last.
+  Value before = n.infer<CumsumOp>(
+      flags, {n.integer("axis", 0), n.flag("exclusive", true), n.flag("reverse", false)});
+  Value target = n.select(flat, before, n.size(found));
+  Value places = n.infer<ScatterElementsOp>(
+      {n.full(found + Dim(1), n.i64(), 0), target, n.iota(total, 0, n.i64())},
+      {n.integer("axis", 0), n.text("reduction", "none")});
+  return n.sliceAlong(places, 0, Dim(0), found);
+}
+
 static void importNonZero(Node &n) {
-  n.set(n.typed<NonzeroOp>(n.tensor({Dim(rankOf(n.in(0))), n.freshSymbol("nonzero")}, n.i64()),
-                           n.in(0)));
+  DimVector dims = dimsOf(n.in(0));
+  Value places = placesOfNonZero(n, n.in(0));
+  Dim count = dimsOf(places)[0], inner(1);
+  SmallVector<Value> rows(dims.size());
+  for (size_t i = dims.size(); i-- > 0;) {
+    Value place = inner.isConstant(1) ? places : n.div(places, n.size(Dim::max(inner, Dim(1))));
+    Value row = i == 0 ? place : n.binary<ModOp>(place, n.size(Dim::max(dims[i], Dim(1))));
+    rows[i] = n.reshape(row, {Dim(1), count});
+    inner = inner * dims[i];
+  }
+  n.set(rows.empty() ? n.full({Dim(0), count}, n.i64(), 0) : n.concat(rows, 0));
+}
+
+static void importCompress(Node &n) {
+  Value x = n.in(0), condition = n.in(1);
+  int64_t axis = 0;
+  if (n.hasAttribute("axis"))
+    axis = n.axis(n.getInt("axis", 0), rankOf(x));
+  else
+    x = n.reshape(x, elementCount(dimsOf(x)));
+  if (!elementOf(condition).isInteger(1) || rankOf(condition) != 1)
+    refuse("the condition must be a vector of bool");
+  n.set(n.gather(x, placesOfNonZero(n, condition), axis));
 }
 
 static void importTopK(Node &n) {
   Value x = n.in(0);
   DimVector dims = dimsOf(x);
   int64_t axis = n.axis(n.getInt("axis", -1), dims.size());
-  auto count = n.opset < 10 ? DimVector{Dim(n.getInt("k", 0))} : n.sizesFrom(1);
-  if (!count || count->size() != 1)
-    refuse("'k' must follow from shapes when the model is compiled");
-  if (dims[axis].constant() && (*count)[0].constant().value_or(0) > *dims[axis].constant())
-    refuse("'k' is " + (*count)[0].str() + ", but the axis has size " + dims[axis].str());
-  dims[axis] = (*count)[0];
+  Dim count = n.opset < 10 ? Dim(n.getInt("k", 0)) : n.bindSizes(n.reshape(n.in(1), {}), "k")[0];
+  if (dims[axis].constant() && count.constant().value_or(0) > *dims[axis].constant())
+    refuse("'k' is " + count.str() + ", but the axis has size " + dims[axis].str());
+  if (n.opset >= 10 && (!count.constant() || !dims[axis].constant()))
+    n.requireNotNegative(n.sub(n.size(dims[axis]), n.size(count)),
+                         "'k' is larger than the axis: there are %lld elements left");
+  dims[axis] = count;
   OperationState state(n.location, TopkOp::getOperationName(), x,
                        {n.tensor(dims, elementOf(x)), n.tensor(dims, n.i64())},
                        {n.integer("axis", axis), n.flag("largest", n.getInt("largest", 1))});
@@ -312,9 +392,10 @@ static void importResize(Node &n) {
   std::string nearest = n.getText("nearest_mode", "round_prefer_floor");
   if (!n.has(3))
     return resizeBy(n, n.floatsFrom(2), axes, coordinates, nearest);
-  auto sizes = n.sizesFrom(3);
-  if (!sizes)
-    refuse("'sizes' must follow from shapes when the model is compiled");
+  Value asked = n.in(3);
+  if (!dimsOf(asked)[0].constant())
+    asked = n.reshape(asked, {Dim(axes.size())});
+  std::optional<DimVector> sizes = n.bindSizes(asked, "sizes");
   if (sizes->size() != axes.size() || n.getText("keep_aspect_ratio_policy", "stretch") != "stretch")
     refuse("'sizes' needs one entry an axis, and 'keep_aspect_ratio_policy' must be 'stretch'");
   DimVector dims = dimsOf(n.in(0));
@@ -351,15 +432,15 @@ OpRows slicingRows() {
       {"ScatterElements", "", 11, 27, importScatterElements},
       {"Scatter", "", 9, 10, importScatterElements},
       {"ScatterND", "", 11, 27, importScatterNd},
-      {"Pad", "", 1, 27, importPad, false, "amounts that follow from shapes"},
-      {"OneHot", "", 9, 27, importOneHot, false, "depth that follows from shapes"},
+      {"Pad", "", 1, 27, importPad},
+      {"OneHot", "", 9, 27, importOneHot},
       {"NonZero", "", 9, 27, importNonZero},
-      {"TopK", "", 1, 27, importTopK, false, "k that follows from shapes"},
+      {"Compress", "", 9, 27, importCompress},
+      {"TopK", "", 1, 27, importTopK},
       {"Trilu", "", 14, 27, importTrilu},
       {"EyeLike", "", 9, 27, importEyeLike},
       {"ReverseSequence", "", 10, 27, importReverseSequence},
-      {"Resize", "", 10, 27, importResize, false,
-       "scales constant, or sizes that follow from shapes"},
+      {"Resize", "", 10, 27, importResize, false, "scales constant"},
       {"Upsample", "", 1, 9, importUpsample, false, "scales constant"},
       {"Crop", "", 1, 27, importCrop, false, "experimental"},
   };

@@ -1,0 +1,76 @@
+// Tables: windows and filter banks of audio, whose sizes perhaps only the run knows.
+
+#include "compiler/onnx/Table.h"
+#include "compiler/onnx/ops/Numbers.h"
+
+using namespace mlir;
+using namespace heddle::graph;
+
+namespace heddle::onnx {
+
+/// sum over i of weights[i] * cos(2 pi i n / period) for n from 0 to size - 1.
+static void cosineSum(Node &n, ArrayRef<double> weights) {
+  Type element = n.getElement("output_datatype", n.f32());
+  Type wide = element.isF64() ? element : n.f32();
+  Value places = countUpTo(n, n.in(0), "size");
+  Value period = n.cast(n.reshape(n.in(0), {}), wide);
+  if (!n.getInt("periodic", 1)) // a window of one element has the period 1
+    period = n.max(n.add(period, -1), 1);
+  Value turn = n.div(n.cast(places, wide), period), sum;
+  for (auto [i, weight] : llvm::enumerate(weights)) {
+    Value term =
+        i ? n.mul(n.unary<CosOp>(n.mul(turn, 2 * M_PI * i)), weight) : n.scalar(wide, weight);
+    sum = sum ? n.add(sum, term) : term;
+  }
+  n.set(n.cast(sum, element));
+}
+
+static void importHann(Node &n) { cosineSum(n, {0.5, -0.5}); }
+static void importHamming(Node &n) { cosineSum(n, {25.0 / 46, -21.0 / 46}); }
+static void importBlackman(Node &n) { cosineSum(n, {0.42, -0.5, 0.08}); }
+
+/// Triangles over the bins of a spectrum, whose corners are equally spaced in mels.
+static void importMelWeightMatrix(Node &n) {
+  Type wide = n.builder.getF64Type(), element = n.getElement("output_datatype", n.f32());
+  auto scalar = [&](size_t i) { return n.reshape(n.in(i), {}); };
+  Value bands = n.cast(scalar(0), n.i64()), length = n.cast(scalar(1), n.i64());
+  auto mel = [&](Value hertz) { // 2595 log10(1 + hertz / 700)
+    return n.mul(n.unary<Log1pOp>(n.div(n.cast(hertz, wide), 700)), 2595 / std::log(10.0));
+  };
+  Value low = mel(scalar(3)), high = mel(scalar(4));
+  Value step = n.div(n.sub(high, low), n.add(n.cast(bands, wide), 2));
+  Value band = countUpTo(n, bands, "num_mel_bins");
+  Value rate = n.cast(scalar(2), wide), points = n.add(n.cast(length, wide), 1);
+  auto corner = [&](int64_t shift) { // the bin at which corner band + shift lies
+    Value mels = n.add(n.mul(n.add(n.cast(band, wide), shift), step), low);
+    Value hertz = n.mul(n.add(n.binary<PowOp>(n.scalar(wide, 10), n.div(mels, 2595)), -1), 700);
+    return n.unary<FloorOp>(n.div(n.mul(points, hertz), rate));
+  };
+  Value left = corner(0), centre = corner(1), right = corner(2);
+  Value half = n.add(n.div(length, n.integerScalar(n.i64(), 2)), n.integerScalar(n.i64(), 1));
+  Value bin = n.unsqueeze(n.cast(countUpTo(n, half, "dft_length"), wide), {1});
+  Value zero = n.scalar(wide, 0), one = n.scalar(wide, 1);
+  Value rise = n.sub(centre, left), fall = n.sub(right, centre);
+  auto divided = [&](Value x, Value by) {
+    return n.div(x, n.select(n.compare<EqualOp>(by, zero), one, by));
+  };
+  Value rises =
+      n.binary<AndOp>(n.compare<GreaterEqualOp>(bin, left), n.compare<LessEqualOp>(bin, centre));
+  Value falls =
+      n.binary<AndOp>(n.compare<GreaterEqualOp>(bin, centre), n.compare<LessOp>(bin, right));
+  Value up = n.select(n.compare<EqualOp>(rise, zero), one, divided(n.sub(bin, left), rise));
+  Value down = divided(n.sub(right, bin), fall);
+  n.set(n.cast(n.select(falls, down, n.select(rises, up, zero)), element));
+}
+
+OpRows signalRows() {
+  static const OpRow rows[] = {
+      {"HannWindow", "", 17, 27, importHann},
+      {"HammingWindow", "", 17, 27, importHamming},
+      {"BlackmanWindow", "", 17, 27, importBlackman},
+      {"MelWeightMatrix", "", 17, 27, importMelWeightMatrix},
+  };
+  return rows;
+}
+
+} // namespace heddle::onnx

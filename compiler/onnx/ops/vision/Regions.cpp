@@ -1,0 +1,212 @@
+// Regions: RoiAlign and DeformConv, which sample an image where other tensors say.
+
+#include "compiler/onnx/Table.h"
+#include "compiler/onnx/ops/Numbers.h"
+#include "compiler/onnx/ops/Products.h"
+#include "compiler/onnx/ops/Walk.h"
+#include "compiler/onnx/ops/vision/Sampling.h"
+
+using namespace mlir;
+using namespace heddle::graph;
+
+namespace heddle::onnx {
+
+namespace {
+/// One side of all regions, f32 [regions, 1].
+struct Side {
+  Value start, bin; // where the region begins, and the length of one result's part
+  Value samples;    // i64 [regions, 1]: how many in a part
+};
+/// The two pixels around one sample a region and part, [regions, parts].
+struct Neighbours {
+  Value low, high, lowWeight, highWeight, inside;
+};
+} // namespace
+
+static Side readSide(Node &n, Value rois, int64_t column, int64_t parts, Type element) {
+  double scale = n.getFloat("spatial_scale", 1);
+  std::string mode = n.getText("coordinate_transformation_mode",
+                               n.opset < 16 ? "output_half_pixel" : "half_pixel");
+  if (mode != "half_pixel" && mode != "output_half_pixel")
+    refuse("'coordinate_transformation_mode' is '" + mode +
+           "', but must be 'half_pixel' or 'output_half_pixel'");
+  bool isHalf = mode == "half_pixel";
+  auto edge = [&](int64_t i) {
+    Value edge = n.mul(n.cast(n.sliceAlong(rois, 1, Dim(i), Dim(1)), element), scale);
+    return isHalf ? n.add(edge, -0.5) : edge;
+  };
+  Side side;
+  side.start = edge(column);
+  Value length = n.sub(edge(column + 2), side.start);
+  if (!isHalf)
+    length = n.max(length, 1);
+  side.bin = n.div(length, static_cast<double>(parts));
+  int64_t ratio = n.getInt("sampling_ratio", 0);
+  side.samples = ratio > 0 ? n.broadcast(n.integerScalar(n.i64(), ratio), dimsOf(side.bin))
+                           : n.cast(n.max(n.unary<CeilOp>(side.bin), 0), n.i64());
+  return side;
+}
+
+/// Sample `number` (i64 [regions, 1]) of every part along one side of an image of `size` pixels.
+static Neighbours neighbours(Node &n, const Side &side, Value number, int64_t parts,
+                             const Dim &size) {
+  Type element = elementOf(side.start);
+  Value zero = n.scalar(element, 0), pixels = sizeNumber(n, size, element);
+  Value last = n.add(pixels, -1);
+  Value count = n.max(n.cast(side.samples, element), 1);
+  Value within = n.div(n.add(n.cast(number, element), 0.5), count);
+  Value part = n.add(countUp(n, Dim(parts), element), within); // [regions, parts]
+  Value place = n.add(side.start, n.mul(part, side.bin));
+  Neighbours result;
+  result.inside = n.binary<AndOp>(n.compare<GreaterEqualOp>(place, n.scalar(element, -1)),
+                                  n.compare<LessEqualOp>(place, pixels));
+  place = clampTo(n, place, zero, last);
+  Value low = n.unary<FloorOp>(place);
+  Value fraction = n.sub(place, low);
+  result.low = n.cast(low, n.i64());
+  result.high = n.cast(n.binary<MinOp>(n.add(low, 1), last), n.i64());
+  result.lowWeight = n.sub(n.scalar(element, 1), fraction);
+  result.highWeight = fraction;
+  return result;
+}
+
+namespace {
+struct RoiPool {
+  Value pixels; // [batch, height * width, channels]
+  Value batch;  // i64 [regions, 1, 1, 1]
+  Dim height, width;
+  int64_t rows, columns;
+  bool isMax;
+};
+} // namespace
+
+/// Every region's sample `number` in all parts: [regions, rows, columns, channels].
+static Value sampleRegions(Node &n, const RoiPool &pool, const Side &y, const Side &x,
+                           Value number) {
+  Value across = n.max(x.samples, 1);
+  Neighbours row = neighbours(n, y, n.div(number, across), pool.rows, pool.height);
+  Neighbours column = neighbours(n, x, n.binary<ModOp>(number, across), pool.columns, pool.width);
+  DimVector dims = {dimsOf(pool.batch)[0], Dim(pool.rows), Dim(pool.columns), Dim(1)};
+  Value width = sizeNumber(n, pool.width, n.i64()), total;
+  for (bool isLow : {true, false})
+    for (bool isLeft : {true, false}) {
+      Value at = n.add(n.mul(n.unsqueeze(isLow ? row.low : row.high, {2}), width),
+                       n.unsqueeze(isLeft ? column.low : column.high, {1}));
+      Value tuple =
+          n.concat({n.broadcast(pool.batch, dims), n.broadcast(n.unsqueeze(at, {3}), dims)}, 3);
+      Value corner = n.infer<GatherNdOp>({pool.pixels, tuple}, {n.integer("batch_dims", 0)});
+      Value weight = n.mul(n.unsqueeze(isLow ? row.lowWeight : row.highWeight, {2}),
+                           n.unsqueeze(isLeft ? column.lowWeight : column.highWeight, {1}));
+      Value value = n.mul(corner, n.unsqueeze(weight, {3}));
+      total = !total ? value : pool.isMax ? n.binary<MaxOp>(total, value) : n.add(total, value);
+    }
+  Value inside = n.binary<AndOp>(n.unsqueeze(row.inside, {2}), n.unsqueeze(column.inside, {1}));
+  return n.select(n.unsqueeze(inside, {3}), total, n.scalar(elementOf(total), 0));
+}
+
+static void importRoiAlign(Node &n) {
+  Value image = n.in(0), rois = n.in(1);
+  Type element = elementOf(image), wide = wideType(n, element);
+  DimVector dims = dimsOf(image);
+  if (dims.size() != 4 || rankOf(rois) != 2 || rankOf(n.in(2)) != 1)
+    refuse("the ranks must be 4, 2 and 1, but are " + Twine(dims.size()) + ", " +
+           Twine(rankOf(rois)) + " and " + Twine(rankOf(n.in(2))));
+  std::string mode = n.getText("mode", "avg");
+  RoiPool pool;
+  pool.isMax = mode == "max";
+  pool.rows = n.getInt("output_height", 1);
+  pool.columns = n.getInt("output_width", 1);
+  if ((mode != "avg" && !pool.isMax) || pool.rows < 1 || pool.columns < 1)
+    refuse("'mode' must be 'avg' or 'max', and the output's sizes at least 1");
+  pool.height = dims[2];
+  pool.width = dims[3];
+  Value flat = n.reshape(n.cast(image, wide), {dims[0], dims[1], dims[2] * dims[3]});
+  pool.pixels = n.transpose(flat, {0, 2, 1});
+  Dim regions = dimsOf(rois)[0];
+  Value batch = n.broadcast(n.cast(n.in(2), n.i64()), regions);
+  pool.batch = n.unsqueeze(batch, {1, 2, 3});
+  Side y = readSide(n, rois, 1, pool.rows, wide), x = readSide(n, rois, 0, pool.columns, wide);
+
+  // Regions have different numbers of samples: the loop ends with the largest.
+  Value counts = n.mul(y.samples, x.samples);
+  Value trips = n.reduce<ReduceMaxOp>(counts, {0, 1}, false);
+  trips = n.binary<MaxOp>(trips, n.integerScalar(n.i64(), 0));
+  DimVector to = {regions, Dim(pool.rows), Dim(pool.columns), dims[1]};
+  Value start = n.full(to, wide, pool.isMax ? -INFINITY : 0);
+  auto round = [&](Value iteration, ArrayRef<Value> states) -> SmallVector<Value> {
+    Value number = n.broadcast(iteration, dimsOf(counts));
+    Value value = sampleRegions(n, pool, y, x, number);
+    Value next = pool.isMax ? n.binary<MaxOp>(states[0], value) : n.add(states[0], value);
+    Value counted = n.unsqueeze(n.compare<LessOp>(number, counts), {2, 3});
+    return {n.select(counted, next, states[0])};
+  };
+  Value y0 = repeat(n, trips, start, round)[0];
+  Value divisor = n.unsqueeze(n.max(counts, 1), {2, 3}), zero = n.scalar(wide, 0);
+  if (pool.isMax) // a region without samples gives 0
+    y0 = n.select(n.compare<GreaterOp>(n.unsqueeze(counts, {2, 3}), n.integerScalar(n.i64(), 0)),
+                  y0, zero);
+  else
+    y0 = n.div(y0, n.cast(divisor, wide));
+  n.set(n.cast(n.transpose(y0, {0, 3, 1, 2}), element));
+}
+
+/// A convolution whose window's elements are moved by offsets, and weighted by a mask.
+static void importDeformConv(Node &n) {
+  Value x = n.in(0), w = n.in(1), offset = n.in(2);
+  Type element = elementOf(x), wide = wideType(n, element);
+  DimVector dims = dimsOf(x), filter = dimsOf(w), moved = dimsOf(offset);
+  int64_t count = dims.size() - 2;
+  if (count < 1 || filter.size() != dims.size() || moved.size() != dims.size())
+    refuse("input, filters and offsets must have one rank, at least 3");
+  Ints strides = n.getInts("strides", Ints(count, 1)), pads = n.getInts("pads", Ints(2 * count, 0)),
+       dilations = n.getInts("dilations", Ints(count, 1));
+  if ((int64_t)strides.size() != count || (int64_t)dilations.size() != count ||
+      (int64_t)pads.size() != 2 * count)
+    refuse("'strides', 'dilations' and 'pads' do not fit " + Twine(count) + " dimensions");
+  Dim groups(n.getInt("group", 1)), parts(n.getInt("offset_group", 1));
+  if (*groups.constant() < 1 || *parts.constant() < 1)
+    refuse("'group' and 'offset_group' must be at least 1");
+  DimVector kernel(filter.begin() + 2, filter.end()), places(moved.begin() + 2, moved.end());
+  Dim window = elementCount(kernel), spots = elementCount(places), batch = dims[0];
+
+  // Where each element of each window lies: [batch * parts, kernel..., places...].
+  DimVector grid = kernel;
+  grid.append(places);
+  Value split = n.reshape(n.cast(offset, wide), {batch * parts, window, Dim(count), spots});
+  DimVector full = {batch * parts};
+  full.append(grid);
+  SmallVector<Value> coordinates;
+  for (int64_t d = 0; d < count; ++d) {
+    Value tap = n.mul(n.cast(n.iota(grid, d, n.i64()), wide), dilations[d]);
+    Value place = n.mul(n.cast(n.iota(grid, count + d, n.i64()), wide), strides[d]);
+    Value base = n.add(n.add(tap, place), -static_cast<double>(pads[d]));
+    Value shift = n.reshape(n.sliceAlong(split, 2, Dim(d), Dim(1)), full);
+    coordinates.push_back(n.reshape(n.add(shift, base), {batch * parts, window * spots}));
+  }
+  DimVector image = {batch * parts, dims[1].floorDiv(parts)};
+  image.append(dims.begin() + 2, dims.end());
+  Value values = sampleImage(n, n.reshape(n.cast(x, wide), image), coordinates, SampleRule());
+  if (n.has(4)) {
+    Value mask = n.reshape(n.cast(n.in(4), wide), {batch * parts, Dim(1), window * spots});
+    values = n.mul(values, mask);
+  }
+  Dim summed = filter[1] * window;
+  Value rows = n.reshape(n.cast(w, wide), {Dim(1), groups, filter[0].floorDiv(groups), summed});
+  Value y = n.matmul(rows, n.reshape(values, {batch, groups, summed, spots}));
+  DimVector to = {batch, filter[0]};
+  to.append(places);
+  y = n.reshape(y, to);
+  if (n.has(3))
+    y = addChannelBias(n, y, n.cast(n.in(3), wide));
+  n.set(n.cast(y, element));
+}
+
+OpRows regionRows() {
+  static const OpRow rows[] = {
+      {"RoiAlign", "", 10, 27, importRoiAlign},
+      {"DeformConv", "", 19, 27, importDeformConv},
+  };
+  return rows;
+}
+
+} // namespace heddle::onnx
