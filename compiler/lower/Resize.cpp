@@ -46,12 +46,16 @@ struct Sampler {
     if (mode == "asymmetric")
       return make<arith::DivFOp>(at, like(scale));
     if (mode == "align_corners") {
-      Value one = code.constantOf(f32, 1);
-      Value numerator = make<arith::MulFOp>(at, like(make<arith::SubFOp>(length, one)));
-      Value last = make<arith::SubFOp>(resultLength, one);
-      // One element shows the first one.
-      last = make<arith::MaximumFOp>(last, one);
-      return make<arith::DivFOp>(numerator, like(last));
+      // Measured by the scale, also where the size is rounded. One element shows the first one.
+      Value zero = code.constantOf(f32, 0), one = code.constantOf(f32, 1);
+      Value last = make<arith::SubFOp>(make<arith::MulFOp>(length, scale), one);
+      Value isSingle =
+          code.b.create<arith::CmpFOp>(code.loc, arith::CmpFPredicate::OEQ, last, zero);
+      auto choose = [&](Value single, Value other) {
+        return code.b.create<arith::SelectOp>(code.loc, isSingle, single, other);
+      };
+      Value extent = choose(zero, make<arith::SubFOp>(length, one)), divisor = choose(one, last);
+      return make<arith::DivFOp>(make<arith::MulFOp>(at, like(extent)), like(divisor));
     }
     Value half = number(at, 0.5);
     Value x =

@@ -19,6 +19,7 @@ static const std::vector<Category> &categories() {
                                             {"activation", activationRows()},
                                             {"movement", movementRows()},
                                             {"slicing and indexing", slicingRows()},
+                                            {"resizing", resizeRows()},
                                             {"contraction", contractionRows()},
                                             {"convolution and pooling", convolutionRows()},
                                             {"normalization", normalizationRows()},

@@ -27,6 +27,7 @@ OpRows elementwiseRows();
 OpRows activationRows();
 OpRows movementRows();
 OpRows slicingRows();
+OpRows resizeRows();
 OpRows contractionRows();
 OpRows convolutionRows();
 OpRows normalizationRows();

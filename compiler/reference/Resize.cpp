@@ -35,8 +35,11 @@ static std::optional<double> coordinateOf(StringRef kind, int64_t position, cons
   }
   if (kind == "pytorch_half_pixel")
     return axis.to > 1 ? half : 0.0;
-  if (kind == "align_corners")
-    return axis.to == 1 ? 0.0 : x * (from - 1) / (to - 1);
+  if (kind == "align_corners") {
+    // ONNX measures by the scale, also where the size is rounded.
+    double width = axis.scale * from;
+    return width == 1 ? 0.0 : x * (from - 1) / (width - 1);
+  }
   if (kind == "asymmetric")
     return x / axis.scale;
   if (kind == "tf_half_pixel_for_nn")

@@ -322,92 +322,6 @@ static void importReverseSequence(Node &n) {
                                     n.integer("batch_axis", n.getInt("batch_axis", 1))}));
 }
 
-/// floor(size * scale), where the scale is a fraction with a small divisor.
-static Dim scaledSize(const Dim &size, double scale) {
-  if (auto number = size.constant())
-    return Dim(static_cast<int64_t>(std::floor(*number * scale)));
-  for (int64_t divisor = 1; divisor <= 1024; ++divisor) {
-    int64_t whole = std::llround(scale * divisor);
-    if (static_cast<float>(double(whole) / divisor) == static_cast<float>(scale))
-      return (size * Dim(whole)).floorDiv(Dim(divisor));
-  }
-  refuse("the scale " + std::to_string(scale) + " of the size " + size.str() +
-             " is no simple fraction",
-         "fix the size of the input, for example with --shape");
-}
-
-static void resizeTo(Node &n, Value x, ArrayRef<Dim> dims, ArrayRef<double> scales,
-                     StringRef coordinates, StringRef nearest) {
-  std::string mode = n.getText("mode", "nearest");
-  if (mode == "bilinear" || mode == "trilinear")
-    mode = "linear";
-  if (mode != "nearest" && mode != "linear" && mode != "cubic")
-    refuse("'mode' is '" + mode + "', but must be 'nearest', 'linear' or 'cubic'");
-  if (coordinates == "tf_crop_and_resize" || n.getInt("antialias", 0))
-    refuse("'tf_crop_and_resize' and 'antialias' are not supported");
-  if (DimVector(dims) == dimsOf(x) &&
-      llvm::all_of(scales, [](double s) { return s == 0 || s == 1; }))
-    return n.set(x);
-  n.set(n.typed<ResizeOp>(
-      n.tensor(dims, elementOf(x)), x,
-      {n.named("scales", n.builder.getDenseF64ArrayAttr(scales)), n.text("mode", mode),
-       n.text("coordinates", coordinates), n.text("nearest", nearest),
-       n.named("cubic_coefficient", n.builder.getF64FloatAttr(n.getFloat("cubic_coeff_a", -0.75))),
-       n.flag("exclude_outside", n.getInt("exclude_outside", 0)),
-       n.named("extrapolation", n.builder.getF64FloatAttr(n.getFloat("extrapolation_value", 0)))}));
-}
-
-static void resizeBy(Node &n, std::optional<std::vector<double>> scales, ArrayRef<int64_t> axes,
-                     StringRef coordinates, StringRef nearest) {
-  Value x = n.in(0);
-  DimVector dims = dimsOf(x);
-  if (!scales)
-    refuse("'scales' must be known when the model is compiled");
-  if (scales->size() != axes.size())
-    refuse("'scales' has " + Twine(scales->size()) + " entries, but needs " + Twine(axes.size()));
-  std::vector<double> all(dims.size(), 1.0);
-  for (auto [axis, scale] : llvm::zip(axes, *scales)) {
-    if (!(scale > 0))
-      refuse("a scale is " + std::to_string(scale) + ", but must be positive");
-    dims[axis] = scaledSize(dims[axis], scale);
-    all[axis] = scale;
-  }
-  resizeTo(n, x, dims, all, coordinates, nearest);
-}
-
-static void importUpsample(Node &n) {
-  Ints axes = llvm::to_vector(llvm::seq<int64_t>(0, rankOf(n.in(0))));
-  auto scales = n.opset < 9 ? std::optional(n.getFloats("scales")) : n.floatsFrom(1);
-  if (n.opset < 7)
-    scales = std::vector<double>{1, 1, n.getFloat("height_scale", 1), n.getFloat("width_scale", 1)};
-  resizeBy(n, scales, axes, "asymmetric", "floor");
-}
-
-static void importResize(Node &n) {
-  Ints axes = n.axes(n.getInts("axes", llvm::to_vector(llvm::seq<int64_t>(0, rankOf(n.in(0))))),
-                     rankOf(n.in(0)));
-  if (n.opset < 11)
-    return resizeBy(n, n.floatsFrom(1), axes, "asymmetric", "floor");
-  std::string coordinates = n.getText("coordinate_transformation_mode", "half_pixel");
-  std::string nearest = n.getText("nearest_mode", "round_prefer_floor");
-  if (!n.has(3))
-    return resizeBy(n, n.floatsFrom(2), axes, coordinates, nearest);
-  Value asked = n.in(3);
-  if (!dimsOf(asked)[0].constant())
-    asked = n.reshape(asked, {Dim(axes.size())});
-  std::optional<DimVector> sizes = n.bindSizes(asked, "sizes");
-  if (sizes->size() != axes.size() || n.getText("keep_aspect_ratio_policy", "stretch") != "stretch")
-    refuse("'sizes' needs one entry an axis, and 'keep_aspect_ratio_policy' must be 'stretch'");
-  DimVector dims = dimsOf(n.in(0));
-  std::vector<double> scales(dims.size(), 1.0);
-  for (auto [axis, size] : llvm::zip(axes, *sizes)) {
-    if (dims[axis] != size)
-      scales[axis] = 0.0;
-    dims[axis] = size;
-  }
-  resizeTo(n, n.in(0), dims, scales, coordinates, nearest);
-}
-
 /// The experimental Crop: `border` left, top, right, bottom of the last two dimensions, or `scale`
 /// (height, width).
 static void importCrop(Node &n) {
@@ -440,8 +354,6 @@ OpRows slicingRows() {
       {"Trilu", "", 14, 27, importTrilu},
       {"EyeLike", "", 9, 27, importEyeLike},
       {"ReverseSequence", "", 10, 27, importReverseSequence},
-      {"Resize", "", 10, 27, importResize, false, "scales constant"},
-      {"Upsample", "", 1, 9, importUpsample, false, "scales constant"},
       {"Crop", "", 1, 27, importCrop, false, "experimental"},
   };
   return rows;
