@@ -44,6 +44,7 @@ static const std::vector<Category> &categories() {
                                             {"signals", signalRows()},
                                             {"step by step", stepwiseRows()},
                                             {"sums of products", einsumRows()},
+                                            {"n-grams", ngramRows()},
                                             {"random numbers", randomRows()},
                                             {"training", trainingRows()}};
   return all;

@@ -52,6 +52,7 @@ OpRows fourierRows();
 OpRows signalRows();
 OpRows stepwiseRows();
 OpRows einsumRows();
+OpRows ngramRows();
 OpRows randomRows();
 OpRows trainingRows();
 
