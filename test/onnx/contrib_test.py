@@ -1,4 +1,4 @@
-"""Ops of com.microsoft and ai.onnx.ml against ONNX Runtime: random inputs, odd sizes, named sizes."""
+"""Ops of com.microsoft and ai.onnx.ml against ONNX Runtime: odd sizes, known and named."""
 
 import heddle
 import numpy as np
@@ -132,7 +132,7 @@ def test_group_query_attention(length, past, attributes):
     if "do_rotary" not in attributes:
         inputs = inputs[:7]
     compare("GroupQueryAttention", inputs, {"num_heads": 4, "kv_num_heads": 2, **attributes},
-            outputs=("y", "k", "v"), symbolic=(False,))
+            outputs=("y", "k", "v"), symbolic=(False, True) if past else (False,))
 
 
 @pytest.mark.parametrize("interleaved", [0, 1])
@@ -174,6 +174,40 @@ def test_quantised_pairs(op):
     scale, zero = np.array(0.05, np.float32), np.array(120, np.uint8)
     wide = np.array(0.2, np.float32)
     compare(op, [bytes_of(3, 5), scale, zero, bytes_of(3, 5, seed=1), scale, zero, wide, zero], {})
+
+
+@pytest.mark.parametrize("batch", [0, 1])
+@pytest.mark.parametrize("swapped", [0, 1])
+def test_transposed_products(batch, swapped):
+    # With `batch` the first dimension is one of the matrix.
+    a = floats(5, 2, 3) if batch else floats(2, 5, 3)
+    b = floats(2, 3, 7, seed=1)
+    if swapped:
+        a = np.swapaxes(a, 0, 2).copy() if batch else np.swapaxes(a, 1, 2).copy()
+    for op in ("FusedMatMul", "TransposeMatMul")[:1 if batch else 2]:
+        attributes = {"transA": swapped}
+        if batch:
+            attributes["transBatchA"] = 1
+        compare(op, [a, b], attributes)
+
+
+def test_gemms():
+    a, b, c = floats(3, 5), floats(7, 5, seed=1), floats(7, seed=2)
+    for activation in ("Relu", "Tanh"):
+        compare("FusedGemm", [a, b, c], {"transB": 1, "alpha": 0.5, "activation": activation})
+    x, w = bytes_of(3, 5), bytes_of(7, 5, seed=1)
+    scales = [np.array(0.02, np.float32), np.array(0.03, np.float32), np.array(0.9, np.float32)]
+    zeros = [np.array(3, np.uint8), np.array(5, np.uint8), np.array(100, np.uint8)]
+    bias = np.arange(7, dtype=np.int32) * 50
+    inputs = [x, scales[0], zeros[0], w, scales[1], zeros[1], bias]
+    compare("QGemm", inputs, {"transB": 1})
+    compare("QGemm", inputs + [scales[2], zeros[2]], {"transB": 1})
+
+
+def test_small_ops():
+    compare("Trilu", [floats(2, 5, 3)], {"upper": 0})
+    for metric in ("euclidean", "sqeuclidean"):
+        compare("CDist", [floats(5, 3), floats(7, 3, seed=1)], {"metric": metric}, tolerance=1e-3)
 
 
 def test_fused_products():
@@ -229,14 +263,15 @@ def test_support_vectors(kernel):
     shared = {"kernel_type": kernel, "kernel_params": [0.5, 0.1, 2.0],
               "support_vectors": floats(6, 3, seed=1).ravel().tolist()}
     compare("SVMRegressor", [floats(5, 3)],
-            {**shared, "coefficients": floats(6, seed=2).tolist(), "n_supports": 6, "rho": [0.2]},
-            domain=ML)
-    classes = {**shared, "coefficients": floats(12, seed=2).tolist(), "vectors_per_class": [2, 3, 1],
-               "rho": [0.1, -0.2, 0.3], "classlabels_ints": [3, 4, 7]}
+            {**shared, "coefficients": floats(6, seed=2).tolist(), "n_supports": 6,
+             "rho": [0.2]}, domain=ML)
+    classes = {**shared, "coefficients": floats(12, seed=2).tolist(),
+               "vectors_per_class": [2, 3, 1], "rho": [0.1, -0.2, 0.3],
+               "classlabels_ints": [3, 4, 7]}
     compare("SVMClassifier", [floats(5, 3)], classes, domain=ML, outputs=("l", "s"))
     chances = {"prob_a": [-1.0, -1.2, -0.8], "prob_b": [0.1, 0.2, -0.1]}
-    compare("SVMClassifier", [floats(5, 3)], {**classes, **chances}, domain=ML, outputs=("l", "s"),
-            tolerance=2e-3)
+    compare("SVMClassifier", [floats(5, 3)], {**classes, **chances}, domain=ML,
+            outputs=("l", "s"), tolerance=2e-3)
 
 
 def stumps(stem, ids, weights):

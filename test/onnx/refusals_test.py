@@ -33,7 +33,7 @@ CASES = [
     ("RoiAlign", "", [X3, X3[0], INDEX], {}, "the ranks must be 4, 2 and 1, but are 3, 2 and 1"),
     ("DeformConv", "", [X4, X4, X3], {},
      "input, filters and offsets must have one rank, at least 3"),
-    ("DFT", "", [X3], {}, "the last dimension must be 1 or 2, for real or complex numbers, but is 6"),
+    ("DFT", "", [X3], {}, "must be 1 or 2, for real or complex numbers, but is 6"),
     ("STFT", "", [X3[:, :, :1], np.array(2)], {},
      "either 'window' or 'frame_length' must be given"),
     ("Det", "", [ROW], {}, "the input must have rank 2 or more, but has 1"),

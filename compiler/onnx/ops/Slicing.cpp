@@ -352,6 +352,7 @@ OpRows slicingRows() {
       {"Compress", "", 9, 27, importCompress},
       {"TopK", "", 1, 27, importTopK},
       {"Trilu", "", 14, 27, importTrilu},
+      {"Trilu", kMicrosoft, 1, 1, importTrilu},
       {"EyeLike", "", 9, 27, importEyeLike},
       {"ReverseSequence", "", 10, 27, importReverseSequence},
       {"Crop", "", 1, 27, importCrop, false, "experimental"},
