@@ -20,6 +20,8 @@ static const std::vector<Category> &categories() {
                                             {"movement", movementRows()},
                                             {"slicing and indexing", slicingRows()},
                                             {"resizing", resizeRows()},
+                                            {"places", placeRows()},
+                                            {"suppression", suppressionRows()},
                                             {"contraction", contractionRows()},
                                             {"convolution and pooling", convolutionRows()},
                                             {"normalization", normalizationRows()},
@@ -27,6 +29,9 @@ static const std::vector<Category> &categories() {
                                             {"recurrent", recurrentRows()},
                                             {"control flow", controlRows()},
                                             {"quantization", quantizeRows()},
+                                            {"sequences and optionals", sequenceRows()},
+                                            {"strings", stringRows()},
+                                            {"lookup", lookupRows()},
                                             {"ai.onnx.ml", mlRows()},
                                             {"trees", treeRows()},
                                             {"features", featureRows()},
@@ -44,7 +49,6 @@ static const std::vector<Category> &categories() {
                                             {"signals", signalRows()},
                                             {"step by step", stepwiseRows()},
                                             {"sums of products", einsumRows()},
-                                            {"n-grams", ngramRows()},
                                             {"random numbers", randomRows()},
                                             {"training", trainingRows()}};
   return all;

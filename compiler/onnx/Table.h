@@ -28,6 +28,8 @@ OpRows activationRows();
 OpRows movementRows();
 OpRows slicingRows();
 OpRows resizeRows();
+OpRows placeRows();
+OpRows suppressionRows();
 OpRows contractionRows();
 OpRows convolutionRows();
 OpRows normalizationRows();
@@ -52,9 +54,11 @@ OpRows fourierRows();
 OpRows signalRows();
 OpRows stepwiseRows();
 OpRows einsumRows();
-OpRows ngramRows();
 OpRows randomRows();
 OpRows trainingRows();
+OpRows sequenceRows();
+OpRows stringRows();
+OpRows lookupRows();
 
 /// The row, or null.
 const OpRow *findRow(llvm::StringRef domain, llvm::StringRef name);

@@ -48,8 +48,6 @@ CASES = [
      {"coefficients": [1.0], "support_vectors": [1.0] * 6, "n_supports": 1, "rho": [0.0],
       "kernel_type": "WAVE"}, "'kernel_type' is 'WAVE'"),
     ("Normalizer", ML, [X3[0]], {"norm": "L3"}, "'norm' is 'L3', but must be 'MAX', 'L1' or 'L2'"),
-    ("LabelEncoder", ML, [INDEX], {"keys_int64s": [1, 2], "values_int64s": [1]},
-     "there are 2 keys and 1 values"),
     ("TreeEnsembleRegressor", ML, [X3[0]], {}, "the lists 'nodes_...' must have one length"),
     ("MultiHeadAttention", MS, [X3, X3, X3], {}, "'num_heads' is 0, but must be at least 1"),
     ("GroupQueryAttention", MS, [X3, X3, X3, X4, X4, INDEX, INDEX],

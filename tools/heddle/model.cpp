@@ -128,11 +128,18 @@ Runner::Runner(const Module &module, int threads, const Feeds &feeds)
 Runner::~Runner() {
   for (heddle_tensor_t &result : results)
     heddle_tensor_release(&result);
+  for (heddle_tensor_t &result : reused)
+    heddle_tensor_release(&result);
 }
 
 void Runner::run() {
   bool isFirst = reused.empty();
   std::vector<heddle_tensor_t> &outputs = isFirst ? results : reused;
+  for (heddle_tensor_t &output : reused) // strings and sequences are made anew
+    if (output.dtype == HEDDLE_STRING || output.dtype == HEDDLE_SEQUENCE) {
+      heddle_tensor_release(&output);
+      output.data = nullptr;
+    }
   check(heddle_session_run(session.get(), inputs.data(), inputs.size(), outputs.data(),
                            outputs.size()));
   if (!isFirst)

@@ -17,13 +17,13 @@ NumberList tensorList(Node &n, StringRef name) {
     return {};
   if (!attribute->has_t())
     refuse("attribute '" + name + "' must be a tensor");
-  TensorValue tensor = n.reader.readTensor(attribute->t());
-  if (tensor.labels)
-    refuse("attribute '" + name + "' holds strings, but numbers are needed");
+  ElementsAttr tensor = n.reader.readTensor(attribute->t());
   NumberList list;
-  list.element = tensor.value.getElementType();
+  list.element = tensor.getElementType();
+  if (isString(list.element))
+    refuse("attribute '" + name + "' holds strings, but numbers are needed");
   std::vector<char> storage;
-  ArrayRef<char> bytes = constantBytes(tensor.value, storage);
+  ArrayRef<char> bytes = constantBytes(tensor, storage);
   int64_t width = bytesOf(list.element);
   for (size_t place = 0; place < bytes.size(); place += width) {
     uint64_t word = 0;
@@ -46,12 +46,6 @@ std::vector<double> floatsOrTensor(Node &n, StringRef name) {
   if (n.hasAttribute(name))
     return n.getFloats(name);
   return tensorList(n, (name + "_as_tensor").str()).reals;
-}
-
-Value listConstant(Emitter &e, const NumberList &list) {
-  if (list.isReal())
-    return numbers(e, list.reals, {(int64_t)list.reals.size()}, list.element);
-  return e.cast(e.integers(list.integers), list.element);
 }
 
 /// Winitzki's approximation of the inverse error function, as the definition of the op has it.
@@ -103,11 +97,7 @@ void setLabels(Node &n, Value classes, StringRef integers) {
     refuse("either '" + integers + "' or 'classlabels_strings' must be given");
   if (!numbers.empty())
     return n.set(0, n.gather(n.integers(numbers), classes, 0));
-  auto labels = std::make_shared<Labels>();
-  for (const std::string &text : texts)
-    labels->values.push_back(n.builder.getStringAttr(text));
-  n.set(0, classes);
-  n.resultLabels[0] = labels;
+  n.set(0, n.gather(n.stringConstant(texts), classes, 0));
 }
 
 Value featuresOf(Node &n) {

@@ -18,8 +18,6 @@ struct NumberList {
 NumberList tensorList(Node &n, llvm::StringRef name);
 /// Floats of attribute `name`, or of the tensor in `name`_as_tensor.
 std::vector<double> floatsOrTensor(Node &n, llvm::StringRef name);
-/// A 1-D constant.
-Value listConstant(Emitter &e, const NumberList &list);
 
 /// scores [n, classes], transformed as 'post_transform' says.
 Value postTransform(Node &n, Value scores, llvm::StringRef name);
