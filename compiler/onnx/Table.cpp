@@ -34,7 +34,11 @@ static const std::vector<Category> &categories() {
                                             {"lookup", lookupRows()},
                                             {"ai.onnx.ml", mlRows()},
                                             {"trees", treeRows()},
+                                            {"features", featureRows()},
+                                            {"linear models", linearRows()},
                                             {"com.microsoft", contribRows()},
+                                            {"com.microsoft, attention", contribAttentionRows()},
+                                            {"com.microsoft, fused", contribFusedRows()},
                                             {"attention", attentionRows()},
                                             {"sequence models", sequenceModelRows()},
                                             {"losses", lossRows()},
@@ -72,7 +76,7 @@ std::string suggestRow(llvm::StringRef domain, llvm::StringRef name) {
         names.push_back(row.name);
     }
   std::string nearest = support::nearest(name, names);
-  return nearest.empty() ? "supported ops: docs/generated/onnx-support.md"
+  return nearest.empty() ? "supported ops: docs/generated/supported-ops.md"
                          : "did you mean '" + nearest + "'?";
 }
 

@@ -305,6 +305,7 @@ OpRows slicingRows() {
       {"OneHot", "", 9, 27, importOneHot},
       {"TopK", "", 1, 27, importTopK},
       {"Trilu", "", 14, 27, importTrilu},
+      {"Trilu", kMicrosoft, 1, 1, importTrilu},
       {"EyeLike", "", 9, 27, importEyeLike},
       {"ReverseSequence", "", 10, 27, importReverseSequence},
       {"Crop", "", 1, 27, importCrop, false, "experimental"},
