@@ -20,6 +20,8 @@ static const std::vector<Category> &categories() {
                                             {"movement", movementRows()},
                                             {"slicing and indexing", slicingRows()},
                                             {"resizing", resizeRows()},
+                                            {"places", placeRows()},
+                                            {"suppression", suppressionRows()},
                                             {"contraction", contractionRows()},
                                             {"convolution and pooling", convolutionRows()},
                                             {"normalization", normalizationRows()},

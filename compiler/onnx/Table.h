@@ -28,6 +28,8 @@ OpRows activationRows();
 OpRows movementRows();
 OpRows slicingRows();
 OpRows resizeRows();
+OpRows placeRows();
+OpRows suppressionRows();
 OpRows contractionRows();
 OpRows convolutionRows();
 OpRows normalizationRows();
@@ -38,9 +40,6 @@ OpRows quantizeRows();
 OpRows mlRows();
 OpRows treeRows();
 OpRows contribRows();
-OpRows sequenceRows();
-OpRows stringRows();
-OpRows lookupRows();
 OpRows attentionRows();
 OpRows sequenceModelRows();
 OpRows lossRows();
@@ -53,6 +52,9 @@ OpRows stepwiseRows();
 OpRows einsumRows();
 OpRows randomRows();
 OpRows trainingRows();
+OpRows sequenceRows();
+OpRows stringRows();
+OpRows lookupRows();
 
 /// The row, or null.
 const OpRow *findRow(llvm::StringRef domain, llvm::StringRef name);

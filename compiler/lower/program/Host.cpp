@@ -136,10 +136,10 @@ void Host::writeBlock(Block &block) {
       writeScan(scan);
     else if (auto reshape = dyn_cast<graph::DynamicReshapeOp>(op))
       bindReshape(reshape);
-    else if (op.hasTrait<graph::Hosted>())
-      writeHosted(&op);
     else if (auto bind = dyn_cast<graph::BindSizesOp>(op))
       bindSizes(bind);
+    else if (op.hasTrait<graph::Hosted>())
+      writeHosted(&op);
     else if (auto results = dyn_cast<func::ReturnOp>(op))
       writeOutputs(results);
   }
