@@ -55,7 +55,7 @@ public:
   /// without.
   Value constantFrom(llvm::StringRef name);
   Value stringConstant(llvm::ArrayRef<std::string> texts); // 1-D
-  /// The rank that the model declares for result i, or a list's tensors in it.
+  /// The rank that the model declares for output i, or for the tensors of a list.
   std::optional<int64_t> declaredRank(size_t i) const;
 
   /// An axis counted from 0; refused when outside of [-rank, rank).

@@ -11,7 +11,7 @@ struct OpRow {
   const char *domain;  // "" is ai.onnx
   int64_t first, last; // opset versions of the domain
   void (*import)(Node &);
-  /// Integers that stand for strings may pass: results have the labels of operand 0.
+  /// Maps may pass: results have the keys of operand 0.
   bool keepsLabels = false;
   const char *note = "";
 };

@@ -20,7 +20,8 @@ func.func @main(%x: !x, %y: tensor<4x3xf32>, %p: tensor<i64>)
   %e = graph.list_erase %o, %p : (!list, tensor<i64>) -> !list
   %f = graph.list_erase %e : (!list) -> !list
   %joined = graph.list_concat %e {axis = 0} : (!list) -> !b
-  %columns = graph.list_split %joined {axis = 1, keep_dims = false} : (!b) -> tensor<!graph.list<"sequence", f32, 1>>
+  %columns = graph.list_split %joined {axis = 1, keep_dims = false} : (!b)
+      -> tensor<!graph.list<"sequence", f32, 1>>
   %again = graph.list_split %joined {axis = 1} : (!b) -> !list
   %stacked = graph.list_concat %again {axis = 1, new_axis = true} : (!list) -> !c
   %n = graph.list_length %o : (!list) -> tensor<i64>
@@ -60,7 +61,9 @@ func.func @main(%trips: tensor<i64>, %has: tensor<i1>, %x: tensor<?xf32, #graph.
   %l = graph.loop %trips, %true, %empty : (tensor<i64>, tensor<i1>, !list) -> !list {
   ^bb0(%i: tensor<i64>, %c: tensor<i1>, %list: !list):
     %at = graph.list_at %list, %i : (!list, tensor<i64>) -> tensor<?xf32, #graph.dims<"$k">>
-    %twice = graph.concat %at, %x {axis = 0} : (tensor<?xf32, #graph.dims<"$k">>, tensor<?xf32, #graph.dims<"n">>) -> tensor<?xf32, #graph.dims<"$k + n">>
+    %twice = graph.concat %at, %x {axis = 0}
+      : (tensor<?xf32, #graph.dims<"$k">>, tensor<?xf32, #graph.dims<"n">>)
+      -> tensor<?xf32, #graph.dims<"$k + n">>
     %next = graph.list_insert %list, %twice : (!list, tensor<?xf32, #graph.dims<"$k + n">>) -> !list
     graph.yield %c, %next : tensor<i1>, !list
   }
@@ -92,13 +95,16 @@ func.func @main(%x: !x, %y: !x, %z: !f) -> (!numbers, !x, !t, !f, !t) {
   %t = graph.string_cast %y : (!x) -> !s
   %both = graph.string_concat %s, %t : (!s, !s) -> !s
   %seven = graph.constant dense<3> : tensor<si64>
-  %pieces, %counts = graph.string_split %both, %seven {most = 2} : (!s, tensor<si64>) -> (!pieces, !x)
+  %pieces, %counts = graph.string_split %both, %seven {most = 2} : (!s, tensor<si64>)
+      -> (!pieces, !x)
   %zero = graph.constant dense<2> : tensor<si64>
   %filled = graph.constant dense<1> : tensor<si64>
   %none = graph.broadcast %filled : (tensor<si64>) -> !pieces
   %some = graph.broadcast %zero : (tensor<si64>) -> !pieces
-  %empty = graph.equal %pieces, %none : (!pieces, !pieces) -> tensor<?x3x?xi1, #graph.dims<"n", 3, "$pieces">>
-  %chosen = graph.select %empty, %some, %pieces : (tensor<?x3x?xi1, #graph.dims<"n", 3, "$pieces">>, !pieces, !pieces) -> !pieces
+  %empty = graph.equal %pieces, %none : (!pieces, !pieces)
+      -> tensor<?x3x?xi1, #graph.dims<"n", 3, "$pieces">>
+  %chosen = graph.select %empty, %some, %pieces
+      : (tensor<?x3x?xi1, #graph.dims<"n", 3, "$pieces">>, !pieces, !pieces) -> !pieces
   %numbers = graph.string_cast %chosen : (!pieces) -> !numbers
   %same = graph.equal %s, %t : (!s, !s) -> !t
   %texts = graph.string_cast %z : (!f) -> !s
@@ -114,17 +120,24 @@ func.func @main(%x: !x, %y: !x, %z: !f) -> (!numbers, !x, !t, !f, !t) {
 static const char kWords[] = R"(
 !w = tensor<?xsi64, #graph.dims<"$words">>
 module attributes {graph.strings = ["Äpfel", "are", "RED", "\D0\B6", "äPFEL", "red"]} {
-func.func @main(%x: tensor<6xi64>) -> (tensor<?xi1, #graph.dims<"$words">>, tensor<?xi64, #graph.dims<"$same">>) {
+func.func @main(%x: tensor<6xi64>)
+      -> (tensor<?xi1, #graph.dims<"$words">>, tensor<?xi64, #graph.dims<"$same">>) {
   %words = graph.bitcast %x : (tensor<6xi64>) -> tensor<6xsi64>
   %stop = graph.constant dense<[5]> : tensor<1xsi64>
-  %kept = graph.string_normalize %words, %stop {letter_case = "upper"} : (tensor<6xsi64>, tensor<1xsi64>) -> !w
+  %kept = graph.string_normalize %words, %stop {letter_case = "upper"}
+      : (tensor<6xsi64>, tensor<1xsi64>) -> !w
   %first = graph.constant dense<0> : tensor<1xi64>
   %one = graph.gather %kept, %first {axis = 0} : (!w, tensor<1xi64>) -> tensor<1xsi64>
   %all = graph.broadcast %one : (tensor<1xsi64>) -> !w
   %same = graph.equal %kept, %all : (!w, !w) -> tensor<?xi1, #graph.dims<"$words">>
-  %lower = graph.string_normalize %words, %stop {letter_case = "lower", case_sensitive = true} : (tensor<6xsi64>, tensor<1xsi64>) -> tensor<?xsi64, #graph.dims<"$same">>
-  %equal = graph.equal %lower, %lower : (tensor<?xsi64, #graph.dims<"$same">>, tensor<?xsi64, #graph.dims<"$same">>) -> tensor<?xi1, #graph.dims<"$same">>
-  %count = graph.cast %equal : (tensor<?xi1, #graph.dims<"$same">>) -> tensor<?xi64, #graph.dims<"$same">>
+  %lower = graph.string_normalize %words,
+      %stop {letter_case = "lower", case_sensitive = true}
+      : (tensor<6xsi64>, tensor<1xsi64>) -> tensor<?xsi64, #graph.dims<"$same">>
+  %equal = graph.equal %lower, %lower
+      : (tensor<?xsi64, #graph.dims<"$same">>, tensor<?xsi64, #graph.dims<"$same">>)
+      -> tensor<?xi1, #graph.dims<"$same">>
+  %count = graph.cast %equal : (tensor<?xi1, #graph.dims<"$same">>)
+      -> tensor<?xi64, #graph.dims<"$same">>
   return %same, %count : tensor<?xi1, #graph.dims<"$words">>, tensor<?xi64, #graph.dims<"$same">>
 }
 }

@@ -153,6 +153,10 @@ def tensor_of(value, info):
         array = to_array(value)
     except ValueError as error:
         raise UsageError(f"input '{info.name}': {error}") from None
+    if array.ndim > library.MAX_RANK:
+        raise UsageError(
+            f"input '{info.name}': its rank is {array.ndim}, but {info.rank} is allowed"
+        )
     if info.dtype == STRING:
         return string_tensor(array, info.name)
     wanted, number = numpy_dtype(info.dtype), NUMBERS.get(array.dtype.name)
@@ -162,12 +166,11 @@ def tensor_of(value, info):
         raise UsageError(
             f"input '{info.name}': its elements are {array.dtype}, but {wanted} is allowed"
         )
-    if array.ndim > library.MAX_RANK:
-        raise UsageError(
-            f"input '{info.name}': its rank is {array.ndim}, but {info.rank} is allowed"
-        )
     shape = array.shape
-    array = pack(array, PACKED[number]) if number in PACKED else np.require(array, requirements="CA")
+    if number in PACKED:
+        array = pack(array, PACKED[number])
+    else:
+        array = np.require(array, requirements="CA")
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     tensor = Tensor(array.ctypes.data, array.nbytes, number, len(shape))
@@ -176,8 +179,9 @@ def tensor_of(value, info):
 
 
 def adopt(tensor, kind):
-    """What the runtime allocated: an array over its memory, freed with the array; strings and lists
-    are copied."""
+    """What the runtime allocated: an array over its memory, freed with the array.
+
+    Strings and lists are copied."""
     if tensor.dtype in (STRING, SEQUENCE):
         try:
             return copied(tensor, kind)
@@ -192,7 +196,7 @@ def adopt(tensor, kind):
 
 
 def copied(tensor, kind=library.TENSOR):
-    """A tensor's elements, for tensors that do not live long: an array, a list of arrays, or None."""
+    """An array, a list of arrays, or None: the elements of a tensor that does not live long."""
     shape = tuple(tensor.dims[: tensor.rank])
     if tensor.dtype == SEQUENCE:
         if shape[0] < 0:

@@ -259,7 +259,7 @@ def main():
         return 0
     options = {"target": arguments.target, "threads": 1}
     if arguments.opt_level is not None:
-        options["opt_level"] = arguments.opt_level or -1
+        options["opt_level"] = arguments.opt_level
 
     def log(record):
         if record["status"] in ("failed", "died"):

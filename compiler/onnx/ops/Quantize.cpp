@@ -53,6 +53,8 @@ Value minusZero(Emitter &e, Value x, Value zero, int64_t axis) {
 }
 
 Value dequantize(Emitter &e, Value x, Value scale, Value zero, int64_t axis) {
+  if (isBits(elementOf(scale))) // a float8e8m0
+    scale = e.cast(scale, e.f32());
   Type element = elementOf(scale);
   Value centred;
   if (isa<IntegerType>(elementOf(x)) && !isBits(elementOf(x)))
@@ -96,7 +98,7 @@ static void importQuantizeLinear(Node &n) {
     element = elementOf(zero);
   Value x = n.in(0);
   if (isa<IntegerType>(elementOf(x)))
-    x = n.cast(x, elementOf(n.in(1)));
+    x = n.cast(x, isBits(elementOf(n.in(1))) ? n.f32() : elementOf(n.in(1)));
   n.set(quantize(n, x, unblocked(n, 1), zero, element, quantAxis(n)));
 }
 

@@ -76,7 +76,7 @@ static Boxes pickBoxes(Emitter &e, const Boxes &boxes, Value isChosen) {
 
 static void importNonMaxSuppression(Node &n) {
   Value scores = n.in(1);
-  if (rankOf(n.in(0)) != 3 || rankOf(scores) != 3 || !dimsOf(n.in(0))[2].isConstant(4))
+  if (rankOf(n.in(0)) != 3 || rankOf(scores) != 3 || dimsOf(n.in(0))[2].constant().value_or(4) != 4)
     refuse("the boxes must be [batch, n, 4] and the scores [batch, classes, n], but are " +
            textOf(dimsOf(n.in(0))) + " and " + textOf(dimsOf(scores)));
   DimVector dims = dimsOf(scores);
@@ -92,7 +92,8 @@ static void importNonMaxSuppression(Node &n) {
   Value alive =
       n.has(4) ? n.compare<GreaterOp>(scores, scalarOf(4, zero)) : n.full(dims, n.i1(), 1);
   DimVector rows = {dims[0], dims[1], rounds};
-  Boxes boxes = readBoxes(n, n.in(0));
+  DimVector corners = {dims[0], dims[2], Dim(4)};
+  Boxes boxes = readBoxes(n, n.reshape(n.in(0), corners));
   Value lowest = n.scalar(element, -INFINITY);
   SmallVector<Value> states = {alive, n.broadcast(none, rows)};
   // From the boxes that are left: [batch, classes, n], and those taken, [batch, classes, rounds].

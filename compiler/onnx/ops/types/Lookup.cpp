@@ -1,7 +1,7 @@
 // Lookup: what keys stand for, and how often n-grams occur. Strings are numbers here as everywhere
 // in the graph, so keys of all types are looked up in one way.
 
-#include "compiler/onnx/ops/Lookup.h"
+#include "compiler/onnx/ops/types/Lookup.h"
 #include "compiler/onnx/Reader.h"
 #include "compiler/onnx/Table.h"
 

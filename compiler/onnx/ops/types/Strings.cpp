@@ -2,7 +2,7 @@
 
 #include "compiler/onnx/Reader.h"
 #include "compiler/onnx/Table.h"
-#include "compiler/onnx/ops/Regex.h"
+#include "compiler/onnx/ops/types/Regex.h"
 
 using namespace mlir;
 using namespace heddle::graph;

@@ -1,6 +1,6 @@
 // Regex: Thompson's automaton of the parsed pattern, then the subsets of its states.
 
-#include "compiler/onnx/ops/Regex.h"
+#include "compiler/onnx/ops/types/Regex.h"
 
 #include <bitset>
 #include <set>
