@@ -11,10 +11,12 @@ import tempfile
 from dataclasses import dataclass
 
 import numpy as np
+import onnx
+from onnx import helper
 
 import heddle
 
-from .evaluate import NOISE, distance, evaluate, is_float, is_stable, wide
+from .evaluate import NOISE, distance, evaluate, is_float, is_stable, needs, wide
 
 AGREES = "agrees"
 
@@ -90,6 +92,38 @@ def run_onnxruntime(data, names, feeds):
         return None
 
 
+def is_disputed(model, pairs, name):
+    """Whether ONNX Runtime and ONNX's evaluator differ on a node that this value hangs on.
+
+    ONNX Runtime may refuse a model for one node of many; alone, each of the others has its say.
+    """
+    made = {out: node for node in model.graph.node for out in node.output if out}
+    names, seen = [name], set()
+    while names:
+        node = made.get(names.pop())
+        if node is None or node.output[0] in seen:
+            continue
+        seen.add(node.output[0])
+        names += needs(node)
+        outputs = [out for out in node.output if out]
+        if any(n not in pairs for n in [*needs(node), *outputs]):
+            return True
+        feeds = {n: pairs[n][0] for n in needs(node)}
+        graph = helper.make_graph([node], "node", [
+            helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
+            for n, a in feeds.items()], [onnx.ValueInfoProto(name=out) for out in outputs])
+        single = helper.make_model(graph, opset_imports=model.opset_import,
+                                   ir_version=model.ir_version)
+        theirs = run_onnxruntime(single.SerializeToString(), outputs, feeds)
+        for out in outputs if theirs else []:
+            value = pairs[out][0]
+            allowed = 100 * NOISE.get(value.dtype.name, 0) * max(
+                1.0, float(np.max(np.abs(wide(value)), initial=0)))
+            if difference(np.asarray(theirs[out]).astype(value.dtype), value, allowed):
+                return True
+    return False
+
+
 def run_reference(data, module, feeds):
     """{name: array} of all values by Heddle's reference interpreter."""
     with tempfile.NamedTemporaryFile(suffix=".onnx", delete=False) as file:
@@ -129,6 +163,9 @@ def check_case(model, data, session, module, feeds):
         if name in pairs and not is_stable(pairs[name]):
             continue
         outcome = check_output(name, compiled, reference, oracles, pairs)
+        if outcome and outcome.kind == "oracle" and theirs is None and \
+                is_disputed(model, pairs, name):
+            continue
         if outcome:
             return outcome
     return None

@@ -6,6 +6,7 @@ the tolerance of a comparison, and an integer or a shape in which they differ sa
 SPDX-License-Identifier: Apache-2.0
 """
 
+import warnings
 import zlib
 
 import numpy as np
@@ -73,7 +74,8 @@ class Evaluator:
         self.run_model = ReferenceEvaluator(helper.make_model(graph, opset_imports=opset_imports))
 
     def run(self, feeds):
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             return [np.asarray(result) for result in self.run_model.run(None, feeds)]
 
 
@@ -85,7 +87,8 @@ def with_noise(array, name):
     values = wide(array)
     generator = np.random.default_rng(zlib.crc32(name.encode()))
     scale = np.abs(values) + 0.1 * np.mean(np.abs(values))
-    noisy = values + amount * scale * generator.uniform(-1, 1, values.shape)
+    with np.errstate(all="ignore"):
+        noisy = values + amount * scale * generator.uniform(-1, 1, values.shape)
     return noisy.astype(array.dtype)
 
 

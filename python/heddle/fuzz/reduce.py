@@ -105,9 +105,7 @@ class Reducer:
     def single_output(self):
         """One output, as early as may be."""
         nodes = list(self.model.graph.node)
-        for name in self.outputs():
-            if len(self.outputs()) > 1 and self.try_nodes(nodes, [name]):
-                break
+        self.drop_outputs()
         low, high = 0, len(nodes) - 1  # a failure of a node often stays in what follows
         while low < high and not self.is_over:
             middle = (low + high) // 2
@@ -116,6 +114,9 @@ class Reducer:
                 high = middle
             else:
                 low = middle + 1
+        self.drop_outputs()
+
+    def drop_outputs(self):
         for name in self.outputs():
             if len(self.outputs()) > 1 and self.try_nodes(list(self.model.graph.node), [name]):
                 break
@@ -212,8 +213,9 @@ class Reducer:
         return self.attempt(model, [feeds])
 
     def run(self):
-        for step in (self.single_output, self.drop_nodes, self.fix_case, self.drop_attributes,
-                     self.shrink_sizes, self.drop_nodes, self.simplify_elements):
+        for step in (self.single_output, self.drop_nodes, self.drop_outputs, self.fix_case,
+                     self.drop_attributes, self.shrink_sizes, self.drop_nodes, self.drop_outputs,
+                     self.simplify_elements):
             self.refresh()
             step()
             self.say(f"{step.__name__.replace('_', ' ')}: {len(self.model.graph.node)} nodes")
