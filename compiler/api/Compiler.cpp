@@ -29,8 +29,11 @@ llvm::Expected<CompileOptions> optionsOf(const heddle_compile_options_t *given) 
                                            llvm::Twine(sizeof(heddle_compile_options_t)));
   if (given->target)
     options.target = given->target;
+  if (given->opt_level < HEDDLE_OPT_NONE || given->opt_level > 3)
+    return makeError(ErrorCode::Usage, "error: opt_level is " + llvm::Twine(given->opt_level) +
+                                           ", but must be HEDDLE_OPT_NONE or from 0 to 3");
   if (given->opt_level)
-    options.optLevel = given->opt_level;
+    options.optLevel = std::max(given->opt_level, 0);
   for (size_t i = 0; i < given->shape_count; ++i)
     options.shapes.push_back(given->shapes[i]);
   if (given->plan) {

@@ -5,6 +5,8 @@
 #include "compiler/graph/Dialect.cpp.inc"
 #define GET_ATTRDEF_CLASSES
 #include "compiler/graph/Attrs.cpp.inc"
+#define GET_TYPEDEF_CLASSES
+#include "compiler/graph/Types.cpp.inc"
 #define GET_OP_CLASSES
 #include "compiler/graph/Ops.cpp.inc"
 
@@ -16,6 +18,10 @@ void GraphDialect::initialize() {
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "compiler/graph/Attrs.cpp.inc"
+      >();
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "compiler/graph/Types.cpp.inc"
       >();
   addOperations<
 #define GET_OP_LIST
@@ -111,6 +117,10 @@ RankedTensorType tensorOf(MLIRContext *context, ArrayRef<Dim> dims, Type element
   return RankedTensorType::get(shape, element, isDynamic ? dimsAttr(context, dims) : Attribute());
 }
 
+RankedTensorType listTensor(MLIRContext *context, StringRef kind, Type element, int64_t rank) {
+  return RankedTensorType::get({}, ListType::get(context, kind, element, rank));
+}
+
 Dim elementCount(ArrayRef<Dim> dims) {
   Dim count(1);
   for (const Dim &dim : dims)
@@ -132,10 +142,12 @@ Dim freshSymbol(Operation *anchor, StringRef stem) {
 
 bool bindsSymbols(Operation *op) {
   return isa<DynamicReshapeOp, DynamicBroadcastOp, DynamicSliceOp, RangeOp, BindSizesOp, IfOp,
-             LoopOp, ScanOp>(op);
+             LoopOp, ScanOp, ListAtOp, ListConcatOp, StringSplitOp, StringNormalizeOp>(op);
 }
 
 int64_t bytesOf(Type element) {
+  if (isa<ListType>(element))
+    return sizeof(void *);
   return std::max<int64_t>(1, llvm::divideCeil(element.getIntOrFloatBitWidth(), 8));
 }
 
@@ -229,20 +241,24 @@ int32_t onnxTypeOf(Type type) {
     return 19;
   if (type.isFloat8E5M2FNUZ())
     return 20;
+  if (auto list = dyn_cast<ListType>(type))
+    return onnxTypeOf(list.getElement());
   bool isUnsigned = type.isUnsignedInteger();
   switch (type.getIntOrFloatBitWidth()) {
   case 1:
     return 9;
+  case 2:
+    return isUnsigned ? 25 : 26;
   case 4:
-    return isUnsigned ? 21 : 22;
+    return isFloat4(type) ? 23 : isUnsigned ? 21 : 22;
   case 8:
-    return isUnsigned ? 2 : 3;
+    return isFloat8Scale(type) ? 24 : isUnsigned ? 2 : 3;
   case 16:
     return isUnsigned ? 4 : 5;
   case 32:
     return isUnsigned ? 12 : 6;
   default:
-    return isUnsigned ? 13 : 7;
+    return isString(type) ? 8 : isUnsigned ? 13 : 7;
   }
 }
 

@@ -17,9 +17,14 @@ template <typename ConcreteOp>
 mlir::LogicalResult Elementwise<ConcreteOp>::verifyTrait(mlir::Operation *op) {
   return verifyElementwise(op);
 }
+/// An op that no kernel computes: the program around the kernels calls a service of the runtime.
+template <typename ConcreteOp>
+class Hosted : public mlir::OpTrait::TraitBase<ConcreteOp, Hosted> {};
 } // namespace heddle::graph
 
 #include "compiler/graph/Dialect.h.inc"
+#define GET_TYPEDEF_CLASSES
+#include "compiler/graph/Types.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "compiler/graph/Attrs.h.inc"
 #define GET_OP_CLASSES
@@ -41,6 +46,18 @@ inline int64_t rankOf(mlir::Value value) {
   return mlir::cast<RankedTensorType>(value.getType()).getRank();
 }
 Dim elementCount(llvm::ArrayRef<Dim> dims);
+
+/// Element types that are bits of something that is no integer (see Graph.td).
+inline bool isFloat4(mlir::Type element) { return element.isSignedInteger(4); }
+inline bool isFloat8Scale(mlir::Type element) { return element.isSignedInteger(8); }
+inline bool isString(mlir::Type element) { return element.isSignedInteger(64); }
+inline bool isBits(mlir::Type element) { return element.isSignedInteger(); }
+inline ListType listOf(mlir::Value value) { return mlir::dyn_cast<ListType>(elementOf(value)); }
+/// The scalar tensor that holds a list.
+RankedTensorType listTensor(mlir::MLIRContext *context, llvm::StringRef kind, mlir::Type element,
+                            int64_t rank);
+/// The module's table of strings.
+constexpr llvm::StringLiteral kStrings = "graph.strings";
 
 DimsAttr dimsAttr(mlir::MLIRContext *context, llvm::ArrayRef<Dim> dims);
 DimVector dimsOf(DimsAttr attr);
@@ -66,7 +83,7 @@ mlir::ElementsAttr constantAttr(RankedTensorType type, llvm::ArrayRef<char> byte
 /// As constantAttr, but the bytes stay where they are; they must outlive the context.
 mlir::ElementsAttr mappedConstantAttr(RankedTensorType type, llvm::ArrayRef<char> bytes,
                                       llvm::StringRef name);
-/// Bytes that one element takes in memory: 1 for i1, 4-bit and 2-bit types.
+/// Bytes that one element takes in memory: 1 for i1, 4-bit and 2-bit types, 8 for a list's handle.
 int64_t bytesOf(mlir::Type element);
 
 /// onnx.TensorProto.DataType of an element type.

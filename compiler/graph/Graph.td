@@ -23,8 +23,13 @@ def Graph_Dialect : Dialect {
     `tensor<?x3x?xf32, #graph.dims<"batch", 3, "2*w + 1">>`. Equal texts are equal sizes. A signless
     integer is signed, `ui8` is unsigned, `i1` is a truth value. Elementwise ops take operands of one
     shape; `graph.broadcast` makes it. Locations carry the name of the ONNX node.
+
+    A signed integer is no number but the bits of something that moves as integers do: `si4` a
+    float4e2m1, `si8` a float8e8m0, `si64` a string, by its number in the table of strings. That table begins with the
+    module's attribute `graph.strings`; those that come in or are made while running follow.
   }];
   let useDefaultAttributePrinterParser = 1;
+  let useDefaultTypePrinterParser = 1;
   let extraClassDeclaration = [{
     /// Name of the unit attribute-free string attribute that keeps a symbol fresh; see freshSymbol.
     static constexpr llvm::StringLiteral kSymbolCounter = "graph.next_symbol";
@@ -42,6 +47,18 @@ def Graph_DimsAttr : AttrDef<Graph_Dialect, "Dims",
   }];
   let parameters = (ins ArrayRefParameter<"::mlir::StringAttr">:$sizes);
   let hasCustomAssemblyFormat = 1;
+}
+
+def Graph_ListType : TypeDef<Graph_Dialect, "List"> {
+  let mnemonic = "list";
+  let summary = "handle of a list of tensors, the element type of a scalar tensor";
+  let description = [{
+    `kind`: "sequence"; "optional", a list of at most one tensor that may be absent; or "optional_sequence", a sequence that may be
+    absent. `element` is the tensors' element type and `rank` their rank; -1 where there is no tensor yet,
+    -2 where they may differ. It is a promise that ops hold against the tensors that they take out.
+  }];
+  let parameters = (ins StringRefParameter<>:$kind, "::mlir::Type":$element, "int64_t":$rank);
+  let assemblyFormat = "`<` $kind `,` $element `,` $rank `>`";
 }
 
 def Graph_Tensor : AnyTypeOf<[AnyRankedTensor]>;

@@ -13,6 +13,14 @@ void refuse(const Twine &message, const Twine &note) {
 }
 
 std::string nameOf(Type element) {
+  if (graph::isFloat4(element))
+    return "float4e2m1";
+  if (graph::isFloat8Scale(element))
+    return "float8e8m0";
+  if (graph::isString(element))
+    return "string";
+  if (auto list = dyn_cast<graph::ListType>(element))
+    return list.getKind().str() + " of " + nameOf(list.getElement());
   std::string text;
   llvm::raw_string_ostream(text) << element;
   return text;
@@ -37,7 +45,27 @@ Operation *Emitter::emit(OperationState &state) {
   return op;
 }
 
+/// Whether the op looks at elements as numbers, or at tensors that are no list.
+static bool isArithmetic(Operation *op) {
+  using namespace graph;
+  if (isa<SelectOp, BitcastOp>(op))
+    return false;
+  if (isa<EqualOp, NotEqualOp>(op))
+    return !isString(elementOf(op->getOperand(0)));
+  return op->hasTrait<Elementwise>() ||
+         isa<MatmulOp, ConvOp, ConvTransposeOp, PoolOp, ReduceSumOp, ReduceProdOp, ReduceMaxOp,
+             ReduceMinOp, ArgMaxOp, ArgMinOp, CumsumOp, TopkOp, ResizeOp>(op);
+}
+
 void Emitter::check(Operation *op) {
+  if (isArithmetic(op))
+    for (Value operand : op->getOperands())
+      if (Type element = elementOf(operand);
+          graph::isBits(element) || isa<graph::ListType>(element))
+        refuse("arithmetic on " + nameOf(element) + " is not supported",
+               graph::isString(element) ? "it has strings"
+               : graph::isBits(element) ? "cast it to a wider float first"
+                                        : "it is a sequence or an optional");
   diagnostics.clear();
   if (failed(verify(op, /*verifyRecursively=*/false)))
     refuseDiagnostics();
@@ -82,12 +110,6 @@ Value Emitter::select(Value condition, Value x, Value y) {
     refuse("the condition has element type " + nameOf(elementOf(condition)) + ", but must be bool");
   broadcastTogether({&condition, &x, &y});
   return infer<graph::SelectOp>({condition, x, y});
-}
-
-Value Emitter::cast(Value x, Type element, bool saturate) {
-  if (elementOf(x) == element)
-    return x;
-  return typed<graph::CastOp>(tensor(dimsOf(x), element), x, {flag("saturate", saturate)});
 }
 
 Value Emitter::constant(ElementsAttr value) {

@@ -90,7 +90,10 @@ public:
     return infer<Op>({x, y});
   }
   Value select(Value condition, Value x, Value y);
-  Value cast(Value x, Type element, bool saturate = true);
+  /// `roundMode` is that of float8e8m0: up, down or nearest.
+  Value cast(Value x, Type element, bool saturate = true, llvm::StringRef roundMode = "up");
+  /// A list as another kind of list, with another promise of its tensors' rank.
+  Value asList(Value list, llvm::StringRef kind, int64_t rank);
   // With a number of the element type of x.
   Value add(Value x, double y) { return binary<graph::AddOp>(x, scalar(elementOf(x), y)); }
   Value mul(Value x, double y) { return binary<graph::MulOp>(x, scalar(elementOf(x), y)); }
@@ -157,6 +160,10 @@ public:
   mlir::Location location;
 
 protected:
+  // Types that arithmetic does not know (EmitterCast.cpp).
+  Value floatOf(Value bits);
+  Value float4Of(Value x);
+  Value float8ScaleOf(Value x, bool saturate, llvm::StringRef roundMode);
   void requireOneElement(Value x, Value y);
   [[noreturn]] void refuseDiagnostics();
   std::string &diagnostics; // what MLIR said since it was last emptied

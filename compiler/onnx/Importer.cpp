@@ -94,10 +94,14 @@ private:
     for (const auto &input : graph.input())
       if (!initializers.contains(input.name()))
         readInput(input, reader, scope);
-    Reader::readRanks(graph, scope);
+    reader.readDeclared(graph.value_info(), scope);
+    reader.readDeclared(graph.output(), scope);
     reader.readInitializers(graph, scope);
     reader.readNodes(graph.node(), scope);
     readOutputs(graph, reader, scope);
+    SmallVector<StringRef> strings(reader.strings.texts.begin(), reader.strings.texts.end());
+    if (!strings.empty())
+      (*module)->setAttr(graph::kStrings, builder.getStrArrayAttr(strings));
   }
 
   void checkOptions(const proto::GraphProto &graph) {
@@ -172,17 +176,20 @@ private:
       if (input.name().empty())
         refuse("an input of the graph has no name");
       const auto &type = input.type();
+      Location location = NameLoc::get(builder.getStringAttr(input.name()));
+      if (Type list = reader.listType(type)) {
+        reader.define(input.name(), main.getBody().addArgument(list, location), scope);
+        inputNames.push_back(input.name());
+        return;
+      }
       if (!type.has_tensor_type())
-        refuse(type.has_sequence_type()        ? "inputs that are sequences are not supported"
-               : type.has_optional_type()      ? "inputs that are optional are not supported"
-               : type.has_map_type()           ? "inputs that are maps are not supported"
+        refuse(type.has_map_type()             ? "inputs that are maps are not supported"
                : type.has_sparse_tensor_type() ? "inputs that are sparse tensors are not supported"
                                                : "it has no type");
       int dataType = type.tensor_type().elem_type();
       Type element = elementType(builder.getContext(), dataType);
-      if (!element || dataType == proto::TensorProto::STRING)
+      if (!element)
         refuse("inputs of " + dataTypeName(dataType) + " are not supported");
-      Location location = NameLoc::get(builder.getStringAttr(input.name()));
       DimVector dims = inputDims(input);
       for (const Dim &dim : dims)
         if (dim.constant().value_or(0) > INT32_MAX)
@@ -197,6 +204,18 @@ private:
     }
   }
 
+  /// A list as the kind of list that the model says it is.
+  Value declaredAs(const proto::ValueInfoProto &output, Value value, Reader &reader) {
+    auto list = graph::listOf(value);
+    Type declared = list && output.has_type() ? reader.listType(output.type()) : Type();
+    if (!declared)
+      return value;
+    StringRef kind = cast<graph::ListType>(getElementTypeOrSelf(declared)).getKind();
+    Emitter emitter(builder, NameLoc::get(builder.getStringAttr(output.name())),
+                    reader.diagnostics);
+    return emitter.asList(value, kind, list.getRank());
+  }
+
   void readOutputs(const proto::GraphProto &graph, Reader &reader, Scope &scope) {
     SmallVector<Value> values;
     SmallVector<Attribute> attributes;
@@ -207,7 +226,7 @@ private:
       try {
         if (!seen.insert(output.name()).second)
           refuse("it is listed twice");
-        Value value = reader.lookup(output.name(), scope);
+        Value value = declaredAs(output, reader.lookup(output.name(), scope), reader);
         SmallVector<NamedAttribute> named = {
             builder.getNamedAttr("graph.name", builder.getStringAttr(output.name()))};
         if (LabelsPtr labels = reader.labels.lookup(value)) {

@@ -1,9 +1,9 @@
 // Importer: an ONNX model becomes a module of the graph dialect.
 //
 // The module has the attribute `graph.model` (the file's name) and one `func.func @main`. Its
-// arguments and results carry `graph.name`; a result that stands for strings or for maps carries
-// `graph.labels` and `graph.encoding` ("labels": integers that index the labels; "map": [n,
-// labels], one map a row).
+// arguments and results carry `graph.name`; a result that stands for maps carries `graph.labels`
+// and `graph.encoding` ("map": [n, labels], one map a row). `graph.strings` of the module are the
+// strings of the model.
 #ifndef HEDDLE_ONNX_IMPORTER_H
 #define HEDDLE_ONNX_IMPORTER_H
 

@@ -218,15 +218,19 @@ TEST(BadTensor, external_data_stays_in_the_folder) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(BadInput, strings_sequences_and_options) {
-  auto text = emptyModel();
-  text.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->set_elem_type(
-      Proto::STRING);
-  addNode(text, "Identity", {"x"}, "y");
-  expectRefused(*import(text), "input 'x': error: inputs of STRING are not supported");
-  auto sequence = emptyModel();
-  sequence.mutable_graph()->mutable_input(0)->mutable_type()->mutable_sequence_type();
-  expectRefused(*import(sequence), "inputs that are sequences are not supported");
+TEST(BadInput, numbers_maps_and_options) {
+  auto number = emptyModel();
+  number.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->set_elem_type(
+      Proto::COMPLEX64);
+  addNode(number, "Identity", {"x"}, "y");
+  expectRefused(*import(number), "input 'x': error: inputs of COMPLEX64 are not supported");
+  auto map = emptyModel();
+  auto *type = map.mutable_graph()->mutable_input(0)->mutable_type();
+  type->mutable_map_type();
+  addNode(map, "Identity", {"x"}, "y");
+  expectRefused(*import(map), "inputs that are maps are not supported");
+  type->mutable_sequence_type()->mutable_elem_type()->mutable_map_type();
+  expectRefused(*import(map), "sequences and optionals of what is no tensor are not supported");
   auto model = emptyModel();
   addNode(model, "Relu", {"x"}, "y");
   heddle::onnx::ImportOptions options;
@@ -298,19 +302,79 @@ TEST(Import, a_shape_walk_folds_into_the_type) {
   expectText(*import(model), "graph.dims<\"x.0\", 3>");
 }
 
-TEST(Import, strings_become_labels) {
+TEST(Import, strings_are_numbers_of_a_table) {
   auto model = emptyModel({1, 3});
   auto *names = model.mutable_graph()->add_initializer();
   names->set_name("names");
   names->set_data_type(Proto::STRING);
-  names->add_dims(2);
-  names->add_string_data("cat");
-  names->add_string_data("dog");
+  names->add_dims(3);
+  for (const char *name : {"cat", "dog", "cat"})
+    names->add_string_data(name);
   addNode(model, "ArgMax", {"x"}, "best");
   addNode(model, "Gather", {"names", "best"}, "y");
   auto result = import(model);
-  expectText(*result, "graph.encoding = \"labels\"");
-  expectText(*result, "graph.labels = [\"cat\", \"dog\"]");
+  expectText(*result, "graph.strings = [\"cat\", \"dog\"]");
+  expectText(*result, "dense<[0, 1, 0]> : tensor<3xsi64>");
+  addNode(model, "Add", {"names", "names"}, "z");
+  expectRefused(*import(model), "node 'n_z' (Add): error: arithmetic on string is not supported");
+}
+
+TEST(Import, narrow_floats_are_bits) {
+  auto model = emptyModel({2, 3}, 25);
+  auto setType = [](::onnx::NodeProto *node, int type) {
+    auto *to = node->add_attribute();
+    to->set_name("to");
+    to->set_type(::onnx::AttributeProto::INT);
+    to->set_i(type);
+  };
+  setType(addNode(model, "Cast", {"x"}, "four"), 23);
+  setType(addNode(model, "Cast", {"x"}, "scale"), 24);
+  setType(addNode(model, "Cast", {"four"}, "y"), 1);
+  auto result = import(model);
+  expectText(*result, "-> tensor<2x3xsi4>");
+  expectText(*result, "-> tensor<2x3xsi8>");
+  addNode(model, "Neg", {"scale"}, "z");
+  expectRefused(*import(model), "arithmetic on float8e8m0 is not supported\nnote: cast it");
+}
+
+TEST(Import, sequences_know_their_rank) {
+  auto model = emptyModel();
+  addNode(model, "SequenceConstruct", {"x", "x"}, "both");
+  addInitializer(model, "last", {}, {-1});
+  addNode(model, "SequenceAt", {"both", "last"}, "y");
+  expectText(*import(model), "tensor<!graph.list<\"sequence\", f32, 2>>");
+  expectText(*import(model), "tensor<?x?xf32, #graph.dims<\"$taken.0\", \"$taken.1\">>");
+  addNode(model, "SequenceEmpty", {}, "none");
+  addNode(model, "SequenceAt", {"none", "last"}, "z");
+  expectRefused(*import(model), "node 'n_z' (SequenceAt): error: the rank of the tensors in the "
+                                "sequence is not known\nnote: declare the shape of 'z'");
+  auto wrong = emptyModel();
+  addNode(wrong, "SequenceLength", {"x"}, "y");
+  expectRefused(*import(wrong), "input 0 is f32, but must be a sequence or an optional");
+}
+
+static std::unique_ptr<Result> importPattern(const std::string &pattern) {
+  auto model = emptyModel();
+  model.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->set_elem_type(
+      Proto::STRING);
+  model.mutable_opset_import(0)->set_version(20);
+  auto *attribute = addNode(model, "RegexFullMatch", {"x"}, "y")->add_attribute();
+  attribute->set_name("pattern");
+  attribute->set_type(::onnx::AttributeProto::STRING);
+  attribute->set_s(pattern);
+  return import(model);
+}
+
+TEST(Import, patterns_are_automata) {
+  expectText(*importPattern("(a|b)*c{2,3}[^x-z]\\d\\b$"), "graph.string_match");
+  expectRefused(*importPattern("a(b"), "the pattern 'a(b' cannot be used: a '(' is not closed");
+  expectRefused(*importPattern("a**"), "a repetition is repeated at byte 3");
+  expectRefused(*importPattern("*a"), "there is nothing to repeat at byte 0");
+  expectRefused(*importPattern("[z-"), "a '[' is not closed");
+  expectRefused(*importPattern("(?=a)"), "this kind of group is not known");
+  expectRefused(*importPattern("a{9999}"), "above 1000");
+  expectRefused(*importPattern("((((a{99}){99}){99}){99})"), "it is too large");
+  expectRefused(*importPattern("(a|b)*a(a|b){20}"), "needs more than 5000 states");
 }
 
 TEST(Table, lists_every_op_once) {

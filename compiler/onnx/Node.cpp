@@ -105,6 +105,56 @@ std::vector<std::string> Node::getTexts(StringRef name) const {
   return {found->strings().begin(), found->strings().end()};
 }
 
+const proto::TensorProto &Node::getTensor(StringRef name) const {
+  const auto *found = attribute(name);
+  if (!found || !found->has_t())
+    refuse("the tensor '" + name + "' is missing");
+  return found->t();
+}
+
+Value Node::stringConstant(ArrayRef<std::string> texts) {
+  std::vector<int64_t> numbers;
+  for (const std::string &text : texts)
+    numbers.push_back(reader.strings.numberOf(text));
+  ArrayRef<char> bytes(reinterpret_cast<const char *>(numbers.data()),
+                       numbers.size() * sizeof(int64_t));
+  Type element = elementType(context(), proto::TensorProto::STRING);
+  return constant(graph::constantAttr(
+      RankedTensorType::get({static_cast<int64_t>(texts.size())}, element), bytes));
+}
+
+Value Node::constantFrom(StringRef name) {
+  const auto *found = attribute(name);
+  if (!found)
+    return {};
+  if (found->has_t()) {
+    Value tensor = constant(reader.readTensor(found->t()));
+    return reshape(tensor, graph::elementCount(graph::dimsOf(tensor)));
+  }
+  if (found->strings_size())
+    return stringConstant(getTexts(name));
+  if (found->ints_size())
+    return integers(*getInts(name));
+  std::vector<float> floats(found->floats().begin(), found->floats().end());
+  ArrayRef<char> bytes(reinterpret_cast<const char *>(floats.data()),
+                       floats.size() * sizeof(float));
+  return constant(graph::constantAttr(
+      RankedTensorType::get({static_cast<int64_t>(floats.size())}, f32()), bytes));
+}
+
+std::optional<int64_t> Node::declaredRank(size_t i) const {
+  if (!wants(i))
+    return std::nullopt;
+  const proto::TypeProto *type = scope.declared.lookup(message.output(i));
+  while (type && !type->has_tensor_type())
+    type = type->has_optional_type()   ? &type->optional_type().elem_type()
+           : type->has_sequence_type() ? &type->sequence_type().elem_type()
+                                       : nullptr;
+  if (!type || !type->tensor_type().has_shape())
+    return std::nullopt;
+  return type->tensor_type().shape().dim_size();
+}
+
 const proto::GraphProto &Node::getGraph(StringRef name) const {
   const auto *found = attribute(name);
   if (!found || !found->has_g())
@@ -126,7 +176,7 @@ Type Node::getElement(StringRef name, Type otherwise) const {
   }
   if (dataType == 0)
     return otherwise;
-  Type element = dataType == proto::TensorProto::STRING ? Type() : elementType(context(), dataType);
+  Type element = elementType(context(), dataType);
   if (!element)
     refuse("tensors of " + dataTypeName(dataType) + " are not supported");
   return element;
@@ -157,13 +207,6 @@ std::optional<Ints> Node::intsFrom(size_t i, StringRef name) const {
   if (!sizes || values.size() != sizes->size())
     refuse("input " + Twine(i) + " ('" + name + "') must be known when the model is compiled");
   return values;
-}
-
-std::optional<int64_t> Node::declaredRank(size_t i) const {
-  if (!wants(i))
-    return std::nullopt;
-  auto found = scope.declaredRanks.find(message.output(i));
-  return found == scope.declaredRanks.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::optional<DimVector> Node::sizesFrom(size_t i) const { return shapeValue(in(i)); }

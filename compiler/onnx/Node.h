@@ -13,10 +13,10 @@ namespace proto = ::onnx;
 class Reader;
 struct Scope;
 
-/// Strings that integers stand for: a string constant is an iota with labels.
+/// The keys of maps whose values are the columns of a tensor.
 struct Labels {
-  llvm::SmallVector<mlir::Attribute> values; // StringAttr, or IntegerAttr (keys of a map)
-  std::string encoding = "labels";
+  llvm::SmallVector<mlir::Attribute> values; // StringAttr or IntegerAttr
+  std::string encoding = "map";
 };
 using LabelsPtr = std::shared_ptr<const Labels>;
 
@@ -50,6 +50,14 @@ public:
   /// The element type that an attribute with a TensorProto::DataType names.
   Type getElement(llvm::StringRef name, Type otherwise) const;
 
+  const proto::TensorProto &getTensor(llvm::StringRef name) const;
+  /// A constant vector of an attribute that is a list of numbers, strings, or a tensor; null
+  /// without.
+  Value constantFrom(llvm::StringRef name);
+  Value stringConstant(llvm::ArrayRef<std::string> texts); // 1-D
+  /// The rank that the model declares for output i, or for the tensors of a list.
+  std::optional<int64_t> declaredRank(size_t i) const;
+
   /// An axis counted from 0; refused when outside of [-rank, rank).
   int64_t axis(int64_t value, int64_t rank) const;
   Ints axes(Ints values, int64_t rank) const;
@@ -60,8 +68,6 @@ public:
   std::optional<DimVector> sizesFrom(size_t i) const;
   /// Whether operand i is given, and not known when the model is compiled.
   bool isLate(size_t i) const { return has(i) && !shapeValue(operands[i]); }
-  /// The rank that the model declares for output i.
-  std::optional<int64_t> declaredRank(size_t i) const;
   /// Numbers that operand i holds, when it is a constant of a floating-point type.
   std::optional<std::vector<double>> floatsFrom(size_t i) const;
   /// Operand i, aligned as `axis` of opsets below 7 says.

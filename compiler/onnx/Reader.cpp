@@ -85,8 +85,37 @@ Reader::readOpsets(const google::protobuf::RepeatedPtrField<proto::OperatorSetId
   return opsets;
 }
 
-TensorValue Reader::readTensor(const proto::TensorProto &tensor) {
-  return onnx::readTensor(builder.getContext(), tensor, file, options.maxBytes);
+ElementsAttr Reader::readTensor(const proto::TensorProto &tensor) {
+  return onnx::readTensor(builder.getContext(), tensor, file, options.maxBytes, strings);
+}
+
+void Reader::readDeclared(const google::protobuf::RepeatedPtrField<proto::ValueInfoProto> &values,
+                          Scope &scope) {
+  for (const auto &value : values)
+    if (value.has_type())
+      scope.declared[value.name()] = &value.type();
+}
+
+Type Reader::listType(const proto::TypeProto &type) {
+  const proto::TypeProto *inner = &type;
+  StringRef kind = type.has_optional_type() ? "optional" : "sequence";
+  if (type.has_optional_type()) {
+    inner = &type.optional_type().elem_type();
+    if (inner->has_sequence_type())
+      kind = "optional_sequence";
+  }
+  if (inner->has_sequence_type())
+    inner = &inner->sequence_type().elem_type();
+  if (inner == &type)
+    return {};
+  if (!inner->has_tensor_type())
+    refuse("sequences and optionals of what is no tensor are not supported");
+  const auto &tensor = inner->tensor_type();
+  Type element = elementType(builder.getContext(), tensor.elem_type());
+  if (!element)
+    refuse("tensors of " + dataTypeName(tensor.elem_type()) + " are not supported");
+  int64_t rank = tensor.has_shape() ? tensor.shape().dim_size() : -2;
+  return graph::listTensor(builder.getContext(), kind, element, rank);
 }
 
 void Reader::define(StringRef name, Value value, Scope &scope) {
@@ -112,26 +141,13 @@ Value Reader::lookup(StringRef name, const Scope &scope) {
   refuse("input '" + name + "' is not made by any node, input or initializer");
 }
 
-void Reader::readRanks(const proto::GraphProto &graph, Scope &scope) {
-  auto note = [&](const proto::ValueInfoProto &value) {
-    if (value.type().has_tensor_type() && value.type().tensor_type().has_shape())
-      scope.declaredRanks.try_emplace(value.name(), value.type().tensor_type().shape().dim_size());
-  };
-  llvm::for_each(graph.output(), note);
-  llvm::for_each(graph.value_info(), note);
-}
-
 void Reader::readInitializers(const proto::GraphProto &graph, Scope &scope) {
   for (const auto &tensor : graph.initializer()) {
     try {
       if (tensor.name().empty())
         refuse("an initializer has no name");
-      TensorValue read = readTensor(tensor);
       Emitter emitter(builder, NameLoc::get(builder.getStringAttr(tensor.name())), diagnostics);
-      Value value = emitter.constant(read.value);
-      if (read.labels)
-        labels[value] = read.labels;
-      define(tensor.name(), value, scope);
+      define(tensor.name(), emitter.constant(readTensor(tensor)), scope);
     } catch (const Refusal &refusal) {
       problems.add("initializer '" + tensor.name() + "'", refusal);
       scope.values.try_emplace(tensor.name(), Value());
@@ -214,7 +230,7 @@ void Reader::importNode(const proto::NodeProto &message, Scope &scope) {
   } else {
     for (Value operand : node.operands)
       if (operand && labels.count(operand) && !row->keepsLabels)
-        refuse("operands of strings are not supported here");
+        refuse("operands that are maps are not supported here");
     row->import(node);
   }
   for (int i = 0; i < message.output_size(); ++i) {
@@ -257,6 +273,7 @@ void Reader::callFunction(const proto::FunctionProto &function, Node &node) {
       define(function.input(i), node.in(i), inner);
     else
       inner.absent.insert(function.input(i));
+  readDeclared(function.value_info(), inner);
   size_t before = problems.count();
   readNodes(function.node(), inner);
   if (problems.count() != before)
@@ -282,7 +299,8 @@ SmallVector<Value> Reader::readSubgraph(const proto::GraphProto &graph, const Sc
   size_t before = problems.count();
   for (auto [value, input] : llvm::zip(inputs, graph.input()))
     define(input.name(), value, inner);
-  readRanks(graph, inner);
+  readDeclared(graph.value_info(), inner);
+  readDeclared(graph.output(), inner);
   readInitializers(graph, inner);
   readNodes(graph.node(), inner);
   if (problems.count() != before)

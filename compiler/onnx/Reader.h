@@ -26,7 +26,7 @@ struct Scope {
   llvm::StringMap<Value> values;      // null: the node that makes it was refused
   llvm::StringSet<> absent;           // inputs that a call of the function leaves out
   llvm::StringMap<std::string> later; // results of nodes not yet read: the node's name
-  llvm::StringMap<int64_t> declaredRanks;
+  llvm::StringMap<const proto::TypeProto *> declared; // what the model says of its values
 };
 
 /// Thrown when something below was refused and already told.
@@ -56,8 +56,6 @@ public:
 
   /// Checks the versions that a model or function imports.
   Opsets readOpsets(const google::protobuf::RepeatedPtrField<proto::OperatorSetIdProto> &imports);
-  /// The ranks that value_info and outputs declare.
-  static void readRanks(const proto::GraphProto &graph, Scope &scope);
   void readInitializers(const proto::GraphProto &graph, Scope &scope);
   void readNodes(const google::protobuf::RepeatedPtrField<proto::NodeProto> &nodes, Scope &scope);
   /// The values of a subgraph, built at the builder's place. Throws Poisoned.
@@ -67,7 +65,12 @@ public:
   Value lookup(llvm::StringRef name, const Scope &scope);
   void define(llvm::StringRef name, Value value, Scope &scope);
 
-  TensorValue readTensor(const proto::TensorProto &tensor);
+  mlir::ElementsAttr readTensor(const proto::TensorProto &tensor);
+  /// Remembers the types that a graph or function declares.
+  void readDeclared(const google::protobuf::RepeatedPtrField<proto::ValueInfoProto> &values,
+                    Scope &scope);
+  /// The type of a list; null for what is no list. Refuses lists of what is no tensor.
+  Type listType(const proto::TypeProto &type);
 
   mlir::OpBuilder &builder;
   ModelFile &file;
@@ -75,6 +78,7 @@ public:
   Problems &problems;
   std::string diagnostics;
   llvm::DenseMap<Value, LabelsPtr> labels;
+  StringTable strings;
 
 private:
   void readNode(const proto::NodeProto &message, Scope &scope);

@@ -20,6 +20,8 @@ static const std::vector<Category> &categories() {
                                             {"movement", movementRows()},
                                             {"slicing and indexing", slicingRows()},
                                             {"resizing", resizeRows()},
+                                            {"places", placeRows()},
+                                            {"suppression", suppressionRows()},
                                             {"contraction", contractionRows()},
                                             {"convolution and pooling", convolutionRows()},
                                             {"normalization", normalizationRows()},
@@ -27,9 +29,16 @@ static const std::vector<Category> &categories() {
                                             {"recurrent", recurrentRows()},
                                             {"control flow", controlRows()},
                                             {"quantization", quantizeRows()},
+                                            {"sequences and optionals", sequenceRows()},
+                                            {"strings", stringRows()},
+                                            {"lookup", lookupRows()},
                                             {"ai.onnx.ml", mlRows()},
                                             {"trees", treeRows()},
+                                            {"features", featureRows()},
+                                            {"linear models", linearRows()},
                                             {"com.microsoft", contribRows()},
+                                            {"com.microsoft, attention", contribAttentionRows()},
+                                            {"com.microsoft, fused", contribFusedRows()},
                                             {"attention", attentionRows()},
                                             {"sequence models", sequenceModelRows()},
                                             {"losses", lossRows()},
@@ -67,7 +76,7 @@ std::string suggestRow(llvm::StringRef domain, llvm::StringRef name) {
         names.push_back(row.name);
     }
   std::string nearest = support::nearest(name, names);
-  return nearest.empty() ? "supported ops: docs/generated/onnx-support.md"
+  return nearest.empty() ? "supported ops: docs/generated/supported-ops.md"
                          : "did you mean '" + nearest + "'?";
 }
 

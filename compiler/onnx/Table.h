@@ -11,7 +11,7 @@ struct OpRow {
   const char *domain;  // "" is ai.onnx
   int64_t first, last; // opset versions of the domain
   void (*import)(Node &);
-  /// Integers that stand for strings may pass: results have the labels of operand 0.
+  /// Maps may pass: results have the keys of operand 0.
   bool keepsLabels = false;
   const char *note = "";
 };
@@ -28,6 +28,8 @@ OpRows activationRows();
 OpRows movementRows();
 OpRows slicingRows();
 OpRows resizeRows();
+OpRows placeRows();
+OpRows suppressionRows();
 OpRows contractionRows();
 OpRows convolutionRows();
 OpRows normalizationRows();
@@ -37,7 +39,11 @@ OpRows controlRows();
 OpRows quantizeRows();
 OpRows mlRows();
 OpRows treeRows();
+OpRows featureRows();
+OpRows linearRows();
 OpRows contribRows();
+OpRows contribAttentionRows();
+OpRows contribFusedRows();
 OpRows attentionRows();
 OpRows sequenceModelRows();
 OpRows lossRows();
@@ -50,6 +56,9 @@ OpRows stepwiseRows();
 OpRows einsumRows();
 OpRows randomRows();
 OpRows trainingRows();
+OpRows sequenceRows();
+OpRows stringRows();
+OpRows lookupRows();
 
 /// The row, or null.
 const OpRow *findRow(llvm::StringRef domain, llvm::StringRef name);

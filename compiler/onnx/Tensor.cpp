@@ -33,7 +33,7 @@ Type elementType(MLIRContext *context, int dataType) {
   case 7:
     return integer(64);
   case 8:
-    return integer(64); // strings: indices of labels
+    return IntegerType::get(context, 64, IntegerType::Signed); // numbers of strings
   case 9:
     return integer(1);
   case 10:
@@ -58,6 +58,10 @@ Type elementType(MLIRContext *context, int dataType) {
     return integer(4, true);
   case 22:
     return integer(4);
+  case 23:
+    return IntegerType::get(context, 4, IntegerType::Signed); // bits of a float4e2m1
+  case 24:
+    return IntegerType::get(context, 8, IntegerType::Signed); // bits of a float8e8m0
   case 25:
     return integer(2, true);
   case 26:
@@ -180,23 +184,27 @@ static ElementsAttr mapped(RankedTensorType type, ArrayRef<char> bytes, StringRe
 
 static constexpr int64_t kCopiedElements = 64;
 
-static TensorValue readStrings(MLIRContext *context, const Proto &tensor, RankedTensorType type) {
+static ElementsAttr readStrings(const Proto &tensor, RankedTensorType type, StringTable &strings) {
   int64_t count = type.getNumElements();
   if (tensor.string_data_size() != count)
     refuse("'string_data' has " + Twine(tensor.string_data_size()) +
            " entries, but the shape needs " + Twine(count));
-  auto labels = std::make_shared<Labels>();
-  std::vector<int64_t> indices(count);
-  for (int64_t i = 0; i < count; ++i) {
-    labels->values.push_back(StringAttr::get(context, tensor.string_data(i)));
-    indices[i] = i;
-  }
-  ArrayRef<char> bytes(reinterpret_cast<const char *>(indices.data()), count * sizeof(int64_t));
-  return {graph::constantAttr(type, bytes), labels};
+  std::vector<int64_t> numbers;
+  for (const std::string &text : tensor.string_data())
+    numbers.push_back(strings.numberOf(text));
+  ArrayRef<char> bytes(reinterpret_cast<const char *>(numbers.data()), count * sizeof(int64_t));
+  return graph::constantAttr(type, bytes);
 }
 
-TensorValue readTensor(MLIRContext *context, const Proto &tensor, ModelFile &file,
-                       int64_t maxBytes) {
+int64_t StringTable::numberOf(StringRef text) {
+  auto [place, isNew] = numbers.try_emplace(text, texts.size());
+  if (isNew)
+    texts.push_back(text.str());
+  return place->second;
+}
+
+ElementsAttr readTensor(MLIRContext *context, const Proto &tensor, ModelFile &file,
+                        int64_t maxBytes, StringTable &strings) {
   int64_t count = countElements(tensor);
   Type element = elementType(context, tensor.data_type());
   if (!element)
@@ -214,10 +222,10 @@ TensorValue readTensor(MLIRContext *context, const Proto &tensor, ModelFile &fil
     refuse(
         "the tensor has its elements in more than one field, such as both raw_data and float_data");
   if (tensor.data_type() == Proto::STRING)
-    return readStrings(context, tensor, type);
+    return readStrings(tensor, type, strings);
   if (!isExternal && !tensor.has_raw_data()) {
     std::vector<char> bytes = typedBytes(tensor, element, count);
-    return {graph::constantAttr(type, bytes), nullptr};
+    return graph::constantAttr(type, bytes);
   }
   int64_t expected = packedBytes(element, count);
   Mapping mapping;
@@ -231,12 +239,11 @@ TensorValue readTensor(MLIRContext *context, const Proto &tensor, ModelFile &fil
              Twine(expected));
   }
   if (isPacked(element))
-    return {graph::constantAttr(type, unpack(bytes, element, count)), nullptr};
+    return graph::constantAttr(type, unpack(bytes, element, count));
   if (count <= kCopiedElements)
-    return {graph::constantAttr(type, bytes), nullptr};
-  return {isExternal ? mapped(type, bytes, tensor.name(), mapping)
-                     : mapped(type, bytes, tensor.name(), file.model),
-          nullptr};
+    return graph::constantAttr(type, bytes);
+  return isExternal ? mapped(type, bytes, tensor.name(), mapping)
+                    : mapped(type, bytes, tensor.name(), file.model);
 }
 
 } // namespace heddle::onnx

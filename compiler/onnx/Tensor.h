@@ -11,14 +11,16 @@ namespace heddle::onnx {
 Type elementType(mlir::MLIRContext *context, int dataType);
 std::string dataTypeName(int dataType);
 
-struct TensorValue {
-  mlir::ElementsAttr value;
-  LabelsPtr labels; // of a string tensor, whose value counts 0, 1, 2 ...
+/// The model's strings, each once; their numbers stand in tensors.
+struct StringTable {
+  std::vector<std::string> texts;
+  llvm::StringMap<int64_t> numbers;
+  int64_t numberOf(llvm::StringRef text);
 };
 
-/// Reads a tensor or throws Refusal. `shared` owns the message's bytes.
-TensorValue readTensor(mlir::MLIRContext *context, const proto::TensorProto &tensor,
-                       ModelFile &file, int64_t maxBytes);
+/// Reads a tensor or throws Refusal. `file` owns the message's bytes.
+mlir::ElementsAttr readTensor(mlir::MLIRContext *context, const proto::TensorProto &tensor,
+                              ModelFile &file, int64_t maxBytes, StringTable &strings);
 
 } // namespace heddle::onnx
 

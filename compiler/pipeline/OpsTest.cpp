@@ -81,6 +81,30 @@ std::string makeProgram(const Case &test, Program &program) {
   return "";
 }
 
+/// Elements of less than 8 bits as the C API has them.
+void pack(reference::Tensor &tensor) {
+  int bits = heddle_dtype_bits(graph::onnxTypeOf(tensor.element));
+  if (bits >= 8)
+    return;
+  auto packed = std::make_shared<std::vector<char>>(llvm::divideCeil(tensor.count() * bits, 8));
+  for (int64_t i = 0; i < tensor.count(); ++i)
+    (*packed)[i * bits / 8] |= (tensor.bytes()[i] & ((1 << bits) - 1)) << (i * bits % 8);
+  tensor.owned = packed;
+}
+
+/// A result in the interpreter's form.
+reference::Tensor unpacked(Type element, ArrayRef<int64_t> shape, const char *bytes) {
+  int64_t count = reference::countOf(shape);
+  int bits = heddle_dtype_bits(graph::onnxTypeOf(element));
+  if (bits >= 8)
+    return reference::Tensor::borrow(element, shape,
+                                     {bytes, size_t(count * graph::bytesOf(element))});
+  reference::Tensor tensor = reference::Tensor::zeros(element, shape);
+  for (int64_t i = 0; i < count; ++i)
+    tensor.data()[i] = (bytes[i * bits / 8] >> (i * bits % 8)) & ((1 << bits) - 1);
+  return tensor;
+}
+
 heddle_tensor_t viewOf(const reference::Tensor &tensor) {
   heddle_tensor_t view = {};
   view.data = const_cast<char *>(tensor.bytes().data());
@@ -108,9 +132,7 @@ std::string compare(const reference::Tensor &expected, const heddle_tensor_t &fo
     return "shape " + reference::textOf(shape) + " instead of " + reference::textOf(expected.shape);
   if (found.dtype != graph::onnxTypeOf(expected.element))
     return "element type " + std::to_string(found.dtype);
-  int64_t bytes = expected.count() * expected.width();
-  auto tensor = reference::Tensor::borrow(expected.element, shape,
-                                          {static_cast<const char *>(found.data), size_t(bytes)});
+  auto tensor = unpacked(expected.element, shape, static_cast<const char *>(found.data));
   std::string text;
   int64_t wrong = 0, count = expected.count();
   for (int64_t i = 0; i < count; ++i) {
@@ -138,7 +160,7 @@ std::string compare(const reference::Tensor &expected, const heddle_tensor_t &fo
 
 std::string runOnce(Model &model, ModuleOp oracle, Program &program, const Sizes &sizes) {
   auto main = oracle.lookupSymbol<func::FuncOp>("main");
-  std::vector<reference::Tensor> inputs;
+  std::vector<reference::Tensor> inputs, given;
   std::vector<heddle_tensor_t> views;
   for (auto [type, fill] : llvm::zip(main.getArgumentTypes(), model.fills)) {
     SmallVector<int64_t> shape;
@@ -147,7 +169,9 @@ std::string runOnce(Model &model, ModuleOp oracle, Program &program, const Sizes
           [&](StringRef symbol) -> std::optional<int64_t> { return sizes.at(symbol.str()); }));
     inputs.push_back(randomTensor(cast<RankedTensorType>(type).getElementType(), shape, fill, sizes,
                                   model.random));
-    views.push_back(viewOf(inputs.back()));
+    given.push_back(inputs.back());
+    pack(given.back());
+    views.push_back(viewOf(given.back()));
   }
   auto expected = reference::Interpreter(oracle).run(inputs);
   if (!expected)
@@ -233,7 +257,7 @@ std::string checkApart(const Case &test) {
 Cases allCases() {
   Cases cases;
   for (auto add : {addElementwise, addCasts, addMovement, addIndexed, addReductions, addProducts,
-                   addWindows, addResize, addControl, addGroups, addRandom})
+                   addWindows, addResize, addControl, addHosted, addGroups, addRandom})
     add(cases);
   return cases;
 }

@@ -97,6 +97,7 @@ void addProducts(Cases &cases);
 void addWindows(Cases &cases);
 void addResize(Cases &cases);
 void addControl(Cases &cases);
+void addHosted(Cases &cases);
 void addGroups(Cases &cases);
 void addRandom(Cases &cases);
 

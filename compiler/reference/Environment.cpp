@@ -69,6 +69,35 @@ llvm::Expected<SmallVector<int64_t>> Environment::shapeOf(Operation *op, Type ty
   return shape;
 }
 
+int64_t Environment::addList(Tensors list) {
+  lists.push_back(std::make_unique<Tensors>(std::move(list)));
+  return lists.size();
+}
+
+const Tensors *Environment::list(int64_t handle) const {
+  bool isKnown = handle > 0 && handle <= static_cast<int64_t>(lists.size());
+  return isKnown ? lists[handle - 1].get() : nullptr;
+}
+
+void Environment::loadStrings(ModuleOp module) {
+  if (auto table = module->getAttrOfType<ArrayAttr>(graph::kStrings))
+    for (Attribute text : table)
+      numberOf(cast<StringAttr>(text).getValue());
+}
+
+int64_t Environment::numberOf(StringRef text) {
+  auto [place, isNew] = numbers.try_emplace(text, strings.size());
+  if (isNew)
+    strings.push_back(text.str());
+  return place->second;
+}
+
+llvm::Expected<std::string> Environment::stringOf(Operation *op, int64_t number) const {
+  if (number < 0 || number >= static_cast<int64_t>(strings.size()))
+    return opError(op, "there is no string number " + Twine(number));
+  return strings[number];
+}
+
 llvm::Expected<Tensor> Environment::allocate(Operation *op, Type element, ArrayRef<int64_t> shape) {
   int64_t bytes = graph::bytesOf(element);
   bool isTooLarge = false;

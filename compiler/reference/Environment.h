@@ -42,12 +42,23 @@ public:
     size_t size;
   };
 
+  /// Lists and strings are numbers in tensors: 1, 2 ... for a list, 0 for an absent one; a string's
+  /// place in the table, which begins with the module's.
+  int64_t addList(Tensors list);
+  const Tensors *list(int64_t handle) const;
+  void loadStrings(mlir::ModuleOp module);
+  int64_t numberOf(llvm::StringRef text);
+  llvm::Expected<std::string> stringOf(mlir::Operation *op, int64_t number) const;
+
   const Limits limits;
   int depth = 0;
 
 private:
   llvm::StringMap<int64_t> symbols;
   std::vector<std::string> bound; // in order of binding
+  std::vector<std::unique_ptr<Tensors>> lists;
+  std::vector<std::string> strings;
+  llvm::StringMap<int64_t> numbers; // of strings
   std::shared_ptr<int64_t> liveBytes = std::make_shared<int64_t>(0);
 };
 

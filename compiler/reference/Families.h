@@ -91,7 +91,10 @@ Results computeElementwise(const Call &call);
   DO(BindSizesOp) DO(MatmulOp) DO(ConvOp) DO(ConvTransposeOp) \
   DO(PoolOp) DO(ReduceSumOp) DO(ReduceProdOp) DO(ReduceMaxOp) \
   DO(ReduceMinOp) DO(ArgMaxOp) DO(ArgMinOp) DO(CumsumOp) \
-  DO(TopkOp)
+  DO(TopkOp) DO(ListMakeOp) DO(ListInsertOp) DO(ListEraseOp) \
+  DO(ListAtOp) DO(ListLengthOp) DO(ListConcatOp) DO(ListSplitOp) \
+  DO(ListCastOp) DO(StringConcatOp) DO(StringSplitOp) DO(StringNormalizeOp) \
+  DO(StringMatchOp) DO(StringCastOp)
 // clang-format on
 HEDDLE_FOR_EACH_OP(HEDDLE_COMPUTE)
 #undef HEDDLE_COMPUTE

@@ -15,12 +15,17 @@ llvm::Expected<Tensors> evaluate(mlir::Operation *op, llvm::ArrayRef<Tensor> ope
 class Interpreter {
 public:
   explicit Interpreter(mlir::ModuleOp module, Limits limits = {})
-      : module(module), environment(limits) {}
+      : module(module), environment(limits) {
+    environment.loadStrings(module);
+  }
 
   /// Called after each op, also inside of regions; a group's ops come before the group.
   using Observer = llvm::function_ref<void(mlir::Operation *op, llvm::ArrayRef<Tensor> results)>;
   /// Runs @main on inputs that may be borrowed; sizes of inputs bind the symbols of their types.
   llvm::Expected<Tensors> run(llvm::ArrayRef<Tensor> inputs, Observer observer = nullptr);
+
+  /// Where the lists and strings of inputs and results are.
+  Environment &memory() { return environment; }
 
 private:
   llvm::Expected<Tensors> runBlock(mlir::Block &block, llvm::ArrayRef<Tensor> arguments);

@@ -4,8 +4,8 @@
 //
 // Leaves alone: results above the limit; results that grow beyond 4 times their operands and
 // 1 MiB; growing broadcasts and what is made of such alone, which algebra does before it grows;
-// iota; products so long that the interpreter would be felt; ops that the interpreter refuses,
-// whose error belongs to the run.
+// iota; products so long that the interpreter would be felt; ops on lists and strings; ops that the
+// interpreter refuses, whose error belongs to the run.
 
 #include "compiler/reference/Interpreter.h"
 #include "compiler/simplify/Passes.h"
@@ -66,7 +66,8 @@ private:
   bool isWorthFolding(Operation *op) {
     if (op->getNumOperands() == 0 || op->getNumRegions() != 0 || op->getNumResults() == 0 ||
         !isa_and_nonnull<GraphDialect>(op->getDialect()) || !isMemoryEffectFree(op) ||
-        op->hasTrait<OpTrait::IsTerminator>() || !llvm::all_of(op->getOperands(), isConstant))
+        op->hasTrait<Hosted>() || op->hasTrait<OpTrait::IsTerminator>() ||
+        !llvm::all_of(op->getOperands(), isConstant))
       return false;
     bool areAllBroadcasts = llvm::all_of(
         op->getOperands(), [](Value operand) { return isa<BroadcastOp>(operand.getDefiningOp()); });

@@ -20,6 +20,8 @@ struct Io {
   std::vector<IoDim> dims;
   int32_t encoding = 0; // HEDDLE_ENCODING_*
   std::vector<std::string> labels;
+  int32_t kind = 0;        // HEDDLE_IO_*
+  int32_t tensorRank = -1; // of a list's tensors
 };
 
 /// Constant data at 64-aligned offsets of one blob. Pieces borrow their bytes (from the model's
@@ -54,7 +56,7 @@ struct Program {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::string model;
   std::vector<Io> inputs, outputs;
-  std::vector<std::string> symbols, messages, kernels;
+  std::vector<std::string> symbols, messages, kernels, strings;
   Weights weights;
   double flops = 0;
 };

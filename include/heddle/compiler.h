@@ -14,11 +14,13 @@ extern "C" {
 
 typedef struct heddle_compiled heddle_compiled_t;
 
+#define HEDDLE_OPT_NONE (-1) /* what a compiler calls -O0 */
+
 /* Zero all, set size, then what is wanted: zero and NULL are the defaults. */
 typedef struct heddle_compile_options {
   size_t size;               /* sizeof(heddle_compile_options_t) */
   const char *target;        /* "host" (default), or a CPU name of LLVM: "x86-64-v3" */
-  int opt_level;             /* 0: the default, 1..3: of LLVM */
+  int opt_level;             /* of LLVM, 1..3; 0: the default, 3; HEDDLE_OPT_NONE */
   const char *const *shapes; /* "x=1x3x?x?" fixes an input, "batch=4" a symbol */
   size_t shape_count;
   const char *plan;         /* path of a plan to follow */

@@ -47,7 +47,7 @@ typedef enum heddle_dtype {
   HEDDLE_INT16 = 5,
   HEDDLE_INT32 = 6,
   HEDDLE_INT64 = 7,
-  HEDDLE_STRING = 8, /* never in memory: see heddle_encoding_t */
+  HEDDLE_STRING = 8, /* heddle_string_t */
   HEDDLE_BOOL = 9,
   HEDDLE_FLOAT16 = 10,
   HEDDLE_FLOAT64 = 11,
@@ -63,6 +63,10 @@ typedef enum heddle_dtype {
   HEDDLE_UINT4 = 21, /* two elements a byte, the first one in the low half */
   HEDDLE_INT4 = 22,
   HEDDLE_FLOAT4E2M1 = 23,
+  HEDDLE_FLOAT8E8M0 = 24, /* a power of two */
+  HEDDLE_UINT2 = 25,      /* four elements a byte, the first one in the lowest bits */
+  HEDDLE_INT2 = 26,
+  HEDDLE_SEQUENCE = 256, /* heddle_tensor_t */
 } heddle_dtype_t;
 
 HEDDLE_API const char *heddle_dtype_name(int32_t dtype); /* "float32"; "?" when unknown */
@@ -71,8 +75,19 @@ HEDDLE_API int heddle_dtype_bits(int32_t dtype);         /* of one element; 0 wh
 #define HEDDLE_MAX_RANK 16
 #define HEDDLE_UNKNOWN (-1) /* a size that only a run can tell */
 
+/* One string, of any bytes; `data` need not end with a zero. */
+typedef struct heddle_string {
+  const char *data;
+  size_t size;
+} heddle_string_t;
+
 /* A dense row-major tensor. The memory is the caller's, unless the runtime allocated it: then
- * `owner` is set, and heddle_tensor_release frees it. Zero the struct before filling it. */
+ * `owner` is set, and heddle_tensor_release frees it. Zero the struct before filling it.
+ *
+ * A sequence has dtype HEDDLE_SEQUENCE, rank 1, its length in dims[0], and its tensors, an array of
+ * heddle_tensor_t, at data. An optional is a sequence of one tensor, and an optional sequence is a
+ * sequence; dims[0] is -1 where they are absent. `owner` of the outermost holds everything inside,
+ * the bytes of strings too. */
 typedef struct heddle_tensor {
   void *data;    /* aligned for its dtype; only read when it is an input */
   int64_t bytes; /* of memory at data, at least what dtype and dims need */
@@ -116,10 +131,16 @@ HEDDLE_API heddle_module_info_t heddle_module_info(const heddle_module_t *module
 /* How the elements of an input or output stand for the model's own values. */
 typedef enum heddle_encoding {
   HEDDLE_DENSE = 0,   /* they are the values */
-  HEDDLE_LABELS = 1,  /* a tensor of strings: int64 indices into labels; -1 in an input: none */
   HEDDLE_MAP = 2,     /* a sequence of n maps label -> value: a tensor [n, label_count] */
   HEDDLE_INT_MAP = 3, /* as MAP, where the labels are int64 keys in decimal */
 } heddle_encoding_t;
+
+typedef enum heddle_kind {
+  HEDDLE_KIND_TENSOR = 0,
+  HEDDLE_KIND_SEQUENCE = 1, /* its tensors have dtype and rank; rank is -1 when unknown */
+  HEDDLE_KIND_OPTIONAL = 2, /* one tensor or none */
+  HEDDLE_KIND_OPTIONAL_SEQUENCE = 3,
+} heddle_kind_t;
 
 typedef struct heddle_dim {
   int64_t value;    /* or HEDDLE_UNKNOWN where inputs decide */
@@ -134,6 +155,7 @@ typedef struct heddle_value {
   int32_t encoding;
   int32_t label_count;
   const char *const *labels;
+  int32_t kind; /* heddle_kind_t; dims are NULL for what is no tensor */
 } heddle_value_t;
 
 HEDDLE_API size_t heddle_module_input_count(const heddle_module_t *module);
@@ -189,6 +211,7 @@ heddle_session_output_shapes(heddle_session_t *session, const heddle_tensor_t *i
 /* Runs once. Inputs and outputs stand in the module's order. An output with data is written there
  * if `bytes` suffice, and may not overlap another tensor; one with NULL data is allocated and must
  * be given to heddle_tensor_release. In both cases its dtype, rank and dims are filled in.
+ * Strings and sequences are always allocated.
  * A wrong feed gives one message that lists all that is wrong. */
 HEDDLE_API heddle_status_t *heddle_session_run(heddle_session_t *session,
                                                const heddle_tensor_t *inputs, size_t input_count,

@@ -37,9 +37,13 @@ DTYPES = {
     21: ("uint4", "uint4"),
     22: ("int4", "int4"),
     23: ("float4e2m1", "float4_e2m1fn"),
+    24: ("float8e8m0", "float8_e8m0fnu"),
+    25: ("uint2", "uint2"),
+    26: ("int2", "int2"),
 }
-PACKED = {21, 22, 23}  # two elements a byte
-RAW = {16: "uint16", 17: "uint8", 18: "uint8", 19: "uint8", 20: "uint8"}  # without ml_dtypes
+STRING, SEQUENCE = 8, 256
+PACKED = {21: 4, 22: 4, 23: 4, 25: 2, 26: 2}  # bits of an element, of which a byte holds several
+RAW = {16: "uint16"} | {number: "uint8" for number in (17, 18, 19, 20, 24)}  # without ml_dtypes
 NUMBERS = {name: number for number, (_, name) in DTYPES.items() if name != "object"}
 
 
@@ -73,47 +77,88 @@ def to_array(value):
     return np.asarray(value)
 
 
-def pack(array):
-    """4-bit elements, one a byte, as the two a byte of the C API."""
-    flat = np.ascontiguousarray(array).view(np.uint8).reshape(-1) & 15
-    if flat.size % 2:
-        flat = np.append(flat, np.uint8(0))
-    return flat[0::2] | (flat[1::2] << 4)
+def pack(array, bits=4):
+    """Elements of a few bits, one a byte, as the several a byte of the C API."""
+    each = 8 // bits
+    flat = np.ascontiguousarray(array).view(np.uint8).reshape(-1) & ((1 << bits) - 1)
+    flat = np.append(flat, np.zeros(-flat.size % each, np.uint8)).reshape(-1, each)
+    shifts = np.arange(each, dtype=np.uint8) * bits
+    return np.bitwise_or.reduce(flat << shifts, axis=1).astype(np.uint8)
 
 
 def unpack(packed, number, shape):
+    bits = PACKED[number]
     count = int(np.prod(shape, dtype=np.int64))
-    flat = np.empty(packed.size * 2, np.uint8)
-    flat[0::2] = packed & 15
-    flat[1::2] = packed >> 4
-    flat = flat[:count]
-    if number == 22:  # ml_dtypes keeps int4 sign-extended
-        flat = ((flat ^ 8).astype(np.int8) - 8).view(np.uint8)
-    return flat.view(numpy_dtype(number)).reshape(shape)
+    shifts = np.arange(8 // bits, dtype=np.uint8) * bits
+    flat = (packed.reshape(-1, 1) >> shifts & ((1 << bits) - 1)).reshape(-1)[:count]
+    if number in (22, 26):  # ml_dtypes keeps signed ones sign-extended
+        sign = 1 << (bits - 1)
+        flat = (flat ^ sign).astype(np.int8) - sign
+    return flat.astype(np.int8).view(numpy_dtype(number)).reshape(shape)
 
 
-def from_labels(array, labels, name):
-    """Strings as indices into labels; -1 for a string that the model does not know."""
-    index = {label: i for i, label in enumerate(labels)}
+def string_tensor(array, name):
+    """A tensor of strings, and what must outlive it. Bytes go as they are, str as UTF-8."""
     if array.dtype.kind not in "OUST":
         raise UsageError(f"input '{name}': its elements are {array.dtype}, but str is allowed")
-    texts = (t.decode() if isinstance(t, bytes) else str(t) for t in array.reshape(-1).tolist())
-    return np.array([index.get(text, -1) for text in texts], np.int64).reshape(array.shape)
+    texts = array.reshape(-1).tolist()
+    for text in texts:
+        if not isinstance(text, (str, bytes)):
+            raise UsageError(
+                f"input '{name}': it holds a {type(text).__name__}, but str is allowed"
+            )
+    encoded = [text if isinstance(text, bytes) else text.encode() for text in texts]
+    blob = np.frombuffer(b"".join(encoded) + b"\0", np.uint8)
+    strings = (library.String * max(len(encoded), 1))()
+    place = blob.ctypes.data
+    for i, text in enumerate(encoded):
+        strings[i].data, strings[i].size = place, len(text)
+        place += len(text)
+    tensor = Tensor(ctypes.addressof(strings), ctypes.sizeof(strings), STRING, array.ndim)
+    tensor.dims[: array.ndim] = array.shape
+    return tensor, (strings, blob)
 
 
-def to_labels(array, labels):
-    table = np.array([*labels, ""], dtype=object)  # -1, "none", is the last one
-    return table[array]
+def list_tensor(values, info):
+    """A sequence or an optional; None for what is absent."""
+    if values is None and info.kind == library.SEQUENCE:
+        raise UsageError(f"input '{info.name}': it is None, but a list is allowed")
+    tensor = Tensor(None, 0, SEQUENCE, 1)
+    if values is None:
+        tensor.dims[0] = -1
+        return tensor, None
+    if info.kind == library.OPTIONAL:
+        values = [values]
+    if not isinstance(values, (list, tuple)):
+        raise UsageError(
+            f"input '{info.name}': it is a {type(values).__name__}, but a list is allowed"
+        )
+    items, alive = (Tensor * max(len(values), 1))(), []
+    for i, value in enumerate(values):
+        items[i], kept = tensor_of(value, info)
+        alive.append(kept)
+    tensor.data, tensor.bytes = ctypes.addressof(items), ctypes.sizeof(items)
+    tensor.dims[0] = len(values)
+    return tensor, (items, alive)
 
 
 def feed(value, info):
-    """A tensor of the C API for one input, and the array that must outlive it."""
+    """A tensor of the C API for one input, and what must outlive it."""
+    return tensor_of(value, info) if info.kind == library.TENSOR else list_tensor(value, info)
+
+
+def tensor_of(value, info):
+    """A tensor of the C API, and the array that must outlive it."""
     try:
         array = to_array(value)
     except ValueError as error:
         raise UsageError(f"input '{info.name}': {error}") from None
-    if info.encoding == library.LABELS:
-        array = from_labels(array, info.labels, info.name)
+    if array.ndim > library.MAX_RANK:
+        raise UsageError(
+            f"input '{info.name}': its rank is {array.ndim}, but {info.rank} is allowed"
+        )
+    if info.dtype == STRING:
+        return string_tensor(array, info.name)
     wanted, number = numpy_dtype(info.dtype), NUMBERS.get(array.dtype.name)
     if info.dtype in RAW and array.dtype == np.dtype(RAW[info.dtype]):
         number = info.dtype  # the bits of a dtype that NumPy lacks
@@ -121,12 +166,11 @@ def feed(value, info):
         raise UsageError(
             f"input '{info.name}': its elements are {array.dtype}, but {wanted} is allowed"
         )
-    if array.ndim > library.MAX_RANK:
-        raise UsageError(
-            f"input '{info.name}': its rank is {array.ndim}, but {info.rank} is allowed"
-        )
     shape = array.shape
-    array = pack(array) if number in PACKED else np.require(array, requirements="CA")
+    if number in PACKED:
+        array = pack(array, PACKED[number])
+    else:
+        array = np.require(array, requirements="CA")
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     tensor = Tensor(array.ctypes.data, array.nbytes, number, len(shape))
@@ -134,20 +178,41 @@ def feed(value, info):
     return tensor, array
 
 
-def adopt(tensor, number):
-    """An array over memory that the runtime allocated, freed with the array."""
+def adopt(tensor, kind):
+    """What the runtime allocated: an array over its memory, freed with the array.
+
+    Strings and lists are copied."""
+    if tensor.dtype in (STRING, SEQUENCE):
+        try:
+            return copied(tensor, kind)
+        finally:
+            library.call("heddle_tensor_release", tensor)
     shape = tuple(tensor.dims[: tensor.rank])
     held = Tensor.from_buffer_copy(tensor)
     block = (ctypes.c_uint8 * tensor.bytes).from_address(tensor.data)
     release = weakref.finalize(block, library.call, "heddle_tensor_release", held)
     release.atexit = False  # an array may outlive this module then
-    return _shaped(np.frombuffer(block, np.uint8), number, shape)
+    return _shaped(np.frombuffer(block, np.uint8), tensor.dtype, shape)
 
 
-def copied(tensor):
-    """An array with a tensor's elements, for tensors that do not live long."""
+def copied(tensor, kind=library.TENSOR):
+    """An array, a list of arrays, or None: the elements of a tensor that does not live long."""
+    shape = tuple(tensor.dims[: tensor.rank])
+    if tensor.dtype == SEQUENCE:
+        if shape[0] < 0:
+            return None
+        items = (Tensor * shape[0]).from_address(tensor.data) if shape[0] else ()
+        arrays = [copied(item) for item in items]
+        return arrays[0] if kind == library.OPTIONAL else arrays
+    if tensor.dtype == STRING:
+        count = int(np.prod(shape, dtype=np.int64))
+        strings = (library.String * count).from_address(tensor.data) if count else ()
+        texts = [ctypes.string_at(s.data, s.size).decode(errors="surrogateescape") for s in strings]
+        array = np.empty(count, object)
+        array[:] = texts
+        return array.reshape(shape)
     flat = np.frombuffer(ctypes.string_at(tensor.data, tensor.bytes), np.uint8)
-    return _shaped(flat, tensor.dtype, tuple(tensor.dims[: tensor.rank]))
+    return _shaped(flat, tensor.dtype, shape)
 
 
 def _shaped(flat, number, shape):
@@ -157,9 +222,7 @@ def _shaped(flat, number, shape):
 
 
 def present(array, info):
-    """An output as ONNX Runtime gives it: labels as str, maps as a list of dicts."""
-    if info.encoding == library.LABELS:
-        return to_labels(array, info.labels)
+    """An output as ONNX Runtime gives it: maps as a list of dicts."""
     if info.encoding in (library.MAP, library.INT_MAP):
         keys = info.keys
         return [dict(zip(keys, row)) for row in array.reshape(-1, len(keys)).tolist()]

@@ -91,7 +91,7 @@ def compile(  # noqa: A001: the package's own word
     plan=None,
     output=None,
     *,
-    opt_level=0,
+    opt_level=None,
     schedules=None,
     fold_limit_bytes=0,
     progress=None,
@@ -101,6 +101,7 @@ def compile(  # noqa: A001: the package's own word
     model      a path, the bytes of a model, or an onnx.ModelProto
     target     "host", or a CPU name of LLVM
     shapes     {"x": (1, 3, None, None)} or {"batch": 4} or ["x=1x3x?x?"]
+    opt_level  0 to 3, of LLVM
     plan       a path, or the `plan` of an earlier compilation
     output     path of an artefact to write, which is then loaded; None compiles into this process
     progress   called with (stage, fraction)
@@ -117,7 +118,7 @@ def compile(  # noqa: A001: the package's own word
         options = library.CompileOptions(
             ctypes.sizeof(library.CompileOptions),
             target.encode(),
-            opt_level,
+            -1 if opt_level == 0 else opt_level or 0,
             ctypes.cast(encoded, ctypes.POINTER(ctypes.c_char_p)),
             len(texts),
             plan_path,

@@ -40,7 +40,8 @@ ERRORS = {1: DiffersError, 2: UsageError, 3: RefusedError, 4: LimitError, 5: Int
 
 MAX_RANK = 16
 UNKNOWN = -1
-DENSE, LABELS, MAP, INT_MAP = 0, 1, 2, 3
+DENSE, MAP, INT_MAP = 0, 2, 3
+TENSOR, SEQUENCE, OPTIONAL, OPTIONAL_SEQUENCE = 0, 1, 2, 3
 
 
 class Tensor(ctypes.Structure):
@@ -52,6 +53,10 @@ class Tensor(ctypes.Structure):
         ("dims", c_int64 * MAX_RANK),
         ("owner", c_void_p),
     ]
+
+
+class String(ctypes.Structure):
+    _fields_ = [("data", c_void_p), ("size", c_size_t)]
 
 
 class Dim(ctypes.Structure):
@@ -67,6 +72,7 @@ class Value(ctypes.Structure):
         ("encoding", c_int32),
         ("label_count", c_int32),
         ("labels", POINTER(c_char_p)),
+        ("kind", c_int32),
     ]
 
 

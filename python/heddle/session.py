@@ -23,6 +23,7 @@ class NodeArg:
     shape: list
     encoding: int = library.DENSE
     labels: list = field(default_factory=list)
+    kind: int = library.TENSOR  # of a list's tensors dtype holds, and shape is not told
 
     @property
     def rank(self):
@@ -34,8 +35,12 @@ class NodeArg:
         if self.encoding in (library.MAP, library.INT_MAP):
             key = "string" if self.encoding == library.MAP else "int64"
             return f"seq(map({key},tensor({arrays.DTYPES[self.dtype][0]})))"
-        name = "string" if self.encoding == library.LABELS else arrays.DTYPES[self.dtype][0]
-        return f"tensor({name})"
+        text = f"tensor({arrays.DTYPES[self.dtype][0]})"
+        if self.kind in (library.SEQUENCE, library.OPTIONAL_SEQUENCE):
+            text = f"seq({text})"
+        if self.kind in (library.OPTIONAL, library.OPTIONAL_SEQUENCE):
+            text = f"optional({text})"
+        return text
 
     @property
     def keys(self):
@@ -46,7 +51,8 @@ class NodeArg:
 
 
 def _describe(value):
-    dims = [value.dims[i] for i in range(value.rank)]
+    is_tensor = value.kind == library.TENSOR
+    dims = [value.dims[i] for i in range(value.rank)] if is_tensor else []
     return NodeArg(
         value.name.decode(),
         value.dtype,
@@ -55,6 +61,7 @@ def _describe(value):
         [value.labels[i].decode() for i in range(value.label_count)]
         if value.encoding != library.DENSE
         else [],
+        value.kind,
     )
 
 
@@ -190,7 +197,7 @@ class Session:
         call("heddle_session_run", self._handle, inputs, size, outputs, count)
         for i, tensor in enumerate(outputs):
             if results[i] is None:
-                results[i] = arrays.adopt(tensor, tensor.dtype)
+                results[i] = arrays.adopt(tensor, self._module.outputs[i].kind)
         return results
 
 

@@ -127,14 +127,14 @@ def test_wrong_feeds_are_usage_errors(increment):
         heddle.Session(increment, threads=-1)
 
 
-def test_labels_and_sizes_that_only_the_run_can_tell(artefact):
+def test_strings_and_sizes_that_only_the_run_can_tell(artefact):
     session = heddle.Session(artefact("twisted"))
     assert session.get_inputs()[1].type == "tensor(string)"
     picks = np.array(["dog", "cat", "cow"])
     x = np.array([1, -2, 3], np.float32)
     positive, names = session.run(None, {"x": x, "picks": picks})
     assert positive.tolist() == [1, 3]
-    assert names.dtype == object and names.tolist() == ["dog", "cat", ""]
+    assert names.dtype == object and names.tolist() == ["dog", "dog", "cow"]
     names, positive = session.run(["names", "positive"], {"x": -x * 0, "picks": picks})
     assert positive.shape == (0,)
     with pytest.raises(heddle.UsageError, match="element 0 of 'x' is not a number"):
@@ -190,3 +190,34 @@ def test_maps_are_lists_of_dicts():
     info = heddle.NodeArg("p", 1, ["n", 2], library.MAP, ["3", "b"])
     assert info.type == "seq(map(string,tensor(float)))"
     assert arrays.present(rows, info)[1] == {"3": 1.0, "b": 0.0}
+
+
+def test_narrow_elements_are_packed():
+    pytest.importorskip("ml_dtypes")
+    for number in arrays.PACKED:
+        for count in range(10):
+            values = np.arange(count, dtype=np.uint8) % (1 << arrays.PACKED[number])
+            packed = arrays.pack(values, arrays.PACKED[number])
+            assert packed.nbytes == -(-count * arrays.PACKED[number] // 8)
+            again = arrays.unpack(packed, number, (count,))
+            assert again.dtype == arrays.numpy_dtype(number)
+            bits = again.view(np.uint8) & ((1 << arrays.PACKED[number]) - 1)
+            assert bits.tolist() == values.tolist()
+
+
+def test_lists_are_checked():
+    info = heddle.NodeArg("s", 1, [], kind=library.SEQUENCE)
+    assert info.type == "seq(tensor(float))"
+    tensor, _ = arrays.feed([np.zeros((2, 3), np.float32)], info)
+    assert (tensor.dtype, tensor.dims[0]) == (arrays.SEQUENCE, 1)
+    with pytest.raises(heddle.UsageError, match="input 's': it is None, but a list is allowed"):
+        arrays.feed(None, info)
+    with pytest.raises(heddle.UsageError, match="input 's': it is a int, but a list is allowed"):
+        arrays.feed(3, info)
+    info = heddle.NodeArg("o", 8, [], kind=library.OPTIONAL)
+    assert info.type == "optional(tensor(string))"
+    assert arrays.feed(None, info)[0].dims[0] == -1
+    tensor, alive = arrays.feed(np.array(["a", "bä"]), info)
+    assert arrays.copied(tensor, library.OPTIONAL).tolist() == ["a", "bä"]
+    with pytest.raises(heddle.UsageError, match="holds a float, but str is allowed"):
+        arrays.feed(np.array([1.5], object), info)

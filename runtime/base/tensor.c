@@ -17,7 +17,7 @@ static const struct {
     [HEDDLE_INT16] = {"int16", 16},
     [HEDDLE_INT32] = {"int32", 32},
     [HEDDLE_INT64] = {"int64", 64},
-    [HEDDLE_STRING] = {"string", 0},
+    [HEDDLE_STRING] = {"string", 8 * sizeof(heddle_string_t)},
     [HEDDLE_BOOL] = {"bool", 8},
     [HEDDLE_FLOAT16] = {"float16", 16},
     [HEDDLE_FLOAT64] = {"float64", 64},
@@ -33,10 +33,14 @@ static const struct {
     [HEDDLE_UINT4] = {"uint4", 4},
     [HEDDLE_INT4] = {"int4", 4},
     [HEDDLE_FLOAT4E2M1] = {"float4e2m1", 4},
+    [HEDDLE_FLOAT8E8M0] = {"float8e8m0", 8},
+    [HEDDLE_UINT2] = {"uint2", 2},
+    [HEDDLE_INT2] = {"int2", 2},
+    [HEDDLE_SEQUENCE] = {"sequence", 8 * sizeof(heddle_tensor_t)},
 };
 
 static int isKnown(int32_t dtype) {
-  return dtype > 0 && dtype < (int32_t)(sizeof kDtypes / sizeof *kDtypes);
+  return dtype > 0 && dtype < (int32_t)(sizeof kDtypes / sizeof *kDtypes) && kDtypes[dtype].bits;
 }
 
 const char *heddle_dtype_name(int32_t dtype) { return isKnown(dtype) ? kDtypes[dtype].name : "?"; }
@@ -54,7 +58,10 @@ int64_t heddle_tensor_bytes(int32_t dtype, int32_t rank, const int64_t *dims) {
     if (elements > LARGEST_BYTES)
       return HEDDLE_TOO_LARGE;
   }
-  int64_t bytes = (elements * heddle_dtype_bits(dtype) + 7) / 8;
+  int64_t bytes;
+  if (__builtin_mul_overflow(elements, heddle_dtype_bits(dtype), &bytes))
+    return HEDDLE_TOO_LARGE;
+  bytes = (bytes + 7) / 8;
   if (bytes > LARGEST_BYTES)
     return HEDDLE_TOO_LARGE;
   return isUnknown ? HEDDLE_UNKNOWN : isEmpty ? 0 : bytes;

@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 #define HEDDLE_EXECUTABLE_MAGIC 0x4c444448u /* "HDDL" */
-#define HEDDLE_ABI_VERSION 1u
+#define HEDDLE_ABI_VERSION 2u
 #define HEDDLE_ENTRY_SYMBOL "heddle_executable" /* const heddle_executable_t heddle_executable; */
 #define HEDDLE_DYNAMIC (-1)
 
@@ -23,6 +23,46 @@ typedef struct heddle_call heddle_call_t;
  * pointers and sizes. `scratch`: the worker's own memory, as large as the launch asked, 64-aligned.
  */
 typedef void (*heddle_kernel_fn)(const int64_t *args, int64_t begin, int64_t end, uint8_t *scratch);
+
+/* What the program around the kernels asks of the runtime for lists and strings. One call has one
+ * frame of 64-bit numbers, operands first; pointers are numbers too. A tensor T in a frame is its
+ * data, its rank, and its dims. `m` is the number of the first of the messages that may be
+ * reported; `handle` is a list, or 0 for an absent one; strings are int64 numbers of the run's
+ * table. Results are written back into the frame. */
+enum heddle_service {
+  /* [result handle, absent?, n, n times: dtype, T] */
+  HEDDLE_SERVICE_LIST_MAKE,
+  /* [result, m: position and length, handle, position (INT64_MAX: the end), dtype, T] */
+  HEDDLE_SERVICE_LIST_INSERT,
+  /* [result, m: position and length, handle, position] */
+  HEDDLE_SERVICE_LIST_ERASE,
+  /* [result data, m: position and length, m + 1: ranks found and wanted, handle, position, rank,
+   * result dims] */
+  HEDDLE_SERVICE_LIST_AT,
+  /* [result, handle] */
+  HEDDLE_SERVICE_LIST_LENGTH,
+  /* [result data, m: the list is empty, m + 1: ranks, m + 2: two sizes differ, handle, axis,
+   * new axis?, rank, result dims] */
+  HEDDLE_SERVICE_LIST_CONCAT,
+  /* [result, m: a size is negative or their sum and the dimension's size differ, axis, keep_dims,
+   * int64 sizes or 0, their number or -1 for a scalar, dtype, T] */
+  HEDDLE_SERVICE_LIST_SPLIT,
+  /* [result, m: it is absent, handle, may it be absent?] */
+  HEDDLE_SERVICE_LIST_CAST,
+  /* [count, x, y, result] */
+  HEDDLE_SERVICE_STRING_CONCAT,
+  /* [result data, result pieces, count, x, delimiter, most, counts] */
+  HEDDLE_SERVICE_STRING_SPLIT,
+  /* [result data, result count, count, x, stopwords' count, stopwords, 0 as it is 1 lower 2 upper,
+   * case_sensitive] */
+  HEDDLE_SERVICE_STRING_NORMALIZE,
+  /* [count, x, int32 transitions, result] */
+  HEDDLE_SERVICE_STRING_MATCH,
+  /* [m: string number n is no number, count, dtype, x, result's dtype, result] */
+  HEDDLE_SERVICE_STRING_CAST,
+  HEDDLE_SERVICE_COUNT
+};
+typedef void (*heddle_service_fn)(heddle_call_t *, int64_t *frame);
 
 /* One run of an executable. The runtime fills it, generated code reads it. */
 struct heddle_call {
@@ -46,7 +86,8 @@ struct heddle_call {
   /* Reports failure number `message` of heddle_executable_t.messages with two values to print;
    * the first one wins. May be called from any worker. */
   void (*fail)(heddle_call_t *, int64_t message, int64_t value, int64_t limit);
-  void *runtime; /* the runtime's own */
+  const heddle_service_fn *services; /* HEDDLE_SERVICE_COUNT of them */
+  void *runtime;                     /* the runtime's own */
 };
 
 typedef struct heddle_io_dim {
@@ -55,10 +96,17 @@ typedef struct heddle_io_dim {
   const char *text; /* "3", "batch", "(h + 1) floordiv 2" */
 } heddle_io_dim_t;
 
+/* What an input or output is. Of the lists dtype is that of their tensors, `rank` is 0. */
+enum {
+  HEDDLE_IO_TENSOR = 0,
+  HEDDLE_IO_SEQUENCE = 1,
+  HEDDLE_IO_OPTIONAL = 2,         /* a list of at most one tensor, or none */
+  HEDDLE_IO_OPTIONAL_SEQUENCE = 3 /* a list, or none */
+};
+
 /* How the elements of an input or output stand for the model's own values. */
 enum {
   HEDDLE_ENCODING_DENSE = 0,  /* they are the values */
-  HEDDLE_ENCODING_LABELS = 1, /* int64 indices into labels: a tensor of strings */
   HEDDLE_ENCODING_MAP = 2,    /* [n, labels]: a sequence of n maps label -> value */
   HEDDLE_ENCODING_INT_MAP = 3 /* as MAP, where the labels are int64 keys in decimal */
 };
@@ -71,7 +119,14 @@ typedef struct heddle_io {
   int32_t encoding;
   int32_t label_count;
   const char *const *labels;
+  int32_t kind;        /* HEDDLE_IO_* */
+  int32_t tensor_rank; /* of a list's tensors, or -1 */
 } heddle_io_t;
+
+typedef struct heddle_text_constant {
+  const char *data; /* any bytes */
+  int64_t size;
+} heddle_text_constant_t;
 
 typedef struct heddle_executable {
   uint32_t magic;
@@ -99,6 +154,8 @@ typedef struct heddle_executable {
   const char *const *kernels; /* kernel_count names, for profiles */
   int64_t kernel_count;
   double flops; /* floating point operations of one run where sizes are constant, else 0 */
+  const heddle_text_constant_t *strings; /* the model's, no two equal: numbers 0, 1, 2 ... */
+  int64_t string_count;
 } heddle_executable_t;
 
 #ifdef __cplusplus

@@ -19,9 +19,11 @@ static void checkValue(const heddle_executable_t *executable, const heddle_io_t 
   }
   if (value->encoding != HEDDLE_ENCODING_DENSE && (value->label_count < 0 || !value->labels))
     heddle_text_add(problems, "; '%s' has no labels", value->name);
-  if (value->encoding == HEDDLE_ENCODING_LABELS && value->dtype != HEDDLE_INT64)
-    heddle_text_add(problems, "; '%s' holds labels as %s, not int64", value->name,
-                    heddle_dtype_name(value->dtype));
+  if (value->kind < HEDDLE_IO_TENSOR || value->kind > HEDDLE_IO_OPTIONAL_SEQUENCE ||
+      (value->kind != HEDDLE_IO_TENSOR &&
+       (value->rank != 0 || value->tensor_rank < -1 || value->tensor_rank > HEDDLE_MAX_RANK)))
+    heddle_text_add(problems, "; '%s' is a list of kind %d and rank %d", value->name, value->kind,
+                    value->tensor_rank);
   for (int32_t i = 0; i < value->rank; ++i) {
     const heddle_io_dim_t *dim = &value->dims[i];
     bool isSymbol = dim->symbol >= 0 && dim->symbol < executable->symbol_count;
@@ -39,7 +41,8 @@ static void checkExecutable(const heddle_executable_t *executable, heddle_text_t
       (executable->input_count && !executable->inputs) ||
       (executable->output_count && !executable->outputs) ||
       (executable->symbol_count && !executable->symbols) ||
-      (executable->message_count && !executable->messages)) {
+      (executable->message_count && !executable->messages) || executable->string_count < 0 ||
+      (executable->string_count && !executable->strings)) {
     heddle_text_add(problems, "; a count is negative, or a table or function is missing");
     return;
   }
@@ -63,8 +66,12 @@ static void describe(heddle_module_t *module) {
     const heddle_io_t *io = i < executable->input_count
                                 ? &executable->inputs[i]
                                 : &executable->outputs[i - executable->input_count];
-    *value = (heddle_value_t){io->name,     io->dtype,       io->rank,  dim,
-                              io->encoding, io->label_count, io->labels};
+    *value = (heddle_value_t){io->name,     io->dtype,       io->rank,   dim,
+                              io->encoding, io->label_count, io->labels, io->kind};
+    if (io->kind != HEDDLE_IO_TENSOR) {
+      value->rank = io->tensor_rank;
+      value->dims = NULL;
+    }
     for (int32_t j = 0; j < io->rank; ++j)
       *dim++ = (heddle_dim_t){io->dims[j].value, io->dims[j].text};
   }

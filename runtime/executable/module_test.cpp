@@ -27,8 +27,8 @@ TEST(Module, DescribesInputsAndOutputs) {
   ASSERT_EQ(heddle_module_output_count(module), 2u);
   const heddle_value_t *picks = heddle_module_input(module, 1);
   EXPECT_STREQ(picks->name, "picks");
-  EXPECT_EQ(picks->encoding, HEDDLE_LABELS);
-  EXPECT_STREQ(picks->labels[1], "dog");
+  EXPECT_EQ(picks->dtype, HEDDLE_STRING);
+  EXPECT_EQ(picks->kind, HEDDLE_KIND_TENSOR);
   EXPECT_EQ(picks->dims[0].value, HEDDLE_UNKNOWN);
   EXPECT_STREQ(picks->dims[0].text, "n");
   EXPECT_STREQ(heddle_module_output(module, 0)->dims[0].text, "found");

@@ -30,20 +30,16 @@ static bool isAligned(const heddle_tensor_t *tensor) {
   return bytes < 2 || (uintptr_t)tensor->data % (bytes > 8 ? 8 : bytes) == 0;
 }
 
-/* Labels index a table of the model, so a wrong one would read behind it. */
-static void checkLabels(const heddle_tensor_t *tensor, const heddle_io_t *allowed,
-                        heddle_text_t *problems) {
-  const int64_t *labels = tensor->data;
-  int64_t count = heddle_tensor_bytes(tensor->dtype, tensor->rank, tensor->dims) / 8;
-  for (int64_t i = 0; i < count; ++i) {
-    if (labels[i] >= -1 && labels[i] < allowed->label_count)
-      continue;
-    heddle_text_add(problems,
-                    "\n  input '%s': element %" PRId64 " is label %" PRId64
-                    ", but -1 (none) to %d are allowed",
-                    allowed->name, i, labels[i], allowed->label_count - 1);
-    return;
-  }
+static void checkStrings(const heddle_tensor_t *tensor, const heddle_io_t *allowed,
+                         heddle_text_t *problems) {
+  const heddle_string_t *texts = tensor->data;
+  int64_t count = heddle_tensor_bytes(HEDDLE_UINT8, tensor->rank, tensor->dims);
+  for (int64_t i = 0; i < count; ++i)
+    if (texts[i].size && !texts[i].data) {
+      heddle_text_add(problems, "\n  input '%s': the data of string %" PRId64 " is NULL",
+                      allowed->name, i);
+      return;
+    }
 }
 
 static void checkData(const heddle_tensor_t *tensor, const heddle_io_t *allowed,
@@ -60,8 +56,53 @@ static void checkData(const heddle_tensor_t *tensor, const heddle_io_t *allowed,
   else if (!isAligned(tensor))
     heddle_text_add(problems, "\n  input '%s': its data is not aligned for %s", allowed->name,
                     heddle_dtype_name(tensor->dtype));
-  else if (allowed->encoding == HEDDLE_ENCODING_LABELS)
-    checkLabels(tensor, allowed, problems);
+  else if (tensor->dtype == HEDDLE_STRING)
+    checkStrings(tensor, allowed, problems);
+}
+
+/* One tensor of a list. */
+static void checkItem(const heddle_tensor_t *item, int64_t number, const heddle_io_t *allowed,
+                      heddle_text_t *problems) {
+  if (item->dtype != allowed->dtype)
+    heddle_text_add(problems,
+                    "\n  input '%s': tensor %" PRId64 " has dtype %s (%d), but %s (%d) is allowed",
+                    allowed->name, number, heddle_dtype_name(item->dtype), item->dtype,
+                    heddle_dtype_name(allowed->dtype), allowed->dtype);
+  else if (item->rank < 0 || item->rank > HEDDLE_MAX_RANK ||
+           (allowed->tensor_rank >= 0 && item->rank != allowed->tensor_rank))
+    heddle_text_add(problems, "\n  input '%s': tensor %" PRId64 " has rank %d, but %d is allowed",
+                    allowed->name, number, item->rank, allowed->tensor_rank);
+  else if (heddle_tensor_bytes(item->dtype, item->rank, item->dims) < 0)
+    heddle_text_add(problems, "\n  input '%s': tensor %" PRId64 " has sizes that cannot be",
+                    allowed->name, number);
+  else
+    checkData(item, allowed, problems);
+}
+
+static void checkList(const heddle_tensor_t *list, const heddle_io_t *allowed, bool withData,
+                      heddle_text_t *problems) {
+  bool mayBeAbsent = allowed->kind != HEDDLE_IO_SEQUENCE;
+  int64_t most = allowed->kind == HEDDLE_IO_OPTIONAL ? 1 : INT64_MAX / (int64_t)sizeof *list;
+  if (list->dtype != HEDDLE_SEQUENCE || list->rank != 1) {
+    heddle_text_add(
+        problems, "\n  input '%s': it is %s of rank %d, but %s is allowed (dtype %d, rank 1)",
+        allowed->name, heddle_dtype_name(list->dtype), list->rank,
+        allowed->kind == HEDDLE_IO_OPTIONAL ? "an optional" : "a sequence", HEDDLE_SEQUENCE);
+    return;
+  }
+  if (list->dims[0] < (mayBeAbsent ? -1 : 0) || list->dims[0] > most) {
+    heddle_text_add(problems, "\n  input '%s': it has %" PRId64 " tensors, which cannot be",
+                    allowed->name, list->dims[0]);
+    return;
+  }
+  if (!withData || list->dims[0] <= 0)
+    return;
+  if (!list->data || list->bytes < list->dims[0] * (int64_t)sizeof *list) {
+    heddle_text_add(problems, "\n  input '%s': its tensors are missing", allowed->name);
+    return;
+  }
+  for (int64_t i = 0; i < list->dims[0]; ++i)
+    checkItem((const heddle_tensor_t *)list->data + i, i, allowed, problems);
 }
 
 /* True when dtype, rank and every constant dim fit, so that dims may be looked at. */
@@ -159,6 +200,10 @@ heddle_status_t *heddle_feeds_bind(const heddle_module_t *module, const heddle_t
   for (int32_t i = 0; i < executable->symbol_count; ++i)
     symbols[i] = HEDDLE_UNKNOWN;
   for (int32_t i = 0; i < executable->input_count; ++i) {
+    if (executable->inputs[i].kind != HEDDLE_IO_TENSOR) {
+      checkList(&inputs[i], &executable->inputs[i], withData, &problems);
+      continue;
+    }
     if (!checkShape(&inputs[i], &executable->inputs[i], &problems))
       continue;
     bindSymbols(module, inputs, i, symbols, &problems);
@@ -200,6 +245,12 @@ heddle_status_t *heddle_feeds_check_outputs(const heddle_module_t *module,
       heddle_text_add(&problems, "\n  output '%s' would be larger than an address space", io->name);
     if (!outputs[i].data)
       continue;
+    if (io->kind != HEDDLE_IO_TENSOR || io->dtype == HEDDLE_STRING) {
+      heddle_text_add(&problems,
+                      "\n  output '%s': strings and sequences are allocated by the run; pass NULL",
+                      io->name);
+      continue;
+    }
     if (needed > outputs[i].bytes)
       heddle_text_add(&problems,
                       "\n  output '%s': its buffer has %" PRId64 " bytes, but it needs %" PRId64,

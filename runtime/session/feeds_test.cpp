@@ -69,14 +69,13 @@ TEST_F(Feeds, OutputsMustFitAndStandApart) {
   EXPECT_NE(mistake().find("0 outputs given, but it has 1"), std::string::npos);
 }
 
-TEST(FeedsOfLabels, AreWithinTheTable) {
+TEST(FeedsOfStrings, NeedTheirBytes) {
   TestSession session(twisted_executable);
-  std::vector<float> x = {1, 2, 3};
-  std::vector<int64_t> picks = {0, -1, 2};
+  std::vector<float> x(3);
+  std::vector<heddle_string_t> picks = {{"cat", 3}, {nullptr, 0}, {nullptr, 2}};
   std::vector<heddle_tensor_t> outputs(2);
   EXPECT_EQ(session.run({tensorOver(x, {3}), tensorOver(picks, {3})}, outputs),
-            "model 'twisted': wrong inputs:\n  input 'picks': element 2 is label 2, but -1 (none) "
-            "to 1 are allowed");
+            "model 'twisted': wrong inputs:\n  input 'picks': the data of string 2 is NULL");
 }
 
 } // namespace

@@ -3,7 +3,10 @@
 #include "runtime/base/status.h"
 #include "runtime/base/tensor.h"
 #include "runtime/session/feeds.h"
+#include "runtime/session/lists.h"
 #include "runtime/session/session.h"
+#include "runtime/session/text.h"
+#include "runtime/session/values.h"
 #include "runtime/task/denormals.h"
 
 #include <inttypes.h>
@@ -22,8 +25,29 @@ typedef struct run {
   heddle_workspace_t *workspace;
   const heddle_tensor_t *outputs; /* the caller's */
   temporary_t *temporaries;       /* atomic: pushed from any worker */
+  heddle_tensor_t *made;          /* one an output: those that are not plain, as callers see them */
   int64_t value, limit;           /* of the failure that came first */
 } run_t;
+
+static const heddle_service_fn kServices[HEDDLE_SERVICE_COUNT] = {
+    [HEDDLE_SERVICE_LIST_MAKE] = heddle_service_list_make,
+    [HEDDLE_SERVICE_LIST_INSERT] = heddle_service_list_insert,
+    [HEDDLE_SERVICE_LIST_ERASE] = heddle_service_list_erase,
+    [HEDDLE_SERVICE_LIST_AT] = heddle_service_list_at,
+    [HEDDLE_SERVICE_LIST_LENGTH] = heddle_service_list_length,
+    [HEDDLE_SERVICE_LIST_CONCAT] = heddle_service_list_concat,
+    [HEDDLE_SERVICE_LIST_SPLIT] = heddle_service_list_split,
+    [HEDDLE_SERVICE_LIST_CAST] = heddle_service_list_cast,
+    [HEDDLE_SERVICE_STRING_CONCAT] = heddle_service_string_concat,
+    [HEDDLE_SERVICE_STRING_SPLIT] = heddle_service_string_split,
+    [HEDDLE_SERVICE_STRING_NORMALIZE] = heddle_service_string_normalize,
+    [HEDDLE_SERVICE_STRING_MATCH] = heddle_service_string_match,
+    [HEDDLE_SERVICE_STRING_CAST] = heddle_service_string_cast,
+};
+
+heddle_strings_t *heddle_run_strings(heddle_call_t *call) {
+  return &((run_t *)call->runtime)->workspace->strings;
+}
 
 static void failWith(heddle_call_t *call, int32_t status, int64_t value, int64_t limit) {
   int32_t none = 0;
@@ -58,7 +82,8 @@ static void *allocate(heddle_call_t *call, int64_t bytes) {
 static void *allocateOutput(heddle_call_t *call, int64_t output, int64_t bytes) {
   run_t *run = call->runtime;
   heddle_block_t *owned = &run->workspace->owned[output];
-  void *data = run->outputs[output].data;
+  bool isPlain = heddle_is_plain(&run->session->module->executable->outputs[output]);
+  void *data = isPlain ? run->outputs[output].data : NULL;
   if (!data || bytes < 0 || bytes > run->outputs[output].bytes) {
     free(owned->data);
     data = owned->data = heddle_memory_allocate(bytes);
@@ -176,10 +201,10 @@ static heddle_status_t *prepareOutputs(const heddle_executable_t *executable,
                                        const heddle_tensor_t *outputs) {
   const int64_t *dims = workspace->output_dims;
   for (int32_t i = 0; i < executable->output_count; dims += executable->outputs[i++].rank) {
-    int64_t bytes =
-        heddle_tensor_bytes(executable->outputs[i].dtype, executable->outputs[i].rank, dims);
-    workspace->outputs[i] = bytes == HEDDLE_UNKNOWN ? NULL : outputs[i].data;
-    if (bytes == HEDDLE_UNKNOWN || outputs[i].data)
+    int64_t bytes = heddle_io_bytes(&executable->outputs[i], dims);
+    void *data = heddle_is_plain(&executable->outputs[i]) ? outputs[i].data : NULL;
+    workspace->outputs[i] = bytes == HEDDLE_UNKNOWN ? NULL : data;
+    if (bytes == HEDDLE_UNKNOWN || data)
       continue;
     workspace->owned[i] = (heddle_block_t){heddle_memory_allocate(bytes), bytes};
     workspace->outputs[i] = workspace->owned[i].data;
@@ -196,13 +221,15 @@ static heddle_status_t *checkResults(const heddle_executable_t *executable,
   const int64_t *dims = workspace->output_dims;
   for (int32_t i = 0; i < executable->output_count; dims += executable->outputs[i++].rank) {
     const heddle_io_t *io = &executable->outputs[i];
-    int64_t bytes = heddle_tensor_bytes(io->dtype, io->rank, dims);
+    int64_t bytes = heddle_io_bytes(io, dims);
     const heddle_block_t *owned = &workspace->owned[i];
     if (bytes < 0 || (bytes > 0 && !workspace->outputs[i]) || (owned->data && bytes > owned->bytes))
       return heddle_status_make(HEDDLE_INTERNAL,
                                 "internal error: model '%s': output '%s' has %" PRId64 " bytes "
                                 "after the run, but %" PRId64 " were allocated",
                                 executable->model, io->name, bytes, owned->bytes);
+    if (io->kind == HEDDLE_IO_TENSOR)
+      bytes = heddle_tensor_bytes(io->dtype, io->rank, dims);
     if (outputs[i].data && bytes > outputs[i].bytes)
       return heddle_status_make(HEDDLE_USAGE,
                                 "model '%s': output '%s': its buffer has %" PRId64 " bytes, but it "
@@ -212,13 +239,35 @@ static heddle_status_t *checkResults(const heddle_executable_t *executable,
   return NULL;
 }
 
+/* What is not plain, as callers see it. */
+static heddle_status_t *makeOutputs(const heddle_executable_t *executable, run_t *run) {
+  heddle_workspace_t *workspace = run->workspace;
+  const int64_t *dims = workspace->output_dims;
+  for (int32_t i = 0; i < executable->output_count; dims += executable->outputs[i++].rank) {
+    if (heddle_is_plain(&executable->outputs[i]))
+      continue;
+    if (!run->made)
+      run->made = calloc((size_t)executable->output_count, sizeof *run->made);
+    if (!run->made || !heddle_value_give(&workspace->strings, &executable->outputs[i],
+                                         workspace->outputs[i], dims, &run->made[i]))
+      return failureStatus(executable, STATUS_OUT_OF_MEMORY,
+                           heddle_io_bytes(&executable->outputs[i], dims), 0);
+  }
+  return NULL;
+}
+
 /* Cannot fail. */
-static void handOver(const heddle_executable_t *executable, heddle_workspace_t *workspace,
-                     heddle_tensor_t *outputs) {
+static void handOver(const heddle_executable_t *executable, run_t *run, heddle_tensor_t *outputs) {
+  heddle_workspace_t *workspace = run->workspace;
   const int64_t *dims = workspace->output_dims;
   for (int32_t i = 0; i < executable->output_count; dims += executable->outputs[i++].rank) {
     heddle_tensor_t *output = &outputs[i];
     heddle_block_t *owned = &workspace->owned[i];
+    if (run->made && (run->made[i].owner || executable->outputs[i].kind != HEDDLE_IO_TENSOR)) {
+      *output = run->made[i];
+      run->made[i].owner = NULL;
+      continue;
+    }
     output->dtype = executable->outputs[i].dtype;
     output->rank = executable->outputs[i].rank;
     memcpy(output->dims, dims, (size_t)output->rank * sizeof *dims);
@@ -233,7 +282,8 @@ static void handOver(const heddle_executable_t *executable, heddle_workspace_t *
   }
 }
 
-static heddle_status_t *execute(heddle_session_t *session, run_t *run, int64_t arenaBytes) {
+static heddle_status_t *execute(heddle_session_t *session, run_t *run,
+                                const heddle_tensor_t *inputs, int64_t arenaBytes) {
   const heddle_executable_t *executable = session->module->executable;
   heddle_workspace_t *workspace = run->workspace;
   heddle_call_t call = {
@@ -248,11 +298,20 @@ static heddle_status_t *execute(heddle_session_t *session, run_t *run, int64_t a
       .alloc = allocate,
       .alloc_output = allocateOutput,
       .fail = reportFailure,
+      .services = kServices,
       .runtime = run,
   };
-  uint64_t mode = heddle_denormals_disable();
-  int32_t returned = executable->run(&call);
-  heddle_denormals_restore(mode);
+  for (int32_t i = 0; i < executable->input_count; ++i)
+    workspace->inputs[i] =
+        heddle_is_plain(&executable->inputs[i])
+            ? inputs[i].data
+            : heddle_value_take(&call, &workspace->strings, &executable->inputs[i], &inputs[i]);
+  int32_t returned = call.status;
+  if (!returned) {
+    uint64_t mode = heddle_denormals_disable();
+    returned = executable->run(&call);
+    heddle_denormals_restore(mode);
+  }
 
   pthread_mutex_lock(&session->mutex);
   session->memory.arena_bytes = arenaBytes;
@@ -276,14 +335,18 @@ heddle_status_t *heddle_run(heddle_session_t *session, heddle_workspace_t *works
     status = failureStatus(executable, STATUS_OUT_OF_MEMORY, arenaBytes, 0);
   if (!status)
     status = prepareOutputs(executable, workspace, outputs);
-  for (int32_t i = 0; i < executable->input_count; ++i)
-    workspace->inputs[i] = inputs[i].data;
   if (!status)
-    status = execute(session, &run, arenaBytes);
+    status = execute(session, &run, inputs, arenaBytes);
   if (!status)
     status = checkResults(executable, workspace, outputs);
   if (!status)
-    handOver(executable, workspace, outputs);
+    status = makeOutputs(executable, &run);
+  if (!status)
+    handOver(executable, &run, outputs);
+  for (int32_t i = 0; run.made && i < executable->output_count; ++i)
+    heddle_tensor_release(&run.made[i]);
+  free(run.made);
+  heddle_strings_reset(&workspace->strings);
   for (int32_t i = 0; i < executable->output_count; ++i) {
     free(workspace->owned[i].data);
     workspace->owned[i] = (heddle_block_t){0};

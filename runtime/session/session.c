@@ -93,6 +93,8 @@ static heddle_workspace_t *createWorkspace(const heddle_module_t *module) {
   workspace->owned = (heddle_block_t *)(workspace->output_dims + dims);
   workspace->inputs = (const void **)(workspace->owned + outputs);
   workspace->outputs = (void **)(workspace->inputs + inputs);
+  workspace->strings.constants = module->executable->strings;
+  workspace->strings.constant_count = module->executable->string_count;
   return workspace;
 }
 
@@ -119,6 +121,7 @@ void heddle_workspace_give(heddle_session_t *session, heddle_workspace_t *worksp
 void heddle_workspace_destroy(heddle_workspace_t *workspace) {
   free(workspace->arena.data);
   free(workspace->scratch.data);
+  heddle_strings_free(&workspace->strings);
   free(workspace);
 }
 
@@ -160,11 +163,19 @@ heddle_status_t *heddle_session_output_shapes(heddle_session_t *session,
     status = heddle_run_sizes(session, workspace, &arenaBytes);
   const int64_t *dims = workspace->output_dims;
   for (size_t i = 0; !status && i < outputCount; dims += executable->outputs[i++].rank) {
+    if (executable->outputs[i].kind != HEDDLE_IO_TENSOR) {
+      outputs[i].dtype = HEDDLE_SEQUENCE;
+      outputs[i].rank = 1;
+      outputs[i].dims[0] = outputs[i].bytes = HEDDLE_UNKNOWN;
+      continue;
+    }
     outputs[i].dtype = executable->outputs[i].dtype;
     outputs[i].rank = executable->outputs[i].rank;
     for (int32_t j = 0; j < outputs[i].rank; ++j)
       outputs[i].dims[j] = dims[j];
-    outputs[i].bytes = heddle_tensor_bytes(outputs[i].dtype, outputs[i].rank, dims);
+    outputs[i].bytes = outputs[i].dtype == HEDDLE_STRING /* with the bytes of the strings */
+                           ? HEDDLE_UNKNOWN
+                           : heddle_tensor_bytes(outputs[i].dtype, outputs[i].rank, dims);
   }
   heddle_workspace_give(session, workspace);
   return status;

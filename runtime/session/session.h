@@ -6,6 +6,7 @@
 #define HEDDLE_SESSION_SESSION_H
 
 #include "runtime/executable/module.h"
+#include "runtime/session/strings.h"
 #include "runtime/task/pool.h"
 
 #include <pthread.h>
@@ -25,6 +26,7 @@ typedef struct heddle_workspace {
   const void **inputs;        /* one an input */
   void **outputs;             /* one an output */
   heddle_block_t *owned;      /* one an output: what the runtime allocated for it */
+  heddle_strings_t strings;   /* holds the model's own between runs */
 } heddle_workspace_t;
 
 struct heddle_session {

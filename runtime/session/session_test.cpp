@@ -51,21 +51,21 @@ TEST(Session, WritesIntoTheCallersBuffer) {
 TEST(Session, TellsShapesBeforeARun) {
   TestSession session(twisted_executable);
   std::vector<float> x(5);
-  std::vector<int64_t> picks(5);
+  std::vector<heddle_string_t> picks(5);
   heddle_tensor_t inputs[] = {tensorOver(x, {5}), tensorOver(picks, {5})}, outputs[2] = {};
   inputs[0].data = nullptr;
   ASSERT_EQ(take(heddle_session_output_shapes(session.handle, inputs, 2, outputs, 2)), "");
   EXPECT_EQ(outputs[0].dims[0], HEDDLE_UNKNOWN);
   EXPECT_EQ(outputs[0].bytes, HEDDLE_UNKNOWN);
   EXPECT_EQ(outputs[1].dims[0], 5);
-  EXPECT_EQ(outputs[1].bytes, 40);
-  EXPECT_EQ(outputs[1].dtype, HEDDLE_INT64);
+  EXPECT_EQ(outputs[1].bytes, HEDDLE_UNKNOWN);
+  EXPECT_EQ(outputs[1].dtype, HEDDLE_STRING);
 }
 
 struct Twisted : testing::Test {
   TestSession session{twisted_executable};
   std::vector<float> x = {1, -2, 3}, small = {0}, large = std::vector<float>(9);
-  std::vector<int64_t> picks = {0, 1, 0};
+  std::vector<heddle_string_t> picks = {{"cat", 3}, {"cow", 3}, {"dogs", 3}};
   std::vector<heddle_tensor_t> outputs = std::vector<heddle_tensor_t>(2);
 
   std::string run(heddle_code_t *code = nullptr) {
@@ -81,7 +81,9 @@ TEST_F(Twisted, AllocatesWhatOnlyTheRunCanTell) {
   ASSERT_EQ(run(), "");
   EXPECT_EQ(outputs[0].dims[0], 2);
   EXPECT_EQ(static_cast<float *>(outputs[0].data)[1], 3);
-  EXPECT_EQ(static_cast<int64_t *>(outputs[1].data)[1], 1);
+  auto *names = static_cast<heddle_string_t *>(outputs[1].data);
+  for (auto [i, name] : {std::pair{0, "dog"}, {1, "cow"}, {2, "dog"}})
+    EXPECT_EQ(std::string(names[i].data, names[i].size), name);
 }
 
 TEST_F(Twisted, UsesTheCallersBufferWhenItFits) {

@@ -15,6 +15,8 @@
 template <typename T> constexpr int32_t kDtype = 0;
 template <> inline constexpr int32_t kDtype<float> = HEDDLE_FLOAT32;
 template <> inline constexpr int32_t kDtype<int64_t> = HEDDLE_INT64;
+template <> inline constexpr int32_t kDtype<heddle_string_t> = HEDDLE_STRING;
+template <> inline constexpr int32_t kDtype<heddle_tensor_t> = HEDDLE_SEQUENCE;
 
 template <typename T>
 heddle_tensor_t tensorOver(std::vector<T> &values, std::initializer_list<int64_t> dims) {

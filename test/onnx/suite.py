@@ -127,10 +127,21 @@ def tell(record):
     sys.__stdout__.flush()
 
 
+class Suite(onnx.backend.test.BackendTest):
+    """ONNX's tests, which cannot compare the scalars of a sequence: they ask for their length."""
+
+    @classmethod
+    def assert_similar_outputs(cls, ref_outputs, outputs, rtol, atol, model_dir=None):
+        both = (ref_outputs, outputs)
+        if all(isinstance(value, np.ndarray) and value.ndim == 0 for value in both):
+            ref_outputs, outputs = [ref_outputs], [outputs]
+        super().assert_similar_outputs(ref_outputs, outputs, rtol, atol, model_dir=model_dir)
+
+
 def tests_of(backend):
     """Every CPU test by its name; those that fetch models from elsewhere are left out."""
     found = {}
-    for test in flat(onnx.backend.test.BackendTest(backend).test_suite):
+    for test in flat(Suite(backend).test_suite):
         if test.id().endswith("_cpu") and not type(test).__name__.startswith("OnnxBackendReal"):
             found[name_of(test)] = test
     return found
@@ -248,7 +259,7 @@ def main():
         return 0
     options = {"target": arguments.target, "threads": 1}
     if arguments.opt_level is not None:
-        options["opt_level"] = arguments.opt_level or -1
+        options["opt_level"] = arguments.opt_level
 
     def log(record):
         if record["status"] in ("failed", "died"):

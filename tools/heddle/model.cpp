@@ -24,8 +24,8 @@ void addCompileOptions(CLI::App &app, CompileOptions &options) {
   app.add_option("--target", options.target, "'host' (default) or a CPU name of LLVM")
       ->type_name("CPU");
   app.add_option("-O", options.level, "optimisation level of LLVM")
-      ->check(CLI::Range(1, 3))
-      ->type_name("1..3");
+      ->check(CLI::Range(0, 3))
+      ->type_name("0..3");
   app.add_option("--threads", options.threads, "threads of a run; 0 (default): all there are")
       ->check(CLI::Range(0, 4096))
       ->type_name("N");
@@ -70,7 +70,8 @@ Compiled compileModel(const std::string &path, const CompileOptions &options) {
   heddle_compile_options_t raw = {};
   raw.size = sizeof raw;
   raw.target = options.target.c_str();
-  raw.opt_level = options.level;
+  if (options.level)
+    raw.opt_level = *options.level == 0 ? HEDDLE_OPT_NONE : *options.level;
   raw.shapes = shapes.data();
   raw.shape_count = shapes.size();
   raw.plan = orNull(options.plan);
@@ -128,11 +129,18 @@ Runner::Runner(const Module &module, int threads, const Feeds &feeds)
 Runner::~Runner() {
   for (heddle_tensor_t &result : results)
     heddle_tensor_release(&result);
+  for (heddle_tensor_t &result : reused)
+    heddle_tensor_release(&result);
 }
 
 void Runner::run() {
   bool isFirst = reused.empty();
   std::vector<heddle_tensor_t> &outputs = isFirst ? results : reused;
+  for (heddle_tensor_t &output : reused) // strings and sequences are made anew
+    if (output.dtype == HEDDLE_STRING || output.dtype == HEDDLE_SEQUENCE) {
+      heddle_tensor_release(&output);
+      output.data = nullptr;
+    }
   check(heddle_session_run(session.get(), inputs.data(), inputs.size(), outputs.data(),
                            outputs.size()));
   if (!isFirst)

@@ -15,7 +15,8 @@ using Json = nlohmann::ordered_json;
 
 struct CompileOptions {
   std::string target = "host", plan, schedules;
-  int level = 0, threads = 0;
+  std::optional<int> level; // of LLVM
+  int threads = 0;
   int64_t foldLimit = 0;
   bool showProgress = false;
   std::vector<std::string> shapes; // that the artefact is made for, no others

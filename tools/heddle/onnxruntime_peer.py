@@ -1,8 +1,8 @@
 """onnxruntime_peer: runs a model with ONNX Runtime for `heddle bench` and `heddle compare`.
 
 The parent sends a message and reads the answer: a line of JSON, then the bytes of each tensor that
-the line describes, in its order. Elements travel as the C API has them; strings as indices of the
-labels of their input or output, and a sequence of maps as a tensor [n, labels].
+the line describes, in its order. Elements travel as the C API has them; strings stand in the line,
+and a sequence of maps travels as a tensor [n, labels].
 """
 
 import json
@@ -43,17 +43,15 @@ class Peer:
     def receive_tensor(self, about):
         data = self.reader.read(about["bytes"])
         dtype, shape = about["dtype"], about["shape"]
+        if dtype == "string":
+            return np.array(about["strings"], object).reshape(shape)
         if dtype in RAW:
             array = np.frombuffer(data, RAW[dtype][1]).reshape(shape)
             return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(array, RAW[dtype][0])
         if dtype not in np.sctypeDict:
             raise Refusal(REFUSED, f"input '{about['name']}': ONNX Runtime for Python takes no "
                           f"{dtype}")
-        array = np.frombuffer(data, dtype).reshape(shape)
-        if about.get("labels") is not None:
-            labels = np.array([*about["labels"], ""], object)
-            array = labels[array]
-        return array
+        return np.frombuffer(data, dtype).reshape(shape)
 
     def load(self, message):
         load_packages()
@@ -147,6 +145,8 @@ class Peer:
         abouts, blobs = [], []
         for name, array in values:
             if array.dtype == object or array.dtype.kind in "US":
+                abouts.append({"name": name, "dtype": "string", "shape": list(array.shape),
+                               "bytes": 0, "strings": [str(text) for text in array.ravel()]})
                 continue
             data = np.ascontiguousarray(array).tobytes()
             abouts.append({"name": name, "dtype": dtype_name(array), "shape": list(array.shape),
@@ -180,18 +180,13 @@ def dtype_name(array):
 
 
 def to_tensor(value, about):
-    """Strings as indices of labels; a sequence of maps as a tensor [n, labels]."""
+    """A sequence of maps as a tensor [n, labels]."""
     labels = about.get("labels")
     if labels is None:
         return np.asarray(value)
-    if isinstance(value, list):
-        of_number = about["encoding"] == "int_map"
-        keys = [int(label) for label in labels] if of_number else labels
-        return np.array([[row[key] for key in keys] for row in value], np.float32)
-    index = {label: number for number, label in enumerate(labels)}
-    array = np.asarray(value)
-    flat = [index.get(item, -1) for item in array.ravel()]
-    return np.array(flat, np.int64).reshape(array.shape)
+    of_number = about["encoding"] == "int_map"
+    keys = [int(label) for label in labels] if of_number else labels
+    return np.array([[row[key] for key in keys] for row in value], np.float32)
 
 
 if __name__ == "__main__":

@@ -73,8 +73,8 @@ Peer::Peer(const std::string &model, const Module &module, const Feeds &feeds, i
   for (size_t i = 0; i < inputs.size(); ++i) {
     Json about = describe(inputs[i]->name, feeds.inputs[i]);
     about["bytes"] = feeds.inputs[i].bytes.size();
-    if (inputs[i]->encoding == HEDDLE_LABELS)
-      about["labels"] = describeLabels(*inputs[i]);
+    if (inputs[i]->dtype == HEDDLE_STRING)
+      about["strings"] = feeds.inputs[i].strings;
     message["inputs"].push_back(about);
   }
   message["outputs"] = Json::array();
@@ -84,7 +84,7 @@ Peer::Peer(const std::string &model, const Module &module, const Feeds &feeds, i
     bool isIntMap = output->encoding == HEDDLE_INT_MAP;
     message["outputs"].push_back({{"name", output->name},
                                   {"labels", describeLabels(*output)},
-                                  {"encoding", isIntMap ? "int_map" : "labels_or_map"}});
+                                  {"encoding", isIntMap ? "int_map" : "map"}});
   }
   try {
     start();
@@ -144,6 +144,8 @@ std::vector<std::pair<std::string, Tensor>> Peer::receiveTensors() {
   for (const Json &about : answer.at("values")) {
     std::string name = about.at("name"), dtype = about.at("dtype");
     Tensor tensor = makeTensor(dtypeOf(dtype), about.at("shape"), "'" + name + "'");
+    if (tensor.dtype == HEDDLE_STRING)
+      tensor.strings = about.at("strings").get<std::vector<std::string>>();
     if (tensor.bytes.size() != about.at("bytes").get<size_t>())
       throw Failure(HEDDLE_INTERNAL, "internal error: ONNX Runtime's '" + name + "' has dtype " +
                                          dtype + ", whose size is not known");

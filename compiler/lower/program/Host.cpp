@@ -138,6 +138,8 @@ void Host::writeBlock(Block &block) {
       bindReshape(reshape);
     else if (auto bind = dyn_cast<graph::BindSizesOp>(op))
       bindSizes(bind);
+    else if (op.hasTrait<graph::Hosted>())
+      writeHosted(&op);
     else if (auto results = dyn_cast<func::ReturnOp>(op))
       writeOutputs(results);
   }

@@ -77,6 +77,19 @@ private:
   void writeIf(graph::IfOp op);
   void writeLoop(graph::LoopOp op);
   void writeScan(graph::ScanOp op);
+
+  // Lists and strings (HostServices.cpp).
+  void writeHosted(mlir::Operation *op);
+  void writeListOp(mlir::Operation *op);
+  void writeStringOp(mlir::Operation *op);
+  Value handleOf(Value list);
+  Value addressOf(Value tensor);
+  void addTensor(llvm::SmallVectorImpl<Value> &frame, Value tensor);
+  Value positionOf(Value position, int64_t otherwise);
+  Value messages(mlir::Operation *op, llvm::ArrayRef<llvm::StringRef> texts);
+  Value callOn(int32_t service, llvm::ArrayRef<Value> frame);
+  void bindMade(Value result, Value frame, int64_t sizes);
+
   llvm::SmallVector<std::string> unboundSymbols(mlir::ValueRange values) const;
   void bindFrom(Value result, Value source);
 

@@ -2,6 +2,8 @@
 
 #include "compiler/lower/program/Host.h"
 
+#include "runtime/executable/abi.h"
+
 using namespace mlir;
 
 namespace heddle::lower {
@@ -9,6 +11,13 @@ namespace heddle::lower {
 static target::Io describeValue(Value value, DictionaryAttr attributes,
                                 const std::map<std::string, int64_t> &symbols) {
   target::Io io;
+  if (graph::ListType list = graph::listOf(value)) {
+    io.kind = llvm::StringSwitch<int32_t>(list.getKind())
+                  .Case("sequence", HEDDLE_IO_SEQUENCE)
+                  .Case("optional", HEDDLE_IO_OPTIONAL)
+                  .Default(HEDDLE_IO_OPTIONAL_SEQUENCE);
+    io.tensorRank = std::max<int64_t>(list.getRank(), -1);
+  }
   io.dtype = graph::onnxTypeOf(graph::elementOf(value));
   for (const Dim &dim : graph::dimsOf(value)) {
     auto name = dim.symbolName();
@@ -21,18 +30,20 @@ static target::Io describeValue(Value value, DictionaryAttr attributes,
   if (auto name = attributes.getAs<StringAttr>("graph.name"))
     io.name = name.str();
   if (auto labels = attributes.getAs<ArrayAttr>("graph.labels"))
-    for (Attribute label : labels)
-      io.labels.push_back(cast<StringAttr>(label).str());
+    for (Attribute label : labels) {
+      auto text = dyn_cast<StringAttr>(label);
+      io.labels.push_back(text ? text.str() : std::to_string(cast<IntegerAttr>(label).getInt()));
+    }
   if (auto encoding = attributes.getAs<StringAttr>("graph.encoding"))
-    io.encoding = llvm::StringSwitch<int32_t>(encoding)
-                      .Case("labels", 1)
-                      .Case("map", 2)
-                      .Case("int_map", 3)
-                      .Default(0);
+    io.encoding =
+        llvm::StringSwitch<int32_t>(encoding).Case("map", 2).Case("int_map", 3).Default(0);
   return io;
 }
 
 void Host::describe() {
+  if (auto strings = model->getParentOfType<ModuleOp>()->getAttrOfType<ArrayAttr>(graph::kStrings))
+    for (Attribute text : strings)
+      program.strings.push_back(cast<StringAttr>(text).str());
   for (BlockArgument input : model.getArguments())
     for (const Dim &dim : graph::dimsOf(input))
       if (auto name = dim.symbolName(); name && !inputSymbols.count(*name)) {

@@ -41,6 +41,44 @@ static DimVector outerDims(Node &n, ArrayRef<Dim> dims, ArrayRef<Dim> other, int
   return result;
 }
 
+/// The type of a list that is one of two; null where no list is both.
+static Type joined(Node &n, ListType a, ListType b) {
+  if (a.getElement() != b.getElement())
+    return {};
+  // -1: there is no tensor yet; -2: their ranks differ.
+  int64_t rank = a.getRank() == b.getRank() || b.getRank() == -1 ? a.getRank()
+                 : a.getRank() == -1                             ? b.getRank()
+                                                                 : -2;
+  StringRef kind = a.getKind();
+  if (kind != b.getKind()) {
+    if (kind == "optional" || b.getKind() == "optional")
+      return {};
+    kind = "optional_sequence";
+  }
+  return listTensor(n.context(), kind, a.getElement(), rank);
+}
+
+/// A list as another type of list, and one element in another rank; what is neither stays.
+static Value asType(Node &n, Value value, Type type) {
+  if (auto list = dyn_cast<ListType>(getElementTypeOrSelf(type)))
+    return listOf(value) ? n.asList(value, list.getKind(), list.getRank()) : value;
+  bool isOne =
+      elementCount(dimsOf(value)).isConstant(1) && elementCount(dimsOf(type)).isConstant(1);
+  return isOne ? n.reshape(value, dimsOf(type)) : value;
+}
+
+/// The type of result `i`, where branches yield lists, or one element in different ranks: the rank
+/// that the model declares, or else the larger one, which broadcasts as the smaller one does.
+static Type commonType(Node &n, size_t i, Value x, Value y) {
+  if (ListType a = listOf(x), b = listOf(y); a && b)
+    return joined(n, a, b);
+  auto isOne = [](Value value) { return elementCount(dimsOf(value)).isConstant(1); };
+  if (elementOf(x) != elementOf(y) || rankOf(x) == rankOf(y) || !isOne(x) || !isOne(y))
+    return {};
+  int64_t rank = n.declaredRank(i).value_or(std::max(rankOf(x), rankOf(y)));
+  return n.tensor(DimVector(rank, Dim(1)), elementOf(x));
+}
+
 static void takeBranch(Node &n, const proto::GraphProto &graph) {
   SmallVector<Value> values = n.reader.readSubgraph(graph, n.scope, {});
   for (auto [i, value] : llvm::enumerate(values))
@@ -54,6 +92,24 @@ static bool isSqueeze(const proto::GraphProto &graph) {
   return graph.output_size() == 1 && llvm::any_of(graph.node(), [&](const proto::NodeProto &node) {
            return node.op_type() == "Squeeze" && node.output(0) == graph.output(0).name();
          });
+}
+
+/// Ends both regions of an if, the second of which the builder stands in.
+static void yieldJoined(Node &n, Region &first, MutableArrayRef<Value> yes,
+                        MutableArrayRef<Value> no) {
+  SmallVector<Type> types(std::min(yes.size(), no.size()));
+  for (auto [i, type] : llvm::enumerate(types))
+    type = commonType(n, i, yes[i], no[i]);
+  auto finish = [&](MutableArrayRef<Value> values) {
+    for (auto [value, type] : llvm::zip(values, types))
+      if (type)
+        value = asType(n, value, type);
+    n.yield(values);
+  };
+  finish(no);
+  OpBuilder::InsertionGuard guard(n.builder);
+  n.builder.setInsertionPointToEnd(&first.front());
+  finish(yes);
 }
 
 static void importIf(Node &n) {
@@ -76,7 +132,9 @@ static void importIf(Node &n) {
     Operation *placeholder = n.builder.create(holder);
     n.beginRegion(placeholder, 0, {});
     yielded[i] = n.reader.readSubgraph(*graphs[i], n.scope, {});
-    n.yield(yielded[i]);
+    // Lists of the second branch are made those of the first; the first one's end comes later.
+    if (i == 1)
+      yieldJoined(n, regions[0], yielded[0], yielded[1]);
     regions[i].takeBody(placeholder->getRegion(0));
     placeholder->erase();
   }
@@ -122,6 +180,12 @@ static bool generalise(Node &n, Body &body) {
   bool changed = false;
   for (auto [i, type] : llvm::enumerate(body.carried)) {
     Value value = body.yielded[body.skipped + i];
+    auto list = dyn_cast<ListType>(getElementTypeOrSelf(type));
+    if (Type both = list && listOf(value) ? joined(n, list, listOf(value)) : Type()) {
+      changed |= both != type;
+      type = both;
+      continue;
+    }
     DimVector argument = dimsOf(type), result = dimsOf(value);
     if (argument.size() != result.size() ||
         elementOf(value) != cast<RankedTensorType>(type).getElementType())
@@ -157,6 +221,8 @@ static void importBody(Node &n, Operation *op, Body &body) {
       refuse("the body has " + Twine(body.yielded.size()) + " outputs, but needs at least " +
              Twine(body.skipped + body.carried.size()));
     if (!generalise(n, body)) {
+      for (auto [i, type] : llvm::enumerate(body.carried))
+        body.yielded[body.skipped + i] = asType(n, body.yielded[body.skipped + i], type);
       n.yield(body.yielded);
       return;
     }
@@ -166,6 +232,8 @@ static void importBody(Node &n, Operation *op, Body &body) {
 
 /// Type of a carried value after the loop.
 static Type carriedResult(Node &n, const Body &body, size_t i, Value init) {
+  if (listOf(init))
+    return body.carried[i];
   DimVector argument = dimsOf(body.carried[i]), initial = dimsOf(init);
   for (auto [size, first] : llvm::zip(argument, initial))
     if (size != first)
@@ -174,6 +242,8 @@ static Type carriedResult(Node &n, const Body &body, size_t i, Value init) {
 }
 
 static Type stackedResult(Node &n, const Body &body, Value each, const Dim &count) {
+  if (listOf(each))
+    refuse("sequences cannot be stacked");
   DimVector own = dimsOf(each), dims = {count};
   dims.append(outerDims(n, own, own, body.before, body.stem));
   return n.tensor(dims, elementOf(each));
@@ -184,11 +254,14 @@ static bool isTrue(Value value) {
   return known && known->size() == 1 && (*known)[0].isConstant(1);
 }
 
-/// Makes the op anew with its final result types around the filled body.
-static Operation *finish(Node &n, Operation *draft, ArrayRef<Type> results,
-                         ArrayRef<NamedAttribute> attributes) {
-  OperationState state(n.location, draft->getName().getStringRef(), draft->getOperands(), results,
-                       attributes);
+/// Makes the op anew with its final result types around the filled body. Carried values stand in
+/// the operands from `carried` on.
+static Operation *finish(Node &n, Operation *draft, const Body &body, size_t carried,
+                         ArrayRef<Type> results, ArrayRef<NamedAttribute> attributes) {
+  SmallVector<Value> operands(draft->getOperands());
+  for (auto [i, type] : llvm::enumerate(body.carried))
+    operands[carried + i] = asType(n, operands[carried + i], type);
+  OperationState state(n.location, draft->getName().getStringRef(), operands, results, attributes);
   state.addRegion()->takeBody(draft->getRegion(0));
   draft->erase();
   return n.emit(state);
@@ -223,7 +296,7 @@ static void importLoop(Node &n) {
     results.push_back(carriedResult(n, body, i, operands[2 + i]));
   for (size_t i = 0; i < stacked; ++i)
     results.push_back(stackedResult(n, body, body.yielded[1 + carried + i], iterations));
-  Operation *op = finish(n, draft, results, {n.integer("scan_count", stacked)});
+  Operation *op = finish(n, draft, body, 2, results, {n.integer("scan_count", stacked)});
   for (size_t i = 0; i < std::min<size_t>(n.outputs(), results.size()); ++i)
     n.set(i, op->getResult(i));
 }
@@ -287,7 +360,7 @@ static void importScan(Node &n) {
       reversedOutputs.push_back(i);
   }
   Operation *op =
-      finish(n, draft, results,
+      finish(n, draft, body, 0, results,
              {n.integer("state_count", states), n.list("reverse_inputs", reversedInputs),
               n.list("reverse_outputs", reversedOutputs)});
   for (int64_t i = 0; i < (int64_t)std::min<size_t>(n.outputs(), results.size()); ++i) {
@@ -303,7 +376,8 @@ static void importScan(Node &n) {
 OpRows controlRows() {
   static const OpRow rows[] = {
       {"If", "", 1, 27, importIf, false,
-       "branches of one rank, unless the condition is constant or one is a squeeze"},
+       "branches of one rank, unless the condition is constant, one is a squeeze, or both yield "
+       "one element"},
       {"Loop", "", 1, 27, importLoop, false, "carried values keep their rank"},
       {"Scan", "", 8, 27, importScan, false, "carried values keep their rank"},
   };

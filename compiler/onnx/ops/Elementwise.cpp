@@ -68,7 +68,8 @@ static void importIsNan(Node &n) { n.set(n.infer<IsNanOp>(n.in(0))); }
 static void importWhere(Node &n) { n.set(n.select(n.in(0), n.in(1), n.in(2))); }
 
 static void importCast(Node &n) {
-  n.set(n.cast(n.in(0), n.getElement("to", n.f32()), n.getInt("saturate", 1)));
+  n.set(n.cast(n.in(0), n.getElement("to", n.f32()), n.getInt("saturate", 1),
+               n.getText("round_mode", "up")));
 }
 static void importBitCast(Node &n) {
   Value x = n.in(0);
@@ -90,7 +91,8 @@ static void importBitCast(Node &n) {
   n.set(n.typed<BitcastOp>(n.tensor(dimsOf(x), to), x));
 }
 static void importCastLike(Node &n) {
-  n.set(n.cast(n.in(0), elementOf(n.in(1)), n.getInt("saturate", 1)));
+  n.set(
+      n.cast(n.in(0), elementOf(n.in(1)), n.getInt("saturate", 1), n.getText("round_mode", "up")));
 }
 
 static void importClip(Node &n) {
@@ -166,9 +168,9 @@ OpRows elementwiseRows() {
       {"IsNaN", "", 9, 27, importIsNan},
       {"IsInf", "", 10, 27, importIsInf},
       {"Where", "", 9, 27, importWhere},
-      {"Cast", "", 1, 27, importCast, false, "not to or from strings"},
+      {"Cast", "", 1, 27, importCast},
       {"BitCast", "", 26, 27, importBitCast},
-      {"CastLike", "", 15, 27, importCastLike, false, "not to or from strings"},
+      {"CastLike", "", 15, 27, importCastLike},
       {"Clip", "", 1, 27, importClip},
       {"Identity", "", 1, 27, importIdentity, true},
   };

@@ -10,9 +10,7 @@ using namespace heddle::graph;
 namespace heddle::onnx {
 
 static Value constantOf(Node &n, const proto::TensorProto &tensor) {
-  TensorValue read = n.reader.readTensor(tensor);
-  n.resultLabels[0] = read.labels;
-  return n.constant(read.value);
+  return n.constant(n.reader.readTensor(tensor));
 }
 
 static void importConstant(Node &n) {

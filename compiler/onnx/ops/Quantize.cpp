@@ -28,7 +28,7 @@ Value quantize(Emitter &e, Value x, Value scale, Value zero, Type element, int64
   int64_t rank = rankOf(x);
   Value scaled = e.div(x, e.cast(shaped(e, scale, axis, rank), elementOf(x)));
   auto integer = dyn_cast<IntegerType>(element);
-  if (!integer) {
+  if (!integer || isBits(element)) {
     if (zero)
       scaled = e.add(scaled, e.cast(shaped(e, zero, axis, rank), elementOf(x)));
     return e.cast(scaled, element, /*saturate=*/true);
@@ -53,9 +53,11 @@ Value minusZero(Emitter &e, Value x, Value zero, int64_t axis) {
 }
 
 Value dequantize(Emitter &e, Value x, Value scale, Value zero, int64_t axis) {
+  if (isBits(elementOf(scale))) // a float8e8m0
+    scale = e.cast(scale, e.f32());
   Type element = elementOf(scale);
   Value centred;
-  if (isa<IntegerType>(elementOf(x)))
+  if (isa<IntegerType>(elementOf(x)) && !isBits(elementOf(x)))
     centred = e.cast(minusZero(e, x, zero, axis), element);
   else if (zero)
     centred = e.sub(e.cast(x, element), e.cast(shaped(e, zero, axis, rankOf(x)), element));
@@ -96,7 +98,7 @@ static void importQuantizeLinear(Node &n) {
     element = elementOf(zero);
   Value x = n.in(0);
   if (isa<IntegerType>(elementOf(x)))
-    x = n.cast(x, elementOf(n.in(1)));
+    x = n.cast(x, isBits(elementOf(n.in(1))) ? n.f32() : elementOf(n.in(1)));
   n.set(quantize(n, x, unblocked(n, 1), zero, element, quantAxis(n)));
 }
 

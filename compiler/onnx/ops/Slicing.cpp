@@ -226,51 +226,6 @@ static void importOneHot(Node &n) {
   n.set(n.select(isHot, value(1), value(0)));
 }
 
-/// Places of the elements that are not 0, in row-major order: i64[count].
-static Value placesOfNonZero(Node &n, Value x) {
-  Dim total = elementCount(dimsOf(x));
-  Value flat = n.reshape(x, total);
-  if (!elementOf(x).isInteger(1))
-    flat = n.compare<NotEqualOp>(flat, n.scalar(elementOf(x), 0));
-  Value flags = n.cast(flat, n.i64());
-  Value count = n.reduce<ReduceSumOp>(flags, {0}, false);
-  Dim found = n.bindSizes(count, "nonzero")[0];
-  // The i-th that is found goes to place i; all others go to a place behind the last.
-  Value before = n.infer<CumsumOp>(
-      flags, {n.integer("axis", 0), n.flag("exclusive", true), n.flag("reverse", false)});
-  Value target = n.select(flat, before, n.size(found));
-  Value places = n.infer<ScatterElementsOp>(
-      {n.full(found + Dim(1), n.i64(), 0), target, n.iota(total, 0, n.i64())},
-      {n.integer("axis", 0), n.text("reduction", "none")});
-  return n.sliceAlong(places, 0, Dim(0), found);
-}
-
-static void importNonZero(Node &n) {
-  DimVector dims = dimsOf(n.in(0));
-  Value places = placesOfNonZero(n, n.in(0));
-  Dim count = dimsOf(places)[0], inner(1);
-  SmallVector<Value> rows(dims.size());
-  for (size_t i = dims.size(); i-- > 0;) {
-    Value place = inner.isConstant(1) ? places : n.div(places, n.size(Dim::max(inner, Dim(1))));
-    Value row = i == 0 ? place : n.binary<ModOp>(place, n.size(Dim::max(dims[i], Dim(1))));
-    rows[i] = n.reshape(row, {Dim(1), count});
-    inner = inner * dims[i];
-  }
-  n.set(rows.empty() ? n.full({Dim(0), count}, n.i64(), 0) : n.concat(rows, 0));
-}
-
-static void importCompress(Node &n) {
-  Value x = n.in(0), condition = n.in(1);
-  int64_t axis = 0;
-  if (n.hasAttribute("axis"))
-    axis = n.axis(n.getInt("axis", 0), rankOf(x));
-  else
-    x = n.reshape(x, elementCount(dimsOf(x)));
-  if (!elementOf(condition).isInteger(1) || rankOf(condition) != 1)
-    refuse("the condition must be a vector of bool");
-  n.set(n.gather(x, placesOfNonZero(n, condition), axis));
-}
-
 static void importTopK(Node &n) {
   Value x = n.in(0);
   DimVector dims = dimsOf(x);
@@ -348,10 +303,9 @@ OpRows slicingRows() {
       {"ScatterND", "", 11, 27, importScatterNd},
       {"Pad", "", 1, 27, importPad},
       {"OneHot", "", 9, 27, importOneHot},
-      {"NonZero", "", 9, 27, importNonZero},
-      {"Compress", "", 9, 27, importCompress},
       {"TopK", "", 1, 27, importTopK},
       {"Trilu", "", 14, 27, importTrilu},
+      {"Trilu", kMicrosoft, 1, 1, importTrilu},
       {"EyeLike", "", 9, 27, importEyeLike},
       {"ReverseSequence", "", 10, 27, importReverseSequence},
       {"Crop", "", 1, 27, importCrop, false, "experimental"},

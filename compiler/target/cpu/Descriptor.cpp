@@ -35,6 +35,12 @@ public:
       pointers.push_back(text(value));
     return arrayOf(pointers);
   }
+  Constant *stringsOf(const std::vector<std::string> &values) {
+    std::vector<Constant *> rows;
+    for (const std::string &value : values)
+      rows.push_back(structure({text(value), i64(value.size())}));
+    return arrayOf(rows);
+  }
   Constant *arrayOf(llvm::ArrayRef<Constant *> values) {
     if (values.empty())
       return null();
@@ -52,7 +58,8 @@ public:
       for (const target::IoDim &dim : io.dims)
         dims.push_back(structure({i64(dim.value), i64(dim.symbol), text(dim.text)}));
       rows.push_back(structure({text(io.name), i32(io.dtype), i32(io.dims.size()), arrayOf(dims),
-                                i32(io.encoding), i32(io.labels.size()), textsOf(io.labels)}));
+                                i32(io.encoding), i32(io.labels.size()), textsOf(io.labels),
+                                i32(io.kind), i32(io.tensorRank)}));
     }
     return arrayOf(rows);
   }
@@ -129,6 +136,8 @@ emitDescriptor(const target::Program &program, const Target &target, bool export
       b.textsOf(program.kernels),
       b.i64(program.kernels.size()),
       llvm::ConstantFP::get(llvm::Type::getDoubleTy(context), program.flops),
+      b.stringsOf(program.strings),
+      b.i64(program.strings.size()),
   });
   auto define = [&](llvm::StringRef name, bool visible) {
     auto *global = new llvm::GlobalVariable(module, value->getType(), true,

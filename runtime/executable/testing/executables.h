@@ -14,7 +14,7 @@ extern "C" {
 extern const heddle_executable_t increment_executable;
 
 /* positive: the elements of x: float32[n] above zero, whose count only a run can tell.
- * names: one label of "cat", "dog" for each of picks: int64 labels[n].
+ * names: each string of picks, but "dog" for "cat".
  * Fails with a message when an element is a NaN, and asks for 2^46 bytes when it is > 1e30. */
 extern const heddle_executable_t twisted_executable;
 

@@ -14,10 +14,11 @@ enum { COLUMNS = 4 };
 
 static const heddle_io_dim_t kMatrix[] = {{HEDDLE_DYNAMIC, 0, "batch"}, {COLUMNS, -1, "4"}};
 static const heddle_io_t kInputs[] = {
-    {"x", 1, 2, kMatrix, HEDDLE_ENCODING_DENSE, 0, 0},
-    {"z", 1, 1, kMatrix, HEDDLE_ENCODING_DENSE, 0, 0},
+    {"x", 1, 2, kMatrix, HEDDLE_ENCODING_DENSE, 0, 0, HEDDLE_IO_TENSOR, 0},
+    {"z", 1, 1, kMatrix, HEDDLE_ENCODING_DENSE, 0, 0, HEDDLE_IO_TENSOR, 0},
 };
-static const heddle_io_t kOutputs[] = {{"y", 1, 2, kMatrix, HEDDLE_ENCODING_DENSE, 0, 0}};
+static const heddle_io_t kOutputs[] = {
+    {"y", 1, 2, kMatrix, HEDDLE_ENCODING_DENSE, 0, 0, HEDDLE_IO_TENSOR, 0}};
 static const char *const kSymbols[] = {"batch"};
 static const float kOne = 1;
 

@@ -3,14 +3,14 @@
 
 static const heddle_io_dim_t kVector[] = {{HEDDLE_DYNAMIC, 0, "n"}};
 static const heddle_io_dim_t kFound[] = {{HEDDLE_DYNAMIC, -1, "found"}};
-static const char *const kLabels[] = {"cat", "dog"};
+static const heddle_text_constant_t kStrings[] = {{"cat", 3}, {"dog", 3}};
 static const heddle_io_t kInputs[] = {
-    {"x", 1, 1, kVector, HEDDLE_ENCODING_DENSE, 0, 0},
-    {"picks", 7, 1, kVector, HEDDLE_ENCODING_LABELS, 2, kLabels},
+    {"x", 1, 1, kVector, HEDDLE_ENCODING_DENSE, 0, 0, HEDDLE_IO_TENSOR, 0},
+    {"picks", 8, 1, kVector, HEDDLE_ENCODING_DENSE, 0, 0, HEDDLE_IO_TENSOR, 0},
 };
 static const heddle_io_t kOutputs[] = {
-    {"positive", 1, 1, kFound, HEDDLE_ENCODING_DENSE, 0, 0},
-    {"names", 7, 1, kVector, HEDDLE_ENCODING_LABELS, 2, kLabels},
+    {"positive", 1, 1, kFound, HEDDLE_ENCODING_DENSE, 0, 0, HEDDLE_IO_TENSOR, 0},
+    {"names", 8, 1, kVector, HEDDLE_ENCODING_DENSE, 0, 0, HEDDLE_IO_TENSOR, 0},
 };
 static const char *const kSymbols[] = {"n"};
 static const char *const kMessages[] = {
@@ -43,8 +43,10 @@ static int32_t run(heddle_call_t *call) {
   call->output_dims[0] = found;
   for (int64_t i = 0; i < found; ++i)
     positive[i] = kept[i];
-  for (int64_t i = 0; i < n; ++i)
-    ((int64_t *)call->outputs[1])[i] = ((const int64_t *)call->inputs[1])[i];
+  for (int64_t i = 0; i < n; ++i) {
+    int64_t pick = ((const int64_t *)call->inputs[1])[i];
+    ((int64_t *)call->outputs[1])[i] = pick == 0 ? 1 : pick; /* dogs, in place of cats */
+  }
   return call->status;
 }
 
@@ -65,4 +67,6 @@ const heddle_executable_t twisted_executable = {
     .messages = kMessages,
     .sizes = sizes,
     .run = run,
+    .strings = kStrings,
+    .string_count = 2,
 };

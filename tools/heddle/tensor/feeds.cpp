@@ -206,19 +206,6 @@ std::string testDataFolder(const std::string &data) {
   failUsage("--data '" + data + "': neither it nor its test_data_set_0 holds an input_0.pb");
 }
 
-Tensor encoded(Tensor tensor, const heddle_value_t &value) {
-  if (value.encoding != HEDDLE_LABELS || tensor.dtype != HEDDLE_STRING)
-    return tensor;
-  std::string what = "'" + std::string(value.name) + "'";
-  Tensor indices = makeTensor(HEDDLE_INT64, tensor.dims, what);
-  auto end = value.labels + value.label_count;
-  for (int64_t i = 0; i < tensor.count(); ++i) {
-    auto found = std::find(value.labels, end, tensor.strings[static_cast<size_t>(i)]);
-    setInteger(indices, i, found == end ? -1 : found - value.labels);
-  }
-  return indices;
-}
-
 /// The sizes of an input that is to be filled with random numbers.
 static std::vector<int64_t> chooseDims(const heddle_value_t &value,
                                        const std::vector<int64_t> *shape, const Symbols &symbols,
@@ -252,7 +239,7 @@ Feeds makeFeeds(const Values &inputs, const FeedOptions &options) {
     for (size_t i = 0; i < inputs.size(); ++i) {
       std::string path = folder + "/input_" + std::to_string(i) + ".pb";
       if (std::filesystem::exists(path))
-        given[i] = encoded(readTensorProto(path), *inputs[i]);
+        given[i] = readTensorProto(path);
     }
   }
   for (const std::string &text : options.inputs) {
@@ -264,7 +251,7 @@ Feeds makeFeeds(const Values &inputs, const FeedOptions &options) {
     else if (value.starts_with("random:"))
       random[index] = parseRandom(value, what);
     else
-      given[index] = encoded(parseLiteral(value, what), *inputs[index]);
+      given[index] = parseLiteral(value, what);
   }
   for (const auto &[index, tensor] : given)
     bind(symbols, *inputs[index], tensor.dims);
@@ -275,13 +262,17 @@ Feeds makeFeeds(const Values &inputs, const FeedOptions &options) {
       continue;
     }
     const heddle_value_t &value = *inputs[i];
+    if (value.kind != HEDDLE_KIND_TENSOR)
+      failUsage("input '" + std::string(value.name) +
+                "' is a sequence or an optional; use the C API or Python");
     auto shape = shapes.find(i);
     auto dims =
         chooseDims(value, shape == shapes.end() ? nullptr : &shape->second, symbols, feeds.notes);
     bind(symbols, value, dims);
     Tensor tensor = makeTensor(value.dtype, dims, "input '" + std::string(value.name) + "'");
     auto [seed, range] = random.count(i) ? random[i] : std::pair(options.seed + i, Range());
-    fillRandom(tensor, seed, range, value.encoding == HEDDLE_LABELS ? value.label_count : 0);
+    if (value.dtype != HEDDLE_STRING) // random strings would be empty ones
+      fillRandom(tensor, seed, range);
     feeds.inputs.push_back(std::move(tensor));
   }
   return feeds;

@@ -27,16 +27,13 @@ Feeds makeFeeds(const std::vector<const heddle_value_t *> &inputs, const FeedOpt
 /// The folder with input_0.pb: `data` or its first test_data_set_N.
 std::string testDataFolder(const std::string &data);
 
-/// Strings as what the C API takes for `value`: indices into its labels.
-Tensor encoded(Tensor tensor, const heddle_value_t &value);
-
 /// Random numbers of any dtype: floats in [-1, 1), 8-bit and narrower integers in their whole
 /// range, wider ones 0 or 1 (which is right for an index, a mask and a length), or [low, high].
 struct Range {
   bool isGiven = false;
   double low = 0, high = 0;
 };
-void fillRandom(Tensor &tensor, uint64_t seed, Range range, int64_t labels);
+void fillRandom(Tensor &tensor, uint64_t seed, Range range);
 
 /// "name" and the rest of "name=rest"; fails with the option's name.
 std::pair<std::string, std::string> splitAssignment(const std::string &text, const char *option,

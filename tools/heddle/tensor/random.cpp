@@ -15,9 +15,7 @@ static uint64_t next(uint64_t &state) {
   return z ^ z >> 31;
 }
 
-static Range rangeOf(int32_t dtype, int64_t labels) {
-  if (labels > 0)
-    return {true, 0, static_cast<double>(labels - 1)};
+static Range rangeOf(int32_t dtype) {
   int bits = heddle_dtype_bits(dtype);
   if (dtype == HEDDLE_BOOL || bits > 8)
     return {true, 0, 1};
@@ -25,12 +23,12 @@ static Range rangeOf(int32_t dtype, int64_t labels) {
   return isSigned(dtype) ? Range{true, -size / 2, size / 2 - 1} : Range{true, 0, size - 1};
 }
 
-void fillRandom(Tensor &tensor, uint64_t seed, Range range, int64_t labels) {
+void fillRandom(Tensor &tensor, uint64_t seed, Range range) {
   uint64_t state = seed;
   int64_t count = tensor.count() * (isComplex(tensor.dtype) ? 2 : 1);
   bool isReal = isFloating(tensor.dtype) || isComplex(tensor.dtype);
   if (!range.isGiven)
-    range = isReal ? Range{true, -1, 1} : rangeOf(tensor.dtype, labels);
+    range = isReal ? Range{true, -1, 1} : rangeOf(tensor.dtype);
   for (int64_t i = 0; i < count; ++i) {
     double unit = std::ldexp(static_cast<double>(next(state) >> 11), -53); // [0, 1)
     if (isReal)

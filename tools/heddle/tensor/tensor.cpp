@@ -25,15 +25,15 @@ static const ShortName kShortNames[] = {
     {"bf16", HEDDLE_BFLOAT16}, {"i8", HEDDLE_INT8},     {"i16", HEDDLE_INT16},
     {"i32", HEDDLE_INT32},     {"i64", HEDDLE_INT64},   {"u8", HEDDLE_UINT8},
     {"u16", HEDDLE_UINT16},    {"u32", HEDDLE_UINT32},  {"u64", HEDDLE_UINT64},
-    {"i4", HEDDLE_INT4},       {"u4", HEDDLE_UINT4},    {"bool", HEDDLE_BOOL},
-    {"string", HEDDLE_STRING},
+    {"i4", HEDDLE_INT4},       {"u4", HEDDLE_UINT4},    {"i2", HEDDLE_INT2},
+    {"u2", HEDDLE_UINT2},      {"bool", HEDDLE_BOOL},   {"string", HEDDLE_STRING},
 };
 
 int32_t dtypeOf(const std::string &name) {
   for (const ShortName &entry : kShortNames)
     if (name == entry.name)
       return entry.dtype;
-  for (int32_t dtype = HEDDLE_FLOAT32; dtype <= HEDDLE_FLOAT4E2M1; ++dtype)
+  for (int32_t dtype = HEDDLE_FLOAT32; dtype <= HEDDLE_INT2; ++dtype)
     if (name == heddle_dtype_name(dtype))
       return dtype;
   return 0;
@@ -43,7 +43,7 @@ std::vector<std::string> dtypeNames() {
   std::vector<std::string> names;
   for (const ShortName &entry : kShortNames)
     names.push_back(entry.name);
-  for (int32_t dtype = HEDDLE_FLOAT32; dtype <= HEDDLE_FLOAT4E2M1; ++dtype)
+  for (int32_t dtype = HEDDLE_FLOAT32; dtype <= HEDDLE_INT2; ++dtype)
     names.push_back(heddle_dtype_name(dtype));
   return names;
 }
@@ -57,8 +57,8 @@ bool isInteger(int32_t dtype) {
 }
 
 bool isSigned(int32_t dtype) {
-  return dtype == HEDDLE_INT4 || dtype == HEDDLE_INT8 || dtype == HEDDLE_INT16 ||
-         dtype == HEDDLE_INT32 || dtype == HEDDLE_INT64;
+  return dtype == HEDDLE_INT2 || dtype == HEDDLE_INT4 || dtype == HEDDLE_INT8 ||
+         dtype == HEDDLE_INT16 || dtype == HEDDLE_INT32 || dtype == HEDDLE_INT64;
 }
 
 bool isComplex(int32_t dtype) { return dtype == HEDDLE_COMPLEX64 || dtype == HEDDLE_COMPLEX128; }
@@ -74,6 +74,13 @@ heddle_tensor_t Tensor::view() const {
   heddle_tensor_t tensor = {};
   tensor.data = const_cast<char *>(bytes.data());
   tensor.bytes = static_cast<int64_t>(bytes.size());
+  if (dtype == HEDDLE_STRING) {
+    stringViews.clear();
+    for (const std::string &text : strings)
+      stringViews.push_back({text.data(), text.size()});
+    tensor.data = stringViews.data();
+    tensor.bytes = static_cast<int64_t>(stringViews.size() * sizeof stringViews[0]);
+  }
   tensor.dtype = dtype;
   tensor.rank = static_cast<int32_t>(dims.size());
   std::copy(dims.begin(), dims.end(), tensor.dims);
@@ -87,7 +94,7 @@ Tensor makeTensor(int32_t dtype, std::vector<int64_t> dims, const std::string &w
   for (int64_t dim : dims)
     if (dim < 0)
       failUsage(what + ": a size of " + formatDims(dims) + " is negative");
-  int64_t count = 1, bits = dtype == HEDDLE_STRING ? 64 : heddle_dtype_bits(dtype), total = 0;
+  int64_t count = 1, bits = heddle_dtype_bits(dtype), total = 0;
   bool isTooLarge = false;
   for (int64_t dim : dims)
     isTooLarge |= __builtin_mul_overflow(count, dim, &count);
@@ -100,7 +107,7 @@ Tensor makeTensor(int32_t dtype, std::vector<int64_t> dims, const std::string &w
     throw Failure(HEDDLE_LIMIT, what + ": " + heddle_dtype_name(dtype) + " of " + formatDims(dims) +
                                     " is larger than this machine's memory, " +
                                     formatBytes(memory));
-  Tensor tensor = {dtype, std::move(dims), {}, {}};
+  Tensor tensor = {dtype, std::move(dims), {}, {}, {}};
   if (dtype == HEDDLE_STRING) {
     tensor.strings.resize(static_cast<size_t>(count));
     return tensor;
@@ -111,7 +118,13 @@ Tensor makeTensor(int32_t dtype, std::vector<int64_t> dims, const std::string &w
 }
 
 Tensor copyOf(const heddle_tensor_t &source) {
+  if (source.dtype == HEDDLE_SEQUENCE)
+    failUsage("results that are sequences cannot be shown; use the C API or Python");
   Tensor tensor = makeTensor(source.dtype, {source.dims, source.dims + source.rank}, "a result");
+  for (size_t i = 0; i < tensor.strings.size(); ++i) {
+    const auto &text = static_cast<const heddle_string_t *>(source.data)[i];
+    tensor.strings[i].assign(text.data, text.size);
+  }
   if (!tensor.bytes.empty())
     std::memcpy(tensor.bytes.data(), source.data, tensor.bytes.size());
   return tensor;
@@ -129,9 +142,12 @@ template <typename T> static void store(Tensor &tensor, int64_t index, T value) 
               sizeof value);
 }
 
-/// The bits of one element, not extended. Of two elements a byte, the first is in the low half.
+/// The bits of one element, not extended. Of several elements a byte, the first is lowest.
 static uint64_t loadBits(const Tensor &tensor, int64_t index) {
   switch (heddle_dtype_bits(tensor.dtype)) {
+  case 2:
+    return static_cast<uint8_t>(tensor.bytes[static_cast<size_t>(index / 4)]) >> 2 * (index % 4) &
+           3;
   case 4:
     return static_cast<uint8_t>(tensor.bytes[static_cast<size_t>(index / 2)]) >> 4 * (index % 2) &
            15;
@@ -148,10 +164,12 @@ static uint64_t loadBits(const Tensor &tensor, int64_t index) {
 
 static void storeBits(Tensor &tensor, int64_t index, uint64_t bits) {
   switch (heddle_dtype_bits(tensor.dtype)) {
+  case 2:
   case 4: {
-    char &both = tensor.bytes[static_cast<size_t>(index / 2)];
-    int shift = 4 * static_cast<int>(index % 2);
-    both = static_cast<char>((both & ~(15 << shift)) | static_cast<int>(bits & 15) << shift);
+    int width = heddle_dtype_bits(tensor.dtype), each = 8 / width, mask = (1 << width) - 1;
+    char &all = tensor.bytes[static_cast<size_t>(index / each)];
+    int shift = width * static_cast<int>(index % each);
+    all = static_cast<char>((all & ~(mask << shift)) | (static_cast<int>(bits) & mask) << shift);
     return;
   }
   case 8:

@@ -16,7 +16,8 @@ struct Tensor {
   int32_t dtype = HEDDLE_FLOAT32;
   std::vector<int64_t> dims;
   std::vector<char> bytes;
-  std::vector<std::string> strings; // the elements where dtype is HEDDLE_STRING
+  std::vector<std::string> strings;                 // the elements where dtype is HEDDLE_STRING
+  mutable std::vector<heddle_string_t> stringViews; // of the last view
 
   int64_t count() const;
   /// What the C API takes; it points into this tensor.

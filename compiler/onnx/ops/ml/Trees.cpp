@@ -1,173 +1,238 @@
-// Trees: ensembles of decision trees, walked in all trees at once.
-//
-// A state [n, trees] holds the node where each row stands in each tree. One step gathers that
-// node's feature, threshold and children; a leaf is its own child. As many steps as the deepest
-// tree is high.
+// Trees: the ops whose attributes describe ensembles of decision trees.
 
 #include "compiler/onnx/Table.h"
-#include "compiler/onnx/ops/Activations.h"
+#include "compiler/onnx/ops/Numbers.h"
+#include "compiler/onnx/ops/ml/Forest.h"
+#include "compiler/onnx/ops/ml/Scores.h"
+
+#include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
 using namespace heddle::graph;
 
 namespace heddle::onnx {
 
-namespace {
-struct Forest {
-  Ints features, whenTrue, whenFalse, roots; // children and roots are positions in the lists
-  std::vector<float> thresholds, weights;    // weights: [nodes, targets]
-  std::vector<float> tracksMissing;
-  int64_t height = 0;
-  std::string mode = "BRANCH_LEQ"; // of all nodes that are not leaves
-};
-} // namespace
-
-static constexpr int64_t kHighest = 256;
-
-static int64_t heightFrom(const Forest &forest, int64_t root) {
-  std::vector<std::pair<int64_t, int64_t>> open = {{root, 0}};
-  int64_t highest = 0;
-  while (!open.empty()) {
-    auto [place, depth] = open.back();
-    open.pop_back();
-    highest = std::max(highest, depth);
-    if (depth > kHighest)
-      refuse("a tree is higher than " + Twine(kHighest) + " nodes, or has a cycle");
-    if (forest.whenTrue[place] == place)
-      continue;
-    open.push_back({forest.whenTrue[place], depth + 1});
-    open.push_back({forest.whenFalse[place], depth + 1});
-  }
-  return highest;
+static Branch branchOf(StringRef mode) {
+  auto found = llvm::StringSwitch<std::optional<Branch>>(mode)
+                   .Case("BRANCH_LEQ", Branch::LessEqual)
+                   .Case("BRANCH_LT", Branch::Less)
+                   .Case("BRANCH_GTE", Branch::GreaterEqual)
+                   .Case("BRANCH_GT", Branch::Greater)
+                   .Case("BRANCH_EQ", Branch::Equal)
+                   .Case("BRANCH_NEQ", Branch::NotEqual)
+                   .Default(std::nullopt);
+  if (!found)
+    refuse("nodes of mode '" + mode + "' are not known",
+           "known: BRANCH_LEQ, BRANCH_LT, BRANCH_GTE, BRANCH_GT, BRANCH_EQ, BRANCH_NEQ, LEAF");
+  return *found;
 }
 
-static Forest readForest(Node &n, int64_t targets) {
-  Forest forest;
+/// Where node `id` of tree `tree` stands in the lists.
+using Places = std::map<std::pair<int64_t, int64_t>, int64_t>;
+
+static int64_t placeOf(const Places &places, int64_t tree, int64_t id) {
+  auto found = places.find({tree, id});
+  if (found == places.end())
+    refuse("tree " + Twine(tree) + " has no node " + Twine(id));
+  return found->second;
+}
+
+/// The lists 'nodes_...' of the ops before TreeEnsemble.
+static Places readNodes(Node &n, Forest &forest) {
   Ints trees = n.getInts("nodes_treeids", {}), ids = n.getInts("nodes_nodeids", {});
   Ints whenTrue = n.getInts("nodes_truenodeids", {}),
-       whenFalse = n.getInts("nodes_falsenodeids", {});
-  Ints missing = n.getInts("nodes_missing_value_tracks_true", Ints(ids.size(), 0));
-  auto modes = n.getTexts("nodes_modes");
-  auto values = n.getFloats("nodes_values");
-  forest.features = n.getInts("nodes_featureids", {});
+       whenFalse = n.getInts("nodes_falsenodeids", {}),
+       features = n.getInts("nodes_featureids", {});
   size_t count = ids.size();
+  Ints missing = n.getInts("nodes_missing_value_tracks_true", Ints(count, 0));
+  auto modes = n.getTexts("nodes_modes");
+  auto values = floatsOrTensor(n, "nodes_values");
   if (count == 0 || trees.size() != count || whenTrue.size() != count ||
       whenFalse.size() != count || modes.size() != count || values.size() != count ||
-      forest.features.size() != count || missing.size() != count)
+      features.size() != count || missing.size() != count)
     refuse("the lists 'nodes_...' must have one length, at least 1");
-  std::map<std::pair<int64_t, int64_t>, int64_t> places;
-  for (size_t i = 0; i < count; ++i)
+  Places places;
+  for (size_t i = 0; i < count; ++i) {
     places[{trees[i], ids[i]}] = i;
-  auto placeOf = [&](int64_t tree, int64_t id) {
-    auto found = places.find({tree, id});
-    if (found == places.end())
-      refuse("tree " + Twine(tree) + " has no node " + Twine(id));
-    return found->second;
-  };
-  auto branch = llvm::find_if(modes, [](const std::string &mode) { return mode != "LEAF"; });
-  if (branch != modes.end())
-    forest.mode = *branch;
+    bool isLeaf = modes[i] == "LEAF";
+    forest.addNode(isLeaf ? 0 : features[i], isLeaf ? Branch::LessEqual : branchOf(modes[i]),
+                   values[i], missing[i]);
+  }
   std::vector<bool> isChild(count, false);
   for (size_t i = 0; i < count; ++i) {
-    bool isLeaf = modes[i] == "LEAF";
-    if (!isLeaf && modes[i] != forest.mode)
-      refuse("nodes of modes '" + forest.mode + "' and '" + modes[i] + "' in one ensemble");
-    forest.whenTrue.push_back(isLeaf ? i : placeOf(trees[i], whenTrue[i]));
-    forest.whenFalse.push_back(isLeaf ? i : placeOf(trees[i], whenFalse[i]));
-    if (!isLeaf)
-      isChild[forest.whenTrue[i]] = isChild[forest.whenFalse[i]] = true;
-    forest.thresholds.push_back(values[i]);
-    forest.tracksMissing.push_back(missing[i]);
+    if (modes[i] == "LEAF")
+      continue;
+    forest.whenTrue[i] = placeOf(places, trees[i], whenTrue[i]);
+    forest.whenFalse[i] = placeOf(places, trees[i], whenFalse[i]);
+    isChild[forest.whenTrue[i]] = isChild[forest.whenFalse[i]] = true;
   }
   for (size_t i = 0; i < count; ++i)
     if (!isChild[i])
       forest.roots.push_back(i);
-  for (int64_t root : forest.roots)
-    forest.height = std::max(forest.height, heightFrom(forest, root));
+  return places;
+}
 
-  forest.weights.assign(count * targets, 0);
-  Ints ofTree = n.getInts("target_treeids", {}), ofNode = n.getInts("target_nodeids", {});
-  Ints target = n.getInts("target_ids", {});
-  auto weights = n.getFloats("target_weights");
-  if (ofNode.size() != ofTree.size() || target.size() != ofTree.size() ||
-      weights.size() != ofTree.size())
-    refuse("the lists 'target_...' must have one length");
-  for (size_t i = 0; i < target.size(); ++i) {
-    if (target[i] < 0 || target[i] >= targets)
-      refuse("target " + Twine(target[i]) + " is outside of " + Twine(targets) + " targets");
-    forest.weights[placeOf(ofTree[i], ofNode[i]) * targets + target[i]] += weights[i];
+/// The lists 'target_...' or 'class_...'; the weights, in their order.
+static std::vector<double> readWeights(Node &n, Forest &forest, const Places &places,
+                                       const std::string &stem) {
+  Ints trees = n.getInts(stem + "_treeids", {}), nodes = n.getInts(stem + "_nodeids", {}),
+       targets = n.getInts(stem + "_ids", {});
+  auto weights = floatsOrTensor(n, stem + "_weights");
+  if (nodes.size() != trees.size() || targets.size() != trees.size() ||
+      weights.size() != trees.size())
+    refuse("the lists '" + stem + "_...' must have one length");
+  for (size_t i = 0; i < trees.size(); ++i)
+    forest.addWeight(placeOf(places, trees[i], nodes[i]), targets[i], weights[i]);
+  return weights;
+}
+
+static Value plusBase(Node &n, Value scores) {
+  auto base = floatsOrTensor(n, "base_values");
+  if (base.empty())
+    return scores;
+  return n.add(scores, numbers(n, base, {(int64_t)base.size()}, elementOf(scores)));
+}
+
+static int64_t featureCount(Value x) { return dimsOf(x)[1].constant().value_or(-1); }
+
+static void importTreeEnsembleRegressor(Node &n) {
+  Value x = featuresOf(n);
+  Forest forest;
+  forest.targets = n.getInt("n_targets", 1);
+  if (forest.targets < 1)
+    refuse("'n_targets' must be at least 1");
+  Places places = readNodes(n, forest);
+  readWeights(n, forest, places, "target");
+  forest.finish(featureCount(x));
+  std::string name = n.getText("aggregate_function", "SUM");
+  auto aggregate = llvm::StringSwitch<std::optional<Aggregate>>(name)
+                       .Case("AVERAGE", Aggregate::Average)
+                       .Case("SUM", Aggregate::Sum)
+                       .Case("MIN", Aggregate::Min)
+                       .Case("MAX", Aggregate::Max)
+                       .Default(std::nullopt);
+  if (!aggregate)
+    refuse("'aggregate_function' is '" + name + "', but must be 'AVERAGE', 'SUM', 'MIN' or 'MAX'");
+  Value scores = plusBase(n, evaluate(n, forest, x, *aggregate));
+  n.set(n.cast(postTransform(n, scores, n.getText("post_transform", "NONE")), n.f32()));
+}
+
+/// Two classes whose leaves weigh only class `id`: its score s tells them apart. The scores of
+/// class 0 stand for both, as 1 - s or -s and s; those of class 1 stand beside 0.
+static void setBinary(Node &n, Value scores, int64_t id, bool isChance) {
+  Type element = elementOf(scores);
+  std::string transform = n.getText("post_transform", "NONE");
+  if (id == 1)
+    scores = plusBase(n, scores);
+  Value score = n.sliceAlong(scores, 1, Dim(id), Dim(1));
+  if (auto base = floatsOrTensor(n, "base_values"); id == 0 && !base.empty())
+    score = n.add(score, base.back());
+  Value limit = n.scalar(element, isChance ? 0.5 : 0);
+  setLabels(n, n.cast(n.compare<GreaterOp>(n.squeeze(score, {1}), limit), n.i64()),
+            "classlabels_int64s");
+  if (!n.wants(1))
+    return;
+  Value other = isChance ? n.sub(n.scalar(element, 1), score) : n.unary<NegOp>(score);
+  Value both = id == 1 ? scores : n.concat({other, score}, 1);
+  if (id == 0 && (isChance || transform != "LOGISTIC")) // as ONNX Runtime has it
+    transform = "NONE";
+  n.set(1, n.cast(postTransform(n, both, transform), n.f32()));
+}
+
+static void importTreeEnsembleClassifier(Node &n) {
+  Value x = featuresOf(n);
+  Forest forest;
+  forest.targets = labelCount(n, "classlabels_int64s");
+  if (forest.targets < 1)
+    refuse("there are no class labels");
+  Places places = readNodes(n, forest);
+  auto weights = readWeights(n, forest, places, "class");
+  forest.finish(featureCount(x));
+  Value scores = evaluate(n, forest, x, Aggregate::Sum);
+  Ints ids = n.getInts("class_ids", {});
+  bool isOne = !ids.empty() && llvm::all_equal(ids);
+  if (forest.targets == 2 && isOne)
+    return setBinary(n, scores, ids[0], llvm::all_of(weights, [](double w) { return w >= 0; }));
+  scores = plusBase(n, scores);
+  Value best = n.infer<ArgMaxOp>(
+      scores, {n.integer("axis", 1), n.flag("keep_dims", false), n.flag("last", false)});
+  setLabels(n, best, "classlabels_int64s");
+  if (n.wants(1))
+    n.set(1, n.cast(postTransform(n, scores, n.getText("post_transform", "NONE")), n.f32()));
+}
+
+/// Sets of the nodes that ask for membership, one after the other, with NaN between them.
+static void readMembers(Node &n, Forest &forest, size_t count) {
+  std::vector<double> all = tensorList(n, "membership_values").reals;
+  size_t next = 0;
+  for (size_t i = 0; i < count; ++i) {
+    if (forest.branches[i] != Branch::Member)
+      continue;
+    for (; next < all.size() && !std::isnan(all[next]); ++next)
+      forest.members[i].push_back(all[next]);
+    ++next;
   }
+}
+
+static Forest readEnsemble(Node &n) {
+  Forest forest;
+  forest.targets = n.getInt("n_targets", 1);
+  Ints features = n.getInts("nodes_featureids", {}), whenTrue = n.getInts("nodes_truenodeids", {}),
+       whenFalse = n.getInts("nodes_falsenodeids", {}), trueLeaf = n.getInts("nodes_trueleafs", {}),
+       falseLeaf = n.getInts("nodes_falseleafs", {}), targets = n.getInts("leaf_targetids", {});
+  size_t count = features.size();
+  Ints modes = tensorList(n, "nodes_modes").integers,
+       missing = n.getInts("nodes_missing_value_tracks_true", Ints(count, 0));
+  auto splits = tensorList(n, "nodes_splits").reals, weights = tensorList(n, "leaf_weights").reals;
+  if (count == 0 || whenTrue.size() != count || whenFalse.size() != count ||
+      trueLeaf.size() != count || falseLeaf.size() != count || modes.size() != count ||
+      splits.size() != count || missing.size() != count || weights.size() != targets.size())
+    refuse("the lists 'nodes_...' must have one length, and so must 'leaf_...'");
+  for (size_t i = 0; i < count; ++i) {
+    if (modes[i] < 0 || modes[i] > static_cast<int64_t>(Branch::Member))
+      refuse("node " + Twine(i) + " has the mode " + Twine(modes[i]) + ", but known are 0 to 6");
+    forest.addNode(features[i], static_cast<Branch>(modes[i]), splits[i], missing[i]);
+  }
+  for (size_t i = 0; i < targets.size(); ++i)
+    forest.addNode(0, Branch::LessEqual, 0, false);
+  for (size_t i = 0; i < targets.size(); ++i)
+    forest.addWeight(count + i, targets[i], weights[i]);
+  auto child = [&](int64_t place, bool isLeaf) -> int64_t {
+    if (place < 0 || place >= (int64_t)(isLeaf ? targets.size() : count))
+      refuse("a node has the " + Twine(isLeaf ? "leaf " : "child ") + Twine(place) +
+             ", which does not exist");
+    return isLeaf ? place + (int64_t)count : place;
+  };
+  for (size_t i = 0; i < count; ++i) {
+    forest.whenTrue[i] = child(whenTrue[i], trueLeaf[i]);
+    forest.whenFalse[i] = child(whenFalse[i], falseLeaf[i]);
+  }
+  for (int64_t root : n.getInts("tree_roots", {}))
+    forest.roots.push_back(child(root, false));
+  readMembers(n, forest, count);
   return forest;
 }
 
-static Value compareBy(Node &n, StringRef mode, Value x, Value threshold) {
-  if (mode == "BRANCH_LEQ")
-    return n.compare<LessEqualOp>(x, threshold);
-  if (mode == "BRANCH_LT")
-    return n.compare<LessOp>(x, threshold);
-  if (mode == "BRANCH_GTE")
-    return n.compare<GreaterEqualOp>(x, threshold);
-  if (mode == "BRANCH_GT")
-    return n.compare<GreaterOp>(x, threshold);
-  refuse("nodes of mode '" + mode + "' are not supported",
-         "supported: BRANCH_LEQ, BRANCH_LT, BRANCH_GTE, BRANCH_GT, LEAF");
-}
-
-static Value floats(Node &n, ArrayRef<float> values, ArrayRef<int64_t> shape) {
-  ArrayRef<char> bytes(reinterpret_cast<const char *>(values.data()),
-                       values.size() * sizeof(float));
-  return n.constant(constantAttr(RankedTensorType::get(shape, n.f32()), bytes));
-}
-
-static void importTreeEnsembleRegressor(Node &n) {
-  Value x = n.cast(n.in(0), n.f32());
-  int64_t targets = n.getInt("n_targets", 1);
-  if (rankOf(x) != 2 || targets < 1)
-    refuse("the input must have rank 2 and 'n_targets' be at least 1");
-  if (n.getText("aggregate_function", "SUM") != "SUM")
-    refuse("'aggregate_function' must be 'SUM'");
-  Forest forest = readForest(n, targets);
-  int64_t count = forest.features.size();
-  Dim columns = dimsOf(x)[1];
-  for (int64_t feature : forest.features)
-    if (feature < 0 || (columns.constant() && feature >= *columns.constant()))
-      refuse("a node asks for feature " + Twine(feature) + " of " + columns.str());
-  Value features = n.integers(forest.features), thresholds = floats(n, forest.thresholds, {count});
-  Value whenTrue = n.integers(forest.whenTrue), whenFalse = n.integers(forest.whenFalse);
-  bool tracks = llvm::any_of(forest.tracksMissing, [](float track) { return track != 0; });
-  Value missing = floats(n, forest.tracksMissing, {count});
-  Value place =
-      n.broadcast(n.integers(forest.roots), {dimsOf(x)[0], Dim((int64_t)forest.roots.size())});
-  for (int64_t step = 0; step < forest.height; ++step) {
-    Value value =
-        n.infer<GatherElementsOp>({x, n.gather(features, place, 0)}, {n.integer("axis", 1)});
-    Value holds = compareBy(n, forest.mode, value, n.gather(thresholds, place, 0));
-    if (tracks) {
-      Value follows = n.cast(n.gather(missing, place, 0), n.i1());
-      holds = n.binary<OrOp>(holds, n.binary<AndOp>(n.infer<IsNanOp>(value), follows));
-    }
-    place = n.select(holds, n.gather(whenTrue, place, 0), n.gather(whenFalse, place, 0));
-  }
-  Value scores = n.gather(floats(n, forest.weights, {count, targets}), place, 0);
-  Value sum = n.reduce<ReduceSumOp>(scores, {1}, false);
-  if (auto base = n.getFloats("base_values"); !base.empty()) {
-    std::vector<float> values(base.begin(), base.end());
-    sum = n.add(sum, floats(n, values, {(int64_t)values.size()}));
-  }
-  std::string transform = n.getText("post_transform", "NONE");
-  if (transform == "LOGISTIC")
-    sum = sigmoid(n, sum);
-  else if (transform == "SOFTMAX")
-    sum = n.softmax(sum, {1});
-  else if (transform != "NONE")
-    refuse("'post_transform' '" + transform + "' is not supported");
-  n.set(sum);
+static void importTreeEnsemble(Node &n) {
+  Type element = elementOf(n.in(0));
+  Value x = featuresOf(n);
+  Forest forest = readEnsemble(n);
+  forest.finish(featureCount(x));
+  int64_t aggregate = n.getInt("aggregate_function", 1), transform = n.getInt("post_transform", 0);
+  static const char *const kTransforms[] = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO",
+                                            "PROBIT"};
+  if (aggregate < 0 || aggregate > 3 || transform < 0 || transform > 4)
+    refuse("'aggregate_function' is " + Twine(aggregate) + " of 0 to 3, 'post_transform' " +
+           Twine(transform) + " of 0 to 4");
+  Value scores = evaluate(n, forest, x, static_cast<Aggregate>(aggregate));
+  n.set(n.cast(postTransform(n, scores, kTransforms[transform]), element));
 }
 
 OpRows treeRows() {
   static const OpRow rows[] = {
-      {"TreeEnsembleRegressor", kMl, 1, 5, importTreeEnsembleRegressor, false,
-       "sum of trees whose branches have one mode"},
+      {"TreeEnsemble", kMl, 5, 5, importTreeEnsemble},
+      {"TreeEnsembleRegressor", kMl, 1, 5, importTreeEnsembleRegressor},
+      {"TreeEnsembleClassifier", kMl, 1, 5, importTreeEnsembleClassifier},
   };
   return rows;
 }

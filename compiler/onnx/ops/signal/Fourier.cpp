@@ -102,7 +102,7 @@ static Value join(Node &n, Complex y) {
 static Value dftAlong(Node &n, int64_t axis, bool inverse, bool onesided) {
   Value x = n.in(0);
   int64_t rank = rankOf(x);
-  Type wide = n.builder.getF64Type(); // frequencies that cancel out have to be 0
+  Type wide = wideType(n, elementOf(x));
   Dim size = dimsOf(x)[axis];
   Dim natural = inverse && onesided ? (size - Dim(1)) * Dim(2) : size;
   Value counter = n.has(1) ? countUpTo(n, n.in(1), "dft_length") : n.iota({natural}, 0, n.i64());

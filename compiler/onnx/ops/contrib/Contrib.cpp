@@ -63,17 +63,98 @@ static void importQLinearConcat(Node &n) {
   n.set(quantize(n, whole, n.in(0), n.in(1), elementOf(n.in(2)), 1));
 }
 
+/// Operand i as matrices: its first dimension is moved behind the batch where 'transBatch' says so.
+static Value matrices(Node &n, size_t i, StringRef letter) {
+  Value x = n.in(i);
+  int64_t rank = rankOf(x);
+  if (n.getInt(("transBatch" + letter).str(), 0) && rank > 2) {
+    Ints order = llvm::to_vector(llvm::seq<int64_t>(1, rank - 1));
+    order.append({0, rank - 1});
+    x = n.transpose(x, order);
+  }
+  return n.getInt(("trans" + letter).str(), 0) ? transposeMatrix(n, x) : x;
+}
+
 static void importFusedMatMul(Node &n) {
-  if (n.getInt("transBatchA", 0) || n.getInt("transBatchB", 0))
-    refuse("'transBatchA' and 'transBatchB' are not supported");
-  Value a = n.in(0), b = n.in(1);
-  if (n.getInt("transA", 0))
-    a = transposeMatrix(n, a);
-  if (n.getInt("transB", 0))
-    b = transposeMatrix(n, b);
-  Value product = n.matmul(a, b);
+  Value product = n.matmul(matrices(n, 0, "A"), matrices(n, 1, "B"));
   double alpha = n.getFloat("alpha", 1);
   n.set(alpha == 1 ? product : n.mul(product, alpha));
+}
+
+/// The activation that attribute 'activation' names, with its parameters.
+static Value activated(Node &n, Value y, const std::string &activation, ArrayRef<double> params) {
+  auto param = [&](size_t i) {
+    if (i >= params.size())
+      refuse("'" + activation + "' has " + Twine(params.size()) + " parameters, which are too few");
+    return params[i];
+  };
+  if (activation == "Relu")
+    return relu(n, y);
+  if (activation == "Sigmoid")
+    return sigmoid(n, y);
+  if (activation == "Tanh")
+    return tanhOf(n, y);
+  if (activation == "LeakyRelu")
+    return leakyRelu(n, y, param(0));
+  if (activation == "Clip")
+    return n.min(n.max(y, param(0)), param(1));
+  if (activation == "HardSigmoid")
+    return hardSigmoid(n, y, param(0), param(1));
+  if (!activation.empty())
+    refuse("activation '" + activation + "' is not supported",
+           "supported: Relu, Sigmoid, Tanh, LeakyRelu, Clip, HardSigmoid");
+  return y;
+}
+
+/// alpha * A * B + beta * C, then the activation.
+static void importFusedGemm(Node &n) {
+  if (rankOf(n.in(0)) != 2 || rankOf(n.in(1)) != 2)
+    refuse("A and B must have rank 2, but have " + Twine(rankOf(n.in(0))) + " and " +
+           Twine(rankOf(n.in(1))));
+  Value y = n.matmul(matrices(n, 0, "A"), matrices(n, 1, "B"));
+  DimVector dims = dimsOf(y);
+  if (double alpha = n.getFloat("alpha", 1); alpha != 1)
+    y = n.mul(y, alpha);
+  if (double beta = n.getFloat("beta", 1); n.has(2) && beta != 0)
+    y = n.broadcast(n.add(y, beta == 1 ? n.in(2) : n.mul(n.in(2), beta)), dims);
+  n.set(activated(n, y, n.getText("activation", ""),
+                  {n.getFloat("activation_alpha", 0.01), n.getFloat("activation_beta", 0)}));
+}
+
+/// Operands: a, its scale and zero point, b, its scale and zero point, C as integers, scale and
+/// zero point of the result, which is of floats without them.
+static void importQGemm(Node &n) {
+  Value a = minusZero(n, n.in(0), optional(n, 2), 1);
+  bool isTurned = n.getInt("transB", 0);
+  Value b = minusZero(n, n.in(3), optional(n, 5), isTurned ? 0 : 1);
+  if (n.getInt("transA", 0))
+    a = transposeMatrix(n, a);
+  if (isTurned)
+    b = transposeMatrix(n, b);
+  Value sum = n.matmul(a, b);
+  if (n.has(6))
+    sum = n.broadcast(n.add(sum, n.in(6)), dimsOf(sum));
+  auto scale = [&](size_t i) {
+    Value x = n.in(i);
+    return elementCount(dimsOf(x)) == Dim(1) ? n.reshape(x, {}) : x;
+  };
+  Value factor = n.mul(scale(1), scale(4));
+  if (double alpha = n.getFloat("alpha", 1); alpha != 1)
+    factor = n.mul(factor, alpha);
+  Value y = n.mul(n.cast(sum, elementOf(factor)), factor);
+  if (!n.has(7))
+    return n.set(y);
+  setQuantized(n, y, 7);
+}
+
+/// Distances of the rows of a from those of b.
+static void importCDist(Node &n) {
+  Value difference = n.sub(n.unsqueeze(n.in(0), {1}), n.unsqueeze(n.in(1), {0}));
+  Value sum = n.reduce<ReduceSumOp>(n.mul(difference, difference), {2}, false);
+  std::string metric = n.getText("metric", "sqeuclidean");
+  if (metric != "euclidean" && metric != "sqeuclidean")
+    refuse("'metric' is '" + metric + "', but must be 'euclidean' or 'sqeuclidean'");
+  n.set(metric == "euclidean" ? n.unary<SqrtOp>(sum) : sum);
 }
 
 static void importFusedConv(Node &n) {
@@ -82,29 +163,7 @@ static void importFusedConv(Node &n) {
     y = addChannelBias(n, y, n.in(2));
   if (n.has(3))
     y = n.add(y, n.in(3));
-  std::string activation = n.getText("activation", "");
-  std::vector<double> params = n.getFloats("activation_params");
-  auto param = [&](size_t i) {
-    if (i >= params.size())
-      refuse("'activation_params' has " + Twine(params.size()) + " entries, too few for '" +
-             activation + "'");
-    return params[i];
-  };
-  if (activation == "Relu")
-    y = relu(n, y);
-  else if (activation == "Sigmoid")
-    y = sigmoid(n, y);
-  else if (activation == "Tanh")
-    y = tanhOf(n, y);
-  else if (activation == "LeakyRelu")
-    y = leakyRelu(n, y, param(0));
-  else if (activation == "Clip")
-    y = n.min(n.max(y, param(0)), param(1));
-  else if (activation == "HardSigmoid")
-    y = hardSigmoid(n, y, param(0), param(1));
-  else if (!activation.empty())
-    refuse("activation '" + activation + "' is not supported");
-  n.set(y);
+  n.set(activated(n, y, n.getText("activation", ""), n.getFloats("activation_params")));
 }
 
 static void importGelu(Node &n) { n.set(gelu(n, n.in(0), false)); }
@@ -157,6 +216,10 @@ OpRows contribRows() {
       {"QuantizeLinear", kMicrosoft, 1, 1, importQuantize},
       {"DequantizeLinear", kMicrosoft, 1, 1, importDequantize},
       {"FusedMatMul", kMicrosoft, 1, 1, importFusedMatMul},
+      {"TransposeMatMul", kMicrosoft, 1, 1, importFusedMatMul},
+      {"FusedGemm", kMicrosoft, 1, 1, importFusedGemm},
+      {"QGemm", kMicrosoft, 1, 1, importQGemm},
+      {"CDist", kMicrosoft, 1, 1, importCDist},
       {"FusedConv", kMicrosoft, 1, 1, importFusedConv},
       {"Gelu", kMicrosoft, 1, 1, importGelu},
       {"BiasGelu", kMicrosoft, 1, 1, importBiasGelu},

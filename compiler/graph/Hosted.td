@@ -1,0 +1,130 @@
+// Hosted.td: ops on lists of tensors and on strings. No kernel computes them: the program around the
+// kernels calls services of the runtime.
+//
+// A list is a scalar tensor of the element type !graph.list: one handle of 8 bytes to an immutable
+// list in the run's memory, so that control flow carries it as it carries any tensor. A string is
+// an si64: its number in the table of strings, see graph.strings in Graph.td.
+#ifndef HEDDLE_GRAPH_HOSTED_TD
+#define HEDDLE_GRAPH_HOSTED_TD
+
+include "compiler/graph/Graph.td"
+
+def Graph_Hosted : NativeOpTrait<"Hosted"> { let cppNamespace = "::heddle::graph"; }
+class Graph_HostedOp<string mnemonic> : Graph_TypedOp<mnemonic, [Graph_Hosted]>;
+/// An op that binds sizes, which others may use though nobody uses the tensor itself: not Pure, so
+/// that it stays.
+class Graph_BindingOp<string mnemonic> : Graph_Op<mnemonic, [Graph_Hosted]> {
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+def Graph_ListMakeOp : Graph_HostedOp<"list_make"> {
+  let summary = "a list of copies of tensors";
+  let description = [{
+    L2: xs have the element type of the list. Without xs: an empty list; of an optional kind, an absent one.
+  }];
+  let arguments = (ins Variadic<Graph_Tensor>:$xs);
+  let results = (outs Graph_Tensor:$result);
+}
+
+def Graph_ListInsertOp : Graph_HostedOp<"list_insert"> {
+  let summary = "the list with x before `position`, or at its end";
+  let description = "A negative position counts from the end. The run refuses one outside of [-n, n].";
+  let arguments = (ins Graph_Tensor:$list, Graph_Tensor:$x, Optional<Graph_Tensor>:$position);
+  let results = (outs Graph_Tensor:$result);
+}
+
+def Graph_ListEraseOp : Graph_HostedOp<"list_erase"> {
+  let summary = "the list without the tensor at `position`, or without the last one";
+  let arguments = (ins Graph_Tensor:$list, Optional<Graph_Tensor>:$position);
+  let results = (outs Graph_Tensor:$result);
+}
+
+def Graph_ListAtOp : Graph_BindingOp<"list_at"> {
+  let summary = "the tensor at `position`, or the only one of an optional";
+  let description = [{
+    Its sizes are fresh symbols, which this op binds; the run refuses a tensor of another rank, and a position outside of [-n, n).
+  }];
+  let arguments = (ins Graph_Tensor:$list, Optional<Graph_Tensor>:$position);
+  let results = (outs Graph_Tensor:$result);
+}
+
+def Graph_ListLengthOp : Graph_HostedOp<"list_length"> {
+  let summary = "how many tensors there are, as an i64; -1 of an absent optional";
+  let arguments = (ins Graph_Tensor:$list);
+  let results = (outs Graph_Tensor:$result);
+}
+
+def Graph_ListConcatOp : Graph_BindingOp<"list_concat"> {
+  let summary = "all tensors of a list joined along `axis`, or stacked along a new one";
+  let description = "Sizes of the result are fresh symbols, which this op binds. The run refuses an empty list.";
+  let arguments = (ins Graph_Tensor:$list, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "false">:$new_axis);
+  let results = (outs Graph_Tensor:$result);
+}
+
+def Graph_ListSplitOp : Graph_HostedOp<"list_split"> {
+  let summary = "pieces of x along `axis`";
+  let description = [{
+    `sizes`: a scalar, the size of all pieces but perhaps the last; or a vector, the size of each, whose sum the run holds against
+    that of x; default: 1. Without `keep_dims`, which needs pieces of size 1, they have no such axis.
+  }];
+  let arguments = (ins Graph_Tensor:$x, Optional<Graph_Tensor>:$sizes, I64Attr:$axis,
+                       DefaultValuedAttr<BoolAttr, "true">:$keep_dims);
+  let results = (outs Graph_Tensor:$result);
+}
+
+def Graph_ListCastOp : Graph_HostedOp<"list_cast"> {
+  let summary = "the same list as another kind of list, or with another promise of rank";
+  let description = "The run refuses an absent optional where the result must be there.";
+  let arguments = (ins Graph_Tensor:$list);
+  let results = (outs Graph_Tensor:$result);
+}
+
+def Graph_StringConcatOp : Graph_HostedOp<"string_concat"> {
+  let summary = "each string of x followed by that of y; both of one shape";
+  let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$y);
+  let results = (outs Graph_Tensor:$result);
+}
+
+def Graph_StringSplitOp : Graph_BindingOp<"string_split"> {
+  let summary = "the pieces of each string between delimiters, and how many there are";
+  let description = [{
+    pieces: [shape of x, n], where n, the largest number of pieces, is a fresh symbol which this op binds; filled up with
+    empty strings. An empty delimiter: runs of white space, of which leading and trailing ones count for nothing.
+    `most`: the most cuts in one string, or -1.
+  }];
+  let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$delimiter, DefaultValuedAttr<I64Attr, "-1">:$most);
+  let results = (outs Graph_Tensor:$pieces, Graph_Tensor:$counts);
+}
+
+def Graph_StringNormalizeOp : Graph_BindingOp<"string_normalize"> {
+  let summary = "the strings of a vector, or of a matrix of one row, that are no stop words, in one case";
+  let description = [{
+    `letter_case`: none, lower or upper, by the simple case mapping of Unicode. How many remain is a fresh symbol, which this op
+    binds; where none does, the result is one empty string. Without `case_sensitive` stop words match in any case.
+  }];
+  let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$stopwords, StrAttr:$letter_case,
+                       DefaultValuedAttr<BoolAttr, "false">:$case_sensitive);
+  let results = (outs Graph_Tensor:$result);
+}
+
+def Graph_StringMatchOp : Graph_HostedOp<"string_match"> {
+  let summary = "whether an automaton accepts all bytes of each string";
+  let description = [{
+    transitions: i32[states, 257], the next state for each byte, -1 for none; the last column is 1 where a state accepts. It
+    starts in state 0.
+  }];
+  let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$transitions);
+  let results = (outs Graph_Tensor:$result);
+}
+
+def Graph_StringCastOp : Graph_HostedOp<"string_cast"> {
+  let summary = "numbers as decimal strings, or strings as numbers";
+  let description = [{
+    Floats: the shortest decimal that reads as the same number, as NumPy spells it. The run refuses a string that is no number.
+  }];
+  let arguments = (ins Graph_Tensor:$x);
+  let results = (outs Graph_Tensor:$result);
+}
+
+#endif // HEDDLE_GRAPH_HOSTED_TD

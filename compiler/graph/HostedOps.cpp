@@ -1,0 +1,143 @@
+// HostedOps: verifiers of ops on lists and strings.
+
+#include "compiler/graph/Graph.h"
+
+using namespace mlir;
+
+namespace heddle::graph {
+
+static LogicalResult checkList(Operation *op, Value value, StringRef what) {
+  if (listOf(value))
+    return success();
+  return op->emitOpError() << what << " must be a list, but is " << value.getType();
+}
+
+static LogicalResult checkString(Operation *op, Value value, StringRef what) {
+  if (isString(elementOf(value)))
+    return success();
+  return op->emitOpError() << what << " must have strings, but is " << value.getType();
+}
+
+/// L2: what goes in or comes out has the list's element type.
+static LogicalResult checkElement(Operation *op, Value list, Value element) {
+  if (listOf(list).getElement() == elementOf(element))
+    return success();
+  return op->emitOpError("L2: a list of ")
+         << listOf(list).getElement() << " cannot hold " << element.getType();
+}
+
+static LogicalResult checkPosition(Operation *op, Value position) {
+  if (!position)
+    return success();
+  Type element = elementOf(position);
+  if ((element.isSignlessInteger(32) || element.isSignlessInteger(64)) &&
+      elementCount(dimsOf(position)).isConstant(1))
+    return success();
+  return op->emitOpError("L3: a position must be one i32 or i64, but is ") << position.getType();
+}
+
+LogicalResult ListMakeOp::verify() {
+  if (failed(checkList(*this, getResult(), "the result")))
+    return failure();
+  for (Value x : getXs())
+    if (failed(checkElement(*this, getResult(), x)))
+      return failure();
+  if (listOf(getResult()).getKind() != "sequence" && getXs().size() > 1)
+    return emitOpError("an optional holds at most one tensor");
+  return success();
+}
+
+LogicalResult ListInsertOp::verify() {
+  if (failed(checkList(*this, getList(), "the operand")) ||
+      failed(checkList(*this, getResult(), "the result")) ||
+      failed(checkPosition(*this, getPosition())))
+    return failure();
+  return checkElement(*this, getList(), getX());
+}
+
+LogicalResult ListEraseOp::verify() {
+  if (failed(checkList(*this, getList(), "the operand")) ||
+      failed(checkList(*this, getResult(), "the result")))
+    return failure();
+  return checkPosition(*this, getPosition());
+}
+
+LogicalResult ListAtOp::verify() {
+  if (failed(checkList(*this, getList(), "the operand")) ||
+      failed(checkPosition(*this, getPosition())))
+    return failure();
+  return checkElement(*this, getList(), getResult());
+}
+
+LogicalResult ListLengthOp::verify() { return checkList(*this, getList(), "the operand"); }
+
+LogicalResult ListConcatOp::verify() {
+  if (failed(checkList(*this, getList(), "the operand")))
+    return failure();
+  if (static_cast<int64_t>(getAxis()) < 0 || static_cast<int64_t>(getAxis()) >= rankOf(getResult()))
+    return emitOpError("axis ") << getAxis() << " is outside of rank " << rankOf(getResult());
+  return checkElement(*this, getList(), getResult());
+}
+
+LogicalResult ListSplitOp::verify() {
+  if (failed(checkList(*this, getResult(), "the result")))
+    return failure();
+  if (static_cast<int64_t>(getAxis()) < 0 || static_cast<int64_t>(getAxis()) >= rankOf(getX()))
+    return emitOpError("axis ") << getAxis() << " is outside of rank " << rankOf(getX());
+  if (getSizes() && (rankOf(getSizes()) > 1 || !elementOf(getSizes()).isSignlessInteger()))
+    return emitOpError("sizes must be a scalar or a vector of integers, but is ")
+           << getSizes().getType();
+  return checkElement(*this, getResult(), getX());
+}
+
+LogicalResult ListCastOp::verify() {
+  if (failed(checkList(*this, getList(), "the operand")) ||
+      failed(checkList(*this, getResult(), "the result")))
+    return failure();
+  if (listOf(getList()).getElement() != listOf(getResult()).getElement())
+    return emitOpError("element types of the lists differ");
+  return success();
+}
+
+LogicalResult StringConcatOp::verify() {
+  if (getX().getType() != getY().getType() || getX().getType() != getResult().getType())
+    return emitOpError("E1: operands and result must have one type");
+  return checkString(*this, getX(), "x");
+}
+
+LogicalResult StringSplitOp::verify() {
+  if (rankOf(getPieces()) != rankOf(getX()) + 1)
+    return emitOpError("the pieces must have a dimension more than x");
+  if (failed(checkString(*this, getX(), "x")))
+    return failure();
+  return checkString(*this, getDelimiter(), "the delimiter");
+}
+
+LogicalResult StringNormalizeOp::verify() {
+  if (failed(checkString(*this, getX(), "x")) ||
+      failed(checkString(*this, getStopwords(), "the stop words")))
+    return failure();
+  if (rankOf(getX()) < 1 || rankOf(getX()) > 2 || rankOf(getResult()) != rankOf(getX()))
+    return emitOpError("x must have rank 1 or 2, and the result the same");
+  if (!llvm::is_contained({"none", "lower", "upper"}, getLetterCase()))
+    return emitOpError("letter_case is '") << getLetterCase() << "', not none, lower or upper";
+  return success();
+}
+
+LogicalResult StringMatchOp::verify() {
+  DimVector dims = dimsOf(getTransitions());
+  if (dims.size() != 2 || !dims[1].isConstant(257) || !elementOf(getTransitions()).isInteger(32))
+    return emitOpError("transitions must be i32[states, 257], but are ")
+           << getTransitions().getType();
+  return checkString(*this, getX(), "x");
+}
+
+LogicalResult StringCastOp::verify() {
+  if (dimsOf(getX()) != dimsOf(getResult()))
+    return emitOpError("E1: operand and result must have one shape");
+  if (isString(elementOf(getX())) == isString(elementOf(getResult())))
+    return emitOpError("either the operand or the result must have strings");
+  return success();
+}
+
+} // namespace heddle::graph

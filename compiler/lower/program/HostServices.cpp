@@ -1,0 +1,210 @@
+// HostServices: ops on lists and strings become calls of the runtime's services, each with a frame
+// of 64-bit words on the stack (enum heddle_service of runtime/executable/abi.h).
+//
+// A result of one word is read where the frame lies: a list's memory is word 0 of its frame.
+
+#include "compiler/lower/program/Host.h"
+
+#include "runtime/executable/abi.h"
+
+using namespace mlir;
+
+namespace heddle::lower {
+
+/// The word that a list's memory holds; 0 once the run has failed.
+Value Host::handleOf(Value list) {
+  Type i64 = builder.getI64Type();
+  Value memory = pointerOf(list);
+  return code->choose(
+      isFine(), i64, [&] { return Values{code->load(i64, memory, code->number(0))}; },
+      [&] { return Values{code->number(0)}; })[0];
+}
+
+Value Host::addressOf(Value tensor) {
+  return builder.create<LLVM::PtrToIntOp>(code->loc, builder.getI64Type(), pointerOf(tensor));
+}
+
+void Host::addTensor(SmallVectorImpl<Value> &frame, Value tensor) {
+  frame.push_back(addressOf(tensor));
+  frame.push_back(code->number(graph::rankOf(tensor)));
+  for (const Dim &size : graph::dimsOf(tensor))
+    frame.push_back(dim(size));
+}
+
+Value Host::positionOf(Value position, int64_t otherwise) {
+  return position ? readInteger(position, 0) : code->number(otherwise);
+}
+
+/// The number of the first of an op's messages.
+Value Host::messages(Operation *op, ArrayRef<StringRef> texts) {
+  int64_t first = program.messages.size();
+  for (StringRef text : texts)
+    program.messages.push_back(("node '" + graph::sourceName(op->getLoc()) + "': " + text).str());
+  return code->number(first);
+}
+
+/// Calls a service unless the run has failed: then what would be results stays as given. Returns
+/// the frame.
+Value Host::callOn(int32_t service, ArrayRef<Value> words) {
+  Type i64 = builder.getI64Type(), pointer = LLVM::LLVMPointerType::get(builder.getContext());
+  Value frame =
+      entry.create<LLVM::AllocaOp>(code->loc, pointer, i64, entryCode->number(words.size()));
+  for (auto [i, word] : llvm::enumerate(words))
+    code->store(i64, word, frame, code->number(i));
+  Value table = field(offsetof(heddle_call_t, services), pointer);
+  code->when(isFine(), [&] {
+    Value slot = code->at(table, i64, code->number(service));
+    Value callee = builder.create<LLVM::LoadOp>(code->loc, pointer, slot, 8);
+    auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(builder.getContext()),
+                                            {pointer, pointer});
+    builder.create<LLVM::CallOp>(code->loc, type, ValueRange{callee, call, frame});
+  });
+  return frame;
+}
+
+/// The tensor whose data is word 0 of the frame, and whose sizes are words from `sizes` on.
+void Host::bindMade(Value result, Value frame, int64_t sizes) {
+  Type i64 = builder.getI64Type(), pointer = LLVM::LLVMPointerType::get(builder.getContext());
+  Value address = code->load(i64, frame, code->number(0));
+  pointers[result] = builder.create<LLVM::IntToPtrOp>(code->loc, pointer, address);
+  SmallVector<Value> words;
+  for (int64_t i = 0; i < graph::rankOf(result); ++i)
+    words.push_back(code->load(i64, frame, code->number(sizes + i)));
+  bindDims(result, words);
+}
+
+void Host::writeHosted(Operation *op) {
+  bool isOfStrings = isa<graph::StringConcatOp, graph::StringSplitOp, graph::StringNormalizeOp,
+                         graph::StringMatchOp, graph::StringCastOp>(op);
+  isOfStrings ? writeStringOp(op) : writeListOp(op);
+}
+
+static constexpr StringRef kPosition = "position %lld is outside of a sequence of %lld tensors";
+static constexpr StringRef kRank =
+    "a tensor of the sequence has rank %lld, but the model says %lld";
+
+void Host::writeListOp(Operation *op) {
+  Value zero = code->number(0);
+  SmallVector<Value> frame{zero};
+  auto dtypeOf = [&](Value tensor) {
+    return code->number(graph::onnxTypeOf(graph::elementOf(tensor)));
+  };
+  auto zeros = [&](int64_t count) { frame.append(count, code->number(0)); };
+  TypeSwitch<Operation *>(op)
+      .Case([&](graph::ListMakeOp make) {
+        bool isAbsent =
+            make.getXs().empty() && graph::listOf(make.getResult()).getKind() != "sequence";
+        frame.append({code->number(isAbsent), code->number(make.getXs().size())});
+        for (Value x : make.getXs()) {
+          frame.push_back(dtypeOf(x));
+          addTensor(frame, x);
+        }
+        pointers[make.getResult()] = callOn(HEDDLE_SERVICE_LIST_MAKE, frame);
+      })
+      .Case([&](graph::ListInsertOp insert) {
+        frame.append({messages(op, {kPosition}), handleOf(insert.getList()),
+                      positionOf(insert.getPosition(), INT64_MAX), dtypeOf(insert.getX())});
+        addTensor(frame, insert.getX());
+        pointers[insert.getResult()] = callOn(HEDDLE_SERVICE_LIST_INSERT, frame);
+      })
+      .Case([&](graph::ListEraseOp erase) {
+        frame.append({messages(op, {kPosition}), handleOf(erase.getList()),
+                      positionOf(erase.getPosition(), -1)});
+        pointers[erase.getResult()] = callOn(HEDDLE_SERVICE_LIST_ERASE, frame);
+      })
+      .Case([&](graph::ListAtOp at) {
+        int64_t rank = graph::rankOf(at.getResult());
+        bool isOptional = graph::listOf(at.getList()).getKind() == "optional";
+        frame.append({messages(op, {isOptional ? "the optional is absent" : kPosition, kRank}),
+                      handleOf(at.getList()), positionOf(at.getPosition(), 0), code->number(rank)});
+        zeros(rank);
+        bindMade(at.getResult(), callOn(HEDDLE_SERVICE_LIST_AT, frame), 5);
+      })
+      .Case([&](graph::ListLengthOp length) {
+        frame.push_back(handleOf(length.getList()));
+        pointers[length.getResult()] = callOn(HEDDLE_SERVICE_LIST_LENGTH, frame);
+      })
+      .Case([&](graph::ListConcatOp concat) {
+        int64_t rank = graph::rankOf(concat.getResult());
+        frame.append({messages(op, {"the sequence is empty", kRank,
+                                    "sizes %lld and %lld of tensors to be joined differ"}),
+                      handleOf(concat.getList()), code->number(concat.getAxis()),
+                      code->number(concat.getNewAxis()), code->number(rank)});
+        zeros(rank);
+        bindMade(concat.getResult(), callOn(HEDDLE_SERVICE_LIST_CONCAT, frame), 6);
+      })
+      .Case([&](graph::ListSplitOp split) {
+        Value sizes = split.getSizes();
+        bool isVector = sizes && graph::rankOf(sizes) == 1;
+        frame.append({messages(op, {"sizes of %lld do not split a size of %lld"}),
+                      code->number(split.getAxis()), code->number(split.getKeepDims()),
+                      sizes ? addressOf(sizes) : zero,
+                      isVector ? dim(graph::dimsOf(sizes)[0]) : code->number(-1),
+                      dtypeOf(split.getX())});
+        addTensor(frame, split.getX());
+        pointers[split.getResult()] = callOn(HEDDLE_SERVICE_LIST_SPLIT, frame);
+      })
+      .Case([&](graph::ListCastOp cast) {
+        bool mayBeAbsent = graph::listOf(cast.getResult()).getKind() != "sequence";
+        frame.append({messages(op, {"the optional is absent"}), handleOf(cast.getList()),
+                      code->number(mayBeAbsent)});
+        pointers[cast.getResult()] = callOn(HEDDLE_SERVICE_LIST_CAST, frame);
+      });
+}
+
+void Host::writeStringOp(Operation *op) {
+  Value zero = code->number(0), x = op->getOperand(0);
+  Value count = dim(graph::elementCount(graph::dimsOf(x)));
+  Type i64 = builder.getI64Type();
+  TypeSwitch<Operation *>(op)
+      .Case([&](graph::StringConcatOp concat) {
+        callOn(HEDDLE_SERVICE_STRING_CONCAT,
+               {count, addressOf(x), addressOf(concat.getY()), addressOf(concat.getResult())});
+      })
+      .Case([&](graph::StringSplitOp split) {
+        Value frame = callOn(HEDDLE_SERVICE_STRING_SPLIT,
+                             {zero, zero, count, addressOf(x), addressOf(split.getDelimiter()),
+                              code->number(split.getMost()), addressOf(split.getCounts())});
+        SmallVector<Value> sizes;
+        for (const Dim &size : graph::dimsOf(x))
+          sizes.push_back(dim(size));
+        sizes.push_back(code->load(i64, frame, code->number(1)));
+        bindDims(split.getPieces(), sizes);
+        Value address = code->load(i64, frame, code->number(0));
+        pointers[split.getPieces()] = builder.create<LLVM::IntToPtrOp>(
+            code->loc, LLVM::LLVMPointerType::get(builder.getContext()), address);
+      })
+      .Case([&](graph::StringNormalizeOp normalize) {
+        Value stopwords = normalize.getStopwords();
+        int64_t letterCase = llvm::StringSwitch<int64_t>(normalize.getLetterCase())
+                                 .Case("lower", 1)
+                                 .Case("upper", 2)
+                                 .Default(0);
+        Value frame =
+            callOn(HEDDLE_SERVICE_STRING_NORMALIZE,
+                   {zero, zero, count, addressOf(x),
+                    dim(graph::elementCount(graph::dimsOf(stopwords))), addressOf(stopwords),
+                    code->number(letterCase), code->number(normalize.getCaseSensitive())});
+        Value address = code->load(i64, frame, code->number(0));
+        Value kept = code->load(i64, frame, code->number(1));
+        SmallVector<Value> sizes(graph::rankOf(x) - 1, code->number(1));
+        sizes.push_back(kept);
+        bindDims(normalize.getResult(), sizes);
+        pointers[normalize.getResult()] = builder.create<LLVM::IntToPtrOp>(
+            code->loc, LLVM::LLVMPointerType::get(builder.getContext()), address);
+      })
+      .Case([&](graph::StringMatchOp match) {
+        callOn(HEDDLE_SERVICE_STRING_MATCH, {count, addressOf(x), addressOf(match.getTransitions()),
+                                             addressOf(match.getResult())});
+      })
+      .Case([&](graph::StringCastOp cast) {
+        auto dtypeOf = [&](Value tensor) {
+          return code->number(graph::onnxTypeOf(graph::elementOf(tensor)));
+        };
+        callOn(HEDDLE_SERVICE_STRING_CAST,
+               {messages(op, {"string number %lld is no number"}), count, dtypeOf(x), addressOf(x),
+                dtypeOf(cast.getResult()), addressOf(cast.getResult())});
+      });
+}
+
+} // namespace heddle::lower

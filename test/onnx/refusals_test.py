@@ -1,0 +1,74 @@
+"""What the importer refuses: each message names what was found and what is allowed."""
+
+import heddle
+import numpy as np
+import pytest
+from onnx import helper
+
+PREVIEW, ML, MS = "ai.onnx.preview", "ai.onnx.ml", "com.microsoft"
+X3, X4 = np.zeros((2, 4, 6), np.float32), np.zeros((1, 3, 5, 5), np.float32)
+ROW, INDEX = np.zeros(3, np.float32), np.zeros(3, np.int64)
+
+CASES = [
+    ("Attention", "", [X3, X3, X3], {}, "inputs of rank 3 need the attribute 'q_num_heads'"),
+    ("Attention", "", [X3, X3, X3], {"q_num_heads": 4, "kv_num_heads": 3},
+     "a last dimension of 6 cannot be split into 4 heads"),
+    ("Attention", "", [X3, X3, X3], {"q_num_heads": 3, "kv_num_heads": 2},
+     "3 query heads cannot share 2 key heads"),
+    ("Attention", "", [X3, X3, X3],
+     {"q_num_heads": 3, "kv_num_heads": 3, "qk_matmul_output_mode": 7},
+     "'qk_matmul_output_mode' is 7, but must be 0, 1, 2 or 3"),
+    ("FlexAttention", PREVIEW, [X3, X3, X3], {}, "input 0 must have rank 4, but has 3"),
+    ("LinearAttention", "", [X3, X3, X3], {"q_num_heads": 2, "kv_num_heads": 2},
+     "rule 'gated_delta' needs 'decay'"),
+    ("RotaryEmbedding", "", [X3, X3, X3], {},
+     "an input of rank 3 needs the attribute 'num_heads'"),
+    ("TensorScatter", "", [X3, X3], {"mode": "round"},
+     "'mode' is 'round', but must be 'linear' or 'circular'"),
+    ("NegativeLogLikelihoodLoss", "", [X3, INDEX], {},
+     "scores of rank 3 do not fit targets of rank 1"),
+    ("SoftmaxCrossEntropyLoss", "", [X3[0], INDEX[:2]], {"reduction": "max"},
+     "'reduction' is 'max', but must be 'none', 'sum' or 'mean'"),
+    ("GridSample", "", [X4, X3], {}, "does not fit a grid of shape [2, 4, 6]"),
+    ("RoiAlign", "", [X3, X3[0], INDEX], {}, "the ranks must be 4, 2 and 1, but are 3, 2 and 1"),
+    ("DeformConv", "", [X4, X4, X3], {},
+     "input, filters and offsets must have one rank, at least 3"),
+    ("DFT", "", [X3], {}, "must be 1 or 2, for real or complex numbers, but is 6"),
+    ("STFT", "", [X3[:, :, :1], np.array(2)], {},
+     "either 'window' or 'frame_length' must be given"),
+    ("Det", "", [ROW], {}, "the input must have rank 2 or more, but has 1"),
+    ("Einsum", "", [X3], {"equation": "ij->i"}, "term 'ij' does not fit an input of rank 3"),
+    ("Einsum", "", [X3], {"equation": "ijk->iz"}, "has a letter that no term has"),
+    ("BitCast", "", [ROW], {"to": 7}, "elements of f32 and i64 have different numbers of bits"),
+    ("DequantizeLinear", "", [np.zeros((4, 6), np.int8), np.ones(6, np.float32)],
+     {"block_size": 2}, "scales of shape [6] do not fit blocks of 2 along axis 1 of [4, 6]"),
+    ("LinearRegressor", ML, [X3[0]], {"coefficients": [1.0] * 5, "targets": 2},
+     "'coefficients' has 5 entries, but needs a multiple of 2"),
+    ("SVMRegressor", ML, [X3[0]],
+     {"coefficients": [1.0], "support_vectors": [1.0] * 6, "n_supports": 1, "rho": [0.0],
+      "kernel_type": "WAVE"}, "'kernel_type' is 'WAVE'"),
+    ("Normalizer", ML, [X3[0]], {"norm": "L3"}, "'norm' is 'L3', but must be 'MAX', 'L1' or 'L2'"),
+    ("TreeEnsembleRegressor", ML, [X3[0]], {}, "the lists 'nodes_...' must have one length"),
+    ("MultiHeadAttention", MS, [X3, X3, X3], {}, "'num_heads' is 0, but must be at least 1"),
+    ("GroupQueryAttention", MS, [X3, X3, X3, X4, X4, INDEX, INDEX],
+     {"num_heads": 3, "kv_num_heads": 2}, "'kv_num_heads' is 2, but must divide 'num_heads', 3"),
+    ("MatMulNBits", MS, [X3, INDEX, ROW], {"N": 1, "K": 6, "block_size": 16, "bits": 5},
+     "'bits' 2, 4 or 8"),
+]
+
+
+@pytest.mark.parametrize("op, domain, inputs, attributes, message", CASES,
+                         ids=[f"{case[0]}-{i}" for i, case in enumerate(CASES)])
+def test_refuses(op, domain, inputs, attributes, message):
+    names = [f"x{i}" for i in range(len(inputs))]
+    infos = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype),
+                                           array.shape) for name, array in zip(names, inputs)]
+    node = helper.make_node(op, names, ["y"], domain=domain, name="it", **attributes)
+    graph = helper.make_graph([node], "g", infos, [helper.make_empty_tensor_value_info("y")])
+    opsets = [helper.make_opsetid("", 27), helper.make_opsetid(PREVIEW, 1),
+              helper.make_opsetid(MS, 1), helper.make_opsetid(ML, 4)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    with pytest.raises(heddle.RefusedError) as refusal:
+        heddle.compile(model)
+    assert f"node 'it' ({op})" in str(refusal.value)
+    assert message in str(refusal.value)
