@@ -177,7 +177,7 @@ def recurrent(g, name):
                     and t.shape[2] <= 16 and t.size > 0, dims)
     tensor = squash(g, tensor, -3, 3)
     hidden, gates = g.between(1, 6), {"LSTM": 4, "GRU": 3, "RNN": 1}[name]
-    direction = g.choice(["forward", "forward", "reverse", "bidirectional"])
+    direction = g.choice(["forward", "reverse", "bidirectional"])
     count = 2 if direction == "bidirectional" else 1
     inputs = [tensor, weights(g, "float32", [count, gates * hidden, tensor.shape[2]]),
               weights(g, "float32", [count, gates * hidden, hidden])]
@@ -189,7 +189,7 @@ def recurrent(g, name):
         initial = [g.fresh("float32", state) for _ in initial]
     if name == "GRU":
         attributes["linear_before_reset"] = g.between(0, 1)
-    outputs = g.between(1, 2)  # the evaluator knows no third one
+    outputs = g.between(1, 3 if name == "LSTM" else 2)
     g.emit(name, [*inputs, bias, None, *initial], outputs=outputs, **attributes)
 
 

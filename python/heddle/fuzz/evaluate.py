@@ -14,6 +14,8 @@ import onnx
 from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+from .evaluator_ops import OPS
+
 # A few roundings of each dtype, and of what compilers may make of it.
 NOISE = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 3e-6, "float64": 1e-9}
 
@@ -71,7 +73,8 @@ class Evaluator:
         outputs = [onnx.ValueInfoProto(name=name) for name in node.output if name]
         graph = helper.make_graph([node], "node", inputs, outputs)
         self.node = node
-        self.run_model = ReferenceEvaluator(helper.make_model(graph, opset_imports=opset_imports))
+        self.run_model = ReferenceEvaluator(
+            helper.make_model(graph, opset_imports=opset_imports), new_ops=OPS)
 
     def run(self, feeds):
         with np.errstate(all="ignore"), warnings.catch_warnings():

@@ -111,7 +111,7 @@ def group_norm(g, name):
 @op("LpNormalization", weight=0.4)
 def lp_norm(g, name):
     tensor = g.pick(("float32", "float64"), range(1, 5))
-    g.emit(name, [tensor], axis=axis_of(g, tensor.rank), p=2)
+    g.emit(name, [tensor], axis=axis_of(g, tensor.rank), p=g.between(1, 2))
 
 
 @op("MeanVarianceNormalization", weight=0.3)
