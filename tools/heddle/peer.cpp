@@ -3,7 +3,7 @@
 #include "tools/heddle/peer.h"
 
 #include "tools/heddle/failure.h"
-#include "tools/heddle/python.h"
+#include "tools/heddle/python/interpreter.h"
 
 #include <cerrno>
 #include <csignal>

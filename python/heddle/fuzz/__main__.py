@@ -1,4 +1,4 @@
-"""python -m heddle.fuzz: random models; python -m heddle.fuzz reduce: the least failing part of one.
+"""`python -m heddle.fuzz`: random models. `python -m heddle.fuzz reduce`: a model's failing part.
 
 Exit codes are Heddle's: 0 nothing found, 1 findings, 2 usage.
 SPDX-License-Identifier: Apache-2.0

@@ -1,4 +1,4 @@
-"""check: one model, compiled and run, against Heddle's reference, ONNX's evaluator and ONNX Runtime.
+"""check: one model, compiled, against the reference, ONNX's evaluator and ONNX Runtime.
 
 An output may be as far from another engine's as rounding can bring it (evaluate). Heddle's two
 engines must agree with each other, and with ONNX's evaluator or ONNX Runtime where there is one.

@@ -105,8 +105,10 @@ def window(g, tensor, space, most=4):
         attributes["strides"] = strides
     if any(d != 1 for d in dilations):
         attributes["dilations"] = dilations
-    if g.chance(0.12) and all(d == 1 for d in dilations):
-        attributes["auto_pad"] = g.choice(["SAME_UPPER", "SAME_LOWER", "VALID"])
+    is_overlapping = all(s <= k for s, k in zip(strides, kernel))  # else SAME may cut the image
+    if g.chance(0.12) and all(d == 1 for d in dilations) and is_overlapping:
+        is_inside = all(k <= min(d) for k, d in zip(kernel, tensor.dims[2:]))
+        attributes["auto_pad"] = g.choice(["SAME_UPPER", "SAME_LOWER", "VALID"][:2 + is_inside])
     elif any(map(any, pads)):
         attributes["pads"] = [p[0] for p in pads] + [p[1] for p in pads]
     return kernel, attributes

@@ -2,7 +2,7 @@
 
 Delta debugging over the nodes: a set of nodes is dropped, what others read of it becomes inputs
 that hold the values computed before, and any tensor may become the output. Then attributes and
-optional inputs are dropped, inputs become constants, and sizes shrink. `fails(model, cases)` decides.
+optional inputs are dropped, and sizes and elements made small. `fails(model, cases)` decides.
 SPDX-License-Identifier: Apache-2.0
 """
 
@@ -19,6 +19,14 @@ def copy_of(model):
     copied = onnx.ModelProto()
     copied.CopyFrom(model)
     return copied
+
+
+def is_legal(model):
+    try:
+        onnx.checker.check_model(model, full_check=True)
+        return True
+    except Exception:  # noqa: BLE001: several kinds
+        return False
 
 
 def prune(nodes, outputs):
@@ -49,7 +57,7 @@ class Reducer:
 
     def attempt(self, model, cases):
         """Keeps a smaller model if it fails as well."""
-        if self.is_over or not self.fails(model, cases):
+        if self.is_over or not is_legal(model) or not self.fails(model, cases):
             return False
         self.model, self.cases = model, cases
         return True

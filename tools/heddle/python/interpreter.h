@@ -1,6 +1,6 @@
-// Python: the interpreter that commands start, and Heddle's own package in it.
-#ifndef HEDDLE_TOOLS_HEDDLE_PYTHON_H
-#define HEDDLE_TOOLS_HEDDLE_PYTHON_H
+// Interpreter: the Python that commands start, and Heddle's own package in it.
+#ifndef HEDDLE_TOOLS_HEDDLE_PYTHON_INTERPRETER_H
+#define HEDDLE_TOOLS_HEDDLE_PYTHON_INTERPRETER_H
 
 #include <string>
 #include <vector>

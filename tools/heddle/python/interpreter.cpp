@@ -1,6 +1,7 @@
-// Python: see python.h. The binary is build/release/bin/heddle of a checkout, or an installed one.
+// Interpreter: see interpreter.h. The binary is build/release/bin/heddle of a checkout, or an
+// installed one.
 
-#include "tools/heddle/python.h"
+#include "tools/heddle/python/interpreter.h"
 
 #include "tools/heddle/failure.h"
 

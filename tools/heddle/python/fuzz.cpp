@@ -2,7 +2,7 @@
 // through the C API as any other user does, and has ONNX's own tools at hand.
 
 #include "tools/heddle/command.h"
-#include "tools/heddle/python.h"
+#include "tools/heddle/python/interpreter.h"
 
 namespace heddle::cli {
 
