@@ -19,8 +19,12 @@ from .evaluator_ops import OPS
 # A few roundings of each dtype, and of what compilers may make of it.
 NOISE = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 3e-6, "float64": 1e-9}
 
-# Their mean and variance have the precision of 'stash_type', float32 unless it says otherwise.
-STASHED = ("GroupNormalization", "LayerNormalization", "RMSNormalization")
+# Their mean and variance, or their constants and attributes, are float32 whatever the tensors are.
+SINGLE = set(
+    "GroupNormalization LayerNormalization RMSNormalization BatchNormalization"
+    " InstanceNormalization LRN HardSwish HardSigmoid Gelu Elu Celu Selu LeakyRelu"
+    " ThresholdedRelu Shrink Swish Gemm Resize".split()
+)
 
 # These give elements as they are, or a number near which nothing is rounded.
 EXACT = set(
@@ -90,7 +94,7 @@ def with_noise(array, node, name):
     amount = NOISE.get(array.dtype.name)
     if amount is None or array.size == 0:
         return array
-    if node.op_type in STASHED:
+    if node.op_type in SINGLE:
         amount = max(amount, NOISE["float32"])
     values = wide(array)
     generator = np.random.default_rng(zlib.crc32(name.encode()))
