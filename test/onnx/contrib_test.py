@@ -48,6 +48,9 @@ def compare(op, inputs, attributes, domain=MS, outputs=("y",), constants=(), tol
         got = heddle.compile(model).run(None, feeds)
         for mine, theirs in zip(got, wanted):
             assert mine.shape == theirs.shape
+            if theirs.dtype == object:
+                assert mine.tolist() == theirs.tolist()
+                continue
             assert mine.dtype == theirs.dtype
             if theirs.dtype.kind in "iub" and op.startswith("QLinear"):
                 assert np.abs(mine.astype(int) - theirs.astype(int)).max(initial=0) <= 1
@@ -256,6 +259,12 @@ def test_linear_models(transform):
     compare("LinearClassifier", [floats(5, 3)],
             {"coefficients": weights, "intercepts": [0.1, 0.2, 0.3], "classlabels_ints": [4, 5, 9],
              "post_transform": transform}, domain=ML, outputs=("l", "s"))
+
+
+def test_labels_that_are_strings():
+    compare("LinearClassifier", [floats(5, 3)],
+            {"coefficients": floats(9, seed=1).tolist(), "intercepts": [0.1, 0.2, 0.3],
+             "classlabels_strings": ["oak", "ash", "elm"]}, domain=ML, outputs=("l", "s"))
 
 
 @pytest.mark.parametrize("kernel", ["LINEAR", "RBF", "POLY", "SIGMOID"])

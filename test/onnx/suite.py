@@ -16,14 +16,28 @@ import subprocess
 import sys
 import time
 import unittest
+from pathlib import Path
 
 import numpy as np
 import onnx
 import onnx.backend.test
-from onnx import helper, numpy_helper
+import onnx.backend.test.runner
+from onnx import numpy_helper
 
 MODES = ("static", "dynamic", "constant")
 LIMIT_S = 60  # a test that takes longer is killed
+EXPECTED = Path(__file__).with_name("expected_failures.tsv")
+
+
+def expected_failures():
+    """{(mode, test): reason} of the list; the mode * stands for all."""
+    found = {}
+    for line in EXPECTED.read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith("#"):
+            modes, name, reason = line.split("\t")
+            for mode in MODES if modes == "*" else modes.split(","):
+                found[mode, name] = reason
+    return found
 
 
 def made_dynamic(model):
@@ -93,6 +107,44 @@ def backend_of(mode, options):
     return ModeBackend
 
 
+def ulps(found, expected):
+    """The largest difference in units of the last place of what is expected. Elements below a
+    thousandth of the largest count as that large: what cancels there is no error of the op."""
+    found, expected = np.asarray(found), np.asarray(expected)
+    if found.shape != expected.shape or found.dtype != expected.dtype or found.size == 0:
+        return 0.0
+    try:
+        digits = np.finfo(expected.dtype).nmant
+    except ValueError:
+        return 0.0
+    found, expected = found.astype(np.float64), expected.astype(np.float64)
+    finite = np.isfinite(found) & np.isfinite(expected)
+    if not finite.any():
+        return 0.0
+    size = np.abs(expected[finite])
+    size = np.maximum(np.maximum(size, size.max() / 1000), np.finfo(np.float32).tiny)
+    unit = np.exp2(np.floor(np.log2(size)) - digits)
+    return float((np.abs(found[finite] - expected[finite]) / unit).max())
+
+
+class Measured:
+    """Notes the largest error of each comparison that BackendTest makes."""
+
+    largest = 0.0
+
+    def __init__(self):
+        runner = onnx.backend.test.runner.Runner
+        compare = runner.assert_similar_outputs.__func__
+
+        def measured(cls, expected, found, *rest, **named):
+            for x, y in zip(found, expected):
+                if isinstance(x, np.ndarray):
+                    Measured.largest = max(Measured.largest, ulps(x, y))
+            compare(cls, expected, found, *rest, **named)
+
+        runner.assert_similar_outputs = classmethod(measured)
+
+
 class Stream(unittest.TestResult):
     """Prints one line of JSON when a test begins and one when it ends."""
 
@@ -102,12 +154,21 @@ class Stream(unittest.TestResult):
 
     def startTest(self, test):
         self.outcome, self.began = ("passed", ""), time.monotonic()
+        Measured.largest = 0.0
         tell({"begin": name_of(test)})
 
     def stopTest(self, test):
         status, text = self.outcome
-        seconds = round(time.monotonic() - self.began, 4)
-        tell({"name": name_of(test), "status": status, "text": text, "seconds": seconds})
+        tell(
+            {
+                "name": name_of(test),
+                "kind": kind_of(test),
+                "status": status,
+                "text": text,
+                "seconds": round(time.monotonic() - self.began, 4),
+                "ulps": Measured.largest,
+            }
+        )
 
     def addError(self, test, err):
         self.outcome = ("failed", f"{err[0].__name__}: {err[1]}")
@@ -120,6 +181,11 @@ class Stream(unittest.TestResult):
 
 def name_of(test):
     return test.id().rsplit(".", 1)[-1].removesuffix("_cpu")
+
+
+def kind_of(test):
+    """Node, Simple, PyTorchOperator or PyTorchConverted."""
+    return type(test).__name__.removeprefix("OnnxBackend").removesuffix("ModelTest")
 
 
 def tell(record):
@@ -161,6 +227,7 @@ def work(mode, options):
     sys.stdout = sys.stderr  # tests print
     np.seterr(all="ignore")
     result = Stream()
+    Measured()
     tell({"ready": True})
     for line in sys.stdin:
         tests[line.strip()].run(result)
@@ -179,7 +246,7 @@ class Worker:
         return json.loads(line) if line else None
 
 
-def run_slice(mode, options, queue, results, log):
+def run_slice(mode, options, queue, kinds, results, log):
     """One worker after the other until the queue is empty."""
     import threading
 
@@ -216,7 +283,8 @@ def run_slice(mode, options, queue, results, log):
             drainer.join(1)
             late = time.monotonic() - began >= LIMIT_S
             text = f"took more than {LIMIT_S} s" if late else "".join(tail)
-            record = {"name": name, "status": "died", "text": text, "seconds": LIMIT_S}
+            record = {"name": name, "kind": kinds[name], "status": "died", "text": text}
+            record |= {"seconds": LIMIT_S, "ulps": 0.0}
             worker = None
         results[name] = record
         log(record)
@@ -230,10 +298,11 @@ def run(mode, options=None, match="", jobs=None, log=lambda record: None):
     import threading
     from heddle.onnx_backend import HeddleBackend
 
-    names = [name for name in tests_of(HeddleBackend) if re.search(match, name)]
-    queue, results = collections.deque(sorted(names)), {}
+    tests = tests_of(HeddleBackend)
+    kinds = {name: kind_of(test) for name, test in tests.items() if re.search(match, name)}
+    queue, results = collections.deque(sorted(kinds)), {}
     workers = [
-        threading.Thread(target=run_slice, args=(mode, options or {}, queue, results, log))
+        threading.Thread(target=run_slice, args=(mode, options or {}, queue, kinds, results, log))
         for _ in range(jobs or os.cpu_count() or 1)
     ]
     for worker in workers:
