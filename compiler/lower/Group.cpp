@@ -172,6 +172,7 @@ void emitGroup(KernelBuilder &kernel, Block *group, const Schedule &schedule) {
                   .Case("window", emitWindow)
                   .Case("serial", emitSerial)
                   .Default(nullptr);
+  emitIndexChecks(kernel, group);
   if (!emit || failed(emit(kernel, group, schedule)))
     emitPointwise(kernel, group, schedule);
 }
