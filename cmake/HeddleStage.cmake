@@ -6,6 +6,10 @@ if(HEDDLE_SANITIZE)
   add_compile_options(-fsanitize=${HEDDLE_SANITIZE} -fno-omit-frame-pointer -g)
   add_link_options(-fsanitize=${HEDDLE_SANITIZE})
 endif()
+if(HEDDLE_FUZZ)
+  # MLIR comes without run-time type information, which two checks need.
+  add_compile_options(-fsanitize=fuzzer-no-link -fno-sanitize=vptr,function)
+endif()
 
 # heddle_stage(<folder> SOURCES a.cpp ... [USES stage ...] [LINKS library ...])
 # The one precompiled header of all stages is built by the target heddle-pch (compiler/Prelude.h).

@@ -172,6 +172,7 @@ StringRef emitGroup(KernelBuilder &kernel, Block *group, const Schedule &schedul
                   .Case("window", emitWindow)
                   .Case("serial", emitSerial)
                   .Default(nullptr);
+  emitIndexChecks(kernel, group);
   if (emit && succeeded(emit(kernel, group, schedule)))
     return schedule.form;
   emitPointwise(kernel, group, schedule);

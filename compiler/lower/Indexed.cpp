@@ -1,6 +1,5 @@
-// Indexed: elements of ops whose source place is itself data. Indices out of range are reported as
-// a failure of the run and read as the nearest legal place, so no memory outside of the tensor is
-// touched.
+// Indexed: elements of ops whose source place is itself data. Indices are inside of their
+// dimensions: IndexChecks.cpp ends the run before where they are not.
 
 #include "compiler/lower/Definitions.h"
 

@@ -6,6 +6,10 @@ using namespace mlir;
 
 namespace heddle::lower {
 
+static bool isDivision(Dim::Kind kind) {
+  return kind == Dim::Kind::FloorDiv || kind == Dim::Kind::Mod;
+}
+
 Value emitDim(Code &code, const Dim &dim, llvm::function_ref<Value(StringRef)> symbol) {
   Value total = code.number(0);
   for (const auto &[product, coefficient] : dim.sum()) {
@@ -16,6 +20,9 @@ Value emitDim(Code &code, const Dim &dim, llvm::function_ref<Value(StringRef)> s
         part = symbol(factor.text);
       } else {
         Value left = emitDim(code, *factor.lhs, symbol), right = emitDim(code, *factor.rhs, symbol);
+        // A size of 0 divides where a tensor is empty: what follows is then not used.
+        if (isDivision(factor.kind) && !Code::constant(right))
+          right = code.max(right, code.number(1));
         switch (factor.kind) {
         case Dim::Kind::FloorDiv:
           part = code.div(left, right);
@@ -81,7 +88,7 @@ Value KernelBuilder::argument(const Argument &wanted, bool isPointer) {
   int64_t slot = -1;
   for (auto [i, known] : llvm::enumerate(kernel.arguments))
     if (known.kind == wanted.kind && known.tensor == wanted.tensor && known.index == wanted.index &&
-        known.symbol == wanted.symbol)
+        known.text == wanted.text)
       slot = i;
   if (slot < 0) {
     slot = kernel.arguments.size();

@@ -20,11 +20,11 @@ using mlir::Type;
 using mlir::Value;
 
 struct Argument {
-  enum class Kind { Call, Tensor, Temporary, Data, Symbol };
+  enum class Kind { Call, Tensor, Temporary, Data, Symbol, Message };
   Kind kind;
-  Value tensor;       // Tensor: a value of the graph, constants included
-  int64_t index = 0;  // Temporary or Data: its number
-  std::string symbol; // Symbol
+  Value tensor;      // Tensor: a value of the graph, constants included
+  int64_t index = 0; // Temporary or Data: its number
+  std::string text;  // Symbol: its name; Message: what a failure says, with %lld for two values
 };
 
 struct Phase {
@@ -64,6 +64,9 @@ public:
   int64_t addData(std::vector<char> bytes);
 
   Code &code() { return *current; }
+  Value message(llvm::StringRef text) { // its number, for heddle_call_t::fail
+    return argument({Argument::Kind::Message, {}, 0, text.str()}, false);
+  }
   Value call() { return argument({Argument::Kind::Call, {}, 0, ""}, true); }
   Value scratch() { return function.getArgument(3); }
 

@@ -38,6 +38,9 @@ mlir::LogicalResult emitWindow(KernelBuilder &kernel, mlir::Block *group, const 
 /// Ops whose elements depend on each other in order (scatter, topk): one task.
 mlir::LogicalResult emitSerial(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule);
 
+/// Phases that end the run where an index that is data lies outside of its dimension.
+void emitIndexChecks(KernelBuilder &kernel, mlir::Block *group);
+
 /// Carries out `schedule`, or the pointwise form where that one does not apply to the group: the
 /// form that was taken.
 llvm::StringRef emitGroup(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule);

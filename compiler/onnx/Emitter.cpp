@@ -12,6 +12,12 @@ void refuse(const Twine &message, const Twine &note) {
   throw Refusal{message.str(), note.str(), ErrorCode::Refused};
 }
 
+void DimVector::refuseDimension(size_t i, size_t rank) {
+  if (i > rank) // counted from the end
+    i = 0;
+  refuse("an operand has rank " + Twine(rank) + ", but needs rank " + Twine(i + 1) + " or more");
+}
+
 std::string nameOf(Type element) {
   if (graph::isFloat4(element))
     return "float4e2m1";

@@ -12,8 +12,6 @@
 namespace heddle::onnx {
 
 using graph::Dim;
-using graph::dimsOf;
-using graph::DimVector;
 using graph::elementOf;
 using graph::rankOf;
 using graph::shapeValue;
@@ -26,6 +24,33 @@ struct Refusal {
   ErrorCode code = ErrorCode::Refused;
 };
 [[noreturn]] void refuse(const llvm::Twine &message, const llvm::Twine &note = "");
+
+/// Sizes of a tensor. A model may give any operand any rank: to ask for a dimension that is not
+/// there refuses the node.
+class DimVector : public graph::DimVector {
+public:
+  using llvm::SmallVector<Dim, 6>::SmallVector;
+  DimVector() = default;
+  DimVector(const graph::DimVector &dims) : graph::DimVector(dims) {}
+  DimVector(graph::DimVector &&dims) : graph::DimVector(std::move(dims)) {}
+
+  Dim &operator[](size_t i) { return (require(i), graph::DimVector::operator[](i)); }
+  const Dim &operator[](size_t i) const { return (require(i), graph::DimVector::operator[](i)); }
+  Dim &front() { return (*this)[0]; }
+  const Dim &front() const { return (*this)[0]; }
+  Dim &back() { return (*this)[size() - 1]; }
+  const Dim &back() const { return (*this)[size() - 1]; }
+
+private:
+  void require(size_t i) const {
+    if (i >= size())
+      refuseDimension(i, size());
+  }
+  [[noreturn]] static void refuseDimension(size_t i, size_t rank);
+};
+inline DimVector dimsOf(Value x) { return graph::dimsOf(x); }
+inline DimVector dimsOf(Type type) { return graph::dimsOf(type); }
+inline DimVector dimsOf(graph::DimsAttr attr) { return graph::dimsOf(attr); }
 
 class Emitter {
 public:

@@ -163,6 +163,15 @@ TEST(BadGraph, a_wrong_shape_names_its_node) {
   expectRefused(*import(product), "M3: a row of a has 3 elements, a column of b has 2");
 }
 
+TEST(BadGraph, ranks_that_nothing_holds) {
+  auto wide = emptyModel(std::vector<int64_t>(17, 1));
+  addNode(wide, "Relu", {"x"}, "y");
+  expectRefused(*import(wide), "'x' has rank 17, but at most 16 is supported");
+  auto split = emptyModel({});
+  addNode(split, "Split", {"x"}, "y");
+  expectRefused(*import(split), "an operand has rank 0, but needs rank 1 or more");
+}
+
 TEST(BadTensor, sizes_and_fields) {
   auto with = [](auto change) {
     auto model = emptyModel();

@@ -118,9 +118,15 @@ Type Reader::listType(const proto::TypeProto &type) {
   return graph::listTensor(builder.getContext(), kind, element, rank);
 }
 
+/// HEDDLE_MAX_RANK of the public API.
+static constexpr int64_t kMostRank = 16;
+
 void Reader::define(StringRef name, Value value, Scope &scope) {
   if (name.empty())
     return;
+  if (value && isa<RankedTensorType>(value.getType()) && graph::rankOf(value) > kMostRank)
+    refuse("'" + name + "' has rank " + Twine(graph::rankOf(value)) + ", but at most " +
+           Twine(kMostRank) + " is supported");
   if (!scope.values.try_emplace(name, value).second)
     refuse("'" + name + "' is defined twice", "a name may have only one value in a graph");
 }

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define LARGEST_BYTES (INT64_C(1) << 47) /* user half of a 48-bit address space */
 
@@ -72,6 +73,11 @@ void *heddle_memory_allocate(int64_t bytes) {
   if (bytes < 0 || bytes > LARGEST_BYTES)
     return NULL;
   return posix_memalign(&memory, 64, bytes ? (size_t)bytes : 1) == 0 ? memory : NULL;
+}
+
+int64_t heddle_memory_physical(void) {
+  int64_t pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
+  return pages > 0 && bytes > 0 ? pages * bytes : LARGEST_BYTES;
 }
 
 void heddle_tensor_release(heddle_tensor_t *tensor) {

@@ -18,6 +18,8 @@ int64_t heddle_tensor_bytes(int32_t dtype, int32_t rank, const int64_t *dims);
 /* 64-aligned, not zeroed; NULL when there is none or bytes < 0. Never NULL for 0 bytes. Freed by
  * free(). */
 void *heddle_memory_allocate(int64_t bytes);
+/* Bytes of the machine. */
+int64_t heddle_memory_physical(void);
 
 #ifdef __cplusplus
 }

@@ -15,6 +15,8 @@
 
 enum { STATUS_OUT_OF_MEMORY = -1, STATUS_SIZE_OVERFLOW = -2 }; /* of heddle_call.status */
 
+#define MUCH_MEMORY (INT64_C(1) << 30) /* from here on it is worth asking how much there is */
+
 /* A block of `alloc`; the memory follows at 64 bytes. */
 typedef struct temporary {
   struct temporary *next;
@@ -26,6 +28,7 @@ typedef struct run {
   const heddle_tensor_t *outputs; /* the caller's */
   temporary_t *temporaries;       /* atomic: pushed from any worker */
   heddle_tensor_t *made;          /* one an output: those that are not plain, as callers see them */
+  int64_t temporaryBytes;         /* atomic */
   int64_t value, limit;           /* of the failure that came first */
 } run_t;
 
@@ -65,6 +68,13 @@ static void reportFailure(heddle_call_t *call, int64_t message, int64_t value, i
 
 static void *allocate(heddle_call_t *call, int64_t bytes) {
   run_t *run = call->runtime;
+  if (__atomic_load_n(&call->status, __ATOMIC_RELAXED) != 0) /* its sizes may mean nothing */
+    return NULL;
+  int64_t held = __atomic_add_fetch(&run->temporaryBytes, bytes, __ATOMIC_RELAXED);
+  if (bytes >= 0 && held > MUCH_MEMORY && held > heddle_memory_physical()) {
+    failWith(call, STATUS_OUT_OF_MEMORY, held, 0);
+    return NULL;
+  }
   temporary_t *block =
       bytes < 0 || bytes > INT64_MAX - 64 ? NULL : heddle_memory_allocate(bytes + 64);
   if (!block) {
@@ -81,6 +91,8 @@ static void *allocate(heddle_call_t *call, int64_t bytes) {
 /* The caller's buffer when it is large enough: the result then needs no copy. */
 static void *allocateOutput(heddle_call_t *call, int64_t output, int64_t bytes) {
   run_t *run = call->runtime;
+  if (__atomic_load_n(&call->status, __ATOMIC_RELAXED) != 0)
+    return NULL;
   heddle_block_t *owned = &run->workspace->owned[output];
   bool isPlain = heddle_is_plain(&run->session->module->executable->outputs[output]);
   void *data = isPlain ? run->outputs[output].data : NULL;

@@ -54,6 +54,14 @@ CASES = [
      {"num_heads": 3, "kv_num_heads": 2}, "'kv_num_heads' is 2, but must divide 'num_heads', 3"),
     ("MatMulNBits", MS, [X3, INDEX, ROW], {"N": 1, "K": 6, "block_size": 16, "bits": 5},
      "'bits' 2, 4 or 8"),
+    ("Split", "", [ROW, INDEX[0]], {}, "an operand has rank 0, but needs rank 1 or more"),
+    ("Split", "", [ROW[0], INDEX], {}, "an operand has rank 0, but needs rank 1 or more"),
+    ("Col2Im", "", [X3, np.zeros(65, np.int64), INDEX], {},
+     "'image_shape' has 65 entries, but must have 1 to 7"),
+    ("Col2Im", "", [X3, INDEX[:0], INDEX[:0]], {},
+     "'image_shape' has 0 entries, but must have 1 to 7"),
+    ("Col2Im", "", [X3, INDEX[:2], INDEX], {},
+     "'image_shape' and 'block_shape' have 2 and 3 entries, but must have as many"),
 ]
 
 

@@ -124,6 +124,8 @@ void Host::writeRun() {
 
 void Host::writeBlock(Block &block) {
   for (Operation &op : block) {
+    if (isa<graph::GroupOp>(op))
+      bindSymbols(&op);
     if (isa<graph::GroupOp, graph::ReshapeOp>(op))
       writeChecks(&op);
     if (auto group = dyn_cast<graph::GroupOp>(op))
@@ -134,9 +136,10 @@ void Host::writeBlock(Block &block) {
       writeLoop(loop);
     else if (auto scan = dyn_cast<graph::ScanOp>(op))
       writeScan(scan);
-    else if (auto reshape = dyn_cast<graph::DynamicReshapeOp>(op))
+    else if (auto reshape = dyn_cast<graph::DynamicReshapeOp>(op)) {
       bindReshape(reshape);
-    else if (auto bind = dyn_cast<graph::BindSizesOp>(op))
+      writeChecks(reshape);
+    } else if (auto bind = dyn_cast<graph::BindSizesOp>(op))
       bindSizes(bind);
     else if (op.hasTrait<graph::Hosted>())
       writeHosted(&op);
@@ -216,7 +219,6 @@ void Host::copy(Value target, Value source, Value bytes) {
 }
 
 void Host::writeGroup(graph::GroupOp group) {
-  bindSymbols(group);
   const Kernel &kernel = *kernels.at(group);
   Type i64 = builder.getI64Type();
   Block *body = &group.getBody().front();
@@ -261,7 +263,11 @@ void Host::writeGroup(graph::GroupOp group) {
       break;
     }
     case Argument::Kind::Symbol:
-      value = dim(Dim::symbol(argument.symbol));
+      value = dim(Dim::symbol(argument.text));
+      break;
+    case Argument::Kind::Message:
+      program.messages.push_back(argument.text);
+      value = code->number(program.messages.size() - 1);
       break;
     }
     if (isa<LLVM::LLVMPointerType>(value.getType()))
@@ -375,6 +381,7 @@ void Host::bindReshape(graph::DynamicReshapeOp op) {
   DimVector from = graph::dimsOf(op.getX());
   int64_t rank = graph::rankOf(op.getResult());
   Value total = dim(graph::elementCount(from)), product = code->number(1);
+  Value unknown = code->number(0), lowest = code->number(0);
   SmallVector<Value> sizes;
   for (int64_t i = 0; i < rank; ++i) {
     Value size = readInteger(op.getShape(), i);
@@ -384,6 +391,9 @@ void Host::bindReshape(graph::DynamicReshapeOp op) {
       size = builder.createOrFold<arith::SelectOp>(code->loc, isZero, dim(from[i]), size);
     }
     Value isFree = code->less(size, code->number(0));
+    unknown = code->add(
+        unknown, builder.createOrFold<arith::ExtUIOp>(code->loc, builder.getI64Type(), isFree));
+    lowest = code->min(lowest, size);
     product = code->mul(
         product, builder.createOrFold<arith::SelectOp>(code->loc, isFree, code->number(1), size));
     sizes.push_back(size);
@@ -395,11 +405,17 @@ void Host::bindReshape(graph::DynamicReshapeOp op) {
         builder.createOrFold<arith::SelectOp>(code->loc, isFree, code->div(total, divisor), size);
     filled = code->mul(filled, size);
   }
+  std::string node = "node '" + graph::sourceName(op.getLoc()) + "': ";
+  code->when(code->less(lowest, code->number(-1)), [&] {
+    fail(node + "a size of %lld in the shape, but only -1 may stand for what is left", lowest,
+         lowest);
+  });
+  code->when(code->less(code->number(1), unknown), [&] {
+    fail(node + "%lld sizes of the shape are -1, but only one may be", unknown, unknown);
+  });
   Value isWrong = builder.create<arith::CmpIOp>(code->loc, arith::CmpIPredicate::ne, filled, total);
   code->when(isWrong, [&] {
-    fail("node '" + graph::sourceName(op.getLoc()) +
-             "': cannot reshape %lld elements to a shape of %lld",
-         total, filled);
+    fail(node + "cannot reshape %lld elements to a shape of %lld", total, filled);
   });
   bindDims(op.getResult(), sizes);
 }
@@ -420,6 +436,7 @@ void Host::bindBroadcast(graph::DynamicBroadcastOp op) {
     Value one =
         builder.create<arith::CmpIOp>(code->loc, arith::CmpIPredicate::eq, asked, code->number(1));
     Value isFineHere = builder.create<arith::OrIOp>(code->loc, same, one);
+    isFineHere = code->both(isFineHere, code->less(code->number(-1), asked));
     code->choose(
         isFineHere, TypeRange(), [&] { return Values(); },
         [&] {
@@ -441,6 +458,12 @@ void Host::bindSlice(graph::DynamicSliceOp op) {
   for (auto [i, axis] : llvm::enumerate(op.getAxes())) {
     Value size = sizes[axis], zero = code->number(0);
     Value step = readInteger(op.getSteps(), i);
+    code->when(builder.createOrFold<arith::CmpIOp>(code->loc, arith::CmpIPredicate::eq, step, zero),
+               [&] {
+                 fail("node '" + graph::sourceName(op.getLoc()) +
+                          "': a step is %lld, but must be positive or negative",
+                      zero, zero);
+               });
     Value isBack = code->less(step, zero);
     auto clamped = [&](Value tensor) {
       Value raw = readInteger(tensor, i);
@@ -457,53 +480,68 @@ void Host::bindSlice(graph::DynamicSliceOp op) {
     Value stride = code->max(
         builder.createOrFold<arith::SelectOp>(code->loc, isBack, code->sub(zero, step), step),
         code->number(1));
-    Value count = code->div(code->add(distance, code->sub(stride, code->number(1))), stride);
+    Value count =
+        code->add(code->div(code->sub(distance, code->number(1)), stride), code->number(1));
     sizes[axis] = code->max(count, zero);
   }
   bindDims(op.getResult(), sizes);
 }
 
 void Host::bindRange(graph::RangeOp op) {
-  Value count;
-  Type i64 = builder.getI64Type();
-  if (isa<FloatType>(graph::elementOf(op.getStart()))) {
-    count = code->choose(
-        isFine(), i64,
-        [&] {
-          // In f64, as NumPy's arange counts: a narrow quotient would be rounded.
-          auto read = [&](Value tensor) -> Value {
-            Type element = graph::elementOf(tensor), f64 = builder.getF64Type();
-            Value value = code->load(element, pointerOf(tensor), code->number(0));
-            return element == f64 ? value : builder.create<arith::ExtFOp>(code->loc, f64, value);
-          };
-          Value start = read(op.getStart()), delta = read(op.getDelta());
-          Value span = builder.create<arith::SubFOp>(code->loc, read(op.getLimit()), start);
-          Value steps = builder.create<math::CeilOp>(
-              code->loc, builder.create<arith::DivFOp>(code->loc, span, delta));
-          // Fails for NaN, infinities and what no memory holds.
-          Value isCount = builder.create<arith::CmpFOp>(code->loc, arith::CmpFPredicate::OLT, steps,
-                                                        code->constantOf(start.getType(), 1e12));
-          return code->choose(
-              isCount, i64,
-              [&] { return Values{builder.create<arith::FPToSIOp>(code->loc, i64, steps)}; },
-              [&] {
-                fail("node '" + graph::sourceName(op.getLoc()) +
-                         "': start, limit and delta make no number of elements",
-                     code->number(0), code->number(0));
-                return Values{code->number(0)};
-              });
-        },
-        [&] { return Values{code->number(0)}; })[0];
-  } else {
-    Value delta = readInteger(op.getDelta(), 0), zero = code->number(0);
+  Type element = graph::elementOf(op.getStart()), i64 = builder.getI64Type();
+  Type f64 = builder.getF64Type();
+  bool isFloat = isa<FloatType>(element);
+  Value zero = code->number(0);
+  auto refuse = [&] {
+    fail("node '" + graph::sourceName(op.getLoc()) +
+             "': start, limit and delta make no number of elements",
+         zero, zero);
+    return Values{zero};
+  };
+  auto read = [&](Value tensor) -> Value {
+    if (!isFloat)
+      return builder.create<arith::SIToFPOp>(code->loc, f64, readInteger(tensor, 0));
+    Value value = code->load(element, pointerOf(tensor), zero);
+    return value.getType() == f64 ? value : builder.create<arith::ExtFOp>(code->loc, f64, value);
+  };
+  // Of integers, what the quotient says about the largest counts only decides whether to refuse.
+  auto exactly = [&](Value steps) -> Value {
+    if (isFloat)
+      return builder.create<arith::FPToSIOp>(code->loc, i64, steps);
+    Value delta = readInteger(op.getDelta(), 0);
     Value span = code->sub(readInteger(op.getLimit(), 0), readInteger(op.getStart(), 0));
     Value isBack = code->less(delta, zero);
     span = builder.createOrFold<arith::SelectOp>(code->loc, isBack, code->sub(zero, span), span);
     delta = builder.createOrFold<arith::SelectOp>(code->loc, isBack, code->sub(zero, delta), delta);
     delta = code->max(delta, code->number(1));
-    count = code->div(code->add(span, code->sub(delta, code->number(1))), delta);
-  }
-  bindDims(op.getResult(), {code->max(count, code->number(0))});
+    return code->add(code->div(code->sub(span, code->number(1)), delta), code->number(1));
+  };
+  Value count = code->choose(
+      isFine(), i64,
+      [&] {
+        Value span =
+            builder.create<arith::SubFOp>(code->loc, read(op.getLimit()), read(op.getStart()));
+        Value steps = builder.create<math::CeilOp>(
+            code->loc, builder.create<arith::DivFOp>(code->loc, span, read(op.getDelta())));
+        // Fails for NaN, infinities and what no memory holds.
+        auto below = [&](Value x, Value y) -> Value {
+          return builder.create<arith::CmpFOp>(code->loc, arith::CmpFPredicate::OLT, x, y);
+        };
+        Value isCount = code->both(below(steps, code->constantOf(f64, 1e12)),
+                                   below(code->constantOf(f64, -1e300), steps));
+        Value isSome = isFloat ? below(code->constantOf(f64, 0), steps)
+                               : code->integerOf(builder.getI1Type(), 1);
+        return code->choose(
+            isCount, i64,
+            [&] {
+              return code->choose(
+                  isSome, i64, [&] { return Values{exactly(steps)}; },
+                  [&] { return Values{zero}; });
+            },
+            refuse);
+      },
+      [&] { return Values{zero}; })[0];
+  bindDims(op.getResult(), {code->max(count, zero)});
 }
 
 } // namespace heddle::lower

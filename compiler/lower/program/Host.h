@@ -64,10 +64,11 @@ private:
   // What only the run can check (HostChecks.cpp).
   struct Check {
     Dim a, b;
-    enum Kind { NotNegative, Equal, EqualOrOne } kind;
+    enum Kind { NotNegative, Equal, EqualOrOne, AtMost, Memory } kind;
     std::string message; // with %lld for a and b
   };
   void forEachCheck(mlir::Operation *op, llvm::function_ref<void(const Check &)> visit);
+  Value magnitude(const Dim &size);
   Value violation(const Check &check);
   Value writeEntryChecks();
   void writeChecks(mlir::Operation *op);

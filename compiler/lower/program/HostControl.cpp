@@ -6,6 +6,9 @@ using namespace mlir;
 
 namespace heddle::lower {
 
+/// A loop that runs this often is taken for one that never ends.
+static constexpr int64_t kMostTrips = 100'000'000;
+
 SmallVector<std::string> Host::unboundSymbols(ValueRange values) const {
   SmallVector<std::string> names;
   for (Value value : values)
@@ -125,6 +128,16 @@ void Host::writeLoop(graph::LoopOp op) {
     Value holds = builder.create<arith::CmpIOp>(code->loc, arith::CmpIPredicate::ne,
                                                 before->getArgument(1), code->number(0));
     goesOn = builder.create<arith::AndIOp>(code->loc, goesOn, holds);
+    goesOn = builder.create<arith::AndIOp>(code->loc, goesOn, isFine());
+    Value most = code->number(kMostTrips);
+    Value isEndless = builder.create<arith::CmpIOp>(code->loc, arith::CmpIPredicate::eq,
+                                                    before->getArgument(0), most);
+    isEndless = code->both(goesOn, isEndless);
+    code->when(isEndless, [&] {
+      fail("node '" + graph::sourceName(op.getLoc()) +
+               "': the loop has not ended after %lld iterations",
+           most, most);
+    });
     goesOn = builder.create<arith::AndIOp>(code->loc, goesOn, isFine());
     builder.create<scf::ConditionOp>(code->loc, goesOn, before->getArguments());
   }

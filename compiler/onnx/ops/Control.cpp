@@ -333,6 +333,8 @@ static void importScan(Node &n) {
   Ints reversedInputs, reversedOutputs;
   for (int64_t i = 0; i < scanned; ++i) {
     Value x = n.in(states + i);
+    if (rankOf(x) == 0)
+      refuse("input " + Twine(states + i) + " is a scalar, which has no axis to scan");
     x = n.transpose(x, axisToFront(n.axis(inputAxes[i], rankOf(x)), rankOf(x), false));
     operands.push_back(x);
     body.trailing.push_back(n.tensor(ArrayRef<Dim>(dimsOf(x)).drop_front(), elementOf(x)));

@@ -282,6 +282,12 @@ static void importSplit(Node &n) {
     sum = sum + size;
   if (sum.constant() && total.constant() && sum != total)
     refuse("'split' adds up to " + sum.str() + ", but the size is " + total.str());
+  if (sum != total) {
+    n.requireNotNegative(n.sub(n.size(total), n.size(sum)),
+                         "'split' adds up to more than the size: by %lld");
+    n.requireNotNegative(n.sub(n.size(sum), n.size(total)),
+                         "'split' adds up to less than the size: by %lld");
+  }
   for (size_t i = 0; i < n.outputs(); ++i) {
     n.set(i, n.sliceAlong(x, axis, start, sizes[i]));
     start = start + sizes[i];

@@ -8,12 +8,12 @@ namespace heddle::onnx {
 
 /// Window attributes, one entry a spatial dimension.
 struct Window {
-  graph::DimVector size;
+  DimVector size;
   Ints strides, dilations, low, high;
-  graph::DimVector symbolicLow, symbolicHigh; // SAME padding of sizes that are not constant
+  DimVector symbolicLow, symbolicHigh; // SAME padding of sizes that are not constant
 };
 /// What the node's attributes say of windows of `size` over `sizes`.
-Window readWindow(Node &n, graph::DimVector size, llvm::ArrayRef<Dim> sizes);
+Window readWindow(Node &n, DimVector size, llvm::ArrayRef<Dim> sizes);
 /// How many windows fit, a dimension; `sizes` hold the symbolic padding already.
 DimVector pooledSizes(llvm::ArrayRef<Dim> sizes, const Window &window, bool ceiling);
 /// Where the largest element of each window of a MaxPool is, counted in the whole of x.

@@ -7,6 +7,13 @@ using namespace heddle::graph;
 
 namespace heddle::onnx {
 
+/// Sizes of what an iteration sees of x; refuses a scalar.
+static DimVector rowOf(Value x) {
+  DimVector dims = dimsOf(x);
+  dims.erase(&dims.front());
+  return dims;
+}
+
 SmallVector<Value> walk(Emitter &e, ArrayRef<Value> states, ArrayRef<Value> scanned, Step step,
                         bool reverse) {
   SmallVector<Value> operands(states);
@@ -15,7 +22,7 @@ SmallVector<Value> walk(Emitter &e, ArrayRef<Value> states, ArrayRef<Value> scan
   for (Value state : states)
     arguments.push_back(state.getType());
   for (Value x : scanned)
-    arguments.push_back(e.tensor(ArrayRef<Dim>(dimsOf(x)).drop_front(), elementOf(x)));
+    arguments.push_back(e.tensor(rowOf(x), elementOf(x)));
   OperationState draftState(e.location, ScanOp::getOperationName(), operands, {},
                             {e.integer("state_count", states.size())});
   draftState.addRegion();

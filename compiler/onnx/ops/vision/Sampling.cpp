@@ -78,6 +78,7 @@ static Taps tapsOf(Emitter &e, Value place, const Dim &size, const SampleRule &r
         e.binary<AndOp>(e.compare<GreaterEqualOp>(at, zero), e.compare<LessEqualOp>(at, last));
   else if (rule.outside == Outside::Reflection)
     at = e.unary<TruncOp>(reflect(e, at, low, high));
+  at = e.select(e.compare<EqualOp>(at, at), at, zero); // NaN is no place
   taps.index = e.cast(clampTo(e, at, zero, last), e.i64());
   return taps;
 }

@@ -10,6 +10,9 @@ using namespace heddle::graph;
 
 namespace heddle::onnx {
 
+/// Spatial dimensions of an image that is put together from columns.
+static constexpr int64_t kMostSpatial = 7;
+
 namespace {
 /// Windows of `kernel` elements at `places` over an image of `sizes`.
 struct Windows {
@@ -212,6 +215,13 @@ static void importCol2Im(Node &n) {
     entries = *rank - 2;
   if (!entries || rankOf(x) != 3)
     refuse("the input must have rank 3, and the number of entries of 'image_shape' must be known");
+  if (*entries < 1 || *entries > kMostSpatial)
+    refuse("'image_shape' has " + Twine(*entries) + " entries, but must have 1 to " +
+           Twine(kMostSpatial));
+  for (Value given : {shape, block})
+    if (auto own = dimsOf(given)[0].constant(); own && own != entries)
+      refuse("'image_shape' and 'block_shape' have " + Twine(*entries) + " and " + Twine(*own) +
+             " entries, but must have as many");
   size_t count = *entries;
   Ints strides = n.getInts("strides", Ints(count, 1)), pads = n.getInts("pads", Ints(2 * count, 0));
   Ints dilations = n.getInts("dilations", Ints(count, 1));
