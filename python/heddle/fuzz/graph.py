@@ -318,26 +318,33 @@ class Graph:
 
     def check_shapes(self, node, columns):
         """Refuses a node whose results are not what ONNX's own shape inference says."""
-        graph = helper.make_graph([node], "node", [
-            helper.make_tensor_value_info(name, number_of(self.tensors[name].dtype),
-                                          self.tensors[name].shape) for name in needs(node)],
-            [onnx.ValueInfoProto(name=name) for name in node.output])
+        for case in range(self.cases):
+            for value, column in zip(self.inferred(node, case), columns):
+                array, about = column[case][0], value.type.tensor_type
+                if array.ndim != column[0][0].ndim:
+                    raise Rejected(f"{node.op_type}: rank differs between the cases")
+                if about.elem_type not in (0, number_of(array.dtype.name)):
+                    raise Rejected(f"{node.op_type}: inferred dtype differs")
+                sizes = [d.dim_value if d.HasField("dim_value") else None for d in about.shape.dim]
+                if about.HasField("shape") and (len(sizes) != array.ndim or any(
+                        a not in (None, b) for a, b in zip(sizes, array.shape))):
+                    raise Rejected(f"{node.op_type}: inferred shape differs")
+
+    def inferred(self, node, case):
+        """What ONNX's shape inference says of the outputs in one case."""
+        inputs = [(name, self.tensors[name]) for name in needs(node)]
+        constants = [numpy_helper.from_array(tensor.values[case], name)
+                     for name, tensor in inputs if tensor.is_constant and tensor.dtype == "int64"]
+        graph = helper.make_graph(
+            [node], "node",
+            [helper.make_tensor_value_info(name, number_of(tensor.dtype),
+                                           tensor.values[case].shape) for name, tensor in inputs],
+            [onnx.ValueInfoProto(name=name) for name in node.output], constants)
         model = helper.make_model(graph, opset_imports=self.opset_imports)
         try:
-            inferred = onnx.shape_inference.infer_shapes(model, True, True).graph.output
+            return onnx.shape_inference.infer_shapes(model, True, True).graph.output
         except Exception as error:  # noqa: BLE001: several kinds
             raise Rejected(f"{node.op_type}: {error}") from None
-        for value, column in zip(inferred, columns):
-            if len({pair[0].ndim for pair in column}) != 1:
-                raise Rejected(f"{node.op_type}: rank differs between the cases")
-            array, about = column[0][0], value.type.tensor_type
-            if about.elem_type not in (0, number_of(array.dtype.name)):
-                raise Rejected(f"{node.op_type}: inferred dtype differs")
-            if about.HasField("shape"):
-                sizes = [d.dim_value if d.HasField("dim_value") else None for d in about.shape.dim]
-                if len(sizes) != array.ndim or any(
-                        a not in (None, b) for a, b in zip(sizes, array.shape)):
-                    raise Rejected(f"{node.op_type}: inferred shape differs")
 
     # --- the result
 

@@ -48,12 +48,12 @@ static void setEnvironment() {
   }
 }
 
-void becomePython(const std::string &module, std::vector<std::string> arguments) {
+void becomePython(const std::string &script, std::vector<std::string> arguments) {
   std::string python = findPython();
   setEnvironment();
   std::signal(SIGXFSZ, SIG_DFL); // what is ignored stays ignored in the new program
   std::signal(SIGPIPE, SIG_DFL);
-  arguments.insert(arguments.begin(), {python, "-m", module});
+  arguments.insert(arguments.begin(), {python, "-c", script});
   std::vector<char *> pointers;
   for (std::string &argument : arguments)
     pointers.push_back(argument.data());
