@@ -38,8 +38,9 @@ mlir::LogicalResult emitWindow(KernelBuilder &kernel, mlir::Block *group, const 
 /// Ops whose elements depend on each other in order (scatter, topk): one task.
 mlir::LogicalResult emitSerial(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule);
 
-/// Carries out `schedule`, or the pointwise form when that one does not apply to the group.
-void emitGroup(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule);
+/// Carries out `schedule`, or the pointwise form where that one does not apply to the group: the
+/// form that was taken.
+llvm::StringRef emitGroup(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule);
 
 /// The yielded values of a group.
 mlir::ValueRange outputsOf(mlir::Block *group);

@@ -470,8 +470,11 @@ void Host::bindRange(graph::RangeOp op) {
     count = code->choose(
         isFine(), i64,
         [&] {
-          auto read = [&](Value tensor) {
-            return code->load(graph::elementOf(tensor), pointerOf(tensor), code->number(0));
+          // In f64, as NumPy's arange counts: a narrow quotient would be rounded.
+          auto read = [&](Value tensor) -> Value {
+            Type element = graph::elementOf(tensor), f64 = builder.getF64Type();
+            Value value = code->load(element, pointerOf(tensor), code->number(0));
+            return element == f64 ? value : builder.create<arith::ExtFOp>(code->loc, f64, value);
           };
           Value start = read(op.getStart()), delta = read(op.getDelta());
           Value span = builder.create<arith::SubFOp>(code->loc, read(op.getLimit()), start);
