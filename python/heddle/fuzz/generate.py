@@ -15,7 +15,7 @@ from .evaluate import Rejected, needs
 from .graph import Graph, make_rng
 from .spec import SPECS
 
-OPSETS = {21: 50, 17: 12, 18: 12, 13: 8, 22: 6, 24: 14, 19: 4, 15: 4}
+OPSETS = {21: 50, 17: 12, 18: 12, 13: 8, 22: 6, 24: 11, 26: 3, 19: 4, 15: 4}
 
 
 def begin(rng):

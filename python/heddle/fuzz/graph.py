@@ -20,7 +20,7 @@ FLOATS = ("float32", "float64", "float16", "bfloat16")
 INTS = ("int64", "int32", "int8", "uint8", "int16", "uint16", "uint32", "uint64")
 DTYPE_WEIGHTS = {"float32": 62, "int64": 8, "float16": 7, "float64": 6, "int32": 5, "bool": 4,
                  "bfloat16": 3, "uint8": 3, "int8": 2, "int16": 1, "uint32": 1}
-MAX_ELEMENTS = 8192
+SMALL, LARGE = 8192, 65536  # the most elements of a tensor that is drawn
 LIMITS = {"float16": 200.0, "bfloat16": 1e3, "float32": 1e4, "float64": 1e4}
 
 
@@ -84,6 +84,7 @@ class Tensor:
 class Graph:
     def __init__(self, rng, opset, cases):
         self.rng, self.opset, self.cases = rng, opset, cases
+        self.most = LARGE if rng.random() < 0.15 else SMALL
         self.generator = np.random.default_rng(rng.getrandbits(64))
         self.tensors, self.nodes, self.inputs, self.initializers = {}, [], [], []
         self.symbols = {}  # (size in case 0, size in case 1) -> name
@@ -114,7 +115,10 @@ class Graph:
     def dim(self):
         """A size, and with symbols now and then a pair of sizes."""
         if self.cases == 2 and self.chance(0.45):
-            return self.choice([(3, 5), (4, 7), (2, 9), (6, 2)])
+            return self.choice([(3, 5), (4, 7), (2, 9), (6, 2), (33, 64), (1, 4)])
+        if self.most == LARGE and self.chance(0.6):
+            return (self.choice([16, 17, 31, 33, 48, 64, 65, 96, 100, 128, 129, 200, 257]),
+                    ) * self.cases
         roll = self.rng.random()
         if roll < 0.012:
             size = 0
@@ -134,7 +138,7 @@ class Graph:
     def dims(self, rank=None):
         rank = self.rng.choices(range(6), [3, 15, 27, 27, 22, 6])[0] if rank is None else rank
         dims = [self.dim() for _ in range(rank)]
-        while np.prod([max(d) for d in dims], dtype=float) > MAX_ELEMENTS:
+        while np.prod([max(d) for d in dims], dtype=float) > self.most:
             largest = max(range(rank), key=lambda i: max(dims[i]))
             dims[largest] = self.fixed_dim(1, 4)
         return dims
@@ -234,7 +238,7 @@ class Graph:
             return (other.dtype == dtype and other.name != tensor.name
                     and all(a == b or set(a) == {1} or set(b) == {1} for a, b in
                             zip(reversed(other.dims), reversed(tensor.dims)))
-                    and other.size * tensor.size <= 4 * MAX_ELEMENTS)
+                    and other.size * tensor.size <= 4 * self.most)
 
         found = [other for other in self.tensors.values() if fits(other)]
         if found and self.chance(0.6):
@@ -280,7 +284,7 @@ class Graph:
             value, shadow = value.astype(dtype), shadow.astype(dtype)
         if value.dtype.kind in "OUSc":
             raise Rejected(f"{op}: dtype {value.dtype}")
-        if value.size > 4 * MAX_ELEMENTS or value.ndim > 7:
+        if value.size > 4 * self.most or value.ndim > 7:
             raise Rejected(f"{op}: too large")
         if value.size:
             largest = np.max(np.abs(wide(value)))
