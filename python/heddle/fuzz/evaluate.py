@@ -23,7 +23,7 @@ NOISE = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 3e-6, "float64": 1e-9}
 SINGLE = set(
     "GroupNormalization LayerNormalization RMSNormalization BatchNormalization"
     " InstanceNormalization LRN HardSwish HardSigmoid Gelu Elu Celu Selu LeakyRelu"
-    " ThresholdedRelu Shrink Swish Gemm Resize".split()
+    " ThresholdedRelu Shrink Swish Gemm Resize Erf".split()
 )
 
 # These give elements as they are, or a number near which nothing is rounded.

@@ -20,7 +20,7 @@ FLOATS = ("float32", "float64", "float16", "bfloat16")
 INTS = ("int64", "int32", "int8", "uint8", "int16", "uint16", "uint32", "uint64")
 DTYPE_WEIGHTS = {"float32": 62, "int64": 8, "float16": 7, "float64": 6, "int32": 5, "bool": 4,
                  "bfloat16": 3, "uint8": 3, "int8": 2, "int16": 1, "uint32": 1}
-MAX_ELEMENTS = 8192
+SMALL, LARGE = 8192, 65536  # the most elements of a tensor that is drawn
 LIMITS = {"float16": 200.0, "bfloat16": 1e3, "float32": 1e4, "float64": 1e4}
 
 
@@ -84,6 +84,7 @@ class Tensor:
 class Graph:
     def __init__(self, rng, opset, cases):
         self.rng, self.opset, self.cases = rng, opset, cases
+        self.most = LARGE if rng.random() < 0.15 else SMALL
         self.generator = np.random.default_rng(rng.getrandbits(64))
         self.tensors, self.nodes, self.inputs, self.initializers = {}, [], [], []
         self.symbols = {}  # (size in case 0, size in case 1) -> name
@@ -114,7 +115,10 @@ class Graph:
     def dim(self):
         """A size, and with symbols now and then a pair of sizes."""
         if self.cases == 2 and self.chance(0.45):
-            return self.choice([(3, 5), (4, 7), (2, 9), (6, 2)])
+            return self.choice([(3, 5), (4, 7), (2, 9), (6, 2), (33, 64), (1, 4)])
+        if self.most == LARGE and self.chance(0.6):
+            return (self.choice([16, 17, 31, 33, 48, 64, 65, 96, 100, 128, 129, 200, 257]),
+                    ) * self.cases
         roll = self.rng.random()
         if roll < 0.012:
             size = 0
@@ -134,7 +138,7 @@ class Graph:
     def dims(self, rank=None):
         rank = self.rng.choices(range(6), [3, 15, 27, 27, 22, 6])[0] if rank is None else rank
         dims = [self.dim() for _ in range(rank)]
-        while np.prod([max(d) for d in dims], dtype=float) > MAX_ELEMENTS:
+        while np.prod([max(d) for d in dims], dtype=float) > self.most:
             largest = max(range(rank), key=lambda i: max(dims[i]))
             dims[largest] = self.fixed_dim(1, 4)
         return dims
@@ -234,7 +238,7 @@ class Graph:
             return (other.dtype == dtype and other.name != tensor.name
                     and all(a == b or set(a) == {1} or set(b) == {1} for a, b in
                             zip(reversed(other.dims), reversed(tensor.dims)))
-                    and other.size * tensor.size <= 4 * MAX_ELEMENTS)
+                    and other.size * tensor.size <= 4 * self.most)
 
         found = [other for other in self.tensors.values() if fits(other)]
         if found and self.chance(0.6):
@@ -280,7 +284,7 @@ class Graph:
             value, shadow = value.astype(dtype), shadow.astype(dtype)
         if value.dtype.kind in "OUSc":
             raise Rejected(f"{op}: dtype {value.dtype}")
-        if value.size > 4 * MAX_ELEMENTS or value.ndim > 7:
+        if value.size > 4 * self.most or value.ndim > 7:
             raise Rejected(f"{op}: too large")
         if value.size:
             largest = np.max(np.abs(wide(value)))
@@ -318,26 +322,33 @@ class Graph:
 
     def check_shapes(self, node, columns):
         """Refuses a node whose results are not what ONNX's own shape inference says."""
-        graph = helper.make_graph([node], "node", [
-            helper.make_tensor_value_info(name, number_of(self.tensors[name].dtype),
-                                          self.tensors[name].shape) for name in needs(node)],
-            [onnx.ValueInfoProto(name=name) for name in node.output])
+        for case in range(self.cases):
+            for value, column in zip(self.inferred(node, case), columns):
+                array, about = column[case][0], value.type.tensor_type
+                if array.ndim != column[0][0].ndim:
+                    raise Rejected(f"{node.op_type}: rank differs between the cases")
+                if about.elem_type not in (0, number_of(array.dtype.name)):
+                    raise Rejected(f"{node.op_type}: inferred dtype differs")
+                sizes = [d.dim_value if d.HasField("dim_value") else None for d in about.shape.dim]
+                if about.HasField("shape") and (len(sizes) != array.ndim or any(
+                        a not in (None, b) for a, b in zip(sizes, array.shape))):
+                    raise Rejected(f"{node.op_type}: inferred shape differs")
+
+    def inferred(self, node, case):
+        """What ONNX's shape inference says of the outputs in one case."""
+        inputs = [(name, self.tensors[name]) for name in needs(node)]
+        constants = [numpy_helper.from_array(tensor.values[case], name)
+                     for name, tensor in inputs if tensor.is_constant and tensor.dtype == "int64"]
+        graph = helper.make_graph(
+            [node], "node",
+            [helper.make_tensor_value_info(name, number_of(tensor.dtype),
+                                           tensor.values[case].shape) for name, tensor in inputs],
+            [onnx.ValueInfoProto(name=name) for name in node.output], constants)
         model = helper.make_model(graph, opset_imports=self.opset_imports)
         try:
-            inferred = onnx.shape_inference.infer_shapes(model, True, True).graph.output
+            return onnx.shape_inference.infer_shapes(model, True, True).graph.output
         except Exception as error:  # noqa: BLE001: several kinds
             raise Rejected(f"{node.op_type}: {error}") from None
-        for value, column in zip(inferred, columns):
-            if len({pair[0].ndim for pair in column}) != 1:
-                raise Rejected(f"{node.op_type}: rank differs between the cases")
-            array, about = column[0][0], value.type.tensor_type
-            if about.elem_type not in (0, number_of(array.dtype.name)):
-                raise Rejected(f"{node.op_type}: inferred dtype differs")
-            if about.HasField("shape"):
-                sizes = [d.dim_value if d.HasField("dim_value") else None for d in about.shape.dim]
-                if len(sizes) != array.ndim or any(
-                        a not in (None, b) for a, b in zip(sizes, array.shape)):
-                    raise Rejected(f"{node.op_type}: inferred shape differs")
 
     # --- the result
 

@@ -12,21 +12,22 @@ import traceback
 
 import onnx
 
-from .check import Outcome
+from .check import AGREES, Outcome
 
 MEMORY_BYTES = 12 << 30
 TAIL = 3000  # characters of what a dying process said
 
 
-def serve(pipe, log):
+def serve(pipe, log, is_peer_working):
     """The child: answers requests until the pipe closes."""
     os.dup2(log, 1)
     os.dup2(log, 2)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
-    from .check import check
+    from .check import check, on_peer
 
+    on_peer[0] = lambda is_working: setattr(is_peer_working, "value", is_working)
     while True:
         try:
             data, cases, threads = pipe.recv()
@@ -42,13 +43,15 @@ class Worker:
     """One such process, started again after it died. One model at a time: begin, then finish."""
 
     def __init__(self):
-        self.process = self.pipe = self.log = None
+        self.process = self.pipe = self.log = self.is_peer_working = None
 
     def start(self):
         context = multiprocessing.get_context("fork")
         self.log = tempfile.TemporaryFile()
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=serve, args=(theirs, self.log.fileno()), daemon=True)
+        self.is_peer_working = context.Value("b", False, lock=False)
+        self.process = context.Process(
+            target=serve, args=(theirs, self.log.fileno(), self.is_peer_working), daemon=True)
         self.process.start()
         theirs.close()
 
@@ -75,7 +78,10 @@ class Worker:
         size = self.log.seek(0, os.SEEK_END)
         self.log.seek(max(0, size - TAIL))
         tail = self.log.read().decode(errors="replace")
+        is_theirs = self.is_peer_working.value
         self.stop()
+        if is_theirs:
+            return Outcome(AGREES, f"ONNX Runtime died of {name}")
         return Outcome("crash", f"{name}\n{tail}")
 
     def check(self, model, cases, seconds, threads=1):

@@ -6,11 +6,24 @@
 
 namespace heddle::cli {
 
-int runFuzz(std::vector<std::string> arguments) { becomePython("heddle.fuzz", arguments); }
+static const char *const kScript = R"__script__(
+import sys
+try:
+    import numpy, onnx
+except ImportError as error:
+    print(f"heddle fuzz: needs the Python packages numpy and onnx, which '{sys.executable}' lacks: "
+          f"{error}\nnote: '{sys.executable} -m pip install numpy onnx ml_dtypes onnxruntime' "
+          "installs them; HEDDLE_PYTHON names another Python", file=sys.stderr)
+    sys.exit(2)
+from heddle.fuzz.__main__ import main
+sys.exit(main())
+)__script__";
+
+int runFuzz(std::vector<std::string> arguments) { becomePython(kScript, arguments); }
 
 int runReduce(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), "reduce");
-  becomePython("heddle.fuzz", arguments);
+  becomePython(kScript, arguments);
 }
 
 } // namespace heddle::cli

@@ -23,7 +23,7 @@ static fs::path binaryFolder() {
   return error ? fs::path() : self.parent_path();
 }
 
-static bool exists(const fs::path &path) {
+static bool isThere(const fs::path &path) {
   std::error_code error;
   return fs::exists(path, error);
 }
@@ -32,28 +32,28 @@ std::string findPython() {
   if (const char *chosen = std::getenv("HEDDLE_PYTHON"); chosen && *chosen)
     return chosen;
   fs::path own = binaryFolder().parent_path().parent_path() / "python" / "bin" / "python";
-  return exists(own) ? own.string() : "python3";
+  return isThere(own) ? own.string() : "python3";
 }
 
 static void setEnvironment() {
   fs::path folder = binaryFolder();
   fs::path library = folder.parent_path() / "lib" / "libheddle.so";
-  if (exists(library))
+  if (isThere(library))
     setenv("HEDDLE_LIBRARY", library.c_str(), /*overwrite=*/0);
   fs::path package = folder.parent_path().parent_path().parent_path() / "python";
-  if (exists(package / "heddle" / "__init__.py")) {
+  if (isThere(package / "heddle" / "__init__.py")) {
     const char *others = std::getenv("PYTHONPATH");
     std::string paths = package.string() + (others && *others ? ":" + std::string(others) : "");
     setenv("PYTHONPATH", paths.c_str(), /*overwrite=*/1);
   }
 }
 
-void becomePython(const std::string &module, std::vector<std::string> arguments) {
+void becomePython(const std::string &script, std::vector<std::string> arguments) {
   std::string python = findPython();
   setEnvironment();
   std::signal(SIGXFSZ, SIG_DFL); // what is ignored stays ignored in the new program
   std::signal(SIGPIPE, SIG_DFL);
-  arguments.insert(arguments.begin(), {python, "-m", module});
+  arguments.insert(arguments.begin(), {python, "-c", script});
   std::vector<char *> pointers;
   for (std::string &argument : arguments)
     pointers.push_back(argument.data());

@@ -10,9 +10,9 @@ namespace heddle::cli {
 /// $HEDDLE_PYTHON, else build/python/bin/python of this checkout, else python3.
 std::string findPython();
 
-/// Becomes `python -m MODULE ARGUMENTS...`, whose exit code is the command's. It finds the package
+/// Becomes `python -c SCRIPT ARGUMENTS...`, whose exit code is the command's. It finds the package
 /// of this checkout, where there is one, and this build's library, unless HEDDLE_LIBRARY is set.
-[[noreturn]] void becomePython(const std::string &module, std::vector<std::string> arguments);
+[[noreturn]] void becomePython(const std::string &script, std::vector<std::string> arguments);
 
 } // namespace heddle::cli
 

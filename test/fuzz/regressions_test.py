@@ -1,0 +1,62 @@
+"""regressions_test: reduced models of findings, each of which once gave wrong numbers."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "python"))
+
+import heddle  # noqa: E402
+from heddle import library  # noqa: E402
+
+
+def has_library():
+    try:
+        library.function("heddle_compile")
+        return True
+    except library.Error:
+        return False
+
+
+pytestmark = pytest.mark.skipif(not has_library(), reason="there is no libheddle.so; "
+                                "`./dev build` makes it")
+FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+value = helper.make_tensor_value_info
+
+
+def run(nodes, inputs, outputs, feeds):
+    graph = helper.make_graph(nodes, "regression", inputs, outputs)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return heddle.compile(model).run(None, feeds)
+
+
+def test_a_loop_without_an_iteration_keeps_its_initial_value():
+    """The result is the initial value's memory, which later results must not take."""
+    body = helper.make_graph(
+        [helper.make_node("Mul", ["state", "state"], ["next"]),
+         helper.make_node("Identity", ["going"], ["still"])], "body",
+        [value("step", INT64, []), value("going", BOOL, []), value("state", FLOAT, [None, None])],
+        [value("still", BOOL, []), value("next", FLOAT, [None, None])])
+    nodes = [helper.make_node("EyeLike", ["like"], ["eye"]),
+             helper.make_node("Loop", ["count", "", "eye"], ["y"], body=body),
+             helper.make_node("Relu", ["x"], ["r"]),
+             helper.make_node("GatherND", ["r", "at"], ["z"])]
+    inputs = [value("like", FLOAT, [1, 1]), value("count", INT64, []),
+              value("x", FLOAT, [3, 1, 1, 3]), value("at", INT64, [1, 1])]
+    outputs = [value("y", FLOAT, [None, None]), value("z", FLOAT, [None] * 4)]
+    feeds = {"like": np.zeros((1, 1), np.float32), "count": np.array(0),
+             "x": np.full((3, 1, 1, 3), 5, np.float32), "at": np.array([[0]])}
+    assert run(nodes, inputs, outputs, feeds)[0] == [[1]]
+
+
+@pytest.mark.parametrize("numbers, size", [((3, -5, -1), 8), ((0, 5, 1), 5), ((0, -1, 1), 0)])
+def test_the_size_of_a_range_that_nobody_reads(numbers, size):
+    names = ["start", "limit", "delta"]
+    nodes = [helper.make_node("Range", names, ["r"]), helper.make_node("Shape", ["r"], ["y"])]
+    feeds = {name: np.array(number, np.float32) for name, number in zip(names, numbers)}
+    inputs = [value(name, FLOAT, []) for name in names]
+    assert run(nodes, inputs, [value("y", INT64, [1])], feeds)[0].tolist() == [size]
