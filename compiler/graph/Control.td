@@ -11,7 +11,7 @@ def Graph_YieldOp : Graph_Op<"yield", [Pure, Terminator, ReturnLike]> {
   let builders = [OpBuilder<(ins), [{ build($_builder, $_state, ::mlir::ValueRange()); }]>];
 }
 
-def Graph_IfOp : Graph_Op<"if", [RecursiveMemoryEffects, SingleBlock, NoRegionArguments]> {
+def Graph_IfOp : Graph_Op<"if", [SingleBlock, NoRegionArguments]> {
   let summary = "the values of one of two regions";
   let description = [{
     I1: condition has one element of i1. I2: both regions yield as many values as there are results, of the same
@@ -26,7 +26,7 @@ def Graph_IfOp : Graph_Op<"if", [RecursiveMemoryEffects, SingleBlock, NoRegionAr
   let hasVerifier = 1;
 }
 
-def Graph_LoopOp : Graph_Op<"loop", [RecursiveMemoryEffects, SingleBlock]> {
+def Graph_LoopOp : Graph_Op<"loop", [SingleBlock]> {
   let summary = "repeat a region at most `trip_count` times while it says so";
   let description = [{
     Operands: trip_count (scalar i64), condition (scalar i1), initial values of the carried tensors. Region arguments:
@@ -43,7 +43,7 @@ def Graph_LoopOp : Graph_Op<"loop", [RecursiveMemoryEffects, SingleBlock]> {
   let hasVerifier = 1;
 }
 
-def Graph_ScanOp : Graph_Op<"scan", [RecursiveMemoryEffects, SingleBlock]> {
+def Graph_ScanOp : Graph_Op<"scan", [SingleBlock]> {
   let summary = "walk along the first dimension of tensors, carrying states";
   let description = [{
     Operands: `state_count` initial states, then the scanned tensors, all of one first size. Region

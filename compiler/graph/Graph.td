@@ -79,4 +79,11 @@ class Graph_TypedOp<string mnemonic, list<Trait> traits = []>
   let hasVerifier = 1;
 }
 
+/// An op that binds sizes, which others may use though nobody uses the tensor itself: not Pure, so
+/// that it stays until simplify sees that no type names them.
+class Graph_BindingOp<string mnemonic, list<Trait> traits = []> : Graph_Op<mnemonic, traits> {
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
 #endif // HEDDLE_GRAPH_TD

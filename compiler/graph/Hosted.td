@@ -11,13 +11,6 @@ include "compiler/graph/Graph.td"
 
 def Graph_Hosted : NativeOpTrait<"Hosted"> { let cppNamespace = "::heddle::graph"; }
 class Graph_HostedOp<string mnemonic> : Graph_TypedOp<mnemonic, [Graph_Hosted]>;
-/// An op that binds sizes, which others may use though nobody uses the tensor itself: not Pure, so
-/// that it stays.
-class Graph_BindingOp<string mnemonic> : Graph_Op<mnemonic, [Graph_Hosted]> {
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
-  let hasVerifier = 1;
-}
-
 def Graph_ListMakeOp : Graph_HostedOp<"list_make"> {
   let summary = "a list of copies of tensors";
   let description = [{
@@ -40,7 +33,7 @@ def Graph_ListEraseOp : Graph_HostedOp<"list_erase"> {
   let results = (outs Graph_Tensor:$result);
 }
 
-def Graph_ListAtOp : Graph_BindingOp<"list_at"> {
+def Graph_ListAtOp : Graph_BindingOp<"list_at", [Graph_Hosted]> {
   let summary = "the tensor at `position`, or the only one of an optional";
   let description = [{
     Its sizes are fresh symbols, which this op binds; the run refuses a tensor of another rank, and a position outside of [-n, n).
@@ -55,7 +48,7 @@ def Graph_ListLengthOp : Graph_HostedOp<"list_length"> {
   let results = (outs Graph_Tensor:$result);
 }
 
-def Graph_ListConcatOp : Graph_BindingOp<"list_concat"> {
+def Graph_ListConcatOp : Graph_BindingOp<"list_concat", [Graph_Hosted]> {
   let summary = "all tensors of a list joined along `axis`, or stacked along a new one";
   let description = "Sizes of the result are fresh symbols, which this op binds. The run refuses an empty list.";
   let arguments = (ins Graph_Tensor:$list, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "false">:$new_axis);
@@ -86,7 +79,7 @@ def Graph_StringConcatOp : Graph_HostedOp<"string_concat"> {
   let results = (outs Graph_Tensor:$result);
 }
 
-def Graph_StringSplitOp : Graph_BindingOp<"string_split"> {
+def Graph_StringSplitOp : Graph_BindingOp<"string_split", [Graph_Hosted]> {
   let summary = "the pieces of each string between delimiters, and how many there are";
   let description = [{
     pieces: [shape of x, n], where n, the largest number of pieces, is a fresh symbol which this op binds; filled up with
@@ -97,7 +90,7 @@ def Graph_StringSplitOp : Graph_BindingOp<"string_split"> {
   let results = (outs Graph_Tensor:$pieces, Graph_Tensor:$counts);
 }
 
-def Graph_StringNormalizeOp : Graph_BindingOp<"string_normalize"> {
+def Graph_StringNormalizeOp : Graph_BindingOp<"string_normalize", [Graph_Hosted]> {
   let summary = "the strings of a vector, or of a matrix of one row, that are no stop words, in one case";
   let description = [{
     `letter_case`: none, lower or upper, by the simple case mapping of Unicode. How many remain is a fresh symbol, which this op

@@ -36,7 +36,7 @@ def Graph_ReshapeOp : Graph_TypedOp<"reshape"> {
   let results = (outs Graph_Tensor:$result);
 }
 
-def Graph_DynamicReshapeOp : Graph_TypedOp<"dynamic_reshape"> {
+def Graph_DynamicReshapeOp : Graph_BindingOp<"dynamic_reshape"> {
   let summary = "reshape to sizes that only the run knows";
   let description = [{
     `shape` is 1-D i64. -1 stands for what is left; 0 copies the size of x unless `allow_zero`. The dynamic
@@ -57,7 +57,7 @@ def Graph_BroadcastOp : Graph_TypedOp<"broadcast"> {
   let results = (outs Graph_Tensor:$result);
 }
 
-def Graph_DynamicBroadcastOp : Graph_TypedOp<"dynamic_broadcast"> {
+def Graph_DynamicBroadcastOp : Graph_BindingOp<"dynamic_broadcast"> {
   let summary = "broadcast x against sizes that only the run knows (ONNX Expand)";
   let description = "The dynamic sizes of the result are fresh symbols, which this op binds.";
   let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$shape);
@@ -77,7 +77,7 @@ def Graph_SliceOp : Graph_TypedOp<"slice"> {
   let results = (outs Graph_Tensor:$result);
 }
 
-def Graph_DynamicSliceOp : Graph_TypedOp<"dynamic_slice"> {
+def Graph_DynamicSliceOp : Graph_BindingOp<"dynamic_slice"> {
   let summary = "slice with bounds that only the run knows, with ONNX's clamping";
   let description = [{
     `starts`, `ends`, `steps` are 1-D i64, one entry an entry of `axes`. The sizes of the result along
@@ -159,7 +159,7 @@ def Graph_ReverseSequenceOp : Graph_InferredOp<"reverse_sequence"> {
   let results = (outs Graph_Tensor:$result);
 }
 
-def Graph_RangeOp : Graph_TypedOp<"range"> {
+def Graph_RangeOp : Graph_BindingOp<"range"> {
   let summary = "start, start + delta, ... below (above) limit; scalars that only the run knows";
   let description = "The size of the result is a fresh symbol, which this op binds.";
   let arguments = (ins Graph_Tensor:$start, Graph_Tensor:$limit, Graph_Tensor:$delta);

@@ -164,7 +164,7 @@ LogicalResult emitSerial(KernelBuilder &kernel, Block *group, const Schedule &) 
   return success();
 }
 
-void emitGroup(KernelBuilder &kernel, Block *group, const Schedule &schedule) {
+StringRef emitGroup(KernelBuilder &kernel, Block *group, const Schedule &schedule) {
   using Emit = LogicalResult (*)(KernelBuilder &, Block *, const Schedule &);
   Emit emit = llvm::StringSwitch<Emit>(schedule.form)
                   .Case("rows", emitRows)
@@ -173,8 +173,10 @@ void emitGroup(KernelBuilder &kernel, Block *group, const Schedule &schedule) {
                   .Case("serial", emitSerial)
                   .Default(nullptr);
   emitIndexChecks(kernel, group);
-  if (!emit || failed(emit(kernel, group, schedule)))
-    emitPointwise(kernel, group, schedule);
+  if (emit && succeeded(emit(kernel, group, schedule)))
+    return schedule.form;
+  emitPointwise(kernel, group, schedule);
+  return "pointwise";
 }
 
 } // namespace heddle::lower

@@ -41,8 +41,9 @@ mlir::LogicalResult emitSerial(KernelBuilder &kernel, mlir::Block *group, const 
 /// Phases that end the run where an index that is data lies outside of its dimension.
 void emitIndexChecks(KernelBuilder &kernel, mlir::Block *group);
 
-/// Carries out `schedule`, or the pointwise form when that one does not apply to the group.
-void emitGroup(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule);
+/// Carries out `schedule`, or the pointwise form where that one does not apply to the group: the
+/// form that was taken.
+llvm::StringRef emitGroup(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule);
 
 /// The yielded values of a group.
 mlir::ValueRange outputsOf(mlir::Block *group);

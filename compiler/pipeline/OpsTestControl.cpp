@@ -108,6 +108,23 @@ func.func @main(%trip: tensor<i64>, %x: tensor<33xf32>, %y: tensor<33xf32>) -> (
 }
 )";
 
+// A loop that runs not once hands on its initial value, whose memory is then still needed.
+static const char kNever[] = R"(
+func.func @main(%trip: tensor<i64>, %x: tensor<33xf32>) -> (tensor<33xf32>, tensor<33xf32>) {
+  %true = graph.constant dense<true> : tensor<i1>
+  %start = graph.exp %x : tensor<33xf32>
+  %r = graph.loop %trip, %true, %start : (tensor<i64>, tensor<i1>, tensor<33xf32>) -> tensor<33xf32> {
+  ^bb0(%i: tensor<i64>, %c: tensor<i1>, %a: tensor<33xf32>):
+    %s = graph.add %a, %x : tensor<33xf32>
+    graph.yield %c, %s : tensor<i1>, tensor<33xf32>
+  }
+  %places = graph.cumsum %x {axis = 0} : (tensor<33xf32>) -> tensor<33xf32>
+  %more = graph.cumsum %places {axis = 0} : (tensor<33xf32>) -> tensor<33xf32>
+  %sum = graph.add %r, %more : tensor<33xf32>
+  return %sum, %more : tensor<33xf32>, tensor<33xf32>
+}
+)";
+
 // Numbers of the run become amounts of padding and sizes.
 static const char kBind[] = R"(
 func.func @main(%x: tensor<?x5xf32, #graph.dims<"n", 5>>, %pads: tensor<2xi32>)
@@ -139,6 +156,7 @@ void addControl(Cases &cases) {
     add("growing" + label, kGrowing, {fill, Fill::range(20, 20), Fill()}, {});
     add("growing until" + label, kGrowing, {Fill::range(5, 5), fill, Fill()}, {});
     add("nested" + label, kNested, {fill, Fill::range(3, 3), Fill()}, {});
+    add("never" + label, kNever, {fill, Fill::range(-0.1, 0.1)}, {});
     add("swap" + label, kSwap, {fill, Fill(), Fill()}, {});
   }
   add("bind sizes", kBind, {Fill(), Fill::range(0, 9)}, runs);

@@ -125,7 +125,7 @@ void addMovement(Cases &cases) {
                            m.op("sizes", {}, "values = #graph.dims<\"m*n\">", string(type) + "[]"));
                      },
                      kRuns});
-  for (const char *type : {"i64", "i32", "f32", "f64"})
+  for (const char *type : {"i64", "i32", "f32", "f64", "bf16", "f16"})
     cases.push_back({string("movement/range ") + type,
                      [=](Model &m) {
                        Value start = m.input(string(type) + "[]", Fill::range(-3, 3));

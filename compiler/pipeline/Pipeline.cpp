@@ -137,9 +137,11 @@ static void shareFunctions(ModuleOp module, lower::Kernel &kernel,
   }
 }
 
-/// Kernels of all groups, then the program around them.
+/// Kernels of all groups, then the program around them. Groups whose schedule could not be carried
+/// out are noted in `simpler`: their names, and the form that the plan asked for.
 static llvm::Error lowerGroups(func::FuncOp model, const loop::Machine &machine,
-                               target::Program &program) {
+                               target::Program &program,
+                               std::vector<std::pair<std::string, std::string>> &simpler) {
   MLIRContext *context = model.getContext();
   context->loadDialect<arith::ArithDialect, math::MathDialect, scf::SCFDialect,
                        vector::VectorDialect, LLVM::LLVMDialect, cf::ControlFlowDialect>();
@@ -150,7 +152,9 @@ static llvm::Error lowerGroups(func::FuncOp model, const loop::Machine &machine,
   model.walk([&](graph::GroupOp group) {
     std::string name = "kernel" + std::to_string(number++);
     lower::KernelBuilder builder(*program.module, name, group.getLoc(), machine);
-    lower::emitGroup(builder, &group.getBody().front(), scheduleOf(group));
+    lower::Schedule schedule = scheduleOf(group);
+    if (lower::emitGroup(builder, &group.getBody().front(), schedule) != schedule.form)
+      simpler.emplace_back(group.getName().str(), schedule.form);
     program.kernels.push_back(group.getName().str());
     shareFunctions(*program.module, builder.kernel, functions);
     kernels[group] = std::make_shared<lower::Kernel>(std::move(builder.kernel));
@@ -208,7 +212,8 @@ static llvm::Error compileStages(Compiled &compiled, const CompileOptions &optio
     return error;
 
   stages.begin("lower", 0.25);
-  if (llvm::Error error = lowerGroups(model, result->machine, result->program))
+  std::vector<std::pair<std::string, std::string>> simpler;
+  if (llvm::Error error = lowerGroups(model, result->machine, result->program, simpler))
     return error;
   if (failed(verify(*result->program.module)))
     return makeError(ErrorCode::Internal, "internal error: a kernel is not valid");
@@ -226,6 +231,10 @@ static llvm::Error compileStages(Compiled &compiled, const CompileOptions &optio
   report["target"] = target->cpu;
   report["seconds"] = stages.seconds;
   report["groups"] = result->program.kernels.size();
+  auto pointwise = nlohmann::ordered_json::array();
+  for (auto &[group, form] : simpler)
+    pointwise.push_back({{"group", group}, {"planned", form}});
+  report["pointwise_instead"] = pointwise;
   report["weights_bytes"] = result->program.weights.size;
   result->reportJson = report.dump(2);
   return llvm::Error::success();
@@ -239,8 +248,9 @@ std::string graphText(const Compiled &compiled) {
 llvm::Expected<std::string> loopsText(const Compiled &compiled) {
   ModuleOp module = *compiled.graph;
   target::Program program;
-  if (llvm::Error error =
-          lowerGroups(module.lookupSymbol<func::FuncOp>("main"), compiled.machine, program))
+  std::vector<std::pair<std::string, std::string>> simpler;
+  if (llvm::Error error = lowerGroups(module.lookupSymbol<func::FuncOp>("main"), compiled.machine,
+                                      program, simpler))
     return std::move(error);
   return textOf(*program.module);
 }

@@ -65,9 +65,9 @@ public:
 private:
   bool isWorthFolding(Operation *op) {
     if (op->getNumOperands() == 0 || op->getNumRegions() != 0 || op->getNumResults() == 0 ||
-        !isa_and_nonnull<GraphDialect>(op->getDialect()) || !isMemoryEffectFree(op) ||
-        op->hasTrait<Hosted>() || op->hasTrait<OpTrait::IsTerminator>() ||
-        !llvm::all_of(op->getOperands(), isConstant))
+        !isa_and_nonnull<GraphDialect>(op->getDialect()) ||
+        !(isMemoryEffectFree(op) || bindsSymbols(op)) || op->hasTrait<Hosted>() ||
+        op->hasTrait<OpTrait::IsTerminator>() || !llvm::all_of(op->getOperands(), isConstant))
       return false;
     bool areAllBroadcasts = llvm::all_of(
         op->getOperands(), [](Value operand) { return isa<BroadcastOp>(operand.getDefiningOp()); });

@@ -137,6 +137,62 @@ private:
   Refinement refinement;
 };
 
+/// How often types and attributes name each symbol.
+class SymbolUses {
+public:
+  void count(Operation *op, int64_t sign) {
+    for (NamedAttribute attribute : op->getAttrs())
+      if (auto dims = dyn_cast<DimsAttr>(attribute.getValue()))
+        count(dimsOf(dims), sign);
+    for (Type type : op->getResultTypes())
+      if (isa<RankedTensorType>(type))
+        count(dimsOf(type), sign);
+    for (Region &region : op->getRegions())
+      for (Block &block : region)
+        for (Type type : block.getArgumentTypes())
+          if (isa<RankedTensorType>(type))
+            count(dimsOf(type), sign);
+  }
+  bool isNamed(const std::string &symbol) const { return uses.lookup(symbol) > 0; }
+
+private:
+  void count(ArrayRef<Dim> dims, int64_t sign) {
+    SmallVector<std::string> names;
+    for (const Dim &dim : dims)
+      dim.collectSymbols(names);
+    for (const std::string &name : names)
+      uses[name] += sign;
+  }
+  llvm::StringMap<int64_t> uses;
+};
+
+/// Ops that bind sizes stay while a type or an attribute names one, also when their results are
+/// unused. Last to first, so that what only they used goes with them.
+void eraseUnusedBindings(ModuleOp module) {
+  SymbolUses uses;
+  SmallVector<Operation *> binding;
+  module.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    uses.count(op, 1);
+    if (bindsSymbols(op) && !isa<BindSizesOp>(op))
+      binding.push_back(op);
+  });
+  for (Operation *op : llvm::reverse(binding)) {
+    if (!op->use_empty())
+      continue;
+    SmallVector<std::string> bound;
+    for (Value result : op->getResults())
+      for (const Dim &dim : dimsOf(result))
+        dim.collectSymbols(bound);
+    op->walk([&](Operation *inner) { uses.count(inner, -1); });
+    if (llvm::any_of(bound, [&](const std::string &name) {
+          return StringRef(name).starts_with("$") && uses.isNamed(name);
+        }))
+      op->walk([&](Operation *inner) { uses.count(inner, 1); });
+    else
+      op->erase();
+  }
+}
+
 struct ShapesPass : PassWrapper<ShapesPass, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ShapesPass)
   StringRef getArgument() const override { return "heddle-simplify-shapes"; }
@@ -148,6 +204,7 @@ struct ShapesPass : PassWrapper<ShapesPass, OperationPass<ModuleOp>> {
   }
   void runOnOperation() override {
     ShapePropagation(getOperation()).run();
+    eraseUnusedBindings(getOperation());
     (void)applyRules(getOperation(), RewritePatternSet(&getContext())); // erases what is dead
   }
 };

@@ -1,9 +1,7 @@
 """Every model of the catalogue, compiled once and run at each of its shapes, beside ONNX Runtime.
 
 f32 outputs agree within 1e-4 + 1e-4 * |reference|, quantised ones within one step of their scale,
-integers exactly. Where a network magnifies rounding so much that ONNX Runtime itself is further
-than that from the same network in f64, Heddle has to be nearer to the f64 numbers than it is. A
-model that this machine has not got is skipped with the reason.
+integers exactly. A model that this machine has not got is skipped with the reason.
 """
 
 import sys
@@ -76,7 +74,19 @@ def run_in_double(path, feeds, folder):
     return heddle.Session(heddle.compile(str(double))).run(None, wide)
 
 
-@pytest.mark.parametrize("model", catalogue.models(), ids=lambda model: model.name)
+# Five InstanceNorms one after the other magnify the rounding of f32: ONNX Runtime itself is 12 times
+# the bound away from the network in f64, Heddle 2.4 times, and the two 10.6 times from each other.
+MAGNIFIES_ROUNDING = {"fns_candy"}
+
+
+def marked(model):
+    reason = "the network magnifies the rounding of f32"
+    marks = [pytest.mark.xfail(reason=reason, strict=True)]
+    return pytest.param(model, id=model.name,
+                        marks=marks if model.name in MAGNIFIES_ROUNDING else [])
+
+
+@pytest.mark.parametrize("model", map(marked, catalogue.models()))
 def test_agrees_with_onnxruntime(model, tmp_path):
     path = fetch(model)
     import heddle
@@ -91,18 +101,25 @@ def test_agrees_with_onnxruntime(model, tmp_path):
     assert [output.name for output in session.get_outputs()] == names
     steps = quantisation_steps(path) if model.quantised else {}
     for feeds in model.make_feeds():
-        exact = None
-        for i, (name, actual, expected) in enumerate(
-                zip(names, session.run(None, feeds), rival.run(None, feeds))):
+        for name, actual, expected in zip(
+                names, session.run(None, feeds), rival.run(None, feeds)):
             worst = worst_difference(np.asarray(actual), np.asarray(expected), steps.get(name))
-            if worst > 1 and not model.quantised and expected.dtype == np.float32:
-                exact = exact or run_in_double(path, feeds, tmp_path)
-                truth = exact[i].astype(np.float32)
-                theirs = worst_difference(expected, truth, None)
-                if theirs > 1 and worst_difference(actual, truth, None) < theirs:
-                    continue
             shapes = ", ".join(f"{key} {value.shape}" for key, value in feeds.items())
             assert worst <= 1, f"output '{name}' at {shapes}: {worst:.1f} times what is allowed"
+
+
+def test_candy_is_nearer_to_double_than_onnxruntime(tmp_path):
+    """Why MAGNIFIES_ROUNDING names it: both miss the bound from the same network in f64."""
+    model = next(model for model in catalogue.models() if model.name == "fns_candy")
+    path = fetch(model)
+    import heddle
+
+    feeds = next(iter(model.make_feeds()))
+    exact = run_in_double(path, feeds, tmp_path)[0].astype(np.float32)
+    ours = heddle.compile(str(path)).run(None, feeds)[0]
+    rival = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    theirs = rival.run(None, feeds)[0]
+    assert worst_difference(ours, exact, None) < worst_difference(theirs, exact, None)
 
 
 def test_every_quantised_model_has_steps():

@@ -5,6 +5,8 @@
 #include <CLI/CLI.hpp>
 
 #include <functional>
+#include <string>
+#include <vector>
 
 namespace heddle::cli {
 
@@ -18,6 +20,10 @@ Run addBench(CLI::App &app);
 Run addCompare(CLI::App &app);
 Run addPlan(CLI::App &app);
 Run addOps(CLI::App &app);
+
+/// These take their arguments as they are.
+int runFuzz(std::vector<std::string> arguments);
+int runReduce(std::vector<std::string> arguments);
 
 } // namespace heddle::cli
 

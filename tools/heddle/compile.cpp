@@ -86,6 +86,10 @@ static void printReport(const Options &options, const Json &result) {
   const Json &report = result.at("report");
   if (report.contains("groups"))
     text += "groups   " + report.at("groups").dump() + "\n";
+  for (const Json &group : report.value("pointwise_instead", Json::array()))
+    text += "note     group " + group.at("group").dump() +
+            " runs element by element: its schedule '" + group.at("planned").get<std::string>() +
+            "' could not be carried out\n";
   if (report.contains("arena_bytes")) // a number, or an expression of the sizes of inputs
     text += "arena    " +
             (report.at("arena_bytes").is_number() ? formatBytes(report.at("arena_bytes"))

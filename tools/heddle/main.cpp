@@ -14,7 +14,8 @@ namespace heddle::cli {
 namespace {
 struct Command {
   const char *name, *summary;
-  Run (*add)(CLI::App &app);
+  Run (*add)(CLI::App &app);                                 // describes its options, or else
+  int (*hand)(std::vector<std::string> arguments) = nullptr; // takes all arguments as they are
 };
 } // namespace
 
@@ -25,6 +26,8 @@ static const Command kCommands[] = {
     {"compare", "hold a model against the reference interpreter and ONNX Runtime", addCompare},
     {"plan", "print, write or check the plan of a model", addPlan},
     {"ops", "list the ONNX ops that are supported", addOps},
+    {"fuzz", "check random models against the reference and ONNX Runtime", nullptr, runFuzz},
+    {"reduce", "write the least part of a model that fails as it does", nullptr, runReduce},
 };
 
 static const char *const kExitCodes = "exit codes: 0 ok, 1 numbers differ, 2 usage, 3 refused, 4 "
@@ -78,6 +81,8 @@ static void refuseExtras(const CLI::App &app, const Command &command) {
 }
 
 static int runCommand(const Command &command, int argc, char **argv) {
+  if (command.hand)
+    return command.hand({argv, argv + argc});
   CLI::App app(command.summary);
   app.allow_extras();
   app.get_formatter()->column_width(32);

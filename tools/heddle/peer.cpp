@@ -3,12 +3,12 @@
 #include "tools/heddle/peer.h"
 
 #include "tools/heddle/failure.h"
+#include "tools/heddle/python/interpreter.h"
 
 #include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
-#include <filesystem>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,17 +16,6 @@
 extern char **environ;
 
 namespace heddle::cli {
-
-static std::string findPython() {
-  if (const char *chosen = std::getenv("HEDDLE_PYTHON"); chosen && *chosen)
-    return chosen;
-  // This binary is build/release/bin/heddle.
-  std::error_code error;
-  std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  std::filesystem::path own =
-      self.parent_path().parent_path().parent_path() / "python" / "bin" / "python";
-  return !error && std::filesystem::exists(own, error) ? own.string() : "python3";
-}
 
 /// Starts the child with pipes at its standard input and output.
 void Peer::start() {

@@ -117,6 +117,12 @@ int64_t Host::lastUse(Value value, int depth) const {
       last = std::max(last, known->second.second);
     if (isa<graph::ReshapeOp, graph::DynamicReshapeOp>(user) && steps.count(user))
       last = std::max(last, lastUse(user->getResult(0), depth + 1));
+    // Without a single iteration the initial values are the results.
+    int64_t number = use.getOperandNumber();
+    if (auto loop = dyn_cast<graph::LoopOp>(user); loop && number >= 2)
+      last = std::max(last, lastUse(loop.getResult(number - 2), depth + 1));
+    if (auto scan = dyn_cast<graph::ScanOp>(user); scan && number < (int64_t)scan.getStateCount())
+      last = std::max(last, lastUse(scan.getResult(number), depth + 1));
     if (isa<graph::YieldOp>(user))
       if (auto branch = dyn_cast<graph::IfOp>(user->getParentOp()))
         last = std::max(last, lastUse(branch.getResult(use.getOperandNumber()), depth + 1));

@@ -1,0 +1,97 @@
+"""`python -m heddle.fuzz`: random models. `python -m heddle.fuzz reduce`: a model's failing part.
+
+Exit codes are Heddle's: 0 nothing found, 1 findings, 2 usage.
+SPDX-License-Identifier: Apache-2.0
+"""
+
+import argparse
+import sys
+
+OK, DIFFERS, USAGE = 0, 1, 2
+
+
+def op_range(text):
+    low, dots, high = text.partition("..")
+    try:
+        values = (int(low), int(high if dots else low))
+    except ValueError:
+        values = (0, 0)
+    if not 1 <= values[0] <= values[1]:
+        raise argparse.ArgumentTypeError(f"'{text}' is no range; allowed: '12' or '5..40'")
+    return values
+
+
+def fuzz_options(program):
+    parser = argparse.ArgumentParser(prog=program, description="check random models; "
+                                     f"'{program.replace('fuzz', 'reduce')}' shrinks one")
+    parser.add_argument("--count", type=int, default=200, metavar="N",
+                        help="models to check (default %(default)s)")
+    parser.add_argument("--time", type=float, metavar="S", help="stop after S seconds")
+    parser.add_argument("--ops", type=op_range, default=(5, 40), metavar="A..B",
+                        help="nodes a model has (default 5..40)")
+    parser.add_argument("--only", metavar="OP,...", help="draw from these op kinds alone")
+    parser.add_argument("--seed", type=int, default=1, help="model I of a seed is always the same")
+    parser.add_argument("--first", type=int, default=0, metavar="I", help="index of the first one")
+    parser.add_argument("--out", metavar="DIR", help="where findings are written")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes")
+    parser.add_argument("--limit", type=float, default=60, metavar="S", help="seconds a model")
+    parser.add_argument("--reduce-time", type=float, default=40, metavar="S",
+                        help="seconds to reduce a finding, 0 to leave it (default 40)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    return parser
+
+
+def run_fuzz(arguments, program):
+    parser = fuzz_options(program)
+    options = parser.parse_args(arguments)
+    from .campaign import Campaign, print_json
+    from .distribution import check_distributions
+    from .spec import SPECS
+
+    only = options.only.split(",") if options.only else None
+    for name in only or []:
+        if name not in SPECS:
+            parser.error(f"--only: unknown op '{name}'; known: {', '.join(sorted(SPECS))}")
+    if options.jobs < 1 or options.count < 0:
+        parser.error("--jobs and --count take positive numbers")
+
+    def say(text):
+        print(text, file=sys.stderr, flush=True)
+
+    campaign = Campaign(options.seed, options.ops, options.out, only, options.limit,
+                        options.reduce_time, say)
+    indices = range(options.first, options.first + options.count)
+    try:
+        campaign.run(indices, options.jobs, options.time)
+    except KeyboardInterrupt:
+        say("interrupted")
+    for name, text in check_distributions() if not only else []:
+        campaign.kinds["distribution"] += 1
+        campaign.findings[f"distribution: {name}"].append(name)
+        say(f"{name}: distribution: {text}")
+    if options.json:
+        print_json(campaign)
+    else:
+        print(campaign.summary_line())
+    return DIFFERS if campaign.kinds else OK
+
+
+def main(arguments=None):
+    arguments = sys.argv[1:] if arguments is None else arguments
+    program = "heddle fuzz"
+    try:
+        import onnx  # noqa: F401
+    except ImportError as error:
+        print(f"{program}: needs the Python package onnx, which '{sys.executable}' lacks: {error}\n"
+              f"note: '{sys.executable} -m pip install onnx onnxruntime ml_dtypes' installs it; "
+              "HEDDLE_PYTHON names another Python", file=sys.stderr)
+        return USAGE
+    if arguments and arguments[0] == "reduce":
+        from .command import run_reduce
+
+        return run_reduce(arguments[1:])
+    return run_fuzz(arguments, program)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

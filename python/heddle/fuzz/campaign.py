@@ -1,0 +1,130 @@
+"""campaign: many models over some workers, and what they found, written to a folder.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+import collections
+import json
+import time
+from multiprocessing import connection
+from pathlib import Path
+
+import numpy as np
+import onnx
+
+from .generate import generate
+from .reduce import reduce_model
+from .worker import Worker
+
+ALIKE = 3  # findings with one signature that are written and reduced
+
+
+class Campaign:
+    def __init__(self, seed, ops, out=None, only=None, limit=60.0, reduce_seconds=40.0, say=print):
+        self.seed, self.ops, self.only, self.limit = seed, ops, only, limit
+        self.out = Path(out) if out else None
+        self.reduce_seconds, self.say = reduce_seconds, say
+        self.findings = collections.defaultdict(list)  # signature -> indices
+        self.kinds = collections.Counter()
+        self.models = self.nodes = 0
+        self.start = time.monotonic()
+
+    def run(self, indices, jobs=1, seconds=None):
+        """Checks the models of these indices, until the time is over."""
+        workers, busy, indices = [Worker() for _ in range(jobs)], {}, iter(indices)
+        try:
+            while True:
+                for worker in workers:
+                    is_late = seconds is not None and time.monotonic() - self.start > seconds
+                    index = None if worker in busy or is_late else next(indices, None)
+                    if index is not None:
+                        model, cases = generate(self.seed, index, self.ops, self.only)
+                        worker.begin(model.SerializeToString(), cases, 1 + index % 2)
+                        busy[worker] = (index, model, cases, time.monotonic() + self.limit)
+                if not busy:
+                    return
+                self.wait(busy)
+        finally:
+            for worker in workers:
+                worker.stop()
+
+    def wait(self, busy):
+        """Takes the answers that are there, and gives up on models that take too long."""
+        first = min(deadline for _, _, _, deadline in busy.values())
+        connection.wait([worker.pipe for worker in busy], max(0.0, first - time.monotonic()))
+        for worker in list(busy):
+            index, model, cases, deadline = busy[worker]
+            if worker.pipe.poll(0) or time.monotonic() >= deadline:
+                outcome = worker.finish(0)
+                del busy[worker]
+                self.count(index, model, cases, outcome)
+
+    def count(self, index, model, cases, outcome):
+        self.models += 1
+        self.nodes += len(model.graph.node)
+        if not outcome.is_finding:
+            return
+        self.kinds[outcome.kind] += 1
+        alike = self.findings[outcome.signature]
+        alike.append(index)
+        self.say(f"{self.seed}-{index}: {outcome.kind}: {outcome.message[:300]}")
+        if self.out and (len(alike) <= ALIKE or outcome.kind in ("wrong", "oracle", "crash")):
+            self.write(index, model, cases, outcome)
+
+    def write(self, index, model, cases, outcome):
+        folder = self.out / f"{self.seed}-{index}"
+        folder.mkdir(parents=True, exist_ok=True)
+        onnx.save(model, folder / "model.onnx")
+        write_cases(folder, model, cases)
+        text = f"{outcome.kind}\n{outcome.message}\n"
+        if self.reduce_seconds:
+            small, cases, text_of_small = self.reduced(model, cases, outcome)
+            onnx.save(small, folder / "reduced.onnx")
+            write_cases(folder, small, cases, "reduced_")
+            text += f"\nreduced to {len(small.graph.node)} nodes: {text_of_small}\n"
+            text += onnx.printer.to_text(small) + "\n"
+        (folder / "message.txt").write_text(text, encoding="utf-8")
+
+    def reduced(self, model, cases, outcome):
+        worker = Worker()
+        try:
+            fails = same_failure(worker, outcome, min(self.limit, 20.0))
+            small, cases = reduce_model(model, cases, fails, self.reduce_seconds)
+            return small, cases, worker.check(small, cases, self.limit).message
+        finally:
+            worker.stop()
+
+    def summary(self):
+        return {"models": self.models, "nodes": self.nodes,
+                "seconds": round(time.monotonic() - self.start, 1), "findings": dict(self.kinds),
+                "signatures": {name: list(alike) for name, alike in self.findings.items()}}
+
+    def summary_line(self):
+        about = self.summary()
+        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(self.kinds.items()))
+        return (f"{about['models']} models, {about['nodes']} nodes, {about['seconds']} s, "
+                f"findings: {kinds or 'none'}")
+
+
+def same_failure(worker, outcome, limit):
+    """A predicate for reduce: the model still fails in this way."""
+
+    def fails(model, cases):
+        return worker.check(model, cases, limit).signature == outcome.signature
+
+    return fails
+
+
+def write_cases(folder, model, cases, prefix=""):
+    """Inputs as input_<i>.npy, of a second case as case1_input_<i>.npy, in the model's order."""
+    for k, feeds in enumerate(cases):
+        for i, value in enumerate(model.graph.input):
+            array = feeds[value.name]
+            if array.dtype.name == "bfloat16":
+                array = array.view(np.uint16)
+            case = f"case{k}_" if k else ""
+            np.save(folder / f"{prefix}{case}input_{i}.npy", array)
+
+
+def print_json(campaign):
+    print(json.dumps(campaign.summary()))

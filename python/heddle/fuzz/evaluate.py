@@ -1,0 +1,171 @@
+"""evaluate: what a model's nodes give, and how far a right result may be from it.
+
+Every tensor has a value and a shadow: the same computation with noise of a few roundings added
+after each node that rounds. Where the two part, rounding alone may part them; so their distance is
+the tolerance of a comparison, and an integer or a shape in which they differ says nothing at all.
+SPDX-License-Identifier: Apache-2.0
+"""
+
+import warnings
+import zlib
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+from .evaluator_ops import OPS
+
+# A few roundings of each dtype, and of what compilers may make of it.
+NOISE = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 3e-6, "float64": 1e-9}
+
+# Their mean and variance, or their constants and attributes, are float32 whatever the tensors are.
+SINGLE = set(
+    "GroupNormalization LayerNormalization RMSNormalization BatchNormalization"
+    " InstanceNormalization LRN HardSwish HardSigmoid Gelu Elu Celu Selu LeakyRelu"
+    " ThresholdedRelu Shrink Swish Gemm Resize".split()
+)
+
+# These give elements as they are, or a number near which nothing is rounded.
+EXACT = set(
+    "Abs Ceil Clip Compress Concat Constant ConstantOfShape DepthToSpace Dropout EyeLike Expand"
+    " Flatten Floor Gather GatherElements GatherND GlobalMaxPool Hardmax Identity Max MaxPool Min"
+    " Neg NonMaxSuppression OneHot Pad Range ReduceMax ReduceMin Relu Reshape ReverseSequence Round"
+    " ScatterND Shape Sign Size Slice SpaceToDepth Split Squeeze Tile TopK Transpose Trilu Unique"
+    " Unsqueeze Where".split()
+)
+
+
+class Rejected(Exception):
+    """This node cannot stand here."""
+
+
+def is_float(array):
+    return array.dtype.name in NOISE
+
+
+def wide(array):
+    """As float64, in which differences are taken."""
+    return np.asarray(array).astype(np.float64)
+
+
+def captured(node):
+    """Names that the subgraphs of a node take from outside of it."""
+    names = []
+    for attribute in node.attribute:
+        for graph in [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]:
+            known = {value.name for value in graph.input} | {t.name for t in graph.initializer}
+            for inner in graph.node:
+                names += [n for n in [*inner.input, *captured(inner)] if n and n not in known]
+                known.update(inner.output)
+            names += [value.name for value in graph.output if value.name not in known]
+    return list(dict.fromkeys(names))
+
+
+def needs(node):
+    """All names that a node reads."""
+    return list(dict.fromkeys([name for name in node.input if name] + captured(node)))
+
+
+def node_type(array):
+    return helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(array.dtype), None)
+
+
+class Evaluator:
+    """Evaluates one node again and again."""
+
+    def __init__(self, node, opset_imports, dtypes):
+        inputs = [helper.make_value_info(name, helper.make_tensor_type_proto(number, None))
+                  for name, number in dtypes.items()]
+        outputs = [onnx.ValueInfoProto(name=name) for name in node.output if name]
+        graph = helper.make_graph([node], "node", inputs, outputs)
+        self.node = node
+        self.run_model = ReferenceEvaluator(
+            helper.make_model(graph, opset_imports=opset_imports), new_ops=OPS)
+
+    def run(self, feeds):
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return [np.asarray(result) for result in self.run_model.run(None, feeds)]
+
+
+def with_noise(array, node, name):
+    """The array after a few more roundings; zeros, which are often exact, stay nearly so."""
+    amount = NOISE.get(array.dtype.name)
+    if amount is None or array.size == 0:
+        return array
+    if node.op_type in SINGLE:
+        amount = max(amount, NOISE["float32"])
+    values = wide(array)
+    generator = np.random.default_rng(zlib.crc32(name.encode()))
+    scale = np.abs(values) + 0.1 * np.mean(np.abs(values))
+    with np.errstate(all="ignore"):
+        noisy = values + amount * scale * generator.uniform(-1, 1, values.shape)
+    return noisy.astype(array.dtype)
+
+
+def is_exact(node):
+    if node.op_type == "Cast":
+        return False
+    return node.op_type in EXACT and node.domain in ("", "ai.onnx")
+
+
+def evaluate_node(node, opset_imports, pairs):
+    """The results of a node as (value, shadow), for the pairs of what it reads."""
+    read = {name: pairs[name] for name in needs(node)}
+    dtypes = {name: helper.np_dtype_to_tensor_dtype(pair[0].dtype) for name, pair in read.items()}
+    evaluator = Evaluator(node, opset_imports, dtypes)
+    values = evaluator.run({name: pair[0] for name, pair in read.items()})
+    if all(pair[0] is pair[1] for pair in read.values()):
+        shadows = values
+    else:
+        shadows = evaluator.run({name: pair[1] for name, pair in read.items()})
+    names = [name for name in node.output if name]
+    results = []
+    for name, value, shadow in zip(names, values, shadows):
+        shadow = shadow.astype(value.dtype)
+        results.append((value, shadow if is_exact(node) else with_noise(shadow, node, name)))
+    return results
+
+
+def distance(pair):
+    """How far the shadow of a float tensor is from it at most."""
+    value, shadow = pair
+    if value.size == 0:
+        return 0.0
+    with np.errstate(all="ignore"):
+        same = wide(value) == wide(shadow)  # infinities too
+        return float(np.max(np.where(same, 0, np.abs(wide(value) - wide(shadow)))))
+
+
+def is_stable(pair):
+    """Whether rounding cannot change the result, or only a little."""
+    value, shadow = pair
+    if value is shadow:
+        return True
+    if value.shape != shadow.shape:
+        return False
+    if not is_float(value):
+        return bool(np.array_equal(value, shadow))
+    if value.size == 0:
+        return True
+    size = max(1.0, float(np.max(np.abs(wide(value)))))
+    return distance(pair) < (0.1 if value.dtype.itemsize == 2 else 0.005) * size
+
+
+def constants(model):
+    return {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
+
+
+def evaluate(model, feeds):
+    """{name: (value, shadow)} for all values of the main graph that can be evaluated."""
+    pairs = {name: (array, array) for name, array in {**constants(model), **feeds}.items()}
+    for node in model.graph.node:
+        if any(name not in pairs for name in needs(node)):
+            continue
+        try:
+            results = evaluate_node(node, model.opset_import, pairs)
+        except Exception:  # noqa: BLE001: the evaluator has gaps; what hangs on this is not known
+            continue
+        pairs.update(zip([name for name in node.output if name], results))
+    return pairs

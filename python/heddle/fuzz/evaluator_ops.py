@@ -1,0 +1,103 @@
+"""evaluator_ops: ops that ONNX's evaluator lacks or gets wrong, written from the specification.
+
+LRN sums over all channels (onnx 1.22 stops at the size of the batch), LpNormalization takes
+absolute values, and recurrent ops run in reverse, in both directions, and with all outputs.
+SPDX-License-Identifier: Apache-2.0
+"""
+
+import numpy as np
+from onnx.reference.op_run import OpRun
+
+
+class LRN(OpRun):
+    op_domain = ""
+
+    def _run(self, x, alpha=None, beta=None, bias=None, size=None):
+        squares = np.zeros_like(x)
+        for c in range(x.shape[1]):
+            first, last = max(0, c - (size - 1) // 2), min(x.shape[1], c + size // 2 + 1)
+            squares[:, c] = np.sum(x[:, first:last] ** 2, axis=1)
+        return ((x / (bias + alpha / size * squares) ** beta).astype(x.dtype),)
+
+
+class LpNormalization(OpRun):
+    op_domain = ""
+
+    def _run(self, x, axis=None, p=None):
+        norm = np.sum(np.abs(x) ** p, axis=axis, keepdims=True) ** (1 / p)
+        return (np.where(norm == 0, 0, x / np.where(norm == 0, 1, norm)).astype(x.dtype),)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def rnn_step(x, h, c, w, r, wb, rb, _):
+    return np.tanh(x @ w.T + wb + h @ r.T + rb), c
+
+
+def gru_step(x, h, c, w, r, wb, rb, before_reset):
+    wz, wr, wh = np.split(w, 3)
+    rz, rr, rh = np.split(r, 3)
+    (wbz, wbr, wbh), (rbz, rbr, rbh) = np.split(wb, 3), np.split(rb, 3)
+    update = sigmoid(x @ wz.T + wbz + h @ rz.T + rbz)
+    reset = sigmoid(x @ wr.T + wbr + h @ rr.T + rbr)
+    if before_reset:
+        new = np.tanh(x @ wh.T + wbh + reset * (h @ rh.T + rbh))
+    else:
+        new = np.tanh(x @ wh.T + wbh + (reset * h) @ rh.T + rbh)
+    return (1 - update) * new + update * h, c
+
+
+def lstm_step(x, h, c, w, r, wb, rb, _):
+    i, o, f, g = np.split(x @ w.T + wb + h @ r.T + rb, 4, axis=-1)
+    c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+    return sigmoid(o) * np.tanh(c), c
+
+
+def run_recurrent(step, x, w, r, b, h0, c0, direction, before_reset=0):
+    """Y [time, directions, batch, hidden], the last h and the last c."""
+    count, hidden = w.shape[0], r.shape[-1]
+    states = np.zeros((2, count, x.shape[1], hidden), x.dtype)
+    states[0] = 0 if h0 is None else h0
+    states[1] = 0 if c0 is None else c0
+    b = np.zeros((count, 2 * w.shape[1]), x.dtype) if b is None else b
+    y = np.zeros((x.shape[0], count, x.shape[1], hidden), x.dtype)
+    for d in range(count):
+        times = range(x.shape[0])
+        if direction == "reverse" or d == 1:
+            times = reversed(times)
+        h, c = states[:, d]
+        for t in times:
+            h, c = step(x[t], h, c, w[d], r[d], *np.split(b[d], 2), before_reset)
+            y[t, d] = h
+        states[0, d], states[1, d] = h, c
+    return y, states[0], states[1]
+
+
+class RNN(OpRun):
+    op_domain = ""
+
+    def _run(self, X, W, R, B=None, sequence_lens=None, initial_h=None, direction=None, **_):
+        return run_recurrent(rnn_step, X, W, R, B, initial_h, None, direction)[:self.n_outputs]
+
+    @property
+    def n_outputs(self):
+        return len(self.onnx_node.output)
+
+
+class GRU(RNN):
+    def _run(self, X, W, R, B=None, sequence_lens=None, initial_h=None, direction=None,
+             linear_before_reset=0, **_):
+        return run_recurrent(gru_step, X, W, R, B, initial_h, None, direction,
+                             linear_before_reset)[:self.n_outputs]
+
+
+class LSTM(RNN):
+    def _run(self, X, W, R, B=None, sequence_lens=None, initial_h=None, initial_c=None, P=None,
+             direction=None, **_):
+        return run_recurrent(lstm_step, X, W, R, B, initial_h, initial_c,
+                             direction)[:self.n_outputs]
+
+
+OPS = [LRN, LpNormalization, RNN, GRU, LSTM]

@@ -1,0 +1,210 @@
+"""fuzz_test: that generated models are legal and always the same, that a wrong result is found and
+reduced, and that the compiler agrees with the oracles on some of them."""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "python"))
+
+pytest.importorskip("ml_dtypes")
+
+from heddle import library  # noqa: E402
+from heddle.fuzz import distribution, evaluate  # noqa: E402
+from heddle.fuzz.__main__ import main  # noqa: E402
+from heddle.fuzz.campaign import Campaign  # noqa: E402
+from heddle.fuzz.check import Outcome, check  # noqa: E402
+from heddle.fuzz.generate import generate  # noqa: E402
+from heddle.fuzz.graph import Graph, make_rng  # noqa: E402
+from heddle.fuzz.reduce import reduce_model  # noqa: E402
+from heddle.fuzz.spec import SPECS  # noqa: E402
+from heddle.fuzz.worker import Worker  # noqa: E402
+
+
+def has_library():
+    try:
+        library.function("heddle_compile")
+        return True
+    except library.Error:
+        return False
+
+
+needs_library = pytest.mark.skipif(not has_library(), reason="there is no libheddle.so; "
+                                   "`./dev build` makes it")
+
+
+@pytest.mark.parametrize("index", range(20))
+def test_models_are_legal_and_always_the_same(index):
+    model, cases = generate(7, index, (3, 20))
+    onnx.checker.check_model(model, full_check=True)
+    again, cases_again = generate(7, index, (3, 20))
+    assert model.SerializeToString() == again.SerializeToString()
+    for feeds, others in zip(cases, cases_again):
+        assert feeds.keys() == others.keys()
+        assert all(np.array_equal(feeds[name], others[name]) for name in feeds)
+
+
+def test_seeds_and_indices_differ():
+    texts = {generate(seed, index, (3, 6))[0].SerializeToString()
+             for seed in (1, 2) for index in range(3)}
+    assert len(texts) == 6
+
+
+def test_values_are_finite_and_stable():
+    for index in range(10):
+        model, cases = generate(11, index, (3, 20))
+        for feeds in cases:
+            pairs = evaluate.evaluate(model, feeds)
+            for output in model.graph.output:
+                assert np.all(np.isfinite(evaluate.wide(pairs[output.name][0])))
+                assert evaluate.is_stable(pairs[output.name])
+
+
+def test_every_op_kind_can_be_drawn():
+    """Each spec adds its node in one of many tries, in some opset."""
+    for name, spec in SPECS.items():
+        for attempt in range(150):
+            g = Graph(make_rng(3, attempt), 24 if attempt % 3 else 18, 1 + attempt % 2)
+            g.input(g.dtype(), g.dims())
+            try:
+                spec.draw(g, name)
+            except evaluate.Rejected:
+                continue
+            assert any(node.op_type == name for node in g.nodes)
+            break
+        else:
+            pytest.fail(f"{name} was refused each time")
+
+
+def test_a_result_that_hangs_on_rounding_is_refused():
+    g = Graph(make_rng(1, 1), 21, 1)
+    x = g.input("float32", [(3,)], [np.array([0.1, 0.2, 0.3], np.float32)])
+    third = g.emit("Div", [x, g.scalar(0.1, "float32")])  # about 1, 2 and 3
+    with pytest.raises(evaluate.Rejected, match="hangs on rounding"):
+        g.emit("Floor", [third])
+
+
+def test_reduction_finds_the_one_node():
+    found = 0
+    for index in range(40):
+        model, cases = generate(5, index, (8, 20))
+        subjects = [node.op_type for node in model.graph.node if node.op_type in ("Conv", "MatMul")]
+        if not subjects:
+            continue
+        found += 1
+
+        def fails(smaller, _, op=subjects[0]):
+            return any(node.op_type == op for node in smaller.graph.node)
+
+        small, cases = reduce_model(model, cases, fails)
+        assert [node.op_type for node in small.graph.node] == subjects[:1]
+        assert len(small.graph.output) == 1 and len(cases) == 1
+        assert all(max(array.shape, default=1) <= 3 for array in cases[0].values())
+        if found == 3:
+            return
+    pytest.fail("no model has a Conv or a MatMul")
+
+
+def test_reduction_keeps_the_numbers_that_matter():
+    """A predicate on computed values: the sum of an output is negative."""
+    model = helper.make_model(helper.make_graph(
+        [helper.make_node("Abs", ["x"], ["a"]), helper.make_node("Neg", ["a"], ["n"]),
+         helper.make_node("Relu", ["x"], ["r"]), helper.make_node("Add", ["n", "n"], ["y"])],
+        "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4]),
+         helper.make_tensor_value_info("r", TensorProto.FLOAT, [4])]),
+        opset_imports=[helper.make_opsetid("", 21)])
+
+    def fails(smaller, cases):
+        pairs = evaluate.evaluate(smaller, cases[0])
+        return any(pairs[output.name][0].sum() < 0 for output in smaller.graph.output)
+
+    small, _ = reduce_model(model, [{"x": np.arange(4, dtype=np.float32)}], fails)
+    assert len(small.graph.node) == 1
+
+
+def test_a_dead_or_silent_worker_is_a_finding(monkeypatch):
+    def crash(model, cases, threads):
+        if threads == 1:
+            os.write(2, b"about to die")
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(60)
+
+    monkeypatch.setattr("heddle.fuzz.check.check", crash)
+    model, cases = generate(1, 0, (1, 2))
+    worker = Worker()
+    try:
+        outcome = worker.check(model, cases, 30)
+        assert outcome.kind == "crash" and "SIGKILL" in outcome.message
+        assert "about to die" in outcome.message
+        assert worker.check(model, cases, 0.5, threads=2).kind == "hang"
+    finally:
+        worker.stop()
+
+
+def test_a_finding_is_written_and_reduced(monkeypatch, tmp_path):
+    """A checker that dislikes Relu stands for a compiler that gets it wrong."""
+
+    def dislikes(model, cases, threads):
+        bad = [node for node in model.graph.node if node.op_type == "Relu"]
+        return Outcome("wrong", "output 'y': differs") if bad else Outcome("agrees")
+
+    monkeypatch.setattr("heddle.fuzz.check.check", dislikes)
+    campaign = Campaign(1, (4, 8), tmp_path, ["Relu", "Add", "Transpose"], say=lambda text: None)
+    campaign.run(range(3))
+    assert campaign.models == 3 and set(campaign.kinds) == {"wrong"}
+    assert "3 models" in campaign.summary_line()
+    folder = next(tmp_path.iterdir())
+    small = onnx.load(folder / "reduced.onnx")
+    assert [node.op_type for node in small.graph.node] == ["Relu"]
+    assert (folder / "model.onnx").exists() and (folder / "input_0.npy").exists()
+    assert "Relu" in (folder / "message.txt").read_text()
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (["--ops", "9..2"], "'9..2' is no range"),
+    (["--only", "Nothing"], "unknown op 'Nothing'; known: Abs"),
+    (["--jobs", "0"], "--jobs"),
+])
+def test_mistakes(arguments, message, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2 and message in capsys.readouterr().err
+
+
+def test_reduce_of_a_missing_model(capsys):
+    assert main(["reduce", "/none.onnx"]) == 2
+    assert "'/none.onnx'" in capsys.readouterr().err
+
+
+def test_judge_of_distributions():
+    generator = np.random.default_rng(1)
+    samples = generator.normal(2, 0.5, distribution.SAMPLES)
+    assert distribution.judge(samples, distribution.normal(2, 0.5)) is None
+    assert "mean" in distribution.judge(samples + 0.1, distribution.normal(2, 0.5))
+    assert "variance" in distribution.judge(2 + (samples - 2) * 1.1, distribution.normal(2, 0.5))
+    flat = generator.uniform(2 - 0.75**0.5, 2 + 0.75**0.5, distribution.SAMPLES)
+    assert "distribution" in distribution.judge(flat, distribution.normal(2, 0.5))
+    assert "0 or 1" in distribution.judge(np.full(distribution.SAMPLES, 0.5),
+                                          (0.5, 0.0, None))
+
+
+@needs_library
+def test_random_numbers_have_their_distributions():
+    assert distribution.check_distributions() == []
+
+
+@needs_library
+@pytest.mark.parametrize("index", range(60))
+def test_sixty_models_agree(index):
+    model, cases = generate(20, index, (4, 16))
+    outcome = check(model, cases, threads=1 + index % 2)
+    assert not outcome.is_finding, outcome

@@ -1,0 +1,66 @@
+// Interpreter: see interpreter.h. The binary is build/release/bin/heddle of a checkout, or an
+// installed one.
+
+#include "tools/heddle/python/interpreter.h"
+
+#include "tools/heddle/failure.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <unistd.h>
+
+namespace heddle::cli {
+
+namespace fs = std::filesystem;
+
+/// The binary's folder, or an empty path where it is not known.
+static fs::path binaryFolder() {
+  std::error_code error;
+  fs::path self = fs::read_symlink("/proc/self/exe", error);
+  return error ? fs::path() : self.parent_path();
+}
+
+static bool exists(const fs::path &path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
+
+std::string findPython() {
+  if (const char *chosen = std::getenv("HEDDLE_PYTHON"); chosen && *chosen)
+    return chosen;
+  fs::path own = binaryFolder().parent_path().parent_path() / "python" / "bin" / "python";
+  return exists(own) ? own.string() : "python3";
+}
+
+static void setEnvironment() {
+  fs::path folder = binaryFolder();
+  fs::path library = folder.parent_path() / "lib" / "libheddle.so";
+  if (exists(library))
+    setenv("HEDDLE_LIBRARY", library.c_str(), /*overwrite=*/0);
+  fs::path package = folder.parent_path().parent_path().parent_path() / "python";
+  if (exists(package / "heddle" / "__init__.py")) {
+    const char *others = std::getenv("PYTHONPATH");
+    std::string paths = package.string() + (others && *others ? ":" + std::string(others) : "");
+    setenv("PYTHONPATH", paths.c_str(), /*overwrite=*/1);
+  }
+}
+
+void becomePython(const std::string &module, std::vector<std::string> arguments) {
+  std::string python = findPython();
+  setEnvironment();
+  std::signal(SIGXFSZ, SIG_DFL); // what is ignored stays ignored in the new program
+  std::signal(SIGPIPE, SIG_DFL);
+  arguments.insert(arguments.begin(), {python, "-m", module});
+  std::vector<char *> pointers;
+  for (std::string &argument : arguments)
+    pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  execvp(python.c_str(), pointers.data());
+  failUsage("cannot run '" + python + "': " + std::strerror(errno) +
+            "\nnote: HEDDLE_PYTHON names a Python that has numpy and onnx");
+}
+
+} // namespace heddle::cli
