@@ -25,6 +25,9 @@ struct Refusal {
 };
 [[noreturn]] void refuse(const llvm::Twine &message, const llvm::Twine &note = "");
 
+/// HEDDLE_MAX_RANK of the public API.
+constexpr int64_t kMostRank = 16;
+
 /// Sizes of a tensor. A model may give any operand any rank: to ask for a dimension that is not
 /// there refuses the node.
 class DimVector : public graph::DimVector {

@@ -30,6 +30,11 @@ static void importOne(MLIRContext &context, ArrayRef<char> bytes) {
     abort();
 }
 
+extern "C" int LLVMFuzzerInitialize(int *, char ***) {
+  google::protobuf::SetLogHandler(nullptr); // it reports what every damaged string is
+  return 0;
+}
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   // A context keeps every type and attribute that it ever made: a new one now and then.
   static std::unique_ptr<MLIRContext> context;

@@ -118,9 +118,6 @@ Type Reader::listType(const proto::TypeProto &type) {
   return graph::listTensor(builder.getContext(), kind, element, rank);
 }
 
-/// HEDDLE_MAX_RANK of the public API.
-static constexpr int64_t kMostRank = 16;
-
 void Reader::define(StringRef name, Value value, Scope &scope) {
   if (name.empty())
     return;

@@ -54,6 +54,8 @@ CASES = [
      {"num_heads": 3, "kv_num_heads": 2}, "'kv_num_heads' is 2, but must divide 'num_heads', 3"),
     ("MatMulNBits", MS, [X3, INDEX, ROW], {"N": 1, "K": 6, "block_size": 16, "bits": 5},
      "'bits' 2, 4 or 8"),
+    ("Expand", "", [ROW, np.zeros(17, np.int64)], {},
+     "the result has rank 17, but at most 16 is supported"),
     ("Split", "", [ROW, INDEX[0]], {}, "an operand has rank 0, but needs rank 1 or more"),
     ("Split", "", [ROW[0], INDEX], {}, "an operand has rank 0, but needs rank 1 or more"),
     ("Col2Im", "", [X3, np.zeros(65, np.int64), INDEX], {},

@@ -92,10 +92,13 @@ static DimVector resolveShape(ArrayRef<Dim> from, DimVector to, bool allowZero) 
 
 /// A shape that only the run knows, with as many entries as the result has dimensions.
 static Value withKnownRank(Node &n, Value shape) {
-  auto rank = rankOf(shape) == 1 ? dimsOf(shape)[0].constant() : std::nullopt;
-  if (rank)
+  auto known = rankOf(shape) == 1 ? dimsOf(shape)[0].constant() : std::nullopt;
+  auto rank = known ? known : n.declaredRank(0);
+  if (rank && *rank > kMostRank)
+    refuse("the result has rank " + Twine(*rank) + ", but at most " + Twine(kMostRank) +
+           " is supported");
+  if (known)
     return shape;
-  rank = n.declaredRank(0);
   if (!rank)
     refuse("the rank of the result is not known when the model is compiled",
            "give the shape a constant length, or declare the rank of the result in value_info");
