@@ -271,17 +271,22 @@ static Value dynamicSliceElement(Elements &e, graph::DynamicSliceOp op, ArrayRef
 static Value rangeElement(Elements &e, graph::RangeOp op, ArrayRef<Index> place) {
   Code &code = e.code();
   Type element = graph::elementOf(op.getStart());
-  Value count = numberAs(e, e.lanesOf(place[0]), element);
-  Value start = e.at(op.getStart(), {}), delta = e.at(op.getDelta(), {});
-  if (Code::isVector(count)) {
-    start = code.spread(start);
-    delta = code.spread(delta);
-  }
-  if (isa<FloatType>(element))
-    return code.b.create<arith::AddFOp>(code.loc, start,
-                                        code.b.create<arith::MulFOp>(code.loc, count, delta));
-  return code.b.create<arith::AddIOp>(code.loc, start,
-                                      code.b.create<arith::MulIOp>(code.loc, count, delta));
+  bool isNarrow = isa<FloatType>(element) && element.getIntOrFloatBitWidth() < 32;
+  Type wide = isNarrow ? Type(code.b.getF32Type()) : element; // rounded once, at the end
+  Value count = numberAs(e, e.lanesOf(place[0]), wide);
+  auto operand = [&](Value tensor) {
+    Value value = e.at(tensor, {});
+    if (isNarrow)
+      value = widen(e, value, wide);
+    return Code::isVector(count) ? code.spread(value) : value;
+  };
+  Value start = operand(op.getStart()), delta = operand(op.getDelta());
+  if (!isa<FloatType>(element))
+    return code.b.create<arith::AddIOp>(code.loc, start,
+                                        code.b.create<arith::MulIOp>(code.loc, count, delta));
+  Value result = code.b.create<arith::AddFOp>(code.loc, start,
+                                              code.b.create<arith::MulFOp>(code.loc, count, delta));
+  return isNarrow ? narrow(e, result, element) : result;
 }
 
 Value defineMovement(Elements &e, Operation *op, ArrayRef<Index> place) {

@@ -139,7 +139,7 @@ def test_strings_and_sizes_that_only_the_run_can_tell(artefact):
     assert positive.shape == (0,)
     with pytest.raises(heddle.UsageError, match="element 0 of 'x' is not a number"):
         session.run(None, {"x": x * np.nan, "picks": picks})
-    with pytest.raises(MemoryError, match="out of memory: 70368744177664 bytes"):
+    with pytest.raises(MemoryError, match="out of memory: 70368744177"):
         session.run(None, {"x": np.array([2e30, 0, 0], np.float32), "picks": picks})
 
 

@@ -74,8 +74,8 @@ def run_in_double(path, feeds, folder):
     return heddle.Session(heddle.compile(str(double))).run(None, wide)
 
 
-# Five InstanceNorms one after the other magnify the rounding of f32: ONNX Runtime itself is 12 times
-# the bound away from the network in f64, Heddle 2.4 times, and the two 10.6 times from each other.
+# InstanceNorms one after the other magnify the rounding of f32: ONNX Runtime itself is 12 times the
+# bound away from the network in f64, Heddle 2.4 times, and the two 10.6 times from each other.
 MAGNIFIES_ROUNDING = {"fns_candy"}
 
 

@@ -27,9 +27,10 @@ Written by `test/onnx/support.py` from the importer's table and from onnx's back
 
 A test runs in three modes: *static* as it is, *dynamic* with a symbol for every size of its inputs,
 *constant* with its inputs as constants. `12/13` says that 12 of 13 tests that hold the operator
-pass. *Error* is the largest difference from what the suite expects, over all passing static tests of
-the operator's own, in units of the last place, rounded up to {bounds}; elements below a thousandth of
-the largest are measured as if they were that large. The suite's own numbers are rounded too.
+pass. *Error* is the largest difference from what the suite expects, over all passing static tests
+of the operator's own, in units of the last place, rounded up to {bounds};
+elements below a thousandth of the largest are measured as if they were that large. The suite's own
+numbers are rounded too.
 """
 
 
