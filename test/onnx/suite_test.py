@@ -59,10 +59,17 @@ def test_at_least_98_percent_of_the_node_tests_pass(results):
     for mode, records in results.items():
         node = [record for record in records.values() if record["kind"] == "Node"]
         share = sum(record["status"] == "passed" for record in node) / len(node)
-        assert share >= 0.98 or mode == "dynamic" and share >= 0.97, f"{mode}: {share:.2%}"
+        assert share >= 0.98, f"{mode}: {share:.2%}"
 
 
 def test_the_support_page_is_what_the_results_say(results):
-    assert support.PAGE.read_text(encoding="utf-8") == support.page(results), (
+    kept = support.PAGE.read_text(encoding="utf-8")
+    assert without_errors(kept) == without_errors(support.page(results)), (
         "docs/generated/onnx-support.md is old: run python test/onnx/support.py"
     )
+
+
+def without_errors(page):
+    """The page without the column of errors, which another CPU's kernels may round otherwise."""
+    rows = [line.split(" | ") for line in page.splitlines()]
+    return [row[:6] + row[7:] if len(row) == 9 else row for row in rows]
