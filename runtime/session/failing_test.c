@@ -36,15 +36,16 @@ void __wrap_free(void *block) {
 /* The whole life of a model; with wrong feeds when isWrong. */
 static heddle_status_t *live_once(int isWrong) {
   float x[] = {1, 2, 3};
-  int64_t picks[] = {0, 1, 1};
+  heddle_string_t picks[] = {{"dog", 3}, {"cat", 3}, {"cow", 3}};
   heddle_module_t *module = NULL;
   heddle_session_t *session = NULL;
   heddle_session_options_t options = {.size = sizeof options, .threads = 2};
-  heddle_tensor_t outputs[2] = {0},
-                  inputs[] = {
-                      {.data = x, .bytes = sizeof x, .dtype = 1 + isWrong, .rank = 1, .dims = {3}},
-                      {.data = picks, .bytes = sizeof picks, .dtype = 7, .rank = 1, .dims = {3}},
-                  };
+  heddle_tensor_t
+      outputs[2] = {0},
+      inputs[] = {
+          {.data = x, .bytes = sizeof x, .dtype = 1 + isWrong, .rank = 1, .dims = {3}},
+          {.data = picks, .bytes = sizeof picks, .dtype = HEDDLE_STRING, .rank = 1, .dims = {3}},
+      };
   heddle_status_t *status = heddle_module_from_executable(&twisted_executable, NULL, NULL, &module);
   if (!status)
     status = heddle_session_create(module, &options, &session);
