@@ -175,25 +175,40 @@ Dim Dim::mod(const Dim &divisor) const {
   return atom(Kind::Mod, *this, divisor);
 }
 
-Dim Dim::max(const Dim &a, const Dim &b) {
-  if (auto difference = (a - b).constant())
-    return *difference >= 0 ? a : b;
-  if ((a - b).isNeverNegative())
-    return a;
-  if ((b - a).isNeverNegative())
-    return b;
-  return a.str() < b.str() ? atom(Kind::Max, a, b) : atom(Kind::Max, b, a);
+/// The parts of nested atoms of one kind: of max(max(a, b), c) they are a, b and c.
+static void flatten(Dim::Kind kind, const Dim &dim, DimVector &parts) {
+  if (dim.sum().size() == 1) {
+    const auto &[product, coefficient] = *dim.sum().begin();
+    if (coefficient == 1 && product.size() == 1 && product[0].kind == kind) {
+      flatten(kind, *product[0].lhs, parts);
+      return flatten(kind, *product[0].rhs, parts);
+    }
+  }
+  parts.push_back(dim);
 }
 
-Dim Dim::min(const Dim &a, const Dim &b) {
-  if (auto difference = (a - b).constant())
-    return *difference <= 0 ? a : b;
-  if ((a - b).isNeverNegative())
-    return b;
-  if ((b - a).isNeverNegative())
-    return a;
-  return a.str() < b.str() ? atom(Kind::Min, a, b) : atom(Kind::Min, b, a);
+Dim Dim::extreme(Kind kind, const Dim &a, const Dim &b) {
+  DimVector parts, kept;
+  flatten(kind, a, parts);
+  flatten(kind, b, parts);
+  auto decides = [&](const Dim &one, const Dim &other) {
+    return (kind == Kind::Max ? one - other : other - one).isNeverNegative();
+  };
+  for (const Dim &part : parts) {
+    if (llvm::any_of(kept, [&](const Dim &other) { return decides(other, part); }))
+      continue;
+    llvm::erase_if(kept, [&](const Dim &other) { return decides(part, other); });
+    kept.push_back(part);
+  }
+  llvm::sort(kept, [](const Dim &one, const Dim &other) { return one.str() < other.str(); });
+  Dim result = kept[0];
+  for (const Dim &next : llvm::ArrayRef(kept).drop_front())
+    result = atom(kind, result, next);
+  return result;
 }
+
+Dim Dim::max(const Dim &a, const Dim &b) { return extreme(Kind::Max, a, b); }
+Dim Dim::min(const Dim &a, const Dim &b) { return extreme(Kind::Min, a, b); }
 
 bool Dim::isNeverNegative() const {
   for (const auto &[product, coefficient] : terms) {

@@ -58,6 +58,7 @@ public:
 
 private:
   static Dim atom(Kind kind, const Dim &lhs, const Dim &rhs);
+  static Dim extreme(Kind kind, const Dim &a, const Dim &b);
   void addTerm(const Product &product, int64_t coefficient);
   std::map<Product, int64_t> terms; // no zero coefficients
 };

@@ -130,6 +130,13 @@ TEST(Dim, simplifiesWhatShapesAreMadeOf) {
   EXPECT_EQ(h.ceilDiv(Dim(2)), (h + Dim(1)).floorDiv(Dim(2)));
   EXPECT_EQ((h * Dim(4) + Dim(5)).mod(Dim(4)), Dim(1));
   EXPECT_EQ(Dim::max(h, h + Dim(1)), h + Dim(1));
+  // Nested extremes are one, so broadcasting a result again names no new size.
+  Dim most = Dim::max(h, Dim::symbol("w"));
+  EXPECT_EQ(Dim::max(most, h), most);
+  EXPECT_EQ(Dim::max(Dim::symbol("w"), Dim::max(Dim(1) + h, most)),
+            Dim::max(h + Dim(1), Dim::symbol("w")));
+  EXPECT_EQ(Dim::parse(Dim::max(Dim::symbol("c"), most).str()),
+            Dim::max(most, Dim::symbol("c")));
   EXPECT_EQ(Dim::min(h, Dim(0)), Dim(0));
   EXPECT_EQ(h - h, Dim(0));
 }

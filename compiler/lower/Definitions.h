@@ -25,6 +25,9 @@ Values foldScoped(Elements &elements, Value low, Value high, mlir::ValueRange in
 /// condition is i1, or a vector of i1.
 Value guarded(Elements &elements, Value condition, Type element, llvm::function_ref<Value()> value,
               llvm::function_ref<Value()> otherwise);
+/// The index into a dimension of size `from` that is broadcast to `to`; where only the run knows
+/// whether `from` is 1, it decides.
+Index broadcastIndex(Elements &elements, const Index &index, const Dim &from, const Dim &to);
 /// 0 <= index < size.
 Value inside(Elements &elements, const Index &index, Value size);
 /// The type sums of this element type are kept in.

@@ -49,28 +49,28 @@ Value inside(Elements &elements, const Index &index, Value size) {
   return code.b.createOrFold<arith::CmpIOp>(code.loc, arith::CmpIPredicate::ult, place, limit);
 }
 
+Index broadcastIndex(Elements &e, const Index &index, const Dim &from, const Dim &to) {
+  Code &code = e.code();
+  if (from.isConstant(1))
+    return e.uniform(code.number(0));
+  if (from == to || from.constant())
+    return index;
+  Value isOne = code.b.create<arith::CmpIOp>(code.loc, arith::CmpIPredicate::eq,
+                                             e.kernel.dim(from), code.number(1));
+  Value lanes = e.lanesOf(index), zero = code.number(0);
+  if (Code::isVector(lanes))
+    zero = code.spread(zero);
+  return e.fromLanes(code.b.create<arith::SelectOp>(code.loc, isOne, zero, lanes));
+}
+
 /// Of broadcast and dynamic_broadcast.
 static Value broadcastElement(Elements &e, Operation *op, ArrayRef<Index> place) {
-  Code &code = e.code();
   Value x = op->getOperand(0);
   DimVector from = graph::dimsOf(x), to = graph::dimsOf(op->getResult(0));
   size_t extra = to.size() - from.size();
   Indices source;
-  for (size_t i = 0; i < from.size(); ++i) {
-    const Index &index = place[i + extra];
-    if (from[i].isConstant(1)) {
-      source.push_back(e.uniform(code.number(0)));
-    } else if (from[i] == to[i + extra] || from[i].constant()) {
-      source.push_back(index);
-    } else { // only the run knows whether this size is 1
-      Value isOne = code.b.create<arith::CmpIOp>(code.loc, arith::CmpIPredicate::eq,
-                                                 e.kernel.dim(from[i]), code.number(1));
-      Value lanes = e.lanesOf(index), zero = code.number(0);
-      if (Code::isVector(lanes))
-        zero = code.spread(zero);
-      source.push_back(e.fromLanes(code.b.create<arith::SelectOp>(code.loc, isOne, zero, lanes)));
-    }
-  }
+  for (size_t i = 0; i < from.size(); ++i)
+    source.push_back(broadcastIndex(e, place[i + extra], from[i], to[i + extra]));
   return e.at(x, source);
 }
 

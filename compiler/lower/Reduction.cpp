@@ -104,12 +104,13 @@ static Value argElement(Elements &e, Operation *op, int64_t axis, bool keepDims,
 
 static Value matmulElement(Elements &e, graph::MatmulOp op, ArrayRef<Index> place) {
   Code &code = e.code();
-  DimVector a = graph::dimsOf(op.getA()), b = graph::dimsOf(op.getB());
+  DimVector a = graph::dimsOf(op.getA()), b = graph::dimsOf(op.getB()),
+            c = graph::dimsOf(op.getResult());
   size_t rank = a.size();
   Indices left, right;
   for (size_t i = 0; i + 2 < rank; ++i) {
-    left.push_back(a[i].isConstant(1) ? e.uniform(code.number(0)) : place[i]);
-    right.push_back(b[i].isConstant(1) ? e.uniform(code.number(0)) : place[i]);
+    left.push_back(broadcastIndex(e, place[i], a[i], c[i]));
+    right.push_back(broadcastIndex(e, place[i], b[i], c[i]));
   }
   Index zero = e.uniform(code.number(0));
   left.append({place[rank - 2], zero});

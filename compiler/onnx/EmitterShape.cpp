@@ -6,7 +6,7 @@ using namespace mlir;
 
 namespace heddle::onnx {
 
-/// Two different symbols are taken for equal: the first names the result and the run decides.
+/// Of two sizes that only the run knows either may be 1, so the result has the larger one.
 DimVector Emitter::broadcastDims(ArrayRef<Dim> a, ArrayRef<Dim> b) {
   size_t rank = std::max(a.size(), b.size());
   DimVector result;
@@ -15,8 +15,12 @@ DimVector Emitter::broadcastDims(ArrayRef<Dim> a, ArrayRef<Dim> b) {
     Dim y = i + b.size() >= rank ? b[i + b.size() - rank] : Dim(1);
     if (x.constant() && y.constant() && x != y && !x.isConstant(1) && !y.isConstant(1))
       refuse("shapes " + textOf(a) + " and " + textOf(b) + " cannot be broadcast together");
-    bool takesSecond = x.isConstant(1) || (!x.constant() && y.constant() && !y.isConstant(1));
-    result.push_back(takesSecond ? y : x);
+    if (x.isConstant(1) || y.isConstant(1))
+      result.push_back(x.isConstant(1) ? y : x);
+    else if (x.constant() || y.constant())
+      result.push_back(x.constant() ? x : y);
+    else
+      result.push_back(Dim::max(x, y));
   }
   return result;
 }

@@ -17,7 +17,6 @@ sys.path.insert(0, str(ROOT / "python"))
 
 pytest.importorskip("ml_dtypes")
 
-from heddle import library  # noqa: E402
 from heddle.fuzz import distribution, evaluate  # noqa: E402
 from heddle.fuzz.__main__ import main  # noqa: E402
 from heddle.fuzz.campaign import Campaign  # noqa: E402
@@ -29,16 +28,7 @@ from heddle.fuzz.spec import SPECS  # noqa: E402
 from heddle.fuzz.worker import Worker  # noqa: E402
 
 
-def has_library():
-    try:
-        library.function("heddle_compile")
-        return True
-    except library.Error:
-        return False
-
-
-needs_library = pytest.mark.skipif(not has_library(), reason="there is no libheddle.so; "
-                                   "`./dev build` makes it")
+needs_library = pytest.mark.usefixtures("compiler")
 
 
 @pytest.mark.parametrize("index", range(20))

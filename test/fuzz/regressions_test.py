@@ -11,19 +11,8 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
 
 import heddle  # noqa: E402
-from heddle import library  # noqa: E402
 
-
-def has_library():
-    try:
-        library.function("heddle_compile")
-        return True
-    except library.Error:
-        return False
-
-
-pytestmark = pytest.mark.skipif(not has_library(), reason="there is no libheddle.so; "
-                                "`./dev build` makes it")
+pytestmark = pytest.mark.usefixtures("compiler")
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 value = helper.make_tensor_value_info
 
@@ -60,3 +49,31 @@ def test_the_size_of_a_range_that_nobody_reads(numbers, size):
     feeds = {name: np.array(number, np.float32) for name, number in zip(names, numbers)}
     inputs = [value(name, FLOAT, []) for name in names]
     assert run(nodes, inputs, [value("y", INT64, [1])], feeds)[0].tolist() == [size]
+
+
+@pytest.mark.parametrize("rows, columns", [(1, 4), (4, 1), (3, 3)])
+def test_either_of_two_open_sizes_may_be_1(rows, columns):
+    x, y = np.arange(rows, dtype=np.float32), np.arange(columns, dtype=np.float32) * 10
+    nodes = [helper.make_node("Add", ["x", "y"], ["sum"]),
+             helper.make_node("Mul", ["sum", "x"], ["z"])]
+    inputs = [value("x", FLOAT, ["rows"]), value("y", FLOAT, ["columns"])]
+    found = run(nodes, inputs, [value("z", FLOAT, [None])], {"x": x, "y": y})[0]
+    np.testing.assert_array_equal(found, (x + y) * x)
+
+
+def test_either_batch_of_a_product_may_be_1():
+    rng = np.random.default_rng(1)
+    nodes = [helper.make_node("MatMul", ["x", "y"], ["z"])]
+    inputs = [value("x", FLOAT, ["a", "b", 3, 5]), value("y", FLOAT, ["c", "d", 5, 4])]
+    for left, right in [((1, 3), (2, 1)), ((2, 1), (1, 3)), ((2, 3), (2, 3))]:
+        x = rng.standard_normal((*left, 3, 5)).astype(np.float32)
+        y = rng.standard_normal((*right, 5, 4)).astype(np.float32)
+        found = run(nodes, inputs, [value("z", FLOAT, [None] * 4)], {"x": x, "y": y})[0]
+        np.testing.assert_allclose(found, x @ y, rtol=1e-5, atol=1e-5)
+
+
+def test_hardmax_of_nothing_is_nothing():
+    nodes = [helper.make_node("Hardmax", ["x"], ["y"])]
+    x = np.zeros((2, 0), np.float32)
+    found = run(nodes, [value("x", FLOAT, [2, 0])], [value("y", FLOAT, [2, 0])], {"x": x})[0]
+    assert found.shape == (2, 0)

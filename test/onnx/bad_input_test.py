@@ -127,6 +127,7 @@ def test_an_index_inside_may_be_negative():
         ("Split", [X, i64(-1, 5)], {"outputs": 2, "axis": 1}, "it"),
         ("CumSum", [X, np.array(2)], {}, "axis"),
         ("CumSum", [X, np.array(-3)], {}, "axis"),
+        ("CumProd", [X, np.array(2)], {"opset": 26}, "axis"),
         ("Slice", [X, i64(0), i64(3), i64(0), i64(0)], {}, "a step is 0"),
         ("Resize", [X, None, np.array([np.nan, 1], np.float32)], {}, "it"),
         ("Resize", [X, None, np.array([np.inf, 1], np.float32)], {}, "it"),

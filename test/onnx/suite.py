@@ -26,6 +26,7 @@ from onnx import numpy_helper
 
 MODES = ("static", "dynamic", "constant")
 LIMIT_S = 60  # a test that takes longer is killed
+DATA = Path(__file__).resolve().parents[2] / "build" / "onnx-models"  # of the nine light models
 EXPECTED = Path(__file__).with_name("expected_failures.tsv")
 
 
@@ -68,9 +69,8 @@ def made_dynamic(model):
 def made_constant(model, inputs):
     """The model with its inputs as constants."""
     model = onnx.ModelProto.FromString(model.SerializeToString())
-    given = [value for value in model.graph.input]
     kept = []
-    for value, array in zip(given, inputs):
+    for value, array in zip(model.graph.input, inputs):
         kind = value.type.WhichOneof("value")
         if kind != "tensor_type" or array is None:
             kept.append((value, array))
@@ -184,7 +184,7 @@ def name_of(test):
 
 
 def kind_of(test):
-    """Node, Simple, PyTorchOperator or PyTorchConverted."""
+    """Node, Simple, PyTorchOperator, PyTorchConverted or Real: whole networks."""
     return type(test).__name__.removeprefix("OnnxBackend").removesuffix("ModelTest")
 
 
@@ -204,13 +204,10 @@ class Suite(onnx.backend.test.BackendTest):
         super().assert_similar_outputs(ref_outputs, outputs, rtol, atol, model_dir=model_dir)
 
 
-def tests_of(backend):
-    """Every CPU test by its name; those that fetch models from elsewhere are left out."""
-    found = {}
-    for test in flat(Suite(backend).test_suite):
-        if test.id().endswith("_cpu") and not type(test).__name__.startswith("OnnxBackendReal"):
-            found[name_of(test)] = test
-    return found
+def tests_of(backend, mode):
+    """Every CPU test by its name; whole networks are run as they are only."""
+    tests = (test for test in flat(Suite(backend).test_suite) if test.id().endswith("_cpu"))
+    return {name_of(test): test for test in tests if mode == "static" or kind_of(test) != "Real"}
 
 
 def flat(suite):
@@ -223,7 +220,8 @@ def flat(suite):
 
 def work(mode, options):
     """A worker: runs the tests whose names come in, one a line."""
-    tests = tests_of(backend_of(mode, options))
+    os.environ["ONNX_MODELS"] = str(DATA)
+    tests = tests_of(backend_of(mode, options), mode)
     sys.stdout = sys.stderr  # tests print
     np.seterr(all="ignore")
     result = Stream()
@@ -298,7 +296,7 @@ def run(mode, options=None, match="", jobs=None, log=lambda record: None):
     import threading
     from heddle.onnx_backend import HeddleBackend
 
-    tests = tests_of(HeddleBackend)
+    tests = tests_of(HeddleBackend, mode)
     kinds = {name: kind_of(test) for name, test in tests.items() if re.search(match, name)}
     queue, results = collections.deque(sorted(kinds)), {}
     workers = [

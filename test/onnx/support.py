@@ -122,9 +122,8 @@ def summary(results, table):
     lines = [f"{len(table)} operators.", "", "| tests | static | dynamic | constant |",
              "|---|---|---|---|"]
     for kind in sorted(kinds):
-        cells = ["{} of {} ({:.1f} %)".format(*kinds[kind][mode],
-                                              100 * kinds[kind][mode][0] / kinds[kind][mode][1])
-                 for mode in suite.MODES]
+        cells = ["{} of {} ({:.1f} %)".format(passed, count, 100 * passed / count) if count else "-"
+                 for passed, count in (kinds[kind][mode] for mode in suite.MODES)]
         lines.append(f"| {kind} | " + " | ".join(cells) + " |")
     return [*lines, ""]
 

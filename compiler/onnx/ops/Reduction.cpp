@@ -2,6 +2,7 @@
 
 #include "compiler/onnx/Table.h"
 #include "compiler/onnx/ops/RunTimeAxes.h"
+#include "compiler/onnx/ops/Walk.h"
 
 using namespace mlir;
 using namespace heddle::graph;
@@ -93,20 +94,12 @@ template <typename Op> static void argument(Node &n) {
 }
 
 static void importCumSum(Node &n) {
-  auto run = [&](Value x, int64_t axis) {
+  Value x = n.in(0);
+  n.set(onAxis(n, n.in(1), rankOf(x), [&](int64_t axis) {
     return n.infer<CumsumOp>(x, {n.integer("axis", axis),
                                  n.flag("exclusive", n.getInt("exclusive", 0)),
                                  n.flag("reverse", n.getInt("reverse", 0))});
-  };
-  if (n.isLate(1) && elementCount(dimsOf(n.in(1))).isConstant(1)) {
-    RunTimeAxes axes(n, n.in(1), rankOf(n.in(0)));
-    Value sums = run(axes.toEnd(n.in(0)), rankOf(n.in(0)) - 1);
-    return n.set(axes.fromEnd(sums, dimsOf(n.in(0))));
-  }
-  auto axis = n.intsFrom(1, "axis");
-  if (!axis || axis->size() != 1)
-    refuse("'axis' must be one integer");
-  n.set(run(n.in(0), n.axis((*axis)[0], rankOf(n.in(0)))));
+  }));
 }
 
 OpRows reductionRows() {

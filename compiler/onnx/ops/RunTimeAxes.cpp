@@ -3,6 +3,8 @@
 
 #include "compiler/onnx/ops/RunTimeAxes.h"
 
+#include "compiler/onnx/ops/Numbers.h"
+
 using namespace mlir;
 using namespace heddle::graph;
 
@@ -44,24 +46,10 @@ void RunTimeAxes::sort() {
   DimVector square = {Dim(rank), Dim(rank)};
   Value key = n.add(n.mul(chosen, rank), n.iota(Dim(rank), 0, n.i64()));
   Value isBefore = n.compare<LessOp>(key, n.reshape(key, {Dim(rank), Dim(1)}));
-  position = n.reduce<ReduceSumOp>(n.cast(isBefore, n.i64()), {1}, false);
+  Value position = n.reduce<ReduceSumOp>(n.cast(isBefore, n.i64()), {1}, false);
   Value isPlace = n.compare<EqualOp>(position, n.iota(square, 0, n.i64()));
   Value number = n.select(isPlace, n.iota(square, 1, n.i64()), n.integerScalar(n.i64(), 0));
   order = n.reduce<ReduceSumOp>(number, {1}, false);
-}
-
-/// Dimension i of the result is dimension order[i] of x.
-Value RunTimeAxes::permute(Value x, Value order, ArrayRef<Dim> dims) {
-  DimVector from = dimsOf(x), strides(rank, Dim(1));
-  for (int64_t i = rank - 1; i > 0; --i)
-    strides[i - 1] = strides[i] * from[i];
-  Value steps = n.gather(n.sizes(strides), order, 0);
-  Value index = n.full(dims, n.i64(), 0);
-  for (int64_t i = 0; i < rank; ++i) {
-    Value step = n.reshape(n.sliceAlong(steps, 0, Dim(i), Dim(1)), {});
-    index = n.add(index, n.mul(n.iota(dims, i, n.i64()), step));
-  }
-  return n.gather(n.reshape(x, elementCount(from)), index, 0);
 }
 
 Value RunTimeAxes::sortedSizes(Value x) {
@@ -70,10 +58,14 @@ Value RunTimeAxes::sortedSizes(Value x) {
 }
 
 Value RunTimeAxes::toEnd(Value x) {
-  DimVector dims = n.bindSizes(sortedSizes(x), "size");
-  return permute(x, order, dims);
+  DimVector from = dimsOf(x), strides(rank, Dim(1)), dims = n.bindSizes(sortedSizes(x), "size");
+  for (int64_t i = rank - 1; i > 0; --i)
+    strides[i - 1] = strides[i] * from[i];
+  Value steps = n.gather(n.sizes(strides), order, 0);
+  Value index = n.full(dims, n.i64(), 0);
+  for (int64_t i = 0; i < rank; ++i)
+    index = n.add(index, n.mul(n.iota(dims, i, n.i64()), elementAt(n, steps, i)));
+  return n.gather(n.reshape(x, elementCount(from)), index, 0);
 }
-
-Value RunTimeAxes::fromEnd(Value y, ArrayRef<Dim> dims) { return permute(y, position, dims); }
 
 } // namespace heddle::onnx

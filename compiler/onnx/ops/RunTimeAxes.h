@@ -24,22 +24,19 @@ public:
 
   /// x with the chosen axes last; dimensions keep their order otherwise.
   Value toEnd(Value x);
-  /// What toEnd gave, back in the order of x, whose sizes are `dims`.
-  Value fromEnd(Value y, llvm::ArrayRef<Dim> dims);
   /// i64[rank]: sizes of x, the chosen ones last.
   Value sortedSizes(Value x);
 
 private:
   RunTimeAxes(Node &n, int64_t rank) : n(n), rank(rank), count(rank) {}
   void sort();
-  Value permute(Value x, Value order, llvm::ArrayRef<Dim> dims);
 
   Node &n;
   int64_t rank;
-  Dim count;             // of axes
-  Value hits;            // i1[count, rank]
-  Value chosen;          // i64[rank]
-  Value order, position; // i64[rank]: dimension order[i] of x comes to place i, and the inverse
+  Dim count;    // of axes
+  Value hits;   // i1[count, rank]
+  Value chosen; // i64[rank]
+  Value order;  // i64[rank]: dimension order[i] of x comes to place i
 };
 
 } // namespace heddle::onnx

@@ -116,6 +116,8 @@ static Value chooseAxis(Emitter &e, Value axis, int64_t next, int64_t rank,
 Value onAxis(Emitter &e, Value axis, int64_t rank, llvm::function_ref<Value(int64_t)> make) {
   if (elementCount(dimsOf(axis)).constant().value_or(1) != 1)
     refuse("'axis' must be one integer, but has the shape " + textOf(dimsOf(axis)));
+  if (rank < 1)
+    refuse("a scalar has no axis");
   axis = e.cast(e.reshape(axis, {}), e.i64());
   auto known = shapeValue(axis);
   if (known && (*known)[0].constant()) {
@@ -126,7 +128,11 @@ Value onAxis(Emitter &e, Value axis, int64_t rank, llvm::function_ref<Value(int6
   }
   Value wrapped = e.add(axis, e.integerScalar(e.i64(), rank));
   Value isNegative = e.compare<LessOp>(axis, e.integerScalar(e.i64(), 0));
-  return chooseAxis(e, e.select(isNegative, wrapped, axis), 0, rank, make);
+  axis = e.select(isNegative, wrapped, axis);
+  Value above = e.sub(e.integerScalar(e.i64(), rank - 1), axis);
+  e.requireNotNegative(e.binary<MinOp>(axis, above),
+                       "an axis is outside of rank " + Twine(rank) + " by %lld");
+  return chooseAxis(e, axis, 0, rank, make);
 }
 
 Value axisToFront(Emitter &e, Value x, int64_t axis) {

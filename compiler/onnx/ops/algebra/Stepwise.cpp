@@ -15,8 +15,6 @@ namespace heddle::onnx {
 static void importCumProd(Node &n) {
   Value x = n.in(0);
   bool exclusive = n.getInt("exclusive", 0), reverse = n.getInt("reverse", 0);
-  if (rankOf(x) < 1)
-    refuse("the input is a scalar");
   n.set(onAxis(n, n.in(1), rankOf(x), [&](int64_t axis) {
     Value rows = axisToFront(n, x, axis);
     Value one = n.full(ArrayRef<Dim>(dimsOf(rows)).drop_front(), elementOf(x), 1);

@@ -3,6 +3,7 @@
 
 #include "compiler/onnx/Table.h"
 #include "compiler/onnx/ops/Numbers.h"
+#include "compiler/onnx/ops/vision/Sampling.h"
 
 using namespace mlir;
 using namespace heddle::graph;
@@ -102,13 +103,8 @@ static Value filterAt(Emitter &e, Value distance, const Sampling &sampling) {
   Value one = e.scalar(elementOf(distance), 1), zero = e.scalar(elementOf(distance), 0);
   if (sampling.mode == "linear")
     return e.binary<MaxOp>(e.sub(one, distance), zero);
-  double a = sampling.cubicCoefficient;
-  Value t = distance, square = e.mul(t, t);
-  Value near = e.add(e.mul(square, e.add(e.mul(t, a + 2), -(a + 3))), 1);
-  Value far = e.add(e.mul(e.add(e.mul(e.add(e.mul(t, a), -5 * a), t), 8 * a), t), -4 * a);
-  Value isNear = e.compare<LessEqualOp>(t, one);
-  Value isFar = e.compare<LessOp>(t, e.scalar(elementOf(t), 2));
-  return e.select(isNear, near, e.select(isFar, far, zero));
+  Value reaches = e.compare<LessOp>(distance, e.scalar(elementOf(distance), 2));
+  return e.select(reaches, cubicWeight(e, distance, sampling.cubicCoefficient), zero);
 }
 
 static Value clampIndex(Emitter &e, Value index, const Dim &size) {
@@ -211,6 +207,14 @@ static void checkCount(Value list, size_t needed, StringRef name) {
     refuse("'" + name + "' has " + Twine(*count) + " entries, but needs " + Twine(needed));
 }
 
+/// The bounds of axis `i` of `count` in a region, which may be null: then they are too.
+static std::pair<Value, Value> regionAlong(Emitter &e, Value roi, size_t i, size_t count) {
+  if (!roi)
+    return {};
+  Value bounds = e.cast(roi, e.builder.getF64Type());
+  return {elementAt(e, bounds, i), elementAt(e, bounds, count + i)};
+}
+
 /// `scales` and `roi` may be null.
 static void resizeBy(Node &n, Value scales, std::optional<std::vector<double>> known,
                      ArrayRef<int64_t> axes, Value roi, const Sampling &sampling) {
@@ -241,11 +245,7 @@ static void resizeBy(Node &n, Value scales, std::optional<std::vector<double>> k
     Dim to = known && dims[axis].constant()
                  ? Dim(int64_t(std::floor(*dims[axis].constant() * (*known)[i])))
                  : n.bindSizes(n.cast(wanted, n.i64()), "size")[0];
-    Value start, end;
-    if (roi) {
-      start = elementAt(n, n.cast(roi, f64), i);
-      end = elementAt(n, n.cast(roi, f64), axes.size() + i);
-    }
+    auto [start, end] = regionAlong(n, roi, i, axes.size());
     bool isSame = known && (*known)[i] == 1 && !roi;
     if (!isSame)
       resized.push_back({axis, dims[axis], to, scale, start, end});
@@ -278,11 +278,7 @@ static void resizeToSizes(Node &n, ArrayRef<int64_t> axes, Value roi, const Samp
     common = !common                  ? scale
              : policy == "not_larger" ? n.binary<MinOp>(common, scale)
                                       : n.binary<MaxOp>(common, scale);
-    Value start, end;
-    if (roi) {
-      start = elementAt(n, n.cast(roi, f64), i);
-      end = elementAt(n, n.cast(roi, f64), axes.size() + i);
-    }
+    auto [start, end] = regionAlong(n, roi, i, axes.size());
     resized.push_back({axis, dims[axis], sizes[i], scale, start, end});
   }
   if (policy != "stretch")

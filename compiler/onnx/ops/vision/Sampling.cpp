@@ -37,16 +37,14 @@ struct Taps {
 };
 } // namespace
 
-/// Keys' cubic convolution with the coefficient -0.75, as a function of the distance.
-static Value cubicWeight(Emitter &e, Value distance) {
-  constexpr double kA = -0.75;
-  Value t = distance, one = e.scalar(elementOf(t), 1);
-  Value square = e.mul(t, t);
-  Value near = e.add(e.mul(square, e.add(e.mul(t, kA + 2), -(kA + 3))), 1);
-  Value far = e.mul(e.add(e.mul(e.add(e.mul(t, kA), -5 * kA), t), 8 * kA), t);
-  far = e.add(far, -4 * kA);
-  return e.select(e.compare<LessEqualOp>(t, one), near, far);
+Value cubicWeight(Emitter &e, Value distance, double a) {
+  Value t = distance, square = e.mul(t, t);
+  Value near = e.add(e.mul(square, e.add(e.mul(t, a + 2), -(a + 3))), 1);
+  Value far = e.add(e.mul(e.add(e.mul(e.add(e.mul(t, a), -5 * a), t), 8 * a), t), -4 * a);
+  return e.select(e.compare<LessEqualOp>(t, e.scalar(elementOf(t), 1)), near, far);
 }
+
+static constexpr double kCubicCoefficient = -0.75; // what GridSample asks for
 
 static Taps tapsOf(Emitter &e, Value place, const Dim &size, const SampleRule &rule) {
   Type element = elementOf(place);
@@ -71,7 +69,8 @@ static Taps tapsOf(Emitter &e, Value place, const Dim &size, const SampleRule &r
                             {isCubic ? 4 : 2}, element);
     at = e.add(e.unary<FloorOp>(place), offsets);
     Value distance = e.unary<AbsOp>(e.sub(place, at));
-    taps.weight = isCubic ? cubicWeight(e, distance) : e.sub(e.scalar(element, 1), distance);
+    taps.weight = isCubic ? cubicWeight(e, distance, kCubicCoefficient)
+                          : e.sub(e.scalar(element, 1), distance);
   }
   if (rule.outside == Outside::Zeros)
     taps.inside =

@@ -18,6 +18,8 @@ struct SampleRule {
 /// Values of x [n, channels, sizes...] at places [n, count], one tensor of pixel coordinates a
 /// spatial dimension: [n, channels, count]. All are of one floating-point type.
 Value sampleImage(Emitter &e, Value x, llvm::ArrayRef<Value> places, const SampleRule &rule);
+/// Keys' cubic convolution as a function of the distance, which is at most 2.
+Value cubicWeight(Emitter &e, Value distance, double coefficient);
 /// Row-major strides of sizes, as i64 scalars.
 llvm::SmallVector<Value> stridesOf(Emitter &e, llvm::ArrayRef<graph::Dim> sizes);
 
