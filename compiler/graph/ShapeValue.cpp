@@ -44,29 +44,26 @@ static std::optional<DimVector> binaryValue(Operation *op, int depth) {
   return result;
 }
 
-/// Comparisons fold only where both sides are constants or one text.
+/// Comparisons fold only where they come out the same for all sizes.
 static std::optional<DimVector> compareValue(Operation *op, int depth) {
   auto x = valueOf(op->getOperand(0), depth), y = valueOf(op->getOperand(1), depth);
   if (!x || !y || x->size() != y->size())
     return std::nullopt;
   DimVector result;
   for (auto [a, b] : llvm::zip(*x, *y)) {
-    auto difference = (a - b).constant();
-    if (!difference)
+    bool isLess = (b - a - Dim(1)).isNeverNegative(), isGreater = (a - b - Dim(1)).isNeverNegative(),
+         isEqual = a == b, isNotLess = (a - b).isNeverNegative(),
+         isNotGreater = (b - a).isNeverNegative();
+    auto [holds, fails] =
+        llvm::TypeSwitch<Operation *, std::pair<bool, bool>>(op)
+            .Case([&](EqualOp) { return std::pair(isEqual, isLess || isGreater); })
+            .Case([&](NotEqualOp) { return std::pair(isLess || isGreater, isEqual); })
+            .Case([&](LessOp) { return std::pair(isLess, isNotLess); })
+            .Case([&](LessEqualOp) { return std::pair(isNotGreater, isGreater); })
+            .Case([&](GreaterOp) { return std::pair(isGreater, isNotGreater); })
+            .Default([&](Operation *) { return std::pair(isNotLess, isLess); });
+    if (!holds && !fails)
       return std::nullopt;
-    bool holds = false;
-    if (isa<EqualOp>(op))
-      holds = *difference == 0;
-    else if (isa<NotEqualOp>(op))
-      holds = *difference != 0;
-    else if (isa<LessOp>(op))
-      holds = *difference < 0;
-    else if (isa<LessEqualOp>(op))
-      holds = *difference <= 0;
-    else if (isa<GreaterOp>(op))
-      holds = *difference > 0;
-    else
-      holds = *difference >= 0;
     result.push_back(Dim(holds ? 1 : 0));
   }
   return result;

@@ -6,6 +6,18 @@ using namespace mlir;
 
 namespace heddle::onnx {
 
+/// Whether x is min(c, y) with a constant c above 1: the two go together only where they are equal.
+static bool isCut(const Dim &x, const Dim &y) {
+  if (x.sum().size() != 1)
+    return false;
+  const auto &[product, coefficient] = *x.sum().begin();
+  if (coefficient != 1 || product.size() != 1 || product[0].kind != Dim::Kind::Min)
+    return false;
+  const Dim &left = *product[0].lhs, &right = *product[0].rhs;
+  auto bound = (left == y ? right : left).constant();
+  return (left == y || right == y) && bound && *bound > 1;
+}
+
 /// Of two sizes that only the run knows either may be 1, so the result has the larger one.
 DimVector Emitter::broadcastDims(ArrayRef<Dim> a, ArrayRef<Dim> b) {
   size_t rank = std::max(a.size(), b.size());
@@ -19,6 +31,8 @@ DimVector Emitter::broadcastDims(ArrayRef<Dim> a, ArrayRef<Dim> b) {
       result.push_back(x.isConstant(1) ? y : x);
     else if (x.constant() || y.constant())
       result.push_back(x.constant() ? x : y);
+    else if (isCut(x, y) || isCut(y, x))
+      result.push_back(isCut(x, y) ? y : x);
     else
       result.push_back(Dim::max(x, y));
   }
