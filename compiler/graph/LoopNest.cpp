@@ -8,6 +8,7 @@ namespace heddle::graph {
 
 using Kind = Loop::Kind;
 using Names = std::vector<std::string>;
+using Ints = SmallVector<int64_t>;
 
 namespace {
 /// Puts loops one inside of the other, from the outside in.
@@ -15,13 +16,32 @@ class Builder {
 public:
   void add(ArrayRef<Dim> extents, Kind kind = Kind::Parallel) {
     for (const Dim &extent : extents)
-      path.push_back({extent, kind, {}, {}});
+      path.push_back({extent, kind});
   }
 
-  /// The innermost loop does `ops`; the first `shared` loops walk what the first operand's do.
+  /// Loop i moves along dimension `dims[i]` of the tensor, or not at all where that is -1.
+  void walk(Value tensor, ArrayRef<int64_t> dims) {
+    DimVector sizes = dimsOf(tensor);
+    for (auto [i, dim] : llvm::enumerate(dims))
+      if (dim >= 0 && i < path.size() && !sizes[dim].isConstant(1))
+        path[i].walks.insert({tensor.getAsOpaquePointer(), dim - (int64_t)i});
+  }
+
+  /// The innermost loop does `ops`; the first `shared` loops walk what the first operand's do. What
+  /// runs once is no loop.
   LoopNest finish(Names ops, int64_t shared) {
+    auto runsOnce = [](const Loop &loop) {
+      return loop.kind == Kind::Parallel && loop.extent.isConstant(1);
+    };
+    shared = std::min<int64_t>(shared, path.size());
+    shared -= std::count_if(path.begin(), path.begin() + shared, runsOnce);
+    // Loops of which nothing is known stay apart.
+    for (auto [i, loop] : llvm::enumerate(path))
+      if (loop.walks.empty())
+        loop.walks.insert({nullptr, -(int64_t)i});
+    llvm::erase_if(path, runsOnce);
     LoopNest nest;
-    nest.shared = std::min<int64_t>(shared, path.size());
+    nest.shared = shared;
     if (path.empty()) {
       nest.ops = std::move(ops);
       return nest;
@@ -43,18 +63,43 @@ private:
 
 static StringRef mnemonicOf(Operation *op) { return op->getName().stripDialect(); }
 
-static LoopNest parallelNest(ArrayRef<Dim> extents, Names ops, int64_t shared) {
+/// 0, 1, ... as the dimensions of a tensor of this rank, the last of them at the last of `loops`.
+static Ints aligned(int64_t rank, int64_t loops) {
+  Ints dims;
+  for (int64_t i = 0; i < loops; ++i)
+    dims.push_back(std::max<int64_t>(-1, i + rank - loops));
+  return dims;
+}
+
+/// Loops over the result; `isWalkedAlike`: its operands are read at the same place.
+static LoopNest parallelNest(Operation *op, Names ops, int64_t shared, bool isWalkedAlike) {
+  Value result = op->getResult(0);
+  int64_t rank = rankOf(result);
   Builder builder;
-  builder.add(extents);
+  builder.add(dimsOf(result));
+  if (isWalkedAlike) {
+    builder.walk(result, aligned(rank, rank));
+    for (Value operand : op->getOperands())
+      builder.walk(operand, aligned(rankOf(operand), rank));
+  }
   return builder.finish(std::move(ops), shared);
 }
 
 static LoopNest matmulNest(MatmulOp op) {
   DimVector result = dimsOf(op.getResult());
+  int64_t rank = result.size();
   Builder builder;
   builder.add(result);
   builder.add({dimsOf(op.getA()).back()}, Kind::Reduction);
-  return builder.finish({"dot"}, result.size() - 1);
+  Ints ofResult = aligned(rank, rank), ofA(ofResult), ofB(ofResult);
+  ofA.back() = -1;
+  ofA.push_back(rank - 1);
+  ofB[rank - 2] = -1;
+  ofB.push_back(rank - 2);
+  builder.walk(op.getResult(), ofResult);
+  builder.walk(op.getA(), ofA);
+  builder.walk(op.getB(), ofB);
+  return builder.finish({"dot"}, rank - 1);
 }
 
 /// conv and conv_transpose: the dimensions of the result, then channels, then the window.
@@ -80,10 +125,12 @@ static LoopNest poolNest(PoolOp op) {
 /// The dimensions of x that stay, then those that are folded.
 static LoopNest foldNest(Value x, ArrayRef<int64_t> axes, StringRef name) {
   DimVector kept, folded;
+  Ints order, last;
   int64_t shared = 0;
   for (auto [i, dim] : llvm::enumerate(dimsOf(x))) {
     bool isFolded = llvm::is_contained(axes, static_cast<int64_t>(i));
     (isFolded ? folded : kept).push_back(dim);
+    (isFolded ? last : order).push_back(i);
     // Loops walk x's dimensions in order until one that stays comes behind one that is folded.
     if (isFolded || folded.empty())
       ++shared;
@@ -91,6 +138,8 @@ static LoopNest foldNest(Value x, ArrayRef<int64_t> axes, StringRef name) {
   Builder builder;
   builder.add(kept);
   builder.add(folded, Kind::Reduction);
+  order.append(last);
+  builder.walk(x, order);
   bool isInOrder = shared == static_cast<int64_t>(kept.size() + folded.size());
   return builder.finish({name.str()}, isInOrder ? shared : axes.empty() ? 0 : axes.front());
 }
@@ -102,7 +151,7 @@ static LoopNest transposeNest(TransposeOp op) {
       break;
     ++shared;
   }
-  return parallelNest(dimsOf(op.getResult()), {"permute"}, shared);
+  return parallelNest(op, {"permute"}, shared, false);
 }
 
 /// Walks all of a tensor in an order that matters.
@@ -112,11 +161,16 @@ static LoopNest serialNest(Value walked, StringRef name) {
   return builder.finish({name.str()}, 0);
 }
 
-static LoopNest blockNest(Block &block) {
+LoopNest nestOf(ArrayRef<Operation *> ops) {
   LoopNest nest;
-  for (Operation &inner : block.without_terminator())
-    append(nest, loopNestOf(&inner));
+  for (Operation *op : ops)
+    append(nest, loopNestOf(op));
+  coalesce(nest);
   return nest;
+}
+
+static LoopNest blockNest(Block &block) {
+  return nestOf(llvm::to_vector(llvm::make_pointer_range(block.without_terminator())));
 }
 
 static LoopNest ifNest(IfOp op) {
@@ -144,17 +198,17 @@ static LoopNest scanNest(ScanOp op) {
 
 /// Ops that write each element of the result once. Broadcast and reshape decide no schedule.
 static LoopNest movementNest(Operation *op) {
-  DimVector result = dimsOf(op->getResult(0));
   if (isa<ConstantOp, SizesOp>(op))
-    return parallelNest({}, {}, 0);
+    return LoopNest();
+  int64_t rank = rankOf(op->getResult(0));
   if (isa<BroadcastOp, DynamicBroadcastOp, ReshapeOp, DynamicReshapeOp>(op))
-    return parallelNest(result, {}, result.size());
-  int64_t shared = op->getNumOperands() == 0 ? 0 : result.size();
+    return parallelNest(op, {}, rank, isa<BroadcastOp>(op));
+  int64_t shared = op->getNumOperands() == 0 ? 0 : rank;
   if (auto gather = dyn_cast<GatherOp>(op))
     shared = gather.getAxis();
   else if (isa<GatherElementsOp, GatherNdOp, ReverseSequenceOp, RangeOp>(op))
     shared = 0;
-  return parallelNest(result, {mnemonicOf(op).str()}, shared);
+  return parallelNest(op, {mnemonicOf(op).str()}, shared, op->hasTrait<Elementwise>());
 }
 
 LoopNest loopNestOf(Operation *op) {
@@ -198,6 +252,7 @@ static void appendLoop(std::vector<Loop> &loops, const Loop &next, int64_t share
   Loop &loop = loops.back();
   loop.kind = next.kind;
   appendNames(loop.ops, next.ops);
+  loop.walks.insert(next.walks.begin(), next.walks.end());
   for (const Loop &child : next.children)
     appendLoop(loop.children, child, shared - 1);
 }
@@ -208,6 +263,41 @@ void append(LoopNest &nest, const LoopNest &next) {
     nest.shared = next.shared;
   for (const Loop &loop : next.loops)
     appendLoop(nest.loops, loop, next.shared);
+}
+
+static void coalesce(Loop &loop) {
+  for (Loop &child : loop.children)
+    coalesce(child);
+  while (loop.children.size() == 1 && loop.ops.empty() && loop.kind != Kind::Window &&
+         loop.kind == loop.children[0].kind && loop.walks == loop.children[0].walks) {
+    Loop child = std::move(loop.children[0]);
+    loop.extent = loop.extent * child.extent;
+    loop.ops = std::move(child.ops);
+    loop.children = std::move(child.children);
+  }
+}
+
+void coalesce(LoopNest &nest) {
+  for (Loop &loop : nest.loops)
+    coalesce(loop);
+}
+
+template <typename... Ops> static std::set<StringRef> elementwiseNames() {
+  std::set<StringRef> names;
+  auto add = [&](bool isElementwise, StringRef name) {
+    if (isElementwise)
+      names.insert(name.split('.').second);
+  };
+  (add(Ops::template hasTrait<Elementwise>(), Ops::getOperationName()), ...);
+  return names;
+}
+
+bool isTrivial(StringRef op) {
+  static const std::set<StringRef> names = elementwiseNames<
+#define GET_OP_LIST
+#include "compiler/graph/Ops.cpp.inc"
+      >();
+  return names.count(op) > 0;
 }
 
 /// m, n, k, then the rest of the alphabet, then x1, x2, ...

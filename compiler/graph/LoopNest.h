@@ -8,17 +8,27 @@
 
 #include "compiler/graph/Graph.h"
 
+#include <set>
+
 namespace heddle::graph {
+
+/// A tensor that a loop moves in, and the dimension that it moves less the loop's depth: equal in
+/// a loop and its child where both walk neighbouring dimensions of the same tensors.
+using Walk = std::pair<void *, int64_t>;
 
 struct Loop {
   enum class Kind { Parallel, Reduction, Window };
 
   Dim extent;
   Kind kind = Kind::Parallel;
-  std::vector<std::string> ops;
-  std::vector<Loop> children;
+  std::vector<std::string> ops = {};
+  std::vector<Loop> children = {};
+  std::set<Walk> walks = {}; // no part of a nest's identity
 
-  bool operator==(const Loop &other) const = default;
+  bool operator==(const Loop &other) const {
+    return extent == other.extent && kind == other.kind && ops == other.ops &&
+           children == other.children;
+  }
 };
 
 struct LoopNest {
@@ -32,14 +42,25 @@ struct LoopNest {
   std::string str(bool extents = false) const;
 };
 
-/// The loops of one op. Those of a group are its ops' one after the other, merged by PluS's rules
-/// P1 to P3 (`append`).
+/// The loops of one op. Those of a group are `nestOf` its ops.
 LoopNest loopNestOf(mlir::Operation *op);
+
+/// The key of a subgraph: the loops of its ops, in an order in which operands come first, one after
+/// the other, merged by PluS's rules P1 to P4. The same for all such orders of chains; sizes and
+/// names of nodes do not enter it.
+LoopNest nestOf(llvm::ArrayRef<mlir::Operation *> ops);
 
 /// `next` behind `nest`. While both outer loops have one extent, up to next.shared loops deep:
 /// P1 two parallel loops become one; P2 a parallel loop before a reduction becomes that
 /// reduction; P3 behind a reduction stands a new sibling.
 void append(LoopNest &nest, const LoopNest &next);
+
+/// P4: a loop and its only child become one where both are of one kind and walk the same tensors
+/// together, as the two batch dimensions of a product do.
+void coalesce(LoopNest &nest);
+
+/// Whether ops of this name decide no schedule: they are computed wherever their operands are.
+bool isTrivial(llvm::StringRef op);
 
 } // namespace heddle::graph
 

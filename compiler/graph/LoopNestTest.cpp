@@ -126,8 +126,8 @@ TEST_F(LoopNest, existsForEveryOp) {
     EXPECT_TRUE(keys.count(name)) << "graph." << name << " is not in kEveryOp";
   EXPECT_EQ(keys["exp"], "m:p { n:p(exp) }");
   EXPECT_EQ(keys["matmul"], "m:p { n:p { k:s(dot) } }");
-  EXPECT_EQ(keys["conv"], "m:p { n:p { k:p { a:s { b:w(dot) } } } }");
-  EXPECT_EQ(keys["pool"], "m:p { n:p { k:p { a:w(max) } } }");
+  EXPECT_EQ(keys["conv"], "m:p { n:p { k:s { a:w(dot) } } }");
+  EXPECT_EQ(keys["pool"], "m:p { n:p { k:w(max) } }");
   EXPECT_EQ(keys["reduce_prod"], "m:p { n:s(prod) }");
   EXPECT_EQ(keys["reduce_max"], "m:s { n:s(max) }");
   EXPECT_EQ(keys["transpose"], "m:p { n:p(permute) }");
@@ -154,6 +154,33 @@ func.func @main(%a: tensor<?x64xf32, #graph.dims<"batch", 64>>, %b: tensor<64x12
   return %g : !m
 })");
   EXPECT_EQ(keys["group"], "m:p { n:s(max) { k:s(dot) } n:s(sub,exp,sum) n:p(div) }");
+}
+
+TEST_F(LoopNest, coalescesLoopsThatWalkTheSameTensorsTogether) {
+  auto keys = keysOf(R"(
+func.func @main(%a: tensor<2x3x4x5xf32>, %b: tensor<2x3x5x6xf32>, %c: tensor<6xf32>) -> tensor<2x3x4x6xf32> {
+  %g = graph.group "batched" : tensor<2x3x4x6xf32> {
+    %d = graph.matmul %a, %b : (tensor<2x3x4x5xf32>, tensor<2x3x5x6xf32>) -> tensor<2x3x4x6xf32>
+    %e = graph.broadcast %c : (tensor<6xf32>) -> tensor<2x3x4x6xf32>
+    %f = graph.add %d, %e : tensor<2x3x4x6xf32>
+    graph.yield %f : tensor<2x3x4x6xf32>
+  }
+  return %g : tensor<2x3x4x6xf32>
+})");
+  EXPECT_EQ(keys["group"], "m:p { n:p { k:p(add) { a:s(dot) } } }");
+}
+
+TEST_F(LoopNest, hasNoLoopForWhatRunsOnce) {
+  auto keys = keysOf(R"(
+func.func @main(%x: tensor<1x7x1x5xf32>) -> tensor<1x7x1x5xf32> {
+  %g = graph.group "one" : tensor<1x7x1x5xf32> {
+    %e = graph.exp %x : tensor<1x7x1x5xf32>
+    graph.yield %e : tensor<1x7x1x5xf32>
+  }
+  return %g : tensor<1x7x1x5xf32>
+})");
+  EXPECT_EQ(keys["exp"], "m:p { n:p(exp) }");
+  EXPECT_EQ(keys["group"], "m:p(exp)");
 }
 
 TEST_F(LoopNest, keepsTheNewAxisOfASecondMatmulApart) {

@@ -87,6 +87,19 @@ struct TransformOps : transform::TransformDialectExtension<TransformOps> {
 };
 } // namespace
 
+template <typename... Ops> static StringRef formOfAny(Operation *op) {
+  StringRef form;
+  ((form = isa<Ops>(op) ? StringRef(Ops::kForm) : form), ...);
+  return form;
+}
+
+StringRef formOf(Operation *op) {
+  return formOfAny<
+#define GET_OP_LIST
+#include "compiler/loop/TransformOps.cpp.inc"
+      >(op);
+}
+
 void registerTransformOps(DialectRegistry &registry) { registry.addExtensions<TransformOps>(); }
 
 } // namespace heddle::loop

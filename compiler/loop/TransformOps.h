@@ -18,6 +18,9 @@ namespace heddle::loop {
 /// Of a graph.group: a dictionary of `form` (a string) and of knobs (i64).
 inline constexpr llvm::StringLiteral kScheduleAttr = "loop.schedule";
 
+/// The form that a transform op asks for; "" when it is none of these.
+llvm::StringRef formOf(mlir::Operation *op);
+
 /// Makes the ops known to the transform dialect of contexts that take this registry.
 void registerTransformOps(mlir::DialectRegistry &registry);
 

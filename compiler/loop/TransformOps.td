@@ -20,11 +20,12 @@ class Loop_Mechanism<string mnemonic, string form, string names>
                        Variadic<TransformParamTypeInterface>:$knobs, StrArrayAttr:$names);
   let assemblyFormat = "$group custom<Knobs>($knobs, type($knobs), $names) attr-dict `:` type($group)";
   let hasVerifier = 1;
+  let extraClassDeclaration = "static constexpr ::llvm::StringLiteral kForm = \"" # form # "\";";
   let extraClassDefinition = [{
     ::mlir::DiagnosedSilenceableFailure
     $cppClass::apply(::mlir::transform::TransformRewriter &, ::mlir::transform::TransformResults &,
                      ::mlir::transform::TransformState &state) {
-      return writeSchedule(*this, "}] # form # [{", getGroup(), getKnobs(), getNames(), state);
+      return writeSchedule(*this, kForm, getGroup(), getKnobs(), getNames(), state);
     }
     void $cppClass::getEffects(
         ::llvm::SmallVectorImpl<::mlir::MemoryEffects::EffectInstance> &effects) {

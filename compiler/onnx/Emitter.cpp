@@ -46,6 +46,8 @@ void Emitter::refuseDiagnostics() {
 }
 
 Operation *Emitter::emit(OperationState &state) {
+  if (llvm::is_contained(state.operands, Value()))
+    refuse("an input that it needs is missing");
   Operation *op = builder.create(state);
   check(op);
   return op;

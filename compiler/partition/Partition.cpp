@@ -1,14 +1,19 @@
 // Partition: splits a graph into groups, each to become one kernel.
 //
-// One walk over the ops of a block, last to first: an op joins the group of its users when all of
-// them are in one group and the two fit one loop nest. What only one group reads needs no memory,
-// and since every use is inside, joining can never close a cycle. A group has one root, its last
-// op, whose results are the group's results.
+// What a card claims as a whole is grown around its skeleton ops first (Growth.cpp). The rest is
+// fused as Apollo's Layer I does (Zhao et al., MLSys 2022): one walk over the ops of a block, last
+// to first: an op joins the group of its users when all of them are in one group and the two fit
+// one loop nest. What only one group reads needs no memory, and since every use is inside, joining
+// can never close a cycle. A group has one root, its last op, whose results are the group's
+// results.
 //
 // Keeps: every op that computes is in exactly one group; reshapes (views), constants and control
 // flow are in none.
 
 #include "compiler/partition/Partition.h"
+
+#include "compiler/loop/Forms.h"
+#include "compiler/partition/Growth.h"
 
 using namespace mlir;
 
@@ -36,33 +41,14 @@ namespace {
 
 bool isElementwise(Operation *op) { return op->hasTrait<graph::Elementwise>(); }
 
-/// A reshape that only adds or drops sizes of 1, so that indices carry over.
-bool keepsIndices(graph::ReshapeOp op) {
-  auto significant = [](Value value) {
-    DimVector dims;
-    for (const graph::Dim &dim : graph::dimsOf(value))
-      if (!dim.isConstant(1))
-        dims.push_back(dim);
-    return dims;
-  };
-  return significant(op.getX()) == significant(op.getResult());
-}
-
 bool isDepthwise(graph::ConvOp op) {
   auto outputs = graph::dimsOf(op.getW())[0].constant();
   return op.getGroups() > 1 && outputs == op.getGroups() && op.getChannelsLast() &&
          graph::dimsOf(op.getW())[1].isConstant(1);
 }
 
-ArrayRef<int64_t> axesOf(Operation *op) {
-  return TypeSwitch<Operation *, ArrayRef<int64_t>>(op)
-      .Case<graph::ReduceSumOp, graph::ReduceProdOp, graph::ReduceMaxOp, graph::ReduceMinOp>(
-          [](auto op) { return op.getAxes(); })
-      .Default([](Operation *) { return ArrayRef<int64_t>(); });
-}
-
 bool foldsTrailing(Operation *op) {
-  ArrayRef<int64_t> axes = axesOf(op);
+  ArrayRef<int64_t> axes = loop::foldedAxes(op);
   int64_t rank = graph::rankOf(op->getOperand(0));
   for (int64_t i = rank - (int64_t)axes.size(); i < rank; ++i)
     if (!llvm::is_contained(axes, i))
@@ -72,7 +58,7 @@ bool foldsTrailing(Operation *op) {
 
 bool isHost(Operation *op) {
   if (auto reshape = dyn_cast<graph::ReshapeOp>(op))
-    return !keepsIndices(reshape);
+    return !loop::keepsIndices(reshape);
   return isa<graph::ConstantOp, graph::DynamicReshapeOp, graph::BindSizesOp, graph::IfOp,
              graph::LoopOp, graph::ScanOp, graph::YieldOp, graph::GroupOp, func::ReturnOp>(op) ||
          op->hasTrait<graph::Hosted>();
@@ -85,7 +71,7 @@ Kind kindOf(Operation *op) {
     return Kind::Contraction;
   if (isa<graph::PoolOp>(op))
     return Kind::Window;
-  if (!axesOf(op).empty())
+  if (!loop::foldedAxes(op).empty())
     return foldsTrailing(op) ? Kind::Rows : Kind::Pointwise;
   if (isa<graph::ScatterElementsOp, graph::ScatterNdOp, graph::TopkOp>(op))
     return Kind::Serial;
@@ -102,7 +88,7 @@ bool isAlone(Operation *op) {
 /// Costs nothing to do again, so each user gets its own.
 bool isFree(Operation *op) {
   if (auto reshape = dyn_cast<graph::ReshapeOp>(op))
-    return keepsIndices(reshape);
+    return loop::keepsIndices(reshape);
   return isa<graph::BroadcastOp, graph::IotaOp, graph::SizesOp>(op);
 }
 
@@ -112,27 +98,56 @@ bool isExpensive(Operation *op) {
 }
 
 struct Group {
-  Kind kind;
+  std::string kind;
   DimVector domain; // of the root's result
   DimVector rows;   // what its reductions fold, for Kind::Rows
   size_t rowAxes = 0;
   SmallVector<Operation *> members; // last to first
   bool onlyElementwise = true;      // besides broadcasts and constants
+  bool isClaimed = false;           // by a card: nothing joins it
+
+  bool is(Kind wanted) const { return kind == partition::nameOf(wanted); }
 };
 
 class Partitioner {
 public:
-  Partitioner(Block &block, const llvm::StringMap<bool> &apart) : block(block), apart(apart) {}
+  Partitioner(Block &block, const Options &options) : block(block), options(options) {}
 
   void run() {
     giveFreeOpsToEachUser();
+    takeClaims();
     for (Operation &op : llvm::reverse(block))
-      if (!isHost(&op))
+      if (!isHost(&op) && !groupOf.contains(&op))
         assign(&op);
     wrap();
   }
 
 private:
+  static std::string nameOf(Operation *op) { return graph::sourceName(op->getLoc()); }
+
+  /// Whether the plan, where it names the group of this root, has the op in it.
+  bool isWanted(Operation *op, Operation *root) const {
+    auto group = options.wanted.find(nameOf(root));
+    std::string name = nameOf(op);
+    return group == options.wanted.end() || name.empty() || group->second.count(name) > 0;
+  }
+
+  void takeClaims() {
+    if (!options.cards)
+      return;
+    for (Claim &claim : growClaims(block, *options.cards, options.target, isHost)) {
+      Operation *root = claim.ops.back();
+      bool isWhole = options.apart.count(nameOf(root)) == 0 &&
+                     llvm::all_of(claim.ops, [&](Operation *op) { return isWanted(op, root); });
+      if (!isWhole)
+        continue;
+      for (Operation *op : claim.ops)
+        groupOf[op] = groups.size();
+      groups.push_back(
+          {claim.form, {}, {}, 0, llvm::to_vector(llvm::reverse(claim.ops)), false, true});
+    }
+  }
+
   void giveFreeOpsToEachUser() {
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
       if (!isFree(&op))
@@ -184,65 +199,43 @@ private:
   }
 
   bool mayJoin(Operation *op, Group &group) {
-    if (isAlone(op) || isAlone(group.members.front()) || group.members.size() >= 256 ||
-        apart.count(graph::sourceName(group.members.front()->getLoc())) || !usesAllow(op))
+    Operation *root = group.members.front();
+    if (group.isClaimed || !options.fuses || group.members.size() >= 256 || isAlone(op) ||
+        isAlone(root) || options.apart.count(nameOf(root)) || !isWanted(op, root) || !usesAllow(op))
       return false;
     DimVector dims = graph::dimsOf(op->getResult(0));
     switch (kindOf(op)) {
     case Kind::Contraction:
     case Kind::Window:
-      return group.kind == Kind::Pointwise && group.onlyElementwise && dims == group.domain &&
+      return group.is(Kind::Pointwise) && group.onlyElementwise && dims == group.domain &&
              readOnlyElementwise(op, group);
     case Kind::Rows: {
       DimVector rows = graph::dimsOf(op->getOperand(0));
-      size_t axes = axesOf(op).size();
-      if (!staysInRow(op->getResult(0), rows, axes))
+      size_t axes = loop::foldedAxes(op).size();
+      if (!loop::staysInRow(op->getResult(0), rows, axes))
         return false;
-      if (group.kind == Kind::Rows)
+      if (group.is(Kind::Rows))
         return rows == group.rows && axes == group.rowAxes;
-      return group.kind == Kind::Pointwise && group.onlyElementwise &&
-             (group.domain == rows || isRowValue(group.domain, rows, axes));
+      return group.is(Kind::Pointwise) && group.onlyElementwise &&
+             (group.domain == rows || loop::isRowShape(group.domain, rows, axes));
     }
     case Kind::Pointwise:
       break;
     case Kind::Serial:
       return false;
     }
-    if (!axesOf(op).empty()) // folds leading dimensions: once for each element of the result
-      return group.kind == Kind::Pointwise && group.onlyElementwise && dims == group.domain &&
+    if (!loop::foldedAxes(op)
+             .empty()) // folds leading dimensions: once for each element of the result
+      return group.is(Kind::Pointwise) && group.onlyElementwise && dims == group.domain &&
              readOnlyElementwise(op, group);
-    if (group.kind == Kind::Contraction || group.kind == Kind::Window)
+    if (group.is(Kind::Contraction) || group.is(Kind::Window))
       // Beside the product itself only elementwise ops and broadcasts wait in registers.
       return isElementwise(op) || isa<graph::BroadcastOp>(op) ||
              (isa<graph::TransposeOp>(op) && isa<graph::MatmulOp>(*op->user_begin()));
-    if (group.kind == Kind::Rows && !isElementwise(op) && !isFree(op))
+    if (group.is(Kind::Rows) && !isElementwise(op) && !isFree(op))
       return false;
     bool isGuarded = isa<graph::ConcatOp, graph::PadOp>(op);
     return !isGuarded || group.onlyElementwise;
-  }
-
-  static bool isRowValue(ArrayRef<graph::Dim> dims, ArrayRef<graph::Dim> rows, size_t axes) {
-    size_t kept = rows.size() - axes;
-    if (dims.size() != rows.size() && dims.size() != kept)
-      return false;
-    for (size_t i = 0; i < dims.size(); ++i)
-      if (i < kept ? dims[i] != rows[i] : !dims[i].isConstant(1))
-        return false;
-    return true;
-  }
-
-  /// Whether what is made of one value a row is read at that row only: a broadcast of [n] to [n, n]
-  /// gives all of them to each row.
-  static bool staysInRow(Value value, ArrayRef<graph::Dim> rows, size_t axes) {
-    DimVector dims = graph::dimsOf(value);
-    auto kept = rows.drop_back(axes);
-    bool isOnlyRow = llvm::all_of(kept, [](const graph::Dim &dim) { return dim.isConstant(1); });
-    return isRowValue(dims, rows, axes) && llvm::all_of(value.getUsers(), [&](Operation *user) {
-             if (isa<graph::BroadcastOp>(user))
-               return isOnlyRow || dims.size() == rows.size();
-             return !(isElementwise(user) || isa<graph::ReshapeOp>(user)) ||
-                    staysInRow(user->getResult(0), rows, axes);
-           });
   }
 
   /// Whether every path from op to the root goes through ops that keep the place.
@@ -262,15 +255,15 @@ private:
       if (auto reshape = dyn_cast<graph::ReshapeOp>(op))
         return; // a view
       index = groups.size();
-      groups.push_back({Kind::Pointwise, graph::dimsOf(op->getResult(0)), {}, 0, {}, true});
+      groups.push_back({"pointwise", graph::dimsOf(op->getResult(0)), {}, 0, {}});
     }
     Group &group = groups[index];
     Kind kind = kindOf(op);
     if (kind != Kind::Pointwise)
-      group.kind = kind;
+      group.kind = partition::nameOf(kind).str();
     if (kind == Kind::Rows) {
       group.rows = graph::dimsOf(op->getOperand(0));
-      group.rowAxes = axesOf(op).size();
+      group.rowAxes = loop::foldedAxes(op).size();
     }
     group.onlyElementwise &= isElementwise(op) || isFree(op);
     group.members.push_back(op);
@@ -290,7 +283,7 @@ private:
       OpBuilder builder(root);
       auto wrapped =
           builder.create<graph::GroupOp>(root->getLoc(), root->getResultTypes(), uniqueName(root));
-      wrapped->setAttr("kind", builder.getStringAttr(nameOf(group.kind)));
+      wrapped->setAttr("kind", builder.getStringAttr(group.kind));
       Block *body = builder.createBlock(&wrapped.getBody());
       root->replaceAllUsesWith(wrapped.getResults());
       for (Operation *member : llvm::reverse(group.members))
@@ -302,7 +295,7 @@ private:
 
   using DimVector = graph::DimVector;
   Block &block;
-  const llvm::StringMap<bool> &apart;
+  const Options &options;
   std::vector<Group> groups;
   llvm::DenseMap<Operation *, size_t> groupOf;
 };
@@ -316,11 +309,11 @@ struct PartitionPass : PassWrapper<PartitionPass, OperationPass<func::FuncOp>> {
 
 } // namespace
 
-void partition(func::FuncOp function, const llvm::StringMap<bool> &apart) {
+void partition(func::FuncOp function, const Options &options) {
   SmallVector<Block *> blocks;
   function.walk([&](Block *block) { blocks.push_back(block); });
   for (Block *block : blocks)
-    Partitioner(*block, apart).run();
+    Partitioner(*block, options).run();
   // Names identify groups in a plan: number those that occur twice.
   llvm::StringMap<int> seen;
   function.walk([&](graph::GroupOp group) {

@@ -2,7 +2,7 @@
 #ifndef HEDDLE_PARTITION_PARTITION_H
 #define HEDDLE_PARTITION_PARTITION_H
 
-#include "compiler/graph/Graph.h"
+#include "compiler/warehouse/Warehouse.h"
 
 namespace heddle::partition {
 
@@ -10,9 +10,23 @@ namespace heddle::partition {
 enum class Kind { Pointwise, Rows, Contraction, Window, Serial };
 llvm::StringRef nameOf(Kind kind);
 
-/// Wraps the ops of every block below `function` into graph.group ops. `apart` names groups (by
-/// their root's name) whose producers must not join them: how a plan undoes a fusion.
-void partition(mlir::func::FuncOp function, const llvm::StringMap<bool> &apart = {});
+/// Names of ops, by the name of the group that they are in.
+using Members = std::map<std::string, std::set<std::string>>;
+
+struct Options {
+  /// Cards whose nests claim subgraphs; none without it.
+  const warehouse::Warehouse *cards = nullptr;
+  std::string target = "cpu";
+  /// Whether what no card claims is fused by Apollo's first layer; else each op is a group.
+  bool fuses = true;
+  /// Groups that hold these ops and no others: how a plan splits a group.
+  Members wanted;
+  /// Names of groups that turned out to be no kernel: nothing joins their roots.
+  std::set<std::string> apart;
+};
+
+/// Wraps the ops of every block below `function` into graph.group ops.
+void partition(mlir::func::FuncOp function, const Options &options = {});
 
 std::unique_ptr<mlir::Pass> createPartitionPass();
 void registerPartitionPasses();

@@ -73,33 +73,41 @@ static llvm::Error simplifyGraph(ModuleOp module, int64_t foldLimitBytes) {
   return llvm::Error::success();
 }
 
-/// Cards and knobs of all groups: what the given plan says, else what the default chooser finds
-/// best.
-static llvm::Error choosePlan(func::FuncOp model, const CompileOptions &options,
-                              Compiled &compiled) {
+/// Groups, then cards and knobs of all groups: what the given plan says, else what the cards and
+/// the default chooser find best.
+static llvm::Error choosePlan(func::FuncOp model, const CompileOptions &options, Compiled &compiled,
+                              Stages &stages) {
+  stages.begin("partition", 0.2);
   DialectRegistry registry;
   warehouse::registerDialects(registry);
   compiled.context->appendDialectRegistry(registry);
   auto cards = warehouse::Warehouse::load(*compiled.context, options.scheduleFolders);
   if (!cards)
     return cards.takeError();
+  plan::Plan given;
+  if (!options.planText.empty()) {
+    auto parsed = plan::parsePlan(options.planText, options.planPath);
+    if (!parsed)
+      return parsed.takeError();
+    given = std::move(*parsed);
+  }
+  partition::Options groups;
+  groups.cards = &*cards;
+  for (const plan::GroupPlan &group : given.groups)
+    if (!group.ops.empty())
+      groups.wanted[group.name] = {group.ops.begin(), group.ops.end()};
+  partition::partition(model, groups);
+
+  stages.begin("plan", 0.22);
   plan::DefaultChooser byRule;
+  plan::PlanChooser chooser(given, byRule);
+  if (llvm::Error error = chooser.check(model))
+    return error;
   plan::Plan made;
   made.model = plan::fingerprint(model);
-  made.target = "cpu";
-  if (options.planText.empty()) {
-    if (llvm::Error error = plan::choose(model, *cards, byRule, compiled.machine, made))
-      return error;
-  } else {
-    auto given = plan::parsePlan(options.planText, options.planPath);
-    if (!given)
-      return given.takeError();
-    plan::PlanChooser replay(*given, byRule);
-    if (llvm::Error error = replay.check(model))
-      return error;
-    if (llvm::Error error = plan::choose(model, *cards, replay, compiled.machine, made))
-      return error;
-  }
+  made.target = groups.target;
+  if (llvm::Error error = plan::choose(model, *cards, chooser, compiled.machine, made))
+    return error;
   compiled.planJson = made.str();
   return llvm::Error::success();
 }
@@ -204,11 +212,7 @@ static llvm::Error compileStages(Compiled &compiled, const CompileOptions &optio
     return error;
   result->program.flops = countFlops(*result->graph);
 
-  stages.begin("partition", 0.2);
-  partition::partition(model);
-
-  stages.begin("plan", 0.22);
-  if (llvm::Error error = choosePlan(model, options, *result))
+  if (llvm::Error error = choosePlan(model, options, *result, stages))
     return error;
 
   stages.begin("lower", 0.25);

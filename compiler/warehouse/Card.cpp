@@ -2,6 +2,7 @@
 
 #include "compiler/warehouse/Card.h"
 
+#include "compiler/loop/Forms.h"
 #include "compiler/support/Error.h"
 
 #include "mlir/Dialect/Transform/Transforms/TransformInterpreterUtils.h"
@@ -40,13 +41,68 @@ static std::string guardRefusal(const Card &card, const Extents &extents) {
   return "";
 }
 
+/// The element type of an operand or result that the card is not made for, as a refusal.
+static std::string dtypeRefusal(const Card &card, Operation *op) {
+  if (card.dtypes.empty())
+    return "";
+  auto types = llvm::concat<Type>(llvm::to_vector(op->getOperandTypes()),
+                                  llvm::to_vector(op->getResultTypes()));
+  for (Type type : types)
+    if (std::string name = textOf(cast<RankedTensorType>(type).getElementType());
+        !llvm::is_contained(card.dtypes, name))
+      return "element type " + name + " is none of " + llvm::join(card.dtypes, ", ");
+  return "";
+}
+
+Fit Card::fit(ArrayRef<Operation *> ops, const graph::LoopNest &nest) const {
+  std::string why;
+  Fit best = Fit::No;
+  for (const Key &key : nests) {
+    Extents extents;
+    Fit found = key.fit(nest, &extents);
+    if (found == Fit::Full && !guardRefusal(*this, extents).empty())
+      found = Fit::Partial;
+    best = std::max(best, found);
+  }
+  if (best == Fit::No)
+    return best;
+  for (Operation *op : ops)
+    if (decides(op) && !dtypeRefusal(*this, op).empty())
+      return Fit::No;
+  return std::min(best, loop::fitsForm(mechanism, ops, why));
+}
+
+std::string Card::nestRefusal(graph::GroupOp group) const {
+  graph::LoopNest nest = graph::loopNestOf(group);
+  std::string refused;
+  for (const Key &key : nests) {
+    Extents extents;
+    if (key.fit(nest, &extents) == Fit::Full && (refused = guardRefusal(*this, extents)).empty())
+      return "";
+  }
+  return refused.empty() ? "loops '" + nest.str() + "' are not " + joinKeys(nests) : refused;
+}
+
 std::string Card::refusal(graph::GroupOp group, StringRef wantedTarget) const {
   if (target != wantedTarget)
     return "its target is '" + target + "', not '" + wantedTarget.str() + "'";
   auto groupKind = group->getAttrOfType<StringAttr>("kind");
   if (!kind.empty() && groupKind && groupKind.getValue() != kind)
     return "the group is built around " + groupKind.str() + ", not " + kind;
+  std::string why;
+  auto ops =
+      llvm::to_vector(llvm::make_pointer_range(group.getBody().front().without_terminator()));
+  if (!nests.empty()) {
+    if (why = nestRefusal(group); !why.empty())
+      return why;
+    if (loop::fitsForm(mechanism, ops, why) != Fit::Full)
+      return "mechanism '" + mechanism + "' cannot carry it out: " + why;
+  }
   for (Operation *op : decidingOps(group)) {
+    if (why = dtypeRefusal(*this, op); !why.empty())
+      return why;
+    if (keys.empty())
+      continue;
     graph::LoopNest nest = skeletonOf(op);
     std::optional<Extents> extents;
     for (const Key &key : keys)
@@ -56,14 +112,6 @@ std::string Card::refusal(graph::GroupOp group, StringRef wantedTarget) const {
       return "loops '" + nest.str() + "' are not " + joinKeys(keys);
     if (std::string refused = guardRefusal(*this, *extents); !refused.empty())
       return refused;
-    if (dtypes.empty())
-      continue;
-    auto types = llvm::concat<Type>(llvm::to_vector(op->getOperandTypes()),
-                                    llvm::to_vector(op->getResultTypes()));
-    for (Type type : types)
-      if (std::string name = textOf(cast<RankedTensorType>(type).getElementType());
-          !llvm::is_contained(dtypes, name))
-        return "element type " + name + " is none of " + llvm::join(dtypes, ", ");
   }
   return "";
 }

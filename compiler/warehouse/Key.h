@@ -6,6 +6,7 @@
 #define HEDDLE_WAREHOUSE_KEY_H
 
 #include "compiler/graph/LoopNest.h"
+#include "compiler/loop/Fit.h"
 
 #include "llvm/Support/Error.h"
 
@@ -24,15 +25,26 @@ struct KeyLoop {
   std::vector<KeyLoop> children;
 };
 
-/// Extents by letter; those of a run are multiplied.
+using loop::Fit;
+
+/// Extents by letter; those of a run are multiplied. Loops of one letter have one extent.
 using Extents = std::map<std::string, graph::Dim>;
 
 class Key {
 public:
+  /// Reads a key; `str` gives the text back.
   static llvm::Expected<Key> parse(llvm::StringRef text);
   std::optional<Extents> match(const graph::LoopNest &nest) const;
+  /// Of the nest of a subgraph (graph::nestOf), by PluS's rules (Wu et al., USENIX ATC 2025, 4.2).
+  /// Full: every loop of the key is there with the ops that the key names, and all others are
+  /// trivial. Partial: 1. where the key has a reduction there may be a parallel loop, which may
+  /// still become one; 2. where it has a parallel loop there is one; 3. a loop has no more children
+  /// than in the key; 4. all ops that are not trivial are the key's.
+  Fit fit(const graph::LoopNest &nest, Extents *extents = nullptr) const;
   const std::string &str() const { return text; }
   bool hasLetter(llvm::StringRef letter) const;
+  /// The key of exactly this nest, its extents left open.
+  static Key of(const graph::LoopNest &nest);
 
 private:
   std::string text;
@@ -43,6 +55,9 @@ private:
 /// dimensions is `m:s { n:p(sum) }`, and a convolution of one channel a group has no loop over
 /// channels.
 graph::LoopNest skeletonOf(mlir::Operation *op);
+
+/// Whether an op has a loop that is not parallel.
+bool decides(mlir::Operation *op);
 
 /// The ops of a group that decide its schedule: those with reductions or windows, else all that
 /// compute.

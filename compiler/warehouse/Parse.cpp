@@ -1,5 +1,6 @@
 // Parse: the text of a card -> Card, with every problem said at the line where it stands.
 
+#include "compiler/loop/TransformOps.h"
 #include "compiler/support/Error.h"
 #include "compiler/support/Suggest.h"
 #include "compiler/warehouse/Card.h"
@@ -18,7 +19,8 @@ namespace heddle::warehouse {
 namespace {
 /// Folders below schedules/, one a target.
 constexpr StringLiteral kTargets[] = {"cpu"};
-constexpr StringLiteral kFields[] = {"target", "priority", "key", "kind", "dtypes", "min", "max"};
+constexpr StringLiteral kFields[] = {"target", "priority", "key", "nest",
+                                     "kind",   "dtypes",   "min", "max"};
 
 class CardParser {
 public:
@@ -94,7 +96,11 @@ private:
         else
           complain(location, "'dtypes' of heddle.card must be a list of strings");
       }
-    readKeys(fields.get("key"));
+    readKeys(fields, "key", card.keys);
+    readKeys(fields, "nest", card.nests);
+    if (card.keys.empty() == card.nests.empty() && problems.empty())
+      complain(location, "heddle.card must have either 'key', which each deciding op of a group "
+                         "matches, or 'nest', which the whole group does");
     readGuards(fields, "min", card.least);
     readGuards(fields, "max", card.most);
   }
@@ -108,24 +114,28 @@ private:
                "unknown target '" + card.target + "'; known: " + llvm::join(known, ", "));
   }
 
-  void readKeys(Attribute value) {
+  void readKeys(DictionaryAttr fields, StringRef name, std::vector<Key> &keys) {
+    Attribute value = fields.get(name);
+    if (!value)
+      return;
     SmallVector<Attribute> texts;
-    if (auto list = dyn_cast_or_null<ArrayAttr>(value))
+    if (auto list = dyn_cast<ArrayAttr>(value))
       texts.append(list.begin(), list.end());
     else
       texts.push_back(value);
     for (Attribute text : texts) {
-      auto string = dyn_cast_or_null<StringAttr>(text);
+      auto string = dyn_cast<StringAttr>(text);
       if (!string)
-        return complain(card.module->getLoc(),
-                        "'key' of heddle.card must be a string, or a list of strings");
+        return complain(card.module->getLoc(), "'" + name +
+                                                   "' of heddle.card must be a string, or "
+                                                   "a list of strings");
       auto key = Key::parse(string);
       if (!key)
         return complain(card.module->getLoc(), llvm::toString(key.takeError()));
-      card.keys.push_back(std::move(*key));
+      keys.push_back(std::move(*key));
     }
-    if (card.keys.empty())
-      complain(card.module->getLoc(), "'key' of heddle.card is empty");
+    if (keys.empty())
+      complain(card.module->getLoc(), "'" + name + "' of heddle.card is empty");
   }
 
   void readGuards(DictionaryAttr fields, StringRef name, std::map<std::string, int64_t> &guards) {
@@ -133,7 +143,8 @@ private:
     for (NamedAttribute entry : values ? values : DictionaryAttr::get(&context)) {
       StringRef letter = entry.getName();
       auto size = dyn_cast<IntegerAttr>(entry.getValue());
-      bool isKnown = llvm::any_of(card.keys, [&](auto &key) { return key.hasLetter(letter); });
+      bool isKnown = llvm::any_of(llvm::concat<Key>(card.keys, card.nests),
+                                  [&](const Key &key) { return key.hasLetter(letter); });
       if (!size || !isKnown)
         complain(card.module->getLoc(),
                  "'" + name + "' of heddle.card: '" + letter +
@@ -156,6 +167,14 @@ private:
                       "the first argument of @schedule must be the group, a !transform.any_op");
     for (BlockArgument argument : body.getArguments().drop_front())
       readKnob(sequence, argument);
+    sequence.walk([&](Operation *op) {
+      if (StringRef form = loop::formOf(op); !form.empty())
+        card.mechanism = form.str();
+    });
+    if (card.mechanism.empty() && problems.empty())
+      complain(sequence.getLoc(),
+               "@schedule calls no mechanism such as 'transform.loop.rows %group "
+               ": !transform.any_op'; see docs/spec/cards.md");
   }
 
   /// The name that the argument has in the text: `%m` -> m.

@@ -97,6 +97,19 @@ const Card *Warehouse::find(StringRef name) const {
   return found == all.end() ? nullptr : &*found;
 }
 
+Fit Warehouse::fit(ArrayRef<Operation *> ops, StringRef target, std::string &form) const {
+  Fit best = Fit::No;
+  graph::LoopNest nest = graph::nestOf(ops);
+  for (const Card &card : all) {
+    Fit found = card.target == target ? card.fit(ops, nest) : Fit::No;
+    if (found > best) {
+      best = found;
+      form = card.mechanism;
+    }
+  }
+  return best;
+}
+
 std::vector<Offer> Warehouse::offer(graph::GroupOp group, StringRef target) const {
   std::vector<Offer> offers;
   for (const Card &card : all)

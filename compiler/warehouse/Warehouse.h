@@ -30,6 +30,9 @@ public:
   /// Highest priority first, then by name.
   llvm::ArrayRef<Card> cards() const { return all; }
   const Card *find(llvm::StringRef name) const;
+  /// The best that any card with a nest makes of these ops, operands first, and the mechanism of
+  /// the first card that makes it so.
+  Fit fit(llvm::ArrayRef<mlir::Operation *> ops, llvm::StringRef target, std::string &form) const;
   /// Every card, in their order, with the reason of those that are refused.
   std::vector<Offer> offer(graph::GroupOp group, llvm::StringRef target = "cpu") const;
 

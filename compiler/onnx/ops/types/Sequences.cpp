@@ -73,7 +73,7 @@ static void importSequenceErase(Node &n) {
 
 static void importSequenceAt(Node &n) {
   Type type = takenOut(n, listIn(n, 0), 0);
-  n.set(n.typed<ListAtOp>(type, {n.in(0), position(n, 1)}));
+  n.set(n.typed<ListAtOp>(type, {n.in(0), n.reshape(n.in(1), {})}));
 }
 
 static void importSequenceLength(Node &n) {

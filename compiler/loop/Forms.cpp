@@ -1,0 +1,176 @@
+// Forms: what each mechanism wants of a group, as lower carries it out.
+
+#include "compiler/loop/Forms.h"
+
+using namespace mlir;
+
+namespace heddle::loop {
+
+using graph::Dim;
+using graph::DimVector;
+using Ops = ArrayRef<Operation *>;
+
+ArrayRef<int64_t> foldedAxes(Operation *op) {
+  return TypeSwitch<Operation *, ArrayRef<int64_t>>(op)
+      .Case<graph::ReduceSumOp, graph::ReduceProdOp, graph::ReduceMaxOp, graph::ReduceMinOp>(
+          [](auto op) { return op.getAxes(); })
+      .Default([](Operation *) { return ArrayRef<int64_t>(); });
+}
+
+bool keepsIndices(graph::ReshapeOp op) {
+  auto significant = [](Value value) {
+    DimVector dims;
+    for (const Dim &dim : graph::dimsOf(value))
+      if (!dim.isConstant(1))
+        dims.push_back(dim);
+    return dims;
+  };
+  return significant(op.getX()) == significant(op.getResult());
+}
+
+bool isRowShape(ArrayRef<Dim> dims, ArrayRef<Dim> rows, size_t axes) {
+  size_t kept = rows.size() - axes;
+  if (dims.size() != rows.size() && dims.size() != kept)
+    return false;
+  for (size_t i = 0; i < dims.size(); ++i)
+    if (i < kept ? dims[i] != rows[i] : !dims[i].isConstant(1))
+      return false;
+  return true;
+}
+
+bool staysInRow(Value value, ArrayRef<Dim> rows, size_t axes) {
+  auto kept = rows.drop_back(axes);
+  bool isOnlyRow = llvm::all_of(kept, [](const Dim &dim) { return dim.isConstant(1); });
+  bool isWhole = graph::rankOf(value) == (int64_t)rows.size();
+  return isRowShape(graph::dimsOf(value), rows, axes) &&
+         llvm::all_of(value.getUsers(), [&](Operation *user) {
+           if (isa<graph::BroadcastOp>(user))
+             return isOnlyRow || isWhole;
+           bool passesOn = user->hasTrait<graph::Elementwise>() || isa<graph::ReshapeOp>(user);
+           return !passesOn || staysInRow(user->getResult(0), rows, axes);
+         });
+}
+
+static bool isElementwise(Operation *op) { return op->hasTrait<graph::Elementwise>(); }
+
+static bool isFree(Operation *op) {
+  if (auto reshape = dyn_cast<graph::ReshapeOp>(op))
+    return keepsIndices(reshape);
+  return isa<graph::BroadcastOp, graph::IotaOp, graph::SizesOp, graph::ConstantOp>(op);
+}
+
+static std::string named(Operation *op) {
+  std::string source = graph::sourceName(op->getLoc());
+  return (op->getName().stripDialect() + (source.empty() ? "" : " '" + source + "'")).str();
+}
+
+static Fit refuse(std::string &why, const Twine &text) {
+  why = text.str();
+  return Fit::No;
+}
+
+static Fit fitsPointwise(Ops ops, std::string &why) {
+  for (Operation *op : ops)
+    if (!isElementwise(op) && !isFree(op))
+      return refuse(why, named(op) + " is not computed element by element");
+  return Fit::Full;
+}
+
+/// Folds of the same trailing dimensions, with elementwise ops of the rows and of their values.
+static Fit fitsRows(Ops ops, std::string &why) {
+  DimVector rows;
+  size_t axes = 0;
+  for (Operation *op : ops) {
+    ArrayRef<int64_t> folded = foldedAxes(op);
+    if (folded.empty()) {
+      if (!isElementwise(op) && !isFree(op))
+        return refuse(why, named(op) + " is neither a fold nor computed element by element");
+      continue;
+    }
+    DimVector dims = graph::dimsOf(op->getOperand(0));
+    if (rows.empty()) {
+      rows = dims;
+      axes = folded.size();
+    }
+    for (size_t i = dims.size() - folded.size(); i < dims.size(); ++i)
+      if (!llvm::is_contained(folded, (int64_t)i))
+        return refuse(why, named(op) + " does not fold trailing dimensions");
+    if (dims != rows || folded.size() != axes)
+      return refuse(why, named(op) + " folds other dimensions than the folds before it");
+    if (!staysInRow(op->getResult(0), rows, axes))
+      return refuse(why, "the result of " + named(op) + " is read outside of its row");
+  }
+  if (rows.empty())
+    return Fit::Partial;
+  Value result = ops.back()->getResult(0);
+  bool isComplete = graph::dimsOf(result) == rows || isRowShape(graph::dimsOf(result), rows, axes);
+  return isComplete ? Fit::Full : Fit::Partial;
+}
+
+/// One product; behind it elementwise ops of its shape, before it a transpose of its right operand.
+static Fit fitsContraction(Ops ops, std::string &why) {
+  Operation *product = nullptr;
+  for (Operation *op : ops)
+    if (isa<graph::MatmulOp, graph::ConvOp>(op)) {
+      if (product)
+        return refuse(why, named(op) + " is a second product");
+      product = op;
+    }
+  for (Operation *op : ops) {
+    if (op == product || isa<graph::BroadcastOp, graph::ConstantOp>(op))
+      continue;
+    bool isTransposedRight = isa<graph::TransposeOp>(op) &&
+                             isa_and_nonnull<graph::MatmulOp>(product) &&
+                             llvm::all_of(op->getUses(), [&](OpOperand &use) {
+                               return use.getOwner() == product && use.getOperandNumber() == 1;
+                             });
+    if (isTransposedRight)
+      continue;
+    if (!isElementwise(op))
+      return refuse(why, named(op) + " is not computed element by element");
+    if (product && graph::dimsOf(op->getResult(0)) != graph::dimsOf(product->getResult(0)))
+      return refuse(why, named(op) + " has another shape than the product");
+    if (product && llvm::is_contained(product->getOperands(), op->getResult(0)))
+      return refuse(why, named(op) + " makes an operand of the product, which reads it often");
+  }
+  return product ? Fit::Full : Fit::Partial;
+}
+
+static Fit fitsWindow(Ops ops, std::string &why) {
+  Operation *window = nullptr;
+  for (Operation *op : ops) {
+    if (isa<graph::PoolOp, graph::ConvOp>(op)) {
+      if (window)
+        return refuse(why, named(op) + " is a second window");
+      window = op;
+    } else if (!isElementwise(op) && !isa<graph::BroadcastOp, graph::ConstantOp>(op)) {
+      return refuse(why, named(op) + " is not computed element by element");
+    } else if (window && isElementwise(op) &&
+               graph::dimsOf(op->getResult(0)) != graph::dimsOf(window->getResult(0))) {
+      return refuse(why, named(op) + " has another shape than the window's result");
+    } else if (!window && isElementwise(op)) {
+      return refuse(why, named(op) + " makes an operand of the window, which reads it often");
+    }
+  }
+  return window ? Fit::Full : Fit::Partial;
+}
+
+static Fit fitsSerial(Ops ops, std::string &why) {
+  bool isOne = ops.size() == 1 &&
+               isa<graph::ScatterElementsOp, graph::ScatterNdOp, graph::TopkOp>(ops.front());
+  return isOne ? Fit::Full : refuse(why, "it is for one scatter or topk alone");
+}
+
+Fit fitsForm(StringRef form, Ops ops, std::string &why) {
+  using Check = Fit (*)(Ops, std::string &);
+  Check check = llvm::StringSwitch<Check>(form)
+                    .Case("rows", fitsRows)
+                    .Case("contraction", fitsContraction)
+                    .Case("window", fitsWindow)
+                    .Case("serial", fitsSerial)
+                    .Case("pointwise", fitsPointwise)
+                    .Default(nullptr);
+  return check ? check(ops, why) : refuse(why, "there is no mechanism '" + form + "'");
+}
+
+} // namespace heddle::loop

@@ -1,0 +1,29 @@
+// Growth: subgraphs that cards claim, grown around skeleton ops.
+#ifndef HEDDLE_PARTITION_GROWTH_H
+#define HEDDLE_PARTITION_GROWTH_H
+
+#include "compiler/warehouse/Warehouse.h"
+
+namespace heddle::partition {
+
+/// A subgraph that some card takes as a whole. One root: only the last op's results are read
+/// elsewhere.
+struct Claim {
+  llvm::SmallVector<mlir::Operation *> ops; // operands first
+  std::string form;                         // the mechanism of the card
+};
+
+/// PluS's algorithms 1 and 2 (Wu et al., USENIX ATC 2025, 4.3) on one block: from each op with a
+/// loop that is not parallel, last to first, the subgraph grows by producers all of whose users are
+/// inside and by the one consumer of its result, as long as a card's nest may still match; what
+/// matched last is kept, what came after it is given back.
+///
+/// Every edge out of such a subgraph leaves from its root, so no grouping can close a cycle. Ops
+/// that are `isHost` belong to no group.
+std::vector<Claim> growClaims(mlir::Block &block, const warehouse::Warehouse &cards,
+                              llvm::StringRef target,
+                              llvm::function_ref<bool(mlir::Operation *)> isHost);
+
+} // namespace heddle::partition
+
+#endif // HEDDLE_PARTITION_GROWTH_H

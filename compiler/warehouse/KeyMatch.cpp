@@ -1,0 +1,189 @@
+// KeyMatch: a key against a loop nest, by trying the longest run of loops first.
+
+#include "compiler/warehouse/Key.h"
+
+using namespace mlir;
+
+namespace heddle::warehouse {
+
+using graph::Dim;
+using graph::Loop;
+using graph::LoopNest;
+using Many = KeyLoop::Many;
+using KeyLoops = ArrayRef<KeyLoop>;
+using Loops = ArrayRef<Loop>;
+
+namespace {
+/// Exact: loops and ops are the key's and no others, as for the skeleton of one op. Full and
+/// Partial: those of a subgraph.
+enum class Mode { Exact, Full, Partial };
+
+class Matcher {
+public:
+  explicit Matcher(Mode mode) : mode(mode) {}
+
+  bool matchNest(KeyLoops keys, const LoopNest &nest, Extents &extents);
+
+private:
+  bool matchLoops(KeyLoops keys, Loops loops, Extents &extents);
+  bool matchRun(KeyLoops keys, Loops loops, size_t length, Extents &extents);
+  bool matchOps(const KeyLoop &key, const Loop &loop) const;
+  bool opsFollow(const KeyLoop &key, size_t next, Loop::Kind kind, ArrayRef<std::string> ops) const;
+  bool matchKind(const KeyLoop &key, const Loop &loop) const;
+  size_t longestRun(const KeyLoop &key, Loops loops) const;
+  bool bind(const KeyLoop &key, const Dim &extent, Extents &extents) const;
+
+  Mode mode;
+  int64_t steps = 0; // a bound on what a malicious key may cost
+};
+} // namespace
+
+static constexpr int64_t kStepLimit = 100'000;
+
+/// In a loop that folds, `max` is the fold.
+static bool isTrivialIn(Loop::Kind kind, StringRef op) {
+  return graph::isTrivial(op) && (kind == Loop::Kind::Parallel || (op != "max" && op != "min"));
+}
+
+static bool isTrivialLoop(const Loop &loop) {
+  return loop.kind == Loop::Kind::Parallel &&
+         llvm::all_of(loop.ops, [](StringRef op) { return graph::isTrivial(op); }) &&
+         llvm::all_of(loop.children, isTrivialLoop);
+}
+
+/// Whether the ops are those of the key from `next` on, in order, with trivial ones between them;
+/// of a part, those of the key need not all be there.
+bool Matcher::opsFollow(const KeyLoop &key, size_t next, Loop::Kind kind,
+                        ArrayRef<std::string> ops) const {
+  if (ops.empty())
+    return mode == Mode::Partial || next == key.ops.size();
+  for (size_t i = next; i < key.ops.size(); ++i) {
+    if (llvm::is_contained(key.ops[i], ops.front()) &&
+        opsFollow(key, i + 1, kind, ops.drop_front()))
+      return true;
+    if (mode != Mode::Partial)
+      break;
+  }
+  return isTrivialIn(kind, ops.front()) && opsFollow(key, next, kind, ops.drop_front());
+}
+
+bool Matcher::matchOps(const KeyLoop &key, const Loop &loop) const {
+  if (key.takesAnyOps)
+    return true;
+  if (mode != Mode::Exact)
+    return opsFollow(key, 0, loop.kind, loop.ops);
+  if (key.ops.size() != loop.ops.size())
+    return false;
+  for (auto [alternatives, op] : llvm::zip(key.ops, loop.ops))
+    if (!llvm::is_contained(alternatives, op))
+      return false;
+  return true;
+}
+
+bool Matcher::matchKind(const KeyLoop &key, const Loop &loop) const {
+  bool mayBecome = mode == Mode::Partial && loop.kind == Loop::Kind::Parallel;
+  return key.kind == loop.kind || mayBecome;
+}
+
+bool Matcher::bind(const KeyLoop &key, const Dim &extent, Extents &extents) const {
+  if (key.letter.empty())
+    return true;
+  auto [known, isNew] = extents.try_emplace(key.letter, extent);
+  return isNew || known->second == extent || mode == Mode::Exact;
+}
+
+/// The first key as a run of `length` loops from the first loop inwards; then the rest of both.
+bool Matcher::matchRun(KeyLoops keys, Loops loops, size_t length, Extents &extents) {
+  const KeyLoop &key = keys.front();
+  const Loop *loop = &loops.front();
+  Dim product = loop->extent;
+  for (size_t i = 1; i < length; ++i) {
+    if (loop->children.size() != 1 || (!loop->ops.empty() && !key.takesAnyOps))
+      return false;
+    loop = &loop->children.front();
+    product = product * loop->extent;
+  }
+  return matchOps(key, *loop) && bind(key, product, extents) &&
+         matchLoops(key.children, loop->children, extents) &&
+         matchLoops(keys.drop_front(), loops.drop_front(), extents);
+}
+
+size_t Matcher::longestRun(const KeyLoop &key, Loops loops) const {
+  size_t length = 0;
+  while (!loops.empty() && matchKind(key, loops.front())) {
+    ++length;
+    if (key.many == Many::One || loops.front().children.size() != 1)
+      break;
+    loops = loops.front().children;
+  }
+  return length;
+}
+
+bool Matcher::matchLoops(KeyLoops keys, Loops loops, Extents &extents) {
+  if (++steps > kStepLimit)
+    return false;
+  if (loops.empty() && mode == Mode::Partial)
+    return true;
+  if (keys.empty())
+    return loops.empty() || (mode != Mode::Exact && llvm::all_of(loops, isTrivialLoop));
+  auto attempt = [&](llvm::function_ref<bool(Extents &)> match) {
+    Extents found(extents);
+    if (!match(found))
+      return false;
+    extents = std::move(found);
+    return true;
+  };
+  const KeyLoop &key = keys.front();
+  bool isSized = !loops.empty() && key.extent && !loops.front().extent.isConstant(*key.extent);
+  for (size_t length = isSized ? 0 : longestRun(key, loops); length > 0; --length)
+    if (attempt([&](Extents &found) { return matchRun(keys, loops, length, found); }))
+      return true;
+  // A run of no loops: what stands inside of it takes its place.
+  if (key.many == Many::Any && key.ops.empty()) {
+    std::vector<KeyLoop> inner(key.children);
+    inner.insert(inner.end(), keys.begin() + 1, keys.end());
+    if (attempt([&](Extents &found) {
+          return bind(key, Dim(1), found) && matchLoops(inner, loops, found);
+        }))
+      return true;
+  }
+  if (mode == Mode::Exact || loops.empty())
+    return false;
+  if (isTrivialLoop(loops.front()) &&
+      attempt([&](Extents &found) { return matchLoops(keys, loops.drop_front(), found); }))
+    return true;
+  return mode == Mode::Partial &&
+         attempt([&](Extents &found) { return matchLoops(keys.drop_front(), loops, found); });
+}
+
+bool Matcher::matchNest(KeyLoops keys, const LoopNest &nest, Extents &extents) {
+  if (nest.loops.empty()) { // a scalar
+    const KeyLoop &key = keys.front();
+    bool isMatch = keys.size() == 1 && key.many == Many::Any && key.children.empty() &&
+                   matchOps(key, {Dim(1), key.kind, nest.ops});
+    return isMatch && bind(key, Dim(1), extents);
+  }
+  bool isOutside = llvm::all_of(
+      nest.ops, [&](StringRef op) { return mode != Mode::Exact && graph::isTrivial(op); });
+  return isOutside && matchLoops(keys, nest.loops, extents);
+}
+
+std::optional<Extents> Key::match(const LoopNest &nest) const {
+  Extents extents;
+  if (!Matcher(Mode::Exact).matchNest(loops, nest, extents))
+    return std::nullopt;
+  return extents;
+}
+
+Fit Key::fit(const LoopNest &nest, Extents *extents) const {
+  Extents found;
+  if (Matcher(Mode::Full).matchNest(loops, nest, found)) {
+    if (extents)
+      *extents = std::move(found);
+    return Fit::Full;
+  }
+  found.clear();
+  return Matcher(Mode::Partial).matchNest(loops, nest, found) ? Fit::Partial : Fit::No;
+}
+
+} // namespace heddle::warehouse
