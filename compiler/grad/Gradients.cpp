@@ -1,0 +1,216 @@
+// Gradients: walks the ops between some values and y: forward to see what depends on what, backward
+// with the rule of each op.
+
+#include "compiler/grad/Gradients.h"
+
+#include "compiler/grad/Rules.h"
+#include "compiler/support/Error.h"
+
+#include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace heddle::graph;
+
+namespace heddle::grad {
+
+const Row *findRule(Operation *op) {
+  static const auto index = [] {
+    llvm::StringMap<const Row *> map;
+    for (Rows rows : {elementwiseRules(), movementRules(), indexRules(), reductionRules(),
+                      productRules(), windowRules()})
+      for (const Row &row : rows)
+        map[row.op] = &row;
+    return map;
+  }();
+  return index.lookup(op->getName().getStringRef());
+}
+
+static bool isFloat(Value value) { return isa<FloatType>(elementOf(value)); }
+
+static std::string textOf(Type type) {
+  std::string text;
+  llvm::raw_string_ostream(text) << type;
+  return text;
+}
+
+/// Operands, and what the op's regions use of the values around it.
+static SmallVector<Value> usedBy(Operation *op) {
+  SmallVector<Value> used(op->getOperands());
+  llvm::SetVector<Value> captured;
+  getUsedValuesDefinedAbove(op->getRegions(), captured);
+  used.append(captured.begin(), captured.end());
+  return used;
+}
+
+/// The ops that y follows from, each behind those that it uses; nothing before `ends` is looked at.
+static SmallVector<Operation *> opsBefore(Value y, const DenseSet<Value> &ends) {
+  SmallVector<Operation *> order;
+  DenseSet<Operation *> seen;
+  SmallVector<std::pair<Operation *, SmallVector<Value>>> open;
+  auto enter = [&](Value value) {
+    Operation *op = ends.contains(value) ? nullptr : value.getDefiningOp();
+    if (op && seen.insert(op).second)
+      open.emplace_back(op, usedBy(op));
+  };
+  enter(y);
+  while (!open.empty()) {
+    auto &[op, left] = open.back();
+    if (left.empty()) {
+      order.push_back(op);
+      open.pop_back();
+    } else {
+      enter(left.pop_back_val());
+    }
+  }
+  return order;
+}
+
+static std::string nameOf(Operation *op) {
+  return "'" + op->getName().getStringRef().str() + "' of '" + sourceName(op->getLoc()) + "'";
+}
+
+namespace {
+class Backward {
+public:
+  Backward(OpBuilder &builder, Location location, ArrayRef<Value> xs)
+      : maker(builder, location), ends(xs.begin(), xs.end()), active(ends) {}
+
+  llvm::Error run(Value y, Value seed) {
+    SmallVector<Operation *> order = opsBefore(y, ends);
+    for (Operation *op : order)
+      if (llvm::Error error = markActive(op))
+        return error;
+    accumulate(y, seed);
+    for (Operation *op : llvm::reverse(order))
+      if (llvm::Error error = passBack(op))
+        return error;
+    return llvm::Error::success();
+  }
+
+  Value adjointOf(Value x) {
+    Value found = adjoints.lookup(x);
+    return found ? found : maker.zeros(x);
+  }
+
+private:
+  /// What follows from the xs with a slope that is not 0 everywhere is active.
+  llvm::Error markActive(Operation *op) {
+    if (llvm::none_of(usedBy(op), [&](Value used) { return active.contains(used); }))
+      return llvm::Error::success();
+    const Row *row = findRule(op);
+    if (!row)
+      return makeError(ErrorCode::Refused, "op " + nameOf(op) +
+                                               " lies between what is differentiated and the "
+                                               "variables, but has no derivative");
+    if (row->rule)
+      for (Value result : op->getResults())
+        if (isFloat(result))
+          active.insert(result);
+    return llvm::Error::success();
+  }
+
+  void accumulate(Value value, Value adjoint) {
+    if (!active.contains(value))
+      return;
+    adjoint = maker.reshape(maker.cast(adjoint, elementOf(value)), dimsOf(value));
+    Value &sum = adjoints[value];
+    sum = sum ? maker.add(sum, adjoint) : adjoint;
+  }
+
+  llvm::Error passBack(Operation *op) {
+    // Behind an x nothing is followed; the second result of an op has no slope.
+    Value result = op->getNumResults() ? op->getResult(0) : Value();
+    if (!result || ends.contains(result) || !adjoints.contains(result))
+      return llvm::Error::success();
+    SmallVector<bool> wanted;
+    for (Value operand : op->getOperands())
+      wanted.push_back(active.contains(operand));
+    if (!llvm::is_contained(wanted, true))
+      return llvm::Error::success();
+    Flow flow(maker.builder, maker.location, op, adjoints.lookup(result), wanted);
+    findRule(op)->rule(flow);
+    if (!flow.refusal.empty())
+      return makeError(ErrorCode::Refused,
+                       "op " + nameOf(op) + " has no derivative: " + flow.refusal);
+    for (auto [operand, adjoint] : llvm::zip(op->getOperands(), flow.given))
+      if (adjoint)
+        accumulate(operand, adjoint);
+    return llvm::Error::success();
+  }
+
+  Maker maker;
+  DenseSet<Value> ends, active;
+  DenseMap<Value, Value> adjoints;
+};
+} // namespace
+
+llvm::Expected<SmallVector<Value>> gradients(OpBuilder &builder, Location location, Value y,
+                                             ArrayRef<Value> xs, Value seed) {
+  if (!isFloat(y))
+    return makeError(ErrorCode::Refused, "what is differentiated is " + textOf(y.getType()) +
+                                             ", but must be of a floating-point type");
+  for (auto [i, x] : llvm::enumerate(xs))
+    if (!isFloat(x))
+      return makeError(ErrorCode::Refused, "variable " + Twine(i) + " is " + textOf(x.getType()) +
+                                               ", but must be of a floating-point type");
+  if (seed && seed.getType() != y.getType())
+    return makeError(ErrorCode::Refused, "the seed is " + textOf(seed.getType()) +
+                                             ", but must be " + textOf(y.getType()) +
+                                             " as what is differentiated");
+  if (!seed)
+    seed = Maker(builder, location).like(y, 1);
+  Backward backward(builder, location, xs);
+  if (llvm::Error error = backward.run(y, seed))
+    return error;
+  SmallVector<Value> found;
+  for (Value x : xs)
+    found.push_back(backward.adjointOf(x));
+  return found;
+}
+
+/// Whether a copy of the op would give sizes their names a second time.
+static bool bindsNames(Operation *op) {
+  return op
+      ->walk([](Operation *inner) {
+        return bindsSymbols(inner) ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+llvm::Expected<Substituted> substitute(OpBuilder &builder, Location location, Value y,
+                                       ArrayRef<Value> from, ArrayRef<Value> to) {
+  IRMapping mapping;
+  DenseSet<Value> ends;
+  Substituted result;
+  for (auto [i, was, is] : llvm::enumerate(from, to)) {
+    if (elementOf(was) != elementOf(is) || rankOf(was) != rankOf(is))
+      return makeError(ErrorCode::Refused, "variable " + Twine(i) + " is " + textOf(was.getType()) +
+                                               ", but is given " + textOf(is.getType()));
+    for (auto [wanted, found] : llvm::zip(dimsOf(was), dimsOf(is)))
+      if (wanted.constant() && found.constant() && wanted != found)
+        return makeError(ErrorCode::Refused, "variable " + Twine(i) + " has shape " +
+                                                 textOf(dimsOf(was)) + ", but is given " +
+                                                 textOf(dimsOf(is)));
+    if (!ends.insert(was).second)
+      return makeError(ErrorCode::Refused, "variable " + Twine(i) +
+                                               " is one tensor with another, but is given a value");
+    result.variables.push_back(builder.create<ReshapeOp>(location, was.getType(), is));
+    mapping.map(was, result.variables.back());
+  }
+  for (Operation *op : opsBefore(y, ends)) {
+    auto isReplaced = [&](Value used) { return mapping.lookupOrDefault(used) != used; };
+    if (llvm::none_of(usedBy(op), isReplaced))
+      continue;
+    if (bindsNames(op))
+      return makeError(ErrorCode::Refused,
+                       "op " + nameOf(op) +
+                           " cannot be evaluated at other values: it makes sizes "
+                           "that only the run knows");
+    builder.clone(*op, mapping);
+  }
+  result.y = mapping.lookupOrDefault(y);
+  return result;
+}
+
+} // namespace heddle::grad
