@@ -207,8 +207,9 @@ TEST(Gradients, every_rule_has_a_case) {
   std::string all;
   for (const Case &test : gradCases)
     all += std::string(test.body) + "\n";
-  for (grad::Rows rows : {grad::elementwiseRules(), grad::movementRules(), grad::indexRules(),
-                          grad::reductionRules(), grad::productRules(), grad::windowRules()})
+  for (grad::Rows rows :
+       {grad::elementwiseRules(), grad::movementRules(), grad::indexRules(), grad::reductionRules(),
+        grad::productRules(), grad::windowRules(), grad::controlRules()})
     for (const grad::Row &row : rows)
       if (row.rule)
         EXPECT_NE(all.find(row.op.str() + " "), std::string::npos) << row.op.str();
@@ -280,18 +281,19 @@ TEST(Gradients, refuse_an_op_without_derivative) {
       "has no derivative");
 }
 
-TEST(Gradients, refuse_regions_that_use_a_variable) {
+TEST(Gradients, refuse_an_op_inside_of_a_branch) {
   EXPECT_EQ(
       refusalOf({"", "%x: f64[2]", "f64[2]", R"(
       %c = graph.constant dense<true> : i1[]
       %y = graph.if %c : (i1[]) -> f64[2] {
-        graph.yield %x : f64[2]
+        %0 = graph.bitcast %x : (f64[2]) -> i64[2] loc("bits")
+        %1 = graph.cast %0 : (i64[2]) -> f64[2]
+        graph.yield %1 : f64[2]
       } else {
-        %0 = graph.neg %x : f64[2]
-        graph.yield %0 : f64[2]
+        graph.yield %x : f64[2]
       } loc("choice"))"}),
-      "op 'graph.if' of 'choice' lies between what is differentiated and the variables, but has "
-      "no derivative");
+      "op 'graph.if' of 'choice' has no derivative: op 'graph.bitcast' of 'bits' lies between "
+      "what is differentiated and the variables, but has no derivative");
 }
 
 TEST(Gradients, refuse_a_scatter_that_multiplies) {

@@ -3,11 +3,8 @@
 
 #include "compiler/grad/Gradients.h"
 
+#include "compiler/grad/Clone.h"
 #include "compiler/grad/Rules.h"
-#include "compiler/support/Error.h"
-
-#include "mlir/Transforms/RegionUtils.h"
-#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace heddle::graph;
@@ -18,7 +15,7 @@ const Row *findRule(Operation *op) {
   static const auto index = [] {
     llvm::StringMap<const Row *> map;
     for (Rows rows : {elementwiseRules(), movementRules(), indexRules(), reductionRules(),
-                      productRules(), windowRules()})
+                      productRules(), windowRules(), controlRules()})
       for (const Row &row : rows)
         map[row.op] = &row;
     return map;
@@ -34,17 +31,9 @@ static std::string textOf(Type type) {
   return text;
 }
 
-/// Operands, and what the op's regions use of the values around it.
-static SmallVector<Value> usedBy(Operation *op) {
-  SmallVector<Value> used(op->getOperands());
-  llvm::SetVector<Value> captured;
-  getUsedValuesDefinedAbove(op->getRegions(), captured);
-  used.append(captured.begin(), captured.end());
-  return used;
-}
-
-/// The ops that y follows from, each behind those that it uses; nothing before `ends` is looked at.
-static SmallVector<Operation *> opsBefore(Value y, const DenseSet<Value> &ends) {
+/// The ops that the ys follow from, each behind those that it uses; nothing before `ends` is looked
+/// at.
+static SmallVector<Operation *> opsBefore(ArrayRef<Value> ys, const DenseSet<Value> &ends) {
   SmallVector<Operation *> order;
   DenseSet<Operation *> seen;
   SmallVector<std::pair<Operation *, SmallVector<Value>>> open;
@@ -53,14 +42,16 @@ static SmallVector<Operation *> opsBefore(Value y, const DenseSet<Value> &ends) 
     if (op && seen.insert(op).second)
       open.emplace_back(op, usedBy(op));
   };
-  enter(y);
-  while (!open.empty()) {
-    auto &[op, left] = open.back();
-    if (left.empty()) {
-      order.push_back(op);
-      open.pop_back();
-    } else {
-      enter(left.pop_back_val());
+  for (Value y : ys) {
+    enter(y);
+    while (!open.empty()) {
+      auto &[op, left] = open.back();
+      if (left.empty()) {
+        order.push_back(op);
+        open.pop_back();
+      } else {
+        enter(left.pop_back_val());
+      }
     }
   }
   return order;
@@ -76,12 +67,13 @@ public:
   Backward(OpBuilder &builder, Location location, ArrayRef<Value> xs)
       : maker(builder, location), ends(xs.begin(), xs.end()), active(ends) {}
 
-  llvm::Error run(Value y, Value seed) {
-    SmallVector<Operation *> order = opsBefore(y, ends);
+  llvm::Error run(ArrayRef<Value> ys, ArrayRef<Value> seeds) {
+    SmallVector<Operation *> order = opsBefore(ys, ends);
     for (Operation *op : order)
       if (llvm::Error error = markActive(op))
         return error;
-    accumulate(y, seed);
+    for (auto [y, seed] : llvm::zip(ys, seeds))
+      accumulate(y, seed);
     for (Operation *op : llvm::reverse(order))
       if (llvm::Error error = passBack(op))
         return error;
@@ -119,21 +111,21 @@ private:
   }
 
   llvm::Error passBack(Operation *op) {
-    // Behind an x nothing is followed; the second result of an op has no slope.
-    Value result = op->getNumResults() ? op->getResult(0) : Value();
-    if (!result || ends.contains(result) || !adjoints.contains(result))
-      return llvm::Error::success();
+    SmallVector<Value> flowing, used = usedBy(op);
+    for (Value result : op->getResults()) // behind an x nothing is followed
+      flowing.push_back(ends.contains(result) ? Value() : adjoints.lookup(result));
     SmallVector<bool> wanted;
-    for (Value operand : op->getOperands())
-      wanted.push_back(active.contains(operand));
-    if (!llvm::is_contained(wanted, true))
+    for (Value value : used)
+      wanted.push_back(active.contains(value));
+    bool isPassed = llvm::any_of(flowing, [](Value adjoint) { return adjoint != nullptr; });
+    if (!isPassed || !llvm::is_contained(wanted, true))
       return llvm::Error::success();
-    Flow flow(maker.builder, maker.location, op, adjoints.lookup(result), wanted);
+    Flow flow(maker.builder, maker.location, op, used, flowing, wanted);
     findRule(op)->rule(flow);
     if (!flow.refusal.empty())
       return makeError(ErrorCode::Refused,
                        "op " + nameOf(op) + " has no derivative: " + flow.refusal);
-    for (auto [operand, adjoint] : llvm::zip(op->getOperands(), flow.given))
+    for (auto [operand, adjoint] : llvm::zip(used, flow.given))
       if (adjoint)
         accumulate(operand, adjoint);
     return llvm::Error::success();
@@ -145,23 +137,24 @@ private:
 };
 } // namespace
 
-llvm::Expected<SmallVector<Value>> gradients(OpBuilder &builder, Location location, Value y,
-                                             ArrayRef<Value> xs, Value seed) {
-  if (!isFloat(y))
-    return makeError(ErrorCode::Refused, "what is differentiated is " + textOf(y.getType()) +
-                                             ", but must be of a floating-point type");
+llvm::Expected<SmallVector<Value>> gradients(OpBuilder &builder, Location location,
+                                             ArrayRef<Value> ys, ArrayRef<Value> xs,
+                                             ArrayRef<Value> seeds) {
+  for (auto [y, seed] : llvm::zip(ys, seeds)) {
+    if (!isFloat(y))
+      return makeError(ErrorCode::Refused, "what is differentiated is " + textOf(y.getType()) +
+                                               ", but must be of a floating-point type");
+    if (seed.getType() != y.getType())
+      return makeError(ErrorCode::Refused, "the seed is " + textOf(seed.getType()) +
+                                               ", but must be " + textOf(y.getType()) +
+                                               " as what is differentiated");
+  }
   for (auto [i, x] : llvm::enumerate(xs))
     if (!isFloat(x))
       return makeError(ErrorCode::Refused, "variable " + Twine(i) + " is " + textOf(x.getType()) +
                                                ", but must be of a floating-point type");
-  if (seed && seed.getType() != y.getType())
-    return makeError(ErrorCode::Refused, "the seed is " + textOf(seed.getType()) +
-                                             ", but must be " + textOf(y.getType()) +
-                                             " as what is differentiated");
-  if (!seed)
-    seed = Maker(builder, location).like(y, 1);
   Backward backward(builder, location, xs);
-  if (llvm::Error error = backward.run(y, seed))
+  if (llvm::Error error = backward.run(ys, seeds))
     return error;
   SmallVector<Value> found;
   for (Value x : xs)
@@ -169,13 +162,11 @@ llvm::Expected<SmallVector<Value>> gradients(OpBuilder &builder, Location locati
   return found;
 }
 
-/// Whether a copy of the op would give sizes their names a second time.
-static bool bindsNames(Operation *op) {
-  return op
-      ->walk([](Operation *inner) {
-        return bindsSymbols(inner) ? WalkResult::interrupt() : WalkResult::advance();
-      })
-      .wasInterrupted();
+llvm::Expected<SmallVector<Value>> gradients(OpBuilder &builder, Location location, Value y,
+                                             ArrayRef<Value> xs, Value seed) {
+  if (!seed)
+    seed = Maker(builder, location).like(y, 1);
+  return gradients(builder, location, ArrayRef<Value>(y), xs, ArrayRef<Value>(seed));
 }
 
 llvm::Expected<Substituted> substitute(OpBuilder &builder, Location location, Value y,
@@ -198,17 +189,15 @@ llvm::Expected<Substituted> substitute(OpBuilder &builder, Location location, Va
     result.variables.push_back(builder.create<ReshapeOp>(location, was.getType(), is));
     mapping.map(was, result.variables.back());
   }
+  DenseSet<Value> replaced = ends;
+  SmallVector<Operation *> copied;
   for (Operation *op : opsBefore(y, ends)) {
-    auto isReplaced = [&](Value used) { return mapping.lookupOrDefault(used) != used; };
-    if (llvm::none_of(usedBy(op), isReplaced))
+    if (llvm::none_of(usedBy(op), [&](Value used) { return replaced.contains(used); }))
       continue;
-    if (bindsNames(op))
-      return makeError(ErrorCode::Refused,
-                       "op " + nameOf(op) +
-                           " cannot be evaluated at other values: it makes sizes "
-                           "that only the run knows");
-    builder.clone(*op, mapping);
+    replaced.insert(op->result_begin(), op->result_end());
+    copied.push_back(op);
   }
+  cloneOps(builder, copied, mapping);
   result.y = mapping.lookupOrDefault(y);
   return result;
 }

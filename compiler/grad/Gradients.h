@@ -10,6 +10,7 @@
 #define HEDDLE_GRAD_GRADIENTS_H
 
 #include "compiler/graph/Graph.h"
+#include "compiler/support/Error.h"
 
 namespace heddle::grad {
 
@@ -21,6 +22,11 @@ llvm::Expected<llvm::SmallVector<mlir::Value>> gradients(mlir::OpBuilder &builde
                                                          mlir::Location location, mlir::Value y,
                                                          llvm::ArrayRef<mlir::Value> xs,
                                                          mlir::Value seed = nullptr);
+
+/// As above for several ys, each with a seed of its type: the sum over all of them.
+llvm::Expected<llvm::SmallVector<mlir::Value>>
+gradients(mlir::OpBuilder &builder, mlir::Location location, llvm::ArrayRef<mlir::Value> ys,
+          llvm::ArrayRef<mlir::Value> xs, llvm::ArrayRef<mlir::Value> seeds);
 
 struct Substituted {
   mlir::Value y;

@@ -94,6 +94,33 @@ static void reverseRule(Flow &f) {
          f.make<ReverseSequenceOp>(f.dy(), op.getLengths(), op.getTimeAxis(), op.getBatchAxis()));
 }
 
+/// Each axis has a matrix of weights, which resizing the unit matrix along its rows gives.
+static void resizeRule(Flow &f) {
+  auto op = f.as<ResizeOp>();
+  Value dx = f.dy();
+  DimVector from = dimsOf(f.x()), to = dimsOf(dx);
+  int64_t rank = from.size();
+  for (int64_t axis = 0; axis < rank; ++axis) {
+    double scale = op.getScales()[axis];
+    if (from[axis] == to[axis] && (scale == 0 || scale == 1))
+      continue;
+    DimVector square{from[axis], from[axis]}, wide{from[axis], to[axis]};
+    Value unit = f.cast(f.compare<EqualOp>(f.iota(square, 0), f.iota(square, 1)), elementOf(dx));
+    Value weights = f.typed<ResizeOp>(
+        wide, elementOf(dx), unit, ArrayRef<double>{1, scale}, op.getMode(), op.getCoordinates(),
+        op.getNearest(), op.getCubicCoefficient(), op.getExcludeOutside(), llvm::APFloat(0.0));
+    Ints last = llvm::to_vector(llvm::seq<int64_t>(0, rank));
+    std::swap(last[axis], last[rank - 1]);
+    Value rows = f.transpose(dx, last);
+    DimVector dims = dimsOf(rows);
+    Dim count = elementCount(ArrayRef<Dim>(dims).drop_back());
+    rows = f.matmul(f.reshape(rows, {count, to[axis]}), f.transpose(weights, {1, 0}));
+    dims.back() = from[axis];
+    dx = f.transpose(f.reshape(rows, dims), last);
+  }
+  f.give(0, dx);
+}
+
 Rows movementRules() {
   static const Row rows[] = {
       {ReshapeOp::getOperationName(), reshapeRule},
@@ -105,6 +132,7 @@ Rows movementRules() {
       {DynamicSliceOp::getOperationName(), dynamicSliceRule},
       {ConcatOp::getOperationName(), concatRule},
       {PadOp::getOperationName(), padRule},
+      {ResizeOp::getOperationName(), resizeRule},
       {ReverseSequenceOp::getOperationName(), reverseRule},
   };
   return rows;

@@ -9,33 +9,35 @@ namespace heddle::grad {
 /// An op on the way back: what is known of its results, and what its rule says of its operands.
 class Flow : public Maker {
 public:
-  Flow(mlir::OpBuilder &builder, mlir::Location location, mlir::Operation *op, Value adjoint,
-       ArrayRef<bool> wanted)
-      : Maker(builder, location), op(op), given(op->getNumOperands()), adjoint(adjoint),
+  /// `used`: operands, then what regions use of the values around the op; `wanted` alike.
+  /// `adjoints`: one a result, null where y does not follow from it.
+  Flow(mlir::OpBuilder &builder, mlir::Location location, mlir::Operation *op, ArrayRef<Value> used,
+       ArrayRef<Value> adjoints, ArrayRef<bool> wanted)
+      : Maker(builder, location), op(op), used(used), given(used.size()), adjoints(adjoints),
         wanted(wanted) {}
 
   template <typename Op> Op as() const { return mlir::cast<Op>(op); }
   Value x(unsigned operand = 0) const { return op->getOperand(operand); }
   Value y() const { return op->getResult(0); }
-  /// The adjoint of the first result.
-  Value dy() const { return adjoint; }
-  /// Whether an adjoint of the operand is asked for.
-  bool wants(unsigned operand) const { return wanted[operand]; }
-  void give(unsigned operand, Value adjoint) { given[operand] = adjoint; }
+  Value dy(unsigned result = 0) const { return adjoints[result]; }
+  /// Whether an adjoint of used[i] is asked for.
+  bool wants(unsigned i) const { return wanted[i]; }
+  void give(unsigned i, Value adjoint) { given[i] = adjoint; }
   /// For functions of one operand: dy * slope.
   void scale(Value slope) { give(0, mul(dy(), slope)); }
   void refuse(const llvm::Twine &why) { refusal = why.str(); }
 
   mlir::Operation *op;
-  llvm::SmallVector<Value> given; // by operand; null where nothing flows
+  ArrayRef<Value> used;
+  llvm::SmallVector<Value> given; // alike; null where nothing flows
   std::string refusal;            // why the op has no derivative; "" when it has one
 
 private:
-  Value adjoint;
+  ArrayRef<Value> adjoints;
   ArrayRef<bool> wanted;
 };
 
-/// Only called when the adjoint of the first result is known and an operand wants one.
+/// Only called when an adjoint of a result is known, and one of something used is asked for.
 using Rule = void (*)(Flow &);
 struct Row {
   llvm::StringRef op;
@@ -49,6 +51,7 @@ Rows indexRules();
 Rows reductionRules();
 Rows productRules();
 Rows windowRules();
+Rows controlRules();
 
 /// The row of an op, or null.
 const Row *findRule(mlir::Operation *op);

@@ -48,7 +48,7 @@ static void importGradient(Node &n) {
 OpRows gradientRows() {
   static const OpRow rows[] = {
       {"Gradient", kTraining, 1, 1, importGradient, false,
-       "max(x, 0) has slope 0 at 0; loops, Resize, sequences and strings have no derivative"},
+       "max(x, 0) has slope 0 at 0; sequences and casts of bits have no derivative"},
   };
   return rows;
 }
