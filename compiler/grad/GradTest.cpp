@@ -252,6 +252,15 @@ TEST(Gradients, a_product_has_slopes_where_factors_are_zero) {
   EXPECT_EQ(slopesAt(test, {0, 2, 3, 0, 0, 5}), (Numbers{6, 0, 0, 0, 0, 0}));
 }
 
+TEST(Gradients, a_scatter_that_multiplies_has_slopes_where_factors_are_zero) {
+  Case test{"", "%x: f64[2]", "f64[2]", R"(
+    %i = graph.constant dense<[0, 1, 1]> : i64[3]
+    %u = graph.constant dense<[4.0, 0.0, 5.0]> : f64[3]
+    %y = graph.scatter_elements %x, %i, %u {axis = 0, reduction = "mul"}
+      : (f64[2], i64[3], f64[3]) -> f64[2])"};
+  EXPECT_EQ(slopesAt(test, {0, 3}), (Numbers{4, 0}));
+}
+
 TEST(Gradients, powers_of_zero_have_finite_slopes) {
   Case test{"", "%x: f64[3]", "f64[3]", R"(
     %p = graph.constant dense<[0.0, 1.0, 2.0]> : f64[3]
@@ -296,12 +305,22 @@ TEST(Gradients, refuse_an_op_inside_of_a_branch) {
       "what is differentiated and the variables, but has no derivative");
 }
 
-TEST(Gradients, refuse_a_scatter_that_multiplies) {
-  EXPECT_EQ(refusalOf({"", "%x: f64[2], %i: i64[1], %u: f64[1]", "f64[2]", R"(
-      %y = graph.scatter_elements %x, %i, %u {axis = 0, reduction = "mul"}
-        : (f64[2], i64[1], f64[1]) -> f64[2] loc("s"))"}),
-            "op 'graph.scatter_elements' of 's' has no derivative: its reduction is 'mul'; those "
-            "with a derivative are none, add, max and min");
+TEST(Gradients, refuse_filters_of_unknown_size) {
+  EXPECT_EQ(
+      refusalOf({"", "%x: f64[4, 1, n], %i: f64[1, 1, 8]", "f64[1, 4, 9 - n]", R"(
+      %y = graph.conv %i, %x {strides = array<i64: 1>, dilations = array<i64: 1>, low = array<i64: 0>,
+        high = array<i64: 0>} : (f64[1, 1, 8], f64[4, 1, n]) -> f64[1, 4, 9 - n] loc("c"))"}),
+      "op 'graph.conv' of 'c' has no derivative: its filters have shape [4, 1, n]; those with a "
+      "derivative have a window of constant size, of 1 to 1024 elements");
+}
+
+TEST(Gradients, refuse_pools_of_large_windows) {
+  EXPECT_EQ(refusalOf({"", "%x: f64[1, 1, 64, 64]", "f64[1, 1, 1, 1]", R"(
+      %y = graph.pool %x {kind = "max", window = array<i64: 64, 64>, strides = array<i64: 1, 1>,
+        dilations = array<i64: 1, 1>, low = array<i64: 0, 0>, high = array<i64: 0, 0>}
+        : (f64[1, 1, 64, 64]) -> f64[1, 1, 1, 1] loc("p"))"}),
+            "op 'graph.pool' of 'p' has no derivative: its window has 4096 elements; those with a "
+            "derivative have 1024 or fewer");
 }
 
 TEST(Gradients, refuse_integers) {

@@ -66,12 +66,10 @@ public:
         f.give(0, onto(f.dy(), f.zeros(f.x(2)), "none"));
       if (f.wants(2))
         f.give(2, f.mul(from(f.dy()), lasts()));
-    } else if (reduction == "max" || reduction == "min") {
-      extremeRule();
+    } else if (reduction == "mul") {
+      productRule();
     } else {
-      f.refuse("its reduction is '" + reduction +
-               "'; those with a derivative are none, add, max "
-               "and min");
+      extremeRule();
     }
   }
 
@@ -82,6 +80,16 @@ private:
     Value places = f.full(dimsOf(f.x(0)), elementOf(numbers), -1);
     Value stay = f.compare<EqualOp>(from(onto(places, numbers, "none")), numbers);
     return f.cast(stay, elementOf(f.dy()));
+  }
+
+  void productRule() {
+    Value x = f.x(0), updates = f.x(2);
+    Value product = onto(f.withoutZeros(x), f.withoutZeros(updates), "mul");
+    Value zeros = onto(f.whereZero(x), f.whereZero(updates), "add");
+    if (f.wants(0))
+      f.give(0, f.mul(f.dy(), f.productOfOthers(x, product, zeros)));
+    if (f.wants(2))
+      f.give(2, f.mul(from(f.dy()), f.productOfOthers(updates, from(product), from(zeros))));
   }
 
   /// What flows to an element is shared evenly by all that equal it.

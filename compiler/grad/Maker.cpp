@@ -132,6 +132,11 @@ Value Maker::spread(Value x, ArrayRef<int64_t> axes, ArrayRef<Dim> dims) {
   return broadcast(reshape(x, kept), dims);
 }
 
+Value Maker::productOfOthers(Value x, Value product, Value zeros) {
+  Value isLastZero = compare<EqualOp>(zeros, whereZero(x));
+  return select(isLastZero, div(product, withoutZeros(x)), this->zeros(x));
+}
+
 Value Maker::unslice(Value x, ArrayRef<Dim> starts, ArrayRef<int64_t> steps, ArrayRef<Dim> dims) {
   int64_t rank = rankOf(x);
   DimVector sizes = dimsOf(x), firsts(starts), backwards(rank, Dim(0)), none(rank, Dim(0));

@@ -46,6 +46,10 @@ public:
   template <typename Op> Value compare(Value x, Value y) { return make<Op>(x, y); }
   Value select(Value condition, Value x, Value y) { return make<graph::SelectOp>(condition, x, y); }
   Value cast(Value x, Type element);
+  /// 1 where x is 0, else 0.
+  Value whereZero(Value x) { return cast(compare<graph::EqualOp>(x, zeros(x)), elementOf(x)); }
+  /// x with 1 for each 0.
+  Value withoutZeros(Value x) { return add(x, whereZero(x)); }
 
   // Constants.
   Value scalar(Type element, double number);
@@ -75,6 +79,10 @@ public:
   Value sumTo(Value x, ArrayRef<Dim> dims);
   /// Of a reduction: x, which lacks `axes` or has size 1 there, repeated to `dims`.
   Value spread(Value x, ArrayRef<int64_t> axes, ArrayRef<Dim> dims);
+  /// Of a product of many factors by each x: the product of all others. `product` is that of the
+  /// factors that are not 0, `zeros` how many are 0: where one is, only that one has a slope, where
+  /// two are none.
+  Value productOfOthers(Value x, Value product, Value zeros);
   /// Of a slice from a tensor of sizes `dims`.
   Value unslice(Value x, ArrayRef<Dim> starts, ArrayRef<int64_t> steps, ArrayRef<Dim> dims);
   /// Of a gather along `axis` from a tensor of sizes `dims`.

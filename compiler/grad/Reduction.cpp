@@ -11,18 +11,13 @@ template <typename Op> static void sumRule(Flow &f) {
   f.give(0, f.spread(f.dy(), f.as<Op>().getAxes(), dimsOf(f.x())));
 }
 
-/// The product of all others: where one factor is 0 only that one has a slope, where two are 0
-/// none.
 static void prodRule(Flow &f) {
   ArrayRef<int64_t> axes = f.as<ReduceProdOp>().getAxes();
-  Value x = f.x(), zero = f.zeros(x), one = f.like(x, 1);
-  Value isZero = f.compare<EqualOp>(x, zero);
-  Value factors = f.select(isZero, one, x);
-  auto whole = [&](Value value) { return f.spread(value, axes, dimsOf(x)); };
-  Value zeros = whole(f.sum(f.cast(isZero, elementOf(x)), axes));
+  auto whole = [&](Value value) { return f.spread(value, axes, dimsOf(f.x())); };
+  Value zeros = whole(f.sum(f.whereZero(f.x()), axes));
+  Value factors = f.withoutZeros(f.x());
   Value product = whole(f.make<ReduceProdOp>(factors, axes, /*keep_dims=*/false));
-  Value isAlone = f.compare<EqualOp>(zeros, f.cast(isZero, elementOf(x)));
-  f.give(0, f.mul(whole(f.dy()), f.select(isAlone, f.div(product, factors), zero)));
+  f.give(0, f.mul(whole(f.dy()), f.productOfOthers(f.x(), product, zeros)));
 }
 
 template <typename Op> static void extremeRule(Flow &f) {

@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 TRAINING = "ai.onnx.preview.training"
-KINDS = {np.dtype(t): helper.np_dtype_to_tensor_dtype(np.dtype(t)) for t in ("f4", "f8", "i8")}
+KINDS = {np.dtype(t): helper.np_dtype_to_tensor_dtype(np.dtype(t)) for t in ("f4", "f8", "i8", "?")}
 
 
 def model_of(nodes, feeds, outputs, initializers=(), symbols=False):
@@ -20,7 +20,7 @@ def model_of(nodes, feeds, outputs, initializers=(), symbols=False):
         inputs.append(helper.make_tensor_value_info(name, KINDS[array.dtype], shape))
     outputs = [helper.make_tensor_value_info(name, TensorProto.DOUBLE, None) for name in outputs]
     graph = helper.make_graph(nodes, "g", inputs, outputs, initializers)
-    opsets = [helper.make_opsetid("", 20), helper.make_opsetid(TRAINING, 1)]
+    opsets = [helper.make_opsetid("", 26), helper.make_opsetid(TRAINING, 1)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=10)
 
 
@@ -171,6 +171,29 @@ def test_elsewhere_what_lies_between_is_computed_again():
     np.testing.assert_allclose(dx, feeds["z_1"] * np.cos(feeds["x_1"] * feeds["z_1"]))
 
 
+def test_elsewhere_sizes_that_only_the_run_knows_are_made_again():
+    nodes = [
+        node("Compress", "x where", "h", axis=0), node("Mul", "h h", "h2"),
+        node("ReduceSum", "h2", "y", keepdims=0),
+        gradient(["x_1", "where_1"], ["dx"], ["x"], "y", ["where"]),
+    ]  # fmt: skip
+    where, where_1 = np.array([True, False, True]), np.array([False, True, True])
+    feeds = {"x": numbers(3), "where": where, "x_1": numbers(3, seed=1), "where_1": where_1}
+    y, dx = run(nodes, feeds, ["y", "dx"])
+    np.testing.assert_allclose(y, np.sum(feeds["x"][where] ** 2))
+    np.testing.assert_allclose(dx, 2 * feeds["x_1"] * where_1)
+
+
+def test_elsewhere_a_recurrence_runs_again():
+    nodes = [node("RNN", "x w r", "h", hidden_size=1), node("ReduceSum", "h", "y", keepdims=0)]
+    values = {"x": numbers(3, 1, 1), "w": numbers(1, 1, 1), "r": numbers(1, 1, 1, seed=2)}
+    (expected,) = run([*nodes, gradient(list("xwr"), ["dx"], list("xwr"), "y")], values, ["dx"])
+    nodes.append(gradient(["x_1", "w", "r"], ["dx"], ["x", "w", "r"], "y"))
+    feeds = {**values, "x": numbers(3, 1, 1, seed=5), "x_1": values["x"]}
+    (found,) = run(nodes, feeds, ["dx"])
+    np.testing.assert_allclose(found, expected)
+
+
 def test_one_value_for_two_variables_keeps_them_apart():
     nodes = [node("Mul", "x z", "y"), gradient(["x", "x"], ["dx", "dz"], ["x", "z"], "y")]
     feeds = {"x": numbers(3), "z": numbers(3, seed=1)}
@@ -212,13 +235,12 @@ def test_weights_of_the_model():
         ([], ["x"], ["x", "z"], "x", "'xs' and 'zs' name 2 tensors, but there are 1 inputs"),
         ([node("Shape", "x", "s")], ["x"], ["x"], "s",
          "what is differentiated is tensor<1xi64>, but must be of a floating-point type"),
-        ([node("ScatterElements", "x places x", "y", name="s", reduction="mul")], ["x"], ["x"], "y",
-         "op 'graph.scatter_elements' of 's' has no derivative: its reduction is 'mul'"),
+        ([node("BitCast", "x", "b", name="n", to=TensorProto.INT64), node("BitCast", "b", "y", to=11)],
+         ["x"], ["x"], "y", "op 'graph.bitcast' of 'n' lies between what is differentiated"),
         ([], ["x"], ["q"], "x", "'q' is not made by any node"),
     ],
 )  # fmt: skip
 def test_refusals(nodes, inputs, xs, y, message):
-    places = numpy_helper.from_array(np.array([2, 0, 0]), "places")
-    model = model_of([*nodes, gradient(inputs, ["dx"], xs, y)], {"x": numbers(3)}, ["dx"], [places])
+    model = model_of([*nodes, gradient(inputs, ["dx"], xs, y)], {"x": numbers(3)}, ["dx"])
     with pytest.raises(heddle.RefusedError, match=message):
         heddle.compile(model, threads=1)
