@@ -137,22 +137,27 @@ private:
 };
 } // namespace
 
+static llvm::Error requireFloat(Value value, const Twine &name) {
+  if (isFloat(value))
+    return llvm::Error::success();
+  return makeError(ErrorCode::Refused, name + " is " + textOf(value.getType()) +
+                                           ", but must be of a floating-point type");
+}
+
 llvm::Expected<SmallVector<Value>> gradients(OpBuilder &builder, Location location,
                                              ArrayRef<Value> ys, ArrayRef<Value> xs,
                                              ArrayRef<Value> seeds) {
   for (auto [y, seed] : llvm::zip(ys, seeds)) {
-    if (!isFloat(y))
-      return makeError(ErrorCode::Refused, "what is differentiated is " + textOf(y.getType()) +
-                                               ", but must be of a floating-point type");
+    if (llvm::Error error = requireFloat(y, "what is differentiated"))
+      return error;
     if (seed.getType() != y.getType())
       return makeError(ErrorCode::Refused, "the seed is " + textOf(seed.getType()) +
                                                ", but must be " + textOf(y.getType()) +
                                                " as what is differentiated");
   }
   for (auto [i, x] : llvm::enumerate(xs))
-    if (!isFloat(x))
-      return makeError(ErrorCode::Refused, "variable " + Twine(i) + " is " + textOf(x.getType()) +
-                                               ", but must be of a floating-point type");
+    if (llvm::Error error = requireFloat(x, "variable " + Twine(i)))
+      return error;
   Backward backward(builder, location, xs);
   if (llvm::Error error = backward.run(ys, seeds))
     return error;
@@ -164,6 +169,8 @@ llvm::Expected<SmallVector<Value>> gradients(OpBuilder &builder, Location locati
 
 llvm::Expected<SmallVector<Value>> gradients(OpBuilder &builder, Location location, Value y,
                                              ArrayRef<Value> xs, Value seed) {
+  if (llvm::Error error = requireFloat(y, "what is differentiated"))
+    return error;
   if (!seed)
     seed = Maker(builder, location).like(y, 1);
   return gradients(builder, location, ArrayRef<Value>(y), xs, ArrayRef<Value>(seed));

@@ -235,8 +235,12 @@ def test_weights_of_the_model():
         ([], ["x"], ["x", "z"], "x", "'xs' and 'zs' name 2 tensors, but there are 1 inputs"),
         ([node("Shape", "x", "s")], ["x"], ["x"], "s",
          "what is differentiated is tensor<1xi64>, but must be of a floating-point type"),
-        ([node("BitCast", "x", "b", name="n", to=TensorProto.INT64), node("BitCast", "b", "y", to=11)],
+        ([node("BitCast", "x", "b", name="n", to=7), node("BitCast", "b", "y", to=11)],
          ["x"], ["x"], "y", "op 'graph.bitcast' of 'n' lies between what is differentiated"),
+        ([node("SequenceConstruct", "x x", "s")], ["x"], ["x"], "s",
+         "but must be of a floating-point type"),
+        ([node("SequenceConstruct", "x x", "s"), node("ConcatFromSequence", "s", "y", axis=0)],
+         ["x"], ["x"], "y", "op 'graph.list_make' of 'SequenceConstruct_s' lies between"),
         ([], ["x"], ["q"], "x", "'q' is not made by any node"),
     ],
 )  # fmt: skip

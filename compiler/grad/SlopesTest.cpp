@@ -1,4 +1,4 @@
-// GradTest: every derivative against central differences of what the interpreter computes in f64.
+// SlopesTest: every derivative against central differences of what the interpreter computes in f64.
 
 #include "compiler/grad/Gradients.h"
 #include "compiler/grad/Rules.h"
@@ -32,7 +32,7 @@ struct Case {
   std::vector<Sizes> runs = {};
 };
 
-#include "compiler/grad/GradCases.inc"
+#include "compiler/grad/SlopeCases.inc"
 
 /// Short types written out: f64[a, 3] is tensor<?x3xf64, #graph.dims<"a", 3>>.
 std::string writtenOut(const std::string &text, MLIRContext &context) {
@@ -201,11 +201,11 @@ TEST_P(Grad, can_be_differentiated_again) { check(GetParam(), 2); }
 std::string nameOf(const testing::TestParamInfo<Case> &info) {
   return std::regex_replace(std::string(info.param.name), std::regex("[^a-z_]+"), "_");
 }
-INSTANTIATE_TEST_SUITE_P(Ops, Grad, testing::ValuesIn(gradCases), nameOf);
+INSTANTIATE_TEST_SUITE_P(Ops, Grad, testing::ValuesIn(slopeCases), nameOf);
 
 TEST(Gradients, every_rule_has_a_case) {
   std::string all;
-  for (const Case &test : gradCases)
+  for (const Case &test : slopeCases)
     all += std::string(test.body) + "\n";
   for (grad::Rows rows :
        {grad::elementwiseRules(), grad::movementRules(), grad::indexRules(), grad::reductionRules(),
@@ -308,8 +308,9 @@ TEST(Gradients, refuse_an_op_inside_of_a_branch) {
 TEST(Gradients, refuse_filters_of_unknown_size) {
   EXPECT_EQ(
       refusalOf({"", "%x: f64[4, 1, n], %i: f64[1, 1, 8]", "f64[1, 4, 9 - n]", R"(
-      %y = graph.conv %i, %x {strides = array<i64: 1>, dilations = array<i64: 1>, low = array<i64: 0>,
-        high = array<i64: 0>} : (f64[1, 1, 8], f64[4, 1, n]) -> f64[1, 4, 9 - n] loc("c"))"}),
+      %y = graph.conv %i, %x {strides = array<i64: 1>, dilations = array<i64: 1>,
+        low = array<i64: 0>, high = array<i64: 0>}
+        : (f64[1, 1, 8], f64[4, 1, n]) -> f64[1, 4, 9 - n] loc("c"))"}),
       "op 'graph.conv' of 'c' has no derivative: its filters have shape [4, 1, n]; those with a "
       "derivative have a window of constant size, of 1 to 1024 elements");
 }
