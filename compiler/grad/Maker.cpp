@@ -79,12 +79,6 @@ Value Maker::pad(Value x, ArrayRef<Dim> low, ArrayRef<Dim> high) {
                      "constant");
 }
 
-Value Maker::column(Value x) {
-  DimVector dims = dimsOf(x);
-  dims.push_back(Dim(1));
-  return reshape(x, dims);
-}
-
 Value Maker::sum(Value x, ArrayRef<int64_t> axes, bool keepDims) {
   return axes.empty() ? x : make<ReduceSumOp>(x, axes, keepDims);
 }

@@ -68,8 +68,6 @@ public:
   Value slice(Value x, ArrayRef<Dim> starts, ArrayRef<Dim> sizes, ArrayRef<int64_t> steps);
   /// Zeros around x; negative amounts crop.
   Value pad(Value x, ArrayRef<Dim> low, ArrayRef<Dim> high);
-  /// x with one more dimension of size 1 at its end.
-  Value column(Value x);
 
   Value sum(Value x, ArrayRef<int64_t> axes, bool keepDims = false);
   Value matmul(Value a, Value b);
