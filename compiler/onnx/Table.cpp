@@ -50,7 +50,8 @@ static const std::vector<Category> &categories() {
                                             {"step by step", stepwiseRows()},
                                             {"sums of products", einsumRows()},
                                             {"random numbers", randomRows()},
-                                            {"training", trainingRows()}};
+                                            {"training", trainingRows()},
+                                            {"derivatives", gradientRows()}};
   return all;
 }
 

@@ -56,6 +56,7 @@ OpRows stepwiseRows();
 OpRows einsumRows();
 OpRows randomRows();
 OpRows trainingRows();
+OpRows gradientRows();
 OpRows sequenceRows();
 OpRows stringRows();
 OpRows lookupRows();

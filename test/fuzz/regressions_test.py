@@ -75,5 +75,23 @@ def test_either_batch_of_a_product_may_be_1():
 def test_hardmax_of_nothing_is_nothing():
     nodes = [helper.make_node("Hardmax", ["x"], ["y"])]
     x = np.zeros((2, 0), np.float32)
-    found = run(nodes, [value("x", FLOAT, [2, 0])], [value("y", FLOAT, [2, 0])], {"x": x})[0]
-    assert found.shape == (2, 0)
+    for columns in (0, "n"):
+        inputs, outputs = [value("x", FLOAT, [2, columns])], [value("y", FLOAT, [2, columns])]
+        assert run(nodes, inputs, outputs, {"x": x})[0].shape == (2, 0)
+
+
+def test_hardmax_takes_the_first_of_the_largest():
+    x = np.array([[1, 3, 3], [np.nan, 1, np.nan], [-np.inf, -np.inf, -np.inf]], np.float32)
+    nodes = [helper.make_node("Hardmax", ["x"], ["y"])]
+    found = run(nodes, [value("x", FLOAT, [3, 3])], [value("y", FLOAT, [3, 3])], {"x": x})[0]
+    np.testing.assert_array_equal(found, [[0, 1, 0], [1, 0, 0], [1, 0, 0]])
+
+
+def test_padding_an_empty_axis_in_the_centre_gives_zeros():
+    nodes = [helper.make_node("CenterCropPad", ["x", "shape"], ["y"], axes=[1])]
+    inputs = [value("x", FLOAT, [2, "n"]), value("shape", INT64, [1])]
+    for columns, wanted in [(0, [0, 0, 0]), (1, [0, 5, 0]), (4, [5, 5, 5])]:
+        feeds = {"x": np.full((2, columns), 5, np.float32), "shape": np.array([3])}
+        graph = helper.make_graph(nodes, "pad", inputs, [value("y", FLOAT, [2, None])])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+        np.testing.assert_array_equal(heddle.compile(model).run(None, feeds)[0], [wanted] * 2)

@@ -126,11 +126,13 @@ static void importHardmax(Node &n) {
   int64_t rank = rankOf(x), axis = n.axis(n.getInt("axis", n.opset >= 13 ? -1 : 1), rank);
   if (n.opset < 13 && axis != rank - 1)
     refuse("'axis' must be the last one before opset 13");
-  if (dimsOf(x)[axis].isConstant(0)) // nothing is the largest of nothing
-    return n.set(x);
-  Value best = n.infer<ArgMaxOp>(x, {n.integer("axis", axis), n.flag("keep_dims", true)});
+  // The first of the largest; a NaN is larger than all. Folds are defined over nothing too.
+  Value largest = n.reduce<ReduceMaxOp>(x, {axis});
+  Value isBest = n.binary<OrOp>(n.compare<EqualOp>(x, largest), n.infer<IsNanOp>(x));
   Value places = n.iota(dimsOf(x), axis, n.i64());
-  n.set(n.cast(n.compare<EqualOp>(places, best), elementOf(x)));
+  Value beyond = n.integerScalar(n.i64(), std::numeric_limits<int64_t>::max());
+  Value first = n.reduce<ReduceMinOp>(n.select(isBest, places, beyond), {axis});
+  n.set(n.cast(n.compare<EqualOp>(places, first), elementOf(x)));
 }
 
 OpRows activationRows() {

@@ -8,7 +8,9 @@ using namespace heddle::graph;
 namespace heddle::onnx {
 
 Value numbers(Emitter &e, ArrayRef<double> values, ArrayRef<int64_t> shape, Type element) {
-  auto floating = cast<FloatType>(element);
+  auto floating = dyn_cast<FloatType>(element);
+  if (!floating)
+    refuse("elements must be floating point here, but are " + nameOf(element));
   int64_t width = bytesOf(element);
   std::vector<char> bytes(values.size() * width);
   for (auto [i, value] : llvm::enumerate(values)) {

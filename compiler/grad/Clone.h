@@ -1,0 +1,19 @@
+// Clone: copies of ops that may stand beside the originals: sizes that they bind get names of their
+// own.
+#ifndef HEDDLE_GRAD_CLONE_H
+#define HEDDLE_GRAD_CLONE_H
+
+#include "compiler/graph/Graph.h"
+
+namespace heddle::grad {
+
+/// Operands, and what the op's regions use of the values around it.
+llvm::SmallVector<mlir::Value> usedBy(mlir::Operation *op);
+
+/// Copies in the given order at the builder's place; the mapping then holds the results.
+llvm::SmallVector<mlir::Operation *>
+cloneOps(mlir::OpBuilder &builder, llvm::ArrayRef<mlir::Operation *> ops, mlir::IRMapping &mapping);
+
+} // namespace heddle::grad
+
+#endif // HEDDLE_GRAD_CLONE_H
