@@ -189,6 +189,8 @@ static void importCausalConv(Node &n) {
   DimVector dims = dimsOf(x), filter = dimsOf(weight);
   if (dims.size() != 3 || filter.size() != 3)
     refuse("input and weight must have rank 3");
+  if (filter[2].isConstant(0))
+    refuse("the weight has no positions, but needs at least 1");
   Dim past = filter[2] - Dim(1);
   Value before = n.has(3) ? n.in(3) : n.full({dims[0], dims[1], past}, elementOf(x), 0);
   Value padded = n.concat({before, x}, 2);
