@@ -58,6 +58,8 @@ RankedTensorType listTensor(mlir::MLIRContext *context, llvm::StringRef kind, ml
                             int64_t rank);
 /// The module's table of strings.
 constexpr llvm::StringLiteral kStrings = "graph.strings";
+/// Of groups, a number: those of a block with the same one are launched at once.
+constexpr llvm::StringLiteral kRegion = "region";
 
 DimsAttr dimsAttr(mlir::MLIRContext *context, llvm::ArrayRef<Dim> dims);
 DimVector dimsOf(DimsAttr attr);

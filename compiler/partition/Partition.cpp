@@ -14,6 +14,7 @@
 
 #include "compiler/loop/Forms.h"
 #include "compiler/partition/Growth.h"
+#include "compiler/partition/Regions.h"
 
 using namespace mlir;
 
@@ -321,6 +322,9 @@ void partition(func::FuncOp function, const Options &options) {
     if (count > 0)
       group.setName((group.getName() + "#" + Twine(count)).str());
   });
+  if (options.packs)
+    for (Block *block : blocks)
+      packRegions(*block, options.regions ? &*options.regions : nullptr);
 }
 
 std::unique_ptr<Pass> createPartitionPass() { return std::make_unique<PartitionPass>(); }

@@ -17,10 +17,14 @@ struct Options {
   /// Cards whose nests claim subgraphs; none without it.
   const warehouse::Warehouse *cards = nullptr;
   std::string target = "cpu";
-  /// Whether what no card claims is fused by Apollo's first layer; else each op is a group.
+  /// Whether what no card claims is fused, Apollo's first layer; else each op is a group.
   bool fuses = true;
+  /// Whether independent groups are launched at once, Apollo's third layer.
+  bool packs = true;
   /// Groups that hold these ops and no others: how a plan splits a group.
   Members wanted;
+  /// With a plan: the region of each group that is launched together with others.
+  std::optional<std::map<std::string, int64_t>> regions;
   /// Names of groups that turned out to be no kernel: nothing joins their roots.
   std::set<std::string> apart;
 };

@@ -93,18 +93,26 @@ static llvm::Error choosePlan(func::FuncOp model, const CompileOptions &options,
   }
   partition::Options groups;
   groups.cards = &*cards;
-  for (const plan::GroupPlan &group : given.groups)
-    if (!group.ops.empty())
-      groups.wanted[group.name] = {group.ops.begin(), group.ops.end()};
+  if (!options.planText.empty())
+    groups.regions.emplace();
+  for (const plan::GroupPlan &group : given.groups) {
+    if (group.region >= 0)
+      (*groups.regions)[group.name] = group.region;
+    // Names that occur twice are numbered behind a '#'.
+    groups.wanted[StringRef(group.name).split('#').first.str()].insert(group.ops.begin(),
+                                                                       group.ops.end());
+  }
+  std::erase_if(groups.wanted, [](auto &group) { return group.second.empty(); });
+  std::string fingerprint = plan::fingerprint(model);
   partition::partition(model, groups);
 
   stages.begin("plan", 0.22);
   plan::DefaultChooser byRule;
   plan::PlanChooser chooser(given, byRule);
-  if (llvm::Error error = chooser.check(model))
+  if (llvm::Error error = chooser.check(model, fingerprint))
     return error;
   plan::Plan made;
-  made.model = plan::fingerprint(model);
+  made.model = fingerprint;
   made.target = groups.target;
   if (llvm::Error error = plan::choose(model, *cards, chooser, compiled.machine, made))
     return error;
@@ -235,6 +243,7 @@ static llvm::Error compileStages(Compiled &compiled, const CompileOptions &optio
   report["target"] = target->cpu;
   report["seconds"] = stages.seconds;
   report["groups"] = result->program.kernels.size();
+  report["launches"] = result->program.launches;
   auto pointwise = nlohmann::ordered_json::array();
   for (auto &[group, form] : simpler)
     pointwise.push_back({{"group", group}, {"planned", form}});

@@ -15,7 +15,8 @@ llvm::Expected<Choice> PlanChooser::choose(graph::GroupOp group, ArrayRef<wareho
   if (!wish)
     return otherwise.choose(group, offers, machine);
   auto refuse = [&](const Twine &what) {
-    return makeError(ErrorCode::Usage, plan.path + ": group '" + wish->name + "': error: " + what);
+    return makeError(ErrorCode::Usage, plan.path + ":" + Twine(wish->line) + ": group '" +
+                                           wish->name + "': error: " + what);
   };
   Choice choice;
   if (wish->card.empty()) {
@@ -65,24 +66,6 @@ llvm::Expected<Choice> PlanChooser::choose(graph::GroupOp group, ArrayRef<wareho
   return choice;
 }
 
-llvm::Error PlanChooser::check(func::FuncOp function) const {
-  std::vector<std::string> names;
-  function.walk([&](graph::GroupOp group) { names.push_back(group.getName().str()); });
-  SmallVector<StringRef> known(names.begin(), names.end());
-  std::vector<std::string> problems;
-  for (const GroupPlan &group : plan.groups) {
-    if (llvm::is_contained(known, group.name))
-      continue;
-    std::string near = support::nearest(group.name, known);
-    problems.push_back(
-        plan.path + ": group '" + group.name + "': error: the model has no group of this name" +
-        (near.empty() ? "; remove it, or make the plan anew" : "; did you mean '" + near + "'?"));
-  }
-  if (!problems.empty())
-    return makeError(ErrorCode::Usage, llvm::join(problems, "\n"));
-  return llvm::Error::success();
-}
-
 static std::vector<std::string> opsOf(graph::GroupOp group) {
   std::vector<std::string> names;
   for (Operation &op : group.getBody().front().without_terminator()) {
@@ -93,6 +76,93 @@ static std::vector<std::string> opsOf(graph::GroupOp group) {
       names.push_back(std::move(name));
   }
   return names;
+}
+
+/// Why an op that the plan wants in a group is not in it.
+static std::string whyApart(func::FuncOp function, graph::GroupOp group, StringRef name) {
+  graph::GroupOp other;
+  function.walk([&](graph::GroupOp each) {
+    if (each != group && llvm::is_contained(opsOf(each), name))
+      other = each;
+  });
+  if (!other)
+    return "the model computes no op of this name in a group";
+  // What the group reads of the other one directly could join it; what comes back through a third
+  // one closes a cycle.
+  bool isRead = llvm::is_contained(other->getUsers(), group.getOperation());
+  group.walk([&](Operation *op) {
+    isRead |= llvm::any_of(op->getOperands(), [&](Value operand) {
+      return operand.getDefiningOp() == other.getOperation();
+    });
+  });
+  if (!isRead)
+    return "group '" + other.getName().str() + "', which computes it, is not read by this group";
+  for (Operation *user : other->getUsers()) {
+    auto third = dyn_cast<graph::GroupOp>(user);
+    if (!third)
+      third = user->getParentOfType<graph::GroupOp>();
+    if (third && third != group)
+      return "group '" + third.getName().str() +
+             "' reads it too; in this group it would be a cycle, or be computed twice";
+  }
+  return "no mechanism carries them out as one kernel";
+}
+
+llvm::Error PlanChooser::check(func::FuncOp function, StringRef model) const {
+  std::vector<std::string> names;
+  std::map<std::string, graph::GroupOp> groups;
+  function.walk([&](graph::GroupOp group) {
+    names.push_back(group.getName().str());
+    groups[names.back()] = group;
+  });
+  SmallVector<StringRef> known(names.begin(), names.end());
+  std::vector<std::string> problems;
+  auto complain = [&](const GroupPlan &group, const Twine &what) {
+    problems.push_back(
+        (plan.path + ":" + Twine(group.line) + ": group '" + group.name + "': error: " + what)
+            .str());
+  };
+  if (!plan.model.empty() && plan.model != model)
+    problems.push_back(plan.path + ": error: the plan was made for a model of fingerprint " +
+                       plan.model + ", but this one has " + model.str() +
+                       "; make the plan anew, or remove 'model' to try it");
+  auto regionOf = [&](const GroupPlan &group) -> int64_t {
+    auto region = groups[group.name]->getAttrOfType<IntegerAttr>(graph::kRegion);
+    return region ? region.getInt() : -1;
+  };
+  std::map<int64_t, const GroupPlan *> firstOf; // the first group of each region
+  for (const GroupPlan &group : plan.groups) {
+    if (!llvm::is_contained(known, group.name)) {
+      std::string near = support::nearest(group.name, known);
+      complain(group, "the model has no group of this name" +
+                          (near.empty() ? Twine("; remove it, or make the plan anew")
+                                        : "; did you mean '" + near + "'?"));
+      continue;
+    }
+    if (group.region >= 0) {
+      auto [first, isNew] = firstOf.try_emplace(group.region, &group);
+      if (!isNew && (regionOf(group) < 0 || regionOf(group) != regionOf(*first->second)))
+        complain(group, "it cannot be launched at once with '" + first->second->name +
+                            "' (region " + Twine(group.region) +
+                            "): one reads the other, or something that is no group of the region "
+                            "stands between them");
+    }
+    if (group.ops.empty())
+      continue;
+    std::vector<std::string> made = opsOf(groups[group.name]);
+    for (const std::string &op : group.ops)
+      if (!llvm::is_contained(made, op))
+        complain(group,
+                 "op '" + op + "' cannot be in it: " + whyApart(function, groups[group.name], op));
+    for (const std::string &op : made)
+      if (!llvm::is_contained(group.ops, op))
+        complain(group, "op '" + op +
+                            "' is in it, but stands not in its 'ops'; name the group that "
+                            "it shall be in, or add it");
+  }
+  if (!problems.empty())
+    return makeError(ErrorCode::Usage, llvm::join(problems, "\n"));
+  return llvm::Error::success();
 }
 
 llvm::Error choose(func::FuncOp function, const warehouse::Warehouse &warehouse, Chooser &chooser,
@@ -115,6 +185,8 @@ llvm::Error choose(func::FuncOp function, const warehouse::Warehouse &warehouse,
     line.ops = opsOf(group);
     line.key = graph::loopNestOf(group).str();
     line.order = plan.groups.size();
+    if (auto region = group->getAttrOfType<IntegerAttr>(graph::kRegion))
+      line.region = region.getInt();
     if (choice->card) {
       line.card = choice->card->name;
       line.cardHash = choice->card->hash;

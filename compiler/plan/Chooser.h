@@ -38,8 +38,9 @@ public:
   PlanChooser(const Plan &plan, Chooser &otherwise) : plan(plan), otherwise(otherwise) {}
   llvm::Expected<Choice> choose(graph::GroupOp group, llvm::ArrayRef<warehouse::Offer> offers,
                                 const loop::Machine &machine) override;
-  /// Whether every group of the plan is one of the function's.
-  llvm::Error check(mlir::func::FuncOp function) const;
+  /// Whether every group of the plan is one of the function's, with the ops that the plan gives it,
+  /// and the plan was made for this model.
+  llvm::Error check(mlir::func::FuncOp function, llvm::StringRef model) const;
 
 private:
   const Plan &plan;

@@ -37,6 +37,8 @@ std::string Plan::str() const {
                  {"order", group.order}};
     if (group.knobs.empty())
       line["knobs"] = Json::object();
+    if (group.region >= 0)
+      line["region"] = group.region;
     text += separator.str() + "  " + line.dump(-1, ' ', false, Json::error_handler_t::replace);
     separator = ",\n";
   }
@@ -47,7 +49,7 @@ namespace {
 /// Takes the fields of the file, and keeps the first thing that is wrong.
 class PlanReader {
 public:
-  explicit PlanReader(StringRef path) : path(path) {}
+  PlanReader(StringRef text, StringRef path) : text(text), path(path) {}
 
   llvm::Expected<Plan> read(const Json &json) {
     if (!json.is_object() || !json.contains("plan") || json["plan"] != 1)
@@ -74,8 +76,21 @@ public:
 
 private:
   void complain(const Twine &what) {
+    std::string place = group.empty() ? "" : ":" + std::to_string(lineOf(group));
     problems.push_back(
-        (path + ": " + (group.empty() ? "" : "group '" + group + "': ") + "error: " + what).str());
+        (path + place + ": " + (group.empty() ? "" : "group '" + group + "': ") + "error: " + what)
+            .str());
+  }
+
+  /// The line in which the name of a group stands first.
+  int64_t lineOf(const std::string &name) const {
+    std::string quoted = Json(name).dump(-1, ' ', false, Json::error_handler_t::replace);
+    for (size_t at = text.find(quoted); at != StringRef::npos; at = text.find(quoted, at + 1)) {
+      StringRef before = text.take_front(at).rtrim();
+      if (before.consume_back(":") && before.rtrim().ends_with("\"name\""))
+        return 1 + text.take_front(at).count('\n');
+    }
+    return 1;
   }
 
   void checkFields(const Json &json, ArrayRef<StringRef> known) {
@@ -109,18 +124,20 @@ private:
       return result;
     }
     group = result.name = json["name"].get<std::string>();
-    checkFields(json, {"name", "ops", "key", "card", "card_hash", "knobs", "order"});
+    checkFields(json, {"name", "ops", "key", "card", "card_hash", "knobs", "order", "region"});
     take(json, "ops", result.ops, "a list of strings");
     take(json, "key", result.key, "a string");
     take(json, "card", result.card, "a string");
     take(json, "card_hash", result.cardHash, "a string");
     take(json, "knobs", result.knobs, "an object of integers");
     take(json, "order", result.order, "an integer");
+    take(json, "region", result.region, "an integer");
+    result.line = lineOf(group);
     group.clear();
     return result;
   }
 
-  StringRef path;
+  StringRef text, path;
   std::string group;
   std::vector<std::string> problems;
 };
@@ -128,7 +145,7 @@ private:
 
 llvm::Expected<Plan> parsePlan(StringRef text, StringRef path) {
   try {
-    return PlanReader(path).read(Json::parse(text.begin(), text.end()));
+    return PlanReader(text, path).read(Json::parse(text.begin(), text.end()));
   } catch (const nlohmann::json::parse_error &error) {
     size_t line = 1 + text.take_front(error.byte).count('\n');
     StringRef why(error.what());

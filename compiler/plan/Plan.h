@@ -15,6 +15,8 @@ struct GroupPlan {
   std::string cardHash;         // "" when any text of the card will do
   warehouse::KnobValues knobs;
   int64_t order = 0;
+  int64_t region = -1; // groups of one number are launched at once
+  int64_t line = 0;    // of the file, for messages
 };
 
 struct Plan {

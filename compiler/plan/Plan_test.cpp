@@ -73,7 +73,7 @@ protected:
       return llvm::toString(wish.takeError());
     plan::PlanChooser chooser(*wish, byRule);
     func::FuncOp function = product();
-    if (llvm::Error error = chooser.check(function))
+    if (llvm::Error error = chooser.check(function, plan::fingerprint(function)))
       return llvm::toString(std::move(error));
     auto result = chosen(function, chooser);
     return result ? "" : llvm::toString(result.takeError());
@@ -121,30 +121,41 @@ TEST_F(Plans, sayWhatIsWrongInThem) {
   EXPECT_EQ(replay("{\"plan\": 2}"),
             "p.json: error: this is no plan: it must begin with {\"plan\": 1");
   EXPECT_EQ(replay("{\n\"plan\" 1}").substr(0, 33), "p.json:2: error: this is not JSON");
-  EXPECT_EQ(replayGroup("\"cart\": \"matmul\""),
-            "p.json: group 'dense': error: unknown field 'cart'; did you mean 'card'? known: name, "
-            "ops, key, card, card_hash, knobs, order");
   EXPECT_EQ(
-      replayGroup("\"knobs\": {\"m\": \"x\"}"),
-      "p.json: group 'dense': error: 'knobs' is {\"m\":\"x\"}, but must be an object of integers");
+      replayGroup("\"cart\": \"matmul\""),
+      "p.json:1: group 'dense': error: unknown field 'cart'; did you mean 'card'? known: name, "
+      "ops, key, card, card_hash, knobs, order, region");
+  EXPECT_EQ(replayGroup("\"knobs\": {\"m\": \"x\"}"),
+            "p.json:1: group 'dense': error: 'knobs' is {\"m\":\"x\"}, but must be an object of "
+            "integers");
   EXPECT_EQ(
       replay("{\"plan\": 1, \"groups\": [{\"name\": \"dens\"}]}"),
-      "p.json: group 'dens': error: the model has no group of this name; did you mean 'dense'?");
+      "p.json:1: group 'dens': error: the model has no group of this name; did you mean 'dense'?");
   EXPECT_EQ(
       replayGroup("\"card\": \"matmull\""),
-      "p.json: group 'dense': error: there is no card 'matmull'; cards for this group: matmul; "
+      "p.json:1: group 'dense': error: there is no card 'matmull'; cards for this group: matmul; "
       "name a folder of cards with --schedules");
   EXPECT_EQ(replayGroup("\"card\": \"pool\""),
-            "p.json: group 'dense': error: card 'pool' is not for it: the group is built around "
+            "p.json:1: group 'dense': error: card 'pool' is not for it: the group is built around "
             "contraction, not window; cards for this group: matmul");
   EXPECT_EQ(
       replayGroup("\"card\": \"matmul\", \"knobs\": {\"rows\": 8}"),
-      "p.json: group 'dense': error: card 'matmul' has no knob 'rows'; its knobs: m, n, panels, "
+      "p.json:1: group 'dense': error: card 'matmul' has no knob 'rows'; its knobs: m, n, panels, "
       "tiles");
   EXPECT_EQ(
       replayGroup("\"card\": \"matmul\", \"knobs\": {\"m\": 7}"),
-      "p.json: group 'dense': error: knob 'm' is 7, but card 'matmul' allows only [1, 2, 4, 6, "
+      "p.json:1: group 'dense': error: knob 'm' is 7, but card 'matmul' allows only [1, 2, 4, 6, "
       "8, 12, 14]");
+  EXPECT_EQ(
+      replay("{\"plan\": 1,\n \"groups\": [\n{\"name\": \"dense\", \"ops\": [\"dot_1\"]}]}"),
+      "p.json:3: group 'dense': error: op 'exp_1' is in it, but stands not in its 'ops'; name "
+      "the group that it shall be in, or add it");
+  EXPECT_EQ(
+      replayGroup("\"ops\": [\"dot_1\", \"exp_1\", \"lost\"]"),
+      "p.json:1: group 'dense': error: op 'lost' cannot be in it: the model computes no op of "
+      "this name in a group");
+  EXPECT_EQ(replay("{\"plan\": 1, \"model\": \"sha256:0\", \"groups\": []}").substr(0, 64),
+            "p.json: error: the plan was made for a model of fingerprint sha2");
   std::string changed = replayGroup("\"card\": \"matmul\", \"card_hash\": \"0\"");
   EXPECT_NE(changed.find("card 'matmul' has changed since the plan was made"), std::string::npos);
 }

@@ -59,6 +59,7 @@ struct Program {
   std::vector<std::string> symbols, messages, kernels, strings;
   Weights weights;
   double flops = 0;
+  int64_t launches = 0; // of parallel regions; those in branches and loops count once
 };
 
 } // namespace heddle::target

@@ -9,10 +9,6 @@ using namespace mlir;
 
 namespace heddle::lower {
 
-/// Below this many scalar operations a kernel runs on the caller's thread: waking others costs more
-/// (CODEGEN: a region costs about 1.5 us with hot workers).
-static constexpr int64_t kParallelWork = 16384;
-
 Host::Host(func::FuncOp model, const std::map<Operation *, std::shared_ptr<Kernel>> &kernels,
            target::Program &program)
     : model(model), kernels(kernels), program(program), builder(model.getContext()),
@@ -92,10 +88,8 @@ void Host::writeRun() {
   Value given = field(offsetof(heddle_call_t, symbols), pointer);
   for (auto &[name, index] : inputSymbols)
     symbols[name] = entryCode->load(i64, given, entryCode->number(index));
-  int64_t slots = 1;
-  for (auto &[group, kernel] : kernels)
-    slots = std::max<int64_t>(slots, kernel->arguments.size());
-  arguments = entry.create<LLVM::AllocaOp>(code->loc, pointer, i64, entryCode->number(slots));
+  arguments =
+      entry.create<LLVM::AllocaOp>(code->loc, pointer, i64, entryCode->number(argumentSlots()));
   Value arena = field(offsetof(heddle_call_t, arena), pointer), total = code->number(0);
   for (const DimVector &sizes : plan.slots) {
     slotOffsets.push_back(code->at(arena, builder.getI8Type(), total));
@@ -177,30 +171,14 @@ Value Host::pointerOf(Value value) {
   return memory;
 }
 
-static Value callService(Code &code, Value call, int64_t offset, Type result, ValueRange operands) {
-  MLIRContext *context = code.b.getContext();
-  Type pointer = LLVM::LLVMPointerType::get(context);
-  Value address = code.at(call, code.b.getI8Type(), code.number(offset));
-  Value callee = code.b.create<LLVM::LoadOp>(code.loc, pointer, address, 8);
-  SmallVector<Type> types;
-  for (Value operand : operands)
-    types.push_back(operand.getType());
-  auto type =
-      LLVM::LLVMFunctionType::get(result ? result : LLVM::LLVMVoidType::get(context), types);
-  SmallVector<Value> all{callee};
-  all.append(operands.begin(), operands.end());
-  auto made = code.b.create<LLVM::CallOp>(code.loc, type, all);
-  return result ? made.getResult() : Value();
-}
-
 Value Host::alloc(Value bytes) {
   Type pointer = LLVM::LLVMPointerType::get(builder.getContext());
-  return callService(*code, call, offsetof(heddle_call_t, alloc), pointer, {call, bytes});
+  return callService(offsetof(heddle_call_t, alloc), pointer, {call, bytes});
 }
 
 void Host::fail(StringRef message, Value value, Value limit) {
   program.messages.push_back(message.str());
-  callService(*code, call, offsetof(heddle_call_t, fail), {},
+  callService(offsetof(heddle_call_t, fail), {},
               {call, code->number(program.messages.size() - 1), value, limit});
 }
 
@@ -216,95 +194,6 @@ void Host::copy(Value target, Value source, Value bytes) {
   code->when(isFine(), [&] {
     builder.create<LLVM::MemmoveOp>(code->loc, target, source, bytes, /*isVolatile=*/false);
   });
-}
-
-void Host::writeGroup(graph::GroupOp group) {
-  const Kernel &kernel = *kernels.at(group);
-  Type i64 = builder.getI64Type();
-  Block *body = &group.getBody().front();
-  auto outputs = body->getTerminator()->getOperands();
-  for (auto [slot, argument] : llvm::enumerate(kernel.arguments)) {
-    Value value;
-    switch (argument.kind) {
-    case Argument::Kind::Call:
-      value = call;
-      break;
-    case Argument::Kind::Tensor: {
-      Value tensor = argument.tensor;
-      for (auto [i, output] : llvm::enumerate(outputs))
-        if (output == tensor && tensor.getParentBlock() == body &&
-            !isa<graph::ConstantOp>(tensor.getDefiningOp())) {
-          tensor = group.getResult(i);
-          break;
-        }
-      value = pointerOf(tensor);
-      break;
-    }
-    case Argument::Kind::Temporary: {
-      auto known = temporaryOf.find({group, argument.index});
-      if (known != temporaryOf.end()) {
-        auto [slotNumber, offset] = plan.places[known->second];
-        value = plan.slots.empty()
-                    ? call
-                    : code->at(slotOffsets[slotNumber], builder.getI8Type(), code->number(offset));
-      } else {
-        value = alloc(dim(kernel.temporaries[argument.index]));
-      }
-      break;
-    }
-    case Argument::Kind::Data: {
-      std::vector<char> &bytes = *kernel.data[argument.index];
-      auto [place, isNew] = dataOf.try_emplace(&bytes, 0);
-      if (isNew)
-        place->second = program.weights.own(std::move(bytes));
-      Type pointer = LLVM::LLVMPointerType::get(builder.getContext());
-      Value weights = field(offsetof(heddle_call_t, weights), pointer);
-      value = entryCode->at(weights, entry.getI8Type(), entryCode->number(place->second));
-      break;
-    }
-    case Argument::Kind::Symbol:
-      value = dim(Dim::symbol(argument.text));
-      break;
-    case Argument::Kind::Message:
-      program.messages.push_back(argument.text);
-      value = code->number(program.messages.size() - 1);
-      break;
-    }
-    if (isa<LLVM::LLVMPointerType>(value.getType()))
-      value = builder.create<LLVM::PtrToIntOp>(code->loc, i64, value);
-    code->store(i64, value, arguments, code->number(slot));
-  }
-  for (const Phase &phase : kernel.phases) {
-    auto target = program.module->lookupSymbol<func::FuncOp>(phase.function);
-    Value tasks = dim(phase.tasks), scratch = dim(phase.scratchBytes);
-    Value constant =
-        builder.create<func::ConstantOp>(code->loc, target.getFunctionType(), phase.function);
-    Type pointer = LLVM::LLVMPointerType::get(builder.getContext());
-    Value address =
-        builder.create<UnrealizedConversionCastOp>(code->loc, pointer, constant).getResult(0);
-    bool needsScratch = !phase.scratchBytes.isConstant(0);
-    auto launch = [&] {
-      callService(*code, call, offsetof(heddle_call_t, launch), {},
-                  {call, address, arguments, tasks, scratch});
-      return Values();
-    };
-    code->when(isFine(), [&] {
-      if (needsScratch) {
-        launch();
-        return;
-      }
-      Value isSmall = code->less(dim(phase.work), code->number(kParallelWork));
-      code->choose(
-          isSmall, TypeRange(),
-          [&] {
-            Value none = builder.create<LLVM::ZeroOp>(code->loc, pointer);
-            builder.create<func::CallOp>(code->loc, target,
-                                         ValueRange{arguments, code->number(0), tasks, none});
-            return Values();
-          },
-          launch);
-    });
-  }
 }
 
 void Host::writeOutputs(func::ReturnOp op) {
@@ -327,7 +216,7 @@ void Host::writeOutputs(func::ReturnOp op) {
       Value address = code->at(outputs, i64, code->number(i));
       target = builder.create<LLVM::LoadOp>(code->loc, pointer, address, 8);
     } else {
-      target = callService(*code, call, offsetof(heddle_call_t, alloc_output), pointer,
+      target = callService(offsetof(heddle_call_t, alloc_output), pointer,
                            {call, code->number(i), bytes});
     }
     copy(target, source, bytes);

@@ -46,7 +46,6 @@ private:
   Value pointerOf(Value value);
   Value alloc(Value bytes);
   void writeBlock(mlir::Block &block);
-  void writeGroup(graph::GroupOp group);
   void bindSymbols(mlir::Operation *op);
   void bindDims(Value result, llvm::ArrayRef<Value> sizes);
   void bindSizes(graph::BindSizesOp op);
@@ -60,6 +59,20 @@ private:
   void copy(Value target, Value source, Value bytes);
   void fail(llvm::StringRef message, Value value, Value limit);
   Value isFine();
+
+  // Launches (HostLaunch.cpp).
+  void writeGroup(graph::GroupOp group);
+  void storeArguments(graph::GroupOp group, int64_t base);
+  void launch(mlir::func::FuncOp target, Value slots, Value tasks, const Dim &work, Value scratch,
+              bool needsScratch);
+  void launchRegion(llvm::ArrayRef<graph::GroupOp> members);
+  mlir::func::FuncOp dispatcherOf(llvm::ArrayRef<mlir::func::FuncOp> targets,
+                                  llvm::ArrayRef<int64_t> bases);
+  mlir::func::FuncOp functionOf(const Phase &phase) const;
+  llvm::SmallVector<graph::GroupOp> launchedWith(graph::GroupOp group) const;
+  int64_t argumentSlots() const;
+  int64_t mostArguments() const;
+  Value callService(int64_t offset, Type result, mlir::ValueRange operands);
 
   // What only the run can check (HostChecks.cpp).
   struct Check {
@@ -114,6 +127,8 @@ private:
   llvm::DenseMap<Value, Value> pointers;
   llvm::SmallVector<Value> slotOffsets;
   Value call, arguments;
+  int64_t openSlots = 0;                                 // of `arguments` that a region waits with
+  std::map<std::string, mlir::func::FuncOp> dispatchers; // by their kernels and slots
 };
 
 } // namespace heddle::lower

@@ -95,6 +95,23 @@ void Host::number() {
   };
   for (Operation &op : model.getBody().front())
     visit(&op);
+  // Groups of a region run at the same time.
+  std::map<std::pair<Block *, int64_t>, std::pair<int64_t, int64_t>> spans;
+  auto spanOf = [&](graph::GroupOp group) -> std::pair<int64_t, int64_t> * {
+    auto region = group->getAttrOfType<IntegerAttr>(graph::kRegion);
+    return region ? &spans.try_emplace({group->getBlock(), region.getInt()}, steps[group])
+                         .first->second
+                  : nullptr;
+  };
+  model.walk([&](graph::GroupOp group) {
+    if (auto *span = spanOf(group))
+      *span = {std::min(span->first, steps[group].first),
+               std::max(span->second, steps[group].second)};
+  });
+  model.walk([&](graph::GroupOp group) {
+    if (auto *span = spanOf(group))
+      steps[group] = *span;
+  });
 }
 
 /// The last step at which the memory of `value` is read, through aliases, regions and loops.

@@ -90,13 +90,18 @@ static DimVector resolveShape(ArrayRef<Dim> from, DimVector to, bool allowZero) 
   return to;
 }
 
+static void refuseManyDimensions(int64_t rank) {
+  if (rank > kMostRank)
+    refuse("the result has rank " + Twine(rank) + ", but at most " + Twine(kMostRank) +
+           " is supported");
+}
+
 /// A shape that only the run knows, with as many entries as the result has dimensions.
 static Value withKnownRank(Node &n, Value shape) {
   auto known = rankOf(shape) == 1 ? dimsOf(shape)[0].constant() : std::nullopt;
   auto rank = known ? known : n.declaredRank(0);
-  if (rank && *rank > kMostRank)
-    refuse("the result has rank " + Twine(*rank) + ", but at most " + Twine(kMostRank) +
-           " is supported");
+  if (rank)
+    refuseManyDimensions(*rank);
   if (known)
     return shape;
   if (!rank)
@@ -179,6 +184,7 @@ static void importUnsqueeze(Node &n) {
   if (rank < rankOf(x))
     refuse("the rank of the result is not known when the model is compiled",
            "give 'axes' a constant length, or declare the rank of the result in value_info");
+  refuseManyDimensions(rank);
   // The dimensions that are not new have the sizes of x in order: as many as are before each.
   RunTimeAxes axes(n, n.in(1), rank);
   Value one = n.integerScalar(n.i64(), 1), isOld = n.sub(one, axes.mask());

@@ -1,0 +1,258 @@
+// HostLaunch: arguments of kernels, and their launches: one after the other, or those of a region
+// all at once.
+//
+// Slots of a region that launches K kernels: 0 the call, then for each kernel the number of its
+// tasks, then the slots of each kernel.
+
+#include "compiler/lower/program/Host.h"
+
+#include "runtime/executable/abi.h"
+
+using namespace mlir;
+
+namespace heddle::lower {
+
+/// Below this many scalar operations a kernel runs on the caller's thread: waking others costs more
+/// (CODEGEN: a region costs about 1.5 us with hot workers).
+static constexpr int64_t kParallelWork = 16384;
+
+Value Host::callService(int64_t offset, Type result, ValueRange operands) {
+  Code &code = *this->code;
+  MLIRContext *context = code.b.getContext();
+  Type pointer = LLVM::LLVMPointerType::get(context);
+  Value address = code.at(call, code.b.getI8Type(), code.number(offset));
+  Value callee = code.b.create<LLVM::LoadOp>(code.loc, pointer, address, 8);
+  SmallVector<Type> types;
+  for (Value operand : operands)
+    types.push_back(operand.getType());
+  auto type =
+      LLVM::LLVMFunctionType::get(result ? result : LLVM::LLVMVoidType::get(context), types);
+  SmallVector<Value> all{callee};
+  all.append(operands.begin(), operands.end());
+  auto made = code.b.create<LLVM::CallOp>(code.loc, type, all);
+  return result ? made.getResult() : Value();
+}
+
+static int64_t regionOf(graph::GroupOp group) {
+  auto region = group->getAttrOfType<IntegerAttr>(graph::kRegion);
+  return region ? region.getInt() : -1;
+}
+
+/// Groups of a region that one launch can run: those of one phase, when there are several.
+SmallVector<graph::GroupOp> Host::launchedWith(graph::GroupOp group) const {
+  SmallVector<graph::GroupOp> members;
+  int64_t region = regionOf(group);
+  if (region >= 0)
+    for (graph::GroupOp other : group->getBlock()->getOps<graph::GroupOp>())
+      if (regionOf(other) == region && kernels.at(other)->phases.size() == 1)
+        members.push_back(other);
+  bool isOneOfThem = llvm::is_contained(members, group);
+  return members.size() > 1 && isOneOfThem ? members : SmallVector<graph::GroupOp>{group};
+}
+
+int64_t Host::argumentSlots() const {
+  int64_t most = 1;
+  func::FuncOp(model).walk([&](graph::GroupOp group) {
+    int64_t slots = 0;
+    auto members = launchedWith(group);
+    for (graph::GroupOp member : members)
+      slots += kernels.at(member)->arguments.size() + 1;
+    // Those of its region that are launched alone come behind.
+    most = std::max<int64_t>(most, slots + 1 + (members.size() > 1 ? mostArguments() : 0));
+  });
+  return std::max(most, mostArguments());
+}
+
+int64_t Host::mostArguments() const {
+  int64_t most = 1;
+  for (auto &[group, kernel] : kernels)
+    most = std::max<int64_t>(most, kernel->arguments.size());
+  return most;
+}
+
+void Host::storeArguments(graph::GroupOp group, int64_t base) {
+  const Kernel &kernel = *kernels.at(group);
+  Type i64 = builder.getI64Type();
+  Block *body = &group.getBody().front();
+  auto outputs = body->getTerminator()->getOperands();
+  for (auto [slot, argument] : llvm::enumerate(kernel.arguments)) {
+    Value value;
+    switch (argument.kind) {
+    case Argument::Kind::Call:
+      value = call;
+      break;
+    case Argument::Kind::Tensor: {
+      Value tensor = argument.tensor;
+      for (auto [i, output] : llvm::enumerate(outputs))
+        if (output == tensor && tensor.getParentBlock() == body &&
+            !isa<graph::ConstantOp>(tensor.getDefiningOp())) {
+          tensor = group.getResult(i);
+          break;
+        }
+      value = pointerOf(tensor);
+      break;
+    }
+    case Argument::Kind::Temporary: {
+      auto known = temporaryOf.find({group, argument.index});
+      if (known != temporaryOf.end()) {
+        auto [slotNumber, offset] = plan.places[known->second];
+        value = plan.slots.empty()
+                    ? call
+                    : code->at(slotOffsets[slotNumber], builder.getI8Type(), code->number(offset));
+      } else {
+        value = alloc(dim(kernel.temporaries[argument.index]));
+      }
+      break;
+    }
+    case Argument::Kind::Data: {
+      std::vector<char> &bytes = *kernel.data[argument.index];
+      auto [place, isNew] = dataOf.try_emplace(&bytes, 0);
+      if (isNew)
+        place->second = program.weights.own(std::move(bytes));
+      Type pointer = LLVM::LLVMPointerType::get(builder.getContext());
+      Value weights = field(offsetof(heddle_call_t, weights), pointer);
+      value = entryCode->at(weights, entry.getI8Type(), entryCode->number(place->second));
+      break;
+    }
+    case Argument::Kind::Symbol:
+      value = dim(Dim::symbol(argument.text));
+      break;
+    case Argument::Kind::Message:
+      program.messages.push_back(argument.text);
+      value = code->number(program.messages.size() - 1);
+      break;
+    }
+    if (isa<LLVM::LLVMPointerType>(value.getType()))
+      value = builder.create<LLVM::PtrToIntOp>(code->loc, i64, value);
+    code->store(i64, value, arguments, code->number(base + slot));
+  }
+}
+
+/// The address of a kernel's function.
+static Value functionAddress(Code &code, func::FuncOp target) {
+  Value constant =
+      code.b.create<func::ConstantOp>(code.loc, target.getFunctionType(), target.getSymName());
+  Type pointer = LLVM::LLVMPointerType::get(code.b.getContext());
+  return code.b.create<UnrealizedConversionCastOp>(code.loc, pointer, constant).getResult(0);
+}
+
+void Host::launch(func::FuncOp target, Value slots, Value tasks, const Dim &work, Value scratch,
+                  bool needsScratch) {
+  auto inParallel = [&] {
+    callService(offsetof(heddle_call_t, launch), {},
+                {call, functionAddress(*code, target), slots, tasks, scratch});
+    return Values();
+  };
+  code->when(isFine(), [&] {
+    if (needsScratch) {
+      inParallel();
+      return;
+    }
+    Value isSmall = code->less(dim(work), code->number(kParallelWork));
+    code->choose(
+        isSmall, TypeRange(),
+        [&] {
+          Type pointer = LLVM::LLVMPointerType::get(builder.getContext());
+          Value none = builder.create<LLVM::ZeroOp>(code->loc, pointer);
+          builder.create<func::CallOp>(code->loc, target,
+                                       ValueRange{slots, code->number(0), tasks, none});
+          return Values();
+        },
+        inParallel);
+  });
+}
+
+/// A function that gives each kernel its part of all tasks. Those of equal kernels and slots are
+/// one.
+func::FuncOp Host::dispatcherOf(ArrayRef<func::FuncOp> targets, ArrayRef<int64_t> bases) {
+  std::string key;
+  for (auto [target, base] : llvm::zip(targets, bases))
+    key += (func::FuncOp(target).getSymName() + "@" + Twine(base) + " ").str();
+  func::FuncOp &known = dispatchers[key];
+  if (known)
+    return known;
+  OpBuilder b(builder.getContext());
+  b.setInsertionPoint(function);
+  known = b.create<func::FuncOp>(code->loc, "region" + std::to_string(dispatchers.size()),
+                                 func::FuncOp(targets.front()).getFunctionType());
+  known.setPrivate();
+  Block *body = known.addEntryBlock();
+  b.setInsertionPointToEnd(body);
+  Code inside(b, code->loc, 1);
+  Value slots = body->getArgument(0), begin = body->getArgument(1), end = body->getArgument(2);
+  Value first = inside.number(0);
+  Type i64 = b.getI64Type();
+  for (auto [i, target] : llvm::enumerate(targets)) {
+    Value tasks = inside.load(i64, slots, inside.number(1 + i));
+    Value low = inside.max(inside.sub(begin, first), inside.number(0));
+    Value high = inside.min(inside.sub(end, first), tasks);
+    inside.when(inside.less(low, high), [&] {
+      Value own = inside.at(slots, i64, inside.number(bases[i]));
+      b.create<func::CallOp>(code->loc, target, ValueRange{own, low, high, body->getArgument(3)});
+    });
+    first = inside.add(first, tasks);
+  }
+  b.create<func::ReturnOp>(code->loc);
+  return known;
+}
+
+func::FuncOp Host::functionOf(const Phase &phase) const {
+  return program.module->lookupSymbol<func::FuncOp>(phase.function);
+}
+
+void Host::launchRegion(ArrayRef<graph::GroupOp> members) {
+  SmallVector<func::FuncOp> targets;
+  SmallVector<int64_t> bases;
+  int64_t base = 1 + members.size();
+  Value tasks = code->number(0), scratch = code->number(0);
+  Dim work;
+  bool needsScratch = false;
+  code->store(builder.getI64Type(),
+              builder.create<LLVM::PtrToIntOp>(code->loc, builder.getI64Type(), call), arguments,
+              code->number(0));
+  for (auto [i, member] : llvm::enumerate(members)) {
+    const Phase &phase = kernels.at(member)->phases.front();
+    targets.push_back(functionOf(phase));
+    bases.push_back(base);
+    base += kernels.at(member)->arguments.size();
+    Value own = dim(phase.tasks);
+    code->store(builder.getI64Type(), own, arguments, code->number(1 + i));
+    tasks = code->add(tasks, own);
+    scratch = code->max(scratch, dim(phase.scratchBytes));
+    work = work + phase.work;
+    needsScratch |= !phase.scratchBytes.isConstant(0);
+  }
+  launch(dispatcherOf(targets, bases), arguments, tasks, work, scratch, needsScratch);
+  ++program.launches;
+}
+
+void Host::writeGroup(graph::GroupOp group) {
+  const Kernel &kernel = *kernels.at(group);
+  auto members = launchedWith(group);
+  if (members.size() == 1) {
+    // A region that is still open keeps its slots.
+    int64_t base = openSlots;
+    storeArguments(group, base);
+    Value slots = code->at(arguments, builder.getI64Type(), code->number(base));
+    for (const Phase &phase : kernel.phases) {
+      launch(functionOf(phase), slots, dim(phase.tasks), phase.work, dim(phase.scratchBytes),
+             !phase.scratchBytes.isConstant(0));
+      ++program.launches;
+    }
+    return;
+  }
+  int64_t base = 1 + members.size();
+  for (graph::GroupOp member : members) {
+    if (member == group)
+      break;
+    base += kernels.at(member)->arguments.size();
+  }
+  storeArguments(group, base);
+  openSlots = base + kernel.arguments.size();
+  if (group != members.back())
+    return;
+  launchRegion(members);
+  openSlots = 0;
+}
+
+} // namespace heddle::lower
