@@ -95,3 +95,11 @@ def test_padding_an_empty_axis_in_the_centre_gives_zeros():
         graph = helper.make_graph(nodes, "pad", inputs, [value("y", FLOAT, [2, None])])
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
         np.testing.assert_array_equal(heddle.compile(model).run(None, feeds)[0], [wanted] * 2)
+
+
+def test_unique_rows_of_nothing_are_one_row():
+    nodes = [helper.make_node("Unique", ["x"], ["y"], axis=0)]
+    for rows in (1, 3):
+        x = np.zeros((rows, 0), np.float32)
+        found = run(nodes, [value("x", FLOAT, ["n", 0])], [value("y", FLOAT, [None, 0])], {"x": x})
+        assert found[0].shape == (1, 0)

@@ -26,6 +26,7 @@ CASES = [
     ("CausalConvWithState", "", [X3, X3[:, :, :0]], {}, "the weight has no positions"),
     ("DeformConv", "", [np.zeros(s, np.int32) for s in ((1, 3, 5, 5), (1, 3, 1, 1), (1, 2, 5, 5))],
      {}, "must be floating point here, but are i32"),
+    ("HardSigmoid", "", [INDEX], {"alpha": 1e30}, "is beyond elements of i64"),
     ("TensorScatter", "", [X3, X3], {"mode": "round"},
      "'mode' is 'round', but must be 'linear' or 'circular'"),
     ("NegativeLogLikelihoodLoss", "", [X3, INDEX], {},

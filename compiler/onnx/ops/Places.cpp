@@ -87,6 +87,8 @@ static Value firstDifference(Emitter &e, Value x) {
 
 /// As orderOf, for the rows of x [n, m] in the order of their first difference. Compares all pairs.
 static Value orderOfRows(Emitter &e, Value x) {
+  // A last column in which none differ, so that rows of nothing have a column too.
+  x = e.pad(x, e.scalar(elementOf(x), 0), {Dim(0), Dim(0)}, {Dim(0), Dim(1)});
   DimVector dims = dimsOf(x);
   DimVector square = {dims[0], dims[0]};
   Value first = firstDifference(e, x), width = e.size(dims[1]);

@@ -1,0 +1,79 @@
+"""PluS's Table 1 (Wu et al., USENIX ATC 2025): ops of the graph -> kernels that are run.
+
+    python -m bench.fusion.table [--models NAME...] [--opset N...] [--batch N] [--inductor]
+
+A line a model and opset: the nodes of the ONNX graph that compute something, Heddle's groups (what
+the plan calls a kernel), its launches (parallel regions; several independent groups may share one,
+and a product of two computed operands takes two), and what PluS reports. `--inductor` adds the
+kernels that TorchInductor makes of the same module: generated ones and calls of libraries.
+"""
+
+import argparse
+import json
+import sys
+
+import onnx
+
+from bench.fusion import networks
+from bench.models import tool
+
+PLUS = {"bert": (635, 87), "albert": (637, 88), "gpt2": (630, 87), "t5": (1460, 220),
+        "vit": (655, 87)}
+SHAPE_OPS = {"Constant", "Identity"}
+
+
+def node_count(path):
+    """Nodes of the graph and of its subgraphs, but for constants and copies."""
+    def count(graph):
+        return sum(node.op_type not in SHAPE_OPS for node in graph.node) + sum(
+            count(attribute.g) for node in graph.node for attribute in node.attribute)
+
+    return count(onnx.load(path, load_external_data=False).graph)
+
+
+def compile_report(path, *options):
+    """What the compiler says of a model."""
+    plan = path.with_suffix(".plan")
+    done = tool.run_heddle("compile", path, "-o", plan, "--emit", "plan", "--json", *options)
+    if done.status:
+        sys.exit(done.errors.strip())
+    return json.loads(done.output)["report"]
+
+
+def inductor_kernels(name, batch):
+    """Generated kernels and library calls of TorchInductor for one forward pass."""
+    import torch
+    from torch._inductor import metrics
+    from torch._inductor.utils import run_and_get_code
+
+    network, inputs, _ = networks.make(name, batch)
+    metrics.reset()
+    torch._dynamo.reset()
+    with torch.no_grad():
+        _, sources = run_and_get_code(torch.compile(network, backend="inductor"), *inputs)
+    calls = sum(source.count("extern_kernels.") + source.count("torch.ops.mkldnn.")
+                for source in sources)
+    return metrics.generated_kernel_count + calls
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--models", nargs="*", choices=networks.NETWORKS,
+                        default=list(networks.NETWORKS))
+    parser.add_argument("--opset", nargs="*", type=int, default=[17, 20])
+    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--inductor", action="store_true", help="count TorchInductor's kernels too")
+    arguments = parser.parse_args()
+    print(f"{'model':8}{'opset':>6}{'ops':>7}{'groups':>8}{'launches':>10}{'PluS':>6}"
+          f"{'Inductor':>10}")
+    for name in arguments.models:
+        counted = inductor_kernels(name, arguments.batch) if arguments.inductor else "-"
+        for opset in arguments.opset:
+            path = networks.export(name, arguments.batch, opset)
+            report = compile_report(path)
+            print(f"{name:8}{opset:6}{node_count(path):7}{report['groups']:8}"
+                  f"{report['launches']:10}{PLUS[name][1]:6}{counted:>10}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
