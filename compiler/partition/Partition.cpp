@@ -10,6 +10,8 @@
 
 #include "compiler/partition/Partition.h"
 
+#include "compiler/loop/Attention.h"
+
 using namespace mlir;
 
 namespace heddle::partition {
@@ -22,6 +24,8 @@ StringRef nameOf(Kind kind) {
     return "rows";
   case Kind::Contraction:
     return "contraction";
+  case Kind::Attention:
+    return "attention";
   case Kind::Window:
     return "window";
   case Kind::Serial:
@@ -36,17 +40,7 @@ namespace {
 
 bool isElementwise(Operation *op) { return op->hasTrait<graph::Elementwise>(); }
 
-/// A reshape that only adds or drops sizes of 1, so that indices carry over.
-bool keepsIndices(graph::ReshapeOp op) {
-  auto significant = [](Value value) {
-    DimVector dims;
-    for (const graph::Dim &dim : graph::dimsOf(value))
-      if (!dim.isConstant(1))
-        dims.push_back(dim);
-    return dims;
-  };
-  return significant(op.getX()) == significant(op.getResult());
-}
+using loop::keepsIndices;
 
 bool isDepthwise(graph::ConvOp op) {
   auto outputs = graph::dimsOf(op.getW())[0].constant();
@@ -127,7 +121,10 @@ public:
   void run() {
     giveFreeOpsToEachUser();
     for (Operation &op : llvm::reverse(block))
-      if (!isHost(&op))
+      if (auto product = dyn_cast<graph::MatmulOp>(op); product && !groupOf.count(product))
+        takeAttention(product);
+    for (Operation &op : llvm::reverse(block))
+      if (!isHost(&op) && !groupOf.count(&op))
         assign(&op);
     wrap();
   }
@@ -147,6 +144,28 @@ private:
         use->set(copy->getResult(0));
       }
     }
+  }
+
+  /// A group around the second product of an attention, with the transposes behind it.
+  void takeAttention(graph::MatmulOp values) {
+    if (apart.count(graph::sourceName(values.getLoc())))
+      return;
+    SmallVector<Operation *> ops = loop::growAttention(values);
+    if (ops.empty() || llvm::any_of(ops, [&](Operation *op) { return groupOf.count(op) > 0; }))
+      return;
+    std::string why;
+    for (Operation *root = ops.back(); root->hasOneUse();) {
+      root = *root->user_begin();
+      ops.push_back(root);
+      if (isa<graph::TransposeOp>(root) && loop::fitsAttention(ops, why) == loop::Fit::Full)
+        continue;
+      ops.pop_back();
+      break;
+    }
+    for (Operation *op : ops)
+      groupOf[op] = groups.size();
+    graph::DimVector domain = graph::dimsOf(ops.back()->getResult(0));
+    groups.push_back({Kind::Attention, domain, {}, 0, {ops.rbegin(), ops.rend()}, false});
   }
 
   /// The one group that reads all results of op, if there is one.
@@ -184,7 +203,8 @@ private:
   }
 
   bool mayJoin(Operation *op, Group &group) {
-    if (isAlone(op) || isAlone(group.members.front()) || group.members.size() >= 256 ||
+    if (group.kind == Kind::Attention || isAlone(op) || isAlone(group.members.front()) ||
+        group.members.size() >= 256 ||
         apart.count(graph::sourceName(group.members.front()->getLoc())) || !usesAllow(op))
       return false;
     DimVector dims = graph::dimsOf(op->getResult(0));
@@ -205,6 +225,7 @@ private:
     }
     case Kind::Pointwise:
       break;
+    case Kind::Attention:
     case Kind::Serial:
       return false;
     }
