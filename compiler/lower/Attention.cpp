@@ -6,64 +6,12 @@
 // its exponentials; the strip is the left operand of the second product, whose rows are divided by
 // their sums as they are stored. The scores never reach memory.
 
-#include "compiler/loop/Attention.h"
 #include "compiler/loop/Microkernel.h"
-#include "compiler/lower/AttentionOperands.h"
-#include "compiler/lower/Definitions.h"
+#include "compiler/lower/AttentionKernel.h"
 
 using namespace mlir;
 
 namespace heddle::lower {
-
-namespace {
-class AttentionKernel {
-public:
-  AttentionKernel(KernelBuilder &kernel, Block *group, const Schedule &schedule)
-      : kernel(kernel), group(group), schedule(schedule) {}
-
-  LogicalResult prepare();
-  void emit();
-
-private:
-  /// Some query rows of a head and where they are.
-  struct Strip {
-    Value first;   // row
-    int64_t count; // known when compiling
-    bool clamp;    // rows past the last one repeat it
-    Values rows;
-  };
-
-  void chooseTiles();
-  void layOutScratch();
-  void emitTile(Elements &e, Value tile);
-  void emitStrip(Elements &e, Value first, int64_t count, bool clamp);
-  void emitScores(Elements &e, const Strip &strip);
-  void emitSoftmax(Elements &e, const Strip &strip);
-  void emitValues(Elements &e, const Strip &strip);
-  void storeValues(Elements &e, const Strip &strip, ArrayRef<Value> sums, Value firstColumn);
-  void bindNumber(Elements &e, Value tensor, Value memory, Value index);
-
-  Indices batchPlace(Elements &e, Value tensor);
-  Indices operandBatch(Elements &e, graph::MatmulOp product, Value operand);
-  Indices resultPlace(Elements &e, Indices place);
-  Value rowNumber(Value first, Value shift, bool clamp);
-  Value scratchAt(const Dim &elements);
-  Value maskAt(Elements &e, const Dim &columns, int64_t width, Value column);
-
-  KernelBuilder &kernel;
-  Block *group;
-  const Schedule &schedule;
-  loop::AttentionParts parts;
-  Type number; // that all is computed in
-  Dim batches, queries, keys, depth;
-  Panels keyPanels, valuePanels;
-  int64_t stripRows = 6;
-  Dim tiles, tilesOfTask;
-  /// Element offsets in the scratch, and strides of rows there.
-  Dim valuesAt, queriesAt, stripAt, maximaAt, sumsAt, scratchEnd, queryStride, stripStride;
-  Value batch; // of the task
-};
-} // namespace
 
 static DimVector batchOf(Value tensor) {
   DimVector dims = graph::dimsOf(tensor);
@@ -189,11 +137,6 @@ Value AttentionKernel::maskAt(Elements &e, const Dim &columns, int64_t width, Va
   return code.maskOf(code.max(code.sub(kernel.dim(columns), column), code.number(0)));
 }
 
-void AttentionKernel::bindNumber(Elements &e, Value tensor, Value memory, Value index) {
-  Value value = narrow(e, kernel.code().load(number, memory, index), graph::elementOf(tensor));
-  e.bind(tensor, [value](ArrayRef<Index>) { return value; });
-}
-
 /// The strip times all keys, through what stands before the softmax; the largest of each row.
 void AttentionKernel::emitScores(Elements &e, const Strip &strip) {
   Code &code = kernel.code();
@@ -245,63 +188,6 @@ void AttentionKernel::emitScores(Elements &e, const Strip &strip) {
                                            arith::FastMathFlags::nnan | arith::FastMathFlags::nsz);
     code.store(number, most, scratchAt(maximaAt), code.number(i));
   }
-}
-
-/// Each row of the strip becomes its exponentials; their sum, or one over it.
-void AttentionKernel::emitSoftmax(Elements &e, const Strip &strip) {
-  Code &code = kernel.code();
-  Value zero = code.number(0), strips = scratchAt(stripAt);
-  Indices place = batchPlace(e, parts.logits);
-  place.append(2, Index());
-  foldScoped(e, zero, code.number(strip.count), {}, [&](Value i, ValueRange) {
-    place[place.size() - 2] = e.uniform(rowNumber(strip.first, i, strip.clamp));
-    Value row = code.at(strips, number, code.mul(i, kernel.dim(stripStride)));
-    auto fromStrip = [&](Value tensor) {
-      e.bind(tensor, [this, &e, row, tensor](ArrayRef<Index> place) {
-        Value value = e.code().loadLanes(number, row, place.back().base, {});
-        return narrow(e, value, graph::elementOf(tensor));
-      });
-    };
-    auto toStrip = [&](Value column, Value value) {
-      code.storeLanes(number, code.spread(widen(e, value, number)), row, column, {});
-    };
-    fromStrip(parts.logits);
-    bindNumber(e, parts.max, scratchAt(maximaAt), i);
-    Value start = code.spread(code.constantOf(number, 0));
-    Value total = foldLanes(e, zero, kernel.dim(keys), start, [&](Value column, ValueRange in) {
-      place.back() = {column, 1, {}};
-      toStrip(column, e.at(parts.powers, place));
-      Value value = code.spread(widen(e, e.at(parts.sum.getX(), place), number));
-      Value next = code.b.create<arith::AddFOp>(code.loc, in[0], value);
-      if (e.mask)
-        next = code.b.create<arith::SelectOp>(code.loc, e.mask, next, in[0]);
-      return Values{next};
-    })[0];
-    total = combineLanes(code, parts.sum, total);
-    e.unbind(parts.logits);
-    if (parts.dividesLast) {
-      // A row of no keys has the sum 0 and the result 0.
-      Value one = code.constantOf(number, 1), none = code.constantOf(number, 0);
-      Value isEmpty =
-          code.b.create<arith::CmpFOp>(code.loc, arith::CmpFPredicate::OEQ, total, none);
-      total = code.b.create<arith::SelectOp>(code.loc, isEmpty, one, total);
-      total = code.b.create<arith::DivFOp>(code.loc, one, total);
-    }
-    code.store(number, total, scratchAt(sumsAt), i);
-    if (!parts.dividesLast && parts.weights != parts.powers) {
-      Elements::Scope scope(e);
-      fromStrip(parts.powers);
-      bindNumber(e, parts.sum, scratchAt(sumsAt), i);
-      forLanes(e, zero, kernel.dim(keys), [&](Value column) {
-        place.back() = {column, 1, {}};
-        toStrip(column, e.at(parts.weights, place));
-      });
-      e.unbind(parts.powers);
-      e.unbind(parts.sum);
-    }
-    e.unbind(parts.max);
-    return Values();
-  });
 }
 
 void AttentionKernel::emitValues(Elements &e, const Strip &strip) {
