@@ -81,31 +81,50 @@ static void packSquares(Elements &e, const Panels &panels, Value tensor, ArrayRe
   });
 }
 
-void packPanels(Elements &e, const Panels &panels, Value tensor, ArrayRef<Index> batch,
-                Value target) {
+/// Rows as they are, a panel's vectors of one after the other.
+static void packInOrder(Elements &e, const Panels &panels, Value tensor, ArrayRef<Index> batch,
+                        Value target) {
   Code &code = e.code();
   Value rows = e.kernel.dim(panels.rows), columns = e.kernel.dim(panels.columns);
-  bool isExact = panels.columns.mod(Dim(code.lanes)).isConstant(0);
-  bool turns = isTransposed(e.block(), tensor);
+  bool isExact = panels.columns.mod(Dim(panels.width)).isConstant(0);
+  foldScoped(e, code.number(0), e.kernel.dim(panels.count()), {}, [&](Value panel, ValueRange) {
+    Value first = code.mul(panel, code.number(panels.width));
+    Value start = code.mul(panel, e.kernel.dim(panels.rows * Dim(panels.width)));
+    Values masks(panels.vectors);
+    for (int64_t j = 0; j < panels.vectors && !isExact; ++j)
+      masks[j] = code.maskOf(code.max(
+          code.sub(columns, code.add(first, code.number(j * code.lanes))), code.number(0)));
+    foldScoped(e, code.number(0), rows, {}, [&](Value k, ValueRange) {
+      Value row = code.add(start, code.mul(k, code.number(panels.width)));
+      for (int64_t j = 0; j < panels.vectors; ++j) {
+        Elements::Scope scope(e);
+        e.mask = masks[j];
+        Value shift = code.number(j * code.lanes);
+        Index column{code.add(first, shift), 1, {}};
+        Value value = e.at(tensor, matrixPlace(batch, e.uniform(k), column));
+        code.storeLanes(panels.element, code.spread(widen(e, value, panels.element)), target,
+                        code.add(row, shift), {});
+        e.mask = {};
+      }
+      return Values();
+    });
+    return Values();
+  });
+}
+
+void packPanels(Elements &e, const Panels &panels, Value tensor, ArrayRef<Index> batch,
+                Value target) {
+  if (!isTransposed(e.block(), tensor))
+    return packInOrder(e, panels, tensor, batch, target);
+  Code &code = e.code();
   // Vectors of columns; beyond the last one nothing needs to be written.
-  Value vectors = code.ceilDiv(columns, code.lanes);
+  Value vectors = code.ceilDiv(e.kernel.dim(panels.columns), code.lanes);
   foldScoped(e, code.number(0), vectors, {}, [&](Value vector, ValueRange) {
     Value column = code.mul(vector, code.number(code.lanes));
     Value panel = code.div(vector, code.number(panels.vectors));
     Value shift = code.mul(code.rem(vector, code.number(panels.vectors)), code.number(code.lanes));
-    Value offset = code.add(code.mul(code.mul(panel, rows), code.number(panels.width)), shift);
-    if (turns) {
-      packSquares(e, panels, tensor, batch, target, column, offset);
-      return Values();
-    }
-    e.mask = isExact ? Value() : code.maskOf(code.sub(columns, column));
-    foldScoped(e, code.number(0), rows, {}, [&](Value k, ValueRange) {
-      Value value = e.at(tensor, matrixPlace(batch, e.uniform(k), {column, 1, {}}));
-      Value at = code.add(offset, code.mul(k, code.number(panels.width)));
-      code.storeLanes(panels.element, code.spread(widen(e, value, panels.element)), target, at, {});
-      return Values();
-    });
-    e.mask = {};
+    Value start = code.mul(panel, e.kernel.dim(panels.rows * Dim(panels.width)));
+    packSquares(e, panels, tensor, batch, target, column, code.add(start, shift));
     return Values();
   });
 }
