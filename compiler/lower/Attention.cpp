@@ -5,6 +5,10 @@
 // keys, in registers a panel at a time, go through scale and mask into the strip; each row becomes
 // its exponentials; the strip is the left operand of the second product, whose rows are divided by
 // their sums as they are stored. The scores never reach memory.
+//
+// Where the keys and values of a head are too many for the L2, several strips (a slab) meet each
+// panel of keys and each chunk of values before the next one is read
+// (bench/notes/2026-11-21-attention.md).
 
 #include "compiler/loop/Microkernel.h"
 #include "compiler/lower/AttentionKernel.h"
@@ -51,34 +55,53 @@ static int64_t vectorsOf(const Dim &columns, int64_t wanted, int64_t lanes) {
   return llvm::divideCeil(vectors, llvm::divideCeil(vectors, wanted));
 }
 
+/// Most strips that meet a panel together.
+constexpr int64_t kStripsOfSlab = 8;
+
 void AttentionKernel::chooseTiles() {
   int64_t lanes = kernel.machine.lanes;
   int64_t wanted = std::max<int64_t>(
       1, schedule.knob("n", (kernel.machine.registers < 32 ? 2 : 4) * lanes) / lanes);
   stripRows = std::max<int64_t>(1, schedule.knob("m", 6));
+  // Known rows: strips of one size that fits best.
+  if (auto known = queries.constant(); known && *known > 0)
+    stripRows = llvm::divideCeil(*known, llvm::divideCeil(*known, stripRows));
   auto panels = [&](const Dim &rows, const Dim &columns) {
     int64_t vectors = vectorsOf(columns, wanted, lanes);
     return Panels{rows, columns, vectors, vectors * lanes, number};
   };
   keyPanels = panels(depth, keys);
   valuePanels = panels(keys, graph::dimsOf(parts.values.getResult()).back());
-  tiles = queries.ceilDiv(Dim(stripRows));
+  strips = queries.ceilDiv(Dim(stripRows));
   // Few heads share the rows among the workers; each task packs the keys for itself.
   int64_t rows = schedule.knob("rows", nominalSize(batches, 1) >= 8 ? 0 : 64);
-  tilesOfTask = rows ? Dim(llvm::divideCeil(rows, stripRows)) : tiles;
+  stripsOfTask = rows ? Dim(llvm::divideCeil(rows, stripRows)) : strips;
 }
 
 void AttentionKernel::layOutScratch() {
-  int64_t lanes = kernel.machine.lanes;
-  queryStride = depth.ceilDiv(Dim(lanes)) * Dim(lanes);
+  Dim lanes(kernel.machine.lanes), rows(stripRows * kStripsOfSlab);
+  queryStride = depth.ceilDiv(lanes) * lanes;
   // Rows a little more than a power of two apart fall into different sets of the cache.
   stripStride = keyPanels.count() * Dim(keyPanels.width) + Dim(16);
   valuesAt = keyPanels.elements();
   queriesAt = valuesAt + valuePanels.elements();
-  stripAt = queriesAt + queryStride * Dim(stripRows);
-  maximaAt = stripAt + stripStride * Dim(stripRows);
-  sumsAt = maximaAt + Dim(llvm::alignTo(stripRows, 16));
-  scratchEnd = sumsAt + Dim(llvm::alignTo(stripRows, 16));
+  stripsAt = queriesAt + queryStride * rows;
+  largestAt = stripsAt + stripStride * rows;
+  partsAt = largestAt + lanes * rows;
+  sumsAt = partsAt + Dim(valuePanels.width) * rows;
+  scratchEnd = sumsAt + rows;
+}
+
+/// One while a head fits the L2, else as many as half of the L2 holds the scores of.
+Value AttentionKernel::stripsOfSlab() {
+  Code &code = kernel.code();
+  int64_t half = kernel.machine.l2Bytes / 2, bytes = graph::bytesOf(number);
+  Value packed = kernel.dim((keyPanels.elements() + valuePanels.elements()) * Dim(bytes));
+  Value stripBytes = kernel.dim(stripStride * Dim(stripRows * bytes));
+  Value many = code.max(code.div(code.number(half), stripBytes), code.number(2));
+  return code.b.createOrFold<arith::SelectOp>(code.loc, code.less(code.number(half), packed),
+                                              code.min(many, code.number(kStripsOfSlab)),
+                                              code.number(1));
 }
 
 Value AttentionKernel::scratchAt(const Dim &elements) {
@@ -124,10 +147,18 @@ Indices AttentionKernel::resultPlace(Elements &e, Indices place) {
   return place;
 }
 
-Value AttentionKernel::rowNumber(Value first, Value shift, bool clamp) {
+Value AttentionKernel::rowNumber(Value row) {
   Code &code = kernel.code();
-  Value row = code.add(first, shift);
-  return clamp ? code.min(row, code.sub(kernel.dim(queries), code.number(1))) : row;
+  return code.min(row, code.sub(kernel.dim(queries), code.number(1)));
+}
+
+/// Of a strip's rows in a buffer of the scratch.
+Values AttentionKernel::rowOffsets(const Strip &strip, const Dim &stride) {
+  Code &code = kernel.code();
+  Values offsets;
+  for (int64_t i = 0; i < strip.count(); ++i)
+    offsets.push_back(code.mul(code.add(strip.place, code.number(i)), kernel.dim(stride)));
+  return offsets;
 }
 
 Value AttentionKernel::maskAt(Elements &e, const Dim &columns, int64_t width, Value column) {
@@ -137,88 +168,151 @@ Value AttentionKernel::maskAt(Elements &e, const Dim &columns, int64_t width, Va
   return code.maskOf(code.max(code.sub(kernel.dim(columns), column), code.number(0)));
 }
 
-/// The strip times all keys, through what stands before the softmax; the largest of each row.
-void AttentionKernel::emitScores(Elements &e, const Strip &strip) {
+AttentionKernel::Strip AttentionKernel::stripOf(Value first, Value place, int64_t count) {
   Code &code = kernel.code();
-  Value scores = parts.scores.getResult(), logits = parts.logits;
-  Value queryRows = scratchAt(queriesAt), strips = scratchAt(stripAt);
-  copyRows(e, parts.scores.getA(), operandBatch(e, parts.scores, parts.scores.getA()), strip.rows,
-           depth, number, queryRows, kernel.dim(queryStride));
-  Indices place = batchPlace(e, logits);
-  place.append(2, Index());
-  Values aRows;
-  for (int64_t i = 0; i < strip.count; ++i)
-    aRows.push_back(code.mul(kernel.dim(queryStride), code.number(i)));
-  loop::Product product{number, number, queryRows, aRows, kernel.scratch(), {}, {}, {}, 8};
-  product.length = kernel.dim(depth);
-  int64_t width = keyPanels.width;
-  Value lowest = code.spread(code.constantOf(number, -std::numeric_limits<double>::infinity()));
-  Values largest(strip.count, lowest);
-  largest = foldScoped(
-      e, code.number(0), kernel.dim(keyPanels.count()), largest, [&](Value panel, ValueRange in) {
-        product.bOffset = code.mul(panel, kernel.dim(depth * Dim(width)));
-        auto sums = loop::emitProduct(code, {strip.count, keyPanels.vectors}, product);
-        Values next(in.begin(), in.end());
-        for (int64_t j = 0; j < keyPanels.vectors; ++j) {
-          Elements::Scope scope(e);
-          Value column = code.add(code.mul(panel, code.number(width)), code.number(j * code.lanes));
-          e.mask = maskAt(e, keys, width, column);
-          place.back() = {column, 1, {}};
-          for (int64_t i = 0; i < strip.count; ++i) {
-            Value sum = narrow(e, sums[i * keyPanels.vectors + j], graph::elementOf(scores));
-            e.bind(scores, [sum](ArrayRef<Index>) { return sum; });
-            place[place.size() - 2] = e.uniform(strip.rows[i]);
-            Value value = code.spread(widen(e, e.at(logits, place), number));
-            Value at = code.add(code.mul(kernel.dim(stripStride), code.number(i)), column);
-            code.storeLanes(number, value, strips, at, {});
-            // NaN may be left out: it comes back as the exponential of its own element.
-            Value isMore =
-                code.b.create<arith::CmpFOp>(code.loc, arith::CmpFPredicate::OGT, value, next[i]);
-            isMore = code.both(isMore, e.mask);
-            next[i] = code.b.create<arith::SelectOp>(code.loc, isMore, value, next[i]);
-          }
-          e.mask = {};
-        }
-        return next;
-      });
-  e.unbind(scores);
-  for (int64_t i = 0; i < strip.count; ++i) {
-    Value most =
-        code.b.create<vector::ReductionOp>(code.loc, vector::CombiningKind::MAXNUMF, largest[i],
-                                           arith::FastMathFlags::nnan | arith::FastMathFlags::nsz);
-    code.store(number, most, scratchAt(maximaAt), code.number(i));
-  }
+  Strip strip{{}, place};
+  for (int64_t i = 0; i < count; ++i)
+    strip.rows.push_back(rowNumber(code.add(first, code.number(i))));
+  return strip;
 }
 
-void AttentionKernel::emitValues(Elements &e, const Strip &strip) {
+/// The last strip may be one row, as when one token follows many.
+void AttentionKernel::forEachStrip(Elements &e, const Slab &slab,
+                                   llvm::function_ref<void(const Strip &)> body) {
   Code &code = kernel.code();
-  Values aRows;
-  for (int64_t i = 0; i < strip.count; ++i)
-    aRows.push_back(code.mul(kernel.dim(stripStride), code.number(i)));
-  loop::Product product{number, number, scratchAt(stripAt), aRows, scratchAt(valuesAt), {}, {},
-                        {},     8};
-  product.length = kernel.dim(keys);
-  foldScoped(e, code.number(0), kernel.dim(valuePanels.count()), {}, [&](Value panel, ValueRange) {
-    product.bOffset = code.mul(panel, kernel.dim(keys * Dim(valuePanels.width)));
-    auto sums = loop::emitProduct(code, {strip.count, valuePanels.vectors}, product);
-    storeValues(e, strip, sums, code.mul(panel, code.number(valuePanels.width)));
-    return Values();
+  foldScoped(e, code.number(0), slab.strips, {}, [&](Value number, ValueRange) {
+    Value place = code.mul(number, code.number(stripRows));
+    Value first = code.add(slab.first, place);
+    auto emit = [&](int64_t count) {
+      Elements::Scope scope(e);
+      body(stripOf(first, place, count));
+      return Values();
+    };
+    if (queries.constant() || stripRows == 1)
+      return emit(stripRows);
+    Value isMore = code.less(code.add(first, code.number(1)), kernel.dim(queries));
+    return code.choose(
+        isMore, TypeRange(), [&] { return emit(stripRows); }, [&] { return emit(1); });
   });
 }
 
-void AttentionKernel::storeValues(Elements &e, const Strip &strip, ArrayRef<Value> sums,
-                                  Value firstColumn) {
+void AttentionKernel::copyQueries(Elements &e, const Slab &slab) {
   Code &code = kernel.code();
-  Value values = parts.values.getResult();
+  Value left = parts.scores.getA();
+  Value lowest = code.spread(code.constantOf(number, -std::numeric_limits<double>::infinity()));
+  Indices place = operandBatch(e, parts.scores, left);
+  forEachStrip(e, slab, [&](const Strip &strip) {
+    copyRows(e, left, place, strip.rows, depth, number, scratchAt(queriesAt),
+             rowOffsets(strip, queryStride));
+    for (int64_t i = 0; i < strip.count(); ++i)
+      code.storeLanes(number, lowest, largestOf(code.add(strip.place, code.number(i))),
+                      code.number(0), {});
+  });
+}
+
+/// A row's largest logits, lane by lane.
+Value AttentionKernel::largestOf(Value place) {
+  Code &code = kernel.code();
+  return code.at(scratchAt(largestAt), number, code.mul(place, code.number(code.lanes)));
+}
+
+/// The strip times a panel of keys, through what stands before the softmax.
+void AttentionKernel::emitScores(Elements &e, const Strip &strip, Value panel) {
+  Code &code = kernel.code();
+  Value scores = parts.scores.getResult(), logits = parts.logits, buffer = scratchAt(stripsAt);
+  Values aRows = rowOffsets(strip, queryStride), targets = rowOffsets(strip, stripStride);
+  int64_t width = keyPanels.width, vectors = keyPanels.vectors;
+  loop::Product product{number, number, scratchAt(queriesAt), aRows, kernel.scratch(), {}, {},
+                        {},     8};
+  product.length = kernel.dim(depth);
+  product.bOffset = code.mul(panel, kernel.dim(depth * Dim(width)));
+  auto sums = loop::emitProduct(code, {strip.count(), vectors}, product);
+  Values largest;
+  for (int64_t i = 0; i < strip.count(); ++i)
+    largest.push_back(code.loadLanes(number, largestOf(code.add(strip.place, code.number(i))),
+                                     code.number(0), {}));
+  Indices place = batchPlace(e, logits);
+  place.append(2, Index());
+  for (int64_t j = 0; j < vectors; ++j) {
+    Elements::Scope scope(e);
+    Value column = code.add(code.mul(panel, code.number(width)), code.number(j * code.lanes));
+    e.mask = maskAt(e, keys, width, column);
+    place.back() = {column, 1, {}};
+    for (int64_t i = 0; i < strip.count(); ++i) {
+      Value sum = narrow(e, sums[i * vectors + j], graph::elementOf(scores));
+      e.bind(scores, [sum](ArrayRef<Index>) { return sum; });
+      place[place.size() - 2] = e.uniform(strip.rows[i]);
+      Value value = code.spread(widen(e, e.at(logits, place), number));
+      code.storeLanes(number, value, buffer, code.add(targets[i], column), {});
+      // NaN may be left out: it comes back as the exponential of its own element.
+      Value isMore =
+          code.b.create<arith::CmpFOp>(code.loc, arith::CmpFPredicate::OGT, value, largest[i]);
+      isMore = code.both(isMore, e.mask);
+      largest[i] = code.b.create<arith::SelectOp>(code.loc, isMore, value, largest[i]);
+    }
+    e.mask = {};
+  }
+  e.unbind(scores);
+  for (int64_t i = 0; i < strip.count(); ++i)
+    code.storeLanes(number, largest[i], largestOf(code.add(strip.place, code.number(i))),
+                    code.number(0), {});
+}
+
+/// The strip times the keys [low, high) of a panel of values; the sums of earlier keys wait in the
+/// scratch.
+void AttentionKernel::emitValues(Elements &e, const Strip &strip, Value panel, Value low,
+                                 Value high) {
+  Code &code = kernel.code();
+  int64_t vectors = valuePanels.vectors, width = valuePanels.width;
+  Value buffer = scratchAt(partsAt), zero = code.spread(code.constantOf(number, 0));
+  Values waiting = rowOffsets(strip, Dim(width));
+  auto forEachSum = [&](llvm::function_ref<void(int64_t, Value)> body) {
+    for (int64_t i = 0; i < strip.count() * vectors; ++i)
+      body(i, code.add(waiting[i / vectors], code.number(i % vectors * code.lanes)));
+  };
+  SmallVector<Type> types(strip.count() * vectors, zero.getType());
+  loop::Product product{number, number, scratchAt(stripsAt), {}, scratchAt(valuesAt), {}, {},
+                        {},     8};
+  Values aRows = rowOffsets(strip, stripStride);
+  for (Value &row : aRows)
+    row = code.add(row, low);
+  product.aRows = aRows;
+  product.length = code.sub(high, low);
+  product.bOffset = code.mul(code.add(code.mul(panel, kernel.dim(keys)), low), code.number(width));
+  product.start = code.choose(
+      code.less(code.number(0), low), types,
+      [&] {
+        Values sums;
+        forEachSum(
+            [&](int64_t, Value at) { sums.push_back(code.loadLanes(number, buffer, at, {})); });
+        return sums;
+      },
+      [&] { return Values(types.size(), zero); });
+  auto sums = loop::emitProduct(code, {strip.count(), vectors}, product);
+  code.choose(
+      code.less(high, kernel.dim(keys)), TypeRange(),
+      [&] {
+        forEachSum([&](int64_t i, Value at) { code.storeLanes(number, sums[i], buffer, at, {}); });
+        return Values();
+      },
+      [&] {
+        storeValues(e, strip, sums, panel);
+        return Values();
+      });
+}
+
+void AttentionKernel::storeValues(Elements &e, const Strip &strip, ArrayRef<Value> sums,
+                                  Value panel) {
+  Code &code = kernel.code();
+  Value values = parts.values.getResult(),
+        firstColumn = code.mul(panel, code.number(valuePanels.width));
   Indices place = batchPlace(e, values);
   place.append(2, Index());
-  for (int64_t i = 0; i < strip.count; ++i) {
+  for (int64_t i = 0; i < strip.count(); ++i) {
     Elements::Scope rowScope(e);
-    Value factor;
-    if (parts.dividesLast)
-      factor = code.spread(code.load(number, scratchAt(sumsAt), code.number(i)));
-    else
-      bindNumber(e, parts.sum, scratchAt(sumsAt), code.number(i));
+    Value sumOfRow = code.load(number, scratchAt(sumsAt), code.add(strip.place, code.number(i)));
+    if (!parts.dividesLast)
+      bindNumber(e, parts.sum, sumOfRow);
     place[place.size() - 2] = e.uniform(strip.rows[i]);
     for (int64_t j = 0; j < valuePanels.vectors; ++j) {
       Elements::Scope scope(e);
@@ -226,8 +320,8 @@ void AttentionKernel::storeValues(Elements &e, const Strip &strip, ArrayRef<Valu
       e.mask = maskAt(e, valuePanels.columns, valuePanels.width, column);
       place.back() = {column, 1, {}};
       Value sum = sums[i * valuePanels.vectors + j];
-      if (factor)
-        sum = code.b.create<arith::MulFOp>(code.loc, sum, factor);
+      if (parts.dividesLast)
+        sum = code.b.create<arith::MulFOp>(code.loc, sum, code.spread(sumOfRow));
       sum = narrow(e, sum, graph::elementOf(values));
       e.bind(values, [sum](ArrayRef<Index>) { return sum; });
       Indices target = resultPlace(e, place);
@@ -239,67 +333,56 @@ void AttentionKernel::storeValues(Elements &e, const Strip &strip, ArrayRef<Valu
   e.unbind(parts.sum);
 }
 
-void AttentionKernel::emitStrip(Elements &e, Value first, int64_t count, bool clamp) {
-  Elements::Scope scope(e);
-  Strip strip{first, count, clamp, {}};
-  for (int64_t i = 0; i < count; ++i)
-    strip.rows.push_back(rowNumber(first, kernel.code().number(i), clamp));
-  emitScores(e, strip);
-  emitSoftmax(e, strip);
-  emitValues(e, strip);
-}
-
-/// Constant sizes: equal strips, some of them a row longer. Else full strips and a clamped last
-/// one, or a single row.
-void AttentionKernel::emitTile(Elements &e, Value tile) {
+void AttentionKernel::emitSlab(Elements &e, const Slab &slab) {
   Code &code = kernel.code();
-  auto strip = [&](Value first, int64_t count, bool clamp) {
-    emitStrip(e, first, count, clamp);
+  Value zero = code.number(0), last = kernel.dim(keys);
+  copyQueries(e, slab);
+  foldScoped(e, zero, kernel.dim(keyPanels.count()), {}, [&](Value panel, ValueRange) {
+    forEachStrip(e, slab, [&](const Strip &strip) { emitScores(e, strip, panel); });
     return Values();
-  };
-  if (auto known = queries.constant()) {
-    int64_t count = *tiles.constant(), base = *known / count, larger = *known % count;
-    Value first = code.add(code.mul(tile, code.number(base)), code.min(tile, code.number(larger)));
-    if (larger == 0)
-      strip(first, base, false);
-    else
-      code.choose(
-          code.less(tile, code.number(larger)), TypeRange(),
-          [&] { return strip(first, base + 1, false); }, [&] { return strip(first, base, false); });
-    return;
-  }
-  Value first = code.mul(tile, code.number(stripRows));
-  Value rest = code.sub(kernel.dim(queries), first);
-  code.choose(
-      code.less(rest, code.number(stripRows)), TypeRange(),
-      [&] {
-        return code.choose(
-            code.less(code.number(1), rest), TypeRange(),
-            [&] { return strip(first, stripRows, true); }, [&] { return strip(first, 1, false); });
-      },
-      [&] { return strip(first, stripRows, false); });
+  });
+  emitSoftmax(e, slab);
+  // One strip takes all keys at once; several take a chunk that stays in the L2 until all had it.
+  int64_t bytes = valuePanels.width * graph::bytesOf(number);
+  Value fitting = code.number(std::max<int64_t>(1, kernel.machine.l2Bytes / 8 / bytes));
+  Value isOne = code.less(slab.strips, code.number(2));
+  Value chunk = code.b.createOrFold<arith::SelectOp>(code.loc, isOne,
+                                                     code.max(last, code.number(1)), fitting);
+  // No keys at all are one empty chunk.
+  Value chunks =
+      code.max(code.div(code.add(last, code.sub(chunk, code.number(1))), chunk), code.number(1));
+  foldScoped(e, zero, kernel.dim(valuePanels.count()), {}, [&](Value panel, ValueRange) {
+    foldScoped(e, zero, chunks, {}, [&](Value number, ValueRange) {
+      Value low = code.mul(number, chunk), high = code.min(code.add(low, chunk), last);
+      forEachStrip(e, slab, [&](const Strip &strip) { emitValues(e, strip, panel, low, high); });
+      return Values();
+    });
+    return Values();
+  });
 }
 
 void AttentionKernel::emit() {
   kernel.beginPhase();
   Elements e(kernel, group);
   Code &code = kernel.code();
-  bool takesAll = tilesOfTask == tiles;
-  Dim blocks = takesAll ? Dim(1) : tiles.ceilDiv(tilesOfTask);
+  Dim blocks = stripsOfTask == strips ? Dim(1) : strips.ceilDiv(stripsOfTask);
   kernel.forEachTask([&](Value task) {
     Elements::Scope scope(e);
     batch = code.div(task, kernel.dim(blocks));
-    Value first = code.mul(code.rem(task, kernel.dim(blocks)), kernel.dim(tilesOfTask));
-    Value end = code.min(code.add(first, kernel.dim(tilesOfTask)), kernel.dim(tiles));
+    Value first = code.mul(code.rem(task, kernel.dim(blocks)), kernel.dim(stripsOfTask));
+    Value end = code.min(code.add(first, kernel.dim(stripsOfTask)), kernel.dim(strips));
     Value right = parts.scores.getB();
     packPanels(e, keyPanels, right, operandBatch(e, parts.scores, right), scratchAt(Dim(0)));
     right = parts.values.getB();
     packPanels(e, valuePanels, right, operandBatch(e, parts.values, right), scratchAt(valuesAt));
-    if (!queries.isConstant(0))
-      foldScoped(e, first, end, {}, [&](Value tile, ValueRange) {
-        emitTile(e, tile);
-        return Values();
-      });
+    Value together = stripsOfSlab(), count = code.sub(end, first);
+    Value slabs = code.div(code.add(count, code.sub(together, code.number(1))), together);
+    foldScoped(e, code.number(0), slabs, {}, [&](Value number, ValueRange) {
+      Value strip = code.add(first, code.mul(number, together));
+      Slab slab{code.mul(strip, code.number(stripRows)), code.min(together, code.sub(end, strip))};
+      emitSlab(e, slab);
+      return Values();
+    });
   });
   Dim work = batches * queries * keys * (depth + valuePanels.columns);
   kernel.endPhase(batches * blocks, work.floorDiv(Dim(kernel.machine.lanes)),

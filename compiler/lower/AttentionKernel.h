@@ -17,31 +17,41 @@ public:
   void emit();
 
 private:
-  /// Some query rows of a head and where they are.
+  /// Strips of a head's query rows that meet each panel together, from row `first` on.
+  struct Slab {
+    Value first, strips;
+  };
+  /// Rows of a register tile: their numbers (past the last one it repeats), and the first of them
+  /// in the scratch.
   struct Strip {
-    Value first;   // row
-    int64_t count; // known when compiling
-    bool clamp;    // rows past the last one repeat it
     Values rows;
+    Value place;
+    int64_t count() const { return rows.size(); }
   };
 
   void chooseTiles();
   void layOutScratch();
-  void emitTile(Elements &e, Value tile);
-  void emitStrip(Elements &e, Value first, int64_t count, bool clamp);
-  void emitScores(Elements &e, const Strip &strip);
-  void emitSoftmax(Elements &e, const Strip &strip);
-  void emitValues(Elements &e, const Strip &strip);
-  void storeValues(Elements &e, const Strip &strip, llvm::ArrayRef<Value> sums, Value firstColumn);
+  Value stripsOfSlab();
+  void emitSlab(Elements &e, const Slab &slab);
+  void forEachStrip(Elements &e, const Slab &slab, llvm::function_ref<void(const Strip &)> body);
+  Strip stripOf(Value first, Value place, int64_t count);
+  void copyQueries(Elements &e, const Slab &slab);
+  void emitScores(Elements &e, const Strip &strip, Value panel);
+  void emitSoftmax(Elements &e, const Slab &slab);
+  void emitSoftmaxRow(Elements &e, Value row, Value place);
+  void emitValues(Elements &e, const Strip &strip, Value panel, Value low, Value high);
+  void storeValues(Elements &e, const Strip &strip, llvm::ArrayRef<Value> sums, Value panel);
+  Value largestOf(Value place);
   /// exp(x) of x <= 0 or NaN.
   Value exponential(Value x);
   Value powersAt(Elements &e, llvm::ArrayRef<Index> place);
-  void bindNumber(Elements &e, Value tensor, Value memory, Value index);
+  void bindNumber(Elements &e, Value tensor, Value value);
 
   Indices batchPlace(Elements &e, Value tensor);
   Indices operandBatch(Elements &e, graph::MatmulOp product, Value operand);
   Indices resultPlace(Elements &e, Indices place);
-  Value rowNumber(Value first, Value shift, bool clamp);
+  Value rowNumber(Value row);
+  Values rowOffsets(const Strip &strip, const Dim &stride);
   Value scratchAt(const Dim &elements);
   Value maskAt(Elements &e, const Dim &columns, int64_t width, Value column);
 
@@ -53,9 +63,10 @@ private:
   Dim batches, queries, keys, depth;
   Panels keyPanels, valuePanels;
   int64_t stripRows = 6;
-  Dim tiles, tilesOfTask;
+  Dim strips, stripsOfTask;
   /// Element offsets in the scratch, and strides of rows there.
-  Dim valuesAt, queriesAt, stripAt, maximaAt, sumsAt, scratchEnd, queryStride, stripStride;
+  Dim valuesAt, queriesAt, stripsAt, largestAt, sumsAt, partsAt, scratchEnd;
+  Dim queryStride, stripStride;
   Value batch; // of the task
 };
 

@@ -130,14 +130,14 @@ void packPanels(Elements &e, const Panels &panels, Value tensor, ArrayRef<Index>
 }
 
 void copyRows(Elements &e, Value tensor, ArrayRef<Index> batch, ArrayRef<Value> rows,
-              const Dim &length, Type element, Value target, Value stride) {
+              const Dim &length, Type element, Value target, ArrayRef<Value> offsets) {
   Code &code = e.code();
   forLanes(e, code.number(0), e.kernel.dim(length), [&](Value k) {
-    for (auto [i, row] : llvm::enumerate(rows)) {
+    for (auto [row, offset] : llvm::zip(rows, offsets)) {
       Elements::Scope scope(e);
       Value value = e.at(tensor, matrixPlace(batch, e.uniform(row), {k, 1, {}}));
-      Value at = code.add(code.mul(stride, code.number(i)), k);
-      code.storeLanes(element, code.spread(widen(e, value, element)), target, at, {});
+      code.storeLanes(element, code.spread(widen(e, value, element)), target, code.add(offset, k),
+                      {});
     }
   });
 }

@@ -21,11 +21,10 @@ struct Panels {
 void packPanels(Elements &elements, const Panels &panels, Value tensor, llvm::ArrayRef<Index> batch,
                 Value target);
 
-/// Copies rows [first, first + count) of the matrix at `batch` to `target`, `stride` elements
-/// apart. Rows past `last` repeat it.
+/// Copies rows of the matrix at `batch`, in full vectors, each to its offset in `target`.
 void copyRows(Elements &elements, Value tensor, llvm::ArrayRef<Index> batch,
               llvm::ArrayRef<Value> rows, const Dim &length, Type element, Value target,
-              Value stride);
+              llvm::ArrayRef<Value> offsets);
 
 } // namespace heddle::lower
 

@@ -6,8 +6,8 @@ using namespace mlir;
 
 namespace heddle::lower {
 
-void AttentionKernel::bindNumber(Elements &e, Value tensor, Value memory, Value index) {
-  Value value = narrow(e, kernel.code().load(number, memory, index), graph::elementOf(tensor));
+void AttentionKernel::bindNumber(Elements &e, Value tensor, Value value) {
+  value = narrow(e, value, graph::elementOf(tensor));
   e.bind(tensor, [value](ArrayRef<Index>) { return value; });
 }
 
@@ -54,62 +54,76 @@ Value AttentionKernel::powersAt(Elements &e, ArrayRef<Index> place) {
   return power;
 }
 
-/// Each row of the strip becomes its exponentials; their sum, or one over it.
-void AttentionKernel::emitSoftmax(Elements &e, const Strip &strip) {
+/// Each row becomes its exponentials; their sum, or one over it, goes to the scratch.
+void AttentionKernel::emitSoftmax(Elements &e, const Slab &slab) {
   Code &code = kernel.code();
-  Value zero = code.number(0), strips = scratchAt(stripAt);
-  Indices place = batchPlace(e, parts.logits);
-  place.append(2, Index());
-  foldScoped(e, zero, code.number(strip.count), {}, [&](Value i, ValueRange) {
-    place[place.size() - 2] = e.uniform(rowNumber(strip.first, i, strip.clamp));
-    Value row = code.at(strips, number, code.mul(i, kernel.dim(stripStride)));
-    auto fromStrip = [&](Value tensor) {
-      e.bind(tensor, [this, &e, row, tensor](ArrayRef<Index> place) {
-        Value value = e.code().loadLanes(number, row, place.back().base, {});
-        return narrow(e, value, graph::elementOf(tensor));
-      });
-    };
-    auto toStrip = [&](Value column, Value value) {
-      code.storeLanes(number, code.spread(widen(e, value, number)), row, column, {});
-    };
-    fromStrip(parts.logits);
-    bindNumber(e, parts.max, scratchAt(maximaAt), i);
-    Value start = code.spread(code.constantOf(number, 0));
-    Value total = foldLanes(e, zero, kernel.dim(keys), start, [&](Value column, ValueRange in) {
-      place.back() = {column, 1, {}};
-      toStrip(column, powersAt(e, place));
-      Value value = code.spread(widen(e, e.at(parts.sum.getX(), place), number));
-      Value next = code.b.create<arith::AddFOp>(code.loc, in[0], value);
-      if (e.mask)
-        next = code.b.create<arith::SelectOp>(code.loc, e.mask, next, in[0]);
-      return Values{next};
-    })[0];
-    total = combineLanes(code, parts.sum, total);
-    e.unbind(parts.logits);
-    e.unbind(parts.powers);
-    if (parts.dividesLast) {
-      // A row of no keys has the sum 0 and the result 0.
-      Value one = code.constantOf(number, 1), none = code.constantOf(number, 0);
-      Value isEmpty =
-          code.b.create<arith::CmpFOp>(code.loc, arith::CmpFPredicate::OEQ, total, none);
-      total = code.b.create<arith::SelectOp>(code.loc, isEmpty, one, total);
-      total = code.b.create<arith::DivFOp>(code.loc, one, total);
-    }
-    code.store(number, total, scratchAt(sumsAt), i);
-    if (!parts.dividesLast && parts.weights != parts.powers) {
-      Elements::Scope scope(e);
-      fromStrip(parts.powers);
-      bindNumber(e, parts.sum, scratchAt(sumsAt), i);
-      forLanes(e, zero, kernel.dim(keys), [&](Value column) {
-        place.back() = {column, 1, {}};
-        toStrip(column, e.at(parts.weights, place));
-      });
-      e.unbind(parts.powers);
-      e.unbind(parts.sum);
-    }
-    e.unbind(parts.max);
+  Value rows = code.mul(slab.strips, code.number(stripRows));
+  if (!queries.constant()) { // all but the last strip when that is one row
+    Value rest = code.sub(kernel.dim(queries), slab.first);
+    Value isSingle = code.b.createOrFold<arith::CmpIOp>(code.loc, arith::CmpIPredicate::eq, rest,
+                                                        code.sub(rows, code.number(stripRows - 1)));
+    rows = code.b.createOrFold<arith::SelectOp>(code.loc, isSingle, rest, rows);
+  }
+  foldScoped(e, code.number(0), rows, {}, [&](Value place, ValueRange) {
+    emitSoftmaxRow(e, rowNumber(code.add(slab.first, place)), place);
     return Values();
   });
+}
+
+void AttentionKernel::emitSoftmaxRow(Elements &e, Value row, Value rowPlace) {
+  Code &code = kernel.code();
+  Value zero = code.number(0);
+  Value memory = code.at(scratchAt(stripsAt), number, code.mul(rowPlace, kernel.dim(stripStride)));
+  Indices place = batchPlace(e, parts.logits);
+  place.append(2, e.uniform(row));
+  auto fromStrip = [&](Value tensor) {
+    e.bind(tensor, [this, &e, memory, tensor](ArrayRef<Index> place) {
+      Value value = e.code().loadLanes(number, memory, place.back().base, {});
+      return narrow(e, value, graph::elementOf(tensor));
+    });
+  };
+  auto toStrip = [&](Value column, Value value) {
+    code.storeLanes(number, code.spread(widen(e, value, number)), memory, column, {});
+  };
+  auto noNan = arith::FastMathFlags::nnan | arith::FastMathFlags::nsz;
+  Value largest = code.loadLanes(number, largestOf(rowPlace), zero, {});
+  largest =
+      code.b.create<vector::ReductionOp>(code.loc, vector::CombiningKind::MAXNUMF, largest, noNan);
+  bindNumber(e, parts.max, largest);
+  fromStrip(parts.logits);
+  Value start = code.spread(code.constantOf(number, 0));
+  Value total = foldLanes(e, zero, kernel.dim(keys), start, [&](Value column, ValueRange in) {
+    place.back() = {column, 1, {}};
+    toStrip(column, powersAt(e, place));
+    Value value = code.spread(widen(e, e.at(parts.sum.getX(), place), number));
+    Value next = code.b.create<arith::AddFOp>(code.loc, in[0], value);
+    if (e.mask)
+      next = code.b.create<arith::SelectOp>(code.loc, e.mask, next, in[0]);
+    return Values{next};
+  })[0];
+  total = combineLanes(code, parts.sum, total);
+  e.unbind(parts.logits);
+  e.unbind(parts.powers);
+  if (!parts.dividesLast && parts.weights != parts.powers) {
+    Elements::Scope scope(e);
+    fromStrip(parts.powers);
+    bindNumber(e, parts.sum, total);
+    forLanes(e, zero, kernel.dim(keys), [&](Value column) {
+      place.back() = {column, 1, {}};
+      toStrip(column, e.at(parts.weights, place));
+    });
+    e.unbind(parts.powers);
+    e.unbind(parts.sum);
+  }
+  e.unbind(parts.max);
+  if (parts.dividesLast) {
+    // A row of no keys has the sum 0 and the result 0.
+    Value one = code.constantOf(number, 1), none = code.constantOf(number, 0);
+    Value isEmpty = code.b.create<arith::CmpFOp>(code.loc, arith::CmpFPredicate::OEQ, total, none);
+    total = code.b.create<arith::SelectOp>(code.loc, isEmpty, one, total);
+    total = code.b.create<arith::DivFOp>(code.loc, one, total);
+  }
+  code.store(number, total, scratchAt(sumsAt), rowPlace);
 }
 
 } // namespace heddle::lower
