@@ -73,9 +73,15 @@ void AttentionKernel::chooseTiles() {
   keyPanels = panels(depth, keys);
   valuePanels = panels(keys, graph::dimsOf(parts.values.getResult()).back());
   strips = queries.ceilDiv(Dim(stripRows));
-  // Few heads share the rows among the workers; each task packs the keys for itself.
-  int64_t rows = schedule.knob("rows", nominalSize(batches, 1) >= 8 ? 0 : 64);
-  stripsOfTask = rows ? Dim(llvm::divideCeil(rows, stripRows)) : strips;
+  // Few heads share their rows among workers; each task packs the keys for itself.
+  constexpr int64_t kTasks = 8, kLeastRows = 64;
+  Dim least(llvm::divideCeil(schedule.knob("rows", kLeastRows), stripRows));
+  if (schedule.knobs.count("rows"))
+    stripsOfTask = least;
+  else if (nominalSize(batches, 1) >= kTasks)
+    stripsOfTask = strips;
+  else
+    stripsOfTask = Dim::max(least, strips.ceilDiv(Dim(kTasks)));
 }
 
 void AttentionKernel::layOutScratch() {
