@@ -8,6 +8,10 @@
 
 namespace heddle::lower {
 
+/// All but the last two sizes.
+DimVector batchDims(Value tensor);
+
+/// Writes one kernel: AttentionLayout.cpp, Attention.cpp and AttentionSoftmax.cpp.
 class AttentionKernel {
 public:
   AttentionKernel(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule)
