@@ -11,7 +11,7 @@
 // Why       a strip of m rows of scores stays in the L1, the keys and values of a head in the L2
 //           (bench/notes/2026-11-21-attention.md).
 module attributes {transform.with_named_sequence, heddle.card = {
-    target = "cpu", priority = 20 : i64, kind = "attention", dtypes = ["f32", "f64", "f16", "bf16"],
+    target = "cpu", priority = 10 : i64, kind = "attention", dtypes = ["f32", "f64", "f16", "bf16"],
     key = ["p* { s(dot) }", "p* { s(max) }", "p* { s(sum) }"]}} {
   // CHECK: graph.group "attention"
   // CHECK-SAME: card = "attention"

@@ -1,7 +1,7 @@
-// AttentionOperands: the right operands of an attention's products in panels, the rows of its left
+// Operands: the right operands of an attention's products in panels, the rows of its left
 // one.
-#ifndef HEDDLE_LOWER_ATTENTIONOPERANDS_H
-#define HEDDLE_LOWER_ATTENTIONOPERANDS_H
+#ifndef HEDDLE_LOWER_ATTENTION_OPERANDS_H
+#define HEDDLE_LOWER_ATTENTION_OPERANDS_H
 
 #include "compiler/lower/Schedule.h"
 
@@ -28,4 +28,4 @@ void copyRows(Elements &elements, Value tensor, llvm::ArrayRef<Index> batch,
 
 } // namespace heddle::lower
 
-#endif // HEDDLE_LOWER_ATTENTIONOPERANDS_H
+#endif // HEDDLE_LOWER_ATTENTION_OPERANDS_H

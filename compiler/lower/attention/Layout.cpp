@@ -1,6 +1,6 @@
-// AttentionLayout: which strips, panels and buffers an attention takes.
+// Layout: which strips, panels and buffers an attention takes.
 
-#include "compiler/lower/AttentionKernel.h"
+#include "compiler/lower/attention/Kernel.h"
 
 using namespace mlir;
 

@@ -1,7 +1,7 @@
-// AttentionOperands: copies of the operands of an attention, element by element through Elements,
+// Operands: copies of the operands of an attention, element by element through Elements,
 // so that what moves, casts or scales them needs no copy of its own.
 
-#include "compiler/lower/AttentionOperands.h"
+#include "compiler/lower/attention/Operands.h"
 #include "compiler/lower/Definitions.h"
 
 using namespace mlir;

@@ -1,17 +1,17 @@
-// AttentionKernel: what the parts of an attention share: sizes, tiles and places in the scratch.
-#ifndef HEDDLE_LOWER_ATTENTIONKERNEL_H
-#define HEDDLE_LOWER_ATTENTIONKERNEL_H
+// Kernel: what the parts of an attention share: sizes, tiles and places in the scratch.
+#ifndef HEDDLE_LOWER_ATTENTION_KERNEL_H
+#define HEDDLE_LOWER_ATTENTION_KERNEL_H
 
 #include "compiler/loop/Attention.h"
-#include "compiler/lower/AttentionOperands.h"
 #include "compiler/lower/Definitions.h"
+#include "compiler/lower/attention/Operands.h"
 
 namespace heddle::lower {
 
 /// All but the last two sizes.
 DimVector batchDims(Value tensor);
 
-/// Writes one kernel: AttentionLayout.cpp, Attention.cpp and AttentionSoftmax.cpp.
+/// Writes one kernel: Layout.cpp, Attention.cpp and Softmax.cpp.
 class AttentionKernel {
 public:
   AttentionKernel(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule)
@@ -76,4 +76,4 @@ private:
 
 } // namespace heddle::lower
 
-#endif // HEDDLE_LOWER_ATTENTIONKERNEL_H
+#endif // HEDDLE_LOWER_ATTENTION_KERNEL_H

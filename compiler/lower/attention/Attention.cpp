@@ -11,7 +11,7 @@
 // (bench/notes/2026-11-21-attention.md).
 
 #include "compiler/loop/Microkernel.h"
-#include "compiler/lower/AttentionKernel.h"
+#include "compiler/lower/attention/Kernel.h"
 
 using namespace mlir;
 

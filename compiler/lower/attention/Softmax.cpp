@@ -1,6 +1,6 @@
-// AttentionSoftmax: rows of scores become the rows that the second product takes.
+// Softmax: rows of scores become the rows that the second product takes.
 
-#include "compiler/lower/AttentionKernel.h"
+#include "compiler/lower/attention/Kernel.h"
 
 using namespace mlir;
 
