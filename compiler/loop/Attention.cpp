@@ -21,11 +21,10 @@ bool keepsIndices(graph::ReshapeOp reshape) {
 
 static bool isElementwise(Operation *op) { return op->hasTrait<graph::Elementwise>(); }
 
-/// A reshape of the batch dimensions only: the last two stay.
+/// A reshape of the dimensions outside of the rows: the last one stays.
 static bool keepsRows(graph::ReshapeOp op) {
   DimVector from = graph::dimsOf(op.getX()), to = graph::dimsOf(op.getResult());
-  return from.size() >= 2 && to.size() >= 2 &&
-         ArrayRef<graph::Dim>(from).take_back(2) == ArrayRef<graph::Dim>(to).take_back(2);
+  return from.size() >= 2 && to.size() >= 2 && from.back() == to.back();
 }
 
 static bool foldsLast(Operation *op, ArrayRef<int64_t> axes, bool keepDims) {
@@ -263,6 +262,9 @@ private:
     AttentionParts &p = core.parts;
     if (batchOf(p.weights) != batchOf(p.values.getResult()))
       return refuse("one softmax serves several right operands of the second product");
+    DimVector first = graph::dimsOf(p.scores.getResult()), second = graph::dimsOf(p.weights);
+    if (first[first.size() - 2] != second[second.size() - 2] || first.back() != second.back())
+      return refuse("the two products have different rows");
     Type scores = graph::elementOf(p.scores.getResult()),
          values = graph::elementOf(p.values.getResult());
     for (Operation *op : core.ops)

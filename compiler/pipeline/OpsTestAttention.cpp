@@ -171,6 +171,16 @@ static void addOperands(Cases &cases, const string &type) {
     Value p = b.softmax(b.product(q, k, "b, 2, 3, s, t"));
     b.output(b.product(p, v, "b, 2, 3, s, 16"));
   });
+  add(cases, "grouped queries as rows", type, [=](Builder &b) {
+    Value q = b.reshape(b.input("b, 6, s, 16"), "b, 2, 3*s, 16"), k = b.input("b, 2, 16, t"),
+          v = b.input("b, 2, t, 16");
+    Value x = b.reshape(b.product(q, k, "b, 2, 3*s, t"), "b, 6, s, t");
+    Value p = b.softmax(b.causal(b.with("add", x, b.input("6, s, t")), "s", "t"));
+    Value zero = b.m.broadcastTo(b.m.scalar(type, 0), p);
+    p = b.m.op("select", {b.m.op("is_nan", {p}), zero, p});
+    p = b.reshape(p, "b, 2, 3*s, t");
+    b.output(b.reshape(b.product(p, v, "b, 2, 3*s, 16"), "b, 6, s, 16"));
+  });
   add(cases, "cached keys", type, [=](Builder &b) {
     auto cached = [&] {
       return b.m.op("concat", {b.input("b, 2, t, 16"), b.input("b, 2, s, 16")}, "axis = 2");

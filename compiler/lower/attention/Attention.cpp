@@ -21,18 +21,33 @@ Value AttentionKernel::scratchAt(const Dim &elements) {
   return kernel.code().at(kernel.scratch(), number, kernel.dim(elements));
 }
 
+/// A position in row-major order as indices.
+static Indices indicesOf(Elements &e, ArrayRef<Dim> dims, Value position) {
+  Code &code = e.code();
+  Indices place(dims.size());
+  for (size_t i = dims.size(); i-- > 0;) {
+    Value extent = e.kernel.dim(dims[i]);
+    place[i] = e.uniform(i == 0 ? position : code.rem(position, extent));
+    if (i > 0)
+      position = code.div(position, extent);
+  }
+  return place;
+}
+
 /// The task's batch as indices of a tensor's own batch dimensions.
 Indices AttentionKernel::batchPlace(Elements &e, Value tensor) {
+  return indicesOf(e, batchDims(tensor), batch);
+}
+
+Indices AttentionKernel::placeOfRow(Elements &e, Value tensor, Value row) {
   Code &code = kernel.code();
-  DimVector dims = batchDims(tensor);
-  Indices place(dims.size());
-  Value rest = batch;
-  for (size_t i = dims.size(); i-- > 0;) {
-    Value extent = kernel.dim(dims[i]);
-    place[i] = e.uniform(i == 0 ? rest : code.rem(rest, extent));
-    if (i > 0)
-      rest = code.div(rest, extent);
-  }
+  DimVector dims = graph::dimsOf(tensor);
+  dims.pop_back();
+  // Groups of queries may be rows of one product and batches elsewhere.
+  if (dims.back() != queries)
+    return indicesOf(e, dims, code.add(code.mul(batch, kernel.dim(queries)), row));
+  Indices place = batchPlace(e, tensor);
+  place.push_back(e.uniform(row));
   return place;
 }
 
@@ -144,17 +159,18 @@ void AttentionKernel::emitScores(Elements &e, const Strip &strip, Value panel) {
   for (int64_t i = 0; i < strip.count(); ++i)
     largest.push_back(code.loadLanes(number, largestOf(code.add(strip.place, code.number(i))),
                                      code.number(0), {}));
-  Indices place = batchPlace(e, logits);
-  place.append(2, Index());
+  SmallVector<Indices> places;
+  for (Value row : strip.rows)
+    places.push_back(placeOfRow(e, logits, row));
   for (int64_t j = 0; j < vectors; ++j) {
     Elements::Scope scope(e);
     Value column = code.add(code.mul(panel, code.number(width)), code.number(j * code.lanes));
     e.mask = maskAt(e, keys, width, column);
-    place.back() = {column, 1, {}};
     for (int64_t i = 0; i < strip.count(); ++i) {
+      Indices place(places[i]);
+      place.push_back({column, 1, {}});
       Value sum = narrow(e, sums[i * vectors + j], graph::elementOf(scores));
       e.bind(scores, [sum](ArrayRef<Index>) { return sum; });
-      place[place.size() - 2] = e.uniform(strip.rows[i]);
       Value value = code.spread(widen(e, e.at(logits, place), number));
       code.storeLanes(number, value, buffer, code.add(targets[i], column), {});
       // NaN may be left out: it comes back as the exponential of its own element.

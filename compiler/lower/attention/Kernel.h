@@ -52,6 +52,8 @@ private:
   void bindNumber(Elements &e, Value tensor, Value value);
 
   Indices batchPlace(Elements &e, Value tensor);
+  /// The place of a row, without the last index, in a tensor whose rows are those of the scores.
+  Indices placeOfRow(Elements &e, Value tensor, Value row);
   Indices operandBatch(Elements &e, graph::MatmulOp product, Value operand);
   Indices resultPlace(Elements &e, Indices place);
   Value rowNumber(Value row);

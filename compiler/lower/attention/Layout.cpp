@@ -24,9 +24,8 @@ LogicalResult AttentionKernel::prepare() {
   number = accumulatorType(graph::elementOf(parts.scores.getResult()));
   DimVector scores = graph::dimsOf(parts.scores.getResult());
   batches = graph::elementCount(batchDims(parts.scores.getResult()));
-  for (Value same : {parts.logits, parts.weights})
-    if (graph::elementCount(batchDims(same)) != batches)
-      return failure();
+  if (graph::elementCount(batchDims(parts.weights)) != batches)
+    return failure();
   queries = scores[scores.size() - 2];
   keys = scores.back();
   depth = graph::dimsOf(parts.scores.getA()).back();

@@ -74,8 +74,8 @@ void AttentionKernel::emitSoftmaxRow(Elements &e, Value row, Value rowPlace) {
   Code &code = kernel.code();
   Value zero = code.number(0);
   Value memory = code.at(scratchAt(stripsAt), number, code.mul(rowPlace, kernel.dim(stripStride)));
-  Indices place = batchPlace(e, parts.logits);
-  place.append(2, e.uniform(row));
+  Indices place = placeOfRow(e, parts.logits, row);
+  place.emplace_back();
   auto fromStrip = [&](Value tensor) {
     e.bind(tensor, [this, &e, memory, tensor](ArrayRef<Index> place) {
       Value value = e.code().loadLanes(number, memory, place.back().base, {});
@@ -108,6 +108,8 @@ void AttentionKernel::emitSoftmaxRow(Elements &e, Value row, Value rowPlace) {
     Elements::Scope scope(e);
     fromStrip(parts.powers);
     bindNumber(e, parts.sum, total);
+    place = placeOfRow(e, parts.weights, row);
+    place.emplace_back();
     forLanes(e, zero, kernel.dim(keys), [&](Value column) {
       place.back() = {column, 1, {}};
       toStrip(column, e.at(parts.weights, place));
