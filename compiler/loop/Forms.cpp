@@ -2,6 +2,8 @@
 
 #include "compiler/loop/Forms.h"
 
+#include "compiler/loop/Attention.h"
+
 using namespace mlir;
 
 namespace heddle::loop {
@@ -169,6 +171,7 @@ Fit fitsForm(StringRef form, Ops ops, std::string &why) {
                     .Case("window", fitsWindow)
                     .Case("serial", fitsSerial)
                     .Case("pointwise", fitsPointwise)
+                    .Case("attention", fitsAttention)
                     .Default(nullptr);
   return check ? check(ops, why) : refuse(why, "there is no mechanism '" + form + "'");
 }

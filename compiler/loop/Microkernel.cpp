@@ -66,7 +66,9 @@ struct Emitter {
 
 SmallVector<Value> emitProduct(Code &code, const Tile &tile, const Product &product) {
   Value zero = code.spread(code.constantOf(product.accumulator, 0));
-  SmallVector<Value> start(tile.rows * tile.vectors, zero);
+  SmallVector<Value> start(product.start);
+  if (start.empty())
+    start.assign(tile.rows * tile.vectors, zero);
   Values sums = Emitter{code, tile, product}.nest(0, code.number(0), code.number(0), start);
   return SmallVector<Value>(sums.begin(), sums.end());
 }

@@ -28,8 +28,9 @@ struct Product {
   Value b;                     // pointer to the packed panel: [reduction][vectors * lanes]
   Value bOffset;               // in elements
   llvm::SmallVector<Piece, 2> pieces;
-  Value length;         // of the innermost, contiguous run
-  int64_t prefetch = 0; // steps of the innermost run ahead, 0 for none
+  Value length;                        // of the innermost, contiguous run
+  int64_t prefetch = 0;                // steps of the innermost run ahead, 0 for none
+  llvm::SmallVector<Value> start = {}; // accumulators to begin with, zeros when empty
 };
 
 /// The accumulators, row by row.

@@ -45,6 +45,13 @@ def Loop_ContractOp : Loop_Mechanism<"contract", "contraction", "m n panels tile
   }];
 }
 
+def Loop_AttentionOp : Loop_Mechanism<"attention", "attention", "m n rows"> {
+  let summary = "carry the group out as two products with a softmax between them";
+  let description = [{
+    Strips of `m` rows by all keys; `n` columns of a register tile; `rows` of one task.
+  }];
+}
+
 def Loop_WindowOp : Loop_Mechanism<"window", "window", "pixels"> {
   let summary = "carry the group out as a window with channels in lanes";
   let description = "`pixels` of a row are computed together.";

@@ -28,6 +28,9 @@ Value guarded(Elements &elements, Value condition, Type element, llvm::function_
 /// The index into a dimension of size `from` that is broadcast to `to`; where only the run knows
 /// whether `from` is 1, it decides.
 Index broadcastIndex(Elements &elements, const Index &index, const Dim &from, const Dim &to);
+/// The place in a tensor of sizes `from` of what stands at `place` in its reshape to `to`.
+Indices reshapedPlace(Elements &elements, llvm::ArrayRef<Dim> from, llvm::ArrayRef<Dim> to,
+                      llvm::ArrayRef<Index> place);
 /// 0 <= index < size.
 Value inside(Elements &elements, const Index &index, Value size);
 /// The type sums of this element type are kept in.

@@ -57,6 +57,7 @@ public:
   Value lanesOf(const Index &index); // i64 scalar when uniform, else vector
   Index fromLanes(Value value);      // integer lane value of any width -> index
   Values sizesOf(Value tensor);
+  mlir::Block *block() const { return group; }
 
   Code &code() { return kernel.code(); }
   KernelBuilder &kernel;

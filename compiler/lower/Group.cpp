@@ -169,6 +169,7 @@ StringRef emitGroup(KernelBuilder &kernel, Block *group, const Schedule &schedul
   Emit emit = llvm::StringSwitch<Emit>(schedule.form)
                   .Case("rows", emitRows)
                   .Case("contraction", emitContraction)
+                  .Case("attention", emitAttention)
                   .Case("window", emitWindow)
                   .Case("serial", emitSerial)
                   .Default(nullptr);

@@ -55,8 +55,8 @@ Index broadcastIndex(Elements &e, const Index &index, const Dim &from, const Dim
     return e.uniform(code.number(0));
   if (from == to || from.constant())
     return index;
-  Value isOne = code.b.create<arith::CmpIOp>(code.loc, arith::CmpIPredicate::eq,
-                                             e.kernel.dim(from), code.number(1));
+  Value isOne = code.b.create<arith::CmpIOp>(code.loc, arith::CmpIPredicate::eq, e.kernel.dim(from),
+                                             code.number(1));
   Value lanes = e.lanesOf(index), zero = code.number(0);
   if (Code::isVector(lanes))
     zero = code.spread(zero);
@@ -76,9 +76,8 @@ static Value broadcastElement(Elements &e, Operation *op, ArrayRef<Index> place)
 
 /// Dimensions of both shapes are matched in runs of equal element counts; a run of one against one
 /// keeps its index.
-static Value reshapeElement(Elements &e, graph::ReshapeOp op, ArrayRef<Index> place) {
+Indices reshapedPlace(Elements &e, ArrayRef<Dim> from, ArrayRef<Dim> to, ArrayRef<Index> place) {
   Code &code = e.code();
-  DimVector from = graph::dimsOf(op.getX()), to = graph::dimsOf(op.getResult());
   Indices source(from.size(), e.uniform(code.number(0)));
   size_t i = 0, j = 0;
   while (i < from.size() || j < to.size()) {
@@ -123,7 +122,7 @@ static Value reshapeElement(Elements &e, graph::ReshapeOp op, ArrayRef<Index> pl
     i = iEnd;
     j = jEnd;
   }
-  return e.at(op.getX(), source);
+  return source;
 }
 
 static Value concatElement(Elements &e, graph::ConcatOp op, unsigned operand, Index along,
@@ -295,7 +294,10 @@ Value defineMovement(Elements &e, Operation *op, ArrayRef<Index> place) {
           [&](auto op) { return broadcastElement(e, op, place); })
       .Case([&](graph::DynamicSliceOp op) { return dynamicSliceElement(e, op, place); })
       .Case([&](graph::RangeOp op) { return rangeElement(e, op, place); })
-      .Case([&](graph::ReshapeOp op) { return reshapeElement(e, op, place); })
+      .Case([&](graph::ReshapeOp op) {
+        DimVector from = graph::dimsOf(op.getX()), to = graph::dimsOf(op.getResult());
+        return e.at(op.getX(), reshapedPlace(e, from, to, place));
+      })
       .Case([&](graph::TransposeOp op) {
         Indices source(place.size());
         for (auto [i, axis] : llvm::enumerate(op.getPermutation()))

@@ -31,6 +31,11 @@ mlir::LogicalResult emitRows(KernelBuilder &kernel, mlir::Block *group, const Sc
 mlir::LogicalResult emitContraction(KernelBuilder &kernel, mlir::Block *group,
                                     const Schedule &schedule);
 
+/// Two products with a softmax between them, which stays in the worker's scratch: strips of rows
+/// times all keys. Knobs: `m` rows of a strip, `n` columns of a register tile, `rows` of one task.
+mlir::LogicalResult emitAttention(KernelBuilder &kernel, mlir::Block *group,
+                                  const Schedule &schedule);
+
 /// A depthwise convolution or pool over channels-last images: channels in lanes, the window
 /// unrolled. Knobs: `pixels`.
 mlir::LogicalResult emitWindow(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule);

@@ -194,6 +194,22 @@ std::string runOnce(Model &model, ModuleOp oracle, Program &program, const Sizes
   return problems;
 }
 
+std::string checkGroups(const Case &test, const Compiled &compiled) {
+  if (!test.attentions)
+    return "";
+  int64_t found = 0;
+  compiled.graph.get()->walk([&](graph::GroupOp group) {
+    auto kind = group->getAttrOfType<StringAttr>("kind");
+    found += kind && kind.getValue() == "attention";
+  });
+  if (found != *test.attentions)
+    return std::to_string(found) + " groups of kind attention instead of " +
+           std::to_string(*test.attentions) + "\n";
+  if (compiled.reportJson.find("\"planned\": \"attention\"") != std::string::npos)
+    return "an attention runs element by element\n";
+  return "";
+}
+
 /// All that is wrong with a case.
 std::string check(const Case &test) {
   MLIRContext context(MLIRContext::Threading::DISABLED);
@@ -203,6 +219,8 @@ std::string check(const Case &test) {
   std::string text = textOf(*model.module);
   Program program;
   std::string problems = makeProgram(test, program);
+  if (problems.empty())
+    problems = checkGroups(test, *program.compiled);
   std::vector<Sizes> runs = test.runs;
   if (runs.empty())
     runs.emplace_back();
@@ -256,8 +274,9 @@ std::string checkApart(const Case &test) {
 
 Cases allCases() {
   Cases cases;
-  for (auto add : {addElementwise, addCasts, addMovement, addIndexed, addReductions, addProducts,
-                   addWindows, addResize, addControl, addHosted, addGroups, addRandom})
+  for (auto add :
+       {addElementwise, addCasts, addMovement, addIndexed, addReductions, addProducts, addWindows,
+        addResize, addControl, addHosted, addGroups, addAttention, addRandom})
     add(cases);
   return cases;
 }

@@ -81,6 +81,7 @@ struct Case {
   std::string name; // "family/what"
   std::function<void(Model &)> build;
   std::vector<Sizes> runs;
+  std::optional<int64_t> attentions = std::nullopt; // how many groups of that kind it becomes
 };
 using Cases = std::vector<Case>;
 
@@ -99,6 +100,7 @@ void addResize(Cases &cases);
 void addControl(Cases &cases);
 void addHosted(Cases &cases);
 void addGroups(Cases &cases);
+void addAttention(Cases &cases);
 void addRandom(Cases &cases);
 
 } // namespace heddle::ops

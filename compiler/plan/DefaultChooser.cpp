@@ -106,6 +106,15 @@ static void chooseTile(const Card &card, const ProductSize &size, const loop::Ma
   knobs["n"] = tile.n;
 }
 
+/// Both products of an attention share one tile (bench/notes/2026-11-21-attention.md).
+static void chooseAttentionTile(const Card &card, const loop::Machine &machine, KnobValues &knobs) {
+  int64_t vectors = machine.registers < 32 ? 2 : 4;
+  if (card.knob("m"))
+    knobs["m"] = nearestBelow(*card.knob("m"), 6);
+  if (card.knob("n"))
+    knobs["n"] = nearestBelow(*card.knob("n"), vectors * machine.lanes);
+}
+
 llvm::Expected<Choice> DefaultChooser::choose(graph::GroupOp group,
                                               ArrayRef<warehouse::Offer> offers,
                                               const loop::Machine &machine) {
@@ -116,7 +125,10 @@ llvm::Expected<Choice> DefaultChooser::choose(graph::GroupOp group,
   choice.card = first->card;
   for (const Knob &knob : choice.card->knobs)
     choice.knobs[knob.name] = knob.initial;
-  if (auto size = productOf(group))
+  auto kind = group->getAttrOfType<StringAttr>("kind");
+  if (kind && kind.getValue() == "attention")
+    chooseAttentionTile(*choice.card, machine, choice.knobs);
+  else if (auto size = productOf(group))
     chooseTile(*choice.card, *size, machine, choice.knobs);
   return choice;
 }

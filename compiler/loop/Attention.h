@@ -1,0 +1,48 @@
+// Attention: a set of graph ops read as two products with a softmax between them.
+//
+//   scores  = Q x K              any batch dimensions
+//   logits  = elementwise of scores: scale, mask, cap
+//   powers  = exp(logits - max of the row)
+//   weights = powers / sum of the row, and what follows element by element
+//   values  = weights x V
+//   result  = elementwise ops, transposes and reshapes of values; here the division by the sum may
+//             stand as well
+//
+// Q, K, V, masks and other operands may be computed by ops of the set: their elements are asked for
+// one by one. A value "depends on the scores" when it is computed from the first product.
+#ifndef HEDDLE_LOOP_ATTENTION_H
+#define HEDDLE_LOOP_ATTENTION_H
+
+#include "compiler/graph/Graph.h"
+#include "compiler/loop/Fit.h"
+
+namespace heddle::loop {
+
+struct AttentionParts {
+  graph::MatmulOp scores, values;
+  graph::ReduceMaxOp max;
+  graph::ReduceSumOp sum;
+  mlir::Value logits, powers, weights; // [batch..., queries, keys]
+  mlir::Value result;
+  /// weights is powers / sum and nothing else: the division can wait for the product's rows.
+  bool dividesLast = false;
+  /// Transposes and reshapes between values and result, in order.
+  llvm::SmallVector<mlir::Operation *> moves;
+};
+
+/// Full: `ops` (of one block) are an attention with one result. Partial: they are the end of one
+/// whose other ops are among their producers. No: `why` says what stands against it.
+Fit fitsAttention(llvm::ArrayRef<mlir::Operation *> ops, std::string &why);
+
+/// The parts of ops that fit in full.
+std::optional<AttentionParts> readAttention(llvm::ArrayRef<mlir::Operation *> ops,
+                                            std::string &why);
+
+/// The most ops around the second product that fit in full, in program order; none when there is no
+/// attention. Results of all but the last are used inside only. Producers are taken in where they
+/// only move, mask or scale; what is computed at cost stays outside.
+llvm::SmallVector<mlir::Operation *> growAttention(graph::MatmulOp values);
+
+} // namespace heddle::loop
+
+#endif // HEDDLE_LOOP_ATTENTION_H

@@ -1,0 +1,329 @@
+// Attention: two products with a softmax between them, as one kernel.
+//
+// A task is a batch (head) and a block of its query rows. It packs the keys and values of the head
+// into the worker's scratch, then takes strips of a few rows: the products of the strip with all
+// keys, in registers a panel at a time, go through scale and mask into the strip; each row becomes
+// its exponentials; the strip is the left operand of the second product, whose rows are divided by
+// their sums as they are stored. The scores never reach memory.
+//
+// Where the keys and values of a head are too many for the L2, several strips (a slab) meet each
+// panel of keys and each chunk of values before the next one is read
+// (bench/notes/2026-11-21-attention.md).
+
+#include "compiler/loop/Microkernel.h"
+#include "compiler/lower/attention/Kernel.h"
+
+using namespace mlir;
+
+namespace heddle::lower {
+
+Value AttentionKernel::scratchAt(const Dim &elements) {
+  return kernel.code().at(kernel.scratch(), number, kernel.dim(elements));
+}
+
+/// A position in row-major order as indices.
+static Indices indicesOf(Elements &e, ArrayRef<Dim> dims, Value position) {
+  Code &code = e.code();
+  Indices place(dims.size());
+  for (size_t i = dims.size(); i-- > 0;) {
+    Value extent = e.kernel.dim(dims[i]);
+    place[i] = e.uniform(i == 0 ? position : code.rem(position, extent));
+    if (i > 0)
+      position = code.div(position, extent);
+  }
+  return place;
+}
+
+/// The task's batch as indices of a tensor's own batch dimensions.
+Indices AttentionKernel::batchPlace(Elements &e, Value tensor) {
+  return indicesOf(e, batchDims(tensor), batch);
+}
+
+Indices AttentionKernel::placeOfRow(Elements &e, Value tensor, Value row) {
+  Code &code = kernel.code();
+  DimVector dims = graph::dimsOf(tensor);
+  dims.pop_back();
+  // Groups of queries may be rows of one product and batches elsewhere.
+  if (dims.back() != queries)
+    return indicesOf(e, dims, code.add(code.mul(batch, kernel.dim(queries)), row));
+  Indices place = batchPlace(e, tensor);
+  place.push_back(e.uniform(row));
+  return place;
+}
+
+Indices AttentionKernel::operandBatch(Elements &e, graph::MatmulOp product, Value operand) {
+  Indices place = batchPlace(e, product.getResult());
+  DimVector from = graph::dimsOf(operand), to = graph::dimsOf(product.getResult());
+  for (auto [i, index] : llvm::enumerate(place))
+    index = broadcastIndex(e, index, from[i], to[i]);
+  return place;
+}
+
+/// Where the kernel's result has what stands at `place` of the second product.
+Indices AttentionKernel::resultPlace(Elements &e, Indices place) {
+  for (Operation *move : parts.moves) {
+    if (auto transpose = dyn_cast<graph::TransposeOp>(move)) {
+      Indices next;
+      for (int64_t axis : transpose.getPermutation())
+        next.push_back(place[axis]);
+      place = next;
+    } else {
+      DimVector from = graph::dimsOf(move->getOperand(0)), to = graph::dimsOf(move->getResult(0));
+      place = reshapedPlace(e, to, from, place);
+    }
+  }
+  return place;
+}
+
+Value AttentionKernel::rowNumber(Value row) {
+  Code &code = kernel.code();
+  return code.min(row, code.sub(kernel.dim(queries), code.number(1)));
+}
+
+/// Of a strip's rows in a buffer of the scratch.
+Values AttentionKernel::rowOffsets(const Strip &strip, const Dim &stride) {
+  Code &code = kernel.code();
+  Values offsets;
+  for (int64_t i = 0; i < strip.count(); ++i)
+    offsets.push_back(code.mul(code.add(strip.place, code.number(i)), kernel.dim(stride)));
+  return offsets;
+}
+
+Value AttentionKernel::maskAt(Elements &e, const Dim &columns, int64_t width, Value column) {
+  Code &code = kernel.code();
+  if (columns.mod(Dim(width)).isConstant(0))
+    return {};
+  return code.maskOf(code.max(code.sub(kernel.dim(columns), column), code.number(0)));
+}
+
+AttentionKernel::Strip AttentionKernel::stripOf(Value first, Value place, int64_t count) {
+  Code &code = kernel.code();
+  Strip strip{{}, place};
+  for (int64_t i = 0; i < count; ++i)
+    strip.rows.push_back(rowNumber(code.add(first, code.number(i))));
+  return strip;
+}
+
+/// The last strip may be one row, as when one token follows many.
+void AttentionKernel::forEachStrip(Elements &e, const Slab &slab,
+                                   llvm::function_ref<void(const Strip &)> body) {
+  Code &code = kernel.code();
+  foldScoped(e, code.number(0), slab.strips, {}, [&](Value number, ValueRange) {
+    Value place = code.mul(number, code.number(stripRows));
+    Value first = code.add(slab.first, place);
+    auto emit = [&](int64_t count) {
+      Elements::Scope scope(e);
+      body(stripOf(first, place, count));
+      return Values();
+    };
+    if (queries.constant() || stripRows == 1)
+      return emit(stripRows);
+    Value isMore = code.less(code.add(first, code.number(1)), kernel.dim(queries));
+    return code.choose(
+        isMore, TypeRange(), [&] { return emit(stripRows); }, [&] { return emit(1); });
+  });
+}
+
+void AttentionKernel::copyQueries(Elements &e, const Slab &slab) {
+  Code &code = kernel.code();
+  Value left = parts.scores.getA();
+  Value lowest = code.spread(code.constantOf(number, -std::numeric_limits<double>::infinity()));
+  Indices place = operandBatch(e, parts.scores, left);
+  forEachStrip(e, slab, [&](const Strip &strip) {
+    copyRows(e, left, place, strip.rows, depth, number, scratchAt(queriesAt),
+             rowOffsets(strip, queryStride));
+    for (int64_t i = 0; i < strip.count(); ++i)
+      code.storeLanes(number, lowest, largestOf(code.add(strip.place, code.number(i))),
+                      code.number(0), {});
+  });
+}
+
+/// A row's largest logits, lane by lane.
+Value AttentionKernel::largestOf(Value place) {
+  Code &code = kernel.code();
+  return code.at(scratchAt(largestAt), number, code.mul(place, code.number(code.lanes)));
+}
+
+/// The strip times a panel of keys, through what stands before the softmax.
+void AttentionKernel::emitScores(Elements &e, const Strip &strip, Value panel) {
+  Code &code = kernel.code();
+  Value scores = parts.scores.getResult(), logits = parts.logits, buffer = scratchAt(stripsAt);
+  Values aRows = rowOffsets(strip, queryStride), targets = rowOffsets(strip, stripStride);
+  int64_t width = keyPanels.width, vectors = keyPanels.vectors;
+  loop::Product product{number, number, scratchAt(queriesAt), aRows, kernel.scratch(), {}, {},
+                        {},     8};
+  product.length = kernel.dim(depth);
+  product.bOffset = code.mul(panel, kernel.dim(depth * Dim(width)));
+  auto sums = loop::emitProduct(code, {strip.count(), vectors}, product);
+  Values largest;
+  for (int64_t i = 0; i < strip.count(); ++i)
+    largest.push_back(code.loadLanes(number, largestOf(code.add(strip.place, code.number(i))),
+                                     code.number(0), {}));
+  SmallVector<Indices> places;
+  for (Value row : strip.rows)
+    places.push_back(placeOfRow(e, logits, row));
+  for (int64_t j = 0; j < vectors; ++j) {
+    Elements::Scope scope(e);
+    Value column = code.add(code.mul(panel, code.number(width)), code.number(j * code.lanes));
+    e.mask = maskAt(e, keys, width, column);
+    for (int64_t i = 0; i < strip.count(); ++i) {
+      Indices place(places[i]);
+      place.push_back({column, 1, {}});
+      Value sum = narrow(e, sums[i * vectors + j], graph::elementOf(scores));
+      e.bind(scores, [sum](ArrayRef<Index>) { return sum; });
+      Value value = code.spread(widen(e, e.at(logits, place), number));
+      code.storeLanes(number, value, buffer, code.add(targets[i], column), {});
+      // NaN may be left out: it comes back as the exponential of its own element.
+      Value isMore =
+          code.b.create<arith::CmpFOp>(code.loc, arith::CmpFPredicate::OGT, value, largest[i]);
+      isMore = code.both(isMore, e.mask);
+      largest[i] = code.b.create<arith::SelectOp>(code.loc, isMore, value, largest[i]);
+    }
+    e.mask = {};
+  }
+  e.unbind(scores);
+  for (int64_t i = 0; i < strip.count(); ++i)
+    code.storeLanes(number, largest[i], largestOf(code.add(strip.place, code.number(i))),
+                    code.number(0), {});
+}
+
+/// The strip times the keys [low, high) of a panel of values; the sums of earlier keys wait in the
+/// scratch.
+void AttentionKernel::emitValues(Elements &e, const Strip &strip, Value panel, Value low,
+                                 Value high) {
+  Code &code = kernel.code();
+  int64_t vectors = valuePanels.vectors, width = valuePanels.width;
+  Value buffer = scratchAt(partsAt), zero = code.spread(code.constantOf(number, 0));
+  Values waiting = rowOffsets(strip, Dim(width));
+  auto forEachSum = [&](llvm::function_ref<void(int64_t, Value)> body) {
+    for (int64_t i = 0; i < strip.count() * vectors; ++i)
+      body(i, code.add(waiting[i / vectors], code.number(i % vectors * code.lanes)));
+  };
+  SmallVector<Type> types(strip.count() * vectors, zero.getType());
+  loop::Product product{number, number, scratchAt(stripsAt), {}, scratchAt(valuesAt), {}, {},
+                        {},     8};
+  Values aRows = rowOffsets(strip, stripStride);
+  for (Value &row : aRows)
+    row = code.add(row, low);
+  product.aRows = aRows;
+  product.length = code.sub(high, low);
+  product.bOffset = code.mul(code.add(code.mul(panel, kernel.dim(keys)), low), code.number(width));
+  product.start = code.choose(
+      code.less(code.number(0), low), types,
+      [&] {
+        Values sums;
+        forEachSum(
+            [&](int64_t, Value at) { sums.push_back(code.loadLanes(number, buffer, at, {})); });
+        return sums;
+      },
+      [&] { return Values(types.size(), zero); });
+  auto sums = loop::emitProduct(code, {strip.count(), vectors}, product);
+  code.choose(
+      code.less(high, kernel.dim(keys)), TypeRange(),
+      [&] {
+        forEachSum([&](int64_t i, Value at) { code.storeLanes(number, sums[i], buffer, at, {}); });
+        return Values();
+      },
+      [&] {
+        storeValues(e, strip, sums, panel);
+        return Values();
+      });
+}
+
+void AttentionKernel::storeValues(Elements &e, const Strip &strip, ArrayRef<Value> sums,
+                                  Value panel) {
+  Code &code = kernel.code();
+  Value values = parts.values.getResult(),
+        firstColumn = code.mul(panel, code.number(valuePanels.width));
+  Indices place = batchPlace(e, values);
+  place.append(2, Index());
+  for (int64_t i = 0; i < strip.count(); ++i) {
+    Elements::Scope rowScope(e);
+    Value sumOfRow = code.load(number, scratchAt(sumsAt), code.add(strip.place, code.number(i)));
+    if (!parts.dividesLast)
+      bindNumber(e, parts.sum, sumOfRow);
+    place[place.size() - 2] = e.uniform(strip.rows[i]);
+    for (int64_t j = 0; j < valuePanels.vectors; ++j) {
+      Elements::Scope scope(e);
+      Value column = code.add(firstColumn, code.number(j * code.lanes));
+      e.mask = maskAt(e, valuePanels.columns, valuePanels.width, column);
+      place.back() = {column, 1, {}};
+      Value sum = sums[i * valuePanels.vectors + j];
+      if (parts.dividesLast)
+        sum = code.b.create<arith::MulFOp>(code.loc, sum, code.spread(sumOfRow));
+      sum = narrow(e, sum, graph::elementOf(values));
+      e.bind(values, [sum](ArrayRef<Index>) { return sum; });
+      Indices target = resultPlace(e, place);
+      e.store(parts.result, e.at(parts.result, target), target);
+      e.mask = {};
+    }
+  }
+  e.unbind(values);
+  e.unbind(parts.sum);
+}
+
+void AttentionKernel::emitSlab(Elements &e, const Slab &slab) {
+  Code &code = kernel.code();
+  Value zero = code.number(0), last = kernel.dim(keys);
+  copyQueries(e, slab);
+  foldScoped(e, zero, kernel.dim(keyPanels.count()), {}, [&](Value panel, ValueRange) {
+    forEachStrip(e, slab, [&](const Strip &strip) { emitScores(e, strip, panel); });
+    return Values();
+  });
+  emitSoftmax(e, slab);
+  // One strip takes all keys at once; several take a chunk that stays in the L2 until all had it.
+  int64_t bytes = valuePanels.width * graph::bytesOf(number);
+  Value fitting = code.number(std::max<int64_t>(1, kernel.machine.l2Bytes / 8 / bytes));
+  Value isOne = code.less(slab.strips, code.number(2));
+  Value chunk = code.b.createOrFold<arith::SelectOp>(code.loc, isOne,
+                                                     code.max(last, code.number(1)), fitting);
+  // No keys at all are one empty chunk.
+  Value chunks =
+      code.max(code.div(code.add(last, code.sub(chunk, code.number(1))), chunk), code.number(1));
+  foldScoped(e, zero, kernel.dim(valuePanels.count()), {}, [&](Value panel, ValueRange) {
+    foldScoped(e, zero, chunks, {}, [&](Value number, ValueRange) {
+      Value low = code.mul(number, chunk), high = code.min(code.add(low, chunk), last);
+      forEachStrip(e, slab, [&](const Strip &strip) { emitValues(e, strip, panel, low, high); });
+      return Values();
+    });
+    return Values();
+  });
+}
+
+void AttentionKernel::emit() {
+  kernel.beginPhase();
+  Elements e(kernel, group);
+  Code &code = kernel.code();
+  Dim blocks = stripsOfTask == strips ? Dim(1) : strips.ceilDiv(stripsOfTask);
+  kernel.forEachTask([&](Value task) {
+    Elements::Scope scope(e);
+    batch = code.div(task, kernel.dim(blocks));
+    Value first = code.mul(code.rem(task, kernel.dim(blocks)), kernel.dim(stripsOfTask));
+    Value end = code.min(code.add(first, kernel.dim(stripsOfTask)), kernel.dim(strips));
+    Value right = parts.scores.getB();
+    packPanels(e, keyPanels, right, operandBatch(e, parts.scores, right), scratchAt(Dim(0)));
+    right = parts.values.getB();
+    packPanels(e, valuePanels, right, operandBatch(e, parts.values, right), scratchAt(valuesAt));
+    Value together = stripsOfSlab(), count = code.sub(end, first);
+    Value slabs = code.div(code.add(count, code.sub(together, code.number(1))), together);
+    foldScoped(e, code.number(0), slabs, {}, [&](Value number, ValueRange) {
+      Value strip = code.add(first, code.mul(number, together));
+      Slab slab{code.mul(strip, code.number(stripRows)), code.min(together, code.sub(end, strip))};
+      emitSlab(e, slab);
+      return Values();
+    });
+  });
+  Dim work = batches * queries * keys * (depth + valuePanels.columns);
+  kernel.endPhase(batches * blocks, work.floorDiv(Dim(kernel.machine.lanes)),
+                  scratchEnd * Dim(graph::bytesOf(number)));
+}
+
+LogicalResult emitAttention(KernelBuilder &kernel, Block *group, const Schedule &schedule) {
+  AttentionKernel attention(kernel, group, schedule);
+  if (failed(attention.prepare()))
+    return failure();
+  attention.emit();
+  return success();
+}
+
+} // namespace heddle::lower

@@ -1,0 +1,81 @@
+// Kernel: what the parts of an attention share: sizes, tiles and places in the scratch.
+#ifndef HEDDLE_LOWER_ATTENTION_KERNEL_H
+#define HEDDLE_LOWER_ATTENTION_KERNEL_H
+
+#include "compiler/loop/Attention.h"
+#include "compiler/lower/Definitions.h"
+#include "compiler/lower/attention/Operands.h"
+
+namespace heddle::lower {
+
+/// All but the last two sizes.
+DimVector batchDims(Value tensor);
+
+/// Writes one kernel: Layout.cpp, Attention.cpp and Softmax.cpp.
+class AttentionKernel {
+public:
+  AttentionKernel(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule)
+      : kernel(kernel), group(group), schedule(schedule) {}
+
+  mlir::LogicalResult prepare();
+  void emit();
+
+private:
+  /// Strips of a head's query rows that meet each panel together, from row `first` on.
+  struct Slab {
+    Value first, strips;
+  };
+  /// Rows of a register tile: their numbers (past the last one it repeats), and the first of them
+  /// in the scratch.
+  struct Strip {
+    Values rows;
+    Value place;
+    int64_t count() const { return rows.size(); }
+  };
+
+  void chooseTiles();
+  void layOutScratch();
+  Value stripsOfSlab();
+  void emitSlab(Elements &e, const Slab &slab);
+  void forEachStrip(Elements &e, const Slab &slab, llvm::function_ref<void(const Strip &)> body);
+  Strip stripOf(Value first, Value place, int64_t count);
+  void copyQueries(Elements &e, const Slab &slab);
+  void emitScores(Elements &e, const Strip &strip, Value panel);
+  void emitSoftmax(Elements &e, const Slab &slab);
+  void emitSoftmaxRow(Elements &e, Value row, Value place);
+  void emitValues(Elements &e, const Strip &strip, Value panel, Value low, Value high);
+  void storeValues(Elements &e, const Strip &strip, llvm::ArrayRef<Value> sums, Value panel);
+  Value largestOf(Value place);
+  /// exp(x) of x <= 0 or NaN.
+  Value exponential(Value x);
+  Value powersAt(Elements &e, llvm::ArrayRef<Index> place);
+  void bindNumber(Elements &e, Value tensor, Value value);
+
+  Indices batchPlace(Elements &e, Value tensor);
+  /// The place of a row, without the last index, in a tensor whose rows are those of the scores.
+  Indices placeOfRow(Elements &e, Value tensor, Value row);
+  Indices operandBatch(Elements &e, graph::MatmulOp product, Value operand);
+  Indices resultPlace(Elements &e, Indices place);
+  Value rowNumber(Value row);
+  Values rowOffsets(const Strip &strip, const Dim &stride);
+  Value scratchAt(const Dim &elements);
+  Value maskAt(Elements &e, const Dim &columns, int64_t width, Value column);
+
+  KernelBuilder &kernel;
+  mlir::Block *group;
+  const Schedule &schedule;
+  loop::AttentionParts parts;
+  Type number; // that all is computed in
+  Dim batches, queries, keys, depth;
+  Panels keyPanels, valuePanels;
+  int64_t stripRows = 6;
+  Dim strips, stripsOfTask;
+  /// Element offsets in the scratch, and strides of rows there.
+  Dim valuesAt, queriesAt, stripsAt, largestAt, sumsAt, partsAt, scratchEnd;
+  Dim queryStride, stripStride;
+  Value batch; // of the task
+};
+
+} // namespace heddle::lower
+
+#endif // HEDDLE_LOWER_ATTENTION_KERNEL_H

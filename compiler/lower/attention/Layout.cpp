@@ -1,0 +1,101 @@
+// Layout: which strips, panels and buffers an attention takes.
+
+#include "compiler/lower/attention/Kernel.h"
+
+using namespace mlir;
+
+namespace heddle::lower {
+
+DimVector batchDims(Value tensor) {
+  DimVector dims = graph::dimsOf(tensor);
+  dims.pop_back_n(2);
+  return dims;
+}
+
+LogicalResult AttentionKernel::prepare() {
+  SmallVector<Operation *> ops;
+  for (Operation &op : group->without_terminator())
+    ops.push_back(&op);
+  std::string why;
+  auto read = loop::readAttention(ops, why);
+  if (!read || outputsOf(group).size() != 1 || outputsOf(group)[0] != read->result)
+    return failure();
+  parts = *read;
+  number = accumulatorType(graph::elementOf(parts.scores.getResult()));
+  DimVector scores = graph::dimsOf(parts.scores.getResult());
+  batches = graph::elementCount(batchDims(parts.scores.getResult()));
+  if (graph::elementCount(batchDims(parts.weights)) != batches)
+    return failure();
+  queries = scores[scores.size() - 2];
+  keys = scores.back();
+  depth = graph::dimsOf(parts.scores.getA()).back();
+  chooseTiles();
+  layOutScratch();
+  return success();
+}
+
+/// The vectors of a panel: as many as asked for, fewer where as many panels do with fewer.
+static int64_t vectorsOf(const Dim &columns, int64_t wanted, int64_t lanes) {
+  auto known = columns.constant();
+  if (!known || *known == 0)
+    return wanted;
+  int64_t vectors = llvm::divideCeil(*known, lanes);
+  return llvm::divideCeil(vectors, llvm::divideCeil(vectors, wanted));
+}
+
+/// Most strips that meet a panel together.
+constexpr int64_t kStripsOfSlab = 8;
+
+void AttentionKernel::chooseTiles() {
+  int64_t lanes = kernel.machine.lanes;
+  int64_t wanted = std::max<int64_t>(
+      1, schedule.knob("n", (kernel.machine.registers < 32 ? 2 : 4) * lanes) / lanes);
+  stripRows = std::max<int64_t>(1, schedule.knob("m", 6));
+  // Known rows: strips of one size that fits best.
+  if (auto known = queries.constant(); known && *known > 0)
+    stripRows = llvm::divideCeil(*known, llvm::divideCeil(*known, stripRows));
+  auto panels = [&](const Dim &rows, const Dim &columns) {
+    int64_t vectors = vectorsOf(columns, wanted, lanes);
+    return Panels{rows, columns, vectors, vectors * lanes, number};
+  };
+  keyPanels = panels(depth, keys);
+  valuePanels = panels(keys, graph::dimsOf(parts.values.getResult()).back());
+  strips = queries.ceilDiv(Dim(stripRows));
+  // Few heads share their rows among workers; each task packs the keys for itself.
+  constexpr int64_t kTasks = 8, kLeastRows = 64;
+  Dim least(llvm::divideCeil(schedule.knob("rows", kLeastRows), stripRows));
+  if (schedule.knobs.count("rows"))
+    stripsOfTask = least;
+  else if (nominalSize(batches, 1) >= kTasks)
+    stripsOfTask = strips;
+  else
+    stripsOfTask = Dim::max(least, strips.ceilDiv(Dim(kTasks)));
+}
+
+void AttentionKernel::layOutScratch() {
+  Dim lanes(kernel.machine.lanes), rows(stripRows * kStripsOfSlab);
+  queryStride = depth.ceilDiv(lanes) * lanes;
+  // Rows a little more than a power of two apart fall into different sets of the cache.
+  stripStride = keyPanels.count() * Dim(keyPanels.width) + Dim(16);
+  valuesAt = keyPanels.elements();
+  queriesAt = valuesAt + valuePanels.elements();
+  stripsAt = queriesAt + queryStride * rows;
+  largestAt = stripsAt + stripStride * rows;
+  partsAt = largestAt + lanes * rows;
+  sumsAt = partsAt + Dim(valuePanels.width) * rows;
+  scratchEnd = sumsAt + rows;
+}
+
+/// One while a head fits the L2, else as many as half of the L2 holds the scores of.
+Value AttentionKernel::stripsOfSlab() {
+  Code &code = kernel.code();
+  int64_t half = kernel.machine.l2Bytes / 2, bytes = graph::bytesOf(number);
+  Value packed = kernel.dim((keyPanels.elements() + valuePanels.elements()) * Dim(bytes));
+  Value stripBytes = kernel.dim(stripStride * Dim(stripRows * bytes));
+  Value many = code.max(code.div(code.number(half), stripBytes), code.number(2));
+  return code.b.createOrFold<arith::SelectOp>(code.loc, code.less(code.number(half), packed),
+                                              code.min(many, code.number(kStripsOfSlab)),
+                                              code.number(1));
+}
+
+} // namespace heddle::lower

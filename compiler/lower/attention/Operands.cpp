@@ -1,0 +1,145 @@
+// Operands: copies of the operands of an attention, element by element through Elements,
+// so that what moves, casts or scales them needs no copy of its own.
+
+#include "compiler/lower/attention/Operands.h"
+#include "compiler/lower/Definitions.h"
+
+using namespace mlir;
+
+namespace heddle::lower {
+
+/// The dimension of `value` that memory walks fastest, when it is one of the last two.
+static bool isTransposed(Block *group, Value value) {
+  int64_t dimension = graph::rankOf(value) - 2; // followed back; -1 when lost
+  while (Operation *op = value.getDefiningOp()) {
+    if (op->getBlock() != group || isa<graph::ConstantOp>(op))
+      break;
+    if (auto transpose = dyn_cast<graph::TransposeOp>(op)) {
+      dimension = transpose.getPermutation()[dimension];
+    } else if (auto reshape = dyn_cast<graph::ReshapeOp>(op)) {
+      DimVector from = graph::dimsOf(reshape.getX()), to = graph::dimsOf(value);
+      // The last dimensions in common carry over.
+      int64_t fromEnd = (int64_t)to.size() - dimension;
+      bool isCommon = fromEnd <= (int64_t)from.size();
+      for (int64_t i = 1; isCommon && i <= fromEnd; ++i)
+        isCommon = from[from.size() - i] == to[to.size() - i];
+      if (!isCommon)
+        return false;
+      dimension = (int64_t)from.size() - fromEnd;
+    } else if (isa<graph::BroadcastOp>(op)) {
+      dimension -= graph::rankOf(value) - graph::rankOf(op->getOperand(0));
+    } else if (!op->hasTrait<graph::Elementwise>() &&
+               !isa<graph::SliceOp, graph::ConcatOp, graph::PadOp>(op)) {
+      return false;
+    }
+    // Of an elementwise op the operand that is no broadcast tells.
+    Value next = op->getOperand(0);
+    for (Value in : op->getOperands())
+      if (op->hasTrait<graph::Elementwise>() && !in.getDefiningOp<graph::BroadcastOp>()) {
+        next = in;
+        break;
+      }
+    value = next;
+    if (dimension < 0)
+      return false;
+  }
+  return dimension + 1 == graph::rankOf(value);
+}
+
+static Indices matrixPlace(ArrayRef<Index> batch, const Index &row, const Index &column) {
+  Indices place(batch);
+  place.push_back(row);
+  place.push_back(column);
+  return place;
+}
+
+/// Squares of registers: lanes along the rows of the matrix become lanes along its columns.
+static void packSquares(Elements &e, const Panels &panels, Value tensor, ArrayRef<Index> batch,
+                        Value target, Value column, Value offset) {
+  Code &code = e.code();
+  Value depth = e.kernel.dim(panels.rows);
+  Value last = code.sub(e.kernel.dim(panels.columns), code.number(1));
+  forLanes(e, code.number(0), depth, [&](Value k) {
+    Values square;
+    for (int64_t r = 0; r < code.lanes; ++r) {
+      Index here = e.uniform(code.min(code.add(column, code.number(r)), last));
+      Value value = e.at(tensor, matrixPlace(batch, {k, 1, {}}, here));
+      square.push_back(code.spread(widen(e, value, panels.element)));
+    }
+    square = code.transpose(square);
+    for (auto [i, value] : llvm::enumerate(square)) {
+      Value row = code.add(k, code.number(i));
+      auto store = [&] {
+        Value at = code.add(offset, code.mul(row, code.number(panels.width)));
+        code.storeLanes(panels.element, value, target, at, {});
+      };
+      if (e.mask) // the last, partial square
+        code.when(code.less(row, depth), store);
+      else
+        store();
+    }
+  });
+}
+
+/// Rows as they are, a panel's vectors of one after the other.
+static void packInOrder(Elements &e, const Panels &panels, Value tensor, ArrayRef<Index> batch,
+                        Value target) {
+  Code &code = e.code();
+  Value rows = e.kernel.dim(panels.rows), columns = e.kernel.dim(panels.columns);
+  bool isExact = panels.columns.mod(Dim(panels.width)).isConstant(0);
+  foldScoped(e, code.number(0), e.kernel.dim(panels.count()), {}, [&](Value panel, ValueRange) {
+    Value first = code.mul(panel, code.number(panels.width));
+    Value start = code.mul(panel, e.kernel.dim(panels.rows * Dim(panels.width)));
+    Values masks(panels.vectors);
+    for (int64_t j = 0; j < panels.vectors && !isExact; ++j)
+      masks[j] = code.maskOf(code.max(
+          code.sub(columns, code.add(first, code.number(j * code.lanes))), code.number(0)));
+    foldScoped(e, code.number(0), rows, {}, [&](Value k, ValueRange) {
+      Value row = code.add(start, code.mul(k, code.number(panels.width)));
+      for (int64_t j = 0; j < panels.vectors; ++j) {
+        Elements::Scope scope(e);
+        e.mask = masks[j];
+        Value shift = code.number(j * code.lanes);
+        Index column{code.add(first, shift), 1, {}};
+        Value value = e.at(tensor, matrixPlace(batch, e.uniform(k), column));
+        code.storeLanes(panels.element, code.spread(widen(e, value, panels.element)), target,
+                        code.add(row, shift), {});
+        e.mask = {};
+      }
+      return Values();
+    });
+    return Values();
+  });
+}
+
+void packPanels(Elements &e, const Panels &panels, Value tensor, ArrayRef<Index> batch,
+                Value target) {
+  if (!isTransposed(e.block(), tensor))
+    return packInOrder(e, panels, tensor, batch, target);
+  Code &code = e.code();
+  // Vectors of columns; beyond the last one nothing needs to be written.
+  Value vectors = code.ceilDiv(e.kernel.dim(panels.columns), code.lanes);
+  foldScoped(e, code.number(0), vectors, {}, [&](Value vector, ValueRange) {
+    Value column = code.mul(vector, code.number(code.lanes));
+    Value panel = code.div(vector, code.number(panels.vectors));
+    Value shift = code.mul(code.rem(vector, code.number(panels.vectors)), code.number(code.lanes));
+    Value start = code.mul(panel, e.kernel.dim(panels.rows * Dim(panels.width)));
+    packSquares(e, panels, tensor, batch, target, column, code.add(start, shift));
+    return Values();
+  });
+}
+
+void copyRows(Elements &e, Value tensor, ArrayRef<Index> batch, ArrayRef<Value> rows,
+              const Dim &length, Type element, Value target, ArrayRef<Value> offsets) {
+  Code &code = e.code();
+  forLanes(e, code.number(0), e.kernel.dim(length), [&](Value k) {
+    for (auto [row, offset] : llvm::zip(rows, offsets)) {
+      Elements::Scope scope(e);
+      Value value = e.at(tensor, matrixPlace(batch, e.uniform(row), {k, 1, {}}));
+      code.storeLanes(element, code.spread(widen(e, value, element)), target, code.add(offset, k),
+                      {});
+    }
+  });
+}
+
+} // namespace heddle::lower

@@ -1,0 +1,31 @@
+// Operands: the right operands of an attention's products in panels, the rows of its left
+// one.
+#ifndef HEDDLE_LOWER_ATTENTION_OPERANDS_H
+#define HEDDLE_LOWER_ATTENTION_OPERANDS_H
+
+#include "compiler/lower/Schedule.h"
+
+namespace heddle::lower {
+
+/// Columns of a right operand in panels [columns / width][rows][width], in the worker's scratch.
+struct Panels {
+  Dim rows, columns;
+  int64_t vectors = 1, width = 16; // width = vectors * lanes
+  Type element;                    // of the panels
+
+  Dim count() const { return columns.ceilDiv(Dim(width)); }
+  Dim elements() const { return count() * rows * Dim(width); }
+};
+
+/// Packs the matrix that the last two dimensions of `tensor` are, at `batch`, to `target`.
+void packPanels(Elements &elements, const Panels &panels, Value tensor, llvm::ArrayRef<Index> batch,
+                Value target);
+
+/// Copies rows of the matrix at `batch`, in full vectors, each to its offset in `target`.
+void copyRows(Elements &elements, Value tensor, llvm::ArrayRef<Index> batch,
+              llvm::ArrayRef<Value> rows, const Dim &length, Type element, Value target,
+              llvm::ArrayRef<Value> offsets);
+
+} // namespace heddle::lower
+
+#endif // HEDDLE_LOWER_ATTENTION_OPERANDS_H

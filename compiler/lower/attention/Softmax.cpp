@@ -1,0 +1,131 @@
+// Softmax: rows of scores become the rows that the second product takes.
+
+#include "compiler/lower/attention/Kernel.h"
+
+using namespace mlir;
+
+namespace heddle::lower {
+
+void AttentionKernel::bindNumber(Elements &e, Value tensor, Value value) {
+  value = narrow(e, value, graph::elementOf(tensor));
+  e.bind(tensor, [value](ArrayRef<Index>) { return value; });
+}
+
+/// A polynomial for the remainder of x / ln 2, times the power of 2. Below the normal numbers it is
+/// 0: denormals would slow the product down wherever the processor does not flush them.
+Value AttentionKernel::exponential(Value x) {
+  Code &code = kernel.code();
+  auto constant = [&](double value) { return code.spread(code.constantOf(number, value)); };
+  auto fma = [&](Value a, Value b, Value c) -> Value {
+    return code.b.create<math::FmaOp>(code.loc, a, b, c);
+  };
+  auto isLess = [&](Value a, Value b) -> Value {
+    return code.b.create<arith::CmpFOp>(code.loc, arith::CmpFPredicate::OLT, a, b);
+  };
+  Value lowest = constant(-87.33654);
+  Value isSmall = isLess(x, lowest);
+  Value bounded = code.b.create<arith::SelectOp>(code.loc, isSmall, lowest, x);
+  // 1.5 * 2^23 leaves no room for a fraction; + 127 is the bias of the exponent.
+  Value magic = constant(12582912.0 + 127);
+  Value shifted = fma(bounded, constant(1.44269504088896341), magic);
+  Value whole = code.b.create<arith::SubFOp>(code.loc, shifted, magic);
+  Value rest = fma(whole, constant(-0.693359375), bounded);
+  rest = fma(whole, constant(2.12194440e-4), rest);
+  Value power = constant(1.3981999507e-3);
+  for (double factor : {8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1, 1., 1.})
+    power = fma(power, rest, constant(factor));
+  Type integers = code.vectorOf(code.b.getI32Type());
+  Value bits = code.b.create<arith::BitcastOp>(code.loc, integers, shifted);
+  bits = code.b.create<arith::ShLIOp>(code.loc, bits,
+                                      code.spread(code.integerOf(code.b.getI32Type(), 23)));
+  Value scale = code.b.create<arith::BitcastOp>(code.loc, x.getType(), bits);
+  Value result = code.b.create<arith::MulFOp>(code.loc, power, scale);
+  return code.b.create<arith::SelectOp>(code.loc, isSmall, constant(0), result);
+}
+
+/// The exponentials at a place; ops that read them there get the same ones.
+Value AttentionKernel::powersAt(Elements &e, ArrayRef<Index> place) {
+  if (!number.isF32())
+    return e.at(parts.powers, place);
+  auto exp = parts.powers.getDefiningOp<graph::ExpOp>();
+  Value x = kernel.code().spread(widen(e, e.at(exp.getX(), place), number));
+  Value power = narrow(e, exponential(x), graph::elementOf(parts.powers));
+  e.bind(parts.powers, [power](ArrayRef<Index>) { return power; });
+  return power;
+}
+
+/// Each row becomes its exponentials; their sum, or one over it, goes to the scratch.
+void AttentionKernel::emitSoftmax(Elements &e, const Slab &slab) {
+  Code &code = kernel.code();
+  Value rows = code.mul(slab.strips, code.number(stripRows));
+  if (!queries.constant()) { // all but the last strip when that is one row
+    Value rest = code.sub(kernel.dim(queries), slab.first);
+    Value isSingle = code.b.createOrFold<arith::CmpIOp>(code.loc, arith::CmpIPredicate::eq, rest,
+                                                        code.sub(rows, code.number(stripRows - 1)));
+    rows = code.b.createOrFold<arith::SelectOp>(code.loc, isSingle, rest, rows);
+  }
+  foldScoped(e, code.number(0), rows, {}, [&](Value place, ValueRange) {
+    emitSoftmaxRow(e, rowNumber(code.add(slab.first, place)), place);
+    return Values();
+  });
+}
+
+void AttentionKernel::emitSoftmaxRow(Elements &e, Value row, Value rowPlace) {
+  Code &code = kernel.code();
+  Value zero = code.number(0);
+  Value memory = code.at(scratchAt(stripsAt), number, code.mul(rowPlace, kernel.dim(stripStride)));
+  Indices place = placeOfRow(e, parts.logits, row);
+  place.emplace_back();
+  auto fromStrip = [&](Value tensor) {
+    e.bind(tensor, [this, &e, memory, tensor](ArrayRef<Index> place) {
+      Value value = e.code().loadLanes(number, memory, place.back().base, {});
+      return narrow(e, value, graph::elementOf(tensor));
+    });
+  };
+  auto toStrip = [&](Value column, Value value) {
+    code.storeLanes(number, code.spread(widen(e, value, number)), memory, column, {});
+  };
+  auto noNan = arith::FastMathFlags::nnan | arith::FastMathFlags::nsz;
+  Value largest = code.loadLanes(number, largestOf(rowPlace), zero, {});
+  largest =
+      code.b.create<vector::ReductionOp>(code.loc, vector::CombiningKind::MAXNUMF, largest, noNan);
+  bindNumber(e, parts.max, largest);
+  fromStrip(parts.logits);
+  Value start = code.spread(code.constantOf(number, 0));
+  Value total = foldLanes(e, zero, kernel.dim(keys), start, [&](Value column, ValueRange in) {
+    place.back() = {column, 1, {}};
+    toStrip(column, powersAt(e, place));
+    Value value = code.spread(widen(e, e.at(parts.sum.getX(), place), number));
+    Value next = code.b.create<arith::AddFOp>(code.loc, in[0], value);
+    if (e.mask)
+      next = code.b.create<arith::SelectOp>(code.loc, e.mask, next, in[0]);
+    return Values{next};
+  })[0];
+  total = combineLanes(code, parts.sum, total);
+  e.unbind(parts.logits);
+  e.unbind(parts.powers);
+  if (!parts.dividesLast && parts.weights != parts.powers) {
+    Elements::Scope scope(e);
+    fromStrip(parts.powers);
+    bindNumber(e, parts.sum, total);
+    place = placeOfRow(e, parts.weights, row);
+    place.emplace_back();
+    forLanes(e, zero, kernel.dim(keys), [&](Value column) {
+      place.back() = {column, 1, {}};
+      toStrip(column, e.at(parts.weights, place));
+    });
+    e.unbind(parts.powers);
+    e.unbind(parts.sum);
+  }
+  e.unbind(parts.max);
+  if (parts.dividesLast) {
+    // A row of no keys has the sum 0 and the result 0.
+    Value one = code.constantOf(number, 1), none = code.constantOf(number, 0);
+    Value isEmpty = code.b.create<arith::CmpFOp>(code.loc, arith::CmpFPredicate::OEQ, total, none);
+    total = code.b.create<arith::SelectOp>(code.loc, isEmpty, one, total);
+    total = code.b.create<arith::DivFOp>(code.loc, one, total);
+  }
+  code.store(number, total, scratchAt(sumsAt), rowPlace);
+}
+
+} // namespace heddle::lower

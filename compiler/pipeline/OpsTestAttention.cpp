@@ -1,0 +1,254 @@
+// OpsTestAttention: the forms in which models write attention; each must become one kernel.
+
+#include "compiler/pipeline/OpsTest.h"
+
+namespace heddle::ops {
+
+using std::string;
+
+namespace {
+/// Words for building; `type` is the element type of all tensors.
+struct Builder {
+  Model &m;
+  string type;
+
+  string of(const string &dims) { return type + "[" + dims + "]"; }
+  Value input(const string &dims, Fill fill = Fill()) { return m.input(of(dims), fill); }
+  Value unary(const char *op, Value x) { return m.op(op, {x}); }
+  /// y is broadcast to the shape of x.
+  Value with(const char *op, Value x, Value y) { return m.op(op, {x, m.broadcastTo(y, x)}); }
+  Value scaled(Value x, double factor) { return with("mul", x, m.scalar(type, factor)); }
+  Value product(Value a, Value b, const string &dims) {
+    return m.op("matmul", {a, b}, "", of(dims));
+  }
+  Value reshape(Value x, const string &dims) { return m.op("reshape", {x}, "", of(dims)); }
+  Value transposed(Value x, const string &permutation) {
+    return m.op("transpose", {x}, "permutation = array<i64: " + permutation + ">");
+  }
+  Value fold(const char *op, Value x) {
+    int64_t axis = graph::rankOf(x) - 1;
+    return m.op(op, {x}, "axes = array<i64: " + std::to_string(axis) + ">, keep_dims = true");
+  }
+  Value powers(Value x) { return unary("exp", with("sub", x, fold("reduce_max", x))); }
+  Value softmax(Value x) {
+    Value e = powers(x);
+    return with("div", e, fold("reduce_sum", e));
+  }
+  Value negativeInfinity(Value like) {
+    return m.broadcastTo(m.scalar(type, -std::numeric_limits<double>::infinity()), like);
+  }
+  Value iota(const string &type, int64_t axis) {
+    return m.op("iota", {}, "axis = " + std::to_string(axis), type);
+  }
+  /// Keeps scores of keys at or before the query.
+  Value causal(Value scores, const string &rows, const string &columns) {
+    string dims = "i64[" + rows + ", " + columns + "]";
+    Value isSeen = m.op("greater_equal", {iota(dims, 0), iota(dims, 1)});
+    return m.op("select", {m.broadcastTo(isSeen, scores), scores, negativeInfinity(scores)});
+  }
+  void output(Value x, double scale = 10) { m.output(x, Tolerance::close(m.element(type), scale)); }
+};
+} // namespace
+
+static const std::vector<Sizes> kRuns = {
+    {{"b", 2}, {"s", 17}, {"t", 33}}, {{"b", 1}, {"s", 64}, {"t", 48}},
+    {{"b", 3}, {"s", 1}, {"t", 5}},   {{"b", 1}, {"s", 7}, {"t", 0}},
+    {{"b", 1}, {"s", 0}, {"t", 4}},   {{"b", 0}, {"s", 3}, {"t", 4}}};
+
+static void add(Cases &cases, const string &name, const string &type,
+                std::function<void(Builder &)> build, std::vector<Sizes> runs = kRuns,
+                int64_t attentions = 1) {
+  cases.push_back({"attention/" + name + " " + type,
+                   [=](Model &m) {
+                     Builder builder{m, type};
+                     build(builder);
+                   },
+                   std::move(runs), attentions});
+}
+
+/// What stands between the products.
+static void addMiddles(Cases &cases, const string &type) {
+  auto addMiddle = [&](const string &name, std::function<Value(Builder &, Value)> logits,
+                       Fill fill = Fill()) {
+    add(cases, name, type, [=](Builder &b) {
+      Value q = b.input("b, 3, s, 16", fill), k = b.input("b, 3, 16, t", fill),
+            v = b.input("b, 3, t, 16", fill);
+      Value weights = b.softmax(logits(b, b.product(q, k, "b, 3, s, t")));
+      b.output(b.product(weights, v, "b, 3, s, 16"));
+    });
+  };
+  addMiddle("plain", [](Builder &b, Value x) { return x; });
+  addMiddle("numbers of all kinds", [](Builder &b, Value x) { return x; }, Fill::any());
+  addMiddle("scaled", [](Builder &b, Value x) { return b.scaled(x, 0.25); });
+  addMiddle("additive mask", [](Builder &b, Value x) {
+    return b.with("add", b.scaled(x, 0.25), b.input("b, 1, 1, t"));
+  });
+  addMiddle("bias of each score", [](Builder &b, Value x) {
+    return b.with("add", b.scaled(x, 0.25), b.input("3, s, t"));
+  });
+  addMiddle("boolean mask", [](Builder &b, Value x) {
+    Value mask = b.m.broadcastTo(b.m.input("i1[b, 1, s, t]"), x);
+    return b.m.op("select", {mask, x, b.negativeInfinity(x)});
+  });
+  addMiddle("rows without keys", [](Builder &b, Value x) {
+    Value mask = b.m.broadcastTo(b.m.input("i1[b, 1, s, 1]"), x);
+    return b.m.op("select", {mask, x, b.negativeInfinity(x)});
+  });
+  addMiddle("causal", [](Builder &b, Value x) { return b.causal(b.scaled(x, 0.25), "s", "t"); });
+  addMiddle("soft cap",
+            [](Builder &b, Value x) { return b.scaled(b.unary("tanh", b.scaled(x, 0.1)), 10); });
+}
+
+/// What stands behind the softmax.
+static void addEnds(Cases &cases, const string &type) {
+  auto inputs = [](Builder &b) {
+    return Values{b.input("b, 3, s, 16"), b.input("b, 3, 16, t"), b.input("b, 3, t, 20")};
+  };
+  add(cases, "divided after the product", type,
+      [=](Builder &b) {
+        Values in = inputs(b);
+        Value powers = b.powers(b.product(in[0], in[1], "b, 3, s, t"));
+        Value mixed = b.product(powers, in[2], "b, 3, s, 20");
+        b.output(b.with("div", mixed, b.fold("reduce_sum", powers)));
+      },
+      {kRuns[0], kRuns[1], kRuns[2]});
+  add(cases, "rows of NaN as zeros", type, [=](Builder &b) {
+    Values in = inputs(b);
+    Value x = b.product(in[0], in[1], "b, 3, s, t");
+    Value mask = b.m.broadcastTo(b.m.input("i1[b, 1, s, 1]"), x);
+    Value p = b.softmax(b.m.op("select", {mask, x, b.negativeInfinity(x)}));
+    Value zero = b.m.broadcastTo(b.m.scalar(type, 0), p);
+    p = b.m.op("select", {b.m.op("is_nan", {p}), zero, p});
+    b.output(b.product(p, in[2], "b, 3, s, 20"));
+  });
+  add(cases, "merged heads", type, [=](Builder &b) {
+    Values in = inputs(b);
+    Value p = b.softmax(b.scaled(b.product(in[0], in[1], "b, 3, s, t"), 0.25));
+    Value mixed = b.transposed(b.product(p, in[2], "b, 3, s, 20"), "0, 2, 1, 3");
+    b.output(b.reshape(mixed, "b, s, 60"));
+  });
+  add(
+      cases, "weights also wanted", type,
+      [=](Builder &b) {
+        Values in = inputs(b);
+        Value p = b.softmax(b.product(in[0], in[1], "b, 3, s, t"));
+        b.output(p);
+        b.output(b.product(p, in[2], "b, 3, s, 20"));
+      },
+      kRuns, 0);
+}
+
+/// How queries, keys and values arrive.
+static void addOperands(Cases &cases, const string &type) {
+  add(cases, "heads of one tensor", type, [=](Builder &b) {
+    auto heads = [&](const char *order) {
+      return b.transposed(b.reshape(b.unary("neg", b.input("b, s, 96")), "b, s, 4, 24"), order);
+    };
+    Value q = b.scaled(heads("0, 2, 1, 3"), 0.2), k = heads("0, 2, 3, 1"), v = heads("0, 2, 1, 3");
+    Value p = b.softmax(b.product(q, k, "b, 4, s, s"));
+    Value mixed = b.transposed(b.product(p, v, "b, 4, s, 24"), "0, 2, 1, 3");
+    b.output(b.reshape(mixed, "b, s, 96"));
+  });
+  add(cases, "scaled queries and keys", type, [=](Builder &b) {
+    Value q = b.scaled(b.input("b, 2, s, 40"), 0.4),
+          k = b.scaled(b.transposed(b.input("b, 2, t, 40"), "0, 1, 3, 2"), 0.4);
+    Value p = b.softmax(b.product(q, k, "b, 2, s, t"));
+    b.output(b.product(p, b.input("b, 2, t, 70"), "b, 2, s, 70"));
+  });
+  add(cases, "grouped queries", type, [=](Builder &b) {
+    auto repeated = [&] {
+      Value x = b.reshape(b.input("b, 2, t, 16"), "b, 2, 1, t, 16");
+      x = b.m.op("broadcast", {x}, "", b.of("b, 2, 3, t, 16"));
+      return b.reshape(x, "b, 6, t, 16");
+    };
+    Value k = b.transposed(repeated(), "0, 1, 3, 2");
+    Value p = b.softmax(b.scaled(b.product(b.input("b, 6, s, 16"), k, "b, 6, s, t"), 0.25));
+    b.output(b.product(p, repeated(), "b, 6, s, 16"));
+  });
+  add(cases, "grouped queries by batch", type, [=](Builder &b) {
+    Value q = b.input("b, 2, 3, s, 16"), k = b.input("b, 2, 1, 16, t"),
+          v = b.input("b, 2, 1, t, 16");
+    Value p = b.softmax(b.product(q, k, "b, 2, 3, s, t"));
+    b.output(b.product(p, v, "b, 2, 3, s, 16"));
+  });
+  add(cases, "grouped queries as rows", type, [=](Builder &b) {
+    Value q = b.reshape(b.input("b, 6, s, 16"), "b, 2, 3*s, 16"), k = b.input("b, 2, 16, t"),
+          v = b.input("b, 2, t, 16");
+    Value x = b.reshape(b.product(q, k, "b, 2, 3*s, t"), "b, 6, s, t");
+    Value p = b.softmax(b.causal(b.with("add", x, b.input("6, s, t")), "s", "t"));
+    Value zero = b.m.broadcastTo(b.m.scalar(type, 0), p);
+    p = b.m.op("select", {b.m.op("is_nan", {p}), zero, p});
+    p = b.reshape(p, "b, 2, 3*s, t");
+    b.output(b.reshape(b.product(p, v, "b, 2, 3*s, 16"), "b, 6, s, 16"));
+  });
+  add(cases, "cached keys", type, [=](Builder &b) {
+    auto cached = [&] {
+      return b.m.op("concat", {b.input("b, 2, t, 16"), b.input("b, 2, s, 16")}, "axis = 2");
+    };
+    Value k = b.transposed(cached(), "0, 1, 3, 2");
+    Value p = b.softmax(b.product(b.input("b, 2, s, 16"), k, "b, 2, s, t + s"));
+    b.output(b.product(p, cached(), "b, 2, s, 16"));
+  });
+  add(cases, "batch and heads in one", type, [=](Builder &b) {
+    auto heads = [&](const string &rows) {
+      return b.reshape(b.transposed(b.input("b, " + rows + ", 4, 16"), "0, 2, 1, 3"),
+                       "4*b, " + rows + ", 16");
+    };
+    Value x = b.product(heads("s"), b.transposed(heads("t"), "0, 2, 1"), "4*b, s, t");
+    Value masked = b.with("add", b.reshape(x, "b, 4, s, t"), b.input("b, 1, s, t"));
+    Value p = b.softmax(b.reshape(masked, "4*b, s, t"));
+    Value mixed = b.reshape(b.product(p, heads("t"), "4*b, s, 16"), "b, 4, s, 16");
+    b.output(b.reshape(b.transposed(mixed, "0, 2, 1, 3"), "b, s, 64"));
+  });
+  add(cases, "values in columns", type, [=](Builder &b) {
+    Value p = b.softmax(b.product(b.input("b, s, 16"), b.input("b, 16, t"), "b, s, t"));
+    b.output(b.product(p, b.transposed(b.input("b, 24, t"), "0, 2, 1"), "b, s, 24"));
+  });
+}
+
+static void addShapes(Cases &cases, const string &type) {
+  auto addShape = [&](const string &batch, const string &rows, const string &depth,
+                      const string &columns, const string &width, std::vector<Sizes> runs) {
+    add(
+        cases, batch + rows + " x " + depth + " x " + columns + " x " + width, type,
+        [=](Builder &b) {
+          string outer = batch.empty() ? "" : batch + ", ";
+          Value q = b.input(outer + rows + ", " + depth),
+                k = b.input(outer + depth + ", " + columns),
+                v = b.input(outer + columns + ", " + width);
+          Value p = b.softmax(b.product(q, k, outer + rows + ", " + columns));
+          b.output(b.product(p, v, outer + rows + ", " + width), 20);
+        },
+        std::move(runs));
+  };
+  addShape("", "s", "16", "t", "16", kRuns);
+  addShape("b", "s", "16", "t", "16", kRuns);
+  addShape("b, 2, 2", "s", "16", "t", "16", kRuns);
+  addShape("b", "s", "d", "t", "e",
+           {{{"b", 2}, {"s", 9}, {"t", 19}, {"d", 33}, {"e", 65}},
+            {{"b", 1}, {"s", 6}, {"t", 64}, {"d", 64}, {"e", 1}},
+            {{"b", 1}, {"s", 6}, {"t", 3}, {"d", 0}, {"e", 4}}});
+  addShape("2", "1", "64", "t", "64", {{{"t", 1}}, {{"t", 300}}});
+  addShape("2, 3", "13", "8", "130", "72", {});
+  addShape("1", "150", "32", "17", "100", {});
+  addShape("2", "6", "64", "4096", "64", {});
+  addShape("2", "1", "3", "1", "1", {});
+}
+
+void addAttention(Cases &cases) {
+  for (const char *type : {"f32", "f64"}) {
+    addMiddles(cases, type);
+    addEnds(cases, type);
+    addOperands(cases, type);
+    addShapes(cases, type);
+  }
+  for (const char *type : {"f16", "bf16"})
+    add(cases, "narrow numbers", type, [](Builder &b) {
+      Value q = b.input("b, 3, s, 16", Fill::range(-1, 1)), k = b.input("b, 3, 16, t"),
+            v = b.input("b, 3, t, 16", Fill::range(-1, 1));
+      Value p = b.softmax(b.scaled(b.product(q, k, "b, 3, s, t"), 0.25));
+      b.output(b.product(p, v, "b, 3, s, 16"), 1);
+    });
+}
+
+} // namespace heddle::ops
