@@ -131,8 +131,11 @@ Value Emitter::scalar(Type element, double value) {
     number.convert(floating.getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven, &loses);
     return constant(DenseElementsAttr::get(RankedTensorType::get({}, element), number));
   }
-  if (!(std::abs(value) < 9.2e18))
-    refuse(Twine("the number ") + llvm::formatv("{0:g}", value).str() + " is beyond elements of " + nameOf(element));
+  if (!(std::abs(value) < 9.2e18)) {
+    std::string number;
+    llvm::raw_string_ostream(number) << value;
+    refuse("the number " + number + " is beyond elements of " + nameOf(element));
+  }
   return integerScalar(element, static_cast<int64_t>(value));
 }
 
