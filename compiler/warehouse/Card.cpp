@@ -54,7 +54,17 @@ static std::string dtypeRefusal(const Card &card, Operation *op) {
   return "";
 }
 
-Fit Card::fit(ArrayRef<Operation *> ops, const graph::LoopNest &nest) const {
+graph::LoopNest Card::nestOf(ArrayRef<Operation *> ops) const {
+  SmallVector<Operation *> counted(ops);
+  if (readsThroughMoves)
+    llvm::erase_if(counted, graph::isMove);
+  return graph::nestOf(counted);
+}
+
+Fit Card::fit(ArrayRef<Operation *> ops) const {
+  if (nests.empty())
+    return Fit::No;
+  graph::LoopNest nest = nestOf(ops);
   std::string why;
   Fit best = Fit::No;
   for (const Key &key : nests) {
@@ -72,8 +82,8 @@ Fit Card::fit(ArrayRef<Operation *> ops, const graph::LoopNest &nest) const {
   return std::min(best, loop::fitsForm(mechanism, ops, why));
 }
 
-std::string Card::nestRefusal(graph::GroupOp group) const {
-  graph::LoopNest nest = graph::loopNestOf(group);
+std::string Card::nestRefusal(ArrayRef<Operation *> ops) const {
+  graph::LoopNest nest = nestOf(ops);
   std::string refused;
   for (const Key &key : nests) {
     Extents extents;
@@ -93,7 +103,7 @@ std::string Card::refusal(graph::GroupOp group, StringRef wantedTarget) const {
   auto ops =
       llvm::to_vector(llvm::make_pointer_range(group.getBody().front().without_terminator()));
   if (!nests.empty()) {
-    if (why = nestRefusal(group); !why.empty())
+    if (why = nestRefusal(ops); !why.empty())
       return why;
     if (loop::fitsForm(mechanism, ops, why) != Fit::Full)
       return "mechanism '" + mechanism + "' cannot carry it out: " + why;

@@ -26,6 +26,7 @@ struct Card {
   int64_t priority = 0;
   std::vector<Key> keys;                      // each deciding op of a group must match one of them
   std::vector<Key> nests;                     // or: the whole of a group must match one of them
+  bool readsThroughMoves = false;             // ops that only move elements are no part of the nest
   std::string mechanism;                      // the form that @schedule asks for
   std::string kind;                           // of the group, as partition named it; "" for any
   std::vector<std::string> dtypes;            // of the deciding ops; empty for any
@@ -37,12 +38,13 @@ struct Card {
   const Knob *knob(llvm::StringRef name) const;
   /// How these ops, operands first, stand to the card's nests: what the partitioner grows by.
   /// No for a card without nests.
-  Fit fit(llvm::ArrayRef<mlir::Operation *> ops, const graph::LoopNest &nest) const;
+  Fit fit(llvm::ArrayRef<mlir::Operation *> ops) const;
   /// "" when the card is for this group, else why not.
   std::string refusal(graph::GroupOp group, llvm::StringRef target) const;
 
 private:
-  std::string nestRefusal(graph::GroupOp group) const;
+  graph::LoopNest nestOf(llvm::ArrayRef<mlir::Operation *> ops) const;
+  std::string nestRefusal(llvm::ArrayRef<mlir::Operation *> ops) const;
 };
 
 /// Reads and checks a card. `path` stands in messages. The context must know the ops of

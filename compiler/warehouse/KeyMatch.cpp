@@ -31,6 +31,7 @@ private:
   bool opsFollow(const KeyLoop &key, size_t next, Loop::Kind kind, ArrayRef<std::string> ops) const;
   bool matchKind(const KeyLoop &key, const Loop &loop) const;
   size_t longestRun(const KeyLoop &key, Loops loops) const;
+  const Loop *onlyChild(const Loop &loop) const;
   bool bind(const KeyLoop &key, const Dim &extent, Extents &extents) const;
 
   Mode mode;
@@ -98,9 +99,11 @@ bool Matcher::matchRun(KeyLoops keys, Loops loops, size_t length, Extents &exten
   const Loop *loop = &loops.front();
   Dim product = loop->extent;
   for (size_t i = 1; i < length; ++i) {
-    if (loop->children.size() != 1 || (!loop->ops.empty() && !key.takesAnyOps))
+    bool isEmpty =
+        mode == Mode::Exact ? loop->ops.empty() : llvm::all_of(loop->ops, graph::isTrivial);
+    if (!isEmpty && !key.takesAnyOps)
       return false;
-    loop = &loop->children.front();
+    loop = onlyChild(*loop);
     product = product * loop->extent;
   }
   return matchOps(key, *loop) && bind(key, product, extents) &&
@@ -108,13 +111,27 @@ bool Matcher::matchRun(KeyLoops keys, Loops loops, size_t length, Extents &exten
          matchLoops(keys.drop_front(), loops.drop_front(), extents);
 }
 
+/// The one loop inside of this one, besides trivial ones in the nest of a subgraph; null when there
+/// are others.
+const Loop *Matcher::onlyChild(const Loop &loop) const {
+  const Loop *only = nullptr;
+  for (const Loop &child : loop.children) {
+    if (mode != Mode::Exact && loop.children.size() > 1 && isTrivialLoop(child))
+      continue;
+    if (only)
+      return nullptr;
+    only = &child;
+  }
+  return only;
+}
+
 size_t Matcher::longestRun(const KeyLoop &key, Loops loops) const {
   size_t length = 0;
-  while (!loops.empty() && matchKind(key, loops.front())) {
+  for (const Loop *loop = loops.empty() ? nullptr : &loops.front(); loop && matchKind(key, *loop);
+       loop = onlyChild(*loop)) {
     ++length;
-    if (key.many == Many::One || loops.front().children.size() != 1)
+    if (key.many == Many::One)
       break;
-    loops = loops.front().children;
   }
   return length;
 }

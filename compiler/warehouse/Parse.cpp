@@ -20,7 +20,7 @@ namespace {
 /// Folders below schedules/, one a target.
 constexpr StringLiteral kTargets[] = {"cpu"};
 constexpr StringLiteral kFields[] = {"target", "priority", "key", "nest",
-                                     "kind",   "dtypes",   "min", "max"};
+                                     "kind",   "dtypes",   "min", "max", "moves"};
 
 class CardParser {
 public:
@@ -96,6 +96,8 @@ private:
         else
           complain(location, "'dtypes' of heddle.card must be a list of strings");
       }
+    if (auto moves = field<BoolAttr>(fields, "moves", "true or false"))
+      card.readsThroughMoves = moves.getValue();
     readKeys(fields, "key", card.keys);
     readKeys(fields, "nest", card.nests);
     if (card.keys.empty() == card.nests.empty() && problems.empty())

@@ -99,9 +99,8 @@ const Card *Warehouse::find(StringRef name) const {
 
 Fit Warehouse::fit(ArrayRef<Operation *> ops, StringRef target, std::string &form) const {
   Fit best = Fit::No;
-  graph::LoopNest nest = graph::nestOf(ops);
   for (const Card &card : all) {
-    Fit found = card.target == target ? card.fit(ops, nest) : Fit::No;
+    Fit found = card.target == target ? card.fit(ops) : Fit::No;
     if (found > best) {
       best = found;
       form = card.mechanism;
