@@ -54,6 +54,67 @@ static std::string dtypeRefusal(const Card &card, Operation *op) {
   return "";
 }
 
+SmallVector<Operation *> Card::exampleOps() const {
+  SmallVector<Operation *> ops;
+  func::FuncOp function = example;
+  for (Operation &op : function.getBody().front().without_terminator())
+    if (!isa<graph::ConstantOp>(op))
+      ops.push_back(&op);
+  return ops;
+}
+
+/// Whether the card is about this op: the others are what growth takes in around it.
+bool Card::names(Operation *op) const {
+  return decides(op) || llvm::any_of(llvm::concat<const Key>(keys, nests), [&](const Key &key) {
+           return key.hasOp(op->getName().stripDialect());
+         });
+}
+
+/// Not a number or a size that stands beside the data, nor a copy of one.
+static bool computes(Operation *op) {
+  return !isa<graph::ConstantOp, graph::BroadcastOp, graph::ReshapeOp>(op);
+}
+
+Operation *Card::prologueOf(ArrayRef<Operation *> ops) const {
+  llvm::SmallPtrSet<Operation *, 8> behind; // a named op, or itself one
+  for (Operation *op : ops) {
+    auto isBehind = [&](Value operand) { return behind.contains(operand.getDefiningOp()); };
+    if (names(op) || llvm::any_of(op->getOperands(), isBehind))
+      behind.insert(op);
+    else if (computes(op))
+      return op;
+  }
+  return nullptr;
+}
+
+Operation *Card::epilogueOf(ArrayRef<Operation *> ops) const {
+  llvm::SmallPtrSet<Operation *, 8> before; // a named op, or itself one
+  for (Operation *op : llvm::reverse(ops)) {
+    auto isBefore = [&](Operation *user) { return before.contains(user); };
+    if (names(op) || llvm::any_of(op->getUsers(), isBefore))
+      before.insert(op);
+    else if (computes(op))
+      return op;
+  }
+  return nullptr;
+}
+
+/// Why the ops around those that the card names may not be there.
+std::string Card::aroundRefusal(ArrayRef<Operation *> ops) const {
+  auto refuse = [](Operation *op, StringRef place, StringRef field) {
+    std::string node = graph::sourceName(op->getLoc());
+    return ("op '" + op->getName().stripDialect() + "'" +
+            (node.empty() ? "" : " of '" + node + "'") + " stands " + place +
+            " what the card names, which its '" + field + " = false' forbids")
+        .str();
+  };
+  if (Operation *op = hasPrologue ? nullptr : prologueOf(ops))
+    return refuse(op, "before", "prologue");
+  if (Operation *op = hasEpilogue ? nullptr : epilogueOf(ops))
+    return refuse(op, "behind", "epilogue");
+  return "";
+}
+
 Fit Card::fit(ArrayRef<Operation *> ops, const graph::LoopNest &nest) const {
   std::string why;
   Fit best = Fit::No;
@@ -69,6 +130,11 @@ Fit Card::fit(ArrayRef<Operation *> ops, const graph::LoopNest &nest) const {
   for (Operation *op : ops)
     if (decides(op) && !dtypeRefusal(*this, op).empty())
       return Fit::No;
+  // What stands before never gets a place by growing; an op behind may yet lead to a named one.
+  if (!hasPrologue && prologueOf(ops))
+    return Fit::No;
+  if (!hasEpilogue && epilogueOf(ops))
+    best = Fit::Partial;
   return std::min(best, loop::fitsForm(mechanism, ops, why));
 }
 
@@ -98,6 +164,8 @@ std::string Card::refusal(graph::GroupOp group, StringRef wantedTarget) const {
     if (loop::fitsForm(mechanism, ops, why) != Fit::Full)
       return "mechanism '" + mechanism + "' cannot carry it out: " + why;
   }
+  if (why = aroundRefusal(ops); !why.empty())
+    return why;
   for (Operation *op : decidingOps(group)) {
     if (why = dtypeRefusal(*this, op); !why.empty())
       return why;

@@ -43,6 +43,8 @@ public:
   Fit fit(const graph::LoopNest &nest, Extents *extents = nullptr) const;
   const std::string &str() const { return text; }
   bool hasLetter(llvm::StringRef letter) const;
+  /// Whether some loop names this op, or takes any.
+  bool hasOp(llvm::StringRef name) const;
   /// The key of exactly this nest, its extents left open.
   static Key of(const graph::LoopNest &nest);
 

@@ -1,0 +1,198 @@
+// Draft: a card's text, put together from a group and what was chosen for it.
+
+#include "compiler/cards/Draft.h"
+
+#include "compiler/cards/Explain.h"
+#include "compiler/cards/Trial.h"
+#include "compiler/graph/LoopNest.h"
+#include "compiler/loop/TransformOps.h"
+#include "compiler/plan/Plan.h"
+#include "compiler/support/Error.h"
+
+#include "mlir/Transforms/RegionUtils.h"
+#include "llvm/Support/Path.h"
+
+using namespace mlir;
+
+namespace heddle::cards {
+
+using warehouse::Card;
+
+/// Constants of a model that stand in the card's text; larger ones become arguments.
+static constexpr int64_t kMostWritten = 16;
+
+static bool isWritten(graph::ConstantOp constant) {
+  auto value = dyn_cast<DenseElementsAttr>(constant.getValue());
+  return value && (value.isSplat() || value.getNumElements() <= kMostWritten);
+}
+
+/// Whether the value says which elements of another tensor are read or written.
+static bool isIndex(Value value) {
+  return llvm::any_of(value.getUses(), [](OpOperand &use) {
+    return use.getOperandNumber() == 1 &&
+           isa<graph::GatherOp, graph::GatherElementsOp, graph::GatherNdOp,
+               graph::ScatterElementsOp, graph::ScatterNdOp>(use.getOwner());
+  });
+}
+
+/// The group's ops as `func.func @example`, indented.
+static std::string exampleOf(graph::GroupOp group) {
+  OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(group.getContext()));
+  OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
+  auto example =
+      builder.create<func::FuncOp>(group.getLoc(), "example", builder.getFunctionType({}, {}));
+  Block *block = example.addEntryBlock();
+  builder.setInsertionPointToEnd(block);
+  llvm::SetVector<Value> captured;
+  getUsedValuesDefinedAbove(group.getBody(), captured);
+  IRMapping mapping;
+  std::vector<NamedAttrList> attributes;
+  for (Value value : captured) {
+    auto constant = value.getDefiningOp<graph::ConstantOp>();
+    if (constant && isWritten(constant)) {
+      mapping.map(value, builder.clone(*constant)->getResult(0));
+      continue;
+    }
+    mapping.map(value, block->addArgument(value.getType(), group.getLoc()));
+    NamedAttrList &ofArgument = attributes.emplace_back();
+    if (constant)
+      ofArgument.set("heddle.constant", builder.getUnitAttr());
+    auto range = [&](int64_t low, int64_t high) {
+      ofArgument.set("heddle.range", builder.getI64ArrayAttr({low, high}));
+    };
+    auto numbers = constant ? graph::constantIntegers(value) : std::nullopt;
+    if (numbers && !numbers->empty())
+      range(*llvm::min_element(*numbers), *llvm::max_element(*numbers));
+    else if (isIndex(value))
+      range(-1, 0); // inside of every tensor that is not empty
+  }
+  for (Operation &op : group.getBody().front().without_terminator())
+    builder.clone(op, mapping);
+  SmallVector<Value> results;
+  for (Value result : group.getBody().front().getTerminator()->getOperands())
+    results.push_back(mapping.lookup(result));
+  builder.create<func::ReturnOp>(group.getLoc(), results);
+  example.setType(
+      builder.getFunctionType(block->getArgumentTypes(), ValueRange(results).getTypes()));
+  for (auto [i, ofArgument] : llvm::enumerate(attributes))
+    example.setArgAttrs(i, ofArgument.getDictionary(builder.getContext()));
+  std::string text, indented;
+  llvm::raw_string_ostream(text) << *example;
+  SmallVector<StringRef> lines;
+  StringRef(text).split(lines, '\n');
+  for (StringRef line : lines)
+    indented += ("  " + line + "\n").str();
+  return indented;
+}
+
+/// "n %n panels %panels" for each knob of the mechanism that a knob of the card sets.
+static std::string callOf(const Card &card) {
+  auto schedule = card.module.get().lookupSymbol<transform::NamedSequenceOp>("schedule");
+  std::string text;
+  for (Operation &op : schedule.getBody().front()) {
+    if (loop::formOf(&op).empty())
+      continue;
+    text = op.getName().getStringRef().str() + " %group";
+    auto names = op.getAttrOfType<ArrayAttr>("names");
+    for (auto [name, knob] :
+         llvm::zip(names.getAsRange<StringAttr>(), op.getOperands().drop_front()))
+      if (auto argument = dyn_cast<BlockArgument>(knob))
+        text += (" " + name.getValue() + " %" + card.knobs[argument.getArgNumber() - 1].name).str();
+  }
+  return text;
+}
+
+static std::string argumentsOf(const Card &card, const warehouse::KnobValues &values) {
+  std::string text = "%group: !transform.any_op {transform.readonly}";
+  for (const warehouse::Knob &knob : card.knobs) {
+    auto value = values.find(knob.name);
+    std::string domain;
+    llvm::raw_string_ostream stream(domain);
+    llvm::interleaveComma(knob.domain, stream);
+    text += llvm::formatv(",\n      %{0}: !transform.param<i64> {{transform.readonly,\n"
+                          "        heddle.knob = [{1}], heddle.default = {2} : i64}",
+                          knob.name, domain, value == values.end() ? knob.initial : value->second);
+  }
+  return text;
+}
+
+static std::string textOf(StringRef name, graph::GroupOp group, const Card &from,
+                          const warehouse::KnobValues &knobs, StringRef model) {
+  std::string dtypes;
+  for (const std::string &dtype : from.dtypes)
+    dtypes += (dtypes.empty() ? "\"" : ", \"") + dtype + "\"";
+  if (!dtypes.empty())
+    dtypes = " dtypes = [" + dtypes + "],";
+  return llvm::formatv(R"(// {0}: say in one line what this card does.
+//
+// Matches   the loops of group '{1}' of {2}; name the ops that matter.
+// Produces  what '{3}' makes, as card '{4}' asks for it; say what differs.
+// Needs     say what has to hold, and what happens where it does not.
+// Why       say why this is faster, and where it was measured.
+module attributes {{transform.with_named_sequence, heddle.card = {{
+    target = "{5}", priority = {6} : i64,{7}
+    nest = "{8}"}} {{
+  transform.named_sequence @schedule(
+      {9}) {{
+    {10} : !transform.any_op
+    transform.yield
+  }
+  // What the card is proved on: 'heddle cards check' compiles it for many sizes.
+{11}}
+)",
+                       name, group.getName(), llvm::sys::path::filename(model), from.mechanism,
+                       from.name, from.target, from.priority + 10, dtypes,
+                       graph::loopNestOf(group).str(), argumentsOf(from, knobs), callOf(from),
+                       exampleOf(group));
+}
+
+static graph::GroupOp firstThatDecides(ModuleOp module) {
+  graph::GroupOp first, deciding;
+  module.walk<WalkOrder::PreOrder>([&](graph::GroupOp group) {
+    first = first ? first : group;
+    bool decides = llvm::any_of(group.getBody().front(),
+                                [](Operation &op) { return warehouse::decides(&op); });
+    deciding = deciding || !decides ? deciding : group;
+  });
+  return deciding ? deciding : first;
+}
+
+llvm::Expected<std::string> draft(StringRef name, const ModelSource &source,
+                                  const CompileOptions &options, StringRef wanted) {
+  if (name.empty() || !llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || c == '_'; }))
+    return makeError(ErrorCode::Usage, "error: a card's name is made of letters, digits and '_', "
+                                       "but this is '" +
+                                           name + "'");
+  auto compiled = planOf(source, options);
+  if (!compiled)
+    return compiled.takeError();
+  ModuleOp module = *(*compiled)->graph;
+  graph::GroupOp group = firstThatDecides(module);
+  if (!wanted.empty()) {
+    auto found = findGroup(module, source.path, wanted);
+    if (!found)
+      return found.takeError();
+    group = *found;
+  }
+  if (!group)
+    return makeError(ErrorCode::Usage, source.path + ": error: the model has no groups");
+  auto cards = warehouse::Warehouse::load(*(*compiled)->context, options.scheduleFolders);
+  auto plan = plan::parsePlan((*compiled)->planJson, source.path);
+  if (!cards || !plan)
+    return llvm::joinErrors(cards.takeError(), plan.takeError());
+  std::string place = source.path + ": group '" + group.getName().str() + "': error: ";
+  const plan::GroupPlan *made = plan->find(group.getName());
+  const Card *from = made ? cards->find(made->card) : nullptr;
+  if (!from)
+    return makeError(ErrorCode::Usage, place + "it has no card, so there is no mechanism to name");
+  std::string text = textOf(name, group, *from, made->knobs, source.path);
+  auto card = warehouse::parseCard(*(*compiled)->context, text, name.str() + ".mlir");
+  if (!card)
+    return card.takeError();
+  if (std::string why = card->refusal(group, plan->target); !why.empty())
+    return makeError(ErrorCode::Usage,
+                     place + "no nest can claim it: " + why + "; name another one with --group");
+  return text;
+}
+
+} // namespace heddle::cards
