@@ -9,6 +9,7 @@
 #include "compiler/plan/Plan.h"
 #include "compiler/support/Error.h"
 
+#include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/Support/Path.h"
 
@@ -33,6 +34,35 @@ static bool isIndex(Value value) {
            isa<graph::GatherOp, graph::GatherElementsOp, graph::GatherNdOp,
                graph::ScatterElementsOp, graph::ScatterNdOp>(use.getOwner());
   });
+}
+
+/// Gives each size of an argument that is an expression a symbol of its own, wherever it stands:
+/// where the model computes it from other sizes, the example cannot.
+static void nameSizes(func::FuncOp example) {
+  MLIRContext *context = example.getContext();
+  std::vector<std::pair<graph::Dim, graph::Dim>> names;
+  for (Type type : example.getArgumentTypes())
+    for (const graph::Dim &dim : graph::dimsOf(type))
+      if (!dim.constant() && !dim.symbolName() &&
+          llvm::none_of(names, [&](const auto &known) { return known.first == dim; }))
+        names.emplace_back(dim, graph::Dim::symbol("size" + std::to_string(names.size())));
+  auto named = [&](ArrayRef<graph::Dim> dims) {
+    graph::DimVector result(dims.begin(), dims.end());
+    for (graph::Dim &dim : result)
+      for (const auto &[from, to] : names)
+        dim = dim == from ? to : dim;
+    return result;
+  };
+  AttrTypeReplacer replacer;
+  replacer.addReplacement([&](RankedTensorType type) -> std::pair<Type, WalkResult> {
+    return {graph::tensorOf(context, named(graph::dimsOf(type)), type.getElementType()),
+            WalkResult::skip()};
+  });
+  replacer.addReplacement([&](graph::DimsAttr attr) -> std::pair<Attribute, WalkResult> {
+    return {graph::dimsAttr(context, named(graph::dimsOf(attr))), WalkResult::skip()};
+  });
+  replacer.recursivelyReplaceElementsIn(example, /*replaceAttrs=*/true, /*replaceLocs=*/false,
+                                        /*replaceTypes=*/true);
 }
 
 /// The group's ops as `func.func @example`, indented.
@@ -76,6 +106,7 @@ static std::string exampleOf(graph::GroupOp group) {
       builder.getFunctionType(block->getArgumentTypes(), ValueRange(results).getTypes()));
   for (auto [i, ofArgument] : llvm::enumerate(attributes))
     example.setArgAttrs(i, ofArgument.getDictionary(builder.getContext()));
+  nameSizes(example);
   std::string text, indented;
   llvm::raw_string_ostream(text) << *example;
   SmallVector<StringRef> lines;

@@ -55,7 +55,11 @@ llvm::Expected<ElementsAttr> randomConstant(RankedTensorType type, Attribute ran
       return makeError(ErrorCode::Usage, "error: an argument that is 'heddle.constant' has size '" +
                                              dim.str() + "', but must have constant sizes");
   Tensor tensor = randomTensor(type.getElementType(), type.getShape(), range, random);
-  return graph::constantAttr(type, tensor.bytes());
+  if (type.getElementType().isInteger(1)) {
+    SmallVector<bool> bits(tensor.bytes().begin(), tensor.bytes().end());
+    return DenseElementsAttr::get(type, bits);
+  }
+  return DenseElementsAttr::getFromRawBuffer(type, tensor.bytes());
 }
 
 static std::optional<int64_t> valueOf(const Dim &dim, const Sizes &sizes) {

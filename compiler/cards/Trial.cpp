@@ -60,7 +60,8 @@ void fixSizes(ModuleOp module, const Sizes &sizes) {
                                         /*replaceTypes=*/true);
 }
 
-/// What the group reads from outside: constants stay, and so do arguments that stand for them.
+/// The group as a program; what it reads from outside are its inputs, but for constants and
+/// arguments that stand for them.
 static llvm::Expected<Trial> cutOut(graph::GroupOp group, Random &random) {
   OwningOpRef<ModuleOp> module = ModuleOp::create(group.getLoc());
   OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
@@ -73,7 +74,11 @@ static llvm::Expected<Trial> cutOut(graph::GroupOp group, Random &random) {
   SmallVector<Attribute> ranges;
   for (Value value : captured) {
     Operation *producer = value.getDefiningOp();
-    if (isa_and_nonnull<graph::ConstantOp>(producer)) {
+    auto constant = dyn_cast_or_null<graph::ConstantOp>(producer);
+    if (constant && !isa<DenseElementsAttr>(constant.getValue()))
+      return makeError(ErrorCode::Usage, "error: group '" + group.getName() +
+                                             "' reads a constant that is not in the text");
+    if (constant) {
       mapping.map(value, builder.clone(*producer)->getResult(0));
       continue;
     }
@@ -95,6 +100,11 @@ static llvm::Expected<Trial> cutOut(graph::GroupOp group, Random &random) {
       mapping.map(value, builder.create<graph::ConstantOp>(group.getLoc(), *constant));
       continue;
     }
+    for (const graph::Dim &dim : graph::dimsOf(value))
+      if (!dim.constant() && !dim.symbolName())
+        return makeError(ErrorCode::Usage, "error: group '" + group.getName() +
+                                               "' reads a tensor of size '" + dim.str() +
+                                               "', which is neither a number nor a symbol");
     mapping.map(value, block->addArgument(value.getType(), group.getLoc()));
     ranges.push_back(attribute("heddle.range"));
   }

@@ -24,11 +24,11 @@ module attributes {transform.with_named_sequence, heddle.card = {target = "cpu",
     transform.loop.rows %group rows %rows : !transform.any_op
     transform.yield
   }
-  func.func @example(%x: tensor<?x8xf32, #graph.dims<"2*n", 8>> {heddle.range = [0, 4]})
-      -> tensor<?x1xf32, #graph.dims<"2*n", 1>> {
+  func.func @example(%x: tensor<?x8xf32, #graph.dims<"n", 8>> {heddle.range = [0, 4]})
+      -> tensor<?x1xf32, #graph.dims<"n", 1>> {
     %s = graph.reduce_sum %x {axes = array<i64: 1>, keep_dims = true}
-      : (tensor<?x8xf32, #graph.dims<"2*n", 8>>) -> tensor<?x1xf32, #graph.dims<"2*n", 1>>
-    return %s : tensor<?x1xf32, #graph.dims<"2*n", 1>>
+      : (tensor<?x8xf32, #graph.dims<"n", 8>>) -> tensor<?x1xf32, #graph.dims<"n", 1>>
+    return %s : tensor<?x1xf32, #graph.dims<"n", 1>>
   }
 }
 )card";

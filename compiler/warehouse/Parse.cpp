@@ -106,9 +106,12 @@ private:
     readKeys(fields, "nest", card.nests);
     if (card.example && card.keys.empty() && card.nests.empty() && problems.empty())
       card.nests.push_back(Key::of(graph::nestOf(card.exampleOps())));
-    if (card.keys.empty() == card.nests.empty() && problems.empty())
-      complain(location, "heddle.card must have either 'key', which each deciding op of a group "
-                         "matches, or 'nest', which the whole group does, or an @example");
+    if (!card.keys.empty() && !card.nests.empty())
+      complain(location, "heddle.card has both 'key', which each deciding op of a group matches, "
+                         "and 'nest', which the whole group does; remove one");
+    if (card.keys.empty() && card.nests.empty() && problems.empty())
+      complain(location, "heddle.card has neither 'key' nor 'nest', and there is no @example to "
+                         "take the nest from");
     readFlag(fields, "prologue", card.hasPrologue);
     readFlag(fields, "epilogue", card.hasEpilogue);
     readGuards(fields, "min", card.least);
@@ -195,11 +198,13 @@ private:
 
   /// Ops that a kernel may be made of, in one block. Their nest can be taken.
   void checkExample(func::FuncOp example) {
+    auto isTensor = [](Type type) { return isa<RankedTensorType>(type); };
     if (!llvm::hasSingleElement(example.getBody()))
       return complain(example.getLoc(), "@example must have a body of one block");
+    if (!llvm::all_of(example.getArgumentTypes(), isTensor))
+      return complain(example.getLoc(), "the arguments of @example must be tensors");
     int64_t computing = 0;
     for (Operation &op : example.getBody().front().without_terminator()) {
-      auto isTensor = [](Type type) { return isa<RankedTensorType>(type); };
       bool isKernelOp = isa<graph::GraphDialect>(op.getDialect()) && op.getNumRegions() == 0 &&
                         !op.hasTrait<graph::Hosted>() && op.getNumResults() > 0 &&
                         llvm::all_of(op.getOperandTypes(), isTensor) &&
@@ -208,11 +213,22 @@ private:
         complain(op.getLoc(), "'" + op.getName().getStringRef() +
                                   "' is no op that a kernel computes; @example holds ops of the "
                                   "graph dialect without regions");
-      computing += !isa<graph::ConstantOp>(op);
+      auto constant = dyn_cast<graph::ConstantOp>(op);
+      if (constant && !isa<DenseElementsAttr>(constant.getValue()))
+        complain(op.getLoc(),
+                 "a constant of @example must stand in the text, as dense<...>; larger "
+                 "ones are arguments that are 'heddle.constant'");
+      computing += !constant;
     }
     for (Value result : example.getBody().front().getTerminator()->getOperands())
       if (!result.getDefiningOp() || isa<graph::ConstantOp>(result.getDefiningOp()))
         complain(example.getLoc(), "@example returns what no op of it computes");
+    for (Type type : example.getArgumentTypes())
+      for (const graph::Dim &dim : graph::dimsOf(type))
+        if (!dim.constant() && !dim.symbolName())
+          complain(example.getLoc(), "size '" + dim.str() +
+                                         "' of an argument of @example is "
+                                         "neither a number nor a symbol");
     if (computing == 0)
       complain(example.getLoc(), "@example computes nothing");
     card.example = example;

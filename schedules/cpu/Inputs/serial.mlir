@@ -1,5 +1,5 @@
 // The two largest of each row.
-!x = tensor<?x?xf32, #graph.dims<"rows", "columns + 2">>
+!x = tensor<?x?xf32, #graph.dims<"rows", "columns">>
 !v = tensor<?x2xf32, #graph.dims<"rows", 2>>
 !i = tensor<?x2xi64, #graph.dims<"rows", 2>>
 func.func @main(%x: !x) -> (!v, !i) {
