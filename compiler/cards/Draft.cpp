@@ -147,13 +147,31 @@ static std::string argumentsOf(const Card &card, const warehouse::KnobValues &va
   return text;
 }
 
+static std::string listOf(ArrayRef<std::string> words) {
+  return "[\"" + llvm::join(words, "\", \"") + "\"]";
+}
+
+/// What the card is for: the group's nest, or the key by which `from` is for it.
+static std::string matchOf(graph::GroupOp group, const Card &from, bool isNest) {
+  std::string dtypes = from.dtypes.empty() ? "" : "dtypes = " + listOf(from.dtypes) + ",\n    ";
+  if (isNest)
+    return dtypes + "nest = \"" + graph::loopNestOf(group).str() + "\"";
+  std::vector<std::string> keys;
+  for (const warehouse::Key &key : from.keys)
+    keys.push_back(key.str());
+  return dtypes + (from.kind.empty() ? "" : "kind = \"" + from.kind + "\", ") +
+         "key = " + listOf(keys);
+}
+
+/// A name of a model in a comment of one line.
+static std::string oneLine(StringRef name) {
+  std::string line = name.str();
+  std::ranges::replace_if(line, [](char c) { return !llvm::isPrint(c); }, ' ');
+  return line;
+}
+
 static std::string textOf(StringRef name, graph::GroupOp group, const Card &from,
-                          const warehouse::KnobValues &knobs, StringRef model) {
-  std::string dtypes;
-  for (const std::string &dtype : from.dtypes)
-    dtypes += (dtypes.empty() ? "\"" : ", \"") + dtype + "\"";
-  if (!dtypes.empty())
-    dtypes = " dtypes = [" + dtypes + "],";
+                          const warehouse::KnobValues &knobs, StringRef model, bool isNest) {
   return llvm::formatv(R"(// {0}: say in one line what this card does.
 //
 // Matches   the loops of group '{1}' of {2}; name the ops that matter.
@@ -161,19 +179,18 @@ static std::string textOf(StringRef name, graph::GroupOp group, const Card &from
 // Needs     say what has to hold, and what happens where it does not.
 // Why       say why this is faster, and where it was measured.
 module attributes {{transform.with_named_sequence, heddle.card = {{
-    target = "{5}", priority = {6} : i64,{7}
-    nest = "{8}"}} {{
+    target = "{5}", priority = {6} : i64, {7}}} {{
   transform.named_sequence @schedule(
-      {9}) {{
-    {10} : !transform.any_op
+      {8}) {{
+    {9} : !transform.any_op
     transform.yield
   }
   // What the card is proved on: 'heddle cards check' compiles it for many sizes.
-{11}}
+{10}}
 )",
-                       name, group.getName(), llvm::sys::path::filename(model), from.mechanism,
-                       from.name, from.target, from.priority + 10, dtypes,
-                       graph::loopNestOf(group).str(), argumentsOf(from, knobs), callOf(from),
+                       name, oneLine(group.getName()), oneLine(llvm::sys::path::filename(model)),
+                       from.mechanism, from.name, from.target, from.priority + 10,
+                       matchOf(group, from, isNest), argumentsOf(from, knobs), callOf(from),
                        exampleOf(group));
 }
 
@@ -216,14 +233,18 @@ llvm::Expected<std::string> draft(StringRef name, const ModelSource &source,
   const Card *from = made ? cards->find(made->card) : nullptr;
   if (!from)
     return makeError(ErrorCode::Usage, place + "it has no card, so there is no mechanism to name");
-  std::string text = textOf(name, group, *from, made->knobs, source.path);
-  auto card = warehouse::parseCard(*(*compiled)->context, text, name.str() + ".mlir");
-  if (!card)
-    return card.takeError();
-  if (std::string why = card->refusal(group, plan->target); !why.empty())
-    return makeError(ErrorCode::Usage,
-                     place + "no nest can claim it: " + why + "; name another one with --group");
-  return text;
+  // A nest claims only what its mechanism carries out as a whole; a key asks for less.
+  std::string problem;
+  for (bool isNest : {true, false}) {
+    std::string text = textOf(name, group, *from, made->knobs, source.path, isNest);
+    auto card = warehouse::parseCard(*(*compiled)->context, text, name.str() + ".mlir");
+    std::string why = card ? card->refusal(group, plan->target) : llvm::toString(card.takeError());
+    if (why.empty())
+      return text;
+    problem = problem.empty() ? why : problem;
+  }
+  return makeError(ErrorCode::Usage,
+                   place + "no card can be for it: " + problem + "; name another one with --group");
 }
 
 } // namespace heddle::cards

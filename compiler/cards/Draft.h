@@ -6,9 +6,9 @@
 
 namespace heddle::cards {
 
-/// The text of a card for the group's nest, with the mechanism and the knobs that it has now and
-/// the group's ops as its @example. `group`: a name, or "" for the first group that has a reduction
-/// or a window. An error when no nest can claim such a group.
+/// The text of a card for the group's nest, or for its card's key where a nest cannot claim it,
+/// with the mechanism and the knobs that the group has now and its ops as @example. `group`: a
+/// name, or "" for the first group that has a reduction or a window.
 llvm::Expected<std::string> draft(llvm::StringRef name, const ModelSource &source,
                                   const CompileOptions &options, llvm::StringRef group);
 

@@ -22,9 +22,11 @@ static std::string textOf(Type type) {
   return text;
 }
 
-static std::string joinKeys(ArrayRef<Key> keys) {
-  return llvm::join(llvm::map_range(keys, [](const Key &key) { return "'" + key.str() + "'"; }),
-                    " or ");
+/// With the loop at which it failed, where there is one key only.
+static std::string loopsRefusal(const graph::LoopNest &nest, ArrayRef<Key> keys, StringRef why) {
+  auto texts = llvm::map_range(keys, [](const Key &key) { return "'" + key.str() + "'"; });
+  std::string where = keys.size() == 1 && !why.empty() ? (": " + why).str() : "";
+  return "loops '" + nest.str() + "' are not " + llvm::join(texts, " or ") + where;
 }
 
 /// The extent against the card's guards; an extent that only the run knows meets none.
@@ -140,13 +142,14 @@ Fit Card::fit(ArrayRef<Operation *> ops, const graph::LoopNest &nest) const {
 
 std::string Card::nestRefusal(graph::GroupOp group) const {
   graph::LoopNest nest = graph::loopNestOf(group);
-  std::string refused;
+  std::string refused, why;
   for (const Key &key : nests) {
     Extents extents;
-    if (key.fit(nest, &extents) == Fit::Full && (refused = guardRefusal(*this, extents)).empty())
+    if (key.fit(nest, &extents, &why) == Fit::Full &&
+        (refused = guardRefusal(*this, extents)).empty())
       return "";
   }
-  return refused.empty() ? "loops '" + nest.str() + "' are not " + joinKeys(nests) : refused;
+  return refused.empty() ? loopsRefusal(nest, nests, why) : refused;
 }
 
 std::string Card::refusal(graph::GroupOp group, StringRef wantedTarget) const {
@@ -174,10 +177,10 @@ std::string Card::refusal(graph::GroupOp group, StringRef wantedTarget) const {
     graph::LoopNest nest = skeletonOf(op);
     std::optional<Extents> extents;
     for (const Key &key : keys)
-      if ((extents = key.match(nest)))
+      if ((extents = key.match(nest, &why)))
         break;
     if (!extents)
-      return "loops '" + nest.str() + "' are not " + joinKeys(keys);
+      return loopsRefusal(nest, keys, why);
     if (std::string refused = guardRefusal(*this, *extents); !refused.empty())
       return refused;
   }

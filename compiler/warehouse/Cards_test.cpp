@@ -158,10 +158,10 @@ TEST_F(Cards, mayForbidWhatStandsAroundTheirOps) {
   EXPECT_EQ(fitOf(closed, all.slice(0, 5)), warehouse::Fit::No);
   EXPECT_EQ(fitOf(closed, all.slice(1, 5)), warehouse::Fit::Partial);
   EXPECT_EQ(closed.refusal(rows, "cpu"),
-            "op 'mul' of '-:7' stands before what the card names, which its 'prologue = false' "
+            "op 'mul' of '-:6' stands before what the card names, which its 'prologue = false' "
             "forbids");
   EXPECT_EQ(cardWith(", epilogue = false").refusal(rows, "cpu"),
-            "op 'neg' of '-:12' stands behind what the card names, which its 'epilogue = false' "
+            "op 'neg' of '-:11' stands behind what the card names, which its 'epilogue = false' "
             "forbids");
 }
 
@@ -199,8 +199,23 @@ TEST_F(Cards, areOfferedByLoopsAndGuards) {
     else
       refused[offer.card->name] = offer.refusal;
   EXPECT_EQ(offered, std::vector<std::string>{"matmul"});
-  EXPECT_EQ(refused["conv"], "loops 'm:p { n:p { k:s(dot) } }' are not 'p* { k:s { w+(dot) } }'");
+  EXPECT_EQ(refused["conv"], "loops 'm:p { n:p { k:s(dot) } }' are not 'p* { k:s { w+(dot) } }': "
+                             "loop 's(dot)' has other ops than 'k:s'");
   EXPECT_EQ(refused["reduce_rows"], "the group is built around contraction, not rows");
+}
+
+TEST_F(Cards, sayWhichLoopIsNotTheirs) {
+  auto refusalOf = [&](StringRef key) {
+    std::string text = replaced(kCard, "p* { k:s(dot) }\", max = {k = 64}", (key + "\"").str());
+    Card card = llvm::cantFail(warehouse::parseCard(context, text, "x.mlir"));
+    std::string refusal = card.refusal(group(), "cpu");
+    return StringRef(refusal).rsplit("': ").second.str();
+  };
+  EXPECT_EQ(refusalOf("m:p { k:s(dot) }"), "loop 'p' is no 'k:s(dot)'");
+  EXPECT_EQ(refusalOf("m:p { n:p }"), "loop 's(dot)' is one more than the key has");
+  EXPECT_EQ(refusalOf("p+ { k:s(max|sum) }"), "loop 's(dot)' has other ops than 'k:s(max|sum)'");
+  EXPECT_EQ(refusalOf("p+ { k=4:s(dot) }"), "loop 's(dot)' has the size 3, not 4");
+  EXPECT_EQ(refusalOf("p+ { k:s(dot) { w } }"), "there is no loop for 'w'");
 }
 
 TEST_F(Cards, writeTheScheduleAndTheirName) {
