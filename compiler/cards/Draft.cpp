@@ -2,6 +2,7 @@
 
 #include "compiler/cards/Draft.h"
 
+#include "compiler/cards/Example.h"
 #include "compiler/cards/Explain.h"
 #include "compiler/cards/Trial.h"
 #include "compiler/graph/LoopNest.h"
@@ -9,8 +10,6 @@
 #include "compiler/plan/Plan.h"
 #include "compiler/support/Error.h"
 
-#include "mlir/IR/AttrTypeSubElements.h"
-#include "mlir/Transforms/RegionUtils.h"
 #include "llvm/Support/Path.h"
 
 using namespace mlir;
@@ -18,103 +17,6 @@ using namespace mlir;
 namespace heddle::cards {
 
 using warehouse::Card;
-
-/// Constants of a model that stand in the card's text; larger ones become arguments.
-static constexpr int64_t kMostWritten = 16;
-
-static bool isWritten(graph::ConstantOp constant) {
-  auto value = dyn_cast<DenseElementsAttr>(constant.getValue());
-  return value && (value.isSplat() || value.getNumElements() <= kMostWritten);
-}
-
-/// Whether the value says which elements of another tensor are read or written.
-static bool isIndex(Value value) {
-  return llvm::any_of(value.getUses(), [](OpOperand &use) {
-    return use.getOperandNumber() == 1 &&
-           isa<graph::GatherOp, graph::GatherElementsOp, graph::GatherNdOp,
-               graph::ScatterElementsOp, graph::ScatterNdOp>(use.getOwner());
-  });
-}
-
-/// Gives each size of an argument that is an expression a symbol of its own, wherever it stands:
-/// where the model computes it from other sizes, the example cannot.
-static void nameSizes(func::FuncOp example) {
-  MLIRContext *context = example.getContext();
-  std::vector<std::pair<graph::Dim, graph::Dim>> names;
-  for (Type type : example.getArgumentTypes())
-    for (const graph::Dim &dim : graph::dimsOf(type))
-      if (!dim.constant() && !dim.symbolName() &&
-          llvm::none_of(names, [&](const auto &known) { return known.first == dim; }))
-        names.emplace_back(dim, graph::Dim::symbol("size" + std::to_string(names.size())));
-  auto named = [&](ArrayRef<graph::Dim> dims) {
-    graph::DimVector result(dims.begin(), dims.end());
-    for (graph::Dim &dim : result)
-      for (const auto &[from, to] : names)
-        dim = dim == from ? to : dim;
-    return result;
-  };
-  AttrTypeReplacer replacer;
-  replacer.addReplacement([&](RankedTensorType type) -> std::pair<Type, WalkResult> {
-    return {graph::tensorOf(context, named(graph::dimsOf(type)), type.getElementType()),
-            WalkResult::skip()};
-  });
-  replacer.addReplacement([&](graph::DimsAttr attr) -> std::pair<Attribute, WalkResult> {
-    return {graph::dimsAttr(context, named(graph::dimsOf(attr))), WalkResult::skip()};
-  });
-  replacer.recursivelyReplaceElementsIn(example, /*replaceAttrs=*/true, /*replaceLocs=*/false,
-                                        /*replaceTypes=*/true);
-}
-
-/// The group's ops as `func.func @example`, indented.
-static std::string exampleOf(graph::GroupOp group) {
-  OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(group.getContext()));
-  OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
-  auto example =
-      builder.create<func::FuncOp>(group.getLoc(), "example", builder.getFunctionType({}, {}));
-  Block *block = example.addEntryBlock();
-  builder.setInsertionPointToEnd(block);
-  llvm::SetVector<Value> captured;
-  getUsedValuesDefinedAbove(group.getBody(), captured);
-  IRMapping mapping;
-  std::vector<NamedAttrList> attributes;
-  for (Value value : captured) {
-    auto constant = value.getDefiningOp<graph::ConstantOp>();
-    if (constant && isWritten(constant)) {
-      mapping.map(value, builder.clone(*constant)->getResult(0));
-      continue;
-    }
-    mapping.map(value, block->addArgument(value.getType(), group.getLoc()));
-    NamedAttrList &ofArgument = attributes.emplace_back();
-    if (constant)
-      ofArgument.set("heddle.constant", builder.getUnitAttr());
-    auto range = [&](int64_t low, int64_t high) {
-      ofArgument.set("heddle.range", builder.getI64ArrayAttr({low, high}));
-    };
-    auto numbers = constant ? graph::constantIntegers(value) : std::nullopt;
-    if (numbers && !numbers->empty())
-      range(*llvm::min_element(*numbers), *llvm::max_element(*numbers));
-    else if (isIndex(value))
-      range(-1, 0); // inside of every tensor that is not empty
-  }
-  for (Operation &op : group.getBody().front().without_terminator())
-    builder.clone(op, mapping);
-  SmallVector<Value> results;
-  for (Value result : group.getBody().front().getTerminator()->getOperands())
-    results.push_back(mapping.lookup(result));
-  builder.create<func::ReturnOp>(group.getLoc(), results);
-  example.setType(
-      builder.getFunctionType(block->getArgumentTypes(), ValueRange(results).getTypes()));
-  for (auto [i, ofArgument] : llvm::enumerate(attributes))
-    example.setArgAttrs(i, ofArgument.getDictionary(builder.getContext()));
-  nameSizes(example);
-  std::string text, indented;
-  llvm::raw_string_ostream(text) << *example;
-  SmallVector<StringRef> lines;
-  StringRef(text).split(lines, '\n');
-  for (StringRef line : lines)
-    indented += ("  " + line + "\n").str();
-  return indented;
-}
 
 /// "n %n panels %panels" for each knob of the mechanism that a knob of the card sets.
 static std::string callOf(const Card &card) {

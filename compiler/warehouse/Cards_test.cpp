@@ -109,7 +109,8 @@ TEST_F(Cards, takeTheirNestFromTheirExample) {
             "x.mlir:2:1: error: heddle.card has neither 'key' nor 'nest', and there is no @example "
             "to take the nest from");
   text = StringRef(text).rtrim().drop_back().str() + R"(
-    func.func @example(%x: tensor<?x3xf32, #graph.dims<"n", 3>>) -> tensor<?x1xf32, #graph.dims<"n", 1>> {
+    func.func @example(%x: tensor<?x3xf32, #graph.dims<"n", 3>>)
+        -> tensor<?x1xf32, #graph.dims<"n", 1>> {
       %s = graph.reduce_sum %x {axes = array<i64: 1>, keep_dims = true}
         : (tensor<?x3xf32, #graph.dims<"n", 3>>) -> tensor<?x1xf32, #graph.dims<"n", 1>>
       return %s : tensor<?x1xf32, #graph.dims<"n", 1>>

@@ -198,11 +198,15 @@ private:
 
   /// Ops that a kernel may be made of, in one block. Their nest can be taken.
   void checkExample(func::FuncOp example) {
-    auto isTensor = [](Type type) { return isa<RankedTensorType>(type); };
+    auto isTensor = [](Type type) { // of numbers
+      auto tensor = dyn_cast<RankedTensorType>(type);
+      return tensor && !isa<graph::ListType>(tensor.getElementType()) &&
+             !graph::isString(tensor.getElementType());
+    };
     if (!llvm::hasSingleElement(example.getBody()))
       return complain(example.getLoc(), "@example must have a body of one block");
     if (!llvm::all_of(example.getArgumentTypes(), isTensor))
-      return complain(example.getLoc(), "the arguments of @example must be tensors");
+      return complain(example.getLoc(), "the arguments of @example must be tensors of numbers");
     int64_t computing = 0;
     for (Operation &op : example.getBody().front().without_terminator()) {
       bool isKernelOp = isa<graph::GraphDialect>(op.getDialect()) && op.getNumRegions() == 0 &&
@@ -212,7 +216,7 @@ private:
       if (!isKernelOp)
         complain(op.getLoc(), "'" + op.getName().getStringRef() +
                                   "' is no op that a kernel computes; @example holds ops of the "
-                                  "graph dialect without regions");
+                                  "graph dialect on tensors of numbers, without regions");
       auto constant = dyn_cast<graph::ConstantOp>(op);
       if (constant && !isa<DenseElementsAttr>(constant.getValue()))
         complain(op.getLoc(),

@@ -1,6 +1,6 @@
 // RUN: not heddle cards check %s 2>&1 | FileCheck %s --match-full-lines --implicit-check-not='error:'
 // An example that the card's own nest does not match.
-// CHECK: {{.*}}/example_of_another_nest.mlir: error: the card is not for its own @example: loops 'm:p { n:p { k:s(dot) } }' are not 'm:p { n:s(sum) n:p }': loop 's(dot)' is one more than the key has
+// CHECK: {{.*}}/example_of_another_nest.mlir: error: the card is not for its own @example: loops 'm:p { n:p { k:s(dot) } }' are not 'm:p { n:s(sum) n:p }': loop 'p' is no 'n:s(sum)'
 module attributes {transform.with_named_sequence, heddle.card = {
     target = "cpu", nest = "m:p { n:s(sum) n:p }"}} {
   transform.named_sequence @schedule(%group: !transform.any_op {transform.readonly}) {
