@@ -141,8 +141,13 @@ llvm::Expected<std::string> draft(StringRef name, const ModelSource &source,
     std::string text = textOf(name, group, *from, made->knobs, source.path, isNest);
     auto card = warehouse::parseCard(*(*compiled)->context, text, name.str() + ".mlir");
     std::string why = card ? card->refusal(group, plan->target) : llvm::toString(card.takeError());
-    if (why.empty())
-      return text;
+    if (why.empty()) {
+      Random random;
+      auto trials = trialsOf(*card, random);
+      if (trials)
+        return text;
+      why = llvm::toString(trials.takeError());
+    }
     problem = problem.empty() ? why : problem;
   }
   return makeError(ErrorCode::Usage,

@@ -88,17 +88,17 @@ static bool nameSizes(func::FuncOp example) {
   return isClosed;
 }
 
-/// Gives all symbols one value, the first that leaves no size empty.
+/// Gives all symbols one value, the first that leaves each size a loop: one of 1 has none.
 static void fixSizes(func::FuncOp example) {
   for (int64_t value : {17, 33, 65, 129, 257, 513, 1025}) {
     auto fixed = [&](const graph::Dim &dim) {
       return dim.substitute([&](StringRef) { return std::optional(graph::Dim(value)); });
     };
-    bool isPositive = true;
+    bool isLooped = true;
     forEachSize(example, [&](const graph::Dim &dim, bool) {
-      isPositive &= fixed(dim).constant().value_or(0) > 0;
+      isLooped &= dim.constant() || fixed(dim).constant().value_or(0) > 1;
     });
-    if (isPositive)
+    if (isLooped)
       return replaceSizes(example, fixed);
   }
 }
