@@ -84,10 +84,13 @@ private:
   /// Sizes and inputs that the interpreter takes, and what it says of them.
   llvm::Expected<Case> makeCase(ModuleOp oracle, bool mayBeEmpty) {
     auto main = oracle.lookupSymbol<func::FuncOp>("main");
-    std::string refusal = "a size is negative";
+    std::string refusal = "a size is negative, or a tensor is too large";
     for (int64_t draw = 0; draw < kMostDraws; ++draw) {
       Case made;
       made.sizes = randomSizes(main, lanes, mayBeEmpty, random);
+      if (isTooSlow(main, made.sizes))
+        return makeError(ErrorCode::Usage, card.path + ": error: the example is too large to try: "
+                                                       "give it smaller sizes, or symbols");
       auto inputs = randomInputs(main, made.sizes, random);
       if (!inputs)
         continue;

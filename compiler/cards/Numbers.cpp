@@ -16,6 +16,14 @@ using reference::Tensor;
 
 /// Steps of the interpreter in one case: about a tenth of a second.
 static constexpr double kMostSteps = 2e6;
+static constexpr double kMostElements = 1 << 26; // of one tensor
+
+static bool isTooLarge(ArrayRef<int64_t> shape) {
+  double count = 1;
+  for (int64_t size : shape)
+    count *= std::max<int64_t>(1, size);
+  return count > kMostElements;
+}
 
 Tensor randomTensor(Type element, ArrayRef<int64_t> shape, Attribute range, Random &random) {
   Tensor result = Tensor::zeros(element, shape);
@@ -54,6 +62,10 @@ llvm::Expected<ElementsAttr> randomConstant(RankedTensorType type, Attribute ran
     if (!dim.constant())
       return makeError(ErrorCode::Usage, "error: an argument that is 'heddle.constant' has size '" +
                                              dim.str() + "', but must have constant sizes");
+  if (isTooLarge(type.getShape()))
+    return makeError(ErrorCode::Usage,
+                     "error: an argument that is 'heddle.constant' has more than " +
+                         Twine(int64_t(kMostElements)) + " elements");
   Tensor tensor = randomTensor(type.getElementType(), type.getShape(), range, random);
   if (type.getElementType().isInteger(1)) {
     SmallVector<bool> bits(tensor.bytes().begin(), tensor.bytes().end());
@@ -113,6 +125,8 @@ Sizes randomSizes(func::FuncOp main, int64_t lanes, bool mayBeEmpty, Random &ran
   return sizes;
 }
 
+bool isTooSlow(func::FuncOp main, const Sizes &sizes) { return stepsOf(main, sizes) > 5e8; }
+
 std::optional<reference::Tensors> randomInputs(func::FuncOp main, const Sizes &sizes,
                                                Random &random) {
   reference::Tensors inputs;
@@ -124,6 +138,8 @@ std::optional<reference::Tensors> randomInputs(func::FuncOp main, const Sizes &s
         return std::nullopt;
       shape.push_back(*size);
     }
+    if (isTooLarge(shape))
+      return std::nullopt;
     inputs.push_back(randomTensor(cast<RankedTensorType>(type).getElementType(), shape,
                                   main.getArgAttr(i, "heddle.range"), random));
   }

@@ -22,7 +22,10 @@ llvm::Expected<mlir::ElementsAttr> randomConstant(mlir::RankedTensorType type,
 /// 0. They are made smaller until a run of the interpreter is quick.
 Sizes randomSizes(mlir::func::FuncOp main, int64_t lanes, bool mayBeEmpty, Random &random);
 
-/// One tensor for each argument; nullopt where a size is negative.
+/// Whether a run of the interpreter takes more than half a minute or so.
+bool isTooSlow(mlir::func::FuncOp main, const Sizes &sizes);
+
+/// One tensor for each argument; nullopt where a size is negative or a tensor is too large.
 std::optional<reference::Tensors> randomInputs(mlir::func::FuncOp main, const Sizes &sizes,
                                                Random &random);
 
