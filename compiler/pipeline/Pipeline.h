@@ -17,6 +17,8 @@ struct CompileOptions {
   int threads = 0;                            // 1 makes an artefact without a pool
   int64_t foldLimitBytes = int64_t(64) << 20; // larger constants stay ops
   std::function<void(llvm::StringRef stage, double fraction)> progress;
+  bool isPlanned = false; // the graph's groups have their schedules: begins at lower
+  bool plansOnly = false; // ends behind the plan: there are no objects
 };
 
 struct Compiled {
