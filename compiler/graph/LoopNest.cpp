@@ -305,6 +305,14 @@ bool isMove(Operation *op) {
   return isa<TransposeOp, SliceOp, ConcatOp, PadOp, ReshapeOp, BroadcastOp>(op);
 }
 
+bool followsProduct(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op || !op->hasOneUse())
+    return false;
+  return isa<MatmulOp, ConvOp>(op) ||
+         (op->hasTrait<Elementwise>() && llvm::any_of(op->getOperands(), followsProduct));
+}
+
 bool isTrivial(StringRef op) {
   static const std::set<StringRef> names = elementwiseNames<
 #define GET_OP_LIST

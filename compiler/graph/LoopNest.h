@@ -62,6 +62,10 @@ void coalesce(LoopNest &nest);
 /// Ops that only say where an element of another tensor stands.
 bool isMove(mlir::Operation *op);
 
+/// Whether the value comes from a product, directly or through elementwise ops that nobody else
+/// reads: what follows can be computed while the product is in registers.
+bool followsProduct(mlir::Value value);
+
 /// Whether ops of this name decide no schedule: they are computed wherever their operands are.
 bool isTrivial(llvm::StringRef op);
 

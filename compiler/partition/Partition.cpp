@@ -12,6 +12,7 @@
 
 #include "compiler/partition/Partition.h"
 
+#include "compiler/graph/LoopNest.h"
 #include "compiler/loop/Forms.h"
 #include "compiler/partition/Growth.h"
 #include "compiler/partition/Regions.h"
@@ -231,6 +232,12 @@ private:
       return isElementwise(op) || isa<graph::BroadcastOp>(op) ||
              (isa<graph::TransposeOp>(op) && isa<graph::MatmulOp>(*op->user_begin()));
     if (group.is(Kind::Rows) && !isElementwise(op) && !isFree(op))
+      return false;
+    // What can be an epilogue is no prologue: each pass over the row would compute it again.
+    bool isEpilogue = isElementwise(op) && llvm::any_of(op->getOperands(), [&](Value in) {
+                        return graph::followsProduct(in) && graph::dimsOf(in) == dims;
+                      });
+    if (group.is(Kind::Rows) && isEpilogue)
       return false;
     bool isGuarded = isa<graph::ConcatOp, graph::PadOp>(op);
     return !isGuarded || group.onlyElementwise;

@@ -3,6 +3,7 @@
 // Exporters flatten [batch, sequence, features] to two dimensions around each product. Without
 // those reshapes the product and what follows it are one kernel.
 
+#include "compiler/graph/LoopNest.h"
 #include "compiler/simplify/Rules.h"
 
 using namespace mlir;
@@ -57,18 +58,6 @@ std::optional<Value> sharedByRows(Value value) {
     if (!dims[i].isConstant(1))
       return std::nullopt;
   return op.getX();
-}
-
-/// Whether the value comes from a product that it could share a kernel with.
-bool followsProduct(Value value) {
-  for (Operation *op = value.getDefiningOp(); op && op->hasOneUse();) {
-    if (isa<MatmulOp>(op))
-      return true;
-    if (!op->hasTrait<Elementwise>())
-      return false;
-    op = op->getOperand(0).getDefiningOp();
-  }
-  return false;
 }
 
 /// Whether nothing is lost when the value is seen through a reshape: no other op waits for it.

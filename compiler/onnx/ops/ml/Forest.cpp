@@ -25,11 +25,20 @@ int64_t Forest::addNode(int64_t feature, Branch branch, double threshold, bool t
   return place;
 }
 
+static constexpr int64_t kMostWeights = int64_t(1) << 28;
+
+void Forest::makeRoom() {
+  if (targets > kMostWeights / static_cast<int64_t>(size()))
+    refuse(Twine(size()) + " nodes with " + Twine(targets) + " targets each are more than " +
+           Twine(kMostWeights) + " weights");
+  weights.resize(size() * targets);
+  hasWeight.resize(size() * targets);
+}
+
 void Forest::addWeight(int64_t node, int64_t target, double weight) {
   if (target < 0 || target >= targets)
     refuse("target " + Twine(target) + " is outside of " + Twine(targets) + " targets");
-  weights.resize(size() * targets);
-  hasWeight.resize(size() * targets);
+  makeRoom();
   weights[node * targets + target] += weight;
   hasWeight[node * targets + target] = true;
 }
@@ -52,8 +61,7 @@ static int64_t heightFrom(const Forest &forest, int64_t root) {
 }
 
 void Forest::finish(int64_t featureCount) {
-  weights.resize(size() * targets);
-  hasWeight.resize(size() * targets);
+  makeRoom();
   for (int64_t feature : features)
     if (feature < 0 || (featureCount >= 0 && feature >= featureCount))
       refuse("a node asks for feature " + Twine(feature) + " of " + Twine(featureCount));

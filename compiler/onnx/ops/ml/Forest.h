@@ -25,6 +25,8 @@ struct Forest {
   size_t size() const { return features.size(); }
   /// Appends a node; a leaf is its own child.
   int64_t addNode(int64_t feature, Branch branch, double threshold, bool tracks);
+  /// A weight for each node and target.
+  void makeRoom();
   void addWeight(int64_t node, int64_t target, double weight);
   /// Checks the features (of -1: any number) and finds the height.
   void finish(int64_t featureCount);

@@ -1,11 +1,11 @@
-"""conftest: what the tests of this folder share."""
+"""conftest: what the folders of tests share."""
 
 import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
 
 @pytest.fixture
