@@ -48,6 +48,18 @@ llvm::Expected<CompileOptions> heddle::optionsOf(const heddle_compile_options_t 
   options.threads = given->threads;
   if (given->fold_limit_bytes)
     options.foldLimitBytes = given->fold_limit_bytes;
+  if (given->without) {
+    llvm::SmallVector<llvm::StringRef> layers;
+    llvm::StringRef(given->without).split(layers, ',', -1, /*KeepEmpty=*/false);
+    for (llvm::StringRef layer : layers) {
+      if (layer != "cards" && layer != "fusion" && layer != "regions")
+        return makeError(ErrorCode::Usage, "error: there is no layer '" + layer +
+                                               "' to leave out; layers: cards (what cards claim as "
+                                               "a whole), fusion (of the rest), regions (groups "
+                                               "that are launched at once)");
+      options.without.insert(layer.str());
+    }
+  }
   if (given->progress)
     options.progress = [report = given->progress,
                         data = given->progress_data](llvm::StringRef stage, double fraction) {

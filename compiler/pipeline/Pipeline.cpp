@@ -92,7 +92,9 @@ static llvm::Error choosePlan(func::FuncOp model, const CompileOptions &options,
     given = std::move(*parsed);
   }
   partition::Options groups;
-  groups.cards = &*cards;
+  groups.cards = options.without.count("cards") ? nullptr : &*cards;
+  groups.fuses = !options.without.count("fusion");
+  groups.packs = !options.without.count("regions");
   if (!options.planText.empty())
     groups.regions.emplace();
   for (const plan::GroupPlan &group : given.groups) {

@@ -6,6 +6,8 @@
 #include "compiler/target/Program.h"
 #include "compiler/target/cpu/Emit.h"
 
+#include <set>
+
 namespace heddle {
 
 struct CompileOptions {
@@ -14,6 +16,7 @@ struct CompileOptions {
   std::vector<std::string> shapes; // "x=1x3x?x?", "batch=4"
   std::string planText, planPath;  // a plan to carry out; empty lets the chooser decide
   std::vector<std::string> scheduleFolders;
+  std::set<std::string> without;              // layers of the partitioner: cards, fusion, regions
   int threads = 0;                            // 1 makes an artefact without a pool
   int64_t foldLimitBytes = int64_t(64) << 20; // larger constants stay ops
   std::function<void(llvm::StringRef stage, double fraction)> progress;

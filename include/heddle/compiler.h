@@ -29,6 +29,8 @@ typedef struct heddle_compile_options {
   int64_t fold_limit_bytes; /* larger constants are not computed at compile time */
   void (*progress)(void *data, const char *stage, double fraction); /* 0..1 of the whole */
   void *progress_data;
+  const char *without; /* layers of the partitioner to leave out, for comparisons: some of
+                          "cards,fusion,regions" */
 } heddle_compile_options_t;
 
 /* `options` may be NULL. */

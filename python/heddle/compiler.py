@@ -95,6 +95,7 @@ def compile(  # noqa: A001: the package's own word
     schedules=None,
     fold_limit_bytes=0,
     progress=None,
+    without=None,
 ):
     """Compiles an ONNX model and returns a Module ready to run.
 
@@ -105,6 +106,7 @@ def compile(  # noqa: A001: the package's own word
     plan       a path, or the `plan` of an earlier compilation
     output     path of an artefact to write, which is then loaded; None compiles into this process
     progress   called with (stage, fraction)
+    without    layers of the partitioner to leave out, to compare: "cards,fusion,regions"
 
     The result's `compiled` has `write`, `plan` and `report`.
     """
@@ -127,6 +129,7 @@ def compile(  # noqa: A001: the package's own word
             fold_limit_bytes,
             callback,
             None,
+            without.encode() if without else None,
         )
         if hasattr(model, "SerializeToString"):
             model = model.SerializeToString()

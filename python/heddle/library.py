@@ -117,6 +117,7 @@ class CompileOptions(ctypes.Structure):
         ("fold_limit_bytes", c_int64),
         ("progress", Progress),
         ("progress_data", c_void_p),
+        ("without", c_char_p),
     ]
 
 

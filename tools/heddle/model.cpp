@@ -36,6 +36,9 @@ void addCompileOptions(CLI::App &app, CompileOptions &options) {
                  "do not compute larger constants at compile time")
       ->check(CLI::NonNegativeNumber)
       ->type_name("BYTES");
+  app.add_option("--without", options.without,
+                 "leave out layers of the partitioner, to compare: cards, fusion, regions")
+      ->type_name("LAYER,...");
   app.add_flag("--progress", options.showProgress, "show progress also without a terminal");
 }
 
@@ -83,6 +86,7 @@ void withRawOptions(const CompileOptions &options,
     static_cast<Progress *>(data)->report(stage, fraction);
   };
   raw.progress_data = &progress;
+  raw.without = orNull(options.without);
   use(raw);
 }
 
@@ -98,10 +102,10 @@ Module openModel(const std::string &path, const CompileOptions &options) {
   heddle_module_t *module = nullptr;
   if (isArtefact(path)) {
     if (!options.plan.empty() || !options.schedules.empty() || options.level || options.foldLimit ||
-        options.target != "host")
+        !options.without.empty() || options.target != "host")
       failUsage("'" + path +
                 "' is an artefact, which is compiled already: --target, -O, --plan, "
-                "--schedules and --fold-limit are for models");
+                "--schedules, --fold-limit and --without are for models");
     check(heddle_module_load(path.c_str(), &module));
   } else {
     check(heddle_compiled_module(compileModel(path, options).get(), &module));

@@ -17,6 +17,7 @@ struct CompileOptions {
   std::string target = "host", plan, schedules;
   std::optional<int> level; // of LLVM
   int threads = 0;
+  std::string without;
   int64_t foldLimit = 0;
   bool showProgress = false;
   std::vector<std::string> shapes; // that the artefact is made for, no others
