@@ -16,6 +16,7 @@ struct CompileOptions {
   std::vector<std::string> scheduleFolders;
   int threads = 0;                            // 1 makes an artefact without a pool
   int64_t foldLimitBytes = int64_t(64) << 20; // larger constants stay ops
+  bool isProfiled = false;                    // see target::Program
   std::function<void(llvm::StringRef stage, double fraction)> progress;
 };
 
@@ -28,6 +29,7 @@ struct Compiled {
   cpu::Objects objects;
   loop::Machine machine;
   int optLevel = 3;
+  std::vector<std::string> scheduleFolders;
   std::string planJson, reportJson;
 };
 

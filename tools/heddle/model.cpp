@@ -82,6 +82,7 @@ Compiled compileModel(const std::string &path, const CompileOptions &options) {
     static_cast<Progress *>(data)->report(stage, fraction);
   };
   raw.progress_data = &progress;
+  raw.profiles = options.profiles;
   heddle_compiled_t *compiled = nullptr;
   check(heddle_compile(path.c_str(), &raw, &compiled));
   return Compiled(compiled);
@@ -116,11 +117,18 @@ std::vector<const heddle_value_t *> outputsOf(const Module &module) {
   return values;
 }
 
-Runner::Runner(const Module &module, int threads, const Feeds &feeds)
-    : inputs(feeds.views()), results(heddle_module_output_count(module.get())) {
+Runner::Runner(const Module &module, int threads, const Feeds &feeds, Profile profile)
+    : profile(std::move(profile)), inputs(feeds.views()),
+      results(heddle_module_output_count(module.get())) {
   heddle_session_options_t options = {};
   options.size = sizeof options;
   options.threads = threads;
+  if (this->profile) {
+    options.profile = [](void *data, int64_t group, int64_t nanoseconds) {
+      static_cast<Runner *>(data)->profile(group, nanoseconds);
+    };
+    options.profile_data = this;
+  }
   heddle_session_t *created = nullptr;
   check(heddle_session_create(module.get(), &options, &created));
   session.reset(created);
