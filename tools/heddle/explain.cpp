@@ -67,6 +67,20 @@ static std::string assemblyOf(const Compiled &compiled) {
   return readFile(path);
 }
 
+/// A machine that was busy while it was measured looks slower than it is.
+static void noteWrongLimits(const Json &explanation) {
+  if (!explanation.contains("machine"))
+    return;
+  double limit = explanation.at("machine").at("flops_per_second");
+  for (const Json &group : explanation.at("groups"))
+    if (group.value("flops_per_second", 0.0) > 1.03 * limit) {
+      printNotes({"group '" + group.at("name").get<std::string>() +
+                  "' was faster than this machine's measured peak, so the machine was busy when it "
+                  "was measured; --measure-machine measures it again"});
+      return;
+    }
+}
+
 static Json explain(const Options &options, const Compiled &compiled) {
   const char *text = nullptr;
   check(heddle_compiled_explain(compiled.get(), &text));
@@ -85,6 +99,7 @@ static Json explain(const Options &options, const Compiled &compiled) {
     threads = explanation["run"]["threads"];
   }
   addRoofline(explanation, machine, threads);
+  noteWrongLimits(explanation);
   return explanation;
 }
 

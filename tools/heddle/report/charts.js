@@ -24,7 +24,7 @@ function drawBar() {
   views.push(marks(bar));
 }
 
-const frame = { left: 62, right: 620, top: 14, bottom: 336 };
+const frame = { left: 78, right: 620, top: 14, bottom: 336 };
 
 function axes(svg, xName, yName) {
   svg.append(

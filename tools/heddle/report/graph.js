@@ -24,11 +24,11 @@ function place() {
   const heights = layers.map((members) => Math.max(...members.map(heightOf)) + gapY);
   const total = heights.reduce((sum, height) => sum + height, 0);
   const shape = (graph.clientWidth || 800) / (graph.clientHeight || 620);
-  const columnsFor = (count) => {
+  const fill = (most) => {
     const columns = [];
     let height = Infinity;
     layers.forEach((members, i) => {
-      if (height + heights[i] > total / count + 1) {
+      if (height + heights[i] > most) {
         columns.push({ layers: [], width: 0 });
         height = 0;
       }
@@ -37,6 +37,12 @@ function place() {
       column.width = Math.max(column.width, widths[i]);
       height += heights[i];
     });
+    return columns;
+  };
+  // The least height at which so many columns are enough.
+  const columnsFor = (count) => {
+    let most = Math.max(total / count, ...heights), columns = fill(most);
+    while (columns.length > count) columns = fill(most *= 1.02);
     return columns;
   };
   let columns = columnsFor(1);
@@ -89,6 +95,8 @@ function nodeOf(group, at) {
       element("text", { class: "op-text", x: 18, y: y + 10.5 },
         `${lastPart(op.name)}`.slice(0, 34)));
   });
+  node.append(element("text", { class: "far-text", x: 16, y: at.height / 2 + 12 },
+    `${group.number} ${lastPart(group.name)}`.slice(0, 12)));
   if (shown < group.ops.length)
     node.append(element("text", { class: "op-text", x: 18, y: 39 + shown * opHeight + 11 },
       `and ${group.ops.length - shown} more ops`));
@@ -113,7 +121,8 @@ const canvas = element("g");
 const edges = [];
 for (const group of groups)
   for (const source of sourcesOf(group)) {
-    const path = element("path", { class: "edge", d: edgePath(places[source], places[group.number]) });
+    const isFar = Math.abs(places[source].column - places[group.number].column) > 1;
+    const path = element("path", { class: isFar ? "edge far" : "edge", d: edgePath(places[source], places[group.number]) });
     edges.push({ path, from: source, to: group.number });
     canvas.append(path);
   }
@@ -123,6 +132,7 @@ graph.append(canvas);
 const view = { x: 0, y: 0, scale: 1 };
 function show() {
   canvas.setAttribute("transform", `translate(${view.x},${view.y}) scale(${view.scale})`);
+  graph.classList.toggle("overview", view.scale < 0.5); // too small to read: only what and which
 }
 function fit() {
   const right = Math.max(...places.map((at) => at.x + boxWidth));

@@ -24,8 +24,9 @@ namespace heddle::cli {
 using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
-static const int kRounds = 7;
-static const int64_t kFmaSteps = 4000000;
+static const double kSeconds =
+    0.6; // of each figure: many short rounds, of which one is undisturbed
+static const int64_t kFmaSteps = 1000000;
 static const int64_t kBufferBytes = int64_t(256) << 20; // far more than any cache
 
 static volatile float sink; // keeps what is measured from being optimised away
@@ -103,7 +104,8 @@ static double readAll(const float *data, int64_t size) {
 /// The best rate of `threads` threads that each do work(thread), which returns how much it did.
 static double bestRate(int threads, const std::function<double(int)> &work) {
   double best = 0;
-  for (int round = 0; round < kRounds; ++round) {
+  Clock::time_point first = Clock::now();
+  while (std::chrono::duration<double>(Clock::now() - first).count() < kSeconds) {
     std::barrier start(threads);
     std::vector<double> done(threads);
     std::vector<Clock::time_point> begin(threads), end(threads);

@@ -23,7 +23,7 @@ struct Machine {
 /// measured with another number of threads is not known.
 Machine knownMachine();
 
-/// Takes about two seconds, and writes the file.
+/// Takes about three seconds, and writes the file.
 Machine measureMachine();
 
 } // namespace heddle::cli
