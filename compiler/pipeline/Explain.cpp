@@ -31,6 +31,10 @@ public:
     Json report = Json::parse(compiled.reportJson, nullptr, false);
     for (const Json &group : report.value("pointwise_instead", Json::array()))
       simpler.insert(group.at("group").get<std::string>());
+    Json plan = Json::parse(compiled.planJson, nullptr, false);
+    for (const Json &group : plan.value("groups", Json::array()))
+      if (group.contains("knobs"))
+        knobs[group.at("name").get<std::string>()] = group.at("knobs");
   }
   Json write();
 
@@ -45,6 +49,7 @@ private:
   std::vector<graph::GroupOp> groups;
   llvm::DenseMap<Operation *, int64_t> numbers;
   std::set<std::string> simpler, chosen;
+  Json knobs = Json::object(); // of each group that has some
 };
 
 } // namespace
@@ -122,16 +127,11 @@ Json Explainer::groupOf(int64_t number) {
   json["card"] = text("card").empty() ? Json(nullptr) : Json(text("card"));
   json["card_hash"] = text("card_hash");
   json["form"] = simpler.count(group.getName().str()) ? "pointwise" : text("kind");
-  json["knobs"] = Json::object();
+  json["knobs"] = knobs.value(group.getName().str(), Json::object());
   bool isFallback = simpler.count(group.getName().str());
-  if (auto schedule = group->getAttrOfType<DictionaryAttr>("loop.schedule"))
-    for (NamedAttribute knob : schedule) {
-      auto form = dyn_cast<StringAttr>(knob.getValue());
-      if (auto value = dyn_cast<IntegerAttr>(knob.getValue()))
-        json["knobs"][knob.getName().str()] = value.getInt();
-      else if (form && !isFallback)
-        json["form"] = form.str();
-    }
+  auto schedule = group->getAttrOfType<DictionaryAttr>("loop.schedule");
+  if (auto form = schedule ? schedule.getAs<StringAttr>("form") : nullptr; form && !isFallback)
+    json["form"] = form.str();
   json["is_fallback"] = isFallback;
   json["offers"] = Json::array();
   for (const warehouse::Offer &offer : cards.offer(group))

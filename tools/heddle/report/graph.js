@@ -96,7 +96,7 @@ function nodeOf(group, at) {
         `${lastPart(op.name)}`.slice(0, 34)));
   });
   node.append(element("text", { class: "far-text", x: 16, y: at.height / 2 + 12 },
-    `${group.number} ${lastPart(group.name)}`.slice(0, 12)));
+    `${group.number} ${lastPart(group.name)}`.slice(0, 11)));
   if (shown < group.ops.length)
     node.append(element("text", { class: "op-text", x: 18, y: 39 + shown * opHeight + 11 },
       `and ${group.ops.length - shown} more ops`));
