@@ -1,6 +1,7 @@
 // charts.js: the time bar, the roofline and the memory map.
 function drawBar() {
   const bar = document.getElementById("bar");
+  document.getElementById("time-title").textContent = measureTitle;
   document.getElementById("time-hint").textContent =
     (data.run ? `One run takes ${secondsText(data.run.seconds)}. ` : "") +
     `Each group's share, in the order of the plan: ${measureName}.`;

@@ -57,14 +57,14 @@ function shortName(group, letters = 30) {
 
 // What the time bar shows: the best that is known.
 const measures = [
-  ["measured time, median of the runs", (group) => group.seconds, secondsText],
+  ["measured time, median of the runs", (group) => group.seconds, secondsText, "Time"],
   ["least time that this machine needs (not measured; --measure times each group)",
-    (group) => group.bound_seconds, secondsText],
+    (group) => group.bound_seconds, secondsText, "Least time"],
   ["floating point operations (neither measured nor is the machine known)",
-    (group) => isNumber(group.flops) ? group.flops : undefined, countText],
-  ["number of ops (sizes are symbols; --dim gives them)", (group) => group.ops.length, String],
+    (group) => isNumber(group.flops) ? group.flops : undefined, countText, "Work"],
+  ["number of ops (sizes are symbols; --dim gives them)", (group) => group.ops.length, String, "Ops"],
 ];
-const [measureName, weightOf, weightText] =
+const [measureName, weightOf, weightText, measureTitle] =
   measures.find(([, weight]) => groups.some((group) => weight(group) > 0)) || measures[3];
 
 // Groups that are launched at once with another one count there.

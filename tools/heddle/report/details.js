@@ -5,7 +5,9 @@ function drawHead() {
   document.getElementById("model").textContent = name;
   const facts = [
     ["target", data.target], ["groups", groups.length], ["launches", data.launches],
-    ["weights", bytesText(data.weights_bytes)], ["arena", bytesText(data.memory.arena_bytes)],
+    ["weights", bytesText(data.weights_bytes)], [
+      "arena", isNumber(data.memory.arena_bytes) ? bytesText(data.memory.arena_bytes)
+        : `${data.memory.slots.length} slots`],
   ];
   if (data.symbols.length) facts.push(["symbols", data.symbols.join(", ")]);
   if (data.run) facts.push([`time, ${data.run.threads} threads`, secondsText(data.run.seconds)]);
@@ -33,13 +35,15 @@ function sourceOf(input) {
 }
 
 function offersOf(group) {
-  return rows(["card", "priority", "answer"], group.offers.map((offer) => {
+  const table = rows(["card", "priority", "answer"], group.offers.map((offer) => {
     const isRefused = offer.refusal !== null;
     const isChosen = offer.card === group.card;
     return [offer.card, String(offer.priority), element("span",
       { class: isChosen ? "yes" : isRefused ? "no" : undefined },
       isChosen ? "chosen" : isRefused ? "refused: " + data.refusals[offer.refusal] : "offered")];
   }), [1]);
+  table.classList.add("tight");
+  return table;
 }
 
 function figuresOf(group) {

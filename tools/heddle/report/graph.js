@@ -1,6 +1,6 @@
 // graph.js: groups as boxes with their ops inside, in layers that wrap into columns.
 const graph = document.getElementById("graph");
-const boxWidth = 220, opHeight = 17, mostOps = 4, gapX = 34, gapY = 26;
+const boxWidth = 236, opHeight = 17, mostOps = 4, gapX = 34, gapY = 26;
 
 const sourcesOf = (group) =>
   [...new Set(group.inputs.map((input) => input.group).filter((source) => source !== undefined &&
@@ -83,7 +83,7 @@ function nodeOf(group, at) {
     element("title", {}, `${group.name}\n${group.ops.length} ops, ${group.form}`),
     element("rect", { class: "box", width: boxWidth, height: at.height, rx: 8 }),
     element("rect", { class: "band", x: 0, y: 8, width: 5, height: at.height - 16, rx: 2 }),
-    element("text", { class: "title", x: 14, y: 18 }, shortName(group, 29)),
+    element("text", { class: "title", x: 14, y: 18 }, shortName(group, 28)),
     element("text", { class: "soft", x: 14, y: 33 },
       `${group.number} \u00b7 ${group.card || group.form}` +
       (weightOf(group) ? ` \u00b7 ${weightText(weightOf(group))}` : "")));
