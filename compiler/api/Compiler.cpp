@@ -1,5 +1,6 @@
 // Compiler: include/heddle/compiler.h over the pipeline. No exception and no LLVM error crosses it.
 
+#include "compiler/api/Options.h"
 #include "compiler/api/Status.h"
 #include "compiler/onnx/Importer.h"
 #include "compiler/pipeline/Explain.h"
@@ -20,9 +21,7 @@ struct heddle_compiled {
   mutable std::string explanation; // made when it is asked for
 };
 
-namespace {
-
-llvm::Expected<CompileOptions> optionsOf(const heddle_compile_options_t *given) {
+llvm::Expected<CompileOptions> heddle::optionsOf(const heddle_compile_options_t *given) {
   CompileOptions options;
   if (!given)
     return options;
@@ -63,8 +62,9 @@ llvm::Expected<CompileOptions> optionsOf(const heddle_compile_options_t *given) 
   return options;
 }
 
-heddle_status_t *compileSource(const ModelSource &source, const heddle_compile_options_t *given,
-                               heddle_compiled_t **result) {
+static heddle_status_t *compileSource(const ModelSource &source,
+                                      const heddle_compile_options_t *given,
+                                      heddle_compiled_t **result) {
   *result = nullptr;
   return guarded([&]() -> llvm::Error {
     auto options = optionsOf(given);
@@ -80,8 +80,6 @@ heddle_status_t *compileSource(const ModelSource &source, const heddle_compile_o
     return llvm::Error::success();
   });
 }
-
-} // namespace
 
 extern "C" {
 

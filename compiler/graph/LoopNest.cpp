@@ -242,19 +242,28 @@ static void appendNames(Names &names, const Names &more) {
   names.insert(names.end(), more.begin(), more.end());
 }
 
+static bool isTrivial(const Loop &loop) {
+  return loop.kind == Kind::Parallel &&
+         llvm::all_of(loop.ops, [](StringRef op) { return isTrivial(op); }) &&
+         llvm::all_of(loop.children, [](const Loop &child) { return isTrivial(child); });
+}
+
+/// Behind the last loop; what only prepares an operand, such as a mask, may stand between.
 static void appendLoop(std::vector<Loop> &loops, const Loop &next, int64_t shared) {
-  bool merges = shared > 0 && !loops.empty() && loops.back().kind == Kind::Parallel &&
-                next.kind != Kind::Window && loops.back().extent == next.extent;
-  if (!merges) {
-    loops.push_back(next);
-    return;
+  bool mayMerge = shared > 0 && next.kind != Kind::Window;
+  for (Loop &loop : llvm::reverse(loops)) {
+    if (mayMerge && loop.kind == Kind::Parallel && loop.extent == next.extent) {
+      loop.kind = next.kind;
+      appendNames(loop.ops, next.ops);
+      loop.walks.insert(next.walks.begin(), next.walks.end());
+      for (const Loop &child : next.children)
+        appendLoop(loop.children, child, shared - 1);
+      return;
+    }
+    if (!isTrivial(loop))
+      break;
   }
-  Loop &loop = loops.back();
-  loop.kind = next.kind;
-  appendNames(loop.ops, next.ops);
-  loop.walks.insert(next.walks.begin(), next.walks.end());
-  for (const Loop &child : next.children)
-    appendLoop(loop.children, child, shared - 1);
+  loops.push_back(next);
 }
 
 void append(LoopNest &nest, const LoopNest &next) {
@@ -292,12 +301,16 @@ template <typename... Ops> static std::set<StringRef> elementwiseNames() {
   return names;
 }
 
+bool isMove(Operation *op) {
+  return isa<TransposeOp, SliceOp, ConcatOp, PadOp, ReshapeOp, BroadcastOp>(op);
+}
+
 bool isTrivial(StringRef op) {
   static const std::set<StringRef> names = elementwiseNames<
 #define GET_OP_LIST
 #include "compiler/graph/Ops.cpp.inc"
       >();
-  return names.count(op) > 0;
+  return op == "iota" || names.count(op) > 0;
 }
 
 /// m, n, k, then the rest of the alphabet, then x1, x2, ...

@@ -59,6 +59,9 @@ void append(LoopNest &nest, const LoopNest &next);
 /// together, as the two batch dimensions of a product do.
 void coalesce(LoopNest &nest);
 
+/// Ops that only say where an element of another tensor stands.
+bool isMove(mlir::Operation *op);
+
 /// Whether ops of this name decide no schedule: they are computed wherever their operands are.
 bool isTrivial(llvm::StringRef op);
 

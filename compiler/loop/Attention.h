@@ -38,11 +38,6 @@ Fit fitsAttention(llvm::ArrayRef<mlir::Operation *> ops, std::string &why);
 std::optional<AttentionParts> readAttention(llvm::ArrayRef<mlir::Operation *> ops,
                                             std::string &why);
 
-/// The most ops around the second product that fit in full, in program order; none when there is no
-/// attention. Results of all but the last are used inside only. Producers are taken in where they
-/// only move, mask or scale; what is computed at cost stays outside.
-llvm::SmallVector<mlir::Operation *> growAttention(graph::MatmulOp values);
-
 } // namespace heddle::loop
 
 #endif // HEDDLE_LOOP_ATTENTION_H

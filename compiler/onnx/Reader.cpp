@@ -204,6 +204,8 @@ void Reader::importNode(const proto::NodeProto &message, Scope &scope) {
              "com.microsoft, and the model's own functions");
     refuse("unknown op '" + message.op_type() + "'", suggestRow(domain, message.op_type()));
   }
+  if (message.output_size() == 0)
+    refuse("the node has no outputs");
   auto opset = scope.opsets->find(domain);
   // Many exporters use com.microsoft without importing it.
   if (opset == scope.opsets->end() && domain != kMicrosoft && function == functions.end())

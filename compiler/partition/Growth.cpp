@@ -2,6 +2,8 @@
 
 #include "compiler/partition/Growth.h"
 
+#include "compiler/loop/Forms.h"
+
 using namespace mlir;
 
 namespace heddle::partition {
@@ -36,7 +38,9 @@ public:
 
 private:
   bool isOpen(Operation *op) {
-    return op->getBlock() == &block && !isHost(op) && !claimed.contains(op);
+    // A view belongs to no group, but a card may read through it.
+    bool mayBe = isa<graph::ReshapeOp>(op) || !isHost(op);
+    return op->getBlock() == &block && mayBe && !claimed.contains(op);
   }
 
   Claim growFrom(Operation *skeleton) {
@@ -51,7 +55,50 @@ private:
     do
       addPrologues();
     while (addEpilogue());
+    giveBack();
     return std::move(archive);
+  }
+
+  /// Gives back what is better elsewhere, where the rest still matches: prologues that can be the
+  /// epilogue of another skeleton op, those that are costly to compute again for each reader, and
+  /// views at the rim, which are free outside.
+  void giveBack() {
+    for (bool isShrinking = true; isShrinking;) {
+      isShrinking = false;
+      for (Operation *op : archive.ops) {
+        if (!isBetterOutside(op))
+          continue;
+        SmallVector<Operation *> rest(archive.ops);
+        llvm::erase(rest, op);
+        std::string form;
+        if (rest.empty() || cards.fit(rest, target, form) != Fit::Full)
+          continue;
+        archive = {std::move(rest), form};
+        isShrinking = true;
+        break;
+      }
+    }
+  }
+
+  bool isBetterOutside(Operation *op) {
+    auto isInside = [&](Operation *other) { return llvm::is_contained(archive.ops, other); };
+    bool isPrologue = llvm::none_of(op->getOperands(), [&](Value operand) {
+      return operand.getDefiningOp() && isInside(operand.getDefiningOp());
+    });
+    if (isa<graph::ReshapeOp>(op))
+      return isHost(op) && (isPrologue ? !readsMove(op) : op == archive.ops.back());
+    if (!isPrologue || !op->hasTrait<graph::Elementwise>())
+      return false;
+    return loop::isCostly(op) || llvm::any_of(op->getOperands(), [&](Value operand) {
+             Operation *source = operand.getDefiningOp();
+             return source && isOpen(source) && warehouse::decides(source);
+           });
+  }
+
+  /// A view of what only moved: it saves the move's copy where it is read through.
+  static bool readsMove(Operation *reshape) {
+    Operation *source = reshape->getOperand(0).getDefiningOp();
+    return source && graph::isMove(source) && !isa<graph::ReshapeOp>(source);
   }
 
   /// The members with this op, operands first, when some card still may match them.

@@ -12,7 +12,6 @@
 
 #include "compiler/partition/Partition.h"
 
-#include "compiler/loop/Attention.h"
 #include "compiler/loop/Forms.h"
 #include "compiler/partition/Growth.h"
 #include "compiler/partition/Regions.h"
@@ -29,8 +28,6 @@ StringRef nameOf(Kind kind) {
     return "rows";
   case Kind::Contraction:
     return "contraction";
-  case Kind::Attention:
-    return "attention";
   case Kind::Window:
     return "window";
   case Kind::Serial:
@@ -96,10 +93,7 @@ bool isFree(Operation *op) {
   return isa<graph::BroadcastOp, graph::IotaOp, graph::SizesOp>(op);
 }
 
-bool isExpensive(Operation *op) {
-  return isa<graph::ExpOp, graph::LogOp, graph::ErfOp, graph::TanhOp, graph::SigmoidOp,
-             graph::PowOp, graph::SinOp, graph::CosOp, graph::ResizeOp>(op);
-}
+bool isExpensive(Operation *op) { return loop::isCostly(op) || isa<graph::ResizeOp>(op); }
 
 struct Group {
   std::string kind;
@@ -120,9 +114,6 @@ public:
   void run() {
     giveFreeOpsToEachUser();
     takeClaims();
-    for (Operation &op : llvm::reverse(block))
-      if (auto product = dyn_cast<graph::MatmulOp>(op); product && !groupOf.count(product))
-        takeAttention(product);
     for (Operation &op : llvm::reverse(block))
       if (!isHost(&op) && !groupOf.contains(&op))
         assign(&op);
@@ -169,28 +160,6 @@ private:
         use->set(copy->getResult(0));
       }
     }
-  }
-
-  /// A group around the second product of an attention, with the transposes behind it.
-  void takeAttention(graph::MatmulOp values) {
-    if (options.apart.count(nameOf(values)))
-      return;
-    SmallVector<Operation *> ops = loop::growAttention(values);
-    if (ops.empty() || llvm::any_of(ops, [&](Operation *op) { return groupOf.count(op) > 0; }))
-      return;
-    std::string why;
-    for (Operation *root = ops.back(); root->hasOneUse();) {
-      root = *root->user_begin();
-      ops.push_back(root);
-      if (isa<graph::TransposeOp>(root) && loop::fitsAttention(ops, why) == loop::Fit::Full)
-        continue;
-      ops.pop_back();
-      break;
-    }
-    for (Operation *op : ops)
-      groupOf[op] = groups.size();
-    graph::DimVector domain = graph::dimsOf(ops.back()->getResult(0));
-    groups.push_back({"attention", domain, {}, 0, {ops.rbegin(), ops.rend()}, false, true});
   }
 
   /// The one group that reads all results of op, if there is one.
@@ -250,7 +219,6 @@ private:
     }
     case Kind::Pointwise:
       break;
-    case Kind::Attention:
     case Kind::Serial:
       return false;
     }

@@ -6,9 +6,6 @@ using namespace mlir;
 
 namespace heddle::partition {
 
-/// Results of fewer elements count as small: a launch costs about 5 us, in which a core computes
-/// this many cheap elements.
-static constexpr int64_t kSmallElements = 1 << 16;
 static constexpr size_t kMostGroups = 16;
 
 /// The value whose memory this one is.
@@ -28,15 +25,6 @@ static llvm::DenseSet<Value> readsOf(graph::GroupOp group) {
         reads.insert(memoryOf(operand));
   });
   return reads;
-}
-
-static bool isSmall(graph::GroupOp group) {
-  auto kind = group->getAttrOfType<StringAttr>("kind");
-  return kind && (kind == "pointwise" || kind == "rows") &&
-         llvm::all_of(group.getResults(), [](Value result) {
-           auto count = graph::elementCount(graph::dimsOf(result)).constant();
-           return count && *count < kSmallElements;
-         });
 }
 
 namespace {
@@ -62,10 +50,9 @@ private:
     bool isIndependent = llvm::none_of(open, [&](graph::GroupOp member) {
       return llvm::any_of(member.getResults(), [&](Value made) { return reads.contains(made); });
     });
-    if (!isIndependent || open.size() >= kMostGroups || !gains(group, reads))
+    if (!isIndependent || open.size() >= kMostGroups || !isWantedHere(group))
       close();
     open.push_back(group);
-    openReads.insert(reads.begin(), reads.end());
   }
 
   int64_t wantedRegion(graph::GroupOp group) const {
@@ -73,16 +60,10 @@ private:
     return found == wanted->end() ? -1 : found->second;
   }
 
-  bool gains(graph::GroupOp group, const llvm::DenseSet<Value> &reads) {
-    if (wanted) {
-      int64_t region = wantedRegion(group);
-      return region >= 0 && llvm::all_of(open, [&](graph::GroupOp member) {
-               return wantedRegion(member) == region;
-             });
-    }
-    if (llvm::any_of(reads, [&](Value read) { return openReads.contains(read); }))
-      return true;
-    return isSmall(group) && llvm::all_of(open, isSmall);
+  bool isWantedHere(graph::GroupOp group) const {
+    return !wanted || (wantedRegion(group) >= 0 && llvm::all_of(open, [&](graph::GroupOp member) {
+                         return wantedRegion(member) == wantedRegion(group);
+                       }));
   }
 
   void close() {
@@ -92,12 +73,10 @@ private:
       ++regions;
     }
     open.clear();
-    openReads.clear();
   }
 
   const std::map<std::string, int64_t> *wanted;
   SmallVector<graph::GroupOp> open;
-  llvm::DenseSet<Value> openReads;
   int64_t regions = 0;
 };
 } // namespace

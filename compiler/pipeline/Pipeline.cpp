@@ -220,13 +220,16 @@ static llvm::Error compileStages(Compiled &compiled, const CompileOptions &optio
   result->machine = {target->vectorBits / 32, target->registers, target->l1Bytes, target->l2Bytes};
   auto model = result->graph->lookupSymbol<func::FuncOp>("main");
 
-  stages.begin("simplify", 0.1);
-  if (llvm::Error error = simplifyGraph(*result->graph, options.foldLimitBytes))
-    return error;
-  result->program.flops = countFlops(*result->graph);
-
-  if (llvm::Error error = choosePlan(model, options, *result, stages))
-    return error;
+  if (!options.isPlanned) {
+    stages.begin("simplify", 0.1);
+    if (llvm::Error error = simplifyGraph(*result->graph, options.foldLimitBytes))
+      return error;
+    result->program.flops = countFlops(*result->graph);
+    if (llvm::Error error = choosePlan(model, options, *result, stages))
+      return error;
+  }
+  if (options.plansOnly)
+    return llvm::Error::success();
 
   stages.begin("lower", 0.25);
   std::vector<std::pair<std::string, std::string>> simpler;

@@ -18,6 +18,8 @@ struct CompileOptions {
   int64_t foldLimitBytes = int64_t(64) << 20; // larger constants stay ops
   bool isProfiled = false;                    // see target::Program
   std::function<void(llvm::StringRef stage, double fraction)> progress;
+  bool isPlanned = false; // the graph's groups have their schedules: begins at lower
+  bool plansOnly = false; // ends behind the plan: there are no objects
 };
 
 struct Compiled {

@@ -28,6 +28,7 @@ struct AlgebraPass : PassWrapper<AlgebraPass, OperationPass<ModuleOp>> {
     addArithmeticRules(patterns);
     addMovementRules(patterns);
     addRegroupRules(patterns);
+    addRowRules(patterns);
     addBroadcastRules(patterns);
     (void)applyRules(getOperation(), std::move(patterns));
   }

@@ -22,9 +22,11 @@ static std::string textOf(Type type) {
   return text;
 }
 
-static std::string joinKeys(ArrayRef<Key> keys) {
-  return llvm::join(llvm::map_range(keys, [](const Key &key) { return "'" + key.str() + "'"; }),
-                    " or ");
+/// With the loop at which it failed, where there is one key only.
+static std::string loopsRefusal(const graph::LoopNest &nest, ArrayRef<Key> keys, StringRef why) {
+  auto texts = llvm::map_range(keys, [](const Key &key) { return "'" + key.str() + "'"; });
+  std::string where = keys.size() == 1 && !why.empty() ? (": " + why).str() : "";
+  return "loops '" + nest.str() + "' are not " + llvm::join(texts, " or ") + where;
 }
 
 /// The extent against the card's guards; an extent that only the run knows meets none.
@@ -54,7 +56,78 @@ static std::string dtypeRefusal(const Card &card, Operation *op) {
   return "";
 }
 
-Fit Card::fit(ArrayRef<Operation *> ops, const graph::LoopNest &nest) const {
+SmallVector<Operation *> Card::exampleOps() const {
+  SmallVector<Operation *> ops;
+  func::FuncOp function = example;
+  for (Operation &op : function.getBody().front().without_terminator())
+    if (!isa<graph::ConstantOp>(op))
+      ops.push_back(&op);
+  return ops;
+}
+
+/// Whether the card is about this op: the others are what growth takes in around it.
+bool Card::names(Operation *op) const {
+  return decides(op) || llvm::any_of(llvm::concat<const Key>(keys, nests), [&](const Key &key) {
+           return key.hasOp(op->getName().stripDialect());
+         });
+}
+
+/// Not a number or a size that stands beside the data, nor a copy of one.
+static bool computes(Operation *op) {
+  return !isa<graph::ConstantOp, graph::BroadcastOp, graph::ReshapeOp>(op);
+}
+
+Operation *Card::prologueOf(ArrayRef<Operation *> ops) const {
+  llvm::SmallPtrSet<Operation *, 8> behind; // a named op, or itself one
+  for (Operation *op : ops) {
+    auto isBehind = [&](Value operand) { return behind.contains(operand.getDefiningOp()); };
+    if (names(op) || llvm::any_of(op->getOperands(), isBehind))
+      behind.insert(op);
+    else if (computes(op))
+      return op;
+  }
+  return nullptr;
+}
+
+Operation *Card::epilogueOf(ArrayRef<Operation *> ops) const {
+  llvm::SmallPtrSet<Operation *, 8> before; // a named op, or itself one
+  for (Operation *op : llvm::reverse(ops)) {
+    auto isBefore = [&](Operation *user) { return before.contains(user); };
+    if (names(op) || llvm::any_of(op->getUsers(), isBefore))
+      before.insert(op);
+    else if (computes(op))
+      return op;
+  }
+  return nullptr;
+}
+
+/// Why the ops around those that the card names may not be there.
+std::string Card::aroundRefusal(ArrayRef<Operation *> ops) const {
+  auto refuse = [](Operation *op, StringRef place, StringRef field) {
+    std::string node = graph::sourceName(op->getLoc());
+    return ("op '" + op->getName().stripDialect() + "'" +
+            (node.empty() ? "" : " of '" + node + "'") + " stands " + place +
+            " what the card names, which its '" + field + " = false' forbids")
+        .str();
+  };
+  if (Operation *op = hasPrologue ? nullptr : prologueOf(ops))
+    return refuse(op, "before", "prologue");
+  if (Operation *op = hasEpilogue ? nullptr : epilogueOf(ops))
+    return refuse(op, "behind", "epilogue");
+  return "";
+}
+
+graph::LoopNest Card::nestOf(ArrayRef<Operation *> ops) const {
+  SmallVector<Operation *> counted(ops);
+  if (readsThroughMoves)
+    llvm::erase_if(counted, graph::isMove);
+  return graph::nestOf(counted);
+}
+
+Fit Card::fit(ArrayRef<Operation *> ops) const {
+  if (nests.empty())
+    return Fit::No;
+  graph::LoopNest nest = nestOf(ops);
   std::string why;
   Fit best = Fit::No;
   for (const Key &key : nests) {
@@ -69,18 +142,24 @@ Fit Card::fit(ArrayRef<Operation *> ops, const graph::LoopNest &nest) const {
   for (Operation *op : ops)
     if (decides(op) && !dtypeRefusal(*this, op).empty())
       return Fit::No;
+  // What stands before never gets a place by growing; an op behind may yet lead to a named one.
+  if (!hasPrologue && prologueOf(ops))
+    return Fit::No;
+  if (!hasEpilogue && epilogueOf(ops))
+    best = Fit::Partial;
   return std::min(best, loop::fitsForm(mechanism, ops, why));
 }
 
-std::string Card::nestRefusal(graph::GroupOp group) const {
-  graph::LoopNest nest = graph::loopNestOf(group);
-  std::string refused;
+std::string Card::nestRefusal(ArrayRef<Operation *> ops) const {
+  graph::LoopNest nest = nestOf(ops);
+  std::string refused, why;
   for (const Key &key : nests) {
     Extents extents;
-    if (key.fit(nest, &extents) == Fit::Full && (refused = guardRefusal(*this, extents)).empty())
+    if (key.fit(nest, &extents, &why) == Fit::Full &&
+        (refused = guardRefusal(*this, extents)).empty())
       return "";
   }
-  return refused.empty() ? "loops '" + nest.str() + "' are not " + joinKeys(nests) : refused;
+  return refused.empty() ? loopsRefusal(nest, nests, why) : refused;
 }
 
 std::string Card::refusal(graph::GroupOp group, StringRef wantedTarget) const {
@@ -93,11 +172,13 @@ std::string Card::refusal(graph::GroupOp group, StringRef wantedTarget) const {
   auto ops =
       llvm::to_vector(llvm::make_pointer_range(group.getBody().front().without_terminator()));
   if (!nests.empty()) {
-    if (why = nestRefusal(group); !why.empty())
+    if (why = nestRefusal(ops); !why.empty())
       return why;
     if (loop::fitsForm(mechanism, ops, why) != Fit::Full)
       return "mechanism '" + mechanism + "' cannot carry it out: " + why;
   }
+  if (why = aroundRefusal(ops); !why.empty())
+    return why;
   for (Operation *op : decidingOps(group)) {
     if (why = dtypeRefusal(*this, op); !why.empty())
       return why;
@@ -106,10 +187,10 @@ std::string Card::refusal(graph::GroupOp group, StringRef wantedTarget) const {
     graph::LoopNest nest = skeletonOf(op);
     std::optional<Extents> extents;
     for (const Key &key : keys)
-      if ((extents = key.match(nest)))
+      if ((extents = key.match(nest, &why)))
         break;
     if (!extents)
-      return "loops '" + nest.str() + "' are not " + joinKeys(keys);
+      return loopsRefusal(nest, keys, why);
     if (std::string refused = guardRefusal(*this, *extents); !refused.empty())
       return refused;
   }

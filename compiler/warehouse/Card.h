@@ -26,23 +26,38 @@ struct Card {
   int64_t priority = 0;
   std::vector<Key> keys;                      // each deciding op of a group must match one of them
   std::vector<Key> nests;                     // or: the whole of a group must match one of them
+  bool readsThroughMoves = false;             // ops that only move elements are no part of the nest
   std::string mechanism;                      // the form that @schedule asks for
   std::string kind;                           // of the group, as partition named it; "" for any
   std::vector<std::string> dtypes;            // of the deciding ops; empty for any
   std::map<std::string, int64_t> least, most; // guards on extents, by letter
   std::vector<Knob> knobs;                    // in the order of the arguments
-  std::string hash;                           // of the text
+  bool hasPrologue = true, hasEpilogue = true; // whether other ops may stand before, behind
+  std::string text, hash;
+  bool isBuiltIn = false;
   mlir::OwningOpRef<mlir::ModuleOp> module;
+  mlir::func::FuncOp example; // of the module, or null
 
   const Knob *knob(llvm::StringRef name) const;
+  /// What @example computes, operands first, without constants.
+  llvm::SmallVector<mlir::Operation *> exampleOps() const;
   /// How these ops, operands first, stand to the card's nests: what the partitioner grows by.
   /// No for a card without nests.
-  Fit fit(llvm::ArrayRef<mlir::Operation *> ops, const graph::LoopNest &nest) const;
+  Fit fit(llvm::ArrayRef<mlir::Operation *> ops) const;
   /// "" when the card is for this group, else why not.
   std::string refusal(graph::GroupOp group, llvm::StringRef target) const;
 
+  /// The loops of ops as this card sees them.
+  graph::LoopNest nestOf(llvm::ArrayRef<mlir::Operation *> ops) const;
+
 private:
-  std::string nestRefusal(graph::GroupOp group) const;
+  std::string nestRefusal(llvm::ArrayRef<mlir::Operation *> ops) const;
+  bool names(mlir::Operation *op) const;
+  /// The first op, of ops in their order, that the card does not name, nor any op before (behind)
+  /// it.
+  mlir::Operation *prologueOf(llvm::ArrayRef<mlir::Operation *> ops) const;
+  mlir::Operation *epilogueOf(llvm::ArrayRef<mlir::Operation *> ops) const;
+  std::string aroundRefusal(llvm::ArrayRef<mlir::Operation *> ops) const;
 };
 
 /// Reads and checks a card. `path` stands in messages. The context must know the ops of

@@ -93,13 +93,77 @@ TEST_F(Cards, saysWhatIsWrongAndWhere) {
             "x.mlir:2:1: error: key 'p* { k:s(dot }', at column 14: ')' is ");
   EXPECT_EQ(problemOf("heddle.card", "heddle.cart").substr(0, 62),
             "x.mlir:2:1: error: the module has no attribute 'heddle.card = ");
-  EXPECT_EQ(problemOf("@schedule", "@scedule").substr(0, 55),
-            "x.mlir:2:1: error: the module has no 'transform.named_s");
+  EXPECT_EQ(problemOf("@schedule", "@scedule"),
+            "x.mlir:4:3: error: 'transform.named_sequence' @scedule has no place in a card, which "
+            "holds @schedule and @example");
   EXPECT_EQ(problemOf("heddle.knob = [4, 8],", "").substr(0, 40),
             "x.mlir:5:7: error: knob 'm' must be writ");
   EXPECT_EQ(problemOf(" m %m", " q %m"), "x.mlir:7:5: error: 'transform.loop.contract' op has no "
                                          "knob 'q'; its knobs: m, n, panels, tiles");
   EXPECT_EQ(problemOf("transform.yield", "transform.yeld").substr(0, 18), "x.mlir:8:5: error:");
+}
+
+TEST_F(Cards, takeTheirNestFromTheirExample) {
+  std::string text = replaced(kCard, ", key = \"p* { k:s(dot) }\", max = {k = 64}", "");
+  EXPECT_EQ(llvm::toString(warehouse::parseCard(context, text, "x.mlir").takeError()),
+            "x.mlir:2:1: error: heddle.card has neither 'key' nor 'nest', and there is no @example "
+            "to take the nest from");
+  text = StringRef(text).rtrim().drop_back().str() + R"(
+    func.func @example(%x: tensor<?x3xf32, #graph.dims<"n", 3>>)
+        -> tensor<?x1xf32, #graph.dims<"n", 1>> {
+      %s = graph.reduce_sum %x {axes = array<i64: 1>, keep_dims = true}
+        : (tensor<?x3xf32, #graph.dims<"n", 3>>) -> tensor<?x1xf32, #graph.dims<"n", 1>>
+      return %s : tensor<?x1xf32, #graph.dims<"n", 1>>
+    }
+  })";
+  Card card = llvm::cantFail(warehouse::parseCard(context, text, "x.mlir"));
+  ASSERT_EQ(card.nests.size(), 1u);
+  EXPECT_EQ(card.nests.front().str(), "m:p { n:s(sum) }");
+}
+
+/// A square, a sum of rows, a division by it, a negation.
+constexpr StringLiteral kRows = R"(
+!x = tensor<2x8xf32>
+!s = tensor<2x1xf32>
+func.func @main(%x: !x) -> !x {
+  %g = graph.group "rows" {kind = "rows"} : !x {
+    %q = graph.mul %x, %x : !x
+    %s = graph.reduce_sum %q {axes = array<i64: 1>, keep_dims = true} : (!x) -> !s
+    %r = graph.sqrt %s : !s
+    %b = graph.broadcast %r : (!s) -> !x
+    %d = graph.div %x, %b : !x
+    %n = graph.neg %d : !x
+    graph.yield %n : !x
+  }
+  return %g : !x
+})";
+
+TEST_F(Cards, mayForbidWhatStandsAroundTheirOps) {
+  module = parseSourceString<ModuleOp>(kRows, &context);
+  graph::GroupOp rows;
+  module->walk([&](graph::GroupOp op) { rows = op; });
+  auto ops = llvm::to_vector(llvm::make_pointer_range(rows.getBody().front().without_terminator()));
+  auto cardWith = [&](StringRef fields) {
+    std::string text = replaced(kCard, "key = \"p* { k:s(dot) }\", max = {k = 64}",
+                                ("nest = \"m:p { n:s(sum) n:p(div) }\"" + fields).str());
+    text = replaced(text, "contract %group m %m", "rows %group rows %m");
+    return llvm::cantFail(warehouse::parseCard(context, text, "x.mlir"));
+  };
+  auto fitOf = [&](const Card &card, ArrayRef<Operation *> some) {
+    return card.fit(some);
+  };
+  ArrayRef<Operation *> all(ops), named = all.slice(1, 4);
+  EXPECT_EQ(cardWith("").refusal(rows, "cpu"), "");
+  Card closed = cardWith(", prologue = false, epilogue = false");
+  EXPECT_EQ(fitOf(closed, named), warehouse::Fit::Full); // the root between them is neither
+  EXPECT_EQ(fitOf(closed, all.slice(0, 5)), warehouse::Fit::No);
+  EXPECT_EQ(fitOf(closed, all.slice(1, 5)), warehouse::Fit::Partial);
+  EXPECT_EQ(closed.refusal(rows, "cpu"),
+            "op 'mul' of '-:6' stands before what the card names, which its 'prologue = false' "
+            "forbids");
+  EXPECT_EQ(cardWith(", epilogue = false").refusal(rows, "cpu"),
+            "op 'neg' of '-:11' stands behind what the card names, which its 'epilogue = false' "
+            "forbids");
 }
 
 TEST_F(Cards, ofAUserReplaceTheBuiltInOnesOfTheirName) {
@@ -136,8 +200,23 @@ TEST_F(Cards, areOfferedByLoopsAndGuards) {
     else
       refused[offer.card->name] = offer.refusal;
   EXPECT_EQ(offered, std::vector<std::string>{"matmul"});
-  EXPECT_EQ(refused["conv"], "loops 'm:p { n:p { k:s(dot) } }' are not 'p* { k:s { w+(dot) } }'");
+  EXPECT_EQ(refused["conv"], "loops 'm:p { n:p { k:s(dot) } }' are not 'p* { k:s { w+(dot) } }': "
+                             "loop 's(dot)' has other ops than 'k:s'");
   EXPECT_EQ(refused["reduce_rows"], "the group is built around contraction, not rows");
+}
+
+TEST_F(Cards, sayWhichLoopIsNotTheirs) {
+  auto refusalOf = [&](StringRef key) {
+    std::string text = replaced(kCard, "p* { k:s(dot) }\", max = {k = 64}", (key + "\"").str());
+    Card card = llvm::cantFail(warehouse::parseCard(context, text, "x.mlir"));
+    std::string refusal = card.refusal(group(), "cpu");
+    return StringRef(refusal).rsplit("': ").second.str();
+  };
+  EXPECT_EQ(refusalOf("m:p { k:s(dot) }"), "loop 'p' is no 'k:s(dot)'");
+  EXPECT_EQ(refusalOf("m:p { n:p }"), "loop 's(dot)' is one more than the key has");
+  EXPECT_EQ(refusalOf("p+ { k:s(max|sum) }"), "loop 's(dot)' has other ops than 'k:s(max|sum)'");
+  EXPECT_EQ(refusalOf("p+ { k=4:s(dot) }"), "loop 's(dot)' has the size 3, not 4");
+  EXPECT_EQ(refusalOf("p+ { k:s(dot) { w } }"), "there is no loop for 'w'");
 }
 
 TEST_F(Cards, writeTheScheduleAndTheirName) {

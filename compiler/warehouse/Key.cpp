@@ -128,4 +128,15 @@ static bool hasLetterIn(ArrayRef<KeyLoop> loops, StringRef letter) {
 
 bool Key::hasLetter(StringRef letter) const { return hasLetterIn(loops, letter); }
 
+static bool hasOpIn(ArrayRef<KeyLoop> loops, StringRef name) {
+  return llvm::any_of(loops, [&](const KeyLoop &loop) {
+    return loop.takesAnyOps || hasOpIn(loop.children, name) ||
+           llvm::any_of(loop.ops, [&](const auto &alternatives) {
+             return llvm::is_contained(alternatives, name);
+           });
+  });
+}
+
+bool Key::hasOp(StringRef name) const { return hasOpIn(loops, name); }
+
 } // namespace heddle::warehouse

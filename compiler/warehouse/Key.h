@@ -34,15 +34,20 @@ class Key {
 public:
   /// Reads a key; `str` gives the text back.
   static llvm::Expected<Key> parse(llvm::StringRef text);
-  std::optional<Extents> match(const graph::LoopNest &nest) const;
+  /// `why` says at which loop the attempt that came farthest ended.
+  std::optional<Extents> match(const graph::LoopNest &nest, std::string *why = nullptr) const;
   /// Of the nest of a subgraph (graph::nestOf), by PluS's rules (Wu et al., USENIX ATC 2025, 4.2).
   /// Full: every loop of the key is there with the ops that the key names, and all others are
   /// trivial. Partial: 1. where the key has a reduction there may be a parallel loop, which may
   /// still become one; 2. where it has a parallel loop there is one; 3. a loop has no more children
   /// than in the key; 4. all ops that are not trivial are the key's.
-  Fit fit(const graph::LoopNest &nest, Extents *extents = nullptr) const;
+  /// `why` is what keeps it from being full.
+  Fit fit(const graph::LoopNest &nest, Extents *extents = nullptr,
+          std::string *why = nullptr) const;
   const std::string &str() const { return text; }
   bool hasLetter(llvm::StringRef letter) const;
+  /// Whether some loop names this op, or takes any.
+  bool hasOp(llvm::StringRef name) const;
   /// The key of exactly this nest, its extents left open.
   static Key of(const graph::LoopNest &nest);
 

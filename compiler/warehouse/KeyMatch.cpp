@@ -20,23 +20,55 @@ enum class Mode { Exact, Full, Partial };
 
 class Matcher {
 public:
-  explicit Matcher(Mode mode) : mode(mode) {}
+  explicit Matcher(Mode mode, bool explains = false) : mode(mode), explains(explains) {}
 
   bool matchNest(KeyLoops keys, const LoopNest &nest, Extents &extents);
+  /// Where the attempt that came farthest ended, and why.
+  const std::string &reason() const { return farthest; }
 
 private:
+  bool fail(llvm::function_ref<std::string()> why);
   bool matchLoops(KeyLoops keys, Loops loops, Extents &extents);
   bool matchRun(KeyLoops keys, Loops loops, size_t length, Extents &extents);
   bool matchOps(const KeyLoop &key, const Loop &loop) const;
   bool opsFollow(const KeyLoop &key, size_t next, Loop::Kind kind, ArrayRef<std::string> ops) const;
   bool matchKind(const KeyLoop &key, const Loop &loop) const;
   size_t longestRun(const KeyLoop &key, Loops loops) const;
+  const Loop *onlyChild(const Loop &loop) const;
   bool bind(const KeyLoop &key, const Dim &extent, Extents &extents) const;
 
   Mode mode;
-  int64_t steps = 0; // a bound on what a malicious key may cost
+  bool explains;                       // whether reasons are kept
+  int64_t steps = 0;                   // a bound on what a malicious key may cost
+  int64_t passed = 0, mostPassed = -1; // loops that match, from the first of the nest on
+  std::string farthest;
 };
 } // namespace
+
+static std::string textOf(const Loop &loop) {
+  LoopNest alone;
+  alone.loops = {{loop.extent, loop.kind, loop.ops, {}, {}}};
+  std::string text = alone.str();
+  return "'" + text.substr(text.find(':') + 1) + "'";
+}
+
+static std::string textOf(const KeyLoop &loop) {
+  std::string text = loop.letter.empty() ? "" : loop.letter + ":", ops;
+  text += "psw"[static_cast<size_t>(loop.kind)];
+  text += loop.many == Many::Any ? "*" : loop.many == Many::Some ? "+" : "";
+  for (const std::vector<std::string> &alternatives : loop.ops)
+    ops += (ops.empty() ? "" : ",") + llvm::join(alternatives, "|");
+  return "'" + text + (loop.takesAnyOps ? "(*)" : ops.empty() ? "" : "(" + ops + ")") + "'";
+}
+
+/// False, always.
+bool Matcher::fail(llvm::function_ref<std::string()> why) {
+  if (explains && passed > mostPassed) {
+    mostPassed = passed;
+    farthest = why();
+  }
+  return false;
+}
 
 static constexpr int64_t kStepLimit = 100'000;
 
@@ -98,23 +130,45 @@ bool Matcher::matchRun(KeyLoops keys, Loops loops, size_t length, Extents &exten
   const Loop *loop = &loops.front();
   Dim product = loop->extent;
   for (size_t i = 1; i < length; ++i) {
-    if (loop->children.size() != 1 || (!loop->ops.empty() && !key.takesAnyOps))
+    bool isEmpty =
+        mode == Mode::Exact ? loop->ops.empty() : llvm::all_of(loop->ops, graph::isTrivial);
+    if (!isEmpty && !key.takesAnyOps)
       return false;
-    loop = &loop->children.front();
+    loop = onlyChild(*loop);
     product = product * loop->extent;
   }
-  return matchOps(key, *loop) && bind(key, product, extents) &&
-         matchLoops(key.children, loop->children, extents) &&
-         matchLoops(keys.drop_front(), loops.drop_front(), extents);
+  if (!matchOps(key, *loop))
+    return fail([&] { return "loop " + textOf(*loop) + " has other ops than " + textOf(key); });
+  if (!bind(key, product, extents))
+    return fail([&] { return "loops of letter '" + key.letter + "' have different sizes"; });
+  passed += length;
+  bool isMatch = matchLoops(key.children, loop->children, extents) &&
+                 matchLoops(keys.drop_front(), loops.drop_front(), extents);
+  passed -= length;
+  return isMatch;
+}
+
+/// The one loop inside of this one, besides trivial ones in the nest of a subgraph; null when there
+/// are others.
+const Loop *Matcher::onlyChild(const Loop &loop) const {
+  const Loop *only = nullptr;
+  for (const Loop &child : loop.children) {
+    if (mode != Mode::Exact && loop.children.size() > 1 && isTrivialLoop(child))
+      continue;
+    if (only)
+      return nullptr;
+    only = &child;
+  }
+  return only;
 }
 
 size_t Matcher::longestRun(const KeyLoop &key, Loops loops) const {
   size_t length = 0;
-  while (!loops.empty() && matchKind(key, loops.front())) {
+  for (const Loop *loop = loops.empty() ? nullptr : &loops.front(); loop && matchKind(key, *loop);
+       loop = onlyChild(*loop)) {
     ++length;
-    if (key.many == Many::One || loops.front().children.size() != 1)
+    if (key.many == Many::One)
       break;
-    loops = loops.front().children;
   }
   return length;
 }
@@ -125,7 +179,8 @@ bool Matcher::matchLoops(KeyLoops keys, Loops loops, Extents &extents) {
   if (loops.empty() && mode == Mode::Partial)
     return true;
   if (keys.empty())
-    return loops.empty() || (mode != Mode::Exact && llvm::all_of(loops, isTrivialLoop));
+    return loops.empty() || (mode != Mode::Exact && llvm::all_of(loops, isTrivialLoop)) ||
+           fail([&] { return "loop " + textOf(loops.front()) + " is one more than the key has"; });
   auto attempt = [&](llvm::function_ref<bool(Extents &)> match) {
     Extents found(extents);
     if (!match(found))
@@ -147,7 +202,15 @@ bool Matcher::matchLoops(KeyLoops keys, Loops loops, Extents &extents) {
         }))
       return true;
   }
-  if (mode == Mode::Exact || loops.empty())
+  if (loops.empty())
+    return fail([&] { return "there is no loop for " + textOf(key); });
+  fail([&] {
+    std::string loop = "loop " + textOf(loops.front());
+    return isSized ? loop + " has the size " + loops.front().extent.str() + ", not " +
+                         std::to_string(*key.extent)
+                   : loop + " is no " + textOf(key);
+  });
+  if (mode == Mode::Exact)
     return false;
   if (isTrivialLoop(loops.front()) &&
       attempt([&](Extents &found) { return matchLoops(keys, loops.drop_front(), found); }))
@@ -168,20 +231,26 @@ bool Matcher::matchNest(KeyLoops keys, const LoopNest &nest, Extents &extents) {
   return isOutside && matchLoops(keys, nest.loops, extents);
 }
 
-std::optional<Extents> Key::match(const LoopNest &nest) const {
+std::optional<Extents> Key::match(const LoopNest &nest, std::string *why) const {
   Extents extents;
-  if (!Matcher(Mode::Exact).matchNest(loops, nest, extents))
-    return std::nullopt;
-  return extents;
+  Matcher matcher(Mode::Exact, why != nullptr);
+  if (matcher.matchNest(loops, nest, extents))
+    return extents;
+  if (why)
+    *why = matcher.reason();
+  return std::nullopt;
 }
 
-Fit Key::fit(const LoopNest &nest, Extents *extents) const {
+Fit Key::fit(const LoopNest &nest, Extents *extents, std::string *why) const {
   Extents found;
-  if (Matcher(Mode::Full).matchNest(loops, nest, found)) {
+  Matcher matcher(Mode::Full, why != nullptr);
+  if (matcher.matchNest(loops, nest, found)) {
     if (extents)
       *extents = std::move(found);
     return Fit::Full;
   }
+  if (why)
+    *why = matcher.reason();
   found.clear();
   return Matcher(Mode::Partial).matchNest(loops, nest, found) ? Fit::Partial : Fit::No;
 }

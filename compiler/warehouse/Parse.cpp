@@ -4,6 +4,7 @@
 #include "compiler/support/Error.h"
 #include "compiler/support/Suggest.h"
 #include "compiler/warehouse/Card.h"
+#include "compiler/warehouse/Limits.h"
 
 #include "mlir/Dialect/Transform/Interfaces/TransformInterfaces.h"
 #include "mlir/Dialect/Transform/Transforms/Passes.h"
@@ -19,8 +20,8 @@ namespace heddle::warehouse {
 namespace {
 /// Folders below schedules/, one a target.
 constexpr StringLiteral kTargets[] = {"cpu"};
-constexpr StringLiteral kFields[] = {"target", "priority", "key", "nest",
-                                     "kind",   "dtypes",   "min", "max"};
+constexpr StringLiteral kFields[] = {"target", "priority", "key", "nest",     "moves",   "kind",
+                                     "dtypes", "min",      "max", "prologue", "epilogue"};
 
 class CardParser {
 public:
@@ -29,15 +30,20 @@ public:
 
   llvm::Expected<Card> parse() {
     card.path = path.str();
+    card.text = text.str();
     card.name = llvm::sys::path::stem(path).str();
     card.hash =
         llvm::toHex(llvm::SHA256::hash(llvm::arrayRefFromStringRef(text)), true).substr(0, 16);
+    if (std::string problem = limitProblem(text); !problem.empty())
+      return makeError(ErrorCode::Usage, path + problem);
     readModule();
+    if (problems.empty())
+      checkOps();
     if (problems.empty())
       readFields();
     if (problems.empty())
       readSchedule();
-    if (problems.empty())
+    if (card.module)
       checkHandles();
     if (!problems.empty())
       return makeError(ErrorCode::Usage, llvm::join(problems, "\n"));
@@ -96,13 +102,27 @@ private:
         else
           complain(location, "'dtypes' of heddle.card must be a list of strings");
       }
+    if (auto moves = field<BoolAttr>(fields, "moves", "true or false"))
+      card.readsThroughMoves = moves.getValue();
     readKeys(fields, "key", card.keys);
     readKeys(fields, "nest", card.nests);
-    if (card.keys.empty() == card.nests.empty() && problems.empty())
-      complain(location, "heddle.card must have either 'key', which each deciding op of a group "
-                         "matches, or 'nest', which the whole group does");
+    if (card.example && card.keys.empty() && card.nests.empty() && problems.empty())
+      card.nests.push_back(Key::of(card.nestOf(card.exampleOps())));
+    if (!card.keys.empty() && !card.nests.empty())
+      complain(location, "heddle.card has both 'key', which each deciding op of a group matches, "
+                         "and 'nest', which the whole group does; remove one");
+    if (card.keys.empty() && card.nests.empty() && problems.empty())
+      complain(location, "heddle.card has neither 'key' nor 'nest', and there is no @example to "
+                         "take the nest from");
+    readFlag(fields, "prologue", card.hasPrologue);
+    readFlag(fields, "epilogue", card.hasEpilogue);
     readGuards(fields, "min", card.least);
     readGuards(fields, "max", card.most);
+  }
+
+  void readFlag(DictionaryAttr fields, StringRef name, bool &value) {
+    if (auto flag = field<BoolAttr>(fields, name, "true or false"))
+      value = flag.getValue();
   }
 
   void readTarget(DictionaryAttr fields) {
@@ -154,6 +174,72 @@ private:
     }
   }
 
+  /// A card holds @schedule, which asks for mechanisms and rewrites nothing itself, and perhaps an
+  /// @example.
+  void checkOps() {
+    for (Operation &op : *card.module->getBody()) {
+      auto name = op.getAttrOfType<StringAttr>(SymbolTable::getSymbolAttrName());
+      bool isSchedule = isa<transform::NamedSequenceOp>(op) && name && name == "schedule";
+      bool isExample = isa<func::FuncOp>(op) && name && name == "example";
+      if (isExample)
+        checkExample(cast<func::FuncOp>(op));
+      else if (!isSchedule)
+        complain(op.getLoc(), "'" + op.getName().getStringRef() + "'" +
+                                  (name ? " @" + name.getValue() : Twine()).str() +
+                                  " has no place in a card, which holds @schedule and @example");
+      op.walk([&](Operation *inner) {
+        bool isAllowed = inner == &op || isa<transform::YieldOp, transform::ParamConstantOp>(inner);
+        if (isa<transform::TransformDialect>(inner->getDialect()) && !isAllowed &&
+            loop::formOf(inner).empty())
+          complain(inner->getLoc(), "'" + inner->getName().getStringRef() +
+                                        "' may rewrite the program; a card calls only "
+                                        "transform.loop.* mechanisms");
+      });
+    }
+  }
+
+  /// Ops that a kernel may be made of, in one block. Their nest can be taken.
+  void checkExample(func::FuncOp example) {
+    auto isTensor = [](Type type) { // of numbers
+      auto tensor = dyn_cast<RankedTensorType>(type);
+      return tensor && !isa<graph::ListType>(tensor.getElementType()) &&
+             !graph::isString(tensor.getElementType());
+    };
+    if (!llvm::hasSingleElement(example.getBody()))
+      return complain(example.getLoc(), "@example must have a body of one block");
+    if (!llvm::all_of(example.getArgumentTypes(), isTensor))
+      return complain(example.getLoc(), "the arguments of @example must be tensors of numbers");
+    int64_t computing = 0;
+    for (Operation &op : example.getBody().front().without_terminator()) {
+      bool isKernelOp = isa<graph::GraphDialect>(op.getDialect()) && op.getNumRegions() == 0 &&
+                        !op.hasTrait<graph::Hosted>() && op.getNumResults() > 0 &&
+                        llvm::all_of(op.getOperandTypes(), isTensor) &&
+                        llvm::all_of(op.getResultTypes(), isTensor);
+      if (!isKernelOp)
+        complain(op.getLoc(), "'" + op.getName().getStringRef() +
+                                  "' is no op that a kernel computes; @example holds ops of the "
+                                  "graph dialect on tensors of numbers, without regions");
+      auto constant = dyn_cast<graph::ConstantOp>(op);
+      if (constant && !isa<DenseElementsAttr>(constant.getValue()))
+        complain(op.getLoc(),
+                 "a constant of @example must stand in the text, as dense<...>; larger "
+                 "ones are arguments that are 'heddle.constant'");
+      computing += !constant;
+    }
+    for (Value result : example.getBody().front().getTerminator()->getOperands())
+      if (!result.getDefiningOp() || isa<graph::ConstantOp>(result.getDefiningOp()))
+        complain(example.getLoc(), "@example returns what no op of it computes");
+    for (Type type : example.getArgumentTypes())
+      for (const graph::Dim &dim : graph::dimsOf(type))
+        if (!dim.constant() && !dim.symbolName())
+          complain(example.getLoc(), "size '" + dim.str() +
+                                         "' of an argument of @example is "
+                                         "neither a number nor a symbol");
+    if (computing == 0)
+      complain(example.getLoc(), "@example computes nothing");
+    card.example = example;
+  }
+
   void readSchedule() {
     auto sequence = card.module->lookupSymbol<transform::NamedSequenceOp>("schedule");
     if (!sequence || sequence.isExternal())
@@ -167,10 +253,14 @@ private:
                       "the first argument of @schedule must be the group, a !transform.any_op");
     for (BlockArgument argument : body.getArguments().drop_front())
       readKnob(sequence, argument);
-    sequence.walk([&](Operation *op) {
-      if (StringRef form = loop::formOf(op); !form.empty())
+    for (Operation &op : body) {
+      StringRef form = loop::formOf(&op);
+      if (!form.empty() && !card.mechanism.empty())
+        complain(op.getLoc(), "mechanism '" + form + "' stands behind '" + card.mechanism +
+                                  "', but a card calls one; make a second card of it");
+      else if (!form.empty())
         card.mechanism = form.str();
-    });
+    }
     if (card.mechanism.empty() && problems.empty())
       complain(sequence.getLoc(),
                "@schedule calls no mechanism such as 'transform.loop.rows %group "
@@ -195,7 +285,8 @@ private:
     auto domain = sequence.getArgAttrOfType<ArrayAttr>(number, "heddle.knob");
     auto initial = sequence.getArgAttrOfType<IntegerAttr>(number, "heddle.default");
     auto isNumber = [](Attribute value) { return isa<IntegerAttr>(value); };
-    if (!isa<transform::ParamType>(argument.getType()) || !domain || domain.empty() || !initial ||
+    auto type = dyn_cast<transform::ParamType>(argument.getType());
+    if (!type || !type.getType().isInteger(64) || !domain || domain.empty() || !initial ||
         !llvm::all_of(domain, isNumber))
       return complain(argument.getLoc(),
                       "knob '" + knob.name + "' must be written '%" + knob.name +

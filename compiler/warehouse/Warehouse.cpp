@@ -7,7 +7,6 @@
 #include "compiler/warehouse/Builtin.h"
 
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 
 using namespace mlir;
@@ -15,7 +14,7 @@ using namespace mlir;
 namespace heddle::warehouse {
 
 void registerDialects(DialectRegistry &registry) {
-  registry.insert<transform::TransformDialect>();
+  registry.insert<transform::TransformDialect, func::FuncDialect, graph::GraphDialect>();
   loop::registerTransformOps(registry);
 }
 
@@ -26,13 +25,20 @@ static void prepare(MLIRContext &context) {
   context.getOrLoadDialect<transform::TransformDialect>();
 }
 
-llvm::Expected<Card> loadCard(MLIRContext &context, StringRef path) {
-  prepare(context);
+llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> readCard(StringRef path) {
   auto buffer = llvm::MemoryBuffer::getFile(path);
   if (!buffer)
     return makeError(ErrorCode::Usage,
                      "cannot read card '" + path + "': error: " + buffer.getError().message());
-  return parseCard(context, (*buffer)->getBuffer(), path);
+  return std::move(*buffer);
+}
+
+llvm::Expected<Card> loadCard(MLIRContext &context, StringRef path) {
+  prepare(context);
+  auto text = readCard(path);
+  if (!text)
+    return text.takeError();
+  return parseCard(context, (*text)->getBuffer(), path);
 }
 
 /// Paths of the cards below a folder, sorted: a directory lists its files in any order.
@@ -60,16 +66,17 @@ llvm::Expected<Warehouse> Warehouse::load(MLIRContext &context, ArrayRef<std::st
   prepare(context);
   Warehouse warehouse;
   llvm::Error problems = llvm::Error::success();
-  auto add = [&](llvm::Expected<Card> card) {
+  auto add = [&](llvm::Expected<Card> card, bool isBuiltIn) {
     if (!card) {
       problems = llvm::joinErrors(std::move(problems), card.takeError());
       return;
     }
+    card->isBuiltIn = isBuiltIn;
     llvm::erase_if(warehouse.all, [&](const Card &old) { return old.name == card->name; });
     warehouse.all.push_back(std::move(*card));
   };
   for (const BuiltinCard &card : builtinCards())
-    add(parseCard(context, card.text, card.path));
+    add(parseCard(context, card.text, card.path), true);
   SmallVector<StringRef> all;
   if (const char *listed = std::getenv("HEDDLE_SCHEDULES"))
     StringRef(listed).split(all, ':', -1, /*KeepEmpty=*/false);
@@ -81,7 +88,7 @@ llvm::Expected<Warehouse> Warehouse::load(MLIRContext &context, ArrayRef<std::st
       continue;
     }
     for (const std::string &path : *paths)
-      add(loadCard(context, path));
+      add(loadCard(context, path), false);
   }
   if (problems)
     return makeError(ErrorCode::Usage, llvm::toString(std::move(problems)));
@@ -99,9 +106,8 @@ const Card *Warehouse::find(StringRef name) const {
 
 Fit Warehouse::fit(ArrayRef<Operation *> ops, StringRef target, std::string &form) const {
   Fit best = Fit::No;
-  graph::LoopNest nest = graph::nestOf(ops);
   for (const Card &card : all) {
-    Fit found = card.target == target ? card.fit(ops, nest) : Fit::No;
+    Fit found = card.target == target ? card.fit(ops) : Fit::No;
     if (found > best) {
       best = found;
       form = card.mechanism;

@@ -7,6 +7,8 @@
 
 #include "compiler/warehouse/Card.h"
 
+#include "llvm/Support/MemoryBuffer.h"
+
 namespace heddle::warehouse {
 
 /// A card for a group, or why it is not for it.
@@ -40,6 +42,8 @@ private:
   std::vector<Card> all;
 };
 
+/// The text of a card's file.
+llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> readCard(llvm::StringRef path);
 /// One card from a file.
 llvm::Expected<Card> loadCard(mlir::MLIRContext &context, llvm::StringRef path);
 

@@ -1,4 +1,4 @@
-// RUN: heddle-opt %S/Inputs/short.mlir --heddle-apply-card=card=%s | FileCheck %s
+// RUN: heddle-opt %S/Inputs/matmul_short.mlir --heddle-apply-card=card=%s | FileCheck %s
 //
 // matmul_short: a product whose reduction is short, in tall tiles.
 //

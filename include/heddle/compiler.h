@@ -69,6 +69,36 @@ heddle_reference_run(const char *model_path, const heddle_tensor_t *inputs, size
                                   const heddle_tensor_t *result),
                      void *data);
 
+/* A text that a function made; it lives until its handle is destroyed. */
+typedef struct heddle_text heddle_text_t;
+HEDDLE_API const char *heddle_text_str(const heddle_text_t *text);
+HEDDLE_API void heddle_text_destroy(heddle_text_t *text);
+
+/* All cards in the order in which a chooser sees them, as JSON. `schedules`: the path of a folder
+ * of cards beside the built-in ones, or NULL. */
+HEDDLE_API heddle_status_t *heddle_cards_list(const char *schedules, heddle_text_t **json);
+
+/* The text of the card of this name. */
+HEDDLE_API heddle_status_t *heddle_cards_show(const char *schedules, const char *name,
+                                              heddle_text_t **card);
+
+/* For each group of the model, or the one named `group` (NULL: all), which cards are offered, why
+ * others are refused, and what is chosen, as JSON. `options` may be NULL. */
+HEDDLE_API heddle_status_t *heddle_cards_explain(const char *model_path,
+                                                 const heddle_compile_options_t *options,
+                                                 const char *group, heddle_text_t **json);
+
+/* Proves a card: compiles its example `count` times over (0: the default) for random sizes and
+ * knobs, and holds it against the reference interpreter. An error when the card is refused or its
+ * example proves nothing; numbers that differ are in the JSON, whose "passes" is then false. */
+HEDDLE_API heddle_status_t *heddle_cards_check(const char *card_path, int64_t count, uint32_t seed,
+                                               heddle_text_t **json);
+
+/* The text of a first card for one group of a model; NULL for the first that has a reduction. */
+HEDDLE_API heddle_status_t *heddle_cards_draft(const char *name, const char *model_path,
+                                               const heddle_compile_options_t *options,
+                                               const char *group, heddle_text_t **card);
+
 /* The supported ONNX ops as a markdown table. */
 HEDDLE_API const char *heddle_support_table(void);
 

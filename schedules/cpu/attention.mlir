@@ -11,8 +11,11 @@
 // Why       a strip of m rows of scores stays in the L1, the keys and values of a head in the L2
 //           (bench/notes/2026-11-21-attention.md).
 module attributes {transform.with_named_sequence, heddle.card = {
-    target = "cpu", priority = 10 : i64, kind = "attention", dtypes = ["f32", "f64", "f16", "bf16"],
-    key = ["p* { s(dot) }", "p* { s(max) }", "p* { s(sum) }"]}} {
+    target = "cpu", priority = 10 : i64, dtypes = ["f32", "f64", "f16", "bf16"], moves = true,
+    nest = ["p* { n:s(max) { s(dot) } n:s(sum) p* { s(dot) } }",
+            // the sum behind the second product, and batches that are seen in two shapes
+            "p* { n:s(max) { s(dot) } p* { s(dot) } n:s(sum) }",
+            "p* { p* { s(dot) } p* { n:s(max) n:s(sum) } p* { s(dot) } }"]}} {
   // CHECK: graph.group "attention"
   // CHECK-SAME: card = "attention"
   // CHECK-SAME: loop.schedule = {form = "attention", m = 6 : i64, n = 64 : i64}

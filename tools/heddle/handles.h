@@ -13,6 +13,7 @@ template <auto destroy> struct Destroy {
 };
 
 using Compiled = std::unique_ptr<heddle_compiled_t, Destroy<heddle_compiled_destroy>>;
+using Text = std::unique_ptr<heddle_text_t, Destroy<heddle_text_destroy>>;
 using Module = std::unique_ptr<heddle_module_t, Destroy<heddle_module_destroy>>;
 using Session = std::unique_ptr<heddle_session_t, Destroy<heddle_session_destroy>>;
 

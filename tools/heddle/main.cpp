@@ -26,6 +26,7 @@ static const Command kCommands[] = {
     {"compare", "hold a model against the reference interpreter and ONNX Runtime", addCompare},
     {"plan", "print, write or check the plan of a model", addPlan},
     {"explain", "say what was decided about each group of a model, and why", addExplain},
+    {"cards", "list, explain, prove or draft cards, which say how kernels are made", addCards},
     {"ops", "list the ONNX ops that are supported", addOps},
     {"fuzz", "check random models against the reference and ONNX Runtime", nullptr, runFuzz},
     {"reduce", "write the least part of a model that fails as it does", nullptr, runReduce},
@@ -61,9 +62,13 @@ static const Command &findCommand(const std::string &name) {
 static std::string helpOf(const CLI::App &app, const Command &command) {
   CLI::Formatter formatter;
   formatter.column_width(32);
-  return formatter.make_help(&app, std::string("heddle ") + command.name,
-                             CLI::AppFormatMode::Normal) +
-         kExitCodes;
+  std::string name = std::string("heddle ") + command.name;
+  const CLI::App *shown = &app;
+  for (const CLI::App *action : app.get_subcommands()) { // that were named
+    shown = action;
+    name += " " + action->get_name();
+  }
+  return formatter.make_help(shown, name, CLI::AppFormatMode::Normal) + kExitCodes;
 }
 
 /// Arguments that the command does not know.

@@ -61,7 +61,8 @@ void addTolerance(CLI::App &app, Tolerance &tolerance) {
       ->check(CLI::NonNegativeNumber);
 }
 
-Compiled compileModel(const std::string &path, const CompileOptions &options) {
+void withRawOptions(const CompileOptions &options,
+                    const std::function<void(const heddle_compile_options_t &)> &use) {
   std::vector<const char *> shapes;
   for (const std::string &shape : options.shapes)
     shapes.push_back(shape.c_str());
@@ -83,8 +84,14 @@ Compiled compileModel(const std::string &path, const CompileOptions &options) {
   };
   raw.progress_data = &progress;
   raw.profiles = options.profiles;
+  use(raw);
+}
+
+Compiled compileModel(const std::string &path, const CompileOptions &options) {
   heddle_compiled_t *compiled = nullptr;
-  check(heddle_compile(path.c_str(), &raw, &compiled));
+  withRawOptions(options, [&](const heddle_compile_options_t &raw) {
+    check(heddle_compile(path.c_str(), &raw, &compiled));
+  });
   return Compiled(compiled);
 }
 

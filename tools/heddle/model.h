@@ -32,6 +32,10 @@ void addTolerance(CLI::App &app, Tolerance &tolerance);
 CLI::Option *addMany(CLI::App &app, const std::string &name, std::vector<std::string> &values,
                      const std::string &description);
 
+/// Calls `use` with the options as the C API takes them, and shows its progress.
+void withRawOptions(const CompileOptions &options,
+                    const std::function<void(const heddle_compile_options_t &)> &use);
+
 Compiled compileModel(const std::string &path, const CompileOptions &options);
 
 /// A module in this process: an artefact that is loaded, else a model that is compiled.

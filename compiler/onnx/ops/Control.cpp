@@ -90,7 +90,8 @@ static void takeBranch(Node &n, const proto::GraphProto &graph) {
 /// rank, so the squeeze is taken where the ranks differ; the run refuses a size that is not 1.
 static bool isSqueeze(const proto::GraphProto &graph) {
   return graph.output_size() == 1 && llvm::any_of(graph.node(), [&](const proto::NodeProto &node) {
-           return node.op_type() == "Squeeze" && node.output(0) == graph.output(0).name();
+           return node.op_type() == "Squeeze" && node.output_size() == 1 &&
+                  node.output(0) == graph.output(0).name();
          });
 }
 

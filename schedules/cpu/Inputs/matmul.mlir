@@ -1,7 +1,11 @@
-// A dense layer with bias and relu, for any number of rows.
+// Dense layers with bias and relu, for any number of rows: one whose weights are constant, and one
+// whose sizes only the run knows.
 !x = tensor<?x64xf32, #graph.dims<"rows", 64>>
 !y = tensor<?x128xf32, #graph.dims<"rows", 128>>
-func.func @main(%x: !x, %w: tensor<64x128xf32>, %bias: tensor<128xf32>, %zero: tensor<f32>) -> !y {
+!v = tensor<64x?xf32, #graph.dims<64, "columns">>
+!z = tensor<?x?xf32, #graph.dims<"rows", "columns">>
+func.func @main(%x: !x, %w: tensor<64x128xf32> {heddle.constant}, %bias: tensor<128xf32>,
+    %zero: tensor<f32>, %v: !v) -> (!y, !z) {
   %g = graph.group "dense" {kind = "contraction"} : !y {
     %d = graph.matmul %x, %w : (!x, tensor<64x128xf32>) -> !y
     %b = graph.broadcast %bias : (tensor<128xf32>) -> !y
@@ -10,5 +14,9 @@ func.func @main(%x: !x, %w: tensor<64x128xf32>, %bias: tensor<128xf32>, %zero: t
     %r = graph.max %s, %z : !y
     graph.yield %r : !y
   }
-  return %g : !y
+  %h = graph.group "any" {kind = "contraction"} : !z {
+    %d = graph.matmul %x, %v : (!x, !v) -> !z
+    graph.yield %d : !z
+  }
+  return %g, %h : !y, !z
 }

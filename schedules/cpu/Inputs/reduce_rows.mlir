@@ -1,5 +1,5 @@
-// Softmax over the last dimension.
-!m = tensor<?x128xf32, #graph.dims<"batch", 128>>
+// Softmax over the last dimension, of any size.
+!m = tensor<?x?xf32, #graph.dims<"batch", "columns">>
 !r = tensor<?x1xf32, #graph.dims<"batch", 1>>
 func.func @main(%d: !m) -> !m {
   %g = graph.group "softmax" {kind = "rows"} : !m {

@@ -1,8 +1,11 @@
-// The two largest of three.
-func.func @main(%x: tensor<2x3xf32>) -> (tensor<2x2xf32>, tensor<2x2xi64>) {
-  %g:2 = graph.group "topk" {kind = "serial"} : tensor<2x2xf32>, tensor<2x2xi64> {
-    %t:2 = graph.topk %x {axis = 1} : (tensor<2x3xf32>) -> (tensor<2x2xf32>, tensor<2x2xi64>)
-    graph.yield %t#0, %t#1 : tensor<2x2xf32>, tensor<2x2xi64>
+// The two largest of each row.
+!x = tensor<?x?xf32, #graph.dims<"rows", "columns">>
+!v = tensor<?x2xf32, #graph.dims<"rows", 2>>
+!i = tensor<?x2xi64, #graph.dims<"rows", 2>>
+func.func @main(%x: !x) -> (!v, !i) {
+  %g:2 = graph.group "topk" {kind = "serial"} : !v, !i {
+    %t:2 = graph.topk %x {axis = 1} : (!x) -> (!v, !i)
+    graph.yield %t#0, %t#1 : !v, !i
   }
-  return %g#0, %g#1 : tensor<2x2xf32>, tensor<2x2xi64>
+  return %g#0, %g#1 : !v, !i
 }

@@ -155,6 +155,8 @@ static Value occurrences(Node &n, Value x, Value pool, int64_t first, int64_t gr
   return n.reduce<ReduceSumOp>(n.cast(holds, n.f32()), {1}, false);
 }
 
+static constexpr int64_t kMostColumns = 1 << 24;
+
 static void importTfIdfVectorizer(Node &n) {
   Value x = n.in(0), pool = given(n, {"pool_strings", "pool_int64s"});
   Ints starts = n.getInts("ngram_counts", {}), indexes = n.getInts("ngram_indexes", {});
@@ -201,6 +203,9 @@ static void importTfIdfVectorizer(Node &n) {
   int64_t width = 0;
   for (int64_t index : indexes)
     width = std::max(width, index + 1);
+  if (width > kMostColumns)
+    refuse("'ngram_indexes' asks for " + Twine(width) + " columns, but at most " +
+           Twine(kMostColumns) + " are supported");
   // One more column of zeros, for what nothing counts.
   counts.push_back(n.full({dimsOf(x)[0], Dim(1)}, n.f32(), 0));
   Ints sources(width, columns.size());

@@ -99,6 +99,7 @@ static void importQuantizeLinear(Node &n) {
   Value x = n.in(0);
   if (isa<IntegerType>(elementOf(x)))
     x = n.cast(x, isBits(elementOf(n.in(1))) ? n.f32() : elementOf(n.in(1)));
+  n.in(1); // the scale is no option
   n.set(quantize(n, x, unblocked(n, 1), zero, element, quantAxis(n)));
 }
 

@@ -1,0 +1,81 @@
+// Cards: the heddle_cards_* functions over compiler/cards.
+
+#include "compiler/api/Options.h"
+#include "compiler/api/Status.h"
+#include "compiler/cards/Check.h"
+#include "compiler/cards/Draft.h"
+#include "compiler/cards/Explain.h"
+
+using namespace heddle;
+
+struct heddle_text {
+  std::string text;
+};
+
+static std::vector<std::string> foldersOf(const char *schedules) {
+  return schedules ? std::vector<std::string>{schedules} : std::vector<std::string>{};
+}
+
+/// What `make` returns becomes a handle.
+static heddle_status_t *textOf(heddle_text_t **result,
+                               llvm::function_ref<llvm::Expected<std::string>()> make) {
+  *result = nullptr;
+  return guarded([&]() -> llvm::Error {
+    auto text = make();
+    if (!text)
+      return text.takeError();
+    *result = new heddle_text{std::move(*text)};
+    return llvm::Error::success();
+  });
+}
+
+extern "C" {
+
+const char *heddle_text_str(const heddle_text_t *text) { return text->text.c_str(); }
+
+void heddle_text_destroy(heddle_text_t *text) { delete text; }
+
+heddle_status_t *heddle_cards_list(const char *schedules, heddle_text_t **json) {
+  return textOf(json, [&] { return cards::list(foldersOf(schedules)); });
+}
+
+heddle_status_t *heddle_cards_show(const char *schedules, const char *name, heddle_text_t **card) {
+  return textOf(card, [&] { return cards::show(foldersOf(schedules), name); });
+}
+
+heddle_status_t *heddle_cards_explain(const char *path, const heddle_compile_options_t *given,
+                                      const char *group, heddle_text_t **json) {
+  return textOf(json, [&]() -> llvm::Expected<std::string> {
+    auto options = optionsOf(given);
+    if (!options)
+      return options.takeError();
+    return cards::explain({path, std::nullopt}, *options, group ? group : "");
+  });
+}
+
+heddle_status_t *heddle_cards_check(const char *path, int64_t count, uint32_t seed,
+                                    heddle_text_t **json) {
+  return textOf(json, [&]() -> llvm::Expected<std::string> {
+    cards::CheckOptions options;
+    if (count > 0)
+      options.count = count;
+    options.seed = seed;
+    auto proof = cards::check(path, options);
+    if (!proof)
+      return proof.takeError();
+    return proof->json();
+  });
+}
+
+heddle_status_t *heddle_cards_draft(const char *name, const char *path,
+                                    const heddle_compile_options_t *given, const char *group,
+                                    heddle_text_t **card) {
+  return textOf(card, [&]() -> llvm::Expected<std::string> {
+    auto options = optionsOf(given);
+    if (!options)
+      return options.takeError();
+    return cards::draft(name, {path, std::nullopt}, *options, group ? group : "");
+  });
+}
+
+} // extern "C"

@@ -1,0 +1,240 @@
+// Check: random sizes and knobs, one kernel for some cases each, and last a kernel that is wrong.
+
+#include "compiler/cards/Check.h"
+
+#include "compiler/cards/Mutation.h"
+#include "compiler/cards/Numbers.h"
+#include "compiler/cards/Program.h"
+#include "compiler/reference/Interpreter.h"
+#include "compiler/support/Error.h"
+#include "compiler/target/cpu/Target.h"
+#include "compiler/warehouse/Warehouse.h"
+
+#include "mlir/Parser/Parser.h"
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+using namespace mlir;
+
+namespace heddle::cards {
+
+/// Cases of one kernel; every other kernel is made for the sizes of one case alone.
+static constexpr int64_t kCasesOfKernel = 5;
+static constexpr int64_t kMostMutations = 8;
+static constexpr int64_t kMostDraws = 20; // of sizes, for a case that the interpreter takes
+
+namespace {
+struct Case {
+  Sizes sizes;
+  reference::Tensors inputs, expected;
+};
+
+class Checker {
+public:
+  Checker(const warehouse::Card &card, StringRef text, const CheckOptions &options, int64_t lanes)
+      : card(card), text(text.str()), random(options.seed), lanes(lanes) {
+    proof.card = card.name;
+    proof.path = card.path;
+    proof.mechanism = card.mechanism;
+  }
+
+  llvm::Expected<Proof> run(int64_t count) {
+    auto trials = trialsOf(card, random);
+    if (!trials)
+      return trials.takeError();
+    bool isCaught = false;
+    for (const Trial &trial : *trials) {
+      proof.groups.push_back(trial.name);
+      if (llvm::Error error = tryOn(trial, llvm::divideCeil(count, trials->size())))
+        return std::move(error);
+      if (proof.difference)
+        return std::move(proof);
+      auto caught = mutationIsCaught(trial);
+      if (!caught)
+        return caught.takeError();
+      isCaught |= *caught;
+    }
+    if (proof.carriedOut == 0)
+      return makeError(ErrorCode::Usage,
+                       card.path + ": error: mechanism '" + card.mechanism +
+                           "' was carried out in none of " + Twine(proof.kernels) +
+                           " kernels: the group ran element by element; see the card's Needs");
+    if (!isCaught)
+      return makeError(ErrorCode::Usage, card.path +
+                                             ": error: the example proves nothing: no "
+                                             "result changes when " +
+                                             llvm::join(proof.missed, ", or ") +
+                                             "; write one whose results depend on its ops");
+    return std::move(proof);
+  }
+
+private:
+  OwningOpRef<ModuleOp> parse(const std::string &module) {
+    return parseSourceString<ModuleOp>(module, card.module.get().getContext());
+  }
+
+  warehouse::KnobValues randomKnobs(bool isFirst) {
+    warehouse::KnobValues knobs;
+    for (const warehouse::Knob &knob : card.knobs)
+      knobs[knob.name] = isFirst ? knob.initial : knob.domain[random() % knob.domain.size()];
+    return knobs;
+  }
+
+  /// Sizes and inputs that the interpreter takes, and what it says of them.
+  llvm::Expected<Case> makeCase(ModuleOp oracle, bool mayBeEmpty) {
+    auto main = oracle.lookupSymbol<func::FuncOp>("main");
+    std::string refusal = "a size is negative, or a tensor is too large";
+    for (int64_t draw = 0; draw < kMostDraws; ++draw) {
+      Case made;
+      made.sizes = randomSizes(main, lanes, mayBeEmpty, random);
+      if (isTooSlow(main, made.sizes))
+        return makeError(ErrorCode::Usage, card.path + ": error: the example is too large to try: "
+                                                       "give it smaller sizes, or symbols");
+      auto inputs = randomInputs(main, made.sizes, random);
+      if (!inputs)
+        continue;
+      made.inputs = std::move(*inputs);
+      reference::Limits limits;
+      limits.bytes = int64_t(1) << 30;
+      auto expected = reference::Interpreter(oracle, limits).run(made.inputs);
+      if (expected) {
+        made.expected = std::move(*expected);
+        return made;
+      }
+      refusal = llvm::toString(expected.takeError());
+    }
+    return makeError(ErrorCode::Usage,
+                     card.path + ": error: the interpreter refuses the example: " + refusal);
+  }
+
+  llvm::Error tryOn(const Trial &trial, int64_t count) {
+    OwningOpRef<ModuleOp> oracle = parse(trial.text);
+    cases.clear();
+    for (int64_t done = 0; done < count && !proof.difference;) {
+      bool isFixed = proof.kernels % 2 == 1;
+      std::vector<Case> wanted;
+      for (int64_t i = 0; i < (isFixed ? 1 : kCasesOfKernel); ++i) {
+        auto made = makeCase(*oracle, !isFixed);
+        if (!made)
+          return made.takeError();
+        wanted.push_back(std::move(*made));
+      }
+      done += wanted.size();
+      if (llvm::Error error =
+              tryKernel(trial, wanted, randomKnobs(done <= kCasesOfKernel), isFixed))
+        return error;
+      llvm::move(wanted, std::back_inserter(cases));
+    }
+    return llvm::Error::success();
+  }
+
+  llvm::Error tryKernel(const Trial &trial, ArrayRef<Case> wanted,
+                        const warehouse::KnobValues &knobs, bool isFixed) {
+    std::string module = trial.text;
+    if (isFixed) {
+      OwningOpRef<ModuleOp> fixed = parse(trial.text);
+      fixSizes(*fixed, wanted.front().sizes);
+      module = textOf(*fixed);
+    }
+    auto program = Program::make(module, text, card.path, knobs);
+    if (!program)
+      return program.takeError();
+    ++proof.kernels;
+    proof.carriedOut += (*program)->isCarriedOut;
+    for (const Case &each : wanted) {
+      ++proof.cases;
+      std::string what = differenceOf(**program, each);
+      if (!what.empty()) {
+        proof.difference = {trial.name, what, each.sizes, knobs, isFixed};
+        break;
+      }
+    }
+    return llvm::Error::success();
+  }
+
+  std::string differenceOf(Program &program, const Case &each) {
+    SmallVector<Type> elements;
+    for (const reference::Tensor &tensor : each.expected)
+      elements.push_back(tensor.element);
+    auto found = program.run(each.inputs, elements);
+    if (!found)
+      return llvm::toString(found.takeError());
+    for (size_t i = 0; i < found->size(); ++i)
+      if (std::string what = difference(each.expected[i], (*found)[i]); !what.empty())
+        return "result " + std::to_string(i) + ": " + what;
+    return "";
+  }
+
+  /// Whether the cases tell a kernel that is wrong from one that is right. A change that a result
+  /// cannot show, as of the maximum that softmax subtracts, is followed by another one.
+  llvm::Expected<bool> mutationIsCaught(const Trial &trial) {
+    OwningOpRef<ModuleOp> module = parse(trial.text);
+    std::vector<int64_t> order(countMutations(*module));
+    std::iota(order.begin(), order.end(), 0);
+    std::shuffle(order.begin(), order.end(), random);
+    order.resize(std::min<size_t>(order.size(), kMostMutations));
+    for (int64_t number : order) {
+      module = parse(trial.text);
+      std::string change = mutate(*module, number);
+      auto program = Program::make(textOf(*module), text, card.path, randomKnobs(true));
+      if (!program)
+        return program.takeError();
+      if (llvm::any_of(cases, [&](auto &each) { return !differenceOf(**program, each).empty(); })) {
+        proof.caught = change;
+        return true;
+      }
+      proof.missed.push_back(change);
+    }
+    return false;
+  }
+
+  const warehouse::Card &card;
+  std::string text;
+  Random random;
+  int64_t lanes;
+  Proof proof;
+  std::vector<Case> cases; // of the latest trial
+};
+} // namespace
+
+llvm::Expected<Proof> checkText(StringRef text, StringRef path, const CheckOptions &options) {
+  auto begin = std::chrono::steady_clock::now();
+  auto context = makeContext();
+  auto card = warehouse::parseCard(*context, text, path);
+  if (!card)
+    return card.takeError();
+  auto target = cpu::targetFor("host");
+  if (!target)
+    return target.takeError();
+  auto proof = Checker(*card, text, options, target->vectorBits / 32).run(options.count);
+  if (proof)
+    proof->seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return proof;
+}
+
+llvm::Expected<Proof> check(StringRef path, const CheckOptions &options) {
+  auto text = warehouse::readCard(path);
+  if (!text)
+    return text.takeError();
+  return checkText((*text)->getBuffer(), path, options);
+}
+
+std::string Proof::json() const {
+  nlohmann::ordered_json json = {{"card", card},           {"path", path},
+                                 {"mechanism", mechanism}, {"passes", !difference},
+                                 {"groups", groups},       {"cases", cases},
+                                 {"kernels", kernels},     {"carried_out", carriedOut},
+                                 {"mutation", caught},     {"mutations_missed", missed},
+                                 {"seconds", seconds}};
+  if (difference)
+    json["difference"] = {{"group", difference->group},
+                          {"what", difference->what},
+                          {"sizes", difference->sizes},
+                          {"knobs", difference->knobs},
+                          {"compiled_for_these_sizes", difference->isFixed}};
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+} // namespace heddle::cards

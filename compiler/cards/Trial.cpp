@@ -1,0 +1,199 @@
+// Trial: from a card's example, or the input beside the card, to programs of one group.
+
+#include "compiler/cards/Trial.h"
+
+#include "compiler/cards/Numbers.h"
+#include "compiler/support/Error.h"
+#include "compiler/warehouse/Warehouse.h"
+
+#include "mlir/IR/AttrTypeSubElements.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+
+using namespace mlir;
+
+namespace heddle::cards {
+
+std::unique_ptr<MLIRContext> makeContext() {
+  auto context = std::make_unique<MLIRContext>(MLIRContext::Threading::DISABLED);
+  DialectRegistry registry;
+  warehouse::registerDialects(registry);
+  context->appendDialectRegistry(registry);
+  context->loadDialect<graph::GraphDialect, func::FuncDialect, transform::TransformDialect>();
+  return context;
+}
+
+std::string textOf(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream(text) << module;
+  return text;
+}
+
+graph::GroupOp groupOf(ModuleOp module) {
+  graph::GroupOp found;
+  module.walk([&](graph::GroupOp group) { found = group; });
+  return found;
+}
+
+void fixSizes(ModuleOp module, const Sizes &sizes) {
+  MLIRContext *context = module.getContext();
+  auto fixed = [&](ArrayRef<graph::Dim> dims) {
+    graph::DimVector result;
+    for (const graph::Dim &dim : dims)
+      result.push_back(dim.substitute([&](StringRef symbol) -> std::optional<graph::Dim> {
+        auto known = sizes.find(symbol.str());
+        return known == sizes.end() ? std::nullopt : std::optional(graph::Dim(known->second));
+      }));
+    return result;
+  };
+  AttrTypeReplacer replacer;
+  replacer.addReplacement([&](RankedTensorType type) -> std::pair<Type, WalkResult> {
+    return {graph::tensorOf(context, fixed(graph::dimsOf(type)), type.getElementType()),
+            WalkResult::skip()};
+  });
+  replacer.addReplacement([&](graph::DimsAttr attr) -> std::pair<Attribute, WalkResult> {
+    return {graph::dimsAttr(context, fixed(graph::dimsOf(attr))), WalkResult::skip()};
+  });
+  replacer.recursivelyReplaceElementsIn(module, /*replaceAttrs=*/true, /*replaceLocs=*/false,
+                                        /*replaceTypes=*/true);
+}
+
+/// The group as a program; what it reads from outside are its inputs, but for constants and
+/// arguments that stand for them.
+static llvm::Expected<Trial> cutOut(graph::GroupOp group, Random &random) {
+  OwningOpRef<ModuleOp> module = ModuleOp::create(group.getLoc());
+  OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
+  auto main = builder.create<func::FuncOp>(group.getLoc(), "main", builder.getFunctionType({}, {}));
+  Block *block = main.addEntryBlock();
+  builder.setInsertionPointToEnd(block);
+  llvm::SetVector<Value> captured;
+  getUsedValuesDefinedAbove(group.getBody(), captured);
+  IRMapping mapping;
+  SmallVector<Attribute> ranges;
+  for (Value value : captured) {
+    Operation *producer = value.getDefiningOp();
+    auto constant = dyn_cast_or_null<graph::ConstantOp>(producer);
+    if (constant && !isa<DenseElementsAttr>(constant.getValue()))
+      return makeError(ErrorCode::Usage, "error: group '" + group.getName() +
+                                             "' reads a constant that is not in the text");
+    if (constant) {
+      mapping.map(value, builder.clone(*producer)->getResult(0));
+      continue;
+    }
+    auto function = dyn_cast<func::FuncOp>(value.getParentBlock()->getParentOp());
+    auto argument = dyn_cast<BlockArgument>(value);
+    auto attribute = [&](StringRef name) {
+      return function && argument ? function.getArgAttr(argument.getArgNumber(), name)
+                                  : Attribute();
+    };
+    if (Attribute range = attribute("heddle.range"); range && !isRange(range))
+      return makeError(ErrorCode::Usage, "error: 'heddle.range' of argument " +
+                                             Twine(argument.getArgNumber()) +
+                                             " must be two whole numbers such as [0, 9]");
+    if (attribute("heddle.constant")) {
+      auto constant = randomConstant(cast<RankedTensorType>(value.getType()),
+                                     attribute("heddle.range"), random);
+      if (!constant)
+        return constant.takeError();
+      mapping.map(value, builder.create<graph::ConstantOp>(group.getLoc(), *constant));
+      continue;
+    }
+    for (const graph::Dim &dim : graph::dimsOf(value))
+      if (!dim.constant() && !dim.symbolName())
+        return makeError(ErrorCode::Usage, "error: group '" + group.getName() +
+                                               "' reads a tensor of size '" + dim.str() +
+                                               "', which is neither a number nor a symbol");
+    mapping.map(value, block->addArgument(value.getType(), group.getLoc()));
+    ranges.push_back(attribute("heddle.range"));
+  }
+  Operation *copy = builder.clone(*group, mapping);
+  builder.create<func::ReturnOp>(group.getLoc(), copy->getResults());
+  main.setType(builder.getFunctionType(block->getArgumentTypes(), copy->getResultTypes()));
+  for (auto [i, range] : llvm::enumerate(ranges))
+    if (range)
+      main.setArgAttr(i, "heddle.range", range);
+  return Trial{group.getName().str(), textOf(*module)};
+}
+
+/// @example with all that it computes in one group.
+static OwningOpRef<ModuleOp> grouped(const warehouse::Card &card) {
+  func::FuncOp example = card.example;
+  OwningOpRef<ModuleOp> module = ModuleOp::create(example.getLoc());
+  OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
+  auto function = cast<func::FuncOp>(builder.clone(*example));
+  function.setName("main");
+  Block &block = function.getBody().front();
+  Operation *terminator = block.getTerminator();
+  builder.setInsertionPoint(terminator);
+  auto results = llvm::to_vector(terminator->getOperands());
+  auto group =
+      builder.create<graph::GroupOp>(example.getLoc(), terminator->getOperandTypes(), "example");
+  group->setAttr("kind", builder.getStringAttr(card.kind.empty() ? card.mechanism : card.kind));
+  Block *body = builder.createBlock(&group.getBody());
+  for (Operation &op : llvm::make_early_inc_range(block.without_terminator()))
+    if (!isa<graph::ConstantOp>(op) && &op != group.getOperation())
+      op.moveBefore(body, body->end());
+  builder.setInsertionPointToEnd(body);
+  builder.create<graph::YieldOp>(example.getLoc(), results);
+  terminator->setOperands(group.getResults());
+  return module;
+}
+
+static llvm::Expected<std::vector<Trial>> trialsOfExample(const warehouse::Card &card,
+                                                          Random &random) {
+  OwningOpRef<ModuleOp> module = grouped(card);
+  graph::GroupOp group = groupOf(*module);
+  if (std::string why = card.refusal(group, card.target); !why.empty())
+    return makeError(ErrorCode::Usage,
+                     card.path + ": error: the card is not for its own @example: " + why);
+  auto trial = cutOut(group, random);
+  if (!trial)
+    return trial.takeError();
+  return std::vector<Trial>{std::move(*trial)};
+}
+
+static llvm::Expected<std::vector<Trial>> trialsOfInput(const warehouse::Card &card,
+                                                        StringRef input, Random &random) {
+  std::string problems;
+  ScopedDiagnosticHandler handler(card.module.get().getContext(), [&](Diagnostic &diagnostic) {
+    problems += (problems.empty() ? "" : "; ") + diagnostic.str();
+  });
+  auto module = parseSourceFile<ModuleOp>(input, card.module.get().getContext());
+  if (!module)
+    return makeError(ErrorCode::Usage, input + ": error: " + problems);
+  SmallVector<graph::GroupOp> groups;
+  module->walk([&](graph::GroupOp group) { groups.push_back(group); });
+  std::vector<Trial> trials;
+  std::string refusals;
+  for (graph::GroupOp group : groups) {
+    if (std::string why = card.refusal(group, card.target); !why.empty()) {
+      refusals += ("; '" + group.getName() + "': " + why).str();
+      continue;
+    }
+    auto trial = cutOut(group, random);
+    if (!trial)
+      return trial.takeError();
+    trials.push_back(std::move(*trial));
+  }
+  if (trials.empty())
+    return makeError(ErrorCode::Usage,
+                     card.path + ": error: the card is for no group of '" + input + "'" + refusals);
+  return trials;
+}
+
+llvm::Expected<std::vector<Trial>> trialsOf(const warehouse::Card &card, Random &random) {
+  if (card.example)
+    return trialsOfExample(card, random);
+  SmallString<128> input(llvm::sys::path::parent_path(card.path));
+  llvm::sys::path::append(input, "Inputs", card.name + ".mlir");
+  if (!llvm::sys::fs::exists(input))
+    return makeError(ErrorCode::Usage, card.path +
+                                           ": error: there is nothing to try the card on; write a "
+                                           "'func.func @example' into it, or the file '" +
+                                           input + "'");
+  return trialsOfInput(card, input, random);
+}
+
+} // namespace heddle::cards

@@ -1,0 +1,37 @@
+// Trial: a group of ops that a card is tried on, cut out into a program of its own.
+#ifndef HEDDLE_CARDS_TRIAL_H
+#define HEDDLE_CARDS_TRIAL_H
+
+#include "compiler/warehouse/Card.h"
+
+#include <random>
+
+namespace heddle::cards {
+
+using Random = std::mt19937;
+using Sizes = std::map<std::string, int64_t>; // of symbols
+
+/// As text, since each compilation has a context of its own.
+struct Trial {
+  std::string name; // of the group
+  std::string text; // a module with one func @main around one graph.group
+};
+
+/// From the card's @example, else from the groups of Inputs/NAME.mlir beside it that it is for. An
+/// error when there are none. Arguments that are `heddle.constant` become constants.
+llvm::Expected<std::vector<Trial>> trialsOf(const warehouse::Card &card, Random &random);
+
+/// The one group of a trial's module.
+graph::GroupOp groupOf(mlir::ModuleOp module);
+
+/// Replaces symbols by these sizes, in all types and attributes.
+void fixSizes(mlir::ModuleOp module, const Sizes &sizes);
+
+/// A context that can read trials and cards.
+std::unique_ptr<mlir::MLIRContext> makeContext();
+
+std::string textOf(mlir::ModuleOp module);
+
+} // namespace heddle::cards
+
+#endif // HEDDLE_CARDS_TRIAL_H

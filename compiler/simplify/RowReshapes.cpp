@@ -1,0 +1,138 @@
+// RowReshapes: ops on rows do not care how the rows are counted.
+//
+// Exporters flatten [batch, sequence, features] to two dimensions around each product. Without
+// those reshapes the product and what follows it are one kernel.
+
+#include "compiler/simplify/Rules.h"
+
+using namespace mlir;
+using namespace heddle::graph;
+
+namespace heddle::simplify {
+namespace {
+
+/// A reshape that counts the rows in another way and leaves each as it is.
+ReshapeOp rowReshape(Value value) {
+  auto op = value.getDefiningOp<ReshapeOp>();
+  if (!op || rankOf(op.getX()) < 2 || rankOf(op.getResult()) < 2)
+    return nullptr;
+  auto rowsOf = [](Value x) {
+    DimVector dims = dimsOf(x);
+    dims.pop_back();
+    llvm::erase_if(dims, [](const Dim &size) { return size.isConstant(1); });
+    return dims;
+  };
+  bool keepsRows = dimsOf(op.getX()).back() == dimsOf(op.getResult()).back();
+  return keepsRows && rowsOf(op.getX()) != rowsOf(op.getResult()) ? op : nullptr;
+}
+
+// matmul(reshape x, c) = reshape(matmul(x, c)), where the reshape flattens the rows of x
+LogicalResult flattenedProduct(MatmulOp op, PatternRewriter &rewriter) {
+  auto inner = rowReshape(op.getA());
+  if (!inner || rankOf(op.getA()) != 2 || rankOf(inner.getX()) < 3)
+    return failure();
+  Value weights = op.getB();
+  Operation *source = weights.getDefiningOp();
+  if (!source || !(isa<ConstantOp>(source) ||
+                   (isa<ReshapeOp>(source) && source->getOperand(0).getDefiningOp<ConstantOp>())))
+    return failure();
+  DimVector dims = dimsOf(inner.getX()), filter(dims.size() - 2, Dim(1));
+  filter.append(dimsOf(weights));
+  dims.back() = filter.back();
+  Location loc = op.getLoc();
+  auto type = tensorOf(op.getContext(), dims, elementOf(op.getResult()));
+  Value wide = reshapeTo(rewriter, loc, weights, filter);
+  auto product = rewriter.create<MatmulOp>(loc, type, inner.getX(), wide);
+  rewriter.replaceOpWithNewOp<ReshapeOp>(op, op.getType(), product);
+  return success();
+}
+
+/// One value for all rows: the last dimension is its only one.
+std::optional<Value> sharedByRows(Value value) {
+  auto op = value.getDefiningOp<BroadcastOp>();
+  if (!op)
+    return std::nullopt;
+  DimVector dims = dimsOf(op.getX());
+  for (size_t i = 0; i + 1 < dims.size(); ++i)
+    if (!dims[i].isConstant(1))
+      return std::nullopt;
+  return op.getX();
+}
+
+/// Whether the value comes from a product that it could share a kernel with.
+bool followsProduct(Value value) {
+  for (Operation *op = value.getDefiningOp(); op && op->hasOneUse();) {
+    if (isa<MatmulOp>(op))
+      return true;
+    if (!op->hasTrait<Elementwise>())
+      return false;
+    op = op->getOperand(0).getDefiningOp();
+  }
+  return false;
+}
+
+/// Whether nothing is lost when the value is seen through a reshape: no other op waits for it.
+bool isInMemory(Value value) {
+  Operation *op = value.getDefiningOp();
+  return !op || !op->hasOneUse();
+}
+
+// f(reshape x, broadcast c, y) = reshape(f(x, broadcast c, reshape y)), where c is the same for all
+// rows and y, if there is one, lies in memory while x waits in the registers of a product
+struct ElementwiseOfReshape : RewritePattern {
+  explicit ElementwiseOfReshape(MLIRContext *context)
+      : RewritePattern(MatchAnyOpTypeTag(), 1, context) {}
+
+  LogicalResult matchAndRewrite(Operation *op, PatternRewriter &rewriter) const override {
+    if (!op->hasTrait<Elementwise>() || op->getNumResults() != 1)
+      return failure();
+    std::optional<DimVector> rows;
+    SmallVector<Value> operands;
+    llvm::SmallDenseSet<size_t> whole;
+    bool waits = false;
+    for (Value operand : op->getOperands()) {
+      if (auto shared = sharedByRows(operand)) {
+        operands.push_back(*shared);
+        continue;
+      }
+      ReshapeOp reshape = rowReshape(operand);
+      if (!reshape) {
+        if (!isInMemory(operand))
+          return failure();
+        whole.insert(operands.size());
+        operands.push_back(operand);
+        continue;
+      }
+      if (rows && *rows != dimsOf(reshape.getX()))
+        return failure();
+      rows = dimsOf(reshape.getX());
+      waits |= reshape->hasOneUse() && followsProduct(reshape.getX());
+      operands.push_back(reshape.getX());
+    }
+    if (!rows || (!whole.empty() && !waits))
+      return failure();
+    Location loc = op->getLoc();
+    for (auto [i, operand] : llvm::enumerate(operands)) {
+      if (whole.contains(i))
+        operand = reshapeTo(rewriter, loc, operand, *rows);
+      if (dimsOf(operand) == *rows)
+        continue;
+      DimVector own = dimsOf(operand);
+      Value vector = own.empty() ? operand : reshapeTo(rewriter, loc, operand, {own.back()});
+      operand = broadcastTo(rewriter, loc, vector, *rows);
+    }
+    Type type = tensorOf(op->getContext(), *rows, elementOf(op->getResult(0)));
+    Operation *wide = rebuild(rewriter, op, operands, type);
+    rewriter.replaceOpWithNewOp<ReshapeOp>(op, op->getResult(0).getType(), wide->getResult(0));
+    return success();
+  }
+};
+
+} // namespace
+
+void addRowRules(RewritePatternSet &patterns) {
+  patterns.add(flattenedProduct);
+  patterns.add<ElementwiseOfReshape>(patterns.getContext());
+}
+
+} // namespace heddle::simplify

@@ -1,0 +1,11 @@
+// RUN: not heddle cards check %s 2>&1 | FileCheck %s --match-full-lines --implicit-check-not='error:'
+// A key of more loops than any tensor has.
+// CHECK: {{.*}}/key_too_deep.mlir:4:1: error: key 'p { p { p { p { p { p { p { p { p { p { p { p { p { p { p { p { p { p { p { p { p { p { p { p { p { p { p { p { p { p { p { p { p { s(dot) } } } } } } } } } } } } } } } } } } } } } } } } } } } } } } } } }', at column 132: loops are nested more than 32 deep; a loop is written 'k:s(dot)', see docs/spec/cards.md
+module attributes {transform.with_named_sequence, heddle.card = {
+    target = "cpu", key = "p { p { p { p { p { p { p { p { p { p { p { p { p { p { p { p { p { p { p { p { p { p { p { p { p { p { p { p { p { p { p { p { p { s(dot) } } } } } } } } } } } } } } } } } } } } } } } } } } } } } } } } }"}} {
+  transform.named_sequence @schedule(%group: !transform.any_op {transform.readonly},
+      %m: !transform.param<i64> {transform.readonly, heddle.knob = [4, 8], heddle.default = 8 : i64}) {
+    transform.loop.contract %group m %m : !transform.any_op
+    transform.yield
+  }
+}

@@ -1,0 +1,130 @@
+"""heddle cards: the list, refusals of a model's groups, new cards, and the proofs of our own."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from command import (  # noqa: E402
+    OK, ROOT, USAGE, dense_model, heddle, make_model, needs_heddle, save, value)
+
+pytestmark = needs_heddle
+OURS = [*sorted(ROOT.glob("schedules/*/*.mlir")), *sorted(ROOT.glob("examples/*/*.mlir"))]
+
+
+def norm_model():
+    """Rows over their root mean square, times weights."""
+    nodes = [
+        helper.make_node("Mul", ["x", "x"], ["square"], name="square"),
+        helper.make_node("ReduceMean", ["square"], ["mean"], name="mean", axes=[-1], keepdims=1),
+        helper.make_node("Sqrt", ["mean"], ["root"], name="root"),
+        helper.make_node("Div", ["x", "root"], ["unit"], name="unit"),
+        helper.make_node("Mul", ["unit", "w"], ["y"], name="norm"),
+    ]
+    weights = onnx.numpy_helper.from_array(np.linspace(0.5, 2, 48, dtype=np.float32), "w")
+    return make_model(nodes, [value("x", ["batch", 7, 48])], [value("y", ["batch", 7, 48])],
+                      [weights])
+
+
+@pytest.fixture
+def norm(tmp_path):
+    return save(norm_model(), tmp_path / "norm.onnx")
+
+
+@pytest.mark.parametrize("card", OURS, ids=lambda path: path.stem)
+def test_our_own_cards_are_proved(card):
+    done = heddle("cards", "check", card, "--json")
+    assert done.status == OK, done.errors + done.output
+    (proof,) = done.json["cards"]
+    assert proof["passes"] and proof["mutation"] and proof["carried_out"] > 0
+
+
+def test_a_proof_is_the_same_for_the_same_seed():
+    def proof(seed):
+        done = heddle("cards", "check", ROOT / "schedules/cpu/reduce_rows.mlir", "--count", "6",
+                      "--seed", seed, "--json").json["cards"][0]
+        return {key: done[key] for key in done if key != "seconds"}
+    assert proof(3) == proof(3)
+
+
+def test_list_is_in_the_order_of_priority():
+    done = heddle("cards", "list", "--json", "--schedules", ROOT / "examples/cards")
+    cards = done.json["cards"]
+    assert cards[0]["name"] == "t5_layer_norm" and not cards[0]["built_in"]
+    assert cards[0]["nest"] == ["m:p* { n:s(sum) n:p }"] and cards[0]["mechanism"] == "rows"
+    priorities = [card["priority"] for card in cards]
+    assert priorities == sorted(priorities, reverse=True)
+    assert {"matmul", "conv", "elementwise"} <= {card["name"] for card in cards}
+    text = heddle("cards", "list").output
+    assert "matmul" in text and "built-in" in text and "t5_layer_norm" not in text
+
+
+def test_show_prints_the_file():
+    assert heddle("cards", "show", "matmul").output == \
+        (ROOT / "schedules/cpu/matmul.mlir").read_text()
+    done = heddle("cards", "show", "matmull")
+    assert done.status == USAGE
+    assert done.errors.startswith("there is no card 'matmull'; did you mean 'matmul'?\n")
+
+
+def test_explain_says_who_is_chosen_and_why_others_are_not(tmp_path):
+    model = save(dense_model(), tmp_path / "m.onnx")
+    (group,) = heddle("cards", "explain", model, "--json").json["groups"]
+    assert group["chosen"] == "matmul" and group["knobs"]["n"] > 0
+    refusals = {card["card"]: card.get("refusal") for card in group["cards"]}
+    assert refusals["matmul"] is None
+    assert refusals["reduce_rows"] == "the group is built around contraction, not rows"
+    assert "are not 'p* { k:s { w+(dot) } }'" in refusals["conv"]
+    text = heddle("cards", "explain", model, "--group", group["name"]).output
+    assert "  chosen   matmul: m=" in text and "  refused  reduce_rows: the group" in text
+
+
+def test_explain_of_a_group_that_there_is_not(norm):
+    done = heddle("cards", "explain", norm, "--group", "nrm")
+    assert done.status == USAGE
+    assert "the model has no group 'nrm'; did you mean 'norm'?" in done.errors
+
+
+def test_new_writes_a_card_that_is_proved_and_chosen(norm, tmp_path):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    done = heddle("cards", "new", "rms", "--from", norm, "-o", folder / "rms.mlir")
+    assert done.status == OK, done.errors
+    text = (folder / "rms.mlir").read_text()
+    assert all(f"// {field} " in text for field in ("Matches", "Produces", "Needs", "Why"))
+    assert "transform.loop.rows %group rows %rows" in text
+    done = heddle("cards", "check", folder / "rms.mlir")
+    assert done.status == OK, done.errors
+    groups = heddle("cards", "explain", norm, "--schedules", folder, "--json").json["groups"]
+    assert [group["chosen"] for group in groups] == ["rms"]
+
+
+def test_new_wants_the_name_of_the_file(norm, tmp_path):
+    done = heddle("cards", "new", "rms", "--from", norm, "-o", tmp_path / "other.mlir")
+    assert done.status == USAGE and "a card has the name of its file" in done.errors
+
+
+def test_a_card_that_is_wrong_stops_no_other(tmp_path):
+    wrong = tmp_path / "wrong.mlir"
+    wrong.write_text("nonsense")
+    done = heddle("cards", "check", wrong, ROOT / "schedules/cpu/serial.mlir", "--json")
+    assert done.status == USAGE
+    assert [card["passes"] for card in done.json["cards"]] == [False, True]
+    assert f"{wrong}:1:1: error: " in done.errors
+
+
+@pytest.mark.parametrize("arguments, message", [
+    ([], "heddle cards: A subcommand is required"),
+    (["chek"], "heddle cards: unexpected 'chek'"),
+    (["check"], "heddle cards: CARD is required"),
+    (["check", "no/such.mlir"],
+     "cannot read card 'no/such.mlir': error: No such file or directory"),
+])
+def test_mistakes(arguments, message):
+    done = heddle("cards", *arguments)
+    assert done.status == USAGE and message in done.errors
