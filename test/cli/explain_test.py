@@ -14,7 +14,7 @@ from onnx import helper, numpy_helper
 sys.path.insert(0, str(Path(__file__).parent))
 
 from command import (  # noqa: E402
-    OK, USAGE, dense_model, heddle, make_model, needs_heddle, save, value)
+    OK, ROOT, USAGE, dense_model, heddle, make_model, needs_heddle, save, value)
 
 pytestmark = needs_heddle
 MOST_PAGE_BYTES = 1_000_000
@@ -117,6 +117,25 @@ def test_one_group(model, name):
     assert done.status == OK, done.errors
     assert "key      m:p" in done.output and "refused: " in done.output
     assert "chosen" in done.output and "product" in done.output
+
+
+def test_a_card_of_the_user_and_a_plan(model, tmp_path):
+    cards = tmp_path / "cards"
+    cards.mkdir()
+    text = (ROOT / "schedules" / "cpu" / "matmul.mlir").read_text()
+    (cards / "mine.mlir").write_text(text.replace("@matmul", "@mine").replace(
+        "priority = 10", "priority = 20"))
+    told = heddle("explain", model, "--json", "--schedules", cards).json
+    [group] = told["groups"]
+    assert group["card"] == "mine" and group["offers"][0]["card"] == "mine"
+    assert told["cards"]["mine"]["text"] == (cards / "mine.mlir").read_text()
+    done = heddle("explain", model, "--group", "0", "--schedules", cards)
+    assert re.search(r"matmul +10  offered", done.output), done.output
+    plan = heddle("plan", model, "--json").json
+    plan["groups"][0]["knobs"]["m"] = 4
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    [group] = heddle("explain", model, "--json", "--plan", tmp_path / "plan.json").json["groups"]
+    assert group["card"] == "matmul" and group["knobs"]["m"] == 4
 
 
 def test_an_unknown_group_has_a_near_name(model):
