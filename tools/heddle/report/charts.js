@@ -74,7 +74,8 @@ function drawRoofline() {
     svg.remove();
     return;
   }
-  hint.textContent = (data.run ? "" : "Hollow points are not measured: they lie at their limit. ") +
+  hint.textContent = (data.run ? "Points above the line had their tensors in a cache. "
+    : "Hollow points are not measured: they lie at their limit. ") +
     `Limits of ${machine.cpu} with ${machine.threads} ` +
     `${machine.threads === 1 ? "thread" : "threads"}: ` +
     `${countText(machine.flops_per_second)}FLOP/s, ${countText(machine.bytes_per_second)}B/s.`;

@@ -6,7 +6,8 @@
 
 namespace heddle::cli {
 
-/// The page is never larger; assembly that would make it so is left out, and the page says so.
+/// Assembly that would make the page larger is left out, and the page says so. What it says of the
+/// groups is always whole: some thousands of them would be more.
 inline constexpr size_t kMostPageBytes = 1000000;
 
 /// `assembly` is the text of the whole program; functions of equal text are shown once.
