@@ -59,6 +59,10 @@ function figuresOf(group) {
   else if (group.bound_seconds) facts.push(["limit", secondsText(group.bound_seconds)]);
   const list = element("dl", {}, ...facts.map(([title, value]) =>
     element("div", {}, element("dt", {}, title), element("dd", {}, value))));
+  const together = membersOf(group).length;
+  if (group.seconds && together > 1)
+    return [list, element("p", { class: "hint" },
+      `Time, speed and traffic are those of the ${together} groups that are launched at once.`)];
   if (group.launched_with === undefined) return [list];
   return [list, element("p", { class: "hint" }, "Its time is in that of ", link(group.launched_with),
     ", with which it is launched at once.")];

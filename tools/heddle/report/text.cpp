@@ -175,6 +175,15 @@ static std::string memoryText(const Json &explanation, const Json &group) {
                 : "memory   nothing in the arena\n";
 }
 
+static std::string launchedTogether(const Json &explanation, const Json &group) {
+  int others = 0;
+  for (const Json &other : explanation.at("groups"))
+    others += other.contains("launched_with") && other.at("launched_with") == group.at("number");
+  return others == 0 ? ""
+                     : ", together with " + std::to_string(others) +
+                           " groups that are launched at once with it";
+}
+
 std::string detailsOf(const Json &explanation, const Json &group) {
   std::string text = "group    " + group.at("name").get<std::string>() + " (number " +
                      group.at("number").dump() + ")\n";
@@ -194,7 +203,8 @@ std::string detailsOf(const Json &explanation, const Json &group) {
   if (group.contains("launched_with"))
     text += "time     in that of group " + group.at("launched_with").dump() + "\n";
   if (group.contains("seconds"))
-    text += "time     " + formatSeconds(group.at("seconds")) + "\n";
+    text += "time     " + formatSeconds(group.at("seconds")) +
+            launchedTogether(explanation, group) + "\n";
   if (group.contains("of_bound"))
     text += "speed    " + formatNumber(group.at("flops_per_second").get<double>() / 1e9) +
             " GFLOP/s, " + formatNumber(group.at("bytes_per_second").get<double>() / 1e9) +
