@@ -68,7 +68,8 @@ def main():
             rows = measure(networks.export(name, batch, 17), arguments.runs, arguments.threads)
             best = rows["everything"][2]
             for variant, (groups, launches, seconds) in rows.items():
-                print(f"{name:8}{batch:6}  {variant:18}{groups:8}{launches:10}{seconds / best:7.2f}",
+                ratio = seconds / best
+                print(f"{name:8}{batch:6}  {variant:18}{groups:8}{launches:10}{ratio:7.2f}",
                       flush=True)
 
 

@@ -3,6 +3,7 @@
 #include "compiler/api/Options.h"
 #include "compiler/api/Status.h"
 #include "compiler/onnx/Importer.h"
+#include "compiler/pipeline/Explain.h"
 #include "compiler/pipeline/Pipeline.h"
 #include "compiler/target/cpu/Jit.h"
 
@@ -16,16 +17,21 @@ using namespace heddle;
 struct heddle_compiled {
   std::unique_ptr<Compiled> compiled;
   int threads = 0;
+  mutable std::mutex mutex;
+  mutable std::string explanation; // made when it is asked for
 };
 
 llvm::Expected<CompileOptions> heddle::optionsOf(const heddle_compile_options_t *given) {
   CompileOptions options;
   if (!given)
     return options;
-  if (given->size < sizeof(heddle_compile_options_t))
+  constexpr size_t oldest = offsetof(heddle_compile_options_t, profiles);
+  if (given->size < oldest)
     return makeError(ErrorCode::Usage, "error: heddle_compile_options_t.size is " +
                                            llvm::Twine(given->size) + ", this library needs " +
                                            llvm::Twine(sizeof(heddle_compile_options_t)));
+  if (given->size > oldest)
+    options.isProfiled = given->profiles;
   if (given->target)
     options.target = given->target;
   if (given->opt_level < HEDDLE_OPT_NONE || given->opt_level > 3)
@@ -79,7 +85,10 @@ static heddle_status_t *compileSource(const ModelSource &source,
     auto compiled = compile(source, *options);
     if (!compiled)
       return compiled.takeError();
-    *result = new heddle_compiled{std::move(*compiled), options->threads};
+    auto made = std::make_unique<heddle_compiled>();
+    made->compiled = std::move(*compiled);
+    made->threads = options->threads;
+    *result = made.release();
     return llvm::Error::success();
   });
 }
@@ -129,6 +138,20 @@ const char *heddle_compiled_plan(const heddle_compiled_t *compiled) {
 
 const char *heddle_compiled_report(const heddle_compiled_t *compiled) {
   return compiled->compiled->reportJson.c_str();
+}
+
+heddle_status_t *heddle_compiled_explain(const heddle_compiled_t *compiled, const char **json) {
+  return guarded([&]() -> llvm::Error {
+    std::lock_guard<std::mutex> lock(compiled->mutex);
+    if (compiled->explanation.empty()) {
+      auto text = explain(*compiled->compiled);
+      if (!text)
+        return text.takeError();
+      compiled->explanation = std::move(*text);
+    }
+    *json = compiled->explanation.c_str();
+    return llvm::Error::success();
+  });
 }
 
 heddle_status_t *heddle_compiled_write(const heddle_compiled_t *compiled, const char *kind,

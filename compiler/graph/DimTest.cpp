@@ -135,8 +135,7 @@ TEST(Dim, simplifiesWhatShapesAreMadeOf) {
   EXPECT_EQ(Dim::max(most, h), most);
   EXPECT_EQ(Dim::max(Dim::symbol("w"), Dim::max(Dim(1) + h, most)),
             Dim::max(h + Dim(1), Dim::symbol("w")));
-  EXPECT_EQ(Dim::parse(Dim::max(Dim::symbol("c"), most).str()),
-            Dim::max(most, Dim::symbol("c")));
+  EXPECT_EQ(Dim::parse(Dim::max(Dim::symbol("c"), most).str()), Dim::max(most, Dim::symbol("c")));
   EXPECT_EQ(Dim::min(h, Dim(0)), Dim(0));
   EXPECT_EQ(h - h, Dim(0));
 }

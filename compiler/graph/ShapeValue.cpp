@@ -51,9 +51,9 @@ static std::optional<DimVector> compareValue(Operation *op, int depth) {
     return std::nullopt;
   DimVector result;
   for (auto [a, b] : llvm::zip(*x, *y)) {
-    bool isLess = (b - a - Dim(1)).isNeverNegative(), isGreater = (a - b - Dim(1)).isNeverNegative(),
-         isEqual = a == b, isNotLess = (a - b).isNeverNegative(),
-         isNotGreater = (b - a).isNeverNegative();
+    bool isLess = (b - a - Dim(1)).isNeverNegative(),
+         isGreater = (a - b - Dim(1)).isNeverNegative(), isEqual = a == b,
+         isNotLess = (a - b).isNeverNegative(), isNotGreater = (b - a).isNeverNegative();
     auto [holds, fails] =
         llvm::TypeSwitch<Operation *, std::pair<bool, bool>>(op)
             .Case([&](EqualOp) { return std::pair(isEqual, isLess || isGreater); })

@@ -175,6 +175,9 @@ static llvm::Error lowerGroups(func::FuncOp model, const loop::Machine &machine,
       simpler.emplace_back(group.getName().str(), schedule.form);
     program.kernels.push_back(group.getName().str());
     shareFunctions(*program.module, builder.kernel, functions);
+    std::vector<std::string> &phases = program.functions.emplace_back();
+    for (const lower::Phase &phase : builder.kernel.phases)
+      phases.push_back(phase.function);
     kernels[group] = std::make_shared<lower::Kernel>(std::move(builder.kernel));
   });
   return lower::Host(model, kernels, program).write();
@@ -214,6 +217,8 @@ static llvm::Error compileStages(Compiled &compiled, const CompileOptions &optio
     return target.takeError();
   result->target = *target;
   result->optLevel = options.optLevel;
+  result->scheduleFolders = options.scheduleFolders;
+  result->program.isProfiled = options.isProfiled;
   result->machine = {target->vectorBits / 32, target->registers, target->l1Bytes, target->l2Bytes};
   auto model = result->graph->lookupSymbol<func::FuncOp>("main");
 

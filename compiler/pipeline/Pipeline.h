@@ -19,6 +19,7 @@ struct CompileOptions {
   std::set<std::string> without;              // layers of the partitioner: cards, fusion, regions
   int threads = 0;                            // 1 makes an artefact without a pool
   int64_t foldLimitBytes = int64_t(64) << 20; // larger constants stay ops
+  bool isProfiled = false;                    // see target::Program
   std::function<void(llvm::StringRef stage, double fraction)> progress;
   bool isPlanned = false; // the graph's groups have their schedules: begins at lower
   bool plansOnly = false; // ends behind the plan: there are no objects
@@ -33,6 +34,7 @@ struct Compiled {
   cpu::Objects objects;
   loop::Machine machine;
   int optLevel = 3;
+  std::vector<std::string> scheduleFolders;
   std::string planJson, reportJson;
 };
 

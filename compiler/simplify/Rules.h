@@ -12,7 +12,8 @@ void addArithmeticRules(mlir::RewritePatternSet &patterns);
 void addMovementRules(mlir::RewritePatternSet &patterns);
 /// transpose(reshape(transpose x)) with one transpose.
 void addRegroupRules(mlir::RewritePatternSet &patterns);
-/// matmul(reshape x, c) = reshape(matmul(x, c)) and its kin: rows that are only counted differently.
+/// matmul(reshape x, c) = reshape(matmul(x, c)) and its kin: rows that are only counted
+/// differently.
 void addRowRules(mlir::RewritePatternSet &patterns);
 /// f(broadcast x) = broadcast(f x) and its kin: compute once what is then repeated.
 void addBroadcastRules(mlir::RewritePatternSet &patterns);

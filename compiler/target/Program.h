@@ -48,6 +48,15 @@ struct Weights {
   }
 };
 
+/// A buffer of the arena, for reports: a result of a kernel, or memory that it needs meanwhile.
+struct ArenaBuffer {
+  int64_t kernel;                    // index into Program::kernels
+  bool isTemporary;                  // else a result
+  int64_t index;                     // of the result or temporary
+  std::string bytes;                 // "64", "batch*768": the symbols' sizes decide
+  int64_t slot, offset, first, last; // slots follow each other; kernels between which it matters
+};
+
 /// The module holds `func.func` kernels (`(!llvm.ptr args, i64 begin, i64 end, !llvm.ptr scratch)`,
 /// private), and two public functions as abi.h wants them, `heddle_program_sizes(!llvm.ptr symbols,
 /// !llvm.ptr arena_bytes, !llvm.ptr output_dims) -> i32` and `heddle_program_run(!llvm.ptr call) ->
@@ -58,6 +67,10 @@ struct Program {
   std::vector<Io> inputs, outputs;
   std::vector<std::string> symbols, messages, kernels, strings;
   Weights weights;
+  std::vector<std::vector<std::string>> functions; // of each kernel, in the order of its phases
+  std::vector<ArenaBuffer> buffers;
+  std::vector<std::string> slotBytes; // of the arena's slots
+  bool isProfiled = false;            // it says to the runtime where each kernel begins and ends
   double flops = 0;
   int64_t launches = 0; // of parallel regions; those in branches and loops count once
 };

@@ -149,9 +149,7 @@ TEST_F(Cards, mayForbidWhatStandsAroundTheirOps) {
     text = replaced(text, "contract %group m %m", "rows %group rows %m");
     return llvm::cantFail(warehouse::parseCard(context, text, "x.mlir"));
   };
-  auto fitOf = [&](const Card &card, ArrayRef<Operation *> some) {
-    return card.fit(some);
-  };
+  auto fitOf = [&](const Card &card, ArrayRef<Operation *> some) { return card.fit(some); };
   ArrayRef<Operation *> all(ops), named = all.slice(1, 4);
   EXPECT_EQ(cardWith("").refusal(rows, "cpu"), "");
   Card closed = cardWith(", prologue = false, epilogue = false");

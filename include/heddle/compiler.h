@@ -31,6 +31,7 @@ typedef struct heddle_compile_options {
   void *progress_data;
   const char *without; /* layers of the partitioner to leave out, for comparisons: some of
                           "cards,fusion,regions" */
+  int profiles; /* not 0: runs can tell heddle_session_options_t.profile how long each group took */
 } heddle_compile_options_t;
 
 /* `options` may be NULL. */
@@ -55,6 +56,12 @@ HEDDLE_API heddle_status_t *heddle_compiled_module(const heddle_compiled_t *comp
 HEDDLE_API const char *heddle_compiled_plan(const heddle_compiled_t *compiled);   /* JSON */
 HEDDLE_API const char *heddle_compiled_report(const heddle_compiled_t *compiled); /* JSON: seconds
                                                                     a stage, groups, arena */
+
+/* All that was decided and why, as JSON: of each group its ops, key, offers with the reasons of
+ * refusals, choice, traffic and work; the memory plan; the texts of the cards that were chosen
+ * (docs/guide/explain.md). */
+HEDDLE_API heddle_status_t *heddle_compiled_explain(const heddle_compiled_t *compiled,
+                                                    const char **json);
 
 /* Runs the model in the reference interpreter, slow and obvious, and calls `each` with every
  * node's results in the order of computation; `result` lives until `each` returns. */

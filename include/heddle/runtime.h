@@ -195,6 +195,11 @@ typedef struct heddle_session_options {
   int threads;         /* of a pool of its own; 0: all that the process may use (where the program
                           has heddle_pool_create); not used when `pool` is given */
   heddle_pool_t *pool; /* shared with others, or NULL; must outlive the session */
+  /* Called after each group of a run, on the thread of the run, with the group's number and how
+   * long its kernels took. Only models that were compiled with `profiles` call it; groups that are
+   * launched at once count as the last of them. May be NULL. */
+  void (*profile)(void *data, int64_t group, int64_t nanoseconds);
+  void *profile_data;
 } heddle_session_options_t;
 
 HEDDLE_API heddle_status_t *heddle_session_create(heddle_module_t *module,

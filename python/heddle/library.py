@@ -118,6 +118,7 @@ class CompileOptions(ctypes.Structure):
         ("progress", Progress),
         ("progress_data", c_void_p),
         ("without", c_char_p),
+        ("profiles", c_int),
     ]
 
 

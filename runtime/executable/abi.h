@@ -60,6 +60,9 @@ enum heddle_service {
   HEDDLE_SERVICE_STRING_MATCH,
   /* [m: string number n is no number, count, dtype, x, result's dtype, result] */
   HEDDLE_SERVICE_STRING_CAST,
+  /* [number of the group whose kernels follow, or -1 behind them]; only called where the model was
+   * compiled for profiles */
+  HEDDLE_SERVICE_PROFILE,
   HEDDLE_SERVICE_COUNT
 };
 typedef void (*heddle_service_fn)(heddle_call_t *, int64_t *frame);

@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { STATUS_OUT_OF_MEMORY = -1, STATUS_SIZE_OVERFLOW = -2 }; /* of heddle_call.status */
 
@@ -30,7 +31,28 @@ typedef struct run {
   heddle_tensor_t *made;          /* one an output: those that are not plain, as callers see them */
   int64_t temporaryBytes;         /* atomic */
   int64_t value, limit;           /* of the failure that came first */
+  int64_t profiled;               /* the group that is being timed */
+  int64_t profiledSince;          /* ns */
 } run_t;
+
+static int64_t nanoseconds(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+/* HEDDLE_SERVICE_PROFILE: groups begin and end on the thread of the run. */
+static void profile(heddle_call_t *call, int64_t *frame) {
+  run_t *run = call->runtime;
+  heddle_session_t *session = run->session;
+  if (!session->profile)
+    return;
+  int64_t now = nanoseconds();
+  if (frame[0] < 0)
+    session->profile(session->profile_data, run->profiled, now - run->profiledSince);
+  run->profiled = frame[0];
+  run->profiledSince = nanoseconds();
+}
 
 static const heddle_service_fn kServices[HEDDLE_SERVICE_COUNT] = {
     [HEDDLE_SERVICE_LIST_MAKE] = heddle_service_list_make,
@@ -46,6 +68,7 @@ static const heddle_service_fn kServices[HEDDLE_SERVICE_COUNT] = {
     [HEDDLE_SERVICE_STRING_NORMALIZE] = heddle_service_string_normalize,
     [HEDDLE_SERVICE_STRING_MATCH] = heddle_service_string_match,
     [HEDDLE_SERVICE_STRING_CAST] = heddle_service_string_cast,
+    [HEDDLE_SERVICE_PROFILE] = profile,
 };
 
 heddle_strings_t *heddle_run_strings(heddle_call_t *call) {

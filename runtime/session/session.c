@@ -13,7 +13,9 @@
 static heddle_status_t *choosePool(heddle_session_t *session,
                                    const heddle_session_options_t *options) {
   int threads = options ? options->threads : 0;
-  if (options && options->size != sizeof *options)
+  bool isKnownSize = !options || options->size == sizeof *options ||
+                     options->size == offsetof(heddle_session_options_t, profile);
+  if (!isKnownSize)
     return heddle_status_make(HEDDLE_USAGE,
                               "session options: size is %zu, but this runtime's is %zu",
                               options->size, sizeof *options);
@@ -57,6 +59,10 @@ heddle_status_t *heddle_session_create(heddle_module_t *module,
     return status;
   }
   pthread_mutex_init(&session->mutex, NULL);
+  if (options && options->size == sizeof *options) {
+    session->profile = options->profile;
+    session->profile_data = options->profile_data;
+  }
   session->module = module;
   heddle_module_retain(module);
   *result = session;

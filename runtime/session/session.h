@@ -33,6 +33,8 @@ struct heddle_session {
   heddle_module_t *module;
   heddle_pool_t *pool; /* NULL: one thread */
   bool is_pool_owner;
+  void (*profile)(void *data, int64_t group, int64_t nanoseconds); /* or NULL */
+  void *profile_data;
   pthread_mutex_t mutex; /* of all below */
   heddle_workspace_t *idle;
   heddle_memory_t memory;

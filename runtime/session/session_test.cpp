@@ -155,7 +155,7 @@ TEST(Session, RefusesWrongOptions) {
   heddle_session_t *session = nullptr;
   ASSERT_EQ(take(heddle_module_from_executable(&increment_executable, nullptr, nullptr, &module)),
             "");
-  heddle_session_options_t options = {sizeof options, -1, nullptr};
+  heddle_session_options_t options = {sizeof options, -1, nullptr, nullptr, nullptr};
   EXPECT_NE(take(heddle_session_create(module, &options, &session)).find("threads is -1"),
             std::string::npos);
   options.size = 3;

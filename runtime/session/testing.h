@@ -43,7 +43,7 @@ struct TestSession {
                        heddle_pool_t *pool = nullptr) {
     heddle_module_t *module = nullptr;
     EXPECT_EQ(take(heddle_module_from_executable(&executable, nullptr, nullptr, &module)), "");
-    heddle_session_options_t options = {sizeof options, threads, pool};
+    heddle_session_options_t options = {sizeof options, threads, pool, nullptr, nullptr};
     EXPECT_EQ(take(heddle_session_create(module, &options, &handle)), "");
     heddle_module_destroy(module);
   }

@@ -161,6 +161,36 @@ TEST(Values, ServicesRefuseWhatIsNotThere) {
   EXPECT_EQ(session.run({tensorOver(items, {3})}, outputs), "model 'boxes': rank 2, not 1");
 }
 
+/// Two groups, of which the second one is launched twice.
+int32_t tellProfile(heddle_call_t *call) {
+  for (int64_t group : {0, -1, 5, -1, 5, -1})
+    call->services[HEDDLE_SERVICE_PROFILE](call, &group);
+  return copyWords(call);
+}
+
+TEST(Values, ProfilesTellGroups) {
+  Executable executable(tensorOf("x", HEDDLE_INT64), tensorOf("y", HEDDLE_INT64), tellProfile);
+  heddle_module_t *module = nullptr;
+  ASSERT_EQ(take(heddle_module_from_executable(&executable, nullptr, nullptr, &module)), "");
+  std::vector<int64_t> told, x = {1, 2}, y = {0, 0};
+  auto tell = [](void *data, int64_t group, int64_t nanoseconds) {
+    EXPECT_GE(nanoseconds, 0);
+    static_cast<std::vector<int64_t> *>(data)->push_back(group);
+  };
+  heddle_session_options_t options = {sizeof options, 1, nullptr, tell, &told};
+  for (size_t size : {sizeof options, offsetof(heddle_session_options_t, profile)}) {
+    options.size = size; // the shorter one is that of callers that know of no profiles
+    heddle_session_t *session = nullptr;
+    ASSERT_EQ(take(heddle_session_create(module, &options, &session)), "");
+    heddle_tensor_t input = tensorOver(x, {2}), output = tensorOver(y, {2});
+    EXPECT_EQ(take(heddle_session_run(session, &input, 1, &output, 1)), "");
+    heddle_session_destroy(session);
+  }
+  heddle_module_destroy(module);
+  EXPECT_EQ(told, (std::vector<int64_t>{0, 5, 5}));
+  EXPECT_EQ(y, x);
+}
+
 /// Splits at commas, and puts the second row of pieces, of which the first was made, together.
 int32_t splitAndJoin(heddle_call_t *call) {
   int64_t counts[4], comma = 0;

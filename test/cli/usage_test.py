@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from command import OK, USAGE, dense_model, heddle, needs_heddle, save  # noqa: E402
 
 pytestmark = needs_heddle
-COMMANDS = ["compile", "run", "bench", "compare", "plan"]
+COMMANDS = ["compile", "run", "bench", "compare", "plan", "explain"]
 
 
 def test_version():
@@ -40,8 +40,8 @@ def test_help_of_a_command(command):
     ([], "usage: heddle COMMAND"),
     (["comple"], "unknown command 'comple'; did you mean 'compile'?"),
     (["xyzzy"],
-     "unknown command 'xyzzy'\nnote: known: compile, run, bench, compare, plan, cards, ops, fuzz,"
-     " reduce, help"),
+     "unknown command 'xyzzy'\nnote: known: compile, run, bench, compare, plan, explain, cards,"
+     " ops, fuzz, reduce, help"),
     (["help", "rum"], "unknown command 'rum'; did you mean 'run'?"),
     (["run"], "heddle run: MODEL is required"),
     (['run', 'm.onnx', '--inptu', 'x'],
@@ -60,7 +60,7 @@ def test_mistakes(arguments, message):
 
 
 def test_a_missing_model(tmp_path):
-    for command in ["run", "bench", "compare", "plan"]:
+    for command in ["run", "bench", "compare", "plan", "explain"]:
         done = heddle(command, tmp_path / "none.onnx")
         assert done.status == USAGE and "none.onnx" in done.errors
 

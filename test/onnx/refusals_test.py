@@ -27,6 +27,7 @@ CASES = [
     ("DeformConv", "", [np.zeros(s, np.int32) for s in ((1, 3, 5, 5), (1, 3, 1, 1), (1, 2, 5, 5))],
      {}, "must be floating point here, but are i32"),
     ("HardSigmoid", "", [INDEX], {"alpha": 1e30}, "is beyond elements of i64"),
+    ("ConvTranspose", "", [X4, X4], {"output_shape": [1]}, "'output_shape' has 1 entries"),
     ("TensorScatter", "", [X3, X3], {"mode": "round"},
      "'mode' is 'round', but must be 'linear' or 'circular'"),
     ("NegativeLogLikelihoodLoss", "", [X3, INDEX], {},

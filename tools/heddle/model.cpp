@@ -87,6 +87,7 @@ void withRawOptions(const CompileOptions &options,
   };
   raw.progress_data = &progress;
   raw.without = orNull(options.without);
+  raw.profiles = options.profiles;
   use(raw);
 }
 
@@ -127,11 +128,18 @@ std::vector<const heddle_value_t *> outputsOf(const Module &module) {
   return values;
 }
 
-Runner::Runner(const Module &module, int threads, const Feeds &feeds)
-    : inputs(feeds.views()), results(heddle_module_output_count(module.get())) {
+Runner::Runner(const Module &module, int threads, const Feeds &feeds, Profile profile)
+    : profile(std::move(profile)), inputs(feeds.views()),
+      results(heddle_module_output_count(module.get())) {
   heddle_session_options_t options = {};
   options.size = sizeof options;
   options.threads = threads;
+  if (this->profile) {
+    options.profile = [](void *data, int64_t group, int64_t nanoseconds) {
+      static_cast<Runner *>(data)->profile(group, nanoseconds);
+    };
+    options.profile_data = this;
+  }
   heddle_session_t *created = nullptr;
   check(heddle_session_create(module.get(), &options, &created));
   session.reset(created);

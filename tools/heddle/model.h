@@ -9,6 +9,8 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include <functional>
+
 namespace heddle::cli {
 
 using Json = nlohmann::ordered_json;
@@ -19,7 +21,7 @@ struct CompileOptions {
   int threads = 0;
   std::string without;
   int64_t foldLimit = 0;
-  bool showProgress = false;
+  bool showProgress = false, profiles = false;
   std::vector<std::string> shapes; // that the artefact is made for, no others
 };
 
@@ -47,7 +49,10 @@ std::vector<const heddle_value_t *> outputsOf(const Module &module);
 /// write, so that a timed run allocates nothing.
 class Runner {
 public:
-  Runner(const Module &module, int threads, const Feeds &feeds);
+  /// Called with a group's number and its nanoseconds in each run.
+  using Profile = std::function<void(int64_t group, int64_t nanoseconds)>;
+
+  Runner(const Module &module, int threads, const Feeds &feeds, Profile profile = {});
   ~Runner();
   Runner(const Runner &) = delete;
 
@@ -57,6 +62,7 @@ public:
   int threads() const { return heddle_session_threads(session.get()); }
 
 private:
+  Profile profile;
   Session session;
   std::vector<heddle_tensor_t> inputs, results, reused;
 };

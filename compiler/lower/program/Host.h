@@ -31,6 +31,7 @@ private:
   void describe();
   void number();
   void place();
+  void describeArena();
   Value rootOf(Value value) const;
   int64_t lastUse(Value value, int depth = 0) const;
   bool isEntryKnown(const Dim &dim) const;
@@ -70,6 +71,7 @@ private:
                                   llvm::ArrayRef<int64_t> bases);
   mlir::func::FuncOp functionOf(const Phase &phase) const;
   llvm::SmallVector<graph::GroupOp> launchedWith(graph::GroupOp group) const;
+  void profile(graph::GroupOp group, llvm::function_ref<void()> launches);
   int64_t argumentSlots() const;
   int64_t mostArguments() const;
   Value callService(int64_t offset, Type result, mlir::ValueRange operands);

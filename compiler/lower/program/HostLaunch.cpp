@@ -226,6 +226,16 @@ void Host::launchRegion(ArrayRef<graph::GroupOp> members) {
   ++program.launches;
 }
 
+/// Tells the runtime which group's kernels begin and end here, when it is to know.
+void Host::profile(graph::GroupOp group, llvm::function_ref<void()> launches) {
+  if (!program.isProfiled)
+    return launches();
+  int64_t number = llvm::find(program.kernels, group.getName()) - program.kernels.begin();
+  callOn(HEDDLE_SERVICE_PROFILE, {code->number(number)});
+  launches();
+  callOn(HEDDLE_SERVICE_PROFILE, {code->number(-1)});
+}
+
 void Host::writeGroup(graph::GroupOp group) {
   const Kernel &kernel = *kernels.at(group);
   auto members = launchedWith(group);
@@ -234,11 +244,13 @@ void Host::writeGroup(graph::GroupOp group) {
     int64_t base = openSlots;
     storeArguments(group, base);
     Value slots = code->at(arguments, builder.getI64Type(), code->number(base));
-    for (const Phase &phase : kernel.phases) {
-      launch(functionOf(phase), slots, dim(phase.tasks), phase.work, dim(phase.scratchBytes),
-             !phase.scratchBytes.isConstant(0));
-      ++program.launches;
-    }
+    profile(group, [&] {
+      for (const Phase &phase : kernel.phases) {
+        launch(functionOf(phase), slots, dim(phase.tasks), phase.work, dim(phase.scratchBytes),
+               !phase.scratchBytes.isConstant(0));
+        ++program.launches;
+      }
+    });
     return;
   }
   int64_t base = 1 + members.size();
@@ -251,7 +263,7 @@ void Host::writeGroup(graph::GroupOp group) {
   openSlots = base + kernel.arguments.size();
   if (group != members.back())
     return;
-  launchRegion(members);
+  profile(group, [&] { launchRegion(members); });
   openSlots = 0;
 }
 

@@ -172,6 +172,40 @@ void Host::place() {
       }
   });
   plan = planMemory(buffers);
+  describeArena();
+}
+
+/// The memory plan as reports want it: steps are counted in kernels.
+void Host::describeArena() {
+  SmallVector<graph::GroupOp> groups;
+  model.walk([&](graph::GroupOp group) { groups.push_back(group); });
+  auto kernelAt = [&](int64_t step) {
+    int64_t last = 0;
+    for (auto [i, group] : llvm::enumerate(groups))
+      if (steps[group].first <= step)
+        last = std::max<int64_t>(last, i);
+    return last;
+  };
+  for (const DimVector &sizes : plan.slots) {
+    Dim largest;
+    for (const Dim &size : sizes)
+      largest = Dim::max(largest, size);
+    program.slotBytes.push_back(largest.str());
+  }
+  auto add = [&](int64_t kernel, bool isTemporary, int64_t index, int64_t number) {
+    const Buffer &buffer = buffers[number];
+    auto [slot, offset] = plan.places[number];
+    program.buffers.push_back({kernel, isTemporary, index, buffer.bytes.str(), slot, offset,
+                               std::min(kernel, kernelAt(buffer.first)), kernelAt(buffer.last)});
+  };
+  for (auto [kernel, group] : llvm::enumerate(groups)) {
+    for (auto [i, result] : llvm::enumerate(group.getResults()))
+      if (auto known = bufferOf.find(result); known != bufferOf.end())
+        add(kernel, false, i, known->second);
+    for (size_t i = 0; i < kernels.at(group)->temporaries.size(); ++i)
+      if (auto known = temporaryOf.find({group, i}); known != temporaryOf.end())
+        add(kernel, true, i, known->second);
+  }
 }
 
 } // namespace heddle::lower

@@ -199,6 +199,8 @@ static void importConvTranspose(Node &n) {
   DimVector extra = sizes(spatialInts(n, "output_padding", count, 0));
   std::string automatic = n.getText("auto_pad", "NOTSET");
   auto wanted = n.getInts("output_shape");
+  if (wanted && wanted->size() < count)
+    refuse("'output_shape' has " + Twine(wanted->size()) + " entries, but needs " + Twine(count));
   if (wanted && wanted->size() > count)
     wanted->erase(wanted->begin(), wanted->end() - count);
   DimVector dims = dimsOf(x);

@@ -137,6 +137,9 @@ static void importSequenceMap(Node &n) {
   const proto::GraphProto &graph = n.getGraph("body");
   listIn(n, 0);
   Value trips = n.typed<ListLengthOp>(n.tensor({}, n.i64()), n.in(0));
+  if ((size_t)graph.input_size() != n.inputs())
+    refuse("the body takes " + Twine(graph.input_size()) + " inputs, but the node has " +
+           Twine(n.inputs()));
   SmallVector<Value> operands = {trips, n.integerScalar(n.i1(), 1)};
   OperationState state(n.location, LoopOp::getOperationName(), operands, {});
   state.addRegion();
@@ -154,7 +157,7 @@ static void importSequenceMap(Node &n) {
         continue;
       }
       int64_t rank = list.getRank();
-      if (rank < 0 && i < (size_t)graph.input_size())
+      if (rank < 0)
         if (const auto &type = graph.input(i).type().tensor_type(); type.has_shape())
           rank = type.shape().dim_size();
       if (rank < 0)

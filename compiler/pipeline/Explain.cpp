@@ -1,0 +1,238 @@
+// Explain: see Explain.h.
+
+#include "compiler/pipeline/Explain.h"
+
+#include "compiler/graph/LoopNest.h"
+#include "compiler/lower/program/MemoryPlan.h"
+#include "compiler/pipeline/Traffic.h"
+#include "compiler/warehouse/Builtin.h"
+#include "compiler/warehouse/Warehouse.h"
+
+#include <nlohmann/json.hpp>
+
+using namespace mlir;
+
+namespace heddle {
+
+using Json = nlohmann::ordered_json;
+using graph::Dim;
+
+namespace {
+
+/// Groups by their numbers, and where the tensors between them come from.
+class Explainer {
+public:
+  Explainer(const Compiled &compiled, func::FuncOp model, const warehouse::Warehouse &cards)
+      : compiled(compiled), cards(cards) {
+    model.walk([&](graph::GroupOp group) {
+      numbers[group] = groups.size();
+      groups.push_back(group);
+    });
+    Json report = Json::parse(compiled.reportJson, nullptr, false);
+    for (const Json &group : report.value("pointwise_instead", Json::array()))
+      simpler.insert(group.at("group").get<std::string>());
+    Json plan = Json::parse(compiled.planJson, nullptr, false);
+    for (const Json &group : plan.value("groups", Json::array()))
+      if (group.contains("knobs"))
+        knobs[group.at("name").get<std::string>()] = group.at("knobs");
+  }
+  Json write();
+
+private:
+  Json sourceOf(Value value) const;
+  Json groupOf(int64_t number);
+  Json memory() const;
+  Json chosenCards() const;
+
+  const Compiled &compiled;
+  const warehouse::Warehouse &cards;
+  std::vector<graph::GroupOp> groups;
+  llvm::DenseMap<Operation *, int64_t> numbers;
+  std::set<std::string> simpler, chosen;
+  Json knobs = Json::object(); // of each group that has some
+};
+
+} // namespace
+
+/// A number, or an expression of the symbols as text.
+static Json sizeOf(const Dim &dim) {
+  auto constant = dim.constant();
+  return constant ? Json(*constant) : Json(dim.str());
+}
+
+static Json sizeOf(const std::string &text) {
+  auto dim = Dim::parse(text);
+  return dim ? sizeOf(*dim) : Json(text);
+}
+
+/// The type without its encoding: "2x?x768xf32" has the names of its sizes instead.
+static std::string typeOf(Value value) {
+  std::string text;
+  for (const Dim &dim : graph::dimsOf(value))
+    text += dim.str() + " x ";
+  llvm::raw_string_ostream(text) << graph::elementOf(value);
+  return text;
+}
+
+/// {"group": 3}, {"input": "x"}, {"weight": true} or {"op": "graph.if"}.
+Json Explainer::sourceOf(Value value) const {
+  Operation *op = value.getDefiningOp();
+  while (isa_and_nonnull<graph::ReshapeOp, graph::DynamicReshapeOp>(op)) {
+    value = op->getOperand(0);
+    op = value.getDefiningOp();
+  }
+  if (auto known = numbers.find(op); op && known != numbers.end())
+    return Json::object({{"group", known->second}});
+  if (isa_and_nonnull<graph::ConstantOp>(op))
+    return Json::object({{"weight", true}});
+  if (op)
+    return Json::object({{"op", op->getName().getStringRef().str()}});
+  auto argument = cast<BlockArgument>(value);
+  auto function = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
+  if (!function)
+    return Json::object(
+        {{"op", argument.getOwner()->getParentOp()->getName().getStringRef().str()}});
+  auto name = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), "graph.name");
+  return Json::object({{"input", name ? name.str() : std::to_string(argument.getArgNumber())}});
+}
+
+/// The ONNX nodes that the group's ops come from, and the graph ops of each.
+static Json opsOf(graph::GroupOp group) {
+  Json ops = Json::array();
+  for (Operation &op : group.getBody().front().without_terminator()) {
+    if (isa<graph::ConstantOp>(op))
+      continue;
+    std::string name = graph::sourceName(op.getLoc());
+    std::string kind = op.getName().stripDialect().str();
+    auto known = llvm::find_if(ops, [&](const Json &other) { return other.at("name") == name; });
+    if (known == ops.end())
+      ops.push_back({{"name", name}, {"graph_ops", {kind}}});
+    else if (!llvm::is_contained((*known)["graph_ops"], Json(kind)))
+      (*known)["graph_ops"].push_back(kind);
+  }
+  return ops;
+}
+
+Json Explainer::groupOf(int64_t number) {
+  graph::GroupOp group = groups[number];
+  auto text = [&](StringRef name) {
+    auto attribute = group->getAttrOfType<StringAttr>(name);
+    return attribute ? attribute.str() : "";
+  };
+  Json json = {{"number", number}, {"name", group.getName().str()}, {"ops", opsOf(group)}};
+  json["key"] = graph::loopNestOf(group).str();
+  json["kind"] = text("kind");
+  auto region = group->getAttrOfType<IntegerAttr>(graph::kRegion);
+  json["region"] = region ? Json(region.getInt()) : Json(nullptr);
+  json["card"] = text("card").empty() ? Json(nullptr) : Json(text("card"));
+  json["card_hash"] = text("card_hash");
+  json["form"] = simpler.count(group.getName().str()) ? "pointwise" : text("kind");
+  json["knobs"] = knobs.value(group.getName().str(), Json::object());
+  bool isFallback = simpler.count(group.getName().str());
+  auto schedule = group->getAttrOfType<DictionaryAttr>("loop.schedule");
+  if (auto form = schedule ? schedule.getAs<StringAttr>("form") : nullptr; form && !isFallback)
+    json["form"] = form.str();
+  json["is_fallback"] = isFallback;
+  json["offers"] = Json::array();
+  for (const warehouse::Offer &offer : cards.offer(group))
+    json["offers"].push_back(
+        {{"card", offer.card->name},
+         {"priority", offer.card->priority},
+         {"refusal", offer.isOffered() ? Json(nullptr) : Json(offer.refusal)}});
+  chosen.insert(text("card"));
+
+  Dim read, weights, written;
+  json["inputs"] = Json::array();
+  for (const GroupInput &input : inputsOf(group)) {
+    Json source = sourceOf(input.value);
+    (source.contains("weight") ? weights : read) =
+        (source.contains("weight") ? weights : read) + input.bytes;
+    source["type"] = typeOf(input.value);
+    source["bytes"] = sizeOf(input.bytes);
+    json["inputs"].push_back(std::move(source));
+  }
+  json["outputs"] = Json::array();
+  for (Value result : group.getResults()) {
+    written = written + bytesOf(result);
+    json["outputs"].push_back({{"type", typeOf(result)}, {"bytes", sizeOf(bytesOf(result))}});
+  }
+  json["weight_bytes"] = sizeOf(weights);
+  json["read_bytes"] = sizeOf(read + weights);
+  json["written_bytes"] = sizeOf(written);
+  json["flops"] = sizeOf(flopsOf(group));
+  json["functions"] = compiled.program.functions.at(number);
+  return json;
+}
+
+Json Explainer::memory() const {
+  Json json = {{"slots", Json::array()}, {"buffers", Json::array()}};
+  Dim arena;
+  bool isKnown = true;
+  for (const std::string &bytes : compiled.program.slotBytes) {
+    auto dim = Dim::parse(bytes);
+    isKnown &= dim.has_value();
+    if (dim)
+      arena = arena + dim->ceilDiv(Dim(lower::kAlignment)) * Dim(lower::kAlignment);
+    json["slots"].push_back(Json::object({{"bytes", sizeOf(bytes)}}));
+  }
+  json["arena_bytes"] = isKnown ? sizeOf(arena) : Json(nullptr);
+  for (const target::ArenaBuffer &buffer : compiled.program.buffers)
+    json["buffers"].push_back({{"group", buffer.kernel},
+                               {"is_temporary", buffer.isTemporary},
+                               {"index", buffer.index},
+                               {"bytes", sizeOf(buffer.bytes)},
+                               {"slot", buffer.slot},
+                               {"offset", buffer.offset},
+                               {"first", buffer.first},
+                               {"last", buffer.last}});
+  return json;
+}
+
+/// Text of the cards that were chosen.
+Json Explainer::chosenCards() const {
+  Json json = Json::object();
+  for (const warehouse::Card &card : cards.cards()) {
+    if (!chosen.count(card.name))
+      continue;
+    std::string text;
+    for (const warehouse::BuiltinCard &builtin : warehouse::builtinCards())
+      if (card.path == builtin.path)
+        text = builtin.text;
+    if (text.empty())
+      if (auto file = llvm::MemoryBuffer::getFile(card.path))
+        text = (*file)->getBuffer().str();
+    Json knobs = Json::object();
+    for (const warehouse::Knob &knob : card.knobs)
+      knobs[knob.name] = {{"values", knob.domain}, {"default", knob.initial}};
+    json[card.name] = {
+        {"path", card.path},           {"hash", card.hash}, {"priority", card.priority},
+        {"mechanism", card.mechanism}, {"knobs", knobs},    {"text", text}};
+  }
+  return json;
+}
+
+Json Explainer::write() {
+  Json json = {{"model", compiled.program.model},
+               {"target", compiled.target.cpu},
+               {"vector_bits", compiled.target.vectorBits},
+               {"symbols", compiled.program.symbols},
+               {"launches", compiled.program.launches},
+               {"weights_bytes", compiled.program.weights.size}};
+  json["groups"] = Json::array();
+  for (size_t i = 0; i < groups.size(); ++i)
+    json["groups"].push_back(groupOf(i));
+  json["memory"] = memory();
+  json["cards"] = chosenCards();
+  return json;
+}
+
+llvm::Expected<std::string> explain(const Compiled &compiled) {
+  auto cards = warehouse::Warehouse::load(*compiled.context, compiled.scheduleFolders);
+  if (!cards)
+    return cards.takeError();
+  ModuleOp module = *compiled.graph; // a handle: reading changes nothing
+  Explainer explainer(compiled, module.lookupSymbol<func::FuncOp>("main"), *cards);
+  return explainer.write().dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+} // namespace heddle

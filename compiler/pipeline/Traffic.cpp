@@ -1,0 +1,95 @@
+// Traffic: see Traffic.h.
+
+#include "compiler/pipeline/Traffic.h"
+
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+
+namespace heddle {
+
+using graph::Dim;
+
+Dim bytesOf(Value tensor) {
+  return graph::elementCount(graph::dimsOf(tensor)) * Dim(graph::bytesOf(graph::elementOf(tensor)));
+}
+
+/// Elements that an op takes of its operand: those of its result where it picks some.
+static Dim takenOf(OpOperand &use) {
+  Operation *op = use.getOwner();
+  bool picks = use.getOperandNumber() == 0 &&
+               isa<graph::GatherOp, graph::GatherElementsOp, graph::GatherNdOp, graph::SliceOp,
+                   graph::DynamicSliceOp>(op);
+  return graph::elementCount(graph::dimsOf(picks ? op->getResult(0) : use.get()));
+}
+
+std::vector<GroupInput> inputsOf(graph::GroupOp group) {
+  llvm::MapVector<Value, Dim> taken;
+  Block *body = &group.getBody().front();
+  group.walk([&](Operation *op) {
+    for (OpOperand &use : op->getOpOperands()) {
+      Operation *maker = use.get().getDefiningOp();
+      bool isOutside = maker ? !group->isAncestor(maker) : use.get().getParentBlock() != body;
+      if (isOutside)
+        taken[use.get()] = taken[use.get()] + takenOf(use);
+    }
+  });
+  std::vector<GroupInput> inputs;
+  for (auto &[value, count] : taken) {
+    Dim whole = graph::elementCount(graph::dimsOf(value));
+    inputs.push_back(
+        {value, Dim::min(whole, count) * Dim(graph::bytesOf(graph::elementOf(value)))});
+  }
+  return inputs;
+}
+
+static bool isFloat(Value value) { return isa<FloatType>(graph::elementOf(value)); }
+
+static Dim flopsOf(Operation *op) {
+  if (op->getNumResults() == 0 || op->getNumOperands() == 0)
+    return Dim(0);
+  Dim results = graph::elementCount(graph::dimsOf(op->getResult(0)));
+  graph::DimVector first = graph::dimsOf(op->getOperand(0));
+  if (isa<graph::MatmulOp>(op))
+    return Dim(2) * results * first.back();
+  if (isa<graph::ConvOp>(op)) {
+    graph::DimVector filter = graph::dimsOf(op->getOperand(1));
+    return Dim(2) * results * graph::elementCount(ArrayRef<Dim>(filter).drop_front());
+  }
+  if (isa<graph::ConvTransposeOp>(op)) {
+    graph::DimVector filter = graph::dimsOf(op->getOperand(1));
+    return Dim(2) * graph::elementCount(first) *
+           graph::elementCount(ArrayRef<Dim>(filter).drop_front());
+  }
+  if (!isFloat(op->getOperand(op->getNumOperands() - 1)))
+    return Dim(0);
+  if (auto pool = dyn_cast<graph::PoolOp>(op)) {
+    int64_t window = 1;
+    for (int64_t size : pool.getWindow())
+      window *= size;
+    return results * Dim(window);
+  }
+  if (isa<graph::ReduceSumOp, graph::ReduceProdOp, graph::ReduceMaxOp, graph::ReduceMinOp,
+          graph::ArgMaxOp, graph::ArgMinOp, graph::CumsumOp, graph::TopkOp>(op))
+    return graph::elementCount(first);
+  bool isMove = isa<graph::CastOp, graph::BitcastOp, graph::SelectOp>(op);
+  bool computes = op->getName().getStringRef() != "graph.yield" && !isMove &&
+                  llvm::all_of(op->getOperands(), [&](Value operand) {
+                    return graph::dimsOf(operand) == graph::dimsOf(op->getResult(0));
+                  });
+  bool moves = isa<graph::ReshapeOp, graph::BroadcastOp, graph::TransposeOp, graph::SliceOp,
+                   graph::ConcatOp, graph::PadOp, graph::GatherOp, graph::GatherElementsOp,
+                   graph::GatherNdOp, graph::ScatterElementsOp, graph::ScatterNdOp>(op);
+  if (isa<graph::ResizeOp>(op))
+    return results;
+  return computes && !moves ? results : Dim(0);
+}
+
+Dim flopsOf(graph::GroupOp group) {
+  Dim flops;
+  for (Operation &op : group.getBody().front().without_terminator())
+    flops = flops + flopsOf(&op);
+  return flops;
+}
+
+} // namespace heddle

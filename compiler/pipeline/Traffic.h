@@ -1,0 +1,27 @@
+// Traffic: the bytes that a group has to move and the floating point operations that it has to do,
+// as expressions of the symbols: what a roofline is drawn from.
+#ifndef HEDDLE_PIPELINE_TRAFFIC_H
+#define HEDDLE_PIPELINE_TRAFFIC_H
+
+#include "compiler/graph/Graph.h"
+
+namespace heddle {
+
+/// A tensor that a group reads and does not compute.
+struct GroupInput {
+  mlir::Value value;
+  graph::Dim bytes; // that are read: all, or what gathers and slices take of it
+};
+
+/// Each tensor once, in the order in which the group's ops name them.
+std::vector<GroupInput> inputsOf(graph::GroupOp group);
+
+graph::Dim bytesOf(mlir::Value tensor);
+
+/// Floating point operations: a product and its addition are two; any other op is one an element of
+/// its result, a reduction one an element of its operand. Moving elements is none.
+graph::Dim flopsOf(graph::GroupOp group);
+
+} // namespace heddle
+
+#endif // HEDDLE_PIPELINE_TRAFFIC_H

@@ -1,0 +1,232 @@
+"""`heddle explain`: its text, its JSON, and the page, which one file has to hold."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import helper, numpy_helper
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from command import (  # noqa: E402
+    OK, ROOT, USAGE, dense_model, heddle, make_model, needs_heddle, save, value)
+
+pytestmark = needs_heddle
+MOST_PAGE_BYTES = 1_000_000
+CHROMIUM = shutil.which("chromium")
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    """The machine's limits are kept in a folder of the test."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "heddle"
+
+
+@pytest.fixture
+def model(tmp_path):
+    return save(dense_model(), tmp_path / "m.onnx")
+
+
+@pytest.fixture
+def chain(tmp_path):
+    """Four products with a softmax behind each: several groups, buffers and kinds."""
+    random = np.random.default_rng(0)
+    nodes, weights, last = [], [], "x"
+    for i in range(4):
+        weights.append(numpy_helper.from_array(
+            random.standard_normal((32, 32)).astype(np.float32), f"w{i}"))
+        nodes += [helper.make_node("MatMul", [last, f"w{i}"], [f"m{i}"], f"/block/{i}/product"),
+                  helper.make_node("Softmax", [f"m{i}"], [f"s{i}"], f"/block/{i}/softmax")]
+        last = f"s{i}"
+    return save(make_model(nodes, [value("x", ["batch", 32])], [value(last, ["batch", 32])],
+                           weights), tmp_path / "chain.onnx")
+
+
+def data_of(page):
+    """The explanation that a page holds."""
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
+    return json.loads(found[1])
+
+
+def test_text_has_a_line_for_each_group(chain):
+    done = heddle("explain", chain)
+    assert done.status == OK, done.errors
+    groups = heddle("explain", chain, "--json").json["groups"]
+    lines = done.output.splitlines()
+    for group in groups:
+        assert any(re.match(rf" *{group['number']}  {re.escape(group['name'])} ", line)
+                   for line in lines), done.output
+    assert "symbols  batch" in done.output
+
+
+def test_json_says_what_was_offered_and_why_not(model):
+    told = heddle("explain", model, "--json").json
+    [group] = told["groups"]
+    assert {op["name"] for op in group["ops"]} == {"product", "positive"}
+    assert group["card"] == "matmul" and "dot" in group["key"]
+    answers = {offer["card"]: offer["refusal"] for offer in group["offers"]}
+    assert answers["matmul"] is None
+    assert all(reason for card, reason in answers.items() if card != "matmul")
+    assert set(group["knobs"]) == set(told["cards"]["matmul"]["knobs"])
+    assert "@schedule" in told["cards"]["matmul"]["text"]
+    assert "batch" in group["flops"]
+
+
+def test_work_and_traffic_are_numbers_where_sizes_are(model):
+    [group] = heddle("explain", model, "--json", "--dim", "batch=5").json["groups"]
+    assert group["flops"] == 5 * 4 * (2 * 3 + 1)  # a product, and the larger of it and 0
+    assert group["written_bytes"] == 5 * 4 * 4
+    weights = group["weight_bytes"]
+    assert weights >= 3 * 4 * 4 and group["read_bytes"] == 5 * 3 * 4 + weights
+
+
+def test_the_groups_are_those_of_the_plan(chain):
+    told = heddle("explain", chain, "--json").json
+    plan = heddle("plan", chain, "--json").json
+    assert [group["name"] for group in told["groups"]] == \
+        [group["name"] for group in plan["groups"]]
+    assert [group["card"] for group in told["groups"]] == \
+        [group.get("card") for group in plan["groups"]]
+    assert [group["knobs"] for group in told["groups"]] == \
+        [group.get("knobs", {}) for group in plan["groups"]]
+
+
+def test_memory_plan(chain):
+    told = heddle("explain", chain, "--json", "--dim", "batch=8").json
+    memory, last = told["memory"], len(told["groups"]) - 1
+    assert memory["buffers"]
+    for one in memory["buffers"]:
+        assert 0 <= one["first"] <= one["last"] <= last
+        assert one["offset"] + one["bytes"] <= memory["slots"][one["slot"]]["bytes"]
+        for other in memory["buffers"]:
+            if one is not other and one["slot"] == other["slot"] and \
+                    one["first"] <= other["last"] and other["first"] <= one["last"]:
+                assert one["offset"] + one["bytes"] <= other["offset"] or \
+                    other["offset"] + other["bytes"] <= one["offset"]
+
+
+@pytest.mark.parametrize("name", ["positive", "product", "0"])
+def test_one_group(model, name):
+    done = heddle("explain", model, "--group", name)
+    assert done.status == OK, done.errors
+    assert "key      m:p" in done.output and "refused: " in done.output
+    assert "chosen" in done.output and "product" in done.output
+
+
+def test_a_card_of_the_user_and_a_plan(model, tmp_path):
+    cards = tmp_path / "cards"
+    cards.mkdir()
+    text = (ROOT / "schedules" / "cpu" / "matmul.mlir").read_text()
+    (cards / "mine.mlir").write_text(text.replace("@matmul", "@mine").replace(
+        "priority = 10", "priority = 20"))
+    told = heddle("explain", model, "--json", "--schedules", cards).json
+    [group] = told["groups"]
+    assert group["card"] == "mine" and group["offers"][0]["card"] == "mine"
+    assert told["cards"]["mine"]["text"] == (cards / "mine.mlir").read_text()
+    done = heddle("explain", model, "--group", "0", "--schedules", cards)
+    assert re.search(r"matmul +10  offered", done.output), done.output
+    plan = heddle("plan", model, "--json").json
+    plan["groups"][0]["knobs"]["m"] = 4
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    [group] = heddle("explain", model, "--json", "--plan", tmp_path / "plan.json").json["groups"]
+    assert group["card"] == "matmul" and group["knobs"]["m"] == 4
+
+
+def test_an_unknown_group_has_a_near_name(model):
+    done = heddle("explain", model, "--group", "positve")
+    assert done.status == USAGE and done.output == ""
+    assert "has no group 'positve'; did you mean 'positive'?" in done.errors
+
+
+def test_a_wrong_model_and_an_artefact(tmp_path, model):
+    assert heddle("compile", model, "-o", tmp_path / "m.so").status == OK
+    done = heddle("explain", tmp_path / "m.so")
+    assert done.status == USAGE and "is an artefact" in done.errors
+
+
+def test_measure(chain, cache):
+    done = heddle("explain", chain, "--json", "--measure", "--time", "0.1", "--dim", "batch=64")
+    assert done.status == OK, done.errors
+    told = done.json
+    timed = [group for group in told["groups"] if "seconds" in group]
+    assert timed and all(group["seconds"] > 0 and group["flops_per_second"] >= 0
+                         for group in timed)
+    assert sum(group["seconds"] for group in timed) <= 2 * told["run"]["seconds"]
+    assert all("seconds" in group or "launched_with" in group for group in told["groups"])
+    [kept] = cache.glob("machine-*.json")
+    limits = json.loads(kept.read_text())
+    assert limits["all_threads_flops"] >= limits["one_thread_flops"] > 1e8
+    # It is not measured again, unless that is asked for.
+    kept.write_text(json.dumps({**limits, "one_thread_flops": 1e18, "all_threads_flops": 1e18}))
+    again = heddle("explain", chain, "--json").json["machine"]
+    assert again["flops_per_second"] == 1e18
+    anew = heddle("explain", chain, "--json", "--measure-machine").json["machine"]
+    assert anew["flops_per_second"] < 1e18
+
+
+def test_groups_in_a_loop_are_timed(tmp_path):
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["go"], ["still"]),
+         helper.make_node("MatMul", ["state", "w"], ["product"], "step"),
+         helper.make_node("Tanh", ["product"], ["next"], "bounded")],
+        "body", [value("i", [], 7), value("go", [], 9), value("state", [8, 8])],
+        [value("still", [], 9), value("next", [8, 8])])
+    weights = [numpy_helper.from_array(np.eye(8, dtype=np.float32), "w"),
+               numpy_helper.from_array(np.int64(5), "count"),
+               numpy_helper.from_array(np.bool_(True), "start")]
+    looped = save(make_model([helper.make_node("Loop", ["count", "start", "x"], ["y"], body=body)],
+                             [value("x", [8, 8])], [value("y", [8, 8])], weights),
+                  tmp_path / "loop.onnx")
+    done = heddle("explain", looped, "--json", "--measure", "--time", "0")
+    assert done.status == OK, done.errors
+    assert any(group.get("seconds", 0) > 0 for group in done.json["groups"])
+
+
+@pytest.mark.parametrize("more", [[], ["--dim", "batch=8"], ["--measure", "--time", "0"]])
+def test_the_page_is_one_file(chain, tmp_path, more):
+    page = tmp_path / "report.html"
+    done = heddle("explain", chain, "--html", page, *more)
+    assert done.status == OK and str(page) in done.output, done.errors
+    text = page.read_text(encoding="utf-8")
+    assert len(text.encode()) <= MOST_PAGE_BYTES
+    assert set(re.findall(r"https?://[^\"'\s<)]+", text)) <= {"http://www.w3.org/2000/svg"}
+    assert not re.search(r"<(script|link|img|iframe)[^>]*\b(src|href)=", text)
+    assert not re.search(r"/\*(style|scripts|data)\*/", text)
+    told = data_of(text)
+    assert told["groups"] and told["assembly"]["texts"]
+    functions = {name for group in told["groups"] for name in group["functions"]}
+    assert functions == set(told["assembly"]["functions"]) | set(told["assembly"]["cut"])
+
+
+def test_names_cannot_break_the_page(tmp_path):
+    evil = "</script><script>alert(1)</script><!--"
+    model = save(make_model([helper.make_node("Relu", ["x"], ["y"], evil)], [value("x", [4])],
+                            [value("y", [4])]), tmp_path / "m.onnx")
+    page = tmp_path / "report.html"
+    assert heddle("explain", model, "--html", page).status == OK
+    text = page.read_text(encoding="utf-8")
+    assert text.count("<script") == 2 and data_of(text)["groups"][0]["name"] == evil
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed; it opens the page")
+def test_a_browser_shows_the_page(chain, tmp_path):
+    page = tmp_path / "report.html"
+    assert heddle("explain", chain, "--html", page, "--measure", "--time", "0", "--dim",
+                  "batch=8").status == OK
+    done = subprocess.run(
+        [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom",
+         "--enable-logging=stderr", f"--user-data-dir={tmp_path}/profile", page.as_uri()],
+        capture_output=True, text=True, timeout=120, check=False)
+    assert "CONSOLE" not in done.stderr, done.stderr
+    assert 'data-ready="yes"' in done.stdout, done.stderr
+    told = data_of(page.read_text(encoding="utf-8"))
+    shown = done.stdout
+    assert shown.count('class="node') >= len(told["groups"])
+    assert shown.count('class="buffer') == len(told["memory"]["buffers"])
+    assert 'class="roof"' in shown and "refused: " in shown

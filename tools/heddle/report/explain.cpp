@@ -1,0 +1,156 @@
+// heddle explain: what was decided about each group of a model, why, and what it costs.
+
+#include "tools/heddle/command.h"
+#include "tools/heddle/failure.h"
+#include "tools/heddle/file.h"
+#include "tools/heddle/model.h"
+#include "tools/heddle/report/machine.h"
+#include "tools/heddle/report/page.h"
+#include "tools/heddle/report/profile.h"
+#include "tools/heddle/report/text.h"
+#include "tools/heddle/table.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <unistd.h>
+
+namespace heddle::cli {
+
+namespace {
+struct Options {
+  std::string model, group, page;
+  CompileOptions compile;
+  FeedOptions feeds;
+  double seconds = 1;
+  bool isMeasured = false, isMachineMeasured = false, isJson = false;
+};
+} // namespace
+
+/// A group by its name, its number, or the name of one of its ops.
+static const Json &findGroup(const Json &explanation, const std::string &name,
+                             const std::string &model) {
+  std::vector<std::string> names;
+  const Json *byOp = nullptr;
+  for (const Json &group : explanation.at("groups")) {
+    if (group.at("name") == name || group.at("number").dump() == name)
+      return group;
+    names.push_back(group.at("name").get<std::string>());
+    for (const Json &op : group.at("ops")) {
+      if (op.at("name") == name)
+        byOp = &group;
+      names.push_back(op.at("name").get<std::string>());
+    }
+  }
+  if (byOp)
+    return *byOp;
+  failUsage("'" + model + "' has no group '" + name + "'" + didYouMean(name, names) +
+            "\nnote: --group takes a group's name or number, or the name of one of its ops; "
+            "'heddle explain " +
+            model + "' lists the groups");
+}
+
+/// The program's assembly, through a file that is gone afterwards.
+static std::string assemblyOf(const Compiled &compiled) {
+  std::string path = (std::filesystem::temp_directory_path() / "heddle-explain-XXXXXX").string();
+  int descriptor = mkstemp(path.data());
+  if (descriptor < 0)
+    throw Failure(HEDDLE_LIMIT, "cannot make a file in '" +
+                                    std::filesystem::temp_directory_path().string() +
+                                    "' for the assembly\nnote: TMPDIR names another folder");
+  close(descriptor);
+  struct Remove {
+    std::string path;
+    ~Remove() { std::filesystem::remove(path); }
+  } remove{path};
+  check(heddle_compiled_write(compiled.get(), "asm", path.c_str()));
+  return readFile(path);
+}
+
+/// A machine that was busy while it was measured looks slower than it is.
+static void noteWrongLimits(const Json &explanation) {
+  if (!explanation.contains("machine"))
+    return;
+  double limit = explanation.at("machine").at("flops_per_second");
+  for (const Json &group : explanation.at("groups"))
+    if (group.value("flops_per_second", 0.0) > 1.03 * limit) {
+      printNotes({"group '" + group.at("name").get<std::string>() +
+                  "' was faster than this machine's measured peak, so the machine was busy when it "
+                  "was measured; --measure-machine measures it again"});
+      return;
+    }
+}
+
+static Json explain(const Options &options, const Compiled &compiled) {
+  const char *text = nullptr;
+  check(heddle_compiled_explain(compiled.get(), &text));
+  Json explanation = Json::parse(text);
+  Machine machine = options.isMachineMeasured ? measureMachine() : knownMachine();
+  int threads = options.compile.threads == 1 ? 1 : machine.threads;
+  if (options.isMeasured) {
+    if (!machine.isKnown())
+      machine = measureMachine();
+    heddle_module_t *created = nullptr;
+    check(heddle_compiled_module(compiled.get(), &created));
+    Module module(created);
+    Feeds feeds = makeFeeds(inputsOf(module), options.feeds);
+    printNotes(feeds.notes);
+    addTimes(explanation, module, options.compile.threads, feeds, options.seconds);
+    threads = explanation["run"]["threads"];
+  }
+  addRoofline(explanation, machine, threads);
+  noteWrongLimits(explanation);
+  return explanation;
+}
+
+static int run(Options options) {
+  if (isArtefact(options.model))
+    failUsage("'" + options.model +
+              "' is an artefact, which does not hold the reasons of its making"
+              "\nnote: explain the model that it was made from");
+  // Sizes that are given are those of the compiled model, so that work and traffic are numbers.
+  options.compile.shapes = options.feeds.shapes;
+  options.compile.shapes.insert(options.compile.shapes.end(), options.feeds.dims.begin(),
+                                options.feeds.dims.end());
+  options.feeds.shapes.clear();
+  options.feeds.dims.clear();
+  options.compile.profiles = options.isMeasured;
+  Compiled compiled = compileModel(options.model, options.compile);
+  Json explanation = explain(options, compiled);
+  const Json *group =
+      options.group.empty() ? nullptr : &findGroup(explanation, options.group, options.model);
+  if (!options.page.empty()) {
+    writeFile(options.page, pageOf(explanation, assemblyOf(compiled)));
+    if (!options.isJson && !group) {
+      print(options.page + "  " +
+            formatBytes(static_cast<int64_t>(std::filesystem::file_size(options.page))) + "\n");
+      return HEDDLE_OK;
+    }
+  }
+  if (options.isJson)
+    print(group ? *group : explanation);
+  else
+    print(group ? detailsOf(explanation, *group) : tableOf(explanation));
+  return HEDDLE_OK;
+}
+
+Run addExplain(CLI::App &app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("MODEL", options->model, "an ONNX model")->required();
+  app.add_option("--group", options->group, "all about one group: its name, number or an op of it")
+      ->type_name("NAME");
+  app.add_option("--html", options->page, "write a page, one file of at most 1 MB")
+      ->type_name("FILE");
+  app.add_flag("--measure", options->isMeasured, "also run the model, and time each group");
+  app.add_option("--time", options->seconds, "how long to measure (default 1)")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("SECONDS");
+  app.add_flag("--measure-machine", options->isMachineMeasured,
+               "measure the machine's limits again, which are kept in the user's cache");
+  addFeedOptions(app, options->feeds);
+  addCompileOptions(app, options->compile);
+  app.add_flag("--json", options->isJson, "print one JSON object");
+  return [options] { return run(*options); };
+}
+
+} // namespace heddle::cli

@@ -1,0 +1,216 @@
+// Text: see text.h.
+
+#include "tools/heddle/report/text.h"
+
+#include "tools/heddle/table.h"
+
+namespace heddle::cli {
+
+/// A size that is a number, else the expression of the symbols that it is.
+static std::string bytesText(const Json &size) {
+  return size.is_number() ? formatBytes(size.get<int64_t>())
+         : size.is_null() ? "?"
+                          : size.get<std::string>() + " B";
+}
+
+static std::string countText(const Json &count) {
+  return count.is_number() ? formatNumber(count.get<double>()) : count.get<std::string>();
+}
+
+/// Of an expression only that it is one, so that columns stay narrow.
+static std::string cellOf(const Json &size, double unit) {
+  return size.is_number() ? formatNumber(size.get<double>() / unit, 3) : "sym";
+}
+
+static std::string knobsOf(const Json &group) {
+  std::string text;
+  for (const auto &[name, value] : group.at("knobs").items())
+    text += (text.empty() ? "" : " ") + name + "=" + value.dump();
+  return text;
+}
+
+static std::string cardOf(const Json &group) {
+  return group.at("card").is_string() ? group.at("card").get<std::string>() : "-";
+}
+
+static size_t refusedOf(const Json &group) {
+  size_t count = 0;
+  for (const Json &offer : group.at("offers"))
+    count += offer.at("refusal").is_string();
+  return count;
+}
+
+static std::string regionOf(const Json &group) {
+  return group.at("region").is_null() ? "" : group.at("region").dump();
+}
+
+static void addMeasures(const Json &explanation, const Json &group, std::vector<std::string> &row) {
+  if (!explanation.contains("run"))
+    return;
+  if (group.contains("launched_with")) {
+    row.insert(row.end(), {"in " + group.at("launched_with").dump(), "", "", "", ""});
+    return;
+  }
+  double seconds = group.value("seconds", 0.0), whole = explanation.at("run").at("seconds");
+  auto rate = [&](const char *name, double unit) {
+    return group.contains(name) ? formatNumber(group.at(name).get<double>() / unit, 3) : "";
+  };
+  row.insert(row.end(), {formatNumber(1e6 * seconds), formatNumber(100 * seconds / whole, 3),
+                         rate("flops_per_second", 1e9), rate("bytes_per_second", 1e9),
+                         rate("of_bound", 0.01)});
+}
+
+static std::string headOf(const Json &explanation) {
+  auto text = [&](const char *name) { return explanation.at(name).get<std::string>(); };
+  std::string head = "model    " + text("model") + "\ntarget   " + text("target") + "\n";
+  head += "groups   " + std::to_string(explanation.at("groups").size()) + " in " +
+          explanation.at("launches").dump() + " launches\n";
+  head += "weights  " + formatBytes(explanation.at("weights_bytes")) + "\n";
+  head += "arena    " + bytesText(explanation.at("memory").at("arena_bytes")) + " for " +
+          std::to_string(explanation.at("memory").at("buffers").size()) + " buffers\n";
+  std::string symbols;
+  for (const Json &symbol : explanation.at("symbols"))
+    symbols += (symbols.empty() ? "" : ", ") + symbol.get<std::string>();
+  if (!symbols.empty())
+    head += "symbols  " + symbols + ": give them with --dim to have sizes as numbers\n";
+  if (explanation.contains("run")) {
+    const Json &run = explanation.at("run");
+    head += "time     " + formatSeconds(run.at("seconds")) + ", median of " +
+            run.at("runs").dump() + " runs with " + run.at("threads").dump() + " threads\n";
+  }
+  if (explanation.contains("machine")) {
+    const Json &machine = explanation.at("machine");
+    head += "machine  " + formatNumber(machine.at("flops_per_second").get<double>() / 1e9) +
+            " GFLOP/s, reads " + formatNumber(machine.at("bytes_per_second").get<double>() / 1e9) +
+            " GB/s with " + machine.at("threads").dump() + " threads\n";
+  }
+  return head;
+}
+
+std::string tableOf(const Json &explanation) {
+  std::vector<std::string> header{"#",       "group",  "ops",      "kind",    "card", "knobs",
+                                  "refused", "region", "read KiB", "written", "MFLOP"};
+  if (explanation.contains("run"))
+    for (const char *name : {"us", "%", "GFLOP/s", "GB/s", "% of bound"})
+      header.push_back(name);
+  Table table(header);
+  for (const Json &group : explanation.at("groups")) {
+    std::vector<std::string> row{group.at("number").dump(),
+                                 group.at("name").get<std::string>(),
+                                 std::to_string(group.at("ops").size()),
+                                 group.at("kind").get<std::string>(),
+                                 cardOf(group),
+                                 knobsOf(group),
+                                 std::to_string(refusedOf(group)),
+                                 regionOf(group),
+                                 cellOf(group.at("read_bytes"), 1024),
+                                 cellOf(group.at("written_bytes"), 1024),
+                                 cellOf(group.at("flops"), 1e6)};
+    addMeasures(explanation, group, row);
+    table.add(std::move(row));
+  }
+  return headOf(explanation) + "\n" + table.text();
+}
+
+static std::string opsText(const Json &group) {
+  std::string text = "ops\n";
+  for (const Json &op : group.at("ops")) {
+    std::string kinds;
+    for (const Json &kind : op.at("graph_ops"))
+      kinds += (kinds.empty() ? "" : ", ") + kind.get<std::string>();
+    text += "  " + op.at("name").get<std::string>() + "  (" + kinds + ")\n";
+  }
+  return text;
+}
+
+static std::string offersText(const Json &group) {
+  Table offers({"  card", "priority", "answer"});
+  for (const Json &offer : group.at("offers")) {
+    std::string name = offer.at("card").get<std::string>();
+    const Json &refusal = offer.at("refusal");
+    offers.add({"  " + name, offer.at("priority").dump(),
+                refusal.is_string()     ? "refused: " + refusal.get<std::string>()
+                : name == cardOf(group) ? "chosen"
+                                        : "offered"});
+  }
+  return "offers\n" + offers.text();
+}
+
+static std::string sourceOf(const Json &explanation, const Json &input) {
+  if (input.contains("group"))
+    return "group " +
+           explanation.at("groups")[input.at("group").get<size_t>()].at("name").get<std::string>();
+  if (input.contains("input"))
+    return "input " + input.at("input").get<std::string>();
+  return input.contains("weight") ? "weight" : input.at("op").get<std::string>();
+}
+
+static std::string trafficText(const Json &explanation, const Json &group) {
+  Table tensors({"  tensor", "from", "bytes"});
+  for (const Json &input : group.at("inputs"))
+    tensors.add({"  " + input.at("type").get<std::string>(), sourceOf(explanation, input),
+                 bytesText(input.at("bytes"))});
+  for (const Json &output : group.at("outputs"))
+    tensors.add(
+        {"  " + output.at("type").get<std::string>(), "written", bytesText(output.at("bytes"))});
+  return "traffic  " + bytesText(group.at("read_bytes")) + " read (of them " +
+         bytesText(group.at("weight_bytes")) + " weights), " +
+         bytesText(group.at("written_bytes")) + " written\n" + tensors.text() + "work     " +
+         countText(group.at("flops")) + " floating point operations\n";
+}
+
+static std::string memoryText(const Json &explanation, const Json &group) {
+  Table buffers({"  buffer", "slot", "offset", "bytes", "first", "last"});
+  bool hasAny = false;
+  for (const Json &buffer : explanation.at("memory").at("buffers")) {
+    if (buffer.at("group") != group.at("number"))
+      continue;
+    hasAny = true;
+    buffers.add(
+        {(buffer.at("is_temporary") ? "  temporary " : "  result ") + buffer.at("index").dump(),
+         buffer.at("slot").dump(), buffer.at("offset").dump(), bytesText(buffer.at("bytes")),
+         buffer.at("first").dump(), buffer.at("last").dump()});
+  }
+  return hasAny ? "memory   (first and last are numbers of groups)\n" + buffers.text()
+                : "memory   nothing in the arena\n";
+}
+
+static std::string launchedTogether(const Json &explanation, const Json &group) {
+  int others = 0;
+  for (const Json &other : explanation.at("groups"))
+    others += other.contains("launched_with") && other.at("launched_with") == group.at("number");
+  return others == 0 ? ""
+                     : ", together with " + std::to_string(others) +
+                           " groups that are launched at once with it";
+}
+
+std::string detailsOf(const Json &explanation, const Json &group) {
+  std::string text = "group    " + group.at("name").get<std::string>() + " (number " +
+                     group.at("number").dump() + ")\n";
+  text += "key      " + group.at("key").get<std::string>() + "\n";
+  text += "kind     " + group.at("kind").get<std::string>() + "\n";
+  if (!regionOf(group).empty())
+    text += "region   " + regionOf(group) + ": launched at once with its other groups\n";
+  std::string knobs = knobsOf(group);
+  text +=
+      "choice   " +
+      (cardOf(group) == "-" ? "no card: the default form of its kind" : "card " + cardOf(group)) +
+      (knobs.empty() ? "" : ", " + knobs) + "\n";
+  if (group.at("is_fallback"))
+    text += "note     its schedule could not be carried out; it runs element by element\n";
+  text += opsText(group) + offersText(group) + trafficText(explanation, group) +
+          memoryText(explanation, group);
+  if (group.contains("launched_with"))
+    text += "time     in that of group " + group.at("launched_with").dump() + "\n";
+  if (group.contains("seconds"))
+    text += "time     " + formatSeconds(group.at("seconds")) +
+            launchedTogether(explanation, group) + "\n";
+  if (group.contains("of_bound"))
+    text += "speed    " + formatNumber(group.at("flops_per_second").get<double>() / 1e9) +
+            " GFLOP/s, " + formatNumber(group.at("bytes_per_second").get<double>() / 1e9) +
+            " GB/s: " + formatNumber(100 * group.at("of_bound").get<double>(), 3) +
+            " % of what the machine allows\n";
+  return text;
+}
+
+} // namespace heddle::cli
