@@ -2,10 +2,11 @@
 
     python -m bench.fusion.table [--models NAME...] [--opset N...] [--batch N] [--inductor]
 
-A line a model and opset: the nodes of the ONNX graph that compute something, Heddle's groups (what
-the plan calls a kernel), its launches (parallel regions; several independent groups may share one,
-and a product of two computed operands takes two), and what PluS reports. `--inductor` adds the
-kernels that TorchInductor makes of the same module: generated ones and calls of libraries.
+A line a model and opset: the nodes of the ONNX graph that compute something; Heddle's groups; its
+kernels, which are groups, but for those of a region, which are one; its launches, since a kernel
+may take several (checks of indices, packing of an operand that is computed); and what PluS reports.
+`--inductor` adds the kernels that TorchInductor makes of the same module: generated ones and calls
+of libraries.
 """
 
 import argparse
@@ -37,7 +38,10 @@ def compile_report(path, *options):
     done = tool.run_heddle("compile", path, "-o", plan, "--emit", "plan", "--json", *options)
     if done.status:
         sys.exit(done.errors.strip())
-    return json.loads(done.output)["report"]
+    groups = json.loads(plan.read_text(encoding="utf-8"))["groups"]
+    regions = [group["region"] for group in groups if "region" in group]
+    kernels = len(groups) - len(regions) + len(set(regions))
+    return json.loads(done.output)["report"] | {"kernels": kernels}
 
 
 def inductor_kernels(name, batch):
@@ -64,15 +68,15 @@ def main():
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--inductor", action="store_true", help="count TorchInductor's kernels too")
     arguments = parser.parse_args()
-    print(f"{'model':8}{'opset':>6}{'ops':>7}{'groups':>8}{'launches':>10}{'PluS':>6}"
-          f"{'Inductor':>10}")
+    print(f"{'model':8}{'opset':>6}{'ops':>7}{'groups':>8}{'kernels':>9}{'launches':>10}"
+          f"{'PluS':>6}{'Inductor':>10}")
     for name in arguments.models:
         counted = inductor_kernels(name, arguments.batch) if arguments.inductor else "-"
         for opset in arguments.opset:
             path = networks.export(name, arguments.batch, opset)
             report = compile_report(path)
             print(f"{name:8}{opset:6}{node_count(path):7}{report['groups']:8}"
-                  f"{report['launches']:10}{PLUS[name][1]:6}{counted:>10}", flush=True)
+                  f"{report['kernels']:9}{report['launches']:10}{PLUS[name][1]:6}{counted:>10}", flush=True)
 
 
 if __name__ == "__main__":
