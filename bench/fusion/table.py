@@ -76,7 +76,8 @@ def main():
             path = networks.export(name, arguments.batch, opset)
             report = compile_report(path)
             print(f"{name:8}{opset:6}{node_count(path):7}{report['groups']:8}"
-                  f"{report['kernels']:9}{report['launches']:10}{PLUS[name][1]:6}{counted:>10}", flush=True)
+                  f"{report['kernels']:9}{report['launches']:10}{PLUS[name][1]:6}"
+                  f"{counted:>10}", flush=True)
 
 
 if __name__ == "__main__":

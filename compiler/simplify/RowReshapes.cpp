@@ -23,8 +23,11 @@ ReshapeOp rowReshape(Value value) {
     llvm::erase_if(dims, [](const Dim &size) { return size.isConstant(1); });
     return dims;
   };
-  bool keepsRows = dimsOf(op.getX()).back() == dimsOf(op.getResult()).back();
-  return keepsRows && rowsOf(op.getX()) != rowsOf(op.getResult()) ? op : nullptr;
+  // Rows of nothing may be of any number before and after.
+  DimVector from = rowsOf(op.getX()), to = rowsOf(op.getResult());
+  bool keepsRows = dimsOf(op.getX()).back() == dimsOf(op.getResult()).back() &&
+                   elementCount(from) == elementCount(to);
+  return keepsRows && from != to ? op : nullptr;
 }
 
 // matmul(reshape x, c) = reshape(matmul(x, c)), where the reshape flattens the rows of x

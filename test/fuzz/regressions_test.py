@@ -103,3 +103,15 @@ def test_unique_rows_of_nothing_are_one_row():
         x = np.zeros((rows, 0), np.float32)
         found = run(nodes, [value("x", FLOAT, ["n", 0])], [value("y", FLOAT, [None, 0])], {"x": x})
         assert found[0].shape == (1, 0)
+
+
+def test_sums_of_products_of_nothing():
+    """Reshapes of nothing keep no rows."""
+    nodes = [helper.make_node("Einsum", ["x", "w"], ["y"], equation="abc,ca->b")]
+    inputs = [value("x", FLOAT, [2, 1, 0]), value("w", FLOAT, [0, 2])]
+    feeds = {"x": np.zeros((2, 1, 0), np.float32), "w": np.zeros((0, 2), np.float32)}
+    graph = helper.make_graph(nodes, "einsum", inputs[:1], [value("y", FLOAT, [1])],
+                              [helper.make_tensor("w", FLOAT, [0, 2], [])])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    assert heddle.compile(model).run(None, {"x": feeds["x"]})[0] == [0]
+    assert run(nodes, inputs, [value("y", FLOAT, [1])], feeds)[0] == [0]
