@@ -242,10 +242,10 @@ static void appendNames(Names &names, const Names &more) {
   names.insert(names.end(), more.begin(), more.end());
 }
 
-static bool isTrivial(const Loop &loop) {
+bool isTrivialLoop(const Loop &loop) {
   return loop.kind == Kind::Parallel &&
          llvm::all_of(loop.ops, [](StringRef op) { return isTrivial(op); }) &&
-         llvm::all_of(loop.children, [](const Loop &child) { return isTrivial(child); });
+         llvm::all_of(loop.children, isTrivialLoop);
 }
 
 /// Behind the last loop; what only prepares an operand, such as a mask, may stand between.
@@ -260,7 +260,7 @@ static void appendLoop(std::vector<Loop> &loops, const Loop &next, int64_t share
         appendLoop(loop.children, child, shared - 1);
       return;
     }
-    if (!isTrivial(loop))
+    if (!isTrivialLoop(loop))
       break;
   }
   loops.push_back(next);

@@ -68,6 +68,8 @@ bool followsProduct(mlir::Value value);
 
 /// Whether ops of this name decide no schedule: they are computed wherever their operands are.
 bool isTrivial(llvm::StringRef op);
+/// A parallel loop in which nothing else is done, such as one that prepares a mask.
+bool isTrivialLoop(const Loop &loop);
 
 } // namespace heddle::graph
 

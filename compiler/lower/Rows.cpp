@@ -4,19 +4,13 @@
 // A task takes whole rows. Each reduction is one pass over the row, in lanes; what a pass computes
 // at cost (an exponential) and later passes want again is kept in the worker's scratch.
 
+#include "compiler/loop/Forms.h"
 #include "compiler/lower/Definitions.h"
 #include "compiler/lower/Schedule.h"
 
 using namespace mlir;
 
 namespace heddle::lower {
-
-static ArrayRef<int64_t> axesOf(Operation *op) {
-  return TypeSwitch<Operation *, ArrayRef<int64_t>>(op)
-      .Case<graph::ReduceSumOp, graph::ReduceProdOp, graph::ReduceMaxOp, graph::ReduceMinOp>(
-          [](auto op) { return op.getAxes(); })
-      .Default([](Operation *) { return ArrayRef<int64_t>(); });
-}
 
 namespace {
 class RowKernel {
@@ -25,7 +19,7 @@ public:
 
   LogicalResult prepare() {
     for (Operation &op : *group) {
-      ArrayRef<int64_t> axes = axesOf(&op);
+      ArrayRef<int64_t> axes = loop::foldedAxes(&op);
       if (axes.empty())
         continue;
       if (reductions.empty()) {
@@ -77,24 +71,15 @@ public:
   }
 
 private:
-  /// Has one element a row: [kept..., 1...] or [kept...].
   bool isRowValue(Value value) {
-    DimVector dims = graph::dimsOf(value);
-    if (dims.size() != full.size() && dims.size() != kept)
-      return false;
-    for (size_t i = 0; i < dims.size(); ++i)
-      if (i < kept ? dims[i] != full[i] : !dims[i].isConstant(1))
-        return false;
-    return true;
+    return loop::isRowShape(graph::dimsOf(value), full, full.size() - kept);
   }
 
   /// Expensive values that more than one pass wants.
   void chooseKeptValues() {
     for (Operation &op : *group)
-      if (isa<graph::ExpOp, graph::ErfOp, graph::TanhOp, graph::SigmoidOp, graph::PowOp,
-              graph::LogOp>(op) &&
-          graph::dimsOf(op.getResult(0)) == full && !op.getResult(0).hasOneUse() &&
-          !op.getResult(0).use_empty())
+      if (loop::isCostly(&op) && graph::dimsOf(op.getResult(0)) == full &&
+          !op.getResult(0).hasOneUse() && !op.getResult(0).use_empty())
         keptValues.push_back(op.getResult(0));
   }
 
@@ -212,7 +197,7 @@ private:
     if (value == wanted)
       return true;
     Operation *op = value.getDefiningOp();
-    if (!op || op->getBlock() != group || !axesOf(op).empty())
+    if (!op || op->getBlock() != group || !loop::foldedAxes(op).empty())
       return false;
     return llvm::any_of(op->getOperands(), [&](Value in) { return dependsOn(in, wanted); });
   }

@@ -10,8 +10,6 @@ namespace heddle::partition {
 
 using warehouse::Fit;
 
-static constexpr size_t kMostOps = 256;
-
 namespace {
 class Grower {
 public:

@@ -6,6 +6,9 @@
 
 namespace heddle::partition {
 
+/// Of a group, however it came about.
+inline constexpr size_t kMostOps = 256;
+
 /// A subgraph that some card takes as a whole. One root: only the last op's results are read
 /// elsewhere.
 struct Claim {

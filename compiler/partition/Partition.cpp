@@ -136,9 +136,7 @@ private:
       return;
     for (Claim &claim : growClaims(block, *options.cards, options.target, isHost)) {
       Operation *root = claim.ops.back();
-      bool isWhole = options.apart.count(nameOf(root)) == 0 &&
-                     llvm::all_of(claim.ops, [&](Operation *op) { return isWanted(op, root); });
-      if (!isWhole)
+      if (!llvm::all_of(claim.ops, [&](Operation *op) { return isWanted(op, root); }))
         continue;
       for (Operation *op : claim.ops)
         groupOf[op] = groups.size();
@@ -199,8 +197,8 @@ private:
 
   bool mayJoin(Operation *op, Group &group) {
     Operation *root = group.members.front();
-    if (group.isClaimed || !options.fuses || group.members.size() >= 256 || isAlone(op) ||
-        isAlone(root) || options.apart.count(nameOf(root)) || !isWanted(op, root) || !usesAllow(op))
+    if (group.isClaimed || !options.fuses || group.members.size() >= kMostOps || isAlone(op) ||
+        isAlone(root) || !isWanted(op, root) || !usesAllow(op))
       return false;
     DimVector dims = graph::dimsOf(op->getResult(0));
     switch (kindOf(op)) {
@@ -223,8 +221,8 @@ private:
     case Kind::Serial:
       return false;
     }
-    if (!loop::foldedAxes(op)
-             .empty()) // folds leading dimensions: once for each element of the result
+    // A fold of leading dimensions: once for each element of the result.
+    if (!loop::foldedAxes(op).empty())
       return group.is(Kind::Pointwise) && group.onlyElementwise && dims == group.domain &&
              readOnlyElementwise(op, group);
     if (group.is(Kind::Contraction) || group.is(Kind::Window))
@@ -234,10 +232,9 @@ private:
     if (group.is(Kind::Rows) && !isElementwise(op) && !isFree(op))
       return false;
     // What can be an epilogue is no prologue: each pass over the row would compute it again.
-    bool isEpilogue = isElementwise(op) && llvm::any_of(op->getOperands(), [&](Value in) {
-                        return graph::followsProduct(in) && graph::dimsOf(in) == dims;
-                      });
-    if (group.is(Kind::Rows) && isEpilogue)
+    if (group.is(Kind::Rows) && isElementwise(op) && llvm::any_of(op->getOperands(), [&](Value in) {
+          return graph::followsProduct(in) && graph::dimsOf(in) == dims;
+        }))
       return false;
     bool isGuarded = isa<graph::ConcatOp, graph::PadOp>(op);
     return !isGuarded || group.onlyElementwise;
@@ -298,7 +295,6 @@ private:
     }
   }
 
-  using DimVector = graph::DimVector;
   Block &block;
   const Options &options;
   std::vector<Group> groups;

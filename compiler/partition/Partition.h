@@ -25,8 +25,6 @@ struct Options {
   Members wanted;
   /// With a plan: the region of each group that is launched together with others.
   std::optional<std::map<std::string, int64_t>> regions;
-  /// Names of groups that turned out to be no kernel: nothing joins their roots.
-  std::set<std::string> apart;
 };
 
 /// Wraps the ops of every block below `function` into graph.group ops.

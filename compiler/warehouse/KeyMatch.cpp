@@ -77,12 +77,6 @@ static bool isTrivialIn(Loop::Kind kind, StringRef op) {
   return graph::isTrivial(op) && (kind == Loop::Kind::Parallel || (op != "max" && op != "min"));
 }
 
-static bool isTrivialLoop(const Loop &loop) {
-  return loop.kind == Loop::Kind::Parallel &&
-         llvm::all_of(loop.ops, [](StringRef op) { return graph::isTrivial(op); }) &&
-         llvm::all_of(loop.children, isTrivialLoop);
-}
-
 /// Whether the ops are those of the key from `next` on, in order, with trivial ones between them;
 /// of a part, those of the key need not all be there.
 bool Matcher::opsFollow(const KeyLoop &key, size_t next, Loop::Kind kind,
@@ -153,7 +147,7 @@ bool Matcher::matchRun(KeyLoops keys, Loops loops, size_t length, Extents &exten
 const Loop *Matcher::onlyChild(const Loop &loop) const {
   const Loop *only = nullptr;
   for (const Loop &child : loop.children) {
-    if (mode != Mode::Exact && loop.children.size() > 1 && isTrivialLoop(child))
+    if (mode != Mode::Exact && loop.children.size() > 1 && graph::isTrivialLoop(child))
       continue;
     if (only)
       return nullptr;
@@ -179,7 +173,7 @@ bool Matcher::matchLoops(KeyLoops keys, Loops loops, Extents &extents) {
   if (loops.empty() && mode == Mode::Partial)
     return true;
   if (keys.empty())
-    return loops.empty() || (mode != Mode::Exact && llvm::all_of(loops, isTrivialLoop)) ||
+    return loops.empty() || (mode != Mode::Exact && llvm::all_of(loops, graph::isTrivialLoop)) ||
            fail([&] { return "loop " + textOf(loops.front()) + " is one more than the key has"; });
   auto attempt = [&](llvm::function_ref<bool(Extents &)> match) {
     Extents found(extents);
@@ -212,7 +206,7 @@ bool Matcher::matchLoops(KeyLoops keys, Loops loops, Extents &extents) {
   });
   if (mode == Mode::Exact)
     return false;
-  if (isTrivialLoop(loops.front()) &&
+  if (graph::isTrivialLoop(loops.front()) &&
       attempt([&](Extents &found) { return matchLoops(keys, loops.drop_front(), found); }))
     return true;
   return mode == Mode::Partial &&
