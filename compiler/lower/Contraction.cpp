@@ -244,6 +244,10 @@ Dim Contraction::work() const {
   return (rows * shape.columns * shape.reduction).floorDiv(Dim(kernel.machine.lanes));
 }
 
+Dim Contraction::operandBytes() const {
+  return graph::elementCount(graph::dimsOf(shape.b)) * Dim(graph::bytesOf(element));
+}
+
 void Contraction::emitProducts() {
   Tiling tiles = tiling();
   Dim tileCount = tiles.outer * tiles.count;

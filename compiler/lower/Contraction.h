@@ -56,6 +56,7 @@ public:
   const Dim &panelCount() const { return panels; }
   int64_t panelWidth() const { return vectors * kernel.machine.lanes; }
   Dim work() const;
+  Dim operandBytes() const; // of the right operand
 
 private:
   void packConstant();

@@ -111,6 +111,14 @@ LogicalResult Stitch::prepare() {
   if (machine.workers > 1 && count < 2 * machine.workers)
     return kernel.refuse("it has " + Twine(count) + " tiles of rows for " + Twine(machine.workers) +
                          " workers; apart, they share the columns of the product");
+  // Each worker walks the whole right operand, of which it had its share of columns before; what
+  // lies between product and folds is not written and read again.
+  int64_t more = (machine.workers - 1) * nominalSize(contraction.operandBytes());
+  int64_t less = 2 * nominalSize(rows.rowCount()) * rowBytes;
+  if (more > less)
+    return kernel.refuse("each of " + Twine(machine.workers) +
+                         " workers would read the whole right operand, " + Twine(more) +
+                         " bytes more, to move " + Twine(less) + " bytes less between the two");
   int64_t wanted = std::clamp(schedule.knob("rows", fitting), rowsOfTile, fitting);
   tilesAtOnce = wanted / rowsOfTile;
   if (!isResult)
