@@ -11,7 +11,6 @@ using namespace heddle::graph;
 
 namespace heddle::onnx {
 
-
 static Value dequantized(Node &n, size_t i) {
   return dequantize(n, n.in(i), n.in(i + 1), n.optional(i + 2), 1);
 }

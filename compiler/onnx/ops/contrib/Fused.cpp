@@ -11,7 +11,6 @@ using namespace heddle::graph;
 
 namespace heddle::onnx {
 
-
 /// x / sqrt(mean of squares + epsilon) * scale over the axes from `axis` on; the inverse root, too.
 static std::pair<Value, Value> rootMeanSquare(Node &n, Value x, Value scale, int64_t axis,
                                               double epsilon) {

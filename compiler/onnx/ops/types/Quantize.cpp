@@ -154,8 +154,7 @@ static void importQLinearMatMul(Node &n) {
 }
 
 static void importMatMulInteger(Node &n) {
-  n.set(integerProduct(n, n.in(0), n.optional(2), n.in(1),
-                       n.optional(3)));
+  n.set(integerProduct(n, n.in(0), n.optional(2), n.in(1), n.optional(3)));
 }
 
 static void importConvInteger(Node &n) {
