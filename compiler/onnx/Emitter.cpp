@@ -45,9 +45,15 @@ void Emitter::refuseDiagnostics() {
   refuse(message);
 }
 
+// One node becomes no more: lengths that an attribute spells out one by one.
+static constexpr int64_t kMostOps = 20000;
+
 Operation *Emitter::emit(OperationState &state) {
   if (llvm::is_contained(state.operands, Value()))
     refuse("an input that it needs is missing");
+  if (++made > kMostOps)
+    refuse("its attributes ask for more than " + Twine(kMostOps) + " operations",
+           "they are out of any useful range");
   Operation *op = builder.create(state);
   check(op);
   return op;

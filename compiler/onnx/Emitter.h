@@ -195,6 +195,7 @@ protected:
   void requireOneElement(Value x, Value y);
   [[noreturn]] void refuseDiagnostics();
   std::string &diagnostics; // what MLIR said since it was last emptied
+  int64_t made = 0;         // ops
 };
 
 std::string nameOf(Type element);
