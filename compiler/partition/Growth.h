@@ -9,6 +9,9 @@ namespace heddle::partition {
 /// Of a group, however it came about.
 inline constexpr size_t kMostOps = 256;
 
+/// Ops that are computed again for each reader, and readers that do so.
+inline constexpr size_t kMostCopied = 4;
+
 /// A subgraph that some card takes as a whole. One root: only the last op's results are read
 /// elsewhere.
 struct Claim {

@@ -121,6 +121,8 @@ public:
     for (Operation &op : llvm::reverse(block))
       if (!isHost(&op) && !groupOf.contains(&op))
         assign(&op);
+    for (size_t i = 0, count = groups.size(); i < count; ++i)
+      giveToReaders(groups[i]);
     if (options.stitches)
       stitchAll();
     wrap();
@@ -284,6 +286,86 @@ private:
     group.onlyElementwise &= isElementwise(op) || isFree(op);
     group.members.push_back(op);
     groupOf[op] = index;
+  }
+
+  /// Apollo's recompute: what is cheap and read by a few groups becomes part of each, where reading
+  /// its operand once more moves no more bytes than reading its result.
+  void giveToReaders(Group &group) {
+    std::set<size_t> readers;
+    if (!isCheap(group) || !findReaders(group.members.front(), readers))
+      return;
+    for (size_t reader : readers)
+      if (!takesCopies(groups[reader], group))
+        return;
+    for (size_t reader : readers)
+      addCopies(groups[reader], reader, group);
+    for (Operation *member : group.members) {
+      groupOf.erase(member);
+      member->erase();
+    }
+    group.members.clear();
+  }
+
+  bool isCheap(const Group &group) const {
+    if (!group.is(Kind::Pointwise) || !group.onlyElementwise || group.isClaimed ||
+        group.members.empty() || group.members.size() > kMostCopied || !options.fuses)
+      return false;
+    Value result = group.members.front()->getResult(0);
+    int64_t bytes = 0; // of an element of all that it reads
+    for (Operation *member : group.members) {
+      if (isExpensive(member) || member->getNumResults() != 1 || isRefused(member, group.kind))
+        return false;
+      for (Value operand : member->getOperands()) {
+        Operation *source = operand.getDefiningOp();
+        if (llvm::is_contained(group.members, source) || isa_and_nonnull<graph::ConstantOp>(source))
+          continue;
+        // What only this group reads may take it in as its epilogue.
+        if (source && groupOf.contains(source) && operand.hasOneUse())
+          return false;
+        if (graph::dimsOf(operand) == graph::dimsOf(result))
+          bytes += graph::bytesOf(graph::elementOf(operand));
+        else if (!isa<graph::BroadcastOp>(member))
+          return false;
+      }
+    }
+    return bytes <= graph::bytesOf(graph::elementOf(result));
+  }
+
+  /// The groups of all who read the op's result; false when somebody else does, or too many.
+  bool findReaders(Operation *root, std::set<size_t> &readers) {
+    for (Operation *user : root->getUsers()) {
+      auto known = groupOf.find(user);
+      if (known == groupOf.end())
+        return false;
+      readers.insert(known->second);
+    }
+    return readers.size() > 1 && readers.size() <= kMostCopied;
+  }
+
+  bool takesCopies(Group &reader, const Group &group) {
+    return llvm::all_of(group.members,
+                        [&](Operation *member) { return mayJoin(member, reader); }) &&
+           llvm::all_of(group.members.front()->getUsers(), [&](Operation *user) {
+             return groupOf.at(user) != groupOf.at(reader.members.front()) || isElementwise(user) ||
+                    !loop::foldedAxes(user).empty();
+           });
+  }
+
+  void addCopies(Group &reader, size_t index, const Group &group) {
+    IRMapping copies;
+    OpBuilder builder(group.members.front());
+    SmallVector<Operation *> made;
+    for (Operation *member : llvm::reverse(group.members))
+      made.push_back(builder.clone(*member, copies));
+    Value result = group.members.front()->getResult(0);
+    result.replaceUsesWithIf(copies.lookup(result), [&](OpOperand &use) {
+      auto known = groupOf.find(use.getOwner());
+      return known != groupOf.end() && known->second == index;
+    });
+    for (Operation *copy : llvm::reverse(made)) {
+      reader.members.push_back(copy);
+      groupOf[copy] = index;
+    }
   }
 
   /// Apollo's Layer II: the rows of a product's result and the folds over them.

@@ -73,6 +73,27 @@ def test_what_does_not_pay_is_split_again(rows, columns, why):
     assert [group["planned"] for group in alone.report["pointwise_instead"]] == ["stitch"]
 
 
+def shared(op, **attributes):
+    """A value that two groups read."""
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node(op, ["x"], ["shared"], name="shared", **attributes),
+         helper.make_node("Softmax", ["shared"], ["y"], name="softmax", axis=-1),
+         helper.make_node("Sigmoid", ["shared"], ["z"], name="sigmoid")], "shared",
+        [value("x", TensorProto.FLOAT, [9, 40])],
+        [value("y", TensorProto.FLOAT, [9, 40]), value("z", TensorProto.FLOAT, [9, 40])])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def test_what_is_cheap_is_computed_by_each_reader():
+    made = compiled(shared("Relu"))
+    assert [(group["name"], group["ops"]) for group in made.plan["groups"]] == [
+        ("softmax", ["shared", "softmax"]), ("sigmoid", ["shared", "sigmoid"])]
+    assert [name for name, _ in groups(compiled(shared("Tanh")))] == [
+        "shared", "softmax", "sigmoid"]
+    assert [name for name, _ in groups(compiled(shared("Relu"), without="fusion"))][0] == "shared"
+
+
 def test_a_plan_splits_and_joins(tmp_path):
     model = classifier(64, 40)
     joined, split = tmp_path / "joined.plan", tmp_path / "split.plan"
