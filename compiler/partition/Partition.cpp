@@ -7,14 +7,14 @@
 // can never close a cycle. A group has one root, its last op, whose results are the group's
 // results.
 //
-// Keeps: every op that computes is in exactly one group; reshapes (views), constants and control
-// flow are in none.
+// Keeps: every op that computes is in a group, in several only where it is cheap; reshapes (views),
+// constants and control flow are in none.
 
 #include "compiler/partition/Partition.h"
 
 #include "compiler/graph/LoopNest.h"
 #include "compiler/loop/Forms.h"
-#include "compiler/partition/Growth.h"
+#include "compiler/partition/Partitioner.h"
 #include "compiler/partition/Regions.h"
 
 using namespace mlir;
@@ -41,17 +41,15 @@ StringRef nameOf(Kind kind) {
 
 using graph::DimVector;
 
-namespace {
-
 bool isElementwise(Operation *op) { return op->hasTrait<graph::Elementwise>(); }
 
-bool isDepthwise(graph::ConvOp op) {
+static bool isDepthwise(graph::ConvOp op) {
   auto outputs = graph::dimsOf(op.getW())[0].constant();
   return op.getGroups() > 1 && outputs == op.getGroups() && op.getChannelsLast() &&
          graph::dimsOf(op.getW())[1].isConstant(1);
 }
 
-bool foldsTrailing(Operation *op) {
+static bool foldsTrailing(Operation *op) {
   ArrayRef<int64_t> axes = loop::foldedAxes(op);
   int64_t rank = graph::rankOf(op->getOperand(0));
   for (int64_t i = rank - (int64_t)axes.size(); i < rank; ++i)
@@ -60,7 +58,7 @@ bool foldsTrailing(Operation *op) {
   return !axes.empty();
 }
 
-bool isHost(Operation *op) {
+static bool isHost(Operation *op) {
   if (auto reshape = dyn_cast<graph::ReshapeOp>(op))
     return !loop::keepsIndices(reshape);
   return isa<graph::ConstantOp, graph::DynamicReshapeOp, graph::BindSizesOp, graph::IfOp,
@@ -68,7 +66,7 @@ bool isHost(Operation *op) {
          op->hasTrait<graph::Hosted>();
 }
 
-Kind kindOf(Operation *op) {
+static Kind kindOf(Operation *op) {
   if (auto conv = dyn_cast<graph::ConvOp>(op))
     return isDepthwise(conv) ? Kind::Window : Kind::Contraction;
   if (isa<graph::MatmulOp>(op))
@@ -83,14 +81,14 @@ Kind kindOf(Operation *op) {
 }
 
 /// Must stand alone: others neither join it nor does it join others.
-bool isAlone(Operation *op) {
+static bool isAlone(Operation *op) {
   return kindOf(op) == Kind::Serial ||
          isa<graph::DynamicBroadcastOp, graph::DynamicSliceOp, graph::RangeOp, graph::CumsumOp,
              graph::ConvTransposeOp, graph::ArgMaxOp, graph::ArgMinOp>(op);
 }
 
 /// Costs nothing to do again, so each user gets its own.
-bool isFree(Operation *op) {
+static bool isFree(Operation *op) {
   if (auto reshape = dyn_cast<graph::ReshapeOp>(op))
     return loop::keepsIndices(reshape);
   return isa<graph::BroadcastOp, graph::IotaOp, graph::SizesOp>(op);
@@ -98,381 +96,207 @@ bool isFree(Operation *op) {
 
 bool isExpensive(Operation *op) { return loop::isCostly(op) || isa<graph::ResizeOp>(op); }
 
-struct Group {
-  std::string kind;
-  DimVector domain; // of the root's result
-  DimVector rows;   // what its reductions fold, for Kind::Rows
-  size_t rowAxes = 0;
-  SmallVector<Operation *> members; // last to first
-  SmallVector<Value> alsoRead;      // besides the root's results, by others
-  bool onlyElementwise = true;      // besides broadcasts and constants
-  bool isClaimed = false;           // by a card: nothing joins it
+static std::string sourceNameOf(Operation *op) { return graph::sourceName(op->getLoc()); }
 
-  bool is(Kind wanted) const { return kind == partition::nameOf(wanted); }
-};
+static std::string uniqueName(Operation *root) {
+  std::string name = graph::sourceName(root->getLoc());
+  if (name.empty())
+    name = root->getName().stripDialect().str();
+  return name;
+}
 
-class Partitioner {
-public:
-  Partitioner(Block &block, const Options &options) : block(block), options(options) {}
+void Partitioner::run() {
+  giveFreeOpsToEachUser();
+  takeClaims();
+  for (Operation &op : llvm::reverse(block))
+    if (!isHost(&op) && !groupOf.contains(&op))
+      assign(&op);
+  for (size_t i = 0, count = groups.size(); i < count; ++i)
+    giveToReaders(groups[i]);
+  if (options.stitches)
+    stitchAll();
+  wrap();
+}
 
-  void run() {
-    giveFreeOpsToEachUser();
-    takeClaims();
-    for (Operation &op : llvm::reverse(block))
-      if (!isHost(&op) && !groupOf.contains(&op))
-        assign(&op);
-    for (size_t i = 0, count = groups.size(); i < count; ++i)
-      giveToReaders(groups[i]);
-    if (options.stitches)
-      stitchAll();
-    wrap();
+/// Whether the plan, where it names the group of this root, has the op in it.
+bool Partitioner::isWanted(Operation *op, Operation *root) const {
+  auto group = options.wanted.find(sourceNameOf(root));
+  std::string name = sourceNameOf(op);
+  return group == options.wanted.end() || name.empty() || group->second.count(name) > 0;
+}
+
+bool Partitioner::isRefused(Operation *root, StringRef kind) const {
+  return options.refused.count({sourceNameOf(root), kind.str()}) > 0;
+}
+
+void Partitioner::takeClaims() {
+  if (!options.cards)
+    return;
+  for (Claim &claim : growClaims(block, *options.cards, options.target, isHost)) {
+    Operation *root = claim.ops.back();
+    if (isRefused(root, claim.form) ||
+        !llvm::all_of(claim.ops, [&](Operation *op) { return isWanted(op, root); }))
+      continue;
+    for (Operation *op : claim.ops)
+      groupOf[op] = groups.size();
+    groups.push_back(
+        {claim.form, {}, {}, 0, llvm::to_vector(llvm::reverse(claim.ops)), {}, false, true});
   }
+}
 
-private:
-  static std::string nameOf(Operation *op) { return graph::sourceName(op->getLoc()); }
-
-  /// Whether the plan, where it names the group of this root, has the op in it.
-  bool isWanted(Operation *op, Operation *root) const {
-    auto group = options.wanted.find(nameOf(root));
-    std::string name = nameOf(op);
-    return group == options.wanted.end() || name.empty() || group->second.count(name) > 0;
-  }
-
-  bool isRefused(Operation *root, StringRef kind) const {
-    return options.refused.count({nameOf(root), kind.str()}) > 0;
-  }
-
-  void takeClaims() {
-    if (!options.cards)
-      return;
-    for (Claim &claim : growClaims(block, *options.cards, options.target, isHost)) {
-      Operation *root = claim.ops.back();
-      if (isRefused(root, claim.form) ||
-          !llvm::all_of(claim.ops, [&](Operation *op) { return isWanted(op, root); }))
+void Partitioner::giveFreeOpsToEachUser() {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
+    if (!isFree(&op))
+      continue;
+    SmallVector<OpOperand *> uses;
+    for (OpOperand &use : op.getUses())
+      uses.push_back(&use);
+    for (OpOperand *use : ArrayRef<OpOperand *>(uses).drop_front(uses.empty() ? 0 : 1)) {
+      if (use->getOwner()->getBlock() != &block || isHost(use->getOwner()))
         continue;
-      for (Operation *op : claim.ops)
-        groupOf[op] = groups.size();
-      groups.push_back(
-          {claim.form, {}, {}, 0, llvm::to_vector(llvm::reverse(claim.ops)), {}, false, true});
+      Operation *copy = OpBuilder(&op).clone(op);
+      use->set(copy->getResult(0));
     }
   }
+}
 
-  void giveFreeOpsToEachUser() {
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
-      if (!isFree(&op))
-        continue;
-      SmallVector<OpOperand *> uses;
-      for (OpOperand &use : op.getUses())
-        uses.push_back(&use);
-      for (OpOperand *use : ArrayRef<OpOperand *>(uses).drop_front(uses.empty() ? 0 : 1)) {
-        if (use->getOwner()->getBlock() != &block || isHost(use->getOwner()))
-          continue;
-        Operation *copy = OpBuilder(&op).clone(op);
-        use->set(copy->getResult(0));
-      }
-    }
-  }
-
-  /// The one group that reads all results of op, if there is one.
-  std::optional<size_t> groupOfUsers(Operation *op) {
-    std::optional<size_t> found;
-    for (Operation *user : op->getUsers()) {
-      auto known = groupOf.find(user);
-      if (known == groupOf.end() || (found && *found != known->second))
-        return std::nullopt;
-      found = known->second;
-    }
-    return found;
-  }
-
-  bool usesAllow(Operation *op) {
-    // A product, a window or a sampled op reads its operand from memory, often and out of order.
-    for (OpOperand &use : op->getUses()) {
-      Operation *user = use.getOwner();
-      Kind kind = kindOf(user);
-      if (isa<graph::MatmulOp>(user))
-        return isa<graph::TransposeOp>(op) && use.getOperandNumber() == 1 &&
-               !op->getOperand(0).getDefiningOp<graph::ConstantOp>();
-      if (kind == Kind::Contraction || kind == Kind::Window || kind == Kind::Serial ||
-          isAlone(user))
-        return false;
-      bool isData = isa<graph::GatherOp, graph::GatherElementsOp, graph::GatherNdOp,
-                        graph::ResizeOp, graph::ReverseSequenceOp>(user) &&
-                    use.getOperandNumber() == 0;
-      if (isData)
-        return false;
-      if (isa<graph::BroadcastOp>(user) && isExpensive(op))
-        return false;
-    }
-    return true;
-  }
-
-  bool mayJoin(Operation *op, Group &group) {
-    Operation *root = group.members.front();
-    if (group.isClaimed || !options.fuses || group.members.size() >= kMostOps || isAlone(op) ||
-        isAlone(root) || !isWanted(op, root) || !usesAllow(op))
-      return false;
-    Kind kind = kindOf(op);
-    if (isRefused(root, kind == Kind::Pointwise ? StringRef(group.kind) : partition::nameOf(kind)))
-      return false;
-    DimVector dims = graph::dimsOf(op->getResult(0));
-    switch (kind) {
-    case Kind::Contraction:
-    case Kind::Window:
-      return group.is(Kind::Pointwise) && group.onlyElementwise && dims == group.domain &&
-             readOnlyElementwise(op, group);
-    case Kind::Rows: {
-      DimVector rows = graph::dimsOf(op->getOperand(0));
-      size_t axes = loop::foldedAxes(op).size();
-      if (!loop::staysInRow(op->getResult(0), rows, axes))
-        return false;
-      if (group.is(Kind::Rows))
-        return rows == group.rows && axes == group.rowAxes;
-      return group.is(Kind::Pointwise) && group.onlyElementwise &&
-             (group.domain == rows || loop::isRowShape(group.domain, rows, axes));
-    }
-    case Kind::Pointwise:
-      break;
-    case Kind::Serial:
-    case Kind::Stitch:
-      return false;
-    }
-    // A fold of leading dimensions: once for each element of the result.
-    if (!loop::foldedAxes(op).empty())
-      return group.is(Kind::Pointwise) && group.onlyElementwise && dims == group.domain &&
-             readOnlyElementwise(op, group);
-    if (group.is(Kind::Contraction) || group.is(Kind::Window))
-      // Beside the product itself only elementwise ops and broadcasts wait in registers.
-      return isElementwise(op) || isa<graph::BroadcastOp>(op) ||
-             (isa<graph::TransposeOp>(op) && isa<graph::MatmulOp>(*op->user_begin()));
-    if (group.is(Kind::Rows) && !isElementwise(op) && !isFree(op))
-      return false;
-    // What can be an epilogue is no prologue: each pass over the row would compute it again.
-    if (group.is(Kind::Rows) && isElementwise(op) && llvm::any_of(op->getOperands(), [&](Value in) {
-          return graph::followsProduct(in) && graph::dimsOf(in) == dims;
-        }))
-      return false;
-    bool isGuarded = isa<graph::ConcatOp, graph::PadOp>(op);
-    return !isGuarded || group.onlyElementwise;
-  }
-
-  /// Whether every path from op to the root goes through ops that keep the place.
-  bool readOnlyElementwise(Operation *op, Group &group) {
-    return llvm::all_of(op->getUsers(), [&](Operation *user) { return isElementwise(user); }) &&
-           llvm::all_of(group.members, [&](Operation *member) {
-             return isElementwise(member) || isa<graph::BroadcastOp>(member);
-           });
-  }
-
-  void assign(Operation *op) {
-    auto candidate = groupOfUsers(op);
-    size_t index;
-    if (candidate && mayJoin(op, groups[*candidate])) {
-      index = *candidate;
-    } else {
-      if (auto reshape = dyn_cast<graph::ReshapeOp>(op))
-        return; // a view
-      index = groups.size();
-      groups.push_back({"pointwise", graph::dimsOf(op->getResult(0)), {}, 0, {}, {}});
-    }
-    Group &group = groups[index];
-    Kind kind = kindOf(op);
-    if (kind != Kind::Pointwise)
-      group.kind = partition::nameOf(kind).str();
-    if (kind == Kind::Rows) {
-      group.rows = graph::dimsOf(op->getOperand(0));
-      group.rowAxes = loop::foldedAxes(op).size();
-    }
-    group.onlyElementwise &= isElementwise(op) || isFree(op);
-    group.members.push_back(op);
-    groupOf[op] = index;
-  }
-
-  /// Apollo's recompute: what is cheap and read by a few groups becomes part of each, where reading
-  /// its operand once more moves no more bytes than reading its result.
-  void giveToReaders(Group &group) {
-    std::set<size_t> readers;
-    if (!isCheap(group) || !findReaders(group.members.front(), readers))
-      return;
-    for (size_t reader : readers)
-      if (!takesCopies(groups[reader], group))
-        return;
-    for (size_t reader : readers)
-      addCopies(groups[reader], reader, group);
-    for (Operation *member : group.members) {
-      groupOf.erase(member);
-      member->erase();
-    }
-    group.members.clear();
-  }
-
-  bool isCheap(const Group &group) const {
-    if (!group.is(Kind::Pointwise) || !group.onlyElementwise || group.isClaimed ||
-        group.members.empty() || group.members.size() > kMostCopied || !options.fuses)
-      return false;
-    Value result = group.members.front()->getResult(0);
-    int64_t bytes = 0; // of an element of all that it reads
-    for (Operation *member : group.members) {
-      if (isExpensive(member) || member->getNumResults() != 1 || isRefused(member, group.kind))
-        return false;
-      for (Value operand : member->getOperands()) {
-        Operation *source = operand.getDefiningOp();
-        if (llvm::is_contained(group.members, source) || isa_and_nonnull<graph::ConstantOp>(source))
-          continue;
-        // What only this group reads may take it in as its epilogue.
-        if (source && groupOf.contains(source) && operand.hasOneUse())
-          return false;
-        if (graph::dimsOf(operand) == graph::dimsOf(result))
-          bytes += graph::bytesOf(graph::elementOf(operand));
-        else if (!isa<graph::BroadcastOp>(member))
-          return false;
-      }
-    }
-    return bytes <= graph::bytesOf(graph::elementOf(result));
-  }
-
-  /// The groups of all who read the op's result; false when somebody else does, or too many.
-  bool findReaders(Operation *root, std::set<size_t> &readers) {
-    for (Operation *user : root->getUsers()) {
-      auto known = groupOf.find(user);
-      if (known == groupOf.end())
-        return false;
-      readers.insert(known->second);
-    }
-    return readers.size() > 1 && readers.size() <= kMostCopied;
-  }
-
-  bool takesCopies(Group &reader, const Group &group) {
-    return llvm::all_of(group.members,
-                        [&](Operation *member) { return mayJoin(member, reader); }) &&
-           llvm::all_of(group.members.front()->getUsers(), [&](Operation *user) {
-             return groupOf.at(user) != groupOf.at(reader.members.front()) || isElementwise(user) ||
-                    !loop::foldedAxes(user).empty();
-           });
-  }
-
-  void addCopies(Group &reader, size_t index, const Group &group) {
-    IRMapping copies;
-    OpBuilder builder(group.members.front());
-    SmallVector<Operation *> made;
-    for (Operation *member : llvm::reverse(group.members))
-      made.push_back(builder.clone(*member, copies));
-    Value result = group.members.front()->getResult(0);
-    result.replaceUsesWithIf(copies.lookup(result), [&](OpOperand &use) {
-      auto known = groupOf.find(use.getOwner());
-      return known != groupOf.end() && known->second == index;
-    });
-    for (Operation *copy : llvm::reverse(made)) {
-      reader.members.push_back(copy);
-      groupOf[copy] = index;
-    }
-  }
-
-  /// Apollo's Layer II: the rows of a product's result and the folds over them.
-  void stitchAll() {
-    for (Operation &op : block)
-      places[&op] = places.size();
-    for (Group &rows : groups)
-      if (rows.is(Kind::Rows))
-        for (Operation *member : rows.members)
-          if (Group *product = productBefore(member, rows)) {
-            stitch(*product, rows);
-            break;
-          }
-  }
-
-  /// The group of the product whose rows this fold of `rows` folds, if the two can be one: where
-  /// the product's result is read elsewhere, that has to be behind the rows' root.
-  Group *productBefore(Operation *fold, Group &rows) {
-    ArrayRef<int64_t> axes = loop::foldedAxes(fold);
-    Operation *root = rows.members.front();
-    if (axes.size() != 1 || !options.fuses || isRefused(root, partition::nameOf(Kind::Stitch)))
-      return nullptr;
-    DimVector dims = graph::dimsOf(fold->getOperand(0));
-    for (Operation *member : rows.members)
-      for (Value between : member->getOperands()) {
-        Operation *last = between.getDefiningOp();
-        auto known = last ? groupOf.find(last) : groupOf.end();
-        if (known == groupOf.end() || graph::dimsOf(between) != dims)
-          continue;
-        Group &product = groups[known->second];
-        bool fits =
-            product.is(Kind::Contraction) && product.members.front() == last &&
-            product.members.size() + rows.members.size() <= kMostOps &&
-            llvm::all_of(product.members, [&](Operation *op) { return isWanted(op, root); }) &&
-            llvm::all_of(last->getUsers(),
-                         [&](Operation *user) { return isReadRight(user, rows); });
-        if (fits)
-          return &product;
-      }
-    return nullptr;
-  }
-
-  /// Inside of the rows at its own place; outside behind their root, where the group will stand.
-  bool isReadRight(Operation *user, Group &rows) {
-    user = block.findAncestorOpInBlock(*user);
+/// The one group that reads all results of op, if there is one.
+std::optional<size_t> Partitioner::groupOfUsers(Operation *op) {
+  std::optional<size_t> found;
+  for (Operation *user : op->getUsers()) {
     auto known = groupOf.find(user);
-    if (known == groupOf.end())
-      return places.at(user) > places.at(rows.members.front());
-    Group &reader = groups[known->second];
-    if (&reader == &rows)
-      return isElementwise(user) || !loop::foldedAxes(user).empty();
-    return places.at(reader.members.front()) > places.at(rows.members.front());
+    if (known == groupOf.end() || (found && *found != known->second))
+      return std::nullopt;
+    found = known->second;
   }
+  return found;
+}
 
-  void stitch(Group &product, Group &rows) {
-    Operation *last = product.members.front();
-    size_t index = groupOf.at(rows.members.front());
-    if (llvm::any_of(last->getUsers(), [&](Operation *user) {
-          auto known = groupOf.find(block.findAncestorOpInBlock(*user));
-          return known == groupOf.end() || known->second != index;
-        }))
-      rows.alsoRead.push_back(last->getResult(0));
-    for (Operation *member : product.members)
-      groupOf[member] = index;
-    rows.members.append(product.members);
-    llvm::sort(rows.members,
-               [&](Operation *a, Operation *b) { return places.at(a) > places.at(b); });
-    rows.kind = partition::nameOf(Kind::Stitch).str();
-    product.members.clear();
+bool Partitioner::usesAllow(Operation *op) {
+  // A product, a window or a sampled op reads its operand from memory, often and out of order.
+  for (OpOperand &use : op->getUses()) {
+    Operation *user = use.getOwner();
+    Kind kind = kindOf(user);
+    if (isa<graph::MatmulOp>(user))
+      return isa<graph::TransposeOp>(op) && use.getOperandNumber() == 1 &&
+             !op->getOperand(0).getDefiningOp<graph::ConstantOp>();
+    if (kind == Kind::Contraction || kind == Kind::Window || kind == Kind::Serial || isAlone(user))
+      return false;
+    bool isData = isa<graph::GatherOp, graph::GatherElementsOp, graph::GatherNdOp, graph::ResizeOp,
+                      graph::ReverseSequenceOp>(user) &&
+                  use.getOperandNumber() == 0;
+    if (isData)
+      return false;
+    if (isa<graph::BroadcastOp>(user) && isExpensive(op))
+      return false;
   }
+  return true;
+}
 
-  std::string uniqueName(Operation *root) {
-    std::string name = graph::sourceName(root->getLoc());
-    if (name.empty())
-      name = root->getName().stripDialect().str();
-    return name;
+bool Partitioner::mayJoin(Operation *op, Group &group) {
+  Operation *root = group.root();
+  if (group.isClaimed || !options.fuses || group.members.size() >= kMostOps || isAlone(op) ||
+      isAlone(root) || !isWanted(op, root) || !usesAllow(op))
+    return false;
+  Kind kind = kindOf(op);
+  if (isRefused(root, kind == Kind::Pointwise ? StringRef(group.kind) : partition::nameOf(kind)))
+    return false;
+  DimVector dims = graph::dimsOf(op->getResult(0));
+  switch (kind) {
+  case Kind::Contraction:
+  case Kind::Window:
+    return group.is(Kind::Pointwise) && group.onlyElementwise && dims == group.domain &&
+           readOnlyElementwise(op, group);
+  case Kind::Rows: {
+    DimVector rows = graph::dimsOf(op->getOperand(0));
+    size_t axes = loop::foldedAxes(op).size();
+    if (!loop::staysInRow(op->getResult(0), rows, axes))
+      return false;
+    if (group.is(Kind::Rows))
+      return rows == group.rows && axes == group.rowAxes;
+    return group.is(Kind::Pointwise) && group.onlyElementwise &&
+           (group.domain == rows || loop::isRowShape(group.domain, rows, axes));
   }
-
-  void wrap() {
-    for (Group &group : groups) {
-      if (group.members.empty())
-        continue; // part of another one
-      Operation *root = group.members.front();
-      SmallVector<Value> results(root->getResults());
-      llvm::append_range(results, group.alsoRead);
-      OpBuilder builder(root);
-      auto wrapped = builder.create<graph::GroupOp>(root->getLoc(), TypeRange(ValueRange(results)),
-                                                    uniqueName(root));
-      wrapped->setAttr("kind", builder.getStringAttr(group.kind));
-      Block *body = builder.createBlock(&wrapped.getBody());
-      for (Operation *member : llvm::reverse(group.members))
-        member->moveBefore(body, body->end());
-      for (auto [inside, outside] : llvm::zip(results, wrapped.getResults()))
-        inside.replaceUsesWithIf(
-            outside, [&](OpOperand &use) { return !wrapped->isAncestor(use.getOwner()); });
-      builder.setInsertionPointToEnd(body);
-      builder.create<graph::YieldOp>(root->getLoc(), results);
-    }
+  case Kind::Pointwise:
+    break;
+  case Kind::Serial:
+  case Kind::Stitch:
+    return false;
   }
+  // A fold of leading dimensions: once for each element of the result.
+  if (!loop::foldedAxes(op).empty())
+    return group.is(Kind::Pointwise) && group.onlyElementwise && dims == group.domain &&
+           readOnlyElementwise(op, group);
+  if (group.is(Kind::Contraction) || group.is(Kind::Window))
+    // Beside the product itself only elementwise ops and broadcasts wait in registers.
+    return isElementwise(op) || isa<graph::BroadcastOp>(op) ||
+           (isa<graph::TransposeOp>(op) && isa<graph::MatmulOp>(*op->user_begin()));
+  if (group.is(Kind::Rows) && !isElementwise(op) && !isFree(op))
+    return false;
+  // What can be an epilogue is no prologue: each pass over the row would compute it again.
+  if (group.is(Kind::Rows) && isElementwise(op) && llvm::any_of(op->getOperands(), [&](Value in) {
+        return graph::followsProduct(in) && graph::dimsOf(in) == dims;
+      }))
+    return false;
+  bool isGuarded = isa<graph::ConcatOp, graph::PadOp>(op);
+  return !isGuarded || group.onlyElementwise;
+}
 
-  Block &block;
-  const Options &options;
-  std::vector<Group> groups;
-  llvm::DenseMap<Operation *, size_t> groupOf;
-  llvm::DenseMap<Operation *, size_t> places; // in the block
-};
+/// Whether every path from op to the root goes through ops that keep the place.
+bool Partitioner::readOnlyElementwise(Operation *op, Group &group) {
+  return llvm::all_of(op->getUsers(), [&](Operation *user) { return isElementwise(user); }) &&
+         llvm::all_of(group.members, [&](Operation *member) {
+           return isElementwise(member) || isa<graph::BroadcastOp>(member);
+         });
+}
 
+void Partitioner::assign(Operation *op) {
+  auto candidate = groupOfUsers(op);
+  size_t index;
+  if (candidate && mayJoin(op, groups[*candidate])) {
+    index = *candidate;
+  } else {
+    if (auto reshape = dyn_cast<graph::ReshapeOp>(op))
+      return; // a view
+    index = groups.size();
+    groups.push_back({"pointwise", graph::dimsOf(op->getResult(0)), {}, 0, {}, {}});
+  }
+  Group &group = groups[index];
+  Kind kind = kindOf(op);
+  if (kind != Kind::Pointwise)
+    group.kind = partition::nameOf(kind).str();
+  if (kind == Kind::Rows) {
+    group.rows = graph::dimsOf(op->getOperand(0));
+    group.rowAxes = loop::foldedAxes(op).size();
+  }
+  group.onlyElementwise &= isElementwise(op) || isFree(op);
+  group.members.push_back(op);
+  groupOf[op] = index;
+}
+
+void Partitioner::wrap() {
+  for (Group &group : groups) {
+    if (group.members.empty())
+      continue; // part of another one
+    Operation *root = group.root();
+    SmallVector<Value> results(root->getResults());
+    llvm::append_range(results, group.alsoRead);
+    OpBuilder builder(root);
+    auto wrapped = builder.create<graph::GroupOp>(root->getLoc(), TypeRange(ValueRange(results)),
+                                                  uniqueName(root));
+    wrapped->setAttr("kind", builder.getStringAttr(group.kind));
+    Block *body = builder.createBlock(&wrapped.getBody());
+    for (Operation *member : llvm::reverse(group.members))
+      member->moveBefore(body, body->end());
+    for (auto [inside, outside] : llvm::zip(results, wrapped.getResults()))
+      inside.replaceUsesWithIf(
+          outside, [&](OpOperand &use) { return !wrapped->isAncestor(use.getOwner()); });
+    builder.setInsertionPointToEnd(body);
+    builder.create<graph::YieldOp>(root->getLoc(), results);
+  }
+}
+
+namespace {
 struct PartitionPass : PassWrapper<PartitionPass, OperationPass<func::FuncOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PartitionPass)
   StringRef getArgument() const override { return "heddle-partition"; }

@@ -1,0 +1,70 @@
+// Partitioner: the groups of one block while they are made. Partition.cpp walks the block,
+// Recompute.cpp gives what is cheap to each reader, Stitches.cpp joins products and folds.
+#ifndef HEDDLE_PARTITION_PARTITIONER_H
+#define HEDDLE_PARTITION_PARTITIONER_H
+
+#include "compiler/partition/Growth.h"
+#include "compiler/partition/Partition.h"
+
+namespace heddle::partition {
+
+bool isElementwise(mlir::Operation *op);
+/// Elementwise or not, it takes many instructions an element.
+bool isExpensive(mlir::Operation *op);
+
+struct Group {
+  std::string kind;
+  graph::DimVector domain; // of the root's result
+  graph::DimVector rows;   // what its reductions fold, for Kind::Rows
+  size_t rowAxes = 0;
+  llvm::SmallVector<mlir::Operation *> members; // last to first
+  llvm::SmallVector<mlir::Value> alsoRead;      // besides the root's results, by others
+  bool onlyElementwise = true;                  // besides broadcasts and constants
+  bool isClaimed = false;                       // by a card: nothing joins it
+
+  bool is(Kind wanted) const { return kind == nameOf(wanted); }
+  mlir::Operation *root() const { return members.front(); }
+};
+
+class Partitioner {
+public:
+  Partitioner(mlir::Block &block, const Options &options) : block(block), options(options) {}
+  void run();
+
+private:
+  bool isWanted(mlir::Operation *op, mlir::Operation *root) const;
+  bool isRefused(mlir::Operation *root, llvm::StringRef kind) const;
+
+  // Layer I.
+  void takeClaims();
+  void giveFreeOpsToEachUser();
+  std::optional<size_t> groupOfUsers(mlir::Operation *op);
+  bool usesAllow(mlir::Operation *op);
+  bool mayJoin(mlir::Operation *op, Group &group);
+  bool readOnlyElementwise(mlir::Operation *op, Group &group);
+  void assign(mlir::Operation *op);
+  void wrap();
+
+  // Recompute.
+  void giveToReaders(Group &group);
+  bool isCheap(const Group &group) const;
+  bool findReaders(mlir::Operation *root, std::set<size_t> &readers);
+  bool takesCopies(Group &reader, const Group &group);
+  void addCopies(Group &reader, size_t index, const Group &group);
+
+  // Layer II.
+  void stitchAll();
+  Group *productBefore(mlir::Operation *fold, Group &rows);
+  bool isReadRight(mlir::Operation *user, Group &rows);
+  void stitch(Group &product, Group &rows);
+
+  mlir::Block &block;
+  const Options &options;
+  std::vector<Group> groups;
+  llvm::DenseMap<mlir::Operation *, size_t> groupOf;
+  llvm::DenseMap<mlir::Operation *, size_t> places; // in the block
+};
+
+} // namespace heddle::partition
+
+#endif // HEDDLE_PARTITION_PARTITIONER_H

@@ -1,0 +1,79 @@
+// Stitches: a product and the folds over the rows of its result become one group (Apollo's Layer
+// II).
+
+#include "compiler/partition/Partitioner.h"
+
+#include "compiler/loop/Forms.h"
+
+using namespace mlir;
+
+namespace heddle::partition {
+
+/// Apollo's Layer II: the rows of a product's result and the folds over them.
+void Partitioner::stitchAll() {
+  for (Operation &op : block)
+    places[&op] = places.size();
+  for (Group &rows : groups)
+    if (rows.is(Kind::Rows))
+      for (Operation *member : rows.members)
+        if (Group *product = productBefore(member, rows)) {
+          stitch(*product, rows);
+          break;
+        }
+}
+
+/// The group of the product whose rows this fold of `rows` folds, if the two can be one: where
+/// the product's result is read elsewhere, that has to be behind the rows' root.
+Group *Partitioner::productBefore(Operation *fold, Group &rows) {
+  ArrayRef<int64_t> axes = loop::foldedAxes(fold);
+  Operation *root = rows.root();
+  if (axes.size() != 1 || !options.fuses || isRefused(root, partition::nameOf(Kind::Stitch)))
+    return nullptr;
+  graph::DimVector dims = graph::dimsOf(fold->getOperand(0));
+  for (Operation *member : rows.members)
+    for (Value between : member->getOperands()) {
+      Operation *last = between.getDefiningOp();
+      auto known = last ? groupOf.find(last) : groupOf.end();
+      if (known == groupOf.end() || graph::dimsOf(between) != dims)
+        continue;
+      Group &product = groups[known->second];
+      bool fits =
+          product.is(Kind::Contraction) && product.root() == last &&
+          product.members.size() + rows.members.size() <= kMostOps &&
+          llvm::all_of(product.members, [&](Operation *op) { return isWanted(op, root); }) &&
+          llvm::all_of(last->getUsers(), [&](Operation *user) { return isReadRight(user, rows); });
+      if (fits)
+        return &product;
+    }
+  return nullptr;
+}
+
+/// Inside of the rows at its own place; outside behind their root, where the group will stand.
+bool Partitioner::isReadRight(Operation *user, Group &rows) {
+  user = block.findAncestorOpInBlock(*user);
+  auto known = groupOf.find(user);
+  if (known == groupOf.end())
+    return places.at(user) > places.at(rows.root());
+  Group &reader = groups[known->second];
+  if (&reader == &rows)
+    return isElementwise(user) || !loop::foldedAxes(user).empty();
+  return places.at(reader.root()) > places.at(rows.root());
+}
+
+void Partitioner::stitch(Group &product, Group &rows) {
+  Operation *last = product.root();
+  size_t index = groupOf.at(rows.root());
+  if (llvm::any_of(last->getUsers(), [&](Operation *user) {
+        auto known = groupOf.find(block.findAncestorOpInBlock(*user));
+        return known == groupOf.end() || known->second != index;
+      }))
+    rows.alsoRead.push_back(last->getResult(0));
+  for (Operation *member : product.members)
+    groupOf[member] = index;
+  rows.members.append(product.members);
+  llvm::sort(rows.members, [&](Operation *a, Operation *b) { return places.at(a) > places.at(b); });
+  rows.kind = partition::nameOf(Kind::Stitch).str();
+  product.members.clear();
+}
+
+} // namespace heddle::partition
