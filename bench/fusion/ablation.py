@@ -87,8 +87,8 @@ def main():
             for variant, without in VARIANTS.items():
                 kernels, moved = plan_of(path, without)
                 ratio = seconds[variant] / seconds["everything"]
-                print(f"{name:8}{batch:6}  {variant:18}{kernels:8}{moved / 2**20:11.1f}{ratio:7.2f}",
-                      flush=True)
+                print(f"{name:8}{batch:6}  {variant:18}{kernels:8}{moved / 2**20:11.1f}"
+                      f"{ratio:7.2f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 """The layers of the partitioner: products stitched to the folds over their rows, and the feedback
-that splits again what does not pay. What they compute is held against the oracle by heddle-ops-test."""
+that splits again what does not pay. heddle-ops-test holds what they compute against the oracle."""
 
 import sys
 from pathlib import Path
