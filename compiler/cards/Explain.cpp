@@ -32,6 +32,7 @@ static Json describe(const Card &card) {
   Json json = {{"name", card.name},
                {"target", card.target},
                {"priority", card.priority},
+               {"card_kind", card.nature},
                {"mechanism", card.mechanism}};
   if (!card.keys.empty())
     json["key"] = textsOf(card.keys);

@@ -3,6 +3,8 @@
 
 #include "compiler/loop/TransformOps.h"
 
+#include "compiler/loop/Calls.h"
+
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -71,6 +73,25 @@ static DiagnosedSilenceableFailure writeSchedule(transform::TransformOpInterface
   return DiagnosedSilenceableFailure::success();
 }
 
+DiagnosedSilenceableFailure transform::CallOp::apply(transform::TransformRewriter &,
+                                                     transform::TransformResults &,
+                                                     transform::TransformState &state) {
+  ArrayAttr none = ArrayAttr::get(getContext(), {});
+  return writeSchedule(*this, getForm(), getGroup(), {}, none, state);
+}
+
+void transform::CallOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  onlyReadsHandle(getOperation()->getOpOperands(), effects);
+  modifiesPayload(effects);
+}
+
+LogicalResult transform::CallOp::verify() {
+  if (heddle::loop::isLibraryFunction(getFunction()))
+    return success();
+  return emitOpError() << "knows no function '" << getFunction()
+                       << "'; known: " << llvm::join(heddle::loop::libraryFunctions(), ", ");
+}
+
 #define GET_OP_CLASSES
 #include "compiler/loop/TransformOps.cpp.inc"
 
@@ -89,7 +110,7 @@ struct TransformOps : transform::TransformDialectExtension<TransformOps> {
 
 template <typename... Ops> static StringRef formOfAny(Operation *op) {
   StringRef form;
-  ((form = isa<Ops>(op) ? StringRef(Ops::kForm) : form), ...);
+  ((form = isa<Ops>(op) ? cast<Ops>(op).getForm() : form), ...);
   return form;
 }
 
@@ -99,6 +120,8 @@ StringRef formOf(Operation *op) {
 #include "compiler/loop/TransformOps.cpp.inc"
       >(op);
 }
+
+StringRef cardKindOf(Operation *op) { return isa<transform::CallOp>(op) ? "call" : "schedule"; }
 
 void registerTransformOps(DialectRegistry &registry) { registry.addExtensions<TransformOps>(); }
 

@@ -1,6 +1,7 @@
 // Group: carries out the schedule of a group; and the ops whose elements depend on each other in
 // order.
 
+#include "compiler/loop/Calls.h"
 #include "compiler/lower/Definitions.h"
 #include "compiler/lower/Schedule.h"
 
@@ -172,7 +173,7 @@ StringRef emitGroup(KernelBuilder &kernel, Block *group, const Schedule &schedul
                   .Case("attention", emitAttention)
                   .Case("window", emitWindow)
                   .Case("serial", emitSerial)
-                  .Default(nullptr);
+                  .Default(loop::isLibraryFunction(schedule.form) ? emitCall : nullptr);
   emitIndexChecks(kernel, group);
   if (emit && succeeded(emit(kernel, group, schedule)))
     return schedule.form;

@@ -80,6 +80,11 @@ void KernelBuilder::endPhase(const Dim &tasks, const Dim &work, const Dim &scrat
   kernel.phases.push_back({function.getSymName().str(), tasks, work, scratchBytes});
 }
 
+void KernelBuilder::endLonePhase() {
+  endPhase(Dim(1), Dim(0));
+  kernel.phases.back().isAlone = true;
+}
+
 void KernelBuilder::forEachTask(llvm::function_ref<void(Value)> body) {
   current->forEach(function.getArgument(1), function.getArgument(2), 1, body);
 }

@@ -9,6 +9,7 @@
 #include "compiler/graph/Graph.h"
 #include "compiler/loop/Code.h"
 #include "compiler/loop/Machine.h"
+#include "compiler/target/Program.h"
 
 namespace heddle::lower {
 
@@ -20,18 +21,19 @@ using mlir::Type;
 using mlir::Value;
 
 struct Argument {
-  enum class Kind { Call, Tensor, Temporary, Data, Symbol, Message };
+  enum class Kind { Call, Tensor, Temporary, Data, Symbol, Message, LibraryCall };
   Kind kind;
   Value tensor;      // Tensor: a value of the graph, constants included
-  int64_t index = 0; // Temporary or Data: its number
+  int64_t index = 0; // Temporary, Data or LibraryCall: its number
   std::string text;  // Symbol: its name; Message: what a failure says, with %lld for two values
 };
 
 struct Phase {
   std::string function;
   Dim tasks;
-  Dim work;         // about how many scalar operations all tasks take together
-  Dim scratchBytes; // of one worker
+  Dim work;             // about how many scalar operations all tasks take together
+  Dim scratchBytes;     // of one worker
+  bool isAlone = false; // on the thread of the run: a library brings its own threads
 };
 
 struct Kernel {
@@ -40,6 +42,7 @@ struct Kernel {
   std::vector<Phase> phases;
   std::vector<Dim> temporaries; // bytes of buffers that live while the kernel runs
   std::vector<std::shared_ptr<std::vector<char>>> data; // constants in the layout the kernel wants
+  std::vector<target::LibraryCall> calls;
 };
 
 /// Code of a size expression; `symbol` gives the value of a name.
@@ -52,6 +55,8 @@ public:
                 const loop::Machine &machine);
 
   void beginPhase();
+  /// The phase is one task, which the thread of the run carries out.
+  void endLonePhase();
   void endPhase(const Dim &tasks, const Dim &work, const Dim &scratchBytes = Dim(0));
   /// Runs `body` for each of the phase's tasks that this call was given.
   void forEachTask(llvm::function_ref<void(Value task)> body);
@@ -66,6 +71,10 @@ public:
   Code &code() { return *current; }
   Value message(llvm::StringRef text) { // its number, for heddle_call_t::fail
     return argument({Argument::Kind::Message, {}, 0, text.str()}, false);
+  }
+  Value libraryCall(target::LibraryCall call) { // its number, for HEDDLE_SERVICE_LIBRARY
+    kernel.calls.push_back(std::move(call));
+    return argument({Argument::Kind::LibraryCall, {}, (int64_t)kernel.calls.size() - 1, ""}, false);
   }
   Value call() { return argument({Argument::Kind::Call, {}, 0, ""}, true); }
   Value scratch() { return function.getArgument(3); }

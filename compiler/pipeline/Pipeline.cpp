@@ -124,6 +124,9 @@ static llvm::Error choosePlan(func::FuncOp model, const CompileOptions &options,
 
 static lower::Schedule scheduleOf(graph::GroupOp group) {
   lower::Schedule schedule;
+  schedule.group = group.getName().str();
+  if (auto card = group->getAttrOfType<StringAttr>("card"))
+    schedule.card = card.str();
   if (auto kind = group->getAttrOfType<StringAttr>("kind"))
     schedule.form = kind.str();
   if (auto chosen = group->getAttrOfType<DictionaryAttr>("loop.schedule")) {

@@ -48,6 +48,16 @@ struct Weights {
   }
 };
 
+/// A kernel that is a function of a library, as heddle_library_call_t.
+struct LibraryCall {
+  std::string library, card, group;
+  int32_t function = 0; // HEDDLE_FUNCTION_*
+  int32_t operands = 0;
+  std::vector<int64_t> numbers, posts; // HEDDLE_POST_*
+  double real = 0;
+  int64_t constants = 0; // bit i: operand i is a weight
+};
+
 /// A buffer of the arena, for reports: a result of a kernel, or memory that it needs meanwhile.
 struct ArenaBuffer {
   int64_t kernel;                    // index into Program::kernels
@@ -70,7 +80,8 @@ struct Program {
   std::vector<std::vector<std::string>> functions; // of each kernel, in the order of its phases
   std::vector<ArenaBuffer> buffers;
   std::vector<std::string> slotBytes; // of the arena's slots
-  bool isProfiled = false;            // it says to the runtime where each kernel begins and ends
+  std::vector<LibraryCall> calls;
+  bool isProfiled = false; // it says to the runtime where each kernel begins and ends
   double flops = 0;
   int64_t launches = 0; // of parallel regions; those in branches and loops count once
 };

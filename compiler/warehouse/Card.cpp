@@ -2,6 +2,7 @@
 
 #include "compiler/warehouse/Card.h"
 
+#include "compiler/loop/Calls.h"
 #include "compiler/loop/Forms.h"
 #include "compiler/support/Error.h"
 
@@ -193,6 +194,12 @@ std::string Card::refusal(graph::GroupOp group, StringRef wantedTarget) const {
       return loopsRefusal(nest, keys, why);
     if (std::string refused = guardRefusal(*this, *extents); !refused.empty())
       return refused;
+  }
+  // A function knows exactly what it computes; other mechanisms read what they can.
+  if (nature == "call") {
+    if (loop::fitsForm(mechanism, ops, why) != Fit::Full)
+      return "'" + mechanism + "' cannot compute it: " + why;
+    return loop::whyNoLibrary(mechanism);
   }
   return "";
 }

@@ -28,6 +28,7 @@ struct Card {
   std::vector<Key> nests;                     // or: the whole of a group must match one of them
   bool readsThroughMoves = false;             // ops that only move elements are no part of the nest
   std::string mechanism;                      // the form that @schedule asks for
+  std::string nature;                         // "schedule", "call" or "kernel"
   std::string kind;                           // of the group, as partition named it; "" for any
   std::vector<std::string> dtypes;            // of the deciding ops; empty for any
   std::map<std::string, int64_t> least, most; // guards on extents, by letter

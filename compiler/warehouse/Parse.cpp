@@ -259,7 +259,7 @@ private:
         complain(op.getLoc(), "mechanism '" + form + "' stands behind '" + card.mechanism +
                                   "', but a card calls one; make a second card of it");
       else if (!form.empty())
-        card.mechanism = form.str();
+        card.mechanism = form.str(), card.nature = loop::cardKindOf(&op).str();
     }
     if (card.mechanism.empty() && problems.empty())
       complain(sequence.getLoc(),
