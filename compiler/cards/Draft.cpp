@@ -25,7 +25,15 @@ static std::string callOf(const Card &card) {
   for (Operation &op : schedule.getBody().front()) {
     if (loop::formOf(&op).empty())
       continue;
-    text = op.getName().getStringRef().str() + " %group";
+    text = op.getName().getStringRef().str() + " ";
+    if (auto call = dyn_cast<transform::CallOp>(op))
+      return text + "\"" + call.getFunction().str() + "\" %group";
+    auto written = dyn_cast<transform::KernelOp>(op);
+    if (written)
+      text += "\"" + written.getFrame().str() + "\" ";
+    text += "%group";
+    if (written && written.getSource())
+      text += " from \"" + written.getSource()->str() + "\"";
     auto names = op.getAttrOfType<ArrayAttr>("names");
     for (auto [name, knob] :
          llvm::zip(names.getAsRange<StringAttr>(), op.getOperands().drop_front()))

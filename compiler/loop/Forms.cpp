@@ -4,6 +4,7 @@
 
 #include "compiler/loop/Attention.h"
 #include "compiler/loop/Calls.h"
+#include "compiler/loop/Holes.h"
 
 using namespace mlir;
 
@@ -182,6 +183,8 @@ static Fit fitsCall(StringRef form, Ops ops, std::string &why) {
 Fit fitsForm(StringRef form, Ops ops, std::string &why) {
   if (isLibraryFunction(form))
     return fitsCall(form, ops, why);
+  if (isHandwritten(form))
+    return fitsHandwritten(form, ops, why);
   using Check = Fit (*)(Ops, std::string &);
   Check check = llvm::StringSwitch<Check>(form)
                     .Case("rows", fitsRows)

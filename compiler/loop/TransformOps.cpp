@@ -4,6 +4,7 @@
 #include "compiler/loop/TransformOps.h"
 
 #include "compiler/loop/Calls.h"
+#include "compiler/loop/Holes.h"
 
 #include "llvm/ADT/StringSet.h"
 
@@ -66,11 +67,31 @@ static DiagnosedSilenceableFailure writeSchedule(transform::TransformOpInterface
     if (!value)
       return emitDefiniteFailure(op) << "needs one integer for knob '" << name.getValue() << "'";
     // Zero leaves the value to lower, which knows the sizes of the machine's caches.
-    if (value.getInt() != 0)
+    if (value.getInt() != 0 || heddle::loop::isHandwritten(form))
       schedule.set(name, builder.getI64IntegerAttr(value.getInt()));
   }
   payload.front()->setAttr(heddle::loop::kScheduleAttr, schedule.getDictionary(op.getContext()));
   return DiagnosedSilenceableFailure::success();
+}
+
+DiagnosedSilenceableFailure transform::KernelOp::apply(transform::TransformRewriter &,
+                                                       transform::TransformResults &,
+                                                       transform::TransformState &state) {
+  return writeSchedule(*this, getForm(), getGroup(), getKnobs(), getNames(), state);
+}
+
+void transform::KernelOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  onlyReadsHandle(getOperation()->getOpOperands(), effects);
+  modifiesPayload(effects);
+}
+
+LogicalResult transform::KernelOp::verify() {
+  if (getFrame() != "product" && getFrame() != "rows")
+    return emitOpError() << "knows no kernels of '" << getFrame() << "'; known: product, rows";
+  std::string all;
+  for (auto name : getNames().getAsRange<StringAttr>())
+    all += (name.getValue() + " ").str();
+  return verifyKnobs(*this, all, getKnobs(), getNames());
 }
 
 DiagnosedSilenceableFailure transform::CallOp::apply(transform::TransformRewriter &,
@@ -121,7 +142,9 @@ StringRef formOf(Operation *op) {
       >(op);
 }
 
-StringRef cardKindOf(Operation *op) { return isa<transform::CallOp>(op) ? "call" : "schedule"; }
+StringRef cardKindOf(Operation *op) {
+  return isa<transform::CallOp>(op) ? "call" : isa<transform::KernelOp>(op) ? "kernel" : "schedule";
+}
 
 void registerTransformOps(DialectRegistry &registry) { registry.addExtensions<TransformOps>(); }
 

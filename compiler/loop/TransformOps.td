@@ -85,4 +85,23 @@ def Loop_CallOp : Op<Transform_Dialect, "loop.call",
   let extraClassDeclaration = "::llvm::StringRef getForm() { return getFunction(); }";
 }
 
+def Loop_KernelOp : Op<Transform_Dialect, "loop.kernel",
+    [DeclareOpInterfaceMethods<TransformOpInterface>,
+     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "have a kernel that is written by hand carry the group out";
+  let description = [{
+    `"product"` or `"rows"` says which holes the kernel has. Its source is a file of C or C++ beside the
+    card, else `@kernel` and `@tasks` of the card. Knobs are numbers in the source, by their names here.
+  }];
+  let arguments = (ins StrAttr:$frame, TransformHandleTypeInterface:$group, OptionalAttr<StrAttr>:$source,
+                       Variadic<TransformParamTypeInterface>:$knobs, StrArrayAttr:$names);
+  let assemblyFormat = [{
+    $frame $group (`from` $source^)? custom<Knobs>($knobs, type($knobs), $names) attr-dict `:` type($group)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::llvm::StringRef getForm() { return getFrame() == "rows" ? "kernel.rows" : "kernel.product"; }
+  }];
+}
+
 #endif // HEDDLE_LOOP_TRANSFORMOPS_TD

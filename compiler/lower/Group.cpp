@@ -173,6 +173,7 @@ StringRef emitGroup(KernelBuilder &kernel, Block *group, const Schedule &schedul
                   .Case("attention", emitAttention)
                   .Case("window", emitWindow)
                   .Case("serial", emitSerial)
+                  .Cases("kernel.product", "kernel.rows", emitHandwritten)
                   .Default(loop::isLibraryFunction(schedule.form) ? emitCall : nullptr);
   emitIndexChecks(kernel, group);
   if (emit && succeeded(emit(kernel, group, schedule)))

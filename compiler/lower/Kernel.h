@@ -43,6 +43,7 @@ struct Kernel {
   std::vector<Dim> temporaries; // bytes of buffers that live while the kernel runs
   std::vector<std::shared_ptr<std::vector<char>>> data; // constants in the layout the kernel wants
   std::vector<target::LibraryCall> calls;
+  std::vector<target::Source> sources;
 };
 
 /// Code of a size expression; `symbol` gives the value of a name.
@@ -55,6 +56,14 @@ public:
                 const loop::Machine &machine);
 
   void beginPhase();
+  /// Between these, `code` writes a function that a kernel written by hand calls with its
+  /// arguments; it is copied to where it is called. `inputs` follow the pointer to the kernel's
+  /// arguments.
+  mlir::ValueRange beginHole(llvm::StringRef name, llvm::ArrayRef<Type> inputs, Type result,
+                             int64_t lanes);
+  void endHole(Value result);
+  Value arguments() { return function.getArgument(0); }
+  mlir::ModuleOp program() { return module; }
   /// The phase is one task, which the thread of the run carries out.
   void endLonePhase();
   void endPhase(const Dim &tasks, const Dim &work, const Dim &scratchBytes = Dim(0));
@@ -83,12 +92,14 @@ public:
   Kernel kernel;
 
 private:
+  void begin(llvm::StringRef name, mlir::FunctionType type, int64_t lanes);
   Value argument(const Argument &wanted, bool isPointer);
   Value symbol(llvm::StringRef name);
 
   mlir::ModuleOp module;
   mlir::Location location;
   mlir::func::FuncOp function;
+  bool isHole = false;
   mlir::OpBuilder body, prologue;
   std::unique_ptr<Code> current, early; // `early` writes at the top of the function
   std::map<std::string, Value> dims;

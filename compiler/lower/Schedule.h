@@ -12,7 +12,8 @@ namespace heddle::lower {
 struct Schedule {
   std::string form; // which function below
   std::map<std::string, int64_t> knobs;
-  std::string card, group; // names, for messages
+  std::string card, group;  // names, for messages
+  std::string source, code; // of a kernel written by hand: its file, or "", and the text
   int64_t knob(llvm::StringRef name, int64_t otherwise) const {
     auto found = knobs.find(name.str());
     return found == knobs.end() ? otherwise : found->second;
@@ -45,6 +46,10 @@ mlir::LogicalResult emitWindow(KernelBuilder &kernel, mlir::Block *group, const 
 
 /// A function of a library (compiler/loop/Calls.h), then what it cannot do, element by element.
 mlir::LogicalResult emitCall(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule);
+
+/// A kernel that is written by hand, with the group's ops in its holes (compiler/loop/Holes.h).
+mlir::LogicalResult emitHandwritten(KernelBuilder &kernel, mlir::Block *group,
+                                    const Schedule &schedule);
 
 /// Ops whose elements depend on each other in order (scatter, topk): one task.
 mlir::LogicalResult emitSerial(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule);

@@ -58,6 +58,15 @@ struct LibraryCall {
   int64_t constants = 0; // bit i: operand i is a weight
 };
 
+/// A kernel that is written in C or C++. Its functions `heddle_NAME` are `prefix` + NAME in the
+/// program, which defines those that it only declares.
+struct Source {
+  std::string path, prefix;
+  std::string header, code;        // what stands before the file's own text
+  std::vector<std::string> wanted; // functions that it has to define
+  std::string bitcode;             // once it is compiled
+};
+
 /// A buffer of the arena, for reports: a result of a kernel, or memory that it needs meanwhile.
 struct ArenaBuffer {
   int64_t kernel;                    // index into Program::kernels
@@ -81,6 +90,7 @@ struct Program {
   std::vector<ArenaBuffer> buffers;
   std::vector<std::string> slotBytes; // of the arena's slots
   std::vector<LibraryCall> calls;
+  std::vector<Source> sources;
   bool isProfiled = false; // it says to the runtime where each kernel begins and ends
   double flops = 0;
   int64_t launches = 0; // of parallel regions; those in branches and loops count once
