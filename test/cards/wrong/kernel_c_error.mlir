@@ -1,7 +1,7 @@
 // RUN: not heddle cards check %s 2>&1 | FileCheck %s --match-full-lines --implicit-check-not='error:'
 // C that is none: clang says where.
-// CHECK: {{.*}}/Inputs/no_c.c:1:68: error: expected ';' after return statement
-// CHECK: {{.*}}/Inputs/no_c.c:3:28: error: call to undeclared function 'heddle_raed_a'; ISO C99 and later do not support implicit function declarations [-Wimplicit-function-declaration]
+// CHECK: {{.*}}/Inputs/no_c.c:2:68: error: expected ';' after return statement
+// CHECK: {{.*}}/Inputs/no_c.c:4:28: error: call to undeclared function 'heddle_raed_a'; ISO C99 and later do not support implicit function declarations [-Wimplicit-function-declaration]
 module attributes {transform.with_named_sequence, heddle.card = {
     target = "cpu", dtypes = ["f32"], key = "p* { k:s(dot) }"}} {
   transform.named_sequence @schedule(%group: !transform.any_op {transform.readonly}) {
