@@ -2,8 +2,8 @@
 
     build/python/bin/python -m bench.kernels.libraries --rounds 15
 
-Each network of one layer is compiled twice, as the default chooser has it and with a plan that takes
-the call cards; `heddle bench` then times the two artefacts by turns, one thread, random inputs.
+Each network of one layer is compiled twice, as the default chooser has it and with a plan that
+takes the call cards; `heddle bench` then times the artefacts by turns: one thread, random inputs.
 """
 
 import argparse

@@ -128,7 +128,9 @@ static Json describe(graph::GroupOp group, const Warehouse &cards, const plan::G
     json["kind"] = kind.str();
   json["cards"] = Json::array();
   for (const warehouse::Offer &offer : cards.offer(group, target)) {
-    Json line = {{"card", offer.card->name}, {"offered", offer.isOffered()}};
+    Json line = {{"card", offer.card->name},
+                 {"card_kind", offer.card->nature},
+                 {"offered", offer.isOffered()}};
     if (!offer.isOffered())
       line["refusal"] = offer.refusal;
     json["cards"].push_back(line);

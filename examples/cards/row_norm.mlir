@@ -1,4 +1,4 @@
-// RUN: heddle-opt %S/Inputs/t5_layer_norm.mlir --heddle-apply-card=card=%s | FileCheck %s
+// RUN: heddle-opt %S/Inputs/row_norm.mlir --heddle-apply-card=card=%s | FileCheck %s
 //
 // row_norm: a row divided by what its elements sum up to, written in MLIR with vectors.
 //

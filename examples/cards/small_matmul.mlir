@@ -7,17 +7,17 @@
 // Produces  small_matmul.c: m rows at a time meet the right operand where it lies.
 // Needs     clang on the machine that compiles the model.
 // Why       it shows a kernel in C: for such sizes packing the right operand costs as much as the
-//           product does.
+//           product does (bench/notes/2026-11-21-libraries.md).
 module attributes {transform.with_named_sequence, heddle.card = {
     target = "cpu", priority = 15 : i64, kind = "contraction", dtypes = ["f32"],
     key = "p* { n:p { k:s(dot) } }", max = {n = 64, k = 64}}} {
   // CHECK: graph.group "small"
   // CHECK-SAME: card = "small_matmul"
-  // CHECK-SAME: form = "kernel.product", m = 4 : i64
+  // CHECK-SAME: form = "kernel.product", m = 8 : i64
   transform.named_sequence @schedule(
       %group: !transform.any_op {transform.readonly},
       %m: !transform.param<i64> {transform.readonly,
-        heddle.knob = [1, 2, 4, 8], heddle.default = 4 : i64}) {
+        heddle.knob = [1, 2, 4, 8], heddle.default = 8 : i64}) {
     transform.loop.kernel "product" %group from "small_matmul.c" m %m : !transform.any_op
     transform.yield
   }

@@ -130,7 +130,8 @@ static int64_t countOf(const heddle_operand_t *operand) {
   return count;
 }
 
-/* A product over nothing is 0: of one column and one row of zeros. Returns their elements. */
+/* A product over nothing is 0: of one column and one row of zeros, which each run has in its
+ * scratch. Returns their elements. */
 static int64_t replaceEmpty(const heddle_library_call_t *call, heddle_operand_t *operands) {
   heddle_operand_t *a = &operands[1], *b = &operands[2];
   if (call->function != HEDDLE_FUNCTION_MATMUL || a->dims[a->rank - 1] != 0)
@@ -139,6 +140,7 @@ static int64_t replaceEmpty(const heddle_library_call_t *call, heddle_operand_t 
   for (int i = 1; i <= 2; ++i) {
     heddle_operand_t *operand = &operands[i];
     int64_t stride = 1;
+    operand->data = NULL;
     for (int64_t d = operand->rank; d-- > 0; stride *= operand->dims[d])
       operand->strides[d] = stride;
   }

@@ -170,7 +170,8 @@ dnnl_status_t heddle_primitive_make(const heddle_onednn_t *dnnl, const heddle_li
     status = describe(dnnl, &operands[i], &prepared->descs[i]);
     wanted[i] = prepared->descs[i];
   }
-  bool isFree = call->function != HEDDLE_FUNCTION_LAYER_NORM && (call->constants & 4);
+  bool isFree =
+      call->function != HEDDLE_FUNCTION_LAYER_NORM && (call->constants & 4) && operands[2].data;
   if (isFree && status == dnnl_success)
     status = dnnl->dnnl_memory_desc_init_by_tag(&wanted[2], (int)operands[2].rank, operands[2].dims,
                                                 dnnl_f32, dnnl_format_tag_any);

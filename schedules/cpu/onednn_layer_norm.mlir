@@ -8,7 +8,8 @@
 //           their own.
 // Needs     rows of a length that is known. oneDNN 2 on the machine that runs the artefact. Its
 //           priority is below 0: only a plan or a search takes it.
-// Why       generated code has to earn its place beside a library written by hand.
+// Why       generated code has to earn its place beside a library written by hand
+//           (bench/notes/2026-11-21-libraries.md).
 module attributes {transform.with_named_sequence, heddle.card = {
     target = "cpu", priority = -10 : i64, kind = "rows", dtypes = ["f32"],
     key = "p* { s+(sum) }"}} {

@@ -9,7 +9,8 @@
 //           relu, whose NaNs oneDNN loses, follow element by element.
 // Needs     oneDNN 2 on the machine that runs the artefact, where a session opens it. Its priority is
 //           below 0: only a plan or a search takes it.
-// Why       generated code has to earn its place beside a library written by hand.
+// Why       generated code has to earn its place beside a library written by hand
+//           (bench/notes/2026-11-21-libraries.md).
 module attributes {transform.with_named_sequence, heddle.card = {
     target = "cpu", priority = -10 : i64, kind = "contraction", dtypes = ["f32"],
     key = "p* { k:s(dot) }"}} {

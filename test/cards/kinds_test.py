@@ -1,4 +1,4 @@
-"""Cards of the kinds call and kernel, as a user meets them: in a plan, beside a model, or missing."""
+"""Cards of the kinds call and kernel, as a user meets them."""
 
 import os
 import subprocess
@@ -57,6 +57,12 @@ def normalisation():
                  {"x": ["n", "m", 50]}, {"s": normal(50), "b": normal(50)})
 
 
+def root_mean_square():
+    return model([node("Mul", ["x", "x"], "square"),
+                  node("ReduceMean", ["square"], "mean", axes=[-1]), node("Sqrt", ["mean"], "root"),
+                  node("Div", ["x", "root"], "y")], {"x": ["n", "m", 50]}, {})
+
+
 def deciding(plan):
     """The group with the product, convolution or fold."""
     return next(group for group in plan["groups"] if group["card"] != "elementwise")
@@ -96,6 +102,7 @@ def test_numbers_that_are_not_finite_pass_as_in_generated_code(rows):
         agree(dense(), "onednn_matmul", feeds)
         agree(dense(), "small_matmul", feeds, schedules=FOLDER)
         agree(normalisation(), "onednn_layer_norm", {"x": special(rows, 3, 50)})
+        agree(root_mean_square(), "row_norm", {"x": special(rows, 3, 50)}, schedules=FOLDER)
 
 
 @pytest.mark.parametrize("n, k, m", [(3, 0, 5), (0, 4, 5), (3, 4, 0), (1, 1, 1), (33, 65, 129)])

@@ -94,6 +94,8 @@ static std::string explained(const Json &group) {
     bool isChosen = card.at("card") == group.at("chosen");
     text += isChosen ? "  chosen   " : card.at("offered") ? "  offered  " : "  refused  ";
     text += card.at("card").get<std::string>();
+    if (card.at("card_kind") != "schedule")
+      text += " (" + card.at("card_kind").get<std::string>() + ")";
     if (isChosen && !group.at("knobs").empty())
       text += ": " + joined(group.at("knobs"));
     else if (card.contains("refusal"))
