@@ -174,17 +174,18 @@ private:
     auto module = parseSourceString<ModuleOp>(schedule.code, program.getContext());
     if (!module)
       return failure();
-    for (auto function : llvm::to_vector(module->getOps<func::FuncOp>())) {
+    auto functions = llvm::to_vector(module->getOps<func::FuncOp>());
+    for (func::FuncOp function : functions) {
       for (Type type :
            llvm::concat<const Type>(function.getArgumentTypes(), function.getResultTypes()))
-        if (auto vector = dyn_cast<VectorType>(type))
+        if (auto vector = dyn_cast<VectorType>(type); vector && function.isExternal())
           lanes = vector.getNumElements();
       auto name = StringAttr::get(program.getContext(), prefix + function.getName());
       if (failed(SymbolTable::replaceAllSymbolUses(function, name, *module)))
         return failure();
       SymbolTable::setSymbolName(function, name);
     }
-    for (auto function : llvm::to_vector(module->getOps<func::FuncOp>())) {
+    for (func::FuncOp function : functions) {
       if (function.isExternal())
         continue;
       function.setPrivate();

@@ -117,6 +117,9 @@ private:
       hasKernel |= function.getName() == "kernel" && !function.isExternal();
       hasTasks |= function.getName() == "tasks" && !function.isExternal();
     }
+    if (auto write = card.module->lookupSymbol<func::FuncOp>("write_lanes"); write && !lanes)
+      complain(write.getLoc(), "hole 'write_lanes' has no width: a hole that reads lanes says how "
+                               "many a vector has");
     Type pointer = LLVM::LLVMPointerType::get(call.getContext());
     Type i64 = IntegerType::get(call.getContext(), 64);
     require("kernel", hasKernel, {pointer, i64, i64, pointer}, {});
@@ -185,7 +188,8 @@ private:
   Type lanesOf(func::FuncOp function) {
     auto types = llvm::concat<const Type>(function.getArgumentTypes(), function.getResultTypes());
     for (Type type : types)
-      if (auto vector = dyn_cast<VectorType>(type); vector && vector.getRank() == 1) {
+      if (auto vector = dyn_cast<VectorType>(type);
+          vector && vector.getRank() == 1 && vector.getDimSize(0) > 1) {
         lanes = lanes ? lanes : vector.getDimSize(0);
         break;
       }
