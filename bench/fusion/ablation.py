@@ -1,14 +1,18 @@
-"""What each layer of the partitioner is worth: kernels, launches and time without it.
+"""What each layer of the partitioner is worth: kernels, bytes moved and time without it.
 
     python -m bench.fusion.ablation [--models NAME...] [--batch N...] [--runs N] [--threads N]
 
 For each network of table.py: everything; without what cards claim as a whole (attention); without
-fusion of the rest (Apollo's Layer I); without regions (Layer III). Time is the median of runs that
-are interleaved, as a ratio to everything: above 1 is slower.
+Apollo's Layer I (fusion of the rest), II (products stitched to the folds over their rows) and III
+(regions that are launched at once); without the feedback that splits groups again. Bytes are those
+that kernels read and write per run, weights apart. Time is the median of runs that are interleaved,
+as a ratio to everything: above 1 is slower.
 """
 
 import argparse
+import json
 import statistics
+import sys
 import time
 
 import heddle
@@ -16,9 +20,11 @@ import numpy as np
 import onnxruntime
 
 from bench.fusion import networks
+from bench.models import tool
 
-VARIANTS = {"everything": None, "without cards": "cards", "without fusion": "fusion",
-            "without regions": "regions", "without all": "cards,fusion,regions"}
+LAYERS = {"cards": "cards", "I": "fusion", "II": "stitch", "III": "regions", "feedback": "feedback"}
+VARIANTS = {"everything": None} | {f"without {name}": layer for name, layer in LAYERS.items()} | {
+    "without all": ",".join(LAYERS.values())}
 
 
 def feeds_of(path):
@@ -36,22 +42,33 @@ def feeds_of(path):
     return feeds
 
 
+def plan_of(path, without):
+    """(kernels, bytes moved) of one run."""
+    options = ("--without", without) if without else ()
+    done = tool.run_heddle("explain", path, "--json", *options)
+    if done.status:
+        sys.exit(done.errors.strip())
+    groups = json.loads(done.output)["groups"]
+    regions = [group["region"] for group in groups if group.get("region") is not None]
+    moved = sum(group["read_bytes"] + group["written_bytes"] - group["weight_bytes"]
+                for group in groups)
+    return len(groups) - len(regions) + len(set(regions)), moved
+
+
 def measure(path, runs, threads):
-    """{variant: (groups, launches, median seconds)}"""
+    """{variant: median seconds}"""
     feeds = feeds_of(path)
-    modules = {name: heddle.compile(str(path), without=without, threads=threads)
-               for name, without in VARIANTS.items()}
-    sessions = {name: heddle.Session(module, threads=threads) for name, module in modules.items()}
-    times = {name: [] for name in modules}
+    sessions = {
+        name: heddle.Session(heddle.compile(str(path), without=without, threads=threads),
+                             threads=threads) for name, without in VARIANTS.items()}
+    times = {name: [] for name in sessions}
     for turn in range(runs + 1):
         for name, session in sessions.items():
             start = time.perf_counter()
             session.run(None, feeds)
             if turn:  # the first is to warm up
                 times[name].append(time.perf_counter() - start)
-    reports = {name: module.compiled.report for name, module in modules.items()}
-    return {name: (reports[name]["groups"], reports[name]["launches"],
-                   statistics.median(times[name])) for name in modules}
+    return {name: statistics.median(taken) for name, taken in times.items()}
 
 
 def main():
@@ -62,14 +79,15 @@ def main():
     parser.add_argument("--runs", type=int, default=7)
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
-    print(f"{'model':8}{'batch':>6}  {'variant':18}{'groups':>8}{'launches':>10}{'time':>7}")
+    print(f"{'model':8}{'batch':>6}  {'variant':18}{'kernels':>8}{'MiB moved':>11}{'time':>7}")
     for name in arguments.models:
         for batch in arguments.batch:
-            rows = measure(networks.export(name, batch, 17), arguments.runs, arguments.threads)
-            best = rows["everything"][2]
-            for variant, (groups, launches, seconds) in rows.items():
-                ratio = seconds / best
-                print(f"{name:8}{batch:6}  {variant:18}{groups:8}{launches:10}{ratio:7.2f}",
+            path = networks.export(name, batch, 17)
+            seconds = measure(path, arguments.runs, arguments.threads)
+            for variant, without in VARIANTS.items():
+                kernels, moved = plan_of(path, without)
+                ratio = seconds[variant] / seconds["everything"]
+                print(f"{name:8}{batch:6}  {variant:18}{kernels:8}{moved / 2**20:11.1f}{ratio:7.2f}",
                       flush=True)
 
 

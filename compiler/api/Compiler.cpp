@@ -58,11 +58,13 @@ llvm::Expected<CompileOptions> heddle::optionsOf(const heddle_compile_options_t 
     llvm::SmallVector<llvm::StringRef> layers;
     llvm::StringRef(given->without).split(layers, ',', -1, /*KeepEmpty=*/false);
     for (llvm::StringRef layer : layers) {
-      if (layer != "cards" && layer != "fusion" && layer != "regions")
-        return makeError(ErrorCode::Usage, "error: there is no layer '" + layer +
-                                               "' to leave out; layers: cards (what cards claim as "
-                                               "a whole), fusion (of the rest), regions (groups "
-                                               "that are launched at once)");
+      if (!llvm::is_contained({"cards", "fusion", "stitch", "regions", "feedback"}, layer))
+        return makeError(ErrorCode::Usage,
+                         "error: there is no layer '" + layer +
+                             "' to leave out; layers: cards (what cards claim as a whole), fusion "
+                             "(of the rest), stitch (products and the folds over their rows), "
+                             "regions (groups that are launched at once), feedback (groups that "
+                             "are split again since their kernel cannot be made or does not pay)");
       options.without.insert(layer.str());
     }
   }

@@ -11,6 +11,7 @@ struct Machine {
   int64_t registers = 32; // vector registers
   int64_t l1Bytes = 32 << 10;
   int64_t l2Bytes = 1 << 20;
+  int64_t workers = 2; // that run a kernel together
 };
 
 } // namespace heddle::loop

@@ -45,6 +45,13 @@ def Loop_ContractOp : Loop_Mechanism<"contract", "contraction", "m n panels tile
   }];
 }
 
+def Loop_StitchOp : Loop_Mechanism<"stitch", "stitch", "m n panels rows"> {
+  let summary = "carry the group out as a product and, while its rows are in the cache, their folds";
+  let description = [{
+    `m` rows by `n` columns of a register tile, `panels` of columns and `rows` at a time.
+  }];
+}
+
 def Loop_AttentionOp : Loop_Mechanism<"attention", "attention", "m n rows"> {
   let summary = "carry the group out as two products with a softmax between them";
   let description = [{

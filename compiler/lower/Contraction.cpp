@@ -1,73 +1,35 @@
-// Contraction: matmul and channels-last convolution through one register tile, with the epilogue in
-// registers.
-//
-// The result is seen as rows (all dimensions but the last) times columns. Rows are walked in tiles
-// of the innermost row dimension; dimensions coalesce where both A and the epilogue let them.
-// Columns come in panels of the packed right operand: constants are packed at compile time, others
-// in a phase of their own. A padded image is copied once into a buffer with borders. Loop order:
+// Contraction: tiles of rows, chunks of panels, and the epilogue on the accumulators. Loop order:
 // chunk of panels (as much as the L2 holds), tile of rows, panel
 // (bench/notes/2026-11-21-register-tiles.md).
 
+#include "compiler/lower/Contraction.h"
+
 #include "compiler/loop/Microkernel.h"
 #include "compiler/lower/Definitions.h"
-#include "compiler/lower/ProductShape.h"
-#include "compiler/lower/Schedule.h"
 
 using namespace mlir;
 
 namespace heddle::lower {
-
-namespace {
-class Contraction {
-public:
-  Contraction(KernelBuilder &kernel, Block *group, const Schedule &schedule)
-      : kernel(kernel), group(group), schedule(schedule) {}
-
-  LogicalResult prepare();
-  void emit();
-
-private:
-  void packConstant();
-  void emitBorderCopy();
-  void emitPacking();
-  void packTransposed(Elements &e, Value rows, Indices place, Value column, Value target,
-                      int64_t shift);
-  void emitProducts();
-  void coalesceRows();
-  void emitTile(Elements &e, Value outer, Value firstRow, int64_t tileRows, bool clamp,
-                Value firstPanel, Value endPanel);
-  void finishTile(Elements &e, ArrayRef<Value> sums, const Indices &place,
-                  ArrayRef<Value> rowNumbers, Value firstColumn);
-  Value aPointer() { return border >= 0 ? kernel.temporary(border) : kernel.pointer(shape.a); }
-
-  KernelBuilder &kernel;
-  Block *group;
-  const Schedule &schedule;
-  ProductShape shape;
-  Type element, accumulator;
-  int64_t tileRows = 8, vectors = 3, border = -1, packedData = -1, packedTemporary = -1;
-  /// Runs of row dimensions; the last one is tiled. Each is indexed by its last dimension.
-  struct Run {
-    Dim extent, aStride;
-    int64_t dimension;
-  };
-  SmallVector<Run> runs;
-  Dim panels;
-};
-} // namespace
 
 static bool isComputedIn(Block *group, Value value) {
   Operation *op = value.getDefiningOp();
   return op && op->getBlock() == group && !isa<graph::ConstantOp>(op);
 }
 
-LogicalResult Contraction::prepare() {
-  for (Operation &op : *group)
-    if (isa<graph::MatmulOp, graph::ConvOp>(op)) {
+LogicalResult Contraction::prepare(ValueRange wanted) {
+  results.assign(wanted.begin(), wanted.end());
+  SmallVector<Value> open(results);
+  while (!open.empty()) {
+    Value value = open.pop_back_val();
+    if (!isComputedIn(group, value) || !members.insert(value.getDefiningOp()))
+      continue;
+    if (isa<graph::MatmulOp, graph::ConvOp>(value.getDefiningOp())) {
       if (shape.root)
         return failure();
-      shape.root = &op;
+      shape.root = value.getDefiningOp();
     }
+    llvm::append_range(open, value.getDefiningOp()->getOperands());
+  }
   if (!shape.root)
     return failure();
   element = graph::elementOf(shape.root->getOperand(0));
@@ -78,220 +40,28 @@ LogicalResult Contraction::prepare() {
     return failure();
   if (failed(readProduct(shape)) || isComputedIn(group, shape.a) || shape.columns.isConstant(0))
     return failure();
-  DimVector result = graph::dimsOf(shape.root->getResult(0));
-  for (Value output : outputsOf(group))
-    if (graph::dimsOf(output) != result)
+  DimVector dims = graph::dimsOf(shape.root->getResult(0));
+  for (Value result : results)
+    if (graph::dimsOf(result) != dims)
       return failure();
   // Only what follows element by element can wait in the registers.
-  for (Operation &op : *group) {
-    bool isEpilogue = op.hasTrait<graph::Elementwise>() ||
-                      isa<graph::BroadcastOp, graph::ConstantOp, graph::YieldOp>(op);
+  for (Operation *op : members) {
+    bool isEpilogue = op->hasTrait<graph::Elementwise>() || isa<graph::BroadcastOp>(op);
     bool feedsB = isComputedIn(group, shape.b) && !isEpilogue;
-    if (&op != shape.root && !isEpilogue && !feedsB)
+    if (op != shape.root && !isEpilogue && !feedsB)
       return failure();
   }
   tileRows = schedule.knob("m", 8);
   vectors =
       std::max<int64_t>(1, schedule.knob("n", 3 * kernel.machine.lanes) / kernel.machine.lanes);
   panels = shape.columns.ceilDiv(Dim(vectors * kernel.machine.lanes));
+  coalesceRows();
   return success();
 }
 
-/// Constant right operand: panels of every group (or batch) one after the other.
-void Contraction::packConstant() {
-  std::vector<char> storage;
-  auto value = shape.b.getDefiningOp<graph::ConstantOp>().getValue();
-  ArrayRef<char> bytes = graph::constantBytes(value, storage);
-  int64_t width = vectors * kernel.machine.lanes, elementBytes = graph::bytesOf(element);
-  int64_t columns = *shape.columns.constant(), rows = *shape.reduction.constant();
-  std::vector<char> packed;
-  auto append = [&](llvm::function_ref<int64_t(int64_t, int64_t)> source) {
-    auto part = loop::packPanels(bytes, elementBytes, rows, columns, width, source);
-    packed.insert(packed.end(), part.begin(), part.end());
-  };
-  if (auto conv = dyn_cast<graph::ConvOp>(shape.root)) {
-    // [out, in, window...] -> rows in the order window..., in.
-    int64_t inputs = *graph::dimsOf(conv.getW())[1].constant();
-    int64_t taps = rows / std::max<int64_t>(1, inputs), groups = conv.getGroups();
-    for (int64_t g = 0; g < groups; ++g)
-      append([&](int64_t row, int64_t column) {
-        int64_t tap = row / inputs, input = row % inputs;
-        return ((g * columns + column) * inputs + input) * taps + tap;
-      });
-  } else {
-    int64_t batches = *graph::elementCount(shape.bBatch).constant();
-    for (int64_t batch = 0; batch < batches; ++batch)
-      append([&](int64_t row, int64_t column) { return (batch * rows + row) * columns + column; });
-  }
-  packedData = kernel.addData(std::move(packed));
-}
-
-/// Copies the image into the middle of a zeroed one, a row of pixels a task.
-void Contraction::emitBorderCopy() {
-  auto conv = cast<graph::ConvOp>(shape.root);
-  DimVector x = graph::dimsOf(conv.getX());
-  size_t spatial = x.size() - 2;
-  DimVector padded(x);
-  for (size_t d = 0; d < spatial; ++d)
-    padded[d + 1] = x[d + 1] + Dim(shape.low[d] + shape.high[d]);
-  border = kernel.addTemporary(graph::elementCount(padded) * Dim(graph::bytesOf(element)));
-  kernel.beginPhase();
-  Elements e(kernel, group);
-  Code &code = kernel.code();
-  Dim tasks = graph::elementCount(ArrayRef<Dim>(padded).take_front(spatial));
-  Dim rowLength = padded[spatial] * padded.back();
-  kernel.forEachTask([&](Value task) {
-    Elements::Scope scope(e);
-    Value target = kernel.temporary(border), source = kernel.pointer(conv.getX());
-    Value start = code.mul(task, kernel.dim(rowLength));
-    Value zero = code.spread(code.constantOf(element, 0));
-    auto clear = [&](Value low, Value high) {
-      forLanes(e, low, high, [&](Value i) {
-        code.storeLanes(element, zero, target, code.add(start, i), e.mask);
-      });
-    };
-    // Where this row lies in the image, if it does.
-    Value rest = task, isInside, place = code.number(0);
-    SmallVector<Value> index(spatial);
-    for (size_t i = spatial; i-- > 0;) {
-      Value extent = kernel.dim(padded[i]);
-      index[i] = i == 0 ? rest : code.rem(rest, extent);
-      if (i > 0)
-        rest = code.div(rest, extent);
-    }
-    for (size_t i = 0; i < spatial; ++i) {
-      Value at = i == 0 ? index[i] : code.sub(index[i], code.number(shape.low[i - 1]));
-      if (i > 0)
-        isInside = code.both(isInside, inside(e, e.uniform(at), kernel.dim(x[i])));
-      place = code.add(code.mul(place, kernel.dim(x[i])), at);
-    }
-    if (!isInside)
-      isInside = code.integerOf(code.b.getI1Type(), 1);
-    code.choose(
-        isInside, TypeRange(),
-        [&] {
-          Value channels = kernel.dim(x.back());
-          Value left = code.mul(channels, code.number(shape.low[spatial - 1]));
-          Value count = kernel.dim(x[spatial] * x.back());
-          Value from = code.mul(place, count), end = code.add(left, count);
-          clear(code.number(0), left);
-          forLanes(e, code.number(0), count, [&](Value i) {
-            Value value = code.loadLanes(element, source, code.add(from, i), e.mask);
-            code.storeLanes(element, value, target, code.add(start, code.add(left, i)), e.mask);
-          });
-          clear(end, kernel.dim(rowLength));
-          return Values();
-        },
-        [&] {
-          clear(code.number(0), kernel.dim(rowLength));
-          return Values();
-        });
-  });
-  kernel.endPhase(tasks, tasks * rowLength);
-}
-
-/// The operand of a transpose of the last two dimensions that only this group sees.
-static Value transposedSource(Block *group, Value b) {
-  auto transpose = b.getDefiningOp<graph::TransposeOp>();
-  if (!transpose || transpose->getBlock() != group || graph::bytesOf(graph::elementOf(b)) != 4)
-    return {};
-  ArrayRef<int64_t> permutation = transpose.getPermutation();
-  int64_t rank = permutation.size();
-  for (int64_t i = 0; i + 2 < rank; ++i)
-    if (permutation[i] != i)
-      return {};
-  return permutation[rank - 1] == rank - 2 ? transpose.getX() : Value();
-}
-
-/// Columns [column, column + lanes) of a right operand whose columns are rows in memory: squares of
-/// registers.
-void Contraction::packTransposed(Elements &e, Value rows, Indices place, Value column, Value target,
-                                 int64_t shift) {
-  Code &code = kernel.code();
-  int64_t lanes = code.lanes;
-  Value depth = kernel.dim(shape.reduction);
-  Value last = code.sub(kernel.dim(shape.columns), code.number(1));
-  forLanes(e, code.number(0), depth, [&](Value k) {
-    Values square;
-    for (int64_t r = 0; r < lanes; ++r) {
-      Indices here(place);
-      here.push_back(e.uniform(code.min(code.add(column, code.number(r)), last)));
-      here.push_back({k, 1, {}});
-      square.push_back(code.spread(e.at(rows, here)));
-    }
-    square = code.transpose(square);
-    Value beyond = code.sub(depth, k);
-    for (auto [i, value] : llvm::enumerate(square)) {
-      auto store = [&] {
-        Value row = code.add(k, code.number(i));
-        Value at = code.add(
-            target, code.add(code.mul(row, code.number(vectors * lanes)), code.number(shift)));
-        code.storeLanes(element, value, kernel.temporary(packedTemporary), at, {});
-      };
-      if (e.mask) // the last, partial square
-        code.when(code.less(code.number(i), beyond), store);
-      else
-        store();
-    }
-  });
-}
-
-/// Packs a right operand that only the run knows: one panel a task.
-void Contraction::emitPacking() {
-  int64_t lanes = kernel.machine.lanes, width = vectors * lanes;
-  Dim batches = graph::elementCount(shape.bBatch);
-  Dim bytes = batches * panels * shape.reduction * Dim(width * graph::bytesOf(element));
-  packedTemporary = kernel.addTemporary(bytes);
-  kernel.beginPhase();
-  Elements e(kernel, group);
-  Code &code = kernel.code();
-  kernel.forEachTask([&](Value task) {
-    Elements::Scope scope(e);
-    Value panel = code.rem(task, kernel.dim(panels));
-    Value batch = code.div(task, kernel.dim(panels));
-    Indices place;
-    Value rest = batch;
-    SmallVector<Value> index(shape.bBatch.size());
-    for (size_t i = index.size(); i-- > 0;) {
-      Value extent = kernel.dim(shape.bBatch[i]);
-      index[i] = i == 0 ? rest : code.rem(rest, extent);
-      if (i > 0)
-        rest = code.div(rest, extent);
-    }
-    for (Value i : index)
-      place.push_back(e.uniform(i));
-    Value first = code.mul(panel, code.number(width));
-    Value target = code.mul(task, code.mul(kernel.dim(shape.reduction), code.number(width)));
-    bool isExact = shape.columns.mod(Dim(width)).isConstant(0);
-    for (int64_t j = 0; j < vectors; ++j) {
-      Value column = code.add(first, code.number(j * lanes));
-      if (Value rows = transposedSource(group, shape.b)) {
-        packTransposed(e, rows, place, column, target, j * lanes);
-        continue;
-      }
-      e.mask =
-          isExact
-              ? Value()
-              : code.maskOf(code.max(code.sub(kernel.dim(shape.columns), column), code.number(0)));
-      foldScoped(e, code.number(0), kernel.dim(shape.reduction), {}, [&](Value k, ValueRange) {
-        Indices here(place);
-        here.push_back(e.uniform(k));
-        here.push_back({column, 1, {}});
-        Value value = code.spread(e.at(shape.b, here));
-        Value at =
-            code.add(target, code.add(code.mul(k, code.number(width)), code.number(j * lanes)));
-        code.storeLanes(element, value, kernel.temporary(packedTemporary), at, {});
-        return Values();
-      });
-      e.mask = {};
-    }
-  });
-  kernel.endPhase(batches * panels, batches * panels * shape.reduction * Dim(width));
-}
-
-static bool epilogueCoalesces(Block *group, Operation *root, size_t dimension) {
-  size_t rank = graph::rankOf(root->getResult(0));
-  for (Operation &op : *group) {
+bool Contraction::epilogueCoalesces(size_t dimension) const {
+  size_t rank = graph::rankOf(shape.root->getResult(0));
+  for (Operation *op : members) {
     auto broadcast = dyn_cast<graph::BroadcastOp>(op);
     if (!broadcast)
       continue;
@@ -319,7 +89,7 @@ void Contraction::coalesceRows() {
         !llvm::is_contained(shape.batches, (int64_t)i))
       continue;
     bool isNext = !runs.empty() && runs.back().dimension + 1 == (int64_t)i;
-    if (isNext && row.joins && epilogueCoalesces(group, shape.root, i)) {
+    if (isNext && row.joins && epilogueCoalesces(i)) {
       runs.back() = {runs.back().extent * row.extent, row.aStride, (int64_t)i};
     } else {
       runs.push_back({row.extent, row.aStride, (int64_t)i});
@@ -350,8 +120,11 @@ void Contraction::finishTile(Elements &e, ArrayRef<Value> sums, const Indices &o
       place.back() = {code.add(outer.back().base, column), 1, {}};
       Value sum = sums[i * vectors + j];
       e.bind(product, [sum](ArrayRef<Index>) { return sum; });
-      for (Value output : outputsOf(group))
-        e.store(output, e.at(output, place), place);
+      for (Value result : results)
+        if (store)
+          store(e, result, e.at(result, place), row, place.back().base, place);
+        else
+          e.store(result, e.at(result, place), place);
     }
     e.mask = {};
   }
@@ -406,20 +179,22 @@ void Contraction::emitTile(Elements &e, Value outer, Value firstRow, int64_t row
   });
 }
 
-void Contraction::emitProducts() {
-  coalesceRows();
-  int64_t width = vectors * kernel.machine.lanes;
+Contraction::Tiling Contraction::tiling() {
   const Dim &rows = runs.back().extent;
-  Dim outer = shape.groups;
+  Tiling tiling{rows, rows.ceilDiv(Dim(tileRows)), false, tileRows, 0, shape.groups};
+  if (auto known = rows.constant()) {
+    int64_t tiles = llvm::divideCeil(*known, tileRows);
+    tiling.isExact = true;
+    tiling.base = tiles ? *known / tiles : tileRows;
+    tiling.larger = tiles ? *known % tiles : 0;
+  }
   for (const Run &run : ArrayRef<Run>(runs).drop_back())
-    outer = outer * run.extent;
-  // Constant sizes: equal tiles, the first `larger` of them one row more. Else full tiles and a
-  // clamped last one.
-  auto known = rows.constant();
-  int64_t tiles = known ? (*known + tileRows - 1) / tileRows : 0;
-  int64_t base = tiles ? *known / tiles : tileRows, larger = tiles ? *known % tiles : 0;
-  Dim tileCount = known ? Dim(tiles) : rows.ceilDiv(Dim(tileRows));
-  int64_t panelBytes = nominalSize(shape.reduction) * width * graph::bytesOf(element);
+    tiling.outer = tiling.outer * run.extent;
+  return tiling;
+}
+
+int64_t Contraction::panelsOfChunk() const {
+  int64_t panelBytes = nominalSize(shape.reduction) * panelWidth() * graph::bytesOf(element);
   int64_t fitting =
       std::max<int64_t>(1, kernel.machine.l2Bytes * 3 / 8 / std::max<int64_t>(1, panelBytes));
   int64_t chunk = schedule.knob("panels", fitting);
@@ -427,17 +202,66 @@ void Contraction::emitProducts() {
     chunk = std::max<int64_t>(1, std::min(chunk, *count));
     chunk = llvm::divideCeil(*count, llvm::divideCeil(*count, chunk)); // equal chunks
   }
+  return chunk;
+}
+
+Value Contraction::firstRowOf(const Tiling &tiling, Value tile) {
+  Code &code = kernel.code();
+  Value row = code.mul(tile, code.number(tiling.base));
+  return tiling.larger == 0 ? row : code.add(row, code.min(tile, code.number(tiling.larger)));
+}
+
+void Contraction::emitTiles(Elements &e, const Tiling &tiling, Value first, Value end,
+                            Value firstPanel, Value endPanel) {
+  Code &code = kernel.code();
+  code.forEach(first, end, 1, [&](Value number) {
+    Elements::Scope scope(e);
+    Value tile = code.rem(number, kernel.dim(tiling.count));
+    Value outer = code.div(number, kernel.dim(tiling.count));
+    Value firstRow = firstRowOf(tiling, tile);
+    auto emitOne = [&](int64_t count, bool clamp) {
+      Elements::Scope scope(e);
+      emitTile(e, outer, firstRow, count, clamp, firstPanel, endPanel);
+      return Values();
+    };
+    if (tiling.isExact && tiling.larger == 0) {
+      emitOne(tiling.base, false);
+      return;
+    }
+    Value usual = tiling.isExact ? code.number(tiling.larger)
+                                 : kernel.dim(tiling.rows.floorDiv(Dim(tiling.base)));
+    code.choose(
+        code.less(tile, usual), TypeRange(),
+        [&] { return emitOne(tiling.base + (tiling.isExact ? 1 : 0), false); },
+        [&] { return emitOne(tiling.base, !tiling.isExact); });
+  });
+}
+
+Dim Contraction::work() const {
+  Dim rows = shape.groups;
+  for (const Run &run : runs)
+    rows = rows * run.extent;
+  return (rows * shape.columns * shape.reduction).floorDiv(Dim(kernel.machine.lanes));
+}
+
+Dim Contraction::operandBytes() const {
+  return graph::elementCount(graph::dimsOf(shape.b)) * Dim(graph::bytesOf(element));
+}
+
+void Contraction::emitProducts() {
+  Tiling tiles = tiling();
+  Dim tileCount = tiles.outer * tiles.count;
+  int64_t chunk = panelsOfChunk(), block = schedule.knob("tiles", 8);
   Dim chunks = panels.ceilDiv(Dim(chunk));
-  int64_t block = schedule.knob("tiles", 8);
   // Too few rows to share: the workers share the panels.
-  if (nominalSize(outer * tileCount) < 2 * block && nominalSize(chunks) < 4) {
-    block = std::max<int64_t>(1, nominalSize(outer * tileCount) / 2);
-    if (nominalSize(outer * tileCount) < 4) {
+  if (nominalSize(tileCount) < 2 * block && nominalSize(chunks) < 4) {
+    block = std::max<int64_t>(1, nominalSize(tileCount) / 2);
+    if (nominalSize(tileCount) < 4) {
       chunk = std::max<int64_t>(1, nominalSize(panels) / 8);
       chunks = panels.ceilDiv(Dim(chunk));
     }
   }
-  Dim blocks = (outer * tileCount).ceilDiv(Dim(block));
+  Dim blocks = tileCount.ceilDiv(Dim(block));
   kernel.beginPhase();
   Elements e(kernel, group);
   Code &code = kernel.code();
@@ -446,55 +270,20 @@ void Contraction::emitProducts() {
     Value firstPanel = code.mul(code.div(task, kernel.dim(blocks)), code.number(chunk));
     Value endPanel = code.min(code.add(firstPanel, code.number(chunk)), kernel.dim(panels));
     Value first = code.mul(code.rem(task, kernel.dim(blocks)), code.number(block));
-    Value end = code.min(code.add(first, code.number(block)), kernel.dim(outer * tileCount));
-    code.forEach(first, end, 1, [&](Value number) {
-      Elements::Scope scope(e);
-      Value tile = code.rem(number, kernel.dim(tileCount));
-      Value row = code.div(number, kernel.dim(tileCount));
-      auto emitOne = [&](Value firstRow, int64_t count, bool clamp) {
-        Elements::Scope scope(e);
-        emitTile(e, row, firstRow, count, clamp, firstPanel, endPanel);
-        return Values();
-      };
-      if (!known) {
-        Value full = kernel.dim(rows.floorDiv(Dim(tileRows)));
-        Value firstRow = code.mul(tile, code.number(tileRows));
-        code.choose(
-            code.less(tile, full), TypeRange(), [&] { return emitOne(firstRow, tileRows, false); },
-            [&] { return emitOne(firstRow, tileRows, true); });
-        return;
-      }
-      Value firstRow =
-          code.add(code.mul(tile, code.number(base)), code.min(tile, code.number(larger)));
-      if (larger == 0)
-        emitOne(firstRow, base, false);
-      else
-        code.choose(
-            code.less(tile, code.number(larger)), TypeRange(),
-            [&] { return emitOne(firstRow, base + 1, false); },
-            [&] { return emitOne(firstRow, base, false); });
-    });
+    Value end = code.min(code.add(first, code.number(block)), kernel.dim(tileCount));
+    emitTiles(e, tiles, first, end, firstPanel, endPanel);
   });
-  Dim work = outer * rows * shape.columns * shape.reduction;
-  kernel.endPhase(chunks * blocks, work.floorDiv(Dim(kernel.machine.lanes)));
-}
-
-void Contraction::emit() {
-  auto constant = shape.b.getDefiningOp<graph::ConstantOp>();
-  if (shape.needsBorder)
-    emitBorderCopy();
-  if (constant)
-    packConstant();
-  else
-    emitPacking();
-  emitProducts();
+  kernel.endPhase(chunks * blocks, work());
 }
 
 LogicalResult emitContraction(KernelBuilder &kernel, Block *group, const Schedule &schedule) {
   Contraction contraction(kernel, group, schedule);
-  if (failed(contraction.prepare()))
+  if (failed(contraction.prepare(outputsOf(group))))
     return failure();
-  contraction.emit();
+  if (kernel.isTrial)
+    return success();
+  contraction.emitOperands();
+  contraction.emitProducts();
   return success();
 }
 

@@ -149,6 +149,8 @@ LogicalResult emitSerial(KernelBuilder &kernel, Block *group, const Schedule &) 
     op = op->getNextNode();
   if (!isa<graph::ScatterElementsOp, graph::ScatterNdOp, graph::TopkOp>(op))
     return failure();
+  if (kernel.isTrial)
+    return success();
   kernel.beginPhase();
   kernel.code().lanes = 1;
   Elements e(kernel, group);
@@ -165,16 +167,34 @@ LogicalResult emitSerial(KernelBuilder &kernel, Block *group, const Schedule &) 
   return success();
 }
 
+using Emit = LogicalResult (*)(KernelBuilder &, Block *, const Schedule &);
+
+/// Null for the pointwise form, which is for all groups.
+static Emit mechanismOf(StringRef form) {
+  return llvm::StringSwitch<Emit>(form)
+      .Case("rows", emitRows)
+      .Case("contraction", emitContraction)
+      .Case("stitch", emitStitch)
+      .Case("attention", emitAttention)
+      .Case("window", emitWindow)
+      .Case("serial", emitSerial)
+      .Cases("kernel.product", "kernel.rows", emitHandwritten)
+      .Default(loop::isLibraryFunction(form) ? emitCall : nullptr);
+}
+
+std::string refusal(Block *group, const Schedule &schedule, const loop::Machine &machine) {
+  Emit emit = mechanismOf(schedule.form);
+  OwningOpRef<ModuleOp> nowhere = ModuleOp::create(UnknownLoc::get(group->front().getContext()));
+  KernelBuilder kernel(*nowhere, "trial", nowhere->getLoc(), machine);
+  kernel.isTrial = true;
+  if (!emit || succeeded(emit(kernel, group, schedule)))
+    return "";
+  return kernel.refusal.empty() ? "the mechanism '" + schedule.form + "' does not serve it"
+                                : kernel.refusal;
+}
+
 StringRef emitGroup(KernelBuilder &kernel, Block *group, const Schedule &schedule) {
-  using Emit = LogicalResult (*)(KernelBuilder &, Block *, const Schedule &);
-  Emit emit = llvm::StringSwitch<Emit>(schedule.form)
-                  .Case("rows", emitRows)
-                  .Case("contraction", emitContraction)
-                  .Case("attention", emitAttention)
-                  .Case("window", emitWindow)
-                  .Case("serial", emitSerial)
-                  .Cases("kernel.product", "kernel.rows", emitHandwritten)
-                  .Default(loop::isLibraryFunction(schedule.form) ? emitCall : nullptr);
+  Emit emit = mechanismOf(schedule.form);
   emitIndexChecks(kernel, group);
   if (emit && succeeded(emit(kernel, group, schedule)))
     return schedule.form;

@@ -55,6 +55,12 @@ KernelBuilder::KernelBuilder(ModuleOp module, StringRef name, Location location,
   kernel.arguments.push_back({Argument::Kind::Call, {}, 0, ""});
 }
 
+LogicalResult KernelBuilder::refuse(const Twine &why) {
+  if (refusal.empty())
+    refusal = why.str();
+  return failure();
+}
+
 void KernelBuilder::beginPhase() {
   MLIRContext *context = module.getContext();
   Type pointer = LLVM::LLVMPointerType::get(context), i64 = IntegerType::get(context, 64);
@@ -108,6 +114,13 @@ void KernelBuilder::endLonePhase() {
 
 void KernelBuilder::forEachTask(llvm::function_ref<void(Value)> body) {
   current->forEach(function.getArgument(1), function.getArgument(2), 1, body);
+}
+
+void KernelBuilder::forEachRun(int64_t most, llvm::function_ref<void(Value, Value)> body) {
+  Value last = function.getArgument(2);
+  current->forEach(function.getArgument(1), last, most, [&](Value first) {
+    body(first, current->min(current->add(first, current->number(most)), last));
+  });
 }
 
 Value KernelBuilder::argument(const Argument &wanted, bool isPointer) {

@@ -55,6 +55,9 @@ public:
   KernelBuilder(mlir::ModuleOp module, llvm::StringRef name, mlir::Location location,
                 const loop::Machine &machine);
 
+  /// For a mechanism that cannot carry the group out; the first reason is kept.
+  mlir::LogicalResult refuse(const llvm::Twine &why);
+
   void beginPhase();
   /// Between these, `code` writes a function that a kernel written by hand calls with its
   /// arguments; it is copied to where it is called. `inputs` follow the pointer to the kernel's
@@ -69,6 +72,8 @@ public:
   void endPhase(const Dim &tasks, const Dim &work, const Dim &scratchBytes = Dim(0));
   /// Runs `body` for each of the phase's tasks that this call was given.
   void forEachTask(llvm::function_ref<void(Value task)> body);
+  /// Runs `body` for pieces [first, end) of those tasks, of `most` tasks each.
+  void forEachRun(int64_t most, llvm::function_ref<void(Value first, Value end)> body);
 
   Value pointer(Value tensor);
   Value temporary(int64_t number);
@@ -90,6 +95,8 @@ public:
 
   const loop::Machine machine;
   Kernel kernel;
+  bool isTrial = false; // mechanisms only find out whether they can carry the group out
+  std::string refusal;
 
 private:
   void begin(llvm::StringRef name, mlir::FunctionType type, int64_t lanes);

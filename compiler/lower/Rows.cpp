@@ -1,8 +1,6 @@
-// Rows: groups whose reductions all fold the same trailing dimensions (softmax, normalisations,
-// plain sums of rows).
-//
-// A task takes whole rows. Each reduction is one pass over the row, in lanes; what a pass computes
-// at cost (an exponential) and later passes want again is kept in the worker's scratch.
+// Rows: see Rows.h. A task takes whole rows.
+
+#include "compiler/lower/Rows.h"
 
 #include "compiler/loop/Forms.h"
 #include "compiler/lower/Definitions.h"
@@ -12,210 +10,199 @@ using namespace mlir;
 
 namespace heddle::lower {
 
-namespace {
-class RowKernel {
-public:
-  RowKernel(KernelBuilder &kernel, Block *group) : kernel(kernel), group(group) {}
-
-  LogicalResult prepare() {
-    for (Operation &op : *group) {
-      ArrayRef<int64_t> axes = loop::foldedAxes(&op);
-      if (axes.empty())
-        continue;
-      if (reductions.empty()) {
-        full = graph::dimsOf(op.getOperand(0));
-        kept = full.size() - axes.size();
-      }
-      if (graph::dimsOf(op.getOperand(0)) != full || full.size() - axes.size() != kept)
-        return failure();
-      for (size_t i = kept; i < full.size(); ++i)
-        if (!llvm::is_contained(axes, (int64_t)i))
-          return failure();
-      reductions.push_back(&op);
+LogicalResult RowKernel::prepare(Value bound) {
+  given = bound;
+  for (Operation &op : *group) {
+    ArrayRef<int64_t> axes = loop::foldedAxes(&op);
+    if (axes.empty())
+      continue;
+    if (reductions.empty()) {
+      full = graph::dimsOf(op.getOperand(0));
+      kept = full.size() - axes.size();
     }
-    if (reductions.empty())
+    if (graph::dimsOf(op.getOperand(0)) != full || full.size() - axes.size() != kept)
       return failure();
-    for (Value output : outputsOf(group)) {
-      Operation *op = output.getDefiningOp();
-      bool isFull = graph::dimsOf(output) == full;
-      if (!isFull && !(op && isRowValue(output)))
-        return failure();
-    }
-    return success();
-  }
-
-  void emit(int64_t rowsPerTask) {
-    Dim rows = graph::elementCount(ArrayRef<Dim>(full).take_front(kept));
-    Dim length = graph::elementCount(ArrayRef<Dim>(full).drop_front(kept));
-    chooseKeptValues();
-    int64_t rowBytes = 0;
-    for (Value value : keptValues)
-      rowBytes += graph::bytesOf(graph::elementOf(value));
-    kernel.beginPhase();
-    Elements elements(kernel, group);
-    Code &code = kernel.code();
-    if (auto width = length.constant(); width && *width * 2 <= code.lanes)
-      code.lanes = 1;
-    kernel.forEachTask([&](Value task) {
-      Value first = code.mul(task, code.number(rowsPerTask));
-      Value end = code.min(code.add(first, code.number(rowsPerTask)), kernel.dim(rows));
-      code.forEach(first, end, 1, [&](Value row) {
-        Elements::Scope scope(elements);
-        emitRow(elements, row, length);
-      });
-    });
-    Dim work = rows * length * Dim(opsPerElement(group));
-    // 64 bytes more for each kept value: vectors may begin at any element.
-    Dim scratch = length * Dim(rowBytes) + Dim(64 * (int64_t)keptValues.size());
-    kernel.endPhase(rows.ceilDiv(Dim(rowsPerTask)), work, keptValues.empty() ? Dim(0) : scratch);
-  }
-
-private:
-  bool isRowValue(Value value) {
-    return loop::isRowShape(graph::dimsOf(value), full, full.size() - kept);
-  }
-
-  /// Expensive values that more than one pass wants.
-  void chooseKeptValues() {
-    for (Operation &op : *group)
-      if (loop::isCostly(&op) && graph::dimsOf(op.getResult(0)) == full &&
-          !op.getResult(0).hasOneUse() && !op.getResult(0).use_empty())
-        keptValues.push_back(op.getResult(0));
-  }
-
-  Indices placeOf(Elements &e, Value row) {
-    Code &code = kernel.code();
-    Indices place(full.size(), e.uniform(code.number(0)));
-    Value rest = row;
-    for (size_t i = kept; i-- > 0;) {
-      Value extent = kernel.dim(full[i]);
-      place[i] = e.uniform(i == 0 ? rest : code.rem(rest, extent));
-      if (i > 0)
-        rest = code.div(rest, extent);
-    }
-    return place;
-  }
-
-  /// Walks the row's elements: nested loops over reduced dimensions, the last one in lanes.
-  Values walk(Elements &e, size_t dimension, Indices place, ValueRange initial,
-              llvm::function_ref<Values(ArrayRef<Index>, ValueRange)> body) {
-    Code &code = kernel.code();
-    if (dimension + 1 < full.size())
-      return foldScoped(e, code.number(0), kernel.dim(full[dimension]), initial,
-                        [&](Value i, ValueRange carried) {
-                          place[dimension] = e.uniform(i);
-                          return walk(e, dimension + 1, place, carried, body);
-                        });
-    return foldLanes(e, code.number(0), kernel.dim(full.back()), initial,
-                     [&](Value i, ValueRange carried) {
-                       place.back() = {i, code.lanes == 1 ? 0 : 1, {}};
-                       return body(place, carried);
-                     });
-  }
-
-  Value scratchOf(Elements &e, size_t number, const Dim &length) {
-    Code &code = kernel.code();
-    Value offset = code.number(64 * number);
-    for (size_t i = 0; i < number; ++i)
-      offset =
-          code.add(offset, code.mul(kernel.dim(length),
-                                    code.number(graph::bytesOf(graph::elementOf(keptValues[i])))));
-    return code.at(kernel.scratch(), code.b.getI8Type(), offset);
-  }
-
-  /// Elements of the row, as if the kept dimensions were 1.
-  Value rowIndex(Elements &e, ArrayRef<Index> place) {
-    Values sizes;
     for (size_t i = kept; i < full.size(); ++i)
-      sizes.push_back(kernel.dim(full[i]));
-    return e.linear(sizes, place.drop_front(kept)).base;
+      if (!llvm::is_contained(axes, (int64_t)i))
+        return failure();
+    reductions.push_back(&op);
   }
-
-  void emitRow(Elements &e, Value row, const Dim &length) {
-    Code &code = kernel.code();
-    Indices start = placeOf(e, row);
-    llvm::DenseSet<Value> stored;
-    for (Operation *reduction : reductions) {
-      Value x = reduction->getOperand(0);
-      Type element = graph::elementOf(x), accumulator = accumulatorType(element);
-      Value initial = code.spread(neutral(code, reduction, accumulator));
-      SmallVector<std::pair<size_t, Value>> storedNow;
-      Value total = walk(e, kept, start, initial, [&](ArrayRef<Index> place, ValueRange carried) {
-        Value value = code.spread(widen(e, e.at(x, place), accumulator));
-        for (auto [i, keep] : llvm::enumerate(keptValues)) {
-          if (stored.contains(keep) || !dependsOn(x, keep))
-            continue;
-          Type type = graph::elementOf(keep);
-          code.storeLanes(type, e.at(keep, place), scratchOf(e, i, length), rowIndex(e, place),
-                          e.mask);
-          if (llvm::none_of(storedNow, [&](auto &known) { return known.second == keep; }))
-            storedNow.push_back({i, keep});
-        }
-        Value next = combine(code, reduction, carried[0], value);
-        if (e.mask)
-          next = code.b.create<arith::SelectOp>(code.loc, e.mask, next, carried[0]);
-        return Values{next};
-      })[0];
-      for (auto [i, keep] : storedNow) {
-        stored.insert(keep);
-        Value memory = scratchOf(e, i, length);
-        e.bind(keep, [this, &e, memory, keep = keep](ArrayRef<Index> place) {
-          return e.code().loadLanes(graph::elementOf(keep), memory, rowIndex(e, place), e.mask);
-        });
-      }
-      Value result = narrow(e, combineLanes(code, reduction, total), element);
-      e.bind(reduction->getResult(0), [result](ArrayRef<Index>) { return result; });
-    }
-    emitOutputs(e, start);
-    for (Operation *reduction : reductions)
-      e.unbind(reduction->getResult(0));
-    for (Value keep : keptValues)
-      e.unbind(keep);
+  if (reductions.empty())
+    return failure();
+  for (Value output : outputsOf(group)) {
+    Operation *op = output.getDefiningOp();
+    bool isFull = graph::dimsOf(output) == full;
+    if (!isFull && !(op && isRowValue(output)))
+      return failure();
   }
+  chooseKeptValues();
+  return success();
+}
 
-  void emitOutputs(Elements &e, const Indices &start) {
-    Code &code = kernel.code();
-    SmallVector<Value> wide;
-    for (Value output : outputsOf(group)) {
-      if (!isRowValue(output)) {
-        wide.push_back(output);
-        continue;
+Dim RowKernel::scratchBytes() const {
+  Dim bytes(0);
+  // 64 bytes more for each kept value: vectors may begin at any element.
+  for (Value value : keptValues)
+    bytes = bytes + rowLength() * Dim(graph::bytesOf(graph::elementOf(value))) + Dim(64);
+  return bytes;
+}
+
+void RowKernel::emit(int64_t rowsPerTask) {
+  Dim rows = rowCount(), length = rowLength();
+  kernel.beginPhase();
+  Elements elements(kernel, group);
+  Code &code = kernel.code();
+  if (auto width = length.constant(); width && *width * 2 <= code.lanes)
+    code.lanes = 1;
+  kernel.forEachTask([&](Value task) {
+    Value first = code.mul(task, code.number(rowsPerTask));
+    Value end = code.min(code.add(first, code.number(rowsPerTask)), kernel.dim(rows));
+    code.forEach(first, end, 1, [&](Value row) {
+      Elements::Scope scope(elements);
+      emitRow(elements, row);
+    });
+  });
+  Dim work = rows * length * Dim(opsPerElement(group));
+  kernel.endPhase(rows.ceilDiv(Dim(rowsPerTask)), work, scratchBytes());
+}
+
+bool RowKernel::isRowValue(Value value) const {
+  return loop::isRowShape(graph::dimsOf(value), full, full.size() - kept);
+}
+
+/// Expensive values that more than one pass wants.
+void RowKernel::chooseKeptValues() {
+  for (Operation &op : *group)
+    if (loop::isCostly(&op) && graph::dimsOf(op.getResult(0)) == full &&
+        !op.getResult(0).hasOneUse() && !op.getResult(0).use_empty() &&
+        !(given && dependsOn(given, op.getResult(0))))
+      keptValues.push_back(op.getResult(0));
+}
+
+Indices RowKernel::placeOf(Elements &e, Value row) {
+  Code &code = kernel.code();
+  Indices place(full.size(), e.uniform(code.number(0)));
+  Value rest = row;
+  for (size_t i = kept; i-- > 0;) {
+    Value extent = kernel.dim(full[i]);
+    place[i] = e.uniform(i == 0 ? rest : code.rem(rest, extent));
+    if (i > 0)
+      rest = code.div(rest, extent);
+  }
+  return place;
+}
+
+/// Walks the row's elements: nested loops over reduced dimensions, the last one in lanes.
+Values RowKernel::walk(Elements &e, size_t dimension, Indices place, ValueRange initial,
+                       llvm::function_ref<Values(ArrayRef<Index>, ValueRange)> body) {
+  Code &code = kernel.code();
+  if (dimension + 1 < full.size())
+    return foldScoped(e, code.number(0), kernel.dim(full[dimension]), initial,
+                      [&](Value i, ValueRange carried) {
+                        place[dimension] = e.uniform(i);
+                        return walk(e, dimension + 1, place, carried, body);
+                      });
+  return foldLanes(e, code.number(0), kernel.dim(full.back()), initial,
+                   [&](Value i, ValueRange carried) {
+                     place.back() = {i, code.lanes == 1 ? 0 : 1, {}};
+                     return body(place, carried);
+                   });
+}
+
+Value RowKernel::scratchOf(size_t number) {
+  Code &code = kernel.code();
+  Dim offset = scratchBegin + Dim(64 * static_cast<int64_t>(number));
+  for (size_t i = 0; i < number; ++i)
+    offset = offset + rowLength() * Dim(graph::bytesOf(graph::elementOf(keptValues[i])));
+  return code.at(kernel.scratch(), code.b.getI8Type(), kernel.dim(offset));
+}
+
+/// Elements of the row, as if the kept dimensions were 1.
+Value RowKernel::rowIndex(Elements &e, ArrayRef<Index> place) {
+  Values sizes;
+  for (size_t i = kept; i < full.size(); ++i)
+    sizes.push_back(kernel.dim(full[i]));
+  return e.linear(sizes, place.drop_front(kept)).base;
+}
+
+void RowKernel::emitRow(Elements &e, Value row) {
+  Code &code = kernel.code();
+  Indices start = placeOf(e, row);
+  llvm::DenseSet<Value> stored;
+  for (Operation *reduction : reductions) {
+    Value x = reduction->getOperand(0);
+    Type element = graph::elementOf(x), accumulator = accumulatorType(element);
+    Value initial = code.spread(neutral(code, reduction, accumulator));
+    SmallVector<std::pair<size_t, Value>> storedNow;
+    Value total = walk(e, kept, start, initial, [&](ArrayRef<Index> place, ValueRange carried) {
+      Value value = code.spread(widen(e, e.at(x, place), accumulator));
+      for (auto [i, keep] : llvm::enumerate(keptValues)) {
+        if (stored.contains(keep) || !dependsOn(x, keep))
+          continue;
+        Type type = graph::elementOf(keep);
+        code.storeLanes(type, e.at(keep, place), scratchOf(i), rowIndex(e, place), e.mask);
+        if (llvm::none_of(storedNow, [&](auto &known) { return known.second == keep; }))
+          storedNow.push_back({i, keep});
       }
-      Indices place(start);
-      place.resize(graph::rankOf(output), e.uniform(code.number(0)));
-      e.store(output, e.at(output, place), place);
-    }
-    if (!wide.empty())
-      walk(e, kept, start, {}, [&](ArrayRef<Index> place, ValueRange) {
-        for (Value output : wide)
-          e.store(output, e.at(output, place), place);
-        return Values();
+      Value next = combine(code, reduction, carried[0], value);
+      if (e.mask)
+        next = code.b.create<arith::SelectOp>(code.loc, e.mask, next, carried[0]);
+      return Values{next};
+    })[0];
+    for (auto [i, keep] : storedNow) {
+      stored.insert(keep);
+      Value memory = scratchOf(i);
+      e.bind(keep, [this, &e, memory, keep = keep](ArrayRef<Index> place) {
+        return e.code().loadLanes(graph::elementOf(keep), memory, rowIndex(e, place), e.mask);
       });
+    }
+    Value result = narrow(e, combineLanes(code, reduction, total), element);
+    e.bind(reduction->getResult(0), [result](ArrayRef<Index>) { return result; });
   }
+  emitOutputs(e, start);
+  for (Operation *reduction : reductions)
+    e.unbind(reduction->getResult(0));
+  for (Value keep : keptValues)
+    e.unbind(keep);
+}
 
-  bool dependsOn(Value value, Value wanted) {
-    if (value == wanted)
-      return true;
-    Operation *op = value.getDefiningOp();
-    if (!op || op->getBlock() != group || !loop::foldedAxes(op).empty())
-      return false;
-    return llvm::any_of(op->getOperands(), [&](Value in) { return dependsOn(in, wanted); });
+void RowKernel::emitOutputs(Elements &e, const Indices &start) {
+  Code &code = kernel.code();
+  SmallVector<Value> wide;
+  for (Value output : outputsOf(group)) {
+    if (output == given)
+      continue;
+    if (!isRowValue(output)) {
+      wide.push_back(output);
+      continue;
+    }
+    Indices place(start);
+    place.resize(graph::rankOf(output), e.uniform(code.number(0)));
+    e.store(output, e.at(output, place), place);
   }
+  if (!wide.empty())
+    walk(e, kept, start, {}, [&](ArrayRef<Index> place, ValueRange) {
+      for (Value output : wide)
+        e.store(output, e.at(output, place), place);
+      return Values();
+    });
+}
 
-  KernelBuilder &kernel;
-  Block *group;
-  SmallVector<Operation *> reductions;
-  SmallVector<Value> keptValues;
-  DimVector full;
-  size_t kept = 0;
-};
-} // namespace
+bool RowKernel::dependsOn(Value value, Value wanted) {
+  if (value == wanted)
+    return true;
+  Operation *op = value.getDefiningOp();
+  if (!op || op->getBlock() != group || !loop::foldedAxes(op).empty())
+    return false;
+  return llvm::any_of(op->getOperands(), [&](Value in) { return dependsOn(in, wanted); });
+}
 
 LogicalResult emitRows(KernelBuilder &kernel, Block *group, const Schedule &schedule) {
   RowKernel rows(kernel, group);
   if (failed(rows.prepare()))
     return failure();
-  rows.emit(schedule.knob("rows", 1));
+  if (!kernel.isTrial)
+    rows.emit(schedule.knob("rows", 1));
   return success();
 }
 

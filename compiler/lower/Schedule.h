@@ -35,6 +35,11 @@ mlir::LogicalResult emitRows(KernelBuilder &kernel, mlir::Block *group, const Sc
 mlir::LogicalResult emitContraction(KernelBuilder &kernel, mlir::Block *group,
                                     const Schedule &schedule);
 
+/// A product, its epilogue and folds over its rows: the rows of a few tiles stay in the worker's
+/// scratch or the L2 between the two. Knobs: `m` x `n` of a register tile, `panels` at a time,
+/// `rows` at a time.
+mlir::LogicalResult emitStitch(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule);
+
 /// Two products with a softmax between them, which stays in the worker's scratch: strips of rows
 /// times all keys. Knobs: `m` rows of a strip, `n` columns of a register tile, `rows` of one task.
 mlir::LogicalResult emitAttention(KernelBuilder &kernel, mlir::Block *group,
@@ -56,6 +61,9 @@ mlir::LogicalResult emitSerial(KernelBuilder &kernel, mlir::Block *group, const 
 
 /// Phases that end the run where an index that is data lies outside of its dimension.
 void emitIndexChecks(KernelBuilder &kernel, mlir::Block *group);
+
+/// Why the schedule cannot be carried out for the group, "" when it can. Writes no code.
+std::string refusal(mlir::Block *group, const Schedule &schedule, const loop::Machine &machine);
 
 /// Carries out `schedule`, or the pointwise form where that one does not apply to the group: the
 /// form that was taken.

@@ -30,7 +30,8 @@ public:
   // Operands and results.
   size_t inputs() const { return operands.size(); }
   bool has(size_t i) const { return i < operands.size() && operands[i]; }
-  Value in(size_t i) const;
+  Value in(size_t i) const;                                                 // refused when missing
+  Value optional(size_t i) const { return has(i) ? operands[i] : Value(); } // null when missing
   size_t outputs() const { return message.output_size(); }
   bool wants(size_t i) const { return i < outputs() && !message.output(i).empty(); }
   void set(Value value) { set(0, value); }

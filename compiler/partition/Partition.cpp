@@ -33,6 +33,8 @@ StringRef nameOf(Kind kind) {
     return "window";
   case Kind::Serial:
     return "serial";
+  case Kind::Stitch:
+    return "stitch";
   }
   llvm_unreachable("all kinds have names");
 }
@@ -102,6 +104,7 @@ struct Group {
   DimVector rows;   // what its reductions fold, for Kind::Rows
   size_t rowAxes = 0;
   SmallVector<Operation *> members; // last to first
+  SmallVector<Value> alsoRead;      // besides the root's results, by others
   bool onlyElementwise = true;      // besides broadcasts and constants
   bool isClaimed = false;           // by a card: nothing joins it
 
@@ -118,6 +121,8 @@ public:
     for (Operation &op : llvm::reverse(block))
       if (!isHost(&op) && !groupOf.contains(&op))
         assign(&op);
+    if (options.stitches)
+      stitchAll();
     wrap();
   }
 
@@ -131,17 +136,22 @@ private:
     return group == options.wanted.end() || name.empty() || group->second.count(name) > 0;
   }
 
+  bool isRefused(Operation *root, StringRef kind) const {
+    return options.refused.count({nameOf(root), kind.str()}) > 0;
+  }
+
   void takeClaims() {
     if (!options.cards)
       return;
     for (Claim &claim : growClaims(block, *options.cards, options.target, isHost)) {
       Operation *root = claim.ops.back();
-      if (!llvm::all_of(claim.ops, [&](Operation *op) { return isWanted(op, root); }))
+      if (isRefused(root, claim.form) ||
+          !llvm::all_of(claim.ops, [&](Operation *op) { return isWanted(op, root); }))
         continue;
       for (Operation *op : claim.ops)
         groupOf[op] = groups.size();
       groups.push_back(
-          {claim.form, {}, {}, 0, llvm::to_vector(llvm::reverse(claim.ops)), false, true});
+          {claim.form, {}, {}, 0, llvm::to_vector(llvm::reverse(claim.ops)), {}, false, true});
     }
   }
 
@@ -200,8 +210,11 @@ private:
     if (group.isClaimed || !options.fuses || group.members.size() >= kMostOps || isAlone(op) ||
         isAlone(root) || !isWanted(op, root) || !usesAllow(op))
       return false;
+    Kind kind = kindOf(op);
+    if (isRefused(root, kind == Kind::Pointwise ? StringRef(group.kind) : partition::nameOf(kind)))
+      return false;
     DimVector dims = graph::dimsOf(op->getResult(0));
-    switch (kindOf(op)) {
+    switch (kind) {
     case Kind::Contraction:
     case Kind::Window:
       return group.is(Kind::Pointwise) && group.onlyElementwise && dims == group.domain &&
@@ -219,6 +232,7 @@ private:
     case Kind::Pointwise:
       break;
     case Kind::Serial:
+    case Kind::Stitch:
       return false;
     }
     // A fold of leading dimensions: once for each element of the result.
@@ -257,7 +271,7 @@ private:
       if (auto reshape = dyn_cast<graph::ReshapeOp>(op))
         return; // a view
       index = groups.size();
-      groups.push_back({"pointwise", graph::dimsOf(op->getResult(0)), {}, 0, {}});
+      groups.push_back({"pointwise", graph::dimsOf(op->getResult(0)), {}, 0, {}, {}});
     }
     Group &group = groups[index];
     Kind kind = kindOf(op);
@@ -272,6 +286,75 @@ private:
     groupOf[op] = index;
   }
 
+  /// Apollo's Layer II: the rows of a product's result and the folds over them.
+  void stitchAll() {
+    for (Operation &op : block)
+      places[&op] = places.size();
+    for (Group &rows : groups)
+      if (rows.is(Kind::Rows))
+        for (Operation *member : rows.members)
+          if (Group *product = productBefore(member, rows)) {
+            stitch(*product, rows);
+            break;
+          }
+  }
+
+  /// The group of the product whose rows this fold of `rows` folds, if the two can be one: where
+  /// the product's result is read elsewhere, that has to be behind the rows' root.
+  Group *productBefore(Operation *fold, Group &rows) {
+    ArrayRef<int64_t> axes = loop::foldedAxes(fold);
+    Operation *root = rows.members.front();
+    if (axes.size() != 1 || !options.fuses || isRefused(root, partition::nameOf(Kind::Stitch)))
+      return nullptr;
+    DimVector dims = graph::dimsOf(fold->getOperand(0));
+    for (Operation *member : rows.members)
+      for (Value between : member->getOperands()) {
+        Operation *last = between.getDefiningOp();
+        auto known = last ? groupOf.find(last) : groupOf.end();
+        if (known == groupOf.end() || graph::dimsOf(between) != dims)
+          continue;
+        Group &product = groups[known->second];
+        bool fits =
+            product.is(Kind::Contraction) && product.members.front() == last &&
+            product.members.size() + rows.members.size() <= kMostOps &&
+            llvm::all_of(product.members, [&](Operation *op) { return isWanted(op, root); }) &&
+            llvm::all_of(last->getUsers(),
+                         [&](Operation *user) { return isReadRight(user, rows); });
+        if (fits)
+          return &product;
+      }
+    return nullptr;
+  }
+
+  /// Inside of the rows at its own place; outside behind their root, where the group will stand.
+  bool isReadRight(Operation *user, Group &rows) {
+    user = block.findAncestorOpInBlock(*user);
+    auto known = groupOf.find(user);
+    if (known == groupOf.end())
+      return places.at(user) > places.at(rows.members.front());
+    Group &reader = groups[known->second];
+    if (&reader == &rows)
+      return isElementwise(user) || !loop::foldedAxes(user).empty();
+    return places.at(reader.members.front()) > places.at(rows.members.front());
+  }
+
+  void stitch(Group &product, Group &rows) {
+    Operation *last = product.members.front();
+    size_t index = groupOf.at(rows.members.front());
+    if (llvm::any_of(last->getUsers(), [&](Operation *user) {
+          auto known = groupOf.find(block.findAncestorOpInBlock(*user));
+          return known == groupOf.end() || known->second != index;
+        }))
+      rows.alsoRead.push_back(last->getResult(0));
+    for (Operation *member : product.members)
+      groupOf[member] = index;
+    rows.members.append(product.members);
+    llvm::sort(rows.members,
+               [&](Operation *a, Operation *b) { return places.at(a) > places.at(b); });
+    rows.kind = partition::nameOf(Kind::Stitch).str();
+    product.members.clear();
+  }
+
   std::string uniqueName(Operation *root) {
     std::string name = graph::sourceName(root->getLoc());
     if (name.empty())
@@ -281,17 +364,23 @@ private:
 
   void wrap() {
     for (Group &group : groups) {
+      if (group.members.empty())
+        continue; // part of another one
       Operation *root = group.members.front();
+      SmallVector<Value> results(root->getResults());
+      llvm::append_range(results, group.alsoRead);
       OpBuilder builder(root);
-      auto wrapped =
-          builder.create<graph::GroupOp>(root->getLoc(), root->getResultTypes(), uniqueName(root));
+      auto wrapped = builder.create<graph::GroupOp>(root->getLoc(), TypeRange(ValueRange(results)),
+                                                    uniqueName(root));
       wrapped->setAttr("kind", builder.getStringAttr(group.kind));
       Block *body = builder.createBlock(&wrapped.getBody());
-      root->replaceAllUsesWith(wrapped.getResults());
       for (Operation *member : llvm::reverse(group.members))
         member->moveBefore(body, body->end());
+      for (auto [inside, outside] : llvm::zip(results, wrapped.getResults()))
+        inside.replaceUsesWithIf(
+            outside, [&](OpOperand &use) { return !wrapped->isAncestor(use.getOwner()); });
       builder.setInsertionPointToEnd(body);
-      builder.create<graph::YieldOp>(root->getLoc(), root->getResults());
+      builder.create<graph::YieldOp>(root->getLoc(), results);
     }
   }
 
@@ -299,6 +388,7 @@ private:
   const Options &options;
   std::vector<Group> groups;
   llvm::DenseMap<Operation *, size_t> groupOf;
+  llvm::DenseMap<Operation *, size_t> places; // in the block
 };
 
 struct PartitionPass : PassWrapper<PartitionPass, OperationPass<func::FuncOp>> {
@@ -309,6 +399,8 @@ struct PartitionPass : PassWrapper<PartitionPass, OperationPass<func::FuncOp>> {
 };
 
 } // namespace
+
+std::string baseName(StringRef group) { return group.split('#').first.str(); }
 
 void partition(func::FuncOp function, const Options &options) {
   SmallVector<Block *> blocks;

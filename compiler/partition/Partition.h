@@ -7,7 +7,7 @@
 namespace heddle::partition {
 
 /// What a group is built around; the chooser offers cards for it.
-enum class Kind { Pointwise, Rows, Contraction, Window, Serial };
+enum class Kind { Pointwise, Rows, Contraction, Window, Serial, Stitch };
 llvm::StringRef nameOf(Kind kind);
 
 /// Names of ops, by the name of the group that they are in.
@@ -23,9 +23,16 @@ struct Options {
   bool packs = true;
   /// Groups that hold these ops and no others: how a plan splits a group.
   Members wanted;
+  /// Whether a product and the folds over its rows become one group, Apollo's second layer.
+  bool stitches = true;
+  /// Name and kind of groups that turned out to be no kernel, or not worth it: such are not made.
+  std::set<std::pair<std::string, std::string>> refused;
   /// With a plan: the region of each group that is launched together with others.
   std::optional<std::map<std::string, int64_t>> regions;
 };
+
+/// The name of a group's root: names that occur twice are numbered behind a '#'.
+std::string baseName(llvm::StringRef group);
 
 /// Wraps the ops of every block below `function` into graph.group ops.
 void partition(mlir::func::FuncOp function, const Options &options = {});

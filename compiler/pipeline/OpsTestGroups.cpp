@@ -92,6 +92,40 @@ static void addRows(Cases &cases, const string &type) {
     b.output(r, 60);
     b.output(b.relu(r), 60);
   });
+  // Apollo's Layer II: the rows of a product's result in one kernel with the folds over them.
+  auto project = [=](Builder &b, Value x, const string &result) {
+    Value w = b.m.constant(type + "[33, 49]", Fill::range(-0.3, 0.3));
+    if (result.find(", m,") != string::npos)
+      w = b.m.constant(type + "[1, 33, 49]", Fill::range(-0.3, 0.3));
+    return b.with("add", b.m.op("matmul", {x, w}, "", type + result), b.m.constant(type + "[49]"));
+  };
+  add("projection and layer norm", kRuns, [=](Builder &b) {
+    Value x = b.m.input(type + "[n, m, 33]"), y = b.m.input(type + "[n, m, 49]");
+    Value scale = b.m.constant(type + "[49]"), bias = b.m.constant(type + "[49]");
+    b.output(b.layerNorm(project(b, x, "[n, m, 49]"), 2, 49, scale, bias), 100);
+    // The sum is read by what follows the norm, too.
+    Value sum = b.m.op("add", {b.gelu(project(b, x, "[n, m, 49]")), y});
+    Value norm = b.layerNorm(sum, 2, 49, scale, bias);
+    b.output(norm, 100);
+    b.output(b.m.op("add", {sum, b.relu(norm)}), 100);
+  });
+  add("projection read before its norm", kRuns, [=](Builder &b) {
+    Value sum = project(b, b.m.input(type + "[n, 33]"), "[n, 49]");
+    Value early = b.m.op("reduce_max", {b.gelu(sum)}, "axes = array<i64: 0>, keep_dims = true");
+    b.output(early, 30);
+    Value norm = b.layerNorm(b.m.op("mul", {sum, b.m.broadcastTo(early, sum)}), 1, 49,
+                             b.m.constant(type + "[49]"), b.m.constant(type + "[49]"));
+    b.output(b.m.op("add", {norm, b.softmax(sum, 1)}), 200);
+  });
+  add("classifier", {{{"n", 33}}, {{"n", 1}}, {{"n", 0}}}, [=](Builder &b) {
+    Value x = b.m.input(type + "[n, 33]", Fill::any());
+    Value mask = b.m.input(type + "[n, 49]", Fill::any());
+    b.output(b.softmax(project(b, x, "[n, 49]"), 1), 30);
+    Value scores = b.m.op("max", {project(b, x, "[n, 49]"), mask});
+    b.output(b.m.op("reduce_max", {scores}, "axes = array<i64: 1>, keep_dims = false"), 30);
+    b.output(b.m.op("matmul", {b.m.input(type + "[5, 7]"), b.m.constant(type + "[7, 1]")}, "",
+                    type + "[5, 1]"));
+  });
   add("attention", kRuns, [=](Builder &b) {
     Value x = b.m.input(type + "[n, m, 32]");
     auto heads = [&](const char *order) {

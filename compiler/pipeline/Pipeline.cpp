@@ -36,7 +36,8 @@ public:
     if (current.empty())
       return;
     std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
-    seconds[current] = passed.count();
+    double before = seconds.contains(current) ? seconds[current].get<double>() : 0;
+    seconds[current] = before + passed.count();
     current.clear();
   }
   nlohmann::ordered_json seconds;
@@ -73,55 +74,6 @@ static llvm::Error simplifyGraph(ModuleOp module, int64_t foldLimitBytes) {
   return llvm::Error::success();
 }
 
-/// Groups, then cards and knobs of all groups: what the given plan says, else what the cards and
-/// the default chooser find best.
-static llvm::Error choosePlan(func::FuncOp model, const CompileOptions &options, Compiled &compiled,
-                              Stages &stages) {
-  stages.begin("partition", 0.2);
-  DialectRegistry registry;
-  warehouse::registerDialects(registry);
-  compiled.context->appendDialectRegistry(registry);
-  auto cards = warehouse::Warehouse::load(*compiled.context, options.scheduleFolders);
-  if (!cards)
-    return cards.takeError();
-  plan::Plan given;
-  if (!options.planText.empty()) {
-    auto parsed = plan::parsePlan(options.planText, options.planPath);
-    if (!parsed)
-      return parsed.takeError();
-    given = std::move(*parsed);
-  }
-  partition::Options groups;
-  groups.cards = options.without.count("cards") ? nullptr : &*cards;
-  groups.fuses = !options.without.count("fusion");
-  groups.packs = !options.without.count("regions");
-  if (!options.planText.empty())
-    groups.regions.emplace();
-  for (const plan::GroupPlan &group : given.groups) {
-    if (group.region >= 0)
-      (*groups.regions)[group.name] = group.region;
-    // Names that occur twice are numbered behind a '#'.
-    groups.wanted[StringRef(group.name).split('#').first.str()].insert(group.ops.begin(),
-                                                                       group.ops.end());
-  }
-  std::erase_if(groups.wanted, [](auto &group) { return group.second.empty(); });
-  std::string fingerprint = plan::fingerprint(model);
-  partition::partition(model, groups);
-
-  stages.begin("plan", 0.22);
-  plan::DefaultChooser byRule;
-  plan::PlanChooser chooser(given, byRule);
-  if (llvm::Error error = chooser.check(model, fingerprint))
-    return error;
-  plan::Plan made;
-  made.model = fingerprint;
-  made.target = groups.target;
-  if (llvm::Error error = plan::choose(model, *cards, chooser, compiled.machine, made))
-    return error;
-  compiled.planJson = made.str();
-  return llvm::Error::success();
-}
-
 static lower::Schedule scheduleOf(graph::GroupOp group) {
   lower::Schedule schedule;
   schedule.group = group.getName().str();
@@ -139,6 +91,87 @@ static lower::Schedule scheduleOf(graph::GroupOp group) {
                                     : schedule.form) = text.str();
   }
   return schedule;
+}
+
+/// What a plan says of groups, for the partitioner.
+static partition::Options groupsOf(const plan::Plan &given, const CompileOptions &options) {
+  partition::Options groups;
+  groups.fuses = !options.without.count("fusion");
+  groups.stitches = !options.without.count("stitch");
+  groups.packs = !options.without.count("regions");
+  if (!options.planText.empty())
+    groups.regions.emplace();
+  for (const plan::GroupPlan &group : given.groups) {
+    if (group.region >= 0)
+      (*groups.regions)[group.name] = group.region;
+    groups.wanted[partition::baseName(group.name)].insert(group.ops.begin(), group.ops.end());
+  }
+  std::erase_if(groups.wanted, [](auto &group) { return group.second.empty(); });
+  return groups;
+}
+
+/// Adds the groups that no mechanism can carry out as the partitioner made them, or that it should
+/// not have made, to those that it shall not make again. A plan's own groups stay as they are.
+static bool findRefused(Compiled &compiled, const plan::Plan &given, partition::Options &groups,
+                        std::vector<Feedback> &feedback) {
+  bool isNew = false;
+  compiled.graph->walk([&](graph::GroupOp group) {
+    if (given.find(group.getName()))
+      return;
+    std::string why = lower::refusal(&group.getBody().front(), scheduleOf(group), compiled.machine);
+    auto kind = group->getAttrOfType<StringAttr>("kind");
+    if (why.empty() || !kind ||
+        !groups.refused.insert({partition::baseName(group.getName()), kind.str()}).second)
+      return;
+    isNew = true;
+    feedback.push_back({group.getName().str(), kind.str(), why});
+  });
+  return isNew;
+}
+
+/// Groups, then cards and knobs of all groups: what the given plan says, else what the cards and
+/// the default chooser find best. Where that makes groups that cannot be carried out, or that cost
+/// more than their parts, the graph is split again without them (Apollo's feedback).
+static llvm::Error choosePlan(const CompileOptions &options, Compiled &compiled, Stages &stages) {
+  stages.begin("partition", 0.2);
+  DialectRegistry registry;
+  warehouse::registerDialects(registry);
+  compiled.context->appendDialectRegistry(registry);
+  auto cards = warehouse::Warehouse::load(*compiled.context, options.scheduleFolders);
+  if (!cards)
+    return cards.takeError();
+  plan::Plan given;
+  if (!options.planText.empty()) {
+    auto parsed = plan::parsePlan(options.planText, options.planPath);
+    if (!parsed)
+      return parsed.takeError();
+    given = std::move(*parsed);
+  }
+  partition::Options groups = groupsOf(given, options);
+  groups.cards = options.without.count("cards") ? nullptr : &*cards;
+  OwningOpRef<ModuleOp> whole = compiled.graph->clone();
+  std::string fingerprint = plan::fingerprint(whole->lookupSymbol<func::FuncOp>("main"));
+  for (bool isSettled = false; !isSettled;) {
+    auto model = compiled.graph->lookupSymbol<func::FuncOp>("main");
+    stages.begin("partition", 0.2);
+    partition::partition(model, groups);
+    stages.begin("plan", 0.22);
+    plan::DefaultChooser byRule;
+    plan::PlanChooser chooser(given, byRule);
+    if (llvm::Error error = chooser.check(model, fingerprint))
+      return error;
+    plan::Plan made;
+    made.model = fingerprint;
+    made.target = groups.target;
+    if (llvm::Error error = plan::choose(model, *cards, chooser, compiled.machine, made))
+      return error;
+    compiled.planJson = made.str();
+    isSettled = options.without.count("feedback") ||
+                !findRefused(compiled, given, groups, compiled.feedback);
+    if (!isSettled)
+      compiled.graph = whole->clone();
+  }
+  return llvm::Error::success();
 }
 
 /// Groups of one form become functions of one text, however their tensors and weights differ: one
@@ -222,24 +255,25 @@ static llvm::Error compileStages(Compiled &compiled, const CompileOptions &optio
   if (!target)
     return target.takeError();
   result->target = *target;
+  unsigned workers = std::max(1u, std::thread::hardware_concurrency());
   result->optLevel = options.optLevel;
   result->scheduleFolders = options.scheduleFolders;
   result->program.isProfiled = options.isProfiled;
-  result->machine = {target->vectorBits / 32, target->registers, target->l1Bytes, target->l2Bytes};
-  auto model = result->graph->lookupSymbol<func::FuncOp>("main");
-
+  result->machine = {target->vectorBits / 32, target->registers, target->l1Bytes, target->l2Bytes,
+                     options.threads > 0 ? options.threads : int64_t(workers)};
   if (!options.isPlanned) {
     stages.begin("simplify", 0.1);
     if (llvm::Error error = simplifyGraph(*result->graph, options.foldLimitBytes))
       return error;
     result->program.flops = countFlops(*result->graph);
-    if (llvm::Error error = choosePlan(model, options, *result, stages))
+    if (llvm::Error error = choosePlan(options, *result, stages))
       return error;
   }
   if (options.plansOnly)
     return llvm::Error::success();
 
   stages.begin("lower", 0.25);
+  auto model = result->graph->lookupSymbol<func::FuncOp>("main");
   std::vector<std::pair<std::string, std::string>> simpler;
   if (llvm::Error error = lowerGroups(model, result->machine, result->program, simpler))
     return error;
@@ -247,7 +281,6 @@ static llvm::Error compileStages(Compiled &compiled, const CompileOptions &optio
     return makeError(ErrorCode::Internal, "internal error: a kernel is not valid");
 
   stages.begin("emit", 0.4);
-  unsigned workers = std::max(1u, std::thread::hardware_concurrency());
   auto objects = cpu::emitObjects(result->program, *target, options.optLevel, workers);
   if (!objects)
     return objects.takeError();
@@ -264,6 +297,10 @@ static llvm::Error compileStages(Compiled &compiled, const CompileOptions &optio
   for (auto &[group, form] : simpler)
     pointwise.push_back({{"group", group}, {"planned", form}});
   report["pointwise_instead"] = pointwise;
+  auto feedback = nlohmann::ordered_json::array();
+  for (const Feedback &each : result->feedback)
+    feedback.push_back({{"group", each.group}, {"kind", each.kind}, {"why", each.why}});
+  report["feedback"] = feedback;
   report["weights_bytes"] = result->program.weights.size;
   result->reportJson = report.dump(2);
   return llvm::Error::success();

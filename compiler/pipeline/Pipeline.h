@@ -16,13 +16,18 @@ struct CompileOptions {
   std::vector<std::string> shapes; // "x=1x3x?x?", "batch=4"
   std::string planText, planPath;  // a plan to carry out; empty lets the chooser decide
   std::vector<std::string> scheduleFolders;
-  std::set<std::string> without;              // layers of the partitioner: cards, fusion, regions
+  std::set<std::string> without;              // layers: cards, fusion, stitch, regions, feedback
   int threads = 0;                            // 1 makes an artefact without a pool
   int64_t foldLimitBytes = int64_t(64) << 20; // larger constants stay ops
   bool isProfiled = false;                    // see target::Program
   std::function<void(llvm::StringRef stage, double fraction)> progress;
   bool isPlanned = false; // the graph's groups have their schedules: begins at lower
   bool plansOnly = false; // ends behind the plan: there are no objects
+};
+
+/// A group that was made and then split again, since its kernel could not be made or did not pay.
+struct Feedback {
+  std::string group, kind, why;
 };
 
 struct Compiled {
@@ -36,6 +41,7 @@ struct Compiled {
   int optLevel = 3;
   std::vector<std::string> scheduleFolders;
   std::string planJson, reportJson;
+  std::vector<Feedback> feedback;
 };
 
 /// A model as a file, or as bytes that stand for one.

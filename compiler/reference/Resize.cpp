@@ -20,41 +20,42 @@ using Taps = SmallVector<Tap, 4>;
 
 struct Axis {
   int64_t from, to;
-  double scale;
+  float scale;
 };
 } // namespace
 
-static std::optional<double> coordinateOf(StringRef kind, int64_t position, const Axis &axis) {
-  double x = static_cast<double>(position), half = (x + 0.5) / axis.scale - 0.5;
-  double from = static_cast<double>(axis.from), to = static_cast<double>(axis.to);
+/// In f32, as ONNX's evaluator has it: which element is the nearest hangs on the rounding.
+static std::optional<float> coordinateOf(StringRef kind, int64_t position, const Axis &axis) {
+  float x = static_cast<float>(position), half = (x + 0.5f) / axis.scale - 0.5f;
+  float from = static_cast<float>(axis.from), to = static_cast<float>(axis.to);
   if (kind == "half_pixel")
     return half;
   if (kind == "half_pixel_symmetric") {
-    double adjustment = to / (axis.scale * from);
+    float adjustment = to / (axis.scale * from);
     return from / 2 * (1 - adjustment) + half;
   }
   if (kind == "pytorch_half_pixel")
-    return axis.to > 1 ? half : 0.0;
+    return axis.to > 1 ? half : 0.0f;
   if (kind == "align_corners") {
     // ONNX measures by the scale, also where the size is rounded.
-    double width = axis.scale * from;
-    return width == 1 ? 0.0 : x * (from - 1) / (width - 1);
+    float last = axis.scale * from - 1;
+    return last == 0 ? 0.0f : x * (from - 1) / last;
   }
   if (kind == "asymmetric")
     return x / axis.scale;
   if (kind == "tf_half_pixel_for_nn")
-    return (x + 0.5) / axis.scale;
+    return (x + 0.5f) / axis.scale;
   return std::nullopt;
 }
 
-static double nearestOf(StringRef kind, double x) {
+static float nearestOf(StringRef kind, float x) {
   if (kind == "floor")
     return std::floor(x);
   if (kind == "ceil")
     return std::ceil(x);
   if (kind == "round_prefer_ceil")
-    return std::floor(x + 0.5);
-  return std::ceil(x - 0.5); // round_prefer_floor
+    return std::floor(x + 0.5f);
+  return std::ceil(x - 0.5f); // round_prefer_floor
 }
 
 /// Weights of the neighbours floor(x) - 1 .. floor(x) + 2, by Keys' cubic convolution.
@@ -64,7 +65,7 @@ static std::array<double, 4> cubicWeights(double t, double a) {
   return {far(t + 1), near(t), near(1 - t), far(2 - t)};
 }
 
-static Taps tapsOf(ResizeOp op, double x, int64_t size) {
+static Taps tapsOf(ResizeOp op, float x, int64_t size) {
   Taps taps;
   if (op.getMode() == "nearest") {
     taps.push_back({static_cast<int64_t>(nearestOf(op.getNearest(), x)), 1.0});
@@ -122,7 +123,7 @@ static llvm::Error checkAttributes(ResizeOp op, const Call &call) {
       nearest != "round_prefer_ceil")
     return call.error("nearest is '" + nearest + "', but must be floor, ceil, round_prefer_floor " +
                       "or round_prefer_ceil");
-  if (!coordinateOf(op.getCoordinates(), 0, {1, 1, 1.0}))
+  if (!coordinateOf(op.getCoordinates(), 0, {1, 1, 1.0f}))
     return call.error("coordinates is '" + op.getCoordinates() +
                       "', but must be half_pixel, half_pixel_symmetric, pytorch_half_pixel, " +
                       "align_corners, asymmetric or tf_half_pixel_for_nn");
@@ -146,9 +147,9 @@ Results compute(ResizeOp op, const Call &call) {
   SmallVector<int64_t> shape(x.shape);
   std::vector<double> values = load<double>(x);
   for (size_t i = 0; i < shape.size(); ++i) {
-    Axis axis{shape[i], (*target)[i], op.getScales()[i]};
+    Axis axis{shape[i], (*target)[i], static_cast<float>(op.getScales()[i])};
     if (axis.scale == 0)
-      axis.scale = static_cast<double>(axis.to) / static_cast<double>(axis.from);
+      axis.scale = static_cast<float>(axis.to) / static_cast<float>(axis.from);
     if (axis.from == axis.to && axis.scale == 1)
       continue;
     std::vector<Taps> taps;

@@ -106,7 +106,8 @@ def compile(  # noqa: A001: the package's own word
     plan       a path, or the `plan` of an earlier compilation
     output     path of an artefact to write, which is then loaded; None compiles into this process
     progress   called with (stage, fraction)
-    without    layers of the partitioner to leave out, to compare: "cards,fusion,regions"
+    without    layers of the partitioner to leave out, to compare:
+               "cards,fusion,stitch,regions,feedback"
 
     The result's `compiled` has `write`, `plan` and `report`.
     """

@@ -41,9 +41,14 @@ def t5_layer_norm():
 
 
 def dense():
-    """Product, ReLU, then a softmax: two groups."""
+    """Product, ReLU, then a softmax."""
     return model([node("MatMul", ["x", "w"], "product"), node("Relu", ["product"], "relu"),
                   node("Softmax", ["relu"], "y", axis=-1)], {"w": W})
+
+
+def apart(**options):
+    """Compiled as two groups."""
+    return heddle.compile(dense(), without="stitch", **options)
 
 
 def expected_dense():
@@ -68,19 +73,19 @@ def test_a_card_of_ones_own_is_one_short_file():
 
 
 def test_a_product_with_relu_needs_no_card_of_its_own():
-    assert cards_of(heddle.compile(dense())) == {"relu": "matmul", "y": "reduce_rows"}
+    assert cards_of(apart()) == {"relu": "matmul", "y": "reduce_rows"}
 
 
 def test_compiling_twice_gives_the_same(tmp_path):
     for name in ("one", "two"):
-        heddle.compile(dense(), output=str(tmp_path / f"{name}.so"))
-        heddle.compile(dense()).compiled.write(tmp_path / f"{name}.plan")
+        apart(output=str(tmp_path / f"{name}.so"))
+        apart().compiled.write(tmp_path / f"{name}.plan")
     for kind in ("so", "plan"):
         assert (tmp_path / f"one.{kind}").read_bytes() == (tmp_path / f"two.{kind}").read_bytes()
 
 
 def edited(change):
-    plan = heddle.compile(dense()).compiled.plan
+    plan = apart().compiled.plan
     change({group["name"]: group for group in plan["groups"]}, plan)
     return plan
 
@@ -97,7 +102,7 @@ def test_a_group_is_split():
         del groups["relu"]["card_hash"]
         plan["groups"].append({"name": "product", "ops": ["product"]})
 
-    module = heddle.compile(dense(), plan=edited(split))
+    module = apart(plan=edited(split))
     assert set(cards_of(module)) == {"product", "relu", "y"}
     agrees(module)
 
@@ -107,7 +112,7 @@ def test_a_knob_and_a_card_are_changed():
         groups["relu"]["knobs"]["m"] = 4
         groups["y"].update(card="", knobs={}, card_hash="")
 
-    module = heddle.compile(dense(), plan=edited(change))
+    module = apart(plan=edited(change))
     groups = {group["name"]: group for group in module.compiled.plan["groups"]}
     assert groups["relu"]["knobs"]["m"] == 4 and groups["y"]["card"] == ""
     agrees(module)
@@ -135,4 +140,4 @@ def test_an_impossible_plan_is_refused(change, message, tmp_path):
     lines = ",\n".join(json.dumps(group) for group in plan.pop("groups"))
     path.write_text(json.dumps(plan)[:-1] + ',\n"groups": [\n' + lines + "]}", encoding="utf-8")
     with pytest.raises(heddle.UsageError, match=message):
-        heddle.compile(dense(), plan=str(path))
+        apart(plan=str(path))

@@ -264,6 +264,13 @@ def test_strings_that_are_not_utf8():
     assert len(run("StringConcat", [texts[:1], texts[:1]])[0][0]) == 2 * len(raw)
 
 
+def test_a_scale_is_no_option():
+    feeds = {"q": np.zeros(3, np.uint8)}
+    node = helper.make_node("DequantizeLinear", ["q"], ["z"], name="it")
+    with pytest.raises(heddle.RefusedError, match="node 'it'.*input 1 is missing"):
+        compiled([node], [("z", None)], feeds)
+
+
 def test_sequences_are_checked():
     x, y = X, X[:, :3]
     build = [helper.make_node("SequenceConstruct", ["x", "y"], ["s"])]

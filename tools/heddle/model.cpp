@@ -37,7 +37,8 @@ void addCompileOptions(CLI::App &app, CompileOptions &options) {
       ->check(CLI::NonNegativeNumber)
       ->type_name("BYTES");
   app.add_option("--without", options.without,
-                 "leave out layers of the partitioner, to compare: cards, fusion, regions")
+                 "leave out layers of the partitioner, to compare: cards, fusion, stitch, "
+                 "regions, feedback")
       ->type_name("LAYER,...");
   app.add_flag("--progress", options.showProgress, "show progress also without a terminal");
 }

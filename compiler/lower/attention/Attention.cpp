@@ -322,7 +322,8 @@ LogicalResult emitAttention(KernelBuilder &kernel, Block *group, const Schedule 
   AttentionKernel attention(kernel, group, schedule);
   if (failed(attention.prepare()))
     return failure();
-  attention.emit();
+  if (!kernel.isTrial)
+    attention.emit();
   return success();
 }
 

@@ -50,6 +50,8 @@ def reshape(g, name):
     first = g.between(0, tensor.rank - 1)  # merges axes, whose sizes may be symbolic
     last = g.between(first, tensor.rank - 1)
     if g.chance(0.4):
+        if any(0 in tensor.dims[axis] for axis in range(last + 1, tensor.rank)):
+            raise Rejected("to Reshape, a size of 0 is that of the input's axis at its place")
         shape = shape_of(g, tensor, [*range(first), *range(last + 1, tensor.rank)])
         g.emit(name, [tensor, g.emit("Concat", [shape, g.ints([-1])], axis=0)])
         return

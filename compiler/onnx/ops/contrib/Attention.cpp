@@ -126,8 +126,8 @@ static void importAttention(Node &n) {
 
 /// Operands: input, weights, bias, their scales, mask, their zero points, past.
 static void importQAttention(Node &n) {
-  Value weights = minusZero(n, n.in(1), n.has(7) ? n.in(7) : Value(), 1);
-  Value sum = n.matmul(minusZero(n, n.in(0), n.has(6) ? n.in(6) : Value(), 2), weights);
+  Value weights = minusZero(n, n.in(1), n.optional(7), 1);
+  Value sum = n.matmul(minusZero(n, n.in(0), n.optional(6), 2), weights);
   Type element = elementOf(n.in(3));
   auto scale = [&](size_t i) {
     Value x = n.in(i);
@@ -225,7 +225,7 @@ static void importGroupQueryAttention(Node &n) {
   int64_t count = headCount(n), groups = n.getInt("kv_num_heads", 0);
   if (groups < 1 || count % groups != 0)
     refuse("'kv_num_heads' is " + Twine(groups) + ", but must divide 'num_heads', " + Twine(count));
-  Value query = n.in(0), key = n.has(1) ? n.in(1) : Value(), value = n.has(2) ? n.in(2) : Value();
+  Value query = n.in(0), key = n.optional(1), value = n.optional(2);
   if (!key) { // packed: queries, keys, values
     Dim size = dimsOf(query)[2].floorDiv(Dim(count + 2 * groups));
     Value packed = query;

@@ -11,16 +11,14 @@ using namespace heddle::graph;
 
 namespace heddle::onnx {
 
-static Value optional(Node &n, size_t i) { return n.has(i) ? n.in(i) : Value(); }
-
 static Value dequantized(Node &n, size_t i) {
-  return dequantize(n, n.in(i), n.in(i + 1), optional(n, i + 2), 1);
+  return dequantize(n, n.in(i), n.in(i + 1), n.optional(i + 2), 1);
 }
 
 /// Rounds y with the scale and zero point at operands i and i + 1, to the element type of operand
 /// 0.
 static void setQuantized(Node &n, Value y, size_t i) {
-  n.set(quantize(n, y, n.in(i), optional(n, i + 1), elementOf(n.in(0)), 1));
+  n.set(quantize(n, y, n.in(i), n.optional(i + 1), elementOf(n.in(0)), 1));
 }
 
 /// Operands: a, its scale and zero point, b, its scale and zero point, scale and zero point of the
@@ -56,7 +54,7 @@ static void importQLinearGlobalAveragePool(Node &n) {
 static void importQLinearConcat(Node &n) {
   SmallVector<Value> parts;
   for (size_t i = 2; i + 1 < n.inputs(); i += 3)
-    parts.push_back(dequantize(n, n.in(i), n.in(i + 1), optional(n, i + 2), 1));
+    parts.push_back(dequantize(n, n.in(i), n.in(i + 1), n.optional(i + 2), 1));
   if (parts.empty())
     refuse("it has no inputs");
   Value whole = n.concat(parts, n.axis(n.getInt("axis", 0), rankOf(parts[0])));
@@ -124,9 +122,9 @@ static void importFusedGemm(Node &n) {
 /// Operands: a, its scale and zero point, b, its scale and zero point, C as integers, scale and
 /// zero point of the result, which is of floats without them.
 static void importQGemm(Node &n) {
-  Value a = minusZero(n, n.in(0), optional(n, 2), 1);
+  Value a = minusZero(n, n.in(0), n.optional(2), 1);
   bool isTurned = n.getInt("transB", 0);
-  Value b = minusZero(n, n.in(3), optional(n, 5), isTurned ? 0 : 1);
+  Value b = minusZero(n, n.in(3), n.optional(5), isTurned ? 0 : 1);
   if (n.getInt("transA", 0))
     a = transposeMatrix(n, a);
   if (isTurned)
@@ -196,11 +194,11 @@ static void importQuantize(Node &n) {
   int64_t axis = n.getInt("axis", 1), rank = rankOf(n.in(0));
   Type element =
       n.has(2) ? elementOf(n.in(2)) : Type(IntegerType::get(n.context(), 8, IntegerType::Unsigned));
-  n.set(quantize(n, n.in(0), n.in(1), optional(n, 2), element, axis < 0 ? axis + rank : axis));
+  n.set(quantize(n, n.in(0), n.in(1), n.optional(2), element, axis < 0 ? axis + rank : axis));
 }
 static void importDequantize(Node &n) {
   int64_t axis = n.getInt("axis", 1), rank = rankOf(n.in(0));
-  n.set(dequantize(n, n.in(0), n.in(1), optional(n, 2), axis < 0 ? axis + rank : axis));
+  n.set(dequantize(n, n.in(0), n.in(1), n.optional(2), axis < 0 ? axis + rank : axis));
 }
 
 OpRows contribRows() {

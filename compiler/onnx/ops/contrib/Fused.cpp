@@ -11,8 +11,6 @@ using namespace heddle::graph;
 
 namespace heddle::onnx {
 
-static Value optional(Node &n, size_t i) { return n.has(i) ? n.in(i) : Value(); }
-
 /// x / sqrt(mean of squares + epsilon) * scale over the axes from `axis` on; the inverse root, too.
 static std::pair<Value, Value> rootMeanSquare(Node &n, Value x, Value scale, int64_t axis,
                                               double epsilon) {
@@ -129,8 +127,8 @@ static void setScaled(Node &n, Value sum, Value aScale, Value bScale, size_t bia
 
 /// Operands: a, b, their scales, their zero points, bias.
 static void importMatMulIntegerToFloat(Node &n) {
-  Value a = minusZero(n, n.in(0), optional(n, 4), std::max<int64_t>(rankOf(n.in(0)) - 2, 0));
-  Value b = minusZero(n, n.in(1), optional(n, 5), rankOf(n.in(1)) - 1);
+  Value a = minusZero(n, n.in(0), n.optional(4), std::max<int64_t>(rankOf(n.in(0)) - 2, 0));
+  Value b = minusZero(n, n.in(1), n.optional(5), rankOf(n.in(1)) - 1);
   setScaled(n, n.matmul(a, b), n.in(2), n.in(3), 6);
 }
 
@@ -147,7 +145,7 @@ static void importDynamicQuantizeMatMul(Node &n) {
   Value point = n.unary<RoundOp>(n.div(n.unary<NegOp>(low), scale));
   point = n.cast(n.min(n.max(point, 0), 255), u8);
   Value a = minusZero(n, quantize(n, x, scale, point, u8, 1), point, 1);
-  Value b = minusZero(n, n.in(1), optional(n, 3), rankOf(n.in(1)) - 1);
+  Value b = minusZero(n, n.in(1), n.optional(3), rankOf(n.in(1)) - 1);
   setScaled(n, n.matmul(a, b), scale, n.in(2), 4);
 }
 

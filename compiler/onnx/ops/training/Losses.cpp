@@ -48,7 +48,7 @@ static Value likelihoodLoss(Node &n, Value logs, Value target, Value weight) {
 static void importNegativeLogLikelihoodLoss(Node &n) {
   Type element = elementOf(n.in(0));
   Value logs = n.cast(n.in(0), wideType(n, element));
-  n.set(n.cast(likelihoodLoss(n, logs, n.in(1), n.has(2) ? n.in(2) : Value()), element));
+  n.set(n.cast(likelihoodLoss(n, logs, n.in(1), n.optional(2)), element));
 }
 
 static void importSoftmaxCrossEntropyLoss(Node &n) {
@@ -59,7 +59,7 @@ static void importSoftmaxCrossEntropyLoss(Node &n) {
   Value shifted = n.sub(scores, n.reduce<ReduceMaxOp>(scores, {1}));
   Value sum = n.reduce<ReduceSumOp>(n.unary<ExpOp>(shifted), {1});
   Value logs = n.sub(shifted, n.unary<LogOp>(sum));
-  n.set(0, n.cast(likelihoodLoss(n, logs, n.in(1), n.has(2) ? n.in(2) : Value()), element));
+  n.set(0, n.cast(likelihoodLoss(n, logs, n.in(1), n.optional(2)), element));
   if (n.wants(1))
     n.set(1, n.cast(logs, element));
 }

@@ -71,11 +71,8 @@ static int64_t quantAxis(Node &n) {
   return axis < 0 ? axis + rank : axis;
 }
 
-/// Operand i with each entry repeated `block_size` times along the axis, where there are blocks.
-static Value unblocked(Node &n, size_t i) {
-  if (!n.has(i))
-    return Value();
-  Value x = n.in(i);
+/// x with each entry repeated `block_size` times along the axis, where there are blocks.
+static Value unblocked(Node &n, Value x) {
   int64_t block = n.getInt("block_size", 0), axis = quantAxis(n);
   DimVector dims = dimsOf(x), whole = dimsOf(n.in(0));
   if (block == 0)
@@ -93,18 +90,18 @@ static Value unblocked(Node &n, size_t i) {
 static void importQuantizeLinear(Node &n) {
   Type element = IntegerType::get(n.context(), 8, IntegerType::Unsigned);
   element = n.getElement("output_dtype", element);
-  Value zero = unblocked(n, 2);
+  Value zero = n.has(2) ? unblocked(n, n.in(2)) : Value();
   if (zero)
     element = elementOf(zero);
   Value x = n.in(0);
   if (isa<IntegerType>(elementOf(x)))
     x = n.cast(x, isBits(elementOf(n.in(1))) ? n.f32() : elementOf(n.in(1)));
-  n.in(1); // the scale is no option
-  n.set(quantize(n, x, unblocked(n, 1), zero, element, quantAxis(n)));
+  n.set(quantize(n, x, unblocked(n, n.in(1)), zero, element, quantAxis(n)));
 }
 
 static void importDequantizeLinear(Node &n) {
-  Value y = dequantize(n, n.in(0), unblocked(n, 1), unblocked(n, 2), quantAxis(n));
+  Value zero = n.has(2) ? unblocked(n, n.in(2)) : Value();
+  Value y = dequantize(n, n.in(0), unblocked(n, n.in(1)), zero, quantAxis(n));
   n.set(n.cast(y, n.getElement("output_dtype", elementOf(y))));
 }
 
@@ -157,13 +154,12 @@ static void importQLinearMatMul(Node &n) {
 }
 
 static void importMatMulInteger(Node &n) {
-  n.set(integerProduct(n, n.in(0), n.has(2) ? n.in(2) : Value(), n.in(1),
-                       n.has(3) ? n.in(3) : Value()));
+  n.set(integerProduct(n, n.in(0), n.optional(2), n.in(1), n.optional(3)));
 }
 
 static void importConvInteger(Node &n) {
-  Value x = minusZero(n, n.in(0), n.has(2) ? n.in(2) : Value(), 1);
-  n.set(convolve(n, x, minusZero(n, n.in(1), n.has(3) ? n.in(3) : Value(), 0)));
+  Value x = minusZero(n, n.in(0), n.optional(2), 1);
+  n.set(convolve(n, x, minusZero(n, n.in(1), n.optional(3), 0)));
 }
 
 OpRows quantizeRows() {

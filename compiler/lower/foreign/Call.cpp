@@ -273,7 +273,8 @@ LogicalResult emitCall(KernelBuilder &kernel, Block *group, const Schedule &sche
   CallKernel call(kernel, group, schedule);
   if (failed(call.prepare()))
     return failure();
-  call.emit();
+  if (!kernel.isTrial)
+    call.emit();
   return success();
 }
 

@@ -1,0 +1,94 @@
+// Contraction: matmul and channels-last convolution through one register tile, with the epilogue in
+// registers.
+//
+// The result is seen as rows (all dimensions but the last) times columns. Rows are walked in tiles
+// of the innermost row dimension; dimensions coalesce where both A and the epilogue let them.
+// Columns come in panels of the packed right operand: constants are packed at compile time, others
+// in a phase of their own. A padded image is copied once into a buffer with borders.
+#ifndef HEDDLE_LOWER_CONTRACTION_H
+#define HEDDLE_LOWER_CONTRACTION_H
+
+#include "compiler/lower/Elements.h"
+#include "compiler/lower/ProductShape.h"
+#include "compiler/lower/Schedule.h"
+
+namespace heddle::lower {
+
+class Contraction {
+public:
+  Contraction(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule)
+      : kernel(kernel), group(group), schedule(schedule) {}
+
+  /// Fails where register tiles cannot serve the product and what lies between it and `results`,
+  /// which have its shape. Writes no code.
+  mlir::LogicalResult prepare(mlir::ValueRange results);
+  /// The phases before the products: constants packed, images bordered, other right operands
+  /// packed.
+  void emitOperands();
+  /// The phase that computes and stores the results.
+  void emitProducts();
+
+  /// Tiles of the innermost run of rows. Sizes that are known: tiles of `base` rows, the first
+  /// `larger` of them one row more. Else full tiles and a clamped last one.
+  struct Tiling {
+    Dim rows, count;
+    bool isExact;
+    int64_t base, larger;
+    Dim outer; // how often the run is walked
+    int64_t mostRows() const { return base + (larger > 0 ? 1 : 0); }
+  };
+  Tiling tiling();
+  Value firstRowOf(const Tiling &tiling, Value tile);
+  /// Tiles [first, end) by panels [firstPanel, endPanel).
+  void emitTiles(Elements &e, const Tiling &tiling, Value first, Value end, Value firstPanel,
+                 Value endPanel);
+  /// As many panels as the L2 holds with room to spare, in chunks that are about equal.
+  int64_t panelsOfChunk() const;
+
+  /// Where set, it takes the lane values of results, which are at `row` of the innermost run and
+  /// from `column` on, instead of their memory.
+  using Store = std::function<void(Elements &e, Value result, Value value, Value row, Value column,
+                                   llvm::ArrayRef<Index> place)>;
+  Store store;
+
+  mlir::Operation *product() const { return shape.root; }
+  const Dim &columns() const { return shape.columns; }
+  const Dim &panelCount() const { return panels; }
+  int64_t panelWidth() const { return vectors * kernel.machine.lanes; }
+  Dim work() const;
+  Dim operandBytes() const; // of the right operand
+
+private:
+  void packConstant();
+  void emitBorderCopy();
+  void emitPacking();
+  void packTransposed(Elements &e, Value rows, Indices place, Value column, Value target,
+                      int64_t shift);
+  void coalesceRows();
+  bool epilogueCoalesces(size_t dimension) const;
+  void emitTile(Elements &e, Value outer, Value firstRow, int64_t tileRows, bool clamp,
+                Value firstPanel, Value endPanel);
+  void finishTile(Elements &e, llvm::ArrayRef<Value> sums, const Indices &place,
+                  llvm::ArrayRef<Value> rowNumbers, Value firstColumn);
+  Value aPointer() { return border >= 0 ? kernel.temporary(border) : kernel.pointer(shape.a); }
+
+  KernelBuilder &kernel;
+  mlir::Block *group;
+  const Schedule &schedule;
+  ProductShape shape;
+  llvm::SmallVector<Value> results;
+  llvm::SetVector<mlir::Operation *> members; // what the results follow from, in the group
+  Type element, accumulator;
+  int64_t tileRows = 8, vectors = 3, border = -1, packedData = -1, packedTemporary = -1;
+  /// Runs of row dimensions; the last one is tiled. Each is indexed by its last dimension.
+  struct Run {
+    Dim extent, aStride;
+    int64_t dimension;
+  };
+  llvm::SmallVector<Run> runs;
+  Dim panels;
+};
+
+} // namespace heddle::lower
+
+#endif // HEDDLE_LOWER_CONTRACTION_H

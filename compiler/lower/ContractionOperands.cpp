@@ -1,0 +1,212 @@
+// ContractionOperands: what a product reads, in the layout that register tiles want.
+
+#include "compiler/loop/Microkernel.h"
+#include "compiler/lower/Contraction.h"
+#include "compiler/lower/Definitions.h"
+
+using namespace mlir;
+
+namespace heddle::lower {
+
+/// Constant right operand: panels of every group (or batch) one after the other.
+void Contraction::packConstant() {
+  std::vector<char> storage;
+  auto value = shape.b.getDefiningOp<graph::ConstantOp>().getValue();
+  ArrayRef<char> bytes = graph::constantBytes(value, storage);
+  int64_t width = vectors * kernel.machine.lanes, elementBytes = graph::bytesOf(element);
+  int64_t columns = *shape.columns.constant(), rows = *shape.reduction.constant();
+  std::vector<char> packed;
+  auto append = [&](llvm::function_ref<int64_t(int64_t, int64_t)> source) {
+    auto part = loop::packPanels(bytes, elementBytes, rows, columns, width, source);
+    packed.insert(packed.end(), part.begin(), part.end());
+  };
+  if (auto conv = dyn_cast<graph::ConvOp>(shape.root)) {
+    // [out, in, window...] -> rows in the order window..., in.
+    int64_t inputs = *graph::dimsOf(conv.getW())[1].constant();
+    int64_t taps = rows / std::max<int64_t>(1, inputs), groups = conv.getGroups();
+    for (int64_t g = 0; g < groups; ++g)
+      append([&](int64_t row, int64_t column) {
+        int64_t tap = row / inputs, input = row % inputs;
+        return ((g * columns + column) * inputs + input) * taps + tap;
+      });
+  } else {
+    int64_t batches = *graph::elementCount(shape.bBatch).constant();
+    for (int64_t batch = 0; batch < batches; ++batch)
+      append([&](int64_t row, int64_t column) { return (batch * rows + row) * columns + column; });
+  }
+  packedData = kernel.addData(std::move(packed));
+}
+
+/// Copies the image into the middle of a zeroed one, a row of pixels a task.
+void Contraction::emitBorderCopy() {
+  auto conv = cast<graph::ConvOp>(shape.root);
+  DimVector x = graph::dimsOf(conv.getX());
+  size_t spatial = x.size() - 2;
+  DimVector padded(x);
+  for (size_t d = 0; d < spatial; ++d)
+    padded[d + 1] = x[d + 1] + Dim(shape.low[d] + shape.high[d]);
+  border = kernel.addTemporary(graph::elementCount(padded) * Dim(graph::bytesOf(element)));
+  kernel.beginPhase();
+  Elements e(kernel, group);
+  Code &code = kernel.code();
+  Dim tasks = graph::elementCount(ArrayRef<Dim>(padded).take_front(spatial));
+  Dim rowLength = padded[spatial] * padded.back();
+  kernel.forEachTask([&](Value task) {
+    Elements::Scope scope(e);
+    Value target = kernel.temporary(border), source = kernel.pointer(conv.getX());
+    Value start = code.mul(task, kernel.dim(rowLength));
+    Value zero = code.spread(code.constantOf(element, 0));
+    auto clear = [&](Value low, Value high) {
+      forLanes(e, low, high, [&](Value i) {
+        code.storeLanes(element, zero, target, code.add(start, i), e.mask);
+      });
+    };
+    // Where this row lies in the image, if it does.
+    Value rest = task, isInside, place = code.number(0);
+    SmallVector<Value> index(spatial);
+    for (size_t i = spatial; i-- > 0;) {
+      Value extent = kernel.dim(padded[i]);
+      index[i] = i == 0 ? rest : code.rem(rest, extent);
+      if (i > 0)
+        rest = code.div(rest, extent);
+    }
+    for (size_t i = 0; i < spatial; ++i) {
+      Value at = i == 0 ? index[i] : code.sub(index[i], code.number(shape.low[i - 1]));
+      if (i > 0)
+        isInside = code.both(isInside, inside(e, e.uniform(at), kernel.dim(x[i])));
+      place = code.add(code.mul(place, kernel.dim(x[i])), at);
+    }
+    if (!isInside)
+      isInside = code.integerOf(code.b.getI1Type(), 1);
+    code.choose(
+        isInside, TypeRange(),
+        [&] {
+          Value channels = kernel.dim(x.back());
+          Value left = code.mul(channels, code.number(shape.low[spatial - 1]));
+          Value count = kernel.dim(x[spatial] * x.back());
+          Value from = code.mul(place, count), end = code.add(left, count);
+          clear(code.number(0), left);
+          forLanes(e, code.number(0), count, [&](Value i) {
+            Value value = code.loadLanes(element, source, code.add(from, i), e.mask);
+            code.storeLanes(element, value, target, code.add(start, code.add(left, i)), e.mask);
+          });
+          clear(end, kernel.dim(rowLength));
+          return Values();
+        },
+        [&] {
+          clear(code.number(0), kernel.dim(rowLength));
+          return Values();
+        });
+  });
+  kernel.endPhase(tasks, tasks * rowLength);
+}
+
+/// The operand of a transpose of the last two dimensions that only this group sees.
+static Value transposedSource(Block *group, Value b) {
+  auto transpose = b.getDefiningOp<graph::TransposeOp>();
+  if (!transpose || transpose->getBlock() != group || graph::bytesOf(graph::elementOf(b)) != 4)
+    return {};
+  ArrayRef<int64_t> permutation = transpose.getPermutation();
+  int64_t rank = permutation.size();
+  for (int64_t i = 0; i + 2 < rank; ++i)
+    if (permutation[i] != i)
+      return {};
+  return permutation[rank - 1] == rank - 2 ? transpose.getX() : Value();
+}
+
+/// Columns [column, column + lanes) of a right operand whose columns are rows in memory: squares of
+/// registers.
+void Contraction::packTransposed(Elements &e, Value rows, Indices place, Value column, Value target,
+                                 int64_t shift) {
+  Code &code = kernel.code();
+  int64_t lanes = code.lanes;
+  Value depth = kernel.dim(shape.reduction);
+  Value last = code.sub(kernel.dim(shape.columns), code.number(1));
+  forLanes(e, code.number(0), depth, [&](Value k) {
+    Values square;
+    for (int64_t r = 0; r < lanes; ++r) {
+      Indices here(place);
+      here.push_back(e.uniform(code.min(code.add(column, code.number(r)), last)));
+      here.push_back({k, 1, {}});
+      square.push_back(code.spread(e.at(rows, here)));
+    }
+    square = code.transpose(square);
+    Value beyond = code.sub(depth, k);
+    for (auto [i, value] : llvm::enumerate(square)) {
+      auto store = [&] {
+        Value row = code.add(k, code.number(i));
+        Value at = code.add(
+            target, code.add(code.mul(row, code.number(vectors * lanes)), code.number(shift)));
+        code.storeLanes(element, value, kernel.temporary(packedTemporary), at, {});
+      };
+      if (e.mask) // the last, partial square
+        code.when(code.less(code.number(i), beyond), store);
+      else
+        store();
+    }
+  });
+}
+
+/// Packs a right operand that only the run knows: one panel a task.
+void Contraction::emitPacking() {
+  int64_t lanes = kernel.machine.lanes, width = vectors * lanes;
+  Dim batches = graph::elementCount(shape.bBatch);
+  Dim bytes = batches * panels * shape.reduction * Dim(width * graph::bytesOf(element));
+  packedTemporary = kernel.addTemporary(bytes);
+  kernel.beginPhase();
+  Elements e(kernel, group);
+  Code &code = kernel.code();
+  kernel.forEachTask([&](Value task) {
+    Elements::Scope scope(e);
+    Value panel = code.rem(task, kernel.dim(panels));
+    Value batch = code.div(task, kernel.dim(panels));
+    Indices place;
+    Value rest = batch;
+    SmallVector<Value> index(shape.bBatch.size());
+    for (size_t i = index.size(); i-- > 0;) {
+      Value extent = kernel.dim(shape.bBatch[i]);
+      index[i] = i == 0 ? rest : code.rem(rest, extent);
+      if (i > 0)
+        rest = code.div(rest, extent);
+    }
+    for (Value i : index)
+      place.push_back(e.uniform(i));
+    Value first = code.mul(panel, code.number(width));
+    Value target = code.mul(task, code.mul(kernel.dim(shape.reduction), code.number(width)));
+    bool isExact = shape.columns.mod(Dim(width)).isConstant(0);
+    for (int64_t j = 0; j < vectors; ++j) {
+      Value column = code.add(first, code.number(j * lanes));
+      if (Value rows = transposedSource(group, shape.b)) {
+        packTransposed(e, rows, place, column, target, j * lanes);
+        continue;
+      }
+      e.mask =
+          isExact
+              ? Value()
+              : code.maskOf(code.max(code.sub(kernel.dim(shape.columns), column), code.number(0)));
+      foldScoped(e, code.number(0), kernel.dim(shape.reduction), {}, [&](Value k, ValueRange) {
+        Indices here(place);
+        here.push_back(e.uniform(k));
+        here.push_back({column, 1, {}});
+        Value value = code.spread(e.at(shape.b, here));
+        Value at =
+            code.add(target, code.add(code.mul(k, code.number(width)), code.number(j * lanes)));
+        code.storeLanes(element, value, kernel.temporary(packedTemporary), at, {});
+        return Values();
+      });
+      e.mask = {};
+    }
+  });
+  kernel.endPhase(batches * panels, batches * panels * shape.reduction * Dim(width));
+}
+
+void Contraction::emitOperands() {
+  if (shape.needsBorder)
+    emitBorderCopy();
+  if (shape.b.getDefiningOp<graph::ConstantOp>())
+    packConstant();
+  else
+    emitPacking();
+}
+
+} // namespace heddle::lower

@@ -1,0 +1,54 @@
+// Rows: groups whose reductions all fold the same trailing dimensions (softmax, normalisations,
+// plain sums of rows).
+//
+// Each reduction is one pass over the row, in lanes; what a pass computes at cost (an exponential)
+// and later passes want again is kept in the worker's scratch.
+#ifndef HEDDLE_LOWER_ROWS_H
+#define HEDDLE_LOWER_ROWS_H
+
+#include "compiler/lower/Elements.h"
+
+namespace heddle::lower {
+
+class RowKernel {
+public:
+  RowKernel(KernelBuilder &kernel, mlir::Block *group) : kernel(kernel), group(group) {}
+
+  /// Fails where the group has no folds, or folds of different dimensions. Where `bound`
+  /// is set, the caller computes, stores and binds that value. Writes no code.
+  mlir::LogicalResult prepare(Value bound = {});
+  /// The whole phase, with so many rows in one task.
+  void emit(int64_t rowsPerTask);
+  /// All passes over one row.
+  void emitRow(Elements &e, Value row);
+
+  /// Of the worker; emitRow takes it from this many bytes on.
+  Dim scratchBytes() const;
+  Dim scratchBegin = Dim(0);
+
+  DimVector full;  // the dimensions of a row and those around it
+  size_t kept = 0; // so many are around it
+  Dim rowCount() const { return graph::elementCount(llvm::ArrayRef<Dim>(full).take_front(kept)); }
+  Dim rowLength() const { return graph::elementCount(llvm::ArrayRef<Dim>(full).drop_front(kept)); }
+
+private:
+  bool isRowValue(Value value) const;
+  void chooseKeptValues();
+  Indices placeOf(Elements &e, Value row);
+  Values walk(Elements &e, size_t dimension, Indices place, mlir::ValueRange initial,
+              llvm::function_ref<Values(llvm::ArrayRef<Index>, mlir::ValueRange)> body);
+  Value scratchOf(size_t number);
+  Value rowIndex(Elements &e, llvm::ArrayRef<Index> place);
+  void emitOutputs(Elements &e, const Indices &start);
+  bool dependsOn(Value value, Value wanted);
+
+  KernelBuilder &kernel;
+  mlir::Block *group;
+  llvm::SmallVector<mlir::Operation *> reductions;
+  llvm::SmallVector<Value> keptValues;
+  Value given;
+};
+
+} // namespace heddle::lower
+
+#endif // HEDDLE_LOWER_ROWS_H

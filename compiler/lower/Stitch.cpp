@@ -1,0 +1,182 @@
+// Stitch: a product and the reductions over its rows in one kernel (Apollo's Layer II, Zhao et al.,
+// MLSys 2022: micro-graphs joined through on-chip memory).
+//
+// A task is one tile of rows. A worker takes as many of its tiles at once as fit its scratch, so
+// that the right operand passes its cache once for all of them: first all columns of these rows,
+// then the rows from end to end while they are in the L2. What lies between the two stays in the
+// scratch; where others read it too, it is a result and is read back from there.
+
+#include "compiler/loop/Forms.h"
+#include "compiler/lower/Contraction.h"
+#include "compiler/lower/Definitions.h"
+#include "compiler/lower/Rows.h"
+#include "compiler/lower/Schedule.h"
+
+#include "mlir/Analysis/SliceAnalysis.h"
+
+using namespace mlir;
+
+namespace heddle::lower {
+
+namespace {
+class Stitch {
+public:
+  Stitch(KernelBuilder &kernel, Block *group, const Schedule &schedule)
+      : kernel(kernel), group(group), contraction(kernel, group, schedule), rows(kernel, group),
+        schedule(schedule) {}
+
+  LogicalResult prepare();
+  void emit();
+
+private:
+  Value findBetween() const;
+  Value address(Value row, Value column);
+
+  KernelBuilder &kernel;
+  Block *group;
+  Contraction contraction;
+  RowKernel rows;
+  const Schedule &schedule;
+  Value between; // what the product's epilogue ends with and the rows begin with
+  bool isResult = false;
+  Contraction::Tiling tiles;
+  int64_t tilesAtOnce = 1, rowStride = 0;
+  Value firstRow; // of those in scratch
+};
+} // namespace
+
+/// The last value that all folds reach the product through: of the product's shape, and following
+/// from no fold.
+Value Stitch::findBetween() const {
+  Operation *product = nullptr;
+  llvm::DenseSet<Value> followsProduct, followsFold;
+  SmallVector<Value> candidates;
+  for (Operation &op : group->without_terminator()) {
+    if (isa<graph::MatmulOp, graph::ConvOp>(op)) {
+      if (product)
+        return {};
+      product = &op;
+    }
+    auto readsOne = [&](const llvm::DenseSet<Value> &values) {
+      return llvm::any_of(op.getOperands(), [&](Value in) { return values.contains(in); });
+    };
+    Value result = op.getResult(0);
+    if (&op == product || readsOne(followsProduct))
+      followsProduct.insert(result);
+    if (!loop::foldedAxes(&op).empty() || readsOne(followsFold))
+      followsFold.insert(result);
+    else if (followsProduct.contains(result) &&
+             graph::dimsOf(result) == graph::dimsOf(product->getResult(0)))
+      candidates.push_back(result);
+  }
+  for (Value candidate : llvm::reverse(candidates)) {
+    SetVector<Operation *> before;
+    BackwardSliceOptions inGroup;
+    inGroup.inclusive = true;
+    inGroup.filter = [&](Operation *op) { return op->getBlock() == group; };
+    getBackwardSlice(candidate, &before, inGroup);
+    bool isOnlyWay = llvm::all_of(*group, [&](Operation &op) {
+      return before.contains(&op) || llvm::all_of(op.getOperands(), [&](Value in) {
+               return in == candidate || !followsProduct.contains(in) ||
+                      !before.contains(in.getDefiningOp());
+             });
+    });
+    if (isOnlyWay)
+      return candidate;
+  }
+  return {};
+}
+
+LogicalResult Stitch::prepare() {
+  between = findBetween();
+  if (!between || failed(contraction.prepare(between)) || failed(rows.prepare(between)) ||
+      graph::dimsOf(between) != rows.full || rows.kept + 1 != rows.full.size())
+    return kernel.refuse("no register tile serves its product, or its folds are not those of the "
+                         "product's rows");
+  tiles = contraction.tiling();
+  if (!tiles.outer.isConstant(1))
+    return kernel.refuse("the rows of its product are not in one run");
+  isResult = llvm::is_contained(outputsOf(group), between);
+  auto columns = rows.full.back().constant();
+  if (!columns)
+    return kernel.refuse("the length of its rows is known to the run only");
+  const loop::Machine &machine = kernel.machine;
+  rowStride = llvm::alignTo(*columns, machine.lanes);
+  int64_t rowBytes = rowStride * graph::bytesOf(graph::elementOf(between));
+  int64_t rowsOfTile = tiles.mostRows(), fitting = machine.l2Bytes * 3 / 8 / rowBytes;
+  if (rowsOfTile > fitting)
+    return kernel.refuse("a tile of its rows takes " + Twine(rowsOfTile * rowBytes) +
+                         " bytes, and " + Twine(fitting * rowBytes) + " stay in the L2");
+  int64_t count = nominalSize(tiles.count);
+  if (machine.workers > 1 && count < 2 * machine.workers)
+    return kernel.refuse("it has " + Twine(count) + " tiles of rows for " + Twine(machine.workers) +
+                         " workers; apart, they share the columns of the product");
+  // Each worker walks the whole right operand, of which it had its share of columns before; what
+  // lies between product and folds is not written and read again.
+  int64_t more = (machine.workers - 1) * nominalSize(contraction.operandBytes());
+  int64_t less = 2 * nominalSize(rows.rowCount()) * rowBytes;
+  if (more > less)
+    return kernel.refuse("each of " + Twine(machine.workers) +
+                         " workers would read the whole right operand, " + Twine(more) +
+                         " bytes more, to move " + Twine(less) + " bytes less between the two");
+  int64_t wanted = std::clamp(schedule.knob("rows", fitting), rowsOfTile, fitting);
+  tilesAtOnce = wanted / rowsOfTile;
+  if (!isResult)
+    rows.scratchBegin = Dim(tilesAtOnce * rowsOfTile * rowBytes);
+  return success();
+}
+
+/// Of an element of `between` in the worker's scratch.
+Value Stitch::address(Value row, Value column) {
+  Code &code = kernel.code();
+  return code.add(code.mul(code.sub(row, firstRow), code.number(rowStride)), column);
+}
+
+void Stitch::emit() {
+  contraction.emitOperands();
+  Type element = graph::elementOf(between);
+  if (!isResult)
+    contraction.store = [&](Elements &e, Value, Value value, Value row, Value column,
+                            ArrayRef<Index>) {
+      e.code().storeLanes(element, value, kernel.scratch(), address(row, column), e.mask);
+    };
+  kernel.beginPhase();
+  Elements e(kernel, group);
+  Code &code = kernel.code();
+  kernel.forEachRun(tilesAtOnce, [&](Value first, Value end) {
+    Elements::Scope scope(e);
+    Value count = kernel.dim(tiles.rows);
+    firstRow = contraction.firstRowOf(tiles, first);
+    Value endRow = code.min(contraction.firstRowOf(tiles, end), count);
+    Value panels = kernel.dim(contraction.panelCount());
+    int64_t chunk = contraction.panelsOfChunk();
+    code.forEach(code.number(0), panels, chunk, [&](Value panel) {
+      Elements::Scope scope(e);
+      Value endPanel = code.min(code.add(panel, code.number(chunk)), panels);
+      contraction.emitTiles(e, tiles, first, end, panel, endPanel);
+    });
+    code.forEach(firstRow, endRow, 1, [&](Value row) {
+      Elements::Scope scope(e);
+      e.bind(between, [&, row](ArrayRef<Index> place) -> Value {
+        if (isResult)
+          return e.read(element, kernel.pointer(between), e.sizesOf(between), place);
+        return code.loadLanes(element, kernel.scratch(), address(row, place.back().base), e.mask);
+      });
+      rows.emitRow(e, row);
+      e.unbind(between);
+    });
+  });
+  Dim work = contraction.work() + rows.rowCount() * rows.rowLength() * Dim(opsPerElement(group));
+  kernel.endPhase(tiles.count, work, rows.scratchBegin + rows.scratchBytes());
+}
+
+LogicalResult emitStitch(KernelBuilder &kernel, Block *group, const Schedule &schedule) {
+  Stitch stitch(kernel, group, schedule);
+  if (failed(stitch.prepare()))
+    return failure();
+  if (!kernel.isTrial)
+    stitch.emit();
+  return success();
+}
+
+} // namespace heddle::lower

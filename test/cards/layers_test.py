@@ -1,0 +1,99 @@
+"""The layers of the partitioner: products stitched to the folds over their rows, and the feedback
+that splits again what does not pay. What they compute is held against the oracle by heddle-ops-test."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "python"))
+
+import heddle  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("compiler")
+
+
+def classifier(rows, columns, is_read_twice=False):
+    """Softmax of a dense layer; the layer itself may be a second output."""
+    weights = np.random.default_rng(1).standard_normal((24, columns)).astype(np.float32)
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["scores"], name="dense"),
+             helper.make_node("Softmax", ["scores"], ["y"], name="softmax", axis=-1)]
+    outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, [rows, columns])]
+    if is_read_twice:
+        nodes.append(helper.make_node("Relu", ["scores"], ["z"], name="relu"))
+        outputs.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, [rows, columns]))
+    graph = helper.make_graph(
+        nodes, "classifier", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [rows, 24])],
+        outputs, [numpy_helper.from_array(weights, "w")])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def compiled(model, **options):
+    return heddle.compile(model.SerializeToString(), threads=2, **options).compiled
+
+
+def groups(made):
+    return [(group["name"], group["card"]) for group in made.plan["groups"]]
+
+
+def test_a_dense_layer_and_its_softmax_are_one_kernel():
+    made = compiled(classifier(64, 40))
+    assert groups(made) == [("softmax", "matmul_rows")]
+    assert made.report["feedback"] == []
+
+
+def test_a_result_that_others_read_is_a_second_result():
+    made = compiled(classifier(64, 40, is_read_twice=True))
+    assert groups(made) == [("softmax", "matmul_rows"), ("relu", "elementwise")]
+
+
+def test_the_layer_can_be_left_out():
+    made = compiled(classifier(64, 40), without="stitch")
+    assert groups(made) == [("dense", "matmul"), ("softmax", "reduce_rows")]
+
+
+@pytest.mark.parametrize("rows, columns, why", [
+    (64, 60000, "bytes, and"),  # the rows of a tile do not fit the L2
+    (8, 4096, "tiles of rows for 2 workers"),
+])
+def test_what_does_not_pay_is_split_again(rows, columns, why):
+    model = classifier(rows, columns)
+    made = compiled(model)
+    assert groups(made) == [("dense", "matmul"), ("softmax", "reduce_rows")]
+    (feedback,) = made.report["feedback"]
+    assert feedback["group"] == "softmax" and feedback["kind"] == "stitch"
+    assert why in feedback["why"]
+    # Without the feedback the group is carried out element by element, and the report says so.
+    alone = compiled(model, without="feedback")
+    assert groups(alone) == [("softmax", "matmul_rows")]
+    assert [group["planned"] for group in alone.report["pointwise_instead"]] == ["stitch"]
+
+
+def test_a_plan_splits_and_joins(tmp_path):
+    model = classifier(64, 40)
+    joined, split = tmp_path / "joined.plan", tmp_path / "split.plan"
+    compiled(model).write(joined)
+    compiled(model, without="stitch").write(split)
+    assert groups(compiled(model, plan=str(split))) == [("dense", "matmul"),
+                                                       ("softmax", "reduce_rows")]
+    assert groups(compiled(model, plan=str(joined))) == [("softmax", "matmul_rows")]
+
+
+def test_an_unknown_layer_is_refused():
+    with pytest.raises(heddle.UsageError, match="there is no layer 'glue' to leave out"):
+        compiled(classifier(4, 4), without="glue")
+
+
+def test_the_model_is_still_right():
+    model = classifier(64, 40, is_read_twice=True)
+    x = np.random.default_rng(2).standard_normal((64, 24)).astype(np.float32)
+    y, z = heddle.Session(heddle.compile(model.SerializeToString())).run(None, {"x": x})
+    scores = x @ numpy_helper.to_array(onnx.load_from_string(
+        model.SerializeToString()).graph.initializer[0])
+    e = np.exp(scores - scores.max(1, keepdims=True))
+    np.testing.assert_allclose(y, e / e.sum(1, keepdims=True), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(z, np.maximum(scores, 0), rtol=1e-4, atol=1e-5)
