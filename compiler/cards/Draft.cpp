@@ -25,7 +25,15 @@ static std::string callOf(const Card &card) {
   for (Operation &op : schedule.getBody().front()) {
     if (loop::formOf(&op).empty())
       continue;
-    text = op.getName().getStringRef().str() + " %group";
+    text = op.getName().getStringRef().str() + " ";
+    if (auto call = dyn_cast<transform::CallOp>(op))
+      return text + "\"" + call.getFunction().str() + "\" %group";
+    auto written = dyn_cast<transform::KernelOp>(op);
+    if (written)
+      text += "\"" + written.getFrame().str() + "\" ";
+    text += "%group";
+    if (written && written.getSource())
+      text += " from \"" + written.getSource()->str() + "\"";
     auto names = op.getAttrOfType<ArrayAttr>("names");
     for (auto [name, knob] :
          llvm::zip(names.getAsRange<StringAttr>(), op.getOperands().drop_front()))
@@ -65,6 +73,9 @@ static std::string matchOf(graph::GroupOp group, const Card &from, bool isNest) 
          "key = " + listOf(keys);
 }
 
+/// The functions of a kernel that stands in the card.
+static std::string kernelOf(const Card &card) { return card.nature == "kernel" ? card.code : ""; }
+
 /// A name of a model in a comment of one line.
 static std::string oneLine(StringRef name) {
   std::string line = name.str();
@@ -87,13 +98,13 @@ module attributes {{transform.with_named_sequence, heddle.card = {{
     {9} : !transform.any_op
     transform.yield
   }
-  // What the card is proved on: 'heddle cards check' compiles it for many sizes.
+{11}  // What the card is proved on: 'heddle cards check' compiles it for many sizes.
 {10}}
 )",
                        name, oneLine(group.getName()), oneLine(llvm::sys::path::filename(model)),
                        from.mechanism, from.name, from.target, from.priority + 10,
                        matchOf(group, from, isNest), argumentsOf(from, knobs), callOf(from),
-                       exampleOf(group));
+                       exampleOf(group), kernelOf(from));
 }
 
 static graph::GroupOp firstThatDecides(ModuleOp module) {
@@ -135,6 +146,10 @@ llvm::Expected<std::string> draft(StringRef name, const ModelSource &source,
   const Card *from = made ? cards->find(made->card) : nullptr;
   if (!from)
     return makeError(ErrorCode::Usage, place + "it has no card, so there is no mechanism to name");
+  if (!from->source.empty())
+    return makeError(ErrorCode::Usage, place + "its card '" + from->name +
+                                           "' is a kernel in C; copy '" + from->path + "' and '" +
+                                           from->source + "' instead");
   // A nest claims only what its mechanism carries out as a whole; a key asks for less.
   std::string problem;
   for (bool isNest : {true, false}) {

@@ -32,6 +32,7 @@ static Json describe(const Card &card) {
   Json json = {{"name", card.name},
                {"target", card.target},
                {"priority", card.priority},
+               {"card_kind", card.nature},
                {"mechanism", card.mechanism}};
   if (!card.keys.empty())
     json["key"] = textsOf(card.keys);
@@ -127,7 +128,9 @@ static Json describe(graph::GroupOp group, const Warehouse &cards, const plan::G
     json["kind"] = kind.str();
   json["cards"] = Json::array();
   for (const warehouse::Offer &offer : cards.offer(group, target)) {
-    Json line = {{"card", offer.card->name}, {"offered", offer.isOffered()}};
+    Json line = {{"card", offer.card->name},
+                 {"card_kind", offer.card->nature},
+                 {"offered", offer.isOffered()}};
     if (!offer.isOffered())
       line["refusal"] = offer.refusal;
     json["cards"].push_back(line);

@@ -3,6 +3,8 @@
 #include "compiler/loop/Forms.h"
 
 #include "compiler/loop/Attention.h"
+#include "compiler/loop/Calls.h"
+#include "compiler/loop/Holes.h"
 
 using namespace mlir;
 
@@ -168,7 +170,21 @@ static Fit fitsSerial(Ops ops, std::string &why) {
   return isOne ? Fit::Full : refuse(why, "it is for one scatter or topk alone");
 }
 
+/// A function of a library, and what it leaves behind its result.
+static Fit fitsCall(StringRef form, Ops ops, std::string &why) {
+  if (form != "onednn.layer_norm")
+    if (Fit fit = fitsContraction(ops, why); fit != Fit::Full)
+      return fit;
+  Fit fit = Fit::No;
+  readCall(form, ops, fit, why);
+  return fit;
+}
+
 Fit fitsForm(StringRef form, Ops ops, std::string &why) {
+  if (isLibraryFunction(form))
+    return fitsCall(form, ops, why);
+  if (isHandwritten(form))
+    return fitsHandwritten(form, ops, why);
   using Check = Fit (*)(Ops, std::string &);
   Check check = llvm::StringSwitch<Check>(form)
                     .Case("rows", fitsRows)

@@ -3,6 +3,9 @@
 
 #include "compiler/loop/TransformOps.h"
 
+#include "compiler/loop/Calls.h"
+#include "compiler/loop/Holes.h"
+
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -64,11 +67,50 @@ static DiagnosedSilenceableFailure writeSchedule(transform::TransformOpInterface
     if (!value)
       return emitDefiniteFailure(op) << "needs one integer for knob '" << name.getValue() << "'";
     // Zero leaves the value to lower, which knows the sizes of the machine's caches.
-    if (value.getInt() != 0)
+    if (value.getInt() != 0 || heddle::loop::isHandwritten(form))
       schedule.set(name, builder.getI64IntegerAttr(value.getInt()));
   }
   payload.front()->setAttr(heddle::loop::kScheduleAttr, schedule.getDictionary(op.getContext()));
   return DiagnosedSilenceableFailure::success();
+}
+
+DiagnosedSilenceableFailure transform::KernelOp::apply(transform::TransformRewriter &,
+                                                       transform::TransformResults &,
+                                                       transform::TransformState &state) {
+  return writeSchedule(*this, getForm(), getGroup(), getKnobs(), getNames(), state);
+}
+
+void transform::KernelOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  onlyReadsHandle(getOperation()->getOpOperands(), effects);
+  modifiesPayload(effects);
+}
+
+LogicalResult transform::KernelOp::verify() {
+  if (getFrame() != "product" && getFrame() != "rows")
+    return emitOpError() << "knows no kernels of '" << getFrame() << "'; known: product, rows";
+  std::string all;
+  for (auto name : getNames().getAsRange<StringAttr>())
+    all += (name.getValue() + " ").str();
+  return verifyKnobs(*this, all, getKnobs(), getNames());
+}
+
+DiagnosedSilenceableFailure transform::CallOp::apply(transform::TransformRewriter &,
+                                                     transform::TransformResults &,
+                                                     transform::TransformState &state) {
+  ArrayAttr none = ArrayAttr::get(getContext(), {});
+  return writeSchedule(*this, getForm(), getGroup(), {}, none, state);
+}
+
+void transform::CallOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  onlyReadsHandle(getOperation()->getOpOperands(), effects);
+  modifiesPayload(effects);
+}
+
+LogicalResult transform::CallOp::verify() {
+  if (heddle::loop::isLibraryFunction(getFunction()))
+    return success();
+  return emitOpError() << "knows no function '" << getFunction()
+                       << "'; known: " << llvm::join(heddle::loop::libraryFunctions(), ", ");
 }
 
 #define GET_OP_CLASSES
@@ -89,7 +131,7 @@ struct TransformOps : transform::TransformDialectExtension<TransformOps> {
 
 template <typename... Ops> static StringRef formOfAny(Operation *op) {
   StringRef form;
-  ((form = isa<Ops>(op) ? StringRef(Ops::kForm) : form), ...);
+  ((form = isa<Ops>(op) ? cast<Ops>(op).getForm() : form), ...);
   return form;
 }
 
@@ -98,6 +140,10 @@ StringRef formOf(Operation *op) {
 #define GET_OP_LIST
 #include "compiler/loop/TransformOps.cpp.inc"
       >(op);
+}
+
+StringRef cardKindOf(Operation *op) {
+  return isa<transform::CallOp>(op) ? "call" : isa<transform::KernelOp>(op) ? "kernel" : "schedule";
 }
 
 void registerTransformOps(DialectRegistry &registry) { registry.addExtensions<TransformOps>(); }

@@ -21,6 +21,9 @@ inline constexpr llvm::StringLiteral kScheduleAttr = "loop.schedule";
 /// The form that a transform op asks for; "" when it is none of these.
 llvm::StringRef formOf(mlir::Operation *op);
 
+/// What a card is that calls the op: "schedule", "call" or "kernel".
+llvm::StringRef cardKindOf(mlir::Operation *op);
+
 /// Makes the ops known to the transform dialect of contexts that take this registry.
 void registerTransformOps(mlir::DialectRegistry &registry);
 

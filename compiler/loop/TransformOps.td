@@ -20,12 +20,12 @@ class Loop_Mechanism<string mnemonic, string form, string names>
                        Variadic<TransformParamTypeInterface>:$knobs, StrArrayAttr:$names);
   let assemblyFormat = "$group custom<Knobs>($knobs, type($knobs), $names) attr-dict `:` type($group)";
   let hasVerifier = 1;
-  let extraClassDeclaration = "static constexpr ::llvm::StringLiteral kForm = \"" # form # "\";";
+  let extraClassDeclaration = "::llvm::StringRef getForm() { return \"" # form # "\"; }";
   let extraClassDefinition = [{
     ::mlir::DiagnosedSilenceableFailure
     $cppClass::apply(::mlir::transform::TransformRewriter &, ::mlir::transform::TransformResults &,
                      ::mlir::transform::TransformState &state) {
-      return writeSchedule(*this, kForm, getGroup(), getKnobs(), getNames(), state);
+      return writeSchedule(*this, getForm(), getGroup(), getKnobs(), getNames(), state);
     }
     void $cppClass::getEffects(
         ::llvm::SmallVectorImpl<::mlir::MemoryEffects::EffectInstance> &effects) {
@@ -76,6 +76,39 @@ def Loop_PointwiseOp : Loop_Mechanism<"pointwise", "pointwise", "chunk"> {
 
 def Loop_SerialOp : Loop_Mechanism<"serial", "serial", ""> {
   let summary = "carry the group out in order, in one task";
+}
+
+def Loop_CallOp : Op<Transform_Dialect, "loop.call",
+    [DeclareOpInterfaceMethods<TransformOpInterface>,
+     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "have a function of an existing library carry the group out";
+  let description = [{
+    `"onednn.matmul"`, `"onednn.convolution"` or `"onednn.layer_norm"`. What of the group the function
+    cannot do is computed behind it, element by element.
+  }];
+  let arguments = (ins StrAttr:$function, TransformHandleTypeInterface:$group);
+  let assemblyFormat = "$function $group attr-dict `:` type($group)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = "::llvm::StringRef getForm() { return getFunction(); }";
+}
+
+def Loop_KernelOp : Op<Transform_Dialect, "loop.kernel",
+    [DeclareOpInterfaceMethods<TransformOpInterface>,
+     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "have a kernel that is written by hand carry the group out";
+  let description = [{
+    `"product"` or `"rows"` says which holes the kernel has. Its source is a file of C or C++ beside the
+    card, else `@kernel` and `@tasks` of the card. Knobs are numbers in the source, by their names here.
+  }];
+  let arguments = (ins StrAttr:$frame, TransformHandleTypeInterface:$group, OptionalAttr<StrAttr>:$source,
+                       Variadic<TransformParamTypeInterface>:$knobs, StrArrayAttr:$names);
+  let assemblyFormat = [{
+    $frame $group (`from` $source^)? custom<Knobs>($knobs, type($knobs), $names) attr-dict `:` type($group)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::llvm::StringRef getForm() { return getFrame() == "rows" ? "kernel.rows" : "kernel.product"; }
+  }];
 }
 
 #endif // HEDDLE_LOOP_TRANSFORMOPS_TD

@@ -1,6 +1,7 @@
 // Group: carries out the schedule of a group; and the ops whose elements depend on each other in
 // order.
 
+#include "compiler/loop/Calls.h"
 #include "compiler/lower/Definitions.h"
 #include "compiler/lower/Schedule.h"
 
@@ -177,7 +178,8 @@ static Emit mechanismOf(StringRef form) {
       .Case("attention", emitAttention)
       .Case("window", emitWindow)
       .Case("serial", emitSerial)
-      .Default(nullptr);
+      .Cases("kernel.product", "kernel.rows", emitHandwritten)
+      .Default(loop::isLibraryFunction(form) ? emitCall : nullptr);
 }
 
 std::string refusal(Block *group, const Schedule &schedule, const loop::Machine &machine) {

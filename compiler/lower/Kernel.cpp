@@ -64,10 +64,31 @@ LogicalResult KernelBuilder::refuse(const Twine &why) {
 void KernelBuilder::beginPhase() {
   MLIRContext *context = module.getContext();
   Type pointer = LLVM::LLVMPointerType::get(context), i64 = IntegerType::get(context, 64);
-  std::string name = kernel.name + "." + std::to_string(kernel.phases.size());
+  isHole = false;
+  begin(kernel.name + "." + std::to_string(kernel.phases.size()),
+        FunctionType::get(context, {pointer, i64, i64, pointer}, {}), machine.lanes);
+}
+
+ValueRange KernelBuilder::beginHole(StringRef name, ArrayRef<Type> inputs, Type result,
+                                    int64_t lanes) {
+  MLIRContext *context = module.getContext();
+  SmallVector<Type> all = {LLVM::LLVMPointerType::get(context)};
+  all.append(inputs.begin(), inputs.end());
+  isHole = true;
+  begin(name, FunctionType::get(context, all, result ? TypeRange(result) : TypeRange()), lanes);
+  function->setAttr("llvm.linkage", LLVM::LinkageAttr::get(context, LLVM::Linkage::LinkonceODR));
+  function->setAttr("passthrough", body.getStrArrayAttr({"alwaysinline"}));
+  return function.getArguments().drop_front();
+}
+
+void KernelBuilder::endHole(Value result) {
+  if (result)
+    function.getBody().front().getTerminator()->setOperands(result);
+}
+
+void KernelBuilder::begin(StringRef name, FunctionType type, int64_t lanes) {
   body.setInsertionPointToEnd(module.getBody());
-  function = body.create<func::FuncOp>(
-      location, name, FunctionType::get(context, {pointer, i64, i64, pointer}, {}));
+  function = body.create<func::FuncOp>(location, name, type);
   function.setPrivate();
   Block *entry = function.addEntryBlock();
   body.setInsertionPointToEnd(entry);
@@ -76,14 +97,19 @@ void KernelBuilder::beginPhase() {
   body.setInsertionPoint(end);
   Operation *marker = body.create<arith::ConstantOp>(location, body.getI64IntegerAttr(0));
   prologue.setInsertionPoint(marker);
-  current = std::make_unique<Code>(body, location, machine.lanes);
-  early = std::make_unique<Code>(prologue, location, machine.lanes);
+  current = std::make_unique<Code>(body, location, lanes);
+  early = std::make_unique<Code>(prologue, location, lanes);
   dims.clear();
   slots.clear();
 }
 
 void KernelBuilder::endPhase(const Dim &tasks, const Dim &work, const Dim &scratchBytes) {
   kernel.phases.push_back({function.getSymName().str(), tasks, work, scratchBytes});
+}
+
+void KernelBuilder::endLonePhase() {
+  endPhase(Dim(1), Dim(0));
+  kernel.phases.back().isAlone = true;
 }
 
 void KernelBuilder::forEachTask(llvm::function_ref<void(Value)> body) {
@@ -111,6 +137,9 @@ Value KernelBuilder::argument(const Argument &wanted, bool isPointer) {
   if (!value) {
     Type i64 = prologue.getI64Type();
     value = early->load(i64, function.getArgument(0), early->number(slot));
+    // Where it is copied into a loop, nobody else can see that the arguments stay.
+    if (auto load = value.getDefiningOp<LLVM::LoadOp>(); load && isHole)
+      load.setInvariant(true);
     if (isPointer)
       value = prologue.create<LLVM::IntToPtrOp>(
           location, LLVM::LLVMPointerType::get(prologue.getContext()), value);

@@ -9,6 +9,7 @@
 #include "compiler/graph/Graph.h"
 #include "compiler/loop/Code.h"
 #include "compiler/loop/Machine.h"
+#include "compiler/target/Program.h"
 
 namespace heddle::lower {
 
@@ -20,18 +21,19 @@ using mlir::Type;
 using mlir::Value;
 
 struct Argument {
-  enum class Kind { Call, Tensor, Temporary, Data, Symbol, Message };
+  enum class Kind { Call, Tensor, Temporary, Data, Symbol, Message, LibraryCall };
   Kind kind;
   Value tensor;      // Tensor: a value of the graph, constants included
-  int64_t index = 0; // Temporary or Data: its number
+  int64_t index = 0; // Temporary, Data or LibraryCall: its number
   std::string text;  // Symbol: its name; Message: what a failure says, with %lld for two values
 };
 
 struct Phase {
   std::string function;
   Dim tasks;
-  Dim work;         // about how many scalar operations all tasks take together
-  Dim scratchBytes; // of one worker
+  Dim work;             // about how many scalar operations all tasks take together
+  Dim scratchBytes;     // of one worker
+  bool isAlone = false; // on the thread of the run: a library brings its own threads
 };
 
 struct Kernel {
@@ -40,6 +42,8 @@ struct Kernel {
   std::vector<Phase> phases;
   std::vector<Dim> temporaries; // bytes of buffers that live while the kernel runs
   std::vector<std::shared_ptr<std::vector<char>>> data; // constants in the layout the kernel wants
+  std::vector<target::LibraryCall> calls;
+  std::vector<target::Source> sources;
 };
 
 /// Code of a size expression; `symbol` gives the value of a name.
@@ -55,6 +59,16 @@ public:
   mlir::LogicalResult refuse(const llvm::Twine &why);
 
   void beginPhase();
+  /// Between these, `code` writes a function that a kernel written by hand calls with its
+  /// arguments; it is copied to where it is called. `inputs` follow the pointer to the kernel's
+  /// arguments.
+  mlir::ValueRange beginHole(llvm::StringRef name, llvm::ArrayRef<Type> inputs, Type result,
+                             int64_t lanes);
+  void endHole(Value result);
+  Value arguments() { return function.getArgument(0); }
+  mlir::ModuleOp program() { return module; }
+  /// The phase is one task, which the thread of the run carries out.
+  void endLonePhase();
   void endPhase(const Dim &tasks, const Dim &work, const Dim &scratchBytes = Dim(0));
   /// Runs `body` for each of the phase's tasks that this call was given.
   void forEachTask(llvm::function_ref<void(Value task)> body);
@@ -72,6 +86,10 @@ public:
   Value message(llvm::StringRef text) { // its number, for heddle_call_t::fail
     return argument({Argument::Kind::Message, {}, 0, text.str()}, false);
   }
+  Value libraryCall(target::LibraryCall call) { // its number, for HEDDLE_SERVICE_LIBRARY
+    kernel.calls.push_back(std::move(call));
+    return argument({Argument::Kind::LibraryCall, {}, (int64_t)kernel.calls.size() - 1, ""}, false);
+  }
   Value call() { return argument({Argument::Kind::Call, {}, 0, ""}, true); }
   Value scratch() { return function.getArgument(3); }
 
@@ -81,12 +99,14 @@ public:
   std::string refusal;
 
 private:
+  void begin(llvm::StringRef name, mlir::FunctionType type, int64_t lanes);
   Value argument(const Argument &wanted, bool isPointer);
   Value symbol(llvm::StringRef name);
 
   mlir::ModuleOp module;
   mlir::Location location;
   mlir::func::FuncOp function;
+  bool isHole = false;
   mlir::OpBuilder body, prologue;
   std::unique_ptr<Code> current, early; // `early` writes at the top of the function
   std::map<std::string, Value> dims;

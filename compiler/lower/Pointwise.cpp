@@ -123,7 +123,7 @@ public:
   Nest(KernelBuilder &kernel, Block *group, ArrayRef<Root> roots, int64_t chunk)
       : kernel(kernel), group(group), roots(roots), chunk(chunk) {}
 
-  void emit() {
+  void emit(llvm::function_ref<void(Elements &)> prepare) {
     DimVector dims = graph::dimsOf(roots.front().value);
     // Runs of coalesced dimensions; each is walked by the index of its last one.
     for (size_t i = 0; i < dims.size(); ++i) {
@@ -146,6 +146,8 @@ public:
     if (width && *width * 2 <= code.lanes)
       code.lanes = 1;
     Elements elements(kernel, group);
+    if (prepare)
+      prepare(elements);
     Dim tasks(1);
     for (size_t i = 0; i < taskRuns; ++i)
       tasks = tasks * runs[i].extent;
@@ -232,7 +234,8 @@ private:
 };
 } // namespace
 
-void emitPointwise(KernelBuilder &kernel, Block *group, const Schedule &schedule) {
+void emitPointwise(KernelBuilder &kernel, Block *group, const Schedule &schedule,
+                   llvm::function_ref<void(Elements &)> prepare) {
   SmallVector<Root> roots;
   for (Value output : outputsOf(group)) {
     Root root;
@@ -248,7 +251,7 @@ void emitPointwise(KernelBuilder &kernel, Block *group, const Schedule &schedule
       (graph::dimsOf(root.value) == dims ? same : others).push_back(root);
     Nest nest(kernel, group, same, schedule.knob("chunk", 4096));
     nest.canCoalesce = !hasConcat;
-    nest.emit();
+    nest.emit(prepare);
     roots = others;
   }
 }

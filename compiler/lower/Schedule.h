@@ -12,6 +12,8 @@ namespace heddle::lower {
 struct Schedule {
   std::string form; // which function below
   std::map<std::string, int64_t> knobs;
+  std::string card, group;  // names, for messages
+  std::string source, code; // of a kernel written by hand: its file, or "", and the text
   int64_t knob(llvm::StringRef name, int64_t otherwise) const {
     auto found = knobs.find(name.str());
     return found == knobs.end() ? otherwise : found->second;
@@ -20,7 +22,9 @@ struct Schedule {
 
 /// Every output element on its own: parallel loops over the outputs, the last dimension in lanes.
 /// Knobs: `chunk`, elements of one task.
-void emitPointwise(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule);
+/// `prepare` may bind what is already computed.
+void emitPointwise(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule,
+                   llvm::function_ref<void(Elements &)> prepare = {});
 
 /// Reductions over trailing dimensions: one task a row, all of a row's reductions and what follows
 /// them while it is in the cache. Knobs: `rows` of one task.
@@ -44,6 +48,13 @@ mlir::LogicalResult emitAttention(KernelBuilder &kernel, mlir::Block *group,
 /// A depthwise convolution or pool over channels-last images: channels in lanes, the window
 /// unrolled. Knobs: `pixels`.
 mlir::LogicalResult emitWindow(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule);
+
+/// A function of a library (compiler/loop/Calls.h), then what it cannot do, element by element.
+mlir::LogicalResult emitCall(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule);
+
+/// A kernel that is written by hand, with the group's ops in its holes (compiler/loop/Holes.h).
+mlir::LogicalResult emitHandwritten(KernelBuilder &kernel, mlir::Block *group,
+                                    const Schedule &schedule);
 
 /// Ops whose elements depend on each other in order (scatter, topk): one task.
 mlir::LogicalResult emitSerial(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule);

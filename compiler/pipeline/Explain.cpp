@@ -204,9 +204,13 @@ Json Explainer::chosenCards() const {
     Json knobs = Json::object();
     for (const warehouse::Knob &knob : card.knobs)
       knobs[knob.name] = {{"values", knob.domain}, {"default", knob.initial}};
-    json[card.name] = {
-        {"path", card.path},           {"hash", card.hash}, {"priority", card.priority},
-        {"mechanism", card.mechanism}, {"knobs", knobs},    {"text", text}};
+    json[card.name] = {{"card_kind", card.nature},
+                       {"path", card.path},
+                       {"hash", card.hash},
+                       {"priority", card.priority},
+                       {"mechanism", card.mechanism},
+                       {"knobs", knobs},
+                       {"text", text}};
   }
   return json;
 }

@@ -76,14 +76,19 @@ static llvm::Error simplifyGraph(ModuleOp module, int64_t foldLimitBytes) {
 
 static lower::Schedule scheduleOf(graph::GroupOp group) {
   lower::Schedule schedule;
+  schedule.group = group.getName().str();
+  if (auto card = group->getAttrOfType<StringAttr>("card"))
+    schedule.card = card.str();
   if (auto kind = group->getAttrOfType<StringAttr>("kind"))
     schedule.form = kind.str();
   if (auto chosen = group->getAttrOfType<DictionaryAttr>("loop.schedule")) {
     for (NamedAttribute knob : chosen)
       if (auto number = dyn_cast<IntegerAttr>(knob.getValue()))
         schedule.knobs[knob.getName().str()] = number.getInt();
-      else if (auto form = dyn_cast<StringAttr>(knob.getValue()))
-        schedule.form = form.str();
+      else if (auto text = dyn_cast<StringAttr>(knob.getValue()))
+        (knob.getName() == "source" ? schedule.source
+         : knob.getName() == "code" ? schedule.code
+                                    : schedule.form) = text.str();
   }
   return schedule;
 }
@@ -211,6 +216,7 @@ static llvm::Error lowerGroups(func::FuncOp model, const loop::Machine &machine,
     std::vector<std::string> &phases = program.functions.emplace_back();
     for (const lower::Phase &phase : builder.kernel.phases)
       phases.push_back(phase.function);
+    llvm::move(builder.kernel.sources, std::back_inserter(program.sources));
     kernels[group] = std::make_shared<lower::Kernel>(std::move(builder.kernel));
   });
   return lower::Host(model, kernels, program).write();

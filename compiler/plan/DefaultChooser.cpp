@@ -118,7 +118,9 @@ static void chooseAttentionTile(const Card &card, const loop::Machine &machine, 
 llvm::Expected<Choice> DefaultChooser::choose(graph::GroupOp group,
                                               ArrayRef<warehouse::Offer> offers,
                                               const loop::Machine &machine) {
-  auto first = llvm::find_if(offers, [](auto &offer) { return offer.isOffered(); });
+  // What is below 0 waits for a plan or a search: a library that the artefact would need, say.
+  auto first = llvm::find_if(
+      offers, [](auto &offer) { return offer.isOffered() && offer.card->priority >= 0; });
   Choice choice;
   if (first == offers.end())
     return choice;

@@ -48,6 +48,25 @@ struct Weights {
   }
 };
 
+/// A kernel that is a function of a library, as heddle_library_call_t.
+struct LibraryCall {
+  std::string library, card, group;
+  int32_t function = 0; // HEDDLE_FUNCTION_*
+  int32_t operands = 0;
+  std::vector<int64_t> numbers, posts; // HEDDLE_POST_*
+  double real = 0;
+  int64_t constants = 0; // bit i: operand i is a weight
+};
+
+/// A kernel that is written in C or C++. Its functions `heddle_NAME` are `prefix` + NAME in the
+/// program, which defines those that it only declares.
+struct Source {
+  std::string path, prefix;
+  std::string header, code;        // what stands before the file's own text
+  std::vector<std::string> wanted; // functions that it has to define
+  std::string bitcode;             // once it is compiled
+};
+
 /// A buffer of the arena, for reports: a result of a kernel, or memory that it needs meanwhile.
 struct ArenaBuffer {
   int64_t kernel;                    // index into Program::kernels
@@ -70,7 +89,9 @@ struct Program {
   std::vector<std::vector<std::string>> functions; // of each kernel, in the order of its phases
   std::vector<ArenaBuffer> buffers;
   std::vector<std::string> slotBytes; // of the arena's slots
-  bool isProfiled = false;            // it says to the runtime where each kernel begins and ends
+  std::vector<LibraryCall> calls;
+  std::vector<Source> sources;
+  bool isProfiled = false; // it says to the runtime where each kernel begins and ends
   double flops = 0;
   int64_t launches = 0; // of parallel regions; those in branches and loops count once
 };

@@ -2,7 +2,10 @@
 
 #include "compiler/warehouse/Card.h"
 
+#include "compiler/loop/Calls.h"
 #include "compiler/loop/Forms.h"
+#include "compiler/loop/Holes.h"
+#include "compiler/loop/TransformOps.h"
 #include "compiler/support/Error.h"
 
 #include "mlir/Dialect/Transform/Transforms/TransformInterpreterUtils.h"
@@ -162,6 +165,20 @@ std::string Card::nestRefusal(ArrayRef<Operation *> ops) const {
   return refused.empty() ? loopsRefusal(nest, nests, why) : refused;
 }
 
+/// A function or a kernel is made for certain ops; other mechanisms read whatever there is.
+std::string Card::mechanismRefusal(ArrayRef<Operation *> ops) const {
+  std::string why;
+  if (loop::fitsForm(mechanism, ops, why) != Fit::Full)
+    return "'" + mechanism + "' cannot compute it: " + why;
+  if (nature == "call")
+    return loop::whyNoLibrary(mechanism);
+  size_t count = loop::decidersOf(mechanism, ops).size();
+  if (mechanism == "kernel.rows" && count != (size_t)folds)
+    return "its kernel has holes for " + std::to_string(folds) + " folds, but the group has " +
+           std::to_string(count);
+  return source.empty() ? "" : whyNoClang();
+}
+
 std::string Card::refusal(graph::GroupOp group, StringRef wantedTarget) const {
   if (target != wantedTarget)
     return "its target is '" + target + "', not '" + wantedTarget.str() + "'";
@@ -194,7 +211,7 @@ std::string Card::refusal(graph::GroupOp group, StringRef wantedTarget) const {
     if (std::string refused = guardRefusal(*this, *extents); !refused.empty())
       return refused;
   }
-  return "";
+  return nature == "schedule" ? "" : mechanismRefusal(ops);
 }
 
 static llvm::Error checkValues(const Card &card, const KnobValues &values) {
@@ -240,6 +257,13 @@ llvm::Error apply(const Card &card, graph::GroupOp group, const KnobValues &valu
     return makeError(ErrorCode::Refused, "group '" + group.getName() + "': card '" + card.name +
                                              "' matched but could not be applied: error: " +
                                              messages + " (" + card.path + ")");
+  if (card.nature == "kernel") {
+    NamedAttrList chosen(group->getAttrOfType<DictionaryAttr>(loop::kScheduleAttr));
+    chosen.set("source", builder.getStringAttr(card.source));
+    chosen.set("code", builder.getStringAttr(card.code));
+    chosen.set("folds", builder.getI64IntegerAttr(card.folds));
+    group->setAttr(loop::kScheduleAttr, chosen.getDictionary(group.getContext()));
+  }
   group->setAttr("card", builder.getStringAttr(card.name));
   group->setAttr("card_hash", builder.getStringAttr(card.hash));
   return llvm::Error::success();

@@ -24,14 +24,17 @@ struct Card {
   std::string path, name; // the name is the file's, without folder and suffix
   std::string target;
   int64_t priority = 0;
-  std::vector<Key> keys;                      // each deciding op of a group must match one of them
-  std::vector<Key> nests;                     // or: the whole of a group must match one of them
-  bool readsThroughMoves = false;             // ops that only move elements are no part of the nest
-  std::string mechanism;                      // the form that @schedule asks for
-  std::string kind;                           // of the group, as partition named it; "" for any
-  std::vector<std::string> dtypes;            // of the deciding ops; empty for any
-  std::map<std::string, int64_t> least, most; // guards on extents, by letter
-  std::vector<Knob> knobs;                    // in the order of the arguments
+  std::vector<Key> keys;           // each deciding op of a group must match one of them
+  std::vector<Key> nests;          // or: the whole of a group must match one of them
+  bool readsThroughMoves = false;  // ops that only move elements are no part of the nest
+  std::string mechanism;           // the form that @schedule asks for
+  std::string nature;              // "schedule", "call" or "kernel"
+  std::string source, code;        // of a kernel: its file, "" for the card itself, and the text
+  int64_t folds = 0;               // that a kernel of rows is written for
+  std::string kind;                // of the group, as partition named it; "" for any
+  std::vector<std::string> dtypes; // of the deciding ops; empty for any
+  std::map<std::string, int64_t> least, most;  // guards on extents, by letter
+  std::vector<Knob> knobs;                     // in the order of the arguments
   bool hasPrologue = true, hasEpilogue = true; // whether other ops may stand before, behind
   std::string text, hash;
   bool isBuiltIn = false;
@@ -51,6 +54,7 @@ struct Card {
   graph::LoopNest nestOf(llvm::ArrayRef<mlir::Operation *> ops) const;
 
 private:
+  std::string mechanismRefusal(llvm::ArrayRef<mlir::Operation *> ops) const;
   std::string nestRefusal(llvm::ArrayRef<mlir::Operation *> ops) const;
   bool names(mlir::Operation *op) const;
   /// The first op, of ops in their order, that the card does not name, nor any op before (behind)
@@ -59,6 +63,9 @@ private:
   mlir::Operation *epilogueOf(llvm::ArrayRef<mlir::Operation *> ops) const;
   std::string aroundRefusal(llvm::ArrayRef<mlir::Operation *> ops) const;
 };
+
+/// "" when C can be compiled on this machine, else why not.
+std::string whyNoClang();
 
 /// Reads and checks a card. `path` stands in messages. The context must know the ops of
 /// compiler/loop.

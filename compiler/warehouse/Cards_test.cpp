@@ -185,6 +185,7 @@ TEST_F(Cards, tellAllProblemsOfAFolderAtOnce) {
 }
 
 TEST_F(Cards, areOfferedByLoopsAndGuards) {
+  setenv("HEDDLE_ONEDNN", "/nowhere", 1); // on all machines alike
   Card card = llvm::cantFail(warehouse::parseCard(context, kCard, "x.mlir"));
   EXPECT_EQ(card.refusal(group("3"), "cpu"), "");
   EXPECT_EQ(card.refusal(group("65"), "cpu"), "k is 65, at most 64 is allowed");
@@ -200,6 +201,8 @@ TEST_F(Cards, areOfferedByLoopsAndGuards) {
   EXPECT_EQ(offered, std::vector<std::string>{"matmul"});
   EXPECT_EQ(refused["conv"], "loops 'm:p { n:p { k:s(dot) } }' are not 'p* { k:s { w+(dot) } }': "
                              "loop 's(dot)' has other ops than 'k:s'");
+  EXPECT_EQ(refused["onednn_matmul"].substr(0, 45),
+            "oneDNN is not on this machine: /nowhere: cann");
   EXPECT_EQ(refused["reduce_rows"], "the group is built around contraction, not rows");
 }
 

@@ -5,6 +5,7 @@
 #include "compiler/support/Suggest.h"
 #include "compiler/warehouse/Card.h"
 #include "compiler/warehouse/Limits.h"
+#include "compiler/warehouse/ParseKernel.h"
 
 #include "mlir/Dialect/Transform/Interfaces/TransformInterfaces.h"
 #include "mlir/Dialect/Transform/Transforms/Passes.h"
@@ -43,6 +44,9 @@ public:
       readFields();
     if (problems.empty())
       readSchedule();
+    if (problems.empty() && card.nature == "kernel")
+      for (auto &[location, what] : readKernel(card))
+        complain(location, what);
     if (card.module)
       checkHandles();
     if (!problems.empty())
@@ -183,6 +187,8 @@ private:
       bool isExample = isa<func::FuncOp>(op) && name && name == "example";
       if (isExample)
         checkExample(cast<func::FuncOp>(op));
+      else if (!isSchedule && isa<func::FuncOp>(op) && hasOwnKernel(*card.module))
+        continue; // checked with the kernel's holes
       else if (!isSchedule)
         complain(op.getLoc(), "'" + op.getName().getStringRef() + "'" +
                                   (name ? " @" + name.getValue() : Twine()).str() +
@@ -259,7 +265,7 @@ private:
         complain(op.getLoc(), "mechanism '" + form + "' stands behind '" + card.mechanism +
                                   "', but a card calls one; make a second card of it");
       else if (!form.empty())
-        card.mechanism = form.str();
+        card.mechanism = form.str(), card.nature = loop::cardKindOf(&op).str();
     }
     if (card.mechanism.empty() && problems.empty())
       complain(sequence.getLoc(),

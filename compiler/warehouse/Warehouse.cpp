@@ -15,6 +15,9 @@ namespace heddle::warehouse {
 
 void registerDialects(DialectRegistry &registry) {
   registry.insert<transform::TransformDialect, func::FuncDialect, graph::GraphDialect>();
+  // What kernels are written in.
+  registry.insert<arith::ArithDialect, cf::ControlFlowDialect, LLVM::LLVMDialect, math::MathDialect,
+                  memref::MemRefDialect, scf::SCFDialect, vector::VectorDialect>();
   loop::registerTransformOps(registry);
 }
 

@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 #define HEDDLE_EXECUTABLE_MAGIC 0x4c444448u /* "HDDL" */
-#define HEDDLE_ABI_VERSION 2u
+#define HEDDLE_ABI_VERSION 3u
 #define HEDDLE_ENTRY_SYMBOL "heddle_executable" /* const heddle_executable_t heddle_executable; */
 #define HEDDLE_DYNAMIC (-1)
 
@@ -63,6 +63,9 @@ enum heddle_service {
   /* [number of the group whose kernels follow, or -1 behind them]; only called where the model was
    * compiled for profiles */
   HEDDLE_SERVICE_PROFILE,
+  /* [m: the library's own error number, number of heddle_executable_t.calls, operands]: each
+   * operand is a T with as many strides, in elements, behind its dims. Operand 0 is the result. */
+  HEDDLE_SERVICE_LIBRARY,
   HEDDLE_SERVICE_COUNT
 };
 typedef void (*heddle_service_fn)(heddle_call_t *, int64_t *frame);
@@ -131,6 +134,43 @@ typedef struct heddle_text_constant {
   int64_t size;
 } heddle_text_constant_t;
 
+/* What a library does with the first operands of a call. All are of float32. Of images, dims are
+ * batch, channels, then space, whatever lies next to each other in memory. */
+enum heddle_function {
+  HEDDLE_FUNCTION_MATMUL,      /* result, a, b: batches that are 1 repeat; no numbers */
+  HEDDLE_FUNCTION_CONVOLUTION, /* result, x, w [groups, out, in, space]; numbers: for each dimension
+                                  of space stride, low and high border, dilation */
+  HEDDLE_FUNCTION_LAYER_NORM,  /* result, x, scale, shift: of rows and columns, then of columns;
+                                  real: epsilon */
+  HEDDLE_FUNCTION_COUNT
+};
+
+/* What happens to each element of the result before it is stored, in order. All but GELU take the
+ * next operand, whose dims are those of the result or 1. */
+enum heddle_post {
+  HEDDLE_POST_ADD,
+  HEDDLE_POST_SUB,
+  HEDDLE_POST_MUL,
+  HEDDLE_POST_DIV,
+  HEDDLE_POST_GELU, /* x / 2 (1 + erf(x / sqrt 2)) */
+  HEDDLE_POST_COUNT
+};
+
+/* A kernel that is a function of a library, which the runtime opens when the module is loaded. */
+typedef struct heddle_library_call {
+  const char *library;      /* file name: "libdnnl.so.2" */
+  const char *card, *group; /* for messages */
+  int32_t function;         /* HEDDLE_FUNCTION_* */
+  int32_t operand_count;
+  int32_t number_count;
+  int32_t post_count;
+  const int64_t *numbers;
+  const int64_t *posts; /* HEDDLE_POST_* */
+  double real;
+  int64_t
+      constants; /* bit i: operand i is a weight, which may be kept in the library's own layout */
+} heddle_library_call_t;
+
 typedef struct heddle_executable {
   uint32_t magic;
   uint32_t abi_version;
@@ -159,6 +199,8 @@ typedef struct heddle_executable {
   double flops; /* floating point operations of one run where sizes are constant, else 0 */
   const heddle_text_constant_t *strings; /* the model's, no two equal: numbers 0, 1, 2 ... */
   int64_t string_count;
+  const heddle_library_call_t *calls;
+  int64_t call_count;
 } heddle_executable_t;
 
 #ifdef __cplusplus

@@ -4,6 +4,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/executable/features.h"
+#include "runtime/library/calls.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +43,8 @@ static void checkExecutable(const heddle_executable_t *executable, heddle_text_t
       (executable->output_count && !executable->outputs) ||
       (executable->symbol_count && !executable->symbols) ||
       (executable->message_count && !executable->messages) || executable->string_count < 0 ||
-      (executable->string_count && !executable->strings)) {
+      (executable->string_count && !executable->strings) || executable->call_count < 0 ||
+      (executable->call_count && !executable->calls)) {
     heddle_text_add(problems, "; a count is negative, or a table or function is missing");
     return;
   }
@@ -130,6 +132,8 @@ heddle_status_t *heddle_module_create(const heddle_executable_t *executable, con
     if (text.length)
       status = heddle_status_make(HEDDLE_REFUSED, "'%s' is a damaged artefact%s", origin,
                                   text.data ? text.data : "");
+    else
+      status = heddle_calls_check(executable, origin);
   }
   if (!status && text.lost)
     status = heddle_status_make(HEDDLE_LIMIT, "out of memory while checking '%s'", origin);

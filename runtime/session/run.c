@@ -54,6 +54,8 @@ static void profile(heddle_call_t *call, int64_t *frame) {
   run->profiledSince = nanoseconds();
 }
 
+static void callLibrary(heddle_call_t *call, int64_t *frame);
+
 static const heddle_service_fn kServices[HEDDLE_SERVICE_COUNT] = {
     [HEDDLE_SERVICE_LIST_MAKE] = heddle_service_list_make,
     [HEDDLE_SERVICE_LIST_INSERT] = heddle_service_list_insert,
@@ -69,6 +71,7 @@ static const heddle_service_fn kServices[HEDDLE_SERVICE_COUNT] = {
     [HEDDLE_SERVICE_STRING_MATCH] = heddle_service_string_match,
     [HEDDLE_SERVICE_STRING_CAST] = heddle_service_string_cast,
     [HEDDLE_SERVICE_PROFILE] = profile,
+    [HEDDLE_SERVICE_LIBRARY] = callLibrary,
 };
 
 heddle_strings_t *heddle_run_strings(heddle_call_t *call) {
@@ -87,6 +90,26 @@ static void failWith(heddle_call_t *call, int32_t status, int64_t value, int64_t
 
 static void reportFailure(heddle_call_t *call, int64_t message, int64_t value, int64_t limit) {
   failWith(call, (int32_t)(message + 1), value, limit);
+}
+
+/* HEDDLE_SERVICE_LIBRARY: on the thread of the run, whose scratch no kernel uses meanwhile. */
+static void callLibrary(heddle_call_t *call, int64_t *frame) {
+  run_t *run = call->runtime;
+  heddle_calls_t *calls = run->session->calls;
+  heddle_block_t *scratch = &run->workspace->scratch;
+  int32_t failure = 0;
+  heddle_prepared_t *prepared = heddle_calls_prepare(calls, frame, &failure);
+  int64_t bytes = prepared ? heddle_prepared_scratch(prepared) : 0;
+  if (bytes && !heddle_workspace_grow(run->session, scratch, bytes))
+    failWith(call, STATUS_OUT_OF_MEMORY, bytes, 0);
+  else if (prepared)
+    failure = heddle_prepared_run(calls, prepared, frame, bytes ? scratch->data : NULL);
+  if (failure)
+    reportFailure(call, frame[0], failure, 0);
+  if (bytes > run->workspace->used_scratch_bytes)
+    run->workspace->used_scratch_bytes = bytes;
+  if (prepared)
+    heddle_prepared_release(calls, prepared);
 }
 
 static void *allocate(heddle_call_t *call, int64_t bytes) {

@@ -54,7 +54,12 @@ heddle_status_t *heddle_session_create(heddle_module_t *module,
   if (!session)
     return heddle_status_make(HEDDLE_LIMIT, "out of memory for a session");
   heddle_status_t *status = choosePool(session, options);
+  if (!status)
+    status = heddle_calls_create(module->executable, heddle_pool_threads(session->pool),
+                                 &session->calls);
   if (status) {
+    if (session->is_pool_owner && session->pool)
+      heddle_pool_destroy(session->pool);
     free(session);
     return status;
   }
@@ -77,6 +82,7 @@ void heddle_session_destroy(heddle_session_t *session) {
     session->idle = workspace->next;
     heddle_workspace_destroy(workspace);
   }
+  heddle_calls_destroy(session->calls);
   if (session->is_pool_owner)
     heddle_pool_destroy(session->pool);
   heddle_module_destroy(session->module);

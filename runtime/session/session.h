@@ -6,6 +6,7 @@
 #define HEDDLE_SESSION_SESSION_H
 
 #include "runtime/executable/module.h"
+#include "runtime/library/calls.h"
 #include "runtime/session/strings.h"
 #include "runtime/task/pool.h"
 
@@ -35,6 +36,7 @@ struct heddle_session {
   bool is_pool_owner;
   void (*profile)(void *data, int64_t group, int64_t nanoseconds); /* or NULL */
   void *profile_data;
+  heddle_calls_t *calls; /* of libraries; NULL without */
   pthread_mutex_t mutex; /* of all below */
   heddle_workspace_t *idle;
   heddle_memory_t memory;

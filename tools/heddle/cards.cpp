@@ -65,10 +65,11 @@ static int list(const Options &options) {
     print(result);
     return HEDDLE_OK;
   }
-  Table table({"card", "target", "priority", "mechanism", "loops", "from", "knobs"});
+  Table table({"card", "kind", "target", "priority", "mechanism", "loops", "from", "knobs"});
   for (const Json &card : result.at("cards")) {
     bool isNest = card.contains("nest");
-    table.add({card.at("name"), card.at("target"), card.at("priority").dump(), card.at("mechanism"),
+    table.add({card.at("name"), card.at("card_kind"), card.at("target"), card.at("priority").dump(),
+               card.at("mechanism"),
                (isNest ? "nest " : "key ") + joined(card.at(isNest ? "nest" : "key")),
                card.at("built_in") ? "built-in" : card.at("path").get<std::string>(),
                knobsOf(card)});
@@ -93,6 +94,8 @@ static std::string explained(const Json &group) {
     bool isChosen = card.at("card") == group.at("chosen");
     text += isChosen ? "  chosen   " : card.at("offered") ? "  offered  " : "  refused  ";
     text += card.at("card").get<std::string>();
+    if (card.at("card_kind") != "schedule")
+      text += " (" + card.at("card_kind").get<std::string>() + ")";
     if (isChosen && !group.at("knobs").empty())
       text += ": " + joined(group.at("knobs"));
     else if (card.contains("refusal"))

@@ -44,7 +44,8 @@ SmallVector<graph::GroupOp> Host::launchedWith(graph::GroupOp group) const {
   int64_t region = regionOf(group);
   if (region >= 0)
     for (graph::GroupOp other : group->getBlock()->getOps<graph::GroupOp>())
-      if (regionOf(other) == region && kernels.at(other)->phases.size() == 1)
+      if (const auto &phases = kernels.at(other)->phases;
+          regionOf(other) == region && phases.size() == 1 && !phases.front().isAlone)
         members.push_back(other);
   bool isOneOfThem = llvm::is_contained(members, group);
   return members.size() > 1 && isOneOfThem ? members : SmallVector<graph::GroupOp>{group};
@@ -116,6 +117,10 @@ void Host::storeArguments(graph::GroupOp group, int64_t base) {
     }
     case Argument::Kind::Symbol:
       value = dim(Dim::symbol(argument.text));
+      break;
+    case Argument::Kind::LibraryCall:
+      program.calls.push_back(kernel.calls[argument.index]);
+      value = code->number(program.calls.size() - 1);
       break;
     case Argument::Kind::Message:
       program.messages.push_back(argument.text);

@@ -41,6 +41,24 @@ public:
       rows.push_back(structure({text(value), i64(value.size())}));
     return arrayOf(rows);
   }
+  Constant *numbersOf(const std::vector<int64_t> &values) {
+    std::vector<Constant *> numbers;
+    for (int64_t value : values)
+      numbers.push_back(i64(value));
+    return arrayOf(numbers);
+  }
+  Constant *real(double value) {
+    return llvm::ConstantFP::get(llvm::Type::getDoubleTy(context), value);
+  }
+  Constant *callsOf(const std::vector<target::LibraryCall> &calls) {
+    std::vector<Constant *> rows;
+    for (const target::LibraryCall &call : calls)
+      rows.push_back(structure({text(call.library), text(call.card), text(call.group),
+                                i32(call.function), i32(call.operands), i32(call.numbers.size()),
+                                i32(call.posts.size()), numbersOf(call.numbers),
+                                numbersOf(call.posts), real(call.real), i64(call.constants)}));
+    return arrayOf(rows);
+  }
   Constant *arrayOf(llvm::ArrayRef<Constant *> values) {
     if (values.empty())
       return null();
@@ -135,9 +153,11 @@ emitDescriptor(const target::Program &program, const Target &target, bool export
       b.external("heddle_program_run"),
       b.textsOf(program.kernels),
       b.i64(program.kernels.size()),
-      llvm::ConstantFP::get(llvm::Type::getDoubleTy(context), program.flops),
+      b.real(program.flops),
       b.stringsOf(program.strings),
       b.i64(program.strings.size()),
+      b.callsOf(program.calls),
+      b.i64(program.calls.size()),
   });
   auto define = [&](llvm::StringRef name, bool visible) {
     auto *global = new llvm::GlobalVariable(module, value->getType(), true,

@@ -3,6 +3,7 @@
 
 #include "compiler/target/cpu/Emit.h"
 
+#include "compiler/target/cpu/Clang.h"
 #include "compiler/target/cpu/FatalErrors.h"
 #include "compiler/target/cpu/Lower.h"
 
@@ -44,13 +45,16 @@ std::unique_ptr<llvm::TargetMachine> machineFor(const Target &target, int optLev
 }
 
 /// Kernels arrive tiled, unrolled and in vectors: the vectorizers and the unroller would take two
-/// thirds of the time and undo register tiling.
+/// thirds of the time and undo register tiling. Kernels written by hand are in parts of their own.
 void optimize(llvm::Module &module, llvm::TargetMachine &machine, int optLevel) {
+  bool isByHand = llvm::any_of(module, [](const llvm::Function &function) {
+    return isHandwritten(function) && !function.isDeclaration();
+  });
   llvm::PipelineTuningOptions tuning;
-  tuning.LoopVectorization = false;
-  tuning.SLPVectorization = false;
-  tuning.LoopInterleaving = false;
-  tuning.LoopUnrolling = false;
+  tuning.LoopVectorization = isByHand;
+  tuning.SLPVectorization = isByHand;
+  tuning.LoopInterleaving = isByHand;
+  tuning.LoopUnrolling = isByHand;
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager graphs;
@@ -109,8 +113,9 @@ llvm::SmallVector<char, 0> generate(llvm::Module &module, llvm::TargetMachine &m
 bool isShared(const llvm::Function &function) { return function.hasLinkOnceLinkage(); }
 
 /// The program as one LLVM module. Functions see each other across parts, and nobody else does.
-llvm::Expected<std::unique_ptr<llvm::Module>> translate(ModuleOp source,
+llvm::Expected<std::unique_ptr<llvm::Module>> translate(const target::Program &program,
                                                         llvm::LLVMContext &context) {
+  ModuleOp source = program.module.get(); // a handle: reading changes nothing
   registerBuiltinDialectTranslation(*source.getContext());
   registerLLVMDialectTranslation(*source.getContext());
   std::string problem;
@@ -122,6 +127,8 @@ llvm::Expected<std::unique_ptr<llvm::Module>> translate(ModuleOp source,
   if (!module)
     return makeError(ErrorCode::Internal,
                      "internal error: kernels could not be translated to LLVM: " + problem);
+  if (llvm::Error error = linkSources(*module, program.sources))
+    return std::move(error);
   for (llvm::Function &function : *module) {
     if (function.isDeclaration())
       continue;
@@ -143,9 +150,12 @@ llvm::Expected<std::unique_ptr<llvm::Module>> translate(ModuleOp source,
 /// threads end together, and their number is the program's own, so that bytes are reproducible.
 std::vector<llvm::StringMap<char>> partition(const llvm::Module &module) {
   std::vector<std::pair<size_t, llvm::StringRef>> functions;
+  llvm::StringMap<char> handwritten;
   size_t total = 0;
   for (const llvm::Function &function : module)
-    if (!function.isDeclaration() && !isShared(function)) {
+    if (isHandwritten(function) && !function.isDeclaration()) {
+      handwritten[function.getName()] = 0;
+    } else if (!function.isDeclaration() && !isShared(function)) {
       size_t size = function.getInstructionCount() + 1;
       functions.push_back({size, function.getName()});
       total += size;
@@ -162,6 +172,8 @@ std::vector<llvm::StringMap<char>> partition(const llvm::Module &module) {
     parts[smallest][name] = 0;
     sizes[smallest] += size;
   }
+  if (!handwritten.empty())
+    parts.push_back(std::move(handwritten));
   return parts;
 }
 
@@ -207,11 +219,13 @@ llvm::Expected<Objects> emitObjects(target::Program &program, const Target &targ
                                     unsigned threads) {
   if (llvm::Error error = lowerToLLVM(*program.module, target))
     return std::move(error);
+  if (llvm::Error error = compileSources(program.sources, target))
+    return std::move(error);
   std::string bitcode;
   std::vector<llvm::StringMap<char>> parts;
   {
     llvm::LLVMContext context;
-    auto module = translate(*program.module, context);
+    auto module = translate(program, context);
     if (!module)
       return module.takeError();
     parts = partition(**module);
@@ -251,7 +265,7 @@ llvm::Expected<std::string> emitText(const target::Program &program, const Targe
   llvm::LLVMContext context;
   std::string errors, text;
   collectErrors(context, errors);
-  auto module = translate(*program.module, context);
+  auto module = translate(program, context);
   if (!module)
     return module.takeError();
   auto machine = machineFor(target, optLevel);

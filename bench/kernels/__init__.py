@@ -1,0 +1,1 @@
+"""Kernels one by one: what a card is worth on its own."""

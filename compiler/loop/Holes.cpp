@@ -1,0 +1,97 @@
+// Holes: their names and types, and the groups that have them.
+
+#include "compiler/loop/Holes.h"
+
+#include "compiler/graph/LoopNest.h"
+#include "compiler/loop/Forms.h"
+
+using namespace mlir;
+
+namespace heddle::loop {
+
+using graph::DimVector;
+using Ops = ArrayRef<Operation *>;
+
+bool isHandwritten(StringRef form) { return form == "kernel.product" || form == "kernel.rows"; }
+
+std::vector<Hole> holesOf(StringRef form, int64_t folds) {
+  if (form == "kernel.product")
+    return {{"read_a", 3, 0, false}, {"read_b", 3, 0, false}, {"write", 3, 0, true, true}};
+  std::vector<Hole> holes;
+  for (int64_t i = 0; i < folds; ++i)
+    holes.push_back({"read_" + std::to_string(i), 2, i, false});
+  holes.push_back({"write", 2, folds, true});
+  return holes;
+}
+
+ArrayRef<StringLiteral> extentsOf(StringRef form) {
+  static constexpr StringLiteral kProduct[] = {"batches", "rows", "columns", "depth"};
+  static constexpr StringLiteral kRows[] = {"rows", "columns"};
+  return form == "kernel.product" ? ArrayRef<StringLiteral>(kProduct) : kRows;
+}
+
+int64_t foldsNamedIn(StringRef text) {
+  int64_t folds = 0;
+  for (size_t at = text.find("read_"); at != StringRef::npos; at = text.find("read_", at + 1)) {
+    int64_t number;
+    if (!text.drop_front(at + 5).consumeInteger(10, number) && number < 16)
+      folds = std::max(folds, number + 1);
+  }
+  return folds;
+}
+
+SmallVector<Operation *> decidersOf(StringRef form, Ops ops) {
+  SmallVector<Operation *> deciders;
+  for (Operation *op : ops)
+    if (form == "kernel.product" ? isa<graph::MatmulOp>(op) : !foldedAxes(op).empty())
+      deciders.push_back(op);
+  return deciders;
+}
+
+/// One product, elementwise ops and views before it, elementwise ops of its shape behind it.
+static Fit fitsProduct(Ops ops, std::string &why) {
+  auto refuse = [&](Operation *op, const Twine &text) {
+    why = (op->getName().stripDialect() + text).str();
+    return Fit::No;
+  };
+  SmallVector<Operation *> products = decidersOf("kernel.product", ops);
+  if (products.size() > 1)
+    return refuse(products[1], " is a second product");
+  for (Operation *op : ops) {
+    bool isBehind = products.empty() || products[0]->isBeforeInBlock(op);
+    bool isElement = op->hasTrait<graph::Elementwise>();
+    if (llvm::is_contained(products, op) || isa<graph::ConstantOp, graph::BroadcastOp>(op))
+      continue;
+    if (!isElement && !graph::isMove(op))
+      return refuse(op, " is not computed element by element");
+    bool readsProduct = !products.empty() && isBehind && isElement;
+    if (readsProduct && graph::dimsOf(op->getResult(0)) != graph::dimsOf(products[0]->getResult(0)))
+      return refuse(op, " has another shape than the product");
+    if (isBehind && !products.empty() && !isElement)
+      return refuse(op, " moves elements behind the product");
+  }
+  if (products.empty())
+    return Fit::Partial;
+  Value result = ops.back()->getResult(0);
+  bool isComplete = graph::dimsOf(result) == graph::dimsOf(products[0]->getResult(0));
+  return isComplete ? Fit::Full : Fit::Partial;
+}
+
+Fit fitsHandwritten(StringRef form, Ops ops, std::string &why) {
+  if (form == "kernel.product")
+    return fitsProduct(ops, why);
+  Fit fit = fitsForm("rows", ops, why);
+  SmallVector<Operation *> folds = decidersOf(form, ops);
+  if (fit == Fit::No || folds.empty())
+    return fit;
+  if (foldedAxes(folds.front()).size() != 1) {
+    why = "its rows have more than one dimension";
+    return Fit::No;
+  }
+  if (graph::dimsOf(ops.back()->getResult(0)) == graph::dimsOf(folds.front()->getOperand(0)))
+    return fit;
+  why = "its result has not the shape of the rows";
+  return Fit::Partial;
+}
+
+} // namespace heddle::loop

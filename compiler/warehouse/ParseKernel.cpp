@@ -1,0 +1,220 @@
+// ParseKernel: what can be known of a kernel before there is a group: that its source is there,
+// that its holes have names and types that the compiler can fill, and that it calls nothing else.
+
+#include "compiler/warehouse/ParseKernel.h"
+
+#include "compiler/loop/Holes.h"
+#include "compiler/loop/TransformOps.h"
+#include "compiler/support/Suggest.h"
+
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/SHA256.h"
+
+using namespace mlir;
+
+namespace heddle::warehouse {
+
+static constexpr size_t kMostBytes = 1 << 20;
+
+std::string whyNoClang() {
+  for (const char *name : {"clang-19", "clang"})
+    if (llvm::sys::findProgramByName(name))
+      return "";
+  return "its kernel is C or C++, but there is no 'clang-19' or 'clang' in PATH; install Debian's "
+         "'clang-19'";
+}
+
+static transform::KernelOp callOf(ModuleOp module) {
+  transform::KernelOp found;
+  module.walk([&](transform::KernelOp op) { found = op; });
+  return found;
+}
+
+bool hasOwnKernel(ModuleOp module) {
+  transform::KernelOp call = callOf(module);
+  return call && !call.getSource();
+}
+
+namespace {
+class KernelReader {
+public:
+  KernelReader(Card &card, transform::KernelOp call) : card(card), call(call) {}
+
+  Problems read() {
+    if (card.dtypes.size() != 1 || !elementType())
+      complain(card.module->getLoc(),
+               "a kernel is written for one type of elements: 'dtypes' of heddle.card must be "
+               "[\"f32\"], [\"f64\"] or [\"i32\"]");
+    else if (call.getSource())
+      readFile(*call.getSource());
+    else
+      readFunctions();
+    card.folds = loop::foldsNamedIn(card.code);
+    if (problems.empty() && card.mechanism == "kernel.rows" && card.folds == 0)
+      complain(call.getLoc(),
+               "a kernel of rows reads its rows with read_0, but its source does not "
+               "name it");
+    card.hash =
+        llvm::toHex(llvm::SHA256::hash(llvm::arrayRefFromStringRef(card.text + card.code)), true)
+            .substr(0, 16);
+    return std::move(problems);
+  }
+
+private:
+  void complain(Location location, const Twine &what) {
+    problems.emplace_back(location, what.str());
+  }
+
+  Type elementType() {
+    Builder builder(call.getContext());
+    return llvm::StringSwitch<Type>(card.dtypes.front())
+        .Case("f32", builder.getF32Type())
+        .Case("f64", builder.getF64Type())
+        .Case("i32", builder.getI32Type())
+        .Default(Type());
+  }
+
+  void readFile(StringRef name) {
+    SmallString<128> path(llvm::sys::path::parent_path(card.path));
+    llvm::sys::path::append(path, name);
+    StringRef suffix = llvm::sys::path::extension(name);
+    if (!llvm::is_contained({".c", ".cc", ".cpp"}, suffix))
+      return complain(call.getLoc(), "'" + name + "' is no file of C (.c) or C++ (.cpp, .cc)");
+    if (llvm::sys::path::is_absolute(name) || name.contains(".."))
+      return complain(call.getLoc(), "'" + name + "' must stand beside the card or below it");
+    auto buffer = llvm::MemoryBuffer::getFile(path);
+    if (!buffer)
+      return complain(call.getLoc(), "cannot read the kernel's source '" + path +
+                                         "': " + buffer.getError().message());
+    if ((*buffer)->getBufferSize() > kMostBytes)
+      return complain(call.getLoc(), "the kernel's source '" + path + "' has " +
+                                         Twine((*buffer)->getBufferSize()) +
+                                         " bytes, but a kernel has at most " + Twine(kMostBytes));
+    card.source = path.str().str();
+    card.code = (*buffer)->getBuffer().str();
+  }
+
+  void readFunctions() {
+    llvm::raw_string_ostream stream(card.code);
+    for (auto function : card.module->getOps<func::FuncOp>()) {
+      if (function == card.example)
+        continue;
+      function.print(stream, OpPrintingFlags().useLocalScope());
+      stream << "\n";
+    }
+    int64_t folds = loop::foldsNamedIn(card.code);
+    std::vector<loop::Hole> holes = loop::holesOf(card.mechanism, folds);
+    bool hasKernel = false, hasTasks = false;
+    for (auto function : card.module->getOps<func::FuncOp>()) {
+      if (function == card.example)
+        continue;
+      if (function.isExternal())
+        checkHole(function, holes);
+      else
+        checkBody(function);
+      hasKernel |= function.getName() == "kernel" && !function.isExternal();
+      hasTasks |= function.getName() == "tasks" && !function.isExternal();
+    }
+    if (auto write = card.module->lookupSymbol<func::FuncOp>("write_lanes"); write && !lanes)
+      complain(write.getLoc(), "hole 'write_lanes' has no width: a hole that reads lanes says how "
+                               "many a vector has");
+    Type pointer = LLVM::LLVMPointerType::get(call.getContext());
+    Type i64 = IntegerType::get(call.getContext(), 64);
+    require("kernel", hasKernel, {pointer, i64, i64, pointer}, {});
+    require("tasks", hasTasks, {pointer}, {i64});
+  }
+
+  void require(StringRef name, bool isThere, ArrayRef<Type> inputs, ArrayRef<Type> results) {
+    auto type = FunctionType::get(call.getContext(), inputs, results);
+    auto function = isThere ? card.module->lookupSymbol<func::FuncOp>(name) : func::FuncOp();
+    if (!function)
+      complain(call.getLoc(), "the card has no 'func.func @" + name + "' of type " + textOf(type) +
+                                  ", and the mechanism names no file of C either");
+    else if (function.getFunctionType() != type)
+      complain(function.getLoc(), "@" + name + " must have type " + textOf(type) + ", not " +
+                                      textOf(function.getFunctionType()));
+  }
+
+  static std::string textOf(Type type) {
+    std::string text;
+    llvm::raw_string_ostream(text) << type;
+    return text;
+  }
+
+  /// A number that the compiler knows: an extent or a knob.
+  bool isNumber(StringRef name) {
+    if (name.consume_front("knob_"))
+      return llvm::any_of(call.getNames().getAsRange<StringAttr>(),
+                          [&](StringAttr knob) { return knob.getValue() == name; });
+    return llvm::is_contained(loop::extentsOf(card.mechanism), name);
+  }
+
+  void checkHole(func::FuncOp function, ArrayRef<loop::Hole> holes) {
+    MLIRContext *context = call.getContext();
+    Type pointer = LLVM::LLVMPointerType::get(context), i64 = IntegerType::get(context, 64);
+    StringRef name = function.getName(), stem = name;
+    bool isLanes = stem.consume_back("_lanes");
+    SmallVector<Type> inputs = {pointer}, results;
+    auto hole = llvm::find_if(holes, [&](const loop::Hole &hole) { return hole.name == stem; });
+    if (isNumber(name)) {
+      results.push_back(i64);
+    } else if (hole != holes.end()) {
+      Type value = isLanes ? lanesOf(function) : elementType();
+      inputs.append(hole->indices, i64);
+      inputs.append(hole->folds, elementType());
+      if (hole->takesValue)
+        inputs.push_back(value);
+      if (!hole->isWrite)
+        results.push_back(value);
+    } else {
+      SmallVector<StringRef> known(loop::extentsOf(card.mechanism));
+      for (const loop::Hole &each : holes)
+        known.push_back(each.name);
+      std::string near = support::nearest(name, known);
+      return complain(function.getLoc(),
+                      "'" + card.mechanism + "' has no hole '" + name + "'" +
+                          (near.empty() ? "" : "; did you mean '" + near + "'?") + " holes: " +
+                          llvm::join(known, ", ") + ", knob_NAME, and read_ and write with _lanes");
+    }
+    auto wanted = FunctionType::get(context, inputs, results);
+    if (function.getFunctionType() != wanted)
+      complain(function.getLoc(), "hole '" + name + "' must have type " + textOf(wanted) +
+                                      ", not " + textOf(function.getFunctionType()));
+  }
+
+  /// All vectors of a card have the same lanes.
+  Type lanesOf(func::FuncOp function) {
+    auto types = llvm::concat<const Type>(function.getArgumentTypes(), function.getResultTypes());
+    for (Type type : types)
+      if (auto vector = dyn_cast<VectorType>(type);
+          vector && vector.getRank() == 1 && vector.getDimSize(0) > 1) {
+        lanes = lanes ? lanes : vector.getDimSize(0);
+        break;
+      }
+    return VectorType::get({lanes ? lanes : 8}, elementType());
+  }
+
+  void checkBody(func::FuncOp function) {
+    function.walk([&](Operation *op) {
+      StringRef dialect = op->getName().getDialectNamespace();
+      if (!llvm::is_contained({"arith", "cf", "func", "llvm", "math", "memref", "scf", "vector"},
+                              dialect))
+        complain(op->getLoc(),
+                 "'" + op->getName().getStringRef() +
+                     "' has no place in a kernel, which is written in arith, cf, func, "
+                     "llvm, math, memref, scf and vector");
+    });
+  }
+
+  Card &card;
+  transform::KernelOp call;
+  Problems problems;
+  int64_t lanes = 0;
+};
+} // namespace
+
+Problems readKernel(Card &card) { return KernelReader(card, callOf(*card.module)).read(); }
+
+} // namespace heddle::warehouse
