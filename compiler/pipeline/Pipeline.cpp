@@ -7,6 +7,7 @@
 #include "compiler/onnx/Importer.h"
 #include "compiler/partition/Partition.h"
 #include "compiler/plan/Chooser.h"
+#include "compiler/records/RecordedChooser.h"
 #include "compiler/simplify/Passes.h"
 
 #include "mlir/IR/Verifier.h"
@@ -73,8 +74,8 @@ static llvm::Error simplifyGraph(ModuleOp module, int64_t foldLimitBytes) {
   return llvm::Error::success();
 }
 
-/// Groups, then cards and knobs of all groups: what the given plan says, else what the cards and
-/// the default chooser find best.
+/// Groups, then cards and knobs of all groups: what the given plan says, else what tuning has
+/// found, else what the cards and the default chooser find best.
 static llvm::Error choosePlan(func::FuncOp model, const CompileOptions &options, Compiled &compiled,
                               Stages &stages) {
   stages.begin("partition", 0.2);
@@ -110,7 +111,17 @@ static llvm::Error choosePlan(func::FuncOp model, const CompileOptions &options,
 
   stages.begin("plan", 0.22);
   plan::DefaultChooser byRule;
-  plan::PlanChooser chooser(given, byRule);
+  std::unique_ptr<records::Records> records;
+  std::optional<records::RecordedChooser> byRecords;
+  if (!options.recordsPath.empty()) {
+    auto opened = records::Records::open(options.recordsPath, records::Records::Access::Read);
+    if (!opened)
+      return opened.takeError();
+    records = std::move(*opened);
+    byRecords.emplace(*records, compiled.target.identity(), records::threadsOf(options.threads),
+                      byRule);
+  }
+  plan::PlanChooser chooser(given, byRecords ? static_cast<plan::Chooser &>(*byRecords) : byRule);
   if (llvm::Error error = chooser.check(model, fingerprint))
     return error;
   plan::Plan made;
@@ -281,7 +292,7 @@ llvm::Expected<std::string> loopsText(const Compiled &compiled) {
 llvm::Expected<std::unique_ptr<Compiled>> compile(const ModelSource &source,
                                                   const CompileOptions &options) {
   auto result = std::make_unique<Compiled>();
-  result->context = std::make_unique<MLIRContext>();
+  result->context = std::make_shared<MLIRContext>();
   result->program.model = source.path;
   Stages stages(options);
   stages.begin("import", 0);
@@ -294,7 +305,7 @@ llvm::Expected<std::unique_ptr<Compiled>> compile(const ModelSource &source,
   return result;
 }
 
-llvm::Expected<std::unique_ptr<Compiled>> compileGraph(std::unique_ptr<MLIRContext> context,
+llvm::Expected<std::unique_ptr<Compiled>> compileGraph(std::shared_ptr<MLIRContext> context,
                                                        OwningOpRef<ModuleOp> graph,
                                                        const CompileOptions &options) {
   auto result = std::make_unique<Compiled>();

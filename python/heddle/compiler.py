@@ -96,6 +96,7 @@ def compile(  # noqa: A001: the package's own word
     fold_limit_bytes=0,
     progress=None,
     without=None,
+    records=None,
 ):
     """Compiles an ONNX model and returns a Module ready to run.
 
@@ -107,6 +108,7 @@ def compile(  # noqa: A001: the package's own word
     output     path of an artefact to write, which is then loaded; None compiles into this process
     progress   called with (stage, fraction)
     without    layers of the partitioner to leave out, to compare: "cards,fusion,regions"
+    records    a path of what `heddle tune` has found; None: HEDDLE_RECORDS, or none
 
     The result's `compiled` has `write`, `plan` and `report`.
     """
@@ -130,6 +132,8 @@ def compile(  # noqa: A001: the package's own word
             callback,
             None,
             without.encode() if without else None,
+            0,
+            _encoded(records),
         )
         if hasattr(model, "SerializeToString"):
             model = model.SerializeToString()

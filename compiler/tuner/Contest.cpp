@@ -1,0 +1,195 @@
+// Contest: one turn times each program once, or as often as it takes for the clock to see it.
+//
+// In a model the weights of a group have been pushed out of the caches by those of the other groups
+// since they were read last, but what the group reads of other groups has just been written. So
+// before each run of a group with large weights a buffer larger than the caches is read, and then
+// the inputs.
+
+#include "compiler/tuner/Contest.h"
+
+#include "compiler/support/Error.h"
+
+#include <chrono>
+#include <cmath>
+#include <unistd.h>
+
+namespace heddle::tuner {
+
+using Clock = std::chrono::steady_clock;
+
+static constexpr double kLeastTurn = 200e-6; // seconds: shorter ones the clock does not time well
+static constexpr int64_t kMostRuns = 1000;   // of a turn
+static constexpr double kHopeless = 0.7;     // of the base's speed
+static constexpr int64_t kMostTurns = 10000;
+static constexpr int64_t kSmallWeights = 256 << 10; // bytes that a cache keeps from run to run
+
+static double secondsSince(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+static double medianOf(std::vector<double> values) {
+  auto middle = values.begin() + values.size() / 2;
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+namespace {
+/// What empties the caches: as large as the last one of them, within reason.
+class Caches {
+public:
+  Caches() {
+    int64_t bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    buffer.resize(std::clamp<int64_t>(bytes, 8 << 20, 64 << 20));
+  }
+  void fill() { sum = read({buffer.data(), buffer.size()}); }
+  void warm(llvm::ArrayRef<reference::Tensor> tensors) {
+    for (const reference::Tensor &tensor : tensors)
+      sum = read(tensor.bytes());
+  }
+
+private:
+  static char read(llvm::ArrayRef<char> bytes) {
+    char sum = 0;
+    for (size_t i = 0; i < bytes.size(); i += 64)
+      sum += bytes[i];
+    return sum;
+  }
+  std::vector<char> buffer;
+  volatile char sum = 0; // keeps the reads
+};
+
+/// A program with its inputs, ready to run again and again.
+class Runner {
+public:
+  Runner(cards::Program &program, llvm::ArrayRef<reference::Tensor> inputs)
+      : results(heddle_module_output_count(program.handle())) {
+    for (const reference::Tensor &input : inputs) {
+      tensors.push_back(cards::packed(input));
+      views.push_back(cards::viewOf(tensors.back()));
+    }
+  }
+  ~Runner() {
+    for (heddle_tensor_t &result : results)
+      heddle_tensor_release(&result);
+    heddle_session_destroy(session);
+  }
+  Runner(const Runner &) = delete;
+
+  llvm::Error begin(cards::Program &program, int threads) {
+    heddle_session_options_t options = {};
+    options.size = sizeof options;
+    options.threads = threads;
+    if (llvm::Error error =
+            cards::errorOf(heddle_session_create(program.handle(), &options, &session)))
+      return error;
+    if (llvm::Error error = run(results))
+      return error;
+    reused = results;
+    for (heddle_tensor_t &output : reused)
+      output.owner = nullptr;
+    return again();
+  }
+  llvm::Error again() { return run(reused); }
+  void warm(Caches &caches) { caches.warm(tensors); }
+
+private:
+  llvm::Error run(std::vector<heddle_tensor_t> &outputs) {
+    return cards::errorOf(
+        heddle_session_run(session, views.data(), views.size(), outputs.data(), outputs.size()));
+  }
+  std::vector<reference::Tensor> tensors;
+  std::vector<heddle_tensor_t> views, results, reused;
+  heddle_session_t *session = nullptr;
+};
+
+/// Turns of one or two programs.
+class Match {
+public:
+  Match(bool isCold) {
+    if (isCold)
+      caches = std::make_unique<Caches>();
+  }
+
+  /// Seconds of one run.
+  llvm::Expected<double> time(Runner &runner) {
+    for (int64_t run = 0; run < (caches ? 1 : runs); ++run) {
+      if (caches) {
+        caches->fill();
+        runner.warm(*caches);
+      } else if (run == 0) {
+        if (llvm::Error error = runner.again()) // caches that the other program has filled
+          return std::move(error);
+      }
+      if (run == 0)
+        start = Clock::now();
+      if (llvm::Error error = runner.again())
+        return std::move(error);
+    }
+    return secondsSince(start) / (caches ? 1 : runs);
+  }
+  llvm::Error calibrate(Runner &runner) {
+    auto once = time(runner);
+    if (!once)
+      return once.takeError();
+    runs = std::clamp<int64_t>(std::ceil(kLeastTurn / std::max(*once, 1e-9)), 1, kMostRuns);
+    return llvm::Error::success();
+  }
+
+private:
+  std::unique_ptr<Caches> caches;
+  int64_t runs = 1;
+  Clock::time_point start;
+};
+} // namespace
+
+llvm::Expected<Timing> contest(cards::Program *base, cards::Program &program,
+                               llvm::ArrayRef<reference::Tensor> inputs, int threads,
+                               const Effort &effort) {
+  Runner own(program, inputs);
+  if (llvm::Error error = own.begin(program, threads))
+    return std::move(error);
+  std::optional<Runner> other;
+  if (base) {
+    other.emplace(*base, inputs);
+    if (llvm::Error error = other->begin(*base, threads))
+      return std::move(error);
+  }
+  Match match(program.weightsBytes() > kSmallWeights);
+  if (llvm::Error error = match.calibrate(other ? *other : own))
+    return std::move(error);
+  std::vector<double> seconds, baseSeconds, speedups;
+  Clock::time_point begin = Clock::now();
+  auto isOver = [&] {
+    int64_t turns = seconds.size();
+    if (turns >= kMostTurns)
+      return true;
+    if (effort.mayGiveUp && other && turns == 3 && medianOf(speedups) < kHopeless)
+      return true;
+    return turns >= effort.turns && secondsSince(begin) >= effort.seconds;
+  };
+  while (!isOver()) {
+    // Who is first changes from turn to turn.
+    double times[2] = {0, 0};
+    for (int i = 0; i < 2; ++i) {
+      bool isOwn = (seconds.size() + i) % 2 == 0;
+      if (!isOwn && !other)
+        continue;
+      auto time = match.time(isOwn ? own : *other);
+      if (!time)
+        return time.takeError();
+      times[isOwn] = *time;
+    }
+    seconds.push_back(times[1]);
+    if (other) {
+      baseSeconds.push_back(times[0]);
+      speedups.push_back(times[0] / std::max(times[1], 1e-9));
+    }
+  }
+  Timing timing;
+  timing.seconds = medianOf(seconds);
+  timing.baseSeconds = other ? medianOf(baseSeconds) : timing.seconds;
+  timing.speedup = other ? medianOf(speedups) : 1;
+  return timing;
+}
+
+} // namespace heddle::tuner
