@@ -34,6 +34,28 @@ static double medianOf(std::vector<double> values) {
 }
 
 namespace {
+struct Turn {
+  double own, base; // seconds
+};
+} // namespace
+
+/// Of the quieter half of the turns, those that took least in all: what else the machine does only
+/// ever adds, and hardly to both programs alike.
+static Timing timingOf(std::vector<Turn> turns) {
+  llvm::sort(turns, [](const Turn &a, const Turn &b) { return a.own + a.base < b.own + b.base; });
+  turns.resize((turns.size() + 1) / 2);
+  auto median = [&](auto number) {
+    std::vector<double> numbers;
+    for (const Turn &turn : turns)
+      numbers.push_back(number(turn));
+    return medianOf(std::move(numbers));
+  };
+  return {median([](const Turn &turn) { return turn.own; }),
+          median([](const Turn &turn) { return turn.base; }),
+          median([](const Turn &turn) { return turn.base / std::max(turn.own, 1e-9); })};
+}
+
+namespace {
 /// What empties the caches: as large as the last one of them, within reason.
 class Caches {
 public:
@@ -157,21 +179,21 @@ llvm::Expected<Timing> contest(cards::Program *base, cards::Program &program,
   Match match(program.weightsBytes() > kSmallWeights);
   if (llvm::Error error = match.calibrate(other ? *other : own))
     return std::move(error);
-  std::vector<double> seconds, baseSeconds, speedups;
+  std::vector<Turn> turns;
   Clock::time_point begin = Clock::now();
   auto isOver = [&] {
-    int64_t turns = seconds.size();
-    if (turns >= kMostTurns)
+    int64_t done = turns.size();
+    if (done >= kMostTurns)
       return true;
-    if (effort.mayGiveUp && other && turns == 3 && medianOf(speedups) < kHopeless)
+    if (effort.mayGiveUp && other && done == 3 && timingOf(turns).speedup < kHopeless)
       return true;
-    return turns >= effort.turns && secondsSince(begin) >= effort.seconds;
+    return done >= effort.turns && secondsSince(begin) >= effort.seconds;
   };
   while (!isOver()) {
     // Who is first changes from turn to turn.
     double times[2] = {0, 0};
-    for (int i = 0; i < 2; ++i) {
-      bool isOwn = (seconds.size() + i) % 2 == 0;
+    for (size_t i = 0; i < 2; ++i) {
+      bool isOwn = (turns.size() + i) % 2 == 0;
       if (!isOwn && !other)
         continue;
       auto time = match.time(isOwn ? own : *other);
@@ -179,17 +201,9 @@ llvm::Expected<Timing> contest(cards::Program *base, cards::Program &program,
         return time.takeError();
       times[isOwn] = *time;
     }
-    seconds.push_back(times[1]);
-    if (other) {
-      baseSeconds.push_back(times[0]);
-      speedups.push_back(times[0] / std::max(times[1], 1e-9));
-    }
+    turns.push_back({times[1], other ? times[0] : times[1]});
   }
-  Timing timing;
-  timing.seconds = medianOf(seconds);
-  timing.baseSeconds = other ? medianOf(baseSeconds) : timing.seconds;
-  timing.speedup = other ? medianOf(speedups) : 1;
-  return timing;
+  return timingOf(std::move(turns));
 }
 
 } // namespace heddle::tuner

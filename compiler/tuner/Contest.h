@@ -8,9 +8,9 @@
 namespace heddle::tuner {
 
 struct Timing {
-  double seconds = 0;     // of one run, the median
+  double seconds = 0;     // of one run, the median of quiet turns
   double baseSeconds = 0; // of the other program
-  double speedup = 1;     // the median of the turns' base by own
+  double speedup = 1;     // the median of those turns' base by own
 };
 
 struct Effort {
@@ -20,7 +20,7 @@ struct Effort {
 };
 
 /// Enough to tell what is worth a closer look; and enough to decide.
-constexpr Effort kLook = {0.15, 5};
+constexpr Effort kLook = {0.15, 7};
 constexpr Effort kDecide = {1.0, 15, false};
 
 /// Times the program alone (`base` null), or beside `base`.

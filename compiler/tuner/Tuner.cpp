@@ -54,6 +54,7 @@ private:
   llvm::Error measure(Work &work, Subject &subject, cards::Program &base, const Choice &choice,
                       const Effort &effort);
   llvm::Expected<std::unique_ptr<Subject>> subjectOf(Work &work);
+  llvm::Error keepBase(Work &work, double seconds);
   llvm::Error keep(Work &work, const Choice &choice, const Outcome &outcome, bool isConfirmed);
   uint64_t seedOf(const Work &work) const;
   Json describe(const Work &work, double whole) const;
@@ -97,7 +98,9 @@ llvm::Expected<std::unique_ptr<Subject>> Tuner::subjectOf(Work &work) {
 }
 
 static Json timingJson(const Timing &timing) {
-  return {{"seconds", timing.seconds}, {"speedup", timing.speedup}};
+  return {{"seconds", timing.seconds},
+          {"base_seconds", timing.baseSeconds},
+          {"speedup", timing.speedup}};
 }
 
 llvm::Error Tuner::keep(Work &work, const Choice &choice, const Outcome &outcome,
@@ -224,7 +227,19 @@ llvm::Error Tuner::measure(Work &work, Subject &subject, cards::Program &base, c
     return error;
   const Record *record = work.find(choice);
   work.search->tell(choice, record->failure.empty() ? record->speedup : 0);
-  return llvm::Error::success();
+  return outcome.failure.empty() ? keepBase(work, Json::parse(outcome.result).at("base_seconds"))
+                                 : llvm::Error::success();
+}
+
+/// The least of what was seen: what else the machine did only ever adds.
+llvm::Error Tuner::keepBase(Work &work, double seconds) {
+  if (seconds >= work.baseSeconds)
+    return llvm::Error::success();
+  work.baseSeconds = seconds;
+  Record record = *work.find(work.base);
+  record.seconds = seconds;
+  work.keep(record);
+  return records.add(record);
 }
 
 llvm::Error Tuner::tune(Work &work, double seconds) {

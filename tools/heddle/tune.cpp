@@ -111,13 +111,17 @@ static Feeds feedsOf(const Module &module, const Options &options) {
   return makeFeeds(inputs, feeds);
 }
 
-/// The whole model, by turns with the default choice and with what was found.
+/// The whole model, by turns with the default choice and with what was found. Of the turns the
+/// quieter half counts: what else the machine does only ever adds.
 static Json compareModels(const Options &options, const Module &before, const Module &after,
                           double seconds) {
   Feeds feeds = feedsOf(before, options);
   printNotes(feeds.notes);
   Runner slow(before, options.compile.threads, feeds), fast(after, options.compile.threads, feeds);
-  std::vector<double> ofSlow, ofFast, ratios;
+  struct Turn {
+    double ofSlow, ofFast;
+  };
+  std::vector<Turn> turns;
   auto time = [](Runner &runner) {
     Clock::time_point begin = Clock::now();
     runner.run();
@@ -126,19 +130,27 @@ static Json compareModels(const Options &options, const Module &before, const Mo
   for (Runner *runner : {&slow, &fast, &slow, &fast})
     runner->run();
   Clock::time_point begin = Clock::now();
-  while (!isInterrupted && (ratios.size() < kFewestTurns || secondsSince(begin) < seconds)) {
-    bool isSlowFirst = ratios.size() % 2 == 0;
+  while (!isInterrupted && (turns.size() < kFewestTurns || secondsSince(begin) < seconds)) {
+    bool isSlowFirst = turns.size() % 2 == 0;
     double first = time(isSlowFirst ? slow : fast), second = time(isSlowFirst ? fast : slow);
-    ofSlow.push_back(isSlowFirst ? first : second);
-    ofFast.push_back(isSlowFirst ? second : first);
-    ratios.push_back(ofSlow.back() / std::max(ofFast.back(), 1e-9));
+    turns.push_back(isSlowFirst ? Turn{first, second} : Turn{second, first});
   }
-  if (ratios.empty())
+  if (turns.empty())
     return Json(nullptr);
+  size_t count = turns.size();
+  std::sort(turns.begin(), turns.end(),
+            [](const Turn &a, const Turn &b) { return a.ofSlow + a.ofFast < b.ofSlow + b.ofFast; });
+  turns.resize((count + 1) / 2);
+  std::vector<double> ofSlow, ofFast, ratios;
+  for (const Turn &turn : turns) {
+    ofSlow.push_back(turn.ofSlow);
+    ofFast.push_back(turn.ofFast);
+    ratios.push_back(turn.ofSlow / std::max(turn.ofFast, 1e-9));
+  }
   return {{"default_seconds", summarize(ofSlow).median},
           {"tuned_seconds", summarize(ofFast).median},
           {"ratio", summarize(ratios).median},
-          {"turns", ratios.size()}};
+          {"turns", count}};
 }
 
 static std::string choiceText(const Json &choice) {
