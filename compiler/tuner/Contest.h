@@ -19,9 +19,10 @@ struct Effort {
   bool mayGiveUp = true;
 };
 
-/// Enough to tell what is worth a closer look; and enough to decide.
+/// Enough to tell what is worth a closer look, enough for a search to follow, enough to decide.
 constexpr Effort kLook = {0.15, 7};
-constexpr Effort kDecide = {1.0, 15, false};
+constexpr Effort kCloserLook = {0.5, 15};
+constexpr Effort kDecide = {1.5, 25, false};
 
 /// Times the program alone (`base` null), or beside `base`.
 llvm::Expected<Timing> contest(cards::Program *base, cards::Program &program,

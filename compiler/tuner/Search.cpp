@@ -24,8 +24,8 @@ bool Search::isNew(const Choice &choice) const { return !tried.count(records::te
 
 void Search::tell(const Choice &choice, double speedup) {
   tried[records::textOf(choice)] = speedup;
-  if (speedup > bestSpeedup) {
-    bestSpeedup = speedup;
+  if (speedup > highest) {
+    highest = speedup;
     best = choice;
   }
 }

@@ -19,6 +19,7 @@ public:
   /// What came of a candidate, of this search or an earlier one; 0 for one that failed.
   void tell(const plan::Choice &choice, double speedup);
 
+  double bestSpeedup() const { return highest; }
   int64_t triedCount() const { return tried.size(); }
 
 private:
@@ -29,7 +30,7 @@ private:
 
   std::vector<const warehouse::Card *> cards;
   plan::Choice base, best;
-  double bestSpeedup = 1;
+  double highest = 1;
   std::map<std::string, double> tried; // speedups by the candidates' texts
   std::mt19937_64 order, draws;
   int64_t randomLeft, turn = 0;

@@ -28,7 +28,7 @@ using records::Record;
 using Clock = std::chrono::steady_clock;
 
 static constexpr double kLeastSlice = 3;     // seconds that a group gets at a time
-static constexpr double kFinalSeconds = 6;   // of a slice, to measure finalists at length
+static constexpr double kFinalSeconds = 8;   // of a slice, to measure finalists at length
 static constexpr double kLeastShare = 0.002; // of the model's time: less is not worth a trial
 
 namespace {
@@ -51,8 +51,9 @@ private:
   llvm::Error prepare(Work &work);
   llvm::Error measureBase(Work &work, Subject &subject);
   llvm::Error tune(Work &work, double seconds);
-  llvm::Error measure(Work &work, Subject &subject, cards::Program &base, const Choice &choice,
-                      const Effort &effort);
+  llvm::Expected<double> measure(Work &work, Subject &subject, cards::Program &base,
+                                 const Choice &choice, const Effort &effort);
+  llvm::Error explore(Work &work, Subject &subject, cards::Program &base, const Choice &choice);
   llvm::Expected<std::unique_ptr<Subject>> subjectOf(Work &work);
   llvm::Error keepBase(Work &work, double seconds);
   llvm::Error keep(Work &work, const Choice &choice, const Outcome &outcome, bool isConfirmed);
@@ -199,8 +200,9 @@ static llvm::Expected<std::string> differenceOf(Subject &subject, cards::Program
   return "";
 }
 
-llvm::Error Tuner::measure(Work &work, Subject &subject, cards::Program &base, const Choice &choice,
-                           const Effort &effort) {
+/// The speedup, which is kept; 0 when the candidate failed, or when the tuning was ended meanwhile.
+llvm::Expected<double> Tuner::measure(Work &work, Subject &subject, cards::Program &base,
+                                      const Choice &choice, const Effort &effort) {
   Outcome outcome = guarded(
       [&]() -> llvm::Expected<std::string> {
         auto program = subject.compile(choice, compile);
@@ -219,16 +221,31 @@ llvm::Error Tuner::measure(Work &work, Subject &subject, cards::Program &base, c
                       : timing.takeError();
       },
       options.trialSeconds, [&] { return shouldStop(); });
-  if (outcome.isStopped)
+  if (llvm::Error error = keep(work, choice, outcome, !effort.mayGiveUp))
+    return std::move(error);
+  if (!outcome.failure.empty())
+    return 0.0;
+  Json timing = Json::parse(outcome.result);
+  if (llvm::Error error = keepBase(work, timing.at("base_seconds")))
+    return std::move(error);
+  return timing.at("speedup").get<double>();
+}
+
+/// A look at a candidate; a closer one where it seems better than all before, lest the search
+/// follows what was luck.
+llvm::Error Tuner::explore(Work &work, Subject &subject, cards::Program &base,
+                           const Choice &choice) {
+  auto speedup = measure(work, subject, base, choice, kLook);
+  if (speedup && *speedup > work.search->bestSpeedup())
+    speedup = measure(work, subject, base, choice, kCloserLook);
+  if (!speedup)
+    return speedup.takeError();
+  if (ended != "done")
     return llvm::Error::success();
   ++trials;
   ++work.measured;
-  if (llvm::Error error = keep(work, choice, outcome, !effort.mayGiveUp))
-    return error;
-  const Record *record = work.find(choice);
-  work.search->tell(choice, record->failure.empty() ? record->speedup : 0);
-  return outcome.failure.empty() ? keepBase(work, Json::parse(outcome.result).at("base_seconds"))
-                                 : llvm::Error::success();
+  work.search->tell(choice, *speedup);
+  return llvm::Error::success();
 }
 
 /// The least of what was seen: what else the machine did only ever adds.
@@ -266,7 +283,7 @@ llvm::Error Tuner::tune(Work &work, double seconds) {
     say();
     if (isOver())
       return llvm::Error::success();
-    if (llvm::Error error = measure(work, **subject, **base, *choice, kLook))
+    if (llvm::Error error = explore(work, **subject, **base, *choice))
       return error;
     if (elapsed() >= exploring)
       break;
@@ -274,8 +291,8 @@ llvm::Error Tuner::tune(Work &work, double seconds) {
   for (const Choice &choice : work.finalists()) {
     if (shouldStop())
       return llvm::Error::success();
-    if (llvm::Error error = measure(work, **subject, **base, choice, kDecide))
-      return error;
+    if (auto speedup = measure(work, **subject, **base, choice, kDecide); !speedup)
+      return speedup.takeError();
   }
   return llvm::Error::success();
 }
