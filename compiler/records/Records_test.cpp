@@ -164,7 +164,7 @@ protected:
                   {"RIGHT", "w"},
                   {"LAST", "exp"}});
     std::string text = kProduct.str();
-    for (auto &[hole, filling] : holes)
+    for (auto &[hole, filling] : llvm::reverse(holes)) // a longer one before what it begins with
       for (size_t at; (at = text.find(hole)) != std::string::npos;)
         text.replace(at, hole.size(), filling);
     modules.push_back(parseSourceString<ModuleOp>(text, &context));

@@ -2,6 +2,8 @@
 
 #include "compiler/tuner/Guard.h"
 
+#include "llvm/Support/Format.h"
+
 #include <chrono>
 #include <csignal>
 #include <cstring>
@@ -114,7 +116,8 @@ Outcome guarded(llvm::function_ref<llvm::Expected<std::string>()> work, double s
   while (waitpid(child, &status, 0) < 0 && errno == EINTR)
     continue;
   if (outcome.isTimeout)
-    outcome.failure = "it did not end within " + llvm::formatv("{0:g}", seconds).str() + " seconds";
+    llvm::raw_string_ostream(outcome.failure)
+        << "it did not end within " << llvm::format("%g", seconds) << " seconds";
   else if (outcome.isStopped)
     outcome.failure = "it was stopped";
   else if (WIFSIGNALED(status))

@@ -27,29 +27,57 @@ static llvm::Error checkType(Type type) {
                    "it reads or makes strings, lists or packed numbers, which have no random ones");
 }
 
-/// Every symbol gets a size; one that is no argument's size alone gets an argument that says it.
+/// Every symbol gets a size.
 void Subject::addSizes(const cards::Sizes &given) {
-  llvm::SetVector<StringRef> bound;
-  std::vector<std::string> symbols;
   graph::substituteSymbols(*cut.module, [&](StringRef symbol) -> std::optional<Dim> {
     auto known = given.find(symbol.str());
-    if (sizes.try_emplace(symbol.str(), known == given.end() ? kNominalSize : known->second).second)
-      symbols.push_back(symbol.str());
+    sizes.try_emplace(symbol.str(), known == given.end() ? kNominalSize : known->second);
     return std::nullopt;
   });
+}
+
+std::optional<int64_t> Subject::valueOf(const Dim &dim) const {
+  return dim.evaluate([&](StringRef symbol) { return std::optional(sizes.at(symbol.str())); });
+}
+
+/// A program's inputs have numbers and symbols as sizes, but a group may read a tensor of 2 * w +
+/// 1: it gets one of a symbol of its own, seen as one of 2 * w + 1. A symbol that is no input's
+/// size alone gets an input that says it.
+void Subject::makeInputsPlain() {
   func::FuncOp main = cut.main();
-  std::vector<std::string> alone;
-  for (Type type : main.getArgumentTypes())
-    for (const Dim &dim : graph::dimsOf(type))
+  MLIRContext *context = main.getContext();
+  OpBuilder builder = OpBuilder::atBlockBegin(&main.getBody().front());
+  std::map<std::string, Dim> plain; // by the text of what stands for it
+  std::vector<std::string> alone, symbols;
+  for (auto &[name, size] : sizes)
+    symbols.push_back(name);
+  for (BlockArgument argument : main.getArguments()) {
+    graph::DimVector dims = graph::dimsOf(argument);
+    for (Dim &dim : dims) {
       if (auto name = dim.symbolName())
         alone.push_back(*name);
-  Builder builder(main.getContext());
+      if (dim.constant() || dim.symbolName())
+        continue;
+      auto [known, isNew] =
+          plain.try_emplace(dim.str(), Dim::symbol("$input." + std::to_string(plain.size())));
+      if (isNew)
+        sizes[*known->second.symbolName()] = valueOf(dim).value_or(-1);
+      dim = known->second;
+    }
+    auto type = cast<RankedTensorType>(argument.getType());
+    auto plainType = graph::tensorOf(context, dims, type.getElementType());
+    if (plainType == type)
+      continue;
+    argument.setType(plainType);
+    auto seen = builder.create<graph::ReshapeOp>(main.getLoc(), type, argument);
+    argument.replaceAllUsesExcept(seen, seen);
+  }
   for (const std::string &symbol : symbols)
     if (!llvm::is_contained(alone, symbol))
-      main.insertArgument(
-          main.getNumArguments(),
-          graph::tensorOf(main.getContext(), Dim::symbol(symbol), builder.getI8Type()), {},
-          main.getLoc());
+      main.getBody().front().addArgument(
+          graph::tensorOf(context, Dim::symbol(symbol), builder.getI8Type()), main.getLoc());
+  main.setType(
+      builder.getFunctionType(main.getBody().front().getArgumentTypes(), main.getResultTypes()));
 }
 
 /// Whether `argument` is among what `value` follows from, inside of the group.
@@ -96,10 +124,7 @@ void Subject::addRanges() {
       if (!indices || !follows(indices, argument, seen))
         return;
       for (const Dim &dim : dims) {
-        int64_t size = dim.evaluate([&](StringRef symbol) -> std::optional<int64_t> {
-                            return sizes.at(symbol.str());
-                          })
-                           .value_or(1);
+        int64_t size = valueOf(dim).value_or(1);
         most = isIndex ? std::min(most, size - 1) : size - 1;
         isIndex = true;
       }
@@ -118,6 +143,7 @@ llvm::Expected<std::unique_ptr<Subject>> Subject::make(graph::GroupOp group,
       if (llvm::Error error = checkType(type))
         return std::move(error);
   subject->addSizes(sizes);
+  subject->makeInputsPlain();
   subject->addRanges();
   cards::Random random(seed);
   auto numbers = cards::randomInputs(main, subject->sizes, random);

@@ -29,7 +29,9 @@ public:
 private:
   explicit Subject(graph::GroupOp group);
   void addSizes(const cards::Sizes &given);
+  void makeInputsPlain();
   void addRanges();
+  std::optional<int64_t> valueOf(const graph::Dim &dim) const;
 
   graph::CutOut cut;
   cards::Sizes sizes;
