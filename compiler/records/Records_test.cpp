@@ -164,7 +164,10 @@ protected:
                   {"RIGHT", "w"},
                   {"LAST", "exp"}});
     std::string text = kProduct.str();
-    for (auto &[hole, filling] : llvm::reverse(holes)) // a longer one before what it begins with
+    // A longer one goes before what is a part of it.
+    std::vector<std::pair<std::string, std::string>> longest(holes.begin(), holes.end());
+    llvm::sort(longest, [](auto &a, auto &b) { return a.first.size() > b.first.size(); });
+    for (auto &[hole, filling] : longest)
       for (size_t at; (at = text.find(hole)) != std::string::npos;)
         text.replace(at, hole.size(), filling);
     modules.push_back(parseSourceString<ModuleOp>(text, &context));

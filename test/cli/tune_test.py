@@ -75,9 +75,9 @@ def prefer(records, model, tmp_path, **knobs):
     database.commit()
 
 
-def knobs_of(model, *more):
+def knobs_of(model, *more, threads=1):
     """The knobs of each group's plan."""
-    done = heddle("plan", model, "--json", *ONE, *more)
+    done = heddle("plan", model, "--json", "--threads", threads, *more)
     assert done.status == OK, done.errors
     return {group["name"]: group["knobs"] for group in done.json["groups"]}
 
@@ -122,7 +122,7 @@ def test_compile_uses_the_records(model, records, tmp_path):
                       *(("--iters", "3") if command == "bench" else ()))
         assert done.status == OK, done.errors
     # Those of one thread say nothing of two.
-    assert knobs_of(model, "--records", records, "--threads", "2") == by_rule
+    assert knobs_of(model, "--records", records, threads=2) == by_rule
 
 
 def test_environment_names_the_records(model, records, tmp_path, monkeypatch):
