@@ -6,8 +6,8 @@
 #include "tools/heddle/file.h"
 #include "tools/heddle/model.h"
 #include "tools/heddle/progress.h"
-#include "tools/heddle/statistics.h"
-#include "tools/heddle/table.h"
+#include "tools/heddle/tune/text.h"
+#include "tools/heddle/tune/turns.h"
 
 #include <algorithm>
 #include <chrono>
@@ -31,7 +31,6 @@ using Clock = std::chrono::steady_clock;
 } // namespace
 
 static const int64_t kNominalSize = 32; // as heddle_tune_options_t.sizes has it
-static const size_t kFewestTurns = 5;
 
 static double secondsSince(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -111,103 +110,6 @@ static Feeds feedsOf(const Module &module, const Options &options) {
   return makeFeeds(inputs, feeds);
 }
 
-/// The whole model, by turns with the default choice and with what was found. Of the turns the
-/// quieter half counts: what else the machine does only ever adds.
-static Json compareModels(const Options &options, const Module &before, const Module &after,
-                          double seconds) {
-  Feeds feeds = feedsOf(before, options);
-  printNotes(feeds.notes);
-  Runner slow(before, options.compile.threads, feeds), fast(after, options.compile.threads, feeds);
-  struct Turn {
-    double ofSlow, ofFast;
-  };
-  std::vector<Turn> turns;
-  auto time = [](Runner &runner) {
-    Clock::time_point begin = Clock::now();
-    runner.run();
-    return secondsSince(begin);
-  };
-  for (Runner *runner : {&slow, &fast, &slow, &fast})
-    runner->run();
-  Clock::time_point begin = Clock::now();
-  while (!isInterrupted && (turns.size() < kFewestTurns || secondsSince(begin) < seconds)) {
-    bool isSlowFirst = turns.size() % 2 == 0;
-    double first = time(isSlowFirst ? slow : fast), second = time(isSlowFirst ? fast : slow);
-    turns.push_back(isSlowFirst ? Turn{first, second} : Turn{second, first});
-  }
-  if (turns.empty())
-    return Json(nullptr);
-  size_t count = turns.size();
-  std::sort(turns.begin(), turns.end(),
-            [](const Turn &a, const Turn &b) { return a.ofSlow + a.ofFast < b.ofSlow + b.ofFast; });
-  turns.resize((count + 1) / 2);
-  std::vector<double> ofSlow, ofFast, ratios;
-  for (const Turn &turn : turns) {
-    ofSlow.push_back(turn.ofSlow);
-    ofFast.push_back(turn.ofFast);
-    ratios.push_back(turn.ofSlow / std::max(turn.ofFast, 1e-9));
-  }
-  return {{"default_seconds", summarize(ofSlow).median},
-          {"tuned_seconds", summarize(ofFast).median},
-          {"ratio", summarize(ratios).median},
-          {"turns", count}};
-}
-
-static std::string choiceText(const Json &choice) {
-  if (choice.at("card").is_null())
-    return "(default form)";
-  std::string text = choice.at("card");
-  for (const auto &[name, value] : choice.at("knobs").items())
-    text += " " + name + "=" + value.dump();
-  return text;
-}
-
-/// What is other than in the default choice.
-static std::string changeText(const Json &group) {
-  const Json &before = group.at("default"), &after = group.at("chosen");
-  if (before == after)
-    return "=";
-  if (before.at("card") != after.at("card"))
-    return choiceText(after);
-  std::string text;
-  for (const auto &[name, value] : after.at("knobs").items())
-    if (before.at("knobs").value(name, Json()) != value)
-      text += (text.empty() ? "" : " ") + name + "=" + value.dump();
-  return text;
-}
-
-static std::string textOf(const Options &options, const Json &found) {
-  Table table({"group", "times", "share %", "default", "chosen", "ratio", "tried"});
-  std::string problems;
-  for (const Json &group : found.at("groups")) {
-    std::string name = group.at("groups").at(0);
-    if (group.at("problem").is_string()) {
-      problems += "note     group '" + name +
-                  "' was not tried: " + group.at("problem").get<std::string>() + "\n";
-      continue;
-    }
-    table.add({name, std::to_string(group.at("groups").size()),
-               formatNumber(100 * group.at("share").get<double>(), 3),
-               choiceText(group.at("default")), changeText(group),
-               formatNumber(group.at("ratio").get<double>(), 3), group.at("known").dump()});
-  }
-  std::string text = table.text() + problems;
-  const Json &model = found.at("model_times");
-  if (model.is_object())
-    text += "model    " + formatSeconds(model.at("default_seconds")) + " -> " +
-            formatSeconds(model.at("tuned_seconds")) + ", ratio " +
-            formatNumber(model.at("ratio"), 3) + " (above 1: tuned is faster)\n";
-  text += "trials   " + found.at("trials").dump() + " now, ended by " +
-          found.at("ended").get<std::string>() + "\n";
-  text += "records  " + found.at("records").get<std::string>() + "\n";
-  if (found.at("plan").is_string())
-    text += "plan     " + found.at("plan").get<std::string>() + "\n";
-  bool isOpen = found.at("ended") != "done";
-  return text + "next     heddle compile " + options.model + " --records " +
-         found.at("records").get<std::string>() + " -o ..." +
-         (isOpen ? ", or the same command again to go on" : "") + "\n";
-}
-
 static bool isChanged(const Json &found) {
   return std::any_of(found.at("groups").begin(), found.at("groups").end(),
                      [](const Json &group) { return group.at("default") != group.at("chosen"); });
@@ -248,14 +150,18 @@ static int run(Options options) {
     check(heddle_compiled_module(compiled.get(), &module));
     Module after(module);
     compiled.reset();
-    if (isChanged(found))
-      found["model_times"] = compareModels(options, before, after, comparing);
+    if (isChanged(found)) {
+      Feeds feeds = feedsOf(before, options);
+      printNotes(feeds.notes);
+      found["model_times"] = compareModels(before, after, options.compile.threads, feeds, comparing,
+                                           [] { return isInterrupted != 0; });
+    }
   }
   found["seconds"] = secondsSince(begin);
   if (options.isJson)
     print(found);
   else
-    print(textOf(options, found));
+    print(textOf(found));
   return HEDDLE_OK;
 }
 
