@@ -56,12 +56,13 @@ static Timing timingOf(std::vector<Turn> turns) {
 }
 
 namespace {
-/// What empties the caches: as large as the last one of them, within reason.
+/// What empties the caches: twice as large as the last one of them, within reason, since what is
+/// replaced in it is not always what is oldest.
 class Caches {
 public:
   Caches() {
     int64_t bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
-    buffer.resize(std::clamp<int64_t>(bytes, 8 << 20, 64 << 20));
+    buffer.resize(std::clamp<int64_t>(2 * bytes, 16 << 20, 128 << 20));
   }
   void fill() { sum = read({buffer.data(), buffer.size()}); }
   void warm(llvm::ArrayRef<reference::Tensor> tensors) {

@@ -247,3 +247,6 @@ def test_refusals(model, records, tmp_path):
     assert done.status == USAGE and "--plan says what to choose" in done.errors
     done = heddle("tune", model, "--records", tmp_path / "n.db", "--at", "batch=none")
     assert done.status == USAGE and "batch=none" in done.errors
+    done = heddle("tune", model, "--records", tmp_path / "n.db", "--at", "rows=4")
+    assert done.status == USAGE and "rows" in done.errors
+    assert not (tmp_path / "n.db").exists()

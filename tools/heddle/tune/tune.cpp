@@ -115,6 +115,19 @@ static bool isChanged(const Json &found) {
                      [](const Json &group) { return group.at("default") != group.at("chosen"); });
 }
 
+/// What was found stays found, even where the model does not take these numbers.
+static void addTimes(Json &found, const Module &before, const Module &after, const Options &options,
+                     const Feeds &feeds, double seconds) {
+  printNotes(feeds.notes);
+  try {
+    found["model_times"] = compareModels(before, after, options.compile.threads, feeds, seconds,
+                                         [] { return isInterrupted != 0; });
+  } catch (const Failure &failure) {
+    printNotes({std::string("the whole model was not timed: ") + failure.what() +
+                "; --input or --data give it other numbers"});
+  }
+}
+
 static int run(Options options) {
   Clock::time_point begin = Clock::now();
   if (isArtefact(options.model))
@@ -129,6 +142,7 @@ static int run(Options options) {
   options.compile.shapes.insert(options.compile.shapes.end(), options.dims.begin(),
                                 options.dims.end());
   Module before = openModel(options.model, options.compile);
+  Feeds feeds = feedsOf(before, options); // what is wrong with them is said before the work
   double compiling = secondsSince(begin);
   // The end of the time is for the whole model: compiling it again, and both by turns.
   double comparing = std::clamp(0.05 * options.seconds, 0.5, 10.0);
@@ -150,12 +164,8 @@ static int run(Options options) {
     check(heddle_compiled_module(compiled.get(), &module));
     Module after(module);
     compiled.reset();
-    if (isChanged(found)) {
-      Feeds feeds = feedsOf(before, options);
-      printNotes(feeds.notes);
-      found["model_times"] = compareModels(before, after, options.compile.threads, feeds, comparing,
-                                           [] { return isInterrupted != 0; });
-    }
+    if (isChanged(found))
+      addTimes(found, before, after, options, feeds, comparing);
   }
   found["seconds"] = secondsSince(begin);
   if (options.isJson)
