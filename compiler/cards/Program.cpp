@@ -72,17 +72,21 @@ llvm::Expected<std::unique_ptr<Program>> Program::load(std::shared_ptr<MLIRConte
     return compiled.takeError();
   std::unique_ptr<Program> program(new Program);
   program->compiled = std::move(*compiled);
-  const Compiled &made = *program->compiled;
-  auto report = nlohmann::json::parse(made.reportJson);
+  auto report = nlohmann::json::parse(program->compiled->reportJson);
   program->isCarriedOut = report.at("pointwise_instead").empty();
-  auto loaded = cpu::load(made.program, made.target, made.objects);
-  if (!loaded)
-    return loaded.takeError();
-  program->loaded = std::move(*loaded);
-  if (llvm::Error error = errorOf(heddle_module_from_executable(
-          program->loaded->executable(), nullptr, nullptr, &program->module)))
+  if (llvm::Error error = program->place())
     return std::move(error);
   return program;
+}
+
+llvm::Error Program::place() {
+  heddle_session_destroy(std::exchange(session, nullptr));
+  heddle_module_destroy(std::exchange(module, nullptr));
+  auto made = cpu::load(compiled->program, compiled->target, compiled->objects);
+  if (!made)
+    return made.takeError();
+  std::swap(loaded, *made); // the old place is given up only now, so the new one is another
+  return errorOf(heddle_module_from_executable(loaded->executable(), nullptr, nullptr, &module));
 }
 
 int64_t Program::weightsBytes() const { return compiled->program.weights.size; }

@@ -37,6 +37,8 @@ public:
                                          llvm::ArrayRef<mlir::Type> elements);
   /// For sessions of another kind than that of `run`, which begins one of two threads.
   heddle_module_t *handle() const { return module; }
+  /// Puts code and constants into other memory, with other pages. Ends the sessions' module.
+  llvm::Error place();
   /// Bytes of constants, as the kernels read them.
   int64_t weightsBytes() const;
   /// Whether the kernel is what the card's mechanism makes, and not element by element instead.

@@ -8,21 +8,22 @@
 namespace heddle::tuner {
 
 struct Timing {
-  double seconds = 0;     // of one run, the median of quiet turns
+  double seconds = 0;     // of one run, the median of a round's quiet turns; of rounds the least
   double baseSeconds = 0; // of the other program
-  double speedup = 1;     // the median of those turns' base by own
+  double speedup = 1;     // the median of those turns' base by own; of rounds the mean
 };
 
 struct Effort {
-  double seconds; // that timing may take
-  int64_t turns;  // at least; but a program that is hopelessly slow is given up after three
-  bool mayGiveUp = true;
+  double seconds; // that timing may take, in each of
+  int64_t rounds; // with the programs in other memory
+  int64_t turns;  // of a round at least
+  bool isFinal;   // else what is hopelessly slow is given up after three turns
 };
 
 /// Enough to tell what is worth a closer look, enough for a search to follow, enough to decide.
-constexpr Effort kLook = {0.15, 7};
-constexpr Effort kCloserLook = {0.5, 15};
-constexpr Effort kDecide = {1.5, 25, false};
+constexpr Effort kLook = {0.15, 1, 7, false};
+constexpr Effort kCloserLook = {0.2, 3, 7, false};
+constexpr Effort kDecide = {0.4, 5, 9, true};
 
 /// Times the program alone (`base` null), or beside `base`.
 llvm::Expected<Timing> contest(cards::Program *base, cards::Program &program,

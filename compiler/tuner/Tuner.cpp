@@ -221,7 +221,7 @@ llvm::Expected<double> Tuner::measure(Work &work, Subject &subject, cards::Progr
                       : timing.takeError();
       },
       options.trialSeconds, [&] { return shouldStop(); });
-  if (llvm::Error error = keep(work, choice, outcome, !effort.mayGiveUp))
+  if (llvm::Error error = keep(work, choice, outcome, effort.isFinal))
     return std::move(error);
   if (!outcome.failure.empty())
     return 0.0;
