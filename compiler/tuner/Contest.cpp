@@ -216,10 +216,12 @@ llvm::Expected<Timing> contest(cards::Program *base, cards::Program &program,
   Timing all{INFINITY, INFINITY, 1};
   double logarithms = 0;
   for (int64_t round = 0; round < effort.rounds; ++round) {
-    for (cards::Program *each : {base, &program})
-      if (each)
-        if (llvm::Error error = each->place())
-          return std::move(error);
+    if (base)
+      if (llvm::Error error = base->place())
+        return std::move(error);
+    if (round > 0) // before the first it has just been placed
+      if (llvm::Error error = program.place())
+        return std::move(error);
     auto timing = playRound(base, program, inputs, threads, effort);
     if (!timing)
       return timing;
