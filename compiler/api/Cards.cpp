@@ -1,39 +1,18 @@
 // Cards: the heddle_cards_* functions over compiler/cards.
 
 #include "compiler/api/Options.h"
-#include "compiler/api/Status.h"
+#include "compiler/api/Text.h"
 #include "compiler/cards/Check.h"
 #include "compiler/cards/Draft.h"
 #include "compiler/cards/Explain.h"
 
 using namespace heddle;
 
-struct heddle_text {
-  std::string text;
-};
-
 static std::vector<std::string> foldersOf(const char *schedules) {
   return schedules ? std::vector<std::string>{schedules} : std::vector<std::string>{};
 }
 
-/// What `make` returns becomes a handle.
-static heddle_status_t *textOf(heddle_text_t **result,
-                               llvm::function_ref<llvm::Expected<std::string>()> make) {
-  *result = nullptr;
-  return guarded([&]() -> llvm::Error {
-    auto text = make();
-    if (!text)
-      return text.takeError();
-    *result = new heddle_text{std::move(*text)};
-    return llvm::Error::success();
-  });
-}
-
 extern "C" {
-
-const char *heddle_text_str(const heddle_text_t *text) { return text->text.c_str(); }
-
-void heddle_text_destroy(heddle_text_t *text) { delete text; }
 
 heddle_status_t *heddle_cards_list(const char *schedules, heddle_text_t **json) {
   return textOf(json, [&] { return cards::list(foldersOf(schedules)); });

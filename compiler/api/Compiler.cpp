@@ -23,6 +23,8 @@ struct heddle_compiled {
 
 llvm::Expected<CompileOptions> heddle::optionsOf(const heddle_compile_options_t *given) {
   CompileOptions options;
+  if (const char *records = std::getenv("HEDDLE_RECORDS"))
+    options.recordsPath = records;
   if (!given)
     return options;
   constexpr size_t oldest = offsetof(heddle_compile_options_t, profiles);
@@ -49,6 +51,8 @@ llvm::Expected<CompileOptions> heddle::optionsOf(const heddle_compile_options_t 
     options.planText = (*buffer)->getBuffer().str();
     options.planPath = given->plan;
   }
+  if (given->size > offsetof(heddle_compile_options_t, records) && given->records)
+    options.recordsPath = given->records;
   if (given->schedules)
     options.scheduleFolders.push_back(given->schedules);
   options.threads = given->threads;

@@ -23,7 +23,7 @@ Program::~Program() {
   heddle_module_destroy(module);
 }
 
-static llvm::Error errorOf(heddle_status_t *status) {
+llvm::Error errorOf(heddle_status_t *status) {
   if (!status)
     return llvm::Error::success();
   auto code = static_cast<ErrorCode>(heddle_status_code(status));
@@ -54,36 +54,52 @@ llvm::Expected<std::unique_ptr<Program>> Program::make(const std::string &text,
   auto module = schedule(*context, text, cardText, path, knobs);
   if (!module)
     return module.takeError();
-  CompileOptions options;
+  return load(std::move(context), std::move(*module), {});
+}
+
+llvm::Expected<std::unique_ptr<Program>>
+Program::borrow(MLIRContext &context, OwningOpRef<ModuleOp> module, CompileOptions options) {
+  std::shared_ptr<MLIRContext> borrowed(&context, [](MLIRContext *) {});
+  return load(borrowed, std::move(module), std::move(options));
+}
+
+llvm::Expected<std::unique_ptr<Program>> Program::load(std::shared_ptr<MLIRContext> context,
+                                                       OwningOpRef<ModuleOp> graph,
+                                                       CompileOptions options) {
   options.isPlanned = true;
-  auto compiled = compileGraph(std::move(context), std::move(*module), options);
+  auto compiled = compileGraph(std::move(context), std::move(graph), options);
   if (!compiled)
     return compiled.takeError();
   std::unique_ptr<Program> program(new Program);
   program->compiled = std::move(*compiled);
   auto report = nlohmann::json::parse(program->compiled->reportJson);
   program->isCarriedOut = report.at("pointwise_instead").empty();
-  if (llvm::Error error = program->load())
+  if (llvm::Error error = program->place())
     return std::move(error);
   return program;
 }
 
-llvm::Error Program::load() {
+llvm::Error Program::place() {
+  heddle_session_destroy(std::exchange(session, nullptr));
+  heddle_module_destroy(std::exchange(module, nullptr));
   auto made = cpu::load(compiled->program, compiled->target, compiled->objects);
   if (!made)
     return made.takeError();
-  loaded = std::move(*made);
-  if (llvm::Error error =
-          errorOf(heddle_module_from_executable(loaded->executable(), nullptr, nullptr, &module)))
-    return error;
-  heddle_session_options_t options = {};
-  options.size = sizeof options;
-  options.threads = 2; // so that tasks meet
-  return errorOf(heddle_session_create(module, &options, &session));
+  std::swap(loaded, *made); // the old place is given up only now, so the new one is another
+  return errorOf(heddle_module_from_executable(loaded->executable(), nullptr, nullptr, &module));
 }
 
-/// Elements of less than 8 bits as the C API has them.
-static Tensor packed(const Tensor &tensor) {
+int64_t Program::weightsBytes() const { return compiled->program.weights.size; }
+
+/// Tasks meet where there are two threads.
+static heddle_status_t *begin(heddle_module_t *module, heddle_session_t **session) {
+  heddle_session_options_t options = {};
+  options.size = sizeof options;
+  options.threads = 2;
+  return heddle_session_create(module, &options, session);
+}
+
+Tensor packed(const Tensor &tensor) {
   int bits = heddle_dtype_bits(graph::onnxTypeOf(tensor.element));
   if (bits >= 8)
     return tensor;
@@ -92,6 +108,16 @@ static Tensor packed(const Tensor &tensor) {
   for (int64_t i = 0; i < tensor.count(); ++i)
     (*result.owned)[i * bits / 8] |= (tensor.bytes()[i] & ((1 << bits) - 1)) << (i * bits % 8);
   return result;
+}
+
+heddle_tensor_t viewOf(const Tensor &packed) {
+  heddle_tensor_t view = {};
+  view.data = const_cast<char *>(packed.bytes().data());
+  view.bytes = packed.bytes().size();
+  view.dtype = graph::onnxTypeOf(packed.element);
+  view.rank = packed.rank();
+  llvm::copy(packed.shape, view.dims);
+  return view;
 }
 
 /// A copy of a result in the interpreter's form.
@@ -107,17 +133,14 @@ static Tensor unpacked(Type element, const heddle_tensor_t &view) {
 }
 
 llvm::Expected<reference::Tensors> Program::run(ArrayRef<Tensor> inputs, ArrayRef<Type> elements) {
+  if (!session)
+    if (llvm::Error error = errorOf(begin(module, &session)))
+      return std::move(error);
   std::vector<Tensor> given;
   std::vector<heddle_tensor_t> views, outputs(elements.size());
   for (const Tensor &input : inputs) {
     given.push_back(packed(input));
-    heddle_tensor_t view = {};
-    view.data = const_cast<char *>(given.back().bytes().data());
-    view.bytes = given.back().bytes().size();
-    view.dtype = graph::onnxTypeOf(input.element);
-    view.rank = input.rank();
-    llvm::copy(input.shape, view.dims);
-    views.push_back(view);
+    views.push_back(viewOf(given.back()));
   }
   if (llvm::Error error = errorOf(
           heddle_session_run(session, views.data(), views.size(), outputs.data(), outputs.size())))

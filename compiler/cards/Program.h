@@ -1,4 +1,4 @@
-// Program: a trial compiled with one card and one setting of its knobs, in this process.
+// Program: a trial, or a group cut out of a model, compiled and loaded in this process.
 #ifndef HEDDLE_CARDS_PROGRAM_H
 #define HEDDLE_CARDS_PROGRAM_H
 
@@ -9,7 +9,8 @@
 
 namespace heddle {
 struct Compiled;
-}
+struct CompileOptions;
+} // namespace heddle
 namespace heddle::cpu {
 class LoadedProgram;
 }
@@ -23,23 +24,43 @@ public:
                                                        const std::string &cardText,
                                                        llvm::StringRef cardPath,
                                                        const warehouse::KnobValues &knobs);
+  /// Compiles a module whose groups have their schedules, with the options' target and level. It
+  /// lives in a context that outlives the program.
+  static llvm::Expected<std::unique_ptr<Program>> borrow(mlir::MLIRContext &context,
+                                                         mlir::OwningOpRef<mlir::ModuleOp> module,
+                                                         CompileOptions options);
   ~Program();
+  Program(const Program &) = delete;
 
   /// Results of these element types, which live in the caller's context.
   llvm::Expected<reference::Tensors> run(llvm::ArrayRef<reference::Tensor> inputs,
                                          llvm::ArrayRef<mlir::Type> elements);
+  /// For sessions of another kind than that of `run`, which begins one of two threads.
+  heddle_module_t *handle() const { return module; }
+  /// Puts code and constants into other memory, with other pages. Ends the sessions' module.
+  llvm::Error place();
+  /// Bytes of constants, as the kernels read them.
+  int64_t weightsBytes() const;
   /// Whether the kernel is what the card's mechanism makes, and not element by element instead.
   bool isCarriedOut = false;
 
 private:
   Program();
-  llvm::Error load();
+  static llvm::Expected<std::unique_ptr<Program>> load(std::shared_ptr<mlir::MLIRContext> context,
+                                                       mlir::OwningOpRef<mlir::ModuleOp> module,
+                                                       CompileOptions options);
 
   std::unique_ptr<Compiled> compiled;
   std::shared_ptr<cpu::LoadedProgram> loaded;
   heddle_module_t *module = nullptr;
   heddle_session_t *session = nullptr;
 };
+
+/// Elements of less than 8 bits as the C API has them.
+reference::Tensor packed(const reference::Tensor &tensor);
+/// What the C API takes; the bytes stay the tensor's.
+heddle_tensor_t viewOf(const reference::Tensor &packed);
+llvm::Error errorOf(heddle_status_t *status);
 
 } // namespace heddle::cards
 

@@ -3,12 +3,11 @@
 #include "compiler/cards/Trial.h"
 
 #include "compiler/cards/Numbers.h"
+#include "compiler/graph/CutOut.h"
 #include "compiler/support/Error.h"
 #include "compiler/warehouse/Warehouse.h"
 
-#include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/Parser/Parser.h"
-#include "mlir/Transforms/RegionUtils.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
@@ -38,83 +37,59 @@ graph::GroupOp groupOf(ModuleOp module) {
 }
 
 void fixSizes(ModuleOp module, const Sizes &sizes) {
-  MLIRContext *context = module.getContext();
-  auto fixed = [&](ArrayRef<graph::Dim> dims) {
-    graph::DimVector result;
-    for (const graph::Dim &dim : dims)
-      result.push_back(dim.substitute([&](StringRef symbol) -> std::optional<graph::Dim> {
-        auto known = sizes.find(symbol.str());
-        return known == sizes.end() ? std::nullopt : std::optional(graph::Dim(known->second));
-      }));
-    return result;
-  };
-  AttrTypeReplacer replacer;
-  replacer.addReplacement([&](RankedTensorType type) -> std::pair<Type, WalkResult> {
-    return {graph::tensorOf(context, fixed(graph::dimsOf(type)), type.getElementType()),
-            WalkResult::skip()};
+  graph::substituteSymbols(module, [&](StringRef symbol) -> std::optional<graph::Dim> {
+    auto known = sizes.find(symbol.str());
+    return known == sizes.end() ? std::nullopt : std::optional(graph::Dim(known->second));
   });
-  replacer.addReplacement([&](graph::DimsAttr attr) -> std::pair<Attribute, WalkResult> {
-    return {graph::dimsAttr(context, fixed(graph::dimsOf(attr))), WalkResult::skip()};
-  });
-  replacer.recursivelyReplaceElementsIn(module, /*replaceAttrs=*/true, /*replaceLocs=*/false,
-                                        /*replaceTypes=*/true);
+}
+
+/// What stands on the argument of a function that this value is, if it is one.
+static Attribute argumentAttr(Value value, StringRef name) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  auto function = dyn_cast<func::FuncOp>(value.getParentBlock()->getParentOp());
+  return function && argument ? function.getArgAttr(argument.getArgNumber(), name) : Attribute();
+}
+
+/// The value as a constant of the trial: its own, or a random one where the card asks for that.
+static llvm::Expected<ElementsAttr> constantOf(graph::GroupOp group, Value value, Random &random) {
+  ElementsAttr own = graph::ownConstant(value);
+  if (own && !isa<DenseElementsAttr>(own))
+    return makeError(ErrorCode::Usage, "error: group '" + group.getName() +
+                                           "' reads a constant that is not in the text");
+  if (own)
+    return own;
+  Attribute range = argumentAttr(value, "heddle.range");
+  if (range && !isRange(range))
+    return makeError(ErrorCode::Usage, "error: 'heddle.range' of argument " +
+                                           Twine(cast<BlockArgument>(value).getArgNumber()) +
+                                           " must be two whole numbers such as [0, 9]");
+  if (argumentAttr(value, "heddle.constant"))
+    return randomConstant(cast<RankedTensorType>(value.getType()), range, random);
+  for (const graph::Dim &dim : graph::dimsOf(value))
+    if (!dim.constant() && !dim.symbolName())
+      return makeError(ErrorCode::Usage, "error: group '" + group.getName() +
+                                             "' reads a tensor of size '" + dim.str() +
+                                             "', which is neither a number nor a symbol");
+  return ElementsAttr();
 }
 
 /// The group as a program; what it reads from outside are its inputs, but for constants and
 /// arguments that stand for them.
 static llvm::Expected<Trial> cutOut(graph::GroupOp group, Random &random) {
-  OwningOpRef<ModuleOp> module = ModuleOp::create(group.getLoc());
-  OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
-  auto main = builder.create<func::FuncOp>(group.getLoc(), "main", builder.getFunctionType({}, {}));
-  Block *block = main.addEntryBlock();
-  builder.setInsertionPointToEnd(block);
-  llvm::SetVector<Value> captured;
-  getUsedValuesDefinedAbove(group.getBody(), captured);
-  IRMapping mapping;
-  SmallVector<Attribute> ranges;
-  for (Value value : captured) {
-    Operation *producer = value.getDefiningOp();
-    auto constant = dyn_cast_or_null<graph::ConstantOp>(producer);
-    if (constant && !isa<DenseElementsAttr>(constant.getValue()))
-      return makeError(ErrorCode::Usage, "error: group '" + group.getName() +
-                                             "' reads a constant that is not in the text");
-    if (constant) {
-      mapping.map(value, builder.clone(*producer)->getResult(0));
-      continue;
-    }
-    auto function = dyn_cast<func::FuncOp>(value.getParentBlock()->getParentOp());
-    auto argument = dyn_cast<BlockArgument>(value);
-    auto attribute = [&](StringRef name) {
-      return function && argument ? function.getArgAttr(argument.getArgNumber(), name)
-                                  : Attribute();
-    };
-    if (Attribute range = attribute("heddle.range"); range && !isRange(range))
-      return makeError(ErrorCode::Usage, "error: 'heddle.range' of argument " +
-                                             Twine(argument.getArgNumber()) +
-                                             " must be two whole numbers such as [0, 9]");
-    if (attribute("heddle.constant")) {
-      auto constant = randomConstant(cast<RankedTensorType>(value.getType()),
-                                     attribute("heddle.range"), random);
-      if (!constant)
-        return constant.takeError();
-      mapping.map(value, builder.create<graph::ConstantOp>(group.getLoc(), *constant));
-      continue;
-    }
-    for (const graph::Dim &dim : graph::dimsOf(value))
-      if (!dim.constant() && !dim.symbolName())
-        return makeError(ErrorCode::Usage, "error: group '" + group.getName() +
-                                               "' reads a tensor of size '" + dim.str() +
-                                               "', which is neither a number nor a symbol");
-    mapping.map(value, block->addArgument(value.getType(), group.getLoc()));
-    ranges.push_back(attribute("heddle.range"));
-  }
-  Operation *copy = builder.clone(*group, mapping);
-  builder.create<func::ReturnOp>(group.getLoc(), copy->getResults());
-  main.setType(builder.getFunctionType(block->getArgumentTypes(), copy->getResultTypes()));
-  for (auto [i, range] : llvm::enumerate(ranges))
-    if (range)
-      main.setArgAttr(i, "heddle.range", range);
-  return Trial{group.getName().str(), textOf(*module)};
+  llvm::Error problem = llvm::Error::success();
+  graph::CutOut made = graph::cutOut(group, [&](Value value) -> ElementsAttr {
+    auto constant = constantOf(group, value, random);
+    if (constant)
+      return *constant;
+    problem = llvm::joinErrors(std::move(problem), constant.takeError());
+    return {};
+  });
+  if (problem)
+    return std::move(problem);
+  for (auto [i, value] : llvm::enumerate(made.outside))
+    if (Attribute range = argumentAttr(value, "heddle.range"))
+      made.main().setArgAttr(i, "heddle.range", range);
+  return Trial{group.getName().str(), textOf(*made.module)};
 }
 
 /// @example with all that it computes in one group.

@@ -7,6 +7,7 @@
 #include "compiler/onnx/Importer.h"
 #include "compiler/partition/Partition.h"
 #include "compiler/plan/Chooser.h"
+#include "compiler/records/RecordedChooser.h"
 #include "compiler/simplify/Passes.h"
 
 #include "mlir/IR/Verifier.h"
@@ -129,9 +130,10 @@ static bool findRefused(Compiled &compiled, const plan::Plan &given, partition::
   return isNew;
 }
 
-/// Groups, then cards and knobs of all groups: what the given plan says, else what the cards and
-/// the default chooser find best. Where that makes groups that cannot be carried out, or that cost
-/// more than their parts, the graph is split again without them (Apollo's feedback).
+/// Groups, then cards and knobs of all groups: what the given plan says, else what tuning has
+/// found, else what the cards and the default chooser find best. Where that makes groups that
+/// cannot be carried out, or that cost more than their parts, the graph is split again without them
+/// (Apollo's feedback).
 static llvm::Error choosePlan(const CompileOptions &options, Compiled &compiled, Stages &stages) {
   stages.begin("partition", 0.2);
   DialectRegistry registry;
@@ -151,13 +153,23 @@ static llvm::Error choosePlan(const CompileOptions &options, Compiled &compiled,
   groups.cards = options.without.count("cards") ? nullptr : &*cards;
   OwningOpRef<ModuleOp> whole = compiled.graph->clone();
   std::string fingerprint = plan::fingerprint(whole->lookupSymbol<func::FuncOp>("main"));
+  plan::DefaultChooser byRule;
+  std::unique_ptr<records::Records> records;
+  std::optional<records::RecordedChooser> byRecords;
+  if (!options.recordsPath.empty()) {
+    auto opened = records::Records::open(options.recordsPath, records::Records::Access::Read);
+    if (!opened)
+      return opened.takeError();
+    records = std::move(*opened);
+    byRecords.emplace(*records, compiled.target.identity(), records::threadsOf(options.threads),
+                      byRule);
+  }
+  plan::PlanChooser chooser(given, byRecords ? static_cast<plan::Chooser &>(*byRecords) : byRule);
   for (bool isSettled = false; !isSettled;) {
     auto model = compiled.graph->lookupSymbol<func::FuncOp>("main");
     stages.begin("partition", 0.2);
     partition::partition(model, groups);
     stages.begin("plan", 0.22);
-    plan::DefaultChooser byRule;
-    plan::PlanChooser chooser(given, byRule);
     if (llvm::Error error = chooser.check(model, fingerprint))
       return error;
     plan::Plan made;
@@ -324,7 +336,7 @@ llvm::Expected<std::string> loopsText(const Compiled &compiled) {
 llvm::Expected<std::unique_ptr<Compiled>> compile(const ModelSource &source,
                                                   const CompileOptions &options) {
   auto result = std::make_unique<Compiled>();
-  result->context = std::make_unique<MLIRContext>();
+  result->context = std::make_shared<MLIRContext>();
   result->program.model = source.path;
   Stages stages(options);
   stages.begin("import", 0);
@@ -337,7 +349,7 @@ llvm::Expected<std::unique_ptr<Compiled>> compile(const ModelSource &source,
   return result;
 }
 
-llvm::Expected<std::unique_ptr<Compiled>> compileGraph(std::unique_ptr<MLIRContext> context,
+llvm::Expected<std::unique_ptr<Compiled>> compileGraph(std::shared_ptr<MLIRContext> context,
                                                        OwningOpRef<ModuleOp> graph,
                                                        const CompileOptions &options) {
   auto result = std::make_unique<Compiled>();

@@ -16,6 +16,7 @@ struct CompileOptions {
   std::vector<std::string> shapes; // "x=1x3x?x?", "batch=4"
   std::string planText, planPath;  // a plan to carry out; empty lets the chooser decide
   std::vector<std::string> scheduleFolders;
+  std::string recordsPath;                    // of tuning; "" for none
   std::set<std::string> without;              // layers: cards, fusion, stitch, regions, feedback
   int threads = 0;                            // 1 makes an artefact without a pool
   int64_t foldLimitBytes = int64_t(64) << 20; // larger constants stay ops
@@ -32,7 +33,7 @@ struct Feedback {
 
 struct Compiled {
   // First, so that it goes last: the modules live in it, and program.weights borrows from it.
-  std::unique_ptr<mlir::MLIRContext> context;
+  std::shared_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> graph;
   target::Program program;
   cpu::Target target;
@@ -54,7 +55,7 @@ llvm::Expected<std::unique_ptr<Compiled>> compile(const ModelSource &source,
                                                   const CompileOptions &options);
 
 /// As compile, for a module of the graph dialect (one func @main) that lives in `context`.
-llvm::Expected<std::unique_ptr<Compiled>> compileGraph(std::unique_ptr<mlir::MLIRContext> context,
+llvm::Expected<std::unique_ptr<Compiled>> compileGraph(std::shared_ptr<mlir::MLIRContext> context,
                                                        mlir::OwningOpRef<mlir::ModuleOp> graph,
                                                        const CompileOptions &options);
 

@@ -32,6 +32,8 @@ typedef struct heddle_compile_options {
   const char *without; /* layers of the partitioner to leave out, for comparisons: some of
                           "cards,fusion,stitch,regions,feedback" */
   int profiles; /* not 0: runs can tell heddle_session_options_t.profile how long each group took */
+  const char *records; /* path of tuning records, whose findings are used where `plan` says nothing;
+                          NULL: HEDDLE_RECORDS of the environment, or none */
 } heddle_compile_options_t;
 
 /* `options` may be NULL. */
@@ -100,6 +102,29 @@ HEDDLE_API heddle_status_t *heddle_cards_check(const char *card_path, int64_t co
 HEDDLE_API heddle_status_t *heddle_cards_draft(const char *name, const char *model_path,
                                                const heddle_compile_options_t *options,
                                                const char *group, heddle_text_t **card);
+
+/* Zero all, set size, then what is wanted: zero and NULL are the defaults. */
+typedef struct heddle_tune_options {
+  size_t size;              /* sizeof(heddle_tune_options_t) */
+  int64_t trials;           /* candidates to measure at most; 0: as many as the time allows */
+  double seconds;           /* for all; 0: 300 */
+  double trial_seconds;     /* after which a candidate has failed; 0: 20 */
+  uint64_t seed;            /* of the candidates that are drawn */
+  const char *const *sizes; /* "batch=4": at which a size that only a run knows is measured; 32 */
+  size_t size_count;
+  /* Told what goes on, with 0..1 of the whole; not 0 ends the tuning, and what was found stays. */
+  int (*progress)(void *data, const char *what, double fraction);
+  void *progress_data;
+} heddle_tune_options_t;
+
+/* Measures cards and knobs for each distinct group of the model on this machine, into
+ * options->records, from where later compilations with the same target and number of threads take
+ * them; what is there already is not measured again. Gives what was found as JSON
+ * (docs/guide/tune.md). Candidates run in forked processes, so this process may have no threads but
+ * the caller's. `tune` may be NULL. */
+HEDDLE_API heddle_status_t *heddle_tune(const char *model_path,
+                                        const heddle_compile_options_t *options,
+                                        const heddle_tune_options_t *tune, heddle_text_t **json);
 
 /* The supported ONNX ops as a markdown table. */
 HEDDLE_API const char *heddle_support_table(void);

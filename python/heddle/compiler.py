@@ -96,6 +96,7 @@ def compile(  # noqa: A001: the package's own word
     fold_limit_bytes=0,
     progress=None,
     without=None,
+    records=None,
 ):
     """Compiles an ONNX model and returns a Module ready to run.
 
@@ -108,6 +109,7 @@ def compile(  # noqa: A001: the package's own word
     progress   called with (stage, fraction)
     without    layers of the partitioner to leave out, to compare:
                "cards,fusion,stitch,regions,feedback"
+    records    a path of what `heddle tune` has found; None: HEDDLE_RECORDS, or none
 
     The result's `compiled` has `write`, `plan` and `report`.
     """
@@ -131,6 +133,8 @@ def compile(  # noqa: A001: the package's own word
             callback,
             None,
             without.encode() if without else None,
+            0,
+            _encoded(records),
         )
         if hasattr(model, "SerializeToString"):
             model = model.SerializeToString()

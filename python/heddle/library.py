@@ -119,6 +119,7 @@ class CompileOptions(ctypes.Structure):
         ("progress_data", c_void_p),
         ("without", c_char_p),
         ("profiles", c_int),
+        ("records", c_char_p),
     ]
 
 

@@ -20,6 +20,7 @@ Run addBench(CLI::App &app);
 Run addCompare(CLI::App &app);
 Run addPlan(CLI::App &app);
 Run addExplain(CLI::App &app);
+Run addTune(CLI::App &app);
 Run addCards(CLI::App &app);
 Run addOps(CLI::App &app);
 

@@ -26,6 +26,7 @@ static const Command kCommands[] = {
     {"compare", "hold a model against the reference interpreter and ONNX Runtime", addCompare},
     {"plan", "print, write or check the plan of a model", addPlan},
     {"explain", "say what was decided about each group of a model, and why", addExplain},
+    {"tune", "find faster cards and knobs by measuring, and keep them", addTune},
     {"cards", "list, explain, prove or draft cards, which say how kernels are made", addCards},
     {"ops", "list the ONNX ops that are supported", addOps},
     {"fuzz", "check random models against the reference and ONNX Runtime", nullptr, runFuzz},

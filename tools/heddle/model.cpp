@@ -30,6 +30,9 @@ void addCompileOptions(CLI::App &app, CompileOptions &options) {
       ->check(CLI::Range(0, 4096))
       ->type_name("N");
   app.add_option("--plan", options.plan, "carry out this plan")->type_name("FILE");
+  app.add_option("--records", options.records,
+                 "use what 'heddle tune' has found (default: HEDDLE_RECORDS, or none)")
+      ->type_name("FILE");
   app.add_option("--schedules", options.schedules, "a folder of cards beside the built-in ones")
       ->type_name("DIR");
   app.add_option("--fold-limit", options.foldLimit,
@@ -89,6 +92,7 @@ void withRawOptions(const CompileOptions &options,
   raw.progress_data = &progress;
   raw.without = orNull(options.without);
   raw.profiles = options.profiles;
+  raw.records = orNull(options.records);
   use(raw);
 }
 
@@ -104,10 +108,10 @@ Module openModel(const std::string &path, const CompileOptions &options) {
   heddle_module_t *module = nullptr;
   if (isArtefact(path)) {
     if (!options.plan.empty() || !options.schedules.empty() || options.level || options.foldLimit ||
-        !options.without.empty() || options.target != "host")
+        !options.without.empty() || !options.records.empty() || options.target != "host")
       failUsage("'" + path +
                 "' is an artefact, which is compiled already: --target, -O, --plan, "
-                "--schedules, --fold-limit and --without are for models");
+                "--records, --schedules, --fold-limit and --without are for models");
     check(heddle_module_load(path.c_str(), &module));
   } else {
     check(heddle_compiled_module(compileModel(path, options).get(), &module));

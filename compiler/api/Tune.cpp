@@ -1,0 +1,62 @@
+// Tune: heddle_tune over compiler/tuner.
+
+#include "compiler/api/Options.h"
+#include "compiler/api/Text.h"
+#include "compiler/tuner/Tuner.h"
+
+using namespace heddle;
+
+/// "batch=4" of each.
+static llvm::Error readSizes(const heddle_tune_options_t &given, tuner::TuneOptions &options) {
+  for (size_t i = 0; i < given.size_count; ++i) {
+    auto [name, size] = llvm::StringRef(given.sizes[i]).split('=');
+    int64_t number = 0;
+    if (name.empty() || size.getAsInteger(10, number) || number < 1)
+      return makeError(ErrorCode::Usage, "error: '" + llvm::Twine(given.sizes[i]) +
+                                             "' gives no size to measure at; write NAME=SIZE as in "
+                                             "batch=4");
+    options.sizes[name.str()] = number;
+  }
+  return llvm::Error::success();
+}
+
+static llvm::Expected<tuner::TuneOptions> tuneOptionsOf(const heddle_tune_options_t *given) {
+  tuner::TuneOptions options;
+  if (!given)
+    return options;
+  if (given->size < sizeof *given)
+    return makeError(ErrorCode::Usage, "error: heddle_tune_options_t.size is " +
+                                           llvm::Twine(given->size) + ", this library needs " +
+                                           llvm::Twine(sizeof *given));
+  options.trials = given->trials;
+  if (given->seconds > 0)
+    options.seconds = given->seconds;
+  if (given->trial_seconds > 0)
+    options.trialSeconds = given->trial_seconds;
+  options.seed = given->seed;
+  if (given->progress)
+    options.progress = [report = given->progress, data = given->progress_data](llvm::StringRef what,
+                                                                               double fraction) {
+      return report(data, what.str().c_str(), fraction) != 0;
+    };
+  if (llvm::Error error = readSizes(*given, options))
+    return std::move(error);
+  return options;
+}
+
+heddle_status_t *heddle_tune(const char *path, const heddle_compile_options_t *given,
+                             const heddle_tune_options_t *tune, heddle_text_t **json) {
+  return textOf(json, [&]() -> llvm::Expected<std::string> {
+    auto options = optionsOf(given);
+    if (!options)
+      return options.takeError();
+    if (options->recordsPath.empty())
+      return makeError(ErrorCode::Usage, "error: there is no file to keep what is found in"
+                                         "\nnote: heddle_compile_options_t.records or "
+                                         "HEDDLE_RECORDS names one");
+    auto tuneOptions = tuneOptionsOf(tune);
+    if (!tuneOptions)
+      return tuneOptions.takeError();
+    return tuner::tune({path, std::nullopt}, *options, *tuneOptions);
+  });
+}

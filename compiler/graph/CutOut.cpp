@@ -1,0 +1,66 @@
+// CutOut: see CutOut.h. All stays in the context of the model, so weights are shared, not copied.
+
+#include "compiler/graph/CutOut.h"
+
+#include "mlir/IR/AttrTypeSubElements.h"
+#include "mlir/Transforms/RegionUtils.h"
+
+using namespace mlir;
+
+namespace heddle::graph {
+
+GroupOp CutOut::group() {
+  GroupOp found;
+  module->walk([&](GroupOp each) { found = each; });
+  return found;
+}
+
+ElementsAttr ownConstant(Value value) {
+  auto constant = value.getDefiningOp<ConstantOp>();
+  return constant ? cast<ElementsAttr>(constant.getValue()) : ElementsAttr();
+}
+
+CutOut cutOut(GroupOp group, llvm::function_ref<ElementsAttr(Value)> constantOf) {
+  CutOut made{ModuleOp::create(group.getLoc()), {}};
+  OpBuilder builder = OpBuilder::atBlockEnd(made.module->getBody());
+  auto main = builder.create<func::FuncOp>(group.getLoc(), "main", builder.getFunctionType({}, {}));
+  Block *block = main.addEntryBlock();
+  builder.setInsertionPointToEnd(block);
+  llvm::SetVector<Value> captured;
+  getUsedValuesDefinedAbove(group.getBody(), captured);
+  IRMapping mapping;
+  for (Value value : captured) {
+    if (ElementsAttr constant = constantOf(value)) {
+      mapping.map(value, builder.create<ConstantOp>(group.getLoc(), constant));
+      continue;
+    }
+    mapping.map(value, block->addArgument(value.getType(), group.getLoc()));
+    made.outside.push_back(value);
+  }
+  Operation *copy = builder.clone(*group, mapping);
+  builder.create<func::ReturnOp>(group.getLoc(), copy->getResults());
+  main.setType(builder.getFunctionType(block->getArgumentTypes(), copy->getResultTypes()));
+  return made;
+}
+
+void substituteSymbols(ModuleOp module,
+                       llvm::function_ref<std::optional<Dim>(StringRef)> replacement) {
+  MLIRContext *context = module.getContext();
+  auto replaced = [&](ArrayRef<Dim> dims) {
+    DimVector result;
+    for (const Dim &dim : dims)
+      result.push_back(dim.substitute(replacement));
+    return result;
+  };
+  AttrTypeReplacer replacer;
+  replacer.addReplacement([&](RankedTensorType type) -> std::pair<Type, WalkResult> {
+    return {tensorOf(context, replaced(dimsOf(type)), type.getElementType()), WalkResult::skip()};
+  });
+  replacer.addReplacement([&](DimsAttr attr) -> std::pair<Attribute, WalkResult> {
+    return {dimsAttr(context, replaced(dimsOf(attr))), WalkResult::skip()};
+  });
+  replacer.recursivelyReplaceElementsIn(module, /*replaceAttrs=*/true, /*replaceLocs=*/false,
+                                        /*replaceTypes=*/true);
+}
+
+} // namespace heddle::graph

@@ -1,0 +1,31 @@
+// CutOut: a group as a program of its own, to be tried, timed or named apart from its model.
+#ifndef HEDDLE_GRAPH_CUTOUT_H
+#define HEDDLE_GRAPH_CUTOUT_H
+
+#include "compiler/graph/Graph.h"
+
+namespace heddle::graph {
+
+struct CutOut {
+  mlir::OwningOpRef<mlir::ModuleOp> module; // one func @main around a copy of the group
+  llvm::SmallVector<mlir::Value> outside;   // what each argument of @main stands for
+
+  mlir::func::FuncOp main() { return module->lookupSymbol<mlir::func::FuncOp>("main"); }
+  GroupOp group();
+};
+
+/// What the group reads from outside becomes an argument, or a constant where `constantOf` gives a
+/// value. Types may name symbols that no argument is alone a size of.
+CutOut cutOut(GroupOp group,
+              llvm::function_ref<mlir::ElementsAttr(mlir::Value outside)> constantOf);
+
+/// The value of a graph.constant, else null: for cutOut, to keep the model's own constants.
+mlir::ElementsAttr ownConstant(mlir::Value value);
+
+/// Replaces symbols in all types and attributes below the module, where `replacement` has one.
+void substituteSymbols(mlir::ModuleOp module,
+                       llvm::function_ref<std::optional<Dim>(llvm::StringRef)> replacement);
+
+} // namespace heddle::graph
+
+#endif // HEDDLE_GRAPH_CUTOUT_H

@@ -1,0 +1,54 @@
+// GroupKey: the text of the group as a program of its own, with all that does not decide its speed
+// made equal.
+
+#include "compiler/records/GroupKey.h"
+
+#include "compiler/graph/CutOut.h"
+
+#include "llvm/Support/SHA256.h"
+
+using namespace mlir;
+
+namespace heddle::records {
+
+/// Constants of one type become one constant: which numbers a model has learned decides nothing.
+static void forgetValues(ModuleOp module) {
+  module.walk([&](graph::ConstantOp constant) {
+    auto type = cast<RankedTensorType>(constant.getType());
+    if (type.getElementType().isSignlessIntOrFloat())
+      constant.setValueAttr(
+          DenseElementsAttr::get(type, Builder(constant).getZeroAttr(type.getElementType())));
+  });
+}
+
+static void forgetChoice(graph::GroupOp group) {
+  group.setName("group");
+  for (StringRef name : {"card", "card_hash", "loop.schedule", graph::kRegion.data()})
+    group->removeAttr(name);
+}
+
+GroupKey keyOf(graph::GroupOp group) {
+  graph::CutOut cut = graph::cutOut(group, [](Value) { return ElementsAttr(); });
+  GroupKey key;
+  llvm::StringMap<std::string> names;
+  graph::substituteSymbols(*cut.module, [&](StringRef symbol) -> std::optional<graph::Dim> {
+    auto [known, isNew] = names.try_emplace(symbol, "$" + std::to_string(names.size()));
+    if (isNew)
+      key.symbols.push_back(symbol.str());
+    return graph::Dim::symbol(known->second);
+  });
+  forgetValues(*cut.module);
+  forgetChoice(cut.group());
+  for (auto [i, value] : llvm::enumerate(cut.outside))
+    if (graph::ownConstant(value))
+      cut.main().setArgAttr(i, "heddle.constant", UnitAttr::get(group.getContext()));
+  llvm::raw_string_ostream stream(key.text);
+  OpPrintingFlags flags;
+  flags.elideLargeElementsAttrs(16).elideLargeResourceString(16);
+  cut.module->print(stream, flags);
+  key.hash =
+      "sha256:" + llvm::toHex(llvm::SHA256::hash(llvm::arrayRefFromStringRef(stream.str())), true);
+  return key;
+}
+
+} // namespace heddle::records

@@ -1,0 +1,35 @@
+// RecordedChooser: what tuning has found fastest for a group; what another chooser says where
+// nothing was found.
+#ifndef HEDDLE_RECORDS_RECORDEDCHOOSER_H
+#define HEDDLE_RECORDS_RECORDEDCHOOSER_H
+
+#include "compiler/records/Records.h"
+
+namespace heddle::records {
+
+/// The best of these records that may be applied: its card is offered and has not changed since,
+/// its knobs are of the card's domains, it was measured at length beside `base`, at every size of
+/// symbols that was tried, and is clearly faster. None: `base`.
+plan::Choice bestOf(llvm::ArrayRef<Record> records, llvm::ArrayRef<warehouse::Offer> offers,
+                    const plan::Choice &base);
+
+class RecordedChooser : public plan::Chooser {
+public:
+  RecordedChooser(Records &records, std::string target, int64_t threads, plan::Chooser &otherwise)
+      : records(records), target(std::move(target)), threads(threads), otherwise(otherwise) {}
+  llvm::Expected<plan::Choice> choose(graph::GroupOp group, llvm::ArrayRef<warehouse::Offer> offers,
+                                      const loop::Machine &machine) override;
+
+private:
+  Records &records;
+  std::string target;
+  int64_t threads;
+  plan::Chooser &otherwise;
+};
+
+/// The number of threads that runs will have, as records count them: 0 is all of this machine.
+int64_t threadsOf(int64_t asked);
+
+} // namespace heddle::records
+
+#endif // HEDDLE_RECORDS_RECORDEDCHOOSER_H

@@ -1,0 +1,67 @@
+// Records: what was measured of candidates for groups, kept in a SQLite file that several processes
+// may read and write at once (docs/spec/records.md).
+#ifndef HEDDLE_RECORDS_RECORDS_H
+#define HEDDLE_RECORDS_RECORDS_H
+
+#include "compiler/plan/Chooser.h"
+
+struct sqlite3;
+
+namespace heddle::records {
+
+/// What a measurement holds for.
+struct Situation {
+  std::string key;    // GroupKey::hash
+  std::string target; // cpu::Target::identity
+  int64_t threads = 1;
+};
+
+struct Record {
+  Situation situation;
+  std::string machine, nest; // for the reader
+  std::string sizes;         // of the symbols at which it was measured: "32,128"
+  std::string base;          // the default choice beside which it was measured, as `textOf` has it
+  std::string card, cardHash;
+  warehouse::KnobValues knobs;
+  double seconds = 0;       // of one run, the median
+  double speedup = 0;       // the default's seconds by these, the median of runs by turns
+  bool isConfirmed = false; // measured at length
+  std::string failure;      // why there are no seconds
+  double limitSeconds = 0;  // where it did not end in time: the limit that it had
+
+  bool isSameCandidate(const Record &other) const;
+};
+
+/// "matmul@4f0c... m=8 n=48"; "none" for the default form of the group's kind.
+std::string textOf(const plan::Choice &choice);
+
+/// What a speedup must be at least to count: timing is no better than this.
+constexpr double kClearly = 1.02;
+
+class Records {
+public:
+  enum class Access { Read, Write };
+  /// Write makes the file where there is none. An error that names the file when it is none of
+  /// records, or of another version.
+  static llvm::Expected<std::unique_ptr<Records>> open(llvm::StringRef path, Access access);
+  ~Records();
+
+  /// In the order in which they were first written.
+  llvm::Expected<std::vector<Record>> find(const Situation &situation);
+  /// Replaces what is known of the candidate, unless that was measured at more length.
+  llvm::Error add(const Record &record);
+
+private:
+  Records(std::string path, sqlite3 *database) : path(std::move(path)), database(database) {}
+  llvm::Error prepare(Access access);
+  llvm::Error run(const char *sql);
+  llvm::Error problem();
+  llvm::Expected<int64_t> number(const char *pragma);
+
+  std::string path;
+  sqlite3 *database;
+};
+
+} // namespace heddle::records
+
+#endif // HEDDLE_RECORDS_RECORDS_H

@@ -1,0 +1,294 @@
+// Records_test: files of records are shared and refused as they should be; equal groups have equal
+// keys; what was recorded is chosen where it still holds.
+
+#include "compiler/records/GroupKey.h"
+#include "compiler/records/RecordedChooser.h"
+
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+
+#include <fstream>
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+#include <thread>
+
+using namespace mlir;
+using namespace heddle;
+using records::Record;
+using records::Records;
+using Access = records::Records::Access;
+
+namespace {
+
+class RecordFiles : public testing::Test {
+protected:
+  RecordFiles() {
+    SmallString<128> folder;
+    llvm::sys::fs::createUniqueDirectory("heddle-records", folder);
+    llvm::sys::path::append(folder, "records.db");
+    path = folder.str();
+  }
+  ~RecordFiles() override { llvm::sys::fs::remove_directories(llvm::sys::path::parent_path(path)); }
+
+  static std::string problemOf(const std::string &path, Access access) {
+    auto opened = Records::open(path, access);
+    return opened ? "" : llvm::toString(opened.takeError());
+  }
+  static void execute(const std::string &path, const char *sql) {
+    sqlite3 *database = nullptr;
+    ASSERT_EQ(sqlite3_open(path.c_str(), &database), SQLITE_OK);
+    EXPECT_EQ(sqlite3_exec(database, sql, nullptr, nullptr, nullptr), SQLITE_OK);
+    sqlite3_close(database);
+  }
+
+  static Record record(const std::string &key, int64_t m) {
+    Record made;
+    made.situation = {key, "cpu", 2};
+    made.base = "matmul@1 m=8";
+    made.card = "matmul";
+    made.cardHash = "1";
+    made.knobs = {{"m", m}};
+    made.seconds = 0.5;
+    made.speedup = 1.25;
+    return made;
+  }
+
+  std::string path;
+};
+
+TEST_F(RecordFiles, KeepWhatIsAdded) {
+  auto written = llvm::cantFail(Records::open(path, Access::Write));
+  Record given = record("k", 4);
+  given.sizes = "32,128";
+  given.isConfirmed = true;
+  llvm::cantFail(written->add(given));
+  Record failed = record("k", 6);
+  failed.failure = "it crashed: Segmentation fault";
+  failed.limitSeconds = 3;
+  llvm::cantFail(written->add(failed));
+  llvm::cantFail(written->add(record("other", 4)));
+
+  auto read = llvm::cantFail(Records::open(path, Access::Read));
+  auto found = llvm::cantFail(read->find({"k", "cpu", 2}));
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_TRUE(found[0].isSameCandidate(given));
+  EXPECT_EQ(found[0].sizes, "32,128");
+  EXPECT_EQ(found[0].speedup, 1.25);
+  EXPECT_TRUE(found[0].isConfirmed);
+  EXPECT_EQ(found[1].failure, failed.failure);
+  EXPECT_EQ(found[1].limitSeconds, 3);
+  EXPECT_TRUE(llvm::cantFail(read->find({"k", "cpu", 1})).empty());
+  EXPECT_TRUE(llvm::cantFail(read->find({"k", "gpu", 2})).empty());
+}
+
+TEST_F(RecordFiles, ALookDoesNotReplaceAMeasurementAtLength) {
+  auto written = llvm::cantFail(Records::open(path, Access::Write));
+  Record long_ = record("k", 4), look = record("k", 4);
+  long_.isConfirmed = true;
+  look.speedup = 9;
+  llvm::cantFail(written->add(look));
+  llvm::cantFail(written->add(long_));
+  llvm::cantFail(written->add(look));
+  auto found = llvm::cantFail(written->find({"k", "cpu", 2}));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].speedup, 1.25);
+}
+
+TEST_F(RecordFiles, TakeTwoWritersAtOnce) {
+  auto write = [&](int64_t first) {
+    auto records = llvm::cantFail(Records::open(path, Access::Write));
+    for (int64_t i = 0; i < 20; ++i)
+      llvm::cantFail(records->add(record("k", first + i)));
+  };
+  std::thread one(write, 0), other(write, 100);
+  one.join();
+  other.join();
+  auto read = llvm::cantFail(Records::open(path, Access::Read));
+  EXPECT_EQ(llvm::cantFail(read->find({"k", "cpu", 2})).size(), 40u);
+}
+
+TEST_F(RecordFiles, RefuseWhatIsNone) {
+  std::string missing = problemOf(path, Access::Read);
+  EXPECT_NE(missing.find("cannot use tuning records '" + path + "'"), std::string::npos) << missing;
+  EXPECT_NE(missing.find("'heddle tune' makes such a file"), std::string::npos) << missing;
+
+  std::ofstream(path) << "this is a diary, and no database at all; it is long enough to be read";
+  for (Access access : {Access::Read, Access::Write})
+    EXPECT_NE(problemOf(path, access).find("it is no SQLite file, or a damaged one"),
+              std::string::npos);
+}
+
+TEST_F(RecordFiles, RefuseThoseOfOtherPrograms) {
+  execute(path, "CREATE TABLE songs (name TEXT)");
+  for (Access access : {Access::Read, Access::Write})
+    EXPECT_NE(problemOf(path, access).find("holds no tuning records"), std::string::npos);
+}
+
+TEST_F(RecordFiles, RefuseAnotherVersion) {
+  {
+    llvm::cantFail(Records::open(path, Access::Write));
+  }
+  execute(path, "PRAGMA user_version = 7");
+  std::string problem = problemOf(path, Access::Read);
+  EXPECT_NE(problem.find("its schema is version 7, this heddle reads 1"), std::string::npos)
+      << problem;
+}
+
+/// A product whose sizes, element type, names and right operand are filled in.
+constexpr StringLiteral kProduct = R"(
+func.func @main(%x: tensor<MxKxTYPE>, %v: tensor<KxNxTYPE>) -> tensor<MxNxTYPE> {
+  %w = graph.constant dense<VALUE> : tensor<KxNxTYPE>
+  %g = graph.group "NAME" {kind = "contraction"} : tensor<MxNxTYPE> {
+    %d = graph.matmul %x, %RIGHT
+      : (tensor<MxKxTYPE>, tensor<KxNxTYPE>) -> tensor<MxNxTYPE> loc("NAME")
+    %e = graph.LAST %d : tensor<MxNxTYPE>
+    graph.yield %e : tensor<MxNxTYPE>
+  }
+  return %g : tensor<MxNxTYPE>
+})";
+
+class Groups : public RecordFiles {
+protected:
+  Groups()
+      : cards((context.loadDialect<graph::GraphDialect, func::FuncDialect>(),
+               llvm::cantFail(warehouse::Warehouse::load(context)))) {}
+
+  graph::GroupOp product(std::map<std::string, std::string> holes = {}) {
+    holes.insert({{"MxK", "128x64"},
+                  {"KxN", "64x256"},
+                  {"MxN", "128x256"},
+                  {"TYPE", "f32"},
+                  {"VALUE", "1.0"},
+                  {"NAME", "dense"},
+                  {"RIGHT", "w"},
+                  {"LAST", "exp"}});
+    std::string text = kProduct.str();
+    // A longer one goes before what is a part of it.
+    std::vector<std::pair<std::string, std::string>> longest(holes.begin(), holes.end());
+    llvm::sort(longest, [](auto &a, auto &b) { return a.first.size() > b.first.size(); });
+    for (auto &[hole, filling] : longest)
+      for (size_t at; (at = text.find(hole)) != std::string::npos;)
+        text.replace(at, hole.size(), filling);
+    modules.push_back(parseSourceString<ModuleOp>(text, &context));
+    EXPECT_TRUE(modules.back()) << text;
+    graph::GroupOp found;
+    modules.back()->walk([&](graph::GroupOp group) { found = group; });
+    return found;
+  }
+  std::string key(std::map<std::string, std::string> holes = {}) {
+    return records::keyOf(product(std::move(holes))).hash;
+  }
+
+  plan::Choice chosen(graph::GroupOp group, Records &records) {
+    records::RecordedChooser chooser(records, "cpu", 2, byRule);
+    return llvm::cantFail(chooser.choose(group, cards.offer(group), {}));
+  }
+  /// A candidate that was measured at length beside the default choice.
+  Record measured(graph::GroupOp group, int64_t m, double speedup) {
+    plan::Choice base = llvm::cantFail(byRule.choose(group, cards.offer(group), {}));
+    Record made;
+    made.situation = {records::keyOf(group).hash, "cpu", 2};
+    made.base = records::textOf(base);
+    made.card = base.card->name;
+    made.cardHash = base.card->hash;
+    made.knobs = base.knobs;
+    made.knobs["m"] = m;
+    made.speedup = speedup;
+    made.isConfirmed = true;
+    return made;
+  }
+
+  MLIRContext context;
+  warehouse::Warehouse cards;
+  plan::DefaultChooser byRule;
+  std::vector<OwningOpRef<ModuleOp>> modules;
+};
+
+TEST_F(Groups, AreEqualWhateverTheirNamesAndWeights) {
+  EXPECT_EQ(key(), key({{"NAME", "other"}}));
+  EXPECT_EQ(key(), key({{"VALUE", "0.5"}}));
+}
+
+TEST_F(Groups, DifferByWhatTheirCodeDependsOn) {
+  std::set<std::string> keys = {key(), key({{"TYPE", "f64"}}), key({{"RIGHT", "v"}}),
+                                key({{"LAST", "neg"}}),
+                                key({{"MxK", "127x64"}, {"MxN", "127x256"}})};
+  EXPECT_EQ(keys.size(), 5u);
+}
+
+TEST_F(Groups, AreEqualWhateverTheirSymbolsAreCalled) {
+  auto symbolic = [&](const std::string &name) {
+    std::string dims = "#graph.dims<\"" + name + "\", ";
+    return key(
+        {{"MxKxTYPE", "?x64xf32, " + dims + "64>"}, {"MxNxTYPE", "?x256xf32, " + dims + "256>"}});
+  };
+  EXPECT_EQ(symbolic("batch"), symbolic("rows"));
+  EXPECT_NE(symbolic("batch"), key());
+}
+
+TEST_F(Groups, AreEqualAfterAChoice) {
+  graph::GroupOp group = product();
+  std::string before = records::keyOf(group).hash;
+  llvm::cantFail(warehouse::apply(*cards.find("matmul"), group));
+  EXPECT_EQ(records::keyOf(group).hash, before);
+}
+
+TEST_F(Groups, TakeTheBestOfTheirRecords) {
+  graph::GroupOp group = product();
+  auto records = llvm::cantFail(Records::open(path, Access::Write));
+  int64_t byDefault = chosen(group, *records).knobs.at("m");
+  llvm::cantFail(records->add(measured(group, 2, 1.1)));
+  llvm::cantFail(records->add(measured(group, 4, 1.3)));
+  llvm::cantFail(records->add(measured(group, 12, 0.9)));
+  EXPECT_EQ(chosen(group, *records).knobs.at("m"), 4);
+  EXPECT_EQ(chosen(product({{"TYPE", "f64"}}), *records).card->name, "matmul");
+  graph::GroupOp other = product({{"MxK", "130x64"}, {"MxN", "130x256"}});
+  EXPECT_EQ(chosen(other, *records).knobs.at("m"), byDefault);
+}
+
+TEST_F(Groups, LeaveWhatIsNotClearlyFasterOrNotSure) {
+  graph::GroupOp group = product();
+  auto records = llvm::cantFail(Records::open(path, Access::Write));
+  int64_t byDefault = chosen(group, *records).knobs.at("m");
+  llvm::cantFail(records->add(measured(group, 2, 1.01)));
+  Record look = measured(group, 4, 2);
+  look.isConfirmed = false;
+  Record failed = measured(group, 12, 3);
+  failed.failure = "it crashed";
+  llvm::cantFail(records->add(look));
+  llvm::cantFail(records->add(failed));
+  EXPECT_EQ(chosen(group, *records).knobs.at("m"), byDefault);
+}
+
+TEST_F(Groups, IgnoreWhatNoLongerHolds) {
+  graph::GroupOp group = product();
+  auto records = llvm::cantFail(Records::open(path, Access::Write));
+  int64_t byDefault = chosen(group, *records).knobs.at("m");
+  Record stale = measured(group, 4, 2), unknown = stale, outside = stale, older = stale;
+  stale.cardHash = "of an older text";
+  unknown.card = "a_card_that_is_gone";
+  outside.knobs["m"] = 5;
+  older.base = "matmul@1 m=1";
+  for (const Record &record : {stale, unknown, outside, older})
+    llvm::cantFail(records->add(record));
+  EXPECT_EQ(chosen(group, *records).knobs.at("m"), byDefault);
+}
+
+TEST_F(Groups, ThatWereMeasuredAtSeveralSizesCountAtAll) {
+  graph::GroupOp group = product();
+  auto records = llvm::cantFail(Records::open(path, Access::Write));
+  auto add = [&](int64_t m, const char *sizes, double speedup) {
+    Record made = measured(group, m, speedup);
+    made.sizes = sizes;
+    llvm::cantFail(records->add(made));
+  };
+  add(4, "1", 3.0);
+  add(4, "64", 0.5); // 1.22 in the mean
+  add(2, "1", 1.5);
+  add(2, "64", 1.2); // 1.34
+  add(12, "1", 9.0); // nobody knows what it does at 64
+  EXPECT_EQ(chosen(group, *records).knobs.at("m"), 2);
+}
+
+} // namespace

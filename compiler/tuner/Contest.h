@@ -1,0 +1,35 @@
+// Contest: how fast a program is beside another one that does the same, run by turns, so that a
+// machine that slows down slows down both.
+#ifndef HEDDLE_TUNER_CONTEST_H
+#define HEDDLE_TUNER_CONTEST_H
+
+#include "compiler/cards/Program.h"
+
+namespace heddle::tuner {
+
+struct Timing {
+  double seconds = 0;     // of one run, the median of a round's quiet turns; of rounds the least
+  double baseSeconds = 0; // of the other program
+  double speedup = 1;     // the median of those turns' base by own; of rounds the mean
+};
+
+struct Effort {
+  double seconds; // that timing may take, in each of
+  int64_t rounds; // with the programs in other memory
+  int64_t turns;  // of a round at least
+  bool isFinal;   // else what is hopelessly slow is given up after three turns
+};
+
+/// Enough to tell what is worth a closer look, enough for a search to follow, enough to decide.
+constexpr Effort kLook = {0.15, 1, 7, false};
+constexpr Effort kCloserLook = {0.2, 3, 7, false};
+constexpr Effort kDecide = {0.4, 5, 9, true};
+
+/// Times the program alone (`base` null), or beside `base`.
+llvm::Expected<Timing> contest(cards::Program *base, cards::Program &program,
+                               llvm::ArrayRef<reference::Tensor> inputs, int threads,
+                               const Effort &effort);
+
+} // namespace heddle::tuner
+
+#endif // HEDDLE_TUNER_CONTEST_H

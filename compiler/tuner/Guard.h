@@ -1,0 +1,28 @@
+// Guard: work in a process of its own, which may crash or never end without harm.
+#ifndef HEDDLE_TUNER_GUARD_H
+#define HEDDLE_TUNER_GUARD_H
+
+#include "compiler/Prelude.h"
+
+#include "llvm/Support/Error.h"
+
+namespace heddle::tuner {
+
+struct Outcome {
+  std::string result;  // what the work returned
+  std::string failure; // why it returned nothing
+  bool isTimeout = false, isStopped = false;
+};
+
+/// Forks, and calls `work` in the child; what it knows it has from this process's memory. Killed
+/// after `seconds`, or when `shouldStop` says so, which is asked ten times a second. The caller has
+/// no other threads: one that held a lock would leave it held in the child for ever.
+Outcome guarded(llvm::function_ref<llvm::Expected<std::string>()> work, double seconds,
+                llvm::function_ref<bool()> shouldStop);
+
+/// Of this process.
+int64_t countThreads();
+
+} // namespace heddle::tuner
+
+#endif // HEDDLE_TUNER_GUARD_H

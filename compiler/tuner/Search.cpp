@@ -1,0 +1,122 @@
+// Search: the neighbours of a candidate differ from it in one knob, or in two, since rows and
+// columns of a tile share the registers. Those in one come first, then those whose values stand
+// nearest in the knobs' domains.
+
+#include "compiler/tuner/Search.h"
+
+#include "compiler/records/Records.h"
+
+namespace heddle::tuner {
+
+using plan::Choice;
+using warehouse::Card;
+using warehouse::Knob;
+
+static constexpr int64_t kRandom = 24;     // draws of a search
+static constexpr int64_t kRandomEvery = 4; // turns
+static constexpr size_t kFarthest = 4;     // steps of two knobs together
+
+Search::Search(llvm::ArrayRef<const Card *> cards, const Choice &base, uint64_t seed)
+    : cards(cards.begin(), cards.end()), base(base), best(base), order(seed), draws(seed),
+      randomLeft(kRandom) {}
+
+bool Search::isNew(const Choice &choice) const { return !tried.count(records::textOf(choice)); }
+
+void Search::tell(const Choice &choice, double speedup) {
+  tried[records::textOf(choice)] = speedup;
+  if (speedup > highest) {
+    highest = speedup;
+    best = choice;
+  }
+}
+
+/// Each card once with the values that it is written with.
+std::optional<Choice> Search::start() {
+  for (const Card *card : cards) {
+    Choice choice{card, {}};
+    for (const Knob &knob : card->knobs)
+      choice.knobs[knob.name] = knob.initial;
+    if (card != base.card && isNew(choice))
+      return choice;
+  }
+  return std::nullopt;
+}
+
+namespace {
+struct Step {
+  size_t knobs, distance;
+  uint64_t order; // among those of one distance
+  Choice choice;
+  bool operator<(const Step &other) const {
+    return std::tie(knobs, distance, order) < std::tie(other.knobs, other.distance, other.order);
+  }
+};
+} // namespace
+
+/// The steps that change this knob too.
+static std::vector<Step> stepsAlong(const Knob &knob, const Step &from) {
+  std::vector<Step> steps;
+  int64_t value = from.choice.knobs.at(knob.name);
+  size_t here = llvm::find(knob.domain, value) - knob.domain.begin();
+  for (size_t i = 0; i < knob.domain.size(); ++i) {
+    if (i == here)
+      continue;
+    Step step = from;
+    step.choice.knobs[knob.name] = knob.domain[i];
+    step.distance += i > here ? i - here : here - i;
+    ++step.knobs;
+    steps.push_back(std::move(step));
+  }
+  return steps;
+}
+
+std::optional<Choice> Search::neighbour() {
+  if (!best.card)
+    return std::nullopt;
+  std::optional<Step> nearest;
+  auto consider = [&](Step step) {
+    if (nearest &&
+        std::pair(nearest->knobs, nearest->distance) < std::pair(step.knobs, step.distance))
+      return;
+    step.order = order();
+    if (isNew(step.choice) && (!nearest || step < *nearest))
+      nearest = std::move(step);
+  };
+  const std::vector<Knob> &knobs = best.card->knobs;
+  for (size_t i = 0; i < knobs.size(); ++i)
+    for (Step &one : stepsAlong(knobs[i], {0, 0, 0, best})) {
+      consider(one);
+      for (size_t j = i + 1; j < knobs.size(); ++j)
+        for (Step &two : stepsAlong(knobs[j], one))
+          if (two.distance <= kFarthest)
+            consider(two);
+    }
+  return nearest ? std::optional(nearest->choice) : std::nullopt;
+}
+
+/// The draws follow from the seed alone, so a search that goes on where another one ended knows
+/// which of them are done.
+std::optional<Choice> Search::random() {
+  for (; !cards.empty() && randomLeft > 0;) {
+    --randomLeft;
+    const Card *card = cards[draws() % cards.size()];
+    Choice choice{card, {}};
+    for (const Knob &knob : card->knobs)
+      choice.knobs[knob.name] = knob.domain[draws() % knob.domain.size()];
+    if (isNew(choice))
+      return choice;
+  }
+  return std::nullopt;
+}
+
+std::optional<Choice> Search::next() {
+  if (auto choice = start())
+    return choice;
+  if (++turn % kRandomEvery == 0)
+    if (auto choice = random())
+      return choice;
+  auto choice = neighbour();
+  return choice ? choice : random();
+}
+
+} // namespace heddle::tuner

@@ -1,0 +1,41 @@
+// Search: which candidate of a group to try next: a local search around the best so far, with
+// random candidates in between.
+#ifndef HEDDLE_TUNER_SEARCH_H
+#define HEDDLE_TUNER_SEARCH_H
+
+#include "compiler/plan/Chooser.h"
+
+#include <random>
+
+namespace heddle::tuner {
+
+class Search {
+public:
+  /// `cards` are those that are offered; `base` is the default choice, of speedup 1.
+  Search(llvm::ArrayRef<const warehouse::Card *> cards, const plan::Choice &base, uint64_t seed);
+
+  /// nullopt when all is tried that is near the best, and enough of what is not.
+  std::optional<plan::Choice> next();
+  /// What came of a candidate, of this search or an earlier one; 0 for one that failed.
+  void tell(const plan::Choice &choice, double speedup);
+
+  double bestSpeedup() const { return highest; }
+  int64_t triedCount() const { return tried.size(); }
+
+private:
+  bool isNew(const plan::Choice &choice) const;
+  std::optional<plan::Choice> start();
+  std::optional<plan::Choice> neighbour();
+  std::optional<plan::Choice> random();
+
+  std::vector<const warehouse::Card *> cards;
+  plan::Choice base, best;
+  double highest = 1;
+  std::map<std::string, double> tried; // speedups by the candidates' texts
+  std::mt19937_64 order, draws;
+  int64_t randomLeft, turn = 0;
+};
+
+} // namespace heddle::tuner
+
+#endif // HEDDLE_TUNER_SEARCH_H

@@ -1,0 +1,44 @@
+// Subject: a group cut out of its model, with numbers to run it on.
+#ifndef HEDDLE_TUNER_SUBJECT_H
+#define HEDDLE_TUNER_SUBJECT_H
+
+#include "compiler/cards/Program.h"
+#include "compiler/graph/CutOut.h"
+#include "compiler/pipeline/Pipeline.h"
+#include "compiler/plan/Chooser.h"
+
+namespace heddle::tuner {
+
+/// What a symbol is taken as where nothing says its size.
+constexpr int64_t kNominalSize = 32;
+
+class Subject {
+public:
+  /// `sizes`: of symbols by their names in the model. An error for a group that cannot run alone,
+  /// such as one of strings.
+  static llvm::Expected<std::unique_ptr<Subject>> make(graph::GroupOp group,
+                                                       const cards::Sizes &sizes, uint64_t seed);
+
+  /// In the model's context, with the model's own constants.
+  llvm::Expected<std::unique_ptr<cards::Program>> compile(const plan::Choice &choice,
+                                                          const CompileOptions &options);
+
+  const reference::Tensors &inputs() const { return numbers; }
+  const llvm::SmallVector<mlir::Type> &resultElements() const { return elements; }
+
+private:
+  explicit Subject(graph::GroupOp group);
+  void addSizes(const cards::Sizes &given);
+  void makeInputsPlain();
+  void addRanges();
+  std::optional<int64_t> valueOf(const graph::Dim &dim) const;
+
+  graph::CutOut cut;
+  cards::Sizes sizes;
+  reference::Tensors numbers;
+  llvm::SmallVector<mlir::Type> elements;
+};
+
+} // namespace heddle::tuner
+
+#endif // HEDDLE_TUNER_SUBJECT_H

@@ -1,0 +1,405 @@
+// Tuner: the walk over the groups, most expensive first, and the trials of each.
+//
+// The time is shared by what the groups cost. Candidates get a short look first, and those that
+// look fastest are measured at length; only these count. What has a record is not measured again,
+// so a tuning that was interrupted goes on where it ended.
+
+#include "compiler/tuner/Tuner.h"
+
+#include "compiler/cards/Numbers.h"
+#include "compiler/support/Error.h"
+#include "compiler/tuner/Contest.h"
+#include "compiler/tuner/Guard.h"
+#include "compiler/tuner/Subject.h"
+#include "compiler/tuner/Work.h"
+
+#include "llvm/TargetParser/Host.h"
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+using namespace mlir;
+using Json = nlohmann::ordered_json;
+
+namespace heddle::tuner {
+
+using plan::Choice;
+using records::Record;
+using Clock = std::chrono::steady_clock;
+
+static constexpr double kLeastSlice = 3;     // seconds that a group gets at a time
+static constexpr double kFinalSeconds = 8;   // of a slice, to measure finalists at length
+static constexpr double kLeastShare = 0.002; // of the model's time: less is not worth a trial
+
+namespace {
+class Tuner {
+public:
+  Tuner(Compiled &planned, const CompileOptions &compile, const TuneOptions &options,
+        records::Records &records)
+      : planned(planned), compile(compile), options(options), records(records),
+        threads(records::threadsOf(compile.threads)) {}
+
+  llvm::Error run();
+  Json report() const;
+
+private:
+  double elapsed() const { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+  double left() const { return options.seconds - elapsed(); }
+  bool shouldStop();
+  bool isOver() { return shouldStop() || (options.trials > 0 && trials >= options.trials); }
+
+  llvm::Error prepare(Work &work);
+  llvm::Error measureBase(Work &work, Subject &subject);
+  llvm::Error tune(Work &work, double seconds);
+  llvm::Expected<double> measure(Work &work, Subject &subject, cards::Program &base,
+                                 const Choice &choice, const Effort &effort);
+  llvm::Error explore(Work &work, Subject &subject, cards::Program &base, const Choice &choice);
+  llvm::Expected<std::unique_ptr<Subject>> subjectOf(Work &work);
+  llvm::Error keepBase(Work &work, double seconds);
+  llvm::Error keep(Work &work, const Choice &choice, const Outcome &outcome, bool isConfirmed);
+  uint64_t seedOf(const Work &work) const;
+  Json describe(const Work &work, double whole) const;
+
+  Compiled &planned;
+  const CompileOptions &compile;
+  const TuneOptions &options;
+  records::Records &records;
+  int64_t threads;
+  std::optional<warehouse::Warehouse> cards;
+  std::vector<std::unique_ptr<Work>> works;
+  Clock::time_point begin = Clock::now();
+  std::string doing = "planning", ended = "done";
+  int64_t trials = 0;
+};
+} // namespace
+
+static Json describe(const Choice &choice) {
+  return {{"card", choice.card ? Json(choice.card->name) : Json()},
+          {"knobs", choice.knobs.empty() ? Json::object() : Json(choice.knobs)}};
+}
+
+bool Tuner::shouldStop() {
+  if (ended != "done")
+    return true;
+  if (left() <= 0)
+    ended = "time";
+  else if (options.progress && options.progress(doing, elapsed() / options.seconds))
+    ended = "interrupted";
+  return ended != "done";
+}
+
+uint64_t Tuner::seedOf(const Work &work) const {
+  uint64_t seed = 0;
+  StringRef(work.key.hash).take_back(16).getAsInteger(16, seed);
+  return seed ^ options.seed;
+}
+
+llvm::Expected<std::unique_ptr<Subject>> Tuner::subjectOf(Work &work) {
+  return Subject::make(work.group, options.sizes, seedOf(work));
+}
+
+static Json timingJson(const Timing &timing) {
+  return {{"seconds", timing.seconds},
+          {"base_seconds", timing.baseSeconds},
+          {"speedup", timing.speedup}};
+}
+
+llvm::Error Tuner::keep(Work &work, const Choice &choice, const Outcome &outcome,
+                        bool isConfirmed) {
+  if (outcome.isStopped)
+    return llvm::Error::success();
+  Record record = work.recordOf(choice);
+  record.failure = outcome.failure;
+  record.limitSeconds = outcome.isTimeout ? options.trialSeconds : 0;
+  record.isConfirmed = isConfirmed && outcome.failure.empty();
+  if (outcome.failure.empty()) {
+    Json timing = Json::parse(outcome.result);
+    record.seconds = timing.at("seconds");
+    record.speedup = timing.at("speedup");
+  }
+  work.keep(record);
+  return records.add(record);
+}
+
+/// Whether what is known of a candidate still holds: what did not end may end with more time.
+static bool isSettled(const Record *record, const TuneOptions &options) {
+  return record && (record->limitSeconds == 0 || record->limitSeconds >= options.trialSeconds);
+}
+
+llvm::Error Tuner::measureBase(Work &work, Subject &subject) {
+  Outcome outcome = guarded(
+      [&]() -> llvm::Expected<std::string> {
+        auto program = subject.compile(work.base, compile);
+        if (!program)
+          return program.takeError();
+        auto timing = contest(nullptr, **program, subject.inputs(), threads, kLook);
+        return timing ? llvm::Expected<std::string>(timingJson(*timing).dump())
+                      : timing.takeError();
+      },
+      options.trialSeconds, [&] { return shouldStop(); });
+  return keep(work, work.base, outcome, /*isConfirmed=*/true);
+}
+
+/// What is known of the group from records, and what its default choice costs.
+llvm::Error Tuner::prepare(Work &work) {
+  doing = "measuring '" + work.names.front() + "' as it is";
+  Record &blank = work.blank;
+  blank.situation.target = planned.target.identity();
+  blank.situation.threads = threads;
+  blank.machine =
+      (llvm::sys::getHostCPUName() + ", " + Twine(records::threadsOf(0)) + " threads").str();
+  for (const std::string &symbol : work.key.symbols) {
+    auto given = options.sizes.find(symbol);
+    blank.sizes += (blank.sizes.empty() ? "" : ",") +
+                   std::to_string(given == options.sizes.end() ? kNominalSize : given->second);
+  }
+  auto known = records.find(blank.situation);
+  if (!known)
+    return known.takeError();
+  for (const Record &record : *known)
+    if (record.base == blank.base && record.sizes == blank.sizes)
+      work.keep(record);
+  if (!isSettled(work.find(work.base), options)) {
+    auto subject = subjectOf(work);
+    if (!subject) {
+      work.problem = llvm::toString(subject.takeError());
+      return llvm::Error::success();
+    }
+    if (llvm::Error error = measureBase(work, **subject))
+      return error;
+  }
+  const Record *base = work.find(work.base);
+  if (!base || !base->failure.empty()) {
+    work.problem = base ? base->failure : "there was no time to measure it";
+    return llvm::Error::success();
+  }
+  work.baseSeconds = base->seconds;
+  std::vector<const warehouse::Card *> offered;
+  for (const warehouse::Offer &offer : work.offers)
+    if (offer.isOffered())
+      offered.push_back(offer.card);
+  work.search.emplace(offered, work.base, seedOf(work));
+  for (const Record &record : work.records)
+    if (isSettled(&record, options))
+      work.search->tell(work.choiceOf(record), record.speedup);
+  return llvm::Error::success();
+}
+
+/// The first result that is another than the default's; "" when all are equal.
+static llvm::Expected<std::string> differenceOf(Subject &subject, cards::Program &base,
+                                                cards::Program &program) {
+  auto expected = base.run(subject.inputs(), subject.resultElements());
+  if (!expected)
+    return expected.takeError();
+  auto found = program.run(subject.inputs(), subject.resultElements());
+  if (!found)
+    return found.takeError();
+  for (size_t i = 0; i < found->size(); ++i)
+    if (std::string what = cards::difference((*expected)[i], (*found)[i]); !what.empty())
+      return "its numbers are not the default's: result " + std::to_string(i) + ": " + what;
+  return "";
+}
+
+/// The speedup, which is kept; 0 when the candidate failed, or when the tuning was ended meanwhile.
+llvm::Expected<double> Tuner::measure(Work &work, Subject &subject, cards::Program &base,
+                                      const Choice &choice, const Effort &effort) {
+  Outcome outcome = guarded(
+      [&]() -> llvm::Expected<std::string> {
+        auto program = subject.compile(choice, compile);
+        if (!program)
+          return program.takeError();
+        if (!(*program)->isCarriedOut)
+          return makeError(ErrorCode::Refused, "its mechanism '" + choice.card->mechanism +
+                                                   "' cannot be carried out for this group");
+        auto difference = differenceOf(subject, base, **program);
+        if (!difference)
+          return difference.takeError();
+        if (!difference->empty())
+          return makeError(ErrorCode::NumbersDiffer, *difference);
+        auto timing = contest(&base, **program, subject.inputs(), threads, effort);
+        return timing ? llvm::Expected<std::string>(timingJson(*timing).dump())
+                      : timing.takeError();
+      },
+      options.trialSeconds, [&] { return shouldStop(); });
+  if (llvm::Error error = keep(work, choice, outcome, effort.isFinal))
+    return std::move(error);
+  if (!outcome.failure.empty())
+    return 0.0;
+  Json timing = Json::parse(outcome.result);
+  if (llvm::Error error = keepBase(work, timing.at("base_seconds")))
+    return std::move(error);
+  return timing.at("speedup").get<double>();
+}
+
+/// A look at a candidate; a closer one where it seems better than all before, lest the search
+/// follows what was luck.
+llvm::Error Tuner::explore(Work &work, Subject &subject, cards::Program &base,
+                           const Choice &choice) {
+  auto speedup = measure(work, subject, base, choice, kLook);
+  if (speedup && *speedup > work.search->bestSpeedup())
+    speedup = measure(work, subject, base, choice, kCloserLook);
+  if (!speedup)
+    return speedup.takeError();
+  if (ended != "done")
+    return llvm::Error::success();
+  ++trials;
+  ++work.measured;
+  work.search->tell(choice, *speedup);
+  return llvm::Error::success();
+}
+
+/// The least of what was seen: what else the machine did only ever adds.
+llvm::Error Tuner::keepBase(Work &work, double seconds) {
+  if (seconds >= work.baseSeconds)
+    return llvm::Error::success();
+  work.baseSeconds = seconds;
+  Record record = *work.find(work.base);
+  record.seconds = seconds;
+  work.keep(record);
+  return records.add(record);
+}
+
+llvm::Error Tuner::tune(Work &work, double seconds) {
+  double end = elapsed() + seconds, exploring = end - std::min(kFinalSeconds, 0.4 * seconds);
+  size_t number =
+      llvm::find_if(works, [&](auto &each) { return each.get() == &work; }) - works.begin() + 1;
+  auto say = [&] {
+    doing = llvm::formatv("'{0}', {1} of {2} groups, candidate {3}", work.names.front(), number,
+                          works.size(), work.search->triedCount());
+  };
+  auto first = work.search->next();
+  if (!first && work.finalists().empty()) {
+    work.isDone = true;
+    return llvm::Error::success();
+  }
+  auto subject = subjectOf(work);
+  if (!subject)
+    return subject.takeError();
+  // It has run in a process of its own, so it is safe here; children inherit it as it is.
+  auto base = (*subject)->compile(work.base, compile);
+  if (!base)
+    return base.takeError();
+  for (auto choice = first; choice; choice = work.search->next()) {
+    say();
+    if (isOver())
+      return llvm::Error::success();
+    if (llvm::Error error = explore(work, **subject, **base, *choice))
+      return error;
+    if (elapsed() >= exploring)
+      break;
+  }
+  for (const Choice &choice : work.finalists()) {
+    if (shouldStop())
+      return llvm::Error::success();
+    if (auto speedup = measure(work, **subject, **base, choice, kDecide); !speedup)
+      return speedup.takeError();
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error Tuner::run() {
+  planned.context->disableMultithreading();
+  if (int64_t others = countThreads() - 1)
+    return makeError(ErrorCode::Usage, "error: this process has " + Twine(others) +
+                                           " other threads, but tuning forks, which they would not "
+                                           "survive\nnote: use the command 'heddle tune'");
+  auto loaded = warehouse::Warehouse::load(*planned.context, compile.scheduleFolders);
+  if (!loaded)
+    return loaded.takeError();
+  cards.emplace(std::move(*loaded));
+  auto found = worksOf(*planned.graph, *cards, planned.machine);
+  if (!found)
+    return found.takeError();
+  works = std::move(*found);
+  for (auto &work : works)
+    if (llvm::Error error = prepare(*work))
+      return error;
+  llvm::sort(works, [](auto &a, auto &b) {
+    return std::pair(-a->weight(), a->key.hash) < std::pair(-b->weight(), b->key.hash);
+  });
+  double whole = 0;
+  for (auto &work : works)
+    whole += work->weight();
+  for (auto &work : works)
+    work->isDone = !work->search || work->weight() < kLeastShare * whole;
+  while (!isOver()) {
+    double open = 0;
+    for (auto &work : works)
+      open += work->isDone ? 0 : work->weight();
+    if (open == 0)
+      break;
+    for (auto &work : works) {
+      if (work->isDone || isOver())
+        continue;
+      double slice = std::max(kLeastSlice, left() * work->weight() / open);
+      open -= work->weight();
+      if (llvm::Error error = tune(*work, slice))
+        return error;
+    }
+  }
+  if (ended == "done" && options.trials > 0 && trials >= options.trials)
+    ended = "trials";
+  return llvm::Error::success();
+}
+
+Json Tuner::describe(const Work &work, double whole) const {
+  Choice chosen = records::bestOf(work.records, work.offers, work.base);
+  const Record *record = work.find(chosen);
+  Json json = {{"groups", work.names},
+               {"loops", work.blank.nest},
+               {"sizes", Json::object()},
+               {"default", tuner::describe(work.base)},
+               {"chosen", tuner::describe(chosen)}};
+  for (const std::string &symbol : work.key.symbols) {
+    auto given = options.sizes.find(symbol);
+    json["sizes"][symbol] = given == options.sizes.end() ? kNominalSize : given->second;
+  }
+  int64_t failed = llvm::count_if(work.records, [](auto &each) { return !each.failure.empty(); });
+  json["seconds"] = work.problem.empty() ? Json(work.baseSeconds) : Json();
+  json["share"] = whole > 0 ? work.weight() / whole : 0;
+  json["ratio"] = record && record->speedup > 0 ? record->speedup : 1;
+  json["known"] = work.records.size();
+  json["failed"] = failed;
+  json["measured"] = work.measured;
+  json["is_done"] = work.isDone;
+  json["problem"] = work.problem.empty() ? Json() : Json(work.problem);
+  return json;
+}
+
+Json Tuner::report() const {
+  double whole = 0;
+  for (auto &work : works)
+    whole += work->weight();
+  Json json = {{"target", planned.target.identity()},
+               {"threads", threads},
+               {"records", compile.recordsPath},
+               {"ended", ended},
+               {"trials", trials},
+               {"seconds", elapsed()},
+               {"groups", Json::array()}};
+  for (auto &work : works)
+    json["groups"].push_back(describe(*work, whole));
+  return json;
+}
+
+llvm::Expected<std::string> tune(const ModelSource &source, const CompileOptions &compile,
+                                 const TuneOptions &options) {
+  auto records = records::Records::open(compile.recordsPath, records::Records::Access::Write);
+  if (!records)
+    return records.takeError();
+  CompileOptions byRule = compile;
+  byRule.recordsPath.clear();
+  byRule.plansOnly = true;
+  byRule.progress = nullptr;
+  auto planned = heddle::compile(source, byRule);
+  if (!planned)
+    return planned.takeError();
+  CompileOptions groups = compile;
+  groups.progress = nullptr;
+  Tuner tuner(**planned, groups, options, **records);
+  if (llvm::Error error = tuner.run())
+    return std::move(error);
+  return tuner.report().dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+} // namespace heddle::tuner

@@ -1,0 +1,29 @@
+// Tuner: tries cards and knobs for the groups of a model, and keeps what it finds in records.
+//
+// Each distinct group is cut out, and each candidate for it is compiled, compared and timed beside
+// the default choice in a process of its own. compiler/records uses what was found.
+#ifndef HEDDLE_TUNER_TUNER_H
+#define HEDDLE_TUNER_TUNER_H
+
+#include "compiler/pipeline/Pipeline.h"
+
+namespace heddle::tuner {
+
+struct TuneOptions {
+  int64_t trials = 0;       // candidates to measure at most; 0: as many as the time allows
+  double seconds = 300;     // for all
+  double trialSeconds = 20; // that one candidate may take
+  uint64_t seed = 0;
+  std::map<std::string, int64_t> sizes; // at which symbols are measured
+  /// Told what goes on and how much of the whole is done; true ends the tuning.
+  std::function<bool(llvm::StringRef what, double fraction)> progress;
+};
+
+/// What was found, as JSON (docs/guide/tune.md). `compile.recordsPath` is the file of records. The
+/// process must have no other threads.
+llvm::Expected<std::string> tune(const ModelSource &source, const CompileOptions &compile,
+                                 const TuneOptions &options);
+
+} // namespace heddle::tuner
+
+#endif // HEDDLE_TUNER_TUNER_H

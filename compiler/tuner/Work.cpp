@@ -1,0 +1,92 @@
+// Work: see Work.h.
+
+#include "compiler/tuner/Work.h"
+
+#include "compiler/graph/LoopNest.h"
+
+using namespace mlir;
+
+namespace heddle::tuner {
+
+using plan::Choice;
+using records::Record;
+
+static constexpr size_t kFinalists = 3;
+
+const Record *Work::find(const Choice &choice) const {
+  Record wanted = recordOf(choice);
+  auto found =
+      llvm::find_if(records, [&](const Record &each) { return each.isSameCandidate(wanted); });
+  return found == records.end() ? nullptr : &*found;
+}
+
+void Work::keep(const Record &record) {
+  auto old =
+      llvm::find_if(records, [&](const Record &each) { return each.isSameCandidate(record); });
+  if (old == records.end())
+    records.push_back(record);
+  else
+    *old = record;
+}
+
+std::vector<Choice> Work::finalists() const {
+  std::vector<const Record *> good;
+  for (const Record &record : records)
+    if (record.failure.empty() && record.speedup >= records::kClearly && choiceOf(record).card)
+      good.push_back(&record);
+  llvm::sort(good, [](auto *a, auto *b) {
+    return std::pair(-a->speedup, a) < std::pair(-b->speedup, b); // those known earlier lie before
+  });
+  good.resize(std::min(good.size(), kFinalists));
+  std::vector<Choice> choices;
+  for (const Record *record : good)
+    if (!record->isConfirmed)
+      choices.push_back(choiceOf(*record));
+  return choices;
+}
+
+Choice Work::choiceOf(const Record &record) const {
+  for (const warehouse::Offer &offer : offers)
+    if (offer.isOffered() && offer.card->name == record.card && offer.card->hash == record.cardHash)
+      return {offer.card, record.knobs};
+  return {};
+}
+
+Record Work::recordOf(const Choice &choice) const {
+  Record record = blank;
+  if (choice.card) {
+    record.card = choice.card->name;
+    record.cardHash = choice.card->hash;
+    record.knobs = choice.knobs;
+  }
+  return record;
+}
+
+llvm::Expected<std::vector<std::unique_ptr<Work>>>
+worksOf(ModuleOp module, const warehouse::Warehouse &cards, const loop::Machine &machine) {
+  SmallVector<graph::GroupOp> groups;
+  module.walk<WalkOrder::PreOrder>([&](graph::GroupOp group) { groups.push_back(group); });
+  std::vector<std::unique_ptr<Work>> works;
+  llvm::StringMap<Work *> byKey;
+  for (graph::GroupOp group : groups) {
+    records::GroupKey key = records::keyOf(group);
+    Work *&known = byKey[key.hash];
+    if (!known) {
+      known = works.emplace_back(std::make_unique<Work>()).get();
+      known->group = group;
+      known->offers = cards.offer(group);
+      auto base = plan::DefaultChooser().choose(group, known->offers, machine);
+      if (!base)
+        return base.takeError();
+      known->base = *base;
+      known->blank.situation.key = key.hash;
+      known->blank.nest = graph::loopNestOf(group).str();
+      known->blank.base = records::textOf(*base);
+      known->key = std::move(key);
+    }
+    known->names.push_back(group.getName().str());
+  }
+  return works;
+}
+
+} // namespace heddle::tuner

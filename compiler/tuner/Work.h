@@ -1,0 +1,42 @@
+// Work: one distinct group of a model, and what is known of its candidates.
+#ifndef HEDDLE_TUNER_WORK_H
+#define HEDDLE_TUNER_WORK_H
+
+#include "compiler/records/GroupKey.h"
+#include "compiler/records/RecordedChooser.h"
+#include "compiler/tuner/Search.h"
+
+namespace heddle::tuner {
+
+struct Work {
+  graph::GroupOp group;           // the first of those that are equal
+  std::vector<std::string> names; // of all of them
+  records::GroupKey key;
+  records::Record blank; // what all records of the group share
+  std::vector<warehouse::Offer> offers;
+  plan::Choice base;
+  std::vector<records::Record> records; // of this base and these sizes
+  std::optional<Search> search;
+  std::string problem;    // why it cannot be measured
+  double baseSeconds = 0; // of one run with the default choice
+  int64_t measured = 0;   // candidates, now
+  bool isDone = false;    // there is nothing left to try
+
+  /// Of the model's time, but for a factor.
+  double weight() const { return baseSeconds * static_cast<double>(names.size()); }
+  const records::Record *find(const plan::Choice &choice) const;
+  /// Replaces what is known of the candidate.
+  void keep(const records::Record &record);
+  /// The candidates that look fastest and have not been measured at length.
+  std::vector<plan::Choice> finalists() const;
+  plan::Choice choiceOf(const records::Record &record) const;
+  records::Record recordOf(const plan::Choice &choice) const;
+};
+
+/// The distinct groups below the module, with the default choice of each.
+llvm::Expected<std::vector<std::unique_ptr<Work>>>
+worksOf(mlir::ModuleOp module, const warehouse::Warehouse &cards, const loop::Machine &machine);
+
+} // namespace heddle::tuner
+
+#endif // HEDDLE_TUNER_WORK_H

@@ -1,0 +1,252 @@
+"""`heddle tune`, and what `--records` makes of its findings."""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import helper, numpy_helper
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from command import (  # noqa: E402
+    OK, ROOT, USAGE, find_heddle, heddle, make_model, needs_heddle, save, value)
+
+pytestmark = needs_heddle
+ONE = ("--threads", "1")
+
+
+@pytest.fixture(autouse=True)
+def environment(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("HEDDLE_RECORDS", raising=False)
+
+
+@pytest.fixture
+def records(tmp_path):
+    return tmp_path / "records.db"
+
+
+@pytest.fixture
+def model(tmp_path):
+    """Two equal products with a softmax behind each: two distinct groups."""
+    random = np.random.default_rng(0)
+    nodes, weights, last = [], [], "x"
+    for i in range(2):
+        weights.append(numpy_helper.from_array(
+            random.standard_normal((48, 48)).astype(np.float32), f"w{i}"))
+        nodes += [helper.make_node("MatMul", [last, f"w{i}"], [f"m{i}"], f"product{i}"),
+                  helper.make_node("Softmax", [f"m{i}"], [f"s{i}"], f"softmax{i}")]
+        last = f"s{i}"
+    return save(make_model(nodes, [value("x", ["batch", 48])], [value(last, ["batch", 48])],
+                           weights), tmp_path / "m.onnx")
+
+
+def tune(model, records, *more, seconds=60, trials=12):
+    done = heddle("tune", model, "--records", records, "--time", seconds, "--trials", trials, *ONE,
+                  "--json", *more)
+    assert done.status == OK, done.errors
+    return done.json
+
+
+def rows(records, what="*"):
+    return sqlite3.connect(records).execute(f"SELECT {what} FROM trial ORDER BY id").fetchall()
+
+
+def prefer(records, model, tmp_path, **knobs):
+    """Makes one candidate of the first group the best, so that a choice does not hang on the
+    machine's mood."""
+    tune(model, records, trials=1)
+    database = sqlite3.connect(records)
+    [row] = database.execute("SELECT * FROM trial WHERE card = 'matmul' ORDER BY id LIMIT 1")
+    columns = [each[1] for each in database.execute("PRAGMA table_info(trial)")]
+    made = dict(zip(columns, row))
+    del made["id"]
+    made["knobs"] = json.dumps({**json.loads(made["knobs"]), **knobs}, separators=(",", ":"))
+    made.update(speedup=1.5, confirmed=1, failure=None)
+    database.execute(f"INSERT OR REPLACE INTO trial ({', '.join(made)}) "
+                     f"VALUES ({', '.join('?' * len(made))})", list(made.values()))
+    database.commit()
+
+
+def knobs_of(model, *more, threads=1):
+    """The knobs of each group's plan."""
+    done = heddle("plan", model, "--json", "--threads", threads, *more)
+    assert done.status == OK, done.errors
+    return {group["name"]: group["knobs"] for group in done.json["groups"]}
+
+
+def test_equal_groups_are_one(model, records):
+    found = tune(model, records)
+    by_card = {group["default"]["card"]: group for group in found["groups"]}
+    assert set(by_card) == {"matmul", "reduce_rows"}
+    assert all(len(group["groups"]) == 2 for group in found["groups"])
+    assert found["trials"] == 12 and found["ended"] == "trials"
+    assert by_card["matmul"]["sizes"] == {"batch": 32}
+    assert abs(sum(group["share"] for group in found["groups"]) - 1) < 1e-6
+    # Each trial is a row, and so is the default choice of each group.
+    assert len(rows(records)) <= 12 + 2  # what is measured at length is the same row
+    assert {threads for threads, in rows(records, "threads")} == {1}
+
+
+def test_text_names_what_is_next(model, records):
+    done = heddle("tune", model, "--records", records, "--trials", "2", *ONE)
+    assert done.status == OK, done.errors
+    assert "matmul m=" in done.output and f"records  {records}" in done.output
+    assert f"heddle compile {model} --records {records}" in done.output
+
+
+def test_goes_on_where_it_ended(model, records):
+    tune(model, records, trials=5)
+    before = rows(records, "id, card, knobs")
+    found = tune(model, records, trials=5)
+    after = rows(records, "id, card, knobs")
+    assert after[:len(before)] == before
+    assert found["trials"] == 5 and len(after) > len(before)
+
+
+def test_compile_uses_the_records(model, records, tmp_path):
+    by_rule = knobs_of(model)
+    prefer(records, model, tmp_path, m=2)
+    tuned = knobs_of(model, "--records", records)
+    assert tuned["product0"]["m"] == tuned["product1"]["m"] == 2 != by_rule["product0"]["m"]
+    assert knobs_of(model) == by_rule
+    for command in ("run", "bench"):
+        done = heddle(command, model, "--records", records, *ONE,
+                      *(("--iters", "3") if command == "bench" else ()))
+        assert done.status == OK, done.errors
+    # Those of one thread say nothing of two.
+    assert knobs_of(model, "--records", records, threads=2) == by_rule
+
+
+def test_environment_names_the_records(model, records, tmp_path, monkeypatch):
+    prefer(records, model, tmp_path, m=2)
+    monkeypatch.setenv("HEDDLE_RECORDS", str(records))
+    assert knobs_of(model)["product0"]["m"] == 2
+
+
+def test_python_uses_the_records(model, records, tmp_path):
+    prefer(records, model, tmp_path, m=2)
+    code = ("import heddle, sys; print(heddle.compile(sys.argv[1], threads=1, records=sys.argv[2])"
+            ".compiled.plan['groups'][0]['knobs']['m'])")
+    library = Path(find_heddle()).parents[1] / "lib" / "libheddle.so"
+    done = subprocess.run([sys.executable, "-c", code, model, records], capture_output=True,
+                          text=True, env={**os.environ, "PYTHONPATH": str(ROOT / "python"),
+                                          "HEDDLE_LIBRARY": str(library)})
+    assert done.stdout == "2\n", done.stderr
+
+
+def test_the_same_records_give_the_same_bytes(model, records, tmp_path):
+    prefer(records, model, tmp_path, m=2)
+    artefacts = []
+    for name in ("a", "b"):
+        path = tmp_path / f"{name}.o"
+        done = heddle("compile", model, "-o", path, "--records", records, *ONE)
+        assert done.status == OK, done.errors
+        artefacts.append(path.read_bytes())
+    assert artefacts[0] == artefacts[1]
+
+
+def test_the_plan_gives_the_same_without_records(model, records, tmp_path):
+    prefer(records, model, tmp_path, m=2)
+    plan = tmp_path / "found.json"
+    found = tune(model, records, "-o", plan, trials=1)
+    assert found["plan"] == str(plan)
+    objects = []
+    for more in (("--plan", plan), ("--records", records)):
+        path = tmp_path / "o.o"
+        done = heddle("compile", model, "-o", path, *ONE, *more)
+        assert done.status == OK, done.errors
+        objects.append(path.read_bytes())
+    assert objects[0] == objects[1]
+    assert heddle("plan", model, "--check", plan, *ONE).status == OK
+
+
+def test_a_plan_outranks_the_records(model, records, tmp_path):
+    plan = tmp_path / "by_rule.json"
+    assert heddle("plan", model, "-o", plan, *ONE).status == OK
+    prefer(records, model, tmp_path, m=2)
+    assert knobs_of(model, "--plan", plan, "--records", records) == knobs_of(model)
+
+
+def test_what_does_not_end_in_time_is_survived(model, records):
+    found = tune(model, records, "--trial-time", "0.001")
+    assert found["trials"] == 0
+    assert all(group["problem"] == "it did not end within 0.001 seconds"
+               for group in found["groups"])
+    assert all("did not end" in failure for failure, in rows(records, "failure"))
+    found = tune(model, records, trials=1)  # what had no time is tried again with more
+    assert all(group["problem"] is None for group in found["groups"])
+
+
+CARD = """module attributes {{transform.with_named_sequence, heddle.card = {{
+    target = "cpu", priority = 1 : i64, kind = "contraction", key = "p* {{ k:s(dot) }}"}}}} {{
+  transform.named_sequence @schedule(%group: !transform.any_op {{transform.readonly}},
+      %m: !transform.param<i64> {{transform.readonly,
+        heddle.knob = [{m}], heddle.default = {m} : i64}},
+      %n: !transform.param<i64> {{transform.readonly,
+        heddle.knob = [16], heddle.default = 16 : i64}}) {{
+    transform.loop.contract %group m %m n %n : !transform.any_op
+    transform.yield
+  }}
+}}
+"""
+
+
+def test_cards_of_a_folder_are_tried_too(model, records, tmp_path):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "my_tile.mlir").write_text(CARD.format(m=5))
+    tune(model, records, "--schedules", folder)
+    assert ("my_tile", None) in {(card, failure or None)
+                                 for card, failure in rows(records, "card, failure")}
+
+
+def test_a_card_whose_trial_fails_is_survived(model, records, tmp_path):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "huge_tile.mlir").write_text(CARD.format(m=4000))
+    found = tune(model, records, "--schedules", folder, "--trial-time", "3")
+    assert found["trials"] == 12
+    [failure] = [failure for card, failure in rows(records, "card, failure")
+                 if card == "huge_tile"]
+    assert failure
+
+
+def test_interruption_keeps_what_was_found(model, records):
+    process = subprocess.Popen([find_heddle(), "tune", model, "--records", records, "--json", *ONE],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    for _ in range(600):
+        if records.exists() and records.stat().st_size and len(rows(records)) > 3:
+            break
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == OK, errors
+    found = json.loads(output)
+    assert found["ended"] in ("interrupted", "done")
+    assert len(rows(records)) > 3
+
+
+def test_refusals(model, records, tmp_path):
+    done = heddle("compile", model, "-o", tmp_path / "m.o", "--records", records)
+    assert done.status == USAGE
+    assert f"cannot use tuning records '{records}': error: " in done.errors
+    records.write_text("no database at all, but a text that is long enough to be looked at")
+    for command in (("compile", model, "-o", tmp_path / "m.o"), ("tune", model)):
+        done = heddle(*command, "--records", records)
+        assert done.status == USAGE
+        assert "it is no SQLite file, or a damaged one" in done.errors
+    done = heddle("tune", model, "--plan", "p.json")
+    assert done.status == USAGE and "--plan says what to choose" in done.errors
+    done = heddle("tune", model, "--records", tmp_path / "n.db", "--at", "batch=none")
+    assert done.status == USAGE and "batch=none" in done.errors
+    done = heddle("tune", model, "--records", tmp_path / "n.db", "--at", "rows=4")
+    assert done.status == USAGE and "rows" in done.errors
+    assert not (tmp_path / "n.db").exists()

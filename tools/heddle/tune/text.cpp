@@ -1,0 +1,64 @@
+// Text: see text.h.
+
+#include "tools/heddle/tune/text.h"
+
+#include "tools/heddle/table.h"
+
+namespace heddle::cli {
+
+static std::string choiceText(const Json &choice) {
+  if (choice.at("card").is_null())
+    return "(default form)";
+  std::string text = choice.at("card");
+  for (const auto &[name, value] : choice.at("knobs").items())
+    text += " " + name + "=" + value.dump();
+  return text;
+}
+
+/// What is other than in the default choice.
+static std::string changeText(const Json &group) {
+  const Json &before = group.at("default"), &after = group.at("chosen");
+  if (before == after)
+    return "=";
+  if (before.at("card") != after.at("card"))
+    return choiceText(after);
+  std::string text;
+  for (const auto &[name, value] : after.at("knobs").items())
+    if (before.at("knobs").value(name, Json()) != value)
+      text += (text.empty() ? "" : " ") + name + "=" + value.dump();
+  return text;
+}
+
+std::string textOf(const Json &found) {
+  Table table({"group", "times", "share %", "default", "chosen", "ratio", "tried"});
+  std::string problems;
+  for (const Json &group : found.at("groups")) {
+    std::string name = group.at("groups").at(0);
+    if (group.at("problem").is_string()) {
+      problems += "note     group '" + name +
+                  "' was not tried: " + group.at("problem").get<std::string>() + "\n";
+      continue;
+    }
+    table.add({name, std::to_string(group.at("groups").size()),
+               formatNumber(100 * group.at("share").get<double>(), 3),
+               choiceText(group.at("default")), changeText(group),
+               formatNumber(group.at("ratio").get<double>(), 3), group.at("known").dump()});
+  }
+  std::string text = table.text() + problems;
+  const Json &model = found.at("model_times");
+  if (model.is_object())
+    text += "model    " + formatSeconds(model.at("default_seconds")) + " -> " +
+            formatSeconds(model.at("tuned_seconds")) + ", ratio " +
+            formatNumber(model.at("ratio"), 3) + " (above 1: tuned is faster)\n";
+  text += "trials   " + found.at("trials").dump() + " now, ended by " +
+          found.at("ended").get<std::string>() + "\n";
+  text += "records  " + found.at("records").get<std::string>() + "\n";
+  if (found.at("plan").is_string())
+    text += "plan     " + found.at("plan").get<std::string>() + "\n";
+  bool isOpen = found.at("ended") != "done";
+  return text + "next     heddle compile " + found.at("model").get<std::string>() + " --records " +
+         found.at("records").get<std::string>() + " -o ..." +
+         (isOpen ? ", or the same command again to go on" : "") + "\n";
+}
+
+} // namespace heddle::cli

@@ -1,0 +1,14 @@
+// Text: what tuning has found, for a terminal.
+#ifndef HEDDLE_TOOLS_HEDDLE_TUNE_TEXT_H
+#define HEDDLE_TOOLS_HEDDLE_TUNE_TEXT_H
+
+#include "tools/heddle/model.h"
+
+namespace heddle::cli {
+
+/// A table of the groups, what kept others from being tried, and what to do next.
+std::string textOf(const Json &found);
+
+} // namespace heddle::cli
+
+#endif

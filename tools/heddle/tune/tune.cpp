@@ -1,0 +1,211 @@
+// heddle tune: finds faster cards and knobs for a model's groups by measuring, and keeps them in
+// records that later compilations use.
+
+#include "tools/heddle/command.h"
+#include "tools/heddle/failure.h"
+#include "tools/heddle/file.h"
+#include "tools/heddle/model.h"
+#include "tools/heddle/progress.h"
+#include "tools/heddle/tune/text.h"
+#include "tools/heddle/tune/turns.h"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+
+namespace heddle::cli {
+
+namespace {
+struct Options {
+  std::string model, output;
+  CompileOptions compile;
+  FeedOptions feeds;
+  std::vector<std::string> dims, sizes;
+  int64_t trials = 0;
+  double seconds = 300, trialSeconds = 20;
+  bool isJson = false;
+};
+using Clock = std::chrono::steady_clock;
+} // namespace
+
+static const int64_t kNominalSize = 32; // as heddle_tune_options_t.sizes has it
+
+static double secondsSince(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+/// Set by Ctrl-C; a second one ends the process.
+static volatile std::sig_atomic_t isInterrupted = 0;
+
+static void catchInterrupt() {
+  struct sigaction action = {};
+  action.sa_handler = [](int) { isInterrupted = 1; };
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  sigaction(SIGINT, &action, nullptr);
+}
+
+/// --records, else HEDDLE_RECORDS, else a file in the user's cache. The environment is forgotten:
+/// the default choice is compiled without records.
+static std::string recordsOf(const Options &options) {
+  namespace fs = std::filesystem;
+  const char *named = std::getenv("HEDDLE_RECORDS");
+  std::string path = !options.compile.records.empty() ? options.compile.records
+                     : named                          ? named
+                                                      : "";
+  unsetenv("HEDDLE_RECORDS");
+  if (!path.empty())
+    return path;
+  const char *cache = std::getenv("XDG_CACHE_HOME"), *home = std::getenv("HOME");
+  fs::path folder = cache && *cache ? cache : std::string(home ? home : ".") + "/.cache";
+  std::error_code error;
+  fs::create_directories(folder / "heddle", error);
+  return folder / "heddle" / "records.db";
+}
+
+static Json measureGroups(const Options &options, double seconds) {
+  std::vector<const char *> sizes;
+  for (const std::string &size : options.sizes)
+    sizes.push_back(size.c_str());
+  Progress progress(options.compile.showProgress);
+  heddle_tune_options_t raw = {};
+  raw.size = sizeof raw;
+  raw.trials = options.trials;
+  raw.seconds = seconds;
+  raw.trial_seconds = options.trialSeconds;
+  raw.seed = options.feeds.seed;
+  raw.sizes = sizes.data();
+  raw.size_count = sizes.size();
+  raw.progress = [](void *data, const char *what, double fraction) -> int {
+    static_cast<Progress *>(data)->report(what, fraction);
+    return isInterrupted;
+  };
+  raw.progress_data = &progress;
+  heddle_text_t *text = nullptr;
+  withRawOptions(options.compile, [&](const heddle_compile_options_t &compile) {
+    check(heddle_tune(options.model.c_str(), &compile, &raw, &text));
+  });
+  return Json::parse(heddle_text_str(Text(text).get()));
+}
+
+/// Feeds of the sizes at which groups are measured.
+static Feeds feedsOf(const Module &module, const Options &options) {
+  FeedOptions feeds = options.feeds;
+  feeds.dims = options.sizes;
+  auto isKnown = [&](const std::string &name) {
+    return std::any_of(feeds.dims.begin(), feeds.dims.end(), [&](const std::string &dim) {
+      return dim.substr(0, dim.find('=')) == name;
+    });
+  };
+  std::vector<const heddle_value_t *> inputs = inputsOf(module);
+  if (feeds.inputs.empty() && feeds.data.empty())
+    for (const heddle_value_t *input : inputs)
+      for (int32_t i = 0; i < input->rank; ++i) {
+        std::string text = input->dims[i].text;
+        bool isName = !text.empty() && text.find_first_of(" *+-/(") == std::string::npos;
+        if (input->dims[i].value == HEDDLE_UNKNOWN && isName && !isKnown(text))
+          feeds.dims.push_back(text + "=" + std::to_string(kNominalSize));
+      }
+  return makeFeeds(inputs, feeds);
+}
+
+static bool isChanged(const Json &found) {
+  return std::any_of(found.at("groups").begin(), found.at("groups").end(),
+                     [](const Json &group) { return group.at("default") != group.at("chosen"); });
+}
+
+/// What was found stays found, even where the model does not take these numbers.
+static void addTimes(Json &found, const Module &before, const Module &after, const Options &options,
+                     const Feeds &feeds, double seconds) {
+  printNotes(feeds.notes);
+  try {
+    found["model_times"] = compareModels(before, after, options.compile.threads, feeds, seconds,
+                                         [] { return isInterrupted != 0; });
+  } catch (const Failure &failure) {
+    printNotes({std::string("the whole model was not timed: ") + failure.what() +
+                "; --input or --data give it other numbers"});
+  }
+}
+
+static int run(Options options) {
+  Clock::time_point begin = Clock::now();
+  if (isArtefact(options.model))
+    failUsage("'" + options.model +
+              "' is an artefact, which is compiled already"
+              "\nnote: tune the model that it was made from");
+  if (!options.compile.plan.empty())
+    failUsage("--plan says what to choose, and tuning chooses"
+              "\nnote: leave it out; -o writes what was found as a plan");
+  std::string records = recordsOf(options);
+  options.compile.records.clear();
+  options.compile.shapes.insert(options.compile.shapes.end(), options.dims.begin(),
+                                options.dims.end());
+  Module before = openModel(options.model, options.compile);
+  Feeds feeds = feedsOf(before, options); // what is wrong with them is said before the work
+  double compiling = secondsSince(begin);
+  // The end of the time is for the whole model: compiling it again, and both by turns.
+  double comparing = std::clamp(0.05 * options.seconds, 0.5, 10.0);
+  double seconds = options.seconds - 2.2 * compiling - comparing;
+  options.compile.records = records;
+  catchInterrupt();
+  Json found = measureGroups(options, std::max(1.0, seconds));
+  bool isWhole = found.at("ended") != "interrupted";
+  found["model"] = options.model;
+  found["plan"] = nullptr;
+  found["model_times"] = nullptr;
+  if (isWhole && (isChanged(found) || !options.output.empty())) {
+    Compiled compiled = compileModel(options.model, options.compile);
+    if (!options.output.empty()) {
+      check(heddle_compiled_write(compiled.get(), "plan", options.output.c_str()));
+      found["plan"] = options.output;
+    }
+    heddle_module_t *module = nullptr;
+    check(heddle_compiled_module(compiled.get(), &module));
+    Module after(module);
+    compiled.reset();
+    if (isChanged(found))
+      addTimes(found, before, after, options, feeds, comparing);
+  }
+  found["seconds"] = secondsSince(begin);
+  if (options.isJson)
+    print(found);
+  else
+    print(textOf(found));
+  return HEDDLE_OK;
+}
+
+Run addTune(CLI::App &app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("MODEL", options->model, "an ONNX model")->required();
+  app.add_option("--time", options->seconds, "for the whole command (default 300)")
+      ->check(CLI::PositiveNumber)
+      ->type_name("SECONDS");
+  app.add_option("--trials", options->trials, "candidates to measure at most (default: no limit)")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("N");
+  app.add_option("--trial-time", options->trialSeconds,
+                 "after which a candidate has failed (default 20)")
+      ->check(CLI::PositiveNumber)
+      ->type_name("SECONDS");
+  app.add_option("-o,--output", options->output, "write the plan of what was found")
+      ->type_name("FILE");
+  addCompileOptions(app, options->compile);
+  addMany(app, "--shape", options->compile.shapes, "fix the sizes of an input: x=1x3x?x?")
+      ->type_name("NAME=SIZES");
+  addMany(app, "--dim", options->dims, "fix the size that a symbol stands for: batch=4")
+      ->type_name("NAME=SIZE");
+  addMany(app, "--at", options->sizes,
+          "measure at this size, which stays a symbol: batch=4 (default 32)")
+      ->type_name("NAME=SIZE");
+  addMany(app, "--input", options->feeds.inputs, "of the comparison at the end, as for bench")
+      ->type_name("NAME=VALUE");
+  app.add_option("--data", options->feeds.data, "the same from a folder with input_0.pb")
+      ->type_name("DIR");
+  app.add_option("--seed", options->feeds.seed, "of the candidates that are drawn (default 0)")
+      ->type_name("N");
+  app.add_flag("--json", options->isJson, "print one JSON object");
+  return [options] { return run(*options); };
+}
+
+} // namespace heddle::cli
