@@ -74,13 +74,19 @@ static Tile tileOf(const ProductSize &size, const loop::Machine &machine) {
     return {6, 2 * lanes};
   if (columns <= 2 * lanes)
     return {size.rows ? 14 : 12, 2 * lanes};
-  if (size.columns && columns % (4 * lanes) == 0) {
-    bool wastesLess = columns % (3 * lanes) != 0 && columns < 16 * lanes;
-    if (size.rows ? *size.rows > 64 : wastesLess)
-      return {6, 4 * lanes};
-  }
   // Rows that only the run knows end in a clamped tile: fewer rows waste less.
-  return {8, 3 * lanes};
+  bool isLong = size.rows && *size.rows > 64;
+  struct {
+    Tile tile;
+    double cost; // of a column
+  } kinds[] = {
+      {{8, 3 * lanes}, 1}, {{6, 4 * lanes}, isLong ? 0.99 : 1.04}, {{14, 2 * lanes}, 1.05}};
+  auto total = [&](auto &kind) {
+    return kind.cost * static_cast<double>(llvm::alignTo(columns, kind.tile.n));
+  };
+  return size.columns
+             ? llvm::min_element(kinds, [&](auto &a, auto &b) { return total(a) < total(b); })->tile
+             : kinds[0].tile;
 }
 
 /// The largest value of the knob's domain that is at most `wanted`, else the smallest.

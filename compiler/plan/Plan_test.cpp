@@ -166,7 +166,10 @@ TEST_F(Plans, tilesFollowTheMachineAndTheSizes) {
   EXPECT_EQ(tile(128, 10), Tile(14, 16));
   EXPECT_EQ(tile(128, 32), Tile(14, 32));
   EXPECT_EQ(tile(128, 256), Tile(6, 64));
-  EXPECT_EQ(tile(64, 256), Tile(8, 48));
+  EXPECT_EQ(tile(64, 256), Tile(6, 64)); // 48 would compute a ninth for nothing
+  EXPECT_EQ(tile(64, 512), Tile(8, 48)); // and here a thirtieth
+  EXPECT_EQ(tile(128, 80), Tile(8, 48));
+  EXPECT_EQ(tile(128, 160), Tile(14, 32));
   EXPECT_EQ(tile(128, 96), Tile(8, 48));
   EXPECT_EQ(tile(1, 1000), Tile(1, 64));
   loop::Machine avx2{8, 16};

@@ -77,6 +77,15 @@ def test_a_product_with_relu_needs_no_card_of_its_own():
 
 
 def test_compiling_twice_gives_the_same(tmp_path):
+    several = dense()
+    for i in range(6):
+        several.graph.node.append(node("LeakyRelu", ["x"], f"leaky{i}", alpha=0.1 * i))
+        several.graph.output.append(helper.make_tensor_value_info(f"leaky{i}", FLOAT, None))
+    artefacts = set()
+    for i in range(4):
+        heddle.compile(several, output=str(tmp_path / "several.so"))
+        artefacts.add((tmp_path / "several.so").read_bytes())
+    assert len(artefacts) == 1
     for name in ("one", "two"):
         apart(output=str(tmp_path / f"{name}.so"))
         apart().compiled.write(tmp_path / f"{name}.plan")

@@ -35,17 +35,19 @@ def records(tmp_path):
 
 @pytest.fixture
 def model(tmp_path):
-    """Two equal products with a softmax behind each: two distinct groups."""
+    """Two equal products and two equal softmaxes: two distinct groups."""
     random = np.random.default_rng(0)
-    nodes, weights, last = [], [], "x"
+    nodes, weights, inputs, outputs = [], [], ["x"], []
     for i in range(2):
         weights.append(numpy_helper.from_array(
             random.standard_normal((48, 48)).astype(np.float32), f"w{i}"))
-        nodes += [helper.make_node("MatMul", [last, f"w{i}"], [f"m{i}"], f"product{i}"),
-                  helper.make_node("Softmax", [f"m{i}"], [f"s{i}"], f"softmax{i}")]
-        last = f"s{i}"
-    return save(make_model(nodes, [value("x", ["batch", 48])], [value(last, ["batch", 48])],
-                           weights), tmp_path / "m.onnx")
+        nodes += [helper.make_node("MatMul", ["x", f"w{i}"], [f"m{i}"], f"product{i}"),
+                  helper.make_node("Softmax", [f"y{i}"], [f"s{i}"], f"softmax{i}")]
+        inputs.append(f"y{i}")
+        outputs += [f"m{i}", f"s{i}"]
+    return save(make_model(nodes, [value(name, ["batch", 48]) for name in inputs],
+                           [value(name, ["batch", 48]) for name in outputs], weights),
+                tmp_path / "m.onnx")
 
 
 def tune(model, records, *more, seconds=60, trials=12):

@@ -12,7 +12,7 @@
 #include "compiler/lower/program/MemoryPlan.h"
 #include "compiler/target/Program.h"
 
-#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/Support/Error.h"
 
 namespace heddle::lower {
@@ -118,7 +118,8 @@ private:
 
   std::map<std::string, int64_t> inputSymbols;
   llvm::DenseMap<mlir::Operation *, std::pair<int64_t, int64_t>> steps; // first and last
-  llvm::DenseMap<Value, int64_t> bufferOf, outputOf;
+  llvm::DenseMap<Value, int64_t> bufferOf;
+  llvm::MapVector<Value, int64_t> outputOf; // in a fixed order, for equal bytes
   std::map<std::pair<mlir::Operation *, int64_t>, int64_t> temporaryOf;
   std::vector<Buffer> buffers;
   MemoryPlan plan;
