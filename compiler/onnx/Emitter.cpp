@@ -151,6 +151,13 @@ Value Emitter::integerScalar(Type element, int64_t value) {
                                          llvm::APInt(64, value, true).sextOrTrunc(width)));
 }
 
+Value Emitter::lowest(Type element) {
+  if (isa<FloatType>(element))
+    return scalar(element, -std::numeric_limits<double>::infinity());
+  unsigned width = element.getIntOrFloatBitWidth();
+  return integerScalar(element, element.isUnsignedInteger() ? 0 : llvm::minIntN(width));
+}
+
 Value Emitter::integers(ArrayRef<int64_t> values) {
   auto type = RankedTensorType::get({(int64_t)values.size()}, i64());
   return constant(DenseElementsAttr::get(type, values));

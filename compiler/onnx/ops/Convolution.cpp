@@ -262,13 +262,8 @@ Value poolWindows(Node &n, Value x, StringRef kind, bool channelsLast) {
   bool isSymbolic =
       !llvm::all_of(window.symbolicLow, isZero) || !llvm::all_of(window.symbolicHigh, isZero);
   if (isSymbolic) {
-    bool isFloat = isa<FloatType>(elementOf(x));
-    unsigned width = elementOf(x).getIntOrFloatBitWidth();
-    Value lowest = isFloat ? n.scalar(elementOf(x), -INFINITY)
-                   : elementOf(x).isUnsignedInteger()
-                       ? n.integerScalar(elementOf(x), 0)
-                       : n.integerScalar(elementOf(x), -(int64_t(1) << (width - 1)));
-    x = padSymbolic(n, x, window, axes, isMax ? lowest : n.scalar(elementOf(x), 0));
+    Value border = isMax ? n.lowest(elementOf(x)) : n.scalar(elementOf(x), 0);
+    x = padSymbolic(n, x, window, axes, border);
   }
   DimVector dims = dimsOf(x);
   DimVector pooled = pooledSizes(pick(x, axes), window, ceiling);

@@ -102,18 +102,10 @@ static void importLpPool(Node &n) {
   n.set(withPlaces(n, n.cast(power(sum, 1 / p), element), windows));
 }
 
-static Value lowestOf(Emitter &e, Type element) {
-  if (isa<FloatType>(element))
-    return e.scalar(element, -INFINITY);
-  unsigned width = element.getIntOrFloatBitWidth();
-  return e.integerScalar(element,
-                         element.isUnsignedInteger() ? 0 : -int64_t(uint64_t(1) << (width - 1)));
-}
-
 Value maxPlaces(Node &n, Value x) {
   Windows windows = pooledWindows(n, x);
   DimVector dims = dimsOf(x);
-  Value elements = gatherWindows(n, x, windows, lowestOf(n, elementOf(x)));
+  Value elements = gatherWindows(n, x, windows, n.lowest(elementOf(x)));
   Value best = n.infer<ArgMaxOp>(elements, {n.integer("axis", 2), n.flag("keep_dims", false),
                                             n.flag("last", false)}); // [n, c, places]
   // The best element's number, and the place's, taken apart dimension by dimension.
