@@ -9,6 +9,7 @@
 
 #include "heddle/compiler.h"
 
+#include <cstring>
 #include <fstream>
 #include <mutex>
 
@@ -21,19 +22,22 @@ struct heddle_compiled {
   mutable std::string explanation; // made when it is asked for
 };
 
-llvm::Expected<CompileOptions> heddle::optionsOf(const heddle_compile_options_t *given) {
+llvm::Expected<CompileOptions> heddle::optionsOf(const heddle_compile_options_t *caller) {
   CompileOptions options;
   if (const char *records = std::getenv("HEDDLE_RECORDS"))
     options.recordsPath = records;
-  if (!given)
+  if (!caller)
     return options;
-  constexpr size_t oldest = offsetof(heddle_compile_options_t, profiles);
-  if (given->size < oldest)
+  // A caller of an earlier version knows fewer fields, one of a later version more.
+  constexpr size_t oldest = offsetof(heddle_compile_options_t, without);
+  if (caller->size < oldest)
     return makeError(ErrorCode::Usage, "error: heddle_compile_options_t.size is " +
-                                           llvm::Twine(given->size) + ", this library needs " +
-                                           llvm::Twine(sizeof(heddle_compile_options_t)));
-  if (given->size > oldest)
-    options.isProfiled = given->profiles;
+                                           llvm::Twine(caller->size) + ", but must be at least " +
+                                           llvm::Twine(oldest));
+  heddle_compile_options_t known = {};
+  std::memcpy(&known, caller, std::min(caller->size, sizeof known));
+  const heddle_compile_options_t *given = &known;
+  options.isProfiled = given->profiles;
   if (given->target)
     options.target = given->target;
   if (given->opt_level < HEDDLE_OPT_NONE || given->opt_level > 3)
@@ -51,7 +55,7 @@ llvm::Expected<CompileOptions> heddle::optionsOf(const heddle_compile_options_t 
     options.planText = (*buffer)->getBuffer().str();
     options.planPath = given->plan;
   }
-  if (given->size > offsetof(heddle_compile_options_t, records) && given->records)
+  if (given->records)
     options.recordsPath = given->records;
   if (given->schedules)
     options.scheduleFolders.push_back(given->schedules);

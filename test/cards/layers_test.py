@@ -1,6 +1,7 @@
 """The layers of the partitioner: products stitched to the folds over their rows, and the feedback
 that splits again what does not pay. heddle-ops-test holds what they compute against the oracle."""
 
+import ctypes
 import sys
 from pathlib import Path
 
@@ -13,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
 
 import heddle  # noqa: E402
+from heddle import library  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
@@ -118,3 +120,22 @@ def test_the_model_is_still_right():
     e = np.exp(scores - scores.max(1, keepdims=True))
     np.testing.assert_allclose(y, e / e.sum(1, keepdims=True), rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(z, np.maximum(scores, 0), rtol=1e-4, atol=1e-5)
+
+
+def test_callers_of_an_earlier_version_have_fewer_options():
+    options = library.CompileOptions(target=b"no such cpu", without=b"cards", records=b"/nowhere")
+
+    def refusal(size):
+        options.size = size
+        handle = ctypes.c_void_p()
+        data = classifier(4, 4).SerializeToString()
+        with pytest.raises(heddle.Error) as caught:
+            library.call("heddle_compile_bytes", data, len(data), b"m", ctypes.byref(options),
+                         ctypes.byref(handle))
+        return str(caught.value)
+
+    first = library.CompileOptions.without.offset
+    assert "size is" in refusal(first - 1)
+    assert "no such cpu" in refusal(first)  # what lies behind is not read
+    options.target, options.without = b"host", b"glue"
+    assert "glue" in refusal(ctypes.sizeof(options) + 64)
