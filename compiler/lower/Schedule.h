@@ -62,6 +62,17 @@ mlir::LogicalResult emitSerial(KernelBuilder &kernel, mlir::Block *group, const 
 /// Phases that end the run where an index that is data lies outside of its dimension.
 void emitIndexChecks(KernelBuilder &kernel, mlir::Block *group);
 
+/// What a mechanism is that finds out in `prepare` whether it serves the group, and then emits.
+template <typename Mechanism>
+mlir::LogicalResult carryOut(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule) {
+  Mechanism mechanism(kernel, group, schedule);
+  if (failed(mechanism.prepare()))
+    return mlir::failure();
+  if (!kernel.isTrial)
+    mechanism.emit();
+  return mlir::success();
+}
+
 /// Why the schedule cannot be carried out for the group, "" when it can. Writes no code.
 std::string refusal(mlir::Block *group, const Schedule &schedule, const loop::Machine &machine);
 

@@ -171,12 +171,7 @@ void Stitch::emit() {
 }
 
 LogicalResult emitStitch(KernelBuilder &kernel, Block *group, const Schedule &schedule) {
-  Stitch stitch(kernel, group, schedule);
-  if (failed(stitch.prepare()))
-    return failure();
-  if (!kernel.isTrial)
-    stitch.emit();
-  return success();
+  return carryOut<Stitch>(kernel, group, schedule);
 }
 
 } // namespace heddle::lower

@@ -238,12 +238,7 @@ void WindowKernel::emit() {
 }
 
 LogicalResult emitWindow(KernelBuilder &kernel, Block *group, const Schedule &schedule) {
-  WindowKernel window(kernel, group, schedule);
-  if (failed(window.prepare()))
-    return failure();
-  if (!kernel.isTrial)
-    window.emit();
-  return success();
+  return carryOut<WindowKernel>(kernel, group, schedule);
 }
 
 } // namespace heddle::lower

@@ -319,12 +319,7 @@ void AttentionKernel::emit() {
 }
 
 LogicalResult emitAttention(KernelBuilder &kernel, Block *group, const Schedule &schedule) {
-  AttentionKernel attention(kernel, group, schedule);
-  if (failed(attention.prepare()))
-    return failure();
-  if (!kernel.isTrial)
-    attention.emit();
-  return success();
+  return carryOut<AttentionKernel>(kernel, group, schedule);
 }
 
 } // namespace heddle::lower

@@ -270,12 +270,7 @@ private:
 } // namespace
 
 LogicalResult emitCall(KernelBuilder &kernel, Block *group, const Schedule &schedule) {
-  CallKernel call(kernel, group, schedule);
-  if (failed(call.prepare()))
-    return failure();
-  if (!kernel.isTrial)
-    call.emit();
-  return success();
+  return carryOut<CallKernel>(kernel, group, schedule);
 }
 
 } // namespace heddle::lower
