@@ -225,6 +225,7 @@ Json Explainer::write() {
   json["groups"] = Json::array();
   for (size_t i = 0; i < groups.size(); ++i)
     json["groups"].push_back(groupOf(i));
+  json["feedback"] = feedbackJson(compiled);
   json["memory"] = memory();
   json["cards"] = chosenCards();
   return json;

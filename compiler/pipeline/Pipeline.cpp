@@ -250,6 +250,13 @@ static double countFlops(ModuleOp module) {
   return flops;
 }
 
+nlohmann::ordered_json feedbackJson(const Compiled &compiled) {
+  auto feedback = nlohmann::ordered_json::array();
+  for (const Feedback &each : compiled.feedback)
+    feedback.push_back({{"group", each.group}, {"kind", each.kind}, {"why", each.why}});
+  return feedback;
+}
+
 static std::string textOf(ModuleOp module) {
   std::string text;
   llvm::raw_string_ostream stream(text);
@@ -309,10 +316,7 @@ static llvm::Error compileStages(Compiled &compiled, const CompileOptions &optio
   for (auto &[group, form] : simpler)
     pointwise.push_back({{"group", group}, {"planned", form}});
   report["pointwise_instead"] = pointwise;
-  auto feedback = nlohmann::ordered_json::array();
-  for (const Feedback &each : result->feedback)
-    feedback.push_back({{"group", each.group}, {"kind", each.kind}, {"why", each.why}});
-  report["feedback"] = feedback;
+  report["feedback"] = feedbackJson(*result);
   report["weights_bytes"] = result->program.weights.size;
   result->reportJson = report.dump(2);
   return llvm::Error::success();

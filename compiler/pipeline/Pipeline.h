@@ -6,6 +6,7 @@
 #include "compiler/target/Program.h"
 #include "compiler/target/cpu/Emit.h"
 
+#include <nlohmann/json_fwd.hpp>
 #include <set>
 
 namespace heddle {
@@ -58,6 +59,9 @@ llvm::Expected<std::unique_ptr<Compiled>> compile(const ModelSource &source,
 llvm::Expected<std::unique_ptr<Compiled>> compileGraph(std::shared_ptr<mlir::MLIRContext> context,
                                                        mlir::OwningOpRef<mlir::ModuleOp> graph,
                                                        const CompileOptions &options);
+
+/// The groups that were split again, as JSON: of each its name, kind and reason.
+nlohmann::ordered_json feedbackJson(const Compiled &compiled);
 
 /// The groups as graph ops; the kernels and the program around them as loops.
 std::string graphText(const Compiled &compiled);

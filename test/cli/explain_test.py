@@ -71,8 +71,8 @@ def test_json_says_what_was_offered_and_why_not(model):
     assert {op["name"] for op in group["ops"]} == {"product", "positive"}
     assert group["card"] == "matmul" and "dot" in group["key"]
     answers = {offer["card"]: offer["refusal"] for offer in group["offers"]}
-    assert answers["matmul"] is None
-    assert all(reason for card, reason in answers.items() if card != "matmul")
+    offered = {card for card, reason in answers.items() if reason is None}
+    assert offered - {"onednn_matmul"} == {"matmul"}  # oneDNN may be on the machine
     assert set(group["knobs"]) == set(told["cards"]["matmul"]["knobs"])
     assert "@schedule" in told["cards"]["matmul"]["text"]
     assert "batch" in group["flops"]

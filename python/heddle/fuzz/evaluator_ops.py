@@ -1,12 +1,14 @@
 """evaluator_ops: ops that ONNX's evaluator lacks or gets wrong, written from the specification.
 
 LRN sums over all channels (onnx 1.22 stops at the size of the batch), LpNormalization takes
-absolute values, and recurrent ops run in reverse, in both directions, and with all outputs.
+absolute values, recurrent ops run in reverse, in both directions, and with all outputs, and a
+Loop without a condition runs on (onnx 1.22 does not begin).
 SPDX-License-Identifier: Apache-2.0
 """
 
 import numpy as np
 from onnx.reference.op_run import OpRun
+from onnx.reference.ops import op_loop
 
 
 class LRN(OpRun):
@@ -100,4 +102,11 @@ class LSTM(RNN):
                              direction)[:self.n_outputs]
 
 
-OPS = [LRN, LpNormalization, RNN, GRU, LSTM]
+class Loop(op_loop.Loop):
+    op_domain = ""
+
+    def _run(self, M, cond, *args, **options):
+        return super()._run(M, np.array(True) if cond is None else cond, *args, **options)
+
+
+OPS = [LRN, LpNormalization, RNN, GRU, LSTM, Loop]

@@ -73,6 +73,11 @@ static std::string headOf(const Json &explanation) {
     symbols += (symbols.empty() ? "" : ", ") + symbol.get<std::string>();
   if (!symbols.empty())
     head += "symbols  " + symbols + ": give them with --dim to have sizes as numbers\n";
+  if (const Json &splits = explanation.at("feedback"); !splits.empty())
+    head += "split    " + std::to_string(splits.size()) + " groups were made and split again, as " +
+            splits[0].at("group").get<std::string>() + " (" +
+            splits[0].at("kind").get<std::string>() +
+            "): " + splits[0].at("why").get<std::string>() + "\n";
   if (explanation.contains("run")) {
     const Json &run = explanation.at("run");
     head += "time     " + formatSeconds(run.at("seconds")) + ", median of " +
