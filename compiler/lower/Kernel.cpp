@@ -117,9 +117,17 @@ void KernelBuilder::forEachTask(llvm::function_ref<void(Value)> body) {
 }
 
 void KernelBuilder::forEachRun(int64_t most, llvm::function_ref<void(Value, Value)> body) {
-  Value last = function.getArgument(2);
-  current->forEach(function.getArgument(1), last, most, [&](Value first) {
-    body(first, current->min(current->add(first, current->number(most)), last));
+  Code &code = *current;
+  Value begin = function.getArgument(1), end = function.getArgument(2);
+  auto dividedUp = [&](Value x, Value y) {
+    return code.div(code.sub(code.add(x, y), code.number(1)), y);
+  };
+  Value count = code.sub(end, begin);
+  Value pieces = code.max(dividedUp(count, code.number(most)), code.number(1));
+  Value size = dividedUp(count, pieces);
+  code.forEach(code.number(0), pieces, 1, [&](Value piece) {
+    Value first = code.min(code.add(begin, code.mul(piece, size)), end);
+    body(first, code.min(code.add(first, size), end));
   });
 }
 

@@ -72,7 +72,7 @@ public:
   void endPhase(const Dim &tasks, const Dim &work, const Dim &scratchBytes = Dim(0));
   /// Runs `body` for each of the phase's tasks that this call was given.
   void forEachTask(llvm::function_ref<void(Value task)> body);
-  /// Runs `body` for pieces [first, end) of those tasks, of `most` tasks each.
+  /// Runs `body` for pieces [first, end) of those tasks, about equal ones of at most `most` tasks.
   void forEachRun(int64_t most, llvm::function_ref<void(Value first, Value end)> body);
 
   Value pointer(Value tensor);

@@ -121,8 +121,13 @@ LogicalResult Stitch::prepare() {
                          " bytes more, to move " + Twine(less) + " bytes less between the two");
   int64_t wanted = std::clamp(schedule.knob("rows", fitting), rowsOfTile, fitting);
   tilesAtOnce = wanted / rowsOfTile;
+  int64_t rowsAtOnce = tilesAtOnce * rowsOfTile;
+  if (auto all = tiles.rows.constant(); all && *all <= wanted) {
+    tilesAtOnce = std::max<int64_t>(1, count); // some of one row less than the others
+    rowsAtOnce = *all;
+  }
   if (!isResult)
-    rows.scratchBegin = Dim(tilesAtOnce * rowsOfTile * rowBytes);
+    rows.scratchBegin = Dim(rowsAtOnce * rowBytes);
   return success();
 }
 
