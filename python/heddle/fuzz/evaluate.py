@@ -99,8 +99,8 @@ class Evaluator:
             wider = {name: array.astype(np.float32) if name in self.half else array
                      for name, array in feeds.items()}
             results = [np.asarray(result) for result in self.run_model.run(None, wider)]
-        half = [feeds[name].dtype for name in self.half]
-        return [result.astype(half[0]) for result in results] if half else results
+            half = [feeds[name].dtype for name in self.half]
+            return [result.astype(half[0]) for result in results] if half else results
 
 
 def with_noise(array, node, name):
