@@ -182,15 +182,16 @@ static Emit mechanismOf(StringRef form) {
       .Default(loop::isLibraryFunction(form) ? emitCall : nullptr);
 }
 
-std::string refusal(Block *group, const Schedule &schedule, const loop::Machine &machine) {
+Refusal refusal(Block *group, const Schedule &schedule, const loop::Machine &machine) {
   Emit emit = mechanismOf(schedule.form);
   OwningOpRef<ModuleOp> nowhere = ModuleOp::create(UnknownLoc::get(group->front().getContext()));
   KernelBuilder kernel(*nowhere, "trial", nowhere->getLoc(), machine);
   kernel.isTrial = true;
   if (!emit || succeeded(emit(kernel, group, schedule)))
-    return "";
-  return kernel.refusal.empty() ? "the mechanism '" + schedule.form + "' does not serve it"
-                                : kernel.refusal;
+    return {"", false};
+  if (kernel.refusal.empty())
+    return {"the mechanism '" + schedule.form + "' does not serve it", false};
+  return {kernel.refusal, kernel.isAdvice};
 }
 
 StringRef emitGroup(KernelBuilder &kernel, Block *group, const Schedule &schedule) {

@@ -61,6 +61,13 @@ LogicalResult KernelBuilder::refuse(const Twine &why) {
   return failure();
 }
 
+LogicalResult KernelBuilder::adviseAgainst(const Twine &why) {
+  if (!isTrial)
+    return success();
+  isAdvice = refusal.empty();
+  return refuse(why);
+}
+
 void KernelBuilder::beginPhase() {
   MLIRContext *context = module.getContext();
   Type pointer = LLVM::LLVMPointerType::get(context), i64 = IntegerType::get(context, 64);

@@ -57,6 +57,8 @@ public:
 
   /// For a mechanism that cannot carry the group out; the first reason is kept.
   mlir::LogicalResult refuse(const llvm::Twine &why);
+  /// For one that can, but that costs more than the group's parts: a trial fails, and nothing else.
+  mlir::LogicalResult adviseAgainst(const llvm::Twine &why);
 
   void beginPhase();
   /// Between these, `code` writes a function that a kernel written by hand calls with its
@@ -97,6 +99,7 @@ public:
   Kernel kernel;
   bool isTrial = false; // mechanisms only find out whether they can carry the group out
   std::string refusal;
+  bool isAdvice = false; // the refusal
 
 private:
   void begin(llvm::StringRef name, mlir::FunctionType type, int64_t lanes);

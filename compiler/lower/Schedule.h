@@ -73,8 +73,12 @@ mlir::LogicalResult carryOut(KernelBuilder &kernel, mlir::Block *group, const Sc
   return mlir::success();
 }
 
-/// Why the schedule cannot be carried out for the group, "" when it can. Writes no code.
-std::string refusal(mlir::Block *group, const Schedule &schedule, const loop::Machine &machine);
+struct Refusal {
+  std::string why; // "" for none
+  bool isAdvice;   // it can be carried out, but costs more than the group's parts
+};
+/// Whether the schedule can and should be carried out for the group. Writes no code.
+Refusal refusal(mlir::Block *group, const Schedule &schedule, const loop::Machine &machine);
 
 /// Carries out `schedule`, or the pointwise form where that one does not apply to the group: the
 /// form that was taken.

@@ -30,6 +30,7 @@ public:
 
 private:
   Value findBetween() const;
+  LogicalResult advise(int64_t rowsOfTile, int64_t fitting, int64_t rowBytes);
   Value address(Value row, Value column);
 
   KernelBuilder &kernel;
@@ -103,31 +104,43 @@ LogicalResult Stitch::prepare() {
   const loop::Machine &machine = kernel.machine;
   rowStride = llvm::alignTo(*columns, machine.lanes);
   int64_t rowBytes = rowStride * graph::bytesOf(graph::elementOf(between));
-  int64_t rowsOfTile = tiles.mostRows(), fitting = machine.l2Bytes * 3 / 8 / rowBytes;
+  int64_t rowsOfTile = std::max<int64_t>(1, tiles.mostRows());
+  int64_t fitting = machine.l2Bytes * 3 / 8 / rowBytes;
+  if (failed(advise(rowsOfTile, fitting, rowBytes)))
+    return failure();
+  fitting = std::max(fitting, rowsOfTile);
+  int64_t wanted = std::clamp(schedule.knob("rows", fitting), rowsOfTile, fitting);
+  tilesAtOnce = wanted / rowsOfTile;
+  int64_t rowsAtOnce = tilesAtOnce * rowsOfTile;
+  if (auto all = tiles.rows.constant(); all && *all <= wanted) {
+    // Some tiles have a row less than others.
+    tilesAtOnce = std::max<int64_t>(1, nominalSize(tiles.count));
+    rowsAtOnce = *all;
+  }
+  if (!isResult)
+    rows.scratchBegin = Dim(rowsAtOnce * rowBytes);
+  return success();
+}
+
+/// Whether it pays, for rows of so many bytes of which so many fit the L2.
+LogicalResult Stitch::advise(int64_t rowsOfTile, int64_t fitting, int64_t rowBytes) {
+  const loop::Machine &machine = kernel.machine;
   if (rowsOfTile > fitting)
-    return kernel.refuse("a tile of its rows takes " + Twine(rowsOfTile * rowBytes) +
-                         " bytes, and " + Twine(fitting * rowBytes) + " stay in the L2");
+    return kernel.adviseAgainst("a tile of its rows takes " + Twine(rowsOfTile * rowBytes) +
+                                " bytes, and " + Twine(fitting * rowBytes) + " stay in the L2");
   int64_t count = nominalSize(tiles.count);
   if (machine.workers > 1 && count < 2 * machine.workers)
-    return kernel.refuse("it has " + Twine(count) + " tiles of rows for " + Twine(machine.workers) +
-                         " workers; apart, they share the columns of the product");
+    return kernel.adviseAgainst("it has " + Twine(count) + " tiles of rows for " +
+                                Twine(machine.workers) +
+                                " workers; apart, they share the columns of the product");
   // Each worker walks the whole right operand, of which it had its share of columns before; what
   // lies between product and folds is not written and read again.
   int64_t more = (machine.workers - 1) * nominalSize(contraction.operandBytes());
   int64_t less = 2 * nominalSize(rows.rowCount()) * rowBytes;
   if (more > less)
-    return kernel.refuse("each of " + Twine(machine.workers) +
-                         " workers would read the whole right operand, " + Twine(more) +
-                         " bytes more, to move " + Twine(less) + " bytes less between the two");
-  int64_t wanted = std::clamp(schedule.knob("rows", fitting), rowsOfTile, fitting);
-  tilesAtOnce = wanted / rowsOfTile;
-  int64_t rowsAtOnce = tilesAtOnce * rowsOfTile;
-  if (auto all = tiles.rows.constant(); all && *all <= wanted) {
-    tilesAtOnce = std::max<int64_t>(1, count); // some of one row less than the others
-    rowsAtOnce = *all;
-  }
-  if (!isResult)
-    rows.scratchBegin = Dim(rowsAtOnce * rowBytes);
+    return kernel.adviseAgainst(
+        "each of " + Twine(machine.workers) + " workers would read the whole right operand, " +
+        Twine(more) + " bytes more, to move " + Twine(less) + " bytes less between the two");
   return success();
 }
 

@@ -112,20 +112,20 @@ static partition::Options groupsOf(const plan::Plan &given, const CompileOptions
 }
 
 /// Adds the groups that no mechanism can carry out as the partitioner made them, or that it should
-/// not have made, to those that it shall not make again. A plan's own groups stay as they are.
-static bool findRefused(Compiled &compiled, const plan::Plan &given, partition::Options &groups,
-                        std::vector<Feedback> &feedback) {
+/// not have made, to those that it shall not make again. A plan's own groups stay as they are where
+/// that is possible at all, however slow.
+static bool findRefused(Compiled &compiled, const plan::Plan &given, bool isAdvised,
+                        partition::Options &groups) {
   bool isNew = false;
   compiled.graph->walk([&](graph::GroupOp group) {
-    if (given.find(group.getName()))
-      return;
-    std::string why = lower::refusal(&group.getBody().front(), scheduleOf(group), compiled.machine);
+    auto [why, isAdvice] =
+        lower::refusal(&group.getBody().front(), scheduleOf(group), compiled.machine);
     auto kind = group->getAttrOfType<StringAttr>("kind");
-    if (why.empty() || !kind ||
+    if (why.empty() || !kind || (isAdvice && (!isAdvised || given.find(group.getName()))) ||
         !groups.refused.insert({partition::baseName(group.getName()), kind.str()}).second)
       return;
     isNew = true;
-    feedback.push_back({group.getName().str(), kind.str(), why});
+    compiled.feedback.push_back({group.getName().str(), kind.str(), why});
   });
   return isNew;
 }
@@ -178,8 +178,7 @@ static llvm::Error choosePlan(const CompileOptions &options, Compiled &compiled,
     if (llvm::Error error = plan::choose(model, *cards, chooser, compiled.machine, made))
       return error;
     compiled.planJson = made.str();
-    isSettled = options.without.count("feedback") ||
-                !findRefused(compiled, given, groups, compiled.feedback);
+    isSettled = !findRefused(compiled, given, !options.without.count("feedback"), groups);
     if (!isSettled)
       compiled.graph = whole->clone();
   }
