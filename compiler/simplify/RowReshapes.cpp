@@ -13,7 +13,7 @@ namespace heddle::simplify {
 namespace {
 
 /// A reshape that counts the rows in another way and leaves each as it is.
-ReshapeOp rowReshape(Value value) {
+ReshapeOp rowReshape(Value value, bool inProduct) {
   auto op = value.getDefiningOp<ReshapeOp>();
   if (!op || rankOf(op.getX()) < 2 || rankOf(op.getResult()) < 2)
     return nullptr;
@@ -27,12 +27,14 @@ ReshapeOp rowReshape(Value value) {
   DimVector from = rowsOf(op.getX()), to = rowsOf(op.getResult());
   bool keepsRows = dimsOf(op.getX()).back() == dimsOf(op.getResult()).back() &&
                    elementCount(from) == elementCount(to);
-  return keepsRows && from != to ? op : nullptr;
+  // Sizes of 1 alone part nothing, but for what waits in the registers of a product.
+  bool isWanted = from != to || inProduct;
+  return keepsRows && isWanted ? op : nullptr;
 }
 
 // matmul(reshape x, c) = reshape(matmul(x, c)), where the reshape flattens the rows of x
 LogicalResult flattenedProduct(MatmulOp op, PatternRewriter &rewriter) {
-  auto inner = rowReshape(op.getA());
+  auto inner = rowReshape(op.getA(), true);
   if (!inner || rankOf(op.getA()) != 2 || rankOf(inner.getX()) < 3)
     return failure();
   Value weights = op.getB();
@@ -87,7 +89,9 @@ struct ElementwiseOfReshape : RewritePattern {
         operands.push_back(*shared);
         continue;
       }
-      ReshapeOp reshape = rowReshape(operand);
+      auto last = operand.getDefiningOp<ReshapeOp>();
+      bool inProduct = last && last->hasOneUse() && followsProduct(last.getX());
+      ReshapeOp reshape = rowReshape(operand, inProduct);
       if (!reshape) {
         if (!isInMemory(operand))
           return failure();
@@ -98,7 +102,7 @@ struct ElementwiseOfReshape : RewritePattern {
       if (rows && *rows != dimsOf(reshape.getX()))
         return failure();
       rows = dimsOf(reshape.getX());
-      waits |= reshape->hasOneUse() && followsProduct(reshape.getX());
+      waits |= inProduct;
       operands.push_back(reshape.getX());
     }
     if (!rows || (!whole.empty() && !waits))
