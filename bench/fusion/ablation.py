@@ -42,10 +42,10 @@ def feeds_of(path):
     return feeds
 
 
-def plan_of(path, without):
+def plan_of(path, without, threads):
     """(kernels, bytes moved) of one run."""
     options = ("--without", without) if without else ()
-    done = tool.run_heddle("explain", path, "--json", *options)
+    done = tool.run_heddle("explain", path, "--json", "--threads", str(threads), *options)
     if done.status:
         sys.exit(done.errors.strip())
     groups = json.loads(done.output)["groups"]
@@ -55,20 +55,27 @@ def plan_of(path, without):
     return len(groups) - len(regions) + len(set(regions)), moved
 
 
+def session_of(path, without, threads):
+    return heddle.Session(heddle.compile(str(path), without=without, threads=threads),
+                          threads=threads)
+
+
 def measure(path, runs, threads):
-    """{variant: median seconds}"""
+    """Yields (variant, its layers, median time as a ratio to everything). Two sessions live at a
+    time: the weights of a large model are in each."""
     feeds = feeds_of(path)
-    sessions = {
-        name: heddle.Session(heddle.compile(str(path), without=without, threads=threads),
-                             threads=threads) for name, without in VARIANTS.items()}
-    times = {name: [] for name in sessions}
-    for turn in range(runs + 1):
-        for name, session in sessions.items():
-            start = time.perf_counter()
-            session.run(None, feeds)
-            if turn:  # the first is to warm up
-                times[name].append(time.perf_counter() - start)
-    return {name: statistics.median(taken) for name, taken in times.items()}
+    everything = session_of(path, None, threads)
+    for variant, without in VARIANTS.items():
+        sessions = (everything, session_of(path, without, threads) if without else everything)
+        times = ([], [])
+        for turn in range(runs + 1 if without else 0):
+            for session, taken in zip(sessions, times):
+                start = time.perf_counter()
+                session.run(None, feeds)
+                if turn:  # the first is to warm up
+                    taken.append(time.perf_counter() - start)
+        ratio = statistics.median(times[1]) / statistics.median(times[0]) if without else 1.0
+        yield variant, without, ratio
 
 
 def main():
@@ -83,10 +90,8 @@ def main():
     for name in arguments.models:
         for batch in arguments.batch:
             path = networks.export(name, batch, 17)
-            seconds = measure(path, arguments.runs, arguments.threads)
-            for variant, without in VARIANTS.items():
-                kernels, moved = plan_of(path, without)
-                ratio = seconds[variant] / seconds["everything"]
+            for variant, without, ratio in measure(path, arguments.runs, arguments.threads):
+                kernels, moved = plan_of(path, without, arguments.threads)
                 print(f"{name:8}{batch:6}  {variant:18}{kernels:8}{moved / 2**20:11.1f}"
                       f"{ratio:7.2f}", flush=True)
 
