@@ -137,7 +137,7 @@ public:
   Value constant(mlir::ElementsAttr value);
   Value scalar(Type element, double value);
   Value integerScalar(Type element, int64_t value);
-  Value lowest(Type element); // the number that no other one is below
+  Value lowest(Type element);                     // the number that no other one is below
   Value integers(llvm::ArrayRef<int64_t> values); // 1-D i64
   Value full(llvm::ArrayRef<Dim> dims, Type element, double value);
   Value sizes(llvm::ArrayRef<Dim> values); // 1-D i64
