@@ -72,7 +72,7 @@ llvm::Expected<CompileOptions> heddle::optionsOf(const heddle_compile_options_t 
                              "' to leave out; layers: cards (what cards claim as a whole), fusion "
                              "(of the rest), stitch (products and the folds over their rows), "
                              "regions (groups that are launched at once), feedback (groups that "
-                             "are split again since their kernel cannot be made or does not pay)");
+                             "are split again since their kernel does not pay)");
       options.without.insert(layer.str());
     }
   }

@@ -122,7 +122,7 @@ void Contraction::finishTile(Elements &e, ArrayRef<Value> sums, const Indices &o
       e.bind(product, [sum](ArrayRef<Index>) { return sum; });
       for (Value result : results)
         if (store)
-          store(e, result, e.at(result, place), row, place.back().base, place);
+          store(e, result, e.at(result, place), row, place.back().base);
         else
           e.store(result, e.at(result, place), place);
     }

@@ -47,8 +47,8 @@ public:
 
   /// Where set, it takes the lane values of results, which are at `row` of the innermost run and
   /// from `column` on, instead of their memory.
-  using Store = std::function<void(Elements &e, Value result, Value value, Value row, Value column,
-                                   llvm::ArrayRef<Index> place)>;
+  using Store =
+      std::function<void(Elements &e, Value result, Value value, Value row, Value column)>;
   Store store;
 
   mlir::Operation *product() const { return shape.root; }

@@ -154,8 +154,7 @@ void Stitch::emit() {
   contraction.emitOperands();
   Type element = graph::elementOf(between);
   if (!isResult)
-    contraction.store = [&](Elements &e, Value, Value value, Value row, Value column,
-                            ArrayRef<Index>) {
+    contraction.store = [&](Elements &e, Value, Value value, Value row, Value column) {
       e.code().storeLanes(element, value, kernel.scratch(), address(row, column), e.mask);
     };
   kernel.beginPhase();
