@@ -118,6 +118,9 @@ static bool findRefused(Compiled &compiled, const plan::Plan &given, bool isAdvi
                         partition::Options &groups) {
   bool isNew = false;
   compiled.graph->walk([&](graph::GroupOp group) {
+    auto ops = group.getBody().front().without_terminator();
+    if (llvm::count_if(ops, [](Operation &op) { return !isa<graph::ConstantOp>(op); }) < 2)
+      return; // there is nothing to split
     auto [why, isAdvice] =
         lower::refusal(&group.getBody().front(), scheduleOf(group), compiled.machine);
     auto kind = group->getAttrOfType<StringAttr>("kind");
