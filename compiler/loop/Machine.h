@@ -6,12 +6,20 @@
 
 namespace heddle::loop {
 
+/// Instructions that add products of neighbouring elements to 32-bit lanes, exactly.
+enum class Dot {
+  None,
+  Words, // pairs of i16
+  Bytes  // pairs of i16, and quads of u8 x i8
+};
+
 struct Machine {
   int64_t lanes = 16;     // 32-bit elements in a vector register
   int64_t registers = 32; // vector registers
   int64_t l1Bytes = 32 << 10;
   int64_t l2Bytes = 1 << 20;
   int64_t workers = 2; // that run a kernel together
+  Dot dot = Dot::None;
 };
 
 } // namespace heddle::loop

@@ -13,6 +13,24 @@ static Value multiplyAdd(Code &code, Value x, Value y, Value sum) {
   return code.b.create<arith::AddIOp>(code.loc, sum, product);
 }
 
+/// sum + the products of each lane's `depth` elements; all lanes are 32 bits wide.
+static Value dot(Code &code, int64_t depth, Value left, Value right, Value sum) {
+  auto call = [&](const Twine &name, Type result, ValueRange operands) {
+    auto intrinsic = code.b.getStringAttr("llvm.x86." + name);
+    return code.b.create<LLVM::CallIntrinsicOp>(code.loc, result, intrinsic, operands).getResults();
+  };
+  if (depth == 4)
+    return call("avx512.vpdpbusd." + Twine(code.lanes * 32), sum.getType(), {sum, left, right});
+  StringRef name = code.lanes == 16  ? "avx512.pmaddw.d.512"
+                   : code.lanes == 8 ? "avx2.pmadd.wd"
+                                     : "sse2.pmadd.wd";
+  Type pairs = VectorType::get({2 * code.lanes}, code.b.getI16Type());
+  left = code.b.create<arith::BitcastOp>(code.loc, pairs, left);
+  right = code.b.create<arith::BitcastOp>(code.loc, pairs, right);
+  Value products = call(name, sum.getType(), {left, right});
+  return code.b.create<arith::AddIOp>(code.loc, sum, products);
+}
+
 namespace {
 struct Emitter {
   Code &code;
@@ -25,6 +43,8 @@ struct Emitter {
     if (depth == product.pieces.size())
       return run(aShift, bRow, sums);
     Value rowsInside = product.length;
+    if (product.depth > 1)
+      rowsInside = code.mul(code.ceilDiv(rowsInside, product.depth), code.number(product.depth));
     for (size_t i = depth + 1; i < product.pieces.size(); ++i)
       rowsInside = code.mul(rowsInside, product.pieces[i].count);
     const Piece &piece = product.pieces[depth];
@@ -40,8 +60,57 @@ struct Emitter {
       rows.push_back(code.at(product.a, product.element, code.add(row, aShift)));
     Value first = code.add(product.bOffset, code.mul(bRow, code.number(width)));
     Value panel = code.at(product.b, product.element, first);
-    return code.fold(code.number(0), product.length, 1, sums,
-                     [&](Value k, ValueRange in) { return step(rows, panel, k, in); });
+    int64_t depth = product.depth;
+    Value whole = product.length;
+    if (depth > 1 && !product.isPadded)
+      whole = code.sub(whole, code.rem(whole, code.number(depth)));
+    Values next = code.fold(code.number(0), whole, depth, sums, [&](Value k, ValueRange in) {
+      return depth > 1 ? dotStep(rows, panel, k, in, /*isLast=*/false) : step(rows, panel, k, in);
+    });
+    if (depth == 1 || product.isPadded)
+      return next;
+    return code.fold(whole, product.length, depth, next, [&](Value k, ValueRange in) {
+      return dotStep(rows, panel, k, in, /*isLast=*/true);
+    });
+  }
+
+  Value loadWord(Value pointer, Value index, Type type) {
+    Value address = code.at(pointer, product.element, index);
+    return code.b.create<LLVM::LoadOp>(code.loc, type, address, /*alignment=*/4 / product.depth);
+  }
+
+  /// Elements [k, length) of a row, less than `depth` of them. Those behind them meet zeros.
+  Value loadRest(Value row, Value k) {
+    Value last = code.sub(product.length, code.number(1)), word;
+    auto count = Code::constant(code.sub(product.length, k));
+    for (int64_t i = 0; i < count.value_or(product.depth - 1); ++i) {
+      Value index = code.min(code.add(k, code.number(i)), last);
+      Value part = code.b.create<arith::ExtUIOp>(code.loc, code.b.getI32Type(),
+                                                 code.load(product.element, row, index));
+      Value shift = code.integerOf(code.b.getI32Type(), i * 32 / product.depth);
+      part = code.b.createOrFold<arith::ShLIOp>(code.loc, part, shift);
+      word = word ? code.b.createOrFold<arith::OrIOp>(code.loc, word, part) : part;
+    }
+    return word;
+  }
+
+  Values dotStep(ArrayRef<Value> rows, Value panel, Value k, ValueRange in, bool isLast) {
+    Value place = code.mul(k, code.number(width));
+    Type word = code.b.getI32Type();
+    Values right, next;
+    for (int64_t j = 0; j < tile.vectors; ++j) {
+      Value at = code.add(place, code.number(j * code.lanes * product.depth));
+      right.push_back(loadWord(panel, at, code.vectorOf(word)));
+      int64_t ahead = product.prefetch * width * product.depth;
+      if (ahead && !isLast)
+        code.prefetch(panel, product.element, code.add(at, code.number(ahead)));
+    }
+    for (int64_t i = 0; i < tile.rows; ++i) {
+      Value left = code.spread(isLast ? loadRest(rows[i], k) : loadWord(rows[i], k, word));
+      for (int64_t j = 0; j < tile.vectors; ++j)
+        next.push_back(dot(code, product.depth, left, right[j], in[i * tile.vectors + j]));
+    }
+    return next;
   }
 
   Values step(ArrayRef<Value> rows, Value panel, Value k, ValueRange in) {
@@ -86,6 +155,20 @@ std::vector<char> packPanels(ArrayRef<char> bytes, int64_t elementBytes, int64_t
         std::memcpy(target + column * elementBytes,
                     bytes.data() + source(row, panel * width + column) * elementBytes,
                     elementBytes);
+    }
+  return packed;
+}
+
+std::vector<char> packDots(int64_t depth, int64_t rows, int64_t columns, int64_t width,
+                           llvm::function_ref<int64_t(int64_t, int64_t)> source) {
+  int64_t panels = llvm::divideCeil(columns, width), bytes = 4 / depth;
+  std::vector<char> packed(panels * rows * width * bytes, 0);
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t column = 0; column < columns; ++column) {
+      int64_t group = (column / width * rows + row / depth * depth) * width;
+      int64_t place = group + column % width * depth + row % depth;
+      int64_t number = source(row, column); // the low bytes come first
+      std::memcpy(packed.data() + place * bytes, &number, bytes);
     }
   return packed;
 }

@@ -3,7 +3,8 @@
 //
 // The same tile serves matmul and convolution: a convolution is a product whose rows of A are
 // pieces of the image, one piece a row of the window, so there is no im2col
-// (bench/notes/2026-11-21-register-tiles.md).
+// (bench/notes/2026-11-21-register-tiles.md). Integers of 8 bits go through instructions that take
+// `depth` neighbouring elements of the reduction at once (bench/notes/2026-11-21-int8.md).
 #ifndef HEDDLE_LOOP_MICROKERNEL_H
 #define HEDDLE_LOOP_MICROKERNEL_H
 
@@ -25,12 +26,16 @@ struct Product {
   mlir::Type element, accumulator;
   Value a;                     // pointer
   llvm::ArrayRef<Value> aRows; // element offset of each row of the tile, at the first piece
-  Value b;                     // pointer to the packed panel: [reduction][vectors * lanes]
-  Value bOffset;               // in elements
+  Value b;       // pointer to the packed panel: [reduction / depth][vectors * lanes][depth]
+  Value bOffset; // in elements
   llvm::SmallVector<Piece, 2> pieces;
   Value length;                        // of the innermost, contiguous run
   int64_t prefetch = 0;                // steps of the innermost run ahead, 0 for none
   llvm::SmallVector<Value> start = {}; // accumulators to begin with, zeros when empty
+  /// 1, or: 2 elements are i16, 4 are u8 of A and i8 of B. Each piece of B is filled up with zeros
+  /// to a multiple of it.
+  int64_t depth = 1;
+  bool isPadded = false; // up to depth - 1 elements behind a piece of A can be read
 };
 
 /// The accumulators, row by row.
@@ -41,6 +46,11 @@ llvm::SmallVector<Value> emitProduct(Code &code, const Tile &tile, const Product
 std::vector<char> packPanels(llvm::ArrayRef<char> bytes, int64_t elementBytes, int64_t rows,
                              int64_t columns, int64_t width,
                              llvm::function_ref<int64_t(int64_t, int64_t)> source);
+
+/// The same of integers, of which `depth` rows, a divisor of `rows`, fill 32 bits:
+/// [ceil(columns / width)][rows / depth][width][depth].
+std::vector<char> packDots(int64_t depth, int64_t rows, int64_t columns, int64_t width,
+                           llvm::function_ref<int64_t(int64_t, int64_t)> source);
 
 } // namespace heddle::loop
 

@@ -32,13 +32,8 @@ LogicalResult Contraction::prepare(ValueRange wanted) {
   }
   if (!shape.root)
     return failure();
-  element = graph::elementOf(shape.root->getOperand(0));
-  accumulator = graph::elementOf(shape.root->getResult(0));
-  bool isKnownType = element == accumulator &&
-                     (element.isF32() || element.isF64() || element.isSignlessInteger(32));
-  if (!isKnownType || graph::elementOf(shape.root->getOperand(1)) != element)
-    return failure();
-  if (failed(readProduct(shape)) || isComputedIn(group, shape.a) || shape.columns.isConstant(0))
+  if (failed(readTypes()) || failed(readProduct(shape)) || isComputedIn(group, shape.a) ||
+      shape.columns.isConstant(0))
     return failure();
   DimVector dims = graph::dimsOf(shape.root->getResult(0));
   for (Value result : results)
@@ -163,6 +158,8 @@ void Contraction::emitTile(Elements &e, Value outer, Value firstRow, int64_t row
     aRows.push_back(code.add(aBase, code.mul(row, kernel.dim(runs.back().aStride))));
   }
   loop::Product product{element, accumulator, aPointer(), aRows, {}, {}, {}, {}, 0};
+  product.depth = depth;
+  product.isPadded = border >= 0;
   product.b = packedData >= 0 ? kernel.data(packedData) : kernel.temporary(packedTemporary);
   for (auto &[count, step] : shape.pieces)
     product.pieces.push_back({kernel.dim(count), kernel.dim(step)});
@@ -173,7 +170,8 @@ void Contraction::emitTile(Elements &e, Value outer, Value firstRow, int64_t row
   code.forEach(firstPanel, endPanel, 1, [&](Value panel) {
     Elements::Scope scope(e);
     Value number = code.add(code.mul(batch, kernel.dim(panels)), panel);
-    product.bOffset = code.mul(number, code.mul(kernel.dim(shape.reduction), code.number(width)));
+    product.bOffset = code.mul(number, code.mul(kernel.dim(panelRows()), code.number(width)));
+    product.start = startOf(number, rows);
     auto sums = loop::emitProduct(code, {rows, vectors}, product);
     finishTile(e, sums, place, rowNumbers, code.mul(panel, code.number(width)));
   });

@@ -4,7 +4,8 @@
 // The result is seen as rows (all dimensions but the last) times columns. Rows are walked in tiles
 // of the innermost row dimension; dimensions coalesce where both A and the epilogue let them.
 // Columns come in panels of the packed right operand: constants are packed at compile time, others
-// in a phase of their own. A padded image is copied once into a buffer with borders.
+// in a phase of their own. A padded image is copied once into a buffer with borders. Products of
+// 8-bit integers are prepared in ContractionIntegers.cpp.
 #ifndef HEDDLE_LOWER_CONTRACTION_H
 #define HEDDLE_LOWER_CONTRACTION_H
 
@@ -59,9 +60,18 @@ public:
   Dim operandBytes() const; // of the right operand
 
 private:
+  mlir::LogicalResult readTypes();
   void packConstant();
+  void packIntegers(llvm::ArrayRef<char> bytes, std::vector<char> &packed,
+                    llvm::function_ref<int64_t(int64_t, int64_t)> source);
+  void addConstantShift(llvm::ArrayRef<char> packed);
+  void emitCopy();
   void emitBorderCopy();
   void emitPacking();
+  void packColumns(Elements &e, const Indices &place, Value column, Value target, int64_t shift);
+  void packDots(Elements &e, const Indices &place, Value column, Value target, Value panelNumber,
+                int64_t vector);
+  Value converted(Value lanes);
   void packTransposed(Elements &e, Value rows, Indices place, Value column, Value target,
                       int64_t shift);
   void coalesceRows();
@@ -70,6 +80,9 @@ private:
                 Value firstPanel, Value endPanel);
   void finishTile(Elements &e, llvm::ArrayRef<Value> sums, const Indices &place,
                   llvm::ArrayRef<Value> rowNumbers, Value firstColumn);
+  llvm::SmallVector<Value> startOf(Value panelNumber, int64_t rows);
+  Dim panelRows() const; // of the packed right operand
+  bool isShifted() const { return depth == 4 && !graph::elementOf(shape.a).isUnsignedInteger(); }
   Value aPointer() { return border >= 0 ? kernel.temporary(border) : kernel.pointer(shape.a); }
 
   KernelBuilder &kernel;
@@ -78,8 +91,12 @@ private:
   ProductShape shape;
   llvm::SmallVector<Value> results;
   llvm::SetVector<mlir::Operation *> members; // what the results follow from, in the group
-  Type element, accumulator;
+  Type element, accumulator;                  // what the tile reads and sums
   int64_t tileRows = 8, vectors = 3, border = -1, packedData = -1, packedTemporary = -1;
+  /// Of the instruction, as loop::Product says; above 1 for integers of 8 bits.
+  int64_t depth = 1;
+  /// A signed A is read plus 128 by instructions of depth 4; the sums begin with what this adds.
+  int64_t startData = -1, startTemporary = -1;
   /// Runs of row dimensions; the last one is tiled. Each is indexed by its last dimension.
   struct Run {
     Dim extent, aStride;

@@ -17,6 +17,8 @@ void Contraction::packConstant() {
   int64_t columns = *shape.columns.constant(), rows = *shape.reduction.constant();
   std::vector<char> packed;
   auto append = [&](llvm::function_ref<int64_t(int64_t, int64_t)> source) {
+    if (depth > 1)
+      return packIntegers(bytes, packed, source);
     auto part = loop::packPanels(bytes, elementBytes, rows, columns, width, source);
     packed.insert(packed.end(), part.begin(), part.end());
   };
@@ -34,10 +36,13 @@ void Contraction::packConstant() {
     for (int64_t batch = 0; batch < batches; ++batch)
       append([&](int64_t row, int64_t column) { return (batch * rows + row) * columns + column; });
   }
+  if (isShifted())
+    addConstantShift(packed);
   packedData = kernel.addData(std::move(packed));
 }
 
-/// Copies the image into the middle of a zeroed one, a row of pixels a task.
+/// Copies the image into the middle of a zeroed one, a row of pixels a task. What is read behind
+/// the last element, up to the next 4 bytes, is there.
 void Contraction::emitBorderCopy() {
   auto conv = cast<graph::ConvOp>(shape.root);
   DimVector x = graph::dimsOf(conv.getX());
@@ -45,7 +50,7 @@ void Contraction::emitBorderCopy() {
   DimVector padded(x);
   for (size_t d = 0; d < spatial; ++d)
     padded[d + 1] = x[d + 1] + Dim(shape.low[d] + shape.high[d]);
-  border = kernel.addTemporary(graph::elementCount(padded) * Dim(graph::bytesOf(element)));
+  border = kernel.addTemporary(graph::elementCount(padded) * Dim(graph::bytesOf(element)) + Dim(4));
   kernel.beginPhase();
   Elements e(kernel, group);
   Code &code = kernel.code();
@@ -55,7 +60,8 @@ void Contraction::emitBorderCopy() {
     Elements::Scope scope(e);
     Value target = kernel.temporary(border), source = kernel.pointer(conv.getX());
     Value start = code.mul(task, kernel.dim(rowLength));
-    Value zero = code.spread(code.constantOf(element, 0));
+    Type from = graph::elementOf(conv.getX());
+    Value zero = converted(code.spread(code.constantOf(from, 0)));
     auto clear = [&](Value low, Value high) {
       forLanes(e, low, high, [&](Value i) {
         code.storeLanes(element, zero, target, code.add(start, i), e.mask);
@@ -84,11 +90,12 @@ void Contraction::emitBorderCopy() {
           Value channels = kernel.dim(x.back());
           Value left = code.mul(channels, code.number(shape.low[spatial - 1]));
           Value count = kernel.dim(x[spatial] * x.back());
-          Value from = code.mul(place, count), end = code.add(left, count);
+          Value first = code.mul(place, count), end = code.add(left, count);
           clear(code.number(0), left);
           forLanes(e, code.number(0), count, [&](Value i) {
-            Value value = code.loadLanes(element, source, code.add(from, i), e.mask);
-            code.storeLanes(element, value, target, code.add(start, code.add(left, i)), e.mask);
+            Value value = code.loadLanes(from, source, code.add(first, i), e.mask);
+            Value at = code.add(start, code.add(left, i));
+            code.storeLanes(element, converted(value), target, at, e.mask);
           });
           clear(end, kernel.dim(rowLength));
           return Values();
@@ -151,8 +158,10 @@ void Contraction::packTransposed(Elements &e, Value rows, Indices place, Value c
 void Contraction::emitPacking() {
   int64_t lanes = kernel.machine.lanes, width = vectors * lanes;
   Dim batches = graph::elementCount(shape.bBatch);
-  Dim bytes = batches * panels * shape.reduction * Dim(width * graph::bytesOf(element));
+  Dim bytes = batches * panels * panelRows() * Dim(width * graph::bytesOf(element));
   packedTemporary = kernel.addTemporary(bytes);
+  if (isShifted())
+    startTemporary = kernel.addTemporary(batches * panels * Dim(width * 4));
   kernel.beginPhase();
   Elements e(kernel, group);
   Code &code = kernel.code();
@@ -172,7 +181,7 @@ void Contraction::emitPacking() {
     for (Value i : index)
       place.push_back(e.uniform(i));
     Value first = code.mul(panel, code.number(width));
-    Value target = code.mul(task, code.mul(kernel.dim(shape.reduction), code.number(width)));
+    Value target = code.mul(task, code.mul(kernel.dim(panelRows()), code.number(width)));
     bool isExact = shape.columns.mod(Dim(width)).isConstant(0);
     for (int64_t j = 0; j < vectors; ++j) {
       Value column = code.add(first, code.number(j * lanes));
@@ -184,25 +193,38 @@ void Contraction::emitPacking() {
           isExact
               ? Value()
               : code.maskOf(code.max(code.sub(kernel.dim(shape.columns), column), code.number(0)));
-      foldScoped(e, code.number(0), kernel.dim(shape.reduction), {}, [&](Value k, ValueRange) {
-        Indices here(place);
-        here.push_back(e.uniform(k));
-        here.push_back({column, 1, {}});
-        Value value = code.spread(e.at(shape.b, here));
-        Value at =
-            code.add(target, code.add(code.mul(k, code.number(width)), code.number(j * lanes)));
-        code.storeLanes(element, value, kernel.temporary(packedTemporary), at, {});
-        return Values();
-      });
+      if (depth > 1)
+        packDots(e, place, column, target, task, j);
+      else
+        packColumns(e, place, column, target, j * lanes);
       e.mask = {};
     }
   });
   kernel.endPhase(batches * panels, batches * panels * shape.reduction * Dim(width));
 }
 
+/// The lanes from `column` on, of which mask() says which exist, to `target` + `shift`.
+void Contraction::packColumns(Elements &e, const Indices &place, Value column, Value target,
+                              int64_t shift) {
+  Code &code = kernel.code();
+  Value width = code.number(panelWidth());
+  foldScoped(e, code.number(0), kernel.dim(shape.reduction), {}, [&](Value k, ValueRange) {
+    Indices here(place);
+    here.push_back(e.uniform(k));
+    here.push_back({column, 1, {}});
+    Value value = code.spread(e.at(shape.b, here));
+    Value at = code.add(target, code.add(code.mul(k, width), code.number(shift)));
+    code.storeLanes(element, value, kernel.temporary(packedTemporary), at, {});
+    return Values();
+  });
+}
+
 void Contraction::emitOperands() {
+  bool isConverted = element != loop::memoryType(graph::elementOf(shape.a)) || isShifted();
   if (shape.needsBorder)
     emitBorderCopy();
+  else if (isConverted)
+    emitCopy();
   if (shape.b.getDefiningOp<graph::ConstantOp>())
     packConstant();
   else

@@ -4,7 +4,7 @@
 // Channels are in lanes, the window is unrolled, and a depthwise convolution keeps its weights in
 // registers along a row of pixels (CODEGEN P3.4). Rows of the window that fall outside are left out
 // by the loop's bounds; pixels near the left and right border test each tap, those between test
-// none.
+// none. Integers of 8 bits are summed as floats, where all sums fit 24 bits and so are exact.
 
 #include "compiler/lower/Definitions.h"
 #include "compiler/lower/Schedule.h"
@@ -23,7 +23,9 @@ public:
   void emit();
 
 private:
+  bool areSumsExact();
   void packWeights();
+  Value asFloats(Elements &e, Value lanes);
   void emitRow(Elements &e, Value image, Value row, Value channel);
   void emitPixels(Elements &e, Value image, Value row, Value channel, Value low, Value high,
                   bool checked, int64_t pixels, ArrayRef<Value> weights);
@@ -39,7 +41,8 @@ private:
   DimVector x, y;
   SmallVector<int64_t> window, strides, dilations, low, high;
   int64_t weightData = -1;
-  Type element;
+  Type element, sumType;             // of the image; of what is summed
+  std::vector<float> integerWeights; // of integers
 };
 } // namespace
 
@@ -63,7 +66,10 @@ LogicalResult WindowKernel::prepare() {
   element = graph::elementOf(input);
   x = graph::dimsOf(input);
   y = graph::dimsOf(root->getResult(0));
-  bool isImage = x.size() == 4 && element.isF32() && !(producer && producer->getBlock() == group);
+  sumType = Float32Type::get(element.getContext());
+  bool isByte = conv && element.isInteger(8) && graph::elementOf(conv.getResult()).isInteger(32);
+  bool isImage =
+      x.size() == 4 && (element.isF32() || isByte) && !(producer && producer->getBlock() == group);
   if (!isImage)
     return failure();
   auto assign = [&](auto op) {
@@ -80,6 +86,8 @@ LogicalResult WindowKernel::prepare() {
     if (!isDepthwise || !assign(conv))
       return failure();
     window = {*filters[2].constant(), *filters[3].constant()};
+    if (isByte && !areSumsExact())
+      return failure();
   } else {
     if (!assign(pool) || (pool.getCeilMode() && pool.getKind() != "max") || pool.getCountPadding())
       return failure();
@@ -91,11 +99,36 @@ LogicalResult WindowKernel::prepare() {
   return window[0] * window[1] > 64 ? failure() : success();
 }
 
+/// Reads integer weights: whether no sum of products with 8 bits leaves the integers of an f32.
+bool WindowKernel::areSumsExact() {
+  constexpr int64_t kExact = 1 << 24, kMostOfImage = 255;
+  auto numbers = graph::constantIntegers(conv.getW());
+  if (!numbers)
+    return false;
+  int64_t largest = 0;
+  for (int64_t number : *numbers)
+    largest = std::max(largest, std::abs(number));
+  integerWeights.assign(numbers->begin(), numbers->end());
+  return largest * kMostOfImage * window[0] * window[1] <= kExact;
+}
+
+Value WindowKernel::asFloats(Elements &e, Value lanes) {
+  if (element == sumType)
+    return lanes;
+  Code &code = kernel.code();
+  Value wide = widen(e, lanes, code.b.getI32Type(), element.isUnsignedInteger());
+  Type floats = Code::isVector(wide) ? Type(code.vectorOf(sumType)) : sumType;
+  return code.b.create<arith::SIToFPOp>(code.loc, floats, wide);
+}
+
 /// [channels, 1, height, width] -> [height, width, channels], so that lanes read neighbours.
 void WindowKernel::packWeights() {
   std::vector<char> storage;
   ArrayRef<char> bytes =
       graph::constantBytes(conv.getW().getDefiningOp<graph::ConstantOp>().getValue(), storage);
+  if (element != sumType)
+    bytes = {reinterpret_cast<const char *>(integerWeights.data()),
+             integerWeights.size() * sizeof(float)};
   int64_t taps = window[0] * window[1], channels = conv.getGroups(), lanes = kernel.machine.lanes;
   // Whole vectors may be read past the last channel.
   std::vector<char> packed((taps * channels + lanes) * 4, 0);
@@ -125,8 +158,9 @@ Values WindowKernel::accumulate(Elements &e, Value image, Value sourceRow, Value
       auto visit = [&](Value old, Value oldCount) {
         Value &value = loaded[{shift, checked}];
         if (!value || checked)
-          value = code.loadLanes(element, kernel.pointer(input),
-                                 code.add(rowStart, code.mul(at, kernel.dim(x[3]))), e.mask);
+          value = asFloats(e, code.loadLanes(element, kernel.pointer(input),
+                                             code.add(rowStart, code.mul(at, kernel.dim(x[3]))),
+                                             e.mask));
         Values result;
         if (conv)
           result.push_back(code.b.create<math::FmaOp>(code.loc, value, weights[k], old));
@@ -134,7 +168,7 @@ Values WindowKernel::accumulate(Elements &e, Value image, Value sourceRow, Value
           result.push_back(combine(code, root, old, value));
         if (oldCount)
           result.push_back(code.b.create<arith::AddFOp>(code.loc, oldCount,
-                                                        code.spread(code.constantOf(element, 1))));
+                                                        code.spread(code.constantOf(sumType, 1))));
         return result;
       };
       bool counts = pool && pool.getKind() != "max";
@@ -161,10 +195,10 @@ void WindowKernel::emitPixels(Elements &e, Value image, Value row, Value channel
   bool counts = pool && pool.getKind() != "max";
   code.forEach(from, to, pixels, [&](Value column) {
     Elements::Scope scope(e);
-    Value start = code.spread(neutral(code, root, element));
+    Value start = code.spread(neutral(code, root, sumType));
     Values sums(pixels, start);
     if (counts)
-      sums.append(pixels, code.spread(code.constantOf(element, 0)));
+      sums.append(pixels, code.spread(code.constantOf(sumType, 0)));
     Value topRow = code.sub(code.mul(row, code.number(strides[0])), code.number(low[0]));
     for (int64_t tap = 0; tap < window[0]; ++tap) {
       Value sourceRow = code.add(topRow, code.number(tap * dilations[0]));
@@ -185,6 +219,8 @@ void WindowKernel::emitPixels(Elements &e, Value image, Value row, Value channel
       Value sum = sums[p];
       if (counts)
         sum = code.b.create<arith::DivFOp>(code.loc, sum, sums[pixels + p]);
+      if (element != sumType)
+        sum = code.b.create<arith::FPToSIOp>(code.loc, code.vectorOf(code.b.getI32Type()), sum);
       e.bind(root->getResult(0), [sum](ArrayRef<Index>) { return sum; });
       Indices place{e.uniform(image),
                     e.uniform(row),
@@ -203,7 +239,7 @@ void WindowKernel::emitRow(Elements &e, Value image, Value row, Value channel) {
   if (conv)
     for (int64_t tap = 0; tap < window[0] * window[1]; ++tap)
       weights.push_back(
-          code.loadLanes(element, kernel.data(weightData),
+          code.loadLanes(sumType, kernel.data(weightData),
                          code.add(code.mul(code.number(tap), kernel.dim(x[3])), channel), {}));
   int64_t pixels = schedule.knob("pixels", 4);
   // Columns whose whole window is inside: [left, right), rounded to whole tiles.

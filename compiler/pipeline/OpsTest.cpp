@@ -1,7 +1,8 @@
 // OpsTest: every op of the graph dialect, compiled, against the interpreter.
 //
 // Each case runs in a process of its own, so that one that crashes is one failure. A failure prints
-// the seed's tensors that differ and the whole module, which heddle-opt takes.
+// the seed's tensors that differ and the whole module, which heddle-opt takes. HEDDLE_OPS_TARGET
+// names another target than this machine, one whose code it runs.
 
 #include "compiler/pipeline/OpsTest.h"
 
@@ -61,7 +62,10 @@ std::string makeProgram(const Case &test, Program &program) {
   Model model(*context);
   test.build(model);
   model.finish();
-  auto compiled = compileGraph(std::move(context), std::move(model.module), {});
+  CompileOptions compileOptions;
+  if (const char *target = getenv("HEDDLE_OPS_TARGET"))
+    compileOptions.target = target;
+  auto compiled = compileGraph(std::move(context), std::move(model.module), compileOptions);
   if (!compiled)
     return "compile: " + messageOf(compiled.takeError());
   program.compiled = std::move(*compiled);
@@ -275,8 +279,8 @@ std::string checkApart(const Case &test) {
 Cases allCases() {
   Cases cases;
   for (auto add :
-       {addElementwise, addCasts, addMovement, addIndexed, addReductions, addProducts, addWindows,
-        addResize, addControl, addHosted, addGroups, addAttention, addRandom})
+       {addElementwise, addCasts, addMovement, addIndexed, addReductions, addProducts, addIntegers,
+        addWindows, addResize, addControl, addHosted, addGroups, addAttention, addRandom})
     add(cases);
   return cases;
 }

@@ -95,6 +95,7 @@ void addMovement(Cases &cases);
 void addIndexed(Cases &cases);
 void addReductions(Cases &cases);
 void addProducts(Cases &cases);
+void addIntegers(Cases &cases);
 void addWindows(Cases &cases);
 void addResize(Cases &cases);
 void addControl(Cases &cases);

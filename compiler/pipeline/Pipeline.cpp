@@ -280,8 +280,12 @@ static llvm::Error compileStages(Compiled &compiled, const CompileOptions &optio
   result->optLevel = options.optLevel;
   result->scheduleFolders = options.scheduleFolders;
   result->program.isProfiled = options.isProfiled;
-  result->machine = {target->vectorBits / 32, target->registers, target->l1Bytes, target->l2Bytes,
-                     options.threads > 0 ? options.threads : int64_t(workers)};
+  result->machine = {target->vectorBits / 32,
+                     target->registers,
+                     target->l1Bytes,
+                     target->l2Bytes,
+                     options.threads > 0 ? options.threads : int64_t(workers),
+                     target->vnni ? loop::Dot::Bytes : loop::Dot::Words};
   if (!options.isPlanned) {
     stages.begin("simplify", 0.1);
     if (llvm::Error error = simplifyGraph(*result->graph, options.foldLimitBytes))

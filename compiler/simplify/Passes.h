@@ -16,6 +16,7 @@ std::unique_ptr<mlir::Pass> createFoldPass(int64_t limitBytes = kFoldLimitBytes)
 std::unique_ptr<mlir::Pass> createShapesPass();
 std::unique_ptr<mlir::Pass> createAlgebraPass();
 std::unique_ptr<mlir::Pass> createConvScalePass();
+std::unique_ptr<mlir::Pass> createQuantizedPass();
 std::unique_ptr<mlir::Pass> createChannelsLastPass();
 std::unique_ptr<mlir::Pass> createTransposedConvPass();
 std::unique_ptr<mlir::Pass> createWeightsPass();

@@ -19,6 +19,8 @@ void addRowRules(mlir::RewritePatternSet &patterns);
 void addBroadcastRules(mlir::RewritePatternSet &patterns);
 /// conv(x, w) * s = conv(x, w * s) and its kin.
 void addConvScaleRules(mlir::RewritePatternSet &patterns);
+/// matmul(dequantised a, dequantised b) = dequantised(matmul(a, b)) and its kin: products of 8 bits.
+void addQuantizedRules(mlir::RewritePatternSet &patterns);
 
 } // namespace heddle::simplify
 

@@ -18,7 +18,7 @@ struct FixpointPass : PassWrapper<FixpointPass, OperationPass<ModuleOp>> {
   explicit FixpointPass(int64_t foldLimitBytes) : foldLimitBytes(foldLimitBytes) {}
   StringRef getArgument() const override { return "heddle-simplify-fixpoint"; }
   StringRef getDescription() const override {
-    return "fold, shapes, algebra and conv-scale until nothing changes";
+    return "fold, shapes, algebra, quantized and conv-scale until nothing changes";
   }
   void getDependentDialects(DialectRegistry &registry) const override {
     registry.insert<graph::GraphDialect>();
@@ -29,6 +29,7 @@ struct FixpointPass : PassWrapper<FixpointPass, OperationPass<ModuleOp>> {
     round.addPass(createFoldPass(foldLimitBytes));
     round.addPass(createShapesPass());
     round.addPass(createAlgebraPass());
+    round.addPass(createQuantizedPass());
     // The rules of conv-scale look at constants that algebra has put together.
     round.addPass(createFoldPass(foldLimitBytes));
     round.addPass(createConvScalePass());
@@ -58,6 +59,7 @@ std::unique_ptr<Pass> createFixpointPass(int64_t foldLimitBytes) {
 
 void addSimplifyPasses(OpPassManager &manager, bool channelsLast, int64_t foldLimitBytes) {
   manager.addPass(createCSEPass());
+  manager.addPass(createQuantizedPass()); // before fold makes floats of quantised weights
   manager.addPass(createFixpointPass(foldLimitBytes));
   if (channelsLast) {
     manager.addPass(createChannelsLastPass());
@@ -74,6 +76,7 @@ void registerSimplifyPasses() {
   registerPass(createShapesPass);
   registerPass(createAlgebraPass);
   registerPass(createConvScalePass);
+  registerPass(createQuantizedPass);
   registerPass(createChannelsLastPass);
   registerPass(createTransposedConvPass);
   registerPass(createWeightsPass);

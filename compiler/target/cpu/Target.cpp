@@ -151,7 +151,7 @@ llvm::Expected<Target> targetFor(llvm::StringRef name) {
   target.avx2 = on.contains("avx2");
   target.avx512 = on.contains("avx512f") && on.contains("avx512vl") && on.contains("avx512bw") &&
                   on.contains("avx512dq");
-  target.vnni = target.avx512 && on.contains("avx512vnni");
+  target.vnni = target.avx512 ? on.contains("avx512vnni") : on.contains("avxvnni");
   target.bf16 = target.avx512 && on.contains("avx512bf16");
   target.vectorBits = target.avx512 ? 512 : target.avx2 ? 256 : 128;
   target.registers = target.avx512 ? 32 : 16;

@@ -13,7 +13,7 @@ struct Target {
   int64_t vectorBits = 128; // width of vectors worth using
   int64_t registers = 16;   // of vectorBits each
   bool fma = false, f16c = false, avx2 = false, avx512 = false;
-  bool vnni = false; // dot products of u8 and s8 in zmm registers
+  bool vnni = false; // dot products of u8 and s8 in registers of vectorBits
   bool bf16 = false; // dot products of bf16
   int64_t l1Bytes = 32 << 10, l2Bytes = 1 << 20;
   /// What the artefact needs, spelled as __builtin_cpu_supports does.

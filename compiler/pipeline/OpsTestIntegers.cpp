@@ -1,0 +1,187 @@
+// OpsTestIntegers: products and convolutions of 8-bit integers, bare and as quantised models spell
+// them. All sums are exact.
+
+#include "compiler/pipeline/OpsTest.h"
+
+namespace heddle::ops {
+
+using std::string;
+
+namespace {
+struct Pair {
+  const char *left, *right;
+};
+constexpr Pair kPairs[] = {{"ui8", "i8"}, {"i8", "i8"}, {"ui8", "ui8"}, {"i8", "ui8"}};
+
+Fill allOf(const string &type, bool isLow) {
+  double number = type == "i8" ? (isLow ? -128 : 127) : (isLow ? 0 : 255);
+  return Fill::range(number, number);
+}
+
+string text(std::initializer_list<int64_t> sizes) {
+  string result;
+  for (int64_t size : sizes)
+    result += (result.empty() ? "[" : ", ") + std::to_string(size);
+  return result + "]";
+}
+} // namespace
+
+static void addMatmul(Cases &cases, Pair types, const string &left, const string &right,
+                      const string &result, bool isWeight, std::vector<Sizes> runs = {}) {
+  string name = string(types.left) + left + " " + types.right + right;
+  cases.push_back({"integers/" + name + (isWeight ? " weight" : ""),
+                   [=](Model &m) {
+                     Fill fill = Fill::range(-128, 255);
+                     Value a = m.input(types.left + left, fill);
+                     Value b = isWeight ? m.constant(types.right + right, fill)
+                                        : m.input(types.right + right, fill);
+                     m.output(m.op("matmul", {a, b}, "", "i32" + result));
+                   },
+                   std::move(runs)});
+}
+
+static void addMatmuls(Cases &cases) {
+  const int64_t sizes[][3] = {{1, 1, 1},   {3, 2, 5},   {7, 3, 17},   {16, 4, 16},  {33, 5, 49},
+                              {13, 7, 64}, {1, 64, 33}, {5, 66, 70},  {50, 127, 1}, {2, 0, 5},
+                              {0, 3, 4},   {5, 7, 0},   {48, 300, 65}};
+  for (Pair types : kPairs)
+    for (bool isWeight : {false, true}) {
+      for (auto [rows, depth, columns] : sizes)
+        addMatmul(cases, types, text({rows, depth}), text({depth, columns}), text({rows, columns}),
+                  isWeight);
+      addMatmul(cases, types, "[2, 1, 7, 33]", "[1, 3, 33, 17]", "[2, 3, 7, 17]", isWeight);
+      addMatmul(cases, types, "[n, 3, 18]", "[1, 18, 40]", "[n, 3, 40]", isWeight,
+                {{{"n", 1}}, {{"n", 21}}, {{"n", 0}}});
+      for (bool isLow : {false, true})
+        cases.push_back({string("integers/extremes ") + types.left + " " + types.right +
+                             (isWeight ? " weight" : "") + (isLow ? " low" : " high"),
+                         [=](Model &m) {
+                           string right = types.right + string("[130, 48]");
+                           Fill fill = allOf(types.right, isLow);
+                           Value a =
+                               m.input(types.left + string("[9, 130]"), allOf(types.left, isLow));
+                           Value c =
+                               m.input(types.left + string("[9, 130]"), allOf(types.left, !isLow));
+                           Value b = isWeight ? m.constant(right, fill) : m.input(right, fill);
+                           m.output(m.op("matmul", {a, b}, "", "i32[9, 48]"));
+                           m.output(m.op("matmul", {c, b}, "", "i32[9, 48]"));
+                         },
+                         {}});
+    }
+  for (Pair types : kPairs)
+    addMatmul(cases, types, "[n, k]", "[k, m]", "[n, m]", false,
+              {{{"n", 3}, {"m", 17}, {"k", 7}},
+               {{"n", 33}, {"m", 1}, {"k", 50}},
+               {{"n", 2}, {"m", 16}, {"k", 0}},
+               {{"n", 0}, {"m", 4}, {"k", 2}},
+               {{"n", 1}, {"m", 70}, {"k", 3}}});
+}
+
+namespace {
+struct Image {
+  const char *name, *x, *w, *result, *attributes;
+};
+} // namespace
+
+static const char kPlain[] = "strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, low = "
+                             "array<i64: 0, 0>, high = array<i64: 0, 0>";
+static const char kBorder[] = "strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, low = "
+                              "array<i64: 1, 1>, high = array<i64: 1, 1>";
+static const char kUneven[] = "strides = array<i64: 2, 1>, dilations = array<i64: 1, 2>, low = "
+                              "array<i64: 0, 2>, high = array<i64: 2, 1>";
+static const Image kImages[] = {
+    {"1x1", "[2, 7, 5, 9]", "[17, 7, 1, 1]", "[2, 17, 5, 9]", kPlain},
+    {"1x1 wide", "[1, 64, 7, 7]", "[80, 64, 1, 1]", "[1, 80, 7, 7]", kPlain},
+    {"3x3", "[1, 3, 15, 17]", "[16, 3, 3, 3]", "[1, 16, 15, 17]", kBorder},
+    {"3x3 wide", "[2, 33, 7, 7]", "[49, 33, 3, 3]", "[2, 49, 7, 7]", kBorder},
+    {"3x3 inside", "[1, 6, 7, 9]", "[5, 6, 3, 3]", "[1, 5, 5, 7]", kPlain},
+    {"uneven", "[1, 5, 10, 11]", "[7, 5, 3, 3]", "[1, 7, 5, 10]", kUneven},
+    {"groups", "[1, 12, 7, 9]", "[18, 4, 3, 3]", "[1, 18, 7, 9]", "groups = 3"},
+    {"odd groups", "[1, 9, 7, 9]", "[6, 3, 3, 3]", "[1, 6, 7, 9]", "groups = 3"},
+    {"depthwise", "[2, 33, 7, 9]", "[33, 1, 3, 3]", "[2, 33, 7, 9]", "groups = 33"},
+    {"dynamic", "[n, 5, h, w]", "[17, 5, 3, 3]", "[n, 17, h, w]", kBorder},
+    {"dynamic depthwise", "[n, 20, h, w]", "[20, 1, 3, 3]", "[n, 20, h, w]", "groups = 20"},
+    {"empty batch", "[0, 3, 5, 5]", "[4, 3, 3, 3]", "[0, 4, 5, 5]", kBorder},
+};
+static const std::vector<Sizes> kImageRuns = {{{"n", 1}, {"h", 7}, {"w", 9}},
+                                              {{"n", 3}, {"h", 16}, {"w", 1}}};
+
+static string attributesOf(const Image &image) {
+  string attributes = image.attributes;
+  return attributes[0] == 'g' ? string(kBorder) + ", " + attributes : attributes;
+}
+
+static std::vector<Sizes> runsOf(const Image &image) {
+  return string(image.name).starts_with("dynamic") ? kImageRuns : std::vector<Sizes>();
+}
+
+static void addConvolutions(Cases &cases) {
+  for (const Image &image : kImages)
+    for (Pair types : kPairs)
+      cases.push_back(
+          {string("integers/conv ") + image.name + " " + types.left + " " + types.right,
+           [=](Model &m) {
+             Fill fill = Fill::range(-128, 255);
+             Value x = m.input(string(types.left) + image.x, fill);
+             Value w = m.constant(string(types.right) + image.w, fill);
+             m.output(m.op("conv", {x, w}, attributesOf(image), string("i32") + image.result));
+           },
+           runsOf(image)});
+}
+
+/// cast<i32>(x) - zero, as importers write it.
+static Value centred(Model &m, Value x, Value zero) {
+  auto wide = [&](Value value) {
+    auto type = mlir::cast<mlir::RankedTensorType>(value.getType());
+    auto integers = graph::tensorOf(&m.context, graph::dimsOf(type), m.element("i32"));
+    mlir::OpBuilder builder(&m.context);
+    builder.setInsertionPointAfterValue(value);
+    return builder.create<graph::CastOp>(value.getLoc(), integers, value).getResult();
+  };
+  Value y = wide(x);
+  return zero ? m.op("sub", {y, m.broadcastTo(wide(zero), y)}) : y;
+}
+
+static void addQuantised(Cases &cases) {
+  for (Pair types : kPairs)
+    for (bool isWeight : {false, true})
+      for (bool isKnown : {false, true})
+        cases.push_back(
+            {string("integers/zero points ") + types.left + " " + types.right +
+                 (isWeight ? " weight" : "") + (isKnown ? " known" : ""),
+             [=](Model &m) {
+               Fill fill = Fill::range(-128, 255);
+               auto make = [&](bool known, const string &type) {
+                 return known ? m.constant(type, fill) : m.input(type, fill);
+               };
+               string left = types.left, right = types.right;
+               Value a = centred(m, m.input(left + "[n, 19]", fill), make(isKnown, left + "[]"));
+               Value b = make(isWeight, right + "[19, 37]");
+               for (string sizes : {"[]", "[37]"})
+                 m.output(m.op("matmul", {a, centred(m, b, make(isKnown, right + sizes))}, "",
+                               "i32[n, 37]"));
+             },
+             {{{"n", 1}}, {{"n", 17}}}});
+  for (const Image &image : kImages)
+    for (Pair types : kPairs)
+      cases.push_back(
+          {string("integers/conv zero points ") + image.name + " " + types.left + " " + types.right,
+           [=](Model &m) {
+             Fill fill = Fill::range(-128, 255);
+             string left = types.left, right = types.right;
+             Value known = m.constant(left + "[]", fill), w;
+             w = centred(m, m.constant(right + image.w, fill), m.constant(right + "[]", fill));
+             for (Value zero : {known, m.input(left + "[]", fill)})
+               m.output(m.op("conv", {centred(m, m.input(left + image.x, fill), zero), w},
+                             attributesOf(image), string("i32") + image.result));
+           },
+           runsOf(image)});
+}
+
+void addIntegers(Cases &cases) {
+  addMatmuls(cases);
+  addConvolutions(cases);
+  addQuantised(cases);
+}
+
+} // namespace heddle::ops

@@ -1,0 +1,277 @@
+// Quantized: products of quantised tensors become products of 8-bit integers.
+//
+// With q(x, z) = cast<i32>(x) - z for an 8-bit x, and d(x, z, s) = cast<f32>(q(x, z)) * s:
+//
+//   matmul(d(a, za, sa), d(b, zb, sb)) = cast<f32>(matmul(q(a, za), q(b, zb))) * (sa * sb)
+//   matmul(q(a, za), q(b, zb)) = matmul(a, b) - za * columns(q(b, zb)) - zb * rows(a)
+//   conv(q(x, z), w)           = conv(pad(x, z), w) - z * filters(w)
+//
+// where columns, rows and filters are sums. A scale or zero point of the left side is one number;
+// that of the right side may be one a column or filter. i32 constants that fit i8 (else i16) take
+// its place. Ops that only move elements may stand between a product and its operands.
+//
+// The sum of a float product is rounded once, here, and not at each step.
+
+#include "compiler/simplify/Quantized.h"
+#include "compiler/simplify/Passes.h"
+#include "compiler/simplify/Rules.h"
+
+using namespace mlir;
+using namespace heddle::graph;
+
+namespace heddle::simplify {
+namespace {
+
+using Rewriter = PatternRewriter;
+
+/// The i32 constant in the narrowest of the types that holds it; null where none does.
+Value narrowed(Rewriter &rewriter, Value value, ArrayRef<Type> types) {
+  auto constant = value.getDefiningOp<ConstantOp>();
+  if (!constant || !elementOf(value).isSignlessInteger(32))
+    return {};
+  std::vector<char> storage;
+  ArrayRef<char> bytes = constantBytes(constant.getValue(), storage);
+  auto numbers = ArrayRef<int32_t>(reinterpret_cast<const int32_t *>(bytes.data()),
+                                   bytes.size() / sizeof(int32_t));
+  int64_t least = 0, most = 0;
+  for (int32_t number : numbers) {
+    least = std::min<int64_t>(least, number);
+    most = std::max<int64_t>(most, number);
+  }
+  for (Type type : types) {
+    int64_t bits = type.getIntOrFloatBitWidth(), width = bits / 8;
+    int64_t low = type.isUnsignedInteger() ? 0 : -(int64_t(1) << (bits - 1));
+    if (least < low || most >= low + (int64_t(1) << bits))
+      continue;
+    std::vector<char> packed(numbers.size() * width);
+    for (auto [i, number] : llvm::enumerate(numbers))
+      std::memcpy(packed.data() + i * width, &number, width);
+    auto tensor = tensorOf(rewriter.getContext(), dimsOf(value), type);
+    return rewriter.create<ConstantOp>(value.getLoc(), tensor, constantAttr(tensor, packed));
+  }
+  return {};
+}
+
+Value castTo(Rewriter &rewriter, Value x, Type element) {
+  if (elementOf(x) == element)
+    return x;
+  auto type = tensorOf(rewriter.getContext(), dimsOf(x), element);
+  return rewriter.create<CastOp>(x.getLoc(), type, x);
+}
+
+/// One number, or a vector along `axis`, repeated to `sizes`.
+Value spread(Rewriter &rewriter, Value vector, int64_t axis, ArrayRef<Dim> sizes) {
+  DimVector aligned;
+  if (rankOf(vector) == 1) {
+    aligned.assign(sizes.size() - axis, Dim(1));
+    aligned[0] = dimsOf(vector)[0];
+  }
+  vector = reshapeTo(rewriter, vector.getLoc(), vector, aligned);
+  return broadcastTo(rewriter, vector.getLoc(), vector, sizes);
+}
+
+/// The 8-bit tensor behind `operand`, with its movement.
+Value storedOf(Rewriter &rewriter, const QuantizedOperand &operand) {
+  Value x = operand.x;
+  if (elementOf(x).getIntOrFloatBitWidth() < 8) {
+    auto bits = IntegerType::get(rewriter.getContext(), 8);
+    x = castTo(rewriter, x, bits);
+  }
+  for (Operation *move : llvm::reverse(operand.moves))
+    x = rebuild(rewriter, move, x,
+                tensorOf(rewriter.getContext(), dimsOf(move->getResult(0)), elementOf(x)))
+            ->getResult(0);
+  return x;
+}
+
+/// q(x, z) of the operand.
+Value centredOf(Rewriter &rewriter, const QuantizedOperand &operand) {
+  Value x = castTo(rewriter, storedOf(rewriter, operand), rewriter.getI32Type());
+  if (!operand.zero)
+    return x;
+  Value zero = parameterOf(rewriter, operand.zero);
+  return rewriter.create<SubOp>(x.getLoc(), x, spread(rewriter, zero, operand.zeroAxis, dimsOf(x)));
+}
+
+/// cast<f32>(product of the two) * (product of their scales), which runs along `axis`.
+void replaceByIntegers(Operation *op, Rewriter &rewriter, const QuantizedOperand &left,
+                       const QuantizedOperand &right, int64_t axis) {
+  Value x = centredOf(rewriter, left), y = centredOf(rewriter, right);
+  Type element = elementOf(op->getResult(0));
+  DimVector sizes = dimsOf(op->getResult(0));
+  Type sums = tensorOf(rewriter.getContext(), sizes, rewriter.getI32Type());
+  Value sum = rebuild(rewriter, op, {x, y}, sums)->getResult(0);
+  Value one = parameterOf(rewriter, left.scale), scale = parameterOf(rewriter, right.scale);
+  one = broadcastTo(rewriter, op->getLoc(), one, dimsOf(scale));
+  scale = rewriter.create<MulOp>(op->getLoc(), one, scale);
+  rewriter.replaceOpWithNewOp<MulOp>(op, castTo(rewriter, sum, element),
+                                     spread(rewriter, scale, axis, sizes));
+}
+
+// matmul(d(a), d(b)) = cast(matmul(q(a), q(b))) * (sa * sb)
+LogicalResult matmulOfDequantized(MatmulOp op, Rewriter &rewriter) {
+  if (!elementOf(op.getResult()).isF32())
+    return failure();
+  int64_t last = rankOf(op.getResult()) - 1;
+  auto a = readDequantized(op.getA()), b = readDequantized(op.getB());
+  if (!a || !b || !a->isUniform() || !b->variesAlong(last))
+    return failure();
+  replaceByIntegers(op, rewriter, *a, *b, last);
+  return success();
+}
+
+// conv(d(x), d(w)) = cast(conv(q(x), q(w))) * (sx * sw)
+LogicalResult convOfDequantized(ConvOp op, Rewriter &rewriter) {
+  if (!elementOf(op.getResult()).isF32())
+    return failure();
+  auto x = readDequantized(op.getX()), w = readDequantized(op.getW());
+  if (!x || !w || !x->isUniform() || !w->variesAlong(0))
+    return failure();
+  replaceByIntegers(op, rewriter, *x, *w, op.getChannelsLast() ? rankOf(op.getX()) - 1 : 1);
+  return success();
+}
+
+/// One side of an integer product.
+struct Side {
+  Value x;    // of 8 bits, or of 16 where they are constant
+  Value zero; // as [] or, of the right side, as [n]; null for 0
+};
+
+/// Whether sideOf may find something. Fold makes one constant of a constant and its zero point.
+bool isSide(Value value, int64_t axis) {
+  if (!elementOf(value).isSignlessInteger(32))
+    return false;
+  if (value.getDefiningOp<ConstantOp>())
+    return true;
+  auto operand = readCentred(value);
+  return operand && operand->variesAlong(axis) && !(operand->zero && isConstant(operand->x));
+}
+
+/// The side whose constants are of one of `types`; its zero point may vary along `axis`.
+std::optional<Side> sideOf(Rewriter &rewriter, Value value, ArrayRef<Type> types) {
+  if (value.getDefiningOp<ConstantOp>()) {
+    Value constant = narrowed(rewriter, value, types);
+    return constant ? std::optional<Side>({constant, {}}) : std::nullopt;
+  }
+  auto operand = readCentred(value);
+  return Side{storedOf(rewriter, *operand),
+              operand->zero ? parameterOf(rewriter, operand->zero) : Value()};
+}
+
+/// x - zero * sums, all of i32; `sums` keeps the axes that it was made of.
+Value minusShift(Rewriter &rewriter, Value x, Value zero, Value sums) {
+  Location location = x.getLoc();
+  DimVector sizes = dimsOf(sums);
+  int64_t last = sizes.size() - 1;
+  if (rankOf(zero) == 1) // one a column: each meets each of the sums
+    sizes[last] = dimsOf(zero)[0];
+  Value shift = rewriter.create<MulOp>(location, broadcastTo(rewriter, location, sums, sizes),
+                                       spread(rewriter, zero, last, sizes));
+  return rewriter.create<SubOp>(location, x, broadcastTo(rewriter, location, shift, dimsOf(x)));
+}
+
+// matmul(q(a, za), q(b, zb)) = matmul(a, b) - za * columns(q(b, zb)) - zb * rows(a)
+LogicalResult matmulOfCentred(MatmulOp op, Rewriter &rewriter) {
+  int64_t last = rankOf(op.getA()) - 1;
+  if (!isSide(op.getA(), QuantizedOperand::kUniform) || !isSide(op.getB(), last))
+    return failure();
+  MLIRContext *context = op.getContext();
+  Type i8 = IntegerType::get(context, 8), i16 = IntegerType::get(context, 16),
+       u8 = IntegerType::get(context, 8, IntegerType::Unsigned);
+  auto a = sideOf(rewriter, op.getA(), {i8, u8});
+  auto b = a ? sideOf(rewriter, op.getB(), {i8, i16}) : std::nullopt;
+  if (!a || !b)
+    return failure();
+  Location location = op.getLoc();
+  Value sum = rewriter.create<MatmulOp>(location, op.getType(), a->x, b->x);
+  if (a->zero) {
+    Value columns = rewriter.create<ReduceSumOp>(location, op.getB(), ArrayRef<int64_t>{last - 1},
+                                                 /*keep_dims=*/true);
+    sum = minusShift(rewriter, sum, a->zero, columns);
+  }
+  if (b->zero) {
+    Value wide = castTo(rewriter, a->x, rewriter.getI32Type());
+    Value rows =
+        rewriter.create<ReduceSumOp>(location, wide, ArrayRef<int64_t>{last}, /*keep_dims=*/true);
+    sum = minusShift(rewriter, sum, b->zero, rows);
+  }
+  rewriter.replaceOp(op, sum);
+  return success();
+}
+
+/// x with `zero` where the convolution pads it.
+Value padded(Rewriter &rewriter, ConvOp op, Value x, Value zero) {
+  int64_t first = op.getChannelsLast() ? 1 : 2;
+  DimVector low(rankOf(x), Dim(0)), high(low);
+  for (size_t i = 0; i < op.getLow().size(); ++i) {
+    low[first + i] = Dim(op.getLow()[i]);
+    high[first + i] = Dim(op.getHigh()[i]);
+  }
+  return rewriter.create<PadOp>(op.getLoc(), x, castTo(rewriter, zero, elementOf(x)),
+                                dimsAttr(op.getContext(), low), dimsAttr(op.getContext(), high),
+                                rewriter.getStringAttr("constant"));
+}
+
+// conv(q(x, z), w) = conv(pad(x, z), w) - z * filters(w)
+LogicalResult convOfCentred(ConvOp op, Rewriter &rewriter) {
+  if (!isSide(op.getX(), QuantizedOperand::kUniform) || isConstant(op.getX()) ||
+      !op.getW().getDefiningOp<ConstantOp>())
+    return failure();
+  MLIRContext *context = op.getContext();
+  Type i8 = IntegerType::get(context, 8), i16 = IntegerType::get(context, 16);
+  Value w = narrowed(rewriter, op.getW(), {i8, i16});
+  if (!w)
+    return failure();
+  auto x = sideOf(rewriter, op.getX(), {});
+  auto low = llvm::to_vector(op.getLow()), high = llvm::to_vector(op.getHigh());
+  bool isPadded = llvm::any_of(llvm::concat<int64_t>(low, high), [](int64_t n) { return n != 0; });
+  Value image = x->x;
+  if (x->zero && isPadded) {
+    image = padded(rewriter, op, image, x->zero);
+    low.assign(low.size(), 0);
+    high.assign(high.size(), 0);
+  }
+  Value sum =
+      rewriter.create<ConvOp>(op.getLoc(), op.getType(), image, w, op.getStrides(),
+                              op.getDilations(), low, high, op.getGroups(), op.getChannelsLast());
+  if (x->zero) {
+    auto axes = llvm::to_vector(llvm::seq<int64_t>(1, rankOf(w)));
+    Value filters = rewriter.create<ReduceSumOp>(op.getLoc(), op.getW(), axes, /*keep_dims=*/false);
+    Value shift =
+        rewriter.create<MulOp>(op.getLoc(), filters, spread(rewriter, x->zero, 0, dimsOf(filters)));
+    int64_t channel = op.getChannelsLast() ? rankOf(op.getX()) - 1 : 1;
+    sum = rewriter.create<SubOp>(op.getLoc(), sum, spread(rewriter, shift, channel, dimsOf(sum)));
+  }
+  rewriter.replaceOp(op, sum);
+  return success();
+}
+
+struct QuantizedPass : PassWrapper<QuantizedPass, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(QuantizedPass)
+  StringRef getArgument() const override { return "heddle-simplify-quantized"; }
+  StringRef getDescription() const override {
+    return "compute products of quantised tensors with 8-bit integers";
+  }
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry.insert<GraphDialect>();
+  }
+  void runOnOperation() override {
+    RewritePatternSet patterns(&getContext());
+    addQuantizedRules(patterns);
+    (void)applyRules(getOperation(), std::move(patterns));
+  }
+};
+
+} // namespace
+
+void addQuantizedRules(RewritePatternSet &patterns) {
+  patterns.add(matmulOfDequantized)
+      .add(convOfDequantized)
+      .add(matmulOfCentred)
+      .add(convOfCentred)
+      .add(quotientOfDequantized);
+}
+
+std::unique_ptr<Pass> createQuantizedPass() { return std::make_unique<QuantizedPass>(); }
+
+} // namespace heddle::simplify

@@ -1,0 +1,171 @@
+// QuantizedOperand: reads what importers spell as casts, differences and products with scales.
+
+#include "compiler/simplify/Quantized.h"
+
+using namespace mlir;
+using namespace heddle::graph;
+
+namespace heddle::simplify {
+namespace {
+
+constexpr int64_t kUniform = QuantizedOperand::kUniform;
+
+bool isSmallInteger(Type element) {
+  auto integer = dyn_cast<IntegerType>(element);
+  return integer && !isBits(element) && integer.getWidth() <= 8 && integer.getWidth() > 1;
+}
+
+/// What a broadcast repeats, or the value itself.
+Value sourceOf(Value wide) {
+  auto broadcast = wide.getDefiningOp<BroadcastOp>();
+  return broadcast ? broadcast.getX() : wide;
+}
+
+/// Along which axis of `wide` its elements differ: none, or one at most; else nullopt.
+std::optional<int64_t> axisOf(Value wide) {
+  Value source = sourceOf(wide);
+  if (elementCount(dimsOf(source)).isConstant(1) || splatOf(wide))
+    return kUniform;
+  std::optional<int64_t> found;
+  int64_t missing = rankOf(wide) - rankOf(source);
+  for (auto [i, size] : llvm::enumerate(dimsOf(source))) {
+    if (size.isConstant(1))
+      continue;
+    if (found)
+      return std::nullopt;
+    found = static_cast<int64_t>(i) + missing;
+  }
+  return found;
+}
+
+/// Where an axis of the operand of `op`, which moves elements, is in its result.
+std::optional<int64_t> movedAxis(Operation *op, int64_t axis) {
+  if (axis == kUniform)
+    return axis;
+  if (auto transpose = dyn_cast<TransposeOp>(op))
+    return inverse(transpose.getPermutation())[axis];
+  // What only gains or loses leading sizes of 1, or is repeated along them.
+  int64_t more = rankOf(op->getResult(0)) - rankOf(op->getOperand(0));
+  DimVector from = dimsOf(op->getOperand(0)), to = dimsOf(op->getResult(0));
+  auto behind = [](ArrayRef<Dim> sizes) {
+    return sizes.drop_while([](const Dim &size) { return size.isConstant(1); });
+  };
+  bool isKept = isa<BroadcastOp>(op) || (isa<ReshapeOp>(op) && behind(from) == behind(to));
+  return isKept && axis + more >= 0 ? std::optional<int64_t>(axis + more) : std::nullopt;
+}
+
+/// The ops that only move elements in front of a value: the value that they move.
+Value throughMoves(Value value, QuantizedOperand &operand) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<ReshapeOp, TransposeOp, SliceOp, BroadcastOp>(op))
+      break;
+    operand.moves.push_back(op);
+    value = op->getOperand(0);
+  }
+  return value;
+}
+
+/// Carries the axes over the moves.
+bool moveAxes(QuantizedOperand &operand) {
+  for (Operation *move : llvm::reverse(operand.moves)) {
+    auto zero = movedAxis(move, operand.zeroAxis), scale = movedAxis(move, operand.scaleAxis);
+    if (!zero || !scale)
+      return false;
+    operand.zeroAxis = *zero;
+    operand.scaleAxis = *scale;
+  }
+  return true;
+}
+
+bool readBase(Value value, QuantizedOperand &operand) {
+  if (auto difference = value.getDefiningOp<SubOp>()) {
+    operand.zero = difference.getY();
+    auto axis = axisOf(operand.zero);
+    if (!axis)
+      return false;
+    operand.zeroAxis = *axis;
+    value = difference.getX();
+  }
+  auto cast = value.getDefiningOp<CastOp>();
+  if (!cast || !elementOf(value).isSignlessInteger(32) || !isSmallInteger(elementOf(cast.getX())))
+    return false;
+  operand.x = cast.getX();
+  return true;
+}
+
+} // namespace
+
+std::optional<QuantizedOperand> readCentred(Value value) {
+  QuantizedOperand operand;
+  if (!readBase(throughMoves(value, operand), operand) || !moveAxes(operand))
+    return std::nullopt;
+  return operand;
+}
+
+std::optional<QuantizedOperand> readDequantized(Value value) {
+  QuantizedOperand operand;
+  auto product = throughMoves(value, operand).getDefiningOp<MulOp>();
+  auto cast = product ? product.getX().getDefiningOp<CastOp>() : nullptr;
+  auto axis = product ? axisOf(product.getY()) : std::nullopt;
+  if (!cast || !axis || !elementOf(cast.getResult()).isF32())
+    return std::nullopt;
+  operand.scale = product.getY();
+  operand.scaleAxis = *axis;
+  if (isSmallInteger(elementOf(cast.getX())))
+    operand.x = cast.getX();
+  else if (!readBase(cast.getX(), operand))
+    return std::nullopt;
+  if (!moveAxes(operand))
+    return std::nullopt;
+  return operand;
+}
+
+Value parameterOf(OpBuilder &builder, Value wide) {
+  if (auto number = splatOf(wide))
+    return scalar(builder, wide.getLoc(), elementOf(wide), *number);
+  Value source = sourceOf(wide);
+  DimVector vector;
+  for (const Dim &size : dimsOf(source))
+    if (!size.isConstant(1))
+      vector.push_back(size);
+  return reshapeTo(builder, wide.getLoc(), source, vector);
+}
+
+/// Whether value / c can be spelled without a division behind a dequantised sum.
+static bool isScaledSum(Value value, int depth = 0) {
+  Operation *op = value.getDefiningOp();
+  if (!op || !op->hasOneUse() || depth > 4 || op->getNumOperands() != 2 ||
+      !isConstant(op->getOperand(1)))
+    return false;
+  if (isa<AddOp, MaxOp, MinOp>(op))
+    return isScaledSum(op->getOperand(0), depth + 1);
+  auto cast = isa<MulOp>(op) ? op->getOperand(0).getDefiningOp<CastOp>() : nullptr;
+  return cast && elementOf(cast.getX()).isSignlessInteger(32);
+}
+
+static Value divided(PatternRewriter &rewriter, Value value, Value divisor) {
+  Operation *op = value.getDefiningOp();
+  Location location = op->getLoc();
+  Value right = op->getOperand(1);
+  Value small = constantUnder(right);
+  Value by = broadcastTo(rewriter, location, divisor, dimsOf(small));
+  Value quotient = rewriter.create<DivOp>(location, small, by);
+  quotient = broadcastTo(rewriter, location, quotient, dimsOf(right));
+  Value left = op->getOperand(0);
+  if (!isa<MulOp>(op))
+    left = divided(rewriter, left, divisor);
+  return rebuild(rewriter, op, {left, quotient}, op->getResultTypes())->getResult(0);
+}
+
+LogicalResult quotientOfDequantized(DivOp op, PatternRewriter &rewriter) {
+  constexpr double kLeast = 1e-30, kMost = 1e30; // quotients of usual scales stay finite
+  auto number = splatOf(op.getY());
+  if (!number || !elementOf(op.getResult()).isF32() || !(*number >= kLeast && *number <= kMost) ||
+      !isScaledSum(op.getX()))
+    return failure();
+  Value divisor = scalar(rewriter, op.getLoc(), elementOf(op.getY()), *number);
+  rewriter.replaceOp(op, divided(rewriter, op.getX(), divisor));
+  return success();
+}
+
+} // namespace heddle::simplify
