@@ -25,8 +25,8 @@ static Value dot(Code &code, int64_t depth, Value left, Value right, Value sum) 
                    : code.lanes == 8 ? "avx2.pmadd.wd"
                                      : "sse2.pmadd.wd";
   Type pairs = VectorType::get({2 * code.lanes}, code.b.getI16Type());
-  left = code.b.create<arith::BitcastOp>(code.loc, pairs, left);
-  right = code.b.create<arith::BitcastOp>(code.loc, pairs, right);
+  left = code.b.create<LLVM::BitcastOp>(code.loc, pairs, left);
+  right = code.b.create<LLVM::BitcastOp>(code.loc, pairs, right);
   Value products = call(name, sum.getType(), {left, right});
   return code.b.create<arith::AddIOp>(code.loc, sum, products);
 }
