@@ -4,6 +4,8 @@
 
 Each layer is made twice: of f32, and quantised (u8 activations, i8 weights). Heddle's artefacts of
 both and ONNX Runtime's session of the quantised one are timed by turns: one thread, random inputs.
+Images are channels last, with a transpose on either side of the convolution, so that neither engine
+moves them: what lies between the layers of a network.
 """
 
 import argparse
@@ -17,7 +19,7 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
-from bench.kernels.libraries import conv, dense, heddle, median_us, node, random
+from bench.kernels.libraries import dense, heddle, median_us, model, node, normal, random
 
 
 def quantised(nodes, inputs, output, constants, result=TensorProto.UINT8):
@@ -51,14 +53,31 @@ def matmul_integer(m, k, n):
                      {"w": integers(k, n), "zx": np.uint8(128)}, TensorProto.INT32)
 
 
-def q_conv(channels, filters, window, stride, size):
+def layer(op, inputs, **attributes):
+    return [node("Transpose", ["x"], "t", perm=[0, 3, 1, 2]), node(op, ["t", *inputs], "c",
+                                                                   **attributes),
+            node("Transpose", ["c"], "y", perm=[0, 2, 3, 1])]
+
+
+def convolved(channels, filters, window, stride, size):
     pad, out = window // 2, (size + 2 * (window // 2) - window) // stride + 1
+    places = {"x": [1, size, size, channels]}, [1, out, out, filters]
+    window = {"strides": [stride] * 2, "pads": [pad] * 4, "kernel_shape": [window] * 2}
+    return places, window
+
+
+def conv(channels, filters, window, stride, size):
+    (inputs, output), attributes = convolved(channels, filters, window, stride, size)
+    return model(layer("Conv", ["w", "b"], **attributes), inputs, output,
+                 {"w": normal(filters, channels, window, window), "b": normal(filters)})
+
+
+def q_conv(channels, filters, window, stride, size, zero):
+    (inputs, output), attributes = convolved(channels, filters, window, stride, size)
     bias = random.integers(-1000, 1000, filters).astype(np.int32)
-    return quantised([node("QLinearConv", [*WORDS, "b"], "y", strides=[stride] * 2,
-                           pads=[pad] * 4)], {"x": [1, channels, size, size]},
-                     [1, filters, out, out],
+    return quantised(layer("QLinearConv", [*WORDS[1:], "b"], **attributes), inputs, output,
                      {"w": integers(filters, channels, window, window), "b": bias,
-                      **parameters(128, filters)})
+                      **parameters(zero, filters)})
 
 
 def products(*sizes):
@@ -67,7 +86,8 @@ def products(*sizes):
 
 
 def convolutions(*sizes):
-    return lambda: (conv(*sizes), {"QLinearConv": q_conv(*sizes)})
+    return lambda: (conv(*sizes), {"QLinearConv": q_conv(*sizes, 0),
+                                   "QLinearConv, zero point 128": q_conv(*sizes, 128)})
 
 
 LAYERS = {
