@@ -129,17 +129,33 @@ static void addConvolutions(Cases &cases) {
            runsOf(image)});
 }
 
+static Value castTo(Model &m, const string &element, Value x) {
+  auto type = graph::tensorOf(&m.context, graph::dimsOf(x), m.element(element));
+  mlir::OpBuilder builder(&m.context);
+  builder.setInsertionPointAfterValue(x);
+  return builder.create<graph::CastOp>(x.getLoc(), type, x).getResult();
+}
+
 /// cast<i32>(x) - zero, as importers write it.
 static Value centred(Model &m, Value x, Value zero) {
-  auto wide = [&](Value value) {
-    auto type = mlir::cast<mlir::RankedTensorType>(value.getType());
-    auto integers = graph::tensorOf(&m.context, graph::dimsOf(type), m.element("i32"));
-    mlir::OpBuilder builder(&m.context);
-    builder.setInsertionPointAfterValue(value);
-    return builder.create<graph::CastOp>(value.getLoc(), integers, value).getResult();
+  Value y = castTo(m, "i32", x);
+  return m.op("sub", {y, m.broadcastTo(castTo(m, "i32", zero), y)});
+}
+
+static Value dequantised(Model &m, Value x, Value zero, Value scale) {
+  Value y = castTo(m, "f32", centred(m, x, zero));
+  return m.op("mul", {y, m.broadcastTo(scale, y)});
+}
+
+/// round(x / scale) + zero within the bounds of the type, as importers write it.
+static Value requantised(Model &m, Value x, double scale, double zero, const string &element) {
+  bool isSigned = element == "i8";
+  auto with = [&](const char *op, Value y, double number) {
+    return m.op(op, {y, m.broadcastTo(m.scalar("f32", number), y)});
   };
-  Value y = wide(x);
-  return zero ? m.op("sub", {y, m.broadcastTo(wide(zero), y)}) : y;
+  Value y = with("add", m.op("round", {with("div", x, scale)}), zero);
+  y = with("min", with("max", y, isSigned ? -128 : 0), isSigned ? 127 : 255);
+  return castTo(m, element, y);
 }
 
 static void addQuantised(Cases &cases) {
@@ -178,10 +194,53 @@ static void addQuantised(Cases &cases) {
            runsOf(image)});
 }
 
+/// The pairs of a model between float products. The scales are powers of two, so that sums of
+/// floats are exact, too.
+static void addPairs(Cases &cases) {
+  for (Pair types : kPairs)
+    for (bool isTurned : {false, true}) {
+      string left = types.left, right = types.right;
+      cases.push_back(
+          {"integers/pairs " + left + " " + right + (isTurned ? " turned" : ""),
+           [=](Model &m) {
+             Fill fill = Fill::range(-128, 255);
+             Value a = dequantised(m, m.input(left + "[n, 19]", fill),
+                                   m.constant(left + "[]", fill), m.scalar("f32", 0.25));
+             Value b = m.constant(right + (isTurned ? "[37, 19]" : "[19, 37]"), fill);
+             b = dequantised(m, b, m.constant(right + "[]", fill), m.scalar("f32", 0.5));
+             if (isTurned)
+               b = m.op("transpose", {b}, "permutation = array<i64: 1, 0>");
+             Value y = m.op("matmul", {a, b}, "", "f32[n, 37]");
+             y = m.op("add", {y, m.broadcastTo(m.input("f32[37]"), y)});
+             m.output(y, Tolerance::close(m.element("f32")));
+             // Sums that are exact do not round to two sides.
+             m.output(requantised(m, m.op("matmul", {a, b}, "", "f32[n, 37]"), 64, 3, left));
+           },
+           {{{"n", 1}}, {{"n", 17}}}});
+    }
+  for (const Image &image : kImages)
+    for (Pair types : kPairs)
+      cases.push_back(
+          {string("integers/conv pairs ") + image.name + " " + types.left + " " + types.right,
+           [=](Model &m) {
+             Fill fill = Fill::range(-128, 255);
+             string left = types.left, right = types.right;
+             Value x = dequantised(m, m.input(left + image.x, fill), m.constant(left + "[]", fill),
+                                   m.scalar("f32", 0.25));
+             Value w = dequantised(m, m.constant(right + image.w, fill),
+                                   m.constant(right + "[]", fill), m.scalar("f32", 2));
+             string sizes = image.result;
+             Value y = m.op("conv", {x, w}, attributesOf(image), "f32" + sizes);
+             m.output(requantised(m, y, 32, 5, left));
+           },
+           runsOf(image)});
+}
+
 void addIntegers(Cases &cases) {
   addMatmuls(cases);
   addConvolutions(cases);
   addQuantised(cases);
+  addPairs(cases);
 }
 
 } // namespace heddle::ops
