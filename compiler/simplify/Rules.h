@@ -19,7 +19,7 @@ void addRowRules(mlir::RewritePatternSet &patterns);
 void addBroadcastRules(mlir::RewritePatternSet &patterns);
 /// conv(x, w) * s = conv(x, w * s) and its kin.
 void addConvScaleRules(mlir::RewritePatternSet &patterns);
-/// matmul(dequantised a, dequantised b) = dequantised(matmul(a, b)) and its kin: products of 8 bits.
+/// matmul(dequantised a, dequantised b) = dequantised(matmul(a, b)) and its kin: 8-bit products.
 void addQuantizedRules(mlir::RewritePatternSet &patterns);
 
 } // namespace heddle::simplify

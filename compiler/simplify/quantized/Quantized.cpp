@@ -12,9 +12,9 @@
 //
 // The sum of a float product is rounded once, here, and not at each step.
 
-#include "compiler/simplify/Quantized.h"
 #include "compiler/simplify/Passes.h"
 #include "compiler/simplify/Rules.h"
+#include "compiler/simplify/quantized/Operand.h"
 
 using namespace mlir;
 using namespace heddle::graph;

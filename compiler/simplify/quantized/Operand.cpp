@@ -1,6 +1,6 @@
-// QuantizedOperand: reads what importers spell as casts, differences and products with scales.
+// Operand: reads what importers spell as casts, differences and products with scales.
 
-#include "compiler/simplify/Quantized.h"
+#include "compiler/simplify/quantized/Operand.h"
 
 using namespace mlir;
 using namespace heddle::graph;

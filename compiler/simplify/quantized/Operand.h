@@ -1,6 +1,6 @@
-// QuantizedOperand: what a product reads, seen as an 8-bit tensor, its zero point and its scale.
-#ifndef HEDDLE_SIMPLIFY_QUANTIZED_H
-#define HEDDLE_SIMPLIFY_QUANTIZED_H
+// Operand: what a product reads, seen as an 8-bit tensor, its zero point and its scale.
+#ifndef HEDDLE_SIMPLIFY_QUANTIZED_OPERAND_H
+#define HEDDLE_SIMPLIFY_QUANTIZED_OPERAND_H
 
 #include "compiler/simplify/Rewriting.h"
 
@@ -33,4 +33,4 @@ mlir::LogicalResult quotientOfDequantized(graph::DivOp op, mlir::PatternRewriter
 
 } // namespace heddle::simplify
 
-#endif // HEDDLE_SIMPLIFY_QUANTIZED_H
+#endif // HEDDLE_SIMPLIFY_QUANTIZED_OPERAND_H
