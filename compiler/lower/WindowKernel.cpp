@@ -66,8 +66,9 @@ LogicalResult WindowKernel::prepare() {
   element = graph::elementOf(input);
   x = graph::dimsOf(input);
   y = graph::dimsOf(root->getResult(0));
-  sumType = Float32Type::get(element.getContext());
-  bool isByte = conv && element.isInteger(8) && graph::elementOf(conv.getResult()).isInteger(32);
+  sumType = conv ? Type(Float32Type::get(element.getContext())) : element;
+  bool isByte = element.isInteger(8) && !graph::isBits(element) &&
+                (conv ? graph::elementOf(conv.getResult()).isInteger(32) : pool.getKind() == "max");
   bool isImage =
       x.size() == 4 && (element.isF32() || isByte) && !(producer && producer->getBlock() == group);
   if (!isImage)

@@ -131,41 +131,42 @@ Value parameterOf(OpBuilder &builder, Value wide) {
   return reshapeTo(builder, wide.getLoc(), source, vector);
 }
 
-/// Whether value / c can be spelled without a division behind a dequantised sum.
-static bool isScaledSum(Value value, int depth = 0) {
-  Operation *op = value.getDefiningOp();
-  if (!op || !op->hasOneUse() || depth > 4 || op->getNumOperands() != 2 ||
-      !isConstant(op->getOperand(1)))
-    return false;
-  if (isa<AddOp, MaxOp, MinOp>(op))
-    return isScaledSum(op->getOperand(0), depth + 1);
-  auto cast = isa<MulOp>(op) ? op->getOperand(0).getDefiningOp<CastOp>() : nullptr;
-  return cast && elementOf(cast.getX()).isSignlessInteger(32);
+Value castTo(OpBuilder &builder, Value x, Type element) {
+  if (elementOf(x) == element)
+    return x;
+  auto type = tensorOf(builder.getContext(), dimsOf(x), element);
+  return builder.create<CastOp>(x.getLoc(), type, x);
 }
 
-static Value divided(PatternRewriter &rewriter, Value value, Value divisor) {
-  Operation *op = value.getDefiningOp();
-  Location location = op->getLoc();
-  Value right = op->getOperand(1);
-  Value small = constantUnder(right);
-  Value by = broadcastTo(rewriter, location, divisor, dimsOf(small));
-  Value quotient = rewriter.create<DivOp>(location, small, by);
-  quotient = broadcastTo(rewriter, location, quotient, dimsOf(right));
-  Value left = op->getOperand(0);
-  if (!isa<MulOp>(op))
-    left = divided(rewriter, left, divisor);
-  return rebuild(rewriter, op, {left, quotient}, op->getResultTypes())->getResult(0);
+Value spread(OpBuilder &builder, Value vector, int64_t axis, ArrayRef<Dim> sizes) {
+  DimVector aligned;
+  if (rankOf(vector) == 1) {
+    aligned.assign(sizes.size() - axis, Dim(1));
+    aligned[0] = dimsOf(vector)[0];
+  }
+  vector = reshapeTo(builder, vector.getLoc(), vector, aligned);
+  return broadcastTo(builder, vector.getLoc(), vector, sizes);
 }
 
-LogicalResult quotientOfDequantized(DivOp op, PatternRewriter &rewriter) {
-  constexpr double kLeast = 1e-30, kMost = 1e30; // quotients of usual scales stay finite
-  auto number = splatOf(op.getY());
-  if (!number || !elementOf(op.getResult()).isF32() || !(*number >= kLeast && *number <= kMost) ||
-      !isScaledSum(op.getX()))
-    return failure();
-  Value divisor = scalar(rewriter, op.getLoc(), elementOf(op.getY()), *number);
-  rewriter.replaceOp(op, divided(rewriter, op.getX(), divisor));
-  return success();
+Value storedOf(OpBuilder &builder, const QuantizedOperand &operand) {
+  Value x = operand.x;
+  if (elementOf(x).getIntOrFloatBitWidth() < 8) {
+    auto bits = IntegerType::get(builder.getContext(), 8);
+    x = castTo(builder, x, bits);
+  }
+  for (Operation *move : llvm::reverse(operand.moves))
+    x = rebuild(builder, move, x,
+                tensorOf(builder.getContext(), dimsOf(move->getResult(0)), elementOf(x)))
+            ->getResult(0);
+  return x;
+}
+
+Value centredOf(OpBuilder &builder, const QuantizedOperand &operand) {
+  Value x = castTo(builder, storedOf(builder, operand), builder.getI32Type());
+  if (!operand.zero)
+    return x;
+  Value zero = parameterOf(builder, operand.zero);
+  return builder.create<SubOp>(x.getLoc(), x, spread(builder, zero, operand.zeroAxis, dimsOf(x)));
 }
 
 } // namespace heddle::simplify

@@ -28,8 +28,21 @@ std::optional<QuantizedOperand> readDequantized(mlir::Value value);
 /// A zero point or scale as [], or as [n] where it varies along an axis.
 mlir::Value parameterOf(mlir::OpBuilder &builder, mlir::Value wide);
 
+/// The tensor of 8 bits, with its movement.
+mlir::Value storedOf(mlir::OpBuilder &builder, const QuantizedOperand &operand);
+/// That minus the zero point, in i32.
+mlir::Value centredOf(mlir::OpBuilder &builder, const QuantizedOperand &operand);
+mlir::Value castTo(mlir::OpBuilder &builder, mlir::Value x, mlir::Type element);
+/// One number, or a vector along `axis`, repeated to `sizes`.
+mlir::Value spread(mlir::OpBuilder &builder, mlir::Value vector, int64_t axis,
+                   llvm::ArrayRef<graph::Dim> sizes);
+
 /// (cast<f32>(i) * s + b) / c = cast<f32>(i) * (s / c) + b / c, also with bounds around the sum.
 mlir::LogicalResult quotientOfDequantized(graph::DivOp op, mlir::PatternRewriter &rewriter);
+/// max_pool(d(x)) = d(max_pool(x)), where d dequantises with one scale above 0.
+mlir::LogicalResult poolOfDequantized(graph::PoolOp op, mlir::PatternRewriter &rewriter);
+/// quantise(d(x)) = x, where both have one scale and one zero point.
+mlir::LogicalResult quantisedOfDequantized(graph::CastOp op, mlir::PatternRewriter &rewriter);
 
 } // namespace heddle::simplify
 

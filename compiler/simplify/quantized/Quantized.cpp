@@ -10,7 +10,8 @@
 // that of the right side may be one a column or filter. i32 constants that fit i8 (else i16) take
 // its place. Ops that only move elements may stand between a product and its operands.
 //
-// The sum of a float product is rounded once, here, and not at each step.
+// The sum of a float product is rounded once, here, and not at each step. Pairs.cpp has the rules
+// for what stands behind a dequantised tensor.
 
 #include "compiler/simplify/Passes.h"
 #include "compiler/simplify/Rules.h"
@@ -50,47 +51,6 @@ Value narrowed(Rewriter &rewriter, Value value, ArrayRef<Type> types) {
     return rewriter.create<ConstantOp>(value.getLoc(), tensor, constantAttr(tensor, packed));
   }
   return {};
-}
-
-Value castTo(Rewriter &rewriter, Value x, Type element) {
-  if (elementOf(x) == element)
-    return x;
-  auto type = tensorOf(rewriter.getContext(), dimsOf(x), element);
-  return rewriter.create<CastOp>(x.getLoc(), type, x);
-}
-
-/// One number, or a vector along `axis`, repeated to `sizes`.
-Value spread(Rewriter &rewriter, Value vector, int64_t axis, ArrayRef<Dim> sizes) {
-  DimVector aligned;
-  if (rankOf(vector) == 1) {
-    aligned.assign(sizes.size() - axis, Dim(1));
-    aligned[0] = dimsOf(vector)[0];
-  }
-  vector = reshapeTo(rewriter, vector.getLoc(), vector, aligned);
-  return broadcastTo(rewriter, vector.getLoc(), vector, sizes);
-}
-
-/// The 8-bit tensor behind `operand`, with its movement.
-Value storedOf(Rewriter &rewriter, const QuantizedOperand &operand) {
-  Value x = operand.x;
-  if (elementOf(x).getIntOrFloatBitWidth() < 8) {
-    auto bits = IntegerType::get(rewriter.getContext(), 8);
-    x = castTo(rewriter, x, bits);
-  }
-  for (Operation *move : llvm::reverse(operand.moves))
-    x = rebuild(rewriter, move, x,
-                tensorOf(rewriter.getContext(), dimsOf(move->getResult(0)), elementOf(x)))
-            ->getResult(0);
-  return x;
-}
-
-/// q(x, z) of the operand.
-Value centredOf(Rewriter &rewriter, const QuantizedOperand &operand) {
-  Value x = castTo(rewriter, storedOf(rewriter, operand), rewriter.getI32Type());
-  if (!operand.zero)
-    return x;
-  Value zero = parameterOf(rewriter, operand.zero);
-  return rewriter.create<SubOp>(x.getLoc(), x, spread(rewriter, zero, operand.zeroAxis, dimsOf(x)));
 }
 
 /// cast<f32>(product of the two) * (product of their scales), which runs along `axis`.
@@ -269,7 +229,9 @@ void addQuantizedRules(RewritePatternSet &patterns) {
       .add(convOfDequantized)
       .add(matmulOfCentred)
       .add(convOfCentred)
-      .add(quotientOfDequantized);
+      .add(quotientOfDequantized)
+      .add(poolOfDequantized)
+      .add(quantisedOfDequantized);
 }
 
 std::unique_ptr<Pass> createQuantizedPass() { return std::make_unique<QuantizedPass>(); }
