@@ -1,14 +1,15 @@
 """evaluator_ops: ops that ONNX's evaluator lacks or gets wrong, written from the specification.
 
 LRN sums over all channels (onnx 1.22 stops at the size of the batch), LpNormalization takes
-absolute values, recurrent ops run in reverse, in both directions, and with all outputs, and a
-Loop without a condition runs on (onnx 1.22 does not begin).
+absolute values, recurrent ops run in reverse, in both directions, and with all outputs, a
+Loop without a condition runs on (onnx 1.22 does not begin), and each group of a ConvTranspose has
+its own filters and bias (onnx 1.22 adds the first one's to all).
 SPDX-License-Identifier: Apache-2.0
 """
 
 import numpy as np
 from onnx.reference.op_run import OpRun
-from onnx.reference.ops import op_loop
+from onnx.reference.ops import op_conv_transpose, op_loop
 
 
 class LRN(OpRun):
@@ -109,4 +110,14 @@ class Loop(op_loop.Loop):
         return super()._run(M, np.array(True) if cond is None else cond, *args, **options)
 
 
-OPS = [LRN, LpNormalization, RNN, GRU, LSTM, Loop]
+class ConvTranspose(op_conv_transpose.ConvTranspose):
+    op_domain = ""
+
+    def _run(self, X, W, B=None, group=None, **options):
+        biases = [None] * group if B is None else np.split(B, group)
+        parts = [super(ConvTranspose, self)._run(x, w, B=b, group=1, **options)[0]
+                 for x, w, b in zip(np.split(X, group, axis=1), np.split(W, group), biases)]
+        return (np.concatenate(parts, axis=1),)
+
+
+OPS = [LRN, LpNormalization, RNN, GRU, LSTM, Loop, ConvTranspose]
