@@ -85,11 +85,15 @@ def test_a_result_that_hangs_on_rounding_is_refused():
         g.emit("Floor", [third])
 
 
-def test_groups_of_a_transposed_convolution_have_their_own_bias():
-    feeds = {name: np.random.default_rng(7).standard_normal(shape, np.float32)
-             for name, shape in {"x": (2, 6, 4), "w": (6, 2, 3), "b": (6,)}.items()}
+@pytest.mark.parametrize("op, shapes, attributes", [
+    ("ConvTranspose", [(2, 6, 4), (6, 2, 3), (6,)], {"group": 3, "strides": [2]}),
+    *[("Conv", [(1, 4, 6, 2), (2, 2, 3, 2)], {"group": 2, "strides": [2, 1], "auto_pad": pad})
+      for pad in ("SAME_UPPER", "SAME_LOWER", "VALID")]])
+def test_what_the_evaluator_gets_wrong_is_right(op, shapes, attributes):
+    feeds = {f"x{i}": np.random.default_rng(7).standard_normal(shape, np.float32)
+             for i, shape in enumerate(shapes)}
     graph = helper.make_graph(
-        [helper.make_node("ConvTranspose", ["x", "w", "b"], ["y"], group=3, strides=[2])], "g",
+        [helper.make_node(op, list(feeds), ["y"], **attributes)], "g",
         [helper.make_tensor_value_info(name, TensorProto.FLOAT, value.shape)
          for name, value in feeds.items()],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)])
