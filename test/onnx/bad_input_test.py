@@ -280,6 +280,19 @@ def test_attributes_do_not_ask_for_any_number_of_operations():
         compiled([node], [("z", None)], feeds)
 
 
+@pytest.mark.parametrize("indexes, message", [
+    ([2**63 - 1], "'ngram_indexes' has 9223372036854775807, but at most 2147483648"),
+    ([2**30], "asks for 1073741825 columns"),
+])
+def test_attributes_do_not_overflow(indexes, message):
+    feeds = {"x": np.arange(6, dtype=np.int32)}
+    node = helper.make_node("TfIdfVectorizer", ["x"], ["z"], name="it", mode="TF",
+                            min_gram_length=1, max_gram_length=1, max_skip_count=0,
+                            ngram_counts=[0], ngram_indexes=indexes, pool_int64s=[1])
+    with pytest.raises(heddle.RefusedError, match=message):
+        compiled([node], [("z", None)], feeds)
+
+
 def test_sequences_are_checked():
     x, y = X, X[:, :3]
     build = [helper.make_node("SequenceConstruct", ["x", "y"], ["s"])]
