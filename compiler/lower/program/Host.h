@@ -99,6 +99,7 @@ private:
   void writeListOp(mlir::Operation *op);
   void writeStringOp(mlir::Operation *op);
   Value handleOf(Value list);
+  void writeImageDecode(graph::ImageDecodeOp op);
   Value addressOf(Value tensor);
   void addTensor(llvm::SmallVectorImpl<Value> &frame, Value tensor);
   Value positionOf(Value position, int64_t otherwise);
