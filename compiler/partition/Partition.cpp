@@ -35,6 +35,8 @@ StringRef nameOf(Kind kind) {
     return "serial";
   case Kind::Stitch:
     return "stitch";
+  case Kind::Gates:
+    return "gates";
   }
   llvm_unreachable("all kinds have names");
 }
@@ -113,6 +115,9 @@ void Partitioner::run() {
       assign(&op);
   for (size_t i = 0, count = groups.size(); i < count; ++i)
     giveToReaders(groups[i]);
+  for (Operation &op : block)
+    places[&op] = places.size();
+  joinGates();
   if (options.stitches)
     stitchAll();
   wrap();
@@ -221,6 +226,7 @@ bool Partitioner::mayJoin(Operation *op, Group &group) {
     break;
   case Kind::Serial:
   case Kind::Stitch:
+  case Kind::Gates:
     return false;
   }
   // A fold of leading dimensions: once for each element of the result.

@@ -1,5 +1,6 @@
 // Partitioner: the groups of one block while they are made. Partition.cpp walks the block,
-// Recompute.cpp gives what is cheap to each reader, Stitches.cpp joins products and folds.
+// Recompute.cpp gives what is cheap to each reader, Gates.cpp joins products with what reads them
+// in parts, Stitches.cpp products and folds.
 #ifndef HEDDLE_PARTITION_PARTITIONER_H
 #define HEDDLE_PARTITION_PARTITIONER_H
 
@@ -51,6 +52,11 @@ private:
   bool findReaders(mlir::Operation *root, std::set<size_t> &readers);
   bool takesCopies(Group &reader, const Group &group);
   void addCopies(Group &reader, size_t index, const Group &group);
+
+  // Products that are read in parts.
+  void joinGates();
+  llvm::SmallVector<size_t> readersOfParts(const Group &product);
+  void join(Group &product, llvm::ArrayRef<size_t> readers);
 
   // Layer II.
   void stitchAll();
