@@ -48,11 +48,13 @@ LogicalResult Contraction::prepare(ValueRange wanted) {
   for (Value result : results)
     if (graph::dimsOf(result) != dims)
       return failure();
-  // Only what follows element by element can wait in the registers.
+  // Only what follows element by element can wait in the registers; a slice that is no part of the
+  // product reads memory.
   for (Operation *op : members) {
-    bool isEpilogue = op->hasTrait<graph::Elementwise>() || isa<graph::BroadcastOp>(op);
+    bool isEpilogue =
+        op->hasTrait<graph::Elementwise>() || isa<graph::BroadcastOp, graph::SliceOp>(op);
     bool feedsB = isComputedIn(group, shape.b) && !isEpilogue;
-    if (op != shape.root && !isEpilogue && !feedsB && !llvm::is_contained(slices, op))
+    if (op != shape.root && !isEpilogue && !feedsB)
       return failure();
   }
   tileRows = schedule.knob("m", 8);
@@ -63,34 +65,37 @@ LogicalResult Contraction::prepare(ValueRange wanted) {
   return success();
 }
 
-/// Finds slices behind the product. Nothing that a slice reads follows from another one.
+/// Finds slices behind the product. None of them follows from another one.
 LogicalResult Contraction::readParts() {
   partColumns = shape.columns;
   SmallVector<Operation *> found;
-  for (Operation *op : members)
-    if (auto slice = dyn_cast<graph::SliceOp>(op)) {
-      found.push_back(op);
+  llvm::DenseSet<Operation *> follows{shape.root}, followsSlice;
+  for (Operation &op : *group) {
+    if (!members.contains(&op) || &op == shape.root)
+      continue;
+    auto readsOne = [&](const llvm::DenseSet<Operation *> &ops) {
+      return llvm::any_of(op.getOperands(),
+                          [&](Value in) { return ops.contains(in.getDefiningOp()); });
+    };
+    auto slice = dyn_cast<graph::SliceOp>(op);
+    if (slice && readsOne(followsSlice))
+      return failure();
+    if (readsOne(followsSlice) || (slice && readsOne(follows)))
+      followsSlice.insert(&op);
+    if (readsOne(follows))
+      follows.insert(&op);
+    if (slice && follows.contains(&op)) {
+      found.push_back(&op);
       slices.push_back(slice);
     }
+  }
   if (found.empty())
     return success();
-  DimVector dims = graph::dimsOf(shape.root->getResult(0));
-  auto read = loop::partsOf(found, dims);
+  auto read = loop::partsOf(found, graph::dimsOf(shape.root->getResult(0)));
   if (!read || !shape.groups.isConstant(1))
     return failure();
   parts = read->count;
   partColumns = Dim(read->columns);
-  SmallVector<Value> open;
-  for (graph::SliceOp slice : slices)
-    open.push_back(slice.getX());
-  while (!open.empty()) {
-    Operation *op = open.pop_back_val().getDefiningOp();
-    if (!op || !members.contains(op) || op == shape.root)
-      continue;
-    if (isa<graph::SliceOp>(op))
-      return failure();
-    llvm::append_range(open, op->getOperands());
-  }
   return success();
 }
 
@@ -99,6 +104,14 @@ bool Contraction::epilogueCoalesces(size_t dimension) const {
     return false;
   size_t rank = graph::rankOf(shape.root->getResult(0));
   for (Operation *op : members) {
+    if (auto slice = dyn_cast<graph::SliceOp>(op)) {
+      DimVector from = graph::dimsOf(slice.getX()), to = graph::dimsOf(slice.getResult());
+      DimVector starts = graph::dimsOf(slice.getStarts());
+      for (size_t d : {dimension - 1, dimension})
+        if (from.size() != rank || from[d] != to[d] || !starts[d].isConstant(0) ||
+            slice.getSteps()[d] != 1)
+          return false;
+    }
     auto broadcast = dyn_cast<graph::BroadcastOp>(op);
     if (!broadcast)
       continue;

@@ -210,8 +210,9 @@ bool Partitioner::mayJoin(Operation *op, Group &group) {
   switch (kind) {
   case Kind::Contraction:
   case Kind::Window:
-    return group.is(Kind::Pointwise) && group.onlyElementwise && dims == group.domain &&
-           readOnlyElementwise(op, group);
+    return group.is(Kind::Pointwise) &&
+           (kind == Kind::Contraction ? group.onlySlices : group.onlyElementwise) &&
+           dims == group.domain && readOnlyElementwise(op, group);
   case Kind::Rows: {
     DimVector rows = graph::dimsOf(op->getOperand(0));
     size_t axes = loop::foldedAxes(op).size();
@@ -234,8 +235,10 @@ bool Partitioner::mayJoin(Operation *op, Group &group) {
     return group.is(Kind::Pointwise) && group.onlyElementwise && dims == group.domain &&
            readOnlyElementwise(op, group);
   if (group.is(Kind::Contraction) || group.is(Kind::Window))
-    // Beside the product itself only elementwise ops and broadcasts wait in registers.
+    // Beside the product itself only elementwise ops and broadcasts wait in registers, and slices
+    // of what is in memory.
     return isElementwise(op) || isa<graph::BroadcastOp>(op) ||
+           (group.is(Kind::Contraction) && isa<graph::SliceOp>(op)) ||
            (isa<graph::TransposeOp>(op) && isa<graph::MatmulOp>(*op->user_begin()));
   if (group.is(Kind::Rows) && !isElementwise(op) && !isFree(op))
     return false;
@@ -252,7 +255,7 @@ bool Partitioner::mayJoin(Operation *op, Group &group) {
 bool Partitioner::readOnlyElementwise(Operation *op, Group &group) {
   return llvm::all_of(op->getUsers(), [&](Operation *user) { return isElementwise(user); }) &&
          llvm::all_of(group.members, [&](Operation *member) {
-           return isElementwise(member) || isa<graph::BroadcastOp>(member);
+           return isElementwise(member) || isa<graph::BroadcastOp, graph::SliceOp>(member);
          });
 }
 
@@ -275,7 +278,9 @@ void Partitioner::assign(Operation *op) {
     group.rows = graph::dimsOf(op->getOperand(0));
     group.rowAxes = loop::foldedAxes(op).size();
   }
-  group.onlyElementwise &= isElementwise(op) || isFree(op);
+  bool isInPlace = isElementwise(op) || isFree(op);
+  group.onlyElementwise &= isInPlace;
+  group.onlySlices &= isInPlace || isa<graph::SliceOp>(op);
   group.members.push_back(op);
   groupOf[op] = index;
 }

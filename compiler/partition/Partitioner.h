@@ -21,6 +21,7 @@ struct Group {
   llvm::SmallVector<mlir::Operation *> members; // last to first
   llvm::SmallVector<mlir::Value> alsoRead;      // besides the root's results, by others
   bool onlyElementwise = true;                  // besides broadcasts and constants
+  bool onlySlices = true;                       // besides these, and elementwise ops
   bool isClaimed = false;                       // by a card: nothing joins it
 
   bool is(Kind wanted) const { return kind == nameOf(wanted); }
@@ -54,9 +55,15 @@ private:
   void addCopies(Group &reader, size_t index, const Group &group);
 
   // Products that are read in parts.
+  using Ops = llvm::SetVector<mlir::Operation *>;
   void joinGates();
-  llvm::SmallVector<size_t> readersOfParts(const Group &product);
-  void join(Group &product, llvm::ArrayRef<size_t> readers);
+  void joinReaders(Group &product);
+  Group *openGroupOf(mlir::Operation *op);
+  Ops readersOf(llvm::ArrayRef<mlir::Operation *> slices);
+  Ops followersOf(llvm::ArrayRef<mlir::Operation *> slices);
+  bool addOperands(mlir::Operation *op, Group &group, Ops &taken);
+  bool joinIfFits(Group &product, Ops taken);
+  void join(Group &product, const Ops &taken, mlir::Operation *last);
 
   // Layer II.
   void stitchAll();

@@ -274,7 +274,7 @@ def test_a_scale_is_no_option():
 def test_attributes_do_not_ask_for_any_number_of_operations():
     feeds = {"x": np.arange(6, dtype=np.int32)}
     node = helper.make_node("TfIdfVectorizer", ["x"], ["z"], name="it", mode="TF",
-                            min_gram_length=2, max_gram_length=2, max_skip_count=10**12,
+                            min_gram_length=2, max_gram_length=2, max_skip_count=10**9,
                             ngram_counts=[0, 0], ngram_indexes=[0], pool_int64s=[1, 2])
     with pytest.raises(heddle.RefusedError, match="more than 20000 operations"):
         compiled([node], [("z", None)], feeds)
