@@ -197,11 +197,11 @@ static Fit fitsSerial(Ops ops, std::string &why) {
   return isOne ? Fit::Full : refuse(why, "it is for one scatter or topk alone");
 }
 
-/// One concat of which an operand or more can be placed; of the group that it is the whole of.
+/// A group that ends with a concat of which an operand or more can be placed.
 static Fit fitsPlace(Ops ops, std::string &why) {
-  auto group = ops.size() == 1 ? dyn_cast<graph::GroupOp>(ops[0]->getParentOp()) : nullptr;
-  if (!group || !isa<graph::ConcatOp>(ops[0]))
-    return refuse(why, "it is for one concat alone");
+  auto group = dyn_cast<graph::GroupOp>(ops.back()->getParentOp());
+  if (!group || !isa<graph::ConcatOp>(ops.back()))
+    return refuse(why, named(ops.back()) + " ends it, not a concat");
   if (placementsOf(group).empty())
     return refuse(why, "none of its operands is the result of a kernel, stored element by element, "
                        "that only this concat reads");

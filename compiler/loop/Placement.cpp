@@ -33,10 +33,11 @@ static bool isEntryKnown(func::FuncOp model, const graph::Dim &size) {
 
 Placements placementsOf(graph::GroupOp group) {
   Placements placements;
-  auto ops = group.getBody().front().without_terminator();
-  auto concat = llvm::hasSingleElement(ops) ? dyn_cast<graph::ConcatOp>(*ops.begin()) : nullptr;
+  Operation *root = group.getBody().front().getTerminator()->getOperand(0).getDefiningOp();
+  auto concat = dyn_cast_or_null<graph::ConcatOp>(root);
+  bool isResult = concat && concat->getParentOp() == group && group.getNumResults() == 1;
   auto model = group->getParentOfType<func::FuncOp>();
-  if (!concat || !model ||
+  if (!isResult || !model ||
       !isEntryKnown(model, graph::elementCount(graph::dimsOf(concat.getResult()))))
     return placements;
   int64_t axis = concat.getAxis();

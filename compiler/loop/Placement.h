@@ -16,7 +16,7 @@ struct Placement {
 };
 using Placements = llvm::DenseMap<mlir::Value, Placement>;
 
-/// Of the operands of a group's one concat, those that can lie inside of the group's result:
+/// Of the operands of the concat that ends a group, those that can lie inside of its result:
 /// results of groups of the same block whose mechanism stores element by element, and that only
 /// this concat reads. None where the size of the whole is not known when a run begins.
 Placements placementsOf(graph::GroupOp group);

@@ -242,8 +242,12 @@ bool Partitioner::mayJoin(Operation *op, Group &group) {
            (isa<graph::TransposeOp>(op) && isa<graph::MatmulOp>(*op->user_begin()));
   if (group.is(Kind::Rows) && !isElementwise(op) && !isFree(op))
     return false;
-  // What can be an epilogue is no prologue: each pass over the row would compute it again.
-  if (group.is(Kind::Rows) && isElementwise(op) && llvm::any_of(op->getOperands(), [&](Value in) {
+  // What can be an epilogue is no prologue: each pass over the row would compute it again, and a
+  // product stores its result where a concat wants it.
+  bool isBetterBehind = group.is(Kind::Rows) || llvm::any_of(op->getUsers(), [](Operation *user) {
+                          return isa<graph::ConcatOp>(user);
+                        });
+  if (isBetterBehind && isElementwise(op) && llvm::any_of(op->getOperands(), [&](Value in) {
         return graph::followsProduct(in) && graph::dimsOf(in) == dims;
       }))
     return false;

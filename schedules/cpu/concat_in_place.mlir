@@ -2,14 +2,14 @@
 //
 // concat_in_place: a concatenation whose operands are written where they belong.
 //
-// Matches   a concat alone in its group.
-// Produces  no kernel where the kernels of all operands can store into its result; what they cannot, or what
-//           others read too, is copied in tasks of about `chunk` elements.
+// Matches   element by element, ending with a concat.
+// Produces  no kernel where the kernels of all operands can store into its result; what they cannot, what
+//           others read too, or what is computed on the way, is stored in tasks of about `chunk` elements.
 // Needs     an operand at least that a kernel stores element by element (not attention, a library's function,
 //           a scatter), and that only the concat reads; sizes that are known when a run begins.
 // Why       the operands are not read and written once more.
 module attributes {transform.with_named_sequence, heddle.card = {
-    target = "cpu", priority = 20 : i64, kind = "pointwise", key = "p*(concat)"}} {
+    target = "cpu", priority = 12 : i64, kind = "pointwise", key = "p*(*)"}} {
   // CHECK: graph.group "sum"
   // CHECK: graph.group "joined"
   // CHECK-SAME: loop.schedule = {chunk = 4096 : i64, form = "place"}
