@@ -26,6 +26,16 @@ bool isRowShape(llvm::ArrayRef<graph::Dim> dims, llvm::ArrayRef<graph::Dim> rows
 /// gives all of them to each row.
 bool staysInRow(mlir::Value value, llvm::ArrayRef<graph::Dim> rows, size_t axes);
 
+/// How slices read the last dimension of what they slice: in parts of one size, each whole.
+struct Parts {
+  int64_t count, columns; // of each
+};
+/// Of slices of values of these dimensions, at least one; nullopt for other slices.
+std::optional<Parts> partsOf(llvm::ArrayRef<mlir::Operation *> slices,
+                             llvm::ArrayRef<graph::Dim> dims);
+/// The number of the part that a slice, one of partsOf, reads.
+int64_t partOf(graph::SliceOp slice);
+
 } // namespace heddle::loop
 
 #endif // HEDDLE_LOOP_FORMS_H

@@ -143,32 +143,30 @@ SmallVector<Value> emitProduct(Code &code, const Tile &tile, const Product &prod
 }
 
 std::vector<char> packPanels(ArrayRef<char> bytes, int64_t elementBytes, int64_t rows,
-                             int64_t columns, int64_t width,
+                             int64_t panels, int64_t width,
                              llvm::function_ref<int64_t(int64_t, int64_t)> source) {
-  int64_t panels = llvm::divideCeil(columns, width);
   std::vector<char> packed(panels * rows * width * elementBytes, 0);
   for (int64_t panel = 0; panel < panels; ++panel)
     for (int64_t row = 0; row < rows; ++row) {
       char *target = packed.data() + (panel * rows + row) * width * elementBytes;
-      int64_t end = std::min(width, columns - panel * width);
-      for (int64_t column = 0; column < end; ++column)
-        std::memcpy(target + column * elementBytes,
-                    bytes.data() + source(row, panel * width + column) * elementBytes,
-                    elementBytes);
+      for (int64_t column = 0; column < width; ++column)
+        if (int64_t number = source(row, panel * width + column); number >= 0)
+          std::memcpy(target + column * elementBytes, bytes.data() + number * elementBytes,
+                      elementBytes);
     }
   return packed;
 }
 
-std::vector<char> packDots(int64_t depth, int64_t rows, int64_t columns, int64_t width,
-                           llvm::function_ref<int64_t(int64_t, int64_t)> source) {
-  int64_t panels = llvm::divideCeil(columns, width), bytes = 4 / depth;
+std::vector<char> packDots(int64_t depth, int64_t rows, int64_t panels, int64_t width,
+                           llvm::function_ref<int64_t(int64_t, int64_t)> number) {
+  int64_t bytes = 4 / depth;
   std::vector<char> packed(panels * rows * width * bytes, 0);
   for (int64_t row = 0; row < rows; ++row)
-    for (int64_t column = 0; column < columns; ++column) {
+    for (int64_t column = 0; column < panels * width; ++column) {
       int64_t group = (column / width * rows + row / depth * depth) * width;
       int64_t place = group + column % width * depth + row % depth;
-      int64_t number = source(row, column); // the low bytes come first
-      std::memcpy(packed.data() + place * bytes, &number, bytes);
+      int64_t value = number(row, column); // the low bytes come first
+      std::memcpy(packed.data() + place * bytes, &value, bytes);
     }
   return packed;
 }

@@ -41,16 +41,16 @@ struct Product {
 /// The accumulators, row by row.
 llvm::SmallVector<Value> emitProduct(Code &code, const Tile &tile, const Product &product);
 
-/// Elements of a matrix as packed panels [ceil(columns / width)][rows][width], zero beyond the last
-/// column. `source(row, column)` gives the element number in `bytes`.
+/// Elements of a matrix as packed panels [panels][rows][width]. `source(row, column)` gives the
+/// element number in `bytes`, or -1 for a zero.
 std::vector<char> packPanels(llvm::ArrayRef<char> bytes, int64_t elementBytes, int64_t rows,
-                             int64_t columns, int64_t width,
+                             int64_t panels, int64_t width,
                              llvm::function_ref<int64_t(int64_t, int64_t)> source);
 
-/// The same of integers, of which `depth` rows, a divisor of `rows`, fill 32 bits:
-/// [ceil(columns / width)][rows / depth][width][depth].
-std::vector<char> packDots(int64_t depth, int64_t rows, int64_t columns, int64_t width,
-                           llvm::function_ref<int64_t(int64_t, int64_t)> source);
+/// Integers as panels of which `depth` rows, a divisor of `rows`, fill 32 bits:
+/// [panels][rows / depth][width][depth]. `number(row, place)` gives the integer.
+std::vector<char> packDots(int64_t depth, int64_t rows, int64_t panels, int64_t width,
+                           llvm::function_ref<int64_t(int64_t, int64_t)> number);
 
 } // namespace heddle::loop
 

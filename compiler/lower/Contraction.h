@@ -61,6 +61,9 @@ public:
 
 private:
   mlir::LogicalResult readTypes();
+  mlir::LogicalResult readParts();
+  /// Columns of each part that a panel has.
+  int64_t partWidth() const { return vectors / parts * kernel.machine.lanes; }
   void packConstant();
   void packIntegers(llvm::ArrayRef<char> bytes, std::vector<char> &packed,
                     llvm::function_ref<int64_t(int64_t, int64_t)> source);
@@ -91,7 +94,12 @@ private:
   ProductShape shape;
   llvm::SmallVector<Value> results;
   llvm::SetVector<mlir::Operation *> members; // what the results follow from, in the group
-  Type element, accumulator;                  // what the tile reads and sums
+  /// Slices of the last dimension that stand between the product and all results; a panel then has
+  /// columns of each part side by side. Else there is one part, the whole.
+  llvm::SmallVector<graph::SliceOp> slices;
+  int64_t parts = 1;
+  Dim partColumns;
+  Type element, accumulator; // what the tile reads and sums
   int64_t tileRows = 8, vectors = 3, border = -1, packedData = -1, packedTemporary = -1;
   /// Of the instruction, as loop::Product says; above 1 for integers of 8 bits.
   int64_t depth = 1;
