@@ -211,7 +211,8 @@ std::string Card::refusal(graph::GroupOp group, StringRef wantedTarget) const {
     if (std::string refused = guardRefusal(*this, *extents); !refused.empty())
       return refused;
   }
-  return nature == "schedule" ? "" : mechanismRefusal(ops);
+  bool isForAll = nature == "schedule" && !loop::readsParameters(mechanism);
+  return isForAll ? "" : mechanismRefusal(ops);
 }
 
 static llvm::Error checkValues(const Card &card, const KnobValues &values) {
