@@ -49,6 +49,10 @@ static Dim atLeastNone(const Dim &dim) {
   return dim.isNeverNegative() ? dim : Dim::max(dim, Dim(0));
 }
 
+/// So many tiles use a number of the filters often enough that reading it from the L3 does not
+/// count (bench/notes/2026-11-21-winograd.md), even where V does not fit the L2 then.
+static constexpr int64_t kFewestTiles = 24;
+
 /// Blocks as large as V and M fit the cache, equal ones where the sizes are known. Where there are
 /// fewer of them than workers, these share the panels of a block too.
 void Winograd::chooseBlocks() {
@@ -62,7 +66,9 @@ void Winograd::chooseBlocks() {
   int64_t most = schedule.knob("m", 8);
   int64_t tileBytes = (places() * inputStride + productStride) * graph::bytesOf(element);
   int64_t fitting = schedule.knob("tiles", kernel.machine.l2Bytes / 2 / tileBytes);
-  fitting = std::max<int64_t>(fitting, most);
+  if (!schedule.knobs.count("tiles"))
+    fitting = std::max(fitting, kFewestTiles);
+  fitting = std::max(fitting, most);
   tilesOfBlock = fitting / most * most;
   if (auto count = tileCount.constant(); count && *count > 0) {
     int64_t pieces = llvm::divideCeil(*count, fitting);
