@@ -15,7 +15,7 @@ using graph::Dim;
 
 namespace {
 constexpr double kNear = 4, kFar = 24, kTransform = 3; // t = 3 (m + 2)
-constexpr double kFarBytes = 8 << 20;
+constexpr double kFarBytes = 12 << 20;
 /// Tiles of 2x2 read V more often for what they compute; and what is about as fast as the direct
 /// form is left to it, which takes less memory.
 constexpr double kSmallTiles = 1.25, kGain = 1.1;
