@@ -65,8 +65,8 @@ def main():
     options.add_argument("--only", default="", help="layers whose name begins so")
     options.add_argument("--knobs", default="{}", help="of conv_winograd, as JSON")
     given = options.parse_args()
-    print("| layer | 4x4, us | 2x2 | direct | oneDNN | direct/4x4 | direct/2x2 | oneDNN/best | chosen |"
-          "\n|---|---|---|---|---|---|---|---|---|")
+    print("| layer | 4x4, us | 2x2 | direct | oneDNN | direct/4x4 | direct/2x2 | oneDNN/best |"
+          " chosen |\n|---|---|---|---|---|---|---|---|---|")
     for channels, filters, size, images in LAYERS:
         name = f"{channels}->{filters} {size}^2" + (f" x {images}" if images > 1 else "")
         if not name.startswith(given.only):

@@ -33,8 +33,8 @@ struct Card {
   int64_t folds = 0;               // that a kernel of rows is written for
   std::string kind;                // of the group, as partition named it; "" for any
   std::vector<std::string> dtypes; // of the deciding ops; empty for any
-  std::map<std::string, int64_t> least, most; // guards on extents, by letter
-  std::vector<Knob> knobs;                    // in the order of the arguments
+  std::map<std::string, int64_t> least, most;  // guards on extents, by letter
+  std::vector<Knob> knobs;                     // in the order of the arguments
   bool hasPrologue = true, hasEpilogue = true; // whether other ops may stand before, behind
   bool isStrict = true; // rounds as the ops say, but for the order of sums and fused additions
   std::string text, hash;
