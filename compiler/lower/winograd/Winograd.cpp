@@ -119,64 +119,62 @@ Winograd::Place Winograd::placeOf(Value tile) {
           code.mul(code.rem(tile, across), m)};
 }
 
-/// One panel of all of the block's products. The channels come in runs whose filters fit the L1;
-/// sums of runs are added up in M, which keeps the rounding errors of long sums small, too.
-void Winograd::emitProducts(Elements &e, Value panel, Value count) {
+/// A register tile: tiles from `first` on at one place, times a run of channels' filters, to M or,
+/// behind the first run, onto it. Tiles past the last one are the last one again.
+void Winograd::emitStrip(const Strip &strip) {
   Code &code = kernel.code();
   int64_t lanes = kernel.machine.lanes, width = panelWidth();
-  int64_t rowBytes = width * graph::bytesOf(element);
+  Value from = code.add(code.mul(strip.place, code.number(tilesOfBlock * inputStride + lanes)),
+                        strip.channel);
+  SmallVector<Value> aRows, targets;
+  for (int64_t i = 0; i < tileRows; ++i) {
+    Value last = code.sub(strip.count, code.number(1));
+    Value row = code.min(code.add(strip.first, code.number(i)), last);
+    aRows.push_back(code.add(from, code.mul(row, code.number(inputStride))));
+    Value target = code.add(code.mul(row, code.number(productStride)),
+                            code.mul(strip.place, code.number(width)));
+    for (int64_t j = 0; j < vectors; ++j)
+      targets.push_back(code.add(target, code.number(productsAt + j * lanes)));
+  }
+  loop::Product product;
+  product.element = product.accumulator = element;
+  product.a = kernel.scratch();
+  product.aRows = aRows;
+  product.b = kernel.data(filterData);
+  Value matrix = code.add(code.mul(strip.panel, code.number(places())), strip.place);
+  Value filterRow = code.add(code.mul(matrix, code.number(channels)), strip.channel);
+  product.bOffset = code.mul(filterRow, code.number(width));
+  product.length = strip.length;
+  SmallVector<Value> sums = loop::emitProduct(code, {tileRows, vectors}, product);
+  // All are read before any is written: the last tile may be there many times.
+  if (!strip.isFirst)
+    for (auto [sum, target] : llvm::zip(sums, targets))
+      sum = code.b.create<arith::AddFOp>(
+          code.loc, code.loadLanes(element, kernel.scratch(), target, {}), sum);
+  for (auto [sum, target] : llvm::zip(sums, targets))
+    code.storeLanes(element, sum, kernel.scratch(), target, {});
+}
+
+/// One panel of all of the block's products. The channels come in runs whose filters fit the L1;
+/// sums of runs are added up in M, which keeps the rounding errors of long sums small, too.
+void Winograd::emitProducts(Value panel, Value count) {
+  Code &code = kernel.code();
+  int64_t rowBytes = panelWidth() * graph::bytesOf(element);
   int64_t longest = std::max<int64_t>(16, kernel.machine.l1Bytes / 2 / rowBytes);
   int64_t runs = llvm::divideCeil(channels, longest), run = llvm::divideCeil(channels, runs);
   Value strips = code.ceilDiv(count, tileRows);
-  Value inputPlace = code.number(tilesOfBlock * inputStride + lanes);
-  auto strip = [&](Value place, Value channel, Value length, Value first, bool isFirst) {
-    Elements::Scope scope(e);
-    Values rows;
-    loop::Product product{element, element, kernel.scratch(), {}, {}, {}, {}, {}, 0};
-    SmallVector<Value> aRows;
-    Value from = code.add(code.mul(place, inputPlace), channel);
-    for (int64_t i = 0; i < tileRows; ++i) {
-      Value row = code.min(code.add(first, code.number(i)), code.sub(count, code.number(1)));
-      rows.push_back(row);
-      aRows.push_back(code.add(from, code.mul(row, code.number(inputStride))));
-    }
-    product.aRows = aRows;
-    product.b = kernel.data(filterData);
-    Value filterRow = code.add(
-        code.mul(code.add(code.mul(panel, code.number(places())), place), code.number(channels)),
-        channel);
-    product.bOffset = code.mul(filterRow, code.number(width));
-    product.length = length;
-    auto sums = loop::emitProduct(code, {tileRows, vectors}, product);
-    // Rows past the last one are the last one again: all are read before any is written.
-    Values results;
-    Values targets;
-    for (int64_t i = 0; i < tileRows; ++i)
-      for (int64_t j = 0; j < vectors; ++j) {
-        Value target = code.add(
-            code.mul(rows[i], code.number(productStride)),
-            code.add(code.mul(place, code.number(width)), code.number(productsAt + j * lanes)));
-        Value sum = sums[i * vectors + j];
-        if (!isFirst)
-          sum = code.b.create<arith::AddFOp>(
-              code.loc, code.loadLanes(element, kernel.scratch(), target, {}), sum);
-        results.push_back(sum);
-        targets.push_back(target);
-      }
-    for (auto [result, target] : llvm::zip(results, targets))
-      code.storeLanes(element, result, kernel.scratch(), target, {});
-  };
-  auto forEachStrip = [&](Value place, Value channel, Value length, bool isFirst) {
+  auto emitRun = [&](Value place, Value channel, Value length, bool isFirst) {
     code.forEach(code.number(0), strips, 1, [&](Value number) {
-      strip(place, channel, length, code.mul(number, code.number(tileRows)), isFirst);
+      Value first = code.mul(number, code.number(tileRows));
+      emitStrip({panel, place, channel, length, first, count, isFirst});
     });
   };
   code.forEach(code.number(0), code.number(places()), 1, [&](Value place) {
-    forEachStrip(place, code.number(0), code.number(run), true);
+    emitRun(place, code.number(0), code.number(run), true);
     code.forEach(code.number(1), code.number(runs), 1, [&](Value i) {
       Value channel = code.mul(i, code.number(run));
       Value length = code.min(code.number(run), code.sub(code.number(channels), channel));
-      forEachStrip(place, channel, length, false);
+      emitRun(place, channel, length, false);
     });
   });
 }
@@ -191,7 +189,7 @@ void Winograd::emitBlock(Elements &e, Value block, Value firstPanel, Value endPa
   });
   code.forEach(firstPanel, endPanel, 1, [&](Value panel) {
     Elements::Scope scope(e);
-    emitProducts(e, panel, count);
+    emitProducts(panel, count);
     code.forEach(code.number(0), count, 1, [&](Value number) {
       Elements::Scope inner(e);
       emitOutput(e, number, code.add(first, number), panel);

@@ -30,6 +30,13 @@ private:
     Value image, row, column;
   };
 
+  /// A register tile of the products: which of V's and M's places and of the panel's filters.
+  struct Strip {
+    Value panel, place, channel, length; // `length` channels from `channel` on
+    Value first, count;                  // its first tile, and how many the block has
+    bool isFirst;                        // run of channels
+  };
+
   mlir::LogicalResult checkOps();
   void chooseBlocks();
   void packFilters();
@@ -38,7 +45,8 @@ private:
   void emitInput(Elements &e, Value number, Value tile);
   void transformInput(Elements &e, Value source, Value target, llvm::ArrayRef<Value> rows,
                       llvm::ArrayRef<Value> columns);
-  void emitProducts(Elements &e, Value panel, Value count);
+  void emitStrip(const Strip &strip);
+  void emitProducts(Value panel, Value count);
   void emitOutput(Elements &e, Value number, Value tile, Value panel);
   void transformOutput(Elements &e, Value source, Value column, const Place &place);
   void storePixel(Elements &e, const Place &place, Value i, Value j, Value value, Value column);
