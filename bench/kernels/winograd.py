@@ -1,8 +1,10 @@
 """3x3 convolutions: in tiles of 4x4 and of 2x2 pixels, direct, as oneDNN has them, and as chosen.
 
     build/python/bin/python -m bench.kernels.winograd --rounds 9
+    build/python/bin/python -m bench.kernels.winograd --errors
 
 Each layer is compiled with a plan for each form; `heddle bench` then times the artefacts by turns.
+With `--errors`, their largest errors instead, of numbers between -1 and 1.
 """
 
 import argparse
@@ -11,7 +13,9 @@ import statistics
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import onnx
+from onnx import numpy_helper
 
 from bench.kernels.libraries import conv, heddle
 
@@ -57,6 +61,32 @@ def microseconds(artefact, threads, seconds):
     return timed["median_ms"] * 1000
 
 
+def print_errors():
+    random = np.random.default_rng(7)
+    print("| channels | largest result | " + " | ".join(CARDS) + " |\n" + "|---" * 6 + "|")
+    for channels in (64, 128, 256, 512):
+        model = layer(channels, 32, 28, 1)
+        w = random.uniform(-1, 1, (32, channels, 3, 3)).astype(np.float32)
+        x = random.uniform(-1, 1, (1, channels, 28, 28)).astype(np.float32)
+        for constant in model.graph.initializer:
+            value = w if constant.name == "w" else np.zeros(32, np.float32)
+            constant.CopyFrom(numpy_helper.from_array(value, constant.name))
+        padded = np.pad(x.astype(np.float64), ((0, 0), (0, 0), (1, 1), (1, 1)))
+        windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
+        exact = np.einsum("nchwij,ocij->nohw", windows, w.astype(np.float64), optimize=True)
+        exact = np.maximum(exact, 0)
+        errors = []
+        with tempfile.TemporaryDirectory() as folder:
+            made, _ = artefacts(model, 1, {}, Path(folder))
+            np.save(Path(folder) / "x.npy", x)
+            for artefact in made.values():
+                y = Path(folder) / "y.npy"
+                heddle("run", artefact, "--input", f"x=@{folder}/x.npy", "--output", f"y=@{y}")
+                errors.append(abs(np.load(y) - exact).max())
+        print(f"| {channels} | {exact.max():.0f} | " +
+              " | ".join(f"{error:.1e}" for error in errors) + " |", flush=True)
+
+
 def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--rounds", type=int, default=9)
@@ -64,7 +94,10 @@ def main():
     options.add_argument("--threads", type=int, default=1)
     options.add_argument("--only", default="", help="layers whose name begins so")
     options.add_argument("--knobs", default="{}", help="of conv_winograd, as JSON")
+    options.add_argument("--errors", action="store_true", help="print errors instead of times")
     given = options.parse_args()
+    if given.errors:
+        return print_errors()
     print("| layer | 4x4, us | 2x2 | direct | oneDNN | direct/4x4 | direct/2x2 | oneDNN/best |"
           " chosen |\n|---|---|---|---|---|---|---|---|---|")
     for channels, filters, size, images in LAYERS:

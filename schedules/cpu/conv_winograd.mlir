@@ -8,7 +8,7 @@
 //           a pixel instead of 9; filters take 1.8 or 4 times the memory.
 // Needs     filters that are constant, pixels whose channels are neighbours, no strides, dilations or
 //           groups, f32. Sums are rounded otherwise than those of products (`math = "fast"`): tiles of 4x4
-//           have about three times the error of a plain sum. An infinity or NaN makes its whole tile NaN.
+//           have up to 2.5 times the error of a plain sum. An infinity or NaN makes its whole tile NaN.
 // Why       it is what makes 3x3 convolutions faster than their multiplications would allow
 //           (bench/notes/2026-11-21-winograd.md).
 module attributes {transform.with_named_sequence, heddle.card = {
