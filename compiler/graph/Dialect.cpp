@@ -142,7 +142,8 @@ Dim freshSymbol(Operation *anchor, StringRef stem) {
 
 bool bindsSymbols(Operation *op) {
   return isa<DynamicReshapeOp, DynamicBroadcastOp, DynamicSliceOp, RangeOp, BindSizesOp, IfOp,
-             LoopOp, ScanOp, ListAtOp, ListConcatOp, StringSplitOp, StringNormalizeOp>(op);
+             LoopOp, ScanOp, ListAtOp, ListConcatOp, StringSplitOp, StringNormalizeOp,
+             ImageDecodeOp>(op);
 }
 
 int64_t bytesOf(Type element) {

@@ -1,4 +1,4 @@
-// Hosted.td: ops on lists of tensors and on strings. No kernel computes them: the program around the
+// Hosted.td: ops on lists of tensors, strings and image files. No kernel computes them: the program around the
 // kernels calls services of the runtime.
 //
 // A list is a scalar tensor of the element type !graph.list: one handle of 8 bytes to an immutable
@@ -117,6 +117,17 @@ def Graph_StringCastOp : Graph_HostedOp<"string_cast"> {
     Floats: the shortest decimal that reads as the same number, as NumPy spells it. The run refuses a string that is no number.
   }];
   let arguments = (ins Graph_Tensor:$x);
+  let results = (outs Graph_Tensor:$result);
+}
+
+def Graph_ImageDecodeOp : Graph_BindingOp<"image_decode", [Graph_Hosted]> {
+  let summary = "the pixels of an image file";
+  let description = [{
+    x: ui8[n], the bytes of a BMP, JPEG, JPEG 2000, PNG, PNM, TIFF or WebP file. result: ui8[height, width, channels] by
+    `pixel_format`: rgb, bgr, or gray of one channel. Height and width are fresh symbols, which this op binds. The run refuses
+    other bytes, and a machine without the library that reads images.
+  }];
+  let arguments = (ins Graph_Tensor:$x, StrAttr:$pixel_format);
   let results = (outs Graph_Tensor:$result);
 }
 

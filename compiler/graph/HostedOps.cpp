@@ -124,6 +124,18 @@ LogicalResult StringNormalizeOp::verify() {
   return success();
 }
 
+LogicalResult ImageDecodeOp::verify() {
+  if (rankOf(getX()) != 1 || rankOf(getResult()) != 3 || !elementOf(getX()).isUnsignedInteger(8) ||
+      !elementOf(getResult()).isUnsignedInteger(8))
+    return emitOpError("x must be ui8[n] and the result ui8[height, width, channels]");
+  if (!llvm::is_contained({"rgb", "bgr", "gray"}, getPixelFormat()))
+    return emitOpError("pixel_format is '") << getPixelFormat() << "', not rgb, bgr or gray";
+  if (!dimsOf(getResult())[2].isConstant(getPixelFormat() == "gray" ? 1 : 3))
+    return emitOpError("a result of ")
+           << getPixelFormat() << " pixels cannot be " << getResult().getType();
+  return success();
+}
+
 LogicalResult StringMatchOp::verify() {
   DimVector dims = dimsOf(getTransitions());
   if (dims.size() != 2 || !dims[1].isConstant(257) || !elementOf(getTransitions()).isInteger(32))

@@ -5,6 +5,7 @@
 #include "compiler/loop/Attention.h"
 #include "compiler/loop/Calls.h"
 #include "compiler/loop/Holes.h"
+#include "compiler/loop/Placement.h"
 
 using namespace mlir;
 
@@ -58,6 +59,32 @@ bool staysInRow(Value value, ArrayRef<Dim> rows, size_t axes) {
            bool passesOn = user->hasTrait<graph::Elementwise>() || isa<graph::ReshapeOp>(user);
            return !passesOn || staysInRow(user->getResult(0), rows, axes);
          });
+}
+
+int64_t partOf(graph::SliceOp slice) {
+  int64_t columns = *graph::dimsOf(slice.getResult()).back().constant();
+  return *graph::dimsOf(slice.getStarts()).back().constant() / columns;
+}
+
+std::optional<Parts> partsOf(ArrayRef<Operation *> slices, ArrayRef<Dim> dims) {
+  std::optional<Parts> parts;
+  auto whole = dims.empty() ? std::nullopt : dims.back().constant();
+  for (Operation *op : slices) {
+    auto slice = dyn_cast<graph::SliceOp>(op);
+    if (!slice || ArrayRef<Dim>(graph::dimsOf(slice.getX())) != dims || !whole)
+      return std::nullopt;
+    DimVector begin = graph::dimsOf(slice.getStarts()), result = graph::dimsOf(slice.getResult());
+    ArrayRef<Dim> starts = begin;
+    auto start = starts.back().constant(), columns = result.back().constant();
+    bool isWhole = ArrayRef<Dim>(result).drop_back() == ArrayRef<Dim>(dims).drop_back() &&
+                   llvm::all_of(starts.drop_back(), [](const Dim &d) { return d.isConstant(0); }) &&
+                   llvm::all_of(slice.getSteps(), [](int64_t step) { return step == 1; });
+    if (!isWhole || !start || !columns || *columns < 1 || *start % *columns != 0 ||
+        *whole % *columns != 0 || (parts && parts->columns != *columns))
+      return std::nullopt;
+    parts = {*whole / *columns, *columns};
+  }
+  return parts;
 }
 
 static bool isElementwise(Operation *op) { return op->hasTrait<graph::Elementwise>(); }
@@ -171,7 +198,7 @@ static Fit fitsWinograd(Ops ops, std::string &why) {
   return Fit::Full;
 }
 
-bool readsParameters(StringRef form) { return form == "winograd"; }
+bool readsParameters(StringRef form) { return form == "winograd" || form == "place"; }
 
 static Fit fitsWindow(Ops ops, std::string &why) {
   Operation *window = nullptr;
@@ -198,6 +225,17 @@ static Fit fitsSerial(Ops ops, std::string &why) {
   return isOne ? Fit::Full : refuse(why, "it is for one scatter or topk alone");
 }
 
+/// A group that ends with a concat of which an operand or more can be placed.
+static Fit fitsPlace(Ops ops, std::string &why) {
+  auto group = dyn_cast<graph::GroupOp>(ops.back()->getParentOp());
+  if (!group || !isa<graph::ConcatOp>(ops.back()))
+    return refuse(why, named(ops.back()) + " ends it, not a concat");
+  if (placementsOf(group).empty())
+    return refuse(why, "none of its operands is the result of a kernel, stored element by element, "
+                       "that only this concat reads");
+  return Fit::Full;
+}
+
 /// A function of a library, and what it leaves behind its result.
 static Fit fitsCall(StringRef form, Ops ops, std::string &why) {
   if (form != "onednn.layer_norm")
@@ -222,6 +260,7 @@ Fit fitsForm(StringRef form, Ops ops, std::string &why) {
                     .Case("serial", fitsSerial)
                     .Case("pointwise", fitsPointwise)
                     .Case("attention", fitsAttention)
+                    .Case("place", fitsPlace)
                     .Default(nullptr);
   return check ? check(ops, why) : refuse(why, "there is no mechanism '" + form + "'");
 }

@@ -14,7 +14,8 @@ namespace heddle::loop {
 /// `why` is set where the answer is No.
 Fit fitsForm(llvm::StringRef form, llvm::ArrayRef<mlir::Operation *> ops, std::string &why);
 
-/// Whether a form serves only some of the ops that have its loops: no key can say a stride.
+/// Whether a form serves only some of the ops that have its loops, of which a key says nothing:
+/// strides, or what else a concat reads.
 bool readsParameters(llvm::StringRef form);
 
 /// Elementwise ops that take many instructions.
@@ -28,6 +29,16 @@ bool isRowShape(llvm::ArrayRef<graph::Dim> dims, llvm::ArrayRef<graph::Dim> rows
 /// Whether what is made of one value a row is read at that row only: a broadcast of [n] to [n, n]
 /// gives all of them to each row.
 bool staysInRow(mlir::Value value, llvm::ArrayRef<graph::Dim> rows, size_t axes);
+
+/// How slices read the last dimension of what they slice: in parts of one size, each whole.
+struct Parts {
+  int64_t count, columns; // of each
+};
+/// Of slices of values of these dimensions, at least one; nullopt for other slices.
+std::optional<Parts> partsOf(llvm::ArrayRef<mlir::Operation *> slices,
+                             llvm::ArrayRef<graph::Dim> dims);
+/// The number of the part that a slice, one of partsOf, reads.
+int64_t partOf(graph::SliceOp slice);
 
 } // namespace heddle::loop
 

@@ -74,18 +74,16 @@ SmallVector<Value> emitProduct(Code &code, const Tile &tile, const Product &prod
 }
 
 std::vector<char> packPanels(ArrayRef<char> bytes, int64_t elementBytes, int64_t rows,
-                             int64_t columns, int64_t width,
+                             int64_t panels, int64_t width,
                              llvm::function_ref<int64_t(int64_t, int64_t)> source) {
-  int64_t panels = llvm::divideCeil(columns, width);
   std::vector<char> packed(panels * rows * width * elementBytes, 0);
   for (int64_t panel = 0; panel < panels; ++panel)
     for (int64_t row = 0; row < rows; ++row) {
       char *target = packed.data() + (panel * rows + row) * width * elementBytes;
-      int64_t end = std::min(width, columns - panel * width);
-      for (int64_t column = 0; column < end; ++column)
-        std::memcpy(target + column * elementBytes,
-                    bytes.data() + source(row, panel * width + column) * elementBytes,
-                    elementBytes);
+      for (int64_t column = 0; column < width; ++column)
+        if (int64_t number = source(row, panel * width + column); number >= 0)
+          std::memcpy(target + column * elementBytes, bytes.data() + number * elementBytes,
+                      elementBytes);
     }
   return packed;
 }

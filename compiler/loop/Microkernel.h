@@ -36,10 +36,10 @@ struct Product {
 /// The accumulators, row by row.
 llvm::SmallVector<Value> emitProduct(Code &code, const Tile &tile, const Product &product);
 
-/// Elements of a matrix as packed panels [ceil(columns / width)][rows][width], zero beyond the last
-/// column. `source(row, column)` gives the element number in `bytes`.
+/// Elements of a matrix as packed panels [panels][rows][width]. `source(row, column)` gives the
+/// element number in `bytes`, or -1 for a zero.
 std::vector<char> packPanels(llvm::ArrayRef<char> bytes, int64_t elementBytes, int64_t rows,
-                             int64_t columns, int64_t width,
+                             int64_t panels, int64_t width,
                              llvm::function_ref<int64_t(int64_t, int64_t)> source);
 
 } // namespace heddle::loop

@@ -82,6 +82,13 @@ def Loop_PointwiseOp : Loop_Mechanism<"pointwise", "pointwise", "chunk"> {
   let description = "`chunk` elements of one task.";
 }
 
+def Loop_PlaceOp : Loop_Mechanism<"place", "place", "chunk"> {
+  let summary = "let the kernels that make a concat's operands write them where they belong";
+  let description = [{
+    Operands whose kernels cannot, or that others read too, are copied; `chunk` elements of one task.
+  }];
+}
+
 def Loop_SerialOp : Loop_Mechanism<"serial", "serial", ""> {
   let summary = "carry the group out in order, in one task";
 }

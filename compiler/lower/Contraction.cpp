@@ -4,6 +4,7 @@
 
 #include "compiler/lower/Contraction.h"
 
+#include "compiler/loop/Forms.h"
 #include "compiler/loop/Microkernel.h"
 #include "compiler/lower/Definitions.h"
 
@@ -40,28 +41,78 @@ LogicalResult Contraction::prepare(ValueRange wanted) {
     return failure();
   if (failed(readProduct(shape)) || isComputedIn(group, shape.a) || shape.columns.isConstant(0))
     return failure();
+  if (failed(readParts()))
+    return failure();
   DimVector dims = graph::dimsOf(shape.root->getResult(0));
+  dims.back() = slices.empty() ? dims.back() : partColumns;
   for (Value result : results)
     if (graph::dimsOf(result) != dims)
       return failure();
-  // Only what follows element by element can wait in the registers.
+  // Only what follows element by element can wait in the registers; a slice that is no part of the
+  // product, or a reshape, reads memory.
   for (Operation *op : members) {
-    bool isEpilogue = op->hasTrait<graph::Elementwise>() || isa<graph::BroadcastOp>(op);
+    bool isEpilogue = op->hasTrait<graph::Elementwise>() ||
+                      isa<graph::BroadcastOp, graph::SliceOp>(op) ||
+                      (isa<graph::ReshapeOp>(op) && !isComputedIn(group, op->getOperand(0)));
     bool feedsB = isComputedIn(group, shape.b) && !isEpilogue;
     if (op != shape.root && !isEpilogue && !feedsB)
       return failure();
   }
   tileRows = schedule.knob("m", 8);
-  vectors =
-      std::max<int64_t>(1, schedule.knob("n", 3 * kernel.machine.lanes) / kernel.machine.lanes);
-  panels = shape.columns.ceilDiv(Dim(vectors * kernel.machine.lanes));
+  int64_t atOnce = schedule.knob("n", 3 * kernel.machine.lanes) / kernel.machine.lanes;
+  vectors = std::max<int64_t>(1, atOnce / parts) * parts;
+  panels = partColumns.ceilDiv(Dim(partWidth()));
   coalesceRows();
   return success();
 }
 
+/// Finds slices behind the product. None of them follows from another one.
+LogicalResult Contraction::readParts() {
+  partColumns = shape.columns;
+  SmallVector<Operation *> found;
+  llvm::DenseSet<Operation *> follows{shape.root}, followsSlice;
+  for (Operation &op : *group) {
+    if (!members.contains(&op) || &op == shape.root)
+      continue;
+    auto readsOne = [&](const llvm::DenseSet<Operation *> &ops) {
+      return llvm::any_of(op.getOperands(),
+                          [&](Value in) { return ops.contains(in.getDefiningOp()); });
+    };
+    auto slice = dyn_cast<graph::SliceOp>(op);
+    if (slice && readsOne(followsSlice))
+      return failure();
+    if (readsOne(followsSlice) || (slice && readsOne(follows)))
+      followsSlice.insert(&op);
+    if (readsOne(follows))
+      follows.insert(&op);
+    if (slice && follows.contains(&op)) {
+      found.push_back(&op);
+      slices.push_back(slice);
+    }
+  }
+  if (found.empty())
+    return success();
+  auto read = loop::partsOf(found, graph::dimsOf(shape.root->getResult(0)));
+  if (!read || !shape.groups.isConstant(1))
+    return failure();
+  parts = read->count;
+  partColumns = Dim(read->columns);
+  return success();
+}
+
 bool Contraction::epilogueCoalesces(size_t dimension) const {
+  if (llvm::any_of(results, [&](Value result) { return isPlacedAlong(kernel, result, dimension); }))
+    return false;
   size_t rank = graph::rankOf(shape.root->getResult(0));
   for (Operation *op : members) {
+    if (auto slice = dyn_cast<graph::SliceOp>(op)) {
+      DimVector from = graph::dimsOf(slice.getX()), to = graph::dimsOf(slice.getResult());
+      DimVector starts = graph::dimsOf(slice.getStarts());
+      for (size_t d : {dimension - 1, dimension})
+        if (from.size() != rank || from[d] != to[d] || !starts[d].isConstant(0) ||
+            slice.getSteps()[d] != 1)
+          return false;
+    }
     auto broadcast = dyn_cast<graph::BroadcastOp>(op);
     if (!broadcast)
       continue;
@@ -103,23 +154,33 @@ void Contraction::finishTile(Elements &e, ArrayRef<Value> sums, const Indices &o
                              ArrayRef<Value> rowNumbers, Value firstColumn) {
   Code &code = kernel.code();
   int64_t lanes = code.lanes;
-  bool isExact = shape.columns.mod(Dim(vectors * lanes)).isConstant(0);
+  bool isExact = partColumns.mod(Dim(partWidth())).isConstant(0);
   Value product = shape.root->getResult(0);
   Value groupColumn = firstColumn; // outer.back().base holds the first column of the group
-  for (int64_t j = 0; j < vectors; ++j) {
+  for (int64_t j = 0; j < vectors / parts; ++j) {
     Value column = code.add(groupColumn, code.number(j * lanes));
     Elements::Scope vectorScope(e);
-    e.mask =
-        isExact
-            ? Value()
-            : code.maskOf(code.max(code.sub(kernel.dim(shape.columns), column), code.number(0)));
+    e.mask = isExact
+                 ? Value()
+                 : code.maskOf(code.max(code.sub(kernel.dim(partColumns), column), code.number(0)));
     for (auto [i, row] : llvm::enumerate(rowNumbers)) {
       Elements::Scope scope(e);
       Indices place(outer);
       place[runs.back().dimension] = e.uniform(row);
       place.back() = {code.add(outer.back().base, column), 1, {}};
-      Value sum = sums[i * vectors + j];
-      e.bind(product, [sum](ArrayRef<Index>) { return sum; });
+      auto bindSum = [&](int64_t part) {
+        Value sum = sums[i * vectors + part * (vectors / parts) + j];
+        e.bind(product, [sum](ArrayRef<Index>) { return sum; });
+      };
+      bindSum(0);
+      for (graph::SliceOp slice : slices) {
+        int64_t part = loop::partOf(slice);
+        bindSum(part);
+        Indices whole(place);
+        whole.back() = e.shift(place.back(), kernel.dim(partColumns * Dim(part)));
+        Value value = e.at(slice.getX(), whole);
+        e.bind(slice.getResult(), [value](ArrayRef<Index>) { return value; });
+      }
       for (Value result : results)
         if (store)
           store(e, result, e.at(result, place), row, place.back().base);
@@ -129,6 +190,8 @@ void Contraction::finishTile(Elements &e, ArrayRef<Value> sums, const Indices &o
     e.mask = {};
   }
   e.unbind(product);
+  for (graph::SliceOp slice : slices)
+    e.unbind(slice.getResult());
 }
 
 void Contraction::emitTile(Elements &e, Value outer, Value firstRow, int64_t rows, bool clamp,
@@ -175,7 +238,7 @@ void Contraction::emitTile(Elements &e, Value outer, Value firstRow, int64_t row
     Value number = code.add(code.mul(batch, kernel.dim(panels)), panel);
     product.bOffset = code.mul(number, code.mul(kernel.dim(shape.reduction), code.number(width)));
     auto sums = loop::emitProduct(code, {rows, vectors}, product);
-    finishTile(e, sums, place, rowNumbers, code.mul(panel, code.number(width)));
+    finishTile(e, sums, place, rowNumbers, code.mul(panel, code.number(partWidth())));
   });
 }
 

@@ -59,6 +59,9 @@ public:
   Dim operandBytes() const; // of the right operand
 
 private:
+  mlir::LogicalResult readParts();
+  /// Columns of each part that a panel has.
+  int64_t partWidth() const { return vectors / parts * kernel.machine.lanes; }
   void packConstant();
   void emitBorderCopy();
   void emitPacking();
@@ -78,6 +81,11 @@ private:
   ProductShape shape;
   llvm::SmallVector<Value> results;
   llvm::SetVector<mlir::Operation *> members; // what the results follow from, in the group
+  /// Slices of the last dimension that stand between the product and all results; a panel then has
+  /// columns of each part side by side. Else there is one part, the whole.
+  llvm::SmallVector<graph::SliceOp> slices;
+  int64_t parts = 1;
+  Dim partColumns;
   Type element, accumulator;
   int64_t tileRows = 8, vectors = 3, border = -1, packedData = -1, packedTemporary = -1;
   /// Runs of row dimensions; the last one is tiled. Each is indexed by its last dimension.

@@ -15,10 +15,16 @@ void Contraction::packConstant() {
   ArrayRef<char> bytes = graph::constantBytes(value, storage);
   int64_t width = vectors * kernel.machine.lanes, elementBytes = graph::bytesOf(element);
   int64_t columns = *shape.columns.constant(), rows = *shape.reduction.constant();
+  int64_t ofPart = columns / parts;
   std::vector<char> packed;
   auto append = [&](llvm::function_ref<int64_t(int64_t, int64_t)> source) {
-    auto part = loop::packPanels(bytes, elementBytes, rows, columns, width, source);
-    packed.insert(packed.end(), part.begin(), part.end());
+    auto inPart = [&](int64_t row, int64_t place) -> int64_t {
+      int64_t part = place % width / partWidth();
+      int64_t column = place / width * partWidth() + place % partWidth();
+      return column < ofPart ? source(row, part * ofPart + column) : -1;
+    };
+    auto panel = loop::packPanels(bytes, elementBytes, rows, *panels.constant(), width, inPart);
+    packed.insert(packed.end(), panel.begin(), panel.end());
   };
   if (auto conv = dyn_cast<graph::ConvOp>(shape.root)) {
     // [out, in, window...] -> rows in the order window..., in.
@@ -171,11 +177,13 @@ void Contraction::emitPacking() {
     }
     for (Value i : index)
       place.push_back(e.uniform(i));
-    Value first = code.mul(panel, code.number(width));
+    Value first = code.mul(panel, code.number(partWidth()));
     Value target = code.mul(task, code.mul(kernel.dim(shape.reduction), code.number(width)));
-    bool isExact = shape.columns.mod(Dim(width)).isConstant(0);
+    bool isExact = partColumns.mod(Dim(partWidth())).isConstant(0);
     for (int64_t j = 0; j < vectors; ++j) {
-      Value column = code.add(first, code.number(j * lanes));
+      int64_t part = j / (vectors / parts);
+      Value inPart = code.add(first, code.number(j % (vectors / parts) * lanes));
+      Value column = code.add(inPart, kernel.dim(partColumns * Dim(part)));
       if (Value rows = transposedSource(group, shape.b)) {
         packTransposed(e, rows, place, column, target, j * lanes);
         continue;
@@ -183,7 +191,7 @@ void Contraction::emitPacking() {
       e.mask =
           isExact
               ? Value()
-              : code.maskOf(code.max(code.sub(kernel.dim(shape.columns), column), code.number(0)));
+              : code.maskOf(code.max(code.sub(kernel.dim(partColumns), inPart), code.number(0)));
       foldScoped(e, code.number(0), kernel.dim(shape.reduction), {}, [&](Value k, ValueRange) {
         Indices here(place);
         here.push_back(e.uniform(k));

@@ -160,8 +160,14 @@ Value Elements::read(Type element, Value pointer, ArrayRef<Value> sizes, ArrayRe
 
 void Elements::store(Value tensor, Value value, ArrayRef<Index> place) {
   Type element = graph::elementOf(tensor);
-  Value pointer = kernel.pointer(tensor);
-  Index where = linear(sizesOf(tensor), place);
+  Value pointer = kernel.pointer(tensor), whole = tensor;
+  Indices inWhole(place);
+  while (const loop::Placement *placement = kernel.placementOf(whole)) {
+    Index &index = inWhole[placement->axis];
+    index = shift(index, kernel.dim(placement->offset));
+    whole = placement->whole;
+  }
+  Index where = linear(sizesOf(whole), inWhole);
   if (where.isUniform() || code().lanes == 1)
     return code().store(element, value, pointer, where.base);
   if (!where.free && where.step == 1)

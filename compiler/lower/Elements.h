@@ -45,7 +45,8 @@ public:
   /// Lanes that count; null means all.
   Value mask;
 
-  /// Stores a lane value of `tensor` (one written to memory) at a place.
+  /// Stores a lane value of `tensor` (one written to memory) at a place; where it lies inside of
+  /// another tensor, there.
   void store(Value tensor, Value value, llvm::ArrayRef<Index> place);
   /// Reads memory laid out row-major with these sizes.
   Value read(Type element, Value pointer, llvm::ArrayRef<Value> sizes, llvm::ArrayRef<Index> place);

@@ -55,6 +55,15 @@ KernelBuilder::KernelBuilder(ModuleOp module, StringRef name, Location location,
   kernel.arguments.push_back({Argument::Kind::Call, {}, 0, ""});
 }
 
+const loop::Placement *KernelBuilder::placementOf(Value tensor) const {
+  if (auto own = ownPlacements.find(tensor); own != ownPlacements.end())
+    return &own->second;
+  if (!placements)
+    return nullptr;
+  auto known = placements->find(tensor);
+  return known == placements->end() ? nullptr : &known->second;
+}
+
 LogicalResult KernelBuilder::refuse(const Twine &why) {
   if (refusal.empty())
     refusal = why.str();

@@ -116,6 +116,15 @@ static bool mayCoalesce(Block *group, size_t rank, size_t i) {
   return true;
 }
 
+bool isPlacedAlong(const KernelBuilder &kernel, Value tensor, int64_t axis) {
+  while (const loop::Placement *placement = kernel.placementOf(tensor)) {
+    if (placement->axis == axis)
+      return true;
+    tensor = placement->whole;
+  }
+  return false;
+}
+
 namespace {
 /// One set of loops that stores roots of one shape.
 class Nest {
@@ -127,7 +136,10 @@ public:
     DimVector dims = graph::dimsOf(roots.front().value);
     // Runs of coalesced dimensions; each is walked by the index of its last one.
     for (size_t i = 0; i < dims.size(); ++i) {
-      bool joins = i > 0 && canCoalesce && mayCoalesce(group, dims.size(), i - 1);
+      bool joins = i > 0 && canCoalesce && mayCoalesce(group, dims.size(), i - 1) &&
+                   llvm::none_of(roots, [&](const Root &root) {
+                     return isPlacedAlong(kernel, root.target, i);
+                   });
       if (joins && !runs.empty()) {
         runs.back().extent = runs.back().extent * dims[i];
         runs.back().dimension = i;
@@ -242,6 +254,9 @@ void emitPointwise(KernelBuilder &kernel, Block *group, const Schedule &schedule
     root.target = output;
     collectRoots(group, output, root, roots);
   }
+  llvm::erase_if(roots, [&](const Root &root) { // is there already
+    return root.value != root.target && kernel.placementOf(root.value);
+  });
   bool hasConcat = llvm::any_of(roots, [](const Root &root) { return root.value != root.target; });
   // Roots of one shape share their loops.
   while (!roots.empty()) {

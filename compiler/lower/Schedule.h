@@ -20,6 +20,10 @@ struct Schedule {
   }
 };
 
+/// Whether neighbours along this axis and the one before it are none in memory, since the tensor is
+/// a part of a larger one.
+bool isPlacedAlong(const KernelBuilder &kernel, Value tensor, int64_t axis);
+
 /// Every output element on its own: parallel loops over the outputs, the last dimension in lanes.
 /// Knobs: `chunk`, elements of one task.
 /// `prepare` may bind what is already computed.
@@ -62,7 +66,7 @@ mlir::LogicalResult emitCall(KernelBuilder &kernel, mlir::Block *group, const Sc
 mlir::LogicalResult emitHandwritten(KernelBuilder &kernel, mlir::Block *group,
                                     const Schedule &schedule);
 
-/// Ops whose elements depend on each other in order (scatter, topk): one task.
+/// Ops whose elements depend on each other in order: one task a scatter, one a row of a topk.
 mlir::LogicalResult emitSerial(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule);
 
 /// Phases that end the run where an index that is data lies outside of its dimension.

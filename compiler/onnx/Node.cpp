@@ -53,12 +53,24 @@ static void requireKind(const proto::AttributeProto &attribute, int kind, const 
     refuse("attribute '" + attribute.name() + "' must be " + expected);
 }
 
+/// What counts or places is a size at most, so that sums and products of two stay in 64 bits; data
+/// and bounds that are clamped may be any number.
+static int64_t inRange(StringRef name, int64_t number) {
+  constexpr int64_t most = int64_t(1) << 31;
+  bool isAny = name.contains("int64") || name.starts_with("value") ||
+               llvm::is_contained({"starts", "ends", "seed"}, name);
+  if (!isAny && (number > most || number < -most))
+    refuse("attribute '" + name + "' has " + Twine(number) + ", but at most " + Twine(most) +
+           " is supported");
+  return number;
+}
+
 int64_t Node::getInt(StringRef name, int64_t otherwise) const {
   const auto *found = attribute(name);
   if (!found)
     return otherwise;
   requireKind(*found, Kind::INT, "an integer");
-  return found->i();
+  return inRange(name, found->i());
 }
 
 double Node::getFloat(StringRef name, double otherwise) const {
@@ -82,6 +94,8 @@ std::optional<Ints> Node::getInts(StringRef name) const {
   if (!found)
     return std::nullopt;
   requireKind(*found, Kind::INTS, "a list of integers");
+  for (int64_t number : found->ints())
+    inRange(name, number);
   return Ints(found->ints().begin(), found->ints().end());
 }
 

@@ -37,7 +37,7 @@ public:
   void set(Value value) { set(0, value); }
   void set(size_t i, Value value);
 
-  // Attributes; a wrong type is refused.
+  // Attributes; a wrong type is refused, and so are counts and places beyond 2^31.
   const proto::AttributeProto *attribute(llvm::StringRef name) const;
   bool hasAttribute(llvm::StringRef name) const { return attribute(name) != nullptr; }
   int64_t getInt(llvm::StringRef name, int64_t otherwise) const;

@@ -22,6 +22,7 @@ static const std::vector<Category> &categories() {
                                             {"resizing", resizeRows()},
                                             {"places", placeRows()},
                                             {"suppression", suppressionRows()},
+                                            {"image files", imageRows()},
                                             {"contraction", contractionRows()},
                                             {"convolution and pooling", convolutionRows()},
                                             {"normalization", normalizationRows()},

@@ -30,6 +30,7 @@ OpRows slicingRows();
 OpRows resizeRows();
 OpRows placeRows();
 OpRows suppressionRows();
+OpRows imageRows();
 OpRows contractionRows();
 OpRows convolutionRows();
 OpRows normalizationRows();

@@ -35,6 +35,8 @@ StringRef nameOf(Kind kind) {
     return "serial";
   case Kind::Stitch:
     return "stitch";
+  case Kind::Gates:
+    return "gates";
   }
   llvm_unreachable("all kinds have names");
 }
@@ -87,10 +89,18 @@ static bool isAlone(Operation *op) {
              graph::ConvTransposeOp, graph::ArgMaxOp, graph::ArgMinOp>(op);
 }
 
+static bool isView(Operation *op) {
+  auto reshape = dyn_cast<graph::ReshapeOp>(op);
+  return reshape && loop::keepsIndices(reshape);
+}
+
+/// What a product's epilogue reads in place: memory, in another shape or a part of it.
+static bool isRead(Operation *op) { return isView(op) || isa<graph::SliceOp>(op); }
+
 /// Costs nothing to do again, so each user gets its own.
 static bool isFree(Operation *op) {
-  if (auto reshape = dyn_cast<graph::ReshapeOp>(op))
-    return loop::keepsIndices(reshape);
+  if (isView(op))
+    return true;
   return isa<graph::BroadcastOp, graph::IotaOp, graph::SizesOp>(op);
 }
 
@@ -113,6 +123,9 @@ void Partitioner::run() {
       assign(&op);
   for (size_t i = 0, count = groups.size(); i < count; ++i)
     giveToReaders(groups[i]);
+  for (Operation &op : block)
+    places[&op] = places.size();
+  joinGates();
   if (options.stitches)
     stitchAll();
   wrap();
@@ -205,8 +218,9 @@ bool Partitioner::mayJoin(Operation *op, Group &group) {
   switch (kind) {
   case Kind::Contraction:
   case Kind::Window:
-    return group.is(Kind::Pointwise) && group.onlyElementwise && dims == group.domain &&
-           readOnlyElementwise(op, group);
+    return group.is(Kind::Pointwise) &&
+           (kind == Kind::Contraction ? group.onlySlices : group.onlyElementwise) &&
+           dims == group.domain && readOnlyElementwise(op, group);
   case Kind::Rows: {
     DimVector rows = graph::dimsOf(op->getOperand(0));
     size_t axes = loop::foldedAxes(op).size();
@@ -221,20 +235,29 @@ bool Partitioner::mayJoin(Operation *op, Group &group) {
     break;
   case Kind::Serial:
   case Kind::Stitch:
+  case Kind::Gates:
     return false;
   }
   // A fold of leading dimensions: once for each element of the result.
   if (!loop::foldedAxes(op).empty())
     return group.is(Kind::Pointwise) && group.onlyElementwise && dims == group.domain &&
            readOnlyElementwise(op, group);
-  if (group.is(Kind::Contraction) || group.is(Kind::Window))
-    // Beside the product itself only elementwise ops and broadcasts wait in registers.
-    return isElementwise(op) || isa<graph::BroadcastOp>(op) ||
-           (isa<graph::TransposeOp>(op) && isa<graph::MatmulOp>(*op->user_begin()));
+  if (group.is(Kind::Contraction) || group.is(Kind::Window)) {
+    // Beside the product itself only elementwise ops and broadcasts wait in registers, and reads of
+    // memory.
+    bool isReadOfMemory = group.is(Kind::Contraction) && isRead(op);
+    return !llvm::any_of(op->getUsers(), isRead) &&
+           (isElementwise(op) || isa<graph::BroadcastOp>(op) || isReadOfMemory ||
+            (isa<graph::TransposeOp>(op) && isa<graph::MatmulOp>(*op->user_begin())));
+  }
   if (group.is(Kind::Rows) && !isElementwise(op) && !isFree(op))
     return false;
-  // What can be an epilogue is no prologue: each pass over the row would compute it again.
-  if (group.is(Kind::Rows) && isElementwise(op) && llvm::any_of(op->getOperands(), [&](Value in) {
+  // What can be an epilogue is no prologue: each pass over the row would compute it again, and a
+  // product stores its result where a concat wants it.
+  bool isBetterBehind = group.is(Kind::Rows) || llvm::any_of(op->getUsers(), [](Operation *user) {
+                          return isa<graph::ConcatOp>(user);
+                        });
+  if (isBetterBehind && isElementwise(op) && llvm::any_of(op->getOperands(), [&](Value in) {
         return graph::followsProduct(in) && graph::dimsOf(in) == dims;
       }))
     return false;
@@ -244,9 +267,11 @@ bool Partitioner::mayJoin(Operation *op, Group &group) {
 
 /// Whether every path from op to the root goes through ops that keep the place.
 bool Partitioner::readOnlyElementwise(Operation *op, Group &group) {
+  bool mayRead = kindOf(op) == Kind::Contraction;
   return llvm::all_of(op->getUsers(), [&](Operation *user) { return isElementwise(user); }) &&
          llvm::all_of(group.members, [&](Operation *member) {
-           return isElementwise(member) || isa<graph::BroadcastOp>(member);
+           return isElementwise(member) || isa<graph::BroadcastOp>(member) ||
+                  (mayRead && isRead(member));
          });
 }
 
@@ -269,7 +294,9 @@ void Partitioner::assign(Operation *op) {
     group.rows = graph::dimsOf(op->getOperand(0));
     group.rowAxes = loop::foldedAxes(op).size();
   }
-  group.onlyElementwise &= isElementwise(op) || isFree(op);
+  bool isInPlace = isElementwise(op) || isFree(op);
+  group.onlyElementwise &= isInPlace;
+  group.onlySlices &= isInPlace || isa<graph::SliceOp>(op);
   group.members.push_back(op);
   groupOf[op] = index;
 }

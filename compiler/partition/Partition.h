@@ -7,7 +7,7 @@
 namespace heddle::partition {
 
 /// What a group is built around; the chooser offers cards for it.
-enum class Kind { Pointwise, Rows, Contraction, Window, Serial, Stitch };
+enum class Kind { Pointwise, Rows, Contraction, Window, Serial, Stitch, Gates };
 llvm::StringRef nameOf(Kind kind);
 
 /// Names of ops, by the name of the group that they are in.

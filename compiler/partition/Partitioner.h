@@ -1,5 +1,6 @@
 // Partitioner: the groups of one block while they are made. Partition.cpp walks the block,
-// Recompute.cpp gives what is cheap to each reader, Stitches.cpp joins products and folds.
+// Recompute.cpp gives what is cheap to each reader, Gates.cpp joins products with what reads them
+// in parts, Stitches.cpp products and folds.
 #ifndef HEDDLE_PARTITION_PARTITIONER_H
 #define HEDDLE_PARTITION_PARTITIONER_H
 
@@ -20,6 +21,7 @@ struct Group {
   llvm::SmallVector<mlir::Operation *> members; // last to first
   llvm::SmallVector<mlir::Value> alsoRead;      // besides the root's results, by others
   bool onlyElementwise = true;                  // besides broadcasts and constants
+  bool onlySlices = true;                       // besides these, and elementwise ops
   bool isClaimed = false;                       // by a card: nothing joins it
 
   bool is(Kind wanted) const { return kind == nameOf(wanted); }
@@ -51,6 +53,17 @@ private:
   bool findReaders(mlir::Operation *root, std::set<size_t> &readers);
   bool takesCopies(Group &reader, const Group &group);
   void addCopies(Group &reader, size_t index, const Group &group);
+
+  // Products that are read in parts.
+  using Ops = llvm::SetVector<mlir::Operation *>;
+  void joinGates();
+  void joinReaders(Group &product);
+  Group *openGroupOf(mlir::Operation *op);
+  Ops readersOf(llvm::ArrayRef<mlir::Operation *> slices);
+  Ops followersOf(llvm::ArrayRef<mlir::Operation *> slices);
+  bool addOperands(mlir::Operation *op, Group &group, Ops &taken);
+  bool joinIfFits(Group &product, Ops taken);
+  void join(Group &product, const Ops &taken, mlir::Operation *last);
 
   // Layer II.
   void stitchAll();

@@ -11,8 +11,6 @@ namespace heddle::partition {
 
 /// Apollo's Layer II: the rows of a product's result and the folds over them.
 void Partitioner::stitchAll() {
-  for (Operation &op : block)
-    places[&op] = places.size();
   for (Group &rows : groups)
     if (rows.is(Kind::Rows))
       for (Operation *member : rows.members)

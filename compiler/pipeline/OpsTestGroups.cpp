@@ -126,6 +126,68 @@ static void addRows(Cases &cases, const string &type) {
     b.output(b.m.op("matmul", {b.m.input(type + "[5, 7]"), b.m.constant(type + "[7, 1]")}, "",
                     type + "[5, 1]"));
   });
+  // Products that are read in parts: gates of a recurrent cell, a gated linear unit.
+  auto part = [=](Builder &b, Value x, int64_t number, const string &result) {
+    bool isOfThree = result.find(", m,") != string::npos;
+    int64_t columns = std::stoi(result.substr(result.rfind(' ') + 1));
+    return b.m.op("slice", {x},
+                  string("starts = #graph.dims<0, ") + (isOfThree ? "0, " : "") +
+                      std::to_string(number * columns) + ">, steps = array<i64: 1, 1" +
+                      (isOfThree ? ", 1>" : ">"),
+                  type + result);
+  };
+  add("cell", kRuns, [=](Builder &b) {
+    for (bool isConstant : {true, false}) {
+      Value h = b.m.input(type + "[n, 33]"), c = b.m.input(type + "[n, 20]");
+      string weight = type + "[33, 80]";
+      Value w = isConstant ? b.m.constant(weight, Fill::range(-0.3, 0.3)) : b.m.input(weight);
+      Value sum = b.m.op(
+          "add", {b.m.op("matmul", {h, w}, "", type + "[n, 80]"), b.m.input(type + "[n, 80]")});
+      auto gate = [&](int64_t number) { return part(b, sum, number, "[n, 20]"); };
+      Value kept = b.m.op("mul", {b.unary("sigmoid", gate(2)), c});
+      Value added = b.m.op("mul", {b.unary("sigmoid", gate(0)), b.unary("tanh", gate(3))});
+      Value next = b.m.op("add", {kept, added});
+      b.output(b.m.op("mul", {b.unary("sigmoid", gate(1)), b.unary("tanh", next)}), 60);
+      b.output(next, 60);
+    }
+  });
+  add("gated linear unit", kRuns, [=](Builder &b) {
+    Value x = b.m.input(type + "[n, m, 33]");
+    Value w = b.m.constant(type + "[1, 33, 98]", Fill::range(-0.3, 0.3));
+    Value both = b.m.op("matmul", {x, w}, "", type + "[n, m, 98]");
+    both = b.with("add", both, b.m.constant(type + "[98]"));
+    Value left = part(b, both, 0, "[n, m, 49]"), right = part(b, both, 1, "[n, m, 49]");
+    b.output(b.m.op("mul", {b.m.op("mul", {left, b.unary("sigmoid", left)}), right}), 60);
+    // One part alone, and parts of parts that are read elsewhere.
+    Value third = b.m.op("matmul", {b.m.input(type + "[n, 33]"), b.m.constant(type + "[33, 48]")},
+                         "", type + "[n, 48]");
+    b.output(part(b, third, 2, "[n, 16]"), 60);
+    Value again = b.relu(part(b, third, 1, "[n, 16]"));
+    b.output(b.m.op("reduce_max", {again}, "axes = array<i64: 0>, keep_dims = false"), 60);
+    b.output(b.m.op("add", {again, part(b, third, 0, "[n, 16]")}), 60);
+  });
+  // Operands that their kernels write into the concat's result.
+  add("concat in place", kRuns, [=](Builder &b) {
+    auto dense = [&](Value x, const string &weight, const string &result) {
+      Value w = b.m.constant(type + weight, Fill::range(-0.3, 0.3));
+      return b.relu(b.m.op("matmul", {x, w}, "", type + result));
+    };
+    Value x = b.m.input(type + "[n, 33]"), y = b.m.input(type + "[n, m, 33]");
+    Value wide = dense(x, "[33, 49]", "[n, 49]"), narrow = dense(x, "[33, 7]", "[n, 7]");
+    Value rows = b.softmax(x, 1);
+    b.output(b.m.op("concat", {wide, rows, x, narrow}, "axis = 1"), 60);
+    b.output(narrow, 60); // so that it is copied
+    Value more = b.m.op("concat", {dense(x, "[33, 5]", "[n, 5]"), dense(x, "[33, 5]", "[n, 5]")},
+                        "axis = 0");
+    b.output(b.softmax(more, 1), 60);
+    Value inner =
+        b.m.op("concat",
+               {dense(y, "[1, 33, 16]", "[n, m, 16]"), b.softmax(b.m.input(type + "[n, 3, 16]"), 2),
+                dense(y, "[1, 33, 16]", "[n, m, 16]")},
+               "axis = 1");
+    b.output(inner, 60);
+    b.output(b.m.op("reduce_max", {inner}, "axes = array<i64: 2>, keep_dims = false"), 60);
+  });
   add("attention", kRuns, [=](Builder &b) {
     Value x = b.m.input(type + "[n, m, 32]");
     auto heads = [&](const char *order) {

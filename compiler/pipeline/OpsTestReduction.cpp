@@ -76,6 +76,9 @@ static void addFolds(Cases &cases, const string &type, bool isFloat) {
                        for (Value result : m.ops("topk", {y}, string("axis = 0") + rest,
                                                  {type + "[20, n]", "i64[20, n]"}))
                          m.output(result, Tolerance::exact());
+                       for (Value result : m.ops("topk", {whole}, string("axis = 0") + rest,
+                                                 {type + "[n, 33]", "i64[n, 33]"}))
+                         m.output(result, Tolerance::exact());
                      }
                    },
                    {{{"n", 3}}, {{"n", 17}}, {{"n", 0}}}});

@@ -220,10 +220,16 @@ static llvm::Error lowerGroups(func::FuncOp model, const loop::Machine &machine,
   program.module = ModuleOp::create(model.getLoc());
   std::map<Operation *, std::shared_ptr<lower::Kernel>> kernels;
   llvm::StringMap<std::string> functions; // by their text
+  loop::Placements placements = loop::placementsOf(model);
   int64_t number = 0;
   model.walk([&](graph::GroupOp group) {
     std::string name = "kernel" + std::to_string(number++);
     lower::KernelBuilder builder(*program.module, name, group.getLoc(), machine);
+    builder.placements = &placements;
+    for (auto [inside, outside] :
+         llvm::zip(lower::outputsOf(&group.getBody().front()), group.getResults()))
+      if (auto placed = placements.find(outside); placed != placements.end())
+        builder.ownPlacements.insert({inside, placed->second});
     lower::Schedule schedule = scheduleOf(group);
     if (lower::emitGroup(builder, &group.getBody().front(), schedule) != schedule.form)
       simpler.emplace_back(group.getName().str(), schedule.form);
@@ -235,7 +241,7 @@ static llvm::Error lowerGroups(func::FuncOp model, const loop::Machine &machine,
     llvm::move(builder.kernel.sources, std::back_inserter(program.sources));
     kernels[group] = std::make_shared<lower::Kernel>(std::move(builder.kernel));
   });
-  return lower::Host(model, kernels, program).write();
+  return lower::Host(model, kernels, placements, program).write();
 }
 
 static double countFlops(ModuleOp module) {

@@ -1,6 +1,7 @@
 // DefaultChooser: knobs by rule. The rules for register tiles were measured:
 // bench/notes/2026-11-21-register-tiles.md.
 
+#include "compiler/loop/Forms.h"
 #include "compiler/plan/Chooser.h"
 #include "compiler/plan/WinogradRule.h"
 
@@ -17,6 +18,7 @@ namespace {
 /// Rows of the innermost tiled dimension and columns of a product; nullopt when only the run knows.
 struct ProductSize {
   std::optional<int64_t> rows, columns;
+  int64_t parts = 1; // that the columns are read in
 };
 
 struct Tile {
@@ -48,13 +50,22 @@ static ProductSize sizeOf(graph::ConvOp op) {
 }
 
 static std::optional<ProductSize> productOf(graph::GroupOp group) {
+  std::optional<ProductSize> size;
   for (Operation *op : warehouse::decidingOps(group)) {
-    if (auto matmul = dyn_cast<graph::MatmulOp>(op))
-      return sizeOf(matmul);
-    if (auto conv = dyn_cast<graph::ConvOp>(op))
-      return sizeOf(conv);
+    auto matmul = dyn_cast<graph::MatmulOp>(op);
+    auto conv = dyn_cast<graph::ConvOp>(op);
+    if (matmul || conv)
+      size = matmul ? sizeOf(matmul) : sizeOf(conv);
+    if (size)
+      break;
   }
-  return std::nullopt;
+  SmallVector<Operation *> slices;
+  for (auto slice : group.getBody().front().getOps<graph::SliceOp>())
+    slices.push_back(slice);
+  if (size && !slices.empty())
+    if (auto parts = loop::partsOf(slices, graph::dimsOf(slices[0]->getOperand(0))))
+      size->parts = parts->count;
+  return size;
 }
 
 /// Accumulators, a row of B and one element of A must fit the registers.
@@ -105,6 +116,8 @@ static void chooseTile(const Card &card, const ProductSize &size, const loop::Ma
   if (!m || !n)
     return;
   Tile tile = tileOf(size, machine);
+  if (size.parts > 1) // each vector of columns as often as there are parts
+    tile.n = size.parts * std::max<int64_t>(1, 4 / size.parts) * machine.lanes;
   tile.n = nearestBelow(*n, tile.n);
   tile.m = nearestBelow(*m, tile.m);
   while (!fits(tile, machine) && tile.m > *llvm::min_element(m->domain))

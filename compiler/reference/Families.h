@@ -94,7 +94,7 @@ Results computeElementwise(const Call &call);
   DO(TopkOp) DO(ListMakeOp) DO(ListInsertOp) DO(ListEraseOp) \
   DO(ListAtOp) DO(ListLengthOp) DO(ListConcatOp) DO(ListSplitOp) \
   DO(ListCastOp) DO(StringConcatOp) DO(StringSplitOp) DO(StringNormalizeOp) \
-  DO(StringMatchOp) DO(StringCastOp)
+  DO(StringMatchOp) DO(StringCastOp) DO(ImageDecodeOp)
 // clang-format on
 HEDDLE_FOR_EACH_OP(HEDDLE_COMPUTE)
 #undef HEDDLE_COMPUTE

@@ -165,7 +165,7 @@ std::string Card::nestRefusal(ArrayRef<Operation *> ops) const {
   return refused.empty() ? loopsRefusal(nest, nests, why) : refused;
 }
 
-/// A function or a kernel is made for certain ops; other mechanisms read whatever there is.
+/// A function, a kernel or a place is for certain ops; other mechanisms read whatever there is.
 std::string Card::mechanismRefusal(ArrayRef<Operation *> ops) const {
   std::string why;
   if (loop::fitsForm(mechanism, ops, why) != Fit::Full)

@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 #define HEDDLE_EXECUTABLE_MAGIC 0x4c444448u /* "HDDL" */
-#define HEDDLE_ABI_VERSION 3u
+#define HEDDLE_ABI_VERSION 4u
 #define HEDDLE_ENTRY_SYMBOL "heddle_executable" /* const heddle_executable_t heddle_executable; */
 #define HEDDLE_DYNAMIC (-1)
 
@@ -66,8 +66,15 @@ enum heddle_service {
   /* [m: the library's own error number, number of heddle_executable_t.calls, operands]: each
    * operand is a T with as many strides, in elements, behind its dims. Operand 0 is the result. */
   HEDDLE_SERVICE_LIBRARY,
+  /* [result data, result height, result width, m: no library reads images, m + 1: the bytes are no
+   * image, count, uint8 x, HEDDLE_PIXELS_*] */
+  HEDDLE_SERVICE_IMAGE_DECODE,
   HEDDLE_SERVICE_COUNT
 };
+
+/* What the bytes of a pixel are. */
+enum { HEDDLE_PIXELS_RGB, HEDDLE_PIXELS_BGR, HEDDLE_PIXELS_GRAY };
+
 typedef void (*heddle_service_fn)(heddle_call_t *, int64_t *frame);
 
 /* One run of an executable. The runtime fills it, generated code reads it. */

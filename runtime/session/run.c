@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/base/status.h"
 #include "runtime/base/tensor.h"
+#include "runtime/library/images.h"
 #include "runtime/session/feeds.h"
 #include "runtime/session/lists.h"
 #include "runtime/session/session.h"
@@ -56,6 +57,25 @@ static void profile(heddle_call_t *call, int64_t *frame) {
 
 static void callLibrary(heddle_call_t *call, int64_t *frame);
 
+static void decodeImage(heddle_call_t *call, int64_t *frame) {
+  heddle_image_t *image = NULL;
+  int64_t height = 0, width = 0, format = frame[6];
+  const void *bytes = (const void *)(intptr_t)frame[5];
+  heddle_image_status_t status = heddle_image_open(bytes, frame[4], &image, &height, &width);
+  if (status == HEDDLE_IMAGE_READ) {
+    int64_t channels = format == HEDDLE_PIXELS_GRAY ? 1 : 3;
+    uint8_t *pixels = call->alloc(call, height * width * channels);
+    if (pixels)
+      status = heddle_image_pixels(image, format, pixels);
+    heddle_image_close(image);
+    frame[0] = (int64_t)(intptr_t)pixels;
+    frame[1] = height;
+    frame[2] = width;
+  }
+  if (status != HEDDLE_IMAGE_READ)
+    call->fail(call, frame[3] + (status == HEDDLE_IMAGE_DAMAGED), frame[4], 0);
+}
+
 static const heddle_service_fn kServices[HEDDLE_SERVICE_COUNT] = {
     [HEDDLE_SERVICE_LIST_MAKE] = heddle_service_list_make,
     [HEDDLE_SERVICE_LIST_INSERT] = heddle_service_list_insert,
@@ -72,6 +92,7 @@ static const heddle_service_fn kServices[HEDDLE_SERVICE_COUNT] = {
     [HEDDLE_SERVICE_STRING_CAST] = heddle_service_string_cast,
     [HEDDLE_SERVICE_PROFILE] = profile,
     [HEDDLE_SERVICE_LIBRARY] = callLibrary,
+    [HEDDLE_SERVICE_IMAGE_DECODE] = decodeImage,
 };
 
 heddle_strings_t *heddle_run_strings(heddle_call_t *call) {

@@ -3,7 +3,8 @@
 // serial: elements that depend on each other in order.
 //
 // Matches   scatters, whose updates may meet in one place, and the selection of the largest.
-// Produces  one task that walks all elements in order.
+// Produces  one task that walks all elements in order; of a selection one task a row, which few results
+//           pass through again and again, and which more sort.
 // Needs     nothing.
 // Why       the order is part of the result.
 module attributes {transform.with_named_sequence, heddle.card = {

@@ -1,5 +1,6 @@
-"""The layers of the partitioner: products stitched to the folds over their rows, and the feedback
-that splits again what does not pay. heddle-ops-test holds what they compute against the oracle."""
+"""The layers of the partitioner: products stitched to the folds over their rows, products read in
+parts, concats in place, and the feedback that splits again what does not pay. heddle-ops-test holds
+what they compute against the oracle."""
 
 import ctypes
 import sys
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -143,3 +145,75 @@ def test_callers_of_an_earlier_version_have_fewer_options():
     assert "no such cpu" in refusal(first)  # what lies behind is not read
     options.target, options.without = b"host", b"glue"
     assert "glue" in refusal(ctypes.sizeof(options) + 64)
+
+
+def recurrent(op, gates, outputs, **attributes):
+    """Eight steps of a layer of 20 units."""
+    random = np.random.default_rng(3)
+    weights = [numpy_helper.from_array(random.standard_normal((1, gates * 20, n)).astype(np.float32)
+                                       / 5, name) for n, name in [(12, "w"), (20, "r")]]
+    graph = helper.make_graph(
+        [helper.make_node(op, ["x", "w", "r"], ["", *outputs], hidden_size=20, **attributes)], op,
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [8, 3, 12])],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 3, 20]) for name in outputs],
+        weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.mark.parametrize("model, cell", [
+    (recurrent("LSTM", 4, ["h", "c"]), ["matmul_gates"]),
+    # The second product reads what the first one resets, or is reset itself.
+    (recurrent("GRU", 3, ["h"]), ["matmul_gates", "matmul"]),
+    (recurrent("GRU", 3, ["h"], linear_before_reset=1), ["matmul_gates", "matmul"]),
+])
+def test_a_recurrent_cell(model, cell):
+    made = compiled(model)
+    # Before the scan the product of all inputs, and the state that it begins with.
+    assert [card for _, card in groups(made)] == ["matmul", "elementwise", *cell]
+    assert made.report["pointwise_instead"] == []
+    x = np.random.default_rng(4).standard_normal((8, 3, 12)).astype(np.float32)
+    theirs = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})
+    for found, wanted in zip(heddle.Session(made.module()).run(None, {"x": x}), theirs):
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-6)
+
+
+def fire(reads_one_twice=False):
+    """What SqueezeNet is made of: two convolutions side by side."""
+    random = np.random.default_rng(5)
+    filters = [numpy_helper.from_array(random.random((6, 4, n, n), np.float32), name)
+               for n, name in [(1, "small"), (3, "large")]]
+    nodes = [helper.make_node("Conv", ["x", "small"], ["a"], name="one"),
+             helper.make_node("Conv", ["x", "large"], ["b"], name="three", pads=[1, 1, 1, 1]),
+             helper.make_node("Concat", ["a", "b"], ["both"], name="both", axis=1),
+             helper.make_node("GlobalMaxPool", ["both"], ["y"], name="pool")]
+    value = helper.make_tensor_value_info
+    outputs = [value("y", TensorProto.FLOAT, ["n", 12, 1, 1])]
+    if reads_one_twice:
+        nodes.append(helper.make_node("GlobalMaxPool", ["b"], ["z"], name="second"))
+        outputs.append(value("z", TensorProto.FLOAT, ["n", 6, 1, 1]))
+    graph = helper.make_graph(nodes, "fire", [value("x", TensorProto.FLOAT, ["n", 4, 9, 11])],
+                              outputs, filters)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def kernel_count(made):
+    return made.report["launches"]
+
+
+@pytest.mark.parametrize("reads_one_twice", [False, True])
+def test_a_concat_in_place(reads_one_twice):
+    model = fire(reads_one_twice)
+    made = compiled(model)
+    assert ("both", "concat_in_place") in groups(made)
+    assert made.report["pointwise_instead"] == []
+    plan = made.plan
+    for group in plan["groups"]:
+        if group["name"] == "both":
+            group["card"] = "elementwise"
+            group.pop("card_hash", None)
+    copied = compiled(model, plan=plan)
+    assert kernel_count(copied) - kernel_count(made) == (0 if reads_one_twice else 1)
+    x = np.random.default_rng(6).standard_normal((2, 4, 9, 11)).astype(np.float32)
+    for found, wanted in zip(heddle.Session(made.module()).run(None, {"x": x}),
+                             heddle.Session(copied.module()).run(None, {"x": x})):
+        np.testing.assert_array_equal(found, wanted)

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
@@ -21,6 +23,7 @@ from heddle.fuzz import distribution, evaluate  # noqa: E402
 from heddle.fuzz.__main__ import main  # noqa: E402
 from heddle.fuzz.campaign import Campaign  # noqa: E402
 from heddle.fuzz.check import Outcome, check  # noqa: E402
+from heddle.fuzz.evaluator_ops import OPS  # noqa: E402
 from heddle.fuzz.generate import generate  # noqa: E402
 from heddle.fuzz.graph import Graph, make_rng  # noqa: E402
 from heddle.fuzz.reduce import reduce_model  # noqa: E402
@@ -80,6 +83,27 @@ def test_a_result_that_hangs_on_rounding_is_refused():
     third = g.emit("Div", [x, g.scalar(0.1, "float32")])  # about 1, 2 and 3
     with pytest.raises(evaluate.Rejected, match="hangs on rounding"):
         g.emit("Floor", [third])
+
+
+@pytest.mark.parametrize("op, shapes, attributes", [
+    ("ConvTranspose", [(2, 6, 4), (6, 2, 3), (6,)], {"group": 3, "strides": [2]}),
+    ("ConvTranspose", [(2, 3, 4, 5), (3, 2, 3, 2), (2,)],
+     {"strides": [2, 3], "dilations": [2, 1], "pads": [1, 0, 2, 1], "output_padding": [1, 0]}),
+    ("ConvTranspose", [(1, 2, 2, 3, 1), (2, 1, 1, 2, 3)], {"pads": [0, 1, 0, 0, 0, 1]}),
+    *[("Conv", [(1, 4, 6, 2), (2, 2, 3, 2)], {"group": 2, "strides": [2, 1], "auto_pad": pad})
+      for pad in ("SAME_UPPER", "SAME_LOWER", "VALID")]])
+def test_what_the_evaluator_gets_wrong_is_right(op, shapes, attributes):
+    feeds = {f"x{i}": np.random.default_rng(7).standard_normal(shape, np.float32)
+             for i, shape in enumerate(shapes)}
+    graph = helper.make_graph(
+        [helper.make_node(op, list(feeds), ["y"], **attributes)], "g",
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, value.shape)
+         for name, value in feeds.items()],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)])
+    model = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 11)])
+    ours, = ReferenceEvaluator(model, new_ops=OPS).run(None, feeds)
+    theirs, = onnxruntime.InferenceSession(model.SerializeToString()).run(None, feeds)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
 
 
 def test_reduction_finds_the_one_node():

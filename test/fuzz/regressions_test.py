@@ -115,3 +115,21 @@ def test_sums_of_products_of_nothing():
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     assert heddle.compile(model).run(None, {"x": feeds["x"]})[0] == [0]
     assert run(nodes, inputs, [value("y", FLOAT, [1])], feeds)[0] == [0]
+
+
+@pytest.mark.parametrize("columns", [(5, 1), (4, 4)])
+def test_what_a_scan_stacks_has_the_size_that_its_state_grows_to(columns):
+    """The size of the state is one of the body's own; outside it has another name."""
+    body = helper.make_graph(
+        [helper.make_node("Add", ["state", "x"], ["next"]),
+         helper.make_node("Sub", ["x", "state"], ["slice"])], "body",
+        [value("state", FLOAT, [None, None]), value("x", FLOAT, [None, None])],
+        [value("next", FLOAT, [None, None]), value("slice", FLOAT, [None, None])])
+    nodes = [helper.make_node("Scan", ["init", "xs"], ["last", "all"], body=body,
+                              num_scan_inputs=1),
+             helper.make_node("ReduceMean", ["all"], ["mean"], keepdims=0)]
+    state, xs = np.full((2, columns[0]), 3.0, np.float32), np.ones((6, 2, columns[1]), np.float32)
+    found = run(nodes, [value("init", FLOAT, [2, "n"]), value("xs", FLOAT, [6, 2, "m"])],
+                [value("last", FLOAT, [None, None]), value("mean", FLOAT, [])],
+                {"init": state, "xs": xs})
+    assert found[0].tolist() == (state + 6).tolist() and found[1] == np.mean(1 - 3 - np.arange(6.0))

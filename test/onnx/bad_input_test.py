@@ -274,9 +274,22 @@ def test_a_scale_is_no_option():
 def test_attributes_do_not_ask_for_any_number_of_operations():
     feeds = {"x": np.arange(6, dtype=np.int32)}
     node = helper.make_node("TfIdfVectorizer", ["x"], ["z"], name="it", mode="TF",
-                            min_gram_length=2, max_gram_length=2, max_skip_count=10**12,
+                            min_gram_length=2, max_gram_length=2, max_skip_count=10**9,
                             ngram_counts=[0, 0], ngram_indexes=[0], pool_int64s=[1, 2])
     with pytest.raises(heddle.RefusedError, match="more than 20000 operations"):
+        compiled([node], [("z", None)], feeds)
+
+
+@pytest.mark.parametrize("indexes, message", [
+    ([2**63 - 1], "'ngram_indexes' has 9223372036854775807, but at most 2147483648"),
+    ([2**30], "asks for 1073741825 columns"),
+])
+def test_attributes_do_not_overflow(indexes, message):
+    feeds = {"x": np.arange(6, dtype=np.int32)}
+    node = helper.make_node("TfIdfVectorizer", ["x"], ["z"], name="it", mode="TF",
+                            min_gram_length=1, max_gram_length=1, max_skip_count=0,
+                            ngram_counts=[0], ngram_indexes=indexes, pool_int64s=[1])
+    with pytest.raises(heddle.RefusedError, match=message):
         compiled([node], [("z", None)], feeds)
 
 

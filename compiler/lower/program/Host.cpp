@@ -10,9 +10,9 @@ using namespace mlir;
 namespace heddle::lower {
 
 Host::Host(func::FuncOp model, const std::map<Operation *, std::shared_ptr<Kernel>> &kernels,
-           target::Program &program)
-    : model(model), kernels(kernels), program(program), builder(model.getContext()),
-      entry(model.getContext()) {}
+           const loop::Placements &placements, target::Program &program)
+    : model(model), kernels(kernels), placements(placements), program(program),
+      builder(model.getContext()), entry(model.getContext()) {}
 
 llvm::Error Host::write() {
   describe();

@@ -21,7 +21,7 @@ class Host {
 public:
   Host(mlir::func::FuncOp model,
        const std::map<mlir::Operation *, std::shared_ptr<Kernel>> &kernels,
-       target::Program &program);
+       const loop::Placements &placements, target::Program &program);
   llvm::Error write();
   /// Bytes of the arena as expressions, one a slot; for reports.
   const MemoryPlan &memoryPlan() const { return plan; }
@@ -34,6 +34,7 @@ private:
   void describeArena();
   Value rootOf(Value value) const;
   int64_t lastUse(Value value, int depth = 0) const;
+  int64_t firstWrite(graph::GroupOp group) const;
   bool isEntryKnown(const Dim &dim) const;
   bool isEntryKnown(Value value) const;
   Dim bytesOf(Value value) const;
@@ -98,6 +99,7 @@ private:
   void writeHosted(mlir::Operation *op);
   void writeListOp(mlir::Operation *op);
   void writeStringOp(mlir::Operation *op);
+  void writeImageDecode(graph::ImageDecodeOp op);
   Value handleOf(Value list);
   Value addressOf(Value tensor);
   void addTensor(llvm::SmallVectorImpl<Value> &frame, Value tensor);
@@ -111,6 +113,7 @@ private:
 
   mlir::func::FuncOp model;
   const std::map<mlir::Operation *, std::shared_ptr<Kernel>> &kernels;
+  const loop::Placements &placements;
   target::Program &program;
   mlir::OpBuilder builder, entry; // `entry` writes at the top of the function
   std::unique_ptr<Code> code, entryCode;

@@ -74,12 +74,15 @@ Dim Host::bytesOf(Value value) const {
 
 /// The value whose memory this one is.
 Value Host::rootOf(Value value) const {
-  while (Operation *op = value.getDefiningOp()) {
-    if (!isa<graph::ReshapeOp, graph::DynamicReshapeOp>(op))
-      break;
-    value = op->getOperand(0);
+  for (;;) {
+    Operation *op = value.getDefiningOp();
+    if (auto placed = placements.find(value); placed != placements.end())
+      value = placed->second.whole;
+    else if (isa_and_nonnull<graph::ReshapeOp, graph::DynamicReshapeOp>(op))
+      value = op->getOperand(0);
+    else
+      return value;
   }
-  return value;
 }
 
 void Host::number() {
@@ -147,6 +150,17 @@ int64_t Host::lastUse(Value value, int depth) const {
   return last;
 }
 
+/// The first step at which the memory of a group's result is written: its own, or that of a group
+/// whose result lies inside.
+int64_t Host::firstWrite(graph::GroupOp group) const {
+  int64_t first = steps.at(group).first;
+  for (Operation &op : group.getBody().front())
+    for (Value operand : op.getOperands())
+      if (placements.count(operand))
+        first = std::min(first, firstWrite(operand.getDefiningOp<graph::GroupOp>()));
+  return first;
+}
+
 void Host::place() {
   // Outputs that a group computes are written where the caller wants them.
   auto results = cast<func::ReturnOp>(model.getBody().front().getTerminator());
@@ -160,9 +174,9 @@ void Host::place() {
   model.walk([&](graph::GroupOp group) {
     auto [first, last] = steps[group];
     for (Value result : group.getResults())
-      if (!outputOf.count(result) && isEntryKnown(result)) {
+      if (!outputOf.count(result) && !placements.count(result) && isEntryKnown(result)) {
         bufferOf[result] = buffers.size();
-        buffers.push_back({bytesOf(result), first, std::max(last, lastUse(result))});
+        buffers.push_back({bytesOf(result), firstWrite(group), std::max(last, lastUse(result))});
       }
     auto &kernel = *kernels.at(group);
     for (auto [i, bytes] : llvm::enumerate(kernel.temporaries))

@@ -1,5 +1,5 @@
-// HostServices: ops on lists and strings become calls of the runtime's services, each with a frame
-// of 64-bit words on the stack (enum heddle_service of runtime/executable/abi.h).
+// HostServices: ops on lists, strings and images become calls of the runtime's services, each with
+// a frame of 64-bit words on the stack (enum heddle_service of runtime/executable/abi.h).
 //
 // A result of one word is read where the frame lies: a list's memory is word 0 of its frame.
 
@@ -76,7 +76,10 @@ void Host::bindMade(Value result, Value frame, int64_t sizes) {
 void Host::writeHosted(Operation *op) {
   bool isOfStrings = isa<graph::StringConcatOp, graph::StringSplitOp, graph::StringNormalizeOp,
                          graph::StringMatchOp, graph::StringCastOp>(op);
-  isOfStrings ? writeStringOp(op) : writeListOp(op);
+  if (auto decode = dyn_cast<graph::ImageDecodeOp>(op))
+    writeImageDecode(decode);
+  else
+    isOfStrings ? writeStringOp(op) : writeListOp(op);
 }
 
 static constexpr StringRef kPosition = "position %lld is outside of a sequence of %lld tensors";
@@ -205,6 +208,24 @@ void Host::writeStringOp(Operation *op) {
                {messages(op, {"string number %lld is no number"}), count, dtypeOf(x), addressOf(x),
                 dtypeOf(cast.getResult()), addressOf(cast.getResult())});
       });
+}
+
+void Host::writeImageDecode(graph::ImageDecodeOp op) {
+  Value zero = code->number(0);
+  int64_t format = llvm::StringSwitch<int64_t>(op.getPixelFormat())
+                       .Case("bgr", HEDDLE_PIXELS_BGR)
+                       .Case("gray", HEDDLE_PIXELS_GRAY)
+                       .Default(HEDDLE_PIXELS_RGB);
+  Value first = messages(op, {"images are read by ImageMagick, whose library "
+                              "'libMagickWand-6.Q16.so.6' is not on this machine; install Debian's "
+                              "'libmagickwand-6.q16-6', or name the library's file in "
+                              "HEDDLE_MAGICKWAND",
+                              "its %lld bytes are no image of the formats BMP, JPEG, JPEG 2000, "
+                              "PNG, PNM, TIFF and WebP"});
+  Value frame = callOn(HEDDLE_SERVICE_IMAGE_DECODE,
+                       {zero, zero, zero, first, dim(graph::dimsOf(op.getX())[0]),
+                        addressOf(op.getX()), code->number(format)});
+  bindMade(op.getResult(), frame, 1);
 }
 
 } // namespace heddle::lower

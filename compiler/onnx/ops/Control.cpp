@@ -171,8 +171,7 @@ struct Body {
   size_t skipped;             // yielded values before the carried ones
   StringRef stem;
   SmallVector<Value> yielded;
-  int64_t before = 0; // symbols when the import that counts began
-  int64_t start = 0;  // symbols when the first import began
+  int64_t start = 0; // symbols when the first import began
 };
 } // namespace
 
@@ -212,7 +211,6 @@ static void importBody(Node &n, Operation *op, Body &body) {
   body.start = symbolCount(n);
   for (;;) {
     OpBuilder::InsertionGuard guard(n.builder);
-    body.before = symbolCount(n);
     SmallVector<Type> arguments(body.leading);
     arguments.append(body.carried);
     arguments.append(body.trailing);
@@ -246,7 +244,7 @@ static Type stackedResult(Node &n, const Body &body, Value each, const Dim &coun
   if (listOf(each))
     refuse("sequences cannot be stacked");
   DimVector own = dimsOf(each), dims = {count};
-  dims.append(outerDims(n, own, own, body.before, body.stem));
+  dims.append(outerDims(n, own, own, body.start, body.stem));
   return n.tensor(dims, elementOf(each));
 }
 

@@ -96,7 +96,8 @@ def window(g, tensor, space, most=4):
         while extent > 1 and (extent - 1) * dilation + 1 > size + sum(pad):
             extent -= 1
         pad = [min(p, extent - 1) for p in pad]
-        if (extent - 1) * dilation + 1 > size + sum(pad):
+        # Nor may a window lie in the padding alone, one end on either side of the image.
+        if (extent - 1) * dilation + 1 > size + sum(pad) or dilation > size:
             dilation = 1
         kernel, dilations = [*kernel, extent], [*dilations, dilation]
         strides, pads = [*strides, g.choice([1, 1, 2, 3])], [*pads, pad]

@@ -1,0 +1,28 @@
+// Placement: results that are written where a concat wants them, so that nothing copies them there.
+#ifndef HEDDLE_LOOP_PLACEMENT_H
+#define HEDDLE_LOOP_PLACEMENT_H
+
+#include "compiler/graph/Graph.h"
+
+#include "llvm/ADT/DenseMap.h"
+
+namespace heddle::loop {
+
+/// A tensor inside of a larger one, which owns the memory: at `offset` along `axis`.
+struct Placement {
+  mlir::Value whole;
+  int64_t axis;
+  graph::Dim offset;
+};
+using Placements = llvm::DenseMap<mlir::Value, Placement>;
+
+/// Of the operands of the concat that ends a group, those that can lie inside of its result:
+/// results of groups of the same block whose mechanism stores element by element, and that only
+/// this concat reads. None where the size of the whole is not known when a run begins.
+Placements placementsOf(graph::GroupOp group);
+/// Of all groups whose schedule has the form "place".
+Placements placementsOf(mlir::func::FuncOp model);
+
+} // namespace heddle::loop
+
+#endif // HEDDLE_LOOP_PLACEMENT_H

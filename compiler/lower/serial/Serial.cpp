@@ -1,0 +1,128 @@
+// Serial: ops whose elements depend on each other in order: a scatter, one task since its updates
+// may meet in one place; a selection of the largest, one task a row.
+
+#include "compiler/lower/Definitions.h"
+#include "compiler/lower/Schedule.h"
+#include "compiler/lower/serial/Topk.h"
+
+using namespace mlir;
+
+namespace heddle::lower {
+
+static Value legalPlace(Elements &e, Value raw, Value size) {
+  Code &code = e.code();
+  Value index = e.lanesOf(e.fromLanes(raw));
+  Value wrapped = code.b.createOrFold<arith::SelectOp>(code.loc, code.less(index, code.number(0)),
+                                                       code.add(index, size), index);
+  return code.max(code.min(wrapped, code.sub(size, code.number(1))), code.number(0));
+}
+
+static Value combineUpdate(Code &code, StringRef reduction, Type element, Value old, Value update) {
+  bool isFloat = isa<FloatType>(element), isUnsigned = element.isUnsignedInteger();
+  using namespace arith;
+  auto make = [&](auto floating, auto integer) -> Value {
+    if (isFloat)
+      return code.b.create<std::remove_pointer_t<decltype(floating)>>(code.loc, old, update);
+    return code.b.create<std::remove_pointer_t<decltype(integer)>>(code.loc, old, update);
+  };
+  if (reduction == "add")
+    return make((AddFOp *)0, (AddIOp *)0);
+  if (reduction == "mul")
+    return make((MulFOp *)0, (MulIOp *)0);
+  if (reduction == "max")
+    return isUnsigned ? make((MaximumFOp *)0, (MaxUIOp *)0) : make((MaximumFOp *)0, (MaxSIOp *)0);
+  if (reduction == "min")
+    return isUnsigned ? make((MinimumFOp *)0, (MinUIOp *)0) : make((MinimumFOp *)0, (MinSIOp *)0);
+  return update;
+}
+
+static void forEachPlace(Elements &e, ArrayRef<Value> sizes, Indices &place, size_t depth,
+                         llvm::function_ref<void()> body) {
+  if (depth == sizes.size())
+    return body();
+  foldScoped(e, e.code().number(0), sizes[depth], {}, [&](Value i, ValueRange) {
+    place[depth] = e.uniform(i);
+    forEachPlace(e, sizes, place, depth + 1, body);
+    return Values();
+  });
+}
+
+static void copyAll(KernelBuilder &kernel, Elements &e, Value from, Value to) {
+  Code &code = kernel.code();
+  Value bytes = code.mul(kernel.dim(graph::elementCount(graph::dimsOf(from))),
+                         code.number(graph::bytesOf(graph::elementOf(from))));
+  code.b.create<LLVM::MemcpyOp>(code.loc, kernel.pointer(to), kernel.pointer(from), bytes, false);
+}
+
+static void emitScatterElements(KernelBuilder &kernel, Elements &e, graph::ScatterElementsOp op) {
+  Code &code = kernel.code();
+  Value result = op.getResult();
+  copyAll(kernel, e, op.getX(), result);
+  Type element = graph::elementOf(op.getX());
+  Values target = e.sizesOf(op.getX());
+  Indices place(target.size());
+  forEachPlace(e, e.sizesOf(op.getUpdates()), place, 0, [&] {
+    Indices where(place);
+    Value raw = e.at(op.getIndices(), place);
+    where[op.getAxis()] = e.uniform(legalPlace(e, raw, target[op.getAxis()]));
+    Value at = e.linear(target, where).base;
+    Value old = code.load(element, kernel.pointer(result), at);
+    Value update = e.at(op.getUpdates(), place);
+    code.store(element, combineUpdate(code, op.getReduction(), element, old, update),
+               kernel.pointer(result), at);
+  });
+}
+
+static void emitScatterNd(KernelBuilder &kernel, Elements &e, graph::ScatterNdOp op) {
+  Code &code = kernel.code();
+  Value result = op.getResult();
+  copyAll(kernel, e, op.getX(), result);
+  Type element = graph::elementOf(op.getX());
+  int64_t depth = *graph::dimsOf(op.getIndices()).back().constant();
+  size_t tuples = graph::rankOf(op.getIndices()) - 1;
+  Values target = e.sizesOf(op.getX());
+  Values sizes = e.sizesOf(op.getUpdates());
+  Indices place(sizes.size());
+  forEachPlace(e, sizes, place, 0, [&] {
+    Indices where;
+    for (int64_t k = 0; k < depth; ++k) {
+      Indices tuple(ArrayRef<Index>(place).take_front(tuples));
+      tuple.push_back(e.uniform(code.number(k)));
+      where.push_back(e.uniform(legalPlace(e, e.at(op.getIndices(), tuple), target[k])));
+    }
+    where.append(place.begin() + tuples, place.end());
+    Value at = e.linear(target, where).base;
+    Value old = code.load(element, kernel.pointer(result), at);
+    Value update = e.at(op.getUpdates(), place);
+    code.store(element, combineUpdate(code, op.getReduction(), element, old, update),
+               kernel.pointer(result), at);
+  });
+}
+
+LogicalResult emitSerial(KernelBuilder &kernel, Block *group, const Schedule &) {
+  Operation *op = &group->front();
+  while (isa<graph::ConstantOp>(op))
+    op = op->getNextNode();
+  if (!isa<graph::ScatterElementsOp, graph::ScatterNdOp, graph::TopkOp>(op))
+    return failure();
+  if (kernel.isTrial)
+    return success();
+  kernel.beginPhase();
+  kernel.code().lanes = 1;
+  Elements e(kernel, group);
+  if (auto topk = dyn_cast<graph::TopkOp>(op)) {
+    Topk(kernel, e, topk).emit();
+    return success();
+  }
+  kernel.forEachTask([&](Value) {
+    Elements::Scope scope(e);
+    if (auto scatter = dyn_cast<graph::ScatterElementsOp>(op))
+      emitScatterElements(kernel, e, scatter);
+    else
+      emitScatterNd(kernel, e, cast<graph::ScatterNdOp>(op));
+  });
+  kernel.endPhase(Dim(1), Dim(0));
+  return success();
+}
+
+} // namespace heddle::lower
