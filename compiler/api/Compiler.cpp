@@ -76,6 +76,12 @@ llvm::Expected<CompileOptions> heddle::optionsOf(const heddle_compile_options_t 
       options.without.insert(layer.str());
     }
   }
+  if (given->math && llvm::StringRef(given->math) != "fast") {
+    if (llvm::StringRef(given->math) != "strict")
+      return makeError(ErrorCode::Usage, "error: there is no math '" + llvm::Twine(given->math) +
+                                             "'; known: fast, strict");
+    options.isStrict = true;
+  }
   if (given->progress)
     options.progress = [report = given->progress,
                         data = given->progress_data](llvm::StringRef stage, double fraction) {

@@ -148,6 +148,8 @@ llvm::Expected<std::string> explain(const ModelSource &source, const CompileOpti
   auto cards = Warehouse::load(*(*compiled)->context, options.scheduleFolders);
   if (!cards)
     return cards.takeError();
+  if (options.isStrict)
+    cards->requireStrict();
   auto plan = plan::parsePlan((*compiled)->planJson, source.path);
   if (!plan)
     return plan.takeError();

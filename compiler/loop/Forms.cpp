@@ -172,6 +172,34 @@ static Fit fitsContraction(Ops ops, std::string &why) {
   return product ? Fit::Full : Fit::Partial;
 }
 
+/// One channels-last convolution of 3x3, every pixel, whose transform keeps f32's accuracy.
+static Fit fitsWinograd(Ops ops, std::string &why) {
+  if (Fit fit = fitsContraction(ops, why); fit != Fit::Full)
+    return fit;
+  for (Operation *op : ops) {
+    if (isa<graph::MatmulOp>(op))
+      return refuse(why, named(op) + " has no window");
+    auto conv = dyn_cast<graph::ConvOp>(op);
+    if (!conv)
+      continue;
+    DimVector w = graph::dimsOf(conv.getW());
+    auto isOne = [](int64_t number) { return number == 1; };
+    if (w.size() != 4 || !w[2].isConstant(3) || !w[3].isConstant(3))
+      return refuse(why, "the window of " + named(op) + " is not 3x3");
+    if (!llvm::all_of(conv.getStrides(), isOne) || !llvm::all_of(conv.getDilations(), isOne))
+      return refuse(why, named(op) + " has strides or dilations");
+    if (conv.getGroups() != 1)
+      return refuse(why, named(op) + " has groups");
+    if (!conv.getChannelsLast() || !graph::elementOf(conv.getX()).isF32())
+      return refuse(why, named(op) + " is not of f32 with its channels last");
+    if (!w[0].constant() || !w[1].constant())
+      return refuse(why, "only the run knows the filters of " + named(op));
+  }
+  return Fit::Full;
+}
+
+bool readsParameters(StringRef form) { return form == "winograd" || form == "place"; }
+
 static Fit fitsWindow(Ops ops, std::string &why) {
   Operation *window = nullptr;
   for (Operation *op : ops) {
@@ -227,6 +255,7 @@ Fit fitsForm(StringRef form, Ops ops, std::string &why) {
   Check check = llvm::StringSwitch<Check>(form)
                     .Case("rows", fitsRows)
                     .Case("contraction", fitsContraction)
+                    .Case("winograd", fitsWinograd)
                     .Case("window", fitsWindow)
                     .Case("serial", fitsSerial)
                     .Case("pointwise", fitsPointwise)

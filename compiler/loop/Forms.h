@@ -14,6 +14,10 @@ namespace heddle::loop {
 /// `why` is set where the answer is No.
 Fit fitsForm(llvm::StringRef form, llvm::ArrayRef<mlir::Operation *> ops, std::string &why);
 
+/// Whether a form serves only some of the ops that have its loops, of which a key says nothing:
+/// strides, or what else a concat reads.
+bool readsParameters(llvm::StringRef form);
+
 /// Elementwise ops that take many instructions.
 bool isCostly(mlir::Operation *op);
 /// The axes that a fold folds; none for other ops.

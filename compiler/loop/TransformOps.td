@@ -45,6 +45,14 @@ def Loop_ContractOp : Loop_Mechanism<"contract", "contraction", "m n panels tile
   }];
 }
 
+def Loop_WinogradOp : Loop_Mechanism<"winograd", "winograd", "tile m n tiles"> {
+  let summary = "carry the group out as products of transformed tiles of images";
+  let description = [{
+    A 3x3 convolution of stride 1 in tiles of `tile` x `tile` pixels (2 or 4). `m` tiles by `n` output channels
+    of a register tile, at most `tiles` of one task.
+  }];
+}
+
 def Loop_StitchOp : Loop_Mechanism<"stitch", "stitch", "m n panels rows"> {
   let summary = "carry the group out as a product and, while its rows are in the cache, their folds";
   let description = [{

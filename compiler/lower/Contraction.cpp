@@ -44,10 +44,11 @@ LogicalResult Contraction::prepare(ValueRange wanted) {
     if (graph::dimsOf(result) != dims)
       return failure();
   // Only what follows element by element can wait in the registers; a slice that is no part of the
-  // product reads memory.
+  // product, or a reshape, reads memory.
   for (Operation *op : members) {
-    bool isEpilogue =
-        op->hasTrait<graph::Elementwise>() || isa<graph::BroadcastOp, graph::SliceOp>(op);
+    bool isEpilogue = op->hasTrait<graph::Elementwise>() ||
+                      isa<graph::BroadcastOp, graph::SliceOp>(op) ||
+                      (isa<graph::ReshapeOp>(op) && !isComputedIn(group, op->getOperand(0)));
     bool feedsB = isComputedIn(group, shape.b) && !isEpilogue;
     if (op != shape.root && !isEpilogue && !feedsB)
       return failure();

@@ -39,6 +39,12 @@ mlir::LogicalResult emitRows(KernelBuilder &kernel, mlir::Block *group, const Sc
 mlir::LogicalResult emitContraction(KernelBuilder &kernel, mlir::Block *group,
                                     const Schedule &schedule);
 
+/// A 3x3 convolution of stride 1 as products of transformed tiles of its images, with its
+/// elementwise epilogue. Knobs: `tile` x `tile` pixels of an image's tile (2 or 4), `m` x `n` of a
+/// register tile, `tiles` of one task.
+mlir::LogicalResult emitWinograd(KernelBuilder &kernel, mlir::Block *group,
+                                 const Schedule &schedule);
+
 /// A product, its epilogue and folds over its rows: the rows of a few tiles stay in the worker's
 /// scratch or the L2 between the two. Knobs: `m` x `n` of a register tile, `panels` at a time,
 /// `rows` at a time.

@@ -89,10 +89,18 @@ static bool isAlone(Operation *op) {
              graph::ConvTransposeOp, graph::ArgMaxOp, graph::ArgMinOp>(op);
 }
 
+static bool isView(Operation *op) {
+  auto reshape = dyn_cast<graph::ReshapeOp>(op);
+  return reshape && loop::keepsIndices(reshape);
+}
+
+/// What a product's epilogue reads in place: memory, in another shape or a part of it.
+static bool isRead(Operation *op) { return isView(op) || isa<graph::SliceOp>(op); }
+
 /// Costs nothing to do again, so each user gets its own.
 static bool isFree(Operation *op) {
-  if (auto reshape = dyn_cast<graph::ReshapeOp>(op))
-    return loop::keepsIndices(reshape);
+  if (isView(op))
+    return true;
   return isa<graph::BroadcastOp, graph::IotaOp, graph::SizesOp>(op);
 }
 
@@ -234,12 +242,14 @@ bool Partitioner::mayJoin(Operation *op, Group &group) {
   if (!loop::foldedAxes(op).empty())
     return group.is(Kind::Pointwise) && group.onlyElementwise && dims == group.domain &&
            readOnlyElementwise(op, group);
-  if (group.is(Kind::Contraction) || group.is(Kind::Window))
-    // Beside the product itself only elementwise ops and broadcasts wait in registers, and slices
-    // of what is in memory.
-    return isElementwise(op) || isa<graph::BroadcastOp>(op) ||
-           (group.is(Kind::Contraction) && isa<graph::SliceOp>(op)) ||
-           (isa<graph::TransposeOp>(op) && isa<graph::MatmulOp>(*op->user_begin()));
+  if (group.is(Kind::Contraction) || group.is(Kind::Window)) {
+    // Beside the product itself only elementwise ops and broadcasts wait in registers, and reads of
+    // memory.
+    bool isReadOfMemory = group.is(Kind::Contraction) && isRead(op);
+    return !llvm::any_of(op->getUsers(), isRead) &&
+           (isElementwise(op) || isa<graph::BroadcastOp>(op) || isReadOfMemory ||
+            (isa<graph::TransposeOp>(op) && isa<graph::MatmulOp>(*op->user_begin())));
+  }
   if (group.is(Kind::Rows) && !isElementwise(op) && !isFree(op))
     return false;
   // What can be an epilogue is no prologue: each pass over the row would compute it again, and a
@@ -257,9 +267,11 @@ bool Partitioner::mayJoin(Operation *op, Group &group) {
 
 /// Whether every path from op to the root goes through ops that keep the place.
 bool Partitioner::readOnlyElementwise(Operation *op, Group &group) {
+  bool mayRead = kindOf(op) == Kind::Contraction;
   return llvm::all_of(op->getUsers(), [&](Operation *user) { return isElementwise(user); }) &&
          llvm::all_of(group.members, [&](Operation *member) {
-           return isElementwise(member) || isa<graph::BroadcastOp, graph::SliceOp>(member);
+           return isElementwise(member) || isa<graph::BroadcastOp>(member) ||
+                  (mayRead && isRead(member));
          });
 }
 

@@ -235,6 +235,8 @@ llvm::Expected<std::string> explain(const Compiled &compiled) {
   auto cards = warehouse::Warehouse::load(*compiled.context, compiled.scheduleFolders);
   if (!cards)
     return cards.takeError();
+  if (compiled.isStrict)
+    cards->requireStrict();
   ModuleOp module = *compiled.graph; // a handle: reading changes nothing
   Explainer explainer(compiled, module.lookupSymbol<func::FuncOp>("main"), *cards);
   return explainer.write().dump(-1, ' ', false, Json::error_handler_t::replace);

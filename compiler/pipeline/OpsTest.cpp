@@ -15,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -56,16 +57,46 @@ std::string messageOf(heddle_status_t *status) {
   return message;
 }
 
+CompileOptions plainOptions() {
+  CompileOptions options;
+  if (const char *target = getenv("HEDDLE_OPS_TARGET"))
+    options.target = target;
+  return options;
+}
+
+/// The default plan, but with the card that the case wants of its convolutions.
+llvm::Expected<std::string> planOf(const Case &test) {
+  auto context = std::make_unique<MLIRContext>(MLIRContext::Threading::DISABLED);
+  Model model(*context);
+  test.build(model);
+  model.finish();
+  CompileOptions options = plainOptions();
+  options.plansOnly = true;
+  auto compiled = compileGraph(std::move(context), std::move(model.module), options);
+  if (!compiled)
+    return compiled.takeError();
+  auto plan = nlohmann::json::parse((*compiled)->planJson);
+  for (auto &group : plan["groups"])
+    if (StringRef(group["card"].get_ref<const std::string &>()).starts_with("conv"))
+      group.update({{"card", test.card}, {"card_hash", ""}, {"knobs", test.knobs}});
+  return plan.dump();
+}
+
 /// An empty message is success.
 std::string makeProgram(const Case &test, Program &program) {
   auto context = std::make_unique<MLIRContext>(MLIRContext::Threading::DISABLED);
   Model model(*context);
   test.build(model);
   model.finish();
-  CompileOptions compileOptions;
-  if (const char *target = getenv("HEDDLE_OPS_TARGET"))
-    compileOptions.target = target;
-  auto compiled = compileGraph(std::move(context), std::move(model.module), compileOptions);
+  CompileOptions options = plainOptions();
+  if (!test.card.empty()) {
+    auto plan = planOf(test);
+    if (!plan)
+      return "plan: " + messageOf(plan.takeError());
+    options.planText = *plan;
+    options.planPath = "wanted.plan";
+  }
+  auto compiled = compileGraph(std::move(context), std::move(model.module), options);
   if (!compiled)
     return "compile: " + messageOf(compiled.takeError());
   program.compiled = std::move(*compiled);
@@ -77,10 +108,10 @@ std::string makeProgram(const Case &test, Program &program) {
   if (auto *status = heddle_module_from_executable(program.loaded->executable(), nullptr, nullptr,
                                                    &program.module))
     return "module: " + messageOf(status);
-  heddle_session_options_t options = {};
-  options.size = sizeof options;
-  options.threads = 2;
-  if (auto *status = heddle_session_create(program.module, &options, &program.session))
+  heddle_session_options_t session = {};
+  session.size = sizeof session;
+  session.threads = 2;
+  if (auto *status = heddle_session_create(program.module, &session, &program.session))
     return "session: " + messageOf(status);
   return "";
 }
@@ -199,6 +230,17 @@ std::string runOnce(Model &model, ModuleOp oracle, Program &program, const Sizes
 }
 
 std::string checkGroups(const Case &test, const Compiled &compiled) {
+  if (!test.card.empty()) {
+    bool isTaken = false;
+    compiled.graph.get()->walk([&](graph::GroupOp group) {
+      auto card = group->getAttrOfType<StringAttr>("card");
+      isTaken |= card && card.getValue() == test.card;
+    });
+    if (!isTaken)
+      return "no group has the card " + test.card + "\n";
+    if (!nlohmann::json::parse(compiled.reportJson)["pointwise_instead"].empty())
+      return "a group runs element by element\n";
+  }
   if (!test.attentions)
     return "";
   int64_t found = 0;
@@ -278,9 +320,9 @@ std::string checkApart(const Case &test) {
 
 Cases allCases() {
   Cases cases;
-  for (auto add :
-       {addElementwise, addCasts, addMovement, addIndexed, addReductions, addProducts, addIntegers,
-        addWindows, addResize, addControl, addHosted, addGroups, addAttention, addRandom})
+  for (auto add : {addElementwise, addCasts, addMovement, addIndexed, addReductions, addProducts,
+                   addIntegers, addWindows, addWinograd, addResize, addControl, addHosted,
+                   addGroups, addAttention, addRandom})
     add(cases);
   return cases;
 }

@@ -82,6 +82,8 @@ struct Case {
   std::function<void(Model &)> build;
   std::vector<Sizes> runs;
   std::optional<int64_t> attentions = std::nullopt; // how many groups of that kind it becomes
+  std::string card = "";                            // that its convolutions have to take
+  std::map<std::string, int64_t> knobs = {};        // of that card
 };
 using Cases = std::vector<Case>;
 
@@ -97,6 +99,7 @@ void addReductions(Cases &cases);
 void addProducts(Cases &cases);
 void addIntegers(Cases &cases);
 void addWindows(Cases &cases);
+void addWinograd(Cases &cases);
 void addResize(Cases &cases);
 void addControl(Cases &cases);
 void addHosted(Cases &cases);

@@ -145,6 +145,8 @@ static llvm::Error choosePlan(const CompileOptions &options, Compiled &compiled,
   auto cards = warehouse::Warehouse::load(*compiled.context, options.scheduleFolders);
   if (!cards)
     return cards.takeError();
+  if (options.isStrict)
+    cards->requireStrict();
   plan::Plan given;
   if (!options.planText.empty()) {
     auto parsed = plan::parsePlan(options.planText, options.planPath);
@@ -284,6 +286,7 @@ static llvm::Error compileStages(Compiled &compiled, const CompileOptions &optio
   result->target = *target;
   unsigned workers = std::max(1u, std::thread::hardware_concurrency());
   result->optLevel = options.optLevel;
+  result->isStrict = options.isStrict;
   result->scheduleFolders = options.scheduleFolders;
   result->program.isProfiled = options.isProfiled;
   result->machine = {target->vectorBits / 32,

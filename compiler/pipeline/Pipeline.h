@@ -22,6 +22,7 @@ struct CompileOptions {
   int threads = 0;                            // 1 makes an artefact without a pool
   int64_t foldLimitBytes = int64_t(64) << 20; // larger constants stay ops
   bool isProfiled = false;                    // see target::Program
+  bool isStrict = false;                      // no cards of `math = "fast"`
   std::function<void(llvm::StringRef stage, double fraction)> progress;
   bool isPlanned = false; // the graph's groups have their schedules: begins at lower
   bool plansOnly = false; // ends behind the plan: there are no objects
@@ -41,6 +42,7 @@ struct Compiled {
   cpu::Objects objects;
   loop::Machine machine;
   int optLevel = 3;
+  bool isStrict = false; // no cards of `math = "fast"`
   std::vector<std::string> scheduleFolders;
   std::string planJson, reportJson;
   std::vector<Feedback> feedback;

@@ -3,6 +3,7 @@
 
 #include "compiler/loop/Forms.h"
 #include "compiler/plan/Chooser.h"
+#include "compiler/plan/WinogradRule.h"
 
 using namespace mlir;
 
@@ -134,12 +135,24 @@ static void chooseAttentionTile(const Card &card, const loop::Machine &machine, 
     knobs["n"] = nearestBelow(*card.knob("n"), vectors * machine.lanes);
 }
 
+static int64_t winogradTile(graph::GroupOp group, const loop::Machine &machine) {
+  for (Operation *op : warehouse::decidingOps(group))
+    if (auto conv = dyn_cast<graph::ConvOp>(op))
+      return winogradTile(conv, machine);
+  return 0;
+}
+
+/// Whether a card is worth taking where it may be. What is below 0 waits for a plan or a search: a
+/// library that the artefact would need, say.
+static bool pays(const Card &card, graph::GroupOp group, const loop::Machine &machine) {
+  return card.priority >= 0 && (card.mechanism != "winograd" || winogradTile(group, machine) > 0);
+}
+
 llvm::Expected<Choice> DefaultChooser::choose(graph::GroupOp group,
                                               ArrayRef<warehouse::Offer> offers,
                                               const loop::Machine &machine) {
-  // What is below 0 waits for a plan or a search: a library that the artefact would need, say.
   auto first = llvm::find_if(
-      offers, [](auto &offer) { return offer.isOffered() && offer.card->priority >= 0; });
+      offers, [&](auto &offer) { return offer.isOffered() && pays(*offer.card, group, machine); });
   Choice choice;
   if (first == offers.end())
     return choice;
@@ -151,6 +164,8 @@ llvm::Expected<Choice> DefaultChooser::choose(graph::GroupOp group,
     chooseAttentionTile(*choice.card, machine, choice.knobs);
   else if (auto size = productOf(group))
     chooseTile(*choice.card, *size, machine, choice.knobs);
+  if (choice.card->mechanism == "winograd" && choice.card->knob("tile"))
+    choice.knobs["tile"] = nearestBelow(*choice.card->knob("tile"), winogradTile(group, machine));
   return choice;
 }
 

@@ -2,6 +2,7 @@
 // of knobs.
 
 #include "compiler/plan/Chooser.h"
+#include "compiler/plan/WinogradRule.h"
 
 #include "mlir/Parser/Parser.h"
 
@@ -176,6 +177,32 @@ TEST_F(Plans, tilesFollowTheMachineAndTheSizes) {
   EXPECT_EQ(tile(128, 8, avx2), Tile(14, 8));
   EXPECT_EQ(tile(128, 256, avx2), Tile(6, 16));
   EXPECT_EQ(tile(1, 256, avx2), Tile(1, 32));
+}
+
+TEST_F(Plans, transformedTilesAreForManyChannelsAndPixels) {
+  auto tileOf = [&](int64_t size, int64_t in, int64_t out) {
+    auto type = [&](int64_t channels) {
+      std::string sizes = std::to_string(size) + "x" + std::to_string(size);
+      return "tensor<1x" + sizes + "x" + std::to_string(channels) + "xf32>";
+    };
+    std::string w = "tensor<" + std::to_string(out) + "x" + std::to_string(in) + "x3x3xf32>";
+    std::string text = "func.func @main(%x: " + type(in) + ", %w: " + w + ") -> " + type(out) +
+                       " {\n%c = graph.conv %x, %w {strides = array<i64: 1, 1>, dilations = "
+                       "array<i64: 1, 1>, low = array<i64: 1, 1>, high = array<i64: 1, 1>, "
+                       "channels_last = true} : (" +
+                       type(in) + ", " + w + ") -> " + type(out) + "\nreturn %c : " + type(out) +
+                       "\n}";
+    module = parseSourceString<ModuleOp>(text, &context);
+    auto main = module->lookupSymbol<func::FuncOp>("main");
+    return plan::winogradTile(cast<graph::ConvOp>(main.getBody().front().front()), {});
+  };
+  EXPECT_EQ(tileOf(56, 64, 64), 4);
+  EXPECT_EQ(tileOf(28, 128, 128), 4);
+  EXPECT_EQ(tileOf(14, 256, 256), 4);
+  EXPECT_EQ(tileOf(7, 512, 512), 0); // its filters are read for few pixels
+  EXPECT_EQ(tileOf(224, 3, 64), 0);  // its transforms cost more than they save
+  EXPECT_EQ(tileOf(6, 256, 256), 2); // tiles of 4x4 would be half empty
+  EXPECT_EQ(tileOf(1, 256, 256), 0);
 }
 
 TEST_F(Plans, fingerprintsDifferWithTheText) {

@@ -306,6 +306,8 @@ llvm::Error Tuner::run() {
   auto loaded = warehouse::Warehouse::load(*planned.context, compile.scheduleFolders);
   if (!loaded)
     return loaded.takeError();
+  if (compile.isStrict)
+    loaded->requireStrict();
   cards.emplace(std::move(*loaded));
   auto found = worksOf(*planned.graph, *cards, planned.machine);
   if (!found)

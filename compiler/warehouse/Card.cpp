@@ -211,8 +211,8 @@ std::string Card::refusal(graph::GroupOp group, StringRef wantedTarget) const {
     if (std::string refused = guardRefusal(*this, *extents); !refused.empty())
       return refused;
   }
-  bool isForAny = nature == "schedule" && mechanism != "place";
-  return isForAny ? "" : mechanismRefusal(ops);
+  bool isForAll = nature == "schedule" && !loop::readsParameters(mechanism);
+  return isForAll ? "" : mechanismRefusal(ops);
 }
 
 static llvm::Error checkValues(const Card &card, const KnobValues &values) {

@@ -36,6 +36,7 @@ struct Card {
   std::map<std::string, int64_t> least, most;  // guards on extents, by letter
   std::vector<Knob> knobs;                     // in the order of the arguments
   bool hasPrologue = true, hasEpilogue = true; // whether other ops may stand before, behind
+  bool isStrict = true; // rounds as the ops say, but for the order of sums and fused additions
   std::string text, hash;
   bool isBuiltIn = false;
   mlir::OwningOpRef<mlir::ModuleOp> module;

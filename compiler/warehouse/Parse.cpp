@@ -21,8 +21,8 @@ namespace heddle::warehouse {
 namespace {
 /// Folders below schedules/, one a target.
 constexpr StringLiteral kTargets[] = {"cpu"};
-constexpr StringLiteral kFields[] = {"target", "priority", "key", "nest",     "moves",   "kind",
-                                     "dtypes", "min",      "max", "prologue", "epilogue"};
+constexpr StringLiteral kFields[] = {"target", "priority", "key", "nest",     "moves",    "kind",
+                                     "dtypes", "min",      "max", "prologue", "epilogue", "math"};
 
 class CardParser {
 public:
@@ -118,6 +118,7 @@ private:
     if (card.keys.empty() && card.nests.empty() && problems.empty())
       complain(location, "heddle.card has neither 'key' nor 'nest', and there is no @example to "
                          "take the nest from");
+    readMath(fields);
     readFlag(fields, "prologue", card.hasPrologue);
     readFlag(fields, "epilogue", card.hasEpilogue);
     readGuards(fields, "min", card.least);
@@ -127,6 +128,15 @@ private:
   void readFlag(DictionaryAttr fields, StringRef name, bool &value) {
     if (auto flag = field<BoolAttr>(fields, name, "true or false"))
       value = flag.getValue();
+  }
+
+  void readMath(DictionaryAttr fields) {
+    auto math = field<StringAttr>(fields, "math", "a string");
+    StringRef text = math ? math.getValue() : "strict";
+    if (text != "strict" && text != "fast")
+      complain(card.module->getLoc(),
+               "'math' of heddle.card is '" + text + "'; known: strict, fast");
+    card.isStrict = text == "strict";
   }
 
   void readTarget(DictionaryAttr fields) {

@@ -110,7 +110,7 @@ const Card *Warehouse::find(StringRef name) const {
 Fit Warehouse::fit(ArrayRef<Operation *> ops, StringRef target, std::string &form) const {
   Fit best = Fit::No;
   for (const Card &card : all) {
-    Fit found = card.target == target ? card.fit(ops) : Fit::No;
+    Fit found = card.target == target && mayTake(card) ? card.fit(ops) : Fit::No;
     if (found > best) {
       best = found;
       form = card.mechanism;
@@ -122,7 +122,8 @@ Fit Warehouse::fit(ArrayRef<Operation *> ops, StringRef target, std::string &for
 std::vector<Offer> Warehouse::offer(graph::GroupOp group, StringRef target) const {
   std::vector<Offer> offers;
   for (const Card &card : all)
-    offers.push_back({&card, card.refusal(group, target)});
+    offers.push_back({&card, mayTake(card) ? card.refusal(group, target)
+                                           : "its math is fast, which --math strict rules out"});
   return offers;
 }
 

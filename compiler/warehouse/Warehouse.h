@@ -32,6 +32,8 @@ public:
   /// Highest priority first, then by name.
   llvm::ArrayRef<Card> cards() const { return all; }
   const Card *find(llvm::StringRef name) const;
+  /// From now on cards of `math = "fast"` are offered to no group.
+  void requireStrict() { isStrict = true; }
   /// The best that any card with a nest makes of these ops, operands first, and the mechanism of
   /// the first card that makes it so.
   Fit fit(llvm::ArrayRef<mlir::Operation *> ops, llvm::StringRef target, std::string &form) const;
@@ -39,7 +41,9 @@ public:
   std::vector<Offer> offer(graph::GroupOp group, llvm::StringRef target = "cpu") const;
 
 private:
+  bool mayTake(const Card &card) const { return !isStrict || card.isStrict; }
   std::vector<Card> all;
+  bool isStrict = false;
 };
 
 /// The text of a card's file.

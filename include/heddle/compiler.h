@@ -34,6 +34,8 @@ typedef struct heddle_compile_options {
   int profiles; /* not 0: runs can tell heddle_session_options_t.profile how long each group took */
   const char *records; /* path of tuning records, whose findings are used where `plan` says nothing;
                           NULL: HEDDLE_RECORDS of the environment, or none */
+  const char *math;    /* "fast" (default), or "strict": no cards whose sums are rounded otherwise
+                          than by another order (Winograd's convolutions) */
 } heddle_compile_options_t;
 
 /* `options` may be NULL. */

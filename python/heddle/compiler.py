@@ -97,6 +97,7 @@ def compile(  # noqa: A001: the package's own word
     progress=None,
     without=None,
     records=None,
+    math=None,
 ):
     """Compiles an ONNX model and returns a Module ready to run.
 
@@ -110,6 +111,8 @@ def compile(  # noqa: A001: the package's own word
     without    layers of the partitioner to leave out, to compare:
                "cards,fusion,stitch,regions,feedback"
     records    a path of what `heddle tune` has found; None: HEDDLE_RECORDS, or none
+    math       "fast" (default), or "strict": no algorithms that round sums otherwise than by
+               their order
 
     The result's `compiled` has `write`, `plan` and `report`.
     """
@@ -135,6 +138,7 @@ def compile(  # noqa: A001: the package's own word
             without.encode() if without else None,
             0,
             _encoded(records),
+            math.encode() if math else None,
         )
         if hasattr(model, "SerializeToString"):
             model = model.SerializeToString()

@@ -35,10 +35,10 @@ static heddle_status_t *make(const char *model, size_t bytes, const heddle_compi
   for (char *at = plan; *at; ++at) if (*at == '"') *at = '\'';
   sprintf(c->report, "{\"model\":\"%.*s\",\"size\":%d,\"target\":\"%s\",\"level\":%d,"
           "\"shapes\":\"%s\",\"plan\":\"%s\",\"schedules\":\"%s\",\"threads\":%d,\"fold\":%lld,"
-          "\"records\":\"%s\"}",
+          "\"records\":\"%s\",\"math\":\"%s\"}",
           (int)bytes, model, o->size == sizeof *o, o->target, o->opt_level, shapes, plan,
           o->schedules ? o->schedules : "-", o->threads, (long long)o->fold_limit_bytes,
-          o->records ? o->records : "-");
+          o->records ? o->records : "-", o->math ? o->math : "-");
   return NULL;
 }
 heddle_status_t *heddle_compile(const char *path, const heddle_compile_options_t *o,
@@ -71,12 +71,12 @@ import heddle, numpy as np
 seen = []
 module = heddle.compile("m.onnx", shapes={"x": (1, 3, None), "batch": 4}, threads=3, opt_level=2,
                         plan={"groups": 1}, schedules="cards", fold_limit_bytes=1 << 40,
-                        records="found.db",
+                        records="found.db", math="strict",
                         progress=lambda stage, fraction: seen.append((stage, fraction)))
 assert module.compiled.report == {
     "model": "m.onnx", "size": 1, "target": "host", "level": 2, "shapes": "x=1x3x? batch=4 ",
     "plan": "{'groups': 1}", "schedules": "cards", "threads": 3, "fold": 1 << 40,
-    "records": "found.db"}
+    "records": "found.db", "math": "strict"}
 assert seen == [("lower", 0.5)], seen
 assert module.compiled.plan == {"groups": []}
 y = module(np.ones((2, 4), np.float32), np.zeros(2, np.float32))

@@ -120,6 +120,7 @@ class CompileOptions(ctypes.Structure):
         ("without", c_char_p),
         ("profiles", c_int),
         ("records", c_char_p),
+        ("math", c_char_p),
     ]
 
 

@@ -164,7 +164,7 @@ def recurrent(op, gates, outputs, **attributes):
     (recurrent("LSTM", 4, ["h", "c"]), ["matmul_gates"]),
     # The second product reads what the first one resets, or is reset itself.
     (recurrent("GRU", 3, ["h"]), ["matmul_gates", "matmul"]),
-    (recurrent("GRU", 3, ["h"], linear_before_reset=1), ["matmul", "matmul"]),
+    (recurrent("GRU", 3, ["h"], linear_before_reset=1), ["matmul_gates", "matmul"]),
 ])
 def test_a_recurrent_cell(model, cell):
     made = compiled(model)

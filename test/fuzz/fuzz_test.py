@@ -87,6 +87,9 @@ def test_a_result_that_hangs_on_rounding_is_refused():
 
 @pytest.mark.parametrize("op, shapes, attributes", [
     ("ConvTranspose", [(2, 6, 4), (6, 2, 3), (6,)], {"group": 3, "strides": [2]}),
+    ("ConvTranspose", [(2, 3, 4, 5), (3, 2, 3, 2), (2,)],
+     {"strides": [2, 3], "dilations": [2, 1], "pads": [1, 0, 2, 1], "output_padding": [1, 0]}),
+    ("ConvTranspose", [(1, 2, 2, 3, 1), (2, 1, 1, 2, 3)], {"pads": [0, 1, 0, 0, 0, 1]}),
     *[("Conv", [(1, 4, 6, 2), (2, 2, 3, 2)], {"group": 2, "strides": [2, 1], "auto_pad": pad})
       for pad in ("SAME_UPPER", "SAME_LOWER", "VALID")]])
 def test_what_the_evaluator_gets_wrong_is_right(op, shapes, attributes):

@@ -39,6 +39,11 @@ void addCompileOptions(CLI::App &app, CompileOptions &options) {
                  "do not compute larger constants at compile time")
       ->check(CLI::NonNegativeNumber)
       ->type_name("BYTES");
+  app.add_option("--math", options.math,
+                 "'fast' (default), or 'strict': no algorithms that round sums otherwise than "
+                 "by their order")
+      ->check(CLI::IsMember({"fast", "strict"}))
+      ->type_name("MATH");
   app.add_option("--without", options.without,
                  "leave out layers of the partitioner, to compare: cards, fusion, stitch, "
                  "regions, feedback")
@@ -93,6 +98,7 @@ void withRawOptions(const CompileOptions &options,
   raw.without = orNull(options.without);
   raw.profiles = options.profiles;
   raw.records = orNull(options.records);
+  raw.math = options.math.c_str();
   use(raw);
 }
 
@@ -108,10 +114,11 @@ Module openModel(const std::string &path, const CompileOptions &options) {
   heddle_module_t *module = nullptr;
   if (isArtefact(path)) {
     if (!options.plan.empty() || !options.schedules.empty() || options.level || options.foldLimit ||
-        !options.without.empty() || !options.records.empty() || options.target != "host")
+        !options.without.empty() || !options.records.empty() || options.target != "host" ||
+        options.math != "fast")
       failUsage("'" + path +
                 "' is an artefact, which is compiled already: --target, -O, --plan, "
-                "--records, --schedules, --fold-limit and --without are for models");
+                "--records, --schedules, --fold-limit, --math and --without are for models");
     check(heddle_module_load(path.c_str(), &module));
   } else {
     check(heddle_compiled_module(compileModel(path, options).get(), &module));

@@ -19,7 +19,7 @@ struct CompileOptions {
   std::string target = "host", plan, records, schedules;
   std::optional<int> level; // of LLVM
   int threads = 0;
-  std::string without;
+  std::string without, math = "fast";
   int64_t foldLimit = 0;
   bool showProgress = false, profiles = false;
   std::vector<std::string> shapes; // that the artefact is made for, no others

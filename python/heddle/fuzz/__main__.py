@@ -44,7 +44,7 @@ def fuzz_options(program):
 def run_fuzz(arguments, program):
     parser = fuzz_options(program)
     options = parser.parse_args(arguments)
-    from .campaign import Campaign, print_json
+    from .campaign import Campaign, limit_memory, print_json
     from .distribution import check_distributions
     from .spec import SPECS
 
@@ -60,6 +60,7 @@ def run_fuzz(arguments, program):
 
     campaign = Campaign(options.seed, options.ops, options.out, only, options.limit,
                         options.reduce_time, say)
+    limit_memory()
     indices = range(options.first, options.first + options.count)
     try:
         campaign.run(indices, options.jobs, options.time)

@@ -5,6 +5,7 @@ SPDX-License-Identifier: Apache-2.0
 
 import collections
 import json
+import resource
 import time
 from multiprocessing import connection
 from pathlib import Path
@@ -17,6 +18,16 @@ from .reduce import reduce_model
 from .worker import Worker
 
 ALIKE = 3  # findings with one signature that are written and reduced
+
+
+# Of address space: a model that wants more is dropped, or is a finding; the machine stays.
+MOST_BYTES = 8 << 30
+
+
+def limit_memory():
+    """Of this process and of workers that it starts later."""
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, hard))
 
 
 class Campaign:

@@ -3,14 +3,14 @@
 LRN sums over all channels (onnx 1.22 stops at the size of the batch), LpNormalization takes
 absolute values, recurrent ops run in reverse, in both directions, and with all outputs, a
 Loop without a condition runs on (onnx 1.22 does not begin), each group of a ConvTranspose has its
-own filters and bias (onnx 1.22 adds the first one's to all), and a Conv pads by the sizes of space
-(onnx 1.22 takes the first sizes, batch and channels).
+own filters and bias (onnx 1.22 adds the first one's to all, and takes minutes), and a Conv pads by
+the sizes of space (onnx 1.22 takes the first sizes, batch and channels).
 SPDX-License-Identifier: Apache-2.0
 """
 
 import numpy as np
 from onnx.reference.op_run import OpRun
-from onnx.reference.ops import op_conv, op_conv_transpose, op_loop
+from onnx.reference.ops import op_conv, op_loop
 
 
 class LRN(OpRun):
@@ -129,14 +129,29 @@ class Conv(op_conv.Conv):
                             strides=strides, **options)
 
 
-class ConvTranspose(op_conv_transpose.ConvTranspose):
+class ConvTranspose(OpRun):
     op_domain = ""
 
-    def _run(self, X, W, B=None, group=None, **options):
-        biases = [None] * group if B is None else np.split(B, group)
-        parts = [super(ConvTranspose, self)._run(x, w, B=b, group=1, **options)[0]
-                 for x, w, b in zip(np.split(X, group, axis=1), np.split(W, group), biases)]
-        return (np.concatenate(parts, axis=1),)
+    def _run(self, X, W, B=None, auto_pad=None, dilations=None, group=1, kernel_shape=None,
+             output_padding=None, output_shape=None, pads=None, strides=None):
+        if output_shape or auto_pad not in (None, "NOTSET"):
+            raise NotImplementedError("pads that follow from the size of the result")
+        space, taps, sizes = X.ndim - 2, W.shape[2:], X.shape[2:]
+        strides, dilations = strides or [1] * space, dilations or [1] * space
+        pads, extra = pads or [0] * 2 * space, output_padding or [0] * space
+        whole = [(size - 1) * stride + (count - 1) * dilation + 1 + more for
+                 size, stride, count, dilation, more in zip(sizes, strides, taps, dilations, extra)]
+        images = X.reshape(X.shape[0], group, -1, *sizes)
+        filters = W.reshape(group, -1, W.shape[1], *taps)
+        result = np.zeros((X.shape[0], group, W.shape[1], *whole), X.dtype)
+        for tap in np.ndindex(*taps):
+            places = [slice(t * dilation, t * dilation + (size - 1) * stride + 1, stride)
+                      for t, dilation, size, stride in zip(tap, dilations, sizes, strides)]
+            part = filters[(slice(None),) * 3 + tap]
+            result[(slice(None),) * 3 + tuple(places)] += np.einsum("ngc...,gcm->ngm...", images, part)
+        kept = [slice(low, size - high) for low, high, size in zip(pads, pads[space:], whole)]
+        result = result.reshape(X.shape[0], -1, *whole)[(slice(None),) * 2 + tuple(kept)]
+        return (result if B is None else result + B.reshape(-1, *[1] * space),)
 
 
 OPS = [LRN, LpNormalization, RNN, GRU, LSTM, Loop, Conv, ConvTranspose]

@@ -147,6 +147,8 @@ class Graph:
 
     def elements(self, dtype, shape):
         """Random elements: floats with few digits, small integers."""
+        if np.prod(shape, dtype=float) > 4 * self.most:
+            raise Rejected(f"a tensor of {shape} is too large")
         draw = self.generator
         if dtype == "bool":
             return draw.random(shape) < 0.5

@@ -1,0 +1,78 @@
+// Winograd: a 3x3 convolution of stride 1 as products of transformed tiles, F(m x m, 3 x 3).
+//
+// Tiles of m x m pixels of all images are one list. A task takes a block of them: it transforms
+// what they read of the image into the worker's scratch, V[place][tile][channel], then for each
+// panel of output channels multiplies with the filters, which are transformed at compile time, to
+// M[tile][place][column], transforms that back and stores it with the elementwise epilogue. Image
+// borders are masked loads, so there is no copy with borders.
+//
+// Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, sections 4.1 and 4.2; here V
+// and M of a block stay in the L2 instead of passing through memory.
+#ifndef HEDDLE_LOWER_WINOGRAD_WINOGRAD_H
+#define HEDDLE_LOWER_WINOGRAD_WINOGRAD_H
+
+#include "compiler/lower/Schedule.h"
+#include "compiler/lower/winograd/Transform.h"
+
+namespace heddle::lower {
+
+class Winograd {
+public:
+  Winograd(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule)
+      : kernel(kernel), group(group), schedule(schedule), transform(schedule.knob("tile", 2)) {}
+
+  mlir::LogicalResult prepare();
+  void emit();
+
+private:
+  /// A tile of the result: its image, and its first row and column.
+  struct Place {
+    Value image, row, column;
+  };
+
+  /// A register tile of the products: which of V's and M's places and of the panel's filters.
+  struct Strip {
+    Value panel, place, channel, length; // `length` channels from `channel` on
+    Value first, count;                  // its first tile, and how many the block has
+    bool isFirst;                        // run of channels
+  };
+
+  mlir::LogicalResult checkOps();
+  void chooseBlocks();
+  void packFilters();
+  Place placeOf(Value tile);
+  void emitBlock(Elements &e, Value block, Value firstPanel, Value endPanel);
+  void emitInput(Elements &e, Value number, Value tile);
+  void transformInput(Elements &e, Value source, Value target, llvm::ArrayRef<Value> rows,
+                      llvm::ArrayRef<Value> columns);
+  void emitStrip(const Strip &strip);
+  void emitProducts(Value panel, Value count);
+  void emitOutput(Elements &e, Value number, Value tile, Value panel);
+  void transformOutput(Elements &e, Value source, Value column, const Place &place);
+  void storePixel(Elements &e, const Place &place, Value i, Value j, Value value, Value column);
+
+  int64_t outputs() const { return transform.outputs(); }
+  int64_t inputs() const { return transform.inputs(); }
+  int64_t places() const { return inputs() * inputs(); }
+  int64_t panelWidth() const { return vectors * kernel.machine.lanes; }
+  int64_t panelCount() const { return llvm::divideCeil(filters, panelWidth()); }
+  Dim work() const;
+
+  KernelBuilder &kernel;
+  mlir::Block *group;
+  const Schedule &schedule;
+  WinogradTransform transform;
+  graph::ConvOp conv;
+  Type element;
+  DimVector x, y; // sizes
+  int64_t channels = 0, filters = 0, tileRows = 8, vectors = 3, filterData = -1;
+  Dim tilesDown, tilesAcross, tileCount;
+  int64_t tilesOfBlock = 1; // a multiple of tileRows
+  Dim blocks, chunks;       // of tiles and of panels; a task is one of each
+  /// In elements: from one tile to the next, and where M begins in the scratch.
+  int64_t inputStride = 0, productStride = 0, productsAt = 0;
+};
+
+} // namespace heddle::lower
+
+#endif // HEDDLE_LOWER_WINOGRAD_WINOGRAD_H

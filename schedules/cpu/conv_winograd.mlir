@@ -1,0 +1,32 @@
+// RUN: heddle-opt %S/Inputs/conv_winograd.mlir --heddle-apply-card=card=%s | FileCheck %s
+//
+// conv_winograd: a 3x3 convolution of stride 1 as products of transformed tiles of its images.
+//
+// Matches   a dot over channels and a window of 3x3 inside of parallel loops, with elementwise ops behind it.
+// Produces  tiles of 2x2 or 4x4 pixels: their 4x4 or 6x6 inputs are transformed into the worker's scratch,
+//           multiplied there with transformed filters, transformed back and stored. 4 or 2.25 multiplications
+//           a pixel instead of 9; filters take 1.8 or 4 times the memory.
+// Needs     filters that are constant, pixels whose channels are neighbours, no strides, dilations or
+//           groups, f32. Sums are rounded otherwise than those of products (`math = "fast"`): tiles of 4x4
+//           have up to 2.5 times the error of a plain sum. An infinity or NaN makes its whole tile NaN.
+// Why       it is what makes 3x3 convolutions faster than their multiplications would allow
+//           (bench/notes/2026-11-21-winograd.md).
+module attributes {transform.with_named_sequence, heddle.card = {
+    target = "cpu", priority = 15 : i64, kind = "contraction", dtypes = ["f32"], math = "fast",
+    key = "p* { k:s { h:w { v:w(dot) } } }", min = {h = 3, v = 3}, max = {h = 3, v = 3}}} {
+  // CHECK: graph.group "conv"
+  // CHECK-SAME: card = "conv_winograd"
+  // CHECK-SAME: loop.schedule = {form = "winograd", m = 8 : i64, n = 48 : i64, tile = 4 : i64}
+  transform.named_sequence @schedule(
+      %group: !transform.any_op {transform.readonly},
+      %tile: !transform.param<i64> {transform.readonly, heddle.knob = [2, 4], heddle.default = 4 : i64},
+      %m: !transform.param<i64> {transform.readonly,
+        heddle.knob = [1, 2, 4, 6, 8, 12, 14], heddle.default = 8 : i64},
+      %n: !transform.param<i64> {transform.readonly,
+        heddle.knob = [4, 8, 12, 16, 24, 32, 48, 64], heddle.default = 48 : i64},
+      %tiles: !transform.param<i64> {transform.readonly,
+        heddle.knob = [0, 8, 16, 24, 32, 48, 64, 96, 128], heddle.default = 0 : i64}) {
+    transform.loop.winograd %group tile %tile m %m n %n tiles %tiles : !transform.any_op
+    transform.yield
+  }
+}
