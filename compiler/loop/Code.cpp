@@ -283,9 +283,6 @@ void Code::storeLanes(Type element, Value value, Value pointer, Value index, Val
     return store(element, value, pointer, index);
   value = toMemory(element, spread(value));
   Value address = at(pointer, element, index);
-  // LLVM 19 without bf16 instructions stores single lanes of bf16 through a call.
-  if (mask && element.isBF16())
-    value = b.create<arith::BitcastOp>(loc, vectorOf(b.getI16Type()), value);
   if (mask)
     b.create<LLVM::MaskedStoreOp>(loc, value, address, mask, alignmentOf(element));
   else

@@ -157,6 +157,29 @@ struct ConvertBodies : PassWrapper<ConvertBodies, OperationPass<LLVM::LLVMFuncOp
   }
 };
 
+/// bf16 is only moved from here on; as bits, since LLVM 19 converts what it moves without bf16
+/// instructions through a call that no library of ours has.
+struct MoveBF16AsBits : PassWrapper<MoveBF16AsBits, OperationPass<LLVM::LLVMFuncOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(MoveBF16AsBits)
+  void runOnOperation() override {
+    Type bits = IntegerType::get(&getContext(), 16);
+    AttrTypeReplacer replacer;
+    replacer.addReplacement([&](BFloat16Type) -> Type { return bits; });
+    replacer.addReplacement([&](FloatAttr number) -> std::optional<Attribute> {
+      if (!number.getType().isBF16())
+        return std::nullopt;
+      return IntegerAttr::get(bits, number.getValue().bitcastToAPInt());
+    });
+    replacer.addReplacement([&](DenseElementsAttr numbers) -> std::optional<Attribute> {
+      if (!numbers.getElementType().isBF16())
+        return std::nullopt;
+      return numbers.bitcast(bits);
+    });
+    replacer.recursivelyReplaceElementsIn(getOperation(), /*replaceAttrs=*/true,
+                                          /*replaceLocs=*/false, /*replaceTypes=*/true);
+  }
+};
+
 void buildPipeline(PassManager &manager, const cpu::Target &target) {
   OpPassManager &functions = manager.nest<func::FuncOp>();
   functions.addPass(createConvertVectorToSCFPass());
@@ -174,6 +197,8 @@ void buildPipeline(PassManager &manager, const cpu::Target &target) {
   bodies.addPass(std::make_unique<FlattenVectors>());
   bodies.addPass(std::make_unique<ConvertBodies>());
   bodies.addPass(createReconcileUnrealizedCastsPass());
+  if (!target.bf16)
+    bodies.addPass(std::make_unique<MoveBF16AsBits>());
 }
 
 } // namespace

@@ -29,6 +29,8 @@ SINGLE = set(
 # Of half precision, ONNX's evaluator rounds after each addition of these: long sums stand still.
 SUMS = set("ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMean ReduceSum"
            " ReduceSumSquare".split())
+# What they add may leave little, beside the roundings of larger sums on the way.
+LOSSES = {"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"}
 
 # These give elements as they are, or a number near which nothing is rounded.
 EXACT = set(
@@ -107,8 +109,9 @@ class Evaluator:
             return [result.astype(half[0]) for result in results] if half else results
 
 
-def with_noise(array, node, name):
-    """The array after a few more roundings; zeros, which are often exact, stay nearly so."""
+def with_noise(array, node, name, most=0.0):
+    """The array after a few more roundings; zeros, which are often exact, stay nearly so. `most`:
+    how large numbers on the way to it were."""
     amount = NOISE.get(array.dtype.name)
     if amount is None or array.size == 0:
         return array
@@ -116,10 +119,19 @@ def with_noise(array, node, name):
         amount = max(amount, NOISE["float32"])
     values = wide(array)
     generator = np.random.default_rng(zlib.crc32(name.encode()))
-    scale = np.abs(values) + 0.1 * np.mean(np.abs(values)) + (node.op_type in WINDOWS)
+    scale = np.abs(values) + 0.1 * np.mean(np.abs(values)) + (node.op_type in WINDOWS) + most
     with np.errstate(all="ignore"):
         noisy = values + amount * scale * generator.uniform(-1, 1, values.shape)
     return noisy.astype(array.dtype)
+
+
+def partial_sum(node, terms, result):
+    """About how large a sum is on the way to one element of the result; 0 where that is not known."""
+    if not terms.size or not result.size or not np.all(np.isfinite(terms)):
+        return 0.0
+    count = terms.size / result.size
+    divisor = count if node.op_type == "ReduceMean" else 1
+    return float(np.mean(np.abs(terms)) * np.sqrt(count) / divisor)
 
 
 def is_exact(node):
@@ -139,10 +151,12 @@ def evaluate_node(node, opset_imports, pairs):
     else:
         shadows = evaluator.run({name: pair[1] for name, pair in read.items()})
     names = [name for name in node.output if name]
-    results = []
+    results, most = [], 0.0
+    if node.op_type in SUMS | LOSSES:
+        most = partial_sum(node, wide(pairs[node.input[0]][0]), values[0])
     for name, value, shadow in zip(names, values, shadows):
         shadow = shadow.astype(value.dtype)
-        results.append((value, shadow if is_exact(node) else with_noise(shadow, node, name)))
+        results.append((value, shadow if is_exact(node) else with_noise(shadow, node, name, most)))
     return results
 
 

@@ -148,7 +148,8 @@ class ConvTranspose(OpRun):
             places = [slice(t * dilation, t * dilation + (size - 1) * stride + 1, stride)
                       for t, dilation, size, stride in zip(tap, dilations, sizes, strides)]
             part = filters[(slice(None),) * 3 + tap]
-            result[(slice(None),) * 3 + tuple(places)] += np.einsum("ngc...,gcm->ngm...", images, part)
+            added = np.einsum("ngc...,gcm->ngm...", images, part)
+            result[(slice(None),) * 3 + tuple(places)] += added
         kept = [slice(low, size - high) for low, high, size in zip(pads, pads[space:], whole)]
         result = result.reshape(X.shape[0], -1, *whole)[(slice(None),) * 2 + tuple(kept)]
         return (result if B is None else result + B.reshape(-1, *[1] * space),)
