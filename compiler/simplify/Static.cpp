@@ -138,7 +138,7 @@ static Value makeSlice(OpBuilder &builder, DynamicSliceOp op, Refinement &refine
   SmallVector<int64_t> strides(sizes.size(), 1);
   for (auto [i, axis] : llvm::enumerate(op.getAxes())) {
     auto step = (*steps)[i].constant();
-    if (!step || *step == 0 || std::abs(*step) >= kBeyondAnySize)
+    if (!step || *step == 0 || *step >= kBeyondAnySize || *step <= -kBeyondAnySize)
       return {};
     auto span = *step > 0 ? forwardSpan((*starts)[i], (*ends)[i], sizes[axis], *step)
                           : backwardSpan((*starts)[i], (*ends)[i], sizes[axis], *step);
@@ -157,7 +157,8 @@ static Value makeRange(OpBuilder &builder, RangeOp op, Refinement &refinement) {
   auto start = shapeValue(op.getStart()), limit = shapeValue(op.getLimit()),
        delta = shapeValue(op.getDelta());
   auto step = delta ? delta->front().constant() : std::nullopt;
-  if (!start || !limit || !step || *step == 0 || std::abs(*step) >= kBeyondAnySize)
+  if (!start || !limit || !step || *step == 0 || *step >= kBeyondAnySize ||
+      *step <= -kBeyondAnySize)
     return {};
   Dim distance = *step > 0 ? limit->front() - start->front() : start->front() - limit->front();
   Dim count = Dim::max(distance.ceilDiv(Dim(std::abs(*step))), Dim(0));

@@ -326,8 +326,8 @@ static void importRange(Node &n) {
     *value = n.reshape(*value, {});
   auto first = shapeValue(start), last = shapeValue(limit), step = shapeValue(delta);
   Type element = elementOf(start);
-  if (first && last && step && (*step)[0].constant() && !(*step)[0].isConstant(0)) {
-    int64_t width = *(*step)[0].constant();
+  int64_t width = step ? (*step)[0].constant().value_or(0) : 0;
+  if (first && last && width != 0 && width != INT64_MIN) {
     Dim distance = width > 0 ? (*last)[0] - (*first)[0] : (*first)[0] - (*last)[0];
     Dim count = distance.ceilDiv(Dim(std::abs(width)));
     if (!count.isNeverNegative())

@@ -41,10 +41,10 @@ EXACT = set(
     " Unsqueeze Where".split()
 )
 
+COMPARISONS = {"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"}
 
 # Sums of numbers of about 1, which may leave nothing but their roundings.
 WINDOWS = {"BlackmanWindow", "HannWindow", "HammingWindow"}
-
 
 HALVES = (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16)
 
@@ -134,6 +134,18 @@ def partial_sum(node, terms, result):
     return float(np.mean(np.abs(terms)) * np.sqrt(count) / divisor)
 
 
+def may_flip(node, pairs):
+    """Whether rounding may change what a comparison says of some element."""
+    if node.op_type not in COMPARISONS:
+        return False
+    (a, a_shadow), (b, b_shadow) = [pairs[name] for name in node.input]
+    if not is_float(a):
+        return False
+    rounding = distance((a, a_shadow)) + distance((b, b_shadow))
+    with np.errstate(all="ignore"):
+        return rounding > 0 and bool(np.any(np.abs(wide(a) - wide(b)) <= 20 * rounding))
+
+
 def is_exact(node):
     if node.op_type == "Cast":
         return False
@@ -150,6 +162,8 @@ def evaluate_node(node, opset_imports, pairs):
         shadows = values
     else:
         shadows = evaluator.run({name: pair[1] for name, pair in read.items()})
+    if may_flip(node, read):
+        shadows = [~value for value in values]
     names = [name for name in node.output if name]
     results, most = [], 0.0
     if node.op_type in SUMS | LOSSES:
