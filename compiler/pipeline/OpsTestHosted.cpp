@@ -143,6 +143,21 @@ func.func @main(%x: tensor<6xi64>)
 }
 )";
 
+// A file of 2 x 3 pixels: "P6\n3 2\n255\n" and 18 bytes.
+static const char kImage[] = R"(
+!p = tensor<?x?x3xui8, #graph.dims<"$h", "$w", 3>>
+!g = tensor<?x?x1xui8, #graph.dims<"$i", "$j", 1>>
+module {
+func.func @main(%x: tensor<18xui8>) -> (!p, !g) {
+  %head = graph.constant dense<[80, 54, 10, 51, 32, 50, 10, 50, 53, 53, 10]> : tensor<11xui8>
+  %file = graph.concat %head, %x {axis = 0} : (tensor<11xui8>, tensor<18xui8>) -> tensor<29xui8>
+  %pixels = graph.image_decode %file {pixel_format = "bgr"} : (tensor<29xui8>) -> !p
+  %gray = graph.image_decode %file {pixel_format = "gray"} : (tensor<29xui8>) -> !g
+  return %pixels, %gray : !p, !g
+}
+}
+)";
+
 /// Accepts strings of digits.
 static std::string digits() {
   std::string rows[2];
@@ -175,6 +190,7 @@ void addHosted(Cases &cases) {
   for (double word : {0, 2, 4})
     add("words " + std::to_string(int(word)), kWords, {Fill::range(word, word)}, {});
   add("words", kWords, {Fill::range(0, 5)}, {});
+  add("image", kImage, {Fill::range(0, 255)}, {});
 }
 
 } // namespace heddle::ops
