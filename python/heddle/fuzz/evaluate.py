@@ -126,7 +126,7 @@ def with_noise(array, node, name, most=0.0):
 
 
 def partial_sum(node, terms, result):
-    """About how large a sum is on the way to one element of the result; 0 where that is not known."""
+    """About how large a sum is on the way to one element of the result; 0 where it is not known."""
     if not terms.size or not result.size or not np.all(np.isfinite(terms)):
         return 0.0
     count = terms.size / result.size
