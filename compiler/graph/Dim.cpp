@@ -438,9 +438,11 @@ private:
     if (word.empty())
       return std::nullopt;
     rest = rest.drop_front(word.size());
-    int64_t number;
-    if (llvm::isDigit(word[0]))
-      return word.getAsInteger(10, number) ? std::nullopt : std::optional<Dim>(Dim(number));
+    uint64_t number; // the lowest int64 is spelt as minus what no int64 is
+    if (llvm::isDigit(word[0])) {
+      bool isNumber = !word.getAsInteger(10, number) && number <= uint64_t(1) << 63;
+      return isNumber ? std::optional<Dim>(Dim(static_cast<int64_t>(number))) : std::nullopt;
+    }
     if ((word == "max" || word == "min") && eat("(")) {
       auto left = parseSum();
       if (!left || !eat(","))

@@ -151,6 +151,9 @@ TEST(Dim, refusesTextsThatAreNoExpressions) {
   for (const char *text :
        {"", "h +", "max(h)", "(h", "h h", "2*", "floordiv 2", "99999999999999999999"})
     EXPECT_FALSE(Dim::parse(text)) << text;
+  EXPECT_FALSE(Dim::parse("9223372036854775809"));
+  for (const Dim &lowest : {Dim(INT64_MIN), Dim::symbol("h") * Dim(63) + Dim(INT64_MIN)})
+    EXPECT_EQ(Dim::parse(lowest.str()), lowest) << lowest.str();
   EXPECT_FALSE(Dim::parse(std::string(10000, '(') + "h" + std::string(10000, ')')));
 }
 

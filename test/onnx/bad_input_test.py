@@ -280,6 +280,14 @@ def test_attributes_do_not_ask_for_any_number_of_operations():
         compiled([node], [("z", None)], feeds)
 
 
+def test_blocks_along_no_axis():
+    feeds = {"x": X, "scale": X[:, :2] + 1}
+    node = helper.make_node("QuantizeLinear", ["x", "scale"], ["z"], name="it", axis=-5,
+                            block_size=2)
+    with pytest.raises(heddle.RefusedError, match="node 'it'.*do not fit blocks of 2 along axis"):
+        compiled([node], [("z", None)], feeds)
+
+
 @pytest.mark.parametrize("indexes, message", [
     ([2**63 - 1], "'ngram_indexes' has 9223372036854775807, but at most 2147483648"),
     ([2**30], "asks for 1073741825 columns"),

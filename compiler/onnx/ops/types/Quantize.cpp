@@ -77,7 +77,7 @@ static Value unblocked(Node &n, Value x) {
   DimVector dims = dimsOf(x), whole = dimsOf(n.in(0));
   if (block == 0)
     return x;
-  if (block < 0 || dims.size() != whole.size() || axis >= (int64_t)dims.size())
+  if (block < 0 || dims.size() != whole.size() || axis < 0 || axis >= (int64_t)dims.size())
     refuse("scales of shape " + textOf(dims) + " do not fit blocks of " + Twine(block) +
            " along axis " + Twine(axis) + " of " + textOf(whole));
   DimVector repeated = dims;
