@@ -49,23 +49,28 @@ static ProductSize sizeOf(graph::ConvOp op) {
   return {rows.constant(), w[0].floorDiv(Dim(op.getGroups())).constant()};
 }
 
+/// The parts that slices of what follows the product read; other slices read memory.
+static int64_t partsBehind(graph::GroupOp group, Operation *product) {
+  graph::DimVector dims = graph::dimsOf(product->getResult(0));
+  SmallVector<Operation *> slices;
+  for (auto slice : group.getBody().front().getOps<graph::SliceOp>())
+    if (graph::dimsOf(slice.getX()) == dims)
+      slices.push_back(slice);
+  auto parts = loop::partsOf(slices, dims);
+  return parts ? parts->count : 1;
+}
+
 static std::optional<ProductSize> productOf(graph::GroupOp group) {
-  std::optional<ProductSize> size;
   for (Operation *op : warehouse::decidingOps(group)) {
     auto matmul = dyn_cast<graph::MatmulOp>(op);
     auto conv = dyn_cast<graph::ConvOp>(op);
-    if (matmul || conv)
-      size = matmul ? sizeOf(matmul) : sizeOf(conv);
-    if (size)
-      break;
+    if (!matmul && !conv)
+      continue;
+    ProductSize size = matmul ? sizeOf(matmul) : sizeOf(conv);
+    size.parts = partsBehind(group, op);
+    return size;
   }
-  SmallVector<Operation *> slices;
-  for (auto slice : group.getBody().front().getOps<graph::SliceOp>())
-    slices.push_back(slice);
-  if (size && !slices.empty())
-    if (auto parts = loop::partsOf(slices, graph::dimsOf(slices[0]->getOperand(0))))
-      size->parts = parts->count;
-  return size;
+  return std::nullopt;
 }
 
 /// Accumulators, a row of B and one element of A must fit the registers.

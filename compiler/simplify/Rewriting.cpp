@@ -28,6 +28,22 @@ Value transposeBy(OpBuilder &builder, Location location, Value x, ArrayRef<int64
   return builder.create<TransposeOp>(location, x, builder.getDenseI64ArrayAttr(permutation));
 }
 
+Value withoutOnes(OpBuilder &builder, Value x) {
+  DimVector sizes = dimsOf(x);
+  llvm::erase_if(sizes, [](const Dim &size) { return size.isConstant(1); });
+  return reshapeTo(builder, x.getLoc(), x, sizes);
+}
+
+Value spread(OpBuilder &builder, Value vector, int64_t axis, ArrayRef<Dim> sizes) {
+  DimVector aligned;
+  if (rankOf(vector) == 1) {
+    aligned.assign(sizes.size() - axis, Dim(1));
+    aligned[0] = dimsOf(vector)[0];
+  }
+  vector = reshapeTo(builder, vector.getLoc(), vector, aligned);
+  return broadcastTo(builder, vector.getLoc(), vector, sizes);
+}
+
 DimVector permuted(ArrayRef<Dim> sizes, ArrayRef<int64_t> permutation) {
   DimVector result;
   for (int64_t axis : permutation)

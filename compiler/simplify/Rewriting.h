@@ -46,6 +46,12 @@ mlir::Value broadcastTo(mlir::OpBuilder &builder, mlir::Location location, mlir:
 mlir::Value transposeBy(mlir::OpBuilder &builder, mlir::Location location, mlir::Value x,
                         llvm::ArrayRef<int64_t> permutation);
 
+/// x without its sizes of 1.
+mlir::Value withoutOnes(mlir::OpBuilder &builder, mlir::Value x);
+/// A vector along `axis`, or one number, repeated to `sizes`.
+mlir::Value spread(mlir::OpBuilder &builder, mlir::Value vector, int64_t axis,
+                   llvm::ArrayRef<graph::Dim> sizes);
+
 /// result[i] = sizes[permutation[i]].
 graph::DimVector permuted(llvm::ArrayRef<graph::Dim> sizes, llvm::ArrayRef<int64_t> permutation);
 llvm::SmallVector<int64_t> inverse(llvm::ArrayRef<int64_t> permutation);

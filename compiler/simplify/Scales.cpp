@@ -53,23 +53,7 @@ bool variesAlong(Value wide, int64_t axis) {
 
 /// That constant as [n], or as [] where it is one number.
 Value vectorOf(Rewriter &rewriter, Value wide) {
-  auto constant = constantUnder(wide);
-  DimVector vector;
-  for (const Dim &size : dimsOf(constant.getResult()))
-    if (!size.isConstant(1))
-      vector.push_back(size);
-  return reshapeTo(rewriter, wide.getLoc(), constant, vector);
-}
-
-/// A vector along `axis` (or one number), repeated to `sizes`.
-Value spread(Rewriter &rewriter, Value vector, int64_t axis, ArrayRef<Dim> sizes) {
-  DimVector aligned;
-  if (rankOf(vector) == 1) {
-    aligned.assign(sizes.size() - axis, Dim(1));
-    aligned[0] = dimsOf(vector)[0];
-  }
-  vector = reshapeTo(rewriter, vector.getLoc(), vector, aligned);
-  return broadcastTo(rewriter, vector.getLoc(), vector, sizes);
+  return withoutOnes(rewriter, constantUnder(wide).getResult());
 }
 
 /// `product` with its weights multiplied by a vector along `axis` of them.

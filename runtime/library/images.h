@@ -17,15 +17,14 @@ typedef enum heddle_image_status {
   HEDDLE_IMAGE_DAMAGED,
 } heddle_image_status_t;
 
-/* HEDDLE_PIXELS_* of abi.h: three bytes, three bytes, or one byte a pixel. */
 typedef struct heddle_image heddle_image_t;
 
 /* A BMP, JPEG, JPEG 2000, PNG, PNM, TIFF or WebP file, of several images the first. `image` is
  * only set where it was read, and the caller's to close. */
 heddle_image_status_t heddle_image_open(const void *bytes, int64_t size, heddle_image_t **image,
                                         int64_t *height, int64_t *width);
-/* Writes height x width pixels, row by row from the top. Without alpha; grey is ITU-R 601's luma.
- */
+/* Writes height x width pixels, row by row from the top, as `format`, HEDDLE_PIXELS_* of abi.h,
+ * says. Without alpha; grey is ITU-R 601's luma. */
 heddle_image_status_t heddle_image_pixels(heddle_image_t *image, int64_t format, uint8_t *pixels);
 void heddle_image_close(heddle_image_t *image);
 

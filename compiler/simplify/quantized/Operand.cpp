@@ -123,12 +123,7 @@ std::optional<QuantizedOperand> readDequantized(Value value) {
 Value parameterOf(OpBuilder &builder, Value wide) {
   if (auto number = splatOf(wide))
     return scalar(builder, wide.getLoc(), elementOf(wide), *number);
-  Value source = sourceOf(wide);
-  DimVector vector;
-  for (const Dim &size : dimsOf(source))
-    if (!size.isConstant(1))
-      vector.push_back(size);
-  return reshapeTo(builder, wide.getLoc(), source, vector);
+  return withoutOnes(builder, sourceOf(wide));
 }
 
 Value castTo(OpBuilder &builder, Value x, Type element) {
@@ -136,16 +131,6 @@ Value castTo(OpBuilder &builder, Value x, Type element) {
     return x;
   auto type = tensorOf(builder.getContext(), dimsOf(x), element);
   return builder.create<CastOp>(x.getLoc(), type, x);
-}
-
-Value spread(OpBuilder &builder, Value vector, int64_t axis, ArrayRef<Dim> sizes) {
-  DimVector aligned;
-  if (rankOf(vector) == 1) {
-    aligned.assign(sizes.size() - axis, Dim(1));
-    aligned[0] = dimsOf(vector)[0];
-  }
-  vector = reshapeTo(builder, vector.getLoc(), vector, aligned);
-  return broadcastTo(builder, vector.getLoc(), vector, sizes);
 }
 
 Value storedOf(OpBuilder &builder, const QuantizedOperand &operand) {

@@ -33,9 +33,6 @@ mlir::Value storedOf(mlir::OpBuilder &builder, const QuantizedOperand &operand);
 /// That minus the zero point, in i32.
 mlir::Value centredOf(mlir::OpBuilder &builder, const QuantizedOperand &operand);
 mlir::Value castTo(mlir::OpBuilder &builder, mlir::Value x, mlir::Type element);
-/// One number, or a vector along `axis`, repeated to `sizes`.
-mlir::Value spread(mlir::OpBuilder &builder, mlir::Value vector, int64_t axis,
-                   llvm::ArrayRef<graph::Dim> sizes);
 
 /// (cast<f32>(i) * s + b) / c = cast<f32>(i) * (s / c) + b / c, also with bounds around the sum.
 mlir::LogicalResult quotientOfDequantized(graph::DivOp op, mlir::PatternRewriter &rewriter);
