@@ -31,14 +31,19 @@ public:
     current = name.str();
     start = std::chrono::steady_clock::now();
     if (options.progress)
-      options.progress(name, fraction);
+      options.progress(name, before + fraction * share);
+  }
+  /// What begins from now on is variant number `i` of `count`.
+  void enterVariant(size_t i, size_t count) {
+    share = 1.0 / count;
+    before = i * share;
   }
   void end() {
     if (current.empty())
       return;
     std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
-    double before = seconds.contains(current) ? seconds[current].get<double>() : 0;
-    seconds[current] = before + passed.count();
+    double earlier = seconds.contains(current) ? seconds[current].get<double>() : 0;
+    seconds[current] = earlier + passed.count();
     current.clear();
   }
   nlohmann::ordered_json seconds;
@@ -46,6 +51,7 @@ public:
 private:
   const CompileOptions &options;
   std::string current;
+  double before = 0, share = 1; // of the whole, for who is told
   std::chrono::steady_clock::time_point start;
 };
 
@@ -276,65 +282,116 @@ static std::string textOf(ModuleOp module) {
   return stream.str();
 }
 
-/// From the imported graph, which `result` holds, to objects.
-static llvm::Error compileStages(Compiled &compiled, const CompileOptions &options,
-                                 Stages &stages) {
-  Compiled *result = &compiled;
-  auto target = cpu::targetFor(options.target);
-  if (!target)
-    return target.takeError();
-  result->target = *target;
-  unsigned workers = std::max(1u, std::thread::hardware_concurrency());
-  result->optLevel = options.optLevel;
-  result->isStrict = options.isStrict;
-  result->scheduleFolders = options.scheduleFolders;
-  result->program.isProfiled = options.isProfiled;
-  result->machine = {target->vectorBits / 32,
-                     target->registers,
-                     target->l1Bytes,
-                     target->l2Bytes,
-                     options.threads > 0 ? options.threads : int64_t(workers),
-                     target->vnni ? loop::Dot::Bytes : loop::Dot::Words};
-  if (!options.isPlanned) {
-    stages.begin("simplify", 0.1);
-    if (llvm::Error error = simplifyGraph(*result->graph, options.foldLimitBytes))
-      return error;
-    result->program.flops = countFlops(*result->graph);
-    if (llvm::Error error = choosePlan(options, *result, stages))
-      return error;
+static loop::Machine machineOf(const cpu::Target &target, int64_t workers) {
+  loop::Machine machine{target.vectorBits / 32, target.registers, target.l1Bytes, target.l2Bytes,
+                        workers};
+  if (target.isArm()) {
+    machine.isa = loop::Isa::Arm;
+    machine.dot = target.i8mm      ? loop::Dot::Bytes
+                  : target.dotprod ? loop::Dot::SignedBytes
+                                   : loop::Dot::Words;
+  } else {
+    machine.dot = target.vnni ? loop::Dot::Bytes : loop::Dot::Words;
   }
-  if (options.plansOnly)
-    return llvm::Error::success();
+  return machine;
+}
 
-  stages.begin("lower", 0.25);
-  auto model = result->graph->lookupSymbol<func::FuncOp>("main");
-  std::vector<std::pair<std::string, std::string>> simpler;
-  if (llvm::Error error = lowerGroups(model, result->machine, result->program, simpler))
-    return error;
-  if (failed(verify(*result->program.module)))
-    return makeError(ErrorCode::Internal, "internal error: a kernel is not valid");
-
-  stages.begin("emit", 0.4);
-  auto objects = cpu::emitObjects(result->program, *target, options.optLevel, workers);
-  if (!objects)
-    return objects.takeError();
-  result->objects = std::move(*objects);
-  stages.end();
-
+static nlohmann::ordered_json
+reportOf(const Compiled &compiled, const std::vector<std::pair<std::string, std::string>> &simpler,
+         const Stages &stages) {
   nlohmann::ordered_json report;
-  report["model"] = result->program.model;
-  report["target"] = target->cpu;
+  report["model"] = compiled.program.model;
+  report["target"] = compiled.target.name;
   report["seconds"] = stages.seconds;
-  report["groups"] = result->program.kernels.size();
-  report["launches"] = result->program.launches;
+  report["groups"] = compiled.program.kernels.size();
+  report["launches"] = compiled.program.launches;
   auto pointwise = nlohmann::ordered_json::array();
   for (auto &[group, form] : simpler)
     pointwise.push_back({{"group", group}, {"planned", form}});
   report["pointwise_instead"] = pointwise;
-  report["feedback"] = feedbackJson(*result);
-  report["weights_bytes"] = result->program.weights.size;
-  result->reportJson = report.dump(2);
+  report["feedback"] = feedbackJson(compiled);
+  report["weights_bytes"] = compiled.program.weights.size;
+  if (compiled.variants.empty())
+    return report;
+  auto variants = nlohmann::ordered_json::array();
+  auto add = [&](const Compiled &variant) {
+    int64_t code = 0;
+    for (const auto &object : variant.objects)
+      code += object->getBufferSize();
+    variants.push_back({{"target", variant.target.name},
+                        {"groups", variant.program.kernels.size()},
+                        {"code_bytes", code},
+                        {"weights_bytes", variant.program.weights.usedBytes}});
+  };
+  add(compiled);
+  for (const std::unique_ptr<Compiled> &variant : compiled.variants)
+    add(*variant);
+  report["variants"] = variants;
+  return report;
+}
+
+/// From the simplified graph, which `result` holds, to objects for one CPU.
+static llvm::Error compileFor(const cpu::Target &target, Compiled &compiled,
+                              const CompileOptions &options, Stages &stages) {
+  unsigned workers = std::max(1u, std::thread::hardware_concurrency());
+  compiled.target = target;
+  compiled.optLevel = options.optLevel;
+  compiled.isStrict = options.isStrict;
+  compiled.scheduleFolders = options.scheduleFolders;
+  compiled.program.isProfiled = options.isProfiled;
+  compiled.machine = machineOf(target, options.threads > 0 ? options.threads : int64_t(workers));
+  if (!options.isPlanned)
+    if (llvm::Error error = choosePlan(options, compiled, stages))
+      return error;
+  if (options.plansOnly)
+    return llvm::Error::success();
+
+  stages.begin("lower", 0.25);
+  auto model = compiled.graph->lookupSymbol<func::FuncOp>("main");
+  std::vector<std::pair<std::string, std::string>> simpler;
+  if (llvm::Error error = lowerGroups(model, compiled.machine, compiled.program, simpler))
+    return error;
+  if (failed(verify(*compiled.program.module)))
+    return makeError(ErrorCode::Internal, "internal error: a kernel is not valid");
+
+  stages.begin("emit", 0.4);
+  auto objects = cpu::emitObjects(compiled.program, target, options.optLevel, workers);
+  if (!objects)
+    return objects.takeError();
+  compiled.objects = std::move(*objects);
+  stages.end();
+  compiled.reportJson = reportOf(compiled, simpler, stages).dump(2);
   return llvm::Error::success();
+}
+
+/// From the imported graph, which `compiled` holds, to objects for each CPU that was asked for.
+/// What asks most of a CPU comes last, so that its weights hold those of all.
+static llvm::Error compileStages(Compiled &compiled, const CompileOptions &options,
+                                 Stages &stages) {
+  auto targets = cpu::targetsFor(options.target);
+  if (!targets)
+    return targets.takeError();
+  if (!options.isPlanned) {
+    stages.begin("simplify", 0.1);
+    if (llvm::Error error = simplifyGraph(*compiled.graph, options.foldLimitBytes))
+      return error;
+    compiled.program.flops = countFlops(*compiled.graph);
+  }
+  for (size_t i = 0; i + 1 < targets->size(); ++i) {
+    stages.enterVariant(i, targets->size());
+    auto variant = std::make_unique<Compiled>();
+    variant->context = compiled.context;
+    variant->graph = compiled.graph->clone();
+    variant->program.model = compiled.program.model;
+    variant->program.flops = compiled.program.flops;
+    variant->program.weights = compiled.program.weights.shared();
+    if (llvm::Error error = compileFor((*targets)[i], *variant, options, stages))
+      return error;
+    compiled.program.weights = variant->program.weights.shared();
+    compiled.variants.insert(compiled.variants.begin(), std::move(variant));
+  }
+  stages.enterVariant(targets->size() - 1, targets->size());
+  return compileFor(targets->back(), compiled, options, stages);
 }
 
 std::string graphText(const Compiled &compiled) {

@@ -9,7 +9,7 @@ namespace heddle::cpu {
 
 /// Writes an ELF object that defines `symbol` (hidden) in a read-only section whose alignment is a
 /// page. Returns errno, or 0.
-int writeWeightsObject(const target::Weights &weights, const std::string &symbol,
+int writeWeightsObject(const target::Weights &weights, const std::string &symbol, bool isArm,
                        const std::string &path);
 
 } // namespace heddle::cpu
