@@ -1,0 +1,76 @@
+"""Heddle: `heddle compile` into a shared library, which the C API runs.
+
+The artefact takes all the sizes that the model leaves open; with the option `static` it is compiled
+for the very sizes of the inputs.
+"""
+
+import ctypes
+import hashlib
+
+from bench.models import tool
+from bench.peers.engines import Loaded
+
+
+def version():
+    """The library's content is its version: it has no other between releases."""
+    from heddle import library
+    with open(library.library()._name, "rb") as file:
+        return f"heddle {hashlib.file_digest(file, 'sha256').hexdigest()[:12]}"
+
+
+def prepare(job):
+    """Compiles with the command, which is a process of its own."""
+    sizes = []
+    if job.options.get("static"):
+        for name, value in job.inputs().items():
+            if value.ndim:
+                sizes += ["--shape", f"{name}={'x'.join(map(str, value.shape))}"]
+    done = tool.run_heddle("compile", job.model, "-o", job.path("model.so"), "--threads",
+                           job.threads, *sizes)
+    if done.status:
+        lines = done.errors.strip().splitlines() or [f"ended with status {done.status}"]
+        raise RuntimeError(lines[0])
+    return {"seconds": done.seconds, "compiler_peak_bytes": done.peak_bytes}
+
+
+def start(_job):
+    import heddle
+    from heddle import library
+    heddle.compile  # noqa: B018: the import is all
+    library.library()
+
+
+def load(job):
+    """Runs through the C API: inputs described once, outputs into memory that is kept, where their
+    sizes are known before the run."""
+    import heddle
+    from heddle import arrays, library
+
+    session = heddle.Session(str(job.path("model.so")), threads=job.threads)
+    infos, feeds = session.get_inputs(), job.inputs()
+    inputs, alive = (library.Tensor * len(infos))(), []
+    for i, info in enumerate(infos):
+        inputs[i], value = arrays.feed(feeds[info.name], info)
+        alive.append(value)
+    session.run(None, feeds)  # wrong feeds get their message here
+    count = len(session.get_outputs())
+    outputs = (library.Tensor * count)()
+    results = session._run(inputs)
+    library.call("heddle_session_output_shapes", session._handle, inputs, len(infos), outputs,
+                 count)
+    if any(tensor.bytes < 0 for tensor in outputs):
+        return Loaded(lambda: session._run(inputs), list)
+    for tensor, value in zip(outputs, results):
+        tensor.data, tensor.bytes = value.ctypes.data, value.nbytes
+    function, handle = library.function("heddle_session_run"), ctypes.c_void_p()
+    handle.value = getattr(session._handle, "value", session._handle)
+    number = len(infos)
+
+    def run():
+        status = function(handle, inputs, number, outputs, count)
+        if status:
+            raise RuntimeError("heddle_session_run: the run failed")
+        return results
+
+    run.alive = (alive, session)
+    return Loaded(run)
