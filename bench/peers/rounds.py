@@ -22,6 +22,8 @@ class Pace:
     most: int = 60
     turn_ms: float = 25.0  # of timed runs in a turn, at least one run
     pause_s: float = 0.01
+    slow: float = 10.0  # times the fastest: an engine beyond has turns in few rounds only
+    slow_rounds: int = 3
     limit_s: float = 180.0  # for an answer
 
 
@@ -41,21 +43,22 @@ def measure(members, pace):
             return None
 
     for name in members:
-        expected[name] = turn(name, times=1, warm=1)
+        expected[name] = turn(name, times=1)
     turns = {name: [] for name in members if name not in dropped}
     if not turns:
         return {}, dropped
-    # A run before each turn fills the caches again; where runs are long, it only costs time.
-    warm = int(min(expected[name] for name in turns) < 200)
+    fastest = min(expected[name] for name in turns)
     shuffle, start = random.Random(len(members)), time.monotonic()
     for count in range(pace.most):
         if count >= pace.least and time.monotonic() - start > pace.seconds:
             break
-        order = list(turns)
+        order = [name for name in turns
+                 if count < pace.slow_rounds or expected[name] < pace.slow * fastest]
         shuffle.shuffle(order)
         for name in order:
             times = max(1, min(200, int(pace.turn_ms / max(expected[name], 1e-3))))
-            found = turn(name, times=times, warm=warm)
+            # A run before fills the caches again; where runs are long, it only costs time.
+            found = turn(name, times=times, warm=int(expected[name] < 200))
             if found is None:
                 turns.pop(name)
             else:

@@ -26,8 +26,14 @@ def folded(model, job):
     options.optimized_model_filepath = str(after)
     options.intra_op_num_threads = job.threads
     options.log_severity_level = 3
-    onnxruntime.InferenceSession(str(before), options, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(str(before), options,
+                                           providers=["CPUExecutionProvider"])
     model = onnx.load(after)
+    for value, known in zip(model.graph.output, session.get_outputs(), strict=True):
+        shape = value.type.tensor_type.shape
+        del shape.dim[:]
+        for size in known.shape:
+            shape.dim.add(**{"dim_value" if isinstance(size, int) else "dim_param": size})
     before.unlink()
     after.unlink()
     used = {node.domain for node in model.graph.node} | {""}
