@@ -20,6 +20,7 @@ class Loaded:
 
     run: Callable[[], Any]
     arrays: Callable[[Any], list] = list  # NumPy's, of what run gave
+    caller: Callable[[], Callable] = None  # a `run` with outputs of its own, for a thread of many
 
 
 @dataclass(frozen=True)

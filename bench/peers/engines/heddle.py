@@ -4,7 +4,6 @@ The artefact takes all the sizes that the model leaves open; with the option `st
 for the very sizes of the inputs.
 """
 
-import ctypes
 import hashlib
 import os
 from pathlib import Path
@@ -59,24 +58,26 @@ def load(job):
         inputs[i], value = arrays.feed(feeds[info.name], info)
         alive.append(value)
     session.run(None, feeds)  # wrong feeds get their message here
-    count = len(session.get_outputs())
-    outputs = (library.Tensor * count)()
-    results = session._run(inputs)
-    library.call("heddle_session_output_shapes", session._handle, inputs, len(infos), outputs,
-                 count)
-    if any(tensor.bytes < 0 for tensor in outputs):
-        return Loaded(lambda: session._run(inputs), list)
-    for tensor, value in zip(outputs, results):
-        tensor.data, tensor.bytes = value.ctypes.data, value.nbytes
-    function, handle = library.function("heddle_session_run"), ctypes.c_void_p()
-    handle.value = getattr(session._handle, "value", session._handle)
-    number = len(infos)
+    function, number = library.function("heddle_session_run"), len(infos)
 
-    def run():
-        status = function(handle, inputs, number, outputs, count)
-        if status:
-            raise RuntimeError("heddle_session_run: the run failed")
-        return results
+    def caller():
+        """A run into outputs of its own."""
+        results = session._run(inputs)
+        count = len(results)
+        outputs = (library.Tensor * count)()
+        library.call("heddle_session_output_shapes", session._handle, inputs, number, outputs,
+                     count)
+        if any(tensor.bytes < 0 for tensor in outputs):
+            return lambda: session._run(inputs)
+        for tensor, value in zip(outputs, results):
+            tensor.data, tensor.bytes = value.ctypes.data, value.nbytes
 
-    run.alive = (alive, session)
-    return Loaded(run)
+        def run():
+            if function(session._handle, inputs, number, outputs, count):
+                raise RuntimeError("heddle_session_run gave a status")
+            return results
+
+        return run
+
+    caller.alive = alive
+    return Loaded(caller(), list, caller)

@@ -27,17 +27,21 @@ def load(job):
     feeds = {value.name: feeds[value.name] for value in session.get_inputs()}
     held = {name: onnxruntime.OrtValue.ortvalue_from_numpy(v) for name, v in feeds.items()}
     names = [value.name for value in session.get_outputs()]
-    results = session.run(names, feeds)
-    binding = session.io_binding()
-    for name, value in held.items():
-        binding.bind_ortvalue_input(name, value)
-    kept = [onnxruntime.OrtValue.ortvalue_from_numpy(value) for value in results]
-    for name, value in zip(names, kept):
-        binding.bind_ortvalue_output(name, value)
-    run_options = onnxruntime.RunOptions()
+    results, run_options = session.run(names, feeds), onnxruntime.RunOptions()
 
-    def run():
-        session.run_with_iobinding(binding, run_options)
-        return kept
+    def caller():
+        """A run into outputs of its own."""
+        binding = session.io_binding()
+        for name, value in held.items():
+            binding.bind_ortvalue_input(name, value)
+        kept = [onnxruntime.OrtValue.ortvalue_from_numpy(value) for value in results]
+        for name, value in zip(names, kept):
+            binding.bind_ortvalue_output(name, value)
 
-    return Loaded(run, lambda values: [value.numpy() for value in values])
+        def run():
+            session.run_with_iobinding(binding, run_options)
+            return kept
+
+        return run
+
+    return Loaded(caller(), lambda values: [value.numpy() for value in values], caller)
