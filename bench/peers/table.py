@@ -102,8 +102,9 @@ def table(found):
                  number(memory_ratio(result))]
         lines.append(f"| {' | '.join(cells)} |")
     ratios, best, memory = means(found, names)
-    cells = ["**geometric mean**", "", "", "", *(f"**{number(ratios[name])}**" for name in names),
-             "", f"**{number(best)}**", f"**{number(memory)}**"]
+    cells = ["**geometric mean**", "", "", "", *(number(ratios[name], "**{:.2f}**")
+                                                 for name in names),
+             "", number(best, "**{:.2f}**"), number(memory, "**{:.2f}**")]
     return "\n".join([*lines, f"| {' | '.join(cells)} |"])
 
 
@@ -138,16 +139,18 @@ def failures(found):
 
 def costs(found):
     """Markdown: what each engine takes beside time."""
-    lines = ["| model | batch | threads | engine | ms | quartiles | compile s | load s | loaded MiB "
-             "| peak MiB | idle CPU |", "|---|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|"]
+    heads = ["model", "batch", "threads", "engine", "ms", "quartiles", "compile s", "load s",
+             "loaded MiB", "peak MiB", "idle CPU"]
+    lines = [f"| {' | '.join(heads)} |", "|---|--:|--:|---" + "|--:" * (len(heads) - 4) + "|"]
     for result in found:
         for name, report in result["engines"].items():
             if "median_ms" not in report:
                 continue
             mebibytes = [number(report.get(key, 0) / 2**20, "{:.0f}")
                          for key in ("loaded_bytes", "peak_bytes")]
-            cells = [result["model"], result["batch"], result["threads"], TITLES.get(name, "Heddle"),
-                     f"{report['median_ms']:.3f}", f"{report['q1_ms']:.3f}-{report['q3_ms']:.3f}",
+            cells = [result["model"], result["batch"], result["threads"],
+                     TITLES.get(name, "Heddle"), f"{report['median_ms']:.3f}",
+                     f"{report['q1_ms']:.3f}-{report['q3_ms']:.3f}",
                      f"{report['compile_s']:.1f}", f"{report['load_s']:.1f}", *mebibytes,
                      f"{report.get('idle_cpu', 0):.2f}"]
             lines.append(f"| {' | '.join(map(str, cells))} |")
@@ -176,7 +179,10 @@ def main(arguments=None):
     shown = [result for result in found if result["threads"] == threads]
     readme = ROOT / "README.md"
     try:
-        text = heading(shown, f"./dev bench peers --threads {threads}") + "\n" + table(shown)
+        command = f"./dev bench peers --threads {threads}"
+        text = "\n".join([heading(shown, command), table(shown), "",
+                          "Spread, memory, other numbers of threads and what did not run: "
+                          "[docs/generated/peers.md](docs/generated/peers.md)."])
         content = replace(readme.read_text(encoding="utf-8"), text)
     except ValueError as problem:
         print(f"table: {problem}", file=sys.stderr)
