@@ -1,8 +1,9 @@
 """Whether an engine's outputs are those of ONNX Runtime.
 
-Floats: |a - b| <= 1e-3 |b| + 1e-3 max|b|, output by output. Of quantised models, whose values jump
-by steps where sums round apart: at most 2 % of an output's elements differ by more than two steps,
-a step being max|b| / 127. Integers are equal.
+Floats: |a - b| <= 1e-3 |b| + 1e-3 max|b|, output by output. Of quantised models, whose
+values jump by steps where sums round apart, and further with every layer: the root mean square of
+a - b is at most a tenth of that of b. (ONNX Runtime with and without its optimisations differ by
+0.052 on our BERT in int8, and so do both from the same network in floats.) Integers are equal.
 """
 
 import math
@@ -10,7 +11,7 @@ import math
 import numpy as np
 
 RELATIVE, ABSOLUTE = 1e-3, 1e-3
-STEPS, FRACTION = 2, 0.02
+QUANTISED = 0.1
 
 
 def distance(actual, expected, quantised=False):
@@ -27,7 +28,8 @@ def distance(actual, expected, quantised=False):
     if not (np.isfinite(scale) and np.isfinite(error).all()):
         return 0.0 if np.array_equal(actual, expected, equal_nan=True) else math.inf
     if quantised:
-        return float((error > STEPS * scale / 127).mean() / FRACTION)
+        root = np.sqrt((size ** 2).mean())
+        return float(np.sqrt((error ** 2).mean()) / max(QUANTISED * root, np.finfo(np.float32).tiny))
     allowed = RELATIVE * size + ABSOLUTE * scale
     return float((error / np.maximum(allowed, np.finfo(np.float32).tiny)).max())
 
