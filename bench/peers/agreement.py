@@ -12,6 +12,7 @@ import numpy as np
 
 RELATIVE, ABSOLUTE = 1e-3, 1e-3
 QUANTISED = 0.1
+TINY = np.finfo(np.float32).tiny
 
 
 def distance(actual, expected, quantised=False):
@@ -28,10 +29,10 @@ def distance(actual, expected, quantised=False):
     if not (np.isfinite(scale) and np.isfinite(error).all()):
         return 0.0 if np.array_equal(actual, expected, equal_nan=True) else math.inf
     if quantised:
-        root = np.sqrt((size ** 2).mean())
-        return float(np.sqrt((error ** 2).mean()) / max(QUANTISED * root, np.finfo(np.float32).tiny))
+        allowed = QUANTISED * np.sqrt((size ** 2).mean())
+        return float(np.sqrt((error ** 2).mean()) / max(allowed, TINY))
     allowed = RELATIVE * size + ABSOLUTE * scale
-    return float((error / np.maximum(allowed, np.finfo(np.float32).tiny)).max())
+    return float((error / np.maximum(allowed, TINY)).max())
 
 
 def farthest(actual, expected, quantised=False):
