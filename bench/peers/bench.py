@@ -76,6 +76,7 @@ class Contest:
 
     def admit(self, engine):
         """Starts an engine; its outputs, or None when it cannot: the report then says why."""
+        print(f"  {engine.name}...", end="\r", file=sys.stderr, flush=True)
         report = self.report[engine.name] = {"version": engine.version(), "status": "failed"}
         job, limit = self.job_of(engine), self.setting.limit_s + engine.extra_s
         try:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from bench.models import tool
 from bench.peers.engines import Loaded
+from bench.peers.shapes import static_model
 
 
 def version():
@@ -21,12 +22,14 @@ def version():
 
 def prepare(job):
     """Compiles with the command, which is a process of its own."""
-    sizes = []
+    sizes, model = [], job.model
     if job.options.get("static"):
-        for name, value in job.inputs().items():
+        if job.constants:  # branches that they rule out need not fit the sizes
+            model = static_model(job)
+        for name, value in job.static_inputs().items():
             if value.ndim:
                 sizes += ["--shape", f"{name}={'x'.join(map(str, value.shape))}"]
-    done = tool.run_heddle("compile", job.model, "-o", job.path("model.so"), "--threads",
+    done = tool.run_heddle("compile", model, "-o", job.path("model.so"), "--threads",
                            job.threads, *sizes)
     if done.status:
         lines = done.errors.strip().splitlines() or [f"ended with status {done.status}"]
