@@ -10,7 +10,6 @@ from pathlib import Path
 
 from bench.models import tool
 from bench.peers.engines import Loaded
-from bench.peers.shapes import static_model
 
 
 def version():
@@ -25,6 +24,7 @@ def prepare(job):
     sizes, model = [], job.model
     if job.options.get("static"):
         if job.constants:  # branches that they rule out need not fit the sizes
+            from bench.peers.shapes import static_model
             model = static_model(job)
         for name, value in job.static_inputs().items():
             if value.ndim:
@@ -56,6 +56,7 @@ def load(job):
 
     session = heddle.Session(str(job.path("model.so")), threads=job.threads)
     infos, feeds = session.get_inputs(), job.inputs()
+    feeds = {info.name: feeds[info.name] for info in infos}
     inputs, alive = (library.Tensor * len(infos))(), []
     for i, info in enumerate(infos):
         inputs[i], value = arrays.feed(feeds[info.name], info)
