@@ -21,6 +21,11 @@ static void addMoves(Cases &cases, const string &type) {
     exact(m, m.op("transpose", {y}, "permutation = array<i64: 3, 1, 0, 2>"));
     exact(m, m.op("transpose", {y}, "permutation = array<i64: 0, 2, 3, 1>"));
   });
+  add("transpose constants", {}, [=](Model &m) {
+    for (const char *order : {"0, 2, 1", "2, 0, 1", "1, 2, 0", "2, 1, 0", "1, 0, 2"})
+      exact(m, m.op("transpose", {m.constant(type + "[3, 20, 17]")},
+                    string("permutation = array<i64: ") + order + ">"));
+  });
   add("transpose dynamic", kRuns, [=](Model &m) {
     Value x = m.input(type + "[n, m]"), y = m.input(type + "[n, 7, m, 3]");
     exact(m, m.op("transpose", {x}, "permutation = array<i64: 1, 0>"));
