@@ -12,7 +12,9 @@ from bench.peers.shapes import static_model
 
 FLAGS = ["--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu",
          "--iree-llvmcpu-target-cpu=host", "--iree-opt-level=O3", "--iree-opt-data-tiling",
-         "--iree-input-type=onnx"]
+         "--iree-input-type=onnx",
+         # What it makes of BERT needs more than the 32 KiB that it allows itself.
+         "--iree-llvmcpu-stack-allocation-limit=262144"]
 
 
 def version():
