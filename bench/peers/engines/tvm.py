@@ -81,6 +81,12 @@ def search(job, seconds):
                 process.wait()
 
 
+def records_of(job):
+    """How many schedules the database holds."""
+    path = job.path("tuning") / "database_tuning_record.json"
+    return len(path.read_text(encoding="utf-8").splitlines()) if path.exists() else 0
+
+
 def prepare(job):
     import tvm
     from tvm import relax
@@ -88,6 +94,8 @@ def prepare(job):
     seconds = job.options.get("tune_seconds")
     if seconds:
         search(job, seconds)
+        if not records_of(job):
+            raise RuntimeError(f"tuning has measured nothing within {seconds:.0f} s")
     target, module = target_of(job), module_of(job)
     with target, tvm.transform.PassContext(opt_level=3):
         if seconds:
@@ -102,6 +110,7 @@ def prepare(job):
                  relax.transform.CanonicalizeBindings()])(module)
         built = tvm.compile(module, target=target)
     built.export_library(str(job.path("model.so")), cc=os.environ["CXX"])
+    return {"tuning_records": records_of(job)}
 
 
 def start(_job):
