@@ -74,15 +74,10 @@ llvm::Expected<std::unique_ptr<Workplace>> Workplace::beside(llvm::StringRef pat
 Workplace::~Workplace() { llvm::sys::fs::remove_directories(folder, /*IgnoreErrors=*/true); }
 
 llvm::Error Workplace::publish(llvm::StringRef name) {
-  std::string made = file(name);
-  int descriptor = open(made.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0)
+  // Not flushed to the disk: what a power failure takes is compiled again.
+  if (rename(file(name).c_str(), path.c_str()))
     return writeError(path, errno);
-  int failure = fsync(descriptor) ? errno : 0;
-  close(descriptor);
-  if (!failure && rename(made.c_str(), path.c_str()))
-    failure = errno;
-  return failure ? writeError(path, failure) : llvm::Error::success();
+  return llvm::Error::success();
 }
 
 llvm::Error writeFile(llvm::StringRef path, llvm::StringRef bytes) {

@@ -22,7 +22,7 @@ public:
   void write(llvm::StringRef bytes);
   void zeros(int64_t count);
   int64_t written() const { return position; }
-  /// errno of the first failure, or 0; the bytes are on the disk then.
+  /// errno of the first failure, or 0; the bytes are the system's then.
   int close();
 
 private:
@@ -38,7 +38,7 @@ public:
   static llvm::Expected<std::unique_ptr<Workplace>> beside(llvm::StringRef path);
   ~Workplace();
   std::string file(llvm::StringRef name) const { return folder + "/" + name.str(); }
-  /// Flushes `name` to the disk and renames it to the path.
+  /// Renames `name` to the path.
   llvm::Error publish(llvm::StringRef name);
 
 private:
