@@ -145,7 +145,10 @@ llvm::Expected<bool> linkAroundHole(const target::Program &program,
   if (!hasLLVMLinker())
     return false;
   options.script = place.file("layout");
-  int failure = saveBytes(layoutWithHole(), options.script);
+  // A linker that meets the limit of a file in a hole says so as a crash.
+  int failure = probeSize(place.file("artefact"), program.weights.size);
+  if (!failure)
+    failure = saveBytes(layoutWithHole(), options.script);
   if (!failure)
     failure = writeWeightsObject(program.weights, weightsSymbol(program), weights, Data::Later);
   if (failure)

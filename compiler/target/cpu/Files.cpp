@@ -58,6 +58,16 @@ int FileWriter::close() {
   return failure;
 }
 
+int probeSize(const std::string &path, int64_t bytes) {
+  int file = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  if (file < 0)
+    return errno;
+  int failure = ftruncate(file, bytes) ? errno : 0;
+  close(file);
+  unlink(path.c_str());
+  return failure;
+}
+
 llvm::Expected<std::unique_ptr<Workplace>> Workplace::beside(llvm::StringRef path) {
   llvm::StringRef parent = llvm::sys::path::parent_path(path);
   std::string folder = (parent.empty() ? "." : parent.str()) + "/.heddle-XXXXXX";

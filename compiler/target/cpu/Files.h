@@ -31,6 +31,9 @@ private:
   int64_t position = 0;
 };
 
+/// Errno where a file of so many bytes may not be made at `path`, or 0. No file is left.
+int probeSize(const std::string &path, int64_t bytes);
+
 /// A hidden folder beside `path`, removed with all its files by the destructor. What is made in it
 /// moves to `path` in one step.
 class Workplace {
