@@ -1,8 +1,8 @@
 // ArtefactTest: a program runs from memory, from a shared library and from an object; files appear
 // whole or not at all.
 
-#include "compiler/cache/Cache.h"
 #include "compiler/target/cpu/Artefact.h"
+#include "compiler/cache/Cache.h"
 #include "compiler/target/cpu/Descriptor.h"
 #include "compiler/target/cpu/Files.h"
 #include "compiler/target/cpu/Linker.h"
