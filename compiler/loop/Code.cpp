@@ -190,6 +190,23 @@ Values Code::transpose(Values rows) {
   return rows;
 }
 
+Values Code::interleave(ValueRange rows) {
+  // Each result starts as the first vector, spread out; shuffles put in the others one by one.
+  int64_t count = rows.size();
+  Values results(count, rows[0]);
+  for (int64_t k = 0; k < count; ++k) {
+    for (int64_t j = 1; j < count; ++j) {
+      SmallVector<int64_t> picks;
+      for (int64_t lane = k * lanes; lane < (k + 1) * lanes; ++lane)
+        picks.push_back(lane % count == j             ? lanes + lane / count
+                        : j == 1 && lane % count == 0 ? lane / count
+                                                      : lane % lanes);
+      results[k] = b.create<vector::ShuffleOp>(loc, results[k], rows[j], picks);
+    }
+  }
+  return results;
+}
+
 Value Code::constantOf(Type element, double value) {
   if (auto floating = dyn_cast<FloatType>(element)) {
     APFloat number(value);

@@ -59,6 +59,8 @@ public:
   Value maskOf(Value count); // lanes below count
   /// `lanes` vectors as the rows of a square; its columns.
   Values transpose(Values rows);
+  /// Vectors of as many lanes, in which the first lanes of all come first, then the second ones.
+  Values interleave(mlir::ValueRange rows);
   Value constantOf(Type element, double value);
   Value integerOf(Type element, int64_t value);
 

@@ -21,11 +21,25 @@ static void addMoves(Cases &cases, const string &type) {
     exact(m, m.op("transpose", {y}, "permutation = array<i64: 3, 1, 0, 2>"));
     exact(m, m.op("transpose", {y}, "permutation = array<i64: 0, 2, 3, 1>"));
   });
+  add("transpose constants", {}, [=](Model &m) {
+    for (const char *order : {"0, 2, 1", "2, 0, 1", "1, 2, 0", "2, 1, 0", "1, 0, 2"})
+      exact(m, m.op("transpose", {m.constant(type + "[3, 20, 17]")},
+                    string("permutation = array<i64: ") + order + ">"));
+  });
   add("transpose dynamic", kRuns, [=](Model &m) {
     Value x = m.input(type + "[n, m]"), y = m.input(type + "[n, 7, m, 3]");
     exact(m, m.op("transpose", {x}, "permutation = array<i64: 1, 0>"));
     exact(m, m.op("transpose", {y}, "permutation = array<i64: 0, 3, 1, 2>"));
   });
+  add("transpose squares", {{{"n", 40}, {"m", 33}}, {{"n", 1}, {"m", 100}}, {{"n", 0}, {"m", 9}}},
+      [=](Model &m) {
+        Value x = m.input(type + "[n, m]"), wide = m.input(type + "[2, m, 5, 24]");
+        exact(m, m.op("transpose", {x}, "permutation = array<i64: 1, 0>"));
+        exact(m, m.op("transpose", {wide}, "permutation = array<i64: 0, 3, 1, 2>"));
+        for (const char *channels : {"2", "3", "5", "7"})
+          exact(m, m.op("transpose", {m.input(type + "[2, " + channels + ", 3, m]")},
+                        "permutation = array<i64: 0, 2, 3, 1>"));
+      });
   add("reshape", kRuns, [=](Model &m) {
     Value x = m.input(type + "[n, m, 6]");
     // The result of an op, so that the reshape is not one of an argument alone.
@@ -103,7 +117,34 @@ static void addMoves(Cases &cases, const string &type) {
   });
 }
 
+/// What is read along one axis, or not along the last, with ops on it.
+static void addSquares(Cases &cases, const string &type) {
+  std::vector<Sizes> runs = {{{"n", 3}, {"m", 47}}, {{"n", 1}, {"m", 16}}, {{"n", 2}, {"m", 0}}};
+  auto add = [&](const string &name, std::function<void(Model &)> build) {
+    cases.push_back({"movement/squares " + name + " " + type, std::move(build), runs});
+  };
+  auto turned = [](Model &m, Value x, const char *permutation) {
+    return m.op("transpose", {x}, string("permutation = array<i64: ") + permutation + ">");
+  };
+  auto plus = [](Model &m, Value x, Value y) { return m.op("add", {x, m.broadcastTo(y, x)}); };
+  add("with ops", [=](Model &m) {
+    Value x = m.input(type + "[n, 24, m]", Fill::any()), y = m.input(type + "[n, m, 24]"),
+          row = m.input(type + "[24]"), column = m.input(type + "[m, 1]");
+    Value sum = m.op("add", {turned(m, x, "0, 2, 1"), y});
+    m.output(m.op("tanh", {plus(m, plus(m, sum, row), column)}));
+    m.output(turned(m, m.op("mul", {sum, sum}), "0, 2, 1"));
+  });
+  add("narrow", [=](Model &m) {
+    Value x = m.input(type + "[n, 3, m, 2, 2, 1]", Fill::any()), y = m.input(type + "[n, 3, 5, m]"),
+          row = m.input(type + "[3]");
+    m.output(m.op("sigmoid", {plus(m, turned(m, x, "0, 1, 3, 2, 4, 5"), m.input(type + "[1]"))}));
+    m.output(plus(m, turned(m, y, "0, 2, 3, 1"), row));
+  });
+}
+
 void addMovement(Cases &cases) {
+  for (const char *type : {"f32", "f16", "bf16", "f64"})
+    addSquares(cases, type);
   for (const char *type : {"f32", "f16", "f64", "i8", "i64", "ui16", "i1"})
     addMoves(cases, type);
   for (const char *type : {"i64", "i32", "f32", "ui8", "f64"})

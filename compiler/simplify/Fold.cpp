@@ -2,10 +2,10 @@
 //
 //   %c = graph.add %a, %b   (a, b constant, or broadcasts of constants)   =>   graph.constant
 //
-// Leaves alone: results above the limit; results that grow beyond 4 times their operands and
-// 1 MiB; growing broadcasts and what is made of such alone, which algebra does before it grows;
-// iota; products so long that the interpreter would be felt; ops on lists and strings; ops that the
-// interpreter refuses, whose error belongs to the run.
+// Leaves alone: results above the limit, but for transposes that take a constant's place; results
+// that grow beyond 4 times their operands and 1 MiB; growing broadcasts and what is made of such
+// alone, which algebra does before it grows; iota; products so long that the interpreter would be
+// felt; ops on lists and strings; ops that the interpreter refuses, whose error belongs to the run.
 
 #include "compiler/reference/Interpreter.h"
 #include "compiler/simplify/Passes.h"
@@ -139,8 +139,24 @@ private:
     return true;
   }
 
+  /// Of any size when it takes the place of its operand: weights that a product reads transposed.
+  bool foldTranspose(Operation *op) {
+    auto transpose = dyn_cast<TransposeOp>(op);
+    auto constant = transpose ? transpose.getX().getDefiningOp<ConstantOp>() : nullptr;
+    auto value = constant ? dyn_cast<DenseResourceElementsAttr>(constant.getValue()) : nullptr;
+    if (!value ||
+        !(constant->hasOneUse() || *bytesOfTensor(op->getResult(0).getType()) <= limitBytes))
+      return false;
+    OpBuilder builder(op);
+    ElementsAttr result = permuted(value, transpose.getPermutation());
+    transpose.getResult().replaceAllUsesWith(
+        builder.create<ConstantOp>(op->getLoc(), transpose.getType(), result));
+    dead.push_back(op);
+    return true;
+  }
+
   void fold(Operation *op) {
-    if (foldReshape(op) || !isWorthFolding(op))
+    if (foldReshape(op) || foldTranspose(op) || !isWorthFolding(op))
       return;
     std::vector<reference::Tensor> operands;
     for (Value operand : op->getOperands()) {

@@ -56,6 +56,9 @@ mlir::Value spread(mlir::OpBuilder &builder, mlir::Value vector, int64_t axis,
 graph::DimVector permuted(llvm::ArrayRef<graph::Dim> sizes, llvm::ArrayRef<int64_t> permutation);
 llvm::SmallVector<int64_t> inverse(llvm::ArrayRef<int64_t> permutation);
 bool isIdentity(llvm::ArrayRef<int64_t> permutation);
+/// A large constant with its dimensions, and its bytes, in another order.
+mlir::ElementsAttr permuted(mlir::DenseResourceElementsAttr constant,
+                            llvm::ArrayRef<int64_t> permutation);
 /// Whether dimensions other than those of size 1 keep their order, so that a reshape permutes.
 bool isReshape(llvm::ArrayRef<graph::Dim> sizes, llvm::ArrayRef<int64_t> permutation);
 

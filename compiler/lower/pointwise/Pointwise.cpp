@@ -1,7 +1,8 @@
 // Pointwise: loops over the elements of the outputs, dimensions coalesced where every access allows
 // it.
 
-#include "compiler/lower/Schedule.h"
+#include "compiler/lower/pointwise/Axes.h"
+#include "compiler/lower/pointwise/Squares.h"
 
 using namespace mlir;
 
@@ -89,33 +90,6 @@ static void collectRoots(Block *group, Value value, Root root, SmallVectorImpl<R
   }
 }
 
-/// Whether dimensions i and i + 1 of the roots' shape are always kept or always broadcast together.
-static bool mayCoalesce(Block *group, size_t rank, size_t i) {
-  for (Operation &op : *group) {
-    if (op.hasTrait<graph::Elementwise>() || isa<graph::ConstantOp, graph::YieldOp>(op))
-      continue;
-    auto broadcast = dyn_cast<graph::BroadcastOp>(op);
-    if (!broadcast)
-      return false;
-    DimVector from = graph::dimsOf(broadcast.getX()), to = graph::dimsOf(broadcast.getResult());
-    if (to.size() > rank)
-      return false;
-    auto isKept = [&](size_t root) -> std::optional<bool> { // null: only the run knows
-      int64_t inResult = (int64_t)root - (int64_t)(rank - to.size());
-      int64_t inSource = inResult - (int64_t)(to.size() - from.size());
-      if (inResult >= 0 && to[inResult].isConstant(1))
-        return std::nullopt;
-      if (inSource < 0 || from[inSource].isConstant(1))
-        return false;
-      return from[inSource] == to[inResult] ? std::optional<bool>(true) : std::nullopt;
-    };
-    auto first = isKept(i), second = isKept(i + 1);
-    if (!first || !second || *first != *second)
-      return false;
-  }
-  return true;
-}
-
 bool isPlacedAlong(const KernelBuilder &kernel, Value tensor, int64_t axis) {
   while (const loop::Placement *placement = kernel.placementOf(tensor)) {
     if (placement->axis == axis)
@@ -134,44 +108,32 @@ public:
 
   void emit(llvm::function_ref<void(Elements &)> prepare) {
     DimVector dims = graph::dimsOf(roots.front().value);
-    // Runs of coalesced dimensions; each is walked by the index of its last one.
-    for (size_t i = 0; i < dims.size(); ++i) {
-      bool joins = i > 0 && canCoalesce && mayCoalesce(group, dims.size(), i - 1) &&
-                   llvm::none_of(roots, [&](const Root &root) {
-                     return isPlacedAlong(kernel, root.target, i);
-                   });
-      if (joins && !runs.empty()) {
-        runs.back().extent = runs.back().extent * dims[i];
-        runs.back().dimension = i;
-      } else {
-        runs.push_back({dims[i], i});
-      }
-    }
-    if (runs.empty())
-      runs.push_back({Dim(1), SIZE_MAX});
     rank = dims.size();
-    split();
+    auto reads = readTensors(group, valuesOf(roots));
+    findRuns(dims, reads);
     kernel.beginPhase();
     Code &code = kernel.code();
-    const Dim &last = runs.back().extent;
-    auto width = last.constant();
-    if (width && *width * 2 <= code.lanes)
+    auto squares = reads && !prepare ? findSquares(*reads) : std::nullopt;
+    if (!squares && runs.back().extent.constant() &&
+        *runs.back().extent.constant() * 2 <= code.lanes)
       code.lanes = 1;
+    split(squares.has_value());
     Elements elements(kernel, group);
     if (prepare)
       prepare(elements);
     Dim tasks(1);
     for (size_t i = 0; i < taskRuns; ++i)
       tasks = tasks * runs[i].extent;
-    Dim chunks = isChunked ? last.ceilDiv(Dim(chunk)) : Dim(1);
+    const Dim &chunked = runs[squares ? taskRuns : runs.size() - 1].extent;
+    Dim chunks = piece ? chunked.ceilDiv(Dim(piece)) : Dim(1);
     kernel.forEachTask([&](Value task) {
       Elements::Scope scope(elements);
       Indices place(rank, elements.uniform(code.number(0)));
-      Value rest = task, low = code.number(0), high = kernel.dim(last);
-      if (isChunked) {
+      Value rest = task, low = code.number(0), high = kernel.dim(chunked);
+      if (piece) {
         Value count = kernel.dim(chunks);
-        low = code.mul(code.rem(rest, count), code.number(chunk));
-        high = code.min(code.add(low, code.number(chunk)), high);
+        low = code.mul(code.rem(rest, count), code.number(piece));
+        high = code.min(code.add(low, code.number(piece)), high);
         rest = code.div(rest, count);
       }
       for (size_t i = taskRuns; i-- > 0;) {
@@ -180,13 +142,13 @@ public:
         if (i > 0)
           rest = code.div(rest, extent);
       }
-      inner(elements, taskRuns, place, low, high);
+      if (squares)
+        storeSquares(elements, valuesOf(roots), *squares, place, low, high);
+      else
+        inner(elements, taskRuns, place, low, high);
     });
-    Dim total = graph::elementCount(dims);
-    kernel.endPhase(tasks * chunks, total * Dim(opsPerElement(group)));
+    kernel.endPhase(tasks * chunks, graph::elementCount(dims) * Dim(opsPerElement(group)));
   }
-
-  bool canCoalesce = true;
 
 private:
   struct Run {
@@ -194,15 +156,86 @@ private:
     size_t dimension;
   };
 
+  static SmallVector<Value> valuesOf(ArrayRef<Root> roots) {
+    return llvm::map_to_vector(roots, [](const Root &root) { return root.value; });
+  }
+
+  /// Runs of neighbours that are walked as one, by the index of the last; without sizes of 1.
+  void findRuns(ArrayRef<Dim> dims, const std::optional<SmallVector<ReadTensor, 4>> &reads) {
+    bool isPart = llvm::any_of(roots, [](const Root &root) { return root.value != root.target; });
+    for (size_t i = 0; i < dims.size(); ++i) {
+      if (dims[i].isConstant(1))
+        continue;
+      bool joins = !runs.empty() && reads && !isPart &&
+                   isOneAxis(*reads, runs.back().dimension, i) &&
+                   isContiguous(runs.back().dimension, i);
+      if (joins)
+        runs.back() = {runs.back().extent * dims[i], i};
+      else
+        runs.push_back({dims[i], i});
+    }
+    if (runs.empty())
+      runs.push_back({Dim(1), rank ? rank - 1 : SIZE_MAX});
+  }
+
+  /// Whether neighbours along these axes of the results are such in memory.
+  bool isContiguous(size_t outer, size_t inner) {
+    return llvm::none_of(roots, [&](const Root &root) {
+      for (size_t axis = outer + 1; axis <= inner; ++axis)
+        if (isPlacedAlong(kernel, root.target, axis))
+          return true;
+      return false;
+    });
+  }
+
+  /// Squares where what is read, or what a row of the last run needs, is not contiguous along it.
+  /// Moves the run of their other side before the last.
+  std::optional<Squares> findSquares(ArrayRef<ReadTensor> reads) {
+    constexpr int64_t kMostOps = 16; // each is written once for each row of a square
+    Code &code = kernel.code();
+    auto isPlain = [](const Root &root) {
+      return root.value == root.target && graph::elementOf(root.value).getIntOrFloatBitWidth() >= 8;
+    };
+    if (code.lanes < 4 || runs.size() < 2 || !llvm::all_of(roots, isPlain) ||
+        (int64_t)group->getOperations().size() > kMostOps)
+      return std::nullopt;
+    const Run &last = runs.back();
+    auto width = last.extent.constant();
+    bool isNarrow = width && *width * 2 <= code.lanes;
+    int64_t axis = contiguousAxis(reads);
+    size_t turned =
+        llvm::find_if(runs, [&](const Run &run) { return (int64_t)run.dimension == axis; }) -
+        runs.begin();
+    bool isTurned = turned + 1 < runs.size();
+    if (!isTurned && isNarrow && opsPerElement(group) >= code.lanes)
+      turned = runs.size() - 2;
+    auto side = turned < runs.size() ? runs[turned].extent.constant() : std::nullopt;
+    if (turned + 1 >= runs.size() || (side && *side * 2 <= code.lanes))
+      return std::nullopt;
+    bool isInterleaved = isNarrow && turned + 2 == runs.size() &&
+                         isContiguous(runs[turned].dimension, last.dimension);
+    if (isNarrow && !isInterleaved)
+      return std::nullopt;
+    std::rotate(runs.begin() + turned, runs.begin() + turned + 1, runs.end() - 1);
+    return Squares{runs[runs.size() - 2].dimension, last.dimension, last.extent, isInterleaved};
+  }
+
   /// Which runs make the tasks: enough elements in one, enough tasks for the workers.
-  void split() {
+  void split(bool isSquares) {
     int64_t inside = nominalSize(runs.back().extent);
     taskRuns = runs.size() - 1;
+    if (isSquares) {
+      --taskRuns;
+      piece = llvm::divideCeil(chunk, std::max<int64_t>(1, inside) * kernel.code().lanes) *
+              kernel.code().lanes;
+      return;
+    }
     while (taskRuns > 0 && runs[taskRuns - 1].extent.constant() &&
            inside * *runs[taskRuns - 1].extent.constant() <= chunk)
       inside *= *runs[--taskRuns].extent.constant();
     bool isDynamic = !runs.back().extent.constant().has_value();
-    isChunked = taskRuns + 1 == runs.size() && (inside > 2 * chunk || (isDynamic && taskRuns == 0));
+    if (taskRuns + 1 == runs.size() && (inside > 2 * chunk || (isDynamic && taskRuns == 0)))
+      piece = chunk;
   }
 
   void inner(Elements &elements, size_t run, Indices &place, Value low, Value high) {
@@ -242,7 +275,7 @@ private:
   int64_t chunk;
   SmallVector<Run> runs;
   size_t taskRuns = 0, rank = 0;
-  bool isChunked = false;
+  int64_t piece = 0; // of the last run, or of the squares' other side, that is one task; 0: all
 };
 } // namespace
 
@@ -257,16 +290,13 @@ void emitPointwise(KernelBuilder &kernel, Block *group, const Schedule &schedule
   llvm::erase_if(roots, [&](const Root &root) { // is there already
     return root.value != root.target && kernel.placementOf(root.value);
   });
-  bool hasConcat = llvm::any_of(roots, [](const Root &root) { return root.value != root.target; });
   // Roots of one shape share their loops.
   while (!roots.empty()) {
     DimVector dims = graph::dimsOf(roots.front().value);
     SmallVector<Root> same, others;
     for (const Root &root : roots)
       (graph::dimsOf(root.value) == dims ? same : others).push_back(root);
-    Nest nest(kernel, group, same, schedule.knob("chunk", 4096));
-    nest.canCoalesce = !hasConcat;
-    nest.emit(prepare);
+    Nest(kernel, group, same, schedule.knob("chunk", 4096)).emit(prepare);
     roots = others;
   }
 }

@@ -1,0 +1,104 @@
+// Axes: follows the axes of results back to memory, through the ops of the group.
+
+#include "compiler/lower/pointwise/Axes.h"
+
+#include <numeric>
+#include <set>
+
+using namespace mlir;
+
+namespace heddle::lower {
+
+namespace {
+using Axes = SmallVector<int64_t, 6>;
+
+struct Walk {
+  Block *group;
+  SmallVector<ReadTensor, 4> reads;
+  std::set<std::pair<void *, std::vector<int64_t>>> seen;
+
+  /// False when an op moves elements in another way.
+  bool visit(Value value, const Axes &axes) {
+    if (!seen.insert({value.getAsOpaquePointer(), {axes.begin(), axes.end()}}).second)
+      return true;
+    Operation *op = value.getDefiningOp();
+    if (auto constant = dyn_cast_if_present<graph::ConstantOp>(op)) {
+      auto dense = dyn_cast<DenseElementsAttr>(constant.getValue());
+      if (dense && dense.isSplat())
+        return true; // a number in the code
+    }
+    if (!op || op->getBlock() != group || isa<graph::ConstantOp>(op)) {
+      reads.push_back({value, axes});
+      return true;
+    }
+    if (op->hasTrait<graph::Elementwise>())
+      return llvm::all_of(op->getOperands(), [&](Value operand) { return visit(operand, axes); });
+    if (auto transpose = dyn_cast<graph::TransposeOp>(op)) {
+      Axes source(axes.size());
+      for (auto [result, from] : llvm::enumerate(transpose.getPermutation()))
+        source[from] = axes[result];
+      return visit(transpose.getX(), source);
+    }
+    if (auto broadcast = dyn_cast<graph::BroadcastOp>(op)) {
+      DimVector from = graph::dimsOf(broadcast.getX()), to = graph::dimsOf(broadcast.getResult());
+      Axes source;
+      size_t added = to.size() - from.size();
+      for (size_t i = 0; i < from.size(); ++i)
+        source.push_back(from[i].isConstant(1)      ? ReadTensor::kNoAxis
+                         : from[i] == to[i + added] ? axes[i + added]
+                                                    : ReadTensor::kAnyAxis);
+      return visit(broadcast.getX(), source);
+    }
+    return false;
+  }
+};
+} // namespace
+
+std::optional<SmallVector<ReadTensor, 4>> readTensors(Block *group, ArrayRef<Value> roots) {
+  Walk walk{group, {}, {}};
+  for (Value root : roots) {
+    Axes axes(graph::dimsOf(root).size());
+    std::iota(axes.begin(), axes.end(), 0);
+    if (!walk.visit(root, axes))
+      return std::nullopt;
+  }
+  return std::move(walk.reads);
+}
+
+/// The axes of the dimensions that are not of size 1.
+static Axes lastingAxes(const ReadTensor &read) {
+  Axes axes;
+  for (auto [dim, axis] : llvm::zip(graph::dimsOf(read.tensor), read.axes))
+    if (!dim.isConstant(1))
+      axes.push_back(axis);
+  return axes;
+}
+
+bool isOneAxis(ArrayRef<ReadTensor> reads, int64_t outer, int64_t inner) {
+  return llvm::all_of(reads, [&](const ReadTensor &read) {
+    Axes axes = lastingAxes(read);
+    if (llvm::is_contained(axes, ReadTensor::kAnyAxis))
+      return false;
+    auto first = llvm::find(axes, outer), second = llvm::find(axes, inner);
+    if (first == axes.end() || second == axes.end())
+      return first == second;
+    return first + 1 == second;
+  });
+}
+
+int64_t contiguousAxis(ArrayRef<ReadTensor> reads) {
+  std::map<int64_t, int64_t> elements;
+  for (const ReadTensor &read : reads) {
+    Axes axes = lastingAxes(read);
+    if (!axes.empty() && axes.back() >= 0) {
+      int64_t count = 1;
+      for (const Dim &dim : graph::dimsOf(read.tensor))
+        count *= nominalSize(dim);
+      elements[axes.back()] += count;
+    }
+  }
+  auto most = llvm::max_element(elements, llvm::less_second());
+  return most == elements.end() ? -1 : most->first;
+}
+
+} // namespace heddle::lower

@@ -1,0 +1,108 @@
+// Squares: what is computed with lanes along one axis, stored along another.
+
+#include "compiler/lower/pointwise/Squares.h"
+
+using namespace mlir;
+
+namespace heddle::lower {
+
+/// The values as bits: shuffles of some float types are not known to every target.
+static Values asBits(Code &code, Values rows) {
+  Type type = getElementTypeOrSelf(rows[0].getType());
+  Type bits = code.b.getIntegerType(type.getIntOrFloatBitWidth());
+  for (Value &row : rows) {
+    row = code.spread(row);
+    if (type != bits)
+      row = code.b.create<arith::BitcastOp>(code.loc, code.vectorOf(bits), row);
+  }
+  return rows;
+}
+
+static Values fromBits(Code &code, Values rows, Type type) {
+  for (Value &row : rows)
+    if (getElementTypeOrSelf(row.getType()) != type)
+      row = code.b.create<arith::BitcastOp>(code.loc, code.vectorOf(type), row);
+  return rows;
+}
+
+namespace {
+struct Writer {
+  Elements &elements;
+  Value value;
+  const Squares &squares;
+  ArrayRef<Index> place;
+  Code &code = elements.code();
+  Type type = loop::computeType(graph::elementOf(value));
+
+  /// The value at `count` places of the row from `first` on, each with lanes from `lane` on.
+  Values compute(Value lane, Value first, int64_t count, Value valid) {
+    Values rows;
+    Value before = elements.mask;
+    elements.mask = code.maskOf(valid);
+    Value end = code.sub(kernelDim(squares.rowExtent), code.number(1));
+    for (int64_t j = 0; j < count; ++j) {
+      Elements::Scope scope(elements);
+      Indices here(place);
+      here[squares.lanesAxis] = {lane, 1, {}};
+      here[squares.rowAxis] = elements.uniform(code.min(code.add(first, code.number(j)), end));
+      rows.push_back(elements.at(value, here));
+    }
+    elements.mask = before;
+    return asBits(code, rows);
+  }
+
+  void store(Value row, Value lane, Value first, Value valid) {
+    Value before = elements.mask;
+    elements.mask = code.maskOf(valid);
+    Indices here(place);
+    here[squares.lanesAxis] = elements.uniform(lane);
+    here[squares.rowAxis] = {first, 1, {}};
+    elements.store(value, row, here);
+    elements.mask = before;
+  }
+
+  void storeInterleaved(Value lane, Value valid) {
+    int64_t width = *squares.rowExtent.constant();
+    Values rows = compute(lane, code.number(0), width, valid);
+    Values whole = fromBits(code, code.interleave(rows), type);
+    Value count = code.mul(valid, code.number(width));
+    for (auto [k, row] : llvm::enumerate(whole)) {
+      Value first = code.number(k * code.lanes);
+      store(row, lane, first, code.max(code.sub(count, first), code.number(0)));
+    }
+  }
+
+  void storeTurned(Value lane, Value valid) {
+    Value extent = kernelDim(squares.rowExtent);
+    code.forEach(code.number(0), extent, code.lanes, [&](Value first) {
+      Elements::Scope scope(elements);
+      Values columns =
+          fromBits(code, code.transpose(compute(lane, first, code.lanes, valid)), type);
+      Value rest = code.sub(extent, first);
+      for (auto [i, row] : llvm::enumerate(columns)) {
+        Value number = code.number(i);
+        code.when(code.less(number, valid),
+                  [&, row = row] { store(row, code.add(lane, number), first, rest); });
+      }
+    });
+  }
+
+  Value kernelDim(const Dim &dim) { return elements.kernel.dim(dim); }
+};
+} // namespace
+
+void storeSquares(Elements &elements, ArrayRef<Value> values, const Squares &squares,
+                  ArrayRef<Index> place, Value low, Value high) {
+  Code &code = elements.code();
+  code.forEach(low, high, code.lanes, [&](Value lane) {
+    Elements::Scope scope(elements);
+    Value valid = code.min(code.sub(high, lane), code.number(code.lanes));
+    for (Value value : values) {
+      Writer writer{elements, value, squares, place};
+      squares.isInterleaved ? writer.storeInterleaved(lane, valid)
+                            : writer.storeTurned(lane, valid);
+    }
+  });
+}
+
+} // namespace heddle::lower

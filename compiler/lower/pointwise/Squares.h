@@ -1,0 +1,24 @@
+// Squares: elements that are read along one axis of the results and stored along another. Lanes go
+// along the axis of reading; a square of registers is turned before it is stored.
+#ifndef HEDDLE_LOWER_POINTWISE_SQUARES_H
+#define HEDDLE_LOWER_POINTWISE_SQUARES_H
+
+#include "compiler/lower/Schedule.h"
+
+namespace heddle::lower {
+
+struct Squares {
+  size_t lanesAxis; // what is computed has its lanes along this axis of the results,
+  size_t rowAxis;   // what is stored along this one,
+  Dim rowExtent;    // which has this size.
+  /// Rows are a few elements, and lie one behind the other: vectors of them are interleaved.
+  bool isInterleaved;
+};
+
+/// Stores the values at `place`, at [low, high) of the axis of lanes and all of the other one.
+void storeSquares(Elements &elements, llvm::ArrayRef<Value> values, const Squares &squares,
+                  llvm::ArrayRef<Index> place, Value low, Value high);
+
+} // namespace heddle::lower
+
+#endif // HEDDLE_LOWER_POINTWISE_SQUARES_H
