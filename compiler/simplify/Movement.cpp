@@ -127,6 +127,35 @@ LogicalResult sliceSplat(SliceOp op, Rewriter &rewriter) {
   rewriter.replaceOpWithNewOp<BroadcastOp>(op, op.getType(), inner.getX());
   return success();
 }
+// gather x at constant places = slice x, where these lie at equal distances
+LogicalResult gatherEvenly(GatherOp op, Rewriter &rewriter) {
+  DimVector sizes = dimsOf(op.getX());
+  int64_t axis = op.getAxis();
+  auto places = constantIntegers(op.getIndices());
+  auto extent = sizes[axis].constant();
+  if (!places || places->empty() || !extent)
+    return failure();
+  for (int64_t &place : *places) {
+    place += place < 0 ? *extent : 0;
+    if (place < 0 || place >= *extent)
+      return failure(); // the run's error
+  }
+  int64_t step = places->size() > 1 ? (*places)[1] - (*places)[0] : 1;
+  for (size_t i = 1; i < places->size(); ++i)
+    if (step == 0 || (*places)[i] - (*places)[i - 1] != step)
+      return failure();
+  DimVector starts(sizes.size(), Dim(0));
+  SmallVector<int64_t> steps(sizes.size(), 1);
+  starts[axis] = Dim((*places)[0]);
+  steps[axis] = step;
+  sizes[axis] = Dim(places->size());
+  MLIRContext *context = op.getContext();
+  Value slice = rewriter.create<SliceOp>(
+      op.getLoc(), tensorOf(context, sizes, elementOf(op.getX())), op.getX(),
+      dimsAttr(context, starts), rewriter.getDenseI64ArrayAttr(steps));
+  rewriter.replaceOp(op, reshapeTo(rewriter, op.getLoc(), slice, dimsOf(op.getResult())));
+  return success();
+}
 // concat(x) = x
 LogicalResult concatOne(ConcatOp op, Rewriter &rewriter) {
   return op.getXs().size() == 1 ? forward(op, rewriter) : failure();
@@ -161,7 +190,12 @@ void addMovementRules(RewritePatternSet &patterns) {
   patterns.add(reshapeSame).add(reshapeReshape).add(reshapeSplat);
   patterns.add(broadcastSame).add(broadcastBroadcast).add(broadcastOnes).add(broadcastReshape);
   patterns.add(transposeOnes).add(transposeTranspose).add(transposeBroadcast);
-  patterns.add(sliceAll).add(sliceSplat).add(concatOne).add(concatEmpty).add(padNothing);
+  patterns.add(sliceAll)
+      .add(sliceSplat)
+      .add(gatherEvenly)
+      .add(concatOne)
+      .add(concatEmpty)
+      .add(padNothing);
   patterns.add(reduceNothing<ReduceSumOp>).add(reduceNothing<ReduceProdOp>);
   patterns.add(reduceNothing<ReduceMaxOp>).add(reduceNothing<ReduceMinOp>);
 }

@@ -18,14 +18,16 @@ LogicalResult AttentionKernel::prepare() {
     ops.push_back(&op);
   std::string why;
   auto read = loop::readAttention(ops, why);
-  if (!read || outputsOf(group).size() != 1 || outputsOf(group)[0] != read->result)
-    return failure();
+  if (!read)
+    return kernel.refuse(why);
+  if (outputsOf(group).size() != 1 || outputsOf(group)[0] != read->result)
+    return kernel.refuse("more than what follows the second product is used outside");
   parts = *read;
   number = accumulatorType(graph::elementOf(parts.scores.getResult()));
   DimVector scores = graph::dimsOf(parts.scores.getResult());
   batches = graph::elementCount(batchDims(parts.scores.getResult()));
   if (graph::elementCount(batchDims(parts.weights)) != batches)
-    return failure();
+    return kernel.refuse("the two products have other batches");
   queries = scores[scores.size() - 2];
   keys = scores.back();
   depth = graph::dimsOf(parts.scores.getA()).back();

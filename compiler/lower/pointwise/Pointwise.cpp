@@ -238,6 +238,59 @@ private:
       piece = chunk;
   }
 
+  /// Concats along the last run that the roots are computed of element by element, with the same
+  /// sizes of their parts.
+  SmallVector<graph::ConcatOp> findConcats() {
+    SmallVector<graph::ConcatOp> found;
+    SmallVector<Value> next = valuesOf(roots);
+    llvm::DenseSet<Value> seen;
+    auto sizesOf = [](graph::ConcatOp concat) {
+      return llvm::map_to_vector(concat.getXs(),
+                                 [&](Value part) { return graph::dimsOf(part)[concat.getAxis()]; });
+    };
+    while (!next.empty()) {
+      Value value = next.pop_back_val();
+      Operation *op = value.getDefiningOp();
+      if (!seen.insert(value).second || !op || op->getBlock() != group)
+        continue;
+      if (op->hasTrait<graph::Elementwise>())
+        llvm::append_range(next, op->getOperands());
+      auto concat = dyn_cast<graph::ConcatOp>(op);
+      if (concat && (size_t)concat.getAxis() == runs.back().dimension &&
+          (found.empty() || sizesOf(found.front()) == sizesOf(concat)))
+        found.push_back(concat);
+    }
+    return found;
+  }
+
+  /// A loop for each part, in which the concats are that part.
+  void innerParts(Elements &elements, ArrayRef<graph::ConcatOp> concats, const Indices &place) {
+    size_t axis = runs.back().dimension;
+    Dim offset(0);
+    for (size_t part = 0; part < concats.front()->getNumOperands(); ++part) {
+      Value low = kernel.dim(offset);
+      for (graph::ConcatOp concat : concats)
+        elements.bind(concat, [&, concat, low](ArrayRef<Index> at) mutable {
+          Indices inPart(at);
+          inPart[axis] =
+              elements.shift(inPart[axis], kernel.code().sub(kernel.code().number(0), low));
+          return elements.at(concat->getOperand(part), inPart);
+        });
+      offset = offset + graph::dimsOf(concats.front()->getOperand(part))[axis];
+      innerLanes(elements, place, low, kernel.dim(offset));
+    }
+    for (graph::ConcatOp concat : concats)
+      elements.unbind(concat);
+  }
+
+  void innerLanes(Elements &elements, const Indices &place, Value low, Value high) {
+    forLanes(elements, low, high, [&](Value i) {
+      Indices here(place);
+      here[runs.back().dimension] = {i, kernel.code().lanes == 1 ? 0 : 1, {}};
+      storeRoots(elements, here);
+    });
+  }
+
   void inner(Elements &elements, size_t run, Indices &place, Value low, Value high) {
     Code &code = kernel.code();
     if (run + 1 < runs.size()) {
@@ -252,11 +305,11 @@ private:
       storeRoots(elements, place);
       return;
     }
-    forLanes(elements, low, high, [&](Value i) {
-      Indices here(place);
-      here[runs.back().dimension] = {i, code.lanes == 1 ? 0 : 1, {}};
-      storeRoots(elements, here);
-    });
+    auto concats = piece ? SmallVector<graph::ConcatOp>() : findConcats();
+    if (concats.empty())
+      innerLanes(elements, place, low, high);
+    else
+      innerParts(elements, concats, place);
   }
 
   void storeRoots(Elements &elements, ArrayRef<Index> place) {

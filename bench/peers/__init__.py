@@ -1,0 +1,1 @@
+"""Heddle beside the other engines that run ONNX models or torch modules on a CPU."""

@@ -1,0 +1,261 @@
+"""Times Heddle beside its peers: `./dev bench peers`.
+
+Each engine lives in a process of its own (worker.py), bound to the same cores with as many threads.
+Outputs are first compared with ONNX Runtime's (agreement.py): what differs is not timed. Then the
+engines run turn by turn (rounds.py). Ratios are a peer's time over Heddle's: above 1, Heddle is
+faster. Results are kept in build/bench/peers/MODEL-bBATCH-tTHREADS.json; those that are there, of
+the same model, versions and options, are not made again. table.py writes them as Markdown.
+"""
+
+import argparse
+import contextlib
+import datetime
+import hashlib
+import json
+import os
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from bench.models.bench import machine
+from bench.models.sources import ROOT, Missing
+from bench.peers import agreement, cases, rounds
+from bench.peers.engines import engines
+from bench.peers.job import Job
+from bench.peers.member import Failed, Member
+
+STORE = ROOT / "build" / "bench" / "peers"
+BASE, REFERENCE = "heddle", "onnxruntime"
+HEADER = (f"  {'engine':20}{'ms':>10}{'q1..q3':>19}{'ratio':>8}{'q1..q3':>14}{'compile s':>11}"
+          f"{'load s':>8}{'peak MiB':>10}{'idle':>7}")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What holds for all engines of one table."""
+
+    threads: int
+    cores: list
+    limit_s: float
+    pace: rounds.Pace
+
+
+def digest(path):
+    """What tells one model from another."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+
+
+class Contest:
+    """The engines on one model at one batch; a context, since it holds their processes."""
+
+    def __init__(self, case, batch, setting):
+        self.case, self.setting = case, setting
+        self.folder = STORE / "work" / f"{case.name}-b{batch}-t{setting.threads}"
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+        self.model, self.feeds = str(case.path()), self.folder / "feeds.npz"
+        np.savez(self.feeds, **case.make_feeds(batch))
+        self.members, self.report = {}, {}
+        self.stack = contextlib.ExitStack()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stack.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def job_of(self, engine):
+        return Job(engine.module, self.model, str(self.feeds), str(self.folder / engine.name),
+                   self.setting.threads, self.setting.cores, self.case.network,
+                   list(self.case.constants), engine.options)
+
+    def admit(self, engine):
+        """Starts an engine; its outputs, or None when it cannot: the report then says why."""
+        print(f"  {engine.name}...", end="\r", file=sys.stderr, flush=True)
+        report = self.report[engine.name] = {"version": engine.version(), "status": "failed"}
+        job, limit = self.job_of(engine), self.setting.limit_s + engine.extra_s
+        try:
+            with Member(job) as compiler:
+                done = compiler.ask("prepare", limit)
+            report["compile_s"] = done.pop("seconds")
+            report |= done
+            member = self.stack.enter_context(Member(job))
+            done = member.ask("load", limit)
+            report["load_s"] = done.pop("seconds")
+            report |= done
+            path = job.path("outputs.npz")
+            member.ask("outputs", limit, path=str(path))
+        except Failed as failure:
+            report["error"] = str(failure)
+            return None
+        with np.load(path) as stored:
+            outputs = [stored[name] for name in sorted(stored.files, key=int)]
+        path.unlink()
+        self.members[engine.name] = member
+        report["status"] = "ok"
+        return outputs
+
+    def compare(self, name, outputs, expected):
+        """Leaves out an engine whose outputs differ from the reference's."""
+        worst = agreement.farthest(outputs, expected, self.case.quantised)
+        self.report[name]["worst"] = min(worst, 1e30)
+        if worst > 1:
+            self.report[name]["status"] = "differs"
+            self.members.pop(name).close()
+
+    def time(self):
+        """Times those who are left, then looks at their memory and their rest."""
+        turns, dropped = rounds.measure(self.members, self.setting.pace)
+        for name, why in dropped.items():
+            self.report[name] |= {"status": "failed", "error": why}
+            self.members.pop(name).close()
+        for name, found in rounds.figures(turns, BASE).items():
+            self.report[name] |= found
+        for name, member in self.members.items():
+            with contextlib.suppress(Failed):
+                peak = member.ask("memory", self.setting.limit_s, times=1)["peak_bytes"]
+                idle = member.ask("idle", 30, seconds=1.0)["cpu_s"]
+                self.report[name] |= {"idle_cpu": idle, "peak_bytes": peak}
+
+
+def contest(case, batch, setting, chosen):
+    """The report of each engine on a model."""
+    everyone = engines()
+    with Contest(case, batch, setting) as run:
+        reference = chosen.get(REFERENCE, everyone[REFERENCE])
+        expected = run.admit(reference)
+        if expected is None:
+            raise Missing(f"ONNX Runtime, the reference: {run.report[REFERENCE]['error']}")
+        for name, engine in chosen.items():
+            if name == REFERENCE:
+                continue
+            outputs = run.admit(engine)
+            if outputs is not None:
+                run.compare(name, outputs, expected)
+        if REFERENCE not in chosen:
+            run.members.pop(REFERENCE).close()
+            run.report.pop(REFERENCE)
+        run.time()
+        return {name: run.report[name] for name in chosen}
+
+
+def line_of(name, report):
+    """One line of the terminal's table."""
+    if report["status"] == "failed":
+        return f"  {name:20}{report['error'][:120]}"
+    if report["status"] == "differs":
+        return f"  {name:20}differs: {report['worst']:.3g} times what is allowed; not ranked"
+    spread = f"{report['q1_ms']:.3f}..{report['q3_ms']:.3f}"
+    ratio, ratios = "", ""
+    if "ratio" in report:
+        ratio = f"{report['ratio']:.2f}"
+        ratios = f"{report['ratio_q1']:.2f}..{report['ratio_q3']:.2f}"
+    return (f"  {name:20}{report['median_ms']:10.3f}{spread:>19}{ratio:>8}{ratios:>14}"
+            f"{report['compile_s']:11.1f}{report['load_s']:8.1f}"
+            f"{report.get('peak_bytes', 0) / 2**20:10.0f}{report.get('idle_cpu', 0):7.2f}")
+
+
+def kept(path, wanted):
+    """The result at the path, when it holds what is wanted; else None."""
+    if not path.exists():
+        return None
+    found = json.loads(path.read_text(encoding="utf-8"))
+    same = all(found.get(key) == value for key, value in wanted.items() if key != "versions")
+    versions = {name: report["version"] for name, report in found["engines"].items()}
+    return found if same and wanted["versions"].items() <= versions.items() else None
+
+
+def arguments_of(arguments):
+    parser = argparse.ArgumentParser(prog="./dev bench peers", description=__doc__.split("\n")[0])
+    parser.add_argument("--models", nargs="+", metavar="NAME", help="only these")
+    parser.add_argument("--engines", nargs="+", metavar="NAME", help="only these, and heddle")
+    parser.add_argument("--static", action="store_true",
+                        help="time Heddle's artefact for exactly the benched sizes too")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--batch", type=int, nargs="+", help="only these of a model's batches")
+    parser.add_argument("--tvm-budget", type=float, default=0, metavar="SECONDS",
+                        help="time TVM after so long a tuning of each model too (default: no)")
+    parser.add_argument("--seconds", type=float, default=20, help="of timing a row (default 20)")
+    parser.add_argument("--rounds", type=int, default=7, help="at least so many (default 7)")
+    parser.add_argument("--pause", type=float, default=10, metavar="MS", help="before a turn")
+    parser.add_argument("--limit", type=float, default=180, metavar="SECONDS",
+                        help="for an engine to compile, to load or to run once (default 180)")
+    parser.add_argument("--again", action="store_true", help="also what is there already")
+    parser.add_argument("--list", action="store_true", help="names of models and engines")
+    return parser.parse_args(arguments)
+
+
+def chosen_engines(options):
+    """The engines to time, Heddle among them."""
+    known = engines(options.tvm_budget)
+    names = options.engines or [name for name in known if name != "heddle_static"]
+    wrong = [name for name in names if name not in known]
+    if wrong:
+        raise KeyError(f"no engine '{wrong[0]}'; there are: {', '.join(known)} "
+                       "(tvm_tuned: with --tvm-budget)")
+    wanted = {BASE, *names} | ({"heddle_static"} if options.static else set())
+    return {name: engine for name, engine in known.items() if name in wanted}
+
+
+def bench(case, batch, threads, options, chosen):
+    """One result, made or kept; None when the model cannot be had."""
+    path = STORE / f"{case.name}-b{batch}-t{threads}.json"
+    print(f"\n{case.name}, batch {batch}, {threads} thread{'s' if threads > 1 else ''}", flush=True)
+    try:
+        wanted = {"model": case.name, "batch": batch, "threads": threads,
+                  "digest": digest(case.path()), "tvm_budget": options.tvm_budget,
+                  "versions": {name: engine.version() for name, engine in chosen.items()}}
+        result = None if options.again else kept(path, wanted)
+        if result is None:
+            cores = sorted(os.sched_getaffinity(0))[:threads]
+            if len(cores) < threads:
+                raise Missing(f"{threads} threads need as many cores, but there are {len(cores)}")
+            pace = rounds.Pace(options.seconds, options.rounds, limit_s=options.limit,
+                               pause_s=options.pause / 1000)
+            setting = Setting(threads, cores, options.limit, pace)
+            result = wanted | {
+                "date": datetime.date.today().isoformat(), "machine": machine(),
+                "seconds": options.seconds, "limit_s": options.limit,
+                "engines": contest(case, batch, setting, chosen)}
+            del result["versions"]
+            path.write_text(json.dumps(result, indent=1), encoding="utf-8")
+    except Missing as reason:
+        print(f"  {reason}", flush=True)
+        return None
+    print(HEADER)
+    for name, report in result["engines"].items():
+        print(line_of(name, report), flush=True)
+    return result
+
+
+def main(arguments=None):
+    """Benches; exit status 1 when there is no result at all."""
+    options = arguments_of(arguments)
+    if options.list:
+        print("models: ", *(f"{c.name} (batch {', '.join(map(str, c.batches))})"
+                            for c in cases.cases()), sep="\n  ")
+        print("engines:", *engines(1), sep="\n  ")
+        return 0
+    try:
+        models = [cases.find(name) for name in options.models or ()] or cases.cases()
+        chosen = chosen_engines(options)
+    except KeyError as wrong:
+        print(f"bench peers: {wrong.args[0]}", file=sys.stderr)
+        return 2
+    Path(STORE).mkdir(parents=True, exist_ok=True)
+    found = 0
+    for threads in options.threads:
+        for case in models:
+            for batch in case.batches if not options.batch else options.batch:
+                if batch in case.batches:
+                    found += bench(case, batch, threads, options, chosen) is not None
+    return 0 if found else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

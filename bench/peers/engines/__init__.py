@@ -1,0 +1,63 @@
+"""The engines, a module each. What a module may have:
+
+    version()       which one it is, cheap: an import of the engine itself would be slow
+    prepare(job)    compiles ahead of time into job.folder, in a process of its own
+    start(job)      imports the engine's packages and sets its threads
+    load(job)       a Loaded, ready to run
+
+`start` and `load` share a process that does nothing else.
+"""
+
+import importlib
+import importlib.metadata
+from dataclasses import dataclass
+from typing import Any, Callable
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A model that is ready: inputs are in place, and `run` leaves outputs in memory."""
+
+    run: Callable[[], Any]
+    arrays: Callable[[Any], list] = list  # NumPy's, of what run gave
+    caller: Callable[[], Callable] = None  # a `run` with outputs of its own, for a thread of many
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A module of this folder with options; `extra_s` is what it may take beside the limit."""
+
+    name: str
+    module: str
+    options: dict
+    extra_s: float = 0.0
+
+    def version(self):
+        """What a result is a result of."""
+        return importlib.import_module(self.module).version()
+
+
+def package_version(*packages):
+    """The versions of installed packages, without an import of them."""
+    try:
+        return " ".join(f"{name} {importlib.metadata.version(name)}" for name in packages)
+    except importlib.metadata.PackageNotFoundError as missing:
+        return f"{missing.name} is not installed"
+
+
+def engines(tvm_budget=0):
+    """All engines by name, in the order of the table."""
+    table = [
+        ("heddle", "heddle", {}),
+        ("heddle_static", "heddle", {"static": True}),
+        ("onnxruntime", "onnxruntime", {}),
+        ("openvino", "openvino", {}),
+        ("inductor", "inductor", {}),
+        ("inductor_autotune", "inductor", {"max_autotune": True}),
+        ("iree", "iree", {}),
+        ("tvm", "tvm", {}),
+    ]
+    if tvm_budget:
+        table.append(("tvm_tuned", "tvm", {"tune_seconds": tvm_budget}))
+    return {name: Engine(name, f"{__name__}.{module}", options, options.get("tune_seconds", 0))
+            for name, module, options in table}

@@ -1,0 +1,139 @@
+"""TVM: the relax virtual machine, for the host's CPU; with `tune_seconds` after MetaSchedule.
+
+    python -m bench.peers.engines.tvm JOB       tunes until it is ended
+
+MetaSchedule counts trials, not seconds: tuning is a process that is ended when its time is over,
+and what its database holds by then is applied. Weights are constants, so the layouts that tuning
+asks for are folded into them.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+
+from bench.peers import job as jobs
+from bench.peers.engines import Loaded, package_version
+from bench.peers.shapes import static_model
+
+TRIALS = 1_000_000  # more than any budget lets it make
+TRIALS_PER_TASK = 256
+
+
+def version():
+    return package_version("apache-tvm", "apache-tvm-ffi")
+
+
+def target_of(job):
+    import tvm
+    cpu = tvm.get_global_func("target.llvm_get_system_cpu")()
+    return tvm.target.Target({"kind": "llvm", "mcpu": cpu, "num-cores": job.threads})
+
+
+def module_of(job):
+    """The model as relax, with its weights as constants."""
+    import onnx
+    from tvm.relax.frontend.onnx import from_onnx
+
+    feeds = job.static_inputs()
+    return from_onnx(onnx.load(static_model(job)), {k: list(v.shape) for k, v in feeds.items()},
+                     keep_params_in_input=False, sanitize_input_names=True)
+
+
+def pass_lists():
+    """What runs before tuning, which makes the kernels, and after it."""
+    from tvm import relax
+    change = relax.transform
+    before = [change.DecomposeOpsForInference(), change.CanonicalizeBindings(),
+              change.LegalizeOps(), change.AnnotateTIROpPattern(), change.FoldConstant(),
+              change.FuseOps(), change.FuseTIR(), change.AttachAttrLayoutFreeBuffers()]
+    after = [change.SplitLayoutRewritePreproc(), change.LiftTransformParams(),
+             change.FoldConstant()]
+    return before, after
+
+
+def tune(job):
+    """Fills the database in the job's folder."""
+    import tvm
+    from tvm import relax
+
+    before, _ = pass_lists()
+    with target_of(job), tvm.transform.PassContext(opt_level=3):
+        module = tvm.transform.Sequential(before)(module_of(job))
+        relax.transform.MetaScheduleTuneIRMod(
+            params={}, work_dir=str(job.path("tuning")), max_trials_global=TRIALS,
+            max_trials_per_task=TRIALS_PER_TASK)(module)
+
+
+def search(job, seconds):
+    """Tunes in a process of its own for so long."""
+    with open(job.path("tuning.log"), "w", encoding="utf-8") as log:
+        process = subprocess.Popen([sys.executable, "-m", __name__, job.path("job.json")],
+                                   stdout=log, stderr=log, start_new_session=True)
+        try:
+            if process.wait(timeout=seconds):
+                raise RuntimeError(f"tuning ended with status {process.returncode}")
+        except subprocess.TimeoutExpired:
+            pass
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+
+def records_of(job):
+    """How many schedules the database holds."""
+    path = job.path("tuning") / "database_tuning_record.json"
+    return len(path.read_text(encoding="utf-8").splitlines()) if path.exists() else 0
+
+
+def prepare(job):
+    import tvm
+    from tvm import relax
+
+    seconds = job.options.get("tune_seconds")
+    if seconds:
+        search(job, seconds)
+        if not records_of(job):
+            raise RuntimeError(f"tuning has measured nothing within {seconds:.0f} s")
+    target, module = target_of(job), module_of(job)
+    with target, tvm.transform.PassContext(opt_level=3):
+        if seconds:
+            before, after = pass_lists()
+            module = tvm.transform.Sequential(
+                [*before, relax.transform.MetaScheduleApplyDatabase(str(job.path("tuning")))]
+            )(module)
+            module = tvm.transform.Sequential(after[:1] + after[2:])(module)
+        else:
+            module = tvm.transform.Sequential(
+                [relax.transform.DecomposeOpsForInference(),
+                 relax.transform.CanonicalizeBindings()])(module)
+        built = tvm.compile(module, target=target)
+    built.export_library(str(job.path("model.so")), cc=os.environ["CXX"])
+    return {"tuning_records": records_of(job)}
+
+
+def start(_job):
+    import tvm  # noqa: F401
+
+
+def load(job):
+    import tvm
+    from tvm import relax
+
+    machine = relax.VirtualMachine(tvm.runtime.load_module(str(job.path("model.so"))), tvm.cpu())
+    inputs = [tvm.runtime.tensor(value) for value in job.static_inputs().values()]
+    main = machine["main"]
+
+    def run():
+        return main(*inputs)
+
+    def arrays(results):
+        many = not hasattr(results, "numpy")
+        return [value.numpy() for value in results] if many else [results.numpy()]
+
+    return Loaded(run, arrays)
+
+
+if __name__ == "__main__":
+    tune(jobs.read(sys.argv[1]))

@@ -1,0 +1,207 @@
+"""Writes what `./dev bench peers` found: README.md between its markers, and all of it in
+docs/generated/peers.md with a picture, docs/generated/peers.svg.
+
+    python -m bench.peers.table [--threads N]    (for README; by default the fewest that there are)
+
+A ratio is a peer's time over Heddle's: above 1, Heddle is faster. Geometric means are over the rows
+where the peer ran and agreed; that of the best peer takes in each row the fastest one.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+
+from bench.models.sources import ROOT
+from bench.peers.engines import engines
+
+STORE = ROOT / "build" / "bench" / "peers"
+PAGE = ROOT / "docs" / "generated" / "peers.md"
+BEGIN = "<!-- peers: begin; written by bench/peers/table.py -->"
+END = "<!-- peers: end -->"
+BASE, STATIC, REFERENCE = "heddle", "heddle_static", "onnxruntime"
+TITLES = {"onnxruntime": "ONNX Runtime", "openvino": "OpenVINO", "inductor": "Inductor",
+          "inductor_autotune": "Inductor autotuned", "iree": "IREE", "tvm": "TVM",
+          "tvm_tuned": "TVM tuned", "heddle_static": "Heddle static"}
+
+
+def results(folder=STORE):
+    """All results, those of few threads first."""
+    found = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
+    return sorted(found, key=lambda r: (r["threads"], r["model"], r["batch"]))
+
+
+def ratio_of(result, name):
+    """The peer's time over Heddle's, or None where either did not run or differs."""
+    report = result["engines"].get(name, {})
+    return report.get("ratio") if report.get("status") == "ok" else None
+
+
+def peers_of(result):
+    """Ratios of the peers that have one; Heddle's own variant is no peer."""
+    ratios = {name: ratio_of(result, name) for name in result["engines"]
+              if name not in (BASE, STATIC)}
+    return {name: ratio for name, ratio in ratios.items() if ratio is not None}
+
+
+def best_peer(result):
+    """(name, ratio) of the fastest peer, or None."""
+    return min(peers_of(result).items(), key=lambda item: item[1], default=None)
+
+
+def memory_ratio(result):
+    """ONNX Runtime's peak over Heddle's."""
+    both = [result["engines"].get(name, {}).get("peak_bytes") for name in (REFERENCE, BASE)]
+    return both[0] / both[1] if all(both) else None
+
+
+def mean(values):
+    """The geometric mean of those that are there, or None."""
+    values = [value for value in values if value]
+    return statistics.geometric_mean(values) if values else None
+
+
+def means(found, names):
+    """The geometric mean of each peer's ratios, and of the best peers'."""
+    best = [best_peer(result) for result in found]
+    return ({name: mean(ratio_of(result, name) for result in found) for name in names},
+            mean(entry[1] for entry in best if entry), mean(map(memory_ratio, found)))
+
+
+def number(value, form="{:.2f}"):
+    return "" if value is None else form.format(value)
+
+
+def cell(result, name):
+    """A ratio, or the word for why there is none."""
+    report = result["engines"].get(name)
+    if report is None:
+        return ""
+    return number(ratio_of(result, name)) if report["status"] == "ok" else report["status"]
+
+
+def known(found):
+    """The engines beside Heddle that any result has, in the order of the table."""
+    present = {name for result in found for name in result["engines"]}
+    return [name for name in engines(1) if name in present and name != BASE]
+
+
+def table(found):
+    """Markdown: a row a model, batch and number of threads."""
+    names = known(found)
+    heads = ["model", "batch", "threads", "Heddle ms", *(TITLES[name] for name in names),
+             "best peer", "ratio to it", "memory"]
+    lines = [f"| {' | '.join(heads)} |", "|---" + "|--:" * (len(heads) - 1) + "|"]
+    for result in found:
+        best = best_peer(result)
+        base = result["engines"].get(BASE, {})
+        cells = [result["model"], str(result["batch"]), str(result["threads"]),
+                 number(base.get("median_ms"), "{:.3g}") or base.get("status", ""),
+                 *(cell(result, name) for name in names),
+                 TITLES[best[0]] if best else "", number(best[1]) if best else "",
+                 number(memory_ratio(result))]
+        lines.append(f"| {' | '.join(cells)} |")
+    ratios, best, memory = means(found, names)
+    cells = ["**geometric mean**", "", "", "", *(number(ratios[name], "**{:.2f}**")
+                                                 for name in names),
+             "", number(best, "**{:.2f}**"), number(memory, "**{:.2f}**")]
+    return "\n".join([*lines, f"| {' | '.join(cells)} |"])
+
+
+def heading(found, command):
+    """Where, when and how; what the columns are."""
+    dates = sorted({result["date"] for result in found})
+    versions = sorted({report["version"] for result in found for report in
+                       result["engines"].values() if not report["version"].startswith("heddle")})
+    machines = ", ".join(sorted({result["machine"] for result in found}))
+    return "\n".join([
+        f"{dates[0]}{' to ' + dates[-1] if len(dates) > 1 else ''}, {machines}; `{command}`.",
+        f"Peers: {', '.join(versions)}.",
+        "Figures of peers are their median time over Heddle's, within rounds in which every engine",
+        "has a turn: above 1, Heddle is faster. 'differs': its outputs are not ONNX Runtime's;",
+        "'failed': it cannot import, compile or run the model within the limit. Memory is ONNX",
+        "Runtime's peak over Heddle's.", ""])
+
+
+def failures(found):
+    """Markdown: who did not run what, and why."""
+    lines = ["| model | batch | threads | engine | why |", "|---|--:|--:|---|---|"]
+    for result in found:
+        for name, report in result["engines"].items():
+            if report["status"] == "ok":
+                continue
+            why = report.get("error") or f"outputs off by {report['worst']:.3g} times the allowed"
+            why = why.replace("|", "\\|")[:160]
+            lines.append(f"| {result['model']} | {result['batch']} | {result['threads']} "
+                         f"| {TITLES.get(name, name)} | {why} |")
+    return "\n".join(lines) if len(lines) > 2 else "None."
+
+
+def costs(found):
+    """Markdown: what each engine takes beside time."""
+    heads = ["model", "batch", "threads", "engine", "ms", "quartiles", "compile s", "load s",
+             "loaded MiB", "peak MiB", "idle CPU"]
+    lines = [f"| {' | '.join(heads)} |", "|---|--:|--:|---" + "|--:" * (len(heads) - 4) + "|"]
+    for result in found:
+        for name, report in result["engines"].items():
+            if "median_ms" not in report:
+                continue
+            mebibytes = [number(report.get(key, 0) / 2**20, "{:.0f}")
+                         for key in ("loaded_bytes", "peak_bytes")]
+            cells = [result["model"], result["batch"], result["threads"],
+                     TITLES.get(name, "Heddle"), f"{report['median_ms']:.3f}",
+                     f"{report['q1_ms']:.3f}-{report['q3_ms']:.3f}",
+                     f"{report['compile_s']:.1f}", f"{report['load_s']:.1f}", *mebibytes,
+                     f"{report.get('idle_cpu', 0):.2f}"]
+            lines.append(f"| {' | '.join(map(str, cells))} |")
+    return "\n".join(lines)
+
+
+def replace(text, content):
+    """The text with the content between its markers."""
+    if BEGIN not in text or END not in text:
+        raise ValueError(f"README.md lacks the markers '{BEGIN}' and '{END}'")
+    before, rest = text.split(BEGIN, 1)
+    return f"{before}{BEGIN}\n{content}\n{END}{rest.split(END, 1)[1]}"
+
+
+def main(arguments=None):
+    """Fills README.md, the page and the picture."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--threads", type=int, help="of the table in README.md")
+    options = parser.parse_args(arguments)
+    found = results()
+    if not found:
+        print("table: there are no results in build/bench/peers; run ./dev bench peers first",
+              file=sys.stderr)
+        return 1
+    threads = options.threads or found[0]["threads"]
+    shown = [result for result in found if result["threads"] == threads]
+    readme = ROOT / "README.md"
+    try:
+        command = f"./dev bench peers --threads {threads}"
+        text = "\n".join([heading(shown, command), table(shown), "",
+                          "Spread, memory, other numbers of threads and what did not run: "
+                          "[docs/generated/peers.md](docs/generated/peers.md)."])
+        content = replace(readme.read_text(encoding="utf-8"), text)
+    except ValueError as problem:
+        print(f"table: {problem}", file=sys.stderr)
+        return 1
+    readme.write_text(content, encoding="utf-8")
+    PAGE.parent.mkdir(parents=True, exist_ok=True)
+    parts = ["# Heddle beside its peers", "",
+             "Written by `python -m bench.peers.table`; `bench/README.md` says how it is measured.",
+             "", heading(found, "./dev bench peers"), "![ratios](peers.svg)", ""]
+    for count in sorted({result["threads"] for result in found}):
+        some = [result for result in found if result["threads"] == count]
+        parts += [f"## {count} thread{'s' if count > 1 else ''}", "", table(some), ""]
+    parts += ["## What did not run", "", failures(found), "", "## Time, spread and memory", "",
+              costs(found), ""]
+    PAGE.write_text("\n".join(parts), encoding="utf-8")
+    from bench.peers import picture
+    picture.draw(found, PAGE.with_suffix(".svg"))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,38 @@
+"""An engine for tests of the harness: options say what its outputs are and how it fails."""
+
+import os
+import signal
+import time
+
+import numpy as np
+
+from bench.peers.engines import Loaded
+
+
+def version():
+    return "fake 1"
+
+
+def prepare(job):
+    if job.options.get("refuses"):
+        raise RuntimeError("no such op\nand a long story")
+    return {"seconds": 0.5}
+
+
+def load(job):
+    """Adds one to the input, or whatever the options say."""
+    feeds = job.inputs()
+    options = job.options
+    print("chatter that is no answer")
+    if options.get("hangs"):
+        time.sleep(60)
+    runs = []
+
+    def run():
+        runs.append(1)
+        if len(runs) > options.get("dies_after", 1000000):
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(options.get("ms", 1) / 1000)
+        return [feeds["x"] + options.get("adds", 1)]
+
+    return Loaded(run, lambda values: [np.asarray(value) for value in values], lambda: run)
