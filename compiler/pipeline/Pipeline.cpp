@@ -11,6 +11,8 @@
 #include "compiler/simplify/Passes.h"
 
 #include "mlir/IR/Verifier.h"
+#include "llvm/Support/Threading.h"
+#include "llvm/Support/xxhash.h"
 
 #include <chrono>
 #include <nlohmann/json.hpp>
@@ -197,7 +199,7 @@ static llvm::Error choosePlan(const CompileOptions &options, Compiled &compiled,
 }
 
 /// Groups of one form become functions of one text, however their tensors and weights differ: one
-/// of them is enough.
+/// of them is enough. Its name is its text's, so that other models have the same function, too.
 static void shareFunctions(ModuleOp module, lower::Kernel &kernel,
                            llvm::StringMap<std::string> &functions) {
   for (lower::Phase &phase : kernel.phases) {
@@ -207,10 +209,17 @@ static void shareFunctions(ModuleOp module, lower::Kernel &kernel,
     function.setSymName("phase");
     function.print(stream, OpPrintingFlags().useLocalScope());
     function.setSymName(phase.function);
-    auto [known, isNew] = functions.try_emplace(stream.str(), phase.function);
-    if (isNew)
-      continue;
-    function.erase();
+    auto [known, isNew] = functions.try_emplace(stream.str());
+    if (isNew) {
+      std::string name =
+          "kernel_" + llvm::utohexstr(llvm::xxh3_64bits(text), /*LowerCase=*/true, 16);
+      while (module.lookupSymbol(name)) // of another text
+        name += "x";
+      function.setSymName(name);
+      known->second = name;
+    } else {
+      function.erase();
+    }
     phase.function = known->second;
   }
 }
@@ -296,23 +305,26 @@ static loop::Machine machineOf(const cpu::Target &target, int64_t workers) {
   return machine;
 }
 
-static nlohmann::ordered_json
-reportOf(const Compiled &compiled, const std::vector<std::pair<std::string, std::string>> &simpler,
-         const Stages &stages) {
+/// What was made and how long it took; `simpler` as lowerGroups has it.
+static void writeReport(Compiled &compiled, Stages &stages,
+                        ArrayRef<std::pair<std::string, std::string>> simpler, int64_t found) {
+  stages.end();
+  const target::Program &program = compiled.program;
   nlohmann::ordered_json report;
-  report["model"] = compiled.program.model;
+  report["model"] = program.model;
   report["target"] = compiled.target.name;
   report["seconds"] = stages.seconds;
-  report["groups"] = compiled.program.kernels.size();
-  report["launches"] = compiled.program.launches;
-  auto pointwise = nlohmann::ordered_json::array();
-  for (auto &[group, form] : simpler)
-    pointwise.push_back({{"group", group}, {"planned", form}});
-  report["pointwise_instead"] = pointwise;
   report["feedback"] = feedbackJson(compiled);
-  report["weights_bytes"] = compiled.program.weights.size;
-  if (compiled.variants.empty())
-    return report;
+  if (!compiled.plansOnly) {
+    report["groups"] = program.kernels.size();
+    report["launches"] = program.launches;
+    auto pointwise = nlohmann::ordered_json::array();
+    for (auto &[group, form] : simpler)
+      pointwise.push_back({{"group", group}, {"planned", form}});
+    report["pointwise_instead"] = pointwise;
+    report["weights_bytes"] = program.weights.size;
+    report["objects"] = {{"count", compiled.objects.size()}, {"from_cache", found}};
+  }
   auto variants = nlohmann::ordered_json::array();
   auto add = [&](const Compiled &variant) {
     int64_t code = 0;
@@ -323,11 +335,13 @@ reportOf(const Compiled &compiled, const std::vector<std::pair<std::string, std:
                         {"code_bytes", code},
                         {"weights_bytes", variant.program.weights.usedBytes}});
   };
-  add(compiled);
+  if (!compiled.variants.empty())
+    add(compiled);
   for (const std::unique_ptr<Compiled> &variant : compiled.variants)
     add(*variant);
-  report["variants"] = variants;
-  return report;
+  if (!variants.empty())
+    report["variants"] = variants;
+  compiled.reportJson = report.dump(2);
 }
 
 /// From the simplified graph, which `result` holds, to objects for one CPU.
@@ -343,8 +357,11 @@ static llvm::Error compileFor(const cpu::Target &target, Compiled &compiled,
   if (!options.isPlanned)
     if (llvm::Error error = choosePlan(options, compiled, stages))
       return error;
-  if (options.plansOnly)
+  if (options.plansOnly) {
+    compiled.plansOnly = true;
+    writeReport(compiled, stages, {}, 0);
     return llvm::Error::success();
+  }
 
   stages.begin("lower", 0.25);
   auto model = compiled.graph->lookupSymbol<func::FuncOp>("main");
@@ -355,12 +372,15 @@ static llvm::Error compileFor(const cpu::Target &target, Compiled &compiled,
     return makeError(ErrorCode::Internal, "internal error: a kernel is not valid");
 
   stages.begin("emit", 0.4);
-  auto objects = cpu::emitObjects(compiled.program, target, options.optLevel, workers);
+  cpu::CodeCache code;
+  code.objects = options.cache.get();
+  unsigned cores = llvm::hardware_concurrency().compute_thread_count(); // that it may run on
+  unsigned jobs = options.jobs > 0 ? options.jobs : cores;
+  auto objects = cpu::emitObjects(compiled.program, target, options.optLevel, jobs, code);
   if (!objects)
     return objects.takeError();
   compiled.objects = std::move(*objects);
-  stages.end();
-  compiled.reportJson = reportOf(compiled, simpler, stages).dump(2);
+  writeReport(compiled, stages, simpler, code.found);
   return llvm::Error::success();
 }
 
@@ -412,7 +432,13 @@ llvm::Expected<std::string> loopsText(const Compiled &compiled) {
 llvm::Expected<std::unique_ptr<Compiled>> compile(const ModelSource &source,
                                                   const CompileOptions &options) {
   auto result = std::make_unique<Compiled>();
-  result->context = std::make_shared<MLIRContext>();
+  result->context = std::make_shared<MLIRContext>(
+      options.jobs > 0 ? MLIRContext::Threading::DISABLED : MLIRContext::Threading::ENABLED);
+  if (options.jobs > 1) {
+    result->pool =
+        std::make_unique<llvm::DefaultThreadPool>(llvm::hardware_concurrency(options.jobs));
+    result->context->setThreadPool(*result->pool);
+  }
   result->program.model = source.path;
   Stages stages(options);
   stages.begin("import", 0);

@@ -2,6 +2,7 @@
 
 #include "compiler/target/cpu/Artefact.h"
 
+#include "compiler/cache/Digest.h"
 #include "compiler/target/cpu/Descriptor.h"
 #include "compiler/target/cpu/Files.h"
 #include "compiler/target/cpu/Linker.h"
@@ -159,27 +160,34 @@ systemLibraries(const Target &target, const Workplace &place, llvm::StringRef pa
   return libraries;
 }
 
+struct LinkOptions {
+  const ArtefactOptions &given;
+  std::string buildId, script; // of the order of sections, or ""
+};
+
 llvm::Error linkLibrary(std::vector<std::string> files, const std::string &weights,
-                        const Target &target, const ArtefactOptions &options,
-                        const Workplace &place, llvm::StringRef path) {
+                        const Target &target, const LinkOptions &options, const Workplace &place,
+                        llvm::StringRef path) {
   std::vector<std::string> arguments = {"-shared",
                                         "-o",
                                         place.file("artefact"),
                                         "--gc-sections",
                                         "-Bsymbolic",
-                                        "--build-id=sha1",
+                                        "--build-id=0x" + options.buildId,
                                         "-z",
                                         "now",
                                         "-z",
                                         target.isOwnArchitecture() ? "defs" : "undefs"};
   llvm::append_range(arguments, files);
   arguments.push_back(weights);
-  if (!options.archives.empty()) {
+  if (!options.script.empty())
+    arguments.insert(arguments.end(), {"-T", options.script});
+  if (!options.given.archives.empty()) {
     arguments.push_back("--whole-archive");
-    llvm::append_range(arguments, options.archives);
+    llvm::append_range(arguments, options.given.archives);
     arguments.push_back("--no-whole-archive");
   }
-  llvm::append_range(arguments, options.libraries);
+  llvm::append_range(arguments, options.given.libraries);
   if (target.isOwnArchitecture())
     arguments.push_back("--as-needed");
   auto libraries = systemLibraries(target, place, path);
@@ -189,19 +197,72 @@ llvm::Error linkLibrary(std::vector<std::string> files, const std::string &weigh
   return runLinker(arguments, path);
 }
 
+/// Of the code, for all CPUs, and of the weights.
+std::string buildIdOf(const target::Program &program, const Objects &objects,
+                      const std::vector<Variant> &variants) {
+  std::string digests;
+  auto add = [&](llvm::StringRef bytes) { digests += cache::hexOf(cache::digestOf(bytes)); };
+  for (const auto &object : objects)
+    add(object->getBuffer());
+  for (const Variant &variant : variants)
+    for (const auto &object : *variant.objects)
+      add(object->getBuffer());
+  for (const target::Weights::Piece &piece : program.weights.pieces) {
+    digests += std::to_string(piece.offset) + " ";
+    add({piece.bytes.data(), piece.bytes.size()});
+  }
+  return cache::hexOf(cache::digestOf(digests));
+}
+
+/// Links without the weights, and writes them to where the linker has left a hole: gigabytes are
+/// written once. False where the linker leaves none.
+llvm::Expected<bool> linkAroundHole(const target::Program &program, const Target &target,
+                                    const std::vector<std::string> &files,
+                                    const std::string &weights, LinkOptions options,
+                                    const Workplace &place, llvm::StringRef path) {
+  if (!hasLLVMLinker())
+    return false;
+  options.script = place.file("layout");
+  // A linker that meets the limit of a file in a hole says so as a crash.
+  int failure = probeSize(place.file("artefact"), program.weights.size);
+  if (!failure)
+    failure = saveBytes(layoutWithHole(), options.script);
+  if (!failure)
+    failure = writeWeightsObject(program.weights, weightsSymbol(program), target.isArm(), weights,
+                                 Data::Later);
+  if (failure)
+    return writeError(path, failure);
+  if (llvm::Error error = linkLibrary(files, weights, target, options, place, path))
+    return std::move(error);
+  bool isFilled = false;
+  failure = fillHole(program.weights, place.file("artefact"), isFilled);
+  if (failure)
+    return writeError(path, failure);
+  return isFilled;
+}
+
 llvm::Error writeBinary(const target::Program &program, const Target &target,
-                        const Objects &objects, const ArtefactOptions &options,
+                        const Objects &objects, const ArtefactOptions &given,
                         llvm::StringRef path) {
   auto place = Workplace::beside(path);
   if (!place)
     return place.takeError();
-  bool isLibrary = options.kind == "so";
-  auto files = saveProgram(program, target, objects, options, **place, path);
+  LinkOptions options{given, "", ""};
+  bool isLibrary = given.kind == "so";
+  auto files = saveProgram(program, target, objects, given, **place, path);
   if (!files)
     return files.takeError();
-  std::string weights = (*place)->file("weights.o");
-  if (int failure =
-          writeWeightsObject(program.weights, weightsSymbol(program), target.isArm(), weights))
+  std::string weights = (*place)->file("weights.o"), symbol = weightsSymbol(program);
+  if (isLibrary)
+    options.buildId = buildIdOf(program, objects, given.variants);
+  if (isLibrary && !target.isArm()) { // the layout is that of x86-64's large sections
+    auto isDone = linkAroundHole(program, target, *files, weights, options, **place, path);
+    if (!isDone)
+      return isDone.takeError();
+    if (*isDone)
+      return (*place)->publish("artefact");
+  }
+  if (int failure = writeWeightsObject(program.weights, symbol, target.isArm(), weights))
     return writeError(path, failure);
   if (llvm::Error error = isLibrary ? linkLibrary(*files, weights, target, options, **place, path)
                                     : linkObject(*files, weights, **place, path))
