@@ -23,9 +23,9 @@ static void addProduct(Cases &cases, const string &type, const string &left, con
 }
 
 void addProducts(Cases &cases) {
-  const int sizes[][3] = {{1, 1, 1},    {7, 15, 17}, {16, 16, 16}, {33, 48, 49},
-                          {1, 100, 33}, {100, 1, 7}, {49, 33, 1},  {2, 0, 5},
-                          {0, 3, 4},    {5, 7, 0},   {48, 300, 64}};
+  const int sizes[][3] = {{1, 1, 1},     {7, 15, 17},  {16, 16, 16}, {33, 48, 49}, {1, 100, 33},
+                          {100, 1, 7},   {49, 33, 1},  {2, 0, 5},    {0, 3, 4},    {5, 7, 0},
+                          {48, 300, 64}, {77, 20, 80}, {23, 9, 112}};
   auto text = [](int64_t rows, int64_t columns) {
     return "[" + std::to_string(rows) + ", " + std::to_string(columns) + "]";
   };
@@ -41,6 +41,7 @@ void addProducts(Cases &cases) {
     addProduct(cases, type, "[n, k]", "[k, m]", "[n, m]", runs);
     addProduct(cases, type, "[n, 7, k]", "[n, k, m]", "[n, 7, m]", runs);
     addProduct(cases, type, "[n, 33]", "[33, 48]", "[n, 48]", {{{"n", 1}}, {{"n", 17}}}, true);
+    addProduct(cases, type, "[n, 33]", "[33, 72]", "[n, 72]", {{{"n", 4}}, {{"n", 21}}}, true);
     addProduct(cases, type, "[2, 1, 7, 33]", "[1, 3, 33, 17]", "[2, 3, 7, 17]");
   }
   addProduct(cases, "f32", "[n, 2, 7, 16]", "[1, 1, 16, m]", "[n, 2, 7, m]", runs);

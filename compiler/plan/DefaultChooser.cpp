@@ -17,7 +17,11 @@ using warehouse::KnobValues;
 namespace {
 /// Rows of the innermost tiled dimension and columns of a product; nullopt when only the run knows.
 struct ProductSize {
+  ProductSize(const Dim &rows, const Dim &columns)
+      : rows(rows.constant()), columns(columns.constant()),
+        leastRows(rows.evaluate([](StringRef) { return std::optional<int64_t>(1); }).value_or(1)) {}
   std::optional<int64_t> rows, columns;
+  int64_t leastRows; // where every symbol is 1
   int64_t parts = 1; // that the columns are read in
 };
 
@@ -32,7 +36,7 @@ static ProductSize sizeOf(graph::MatmulOp op) {
   // Batches that share one right operand are more rows of the same product.
   for (size_t i = result.size() - 2; i-- > 0 && b[i].isConstant(1);)
     rows = rows * result[i];
-  return {rows.constant(), result.back().constant()};
+  return {rows, result.back()};
 }
 
 static ProductSize sizeOf(graph::ConvOp op) {
@@ -46,7 +50,7 @@ static ProductSize sizeOf(graph::ConvOp op) {
   while (spatial.size() > 1 && spatial.back().isConstant(1))
     spatial = spatial.drop_back();
   Dim rows = isPointwise ? result[0] * graph::elementCount(spatial) : spatial.back();
-  return {rows.constant(), w[0].floorDiv(Dim(op.getGroups())).constant()};
+  return {rows, w[0].floorDiv(Dim(op.getGroups()))};
 }
 
 /// The parts that slices of what follows the product read; other slices read memory.
@@ -89,15 +93,18 @@ static Tile tileOf(const ProductSize &size, const loop::Machine &machine) {
     return {14, lanes};
   if (isSmall)
     return {6, 2 * lanes};
-  if (columns <= 2 * lanes)
-    return {size.rows ? 14 : 12, 2 * lanes};
   // Rows that only the run knows end in a clamped tile: fewer rows waste less.
-  bool isLong = size.rows && *size.rows > 64;
+  bool isLong = size.leastRows > 64;
+  if (columns <= 2 * lanes)
+    return {size.rows || isLong ? 14 : 12, 2 * lanes};
   struct {
     Tile tile;
     double cost; // of a column
-  } kinds[] = {
-      {{8, 3 * lanes}, 1}, {{6, 4 * lanes}, isLong ? 0.99 : 1.04}, {{14, 2 * lanes}, 1.05}};
+  } kinds[] = {{{8, 3 * lanes}, 1},
+               {{6, 4 * lanes}, isLong ? 0.99 : 1.04},
+               {{14, 2 * lanes}, 1.05},
+               {{5, 5 * lanes}, 1.01},
+               {{3, 7 * lanes}, 1.02}};
   auto total = [&](auto &kind) {
     return kind.cost * static_cast<double>(llvm::alignTo(columns, kind.tile.n));
   };

@@ -21,9 +21,9 @@ module attributes {transform.with_named_sequence, heddle.card = {
       %group: !transform.any_op {transform.readonly},
       %tile: !transform.param<i64> {transform.readonly, heddle.knob = [2, 4], heddle.default = 4 : i64},
       %m: !transform.param<i64> {transform.readonly,
-        heddle.knob = [1, 2, 4, 6, 8, 12, 14], heddle.default = 8 : i64},
+        heddle.knob = [1, 2, 3, 4, 5, 6, 8, 12, 14], heddle.default = 8 : i64},
       %n: !transform.param<i64> {transform.readonly,
-        heddle.knob = [4, 8, 12, 16, 24, 32, 48, 64], heddle.default = 48 : i64},
+        heddle.knob = [4, 8, 12, 16, 24, 32, 48, 64, 80, 112], heddle.default = 48 : i64},
       %tiles: !transform.param<i64> {transform.readonly,
         heddle.knob = [0, 8, 16, 24, 32, 48, 64, 96, 128], heddle.default = 0 : i64}) {
     transform.loop.winograd %group tile %tile m %m n %n tiles %tiles : !transform.any_op
