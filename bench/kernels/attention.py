@@ -1,8 +1,8 @@
-"""Attention of 12 heads of 64 with a mask, as exporters write it, against ONNX Runtime's, one thread.
+"""Attention of 12 heads of 64 with a mask, as exporters write it, against ONNX Runtime's.
 
     build/python/bin/python -m bench.kernels.attention [--note]
 
-The network is that of a transformer between its projections: reshapes, transposes, MatMul, a scale,
+One thread. The network is that of a transformer between its projections: reshapes, transposes, MatMul, a scale,
 an additive mask, Softmax, MatMul. ONNX Runtime has the same network, and as a second form its own
 op MultiHeadAttention, which a model has only after ONNX Runtime's tool rewrote it. Masks hide one
 key in eight of each row, or what follows it (causal).
@@ -100,7 +100,7 @@ def rows(found):
 
 
 def main():
-    given = report.arguments(__doc__, rounds=9, turn_ms=20).parse_args()
+    given = report.arguments(__doc__, rounds=9, turn_ms=10).parse_args()
     found = [compare(*shape, given) for shape in SHAPES
              if given.only in "x".join(map(str, shape))]
     lines = report.table(["batch x length", "heddle, ms", "ONNX Runtime, ms",

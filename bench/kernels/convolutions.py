@@ -100,7 +100,8 @@ def convolutions(network):
     nodes = [each for each in network.graph.node
              if each.op_type == "Conv" and len(weights.get(each.input[1], ())) == 4]
     shapes = inferred_shapes(network)
-    unknown = sorted({each.input[0] for each in nodes if not all(shapes.get(each.input[0], (0,)))})
+    images = {each.input[0] for each in nodes}
+    unknown = sorted(name for name in images if not all(shapes.get(name) or (0,)))
     if unknown:
         shapes |= shapes_of_run(network, unknown)
     found = Counter()

@@ -28,16 +28,24 @@ def timed_calls(call):
     return run
 
 
+def count_of(run, turn_s):
+    """Runs of a turn: one where it takes the turn alone, else some for a median."""
+    first = run(1)[0]
+    if first > turn_s:
+        return 1
+    return max(3, min(2000, round(turn_s / max(min(run(3)), 1e-7))))
+
+
 def by_turns(timed, rounds, turn_s):
     """{name: median seconds of each turn} of {name: timed thing}."""
-    counts = {name: max(3, min(2000, round(turn_s / max(min(run(3)), 1e-7))))
-              for name, run in timed.items()}
+    counts = {name: count_of(run, turn_s) for name, run in timed.items()}
     turns, shuffle = {name: [] for name in timed}, random.Random(rounds)
     for _ in range(rounds):
         order = list(timed)
         shuffle.shuffle(order)
         for name in order:
-            timed[name](min(WARM, counts[name]))
+            if counts[name] > 1:  # caches matter little to a long run
+                timed[name](WARM)
             turns[name].append(statistics.median(timed[name](counts[name])))
     return turns
 
