@@ -1,11 +1,13 @@
 """conftest: what the folders of tests share."""
 
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+os.environ["HEDDLE_CACHE"] = ""  # tests are of the compiler, not of what it once made
 
 
 @pytest.fixture

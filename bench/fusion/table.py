@@ -36,7 +36,8 @@ def node_count(path):
 def compile_report(path, *options):
     """What the compiler says of a model."""
     plan = path.with_suffix(".plan")
-    done = tool.run_heddle("compile", path, "-o", plan, "--emit", "plan", "--json", *options)
+    done = tool.run_heddle("compile", path, "-o", path.with_suffix(".o"), "--plan-out", plan,
+                           "--json", *options)
     if done.status:
         sys.exit(done.errors.strip())
     groups = json.loads(plan.read_text(encoding="utf-8"))["groups"]

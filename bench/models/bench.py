@@ -38,7 +38,8 @@ def compile_model(model, limit_seconds):
     """Compiles a model; its row so far, with the artefact's path."""
     artefact = STORE / f"{model.name}.so"
     artefact.parent.mkdir(parents=True, exist_ok=True)
-    done = tool.run_heddle("compile", model.path(), "-o", artefact, limit_seconds=limit_seconds)
+    done = tool.run_heddle("compile", model.path(), "-o", artefact, "--no-cache",
+                           limit_seconds=limit_seconds)
     if done.status:
         lines = done.errors.strip().splitlines() or [f"ended with status {done.status}"]
         raise RuntimeError(lines[0])

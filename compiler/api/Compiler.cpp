@@ -1,10 +1,12 @@
 // Compiler: include/heddle/compiler.h over the pipeline. No exception and no LLVM error crosses it.
 
+#include "compiler/api/Kept.h"
 #include "compiler/api/Options.h"
 #include "compiler/api/Status.h"
 #include "compiler/onnx/Importer.h"
 #include "compiler/pipeline/Explain.h"
 #include "compiler/pipeline/Pipeline.h"
+#include "compiler/target/cpu/Files.h"
 #include "compiler/target/cpu/Jit.h"
 
 #include "heddle/compiler.h"
@@ -15,19 +17,85 @@
 
 using namespace heddle;
 
+/// What was compiled, or found in the cache. What the cache does not hold of a model is compiled
+/// when it is asked for.
 struct heddle_compiled {
-  std::unique_ptr<Compiled> compiled;
-  int threads = 0;
+  CompileOptions options;
+  std::optional<ModelKey> key; // where the artefact is kept, or will be
+  std::optional<Kept> kept;
   mutable std::mutex mutex;
-  mutable std::string explanation; // made when it is asked for
+  mutable std::unique_ptr<Compiled> compiled; // null where it was kept and nobody asked for more
+  mutable std::string explanation;            // made when it is asked for
+
+  llvm::Expected<const Compiled *> whole() const {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (!compiled) {
+      auto made = compile({key->path, std::nullopt}, options);
+      if (!made)
+        return made.takeError();
+      compiled = std::move(*made);
+    }
+    return compiled.get();
+  }
+
+  /// True where the cache has this form of the model, which is written then.
+  llvm::Expected<bool> writeKept(llvm::StringRef kind, const std::string &path) const;
+  llvm::Error write(llvm::StringRef kind, const std::string &path) const;
 };
+
+llvm::Expected<bool> heddle_compiled::writeKept(llvm::StringRef kind,
+                                                const std::string &path) const {
+  if (!kept || !llvm::is_contained({"so", "h", "plan"}, kind))
+    return false;
+  if (kind != "so") {
+    if (llvm::Error error = cpu::writeFile(path, kind == "h" ? kept->header : kept->planJson))
+      return std::move(error);
+    return true;
+  }
+  auto place = cpu::Workplace::beside(path);
+  if (!place)
+    return place.takeError();
+  int failure = kept->entry.copyTo((*place)->file("artefact"));
+  if (failure == EBADMSG) {
+    options.cache->remove(key->digest);
+    return false;
+  }
+  if (failure)
+    return cpu::writeError(path, failure);
+  if (llvm::Error error = (*place)->publish("artefact"))
+    return std::move(error);
+  return true;
+}
+
+llvm::Error heddle_compiled::write(llvm::StringRef kind, const std::string &path) const {
+  auto isDone = writeKept(kind, path);
+  if (!isDone || *isDone)
+    return isDone.takeError();
+  auto made = whole();
+  if (!made)
+    return made.takeError();
+  if (llvm::Error error = writeKind(**made, options.threads, kind, path))
+    return error;
+  if (kind == "so" && key)
+    keep(*key, **made, options, path);
+  return llvm::Error::success();
+}
+
+std::shared_ptr<cache::Cache> heddle::cacheOf(const char *folder, int64_t limitBytes) {
+  std::string path = folder ? folder : cache::defaultFolder();
+  return path.empty() ? nullptr
+                      : std::make_shared<cache::Cache>(
+                            path, limitBytes > 0 ? limitBytes : cache::kDefaultLimitBytes);
+}
 
 llvm::Expected<CompileOptions> heddle::optionsOf(const heddle_compile_options_t *caller) {
   CompileOptions options;
   if (const char *records = std::getenv("HEDDLE_RECORDS"))
     options.recordsPath = records;
-  if (!caller)
+  if (!caller) {
+    options.cache = cacheOf(nullptr, 0);
     return options;
+  }
   // A caller of an earlier version knows fewer fields, one of a later version more.
   constexpr size_t oldest = offsetof(heddle_compile_options_t, without);
   if (caller->size < oldest)
@@ -82,6 +150,9 @@ llvm::Expected<CompileOptions> heddle::optionsOf(const heddle_compile_options_t 
                                              "'; known: fast, strict");
     options.isStrict = true;
   }
+  options.jobs = given->jobs;
+  options.plansOnly = given->plan_only;
+  options.cache = cacheOf(given->cache, given->cache_limit_bytes);
   if (given->progress)
     options.progress = [report = given->progress,
                         data = given->progress_data](llvm::StringRef stage, double fraction) {
@@ -98,12 +169,20 @@ static heddle_status_t *compileSource(const ModelSource &source,
     auto options = optionsOf(given);
     if (!options)
       return options.takeError();
-    auto compiled = compile(source, *options);
-    if (!compiled)
-      return compiled.takeError();
     auto made = std::make_unique<heddle_compiled>();
-    made->compiled = std::move(*compiled);
-    made->threads = options->threads;
+    made->options = std::move(*options);
+    if (!source.bytes)
+      made->key = keyOfModel(source.path, made->options);
+    if (made->key)
+      if (auto found = findKept(*made->key, made->options))
+        made->kept.emplace(std::move(*found));
+    if (!made->kept) {
+      auto compiled = compile(source, made->options);
+      if (!compiled)
+        return compiled.takeError();
+      made->compiled = std::move(*compiled);
+    }
+    made->options.progress = nullptr; // the caller's is for this call
     *result = made.release();
     return llvm::Error::success();
   });
@@ -129,7 +208,20 @@ heddle_status_t *heddle_compiled_module(const heddle_compiled_t *compiled,
                                         heddle_module_t **module) {
   *module = nullptr;
   return guarded([&]() -> llvm::Error {
-    const Compiled &made = *compiled->compiled;
+    if (const auto &kept = compiled->kept; kept && kept->entry.isSound()) {
+      std::string path = compiled->options.cache->pathOf(compiled->key->digest);
+      heddle_status_t *status = heddle_module_load(path.c_str(), module);
+      if (!status)
+        return llvm::Error::success();
+      heddle_status_destroy(status); // another process may have removed it
+    }
+    auto whole = compiled->whole();
+    if (!whole)
+      return whole.takeError();
+    const Compiled &made = **whole;
+    if (made.plansOnly)
+      return makeError(ErrorCode::Usage, "error: the model was only planned (plan_only), so there "
+                                         "is nothing to run");
     auto loaded = cpu::load(made.program, made.target, made.objects);
     if (!loaded)
       return loaded.takeError();
@@ -149,18 +241,21 @@ heddle_status_t *heddle_compiled_module(const heddle_compiled_t *compiled,
 }
 
 const char *heddle_compiled_plan(const heddle_compiled_t *compiled) {
-  return compiled->compiled->planJson.c_str();
+  return (compiled->kept ? compiled->kept->planJson : compiled->compiled->planJson).c_str();
 }
 
 const char *heddle_compiled_report(const heddle_compiled_t *compiled) {
-  return compiled->compiled->reportJson.c_str();
+  return (compiled->kept ? compiled->kept->reportJson : compiled->compiled->reportJson).c_str();
 }
 
 heddle_status_t *heddle_compiled_explain(const heddle_compiled_t *compiled, const char **json) {
   return guarded([&]() -> llvm::Error {
+    auto whole = compiled->whole();
+    if (!whole)
+      return whole.takeError();
     std::lock_guard<std::mutex> lock(compiled->mutex);
     if (compiled->explanation.empty()) {
-      auto text = explain(*compiled->compiled);
+      auto text = explain(**whole);
       if (!text)
         return text.takeError();
       compiled->explanation = std::move(*text);
@@ -172,9 +267,7 @@ heddle_status_t *heddle_compiled_explain(const heddle_compiled_t *compiled, cons
 
 heddle_status_t *heddle_compiled_write(const heddle_compiled_t *compiled, const char *kind,
                                        const char *path) {
-  return guarded([&]() -> llvm::Error {
-    return writeKind(*compiled->compiled, compiled->threads, kind, path);
-  });
+  return guarded([&]() -> llvm::Error { return compiled->write(kind, path); });
 }
 
 const char *heddle_support_table(void) {

@@ -11,6 +11,9 @@ namespace heddle {
 /// Defaults for NULL.
 llvm::Expected<CompileOptions> optionsOf(const heddle_compile_options_t *given);
 
+/// The default folder for NULL, none for "".
+std::shared_ptr<cache::Cache> cacheOf(const char *folder, int64_t limitBytes);
+
 } // namespace heddle
 
 #endif // HEDDLE_API_OPTIONS_H

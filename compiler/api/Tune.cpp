@@ -50,6 +50,8 @@ heddle_status_t *heddle_tune(const char *path, const heddle_compile_options_t *g
     auto options = optionsOf(given);
     if (!options)
       return options.takeError();
+    options->jobs = std::min(options->jobs, 1); // a pool of threads would not survive a fork
+    options->cache = nullptr; // a candidate is compiled once, in a process that ends without notice
     if (options->recordsPath.empty())
       return makeError(ErrorCode::Usage, "error: there is no file to keep what is found in"
                                          "\nnote: heddle_compile_options_t.records or "

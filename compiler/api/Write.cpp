@@ -42,6 +42,10 @@ llvm::Error writeKind(const Compiled &compiled, int threads, llvm::StringRef kin
   if (!llvm::is_contained({"so", "o", "h", "ll", "asm"}, kind))
     return makeError(ErrorCode::Usage, "error: cannot write '" + kind +
                                            "'\nnote: known: so, o, h, ll, asm, plan, graph, loops");
+  if (compiled.plansOnly)
+    return makeError(ErrorCode::Usage, "error: cannot write '" + kind +
+                                           "': the model was only planned (plan_only), which "
+                                           "gives plan, graph and loops");
   cpu::ArtefactOptions options;
   options.kind = kind.str();
   options.optLevel = compiled.optLevel;

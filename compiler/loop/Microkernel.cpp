@@ -2,6 +2,8 @@
 
 #include "compiler/loop/Microkernel.h"
 
+#include "mlir/IR/Threading.h"
+
 using namespace mlir;
 
 namespace heddle::loop {
@@ -142,19 +144,27 @@ SmallVector<Value> emitProduct(Code &code, const Tile &tile, const Product &prod
   return SmallVector<Value>(sums.begin(), sums.end());
 }
 
-std::vector<char> packPanels(ArrayRef<char> bytes, int64_t elementBytes, int64_t rows,
-                             int64_t panels, int64_t width,
-                             llvm::function_ref<int64_t(int64_t, int64_t)> source) {
-  std::vector<char> packed(panels * rows * width * elementBytes, 0);
-  for (int64_t panel = 0; panel < panels; ++panel)
-    for (int64_t row = 0; row < rows; ++row) {
-      char *target = packed.data() + (panel * rows + row) * width * elementBytes;
-      for (int64_t column = 0; column < width; ++column)
-        if (int64_t number = source(row, panel * width + column); number >= 0)
-          std::memcpy(target + column * elementBytes, bytes.data() + number * elementBytes,
-                      elementBytes);
-    }
-  return packed;
+template <typename T>
+static void packPanel(const PanelSource &source, int64_t panel, int64_t width, char *memory) {
+  const char *elements = source.bytes.data(); // of any alignment
+  int64_t rows = source.rows.size();
+  const int64_t *columns = source.columns.data() + panel * width;
+  T *target = reinterpret_cast<T *>(memory) + panel * rows * width;
+  for (int64_t row = 0; row < rows; ++row, target += width) {
+    const char *start = elements + source.rows[row] * sizeof(T);
+    for (int64_t i = 0; i < width; ++i)
+      if (columns[i] >= 0)
+        std::memcpy(target + i, start + columns[i] * sizeof(T), sizeof(T));
+  }
+}
+
+void packPanels(MLIRContext *context, const PanelSource &source, int64_t width, char *target) {
+  auto pack = source.elementBytes == 1   ? packPanel<uint8_t>
+              : source.elementBytes == 2 ? packPanel<uint16_t>
+              : source.elementBytes == 4 ? packPanel<uint32_t>
+                                         : packPanel<uint64_t>;
+  parallelFor(context, 0, source.columns.size() / width,
+              [&](size_t panel) { pack(source, panel, width, target); });
 }
 
 std::vector<char> packDots(int64_t depth, int64_t rows, int64_t panels, int64_t width,

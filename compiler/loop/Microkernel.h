@@ -41,11 +41,15 @@ struct Product {
 /// The accumulators, row by row.
 llvm::SmallVector<Value> emitProduct(Code &code, const Tile &tile, const Product &product);
 
-/// Elements of a matrix as packed panels [panels][rows][width]. `source(row, column)` gives the
-/// element number in `bytes`, or -1 for a zero.
-std::vector<char> packPanels(llvm::ArrayRef<char> bytes, int64_t elementBytes, int64_t rows,
-                             int64_t panels, int64_t width,
-                             llvm::function_ref<int64_t(int64_t, int64_t)> source);
+/// Elements of a matrix as packed panels [panels][rows][width] at `target`, which is zero. The one
+/// of a row and a place among the panels' columns is number rows[row] + columns[place] of `bytes`;
+/// none where columns[place] is negative.
+struct PanelSource {
+  llvm::ArrayRef<char> bytes;
+  int64_t elementBytes;
+  llvm::SmallVector<int64_t> rows, columns;
+};
+void packPanels(mlir::MLIRContext *context, const PanelSource &source, int64_t width, char *target);
 
 /// Integers as panels of which `depth` rows, a divisor of `rows`, fill 32 bits:
 /// [panels][rows / depth][width][depth]. `number(row, place)` gives the integer.

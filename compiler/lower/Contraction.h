@@ -9,6 +9,7 @@
 #ifndef HEDDLE_LOWER_CONTRACTION_H
 #define HEDDLE_LOWER_CONTRACTION_H
 
+#include "compiler/loop/Microkernel.h"
 #include "compiler/lower/Elements.h"
 #include "compiler/lower/ProductShape.h"
 #include "compiler/lower/Schedule.h"
@@ -65,8 +66,7 @@ private:
   /// Columns of each part that a panel has.
   int64_t partWidth() const { return vectors / parts * kernel.machine.lanes; }
   void packConstant();
-  void packIntegers(llvm::ArrayRef<char> bytes, std::vector<char> &packed,
-                    llvm::function_ref<int64_t(int64_t, int64_t)> source);
+  void packIntegers(const loop::PanelSource &source, std::vector<char> &packed);
   void addConstantShift(llvm::ArrayRef<char> packed);
   void emitCopy();
   void emitBorderCopy();

@@ -88,17 +88,17 @@ static int64_t integerAt(ArrayRef<char> bytes, Type element, int64_t i) {
   return element.isUnsignedInteger() ? static_cast<uint8_t>(byte) : byte;
 }
 
-/// Appends one matrix of a constant right operand; `source` says where its elements are in `bytes`,
-/// or -1.
-void Contraction::packIntegers(ArrayRef<char> bytes, std::vector<char> &packed,
-                               llvm::function_ref<int64_t(int64_t, int64_t)> source) {
+/// Appends one matrix of a constant right operand.
+void Contraction::packIntegers(const loop::PanelSource &source, std::vector<char> &packed) {
   Type from = graph::elementOf(shape.b);
   int64_t length = *shape.length.constant(), width = panelWidth();
   int64_t filled = llvm::alignTo(length, depth), rows = *panelRows().constant();
   auto number = [&](int64_t row, int64_t column) {
     int64_t inPiece = row % filled;
-    int64_t place = inPiece < length ? source(row / filled * length + inPiece, column) : -1;
-    return place >= 0 ? integerAt(bytes, from, place) : 0;
+    if (inPiece >= length || source.columns[column] < 0)
+      return int64_t(0);
+    int64_t first = source.rows[row / filled * length + inPiece];
+    return integerAt(source.bytes, from, first + source.columns[column]);
   };
   auto part = loop::packDots(depth, rows, *panels.constant(), width, number);
   packed.insert(packed.end(), part.begin(), part.end());

@@ -15,32 +15,31 @@ void Contraction::packConstant() {
   ArrayRef<char> bytes = graph::constantBytes(value, storage);
   int64_t width = vectors * kernel.machine.lanes, elementBytes = graph::bytesOf(element);
   int64_t columns = *shape.columns.constant(), rows = *shape.reduction.constant();
-  int64_t ofPart = columns / parts;
-  std::vector<char> packed;
-  auto append = [&](llvm::function_ref<int64_t(int64_t, int64_t)> source) {
-    auto inPart = [&](int64_t row, int64_t place) -> int64_t {
-      int64_t part = place % width / partWidth();
-      int64_t column = place / width * partWidth() + place % partWidth();
-      return column < ofPart ? source(row, part * ofPart + column) : -1;
-    };
+  int64_t ofPart = columns / parts, places = *panels.constant() * width;
+  // A convolution's are [out, in, window...], and its rows have the order window..., in.
+  auto conv = dyn_cast<graph::ConvOp>(shape.root);
+  int64_t inputs = conv ? *graph::dimsOf(conv.getW())[1].constant() : 1;
+  int64_t taps = rows / std::max<int64_t>(1, inputs);
+  int64_t matrices =
+      conv ? int64_t(conv.getGroups()) : *graph::elementCount(shape.bBatch).constant();
+  loop::PanelSource source{bytes, elementBytes, {}, {}};
+  for (int64_t place = 0; place < places; ++place) {
+    int64_t part = place % width / partWidth();
+    int64_t column = place / width * partWidth() + place % partWidth();
+    int64_t number = (part * ofPart + column) * (conv ? rows : 1);
+    source.columns.push_back(column < ofPart ? number : -1);
+  }
+  std::vector<char> packed(depth > 1 ? 0 : matrices * rows * places * elementBytes);
+  for (int64_t matrix = 0; matrix < matrices; ++matrix) {
+    source.rows.clear();
+    for (int64_t row = 0; row < rows; ++row)
+      source.rows.push_back(matrix * rows * columns +
+                            (conv ? row % inputs * taps + row / inputs : row * columns));
     if (depth > 1)
-      return packIntegers(bytes, packed, inPart);
-    auto panel = loop::packPanels(bytes, elementBytes, rows, *panels.constant(), width, inPart);
-    packed.insert(packed.end(), panel.begin(), panel.end());
-  };
-  if (auto conv = dyn_cast<graph::ConvOp>(shape.root)) {
-    // [out, in, window...] -> rows in the order window..., in.
-    int64_t inputs = *graph::dimsOf(conv.getW())[1].constant();
-    int64_t taps = rows / std::max<int64_t>(1, inputs), groups = conv.getGroups();
-    for (int64_t g = 0; g < groups; ++g)
-      append([&](int64_t row, int64_t column) {
-        int64_t tap = row / inputs, input = row % inputs;
-        return ((g * columns + column) * inputs + input) * taps + tap;
-      });
-  } else {
-    int64_t batches = *graph::elementCount(shape.bBatch).constant();
-    for (int64_t batch = 0; batch < batches; ++batch)
-      append([&](int64_t row, int64_t column) { return (batch * rows + row) * columns + column; });
+      packIntegers(source, packed);
+    else
+      loop::packPanels(shape.root->getContext(), source, width,
+                       packed.data() + matrix * rows * places * elementBytes);
   }
   if (isShifted())
     addConstantShift(packed);

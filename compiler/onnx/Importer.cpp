@@ -67,6 +67,11 @@ public:
     }
     if (problems.any())
       return problems.take();
+    SmallVector<StringRef> external;
+    for (const auto &[location, mapping] : file.external)
+      external.push_back(location);
+    if (!external.empty())
+      (*module)->setAttr(kExternalFiles, builder.getStrArrayAttr(external));
     std::string said;
     ScopedDiagnosticHandler handler(builder.getContext(), [&](Diagnostic &diagnostic) {
       said += "\n" + diagnostic.str();

@@ -12,6 +12,9 @@
 
 namespace heddle::onnx {
 
+/// Attribute of a module: the files beside the model's that its external data came from.
+constexpr llvm::StringLiteral kExternalFiles = "graph.external_files";
+
 struct ImportOptions {
   /// "x" -> {"1", "3", "?", "width"} fixes or names the sizes of input x ("?" keeps the model's);
   /// "batch" -> {"4"} gives a named size its value, where no input has that name.

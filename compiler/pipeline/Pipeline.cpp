@@ -11,6 +11,8 @@
 #include "compiler/simplify/Passes.h"
 
 #include "mlir/IR/Verifier.h"
+#include "llvm/Support/Threading.h"
+#include "llvm/Support/xxhash.h"
 
 #include <chrono>
 #include <nlohmann/json.hpp>
@@ -191,7 +193,7 @@ static llvm::Error choosePlan(const CompileOptions &options, Compiled &compiled,
 }
 
 /// Groups of one form become functions of one text, however their tensors and weights differ: one
-/// of them is enough.
+/// of them is enough. Its name is its text's, so that other models have the same function, too.
 static void shareFunctions(ModuleOp module, lower::Kernel &kernel,
                            llvm::StringMap<std::string> &functions) {
   for (lower::Phase &phase : kernel.phases) {
@@ -201,10 +203,17 @@ static void shareFunctions(ModuleOp module, lower::Kernel &kernel,
     function.setSymName("phase");
     function.print(stream, OpPrintingFlags().useLocalScope());
     function.setSymName(phase.function);
-    auto [known, isNew] = functions.try_emplace(stream.str(), phase.function);
-    if (isNew)
-      continue;
-    function.erase();
+    auto [known, isNew] = functions.try_emplace(stream.str());
+    if (isNew) {
+      std::string name =
+          "kernel_" + llvm::utohexstr(llvm::xxh3_64bits(text), /*LowerCase=*/true, 16);
+      while (module.lookupSymbol(name)) // of another text
+        name += "x";
+      function.setSymName(name);
+      known->second = name;
+    } else {
+      function.erase();
+    }
     phase.function = known->second;
   }
 }
@@ -276,6 +285,29 @@ static std::string textOf(ModuleOp module) {
   return stream.str();
 }
 
+/// What was made and how long it took; `simpler` as lowerGroups has it.
+static void writeReport(Compiled &compiled, Stages &stages,
+                        ArrayRef<std::pair<std::string, std::string>> simpler, int64_t found) {
+  stages.end();
+  const target::Program &program = compiled.program;
+  nlohmann::ordered_json report;
+  report["model"] = program.model;
+  report["target"] = compiled.target.cpu;
+  report["seconds"] = stages.seconds;
+  report["feedback"] = feedbackJson(compiled);
+  if (!compiled.plansOnly) {
+    report["groups"] = program.kernels.size();
+    report["launches"] = program.launches;
+    auto pointwise = nlohmann::ordered_json::array();
+    for (auto &[group, form] : simpler)
+      pointwise.push_back({{"group", group}, {"planned", form}});
+    report["pointwise_instead"] = pointwise;
+    report["weights_bytes"] = program.weights.size;
+    report["objects"] = {{"count", compiled.objects.size()}, {"from_cache", found}};
+  }
+  compiled.reportJson = report.dump(2);
+}
+
 /// From the imported graph, which `result` holds, to objects.
 static llvm::Error compileStages(Compiled &compiled, const CompileOptions &options,
                                  Stages &stages) {
@@ -285,6 +317,7 @@ static llvm::Error compileStages(Compiled &compiled, const CompileOptions &optio
     return target.takeError();
   result->target = *target;
   unsigned workers = std::max(1u, std::thread::hardware_concurrency());
+  unsigned cores = llvm::hardware_concurrency().compute_thread_count(); // that it may run on
   result->optLevel = options.optLevel;
   result->isStrict = options.isStrict;
   result->scheduleFolders = options.scheduleFolders;
@@ -303,8 +336,11 @@ static llvm::Error compileStages(Compiled &compiled, const CompileOptions &optio
     if (llvm::Error error = choosePlan(options, *result, stages))
       return error;
   }
-  if (options.plansOnly)
+  if (options.plansOnly) {
+    result->plansOnly = true;
+    writeReport(*result, stages, {}, 0);
     return llvm::Error::success();
+  }
 
   stages.begin("lower", 0.25);
   auto model = result->graph->lookupSymbol<func::FuncOp>("main");
@@ -315,25 +351,14 @@ static llvm::Error compileStages(Compiled &compiled, const CompileOptions &optio
     return makeError(ErrorCode::Internal, "internal error: a kernel is not valid");
 
   stages.begin("emit", 0.4);
-  auto objects = cpu::emitObjects(result->program, *target, options.optLevel, workers);
+  cpu::CodeCache code;
+  code.objects = options.cache.get();
+  unsigned jobs = options.jobs > 0 ? options.jobs : cores;
+  auto objects = cpu::emitObjects(result->program, *target, options.optLevel, jobs, code);
   if (!objects)
     return objects.takeError();
   result->objects = std::move(*objects);
-  stages.end();
-
-  nlohmann::ordered_json report;
-  report["model"] = result->program.model;
-  report["target"] = target->cpu;
-  report["seconds"] = stages.seconds;
-  report["groups"] = result->program.kernels.size();
-  report["launches"] = result->program.launches;
-  auto pointwise = nlohmann::ordered_json::array();
-  for (auto &[group, form] : simpler)
-    pointwise.push_back({{"group", group}, {"planned", form}});
-  report["pointwise_instead"] = pointwise;
-  report["feedback"] = feedbackJson(*result);
-  report["weights_bytes"] = result->program.weights.size;
-  result->reportJson = report.dump(2);
+  writeReport(*result, stages, simpler, code.found);
   return llvm::Error::success();
 }
 
@@ -355,7 +380,13 @@ llvm::Expected<std::string> loopsText(const Compiled &compiled) {
 llvm::Expected<std::unique_ptr<Compiled>> compile(const ModelSource &source,
                                                   const CompileOptions &options) {
   auto result = std::make_unique<Compiled>();
-  result->context = std::make_shared<MLIRContext>();
+  result->context = std::make_shared<MLIRContext>(
+      options.jobs > 0 ? MLIRContext::Threading::DISABLED : MLIRContext::Threading::ENABLED);
+  if (options.jobs > 1) {
+    result->pool =
+        std::make_unique<llvm::DefaultThreadPool>(llvm::hardware_concurrency(options.jobs));
+    result->context->setThreadPool(*result->pool);
+  }
   result->program.model = source.path;
   Stages stages(options);
   stages.begin("import", 0);

@@ -2,9 +2,12 @@
 #ifndef HEDDLE_PIPELINE_PIPELINE_H
 #define HEDDLE_PIPELINE_PIPELINE_H
 
+#include "compiler/cache/Cache.h"
 #include "compiler/loop/Machine.h"
 #include "compiler/target/Program.h"
 #include "compiler/target/cpu/Emit.h"
+
+#include "llvm/Support/ThreadPool.h"
 
 #include <nlohmann/json_fwd.hpp>
 #include <set>
@@ -21,6 +24,8 @@ struct CompileOptions {
   std::set<std::string> without;              // layers: cards, fusion, stitch, regions, feedback
   int threads = 0;                            // 1 makes an artefact without a pool
   int64_t foldLimitBytes = int64_t(64) << 20; // larger constants stay ops
+  int jobs = 0;                               // threads of the compiler; 0: all cores it may use
+  std::shared_ptr<cache::Cache> cache;        // null: everything is compiled anew
   bool isProfiled = false;                    // see target::Program
   bool isStrict = false;                      // no cards of `math = "fast"`
   std::function<void(llvm::StringRef stage, double fraction)> progress;
@@ -34,7 +39,8 @@ struct Feedback {
 };
 
 struct Compiled {
-  // First, so that it goes last: the modules live in it, and program.weights borrows from it.
+  std::unique_ptr<llvm::DefaultThreadPool> pool; // of the context, where jobs are limited
+  // Early, so that it goes late: the modules live in it, and program.weights borrows from it.
   std::shared_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> graph;
   target::Program program;
@@ -43,6 +49,7 @@ struct Compiled {
   loop::Machine machine;
   int optLevel = 3;
   bool isStrict = false; // no cards of `math = "fast"`
+  bool plansOnly = false;
   std::vector<std::string> scheduleFolders;
   std::string planJson, reportJson;
   std::vector<Feedback> feedback;

@@ -19,6 +19,8 @@ constexpr double kFarBytes = 12 << 20;
 /// Tiles of 2x2 read V more often for what they compute; and what is about as fast as the direct
 /// form is left to it, which takes less memory.
 constexpr double kSmallTiles = 1.25, kGain = 1.1;
+/// What transformed filters may take beyond the plain ones: some, and more where images are large.
+constexpr double kRoomBytes = 1 << 18, kRoomPerImageByte = 4;
 /// Of images and of their rows, where only the run knows.
 constexpr int64_t kLikelyImages = 1, kLikelySize = 56;
 } // namespace
@@ -40,10 +42,13 @@ int64_t winogradTile(graph::ConvOp conv, const loop::Machine &machine) {
   int64_t images = likely(y[0], kLikelyImages);
   int64_t height = likely(y[1], kLikelySize), width = likely(y[2], kLikelySize);
   auto pixels = static_cast<double>(images * height * width);
+  double room = kRoomBytes + kRoomPerImageByte * sizeof(float) * (in + out) * pixels;
   double least = (9 * in * out * pixels + costOfFilters(9 * in * out)) / kGain;
   int64_t best = 0;
   for (int64_t m : {4, 2}) {
     auto places = static_cast<double>((m + 2) * (m + 2));
+    if ((places - 9) * in * out * sizeof(float) > room)
+      continue;
     auto tiles =
         static_cast<double>(images * llvm::divideCeil(height, m) * llvm::divideCeil(width, m));
     double transforms = kTransform * static_cast<double>(m + 2) * vectors;

@@ -36,6 +36,13 @@ typedef struct heddle_compile_options {
                           NULL: HEDDLE_RECORDS of the environment, or none */
   const char *math;    /* "fast" (default), or "strict": no cards whose sums are rounded otherwise
                           than by another order (Winograd's convolutions) */
+  int jobs;            /* threads that compile; 0: as many as the cores that the process may use */
+  const char *cache;   /* folder of what was compiled before, "" for none; NULL: HEDDLE_CACHE of
+                          the environment (which may be empty, too), or heddle/compiled in the
+                          user's folder for caches (docs/guide/cache.md) */
+  int64_t cache_limit_bytes; /* of the folder, above which what was not used goes; 0: 2 GiB */
+  int plan_only; /* not 0: end behind the plan, with heddle_compiled_plan and the kinds "plan",
+                    "graph" and "loops" only */
 } heddle_compile_options_t;
 
 /* `options` may be NULL. */
@@ -127,6 +134,15 @@ typedef struct heddle_tune_options {
 HEDDLE_API heddle_status_t *heddle_tune(const char *model_path,
                                         const heddle_compile_options_t *options,
                                         const heddle_tune_options_t *tune, heddle_text_t **json);
+
+/* What a cache's folder holds, as JSON: {"path", "entries", "bytes"}. `folder` as
+ * heddle_compile_options_t.cache; the path is "" where there is none. */
+HEDDLE_API heddle_status_t *heddle_cache_usage(const char *folder, heddle_text_t **json);
+
+/* Removes what was used last the longest ago until at most `bytes` are left, all for 0. Gives what
+ * there is then. */
+HEDDLE_API heddle_status_t *heddle_cache_shrink(const char *folder, int64_t bytes,
+                                                heddle_text_t **json);
 
 /* The supported ONNX ops as a markdown table. */
 HEDDLE_API const char *heddle_support_table(void);

@@ -98,6 +98,8 @@ def compile(  # noqa: A001: the package's own word
     without=None,
     records=None,
     math=None,
+    jobs=0,
+    cache=None,
 ):
     """Compiles an ONNX model and returns a Module ready to run.
 
@@ -113,6 +115,9 @@ def compile(  # noqa: A001: the package's own word
     records    a path of what `heddle tune` has found; None: HEDDLE_RECORDS, or none
     math       "fast" (default), or "strict": no algorithms that round sums otherwise than by
                their order
+    jobs       threads that compile; 0: all cores
+    cache      a folder of what was compiled before; None: HEDDLE_CACHE, or the user's folder for
+               caches; False: everything is compiled anew
 
     The result's `compiled` has `write`, `plan` and `report`.
     """
@@ -139,6 +144,8 @@ def compile(  # noqa: A001: the package's own word
             0,
             _encoded(records),
             math.encode() if math else None,
+            jobs,
+            b"" if cache is False else _encoded(cache),
         )
         if hasattr(model, "SerializeToString"):
             model = model.SerializeToString()

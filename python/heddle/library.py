@@ -121,6 +121,10 @@ class CompileOptions(ctypes.Structure):
         ("profiles", c_int),
         ("records", c_char_p),
         ("math", c_char_p),
+        ("jobs", c_int),
+        ("cache", c_char_p),
+        ("cache_limit_bytes", c_int64),
+        ("plan_only", c_int),
     ]
 
 

@@ -41,7 +41,7 @@ def test_help_of_a_command(command):
     (["comple"], "unknown command 'comple'; did you mean 'compile'?"),
     (["xyzzy"],
      "unknown command 'xyzzy'\nnote: known: compile, run, bench, compare, plan, explain, tune,"
-     " cards, ops, fuzz, reduce, help"),
+     " cards, cache, ops, fuzz, reduce, help"),
     (["help", "rum"], "unknown command 'rum'; did you mean 'run'?"),
     (["run"], "heddle run: MODEL is required"),
     (['run', 'm.onnx', '--inptu', 'x'],

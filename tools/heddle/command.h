@@ -22,6 +22,7 @@ Run addPlan(CLI::App &app);
 Run addExplain(CLI::App &app);
 Run addTune(CLI::App &app);
 Run addCards(CLI::App &app);
+Run addCache(CLI::App &app);
 Run addOps(CLI::App &app);
 
 /// These take their arguments as they are.

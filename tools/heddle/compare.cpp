@@ -8,7 +8,7 @@
 #include "tools/heddle/failure.h"
 #include "tools/heddle/file.h"
 #include "tools/heddle/model.h"
-#include "tools/heddle/peer.h"
+#include "tools/heddle/peer/peer.h"
 #include "tools/heddle/progress.h"
 #include "tools/heddle/table.h"
 

@@ -84,6 +84,11 @@ static void printReport(const Options &options, const Json &result) {
   }
   text += stages.text();
   const Json &report = result.at("report");
+  if (Json objects = report.value("objects", Json()); report.value("from_cache", false))
+    text += "cache    the whole artefact\n";
+  else if (objects.is_object() && objects.at("from_cache") > 0)
+    text += "cache    " + objects.at("from_cache").dump() + " of " + objects.at("count").dump() +
+            " objects\n";
   if (report.contains("groups"))
     text += "groups   " + report.at("groups").dump() + "\n";
   for (const Json &group : report.value("pointwise_instead", Json::array()))
@@ -104,7 +109,8 @@ static void printReport(const Options &options, const Json &result) {
 }
 
 static int run(Options options) {
-  kindOf(options); // a wrong ending is said before the work, not after
+  std::string kind = kindOf(options); // a wrong ending is said before the work, not after
+  options.compile.plansOnly = kind == "plan" || kind == "graph" || kind == "loops";
   auto begin = std::chrono::steady_clock::now();
   options.compile.shapes.insert(options.compile.shapes.end(), options.dims.begin(),
                                 options.dims.end());

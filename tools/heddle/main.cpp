@@ -28,6 +28,7 @@ static const Command kCommands[] = {
     {"explain", "say what was decided about each group of a model, and why", addExplain},
     {"tune", "find faster cards and knobs by measuring, and keep them", addTune},
     {"cards", "list, explain, prove or draft cards, which say how kernels are made", addCards},
+    {"cache", "say what the cache of compiled models holds, or empty it", addCache},
     {"ops", "list the ONNX ops that are supported", addOps},
     {"fuzz", "check random models against the reference and ONNX Runtime", nullptr, runFuzz},
     {"reduce", "write the least part of a model that fails as it does", nullptr, runReduce},

@@ -48,7 +48,26 @@ void addCompileOptions(CLI::App &app, CompileOptions &options) {
                  "leave out layers of the partitioner, to compare: cards, fusion, stitch, "
                  "regions, feedback")
       ->type_name("LAYER,...");
+  app.add_option("--jobs", options.jobs, "threads that compile; 0 (default): all cores")
+      ->check(CLI::Range(0, 4096))
+      ->type_name("N");
+  addCacheOption(app, options.cache);
+  app.add_flag_callback(
+         "--no-cache", [&options] { options.cache = ""; },
+         "compile everything anew, and keep nothing")
+      ->excludes("--cache");
+  app.add_option("--cache-limit", options.cacheLimit,
+                 "of the cache's folder; above it goes what was not used (default 2 GiB)")
+      ->check(CLI::PositiveNumber)
+      ->type_name("BYTES");
   app.add_flag("--progress", options.showProgress, "show progress also without a terminal");
+}
+
+void addCacheOption(CLI::App &app, std::optional<std::string> &folder) {
+  app.add_option("--cache", folder,
+                 "folder of what was compiled before (default: HEDDLE_CACHE, or heddle/compiled in "
+                 "the folder of caches)")
+      ->type_name("DIR");
 }
 
 void addFeedOptions(CLI::App &app, FeedOptions &options) {
@@ -99,6 +118,10 @@ void withRawOptions(const CompileOptions &options,
   raw.profiles = options.profiles;
   raw.records = orNull(options.records);
   raw.math = options.math.c_str();
+  raw.jobs = options.jobs;
+  raw.cache = options.cache ? options.cache->c_str() : nullptr;
+  raw.cache_limit_bytes = options.cacheLimit;
+  raw.plan_only = options.plansOnly;
   use(raw);
 }
 

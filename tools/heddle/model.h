@@ -21,11 +21,16 @@ struct CompileOptions {
   int threads = 0;
   std::string without, math = "fast";
   int64_t foldLimit = 0;
-  bool showProgress = false, profiles = false;
+  int jobs = 0;
+  std::optional<std::string> cache; // a folder, "" for none
+  int64_t cacheLimit = 0;
+  bool showProgress = false, profiles = false, plansOnly = false;
   std::vector<std::string> shapes; // that the artefact is made for, no others
 };
 
 void addCompileOptions(CLI::App &app, CompileOptions &options);
+/// --cache
+void addCacheOption(CLI::App &app, std::optional<std::string> &folder);
 /// --input, --shape, --dim, --data, --seed
 void addFeedOptions(CLI::App &app, FeedOptions &options);
 void addTolerance(CLI::App &app, Tolerance &tolerance);

@@ -94,6 +94,7 @@ static int run(Options options) {
     file = parsePlan(readFile(options.checked), options.checked);
     options.compile.plan = options.checked;
   }
+  options.compile.plansOnly = true;
   Compiled compiled = compileModel(options.model, options.compile);
   Json plan = Json::parse(heddle_compiled_plan(compiled.get()), nullptr, false);
   if (!plan.is_object())

@@ -6,6 +6,8 @@
 #include "compiler/loop/Microkernel.h"
 #include "compiler/lower/Definitions.h"
 
+#include "mlir/IR/Threading.h"
+
 using namespace mlir;
 
 namespace heddle::lower {
@@ -98,7 +100,7 @@ void Winograd::packFilters() {
   int64_t width = panelWidth();
   std::vector<char> packed(panelCount() * places() * channels * width * sizeof(float), 0);
   auto *target = reinterpret_cast<float *>(packed.data());
-  for (int64_t filter = 0; filter < filters; ++filter)
+  parallelFor(conv.getContext(), 0, filters, [&](int64_t filter) {
     for (int64_t channel = 0; channel < channels; ++channel) {
       float taps[9];
       std::memcpy(taps, bytes.data() + (filter * channels + channel) * sizeof taps, sizeof taps);
@@ -108,6 +110,7 @@ void Winograd::packFilters() {
         target[row * width + filter % width] = static_cast<float>(number);
       }
     }
+  });
   filterData = kernel.addData(std::move(packed));
 }
 

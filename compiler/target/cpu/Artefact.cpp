@@ -2,6 +2,7 @@
 
 #include "compiler/target/cpu/Artefact.h"
 
+#include "compiler/cache/Digest.h"
 #include "compiler/target/cpu/Descriptor.h"
 #include "compiler/target/cpu/Files.h"
 #include "compiler/target/cpu/Linker.h"
@@ -86,27 +87,33 @@ llvm::Error linkObject(std::vector<std::string> files, const std::string &weight
   return runLinker({"-r", "-o", place.file("artefact"), code, weights}, path);
 }
 
+struct LinkOptions {
+  const ArtefactOptions &given;
+  std::string buildId, script; // of the order of sections, or ""
+};
+
 llvm::Error linkLibrary(std::vector<std::string> files, const std::string &weights,
-                        const ArtefactOptions &options, const Workplace &place,
-                        llvm::StringRef path) {
+                        const LinkOptions &options, const Workplace &place, llvm::StringRef path) {
   std::vector<std::string> arguments = {"-shared",
                                         "-o",
                                         place.file("artefact"),
                                         "--gc-sections",
                                         "-Bsymbolic",
-                                        "--build-id=sha1",
+                                        "--build-id=0x" + options.buildId,
                                         "-z",
                                         "now",
                                         "-z",
                                         "defs"};
   llvm::append_range(arguments, files);
   arguments.push_back(weights);
-  if (!options.archives.empty()) {
+  if (!options.script.empty())
+    arguments.insert(arguments.end(), {"-T", options.script});
+  if (!options.given.archives.empty()) {
     arguments.push_back("--whole-archive");
-    llvm::append_range(arguments, options.archives);
+    llvm::append_range(arguments, options.given.archives);
     arguments.push_back("--no-whole-archive");
   }
-  llvm::append_range(arguments, options.libraries);
+  llvm::append_range(arguments, options.given.libraries);
   arguments.push_back("--as-needed");
   double (*mathFunction)(double) = std::cbrt;
   for (void *function : {reinterpret_cast<void *>(mathFunction),
@@ -116,18 +123,66 @@ llvm::Error linkLibrary(std::vector<std::string> files, const std::string &weigh
   return runLinker(arguments, path);
 }
 
+/// Of the code and of the weights.
+std::string buildIdOf(const target::Program &program, const Objects &objects) {
+  std::string digests;
+  auto add = [&](llvm::StringRef bytes) { digests += cache::hexOf(cache::digestOf(bytes)); };
+  for (const auto &object : objects)
+    add(object->getBuffer());
+  for (const target::Weights::Piece &piece : program.weights.pieces) {
+    digests += std::to_string(piece.offset) + " ";
+    add({piece.bytes.data(), piece.bytes.size()});
+  }
+  return cache::hexOf(cache::digestOf(digests));
+}
+
+/// Links without the weights, and writes them to where the linker has left a hole: gigabytes are
+/// written once. False where the linker leaves none.
+llvm::Expected<bool> linkAroundHole(const target::Program &program,
+                                    const std::vector<std::string> &files,
+                                    const std::string &weights, LinkOptions options,
+                                    const Workplace &place, llvm::StringRef path) {
+  if (!hasLLVMLinker())
+    return false;
+  options.script = place.file("layout");
+  // A linker that meets the limit of a file in a hole says so as a crash.
+  int failure = probeSize(place.file("artefact"), program.weights.size);
+  if (!failure)
+    failure = saveBytes(layoutWithHole(), options.script);
+  if (!failure)
+    failure = writeWeightsObject(program.weights, weightsSymbol(program), weights, Data::Later);
+  if (failure)
+    return writeError(path, failure);
+  if (llvm::Error error = linkLibrary(files, weights, options, place, path))
+    return std::move(error);
+  bool isFilled = false;
+  failure = fillHole(program.weights, place.file("artefact"), isFilled);
+  if (failure)
+    return writeError(path, failure);
+  return isFilled;
+}
+
 llvm::Error writeBinary(const target::Program &program, const Target &target,
-                        const Objects &objects, const ArtefactOptions &options,
+                        const Objects &objects, const ArtefactOptions &given,
                         llvm::StringRef path) {
   auto place = Workplace::beside(path);
   if (!place)
     return place.takeError();
-  bool isLibrary = options.kind == "so";
+  LinkOptions options{given, "", ""};
+  bool isLibrary = given.kind == "so";
   auto files = saveObjects(program, target, objects, isLibrary, **place, path);
   if (!files)
     return files.takeError();
-  std::string weights = (*place)->file("weights.o");
-  if (int failure = writeWeightsObject(program.weights, weightsSymbol(program), weights))
+  std::string weights = (*place)->file("weights.o"), symbol = weightsSymbol(program);
+  if (isLibrary) {
+    options.buildId = buildIdOf(program, objects);
+    auto isDone = linkAroundHole(program, *files, weights, options, **place, path);
+    if (!isDone)
+      return isDone.takeError();
+    if (*isDone)
+      return (*place)->publish("artefact");
+  }
+  if (int failure = writeWeightsObject(program.weights, symbol, weights))
     return writeError(path, failure);
   if (llvm::Error error = isLibrary ? linkLibrary(*files, weights, options, **place, path)
                                     : linkObject(*files, weights, **place, path))

@@ -3,6 +3,7 @@
 
 #include "compiler/target/cpu/Emit.h"
 
+#include "compiler/cache/Cache.h"
 #include "compiler/target/cpu/Clang.h"
 #include "compiler/target/cpu/FatalErrors.h"
 #include "compiler/target/cpu/Lower.h"
@@ -18,6 +19,8 @@
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Target/TargetMachine.h"
+#include "llvm/Transforms/IPO/GlobalDCE.h"
+#include "llvm/Transforms/IPO/StripDeadPrototypes.h"
 
 #include <atomic>
 #include <thread>
@@ -146,21 +149,27 @@ llvm::Expected<std::unique_ptr<llvm::Module>> translate(const target::Program &p
   return module;
 }
 
-/// Names of the functions of each part, about as large as each other. Parts are many, so that
-/// threads end together, and their number is the program's own, so that bytes are reproducible.
+/// Names of the functions of each part. A large function is a part of its own, so that a cache has
+/// it for other models, too; the parts of all others are about as large as each other. Parts are
+/// the program's own, however many threads there are, so that bytes are reproducible.
 std::vector<llvm::StringMap<char>> partition(const llvm::Module &module) {
   std::vector<std::pair<size_t, llvm::StringRef>> functions;
   llvm::StringMap<char> handwritten;
+  constexpr size_t instructionsAlone = 1000, instructionsPerPart = 4000, maxParts = 64;
   size_t total = 0;
+  std::vector<llvm::StringMap<char>> alone;
   for (const llvm::Function &function : module)
     if (isHandwritten(function) && !function.isDeclaration()) {
       handwritten[function.getName()] = 0;
     } else if (!function.isDeclaration() && !isShared(function)) {
       size_t size = function.getInstructionCount() + 1;
+      if (size >= instructionsAlone) {
+        alone.emplace_back()[function.getName()] = 0;
+        continue;
+      }
       functions.push_back({size, function.getName()});
       total += size;
     }
-  constexpr size_t instructionsPerPart = 4000, maxParts = 64;
   size_t count = std::clamp<size_t>(total / instructionsPerPart, 1, maxParts);
   llvm::sort(functions, [](auto &a, auto &b) {
     return a.first != b.first ? a.first > b.first : a.second < b.second;
@@ -172,15 +181,34 @@ std::vector<llvm::StringMap<char>> partition(const llvm::Module &module) {
     parts[smallest][name] = 0;
     sizes[smallest] += size;
   }
+  llvm::move(alone, std::back_inserter(parts));
   if (!handwritten.empty())
     parts.push_back(std::move(handwritten));
   return parts;
 }
 
+/// Leaves out what the part does not use, so that equal parts of different programs are one text.
+void prune(llvm::Module &module) {
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder().registerModuleAnalyses(modules);
+  llvm::ModulePassManager passes;
+  passes.addPass(llvm::GlobalDCEPass());
+  passes.addPass(llvm::StripDeadPrototypesPass());
+  passes.run(module, modules);
+}
+
+/// All that the code of a part depends on: its text names the CPU and its features, too.
+cache::Digest keyOf(const llvm::Module &module, int optLevel) {
+  llvm::SmallVector<char, 0> text;
+  llvm::raw_svector_ostream stream(text);
+  llvm::WriteBitcodeToFile(module, stream);
+  return cache::Key("object").add({text.data(), text.size()}).add(optLevel).digest();
+}
+
 llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> compilePart(llvm::MemoryBufferRef bitcode,
                                                                 const llvm::StringMap<char> &names,
                                                                 bool isFirst, const Target &target,
-                                                                int optLevel) {
+                                                                int optLevel, CodeCache &cache) {
   llvm::LLVMContext context;
   std::string errors;
   collectErrors(context, errors);
@@ -206,17 +234,29 @@ llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> compilePart(llvm::MemoryBuff
     return std::move(error);
   auto machine = machineFor(target, optLevel);
   setTarget(**module, *machine, target);
+  prune(**module);
+  cache::Digest key;
+  if (cache.objects) {
+    key = keyOf(**module, optLevel);
+    if (auto known = cache.objects->find(key)) {
+      ++cache.found;
+      return known;
+    }
+  }
   optimize(**module, *machine, optLevel);
   auto bytes = generate(**module, *machine, llvm::CodeGenFileType::ObjectFile);
   if (!errors.empty())
     return makeError(ErrorCode::Internal, "internal error: LLVM's code generator: " + errors);
-  return llvm::MemoryBuffer::getMemBufferCopy(llvm::StringRef(bytes.data(), bytes.size()));
+  llvm::StringRef object(bytes.data(), bytes.size());
+  if (cache.objects)
+    cache.objects->store(key, object);
+  return llvm::MemoryBuffer::getMemBufferCopy(object);
 }
 
 } // namespace
 
 llvm::Expected<Objects> emitObjects(target::Program &program, const Target &target, int optLevel,
-                                    unsigned threads) {
+                                    unsigned threads, CodeCache &cache) {
   if (llvm::Error error = lowerToLLVM(*program.module, target))
     return std::move(error);
   if (llvm::Error error = compileSources(program.sources, target))
@@ -238,7 +278,7 @@ llvm::Expected<Objects> emitObjects(target::Program &program, const Target &targ
   auto work = [&] {
     for (size_t i; (i = next++) < parts.size();) {
       llvm::Error error = catchFatalErrors([&]() -> llvm::Error {
-        auto object = compilePart({bitcode, "heddle"}, parts[i], i == 0, target, optLevel);
+        auto object = compilePart({bitcode, "heddle"}, parts[i], i == 0, target, optLevel, cache);
         if (!object)
           return object.takeError();
         objects[i] = std::move(*object);
@@ -258,6 +298,12 @@ llvm::Expected<Objects> emitObjects(target::Program &program, const Target &targ
     if (!error.empty())
       return makeError(ErrorCode::Internal, error);
   return objects;
+}
+
+llvm::Expected<Objects> emitObjects(target::Program &program, const Target &target, int optLevel,
+                                    unsigned threads) {
+  CodeCache none;
+  return emitObjects(program, target, optLevel, threads, none);
 }
 
 llvm::Expected<std::string> emitText(const target::Program &program, const Target &target,

@@ -9,12 +9,27 @@
 #include "llvm/IR/Module.h"
 #include "llvm/Support/MemoryBuffer.h"
 
+#include <atomic>
+
+namespace heddle::cache {
+class Cache;
+}
+
 namespace heddle::cpu {
 
 using Objects = std::vector<std::unique_ptr<llvm::MemoryBuffer>>;
 
+/// Where objects of earlier compilations are, if anywhere, and how many of them were taken.
+struct CodeCache {
+  cache::Cache *objects = nullptr;
+  std::atomic<int64_t> found{0};
+};
+
 /// Machine code of a program's functions, compiled in `threads` threads; lowers `program.module`
 /// to the LLVM dialect. The number of objects does not depend on `threads`, nor do their bytes.
+llvm::Expected<Objects> emitObjects(target::Program &program, const Target &target, int optLevel,
+                                    unsigned threads, CodeCache &cache);
+/// As emitObjects, of everything anew.
 llvm::Expected<Objects> emitObjects(target::Program &program, const Target &target, int optLevel,
                                     unsigned threads);
 

@@ -58,6 +58,16 @@ int FileWriter::close() {
   return failure;
 }
 
+int probeSize(const std::string &path, int64_t bytes) {
+  int file = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  if (file < 0)
+    return errno;
+  int failure = ftruncate(file, bytes) ? errno : 0;
+  close(file);
+  unlink(path.c_str());
+  return failure;
+}
+
 llvm::Expected<std::unique_ptr<Workplace>> Workplace::beside(llvm::StringRef path) {
   llvm::StringRef parent = llvm::sys::path::parent_path(path);
   std::string folder = (parent.empty() ? "." : parent.str()) + "/.heddle-XXXXXX";
@@ -74,15 +84,10 @@ llvm::Expected<std::unique_ptr<Workplace>> Workplace::beside(llvm::StringRef pat
 Workplace::~Workplace() { llvm::sys::fs::remove_directories(folder, /*IgnoreErrors=*/true); }
 
 llvm::Error Workplace::publish(llvm::StringRef name) {
-  std::string made = file(name);
-  int descriptor = open(made.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0)
+  // Not flushed to the disk: what a power failure takes is compiled again.
+  if (rename(file(name).c_str(), path.c_str()))
     return writeError(path, errno);
-  int failure = fsync(descriptor) ? errno : 0;
-  close(descriptor);
-  if (!failure && rename(made.c_str(), path.c_str()))
-    failure = errno;
-  return failure ? writeError(path, failure) : llvm::Error::success();
+  return llvm::Error::success();
 }
 
 llvm::Error writeFile(llvm::StringRef path, llvm::StringRef bytes) {

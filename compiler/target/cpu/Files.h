@@ -22,7 +22,7 @@ public:
   void write(llvm::StringRef bytes);
   void zeros(int64_t count);
   int64_t written() const { return position; }
-  /// errno of the first failure, or 0; the bytes are on the disk then.
+  /// errno of the first failure, or 0; the bytes are the system's then.
   int close();
 
 private:
@@ -31,6 +31,9 @@ private:
   int64_t position = 0;
 };
 
+/// Errno where a file of so many bytes may not be made at `path`, or 0. No file is left.
+int probeSize(const std::string &path, int64_t bytes);
+
 /// A hidden folder beside `path`, removed with all its files by the destructor. What is made in it
 /// moves to `path` in one step.
 class Workplace {
@@ -38,7 +41,7 @@ public:
   static llvm::Expected<std::unique_ptr<Workplace>> beside(llvm::StringRef path);
   ~Workplace();
   std::string file(llvm::StringRef name) const { return folder + "/" + name.str(); }
-  /// Flushes `name` to the disk and renames it to the path.
+  /// Renames `name` to the path.
   llvm::Error publish(llvm::StringRef name);
 
 private:

@@ -105,4 +105,8 @@ llvm::Error runLinker(std::vector<std::string> arguments, llvm::StringRef path) 
                                          how + ": " + llvm::StringRef(ended.output).trim());
 }
 
+bool hasLLVMLinker() {
+  return llvm::sys::findProgramByName("ld.lld-19") || llvm::sys::findProgramByName("ld.lld");
+}
+
 } // namespace heddle::cpu

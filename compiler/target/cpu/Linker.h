@@ -13,6 +13,9 @@ namespace heddle::cpu {
 /// the user asked for: errors name it.
 llvm::Error runLinker(std::vector<std::string> arguments, llvm::StringRef path);
 
+/// Will it be LLVM's?
+bool hasLLVMLinker();
+
 } // namespace heddle::cpu
 
 #endif // HEDDLE_TARGET_CPU_LINKER_H

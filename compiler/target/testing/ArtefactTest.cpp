@@ -2,6 +2,7 @@
 // whole or not at all.
 
 #include "compiler/target/cpu/Artefact.h"
+#include "compiler/cache/Cache.h"
 #include "compiler/target/cpu/Descriptor.h"
 #include "compiler/target/cpu/Files.h"
 #include "compiler/target/cpu/Linker.h"
@@ -138,6 +139,25 @@ TEST_F(Artefact, BytesAreReproducible) {
   ASSERT_EQ(write("o", path("b.o")), "");
   EXPECT_TRUE(contentOf(path("a.so")) == contentOf(path("b.so")));
   EXPECT_TRUE(contentOf(path("a.o")) == contentOf(path("b.o")));
+}
+
+TEST_F(Artefact, ObjectsComeFromTheCache) {
+  cache::Cache kept(path("cache"));
+  for (int64_t isAgain : {0, 1}) {
+    cpu::CodeCache code;
+    code.objects = &kept;
+    program = scaleProgram(context, {0.5f, 7.0f});
+    cpu::Objects made = llvm::cantFail(cpu::emitObjects(program, host(), 3, 2, code));
+    EXPECT_EQ(code.found, isAgain * int64_t(made.size()));
+    ASSERT_EQ(made.size(), objects.size());
+    for (auto [one, other] : llvm::zip(made, objects))
+      EXPECT_TRUE(one->getBuffer() == other->getBuffer());
+  }
+  cpu::CodeCache code;
+  code.objects = &kept;
+  program = scaleProgram(context, {0.5f, 7.0f});
+  llvm::cantFail(cpu::emitObjects(program, host(), 1, 2, code));
+  EXPECT_EQ(code.found, 0); // of another level
 }
 
 TEST_F(Artefact, TextForms) {

@@ -207,7 +207,7 @@ def check(model, cases, threads=1):
     """The Outcome of one model for all its cases."""
     data = model.SerializeToString()
     try:
-        module = heddle.compile(data)
+        module = heddle.compile(data, cache=False)
     except heddle.Error as error:
         return refusal("compile", error)
     session = heddle.Session(module, threads=threads)

@@ -1,6 +1,6 @@
 // Peer: ONNX Runtime in a child process, through a pipe to onnxruntime_peer.py.
-#ifndef HEDDLE_TOOLS_HEDDLE_PEER_H
-#define HEDDLE_TOOLS_HEDDLE_PEER_H
+#ifndef HEDDLE_TOOLS_HEDDLE_PEER_PEER_H
+#define HEDDLE_TOOLS_HEDDLE_PEER_PEER_H
 
 #include "tools/heddle/model.h"
 

@@ -1,6 +1,6 @@
 // Peer: see peer.h; the messages are described in onnxruntime_peer.py.
 
-#include "tools/heddle/peer.h"
+#include "tools/heddle/peer/peer.h"
 
 #include "tools/heddle/failure.h"
 #include "tools/heddle/python/interpreter.h"

@@ -1,0 +1,150 @@
+// Kept: the key of a model, and the note that stands beside its artefact.
+
+#include "compiler/api/Kept.h"
+
+#include "compiler/onnx/Importer.h"
+#include "compiler/target/cpu/Artefact.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <ctime>
+#include <nlohmann/json.hpp>
+#include <sys/stat.h>
+#include <thread>
+
+namespace heddle {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::optional<cache::Digest> digestOfFile(const llvm::Twine &path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
+                                            /*RequiresNullTerminator=*/false);
+  if (!buffer)
+    return std::nullopt;
+  return cache::digestOf((*buffer)->getBuffer());
+}
+
+/// What changes when somebody writes to the file; "" where there is none.
+std::string stateOf(const std::string &path) {
+  struct stat status;
+  if (stat(path.c_str(), &status) || !S_ISREG(status.st_mode))
+    return "";
+  return (llvm::Twine(status.st_dev) + " " + llvm::Twine(status.st_ino) + " " +
+          llvm::Twine(status.st_size) + " " + llvm::Twine(status.st_mtim.tv_sec) + " " +
+          llvm::Twine(status.st_mtim.tv_nsec))
+      .str();
+}
+
+std::string besideModel(const std::string &path, llvm::StringRef location) {
+  llvm::SmallString<256> joined(llvm::sys::path::parent_path(path));
+  llvm::sys::path::append(joined, location);
+  return joined.str().str();
+}
+
+void addOptions(cache::Key &key, const CompileOptions &options) {
+  key.add(options.target).add(options.optLevel);
+  key.add(int64_t(options.shapes.size()));
+  for (const std::string &shape : options.shapes)
+    key.add(shape);
+  key.add(options.planText).add(options.threads).add(options.foldLimitBytes);
+  key.add(int64_t(options.without.size()));
+  for (const std::string &layer : options.without)
+    key.add(layer);
+  key.add(options.isProfiled).add(options.isStrict);
+}
+
+/// The machine decides what "host" and all threads mean.
+bool addMachine(cache::Key &key) {
+  auto host = cpu::targetFor("host");
+  if (!host) {
+    llvm::consumeError(host.takeError());
+    return false;
+  }
+  key.add(host->identity()).add(host->features).add(host->l1Bytes).add(host->l2Bytes);
+  key.add(int64_t(std::thread::hardware_concurrency()));
+  return true;
+}
+
+/// SQLite keeps what is new beside the file for a while.
+void addRecords(cache::Key &key, const std::string &path) {
+  for (const char *suffix : {"", "-wal"})
+    if (auto digest = path.empty() ? std::nullopt : digestOfFile(path + suffix))
+      key.add(*digest);
+    else
+      key.add("none");
+}
+
+} // namespace
+
+std::optional<ModelKey> keyOfModel(const std::string &path, const CompileOptions &options) {
+  const char *schedules = std::getenv("HEDDLE_SCHEDULES");
+  if (!options.cache || options.plansOnly || !options.scheduleFolders.empty() ||
+      (schedules && *schedules))
+    return std::nullopt;
+  int64_t now = std::time(nullptr);
+  std::string state = stateOf(path);
+  auto model = state.empty() ? std::nullopt : digestOfFile(path);
+  if (!model)
+    return std::nullopt; // the importer says why
+  cache::Key key("artefact");
+  key.add(*model).add(llvm::sys::path::filename(path));
+  addOptions(key, options);
+  addRecords(key, options.recordsPath);
+  if (!addMachine(key))
+    return std::nullopt;
+  return ModelKey{key.digest(), path, state, now};
+}
+
+std::optional<Kept> findKept(const ModelKey &key, const CompileOptions &options) {
+  auto begin = std::chrono::steady_clock::now();
+  auto entry = options.cache->open(key.digest);
+  if (!entry)
+    return std::nullopt;
+  Json note = Json::parse(entry->note(), nullptr, /*allow_exceptions=*/false);
+  if (!note.is_object())
+    return std::nullopt;
+  for (const auto &[location, digest] : note.at("files").items()) {
+    auto now = digestOfFile(besideModel(key.path, location));
+    if (!now || cache::hexOf(*now) != digest.get<std::string>())
+      return std::nullopt;
+  }
+  Json report = note.at("report");
+  report["model"] = key.path;
+  std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  report["seconds"] = {{"cache", seconds.count()}};
+  report["from_cache"] = true;
+  return Kept{std::move(*entry), note.at("plan").get<std::string>(), report.dump(2),
+              note.at("header").get<std::string>()};
+}
+
+void keep(const ModelKey &key, const Compiled &compiled, const CompileOptions &options,
+          const std::string &artefact) {
+  // Kernels in C are what the machine's clang makes of them.
+  if (!compiled.program.sources.empty() || stateOf(key.path) != key.state)
+    return;
+  Json files = Json::object();
+  mlir::ModuleOp graph = *compiled.graph;
+  if (auto names = graph->getAttrOfType<mlir::ArrayAttr>(onnx::kExternalFiles))
+    for (auto location : names.getAsValueRange<mlir::StringAttr>()) {
+      std::string file = besideModel(key.path, location);
+      struct stat status;
+      if (stat(file.c_str(), &status) || status.st_mtim.tv_sec >= key.begun)
+        return;
+      auto digest = digestOfFile(file);
+      if (!digest)
+        return;
+      files[location.str()] = cache::hexOf(*digest);
+    }
+  Json note = {{"files", files},
+               {"plan", compiled.planJson},
+               {"report", Json::parse(compiled.reportJson)},
+               {"header", cpu::headerOf(compiled.program)}};
+  options.cache->storeFile(key.digest, artefact, note.dump());
+}
+
+} // namespace heddle

@@ -1,0 +1,206 @@
+"""What is compiled again comes from the cache, whole or in parts, and is the same."""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from command import (  # noqa: E402
+    OK, USAGE, dense, dense_model, heddle, make_model, needs_heddle, save, value)
+
+pytestmark = needs_heddle
+X = np.float32([[1, 2, 3], [-4, 5, 0.5]])
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def model(tmp_path):
+    return save(dense_model(), tmp_path / "m.onnx")
+
+
+def compiled(model, output, folder, *more):
+    """The JSON that `heddle compile` prints."""
+    done = heddle("compile", model, "-o", output, "--cache", folder, "--json", *more)
+    assert done.status == OK, done.errors
+    return done.json
+
+
+def is_whole_hit(result):
+    return result["report"].get("from_cache", False)
+
+
+def runs(artefact, tmp_path):
+    np.save(tmp_path / "x.npy", X)
+    done = heddle("run", artefact, "--input", f"x=@{tmp_path}/x.npy", "--output",
+                  f"y=@{tmp_path}/y.npy")
+    assert done.status == OK, done.errors
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), dense(X), 1e-5)
+    return True
+
+
+def entries(folder):
+    return [path for path in folder.iterdir() if len(path.name) == 32]
+
+
+def test_the_same_model_is_compiled_once(model, tmp_path, folder):
+    first = compiled(model, tmp_path / "a.so", folder, "--plan-out", tmp_path / "a.json")
+    again = compiled(model, tmp_path / "b.so", folder, "--plan-out", tmp_path / "b.json")
+    assert not is_whole_hit(first) and is_whole_hit(again)
+    for kind in ("so", "h", "json"):
+        assert (tmp_path / f"a.{kind}").read_bytes() == (tmp_path / f"b.{kind}").read_bytes()
+    assert again["report"]["groups"] == first["report"]["groups"]
+    assert os.access(tmp_path / "b.so", os.X_OK) == os.access(tmp_path / "a.so", os.X_OK)
+    assert runs(tmp_path / "b.so", tmp_path)
+
+
+def test_bytes_depend_neither_on_jobs_nor_on_the_cache(model, tmp_path, folder):
+    ways = (["--no-cache", "--jobs", "1"], ["--no-cache", "--jobs", "2"], ["--no-cache"],
+            ["--cache", folder, "--jobs", "2"], ["--cache", folder, "-O", "3"])
+    made = []
+    for way in ways:
+        output = tmp_path / "m.so"
+        assert heddle("compile", model, "-o", output, *way).status == OK
+        made.append(output.read_bytes())
+    assert all(bytes == made[0] for bytes in made)
+
+
+@pytest.mark.parametrize("options", [["--threads", "1"], ["--math", "strict"], ["-O", "1"],
+                                     ["--dim", "batch=2"], ["--target", "x86-64-v2"],
+                                     ["--without", "fusion"], ["--fold-limit", "5"]])
+def test_another_option_is_another_entry(model, tmp_path, folder, options):
+    compiled(model, tmp_path / "a.so", folder)
+    assert not is_whole_hit(compiled(model, tmp_path / "b.so", folder, *options))
+    assert is_whole_hit(compiled(model, tmp_path / "b.so", folder, *options))
+    assert is_whole_hit(compiled(model, tmp_path / "b.so", folder))
+
+
+def test_another_model_takes_the_kernels_that_it_shares(tmp_path, folder):
+    def network(scale):
+        weights = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32) * scale
+        return make_model([helper.make_node("MatMul", ["x", "w"], ["m"], "product"),
+                           helper.make_node("Softmax", ["m"], ["y"], "last")],
+                          [value("x", ["batch", 64])], [value("y", ["batch", 64])],
+                          [onnx.numpy_helper.from_array(weights, "w")])
+
+    first = compiled(save(network(1), tmp_path / "m.onnx"), tmp_path / "m.so", folder)
+    other = compiled(save(network(2), tmp_path / "m.onnx"), tmp_path / "m.so", folder)
+    assert first["report"]["objects"]["from_cache"] == 0
+    assert not is_whole_hit(other)
+    assert other["report"]["objects"] == {"count": first["report"]["objects"]["count"],
+                                          "from_cache": first["report"]["objects"]["count"]}
+
+
+def test_what_is_damaged_is_compiled_anew(model, tmp_path, folder):
+    first = compiled(model, tmp_path / "a.so", folder)
+    for damage in ("cut", "changed", "empty"):
+        for path in entries(folder):
+            data = bytearray(path.read_bytes())
+            data[len(data) // 3] ^= 1
+            path.write_bytes({"cut": data[:-7], "changed": data, "empty": b""}[damage])
+        compiled(model, tmp_path / "b.so", folder)
+        assert (tmp_path / "a.so").read_bytes() == (tmp_path / "b.so").read_bytes(), damage
+        assert is_whole_hit(compiled(model, tmp_path / "b.so", folder)), damage
+    assert not is_whole_hit(first)
+
+
+def test_other_forms_than_the_artefact_are_compiled_when_asked_for(model, tmp_path, folder):
+    compiled(model, tmp_path / "a.so", folder)
+    for kind in ("o", "ll", "asm", "graph", "loops", "plan"):
+        compiled(model, tmp_path / "other", folder, "--emit", kind)
+        assert (tmp_path / "other").stat().st_size > 0, kind
+    done = heddle("explain", model, "--cache", folder)
+    assert done.status == OK, done.errors
+
+
+def test_run_takes_the_artefact_that_is_kept(model, tmp_path, folder):
+    compiled(model, tmp_path / "a.so", folder)
+    np.save(tmp_path / "x.npy", X)
+    done = heddle("run", model, "--cache", folder, "--input", f"x=@{tmp_path}/x.npy", "--output",
+                  f"y=@{tmp_path}/y.npy")
+    assert done.status == OK, done.errors
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), dense(X), 1e-5)
+
+
+def test_external_data_is_part_of_the_model(tmp_path, folder):
+    model = dense_model()
+    onnx.save_model(model, tmp_path / "m.onnx", save_as_external_data=True, location="w.bin",
+                    size_threshold=0)
+    data = (tmp_path / "w.bin").read_bytes()
+    old = time.time() - 100  # what has just been written might still change
+
+    def write(content):
+        (tmp_path / "w.bin").write_bytes(content)
+        os.utime(tmp_path / "w.bin", (old, old))
+
+    write(data)
+    compiled(tmp_path / "m.onnx", tmp_path / "a.so", folder)
+    assert is_whole_hit(compiled(tmp_path / "m.onnx", tmp_path / "b.so", folder))
+    write(data[::-1])
+    assert not is_whole_hit(compiled(tmp_path / "m.onnx", tmp_path / "b.so", folder))
+    assert (tmp_path / "a.so").read_bytes() != (tmp_path / "b.so").read_bytes()
+
+
+def test_cards_of_ones_own_are_read_each_time(model, tmp_path, folder):
+    (tmp_path / "cards").mkdir()
+    for _ in range(2):
+        assert not is_whole_hit(compiled(model, tmp_path / "a.so", folder, "--schedules",
+                                         tmp_path / "cards"))
+
+
+def test_no_cache_keeps_nothing(model, tmp_path, folder, monkeypatch):
+    monkeypatch.setenv("HEDDLE_CACHE", str(folder))
+    assert heddle("compile", model, "-o", tmp_path / "a.so", "--no-cache").status == OK
+    assert not folder.exists()
+    assert heddle("compile", model, "-o", tmp_path / "a.so").status == OK
+    assert entries(folder)
+    done = heddle("compile", model, "-o", tmp_path / "a.so", "--no-cache", "--cache", folder)
+    assert done.status == USAGE
+
+
+@pytest.mark.parametrize("home", ["", "/nowhere/at/all", "relative"])
+def test_without_a_home_there_is_no_cache(model, tmp_path, monkeypatch, home):
+    monkeypatch.delenv("HEDDLE_CACHE")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", home)
+    done = heddle("compile", model, "-o", tmp_path / "a.so")
+    assert done.status == OK and not done.errors
+
+
+def test_the_folder_stays_below_its_limit(tmp_path, folder):
+    for size in range(3, 20):
+        weights = np.ones((size, 100000), np.float32)
+        model = make_model([helper.make_node("Add", ["x", "w"], ["y"], "n")],
+                           [value("x", [size, 1])], [value("y", [size, 100000])],
+                           [onnx.numpy_helper.from_array(weights, "w")])
+        compiled(save(model, tmp_path / "m.onnx"), tmp_path / "m.so", folder, "--cache-limit",
+                 20_000_000)
+        assert sum(path.stat().st_size for path in entries(folder)) <= 20_100_000
+    assert entries(folder)
+
+
+def test_cache_says_and_empties(model, tmp_path, folder):
+    assert heddle("cache", "--cache", folder, "--json").json["entries"] == 0
+    compiled(model, tmp_path / "a.so", folder)
+    usage = heddle("cache", "--cache", folder, "--json").json
+    assert usage == {"path": str(folder), "entries": len(entries(folder)),
+                     "bytes": sum(path.stat().st_size for path in entries(folder))}
+    assert f"{usage['entries']} entries" in heddle("cache", "--cache", folder).output
+    assert heddle("cache", "--cache", folder, "--clear", "--json").json["bytes"] == 0
+    assert not is_whole_hit(compiled(model, tmp_path / "a.so", folder))
+
+
+def test_a_plan_needs_no_code(model, tmp_path, folder):
+    done = compiled(model, tmp_path / "m.json", folder)
+    assert set(done["report"]["seconds"]) == {"import", "simplify", "partition", "plan"}
+    assert not folder.exists()
