@@ -2,10 +2,10 @@
 
     build/python/bin/python -m bench.kernels.attention [--note]
 
-One thread. The network is that of a transformer between its projections: reshapes, transposes, MatMul, a scale,
-an additive mask, Softmax, MatMul. ONNX Runtime has the same network, and as a second form its own
-op MultiHeadAttention, which a model has only after ONNX Runtime's tool rewrote it. Masks hide one
-key in eight of each row, or what follows it (causal).
+One thread. The network is that of a transformer between its projections: reshapes, transposes,
+MatMul, a scale, an additive mask, Softmax, MatMul. ONNX Runtime has the same network, and as a
+second form its own op MultiHeadAttention, which a model has only after ONNX Runtime's tool rewrote
+it. Masks hide one key in eight of each row, or what follows it (causal).
 """
 
 import statistics
