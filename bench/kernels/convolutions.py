@@ -173,7 +173,8 @@ def compare(of, given):
     times = turns.by_turns({"heddle": onednn.session(mine), "onednn": theirs.run}, given.rounds,
                            given.turn / 1000)
     groups = [(group["card"], group["knobs"]) for group in mine.plan["groups"]]
-    return {"name": str(of), "depthwise": of.is_depthwise, "flops": of.flops, "turns": times,
+    return {"name": str(of), "depthwise": of.is_depthwise, "window": of.filters[2:],
+            "filters": of.filters[0], "image": of.image, "flops": of.flops, "turns": times,
             "form": theirs.form, "groups": groups, **turns.ratio(times, "onednn", "heddle")}
 
 
@@ -191,6 +192,18 @@ HEADS = ["convolution", "heddle, us", "oneDNN, us", "oneDNN / heddle [quartiles]
          "card, tile", "oneDNN's best form", "models"]
 
 
+def part(each):
+    """What a dense convolution is one of."""
+    card, knobs = each["groups"][0]
+    if max(each["window"]) > 1:
+        return "larger windows, in tiles" if card == "conv_winograd" else "larger windows, direct"
+    if max(each["image"]) == 1:
+        return "1x1 of one pixel"
+    filters, width = each["filters"], knobs.get("n", 1)
+    full = filters >= 0.9 * -(-filters // width) * width
+    return "1x1" if full else "1x1 whose filters leave over 10 % of the last panel's columns unused"
+
+
 def figures(found):
     """Lines of the note: means, and the worst."""
     lines = []
@@ -200,16 +213,17 @@ def figures(found):
         shown = max(10, sum(each["ratio"] < 0.95 for each in these))
         lines += [f"{kind}: {report.summary(these)} (goal: {goal}). The worst:", "",
                   *report.table(HEADS, rows(these[:shown])), ""]
-    for word in ("conv_winograd", "conv"):
-        these = [each for each in found if not each["depthwise"] and each["groups"][0][0] == word]
-        lines.append(f"- card {word}: {report.summary(these)}")
-    return lines
+    parts = {}
+    for each in found:
+        if not each["depthwise"]:
+            parts.setdefault(part(each), []).append(each)
+    return lines + [f"- {name}: {report.summary(these)}" for name, these in sorted(parts.items())]
 
 
 def main():
     given = report.arguments(__doc__, rounds=11, turn_ms=6).parse_args()
-    found = []
-    for of, models in all_convolutions().items():
+    found = report.last("convolutions") if given.last else []
+    for of, models in ({} if given.last else all_convolutions()).items():
         if given.only in str(of):
             found.append(compare(of, given) | {"models": models})
             print(f"\r{len(found)} {of}".ljust(60), end="", file=sys.stderr, flush=True)

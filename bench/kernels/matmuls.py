@@ -53,8 +53,8 @@ def rows(found):
 
 def main():
     given = report.arguments(__doc__, rounds=21, turn_ms=10).parse_args()
-    found = [compare(shape, given) for shape in SHAPES
-             if given.only in "x".join(map(str, shape))]
+    found = report.last("matmuls") if given.last else [
+        compare(shape, given) for shape in SHAPES if given.only in "x".join(map(str, shape))]
     lines = report.table(["m x k x n", "heddle, us", "oneDNN, us", "oneDNN / heddle [quartiles]",
                          "GFLOP/s", "oneDNN's best form"], rows(found))
     goal = f"{report.summary(found)} (goal: mean {GOAL}, none below {LEAST})."

@@ -16,11 +16,15 @@ import tempfile
 from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
+
+import onnx
 
 from bench.kernels import report
 from bench.models import tool
-from bench.peers import cases
+from bench.peers import cases, shapes
 
+EXPLAINED = report.STORE / "explained"
 SHOWN, NEAR = 10, 0.8
 
 
@@ -44,17 +48,20 @@ class Kernel:
 
 
 def explain(case, seconds):
-    """What the command says of a case's groups."""
+    """What the command says of a case's groups, with all sizes fixed: bounds need numbers."""
     folder = Path(tempfile.mkdtemp())
     try:
-        done = tool.run_heddle("explain", case.path(), "--measure", "--json", "--threads", 1,
-                               "--time", seconds,
-                               *tool.input_options(case.make_feeds(1), folder))
+        feeds, model = case.make_feeds(1), onnx.load(case.path())
+        shapes.fix_sizes(model, SimpleNamespace(static_inputs=lambda: feeds))
+        onnx.save(model, folder / "model.onnx")
+        done = tool.run_heddle("explain", folder / "model.onnx", "--measure", "--json",
+                               "--threads", 1, "--time", seconds,
+                               *tool.input_options(feeds, folder))
     finally:
         shutil.rmtree(folder)
     if done.status:
         raise RuntimeError((done.errors.strip().splitlines() or ["no message"])[0])
-    return json.loads(done.output)
+    return done.output
 
 
 def signature(group):
@@ -65,11 +72,11 @@ def signature(group):
 
 
 def shapes_of(group):
-    """The sizes that say most, short: the largest two operands and the first result."""
-    inputs = sorted((each for each in group["inputs"] if each.get("type")),
-                    key=lambda each: -each.get("bytes", 0))[:2]
-    texts = [each["type"].replace(" ", "") for each in [*inputs, *group["outputs"][:1]]]
-    return ", ".join(texts[:-1]) + " -> " + texts[-1]
+    """The sizes that say most, short: the first two operands of two or more dimensions, or however
+    many there are, and the first result. Open sizes are told by their symbols."""
+    texts = [each["type"].replace(" ", "") for each in group["inputs"] if each.get("type")]
+    large = [text for text in texts if text.count("x") > 1] or texts
+    return ", ".join(large[:2]) + " -> " + group["outputs"][0]["type"].replace(" ", "")
 
 
 def ops_of(group):
@@ -141,14 +148,18 @@ def figures(explained):
 
 
 def main():
-    options = report.arguments(__doc__, rounds=1, turn_ms=400)
-    given = options.parse_args()
+    given = report.arguments(__doc__, rounds=1, turn_ms=400).parse_args()
     explained = {}
+    EXPLAINED.mkdir(parents=True, exist_ok=True)
     for case in cases.cases():
         if given.only not in case.name:
             continue
         try:
-            explained[case.name] = explain(case, given.turn / 1000)
+            kept = EXPLAINED / f"{case.name}.json"
+            if not given.last:
+                kept.write_text(explain(case, given.turn / 1000), encoding="utf-8")
+            if kept.exists():
+                explained[case.name] = json.loads(kept.read_text(encoding="utf-8"))
         except (cases.Missing, RuntimeError) as reason:
             print(f"{case.name} left out: {reason}", flush=True)
     kernels, lines = figures(explained)

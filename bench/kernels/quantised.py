@@ -41,7 +41,8 @@ def rows(found):
 
 def main():
     given = report.arguments(__doc__, rounds=11, turn_ms=100).parse_args()
-    found = [compare(names, given) for names in PAIRS if given.only in names[1]]
+    found = report.last("quantised") if given.last else [
+        compare(names, given) for names in PAIRS if given.only in names[1]]
     lines = report.table(["model", "f32, ms", "int8, ms", "ONNX Runtime int8, ms", "f32 / int8",
                          "ONNX Runtime / int8"], rows(found))
     report.publish("quantised", [*lines, "", f"{report.summary(found)} (goal: {GOAL})."], found,

@@ -55,9 +55,18 @@ def arguments(doc, rounds, turn_ms):
     options.add_argument("--rounds", type=int, default=rounds)
     options.add_argument("--turn", type=float, default=turn_ms, help="milliseconds of a turn")
     options.add_argument("--only", default="", help="those whose name has this in it")
+    options.add_argument("--last", action="store_true", help="tell what the last run measured")
     options.add_argument("--note", action="store_true",
                          help="write the tables into bench/notes/DATE-kernels.md")
     return options
+
+
+def last(name):
+    """What the last run of a command found."""
+    place = STORE / f"{name}.json"
+    if not place.exists():
+        raise SystemExit(f"there is no {place}: run bench.kernels.{name} without --last first")
+    return json.loads(place.read_text(encoding="utf-8"))["found"]
 
 
 def with_section(text, name, lines):
@@ -72,12 +81,15 @@ def with_section(text, name, lines):
 
 def publish(name, lines, found, given):
     """Prints the lines, keeps what was found as JSON and, if wanted, the lines in the note."""
-    lines = [f"`python -m bench.kernels.{name}`, {given.rounds} rounds, turns of {given.turn:g} ms;"
-             f" {machine()}.", "", *lines]
-    print("\n".join(lines), flush=True)
     STORE.mkdir(parents=True, exist_ok=True)
-    kept = {"machine": machine(), "options": vars(given), "found": found}
-    (STORE / f"{name}.json").write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+    place = STORE / f"{name}.json"
+    if not given.last:
+        kept = {"machine": machine(), "options": vars(given), "found": found}
+        place.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+    kept = json.loads(place.read_text(encoding="utf-8"))
+    lines = [f"`python -m bench.kernels.{name}`, {kept['options']['rounds']} rounds, turns of "
+             f"{kept['options']['turn']:g} ms; {kept['machine']}.", "", *lines]
+    print("\n".join(lines), flush=True)
     if given.note:
         note = NOTES / f"{datetime.date.today()}-kernels.md"
         text = note.read_text(encoding="utf-8") if note.exists() else (
