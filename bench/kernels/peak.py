@@ -11,18 +11,18 @@ be faster than the bound of memory: they count as 1.
 """
 
 import json
-import shutil
 import tempfile
 from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 
+import numpy as np
 import onnx
 
 from bench.kernels import report
 from bench.models import tool
 from bench.peers import cases, shapes
+from bench.peers.job import Job
 
 EXPLAINED = report.STORE / "explained"
 SHOWN, NEAR = 10, 0.8
@@ -47,18 +47,28 @@ class Kernel:
         return self.weight * (1 - min(1.0, self.of_bound))
 
 
+def fixed(case, feeds, folder):
+    """The case's model with all sizes fixed, and inputs that choose branches made constant."""
+    np.savez(folder / "feeds.npz", **feeds)
+    job = Job("", str(case.path()), str(folder / "feeds.npz"), str(folder),
+              constants=case.constants)
+    if case.constants:
+        shapes.write(job)
+        return job.path("static.onnx")
+    model = onnx.load(job.model)
+    shapes.fix_sizes(model, job)
+    onnx.save(model, job.path("static.onnx"))
+    return job.path("static.onnx")
+
+
 def explain(case, seconds):
-    """What the command says of a case's groups, with all sizes fixed: bounds need numbers."""
-    folder = Path(tempfile.mkdtemp())
-    try:
-        feeds, model = case.make_feeds(1), onnx.load(case.path())
-        shapes.fix_sizes(model, SimpleNamespace(static_inputs=lambda: feeds))
-        onnx.save(model, folder / "model.onnx")
-        done = tool.run_heddle("explain", folder / "model.onnx", "--measure", "--json",
-                               "--threads", 1, "--time", seconds,
-                               *tool.input_options(feeds, folder))
-    finally:
-        shutil.rmtree(folder)
+    """What the command says of a case's groups: bounds need sizes that are numbers."""
+    with tempfile.TemporaryDirectory() as name:
+        folder, feeds = Path(name), case.make_feeds(1)
+        model = fixed(case, feeds, folder)
+        feeds = {key: value for key, value in feeds.items() if key not in case.constants}
+        done = tool.run_heddle("explain", model, "--measure", "--json", "--threads", 1, "--time",
+                               seconds, *tool.input_options(feeds, folder / "inputs"))
     if done.status:
         raise RuntimeError((done.errors.strip().splitlines() or ["no message"])[0])
     return done.output
