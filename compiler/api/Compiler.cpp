@@ -10,6 +10,7 @@
 #include "compiler/target/cpu/Jit.h"
 
 #include "heddle/compiler.h"
+#include "runtime/executable/variants.h"
 
 #include <cstring>
 #include <fstream>
@@ -161,6 +162,36 @@ llvm::Expected<CompileOptions> heddle::optionsOf(const heddle_compile_options_t 
   return options;
 }
 
+/// Of the CPUs that the model is compiled for, what this machine runs.
+static llvm::Expected<const Compiled *> formForThisMachine(const Compiled &compiled) {
+  if (!compiled.target.isOwnArchitecture())
+    return makeError(ErrorCode::Refused,
+                     "error: '" + compiled.program.model + "' is compiled for '" +
+                         compiled.target.name +
+                         "', which is of another architecture than this "
+                         "machine\nnote: 'heddle compile' writes it to a file for one that is");
+  if (compiled.variants.empty())
+    return &compiled; // the runtime says what this machine lacks
+  std::vector<const Compiled *> forms{&compiled};
+  for (const std::unique_ptr<Compiled> &variant : compiled.variants)
+    forms.push_back(variant.get());
+  std::vector<std::string> features;
+  for (const Compiled *form : forms)
+    features.push_back(llvm::join(form->target.required, ","));
+  std::vector<heddle_variant_t> variants;
+  for (size_t i = 0; i < forms.size(); ++i)
+    variants.push_back({forms[i]->target.name.c_str(), features[i].c_str()});
+  int64_t chosen = 0;
+  heddle_status_t *status = heddle_variants_choose(variants.data(), variants.size(),
+                                                   compiled.program.model.c_str(), &chosen);
+  if (!status)
+    return forms[chosen];
+  auto code = heddle_status_code(status) == HEDDLE_USAGE ? ErrorCode::Usage : ErrorCode::Refused;
+  std::string message = heddle_status_message(status);
+  heddle_status_destroy(status);
+  return makeError(code, message);
+}
+
 static heddle_status_t *compileSource(const ModelSource &source,
                                       const heddle_compile_options_t *given,
                                       heddle_compiled_t **result) {
@@ -218,10 +249,13 @@ heddle_status_t *heddle_compiled_module(const heddle_compiled_t *compiled,
     auto whole = compiled->whole();
     if (!whole)
       return whole.takeError();
-    const Compiled &made = **whole;
-    if (made.plansOnly)
+    if ((*whole)->plansOnly)
       return makeError(ErrorCode::Usage, "error: the model was only planned (plan_only), so there "
                                          "is nothing to run");
+    auto form = formForThisMachine(**whole);
+    if (!form)
+      return form.takeError();
+    const Compiled &made = **form;
     auto loaded = cpu::load(made.program, made.target, made.objects);
     if (!loaded)
       return loaded.takeError();

@@ -13,7 +13,7 @@
 namespace heddle {
 
 /// The static runtime lies beside the library that this code is in.
-static llvm::Expected<std::string> archiveBeside(const char *name) {
+static llvm::Expected<std::string> archiveBeside(const std::string &name) {
   Dl_info self;
   if (!dladdr(reinterpret_cast<void *>(&archiveBeside), &self))
     return makeError(ErrorCode::Internal, "internal error: cannot find libheddle's own path");
@@ -25,12 +25,20 @@ static llvm::Expected<std::string> archiveBeside(const char *name) {
     return makeError(ErrorCode::Usage,
                      "error: cannot find '" + path +
                          "', which a shared library needs\nnote: it is installed beside "
-                         "libheddle.so; '--emit o' needs no runtime");
+                         "libheddle.so, for aarch64 where the build found "
+                         "'libc6-dev-arm64-cross'; '--emit o' needs no runtime");
   return path.str().str();
 }
 
 llvm::Error writeKind(const Compiled &compiled, int threads, llvm::StringRef kind,
                       llvm::StringRef path) {
+  bool isArtefact = llvm::is_contained({"so", "o", "h"}, kind);
+  if (!compiled.variants.empty() && !isArtefact)
+    return makeError(ErrorCode::Usage, "error: '" + kind +
+                                           "' is of one CPU, but the model is compiled for " +
+                                           llvm::Twine(compiled.variants.size() + 1) +
+                                           "\nnote: name one of them with '--target', such as '" +
+                                           compiled.target.name + "'");
   if (kind == "graph")
     return cpu::writeFile(path, graphText(compiled));
   if (kind == "plan")
@@ -50,16 +58,17 @@ llvm::Error writeKind(const Compiled &compiled, int threads, llvm::StringRef kin
   options.kind = kind.str();
   options.optLevel = compiled.optLevel;
   if (kind == "so") {
-    std::vector<const char *> archives{"libheddle_runtime.a"};
+    bool isForeign = !compiled.target.isOwnArchitecture();
+    std::vector<std::string> archives{"libheddle_runtime.a"};
     if (threads != 1)
       archives.push_back("libheddle_pool.a");
-    for (const char *name : archives) {
-      auto archive = archiveBeside(name);
+    for (const std::string &name : archives) {
+      auto archive = archiveBeside(isForeign ? "aarch64/" + name : name);
       if (!archive)
         return archive.takeError();
       options.archives.push_back(*archive);
     }
-    if (threads != 1) {
+    if (threads != 1 && !isForeign) {
       // The one that this process has loaded; the artefact names it by its soname.
       Dl_info pool;
       void *symbol = dlsym(RTLD_DEFAULT, "pthreadpool_parallelize_1d");
@@ -70,6 +79,8 @@ llvm::Error writeKind(const Compiled &compiled, int threads, llvm::StringRef kin
       options.libraries = {pool.dli_fname};
     }
   }
+  for (const std::unique_ptr<Compiled> &variant : compiled.variants)
+    options.variants.push_back({&variant->program, &variant->target, &variant->objects});
   return cpu::writeArtefact(compiled.program, compiled.target, compiled.objects, options, path);
 }
 

@@ -9,9 +9,13 @@ namespace heddle::loop {
 /// Instructions that add products of neighbouring elements to 32-bit lanes, exactly.
 enum class Dot {
   None,
-  Words, // pairs of i16
-  Bytes  // pairs of i16, and quads of u8 x i8
+  Words,       // pairs of i16
+  SignedBytes, // pairs of i16, and quads of i8 x i8
+  Bytes        // pairs of i16, and quads of u8 x i8
 };
+
+/// Whose instructions these are.
+enum class Isa { X86, Arm };
 
 struct Machine {
   int64_t lanes = 16;     // 32-bit elements in a vector register
@@ -20,6 +24,7 @@ struct Machine {
   int64_t l2Bytes = 1 << 20;
   int64_t workers = 2; // that run a kernel together
   Dot dot = Dot::None;
+  Isa isa = Isa::X86;
 };
 
 } // namespace heddle::loop

@@ -9,6 +9,7 @@
 #define HEDDLE_LOOP_MICROKERNEL_H
 
 #include "compiler/loop/Code.h"
+#include "compiler/loop/Machine.h"
 
 namespace heddle::loop {
 
@@ -32,9 +33,11 @@ struct Product {
   Value length;                        // of the innermost, contiguous run
   int64_t prefetch = 0;                // steps of the innermost run ahead, 0 for none
   llvm::SmallVector<Value> start = {}; // accumulators to begin with, zeros when empty
-  /// 1, or: 2 elements are i16, 4 are u8 of A and i8 of B. Each piece of B is filled up with zeros
-  /// to a multiple of it.
+  /// 1, or: 2 elements are i16, 4 are bytes of A as `dot` says, and i8 of B. Each piece of B is
+  /// filled up with zeros to a multiple of it.
   int64_t depth = 1;
+  Dot dot = Dot::None;
+  Isa isa = Isa::X86;
   bool isPadded = false; // up to depth - 1 elements behind a piece of A can be read
 };
 

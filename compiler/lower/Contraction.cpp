@@ -222,6 +222,8 @@ void Contraction::emitTile(Elements &e, Value outer, Value firstRow, int64_t row
   }
   loop::Product product{element, accumulator, aPointer(), aRows, {}, {}, {}, {}, 0};
   product.depth = depth;
+  product.dot = kernel.machine.dot;
+  product.isa = kernel.machine.isa;
   product.isPadded = border >= 0;
   product.b = packedData >= 0 ? kernel.data(packedData) : kernel.temporary(packedTemporary);
   for (auto &[count, step] : shape.pieces)

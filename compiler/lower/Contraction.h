@@ -85,7 +85,13 @@ private:
                   llvm::ArrayRef<Value> rowNumbers, Value firstColumn);
   llvm::SmallVector<Value> startOf(Value panelNumber, int64_t rows);
   Dim panelRows() const; // of the packed right operand
-  bool isShifted() const { return depth == 4 && !graph::elementOf(shape.a).isUnsignedInteger(); }
+  bool isShifted() const {
+    bool wantsUnsigned = kernel.machine.dot == loop::Dot::Bytes;
+    return depth == 4 && graph::elementOf(shape.a).isUnsignedInteger() != wantsUnsigned;
+  }
+  /// What the sums begin with, for each unit of a column's sum: the opposite of what was added to
+  /// A.
+  int64_t shiftOfSums() const { return kernel.machine.dot == loop::Dot::Bytes ? -128 : 128; }
   Value aPointer() { return border >= 0 ? kernel.temporary(border) : kernel.pointer(shape.a); }
 
   KernelBuilder &kernel;
@@ -103,7 +109,8 @@ private:
   int64_t tileRows = 8, vectors = 3, border = -1, packedData = -1, packedTemporary = -1;
   /// Of the instruction, as loop::Product says; above 1 for integers of 8 bits.
   int64_t depth = 1;
-  /// A signed A is read plus 128 by instructions of depth 4; the sums begin with what this adds.
+  /// An A whose sign instructions of depth 4 do not take is read plus or minus 128; the sums begin
+  /// with what this adds.
   int64_t startData = -1, startTemporary = -1;
   /// Runs of row dimensions; the last one is tiled. Each is indexed by its last dimension.
   struct Run {

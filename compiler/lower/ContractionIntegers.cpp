@@ -1,9 +1,11 @@
 // ContractionIntegers: 8-bit products through instructions that take 2 or 4 elements of the
 // reduction at once. All sums are those of i32, exactly.
 //
-// Quads (vpdpbusd) multiply u8 by i8. A signed A is copied with 128 added to each element, and the
-// sums begin with -128 * (sum of the column of B). All other mixes go in pairs of i16 (vpmaddwd):
-// A is copied as i16, B is packed as i16. vpmaddubsw saturates, so it has no place here.
+// Quads multiply u8 by i8 (vpdpbusd, usdot) or i8 by i8 (sdot). An A of the other sign is copied
+// with its highest bit turned over, which adds 128 to a signed element and takes 128 from an
+// unsigned one, and the sums begin with -128 or 128 times the sum of the column of B. All other
+// mixes go in pairs of i16 (vpmaddwd, smull): A is copied as i16, B is packed as i16. vpmaddubsw
+// saturates, so it has no place here.
 
 #include "compiler/loop/Microkernel.h"
 #include "compiler/lower/Contraction.h"
@@ -29,7 +31,7 @@ LogicalResult Contraction::readTypes() {
                    accumulator.isSignlessInteger(32) && machine.dot != loop::Dot::None;
   if (!isInteger)
     return failure();
-  depth = machine.dot == loop::Dot::Bytes && b.isSignlessInteger(8) ? 4 : 2;
+  depth = machine.dot != loop::Dot::Words && b.isSignlessInteger(8) ? 4 : 2;
   element = IntegerType::get(a.getContext(), 32 / depth);
   return success();
 }
@@ -104,15 +106,15 @@ void Contraction::packIntegers(const loop::PanelSource &source, std::vector<char
   packed.insert(packed.end(), part.begin(), part.end());
 }
 
-/// -128 * (sum of the column) for each column of the packed panels.
+/// shiftOfSums() * (sum of the column) for each column of the packed panels.
 void Contraction::addConstantShift(ArrayRef<char> packed) {
   int64_t width = panelWidth(), rows = *panelRows().constant();
   int64_t count = rows ? packed.size() / (rows * width) : 0;
   std::vector<int32_t> start(std::max<int64_t>(1, count * width), 0);
   for (int64_t panel = 0; panel < count; ++panel)
     for (int64_t i = 0; i < rows * width; ++i)
-      start[panel * width + i / depth % width] -=
-          128 * static_cast<int8_t>(packed[panel * rows * width + i]);
+      start[panel * width + i / depth % width] +=
+          shiftOfSums() * static_cast<int8_t>(packed[panel * rows * width + i]);
   auto bytes = reinterpret_cast<const char *>(start.data());
   startData = kernel.addData(std::vector<char>(bytes, bytes + start.size() * sizeof(int32_t)));
 }
@@ -175,7 +177,7 @@ void Contraction::packDots(Elements &e, const Indices &place, Value column, Valu
   });
   if (startTemporary < 0)
     return;
-  Value factor = code.spread(code.integerOf(word, -128));
+  Value factor = code.spread(code.integerOf(word, shiftOfSums()));
   Value start = code.b.create<arith::MulIOp>(code.loc, sums[0], factor);
   Value first = code.mul(panelNumber, code.number(panelWidth()));
   code.storeLanes(accumulator, start, kernel.temporary(startTemporary),

@@ -217,7 +217,7 @@ Json Explainer::chosenCards() const {
 
 Json Explainer::write() {
   Json json = {{"model", compiled.program.model},
-               {"target", compiled.target.cpu},
+               {"target", compiled.target.name},
                {"vector_bits", compiled.target.vectorBits},
                {"symbols", compiled.program.symbols},
                {"launches", compiled.program.launches},

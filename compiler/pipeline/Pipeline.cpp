@@ -33,14 +33,19 @@ public:
     current = name.str();
     start = std::chrono::steady_clock::now();
     if (options.progress)
-      options.progress(name, fraction);
+      options.progress(name, before + fraction * share);
+  }
+  /// What begins from now on is variant number `i` of `count`.
+  void enterVariant(size_t i, size_t count) {
+    share = 1.0 / count;
+    before = i * share;
   }
   void end() {
     if (current.empty())
       return;
     std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
-    double before = seconds.contains(current) ? seconds[current].get<double>() : 0;
-    seconds[current] = before + passed.count();
+    double earlier = seconds.contains(current) ? seconds[current].get<double>() : 0;
+    seconds[current] = earlier + passed.count();
     current.clear();
   }
   nlohmann::ordered_json seconds;
@@ -48,6 +53,7 @@ public:
 private:
   const CompileOptions &options;
   std::string current;
+  double before = 0, share = 1; // of the whole, for who is told
   std::chrono::steady_clock::time_point start;
 };
 
@@ -285,6 +291,20 @@ static std::string textOf(ModuleOp module) {
   return stream.str();
 }
 
+static loop::Machine machineOf(const cpu::Target &target, int64_t workers) {
+  loop::Machine machine{target.vectorBits / 32, target.registers, target.l1Bytes, target.l2Bytes,
+                        workers};
+  if (target.isArm()) {
+    machine.isa = loop::Isa::Arm;
+    machine.dot = target.i8mm      ? loop::Dot::Bytes
+                  : target.dotprod ? loop::Dot::SignedBytes
+                                   : loop::Dot::Words;
+  } else {
+    machine.dot = target.vnni ? loop::Dot::Bytes : loop::Dot::Words;
+  }
+  return machine;
+}
+
 /// What was made and how long it took; `simpler` as lowerGroups has it.
 static void writeReport(Compiled &compiled, Stages &stages,
                         ArrayRef<std::pair<std::string, std::string>> simpler, int64_t found) {
@@ -292,7 +312,7 @@ static void writeReport(Compiled &compiled, Stages &stages,
   const target::Program &program = compiled.program;
   nlohmann::ordered_json report;
   report["model"] = program.model;
-  report["target"] = compiled.target.cpu;
+  report["target"] = compiled.target.name;
   report["seconds"] = stages.seconds;
   report["feedback"] = feedbackJson(compiled);
   if (!compiled.plansOnly) {
@@ -305,61 +325,93 @@ static void writeReport(Compiled &compiled, Stages &stages,
     report["weights_bytes"] = program.weights.size;
     report["objects"] = {{"count", compiled.objects.size()}, {"from_cache", found}};
   }
+  auto variants = nlohmann::ordered_json::array();
+  auto add = [&](const Compiled &variant) {
+    int64_t code = 0;
+    for (const auto &object : variant.objects)
+      code += object->getBufferSize();
+    variants.push_back({{"target", variant.target.name},
+                        {"groups", variant.program.kernels.size()},
+                        {"code_bytes", code},
+                        {"weights_bytes", variant.program.weights.usedBytes}});
+  };
+  if (!compiled.variants.empty())
+    add(compiled);
+  for (const std::unique_ptr<Compiled> &variant : compiled.variants)
+    add(*variant);
+  if (!variants.empty())
+    report["variants"] = variants;
   compiled.reportJson = report.dump(2);
 }
 
-/// From the imported graph, which `result` holds, to objects.
-static llvm::Error compileStages(Compiled &compiled, const CompileOptions &options,
-                                 Stages &stages) {
-  Compiled *result = &compiled;
-  auto target = cpu::targetFor(options.target);
-  if (!target)
-    return target.takeError();
-  result->target = *target;
+/// From the simplified graph, which `result` holds, to objects for one CPU.
+static llvm::Error compileFor(const cpu::Target &target, Compiled &compiled,
+                              const CompileOptions &options, Stages &stages) {
   unsigned workers = std::max(1u, std::thread::hardware_concurrency());
-  unsigned cores = llvm::hardware_concurrency().compute_thread_count(); // that it may run on
-  result->optLevel = options.optLevel;
-  result->isStrict = options.isStrict;
-  result->scheduleFolders = options.scheduleFolders;
-  result->program.isProfiled = options.isProfiled;
-  result->machine = {target->vectorBits / 32,
-                     target->registers,
-                     target->l1Bytes,
-                     target->l2Bytes,
-                     options.threads > 0 ? options.threads : int64_t(workers),
-                     target->vnni ? loop::Dot::Bytes : loop::Dot::Words};
-  if (!options.isPlanned) {
-    stages.begin("simplify", 0.1);
-    if (llvm::Error error = simplifyGraph(*result->graph, options.foldLimitBytes))
+  compiled.target = target;
+  compiled.optLevel = options.optLevel;
+  compiled.isStrict = options.isStrict;
+  compiled.scheduleFolders = options.scheduleFolders;
+  compiled.program.isProfiled = options.isProfiled;
+  compiled.machine = machineOf(target, options.threads > 0 ? options.threads : int64_t(workers));
+  if (!options.isPlanned)
+    if (llvm::Error error = choosePlan(options, compiled, stages))
       return error;
-    result->program.flops = countFlops(*result->graph);
-    if (llvm::Error error = choosePlan(options, *result, stages))
-      return error;
-  }
   if (options.plansOnly) {
-    result->plansOnly = true;
-    writeReport(*result, stages, {}, 0);
+    compiled.plansOnly = true;
+    writeReport(compiled, stages, {}, 0);
     return llvm::Error::success();
   }
 
   stages.begin("lower", 0.25);
-  auto model = result->graph->lookupSymbol<func::FuncOp>("main");
+  auto model = compiled.graph->lookupSymbol<func::FuncOp>("main");
   std::vector<std::pair<std::string, std::string>> simpler;
-  if (llvm::Error error = lowerGroups(model, result->machine, result->program, simpler))
+  if (llvm::Error error = lowerGroups(model, compiled.machine, compiled.program, simpler))
     return error;
-  if (failed(verify(*result->program.module)))
+  if (failed(verify(*compiled.program.module)))
     return makeError(ErrorCode::Internal, "internal error: a kernel is not valid");
 
   stages.begin("emit", 0.4);
   cpu::CodeCache code;
   code.objects = options.cache.get();
+  unsigned cores = llvm::hardware_concurrency().compute_thread_count(); // that it may run on
   unsigned jobs = options.jobs > 0 ? options.jobs : cores;
-  auto objects = cpu::emitObjects(result->program, *target, options.optLevel, jobs, code);
+  auto objects = cpu::emitObjects(compiled.program, target, options.optLevel, jobs, code);
   if (!objects)
     return objects.takeError();
-  result->objects = std::move(*objects);
-  writeReport(*result, stages, simpler, code.found);
+  compiled.objects = std::move(*objects);
+  writeReport(compiled, stages, simpler, code.found);
   return llvm::Error::success();
+}
+
+/// From the imported graph, which `compiled` holds, to objects for each CPU that was asked for.
+/// What asks most of a CPU comes last, so that its weights hold those of all.
+static llvm::Error compileStages(Compiled &compiled, const CompileOptions &options,
+                                 Stages &stages) {
+  auto targets = cpu::targetsFor(options.target);
+  if (!targets)
+    return targets.takeError();
+  if (!options.isPlanned) {
+    stages.begin("simplify", 0.1);
+    if (llvm::Error error = simplifyGraph(*compiled.graph, options.foldLimitBytes))
+      return error;
+    compiled.program.flops = countFlops(*compiled.graph);
+  }
+  for (size_t i = 0; i + 1 < targets->size(); ++i) {
+    stages.enterVariant(i, targets->size());
+    auto variant = std::make_unique<Compiled>();
+    variant->context = compiled.context;
+    variant->graph = compiled.graph->clone();
+    variant->program.model = compiled.program.model;
+    variant->program.flops = compiled.program.flops;
+    variant->program.weights = compiled.program.weights.shared();
+    if (llvm::Error error = compileFor((*targets)[i], *variant, options, stages))
+      return error;
+    compiled.program.weights = variant->program.weights.shared();
+    compiled.variants.insert(compiled.variants.begin(), std::move(variant));
+  }
+  stages.enterVariant(targets->size() - 1, targets->size());
+  return compileFor(targets->back(), compiled, options, stages);
 }
 
 std::string graphText(const Compiled &compiled) {

@@ -15,7 +15,7 @@
 namespace heddle {
 
 struct CompileOptions {
-  std::string target = "host";
+  std::string target = "host"; // or several: cpu::targetsFor
   int optLevel = 3;
   std::vector<std::string> shapes; // "x=1x3x?x?", "batch=4"
   std::string planText, planPath;  // a plan to carry out; empty lets the chooser decide
@@ -53,6 +53,9 @@ struct Compiled {
   std::vector<std::string> scheduleFolders;
   std::string planJson, reportJson;
   std::vector<Feedback> feedback;
+  /// For the other CPUs that were asked for, the one that asks most of a CPU first; this one asks
+  /// more than all of them, and its weights hold theirs.
+  std::vector<std::unique_ptr<Compiled>> variants;
 };
 
 /// A model as a file, or as bytes that stand for one.

@@ -25,27 +25,29 @@ struct Io {
 };
 
 /// Constant data at 64-aligned offsets of one blob. Pieces borrow their bytes (from the model's
-/// mapped file or the MLIR context) or own them.
+/// mapped file or the MLIR context) or own them; equal bytes are one piece. A copy shares the
+/// bytes: programs of one model for several CPUs begin with what those before them have, so that
+/// equal weights are stored once.
 struct Weights {
   struct Piece {
     int64_t offset;
     llvm::ArrayRef<char> bytes;
   };
   std::vector<Piece> pieces;
-  std::vector<std::unique_ptr<std::vector<char>>> owned;
+  std::vector<std::shared_ptr<std::vector<char>>> owned;
   int64_t size = 0;
+  int64_t usedBytes = 0;                     // of the pieces that were asked of this copy
+  std::multimap<uint64_t, size_t> byContent; // hash: piece
 
   /// Returns the offset. The bytes must outlive this.
-  int64_t borrow(llvm::ArrayRef<char> bytes) {
-    int64_t offset = (size + 63) / 64 * 64;
-    pieces.push_back({offset, bytes});
-    size = offset + static_cast<int64_t>(bytes.size());
-    return offset;
-  }
-  int64_t own(std::vector<char> bytes) {
-    owned.push_back(std::make_unique<std::vector<char>>(std::move(bytes)));
-    return borrow(*owned.back());
-  }
+  int64_t borrow(llvm::ArrayRef<char> bytes);
+  int64_t own(std::vector<char> bytes);
+  /// For the next program: the same pieces, none of them used.
+  Weights shared() const;
+
+private:
+  const Piece *find(llvm::ArrayRef<char> bytes, uint64_t hash) const;
+  int64_t add(llvm::ArrayRef<char> bytes, uint64_t hash);
 };
 
 /// A kernel that is a function of a library, as heddle_library_call_t.

@@ -105,7 +105,9 @@ typedef struct heddle_module heddle_module_t;
 typedef struct heddle_executable heddle_executable_t; /* what compiled code exports */
 
 /* Loads an artefact written by `heddle compile`. Refuses, before any of its code runs, what is not
- * one, is truncated, is for another machine or version, or needs what this CPU lacks. */
+ * one, is truncated, is for another machine or version, or needs what this CPU lacks. Of an
+ * artefact for several CPUs the module is the form that needs most of what this CPU has, or the one
+ * that the environment variable HEDDLE_CPU names; heddle_module_info says which. */
 HEDDLE_API heddle_status_t *heddle_module_load(const char *path, heddle_module_t **module);
 
 /* A model that is linked into the program. `release(data)`, which may be NULL, is called when the
@@ -120,7 +122,7 @@ HEDDLE_API void heddle_module_destroy(heddle_module_t *module);
 typedef struct heddle_module_info {
   const char *model;
   const char *producer; /* "heddle 0.1.0" */
-  const char *target;   /* name of the CPU that it was compiled for */
+  const char *target;   /* what it was compiled for: "x86-64-v3" */
   const char *features; /* what it needs of a CPU, comma separated */
   int64_t weights_bytes;
   double flops; /* floating point operations of one run; 0 when not constant */

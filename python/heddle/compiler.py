@@ -100,11 +100,13 @@ def compile(  # noqa: A001: the package's own word
     math=None,
     jobs=0,
     cache=None,
+    load=True,
 ):
     """Compiles an ONNX model and returns a Module ready to run.
 
     model      a path, the bytes of a model, or an onnx.ModelProto
-    target     "host", or a CPU name of LLVM
+    target     "host", "x86-64-v3", "aarch64", a CPU name of LLVM, or several of them in one
+               artefact: "x86-64-v2+v3+v4+vnni"
     shapes     {"x": (1, 3, None, None)} or {"batch": 4} or ["x=1x3x?x?"]
     opt_level  0 to 3, of LLVM
     plan       a path, or the `plan` of an earlier compilation
@@ -118,6 +120,7 @@ def compile(  # noqa: A001: the package's own word
     jobs       threads that compile; 0: all cores
     cache      a folder of what was compiled before; None: HEDDLE_CACHE, or the user's folder for
                caches; False: everything is compiled anew
+    load       False returns what was compiled instead, which this machine need not be able to run
 
     The result's `compiled` has `write`, `plan` and `report`.
     """
@@ -155,12 +158,15 @@ def compile(  # noqa: A001: the package's own word
         else:
             call("heddle_compile", os.fsencode(model), options, ctypes.byref(handle))
     compiled = Compiled(handle)
+    if output is not None:
+        compiled.write(output)
+    if not load:
+        return compiled
     if output is None:
         return compiled.module()
-    compiled.write(output)
-    from .session import load
+    from . import session
 
-    module = load(output)
+    module = session.load(output)
     module.compiled = compiled
     return module
 

@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 #define HEDDLE_EXECUTABLE_MAGIC 0x4c444448u /* "HDDL" */
-#define HEDDLE_ABI_VERSION 4u
+#define HEDDLE_ABI_VERSION 5u
 #define HEDDLE_ENTRY_SYMBOL "heddle_executable" /* const heddle_executable_t heddle_executable; */
 #define HEDDLE_DYNAMIC (-1)
 
@@ -183,7 +183,7 @@ typedef struct heddle_executable {
   uint32_t abi_version;
   const char *model;    /* name of the model */
   const char *producer; /* "heddle 0.1.0" */
-  const char *target;   /* LLVM CPU name that it was compiled for */
+  const char *target;   /* what it was compiled for: "x86-64-v3", or an LLVM CPU name */
   const char *features; /* CPU features that it needs, comma separated, as __builtin_cpu_supports
                            spells them: "avx2,fma,avx512f" */
   int32_t input_count;
@@ -208,6 +208,10 @@ typedef struct heddle_executable {
   int64_t string_count;
   const heddle_library_call_t *calls;
   int64_t call_count;
+  /* Where the artefact serves several CPUs: what it has for each, this structure among them, the
+   * one that needs most of a CPU first. The runtime takes the first that this CPU can run. */
+  const struct heddle_executable *const *variants;
+  int64_t variant_count; /* 0: there is this one alone */
 } heddle_executable_t;
 
 #ifdef __cplusplus

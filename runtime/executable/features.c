@@ -1,4 +1,5 @@
-/* features.c: CPU features by name, from CPUID itself.
+/* features.c: CPU features by name, from CPUID itself; on AArch64 from what the kernel says of
+ * them.
  *
  * A table and not __builtin_cpu_supports: that takes only literals, its names differ between
  * compilers and versions (GCC 12 knows no amx), and LLVM spells some of them another way. Both
@@ -81,6 +82,28 @@ static bool hasFeature(const char *name, size_t length) {
            (words[kFeatures[i].word] >> kFeatures[i].bit & 1) &&
            (savedState() & kFeatures[i].state) == kFeatures[i].state;
   }
+  return false;
+}
+#elif defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+
+static const struct {
+  const char *name;
+  unsigned long type, bits; /* of getauxval */
+} kFeatures[] = {
+    {"neon", AT_HWCAP, HWCAP_ASIMD},      {"crc", AT_HWCAP, HWCAP_CRC32},
+    {"lse", AT_HWCAP, HWCAP_ATOMICS},     {"rdm", AT_HWCAP, HWCAP_ASIMDRDM},
+    {"rcpc", AT_HWCAP, HWCAP_LRCPC},      {"fullfp16", AT_HWCAP, HWCAP_FPHP | HWCAP_ASIMDHP},
+    {"complxnum", AT_HWCAP, HWCAP_FCMA},  {"jsconv", AT_HWCAP, HWCAP_JSCVT},
+    {"dotprod", AT_HWCAP, HWCAP_ASIMDDP}, {"fp16fml", AT_HWCAP, HWCAP_ASIMDFHM},
+    {"i8mm", AT_HWCAP2, HWCAP2_I8MM},     {"bf16", AT_HWCAP2, HWCAP2_BF16},
+};
+
+static bool hasFeature(const char *name, size_t length) {
+  for (size_t i = 0; i < sizeof kFeatures / sizeof *kFeatures; ++i)
+    if (strlen(kFeatures[i].name) == length && memcmp(kFeatures[i].name, name, length) == 0)
+      return (getauxval(kFeatures[i].type) & kFeatures[i].bits) == kFeatures[i].bits;
   return false;
 }
 #else

@@ -4,6 +4,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/executable/features.h"
+#include "runtime/executable/variants.h"
 #include "runtime/library/calls.h"
 
 #include <stdlib.h>
@@ -102,11 +103,7 @@ static heddle_status_t *createChecked(const heddle_executable_t *executable,
   return NULL;
 }
 
-heddle_status_t *heddle_module_create(const heddle_executable_t *executable, const char *origin,
-                                      void (*release)(void *data), void *data,
-                                      heddle_module_t **result) {
-  if (!executable || !result)
-    return heddle_status_make(HEDDLE_USAGE, "a module needs an executable and a place, found NULL");
+static heddle_status_t *checkVersion(const heddle_executable_t *executable, const char *origin) {
   if (executable->magic != HEDDLE_EXECUTABLE_MAGIC)
     return heddle_status_make(HEDDLE_REFUSED, "'%s' is not a compiled model: wrong magic number",
                               origin ? origin : "executable");
@@ -116,10 +113,50 @@ heddle_status_t *heddle_module_create(const heddle_executable_t *executable, con
                               "%u, this runtime reads %u); compile the model again",
                               origin ? origin : "executable", executable->abi_version,
                               HEDDLE_ABI_VERSION);
-  if (!origin)
+  return NULL;
+}
+
+/* Replaces an executable that has forms for several CPUs by the form for this one. */
+static heddle_status_t *chooseVariant(const heddle_executable_t **executable, const char *origin) {
+  enum { MOST_VARIANTS = 256 };
+  const heddle_executable_t *const *forms = (*executable)->variants;
+  int64_t count = (*executable)->variant_count, chosen = 0;
+  if (count == 0)
+    return NULL;
+  if (count < 0 || count > MOST_VARIANTS || !forms)
+    return heddle_status_make(HEDDLE_REFUSED, "'%s' is a damaged artefact: it has %lld variants",
+                              origin, (long long)count);
+  heddle_variant_t variants[MOST_VARIANTS];
+  for (int64_t i = 0; i < count; ++i) {
+    heddle_status_t *status = forms[i] ? checkVersion(forms[i], origin)
+                                       : heddle_status_make(HEDDLE_REFUSED,
+                                                            "'%s' is a damaged artefact: variant "
+                                                            "%lld is missing",
+                                                            origin, (long long)i);
+    if (status)
+      return status;
+    variants[i] = (heddle_variant_t){forms[i]->target ? forms[i]->target : "?",
+                                     forms[i]->features ? forms[i]->features : ""};
+  }
+  heddle_status_t *status = heddle_variants_choose(variants, count, origin, &chosen);
+  if (!status)
+    *executable = forms[chosen];
+  return status;
+}
+
+heddle_status_t *heddle_module_create(const heddle_executable_t *executable, const char *origin,
+                                      void (*release)(void *data), void *data,
+                                      heddle_module_t **result) {
+  if (!executable || !result)
+    return heddle_status_make(HEDDLE_USAGE, "a module needs an executable and a place, found NULL");
+  heddle_status_t *status = checkVersion(executable, origin);
+  if (!status && !origin)
     origin = executable->model ? executable->model : "executable";
+  if (!status)
+    status = chooseVariant(&executable, origin);
+  if (status)
+    return status;
   heddle_text_t text = {0};
-  heddle_status_t *status = NULL;
   heddle_features_missing(executable->features ? executable->features : "", &text);
   if (text.length) {
     status = heddle_status_make(HEDDLE_REFUSED,

@@ -87,15 +87,21 @@ def backend_of(mode, options):
     """A backend, as BackendTest wants it, that rewrites models as the mode says."""
     from heddle.onnx_backend import HeddleBackend
 
+    options = dict(options)
+    base = HeddleBackend
+    if options.pop("emulated", False):
+        sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "targets"))
+        from emulator import EmulatedBackend as base
+
     class Constant:
         def __init__(self, model):
             self.model = model
 
         def run(self, inputs):
             model, rest = made_constant(self.model, inputs)
-            return HeddleBackend.prepare(model, **options).run(rest)
+            return base.prepare(model, **options).run(rest)
 
-    class ModeBackend(HeddleBackend):
+    class ModeBackend(base):
         @classmethod
         def prepare(cls, model, device="CPU", **kwargs):
             del kwargs
@@ -299,6 +305,8 @@ def run(mode, options=None, match="", jobs=None, log=lambda record: None):
 
     tests = tests_of(HeddleBackend, mode)
     kinds = {name: kind_of(test) for name, test in tests.items() if re.search(match, name)}
+    if (options or {}).get("emulated"):  # whole networks would take minutes
+        kinds = {name: kind for name, kind in kinds.items() if kind != "Real"}
     queue, results = collections.deque(sorted(kinds)), {}
     workers = [
         threading.Thread(target=run_slice, args=(mode, options or {}, queue, kinds, results, log))
@@ -316,6 +324,8 @@ def main():
     parser.add_argument("--mode", choices=MODES, default="static")
     parser.add_argument("--match", default="", help="a regular expression that names must match")
     parser.add_argument("--target", default="host")
+    parser.add_argument("--qemu", nargs="?", const="max", metavar="CPU",
+                        help="run what is compiled for aarch64 on this CPU of qemu-aarch64")
     parser.add_argument("--opt-level", type=int, help="of LLVM; 0 makes the least effort")
     parser.add_argument("--jobs", type=int)
     parser.add_argument("--json", help="where the results go")
@@ -326,6 +336,8 @@ def main():
         work(arguments.mode, json.loads(arguments.options))
         return 0
     options = {"target": arguments.target, "threads": 1}
+    if arguments.qemu:
+        options |= {"emulated": True, "cpu": arguments.qemu}
     if arguments.opt_level is not None:
         options["opt_level"] = arguments.opt_level
 

@@ -21,8 +21,11 @@ CLI::Option *addMany(CLI::App &app, const std::string &name, std::vector<std::st
 }
 
 void addCompileOptions(CLI::App &app, CompileOptions &options) {
-  app.add_option("--target", options.target, "'host' (default) or a CPU name of LLVM")
-      ->type_name("CPU");
+  app.add_option("--target", options.target,
+                 "'host' (default), x86-64-v2, x86-64-v3, x86-64-v4, x86-64-vnni, aarch64, "
+                 "aarch64-dotprod, aarch64-i8mm, or an LLVM CPU name; several in one artefact: "
+                 "x86-64-v2+v3+v4+vnni; 'help' lists all")
+      ->type_name("CPU[+CPU...]");
   app.add_option("-O", options.level, "optimisation level of LLVM")
       ->check(CLI::Range(0, 3))
       ->type_name("0..3");

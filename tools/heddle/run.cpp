@@ -72,7 +72,9 @@ static int run(const Options &options) {
   std::vector<Tensor> results = runner.outputs();
   std::vector<const heddle_value_t *> inputs = inputsOf(module), outputs = outputsOf(module);
 
-  Json json = {{"model", options.model}, {"threads", runner.threads()}};
+  Json json = {{"model", options.model},
+               {"target", heddle_module_info(module.get()).target},
+               {"threads", runner.threads()}};
   json["inputs"] = json["outputs"] = Json::array();
   Table table({"", "name", "dtype", "shape", "first values"});
   for (size_t i = 0; i < inputs.size(); ++i) {

@@ -34,20 +34,17 @@ std::string libraryOf(void *function) {
   return dladdr(function, &info) && info.dli_fname ? info.dli_fname : "";
 }
 
-/// The files that all kinds of artefact are linked from.
-llvm::Expected<std::vector<std::string>> saveObjects(const target::Program &program,
-                                                     const Target &target, const Objects &objects,
-                                                     bool exportGeneric, const Workplace &place,
-                                                     llvm::StringRef path) {
+/// A descriptor and its objects as files; `prefix` parts those of variants.
+llvm::Expected<std::vector<std::string>> saveObjects(const llvm::MemoryBuffer &descriptor,
+                                                     const Objects &objects,
+                                                     const std::string &prefix,
+                                                     const Workplace &place, llvm::StringRef path) {
   std::vector<std::string> files;
   auto save = [&](llvm::StringRef bytes, const std::string &name) {
-    files.push_back(place.file(name));
+    files.push_back(place.file(prefix + name));
     return saveBytes(bytes, files.back());
   };
-  auto descriptor = emitDescriptor(program, target, exportGeneric);
-  if (!descriptor)
-    return descriptor.takeError();
-  if (int failure = save((*descriptor)->getBuffer(), "descriptor.o"))
+  if (int failure = save(descriptor.getBuffer(), "descriptor.o"))
     return writeError(path, failure);
   for (size_t i = 0; i < objects.size(); ++i)
     if (int failure = save(objects[i]->getBuffer(), "part" + std::to_string(i) + ".o"))
@@ -55,8 +52,9 @@ llvm::Expected<std::vector<std::string>> saveObjects(const target::Program &prog
   return files;
 }
 
-/// Of several models in one program, only the entries may meet.
-llvm::Error hideSymbols(const std::string &file, llvm::StringRef path) {
+/// Of several models or variants in one program, only the entries may meet. `entry`, where there is
+/// one, becomes a symbol that only the next link sees.
+llvm::Error hideSymbols(const std::string &file, const std::string &entry, llvm::StringRef path) {
   auto buffer = llvm::MemoryBuffer::getFile(file);
   if (!buffer)
     return writeError(path, buffer.getError().value());
@@ -65,6 +63,16 @@ llvm::Error hideSymbols(const std::string &file, llvm::StringRef path) {
     return object.takeError();
   llvm::objcopy::ELFConfig hidden;
   hidden.LocalizeHidden = true;
+  if (!entry.empty()) {
+    llvm::objcopy::NameMatcher matcher;
+    auto pattern = llvm::objcopy::NameOrPattern::create(entry, llvm::objcopy::MatchStyle::Literal,
+                                                        [](llvm::Error error) { return error; });
+    if (!pattern)
+      return pattern.takeError();
+    if (llvm::Error error = matcher.addMatcher(std::move(pattern)))
+      return error;
+    hidden.SymbolsToSetVisibility.emplace_back(std::move(matcher), llvm::ELF::STV_HIDDEN);
+  }
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
   if (llvm::Error error = llvm::objcopy::elf::executeObjcopyOnBinary(
@@ -75,16 +83,81 @@ llvm::Error hideSymbols(const std::string &file, llvm::StringRef path) {
   return failure ? writeError(path, failure) : llvm::Error::success();
 }
 
-llvm::Error linkObject(std::vector<std::string> files, const std::string &weights,
-                       const Workplace &place, llvm::StringRef path) {
-  std::string code = place.file("code.o");
-  std::vector<std::string> arguments = {"-r", "-o", code};
+/// One object of several, of which other objects see the entries alone.
+llvm::Error joinObjects(const std::vector<std::string> &files, const std::string &entry,
+                        const std::string &joined, llvm::StringRef path) {
+  std::vector<std::string> arguments = {"-r", "-o", joined};
   llvm::append_range(arguments, files);
   if (llvm::Error error = runLinker(arguments, path))
     return error;
-  if (llvm::Error error = hideSymbols(code, path))
+  return hideSymbols(joined, entry, path);
+}
+
+/// The files that all kinds of artefact are linked from. The functions of each variant have the
+/// same names, so each is joined to an object of its own first.
+llvm::Expected<std::vector<std::string>> saveProgram(const target::Program &program,
+                                                     const Target &target, const Objects &objects,
+                                                     const ArtefactOptions &options,
+                                                     const Workplace &place, llvm::StringRef path) {
+  std::vector<std::string> variants, names;
+  for (const Variant &variant : options.variants) {
+    std::string name = variantSymbol(*variant.program, *variant.target);
+    auto descriptor = emitVariantDescriptor(*variant.program, *variant.target);
+    if (!descriptor)
+      return descriptor.takeError();
+    auto files = saveObjects(**descriptor, *variant.objects, name + ".", place, path);
+    if (!files)
+      return files.takeError();
+    names.push_back(name);
+    variants.push_back(place.file(name + ".o"));
+    if (llvm::Error error = joinObjects(*files, name, variants.back(), path))
+      return std::move(error);
+  }
+  auto descriptor = emitDescriptor(program, target, options.kind == "so", names);
+  if (!descriptor)
+    return descriptor.takeError();
+  auto files = saveObjects(**descriptor, objects, "", place, path);
+  if (files)
+    llvm::append_range(*files, variants);
+  return files;
+}
+
+llvm::Error linkObject(const std::vector<std::string> &files, const std::string &weights,
+                       const Workplace &place, llvm::StringRef path) {
+  std::string code = place.file("code.o");
+  if (llvm::Error error = joinObjects(files, "", code, path))
     return error;
   return runLinker({"-r", "-o", place.file("artefact"), code, weights}, path);
+}
+
+/// The C library and its mathematics, for the linker. Those of another architecture need not be on
+/// this machine: empty libraries of their names stand in for them.
+llvm::Expected<std::vector<std::string>>
+systemLibraries(const Target &target, const Workplace &place, llvm::StringRef path) {
+  std::vector<std::string> libraries;
+  if (target.isOwnArchitecture()) {
+    double (*mathFunction)(double) = std::cbrt;
+    for (void *function : {reinterpret_cast<void *>(mathFunction),
+                           reinterpret_cast<void *>(static_cast<void *(*)(size_t)>(std::malloc))})
+      if (std::string library = libraryOf(function); !library.empty())
+        libraries.push_back(library);
+    return libraries;
+  }
+  llvm::LLVMContext context;
+  llvm::Module nothing("empty", context);
+  auto object = emitData(nothing, target);
+  if (!object)
+    return object.takeError();
+  std::string empty = place.file("empty.o");
+  if (int failure = saveBytes((*object)->getBuffer(), empty))
+    return writeError(path, failure);
+  for (const char *name : {"libm.so.6", "libc.so.6"}) {
+    libraries.push_back(place.file(name));
+    if (llvm::Error error =
+            runLinker({"-shared", "-soname", name, "-o", libraries.back(), empty}, path))
+      return std::move(error);
+  }
+  return libraries;
 }
 
 struct LinkOptions {
@@ -93,7 +166,8 @@ struct LinkOptions {
 };
 
 llvm::Error linkLibrary(std::vector<std::string> files, const std::string &weights,
-                        const LinkOptions &options, const Workplace &place, llvm::StringRef path) {
+                        const Target &target, const LinkOptions &options, const Workplace &place,
+                        llvm::StringRef path) {
   std::vector<std::string> arguments = {"-shared",
                                         "-o",
                                         place.file("artefact"),
@@ -103,7 +177,7 @@ llvm::Error linkLibrary(std::vector<std::string> files, const std::string &weigh
                                         "-z",
                                         "now",
                                         "-z",
-                                        "defs"};
+                                        target.isOwnArchitecture() ? "defs" : "undefs"};
   llvm::append_range(arguments, files);
   arguments.push_back(weights);
   if (!options.script.empty())
@@ -114,21 +188,25 @@ llvm::Error linkLibrary(std::vector<std::string> files, const std::string &weigh
     arguments.push_back("--no-whole-archive");
   }
   llvm::append_range(arguments, options.given.libraries);
-  arguments.push_back("--as-needed");
-  double (*mathFunction)(double) = std::cbrt;
-  for (void *function : {reinterpret_cast<void *>(mathFunction),
-                         reinterpret_cast<void *>(static_cast<void *(*)(size_t)>(std::malloc))})
-    if (std::string library = libraryOf(function); !library.empty())
-      arguments.push_back(library);
+  if (target.isOwnArchitecture())
+    arguments.push_back("--as-needed");
+  auto libraries = systemLibraries(target, place, path);
+  if (!libraries)
+    return libraries.takeError();
+  llvm::append_range(arguments, *libraries);
   return runLinker(arguments, path);
 }
 
-/// Of the code and of the weights.
-std::string buildIdOf(const target::Program &program, const Objects &objects) {
+/// Of the code, for all CPUs, and of the weights.
+std::string buildIdOf(const target::Program &program, const Objects &objects,
+                      const std::vector<Variant> &variants) {
   std::string digests;
   auto add = [&](llvm::StringRef bytes) { digests += cache::hexOf(cache::digestOf(bytes)); };
   for (const auto &object : objects)
     add(object->getBuffer());
+  for (const Variant &variant : variants)
+    for (const auto &object : *variant.objects)
+      add(object->getBuffer());
   for (const target::Weights::Piece &piece : program.weights.pieces) {
     digests += std::to_string(piece.offset) + " ";
     add({piece.bytes.data(), piece.bytes.size()});
@@ -138,7 +216,7 @@ std::string buildIdOf(const target::Program &program, const Objects &objects) {
 
 /// Links without the weights, and writes them to where the linker has left a hole: gigabytes are
 /// written once. False where the linker leaves none.
-llvm::Expected<bool> linkAroundHole(const target::Program &program,
+llvm::Expected<bool> linkAroundHole(const target::Program &program, const Target &target,
                                     const std::vector<std::string> &files,
                                     const std::string &weights, LinkOptions options,
                                     const Workplace &place, llvm::StringRef path) {
@@ -150,10 +228,11 @@ llvm::Expected<bool> linkAroundHole(const target::Program &program,
   if (!failure)
     failure = saveBytes(layoutWithHole(), options.script);
   if (!failure)
-    failure = writeWeightsObject(program.weights, weightsSymbol(program), weights, Data::Later);
+    failure = writeWeightsObject(program.weights, weightsSymbol(program), target.isArm(), weights,
+                                 Data::Later);
   if (failure)
     return writeError(path, failure);
-  if (llvm::Error error = linkLibrary(files, weights, options, place, path))
+  if (llvm::Error error = linkLibrary(files, weights, target, options, place, path))
     return std::move(error);
   bool isFilled = false;
   failure = fillHole(program.weights, place.file("artefact"), isFilled);
@@ -170,21 +249,22 @@ llvm::Error writeBinary(const target::Program &program, const Target &target,
     return place.takeError();
   LinkOptions options{given, "", ""};
   bool isLibrary = given.kind == "so";
-  auto files = saveObjects(program, target, objects, isLibrary, **place, path);
+  auto files = saveProgram(program, target, objects, given, **place, path);
   if (!files)
     return files.takeError();
   std::string weights = (*place)->file("weights.o"), symbol = weightsSymbol(program);
-  if (isLibrary) {
-    options.buildId = buildIdOf(program, objects);
-    auto isDone = linkAroundHole(program, *files, weights, options, **place, path);
+  if (isLibrary)
+    options.buildId = buildIdOf(program, objects, given.variants);
+  if (isLibrary && !target.isArm()) { // the layout is that of x86-64's large sections
+    auto isDone = linkAroundHole(program, target, *files, weights, options, **place, path);
     if (!isDone)
       return isDone.takeError();
     if (*isDone)
       return (*place)->publish("artefact");
   }
-  if (int failure = writeWeightsObject(program.weights, symbol, weights))
+  if (int failure = writeWeightsObject(program.weights, symbol, target.isArm(), weights))
     return writeError(path, failure);
-  if (llvm::Error error = isLibrary ? linkLibrary(*files, weights, options, **place, path)
+  if (llvm::Error error = isLibrary ? linkLibrary(*files, weights, target, options, **place, path)
                                     : linkObject(*files, weights, **place, path))
     return error;
   return (*place)->publish("artefact");

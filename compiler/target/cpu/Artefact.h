@@ -6,11 +6,20 @@
 
 namespace heddle::cpu {
 
+/// A program of the same model for another CPU.
+struct Variant {
+  const target::Program *program;
+  const Target *target;
+  const Objects *objects;
+};
+
 struct ArtefactOptions {
   std::string kind; // "so", "o", "h", "ll" or "asm"
   int optLevel = 3; // of "ll" and "asm"
   /// Static libraries that go into "so" as a whole, and shared ones that it needs: the runtime.
   std::vector<std::string> archives, libraries;
+  /// For other CPUs, the one that asks most first; all of their weights are in the program's.
+  std::vector<Variant> variants;
 };
 
 /// Writes `path` whole or not at all. The bytes depend on the program and the options alone.

@@ -89,7 +89,8 @@ static std::vector<std::string> commandOf(const std::string &clang, llvm::String
   bool isC = llvm::sys::path::extension(path) == ".c";
   return {clang, "-x", isC ? "c" : "c++", isC ? "-std=gnu17" : "-std=gnu++20", "-", "-c",
           "-emit-llvm", "-o", "-", "-iquote", folder.empty() ? "." : folder.str(),
-          "--target=x86_64-unknown-linux-gnu", "-march=" + target.cpu, "-fPIC", "-O2",
+          "--target=" + target.triple, (target.isArm() ? "-mcpu=" : "-march=") + target.cpu,
+          "-fPIC", "-O2",
           // What is called by it is not there yet: it is optimised with its holes.
           "-Xclang", "-disable-llvm-passes", "-fvisibility=hidden", "-fno-math-errno",
           "-fno-stack-protector", "-fno-exceptions", "-fno-unwind-tables",

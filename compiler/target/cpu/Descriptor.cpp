@@ -127,17 +127,23 @@ std::string weightsSymbol(const target::Program &program) {
   return identifierOf(program) + "_weights";
 }
 
-llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
-emitDescriptor(const target::Program &program, const Target &target, bool exportGeneric) {
-  llvm::LLVMContext context;
-  llvm::Module module("descriptor", context);
-  DescriptorBuilder b(module);
-  Constant *value = b.structure({
+std::string variantSymbol(const target::Program &program, const Target &target) {
+  std::string name = identifierOf(program) + "_for_" + target.name;
+  for (char &c : name)
+    if (!llvm::isAlnum(c))
+      c = '_';
+  return name;
+}
+
+/// heddle_executable_t; `variants` is its table of that many forms, or null.
+static Constant *executableOf(DescriptorBuilder &b, const target::Program &program,
+                              const Target &target, Constant *variants, size_t variantCount) {
+  return b.structure({
       b.i32(HEDDLE_EXECUTABLE_MAGIC),
       b.i32(HEDDLE_ABI_VERSION),
       b.text(llvm::sys::path::stem(program.model).str()),
       b.text("heddle 0.1.0"),
-      b.text(target.cpu),
+      b.text(target.name),
       b.text(joined(target.required)),
       b.i32(program.inputs.size()),
       b.i32(program.outputs.size()),
@@ -158,19 +164,55 @@ emitDescriptor(const target::Program &program, const Target &target, bool export
       b.i64(program.strings.size()),
       b.callsOf(program.calls),
       b.i64(program.calls.size()),
+      variants,
+      b.i64(variantCount),
   });
-  auto define = [&](llvm::StringRef name, bool visible) {
-    auto *global = new llvm::GlobalVariable(module, value->getType(), true,
-                                            llvm::GlobalValue::ExternalLinkage, value, name);
-    global->setAlignment(llvm::Align(8));
-    global->setVisibility(visible ? llvm::GlobalValue::DefaultVisibility
+}
+
+static llvm::GlobalVariable *define(llvm::Module &module, Constant *value, llvm::StringRef name,
+                                    bool isVisible) {
+  auto *global = new llvm::GlobalVariable(module, value->getType(), true,
+                                          llvm::GlobalValue::ExternalLinkage, value, name);
+  global->setAlignment(llvm::Align(8));
+  global->setVisibility(isVisible ? llvm::GlobalValue::DefaultVisibility
                                   : llvm::GlobalValue::HiddenVisibility);
-    return global;
-  };
-  llvm::GlobalVariable *generic = define(HEDDLE_ENTRY_SYMBOL, exportGeneric);
+  return global;
+}
+
+llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
+emitDescriptor(const target::Program &program, const Target &target, bool exportGeneric,
+               const std::vector<std::string> &variants) {
+  llvm::LLVMContext context;
+  llvm::Module module("descriptor", context);
+  DescriptorBuilder b(module);
+  std::vector<Constant *> forms;
+  llvm::GlobalVariable *self = nullptr; // in its own table, as the first
+  if (!variants.empty()) {
+    self = new llvm::GlobalVariable(module, llvm::Type::getInt8Ty(context), true,
+                                    llvm::GlobalValue::ExternalLinkage, nullptr, "");
+    forms.push_back(self);
+  }
+  for (const std::string &name : variants)
+    forms.push_back(b.external(name));
+  Constant *value = executableOf(b, program, target, b.arrayOf(forms), forms.size());
+  llvm::GlobalVariable *generic = define(module, value, HEDDLE_ENTRY_SYMBOL, exportGeneric);
+  if (self) {
+    self->replaceAllUsesWith(generic);
+    self->eraseFromParent();
+  }
   if (entrySymbol(program) != HEDDLE_ENTRY_SYMBOL)
     llvm::GlobalAlias::create(value->getType(), 0, llvm::GlobalValue::ExternalLinkage,
                               entrySymbol(program), generic, &module);
+  return emitData(module, target);
+}
+
+llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
+emitVariantDescriptor(const target::Program &program, const Target &target) {
+  llvm::LLVMContext context;
+  llvm::Module module("descriptor", context);
+  DescriptorBuilder b(module);
+  define(module, executableOf(b, program, target, b.null(), 0), variantSymbol(program, target),
+         /*isVisible=*/true);
   return emitData(module, target);
 }
 

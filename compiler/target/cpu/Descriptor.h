@@ -13,10 +13,19 @@ std::string identifierOf(const target::Program &program);
 std::string entrySymbol(const target::Program &program);
 std::string weightsSymbol(const target::Program &program);
 
+/// Of the program's form for the target, beside others: "<identifier>_for_x86_64_v3".
+std::string variantSymbol(const target::Program &program, const Target &target);
+
 /// Defines `heddle_executable` and `<identifier>_executable`, the first one hidden unless
 /// `exportGeneric`; wants heddle_program_sizes, heddle_program_run and `<identifier>_weights`.
+/// `variants` are symbols of the same model's forms for other CPUs.
 llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
-emitDescriptor(const target::Program &program, const Target &target, bool exportGeneric);
+emitDescriptor(const target::Program &program, const Target &target, bool exportGeneric,
+               const std::vector<std::string> &variants = {});
+
+/// As emitDescriptor, of one form beside others: defines its variantSymbol, which can be seen.
+llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
+emitVariantDescriptor(const target::Program &program, const Target &target);
 
 } // namespace heddle::cpu
 

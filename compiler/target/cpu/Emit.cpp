@@ -30,11 +30,9 @@ using namespace mlir;
 namespace heddle::cpu {
 namespace {
 
-constexpr const char *triple = "x86_64-unknown-linux-gnu";
-
 std::unique_ptr<llvm::TargetMachine> machineFor(const Target &target, int optLevel) {
   std::string error;
-  const llvm::Target *backend = llvm::TargetRegistry::lookupTarget(triple, error);
+  const llvm::Target *backend = llvm::TargetRegistry::lookupTarget(target.triple, error);
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Standard; // only what `contract` allows
   options.FunctionSections = true;
@@ -44,7 +42,7 @@ std::unique_ptr<llvm::TargetMachine> machineFor(const Target &target, int optLev
                : optLevel == 2 ? llvm::CodeGenOptLevel::Default
                                : llvm::CodeGenOptLevel::Aggressive;
   return std::unique_ptr<llvm::TargetMachine>(backend->createTargetMachine(
-      triple, target.cpu, target.features, options, llvm::Reloc::PIC_, std::nullopt, level));
+      target.triple, target.cpu, target.features, options, llvm::Reloc::PIC_, std::nullopt, level));
 }
 
 /// Kernels arrive tiled, unrolled and in vectors: the vectorizers and the unroller would take two
@@ -92,7 +90,7 @@ void collectErrors(llvm::LLVMContext &context, std::string &errors) {
 
 void setTarget(llvm::Module &module, llvm::TargetMachine &machine, const Target &target) {
   module.setDataLayout(machine.createDataLayout());
-  module.setTargetTriple(triple);
+  module.setTargetTriple(target.triple);
   for (llvm::Function &function : module) {
     if (function.isDeclaration())
       continue;

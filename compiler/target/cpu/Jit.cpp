@@ -24,7 +24,7 @@ public:
   llvm::Error link(const target::Program &program, const Target &target, const Objects &objects) {
     if (llvm::Error error = placeWeights(program.weights))
       return error;
-    auto machine = llvm::orc::JITTargetMachineBuilder(llvm::Triple("x86_64-unknown-linux-gnu"));
+    auto machine = llvm::orc::JITTargetMachineBuilder(llvm::Triple(target.triple));
     auto made = llvm::orc::LLJITBuilder().setJITTargetMachineBuilder(std::move(machine)).create();
     if (!made)
       return made.takeError();

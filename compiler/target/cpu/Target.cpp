@@ -1,4 +1,7 @@
 // Target: features and cache sizes of CPUs, from LLVM's tables and, for the host, from the machine.
+//
+// Code for a named CPU depends on its name alone: the machine that compiles is asked for "host"
+// only.
 
 #include "compiler/target/cpu/Target.h"
 
@@ -8,9 +11,11 @@
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/TargetSelect.h"
+#include "llvm/TargetParser/AArch64TargetParser.h"
 #include "llvm/TargetParser/Host.h"
 #include "llvm/TargetParser/X86TargetParser.h"
 
+#include <set>
 #include <unistd.h>
 
 namespace heddle::cpu {
@@ -59,9 +64,45 @@ constexpr Spelling checkedFeatures[] = {
     {"vpclmulqdq", "vpclmulqdq"},
 };
 
+/// Of AArch64; LLVM's spelling is that of the runtime.
+constexpr Spelling armFeatures[] = {
+    {"neon", "neon"},
+    {"crc", "crc"},
+    {"lse", "lse"},
+    {"rdm", "rdm"},
+    {"rcpc", "rcpc"},
+    {"fullfp16", "fullfp16"},
+    {"complxnum", "complxnum"},
+    {"jsconv", "jsconv"},
+    {"dotprod", "dotprod"},
+    {"fp16fml", "fp16fml"},
+    {"i8mm", "i8mm"},
+    {"bf16", "bf16"},
+};
+
 /// Features that only new machines have and that kernels never want; never turned on.
 constexpr llvm::StringLiteral neverUsed[] = {"amx-tile", "amx-int8", "amx-bf16",
                                              "avx512vp2intersect"};
+constexpr llvm::StringLiteral armNeverUsed[] = {"sve", "sve2", "sme"};
+
+/// Names that LLVM does not have: a CPU of LLVM's, and features that it has besides.
+struct Level {
+  const char *name, *cpu, *features;
+};
+constexpr Level levels[] = {
+    {"x86-64-vnni", "x86-64-v4", "+avx512vnni"},
+    {"aarch64", "generic", ""},
+    {"aarch64-dotprod", "generic", "+dotprod"},
+    {"aarch64-i8mm", "generic", "+dotprod,+i8mm"},
+};
+
+constexpr const char *x86Triple = "x86_64-unknown-linux-gnu",
+                     *armTriple = "aarch64-unknown-linux-gnu";
+#if defined(__aarch64__)
+constexpr const char *ownTriple = armTriple;
+#else
+constexpr const char *ownTriple = x86Triple;
+#endif
 
 void setCaches(Target &target) {
   long l1 = sysconf(_SC_LEVEL1_DCACHE_SIZE), l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
@@ -77,6 +118,10 @@ void initializeLLVM() {
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
+    LLVMInitializeAArch64TargetInfo();
+    LLVMInitializeAArch64Target();
+    LLVMInitializeAArch64TargetMC();
+    LLVMInitializeAArch64AsmPrinter();
     return true;
   }();
   (void)once;
@@ -91,61 +136,65 @@ llvm::StringSet<> hostFeatures() {
   return on;
 }
 
-llvm::StringSet<> tableFeatures(llvm::StringRef cpu) {
-  std::string error, triple = "x86_64-unknown-linux-gnu";
-  const llvm::Target *backend = llvm::TargetRegistry::lookupTarget(triple, error);
-  std::unique_ptr<llvm::MCSubtargetInfo> info(backend->createMCSubtargetInfo(triple, cpu, ""));
+llvm::ArrayRef<Spelling> checkedFeaturesOf(const Target &target) {
+  return target.isArm() ? llvm::ArrayRef(armFeatures) : llvm::ArrayRef(checkedFeatures);
+}
+
+llvm::StringSet<> tableFeatures(const Target &target, llvm::StringRef more) {
+  std::string error;
+  const llvm::Target *backend = llvm::TargetRegistry::lookupTarget(target.triple, error);
+  std::unique_ptr<llvm::MCSubtargetInfo> info(
+      backend->createMCSubtargetInfo(target.triple, target.cpu, more));
   llvm::StringSet<> on;
-  for (const Spelling &feature : checkedFeatures)
+  for (const Spelling &feature : checkedFeaturesOf(target))
     if (info->checkFeatures("+" + std::string(feature.llvm)))
       on.insert(feature.llvm);
   return on;
 }
 
-} // namespace
-
-std::vector<std::string> targetNames() {
-  std::vector<std::string> names = {"host"};
-  llvm::SmallVector<llvm::StringRef> cpus;
-  llvm::X86::fillValidCPUArchList(cpus, /*Only64Bit=*/true);
-  for (llvm::StringRef cpu : cpus)
-    names.push_back(cpu.str());
-  std::sort(names.begin() + 1, names.end());
-  return names;
+bool isX86Name(llvm::StringRef cpu) {
+  return llvm::X86::parseArchX86(cpu, /*Only64Bit=*/true) != llvm::X86::CK_None;
 }
 
-llvm::Expected<Target> targetFor(llvm::StringRef name) {
-  initializeLLVM();
-  Target target;
-  bool host = name.empty() || name == "host";
-  target.cpu = host ? llvm::sys::getHostCPUName().str() : name.str();
-  if (llvm::X86::parseArchX86(target.cpu, /*Only64Bit=*/true) == llvm::X86::CK_None) {
-    if (!host) {
-      llvm::SmallVector<llvm::StringRef> known = {"host"};
-      llvm::X86::fillValidCPUArchList(known, /*Only64Bit=*/true);
-      std::string guess = support::nearest(name, known), hint;
-      if (!guess.empty())
-        hint = "did you mean '" + guess + "'? ";
-      return makeError(ErrorCode::Usage, "error: unknown target '" + name + "'\nnote: " + hint +
-                                             "known: host, x86-64-v2, x86-64-v3, x86-64-v4 and "
-                                             "LLVM's x86 CPU names; '--target help' lists them");
-    }
-    target.cpu = "x86-64";
-  }
-  llvm::StringSet<> on = host ? hostFeatures() : tableFeatures(target.cpu);
-  for (llvm::StringRef feature : neverUsed)
+llvm::Error unknownTarget(llvm::StringRef name) {
+  std::vector<std::string> names = targetNames();
+  llvm::SmallVector<llvm::StringRef> known(names.begin(), names.end());
+  std::string guess = support::nearest(name, known), hint;
+  if (!guess.empty())
+    hint = "did you mean '" + guess + "'? ";
+  std::string own = "host, x86-64, x86-64-v2, x86-64-v3, x86-64-v4";
+  for (const Level &level : levels)
+    own += std::string(", ") + level.name;
+  return makeError(ErrorCode::Usage,
+                   "error: unknown target '" + name + "'\nnote: " + hint + "known: " + own +
+                       ", and LLVM's names of x86-64 and AArch64 CPUs, which '--target help' "
+                       "lists; several of one architecture are joined with '+', as in "
+                       "'x86-64-v2+v3+v4+vnni'");
+}
+
+/// Spells all features out: a virtual machine may hide some that its CPU's name implies.
+void setFeatures(Target &target, llvm::StringSet<> on) {
+  llvm::ArrayRef<llvm::StringLiteral> never =
+      target.isArm() ? llvm::ArrayRef(armNeverUsed) : llvm::ArrayRef(neverUsed);
+  for (llvm::StringRef feature : never)
     on.erase(feature);
-  // A virtual machine may hide features that its CPU's name implies, so each is said by name.
-  for (const Spelling &feature : checkedFeatures) {
+  for (const Spelling &feature : checkedFeaturesOf(target)) {
     bool has = on.contains(feature.llvm);
     target.features +=
         (target.features.empty() ? "" : ",") + std::string(has ? "+" : "-") + feature.llvm;
     if (has)
       target.required.push_back(feature.builtin);
   }
-  for (llvm::StringRef feature : neverUsed)
+  for (llvm::StringRef feature : never)
     if (feature != "avx512vp2intersect")
       target.features += ",-" + feature.str();
+  if (target.isArm()) {
+    target.fma = target.f16c = true;
+    target.dotprod = on.contains("dotprod");
+    target.i8mm = on.contains("i8mm");
+    target.registers = 32;
+    return;
+  }
   target.fma = on.contains("fma");
   target.f16c = on.contains("f16c");
   target.avx2 = on.contains("avx2");
@@ -155,15 +204,68 @@ llvm::Expected<Target> targetFor(llvm::StringRef name) {
   target.bf16 = target.avx512 && on.contains("avx512bf16");
   target.vectorBits = target.avx512 ? 512 : target.avx2 ? 256 : 128;
   target.registers = target.avx512 ? 32 : 16;
-  if (host)
-    setCaches(target);
-  else
-    target.l2Bytes = target.avx512 ? 1 << 20 : 256 << 10;
+}
+
+Target hostTarget() {
+  Target target;
+  target.triple = ownTriple;
+  target.cpu = llvm::sys::getHostCPUName().str();
+  bool isKnown =
+      target.isArm() ? llvm::AArch64::parseCpu(target.cpu).has_value() : isX86Name(target.cpu);
+  if (!isKnown)
+    target.cpu = target.isArm() ? "generic" : "x86-64";
+  target.name = target.cpu;
+  setFeatures(target, hostFeatures());
+  setCaches(target);
   return target;
 }
 
+} // namespace
+
+std::vector<std::string> targetNames() {
+  llvm::SmallVector<llvm::StringRef> cpus;
+  llvm::X86::fillValidCPUArchList(cpus, /*Only64Bit=*/true);
+  llvm::AArch64::fillValidCPUArchList(cpus);
+  std::set<std::string> sorted;
+  for (llvm::StringRef cpu : cpus)
+    sorted.insert(cpu.str());
+  for (const Level &level : levels)
+    sorted.insert(level.name);
+  sorted.erase("generic");
+  std::vector<std::string> names = {"host"};
+  names.insert(names.end(), sorted.begin(), sorted.end());
+  return names;
+}
+
+llvm::Expected<Target> targetFor(llvm::StringRef name) {
+  initializeLLVM();
+  if (name.empty() || name == "host")
+    return hostTarget();
+  if (name == "help")
+    return makeError(ErrorCode::Usage, "known targets: " + llvm::join(targetNames(), ", "));
+  Target target;
+  target.name = target.cpu = name.str();
+  std::string more;
+  auto level = llvm::find_if(levels, [&](const Level &each) { return name == each.name; });
+  if (level != std::end(levels)) {
+    target.cpu = level->cpu;
+    more = level->features;
+  }
+  if (!isX86Name(target.cpu)) {
+    if (!llvm::AArch64::parseCpu(target.cpu) || name == "generic")
+      return unknownTarget(name);
+    target.triple = armTriple;
+  }
+  setFeatures(target, tableFeatures(target, more));
+  // Those of the smallest machines that have the features.
+  target.l2Bytes = target.avx512 || target.i8mm ? 1 << 20 : 256 << 10;
+  return target;
+}
+
+bool Target::isOwnArchitecture() const { return triple == ownTriple; }
+
 std::string Target::identity() const {
-  std::string text = cpu;
+  std::string text = isArm() ? "aarch64-" + cpu : cpu;
   for (const std::string &feature : required)
     text += "+" + feature;
   return text;

@@ -1,5 +1,6 @@
-// WeightsObject: header, data, symbols, strings, section table, in this order. The section is a
-// "large" one: linkers keep it apart, so that gigabytes of it stay out of reach of 32-bit offsets.
+// WeightsObject: header, data, symbols, strings, section table, in this order. On x86-64 the
+// section is a "large" one: linkers keep it apart, so that gigabytes of it stay out of reach of
+// 32-bit offsets.
 
 #include "compiler/target/cpu/WeightsObject.h"
 
@@ -41,13 +42,13 @@ Elf64_Shdr section(uint32_t name, uint32_t type, uint64_t flags, int64_t offset,
   return header;
 }
 
-Elf64_Ehdr fileHeader(int64_t sectionTable, int sections, int strings) {
+Elf64_Ehdr fileHeader(bool isArm, int64_t sectionTable, int sections, int strings) {
   Elf64_Ehdr header{};
   const unsigned char ident[] = {ELFMAG0,    ELFMAG1,     ELFMAG2,    ELFMAG3,
                                  ELFCLASS64, ELFDATA2LSB, EV_CURRENT, ELFOSABI_NONE};
   std::copy(std::begin(ident), std::end(ident), header.e_ident);
   header.e_type = ET_REL;
-  header.e_machine = EM_X86_64;
+  header.e_machine = isArm ? EM_AARCH64 : EM_X86_64;
   header.e_version = EV_CURRENT;
   header.e_shoff = sectionTable;
   header.e_ehsize = sizeof(Elf64_Ehdr);
@@ -59,13 +60,14 @@ Elf64_Ehdr fileHeader(int64_t sectionTable, int sections, int strings) {
 
 } // namespace
 
-int writeWeightsObject(const target::Weights &weights, const std::string &symbol,
+int writeWeightsObject(const target::Weights &weights, const std::string &symbol, bool isArm,
                        const std::string &path, Data data) {
   enum Index { None, Numbers, Symbols, Text, Stack, Count };
   Strings strings;
   uint32_t symbolName = strings.add(symbol);
-  uint32_t dataName = strings.add(".lrodata." + symbol), symbolsName = strings.add(".symtab"),
-           textName = strings.add(".strtab"), stackName = strings.add(".note.GNU-stack");
+  uint32_t dataName = strings.add((isArm ? ".rodata." : ".lrodata.") + symbol),
+           symbolsName = strings.add(".symtab"), textName = strings.add(".strtab"),
+           stackName = strings.add(".note.GNU-stack");
   int64_t dataSize = std::max<int64_t>(weights.size, 64),
           inside = data == Data::Inside ? dataSize : 0;
 
@@ -80,8 +82,9 @@ int writeWeightsObject(const target::Weights &weights, const std::string &symbol
   int64_t textAt = symbolsAt + sizeof symbols;
   int64_t tableAt = llvm::alignTo(textAt + strings.data.size(), 8);
   Elf64_Shdr table[Count] = {};
-  table[Numbers] = section(dataName, inside ? SHT_PROGBITS : SHT_NOBITS, SHF_ALLOC | largeSection,
-                           page, dataSize, page);
+  uint64_t flags = SHF_ALLOC | (isArm ? 0 : largeSection);
+  table[Numbers] =
+      section(dataName, inside ? SHT_PROGBITS : SHT_NOBITS, flags, page, dataSize, page);
   table[Symbols] = section(symbolsName, SHT_SYMTAB, 0, symbolsAt, sizeof symbols, 8);
   table[Symbols].sh_link = Text;
   table[Symbols].sh_info = 1; // the first symbol that is not local
@@ -90,7 +93,7 @@ int writeWeightsObject(const target::Weights &weights, const std::string &symbol
   table[Stack] = section(stackName, SHT_PROGBITS, 0, tableAt, 0, 1);
 
   FileWriter writer(path);
-  writer.write(bytesOf(fileHeader(tableAt, Count, Text)));
+  writer.write(bytesOf(fileHeader(isArm, tableAt, Count, Text)));
   writer.zeros(page - writer.written());
   for (const target::Weights::Piece &piece : weights.pieces)
     if (inside) {

@@ -13,7 +13,7 @@ enum class Data { Inside, Later };
 
 /// Writes an ELF object that defines `symbol` (hidden) in a read-only section whose alignment is a
 /// page. Returns errno, or 0.
-int writeWeightsObject(const target::Weights &weights, const std::string &symbol,
+int writeWeightsObject(const target::Weights &weights, const std::string &symbol, bool isArm,
                        const std::string &path, Data data = Data::Inside);
 
 /// Sections in an order in which the place of data that comes later is a hole in the file: a script
