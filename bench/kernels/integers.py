@@ -16,10 +16,10 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
-from bench.kernels.libraries import dense, heddle, median_us, model, node, normal, random
+from bench.kernels.layers import dense, model, node, normal, random
+from bench.kernels.engines import heddle, median_us, onnxruntime_call
 
 
 def quantised(nodes, inputs, output, constants, result=TensorProto.UINT8):
@@ -113,16 +113,6 @@ def artefact(model, folder, name):
     return source.with_suffix(".so")
 
 
-def session(model):
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    engine = onnxruntime.InferenceSession(model.SerializeToString(), options,
-                                          providers=["CPUExecutionProvider"])
-    shape = engine.get_inputs()[0].shape
-    feed = {"x": random.integers(0, 256, shape).astype(np.uint8)}
-    return lambda: engine.run(None, feed)
-
-
 def call_us(call, seconds):
     times, end = [], time.perf_counter() + seconds
     while time.perf_counter() < end or len(times) < 5:
@@ -136,7 +126,9 @@ def compare(plain, quantised_model, given):
     with tempfile.TemporaryDirectory() as folder:
         floats = artefact(plain, folder, "float")
         ours = artefact(quantised_model, folder, "integer")
-        theirs = session(quantised_model)
+        shape = [dim.dim_value for dim in quantised_model.graph.input[0].type.tensor_type.shape.dim]
+        feeds = {"x": random.integers(0, 256, shape).astype(np.uint8)}
+        theirs, _ = onnxruntime_call(quantised_model, feeds)
         return [(median_us(floats, given.time), median_us(ours, given.time),
                  call_us(theirs, given.time)) for _ in range(given.rounds)]
 

@@ -17,7 +17,8 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from bench.kernels.libraries import conv, heddle
+from bench.kernels.layers import conv
+from bench.kernels.engines import heddle, median_us
 
 # Filters, size of the image, images.
 LAYERS = [(64, 64, 56, 1), (128, 128, 28, 1), (256, 256, 14, 1), (512, 512, 7, 1), (64, 64, 112, 1),
@@ -54,11 +55,6 @@ def artefacts(model, threads, extra, folder):
         made[name] = folder / f"{name}.so"
         heddle("compile", source, "--plan", plan, *words, "-o", made[name])
     return made, knobs.get("tile", 0)
-
-
-def microseconds(artefact, threads, seconds):
-    timed = json.loads(heddle("bench", artefact, "--threads", threads, "--time", seconds, "--json"))
-    return timed["median_ms"] * 1000
 
 
 def print_errors():
@@ -107,7 +103,7 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             made, tile = artefacts(layer(channels, filters, size, images), given.threads,
                                    json.loads(given.knobs), Path(folder))
-            rounds = [{form: microseconds(artefact, given.threads, given.time)
+            rounds = [{form: median_us(artefact, given.time, given.threads)
                        for form, artefact in made.items()} for _ in range(given.rounds)]
 
         def ratio(over, under):

@@ -1,0 +1,48 @@
+"""Networks of one layer, with random weights, as ONNX models."""
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+random = np.random.default_rng(0)
+
+
+def normal(*shape):
+    return random.standard_normal(shape).astype(np.float32) / 8
+
+
+def model(nodes, inputs, output, constants):
+    def info(name, shape):
+        return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+    graph = helper.make_graph(nodes, "layer", [info(*each) for each in inputs.items()],
+                              [info("y", output)],
+                              [numpy_helper.from_array(v, k) for k, v in constants.items()])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def node(op, inputs, output, **attributes):
+    return helper.make_node(op, inputs, [output], name=output, **attributes)
+
+
+def dense(m, k, n):
+    return model([node("MatMul", ["x", "w"], "h"), node("Add", ["h", "b"], "y")], {"x": [m, k]},
+                 [m, n], {"w": normal(k, n), "b": normal(n)})
+
+
+def batched(heads, m, k, n):
+    return model([node("MatMul", ["a", "b"], "y")],
+                 {"a": [1, heads, m, k], "b": [1, heads, k, n]}, [1, heads, m, n], {})
+
+
+def conv(channels, filters, window, stride, size):
+    pad, out = window // 2, (size + 2 * (window // 2) - window) // stride + 1
+    return model([node("Conv", ["x", "w", "b"], "h", strides=[stride] * 2, pads=[pad] * 4),
+                  node("Relu", ["h"], "y")], {"x": [1, channels, size, size]},
+                 [1, filters, out, out],
+                 {"w": normal(filters, channels, window, window), "b": normal(filters)})
+
+
+def norm(rows, columns):
+    return model([node("LayerNormalization", ["x", "s", "b"], "y", axis=-1)],
+                 {"x": [rows, columns]}, [rows, columns],
+                 {"s": normal(columns), "b": normal(columns)})

@@ -1,0 +1,97 @@
+"""What is told of ratios: means, tables, and the note that keeps them."""
+
+import argparse
+import datetime
+import json
+import math
+import os
+import re
+from pathlib import Path
+
+from bench.models import tool
+
+STORE = tool.ROOT / "build" / "bench" / "kernels"
+NOTES = tool.ROOT / "bench" / "notes"
+
+
+def geometric_mean(values):
+    """Of ratios; 1 where there are none."""
+    values = list(values)
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else 1.0
+
+
+def summary(found):
+    """The geometric mean of ratios and their extremes, in a line."""
+    ratios = [each["ratio"] for each in found]
+    if not ratios:
+        return "none"
+    below = [sum(value < bound for value in ratios) for bound in (0.9, 0.95, 1.0)]
+    return (f"geometric mean {geometric_mean(ratios):.3f} of {len(ratios)}, least "
+            f"{min(ratios):.2f}, greatest {max(ratios):.2f}; below 0.9: {below[0]}, below 0.95: "
+            f"{below[1]}, below 1: {below[2]}")
+
+
+def spread(each):
+    """A ratio as a table has it."""
+    return f"{each['ratio']:.2f} [{each['q1']:.2f}..{each['q3']:.2f}]"
+
+
+def table(heads, rows):
+    """Lines of a table."""
+    lines = [heads, ["---"] * len(heads), *rows]
+    return ["| " + " | ".join(map(str, line)) + " |" for line in lines]
+
+
+def machine():
+    """A line on the machine, now."""
+    found = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
+    return (f"{found[1] if found else 'unknown CPU'}, {os.cpu_count()} virtual cores, load "
+            f"{os.getloadavg()[0]:.1f}, {datetime.date.today()}")
+
+
+def arguments(doc, rounds, turn_ms):
+    """The options that these commands share."""
+    options = argparse.ArgumentParser(description=doc.splitlines()[0])
+    options.add_argument("--rounds", type=int, default=rounds)
+    options.add_argument("--turn", type=float, default=turn_ms, help="milliseconds of a turn")
+    options.add_argument("--only", default="", help="those whose name has this in it")
+    options.add_argument("--last", action="store_true", help="tell what the last run measured")
+    options.add_argument("--note", action="store_true",
+                         help="write the tables into bench/notes/DATE-kernels.md")
+    return options
+
+
+def last(name):
+    """What the last run of a command found."""
+    place = STORE / f"{name}.json"
+    if not place.exists():
+        raise SystemExit(f"there is no {place}: run bench.kernels.{name} without --last first")
+    return json.loads(place.read_text(encoding="utf-8"))["found"]
+
+
+def with_section(text, name, lines):
+    """The note with the figures of one command replaced, or added; what is around them stays."""
+    begin, end = f"<!-- figures of {name} -->", f"<!-- end of {name} -->"
+    block = "\n".join([begin, *lines, end])
+    if begin in text and end in text:
+        before, after = text[:text.index(begin)], text[text.index(end) + len(end):]
+        return before + block + after
+    return f"{text.rstrip()}\n\n## {name}\n\n{block}\n"
+
+
+def publish(name, lines, found, given):
+    """Prints the lines, keeps what was found as JSON and, if wanted, the lines in the note."""
+    STORE.mkdir(parents=True, exist_ok=True)
+    place = STORE / f"{name}.json"
+    if not given.last:
+        kept = {"machine": machine(), "options": vars(given), "found": found}
+        place.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+    kept = json.loads(place.read_text(encoding="utf-8"))
+    lines = [f"`python -m bench.kernels.{name}`, {kept['options']['rounds']} rounds, turns of "
+             f"{kept['options']['turn']:g} ms; {kept['machine']}.", "", *lines]
+    print("\n".join(lines), flush=True)
+    if given.note:
+        note = NOTES / f"{datetime.date.today()}-kernels.md"
+        text = note.read_text(encoding="utf-8") if note.exists() else (
+            "# How near is each kernel to its peers and to the machine's limits?\n")
+        note.write_text(with_section(text, name, lines), encoding="utf-8")
