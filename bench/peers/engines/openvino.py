@@ -15,6 +15,11 @@ def start(_job):
     import openvino  # noqa: F401
 
 
+def _name_in(port, feeds):
+    """The name by which the model knows an input: OpenVINO may add others of the same tensor."""
+    return next(name for name in port.get_names() if name in feeds)
+
+
 def load(job):
     """An infer request whose input tensors share our arrays."""
     import openvino
@@ -22,8 +27,8 @@ def load(job):
     core, feeds = openvino.Core(), job.inputs()
     try:
         model = core.read_model(job.model)
-        model.reshape({port.get_any_name(): list(feeds[port.get_any_name()].shape)
-                       for port in model.inputs})
+        names = {port.index: _name_in(port, feeds) for port in model.inputs}
+        model.reshape({index: list(feeds[name].shape) for index, name in names.items()})
     except RuntimeError:
         model = core.read_model(static_model(job))
     compiled = core.compile_model(model, "CPU", {
@@ -32,7 +37,7 @@ def load(job):
     request = compiled.create_infer_request()
     kept = []
     for port in compiled.inputs:
-        kept.append(openvino.Tensor(feeds[port.get_any_name()], shared_memory=True))
+        kept.append(openvino.Tensor(feeds[_name_in(port, feeds)], shared_memory=True))
         request.set_tensor(port, kept[-1])
     outputs = compiled.outputs
 
