@@ -1,11 +1,11 @@
-// FewFilters: a convolution of few filters with the reduction in lanes.
+// Filters: a convolution of few filters with the reduction in lanes.
 //
 // A tile of filters in lanes leaves those idle that have no filter. Here vectors are pieces of a
 // row of the image, whose pixels lie side by side, and of a filter's row, filled up with zeros. A
 // register tile has an accumulator a pixel and filter; the sums over their lanes make vectors of
 // filters again, so borders, tiles and epilogue are those of Contraction.
-#ifndef HEDDLE_LOWER_FEW_FEWFILTERS_H
-#define HEDDLE_LOWER_FEW_FEWFILTERS_H
+#ifndef HEDDLE_LOWER_FEW_FILTERS_H
+#define HEDDLE_LOWER_FEW_FILTERS_H
 
 #include "compiler/lower/Contraction.h"
 
@@ -33,4 +33,4 @@ private:
 
 } // namespace heddle::lower
 
-#endif // HEDDLE_LOWER_FEW_FEWFILTERS_H
+#endif // HEDDLE_LOWER_FEW_FILTERS_H

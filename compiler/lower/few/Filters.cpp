@@ -1,6 +1,6 @@
-// FewFilters: packed rows of filters, register tiles of pixels by filters, and sums over lanes.
+// Filters: packed rows of filters, register tiles of pixels by filters, and sums over lanes.
 
-#include "compiler/lower/few/FewFilters.h"
+#include "compiler/lower/few/Filters.h"
 
 #include "compiler/loop/Forms.h"
 
