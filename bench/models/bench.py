@@ -3,7 +3,7 @@
 A row a model: seconds and peak memory of the compiler, milliseconds to load the artefact, median
 milliseconds of both engines from interleaved runs (`heddle bench --vs onnxruntime`), and their
 ratio, which is above 1 where Heddle is faster. The last line is the geometric mean of the ratios.
-The rows are kept in build/bench/models-THREADS.json, from which table.py fills README.md.
+The rows are kept in build/bench/models-THREADS.json.
 """
 
 import argparse

@@ -236,7 +236,23 @@ static void addPairs(Cases &cases) {
            runsOf(image)});
 }
 
+/// 8 bits between ops of one group, which need not become integers.
+static void addBetween(Cases &cases) {
+  for (string type : {"i8", "ui8"})
+    for (double range : {200.0, 1e9})
+      cases.push_back({"integers/between " + type + (range > 1000 ? " far" : ""),
+                       [=](Model &m) {
+                         Value x = m.input("f32[n, 37]", Fill::range(-range, range));
+                         Value zero = m.constant(type + "[]", Fill::range(0, 100));
+                         Value y = requantised(m, x, 0.5, 3, type);
+                         y = dequantised(m, y, zero, m.scalar("f32", 0.25));
+                         m.output(m.op("add", {y, m.broadcastTo(m.input("f32[37]"), y)}));
+                       },
+                       {{{"n", 1}}, {{"n", 17}}}});
+}
+
 void addIntegers(Cases &cases) {
+  addBetween(cases);
   addMatmuls(cases);
   addConvolutions(cases);
   addQuantised(cases);
