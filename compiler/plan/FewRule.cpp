@@ -4,7 +4,8 @@
 //     filters in lanes     window in
 //     reduction in lanes   filters (vectors of the reduction + s)
 //
-// s is what the sum over the lanes of an accumulator costs.
+// s is what the sum over the lanes of an accumulator costs. Estimates are at or below what is
+// gained; what is about as fast is left to filters in lanes.
 
 #include "compiler/plan/FewRule.h"
 
