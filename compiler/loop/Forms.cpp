@@ -198,7 +198,29 @@ static Fit fitsWinograd(Ops ops, std::string &why) {
   return Fit::Full;
 }
 
-bool readsParameters(StringRef form) { return form == "winograd" || form == "place"; }
+/// One channels-last convolution of f32 whose number of filters is known.
+static Fit fitsFew(Ops ops, std::string &why) {
+  if (Fit fit = fitsContraction(ops, why); fit != Fit::Full)
+    return fit;
+  for (Operation *op : ops) {
+    if (isa<graph::MatmulOp>(op))
+      return refuse(why, named(op) + " has no filters");
+    auto conv = dyn_cast<graph::ConvOp>(op);
+    if (!conv)
+      continue;
+    if (conv.getGroups() != 1)
+      return refuse(why, named(op) + " has groups");
+    if (!conv.getChannelsLast() || !graph::elementOf(conv.getX()).isF32())
+      return refuse(why, named(op) + " is not of f32 with its channels last");
+    if (!graph::dimsOf(conv.getW())[0].constant())
+      return refuse(why, "only the run knows the filters of " + named(op));
+  }
+  return Fit::Full;
+}
+
+bool readsParameters(StringRef form) {
+  return form == "few" || form == "winograd" || form == "place";
+}
 
 static Fit fitsWindow(Ops ops, std::string &why) {
   Operation *window = nullptr;
@@ -255,6 +277,7 @@ Fit fitsForm(StringRef form, Ops ops, std::string &why) {
   Check check = llvm::StringSwitch<Check>(form)
                     .Case("rows", fitsRows)
                     .Case("contraction", fitsContraction)
+                    .Case("few", fitsFew)
                     .Case("winograd", fitsWinograd)
                     .Case("window", fitsWindow)
                     .Case("serial", fitsSerial)

@@ -16,8 +16,8 @@ static StringRef formOf(graph::GroupOp group) {
 
 /// Whether all of the group's results go through Elements::store.
 static bool storesElements(graph::GroupOp group) {
-  return llvm::is_contained({"pointwise", "rows", "contraction", "winograd", "window", "place"},
-                            formOf(group));
+  return llvm::is_contained(
+      {"pointwise", "rows", "contraction", "few", "winograd", "window", "place"}, formOf(group));
 }
 
 /// Whether the inputs of the model have all sizes that this one follows from.

@@ -53,6 +53,13 @@ def Loop_WinogradOp : Loop_Mechanism<"winograd", "winograd", "tile m n tiles"> {
   }];
 }
 
+def Loop_FewOp : Loop_Mechanism<"few", "few", "m tiles"> {
+  let summary = "carry the group out as a convolution of few filters, the reduction in lanes";
+  let description = [{
+    `m` pixels by all filters of a register tile, `tiles` of them in one task.
+  }];
+}
+
 def Loop_StitchOp : Loop_Mechanism<"stitch", "stitch", "m n panels rows"> {
   let summary = "carry the group out as a product and, while its rows are in the cache, their folds";
   let description = [{

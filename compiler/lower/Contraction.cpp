@@ -237,9 +237,13 @@ void Contraction::emitTile(Elements &e, Value outer, Value firstRow, int64_t row
     Value number = code.add(code.mul(batch, kernel.dim(panels)), panel);
     product.bOffset = code.mul(number, code.mul(kernel.dim(panelRows()), code.number(width)));
     product.start = startOf(number, rows);
-    auto sums = loop::emitProduct(code, {rows, vectors}, product);
+    auto sums = emitSums({rows, vectors}, product);
     finishTile(e, sums, place, rowNumbers, code.mul(panel, code.number(partWidth())));
   });
+}
+
+SmallVector<Value> Contraction::emitSums(const loop::Tile &tile, const loop::Product &product) {
+  return loop::emitProduct(kernel.code(), tile, product);
 }
 
 Contraction::Tiling Contraction::tiling() {

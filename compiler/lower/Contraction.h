@@ -20,6 +20,7 @@ class Contraction {
 public:
   Contraction(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule)
       : kernel(kernel), group(group), schedule(schedule) {}
+  virtual ~Contraction() = default;
 
   /// Fails where register tiles cannot serve the product and what lies between it and `results`,
   /// which have its shape. Writes no code.
@@ -60,12 +61,26 @@ public:
   Dim work() const;
   Dim operandBytes() const; // of the right operand
 
+protected:
+  /// What emitSums wants of a constant right operand.
+  virtual void packConstant();
+  /// The vectors of the result's columns, row by row.
+  virtual llvm::SmallVector<Value> emitSums(const loop::Tile &tile, const loop::Product &product);
+
+  KernelBuilder &kernel;
+  mlir::Block *group;
+  const Schedule &schedule;
+  ProductShape shape;
+  Type element, accumulator; // what the tile reads and sums
+  int64_t tileRows = 8, vectors = 3, packedData = -1;
+  int64_t parts = 1; // of a panel, as `slices` say
+  Dim panels;
+
 private:
   mlir::LogicalResult readTypes();
   mlir::LogicalResult readParts();
   /// Columns of each part that a panel has.
   int64_t partWidth() const { return vectors / parts * kernel.machine.lanes; }
-  void packConstant();
   void packIntegers(const loop::PanelSource &source, std::vector<char> &packed);
   void addConstantShift(llvm::ArrayRef<char> packed);
   void emitCopy();
@@ -94,19 +109,13 @@ private:
   int64_t shiftOfSums() const { return kernel.machine.dot == loop::Dot::Bytes ? -128 : 128; }
   Value aPointer() { return border >= 0 ? kernel.temporary(border) : kernel.pointer(shape.a); }
 
-  KernelBuilder &kernel;
-  mlir::Block *group;
-  const Schedule &schedule;
-  ProductShape shape;
   llvm::SmallVector<Value> results;
   llvm::SetVector<mlir::Operation *> members; // what the results follow from, in the group
   /// Slices of the last dimension that stand between the product and all results; a panel then has
   /// columns of each part side by side. Else there is one part, the whole.
   llvm::SmallVector<graph::SliceOp> slices;
-  int64_t parts = 1;
   Dim partColumns;
-  Type element, accumulator; // what the tile reads and sums
-  int64_t tileRows = 8, vectors = 3, border = -1, packedData = -1, packedTemporary = -1;
+  int64_t border = -1, packedTemporary = -1;
   /// Of the instruction, as loop::Product says; above 1 for integers of 8 bits.
   int64_t depth = 1;
   /// An A whose sign instructions of depth 4 do not take is read plus or minus 128; the sums begin
@@ -118,7 +127,6 @@ private:
     int64_t dimension;
   };
   llvm::SmallVector<Run> runs;
-  Dim panels;
 };
 
 } // namespace heddle::lower

@@ -21,6 +21,7 @@ static Emit mechanismOf(StringRef form) {
   return llvm::StringSwitch<Emit>(form)
       .Case("rows", emitRows)
       .Case("contraction", emitContraction)
+      .Case("few", emitFewFilters)
       .Case("winograd", emitWinograd)
       .Case("stitch", emitStitch)
       .Case("attention", emitAttention)

@@ -39,6 +39,11 @@ mlir::LogicalResult emitRows(KernelBuilder &kernel, mlir::Block *group, const Sc
 mlir::LogicalResult emitContraction(KernelBuilder &kernel, mlir::Block *group,
                                     const Schedule &schedule);
 
+/// A convolution of few filters, the reduction in lanes, with its elementwise epilogue. Knobs: `m`
+/// pixels of a register tile, `tiles` of one task.
+mlir::LogicalResult emitFewFilters(KernelBuilder &kernel, mlir::Block *group,
+                                   const Schedule &schedule);
+
 /// A 3x3 convolution of stride 1 as products of transformed tiles of its images, with its
 /// elementwise epilogue. Knobs: `tile` x `tile` pixels of an image's tile (2 or 4), `m` x `n` of a
 /// register tile, `tiles` of one task.

@@ -321,7 +321,7 @@ std::string checkApart(const Case &test) {
 Cases allCases() {
   Cases cases;
   for (auto add : {addElementwise, addCasts, addMovement, addIndexed, addReductions, addProducts,
-                   addIntegers, addWindows, addWinograd, addResize, addControl, addHosted,
+                   addIntegers, addWindows, addWinograd, addFew, addResize, addControl, addHosted,
                    addGroups, addAttention, addRandom})
     add(cases);
   return cases;

@@ -100,6 +100,7 @@ void addProducts(Cases &cases);
 void addIntegers(Cases &cases);
 void addWindows(Cases &cases);
 void addWinograd(Cases &cases);
+void addFew(Cases &cases);
 void addResize(Cases &cases);
 void addControl(Cases &cases);
 void addHosted(Cases &cases);

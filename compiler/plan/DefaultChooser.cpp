@@ -3,6 +3,7 @@
 
 #include "compiler/loop/Forms.h"
 #include "compiler/plan/Chooser.h"
+#include "compiler/plan/FewRule.h"
 #include "compiler/plan/WinogradRule.h"
 
 using namespace mlir;
@@ -147,17 +148,23 @@ static void chooseAttentionTile(const Card &card, const loop::Machine &machine, 
     knobs["n"] = nearestBelow(*card.knob("n"), vectors * machine.lanes);
 }
 
-static int64_t winogradTile(graph::GroupOp group, const loop::Machine &machine) {
+/// What a rule says of the group's convolution; 0 where it has none.
+static int64_t ofConv(int64_t (*rule)(graph::ConvOp, const loop::Machine &), graph::GroupOp group,
+                      const loop::Machine &machine) {
   for (Operation *op : warehouse::decidingOps(group))
     if (auto conv = dyn_cast<graph::ConvOp>(op))
-      return winogradTile(conv, machine);
+      return rule(conv, machine);
   return 0;
 }
 
 /// Whether a card is worth taking where it may be. What is below 0 waits for a plan or a search: a
 /// library that the artefact would need, say.
 static bool pays(const Card &card, graph::GroupOp group, const loop::Machine &machine) {
-  return card.priority >= 0 && (card.mechanism != "winograd" || winogradTile(group, machine) > 0);
+  if (card.mechanism == "winograd")
+    return card.priority >= 0 && ofConv(winogradTile, group, machine) > 0;
+  if (card.mechanism == "few")
+    return card.priority >= 0 && ofConv(fewPixels, group, machine) > 0;
+  return card.priority >= 0;
 }
 
 llvm::Expected<Choice> DefaultChooser::choose(graph::GroupOp group,
@@ -177,7 +184,10 @@ llvm::Expected<Choice> DefaultChooser::choose(graph::GroupOp group,
   else if (auto size = productOf(group))
     chooseTile(*choice.card, *size, machine, choice.knobs);
   if (choice.card->mechanism == "winograd" && choice.card->knob("tile"))
-    choice.knobs["tile"] = nearestBelow(*choice.card->knob("tile"), winogradTile(group, machine));
+    choice.knobs["tile"] =
+        nearestBelow(*choice.card->knob("tile"), ofConv(winogradTile, group, machine));
+  if (choice.card->mechanism == "few" && choice.card->knob("m"))
+    choice.knobs["m"] = nearestBelow(*choice.card->knob("m"), ofConv(fewPixels, group, machine));
   return choice;
 }
 

@@ -2,6 +2,7 @@
 // of knobs.
 
 #include "compiler/plan/Chooser.h"
+#include "compiler/plan/FewRule.h"
 #include "compiler/plan/WinogradRule.h"
 
 #include "mlir/Parser/Parser.h"
@@ -203,6 +204,29 @@ TEST_F(Plans, transformedTilesAreForManyChannelsAndPixels) {
   EXPECT_EQ(tileOf(224, 3, 64), 0);  // its transforms cost more than they save
   EXPECT_EQ(tileOf(6, 256, 256), 2); // tiles of 4x4 would be half empty
   EXPECT_EQ(tileOf(1, 256, 256), 0);
+}
+
+TEST_F(Plans, fewFiltersLeaveTheLanesToTheReduction) {
+  auto pixelsOf = [&](int64_t in, int64_t out, int64_t window) {
+    std::string size = std::to_string(window), x = "tensor<1x40x40x" + std::to_string(in) + "xf32>";
+    std::string w = "tensor<" + std::to_string(out) + "x" + std::to_string(in) + "x" + size + "x" +
+                    size + "xf32>";
+    std::string left = std::to_string(41 - window);
+    std::string y = "tensor<1x" + left + "x" + left + "x" + std::to_string(out) + "xf32>";
+    module = parseSourceString<ModuleOp>(
+        "func.func @main(%x: " + x + ", %w: " + w + ") -> " + y +
+            " {\n%c = graph.conv %x, %w {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, "
+            "low = array<i64: 0, 0>, high = array<i64: 0, 0>, channels_last = true} : (" +
+            x + ", " + w + ") -> " + y + "\nreturn %c : " + y + "\n}",
+        &context);
+    auto main = module->lookupSymbol<func::FuncOp>("main");
+    return plan::fewPixels(cast<graph::ConvOp>(main.getBody().front().front()), {});
+  };
+  EXPECT_EQ(pixelsOf(16, 3, 9), 9);
+  EXPECT_EQ(pixelsOf(32, 9, 3), 3);
+  EXPECT_EQ(pixelsOf(64, 8, 1), 0);  // sums over lanes cost too much
+  EXPECT_EQ(pixelsOf(64, 16, 3), 0); // no lane is idle
+  EXPECT_EQ(pixelsOf(64, 48, 3), 0);
 }
 
 TEST_F(Plans, fingerprintsDifferWithTheText) {

@@ -1,0 +1,36 @@
+// Filters: a convolution of few filters with the reduction in lanes.
+//
+// A tile of filters in lanes leaves those idle that have no filter. Here vectors are pieces of a
+// row of the image, whose pixels lie side by side, and of a filter's row, filled up with zeros. A
+// register tile has an accumulator a pixel and filter; the sums over their lanes make vectors of
+// filters again, so borders, tiles and epilogue are those of Contraction.
+#ifndef HEDDLE_LOWER_FEW_FILTERS_H
+#define HEDDLE_LOWER_FEW_FILTERS_H
+
+#include "compiler/lower/Contraction.h"
+
+namespace heddle::lower {
+
+class FewFilters : public Contraction {
+public:
+  using Contraction::Contraction;
+
+  mlir::LogicalResult prepare();
+  void emit();
+
+private:
+  void packConstant() override;
+  llvm::SmallVector<Value> emitSums(const loop::Tile &tile, const loop::Product &product) override;
+  Values sumPieces(const loop::Product &product, size_t depth, Value aShift, Value piece,
+                   mlir::ValueRange sums);
+  Values sumRun(const loop::Product &product, Value aShift, Value piece, mlir::ValueRange sums);
+  Values step(llvm::ArrayRef<Value> pixels, Value panel, Value place, Value mask,
+              mlir::ValueRange sums);
+  int64_t vectorsOfRun() const { return llvm::divideCeil(run, kernel.machine.lanes); }
+
+  int64_t filters = 0, run = 0; // elements that are contiguous in the image and in a filter's row
+};
+
+} // namespace heddle::lower
+
+#endif // HEDDLE_LOWER_FEW_FILTERS_H

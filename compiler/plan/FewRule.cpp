@@ -1,0 +1,38 @@
+// FewRule: the times of a pixel of all filters in multiply-adds of a vector
+// (bench/notes/2026-11-21-kernels.md).
+//
+//     filters in lanes     window in
+//     reduction in lanes   filters (vectors of the reduction + s)
+//
+// s is what the sum over the lanes of an accumulator costs. Estimates are at or below what is
+// gained; what is about as fast is left to filters in lanes.
+
+#include "compiler/plan/FewRule.h"
+
+namespace heddle::plan {
+
+namespace {
+constexpr double kLaneSum = 4, kGain = 1.15;
+} // namespace
+
+int64_t fewPixels(graph::ConvOp conv, const loop::Machine &machine) {
+  graph::DimVector w = graph::dimsOf(conv.getW());
+  auto filters = w[0].constant(), terms = graph::elementCount(w).constant();
+  if (!filters || !terms || *filters < 1 || *terms < 1 || *filters > machine.lanes)
+    return 0;
+  *terms /= *filters;
+  int64_t run = *w[1].constant(); // that is contiguous in the image
+  if (conv.getDilations().back() == 1)
+    run *= *w.back().constant();
+  auto vectors = static_cast<double>(*terms / run * llvm::divideCeil(run, machine.lanes));
+  double cost = static_cast<double>(*filters) * (vectors + kLaneSum);
+  if (cost * kGain > static_cast<double>(*terms))
+    return 0;
+  // Accumulators, an element of the smaller operand and all of the other one fit the registers.
+  int64_t pixels = 1;
+  while ((pixels + 1) * *filters + std::min(pixels + 1, *filters) + 1 <= machine.registers)
+    ++pixels;
+  return pixels;
+}
+
+} // namespace heddle::plan

@@ -1,0 +1,15 @@
+// FewRule: whether a convolution has so few filters that lanes are better given to its reduction.
+#ifndef HEDDLE_PLAN_FEWRULE_H
+#define HEDDLE_PLAN_FEWRULE_H
+
+#include "compiler/graph/Graph.h"
+#include "compiler/loop/Machine.h"
+
+namespace heddle::plan {
+
+/// Pixels of a register tile of all filters; 0 where filters in lanes are faster.
+int64_t fewPixels(graph::ConvOp conv, const loop::Machine &machine);
+
+} // namespace heddle::plan
+
+#endif // HEDDLE_PLAN_FEWRULE_H
