@@ -268,7 +268,7 @@ TEST_F(Groups, IgnoreWhatNoLongerHolds) {
   Record stale = measured(group, 4, 2), unknown = stale, outside = stale, older = stale;
   stale.cardHash = "of an older text";
   unknown.card = "a_card_that_is_gone";
-  outside.knobs["m"] = 5;
+  outside.knobs["m"] = 7;
   older.base = "matmul@1 m=1";
   for (const Record &record : {stale, unknown, outside, older})
     llvm::cantFail(records->add(record));

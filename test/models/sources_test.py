@@ -1,4 +1,4 @@
-"""The catalogue itself: feeds fit their models, refusals say why, and the table fills its place."""
+"""The catalogue itself: feeds fit their models, and refusals say why."""
 
 import sys
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from bench.models import catalogue, sources, table  # noqa: E402
+from bench.models import catalogue, sources  # noqa: E402
 
 
 def test_names_are_unique_and_found():
@@ -39,24 +39,3 @@ def test_a_missing_exporter_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setattr(sources.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(catalogue.Missing, match="exported with torch, which is not installed"):
         sources.exported("resnet50")
-
-
-def result(threads, ratio):
-    """What bench.py keeps, with one model."""
-    row = {"model": "net", "compile_s": 1.25, "peak_bytes": 3 << 20, "load_ms": 0.5,
-           "heddle_ms": 2.0, "ort_ms": 2.0 * ratio, "ratio": ratio}
-    return {"date": "2026-01-02", "machine": "a machine", "threads": threads, "command": "run me",
-            "rows": [row], "left_out": [{"model": "other", "reason": "not here"}]}
-
-
-def test_table_replaces_what_is_between_the_markers():
-    text = f"before\n{table.BEGIN}\nold\n{table.END}\nafter\n"
-    made = table.replace(text, table.make_table([result(2, 0.5), result(1, 2.0)]))
-    assert "old" not in made and made.startswith("before\n") and made.endswith("\nafter\n")
-    assert "| net | 1.2 | 3 | 0.5 | 2.00 | 4.00 | 2.00 | 2.00 | 1.00 | 0.50 |" in made
-    assert "Left out: other (not here)." in made
-
-
-def test_table_wants_markers():
-    with pytest.raises(ValueError, match="lacks the markers"):
-        table.replace("no markers", "table")
