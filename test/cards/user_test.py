@@ -135,7 +135,7 @@ def test_a_knob_and_a_card_are_changed():
     (lambda groups, _: groups["y"].update(card="matmul"),
      r":4: group 'y': error: card 'matmul' is not for it"),
     (lambda groups, _: groups["relu"]["knobs"].update(m=7),
-     r":3: group 'relu': error: knob 'm' is 7, but card 'matmul' allows only \[1, 2, 4"),
+     r":3: group 'relu': error: knob 'm' is 7, but card 'matmul' allows only \[1, 2, 3, 4, 5"),
     (lambda groups, _: groups["relu"].update(card_hash="0"),
      r":3: group 'relu': error: card 'matmul' has changed since the plan was made"),
     (lambda groups, _: [group.update(region=5) for group in groups.values()],
