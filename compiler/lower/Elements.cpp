@@ -80,8 +80,9 @@ static std::optional<std::pair<Value, double>> requantised(graph::CastOp op) {
   Value integer = op.getX();
   double zero = 0;
   if (auto sub = integer.getDefiningOp<graph::SubOp>()) {
+    constexpr double kExact = 1 << 20; // differences of numbers below it are exact in f32
     auto known = splatOf(sub.getY());
-    if (!known)
+    if (!known || std::abs(*known) > kExact)
       return std::nullopt;
     zero = *known;
     integer = sub.getX();
@@ -106,7 +107,12 @@ Value Elements::compute(Operation *op, Value tensor, ArrayRef<Index> place) {
   if (auto cast = dyn_cast<graph::CastOp>(op)) {
     auto kept = requantised(cast);
     Operation *inside = kept ? kept->first.getDefiningOp() : nullptr;
-    if (inside && inside->getBlock() == group) {
+    bool isHere = inside && inside->getBlock() == group;
+    // What a schedule has computed already is not computed again from what it was made of.
+    for (Value value = cast.getX(); isHere && value != kept->first;
+         value = value.getDefiningOp()->getOperand(0))
+      isHere = !sources.contains(value);
+    if (isHere) {
       Value x = at(kept->first, place);
       if (kept->second == 0)
         return x;
