@@ -45,11 +45,12 @@ def Loop_ContractOp : Loop_Mechanism<"contract", "contraction", "m n panels tile
   }];
 }
 
-def Loop_WinogradOp : Loop_Mechanism<"winograd", "winograd", "tile m n tiles"> {
+def Loop_WinogradOp : Loop_Mechanism<"winograd", "winograd", "tile m n tiles late"> {
   let summary = "carry the group out as products of transformed tiles of images";
   let description = [{
     A 3x3 convolution of stride 1 in tiles of `tile` x `tile` pixels (2 or 4). `m` tiles by `n` output channels
-    of a register tile, at most `tiles` of one task.
+    of a register tile, at most `tiles` of one task. Filters are transformed by each task where `late` is 1,
+    else when the model is compiled.
   }];
 }
 

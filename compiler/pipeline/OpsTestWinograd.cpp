@@ -52,12 +52,14 @@ static Value conv(Model &m, const Layer &layer, Value x, const string &dims, dou
 
 static void add(Cases &cases, const string &name, std::vector<Sizes> runs,
                 const std::function<void(Model &)> &build, std::map<string, int64_t> knobs = {}) {
-  for (int64_t tile : {2, 4}) {
-    knobs["tile"] = tile;
-    string size = std::to_string(tile);
-    cases.push_back({"winograd/" + name + " " + size + "x" + size, build, runs, std::nullopt,
-                     "conv_winograd", knobs});
-  }
+  for (int64_t tile : {2, 4})
+    for (int64_t late : {0, 1}) {
+      knobs["tile"] = tile;
+      knobs["late"] = late;
+      string form = std::to_string(tile) + "x" + std::to_string(tile) + (late ? " late" : "");
+      cases.push_back(
+          {"winograd/" + name + " " + form, build, runs, std::nullopt, "conv_winograd", knobs});
+    }
 }
 
 static void addSizes(Cases &cases) {

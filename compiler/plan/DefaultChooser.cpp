@@ -148,20 +148,21 @@ static void chooseAttentionTile(const Card &card, const loop::Machine &machine, 
     knobs["n"] = nearestBelow(*card.knob("n"), vectors * machine.lanes);
 }
 
-/// What a rule says of the group's convolution; 0 where it has none.
-static int64_t ofConv(int64_t (*rule)(graph::ConvOp, const loop::Machine &), graph::GroupOp group,
-                      const loop::Machine &machine) {
+/// What a rule says of the group's convolution; nothing where it has none.
+template <typename Result>
+static Result ofConv(Result (*rule)(graph::ConvOp, const loop::Machine &), graph::GroupOp group,
+                     const loop::Machine &machine) {
   for (Operation *op : warehouse::decidingOps(group))
     if (auto conv = dyn_cast<graph::ConvOp>(op))
       return rule(conv, machine);
-  return 0;
+  return {};
 }
 
 /// Whether a card is worth taking where it may be. What is below 0 waits for a plan or a search: a
 /// library that the artefact would need, say.
 static bool pays(const Card &card, graph::GroupOp group, const loop::Machine &machine) {
   if (card.mechanism == "winograd")
-    return card.priority >= 0 && ofConv(winogradTile, group, machine) > 0;
+    return card.priority >= 0 && ofConv(winogradForm, group, machine).tile > 0;
   if (card.mechanism == "few")
     return card.priority >= 0 && ofConv(fewPixels, group, machine) > 0;
   return card.priority >= 0;
@@ -181,11 +182,17 @@ llvm::Expected<Choice> DefaultChooser::choose(graph::GroupOp group,
   auto kind = group->getAttrOfType<StringAttr>("kind");
   if (kind && kind.getValue() == "attention")
     chooseAttentionTile(*choice.card, machine, choice.knobs);
-  else if (auto size = productOf(group))
+  else if (auto size = productOf(group)) {
+    if (choice.card->mechanism == "winograd")
+      size->leastRows = INT64_MAX; // any number of a block's tiles
     chooseTile(*choice.card, *size, machine, choice.knobs);
-  if (choice.card->mechanism == "winograd" && choice.card->knob("tile"))
-    choice.knobs["tile"] =
-        nearestBelow(*choice.card->knob("tile"), ofConv(winogradTile, group, machine));
+  }
+  if (choice.card->mechanism == "winograd" && choice.card->knob("tile")) {
+    WinogradForm form = ofConv(winogradForm, group, machine);
+    choice.knobs["tile"] = nearestBelow(*choice.card->knob("tile"), form.tile);
+    if (choice.card->knob("late"))
+      choice.knobs["late"] = form.isLate;
+  }
   if (choice.card->mechanism == "few" && choice.card->knob("m"))
     choice.knobs["m"] = nearestBelow(*choice.card->knob("m"), ofConv(fewPixels, group, machine));
   return choice;

@@ -182,7 +182,7 @@ TEST_F(Plans, tilesFollowTheMachineAndTheSizes) {
 }
 
 TEST_F(Plans, transformedTilesAreForManyChannelsAndPixels) {
-  auto tileOf = [&](int64_t size, int64_t in, int64_t out) {
+  auto formOf = [&](int64_t size, int64_t in, int64_t out) {
     auto type = [&](int64_t channels) {
       std::string sizes = std::to_string(size) + "x" + std::to_string(size);
       return "tensor<1x" + sizes + "x" + std::to_string(channels) + "xf32>";
@@ -196,15 +196,17 @@ TEST_F(Plans, transformedTilesAreForManyChannelsAndPixels) {
                        "\n}";
     module = parseSourceString<ModuleOp>(text, &context);
     auto main = module->lookupSymbol<func::FuncOp>("main");
-    return plan::winogradTile(cast<graph::ConvOp>(main.getBody().front().front()), {});
+    auto form = plan::winogradForm(cast<graph::ConvOp>(main.getBody().front().front()), {});
+    return std::pair(form.tile, form.isLate);
   };
-  EXPECT_EQ(tileOf(56, 64, 64), 4);
-  EXPECT_EQ(tileOf(28, 128, 128), 4);
-  EXPECT_EQ(tileOf(14, 256, 256), 2); // 4x4 would take more memory than the images are worth
-  EXPECT_EQ(tileOf(7, 512, 512), 0);  // its filters are read for few pixels
-  EXPECT_EQ(tileOf(224, 3, 64), 0);   // its transforms cost more than they save
-  EXPECT_EQ(tileOf(6, 256, 256), 0);  // and here 2x2, too
-  EXPECT_EQ(tileOf(1, 256, 256), 0);
+  using Form = std::pair<int64_t, bool>;
+  EXPECT_EQ(formOf(56, 64, 64), Form(4, false));
+  EXPECT_EQ(formOf(28, 128, 128), Form(4, false));
+  EXPECT_EQ(formOf(14, 256, 256), Form(4, true)); // transformed filters are worth more than images
+  EXPECT_EQ(formOf(7, 512, 512), Form(4, true));
+  EXPECT_EQ(formOf(224, 3, 64), Form(0, false));  // its transforms cost more than they save
+  EXPECT_EQ(formOf(4, 256, 256), Form(0, false)); // its filters are used for few pixels
+  EXPECT_EQ(formOf(1, 256, 256), Form(0, false));
 }
 
 TEST_F(Plans, fewFiltersLeaveTheLanesToTheReduction) {

@@ -4,8 +4,8 @@
 //     direct   9 in out (pixels + f)
 //     tiles    places (tiles (in out + t (in + out)) + f in out),   places = (m + 2)^2
 //
-// f is what a number of the filters costs to be read, more where they do not stay in the cache, and
-// t what a number of a tile costs to be transformed.
+// f is what a number of the filters costs to be read, more where they do not stay in the cache, or
+// to be transformed by each task; t what a number of a tile costs to be transformed.
 
 #include "compiler/plan/WinogradRule.h"
 
@@ -16,48 +16,67 @@ using graph::Dim;
 namespace {
 constexpr double kNear = 4, kFar = 24, kTransform = 3; // t = 3 (m + 2)
 constexpr double kFarBytes = 12 << 20;
+constexpr double kLate = 6, kLateTiles = 64; // f, and the tiles of a task
 /// Tiles of 2x2 read V more often for what they compute; and what is about as fast as the direct
-/// form is left to it, which takes less memory.
+/// form is left to it.
 constexpr double kSmallTiles = 1.25, kGain = 1.1;
 /// What transformed filters may take beyond the plain ones: some, and more where images are large.
-constexpr double kRoomBytes = 1 << 18, kRoomPerImageByte = 4;
+constexpr double kRoomBytes = 1 << 18, kRoomPerImageByte = 4, kMostRoomBytes = 4 << 20;
 /// Of images and of their rows, where only the run knows.
 constexpr int64_t kLikelyImages = 1, kLikelySize = 56;
+
+/// A layer in numbers.
+struct Layer {
+  double in, out, images, height, width;
+
+  double pixels() const { return images * height * width; }
+  double tiles(int64_t m) const {
+    auto size = static_cast<double>(m);
+    return images * std::ceil(height / size) * std::ceil(width / size);
+  }
+};
 } // namespace
 
 static double costOfFilters(double numbers) {
   return numbers * (numbers * sizeof(float) > kFarBytes ? kFar : kNear);
 }
 
-int64_t winogradTile(graph::ConvOp conv, const loop::Machine &machine) {
+static std::optional<Layer> layerOf(graph::ConvOp conv) {
   graph::DimVector w = graph::dimsOf(conv.getW()), y = graph::dimsOf(conv.getResult());
   if (w.size() != 4 || !w[0].constant() || !w[1].constant())
-    return 0;
-  auto out = static_cast<double>(*w[0].constant()), in = static_cast<double>(*w[1].constant());
-  auto vectors = static_cast<double>(llvm::alignTo(*w[0].constant(), machine.lanes) +
-                                     llvm::alignTo(*w[1].constant(), machine.lanes));
+    return std::nullopt;
   auto likely = [](const Dim &dim, int64_t size) {
-    return std::max<int64_t>(1, dim.constant().value_or(size));
+    return static_cast<double>(std::max<int64_t>(1, dim.constant().value_or(size)));
   };
-  int64_t images = likely(y[0], kLikelyImages);
-  int64_t height = likely(y[1], kLikelySize), width = likely(y[2], kLikelySize);
-  auto pixels = static_cast<double>(images * height * width);
+  return Layer{static_cast<double>(*w[1].constant()), static_cast<double>(*w[0].constant()),
+               likely(y[0], kLikelyImages), likely(y[1], kLikelySize), likely(y[2], kLikelySize)};
+}
+
+WinogradForm winogradForm(graph::ConvOp conv, const loop::Machine &machine) {
+  std::optional<Layer> layer = layerOf(conv);
+  if (!layer)
+    return {};
+  double in = layer->in, out = layer->out, pixels = layer->pixels();
+  auto lanes = static_cast<double>(machine.lanes);
+  double vectors = (std::ceil(in / lanes) + std::ceil(out / lanes)) * lanes;
   double room = kRoomBytes + kRoomPerImageByte * sizeof(float) * (in + out) * pixels;
   double least = (9 * in * out * pixels + costOfFilters(9 * in * out)) / kGain;
-  int64_t best = 0;
+  WinogradForm best;
   for (int64_t m : {4, 2}) {
     auto places = static_cast<double>((m + 2) * (m + 2));
-    if ((places - 9) * in * out * sizeof(float) > room)
-      continue;
-    auto tiles =
-        static_cast<double>(images * llvm::divideCeil(height, m) * llvm::divideCeil(width, m));
+    double tiles = layer->tiles(m), numbers = places * in * out;
     double transforms = kTransform * static_cast<double>(m + 2) * vectors;
-    double cost = places * tiles * (in * out + transforms) + costOfFilters(places * in * out);
-    cost *= m == 2 ? kSmallTiles : 1;
-    if (cost < least) {
-      best = m;
-      least = cost;
-    }
+    auto offer = [&](bool isLate, double filters) {
+      double cost = places * tiles * (in * out + transforms) + filters;
+      cost *= m == 2 ? kSmallTiles : 1;
+      if (cost < least) {
+        best = {m, isLate};
+        least = cost;
+      }
+    };
+    offer(true, kLate * numbers * std::ceil(tiles / kLateTiles));
+    if ((places - 9) * in * out * sizeof(float) <= std::min(room, kMostRoomBytes))
+      offer(false, costOfFilters(numbers));
   }
   return best;
 }

@@ -1,5 +1,5 @@
-// WinogradRule: whether a 3x3 convolution is faster in transformed tiles, and in tiles of which
-// size.
+// WinogradRule: whether a 3x3 convolution is faster in transformed tiles, in tiles of which size,
+// and when its filters are transformed.
 #ifndef HEDDLE_PLAN_WINOGRADRULE_H
 #define HEDDLE_PLAN_WINOGRADRULE_H
 
@@ -8,9 +8,15 @@
 
 namespace heddle::plan {
 
-/// Rows and columns of pixels of a tile, 2 or 4; 0 where products of the pixels themselves are
-/// faster.
-int64_t winogradTile(graph::ConvOp conv, const loop::Machine &machine);
+struct WinogradForm {
+  /// Rows and columns of pixels of a tile, 2 or 4; 0 where products of the pixels themselves are
+  /// faster.
+  int64_t tile = 0;
+  /// Whether the filters are transformed by each task instead of when the model is compiled.
+  bool isLate = false;
+};
+
+WinogradForm winogradForm(graph::ConvOp conv, const loop::Machine &machine);
 
 } // namespace heddle::plan
 

@@ -25,8 +25,9 @@ module attributes {transform.with_named_sequence, heddle.card = {
       %n: !transform.param<i64> {transform.readonly,
         heddle.knob = [4, 8, 12, 16, 24, 32, 48, 64, 80, 112], heddle.default = 48 : i64},
       %tiles: !transform.param<i64> {transform.readonly,
-        heddle.knob = [0, 8, 16, 24, 32, 48, 64, 96, 128], heddle.default = 0 : i64}) {
-    transform.loop.winograd %group tile %tile m %m n %n tiles %tiles : !transform.any_op
+        heddle.knob = [0, 8, 16, 24, 32, 48, 64, 96, 128], heddle.default = 0 : i64},
+      %late: !transform.param<i64> {transform.readonly, heddle.knob = [0, 1], heddle.default = 0 : i64}) {
+    transform.loop.winograd %group tile %tile m %m n %n tiles %tiles late %late : !transform.any_op
     transform.yield
   }
 }

@@ -12,8 +12,7 @@ namespace heddle::lower {
 void Winograd::transformInput(Elements &e, Value source, Value target, ArrayRef<Value> rows,
                               ArrayRef<Value> columns) {
   Code &code = kernel.code();
-  int64_t n = inputs(), lanes = code.lanes;
-  Value placeStride = code.number(tilesOfBlock * inputStride + lanes);
+  int64_t n = inputs();
   forLanes(e, code.number(0), code.number(channels), [&](Value channel) {
     auto pixel = [&](int64_t i, int64_t j) {
       Value mask = e.mask;
@@ -22,6 +21,10 @@ void Winograd::transformInput(Elements &e, Value source, Value target, ArrayRef<
       Value at = code.add(code.add(source, kernel.dim(x[3] * (Dim(i) * x[2] + Dim(j)))), channel);
       return code.loadLanes(element, kernel.pointer(conv.getX()), at, mask);
     };
+    Value inRun = code.rem(channel, code.number(run));
+    Value runAt =
+        code.mul(code.div(channel, code.number(run)), code.number(places() * inputStride));
+    Value to = code.add(code.add(target, runAt), inRun);
     SmallVector<Values> transformed; // by column
     for (int64_t j = 0; j < n; ++j) {
       Values column;
@@ -34,9 +37,8 @@ void Winograd::transformInput(Elements &e, Value source, Value target, ArrayRef<
       for (int64_t j = 0; j < n; ++j)
         row.push_back(transformed[j][i]);
       for (auto [j, value] : llvm::enumerate(transform.input(code, row))) {
-        Value place = code.mul(code.number(i * n + (int64_t)j), placeStride);
-        code.storeLanes(element, value, kernel.scratch(),
-                        code.add(code.add(target, place), channel), {});
+        Value place = code.number((i * n + (int64_t)j) * inputStride);
+        code.storeLanes(element, value, kernel.scratch(), code.add(to, place), {});
       }
     }
   });
@@ -50,7 +52,7 @@ void Winograd::emitInput(Elements &e, Value number, Value tile) {
   Value height = kernel.dim(x[1]), width = kernel.dim(x[2]);
   Value line = code.add(code.mul(place.image, height), top);
   Value source = code.mul(code.add(code.mul(line, width), left), kernel.dim(x[3]));
-  Value target = code.mul(number, code.number(inputStride));
+  Value target = code.mul(number, code.number(run));
   auto insideFrom = [&](Value first, Value size) {
     Values result;
     for (int64_t i = 0; i < inputs(); ++i)

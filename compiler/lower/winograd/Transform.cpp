@@ -100,6 +100,19 @@ Values WinogradTransform::output(Code &code, ArrayRef<Value> products) const {
   return result;
 }
 
+/// Rows of a pair differ in the sign of their middle coefficient.
+Values WinogradTransform::filter(Code &code, ArrayRef<Value> taps) const {
+  Values result{times(code, filterRows[0][0], taps[0])};
+  for (size_t row = 1; row < filterRows.size() - 1; row += 2) {
+    auto [first, middle, last] = filterRows[row];
+    Value even = addTimes(code, times(code, last, taps[2]), first, taps[0]);
+    result.push_back(addTimes(code, even, middle, taps[1]));
+    result.push_back(addTimes(code, even, -middle, taps[1]));
+  }
+  result.push_back(taps[2]);
+  return result;
+}
+
 SmallVector<double> WinogradTransform::filter(ArrayRef<double> taps) const {
   SmallVector<double> result;
   for (auto &row : filterRows) {

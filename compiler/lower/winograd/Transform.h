@@ -27,6 +27,8 @@ public:
   Values input(Code &code, llvm::ArrayRef<Value> pixels) const;
   /// One column of products, `inputs` values, and the `outputs` results.
   Values output(Code &code, llvm::ArrayRef<Value> products) const;
+  /// One column of a filter, 3 values, and the `inputs` values that it becomes.
+  Values filter(Code &code, llvm::ArrayRef<Value> taps) const;
   /// The inputs x inputs numbers, row by row, of a filter of 3 x 3 numbers.
   llvm::SmallVector<double> filter(llvm::ArrayRef<double> taps) const;
 

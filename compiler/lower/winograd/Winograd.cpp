@@ -6,8 +6,6 @@
 #include "compiler/loop/Microkernel.h"
 #include "compiler/lower/Definitions.h"
 
-#include "mlir/IR/Threading.h"
-
 using namespace mlir;
 
 namespace heddle::lower {
@@ -43,7 +41,9 @@ LogicalResult Winograd::prepare() {
     return kernel.refuse("there are no channels");
   int64_t lanes = kernel.machine.lanes;
   vectors = std::max<int64_t>(1, schedule.knob("n", 3 * lanes) / lanes);
+  isLate = schedule.knob("late", 0);
   chooseBlocks();
+  layOut();
   return success();
 }
 
@@ -51,31 +51,32 @@ static Dim atLeastNone(const Dim &dim) {
   return dim.isNeverNegative() ? dim : Dim::max(dim, Dim(0));
 }
 
-/// So many tiles use a number of the filters often enough that reading it from the L3 does not
-/// count (bench/notes/2026-11-21-winograd.md), even where V does not fit the L2 then.
-static constexpr int64_t kFewestTiles = 24;
+namespace {
+/// So many tiles use a number of the filters often enough that reading it from the L3, or
+/// transforming it, does not count, even where V does not fit the L2 then
+/// (bench/notes/2026-11-21-winograd.md).
+constexpr int64_t kFewestTiles = 24, kFewestLateTiles = 64;
+} // namespace
 
-/// Blocks as large as V and M fit the cache, equal ones where the sizes are known. Where there are
-/// fewer of them than workers, these share the panels of a block too.
+/// Blocks of tiles whose V and M fit the L2, equal ones and as many for each worker where the sizes
+/// are known. Where there are fewer blocks than workers, these share the panels of a block, if
+/// there are enough of them: that transforms its tiles again, but no filters.
 void Winograd::chooseBlocks() {
-  int64_t lanes = kernel.machine.lanes, workers = std::max<int64_t>(1, kernel.machine.workers);
+  int64_t workers = std::max<int64_t>(1, kernel.machine.workers);
   tilesDown = atLeastNone(y[1]).ceilDiv(Dim(outputs()));
   tilesAcross = atLeastNone(y[2]).ceilDiv(Dim(outputs()));
   tileCount = y[0] * tilesDown * tilesAcross;
-  // One vector more than is used, so that strides are no powers of 2.
-  inputStride = llvm::alignTo(channels, lanes) + lanes;
-  productStride = places() * panelWidth() + lanes;
-  int64_t most = schedule.knob("m", 8);
-  int64_t tileBytes = (places() * inputStride + productStride) * graph::bytesOf(element);
-  int64_t fitting = schedule.knob("tiles", kernel.machine.l2Bytes / 2 / tileBytes);
-  if (!schedule.knobs.count("tiles"))
-    fitting = std::max(fitting, kFewestTiles);
-  fitting = std::max(fitting, most);
+  int64_t most = schedule.knob("m", 8), lanes = kernel.machine.lanes;
+  int64_t numbersOfTile = places() * (llvm::alignTo(channels, lanes) + panelWidth());
+  int64_t near = kernel.machine.l2Bytes / 2 / (numbersOfTile * graph::bytesOf(element));
+  int64_t usual = std::max(near, isLate ? kFewestLateTiles : kFewestTiles);
+  int64_t fitting = std::max(schedule.knob("tiles", usual), most);
   tilesOfBlock = fitting / most * most;
   if (auto count = tileCount.constant(); count && *count > 0) {
     int64_t pieces = llvm::divideCeil(*count, fitting);
-    // As many for each worker, unless blocks become too small to use the filters often.
-    if (int64_t equal = llvm::alignTo(pieces, workers); *count / equal >= 2 * most)
+    int64_t panelsEach = llvm::divideCeil(panelCount(), workers);
+    bool isShared = pieces < workers && panelsEach * workers <= panelCount() * 5 / 4;
+    if (int64_t equal = llvm::alignTo(pieces, workers); !isShared && *count / equal >= 2 * most)
       pieces = equal;
     tilesOfBlock = llvm::divideCeil(*count, pieces);
   }
@@ -89,29 +90,26 @@ void Winograd::chooseBlocks() {
   chunks = Dim::max(Dim(1), Dim::min(Dim(panelCount()), Dim(workers).ceilDiv(blocks)));
   if (blocks.isConstant(0))
     chunks = Dim(1);
-  productsAt = places() * (tilesOfBlock * inputStride + lanes);
 }
 
-/// [out, in, 3, 3] -> [panel][place][in][width].
-void Winograd::packFilters() {
-  std::vector<char> storage;
-  ArrayRef<char> bytes =
-      graph::constantBytes(conv.getW().getDefiningOp<graph::ConstantOp>().getValue(), storage);
-  int64_t width = panelWidth();
-  std::vector<char> packed(panelCount() * places() * channels * width * sizeof(float), 0);
-  auto *target = reinterpret_cast<float *>(packed.data());
-  parallelFor(conv.getContext(), 0, filters, [&](int64_t filter) {
-    for (int64_t channel = 0; channel < channels; ++channel) {
-      float taps[9];
-      std::memcpy(taps, bytes.data() + (filter * channels + channel) * sizeof taps, sizeof taps);
-      SmallVector<double> numbers = transform.filter(SmallVector<double>(taps, taps + 9));
-      for (auto [place, number] : llvm::enumerate(numbers)) {
-        int64_t row = (filter / width * places() + (int64_t)place) * channels + channel;
-        target[row * width + filter % width] = static_cast<float>(number);
-      }
-    }
-  });
-  filterData = kernel.addData(std::move(packed));
+/// The channels come in runs whose filters of a place fit the L1 and, where a task transforms those
+/// of all places, the L2 beside M. Sums of runs are added up in M, which keeps the rounding errors
+/// of long sums small, too.
+void Winograd::layOut() {
+  int64_t lanes = kernel.machine.lanes;
+  productStride = places() * panelWidth() + lanes;
+  int64_t bytes = graph::bytesOf(element), l2 = kernel.machine.l2Bytes;
+  int64_t room = std::max(l2 / 4, l2 * 3 / 4 - tilesOfBlock * productStride * bytes) / places();
+  int64_t longest =
+      (isLate ? std::min(kernel.machine.l1Bytes / 2, room) : kernel.machine.l1Bytes / 2) /
+      (panelWidth() * bytes);
+  int64_t most = std::max<int64_t>(1, longest / lanes) * lanes;
+  run = llvm::alignTo(llvm::divideCeil(channels, llvm::divideCeil(channels, most)), lanes);
+  runs = llvm::divideCeil(channels, run);
+  inputStride = tilesOfBlock * run + lanes;
+  filterStride = run * panelWidth() + lanes;
+  productsAt = runs * places() * inputStride;
+  filtersAt = productsAt + tilesOfBlock * productStride;
 }
 
 Winograd::Place Winograd::placeOf(Value tile) {
@@ -127,13 +125,13 @@ Winograd::Place Winograd::placeOf(Value tile) {
 void Winograd::emitStrip(const Strip &strip) {
   Code &code = kernel.code();
   int64_t lanes = kernel.machine.lanes, width = panelWidth();
-  Value from = code.add(code.mul(strip.place, code.number(tilesOfBlock * inputStride + lanes)),
-                        strip.channel);
+  Value from = code.mul(code.add(code.mul(strip.run, code.number(places())), strip.place),
+                        code.number(inputStride));
   SmallVector<Value> aRows, targets;
   for (int64_t i = 0; i < tileRows; ++i) {
     Value last = code.sub(strip.count, code.number(1));
     Value row = code.min(code.add(strip.first, code.number(i)), last);
-    aRows.push_back(code.add(from, code.mul(row, code.number(inputStride))));
+    aRows.push_back(code.add(from, code.mul(row, code.number(run))));
     Value target = code.add(code.mul(row, code.number(productStride)),
                             code.mul(strip.place, code.number(width)));
     for (int64_t j = 0; j < vectors; ++j)
@@ -143,10 +141,7 @@ void Winograd::emitStrip(const Strip &strip) {
   product.element = product.accumulator = element;
   product.a = kernel.scratch();
   product.aRows = aRows;
-  product.b = kernel.data(filterData);
-  Value matrix = code.add(code.mul(strip.panel, code.number(places())), strip.place);
-  Value filterRow = code.add(code.mul(matrix, code.number(channels)), strip.channel);
-  product.bOffset = code.mul(filterRow, code.number(width));
+  std::tie(product.b, product.bOffset) = filtersOf(strip);
   product.length = strip.length;
   SmallVector<Value> sums = loop::emitProduct(code, {tileRows, vectors}, product);
   // All are read before any is written: the last tile may be there many times.
@@ -158,27 +153,38 @@ void Winograd::emitStrip(const Strip &strip) {
     code.storeLanes(element, sum, kernel.scratch(), target, {});
 }
 
-/// One panel of all of the block's products. The channels come in runs whose filters fit the L1;
-/// sums of runs are added up in M, which keeps the rounding errors of long sums small, too.
+/// One panel of all of the block's products. A run's filters are transformed for all places at
+/// once; where all are there already, M's numbers of a place stay in the L1 from run to run.
 void Winograd::emitProducts(Value panel, Value count) {
   Code &code = kernel.code();
-  int64_t rowBytes = panelWidth() * graph::bytesOf(element);
-  int64_t longest = std::max<int64_t>(16, kernel.machine.l1Bytes / 2 / rowBytes);
-  int64_t runs = llvm::divideCeil(channels, longest), run = llvm::divideCeil(channels, runs);
-  Value strips = code.ceilDiv(count, tileRows);
-  auto emitRun = [&](Value place, Value channel, Value length, bool isFirst) {
-    code.forEach(code.number(0), strips, 1, [&](Value number) {
-      Value first = code.mul(number, code.number(tileRows));
-      emitStrip({panel, place, channel, length, first, count, isFirst});
+  Value strips = code.ceilDiv(count, tileRows), none = code.number(0);
+  auto emitRun = [&](Value place, Value number, Value length, bool isFirst) {
+    code.forEach(none, strips, 1, [&](Value strip) {
+      Value first = code.mul(strip, code.number(tileRows));
+      emitStrip({panel, place, number, length, first, count, isFirst});
     });
   };
-  code.forEach(code.number(0), code.number(places()), 1, [&](Value place) {
-    emitRun(place, code.number(0), code.number(run), true);
-    code.forEach(code.number(1), code.number(runs), 1, [&](Value i) {
-      Value channel = code.mul(i, code.number(run));
-      Value length = code.min(code.number(run), code.sub(code.number(channels), channel));
-      emitRun(place, channel, length, false);
+  auto forEachPlace = [&](llvm::function_ref<void(Value)> body) {
+    code.forEach(none, code.number(places()), 1, body);
+  };
+  auto forEachRun = [&](llvm::function_ref<void(Value, Value, bool)> body) {
+    body(none, code.number(std::min(run, channels)), true);
+    code.forEach(code.number(1), code.number(runs), 1, [&](Value number) {
+      Value left = code.sub(code.number(channels), code.mul(number, code.number(run)));
+      body(number, code.min(code.number(run), left), false);
     });
+  };
+  if (!isLate) {
+    forEachPlace([&](Value place) {
+      forEachRun([&](Value number, Value length, bool isFirst) {
+        emitRun(place, number, length, isFirst);
+      });
+    });
+    return;
+  }
+  forEachRun([&](Value number, Value length, bool isFirst) {
+    emitFilters(panel, code.mul(number, code.number(run)), length);
+    forEachPlace([&](Value place) { emitRun(place, number, length, isFirst); });
   });
 }
 
@@ -217,7 +223,7 @@ void Winograd::emit() {
     Value endPanel = code.min(code.add(firstPanel, share), code.number(panelCount()));
     emitBlock(e, code.rem(task, all), firstPanel, endPanel);
   });
-  int64_t scratch = productsAt + tilesOfBlock * productStride;
+  int64_t scratch = filtersAt + (isLate ? places() * filterStride : 0);
   kernel.endPhase(blocks * chunks, work(), Dim(scratch * graph::bytesOf(element)));
 }
 

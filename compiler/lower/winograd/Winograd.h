@@ -1,10 +1,13 @@
 // Winograd: a 3x3 convolution of stride 1 as products of transformed tiles, F(m x m, 3 x 3).
 //
 // Tiles of m x m pixels of all images are one list. A task takes a block of them: it transforms
-// what they read of the image into the worker's scratch, V[place][tile][channel], then for each
-// panel of output channels multiplies with the filters, which are transformed at compile time, to
-// M[tile][place][column], transforms that back and stores it with the elementwise epilogue. Image
-// borders are masked loads, so there is no copy with borders.
+// what they read of the image into the worker's scratch, V[run][place][tile][channel], then for
+// each panel of output channels multiplies with the filters to M[tile][place][column], transforms
+// that back and stores it with the elementwise epilogue. Image borders are masked loads, so there
+// is no copy with borders.
+//
+// Filters are transformed when the model is compiled or, with the knob `late`, by each task, a run
+// of channels at a time: they then take the memory of plain ones.
 //
 // Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, sections 4.1 and 4.2; here V
 // and M of a block stay in the L2 instead of passing through memory.
@@ -25,27 +28,32 @@ public:
   void emit();
 
 private:
+  static constexpr int64_t kTaps = 9;
+
   /// A tile of the result: its image, and its first row and column.
   struct Place {
     Value image, row, column;
   };
 
-  /// A register tile of the products: which of V's and M's places and of the panel's filters.
+  /// A register tile of the products: which of V's and M's places, and of the panel's filters.
   struct Strip {
-    Value panel, place, channel, length; // `length` channels from `channel` on
-    Value first, count;                  // its first tile, and how many the block has
-    bool isFirst;                        // run of channels
+    Value panel, place, run, length; // so many channels of that run
+    Value first, count;              // its first tile, and how many the block has
+    bool isFirst;                    // run
   };
 
   mlir::LogicalResult checkOps();
   void chooseBlocks();
+  void layOut();
   void packFilters();
   Place placeOf(Value tile);
   void emitBlock(Elements &e, Value block, Value firstPanel, Value endPanel);
   void emitInput(Elements &e, Value number, Value tile);
   void transformInput(Elements &e, Value source, Value target, llvm::ArrayRef<Value> rows,
                       llvm::ArrayRef<Value> columns);
+  void emitFilters(Value panel, Value channel, Value length);
   void emitStrip(const Strip &strip);
+  std::pair<Value, Value> filtersOf(const Strip &strip);
   void emitProducts(Value panel, Value count);
   void emitOutput(Elements &e, Value number, Value tile, Value panel);
   void transformOutput(Elements &e, Value source, Value column, const Place &place);
@@ -66,11 +74,14 @@ private:
   Type element;
   DimVector x, y; // sizes
   int64_t channels = 0, filters = 0, tileRows = 8, vectors = 3, filterData = -1;
+  bool isLate = false;       // are filters transformed by each task?
+  int64_t run = 0, runs = 0; // channels of a run, a multiple of the lanes; how many runs
   Dim tilesDown, tilesAcross, tileCount;
   int64_t tilesOfBlock = 1; // a multiple of tileRows
   Dim blocks, chunks;       // of tiles and of panels; a task is one of each
-  /// In elements: from one tile to the next, and where M begins in the scratch.
-  int64_t inputStride = 0, productStride = 0, productsAt = 0;
+  /// In elements: from one place of V and of a run's filters to the next, from one tile of M, none
+  /// of them a power of 2; and where M and the filters begin in the scratch.
+  int64_t inputStride = 0, filterStride = 0, productStride = 0, productsAt = 0, filtersAt = 0;
 };
 
 } // namespace heddle::lower
