@@ -46,7 +46,7 @@ mlir::LogicalResult emitFewFilters(KernelBuilder &kernel, mlir::Block *group,
 
 /// A 3x3 convolution of stride 1 as products of transformed tiles of its images, with its
 /// elementwise epilogue. Knobs: `tile` x `tile` pixels of an image's tile (2 or 4), `m` x `n` of a
-/// register tile, `tiles` of one task.
+/// register tile, `tiles` of one task, `late` for filters that tasks transform.
 mlir::LogicalResult emitWinograd(KernelBuilder &kernel, mlir::Block *group,
                                  const Schedule &schedule);
 

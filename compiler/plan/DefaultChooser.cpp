@@ -182,11 +182,8 @@ llvm::Expected<Choice> DefaultChooser::choose(graph::GroupOp group,
   auto kind = group->getAttrOfType<StringAttr>("kind");
   if (kind && kind.getValue() == "attention")
     chooseAttentionTile(*choice.card, machine, choice.knobs);
-  else if (auto size = productOf(group)) {
-    if (choice.card->mechanism == "winograd")
-      size->leastRows = INT64_MAX; // any number of a block's tiles
+  else if (auto size = productOf(group))
     chooseTile(*choice.card, *size, machine, choice.knobs);
-  }
   if (choice.card->mechanism == "winograd" && choice.card->knob("tile")) {
     WinogradForm form = ofConv(winogradForm, group, machine);
     choice.knobs["tile"] = nearestBelow(*choice.card->knob("tile"), form.tile);

@@ -5,7 +5,8 @@
 // Matches   a dot over channels and a window of 3x3 inside of parallel loops, with elementwise ops behind it.
 // Produces  tiles of 2x2 or 4x4 pixels: their 4x4 or 6x6 inputs are transformed into the worker's scratch,
 //           multiplied there with transformed filters, transformed back and stored. 4 or 2.25 multiplications
-//           a pixel instead of 9; filters take 1.8 or 4 times the memory.
+//           a pixel instead of 9. Filters that are transformed when the model is compiled take 1.8 or 4 times
+//           the memory; with `late` each task transforms those that it needs.
 // Needs     filters that are constant, pixels whose channels are neighbours, no strides, dilations or
 //           groups, f32. Sums are rounded otherwise than those of products (`math = "fast"`): tiles of 4x4
 //           have up to 2.5 times the error of a plain sum. An infinity or NaN makes its whole tile NaN.

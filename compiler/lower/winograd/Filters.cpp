@@ -83,4 +83,22 @@ std::pair<Value, Value> Winograd::filtersOf(const Strip &strip) {
   return {kernel.data(filterData), code.mul(row, code.number(panelWidth()))};
 }
 
+/// While a run is multiplied, the plain filters of the next one come to the cache: each strip of
+/// each place fetches its share.
+void Winograd::fetchFilters(const Strip &strip, loop::Product &product) {
+  Code &code = kernel.code();
+  int64_t strips = tilesOfBlock / tileRows;
+  int64_t step = kTaps * panelWidth() / (places() * strips);
+  if (!isLate || step == 0)
+    return;
+  Value next = code.add(code.mul(strip.panel, code.number(channels)),
+                        code.mul(code.add(strip.run, code.number(1)), code.number(run)));
+  Value number = code.add(code.mul(strip.place, code.number(strips)),
+                          code.div(strip.first, code.number(tileRows)));
+  Value at = code.add(code.mul(next, code.number(kTaps * panelWidth())),
+                      code.mul(number, code.number(step * run)));
+  product.fetched = code.at(kernel.data(filterData), element, at);
+  product.fetchedStep = step;
+}
+
 } // namespace heddle::lower

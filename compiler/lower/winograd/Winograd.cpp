@@ -142,6 +142,7 @@ void Winograd::emitStrip(const Strip &strip) {
   product.a = kernel.scratch();
   product.aRows = aRows;
   std::tie(product.b, product.bOffset) = filtersOf(strip);
+  fetchFilters(strip, product);
   product.length = strip.length;
   SmallVector<Value> sums = loop::emitProduct(code, {tileRows, vectors}, product);
   // All are read before any is written: the last tile may be there many times.
