@@ -217,3 +217,25 @@ def test_a_concat_in_place(reads_one_twice):
     for found, wanted in zip(heddle.Session(made.module()).run(None, {"x": x}),
                              heddle.Session(copied.module()).run(None, {"x": x})):
         np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 7])
+@pytest.mark.parametrize("columns", [(40, 40, 40), (16, 400, 40), (1, 700, 8, 64)])
+def test_kernels_of_a_region_are_shared_out_whole(columns, threads):
+    """Equal and unequal products side by side: each task runs once, whatever the threads."""
+    random = np.random.default_rng(8)
+    weights = [random.standard_normal((48, n)).astype(np.float32) for n in columns]
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", f"w{i}"], [f"y{i}"]) for i in range(len(columns))],
+        "heads", [value("x", TensorProto.FLOAT, ["rows", 48])],
+        [value(f"y{i}", TensorProto.FLOAT, ["rows", n]) for i, n in enumerate(columns)],
+        [numpy_helper.from_array(w, f"w{i}") for i, w in enumerate(weights)])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    made = heddle.compile(model, threads=threads).compiled
+    assert made.report["launches"] == 1
+    session = heddle.Session(made.module(), threads=threads)
+    for rows in (0, 1, 5, 130):
+        x = random.standard_normal((rows, 48)).astype(np.float32)
+        for found, w in zip(session.run(None, {"x": x}), weights):
+            np.testing.assert_allclose(found, x @ w, rtol=1e-4, atol=1e-4)

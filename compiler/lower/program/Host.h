@@ -69,7 +69,7 @@ private:
               bool needsScratch);
   void launchRegion(llvm::ArrayRef<graph::GroupOp> members);
   mlir::func::FuncOp dispatcherOf(llvm::ArrayRef<mlir::func::FuncOp> targets,
-                                  llvm::ArrayRef<int64_t> bases);
+                                  llvm::ArrayRef<int64_t> bases, bool areEqual);
   mlir::func::FuncOp functionOf(const Phase &phase) const;
   llvm::SmallVector<graph::GroupOp> launchedWith(graph::GroupOp group) const;
   void profile(graph::GroupOp group, llvm::function_ref<void()> launches);

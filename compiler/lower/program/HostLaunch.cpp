@@ -167,10 +167,30 @@ void Host::launch(func::FuncOp target, Value slots, Value tasks, const Dim &work
   });
 }
 
-/// A function that gives each kernel its part of all tasks. Those of equal kernels and slots are
-/// one.
-func::FuncOp Host::dispatcherOf(ArrayRef<func::FuncOp> targets, ArrayRef<int64_t> bases) {
-  std::string key;
+/// How many of a kernel's tasks stand before `part` of `all` tasks of a region, of which it is
+/// number `i`. In a region of equal kernels they stand one kernel after the other, so that a worker
+/// reads the weights of few. Where kernels differ a task of one is not as long as one of another:
+/// each kernel's tasks are shared out for themselves, floor(tasks * part / all + (i + 1/2) /
+/// count), rounded otherwise for each, so that kernels of one task are spread over the workers.
+static Value tasksBefore(Code &code, Value part, ArrayRef<Value> tasks, size_t i, bool areEqual) {
+  auto sum = [&](ArrayRef<Value> values) {
+    Value result = code.number(0);
+    for (Value value : values)
+      result = code.add(result, value);
+    return result;
+  };
+  if (areEqual)
+    return code.min(code.max(code.sub(part, sum(tasks.take_front(i))), code.number(0)), tasks[i]);
+  Value all = sum(tasks), twice = code.number(2 * tasks.size());
+  Value scaled = code.mul(code.mul(tasks[i], part), twice);
+  Value rounded = code.add(scaled, code.mul(all, code.number(2 * i + 1)));
+  return code.div(rounded, code.max(code.mul(all, twice), code.number(1)));
+}
+
+/// A function that runs a part of all tasks. Those of equal kernels and slots are one.
+func::FuncOp Host::dispatcherOf(ArrayRef<func::FuncOp> targets, ArrayRef<int64_t> bases,
+                                bool areEqual) {
+  std::string key = areEqual ? "equal " : "";
   for (auto [target, base] : llvm::zip(targets, bases))
     key += (func::FuncOp(target).getSymName() + "@" + Twine(base) + " ").str();
   func::FuncOp &known = dispatchers[key];
@@ -185,17 +205,17 @@ func::FuncOp Host::dispatcherOf(ArrayRef<func::FuncOp> targets, ArrayRef<int64_t
   b.setInsertionPointToEnd(body);
   Code inside(b, code->loc, 1);
   Value slots = body->getArgument(0), begin = body->getArgument(1), end = body->getArgument(2);
-  Value first = inside.number(0);
   Type i64 = b.getI64Type();
+  Values tasks;
+  for (size_t i = 0; i < targets.size(); ++i)
+    tasks.push_back(inside.load(i64, slots, inside.number(1 + i)));
   for (auto [i, target] : llvm::enumerate(targets)) {
-    Value tasks = inside.load(i64, slots, inside.number(1 + i));
-    Value low = inside.max(inside.sub(begin, first), inside.number(0));
-    Value high = inside.min(inside.sub(end, first), tasks);
+    Value low = tasksBefore(inside, begin, tasks, i, areEqual);
+    Value high = tasksBefore(inside, end, tasks, i, areEqual);
     inside.when(inside.less(low, high), [&] {
       Value own = inside.at(slots, i64, inside.number(bases[i]));
       b.create<func::CallOp>(code->loc, target, ValueRange{own, low, high, body->getArgument(3)});
     });
-    first = inside.add(first, tasks);
   }
   b.create<func::ReturnOp>(code->loc);
   return known;
@@ -211,7 +231,8 @@ void Host::launchRegion(ArrayRef<graph::GroupOp> members) {
   int64_t base = 1 + members.size();
   Value tasks = code->number(0), scratch = code->number(0);
   Dim work;
-  bool needsScratch = false;
+  bool needsScratch = false, areEqual = true;
+  const Phase &first = kernels.at(members.front())->phases.front();
   code->store(builder.getI64Type(),
               builder.create<LLVM::PtrToIntOp>(code->loc, builder.getI64Type(), call), arguments,
               code->number(0));
@@ -226,8 +247,9 @@ void Host::launchRegion(ArrayRef<graph::GroupOp> members) {
     scratch = code->max(scratch, dim(phase.scratchBytes));
     work = work + phase.work;
     needsScratch |= !phase.scratchBytes.isConstant(0);
+    areEqual &= phase.tasks == first.tasks && phase.work == first.work;
   }
-  launch(dispatcherOf(targets, bases), arguments, tasks, work, scratch, needsScratch);
+  launch(dispatcherOf(targets, bases, areEqual), arguments, tasks, work, scratch, needsScratch);
   ++program.launches;
 }
 

@@ -59,8 +59,9 @@ constexpr int64_t kFewestTiles = 24, kFewestLateTiles = 64;
 } // namespace
 
 /// Blocks of tiles whose V and M fit the L2, equal ones and as many for each worker where the sizes
-/// are known. Where there are fewer blocks than workers, these share the panels of a block, if
-/// there are enough of them: that transforms its tiles again, but no filters.
+/// are known. Where there are fewer blocks than workers, these share the panels of a block; and if
+/// its filters are late and there are panels enough, it is not split instead: to transform its
+/// tiles again is less work than its filters.
 void Winograd::chooseBlocks() {
   int64_t workers = std::max<int64_t>(1, kernel.machine.workers);
   tilesDown = atLeastNone(y[1]).ceilDiv(Dim(outputs()));
@@ -75,7 +76,7 @@ void Winograd::chooseBlocks() {
   if (auto count = tileCount.constant(); count && *count > 0) {
     int64_t pieces = llvm::divideCeil(*count, fitting);
     int64_t panelsEach = llvm::divideCeil(panelCount(), workers);
-    bool isShared = pieces < workers && panelsEach * workers <= panelCount() * 5 / 4;
+    bool isShared = isLate && pieces < workers && panelsEach * workers <= panelCount() * 5 / 4;
     if (int64_t equal = llvm::alignTo(pieces, workers); !isShared && *count / equal >= 2 * most)
       pieces = equal;
     tilesOfBlock = llvm::divideCeil(*count, pieces);
