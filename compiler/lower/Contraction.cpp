@@ -315,29 +315,32 @@ Dim Contraction::operandBytes() const {
   return graph::elementCount(graph::dimsOf(shape.b)) * Dim(graph::bytesOf(element));
 }
 
+/// Register tiles times chunks of panels (bench/notes/2026-11-21-two-threads.md).
+static constexpr int64_t kTasksOfWorker = 16, kTilesOfTask = 8;
+
 void Contraction::emitProducts() {
   Tiling tiles = tiling();
   Dim tileCount = tiles.outer * tiles.count;
-  int64_t chunk = panelsOfChunk(), block = schedule.knob("tiles", 8);
-  Dim chunks = panels.ceilDiv(Dim(chunk));
-  // Too few rows to share: the workers share the panels.
-  if (nominalSize(tileCount) < 2 * block && nominalSize(chunks) < 4) {
-    block = std::max<int64_t>(1, nominalSize(tileCount) / 2);
-    if (nominalSize(tileCount) < 4) {
-      chunk = std::max<int64_t>(1, nominalSize(panels) / 8);
-      chunks = panels.ceilDiv(Dim(chunk));
-    }
-  }
-  Dim blocks = tileCount.ceilDiv(Dim(block));
+  // A worker has a run of neighbouring tasks: so many that one more or less does not count.
+  int64_t workers = std::max<int64_t>(1, kernel.machine.workers);
+  auto share = [&](const Dim &units, int64_t most) {
+    return workers == 1 ? Dim(most)
+                        : Dim::max(Dim(1), Dim::min(Dim(most),
+                                                    units.floorDiv(Dim(kTasksOfWorker * workers))));
+  };
+  Dim chunk = share(panels * tileCount, panelsOfChunk()), chunks = panels.ceilDiv(chunk);
+  Dim block = schedule.knobs.count("tiles") ? Dim(schedule.knob("tiles", 0))
+                                            : share(tileCount * chunks, kTilesOfTask);
+  Dim blocks = tileCount.ceilDiv(block);
   kernel.beginPhase();
   Elements e(kernel, group);
   Code &code = kernel.code();
   kernel.forEachTask([&](Value task) {
     Elements::Scope scope(e);
-    Value firstPanel = code.mul(code.div(task, kernel.dim(blocks)), code.number(chunk));
-    Value endPanel = code.min(code.add(firstPanel, code.number(chunk)), kernel.dim(panels));
-    Value first = code.mul(code.rem(task, kernel.dim(blocks)), code.number(block));
-    Value end = code.min(code.add(first, code.number(block)), kernel.dim(tileCount));
+    Value firstPanel = code.mul(code.div(task, kernel.dim(blocks)), kernel.dim(chunk));
+    Value endPanel = code.min(code.add(firstPanel, kernel.dim(chunk)), kernel.dim(panels));
+    Value first = code.mul(code.rem(task, kernel.dim(blocks)), kernel.dim(block));
+    Value end = code.min(code.add(first, kernel.dim(block)), kernel.dim(tileCount));
     emitTiles(e, tiles, first, end, firstPanel, endPanel);
   });
   kernel.endPhase(chunks * blocks, work());

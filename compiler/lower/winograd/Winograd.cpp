@@ -56,12 +56,15 @@ namespace {
 /// transforming it, does not count, even where V does not fit the L2 then
 /// (bench/notes/2026-11-21-winograd.md).
 constexpr int64_t kFewestTiles = 24, kFewestLateTiles = 64;
+/// Rows of a register tile that use a number of the filters often enough that splitting a block
+/// pays.
+constexpr int64_t kFewestRows = 4;
 } // namespace
 
-/// Blocks of tiles whose V and M fit the L2, equal ones and as many for each worker where the sizes
-/// are known. Where there are fewer blocks than workers, these share the panels of a block; and if
-/// its filters are late and there are panels enough, it is not split instead: to transform its
-/// tiles again is less work than its filters.
+/// Blocks of tiles whose V and M fit the L2, equal ones and as many for each worker where the
+/// images' sizes are known. Where there are fewer blocks than workers, these share the panels of a
+/// block; and if its filters are late and there are panels enough, it is not split instead: to
+/// transform its tiles again is less work than its filters.
 void Winograd::chooseBlocks() {
   int64_t workers = std::max<int64_t>(1, kernel.machine.workers);
   tilesDown = atLeastNone(y[1]).ceilDiv(Dim(outputs()));
@@ -73,15 +76,18 @@ void Winograd::chooseBlocks() {
   int64_t usual = std::max(near, isLate ? kFewestLateTiles : kFewestTiles);
   int64_t fitting = std::max(schedule.knob("tiles", usual), most);
   tilesOfBlock = fitting / most * most;
-  if (auto count = tileCount.constant(); count && *count > 0) {
+  // Where only the run knows how many images there are, one.
+  auto count = tileCount.evaluate([](StringRef) { return std::optional<int64_t>(1); });
+  if (count && *count >= kFewestRows) {
     int64_t pieces = llvm::divideCeil(*count, fitting);
     int64_t panelsEach = llvm::divideCeil(panelCount(), workers);
     bool isShared = isLate && pieces < workers && panelsEach * workers <= panelCount() * 5 / 4;
-    if (int64_t equal = llvm::alignTo(pieces, workers); !isShared && *count / equal >= 2 * most)
+    if (int64_t equal = llvm::alignTo(pieces, workers); !isShared && *count / equal >= kFewestRows)
       pieces = equal;
     tilesOfBlock = llvm::divideCeil(*count, pieces);
   }
   // Of the register tiles that are not much smaller, the one that wastes the fewest rows.
+  most = std::min(most, tilesOfBlock);
   tileRows = most;
   for (int64_t rows = most; rows >= std::max<int64_t>(1, most * 2 / 3); --rows)
     if (llvm::alignTo(tilesOfBlock, rows) < llvm::alignTo(tilesOfBlock, tileRows))
