@@ -308,7 +308,9 @@ Dim Contraction::work() const {
   Dim rows = shape.groups;
   for (const Run &run : runs)
     rows = rows * run.extent;
-  return (rows * shape.columns * shape.reduction).floorDiv(Dim(kernel.machine.lanes));
+  // With few rows it is reading the right operand that takes the time.
+  Dim reads(std::max<int64_t>(1, 8 / tileRows));
+  return (rows * shape.columns * shape.reduction * reads).floorDiv(Dim(kernel.machine.lanes));
 }
 
 Dim Contraction::operandBytes() const {
@@ -316,21 +318,24 @@ Dim Contraction::operandBytes() const {
 }
 
 /// Register tiles times chunks of panels (bench/notes/2026-11-21-two-threads.md).
-static constexpr int64_t kTasksOfWorker = 16, kTilesOfTask = 8;
+static constexpr int64_t kTasksOfWorker = 8, kTilesOfTask = 8;
 
 void Contraction::emitProducts() {
   Tiling tiles = tiling();
   Dim tileCount = tiles.outer * tiles.count;
-  // A worker has a run of neighbouring tasks: so many that one more or less does not count.
-  int64_t workers = std::max<int64_t>(1, kernel.machine.workers);
-  auto share = [&](const Dim &units, int64_t most) {
-    return workers == 1 ? Dim(most)
-                        : Dim::max(Dim(1), Dim::min(Dim(most),
-                                                    units.floorDiv(Dim(kTasksOfWorker * workers))));
+  // Workers get equal numbers of neighbouring tasks, so these are small beside that share: single
+  // panels where tiles are few, single tiles where they are not many.
+  int64_t workers = std::max<int64_t>(1, kernel.machine.workers), most = panelsOfChunk();
+  auto atMost = [](int64_t most, const Dim &dim) {
+    return Dim::max(Dim(1), Dim::min(Dim(most), dim));
   };
-  Dim chunk = share(panels * tileCount, panelsOfChunk()), chunks = panels.ceilDiv(chunk);
-  Dim block = schedule.knobs.count("tiles") ? Dim(schedule.knob("tiles", 0))
-                                            : share(tileCount * chunks, kTilesOfTask);
+  Dim enough(workers > 1 ? kTasksOfWorker * workers : 0);
+  Dim chunk = atMost(most, (tileCount * panels.ceilDiv(Dim(most)) - enough) * Dim(most));
+  Dim chunks = panels.ceilDiv(chunk);
+  Dim block =
+      atMost(kTilesOfTask, (tileCount * chunks).floorDiv(Dim(2 * kTasksOfWorker * workers)));
+  if (schedule.knobs.count("tiles"))
+    block = Dim(schedule.knob("tiles", 0));
   Dim blocks = tileCount.ceilDiv(block);
   kernel.beginPhase();
   Elements e(kernel, group);
