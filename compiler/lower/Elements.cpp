@@ -88,12 +88,13 @@ static std::optional<std::pair<Value, double>> requantised(graph::CastOp op) {
     integer = sub.getX();
   }
   auto wide = integer.getDefiningOp<graph::CastOp>();
-  auto narrow = wide ? wide.getX().getDefiningOp<graph::CastOp>() : nullptr;
+  if (wide && graph::elementOf(integer).isSignlessInteger(32))
+    integer = wide.getX();
+  auto narrow = integer.getDefiningOp<graph::CastOp>();
   auto top = narrow ? narrow.getX().getDefiningOp<graph::MinOp>() : nullptr;
   auto bottom = top ? top.getX().getDefiningOp<graph::MaxOp>() : nullptr;
   if (!bottom || !graph::elementOf(op.getResult()).isF32() ||
       !graph::elementOf(top.getResult()).isF32() ||
-      !graph::elementOf(wide.getResult()).isSignlessInteger(32) ||
       !graph::elementOf(narrow.getResult()).isInteger(8) || !isWhole(bottom.getX()))
     return std::nullopt;
   bool isUnsigned = graph::elementOf(narrow.getResult()).isUnsignedInteger();
@@ -101,6 +102,25 @@ static std::optional<std::pair<Value, double>> requantised(graph::CastOp op) {
   if (!most || !least || *most > (isUnsigned ? 255 : 127) || *least < (isUnsigned ? 0 : -128))
     return std::nullopt;
   return std::pair(top.getResult(), zero);
+}
+
+/// min(max(x + zero, least), most) - zero = min(max(x, least - zero), most - zero) of whole
+/// numbers; null where the value is spelt in another way, or needed as it is, too.
+Value Elements::clampedAt(Value clamped, double zero, ArrayRef<Index> place) {
+  auto top = clamped.getDefiningOp<graph::MinOp>();
+  auto bottom = top.getX().getDefiningOp<graph::MaxOp>();
+  auto sum = bottom.getX().getDefiningOp<graph::AddOp>();
+  bool isReadOnce = clamped.hasOneUse() && (*clamped.user_begin())->hasOneUse();
+  if (zero == 0 || !isReadOnce || !sum || splatOf(sum.getY()) != zero ||
+      sources.contains(clamped) || sources.contains(bottom) || sources.contains(sum))
+    return {};
+  Value x = at(sum.getX(), place);
+  auto bound = [&](Value number) {
+    Value one = code().constantOf(getElementTypeOrSelf(x.getType()), *splatOf(number) - zero);
+    return Code::isVector(x) ? code().spread(one) : one;
+  };
+  x = emitElementwise(code(), bottom, {x, bound(bottom.getY())});
+  return emitElementwise(code(), top, {x, bound(top.getY())});
 }
 
 Value Elements::compute(Operation *op, Value tensor, ArrayRef<Index> place) {
@@ -113,6 +133,8 @@ Value Elements::compute(Operation *op, Value tensor, ArrayRef<Index> place) {
          value = value.getDefiningOp()->getOperand(0))
       isHere = !sources.contains(value);
     if (isHere) {
+      if (Value x = clampedAt(kept->first, kept->second, place))
+        return x;
       Value x = at(kept->first, place);
       if (kept->second == 0)
         return x;

@@ -66,6 +66,7 @@ public:
 private:
   friend struct Definitions;
   Value compute(mlir::Operation *op, Value tensor, llvm::ArrayRef<Index> place);
+  Value clampedAt(Value clamped, double zero, llvm::ArrayRef<Index> place);
   Value constantAt(Value tensor, llvm::ArrayRef<Index> place);
 
   mlir::Block *group;

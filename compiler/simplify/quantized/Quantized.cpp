@@ -68,27 +68,19 @@ void replaceByIntegers(Operation *op, Rewriter &rewriter, const QuantizedOperand
                                      spread(rewriter, scale, axis, sizes));
 }
 
-// matmul(d(a), d(b)) = cast(matmul(q(a), q(b))) * (sa * sb)
-LogicalResult matmulOfDequantized(MatmulOp op, Rewriter &rewriter) {
-  if (!elementOf(op.getResult()).isF32())
+// matmul(d(a), d(b)) = cast(matmul(q(a), q(b))) * (sa * sb), and the same for conv
+LogicalResult productOfDequantized(Operation *op, Rewriter &rewriter) {
+  auto sides = readSides(op);
+  if (!sides)
     return failure();
-  int64_t last = rankOf(op.getResult()) - 1;
-  auto a = readDequantized(op.getA()), b = readDequantized(op.getB());
-  if (!a || !b || !a->isUniform() || !b->variesAlong(last))
-    return failure();
-  replaceByIntegers(op, rewriter, *a, *b, last);
+  replaceByIntegers(op, rewriter, sides->left, sides->right, sides->axis);
   return success();
 }
-
-// conv(d(x), d(w)) = cast(conv(q(x), q(w))) * (sx * sw)
+LogicalResult matmulOfDequantized(MatmulOp op, Rewriter &rewriter) {
+  return productOfDequantized(op, rewriter);
+}
 LogicalResult convOfDequantized(ConvOp op, Rewriter &rewriter) {
-  if (!elementOf(op.getResult()).isF32())
-    return failure();
-  auto x = readDequantized(op.getX()), w = readDequantized(op.getW());
-  if (!x || !w || !x->isUniform() || !w->variesAlong(0))
-    return failure();
-  replaceByIntegers(op, rewriter, *x, *w, op.getChannelsLast() ? rankOf(op.getX()) - 1 : 1);
-  return success();
+  return productOfDequantized(op, rewriter);
 }
 
 /// One side of an integer product.
@@ -219,6 +211,10 @@ struct QuantizedPass : PassWrapper<QuantizedPass, OperationPass<ModuleOp>> {
     RewritePatternSet patterns(&getContext());
     addQuantizedRules(patterns);
     (void)applyRules(getOperation(), std::move(patterns));
+    // Behind those that look for divisions by scales.
+    RewritePatternSet steps(&getContext());
+    addStepRules(steps);
+    (void)applyRules(getOperation(), std::move(steps));
   }
 };
 
@@ -231,6 +227,7 @@ void addQuantizedRules(RewritePatternSet &patterns) {
       .add(convOfCentred)
       .add(quotientOfDequantized)
       .add(poolOfDequantized)
+      .add(poolOfBounded)
       .add(quantisedOfDequantized);
 }
 
