@@ -198,6 +198,30 @@ LogicalResult convOfCentred(ConvOp op, Rewriter &rewriter) {
   return success();
 }
 
+// pad(x) = reshape(pad(reshape x)), with the few elements behind the last axis that grows in one
+// run with it: a loop over them alone would be shorter than a vector.
+LogicalResult padOfNarrow(PadOp op, PatternRewriter &rewriter) {
+  constexpr int64_t kNarrow = 8;
+  DimVector sizes = dimsOf(op.getX()), low = dimsOf(op.getLow()), high = dimsOf(op.getHigh());
+  int64_t last = sizes.size() - 1;
+  while (last >= 0 && low[last].isConstant(0) && high[last].isConstant(0))
+    --last;
+  auto inner = elementCount(ArrayRef<Dim>(sizes).drop_front(last + 1)).constant();
+  if (last < 0 || !inner || *inner <= 1 || *inner > kNarrow || op.getMode() != "constant" ||
+      !elementOf(op.getX()).isInteger(8))
+    return failure();
+  for (DimVector *dims : {&sizes, &low, &high}) {
+    dims->truncate(last + 1);
+    dims->back() = dims->back() * Dim(*inner);
+  }
+  Value x = reshapeTo(rewriter, op.getLoc(), op.getX(), sizes);
+  Value padded =
+      rewriter.create<PadOp>(op.getLoc(), x, op.getValue(), dimsAttr(op.getContext(), low),
+                             dimsAttr(op.getContext(), high), op.getModeAttr());
+  rewriter.replaceOp(op, reshapeTo(rewriter, op.getLoc(), padded, dimsOf(op.getResult())));
+  return success();
+}
+
 struct QuantizedPass : PassWrapper<QuantizedPass, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(QuantizedPass)
   StringRef getArgument() const override { return "heddle-simplify-quantized"; }
@@ -225,6 +249,7 @@ void addQuantizedRules(RewritePatternSet &patterns) {
       .add(convOfDequantized)
       .add(matmulOfCentred)
       .add(convOfCentred)
+      .add(padOfNarrow)
       .add(quotientOfDequantized)
       .add(poolOfDequantized)
       .add(poolOfBounded)
