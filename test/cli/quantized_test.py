@@ -182,3 +182,43 @@ def test_a_model_of_floats_has_nothing_to_say(tmp_path):
     made.add("MatMul", ["x", made.constant("w", np.ones([8, 4], np.float32))], "product")
     model = made.save("product", [2, 4], tmp_path / "m.onnx")
     assert heddle("explain", model, "--json").json["unfolded"] == []
+
+
+def residual(sizes, tmp_path):
+    """Two convolutions, each quantised, that meet in an addition with a bound behind it."""
+    made = Quantized(sizes)
+    x = made.activation(zero=np.int8(-5))
+    first = {"scale": 0.7, "zero": np.int8(2)}
+    second = {"scale": 0.9, "zero": np.int8(-7)}
+    weights = made.weight([16, sizes[1], 1, 1])
+    skip = made.add("Conv", [x, weights], "skip")
+    skip = made.dequantize(made.quantize(skip, "skip_q", **first), "skip_d", **first)
+    body = made.add("Conv", [x, made.constant("wide", np.float32(np.eye(16, sizes[1]))
+                                              .reshape(16, sizes[1], 1, 1))], "body_float")
+    body = made.dequantize(made.quantize(body, "body_q", **second), "body_d", **second)
+    weights = made.dequantize(
+        made.constant("vq", (np.arange(16 * 16 * 9) % 5 - 2).astype(np.int8).reshape(16, 16, 3, 3)),
+        "vd", 0.05, np.int8(0))
+    body = made.add("Conv", [body, weights], "body", pads=[1, 1, 1, 1])
+    body = made.dequantize(made.quantize(body, "sum_q", **second), "sum_d", **second)
+    added = made.add("Add", [body, skip], "added")
+    bounded = made.add("Relu", [made.dequantize(made.quantize(added, "added_q", **first),
+                                                "added_d", **first)], "bounded")
+    more = {"scale": 0.35, "zero": np.int8(-128)}
+    last = made.dequantize(made.quantize(bounded, "last_q", **more), "last", **more)
+    return made.save(last, [sizes[0], 16, *sizes[2:]], tmp_path / "m.onnx")
+
+
+def test_a_branch_that_is_quantised_is_stored_so(tmp_path):
+    """The kernel of `skip` stores 8 bits, since they are fewer than the sums that it makes."""
+    model = residual([1, 8, 6, 6], tmp_path)
+    told = heddle("explain", model, "--json").json
+    [skip] = [group for group in told["groups"]
+              if "skip" in {op["name"] for op in group["ops"]}]
+    assert skip["name"] == "skip_q", skip["name"]
+    assert skip["outputs"][0]["bytes"] == 16 * 6 * 6
+
+
+def test_what_is_quantised_in_between_gives_the_same_numbers(tmp_path):
+    done = heddle("compare", residual([2, 8, 9, 7], tmp_path), "--against", "reference")
+    assert done.status == OK, done.output + done.errors
