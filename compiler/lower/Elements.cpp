@@ -47,80 +47,9 @@ Value Elements::at(Value tensor, ArrayRef<Index> place) {
   return value;
 }
 
-/// The one number that every element equals.
-static std::optional<double> splatOf(Value value) {
-  if (auto broadcast = value.getDefiningOp<graph::BroadcastOp>())
-    value = broadcast.getX();
-  auto constant = value.getDefiningOp<graph::ConstantOp>();
-  auto dense = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : nullptr;
-  if (!dense || !dense.isSplat())
-    return std::nullopt;
-  if (isa<FloatType>(dense.getElementType()))
-    return dense.getSplatValue<APFloat>().convertToDouble();
-  bool isUnsigned = dense.getElementType().isUnsignedInteger();
-  APInt number = dense.getSplatValue<APInt>();
-  return isUnsigned ? static_cast<double>(number.getZExtValue())
-                    : static_cast<double>(number.getSExtValue());
-}
-
-/// Whether elements are whole: rounded, maybe with a whole number added.
-static bool isWhole(Value value) {
-  auto isWholeNumber = [](Value number) {
-    auto known = splatOf(number);
-    return known && *known == std::floor(*known);
-  };
-  if (auto add = value.getDefiningOp<graph::AddOp>())
-    return isWholeNumber(add.getY()) && isWhole(add.getX());
-  return value.getDefiningOp<graph::RoundOp>() != nullptr;
-}
-
-/// cast(i32 of 8 bits of x - zero) to floats: x and zero, where x is whole and within the 8 bits.
-/// Integers of a NaN may be any number, so it may stay.
-static std::optional<std::pair<Value, double>> requantised(graph::CastOp op) {
-  Value integer = op.getX();
-  double zero = 0;
-  if (auto sub = integer.getDefiningOp<graph::SubOp>()) {
-    constexpr double kExact = 1 << 20; // differences of numbers below it are exact in f32
-    auto known = splatOf(sub.getY());
-    if (!known || std::abs(*known) > kExact)
-      return std::nullopt;
-    zero = *known;
-    integer = sub.getX();
-  }
-  auto wide = integer.getDefiningOp<graph::CastOp>();
-  auto narrow = wide ? wide.getX().getDefiningOp<graph::CastOp>() : nullptr;
-  auto top = narrow ? narrow.getX().getDefiningOp<graph::MinOp>() : nullptr;
-  auto bottom = top ? top.getX().getDefiningOp<graph::MaxOp>() : nullptr;
-  if (!bottom || !graph::elementOf(op.getResult()).isF32() ||
-      !graph::elementOf(top.getResult()).isF32() ||
-      !graph::elementOf(wide.getResult()).isSignlessInteger(32) ||
-      !graph::elementOf(narrow.getResult()).isInteger(8) || !isWhole(bottom.getX()))
-    return std::nullopt;
-  bool isUnsigned = graph::elementOf(narrow.getResult()).isUnsignedInteger();
-  auto most = splatOf(top.getY()), least = splatOf(bottom.getY());
-  if (!most || !least || *most > (isUnsigned ? 255 : 127) || *least < (isUnsigned ? 0 : -128))
-    return std::nullopt;
-  return std::pair(top.getResult(), zero);
-}
-
 Value Elements::compute(Operation *op, Value tensor, ArrayRef<Index> place) {
-  if (auto cast = dyn_cast<graph::CastOp>(op)) {
-    auto kept = requantised(cast);
-    Operation *inside = kept ? kept->first.getDefiningOp() : nullptr;
-    bool isHere = inside && inside->getBlock() == group;
-    // What a schedule has computed already is not computed again from what it was made of.
-    for (Value value = cast.getX(); isHere && value != kept->first;
-         value = value.getDefiningOp()->getOperand(0))
-      isHere = !sources.contains(value);
-    if (isHere) {
-      Value x = at(kept->first, place);
-      if (kept->second == 0)
-        return x;
-      Value zero = code().constantOf(getElementTypeOrSelf(x.getType()), kept->second);
-      return code().b.create<arith::SubFOp>(code().loc, x,
-                                            Code::isVector(x) ? code().spread(zero) : zero);
-    }
-  }
+  if (Value kept = keptFloat(op, place))
+    return kept;
   if (op->hasTrait<graph::Elementwise>()) {
     Values operands;
     bool anyVector = false;
@@ -131,7 +60,9 @@ Value Elements::compute(Operation *op, Value tensor, ArrayRef<Index> place) {
     if (anyVector)
       for (Value &operand : operands)
         operand = code().spread(operand);
-    return emitElementwise(code(), op, operands);
+    Value result = emitElementwise(code(), op, operands);
+    ignoreZeroSign(op, result);
+    return result;
   }
   return defineElement(*this, op, tensor, place);
 }

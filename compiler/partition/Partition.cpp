@@ -206,6 +206,16 @@ bool Partitioner::usesAllow(Operation *op) {
   return true;
 }
 
+/// Whether the op makes fewer bytes of what another product gives, so that it is better stored by
+/// that product's kernel than computed by a reader.
+static bool narrowsProduct(Operation *op) {
+  auto bytes = [](Value value) { return graph::bytesOf(graph::elementOf(value)); };
+  return isElementwise(op) && llvm::any_of(op->getOperands(), [&](Value in) {
+           return graph::followsProduct(in) && bytes(in) > bytes(op->getResult(0)) &&
+                  graph::dimsOf(in) == graph::dimsOf(op->getResult(0));
+         });
+}
+
 bool Partitioner::mayJoin(Operation *op, Group &group) {
   Operation *root = group.root();
   if (group.isClaimed || !options.fuses || group.members.size() >= kMostOps || isAlone(op) ||
@@ -246,7 +256,7 @@ bool Partitioner::mayJoin(Operation *op, Group &group) {
     // Beside the product itself only elementwise ops and broadcasts wait in registers, and reads of
     // memory.
     bool isReadOfMemory = group.is(Kind::Contraction) && isRead(op);
-    return !llvm::any_of(op->getUsers(), isRead) &&
+    return !narrowsProduct(op) && !llvm::any_of(op->getUsers(), isRead) &&
            (isElementwise(op) || isa<graph::BroadcastOp>(op) || isReadOfMemory ||
             (isa<graph::TransposeOp>(op) && isa<graph::MatmulOp>(*op->user_begin())));
   }
@@ -254,9 +264,9 @@ bool Partitioner::mayJoin(Operation *op, Group &group) {
     return false;
   // What can be an epilogue is no prologue: each pass over the row would compute it again, and a
   // product stores its result where a concat wants it.
-  bool isBetterBehind = group.is(Kind::Rows) || llvm::any_of(op->getUsers(), [](Operation *user) {
-                          return isa<graph::ConcatOp>(user);
-                        });
+  bool isBetterBehind =
+      group.is(Kind::Rows) || (!group.onlySlices && narrowsProduct(op)) ||
+      llvm::any_of(op->getUsers(), [](Operation *user) { return isa<graph::ConcatOp>(user); });
   if (isBetterBehind && isElementwise(op) && llvm::any_of(op->getOperands(), [&](Value in) {
         return graph::followsProduct(in) && graph::dimsOf(in) == dims;
       }))

@@ -226,6 +226,7 @@ Json Explainer::write() {
   for (size_t i = 0; i < groups.size(); ++i)
     json["groups"].push_back(groupOf(i));
   json["feedback"] = feedbackJson(compiled);
+  json["unfolded"] = unfoldedJson(compiled);
   json["memory"] = memory();
   json["cards"] = chosenCards();
   return json;

@@ -70,9 +70,9 @@ llvm::Expected<OwningOpRef<ModuleOp>> importGraph(MLIRContext &context, const Mo
                       : onnx::importModel(context, source.path, import);
 }
 
-static llvm::Error simplifyGraph(ModuleOp module, int64_t foldLimitBytes) {
+static llvm::Error simplifyGraph(ModuleOp module, const simplify::SimplifyOptions &options) {
   PassManager manager(module.getContext());
-  simplify::addSimplifyPasses(manager, /*channelsLast=*/true, foldLimitBytes);
+  simplify::addSimplifyPasses(manager, options);
   std::string problems;
   ScopedDiagnosticHandler handler(module.getContext(), [&](Diagnostic &diagnostic) {
     problems += diagnostic.str() + "\n";
@@ -282,6 +282,18 @@ nlohmann::ordered_json feedbackJson(const Compiled &compiled) {
   return feedback;
 }
 
+nlohmann::ordered_json unfoldedJson(const Compiled &compiled) {
+  auto unfolded = nlohmann::ordered_json::array();
+  ModuleOp module = *compiled.graph; // a handle: reading changes nothing
+  auto list = module->getAttrOfType<ArrayAttr>(simplify::kUnfolded);
+  for (Attribute entry : list ? list.getValue() : ArrayRef<Attribute>()) {
+    auto each = cast<DictionaryAttr>(entry);
+    auto text = [&](StringRef name) { return each.getAs<StringAttr>(name).str(); };
+    unfolded.push_back({{"node", text("node")}, {"op", text("op")}, {"why", text("why")}});
+  }
+  return unfolded;
+}
+
 static std::string textOf(ModuleOp module) {
   std::string text;
   llvm::raw_string_ostream stream(text);
@@ -315,6 +327,7 @@ static void writeReport(Compiled &compiled, Stages &stages,
   report["target"] = compiled.target.name;
   report["seconds"] = stages.seconds;
   report["feedback"] = feedbackJson(compiled);
+  report["unfolded"] = unfoldedJson(compiled);
   if (!compiled.plansOnly) {
     report["groups"] = program.kernels.size();
     report["launches"] = program.launches;
@@ -393,7 +406,12 @@ static llvm::Error compileStages(Compiled &compiled, const CompileOptions &optio
     return targets.takeError();
   if (!options.isPlanned) {
     stages.begin("simplify", 0.1);
-    if (llvm::Error error = simplifyGraph(*compiled.graph, options.foldLimitBytes))
+    simplify::SimplifyOptions rules;
+    rules.foldLimitBytes = options.foldLimitBytes;
+    rules.prefersUnsigned = llvm::none_of(*targets, [](const cpu::Target &target) {
+      return machineOf(target, 1).dot == loop::Dot::SignedBytes;
+    });
+    if (llvm::Error error = simplifyGraph(*compiled.graph, rules))
       return error;
     compiled.program.flops = countFlops(*compiled.graph);
   }

@@ -74,6 +74,9 @@ llvm::Expected<std::unique_ptr<Compiled>> compileGraph(std::shared_ptr<mlir::MLI
 
 /// The groups that were split again, as JSON: of each its name, kind and reason.
 nlohmann::ordered_json feedbackJson(const Compiled &compiled);
+/// What is dequantised and computed with all the same, as JSON: of each the ONNX node's name, the
+/// graph op and the reason.
+nlohmann::ordered_json unfoldedJson(const Compiled &compiled);
 
 /// The groups as graph ops; the kernels and the program around them as loops.
 std::string graphText(const Compiled &compiled);

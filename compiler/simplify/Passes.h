@@ -12,11 +12,17 @@ namespace heddle::simplify {
 /// A result larger than this stays an op.
 inline constexpr int64_t kFoldLimitBytes = int64_t(64) << 20;
 
+/// Of a module, what a quantised model dequantises and then computes with all the same: a list of
+/// {node, op, why}, of each the name of the ONNX node, the graph op and the reason.
+inline constexpr llvm::StringLiteral kUnfolded = "graph.unfolded";
+
 std::unique_ptr<mlir::Pass> createFoldPass(int64_t limitBytes = kFoldLimitBytes);
 std::unique_ptr<mlir::Pass> createShapesPass();
 std::unique_ptr<mlir::Pass> createAlgebraPass();
 std::unique_ptr<mlir::Pass> createConvScalePass();
+std::unique_ptr<mlir::Pass> createUnsignedPass();
 std::unique_ptr<mlir::Pass> createQuantizedPass();
+std::unique_ptr<mlir::Pass> createUnfoldedPass();
 std::unique_ptr<mlir::Pass> createChannelsLastPass();
 std::unique_ptr<mlir::Pass> createTransposedConvPass();
 std::unique_ptr<mlir::Pass> createWeightsPass();
@@ -24,9 +30,14 @@ std::unique_ptr<mlir::Pass> createWeightsPass();
 /// Fold, shapes and algebra until nothing changes, at most 4 times.
 std::unique_ptr<mlir::Pass> createFixpointPass(int64_t foldLimitBytes = kFoldLimitBytes);
 
+struct SimplifyOptions {
+  bool channelsLast = true;
+  bool prefersUnsigned = true; // integer products take a left side without a sign as it is
+  int64_t foldLimitBytes = kFoldLimitBytes;
+};
+
 /// Everything in order: what the pipeline runs between import and partition.
-void addSimplifyPasses(mlir::OpPassManager &manager, bool channelsLast,
-                       int64_t foldLimitBytes = kFoldLimitBytes);
+void addSimplifyPasses(mlir::OpPassManager &manager, const SimplifyOptions &options = {});
 
 void registerSimplifyPasses();
 

@@ -21,6 +21,8 @@ void addBroadcastRules(mlir::RewritePatternSet &patterns);
 void addConvScaleRules(mlir::RewritePatternSet &patterns);
 /// matmul(dequantised a, dequantised b) = dequantised(matmul(a, b)) and its kin: 8-bit products.
 void addQuantizedRules(mlir::RewritePatternSet &patterns);
+/// round(x / s) = round(x * (1 / s)) where that holds of all values of x, and its kin.
+void addStepRules(mlir::RewritePatternSet &patterns);
 
 } // namespace heddle::simplify
 

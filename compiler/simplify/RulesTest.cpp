@@ -98,11 +98,13 @@ void check(const Case &test, llvm::function_ref<void(OpPassManager &)> addPasses
 }
 
 TEST_P(Simplify, means_the_same) {
-  check(GetParam(), [](OpPassManager &manager) { simplify::addSimplifyPasses(manager, false); });
+  check(GetParam(), [](OpPassManager &manager) {
+    simplify::addSimplifyPasses(manager, {.channelsLast = false});
+  });
 }
 
 TEST_P(Simplify, means_the_same_channels_last) {
-  check(GetParam(), [](OpPassManager &manager) { simplify::addSimplifyPasses(manager, true); });
+  check(GetParam(), [](OpPassManager &manager) { simplify::addSimplifyPasses(manager); });
 }
 
 std::string nameOf(const testing::TestParamInfo<Case> &info) { return info.param.name; }

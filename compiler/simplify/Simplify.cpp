@@ -57,18 +57,22 @@ std::unique_ptr<Pass> createFixpointPass(int64_t foldLimitBytes) {
   return std::make_unique<FixpointPass>(foldLimitBytes);
 }
 
-void addSimplifyPasses(OpPassManager &manager, bool channelsLast, int64_t foldLimitBytes) {
+void addSimplifyPasses(OpPassManager &manager, const SimplifyOptions &options) {
   manager.addPass(createCSEPass());
-  manager.addPass(createQuantizedPass()); // before fold makes floats of quantised weights
-  manager.addPass(createFixpointPass(foldLimitBytes));
-  if (channelsLast) {
+  if (options.prefersUnsigned)
+    manager.addPass(createUnsignedPass()); // before zero points become shifts and borders
+  manager.addPass(createQuantizedPass());  // before fold makes floats of quantised weights
+  manager.addPass(createUnfoldedPass());   // and what is still to be seen of them
+  manager.addPass(createFixpointPass(options.foldLimitBytes));
+  if (options.channelsLast) {
     manager.addPass(createChannelsLastPass());
     manager.addPass(createWeightsPass());
     manager.addPass(createTransposedConvPass()); // needs channels last and constant weights
-    manager.addPass(createFixpointPass(foldLimitBytes));
+    manager.addPass(createFixpointPass(options.foldLimitBytes));
   }
   manager.addPass(createWeightsPass());
   manager.addPass(createCSEPass());
+  manager.addPass(createUnfoldedPass());
 }
 
 void registerSimplifyPasses() {
@@ -76,16 +80,18 @@ void registerSimplifyPasses() {
   registerPass(createShapesPass);
   registerPass(createAlgebraPass);
   registerPass(createConvScalePass);
+  registerPass(createUnsignedPass);
   registerPass(createQuantizedPass);
+  registerPass(createUnfoldedPass);
   registerPass(createChannelsLastPass);
   registerPass(createTransposedConvPass);
   registerPass(createWeightsPass);
   registerPass([] { return createFixpointPass(); });
   PassPipelineRegistration<>("heddle-simplify", "all of simplify, with channels last",
-                             [](OpPassManager &manager) { addSimplifyPasses(manager, true); });
-  PassPipelineRegistration<>("heddle-simplify-channels-first",
-                             "all of simplify, layouts as they are",
-                             [](OpPassManager &manager) { addSimplifyPasses(manager, false); });
+                             [](OpPassManager &manager) { addSimplifyPasses(manager); });
+  PassPipelineRegistration<>(
+      "heddle-simplify-channels-first", "all of simplify, layouts as they are",
+      [](OpPassManager &manager) { addSimplifyPasses(manager, {.channelsLast = false}); });
 }
 
 } // namespace heddle::simplify

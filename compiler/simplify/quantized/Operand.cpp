@@ -77,47 +77,115 @@ bool moveAxes(QuantizedOperand &operand) {
   return true;
 }
 
-bool readBase(Value value, QuantizedOperand &operand) {
-  if (auto difference = value.getDefiningOp<SubOp>()) {
-    operand.zero = difference.getY();
-    auto axis = axisOf(operand.zero);
-    if (!axis)
-      return false;
-    operand.zeroAxis = *axis;
-    value = difference.getX();
-  }
+/// A small integer in i32, or how many bits are too many.
+bool readStored(Value value, QuantizedOperand &operand, std::string *why) {
   auto cast = value.getDefiningOp<CastOp>();
-  if (!cast || !elementOf(value).isSignlessInteger(32) || !isSmallInteger(elementOf(cast.getX())))
+  if (!cast || !elementOf(value).isSignlessInteger(32))
     return false;
   operand.x = cast.getX();
-  return true;
+  Type element = elementOf(operand.x);
+  if (!isSmallInteger(element) && element.isIntOrFloat() && element.getIntOrFloatBitWidth() == 16)
+    return refuse(why, "is of 16 bits, but products of integers take at most 8");
+  return isSmallInteger(element);
+}
+
+bool readBase(Value value, QuantizedOperand &operand, std::string *why) {
+  auto difference = value.getDefiningOp<SubOp>();
+  if (!readStored(difference ? difference.getX() : value, operand, why))
+    return false;
+  if (!difference)
+    return true;
+  operand.zero = difference.getY();
+  auto axis = axisOf(operand.zero);
+  operand.zeroAxis = axis.value_or(kUniform);
+  return axis || refuse(why, "has a zero point that differs along more than one axis");
+}
+
+/// Whether `value` dequantises elements that are floats of 8 bits or less.
+bool isSmallFloat(Value value) {
+  if (auto difference = value.getDefiningOp<SubOp>())
+    value = difference.getX();
+  auto cast = value.getDefiningOp<CastOp>();
+  Type element = cast ? elementOf(cast.getX()) : Type();
+  return element && element.isIntOrFloat() && element.getIntOrFloatBitWidth() <= 8 &&
+         (isa<FloatType>(element) || isBits(element));
 }
 
 } // namespace
 
-std::optional<QuantizedOperand> readCentred(Value value) {
-  QuantizedOperand operand;
-  if (!readBase(throughMoves(value, operand), operand) || !moveAxes(operand))
-    return std::nullopt;
-  return operand;
+std::optional<double> numberOf(Value value) {
+  if (auto known = splatOf(value))
+    return known;
+  Operation *op = value.getDefiningOp();
+  if (isa_and_nonnull<BroadcastOp, ReshapeOp>(op))
+    return numberOf(op->getOperand(0));
+  auto cast = dyn_cast_or_null<CastOp>(op);
+  Type element = elementOf(value);
+  bool isExact = cast && (element.isF32() || element.isSignlessInteger(32)) &&
+                 isSmallInteger(elementOf(cast.getX()));
+  return isExact ? numberOf(cast.getX()) : std::nullopt;
 }
 
-std::optional<QuantizedOperand> readDequantized(Value value) {
+bool refuse(std::string *why, const Twine &text) {
+  if (why)
+    *why = text.str();
+  return false;
+}
+
+std::string nameOf(Value value) {
+  if (Operation *op = value.getDefiningOp())
+    return (isa<ConstantOp>(op) ? "the constant '" : "the result of '") + sourceName(op->getLoc()) +
+           "'";
+  auto argument = cast<BlockArgument>(value);
+  auto function = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
+  auto name = function
+                  ? function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), "graph.name")
+                  : StringAttr();
+  return name ? "the input '" + name.str() + "'" : "what a loop or a branch is given";
+}
+
+std::optional<QuantizedOperand> readCentred(Value value, std::string *why) {
+  QuantizedOperand operand;
+  if (!readBase(throughMoves(value, operand), operand, why))
+    return std::nullopt;
+  if (moveAxes(operand))
+    return operand;
+  refuse(why, "has a zero point whose axis is moved in a way that cannot be followed");
+  return std::nullopt;
+}
+
+std::optional<QuantizedOperand> readDequantized(Value value, std::string *why) {
   QuantizedOperand operand;
   auto product = throughMoves(value, operand).getDefiningOp<MulOp>();
-  auto cast = product ? product.getX().getDefiningOp<CastOp>() : nullptr;
-  auto axis = product ? axisOf(product.getY()) : std::nullopt;
-  if (!cast || !axis || !elementOf(cast.getResult()).isF32())
+  if (!product)
     return std::nullopt;
-  operand.scale = product.getY();
-  operand.scaleAxis = *axis;
+  if (isSmallFloat(product.getX())) {
+    refuse(why, "is of floats, which no product of integers takes");
+    return std::nullopt;
+  }
+  auto cast = product.getX().getDefiningOp<CastOp>();
+  if (!cast)
+    return std::nullopt;
   if (isSmallInteger(elementOf(cast.getX())))
     operand.x = cast.getX();
-  else if (!readBase(cast.getX(), operand))
+  else if (!readBase(cast.getX(), operand, why))
     return std::nullopt;
-  if (!moveAxes(operand))
+  if (!elementOf(cast.getResult()).isF32()) {
+    std::string type;
+    llvm::raw_string_ostream(type) << elementOf(cast.getResult());
+    refuse(why, "is dequantised to " + type + ", but only f32 is taken apart again");
     return std::nullopt;
-  return operand;
+  }
+  auto axis = axisOf(product.getY());
+  operand.scale = product.getY();
+  operand.scaleAxis = axis.value_or(kUniform);
+  if (!axis)
+    refuse(why, "has a scale that differs along more than one axis (as blocks have)");
+  else if (moveAxes(operand))
+    return operand;
+  else
+    refuse(why, "has a scale or zero point whose axis is moved in a way that cannot be followed");
+  return std::nullopt;
 }
 
 Value parameterOf(OpBuilder &builder, Value wide) {
@@ -131,6 +199,11 @@ Value castTo(OpBuilder &builder, Value x, Type element) {
     return x;
   auto type = tensorOf(builder.getContext(), dimsOf(x), element);
   return builder.create<CastOp>(x.getLoc(), type, x);
+}
+
+Value splatLike(OpBuilder &builder, Value like, double number) {
+  Value one = scalar(builder, like.getLoc(), elementOf(like), number);
+  return broadcastTo(builder, like.getLoc(), one, dimsOf(like));
 }
 
 Value storedOf(OpBuilder &builder, const QuantizedOperand &operand) {

@@ -21,10 +21,42 @@ struct QuantizedOperand {
   }
 };
 
+// Each of these leaves in `why` what keeps it from reading something that is quantised; nothing
+// where the ops are no quantisation at all.
+
 /// Integers: cast<i32>(x) - zero.
-std::optional<QuantizedOperand> readCentred(mlir::Value value);
+std::optional<QuantizedOperand> readCentred(mlir::Value value, std::string *why = nullptr);
 /// Floats: cast<f32>(cast<i32>(x) - zero) * scale.
-std::optional<QuantizedOperand> readDequantized(mlir::Value value);
+std::optional<QuantizedOperand> readDequantized(mlir::Value value, std::string *why = nullptr);
+
+/// cast(min(max(rounded + zero, low), high)) to 8 bits, whose bounds are those of the type.
+struct Quantization {
+  mlir::Value rounded;
+  std::optional<double> zero; // none where the run computes it, or where it varies
+};
+std::optional<Quantization> readQuantization(graph::CastOp op);
+
+/// Both sides of a float product whose scales can be taken out of it.
+struct QuantizedSides {
+  QuantizedOperand left, right;
+  int64_t axis; // of the result, along which the scale of the right side runs
+};
+/// Of a matmul, conv or conv_transpose.
+std::optional<QuantizedSides> readSides(mlir::Operation *product, std::string *why = nullptr);
+/// What a max pool can be done before the dequantisation of.
+std::optional<QuantizedOperand> readPooled(graph::PoolOp op, std::string *why = nullptr);
+/// What a quantisation makes again of what was dequantised just before.
+std::optional<QuantizedOperand> readRequantized(graph::CastOp op, std::string *why = nullptr);
+
+/// The one number that every element equals, also before constants are folded: seen through moves
+/// and through casts of small integers, as importers spell zero points.
+std::optional<double> numberOf(mlir::Value value);
+
+/// Writes a reason; false.
+bool refuse(std::string *why, const llvm::Twine &text);
+/// "the result of 'conv1'", "the input 'x'" or "the constant 'w'", as the model calls it.
+std::string nameOf(mlir::Value value);
+
 /// A zero point or scale as [], or as [n] where it varies along an axis.
 mlir::Value parameterOf(mlir::OpBuilder &builder, mlir::Value wide);
 
@@ -33,11 +65,15 @@ mlir::Value storedOf(mlir::OpBuilder &builder, const QuantizedOperand &operand);
 /// That minus the zero point, in i32.
 mlir::Value centredOf(mlir::OpBuilder &builder, const QuantizedOperand &operand);
 mlir::Value castTo(mlir::OpBuilder &builder, mlir::Value x, mlir::Type element);
+/// One number for each element of `like`.
+mlir::Value splatLike(mlir::OpBuilder &builder, mlir::Value like, double number);
 
 /// (cast<f32>(i) * s + b) / c = cast<f32>(i) * (s / c) + b / c, also with bounds around the sum.
 mlir::LogicalResult quotientOfDequantized(graph::DivOp op, mlir::PatternRewriter &rewriter);
 /// max_pool(d(x)) = d(max_pool(x)), where d dequantises with one scale above 0.
 mlir::LogicalResult poolOfDequantized(graph::PoolOp op, mlir::PatternRewriter &rewriter);
+/// max_pool(max(d(x), c)) = max(max_pool(d(x)), c)
+mlir::LogicalResult poolOfBounded(graph::PoolOp op, mlir::PatternRewriter &rewriter);
 /// quantise(d(x)) = x, where both have one scale and one zero point.
 mlir::LogicalResult quantisedOfDequantized(graph::CastOp op, mlir::PatternRewriter &rewriter);
 

@@ -54,12 +54,27 @@ static bool areWindowsInside(PoolOp op) {
   return !op.getCeilMode();
 }
 
+std::optional<QuantizedOperand> readPooled(PoolOp op, std::string *why) {
+  auto operand = readDequantized(op.getX(), why);
+  if (op.getKind() != "max" || !operand)
+    return std::nullopt;
+  auto scale = splatOf(operand->scale);
+  if (!areWindowsInside(op))
+    refuse(why, "has a window that may lie outside of the image");
+  else if (!operand->isUniform())
+    refuse(why, "has a scale or zero point that differs along an axis");
+  else if (!scale)
+    refuse(why, "has a scale that the run computes, which may be below 0");
+  else if (!(*scale > 0))
+    refuse(why, "has a scale that is not above 0");
+  else
+    return operand;
+  return std::nullopt;
+}
+
 LogicalResult poolOfDequantized(PoolOp op, PatternRewriter &rewriter) {
-  if (op.getKind() != "max" || !areWindowsInside(op))
-    return failure();
-  auto operand = readDequantized(op.getX());
-  auto scale = operand ? splatOf(operand->scale) : std::nullopt;
-  if (!scale || !(*scale > 0) || !operand->isUniform())
+  auto operand = readPooled(op);
+  if (!operand)
     return failure();
   Value x = storedOf(rewriter, *operand);
   DimVector sizes = dimsOf(op.getResult());
@@ -74,6 +89,16 @@ LogicalResult poolOfDequantized(PoolOp op, PatternRewriter &rewriter) {
   return success();
 }
 
+LogicalResult poolOfBounded(PoolOp op, PatternRewriter &rewriter) {
+  auto bounded = op.getX().getDefiningOp<MaxOp>();
+  auto least = bounded ? splatOf(bounded.getY()) : std::nullopt;
+  if (!least || op.getKind() != "max" || !areWindowsInside(op) || !readDequantized(bounded.getX()))
+    return failure();
+  Value pooled = rebuild(rewriter, op, bounded.getX(), op.getType())->getResult(0);
+  rewriter.replaceOpWithNewOp<MaxOp>(op, pooled, splatLike(rewriter, pooled, *least));
+  return success();
+}
+
 /// The operand of an op whose other operand is one number, which is left in `number`.
 template <typename Op> static Value beside(Value value, double &number) {
   auto op = value.getDefiningOp<Op>();
@@ -82,30 +107,75 @@ template <typename Op> static Value beside(Value value, double &number) {
   return known ? op.getX() : Value();
 }
 
-LogicalResult quantisedOfDequantized(CastOp op, PatternRewriter &rewriter) {
+namespace {
+
+/// x, and what it is divided by, of quantise(x / step).
+struct Quotient {
+  Value x, step;
+  std::optional<double> known; // the step, where it is one constant
+};
+
+} // namespace
+
+static std::optional<Quotient> quotientUnder(Value rounded) {
+  auto round = rounded.getDefiningOp<RoundOp>();
+  if (!round)
+    return std::nullopt;
+  if (auto quotient = round.getX().getDefiningOp<DivOp>())
+    return Quotient{quotient.getX(), quotient.getY(), numberOf(quotient.getY())};
+  double factor;
+  Value x = beside<MulOp>(round.getX(), factor); // a power of two
+  return x ? std::optional<Quotient>({x, {}, 1 / factor}) : std::nullopt;
+}
+
+/// Whether 8 bits of one scale and zero point become those of the same ones.
+static bool isSameStep(CastOp op, const QuantizedOperand &operand, const Quotient &quotient,
+                       std::optional<double> zero, std::string *why) {
+  constexpr double kLeast = 1e-30, kMost = 1e30;
+  auto step = numberOf(operand.scale);
+  auto from = operand.zero ? numberOf(operand.zero) : std::optional<double>(0);
+  if (!operand.isUniform() || (quotient.step && !quotient.known && isConstant(quotient.step)))
+    return refuse(why, "has a scale or zero point that differs along an axis");
+  if (!step || !from || !quotient.known || !zero)
+    return refuse(why, "has a scale or zero point that the run computes");
+  if (step != quotient.known)
+    return refuse(why, "is quantised again with another scale");
+  if (elementOf(operand.x) != elementOf(op.getResult()))
+    return refuse(why, "is quantised again with another type");
+  if (from != zero)
+    return refuse(why, "is quantised again with another zero point");
+  return (*step > kLeast && *step < kMost) || refuse(why, "has a scale below 1e-30 or above 1e30");
+}
+
+std::optional<Quantization> readQuantization(CastOp op) {
   Type element = elementOf(op.getResult());
   if (!element.isInteger(8) || isBits(element) || !elementOf(op.getX()).isF32())
-    return failure();
+    return std::nullopt;
   bool isUnsigned = element.isUnsignedInteger();
-  double top, bottom, zero, step;
+  double top, bottom;
   Value inner = beside<MinOp>(op.getX(), top);
   inner = inner ? beside<MaxOp>(inner, bottom) : inner;
   if (!inner || top != (isUnsigned ? 255 : 127) || bottom != (isUnsigned ? 0 : -128))
-    return failure();
-  if (Value sum = beside<AddOp>(inner, zero))
-    inner = sum;
-  auto round = inner.getDefiningOp<RoundOp>();
-  Value quotient = round ? beside<DivOp>(round.getX(), step) : Value();
-  if (round && !quotient) { // a power of two
-    quotient = beside<MulOp>(round.getX(), step);
-    step = 1 / step;
-  }
-  auto operand = quotient ? readDequantized(quotient) : std::nullopt;
-  if (!operand || !operand->isUniform() || elementOf(operand->x) != element ||
-      splatOf(operand->scale) != step || !(step > 1e-30 && step < 1e30))
-    return failure();
-  auto from = operand->zero ? splatOf(operand->zero) : std::optional<double>(0);
-  if (from != zero)
+    return std::nullopt;
+  auto sum = inner.getDefiningOp<AddOp>();
+  Value rounded = sum ? sum.getX() : inner;
+  if (!rounded.getDefiningOp<RoundOp>())
+    return std::nullopt;
+  return Quantization{rounded, sum ? numberOf(sum.getY()) : std::optional<double>(0)};
+}
+
+std::optional<QuantizedOperand> readRequantized(CastOp op, std::string *why) {
+  auto made = readQuantization(op);
+  auto quotient = made ? quotientUnder(made->rounded) : std::nullopt;
+  auto operand = quotient ? readDequantized(quotient->x, why) : std::nullopt;
+  if (!operand || !isSameStep(op, *operand, *quotient, made->zero, why))
+    return std::nullopt;
+  return operand;
+}
+
+LogicalResult quantisedOfDequantized(CastOp op, PatternRewriter &rewriter) {
+  auto operand = readRequantized(op);
+  if (!operand)
     return failure();
   rewriter.replaceOp(op, storedOf(rewriter, *operand));
   return success();

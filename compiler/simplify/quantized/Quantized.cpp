@@ -68,27 +68,19 @@ void replaceByIntegers(Operation *op, Rewriter &rewriter, const QuantizedOperand
                                      spread(rewriter, scale, axis, sizes));
 }
 
-// matmul(d(a), d(b)) = cast(matmul(q(a), q(b))) * (sa * sb)
-LogicalResult matmulOfDequantized(MatmulOp op, Rewriter &rewriter) {
-  if (!elementOf(op.getResult()).isF32())
+// matmul(d(a), d(b)) = cast(matmul(q(a), q(b))) * (sa * sb), and the same for conv
+LogicalResult productOfDequantized(Operation *op, Rewriter &rewriter) {
+  auto sides = readSides(op);
+  if (!sides)
     return failure();
-  int64_t last = rankOf(op.getResult()) - 1;
-  auto a = readDequantized(op.getA()), b = readDequantized(op.getB());
-  if (!a || !b || !a->isUniform() || !b->variesAlong(last))
-    return failure();
-  replaceByIntegers(op, rewriter, *a, *b, last);
+  replaceByIntegers(op, rewriter, sides->left, sides->right, sides->axis);
   return success();
 }
-
-// conv(d(x), d(w)) = cast(conv(q(x), q(w))) * (sx * sw)
+LogicalResult matmulOfDequantized(MatmulOp op, Rewriter &rewriter) {
+  return productOfDequantized(op, rewriter);
+}
 LogicalResult convOfDequantized(ConvOp op, Rewriter &rewriter) {
-  if (!elementOf(op.getResult()).isF32())
-    return failure();
-  auto x = readDequantized(op.getX()), w = readDequantized(op.getW());
-  if (!x || !w || !x->isUniform() || !w->variesAlong(0))
-    return failure();
-  replaceByIntegers(op, rewriter, *x, *w, op.getChannelsLast() ? rankOf(op.getX()) - 1 : 1);
-  return success();
+  return productOfDequantized(op, rewriter);
 }
 
 /// One side of an integer product.
@@ -206,6 +198,30 @@ LogicalResult convOfCentred(ConvOp op, Rewriter &rewriter) {
   return success();
 }
 
+// pad(x) = reshape(pad(reshape x)), with the few elements behind the last axis that grows in one
+// run with it: a loop over them alone would be shorter than a vector.
+LogicalResult padOfNarrow(PadOp op, PatternRewriter &rewriter) {
+  constexpr int64_t kNarrow = 8;
+  DimVector sizes = dimsOf(op.getX()), low = dimsOf(op.getLow()), high = dimsOf(op.getHigh());
+  int64_t last = sizes.size() - 1;
+  while (last >= 0 && low[last].isConstant(0) && high[last].isConstant(0))
+    --last;
+  auto inner = elementCount(ArrayRef<Dim>(sizes).drop_front(last + 1)).constant();
+  if (last < 0 || !inner || *inner <= 1 || *inner > kNarrow || op.getMode() != "constant" ||
+      !elementOf(op.getX()).isInteger(8))
+    return failure();
+  for (DimVector *dims : {&sizes, &low, &high}) {
+    dims->truncate(last + 1);
+    dims->back() = dims->back() * Dim(*inner);
+  }
+  Value x = reshapeTo(rewriter, op.getLoc(), op.getX(), sizes);
+  Value padded =
+      rewriter.create<PadOp>(op.getLoc(), x, op.getValue(), dimsAttr(op.getContext(), low),
+                             dimsAttr(op.getContext(), high), op.getModeAttr());
+  rewriter.replaceOp(op, reshapeTo(rewriter, op.getLoc(), padded, dimsOf(op.getResult())));
+  return success();
+}
+
 struct QuantizedPass : PassWrapper<QuantizedPass, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(QuantizedPass)
   StringRef getArgument() const override { return "heddle-simplify-quantized"; }
@@ -219,6 +235,10 @@ struct QuantizedPass : PassWrapper<QuantizedPass, OperationPass<ModuleOp>> {
     RewritePatternSet patterns(&getContext());
     addQuantizedRules(patterns);
     (void)applyRules(getOperation(), std::move(patterns));
+    // Behind those that look for divisions by scales.
+    RewritePatternSet steps(&getContext());
+    addStepRules(steps);
+    (void)applyRules(getOperation(), std::move(steps));
   }
 };
 
@@ -229,8 +249,10 @@ void addQuantizedRules(RewritePatternSet &patterns) {
       .add(convOfDequantized)
       .add(matmulOfCentred)
       .add(convOfCentred)
+      .add(padOfNarrow)
       .add(quotientOfDequantized)
       .add(poolOfDequantized)
+      .add(poolOfBounded)
       .add(quantisedOfDequantized);
 }
 

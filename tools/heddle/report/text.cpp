@@ -60,6 +60,23 @@ static void addMeasures(const Json &explanation, const Json &group, std::vector<
                          rate("of_bound", 0.01)});
 }
 
+/// The ops of a quantised model that are not computed with its integers, each with its reason.
+static std::string unfoldedText(const Json &unfolded) {
+  constexpr size_t kMost = 12;
+  if (unfolded.empty())
+    return "";
+  std::string text = "unfolded " + std::to_string(unfolded.size()) +
+                     " ops of quantised tensors are not computed with integers of 8 bits:\n";
+  for (size_t i = 0; i < std::min(unfolded.size(), kMost); ++i)
+    text += "         " + unfolded[i].at("node").get<std::string>() + " (" +
+            unfolded[i].at("op").get<std::string>() +
+            "): " + unfolded[i].at("why").get<std::string>() + "\n";
+  if (unfolded.size() > kMost)
+    text +=
+        "         and " + std::to_string(unfolded.size() - kMost) + " more, which --json prints\n";
+  return text;
+}
+
 static std::string headOf(const Json &explanation) {
   auto text = [&](const char *name) { return explanation.at(name).get<std::string>(); };
   std::string head = "model    " + text("model") + "\ntarget   " + text("target") + "\n";
@@ -78,6 +95,7 @@ static std::string headOf(const Json &explanation) {
             splits[0].at("group").get<std::string>() + " (" +
             splits[0].at("kind").get<std::string>() +
             "): " + splits[0].at("why").get<std::string>() + "\n";
+  head += unfoldedText(explanation.at("unfolded"));
   if (explanation.contains("run")) {
     const Json &run = explanation.at("run");
     head += "time     " + formatSeconds(run.at("seconds")) + ", median of " +

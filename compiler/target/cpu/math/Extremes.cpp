@@ -1,5 +1,6 @@
-// Extremes: maximumf and minimumf, which keep NaN and order -0 before +0. LLVM 19 loses NaN
-// beside a zero on types that it expands, and does not see that a constant needs one instruction.
+// Extremes: maximumf and minimumf, which keep NaN and, unless `nsz` says that it does not matter,
+// order -0 before +0. LLVM 19 loses NaN beside a zero on types that it expands, and does not see
+// that a constant needs one instruction.
 
 #include "compiler/target/cpu/Lower.h"
 #include "compiler/target/cpu/math/FloatMath.h"
@@ -27,13 +28,14 @@ Value general(FloatMath &f, bool isMax, Value x, Value y) {
 }
 
 /// With a constant as first operand NaN stays by itself; zeros want care.
-Value withConstant(FloatMath &f, bool isMax, Value x, Value constant, const APFloat &number) {
+Value withConstant(FloatMath &f, bool isMax, bool keepsZeros, Value x, Value constant,
+                   const APFloat &number) {
   if (number.isNaN() || (number.isZero() && !isMax && number.isNegative()))
     return general(f, isMax, x, constant);
   Value result = hardware(f, isMax, constant, x);
   // -0 + 0 is 0; nothing else changes.
   bool isRelu = number.isPosZero() && isMax;
-  return isRelu ? f.add(result, constant) : result;
+  return isRelu && keepsZeros ? f.add(result, constant) : result;
 }
 
 template <typename Op> struct ExpandExtreme : OpRewritePattern<Op> {
@@ -43,13 +45,14 @@ template <typename Op> struct ExpandExtreme : OpRewritePattern<Op> {
     if (!element.isF32() && !element.isF64())
       return failure();
     constexpr bool isMax = std::is_same_v<Op, arith::MaximumFOp>;
+    bool keepsZeros = !bitEnumContainsAll(op.getFastmath(), arith::FastMathFlags::nsz);
     FloatMath f(rewriter, op.getLoc(), op.getType());
     Value x = op.getLhs(), y = op.getRhs();
     APFloat number(0.0);
     if (matchPattern(y, m_ConstantFloat(&number)))
-      rewriter.replaceOp(op, withConstant(f, isMax, x, y, number));
+      rewriter.replaceOp(op, withConstant(f, isMax, keepsZeros, x, y, number));
     else if (matchPattern(x, m_ConstantFloat(&number)))
-      rewriter.replaceOp(op, withConstant(f, isMax, y, x, number));
+      rewriter.replaceOp(op, withConstant(f, isMax, keepsZeros, y, x, number));
     else
       rewriter.replaceOp(op, general(f, isMax, x, y));
     return success();

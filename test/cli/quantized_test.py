@@ -1,0 +1,224 @@
+"""`heddle explain` and `heddle compile` of quantised models: what stayed in floats, and why."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from command import OK, heddle, make_model, needs_heddle, save, value  # noqa: E402
+
+pytestmark = needs_heddle
+
+
+class Quantized:
+    """A model that grows node by node, from x of f32."""
+
+    def __init__(self, sizes):
+        self.sizes = sizes
+        self.nodes, self.weights = [], []
+        self.inputs = [value("x", sizes)]
+
+    def constant(self, name, array):
+        self.weights.append(numpy_helper.from_array(np.asarray(array), name))
+        return name
+
+    def add(self, op, inputs, name, **attributes):
+        self.nodes.append(helper.make_node(op, inputs, [name], name, **attributes))
+        return name
+
+    def scale(self, name, scale):
+        """A scale of the model, or one that the run is given."""
+        if scale is not None:
+            return self.constant(name, np.float32(scale))
+        self.inputs.append(value(name, []))
+        return name
+
+    def quantize(self, x, name, scale=0.1, zero=np.uint8(3), **more):
+        zero = self.constant(f"{name}_zero", zero)
+        return self.add("QuantizeLinear", [x, self.scale(f"{name}_scale", scale), zero], name,
+                        **more)
+
+    def dequantize(self, x, name, scale=0.1, zero=np.uint8(3), **more):
+        zero = self.constant(f"{name}_zero", zero)
+        return self.add("DequantizeLinear", [x, self.scale(f"{name}_scale", scale), zero], name,
+                        **more)
+
+    def activation(self, **more):
+        """x as 8 bits and back."""
+        return self.dequantize(self.quantize("x", "xq", **more), "xd", **more)
+
+    def weight(self, sizes, scale=0.2, dtype=np.int8, zero=None, **more):
+        array = np.arange(np.prod(sizes)).reshape(sizes) % 7 - 3
+        stored = self.constant("wq", array.astype(dtype))
+        return self.dequantize(stored, "wd", scale, dtype(0) if zero is None else zero, **more)
+
+    def save(self, last, sizes, path, opset=21, dtype=TensorProto.FLOAT):
+        return save(make_model(self.nodes, self.inputs, [value(last, sizes, dtype)], self.weights,
+                               opset=opset), path)
+
+
+def blocks(made):
+    made.add("MatMul", [made.activation(),
+                        made.weight([8, 4], np.full([2, 4], 0.2), zero=np.zeros([2, 4], np.int8),
+                                    axis=0, block_size=4)], "product")
+
+
+def rows(made):
+    """The scale of the weights differs along the axis that is summed over."""
+    made.add("MatMul", [made.activation(), made.weight([8, 4], np.linspace(0.1, 0.2, 8),
+                                                       zero=np.zeros(8, np.int8), axis=0)],
+             "product")
+
+
+def channels(made):
+    """The activation has a scale for each channel."""
+    more = {"scale": np.linspace(0.1, 0.2, 8), "zero": np.arange(8, dtype=np.uint8), "axis": 1}
+    made.add("MatMul", [made.activation(**more), made.weight([8, 4])], "product")
+
+
+def zeros(made):
+    """The activation has a zero point for each channel, and one scale."""
+    more = {"scale": np.full(8, 0.1), "zero": np.arange(8, dtype=np.uint8), "axis": 1}
+    made.add("MatMul", [made.activation(**more), made.weight([8, 4])], "product")
+
+
+def words(made):
+    made.add("MatMul", [made.activation(), made.weight([8, 4], dtype=np.int16)], "product")
+
+
+def weights_alone(made):
+    made.add("MatMul", ["x", made.weight([8, 4])], "product")
+
+
+def activation_alone(made):
+    made.add("MatMul", [made.activation(), made.constant("w", np.ones([8, 4], np.float32))],
+             "product")
+
+
+def behind_floats(made):
+    bounded = made.add("Tanh", [made.activation()], "bounded")
+    made.add("MatMul", [bounded, made.weight([8, 4])], "product")
+
+
+@pytest.mark.parametrize("build, why", [
+    (blocks, "the result of 'wd' has a zero point that differs along more than one axis"),
+    (rows, "the result of 'wd' has a scale that differs along axis 0; it may do so only along 1"),
+    (channels, "the result of 'xd' has a scale that differs along axis 1; the left side of a "
+               "product may have only one"),
+    (zeros, "the result of 'xd' has a "),
+    (words, "the result of 'wd' is of 16 bits, but products of integers take at most 8"),
+    (weights_alone, "the input 'x' is not quantised, but the other side is"),
+    (activation_alone, "the constant 'w' is not quantised, but the other side is"),
+    (behind_floats, "the result of 'bounded' is not quantised, but the other side is"),
+])
+def test_a_product_in_floats_has_a_reason(tmp_path, build, why):
+    made = Quantized([2, 8])
+    build(made)
+    model = made.save("product", [2, 4], tmp_path / "m.onnx")
+    [told] = heddle("explain", model, "--json").json["unfolded"]
+    assert told["node"] == "product" and told["op"] == "matmul"
+    assert told["why"].startswith(why), told
+    done = heddle("explain", model)
+    assert done.status == OK and f"product (matmul): {why}" in done.output, done.output
+    made = heddle("compile", model, "-o", tmp_path / "m.so", "--json", "--no-cache").json
+    assert made["report"]["unfolded"] == [told], made
+
+
+def test_a_convolution_with_a_scale_along_its_inputs(tmp_path):
+    made = Quantized([1, 4, 6, 6])
+    weights = made.weight([8, 4, 3, 3], np.linspace(0.1, 0.2, 4), zero=np.zeros(4, np.int8), axis=1)
+    made.add("Conv", [made.activation(), weights], "product")
+    model = made.save("product", [1, 8, 4, 4], tmp_path / "m.onnx")
+    [told] = heddle("explain", model, "--json").json["unfolded"]
+    assert told["op"] == "conv" and "a scale that differs along axis 1" in told["why"], told
+
+
+def test_a_transposed_convolution(tmp_path):
+    made = Quantized([1, 4, 6, 6])
+    made.add("ConvTranspose", [made.activation(), made.weight([4, 8, 3, 3])], "product")
+    model = made.save("product", [1, 8, 8, 8], tmp_path / "m.onnx")
+    [told] = heddle("explain", model, "--json").json["unfolded"]
+    assert told["node"] == "product" and "a transposed convolution" in told["why"], told
+
+
+def test_a_scale_that_the_run_computes(tmp_path):
+    """A product takes it; a pool, and a quantisation behind it, do not."""
+    made = Quantized([1, 4, 6, 6])
+    x = made.activation(scale=None)
+    made.inputs = [value("x", [1, 4, 6, 6]), value("xq_scale", []), value("xd_scale", [])]
+    pooled = made.add("MaxPool", [x], "pooled", kernel_shape=[2, 2], strides=[2, 2])
+    model = made.save(pooled, [1, 4, 3, 3], tmp_path / "m.onnx")
+    [told] = heddle("explain", model, "--json").json["unfolded"]
+    assert told["node"] == "pooled" and told["op"] == "pool"
+    assert "has a scale that the run computes" in told["why"], told
+
+
+def test_a_pair_of_two_scales(tmp_path):
+    made = Quantized([2, 8])
+    turned = made.add("Transpose", [made.activation()], "turned")
+    last = made.quantize(turned, "again", scale=0.3)
+    model = made.save(last, [8, 2], tmp_path / "m.onnx", dtype=TensorProto.UINT8)
+    [told] = heddle("explain", model, "--json").json["unfolded"]
+    assert told["node"] == "again", told
+    assert told["why"] == "what it reads is quantised again with another scale"
+
+
+@pytest.mark.parametrize("zero", [np.uint8(3), np.int8(-128), np.int8(5)])
+def test_what_was_folded_is_not_named(tmp_path, zero):
+    made = Quantized([2, 8])
+    made.add("MatMul", [made.activation(zero=zero), made.weight([8, 4])], "product")
+    model = made.save("product", [2, 4], tmp_path / "m.onnx")
+    done = heddle("explain", model)
+    assert done.status == OK and "unfolded" not in done.output
+    assert heddle("explain", model, "--json").json["unfolded"] == []
+
+
+def test_a_model_of_floats_has_nothing_to_say(tmp_path):
+    made = Quantized([2, 8])
+    made.add("MatMul", ["x", made.constant("w", np.ones([8, 4], np.float32))], "product")
+    model = made.save("product", [2, 4], tmp_path / "m.onnx")
+    assert heddle("explain", model, "--json").json["unfolded"] == []
+
+
+def residual(sizes, tmp_path):
+    """Two convolutions, each quantised, that meet in an addition with a bound behind it."""
+    made = Quantized(sizes)
+    x = made.activation(zero=np.int8(-5))
+    first = {"scale": 0.7, "zero": np.int8(2)}
+    second = {"scale": 0.9, "zero": np.int8(-7)}
+    weights = made.weight([16, sizes[1], 1, 1])
+    skip = made.add("Conv", [x, weights], "skip")
+    skip = made.dequantize(made.quantize(skip, "skip_q", **first), "skip_d", **first)
+    body = made.add("Conv", [x, made.constant("wide", np.float32(np.eye(16, sizes[1]))
+                                              .reshape(16, sizes[1], 1, 1))], "body_float")
+    body = made.dequantize(made.quantize(body, "body_q", **second), "body_d", **second)
+    weights = made.dequantize(
+        made.constant("vq", (np.arange(16 * 16 * 9) % 5 - 2).astype(np.int8).reshape(16, 16, 3, 3)),
+        "vd", 0.05, np.int8(0))
+    body = made.add("Conv", [body, weights], "body", pads=[1, 1, 1, 1])
+    body = made.dequantize(made.quantize(body, "sum_q", **second), "sum_d", **second)
+    added = made.add("Add", [body, skip], "added")
+    bounded = made.add("Relu", [made.dequantize(made.quantize(added, "added_q", **first),
+                                                "added_d", **first)], "bounded")
+    more = {"scale": 0.35, "zero": np.int8(-128)}
+    last = made.dequantize(made.quantize(bounded, "last_q", **more), "last", **more)
+    return made.save(last, [sizes[0], 16, *sizes[2:]], tmp_path / "m.onnx")
+
+
+def test_a_branch_that_is_quantised_is_stored_so(tmp_path):
+    """The kernel of `skip` stores 8 bits, since they are fewer than the sums that it makes."""
+    model = residual([1, 8, 6, 6], tmp_path)
+    told = heddle("explain", model, "--json").json
+    [skip] = [group for group in told["groups"]
+              if "skip" in {op["name"] for op in group["ops"]}]
+    assert skip["name"] == "skip_q", skip["name"]
+    assert skip["outputs"][0]["bytes"] == 16 * 6 * 6
+
+
+def test_what_is_quantised_in_between_gives_the_same_numbers(tmp_path):
+    done = heddle("compare", residual([2, 8, 9, 7], tmp_path), "--against", "reference")
+    assert done.status == OK, done.output + done.errors
