@@ -101,6 +101,7 @@ void addIntegers(Cases &cases);
 void addWindows(Cases &cases);
 void addWinograd(Cases &cases);
 void addFew(Cases &cases);
+void addDepthwise(Cases &cases);
 void addResize(Cases &cases);
 void addControl(Cases &cases);
 void addHosted(Cases &cases);
