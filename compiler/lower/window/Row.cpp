@@ -3,7 +3,7 @@
 // Where the width is known, tiles are about equal, and which taps of those at the left and right
 // border lie inside is known as well. Else pixels near the borders test each tap, those between
 // test none. Rows of the window that lie outside of the image are left out by a branch, or by a
-// loop's bounds where the weights are not kept in registers.
+// loop's bounds where the window is large.
 
 #include "compiler/lower/window/Channelwise.h"
 
@@ -11,20 +11,20 @@ using namespace mlir;
 
 namespace heddle::lower {
 
-/// Of a row's tiles that need not test taps, how many may be written out one by one.
+/// Of a row whose width is known, at most so many tiles are written out one by one.
 static constexpr int64_t kMostAtBorder = 4;
 
-/// Registers for what is neither a sum nor a weight that stays: pixels of the image.
-static constexpr int64_t kOtherRegisters = 4;
-
+/// Besides sums, a few registers hold weights and pixels of the image.
 int64_t Channelwise::pixels() {
-  int64_t most = (kernel.machine.registers - kOtherRegisters) / (areCounted() ? 2 : 1);
+  constexpr int64_t kOthers = 4;
+  int64_t most = (kernel.machine.registers - kOthers) / (areCounted() ? 2 : 1);
   return std::min(schedule.knob("pixels", 8), most);
 }
 
-bool Channelwise::isUnrolled() {
-  return taps() + pixels() + kOtherRegisters <= kernel.machine.registers;
-}
+/// Weights of up to two thirds of the registers are kept there, or where the registers do not do
+/// are operands in memory; more are read a row of the window at a time, in a loop
+/// (bench/notes/2026-11-21-kernels.md).
+bool Channelwise::isUnrolled() { return 3 * taps() <= 2 * kernel.machine.registers; }
 
 Value Channelwise::weight(Elements &e, Value channel, Value tap) {
   Code &code = e.code();
