@@ -322,7 +322,7 @@ Cases allCases() {
   Cases cases;
   for (auto add : {addElementwise, addCasts, addMovement, addIndexed, addReductions, addProducts,
                    addIntegers, addWindows, addWinograd, addFew, addDepthwise, addResize,
-                   addControl, addHosted, addGroups, addAttention, addRandom})
+                   addControl, addHosted, addGroups, addAttention, addMasks, addRandom})
     add(cases);
   return cases;
 }

@@ -107,6 +107,7 @@ void addControl(Cases &cases);
 void addHosted(Cases &cases);
 void addGroups(Cases &cases);
 void addAttention(Cases &cases);
+void addMasks(Cases &cases);
 void addRandom(Cases &cases);
 
 } // namespace heddle::ops

@@ -1,0 +1,259 @@
+// Visible: the keys that some query of a slab sees, found as the kernel runs.
+//
+// Masks are added to the scaled scores, or selected instead of them: causal ones, those of padding,
+// constant or computed. With s the scale and |score| <= sum |query| * max |key| = l, a query that
+// has a mask of v somewhere gives no weight to keys with a mask below v - 2 s l - 88, as exp of
+// less than -87.34 is 0 here. So panels of such keys before the first and behind the last visible
+// one are left out, and nothing changes. A row that is hidden as a whole has no such keys; numbers
+// that are not finite, in keys, queries or values, make all keys visible.
+
+#include "compiler/lower/attention/Kernel.h"
+
+using namespace mlir;
+
+namespace heddle::lower {
+
+/// The one number that every element equals.
+static std::optional<double> splatOf(Value value) {
+  if (auto broadcast = value.getDefiningOp<graph::BroadcastOp>())
+    value = broadcast.getX();
+  auto constant = value.getDefiningOp<graph::ConstantOp>();
+  auto dense = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : nullptr;
+  if (!dense || !dense.isSplat() || !isa<FloatType>(dense.getElementType()))
+    return std::nullopt;
+  return dense.getSplatValue<APFloat>().convertToDouble();
+}
+
+/// Reads from the logits back to the scores: masks, then factors. nullopt where something else
+/// stands between them.
+static std::optional<ScoreMasks> readMasks(Value value, Value scores, int depth = 8) {
+  if (value == scores)
+    return ScoreMasks();
+  Operation *op = value.getDefiningOp();
+  if (!op || depth == 0)
+    return std::nullopt;
+  auto through = [&](unsigned operand) {
+    return readMasks(op->getOperand(operand), scores, depth - 1);
+  };
+  if (isa<graph::MulOp, graph::DivOp>(op)) {
+    auto factor = splatOf(op->getOperand(1));
+    bool isLeft = !factor && isa<graph::MulOp>(op);
+    if (isLeft)
+      factor = splatOf(op->getOperand(0));
+    auto masks = factor ? through(isLeft ? 1 : 0) : std::nullopt;
+    if (!masks || !masks->steps.empty())
+      return std::nullopt;
+    masks->scale *= std::abs(isa<graph::MulOp>(op) ? *factor : 1 / *factor);
+    return masks;
+  }
+  SmallVector<unsigned> operands;
+  if (isa<graph::AddOp>(op))
+    operands = {0, 1};
+  else if (isa<graph::SelectOp>(op))
+    operands = {1, 2};
+  for (unsigned operand : operands)
+    if (auto masks = through(operand)) {
+      masks->steps.push_back({op, operand});
+      return masks;
+    }
+  return std::nullopt;
+}
+
+/// Whether weights of exponentials 0 are 0.
+static bool staysZero(Value weights, Value powers) {
+  if (weights == powers)
+    return true;
+  if (auto div = weights.getDefiningOp<graph::DivOp>())
+    return staysZero(div.getX(), powers);
+  if (auto select = weights.getDefiningOp<graph::SelectOp>()) // NaN, of rows without keys, as 0
+    return splatOf(select.getX()) == 0.0 && staysZero(select.getY(), powers);
+  return false;
+}
+
+void AttentionKernel::findMasks() {
+  bool areFloats = number.isF32() && graph::elementOf(parts.scores.getResult()).isF32() &&
+                   graph::elementOf(parts.logits).isF32() &&
+                   graph::elementOf(parts.weights).isF32();
+  if (!areFloats || queries.isConstant(1) || !staysZero(parts.weights, parts.powers))
+    return;
+  auto found = readMasks(parts.logits, parts.scores.getResult());
+  if (found && !found->steps.empty() && std::isfinite(found->scale))
+    masks = *found;
+}
+
+/// Whether all queries of a batch have the same masks.
+bool AttentionKernel::areMasksOfKeys() const {
+  auto isOfKeys = [&](Value value) {
+    if (auto broadcast = value.getDefiningOp<graph::BroadcastOp>()) {
+      DimVector from = graph::dimsOf(broadcast.getX());
+      return from.size() < 2 || from[from.size() - 2].isConstant(1);
+    }
+    return splatOf(value).has_value();
+  };
+  return llvm::all_of(masks->steps, [&](const ScoreMasks::Step &step) {
+    for (auto [i, operand] : llvm::enumerate(step.op->getOperands()))
+      if (i != step.scores && !isOfKeys(operand))
+        return false;
+    return true;
+  });
+}
+
+/// What the masks make of a score of 0.
+Value AttentionKernel::maskOfScore(Elements &e, ArrayRef<Index> place) {
+  Code &code = kernel.code();
+  Value mask = code.spread(code.constantOf(number, 0));
+  auto at = [&](Value tensor) { return code.spread(e.at(tensor, place)); };
+  for (const ScoreMasks::Step &step : masks->steps) {
+    if (isa<graph::AddOp>(step.op)) {
+      mask = code.b.create<arith::AddFOp>(code.loc, mask, at(step.op->getOperand(1 - step.scores)));
+      continue;
+    }
+    Value x = step.scores == 1 ? mask : at(step.op->getOperand(1));
+    Value y = step.scores == 2 ? mask : at(step.op->getOperand(2));
+    mask = code.b.create<arith::SelectOp>(code.loc, at(step.op->getOperand(0)), x, y);
+  }
+  return mask;
+}
+
+/// The largest magnitude of packed columns; more than all finite numbers where one is none.
+Value AttentionKernel::largestMagnitude(Elements &e, const Panels &panels, const Dim &offset) {
+  Code &code = kernel.code();
+  Type integer = code.b.getI32Type();
+  auto integers = [&](int64_t value) { return code.spread(code.integerOf(integer, value)); };
+  Value rows = kernel.dim(panels.rows);
+  auto visit = [&](Value panel, ValueRange carried) {
+    Values best(carried);
+    for (int64_t j = 0; j < panels.vectors; ++j) {
+      Value column =
+          code.add(code.mul(panel, code.number(panels.width)), code.number(j * code.lanes));
+      Value mask = maskAt(e, panels.columns, panels.width, column);
+      Value start = code.add(code.mul(panel, kernel.dim(panels.rows * Dim(panels.width))),
+                             code.number(j * code.lanes));
+      best = foldScoped(e, code.number(0), rows, best, [&](Value k, ValueRange in) {
+        Value at = code.add(start, code.mul(k, code.number(panels.width)));
+        Value bits = code.loadLanes(number, scratchAt(offset), at, mask);
+        bits = code.b.create<arith::BitcastOp>(code.loc, code.vectorOf(integer), bits);
+        // Without their signs numbers are ordered as their bits are, infinity and NaN last.
+        bits = code.b.create<arith::AndIOp>(code.loc, bits, integers(0x7fffffff));
+        return Values{code.b.create<arith::MaxUIOp>(code.loc, in[0], bits)};
+      });
+    }
+    return best;
+  };
+  Value best = foldScoped(e, code.number(0), kernel.dim(panels.count()), integers(0), visit)[0];
+  best = code.b.create<vector::ReductionOp>(code.loc, vector::CombiningKind::MAXUI, best);
+  return code.b.create<arith::BitcastOp>(code.loc, number, best);
+}
+
+/// Of the head in the scratch: the largest key, or NaN where no key can be left out.
+Value AttentionKernel::boundOfKeys(Elements &e) {
+  Code &code = kernel.code();
+  // Below, the keys are looked at longer than they are computed with.
+  constexpr int64_t kLeastQueries = 8;
+  Value none = code.constantOf(number, std::numeric_limits<double>::quiet_NaN());
+  return code.choose(
+      code.less(kernel.dim(queries), code.number(kLeastQueries)), number,
+      [&] { return Values{none}; },
+      [&] {
+        Value keyBound = largestMagnitude(e, keyPanels, Dim(0));
+        Value valueBound = largestMagnitude(e, valuePanels, valuesAt);
+        Value infinity = code.constantOf(number, std::numeric_limits<double>::infinity());
+        Value isFinite =
+            code.b.create<arith::CmpFOp>(code.loc, arith::CmpFPredicate::OLT, valueBound, infinity);
+        return Values{code.b.create<arith::SelectOp>(code.loc, isFinite, keyBound, none)};
+      })[0];
+}
+
+/// The largest sum of magnitudes of a query.
+Value AttentionKernel::boundOfQueries(Elements &e, const Slab &slab) {
+  Code &code = kernel.code();
+  Value zero = code.constantOf(number, 0);
+  auto visit = [&](Value place, ValueRange carried) {
+    Value row = code.mul(place, kernel.dim(queryStride));
+    Value sum = foldLanes(
+        e, code.number(0), kernel.dim(depth), code.spread(zero), [&](Value k, ValueRange in) {
+          Value query = code.loadLanes(number, scratchAt(queriesAt), code.add(row, k), e.mask);
+          query = code.b.create<math::AbsFOp>(code.loc, query);
+          return Values{code.b.create<arith::AddFOp>(code.loc, in[0], query)};
+        })[0];
+    sum = code.b.create<vector::ReductionOp>(code.loc, vector::CombiningKind::ADD, sum);
+    return Values{code.b.create<arith::MaximumFOp>(code.loc, carried[0], sum)};
+  };
+  return foldScoped(e, code.number(0), rowsOfSlab(slab), zero, visit)[0];
+}
+
+/// The largest masks of each panel, lane by lane, go to the scratch; the least of the rows' largest
+/// ones comes back.
+Value AttentionKernel::readSlabMasks(Elements &e, const Slab &slab) {
+  Code &code = kernel.code();
+  Value zero = code.number(0), panels = kernel.dim(keyPanels.count());
+  Value infinity = code.constantOf(number, std::numeric_limits<double>::infinity());
+  Value lowest = code.spread(code.constantOf(number, -std::numeric_limits<double>::infinity()));
+  auto maximum = [&](Value x, Value y) -> Value { // NaN of either
+    return code.b.create<arith::MaximumFOp>(code.loc, x, y);
+  };
+  Value memory = scratchAt(masksAt), lanes = code.number(code.lanes);
+  foldScoped(e, zero, panels, {}, [&](Value panel, ValueRange) {
+    code.storeLanes(number, lowest, memory, code.mul(panel, lanes), {});
+    return Values();
+  });
+  auto visitRow = [&](Value rowAt, ValueRange least) {
+    Indices place = placeOfRow(e, parts.logits, rowNumber(code.add(slab.first, rowAt)));
+    place.emplace_back();
+    auto visitPanel = [&](Value panel, ValueRange best) {
+      Value ofPanel = lowest;
+      for (int64_t j = 0; j < keyPanels.vectors; ++j) {
+        Elements::Scope scope(e);
+        Value column =
+            code.add(code.mul(panel, code.number(keyPanels.width)), code.number(j * code.lanes));
+        e.mask = maskAt(e, keys, keyPanels.width, column);
+        place.back() = {column, 1, {}};
+        Value mask = maskOfScore(e, place);
+        if (e.mask)
+          mask = code.b.create<arith::SelectOp>(code.loc, e.mask, mask, lowest);
+        ofPanel = maximum(ofPanel, mask);
+        e.mask = {};
+      }
+      Value at = code.mul(panel, lanes);
+      Value known = code.loadLanes(number, memory, at, {});
+      code.storeLanes(number, maximum(known, ofPanel), memory, at, {});
+      return Values{maximum(best[0], ofPanel)};
+    };
+    Value best = foldScoped(e, zero, panels, lowest, visitPanel)[0];
+    best = code.b.create<vector::ReductionOp>(code.loc, vector::CombiningKind::MAXIMUMF, best);
+    return Values{code.b.create<arith::MinimumFOp>(code.loc, least[0], best)};
+  };
+  Value rows = areMasksOfKeys() ? code.min(code.number(1), rowsOfSlab(slab)) : rowsOfSlab(slab);
+  return foldScoped(e, zero, rows, infinity, visitRow)[0];
+}
+
+AttentionKernel::Keys AttentionKernel::visibleKeys(Elements &e, const Slab &slab, Value bound) {
+  Code &code = kernel.code();
+  Value zero = code.number(0), panels = kernel.dim(keyPanels.count()), last = kernel.dim(keys);
+  if (!masks)
+    return {zero, panels, zero, last};
+  auto scan = [&] {
+    auto floats = [&](double value) { return code.constantOf(number, value); };
+    // Sums of products round: a percent is more than they lose.
+    Value reach = code.b.create<arith::MulFOp>(code.loc, boundOfQueries(e, slab), bound);
+    reach = code.b.create<arith::MulFOp>(code.loc, reach, floats(2.02 * masks->scale));
+    reach = code.b.create<arith::AddFOp>(code.loc, reach, floats(88));
+    Value least = code.b.create<arith::SubFOp>(code.loc, readSlabMasks(e, slab), reach);
+    return foldScoped(e, zero, panels, {panels, zero}, [&](Value panel, ValueRange in) {
+      Value best =
+          code.loadLanes(number, scratchAt(masksAt), code.mul(panel, code.number(code.lanes)), {});
+      best = code.b.create<vector::ReductionOp>(code.loc, vector::CombiningKind::MAXIMUMF, best);
+      Value isSeen = code.b.create<arith::CmpFOp>(code.loc, arith::CmpFPredicate::UGE, best, least);
+      Value end = code.add(panel, code.number(1));
+      return Values{code.b.create<arith::SelectOp>(code.loc, isSeen, code.min(in[0], panel), in[0]),
+                    code.b.create<arith::SelectOp>(code.loc, isSeen, end, in[1])};
+    });
+  };
+  Value isBounded = code.b.create<arith::CmpFOp>(code.loc, arith::CmpFPredicate::ORD, bound, bound);
+  Type i64 = code.b.getI64Type();
+  Values range = code.choose(isBounded, {i64, i64}, scan, [&] { return Values{zero, panels}; });
+  Value width = code.number(keyPanels.width);
+  return {range[0], range[1], code.mul(range[0], width), code.min(code.mul(range[1], width), last)};
+}
+
+} // namespace heddle::lower
