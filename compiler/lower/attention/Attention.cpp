@@ -288,9 +288,9 @@ void AttentionKernel::emitValueChunks(Elements &e, const Slab &slab, const Keys 
   });
 }
 
-void AttentionKernel::emitSlab(Elements &e, const Slab &slab, Value bound) {
+void AttentionKernel::emitSlab(Elements &e, const Slab &slab, const Bounds &bounds) {
   copyQueries(e, slab);
-  Keys seen = visibleKeys(e, slab, bound);
+  Keys seen = visibleKeys(e, slab, bounds);
   foldScoped(e, seen.first, seen.end, {}, [&](Value panel, ValueRange) {
     forEachStrip(e, slab, [&](const Strip &strip) { emitScores(e, strip, panel); });
     return Values();
@@ -313,13 +313,13 @@ void AttentionKernel::emit() {
     packPanels(e, keyPanels, right, operandBatch(e, parts.scores, right), scratchAt(Dim(0)));
     right = parts.values.getB();
     packPanels(e, valuePanels, right, operandBatch(e, parts.values, right), scratchAt(valuesAt));
-    Value bound = masks ? boundOfKeys(e) : Value();
+    Bounds bounds = boundsOfTask(e, code.mul(first, code.number(stripRows)));
     Value together = stripsOfSlab(), count = code.sub(end, first);
     Value slabs = code.div(code.add(count, code.sub(together, code.number(1))), together);
     foldScoped(e, code.number(0), slabs, {}, [&](Value number, ValueRange) {
       Value strip = code.add(first, code.mul(number, together));
       Slab slab{code.mul(strip, code.number(stripRows)), code.min(together, code.sub(end, strip))};
-      emitSlab(e, slab, bound);
+      emitSlab(e, slab, bounds);
       return Values();
     });
   });

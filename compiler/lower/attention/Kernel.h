@@ -48,10 +48,16 @@ private:
     Value first, end, low, high;
   };
 
+  /// The largest key, NaN where no key may be left out, and the largest mask of a query, where all
+  /// have the same.
+  struct Bounds {
+    Value keys, masks;
+  };
+
   void chooseTiles();
   void layOutScratch();
   Value stripsOfSlab();
-  void emitSlab(Elements &e, const Slab &slab, Value bound);
+  void emitSlab(Elements &e, const Slab &slab, const Bounds &bounds);
   Value rowsOfSlab(const Slab &slab);
   void forEachStrip(Elements &e, const Slab &slab, llvm::function_ref<void(const Strip &)> body);
   Strip stripOf(Value first, Value place, int64_t count);
@@ -74,10 +80,12 @@ private:
   bool areMasksOfKeys() const;
   Value maskOfScore(Elements &e, llvm::ArrayRef<Index> place);
   Value largestMagnitude(Elements &e, const Panels &panels, const Dim &offset);
-  Value boundOfKeys(Elements &e);
+  Value magnitudesAt(Value pointer, Value index, Value mask);
+  Value largestOfLanes(Value magnitudes);
+  Bounds boundsOfTask(Elements &e, Value firstRow);
   Value boundOfQueries(Elements &e, const Slab &slab);
-  Value readSlabMasks(Elements &e, const Slab &slab);
-  Keys visibleKeys(Elements &e, const Slab &slab, Value bound);
+  Value readMasks(Elements &e, Value firstRow, Value rows);
+  Keys visibleKeys(Elements &e, const Slab &slab, const Bounds &bounds);
 
   Indices batchPlace(Elements &e, Value tensor);
   /// The place of a row, without the last index, in a tensor whose rows are those of the scores.

@@ -1,11 +1,11 @@
 // Visible: the keys that some query of a slab sees, found as the kernel runs.
 //
 // Masks are added to the scaled scores, or selected instead of them: causal ones, those of padding,
-// constant or computed. With s the scale and |score| <= sum |query| * max |key| = l, a query that
-// has a mask of v somewhere gives no weight to keys with a mask below v - 2 s l - 88, as exp of
-// less than -87.34 is 0 here. So panels of such keys before the first and behind the last visible
-// one are left out, and nothing changes. A row that is hidden as a whole has no such keys; numbers
-// that are not finite, in keys, queries or values, make all keys visible.
+// constant or computed. With s the scale and |score| <= depth * max |query| * max |key| = l, a
+// query that has a mask of v somewhere gives no weight to keys with a mask below v - 2 s l - 88, as
+// exp of less than -87.34 is 0 here. So panels of such keys before the first and behind the last
+// visible one are left out, and nothing changes. A row that is hidden as a whole has no such keys;
+// numbers that are not finite, in keys, queries or values, make all keys visible.
 
 #include "compiler/lower/attention/Kernel.h"
 
@@ -26,14 +26,14 @@ static std::optional<double> splatOf(Value value) {
 
 /// Reads from the logits back to the scores: masks, then factors. nullopt where something else
 /// stands between them.
-static std::optional<ScoreMasks> readMasks(Value value, Value scores, int depth = 8) {
+static std::optional<ScoreMasks> masksBetween(Value value, Value scores, int depth = 8) {
   if (value == scores)
     return ScoreMasks();
   Operation *op = value.getDefiningOp();
   if (!op || depth == 0)
     return std::nullopt;
   auto through = [&](unsigned operand) {
-    return readMasks(op->getOperand(operand), scores, depth - 1);
+    return masksBetween(op->getOperand(operand), scores, depth - 1);
   };
   if (isa<graph::MulOp, graph::DivOp>(op)) {
     auto factor = splatOf(op->getOperand(1));
@@ -76,7 +76,7 @@ void AttentionKernel::findMasks() {
                    graph::elementOf(parts.weights).isF32();
   if (!areFloats || queries.isConstant(1) || !staysZero(parts.weights, parts.powers))
     return;
-  auto found = readMasks(parts.logits, parts.scores.getResult());
+  auto found = masksBetween(parts.logits, parts.scores.getResult());
   if (found && !found->steps.empty() && std::isfinite(found->scale))
     masks = *found;
 }
@@ -115,76 +115,93 @@ Value AttentionKernel::maskOfScore(Elements &e, ArrayRef<Index> place) {
   return mask;
 }
 
-/// The largest magnitude of packed columns; more than all finite numbers where one is none.
-Value AttentionKernel::largestMagnitude(Elements &e, const Panels &panels, const Dim &offset) {
+/// Without their signs numbers are ordered as their bits are, infinity and NaN last.
+Value AttentionKernel::magnitudesAt(Value pointer, Value index, Value mask) {
   Code &code = kernel.code();
   Type integer = code.b.getI32Type();
-  auto integers = [&](int64_t value) { return code.spread(code.integerOf(integer, value)); };
-  Value rows = kernel.dim(panels.rows);
-  auto visit = [&](Value panel, ValueRange carried) {
-    Values best(carried);
-    for (int64_t j = 0; j < panels.vectors; ++j) {
-      Value column =
-          code.add(code.mul(panel, code.number(panels.width)), code.number(j * code.lanes));
-      Value mask = maskAt(e, panels.columns, panels.width, column);
-      Value start = code.add(code.mul(panel, kernel.dim(panels.rows * Dim(panels.width))),
-                             code.number(j * code.lanes));
-      best = foldScoped(e, code.number(0), rows, best, [&](Value k, ValueRange in) {
-        Value at = code.add(start, code.mul(k, code.number(panels.width)));
-        Value bits = code.loadLanes(number, scratchAt(offset), at, mask);
-        bits = code.b.create<arith::BitcastOp>(code.loc, code.vectorOf(integer), bits);
-        // Without their signs numbers are ordered as their bits are, infinity and NaN last.
-        bits = code.b.create<arith::AndIOp>(code.loc, bits, integers(0x7fffffff));
-        return Values{code.b.create<arith::MaxUIOp>(code.loc, in[0], bits)};
-      });
-    }
-    return best;
-  };
-  Value best = foldScoped(e, code.number(0), kernel.dim(panels.count()), integers(0), visit)[0];
-  best = code.b.create<vector::ReductionOp>(code.loc, vector::CombiningKind::MAXUI, best);
+  Value bits = code.b.create<arith::BitcastOp>(code.loc, code.vectorOf(integer),
+                                               code.loadLanes(number, pointer, index, mask));
+  return code.b.create<arith::AndIOp>(code.loc, bits,
+                                      code.spread(code.integerOf(integer, 0x7fffffff)));
+}
+
+Value AttentionKernel::largestOfLanes(Value magnitudes) {
+  Code &code = kernel.code();
+  Value best =
+      code.b.create<vector::ReductionOp>(code.loc, vector::CombiningKind::MAXUI, magnitudes);
   return code.b.create<arith::BitcastOp>(code.loc, number, best);
 }
 
-/// Of the head in the scratch: the largest key, or NaN where no key can be left out.
-Value AttentionKernel::boundOfKeys(Elements &e) {
+/// The largest magnitude of packed columns; more than all finite numbers where one is none.
+Value AttentionKernel::largestMagnitude(Elements &e, const Panels &panels, const Dim &offset) {
+  Code &code = kernel.code();
+  auto visit = [&](Value panel, ValueRange carried) {
+    Value start = code.mul(panel, kernel.dim(panels.rows * Dim(panels.width)));
+    Values masks;
+    for (int64_t j = 0; j < panels.vectors; ++j) {
+      Value column =
+          code.add(code.mul(panel, code.number(panels.width)), code.number(j * code.lanes));
+      masks.push_back(maskAt(e, panels.columns, panels.width, column));
+    }
+    return foldScoped(
+        e, code.number(0), kernel.dim(panels.rows), carried, [&](Value k, ValueRange in) {
+          Values best(in);
+          Value at = code.add(start, code.mul(k, code.number(panels.width)));
+          for (int64_t j = 0; j < panels.vectors; ++j) {
+            Value bits = magnitudesAt(scratchAt(offset), code.add(at, code.number(j * code.lanes)),
+                                      masks[j]);
+            best[j] = code.b.create<arith::MaxUIOp>(code.loc, best[j], bits);
+          }
+          return best;
+        });
+  };
+  Values none(panels.vectors, code.spread(code.integerOf(code.b.getI32Type(), 0)));
+  Values best = foldScoped(e, code.number(0), kernel.dim(panels.count()), none, visit);
+  for (int64_t j = 1; j < panels.vectors; ++j)
+    best[0] = code.b.create<arith::MaxUIOp>(code.loc, best[0], best[j]);
+  return largestOfLanes(best[0]);
+}
+
+/// Of the head in the scratch. Masks that all queries share are read once.
+AttentionKernel::Bounds AttentionKernel::boundsOfTask(Elements &e, Value firstRow) {
+  if (!masks)
+    return {};
   Code &code = kernel.code();
   // Below, the keys are looked at longer than they are computed with.
   constexpr int64_t kLeastQueries = 8;
   Value none = code.constantOf(number, std::numeric_limits<double>::quiet_NaN());
-  return code.choose(
-      code.less(kernel.dim(queries), code.number(kLeastQueries)), number,
-      [&] { return Values{none}; },
+  Values bounds = code.choose(
+      code.less(kernel.dim(queries), code.number(kLeastQueries)), {number, number},
+      [&] { return Values{none, none}; },
       [&] {
         Value keyBound = largestMagnitude(e, keyPanels, Dim(0));
         Value valueBound = largestMagnitude(e, valuePanels, valuesAt);
         Value infinity = code.constantOf(number, std::numeric_limits<double>::infinity());
         Value isFinite =
             code.b.create<arith::CmpFOp>(code.loc, arith::CmpFPredicate::OLT, valueBound, infinity);
-        return Values{code.b.create<arith::SelectOp>(code.loc, isFinite, keyBound, none)};
-      })[0];
+        keyBound = code.b.create<arith::SelectOp>(code.loc, isFinite, keyBound, none);
+        return Values{keyBound, areMasksOfKeys() ? readMasks(e, firstRow, code.number(1)) : none};
+      });
+  return {bounds[0], bounds[1]};
 }
 
-/// The largest sum of magnitudes of a query.
+/// The largest magnitude of the slab's queries; more than all finite numbers where one is none.
 Value AttentionKernel::boundOfQueries(Elements &e, const Slab &slab) {
   Code &code = kernel.code();
-  Value zero = code.constantOf(number, 0);
   auto visit = [&](Value place, ValueRange carried) {
     Value row = code.mul(place, kernel.dim(queryStride));
-    Value sum = foldLanes(
-        e, code.number(0), kernel.dim(depth), code.spread(zero), [&](Value k, ValueRange in) {
-          Value query = code.loadLanes(number, scratchAt(queriesAt), code.add(row, k), e.mask);
-          query = code.b.create<math::AbsFOp>(code.loc, query);
-          return Values{code.b.create<arith::AddFOp>(code.loc, in[0], query)};
-        })[0];
-    sum = code.b.create<vector::ReductionOp>(code.loc, vector::CombiningKind::ADD, sum);
-    return Values{code.b.create<arith::MaximumFOp>(code.loc, carried[0], sum)};
+    return foldLanes(e, code.number(0), kernel.dim(depth), carried, [&](Value k, ValueRange in) {
+      Value bits = magnitudesAt(scratchAt(queriesAt), code.add(row, k), e.mask);
+      return Values{code.b.create<arith::MaxUIOp>(code.loc, in[0], bits)};
+    });
   };
-  return foldScoped(e, code.number(0), rowsOfSlab(slab), zero, visit)[0];
+  Value none = code.spread(code.integerOf(code.b.getI32Type(), 0));
+  return largestOfLanes(foldScoped(e, code.number(0), rowsOfSlab(slab), none, visit)[0]);
 }
 
-/// The largest masks of each panel, lane by lane, go to the scratch; the least of the rows' largest
-/// ones comes back.
-Value AttentionKernel::readSlabMasks(Elements &e, const Slab &slab) {
+/// Of these rows: the largest mask of each panel goes to the scratch, the least of the rows'
+/// largest ones comes back.
+Value AttentionKernel::readMasks(Elements &e, Value firstRow, Value rows) {
   Code &code = kernel.code();
   Value zero = code.number(0), panels = kernel.dim(keyPanels.count());
   Value infinity = code.constantOf(number, std::numeric_limits<double>::infinity());
@@ -197,8 +214,8 @@ Value AttentionKernel::readSlabMasks(Elements &e, const Slab &slab) {
     code.storeLanes(number, lowest, memory, code.mul(panel, lanes), {});
     return Values();
   });
-  auto visitRow = [&](Value rowAt, ValueRange least) {
-    Indices place = placeOfRow(e, parts.logits, rowNumber(code.add(slab.first, rowAt)));
+  auto visitRow = [&](Value row, ValueRange least) {
+    Indices place = placeOfRow(e, parts.logits, rowNumber(code.add(firstRow, row)));
     place.emplace_back();
     auto visitPanel = [&](Value panel, ValueRange best) {
       Value ofPanel = lowest;
@@ -223,33 +240,44 @@ Value AttentionKernel::readSlabMasks(Elements &e, const Slab &slab) {
     best = code.b.create<vector::ReductionOp>(code.loc, vector::CombiningKind::MAXIMUMF, best);
     return Values{code.b.create<arith::MinimumFOp>(code.loc, least[0], best)};
   };
-  Value rows = areMasksOfKeys() ? code.min(code.number(1), rowsOfSlab(slab)) : rowsOfSlab(slab);
-  return foldScoped(e, zero, rows, infinity, visitRow)[0];
+  Value least = foldScoped(e, zero, rows, infinity, visitRow)[0];
+  foldScoped(e, zero, panels, {}, [&](Value panel, ValueRange) {
+    Value at = code.mul(panel, lanes), best = code.loadLanes(number, memory, at, {});
+    best = code.b.create<vector::ReductionOp>(code.loc, vector::CombiningKind::MAXIMUMF, best);
+    code.store(number, best, memory, at);
+    return Values();
+  });
+  return least;
 }
 
-AttentionKernel::Keys AttentionKernel::visibleKeys(Elements &e, const Slab &slab, Value bound) {
+AttentionKernel::Keys AttentionKernel::visibleKeys(Elements &e, const Slab &slab,
+                                                   const Bounds &bounds) {
   Code &code = kernel.code();
   Value zero = code.number(0), panels = kernel.dim(keyPanels.count()), last = kernel.dim(keys);
   if (!masks)
     return {zero, panels, zero, last};
   auto scan = [&] {
     auto floats = [&](double value) { return code.constantOf(number, value); };
+    auto times = [&](Value x, Value y) -> Value {
+      return code.b.create<arith::MulFOp>(code.loc, x, y);
+    };
     // Sums of products round: a percent is more than they lose.
-    Value reach = code.b.create<arith::MulFOp>(code.loc, boundOfQueries(e, slab), bound);
-    reach = code.b.create<arith::MulFOp>(code.loc, reach, floats(2.02 * masks->scale));
-    reach = code.b.create<arith::AddFOp>(code.loc, reach, floats(88));
-    Value least = code.b.create<arith::SubFOp>(code.loc, readSlabMasks(e, slab), reach);
+    Value terms = code.b.create<arith::SIToFPOp>(code.loc, number, kernel.dim(depth));
+    Value reach = times(times(boundOfQueries(e, slab), bounds.keys), terms);
+    reach = code.b.create<arith::AddFOp>(code.loc, times(reach, floats(2.02 * masks->scale)),
+                                         floats(88));
+    Value best = areMasksOfKeys() ? bounds.masks : readMasks(e, slab.first, rowsOfSlab(slab));
+    Value least = code.b.create<arith::SubFOp>(code.loc, best, reach);
     return foldScoped(e, zero, panels, {panels, zero}, [&](Value panel, ValueRange in) {
-      Value best =
-          code.loadLanes(number, scratchAt(masksAt), code.mul(panel, code.number(code.lanes)), {});
-      best = code.b.create<vector::ReductionOp>(code.loc, vector::CombiningKind::MAXIMUMF, best);
-      Value isSeen = code.b.create<arith::CmpFOp>(code.loc, arith::CmpFPredicate::UGE, best, least);
+      Value mask = code.load(number, scratchAt(masksAt), code.mul(panel, code.number(code.lanes)));
+      Value isSeen = code.b.create<arith::CmpFOp>(code.loc, arith::CmpFPredicate::UGE, mask, least);
       Value end = code.add(panel, code.number(1));
       return Values{code.b.create<arith::SelectOp>(code.loc, isSeen, code.min(in[0], panel), in[0]),
                     code.b.create<arith::SelectOp>(code.loc, isSeen, end, in[1])};
     });
   };
-  Value isBounded = code.b.create<arith::CmpFOp>(code.loc, arith::CmpFPredicate::ORD, bound, bound);
+  Value isBounded =
+      code.b.create<arith::CmpFOp>(code.loc, arith::CmpFPredicate::ORD, bounds.keys, bounds.keys);
   Type i64 = code.b.getI64Type();
   Values range = code.choose(isBounded, {i64, i64}, scan, [&] { return Values{zero, panels}; });
   Value width = code.number(keyPanels.width);
