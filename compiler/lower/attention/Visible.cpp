@@ -167,7 +167,7 @@ AttentionKernel::Bounds AttentionKernel::boundsOfTask(Elements &e, Value firstRo
   if (!masks)
     return {};
   Code &code = kernel.code();
-  // Below, the keys are looked at longer than they are computed with.
+  // Below, keys are looked at longer than computed with (bench/notes/2026-11-21-attention.md).
   constexpr int64_t kLeastQueries = 8;
   Value none = code.constantOf(number, std::numeric_limits<double>::quiet_NaN());
   Values bounds = code.choose(
