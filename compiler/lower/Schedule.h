@@ -60,8 +60,8 @@ mlir::LogicalResult emitStitch(KernelBuilder &kernel, mlir::Block *group, const 
 mlir::LogicalResult emitAttention(KernelBuilder &kernel, mlir::Block *group,
                                   const Schedule &schedule);
 
-/// A depthwise convolution or pool over channels-last images: channels in lanes, the window
-/// unrolled. Knobs: `pixels`.
+/// A depthwise convolution or pool over channels-last images: channels in lanes, blocks of them
+/// whose rows the L1 holds. Knobs: `pixels` of a row at most at a time.
 mlir::LogicalResult emitWindow(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule);
 
 /// A function of a library (compiler/loop/Calls.h), then what it cannot do, element by element.

@@ -321,8 +321,8 @@ std::string checkApart(const Case &test) {
 Cases allCases() {
   Cases cases;
   for (auto add : {addElementwise, addCasts, addMovement, addIndexed, addReductions, addProducts,
-                   addIntegers, addWindows, addWinograd, addFew, addResize, addControl, addHosted,
-                   addGroups, addAttention, addRandom})
+                   addIntegers, addWindows, addWinograd, addFew, addDepthwise, addResize,
+                   addControl, addHosted, addGroups, addAttention, addMasks, addRandom})
     add(cases);
   return cases;
 }

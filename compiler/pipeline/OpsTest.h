@@ -101,11 +101,13 @@ void addIntegers(Cases &cases);
 void addWindows(Cases &cases);
 void addWinograd(Cases &cases);
 void addFew(Cases &cases);
+void addDepthwise(Cases &cases);
 void addResize(Cases &cases);
 void addControl(Cases &cases);
 void addHosted(Cases &cases);
 void addGroups(Cases &cases);
 void addAttention(Cases &cases);
+void addMasks(Cases &cases);
 void addRandom(Cases &cases);
 
 } // namespace heddle::ops

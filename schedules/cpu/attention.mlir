@@ -5,7 +5,8 @@
 // Matches   a product whose elements go through scale, cap or mask into a softmax over the last
 //           dimension, and a second product of that; any batch dimensions.
 // Produces  one task a head, or `rows` query rows of it. Keys and values of the head are packed into
-//           the worker's scratch; m query rows at a time meet all keys, in panels of n columns.
+//           the worker's scratch; m query rows at a time meet all keys, in panels of n columns, but
+//           for panels that a mask hides from all of them.
 // Needs     nothing of the sizes: tails are masked or clamped. m * n / lanes + n / lanes + 1 vector
 //           registers, else values spill. Scratch for the keys and values of one head.
 // Why       a strip of m rows of scores stays in the L1, the keys and values of a head in the L2

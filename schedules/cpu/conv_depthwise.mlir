@@ -3,19 +3,19 @@
 // conv_depthwise: a window over each channel on its own, channels in lanes.
 //
 // Matches   a dot over a window, and no loop over channels, with elementwise ops behind it.
-// Produces  for each row of the result, `pixels` of it at a time: the window unrolled, its filter in
-//           registers, the borders apart.
+// Produces  for each row of the result, `pixels` of it at most at a time: the window unrolled, a small
+//           filter in registers, the borders apart. Channels in blocks whose rows the L1 holds.
 // Needs     two spatial dimensions and a window of at most 64 places. Else the group runs element by element.
 // Why       a depthwise convolution does few operations a byte: each loaded pixel serves several
 //           results.
 module attributes {transform.with_named_sequence, heddle.card = {
     target = "cpu", priority = 10 : i64, kind = "window", key = "p* { w+(dot) }"}} {
   // CHECK: graph.group "depthwise"
-  // CHECK-SAME: loop.schedule = {form = "window", pixels = 4 : i64}
+  // CHECK-SAME: loop.schedule = {form = "window", pixels = 8 : i64}
   transform.named_sequence @schedule(
       %group: !transform.any_op {transform.readonly},
       %pixels: !transform.param<i64> {transform.readonly,
-        heddle.knob = [1, 2, 4, 6, 8], heddle.default = 4 : i64}) {
+        heddle.knob = [1, 2, 4, 6, 8], heddle.default = 8 : i64}) {
     transform.loop.window %group pixels %pixels : !transform.any_op
     transform.yield
   }

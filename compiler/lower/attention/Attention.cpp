@@ -6,6 +6,8 @@
 // its exponentials; the strip is the left operand of the second product, whose rows are divided by
 // their sums as they are stored. The scores never reach memory.
 //
+// Panels of keys that a mask hides from all queries of a strip are left out (Visible.cpp).
+//
 // Where the keys and values of a head are too many for the L2, several strips (a slab) meet each
 // panel of keys and each chunk of values before the next one is read
 // (bench/notes/2026-11-21-attention.md).
@@ -187,10 +189,10 @@ void AttentionKernel::emitScores(Elements &e, const Strip &strip, Value panel) {
                     code.number(0), {});
 }
 
-/// The strip times the keys [low, high) of a panel of values; the sums of earlier keys wait in the
-/// scratch.
-void AttentionKernel::emitValues(Elements &e, const Strip &strip, Value panel, Value low,
-                                 Value high) {
+/// The strip times a chunk of the keys that are seen, for a panel of values; the sums of earlier
+/// keys wait in the scratch.
+void AttentionKernel::emitValues(Elements &e, const Strip &strip, Value panel, const Keys &chunk,
+                                 const Keys &seen) {
   Code &code = kernel.code();
   int64_t vectors = valuePanels.vectors, width = valuePanels.width;
   Value buffer = scratchAt(partsAt), zero = code.spread(code.constantOf(number, 0));
@@ -204,12 +206,13 @@ void AttentionKernel::emitValues(Elements &e, const Strip &strip, Value panel, V
                         {},     8};
   Values aRows = rowOffsets(strip, stripStride);
   for (Value &row : aRows)
-    row = code.add(row, low);
+    row = code.add(row, chunk.low);
   product.aRows = aRows;
-  product.length = code.sub(high, low);
-  product.bOffset = code.mul(code.add(code.mul(panel, kernel.dim(keys)), low), code.number(width));
+  product.length = code.sub(chunk.high, chunk.low);
+  product.bOffset =
+      code.mul(code.add(code.mul(panel, kernel.dim(keys)), chunk.low), code.number(width));
   product.start = code.choose(
-      code.less(code.number(0), low), types,
+      code.less(seen.low, chunk.low), types,
       [&] {
         Values sums;
         forEachSum(
@@ -219,7 +222,7 @@ void AttentionKernel::emitValues(Elements &e, const Strip &strip, Value panel, V
       [&] { return Values(types.size(), zero); });
   auto sums = loop::emitProduct(code, {strip.count(), vectors}, product);
   code.choose(
-      code.less(high, kernel.dim(keys)), TypeRange(),
+      code.less(chunk.high, seen.high), TypeRange(),
       [&] {
         forEachSum([&](int64_t i, Value at) { code.storeLanes(number, sums[i], buffer, at, {}); });
         return Values();
@@ -262,32 +265,38 @@ void AttentionKernel::storeValues(Elements &e, const Strip &strip, ArrayRef<Valu
   e.unbind(parts.sum);
 }
 
-void AttentionKernel::emitSlab(Elements &e, const Slab &slab) {
+/// One strip takes all keys at once; several take a chunk that stays in the L2 until all had it.
+void AttentionKernel::emitValueChunks(Elements &e, const Slab &slab, const Keys &seen) {
   Code &code = kernel.code();
-  Value zero = code.number(0), last = kernel.dim(keys);
-  copyQueries(e, slab);
-  foldScoped(e, zero, kernel.dim(keyPanels.count()), {}, [&](Value panel, ValueRange) {
-    forEachStrip(e, slab, [&](const Strip &strip) { emitScores(e, strip, panel); });
-    return Values();
-  });
-  emitSoftmax(e, slab);
-  // One strip takes all keys at once; several take a chunk that stays in the L2 until all had it.
+  Value zero = code.number(0), length = code.sub(seen.high, seen.low);
   int64_t bytes = valuePanels.width * graph::bytesOf(number);
   Value fitting = code.number(std::max<int64_t>(1, kernel.machine.l2Bytes / 8 / bytes));
   Value isOne = code.less(slab.strips, code.number(2));
-  Value chunk = code.b.createOrFold<arith::SelectOp>(code.loc, isOne,
-                                                     code.max(last, code.number(1)), fitting);
+  Value size = code.b.createOrFold<arith::SelectOp>(code.loc, isOne,
+                                                    code.max(length, code.number(1)), fitting);
   // No keys at all are one empty chunk.
   Value chunks =
-      code.max(code.div(code.add(last, code.sub(chunk, code.number(1))), chunk), code.number(1));
+      code.max(code.div(code.add(length, code.sub(size, code.number(1))), size), code.number(1));
   foldScoped(e, zero, kernel.dim(valuePanels.count()), {}, [&](Value panel, ValueRange) {
     foldScoped(e, zero, chunks, {}, [&](Value number, ValueRange) {
-      Value low = code.mul(number, chunk), high = code.min(code.add(low, chunk), last);
-      forEachStrip(e, slab, [&](const Strip &strip) { emitValues(e, strip, panel, low, high); });
+      Value low = code.add(seen.low, code.mul(number, size));
+      Keys chunk{{}, {}, low, code.min(code.add(low, size), seen.high)};
+      forEachStrip(e, slab, [&](const Strip &strip) { emitValues(e, strip, panel, chunk, seen); });
       return Values();
     });
     return Values();
   });
+}
+
+void AttentionKernel::emitSlab(Elements &e, const Slab &slab, const Bounds &bounds) {
+  copyQueries(e, slab);
+  Keys seen = visibleKeys(e, slab, bounds);
+  foldScoped(e, seen.first, seen.end, {}, [&](Value panel, ValueRange) {
+    forEachStrip(e, slab, [&](const Strip &strip) { emitScores(e, strip, panel); });
+    return Values();
+  });
+  emitSoftmax(e, slab, seen);
+  emitValueChunks(e, slab, seen);
 }
 
 void AttentionKernel::emit() {
@@ -304,12 +313,13 @@ void AttentionKernel::emit() {
     packPanels(e, keyPanels, right, operandBatch(e, parts.scores, right), scratchAt(Dim(0)));
     right = parts.values.getB();
     packPanels(e, valuePanels, right, operandBatch(e, parts.values, right), scratchAt(valuesAt));
+    Bounds bounds = boundsOfTask(e, code.mul(first, code.number(stripRows)));
     Value together = stripsOfSlab(), count = code.sub(end, first);
     Value slabs = code.div(code.add(count, code.sub(together, code.number(1))), together);
     foldScoped(e, code.number(0), slabs, {}, [&](Value number, ValueRange) {
       Value strip = code.add(first, code.mul(number, together));
       Slab slab{code.mul(strip, code.number(stripRows)), code.min(together, code.sub(end, strip))};
-      emitSlab(e, slab);
+      emitSlab(e, slab, bounds);
       return Values();
     });
   });

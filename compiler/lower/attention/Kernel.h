@@ -11,7 +11,17 @@ namespace heddle::lower {
 /// All but the last two sizes.
 DimVector batchDims(Value tensor);
 
-/// Writes one kernel: Layout.cpp, Attention.cpp and Softmax.cpp.
+/// What makes logits of scores: a factor, and masks that are added or taken instead.
+struct ScoreMasks {
+  struct Step {
+    mlir::Operation *op;
+    unsigned scores; // the operand that the scores come through
+  };
+  double scale = 1;
+  llvm::SmallVector<Step> steps; // in order
+};
+
+/// Writes one kernel: Layout.cpp, Attention.cpp, Visible.cpp and Softmax.cpp.
 class AttentionKernel {
 public:
   AttentionKernel(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule)
@@ -33,23 +43,49 @@ private:
     int64_t count() const { return rows.size(); }
   };
 
+  /// Panels [first, end) of keys, which are columns [low, high) of the scores.
+  struct Keys {
+    Value first, end, low, high;
+  };
+
+  /// The largest key, NaN where no key may be left out, and the largest mask of a query, where all
+  /// have the same.
+  struct Bounds {
+    Value keys, masks;
+  };
+
   void chooseTiles();
   void layOutScratch();
   Value stripsOfSlab();
-  void emitSlab(Elements &e, const Slab &slab);
+  void emitSlab(Elements &e, const Slab &slab, const Bounds &bounds);
+  Value rowsOfSlab(const Slab &slab);
   void forEachStrip(Elements &e, const Slab &slab, llvm::function_ref<void(const Strip &)> body);
   Strip stripOf(Value first, Value place, int64_t count);
   void copyQueries(Elements &e, const Slab &slab);
   void emitScores(Elements &e, const Strip &strip, Value panel);
-  void emitSoftmax(Elements &e, const Slab &slab);
-  void emitSoftmaxRow(Elements &e, Value row, Value place);
-  void emitValues(Elements &e, const Strip &strip, Value panel, Value low, Value high);
+  void emitSoftmax(Elements &e, const Slab &slab, const Keys &seen);
+  void emitSoftmaxRow(Elements &e, Value row, Value place, const Keys &seen);
+  void emitValueChunks(Elements &e, const Slab &slab, const Keys &seen);
+  void emitValues(Elements &e, const Strip &strip, Value panel, const Keys &chunk,
+                  const Keys &seen);
   void storeValues(Elements &e, const Strip &strip, llvm::ArrayRef<Value> sums, Value panel);
   Value largestOf(Value place);
   /// exp(x) of x <= 0 or NaN.
   Value exponential(Value x);
   Value powersAt(Elements &e, llvm::ArrayRef<Index> place);
   void bindNumber(Elements &e, Value tensor, Value value);
+
+  // Visible.cpp
+  void findMasks();
+  bool areMasksOfKeys() const;
+  Value maskOfScore(Elements &e, llvm::ArrayRef<Index> place);
+  Value largestMagnitude(Elements &e, const Panels &panels, const Dim &offset);
+  Value magnitudesAt(Value pointer, Value index, Value mask);
+  Value largestOfLanes(Value magnitudes);
+  Bounds boundsOfTask(Elements &e, Value firstRow);
+  Value boundOfQueries(Elements &e, const Slab &slab);
+  Value readMasks(Elements &e, Value firstRow, Value rows);
+  Keys visibleKeys(Elements &e, const Slab &slab, const Bounds &bounds);
 
   Indices batchPlace(Elements &e, Value tensor);
   /// The place of a row, without the last index, in a tensor whose rows are those of the scores.
@@ -65,13 +101,14 @@ private:
   mlir::Block *group;
   const Schedule &schedule;
   loop::AttentionParts parts;
-  Type number; // that all is computed in
+  std::optional<ScoreMasks> masks; // that may hide keys
+  Type number;                     // that all is computed in
   Dim batches, queries, keys, depth;
   Panels keyPanels, valuePanels;
   int64_t stripRows = 6;
   Dim strips, stripsOfTask;
   /// Element offsets in the scratch, and strides of rows there.
-  Dim valuesAt, queriesAt, stripsAt, largestAt, sumsAt, partsAt, scratchEnd;
+  Dim valuesAt, queriesAt, stripsAt, largestAt, sumsAt, partsAt, masksAt, scratchEnd;
   Dim queryStride, stripStride;
   Value batch; // of the task
 };

@@ -31,6 +31,7 @@ LogicalResult AttentionKernel::prepare() {
   queries = scores[scores.size() - 2];
   keys = scores.back();
   depth = graph::dimsOf(parts.scores.getA()).back();
+  findMasks();
   chooseTiles();
   layOutScratch();
   return success();
@@ -84,7 +85,8 @@ void AttentionKernel::layOutScratch() {
   stripsAt = queriesAt + queryStride * rows;
   largestAt = stripsAt + stripStride * rows;
   partsAt = largestAt + lanes * rows;
-  sumsAt = partsAt + Dim(valuePanels.width) * rows;
+  masksAt = partsAt + Dim(valuePanels.width) * rows;
+  sumsAt = masksAt + (masks ? keyPanels.count() * lanes : Dim(0));
   scratchEnd = sumsAt + rows;
 }
 

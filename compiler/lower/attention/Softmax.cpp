@@ -54,25 +54,29 @@ Value AttentionKernel::powersAt(Elements &e, ArrayRef<Index> place) {
   return power;
 }
 
-/// Each row becomes its exponentials; their sum, or one over it, goes to the scratch.
-void AttentionKernel::emitSoftmax(Elements &e, const Slab &slab) {
+/// Those in the scratch; the last strip may be one row.
+Value AttentionKernel::rowsOfSlab(const Slab &slab) {
   Code &code = kernel.code();
   Value rows = code.mul(slab.strips, code.number(stripRows));
-  if (!queries.constant()) { // all but the last strip when that is one row
-    Value rest = code.sub(kernel.dim(queries), slab.first);
-    Value isSingle = code.b.createOrFold<arith::CmpIOp>(code.loc, arith::CmpIPredicate::eq, rest,
-                                                        code.sub(rows, code.number(stripRows - 1)));
-    rows = code.b.createOrFold<arith::SelectOp>(code.loc, isSingle, rest, rows);
-  }
-  foldScoped(e, code.number(0), rows, {}, [&](Value place, ValueRange) {
-    emitSoftmaxRow(e, rowNumber(code.add(slab.first, place)), place);
+  if (queries.constant())
+    return rows;
+  Value rest = code.sub(kernel.dim(queries), slab.first);
+  Value isSingle = code.b.createOrFold<arith::CmpIOp>(code.loc, arith::CmpIPredicate::eq, rest,
+                                                      code.sub(rows, code.number(stripRows - 1)));
+  return code.b.createOrFold<arith::SelectOp>(code.loc, isSingle, rest, rows);
+}
+
+/// Each row becomes its exponentials; their sum, or one over it, goes to the scratch.
+void AttentionKernel::emitSoftmax(Elements &e, const Slab &slab, const Keys &seen) {
+  Code &code = kernel.code();
+  foldScoped(e, code.number(0), rowsOfSlab(slab), {}, [&](Value place, ValueRange) {
+    emitSoftmaxRow(e, rowNumber(code.add(slab.first, place)), place, seen);
     return Values();
   });
 }
 
-void AttentionKernel::emitSoftmaxRow(Elements &e, Value row, Value rowPlace) {
+void AttentionKernel::emitSoftmaxRow(Elements &e, Value row, Value rowPlace, const Keys &seen) {
   Code &code = kernel.code();
-  Value zero = code.number(0);
   Value memory = code.at(scratchAt(stripsAt), number, code.mul(rowPlace, kernel.dim(stripStride)));
   Indices place = placeOfRow(e, parts.logits, row);
   place.emplace_back();
@@ -86,13 +90,13 @@ void AttentionKernel::emitSoftmaxRow(Elements &e, Value row, Value rowPlace) {
     code.storeLanes(number, code.spread(widen(e, value, number)), memory, column, {});
   };
   auto noNan = arith::FastMathFlags::nnan | arith::FastMathFlags::nsz;
-  Value largest = code.loadLanes(number, largestOf(rowPlace), zero, {});
+  Value largest = code.loadLanes(number, largestOf(rowPlace), code.number(0), {});
   largest =
       code.b.create<vector::ReductionOp>(code.loc, vector::CombiningKind::MAXNUMF, largest, noNan);
   bindNumber(e, parts.max, largest);
   fromStrip(parts.logits);
   Value start = code.spread(code.constantOf(number, 0));
-  Value total = foldLanes(e, zero, kernel.dim(keys), start, [&](Value column, ValueRange in) {
+  Value total = foldLanes(e, seen.low, seen.high, start, [&](Value column, ValueRange in) {
     place.back() = {column, 1, {}};
     toStrip(column, powersAt(e, place));
     Value value = code.spread(widen(e, e.at(parts.sum.getX(), place), number));
@@ -110,7 +114,7 @@ void AttentionKernel::emitSoftmaxRow(Elements &e, Value row, Value rowPlace) {
     bindNumber(e, parts.sum, total);
     place = placeOfRow(e, parts.weights, row);
     place.emplace_back();
-    forLanes(e, zero, kernel.dim(keys), [&](Value column) {
+    forLanes(e, seen.low, seen.high, [&](Value column) {
       place.back() = {column, 1, {}};
       toStrip(column, e.at(parts.weights, place));
     });

@@ -1,0 +1,162 @@
+// Channelwise: what is served, the weights in the order they are read, and the order of the loops.
+
+#include "compiler/lower/window/Channelwise.h"
+
+using namespace mlir;
+
+namespace heddle::lower {
+
+LogicalResult Channelwise::prepare() {
+  for (Operation &op : *group) {
+    if (isa<graph::ConvOp, graph::PoolOp>(op)) {
+      if (root)
+        return failure();
+      root = &op;
+    } else if (!op.hasTrait<graph::Elementwise>() &&
+               !isa<graph::BroadcastOp, graph::ConstantOp, graph::YieldOp>(op)) {
+      return failure();
+    }
+  }
+  if (!root)
+    return failure();
+  conv = dyn_cast<graph::ConvOp>(root);
+  pool = dyn_cast<graph::PoolOp>(root);
+  Value input = root->getOperand(0);
+  Operation *producer = input.getDefiningOp();
+  element = graph::elementOf(input);
+  x = graph::dimsOf(input);
+  y = graph::dimsOf(root->getResult(0));
+  sumType = conv ? Type(Float32Type::get(element.getContext())) : element;
+  bool isByte = element.isInteger(8) && !graph::isBits(element) &&
+                (conv ? graph::elementOf(conv.getResult()).isInteger(32) : pool.getKind() == "max");
+  bool isImage =
+      x.size() == 4 && (element.isF32() || isByte) && !(producer && producer->getBlock() == group);
+  if (!isImage)
+    return failure();
+  auto assign = [&](auto op) {
+    strides.assign(op.getStrides().begin(), op.getStrides().end());
+    dilations.assign(op.getDilations().begin(), op.getDilations().end());
+    low.assign(op.getLow().begin(), op.getLow().end());
+    high.assign(op.getHigh().begin(), op.getHigh().end());
+    return op.getChannelsLast();
+  };
+  if (conv) {
+    auto filters = graph::dimsOf(conv.getW());
+    bool isDepthwise = filters[1].isConstant(1) && filters[0].isConstant(conv.getGroups()) &&
+                       conv.getW().getDefiningOp<graph::ConstantOp>();
+    if (!isDepthwise || !assign(conv))
+      return failure();
+    window = {*filters[2].constant(), *filters[3].constant()};
+    if (isByte && !areSumsExact())
+      return failure();
+  } else {
+    if (!assign(pool) || (pool.getCeilMode() && pool.getKind() != "max") || pool.getCountPadding())
+      return failure();
+    window.assign(pool.getWindow().begin(), pool.getWindow().end());
+  }
+  for (Value output : outputsOf(group))
+    if (graph::dimsOf(output) != y)
+      return failure();
+  return window[0] * window[1] > 64 ? failure() : success();
+}
+
+/// Reads integer weights: whether no sum of products with 8 bits leaves the integers of an f32.
+bool Channelwise::areSumsExact() {
+  constexpr int64_t kExact = 1 << 24, kMostOfImage = 255;
+  auto numbers = graph::constantIntegers(conv.getW());
+  if (!numbers)
+    return false;
+  int64_t largest = 0;
+  for (int64_t number : *numbers)
+    largest = std::max(largest, std::abs(number));
+  integerWeights.assign(numbers->begin(), numbers->end());
+  return largest * kMostOfImage * window[0] * window[1] <= kExact;
+}
+
+/// [channels, 1, height, width] -> [channels / lanes, height, width, lanes], filled up with zeros.
+void Channelwise::packWeights() {
+  std::vector<char> storage;
+  ArrayRef<char> bytes =
+      graph::constantBytes(conv.getW().getDefiningOp<graph::ConstantOp>().getValue(), storage);
+  if (element != sumType)
+    bytes = {reinterpret_cast<const char *>(integerWeights.data()),
+             integerWeights.size() * sizeof(float)};
+  int64_t channels = conv.getGroups(), lanes = kernel.machine.lanes;
+  std::vector<char> packed(llvm::alignTo(channels, lanes) * taps() * sizeof(float), 0);
+  for (int64_t channel = 0; channel < channels; ++channel)
+    for (int64_t tap = 0; tap < taps(); ++tap) {
+      int64_t place = (channel / lanes * taps() + tap) * lanes + channel % lanes;
+      std::memcpy(packed.data() + place * sizeof(float),
+                  bytes.data() + (channel * taps() + tap) * sizeof(float), sizeof(float));
+    }
+  weightData = kernel.addData(std::move(packed));
+}
+
+/// Rows of results take channels a block at a time where a window's rows of all channels leave the
+/// L1 before the next row of results reads them again (bench/notes/2026-11-21-kernels.md).
+Channelwise::Order Channelwise::order() const {
+  constexpr int64_t kLineBytes = 64;
+  const loop::Machine &machine = kernel.machine;
+  int64_t elementBytes = llvm::divideCeil(element.getIntOrFloatBitWidth(), 8);
+  int64_t channels = nominalSize(x[3]), width = nominalSize(x[2]), resultWidth = nominalSize(y[2]);
+  int64_t rows = (window[0] - 1) * dilations[0] + 1;
+  Order whole{channels, kAllRows};
+  if (rows * width * channels * elementBytes <= machine.l1Bytes / 2)
+    return whole;
+  int64_t lines = std::max<int64_t>(machine.l1Bytes / 3 / (rows * width * kLineBytes), 1);
+  int64_t line = kLineBytes / elementBytes, linesOfAll = llvm::divideCeil(channels, line);
+  int64_t blocks = llvm::divideCeil(linesOfAll, lines);
+  lines = llvm::divideCeil(linesOfAll, blocks);
+  // A pixel that begins within a line has blocks that share lines with their neighbours.
+  int64_t shared = channels % line == 0 ? 0 : 1;
+  if (blocks == 1 || strides[0] * (lines + shared) >= rows * lines)
+    return whole;
+  // The next block finds these rows in the L2, whence also the lines that it shares.
+  int64_t rowBytes = channels * (strides[0] * width * elementBytes +
+                                 resultWidth * static_cast<int64_t>(sizeof(float)));
+  int64_t room = machine.l2Bytes / rowBytes;
+  return {lines * line, room >= nominalSize(y[1]) ? room : std::max<int64_t>(room / 2, 1)};
+}
+
+void Channelwise::emitRows(Elements &e, Value first, Value end, Value low, Value high) {
+  Code &code = kernel.code();
+  bool isFull = x[3].constant() && *x[3].constant() % kernel.machine.lanes == 0;
+  code.forEach(first, end, 1, [&](Value task) {
+    Elements::Scope scope(e);
+    Value row = code.rem(task, kernel.dim(y[1])), image = code.div(task, kernel.dim(y[1]));
+    auto emitVector = [&](Value channel) {
+      Elements::Scope scope(e);
+      emitRow(e, {image, row, channel}, keptWeights(e, channel));
+    };
+    if (isFull)
+      code.forEach(low, high, code.lanes, emitVector);
+    else
+      forLanes(e, low, high, emitVector);
+  });
+}
+
+void Channelwise::emit() {
+  if (conv)
+    packWeights();
+  kernel.beginPhase();
+  Elements e(kernel, group);
+  Code &code = kernel.code();
+  Order chosen = order();
+  kernel.forEachRun(chosen.rows, [&](Value first, Value end) {
+    Value channels = kernel.dim(x[3]);
+    if (chosen.rows == kAllRows)
+      return emitRows(e, first, end, code.number(0), channels);
+    code.forEach(code.number(0), channels, chosen.channels, [&](Value low) {
+      Value high = code.min(code.add(low, code.number(chosen.channels)), channels);
+      emitRows(e, first, end, low, high);
+    });
+  });
+  Dim work = graph::elementCount(y) * Dim(taps());
+  kernel.endPhase(y[0] * y[1], work.floorDiv(Dim(4)));
+}
+
+LogicalResult emitWindow(KernelBuilder &kernel, Block *group, const Schedule &schedule) {
+  return carryOut<Channelwise>(kernel, group, schedule);
+}
+
+} // namespace heddle::lower
