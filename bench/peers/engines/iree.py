@@ -15,6 +15,8 @@ FLAGS = ["--iree-hal-target-device=local", "--iree-hal-local-target-device-backe
          "--iree-input-type=onnx",
          # What it makes of BERT needs more than the 32 KiB that it allows itself.
          "--iree-llvmcpu-stack-allocation-limit=262144"]
+SETTINGS = FLAGS
+ANY_THREADS = True
 
 
 def version():
