@@ -35,17 +35,18 @@ def compile_now(job, limit_s):
         return compiler.ask("prepare", limit_s)
 
 
-def digest_of(engine, job, model):
-    """Twelve digits that another model, engine, machine or way to compile would change; `model` is
-    the digest of the file."""
+def name_of(engine, job, contest, model):
+    """(what it is of, twelve digits that another model, engine, machine or way to compile would
+    change); `model` is the digest of the file."""
     module = importlib.import_module(engine.module)
+    threads = 0 if getattr(module, "ANY_THREADS", False) else job.threads
     sizes = {name: [list(value.shape), str(value.dtype)] for name, value in job.inputs().items()}
     constants = {name: value.tolist() for name, value in job.inputs().items()
                  if name in job.constants}
     parts = [model, job.network, engine.name, engine.version(), engine.options,
-             getattr(module, "SETTINGS", []), sizes, constants, machine(),
-             0 if getattr(module, "ANY_THREADS", False) else job.threads]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]
+             getattr(module, "SETTINGS", []), sizes, constants, machine(), threads]
+    stem = f"{contest}-t{threads}" if threads else contest
+    return f"{stem}-{engine.name}", hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,8 @@ class Shelf:
         job's folder is as `prepare` leaves it. `contest` names the model and the batch."""
         if not keeps(engine):
             return compile_now(job, limit_s)
-        stem = f"{contest}-t{job.threads}-{engine.name}"
-        place = self.folder / f"{stem}-{digest_of(engine, job, model)}"
+        stem, digits = name_of(engine, job, contest, model)
+        place = self.folder / f"{stem}-{digits}"
         if not self.fresh and (found := self._take(place, job, limit_s)):
             if "error" in found:
                 raise Failed(found["error"])

@@ -1,10 +1,8 @@
 """TVM: the relax virtual machine, for the host's CPU; with `tune_seconds` after MetaSchedule.
 
-    python -m bench.peers.engines.tvm JOB       tunes until it is ended
-
-MetaSchedule counts trials, not seconds: tuning is a process that is ended when its time is over,
-and what its database holds by then is applied. Weights are constants, so the layouts that tuning
-asks for are folded into them.
+MetaSchedule counts trials, not seconds: tuning is a process (tvm_search.py) that is ended when its
+time is over, and what its database holds by then is applied. Weights are constants, so the layouts
+that tuning asks for are folded into them.
 """
 
 import os
@@ -12,12 +10,11 @@ import signal
 import subprocess
 import sys
 
-from bench.peers import job as jobs
 from bench.peers.engines import Loaded, package_version
 from bench.peers.shapes import static_model
 
-TRIALS = 1_000_000  # more than any budget lets it make
-TRIALS_PER_TASK = 256
+SEARCH = "bench.peers.engines.tvm_search"
+
 
 
 def version():
@@ -52,23 +49,10 @@ def pass_lists():
     return before, after
 
 
-def tune(job):
-    """Fills the database in the job's folder."""
-    import tvm
-    from tvm import relax
-
-    before, _ = pass_lists()
-    with target_of(job), tvm.transform.PassContext(opt_level=3):
-        module = tvm.transform.Sequential(before)(module_of(job))
-        relax.transform.MetaScheduleTuneIRMod(
-            params={}, work_dir=str(job.path("tuning")), max_trials_global=TRIALS,
-            max_trials_per_task=TRIALS_PER_TASK)(module)
-
-
 def search(job, seconds):
     """Tunes in a process of its own for so long."""
     with open(job.path("tuning.log"), "w", encoding="utf-8") as log:
-        process = subprocess.Popen([sys.executable, "-m", __name__, job.path("job.json")],
+        process = subprocess.Popen([sys.executable, "-m", SEARCH, job.path("job.json")],
                                    stdout=log, stderr=log, start_new_session=True)
         try:
             if process.wait(timeout=seconds):
@@ -133,7 +117,3 @@ def load(job):
         return [value.numpy() for value in results] if many else [results.numpy()]
 
     return Loaded(run, arrays)
-
-
-if __name__ == "__main__":
-    tune(jobs.read(sys.argv[1]))
