@@ -18,7 +18,7 @@ from bench.peers import job as jobs
 TRIALS = 1_000_000  # more than any budget lets it make
 TRIALS_PER_TASK = 256
 TRIALS_PER_ROUND = 8
-POPULATION = {"population_size": 128, "init_min_unmeasured": 16, "genetic_num_iters": 3}
+POPULATION = {"population_size": 32, "init_min_unmeasured": 8, "genetic_num_iters": 2}
 MEASURING = {"number": 1, "repeat": 2, "min_repeat_ms": 20}
 FOREIGN = ("cuda", "rocm", "hexagon", "arm_cpu", "riscv_cpu")
 
