@@ -39,7 +39,7 @@ def name_of(engine, job, contest, model):
     """(what it is of, twelve digits that another model, engine, machine or way to compile would
     change); `model` is the digest of the file."""
     module = importlib.import_module(engine.module)
-    threads = 0 if getattr(module, "ANY_THREADS", False) else job.threads
+    threads = 0 if getattr(module, "any_threads", lambda _: False)(engine.options) else job.threads
     sizes = {name: [list(value.shape), str(value.dtype)] for name, value in job.inputs().items()}
     constants = {name: value.tolist() for name, value in job.inputs().items()
                  if name in job.constants}

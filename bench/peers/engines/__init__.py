@@ -6,7 +6,7 @@
     load(job)       a Loaded, ready to run
     KEPT            False when what `prepare` leaves is not kept for later contests (prepared.py)
     SETTINGS        what that depends on beside the version and the options, such as flags
-    ANY_THREADS     True when that is the same for any number of threads
+    any_threads(options)  whether that is the same for any number of threads
 
 `start` and `load` share a process that does nothing else.
 """

@@ -5,7 +5,8 @@
 MetaSchedule's own settings measure nothing within a quarter of an hour of one core. Every process
 that builds or plans reads the intrinsics of all GPUs first, half a minute of CPU; each batch of
 builds has new processes; and a build is given up after 30 s. Here one process plans and builds and
-reads x86's intrinsics alone. Rounds are small, so that each kernel of a network has one soon.
+reads x86's intrinsics alone. Rounds and populations are small: nothing is recorded before each
+kernel has had a round, five seconds each. mobilenet_v2: 154 ms untuned, 12.5 ms after 257 records.
 """
 
 import os
@@ -39,7 +40,7 @@ def builder():
 
     def build(candidate):
         module = RemoveWeightLayoutRewriteBlock(skip_tensor_rewrite=True)(candidate.mod)
-        # The folder goes with the runner, which is told of it.
+        # Once it has run, MetaSchedule removes the folder.
         path = os.path.join(tempfile.mkdtemp(), "candidate.so")
         tvm.build(module, target=candidate.target).export_library(path, cc=os.environ["CXX"])
         return path
@@ -83,9 +84,9 @@ def main(path):
     from bench.peers.engines import tvm as engine
 
     job = jobs.read(path)
-    target, (before, _) = engine.target_of(job), engine.pass_lists()
+    target = engine.target_of(job)
     with target, tvm.transform.PassContext(opt_level=3):
-        module = tvm.transform.Sequential(before)(engine.module_of(job))
+        module = engine.kernels(tuned=True)(engine.module_of(job))
     tune(module, target, str(job.path("tuning")), job.threads)
 
 
