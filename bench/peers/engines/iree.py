@@ -76,15 +76,18 @@ def seconds_of(job, module):
 
 def prepare(job):
     """Compiles; with convolutions in each way, and keeps what runs fastest."""
-    tools = Path(sys.executable).parent
+    from iree.compiler.tools import binaries
+
+    # The command of that name is a script around it, which would die alone.
+    compiler = binaries.find_tool("iree-compile")
+    importer = str(Path(sys.executable).with_name("iree-import-onnx"))
     source, seconds, failures = job.path("model.mlir"), {}, []
-    call([str(tools / "iree-import-onnx"), static_model(job), "-o", str(source),
-          "--opset-version", "17"])
+    call([importer, static_model(job), "-o", str(source), "--opset-version", "17"])
     ways = WAYS if convolves(static_model(job)) else {"none": []}
     for way, flags in ways.items():
         module = job.path(f"{way}.vmfb")
         try:
-            call([str(tools / "iree-compile"), str(source), *FLAGS, *flags, "-o", str(module)],
+            call([compiler, str(source), *FLAGS, *flags, "-o", str(module)],
                  WAY_S if seconds or failures else None)
             seconds[way] = seconds_of(job, module)
         except RuntimeError as failure:
