@@ -53,7 +53,9 @@ def call(command, limit_s=None):
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if "error" in line.lower()]
         lines += done.stderr.strip().splitlines()[-1:]
-        raise RuntimeError(lines[0] if lines else f"{name} ended with {done.returncode}")
+        folder = f"{Path(command[1]).parent}/"  # where the model lies for now: no reader's matter
+        raise RuntimeError(lines[0].replace(folder, "") if lines
+                           else f"{name} ended with {done.returncode}")
 
 
 def convolves(path):
