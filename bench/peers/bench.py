@@ -4,7 +4,8 @@ Each engine lives in a process of its own (worker.py), bound to the same cores w
 Outputs are first compared with ONNX Runtime's (agreement.py): what differs is not timed. Then the
 engines run turn by turn (rounds.py). Ratios are a peer's time over Heddle's: above 1, Heddle is
 faster. Results are kept in build/bench/peers/MODEL-bBATCH-tTHREADS.json; those that are there, of
-the same model, versions and options, are not made again. table.py writes them as Markdown.
+the same model, versions and options, are not made again. table.py writes them as Markdown. What
+peers compile is kept too (prepared.py), and with --prepare-only nothing else is done.
 """
 
 import argparse
@@ -26,6 +27,7 @@ from bench.peers import agreement, cases, rounds
 from bench.peers.engines import engines
 from bench.peers.job import Job
 from bench.peers.member import Failed, Member
+from bench.peers.prepared import Shelf, keeps
 
 STORE = ROOT / "build" / "bench" / "peers"
 BASE, REFERENCE = "heddle", "onnxruntime"
@@ -41,6 +43,7 @@ class Setting:
     cores: list
     limit_s: float
     pace: rounds.Pace
+    fresh: bool = False  # whether peers compile anew what they have compiled before
 
 
 def digest(path):
@@ -53,11 +56,14 @@ class Contest:
     """The engines on one model at one batch; a context, since it holds their processes."""
 
     def __init__(self, case, batch, setting):
-        self.case, self.setting = case, setting
-        self.folder = STORE / "work" / f"{case.name}-b{batch}-t{setting.threads}"
+        self.case, self.setting, self.name = case, setting, f"{case.name}-b{batch}"
+        self.shelf = Shelf(STORE / "prepared", setting.fresh)
+        # Others may prepare the same while this one is timed.
+        self.folder = STORE / "work" / f"{self.name}-t{setting.threads}-{os.getpid()}"
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         self.model, self.feeds = str(case.path()), self.folder / "feeds.npz"
+        self.digest = digest(self.model)
         np.savez(self.feeds, **case.make_feeds(batch))
         self.members, self.report = {}, {}
         self.stack = contextlib.ExitStack()
@@ -74,16 +80,18 @@ class Contest:
                    self.setting.threads, self.setting.cores, self.case.network,
                    list(self.case.constants), engine.options)
 
+    def prepare(self, engine, job, limit):
+        """Has the engine compile; what its report says of that."""
+        done = self.shelf.prepare(engine, job, self.name, self.digest, limit)
+        return {"compile_s": done.pop("seconds")} | done
+
     def admit(self, engine):
         """Starts an engine; its outputs, or None when it cannot: the report then says why."""
         print(f"  {engine.name}...", end="\r", file=sys.stderr, flush=True)
         report = self.report[engine.name] = {"version": engine.version(), "status": "failed"}
         job, limit = self.job_of(engine), self.setting.limit_s + engine.extra_s
         try:
-            with Member(job) as compiler:
-                done = compiler.ask("prepare", limit)
-            report["compile_s"] = done.pop("seconds")
-            report |= done
+            report |= self.prepare(engine, job, limit)
             member = self.stack.enter_context(Member(job))
             done = member.ask("load", limit)
             report["load_s"] = done.pop("seconds")
@@ -144,6 +152,25 @@ def contest(case, batch, setting, chosen):
         return {name: run.report[name] for name in chosen}
 
 
+def prepare_only(case, batch, setting, chosen):
+    """Has the peers compile what a contest needs; True when any of them could."""
+    print(f"\n{case.name}, batch {batch}, {setting.threads} threads", flush=True)
+    done = 0
+    try:
+        with Contest(case, batch, setting) as run:
+            for engine in filter(keeps, chosen.values()):
+                limit = setting.limit_s + engine.extra_s
+                try:
+                    seconds = run.prepare(engine, run.job_of(engine), limit)["compile_s"]
+                    done += 1
+                    print(f"  {engine.name:20}compiled in {seconds:.1f} s", flush=True)
+                except Failed as failure:
+                    print(f"  {engine.name:20}{str(failure)[:120]}", flush=True)
+    except Missing as reason:
+        print(f"  {reason}", flush=True)
+    return done > 0
+
+
 def line_of(name, report):
     """One line of the terminal's table."""
     if report["status"] == "failed":
@@ -186,6 +213,10 @@ def arguments_of(arguments):
     parser.add_argument("--limit", type=float, default=180, metavar="SECONDS",
                         help="for an engine to compile, to load or to run once (default 180)")
     parser.add_argument("--again", action="store_true", help="also what is there already")
+    parser.add_argument("--fresh", action="store_true",
+                        help="compile anew what peers have compiled before")
+    parser.add_argument("--prepare-only", action="store_true",
+                        help="have the peers compile, and keep that for later contests")
     parser.add_argument("--list", action="store_true", help="names of models and engines")
     return parser.parse_args(arguments)
 
@@ -217,7 +248,7 @@ def bench(case, batch, threads, options, chosen):
                 raise Missing(f"{threads} threads need as many cores, but there are {len(cores)}")
             pace = rounds.Pace(options.seconds, options.rounds, limit_s=options.limit,
                                pause_s=options.pause / 1000)
-            setting = Setting(threads, cores, options.limit, pace)
+            setting = Setting(threads, cores, options.limit, pace, options.fresh)
             result = wanted | {
                 "date": datetime.date.today().isoformat(), "machine": machine(),
                 "seconds": options.seconds, "limit_s": options.limit,
@@ -250,9 +281,14 @@ def main(arguments=None):
     Path(STORE).mkdir(parents=True, exist_ok=True)
     found = 0
     for threads in options.threads:
+        setting = Setting(threads, [], options.limit, None, options.fresh)
         for case in models:
             for batch in case.batches if not options.batch else options.batch:
-                if batch in case.batches:
+                if batch not in case.batches:
+                    continue
+                if options.prepare_only:
+                    found += prepare_only(case, batch, setting, chosen)
+                else:
                     found += bench(case, batch, threads, options, chosen) is not None
     return 0 if found else 1
 

@@ -16,6 +16,10 @@ class Failed(Exception):
     """A worker could not answer; the text is for the report."""
 
 
+class Late(Failed):
+    """It did not answer in time."""
+
+
 def environment(job):
     """The same number of threads said in each library's own way, and caches that are the job's."""
     threads = str(job.threads)
@@ -24,7 +28,6 @@ def environment(job):
         "TVM_BIND_THREADS": "0",  # all of the process is bound to its cores already
         "CXX": os.environ.get("CXX", "g++"),  # what TorchInductor compiles with
         "TORCHINDUCTOR_CACHE_DIR": str(job.path("inductor")),
-        "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1",
         "TORCHINDUCTOR_COMPILE_THREADS": "1",
         "PYTHONDONTWRITEBYTECODE": "1", "HF_HUB_OFFLINE": "1",
     }
@@ -61,7 +64,7 @@ class Member:
             ready, _, _ = select.select([stream], [], [], max(0, deadline - time.monotonic()))
             if not ready:
                 self.close()
-                raise Failed(f"no answer to '{do}' within {limit_seconds:.0f} s")
+                raise Late(f"no answer to '{do}' within {limit_seconds:.0f} s")
             chunk = os.read(stream, 1 << 16)
             if not chunk:
                 raise Failed(self._end())

@@ -1,8 +1,12 @@
-"""An engine for tests of the harness: options say what its outputs are and how it fails."""
+"""An engine for tests of the harness: options say what its outputs are and how it fails.
+
+What it prepares is a file; `diary` is one that has a line more for each time.
+"""
 
 import os
 import signal
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -14,8 +18,13 @@ def version():
 
 
 def prepare(job):
+    if job.options.get("diary"):
+        with open(job.options["diary"], "a", encoding="utf-8") as diary:
+            diary.write(f"{Path(job.model).name}\n")
+    time.sleep(job.options.get("ponders", 0))
     if job.options.get("refuses"):
         raise RuntimeError("no such op\nand a long story")
+    job.path("artefact").write_text("made", encoding="utf-8")
     return {"seconds": 0.5}
 
 

@@ -4,6 +4,9 @@
     prepare(job)    compiles ahead of time into job.folder, in a process of its own
     start(job)      imports the engine's packages and sets its threads
     load(job)       a Loaded, ready to run
+    KEPT            False when what `prepare` leaves is not kept for later contests (prepared.py)
+    SETTINGS        what that depends on beside the version and the options, such as flags
+    any_threads(options)  whether that is the same for any number of threads
 
 `start` and `load` share a process that does nothing else.
 """

@@ -1,27 +1,34 @@
 """TVM: the relax virtual machine, for the host's CPU; with `tune_seconds` after MetaSchedule.
 
-    python -m bench.peers.engines.tvm JOB       tunes until it is ended
+MetaSchedule counts trials, not seconds: tuning is a process (tvm_search.py) that is ended when its
+time is over, and what its database holds by then is applied. Weights are constants, so the layouts
+that tuning asks for are folded into them.
 
-MetaSchedule counts trials, not seconds: tuning is a process that is ended when its time is over,
-and what its database holds by then is applied. Weights are constants, so the layouts that tuning
-asks for are folded into them.
+Without tuning, kernels have no schedules: the pipeline for CPUs of TVM 0.27 has none. Those of its
+`dlight` cost more than they give (ms of one thread without any; with; with those for products with
+vectors alone: minilm_l6 427, 374, 416; mobilenet_v2 154, 275, 174), and so do convolutions as NHWC
+(161). The package is built without oneDNN.
 """
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 
-from bench.peers import job as jobs
 from bench.peers.engines import Loaded, package_version
 from bench.peers.shapes import static_model
 
-TRIALS = 1_000_000  # more than any budget lets it make
-TRIALS_PER_TASK = 256
+SEARCH = "bench.peers.engines.tvm_search"
 
 
 def version():
     return package_version("apache-tvm", "apache-tvm-ffi")
+
+
+def any_threads(options):
+    """What is tuned is tuned for a number of them."""
+    return "tune_seconds" not in options
 
 
 def target_of(job):
@@ -40,36 +47,33 @@ def module_of(job):
                      keep_params_in_input=False, sanitize_input_names=True)
 
 
-def pass_lists():
-    """What runs before tuning, which makes the kernels, and after it."""
-    from tvm import relax
+def kernels(tuned=False):
+    """What makes kernels of a module, to be scheduled; for tuning their weights may change layout.
+    """
+    from tvm import relax, transform
     change = relax.transform
-    before = [change.DecomposeOpsForInference(), change.CanonicalizeBindings(),
+    passes = [change.DecomposeOpsForInference(), change.CanonicalizeBindings(),
               change.LegalizeOps(), change.AnnotateTIROpPattern(), change.FoldConstant(),
-              change.FuseOps(), change.FuseTIR(), change.AttachAttrLayoutFreeBuffers()]
-    after = [change.SplitLayoutRewritePreproc(), change.LiftTransformParams(),
-             change.FoldConstant()]
-    return before, after
+              change.FuseOps(), change.FuseTIR()]
+    return transform.Sequential(passes + [change.AttachAttrLayoutFreeBuffers()] * tuned)
 
 
-def tune(job):
-    """Fills the database in the job's folder."""
-    import tvm
-    from tvm import relax
-
-    before, _ = pass_lists()
-    with target_of(job), tvm.transform.PassContext(opt_level=3):
-        module = tvm.transform.Sequential(before)(module_of(job))
-        relax.transform.MetaScheduleTuneIRMod(
-            params={}, work_dir=str(job.path("tuning")), max_trials_global=TRIALS,
-            max_trials_per_task=TRIALS_PER_TASK)(module)
+def schedules(database):
+    """Gives kernels the best schedules of the database, and folds their layouts into weights."""
+    from tvm import relax, transform
+    change = relax.transform
+    return transform.Sequential([change.MetaScheduleApplyDatabase(str(database)),
+                                 change.SplitLayoutRewritePreproc(), change.FoldConstant()])
 
 
 def search(job, seconds):
     """Tunes in a process of its own for so long."""
+    candidates = job.path("candidates")
+    candidates.mkdir()
     with open(job.path("tuning.log"), "w", encoding="utf-8") as log:
-        process = subprocess.Popen([sys.executable, "-m", __name__, job.path("job.json")],
-                                   stdout=log, stderr=log, start_new_session=True)
+        process = subprocess.Popen([sys.executable, "-m", SEARCH, job.path("job.json")],
+                                   stdout=log, stderr=log, start_new_session=True,
+                                   env=os.environ | {"TMPDIR": str(candidates)})
         try:
             if process.wait(timeout=seconds):
                 raise RuntimeError(f"tuning ended with status {process.returncode}")
@@ -79,6 +83,7 @@ def search(job, seconds):
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
+            shutil.rmtree(candidates, ignore_errors=True)
 
 
 def records_of(job):
@@ -89,7 +94,6 @@ def records_of(job):
 
 def prepare(job):
     import tvm
-    from tvm import relax
 
     seconds = job.options.get("tune_seconds")
     if seconds:
@@ -98,16 +102,9 @@ def prepare(job):
             raise RuntimeError(f"tuning has measured nothing within {seconds:.0f} s")
     target, module = target_of(job), module_of(job)
     with target, tvm.transform.PassContext(opt_level=3):
+        module = kernels(bool(seconds))(module)
         if seconds:
-            before, after = pass_lists()
-            module = tvm.transform.Sequential(
-                [*before, relax.transform.MetaScheduleApplyDatabase(str(job.path("tuning")))]
-            )(module)
-            module = tvm.transform.Sequential(after[:1] + after[2:])(module)
-        else:
-            module = tvm.transform.Sequential(
-                [relax.transform.DecomposeOpsForInference(),
-                 relax.transform.CanonicalizeBindings()])(module)
+            module = schedules(job.path("tuning"))(module)
         built = tvm.compile(module, target=target)
     built.export_library(str(job.path("model.so")), cc=os.environ["CXX"])
     return {"tuning_records": records_of(job)}
@@ -133,7 +130,3 @@ def load(job):
         return [value.numpy() for value in results] if many else [results.numpy()]
 
     return Loaded(run, arrays)
-
-
-if __name__ == "__main__":
-    tune(jobs.read(sys.argv[1]))
