@@ -319,10 +319,19 @@ void Contraction::emitTiles(Elements &e, const Tiling &tiling, Value first, Valu
     }
     Value usual = tiling.isExact ? code.number(tiling.larger)
                                  : kernel.dim(tiling.rows.floorDiv(Dim(tiling.base)));
+    // One row of a batch that may be more gets a tile of its own: it is read that takes the time.
+    auto least = tiling.rows.evaluate([](StringRef) { return std::optional<int64_t>(1); });
+    auto emitLast = [&] {
+      if (tiling.isExact || tiling.base == 1 || least != 1)
+        return emitOne(tiling.base, !tiling.isExact);
+      Value left = code.sub(kernel.dim(tiling.rows), firstRow);
+      return code.choose(
+          code.less(left, code.number(2)), TypeRange(), [&] { return emitOne(1, false); },
+          [&] { return emitOne(tiling.base, true); });
+    };
     code.choose(
         code.less(tile, usual), TypeRange(),
-        [&] { return emitOne(tiling.base + (tiling.isExact ? 1 : 0), false); },
-        [&] { return emitOne(tiling.base, !tiling.isExact); });
+        [&] { return emitOne(tiling.base + (tiling.isExact ? 1 : 0), false); }, emitLast);
   });
 }
 
