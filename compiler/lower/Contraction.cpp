@@ -189,6 +189,21 @@ void Contraction::finishTile(Elements &e, ArrayRef<Value> sums, const Indices &o
     e.unbind(slice.getResult());
 }
 
+/// Rows of the next tile that each panel of a tile of `rows` fetches, where these are neighbours in
+/// a left operand that does not stay in the L2, and few panels share them
+/// (bench/notes/2026-11-21-kernels.md).
+int64_t Contraction::rowsFetched(int64_t rows) const {
+  constexpr int64_t kMostPanels = 4;
+  auto count = panels.constant();
+  bool areNeighbours =
+      shape.pieces.empty() && depth == 1 && border < 0 && runs.back().aStride == shape.length;
+  Dim bytes = runs.back().extent * shape.length * Dim(graph::bytesOf(element));
+  if (!count || *count < 1 || *count > kMostPanels || !areNeighbours ||
+      nominalSize(bytes, 1) < kernel.machine.l2Bytes / 2)
+    return 0;
+  return rows / *count;
+}
+
 void Contraction::emitTile(Elements &e, Value outer, Value firstRow, int64_t rows, bool clamp,
                            Value firstPanel, Value endPanel) {
   Code &code = kernel.code();
@@ -232,8 +247,15 @@ void Contraction::emitTile(Elements &e, Value outer, Value firstRow, int64_t row
   int64_t panelBytes = nominalSize(shape.reduction) * width * graph::bytesOf(element);
   if (panelBytes > kernel.machine.l1Bytes / 2)
     product.prefetch = 16;
+  product.fetchedStep = rowsFetched(rows);
+  Value nextRows = code.mul(code.add(firstRow, code.number(rows)), kernel.dim(runs.back().aStride));
   code.forEach(firstPanel, endPanel, 1, [&](Value panel) {
     Elements::Scope scope(e);
+    if (product.fetchedStep > 0) {
+      Value step = code.mul(product.length, code.number(product.fetchedStep));
+      Value at = code.add(aBase, code.add(nextRows, code.mul(code.sub(panel, firstPanel), step)));
+      product.fetched = code.at(product.a, element, at);
+    }
     Value number = code.add(code.mul(batch, kernel.dim(panels)), panel);
     product.bOffset = code.mul(number, code.mul(kernel.dim(panelRows()), code.number(width)));
     product.start = startOf(number, rows);
@@ -297,10 +319,19 @@ void Contraction::emitTiles(Elements &e, const Tiling &tiling, Value first, Valu
     }
     Value usual = tiling.isExact ? code.number(tiling.larger)
                                  : kernel.dim(tiling.rows.floorDiv(Dim(tiling.base)));
+    // One row of a batch that may be more gets a tile of its own: it is read that takes the time.
+    auto least = tiling.rows.evaluate([](StringRef) { return std::optional<int64_t>(1); });
+    auto emitLast = [&] {
+      if (tiling.isExact || tiling.base == 1 || least != 1)
+        return emitOne(tiling.base, !tiling.isExact);
+      Value left = code.sub(kernel.dim(tiling.rows), firstRow);
+      return code.choose(
+          code.less(left, code.number(2)), TypeRange(), [&] { return emitOne(1, false); },
+          [&] { return emitOne(tiling.base, true); });
+    };
     code.choose(
         code.less(tile, usual), TypeRange(),
-        [&] { return emitOne(tiling.base + (tiling.isExact ? 1 : 0), false); },
-        [&] { return emitOne(tiling.base, !tiling.isExact); });
+        [&] { return emitOne(tiling.base + (tiling.isExact ? 1 : 0), false); }, emitLast);
   });
 }
 

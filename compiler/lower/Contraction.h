@@ -59,6 +59,7 @@ public:
   const Dim &panelCount() const { return panels; }
   int64_t panelWidth() const { return vectors * kernel.machine.lanes; }
   Dim work() const;
+  int64_t rowsFetched(int64_t rows) const;
   Dim operandBytes() const; // of the right operand
 
 protected:

@@ -105,7 +105,7 @@ static Tile tileOf(const ProductSize &size, const loop::Machine &machine) {
                {{6, 4 * lanes}, isLong ? 0.99 : 1.04},
                {{14, 2 * lanes}, 1.05},
                {{5, 5 * lanes}, 1.01},
-               {{3, 7 * lanes}, 1.02}};
+               {{3, 7 * lanes}, 1.06}};
   auto total = [&](auto &kind) {
     return kind.cost * static_cast<double>(llvm::alignTo(columns, kind.tile.n));
   };
