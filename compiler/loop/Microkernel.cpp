@@ -161,8 +161,7 @@ struct Emitter {
         code.prefetch(panel, product.element, code.add(at, code.number(product.prefetch * width)));
     }
     if (product.fetchedStep)
-      code.prefetch(product.fetched, product.element,
-                    code.mul(k, code.number(product.fetchedStep)));
+      code.prefetch(product.fetched, product.element, code.mul(k, product.fetchedStep));
     Values next;
     for (int64_t i = 0; i < tile.rows; ++i) {
       Value left = code.spread(code.load(product.element, rows[i], k));

@@ -33,7 +33,7 @@ struct Product {
   Value length;                        // of the innermost, contiguous run
   int64_t prefetch = 0;                // steps of the innermost run ahead, 0 for none
   Value fetched = {};                  // elements that are needed next: a step fetches
-  int64_t fetchedStep = 0;             // so many of them
+  Value fetchedStep = {};              // so many of them
   llvm::SmallVector<Value> start = {}; // accumulators to begin with, zeros when empty
   /// 1, or: 2 elements are i16, 4 are bytes of A as `dot` says, and i8 of B. Each piece of B is
   /// filled up with zeros to a multiple of it.

@@ -189,19 +189,28 @@ void Contraction::finishTile(Elements &e, ArrayRef<Value> sums, const Indices &o
     e.unbind(slice.getResult());
 }
 
-/// Rows of the next tile that each panel of a tile of `rows` fetches, where these are neighbours in
-/// a left operand that does not stay in the L2, and few panels share them
-/// (bench/notes/2026-11-21-kernels.md).
-int64_t Contraction::rowsFetched(int64_t rows) const {
+/// What a tile of `rows` fetches while it is computed (bench/notes/2026-11-21-kernels.md): its
+/// share of the next chunk of panels, which comes from memory or, where few panels share the rows,
+/// the rows of the next tile, which do not stay in the L2.
+std::optional<Contraction::Ahead> Contraction::ahead(const Ahead &panelsBehind,
+                                                     const Ahead &rowsBehind, int64_t rows) {
   constexpr int64_t kMostPanels = 4;
+  Code &code = kernel.code();
   auto count = panels.constant();
-  bool areNeighbours =
-      shape.pieces.empty() && depth == 1 && border < 0 && runs.back().aStride == shape.length;
-  Dim bytes = runs.back().extent * shape.length * Dim(graph::bytesOf(element));
-  if (!count || *count < 1 || *count > kMostPanels || !areNeighbours ||
-      nominalSize(bytes, 1) < kernel.machine.l2Bytes / 2)
-    return 0;
-  return rows / *count;
+  if (!count || *count < 1 || !shape.pieces.empty() || depth != 1 || runs.size() != 1)
+    return std::nullopt;
+  const Run &run = runs.back();
+  if (*count > kMostPanels) {
+    if (packedData < 0)
+      return std::nullopt;
+    Dim tiles = Dim::max(Dim(1), run.extent.ceilDiv(Dim(tileRows)));
+    return Ahead{panelsBehind.from, panelsBehind.at, kernel.dim(Dim(panelWidth()).ceilDiv(tiles))};
+  }
+  Dim bytes = run.extent * shape.length * Dim(graph::bytesOf(element));
+  bool areFar = nominalSize(bytes, 1) >= kernel.machine.l2Bytes / 2;
+  if (border >= 0 || run.aStride != shape.length || !areFar || rows < *count)
+    return std::nullopt;
+  return Ahead{rowsBehind.from, rowsBehind.at, code.number(rows / *count)};
 }
 
 void Contraction::emitTile(Elements &e, Value outer, Value firstRow, int64_t rows, bool clamp,
@@ -247,17 +256,24 @@ void Contraction::emitTile(Elements &e, Value outer, Value firstRow, int64_t row
   int64_t panelBytes = nominalSize(shape.reduction) * width * graph::bytesOf(element);
   if (panelBytes > kernel.machine.l1Bytes / 2)
     product.prefetch = 16;
-  product.fetchedStep = rowsFetched(rows);
-  Value nextRows = code.mul(code.add(firstRow, code.number(rows)), kernel.dim(runs.back().aStride));
+  Value panelSize = code.mul(kernel.dim(panelRows()), code.number(width));
+  Value behind = code.mul(code.add(code.mul(batch, kernel.dim(panels)), endPanel), panelSize);
+  Value nextRow = code.add(firstRow, code.number(rows));
+  Value nextRows = code.add(aBase, code.mul(nextRow, kernel.dim(runs.back().aStride)));
+  auto next = ahead({product.b, behind, {}}, {product.a, nextRows, {}}, rows);
   code.forEach(firstPanel, endPanel, 1, [&](Value panel) {
     Elements::Scope scope(e);
-    if (product.fetchedStep > 0) {
-      Value step = code.mul(product.length, code.number(product.fetchedStep));
-      Value at = code.add(aBase, code.add(nextRows, code.mul(code.sub(panel, firstPanel), step)));
-      product.fetched = code.at(product.a, element, at);
+    if (next) {
+      Value share = code.mul(product.length, next->step), done = code.sub(panel, firstPanel);
+      if (next->from == product.b) {
+        Value tile = code.div(firstRow, code.number(tileRows));
+        done = code.add(done, code.mul(tile, code.sub(endPanel, firstPanel)));
+      }
+      product.fetched = code.at(next->from, element, code.add(next->at, code.mul(done, share)));
+      product.fetchedStep = next->step;
     }
     Value number = code.add(code.mul(batch, kernel.dim(panels)), panel);
-    product.bOffset = code.mul(number, code.mul(kernel.dim(panelRows()), code.number(width)));
+    product.bOffset = code.mul(number, panelSize);
     product.start = startOf(number, rows);
     auto sums = emitSums({rows, vectors}, product);
     finishTile(e, sums, place, rowNumbers, code.mul(panel, code.number(partWidth())));

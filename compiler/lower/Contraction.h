@@ -59,7 +59,11 @@ public:
   const Dim &panelCount() const { return panels; }
   int64_t panelWidth() const { return vectors * kernel.machine.lanes; }
   Dim work() const;
-  int64_t rowsFetched(int64_t rows) const;
+  /// Elements of a pointer, `step` of them for each step of the reduction.
+  struct Ahead {
+    Value from, at, step;
+  };
+  std::optional<Ahead> ahead(const Ahead &panelsBehind, const Ahead &rowsBehind, int64_t rows);
   Dim operandBytes() const; // of the right operand
 
 protected:

@@ -98,7 +98,7 @@ void Winograd::fetchFilters(const Strip &strip, loop::Product &product) {
   Value at = code.add(code.mul(next, code.number(kTaps * panelWidth())),
                       code.mul(number, code.number(step * run)));
   product.fetched = code.at(kernel.data(filterData), element, at);
-  product.fetchedStep = step;
+  product.fetchedStep = code.number(step);
 }
 
 } // namespace heddle::lower
