@@ -16,12 +16,12 @@ using graph::Dim;
 namespace {
 constexpr double kNear = 4, kFar = 24, kTransform = 3; // t = 3 (m + 2)
 constexpr double kFarBytes = 12 << 20;
-constexpr double kLate = 6, kLateTiles = 64; // f, and the tiles of a task
+constexpr double kLate = 5, kLateTiles = 64; // f, and the tiles of a task
 /// Tiles of 2x2 read V more often for what they compute; and what is about as fast as the direct
 /// form is left to it.
 constexpr double kSmallTiles = 1.25, kGain = 1.1;
 /// What transformed filters may take beyond the plain ones: some, and more where images are large.
-constexpr double kRoomBytes = 3 << 17, kRoomPerImageByte = 4, kMostRoomBytes = 4 << 20;
+constexpr double kRoomBytes = 1 << 18, kRoomPerImageByte = 4, kMostRoomBytes = 4 << 20;
 /// Of images and of their rows, where only the run knows.
 constexpr int64_t kLikelyImages = 1, kLikelySize = 56;
 
