@@ -2,6 +2,7 @@
 
 #include "compiler/loop/Calls.h"
 
+#include "compiler/graph/Constants.h"
 #include "compiler/loop/Forms.h"
 
 #include <dlfcn.h>
@@ -65,18 +66,8 @@ static bool repeatsInto(Value value, Value result) {
   return true;
 }
 
-static std::optional<double> splatOf(Value value) {
-  while (auto broadcast = value.getDefiningOp<graph::BroadcastOp>())
-    value = broadcast.getX();
-  auto constant = value.getDefiningOp<graph::ConstantOp>();
-  auto dense = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : DenseElementsAttr();
-  if (!dense || !dense.isSplat() || !dense.getElementType().isF32())
-    return std::nullopt;
-  return dense.getSplatValue<APFloat>().convertToFloat();
-}
-
 static bool isAbout(Value value, double number) {
-  auto splat = splatOf(value);
+  auto splat = graph::splatOf(value);
   return splat && std::abs(*splat - number) <= 1e-6 * std::abs(number);
 }
 

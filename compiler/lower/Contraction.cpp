@@ -189,11 +189,12 @@ void Contraction::finishTile(Elements &e, ArrayRef<Value> sums, const Indices &o
     e.unbind(slice.getResult());
 }
 
-/// What a tile of `rows` fetches while it is computed (bench/notes/2026-11-21-kernels.md): its
-/// share of the next chunk of panels, which comes from memory or, where few panels share the rows,
-/// the rows of the next tile, which do not stay in the L2.
-std::optional<Contraction::Ahead> Contraction::ahead(const Ahead &panelsBehind,
-                                                     const Ahead &rowsBehind, int64_t rows) {
+/// What a tile of `rows` fetches while it is computed (bench/notes/2026-11-21-kernels.md): where
+/// few panels share the rows, those of the next tile, which do not stay in the L2; otherwise its
+/// share of the next chunk of `chunk` panels, which comes from memory. `a` and `b` are where these
+/// begin.
+std::optional<Contraction::Ahead> Contraction::ahead(Value a, Value b, Value firstRow, Value chunk,
+                                                     int64_t rows) {
   constexpr int64_t kMostPanels = 4;
   Code &code = kernel.code();
   auto count = panels.constant();
@@ -204,13 +205,16 @@ std::optional<Contraction::Ahead> Contraction::ahead(const Ahead &panelsBehind,
     if (packedData < 0)
       return std::nullopt;
     Dim tiles = Dim::max(Dim(1), run.extent.ceilDiv(Dim(tileRows)));
-    return Ahead{panelsBehind.from, panelsBehind.at, kernel.dim(Dim(panelWidth()).ceilDiv(tiles))};
+    Value step = kernel.dim(Dim(panelWidth()).ceilDiv(tiles));
+    Value before = code.mul(code.div(firstRow, code.number(tileRows)), chunk);
+    Value share = code.mul(kernel.dim(shape.length), step);
+    return Ahead{kernel.data(packedData), code.add(b, code.mul(before, share)), step};
   }
   Dim bytes = run.extent * shape.length * Dim(graph::bytesOf(element));
   bool areFar = nominalSize(bytes, 1) >= kernel.machine.l2Bytes / 2;
   if (border >= 0 || run.aStride != shape.length || !areFar || rows < *count)
     return std::nullopt;
-  return Ahead{rowsBehind.from, rowsBehind.at, code.number(rows / *count)};
+  return Ahead{aPointer(), a, code.number(rows / *count)};
 }
 
 void Contraction::emitTile(Elements &e, Value outer, Value firstRow, int64_t rows, bool clamp,
@@ -260,16 +264,13 @@ void Contraction::emitTile(Elements &e, Value outer, Value firstRow, int64_t row
   Value behind = code.mul(code.add(code.mul(batch, kernel.dim(panels)), endPanel), panelSize);
   Value nextRow = code.add(firstRow, code.number(rows));
   Value nextRows = code.add(aBase, code.mul(nextRow, kernel.dim(runs.back().aStride)));
-  auto next = ahead({product.b, behind, {}}, {product.a, nextRows, {}}, rows);
+  auto next = ahead(nextRows, behind, firstRow, code.sub(endPanel, firstPanel), rows);
   code.forEach(firstPanel, endPanel, 1, [&](Value panel) {
     Elements::Scope scope(e);
     if (next) {
-      Value share = code.mul(product.length, next->step), done = code.sub(panel, firstPanel);
-      if (next->from == product.b) {
-        Value tile = code.div(firstRow, code.number(tileRows));
-        done = code.add(done, code.mul(tile, code.sub(endPanel, firstPanel)));
-      }
-      product.fetched = code.at(next->from, element, code.add(next->at, code.mul(done, share)));
+      Value share = code.mul(product.length, next->step);
+      Value at = code.add(next->at, code.mul(code.sub(panel, firstPanel), share));
+      product.fetched = code.at(next->from, element, at);
       product.fetchedStep = next->step;
     }
     Value number = code.add(code.mul(batch, kernel.dim(panels)), panel);

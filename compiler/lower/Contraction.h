@@ -59,11 +59,6 @@ public:
   const Dim &panelCount() const { return panels; }
   int64_t panelWidth() const { return vectors * kernel.machine.lanes; }
   Dim work() const;
-  /// Elements of a pointer, `step` of them for each step of the reduction.
-  struct Ahead {
-    Value from, at, step;
-  };
-  std::optional<Ahead> ahead(const Ahead &panelsBehind, const Ahead &rowsBehind, int64_t rows);
   Dim operandBytes() const; // of the right operand
 
 protected:
@@ -82,6 +77,11 @@ protected:
   Dim panels;
 
 private:
+  /// Elements of a pointer, `step` of them for each step of the reduction.
+  struct Ahead {
+    Value from, at, step;
+  };
+
   mlir::LogicalResult readTypes();
   mlir::LogicalResult readParts();
   /// Columns of each part that a panel has.
@@ -99,6 +99,7 @@ private:
                       int64_t shift);
   void coalesceRows();
   bool epilogueCoalesces(size_t dimension) const;
+  std::optional<Ahead> ahead(Value a, Value b, Value firstRow, Value chunk, int64_t rows);
   void emitTile(Elements &e, Value outer, Value firstRow, int64_t tileRows, bool clamp,
                 Value firstPanel, Value endPanel);
   void finishTile(Elements &e, llvm::ArrayRef<Value> sums, const Indices &place,

@@ -6,6 +6,7 @@
 // A pair of quantisation and dequantisation inside a kernel costs nothing but its bounds then, and
 // of those only what the next quantisation's bounds do not imply.
 
+#include "compiler/graph/Constants.h"
 #include "compiler/lower/Definitions.h"
 #include "compiler/lower/Elements.h"
 
@@ -15,26 +16,10 @@ using namespace mlir;
 
 namespace heddle::lower {
 
-/// The one number that every element equals.
-static std::optional<double> splatOf(Value value) {
-  if (auto broadcast = value.getDefiningOp<graph::BroadcastOp>())
-    value = broadcast.getX();
-  auto constant = value.getDefiningOp<graph::ConstantOp>();
-  auto dense = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : nullptr;
-  if (!dense || !dense.isSplat())
-    return std::nullopt;
-  if (isa<FloatType>(dense.getElementType()))
-    return dense.getSplatValue<APFloat>().convertToDouble();
-  bool isUnsigned = dense.getElementType().isUnsignedInteger();
-  APInt number = dense.getSplatValue<APInt>();
-  return isUnsigned ? static_cast<double>(number.getZExtValue())
-                    : static_cast<double>(number.getSExtValue());
-}
-
 /// Whether elements are whole: rounded, maybe with a whole number added.
 static bool isWhole(Value value) {
   auto isWholeNumber = [](Value number) {
-    auto known = splatOf(number);
+    auto known = graph::splatOf(number);
     return known && *known == std::floor(*known);
   };
   if (auto add = value.getDefiningOp<graph::AddOp>())
@@ -49,7 +34,7 @@ static std::optional<std::pair<Value, double>> requantised(graph::CastOp op) {
   double zero = 0;
   if (auto sub = integer.getDefiningOp<graph::SubOp>()) {
     constexpr double kExact = 1 << 20; // differences of numbers below it are exact in f32
-    auto known = splatOf(sub.getY());
+    auto known = graph::splatOf(sub.getY());
     if (!known || std::abs(*known) > kExact)
       return std::nullopt;
     zero = *known;
@@ -66,7 +51,7 @@ static std::optional<std::pair<Value, double>> requantised(graph::CastOp op) {
       !graph::elementOf(narrow.getResult()).isInteger(8) || !isWhole(bottom.getX()))
     return std::nullopt;
   bool isUnsigned = graph::elementOf(narrow.getResult()).isUnsignedInteger();
-  auto most = splatOf(top.getY()), least = splatOf(bottom.getY());
+  auto most = graph::splatOf(top.getY()), least = graph::splatOf(bottom.getY());
   if (!most || !least || *most > (isUnsigned ? 255 : 127) || *least < (isUnsigned ? 0 : -128))
     return std::nullopt;
   return std::pair(top.getResult(), zero);
@@ -75,7 +60,7 @@ static std::optional<std::pair<Value, double>> requantised(graph::CastOp op) {
 /// The op that alone reads `value`, where it is an Op whose other operand is one number.
 template <typename Op> static Op soleReader(Value value, double &number) {
   auto reader = value.hasOneUse() ? dyn_cast<Op>(*value.user_begin()) : Op();
-  auto known = reader && reader.getX() == value ? splatOf(reader.getY()) : std::nullopt;
+  auto known = reader && reader.getX() == value ? graph::splatOf(reader.getY()) : std::nullopt;
   number = known.value_or(0);
   return known ? reader : Op();
 }
@@ -118,7 +103,7 @@ Value Elements::clampedAt(graph::CastOp cast, Value clamped, double zero, ArrayR
   bool isReadOnce = clamped.hasOneUse() && (*clamped.user_begin())->hasOneUse();
   bool isKnown =
       sources.contains(clamped) || sources.contains(bottom) || sources.contains(bottom.getX());
-  if (isKnown || !isReadOnce || (sum ? splatOf(sum.getY()) != zero : zero != 0))
+  if (isKnown || !isReadOnce || (sum ? graph::splatOf(sum.getY()) != zero : zero != 0))
     return {};
   Value x = at(sum ? sum.getX() : bottom.getX(), place);
   auto bounded = [&](Operation *op, double number) {
@@ -126,7 +111,7 @@ Value Elements::clampedAt(graph::CastOp cast, Value clamped, double zero, ArrayR
     x = emitElementwise(code(), op, {x, Code::isVector(x) ? code().spread(bound) : bound});
     ignoreZeroSign(op, x);
   };
-  double least = *splatOf(bottom.getY()) - zero, most = *splatOf(top.getY()) - zero;
+  double least = *graph::splatOf(bottom.getY()) - zero, most = *graph::splatOf(top.getY()) - zero;
   auto next = nextBounds(cast.getResult());
   if (!next || next->at(least) > next->least)
     bounded(bottom, least);

@@ -147,8 +147,7 @@ TEST_F(Plans, sayWhatIsWrongInThem) {
       "tiles");
   EXPECT_EQ(replayGroup("\"card\": \"matmul\", \"knobs\": {\"m\": 7}"),
             "p.json:1: group 'dense': error: knob 'm' is 7, but card 'matmul' allows only [1, 2, "
-            "3, 4, 5, "
-            "6, 8, 12, 14]");
+            "3, 4, 5, 6, 8, 12, 14]");
   EXPECT_EQ(
       replay("{\"plan\": 1,\n \"groups\": [\n{\"name\": \"dense\", \"ops\": [\"dot_1\"]}]}"),
       "p.json:3: group 'dense': error: op 'exp_1' is in it, but stands not in its 'ops'; name "

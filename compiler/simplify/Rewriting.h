@@ -2,13 +2,11 @@
 #ifndef HEDDLE_SIMPLIFY_REWRITING_H
 #define HEDDLE_SIMPLIFY_REWRITING_H
 
-#include "compiler/graph/Graph.h"
+#include "compiler/graph/Constants.h"
 
 namespace heddle::simplify {
 
-/// The one number that every element equals, seen through ops that only move elements; nullopt
-/// when there is none, or when it is an integer that a double does not hold.
-std::optional<double> splatOf(mlir::Value value);
+using graph::splatOf;
 inline bool isSplat(mlir::Value value, double number) { return splatOf(value) == number; }
 
 /// The constant itself, or the constant that a broadcast repeats; null when there is none.

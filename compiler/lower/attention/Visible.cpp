@@ -7,22 +7,12 @@
 // visible one are left out, and nothing changes. A row that is hidden as a whole has no such keys;
 // numbers that are not finite, in keys, queries or values, make all keys visible.
 
+#include "compiler/graph/Constants.h"
 #include "compiler/lower/attention/Kernel.h"
 
 using namespace mlir;
 
 namespace heddle::lower {
-
-/// The one number that every element equals.
-static std::optional<double> splatOf(Value value) {
-  if (auto broadcast = value.getDefiningOp<graph::BroadcastOp>())
-    value = broadcast.getX();
-  auto constant = value.getDefiningOp<graph::ConstantOp>();
-  auto dense = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : nullptr;
-  if (!dense || !dense.isSplat() || !isa<FloatType>(dense.getElementType()))
-    return std::nullopt;
-  return dense.getSplatValue<APFloat>().convertToDouble();
-}
 
 /// Reads from the logits back to the scores: masks, then factors. nullopt where something else
 /// stands between them.
@@ -36,10 +26,10 @@ static std::optional<ScoreMasks> masksBetween(Value value, Value scores, int dep
     return masksBetween(op->getOperand(operand), scores, depth - 1);
   };
   if (isa<graph::MulOp, graph::DivOp>(op)) {
-    auto factor = splatOf(op->getOperand(1));
+    auto factor = graph::splatOf(op->getOperand(1));
     bool isLeft = !factor && isa<graph::MulOp>(op);
     if (isLeft)
-      factor = splatOf(op->getOperand(0));
+      factor = graph::splatOf(op->getOperand(0));
     auto masks = factor ? through(isLeft ? 1 : 0) : std::nullopt;
     if (!masks || !masks->steps.empty())
       return std::nullopt;
@@ -66,7 +56,7 @@ static bool staysZero(Value weights, Value powers) {
   if (auto div = weights.getDefiningOp<graph::DivOp>())
     return staysZero(div.getX(), powers);
   if (auto select = weights.getDefiningOp<graph::SelectOp>()) // NaN, of rows without keys, as 0
-    return splatOf(select.getX()) == 0.0 && staysZero(select.getY(), powers);
+    return graph::splatOf(select.getX()) == 0.0 && staysZero(select.getY(), powers);
   return false;
 }
 
@@ -88,7 +78,7 @@ bool AttentionKernel::areMasksOfKeys() const {
       DimVector from = graph::dimsOf(broadcast.getX());
       return from.size() < 2 || from[from.size() - 2].isConstant(1);
     }
-    return splatOf(value).has_value();
+    return graph::splatOf(value).has_value();
   };
   return llvm::all_of(masks->steps, [&](const ScoreMasks::Step &step) {
     for (auto [i, operand] : llvm::enumerate(step.op->getOperands()))

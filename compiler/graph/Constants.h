@@ -1,0 +1,18 @@
+// Constants: numbers of constant tensors.
+#ifndef HEDDLE_GRAPH_CONSTANTS_H
+#define HEDDLE_GRAPH_CONSTANTS_H
+
+#include "compiler/graph/Graph.h"
+
+namespace heddle::graph {
+
+/// Element `i` of bytes in the form of `constantBytes`, exactly; nullopt for a large integer.
+std::optional<double> elementAt(llvm::ArrayRef<char> bytes, mlir::Type element, int64_t i);
+
+/// The one number that every element equals, seen through ops that only move elements; nullopt
+/// when there is none, or when it is an integer that a double does not hold.
+std::optional<double> splatOf(mlir::Value value);
+
+} // namespace heddle::graph
+
+#endif // HEDDLE_GRAPH_CONSTANTS_H
