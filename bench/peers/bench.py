@@ -209,7 +209,7 @@ def arguments_of(arguments):
                         help="time TVM after so long a tuning of each model too (default: no)")
     parser.add_argument("--seconds", type=float, default=20, help="of timing a row (default 20)")
     parser.add_argument("--rounds", type=int, default=7, help="at least so many (default 7)")
-    parser.add_argument("--pause", type=float, default=10, metavar="MS", help="before a turn")
+    parser.add_argument("--pause", type=float, default=100, metavar="MS", help="before a turn")
     parser.add_argument("--limit", type=float, default=180, metavar="SECONDS",
                         help="for an engine to compile, to load or to run once (default 180)")
     parser.add_argument("--again", action="store_true", help="also what is there already")

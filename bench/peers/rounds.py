@@ -1,8 +1,9 @@
 """Runs engines turn by turn, and what the times of the turns say.
 
 Each round every engine has one turn, in an order that is drawn anew, with a pause before it in
-which waiting workers of the one before fall asleep. Engines of one round meet the same machine:
-ratios are taken within rounds, and their median is the figure.
+which waiting workers of the one before fall asleep: ONNX Runtime's look for work for 30 ms
+(bench/notes/2026-11-22-results.md). Engines of one round meet the same machine: ratios are taken
+within rounds, and their median is the figure.
 """
 
 import random
@@ -21,7 +22,7 @@ class Pace:
     least: int = 7  # rounds
     most: int = 60
     turn_ms: float = 25.0  # of timed runs in a turn, at least one run
-    pause_s: float = 0.01
+    pause_s: float = 0.1
     slow: float = 10.0  # times the fastest: an engine beyond has turns in few rounds only
     slow_rounds: int = 3
     limit_s: float = 180.0  # for an answer

@@ -82,7 +82,8 @@ typedef struct heddle_string {
 } heddle_string_t;
 
 /* A dense row-major tensor. The memory is the caller's, unless the runtime allocated it: then
- * `owner` is set, and heddle_tensor_release frees it. Zero the struct before filling it.
+ * `owner` is set, and heddle_tensor_release takes it back: a session, while it lives, keeps large
+ * results for its next runs, no more than they need. Zero the struct before filling it.
  *
  * A sequence has dtype HEDDLE_SEQUENCE, rank 1, its length in dims[0], and its tensors, an array of
  * heddle_tensor_t, at data. An optional is a sequence of one tensor, and an optional sequence is a
@@ -229,6 +230,7 @@ typedef struct heddle_memory {
   int64_t scratch_bytes; /* workers' own memory of that run, all workers together */
   int64_t held_bytes;    /* arenas and scratch kept now, for all runs that there were at once */
   int64_t peak_bytes;    /* the most that was ever held */
+  int64_t kept_bytes;    /* of released results, kept for runs to come; not in held_bytes */
 } heddle_memory_t;
 
 HEDDLE_API heddle_memory_t heddle_session_memory(const heddle_session_t *session);

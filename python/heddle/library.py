@@ -97,6 +97,7 @@ class Memory(ctypes.Structure):
         ("scratch_bytes", c_int64),
         ("held_bytes", c_int64),
         ("peak_bytes", c_int64),
+        ("kept_bytes", c_int64),
     ]
 
 

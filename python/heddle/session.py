@@ -13,6 +13,8 @@ import numpy as np
 from . import arrays, library
 from .library import Tensor, UsageError, call
 
+SMALL = 1 << 16  # bytes of a result from which on the runtime keeps its memory for later runs
+
 
 @dataclass(frozen=True)
 class NodeArg:
@@ -141,7 +143,8 @@ class Session:
 
     @property
     def memory(self):
-        """arena_bytes and scratch_bytes of the last run, held_bytes now, peak_bytes ever."""
+        """arena_bytes and scratch_bytes of the last run, held_bytes and kept_bytes (of
+        results that were released) now, peak_bytes ever."""
         memory = call("heddle_session_memory", self._handle)
         return {name: getattr(memory, name) for name, _ in memory._fields_}
 
@@ -182,13 +185,14 @@ class Session:
             )
 
     def _run(self, inputs):
-        """Runs into arrays of NumPy where sizes are known before, else adopts the runtime's."""
+        """Runs into arrays of NumPy where sizes are known before and small, else adopts the
+        runtime's: it uses memory again that a caller gave up."""
         count = len(self._module.outputs)
         outputs, results = (Tensor * count)(), [None] * count
         size = len(inputs)
         call("heddle_session_output_shapes", self._handle, inputs, size, outputs, count)
         for i, tensor in enumerate(outputs):
-            if tensor.bytes >= 0 and tensor.dtype not in arrays.PACKED:
+            if 0 <= tensor.bytes <= SMALL and tensor.dtype not in arrays.PACKED:
                 shape = tuple(tensor.dims[: tensor.rank])
                 results[i] = np.empty(shape, arrays.numpy_dtype(tensor.dtype))
                 tensor.data, tensor.bytes = results[i].ctypes.data, results[i].nbytes

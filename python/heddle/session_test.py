@@ -85,6 +85,22 @@ def test_runs(increment, batch):
     np.testing.assert_array_equal(increment.run(["y"], given)[0], y)
 
 
+def test_large_results_use_memory_again_that_was_given_up(increment):
+    session, given = heddle.Session(increment, threads=1), feeds(25000)
+    (first,) = session.run(None, given)
+    address = first.ctypes.data
+    (second,) = session.run(None, given)
+    assert second.ctypes.data != address
+    np.testing.assert_array_equal(first, expected(**given))
+    part = first[7:9]  # holds it all
+    del first
+    assert session.memory["kept_bytes"] == 0
+    del part
+    assert session.memory["kept_bytes"] >= second.nbytes
+    (third,) = session.run(None, given)
+    assert third.ctypes.data == address
+
+
 class OnlyDlpack:
     def __init__(self, array):
         self.array = array

@@ -1,6 +1,8 @@
 /* tensor.c: dtypes, and the sizes and memory of tensors. SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/base/tensor.h"
 
+#include "runtime/base/results.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -83,7 +85,7 @@ int64_t heddle_memory_physical(void) {
 void heddle_tensor_release(heddle_tensor_t *tensor) {
   if (!tensor || !tensor->owner)
     return;
-  free(tensor->owner);
+  heddle_result_free(tensor->owner);
   tensor->owner = tensor->data = NULL;
   tensor->bytes = 0;
 }

@@ -1,5 +1,6 @@
 /* run.c: one run of an executable, and the services that generated code calls meanwhile.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/base/results.h"
 #include "runtime/base/status.h"
 #include "runtime/base/tensor.h"
 #include "runtime/library/images.h"
@@ -164,8 +165,8 @@ static void *allocateOutput(heddle_call_t *call, int64_t output, int64_t bytes) 
   bool isPlain = heddle_is_plain(&run->session->module->executable->outputs[output]);
   void *data = isPlain ? run->outputs[output].data : NULL;
   if (!data || bytes < 0 || bytes > run->outputs[output].bytes) {
-    free(owned->data);
-    data = owned->data = heddle_memory_allocate(bytes);
+    heddle_result_free(owned->data);
+    data = owned->data = heddle_result_allocate(run->session->results, bytes);
     owned->bytes = bytes;
     if (!data)
       failWith(call, bytes < 0 ? STATUS_SIZE_OVERFLOW : STATUS_OUT_OF_MEMORY, bytes, 0);
@@ -275,9 +276,9 @@ heddle_status_t *heddle_run_sizes(heddle_session_t *session, heddle_workspace_t 
 }
 
 /* Points the call at the caller's buffers, or at new ones where sizes are known. */
-static heddle_status_t *prepareOutputs(const heddle_executable_t *executable,
-                                       heddle_workspace_t *workspace,
+static heddle_status_t *prepareOutputs(heddle_session_t *session, heddle_workspace_t *workspace,
                                        const heddle_tensor_t *outputs) {
+  const heddle_executable_t *executable = session->module->executable;
   const int64_t *dims = workspace->output_dims;
   for (int32_t i = 0; i < executable->output_count; dims += executable->outputs[i++].rank) {
     int64_t bytes = heddle_io_bytes(&executable->outputs[i], dims);
@@ -285,8 +286,8 @@ static heddle_status_t *prepareOutputs(const heddle_executable_t *executable,
     workspace->outputs[i] = bytes == HEDDLE_UNKNOWN ? NULL : data;
     if (bytes == HEDDLE_UNKNOWN || data)
       continue;
-    workspace->owned[i] = (heddle_block_t){heddle_memory_allocate(bytes), bytes};
-    workspace->outputs[i] = workspace->owned[i].data;
+    workspace->outputs[i] = heddle_result_allocate(session->results, bytes);
+    workspace->owned[i] = (heddle_block_t){workspace->outputs[i], bytes};
     if (!workspace->outputs[i])
       return failureStatus(executable, STATUS_OUT_OF_MEMORY, bytes, 0);
   }
@@ -335,10 +336,11 @@ static heddle_status_t *makeOutputs(const heddle_executable_t *executable, run_t
   return NULL;
 }
 
-/* Cannot fail. */
+/* Cannot fail. What callers release of it is kept for as many runs as there were at once. */
 static void handOver(const heddle_executable_t *executable, run_t *run, heddle_tensor_t *outputs) {
   heddle_workspace_t *workspace = run->workspace;
   const int64_t *dims = workspace->output_dims;
+  int64_t given = 0;
   for (int32_t i = 0; i < executable->output_count; dims += executable->outputs[i++].rank) {
     heddle_tensor_t *output = &outputs[i];
     heddle_block_t *owned = &workspace->owned[i];
@@ -354,11 +356,15 @@ static void handOver(const heddle_executable_t *executable, run_t *run, heddle_t
     if (!output->data) {
       output->data = output->owner = owned->data;
       output->bytes = bytes;
+      given += owned->bytes;
       *owned = (heddle_block_t){0};
     } else if (owned->data) {
       memcpy(output->data, owned->data, (size_t)bytes);
     }
   }
+  if (given)
+    heddle_results_keep(run->session->results,
+                        given * __atomic_load_n(&run->session->workspaces, __ATOMIC_RELAXED));
 }
 
 static heddle_status_t *execute(heddle_session_t *session, run_t *run,
@@ -413,7 +419,7 @@ heddle_status_t *heddle_run(heddle_session_t *session, heddle_workspace_t *works
   if (!status && !heddle_workspace_grow(session, &workspace->arena, arenaBytes))
     status = failureStatus(executable, STATUS_OUT_OF_MEMORY, arenaBytes, 0);
   if (!status)
-    status = prepareOutputs(executable, workspace, outputs);
+    status = prepareOutputs(session, workspace, outputs);
   if (!status)
     status = execute(session, &run, inputs, arenaBytes);
   if (!status)
@@ -427,7 +433,7 @@ heddle_status_t *heddle_run(heddle_session_t *session, heddle_workspace_t *works
   free(run.made);
   heddle_strings_reset(&workspace->strings);
   for (int32_t i = 0; i < executable->output_count; ++i) {
-    free(workspace->owned[i].data);
+    heddle_result_free(workspace->owned[i].data);
     workspace->owned[i] = (heddle_block_t){0};
   }
   while (run.temporaries) {

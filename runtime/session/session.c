@@ -53,13 +53,18 @@ heddle_status_t *heddle_session_create(heddle_module_t *module,
   heddle_session_t *session = calloc(1, sizeof *session);
   if (!session)
     return heddle_status_make(HEDDLE_LIMIT, "out of memory for a session");
-  heddle_status_t *status = choosePool(session, options);
+  session->results = heddle_results_create();
+  heddle_status_t *status = session->results
+                                ? choosePool(session, options)
+                                : heddle_status_make(HEDDLE_LIMIT, "out of memory for a session");
   if (!status)
     status = heddle_calls_create(module->executable, heddle_pool_threads(session->pool),
                                  &session->calls);
   if (status) {
     if (session->is_pool_owner && session->pool)
       heddle_pool_destroy(session->pool);
+    if (session->results)
+      heddle_results_close(session->results);
     free(session);
     return status;
   }
@@ -85,6 +90,7 @@ void heddle_session_destroy(heddle_session_t *session) {
   heddle_calls_destroy(session->calls);
   if (session->is_pool_owner)
     heddle_pool_destroy(session->pool);
+  heddle_results_close(session->results);
   heddle_module_destroy(session->module);
   pthread_mutex_destroy(&session->mutex);
   free(session);
@@ -116,8 +122,10 @@ heddle_workspace_t *heddle_workspace_take(heddle_session_t *session) {
   if (workspace)
     session->idle = workspace->next;
   pthread_mutex_unlock(&session->mutex);
-  if (!workspace)
+  if (!workspace) {
     workspace = createWorkspace(session->module);
+    __atomic_add_fetch(&session->workspaces, workspace != NULL, __ATOMIC_RELAXED);
+  }
   if (workspace)
     workspace->used_scratch_bytes = 0;
   return workspace;
@@ -214,6 +222,7 @@ heddle_memory_t heddle_session_memory(const heddle_session_t *session) {
   pthread_mutex_lock(&locked->mutex);
   heddle_memory_t memory = locked->memory;
   pthread_mutex_unlock(&locked->mutex);
+  memory.kept_bytes = heddle_results_kept(session->results);
   return memory;
 }
 

@@ -5,6 +5,7 @@
 #ifndef HEDDLE_SESSION_SESSION_H
 #define HEDDLE_SESSION_SESSION_H
 
+#include "runtime/base/results.h"
 #include "runtime/executable/module.h"
 #include "runtime/library/calls.h"
 #include "runtime/session/strings.h"
@@ -37,6 +38,8 @@ struct heddle_session {
   void (*profile)(void *data, int64_t group, int64_t nanoseconds); /* or NULL */
   void *profile_data;
   heddle_calls_t *calls; /* of libraries; NULL without */
+  heddle_results_t *results;
+  int64_t workspaces;    /* atomic: those that there are */
   pthread_mutex_t mutex; /* of all below */
   heddle_workspace_t *idle;
   heddle_memory_t memory;

@@ -118,6 +118,44 @@ TEST_F(Twisted, OutOfMemoryIsAStatus) {
 }
 #endif
 
+/// Large enough that its memory is kept: 400,000 bytes.
+constexpr int64_t kLargeBatch = 25000;
+
+heddle_tensor_t runIncrement(TestSession &session, int64_t batch) {
+  std::vector<float> x = ramp(static_cast<size_t>(batch) * 4), z = ramp(static_cast<size_t>(batch));
+  std::vector<heddle_tensor_t> outputs(1);
+  EXPECT_EQ(session.run({tensorOver(x, {batch, 4}), tensorOver(z, {batch})}, outputs), "");
+  return outputs[0];
+}
+
+TEST(Session, UsesReleasedResultsAgain) {
+  TestSession session(increment_executable);
+  heddle_tensor_t first = runIncrement(session, kLargeBatch);
+  EXPECT_EQ(heddle_session_memory(session.handle).kept_bytes, 0);
+  void *memory = first.data;
+  heddle_tensor_release(&first);
+  EXPECT_GE(heddle_session_memory(session.handle).kept_bytes, kLargeBatch * 16);
+  heddle_tensor_t second = runIncrement(session, kLargeBatch + 500); // a size of the same class
+  EXPECT_EQ(second.data, memory);
+  heddle_tensor_t third = runIncrement(session, kLargeBatch), small = runIncrement(session, 9);
+  EXPECT_NE(third.data, memory);
+  for (heddle_tensor_t *result : {&second, &third, &small})
+    heddle_tensor_release(result);
+  int64_t kept = heddle_session_memory(session.handle).kept_bytes;
+  EXPECT_GE(kept, kLargeBatch * 16); // one run's: what more is released goes
+  EXPECT_LT(kept, kLargeBatch * 32);
+}
+
+TEST(Session, ResultsOutliveTheirSession) {
+  heddle_tensor_t result;
+  {
+    TestSession session(increment_executable);
+    result = runIncrement(session, kLargeBatch);
+  }
+  EXPECT_EQ(static_cast<float *>(result.data)[5], 7);
+  heddle_tensor_release(&result);
+}
+
 TEST(Session, EightThreadsShareAModuleAndASession) {
   TestSession shared(increment_executable, 2);
   std::vector<std::thread> threads;

@@ -2,6 +2,7 @@
  * Apache-2.0 */
 #include "runtime/session/values.h"
 
+#include "runtime/base/results.h"
 #include "runtime/base/tensor.h"
 #include "runtime/session/lists.h"
 
@@ -148,7 +149,7 @@ static bool giveList(const heddle_strings_t *strings, const heddle_list_t *list,
   int64_t head = list->count * (int64_t)sizeof(heddle_tensor_t), bytes = aligned(head);
   for (int64_t i = 0; i < list->count; ++i)
     bytes += aligned(outerBytes(strings, list->items[i]));
-  char *block = heddle_memory_allocate(bytes);
+  char *block = heddle_result_allocate(NULL, bytes);
   if (!block)
     return false;
   heddle_tensor_t *tensors = (heddle_tensor_t *)block;
@@ -176,7 +177,7 @@ bool heddle_value_give(const heddle_strings_t *strings, const heddle_io_t *io, v
     result->bytes = heddle_tensor_bytes(io->dtype, io->rank, dims);
     return true;
   }
-  char *block = heddle_memory_allocate(outerBytes(strings, &item));
+  char *block = heddle_result_allocate(NULL, outerBytes(strings, &item));
   if (!block)
     return false;
   giveTensor(strings, &item, block, result);
