@@ -29,6 +29,8 @@ public:
     if (!made)
       return made.takeError();
     jit = std::move(*made);
+    jit->getExecutionSession().setErrorReporter(
+        [this](llvm::Error error) { failures += llvm::toString(std::move(error)); });
     llvm::orc::JITDylib &library = jit->getMainJITDylib();
     auto process = llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(
         jit->getDataLayout().getGlobalPrefix());
@@ -52,6 +54,8 @@ public:
     auto found = jit->lookup(HEDDLE_ENTRY_SYMBOL);
     if (!found)
       return found.takeError();
+    if (!failures.empty())
+      return llvm::createStringError(failures);
     entry = found->toPtr<const heddle_executable_t *>();
     return llvm::Error::success();
   }
@@ -74,6 +78,7 @@ private:
 
   char *memory = nullptr;
   size_t size = 0;
+  std::string failures; // the lookup succeeds, although an object that it needs did not link
   std::unique_ptr<llvm::orc::LLJIT> jit;
   const heddle_executable_t *entry = nullptr;
 };

@@ -157,27 +157,37 @@ struct ConvertBodies : PassWrapper<ConvertBodies, OperationPass<LLVM::LLVMFuncOp
   }
 };
 
-/// bf16 is only moved from here on; as bits, since LLVM 19 converts what it moves without bf16
-/// instructions through a call that no library of ours has.
-struct MoveBF16AsBits : PassWrapper<MoveBF16AsBits, OperationPass<LLVM::LLVMFuncOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(MoveBF16AsBits)
+/// Floats of 16 bits that the CPU has no instructions for are only moved from here on; as bits,
+/// since LLVM 19 converts what it moves without instructions through calls that no library of ours
+/// has.
+struct MoveHalvesAsBits : PassWrapper<MoveHalvesAsBits, OperationPass<LLVM::LLVMFuncOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(MoveHalvesAsBits)
+  MoveHalvesAsBits(bool movesF16, bool movesBF16) : movesF16(movesF16), movesBF16(movesBF16) {}
+  bool isMoved(Type type) const {
+    return (movesF16 && type.isF16()) || (movesBF16 && type.isBF16());
+  }
   void runOnOperation() override {
     Type bits = IntegerType::get(&getContext(), 16);
     AttrTypeReplacer replacer;
-    replacer.addReplacement([&](BFloat16Type) -> Type { return bits; });
+    replacer.addReplacement([&](FloatType type) -> std::optional<Type> {
+      return isMoved(type) ? std::optional(bits) : std::nullopt;
+    });
     replacer.addReplacement([&](FloatAttr number) -> std::optional<Attribute> {
-      if (!number.getType().isBF16())
+      if (!isMoved(number.getType()))
         return std::nullopt;
       return IntegerAttr::get(bits, number.getValue().bitcastToAPInt());
     });
     replacer.addReplacement([&](DenseElementsAttr numbers) -> std::optional<Attribute> {
-      if (!numbers.getElementType().isBF16())
+      if (!isMoved(numbers.getElementType()))
         return std::nullopt;
       return numbers.bitcast(bits);
     });
     replacer.recursivelyReplaceElementsIn(getOperation(), /*replaceAttrs=*/true,
                                           /*replaceLocs=*/false, /*replaceTypes=*/true);
   }
+
+private:
+  bool movesF16, movesBF16;
 };
 
 void buildPipeline(PassManager &manager, const cpu::Target &target) {
@@ -197,8 +207,8 @@ void buildPipeline(PassManager &manager, const cpu::Target &target) {
   bodies.addPass(std::make_unique<FlattenVectors>());
   bodies.addPass(std::make_unique<ConvertBodies>());
   bodies.addPass(createReconcileUnrealizedCastsPass());
-  if (!target.bf16)
-    bodies.addPass(std::make_unique<MoveBF16AsBits>());
+  if (!target.bf16 || !target.f16c)
+    bodies.addPass(std::make_unique<MoveHalvesAsBits>(!target.f16c, !target.bf16));
 }
 
 } // namespace
