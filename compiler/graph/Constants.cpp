@@ -50,4 +50,48 @@ std::optional<double> splatOf(Value value) {
   return elementAt(bytes, elementOf(value), 0);
 }
 
+int64_t storedSize(StoredAttr stored) {
+  int64_t bits = stored.getCodes().getElementType().getIntOrFloatBitWidth();
+  int64_t bytes = llvm::divideCeil(stored.getCodes().getNumElements() * bits, 8);
+  for (ElementsAttr part : {stored.getScales(), stored.getZeros()})
+    if (part)
+      bytes += part.getNumElements() * static_cast<int64_t>(sizeof(float));
+  return bytes;
+}
+
+std::vector<char> storedBytes(StoredAttr stored) {
+  int64_t rows = stored.getRows(), columns = stored.getColumns();
+  std::vector<char> codeStorage, scaleStorage, zeroStorage, result(rows * columns * sizeof(float));
+  ArrayRef<char> codes = constantBytes(stored.getCodes(), codeStorage), scales, zeros;
+  if (stored.getScales())
+    scales = constantBytes(stored.getScales(), scaleStorage);
+  if (stored.getZeros())
+    zeros = constantBytes(stored.getZeros(), zeroStorage);
+  auto floatAt = [](ArrayRef<char> bytes, int64_t i) {
+    float number;
+    std::memcpy(&number, bytes.data() + i * sizeof number, sizeof number);
+    return number;
+  };
+  Type element = stored.getCodes().getElementType();
+  int64_t width = bytesOf(element);
+  // Codes have 16 bits at most: each is looked up.
+  std::vector<float> numbers(size_t(1) << 8 * width);
+  for (size_t code = 0; code < numbers.size(); ++code)
+    numbers[code] = static_cast<float>(
+        *elementAt(ArrayRef(reinterpret_cast<const char *>(&code), sizeof code), element, 0));
+  for (int64_t k = 0; k < rows; ++k)
+    for (int64_t n = 0; n < columns; ++n) {
+      uint16_t code = 0;
+      std::memcpy(&code, codes.data() + (k * columns + n) * width, width);
+      float number = numbers[code];
+      int64_t part = k / stored.getBlock() * columns + n;
+      if (!zeros.empty())
+        number -= floatAt(zeros, part);
+      if (!scales.empty())
+        number *= floatAt(scales, part);
+      std::memcpy(result.data() + (k * columns + n) * sizeof number, &number, sizeof number);
+    }
+  return result;
+}
+
 } // namespace heddle::graph

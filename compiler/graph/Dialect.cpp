@@ -1,6 +1,6 @@
 // Dialect: registration, the dims attribute, and the helpers on types and constants.
 
-#include "compiler/graph/Graph.h"
+#include "compiler/graph/Constants.h"
 
 #include "compiler/graph/Dialect.cpp.inc"
 #define GET_ATTRDEF_CLASSES
@@ -155,6 +155,10 @@ int64_t bytesOf(Type element) {
 ArrayRef<char> constantBytes(ElementsAttr value, std::vector<char> &storage) {
   if (auto resource = dyn_cast<DenseResourceElementsAttr>(value))
     return resource.getRawHandle().getBlob()->getData();
+  if (auto stored = dyn_cast<StoredAttr>(value)) {
+    storage = storedBytes(stored);
+    return storage;
+  }
   auto dense = cast<DenseElementsAttr>(value);
   int64_t width = bytesOf(dense.getElementType()), count = dense.getNumElements();
   storage.resize(width * count);

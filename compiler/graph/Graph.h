@@ -75,7 +75,8 @@ bool bindsSymbols(mlir::Operation *op);
 std::optional<DimVector> shapeValue(mlir::Value value);
 
 /// Bytes of a constant, row-major, element by element (i1 and 4-bit types take one byte each).
-/// Points into the attribute when it is a dense resource; else `storage` is filled.
+/// Points into the attribute when it is a dense resource; else `storage` is filled, with the
+/// numbers that a stored matrix stands for.
 llvm::ArrayRef<char> constantBytes(mlir::ElementsAttr value, std::vector<char> &storage);
 /// Elements of a constant of integers (or i1) as int64.
 std::optional<llvm::SmallVector<int64_t>> constantIntegers(mlir::Value value);

@@ -49,6 +49,30 @@ def Graph_DimsAttr : AttrDef<Graph_Dialect, "Dims",
   let hasCustomAssemblyFormat = 1;
 }
 
+def Graph_StoredAttr : AttrDef<Graph_Dialect, "Stored", [ElementsAttrInterface]> {
+  let mnemonic = "stored";
+  let summary = "a matrix of f32 that is kept in fewer bits";
+  let description = [{
+    Of type `[1..., K, N]`; element (k, n) is `(codes[k, n] - zeros[k / block, n]) * scales[k / block, n]`. Codes are integers of
+    8 or 4 bits or floats of 16, `[K, N]`; scales and zeros, either of which may be missing, are f32 `[K / block, N]`.
+  }];
+  let parameters = (ins AttributeSelfTypeParameter<"", "::mlir::ShapedType">:$type, "::mlir::ElementsAttr":$codes,
+    OptionalParameter<"::mlir::ElementsAttr">:$scales, OptionalParameter<"::mlir::ElementsAttr">:$zeros);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let extraClassDeclaration = [{
+    int64_t getRows() const { return getCodes().getShapedType().getDimSize(0); }
+    int64_t getColumns() const { return getCodes().getShapedType().getDimSize(1); }
+    /// Rows that share a scale and a zero; all where there are none.
+    int64_t getBlock() const {
+      int64_t rows = getRows();
+      for (::mlir::ElementsAttr part : {getScales(), getZeros()})
+        if (part)
+          return rows / part.getShapedType().getDimSize(0);
+      return rows;
+    }
+  }];
+}
+
 def Graph_ListType : TypeDef<Graph_Dialect, "List"> {
   let mnemonic = "list";
   let summary = "handle of a list of tensors, the element type of a scalar tensor";

@@ -198,7 +198,7 @@ std::optional<Contraction::Ahead> Contraction::ahead(Value a, Value b, Value fir
   constexpr int64_t kMostPanels = 4;
   Code &code = kernel.code();
   auto count = panels.constant();
-  if (!count || *count < 1 || !shape.pieces.empty() || depth != 1 || runs.size() != 1)
+  if (!count || *count < 1 || stored || !shape.pieces.empty() || depth != 1 || runs.size() != 1)
     return std::nullopt;
   const Run &run = runs.back();
   if (*count > kMostPanels) {
@@ -253,7 +253,10 @@ void Contraction::emitTile(Elements &e, Value outer, Value firstRow, int64_t row
   product.dot = kernel.machine.dot;
   product.isa = kernel.machine.isa;
   product.isPadded = border >= 0;
-  product.b = packedData >= 0 ? kernel.data(packedData) : kernel.temporary(packedTemporary);
+  if (stored)
+    product.b = decodedFrom ? kernel.scratch() : Value();
+  else
+    product.b = packedData >= 0 ? kernel.data(packedData) : kernel.temporary(packedTemporary);
   for (auto &[count, step] : shape.pieces)
     product.pieces.push_back({kernel.dim(count), kernel.dim(step)});
   product.length = kernel.dim(shape.length);
@@ -274,9 +277,10 @@ void Contraction::emitTile(Elements &e, Value outer, Value firstRow, int64_t row
       product.fetchedStep = next->step;
     }
     Value number = code.add(code.mul(batch, kernel.dim(panels)), panel);
-    product.bOffset = code.mul(number, panelSize);
+    product.bOffset = code.mul(decodedFrom ? code.sub(number, decodedFrom) : number, panelSize);
     product.start = startOf(number, rows);
-    auto sums = emitSums({rows, vectors}, product);
+    loop::Tile tile{rows, vectors};
+    auto sums = product.b ? emitSums(tile, product) : stored->sums(tile, product, number);
     finishTile(e, sums, place, rowNumbers, code.mul(panel, code.number(partWidth())));
   });
 }
@@ -368,6 +372,16 @@ Dim Contraction::operandBytes() const {
 /// Register tiles times chunks of panels (bench/notes/2026-11-21-two-threads.md).
 static constexpr int64_t kTasksOfWorker = 8, kTilesOfTask = 8;
 
+/// Makes floats of stored panels, in the worker's scratch.
+void Contraction::decodePanels(Value firstPanel, Value endPanel) {
+  Code &code = kernel.code();
+  Value size = code.mul(kernel.dim(shape.reduction), code.number(panelWidth()));
+  code.forEach(firstPanel, endPanel, 1, [&](Value panel) {
+    stored->decode(panel, kernel.scratch(), code.mul(code.sub(panel, firstPanel), size));
+  });
+  decodedFrom = firstPanel;
+}
+
 void Contraction::emitProducts() {
   Tiling tiles = tiling();
   Dim tileCount = tiles.outer * tiles.count;
@@ -385,6 +399,7 @@ void Contraction::emitProducts() {
   if (schedule.knobs.count("tiles"))
     block = Dim(schedule.knob("tiles", 0));
   Dim blocks = tileCount.ceilDiv(block);
+  bool isDecoded = stored && !block.isConstant(1);
   kernel.beginPhase();
   Elements e(kernel, group);
   Code &code = kernel.code();
@@ -394,9 +409,27 @@ void Contraction::emitProducts() {
     Value endPanel = code.min(code.add(firstPanel, kernel.dim(chunk)), kernel.dim(panels));
     Value first = code.mul(code.rem(task, kernel.dim(blocks)), kernel.dim(block));
     Value end = code.min(code.add(first, kernel.dim(block)), kernel.dim(tileCount));
-    emitTiles(e, tiles, first, end, firstPanel, endPanel);
+    auto emit = [&] {
+      Elements::Scope scope(e);
+      emitTiles(e, tiles, first, end, firstPanel, endPanel);
+      return Values();
+    };
+    if (!isDecoded) {
+      emit();
+      return;
+    }
+    code.choose(
+        code.less(code.add(first, code.number(1)), end), TypeRange(),
+        [&] {
+          decodePanels(firstPanel, endPanel);
+          emit();
+          decodedFrom = {};
+          return Values();
+        },
+        emit);
   });
-  kernel.endPhase(chunks * blocks, work());
+  Dim panelBytes = shape.reduction * Dim(panelWidth() * graph::bytesOf(element));
+  kernel.endPhase(chunks * blocks, work(), isDecoded ? chunk * panelBytes : Dim(0));
 }
 
 LogicalResult emitContraction(KernelBuilder &kernel, Block *group, const Schedule &schedule) {

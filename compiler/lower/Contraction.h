@@ -4,8 +4,9 @@
 // The result is seen as rows (all dimensions but the last) times columns. Rows are walked in tiles
 // of the innermost row dimension; dimensions coalesce where both A and the epilogue let them.
 // Columns come in panels of the packed right operand: constants are packed at compile time, others
-// in a phase of their own. A padded image is copied once into a buffer with borders. Products of
-// 8-bit integers are prepared in ContractionIntegers.cpp.
+// in a phase of their own; constants in fewer bits stay so (stored/Panels.h). A padded image is
+// copied once into a buffer with borders. Products of 8-bit integers are prepared in
+// ContractionIntegers.cpp.
 #ifndef HEDDLE_LOWER_CONTRACTION_H
 #define HEDDLE_LOWER_CONTRACTION_H
 
@@ -13,6 +14,7 @@
 #include "compiler/lower/Elements.h"
 #include "compiler/lower/ProductShape.h"
 #include "compiler/lower/Schedule.h"
+#include "compiler/lower/stored/Panels.h"
 
 namespace heddle::lower {
 
@@ -86,6 +88,7 @@ private:
   mlir::LogicalResult readParts();
   /// Columns of each part that a panel has.
   int64_t partWidth() const { return vectors / parts * kernel.machine.lanes; }
+  llvm::SmallVector<int64_t> placedColumns() const;
   void packIntegers(const loop::PanelSource &source, std::vector<char> &packed);
   void addConstantShift(llvm::ArrayRef<char> packed);
   void emitCopy();
@@ -97,6 +100,7 @@ private:
   Value converted(Value lanes);
   void packTransposed(Elements &e, Value rows, Indices place, Value column, Value target,
                       int64_t shift);
+  void decodePanels(Value firstPanel, Value endPanel);
   void coalesceRows();
   bool epilogueCoalesces(size_t dimension) const;
   std::optional<Ahead> ahead(Value a, Value b, Value firstRow, Value chunk, int64_t rows);
@@ -122,6 +126,8 @@ private:
   llvm::SmallVector<graph::SliceOp> slices;
   Dim partColumns;
   int64_t border = -1, packedTemporary = -1;
+  std::optional<StoredPanels> stored; // of a constant in fewer bits
+  Value decodedFrom;                  // the first panel that is floats in the scratch, if any are
   /// Of the instruction, as loop::Product says; above 1 for integers of 8 bits.
   int64_t depth = 1;
   /// An A whose sign instructions of depth 4 do not take is read plus or minus 128; the sums begin

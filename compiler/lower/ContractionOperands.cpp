@@ -8,14 +8,31 @@ using namespace mlir;
 
 namespace heddle::lower {
 
+/// The column of the product that stands at each place of the panels, one after the other; -1 where
+/// there is none.
+SmallVector<int64_t> Contraction::placedColumns() const {
+  int64_t width = panelWidth(), ofPart = *shape.columns.constant() / parts;
+  SmallVector<int64_t> columns;
+  for (int64_t place = 0, places = *panels.constant() * width; place < places; ++place) {
+    int64_t column = place / width * partWidth() + place % partWidth();
+    int64_t part = place % width / partWidth();
+    columns.push_back(column < ofPart ? part * ofPart + column : -1);
+  }
+  return columns;
+}
+
 /// Constant right operand: panels of every group (or batch) one after the other.
 void Contraction::packConstant() {
   std::vector<char> storage;
   auto value = shape.b.getDefiningOp<graph::ConstantOp>().getValue();
+  if (auto fewer = dyn_cast<graph::StoredAttr>(value)) {
+    stored.emplace(kernel, fewer, placedColumns(), vectors);
+    return;
+  }
   ArrayRef<char> bytes = graph::constantBytes(value, storage);
   int64_t width = vectors * kernel.machine.lanes, elementBytes = graph::bytesOf(element);
   int64_t columns = *shape.columns.constant(), rows = *shape.reduction.constant();
-  int64_t ofPart = columns / parts, places = *panels.constant() * width;
+  int64_t places = *panels.constant() * width;
   // A convolution's are [out, in, window...], and its rows have the order window..., in.
   auto conv = dyn_cast<graph::ConvOp>(shape.root);
   int64_t inputs = conv ? *graph::dimsOf(conv.getW())[1].constant() : 1;
@@ -23,12 +40,8 @@ void Contraction::packConstant() {
   int64_t matrices =
       conv ? int64_t(conv.getGroups()) : *graph::elementCount(shape.bBatch).constant();
   loop::PanelSource source{bytes, elementBytes, {}, {}};
-  for (int64_t place = 0; place < places; ++place) {
-    int64_t part = place % width / partWidth();
-    int64_t column = place / width * partWidth() + place % partWidth();
-    int64_t number = (part * ofPart + column) * (conv ? rows : 1);
-    source.columns.push_back(column < ofPart ? number : -1);
-  }
+  for (int64_t column : placedColumns())
+    source.columns.push_back(column < 0 || !conv ? column : column * rows);
   std::vector<char> packed(depth > 1 ? 0 : matrices * rows * places * elementBytes);
   for (int64_t matrix = 0; matrix < matrices; ++matrix) {
     source.rows.clear();

@@ -407,6 +407,7 @@ static llvm::Error compileStages(Compiled &compiled, const CompileOptions &optio
   if (!options.isPlanned) {
     stages.begin("simplify", 0.1);
     simplify::SimplifyOptions rules;
+    rules.widensHalves = !options.isStrict;
     rules.foldLimitBytes = options.foldLimitBytes;
     rules.prefersUnsigned = llvm::none_of(*targets, [](const cpu::Target &target) {
       return machineOf(target, 1).dot == loop::Dot::SignedBytes;

@@ -2,6 +2,8 @@
 
 #include "compiler/pipeline/Traffic.h"
 
+#include "compiler/graph/Constants.h"
+
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -11,6 +13,9 @@ namespace heddle {
 using graph::Dim;
 
 Dim bytesOf(Value tensor) {
+  auto constant = tensor.getDefiningOp<graph::ConstantOp>();
+  if (auto stored = constant ? dyn_cast<graph::StoredAttr>(constant.getValue()) : nullptr)
+    return Dim(graph::storedSize(stored));
   return graph::elementCount(graph::dimsOf(tensor)) * Dim(graph::bytesOf(graph::elementOf(tensor)));
 }
 
@@ -36,9 +41,8 @@ std::vector<GroupInput> inputsOf(graph::GroupOp group) {
   });
   std::vector<GroupInput> inputs;
   for (auto &[value, count] : taken) {
-    Dim whole = graph::elementCount(graph::dimsOf(value));
-    inputs.push_back(
-        {value, Dim::min(whole, count) * Dim(graph::bytesOf(graph::elementOf(value)))});
+    Dim taking = count * Dim(graph::bytesOf(graph::elementOf(value)));
+    inputs.push_back({value, Dim::min(bytesOf(value), taking)});
   }
   return inputs;
 }

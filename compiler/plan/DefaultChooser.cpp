@@ -22,8 +22,9 @@ struct ProductSize {
       : rows(rows.constant()), columns(columns.constant()),
         leastRows(rows.evaluate([](StringRef) { return std::optional<int64_t>(1); }).value_or(1)) {}
   std::optional<int64_t> rows, columns;
-  int64_t leastRows; // where every symbol is 1
-  int64_t parts = 1; // that the columns are read in
+  int64_t leastRows;     // where every symbol is 1
+  int64_t parts = 1;     // that the columns are read in
+  bool hasCodes = false; // on the right: of 4 bits, two vectors share bytes
 };
 
 struct Tile {
@@ -37,7 +38,11 @@ static ProductSize sizeOf(graph::MatmulOp op) {
   // Batches that share one right operand are more rows of the same product.
   for (size_t i = result.size() - 2; i-- > 0 && b[i].isConstant(1);)
     rows = rows * result[i];
-  return {rows, result.back()};
+  ProductSize size(rows, result.back());
+  auto right = op.getB().getDefiningOp<graph::ConstantOp>();
+  auto stored = right ? dyn_cast<graph::StoredAttr>(right.getValue()) : nullptr;
+  size.hasCodes = stored && isa<IntegerType>(stored.getCodes().getElementType());
+  return size;
 }
 
 static ProductSize sizeOf(graph::ConvOp op) {
@@ -106,8 +111,11 @@ static Tile tileOf(const ProductSize &size, const loop::Machine &machine) {
                {{14, 2 * lanes}, 1.05},
                {{5, 5 * lanes}, 1.01},
                {{3, 7 * lanes}, 1.06}};
+  constexpr double kHalfEmpty = 1.2; // bench/notes/2026-11-22-stored-weights.md
   auto total = [&](auto &kind) {
-    return kind.cost * static_cast<double>(llvm::alignTo(columns, kind.tile.n));
+    bool isOdd = kind.tile.n / lanes % 2 == 1;
+    return kind.cost * (size.hasCodes && isOdd ? kHalfEmpty : 1) *
+           static_cast<double>(llvm::alignTo(columns, kind.tile.n));
   };
   return size.columns
              ? llvm::min_element(kinds, [&](auto &a, auto &b) { return total(a) < total(b); })->tile

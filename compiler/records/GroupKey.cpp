@@ -11,10 +11,20 @@ using namespace mlir;
 
 namespace heddle::records {
 
+/// How a matrix is kept, without its numbers.
+static Attribute kindOf(graph::StoredAttr stored) {
+  Builder b(stored.getContext());
+  return b.getArrayAttr({TypeAttr::get(stored.getCodes().getElementType()),
+                         b.getI64IntegerAttr(stored.getBlock()),
+                         b.getBoolAttr(bool(stored.getZeros()))});
+}
+
 /// Constants of one type become one constant: which numbers a model has learned decides nothing.
 static void forgetValues(ModuleOp module) {
   module.walk([&](graph::ConstantOp constant) {
     auto type = cast<RankedTensorType>(constant.getType());
+    if (auto stored = dyn_cast<graph::StoredAttr>(constant.getValue()))
+      constant->setAttr("stored", kindOf(stored));
     if (type.getElementType().isSignlessIntOrFloat())
       constant.setValueAttr(
           DenseElementsAttr::get(type, Builder(constant).getZeroAttr(type.getElementType())));
@@ -40,8 +50,11 @@ GroupKey keyOf(graph::GroupOp group) {
   forgetValues(*cut.module);
   forgetChoice(cut.group());
   for (auto [i, value] : llvm::enumerate(cut.outside))
-    if (graph::ownConstant(value))
-      cut.main().setArgAttr(i, "heddle.constant", UnitAttr::get(group.getContext()));
+    if (auto constant = graph::ownConstant(value)) {
+      auto stored = dyn_cast<graph::StoredAttr>(constant);
+      cut.main().setArgAttr(i, "heddle.constant",
+                            stored ? kindOf(stored) : UnitAttr::get(group.getContext()));
+    }
   llvm::raw_string_ostream stream(key.text);
   OpPrintingFlags flags;
   flags.elideLargeElementsAttrs(16).elideLargeResourceString(16);

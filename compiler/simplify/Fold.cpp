@@ -131,6 +131,10 @@ private:
       attr = DenseResourceElementsAttr::get(type, resource.getRawHandle());
     else if (auto dense = dyn_cast<DenseElementsAttr>(constant.getValue()))
       attr = dense.reshape(type);
+    else if (auto stored = dyn_cast<StoredAttr>(constant.getValue());
+             stored && type.getShape().take_back(2) == stored.getType().getShape().take_back(2))
+      attr = StoredAttr::get(op->getContext(), type, stored.getCodes(), stored.getScales(),
+                             stored.getZeros());
     else
       return false;
     OpBuilder builder(op);

@@ -23,6 +23,8 @@ std::unique_ptr<mlir::Pass> createConvScalePass();
 std::unique_ptr<mlir::Pass> createUnsignedPass();
 std::unique_ptr<mlir::Pass> createQuantizedPass();
 std::unique_ptr<mlir::Pass> createUnfoldedPass();
+std::unique_ptr<mlir::Pass> createStoredPass();
+std::unique_ptr<mlir::Pass> createHalvesPass();
 std::unique_ptr<mlir::Pass> createChannelsLastPass();
 std::unique_ptr<mlir::Pass> createTransposedConvPass();
 std::unique_ptr<mlir::Pass> createWeightsPass();
@@ -32,6 +34,7 @@ std::unique_ptr<mlir::Pass> createFixpointPass(int64_t foldLimitBytes = kFoldLim
 
 struct SimplifyOptions {
   bool channelsLast = true;
+  bool widensHalves = true;    // floats of 16 bits are computed as f32
   bool prefersUnsigned = true; // integer products take a left side without a sign as it is
   int64_t foldLimitBytes = kFoldLimitBytes;
 };

@@ -59,10 +59,13 @@ std::unique_ptr<Pass> createFixpointPass(int64_t foldLimitBytes) {
 
 void addSimplifyPasses(OpPassManager &manager, const SimplifyOptions &options) {
   manager.addPass(createCSEPass());
+  if (options.widensHalves)
+    manager.addPass(createHalvesPass());
   if (options.prefersUnsigned)
     manager.addPass(createUnsignedPass()); // before zero points become shifts and borders
   manager.addPass(createQuantizedPass());  // before fold makes floats of quantised weights
   manager.addPass(createUnfoldedPass());   // and what is still to be seen of them
+  manager.addPass(createStoredPass());     // what is left of such weights
   manager.addPass(createFixpointPass(options.foldLimitBytes));
   if (options.channelsLast) {
     manager.addPass(createChannelsLastPass());
@@ -83,6 +86,8 @@ void registerSimplifyPasses() {
   registerPass(createUnsignedPass);
   registerPass(createQuantizedPass);
   registerPass(createUnfoldedPass);
+  registerPass(createStoredPass);
+  registerPass(createHalvesPass);
   registerPass(createChannelsLastPass);
   registerPass(createTransposedConvPass);
   registerPass(createWeightsPass);

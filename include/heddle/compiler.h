@@ -35,7 +35,8 @@ typedef struct heddle_compile_options {
   const char *records; /* path of tuning records, whose findings are used where `plan` says nothing;
                           NULL: HEDDLE_RECORDS of the environment, or none */
   const char *math;    /* "fast" (default), or "strict": no cards whose sums are rounded otherwise
-                          than by another order (Winograd's convolutions) */
+                          than by another order (Winograd's convolutions), and floats of 16 bits
+                          are rounded after each op, not only where they leave the model */
   int jobs;            /* threads that compile; 0: as many as the cores that the process may use */
   const char *cache;   /* folder of what was compiled before, "" for none; NULL: HEDDLE_CACHE of
                           the environment (which may be empty, too), or heddle/compiled in the

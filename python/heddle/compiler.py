@@ -116,7 +116,7 @@ def compile(  # noqa: A001: the package's own word
                "cards,fusion,stitch,regions,feedback"
     records    a path of what `heddle tune` has found; None: HEDDLE_RECORDS, or none
     math       "fast" (default), or "strict": no algorithms that round sums otherwise than by
-               their order
+               their order, and floats of 16 bits are rounded after each op
     jobs       threads that compile; 0: all cores
     cache      a folder of what was compiled before; None: HEDDLE_CACHE, or the user's folder for
                caches; False: everything is compiled anew

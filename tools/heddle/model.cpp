@@ -44,7 +44,7 @@ void addCompileOptions(CLI::App &app, CompileOptions &options) {
       ->type_name("BYTES");
   app.add_option("--math", options.math,
                  "'fast' (default), or 'strict': no algorithms that round sums otherwise than "
-                 "by their order")
+                 "by their order, and floats of 16 bits are rounded after each op")
       ->check(CLI::IsMember({"fast", "strict"}))
       ->type_name("MATH");
   app.add_option("--without", options.without,

@@ -1,0 +1,110 @@
+// Halves: floats of 16 bits are computed as f32, and rounded where they leave: as results of the
+// model, in lists, loops and branches, and where the model itself casts to them.
+//
+//   conv(x, w) : f16   =>   cast(conv(cast x, cast w) : f32) : f16
+//
+// Between ops of f16 nothing is cast, so sums and chains are more exact than the model asks for,
+// and a value beyond f16's range stays finite: `--math strict` does without. CPUs without
+// arithmetic of 16 bits would cast before and after each op.
+
+#include "compiler/simplify/Passes.h"
+#include "compiler/simplify/Rewriting.h"
+
+using namespace mlir;
+using namespace heddle::graph;
+
+namespace heddle::simplify {
+namespace {
+
+bool isHalf(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && (tensor.getElementType().isF16() || tensor.getElementType().isBF16());
+}
+
+Type widened(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  return tensor.clone(Float32Type::get(type.getContext()));
+}
+
+/// Ops whose types something else holds on to, and those that say themselves what is rounded.
+bool keepsTypes(Operation *op) {
+  return !isa<GraphDialect>(op->getDialect()) || op->getNumRegions() > 0 || bindsSymbols(op) ||
+         op->hasTrait<Hosted>() || op->hasTrait<OpTrait::IsTerminator>() ||
+         isa<ConstantOp, CastOp, BitcastOp>(op);
+}
+
+struct HalvesPass : PassWrapper<HalvesPass, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(HalvesPass)
+  StringRef getArgument() const override { return "heddle-simplify-halves"; }
+  StringRef getDescription() const override { return "compute floats of 16 bits as f32"; }
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry.insert<GraphDialect>();
+  }
+
+  void runOnOperation() override {
+    SmallVector<Operation *> ops;
+    getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {
+      auto isAny = [](TypeRange types) { return llvm::any_of(types, isHalf); };
+      if (isAny(op->getOperandTypes()) || isAny(op->getResultTypes()))
+        ops.push_back(op);
+    });
+    for (Operation *op : ops)
+      if (auto cast = dyn_cast<CastOp>(op))
+        readWide(cast);
+      else if (!keepsTypes(op))
+        widen(op);
+    for (Operation *op : llvm::reverse(ops))
+      if (isOpTriviallyDead(op))
+        op->erase();
+  }
+
+private:
+  /// The value as f32: what it was rounded from, where it was.
+  Value wideOf(Value value) {
+    Value &wide = wideOnes[value];
+    if (!wide) {
+      OpBuilder builder(value.getContext());
+      builder.setInsertionPointAfterValue(value);
+      wide = builder.create<CastOp>(value.getLoc(), widened(value.getType()), value);
+    }
+    return wide;
+  }
+
+  /// A cast from what was not rounded reads that.
+  void readWide(CastOp cast) {
+    auto known = wideOnes.find(cast.getX());
+    if (known == wideOnes.end())
+      return;
+    if (cast.getType() == known->second.getType())
+      cast.getResult().replaceAllUsesWith(known->second);
+    else if (!isHalf(cast.getType()))
+      cast.getXMutable().assign(known->second);
+  }
+
+  void widen(Operation *op) {
+    OpBuilder builder(op);
+    IRMapping mapping;
+    for (Value operand : op->getOperands())
+      if (isHalf(operand.getType()))
+        mapping.map(operand, wideOf(operand));
+    Operation *wide = builder.clone(*op, mapping);
+    for (auto [narrow, result] : llvm::zip(op->getResults(), wide->getResults())) {
+      if (!isHalf(narrow.getType())) {
+        narrow.replaceAllUsesWith(result);
+        continue;
+      }
+      result.setType(widened(narrow.getType()));
+      Value rounded = builder.create<CastOp>(op->getLoc(), narrow.getType(), result);
+      narrow.replaceAllUsesWith(rounded);
+      wideOnes[rounded] = result;
+    }
+  }
+
+  DenseMap<Value, Value> wideOnes;
+};
+
+} // namespace
+
+std::unique_ptr<Pass> createHalvesPass() { return std::make_unique<HalvesPass>(); }
+
+} // namespace heddle::simplify
