@@ -109,7 +109,7 @@ void StoredPanels::pack(ArrayRef<int64_t> columns) {
   codes = kernel.addData(std::move(packed));
 }
 
-/// Integers of 32 bits, or halves of floats in their upper part, as floats with the offset.
+/// Integers of 32 bits as floats with the offset.
 Value StoredPanels::floatsOf(Value raw) {
   Code &code = kernel.code();
   Type f32 = code.b.getF32Type();
