@@ -265,6 +265,28 @@ def test_a_model_like_bert():
     np.testing.assert_allclose(found, expected, 1e-4, 1e-4)
 
 
+@pytest.mark.parametrize("rows", [1, 30])
+@pytest.mark.parametrize("bits, element", [(4, "UINT4"), (8, "INT8")])
+def test_weights_in_fewer_bits(bits, element, rows):
+    random = np.random.default_rng(bits)
+    low = 0 if bits == 4 else -128
+    codes = random.integers(low, low + 2 ** bits, (192, 101))
+    scales = random.uniform(0.01, 0.02, (6, 101)).astype(np.float32)
+    kept = (codes.reshape(-1, 2) << [0, 4]).sum(1).astype(np.uint8)
+    raw = kept.tobytes() if bits == 4 else codes.astype(np.int8).tobytes()
+    weights = helper.make_tensor("w", getattr(TensorProto, element), codes.shape, raw, raw=True)
+    nodes = [helper.make_node("DequantizeLinear", ["w", "s"], ["d"], axis=0, block_size=32),
+             helper.make_node("MatMul", ["x", "d"], ["y"])]
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["rows", 192])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["rows", 101])],
+        [weights, numpy_helper.from_array(scales, "s")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    x = random.uniform(-1, 1, (rows, 192)).astype(np.float32)
+    expected = x.astype(np.float64) @ (codes * scales.repeat(32, 0))
+    np.testing.assert_allclose(run(model, [x])[0], expected, 1e-4, 1e-4)
+
+
 @pytest.mark.parametrize("target", LEVELS)
 @pytest.mark.parametrize("name", ["kws_fp32", "kws_qdq", "silero_vad", "ultraface"])
 def test_models(name, target):
