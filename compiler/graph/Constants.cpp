@@ -33,7 +33,8 @@ std::optional<double> splatOf(Value value) {
     value = op->getOperand(0);
   }
   auto constant = value.getDefiningOp<ConstantOp>();
-  if (!constant || !elementOf(value).isIntOrFloat())
+  // Numbers of a stored matrix would have to be made.
+  if (!constant || !elementOf(value).isIntOrFloat() || isa<StoredAttr>(constant.getValue()))
     return std::nullopt;
   std::vector<char> storage;
   if (auto dense = dyn_cast<DenseElementsAttr>(constant.getValue()); dense && dense.isSplat())
@@ -50,6 +51,14 @@ std::optional<double> splatOf(Value value) {
   return elementAt(bytes, elementOf(value), 0);
 }
 
+std::vector<float> floatsOf(ElementsAttr value) {
+  std::vector<char> storage;
+  ArrayRef<char> bytes = constantBytes(value, storage);
+  std::vector<float> floats(bytes.size() / sizeof(float));
+  std::memcpy(floats.data(), bytes.data(), bytes.size());
+  return floats;
+}
+
 int64_t storedSize(StoredAttr stored) {
   int64_t bits = stored.getCodes().getElementType().getIntOrFloatBitWidth();
   int64_t bytes = llvm::divideCeil(stored.getCodes().getNumElements() * bits, 8);
@@ -61,17 +70,13 @@ int64_t storedSize(StoredAttr stored) {
 
 std::vector<char> storedBytes(StoredAttr stored) {
   int64_t rows = stored.getRows(), columns = stored.getColumns();
-  std::vector<char> codeStorage, scaleStorage, zeroStorage, result(rows * columns * sizeof(float));
-  ArrayRef<char> codes = constantBytes(stored.getCodes(), codeStorage), scales, zeros;
+  std::vector<char> storage, result(rows * columns * sizeof(float));
+  ArrayRef<char> codes = constantBytes(stored.getCodes(), storage);
+  std::vector<float> scales, zeros;
   if (stored.getScales())
-    scales = constantBytes(stored.getScales(), scaleStorage);
+    scales = floatsOf(stored.getScales());
   if (stored.getZeros())
-    zeros = constantBytes(stored.getZeros(), zeroStorage);
-  auto floatAt = [](ArrayRef<char> bytes, int64_t i) {
-    float number;
-    std::memcpy(&number, bytes.data() + i * sizeof number, sizeof number);
-    return number;
-  };
+    zeros = floatsOf(stored.getZeros());
   Type element = stored.getCodes().getElementType();
   int64_t width = bytesOf(element);
   // Codes have 16 bits at most: each is looked up.
@@ -86,9 +91,9 @@ std::vector<char> storedBytes(StoredAttr stored) {
       float number = numbers[code];
       int64_t part = k / stored.getBlock() * columns + n;
       if (!zeros.empty())
-        number -= floatAt(zeros, part);
+        number -= zeros[part];
       if (!scales.empty())
-        number *= floatAt(scales, part);
+        number *= scales[part];
       std::memcpy(result.data() + (k * columns + n) * sizeof number, &number, sizeof number);
     }
   return result;

@@ -13,6 +13,9 @@ std::optional<double> elementAt(llvm::ArrayRef<char> bytes, mlir::Type element, 
 /// when there is none, or when it is an integer that a double does not hold.
 std::optional<double> splatOf(mlir::Value value);
 
+/// The numbers of a constant of f32.
+std::vector<float> floatsOf(mlir::ElementsAttr value);
+
 /// Bytes that a stored matrix is kept in: codes, those of 4 bits two a byte, scales and zeros.
 int64_t storedSize(StoredAttr stored);
 /// The f32 numbers that a stored matrix stands for.

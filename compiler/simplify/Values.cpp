@@ -23,11 +23,11 @@ std::optional<Magnitudes> magnitudesOf(Value value) {
   Type element = elementOf(value);
   if (!constant || !isa<FloatType>(element))
     return std::nullopt;
-  std::vector<char> storage;
-  ArrayRef<char> bytes = constantBytes(constant.getValue(), storage);
-  int64_t count = bytes.size() / bytesOf(element);
+  int64_t count = constant.getValue().getShapedType().getNumElements();
   if (count == 0 || count > kElementLimit)
     return std::nullopt;
+  std::vector<char> storage;
+  ArrayRef<char> bytes = constantBytes(constant.getValue(), storage);
   Magnitudes result{INFINITY, 0, false};
   for (int64_t i = 0; i < count; ++i) {
     double number = std::abs(*elementAt(bytes, element, i));

@@ -19,17 +19,9 @@ StoredPanels::StoredPanels(KernelBuilder &kernel, graph::StoredAttr stored,
   pack(columns);
 }
 
-static std::vector<float> floatsIn(ElementsAttr values) {
-  std::vector<char> storage;
-  ArrayRef<char> bytes = graph::constantBytes(values, storage);
-  std::vector<float> floats(bytes.size() / sizeof(float));
-  std::memcpy(floats.data(), bytes.data(), bytes.size());
-  return floats;
-}
-
 /// [panels][blocks][width] of what is less than `values` by a number; 0 where there is no column.
 int64_t StoredPanels::packParameters(ElementsAttr values, ArrayRef<int64_t> columns, double less) {
-  std::vector<float> from = floatsIn(values), packed(columns.size() * (rows / block), 0);
+  std::vector<float> from = graph::floatsOf(values), packed(columns.size() * (rows / block), 0);
   float *target = packed.data();
   for (size_t first = 0; first < columns.size(); first += width())
     for (int64_t b = 0; b < rows / block; ++b)
@@ -63,12 +55,12 @@ void StoredPanels::pack(ArrayRef<int64_t> columns) {
     bits = high - low < 16 ? 4 : 8;
     double zero = 0;
     std::vector<float> each =
-        stored.getZeros() ? floatsIn(stored.getZeros()) : std::vector<float>();
+        stored.getZeros() ? graph::floatsOf(stored.getZeros()) : std::vector<float>();
     bool isUniform = llvm::all_of(each, [&](float other) { return other == each.front(); });
     if (isUniform && !each.empty())
       zero = each.front();
-    bool isWhole = zero == static_cast<double>(static_cast<int64_t>(zero));
-    auto wholeZero = static_cast<int64_t>(isWhole ? zero : 0);
+    bool isSmall = std::fabs(zero) <= UINT8_MAX; // zeros that are floats may be any
+    auto wholeZero = static_cast<int64_t>(isSmall ? zero : 0);
     if (bits == 4)
       base = low;
     else if (isUniform && low - wholeZero >= INT8_MIN && high - wholeZero <= INT8_MAX)

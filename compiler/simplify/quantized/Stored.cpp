@@ -251,18 +251,8 @@ bool Parts::read(Value value) {
 /// What depends on constants alone; nullopt for other values.
 std::optional<reference::Tensor> numbersOf(Value value) {
   Operation *op = value.getDefiningOp();
-  if (!op)
-    return std::nullopt;
-  if (auto constant = dyn_cast<ConstantOp>(op)) {
-    auto storage = std::make_shared<std::vector<char>>();
-    ArrayRef<char> bytes = constantBytes(constant.getValue(), *storage);
-    auto tensor = reference::Tensor::borrow(elementOf(value), shapeOf(value), bytes);
-    if (!storage->empty())
-      tensor.owned = storage;
-    return tensor;
-  }
-  if (!isa<GraphDialect>(op->getDialect()) || !isMemoryEffectFree(op) || op->hasTrait<Hosted>() ||
-      op->getNumRegions() || !isStatic(value))
+  if (!op || !isa<GraphDialect>(op->getDialect()) || !isMemoryEffectFree(op) ||
+      op->hasTrait<Hosted>() || op->getNumRegions() || !isStatic(value))
     return std::nullopt;
   reference::Tensors operands;
   for (Value operand : op->getOperands()) {
@@ -334,6 +324,20 @@ ElementsAttr storedForm(MatmulOp op) {
                          gathered(*parts.codes, *codes, codes->element, 1), *scales, *zeros);
 }
 
+/// What nobody reads any more would be folded.
+void eraseDead(Operation *op) {
+  llvm::SetVector<Operation *> open;
+  open.insert(op);
+  while (!open.empty()) {
+    op = open.pop_back_val();
+    if (!op || !isOpTriviallyDead(op))
+      continue;
+    for (Value operand : op->getOperands())
+      open.insert(operand.getDefiningOp());
+    op->erase();
+  }
+}
+
 struct StoredPass : PassWrapper<StoredPass, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(StoredPass)
   StringRef getArgument() const override { return "heddle-simplify-stored"; }
@@ -345,8 +349,11 @@ struct StoredPass : PassWrapper<StoredPass, OperationPass<ModuleOp>> {
   }
   void runOnOperation() override {
     getOperation().walk([](MatmulOp op) {
-      if (ElementsAttr stored = storedForm(op))
-        op.getBMutable().assign(OpBuilder(op).create<ConstantOp>(op.getB().getLoc(), stored));
+      Value b = op.getB();
+      if (ElementsAttr stored = storedForm(op)) {
+        op.getBMutable().assign(OpBuilder(op).create<ConstantOp>(b.getLoc(), stored));
+        eraseDead(b.getDefiningOp());
+      }
     });
   }
 };
