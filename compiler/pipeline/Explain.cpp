@@ -165,26 +165,24 @@ Json Explainer::groupOf(int64_t number) {
 }
 
 Json Explainer::memory() const {
-  Json json = {{"slots", Json::array()}, {"buffers", Json::array()}};
-  Dim arena;
-  bool isKnown = true;
-  for (const std::string &bytes : compiled.program.slotBytes) {
-    auto dim = Dim::parse(bytes);
-    isKnown &= dim.has_value();
-    if (dim)
-      arena = arena + dim->ceilDiv(Dim(lower::kAlignment)) * Dim(lower::kAlignment);
-    json["slots"].push_back(Json::object({{"bytes", sizeOf(bytes)}}));
-  }
-  json["arena_bytes"] = isKnown ? sizeOf(arena) : Json(nullptr);
-  for (const target::ArenaBuffer &buffer : compiled.program.buffers)
+  Json json = {{"arena_bytes", 0}, {"buffers", Json::array()}};
+  for (const target::ArenaBuffer &buffer : compiled.program.buffers) {
+    Json bytes = sizeOf(buffer.bytes), offset;
+    if (buffer.offset) {
+      offset = *buffer.offset;
+      int64_t end = llvm::alignTo(*buffer.offset + bytes.get<int64_t>(), lower::kAlignment);
+      json["arena_bytes"] = std::max(json["arena_bytes"].get<int64_t>(), end);
+    } else {
+      json["arena_bytes"] = nullptr;
+    }
     json["buffers"].push_back({{"group", buffer.kernel},
                                {"is_temporary", buffer.isTemporary},
                                {"index", buffer.index},
-                               {"bytes", sizeOf(buffer.bytes)},
-                               {"slot", buffer.slot},
-                               {"offset", buffer.offset},
+                               {"bytes", bytes},
+                               {"offset", offset},
                                {"first", buffer.first},
                                {"last", buffer.last}});
+  }
   return json;
 }
 

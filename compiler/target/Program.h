@@ -71,11 +71,12 @@ struct Source {
 
 /// A buffer of the arena, for reports: a result of a kernel, or memory that it needs meanwhile.
 struct ArenaBuffer {
-  int64_t kernel;                    // index into Program::kernels
-  bool isTemporary;                  // else a result
-  int64_t index;                     // of the result or temporary
-  std::string bytes;                 // "64", "batch*768": the symbols' sizes decide
-  int64_t slot, offset, first, last; // slots follow each other; kernels between which it matters
+  int64_t kernel;                // index into Program::kernels
+  bool isTemporary;              // else a result
+  int64_t index;                 // of the result or temporary
+  std::string bytes;             // "64", "batch*768": the symbols' sizes decide
+  std::optional<int64_t> offset; // where it does not depend on them
+  int64_t first, last;           // kernels between which it matters
 };
 
 /// The module holds `func.func` kernels (`(!llvm.ptr args, i64 begin, i64 end, !llvm.ptr scratch)`,
@@ -90,7 +91,6 @@ struct Program {
   Weights weights;
   std::vector<std::vector<std::string>> functions; // of each kernel, in the order of its phases
   std::vector<ArenaBuffer> buffers;
-  std::vector<std::string> slotBytes; // of the arena's slots
   std::vector<LibraryCall> calls;
   std::vector<Source> sources;
   bool isProfiled = false; // it says to the runtime where each kernel begins and ends

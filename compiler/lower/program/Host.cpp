@@ -39,7 +39,6 @@ void Host::beginFunction(StringRef name, unsigned pointerCount) {
   entryCode = std::make_unique<Code>(entry, loc, 1);
   symbols.clear();
   pointers.clear();
-  slotOffsets.clear();
   weightOf.clear();
 }
 
@@ -51,20 +50,32 @@ Value Host::dim(const Dim &dim) {
   });
 }
 
+/// Offsets of all buffers; returns the size of the arena.
+Value Host::placeBuffers() {
+  std::map<std::string, Value> sizes; // many are alike
+  auto alignedSize = [&](const Dim &bytes) {
+    Value &size = sizes[bytes.str()];
+    if (!size)
+      size = code->mul(code->ceilDiv(dim(bytes), kAlignment), code->number(kAlignment));
+    return size;
+  };
+  Value zero = code->number(0), total = zero;
+  offsets.assign(buffers.size(), zero);
+  for (size_t i : plan.order) {
+    for (size_t below : plan.below[i])
+      offsets[i] =
+          code->max(offsets[i], code->add(offsets[below], alignedSize(buffers[below].bytes)));
+    total = code->max(total, code->add(offsets[i], alignedSize(buffers[i].bytes)));
+  }
+  return total;
+}
+
 void Host::writeSizes() {
   beginFunction("heddle_program_sizes", 3);
   Type i64 = builder.getI64Type();
   for (auto &[name, index] : inputSymbols)
     symbols[name] = code->load(i64, function.getArgument(0), code->number(index));
-  Value total = code->number(0);
-  for (const DimVector &sizes : plan.slots) {
-    Value largest = code->number(0);
-    for (const Dim &size : sizes)
-      largest = code->max(largest, dim(size));
-    total =
-        code->add(total, code->mul(code->ceilDiv(largest, kAlignment), code->number(kAlignment)));
-  }
-  code->store(i64, total, function.getArgument(1), code->number(0));
+  code->store(i64, placeBuffers(), function.getArgument(1), code->number(0));
   int64_t place = 0;
   auto results = cast<func::ReturnOp>(model.getBody().front().getTerminator());
   for (Value output : results.getOperands())
@@ -90,15 +101,8 @@ void Host::writeRun() {
     symbols[name] = entryCode->load(i64, given, entryCode->number(index));
   arguments =
       entry.create<LLVM::AllocaOp>(code->loc, pointer, i64, entryCode->number(argumentSlots()));
-  Value arena = field(offsetof(heddle_call_t, arena), pointer), total = code->number(0);
-  for (const DimVector &sizes : plan.slots) {
-    slotOffsets.push_back(code->at(arena, builder.getI8Type(), total));
-    Value largest = code->number(0);
-    for (const Dim &size : sizes)
-      largest = code->max(largest, dim(size));
-    total =
-        code->add(total, code->mul(code->ceilDiv(largest, kAlignment), code->number(kAlignment)));
-  }
+  arena = field(offsetof(heddle_call_t, arena), pointer);
+  placeBuffers();
   Value inputs = field(offsetof(heddle_call_t, inputs), pointer);
   for (BlockArgument input : model.getArguments()) {
     Value address = entryCode->at(inputs, i64, entryCode->number(input.getArgNumber()));
@@ -159,12 +163,8 @@ Value Host::pointerOf(Value value) {
     Value weights = field(offsetof(heddle_call_t, weights), pointer);
     return entryCode->at(weights, entry.getI8Type(), entryCode->number(weightOf[key]));
   }
-  if (auto buffer = bufferOf.find(value); buffer != bufferOf.end()) {
-    auto [slot, offset] = plan.places[buffer->second];
-    if (plan.slots.empty())
-      return slotOffsets.empty() ? call : slotOffsets.front();
-    return code->at(slotOffsets[slot], builder.getI8Type(), code->number(offset));
-  }
+  if (auto buffer = bufferOf.find(value); buffer != bufferOf.end())
+    return code->at(arena, builder.getI8Type(), offsets[buffer->second]);
   // Made now: its size became known while running.
   Value memory = alloc(dim(bytesOf(value)));
   pointers[value] = memory;

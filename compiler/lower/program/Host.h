@@ -23,8 +23,6 @@ public:
        const std::map<mlir::Operation *, std::shared_ptr<Kernel>> &kernels,
        const loop::Placements &placements, target::Program &program);
   llvm::Error write();
-  /// Bytes of the arena as expressions, one a slot; for reports.
-  const MemoryPlan &memoryPlan() const { return plan; }
 
 private:
   // Planning (HostPlan.cpp).
@@ -40,6 +38,7 @@ private:
   Dim bytesOf(Value value) const;
 
   // Code (Host.cpp).
+  Value placeBuffers();
   void writeSizes();
   void writeRun();
   void beginFunction(llvm::StringRef name, unsigned pointers);
@@ -131,8 +130,8 @@ private:
 
   std::map<std::string, Value> symbols; // in scope
   llvm::DenseMap<Value, Value> pointers;
-  llvm::SmallVector<Value> slotOffsets;
-  Value call, arguments;
+  llvm::SmallVector<Value> offsets; // of `buffers` in the arena
+  Value call, arena, arguments;
   int64_t openSlots = 0;                                 // of `arguments` that a region waits with
   std::map<std::string, mlir::func::FuncOp> dispatchers; // by their kernels and slots
 };

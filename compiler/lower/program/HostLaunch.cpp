@@ -95,14 +95,9 @@ void Host::storeArguments(graph::GroupOp group, int64_t base) {
     }
     case Argument::Kind::Temporary: {
       auto known = temporaryOf.find({group, argument.index});
-      if (known != temporaryOf.end()) {
-        auto [slotNumber, offset] = plan.places[known->second];
-        value = plan.slots.empty()
-                    ? call
-                    : code->at(slotOffsets[slotNumber], builder.getI8Type(), code->number(offset));
-      } else {
-        value = alloc(dim(kernel.temporaries[argument.index]));
-      }
+      value = known == temporaryOf.end()
+                  ? alloc(dim(kernel.temporaries[argument.index]))
+                  : code->at(arena, builder.getI8Type(), offsets[known->second]);
       break;
     }
     case Argument::Kind::Data: {

@@ -200,16 +200,17 @@ void Host::describeArena() {
         last = std::max<int64_t>(last, i);
     return last;
   };
-  for (const DimVector &sizes : plan.slots) {
-    Dim largest;
-    for (const Dim &size : sizes)
-      largest = Dim::max(largest, size);
-    program.slotBytes.push_back(largest.str());
-  }
+  std::vector<int64_t> sizes, offsets;
+  for (const Buffer &buffer : buffers)
+    if (auto bytes = buffer.bytes.constant())
+      sizes.push_back(*bytes);
+  bool areKnown = sizes.size() == buffers.size();
+  if (areKnown)
+    offsets = plan.offsets(sizes);
   auto add = [&](int64_t kernel, bool isTemporary, int64_t index, int64_t number) {
     const Buffer &buffer = buffers[number];
-    auto [slot, offset] = plan.places[number];
-    program.buffers.push_back({kernel, isTemporary, index, buffer.bytes.str(), slot, offset,
+    program.buffers.push_back({kernel, isTemporary, index, buffer.bytes.str(),
+                               areKnown ? std::optional(offsets[number]) : std::nullopt,
                                std::min(kernel, kernelAt(buffer.first)), kernelAt(buffer.last)});
   };
   for (auto [kernel, group] : llvm::enumerate(groups)) {

@@ -12,20 +12,21 @@ struct Buffer {
   int64_t first, last;
 };
 
-/// Where each buffer lies: at `offset` inside of `slot`. Slots follow each other in the arena; the
-/// size of a slot is the largest of its `sizes`. Where all sizes are constant there is one slot,
-/// packed greedily by size; where some are symbols, buffers that are never alive together share a
-/// slot, whatever values the symbols take.
+/// Which buffers of the arena lie above which. A buffer begins where the highest of those below it
+/// ends, or at 0. Of two that are alive together one is above the other, directly or through
+/// others, so they never overlap, whatever values the symbols in their sizes take.
 struct MemoryPlan {
-  struct Place {
-    int64_t slot, offset;
-  };
-  std::vector<Place> places;
-  std::vector<graph::DimVector> slots;
+  std::vector<llvm::SmallVector<size_t, 4>> below; // of each buffer, but for what lies below these
+  std::vector<size_t> order;                       // all buffers, each behind those below it
+
+  /// Where each buffer begins, in bytes, when they are of these sizes.
+  std::vector<int64_t> offsets(llvm::ArrayRef<int64_t> bytes) const;
 };
 
 constexpr int64_t kAlignment = 64;
 
+/// Packs the buffers as they are when each symbol is 64: largest first, each at the lowest offset
+/// that is free while it lives (Pisarchyk & Lee 2020, "greedy by size").
 MemoryPlan planMemory(llvm::ArrayRef<Buffer> buffers);
 
 } // namespace heddle::lower

@@ -107,36 +107,43 @@ function drawRoofline() {
   views.push(marks(svg));
 }
 
-// Sizes that are symbols have no scale: each slot then is as high as any other.
+// Sizes that are symbols have no scale: each buffer then is as high as any other, on the lowest row
+// that is free while it lives.
+function rowsOf(buffers) {
+  const rows = [];
+  for (const [i, one] of buffers.entries()) {
+    const taken = new Set(buffers.slice(0, i).flatMap((other, j) =>
+      one.first <= other.last && other.first <= one.last ? [rows[j]] : []));
+    rows.push(0);
+    while (taken.has(rows[i])) ++rows[i];
+  }
+  return rows;
+}
+
 function drawMemory() {
   const svg = document.getElementById("memory"), hint = document.getElementById("memory-hint");
-  const { buffers, slots, arena_bytes: arena } = data.memory;
+  const { buffers, arena_bytes: arena } = data.memory;
   if (buffers.length === 0) {
     hint.textContent = "No tensor lies in the arena: every group writes an output.";
     svg.remove();
     return;
   }
-  const isSized = isNumber(arena) && arena > 0 && buffers.every((buffer) => isNumber(buffer.bytes));
+  const isSized = isNumber(arena) && arena > 0;
   hint.textContent = isSized
     ? `Arena of ${bytesText(arena)}; pale buffers are a kernel's own temporary memory.`
-    : `${slots.length} slots, drawn equally high as their sizes are symbols (--dim gives them).`;
-  const starts = [];
-  let end = 0;
-  for (const slot of slots) {
-    starts.push(end);
-    end += isSized ? Math.ceil(slot.bytes / 64) * 64 : 1;
-  }
+    : "Drawn equally high, since their sizes are symbols (--dim gives them).";
+  const lows = isSized ? buffers.map((buffer) => buffer.offset) : rowsOf(buffers);
+  const end = isSized ? arena : 1 + Math.max(...lows);
   const x = (step) => frame.left + step / groups.length * (frame.right - frame.left);
   const y = (place) => frame.bottom - place / end * (frame.bottom - frame.top);
-  axes(svg, "groups in the order of the plan", isSized ? "offset in the arena" : "slots");
+  axes(svg, "groups in the order of the plan", isSized ? "offset in the arena" : "buffers");
   const stepX = Math.max(1, Math.ceil(groups.length / 8));
   for (let i = 0; i < groups.length; i += stepX) tick(svg, x(i), undefined, String(i));
   for (let i = 0; i <= 4; ++i)
     tick(svg, undefined, y(end * i / 4), isSized ? bytesText(end * i / 4) : "");
-  for (const buffer of buffers) {
+  for (const [i, buffer] of buffers.entries()) {
     const group = groups[buffer.group];
-    const low = starts[buffer.slot] + (isSized ? buffer.offset : 0);
-    const high = low + (isSized ? buffer.bytes : 1);
+    const low = lows[i], high = low + (isSized ? buffer.bytes : 1);
     svg.append(element("rect", {
       class: buffer.is_temporary ? "buffer temporary" : "buffer", "data-group": buffer.group,
       style: colorOf(group), x: x(buffer.first), y: y(high), width: x(buffer.last + 1) - x(buffer.first),

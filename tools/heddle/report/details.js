@@ -7,7 +7,7 @@ function drawHead() {
     ["target", data.target], ["groups", groups.length], ["launches", data.launches],
     ["weights", bytesText(data.weights_bytes)], [
       "arena", isNumber(data.memory.arena_bytes) ? bytesText(data.memory.arena_bytes)
-        : `${data.memory.slots.length} slots`],
+        : `${data.memory.buffers.length} buffers`],
   ];
   if (data.symbols.length) facts.push(["symbols", data.symbols.join(", ")]);
   if (data.run) facts.push([`time, ${data.run.threads} threads`, secondsText(data.run.seconds)]);
@@ -86,9 +86,10 @@ function assemblyOf(group) {
 function buffersOf(group) {
   const own = data.memory.buffers.filter((buffer) => buffer.group === group.number);
   if (own.length === 0) return [element("p", { class: "hint" }, "Nothing in the arena.")];
-  return [rows(["buffer", "slot", "offset", "bytes", "groups"], own.map((buffer) =>
-    [`${buffer.is_temporary ? "temporary" : "result"} ${buffer.index}`, String(buffer.slot),
-      String(buffer.offset), bytesText(buffer.bytes), `${buffer.first}\u2013${buffer.last}`]), [1, 2, 3])];
+  return [rows(["buffer", "offset", "bytes", "groups"], own.map((buffer) =>
+    [`${buffer.is_temporary ? "temporary" : "result"} ${buffer.index}`,
+      isNumber(buffer.offset) ? String(buffer.offset) : "", bytesText(buffer.bytes),
+      `${buffer.first}\u2013${buffer.last}`]), [1, 2])];
 }
 
 const panel = document.getElementById("details");

@@ -183,7 +183,7 @@ static std::string trafficText(const Json &explanation, const Json &group) {
 }
 
 static std::string memoryText(const Json &explanation, const Json &group) {
-  Table buffers({"  buffer", "slot", "offset", "bytes", "first", "last"});
+  Table buffers({"  buffer", "offset", "bytes", "first", "last"});
   bool hasAny = false;
   for (const Json &buffer : explanation.at("memory").at("buffers")) {
     if (buffer.at("group") != group.at("number"))
@@ -191,8 +191,8 @@ static std::string memoryText(const Json &explanation, const Json &group) {
     hasAny = true;
     buffers.add(
         {(buffer.at("is_temporary") ? "  temporary " : "  result ") + buffer.at("index").dump(),
-         buffer.at("slot").dump(), buffer.at("offset").dump(), bytesText(buffer.at("bytes")),
-         buffer.at("first").dump(), buffer.at("last").dump()});
+         buffer.at("offset").is_null() ? "" : buffer.at("offset").dump(),
+         bytesText(buffer.at("bytes")), buffer.at("first").dump(), buffer.at("last").dump()});
   }
   return hasAny ? "memory   (first and last are numbers of groups)\n" + buffers.text()
                 : "memory   nothing in the arena\n";
