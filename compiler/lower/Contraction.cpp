@@ -211,7 +211,7 @@ std::optional<Contraction::Ahead> Contraction::ahead(Value a, Value b, Value fir
     return Ahead{kernel.data(packedData), code.add(b, code.mul(before, share)), step};
   }
   Dim bytes = run.extent * shape.length * Dim(graph::bytesOf(element));
-  bool areFar = nominalSize(bytes, 1) >= kernel.machine.l2Bytes / 2;
+  bool areFar = nominalSize(bytes) >= kernel.machine.l2Bytes / 2;
   if (border >= 0 || run.aStride != shape.length || !areFar || rows < *count)
     return std::nullopt;
   return Ahead{aPointer(), a, code.number(rows / *count)};
@@ -240,13 +240,17 @@ void Contraction::emitTile(Elements &e, Value outer, Value firstRow, int64_t row
   for (int64_t dimension : shape.batches)
     batch =
         code.add(code.mul(batch, kernel.dim(shape.rows[dimension].extent)), place[dimension].base);
+  Value stride = kernel.dim(runs.back().aStride);
+  Value aFirst = code.add(aBase, code.mul(firstRow, stride));
   Values rowNumbers, aRows;
   for (int64_t i = 0; i < rows; ++i) {
-    Value row = code.add(firstRow, code.number(i));
-    if (clamp)
+    Value row = code.add(firstRow, code.number(i)), aRow = code.mul(code.number(i), stride);
+    if (clamp) {
       row = code.min(row, code.sub(kernel.dim(runs.back().extent), code.number(1)));
+      aRow = code.mul(code.sub(row, firstRow), stride);
+    }
     rowNumbers.push_back(row);
-    aRows.push_back(code.add(aBase, code.mul(row, kernel.dim(runs.back().aStride))));
+    aRows.push_back(code.add(aFirst, aRow)); // distances that the addresses of loads can hold
   }
   loop::Product product{element, accumulator, aPointer(), aRows, {}, {}, {}, {}, 0};
   product.depth = depth;

@@ -132,6 +132,19 @@ void KernelBuilder::forEachTask(llvm::function_ref<void(Value)> body) {
   current->forEach(function.getArgument(1), function.getArgument(2), 1, body);
 }
 
+void KernelBuilder::forEachTaskRow(Value length,
+                                   llvm::function_ref<void(Value, Value, Value)> body) {
+  Code &code = *current;
+  Value begin = function.getArgument(1), end = function.getArgument(2);
+  Value divisor = code.max(length, code.number(1)), last = code.sub(end, code.number(1));
+  Value rows = code.add(code.div(last, divisor), code.number(1));
+  code.forEach(code.div(begin, divisor), rows, 1, [&](Value row) {
+    Value start = code.mul(row, length);
+    body(row, code.max(code.sub(begin, start), code.number(0)),
+         code.min(code.sub(end, start), length));
+  });
+}
+
 void KernelBuilder::forEachRun(int64_t most, llvm::function_ref<void(Value, Value)> body) {
   Code &code = *current;
   Value begin = function.getArgument(1), end = function.getArgument(2);

@@ -75,6 +75,10 @@ public:
   void endPhase(const Dim &tasks, const Dim &work, const Dim &scratchBytes = Dim(0));
   /// Runs `body` for each of the phase's tasks that this call was given.
   void forEachTask(llvm::function_ref<void(Value task)> body);
+  /// The same where tasks lie in rows of `length`: runs `body` for the part [low, high) of each row
+  /// that has any, so that only a row, and not each task, costs divisions.
+  void forEachTaskRow(Value length,
+                      llvm::function_ref<void(Value row, Value low, Value high)> body);
   /// Runs `body` for pieces [first, end) of those tasks, about equal ones of at most `most` tasks.
   void forEachRun(int64_t most, llvm::function_ref<void(Value first, Value end)> body);
 

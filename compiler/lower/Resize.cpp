@@ -115,11 +115,28 @@ struct Sampler {
             outer(make<arith::AddFOp>(back, one))};
   }
 
+  /// How often each element of x is shown along the axis, where that is all that sampling does.
+  std::optional<int64_t> repeats(size_t d, const Dim &from, const Dim &to) {
+    StringRef coordinates = op.getCoordinates(), nearest = op.getNearest();
+    bool isFloor = coordinates == "asymmetric" && nearest == "floor";
+    bool isRound = coordinates == "half_pixel" && nearest.starts_with("round");
+    if (op.getMode() != "nearest" || !(isFloor || isRound))
+      return std::nullopt;
+    auto typical = [](StringRef) { return std::optional<int64_t>(64); };
+    int64_t count = op.getScales()[d];
+    if (int64_t size = from.evaluate(typical).value_or(0); count == 0 && size > 0)
+      count = to.evaluate(typical).value_or(0) / size;
+    bool isGiven = op.getScales()[d] == 0 || op.getScales()[d] == count;
+    return isGiven && count > 0 && to == from * Dim(count) ? std::optional(count) : std::nullopt;
+  }
+
   Axis sample(size_t d, const Index &place, const Dim &from, const Dim &to) {
     bool isKept = from == to && (op.getScales()[d] == 0 || op.getScales()[d] == 1) &&
                   op.getCoordinates() != "tf_crop_and_resize";
     if (isKept)
       return {{{place, Value()}}};
+    if (auto count = repeats(d, from, to); count && place.isUniform())
+      return {{{e.uniform(code.div(place.base, code.number(*count))), Value()}}};
     Value size = e.kernel.dim(from);
     Value x = coordinate(d, place, size, e.kernel.dim(to));
     if (op.getMode() == "nearest")

@@ -104,6 +104,17 @@ static bool isFree(Operation *op) {
   return isa<graph::BroadcastOp, graph::IotaOp, graph::SizesOp>(op);
 }
 
+/// Whether a broadcast shows elements more than once, other than where a size turns out to be 1.
+static bool repeats(graph::BroadcastOp op) {
+  DimVector from = graph::dimsOf(op.getX()), to = graph::dimsOf(op.getResult());
+  size_t added = to.size() - from.size();
+  from.insert(from.begin(), added, graph::Dim(1));
+  return llvm::any_of(llvm::zip(from, to), [](auto sizes) {
+    auto [x, result] = sizes;
+    return x.isConstant(1) && !result.isConstant(1);
+  });
+}
+
 bool isExpensive(Operation *op) { return loop::isCostly(op) || isa<graph::ResizeOp>(op); }
 
 static std::string sourceNameOf(Operation *op) { return graph::sourceName(op->getLoc()); }
@@ -200,7 +211,8 @@ bool Partitioner::usesAllow(Operation *op) {
                   use.getOperandNumber() == 0;
     if (isData)
       return false;
-    if (isa<graph::BroadcastOp>(user) && isExpensive(op))
+    if (auto broadcast = dyn_cast<graph::BroadcastOp>(user);
+        broadcast && repeats(broadcast) && isExpensive(op))
       return false;
   }
   return true;

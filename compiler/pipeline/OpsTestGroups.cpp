@@ -280,6 +280,27 @@ static void addImages(Cases &cases, const string &type) {
     Value both = b.m.op("concat", {up, y}, "axis = 1");
     b.output(conv(b, both, "[7, 12, 3, 3]", "[n, 7, 2*h, 10]", kSame), 40);
   });
+  add("sizes that only the run knows to be equal",
+      {{{"n", 2}, {"h", 3}, {"g", 6}}, {{"n", 1}, {"h", 50}, {"g", 100}}}, [=](Builder &b) {
+        Value x = b.m.input(type + "[n, h, 24]"), y = b.m.input(type + "[n, g, 20]");
+        Value up = b.m.op("resize", {b.relu(x)},
+                          "scales = array<f64: 1.0, 2.0, 1.0>, mode = \"nearest\", coordinates = "
+                          "\"asymmetric\", nearest = \"floor\"",
+                          type + "[n, 2*h, 24]");
+        b.output(b.m.op("concat", {up, b.unary("neg", y)}, "axis = 2"));
+      });
+  add("sizes that only the run knows to be 1",
+      {{{"h", 3}, {"g", 6}}, {{"h", 1}, {"g", 1}}, {{"h", 20}, {"g", 1}}}, [=](Builder &b) {
+        Value x = b.m.input(type + "[3, h, 24]"), y = b.m.input(type + "[3, g, 24]");
+        Value up = b.m.op("resize", {b.relu(x)},
+                          "scales = array<f64: 1.0, 2.0, 1.0>, mode = \"nearest\", coordinates = "
+                          "\"asymmetric\", nearest = \"floor\"",
+                          type + "[3, 2*h, 24]");
+        string both = type + "[3, max(2*h, g), 24]";
+        b.output(b.m.op("add",
+                        {b.m.op("broadcast", {up}, "", both), b.m.op("broadcast", {y}, "", both)},
+                        "", both));
+      });
   add("shuffle", runs, [=](Builder &b) {
     Value x = b.m.input(type + "[n, 12, h, 5]");
     Value split = b.m.op("reshape", {b.relu(x)}, "", type + "[n, 3, 4, h, 5]");

@@ -43,10 +43,19 @@ Type Model::element(StringRef name) {
 RankedTensorType Model::type(StringRef text) {
   auto [name, rest] = text.split('[');
   graph::DimVector dims;
-  SmallVector<StringRef> sizes;
-  rest.rtrim(']').split(sizes, ',', -1, /*KeepEmpty=*/false);
-  for (StringRef size : sizes)
-    dims.push_back(*graph::Dim::parse(size.trim()));
+  SmallVector<StringRef> pieces;
+  rest.rtrim(']').split(pieces, ',', -1, /*KeepEmpty=*/false);
+  std::string size; // of several pieces, as "max(a, b)" is
+  for (StringRef piece : pieces) {
+    size += piece;
+    if (auto dim = graph::Dim::parse(StringRef(size).trim())) {
+      dims.push_back(*dim);
+      size.clear();
+    } else {
+      size += ',';
+    }
+  }
+  assert(size.empty() && "a case names a size that there is not");
   return graph::tensorOf(&context, dims, element(name.trim()));
 }
 

@@ -158,6 +158,23 @@ void addResize(Cases &cases) {
          },
          {}});
   }
+  // Whole factors, along leading axes and along lanes.
+  cases.push_back(
+      {"resize/repeats f32",
+       [](Model &m) {
+         Value x = m.input("f32[2, n, 5, n]");
+         for (const char *how : {"\"asymmetric\", nearest = \"floor\"",
+                                 "\"half_pixel\", nearest = \"round_prefer_floor\"",
+                                 "\"half_pixel\", nearest = \"round_prefer_ceil\"",
+                                 "\"asymmetric\", nearest = \"round_prefer_floor\"",
+                                 "\"half_pixel\", nearest = \"floor\""})
+           m.output(m.op("resize", {x},
+                         string("scales = array<f64: 1.0, 3.0, 0.0, 2.0>, mode = \"nearest\", "
+                                "coordinates = ") +
+                             how,
+                         "f32[2, 3*n, 20, 2*n]"));
+       },
+       {{{"n", 1}}, {{"n", 17}}, {{"n", 40}}}});
   cases.push_back(
       {"resize/excluded f32",
        [](Model &m) {

@@ -15,6 +15,14 @@ struct Root {
   Value value, target;
   int64_t axis = 0;
   Dim offset;
+
+  /// As the target names them: a run in which the parts of a concat differ is refused.
+  DimVector dims() const {
+    DimVector dims = graph::dimsOf(target);
+    if (value != target)
+      dims[axis] = graph::dimsOf(value)[axis];
+    return dims;
+  }
 };
 } // namespace
 
@@ -107,7 +115,7 @@ public:
       : kernel(kernel), group(group), roots(roots), chunk(chunk) {}
 
   void emit(llvm::function_ref<void(Elements &)> prepare) {
-    DimVector dims = graph::dimsOf(roots.front().value);
+    DimVector dims = roots.front().dims();
     rank = dims.size();
     auto reads = readTensors(group, valuesOf(roots));
     findRuns(dims, reads);
@@ -126,27 +134,21 @@ public:
       tasks = tasks * runs[i].extent;
     const Dim &chunked = runs[squares ? taskRuns : runs.size() - 1].extent;
     Dim chunks = piece ? chunked.ceilDiv(Dim(piece)) : Dim(1);
-    kernel.forEachTask([&](Value task) {
-      Elements::Scope scope(elements);
-      Indices place(rank, elements.uniform(code.number(0)));
-      Value rest = task, low = code.number(0), high = kernel.dim(chunked);
-      if (piece) {
+    Value high = kernel.dim(chunked);
+    if (piece || taskRuns == 0)
+      kernel.forEachTask([&](Value task) {
+        Elements::Scope scope(elements);
         Value count = kernel.dim(chunks);
-        low = code.mul(code.rem(rest, count), code.number(piece));
-        high = code.min(code.add(low, code.number(piece)), high);
-        rest = code.div(rest, count);
-      }
-      for (size_t i = taskRuns; i-- > 0;) {
-        Value extent = kernel.dim(runs[i].extent);
-        place[runs[i].dimension] = elements.uniform(i == 0 ? rest : code.rem(rest, extent));
-        if (i > 0)
-          rest = code.div(rest, extent);
-      }
-      if (squares)
-        storeSquares(elements, valuesOf(roots), *squares, place, low, high);
-      else
-        inner(elements, taskRuns, place, low, high);
-    });
+        Value low = code.mul(code.rem(task, count), code.number(piece));
+        Value end = piece ? code.min(code.add(low, code.number(piece)), high) : high;
+        Indices place = placeOf(elements, code.div(task, count), taskRuns);
+        if (squares)
+          storeSquares(elements, valuesOf(roots), *squares, place, low, end);
+        else
+          inner(elements, taskRuns, place, low, end);
+      });
+    else
+      forEachTaskOfRows(elements, high);
     kernel.endPhase(tasks * chunks, graph::elementCount(dims) * Dim(opsPerElement(group)));
   }
 
@@ -158,6 +160,34 @@ private:
 
   static SmallVector<Value> valuesOf(ArrayRef<Root> roots) {
     return llvm::map_to_vector(roots, [](const Root &root) { return root.value; });
+  }
+
+  /// Where the first `count` runs are at their element `number`, in row-major order.
+  Indices placeOf(Elements &elements, Value number, size_t count) {
+    Code &code = kernel.code();
+    Indices place(rank, elements.uniform(code.number(0)));
+    for (size_t i = count; i-- > 0;) {
+      Value extent = kernel.dim(runs[i].extent);
+      place[runs[i].dimension] = elements.uniform(i == 0 ? number : code.rem(number, extent));
+      if (i > 0)
+        number = code.div(number, extent);
+    }
+    return place;
+  }
+
+  /// Tasks without pieces: a row of them is the last of their runs.
+  void forEachTaskOfRows(Elements &elements, Value high) {
+    Code &code = kernel.code();
+    const Run &last = runs[taskRuns - 1];
+    kernel.forEachTaskRow(kernel.dim(last.extent), [&](Value row, Value first, Value end) {
+      Elements::Scope scope(elements);
+      Indices place = placeOf(elements, row, taskRuns - 1);
+      code.forEach(first, end, 1, [&](Value i) {
+        Elements::Scope scope(elements);
+        place[last.dimension] = elements.uniform(i);
+        inner(elements, taskRuns, place, code.number(0), high);
+      });
+    });
   }
 
   /// Runs of neighbours that are walked as one, by the index of the last; without sizes of 1.
@@ -345,10 +375,10 @@ void emitPointwise(KernelBuilder &kernel, Block *group, const Schedule &schedule
   });
   // Roots of one shape share their loops.
   while (!roots.empty()) {
-    DimVector dims = graph::dimsOf(roots.front().value);
+    DimVector dims = roots.front().dims();
     SmallVector<Root> same, others;
     for (const Root &root : roots)
-      (graph::dimsOf(root.value) == dims ? same : others).push_back(root);
+      (root.dims() == dims ? same : others).push_back(root);
     Nest(kernel, group, same, schedule.knob("chunk", 4096)).emit(prepare);
     roots = others;
   }
