@@ -86,7 +86,9 @@ struct Emitter {
     for (size_t i = depth + 1; i < product.pieces.size(); ++i)
       rowsInside = code.mul(rowsInside, product.pieces[i].count);
     const Piece &piece = product.pieces[depth];
-    return code.fold(code.number(0), piece.count, 1, sums, [&](Value i, ValueRange in) {
+    Value first = piece.first ? piece.first : code.number(0);
+    Value end = piece.end ? piece.end : piece.count;
+    return code.fold(first, end, 1, sums, [&](Value i, ValueRange in) {
       return nest(depth + 1, code.add(aShift, code.mul(i, piece.aStep)),
                   code.add(bRow, code.mul(i, rowsInside)), in);
     });

@@ -18,9 +18,10 @@ struct Tile {
   int64_t vectors; // of B and of the result; each of Code::lanes
 };
 
-/// An outer loop over pieces of the reduction: `count` pieces, `aStep` elements of A apart.
+/// An outer loop over pieces of the reduction: `count` pieces, `aStep` elements of A apart. All but
+/// [first, end) may be left out, where these are given.
 struct Piece {
-  Value count, aStep;
+  Value count, aStep, first = {}, end = {};
 };
 
 struct Product {

@@ -217,6 +217,44 @@ std::optional<Contraction::Ahead> Contraction::ahead(Value a, Value b, Value fir
   return Ahead{aPointer(), a, code.number(rows / *count)};
 }
 
+/// Whether at least this share of a window's taps along the dimension lies in the border, so that
+/// it pays to leave them out.
+bool Contraction::hasIdleTaps(const Taps &taps) const {
+  constexpr double kLeastShare = 1.0 / 32;
+  auto conv = cast<graph::ConvOp>(shape.root);
+  int64_t d = taps.dimension, size = nominalSize(graph::dimsOf(conv.getX())[d + 1]);
+  int64_t places = nominalSize(graph::dimsOf(conv.getResult())[d + 1]), idle = 0;
+  int64_t all = places * *taps.count.constant();
+  for (int64_t i = 0; i < all; ++i) {
+    int64_t at = i / *taps.count.constant() * conv.getStrides()[d] - conv.getLow()[d] +
+                 i % *taps.count.constant() * conv.getDilations()[d];
+    idle += at < 0 || at >= size;
+  }
+  return idle > all * kLeastShare;
+}
+
+/// The taps that any row of the tile needs, where the others would meet zeros only.
+loop::Piece Contraction::pieceOf(const Taps &taps, const Indices &place,
+                                 ArrayRef<Value> rowNumbers) {
+  Code &code = kernel.code();
+  Value count = kernel.dim(taps.count), step = kernel.dim(taps.aStep);
+  if (border < 0 || isShifted() || !hasIdleTaps(taps))
+    return {count, step};
+  auto conv = cast<graph::ConvOp>(shape.root);
+  int64_t d = taps.dimension, dilation = conv.getDilations()[d];
+  bool isTiled = runs.back().dimension == d + 1;
+  Value first = isTiled ? rowNumbers.front() : place[d + 1].base;
+  Value last = isTiled ? rowNumbers.back() : first;
+  // Taps t of the element at o are at o * stride - low + t * dilation of the image.
+  auto tapsTo = [&](Value size, Value at) {
+    Value before = code.mul(at, code.number(conv.getStrides()[d]));
+    Value distance = code.sub(code.add(size, code.number(conv.getLow()[d])), before);
+    return code.min(code.ceilDiv(code.max(distance, code.number(0)), dilation), count);
+  };
+  Value size = kernel.dim(graph::dimsOf(conv.getX())[d + 1]);
+  return {count, step, tapsTo(code.number(0), last), tapsTo(size, first)};
+}
+
 void Contraction::emitTile(Elements &e, Value outer, Value firstRow, int64_t rows, bool clamp,
                            Value firstPanel, Value endPanel) {
   Code &code = kernel.code();
@@ -261,8 +299,8 @@ void Contraction::emitTile(Elements &e, Value outer, Value firstRow, int64_t row
     product.b = decodedFrom ? kernel.scratch() : Value();
   else
     product.b = packedData >= 0 ? kernel.data(packedData) : kernel.temporary(packedTemporary);
-  for (auto &[count, step] : shape.pieces)
-    product.pieces.push_back({kernel.dim(count), kernel.dim(step)});
+  for (const Taps &taps : shape.pieces)
+    product.pieces.push_back(pieceOf(taps, place, rowNumbers));
   product.length = kernel.dim(shape.length);
   int64_t panelBytes = nominalSize(shape.reduction) * width * graph::bytesOf(element);
   if (panelBytes > kernel.machine.l1Bytes / 2)

@@ -103,6 +103,8 @@ private:
   void decodePanels(Value firstPanel, Value endPanel);
   void coalesceRows();
   bool epilogueCoalesces(size_t dimension) const;
+  bool hasIdleTaps(const Taps &taps) const;
+  loop::Piece pieceOf(const Taps &taps, const Indices &place, llvm::ArrayRef<Value> rowNumbers);
   std::optional<Ahead> ahead(Value a, Value b, Value firstRow, Value chunk, int64_t rows);
   void emitTile(Elements &e, Value outer, Value firstRow, int64_t tileRows, bool clamp,
                 Value firstPanel, Value endPanel);

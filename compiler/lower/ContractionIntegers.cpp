@@ -41,7 +41,7 @@ Dim Contraction::panelRows() const {
   if (depth == 1)
     return shape.reduction;
   Dim rows = shape.length.ceilDiv(Dim(depth)) * Dim(depth);
-  for (auto &[count, step] : shape.pieces)
+  for (auto &[count, step, dimension] : shape.pieces)
     rows = rows * count;
   return rows;
 }

@@ -17,6 +17,8 @@ Value defineIndexed(Elements &, mlir::Operation *, llvm::ArrayRef<Index>);
 Value defineReduction(Elements &, mlir::Operation *, llvm::ArrayRef<Index>);
 Value defineWindow(Elements &, mlir::Operation *, llvm::ArrayRef<Index>);
 Value defineResize(Elements &, mlir::Operation *, llvm::ArrayRef<Index>);
+/// Whether the places of an axis are those of x.
+bool keepsAxis(graph::ResizeOp op, size_t axis);
 
 /// A loop whose body is a scope of its own.
 Values foldScoped(Elements &elements, Value low, Value high, mlir::ValueRange initial,

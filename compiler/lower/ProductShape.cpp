@@ -80,7 +80,7 @@ static LogicalResult readConv(graph::ConvOp op, ProductShape &shape) {
     if (isContiguous)
       shape.length = shape.length * w[d + 2];
     else if (!w[d + 2].isConstant(1))
-      shape.pieces.push_back({w[d + 2], stride[d] * Dim(op.getDilations()[d])});
+      shape.pieces.push_back({w[d + 2], stride[d] * Dim(op.getDilations()[d]), (int64_t)d});
   }
   return success();
 }

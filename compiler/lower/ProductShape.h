@@ -13,14 +13,20 @@ struct RowDim {
   bool joins = false; // walks A contiguously with the dimension before it
 };
 
+/// Taps of a window along one spatial dimension: how many, and how far apart in A.
+struct Taps {
+  Dim count, aStep;
+  int64_t dimension; // of the spatial ones
+};
+
 /// The root of the group as a product.
 struct ProductShape {
   mlir::Operation *root = nullptr;
   Value a, b;
   llvm::SmallVector<RowDim> rows;
   Dim columns, reduction, groups = Dim(1);
-  Dim aGroupStride = Dim(0);                        // elements of A from one group to the next
-  llvm::SmallVector<std::pair<Dim, Dim>, 2> pieces; // count, step in A
+  Dim aGroupStride = Dim(0);         // elements of A from one group to the next
+  llvm::SmallVector<Taps, 2> pieces; // of the reduction, outside of the contiguous
   Dim length;
   llvm::SmallVector<int64_t> batches; // row dimensions that B has too
   DimVector bBatch;                   // sizes of B's leading dimensions

@@ -131,9 +131,7 @@ struct Sampler {
   }
 
   Axis sample(size_t d, const Index &place, const Dim &from, const Dim &to) {
-    bool isKept = from == to && (op.getScales()[d] == 0 || op.getScales()[d] == 1) &&
-                  op.getCoordinates() != "tf_crop_and_resize";
-    if (isKept)
+    if (keepsAxis(op, d))
       return {{{place, Value()}}};
     if (auto count = repeats(d, from, to); count && place.isUniform())
       return {{{e.uniform(code.div(place.base, code.number(*count))), Value()}}};
@@ -206,6 +204,12 @@ struct Sampler {
   }
 };
 } // namespace
+
+bool keepsAxis(graph::ResizeOp op, size_t axis) {
+  double scale = op.getScales()[axis];
+  return graph::dimsOf(op.getX())[axis] == graph::dimsOf(op.getResult())[axis] &&
+         (scale == 0 || scale == 1) && op.getCoordinates() != "tf_crop_and_resize";
+}
 
 Value defineResize(Elements &e, Operation *op, ArrayRef<Index> place) {
   auto resize = dyn_cast<graph::ResizeOp>(op);

@@ -21,6 +21,14 @@ static const char kTwo[] = "strides = array<i64: 2, 2>, dilations = array<i64: 1
                            "array<i64: 1, 1>, high = array<i64: 1, 1>";
 static const char kWide[] = "strides = array<i64: 1, 1>, dilations = array<i64: 2, 2>, low = "
                             "array<i64: 2, 0>, high = array<i64: 1, 3>";
+// Most taps lie in the border.
+static const char kFar[] = "strides = array<i64: 1, 1>, dilations = array<i64: 6, 12>, low = "
+                           "array<i64: 6, 12>, high = array<i64: 6, 12>";
+static const char kFarTwo[] = "strides = array<i64: 2, 3>, dilations = array<i64: 5, 4>, low = "
+                              "array<i64: 5, 8>, high = array<i64: 2, 1>";
+static const char kFarGroups[] =
+    "groups = 3, strides = array<i64: 1, 1>, dilations = array<i64: 4, 8>, low = "
+    "array<i64: 4, 8>, high = array<i64: 4, 8>";
 static const char kLine[] =
     "strides = array<i64: 1>, dilations = array<i64: 1>, low = array<i64: 2>, high = array<i64: 1>";
 static const char kCube[] = "strides = array<i64: 2, 1, 1>, dilations = array<i64: 1, 1, 1>, low = "
@@ -46,11 +54,15 @@ static void addConvolutions(Cases &cases) {
       {"dynamic depthwise", "[n, 20, h, w]", "[20, 1, 3, 3]", "[n, 20, h, w]", "groups = 20"},
       {"dynamic stride 2", "[n, 8, h, w]", "[7, 8, 3, 3]",
        "[n, 7, (h + 1) floordiv 2, (w + 1) floordiv 2]", kTwo},
+      {"far", "[1, 17, 9, 16]", "[40, 17, 3, 3]", "[1, 40, 9, 16]", kFar},
+      {"far stride", "[2, 5, 11, 13]", "[7, 5, 3, 3]", "[2, 7, 4, 5]", kFarTwo},
+      {"far groups", "[1, 12, 5, 10]", "[18, 4, 3, 3]", "[1, 18, 5, 10]", kFarGroups},
+      {"dynamic far", "[n, 3, h, w]", "[17, 3, 3, 3]", "[n, 17, h, w]", kFar},
   };
   std::vector<Sizes> runs = {{{"n", 1}, {"h", 7}, {"w", 9}}, {{"n", 3}, {"h", 16}, {"w", 1}}};
   auto add = [&](const Window &window, const string &type, bool isWeight) {
     string attributes = window.attributes;
-    if (attributes[0] == 'g')
+    if (attributes[0] == 'g' && window.attributes != kFarGroups)
       attributes = string(kSame) + ", " + attributes;
     string sum = type == "i8" ? "i32" : type;
     Fill fill = type == "i8" ? Fill::any() : Fill();
@@ -69,7 +81,7 @@ static void addConvolutions(Cases &cases) {
     add(window, "f32", true);
     add(window, "f32", false);
   }
-  for (int i : {0, 3, 6, 7, 13})
+  for (int i : {0, 3, 6, 7, 13, 17, 18, 19, 20})
     for (const char *type : {"f64", "f16", "bf16", "i8"})
       add(kWindows[i], type, true);
 }

@@ -1,4 +1,5 @@
-// Algebra: apply the equations of arithmetic, of movement and of broadcasts until none applies.
+// Algebra: apply the equations of arithmetic, of movement, of broadcasts and of windows until none
+// applies.
 //
 //   %1 = graph.add %x, %zero                =>  %x
 //   %2 = graph.transpose (graph.transpose)  =>  one transpose, or none
@@ -30,6 +31,7 @@ struct AlgebraPass : PassWrapper<AlgebraPass, OperationPass<ModuleOp>> {
     addRegroupRules(patterns);
     addRowRules(patterns);
     addBroadcastRules(patterns);
+    addTapRules(patterns);
     (void)applyRules(getOperation(), std::move(patterns));
   }
 };

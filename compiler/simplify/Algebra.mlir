@@ -83,4 +83,16 @@ func.func @casts(%x: tensor<2xf16>, %y: tensor<2xf32>) -> (tensor<2xf16>, tensor
   %d = graph.cast %c : (tensor<2xf16>) -> tensor<2xf32>
   return %b, %d : tensor<2xf16>, tensor<2xf32>
 }
+
+// Taps that meet the border alone, wherever the window is.
+// CHECK-LABEL: @idle_taps
+// CHECK: %[[W:.*]] = graph.slice {{.*}}starts = #graph.dims<0, 0, 1, 1>{{.*}} -> tensor<2x3x1x3xf32>
+// CHECK: graph.conv %{{.*}}, %[[W]] {{.*}}high = array<i64: 0, 3>, low = array<i64: 0, 3>
+func.func @idle_taps(%x: tensor<2x3x4x5xf32>) -> tensor<2x2x4x5xf32> {
+  %w = graph.constant dense<1.0> : tensor<2x3x3x5xf32>
+  %r = graph.conv %x, %w {strides = array<i64: 1, 1>, dilations = array<i64: 4, 3>,
+      low = array<i64: 4, 6>, high = array<i64: 4, 6>}
+      : (tensor<2x3x4x5xf32>, tensor<2x3x3x5xf32>) -> tensor<2x2x4x5xf32>
+  return %r : tensor<2x2x4x5xf32>
+}
 }

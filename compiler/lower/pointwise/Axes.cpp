@@ -2,6 +2,8 @@
 
 #include "compiler/lower/pointwise/Axes.h"
 
+#include "compiler/lower/Definitions.h"
+
 #include <numeric>
 #include <set>
 
@@ -48,6 +50,13 @@ struct Walk {
                          : from[i] == to[i + added] ? axes[i + added]
                                                     : ReadTensor::kAnyAxis);
       return visit(broadcast.getX(), source);
+    }
+    if (auto resize = dyn_cast<graph::ResizeOp>(op)) {
+      Axes source(axes);
+      for (size_t i = 0; i < axes.size(); ++i)
+        if (!keepsAxis(resize, i))
+          source[i] = ReadTensor::kAnyAxis;
+      return visit(resize.getX(), source);
     }
     return false;
   }

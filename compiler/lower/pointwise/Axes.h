@@ -9,7 +9,7 @@
 namespace heddle::lower {
 
 /// A tensor in memory; for each of its dimensions the axis of the results that indexes it, or
-/// kNoAxis where it is repeated, or kAnyAxis where only the run knows.
+/// kNoAxis where it is repeated, or kAnyAxis where it is indexed otherwise or only the run knows.
 struct ReadTensor {
   static constexpr int64_t kNoAxis = -1, kAnyAxis = -2;
   Value tensor;
@@ -17,7 +17,7 @@ struct ReadTensor {
 };
 
 /// What computing `roots`, which have equal shapes, reads; none when an op other than elementwise
-/// ones, broadcasts and transposes is in between.
+/// ones, broadcasts, transposes and resizes is in between.
 std::optional<llvm::SmallVector<ReadTensor, 4>> readTensors(mlir::Block *group,
                                                             llvm::ArrayRef<Value> roots);
 
