@@ -3,9 +3,9 @@
 //   conv(x) -> relu -> conv   =>   transpose -> conv' -> relu' -> conv' -> transpose
 //
 // Each op that can work in either layout is put on one side of a cut; a value that crosses the cut
-// costs one transpose. The cut begins around everything that convolutions reach, is drawn in while
-// that costs nothing, and let out again: both ways the number of transposes only falls. A transpose
-// that the model had already merges with one of ours, and sizes of 1 move by a reshape.
+// costs a transpose of its elements. The cut begins around everything that convolutions reach, is
+// drawn in while that costs nothing, and let out again: both ways fewer elements are transposed. A
+// transpose that the model had already merges with one of ours, and sizes of 1 move by a reshape.
 //
 // Leaves alone: ops that are channels last already, and all that no convolution reaches.
 
@@ -91,8 +91,9 @@ private:
            isPermutedOperand(use.getOwner(), use.getOperandNumber());
   }
 
-  /// Transposes that a value needs: 1 when its producer and a user are on different sides.
-  int costOf(Value value) {
+  /// Elements of a value that are transposed: all when its producer and a user are on different
+  /// sides.
+  double costOf(Value value) {
     int64_t rank = rankOf(value);
     if (rank < 3 || isFree(value) || isReshape(dimsOf(value), channelsLastOrder(rank)))
       return 0;
@@ -104,14 +105,22 @@ private:
       (wantsPermuted(use) == isStored ? isWantedSo : isWantedOtherwise) = true;
     }
     bool isAbsorbed = isa_and_nonnull<TransposeOp>(value.getDefiningOp()) && !isWantedSo;
-    return isWantedOtherwise && !isAbsorbed;
+    return isWantedOtherwise && !isAbsorbed ? typicalCount(value) : 0;
   }
 
-  int costAround(Operation *op) {
+  /// Elements where each symbol is 64.
+  static double typicalCount(Value value) {
+    double count = 1;
+    for (const Dim &size : dimsOf(value))
+      count *= size.evaluate([](StringRef) { return std::optional<int64_t>(64); }).value_or(64);
+    return count;
+  }
+
+  double costAround(Operation *op) {
     SmallPtrSet<Value, 4> values;
     values.insert(op->operand_begin(), op->operand_end());
     values.insert(op->result_begin(), op->result_end());
-    int cost = 0;
+    double cost = 0;
     for (Value value : values)
       cost += costOf(value);
     return cost;
@@ -122,7 +131,7 @@ private:
     for (Operation *op : range) {
       if (chosen.contains(op) != inward)
         continue;
-      int before = costAround(op);
+      double before = costAround(op);
       inward ? (void)chosen.erase(op) : (void)chosen.insert(op);
       if (costAround(op) > before)
         inward ? (void)chosen.insert(op) : (void)chosen.erase(op);

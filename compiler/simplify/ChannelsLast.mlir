@@ -65,4 +65,24 @@ func.func @leaves_what_no_convolution_reaches(%x: tensor<1x3x8x8xf32>) -> tensor
   %0 = graph.exp %x : tensor<1x3x8x8xf32>
   return %0 : tensor<1x3x8x8xf32>
 }
+
+// What is transposed is the small image, not the large ones that follow from it.
+// CHECK-LABEL: @grows
+// CHECK: %[[T:.*]] = graph.transpose {{.*}} -> tensor<1x4x4x8xf32>
+// CHECK: graph.resize %[[T]]
+// CHECK: graph.concat
+// CHECK-NOT: graph.transpose {{.*}} -> tensor<1x16x16x16xf32>
+// CHECK: graph.conv
+func.func @grows(%x: tensor<1x4x32xf32>) -> tensor<1x3x16x16xf32> {
+  %w = graph.constant dense<1.0> : tensor<3x16x1x1xf32>
+  %0 = graph.reshape %x : (tensor<1x4x32xf32>) -> tensor<1x8x4x4xf32>
+  %1 = graph.resize %0 {scales = array<f64: 1.0, 1.0, 4.0, 4.0>, mode = "linear",
+      coordinates = "half_pixel"} : (tensor<1x8x4x4xf32>) -> tensor<1x8x16x16xf32>
+  %2 = graph.concat %1, %1 {axis = 1 : i64}
+      : (tensor<1x8x16x16xf32>, tensor<1x8x16x16xf32>) -> tensor<1x16x16x16xf32>
+  %3 = graph.conv %2, %w {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>,
+      low = array<i64: 0, 0>, high = array<i64: 0, 0>}
+      : (tensor<1x16x16x16xf32>, tensor<3x16x1x1xf32>) -> tensor<1x3x16x16xf32>
+  return %3 : tensor<1x3x16x16xf32>
+}
 }

@@ -20,6 +20,7 @@ namespace {
 constexpr int64_t kGrowthBytes = int64_t(1) << 20;
 constexpr int64_t kGrowthFactor = 4;
 constexpr int64_t kWorkLimit = int64_t(1) << 27;
+constexpr int64_t kMatmulWorkLimit = int64_t(1) << 30; // 0.2 s: the interpreter has them in blocks
 
 /// Bytes of a static tensor type, saturating; nullopt for a dynamic one.
 std::optional<int64_t> bytesOfTensor(Type type) {
@@ -86,8 +87,9 @@ private:
       if (*bytes > limitBytes || (*bytes > kGrowthBytes && *bytes / kGrowthFactor > from) ||
           ((isa<BroadcastOp>(op) || areAllBroadcasts) && *bytes > from))
         return false;
+      int64_t most = isa<MatmulOp>(op) ? kMatmulWorkLimit : kWorkLimit;
       if (*bytes / bytesOf(cast<RankedTensorType>(type).getElementType()) >
-          kWorkLimit / std::max<int64_t>(1, termsOf(op)))
+          most / std::max<int64_t>(1, termsOf(op)))
         return false;
     }
     return true;
