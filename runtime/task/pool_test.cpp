@@ -8,6 +8,7 @@
 #include <chrono>
 #include <sched.h>
 #include <thread>
+#include <unistd.h>
 
 namespace {
 
@@ -80,6 +81,36 @@ TEST(Pool, WakesWorkersThatSleepAndWaitsForSlowOnes) {
     for (std::atomic<int> &count : counts)
       ASSERT_EQ(count, round);
   }
+  heddle_pool_destroy(pool);
+}
+
+// A worker that has to share the caller's core is sent away, where it may go elsewhere, and keeps
+// its affinity.
+TEST(Pool, LeavesAffinityAsItIs) {
+  cpu_set_t all, one, found;
+  ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+  if (CPU_COUNT(&all) < 2)
+    GTEST_SKIP() << "needs two CPUs";
+  heddle_pool_t *pool = nullptr;
+  ASSERT_EQ(take(heddle_pool_create(2, &pool)), "");
+  pid_t worker = 0;
+  auto whoRuns = [](void *context, size_t index) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(index == 0 ? 20 : 0));
+    if (index == 1)
+      *static_cast<pid_t *>(context) = gettid();
+  };
+  heddle_pool_run(pool, whoRuns, &worker, 2);
+  ASSERT_NE(worker, gettid());
+  CPU_ZERO(&one);
+  CPU_SET(sched_getcpu(), &one);
+  for (const cpu_set_t *allowed : {&one, &all}) {
+    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    ASSERT_EQ(sched_setaffinity(worker, sizeof *allowed, allowed), 0);
+    runEverywhere(pool, 20000);
+    ASSERT_EQ(sched_getaffinity(worker, sizeof found, &found), 0);
+    EXPECT_TRUE(CPU_EQUAL(&found, allowed));
+  }
+  ASSERT_EQ(sched_setaffinity(0, sizeof all, &all), 0);
   heddle_pool_destroy(pool);
 }
 

@@ -6,7 +6,9 @@
  * its help and not a slice of the scheduler. pthreadpool's caller waits for every worker to answer:
  * milliseconds, when a worker was woken on the core where that caller spins (numbers in README.md).
  *
- * Workers spin for 50 us after a launch, then sleep on a futex.
+ * Workers spin for 50 us after a launch, then sleep on a futex. A scheduler may wake one on the
+ * caller's core and leave it there: since the caller does the work alone, nothing seems amiss. So
+ * the caller sends away who has not seen a launch for 100 us (README.md has figures).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/base/status.h"
 #include "runtime/base/tensor.h"
@@ -23,6 +25,8 @@
 #include <unistd.h>
 
 #define SPIN_NS 50000
+#define LATE_NS 100000
+#define MOST_LATE_NS 100000000
 #define MOST_THREADS 4096
 #define COUNT_BITS 16 /* of `job`, below the launch's number */
 
@@ -30,7 +34,11 @@
  * late by a launch expects another number, and so takes nothing. */
 typedef struct slot {
   uint64_t state;
-  char padding[56];
+  uint64_t seen;     /* the last launch that thread i has noticed */
+  int64_t tid;       /* of thread i, once it runs */
+  int64_t lateSince; /* the caller's: when the first launch began that thread i did not notice, */
+  int64_t patience;  /* and for how long that may be so before it is sent away */
+  char padding[24];
 } slot_t;
 
 typedef struct thread_pool {
@@ -105,10 +113,13 @@ static uint64_t awaitJob(thread_pool_t *pool, uint64_t last) {
 static void *work(void *data) {
   worker_t worker = *(worker_t *)data;
   free(data);
+  slot_t *slot = &worker.pool->slots[worker.index];
+  __atomic_store_n(&slot->tid, syscall(SYS_gettid), __ATOMIC_RELEASE);
   for (uint64_t job = 0;;) {
     job = awaitJob(worker.pool, job);
     if (__atomic_load_n(&worker.pool->stop, __ATOMIC_ACQUIRE))
       return NULL;
+    __atomic_store_n(&slot->seen, job >> COUNT_BITS, __ATOMIC_RELEASE);
     help(worker.pool, job, worker.index);
   }
 }
@@ -117,6 +128,39 @@ static void ring(thread_pool_t *pool, int wanted) {
   __atomic_add_fetch(&pool->bell, 1, __ATOMIC_SEQ_CST);
   if (__atomic_load_n(&pool->sleepers, __ATOMIC_SEQ_CST) > 0)
     syscall(SYS_futex, &pool->bell, FUTEX_WAKE_PRIVATE, wanted, NULL, NULL, 0);
+}
+
+/* To any other core than this one, if it waits for this one. It may come back later. */
+static void sendAway(pid_t tid) {
+  cpu_set_t before, others;
+  int here = sched_getcpu();
+  if (here < 0 || here >= CPU_SETSIZE || sched_getaffinity(tid, sizeof before, &before) != 0)
+    return;
+  others = before;
+  CPU_CLR(here, &others);
+  if (CPU_COUNT(&others) > 0 && sched_setaffinity(tid, sizeof others, &others) == 0)
+    sched_setaffinity(tid, sizeof before, &before);
+}
+
+/* After launch `number`, which began at `start`. */
+static void lookForLate(thread_pool_t *pool, uint64_t number, size_t count, int64_t start) {
+  for (size_t i = 1; i < count; ++i) {
+    slot_t *slot = &pool->slots[i];
+    if (__atomic_load_n(&slot->seen, __ATOMIC_ACQUIRE) == number) {
+      slot->lateSince = 0;
+      slot->patience = LATE_NS;
+      continue;
+    }
+    if (!slot->lateSince)
+      slot->lateSince = start;
+    int64_t now = nowNs(), tid = __atomic_load_n(&slot->tid, __ATOMIC_ACQUIRE);
+    if (!tid || now - slot->lateSince < slot->patience)
+      continue;
+    sendAway((pid_t)tid);
+    slot->lateSince = now;
+    if (slot->patience < MOST_LATE_NS) /* where the machine is busy, that is no help */
+      slot->patience *= 2;
+  }
 }
 
 static void launch(heddle_pool_t *base, heddle_task_fn task, void *context, size_t count) {
@@ -128,6 +172,7 @@ static void launch(heddle_pool_t *base, heddle_task_fn task, void *context, size
   for (size_t i = 0; i < count; ++i)
     __atomic_store_n(&pool->slots[i].state, 2 * number, __ATOMIC_RELEASE);
   uint64_t job = number << COUNT_BITS | count;
+  int64_t start = nowNs();
   __atomic_store_n(&pool->job, job, __ATOMIC_SEQ_CST);
   ring(pool, (int)count - 1);
   help(pool, job, 0);
@@ -137,6 +182,7 @@ static void launch(heddle_pool_t *base, heddle_task_fn task, void *context, size
     else
       sched_yield(); /* the worker that we wait for may need this very core */
   }
+  lookForLate(pool, number, count, start);
 }
 
 static int usableThreads(void) {
@@ -202,6 +248,8 @@ heddle_status_t *heddle_pool_create(int threads, heddle_pool_t **result) {
   }
   if (isMade)
     memset(pool->slots, 0, sizeof(slot_t) * (size_t)threads);
+  for (int i = 0; isMade && i < threads; ++i)
+    pool->slots[i].patience = LATE_NS;
   while (isMade && pool->worker_count < threads - 1)
     isMade = startWorker(pool);
   if (!isMade) {
