@@ -34,6 +34,8 @@ static Emit mechanismOf(StringRef form) {
 
 Refusal refusal(Block *group, const Schedule &schedule, const loop::Machine &machine) {
   Emit emit = mechanismOf(schedule.form);
+  if (!emit && schedule.form != "pointwise")
+    return {"no card serves a group of kind '" + schedule.form + "' like it", false};
   OwningOpRef<ModuleOp> nowhere = ModuleOp::create(UnknownLoc::get(group->front().getContext()));
   KernelBuilder kernel(*nowhere, "trial", nowhere->getLoc(), machine);
   kernel.isTrial = true;

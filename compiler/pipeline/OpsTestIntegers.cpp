@@ -194,6 +194,33 @@ static void addQuantised(Cases &cases) {
            runsOf(image)});
 }
 
+/// Requantised products that are read in parts.
+static void addParts(Cases &cases) {
+  for (Pair types : kPairs)
+    for (bool isImage : {false, true})
+      cases.push_back(
+          {string("integers/parts ") + types.left + " " + types.right + (isImage ? " conv" : ""),
+           [=](Model &m) {
+             Fill fill = Fill::range(-128, 255);
+             string left = types.left, right = types.right;
+             string rest = isImage ? ", 5, 7]" : "]", zeros = isImage ? ", 0, 0>" : ">";
+             Value x = m.input(left + "[n, 19" + rest, fill);
+             Value w = m.constant(right + (isImage ? "[80, 19, 1, 1]" : "[19, 80]"), fill);
+             Value sum = isImage ? m.op("conv", {x, w}, kPlain, "i32[n, 80, 5, 7]")
+                                 : m.op("matmul", {x, w}, "", "i32[n, 80]");
+             Value y = requantised(m, castTo(m, "f32", sum), 1024, 100, "ui8");
+             auto part = [&](const char *start) {
+               string attributes = string("starts = #graph.dims<0, ") + start + zeros +
+                                   ", steps = array<i64: 1, 1" + (isImage ? ", 1, 1>" : ">");
+               return m.op("slice", {y}, attributes, "ui8[n, 40" + rest);
+             };
+             Value first = part("0"), second = part("40");
+             m.output(first);
+             m.output(m.op("mul", {castTo(m, "f32", second), castTo(m, "f32", second)}));
+           },
+           {{{"n", 1}}, {{"n", 17}}, {{"n", 0}}}});
+}
+
 /// The pairs of a model between float products. The scales are powers of two, so that sums of
 /// floats are exact, too.
 static void addPairs(Cases &cases) {
@@ -256,6 +283,7 @@ void addIntegers(Cases &cases) {
   addMatmuls(cases);
   addConvolutions(cases);
   addQuantised(cases);
+  addParts(cases);
   addPairs(cases);
 }
 

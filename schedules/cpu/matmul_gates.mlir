@@ -9,7 +9,7 @@
 // Needs     nothing of the sizes: tails are masked or clamped.
 // Why       no part is written to memory and read again, and a launch or two less: one kernel a step.
 module attributes {transform.with_named_sequence, heddle.card = {
-    target = "cpu", priority = 10 : i64, kind = "gates", dtypes = ["f32", "f64", "i32"],
+    target = "cpu", priority = 10 : i64, kind = "gates", dtypes = ["f32", "f64", "i32", "i8", "ui8", "i16"],
     key = ["p* { k:s(dot) }", "p* { k:s { w+(dot) } }"]}} {
   // CHECK: graph.group "cell"
   // CHECK-SAME: loop.schedule = {form = "contraction", m = 6 : i64, n = 64 : i64}

@@ -93,6 +93,26 @@ def shared(op, **attributes):
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
+def test_parts_of_a_product_that_no_card_serves_are_split_again():
+    # 64-bit integers, whose product no card takes in parts.
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["both"], name="both"),
+             helper.make_node("Split", ["both"], ["left", "right"], name="parts", axis=1),
+             helper.make_node("Mul", ["left", "right"], ["y"], name="unit")]
+    weights = np.random.default_rng(1).integers(-9, 9, (24, 80))
+    model = helper.make_model(helper.make_graph(
+        nodes, "unit", [helper.make_tensor_value_info("x", TensorProto.INT64, [16, 24])],
+        [helper.make_tensor_value_info("y", TensorProto.INT64, [16, 40])],
+        [numpy_helper.from_array(weights, "w")]), opset_imports=[helper.make_opsetid("", 17)],
+        ir_version=8)
+    made = compiled(model)
+    assert [group["kind"] for group in made.report["feedback"]] == ["gates"]
+    assert "no card serves" in made.report["feedback"][0]["why"]
+    x = np.random.default_rng(2).integers(-9, 9, (16, 24))
+    both = x @ weights
+    np.testing.assert_array_equal(heddle.Session(made.module()).run(None, {"x": x})[0],
+                                  both[:, :40] * both[:, 40:])
+
+
 def test_what_is_cheap_is_computed_by_each_reader():
     made = compiled(shared("Relu"))
     assert [(group["name"], group["ops"]) for group in made.plan["groups"]] == [
