@@ -220,7 +220,7 @@ std::optional<Contraction::Ahead> Contraction::ahead(Value a, Value b, Value fir
 /// Whether at least this share of a window's taps along the dimension lies in the border, so that
 /// it pays to leave them out.
 bool Contraction::hasIdleTaps(const Taps &taps) const {
-  constexpr double kLeastShare = 1.0 / 32;
+  constexpr double kLeastShare = 1.0 / 32; // bench/notes/2026-11-22-other-networks.md
   auto conv = cast<graph::ConvOp>(shape.root);
   int64_t d = taps.dimension, size = nominalSize(graph::dimsOf(conv.getX())[d + 1]);
   int64_t places = nominalSize(graph::dimsOf(conv.getResult())[d + 1]), idle = 0;

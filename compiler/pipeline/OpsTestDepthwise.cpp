@@ -160,6 +160,49 @@ static void addSpecials(Cases &cases) {
     });
 }
 
+/// Images of one dimension: signals.
+static void addLines(Cases &cases) {
+  struct {
+    const char *name;
+    int64_t channels, window, stride, dilation, low, high;
+    const char *width;
+  } kinds[] = {
+      {"short", 33, 3, 1, 1, 1, 1, "5"},
+      {"of 31 taps", 20, 31, 1, 1, 15, 15, "150"},
+      {"unknown", 40, 5, 1, 1, 2, 2, "w"},
+      {"stride and dilation", 17, 4, 3, 2, 5, 0, "w"},
+      {"causal", 96, 4, 1, 1, 3, 0, "200"},
+      {"without border", 16, 9, 2, 1, 0, 0, "331"},
+      {"of 31 taps, unknown", 70, 31, 1, 1, 30, 0, "w"},
+  };
+  std::vector<Sizes> runs = {{{"n", 1}, {"w", 130}}, {{"n", 3}, {"w", 7}}, {{"n", 0}, {"w", 64}}};
+  for (auto &kind : kinds)
+    for (const char *element : {"f32", "ui8"}) {
+      string sum = element[0] == 'f' ? "f32" : "i32", channels = std::to_string(kind.channels);
+      auto list = [](int64_t number) { return "array<i64: " + std::to_string(number) + ">"; };
+      string added = std::to_string(kind.low + kind.high - (kind.window - 1) * kind.dilation - 1);
+      string size = string(kind.width) == "w" ? "w" : kind.width;
+      string result = "[n, " + channels + ", (" + size + " + " + added + ") floordiv " +
+                      std::to_string(kind.stride) + " + 1]";
+      string attributes = "strides = " + list(kind.stride) +
+                          ", dilations = " + list(kind.dilation) + ", low = " + list(kind.low) +
+                          ", high = " + list(kind.high);
+      string x = string(element) + "[n, " + channels + ", " + size + "]";
+      string w =
+          (sum == "f32" ? "f32[" : "i8[") + channels + ", 1, " + std::to_string(kind.window) + "]";
+      Fill fill = sum == "f32" ? Fill::range(-1, 1) : Fill::any();
+      cases.push_back({string("depthwise/line ") + kind.name + " " + element,
+                       [=](Model &m) {
+                         Value y = m.op("conv", {m.input(x, fill), m.constant(w, fill)},
+                                        attributes + ", groups = " + channels, sum + result);
+                         m.output(y, sum == "f32" ? Tolerance{1e-4, 1e-5} : Tolerance{});
+                         if (sum == "f32")
+                           m.output(m.op("tanh", {y}), {1e-4, 1e-5});
+                       },
+                       runs});
+    }
+}
+
 static void addPools(Cases &cases) {
   struct {
     const char *name;
@@ -180,9 +223,10 @@ static void addPools(Cases &cases) {
                          string attributes = string("kind = \"") + pool +
                                              "\", window = " + Layer::list(layer.window) + ", " +
                                              layer.attributes();
-                         m.output(
-                             m.op("pool", {x}, attributes, resultType("f32", layer, kind.image)),
-                             {1e-4, 1e-5});
+                         for (const char *counts : {"", ", count_padding = true"})
+                           m.output(m.op("pool", {x}, attributes + counts,
+                                         resultType("f32", layer, kind.image)),
+                                    {1e-4, 1e-5});
                        },
                        runsOf(kind.image)});
 }
@@ -192,6 +236,7 @@ void addDepthwise(Cases &cases) {
   addBytes(cases);
   addEpilogues(cases);
   addSpecials(cases);
+  addLines(cases);
   addPools(cases);
 }
 

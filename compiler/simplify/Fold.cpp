@@ -20,7 +20,8 @@ namespace {
 constexpr int64_t kGrowthBytes = int64_t(1) << 20;
 constexpr int64_t kGrowthFactor = 4;
 constexpr int64_t kWorkLimit = int64_t(1) << 27;
-constexpr int64_t kMatmulWorkLimit = int64_t(1) << 30; // 0.2 s: the interpreter has them in blocks
+/// 0.2 s: the interpreter has them in blocks (bench/notes/2026-11-22-other-networks.md).
+constexpr int64_t kMatmulWorkLimit = int64_t(1) << 30;
 
 /// Bytes of a static tensor type, saturating; nullopt for a dynamic one.
 std::optional<int64_t> bytesOfTensor(Type type) {

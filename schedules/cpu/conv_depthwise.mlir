@@ -5,7 +5,7 @@
 // Matches   a dot over a window, and no loop over channels, with elementwise ops behind it.
 // Produces  for each row of the result, `pixels` of it at most at a time: the window unrolled, a small
 //           filter in registers, the borders apart. Channels in blocks whose rows the L1 holds.
-// Needs     two spatial dimensions and a window of at most 64 places. Else the group runs element by element.
+// Needs     one or two spatial dimensions and a window of at most 64 places. Else the group runs element by element.
 // Why       a depthwise convolution does few operations a byte: each loaded pixel serves several
 //           results.
 module attributes {transform.with_named_sequence, heddle.card = {

@@ -5,7 +5,7 @@
 // Matches   a maximum or sum over a window inside of parallel loops.
 // Produces  for each row of the result, `pixels` of it at most at a time, the window unrolled, the borders
 //           apart. Channels in blocks whose rows the L1 holds.
-// Needs     two spatial dimensions, channels that are neighbours and a window of at most 64 places.
+// Needs     one or two spatial dimensions, channels that are neighbours and a window of at most 64 places.
 //           Else the group runs element by element.
 // Why       no index is checked inside of the borders.
 module attributes {transform.with_named_sequence, heddle.card = {

@@ -25,7 +25,11 @@ LogicalResult Channelwise::prepare() {
   Operation *producer = input.getDefiningOp();
   element = graph::elementOf(input);
   x = graph::dimsOf(input);
-  y = graph::dimsOf(root->getResult(0));
+  DimVector shape = y = graph::dimsOf(root->getResult(0));
+  isLine = x.size() == 3;
+  if (isLine)
+    for (DimVector *sizes : {&x, &y})
+      sizes->insert(sizes->begin() + 1, Dim(1));
   sumType = conv ? Type(Float32Type::get(element.getContext())) : element;
   bool isByte = element.isInteger(8) && !graph::isBits(element) &&
                 (conv ? graph::elementOf(conv.getResult()).isInteger(32) : pool.getKind() == "max");
@@ -38,6 +42,12 @@ LogicalResult Channelwise::prepare() {
     dilations.assign(op.getDilations().begin(), op.getDilations().end());
     low.assign(op.getLow().begin(), op.getLow().end());
     high.assign(op.getHigh().begin(), op.getHigh().end());
+    if (isLine) {
+      strides.insert(strides.begin(), 1);
+      dilations.insert(dilations.begin(), 1);
+      low.insert(low.begin(), 0);
+      high.insert(high.begin(), 0);
+    }
     return op.getChannelsLast();
   };
   if (conv) {
@@ -46,16 +56,18 @@ LogicalResult Channelwise::prepare() {
                        conv.getW().getDefiningOp<graph::ConstantOp>();
     if (!isDepthwise || !assign(conv))
       return failure();
-    window = {*filters[2].constant(), *filters[3].constant()};
+    window = {isLine ? 1 : *filters[2].constant(), *filters.back().constant()};
     if (isByte && !areSumsExact())
       return failure();
   } else {
-    if (!assign(pool) || (pool.getCeilMode() && pool.getKind() != "max") || pool.getCountPadding())
+    if (!assign(pool) || (pool.getCeilMode() && pool.getKind() != "max"))
       return failure();
     window.assign(pool.getWindow().begin(), pool.getWindow().end());
+    if (isLine)
+      window.insert(window.begin(), 1);
   }
   for (Value output : outputsOf(group))
-    if (graph::dimsOf(output) != y)
+    if (graph::dimsOf(output) != shape)
       return failure();
   return window[0] * window[1] > 64 ? failure() : success();
 }
@@ -123,10 +135,14 @@ void Channelwise::emitRows(Elements &e, Value first, Value end, Value low, Value
   bool isFull = x[3].constant() && *x[3].constant() % kernel.machine.lanes == 0;
   code.forEach(first, end, 1, [&](Value task) {
     Elements::Scope scope(e);
-    Value row = code.rem(task, kernel.dim(y[1])), image = code.div(task, kernel.dim(y[1]));
+    Value count = kernel.dim(pieces()), columns = kernel.dim(y[2]);
+    Value piece = code.rem(task, count), rest = code.div(task, count);
+    Value row = code.rem(rest, kernel.dim(y[1])), image = code.div(rest, kernel.dim(y[1]));
+    Value begin = code.mul(piece, code.number(kPiece));
+    Value stop = isLine ? code.min(code.add(begin, code.number(kPiece)), columns) : columns;
     auto emitVector = [&](Value channel) {
       Elements::Scope scope(e);
-      emitRow(e, {image, row, channel}, keptWeights(e, channel));
+      emitRow(e, {image, row, channel}, begin, stop, keptWeights(e, channel));
     };
     if (isFull)
       code.forEach(low, high, code.lanes, emitVector);
@@ -152,7 +168,7 @@ void Channelwise::emit() {
     });
   });
   Dim work = graph::elementCount(y) * Dim(taps());
-  kernel.endPhase(y[0] * y[1], work.floorDiv(Dim(4)));
+  kernel.endPhase(y[0] * y[1] * pieces(), work.floorDiv(Dim(4)));
 }
 
 LogicalResult emitWindow(KernelBuilder &kernel, Block *group, const Schedule &schedule) {

@@ -53,16 +53,21 @@ Dim Channelwise::endInside() const {
   return Dim::max(Dim::min(end, y[2]), firstInside());
 }
 
-void Channelwise::emitRow(Elements &e, const Row &row, ArrayRef<Value> weights) {
-  if (emitKnownRow(e, row, weights))
+/// Columns [begin, stop), all of them where the row is not in pieces.
+void Channelwise::emitRow(Elements &e, const Row &row, Value begin, Value stop,
+                          ArrayRef<Value> weights) {
+  if (!isLine && emitKnownRow(e, row, weights))
     return;
   Code &code = kernel.code();
-  Value first = kernel.dim(firstInside()), end = kernel.dim(endInside());
+  auto within = [&](const Dim &column) {
+    return code.min(code.max(kernel.dim(column), begin), stop);
+  };
+  Value first = within(firstInside()), end = within(endInside());
   auto emitSpan = [&](Value from, Value to, int64_t count, bool isInside) {
     code.forEach(from, to, count,
                  [&](Value column) { emitTile(e, row, {column, count, isInside}, weights); });
   };
-  emitSpan(code.number(0), first, 1, false);
+  emitSpan(begin, first, 1, false);
   Value from = first;
   for (int64_t count = pixels(); count > 0; count /= 2) {
     Value size = code.number(count);
@@ -70,7 +75,7 @@ void Channelwise::emitRow(Elements &e, const Row &row, ArrayRef<Value> weights) 
     emitSpan(from, to, count, true);
     from = to;
   }
-  emitSpan(end, kernel.dim(y[2]), 1, false);
+  emitSpan(end, stop, 1, false);
 }
 
 bool Channelwise::emitKnownRow(Elements &e, const Row &row, ArrayRef<Value> weights) {
@@ -196,8 +201,11 @@ void Channelwise::store(Elements &e, const Row &row, const Tile &tile, ValueRang
   for (int64_t p = 0; p < tile.count; ++p) {
     Elements::Scope scope(e);
     Value sum = sums[p];
-    if (areCounted())
-      sum = code.b.create<arith::DivFOp>(code.loc, sum, sums[tile.count + p]);
+    if (isMean()) {
+      Value all = code.spread(code.constantOf(sumType, taps()));
+      Value count = areCounted() ? sums[tile.count + p] : all;
+      sum = code.b.create<arith::DivFOp>(code.loc, sum, count);
+    }
     if (element != sumType)
       sum = code.b.create<arith::FPToSIOp>(code.loc, code.vectorOf(code.b.getI32Type()), sum);
     e.bind(root->getResult(0), [sum](ArrayRef<Index>) { return sum; });
@@ -205,6 +213,8 @@ void Channelwise::store(Elements &e, const Row &row, const Tile &tile, ValueRang
                   e.uniform(row.row),
                   e.uniform(code.add(tile.column, code.number(p))),
                   {row.channel, 1, {}}};
+    if (isLine)
+      place.erase(place.begin() + 1);
     for (Value output : outputsOf(group))
       e.store(output, e.at(output, place), place);
     e.unbind(root->getResult(0));
