@@ -137,10 +137,10 @@ def test_a_convolution_with_a_scale_along_its_inputs(tmp_path):
     assert told["op"] == "conv" and "a scale that differs along axis 1" in told["why"], told
 
 
-def test_a_transposed_convolution(tmp_path):
+def test_a_transposed_convolution_of_groups(tmp_path):
     made = Quantized([1, 4, 6, 6])
-    made.add("ConvTranspose", [made.activation(), made.weight([4, 8, 3, 3])], "product")
-    model = made.save("product", [1, 8, 8, 8], tmp_path / "m.onnx")
+    made.add("ConvTranspose", [made.activation(), made.weight([4, 8, 3, 3])], "product", group=2)
+    model = made.save("product", [1, 16, 8, 8], tmp_path / "m.onnx")
     [told] = heddle("explain", model, "--json").json["unfolded"]
     assert told["node"] == "product" and "a transposed convolution" in told["why"], told
 
@@ -217,6 +217,42 @@ def test_a_branch_that_is_quantised_is_stored_so(tmp_path):
               if "skip" in {op["name"] for op in group["ops"]}]
     assert skip["name"] == "skip_q", skip["name"]
     assert skip["outputs"][0]["bytes"] == 16 * 6 * 6
+
+
+def upsampled(sizes, tmp_path, **window):
+    """A transposed convolution with a scale for each channel, joined with what it was made of."""
+    made = Quantized([1, 8, *sizes])
+    x = made.activation(zero=np.uint8(131))
+    weights = made.weight([8, 20, 3, 2], np.linspace(0.1, 0.2, 20), zero=np.zeros(20, np.int8),
+                          axis=1)
+    bias = made.constant("bias", np.linspace(-3, 3, 20, dtype=np.float32))
+    made.add("ConvTranspose", [x, weights, bias], "up", **window)
+    first = {"scale": 0.391, "zero": np.uint8(100)}
+    second = {"scale": 0.517, "zero": np.uint8(90)}
+    up = made.dequantize(made.quantize("up", "up_q", **first), "up_d", **first)
+    bounded = made.add("Relu", [up], "bounded")
+    wide = made.add("Concat", [bounded, up], "wide", axis=1)
+    last = made.dequantize(made.quantize(wide, "wide_q", **second), "last", **second)
+    return made.save(last, [1, 40, "height", "width"], tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize("window", [{"strides": [2, 2]}, {"strides": [1, 3], "pads": [1, 0, 0, 1]},
+                                    {"strides": [3, 2], "output_padding": [1, 0]}])
+@pytest.mark.parametrize("sizes", [[9, 7], [1, 1]])
+def test_a_transposed_convolution_of_integers(tmp_path, window, sizes):
+    model = upsampled(sizes, tmp_path, **window)
+    told = heddle("explain", model, "--json").json
+    assert not [each for each in told["unfolded"] if each["op"] == "conv_transpose"], told
+    done = heddle("compare", model, "--against", "reference")
+    assert done.status == OK, done.output + done.errors
+
+
+def test_what_is_joined_is_stored_in_8_bits(tmp_path):
+    """Whatever comes behind the transposed convolution, no kernel stores wider elements but the
+    last."""
+    told = heddle("explain", upsampled([8, 8], tmp_path, strides=[2, 2]), "--json").json
+    stored = [output["bytes"] for group in told["groups"][:-1] for output in group["outputs"]]
+    assert max(stored) <= 40 * 17 * 16, stored
 
 
 def test_what_is_quantised_in_between_gives_the_same_numbers(tmp_path):

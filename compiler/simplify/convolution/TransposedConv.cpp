@@ -5,20 +5,25 @@
 // filters for each one of w, taps beyond the window being 0. Interleaving the phases r and cropping
 // `low` gives y.
 //
-// Before   %y = graph.conv_transpose %x, %w {strides = 2, 2 ...} : n h w c -> n 2h 2w o
-// After    %p = graph.conv %x, %w' : n h w c -> n q q (2 2 o); reshape, transpose, reshape, slice
-// Needs    channels last, so that a phase is a run of channels.
-// Leaves alone dilated and grouped ones, and those whose weights only the run knows.
+// Ops behind it that take each element by itself come before the interleaving: the convolution has
+// them on what it sums, and what is interleaved is of 8 bits where they quantise.
+//
+// Before   %y = graph.conv_transpose %x, %w {strides = 2, 2 ...} : n h w c -> n 2h 2w o; relu
+// After    %p = graph.conv %x, %w' : n h w c -> n q q (2 2 o); relu, reshape, transpose, reshape,
+// slice Needs    channels last, so that a phase is a run of channels. Leaves alone dilated and
+// grouped ones, and those whose weights only the run knows.
 
-#include "compiler/graph/Graph.h"
 #include "compiler/simplify/Passes.h"
+#include "compiler/simplify/Rewriting.h"
 
 using namespace mlir;
 
 namespace heddle::simplify {
 
 using graph::Dim;
+using graph::dimsOf;
 using graph::DimVector;
+using graph::rankOf;
 
 namespace {
 
@@ -52,8 +57,73 @@ private:
     }
     OpBuilder builder(op);
     Value phases = convolve(builder, op, taps, phaseFilters(builder, op, filters, taps));
-    op.replaceAllUsesWith(interleave(builder, op, phases));
-    op.erase();
+    SmallVector<Operation *> moved = elementsBehind(op);
+    for (Operation *each : ArrayRef(moved).drop_front()) {
+      builder.setInsertionPoint(each);
+      phases = ofPhases(builder, each, phases);
+    }
+    moved.back()->replaceAllUsesWith(ValueRange(interleave(builder, op, phases)));
+    for (Operation *each : llvm::reverse(moved))
+      each->erase();
+  }
+
+  /// `op`, and the ops behind it that take each element by itself, up to where elements are
+  /// smallest.
+  static SmallVector<Operation *> elementsBehind(Operation *op) {
+    SmallVector<Operation *> ops;
+    auto bits = [](Operation *op) {
+      return graph::elementOf(op->getResult(0)).getIntOrFloatBitWidth();
+    };
+    size_t count = 1;
+    for (; op; op = nextOfElements(op)) {
+      ops.push_back(op);
+      if (bits(op) <= bits(ops[count - 1]))
+        count = ops.size();
+    }
+    ops.truncate(count);
+    return ops;
+  }
+
+  /// The only reader of `op`, where it takes each element by itself.
+  static Operation *nextOfElements(Operation *op) {
+    Value value = op->getResult(0);
+    Operation *next = value.hasOneUse() ? *value.user_begin() : nullptr;
+    bool isNext = next && next->getBlock() == op->getBlock() &&
+                  next->hasTrait<graph::Elementwise>() && next->getOperand(0) == value &&
+                  llvm::all_of(next->getOperands().drop_front(), isOfChannels);
+    return isNext ? next : nullptr;
+  }
+
+  /// Whether it is one number, or one a channel.
+  static bool isOfChannels(Value value) {
+    if (splatOf(value))
+      return true;
+    auto broadcast = value.getDefiningOp<graph::BroadcastOp>();
+    if (!broadcast)
+      return false;
+    DimVector sizes = graph::dimsOf(broadcast.getX());
+    return sizes.empty() || llvm::all_of(ArrayRef<Dim>(sizes).drop_back(),
+                                         [](const Dim &size) { return size.isConstant(1); });
+  }
+
+  /// The op with the phases in place of what it read.
+  static Value ofPhases(OpBuilder &builder, Operation *op, Value phases) {
+    DimVector sizes = graph::dimsOf(phases);
+    SmallVector<Value> operands{phases};
+    for (Value beside : op->getOperands().drop_front()) {
+      auto broadcast = beside.getDefiningOp<graph::BroadcastOp>();
+      Value one = withoutOnes(builder, broadcast ? broadcast.getX() : beside);
+      if (auto number = splatOf(beside))
+        one = scalar(builder, beside.getLoc(), graph::elementOf(beside), *number);
+      else if (rankOf(one) == 1) {
+        int64_t count = *sizes.back().constant() / *dimsOf(one)[0].constant();
+        one = builder.create<graph::ConcatOp>(op->getLoc(), SmallVector<Value>(count, one), 0);
+      }
+      operands.push_back(spread(builder, one, sizes.size() - 1, sizes));
+    }
+    Type element = graph::elementOf(op->getResult(0));
+    Type type = graph::tensorOf(builder.getContext(), sizes, element);
+    return rebuild(builder, op, operands, type)->getResult(0);
   }
 
   /// [c, o, window...] -> [(phases..., o), c, taps...].
@@ -149,7 +219,7 @@ private:
     if (together == to && llvm::all_of(op.getLow(), [](int64_t low) { return low == 0; }))
       return value;
     SmallVector<int64_t> steps(to.size(), 1);
-    return builder.create<graph::SliceOp>(loc, op.getResult().getType(), value,
+    return builder.create<graph::SliceOp>(loc, graph::tensorOf(context, to, element), value,
                                           graph::dimsAttr(context, starts),
                                           builder.getDenseI64ArrayAttr(steps));
   }

@@ -25,3 +25,41 @@ func.func @leaves_groups_alone(%x: tensor<1x4x5x4xf32>) -> tensor<1x8x10x4xf32> 
       : (tensor<1x4x5x4xf32>, tensor<4x2x2x2xf32>) -> tensor<1x8x10x4xf32>
   return %y : tensor<1x8x10x4xf32>
 }
+
+// What takes each element by itself comes before the phases are interleaved.
+// CHECK-LABEL: @elements
+func.func @elements(%x: tensor<1x4x5x3xf32>, %b: tensor<2xf32>) -> tensor<1x8x10x2xui8> {
+  %f = graph.constant dense<1.0> : tensor<3x2x2x2xf32>
+  %z = graph.constant dense<0.0> : tensor<1x8x10x2xf32>
+  // CHECK: %[[P:.*]] = graph.conv
+  // CHECK: %[[V:.*]] = graph.concat
+  // CHECK: %[[B:.*]] = graph.broadcast %[[V]] : (tensor<8xf32>) -> tensor<1x4x5x8xf32>
+  // CHECK: %[[S:.*]] = graph.add %[[P]], %[[B]] : tensor<1x4x5x8xf32>
+  // CHECK: %[[M:.*]] = graph.max %[[S]]
+  // CHECK: %[[C:.*]] = graph.cast %[[M]] {{.*}} -> tensor<1x4x5x8xui8>
+  // CHECK: graph.reshape %[[C]]
+  // CHECK-NOT: graph.slice
+  %y = graph.conv_transpose %x, %f {strides = array<i64: 2, 2>, dilations = array<i64: 1, 1>,
+      low = array<i64: 0, 0>, high = array<i64: 0, 0>, output_padding = array<i64: 0, 0>,
+      channels_last = true} : (tensor<1x4x5x3xf32>, tensor<3x2x2x2xf32>) -> tensor<1x8x10x2xf32>
+  %w = graph.broadcast %b : (tensor<2xf32>) -> tensor<1x8x10x2xf32>
+  %s = graph.add %y, %w : tensor<1x8x10x2xf32>
+  %m = graph.max %s, %z : tensor<1x8x10x2xf32>
+  %c = graph.cast %m : (tensor<1x8x10x2xf32>) -> tensor<1x8x10x2xui8>
+  return %c : tensor<1x8x10x2xui8>
+}
+
+// One number for each row is not alike in all phases.
+// CHECK-LABEL: @rows
+func.func @rows(%x: tensor<1x4x5x3xf32>, %b: tensor<10x1xf32>) -> tensor<1x8x10x2xf32> {
+  %f = graph.constant dense<1.0> : tensor<3x2x2x2xf32>
+  // CHECK: graph.conv
+  // CHECK: graph.transpose
+  // CHECK: graph.add {{.*}} : tensor<1x8x10x2xf32>
+  %y = graph.conv_transpose %x, %f {strides = array<i64: 2, 2>, dilations = array<i64: 1, 1>,
+      low = array<i64: 0, 0>, high = array<i64: 0, 0>, output_padding = array<i64: 0, 0>,
+      channels_last = true} : (tensor<1x4x5x3xf32>, tensor<3x2x2x2xf32>) -> tensor<1x8x10x2xf32>
+  %w = graph.broadcast %b : (tensor<10x1xf32>) -> tensor<1x8x10x2xf32>
+  %s = graph.add %y, %w : tensor<1x8x10x2xf32>
+  return %s : tensor<1x8x10x2xf32>
+}

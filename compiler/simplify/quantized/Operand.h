@@ -76,6 +76,8 @@ mlir::LogicalResult poolOfDequantized(graph::PoolOp op, mlir::PatternRewriter &r
 mlir::LogicalResult poolOfBounded(graph::PoolOp op, mlir::PatternRewriter &rewriter);
 /// quantise(d(x)) = x, where both have one scale and one zero point.
 mlir::LogicalResult quantisedOfDequantized(graph::CastOp op, mlir::PatternRewriter &rewriter);
+/// quantise(concat(x, y)) = concat(quantise(x), quantise(y)), where nothing else reads the concat.
+mlir::LogicalResult quantisedOfConcat(graph::CastOp op, mlir::PatternRewriter &rewriter);
 
 } // namespace heddle::simplify
 

@@ -181,4 +181,33 @@ LogicalResult quantisedOfDequantized(CastOp op, PatternRewriter &rewriter) {
   return success();
 }
 
+LogicalResult quantisedOfConcat(CastOp op, PatternRewriter &rewriter) {
+  if (!readQuantization(op))
+    return failure();
+  SmallVector<Operation *> steps{op}; // from the last one
+  Operation *step = op.getX().getDefiningOp();
+  for (; step && !isa<ConcatOp>(step); step = step->getOperand(0).getDefiningOp()) {
+    if (!step->hasTrait<Elementwise>() || !step->hasOneUse() ||
+        !llvm::all_of(step->getOperands().drop_front(), numberOf))
+      return failure();
+    steps.push_back(step);
+  }
+  if (!step || !step->hasOneUse())
+    return failure();
+  auto concat = cast<ConcatOp>(step);
+  SmallVector<Value> parts;
+  for (Value part : concat.getXs()) {
+    for (Operation *each : llvm::reverse(steps)) {
+      SmallVector<Value> operands{part};
+      for (Value beside : each->getOperands().drop_front())
+        operands.push_back(splatLike(rewriter, part, *numberOf(beside)));
+      Type type = tensorOf(op.getContext(), dimsOf(part), elementOf(each->getResult(0)));
+      part = rebuild(rewriter, each, operands, type)->getResult(0);
+    }
+    parts.push_back(part);
+  }
+  rewriter.replaceOpWithNewOp<ConcatOp>(op, op.getType(), parts, concat.getAxis());
+  return success();
+}
+
 } // namespace heddle::simplify

@@ -68,7 +68,7 @@ void replaceByIntegers(Operation *op, Rewriter &rewriter, const QuantizedOperand
                                      spread(rewriter, scale, axis, sizes));
 }
 
-// matmul(d(a), d(b)) = cast(matmul(q(a), q(b))) * (sa * sb), and the same for conv
+// matmul(d(a), d(b)) = cast(matmul(q(a), q(b))) * (sa * sb), and the same for conv, conv_transpose
 LogicalResult productOfDequantized(Operation *op, Rewriter &rewriter) {
   auto sides = readSides(op);
   if (!sides)
@@ -80,6 +80,10 @@ LogicalResult matmulOfDequantized(MatmulOp op, Rewriter &rewriter) {
   return productOfDequantized(op, rewriter);
 }
 LogicalResult convOfDequantized(ConvOp op, Rewriter &rewriter) {
+  return productOfDequantized(op, rewriter);
+}
+// TransposedConv.cpp makes a convolution of it.
+LogicalResult convTransposeOfDequantized(ConvTransposeOp op, Rewriter &rewriter) {
   return productOfDequantized(op, rewriter);
 }
 
@@ -247,13 +251,15 @@ struct QuantizedPass : PassWrapper<QuantizedPass, OperationPass<ModuleOp>> {
 void addQuantizedRules(RewritePatternSet &patterns) {
   patterns.add(matmulOfDequantized)
       .add(convOfDequantized)
+      .add(convTransposeOfDequantized)
       .add(matmulOfCentred)
       .add(convOfCentred)
       .add(padOfNarrow)
       .add(quotientOfDequantized)
       .add(poolOfDequantized)
       .add(poolOfBounded)
-      .add(quantisedOfDequantized);
+      .add(quantisedOfDequantized)
+      .add(quantisedOfConcat);
 }
 
 std::unique_ptr<Pass> createQuantizedPass() { return std::make_unique<QuantizedPass>(); }

@@ -17,7 +17,24 @@ namespace heddle::simplify {
 
 /// The axis of the right side along which its scale may differ.
 static int64_t columnsOf(Operation *product) {
-  return isa<MatmulOp>(product) ? rankOf(product->getOperand(1)) - 1 : 0;
+  if (isa<MatmulOp>(product))
+    return rankOf(product->getOperand(1)) - 1;
+  return isa<ConvTransposeOp>(product) ? 1 : 0;
+}
+
+/// The axis of the result that is that one.
+static int64_t resultAxis(Operation *product) {
+  auto conv = dyn_cast<ConvOp>(product);
+  auto transposed = dyn_cast<ConvTransposeOp>(product);
+  bool isFirst = (conv && !conv.getChannelsLast()) || (transposed && !transposed.getChannelsLast());
+  return isFirst ? 1 : rankOf(product->getResult(0)) - 1;
+}
+
+/// Of a transposed convolution that stays one: TransposedConv.cpp.
+static bool staysTransposed(Operation *product, Value filters) {
+  auto op = dyn_cast<ConvTransposeOp>(product);
+  return op && (!isConstant(filters) || op.getGroups() != 1 ||
+                llvm::any_of(op.getDilations(), [](int64_t d) { return d != 1; }));
 }
 
 /// Along which axis a side's scale or zero point may not differ, but does.
@@ -45,10 +62,11 @@ std::optional<QuantizedSides> readSides(Operation *product, std::string *why) {
   if (!a && !b && whyLeft.empty() && whyRight.empty())
     return std::nullopt;
   int64_t columns = columnsOf(product);
-  if (isa<ConvTransposeOp>(product))
-    refuse(why, "a transposed convolution is not computed with integers");
-  else if (!a || !b)
+  if (!a || !b)
     refuse(why, whyNotBoth(product, a.has_value(), whyLeft, whyRight));
+  else if (staysTransposed(product, b->x))
+    refuse(why, "a transposed convolution of groups, of dilations or of filters that the run "
+                "computes is not computed with integers");
   else if (!a->isUniform())
     refuse(why, nameOf(left) + " has " + variation(*a, QuantizedOperand::kUniform) +
                     "; the left side of a product may have only one");
@@ -57,11 +75,8 @@ std::optional<QuantizedSides> readSides(Operation *product, std::string *why) {
                     Twine(columns) + ", as the result does");
   else if (!elementOf(product->getResult(0)).isF32())
     refuse(why, "its result is not of f32");
-  else {
-    auto conv = dyn_cast<ConvOp>(product);
-    int64_t last = rankOf(product->getResult(0)) - 1;
-    return QuantizedSides{*a, *b, conv && !conv.getChannelsLast() ? 1 : last};
-  }
+  else
+    return QuantizedSides{*a, *b, resultAxis(product)};
   return std::nullopt;
 }
 
