@@ -121,4 +121,11 @@ def Graph_BitcastOp : Graph_TypedOp<"bitcast", [Graph_Elementwise]> {
   let results = (outs Graph_Tensor:$result);
 }
 
+def Graph_LookupOp : Graph_TypedOp<"lookup", [Graph_Elementwise]> {
+  let summary = "the element of `table` that the bits of x number";
+  let description = "x is of 8 bits; the table has 256 elements of 8 bits, those of negative x last.";
+  let arguments = (ins Graph_Tensor:$x, ElementsAttr:$table);
+  let results = (outs Graph_Tensor:$result);
+}
+
 #endif // HEDDLE_GRAPH_ELEMENTWISE_TD

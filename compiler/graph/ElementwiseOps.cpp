@@ -54,4 +54,18 @@ LogicalResult BitcastOp::verify() {
   return success();
 }
 
+LogicalResult LookupOp::verify() {
+  ShapedType table = getTable().getShapedType();
+  Type element = elementOf(getResult());
+  if (!elementOf(getX()).isInteger(8) || !element.isInteger(8))
+    return emitOpError("x and the result must be integers of 8 bits");
+  if (table.getShape() != ArrayRef<int64_t>{256} || table.getElementType() != element)
+    return emitOpError("the table must have 256 elements of the result's type, but is ") << table;
+  return success();
+}
+
+bool isCostly(Operation *op) {
+  return isa<ExpOp, LogOp, ErfOp, TanhOp, SigmoidOp, PowOp, SinOp, CosOp>(op);
+}
+
 } // namespace heddle::graph

@@ -70,6 +70,9 @@ Dim freshSymbol(mlir::Operation *anchor, llvm::StringRef stem);
 /// Whether the op's results have sizes that it binds itself while running.
 bool bindsSymbols(mlir::Operation *op);
 
+/// Elementwise ops that take many instructions.
+bool isCostly(mlir::Operation *op);
+
 /// Elements of a small integer tensor, row-major, as size expressions, when they follow from the
 /// shapes of tensors and constants alone. Walks back at most through shape arithmetic.
 std::optional<DimVector> shapeValue(mlir::Value value);

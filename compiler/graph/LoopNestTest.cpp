@@ -44,6 +44,8 @@ func.func @main(%x: tensor<2x3xf32>, %y: tensor<3x4xf32>, %i: tensor<2x3xi64>, %
   %sel = graph.select %cmp, %x, %x : (tensor<2x3xi1>, tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
   %cast = graph.cast %x : (tensor<2x3xf32>) -> tensor<2x3xi32>
   %bits = graph.bitcast %x : (tensor<2x3xf32>) -> tensor<2x3xi32>
+  %byte = graph.cast %x : (tensor<2x3xf32>) -> tensor<2x3xi8>
+  %look = graph.lookup %byte {table = dense<0> : tensor<256xi8>} : (tensor<2x3xi8>) -> tensor<2x3xi8>
   %isnan = graph.is_nan %x : (tensor<2x3xf32>) -> tensor<2x3xi1>
   %isinf = graph.is_inf %x : (tensor<2x3xf32>) -> tensor<2x3xi1>
   COMPARE

@@ -56,3 +56,19 @@ func.func @truth(%x: tensor<3xf32>) -> tensor<3xf32> {
   %s = graph.less %x, %x : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
   return %s : tensor<3xf32>
 }
+
+// -----
+
+func.func @lookup_of_words(%x: tensor<3xi16>) -> tensor<3xi8> {
+  // expected-error @+1 {{x and the result must be integers of 8 bits}}
+  %s = graph.lookup %x {table = dense<0> : tensor<256xi8>} : (tensor<3xi16>) -> tensor<3xi8>
+  return %s : tensor<3xi8>
+}
+
+// -----
+
+func.func @short_table(%x: tensor<3xi8>) -> tensor<3xi8> {
+  // expected-error @+1 {{the table must have 256 elements of the result's type, but is 'tensor<255xi8>'}}
+  %s = graph.lookup %x {table = dense<0> : tensor<255xi8>} : (tensor<3xi8>) -> tensor<3xi8>
+  return %s : tensor<3xi8>
+}

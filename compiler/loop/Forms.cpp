@@ -22,11 +22,6 @@ ArrayRef<int64_t> foldedAxes(Operation *op) {
       .Default([](Operation *) { return ArrayRef<int64_t>(); });
 }
 
-bool isCostly(Operation *op) {
-  return isa<graph::ExpOp, graph::LogOp, graph::ErfOp, graph::TanhOp, graph::SigmoidOp,
-             graph::PowOp, graph::SinOp, graph::CosOp>(op);
-}
-
 bool keepsIndices(graph::ReshapeOp op) {
   auto significant = [](Value value) {
     DimVector dims;

@@ -18,8 +18,6 @@ Fit fitsForm(llvm::StringRef form, llvm::ArrayRef<mlir::Operation *> ops, std::s
 /// strides, or what else a concat reads.
 bool readsParameters(llvm::StringRef form);
 
-/// Elementwise ops that take many instructions.
-bool isCostly(mlir::Operation *op);
 /// The axes that a fold folds; none for other ops.
 llvm::ArrayRef<int64_t> foldedAxes(mlir::Operation *op);
 /// A reshape that only adds or drops sizes of 1, so that indices carry over.

@@ -25,6 +25,7 @@ struct Machine {
   int64_t workers = 2; // that run a kernel together
   Dot dot = Dot::None;
   Isa isa = Isa::X86;
+  bool permutesBytes = false; // of two registers at once: AVX512-VBMI
 };
 
 } // namespace heddle::loop

@@ -213,6 +213,9 @@ int64_t KernelBuilder::addTemporary(const Dim &bytes) {
 }
 
 int64_t KernelBuilder::addData(std::vector<char> bytes) {
+  for (auto [i, known] : llvm::enumerate(kernel.data))
+    if (*known == bytes)
+      return i;
   kernel.data.push_back(std::make_shared<std::vector<char>>(std::move(bytes)));
   return kernel.data.size() - 1;
 }

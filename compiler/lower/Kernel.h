@@ -87,7 +87,7 @@ public:
   Value data(int64_t number);
   Value dim(const Dim &dim);
   int64_t addTemporary(const Dim &bytes);
-  int64_t addData(std::vector<char> bytes);
+  int64_t addData(std::vector<char> bytes); // equal ones are one
 
   Code &code() { return *current; }
   Value message(llvm::StringRef text) { // its number, for heddle_call_t::fail

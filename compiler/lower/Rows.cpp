@@ -73,7 +73,7 @@ bool RowKernel::isRowValue(Value value) const {
 /// Expensive values that more than one pass wants.
 void RowKernel::chooseKeptValues() {
   for (Operation &op : *group)
-    if (loop::isCostly(&op) && graph::dimsOf(op.getResult(0)) == full &&
+    if (graph::isCostly(&op) && graph::dimsOf(op.getResult(0)) == full &&
         !op.getResult(0).hasOneUse() && !op.getResult(0).use_empty() &&
         !(given && dependsOn(given, op.getResult(0))))
       keptValues.push_back(op.getResult(0));

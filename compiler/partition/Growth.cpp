@@ -87,7 +87,7 @@ private:
       return isHost(op) && (isPrologue ? !readsMove(op) : op == archive.ops.back());
     if (!isPrologue || !op->hasTrait<graph::Elementwise>())
       return false;
-    return loop::isCostly(op) || llvm::any_of(op->getOperands(), [&](Value operand) {
+    return graph::isCostly(op) || llvm::any_of(op->getOperands(), [&](Value operand) {
              Operation *source = operand.getDefiningOp();
              return source && isOpen(source) && warehouse::decides(source);
            });

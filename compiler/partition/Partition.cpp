@@ -115,7 +115,7 @@ static bool repeats(graph::BroadcastOp op) {
   });
 }
 
-bool isExpensive(Operation *op) { return loop::isCostly(op) || isa<graph::ResizeOp>(op); }
+bool isExpensive(Operation *op) { return graph::isCostly(op) || isa<graph::ResizeOp>(op); }
 
 static std::string sourceNameOf(Operation *op) { return graph::sourceName(op->getLoc()); }
 

@@ -118,7 +118,58 @@ static void addIntegers(Cases &cases, const string &type) {
   });
 }
 
+/// 256 bytes, all different, as an attribute.
+static string tableOf(const string &element) {
+  string bytes;
+  for (int i = 0; i < 256; ++i)
+    bytes += static_cast<char>(i * 37 + 11); // 37 is odd
+  return "table = dense<\"0x" + llvm::toHex(bytes) + "\"> : tensor<256x" + element + ">";
+}
+
+/// cast(clamp(round(x / step))) to ui8.
+static Value quantised(Model &m, Value x, double step) {
+  auto with = [&](const char *op, double number) {
+    return x = m.op(op, {x, m.broadcastTo(m.scalar("f32", number), x)});
+  };
+  with("div", step);
+  x = m.op("round", {x});
+  with("max", 0);
+  with("min", 255);
+  return m.op("cast", {x}, "", "ui8[n, m]");
+}
+
+static void addLookups(Cases &cases) {
+  for (const char *from : {"i8", "ui8"})
+    for (const char *to : {"i8", "ui8"})
+      addShaped(cases, string("lookup/") + from + " " + to, [=](Model &m, const string &dims) {
+        m.output(m.op("lookup", {m.input(from + dims, Fill::any())}, tableOf(to), to + dims));
+      });
+  // x * sigmoid(x) in 8 bits, behind a product and alone, becomes a lookup.
+  for (bool isProduct : {true, false})
+    cases.push_back(
+        {string("lookup/swish ") + (isProduct ? "of a product" : "alone"),
+         [=](Model &m) {
+           Value x = m.input("f32[n, m]", Fill::range(-4, 4));
+           if (isProduct)
+             x = m.op(
+                 "cast",
+                 {m.op("matmul",
+                       {m.op("cast", {m.input("ui8[n, 24]", Fill::any())}, "", "i32[n, 24]"),
+                        m.op("cast", {m.input("i8[24, m]", Fill::range(-9, 9))}, "", "i32[24, m]")},
+                       "", "i32[n, m]")},
+                 "", "f32[n, m]");
+           Value stored = quantised(m, x, isProduct ? 50 : 0.03);
+           Value wide = m.op("cast", {stored}, "", "f32[n, m]");
+           wide = m.op("mul", {wide, m.broadcastTo(m.scalar("f32", 0.03), wide)});
+           Value gate = quantised(m, m.op("sigmoid", {wide}), 0.004);
+           Value factor = m.op("cast", {gate}, "", "f32[n, m]");
+           m.output(quantised(m, m.op("mul", {wide, factor}), 7.1));
+         },
+         {{{"n", 5}, {"m", 37}}, {{"n", 1}, {"m", 64}}, {{"n", 0}, {"m", 4}}}});
+}
+
 void addElementwise(Cases &cases) {
+  addLookups(cases);
   for (const char *type : kFloats)
     addFloats(cases, type);
   for (const char *type : kIntegers)

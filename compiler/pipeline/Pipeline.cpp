@@ -313,6 +313,7 @@ static loop::Machine machineOf(const cpu::Target &target, int64_t workers) {
                                    : loop::Dot::Words;
   } else {
     machine.dot = target.vnni ? loop::Dot::Bytes : loop::Dot::Words;
+    machine.permutesBytes = target.vbmi;
   }
   return machine;
 }
@@ -412,6 +413,7 @@ static llvm::Error compileStages(Compiled &compiled, const CompileOptions &optio
     rules.prefersUnsigned = llvm::none_of(*targets, [](const cpu::Target &target) {
       return machineOf(target, 1).dot == loop::Dot::SignedBytes;
     });
+    rules.hasCheapTables = machineOf(targets->back(), 1).permutesBytes;
     if (llvm::Error error = simplifyGraph(*compiled.graph, rules))
       return error;
     compiled.program.flops = countFlops(*compiled.graph);

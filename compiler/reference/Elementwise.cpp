@@ -269,6 +269,18 @@ static Results computeBitcast(const Call &call) {
   return single(result);
 }
 
+static Results computeLookup(const Call &call) {
+  const Tensor &x = call[0];
+  auto result = call.allocate(x.shape);
+  if (!result)
+    return result.takeError();
+  std::vector<char> storage;
+  ArrayRef<char> table = constantBytes(cast<LookupOp>(call.op).getTable(), storage);
+  for (int64_t i = 0, count = x.count(); i < count; ++i)
+    result->data()[i] = table[static_cast<uint8_t>(x.bytes()[i])];
+  return single(*result);
+}
+
 Results computeElementwise(const Call &call) {
   for (const Tensor &operand : call.operands)
     if (operand.shape != call[0].shape)
@@ -280,6 +292,8 @@ Results computeElementwise(const Call &call) {
     return computeBitcast(call);
   if (isa<SelectOp>(call.op))
     return computeSelect(call);
+  if (isa<LookupOp>(call.op))
+    return computeLookup(call);
   if (isa<EqualOp, NotEqualOp, LessOp, LessEqualOp, GreaterOp, GreaterEqualOp, IsNanOp, IsInfOp>(
           call.op))
     return computePredicate(call);

@@ -24,6 +24,8 @@ std::unique_ptr<mlir::Pass> createUnsignedPass();
 std::unique_ptr<mlir::Pass> createQuantizedPass();
 std::unique_ptr<mlir::Pass> createUnfoldedPass();
 std::unique_ptr<mlir::Pass> createStoredPass();
+/// `areCheap`: a table costs less than 16 simple ops.
+std::unique_ptr<mlir::Pass> createTablesPass(bool areCheap = true);
 std::unique_ptr<mlir::Pass> createHalvesPass();
 std::unique_ptr<mlir::Pass> createChannelsLastPass();
 std::unique_ptr<mlir::Pass> createTransposedConvPass();
@@ -36,6 +38,7 @@ struct SimplifyOptions {
   bool channelsLast = true;
   bool widensHalves = true;    // floats of 16 bits are computed as f32
   bool prefersUnsigned = true; // integer products take a left side without a sign as it is
+  bool hasCheapTables = true;  // of 256 bytes
   int64_t foldLimitBytes = kFoldLimitBytes;
 };
 

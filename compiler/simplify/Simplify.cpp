@@ -73,6 +73,7 @@ void addSimplifyPasses(OpPassManager &manager, const SimplifyOptions &options) {
     manager.addPass(createTransposedConvPass()); // needs channels last and constant weights
     manager.addPass(createFixpointPass(options.foldLimitBytes));
   }
+  manager.addPass(createTablesPass(options.hasCheapTables));
   manager.addPass(createWeightsPass());
   manager.addPass(createCSEPass());
   manager.addPass(createUnfoldedPass());
@@ -87,6 +88,7 @@ void registerSimplifyPasses() {
   registerPass(createQuantizedPass);
   registerPass(createUnfoldedPass);
   registerPass(createStoredPass);
+  registerPass([] { return createTablesPass(); });
   registerPass(createHalvesPass);
   registerPass(createChannelsLastPass);
   registerPass(createTransposedConvPass);

@@ -141,6 +141,23 @@ def test_functions_of_floats(dtype, tolerance):
                                    tolerance, tolerance, err_msg=op)
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+def test_a_function_of_bytes_is_looked_up(dtype):
+    parameters = {"s": np.float32(0.05), "t": np.float32(0.0041), "z": dtype(7)}
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    model = make_model([helper.make_node("DequantizeLinear", ["x", "s", "z"], ["wide"]),
+                        helper.make_node("Sigmoid", ["wide"], ["gate"]),
+                        helper.make_node("QuantizeLinear", ["gate", "t", "z"], ["y"])],
+                       [value("x", ["n"], kind)], [value("y", ["n"], kind)],
+                       [numpy_helper.from_array(np.array(array), name)
+                        for name, array in parameters.items()])
+    low, high = limits(dtype)
+    x = np.arange(low, high).astype(dtype)
+    gate = 1 / (1 + np.exp(-0.05 * (x.astype(np.float64) - 7)))
+    found, = run(model, [x])
+    np.testing.assert_array_equal(found, np.clip(np.round(gate / 0.0041) + 7, low, high - 1))
+
+
 def test_bfloat16_is_computed_in_f32_and_rounded():
     import ml_dtypes
 

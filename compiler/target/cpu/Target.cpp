@@ -202,6 +202,7 @@ void setFeatures(Target &target, llvm::StringSet<> on) {
                   on.contains("avx512dq");
   target.vnni = target.avx512 ? on.contains("avx512vnni") : on.contains("avxvnni");
   target.bf16 = target.avx512 && on.contains("avx512bf16");
+  target.vbmi = target.avx512 && on.contains("avx512vbmi");
   target.vectorBits = target.avx512 ? 512 : target.avx2 ? 256 : 128;
   target.registers = target.avx512 ? 32 : 16;
 }

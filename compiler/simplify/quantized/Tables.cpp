@@ -1,0 +1,160 @@
+// Tables: what becomes of a tensor of 8 bits, element by element, until it is of 8 bits again.
+//
+// Such a function has 256 values, whatever it is spelled with: quantised models dequantise, take a
+// sigmoid, quantise, dequantise both and multiply them, and quantise. The interpreter computes it
+// of all 256 here, so nothing is rounded otherwise than step by step.
+//
+// Before   %y = cast(min(max(round(sigmoid(cast(%x) * s) / t), 0), 255)), %x of 8 bits
+// After    %y = graph.lookup %x {table}
+// Leaves alone functions that take fewer instructions than a table, as a requantisation does.
+
+#include "compiler/reference/Interpreter.h"
+#include "compiler/simplify/Passes.h"
+#include "compiler/simplify/Rewriting.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace heddle::graph;
+
+namespace heddle::simplify {
+namespace {
+
+constexpr int64_t kValues = 256;
+
+bool isByte(Type element) { return element.isInteger(8) && !isBits(element); }
+
+/// What is between a tensor of 8 bits and a result that depends on it alone, element by element.
+struct Chain {
+  Value source;
+  SmallVector<Operation *> ops; // from the last one
+};
+
+/// The longest chain behind `root`: all ways from it lead through the source.
+std::optional<Chain> chainBehind(CastOp root) {
+  constexpr size_t kMostOps = 128;
+  std::optional<Chain> found;
+  SmallVector<Operation *> ops;
+  SmallVector<Value> open{root.getResult()}; // values that the chain has yet to go behind
+  auto isBefore = [](Value x, Value y) {
+    Operation *a = x.getDefiningOp(), *b = y.getDefiningOp();
+    return b && (!a || a->isBeforeInBlock(b));
+  };
+  while (!open.empty() && ops.size() < kMostOps) {
+    // All that reads the last one has been passed.
+    auto last = llvm::max_element(open, isBefore);
+    Operation *op = last->getDefiningOp();
+    if (!op || !op->hasTrait<Elementwise>())
+      break;
+    open.erase(last);
+    ops.push_back(op);
+    for (Value operand : op->getOperands()) {
+      Operation *before = operand.getDefiningOp();
+      if (before && before->getBlock() != root->getBlock())
+        return found;
+      if (!splatOf(operand) && !llvm::is_contained(open, operand))
+        open.push_back(operand);
+    }
+    if (open.size() == 1 && isByte(elementOf(open[0])) && !isConstant(open[0]))
+      found = Chain{open[0], ops};
+  }
+  return found;
+}
+
+/// Whether the ops take more instructions than a table.
+bool isLong(ArrayRef<Operation *> ops, bool areTablesCheap) {
+  constexpr size_t kLeastOps = 16; // bench/notes/2026-11-22-tables.md
+  return llvm::any_of(ops, isCostly) || (areTablesCheap && ops.size() >= kLeastOps);
+}
+
+/// The chain as a function of all values of its source.
+OwningOpRef<ModuleOp> functionOf(const Chain &chain) {
+  MLIRContext *context = chain.source.getContext();
+  Location location = chain.ops.front()->getLoc();
+  auto typeOf = [&](Value value) { return RankedTensorType::get({kValues}, elementOf(value)); };
+  OwningOpRef<ModuleOp> module = ModuleOp::create(location);
+  OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
+  Type result = typeOf(chain.ops.front()->getResult(0));
+  auto type = FunctionType::get(context, {typeOf(chain.source)}, {result});
+  auto function = builder.create<func::FuncOp>(location, "main", type);
+  Block *body = function.addEntryBlock();
+  builder.setInsertionPointToEnd(body);
+  IRMapping copies;
+  copies.map(chain.source, body->getArgument(0));
+  for (Operation *op : llvm::reverse(chain.ops)) {
+    SmallVector<Value> operands;
+    for (Value operand : op->getOperands()) {
+      Value copy = copies.lookupOrNull(operand);
+      operands.push_back(
+          copy ? copy
+               : broadcastTo(builder, location,
+                             scalar(builder, location, elementOf(operand), *splatOf(operand)),
+                             {Dim(kValues)}));
+    }
+    copies.map(op->getResult(0),
+               rebuild(builder, op, operands, typeOf(op->getResult(0)))->getResult(0));
+  }
+  builder.create<func::ReturnOp>(location, copies.lookup(chain.ops.front()->getResult(0)));
+  return module;
+}
+
+/// False where the interpreter cannot say.
+bool lookUp(const Chain &chain) {
+  std::vector<char> values(kValues);
+  std::iota(values.begin(), values.end(), char(0));
+  auto all = reference::Tensor::borrow(elementOf(chain.source), {kValues}, values);
+  auto table = reference::Interpreter(*functionOf(chain)).run({all});
+  if (!table) {
+    llvm::consumeError(table.takeError());
+    return false;
+  }
+  Operation *root = chain.ops.front();
+  auto type = RankedTensorType::get({kValues}, elementOf(root->getResult(0)));
+  auto attr = DenseElementsAttr::getFromRawBuffer(type, table->front().bytes());
+  OpBuilder builder(root);
+  root->replaceAllUsesWith(
+      builder.create<LookupOp>(root->getLoc(), root->getResultTypes(), chain.source, attr));
+  return true;
+}
+
+struct TablesPass : PassWrapper<TablesPass, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(TablesPass)
+  explicit TablesPass(bool areCheap) : areCheap(areCheap) {}
+  StringRef getArgument() const override { return "heddle-simplify-tables"; }
+  StringRef getDescription() const override {
+    return "look up functions of tensors of 8 bits that give 8 bits";
+  }
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry.insert<GraphDialect>();
+  }
+  void runOnOperation() override {
+    SmallVector<CastOp> roots;
+    getOperation().walk([&](CastOp op) {
+      if (isByte(elementOf(op.getResult())))
+        roots.push_back(op);
+    });
+    // The last ones first, whose chains may take in others.
+    llvm::DenseSet<Operation *> gone;
+    for (CastOp root : llvm::reverse(roots)) {
+      auto chain = gone.contains(root) ? std::nullopt : chainBehind(root);
+      if (!chain || !isLong(chain->ops, areCheap) || !lookUp(*chain))
+        continue;
+      for (Operation *op : chain->ops)
+        if (op->use_empty()) {
+          gone.insert(op);
+          op->erase();
+        }
+    }
+  }
+
+private:
+  bool areCheap;
+};
+
+} // namespace
+
+std::unique_ptr<Pass> createTablesPass(bool areCheap) {
+  return std::make_unique<TablesPass>(areCheap);
+}
+
+} // namespace heddle::simplify
