@@ -363,6 +363,26 @@ Value Contraction::firstRowOf(const Tiling &tiling, Value tile) {
   return tiling.larger == 0 ? row : code.add(row, code.min(tile, code.number(tiling.larger)));
 }
 
+/// The last rows of those that only the run counts: a tile of all, whose rows are clamped, or of
+/// half as many where they fit. One row of a batch that may be more has a tile of its own, too: it
+/// is reading the right operand that takes the time.
+Values Contraction::emitRest(const Tiling &tiling, Value firstRow,
+                             llvm::function_ref<Values(int64_t, bool)> emitOne) {
+  constexpr int64_t kLeastRows = 4;
+  Code &code = kernel.code();
+  auto least = tiling.rows.evaluate([](StringRef) { return std::optional<int64_t>(1); });
+  int64_t half = tiling.base >= kLeastRows ? llvm::divideCeil(tiling.base, 2) : tiling.base;
+  Value left = code.sub(kernel.dim(tiling.rows), firstRow);
+  auto emitUpTo = [&](int64_t rows, llvm::function_ref<Values()> otherwise) {
+    return code.choose(
+        code.less(left, code.number(rows + 1)), TypeRange(),
+        [&] { return emitOne(rows, rows > 1); }, otherwise);
+  };
+  auto emitAll = [&] { return emitOne(tiling.base, tiling.base > 1); };
+  auto emitSome = [&] { return half < tiling.base ? emitUpTo(half, emitAll) : emitAll(); };
+  return least == 1 && half > 1 ? emitUpTo(1, emitSome) : emitSome();
+}
+
 void Contraction::emitTiles(Elements &e, const Tiling &tiling, Value first, Value end,
                             Value firstPanel, Value endPanel) {
   Code &code = kernel.code();
@@ -382,15 +402,8 @@ void Contraction::emitTiles(Elements &e, const Tiling &tiling, Value first, Valu
     }
     Value usual = tiling.isExact ? code.number(tiling.larger)
                                  : kernel.dim(tiling.rows.floorDiv(Dim(tiling.base)));
-    // One row of a batch that may be more gets a tile of its own: it is read that takes the time.
-    auto least = tiling.rows.evaluate([](StringRef) { return std::optional<int64_t>(1); });
     auto emitLast = [&] {
-      if (tiling.isExact || tiling.base == 1 || least != 1)
-        return emitOne(tiling.base, !tiling.isExact);
-      Value left = code.sub(kernel.dim(tiling.rows), firstRow);
-      return code.choose(
-          code.less(left, code.number(2)), TypeRange(), [&] { return emitOne(1, false); },
-          [&] { return emitOne(tiling.base, true); });
+      return tiling.isExact ? emitOne(tiling.base, false) : emitRest(tiling, firstRow, emitOne);
     };
     code.choose(
         code.less(tile, usual), TypeRange(),

@@ -108,6 +108,8 @@ private:
   std::optional<Ahead> ahead(Value a, Value b, Value firstRow, Value chunk, int64_t rows);
   void emitTile(Elements &e, Value outer, Value firstRow, int64_t tileRows, bool clamp,
                 Value firstPanel, Value endPanel);
+  Values emitRest(const Tiling &tiling, Value firstRow,
+                  llvm::function_ref<Values(int64_t rows, bool clamp)> emitOne);
   void finishTile(Elements &e, llvm::ArrayRef<Value> sums, const Indices &place,
                   llvm::ArrayRef<Value> rowNumbers, Value firstColumn);
   llvm::SmallVector<Value> startOf(Value panelNumber, int64_t rows);
