@@ -22,6 +22,14 @@ public:
   using Product = std::vector<Atom>; // sorted
 
   Dim(int64_t constant = 0);
+  Dim(const Dim &) = default;
+  Dim(Dim &&) = default;
+  Dim &operator=(const Dim &) = default;
+  /// Also onto itself, as a SmallVector moves elements where it inserts none.
+  Dim &operator=(Dim &&other) noexcept {
+    terms.swap(other.terms);
+    return *this;
+  }
   static Dim symbol(llvm::StringRef name);
   /// Reads what `str` prints. nullopt when the text is not an expression.
   static std::optional<Dim> parse(llvm::StringRef text);

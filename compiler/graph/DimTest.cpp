@@ -165,4 +165,10 @@ TEST(Dim, knowsNothingOfDivisionByZeroAndUnknownSymbols) {
   EXPECT_FALSE(Dim(1).mod(Dim::symbol("h")).evaluate(zero));
 }
 
+TEST(Dim, staysAsItIsWhereAVectorInsertsNone) {
+  llvm::SmallVector<Dim> sizes{Dim(2), Dim::symbol("n")};
+  sizes.insert(sizes.begin(), 0, Dim(1));
+  EXPECT_EQ(sizes, (llvm::SmallVector<Dim>{Dim(2), Dim::symbol("n")}));
+}
+
 } // namespace
