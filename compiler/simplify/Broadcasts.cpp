@@ -1,6 +1,7 @@
 // Broadcasts: compute once what is then repeated.
 //
 //   f(broadcast a, broadcast b) = broadcast(f(a, b))
+//   matmul(a, reshape(broadcast c)) = reshape(matmul(reshape a, c)), c constant
 //
 // a and b have one shape but for leading sizes of 1, or one of them has one element. So scalar and
 // per-channel arithmetic is done on the small tensors, where Fold finds it when they are constants.
@@ -89,10 +90,43 @@ struct SplatOperand : RewritePattern {
   }
 };
 
+/// matmul(a, transpose(reshape(broadcast c))) = reshape(matmul(reshape a, transpose c)), where the
+/// reshape makes one batch of the axis along which a constant is repeated and the next one: what
+/// is packed of it is then packed when the model is compiled, and once.
+LogicalResult matmulOfRepeated(MatmulOp op, PatternRewriter &rewriter) {
+  Value right = op.getB();
+  auto transpose = right.getDefiningOp<TransposeOp>();
+  auto reshape = (transpose ? transpose.getX() : right).getDefiningOp<ReshapeOp>();
+  auto broadcast = reshape ? reshape.getX().getDefiningOp<BroadcastOp>() : nullptr;
+  if (!broadcast || !isConstant(broadcast.getX()))
+    return failure();
+  DimVector sizes = dimsOf(broadcast), merged = dimsOf(reshape), left = dimsOf(op.getA());
+  DimVector source = dimsOf(broadcast.getX());
+  source.insert(source.begin(), sizes.size() - source.size(), Dim(1));
+  bool isBatch = sizes.size() == 4 && merged.size() == 3 && merged[0] == sizes[0] * sizes[1] &&
+                 left[0] == merged[0] && source[0].isConstant(1) &&
+                 ArrayRef(source).drop_front() == ArrayRef(sizes).drop_front() &&
+                 ArrayRef(sizes).take_back(2) == ArrayRef(merged).take_back(2);
+  if (!isBatch || (transpose && transpose.getPermutation() != ArrayRef<int64_t>{0, 2, 1}))
+    return failure();
+  Location location = op.getLoc();
+  Value once = reshapeTo(rewriter, location, broadcast.getX(), source);
+  if (transpose)
+    once = transposeBy(rewriter, location, once, {0, 1, 3, 2});
+  DimVector result = dimsOf(op.getResult());
+  Value a = reshapeTo(rewriter, location, op.getA(), {sizes[0], sizes[1], left[1], left[2]});
+  Type type = tensorOf(op.getContext(), {sizes[0], sizes[1], result[1], result[2]},
+                       elementOf(op.getResult()));
+  Value product = rewriter.create<MatmulOp>(location, type, a, once);
+  rewriter.replaceOp(op, reshapeTo(rewriter, location, product, result));
+  return success();
+}
+
 } // namespace
 
 void addBroadcastRules(RewritePatternSet &patterns) {
   patterns.add<ElementwiseOfBroadcasts, SplatOperand>(patterns.getContext());
+  patterns.add(matmulOfRepeated);
 }
 
 } // namespace heddle::simplify
