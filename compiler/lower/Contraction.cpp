@@ -368,7 +368,7 @@ Value Contraction::firstRowOf(const Tiling &tiling, Value tile) {
 /// is reading the right operand that takes the time.
 Values Contraction::emitRest(const Tiling &tiling, Value firstRow,
                              llvm::function_ref<Values(int64_t, bool)> emitOne) {
-  constexpr int64_t kLeastRows = 4;
+  constexpr int64_t kLeastRows = 4; // bench/notes/2026-11-22-dynamic.md
   Code &code = kernel.code();
   auto least = tiling.rows.evaluate([](StringRef) { return std::optional<int64_t>(1); });
   int64_t half = tiling.base >= kLeastRows ? llvm::divideCeil(tiling.base, 2) : tiling.base;

@@ -17,7 +17,6 @@ Value defineIndexed(Elements &, mlir::Operation *, llvm::ArrayRef<Index>);
 Value defineReduction(Elements &, mlir::Operation *, llvm::ArrayRef<Index>);
 Value defineWindow(Elements &, mlir::Operation *, llvm::ArrayRef<Index>);
 Value defineResize(Elements &, mlir::Operation *, llvm::ArrayRef<Index>);
-Value lookedUp(Elements &, graph::LookupOp, llvm::ArrayRef<Index>);
 /// Whether the places of an axis are those of x.
 bool keepsAxis(graph::ResizeOp op, size_t axis);
 

@@ -50,9 +50,7 @@ Value Elements::at(Value tensor, ArrayRef<Index> place) {
 Value Elements::compute(Operation *op, Value tensor, ArrayRef<Index> place) {
   if (Value kept = keptFloat(op, place))
     return kept;
-  if (auto lookup = dyn_cast<graph::LookupOp>(op))
-    return lookedUp(*this, lookup, place);
-  if (op->hasTrait<graph::Elementwise>()) {
+  if (op->hasTrait<graph::Elementwise>() && !isa<graph::LookupOp>(op)) {
     Values operands;
     bool anyVector = false;
     for (Value operand : op->getOperands()) {

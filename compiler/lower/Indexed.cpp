@@ -73,12 +73,12 @@ static Value permutedBytes(Code &code, Value table, Value places) {
   OpBuilder &b = code.b;
   Location loc = code.loc;
   Type i8 = b.getI8Type(), whole = VectorType::get({kBytes}, i8);
-  auto part = [&](ArrayRef<int64_t> order, Value from, Value to) {
-    return b.create<LLVM::ShuffleVectorOp>(loc, from, to, llvm::to_vector_of<int32_t>(order));
+  auto pick = [&](Value bytes, ArrayRef<int32_t> order) {
+    return b.create<LLVM::ShuffleVectorOp>(loc, bytes, bytes, order);
   };
-  SmallVector<int64_t> first = llvm::to_vector(llvm::seq<int64_t>(0, code.lanes)), wide = first;
+  auto lanes = llvm::to_vector(llvm::seq<int32_t>(0, code.lanes)), wide = lanes;
   wide.resize(kBytes, -1); // any byte
-  places = part(wide, places, places);
+  places = pick(places, wide);
   auto half = [&](int64_t number) {
     Values quarters;
     for (int64_t i = 2 * number; i < 2 * number + 2; ++i) {
@@ -96,10 +96,10 @@ static Value permutedBytes(Code &code, Value table, Value places) {
   Value zero = b.create<arith::ConstantOp>(loc, b.getZeroAttr(whole));
   Value isHigh = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, places, zero);
   Value found = b.create<arith::SelectOp>(loc, isHigh, half(1), half(0));
-  return part(first, found, found);
+  return pick(found, lanes);
 }
 
-Value lookedUp(Elements &e, graph::LookupOp op, ArrayRef<Index> place) {
+static Value lookupElement(Elements &e, graph::LookupOp op, ArrayRef<Index> place) {
   Code &code = e.code();
   std::vector<char> bytes;
   ArrayRef<char> table = graph::constantBytes(op.getTable(), bytes);
@@ -116,6 +116,7 @@ Value lookedUp(Elements &e, graph::LookupOp op, ArrayRef<Index> place) {
 
 Value defineIndexed(Elements &e, Operation *op, ArrayRef<Index> place) {
   return TypeSwitch<Operation *, Value>(op)
+      .Case([&](graph::LookupOp op) { return lookupElement(e, op, place); })
       .Case([&](graph::GatherOp op) { return gatherElement(e, op, place); })
       .Case([&](graph::GatherElementsOp op) {
         Indices source(place);

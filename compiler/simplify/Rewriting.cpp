@@ -19,6 +19,11 @@ Value broadcastTo(OpBuilder &builder, Location location, Value x, ArrayRef<Dim> 
   return type == x.getType() ? x : builder.create<BroadcastOp>(location, type, x).getResult();
 }
 
+Value splat(OpBuilder &builder, Location location, Type element, double number,
+            ArrayRef<Dim> sizes) {
+  return broadcastTo(builder, location, scalar(builder, location, element, number), sizes);
+}
+
 Value transposeBy(OpBuilder &builder, Location location, Value x, ArrayRef<int64_t> permutation) {
   if (isIdentity(permutation))
     return x;

@@ -36,11 +36,17 @@ bool isFloat(mlir::Value value);
 mlir::Value scalar(mlir::OpBuilder &builder, mlir::Location location, mlir::Type element,
                    double number);
 
+/// Whether TransposedConv makes a convolution of it, where filters are constant and channels last.
+bool hasPhases(graph::ConvTransposeOp op);
+
 // Builders that give back the operand itself where nothing is to be done.
 mlir::Value reshapeTo(mlir::OpBuilder &builder, mlir::Location location, mlir::Value x,
                       llvm::ArrayRef<graph::Dim> dims);
 mlir::Value broadcastTo(mlir::OpBuilder &builder, mlir::Location location, mlir::Value x,
                         llvm::ArrayRef<graph::Dim> dims);
+/// One number for each element.
+mlir::Value splat(mlir::OpBuilder &builder, mlir::Location location, mlir::Type element,
+                  double number, llvm::ArrayRef<graph::Dim> sizes);
 mlir::Value transposeBy(mlir::OpBuilder &builder, mlir::Location location, mlir::Value x,
                         llvm::ArrayRef<int64_t> permutation);
 

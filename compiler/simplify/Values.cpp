@@ -92,6 +92,10 @@ static bool isNeverNegative(Value value, int depth) {
 
 bool isNeverNegative(Value value) { return isNeverNegative(value, 0); }
 
+bool hasPhases(ConvTransposeOp op) {
+  return op.getGroups() == 1 && llvm::all_of(op.getDilations(), [](int64_t d) { return d == 1; });
+}
+
 Value scalar(OpBuilder &builder, Location location, Type element, double number) {
   auto type = RankedTensorType::get({}, element);
   Attribute attr;

@@ -44,9 +44,7 @@ struct TransposedConvPass : PassWrapper<TransposedConvPass, OperationPass<Module
 private:
   static void rewrite(graph::ConvTransposeOp op) {
     auto filters = op.getW().getDefiningOp<graph::ConstantOp>();
-    bool isPlain = filters && op.getChannelsLast() && op.getGroups() == 1 &&
-                   llvm::all_of(op.getDilations(), [](int64_t d) { return d == 1; });
-    if (!isPlain)
+    if (!filters || !op.getChannelsLast() || !hasPhases(op))
       return;
     ArrayRef<int64_t> window = cast<RankedTensorType>(op.getW().getType()).getShape().drop_front(2);
     size_t spatial = window.size();
@@ -111,11 +109,12 @@ private:
     DimVector sizes = graph::dimsOf(phases);
     SmallVector<Value> operands{phases};
     for (Value beside : op->getOperands().drop_front()) {
-      auto broadcast = beside.getDefiningOp<graph::BroadcastOp>();
-      Value one = withoutOnes(builder, broadcast ? broadcast.getX() : beside);
-      if (auto number = splatOf(beside))
-        one = scalar(builder, beside.getLoc(), graph::elementOf(beside), *number);
-      else if (rankOf(one) == 1) {
+      if (auto number = splatOf(beside)) {
+        operands.push_back(splat(builder, op->getLoc(), graph::elementOf(beside), *number, sizes));
+        continue;
+      }
+      Value one = withoutOnes(builder, beside.getDefiningOp<graph::BroadcastOp>().getX());
+      if (rankOf(one) == 1) {
         int64_t count = *sizes.back().constant() / *dimsOf(one)[0].constant();
         one = builder.create<graph::ConcatOp>(op->getLoc(), SmallVector<Value>(count, one), 0);
       }

@@ -202,8 +202,7 @@ Value castTo(OpBuilder &builder, Value x, Type element) {
 }
 
 Value splatLike(OpBuilder &builder, Value like, double number) {
-  Value one = scalar(builder, like.getLoc(), elementOf(like), number);
-  return broadcastTo(builder, like.getLoc(), one, dimsOf(like));
+  return splat(builder, like.getLoc(), elementOf(like), number, dimsOf(like));
 }
 
 Value storedOf(OpBuilder &builder, const QuantizedOperand &operand) {

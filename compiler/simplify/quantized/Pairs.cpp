@@ -200,7 +200,8 @@ LogicalResult quantisedOfConcat(CastOp op, PatternRewriter &rewriter) {
     for (Operation *each : llvm::reverse(steps)) {
       SmallVector<Value> operands{part};
       for (Value beside : each->getOperands().drop_front())
-        operands.push_back(splatLike(rewriter, part, *numberOf(beside)));
+        operands.push_back(
+            splat(rewriter, each->getLoc(), elementOf(beside), *numberOf(beside), dimsOf(part)));
       Type type = tensorOf(op.getContext(), dimsOf(part), elementOf(each->getResult(0)));
       part = rebuild(rewriter, each, operands, type)->getResult(0);
     }

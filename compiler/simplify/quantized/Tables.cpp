@@ -87,9 +87,7 @@ OwningOpRef<ModuleOp> functionOf(const Chain &chain) {
       Value copy = copies.lookupOrNull(operand);
       operands.push_back(
           copy ? copy
-               : broadcastTo(builder, location,
-                             scalar(builder, location, elementOf(operand), *splatOf(operand)),
-                             {Dim(kValues)}));
+               : splat(builder, location, elementOf(operand), *splatOf(operand), {Dim(kValues)}));
     }
     copies.map(op->getResult(0),
                rebuild(builder, op, operands, typeOf(op->getResult(0)))->getResult(0));

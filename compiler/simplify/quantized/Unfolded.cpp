@@ -33,8 +33,7 @@ static int64_t resultAxis(Operation *product) {
 /// Of a transposed convolution that stays one: TransposedConv.cpp.
 static bool staysTransposed(Operation *product, Value filters) {
   auto op = dyn_cast<ConvTransposeOp>(product);
-  return op && (!isConstant(filters) || op.getGroups() != 1 ||
-                llvm::any_of(op.getDilations(), [](int64_t d) { return d != 1; }));
+  return op && (!isConstant(filters) || !hasPhases(op));
 }
 
 /// Along which axis a side's scale or zero point may not differ, but does.
