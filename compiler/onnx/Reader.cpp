@@ -2,6 +2,7 @@
 
 #include "compiler/onnx/Reader.h"
 
+#include "compiler/onnx/Schemas.h"
 #include "compiler/onnx/Table.h"
 
 #include "llvm/Support/JSON.h"
@@ -236,6 +237,7 @@ void Reader::importNode(const proto::NodeProto &message, Scope &scope) {
     for (Value operand : node.operands)
       if (operand && labels.count(operand) && !row->keepsLabels)
         refuse("operands that are maps are not supported here");
+    checkSchema(node, domain);
     row->import(node);
   }
   for (int i = 0; i < message.output_size(); ++i) {

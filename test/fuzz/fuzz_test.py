@@ -172,7 +172,8 @@ def test_a_finding_is_written_and_reduced(monkeypatch, tmp_path):
         return Outcome("wrong", "output 'y': differs") if bad else Outcome("agrees")
 
     monkeypatch.setattr("heddle.fuzz.check.check", dislikes)
-    campaign = Campaign(1, (4, 8), tmp_path, ["Relu", "Add", "Transpose"], say=lambda text: None)
+    campaign = Campaign(1, lambda index: generate(1, index, (4, 8), ["Relu", "Add", "Transpose"]),
+                        tmp_path, say=lambda text: None)
     campaign.run(range(3))
     assert campaign.models == 3 and set(campaign.kinds) == {"wrong"}
     assert "3 models" in campaign.summary_line()

@@ -30,6 +30,8 @@ def fuzz_options(program):
     parser.add_argument("--ops", type=op_range, default=(5, 40), metavar="A..B",
                         help="nodes a model has (default 5..40)")
     parser.add_argument("--only", metavar="OP,...", help="draw from these op kinds alone")
+    parser.add_argument("--nodes", action="store_true", help="single nodes of any ONNX op instead, "
+                        "legal or not, that read and write beside unreadable pages")
     parser.add_argument("--seed", type=int, default=1, help="model I of a seed is always the same")
     parser.add_argument("--first", type=int, default=0, metavar="I", help="index of the first one")
     parser.add_argument("--out", metavar="DIR", help="where findings are written")
@@ -41,32 +43,45 @@ def fuzz_options(program):
     return parser
 
 
+def drawer(options, only):
+    """The ops that can be drawn, and index -> (model, cases)."""
+    if options.nodes:
+        from .nodes import draw, seeds
+
+        return ({op for _, op in seeds.ops()},
+                lambda index: draw.generate(options.seed, index, only))
+    from .generate import generate
+    from .spec import SPECS
+
+    return SPECS, lambda index: generate(options.seed, index, options.ops, only)
+
+
 def run_fuzz(arguments, program):
     parser = fuzz_options(program)
     options = parser.parse_args(arguments)
     from .campaign import Campaign, limit_memory, print_json
     from .distribution import check_distributions
-    from .spec import SPECS
 
     only = options.only.split(",") if options.only else None
+    known, draw = drawer(options, only)
     for name in only or []:
-        if name not in SPECS:
-            parser.error(f"--only: unknown op '{name}'; known: {', '.join(sorted(SPECS))}")
+        if name not in known:
+            parser.error(f"--only: unknown op '{name}'; known: {', '.join(sorted(known))}")
     if options.jobs < 1 or options.count < 0:
         parser.error("--jobs and --count take positive numbers")
 
     def say(text):
         print(text, file=sys.stderr, flush=True)
 
-    campaign = Campaign(options.seed, options.ops, options.out, only, options.limit,
-                        options.reduce_time, say)
+    campaign = Campaign(options.seed, draw, options.out, options.limit, options.reduce_time, say,
+                        options.nodes)
     limit_memory()
     indices = range(options.first, options.first + options.count)
     try:
         campaign.run(indices, options.jobs, options.time)
     except KeyboardInterrupt:
         say("interrupted")
-    for name, text in check_distributions() if not only else []:
+    for name, text in check_distributions() if not only and not options.nodes else []:
         campaign.kinds["distribution"] += 1
         campaign.findings[f"distribution: {name}"].append(name)
         say(f"{name}: distribution: {text}")

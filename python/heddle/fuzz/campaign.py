@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-from .generate import generate
+from .check import GAP
 from .reduce import reduce_model
 from .worker import Worker
 
@@ -31,25 +31,31 @@ def limit_memory():
 
 
 class Campaign:
-    def __init__(self, seed, ops, out=None, only=None, limit=60.0, reduce_seconds=40.0, say=print):
-        self.seed, self.ops, self.only, self.limit = seed, ops, only, limit
+    """`draw(index)` gives (model, cases). With `is_node` a model is a single node that may be
+    illegal: there is nothing to reduce, and findings are told apart by its op."""
+
+    def __init__(self, seed, draw, out=None, limit=60.0, reduce_seconds=40.0, say=print,
+                 is_node=False):
+        self.seed, self.draw, self.limit, self.is_node = seed, draw, limit, is_node
         self.out = Path(out) if out else None
         self.reduce_seconds, self.say = reduce_seconds, say
         self.findings = collections.defaultdict(list)  # signature -> indices
         self.kinds = collections.Counter()
+        self.gaps = collections.defaultdict(list)  # what the peers take -> indices
         self.models = self.nodes = 0
         self.start = time.monotonic()
 
     def run(self, indices, jobs=1, seconds=None):
         """Checks the models of these indices, until the time is over."""
-        workers, busy, indices = [Worker() for _ in range(jobs)], {}, iter(indices)
+        workers = [Worker(self.is_node) for _ in range(jobs)]
+        busy, indices = {}, iter(indices)
         try:
             while True:
                 for worker in workers:
                     is_late = seconds is not None and time.monotonic() - self.start > seconds
                     index = None if worker in busy or is_late else next(indices, None)
                     if index is not None:
-                        model, cases = generate(self.seed, index, self.ops, self.only)
+                        model, cases = self.draw(index)
                         worker.begin(model.SerializeToString(), cases, 1 + index % 2)
                         busy[worker] = (index, model, cases, time.monotonic() + self.limit)
                 if not busy:
@@ -73,13 +79,18 @@ class Campaign:
     def count(self, index, model, cases, outcome):
         self.models += 1
         self.nodes += len(model.graph.node)
+        signature = f"{op_of(model)}: {outcome.signature}" if self.is_node else outcome.signature
+        if outcome.kind == GAP:
+            self.gaps[signature].append(index)
         if not outcome.is_finding:
             return
         self.kinds[outcome.kind] += 1
-        alike = self.findings[outcome.signature]
+        alike = self.findings[signature]
         alike.append(index)
-        self.say(f"{self.seed}-{index}: {outcome.kind}: {outcome.message[:300]}")
-        if self.out and (len(alike) <= ALIKE or outcome.kind in ("wrong", "oracle", "crash")):
+        if not self.is_node or len(alike) <= ALIKE:
+            self.say(f"{self.seed}-{index}: {signature}: {outcome.message[:300]}")
+        is_grave = outcome.kind in ("wrong", "oracle", "crash") and not self.is_node
+        if self.out and (len(alike) <= ALIKE or is_grave):
             self.write(index, model, cases, outcome)
 
     def write(self, index, model, cases, outcome):
@@ -88,7 +99,9 @@ class Campaign:
         onnx.save(model, folder / "model.onnx")
         write_cases(folder, model, cases)
         text = f"{outcome.kind}\n{outcome.message}\n"
-        if self.reduce_seconds:
+        if self.is_node:
+            text += onnx.printer.to_text(model) + "\n"
+        elif self.reduce_seconds:
             small, cases, text_of_small = self.reduced(model, cases, outcome)
             onnx.save(small, folder / "reduced.onnx")
             write_cases(folder, small, cases, "reduced_")
@@ -108,13 +121,21 @@ class Campaign:
     def summary(self):
         return {"models": self.models, "nodes": self.nodes,
                 "seconds": round(time.monotonic() - self.start, 1), "findings": dict(self.kinds),
-                "signatures": {name: list(alike) for name, alike in self.findings.items()}}
+                "signatures": {name: list(alike) for name, alike in self.findings.items()},
+                "gaps": {name: list(alike) for name, alike in self.gaps.items()}}
 
     def summary_line(self):
         about = self.summary()
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(self.kinds.items()))
-        return (f"{about['models']} models, {about['nodes']} nodes, {about['seconds']} s, "
+        gaps = sum(map(len, self.gaps.values()))
+        return (f"{about['models']} models, {about['nodes']} nodes, {about['seconds']} s, " +
+                (f"{gaps} refused that others take, " if self.is_node else "") +
                 f"findings: {kinds or 'none'}")
+
+
+def op_of(model):
+    """The op of the node that the model is about, which is the last one."""
+    return model.graph.node[-1].op_type
 
 
 def same_failure(worker, outcome, limit):

@@ -16,9 +16,10 @@ from onnx import helper
 
 import heddle
 
-from .evaluate import NOISE, distance, evaluate, is_float, is_stable, needs, wide
+from .evaluate import NOISE, distance, evaluate, finite, is_float, is_stable, needs, wide
 
 AGREES = "agrees"
+GAP = "gap"  # refused, though others take it and agree
 
 # Called with True before ONNX Runtime works and with False afterwards: its crashes are not ours.
 on_peer = [lambda is_working: None]
@@ -26,14 +27,14 @@ on_peer = [lambda is_working: None]
 
 @dataclass
 class Outcome:
-    """What became of a model; all kinds but `agrees` are findings."""
+    """What became of a model; all kinds but `agrees` and `gap` are findings."""
 
     kind: str
     message: str = ""
 
     @property
     def is_finding(self):
-        return self.kind != AGREES
+        return self.kind not in (AGREES, GAP)
 
     @property
     def signature(self):
@@ -44,10 +45,10 @@ class Outcome:
 
 
 def tolerances(pairs, name, like):
-    """(absolute, is_known) of an output: what rounding may do to it."""
+    """What rounding may do to an output, absolute."""
     pair = pairs.get(name)
     noise = NOISE.get(like.dtype.name, 0)
-    largest = float(np.max(np.abs(wide(like)), initial=0)) if like.size else 0.0
+    largest = float(np.max(finite(wide(like)), initial=0))
     if pair is None:
         return 500 * noise * max(1.0, largest)
     return 20 * distance(pair) + 10 * noise * max(largest, 1e-3)
@@ -76,14 +77,14 @@ def difference(actual, expected, allowed):
             f"{actual[at]} and not {expected[at]} (allowed {allowed:.3g})")
 
 
-def run_onnxruntime(data, names, feeds):
-    """{name: array}, or None where ONNX Runtime is missing or refuses the model."""
+def ask_onnxruntime(data, names, feeds):
+    """({name: array} or None, whether it calls the model or its inputs illegal)."""
     try:
         import onnxruntime
     except ImportError:
-        return None
+        return None, False
     if any(array.dtype.name == "bfloat16" for array in feeds.values()):
-        return None
+        return None, False
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = options.inter_op_num_threads = 1
@@ -91,11 +92,16 @@ def run_onnxruntime(data, names, feeds):
     on_peer[0](True)
     try:
         session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
-        return dict(zip(names, session.run(names, feeds)))
-    except Exception:  # noqa: BLE001: whatever it says, it has no opinion
-        return None
+        return dict(zip(names, session.run(names, feeds))), False
+    except Exception as error:  # noqa: BLE001: of what it lacks it has no opinion
+        return None, "NOT_IMPLEMENTED" not in str(error)
     finally:
         on_peer[0](False)
+
+
+def run_onnxruntime(data, names, feeds):
+    """{name: array}, or None where ONNX Runtime is missing or refuses the model."""
+    return ask_onnxruntime(data, names, feeds)[0]
 
 
 def is_disputed(model, pairs, name):

@@ -62,6 +62,11 @@ def wide(array):
     return np.asarray(array).astype(np.float64)
 
 
+def finite(array):
+    """The absolute values of an array's finite elements."""
+    return np.abs(array[np.isfinite(array)])
+
+
 def captured(node):
     """Names that the subgraphs of a node take from outside of it."""
     names = []
@@ -175,13 +180,10 @@ def evaluate_node(node, opset_imports, pairs):
 
 
 def distance(pair):
-    """How far the shadow of a float tensor is from it at most."""
-    value, shadow = pair
-    if value.size == 0:
-        return 0.0
+    """How far the shadow of a float tensor is from it at most, where both are finite."""
+    value, shadow = map(wide, pair)
     with np.errstate(all="ignore"):
-        same = wide(value) == wide(shadow)  # infinities too
-        return float(np.max(np.where(same, 0, np.abs(wide(value) - wide(shadow)))))
+        return float(np.max(finite(value - shadow), initial=0))
 
 
 def is_stable(pair):
@@ -195,7 +197,9 @@ def is_stable(pair):
         return bool(np.array_equal(value, shadow))
     if value.size == 0:
         return True
-    size = max(1.0, float(np.max(np.abs(wide(value)))))
+    if not np.array_equal(np.isfinite(value), np.isfinite(shadow)):
+        return False
+    size = float(np.max(finite(wide(value)), initial=1.0))
     return distance(pair) < (0.1 if value.dtype.itemsize == 2 else 0.005) * size
 
 

@@ -18,7 +18,7 @@ MEMORY_BYTES = 12 << 30
 TAIL = 3000  # characters of what a dying process said
 
 
-def serve(pipe, log, is_peer_working):
+def serve(pipe, log, is_peer_working, is_node):
     """The child: answers requests until the pipe closes."""
     os.dup2(log, 1)
     os.dup2(log, 2)
@@ -26,6 +26,8 @@ def serve(pipe, log, is_peer_working):
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
     from .check import check, on_peer
+    if is_node:
+        from .nodes.judge import judge as check
 
     on_peer[0] = lambda is_working: setattr(is_peer_working, "value", is_working)
     while True:
@@ -42,7 +44,8 @@ def serve(pipe, log, is_peer_working):
 class Worker:
     """One such process, started again after it died. One model at a time: begin, then finish."""
 
-    def __init__(self):
+    def __init__(self, is_node=False):
+        self.is_node = is_node  # and may be illegal
         self.process = self.pipe = self.log = self.is_peer_working = None
 
     def start(self):
@@ -51,7 +54,8 @@ class Worker:
         self.pipe, theirs = context.Pipe()
         self.is_peer_working = context.Value("b", False, lock=False)
         self.process = context.Process(
-            target=serve, args=(theirs, self.log.fileno(), self.is_peer_working), daemon=True)
+            target=serve, args=(theirs, self.log.fileno(), self.is_peer_working, self.is_node),
+            daemon=True)
         self.process.start()
         theirs.close()
 
