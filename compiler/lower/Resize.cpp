@@ -58,8 +58,10 @@ struct Sampler {
       return make<arith::DivFOp>(make<arith::MulFOp>(at, like(extent)), like(divisor));
     }
     Value half = number(at, 0.5);
-    Value x =
-        make<arith::SubFOp>(make<arith::DivFOp>(make<arith::AddFOp>(at, half), like(scale)), half);
+    Value middle = make<arith::DivFOp>(make<arith::AddFOp>(at, half), like(scale));
+    if (mode == "tf_half_pixel_for_nn")
+      return middle;
+    Value x = make<arith::SubFOp>(middle, half);
     if (mode == "half_pixel_symmetric") {
       Value ideal = make<arith::MulFOp>(length, scale);
       Value adjustment = make<arith::DivFOp>(resultLength, ideal);

@@ -53,15 +53,53 @@ static void requireKind(const proto::AttributeProto &attribute, int kind, const 
     refuse("attribute '" + attribute.name() + "' must be " + expected);
 }
 
+/// Attributes that are numbers and mean yes or no.
+static bool isFlag(StringRef name) {
+  static const llvm::StringSet<> flags = {"align_corners",
+                                          "allowzero",
+                                          "antialias",
+                                          "ceil_mode",
+                                          "center_point_box",
+                                          "count_include_pad",
+                                          "detect_negative",
+                                          "detect_positive",
+                                          "exclude_outside",
+                                          "exclusive",
+                                          "fmod",
+                                          "input_forget",
+                                          "inverse",
+                                          "is_case_sensitive",
+                                          "is_causal",
+                                          "keepdims",
+                                          "largest",
+                                          "layout",
+                                          "linear_before_reset",
+                                          "noop_with_empty_axes",
+                                          "one_class",
+                                          "onesided",
+                                          "periodic",
+                                          "reverse",
+                                          "saturate",
+                                          "select_last_index",
+                                          "sorted",
+                                          "storage_order",
+                                          "training_mode",
+                                          "upper",
+                                          "zeros"};
+  return flags.contains(name);
+}
+
 /// What counts or places is a size at most, so that sums and products of two stay in 64 bits; data
 /// and bounds that are clamped may be any number.
-static int64_t inRange(StringRef name, int64_t number) {
+static int64_t checked(StringRef name, int64_t number) {
   constexpr int64_t most = int64_t(1) << 31;
   bool isAny = name.contains("int64") || name.starts_with("value") ||
                llvm::is_contained({"starts", "ends", "seed"}, name);
   if (!isAny && (number > most || number < -most))
     refuse("attribute '" + name + "' has " + Twine(number) + ", but at most " + Twine(most) +
            " is supported");
+  if (isFlag(name) && number != 0 && number != 1)
+    refuse("attribute '" + name + "' is " + Twine(number) + ", but must be 0 or 1");
   return number;
 }
 
@@ -70,7 +108,7 @@ int64_t Node::getInt(StringRef name, int64_t otherwise) const {
   if (!found)
     return otherwise;
   requireKind(*found, Kind::INT, "an integer");
-  return inRange(name, found->i());
+  return checked(name, found->i());
 }
 
 double Node::getFloat(StringRef name, double otherwise) const {
@@ -95,7 +133,7 @@ std::optional<Ints> Node::getInts(StringRef name) const {
     return std::nullopt;
   requireKind(*found, Kind::INTS, "a list of integers");
   for (int64_t number : found->ints())
-    inRange(name, number);
+    checked(name, number);
   return Ints(found->ints().begin(), found->ints().end());
 }
 

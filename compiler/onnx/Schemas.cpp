@@ -14,9 +14,9 @@ namespace {
 /// One formal input; a variadic one is the last and stands for all that follow.
 struct Formal {
   const char *name;
-  uint32_t types; // bit n: tensors of TensorProto.DataType n
-  int variable;   // inputs with the same number have the same type; 0: none does
-  bool takesOthers, isOptional, isVariadic; // others: sequences, optionals and maps
+  uint32_t types;   // bit n: tensors of TensorProto.DataType n
+  int variable;     // inputs with the same number have the same type; 0: none does
+  bool takesOthers; // sequences, optionals and maps
 };
 struct SchemaAttribute {
   const char *name;
@@ -84,11 +84,8 @@ static void checkTypes(const Node &node, const Schema &schema) {
   for (size_t i = 0; i < node.inputs(); ++i) {
     const Formal &formal = schema.inputs[std::min(i, schema.inputs.size() - 1)];
     std::string which = "input " + std::to_string(i) + " ('" + formal.name + "')";
-    if (!node.has(i)) {
-      if (!formal.isOptional && !formal.isVariadic)
-        refuse(which + " is missing");
+    if (!node.has(i)) // also of what ONNX calls mandatory: exporters leave out what is not used
       continue;
-    }
     int type = dataTypeOf(node.operands[i].getType());
     if (formal.takesOthers || node.labels(i))
       continue;

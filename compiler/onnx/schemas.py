@@ -23,10 +23,8 @@ def formal_row(formal, variables):
     is_variable = formal.type_str in variables and (
         formal.option != OPTION.Variadic or formal.is_homogeneous)
     variable = 1 + variables.index(formal.type_str) if is_variable else 0
-    flags = ["true" if flag else "false" for flag in (
-        not all(map(is_tensor, formal.types)), formal.option == OPTION.Optional,
-        formal.option == OPTION.Variadic)]
-    return f'{{"{formal.name}", {mask}u, {variable}, {", ".join(flags)}}}'
+    takes_others = "false" if all(map(is_tensor, formal.types)) else "true"
+    return f'{{"{formal.name}", {mask}u, {variable}, {takes_others}}}'
 
 
 def attribute_row(attribute):

@@ -309,7 +309,7 @@ def test_sequences_are_checked():
     with pytest.raises(heddle.UsageError, match="position 5 is outside of a sequence of 2"):
         compiled([*build, at], [("z", None)], feeds).run(None, feeds)
     nowhere = helper.make_node("SequenceAt", ["s", ""], ["z"], name="it")
-    with pytest.raises(heddle.RefusedError, match="input 1 .'position'. is missing"):
+    with pytest.raises(heddle.RefusedError, match="input 1 is missing"):
         compiled([*build, nowhere], [("z", None)], feeds)
     insert = helper.make_node("SequenceInsert", ["s", "x", "at"], ["t"], name="it")
     length = helper.make_node("SequenceLength", ["t"], ["z"])

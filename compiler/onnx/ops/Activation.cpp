@@ -3,6 +3,7 @@
 #include "compiler/onnx/ops/Activations.h"
 
 #include "compiler/onnx/Table.h"
+#include "compiler/onnx/ops/Numbers.h"
 
 using namespace mlir;
 using namespace heddle::graph;
@@ -83,12 +84,12 @@ static void importThresholdedRelu(Node &n) {
   n.set(thresholdedRelu(n, n.in(0), n.getFloat("alpha", 1)));
 }
 static void importShrink(Node &n) {
-  Value x = n.in(0);
-  Type element = elementOf(x);
+  Type element = elementOf(n.in(0)), wide = isFloat(n.in(0)) ? element : n.builder.getF64Type();
+  Value x = n.cast(n.in(0), wide), zero = n.scalar(wide, 0);
   double bias = n.getFloat("bias", 0), lambda = n.getFloat("lambd", 0.5);
-  Value zero = n.scalar(element, 0);
-  Value low = n.select(n.compare<LessOp>(x, n.scalar(element, -lambda)), n.add(x, bias), zero);
-  n.set(n.select(n.compare<GreaterOp>(x, n.scalar(element, lambda)), n.add(x, -bias), low));
+  Value high = n.select(n.compare<GreaterOp>(x, n.scalar(wide, lambda)), n.add(x, -bias), zero);
+  Value y = n.select(n.compare<LessOp>(x, n.scalar(wide, -lambda)), n.add(x, bias), high);
+  n.set(n.cast(y, element));
 }
 static void importGelu(Node &n) {
   std::string approximate = n.getText("approximate", "none");

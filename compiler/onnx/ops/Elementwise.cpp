@@ -1,6 +1,7 @@
 // Elementwise: arithmetic, comparison, logic and casts.
 
 #include "compiler/onnx/Table.h"
+#include "compiler/onnx/ops/Numbers.h"
 
 using namespace mlir;
 using namespace heddle::graph;
@@ -32,9 +33,18 @@ template <typename Op> static void logical(Node &n) {
   n.set(n.binary<Op>(x, y));
 }
 
+/// The result has the type of the base; where the exponent says more than that type can, the power
+/// is computed in a wider one.
 static void importPow(Node &n) {
   Value x = n.in(0), y = n.legacyAligned(1);
-  n.set(n.binary<PowOp>(x, n.cast(y, elementOf(x))));
+  Type base = elementOf(x), wide = base;
+  if (isFloat(y) && !isa<FloatType>(base))
+    wide = n.builder.getF64Type();
+  else if (isFloat(y) && elementOf(y).getIntOrFloatBitWidth() > base.getIntOrFloatBitWidth())
+    wide = elementOf(y);
+  else if (!isFloat(x) && elementOf(y) != base)
+    wide = n.i64();
+  n.set(n.cast(n.binary<PowOp>(n.cast(x, wide), n.cast(y, wide)), base));
 }
 
 static void importMod(Node &n) {

@@ -149,7 +149,10 @@ static void importMeanVarianceNormalization(Node &n) {
 static void importLpNormalization(Node &n) {
   Value x = n.in(0);
   Ints axes = {n.axis(n.getInt("axis", -1), rankOf(x))};
-  bool isFirst = n.getInt("p", 2) == 1;
+  int64_t p = n.getInt("p", 2);
+  if (p != 1 && p != 2)
+    refuse("'p' is " + Twine(p) + ", but must be 1 or 2");
+  bool isFirst = p == 1;
   Value sum = n.reduce<ReduceSumOp>(isFirst ? n.unary<AbsOp>(x) : n.mul(x, x), axes);
   Value norm = isFirst ? sum : n.unary<SqrtOp>(sum), zero = n.scalar(elementOf(x), 0);
   // A vector of zeros stays one.

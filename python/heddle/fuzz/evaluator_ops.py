@@ -4,7 +4,8 @@ LRN sums over all channels (onnx 1.22 stops at the size of the batch), LpNormali
 absolute values, recurrent ops run in reverse, in both directions, and with all outputs, a
 Loop without a condition runs on (onnx 1.22 does not begin), each group of a ConvTranspose has its
 own filters and bias (onnx 1.22 adds the first one's to all, and takes minutes), and a Conv pads by
-the sizes of space (onnx 1.22 takes the first sizes, batch and channels).
+the sizes of space (onnx 1.22 takes the first sizes, batch and channels), and a GlobalMaxPool keeps
+its rank (onnx 1.22 adds axes by the number of those that are 1).
 SPDX-License-Identifier: Apache-2.0
 """
 
@@ -79,10 +80,19 @@ def run_recurrent(step, x, w, r, b, h0, c0, direction, before_reset=0):
     return y, states[0], states[1]
 
 
+def refuse_options(options):
+    """Of what is not written here this evaluator has no opinion."""
+    given = [name for name, value in options.items()
+             if name != "hidden_size" and value is not None and value != 0]
+    if given:
+        raise NotImplementedError(f"recurrent ops with {given}")
+
+
 class RNN(OpRun):
     op_domain = ""
 
-    def _run(self, X, W, R, B=None, sequence_lens=None, initial_h=None, direction=None, **_):
+    def _run(self, X, W, R, B=None, sequence_lens=None, initial_h=None, direction=None, **rest):
+        refuse_options(rest)
         return run_recurrent(rnn_step, X, W, R, B, initial_h, None, direction)[:self.n_outputs]
 
     @property
@@ -92,16 +102,25 @@ class RNN(OpRun):
 
 class GRU(RNN):
     def _run(self, X, W, R, B=None, sequence_lens=None, initial_h=None, direction=None,
-             linear_before_reset=0, **_):
+             linear_before_reset=0, **rest):
+        refuse_options(rest)
         return run_recurrent(gru_step, X, W, R, B, initial_h, None, direction,
                              linear_before_reset)[:self.n_outputs]
 
 
 class LSTM(RNN):
     def _run(self, X, W, R, B=None, sequence_lens=None, initial_h=None, initial_c=None, P=None,
-             direction=None, **_):
+             direction=None, **rest):
+        refuse_options({**rest, "P": P})
         return run_recurrent(lstm_step, X, W, R, B, initial_h, initial_c,
                              direction)[:self.n_outputs]
+
+
+class GlobalMaxPool(OpRun):
+    op_domain = ""
+
+    def _run(self, x):
+        return (np.max(x, axis=tuple(range(2, x.ndim)), keepdims=True),)
 
 
 class Loop(op_loop.Loop):
@@ -155,4 +174,4 @@ class ConvTranspose(OpRun):
         return (result if B is None else result + B.reshape(-1, *[1] * space),)
 
 
-OPS = [LRN, LpNormalization, RNN, GRU, LSTM, Loop, Conv, ConvTranspose]
+OPS = [LRN, LpNormalization, RNN, GRU, LSTM, GlobalMaxPool, Loop, Conv, ConvTranspose]

@@ -119,6 +119,15 @@ static Value halfScale(Node &n, const Dim &size, Type element) {
   return n.cast(root, element);
 }
 
+/// What the softmax is computed in.
+static Type softmaxPrecision(Node &n, Type element) {
+  Type precision = n.getElement("softmax_precision", wideType(n, element));
+  if (!isa<Float16Type, BFloat16Type, Float32Type, Float64Type>(precision))
+    refuse("'softmax_precision' is " + nameOf(precision) + ", but must be FLOAT, FLOAT16, DOUBLE " +
+           "or BFLOAT16");
+  return precision;
+}
+
 static Value headsOf(Node &n, size_t i, StringRef heads) {
   Value x = n.in(i);
   if (rankOf(x) == 3 && !n.hasAttribute(heads))
@@ -155,7 +164,7 @@ static void importAttention(Node &n) {
     scores = n.broadcast(n.add(scores, n.cast(masks.bias, element)), dims);
   scores = n.broadcast(maskScores(n, scores, masks.allowed), dims);
   stages.push_back(scores);
-  Type precision = n.getElement("softmax_precision", wideType(n, element));
+  Type precision = softmaxPrecision(n, element);
   Value probabilities = n.cast(n.softmax(n.cast(scores, precision), {3}), element);
   stages.push_back(probabilities);
   Value y = attendTo(n, n.cast(probabilities, elementOf(value)), value);
@@ -187,7 +196,7 @@ static void importFlexAttention(Node &n) {
       refuse("input " + Twine(i) + " must have rank 4, but has " + Twine(rankOf(n.in(i))));
   Value scale = halfScale(n, dimsOf(query)[3], element);
   Value scores = attentionScores(n, n.mul(query, scale), n.mul(key, scale));
-  Type precision = n.getElement("softmax_precision", wideType(n, element));
+  Type precision = softmaxPrecision(n, element);
   scores = modified(n, "score_mod", n.cast(scores, precision));
   Value probabilities = modified(n, "prob_mod", n.softmax(scores, {3}));
   n.set(n.cast(attendTo(n, probabilities, n.cast(value, precision)), elementOf(value)));

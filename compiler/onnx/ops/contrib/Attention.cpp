@@ -191,22 +191,30 @@ namespace {
 struct Batch {
   Value past;      // i64 [batch]: keys before this step
   Value positions; // i64 [batch, length]: of the queries
+  Dim total;       // keys of the longest entry after this step, as the model says
 };
 } // namespace
 
-/// The past with the new keys (or values) behind what each entry of the batch has of it.
+/// The past with the new keys (or values) behind what each entry of the batch has of it. A past of
+/// more places than there are keys, a buffer of the largest length, keeps its length.
 static Value append(Node &n, size_t i, Value fresh, const Batch &batch) {
   if (!n.has(i))
     return fresh;
   Value past = n.in(i), whole = n.concat({past, fresh}, 2);
   DimVector dims = dimsOf(whole);
-  if (dims[0].isConstant(1)) // nothing is padded
+  Value last = sizeNumber(n, dims[2] - Dim(1), n.i64());
+  bool isSingle = dims[0].isConstant(1);
+  if (isSingle && batch.total == dims[2]) // nothing is padded
     return whole;
-  // Place p holds p of the past, or what follows it: the new ones begin at past[batch].
+  dims[2] = Dim::max(dimsOf(past)[2], batch.total);
+  // Place p holds p of the past, or what follows it: the new ones begin at past[batch]. What lies
+  // beyond them is masked.
   Value place = countUp(n, dims[2], n.i64()), own = n.unsqueeze(batch.past, {1});
   Value skipped = n.sub(sizeNumber(n, dimsOf(past)[2], n.i64()), own);
   Value source = n.select(n.compare<LessOp>(place, own), place, n.add(place, skipped));
-  source = n.binary<MinOp>(source, sizeNumber(n, dims[2] - Dim(1), n.i64()));
+  source = n.binary<MinOp>(source, last);
+  if (isSingle)
+    return n.gather(whole, n.squeeze(source, {0}), 2);
   Value index = n.broadcast(n.unsqueeze(source, {1, 3}), dims);
   return n.infer<GatherElementsOp>({whole, index}, {n.integer("axis", 2)});
 }
@@ -243,6 +251,7 @@ static void importGroupQueryAttention(Node &n) {
   Value one = sizeNumber(n, length - Dim(1), n.i64());
   batch.past = n.binary<MaxOp>(n.sub(lengths, one), zero);
   batch.positions = n.add(n.unsqueeze(batch.past, {1}), countUp(n, length, n.i64()));
+  batch.total = n.bindSizes(n.reshape(n.in(6), Dim(1)), "total")[0];
   if (n.getInt("do_rotary", 0)) {
     Value at = n.has(9) ? n.broadcast(n.in(9), {rows, length}) : batch.positions;
     Value cosine = n.unsqueeze(n.gather(n.in(7), at, 0), {1});
@@ -316,8 +325,7 @@ OpRows contribAttentionRows() {
       {"Attention", kMicrosoft, 1, 1, importAttention, false, "masks of rank 1 to 3, no rotation"},
       {"QAttention", kMicrosoft, 1, 1, importQAttention, false, "masks of rank 1 to 3"},
       {"MultiHeadAttention", kMicrosoft, 1, 1, importMultiHeadAttention},
-      {"GroupQueryAttention", kMicrosoft, 1, 1, importGroupQueryAttention, false,
-       "the past grows by each step: it is no buffer of the largest length"},
+      {"GroupQueryAttention", kMicrosoft, 1, 1, importGroupQueryAttention},
       {"RotaryEmbedding", kMicrosoft, 1, 1, importRotaryEmbedding},
   };
   return rows;

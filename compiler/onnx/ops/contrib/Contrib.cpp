@@ -3,6 +3,7 @@
 #include "compiler/onnx/Table.h"
 #include "compiler/onnx/ops/Activations.h"
 #include "compiler/onnx/ops/Normalize.h"
+#include "compiler/onnx/ops/Numbers.h"
 #include "compiler/onnx/ops/Products.h"
 #include "compiler/onnx/ops/Quantization.h"
 
@@ -174,14 +175,17 @@ static void importQuickGelu(Node &n) {
   n.set(n.mul(x, sigmoid(n, n.mul(x, n.getFloat("alpha", 1.702)))));
 }
 
-/// Operands: input, skip, gamma, beta, bias. Output 3 is the sum before normalisation.
+/// Operands: input, skip, gamma, beta, bias. Output 3 is the sum before normalisation. Of narrow
+/// floats all is computed in f32, which mean and deviation stay in.
 static void importSkipLayerNormalization(Node &n) {
   Value sum = n.add(n.in(0), n.in(1));
   if (n.has(4))
     sum = n.add(sum, n.in(4));
-  auto [value, mean, inverse] = normalize(n, sum, {rankOf(sum) - 1}, n.getFloat("epsilon", 1e-12));
-  Value y = n.mul(value, n.in(2));
-  n.set(n.has(3) ? n.add(y, n.in(3)) : y);
+  Type element = elementOf(sum), wide = wideType(n, element);
+  auto [value, mean, inverse] =
+      normalize(n, n.cast(sum, wide), {rankOf(sum) - 1}, n.getFloat("epsilon", 1e-12));
+  Value y = n.mul(value, n.cast(n.in(2), wide));
+  n.set(n.cast(n.has(3) ? n.add(y, n.cast(n.in(3), wide)) : y, element));
   if (n.wants(1))
     n.set(1, mean);
   if (n.wants(2))

@@ -11,7 +11,8 @@ namespace heddle::onnx {
 /// sum over i of weights[i] * cos(2 pi i n / period) for n from 0 to size - 1.
 static void cosineSum(Node &n, ArrayRef<double> weights) {
   Type element = n.getElement("output_datatype", n.f32());
-  Type wide = element.isF64() ? element : n.f32();
+  // An integer is cut off, so that 1 less a rounding would be 0.
+  Type wide = element.isF32() ? element : n.builder.getF64Type();
   Value places = countUpTo(n, n.in(0), "size");
   Value period = n.cast(n.reshape(n.in(0), {}), wide);
   if (!n.getInt("periodic", 1)) // a window of one element has the period 1

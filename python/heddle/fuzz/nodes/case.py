@@ -72,11 +72,10 @@ class Case:
         def shown(array):
             if array is None:
                 return "-"
-            text = np.array2string(array.ravel(), threshold=12, edgeitems=5, max_line_width=10**6)
-            return f"{array.dtype}{list(array.shape)} {text}"
+            return f"{array.dtype}{list(array.shape)} {array.ravel().tolist()[:12]}"
 
         inputs = "; ".join(f"{form} {shown(array)}" for array, form in zip(self.inputs, self.forms))
-        attributes = ", ".join(onnx.printer.to_text(a) for a in self.attributes)
+        attributes = ", ".join(f"{a.name}={helper.get_attribute_value(a)}" for a in self.attributes)
         return f"{self.domain or 'onnx'}.{self.op}-{self.opset}({attributes}) on {inputs}"
 
 
