@@ -10,6 +10,8 @@ using namespace heddle;
 static std::string describe(const cache::Cache *cache, cache::Usage usage) {
   nlohmann::ordered_json json = {
       {"path", cache ? cache->path() : ""}, {"entries", usage.entries}, {"bytes", usage.bytes}};
+  if (std::string complaint = cache ? cache->complaint() : ""; !complaint.empty())
+    json["not_used"] = complaint;
   return json.dump();
 }
 

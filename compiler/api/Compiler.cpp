@@ -12,6 +12,7 @@
 #include "heddle/compiler.h"
 #include "runtime/executable/variants.h"
 
+#include <atomic>
 #include <cstring>
 #include <fstream>
 #include <mutex>
@@ -24,6 +25,7 @@ struct heddle_compiled {
   CompileOptions options;
   std::optional<ModelKey> key; // where the artefact is kept, or will be
   std::optional<Kept> kept;
+  mutable std::atomic<bool> isDamaged{false}; // what was kept: it is compiled anew then
   mutable std::mutex mutex;
   mutable std::unique_ptr<Compiled> compiled; // null where it was kept and nobody asked for more
   mutable std::string explanation;            // made when it is asked for
@@ -39,6 +41,18 @@ struct heddle_compiled {
     return compiled.get();
   }
 
+  /// What was kept, while it is what this stands for.
+  const Kept *fromCache() const { return kept && !isDamaged ? &*kept : nullptr; }
+  void dropKept() const {
+    options.cache->remove(key->digest);
+    isDamaged = true;
+  }
+  /// What `heddle_compiled_report` and `heddle_compiled_plan` tell.
+  const std::string &told(std::string Kept::*ofKept, std::string Compiled::*ofCompiled) const {
+    const Kept *found = fromCache();
+    return found ? found->*ofKept : compiled.get()->*ofCompiled;
+  }
+
   /// True where the cache has this form of the model, which is written then.
   llvm::Expected<bool> writeKept(llvm::StringRef kind, const std::string &path) const;
   llvm::Error write(llvm::StringRef kind, const std::string &path) const;
@@ -46,7 +60,7 @@ struct heddle_compiled {
 
 llvm::Expected<bool> heddle_compiled::writeKept(llvm::StringRef kind,
                                                 const std::string &path) const {
-  if (!kept || !llvm::is_contained({"so", "h", "plan"}, kind))
+  if (!fromCache() || !llvm::is_contained({"so", "h", "plan"}, kind))
     return false;
   if (kind != "so") {
     if (llvm::Error error = cpu::writeFile(path, kind == "h" ? kept->header : kept->planJson))
@@ -58,7 +72,7 @@ llvm::Expected<bool> heddle_compiled::writeKept(llvm::StringRef kind,
     return place.takeError();
   int failure = kept->entry.copyTo((*place)->file("artefact"));
   if (failure == EBADMSG) {
-    options.cache->remove(key->digest);
+    dropKept();
     return false;
   }
   if (failure)
@@ -239,7 +253,9 @@ heddle_status_t *heddle_compiled_module(const heddle_compiled_t *compiled,
                                         heddle_module_t **module) {
   *module = nullptr;
   return guarded([&]() -> llvm::Error {
-    if (const auto &kept = compiled->kept; kept && kept->entry.isSound()) {
+    if (const Kept *kept = compiled->fromCache(); kept && !kept->entry.isSound()) {
+      compiled->dropKept();
+    } else if (kept) {
       std::string path = compiled->options.cache->pathOf(compiled->key->digest);
       heddle_status_t *status = heddle_module_load(path.c_str(), module);
       if (!status)
@@ -275,11 +291,11 @@ heddle_status_t *heddle_compiled_module(const heddle_compiled_t *compiled,
 }
 
 const char *heddle_compiled_plan(const heddle_compiled_t *compiled) {
-  return (compiled->kept ? compiled->kept->planJson : compiled->compiled->planJson).c_str();
+  return compiled->told(&Kept::planJson, &Compiled::planJson).c_str();
 }
 
 const char *heddle_compiled_report(const heddle_compiled_t *compiled) {
-  return (compiled->kept ? compiled->kept->reportJson : compiled->compiled->reportJson).c_str();
+  return compiled->told(&Kept::reportJson, &Compiled::reportJson).c_str();
 }
 
 heddle_status_t *heddle_compiled_explain(const heddle_compiled_t *compiled, const char **json) {

@@ -3,6 +3,8 @@
 
 #include "compiler/cache/Cache.h"
 
+#include "compiler/cache/Folder.h"
+
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -66,9 +68,7 @@ Usage sumOf(llvm::ArrayRef<File> files) {
 /// The number of bytes that `folder` holds, locked against other processes.
 class Tally {
 public:
-  explicit Tally(const std::string &folder)
-      : file(
-            ::open((folder + "/" + kTallyName.str()).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
+  explicit Tally(const Folder &folder) : file(folder.openFile(kTallyName.str(), O_RDWR | O_CREAT)) {
     while (file >= 0 && flock(file, LOCK_EX) && errno == EINTR)
       ;
   }
@@ -98,12 +98,15 @@ private:
 } // namespace
 
 std::optional<Entry> Cache::open(const Digest &key) const {
+  Folder trusted(folder);
+  if (!trusted)
+    return std::nullopt;
   bool isDamaged;
-  auto entry = Entry::open(pathOf(key), key, isDamaged);
+  auto entry = Entry::open(trusted, key, isDamaged);
   if (isDamaged)
     remove(key);
   if (entry)
-    utimensat(AT_FDCWD, pathOf(key).c_str(), nullptr, 0); // it is in use
+    utimensat(trusted.get(), hexOf(key).c_str(), nullptr, AT_SYMLINK_NOFOLLOW); // it is in use
   return entry;
 }
 
@@ -138,23 +141,32 @@ void Cache::storeFile(const Digest &key, const std::string &path, llvm::StringRe
 
 void Cache::place(const Digest &key, llvm::StringRef body, llvm::StringRef note, int source) {
   int64_t bytes = body.size() + note.size();
-  if (bytes > limitBytes || fs::create_directories(folder))
+  if (bytes > limitBytes)
+    return;
+  Folder trusted(folder, /*makes=*/true);
+  if (!trusted)
     return;
   static std::atomic<int64_t> number{0};
-  std::string made = folder + "/" + kNewPrefix.str() + std::to_string(getpid()) + "-" +
-                     std::to_string(number++) + "-" + hexOf(key);
-  if (writeEntry(made, key, body, note, source) || ::rename(made.c_str(), pathOf(key).c_str()))
-    ::unlink(made.c_str());
+  std::string made = kNewPrefix.str() + std::to_string(getpid()) + "-" + std::to_string(number++) +
+                     "-" + hexOf(key);
+  if (writeEntry(trusted, made, key, body, note, source) ||
+      ::renameat(trusted.get(), made.c_str(), trusted.get(), hexOf(key).c_str()))
+    ::unlinkat(trusted.get(), made.c_str(), 0);
   else
     added += bytes;
 }
 
-void Cache::remove(const Digest &key) const { ::unlink(pathOf(key).c_str()); }
+void Cache::remove(const Digest &key) const {
+  if (Folder trusted(folder); trusted)
+    ::unlinkat(trusted.get(), hexOf(key).c_str(), 0);
+}
+
+std::string Cache::complaint() const { return Folder(folder).complaint(); }
 
 void Cache::settle() {
   if (!added)
     return;
-  Tally tally(folder);
+  Tally tally{Folder(folder)};
   if (!tally)
     return;
   auto before = tally.read();
@@ -165,11 +177,15 @@ void Cache::settle() {
 }
 
 Usage Cache::usage() const {
+  if (!Folder(folder))
+    return {};
   std::vector<std::string> abandoned;
   return sumOf(filesIn(folder, abandoned));
 }
 
 Usage Cache::shrink(int64_t bytes) const {
+  if (!Folder(folder))
+    return {};
   std::vector<std::string> abandoned;
   std::vector<File> files = filesIn(folder, abandoned);
   for (const std::string &path : abandoned)

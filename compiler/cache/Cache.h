@@ -52,6 +52,8 @@ public:
   int64_t limit() const { return limitBytes; }
 
   std::string pathOf(const Digest &key) const { return folder + "/" + hexOf(key); }
+  /// Why the folder is not used although it is there; "" where it is.
+  std::string complaint() const;
 
 private:
   void place(const Digest &key, llvm::StringRef body, llvm::StringRef note, int source);

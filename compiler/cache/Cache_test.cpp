@@ -101,6 +101,47 @@ TEST_F(CacheTest, DropsWhatIsDamaged) {
   EXPECT_EQ(found(cache, keyOf(1)), "body");
 }
 
+TEST_F(CacheTest, OnlyTheOwnerMayReadAndWrite) {
+  folder += "/inner";
+  Cache cache(folder);
+  cache.store(keyOf(1), "body");
+  struct stat status;
+  ASSERT_EQ(stat(folder.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0700u);
+  ASSERT_EQ(stat(fileOf(keyOf(1)).c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600u);
+  EXPECT_EQ(cache.complaint(), "");
+}
+
+TEST_F(CacheTest, AFolderThatOthersMayWriteToIsNotUsed) {
+  Cache cache(folder);
+  cache.store(keyOf(1), "body");
+  ASSERT_EQ(chmod(folder.c_str(), 0777), 0);
+  EXPECT_EQ(found(cache, keyOf(1)), "nothing");
+  EXPECT_EQ(cache.usage().entries, 0);
+  EXPECT_EQ(cache.complaint(), "other users may write to it");
+  cache.store(keyOf(2), "body");
+  EXPECT_FALSE(llvm::sys::fs::exists(fileOf(keyOf(2))));
+  ASSERT_EQ(chmod(folder.c_str(), 0755), 0); // made private when it is used
+  EXPECT_EQ(found(cache, keyOf(1)), "body");
+}
+
+TEST_F(CacheTest, NeitherLinksNorPipesStandForAnything) {
+  std::string link = folder + "-link";
+  ASSERT_EQ(symlink(folder.c_str(), link.c_str()), 0);
+  Cache cache(folder), linked(link);
+  cache.store(keyOf(1), "body");
+  EXPECT_EQ(found(linked, keyOf(1)), "nothing");
+  EXPECT_EQ(linked.complaint(), "it is no folder");
+  unlink(link.c_str());
+  ASSERT_EQ(symlink(fileOf(keyOf(1)).c_str(), fileOf(keyOf(2)).c_str()), 0);
+  EXPECT_EQ(found(cache, keyOf(2)), "nothing");
+  ASSERT_EQ(mkfifo(fileOf(keyOf(3)).c_str(), 0600), 0);
+  EXPECT_EQ(found(cache, keyOf(3)), "nothing"); // and does not wait for a writer
+  ASSERT_EQ(chmod(fileOf(keyOf(1)).c_str(), 0666), 0);
+  EXPECT_EQ(found(cache, keyOf(1)), "nothing");
+}
+
 TEST_F(CacheTest, AnEntryOfAnotherKeyIsNotTaken) {
   Cache cache(folder);
   cache.store(keyOf(1), "one");

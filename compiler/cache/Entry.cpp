@@ -40,12 +40,12 @@ int writeAll(int file, llvm::StringRef bytes) {
 
 } // namespace
 
-std::optional<Entry> Entry::open(const std::string &path, const Digest &key, bool &isDamaged) {
+std::optional<Entry> Entry::open(const Folder &folder, const Digest &key, bool &isDamaged) {
   Entry entry;
   isDamaged = false;
-  entry.file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  entry.file = folder.openFile(hexOf(key), O_RDONLY);
   struct stat status;
-  if (entry.file < 0 || fstat(entry.file, &status) || !S_ISREG(status.st_mode))
+  if (entry.file < 0 || fstat(entry.file, &status))
     return std::nullopt;
   isDamaged = true;
   entry.size = status.st_size;
@@ -106,11 +106,11 @@ int copyBytes(int source, llvm::StringRef memory, int target) {
   return 0;
 }
 
-int writeEntry(const std::string &path, const Digest &key, llvm::StringRef body,
-               llvm::StringRef note, int source) {
-  int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+int writeEntry(const Folder &folder, const std::string &name, const Digest &key,
+               llvm::StringRef body, llvm::StringRef note, int source) {
+  int file = folder.openFile(name, O_WRONLY | O_CREAT | O_EXCL);
   if (file < 0)
-    return errno;
+    return EACCES;
   Footer footer{};
   std::memcpy(footer.magic, magic, sizeof magic);
   footer.bodySize = body.size();

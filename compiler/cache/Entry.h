@@ -3,6 +3,7 @@
 #define HEDDLE_CACHE_ENTRY_H
 
 #include "compiler/cache/Digest.h"
+#include "compiler/cache/Folder.h"
 
 #include <optional>
 
@@ -13,7 +14,7 @@ class Entry {
 public:
   /// Nothing where there is no file, or one that is cut off, of another key or with a wrong note;
   /// `isDamaged` says which. The body is not read yet.
-  static std::optional<Entry> open(const std::string &path, const Digest &key, bool &isDamaged);
+  static std::optional<Entry> open(const Folder &folder, const Digest &key, bool &isDamaged);
   Entry(Entry &&other);
   Entry &operator=(Entry &&) = delete;
   ~Entry();
@@ -34,10 +35,10 @@ private:
   Digest ofBody{};
 };
 
-/// Writes an entry to `path`: its body is `body`, or when `source` is an open file all bytes of
+/// Writes an entry to a new file: its body is `body`, or when `source` is an open file all bytes of
 /// that, which `body` then maps. Errno, or 0.
-int writeEntry(const std::string &path, const Digest &key, llvm::StringRef body,
-               llvm::StringRef note, int source = -1);
+int writeEntry(const Folder &folder, const std::string &name, const Digest &key,
+               llvm::StringRef body, llvm::StringRef note, int source = -1);
 
 /// Copies the first `bytes` of an open file to another's position, in the kernel where it can; they
 /// lie at `memory`, too. Errno, or 0.

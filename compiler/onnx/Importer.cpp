@@ -3,6 +3,7 @@
 #include "compiler/onnx/Importer.h"
 
 #include "compiler/onnx/Reader.h"
+#include "compiler/support/Printable.h"
 
 #include "mlir/IR/Verifier.h"
 
@@ -157,6 +158,7 @@ private:
       std::string name;
       int64_t number = -1;
       if (type.has_shape()) {
+        checkName(type.shape().dim(i).dim_param());
         name = symbolText(type.shape().dim(i).dim_param());
         if (type.shape().dim(i).has_dim_value())
           number = type.shape().dim(i).dim_value();
@@ -176,10 +178,17 @@ private:
     return dims;
   }
 
+  /// What callers say, and the run repeats in messages.
+  static void checkName(const std::string &name) {
+    if (support::hasControls(name))
+      refuse("the name '" + name + "' has control characters");
+  }
+
   void readInput(const proto::ValueInfoProto &input, Reader &reader, Scope &scope) {
     try {
       if (input.name().empty())
         refuse("an input of the graph has no name");
+      checkName(input.name());
       const auto &type = input.type();
       Location location = NameLoc::get(builder.getStringAttr(input.name()));
       if (Type list = reader.listType(type)) {
@@ -229,6 +238,7 @@ private:
     llvm::StringSet<> seen;
     for (const auto &output : graph.output()) {
       try {
+        checkName(output.name());
         if (!seen.insert(output.name()).second)
           refuse("it is listed twice");
         Value value = declaredAs(output, reader.lookup(output.name(), scope), reader);

@@ -4,8 +4,7 @@
 
 #include "compiler/onnx/Schemas.h"
 #include "compiler/onnx/Table.h"
-
-#include "llvm/Support/JSON.h"
+#include "compiler/support/Printable.h"
 
 using namespace mlir;
 
@@ -18,15 +17,15 @@ void Problems::add(StringRef where, const Refusal &refusal) {
     code = ErrorCode::Limit;
   if (++total > kToldProblems)
     return;
-  lines.push_back(file + ": " + (where.empty() ? "" : where.str() + ": ") +
-                  "error: " + refusal.message);
+  // Names of a model may hold any bytes.
+  lines.push_back(support::printable(file + ": " + (where.empty() ? "" : where.str() + ": ") +
+                                     "error: " + refusal.message));
   if (!refusal.note.empty())
-    lines.push_back("note: " + refusal.note);
+    lines.push_back(support::printable("note: " + refusal.note));
 }
 
 llvm::Error Problems::take() const {
-  // Names of a damaged model may hold any bytes.
-  std::string text = llvm::json::fixUTF8(llvm::join(lines, "\n"));
+  std::string text = llvm::join(lines, "\n");
   if (total > kToldProblems)
     text += "\nnote: and " + std::to_string(total - kToldProblems) + " more problems";
   return makeError(code, text);
@@ -34,8 +33,8 @@ llvm::Error Problems::take() const {
 
 std::string nodeName(const proto::NodeProto &node) {
   if (!node.name().empty())
-    return node.name();
-  return node.op_type() + "_" + (node.output_size() ? node.output(0) : "");
+    return support::printable(node.name());
+  return support::printable(node.op_type() + "_" + (node.output_size() ? node.output(0) : ""));
 }
 
 std::string labelOf(const proto::NodeProto &node) {

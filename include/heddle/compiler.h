@@ -137,7 +137,8 @@ HEDDLE_API heddle_status_t *heddle_tune(const char *model_path,
                                         const heddle_tune_options_t *tune, heddle_text_t **json);
 
 /* What a cache's folder holds, as JSON: {"path", "entries", "bytes"}. `folder` as
- * heddle_compile_options_t.cache; the path is "" where there is none. */
+ * heddle_compile_options_t.cache; the path is "" where there is none. "not_used" says why a folder
+ * that is there is not used: others may write to it. */
 HEDDLE_API heddle_status_t *heddle_cache_usage(const char *folder, heddle_text_t **json);
 
 /* Removes what was used last the longest ago until at most `bytes` are left, all for 0. Gives what

@@ -237,3 +237,17 @@ def test_lists_are_checked():
     assert arrays.copied(tensor, library.OPTIONAL).tolist() == ["a", "bä"]
     with pytest.raises(heddle.UsageError, match="holds a float, but str is allowed"):
         arrays.feed(np.array([1.5], object), info)
+
+
+def test_a_file_that_was_replaced_is_loaded_anew(artefact, tmp_path):
+    """While the old one is in use, and runs on."""
+    path = tmp_path / "model.so"
+    os.link(artefact("increment"), path)
+    old = heddle.load(path)
+    os.link(artefact("twisted"), tmp_path / "next.so")
+    os.replace(tmp_path / "next.so", path)
+    new = heddle.load(path)
+    assert [info.name for info in new.outputs] != [info.name for info in old.outputs]
+    assert new.outputs == heddle.load(path).outputs
+    given = feeds(2)
+    np.testing.assert_array_equal(old.run(None, given)[0], expected(**given))

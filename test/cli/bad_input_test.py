@@ -1,7 +1,10 @@
 """Bad models, artefacts, feeds and disks: one clear message, the documented exit code, no signal,
 and no file that is not whole."""
 
+import fcntl
+import os
 import resource
+import stat
 import sys
 from pathlib import Path
 
@@ -250,3 +253,52 @@ def test_wrong_shapes_on_the_command_line(tmp_path):
 
 def test_onnx_checks_our_good_model():
     onnx.checker.check_model(dense_model())
+
+
+def test_only_regular_files_are_replaced(tmp_path):
+    model, pipe = save(dense_model(), tmp_path / "m.onnx"), tmp_path / "pipe.so"
+    os.mkfifo(pipe)
+    assert_clear(heddle("compile", model, "-o", pipe), [USAGE], ["pipe.so", "no regular file"])
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_the_file_that_a_link_names_is_replaced(tmp_path):
+    model, link = save(dense_model(), tmp_path / "m.onnx"), tmp_path / "link.so"
+    (tmp_path / "real.so").write_bytes(b"")
+    link.symlink_to("real.so")
+    assert heddle("compile", model, "-o", link).status == OK
+    assert link.is_symlink() and (tmp_path / "real.so").stat().st_size > 1000
+
+
+def test_what_a_killed_compilation_has_left_goes_with_the_next_one(tmp_path):
+    model = save(dense_model(), tmp_path / "m.onnx")
+    left, held, other = [tmp_path / name for name in
+                         (".heddle-writing-aB3xY9", ".heddle-writing-cD4wZ8", ".heddle-mine")]
+    for folder in (left, held, other):
+        folder.mkdir()
+        (folder / "artefact").write_bytes(b"x")
+        os.utime(folder, (1, 1))
+    descriptor = os.open(held, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)  # of a process that lives
+    assert heddle("compile", model, "-o", tmp_path / "m.so").status == OK
+    os.close(descriptor)
+    assert not left.exists() and held.exists() and other.exists()
+
+
+def test_names_of_a_model_reach_the_terminal_as_text(tmp_path):
+    node = helper.make_node("No\x1b[31mSuch", ["x"], ["y"], name="red\x1b]0;title\x07\nok")
+    model = make_model([node], [value("x", [2])], [value("y", [2])])
+    done = heddle("compile", save(model, tmp_path / "m.onnx"), "-o", tmp_path / "m.so")
+    assert done.status == REFUSED and "red\\x1b]0;title\\x07\\nok" in done.errors
+    assert all(character == "\n" or character.isprintable() for character in done.errors)
+
+
+@pytest.mark.parametrize("part", ["input", "size", "output"])
+def test_names_that_would_move_the_cursor_are_refused(tmp_path, part):
+    names = {"input": "x", "size": "n", "output": "y", part: "a\x1b[2J\nb"}
+    node = helper.make_node("Neg", [names["input"]], [names["output"]])
+    model = make_model([node], [value(names["input"], [names["size"]])],
+                       [value(names["output"], [None])])
+    done = heddle("compile", save(model, tmp_path / "m.onnx"), "-o", tmp_path / "m.so")
+    assert done.status == REFUSED and "control characters" in done.errors
+    assert all(character == "\n" or character.isprintable() for character in done.errors)

@@ -204,3 +204,23 @@ def test_a_plan_needs_no_code(model, tmp_path, folder):
     done = compiled(model, tmp_path / "m.json", folder)
     assert set(done["report"]["seconds"]) == {"import", "simplify", "partition", "plan"}
     assert not folder.exists()
+
+
+def test_a_damaged_entry_is_compiled_anew_and_says_so(model, folder, tmp_path):
+    compiled(model, tmp_path / "a.so", folder)
+    entry = max((path for path in folder.iterdir() if path.name != "bytes"),
+                key=lambda path: path.stat().st_size)
+    content = bytearray(entry.read_bytes())
+    content[len(content) // 3] ^= 1
+    entry.write_bytes(content)
+    assert not is_whole_hit(compiled(model, tmp_path / "b.so", folder))
+    assert runs(tmp_path / "b.so", tmp_path)
+    assert is_whole_hit(compiled(model, tmp_path / "c.so", folder))
+
+
+def test_a_folder_that_others_may_write_to_is_not_used(model, folder, tmp_path):
+    compiled(model, tmp_path / "a.so", folder)
+    folder.chmod(0o777)
+    assert not is_whole_hit(compiled(model, tmp_path / "b.so", folder))
+    done = heddle("cache", "--cache", folder)
+    assert done.status == OK and "is not used: other users may write to it" in done.output

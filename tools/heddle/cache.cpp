@@ -31,6 +31,10 @@ static int run(const Options &options) {
   std::string path = usage.at("path");
   if (path.empty())
     print(std::string("there is no cache: HEDDLE_CACHE is empty, or there is no home\n"));
+  else if (usage.contains("not_used"))
+    print(path + " is not used: " + usage.at("not_used").get<std::string>() +
+          "\nnote: only a folder that is this user's own can be trusted; HEDDLE_CACHE names "
+          "another one\n");
   else
     print(path + "  " + usage.at("entries").dump() + " entries, " + formatBytes(usage.at("bytes")) +
           "\n");

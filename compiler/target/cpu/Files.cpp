@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -68,20 +70,80 @@ int probeSize(const std::string &path, int64_t bytes) {
   return failure;
 }
 
-llvm::Expected<std::unique_ptr<Workplace>> Workplace::beside(llvm::StringRef path) {
-  llvm::StringRef parent = llvm::sys::path::parent_path(path);
-  std::string folder = (parent.empty() ? "." : parent.str()) + "/.heddle-XXXXXX";
-  if (llvm::sys::fs::is_directory(path))
+static constexpr llvm::StringLiteral kHidden = ".heddle-writing-";
+
+/// An open and locked folder, or -1 where another process has locked it.
+static int lockFolder(const std::string &folder) {
+  int lock = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB)) {
+    close(lock);
+    return -1;
+  }
+  return lock;
+}
+
+/// Removes the folders of processes that did not live to do so. Those of the last minute stay: a
+/// process may have made one and not locked it yet.
+static void removeAbandoned(const std::string &parent) {
+  std::error_code error;
+  auto now = std::chrono::system_clock::now();
+  for (llvm::sys::fs::directory_iterator at(parent, error, /*follow_symlinks=*/false), end;
+       at != end && !error; at.increment(error)) {
+    if (!llvm::sys::path::filename(at->path()).starts_with(kHidden))
+      continue;
+    auto status = at->status();
+    if (!status || status->getUser() != geteuid() ||
+        now - status->getLastModificationTime() < std::chrono::minutes(1))
+      continue;
+    int lock = lockFolder(at->path());
+    if (lock < 0)
+      continue;
+    llvm::sys::fs::remove_directories(at->path(), /*IgnoreErrors=*/true);
+    close(lock);
+  }
+}
+
+/// The file that is to be replaced: `path`, or what it is a symbolic link to.
+static llvm::Expected<std::string> targetOf(llvm::StringRef path) {
+  llvm::sys::fs::file_status status;
+  if (llvm::sys::fs::status(path, status, /*follow=*/false))
+    return path.str(); // a new file
+  if (llvm::sys::fs::is_symlink_file(status)) {
+    llvm::SmallString<256> target;
+    if (std::error_code error = llvm::sys::fs::real_path(path, target))
+      return writeError(path, error.value());
+    return targetOf(target);
+  }
+  if (llvm::sys::fs::is_directory(status))
     return writeError(path, EISDIR);
+  if (!llvm::sys::fs::is_regular_file(status))
+    return makeError(ErrorCode::Usage, "error: cannot write '" + path +
+                                           "': it is no regular file, and would be replaced");
+  return path.str();
+}
+
+llvm::Expected<std::unique_ptr<Workplace>> Workplace::beside(llvm::StringRef path) {
+  auto target = targetOf(path);
+  if (!target)
+    return target.takeError();
+  llvm::StringRef parent = llvm::sys::path::parent_path(*target);
+  std::string above = parent.empty() ? "." : parent.str();
+  removeAbandoned(above);
+  std::string folder = above + "/" + kHidden.str() + "XXXXXX";
   if (!mkdtemp(folder.data()))
     return writeError(path, errno);
   auto place = std::make_unique<Workplace>();
   place->folder = folder;
-  place->path = path.str();
+  place->path = *target;
+  place->lock = lockFolder(folder);
   return place;
 }
 
-Workplace::~Workplace() { llvm::sys::fs::remove_directories(folder, /*IgnoreErrors=*/true); }
+Workplace::~Workplace() {
+  llvm::sys::fs::remove_directories(folder, /*IgnoreErrors=*/true);
+  if (lock >= 0)
+    close(lock);
+}
 
 llvm::Error Workplace::publish(llvm::StringRef name) {
   // Not flushed to the disk: what a power failure takes is compiled again.

@@ -35,7 +35,9 @@ private:
 int probeSize(const std::string &path, int64_t bytes);
 
 /// A hidden folder beside `path`, removed with all its files by the destructor. What is made in it
-/// moves to `path` in one step.
+/// moves to `path` in one step. Only a regular file is replaced, and through a symbolic link the
+/// file that it names. The folder is locked while this process lives, so that the next one removes
+/// what a killed process has left.
 class Workplace {
 public:
   static llvm::Expected<std::unique_ptr<Workplace>> beside(llvm::StringRef path);
@@ -46,6 +48,7 @@ public:
 
 private:
   std::string folder, path;
+  int lock = -1;
 };
 
 /// Pipes and devices are written to as they are.
