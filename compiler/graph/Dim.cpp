@@ -4,11 +4,18 @@
 
 namespace heddle::graph {
 
+/// Of all but the lowest number and -1, whose quotient is no int64.
 static int64_t floorDivide(int64_t a, int64_t b) {
-  if (b == -1) // the lowest number wraps, where the processor would trap
-    return static_cast<int64_t>(0 - static_cast<uint64_t>(a));
   int64_t quotient = a / b;
   return quotient - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0);
+}
+
+/// What floorDivide leaves; its product with b may lie below the lowest int64.
+static int64_t floorRest(int64_t a, int64_t b) {
+  if (b == -1)
+    return 0;
+  int64_t rest = a % b;
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
 Dim::Dim(int64_t constant) {
@@ -37,17 +44,39 @@ std::optional<std::string> Dim::symbolName() const {
   return terms.begin()->first[0].text;
 }
 
+static constexpr llvm::StringLiteral kTooLarge = "$too_large";
+
+Dim Dim::tooLarge() { return symbol(kTooLarge); }
+
+bool Dim::isTooLarge() const { return llvm::is_contained(symbolNames(), kTooLarge); }
+
+std::vector<std::string> Dim::symbolNames() const {
+  llvm::SmallVector<std::string> names;
+  collectSymbols(names);
+  return {names.begin(), names.end()};
+}
+
 void Dim::addTerm(const Product &product, int64_t coefficient) {
   int64_t &slot = terms[product];
-  slot = static_cast<int64_t>(static_cast<uint64_t>(slot) + static_cast<uint64_t>(coefficient));
-  if (slot == 0)
+  if (__builtin_add_overflow(slot, coefficient, &slot))
+    *this = tooLarge();
+  else if (slot == 0)
     terms.erase(product);
+}
+
+/// Whether this is `tooLarge()` and nothing else: what arithmetic returns as soon as it meets it.
+bool Dim::isNothingButTooLarge() const {
+  return terms.size() == 1 && terms.begin()->first.size() == 1 &&
+         terms.begin()->first[0].text == kTooLarge;
 }
 
 Dim Dim::operator+(const Dim &other) const {
   Dim result = *this;
-  for (const auto &[product, coefficient] : other.terms)
+  for (const auto &[product, coefficient] : other.terms) {
+    if (result.isNothingButTooLarge() || other.isNothingButTooLarge())
+      return tooLarge();
     result.addTerm(product, coefficient);
+  }
   return result;
 }
 
@@ -55,18 +84,26 @@ Dim Dim::operator-(const Dim &other) const { return *this + other * Dim(-1); }
 
 Dim Dim::operator*(const Dim &other) const {
   Dim result;
+  if (isNothingButTooLarge() || other.isNothingButTooLarge())
+    return tooLarge();
   for (const auto &[left, leftCoefficient] : terms)
     for (const auto &[right, rightCoefficient] : other.terms) {
+      int64_t coefficient;
+      if (__builtin_mul_overflow(leftCoefficient, rightCoefficient, &coefficient))
+        return tooLarge();
       Product product = left;
       product.insert(product.end(), right.begin(), right.end());
       std::sort(product.begin(), product.end());
-      result.addTerm(product, static_cast<int64_t>(static_cast<uint64_t>(leftCoefficient) *
-                                                   static_cast<uint64_t>(rightCoefficient)));
+      result.addTerm(product, coefficient);
+      if (result.isNothingButTooLarge())
+        return result;
     }
   return result;
 }
 
 Dim Dim::atom(Kind kind, const Dim &lhs, const Dim &rhs) {
+  if (lhs.isNothingButTooLarge() || rhs.isNothingButTooLarge())
+    return tooLarge();
   std::string left = lhs.str(), right = rhs.str();
   auto wrap = [](const std::string &text) {
     return text.find_first_of(" *") == std::string::npos ? text : "(" + text + ")";
@@ -96,6 +133,8 @@ Dim Dim::atom(Kind kind, const Dim &lhs, const Dim &rhs) {
 
 Dim Dim::floorDiv(const Dim &divisor) const {
   auto constantDivisor = divisor.constant();
+  if (isNothingButTooLarge() || divisor.isNothingButTooLarge())
+    return tooLarge();
   if (constantDivisor == 1)
     return *this;
   if (constantDivisor == -1)
@@ -107,7 +146,7 @@ Dim Dim::floorDiv(const Dim &divisor) const {
       int64_t quotient = floorDivide(coefficient, *constantDivisor);
       if (product.empty() || coefficient % *constantDivisor == 0)
         whole.addTerm(product, quotient);
-      int64_t remainder = coefficient - quotient * *constantDivisor;
+      int64_t remainder = floorRest(coefficient, *constantDivisor);
       if (product.empty())
         rest.addTerm(product, remainder);
       else if (remainder != 0)
@@ -121,7 +160,8 @@ Dim Dim::floorDiv(const Dim &divisor) const {
       const Atom &inner = rest.terms.begin()->first[0];
       if (inner.kind == Kind::FloorDiv && inner.rhs->constant().value_or(0) > 0 &&
           *constantDivisor > 0)
-        return whole + inner.lhs->floorDiv(*inner.rhs * divisor);
+        if (Dim both = *inner.rhs * divisor; both.constant())
+          return whole + inner.lhs->floorDiv(both);
     }
     return whole + atom(Kind::FloorDiv, rest, divisor);
   }
@@ -156,13 +196,14 @@ Dim Dim::floorDiv(const Dim &divisor) const {
 
 Dim Dim::mod(const Dim &divisor) const {
   auto constantDivisor = divisor.constant();
+  if (isNothingButTooLarge() || divisor.isNothingButTooLarge())
+    return tooLarge();
   if (constantDivisor == 1)
     return Dim(0);
   if (constantDivisor && *constantDivisor > 0) {
     Dim rest;
     for (const auto &[product, coefficient] : terms) {
-      int64_t remainder =
-          coefficient - floorDivide(coefficient, *constantDivisor) * *constantDivisor;
+      int64_t remainder = floorRest(coefficient, *constantDivisor);
       if (remainder != 0)
         rest.addTerm(product, remainder);
     }
@@ -188,6 +229,8 @@ static void flatten(Dim::Kind kind, const Dim &dim, DimVector &parts) {
 }
 
 Dim Dim::extreme(Kind kind, const Dim &a, const Dim &b) {
+  if (a.isNothingButTooLarge() || b.isNothingButTooLarge())
+    return tooLarge();
   DimVector parts, kept;
   flatten(kind, a, parts);
   flatten(kind, b, parts);
@@ -217,6 +260,8 @@ bool Dim::isNeverNegative() const {
     for (const Atom &factor : product) {
       switch (factor.kind) {
       case Kind::Symbol:
+        if (factor.text == kTooLarge)
+          return false;
         break;
       case Kind::FloorDiv:
         if (!factor.lhs->isNeverNegative() || !factor.rhs->isNeverNegative())
@@ -247,20 +292,21 @@ std::optional<int64_t> Dim::evaluate(Environment environment) const {
     for (const Atom &factor : product) {
       std::optional<int64_t> part;
       if (factor.kind == Kind::Symbol) {
-        part = environment(factor.text);
+        if (factor.text != kTooLarge)
+          part = environment(factor.text);
       } else {
         auto left = factor.lhs->evaluate(environment), right = factor.rhs->evaluate(environment);
         if (!left || !right)
           return std::nullopt;
         bool divides = factor.kind == Kind::FloorDiv || factor.kind == Kind::Mod;
-        if (divides && *right == 0)
+        if (divides && (*right == 0 || (*right == -1 && *left == INT64_MIN)))
           return std::nullopt;
         switch (factor.kind) {
         case Kind::FloorDiv:
           part = floorDivide(*left, *right);
           break;
         case Kind::Mod:
-          part = *left - floorDivide(*left, *right) * *right;
+          part = floorRest(*left, *right);
           break;
         case Kind::Max:
           part = std::max(*left, *right);
@@ -287,7 +333,7 @@ Dim Dim::substitute(llvm::function_ref<std::optional<Dim>(llvm::StringRef)> repl
     Dim value(coefficient);
     for (const Atom &factor : product) {
       if (factor.kind == Kind::Symbol) {
-        auto found = replacement(factor.text);
+        auto found = factor.text == kTooLarge ? std::nullopt : replacement(factor.text);
         value = value * (found ? *found : symbol(factor.text));
         continue;
       }
@@ -378,12 +424,20 @@ private:
     return rest.consume_front(token);
   }
 
+  /// The lowest int64 is spelt as minus what no int64 is.
+  bool startsLowest() {
+    rest = rest.ltrim();
+    return rest.take_while(llvm::isDigit) == "9223372036854775808";
+  }
+
   std::optional<Dim> parseSum() {
     auto total = parseProduct();
     while (total) {
       bool plus = eat("+");
       if (!plus && !eat("-"))
         break;
+      isLowest = !plus && startsLowest();
+      plus |= isLowest;
       auto next = parseProduct();
       if (!next)
         return std::nullopt;
@@ -425,6 +479,8 @@ private:
 
   std::optional<Dim> parsePrimary() {
     if (eat("-")) {
+      if ((isLowest = startsLowest()))
+        return parseUnary();
       auto operand = parseUnary();
       return operand ? std::optional<Dim>(*operand * Dim(-1)) : std::nullopt;
     }
@@ -438,11 +494,11 @@ private:
     if (word.empty())
       return std::nullopt;
     rest = rest.drop_front(word.size());
-    uint64_t number; // the lowest int64 is spelt as minus what no int64 is
-    if (llvm::isDigit(word[0])) {
-      bool isNumber = !word.getAsInteger(10, number) && number <= uint64_t(1) << 63;
-      return isNumber ? std::optional<Dim>(Dim(static_cast<int64_t>(number))) : std::nullopt;
-    }
+    if (std::exchange(isLowest, false))
+      return Dim(INT64_MIN);
+    int64_t number;
+    if (llvm::isDigit(word[0]))
+      return word.getAsInteger(10, number) ? std::nullopt : std::optional<Dim>(Dim(number));
     if ((word == "max" || word == "min") && eat("(")) {
       auto left = parseSum();
       if (!left || !eat(","))
@@ -457,6 +513,7 @@ private:
 
   llvm::StringRef rest;
   int depth = 0;
+  bool isLowest = false; // what is read next, a minus being read already
 };
 } // namespace
 

@@ -1,7 +1,8 @@
 // Dim: the size of a dimension, a constant or an integer expression over named symbols.
 //
 // A sum of products of atoms; an atom is a symbol or floordiv, mod, max, min of two Dims. The
-// canonical form makes equal texts equal sizes, so a type can hold the text.
+// canonical form makes equal texts equal sizes, so a type can hold the text. Numbers never wrap:
+// where a coefficient is no int64, the whole expression becomes `tooLarge()`.
 #ifndef HEDDLE_GRAPH_DIM_H
 #define HEDDLE_GRAPH_DIM_H
 
@@ -31,6 +32,11 @@ public:
     return *this;
   }
   static Dim symbol(llvm::StringRef name);
+  /// What an expression becomes whose numbers leave int64; all that is computed with it is the
+  /// same. It has no value: the importer refuses it, and a program that meets it ends with a
+  /// status.
+  static Dim tooLarge();
+  bool isTooLarge() const;
   /// Reads what `str` prints. nullopt when the text is not an expression.
   static std::optional<Dim> parse(llvm::StringRef text);
 
@@ -51,13 +57,15 @@ public:
   bool operator==(const Dim &other) const { return terms == other.terms; }
   bool operator!=(const Dim &other) const { return !(*this == other); }
 
-  /// The value, given those of the symbols; nullopt when one is unknown or a divisor is 0.
+  /// The value, given those of the symbols; nullopt when one is unknown, a divisor is 0, or
+  /// a number leaves int64.
   using Environment = llvm::function_ref<std::optional<int64_t>(llvm::StringRef)>;
   std::optional<int64_t> evaluate(Environment environment) const;
   /// This with symbols replaced where `replacement` has one.
   Dim substitute(llvm::function_ref<std::optional<Dim>(llvm::StringRef)> replacement) const;
   /// Names of all symbols, each once, in order of first appearance.
   void collectSymbols(llvm::SmallVectorImpl<std::string> &names) const;
+  std::vector<std::string> symbolNames() const;
   /// Whether every symbol being >= 0 makes this >= 0.
   bool isNeverNegative() const;
 
@@ -68,6 +76,7 @@ private:
   static Dim atom(Kind kind, const Dim &lhs, const Dim &rhs);
   static Dim extreme(Kind kind, const Dim &a, const Dim &b);
   void addTerm(const Product &product, int64_t coefficient);
+  bool isNothingButTooLarge() const;
   std::map<Product, int64_t> terms; // no zero coefficients
 };
 

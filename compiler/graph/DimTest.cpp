@@ -1,6 +1,6 @@
 // dim_test: random size expressions: canonical text, and values against arithmetic done directly.
 
-#include "compiler/graph/Dim.h"
+#include "compiler/graph/DimExpression.h"
 
 #include <gtest/gtest.h>
 
@@ -108,6 +108,16 @@ TEST(Dim, canonicalTextParsesToAnEqualDim) {
   }
 }
 
+TEST(Dim, saysNothingThatExactArithmeticDoesNot) {
+  std::mt19937_64 random(7);
+  std::vector<uint8_t> bytes(48);
+  for (int i = 0; i < 100000; ++i) {
+    for (uint8_t &byte : bytes)
+      byte = random() >> 32;
+    ASSERT_EQ(heddle::graph::DimExpression(bytes).problem(), "") << "expression " << i;
+  }
+}
+
 TEST(Dim, substitutesValues) {
   for (unsigned seed = 0; seed < 5000; ++seed) {
     Random random(seed);
@@ -163,6 +173,30 @@ TEST(Dim, knowsNothingOfDivisionByZeroAndUnknownSymbols) {
   EXPECT_FALSE(Dim::symbol("h").evaluate(none));
   EXPECT_FALSE(Dim(1).floorDiv(Dim::symbol("h")).evaluate(zero));
   EXPECT_FALSE(Dim(1).mod(Dim::symbol("h")).evaluate(zero));
+}
+
+TEST(Dim, saysWhereItsNumbersLeaveInt64) {
+  Dim h = Dim::symbol("h"), large(int64_t(1) << 62);
+  const Dim beyond[] = {large + large,
+                        large * Dim(2) * h,
+                        h * large * Dim(4),
+                        Dim(INT64_MIN) * Dim(-1),
+                        Dim(INT64_MIN) - Dim(1),
+                        h.ceilDiv(large * Dim(2)),
+                        Dim(INT64_MIN).floorDiv(Dim(-1)),
+                        Dim::tooLarge() - Dim::tooLarge()};
+  for (const Dim &dim : beyond) {
+    EXPECT_TRUE(dim.isTooLarge()) << dim.str();
+    EXPECT_FALSE(dim.isNeverNegative());
+    EXPECT_FALSE(dim.evaluate([](llvm::StringRef) { return std::optional<int64_t>(0); }));
+    EXPECT_EQ(dim * Dim(0) == Dim(0), false) << "what has no value is not 0 times something";
+    EXPECT_EQ(Dim::max(dim, h), Dim::tooLarge());
+    EXPECT_EQ(dim.mod(Dim(7)), Dim::tooLarge());
+  }
+  // What stays inside is exact.
+  EXPECT_EQ((h * large).floorDiv(Dim(64)), h * Dim(int64_t(1) << 56));
+  EXPECT_EQ(h.floorDiv(large).floorDiv(large).str(),
+            "(h floordiv 4611686018427387904) floordiv 4611686018427387904");
 }
 
 TEST(Dim, staysAsItIsWhereAVectorInsertsNone) {
