@@ -33,6 +33,7 @@ def Graph_ConvTransposeOp : Graph_TypedOp<"conv_transpose"> {
   let summary = "transpose (gradient with respect to x) of conv";
   let description = [{
     x is [n, c, spatial...], or channels last; w is [c, out / groups, window...]. `low`, `high` crop the full result;
+    C1 to C3 hold as for conv, but that w[0] is c, a multiple of groups.
     `output_padding` extends it at the end. Size: (size - 1) * stride + dilation * (window - 1) + 1 + output_padding - low - high.
   }];
   let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$w, DenseI64ArrayAttr:$strides,
@@ -48,7 +49,8 @@ def Graph_PoolOp : Graph_TypedOp<"pool"> {
   let description = [{
     x is [n, c, spatial...], or channels last. `kind`: max (padding counts as the lowest value), average
     (padding counts as 0 elements in the divisor unless `count_padding`). With `ceil_mode` the last window may begin inside and end outside;
-    what lies outside of x and of the padding never counts.
+    what lies outside of x and of the padding never counts. C1: ranks agree, at least 3. C3: one window, stride and
+    dilation (>= 1) and two paddings a spatial dimension.
   }];
   let arguments = (ins Graph_Tensor:$x, StrAttr:$kind, DenseI64ArrayAttr:$window,
                        DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$dilations,
@@ -82,6 +84,7 @@ def Graph_ArgMinOp : Graph_ArgReduce<"argmin", "i64 index of the first (or `last
 
 def Graph_CumsumOp : Graph_InferredOp<"cumsum"> {
   let summary = "running sum along `axis`";
+  let description = "CS1: `axis` is a dimension of x.";
   let arguments = (ins Graph_Tensor:$x, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "false">:$exclusive,
                        DefaultValuedAttr<BoolAttr, "false">:$reverse);
   let results = (outs Graph_Tensor:$result);
@@ -89,7 +92,11 @@ def Graph_CumsumOp : Graph_InferredOp<"cumsum"> {
 
 def Graph_TopkOp : Graph_TypedOp<"topk"> {
   let summary = "the largest (smallest) elements along `axis`, sorted, with their i64 indices";
-  let description = "Their number is the size of the result along axis. Equal elements: lower index first.";
+  let description = [{
+    Their number is the size of the result along axis. Equal elements: lower index first. TK1: `axis` is a
+    dimension of x. TK2: values and indices have one shape, of the rank of x. TK3: their size along `axis` is at
+    most that of x.
+  }];
   let arguments = (ins Graph_Tensor:$x, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "true">:$largest);
   let results = (outs Graph_Tensor:$values, Graph_Tensor:$indices);
 }

@@ -11,6 +11,14 @@ static bool mayDiffer(const Dim &a, const Dim &b) {
   return x && y && *x != *y;
 }
 
+/// C3: every stride, dilation and size of a window is at least 1.
+static LogicalResult checkSteps(Operation *op, ArrayRef<int64_t> steps, StringRef what) {
+  for (int64_t step : steps)
+    if (step < 1)
+      return op->emitOpError("C3: ") << what << " of " << step << ", but at least 1 is needed";
+  return success();
+}
+
 LogicalResult MatmulOp::verify() {
   DimVector a = dimsOf(getA()), b = dimsOf(getB()), c = dimsOf(getResult());
   size_t rank = a.size();
@@ -46,18 +54,29 @@ LogicalResult ConvOp::verify() {
   if (getStrides().size() != spatial || getDilations().size() != spatial ||
       getLow().size() != spatial || getHigh().size() != spatial)
     return emitOpError("C3: needs one stride, dilation and two paddings a spatial dimension");
-  return success();
+  if (failed(checkSteps(*this, getStrides(), "a stride")))
+    return failure();
+  return checkSteps(*this, getDilations(), "a dilation");
 }
 
 LogicalResult ConvTransposeOp::verify() {
   size_t spatial = rankOf(getX()) - 2;
-  if (rankOf(getX()) < 3 || rankOf(getW()) != rankOf(getX()))
+  if (rankOf(getX()) < 3 || rankOf(getW()) != rankOf(getX()) ||
+      rankOf(getResult()) != rankOf(getX()))
     return emitOpError("C1: x, w and the result must have one rank, at least 3");
+  int64_t groups = getGroups();
+  Dim channels = getChannelsLast() ? dimsOf(getX()).back() : dimsOf(getX())[1];
+  if (groups < 1 || mayDiffer(channels, dimsOf(getW())[0]) ||
+      channels.constant().value_or(0) % groups != 0)
+    return emitOpError("C2: x has ") << channels.str() << " channels, w takes "
+                                     << dimsOf(getW())[0].str() << " in " << groups << " groups";
   if (getStrides().size() != spatial || getDilations().size() != spatial ||
       getLow().size() != spatial || getHigh().size() != spatial ||
       getOutputPadding().size() != spatial)
     return emitOpError("C3: needs one stride, dilation and three paddings a spatial dimension");
-  return success();
+  if (failed(checkSteps(*this, getStrides(), "a stride")))
+    return failure();
+  return checkSteps(*this, getDilations(), "a dilation");
 }
 
 LogicalResult PoolOp::verify() {
@@ -68,6 +87,10 @@ LogicalResult PoolOp::verify() {
       getDilations().size() != spatial || getLow().size() != spatial || getHigh().size() != spatial)
     return emitOpError(
         "C3: needs one window, stride, dilation and two paddings a spatial dimension");
+  if (failed(checkSteps(*this, getWindow(), "a window")) ||
+      failed(checkSteps(*this, getStrides(), "a stride")) ||
+      failed(checkSteps(*this, getDilations(), "a dilation")))
+    return failure();
   if (getKind() != "max" && getKind() != "average")
     return emitOpError("kind is '") << getKind() << "', but must be 'max' or 'average'";
   return success();
@@ -107,17 +130,30 @@ INFER_REDUCTION(ArgMaxOp, {(int64_t)adaptor.getAxis()}, IntegerType::get(context
 INFER_REDUCTION(ArgMinOp, {(int64_t)adaptor.getAxis()}, IntegerType::get(context, 64))
 #undef INFER_REDUCTION
 
-LogicalResult CumsumOp::inferReturnTypes(MLIRContext *, std::optional<Location>,
-                                         ValueRange operands, DictionaryAttr, OpaqueProperties,
-                                         RegionRange, SmallVectorImpl<Type> &results) {
+LogicalResult CumsumOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
+                                         ValueRange operands, DictionaryAttr attributes,
+                                         OpaqueProperties properties, RegionRange regions,
+                                         SmallVectorImpl<Type> &results) {
+  Adaptor adaptor(operands, attributes, properties, regions);
+  int64_t axis = adaptor.getAxis(), rank = rankOf(adaptor.getX());
+  if (axis < 0 || axis >= rank)
+    return emitOptionalError(location, "CS1: axis ", axis, " is outside of rank ", rank);
   results.push_back(operands.front().getType());
   return success();
 }
 
 LogicalResult TopkOp::verify() {
-  if (cast<RankedTensorType>(getValues().getType()).getShape() !=
-      cast<RankedTensorType>(getIndices().getType()).getShape())
-    return emitOpError("values and indices must have one shape");
+  DimVector x = dimsOf(getX()), values = dimsOf(getValues()), indices = dimsOf(getIndices());
+  int64_t axis = getAxis();
+  if (axis < 0 || axis >= (int64_t)x.size())
+    return emitOpError("TK1: axis ") << axis << " is outside of rank " << x.size();
+  if (values != indices || values.size() != x.size())
+    return emitOpError("TK2: values and indices must have one shape, of the rank of x");
+  for (size_t i = 0; i < x.size(); ++i)
+    if ((int64_t)i == axis ? (x[i] - values[i]).constant().value_or(0) < 0
+                           : mayDiffer(x[i], values[i]))
+      return emitOpError("TK3: ") << values[i].str() << " elements of dimension " << i
+                                  << " are asked for, which has " << x[i].str();
   return success();
 }
 

@@ -74,7 +74,7 @@ LogicalResult DimsAttr::verifyEncoding(ArrayRef<int64_t> shape, Type,
                        << shape.size();
   for (auto [size, extent] : llvm::zip(getSizes(), shape)) {
     int64_t number = ShapedType::kDynamic;
-    bool isNumber = !size.getValue().getAsInteger(10, number);
+    bool isNumber = !size.getValue().getAsInteger(10, number) && number >= 0;
     if (isNumber != !ShapedType::isDynamic(extent) || (isNumber && number != extent))
       return emitError() << "#graph.dims says '" << size.getValue()
                          << "' where the shape of the tensor says otherwise";
@@ -111,8 +111,10 @@ RankedTensorType tensorOf(MLIRContext *context, ArrayRef<Dim> dims, Type element
   bool isDynamic = false;
   for (const Dim &dim : dims) {
     auto constant = dim.constant();
-    isDynamic |= !constant;
-    shape.push_back(constant ? *constant : ShapedType::kDynamic);
+    // MLIR knows no negative sizes; where a shape rule makes one, only the text says it.
+    bool isSize = constant && *constant >= 0;
+    isDynamic |= !isSize;
+    shape.push_back(isSize ? *constant : ShapedType::kDynamic);
   }
   return RankedTensorType::get(shape, element, isDynamic ? dimsAttr(context, dims) : Attribute());
 }

@@ -41,6 +41,8 @@ def Graph_DynamicReshapeOp : Graph_BindingOp<"dynamic_reshape"> {
   let description = [{
     `shape` is 1-D i64. -1 stands for what is left; 0 copies the size of x unless `allow_zero`. The dynamic
     sizes of the result are fresh symbols, which this op binds.
+
+    DR1: `shape` is a vector of one integer a dimension of the result.
   }];
   let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$shape,
                        DefaultValuedAttr<BoolAttr, "false">:$allow_zero);
@@ -59,7 +61,10 @@ def Graph_BroadcastOp : Graph_TypedOp<"broadcast"> {
 
 def Graph_DynamicBroadcastOp : Graph_BindingOp<"dynamic_broadcast"> {
   let summary = "broadcast x against sizes that only the run knows (ONNX Expand)";
-  let description = "The dynamic sizes of the result are fresh symbols, which this op binds.";
+  let description = [{
+    The dynamic sizes of the result are fresh symbols, which this op binds. DB1: neither x nor the vector
+    `shape` has more dimensions than the result.
+  }];
   let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$shape);
   let results = (outs Graph_Tensor:$result);
 }
@@ -72,7 +77,10 @@ def Graph_TransposeOp : Graph_InferredOp<"transpose"> {
 
 def Graph_SliceOp : Graph_TypedOp<"slice"> {
   let summary = "result[i] = x[starts + i * steps], sizes as in the result type";
-  let description = "One start and one step a dimension; steps may be negative, not 0.";
+  let description = [{
+    S1: one start and one step a dimension. S2: steps may be negative, not 0. S3: what is taken lies in x; where
+    symbols decide, the run checks it.
+  }];
   let arguments = (ins Graph_Tensor:$x, Graph_DimsAttr:$starts, DenseI64ArrayAttr:$steps);
   let results = (outs Graph_Tensor:$result);
 }
@@ -82,6 +90,8 @@ def Graph_DynamicSliceOp : Graph_BindingOp<"dynamic_slice"> {
   let description = [{
     `starts`, `ends`, `steps` are 1-D i64, one entry an entry of `axes`. The sizes of the result along
     `axes` are fresh symbols, which this op binds.
+
+    DS1: axes are dimensions of x. DS2: the result has the rank of x. DS3: one start, end and step an axis.
   }];
   let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$starts, Graph_Tensor:$ends,
                        Graph_Tensor:$steps, DenseI64ArrayAttr:$axes);
@@ -113,19 +123,30 @@ def Graph_GatherOp : Graph_InferredOp<"gather"> {
 
 def Graph_GatherElementsOp : Graph_InferredOp<"gather_elements"> {
   let summary = "result[i, j] = x[indices[i, j], j] for axis 0, likewise for others";
+  let description = [{
+    GE1: `axis` is a dimension of x. GE2: x and indices have one rank. GE3: but along `axis`, no size of indices is
+    beyond that of x.
+  }];
   let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$indices, I64Attr:$axis);
   let results = (outs Graph_Tensor:$result);
 }
 
 def Graph_GatherNdOp : Graph_InferredOp<"gather_nd"> {
   let summary = "elements or slices of x at the index tuples along the last dimension of indices";
+  let description = [{
+    G1: the last size of indices is constant and at most the rank of x less `batch_dims`. G2: indices have more
+    dimensions than `batch_dims`. G3: the batches of x and indices are equal.
+  }];
   let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$indices, I64Attr:$batch_dims);
   let results = (outs Graph_Tensor:$result);
 }
 
 def Graph_ScatterElementsOp : Graph_InferredOp<"scatter_elements"> {
   let summary = "x with x[indices[i, j], j] = updates[i, j] for axis 0, likewise for others";
-  let description = "`reduction`: none, add, mul, max, min. In row-major order of updates.";
+  let description = [{
+    `reduction`: none, add, mul, max, min. In row-major order of updates. GE1 to GE3 hold. SE1: updates have the
+    shape of indices.
+  }];
   let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$indices, Graph_Tensor:$updates, I64Attr:$axis,
                        DefaultValuedStrAttr<StrAttr, "none">:$reduction);
   let results = (outs Graph_Tensor:$result);
@@ -133,6 +154,10 @@ def Graph_ScatterElementsOp : Graph_InferredOp<"scatter_elements"> {
 
 def Graph_ScatterNdOp : Graph_InferredOp<"scatter_nd"> {
   let summary = "x with the slices at the index tuples replaced by (or reduced with) updates";
+  let description = [{
+    SN1: the last size of indices, d, is constant and at most the rank of x. SN2: updates have the sizes of
+    indices but the last, then those of x from d on.
+  }];
   let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$indices, Graph_Tensor:$updates,
                        DefaultValuedStrAttr<StrAttr, "none">:$reduction);
   let results = (outs Graph_Tensor:$result);
@@ -155,13 +180,19 @@ def Graph_ResizeOp : Graph_TypedOp<"resize"> {
 
 def Graph_ReverseSequenceOp : Graph_InferredOp<"reverse_sequence"> {
   let summary = "reverse the first lengths[b] elements along time_axis of each batch entry b";
+  let description = [{
+    RS1: `time_axis` and `batch_axis` are two dimensions of x. RS2: lengths is a vector of one length a batch entry.
+  }];
   let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$lengths, I64Attr:$time_axis, I64Attr:$batch_axis);
   let results = (outs Graph_Tensor:$result);
 }
 
 def Graph_RangeOp : Graph_BindingOp<"range"> {
   let summary = "start, start + delta, ... below (above) limit; scalars that only the run knows";
-  let description = "The size of the result is a fresh symbol, which this op binds.";
+  let description = [{
+    The size of the result is a fresh symbol, which this op binds. RG1: start, limit and delta are scalars of the
+    element type of the result, a vector.
+  }];
   let arguments = (ins Graph_Tensor:$start, Graph_Tensor:$limit, Graph_Tensor:$delta);
   let results = (outs Graph_Tensor:$result);
 }

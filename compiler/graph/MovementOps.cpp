@@ -45,8 +45,28 @@ LogicalResult ReshapeOp::verify() {
   return success();
 }
 
-LogicalResult DynamicReshapeOp::verify() { return success(); }
-LogicalResult DynamicBroadcastOp::verify() { return success(); }
+/// An operand that holds `count` integers.
+static LogicalResult checkIntegers(Operation *op, Value x, int64_t count, StringRef label) {
+  auto type = cast<RankedTensorType>(x.getType());
+  if (type.getRank() != 1 || type.getShape()[0] != count ||
+      !isa<IntegerType>(type.getElementType()))
+    return op->emitOpError() << label << ": needs a vector of " << count << " integers, but found "
+                             << type;
+  return success();
+}
+
+LogicalResult DynamicReshapeOp::verify() {
+  return checkIntegers(*this, getShape(), rankOf(getResult()), "DR1");
+}
+
+LogicalResult DynamicBroadcastOp::verify() {
+  int64_t rank = rankOf(getResult()),
+          entries = rankOf(getShape()) == 1 ? dimsOf(getShape())[0].constant().value_or(-1) : -1;
+  if (entries > rank || rankOf(getX()) > rank)
+    return emitOpError("DB1: the result has rank ")
+           << rank << ", but x has " << rankOf(getX()) << " and the shape asks for " << entries;
+  return checkIntegers(*this, getShape(), entries, "DB1");
+}
 
 LogicalResult BroadcastOp::verify() {
   DimVector from = dimsOf(getX()), to = dimsOf(getResult());
@@ -83,10 +103,30 @@ LogicalResult SliceOp::verify() {
     return emitOpError("S1: needs one start, one step and one size a dimension");
   if (llvm::is_contained(getSteps(), 0))
     return emitOpError("S2: a step must not be 0");
+  DimVector from = dimsOf(getX()), to = dimsOf(getResult()), starts = dimsOf(getStarts());
+  for (auto [i, step] : llvm::enumerate(getSteps())) {
+    auto first = starts[i].constant(), size = from[i].constant();
+    auto last = (starts[i] + (to[i] - Dim(1)) * Dim(step)).constant();
+    auto isInside = [&](int64_t place) { return place >= 0 && place < *size; };
+    if (first && last && size && !to[i].isConstant(0) && !(isInside(*first) && isInside(*last)))
+      return emitOpError("S3: elements ") << *first << " to " << *last << " of dimension " << i
+                                          << " are asked for, which has " << *size;
+  }
   return success();
 }
 
-LogicalResult DynamicSliceOp::verify() { return success(); }
+LogicalResult DynamicSliceOp::verify() {
+  int64_t rank = rankOf(getX());
+  for (int64_t axis : getAxes())
+    if (axis < 0 || axis >= rank)
+      return emitOpError("DS1: axis ") << axis << " is outside of rank " << rank;
+  if (rankOf(getResult()) != rank)
+    return emitOpError("DS2: the result has rank ") << rankOf(getResult()) << ", x has " << rank;
+  for (Value bound : {getStarts(), getEnds(), getSteps()})
+    if (failed(checkIntegers(*this, bound, getAxes().size(), "DS3")))
+      return failure();
+  return success();
+}
 
 INFER(ConcatOp) {
   Adaptor adaptor(operands, attributes, properties, regions);
@@ -135,6 +175,37 @@ static LogicalResult checkAxis(std::optional<Location> location, int64_t axis, s
   return success();
 }
 
+/// Whether two sizes are constants and differ.
+static bool mayDiffer(const Dim &a, const Dim &b) {
+  auto x = a.constant(), y = b.constant();
+  return x && y && *x != *y;
+}
+
+/// Whether sizes of `part`, but for that of `axis`, are constants beyond those of `whole`.
+static bool reachesBeyond(ArrayRef<Dim> part, ArrayRef<Dim> whole, int64_t axis) {
+  for (size_t i = 0; i < part.size(); ++i) {
+    auto inner = part[i].constant(), outer = whole[i].constant();
+    if ((int64_t)i != axis && inner && outer && *inner > *outer)
+      return true;
+  }
+  return false;
+}
+
+/// GE1 to GE3 of x and indices, also of a scatter.
+static LogicalResult checkElementIndices(std::optional<Location> location, Value x, Value indices,
+                                         int64_t axis) {
+  DimVector from = dimsOf(x), places = dimsOf(indices);
+  if (failed(checkAxis(location, axis, from.size())))
+    return failure();
+  if (places.size() != from.size())
+    return emitOptionalError(location, "GE2: x has rank ", from.size(), ", but indices have rank ",
+                             places.size());
+  if (reachesBeyond(places, from, axis))
+    return emitOptionalError(location, "GE3: indices of shape ", indices.getType(),
+                             " reach beyond x of shape ", x.getType());
+  return success();
+}
+
 INFER(GatherOp) {
   Adaptor adaptor(operands, attributes, properties, regions);
   DimVector from = dimsOf(adaptor.getX()), indices = dimsOf(adaptor.getIndices()), to;
@@ -149,7 +220,8 @@ INFER(GatherOp) {
 
 INFER(GatherElementsOp) {
   Adaptor adaptor(operands, attributes, properties, regions);
-  if (failed(checkAxis(location, adaptor.getAxis(), rankOf(adaptor.getX()))))
+  if (failed(
+          checkElementIndices(location, adaptor.getX(), adaptor.getIndices(), adaptor.getAxis())))
     return failure();
   results.push_back(tensorOf(context, dimsOf(adaptor.getIndices()), elementOf(adaptor.getX())));
   return success();
@@ -160,10 +232,17 @@ INFER(GatherNdOp) {
   DimVector from = dimsOf(adaptor.getX()), indices = dimsOf(adaptor.getIndices());
   int64_t batch = adaptor.getBatchDims();
   auto depth = indices.empty() ? std::nullopt : indices.back().constant();
-  if (!depth || *depth < 0 || batch < 0 || batch + *depth > (int64_t)from.size())
+  if (!depth || *depth < 0 || batch < 0 || *depth > (int64_t)from.size() - batch)
     return emitOptionalError(location,
                              "G1: the last size of 'indices' must be constant and at most ",
                              "the rank of x less batch_dims");
+  if (batch >= (int64_t)indices.size())
+    return emitOptionalError(location, "G2: indices of rank ", indices.size(),
+                             " have no batch of rank ", batch);
+  for (int64_t i = 0; i < batch; ++i)
+    if (mayDiffer(from[i], indices[i]))
+      return emitOptionalError(location, "G3: x has a batch of ", from[i].str(), ", indices of ",
+                               indices[i].str());
   DimVector to(indices.begin(), indices.end() - 1);
   to.append(from.begin() + batch + *depth, from.end());
   results.push_back(tensorOf(context, to, elementOf(adaptor.getX())));
@@ -172,20 +251,52 @@ INFER(GatherNdOp) {
 
 INFER(ScatterElementsOp) {
   Adaptor adaptor(operands, attributes, properties, regions);
-  if (failed(checkAxis(location, adaptor.getAxis(), rankOf(adaptor.getX()))))
+  if (failed(
+          checkElementIndices(location, adaptor.getX(), adaptor.getIndices(), adaptor.getAxis())))
     return failure();
+  DimVector updates = dimsOf(adaptor.getUpdates()), indices = dimsOf(adaptor.getIndices());
+  bool fit = updates.size() == indices.size();
+  for (size_t i = 0; fit && i < updates.size(); ++i)
+    fit = !mayDiffer(updates[i], indices[i]);
+  if (!fit)
+    return emitOptionalError(location, "SE1: updates of shape ", adaptor.getUpdates().getType(),
+                             " do not have the shape of indices, ", adaptor.getIndices().getType());
   results.push_back(adaptor.getX().getType());
   return success();
 }
 
 INFER(ScatterNdOp) {
   Adaptor adaptor(operands, attributes, properties, regions);
+  DimVector x = dimsOf(adaptor.getX()), wanted = dimsOf(adaptor.getIndices());
+  auto depth = wanted.empty() ? std::nullopt : wanted.back().constant();
+  if (!depth || *depth < 0 || *depth > (int64_t)x.size())
+    return emitOptionalError(location, "SN1: the last size of 'indices' must be constant and at ",
+                             "most the rank of x, ", x.size());
+  wanted.pop_back();
+  wanted.append(x.begin() + *depth, x.end());
+  DimVector updates = dimsOf(adaptor.getUpdates());
+  bool fit = updates.size() == wanted.size();
+  for (size_t i = 0; fit && i < updates.size(); ++i)
+    fit = !mayDiffer(updates[i], wanted[i]);
+  if (!fit)
+    return emitOptionalError(location, "SN2: updates of shape ", adaptor.getUpdates().getType(),
+                             " do not have the shape of what indices of shape ",
+                             adaptor.getIndices().getType(), " take of x");
   results.push_back(adaptor.getX().getType());
   return success();
 }
 
 INFER(ReverseSequenceOp) {
   Adaptor adaptor(operands, attributes, properties, regions);
+  DimVector x = dimsOf(adaptor.getX()), lengths = dimsOf(adaptor.getLengths());
+  int64_t rank = x.size(), time = adaptor.getTimeAxis(), batch = adaptor.getBatchAxis();
+  if (time < 0 || time >= rank || batch < 0 || batch >= rank || time == batch)
+    return emitOptionalError(location, "RS1: 'time_axis' ", time, " and 'batch_axis' ", batch,
+                             " must be two dimensions of x, whose rank is ", rank);
+  if (lengths.size() != 1 || mayDiffer(lengths[0], x[batch]))
+    return emitOptionalError(location, "RS2: lengths of shape ", adaptor.getLengths().getType(),
+                             " must be a vector of ", x[batch].str(),
+                             ", one an entry of the batch");
   results.push_back(adaptor.getX().getType());
   return success();
 }
@@ -196,7 +307,15 @@ LogicalResult ResizeOp::verify() {
   return success();
 }
 
-LogicalResult RangeOp::verify() { return success(); }
+LogicalResult RangeOp::verify() {
+  for (Value bound : {getStart(), getLimit(), getDelta()})
+    if (!elementCount(dimsOf(bound)).isConstant(1) || elementOf(bound) != elementOf(getResult()))
+      return emitOpError("RG1: start, limit and delta must be scalars of one type, but found ")
+             << bound.getType() << " for " << getResult().getType();
+  if (rankOf(getResult()) != 1)
+    return emitOpError("RG1: the result must be a vector");
+  return success();
+}
 
 LogicalResult BindSizesOp::verify() {
   auto type = cast<RankedTensorType>(getX().getType());

@@ -109,3 +109,45 @@ func.func @axis(%x: tensor<2xf32>) {
   %r = graph.reduce_sum %x {axes = array<i64: 1>} : (tensor<2xf32>) -> tensor<2xf32>
   return
 }
+
+// -----
+
+func.func @c3_no_stride(%x: tensor<1x2x8xf32>, %w: tensor<4x2x3xf32>) {
+  // expected-error @+1 {{C3: a stride of 0, but at least 1 is needed}}
+  %r = graph.conv %x, %w {strides = array<i64: 0>, dilations = array<i64: 1>, low = array<i64: 0>, high = array<i64: 0>}
+    : (tensor<1x2x8xf32>, tensor<4x2x3xf32>) -> tensor<1x4x6xf32>
+  return
+}
+
+// -----
+
+func.func @cs1(%x: tensor<2xf32>) {
+  // expected-error @+2 {{CS1: axis 1 is outside of rank 1}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %r = graph.cumsum %x {axis = 1} : (tensor<2xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @tk1(%x: tensor<4xf32>) {
+  // expected-error @+1 {{TK1: axis 1 is outside of rank 1}}
+  %v, %i = graph.topk %x {axis = 1} : (tensor<4xf32>) -> (tensor<2xf32>, tensor<2xi64>)
+  return
+}
+
+// -----
+
+func.func @tk2(%x: tensor<4xf32>) {
+  // expected-error @+1 {{TK2: values and indices must have one shape, of the rank of x}}
+  %v, %i = graph.topk %x {axis = 0} : (tensor<4xf32>) -> (tensor<2xf32>, tensor<3xi64>)
+  return
+}
+
+// -----
+
+func.func @tk3(%x: tensor<4xf32>) {
+  // expected-error @+1 {{TK3: 5 elements of dimension 0 are asked for, which has 4}}
+  %v, %i = graph.topk %x {axis = 0} : (tensor<4xf32>) -> (tensor<5xf32>, tensor<5xi64>)
+  return
+}

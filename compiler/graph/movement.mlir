@@ -129,3 +129,140 @@ func.func @sizes() {
   %r = graph.sizes {values = #graph.dims<1, 2>} : () -> tensor<3xi64>
   return
 }
+
+// -----
+
+func.func @s3(%x: tensor<4xf32>) {
+  // expected-error @+1 {{S3: elements 1 to 5 of dimension 0 are asked for, which has 4}}
+  %r = graph.slice %x {starts = #graph.dims<1>, steps = array<i64: 2>} : (tensor<4xf32>) -> tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @ge2(%x: tensor<3x4xf32>, %i: tensor<3x4x4xi64>) {
+  // expected-error @+2 {{GE2: x has rank 2, but indices have rank 3}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %r = graph.gather_elements %x, %i {axis = 0} : (tensor<3x4xf32>, tensor<3x4x4xi64>) -> tensor<3x4x4xf32>
+  return
+}
+
+// -----
+
+func.func @ge3(%x: tensor<3x4xf32>, %i: tensor<4x4xi64>) {
+  // expected-error @+2 {{GE3: indices of shape 'tensor<4x4xi64>' reach beyond x of shape 'tensor<3x4xf32>'}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %r = graph.gather_elements %x, %i {axis = 1} : (tensor<3x4xf32>, tensor<4x4xi64>) -> tensor<4x4xf32>
+  return
+}
+
+// -----
+
+func.func @g2(%x: tensor<2x3xf32>, %i: tensor<1xi64>) {
+  // expected-error @+2 {{G2: indices of rank 1 have no batch of rank 1}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %r = graph.gather_nd %x, %i {batch_dims = 1} : (tensor<2x3xf32>, tensor<1xi64>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @g3(%x: tensor<2x3xf32>, %i: tensor<3x1xi64>) {
+  // expected-error @+2 {{G3: x has a batch of 2, indices of 3}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %r = graph.gather_nd %x, %i {batch_dims = 1} : (tensor<2x3xf32>, tensor<3x1xi64>) -> tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @se1(%x: tensor<2x3xf32>, %i: tensor<2x3xi64>, %u: tensor<2xf32>) {
+  // expected-error @+2 {{SE1: updates of shape 'tensor<2xf32>' do not have the shape of indices, 'tensor<2x3xi64>'}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %r = graph.scatter_elements %x, %i, %u {axis = 0} : (tensor<2x3xf32>, tensor<2x3xi64>, tensor<2xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @sn1(%x: tensor<2x3xf32>, %i: tensor<1x3xi64>, %u: tensor<1xf32>) {
+  // expected-error @+2 {{SN1: the last size of 'indices' must be constant and at most the rank of x, 2}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %r = graph.scatter_nd %x, %i, %u : (tensor<2x3xf32>, tensor<1x3xi64>, tensor<1xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @sn2(%x: tensor<2x3xf32>, %i: tensor<4x1xi64>, %u: tensor<4xf32>) {
+  // expected-error @+2 {{SN2: updates of shape 'tensor<4xf32>' do not have the shape of what indices of shape 'tensor<4x1xi64>' take of x}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %r = graph.scatter_nd %x, %i, %u : (tensor<2x3xf32>, tensor<4x1xi64>, tensor<4xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @rs1(%x: tensor<3xf32>, %l: tensor<3xi64>) {
+  // expected-error @+2 {{RS1: 'time_axis' 0 and 'batch_axis' 1 must be two dimensions of x, whose rank is 1}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %r = graph.reverse_sequence %x, %l {time_axis = 0, batch_axis = 1} : (tensor<3xf32>, tensor<3xi64>) -> tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @rs2(%x: tensor<4x3xf32>, %l: tensor<3x1xi64>) {
+  // expected-error @+2 {{RS2: lengths of shape 'tensor<3x1xi64>' must be a vector of 3, one an entry of the batch}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %r = graph.reverse_sequence %x, %l {time_axis = 0, batch_axis = 1} : (tensor<4x3xf32>, tensor<3x1xi64>) -> tensor<4x3xf32>
+  return
+}
+
+// -----
+
+func.func @dr1(%x: tensor<4xf32>, %s: tensor<3xi64>) {
+  // expected-error @+1 {{DR1: needs a vector of 2 integers, but found 'tensor<3xi64>'}}
+  %r = graph.dynamic_reshape %x, %s : (tensor<4xf32>, tensor<3xi64>) -> tensor<?x?xf32, #graph.dims<"$r.0", "$r.1">>
+  return
+}
+
+// -----
+
+func.func @db1(%x: tensor<4xf32>, %s: tensor<3xi64>) {
+  // expected-error @+1 {{DB1: the result has rank 2, but x has 1 and the shape asks for 3}}
+  %r = graph.dynamic_broadcast %x, %s : (tensor<4xf32>, tensor<3xi64>) -> tensor<?x?xf32, #graph.dims<"$r.0", "$r.1">>
+  return
+}
+
+// -----
+
+func.func @ds1(%x: tensor<4xf32>, %s: tensor<1xi64>) {
+  // expected-error @+1 {{DS1: axis 1 is outside of rank 1}}
+  %r = graph.dynamic_slice %x, %s, %s, %s {axes = array<i64: 1>} : (tensor<4xf32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<?xf32, #graph.dims<"$r.0">>
+  return
+}
+
+// -----
+
+func.func @ds2(%x: tensor<4xf32>, %s: tensor<1xi64>) {
+  // expected-error @+1 {{DS2: the result has rank 2, x has 1}}
+  %r = graph.dynamic_slice %x, %s, %s, %s {axes = array<i64: 0>} : (tensor<4xf32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<?x1xf32, #graph.dims<"$r.0", 1>>
+  return
+}
+
+// -----
+
+func.func @ds3(%x: tensor<4xf32>, %s: tensor<2xi64>) {
+  // expected-error @+1 {{DS3: needs a vector of 1 integers, but found 'tensor<2xi64>'}}
+  %r = graph.dynamic_slice %x, %s, %s, %s {axes = array<i64: 0>} : (tensor<4xf32>, tensor<2xi64>, tensor<2xi64>, tensor<2xi64>) -> tensor<?xf32, #graph.dims<"$r.0">>
+  return
+}
+
+// -----
+
+func.func @rg1(%a: tensor<2xi64>) {
+  // expected-error @+1 {{RG1: start, limit and delta must be scalars of one type}}
+  %r = graph.range %a, %a, %a : (tensor<2xi64>, tensor<2xi64>, tensor<2xi64>) -> tensor<?xi64, #graph.dims<"$r.0">>
+  return
+}
