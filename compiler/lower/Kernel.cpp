@@ -10,8 +10,46 @@ static bool isDivision(Dim::Kind kind) {
   return kind == Dim::Kind::FloorDiv || kind == Dim::Kind::Mod;
 }
 
-Value emitDim(Code &code, const Dim &dim, llvm::function_ref<Value(StringRef)> symbol) {
+/// One of LLVM's operations that say whether they left int64, or without `overflow` a plain one.
+template <typename Checked, typename Plain>
+static Value arithmetic(const SizeArithmetic &sizes, Value x, Value y, Plain plain,
+                        bool (*leaves)(int64_t, int64_t)) {
+  Code &code = sizes.code;
+  auto p = Code::constant(x), q = Code::constant(y);
+  if (p && q && sizes.overflow && leaves(*p, *q)) {
+    *sizes.overflow = code.integerOf(code.b.getI1Type(), 1);
+    return code.number(0);
+  }
+  Value simple = plain(x, y);
+  if (!sizes.overflow || simple == x || simple == y || Code::constant(simple))
+    return simple;
+  Type i1 = code.b.getI1Type(), i64 = code.b.getI64Type();
+  auto both = LLVM::LLVMStructType::getLiteral(code.b.getContext(), {i64, i1});
+  Value made = code.b.create<Checked>(code.loc, both, x, y);
+  Value left = code.b.create<LLVM::ExtractValueOp>(code.loc, made, 1);
+  Value &overflow = *sizes.overflow;
+  overflow = overflow ? code.b.createOrFold<arith::OrIOp>(code.loc, overflow, left) : left;
+  return code.b.create<LLVM::ExtractValueOp>(code.loc, made, 0);
+}
+
+Value SizeArithmetic::add(Value x, Value y) const {
+  return arithmetic<LLVM::SAddWithOverflowOp>(
+      *this, x, y, [&](Value x, Value y) { return code.add(x, y); },
+      [](int64_t x, int64_t y) { return __builtin_add_overflow(x, y, &x); });
+}
+
+Value SizeArithmetic::mul(Value x, Value y) const {
+  return arithmetic<LLVM::SMulWithOverflowOp>(
+      *this, x, y, [&](Value x, Value y) { return code.mul(x, y); },
+      [](int64_t x, int64_t y) { return __builtin_mul_overflow(x, y, &x); });
+}
+
+Value SizeArithmetic::emit(const Dim &dim, llvm::function_ref<Value(StringRef)> symbol) const {
   Value total = code.number(0);
+  if (dim.isTooLarge() && overflow) {
+    *overflow = code.integerOf(code.b.getI1Type(), 1);
+    return total;
+  }
   for (const auto &[product, coefficient] : dim.sum()) {
     Value value = code.number(coefficient);
     for (const Dim::Atom &factor : product) {
@@ -19,7 +57,7 @@ Value emitDim(Code &code, const Dim &dim, llvm::function_ref<Value(StringRef)> s
       if (factor.kind == Dim::Kind::Symbol) {
         part = symbol(factor.text);
       } else {
-        Value left = emitDim(code, *factor.lhs, symbol), right = emitDim(code, *factor.rhs, symbol);
+        Value left = emit(*factor.lhs, symbol), right = emit(*factor.rhs, symbol);
         // A size of 0 divides where a tensor is empty: what follows is then not used.
         if (isDivision(factor.kind) && !Code::constant(right))
           right = code.max(right, code.number(1));
@@ -27,7 +65,7 @@ Value emitDim(Code &code, const Dim &dim, llvm::function_ref<Value(StringRef)> s
         case Dim::Kind::FloorDiv:
           part = code.div(left, right);
           break;
-        case Dim::Kind::Mod:
+        case Dim::Kind::Mod: // neither step leaves int64
           part = code.sub(left, code.mul(code.div(left, right), right));
           break;
         case Dim::Kind::Max:
@@ -40,9 +78,9 @@ Value emitDim(Code &code, const Dim &dim, llvm::function_ref<Value(StringRef)> s
           break;
         }
       }
-      value = code.mul(value, part);
+      value = mul(value, part);
     }
-    total = code.add(total, value);
+    total = add(total, value);
   }
   return total;
 }
@@ -200,7 +238,9 @@ Value KernelBuilder::symbol(StringRef name) {
 Value KernelBuilder::dim(const Dim &dim) {
   Value &value = dims[dim.str()];
   if (!value) {
-    Value made = emitDim(*early, dim, [&](StringRef name) { return symbol(name); });
+    Value made = SizeArithmetic{*early}.emit(dim, [&](StringRef name) { return symbol(name); });
+    if (!dim.constant() && !llvm::is_contained(kernel.sizes, dim))
+      kernel.sizes.push_back(dim);
     dims[dim.str()] = made;
     return made;
   }

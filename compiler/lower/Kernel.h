@@ -42,13 +42,23 @@ struct Kernel {
   std::vector<Argument> arguments;
   std::vector<Phase> phases;
   std::vector<Dim> temporaries; // bytes of buffers that live while the kernel runs
+  std::vector<Dim> sizes; // that its functions compute, unchecked: whoever launches it checks them
   std::vector<std::shared_ptr<std::vector<char>>> data; // constants in the layout the kernel wants
   std::vector<target::LibraryCall> calls;
   std::vector<target::Source> sources;
 };
 
-/// Code of a size expression; `symbol` gives the value of a name.
-Value emitDim(Code &code, const Dim &dim, llvm::function_ref<Value(llvm::StringRef)> symbol);
+/// Arithmetic of sizes. With `overflow`, an i1 or null for "no", an operation that leaves int64
+/// adds to it; without, the caller knows that none does.
+struct SizeArithmetic {
+  Code &code;
+  Value *overflow = nullptr;
+
+  Value add(Value x, Value y) const;
+  Value mul(Value x, Value y) const;
+  /// Code of a size expression; `symbol` gives the value of a name.
+  Value emit(const Dim &dim, llvm::function_ref<Value(llvm::StringRef)> symbol) const;
+};
 
 /// Makes the functions of one kernel. Between beginPhase and endPhase, `code` writes the body.
 class KernelBuilder {

@@ -231,6 +231,8 @@ private:
       return std::nullopt;
     const Run &last = runs.back();
     auto width = last.extent.constant();
+    if (width == 0) // nothing is stored
+      return std::nullopt;
     bool isNarrow = width && *width * 2 <= code.lanes;
     int64_t axis = contiguousAxis(reads);
     size_t turned =

@@ -18,8 +18,8 @@ llvm::Error Host::write() {
   describe();
   number();
   place();
+  writeRun(); // first: it says which sizes have to be checked
   writeSizes();
-  writeRun();
   return llvm::Error::success();
 }
 
@@ -42,21 +42,46 @@ void Host::beginFunction(StringRef name, unsigned pointerCount) {
   weightOf.clear();
 }
 
+Value Host::symbolValue(StringRef name) {
+  auto found = symbols.find(name.str());
+  // A symbol that nothing binds can only be the size of a tensor that is never made.
+  return found == symbols.end() ? code->number(0) : found->second;
+}
+
+Value Host::checkedDim(const Dim &dim, Value *overflow) {
+  return SizeArithmetic{*code, overflow}.emit(dim,
+                                              [&](StringRef name) { return symbolValue(name); });
+}
+
+/// In heddle_program_run.
 Value Host::dim(const Dim &dim) {
-  return emitDim(*code, dim, [&](StringRef name) -> Value {
-    auto found = symbols.find(name.str());
-    // A symbol that nothing binds can only be the size of a tensor that is never made.
-    return found == symbols.end() ? code->number(0) : found->second;
-  });
+  if (dim.constant() || dim.symbolName())
+    return checkedDim(dim, nullptr);
+  if (isEntryKnown(dim)) {
+    entrySizes.try_emplace(dim.str(), dim, node);
+    return checkedDim(dim, nullptr);
+  }
+  Value overflow, value = checkedDim(dim, &overflow);
+  failIf(overflow, "size '" + dim.str() + "' is larger than any memory");
+  return value;
+}
+
+/// Ends the run where arithmetic of sizes has left int64.
+void Host::failIf(Value overflow, const Twine &what) {
+  if (overflow)
+    code->when(overflow, [&] { fail(node + what.str(), code->number(0), code->number(0)); });
 }
 
 /// Offsets of all buffers; returns the size of the arena.
-Value Host::placeBuffers() {
+Value Host::placeBuffers(Value *overflow) {
+  SizeArithmetic arithmetic{*code, overflow};
   std::map<std::string, Value> sizes; // many are alike
   auto alignedSize = [&](const Dim &bytes) {
     Value &size = sizes[bytes.str()];
-    if (!size)
-      size = code->mul(code->ceilDiv(dim(bytes), kAlignment), code->number(kAlignment));
+    if (!size) {
+      Value last = arithmetic.add(checkedDim(bytes, overflow), code->number(kAlignment - 1));
+      size = code->mul(code->div(last, code->number(kAlignment)), code->number(kAlignment));
+    }
     return size;
   };
   Value zero = code->number(0), total = zero;
@@ -64,8 +89,8 @@ Value Host::placeBuffers() {
   for (size_t i : plan.order) {
     for (size_t below : plan.below[i])
       offsets[i] =
-          code->max(offsets[i], code->add(offsets[below], alignedSize(buffers[below].bytes)));
-    total = code->max(total, code->add(offsets[i], alignedSize(buffers[i].bytes)));
+          code->max(offsets[i], arithmetic.add(offsets[below], alignedSize(buffers[below].bytes)));
+    total = code->max(total, arithmetic.add(offsets[i], alignedSize(buffers[i].bytes)));
   }
   return total;
 }
@@ -75,12 +100,16 @@ void Host::writeSizes() {
   Type i64 = builder.getI64Type();
   for (auto &[name, index] : inputSymbols)
     symbols[name] = code->load(i64, function.getArgument(0), code->number(index));
-  code->store(i64, placeBuffers(), function.getArgument(1), code->number(0));
+  Value overflow, arenaBytes = placeBuffers(&overflow);
+  if (overflow) // the runtime's word for it
+    arenaBytes =
+        builder.createOrFold<arith::SelectOp>(code->loc, overflow, code->number(-1), arenaBytes);
+  code->store(i64, arenaBytes, function.getArgument(1), code->number(0));
   int64_t place = 0;
   auto results = cast<func::ReturnOp>(model.getBody().front().getTerminator());
   for (Value output : results.getOperands())
     for (const Dim &size : graph::dimsOf(output)) {
-      Value value = isEntryKnown(size) ? dim(size) : code->number(HEDDLE_DYNAMIC);
+      Value value = isEntryKnown(size) ? checkedDim(size, nullptr) : code->number(HEDDLE_DYNAMIC);
       code->store(i64, value, function.getArgument(2), code->number(place++));
     }
   Value status = writeEntryChecks();
@@ -102,7 +131,7 @@ void Host::writeRun() {
   arguments =
       entry.create<LLVM::AllocaOp>(code->loc, pointer, i64, entryCode->number(argumentSlots()));
   arena = field(offsetof(heddle_call_t, arena), pointer);
-  placeBuffers();
+  placeBuffers(nullptr);
   Value inputs = field(offsetof(heddle_call_t, inputs), pointer);
   for (BlockArgument input : model.getArguments()) {
     Value address = entryCode->at(inputs, i64, entryCode->number(input.getArgNumber()));
@@ -121,7 +150,9 @@ void Host::writeRun() {
 }
 
 void Host::writeBlock(Block &block) {
+  std::string outer = node;
   for (Operation &op : block) {
+    node = "node '" + graph::sourceName(op.getLoc()) + "': ";
     if (isa<graph::GroupOp>(op))
       bindSymbols(&op);
     if (isa<graph::GroupOp, graph::ReshapeOp>(op))
@@ -144,6 +175,7 @@ void Host::writeBlock(Block &block) {
     else if (auto results = dyn_cast<func::ReturnOp>(op))
       writeOutputs(results);
   }
+  node = outer;
 }
 
 /// Memory of a value; weights, arena, or what control flow bound.
@@ -243,6 +275,23 @@ void Host::bindDims(Value result, ArrayRef<Value> sizes) {
   for (auto [dim, size] : llvm::zip(graph::dimsOf(result), sizes))
     if (auto name = dim.symbolName(); name && !symbols.count(*name))
       symbols[*name] = size;
+  for (auto [dim, size] : llvm::zip(graph::dimsOf(result), sizes))
+    requireSize(size, dim);
+}
+
+/// What memory was made for a size of the type is what the run found.
+void Host::requireSize(Value found, const Dim &expected) {
+  requireSize(found, dim(expected), expected.str());
+}
+
+void Host::requireSize(Value found, Value wanted, StringRef name) {
+  Value differs =
+      found == wanted
+          ? code->integerOf(builder.getI1Type(), 0)
+          : builder.createOrFold<arith::CmpIOp>(code->loc, arith::CmpIPredicate::ne, found, wanted);
+  code->when(differs, [&] {
+    fail(node + "a size is %lld where the model says %lld ('" + name.str() + "')", found, wanted);
+  });
 }
 
 /// Ops that bind symbols stand alone in their group, so that what they read is in memory.
@@ -272,6 +321,8 @@ void Host::bindReshape(graph::DynamicReshapeOp op) {
   Value total = dim(graph::elementCount(from)), product = code->number(1);
   Value unknown = code->number(0), lowest = code->number(0);
   SmallVector<Value> sizes;
+  Value overflow;
+  SizeArithmetic arithmetic{*code, &overflow};
   for (int64_t i = 0; i < rank; ++i) {
     Value size = readInteger(op.getShape(), i);
     if (!op.getAllowZero() && i < (int64_t)from.size()) {
@@ -283,7 +334,7 @@ void Host::bindReshape(graph::DynamicReshapeOp op) {
     unknown = code->add(
         unknown, builder.createOrFold<arith::ExtUIOp>(code->loc, builder.getI64Type(), isFree));
     lowest = code->min(lowest, size);
-    product = code->mul(
+    product = arithmetic.mul(
         product, builder.createOrFold<arith::SelectOp>(code->loc, isFree, code->number(1), size));
     sizes.push_back(size);
   }
@@ -292,9 +343,9 @@ void Host::bindReshape(graph::DynamicReshapeOp op) {
     Value isFree = code->less(size, code->number(0));
     size =
         builder.createOrFold<arith::SelectOp>(code->loc, isFree, code->div(total, divisor), size);
-    filled = code->mul(filled, size);
+    filled = arithmetic.mul(filled, size);
   }
-  std::string node = "node '" + graph::sourceName(op.getLoc()) + "': ";
+  failIf(overflow, "cannot reshape to sizes whose product is larger than any memory");
   code->when(code->less(lowest, code->number(-1)), [&] {
     fail(node + "a size of %lld in the shape, but only -1 may stand for what is left", lowest,
          lowest);
@@ -329,9 +380,7 @@ void Host::bindBroadcast(graph::DynamicBroadcastOp op) {
     code->choose(
         isFineHere, TypeRange(), [&] { return Values(); },
         [&] {
-          fail("node '" + graph::sourceName(op.getLoc()) +
-                   "': a size of %lld cannot be expanded to %lld",
-               own, asked);
+          fail(node + "a size of %lld cannot be expanded to %lld", own, asked);
           return Values();
         });
     sizes.push_back(size);
@@ -347,12 +396,9 @@ void Host::bindSlice(graph::DynamicSliceOp op) {
   for (auto [i, axis] : llvm::enumerate(op.getAxes())) {
     Value size = sizes[axis], zero = code->number(0);
     Value step = readInteger(op.getSteps(), i);
-    code->when(builder.createOrFold<arith::CmpIOp>(code->loc, arith::CmpIPredicate::eq, step, zero),
-               [&] {
-                 fail("node '" + graph::sourceName(op.getLoc()) +
-                          "': a step is %lld, but must be positive or negative",
-                      zero, zero);
-               });
+    code->when(
+        builder.createOrFold<arith::CmpIOp>(code->loc, arith::CmpIPredicate::eq, step, zero),
+        [&] { fail(node + "a step is %lld, but must be positive or negative", zero, zero); });
     Value isBack = code->less(step, zero);
     auto clamped = [&](Value tensor) {
       Value raw = readInteger(tensor, i);
@@ -366,9 +412,10 @@ void Host::bindSlice(graph::DynamicSliceOp op) {
     Value start = clamped(op.getStarts()), end = clamped(op.getEnds());
     Value distance = builder.createOrFold<arith::SelectOp>(code->loc, isBack, code->sub(start, end),
                                                            code->sub(end, start));
-    Value stride = code->max(
-        builder.createOrFold<arith::SelectOp>(code->loc, isBack, code->sub(zero, step), step),
-        code->number(1));
+    // The lowest number has no opposite; the one above it takes no more steps.
+    Value back = code->sub(zero, code->max(step, code->number(-INT64_MAX)));
+    Value stride = code->max(builder.createOrFold<arith::SelectOp>(code->loc, isBack, back, step),
+                             code->number(1));
     Value count =
         code->add(code->div(code->sub(distance, code->number(1)), stride), code->number(1));
     sizes[axis] = code->max(count, zero);
@@ -382,9 +429,7 @@ void Host::bindRange(graph::RangeOp op) {
   bool isFloat = isa<FloatType>(element);
   Value zero = code->number(0);
   auto refuse = [&] {
-    fail("node '" + graph::sourceName(op.getLoc()) +
-             "': start, limit and delta make no number of elements",
-         zero, zero);
+    fail(node + "start, limit and delta make no number of elements", zero, zero);
     return Values{zero};
   };
   auto read = [&](Value tensor) -> Value {
@@ -398,12 +443,22 @@ void Host::bindRange(graph::RangeOp op) {
     if (isFloat)
       return builder.create<arith::FPToSIOp>(code->loc, i64, steps);
     Value delta = readInteger(op.getDelta(), 0);
-    Value span = code->sub(readInteger(op.getLimit(), 0), readInteger(op.getStart(), 0));
+    Value start = readInteger(op.getStart(), 0), limit = readInteger(op.getLimit(), 0);
+    // As unsigned numbers the distance and the opposite of delta are exact, whatever they are.
     Value isBack = code->less(delta, zero);
-    span = builder.createOrFold<arith::SelectOp>(code->loc, isBack, code->sub(zero, span), span);
-    delta = builder.createOrFold<arith::SelectOp>(code->loc, isBack, code->sub(zero, delta), delta);
-    delta = code->max(delta, code->number(1));
-    return code->add(code->div(code->sub(span, code->number(1)), delta), code->number(1));
+    auto choose = [&](Value yes, Value no) -> Value {
+      return builder.createOrFold<arith::SelectOp>(code->loc, isBack, yes, no);
+    };
+    Value low = choose(limit, start), high = choose(start, limit);
+    Value magnitude = choose(code->sub(zero, delta), delta);
+    Value isNone =
+        builder.createOrFold<arith::CmpIOp>(code->loc, arith::CmpIPredicate::eq, delta, zero);
+    magnitude =
+        builder.createOrFold<arith::SelectOp>(code->loc, isNone, code->number(1), magnitude);
+    Value whole = builder.create<arith::DivUIOp>(
+        code->loc, code->sub(code->sub(high, low), code->number(1)), magnitude);
+    return builder.createOrFold<arith::SelectOp>(code->loc, code->less(low, high),
+                                                 code->add(whole, code->number(1)), zero);
   };
   Value count = code->choose(
       isFine(), i64,

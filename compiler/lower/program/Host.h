@@ -38,17 +38,22 @@ private:
   Dim bytesOf(Value value) const;
 
   // Code (Host.cpp).
-  Value placeBuffers();
+  Value placeBuffers(Value *overflow);
   void writeSizes();
   void writeRun();
   void beginFunction(llvm::StringRef name, unsigned pointers);
   Value field(int64_t offset, Type type);
   Value dim(const Dim &dim);
+  Value checkedDim(const Dim &dim, Value *overflow);
+  Value symbolValue(llvm::StringRef name);
+  void failIf(Value overflow, const llvm::Twine &what);
   Value pointerOf(Value value);
   Value alloc(Value bytes);
   void writeBlock(mlir::Block &block);
   void bindSymbols(mlir::Operation *op);
   void bindDims(Value result, llvm::ArrayRef<Value> sizes);
+  void requireSize(Value found, const Dim &expected);
+  void requireSize(Value found, Value wanted, llvm::StringRef name);
   void bindSizes(graph::BindSizesOp op);
   void bindReshape(graph::DynamicReshapeOp op);
   void bindBroadcast(graph::DynamicBroadcastOp op);
@@ -80,11 +85,16 @@ private:
   struct Check {
     Dim a, b;
     enum Kind { NotNegative, Equal, EqualOrOne, AtMost, Memory } kind;
-    std::string message; // with %lld for a and b
+    std::string message;  // with %lld for a and b
+    DimVector shape = {}; // Memory: of a tensor whose elements have `elementBytes`
+    int64_t elementBytes = 0;
   };
   void forEachCheck(mlir::Operation *op, llvm::function_ref<void(const Check &)> visit);
-  Value magnitude(const Dim &size);
+  bool isEntryKnown(const Check &check) const;
   Value violation(const Check &check);
+  Value isBeyondMemory(const Check &check, Value *overflow);
+  void checkTensor(Value tensor, const std::string &node,
+                   llvm::function_ref<void(const Check &)> visit);
   Value writeEntryChecks();
   void writeChecks(mlir::Operation *op);
   static std::string withoutNumbers(const Check &check);
@@ -93,6 +103,8 @@ private:
   void writeIf(graph::IfOp op);
   void writeLoop(graph::LoopOp op);
   void writeScan(graph::ScanOp op);
+  void requireSizes(Value found, Value expected);
+  Values stackFirst(Value iteration, Value length, mlir::ValueRange carried, Value slice);
 
   // Lists and strings (HostServices.cpp).
   void writeHosted(mlir::Operation *op);
@@ -105,7 +117,7 @@ private:
   Value positionOf(Value position, int64_t otherwise);
   Value messages(mlir::Operation *op, llvm::ArrayRef<llvm::StringRef> texts);
   Value callOn(int32_t service, llvm::ArrayRef<Value> frame);
-  void bindMade(Value result, Value frame, int64_t sizes);
+  void bindMade(Value result, Value frame, int64_t sizes, llvm::ArrayRef<Value> known = {});
 
   llvm::SmallVector<std::string> unboundSymbols(mlir::ValueRange values) const;
   void bindFrom(Value result, Value source);
@@ -128,6 +140,10 @@ private:
   llvm::DenseMap<mlir::Attribute, int64_t> weightOf;
   std::map<const void *, int64_t> dataOf;
 
+  std::string node; // "node 'conv_1': ", of the op whose code is being written
+  // Sizes that heddle_program_run computes unchecked from the symbols of inputs, with the first
+  // node that wants them; heddle_program_sizes shows that none overflows.
+  std::map<std::string, std::pair<Dim, std::string>> entrySizes;
   std::map<std::string, Value> symbols; // in scope
   llvm::DenseMap<Value, Value> pointers;
   llvm::SmallVector<Value> offsets; // of `buffers` in the arena

@@ -18,8 +18,14 @@ struct Agreement {
 };
 } // namespace
 
-/// Bytes of a tensor that no memory holds: sums and products of sizes below it do not overflow.
-static constexpr double kTooManyBytes = 1e15;
+/// Bytes of a tensor that no address space of today holds. Sums and products of the sizes of such
+/// tensors, which kernels compute without checks, stay far below 2^63.
+static constexpr int64_t kMostBytes = int64_t(1) << 47;
+/// The product of the other sizes of a tensor that has a size of 0: loops may run over these.
+static constexpr int64_t kMostOfEmpty = int64_t(1) << 31;
+
+static constexpr StringRef kOutside =
+    "a slice would end at %lld of a dimension that ends at %lld: the inputs are too small for it";
 
 static SmallVector<Agreement> agreementsOf(Operation *op) {
   SmallVector<Agreement> result;
@@ -106,6 +112,28 @@ static SmallVector<Agreement> agreementsOf(Operation *op) {
             requireFit(Dim::min(to[i], Dim(1)), from[i], Fit::OrLess,
                        "a dimension that is empty cannot be resized");
       })
+      .Case([&](graph::SliceOp op) { // the first and the last element that it takes
+        DimVector from = graph::dimsOf(op.getX()), to = graph::dimsOf(op.getResult());
+        DimVector starts = graph::dimsOf(op.getStarts());
+        for (auto [i, step] : llvm::enumerate(op.getSteps())) {
+          if (to[i].isConstant(0) || (starts[i].isConstant(0) && to[i] == from[i] && step == 1))
+            continue;
+          Dim first = starts[i], last = first + (to[i] - Dim(1)) * Dim(step);
+          if (step < 0)
+            std::swap(first, last);
+          auto isSafe = [](const Dim &dim) { return dim.isNeverNegative(); };
+          if (isSafe(first) && isSafe(from[i] - last - Dim(1)))
+            continue;
+          Dim some = to[i].constant() ? Dim(1) : Dim::min(to[i], Dim(1)); // 0 where it takes none
+          requireFit(Dim(0), some * first, Fit::OrLess, kOutside);
+          requireFit(some * (last + Dim(1)), from[i] * some, Fit::OrLess, kOutside);
+        }
+      })
+      .Case([&](graph::TopkOp op) {
+        int64_t axis = op.getAxis();
+        requireFit(graph::dimsOf(op.getValues())[axis], graph::dimsOf(op.getX())[axis], Fit::OrLess,
+                   "%lld elements are asked for along a dimension that has %lld");
+      })
       .Case([&](graph::ReverseSequenceOp op) {
         require(graph::dimsOf(op.getLengths())[0], graph::dimsOf(op.getX())[op.getBatchAxis()],
                 false, "%lld lengths do not fit a batch of %lld");
@@ -120,19 +148,29 @@ static SmallVector<Agreement> agreementsOf(Operation *op) {
   return result;
 }
 
+/// That sizes are not negative, and that a tensor fits in memory.
+void Host::checkTensor(Value tensor, const std::string &node,
+                       llvm::function_ref<void(const Check &)> visit) {
+  if (!isa<RankedTensorType>(tensor.getType()) || graph::listOf(tensor))
+    return;
+  DimVector shape = graph::dimsOf(tensor);
+  for (const Dim &size : shape)
+    if (!size.isNeverNegative())
+      visit({size, Dim(0), Check::NotNegative,
+             node + "size '" + size.str() +
+                 "' would be %lld: the inputs are too small for this model"});
+  Dim bytes = bytesOf(tensor);
+  bool isSmall = bytes.constant() && !bytes.isConstant(0) && *bytes.constant() <= kMostBytes;
+  if (!isSmall && !shape.empty())
+    visit({bytes, Dim(0), Check::Memory,
+           node + "a tensor of size '" + bytes.str() + "' in bytes is larger than any memory",
+           shape, graph::bytesOf(graph::elementOf(tensor))});
+}
+
 void Host::forEachCheck(Operation *op, llvm::function_ref<void(const Check &)> visit) {
   std::string node = "node '" + graph::sourceName(op->getLoc()) + "': ";
   for (Value result : op->getResults())
-    if (isa<RankedTensorType>(result.getType())) {
-      for (const Dim &size : graph::dimsOf(result))
-        if (!size.isNeverNegative())
-          visit({size, Dim(0), Check::NotNegative,
-                 node + "size '" + size.str() +
-                     "' would be %lld: the inputs are too small for this model"});
-      if (Dim bytes = bytesOf(result); !bytes.constant())
-        visit({bytes, Dim(0), Check::Memory,
-               node + "a tensor of size '" + bytes.str() + "' in bytes is larger than any memory"});
-    }
+    checkTensor(result, node, visit);
   for (const Agreement &agreement : agreementsOf(op)) {
     Check::Kind kind = agreement.fit == Fit::Equal   ? Check::Equal
                        : agreement.fit == Fit::OrOne ? Check::EqualOrOne
@@ -141,63 +179,42 @@ void Host::forEachCheck(Operation *op, llvm::function_ref<void(const Check &)> v
   }
 }
 
-/// i1: the check does not hold.
+/// i1: the check does not hold, or no int64 can tell.
 Value Host::violation(const Check &check) {
-  if (check.kind == Check::Memory)
-    return builder.createOrFold<arith::CmpFOp>(
-        code->loc, arith::CmpFPredicate::UGT, magnitude(check.a),
-        code->constantOf(builder.getF64Type(), kTooManyBytes));
-  if (check.kind == Check::AtMost)
-    return code->less(dim(check.b), dim(check.a));
-  Value a = dim(check.a), b = dim(check.b);
-  if (check.kind == Check::NotNegative)
-    return code->less(a, b);
-  auto differs = [&](Value x, Value y) -> Value {
-    return builder.createOrFold<arith::CmpIOp>(code->loc, arith::CmpIPredicate::ne, x, y);
-  };
-  Value isWrong = differs(a, b);
-  if (check.kind == Check::EqualOrOne)
-    isWrong = code->both(isWrong, differs(a, code->number(1)));
-  return isWrong;
+  Value overflow, isWrong;
+  if (check.kind == Check::Memory) {
+    isWrong = isBeyondMemory(check, &overflow);
+  } else {
+    Value a = checkedDim(check.a, &overflow), b = checkedDim(check.b, &overflow);
+    auto differs = [&](Value x, Value y) -> Value {
+      return builder.createOrFold<arith::CmpIOp>(code->loc, arith::CmpIPredicate::ne, x, y);
+    };
+    if (check.kind == Check::AtMost)
+      isWrong = code->less(b, a);
+    else if (check.kind == Check::NotNegative)
+      isWrong = code->less(a, b);
+    else
+      isWrong = differs(a, b);
+    if (check.kind == Check::EqualOrOne)
+      isWrong = code->both(isWrong, differs(a, code->number(1)));
+  }
+  return overflow ? builder.createOrFold<arith::OrIOp>(code->loc, isWrong, overflow) : isWrong;
 }
 
-/// f64: about the size, or more; integers could overflow.
-Value Host::magnitude(const Dim &size) {
-  Type f64 = builder.getF64Type();
-  auto number = [&](double value) { return code->constantOf(f64, value); };
-  Value total = number(0);
-  for (const auto &[product, coefficient] : size.sum()) {
-    if (coefficient < 0)
-      continue;
-    Value value = number(coefficient);
-    for (const Dim::Atom &factor : product) {
-      Value part;
-      if (factor.kind == Dim::Kind::Symbol) {
-        part = builder.create<arith::SIToFPOp>(code->loc, f64, dim(Dim::symbol(factor.text)));
-      } else {
-        Value left = magnitude(*factor.lhs), right = magnitude(*factor.rhs);
-        switch (factor.kind) {
-        case Dim::Kind::FloorDiv:
-          part = builder.createOrFold<arith::DivFOp>(
-              code->loc, left,
-              builder.createOrFold<arith::MaximumFOp>(code->loc, right, number(1)));
-          break;
-        case Dim::Kind::Max:
-          part = builder.createOrFold<arith::MaximumFOp>(code->loc, left, right);
-          break;
-        case Dim::Kind::Mod:
-        case Dim::Kind::Min:
-          part = builder.createOrFold<arith::MinimumFOp>(code->loc, left, right);
-          break;
-        case Dim::Kind::Symbol:
-          break;
-        }
-      }
-      value = builder.createOrFold<arith::MulFOp>(code->loc, value, part);
-    }
-    total = builder.createOrFold<arith::AddFOp>(code->loc, total, value);
+/// Sizes are multiplied one by one, those that are 0 as 1, so that what a Dim has cancelled out is
+/// tested too, and strides and loops of an empty tensor are bounded.
+Value Host::isBeyondMemory(const Check &check, Value *overflow) {
+  SizeArithmetic arithmetic{*code, overflow};
+  Value product = code->number(1), none = code->integerOf(builder.getI1Type(), 0);
+  Value isEmpty = none, one = code->number(1);
+  for (const Dim &size : check.shape) {
+    Value value = checkedDim(size, overflow);
+    isEmpty = builder.createOrFold<arith::OrIOp>(code->loc, isEmpty, code->less(value, one));
+    product = arithmetic.mul(product, code->max(value, one));
   }
-  return total;
+  Value most = builder.createOrFold<arith::SelectOp>(code->loc, isEmpty, code->number(kMostOfEmpty),
+                                                     code->number(kMostBytes / check.elementBytes));
+  return code->less(most, product);
 }
 
 /// In heddle_program_sizes: the number of the first message whose check fails, 0 when all hold.
@@ -205,26 +222,45 @@ Value Host::writeEntryChecks() {
   Type i32 = builder.getI32Type();
   Value status = code->integerOf(i32, 0);
   llvm::StringMap<bool> seen;
+  auto report = [&](Value fails, const std::string &message) {
+    if (Code::constant(fails) == 0)
+      return;
+    program.messages.push_back(message);
+    Value number = code->integerOf(i32, program.messages.size());
+    Value isFirst = builder.createOrFold<arith::CmpIOp>(code->loc, arith::CmpIPredicate::eq, status,
+                                                        code->integerOf(i32, 0));
+    status = builder.createOrFold<arith::SelectOp>(code->loc, code->both(fails, isFirst), number,
+                                                   status);
+  };
   auto checkOp = [&](Operation *op) {
     forEachCheck(op, [&](const Check &check) {
-      std::string kind = std::to_string(check.kind);
-      bool isNew = seen.insert({check.a.str() + "|" + check.b.str() + "|" + kind, true}).second;
-      if (!isNew || !isEntryKnown(check.a) || !isEntryKnown(check.b))
-        return;
-      program.messages.push_back(withoutNumbers(check));
-      Value number = code->integerOf(i32, program.messages.size());
-      Value isFirst = builder.createOrFold<arith::CmpIOp>(code->loc, arith::CmpIPredicate::eq,
-                                                          status, code->integerOf(i32, 0));
-      Value fails = code->both(violation(check), isFirst);
-      status = builder.createOrFold<arith::SelectOp>(code->loc, fails, number, status);
+      std::string key = std::to_string(check.kind) + "|" + check.a.str() + "|" + check.b.str();
+      for (const Dim &size : check.shape)
+        key += "|" + size.str();
+      if (isEntryKnown(check) && seen.insert({key, true}).second)
+        report(violation(check), withoutNumbers(check));
     });
   };
+  for (BlockArgument input : model.getArguments())
+    checkTensor(input, "input '" + program.inputs[input.getArgNumber()].name + "': ",
+                [&](const Check &check) { report(violation(check), withoutNumbers(check)); });
   for (Operation &op : model.getBody().front()) {
     checkOp(&op);
     if (isa<graph::GroupOp>(op))
       op.walk([&](Operation *inner) { checkOp(inner); });
   }
+  for (const auto &[text, wanted] : entrySizes) {
+    Value overflow;
+    checkedDim(wanted.first, &overflow);
+    if (overflow)
+      report(overflow, wanted.second + "size '" + text + "' is larger than any memory");
+  }
   return status;
+}
+
+bool Host::isEntryKnown(const Check &check) const {
+  return isEntryKnown(check.a) && isEntryKnown(check.b) &&
+         llvm::all_of(check.shape, [&](const Dim &size) { return isEntryKnown(size); });
 }
 
 /// heddle_program_sizes has no values to print: sizes are named instead.
@@ -241,9 +277,11 @@ void Host::writeChecks(Operation *op) {
   bool isTop = op->getParentOp() == model;
   auto checkOp = [&](Operation *inner) {
     forEachCheck(inner, [&](const Check &check) {
-      if (isTop && isEntryKnown(check.a) && isEntryKnown(check.b))
+      if (isTop && isEntryKnown(check))
         return;
-      code->when(violation(check), [&] { fail(check.message, dim(check.a), dim(check.b)); });
+      code->when(violation(check), [&] {
+        fail(check.message, checkedDim(check.a, nullptr), checkedDim(check.b, nullptr));
+      });
     });
   };
   checkOp(op);

@@ -27,6 +27,12 @@ void Host::bindFrom(Value result, Value source) {
   bindDims(result, sizes);
 }
 
+void Host::requireSizes(Value found, Value expected) {
+  for (auto [size, wanted] : llvm::zip(graph::dimsOf(found), graph::dimsOf(expected)))
+    if (size != wanted)
+      requireSize(dim(size), wanted);
+}
+
 void Host::writeIf(graph::IfOp op) {
   Type pointer = LLVM::LLVMPointerType::get(builder.getContext());
   auto names = unboundSymbols(op.getResults());
@@ -165,6 +171,7 @@ void Host::writeLoop(graph::LoopOp op) {
     for (unsigned i = 0; i < carried; ++i) {
       Value source = values[1 + i], bytes = dim(bytesOf(source)), target;
       if (isFixed[i]) {
+        requireSizes(source, arguments[i]);
         Value isEven = builder.create<arith::CmpIOp>(
             code->loc, arith::CmpIPredicate::eq,
             builder.create<arith::AndIOp>(code->loc, iteration, code->number(1)), code->number(0));
@@ -191,13 +198,33 @@ void Host::writeLoop(graph::LoopOp op) {
     for (unsigned i = 0; i < scans; ++i) {
       Value source = values[1 + carried + i], bytes = dim(bytesOf(source));
       Value memory = next[stacks + 2 * i], capacity = next[stacks + 2 * i + 1];
+      // The first slice says how large all are, where the model does not.
+      DimVector result = graph::dimsOf(op.getResult(carried + i)), slice = graph::dimsOf(source);
+      Value isFirst = builder.create<arith::CmpIOp>(code->loc, arith::CmpIPredicate::eq, iteration,
+                                                    code->number(0));
+      for (size_t d = 0; d < slice.size(); ++d) {
+        Value size = dim(slice[d]);
+        auto name = result[d + 1].symbolName();
+        auto place = name ? llvm::find(sliceNames, *name) : sliceNames.end();
+        if (place == sliceNames.end()) {
+          requireSize(size, result[d + 1]);
+          continue;
+        }
+        Value &learnt = next[sliceStart + (place - sliceNames.begin())];
+        learnt = builder.create<arith::SelectOp>(code->loc, isFirst, size, learnt);
+        requireSize(size, learnt, "that of the slice before");
+      }
       Value isFull =
           builder.create<arith::CmpIOp>(code->loc, arith::CmpIPredicate::sge, iteration, capacity);
       auto grown = code->choose(
           isFull, TypeRange{pointer, i64},
           [&] {
+            // kMostTrips bounds the count, not its product with the bytes of a slice.
             Value larger = code->add(code->mul(capacity, code->number(2)), code->number(8));
-            Value fresh = alloc(code->mul(larger, bytes));
+            Value overflow;
+            Value all = SizeArithmetic{*code, &overflow}.mul(larger, bytes);
+            failIf(overflow, "the stacked slices are larger than any memory");
+            Value fresh = alloc(all);
             copy(fresh, memory, code->mul(iteration, bytes));
             return Values{fresh, larger};
           },
@@ -206,11 +233,6 @@ void Host::writeLoop(graph::LoopOp op) {
            bytes);
       next[stacks + 2 * i] = grown[0];
       next[stacks + 2 * i + 1] = grown[1];
-      DimVector result = graph::dimsOf(op.getResult(carried + i)), slice = graph::dimsOf(source);
-      for (size_t d = 0; d < slice.size(); ++d)
-        if (auto name = result[d + 1].symbolName())
-          if (auto place = llvm::find(sliceNames, *name); place != sliceNames.end())
-            next[sliceStart + (place - sliceNames.begin())] = dim(slice[d]);
     }
     next[0] = code->add(iteration, code->number(1));
     builder.create<scf::YieldOp>(code->loc, next);
@@ -236,6 +258,7 @@ void Host::writeLoop(graph::LoopOp op) {
     DimVector dims = graph::dimsOf(result);
     if (auto name = dims[0].symbolName(); name && !symbols.count(*name))
       symbols[*name] = loop.getResult(0);
+    requireSize(loop.getResult(0), dims[0]);
   }
   for (auto [i, name] : llvm::enumerate(sliceNames))
     if (!symbols.count(name))
@@ -259,19 +282,30 @@ void Host::writeScan(graph::ScanOp op) {
   for (unsigned i = 0; i < scanned; ++i) {
     SmallVector<Value> sizes;
     DimVector whole = graph::dimsOf(op.getInputs()[states + i]);
+    requireSize(dim(whole[0]), length, "that of what is scanned beside it");
     for (const Dim &size : ArrayRef<Dim>(whole).drop_front())
       sizes.push_back(dim(size));
     bindDims(body.getArgument(states + i), sizes);
   }
-  SmallVector<Value> stacked;
+  // What is stacked lies in memory of `length` slices. Where only the body knows how large a slice
+  // is, the first one says it, and the memory is made then; loops carry it with the sizes.
+  struct Stack {
+    Value slice, result, memory; // memory: null where the first slice makes it
+    size_t state;                // of the memory and then the sizes, among what is carried
+  };
+  SmallVector<Stack> stacks;
   for (unsigned i = states; i < op.getNumResults(); ++i) {
-    Value slice = yield.getValues()[i];
-    SmallVector<Value> sizes{length};
-    for (const Dim &size : graph::dimsOf(slice))
-      sizes.push_back(dim(size));
-    bindDims(op.getResult(i), sizes);
-    stacked.push_back(alloc(dim(bytesOf(op.getResult(i)))));
-    pointers[op.getResult(i)] = stacked.back();
+    Stack stack{yield.getValues()[i], op.getResult(i), {}, initial.size()};
+    if (unboundSymbols(stack.slice).empty()) {
+      Value overflow;
+      stack.memory = alloc(SizeArithmetic{*code, &overflow}.mul(length, dim(bytesOf(stack.slice))));
+      failIf(overflow, "the stacked slices are larger than any memory");
+    } else {
+      initial.push_back(builder.create<LLVM::ZeroOp>(
+          code->loc, LLVM::LLVMPointerType::get(builder.getContext())));
+      initial.append(graph::rankOf(stack.slice), code->number(0));
+    }
+    stacks.push_back(stack);
   }
   Values finals = code->fold(code->number(0), length, 1, initial, [&](Value i, ValueRange in) {
     auto outerSymbols = symbols;
@@ -297,13 +331,19 @@ void Host::writeScan(graph::ScanOp op) {
         builder.createOrFold<arith::AndIOp>(code->loc, i, code->number(1)), code->number(0));
     for (unsigned s = 0; s < states; ++s) {
       Value target = builder.createOrFold<arith::SelectOp>(code->loc, isEven, first[s], second[s]);
+      requireSizes(yield.getValues()[s], body.getArgument(s));
       copy(target, pointerOf(yield.getValues()[s]), dim(bytesOf(yield.getValues()[s])));
       next.push_back(target);
     }
-    for (unsigned s = 0; s < stacked.size(); ++s) {
-      Value slice = yield.getValues()[states + s];
-      copy(sliceAt(stacked[s], slice, llvm::is_contained(op.getReverseOutputs(), (int64_t)s)),
-           pointerOf(slice), dim(bytesOf(slice)));
+    for (auto [s, stack] : llvm::enumerate(stacks)) {
+      Value memory = stack.memory;
+      if (!memory) {
+        Values made = stackFirst(i, length, in.drop_front(stack.state), stack.slice);
+        memory = made[0];
+        next.append(made);
+      }
+      copy(sliceAt(memory, stack.slice, llvm::is_contained(op.getReverseOutputs(), (int64_t)s)),
+           pointerOf(stack.slice), dim(bytesOf(stack.slice)));
     }
     symbols = outerSymbols;
     pointers = outerPointers;
@@ -313,6 +353,38 @@ void Host::writeScan(graph::ScanOp op) {
     bindFrom(op.getResult(s), body.getArgument(s));
     pointers[op.getResult(s)] = finals[s];
   }
+  for (const Stack &stack : stacks) {
+    SmallVector<Value> sizes{length};
+    if (stack.memory)
+      for (const Dim &size : graph::dimsOf(stack.slice))
+        sizes.push_back(dim(size));
+    else
+      sizes.append(finals.begin() + stack.state + 1,
+                   finals.begin() + stack.state + 1 + graph::rankOf(stack.slice));
+    bindDims(stack.result, sizes);
+    pointers[stack.result] = stack.memory ? stack.memory : finals[stack.state];
+  }
+}
+
+/// The memory and the sizes of slices that are stacked: in iteration 0 as `slice` is, later as
+/// `carried` says, which `slice` has to agree with.
+Values Host::stackFirst(Value iteration, Value length, ValueRange carried, Value slice) {
+  Value isFirst = builder.createOrFold<arith::CmpIOp>(code->loc, arith::CmpIPredicate::eq,
+                                                      iteration, code->number(0));
+  Values sizes;
+  for (auto [d, size] : llvm::enumerate(graph::dimsOf(slice))) {
+    Value own = dim(size);
+    sizes.push_back(builder.createOrFold<arith::SelectOp>(code->loc, isFirst, own, carried[1 + d]));
+    requireSize(own, sizes.back(), "that of the slice before");
+  }
+  Value overflow;
+  Value bytes = SizeArithmetic{*code, &overflow}.mul(length, dim(bytesOf(slice)));
+  failIf(overflow, "the stacked slices are larger than any memory");
+  Values made = code->choose(
+      isFirst, TypeRange{carried[0].getType()}, [&] { return Values{alloc(bytes)}; },
+      [&] { return Values{carried[0]}; });
+  made.append(sizes);
+  return made;
 }
 
 } // namespace heddle::lower

@@ -73,6 +73,8 @@ int64_t Host::mostArguments() const {
 
 void Host::storeArguments(graph::GroupOp group, int64_t base) {
   const Kernel &kernel = *kernels.at(group);
+  for (const Dim &size : kernel.sizes)
+    dim(size);
   Type i64 = builder.getI64Type();
   Block *body = &group.getBody().front();
   auto outputs = body->getTerminator()->getOperands();
@@ -174,12 +176,17 @@ static Value tasksBefore(Code &code, Value part, ArrayRef<Value> tasks, size_t i
       result = code.add(result, value);
     return result;
   };
+  Value inTurn =
+      code.min(code.max(code.sub(part, sum(tasks.take_front(i))), code.number(0)), tasks[i]);
   if (areEqual)
-    return code.min(code.max(code.sub(part, sum(tasks.take_front(i))), code.number(0)), tasks[i]);
+    return inTurn;
   Value all = sum(tasks), twice = code.number(2 * tasks.size());
   Value scaled = code.mul(code.mul(tasks[i], part), twice);
   Value rounded = code.add(scaled, code.mul(all, code.number(2 * i + 1)));
-  return code.div(rounded, code.max(code.mul(all, twice), code.number(1)));
+  Value spread = code.div(rounded, code.max(code.mul(all, twice), code.number(1)));
+  // Products of so many tasks could overflow; they stand one kernel after the other.
+  Value areMany = code.less(code.number(INT64_C(1) << 28), all);
+  return code.b.createOrFold<arith::SelectOp>(code.loc, areMany, inTurn, spread);
 }
 
 /// A function that runs a part of all tasks. Those of equal kernels and slots are one.

@@ -62,14 +62,16 @@ Value Host::callOn(int32_t service, ArrayRef<Value> words) {
   return frame;
 }
 
-/// The tensor whose data is word 0 of the frame, and whose sizes are words from `sizes` on.
-void Host::bindMade(Value result, Value frame, int64_t sizes) {
+/// The tensor whose data is word 0 of the frame, and whose sizes are words from `sizes` on, but for
+/// trailing ones that are `known`.
+void Host::bindMade(Value result, Value frame, int64_t sizes, ArrayRef<Value> known) {
   Type i64 = builder.getI64Type(), pointer = LLVM::LLVMPointerType::get(builder.getContext());
   Value address = code->load(i64, frame, code->number(0));
   pointers[result] = builder.create<LLVM::IntToPtrOp>(code->loc, pointer, address);
   SmallVector<Value> words;
-  for (int64_t i = 0; i < graph::rankOf(result); ++i)
+  for (int64_t i = 0, told = graph::rankOf(result) - known.size(); i < told; ++i)
     words.push_back(code->load(i64, frame, code->number(sizes + i)));
+  words.append(known.begin(), known.end());
   bindDims(result, words);
 }
 
@@ -225,7 +227,7 @@ void Host::writeImageDecode(graph::ImageDecodeOp op) {
   Value frame = callOn(HEDDLE_SERVICE_IMAGE_DECODE,
                        {zero, zero, zero, first, dim(graph::dimsOf(op.getX())[0]),
                         addressOf(op.getX()), code->number(format)});
-  bindMade(op.getResult(), frame, 1);
+  bindMade(op.getResult(), frame, 1, code->number(op.getPixelFormat() == "gray" ? 1 : 3));
 }
 
 } // namespace heddle::lower
