@@ -71,6 +71,31 @@ static bool isArithmetic(Operation *op) {
              ReduceMinOp, ArgMaxOp, ArgMinOp, CumsumOp, TopkOp, ResizeOp>(op);
 }
 
+/// Bytes of the largest tensor that a model may spell out: no address space of today holds more.
+static constexpr int64_t kMostBytes = int64_t(1) << 47;
+
+/// The one place where sizes that a node makes are tested: none is negative, and those that are
+/// known fit in memory.
+static void checkSizes(Value result) {
+  if (!isa<RankedTensorType>(result.getType()))
+    return;
+  DimVector dims = dimsOf(result);
+  int64_t product = graph::bytesOf(elementOf(result));
+  bool fits = true;
+  for (const Dim &dim : dims) {
+    if (dim.isTooLarge())
+      refuse("a size of its result is beyond 2^63",
+             "no tensor has so many elements; check the sizes, pads and repeats of the node");
+    if (dim.constant().value_or(0) < 0)
+      refuse("its result would have the shape " + textOf(dims) + ", in which a size is negative");
+    int64_t factor = std::max<int64_t>(dim.constant().value_or(1), 1);
+    fits &= !__builtin_mul_overflow(product, factor, &product) && product <= kMostBytes;
+  }
+  if (!fits)
+    refuse("its result would have the shape " + textOf(dims) + ", which is larger than any memory",
+           "at most 2^47 bytes are possible; sizes of 0 count as 1");
+}
+
 void Emitter::check(Operation *op) {
   if (isArithmetic(op))
     for (Value operand : op->getOperands())
@@ -81,6 +106,8 @@ void Emitter::check(Operation *op) {
                : graph::isBits(element) ? "cast it to a wider float first"
                                         : "it is a sequence or an optional");
   diagnostics.clear();
+  for (Value result : op->getResults())
+    checkSizes(result);
   if (failed(verify(op, /*verifyRecursively=*/false)))
     refuseDiagnostics();
 }

@@ -69,7 +69,7 @@ CASES = [
     ("Expand", "", [ROW, np.zeros(17, np.int64)], {},
      "the result has rank 17, but at most 16 is supported"),
     ("Unsqueeze", "", [ROW, np.zeros(17, np.int64)], {}, "the result has rank 18, but at most 16"),
-    ("Split", "", [ROW, INDEX[0]], {}, "an operand has rank 0, but needs rank 1 or more"),
+    ("Split", "", [ROW, INDEX[0]], {}, "'split' must be a vector, but has the shape []"),
     ("Split", "", [ROW[0], INDEX], {}, "an operand has rank 0, but needs rank 1 or more"),
     ("Col2Im", "", [X3, np.zeros(65, np.int64), INDEX], {},
      "'image_shape' has 65 entries, but must have 1 to 7"),

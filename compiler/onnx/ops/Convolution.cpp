@@ -201,6 +201,8 @@ static void importConvTranspose(Node &n) {
   auto wanted = n.getInts("output_shape");
   if (wanted && wanted->size() < count)
     refuse("'output_shape' has " + Twine(wanted->size()) + " entries, but needs " + Twine(count));
+  if (wanted && llvm::any_of(*wanted, [](int64_t size) { return size < 0; }))
+    refuse("'output_shape' has a negative size");
   if (wanted && wanted->size() > count)
     wanted->erase(wanted->begin(), wanted->end() - count);
   DimVector dims = dimsOf(x);

@@ -231,6 +231,8 @@ static void importTile(Node &n) {
     repeats[n.axis(*(*axis)[0].constant(), from.size())] = (*tiles)[0];
   } else {
     Value asked = n.in(1);
+    if (rankOf(asked) != 1)
+      refuse("'repeats' must be a vector, but has the shape " + textOf(dimsOf(asked)));
     if (!dimsOf(asked)[0].constant())
       asked = n.reshape(asked, {Dim(from.size())});
     repeats = n.bindSizes(asked, "repeats");
@@ -269,6 +271,8 @@ static void importSplit(Node &n) {
   DimVector sizes;
   if (n.has(1)) {
     Value asked = n.in(1);
+    if (rankOf(asked) != 1)
+      refuse("'split' must be a vector, but has the shape " + textOf(dimsOf(asked)));
     if (!dimsOf(asked)[0].constant())
       asked = n.reshape(asked, {Dim(n.outputs())});
     sizes = n.bindSizes(asked, "split");

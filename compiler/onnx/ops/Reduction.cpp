@@ -23,6 +23,14 @@ static Value l1(Emitter &e, Value x, ArrayRef<int64_t> axes, bool keep) {
 static Value sumSquare(Emitter &e, Value x, ArrayRef<int64_t> axes, bool keep) {
   return e.reduce<ReduceSumOp>(e.mul(x, x), axes, keep);
 }
+/// A root or logarithm of integers is that of f64, rounded toward zero.
+template <Value (*fold)(Emitter &, Value, ArrayRef<int64_t>, bool)>
+static Value asFloat(Emitter &e, Value x, ArrayRef<int64_t> axes, bool keep) {
+  Type element = elementOf(x);
+  if (!isa<IntegerType>(element))
+    return fold(e, x, axes, keep);
+  return e.cast(fold(e, e.cast(x, e.builder.getF64Type()), axes, keep), element);
+}
 static Value l2(Emitter &e, Value x, ArrayRef<int64_t> axes, bool keep) {
   return e.unary<SqrtOp>(sumSquare(e, x, axes, keep));
 }
@@ -110,10 +118,10 @@ OpRows reductionRows() {
       {"ReduceMin", "", 1, 27, reduction<plain<ReduceMinOp>>},
       {"ReduceMean", "", 1, 27, reduction<meanOf>},
       {"ReduceL1", "", 1, 27, reduction<l1>},
-      {"ReduceL2", "", 1, 27, reduction<l2>},
+      {"ReduceL2", "", 1, 27, reduction<asFloat<l2>>},
       {"ReduceSumSquare", "", 1, 27, reduction<sumSquare>},
-      {"ReduceLogSum", "", 1, 27, reduction<logSum>},
-      {"ReduceLogSumExp", "", 1, 27, reduction<logSumExp>},
+      {"ReduceLogSum", "", 1, 27, reduction<asFloat<logSum>>},
+      {"ReduceLogSumExp", "", 1, 27, reduction<asFloat<logSumExp>>},
       {"ArgMax", "", 1, 27, argument<ArgMaxOp>},
       {"ArgMin", "", 1, 27, argument<ArgMinOp>},
       {"CumSum", "", 11, 27, importCumSum},

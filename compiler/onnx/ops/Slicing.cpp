@@ -33,6 +33,9 @@ struct Bounds {
 /// No size is as large: bounds beyond mean "to the end", and exporters write several such numbers.
 static constexpr int64_t kBeyond = int64_t(1) << 29;
 
+/// Steps and diagonals beyond it lead out of every tensor, and sums with them are int64.
+static constexpr int64_t kLongestStep = int64_t(1) << 48;
+
 /// ONNX's clamping of one axis.
 static std::optional<Bounds> resolveBounds(const Dim &size, Dim start, Dim end, int64_t step) {
   auto isBeyond = [](const Dim &bound, bool positive) {
@@ -109,6 +112,7 @@ static void importSlice(Node &n) {
   for (size_t i = 0; i < count && isStatic; ++i) {
     if (steps[i] == 0)
       refuse("a step is 0");
+    steps[i] = std::clamp(steps[i], -kLongestStep, kLongestStep);
     auto bounds = resolveBounds(sizes[axes[i]], (*starts)[i], (*ends)[i], steps[i]);
     isStatic = bounds.has_value();
     if (!bounds)
@@ -258,7 +262,12 @@ static std::pair<Value, Value> places(Node &n, ArrayRef<Dim> dims) {
 static void importTrilu(Node &n) {
   Value x = n.in(0);
   auto [row, column] = places(n, dimsOf(x));
-  Value limit = n.has(1) ? n.add(row, n.reshape(n.in(1), {})) : row;
+  Value limit = row;
+  if (n.has(1)) {
+    Value diagonal = n.cast(n.reshape(n.in(1), {}), n.i64());
+    double most = kLongestStep;
+    limit = n.add(row, n.min(n.max(diagonal, -most), most));
+  }
   bool isUpper = n.getInt("upper", 1);
   Value keeps =
       isUpper ? n.compare<GreaterEqualOp>(column, limit) : n.compare<LessEqualOp>(column, limit);

@@ -43,21 +43,46 @@ void Forest::addWeight(int64_t node, int64_t target, double weight) {
   hasWeight[node * targets + target] = true;
 }
 
-static int64_t heightFrom(const Forest &forest, int64_t root) {
-  std::vector<std::pair<int64_t, int64_t>> open = {{root, 0}};
-  int64_t highest = 0;
-  while (!open.empty()) {
-    auto [place, depth] = open.back();
-    open.pop_back();
-    highest = std::max(highest, depth);
-    if (depth > kHighest)
-      refuse("a tree is higher than " + Twine(kHighest) + " nodes, or has a cycle");
-    if (forest.whenTrue[place] == place)
+void Forest::setChildren(int64_t place, int64_t ifTrue, int64_t ifFalse) {
+  if (ifTrue == place || ifFalse == place)
+    refuse("node number " + Twine(place) + " of the lists is its own child");
+  whenTrue[place] = ifTrue;
+  whenFalse[place] = ifFalse;
+}
+
+/// The height of what lies below each node, in `heights`, -1 where nothing is known yet. Nodes may
+/// share a child, as the steps of a test for membership do; a way that comes back to a node is
+/// refused.
+static int64_t heightFrom(const Forest &forest, int64_t root, std::vector<int64_t> &heights) {
+  constexpr int64_t kUnknown = -1, kOpen = -2;
+  std::vector<int64_t> way = {root};
+  while (!way.empty()) {
+    int64_t place = way.back(), next = -1;
+    if (heights[place] >= 0) {
+      way.pop_back();
       continue;
-    open.push_back({forest.whenTrue[place], depth + 1});
-    open.push_back({forest.whenFalse[place], depth + 1});
+    }
+    heights[place] = kOpen;
+    int64_t below = -1;
+    for (int64_t child : {forest.whenTrue[place], forest.whenFalse[place]}) {
+      if (forest.isLeaf(place))
+        break;
+      if (heights[child] == kOpen)
+        refuse("node number " + Twine(child) + " of the lists is reached from itself");
+      if (heights[child] == kUnknown)
+        next = child;
+      below = std::max(below, heights[child]);
+    }
+    if (next >= 0) {
+      way.push_back(next);
+      continue;
+    }
+    heights[place] = below + 1;
+    if (heights[place] > kHighest)
+      refuse("a tree is higher than " + Twine(kHighest) + " nodes");
+    way.pop_back();
   }
-  return highest;
+  return heights[root];
 }
 
 void Forest::finish(int64_t featureCount) {
@@ -67,8 +92,12 @@ void Forest::finish(int64_t featureCount) {
       refuse("a node asks for feature " + Twine(feature) + " of " + Twine(featureCount));
   if (roots.empty())
     refuse("there is no tree");
+  std::vector<int64_t> heights(size(), -1);
   for (int64_t root : roots)
-    height = std::max(height, heightFrom(*this, root));
+    height = std::max(height, heightFrom(*this, root, heights));
+  for (size_t i = 0; i < size(); ++i)
+    if (heights[i] < 0)
+      refuse("node number " + Twine(i) + " of the lists is reached from no root");
 }
 
 static Value compareBy(Node &n, Branch branch, Value x, Value threshold) {

@@ -23,12 +23,16 @@ struct Forest {
   std::vector<bool> hasWeight;
 
   size_t size() const { return features.size(); }
+  bool isLeaf(int64_t place) const { return whenTrue[place] == place; }
+  /// Of a node that is no leaf; refused where a child is the node itself.
+  void setChildren(int64_t place, int64_t ifTrue, int64_t ifFalse);
   /// Appends a node; a leaf is its own child.
   int64_t addNode(int64_t feature, Branch branch, double threshold, bool tracks);
   /// A weight for each node and target.
   void makeRoom();
   void addWeight(int64_t node, int64_t target, double weight);
-  /// Checks the features (of -1: any number) and finds the height.
+  /// Checks the features (of -1: any number) and that roots reach every node, none through itself;
+  /// finds the height.
   void finish(int64_t featureCount);
 };
 

@@ -25,6 +25,8 @@ static void importZipMap(Node &n) {
     labels->values.push_back(n.builder.getStringAttr(text));
   for (int64_t key : n.getInts("classlabels_int64s", {}))
     labels->values.push_back(n.builder.getI64IntegerAttr(key));
+  if (labels->values.empty())
+    refuse("it has neither 'classlabels_strings' nor 'classlabels_int64s'");
   Value x = n.in(0);
   if (rankOf(x) == 1)
     x = n.unsqueeze(x, {0});

@@ -53,7 +53,8 @@ static Places readNodes(Node &n, Forest &forest) {
     refuse("the lists 'nodes_...' must have one length, at least 1");
   Places places;
   for (size_t i = 0; i < count; ++i) {
-    places[{trees[i], ids[i]}] = i;
+    if (!places.try_emplace({trees[i], ids[i]}, i).second)
+      refuse("tree " + Twine(trees[i]) + " has two nodes " + Twine(ids[i]));
     bool isLeaf = modes[i] == "LEAF";
     forest.addNode(isLeaf ? 0 : features[i], isLeaf ? Branch::LessEqual : branchOf(modes[i]),
                    values[i], missing[i]);
@@ -62,13 +63,21 @@ static Places readNodes(Node &n, Forest &forest) {
   for (size_t i = 0; i < count; ++i) {
     if (modes[i] == "LEAF")
       continue;
-    forest.whenTrue[i] = placeOf(places, trees[i], whenTrue[i]);
-    forest.whenFalse[i] = placeOf(places, trees[i], whenFalse[i]);
+    forest.setChildren(i, placeOf(places, trees[i], whenTrue[i]),
+                       placeOf(places, trees[i], whenFalse[i]));
     isChild[forest.whenTrue[i]] = isChild[forest.whenFalse[i]] = true;
   }
-  for (size_t i = 0; i < count; ++i)
-    if (!isChild[i])
-      forest.roots.push_back(i);
+  std::map<int64_t, int64_t> rootOf;
+  for (size_t i = 0; i < count; ++i) {
+    if (isChild[i])
+      continue;
+    auto [known, isNew] = rootOf.try_emplace(trees[i], ids[i]);
+    if (!isNew)
+      refuse("no node of tree " + Twine(trees[i]) + " has the child " + Twine(known->second) +
+                 ", and none the child " + Twine(ids[i]),
+             "a tree has one root");
+    forest.roots.push_back(i);
+  }
   return places;
 }
 
@@ -204,8 +213,7 @@ static Forest readEnsemble(Node &n) {
     return isLeaf ? place + (int64_t)count : place;
   };
   for (size_t i = 0; i < count; ++i) {
-    forest.whenTrue[i] = child(whenTrue[i], trueLeaf[i]);
-    forest.whenFalse[i] = child(whenFalse[i], falseLeaf[i]);
+    forest.setChildren(i, child(whenTrue[i], trueLeaf[i]), child(whenFalse[i], falseLeaf[i]));
   }
   for (int64_t root : n.getInts("tree_roots", {}))
     forest.roots.push_back(child(root, false));

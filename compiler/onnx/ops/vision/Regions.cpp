@@ -23,6 +23,9 @@ struct Neighbours {
 };
 } // namespace
 
+/// Of a side, so that a product of two is an i64; far more than the run carries out.
+static constexpr double kMostSamples = 1 << 30;
+
 static Side readSide(Node &n, Value rois, int64_t column, int64_t parts, Type element) {
   double scale = n.getFloat("spatial_scale", 1);
   std::string mode = n.getText("coordinate_transformation_mode",
@@ -42,8 +45,9 @@ static Side readSide(Node &n, Value rois, int64_t column, int64_t parts, Type el
     length = n.max(length, 1);
   side.bin = n.div(length, static_cast<double>(parts));
   int64_t ratio = n.getInt("sampling_ratio", 0);
-  side.samples = ratio > 0 ? n.broadcast(n.integerScalar(n.i64(), ratio), dimsOf(side.bin))
-                           : n.cast(n.max(n.unary<CeilOp>(side.bin), 0), n.i64());
+  side.samples = ratio > 0
+                     ? n.broadcast(n.integerScalar(n.i64(), ratio), dimsOf(side.bin))
+                     : n.cast(n.min(n.max(n.unary<CeilOp>(side.bin), 0), kMostSamples), n.i64());
   return side;
 }
 
@@ -131,6 +135,12 @@ static void importRoiAlign(Node &n) {
   Value counts = n.mul(y.samples, x.samples);
   Value trips = n.reduce<ReduceMaxOp>(counts, {0, 1}, false);
   trips = n.binary<MaxOp>(trips, n.integerScalar(n.i64(), 0));
+  // Boxes come from the input: what they cost is bounded by the size of the image.
+  Value most = n.size(dims[2] * dims[3] * Dim(16) + Dim(65536));
+  n.requireNotNegative(
+      n.sub(most, trips),
+      "a part of a region has more samples than 16 a pixel of the image and 65536; "
+      "the rest is %lld");
   DimVector to = {regions, Dim(pool.rows), Dim(pool.columns), dims[1]};
   Value start = n.full(to, wide, pool.isMax ? -INFINITY : 0);
   auto round = [&](Value iteration, ArrayRef<Value> states) -> SmallVector<Value> {

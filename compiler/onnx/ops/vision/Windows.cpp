@@ -108,6 +108,12 @@ Value maxPlaces(Node &n, Value x) {
   Value elements = gatherWindows(n, x, windows, n.lowest(elementOf(x)));
   Value best = n.infer<ArgMaxOp>(elements, {n.integer("axis", 2), n.flag("keep_dims", false),
                                             n.flag("last", false)}); // [n, c, places]
+  // Where no element is above the border's value, the first that is no border.
+  Value inside = n.cast(indexWindows(n, windows).inside, n.i32()); // [elements, places]
+  Value first = n.infer<ArgMaxOp>(
+      inside, {n.integer("axis", 0), n.flag("keep_dims", false), n.flag("last", false)});
+  Value largest = n.reduce<ReduceMaxOp>(elements, {2}, false);
+  best = n.select(n.compare<EqualOp>(largest, n.lowest(elementOf(x))), first, best);
   // The best element's number, and the place's, taken apart dimension by dimension.
   SmallVector<Value> kernel = stridesOf(n, windows.kernel), place = stridesOf(n, windows.places);
   DimVector order = windows.sizes;
