@@ -172,6 +172,21 @@ LogicalResult concatEmpty(ConcatOp op, Rewriter &rewriter) {
   rewriter.replaceOp(op, reshapeTo(rewriter, op.getLoc(), fresh, dimsOf(op.getResult())));
   return success();
 }
+// concat(x0, x1, ...) = concat(concat(x0, ...), concat(...), ...), where it has very many operands:
+// a kernel has code for each, and what LLVM does grows faster than the code
+constexpr size_t kMostParts = 64, kPartsTogether = 32;
+LogicalResult concatMany(ConcatOp op, Rewriter &rewriter) {
+  SmallVector<Value> parts(op.getXs()), joined;
+  if (parts.size() <= kMostParts)
+    return failure();
+  for (size_t i = 0; i < parts.size(); i += kPartsTogether) {
+    auto some = ArrayRef<Value>(parts).slice(i, std::min(kPartsTogether, parts.size() - i));
+    joined.push_back(rewriter.create<ConcatOp>(op.getLoc(), some, op.getAxis()));
+  }
+  auto fresh = rewriter.create<ConcatOp>(op.getLoc(), joined, op.getAxis());
+  rewriter.replaceOp(op, reshapeTo(rewriter, op.getLoc(), fresh, dimsOf(op.getResult())));
+  return success();
+}
 // pad x = x, by nothing
 LogicalResult padNothing(PadOp op, Rewriter &rewriter) {
   auto isZero = [](const Dim &dim) { return dim.isConstant(0); };
@@ -195,6 +210,7 @@ void addMovementRules(RewritePatternSet &patterns) {
       .add(gatherEvenly)
       .add(concatOne)
       .add(concatEmpty)
+      .add(concatMany)
       .add(padNothing);
   patterns.add(reduceNothing<ReduceSumOp>).add(reduceNothing<ReduceProdOp>);
   patterns.add(reduceNothing<ReduceMaxOp>).add(reduceNothing<ReduceMinOp>);

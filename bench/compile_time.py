@@ -1,0 +1,101 @@
+"""Compile time against the size of a model: `python -m bench.compile_time [FAMILY...] [--most N]`.
+
+Families of models that only differ in a count: of nodes, operands, inputs, outputs or named sizes.
+Each row is a count, the seconds of `heddle compile` without its cache, and the growth since the
+row before as an exponent: 1 is linear."""
+
+import argparse
+import math
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import onnx
+from onnx import TensorProto, helper
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def value(name, shape):
+    return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+
+
+def model(nodes, inputs, outputs):
+    graph = helper.make_graph(nodes, "compile_time", inputs, outputs)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+
+
+def chain(count):
+    """count nodes, one after the other."""
+    names = ["x", *(f"t{i}" for i in range(count - 1)), "y"]
+    nodes = [helper.make_node("Sin" if i % 2 else "Neg", [a], [b])
+             for i, (a, b) in enumerate(zip(names, names[1:]))]
+    return model(nodes, [value("x", [4])], [value("y", [4])])
+
+
+def concat(count):
+    """One concat of count operands."""
+    return model([helper.make_node("Concat", ["x"] * count, ["y"], axis=0)],
+                 [value("x", [4])], [value("y", [4 * count])])
+
+
+def inputs(count):
+    """A sum of count inputs."""
+    names = [f"x{i}" for i in range(count)]
+    return model([helper.make_node("Sum", names, ["y"])],
+                 [value(name, [4]) for name in names], [value("y", [4])])
+
+
+def outputs(count):
+    """A split in count outputs."""
+    names = [f"y{i}" for i in range(count)]
+    return model([helper.make_node("Split", ["x"], names, axis=0, num_outputs=count)],
+                 [value("x", [4 * count])], [value(name, [4]) for name in names])
+
+
+def symbols(count):
+    """One concat of inputs, each of a size with its own name."""
+    names = [f"x{i}" for i in range(count)]
+    return model([helper.make_node("Concat", names, ["y"], axis=0)],
+                 [value(name, [f"n_{name}"]) for name in names], [value("y", None)])
+
+
+FAMILIES = {"chain": (chain, [1250, 5000, 20000]), "concat": (concat, [1250, 5000, 20000]),
+            "inputs": (inputs, [1250, 5000]), "outputs": (outputs, [1250, 5000]),
+            "symbols": (symbols, [50, 100, 200, 400])}
+
+
+def seconds(made):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "m.onnx"
+        onnx.save(made, path)
+        begin = time.perf_counter()
+        subprocess.run([ROOT / "build/release/bin/heddle", "compile", path, "-o",
+                        path.with_suffix(".so"), "--no-cache"], check=True,
+                       stdout=subprocess.DEVNULL)
+        return time.perf_counter() - begin
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("families", nargs="*", metavar="FAMILY", help=", ".join(FAMILIES))
+    parser.add_argument("--most", type=int, default=1 << 62, help="no larger counts")
+    options = parser.parse_args()
+    if unknown := set(options.families) - set(FAMILIES):
+        parser.error(f"no family {', '.join(sorted(unknown))}; there are {', '.join(FAMILIES)}")
+    print(f"{'family':8} {'count':>6} {'seconds':>8} {'exponent':>8}")
+    for name in options.families or FAMILIES:
+        make, counts = FAMILIES[name]
+        before = None
+        for count in (count for count in counts if count <= options.most):
+            now = seconds(make(count))
+            growth = f"{math.log(now / before[1], count / before[0]):8.2f}" if before else ""
+            print(f"{name:8} {count:6} {now:8.2f} {growth}", flush=True)
+            before = count, now
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
