@@ -170,7 +170,7 @@ def candidates():
     """Where the library may be, best first. The last one is left to the system's loader."""
     here = Path(__file__).resolve().parent
     return [
-        here / "libheddle.so",
+        here / "lib" / "libheddle.so",
         here.parents[1] / "build" / "release" / "lib" / "libheddle.so",
         "libheddle.so",
     ]

@@ -2,10 +2,13 @@
 
 #include "compiler/target/cpu/Linker.h"
 
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
 
 #include <cerrno>
 #include <cstring>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -21,7 +24,20 @@ struct Linker {
   bool isDriver = false; // a C compiler, which wants -Wl, before a linker's arguments
 };
 
+/// The one that comes with this library, in a wheel: bin/heddle-ld beside lib/libheddle.so.
+std::string ownLinker() {
+  Dl_info about;
+  if (!dladdr(reinterpret_cast<void *>(&runLinker), &about) || !about.dli_fname)
+    return "";
+  llvm::SmallString<256> path(about.dli_fname);
+  llvm::sys::path::remove_filename(path);
+  llvm::sys::path::append(path, "..", "bin", "heddle-ld");
+  return llvm::sys::fs::can_execute(path) ? path.str().str() : "";
+}
+
 llvm::Expected<Linker> findLinker(llvm::StringRef path) {
+  if (std::string own = ownLinker(); !own.empty())
+    return Linker{own, false};
   for (const char *name : {"ld.lld-19", "ld.lld", "ld"})
     if (auto found = llvm::sys::findProgramByName(name))
       return Linker{*found, false};
@@ -106,7 +122,8 @@ llvm::Error runLinker(std::vector<std::string> arguments, llvm::StringRef path) 
 }
 
 bool hasLLVMLinker() {
-  return llvm::sys::findProgramByName("ld.lld-19") || llvm::sys::findProgramByName("ld.lld");
+  return !ownLinker().empty() || llvm::sys::findProgramByName("ld.lld-19") ||
+         llvm::sys::findProgramByName("ld.lld");
 }
 
 } // namespace heddle::cpu

@@ -1,0 +1,106 @@
+"""The wheel in a root file system that has Python and libc and nothing of ours: installed with pip,
+then README's first example. Skipped where no such root can be made: it takes root and apt."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+ROOT = Path(__file__).resolve().parents[2]
+# Debian's python3 with what its interpreter is linked with; what NumPy's wheel asks for besides.
+PACKAGES = ("libc6", "libc-bin", "dash", "python3.11-minimal", "libpython3.11-minimal",
+            "libpython3.11-stdlib", "libexpat1", "zlib1g", "libssl3", "libbz2-1.0", "libffi8",
+            "liblzma5", "libuuid1", "libcrypt1", "libgcc-s1", "libstdc++6")
+SCRIPT = """
+import heddle, numpy
+session = heddle.Session("/work/model.so", threads=2)
+x = numpy.arange(6, dtype=numpy.float32).reshape(2, 3)
+y, = session.run(None, {"x": x})
+assert numpy.array_equal(y, numpy.maximum(x @ numpy.ones((3, 4), numpy.float32) - 5, 0)), y
+z, = heddle.compile("/work/model.onnx", cache=False)(x),
+assert numpy.array_equal(y, z)
+print("ok")
+"""
+
+
+def run(*command, **options):
+    done = subprocess.run(command, capture_output=True, text=True, **options)
+    assert done.returncode == 0, f"{command}: {done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel():
+    found = sorted((ROOT / "build" / "wheel").glob("heddle-*.whl"))
+    if not found:
+        pytest.skip("there is no wheel; './dev wheel' makes it")
+    return found[-1]
+
+
+@pytest.fixture(scope="module")
+def bare_root(tmp_path_factory, wheel):
+    may_mount = subprocess.run(["unshare", "--mount", "true"], check=False,
+                               capture_output=True).returncode == 0
+    if os.geteuid() != 0 or not shutil.which("apt-get") or not may_mount:
+        pytest.skip("a root file system is made of Debian's packages by a root who may mount")
+    folder = tmp_path_factory.mktemp("root")
+    packages, root = folder / "packages", folder / "root"
+    for place in (packages, root / "wheels", root / "work", root / "tmp", root / "proc"):
+        place.mkdir(parents=True)
+    packages.chmod(0o777)
+    run("apt-get", "download", "-q", *PACKAGES, cwd=packages)
+    for package in packages.iterdir():
+        run("dpkg-deb", "-x", str(package), str(root))
+    run(sys.executable, "-m", "pip", "download", "-q", "-d", str(root / "wheels"), "numpy", "pip",
+        "--python-version", "3.11", "--only-binary", ":all:")
+    shutil.copy(wheel, root / "wheels")
+
+    # A loader looks into /proc for where a program lies.
+    enter = ('mount --bind /proc "$0/proc" && '
+             'PATH=/usr/local/bin:/usr/bin HOME=/tmp /usr/sbin/chroot "$0" "$@"')
+
+    def inside(*command):
+        return run("unshare", "--mount", "sh", "-c", enter, str(root), *command)
+
+    inside.folder = root
+    pip = next((root / "wheels").glob("pip-*.whl")).name
+    inside("/usr/bin/python3.11", f"/wheels/{pip}/pip", "install", "-q", "--no-index",
+           "--find-links", "/wheels", "--break-system-packages", "heddle")
+    return inside
+
+
+def test_readmes_first_example(bare_root):
+    weights = [onnx.numpy_helper.from_array(array, name) for name, array in
+               (("w", np.ones((3, 4), np.float32)), ("b", np.full(4, -5, np.float32)))]
+    nodes = [helper.make_node("Gemm", ["x", "w", "b"], ["h"]),
+             helper.make_node("Relu", ["h"], ["y"])]
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("x", 1, ["batch", 3])],
+        [helper.make_tensor_value_info("y", 1, ["batch", 4])], weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    work = bare_root.folder / "work"
+    onnx.save(model, work / "model.onnx")
+    np.save(work / "x.npy", np.arange(6, dtype=np.float32).reshape(2, 3))
+    bare_root("heddle", "compile", "/work/model.onnx", "-o", "/work/model.so")
+    bare_root("heddle", "run", "/work/model.so", "--input", "x=@/work/x.npy", "--output",
+              "y=@/work/y.npy")
+    assert np.load(work / "y.npy").tolist() == [[0] * 4, [7] * 4]
+    (work / "try.py").write_text(SCRIPT, encoding="utf-8")
+    assert bare_root("/usr/bin/python3.11", "/work/try.py").strip() == "ok"
+
+
+def test_other_machines(bare_root):
+    """The linker in the wheel writes artefacts for AArch64 too."""
+    bare_root("heddle", "compile", "/work/model.onnx", "-o", "/work/arm.so", "--target", "aarch64")
+    header = (bare_root.folder / "work" / "arm.so").read_bytes()[:20]
+    assert header[:4] == b"\x7fELF" and header[18] == 183
+
+
+def test_what_a_wheel_is_called(wheel):
+    assert "manylinux" in wheel.name and wheel.stat().st_size < 60 << 20
