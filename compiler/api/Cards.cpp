@@ -32,13 +32,15 @@ heddle_status_t *heddle_cards_explain(const char *path, const heddle_compile_opt
   });
 }
 
-heddle_status_t *heddle_cards_check(const char *path, int64_t count, uint32_t seed,
+heddle_status_t *heddle_cards_check(const char *path, int64_t count, uint32_t seed, int64_t seconds,
                                     heddle_text_t **json) {
   return textOf(json, [&]() -> llvm::Expected<std::string> {
     cards::CheckOptions options;
     if (count > 0)
       options.count = count;
     options.seed = seed;
+    if (seconds > 0)
+      options.seconds = seconds;
     auto proof = cards::check(path, options);
     if (!proof)
       return proof.takeError();

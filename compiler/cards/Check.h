@@ -9,6 +9,7 @@ namespace heddle::cards {
 struct CheckOptions {
   int64_t count = 24; // cases: sizes and knobs
   uint32_t seed = 1;
+  int64_t seconds = 30; // that one run of a kernel may take
 };
 
 /// The first case whose numbers are wrong.

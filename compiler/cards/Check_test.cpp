@@ -45,7 +45,7 @@ protected:
   }
   OwningOpRef<ModuleOp> trial() {
     card = llvm::cantFail(warehouse::parseCard(*context, kCard, "rows.mlir"));
-    auto trials = llvm::cantFail(trialsOf(*card, random));
+    auto trials = llvm::cantFail(trialsOf(*card, random, [](const Trial &) { return true; }));
     return parseSourceString<ModuleOp>(trials.front().text, context.get());
   }
 

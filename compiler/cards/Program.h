@@ -35,6 +35,10 @@ public:
   /// Results of these element types, which live in the caller's context.
   llvm::Expected<reference::Tensors> run(llvm::ArrayRef<reference::Tensor> inputs,
                                          llvm::ArrayRef<mlir::Type> elements);
+  /// The same in a process of its own, which may crash or not end: then an error says so. Nothing
+  /// of this process has to be ready but the program, so the two ways are not mixed.
+  llvm::Expected<reference::Tensors> runApart(llvm::ArrayRef<reference::Tensor> inputs,
+                                              llvm::ArrayRef<mlir::Type> elements, int64_t seconds);
   /// For sessions of another kind than that of `run`, which begins one of two threads.
   heddle_module_t *handle() const { return module; }
   /// Puts code and constants into other memory, with other pages. Ends the sessions' module.

@@ -7,7 +7,9 @@
 #include "compiler/support/Error.h"
 #include "compiler/warehouse/Warehouse.h"
 
+#include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
@@ -116,8 +118,71 @@ static OwningOpRef<ModuleOp> grouped(const warehouse::Card &card) {
   return module;
 }
 
+/// The module with another size for each constant one that is `from`, or null where its ops do not
+/// allow that.
+static OwningOpRef<ModuleOp> withSize(ModuleOp module, int64_t from, const graph::Dim &to) {
+  ScopedDiagnosticHandler quiet(module.getContext(), [](Diagnostic &) { return success(); });
+  OwningOpRef<ModuleOp> changed(module.clone());
+  graph::replaceDims(*changed,
+                     [&](const graph::Dim &dim) { return dim.isConstant(from) ? to : dim; });
+  return succeeded(verify(*changed)) ? std::move(changed) : nullptr;
+}
+
+/// Appends a trial of each group that the card is for, where they all may run; gives their number.
+static size_t appendTrials(const warehouse::Card &card, ModuleOp module, const std::string &remark,
+                           Random &random, MayRun mayRun, std::vector<Trial> &trials) {
+  std::vector<Trial> made;
+  module.walk([&](graph::GroupOp group) {
+    if (!card.refusal(group, card.target).empty())
+      return;
+    auto trial = cutOut(group, random);
+    if (trial)
+      made.push_back({trial->name + remark, std::move(trial->text), /*isVariation=*/true});
+    else
+      llvm::consumeError(trial.takeError());
+  });
+  if (!llvm::all_of(made, mayRun))
+    return 0;
+  llvm::move(made, std::back_inserter(trials));
+  return made.size();
+}
+
+/// What the groups are with other sizes than the numbers in their text, which may be just those for
+/// which the card is right: symbols in their place, where the ops and the card allow that, else
+/// other numbers.
+static void appendVariations(const warehouse::Card &card, ModuleOp module, Random &random,
+                             MayRun mayRun, std::vector<Trial> &trials) {
+  llvm::SetVector<int64_t> sizes;
+  module.walk([&](func::FuncOp function) {
+    for (Type type : function.getArgumentTypes())
+      if (isa<RankedTensorType>(type))
+        for (const graph::Dim &dim : graph::dimsOf(type))
+          if (dim.constant().value_or(1) > 1)
+            sizes.insert(*dim.constant());
+  });
+  OwningOpRef<ModuleOp> loosened(module.clone());
+  std::vector<Trial> symbolic;
+  for (int64_t size : sizes) {
+    std::string symbol = "size_" + std::to_string(size);
+    std::vector<Trial> made;
+    auto changed = withSize(*loosened, size, graph::Dim::symbol(symbol));
+    if (changed && appendTrials(card, *changed, " of any size", random, mayRun, made)) {
+      loosened = std::move(changed);
+      symbolic = std::move(made);
+      continue;
+    }
+    for (int64_t other : {size + 1, 2 * size + 3, size - 1})
+      if (auto changed = withSize(module, size, graph::Dim(other));
+          changed && appendTrials(card, *changed,
+                                  " with " + std::to_string(other) + " for " + std::to_string(size),
+                                  random, mayRun, trials))
+        break;
+  }
+  llvm::move(symbolic, std::back_inserter(trials));
+}
+
 static llvm::Expected<std::vector<Trial>> trialsOfExample(const warehouse::Card &card,
-                                                          Random &random) {
+                                                          Random &random, MayRun mayRun) {
   OwningOpRef<ModuleOp> module = grouped(card);
   graph::GroupOp group = groupOf(*module);
   if (std::string why = card.refusal(group, card.target); !why.empty())
@@ -126,11 +191,13 @@ static llvm::Expected<std::vector<Trial>> trialsOfExample(const warehouse::Card 
   auto trial = cutOut(group, random);
   if (!trial)
     return trial.takeError();
-  return std::vector<Trial>{std::move(*trial)};
+  std::vector<Trial> trials{std::move(*trial)};
+  appendVariations(card, *module, random, mayRun, trials);
+  return trials;
 }
 
-static llvm::Expected<std::vector<Trial>> trialsOfInput(const warehouse::Card &card,
-                                                        StringRef input, Random &random) {
+static llvm::Expected<std::vector<Trial>>
+trialsOfInput(const warehouse::Card &card, StringRef input, Random &random, MayRun mayRun) {
   std::string problems;
   ScopedDiagnosticHandler handler(card.module.get().getContext(), [&](Diagnostic &diagnostic) {
     problems += (problems.empty() ? "" : "; ") + diagnostic.str();
@@ -155,12 +222,14 @@ static llvm::Expected<std::vector<Trial>> trialsOfInput(const warehouse::Card &c
   if (trials.empty())
     return makeError(ErrorCode::Usage,
                      card.path + ": error: the card is for no group of '" + input + "'" + refusals);
+  appendVariations(card, *module, random, mayRun, trials);
   return trials;
 }
 
-llvm::Expected<std::vector<Trial>> trialsOf(const warehouse::Card &card, Random &random) {
+llvm::Expected<std::vector<Trial>> trialsOf(const warehouse::Card &card, Random &random,
+                                            MayRun mayRun) {
   if (card.example)
-    return trialsOfExample(card, random);
+    return trialsOfExample(card, random, mayRun);
   SmallString<128> input(llvm::sys::path::parent_path(card.path));
   llvm::sys::path::append(input, "Inputs", card.name + ".mlir");
   if (!llvm::sys::fs::exists(input))
@@ -168,7 +237,7 @@ llvm::Expected<std::vector<Trial>> trialsOf(const warehouse::Card &card, Random 
                                            ": error: there is nothing to try the card on; write a "
                                            "'func.func @example' into it, or the file '" +
                                            input + "'");
-  return trialsOfInput(card, input, random);
+  return trialsOfInput(card, input, random, mayRun);
 }
 
 } // namespace heddle::cards

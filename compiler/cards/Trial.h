@@ -15,11 +15,18 @@ using Sizes = std::map<std::string, int64_t>; // of symbols
 struct Trial {
   std::string name; // of the group
   std::string text; // a module with one func @main around one graph.group
+  /// Whether its sizes are not those of the card's author: what has no meaning then proves nothing.
+  bool isVariation = false;
 };
 
+/// Whether the interpreter takes a trial for some sizes.
+using MayRun = llvm::function_ref<bool(const Trial &)>;
+
 /// From the card's @example, else from the groups of Inputs/NAME.mlir beside it that it is for. An
-/// error when there are none. Arguments that are `heddle.constant` become constants.
-llvm::Expected<std::vector<Trial>> trialsOf(const warehouse::Card &card, Random &random);
+/// error when there are none. Arguments that are `heddle.constant` become constants. Sizes that are
+/// numbers are tried with others, too, where the ops and the card take them.
+llvm::Expected<std::vector<Trial>> trialsOf(const warehouse::Card &card, Random &random,
+                                            MayRun mayRun);
 
 /// The one group of a trial's module.
 graph::GroupOp groupOf(mlir::ModuleOp module);

@@ -45,13 +45,12 @@ CutOut cutOut(GroupOp group, llvm::function_ref<ElementsAttr(Value)> constantOf)
 
 void substituteSymbols(ModuleOp module,
                        llvm::function_ref<std::optional<Dim>(StringRef)> replacement) {
+  replaceDims(module, [&](const Dim &dim) { return dim.substitute(replacement); });
+}
+
+void replaceDims(ModuleOp module, llvm::function_ref<Dim(const Dim &)> replacement) {
   MLIRContext *context = module.getContext();
-  auto replaced = [&](ArrayRef<Dim> dims) {
-    DimVector result;
-    for (const Dim &dim : dims)
-      result.push_back(dim.substitute(replacement));
-    return result;
-  };
+  auto replaced = [&](ArrayRef<Dim> dims) { return DimVector(llvm::map_range(dims, replacement)); };
   AttrTypeReplacer replacer;
   replacer.addReplacement([&](RankedTensorType type) -> std::pair<Type, WalkResult> {
     return {tensorOf(context, replaced(dimsOf(type)), type.getElementType()), WalkResult::skip()};

@@ -25,6 +25,8 @@ mlir::ElementsAttr ownConstant(mlir::Value value);
 /// Replaces symbols in all types and attributes below the module, where `replacement` has one.
 void substituteSymbols(mlir::ModuleOp module,
                        llvm::function_ref<std::optional<Dim>(llvm::StringRef)> replacement);
+/// Replaces each size in all types and attributes below the module.
+void replaceDims(mlir::ModuleOp module, llvm::function_ref<Dim(const Dim &)> replacement);
 
 } // namespace heddle::graph
 

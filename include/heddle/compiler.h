@@ -103,10 +103,12 @@ HEDDLE_API heddle_status_t *heddle_cards_explain(const char *model_path,
                                                  const char *group, heddle_text_t **json);
 
 /* Proves a card: compiles its example `count` times over (0: the default) for random sizes and
- * knobs, and holds it against the reference interpreter. An error when the card is refused or its
- * example proves nothing; numbers that differ are in the JSON, whose "passes" is then false. */
+ * knobs, and holds it against the reference interpreter. Kernels run in a process of their own, for
+ * at most `seconds` each (0: 30). An error when the card is refused or its example proves nothing;
+ * numbers that differ are in the JSON, whose "passes" is then false, and so is a kernel that
+ * crashed or did not end. */
 HEDDLE_API heddle_status_t *heddle_cards_check(const char *card_path, int64_t count, uint32_t seed,
-                                               heddle_text_t **json);
+                                               int64_t seconds, heddle_text_t **json);
 
 /* The text of a first card for one group of a model; NULL for the first that has a reduction. */
 HEDDLE_API heddle_status_t *heddle_cards_draft(const char *name, const char *model_path,

@@ -104,6 +104,16 @@ def test_new_writes_a_card_that_is_proved_and_chosen(norm, tmp_path):
     assert [group["chosen"] for group in groups] == ["rms"]
 
 
+def test_new_does_not_replace_what_was_edited(norm, tmp_path):
+    card = tmp_path / "rms.mlir"
+    card.write_text("mine")
+    done = heddle("cards", "new", "rms", "--from", norm, "-o", card)
+    assert done.status == USAGE and "is there already" in done.errors
+    assert card.read_text() == "mine"
+    assert heddle("cards", "new", "rms", "--from", norm, "-o", card, "--force").status == OK
+    assert "@schedule" in card.read_text()
+
+
 def test_new_wants_the_name_of_the_file(norm, tmp_path):
     done = heddle("cards", "new", "rms", "--from", norm, "-o", tmp_path / "other.mlir")
     assert done.status == USAGE and "a card has the name of its file" in done.errors

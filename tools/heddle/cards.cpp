@@ -16,9 +16,9 @@ struct Options {
   std::string name, model, group, output; // what the action is about
   std::vector<std::string> paths;
   CompileOptions compile;
-  int64_t count = 0;
+  int64_t count = 0, seconds = 0;
   uint32_t seed = 1;
-  bool isJson = false;
+  bool isJson = false, isForced = false;
 };
 using Shared = std::shared_ptr<Options>;
 } // namespace
@@ -155,7 +155,7 @@ static int checkCards(const Options &options) {
   for (const std::string &path : options.paths) {
     try {
       Json proof = Json::parse(textOf([&](heddle_text_t **text) {
-        return heddle_cards_check(path.c_str(), options.count, options.seed, text);
+        return heddle_cards_check(path.c_str(), options.count, options.seed, options.seconds, text);
       }));
       if (!proof.at("passes"))
         code = std::max<int>(code, HEDDLE_DIFFERS);
@@ -184,6 +184,10 @@ static int draft(const Options &options) {
   if (std::filesystem::path(options.output).stem() != name)
     failUsage("'" + options.output + "': a card has the name of its file, and this one is to be '" +
               name + "'\nnote: -o " + name + ".mlir");
+  if (!options.isForced && std::filesystem::exists(options.output))
+    failUsage("'" + options.output +
+              "' is there already, and may have been edited\nnote: another "
+              "-o, or --force to replace it");
   writeFile(options.output, text);
   print(options.output + "\n");
   return HEDDLE_OK;
@@ -226,6 +230,9 @@ Run addCards(CLI::App &app) {
   proved->add_option("--count", options->count, "cases: sizes and knobs (default 24)")
       ->check(CLI::Range(1, 100000))
       ->type_name("N");
+  proved->add_option("--limit", options->seconds, "seconds that one run may take (default 30)")
+      ->check(CLI::Range(1, 3600))
+      ->type_name("S");
   proved->add_option("--seed", options->seed, "of sizes, knobs and numbers (default 1)")
       ->type_name("N");
   CLI::App *made = addAction(app, "new", "write a first card for a group of a model");
@@ -235,6 +242,7 @@ Run addCards(CLI::App &app) {
                    "of the model (default: the first with a reduction or a window)")
       ->type_name("NAME");
   made->add_option("-o,--output", options->output, "what to write")->required()->type_name("FILE");
+  made->add_flag("--force", options->isForced, "replace a file that is there");
   addShapes(*made, *options);
   for (CLI::App *action : {listed, why, proved})
     action->add_flag("--json", options->isJson, "print one JSON object");

@@ -1,0 +1,15 @@
+// RUN: not heddle cards check --limit 2 %s 2>&1 | FileCheck %s
+// A kernel that does not end.
+// CHECK: {{.*}}/kernel_never_ends.mlir: WRONG: the kernel did not end within 2 s
+module attributes {transform.with_named_sequence, heddle.card = {
+    target = "cpu", dtypes = ["f32"], key = "p* { k:s(dot) }"}} {
+  transform.named_sequence @schedule(%group: !transform.any_op {transform.readonly}) {
+    transform.loop.kernel "product" %group from "Inputs/never_ends.c" : !transform.any_op
+    transform.yield
+  }
+  func.func @example(%x: tensor<?x8xf32, #graph.dims<"n", 8>>, %w: tensor<8x4xf32> {heddle.constant})
+      -> tensor<?x4xf32, #graph.dims<"n", 4>> {
+    %y = graph.matmul %x, %w : (tensor<?x8xf32, #graph.dims<"n", 8>>, tensor<8x4xf32>) -> tensor<?x4xf32, #graph.dims<"n", 4>>
+    return %y : tensor<?x4xf32, #graph.dims<"n", 4>>
+  }
+}
