@@ -3,9 +3,9 @@
 # libheddle_pool.a. The pool has workers of its own; it takes no pthreadpool_t. Atomics are
 # instructions: artefacts are not linked with libgcc, which has them as functions.
 #
-# heddle_aarch64_runtime(RUNTIME source ... POOL source ... INCLUDES folder ...)
+# heddle_aarch64_runtime(RUNTIME source ... POOL source ... INCLUDES folder ... HEADERS file ...)
 function(heddle_aarch64_runtime)
-  cmake_parse_arguments(CROSS "" "" "RUNTIME;POOL;INCLUDES" ${ARGN})
+  cmake_parse_arguments(CROSS "" "" "RUNTIME;POOL;INCLUDES;HEADERS" ${ARGN})
   find_program(HEDDLE_CROSS_CLANG NAMES clang-19 clang)
   find_program(HEDDLE_CROSS_AR NAMES llvm-ar-19 llvm-ar PATHS /usr/lib/llvm-19/bin)
   find_path(HEDDLE_AARCH64_LIBC stdlib.h PATHS /usr/aarch64-linux-gnu/include NO_DEFAULT_PATH)
@@ -19,6 +19,10 @@ function(heddle_aarch64_runtime)
   file(MAKE_DIRECTORY ${include})
   foreach(folder ${CROSS_INCLUDES})
     file(CREATE_LINK ${folder} ${include}/oneapi SYMBOLIC)
+  endforeach()
+  foreach(header ${CROSS_HEADERS})
+    get_filename_component(name ${header} NAME)
+    file(CREATE_LINK ${header} ${include}/${name} SYMBOLIC)
   endforeach()
   set(archives "")
   foreach(library RUNTIME POOL)

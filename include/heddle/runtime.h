@@ -111,6 +111,11 @@ typedef struct heddle_executable heddle_executable_t; /* what compiled code expo
  * that the environment variable HEDDLE_CPU names; heddle_module_info says which. */
 HEDDLE_API heddle_status_t *heddle_module_load(const char *path, heddle_module_t **module);
 
+/* Whether the artefact is, byte for byte, what was compiled: it ends with a digest of what stands
+ * before, which loading does not look at, since that would read all weights. For files that came a
+ * long way; it tells damage, not forgery. */
+HEDDLE_API heddle_status_t *heddle_module_verify(const char *path);
+
 /* A model that is linked into the program. `release(data)`, which may be NULL, is called when the
  * last user of the executable is gone; it is not called when this function fails. */
 HEDDLE_API heddle_status_t *heddle_module_from_executable(const heddle_executable_t *executable,

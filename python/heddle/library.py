@@ -140,6 +140,7 @@ PROTOTYPES = {
     "heddle_version": (c_char_p, []),
     "heddle_tensor_release": (None, [TENSORS]),
     "heddle_module_load": (STATUS, [c_char_p, POINTER(HANDLE)]),
+    "heddle_module_verify": (STATUS, [c_char_p]),
     "heddle_module_destroy": (None, [HANDLE]),
     "heddle_module_info": (ModuleInfo, [HANDLE]),
     "heddle_module_input_count": (c_size_t, [HANDLE]),

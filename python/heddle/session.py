@@ -110,9 +110,12 @@ class Module:
         return f"<heddle.Module ({sides(self.inputs)}) -> ({sides(self.outputs)})>"
 
 
-def load(path):
-    """Loads an artefact that `heddle compile` wrote."""
+def load(path, verify=False):
+    """Loads an artefact that `heddle compile` wrote; with `verify` only if its digest says that it
+    is, byte for byte, what was compiled."""
     handle = ctypes.c_void_p()
+    if verify:
+        call("heddle_module_verify", os.fsencode(path))
     call("heddle_module_load", os.fsencode(path), ctypes.byref(handle))
     return Module(handle)
 

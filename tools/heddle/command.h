@@ -16,6 +16,7 @@ using Run = std::function<int()>;
 /// Each adds its options to `app`.
 Run addCompile(CLI::App &app);
 Run addRun(CLI::App &app);
+Run addVerify(CLI::App &app);
 Run addBench(CLI::App &app);
 Run addCompare(CLI::App &app);
 Run addPlan(CLI::App &app);

@@ -22,6 +22,7 @@ struct Command {
 static const Command kCommands[] = {
     {"compile", "turn a model into an artefact", addCompile},
     {"run", "run a model or an artefact, and print or keep what it gives", addRun},
+    {"verify", "whether artefacts are, byte for byte, what was compiled", addVerify},
     {"bench", "time a model or an artefact, also beside ONNX Runtime", addBench},
     {"compare", "hold a model against the reference interpreter and ONNX Runtime", addCompare},
     {"plan", "print, write or check the plan of a model", addPlan},

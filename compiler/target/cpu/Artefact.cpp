@@ -8,6 +8,8 @@
 #include "compiler/target/cpu/Linker.h"
 #include "compiler/target/cpu/WeightsObject.h"
 
+#include "runtime/executable/digest.h"
+
 #include "llvm/ObjCopy/CommonConfig.h"
 #include "llvm/ObjCopy/ELF/ELFConfig.h"
 #include "llvm/ObjCopy/ELF/ELFObjcopy.h"
@@ -241,6 +243,13 @@ llvm::Expected<bool> linkAroundHole(const target::Program &program, const Target
   return isFilled;
 }
 
+/// A shared library ends with its digest; an object file goes to a linker, which would drop it.
+llvm::Error publish(Workplace &place, bool isLibrary, llvm::StringRef path) {
+  if (int failure = isLibrary ? heddle_digest_append(place.file("artefact").c_str()) : 0)
+    return writeError(path, failure);
+  return place.publish("artefact");
+}
+
 llvm::Error writeBinary(const target::Program &program, const Target &target,
                         const Objects &objects, const ArtefactOptions &given,
                         llvm::StringRef path) {
@@ -260,14 +269,14 @@ llvm::Error writeBinary(const target::Program &program, const Target &target,
     if (!isDone)
       return isDone.takeError();
     if (*isDone)
-      return (*place)->publish("artefact");
+      return publish(**place, isLibrary, path);
   }
   if (int failure = writeWeightsObject(program.weights, symbol, target.isArm(), weights))
     return writeError(path, failure);
   if (llvm::Error error = isLibrary ? linkLibrary(*files, weights, target, options, **place, path)
                                     : linkObject(*files, weights, **place, path))
     return error;
-  return (*place)->publish("artefact");
+  return publish(**place, isLibrary, path);
 }
 
 const char *dtypeName(int32_t dtype) {
