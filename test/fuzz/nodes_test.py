@@ -8,6 +8,7 @@ import signal
 import heddle
 import numpy as np
 import pytest
+from heddle.fuzz.campaign import Campaign
 from heddle.fuzz.nodes import draw, guarded, judge, seeds
 from onnx import helper
 
@@ -88,3 +89,12 @@ def test_wrong_numbers_are_found(monkeypatch):
     node = helper.make_node("Neg", ["x"], ["y"])
     outcome = judge.judge(model_of(node, {"x": X}), [{"x": X}])
     assert outcome.kind == "oracle" and "onnxruntime: 3 of 3 elements differ" in outcome.message
+
+
+def test_three_hundred_nodes():
+    """A short campaign; `heddle fuzz --nodes --count 100000 --jobs 2` is a long one."""
+    found = []
+    campaign = Campaign(40, lambda index: draw.generate(40, index), limit=60, say=found.append,
+                        is_node=True)
+    campaign.run(range(300), jobs=2)
+    assert campaign.models == 300 and not campaign.kinds, found

@@ -47,6 +47,12 @@ def test_powers_of_two_types(base, exponent):
     agrees("Pow", [base, exponent], opset=15)
 
 
+def test_integers_times_a_fraction():
+    a, b, c = [np.arange(size, size + 6, dtype=np.int32).reshape(shape)
+               for size, shape in ((1, (2, 3)), (-4, (3, 2)), (7, (6,)))]
+    agrees("Gemm", [a, b, c[:2]], {"alpha": 0.5, "beta": 1.5}, opset=13)
+
+
 @pytest.mark.parametrize("kind", [np.float32, np.int8, np.int64, np.uint8])
 @pytest.mark.parametrize("lambd, bias", [(-5.0, 1.0), (1.5, 0.5), (0.0, 1.5)])
 def test_shrink(kind, lambd, bias):

@@ -16,13 +16,10 @@ from onnx import helper
 
 import heddle
 
-from .evaluate import NOISE, distance, evaluate, finite, is_float, is_stable, needs, wide
+from .evaluate import NOISE, distance, evaluate, finite, is_float, is_stable, needs, on_peer, wide
 
 AGREES = "agrees"
 GAP = "gap"  # refused, though others take it and agree
-
-# Called with True before ONNX Runtime works and with False afterwards: its crashes are not ours.
-on_peer = [lambda is_working: None]
 
 
 @dataclass

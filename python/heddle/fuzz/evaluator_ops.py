@@ -4,14 +4,15 @@ LRN sums over all channels (onnx 1.22 stops at the size of the batch), LpNormali
 absolute values, recurrent ops run in reverse, in both directions, and with all outputs, a
 Loop without a condition runs on (onnx 1.22 does not begin), each group of a ConvTranspose has its
 own filters and bias (onnx 1.22 adds the first one's to all, and takes minutes), and a Conv pads by
-the sizes of space (onnx 1.22 takes the first sizes, batch and channels), and a GlobalMaxPool keeps
-its rank (onnx 1.22 adds axes by the number of those that are 1).
+the sizes of space (onnx 1.22 takes the first sizes, batch and channels), a GlobalMaxPool keeps
+its rank (onnx 1.22 adds axes by the number of those that are 1), and a GridSample has no opinion of
+what lies between integers (onnx 1.22 gives 0).
 SPDX-License-Identifier: Apache-2.0
 """
 
 import numpy as np
 from onnx.reference.op_run import OpRun
-from onnx.reference.ops import op_conv, op_loop
+from onnx.reference.ops import op_conv, op_grid_sample, op_loop
 
 
 class LRN(OpRun):
@@ -123,6 +124,15 @@ class GlobalMaxPool(OpRun):
         return (np.max(x, axis=tuple(range(2, x.ndim)), keepdims=True),)
 
 
+class GridSample(op_grid_sample.GridSample):
+    op_domain = ""
+
+    def _run(self, X, grid, mode=None, **options):
+        if X.dtype.kind != "f" and mode != "nearest":
+            raise NotImplementedError("GridSample between integers")
+        return super()._run(X, grid, mode=mode, **options)
+
+
 class Loop(op_loop.Loop):
     op_domain = ""
 
@@ -174,4 +184,4 @@ class ConvTranspose(OpRun):
         return (result if B is None else result + B.reshape(-1, *[1] * space),)
 
 
-OPS = [LRN, LpNormalization, RNN, GRU, LSTM, GlobalMaxPool, Loop, Conv, ConvTranspose]
+OPS = [LRN, LpNormalization, RNN, GRU, LSTM, GlobalMaxPool, GridSample, Loop, Conv, ConvTranspose]

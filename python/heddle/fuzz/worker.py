@@ -25,7 +25,8 @@ def serve(pipe, log, is_peer_working, is_node):
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
-    from .check import check, on_peer
+    from .check import check
+    from .evaluate import on_peer
     if is_node:
         from .nodes.judge import judge as check
 
@@ -68,8 +69,11 @@ class Worker:
     def finish(self, seconds):
         """The Outcome, waited for at most this long."""
         if not self.pipe.poll(seconds):
+            is_theirs = self.is_peer_working.value
             self.stop()
-            return Outcome("hang", f"no answer after {seconds:g} seconds")
+            if is_theirs:
+                return Outcome(AGREES, "another engine gave no answer within the limit")
+            return Outcome("hang", "no answer within the limit")
         try:
             return self.pipe.recv()
         except (EOFError, ConnectionError):
@@ -85,7 +89,7 @@ class Worker:
         is_theirs = self.is_peer_working.value
         self.stop()
         if is_theirs:
-            return Outcome(AGREES, f"ONNX Runtime died of {name}")
+            return Outcome(AGREES, f"another engine died of {name}")
         return Outcome("crash", f"{name}\n{tail}")
 
     def check(self, model, cases, seconds, threads=1):

@@ -3,6 +3,7 @@
 #include "compiler/onnx/ops/Products.h"
 
 #include "compiler/onnx/Table.h"
+#include "compiler/onnx/ops/Numbers.h"
 
 using namespace mlir;
 using namespace heddle::graph;
@@ -30,17 +31,24 @@ static void importGemm(Node &n) {
   if (n.getInt("transB", 0))
     b = transposeMatrix(n, b);
   Value product = n.matmul(a, b);
-  if (double alpha = n.getFloat("alpha", 1); alpha != 1)
+  double alpha = n.getFloat("alpha", 1), beta = n.getFloat("beta", 1);
+  // Of integers, factors that are none are rounded with the sum.
+  Type element = elementOf(product), wide = element;
+  if (!isFloat(product) && (std::trunc(alpha) != alpha || std::trunc(beta) != beta))
+    wide = n.builder.getF64Type();
+  product = n.cast(product, wide);
+  if (alpha != 1)
     product = n.mul(product, alpha);
-  double beta = n.getFloat("beta", 1);
   if (n.has(2) && beta != 0) {
     DimVector dims = dimsOf(product);
-    Value bias = beta == 1 ? n.in(2) : n.mul(n.in(2), beta);
+    Value bias = n.cast(n.in(2), wide);
+    if (beta != 1)
+      bias = n.mul(bias, beta);
     product = n.add(product, bias);
     if (dimsOf(product).size() != dims.size())
       refuse("C of shape " + textOf(dimsOf(bias)) + " cannot be added to " + textOf(dims));
   }
-  n.set(product);
+  n.set(n.cast(product, element));
 }
 
 OpRows contractionRows() {

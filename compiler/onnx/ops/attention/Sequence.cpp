@@ -192,7 +192,8 @@ static void importCausalConv(Node &n) {
   if (filter[2].isConstant(0))
     refuse("the weight has no positions, but needs at least 1");
   Dim past = filter[2] - Dim(1);
-  Value before = n.has(3) ? n.in(3) : n.full({dims[0], dims[1], past}, elementOf(x), 0);
+  Value before = n.has(3) ? n.reshape(n.in(3), {dims[0], dims[1], past})
+                          : n.full({dims[0], dims[1], past}, elementOf(x), 0);
   Value padded = n.concat({before, x}, 2);
   Type wide = wideType(n, elementOf(x));
   Value y = slideAlong(n, n.cast(padded, wide), n.cast(weight, wide), dims[2]);

@@ -23,9 +23,9 @@ from ..check import (
     run_reference,
     tolerances,
 )
-from ..evaluate import evaluate, is_float, is_stable, wide
+from ..evaluate import WINDOWS, evaluate, is_float, is_stable, wide
 from . import guarded
-from .case import is_integer
+from .case import is_integer, limits
 
 # What must not reach a terminal; a newline stands between lines of Heddle's own.
 CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f\x80-\x9f]")
@@ -38,6 +38,32 @@ BLAMES_ITSELF = re.compile("internal error|is damaged|code does not link")
 
 def is_numeric(value):
     return isinstance(value, np.ndarray) and value.dtype.kind not in "OSUT"
+
+
+def is_disputed(op, feeds):
+    """Whether ONNX leaves open what the node gives, or its text says otherwise than all do."""
+    narrow = [a for a in feeds.values() if a.dtype.name.startswith("float8")]
+    if op == "QuantizeLinear" and any(wide(array).any() for array in narrow):
+        return True  # a zero point of float8 that is none
+    if op in NAN_IS_OPEN and any(is_float(a) and np.isnan(a).any() for a in feeds.values()):
+        return True
+    if op == "DynamicQuantizeLinear" and not all(np.isfinite(a).all() for a in feeds.values()):
+        return True
+    if op in WINDOWS and any(a.size == 1 and a.reshape(-1)[0] <= 1 for a in feeds.values()):
+        return True  # a quotient of zeros
+    # "for scalar input, NonZero produces output shape (0, N)"; others give (1, N).
+    return op == "NonZero" and any(a.ndim == 0 for a in feeds.values())
+
+
+def leaves_range(op, feeds, value):
+    """Whether a float may have become an integer that cannot hold it, which ONNX leaves open."""
+    if not is_numeric(value) or not is_integer(value.dtype):
+        return False
+    most = float(limits(value.dtype)[1])
+    floats = [wide(array) for array in feeds.values() if is_float(array)]
+    integers = [array for array in feeds.values() if is_numeric(array) and is_integer(array.dtype)]
+    return any(not (np.abs(array) <= most).all() for array in floats) or \
+        op in ("Shrink", "Pow") and any((wide(a) > 2.0**53).any() for a in integers)
 
 
 def allowed(op, pairs, name, like):
@@ -101,13 +127,17 @@ def compare(model, data, module, feeds, compiled):
         try:
             reference = run_reference(data, module, feeds)
         except heddle.Error as error:
+            if "divided by zero" in str(error):  # which means nothing in particular
+                return None
             return refusal("reference", error)
     for name, value in compiled.items():
+        if leaves_range(op, feeds, value):
+            continue
         if name in reference and (gap := gap_between(op, pairs, name, value, reference[name])):
             return Outcome("wrong", f"output '{name}': compiled and not reference: {gap}")
         if name in pairs and not is_stable(pairs[name]) and is_numeric(value):
             continue
-        if op in NAN_IS_OPEN and any(is_float(a) and np.isnan(a).any() for a in feeds.values()):
+        if is_disputed(op, feeds):
             continue
         gaps = {}
         if theirs is not None:
