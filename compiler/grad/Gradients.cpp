@@ -15,7 +15,7 @@ const Row *findRule(Operation *op) {
   static const auto index = [] {
     llvm::StringMap<const Row *> map;
     for (Rows rows : {elementwiseRules(), movementRules(), indexRules(), reductionRules(),
-                      productRules(), windowRules(), controlRules()})
+                      routineRules(), productRules(), windowRules(), controlRules()})
       for (const Row &row : rows)
         map[row.op] = &row;
     return map;

@@ -1,4 +1,4 @@
-// Reduction: derivatives of folds over dimensions, running sums and the largest elements.
+// Reduction: derivatives of folds over dimensions.
 
 #include "compiler/grad/Rules.h"
 
@@ -29,24 +29,12 @@ template <typename Op> static void extremeRule(Flow &f) {
   f.give(0, f.mul(f.spread(f.dy(), axes, dims), f.div(mask, count)));
 }
 
-static void cumsumRule(Flow &f) {
-  auto op = f.as<CumsumOp>();
-  f.give(0, f.make<CumsumOp>(f.dy(), op.getAxis(), op.getExclusive(), !op.getReverse()));
-}
-
-static void topkRule(Flow &f) {
-  f.give(0, f.make<ScatterElementsOp>(f.zeros(f.x()), f.op->getResult(1), f.dy(),
-                                      f.as<TopkOp>().getAxis(), "add"));
-}
-
 Rows reductionRules() {
   static const Row rows[] = {
       {ReduceSumOp::getOperationName(), sumRule<ReduceSumOp>},
       {ReduceProdOp::getOperationName(), prodRule},
       {ReduceMaxOp::getOperationName(), extremeRule<ReduceMaxOp>},
       {ReduceMinOp::getOperationName(), extremeRule<ReduceMinOp>},
-      {CumsumOp::getOperationName(), cumsumRule},
-      {TopkOp::getOperationName(), topkRule},
       {ArgMaxOp::getOperationName(), nullptr},
       {ArgMinOp::getOperationName(), nullptr},
   };

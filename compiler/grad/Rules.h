@@ -49,6 +49,7 @@ Rows elementwiseRules();
 Rows movementRules();
 Rows indexRules();
 Rows reductionRules();
+Rows routineRules();
 Rows productRules();
 Rows windowRules();
 Rows controlRules();

@@ -209,7 +209,7 @@ TEST(Gradients, every_rule_has_a_case) {
     all += std::string(test.body) + "\n";
   for (grad::Rows rows :
        {grad::elementwiseRules(), grad::movementRules(), grad::indexRules(), grad::reductionRules(),
-        grad::productRules(), grad::windowRules(), grad::controlRules()})
+        grad::routineRules(), grad::productRules(), grad::windowRules(), grad::controlRules()})
     for (const grad::Row &row : rows)
       if (row.rule)
         EXPECT_NE(all.find(row.op.str() + " "), std::string::npos) << row.op.str();

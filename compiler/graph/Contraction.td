@@ -82,23 +82,4 @@ class Graph_ArgReduce<string mnemonic, string formula> : Graph_InferredOp<mnemon
 def Graph_ArgMaxOp : Graph_ArgReduce<"argmax", "i64 index of the first (or `last`) largest along axis">;
 def Graph_ArgMinOp : Graph_ArgReduce<"argmin", "i64 index of the first (or `last`) smallest along axis">;
 
-def Graph_CumsumOp : Graph_InferredOp<"cumsum"> {
-  let summary = "running sum along `axis`";
-  let description = "CS1: `axis` is a dimension of x.";
-  let arguments = (ins Graph_Tensor:$x, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "false">:$exclusive,
-                       DefaultValuedAttr<BoolAttr, "false">:$reverse);
-  let results = (outs Graph_Tensor:$result);
-}
-
-def Graph_TopkOp : Graph_TypedOp<"topk"> {
-  let summary = "the largest (smallest) elements along `axis`, sorted, with their i64 indices";
-  let description = [{
-    Their number is the size of the result along axis. Equal elements: lower index first. TK1: `axis` is a
-    dimension of x. TK2: values and indices have one shape, of the rank of x. TK3: their size along `axis` is at
-    most that of x.
-  }];
-  let arguments = (ins Graph_Tensor:$x, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "true">:$largest);
-  let results = (outs Graph_Tensor:$values, Graph_Tensor:$indices);
-}
-
 #endif // HEDDLE_GRAPH_CONTRACTION_TD

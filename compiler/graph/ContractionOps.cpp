@@ -130,31 +130,4 @@ INFER_REDUCTION(ArgMaxOp, {(int64_t)adaptor.getAxis()}, IntegerType::get(context
 INFER_REDUCTION(ArgMinOp, {(int64_t)adaptor.getAxis()}, IntegerType::get(context, 64))
 #undef INFER_REDUCTION
 
-LogicalResult CumsumOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
-                                         ValueRange operands, DictionaryAttr attributes,
-                                         OpaqueProperties properties, RegionRange regions,
-                                         SmallVectorImpl<Type> &results) {
-  Adaptor adaptor(operands, attributes, properties, regions);
-  int64_t axis = adaptor.getAxis(), rank = rankOf(adaptor.getX());
-  if (axis < 0 || axis >= rank)
-    return emitOptionalError(location, "CS1: axis ", axis, " is outside of rank ", rank);
-  results.push_back(operands.front().getType());
-  return success();
-}
-
-LogicalResult TopkOp::verify() {
-  DimVector x = dimsOf(getX()), values = dimsOf(getValues()), indices = dimsOf(getIndices());
-  int64_t axis = getAxis();
-  if (axis < 0 || axis >= (int64_t)x.size())
-    return emitOpError("TK1: axis ") << axis << " is outside of rank " << x.size();
-  if (values != indices || values.size() != x.size())
-    return emitOpError("TK2: values and indices must have one shape, of the rank of x");
-  for (size_t i = 0; i < x.size(); ++i)
-    if ((int64_t)i == axis ? (x[i] - values[i]).constant().value_or(0) < 0
-                           : mayDiffer(x[i], values[i]))
-      return emitOpError("TK3: ") << values[i].str() << " elements of dimension " << i
-                                  << " are asked for, which has " << x[i].str();
-  return success();
-}
-
 } // namespace heddle::graph

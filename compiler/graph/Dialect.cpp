@@ -145,7 +145,7 @@ Dim freshSymbol(Operation *anchor, StringRef stem) {
 bool bindsSymbols(Operation *op) {
   return isa<DynamicReshapeOp, DynamicBroadcastOp, DynamicSliceOp, RangeOp, BindSizesOp, IfOp,
              LoopOp, ScanOp, ListAtOp, ListConcatOp, StringSplitOp, StringNormalizeOp,
-             ImageDecodeOp>(op);
+             ImageDecodeOp, NonzeroOp, UniqueOp, SuppressOp>(op);
 }
 
 int64_t bytesOf(Type element) {

@@ -20,6 +20,9 @@ mlir::LogicalResult Elementwise<ConcreteOp>::verifyTrait(mlir::Operation *op) {
 /// An op that no kernel computes: the program around the kernels calls a service of the runtime.
 template <typename ConcreteOp>
 class Hosted : public mlir::OpTrait::TraitBase<ConcreteOp, Hosted> {};
+/// A hosted op on tensors of numbers alone: its service is one of runtime/routine.
+template <typename ConcreteOp>
+class Routine : public mlir::OpTrait::TraitBase<ConcreteOp, Routine> {};
 } // namespace heddle::graph
 
 #include "compiler/graph/Dialect.h.inc"

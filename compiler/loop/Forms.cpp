@@ -237,9 +237,8 @@ static Fit fitsWindow(Ops ops, std::string &why) {
 }
 
 static Fit fitsSerial(Ops ops, std::string &why) {
-  bool isOne = ops.size() == 1 &&
-               isa<graph::ScatterElementsOp, graph::ScatterNdOp, graph::TopkOp>(ops.front());
-  return isOne ? Fit::Full : refuse(why, "it is for one scatter or topk alone");
+  bool isOne = ops.size() == 1 && isa<graph::ScatterElementsOp, graph::ScatterNdOp>(ops.front());
+  return isOne ? Fit::Full : refuse(why, "it is for one scatter alone");
 }
 
 /// A group that ends with a concat of which an operand or more can be placed.

@@ -159,13 +159,14 @@ static Value concatElement(Elements &e, graph::ConcatOp op, unsigned operand, In
   });
 }
 
-/// The index in x that a padded index shows: clamped, mirrored or wrapped into [0, size).
-static Index padSource(Elements &e, StringRef mode, const Index &index, Value size) {
+/// The index in x that a padded index shows: clamped, mirrored or wrapped into [0, size). `isNear`:
+/// no padding is as wide as x, so that one turn is enough and nothing has to be divided.
+static Index padSource(Elements &e, StringRef mode, const Index &index, Value size, Value isNear) {
   Code &code = e.code();
   Value lanes = e.lanesOf(index);
   auto like = [&](Value value) { return Code::isVector(lanes) ? code.spread(value) : value; };
-  auto make = [&](auto tag, Value x, Value y) -> Value {
-    return code.b.createOrFold<std::remove_pointer_t<decltype(tag)>>(code.loc, x, y);
+  auto make = [&](auto tag, auto... operands) -> Value {
+    return code.b.createOrFold<std::remove_pointer_t<decltype(tag)>>(code.loc, operands...);
   };
   using namespace arith;
   Value zero = like(code.number(0)), last = like(code.sub(size, code.number(1)));
@@ -176,13 +177,36 @@ static Index padSource(Elements &e, StringRef mode, const Index &index, Value si
     Value isNegative = code.b.create<CmpIOp>(code.loc, CmpIPredicate::slt, r, zero);
     return Value(code.b.create<SelectOp>(code.loc, isNegative, make((AddIOp *)0, r, period), r));
   };
+  auto below = [&](Value x, Value y) {
+    return code.b.createOrFold<CmpIOp>(code.loc, CmpIPredicate::slt, x, y);
+  };
+  auto pick = [&](llvm::function_ref<Value()> near, llvm::function_ref<Value()> far) -> Value {
+    if (auto known = Code::constant(isNear))
+      return *known ? near() : far();
+    return code.choose(
+        isNear, lanes.getType(), [&] { return Values{near()}; }, [&] { return Values{far()}; })[0];
+  };
   if (mode == "wrap")
-    return e.fromLanes(modulo(lanes, like(size)));
+    return e.fromLanes(pick(
+        [&] {
+          Value up = make((AddIOp *)0, lanes, like(size)),
+                down = make((SubIOp *)0, lanes, like(size));
+          Value most = make((SelectOp *)0, below(last, lanes), down, lanes);
+          return make((SelectOp *)0, below(lanes, zero), up, most);
+        },
+        [&] { return modulo(lanes, like(size)); }));
   // reflect: period 2 (size - 1), the second half runs back.
   Value period =
       like(code.max(code.mul(code.number(2), code.sub(size, code.number(1))), code.number(1)));
-  Value r = modulo(lanes, period);
+  Value r = pick([&] { return make((MaxSIOp *)0, lanes, make((SubIOp *)0, zero, lanes)); },
+                 [&] { return modulo(lanes, period); });
   return e.fromLanes(make((MinSIOp *)0, r, make((SubIOp *)0, period, r)));
+}
+
+/// Whether both amounts of padding are below the size of x.
+static Value isNear(Elements &e, const Dim &low, const Dim &high, Value size) {
+  Code &code = e.code();
+  return code.less(code.max(e.kernel.dim(low), e.kernel.dim(high)), size);
 }
 
 static Value padElement(Elements &e, graph::PadOp op, ArrayRef<Index> place) {
@@ -191,14 +215,33 @@ static Value padElement(Elements &e, graph::PadOp op, ArrayRef<Index> place) {
   Values sizes = e.sizesOf(op.getX());
   Indices source;
   Value condition;
+  SmallVector<size_t> turned; // along which lanes may lie outside
   for (size_t i = 0; i < place.size(); ++i) {
     Index index = e.shift(place[i], e.kernel.dim(low[i] * Dim(-1)));
     bool needsCheck = !low[i].isConstant(0) || !high[i].isConstant(0);
-    if (needsCheck && op.getMode() != "constant")
-      index = padSource(e, op.getMode(), index, sizes[i]);
+    bool isTurned = needsCheck && op.getMode() != "constant";
+    if (isTurned && index.isUniform())
+      index = padSource(e, op.getMode(), index, sizes[i], isNear(e, low[i], high[i], sizes[i]));
+    else if (isTurned)
+      turned.push_back(i);
     else if (needsCheck)
       condition = code.both(condition, inside(e, index, sizes[i]));
     source.push_back(index);
+  }
+  if (!turned.empty()) { // most vectors lie inside as they are
+    Value areInside;
+    for (size_t i : turned)
+      areInside = code.both(areInside, inside(e, source[i], sizes[i]));
+    areInside = code.b.create<vector::ReductionOp>(code.loc, vector::CombiningKind::AND, areInside);
+    return guarded(
+        e, areInside, graph::elementOf(op.getX()), [&] { return e.at(op.getX(), source); },
+        [&] {
+          Indices shown(source);
+          for (size_t i : turned)
+            shown[i] = padSource(e, op.getMode(), source[i], sizes[i],
+                                 isNear(e, low[i], high[i], sizes[i]));
+          return e.at(op.getX(), shown);
+        });
   }
   if (!condition)
     return e.at(op.getX(), source);

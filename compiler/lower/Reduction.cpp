@@ -132,29 +132,6 @@ static Value matmulElement(Elements &e, graph::MatmulOp op, ArrayRef<Index> plac
   return narrow(e, total, element);
 }
 
-static Value cumsumElement(Elements &e, graph::CumsumOp op, ArrayRef<Index> place) {
-  Code &code = e.code();
-  int64_t axis = op.getAxis();
-  Type element = graph::elementOf(op.getX()), accumulator = accumulatorType(element);
-  Values sizes = e.sizesOf(op.getX());
-  Value here = e.lanesOf(place[axis]), start = code.spread(code.constantOf(accumulator, 0));
-  auto like = [&](Value value) { return Code::isVector(here) ? code.spread(value) : value; };
-  bool reverse = op.getReverse(), exclusive = op.getExclusive();
-  using P = arith::CmpIPredicate;
-  P counts = reverse ? (exclusive ? P::sgt : P::sge) : (exclusive ? P::slt : P::sle);
-  Indices source(place);
-  Value total = foldScoped(e, code.number(0), sizes[axis], start, [&](Value i, ValueRange sum) {
-    source[axis] = e.uniform(i);
-    Value value = code.spread(widen(e, e.at(op.getX(), source), accumulator));
-    Value next = isa<FloatType>(accumulator)
-                     ? Value(code.b.create<arith::AddFOp>(code.loc, sum[0], value))
-                     : Value(code.b.create<arith::AddIOp>(code.loc, sum[0], value));
-    Value isCounted = code.b.create<arith::CmpIOp>(code.loc, counts, like(i), here);
-    return Values{code.b.create<arith::SelectOp>(code.loc, isCounted, next, sum[0])};
-  })[0];
-  return narrow(e, total, element);
-}
-
 Value defineReduction(Elements &e, Operation *op, ArrayRef<Index> place) {
   return TypeSwitch<Operation *, Value>(op)
       .Case<graph::ReduceSumOp, graph::ReduceProdOp, graph::ReduceMaxOp, graph::ReduceMinOp>(
@@ -166,7 +143,6 @@ Value defineReduction(Elements &e, Operation *op, ArrayRef<Index> place) {
         return argElement(e, op, op.getAxis(), op.getKeepDims(), op.getLast(), false, place);
       })
       .Case([&](graph::MatmulOp op) { return matmulElement(e, op, place); })
-      .Case([&](graph::CumsumOp op) { return cumsumElement(e, op, place); })
       .Default([](Operation *) { return Value(); });
 }
 

@@ -77,7 +77,7 @@ static Kind kindOf(Operation *op) {
     return Kind::Window;
   if (!loop::foldedAxes(op).empty())
     return foldsTrailing(op) ? Kind::Rows : Kind::Pointwise;
-  if (isa<graph::ScatterElementsOp, graph::ScatterNdOp, graph::TopkOp>(op))
+  if (isa<graph::ScatterElementsOp, graph::ScatterNdOp>(op))
     return Kind::Serial;
   return Kind::Pointwise;
 }
@@ -85,7 +85,7 @@ static Kind kindOf(Operation *op) {
 /// Must stand alone: others neither join it nor does it join others.
 static bool isAlone(Operation *op) {
   return kindOf(op) == Kind::Serial ||
-         isa<graph::DynamicBroadcastOp, graph::DynamicSliceOp, graph::RangeOp, graph::CumsumOp,
+         isa<graph::DynamicBroadcastOp, graph::DynamicSliceOp, graph::RangeOp,
              graph::ConvTransposeOp, graph::ArgMaxOp, graph::ArgMinOp>(op);
 }
 

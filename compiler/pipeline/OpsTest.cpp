@@ -320,9 +320,10 @@ std::string checkApart(const Case &test) {
 
 Cases allCases() {
   Cases cases;
-  for (auto add : {addElementwise, addCasts, addMovement, addIndexed, addReductions, addProducts,
-                   addIntegers, addWindows, addWinograd, addFew, addDepthwise, addResize,
-                   addControl, addHosted, addGroups, addAttention, addMasks, addRandom})
+  for (auto add :
+       {addElementwise, addCasts, addMovement, addIndexed, addReductions, addProducts, addIntegers,
+        addWindows, addWinograd, addFew, addDepthwise, addResize, addControl, addHosted,
+        addRoutines, addGroups, addAttention, addMasks, addRandom})
     add(cases);
   return cases;
 }

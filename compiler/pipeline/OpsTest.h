@@ -48,6 +48,7 @@ public:
   Value input(StringRef type, Fill fill = Fill());
   /// A constant of random numbers.
   Value constant(StringRef type, Fill fill = Fill());
+  Value constant(mlir::ElementsAttr value);
   Value scalar(StringRef element, double number);
   Value integers(ArrayRef<int64_t> numbers);
   /// `name` without the dialect; attributes as MLIR text. `type` where the op does not infer it.
@@ -105,6 +106,7 @@ void addDepthwise(Cases &cases);
 void addResize(Cases &cases);
 void addControl(Cases &cases);
 void addHosted(Cases &cases);
+void addRoutines(Cases &cases);
 void addGroups(Cases &cases);
 void addAttention(Cases &cases);
 void addMasks(Cases &cases);

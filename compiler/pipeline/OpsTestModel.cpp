@@ -67,9 +67,12 @@ Value Model::input(StringRef text, Fill fill) {
 Value Model::constant(StringRef text, Fill fill) {
   RankedTensorType tensor = type(text);
   auto numbers = randomTensor(tensor.getElementType(), tensor.getShape(), fill, {}, random);
+  return constant(graph::constantAttr(tensor, numbers.bytes()));
+}
+
+Value Model::constant(ElementsAttr value) {
   OpBuilder builder = OpBuilder::atBlockEnd(block);
-  return builder.create<graph::ConstantOp>(module->getLoc(),
-                                           graph::constantAttr(tensor, numbers.bytes()));
+  return builder.create<graph::ConstantOp>(module->getLoc(), value);
 }
 
 Value Model::scalar(StringRef element, double number) {

@@ -94,7 +94,8 @@ Results computeElementwise(const Call &call);
   DO(TopkOp) DO(ListMakeOp) DO(ListInsertOp) DO(ListEraseOp) \
   DO(ListAtOp) DO(ListLengthOp) DO(ListConcatOp) DO(ListSplitOp) \
   DO(ListCastOp) DO(StringConcatOp) DO(StringSplitOp) DO(StringNormalizeOp) \
-  DO(StringMatchOp) DO(StringCastOp) DO(ImageDecodeOp)
+  DO(StringMatchOp) DO(StringCastOp) DO(ImageDecodeOp) DO(NonzeroOp) \
+  DO(UniqueOp) DO(SuppressOp) DO(ForestOp) DO(FourierOp)
 // clang-format on
 HEDDLE_FOR_EACH_OP(HEDDLE_COMPUTE)
 #undef HEDDLE_COMPUTE

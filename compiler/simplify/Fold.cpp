@@ -68,7 +68,8 @@ private:
   bool isWorthFolding(Operation *op) {
     if (op->getNumOperands() == 0 || op->getNumRegions() != 0 || op->getNumResults() == 0 ||
         !isa_and_nonnull<GraphDialect>(op->getDialect()) ||
-        !(isMemoryEffectFree(op) || bindsSymbols(op)) || op->hasTrait<Hosted>() ||
+        !(isMemoryEffectFree(op) || bindsSymbols(op)) ||
+        (op->hasTrait<Hosted>() && !op->hasTrait<Routine>()) ||
         op->hasTrait<OpTrait::IsTerminator>() || !llvm::all_of(op->getOperands(), isConstant))
       return false;
     bool areAllBroadcasts = llvm::all_of(

@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 #define HEDDLE_EXECUTABLE_MAGIC 0x4c444448u /* "HDDL" */
-#define HEDDLE_ABI_VERSION 5u
+#define HEDDLE_ABI_VERSION 6u
 #define HEDDLE_ENTRY_SYMBOL "heddle_executable" /* const heddle_executable_t heddle_executable; */
 #define HEDDLE_DYNAMIC (-1)
 
@@ -69,6 +69,14 @@ enum heddle_service {
   /* [result data, result height, result width, m: no library reads images, m + 1: the bytes are no
    * image, count, uint8 x, HEDDLE_PIXELS_*] */
   HEDDLE_SERVICE_IMAGE_DECODE,
+  /* The frames of these are told by runtime/routine/routine.h. */
+  HEDDLE_SERVICE_TOPK,
+  HEDDLE_SERVICE_CUMSUM,
+  HEDDLE_SERVICE_NONZERO,
+  HEDDLE_SERVICE_UNIQUE,
+  HEDDLE_SERVICE_SUPPRESS,
+  HEDDLE_SERVICE_FOREST,
+  HEDDLE_SERVICE_FOURIER,
   HEDDLE_SERVICE_COUNT
 };
 

@@ -4,6 +4,7 @@
 #include "runtime/base/status.h"
 #include "runtime/base/tensor.h"
 #include "runtime/library/images.h"
+#include "runtime/routine/routine.h"
 #include "runtime/session/feeds.h"
 #include "runtime/session/lists.h"
 #include "runtime/session/session.h"
@@ -94,6 +95,13 @@ static const heddle_service_fn kServices[HEDDLE_SERVICE_COUNT] = {
     [HEDDLE_SERVICE_PROFILE] = profile,
     [HEDDLE_SERVICE_LIBRARY] = callLibrary,
     [HEDDLE_SERVICE_IMAGE_DECODE] = decodeImage,
+    [HEDDLE_SERVICE_TOPK] = heddle_routine_topk,
+    [HEDDLE_SERVICE_CUMSUM] = heddle_routine_cumsum,
+    [HEDDLE_SERVICE_NONZERO] = heddle_routine_nonzero,
+    [HEDDLE_SERVICE_UNIQUE] = heddle_routine_unique,
+    [HEDDLE_SERVICE_SUPPRESS] = heddle_routine_suppress,
+    [HEDDLE_SERVICE_FOREST] = heddle_routine_forest,
+    [HEDDLE_SERVICE_FOURIER] = heddle_routine_fourier,
 };
 
 heddle_strings_t *heddle_run_strings(heddle_call_t *call) {

@@ -2,15 +2,14 @@
 //
 // serial: elements that depend on each other in order.
 //
-// Matches   scatters, whose updates may meet in one place, and the selection of the largest.
-// Produces  one task that walks all elements in order; of a selection one task a row, which few results
-//           pass through again and again, and which more sort.
+// Matches   scatters, whose updates may meet in one place.
+// Produces  one task that walks all updates in order.
 // Needs     nothing.
 // Why       the order is part of the result.
 module attributes {transform.with_named_sequence, heddle.card = {
     target = "cpu", priority = 10 : i64, kind = "serial",
-    key = ["s*(scatter_elements|scatter_nd)", "p* { s(topk) }", "p* { s { p+(topk) } }"]}} {
-  // CHECK: graph.group "topk"
+    key = "s*(scatter_elements|scatter_nd)"}} {
+  // CHECK: graph.group "scatter"
   // CHECK-SAME: loop.schedule = {form = "serial"}
   transform.named_sequence @schedule(%group: !transform.any_op {transform.readonly}) {
     transform.loop.serial %group : !transform.any_op

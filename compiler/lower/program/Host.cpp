@@ -170,6 +170,8 @@ void Host::writeBlock(Block &block) {
       writeChecks(reshape);
     } else if (auto bind = dyn_cast<graph::BindSizesOp>(op))
       bindSizes(bind);
+    else if (op.hasTrait<graph::Routine>())
+      writeRoutine(&op);
     else if (op.hasTrait<graph::Hosted>())
       writeHosted(&op);
     else if (auto results = dyn_cast<func::ReturnOp>(op))
@@ -198,7 +200,11 @@ Value Host::pointerOf(Value value) {
   if (auto buffer = bufferOf.find(value); buffer != bufferOf.end())
     return code->at(arena, builder.getI8Type(), offsets[buffer->second]);
   // Made now: its size became known while running.
-  Value memory = alloc(dim(bytesOf(value)));
+  Value memory = lateOutputOf.count(value)
+                     ? callService(offsetof(heddle_call_t, alloc_output),
+                                   LLVM::LLVMPointerType::get(builder.getContext()),
+                                   {call, code->number(lateOutputOf[value]), dim(bytesOf(value))})
+                     : alloc(dim(bytesOf(value)));
   pointers[value] = memory;
   return memory;
 }
@@ -241,6 +247,9 @@ void Host::writeOutputs(func::ReturnOp op) {
     }
     auto direct = outputOf.find(rootOf(output));
     if (direct != outputOf.end() && direct->second == (int64_t)i)
+      continue;
+    auto late = lateOutputOf.find(rootOf(output));
+    if (late != lateOutputOf.end() && late->second == (int64_t)i)
       continue;
     Value bytes = dim(bytesOf(output)), source = pointerOf(output), target;
     if (isKnown) {

@@ -106,6 +106,12 @@ private:
   void requireSizes(Value found, Value expected);
   Values stackFirst(Value iteration, Value length, mlir::ValueRange carried, Value slice);
 
+  // Sorting, selecting, compacting, trees, transforms (HostRoutines.cpp).
+  void writeRoutine(mlir::Operation *op);
+  /// Whether a routine finds the sizes of its result, and makes its memory.
+  static bool isFound(Value result);
+  static bool isOfRoutine(Value value);
+
   // Lists and strings (HostServices.cpp).
   void writeHosted(mlir::Operation *op);
   void writeListOp(mlir::Operation *op);
@@ -133,7 +139,8 @@ private:
   std::map<std::string, int64_t> inputSymbols;
   llvm::DenseMap<mlir::Operation *, std::pair<int64_t, int64_t>> steps; // first and last
   llvm::DenseMap<Value, int64_t> bufferOf;
-  llvm::MapVector<Value, int64_t> outputOf; // in a fixed order, for equal bytes
+  llvm::MapVector<Value, int64_t> outputOf;    // in a fixed order, for equal bytes
+  llvm::DenseMap<Value, int64_t> lateOutputOf; // those that are made when their sizes are known
   std::map<std::pair<mlir::Operation *, int64_t>, int64_t> temporaryOf;
   std::vector<Buffer> buffers;
   MemoryPlan plan;

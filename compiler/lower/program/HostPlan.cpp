@@ -161,16 +161,35 @@ int64_t Host::firstWrite(graph::GroupOp group) const {
   return first;
 }
 
+/// A result of a routine that lies where the program says.
+bool Host::isOfRoutine(Value value) {
+  Operation *op = value.getDefiningOp();
+  return op && op->hasTrait<graph::Routine>() && !isFound(value);
+}
+
 void Host::place() {
-  // Outputs that a group computes are written where the caller wants them.
+  // Outputs that a group or a routine computes are written where the caller wants them.
   auto results = cast<func::ReturnOp>(model.getBody().front().getTerminator());
   for (auto [i, output] : llvm::enumerate(results.getOperands())) {
     Value root = rootOf(output);
-    auto group = root.getDefiningOp<graph::GroupOp>();
-    if (group && group->getParentOp() == model && !outputOf.count(root) && isEntryKnown(output) &&
-        isEntryKnown(root))
+    Operation *maker = root.getDefiningOp();
+    bool isPlaced = isa_and_nonnull<graph::GroupOp>(maker) || isOfRoutine(root);
+    if (!isPlaced || maker->getParentOp() != model || outputOf.count(root) ||
+        lateOutputOf.count(root))
+      continue;
+    if (isEntryKnown(output) && isEntryKnown(root))
       outputOf[root] = i;
+    else if (!isEntryKnown(output) && !isEntryKnown(root))
+      lateOutputOf[root] = i;
   }
+  model.walk([&](Operation *op) {
+    auto [first, last] = steps[op];
+    for (Value result : op->getResults())
+      if (isOfRoutine(result) && !outputOf.count(result) && isEntryKnown(result)) {
+        bufferOf[result] = buffers.size();
+        buffers.push_back({bytesOf(result), first, std::max(last, lastUse(result))});
+      }
+  });
   model.walk([&](graph::GroupOp group) {
     auto [first, last] = steps[group];
     for (Value result : group.getResults())

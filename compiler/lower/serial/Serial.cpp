@@ -1,9 +1,8 @@
 // Serial: ops whose elements depend on each other in order: a scatter, one task since its updates
-// may meet in one place; a selection of the largest, one task a row.
+// may meet in one place.
 
 #include "compiler/lower/Definitions.h"
 #include "compiler/lower/Schedule.h"
-#include "compiler/lower/serial/Topk.h"
 
 using namespace mlir;
 
@@ -82,20 +81,37 @@ static void emitScatterNd(KernelBuilder &kernel, Elements &e, graph::ScatterNdOp
   size_t tuples = graph::rankOf(op.getIndices()) - 1;
   Values target = e.sizesOf(op.getX());
   Values sizes = e.sizesOf(op.getUpdates());
-  Indices place(sizes.size());
-  forEachPlace(e, sizes, place, 0, [&] {
+  // A slice of the target, as long as what its tuple leaves open.
+  DimVector open = graph::dimsOf(op.getX());
+  Dim length = graph::elementCount(ArrayRef<Dim>(open).drop_front(depth));
+  Value inner = kernel.dim(length), step = code.number(graph::bytesOf(element));
+  bool isCopied = op.getReduction() == "none" && !length.isConstant(1);
+  Indices place(tuples);
+  forEachPlace(e, ArrayRef<Value>(sizes).take_front(tuples), place, 0, [&] {
     Indices where;
     for (int64_t k = 0; k < depth; ++k) {
-      Indices tuple(ArrayRef<Index>(place).take_front(tuples));
+      Indices tuple(place);
       tuple.push_back(e.uniform(code.number(k)));
       where.push_back(e.uniform(legalPlace(e, e.at(op.getIndices(), tuple), target[k])));
     }
-    where.append(place.begin() + tuples, place.end());
+    where.append(target.size() - depth, e.uniform(code.number(0)));
+    Indices whole(place);
+    whole.append(sizes.size() - tuples, e.uniform(code.number(0)));
     Value at = e.linear(target, where).base;
-    Value old = code.load(element, kernel.pointer(result), at);
-    Value update = e.at(op.getUpdates(), place);
-    code.store(element, combineUpdate(code, op.getReduction(), element, old, update),
-               kernel.pointer(result), at);
+    Value from = e.linear(sizes, whole).base;
+    if (isCopied) {
+      code.b.create<LLVM::MemcpyOp>(code.loc, code.at(kernel.pointer(result), element, at),
+                                    code.at(kernel.pointer(op.getUpdates()), element, from),
+                                    code.mul(inner, step), false);
+      return;
+    }
+    code.forEach(code.number(0), inner, 1, [&](Value i) {
+      Value to = code.add(at, i);
+      Value old = code.load(element, kernel.pointer(result), to);
+      Value update = code.load(element, kernel.pointer(op.getUpdates()), code.add(from, i));
+      code.store(element, combineUpdate(code, op.getReduction(), element, old, update),
+                 kernel.pointer(result), to);
+    });
   });
 }
 
@@ -103,17 +119,13 @@ LogicalResult emitSerial(KernelBuilder &kernel, Block *group, const Schedule &) 
   Operation *op = &group->front();
   while (isa<graph::ConstantOp>(op))
     op = op->getNextNode();
-  if (!isa<graph::ScatterElementsOp, graph::ScatterNdOp, graph::TopkOp>(op))
+  if (!isa<graph::ScatterElementsOp, graph::ScatterNdOp>(op))
     return failure();
   if (kernel.isTrial)
     return success();
   kernel.beginPhase();
   kernel.code().lanes = 1;
   Elements e(kernel, group);
-  if (auto topk = dyn_cast<graph::TopkOp>(op)) {
-    Topk(kernel, e, topk).emit();
-    return success();
-  }
   kernel.forEachTask([&](Value) {
     Elements::Scope scope(e);
     if (auto scatter = dyn_cast<graph::ScatterElementsOp>(op))

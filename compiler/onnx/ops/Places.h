@@ -8,8 +8,6 @@ namespace heddle::onnx {
 
 /// Places of the elements of i1[n] that are true, in order: i64[count].
 Value placesOf(Emitter &e, Value flags);
-/// Places in a box of `dims`, in row-major order, taken apart: one tensor a dimension.
-llvm::SmallVector<Value> digitsOf(Emitter &e, Value places, llvm::ArrayRef<Dim> dims);
 
 } // namespace heddle::onnx
 

@@ -1,11 +1,11 @@
-// The two largest of each row.
+// Updates of single elements, which may meet.
 !x = tensor<?x?xf32, #graph.dims<"rows", "columns">>
-!v = tensor<?x2xf32, #graph.dims<"rows", 2>>
-!i = tensor<?x2xi64, #graph.dims<"rows", 2>>
-func.func @main(%x: !x) -> (!v, !i) {
-  %g:2 = graph.group "topk" {kind = "serial"} : !v, !i {
-    %t:2 = graph.topk %x {axis = 1} : (!x) -> (!v, !i)
-    graph.yield %t#0, %t#1 : !v, !i
+!i = tensor<?x3xi64, #graph.dims<"rows", 3>>
+!u = tensor<?x3xf32, #graph.dims<"rows", 3>>
+func.func @main(%x: !x, %i: !i, %u: !u) -> !x {
+  %g = graph.group "scatter" {kind = "serial"} : !x {
+    %y = graph.scatter_elements %x, %i, %u {axis = 1} : (!x, !i, !u) -> !x
+    graph.yield %y : !x
   }
-  return %g#0, %g#1 : !v, !i
+  return %g : !x
 }

@@ -1,10 +1,12 @@
-// Forest: a state [n, trees] holds the node where each row stands in each tree. One step gathers
-// that node's feature, threshold and children; a leaf is its own child. As many steps as the
-// deepest tree is high.
+// Forest: an ensemble as the nodes of graph.forest, which ask one question only: is a number at
+// most a limit? All modes are intervals of the numbers' order; a node that parts more than two,
+// such as an equality, becomes several.
 
 #include "compiler/onnx/ops/ml/Forest.h"
 
 #include "compiler/onnx/ops/Numbers.h"
+
+#include "llvm/ADT/bit.h"
 
 using namespace mlir;
 using namespace heddle::graph;
@@ -100,118 +102,208 @@ void Forest::finish(int64_t featureCount) {
       refuse("node number " + Twine(i) + " of the lists is reached from no root");
 }
 
-static Value compareBy(Node &n, Branch branch, Value x, Value threshold) {
-  switch (branch) {
-  case Branch::LessEqual:
-    return n.compare<LessEqualOp>(x, threshold);
-  case Branch::Less:
-    return n.compare<LessOp>(x, threshold);
-  case Branch::GreaterEqual:
-    return n.compare<GreaterEqualOp>(x, threshold);
-  case Branch::Greater:
-    return n.compare<GreaterOp>(x, threshold);
-  case Branch::NotEqual:
-    return n.compare<NotEqualOp>(x, threshold);
-  default:
-    return n.compare<EqualOp>(x, threshold);
-  }
-}
-
 namespace {
-/// The lists of a forest as constants.
-struct Lists {
-  Value features, thresholds, whenTrue, whenFalse, branches, tracks, members;
-  SmallVector<Branch> used;
+/// Which way numbers take at a node: those up to limits[0] have ways[0], and so on; those above all
+/// limits have the last one.
+struct Intervals {
+  Ints limits;
+  std::vector<bool> ways;
+  bool isMirrored = false; // NaN is the smallest number, else the largest
+};
+
+/// The nodes of graph.forest, tree by tree.
+class Layout {
+public:
+  Layout(const Forest &forest, int64_t features, bool isDouble)
+      : forest(forest), features(features), isDouble(isDouble), spelt(forest.size(), -1) {}
+
+  void add(int64_t root);
+  Ints nodes, roots; // pairs
+  Ints places;       // of each node, that of the leaf in the forest; any for others
+  bool isMirrored = false;
+
+private:
+  struct Want {
+    int64_t slot, place;
+    size_t low, high; // of the limits of its place
+  };
+  int64_t keyOf(double value) const;
+  Intervals intervalsOf(int64_t place) const;
+  const Intervals &knownIntervals(int64_t place);
+  int64_t newSlot();
+  void spell(const Want &want);
+  int64_t heightOf(int64_t root);
+
+  const Forest &forest;
+  int64_t features;
+  bool isDouble;
+  Ints spelt; // of each place, a slot that holds it
+  std::map<int64_t, Intervals> known;
+  SmallVector<Want> open;
+  Ints heights;
 };
 } // namespace
 
-/// The sets of all nodes as a matrix; a set that is shorter is filled with what equals nothing.
-static Value memberTable(Node &n, const Forest &forest, Type element) {
-  size_t longest = 1;
-  for (const auto &set : forest.members)
-    longest = std::max(longest, set.size());
-  std::vector<double> table(forest.size() * longest, NAN);
-  for (auto [i, set] : llvm::enumerate(forest.members))
-    llvm::copy(set, table.begin() + i * longest);
-  return numbers(n, table, {(int64_t)forest.size(), (int64_t)longest}, element);
+int64_t Layout::keyOf(double value) const {
+  if (value == 0)
+    return 0;
+  int64_t bits = isDouble ? llvm::bit_cast<int64_t>(value)
+                          : llvm::bit_cast<int32_t>(static_cast<float>(value));
+  return bits >= 0 ? bits : bits ^ (isDouble ? INT64_MAX : INT32_MAX);
 }
 
-static Lists listsOf(Node &n, const Forest &forest, Type element) {
-  Lists lists;
-  Ints branches, tracks;
-  for (size_t i = 0; i < forest.size(); ++i) {
-    bool isLeaf = forest.whenTrue[i] == (int64_t)i;
-    branches.push_back(static_cast<int64_t>(forest.branches[i]));
-    tracks.push_back(forest.tracksMissing[i]);
-    if (!isLeaf && !llvm::is_contained(lists.used, forest.branches[i]))
-      lists.used.push_back(forest.branches[i]);
+Intervals Layout::intervalsOf(int64_t place) const {
+  Branch mode = forest.branches[place];
+  double threshold = forest.thresholds[place];
+  bool isNotEqual = mode == Branch::NotEqual;
+  Ints points; // single numbers that go the other way
+  Intervals result;
+  if (mode == Branch::Member) {
+    for (double member : forest.members[place])
+      if (member == member)
+        points.push_back(keyOf(member));
+    llvm::sort(points);
+    points.erase(std::unique(points.begin(), points.end()), points.end());
+  } else if (threshold != threshold) {
+    result.ways = {isNotEqual}; // nothing compares with NaN
+  } else if (mode == Branch::Equal || isNotEqual) {
+    points.push_back(keyOf(threshold));
+  } else {
+    bool isBelow = mode == Branch::LessEqual || mode == Branch::Less;
+    bool isWith = mode == Branch::LessEqual || mode == Branch::Greater;
+    result.limits = {keyOf(threshold) - !isWith};
+    result.ways = {isBelow, !isBelow};
   }
-  lists.features = n.integers(forest.features);
-  lists.thresholds = numbers(n, forest.thresholds, {(int64_t)forest.size()}, element);
-  lists.whenTrue = n.integers(forest.whenTrue);
-  lists.whenFalse = n.integers(forest.whenFalse);
-  lists.branches = n.integers(branches);
-  if (llvm::is_contained(tracks, 1))
-    lists.tracks = n.cast(n.integers(tracks), n.i1());
-  if (llvm::is_contained(lists.used, Branch::Member))
-    lists.members = memberTable(n, forest, element);
-  return lists;
-}
-
-/// Whether each row takes the true way at its node, [n, trees].
-static Value takesTrue(Node &n, const Lists &lists, Value value, Value place) {
-  Value threshold = n.gather(lists.thresholds, place, 0), holds;
-  Value branch = lists.used.size() > 1 ? n.gather(lists.branches, place, 0) : Value();
-  for (Branch kind : lists.used) {
-    Value now;
-    if (kind == Branch::Member) {
-      Value sets = n.gather(lists.members, place, 0); // [n, trees, members]
-      Value equal = n.compare<EqualOp>(n.unsqueeze(value, {2}), sets);
-      Value count = n.reduce<ReduceSumOp>(n.cast(equal, n.i64()), {2}, false);
-      now = n.compare<GreaterOp>(count, n.integerScalar(n.i64(), 0));
-    } else {
-      now = compareBy(n, kind, value, threshold);
+  if (result.ways.empty()) {
+    for (int64_t point : points) {
+      if (result.limits.empty() || result.limits.back() < point - 1) {
+        result.limits.push_back(point - 1);
+        result.ways.push_back(isNotEqual);
+      }
+      result.limits.push_back(point);
+      result.ways.push_back(!isNotEqual);
     }
-    Value number = n.integerScalar(n.i64(), static_cast<int64_t>(kind));
-    holds = holds ? n.select(n.compare<EqualOp>(branch, number), now, holds) : now;
+    result.ways.push_back(isNotEqual);
   }
-  if (lists.tracks) {
-    Value follows = n.gather(lists.tracks, place, 0);
-    holds = n.binary<OrOp>(holds, n.binary<AndOp>(n.infer<IsNanOp>(value), follows));
+  bool ofNan = isNotEqual || forest.tracksMissing[place];
+  if (result.ways.back() != ofNan) {
+    result.isMirrored = result.ways.front() == ofNan;
+    if (!result.isMirrored) { // no number has the key of NaN
+      result.limits.push_back(INT64_MAX - 1);
+      result.ways.push_back(ofNan);
+    }
   }
-  return holds;
+  return result;
+}
+
+const Intervals &Layout::knownIntervals(int64_t place) {
+  auto found = known.find(place);
+  return found != known.end() ? found->second : known[place] = intervalsOf(place);
+}
+
+int64_t Layout::newSlot() {
+  int64_t slot = places.size();
+  if (slot >= INT32_MAX - 2)
+    refuse("the trees have more than " + Twine(INT32_MAX) + " nodes");
+  nodes.append({INT64_MAX, slot << 32});
+  places.push_back(0);
+  return slot;
+}
+
+void Layout::spell(const Want &want) {
+  int64_t place = want.place;
+  places[want.slot] = place;
+  if (forest.isLeaf(place))
+    return; // a leaf, which the slot is already
+  const Intervals &parts = knownIntervals(place);
+  if (want.low == want.high) {
+    int64_t next = parts.ways[want.low] ? forest.whenTrue[place] : forest.whenFalse[place];
+    bool isLeaf = forest.isLeaf(next);
+    open.push_back({want.slot, next, 0, isLeaf ? 0 : knownIntervals(next).limits.size()});
+    return;
+  }
+  bool isWhole = want.low == 0 && want.high == parts.limits.size();
+  if (isWhole && spelt[place] >= 0) {
+    nodes[2 * want.slot] = nodes[2 * spelt[place]];
+    nodes[2 * want.slot + 1] = nodes[2 * spelt[place] + 1];
+    return;
+  }
+  size_t middle = (want.low + want.high) / 2;
+  int64_t child = newSlot(), feature = forest.features[place];
+  newSlot();
+  isMirrored |= parts.isMirrored;
+  nodes[2 * want.slot] = parts.limits[middle];
+  nodes[2 * want.slot + 1] = (feature + (parts.isMirrored ? features : 0)) | child << 32;
+  if (isWhole)
+    spelt[place] = want.slot;
+  open.push_back({child, place, want.low, middle});
+  open.push_back({child + 1, place, middle + 1, want.high});
+}
+
+int64_t Layout::heightOf(int64_t root) {
+  heights.resize(places.size(), -1);
+  SmallVector<int64_t> path = {root};
+  while (!path.empty()) {
+    int64_t at = path.back(), child = nodes[2 * at + 1] >> 32;
+    if (child == at)
+      heights[at] = 0;
+    else if (heights[child] >= 0 && heights[child + 1] >= 0)
+      heights[at] = 1 + std::max(heights[child], heights[child + 1]);
+    else
+      path.append({child, child + 1});
+    if (heights[at] >= 0)
+      path.pop_back();
+  }
+  return heights[root];
+}
+
+void Layout::add(int64_t root) {
+  int64_t slot = newSlot();
+  bool isLeaf = forest.isLeaf(root);
+  open.push_back({slot, root, 0, isLeaf ? 0 : knownIntervals(root).limits.size()});
+  while (!open.empty())
+    spell(open.pop_back_val());
+  roots.append({slot, heightOf(slot)});
+}
+
+static Value pairs(Node &n, ArrayRef<int64_t> values) {
+  auto type = n.tensor({Dim(values.size() / 2), Dim(2)}, n.i64());
+  return n.constant(constantAttr(
+      type, {reinterpret_cast<const char *>(values.data()), values.size() * sizeof(int64_t)}));
 }
 
 Value evaluate(Node &n, const Forest &forest, Value x, Aggregate aggregate) {
   Type element = elementOf(x);
-  int64_t count = forest.size(), trees = forest.roots.size();
-  Lists lists = listsOf(n, forest, element);
-  Value place = n.broadcast(n.integers(forest.roots), {dimsOf(x)[0], Dim(trees)});
-  for (int64_t step = 0; step < forest.height; ++step) {
-    Value value =
-        n.infer<GatherElementsOp>({x, n.gather(lists.features, place, 0)}, {n.integer("axis", 1)});
-    Value holds = takesTrue(n, lists, value, place);
-    place =
-        n.select(holds, n.gather(lists.whenTrue, place, 0), n.gather(lists.whenFalse, place, 0));
-  }
-  auto leaves = [&](ArrayRef<double> table) { // [n, trees, targets]
-    return n.gather(numbers(n, table, {count, forest.targets}, element), place, 0);
-  };
-  if (aggregate == Aggregate::Sum || aggregate == Aggregate::Average) {
-    Value sum = n.reduce<ReduceSumOp>(leaves(forest.weights), {1}, false);
-    return aggregate == Aggregate::Sum ? sum : n.div(sum, static_cast<double>(trees));
-  }
+  int64_t features = 1 + *llvm::max_element(forest.features);
+  Dim width = dimsOf(x)[1];
+  if (!width.constant())
+    n.requireNotNegative(n.sub(n.size(width), n.size(Dim(features))),
+                         "the trees ask for features that x lacks: there are %lld too many");
+  Layout layout(forest, width.constant().value_or(features), element.isF64());
+  if (!width.constant()) // a second set of features begins where it is known to
+    x = n.sliceAlong(x, 1, Dim(0), Dim(features));
+  for (int64_t root : forest.roots)
+    layout.add(root);
+  bool isSum = aggregate == Aggregate::Sum || aggregate == Aggregate::Average;
   // Leaves that say nothing of a target do not count; where none does, it is 0.
-  bool isMin = aggregate == Aggregate::Min;
-  double none = isMin ? INFINITY : -INFINITY;
-  std::vector<double> table = forest.weights;
-  for (size_t i = 0; i < table.size(); ++i)
-    if (!forest.hasWeight[i])
-      table[i] = none;
-  Value best = isMin ? n.reduce<ReduceMinOp>(leaves(table), {1}, false)
-                     : n.reduce<ReduceMaxOp>(leaves(table), {1}, false);
-  Value isNone = n.compare<EqualOp>(best, n.scalar(element, none));
-  return n.select(isNone, n.scalar(element, 0), best);
+  double none = isSum ? 0 : aggregate == Aggregate::Min ? INFINITY : -INFINITY;
+  int64_t count = layout.places.size();
+  std::vector<double> weights;
+  for (int64_t place : layout.places)
+    for (int64_t k = place * forest.targets; k < (place + 1) * forest.targets; ++k)
+      weights.push_back(forest.hasWeight[k] ? forest.weights[k] : none);
+  int64_t combine = isSum ? 0 : aggregate == Aggregate::Min ? 1 : 2;
+  Value result =
+      n.typed<ForestOp>(n.tensor({dimsOf(x)[0], Dim(forest.targets)}, element),
+                        {x, pairs(n, layout.nodes), pairs(n, layout.roots),
+                         numbers(n, weights, {count, forest.targets}, element)},
+                        {n.integer("combine", combine), n.flag("mirrored", layout.isMirrored)});
+  if (aggregate == Aggregate::Sum)
+    return result;
+  if (isSum)
+    return n.div(result, static_cast<double>(forest.roots.size()));
+  Value isNone = n.compare<EqualOp>(result, n.scalar(element, none));
+  return n.select(isNone, n.scalar(element, 0), result);
 }
 
 } // namespace heddle::onnx

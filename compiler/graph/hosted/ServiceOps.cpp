@@ -1,4 +1,4 @@
-// HostedOps: verifiers of ops on lists and strings.
+// ServiceOps: verifiers of ops on lists and strings.
 
 #include "compiler/graph/Graph.h"
 

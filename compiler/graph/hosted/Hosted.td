@@ -4,8 +4,8 @@
 // A list is a scalar tensor of the element type !graph.list: one handle of 8 bytes to an immutable
 // list in the run's memory, so that control flow carries it as it carries any tensor. A string is
 // an si64: its number in the table of strings, see graph.strings in Graph.td.
-#ifndef HEDDLE_GRAPH_HOSTED_TD
-#define HEDDLE_GRAPH_HOSTED_TD
+#ifndef HEDDLE_GRAPH_HOSTED_HOSTED_TD
+#define HEDDLE_GRAPH_HOSTED_HOSTED_TD
 
 include "compiler/graph/Graph.td"
 
@@ -131,4 +131,4 @@ def Graph_ImageDecodeOp : Graph_BindingOp<"image_decode", [Graph_Hosted]> {
   let results = (outs Graph_Tensor:$result);
 }
 
-#endif // HEDDLE_GRAPH_HOSTED_TD
+#endif // HEDDLE_GRAPH_HOSTED_HOSTED_TD

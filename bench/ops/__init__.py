@@ -1,0 +1,1 @@
+"""How fast is every op, alone, at small, usual and large sizes?"""

@@ -1,0 +1,183 @@
+"""Times every op alone beside ONNX Runtime, and writes docs/generated/ops-speed.md.
+
+    build/python/bin/python -m bench.ops.bench [--match TopK] [--sizes small usual large]
+                                               [--threads 1 2] [--rounds 5] [--turn 5] [--write]
+
+Both run in one process by turns, with inputs and outputs in place; outputs are compared first, and
+a case whose outputs differ is listed rather than timed. What was found is kept in
+build/bench/ops-tTHREADS.json: a filtered run replaces its own cases there, and `--write` makes the
+page of all that are kept.
+"""
+
+import argparse
+import gc
+import json
+import statistics
+import time
+
+import numpy as np
+
+from bench.kernels import report, turns
+from bench.models import tool
+from bench.ops import cases, table
+from bench.ops.case import SIZES
+
+STORE = tool.ROOT / "build" / "bench"
+
+
+class Ours:
+    """A model compiled into this process; its outputs stay in place from run to run."""
+
+    def __init__(self, model, feeds, threads):
+        import heddle
+        from heddle import arrays, library
+
+        module = heddle.compile(model, threads=threads, cache=False)
+        self._library, self._session = library, heddle.Session(module, threads=threads)
+        infos = self._session.get_inputs()
+        self._inputs, self._alive = (library.Tensor * max(1, len(infos)))(), []
+        self._count = len(infos)
+        for i, info in enumerate(infos):
+            self._inputs[i], kept = arrays.feed(feeds[info.name], info)
+            self._alive.append((feeds[info.name], kept))
+        results = self._session.run(None, feeds)
+        self.results = results
+        self._outputs = (library.Tensor * len(results))()
+        self._places = [np.empty_like(np.ascontiguousarray(each)) for each in results]
+        for tensor, place in zip(self._outputs, self._places):
+            tensor.data, tensor.bytes = place.ctypes.data, place.nbytes
+        self._run = library.function("heddle_session_run")
+
+    def call(self):
+        if self._run(self._session._handle, self._inputs, self._count, self._outputs,
+                     len(self._outputs)):
+            raise RuntimeError("heddle_session_run gave a status")
+
+
+def onnxruntime_call(model, feeds, threads):
+    """A run of ONNX Runtime with inputs and outputs in place, and its results."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    options.log_severity_level = 4
+    engine = onnxruntime.InferenceSession(model.SerializeToString(), options,
+                                          providers=["CPUExecutionProvider"])
+    results, binding = engine.run(None, feeds), engine.io_binding()
+    for name, value in feeds.items():
+        binding.bind_cpu_input(name, value)
+    for place, value in zip(engine.get_outputs(), results):
+        binding.bind_ortvalue_output(
+            place.name, onnxruntime.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(value)))
+    return lambda: engine.run_with_iobinding(binding), results
+
+
+def timed(call, threads):
+    """Of one thread its own time, which other processes do not disturb; else the clock's."""
+    clock = time.thread_time if threads == 1 else time.perf_counter
+
+    def run(runs):
+        found = []
+        for _ in range(runs):
+            begin = clock()
+            call()
+            found.append(clock() - begin)
+        return found
+    return run
+
+
+def differ(ours, theirs):
+    """Where outputs do not agree, in words; else None."""
+    for i, (a, b) in enumerate(zip(ours, theirs)):
+        a, b = np.asarray(a), np.asarray(b)
+        if a.shape != b.shape:
+            return f"output {i}: shape {a.shape} against {b.shape}"
+        if not np.issubdtype(a.dtype, np.number):
+            a, b = a.astype(np.int8), b.astype(np.int8)
+        a, b = a.astype(np.float64), b.astype(np.float64)
+        scale = np.max(np.abs(b[np.isfinite(b)]), initial=1e-3)
+        if not np.allclose(a, b, rtol=2e-3, atol=2e-4 * scale, equal_nan=True):
+            return f"output {i}: largest difference {np.nanmax(np.abs(a - b)):.3g}"
+    return None
+
+
+def measure(row, size, threads, given):
+    """What is found of one case: times, or why there are none."""
+    found = {"name": row.name, "op": row.op, "size": size}
+    feeds = row.feeds(row.sizes[SIZES.index(size) if len(row.sizes) > 1 else 0])
+    feeds = [None if each is None else np.asarray(each) for each in feeds]
+    model, named = row.model(feeds)
+    found["elements"] = int(max([each.size for each in feeds if each is not None], default=1))
+    try:
+        theirs, expected = onnxruntime_call(model, named, threads)
+    except Exception as error:  # noqa: BLE001: whatever a peer says
+        return found | {"left_out": f"ONNX Runtime: {str(error).splitlines()[0][:120]}"}
+    try:
+        ours = Ours(model, named, threads)
+    except Exception as error:  # noqa: BLE001
+        return found | {"left_out": f"Heddle: {str(error).splitlines()[0][:160]}"}
+    difference = differ(ours.results, expected)
+    if difference:
+        return found | {"left_out": f"outputs differ: {difference}"}
+    times = turns.by_turns({"heddle": timed(ours.call, threads),
+                            "onnxruntime": timed(theirs, threads)},
+                           given.rounds, given.turn / 1000)
+    return found | {name: 1e6 * statistics.median(each) for name, each in times.items()} | \
+        turns.ratio(times, "onnxruntime", "heddle")
+
+
+def place_of(threads):
+    return STORE / f"ops-t{threads}.json"
+
+
+def kept(threads):
+    """What earlier runs have found, by name and size."""
+    place = place_of(threads)
+    found = json.loads(place.read_text(encoding="utf-8")) if place.exists() else []
+    return {(each["name"], each["size"]): each for each in found}
+
+
+def bench(threads, given):
+    """Measures the cases that were asked for and keeps what was found."""
+    found, rows = kept(threads), list(cases.all_rows())
+    for row in rows:
+        if given.match.lower() not in row.name.lower():
+            continue
+        for size in SIZES if len(row.sizes) > 1 else SIZES[1:2]:
+            if size not in given.sizes:
+                continue
+            each = found[row.name, size] = measure(row, size, threads, given)
+            if "ratio" in each:
+                print(f"{row.name:44}{size:7}{each['heddle']:12.1f}{each['onnxruntime']:12.1f}"
+                      f"{each['ratio']:8.2f}", flush=True)
+            else:
+                print(f"{row.name:44}{size:7}  {each['left_out']}", flush=True)
+            gc.collect()
+    names = {row.name: i for i, row in enumerate(rows)}
+    found = [each for each in found.values() if each["name"] in names]
+    found.sort(key=lambda each: (names[each["name"]], SIZES.index(each["size"])))
+    STORE.mkdir(parents=True, exist_ok=True)
+    place_of(threads).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--match", default="", help="those whose name has this in it")
+    options.add_argument("--sizes", nargs="+", choices=SIZES, default=SIZES)
+    options.add_argument("--threads", type=int, nargs="+", default=[1])
+    options.add_argument("--rounds", type=int, default=5)
+    options.add_argument("--turn", type=float, default=5, help="milliseconds of a turn")
+    options.add_argument("--write", action="store_true", help="write docs/generated/ops-speed.md")
+    given = options.parse_args()
+    for threads in given.threads:
+        bench(threads, given)
+        print("\n" + report.summary([each for each in kept(threads).values()
+                                     if "ratio" in each and given.match.lower()
+                                     in each["name"].lower()]) + "\n")
+    if given.write:
+        table.write({threads: list(kept(threads).values()) for threads in (1, 2)
+                     if place_of(threads).exists()})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""The page docs/generated/ops-speed.md of what bench.ops has found."""
+
+from bench.kernels import report
+from bench.models import tool
+
+PAGE = tool.ROOT / "docs" / "generated" / "ops-speed.md"
+LOW, WORST, NOTICEABLE = 0.8, 10, 4.0
+
+# Why a case is slow, by the beginning of its name: told beside it among the worst.
+REASONS = {}
+
+HEAD = """# How fast is each op alone?
+
+Written by `python -m bench.ops.bench --threads 1 2 --write`. A ratio is ONNX Runtime's time over
+Heddle's: above 1, Heddle is faster. Both run by turns in one process, inputs and outputs in place;
+{machine}.
+"""
+
+
+def reason_of(name):
+    found = [text for begin, text in REASONS.items() if name.startswith(begin)]
+    return found[0] if found else ""
+
+
+def time_text(us):
+    return f"{us / 1000:.2f} ms" if us >= 1000 else f"{us:.1f} us"
+
+
+def lines_of(cases):
+    """Rows of a table of cases."""
+    return report.table(
+        ["op", "size", "heddle", "ONNX Runtime", "ratio", "why"],
+        [(each["name"], f"{each['elements']:,}", time_text(each["heddle"]),
+          time_text(each["onnxruntime"]), report.spread(each), reason_of(each["name"]))
+         for each in cases])
+
+
+def growth(cases):
+    """Cases whose cost an element grows from the usual to the large size by much more than ONNX
+    Runtime's does."""
+    by_name, found = {}, []
+    for each in cases:
+        by_name.setdefault(each["name"], {})[each["size"]] = each
+    for name, sizes in by_name.items():
+        if not {"usual", "large"} <= sizes.keys():
+            continue
+        steps = sizes["large"]["elements"] / sizes["usual"]["elements"]
+        ours, theirs = (sizes["large"][engine] / sizes["usual"][engine] / steps
+                        for engine in ("heddle", "onnxruntime"))
+        if ours > NOTICEABLE and ours > 1.5 * theirs:
+            found.append((name, f"{ours:.1f}", f"{theirs:.1f}"))
+    return found
+
+
+def section(threads, cases):
+    """The figures for a number of threads."""
+    timed = [each for each in cases if "ratio" in each]
+    worst = sorted(timed, key=lambda each: each["ratio"])
+    low = [each for each in worst if each["ratio"] < LOW]
+    lines = [f"## {threads} thread{'s' if threads > 1 else ''}", "",
+             f"{report.summary(timed).capitalize()}; below {LOW}: {len(low)}.", "",
+             "### The worst", "", *lines_of(worst[:max(WORST, len(low))])]
+    grown = growth(timed)
+    if grown:
+        lines += ["", "### Cost that grows faster than the number of elements", "",
+                  *report.table(["op", "heddle, times an element", "ONNX Runtime"], grown)]
+    left = [(each["name"], each["size"], each["left_out"]) for each in cases if "left_out" in each]
+    if left:
+        lines += ["", "### Not timed", "", *report.table(["op", "size", "reason"], left)]
+    return [*lines, "", "### All", "", *lines_of(timed), ""]
+
+
+def write(found):
+    """Writes the page of {threads: cases}."""
+    lines = [HEAD.format(machine=report.machine())]
+    for threads, cases in found.items():
+        lines += section(threads, cases)
+    PAGE.write_text("\n".join(lines), encoding="utf-8")

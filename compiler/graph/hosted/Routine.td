@@ -1,0 +1,97 @@
+// Routine.td: ops whose control flow depends on their numbers: sorting, selecting, compacting, walks
+// down trees, transforms of any length. Routines of the runtime compute them (runtime/routine), each
+// in the time of the best algorithm, with the workers of the session.
+//
+// A routine reads its attributes in alphabetical order.
+#ifndef HEDDLE_GRAPH_HOSTED_ROUTINE_TD
+#define HEDDLE_GRAPH_HOSTED_ROUTINE_TD
+
+include "compiler/graph/Graph.td"
+include "compiler/graph/hosted/Hosted.td"
+
+def Graph_Routine : NativeOpTrait<"Routine"> { let cppNamespace = "::heddle::graph"; }
+class Graph_RoutineOp<string mnemonic>
+    : Graph_TypedOp<mnemonic, [Graph_Hosted, Graph_Routine]>;
+/// One whose results have sizes that it finds.
+class Graph_FindingOp<string mnemonic>
+    : Graph_BindingOp<mnemonic, [Graph_Hosted, Graph_Routine]>;
+
+def Graph_CumsumOp : Graph_InferredOp<"cumsum", [Graph_Hosted, Graph_Routine]> {
+  let summary = "running sum along `axis`";
+  let description = "CS1: `axis` is a dimension of x.";
+  let arguments = (ins Graph_Tensor:$x, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "false">:$exclusive,
+                       DefaultValuedAttr<BoolAttr, "false">:$reverse);
+  let results = (outs Graph_Tensor:$result);
+}
+
+def Graph_TopkOp : Graph_RoutineOp<"topk"> {
+  let summary = "the largest (smallest) elements along `axis`, sorted, with their i64 indices";
+  let description = [{
+    Their number is the size of the result along axis; the run refuses one above that of x. NaN counts as the largest. Equal elements:
+    lower index first. TK1: `axis` is a dimension of x. TK2: values and indices have one shape, of the rank of x. TK3: their size
+    along `axis` is at most that of x.
+  }];
+  let arguments = (ins Graph_Tensor:$x, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "true">:$largest);
+  let results = (outs Graph_Tensor:$values, Graph_Tensor:$indices);
+}
+
+def Graph_NonzeroOp : Graph_FindingOp<"nonzero"> {
+  let summary = "the places where x of i1 holds, in row-major order: i64 [rank of x, n]";
+  let description = "How many there are, n, is a fresh symbol, which this op binds.";
+  let arguments = (ins Graph_Tensor:$x);
+  let results = (outs Graph_Tensor:$result);
+}
+
+def Graph_UniqueOp : Graph_FindingOp<"unique"> {
+  let summary = "the different rows of a matrix";
+  let description = [{
+    first: the row where each of n different ones stands first, i64 [n]; inverse: the number of each row among them, i64; counts: how
+    often each is there, i64 [n]. `sorted`: in the order of their first difference, where NaN counts as the largest, else by
+    `first`. A row with a NaN equals none. n is a fresh symbol, which this op binds.
+  }];
+  let arguments = (ins Graph_Tensor:$x, DefaultValuedAttr<BoolAttr, "true">:$sorted);
+  let results = (outs Graph_Tensor:$first, Graph_Tensor:$inverse, Graph_Tensor:$counts);
+}
+
+def Graph_SuppressOp : Graph_FindingOp<"suppress"> {
+  let summary = "boxes that share little with a better one of their class: i64 [n, 3] of batch, class, box";
+  let description = [{
+    boxes: f32 [batch, boxes, 4], two opposite corners, or with `center` middle and extent; scores: f32 [batch, classes, boxes].
+    Of each class boxes are taken by falling scores, of equal ones the first, NaN before all, until there are `most`, an i64; not those
+    whose shared part of the union with one that was taken is above `overlap`, nor, with `bounded`, those whose score is not above `least`,
+    both f32. n is a fresh symbol, which this op binds.
+  }];
+  let arguments = (ins Graph_Tensor:$boxes, Graph_Tensor:$scores, Graph_Tensor:$most, Graph_Tensor:$overlap,
+                       Graph_Tensor:$least, DefaultValuedAttr<BoolAttr, "false">:$center,
+                       DefaultValuedAttr<BoolAttr, "false">:$bounded);
+  let results = (outs Graph_Tensor:$result);
+}
+
+def Graph_ForestOp : Graph_RoutineOp<"forest"> {
+  let summary = "the weights of the leaves that rows reach in decision trees, put together";
+  let description = [{
+    x: f32 or f64 [rows, features]. nodes: constant i64 [n, 2] of a limit and of `feature + child * 2^32`. A row whose feature has a key of at
+    most the limit goes to `child`, else to the node behind it; a leaf has the largest limit and is its own child. The key is the
+    number whose order as i64 is that of the floats of x's type: their bits, those below the sign turned where it is set, and 0 for -0.
+    NaN has the largest key, with feature + features the smallest, which only `mirrored` forests ask for. roots:
+    constant i64 [trees, 2] of a node, in rising order, and the height of its tree. weights: [n, targets] of x's type.
+    `combine`: 0 the sum, 1 the smallest, 2 the largest over the trees.
+  }];
+  let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$nodes, Graph_Tensor:$roots, Graph_Tensor:$weights,
+                       DefaultValuedAttr<I64Attr, "0">:$combine, DefaultValuedAttr<BoolAttr, "false">:$mirrored);
+  let results = (outs Graph_Tensor:$result);
+}
+
+def Graph_FourierOp : Graph_RoutineOp<"fourier"> {
+  let summary = "discrete Fourier transform of `length` elements along `axis`";
+  let description = [{
+    x: f32 or f64 [..., 1 or 2], real or complex numbers. What x has beyond `length` is left out, what it lacks is 0. With `onesided` the result
+    has the first length floordiv 2 + 1 frequencies of a real signal; with `inverse` too, it is the real signal [..., 1] of such
+    frequencies. An inverse is divided by the length.
+  }];
+  let arguments = (ins Graph_Tensor:$x, I64Attr:$axis, Graph_DimsAttr:$length, DefaultValuedAttr<BoolAttr, "false">:$inverse,
+                       DefaultValuedAttr<BoolAttr, "false">:$onesided);
+  let results = (outs Graph_Tensor:$result);
+}
+
+#endif // HEDDLE_GRAPH_HOSTED_ROUTINE_TD

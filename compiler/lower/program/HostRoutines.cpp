@@ -1,0 +1,89 @@
+// HostRoutines: an op whose algorithm is one of runtime/routine becomes a call with one frame:
+// messages, results, attributes in alphabetical order, operands.
+
+#include "compiler/lower/program/Host.h"
+
+#include "runtime/executable/abi.h"
+
+using namespace mlir;
+
+namespace heddle::lower {
+
+namespace {
+struct Routine {
+  int32_t service;
+  SmallVector<StringRef, 1> messages;
+};
+} // namespace
+
+static Routine routineOf(Operation *op) {
+  return TypeSwitch<Operation *, Routine>(op)
+      .Case([](graph::TopkOp) {
+        return Routine{HEDDLE_SERVICE_TOPK,
+                       {"%lld elements are asked for, but there are only %lld"}};
+      })
+      .Case([](graph::CumsumOp) { return Routine{HEDDLE_SERVICE_CUMSUM, {}}; })
+      .Case([](graph::NonzeroOp) { return Routine{HEDDLE_SERVICE_NONZERO, {}}; })
+      .Case([](graph::UniqueOp) { return Routine{HEDDLE_SERVICE_UNIQUE, {}}; })
+      .Case([](graph::SuppressOp) { return Routine{HEDDLE_SERVICE_SUPPRESS, {}}; })
+      .Case([](graph::ForestOp) { return Routine{HEDDLE_SERVICE_FOREST, {}}; })
+      .Case([](graph::FourierOp) {
+        return Routine{HEDDLE_SERVICE_FOURIER,
+                       {"a transform of length %lld has no %lld frequencies"}};
+      });
+}
+
+/// Words of an attribute: integers, truth values and sizes.
+static SmallVector<Dim> wordsOf(Attribute attr) {
+  if (auto sizes = dyn_cast<graph::DimsAttr>(attr))
+    return SmallVector<Dim>(graph::dimsOf(sizes));
+  if (auto flag = dyn_cast<BoolAttr>(attr))
+    return {Dim(flag.getValue())};
+  return {Dim(cast<IntegerAttr>(attr).getInt())};
+}
+
+bool Host::isFound(Value result) {
+  Operation *op = result.getDefiningOp();
+  bool isInverse =
+      isa_and_nonnull<graph::UniqueOp>(op) && cast<OpResult>(result).getResultNumber() == 1;
+  return isa_and_nonnull<graph::NonzeroOp, graph::UniqueOp, graph::SuppressOp>(op) && !isInverse;
+}
+
+void Host::writeRoutine(Operation *op) {
+  Routine routine = routineOf(op);
+  SmallVector<Value> frame = {messages(op, routine.messages)};
+  auto addTyped = [&](Value tensor, bool isMade) {
+    frame.push_back(isMade ? code->number(0) : addressOf(tensor));
+    frame.push_back(code->number(graph::onnxTypeOf(graph::elementOf(tensor))));
+    frame.push_back(code->number(graph::rankOf(tensor)));
+    for (const Dim &size : graph::dimsOf(tensor))
+      frame.push_back(dim(size));
+  };
+  SmallVector<std::pair<Value, int64_t>> made;
+  for (Value result : op->getResults()) {
+    if (isFound(result))
+      made.emplace_back(result, frame.size());
+    addTyped(result, isFound(result));
+  }
+  SmallVector<StringRef> names;
+  for (StringAttr name : op->getName().getAttributeNames())
+    names.push_back(name);
+  llvm::sort(names);
+  for (StringRef name : names)
+    for (const Dim &word : wordsOf(op->getAttr(name)))
+      frame.push_back(dim(word));
+  for (Value operand : op->getOperands())
+    addTyped(operand, false);
+  Value written = callOn(routine.service, frame);
+  Type i64 = builder.getI64Type(), pointer = LLVM::LLVMPointerType::get(builder.getContext());
+  for (auto [result, place] : made) {
+    Value data = code->load(i64, written, code->number(place));
+    pointers[result] = builder.create<LLVM::IntToPtrOp>(code->loc, pointer, data);
+    SmallVector<Value> sizes;
+    for (int64_t i = 0; i < graph::rankOf(result); ++i)
+      sizes.push_back(code->load(i64, written, code->number(place + 3 + i)));
+    bindDims(result, sizes);
+  }
+}
+
+} // namespace heddle::lower

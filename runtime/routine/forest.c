@@ -1,0 +1,148 @@
+/* forest.c: rows walk down decision trees. Each step is two loads and a comparison without a
+ * branch, and several trees are walked at once, so that their loads overlap. Features become
+ * integers of the same order first, a second set of them with NaN as the smallest where a node
+ * wants that. SPDX-License-Identifier: Apache-2.0 */
+#include "heddle/runtime.h"
+#include "runtime/routine/routine.h"
+
+#include <string.h>
+
+#define HIGHEST __builtin_inf()
+
+enum { TOGETHER = 8, NODES_IN_CACHE = 1024, BLOCK_ROWS = 64 };
+
+/* Goes to `child` where the key of the feature is at most the limit, else to the node behind it. A
+ * leaf's limit is the largest of all and its child itself. */
+typedef struct node {
+  int64_t limit;
+  int32_t feature, child;
+} node_t;
+
+typedef struct forest {
+  heddle_view_t result, x;
+  const node_t *nodes;
+  const int64_t *roots; /* [trees, 2]: the root, and how high its tree is */
+  const void *weights;  /* [nodes, targets] */
+  int64_t features, trees, targets, combine;
+  bool wantsSmallest; /* some node takes NaN as the smallest: feature number + features */
+} forest_t;
+
+static void keysOf(const forest_t *op, int64_t row, int64_t *keys) {
+  int64_t sign = op->x.dtype == HEDDLE_FLOAT64 ? INT64_MIN : INT64_C(1) << 31;
+  const char *from = (const char *)op->x.data;
+  for (int64_t i = 0; i < op->features; ++i) {
+    int64_t at = row * op->features + i;
+    uint64_t key =
+        sign < 0 ? heddle_key(from, op->x.dtype, at) : heddle_key_f32(((const uint32_t *)from)[at]);
+    bool isNan = heddle_key_is_nan(op->x.dtype, key);
+    int64_t number = sign < 0 ? (int64_t)(key ^ (uint64_t)sign) : (int64_t)key - sign;
+    keys[i] = isNan ? INT64_MAX : number;
+    if (op->wantsSmallest)
+      keys[op->features + i] = isNan ? INT64_MIN : number;
+  }
+}
+
+static inline int64_t stepFrom(const node_t *nodes, const int64_t *keys, int64_t at) {
+  const node_t *node = nodes + at;
+  return node->child + (keys[node->feature] > node->limit);
+}
+
+/* The leaves that a row reaches in trees [tree, tree + count). */
+static void walk(const forest_t *op, const int64_t *keys, int64_t tree, int64_t count,
+                 int64_t *leaves) {
+  const int64_t *roots = op->roots + 2 * tree;
+  int64_t height = 0;
+  for (int64_t t = 0; t < count; ++t) {
+    leaves[t] = roots[2 * t];
+    height = roots[2 * t + 1] > height ? roots[2 * t + 1] : height;
+  }
+  if (count == TOGETHER) {
+    int64_t a = leaves[0], b = leaves[1], c = leaves[2], d = leaves[3], e = leaves[4],
+            f = leaves[5], g = leaves[6], h = leaves[7];
+    for (int64_t depth = 0; depth < height; ++depth) {
+      a = stepFrom(op->nodes, keys, a);
+      b = stepFrom(op->nodes, keys, b);
+      c = stepFrom(op->nodes, keys, c);
+      d = stepFrom(op->nodes, keys, d);
+      e = stepFrom(op->nodes, keys, e);
+      f = stepFrom(op->nodes, keys, f);
+      g = stepFrom(op->nodes, keys, g);
+      h = stepFrom(op->nodes, keys, h);
+    }
+    int64_t found[TOGETHER] = {a, b, c, d, e, f, g, h};
+    memcpy(leaves, found, sizeof found);
+    return;
+  }
+  for (int64_t depth = 0; depth < height; ++depth)
+    for (int64_t t = 0; t < count; ++t)
+      leaves[t] = stepFrom(op->nodes, keys, leaves[t]);
+}
+
+#define COMBINE(NAME, TYPE)                                                                        \
+  static void NAME(const forest_t *op, const int64_t *leaves, int64_t count, void *sums) {         \
+    TYPE *to = sums;                                                                               \
+    for (int64_t t = 0; t < count; ++t) {                                                          \
+      const TYPE *weights = (const TYPE *)op->weights + leaves[t] * op->targets;                   \
+      for (int64_t k = 0; k < op->targets; ++k)                                                    \
+        to[k] = op->combine == 0   ? to[k] + weights[k]                                            \
+                : op->combine == 1 ? (weights[k] < to[k] ? weights[k] : to[k])                     \
+                                   : (weights[k] > to[k] ? weights[k] : to[k]);                    \
+    }                                                                                              \
+  }                                                                                                \
+  static void NAME##Start(const forest_t *op, int64_t row) {                                       \
+    TYPE *to = (TYPE *)op->result.data + row * op->targets;                                        \
+    for (int64_t k = 0; k < op->targets; ++k)                                                      \
+      to[k] = op->combine == 0 ? 0 : op->combine == 1 ? HIGHEST : -HIGHEST;                        \
+  }
+COMBINE(combineF32, float)
+COMBINE(combineF64, double)
+
+/* Blocks of rows meet as many trees as the cache holds, then the next ones. */
+static void forestRows(const int64_t *args, int64_t begin, int64_t end, uint8_t *scratch) {
+  const forest_t *op = (const forest_t *)(intptr_t)args[0];
+  int64_t width = op->features * (op->wantsSmallest ? 2 : 1), leaves[TOGETHER];
+  int64_t *keys = (int64_t *)scratch;
+  bool isDouble = op->x.dtype == HEDDLE_FLOAT64;
+  int64_t bytes = isDouble ? sizeof(double) : sizeof(float);
+  for (int64_t block = begin; block < end; block += BLOCK_ROWS) {
+    int64_t last = block + BLOCK_ROWS < end ? block + BLOCK_ROWS : end;
+    for (int64_t row = block; row < last; ++row) {
+      keysOf(op, row, keys + (row - block) * width);
+      (isDouble ? combineF64Start : combineF32Start)(op, row);
+    }
+    for (int64_t tree = 0; tree < op->trees;) {
+      int64_t until = tree;
+      do
+        until = until + TOGETHER < op->trees ? until + TOGETHER : op->trees;
+      while (until < op->trees && op->roots[2 * until] - op->roots[2 * tree] < NODES_IN_CACHE);
+      for (int64_t row = block; row < last; ++row)
+        for (int64_t t = tree; t < until; t += TOGETHER) {
+          int64_t count = until - t < TOGETHER ? until - t : TOGETHER;
+          walk(op, keys + (row - block) * width, t, count, leaves);
+          (isDouble ? combineF64 : combineF32)(op, leaves, count,
+                                               (char *)op->result.data + row * op->targets * bytes);
+        }
+      tree = until;
+    }
+  }
+}
+
+void heddle_routine_forest(heddle_call_t *call, int64_t *frame) {
+  forest_t op;
+  ++frame;
+  op.result = heddle_view_next(&frame);
+  op.combine = *frame++;
+  op.wantsSmallest = *frame++;
+  op.x = heddle_view_next(&frame);
+  heddle_view_t nodes = heddle_view_next(&frame), roots = heddle_view_next(&frame);
+  op.nodes = nodes.data;
+  op.roots = roots.data;
+  op.weights = heddle_view_next(&frame).data;
+  op.trees = roots.dims[0];
+  op.targets = op.result.dims[1];
+  op.features = op.x.dims[1];
+  int64_t scratch, args[1] = {(int64_t)(intptr_t)&op};
+  if (__builtin_mul_overflow(op.features, 2 * BLOCK_ROWS * (int64_t)sizeof(int64_t), &scratch))
+    scratch = INT64_MAX;
+  call->launch(call, forestRows, args, op.x.dims[0], scratch);
+}
