@@ -196,10 +196,11 @@ private:
         inputNames.push_back(input.name());
         return;
       }
+      if (type.has_map_type())
+        return readMap(input, reader, scope);
       if (!type.has_tensor_type())
-        refuse(type.has_map_type()             ? "inputs that are maps are not supported"
-               : type.has_sparse_tensor_type() ? "inputs that are sparse tensors are not supported"
-                                               : "it has no type");
+        refuse(type.has_sparse_tensor_type() ? "inputs that are sparse tensors are not supported"
+                                             : "it has no type");
       int dataType = type.tensor_type().elem_type();
       Type element = elementType(builder.getContext(), dataType);
       if (!element)
@@ -216,6 +217,25 @@ private:
       problems.add("input '" + input.name() + "'", refusal);
       scope.values.try_emplace(input.name(), Value());
     }
+  }
+
+  /// Two vectors of one size, `NAME.keys` and `NAME.values`.
+  void readMap(const proto::ValueInfoProto &input, Reader &reader, Scope &scope) {
+    const auto &map = input.type().map_type();
+    Type key = elementType(builder.getContext(), map.key_type());
+    Type value = elementType(builder.getContext(), map.value_type().tensor_type().elem_type());
+    if (!key || !value || !map.value_type().has_tensor_type())
+      refuse("the values of a map must be tensors of a supported element type");
+    DimVector dims = {Dim::symbol(symbolText(input.name()) + ".size")};
+    auto argument = [&](StringRef part, Type element) {
+      std::string name = (input.name() + part).str();
+      inputNames.push_back(name);
+      return main.getBody().addArgument(graph::tensorOf(builder.getContext(), dims, element),
+                                        NameLoc::get(builder.getStringAttr(name)));
+    };
+    Value keys = argument(".keys", key), values = argument(".values", value);
+    reader.maps[keys] = {keys, values};
+    reader.define(input.name(), keys, scope);
   }
 
   /// A list as the kind of list that the model says it is.
@@ -235,13 +255,12 @@ private:
     SmallVector<Attribute> attributes;
     if (graph.output_size() == 0)
       problems.add("", {"the graph has no outputs", ""});
-    llvm::StringSet<> seen;
     for (const auto &output : graph.output()) {
       try {
         checkName(output.name());
-        if (!seen.insert(output.name()).second)
-          refuse("it is listed twice");
         Value value = declaredAs(output, reader.lookup(output.name(), scope), reader);
+        if (reader.maps.count(value))
+          refuse("an input that is a map cannot be an output");
         SmallVector<NamedAttribute> named = {
             builder.getNamedAttr("graph.name", builder.getStringAttr(output.name()))};
         if (LabelsPtr labels = reader.labels.lookup(value)) {

@@ -135,11 +135,96 @@ TEST(BadGraph, all_problems_are_told_at_once) {
   EXPECT_EQ(result->message.find("n_y"), std::string::npos) << result->message;
 }
 
+TEST(Graph, nodes_may_stand_in_any_order) {
+  auto model = emptyModel();
+  addNode(model, "Abs", {"b"}, "y");
+  addNode(model, "Neg", {"a"}, "b");
+  addNode(model, "Relu", {"x"}, "a");
+  expectText(*import(model), "graph.abs");
+}
+
+TEST(Graph, a_subgraph_needs_what_it_takes_from_outside) {
+  auto model = emptyModel();
+  auto *node = addNode(model, "If", {"flag"}, "y");
+  for (const char *branch : {"then_branch", "else_branch"}) {
+    auto *attribute = node->add_attribute();
+    attribute->set_name(branch);
+    attribute->set_type(::onnx::AttributeProto::GRAPH);
+    auto *inner = attribute->mutable_g()->add_node();
+    inner->set_op_type(branch[0] == 't' ? "Abs" : "Neg");
+    inner->add_input("a");
+    inner->add_output("inner");
+    attribute->mutable_g()->add_output()->set_name("inner");
+  }
+  addNode(model, "Relu", {"x"}, "a");
+  addNode(model, "Cast", {"sum"}, "flag")->add_attribute()->set_name("to");
+  auto *to = model.mutable_graph()->mutable_node(2)->mutable_attribute(0);
+  to->set_type(::onnx::AttributeProto::INT);
+  to->set_i(Proto::BOOL);
+  addNode(model, "ReduceMax", {"x"}, "sum");
+  expectText(*import(model), "graph.if");
+}
+
+TEST(Graph, an_output_may_be_listed_twice) {
+  auto model = emptyModel();
+  addNode(model, "Relu", {"x"}, "y");
+  model.mutable_graph()->add_output()->set_name("y");
+  expectText(*import(model), "graph.name = \"y\"}, tensor<2x3xf32> {graph.name = \"y\"}");
+}
+
+static ::onnx::SparseTensorProto *addSparse(::onnx::ModelProto &model, std::vector<int64_t> indices,
+                                            std::vector<int64_t> shape) {
+  auto *sparse = model.mutable_graph()->add_sparse_initializer();
+  sparse->add_dims(2);
+  sparse->add_dims(3);
+  auto *values = sparse->mutable_values();
+  values->set_name("s");
+  values->set_data_type(Proto::FLOAT);
+  values->add_dims(2);
+  values->add_float_data(5);
+  values->add_float_data(7);
+  auto *places = sparse->mutable_indices();
+  places->set_data_type(Proto::INT64);
+  for (int64_t size : shape)
+    places->add_dims(size);
+  for (int64_t index : indices)
+    places->add_int64_data(index);
+  return sparse;
+}
+
+TEST(Initializer, a_sparse_one_is_made_dense) {
+  for (bool isFlat : {false, true}) {
+    auto model = emptyModel();
+    isFlat ? addSparse(model, {1, 5}, {2}) : addSparse(model, {0, 1, 1, 2}, {2, 2});
+    addNode(model, "Add", {"x", "s"}, "y");
+    expectText(*import(model), "dense<[[0.000000e+00, 5.000000e+00, 0.000000e+00], "
+                               "[0.000000e+00, 0.000000e+00, 7.000000e+00]]>");
+  }
+}
+
+TEST(Initializer, a_sparse_one_is_checked) {
+  auto refused = [](std::vector<int64_t> indices, std::vector<int64_t> shape, const char *message,
+                    int64_t rows = 2, ErrorCode code = ErrorCode::Refused) {
+    auto model = emptyModel();
+    addSparse(model, std::move(indices), std::move(shape))->set_dims(0, rows);
+    addNode(model, "Add", {"x", "s"}, "y");
+    expectRefused(*import(model), message, code);
+  };
+  refused({1, 6}, {2}, "initializer 's': error: index 6 is outside of [0, 6)");
+  refused({-1, 5}, {2}, "index -1 is outside of [0, 6)");
+  refused({0, 3, 1, 2}, {2, 2}, "index 3 is outside of [0, 3)");
+  refused({5, 1}, {2}, "the indices must ascend");
+  refused({1, 1}, {2}, "the indices must ascend");
+  refused({1, 2, 3}, {3}, "the indices INT64 of shape [values] or [values, 2]");
+  refused({1, 2}, {2, 1}, "the indices INT64 of shape [values] or [values, 2]");
+  refused({1, 5}, {2}, "elements, but at most", int64_t(1) << 40, ErrorCode::Limit);
+}
+
 TEST(BadGraph, names_order_and_domains) {
   auto cycle = emptyModel();
   addNode(cycle, "Add", {"x", "y"}, "a");
   addNode(cycle, "Relu", {"a"}, "y");
-  expectRefused(*import(cycle), "input 'y' is made only later, by node 'n_y'");
+  expectRefused(*import(cycle), "input 'y' is made by node 'n_y', which is part of a cycle");
   auto twice = emptyModel();
   addNode(twice, "Relu", {"x"}, "y");
   addNode(twice, "Abs", {"x"}, "y");
@@ -237,7 +322,7 @@ TEST(BadInput, numbers_maps_and_options) {
   auto *type = map.mutable_graph()->mutable_input(0)->mutable_type();
   type->mutable_map_type();
   addNode(map, "Identity", {"x"}, "y");
-  expectRefused(*import(map), "inputs that are maps are not supported");
+  expectRefused(*import(map), "the values of a map must be tensors of a supported element type");
   type->mutable_sequence_type()->mutable_elem_type()->mutable_map_type();
   expectRefused(*import(map), "sequences and optionals of what is no tensor are not supported");
   auto model = emptyModel();

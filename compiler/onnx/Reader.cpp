@@ -6,6 +6,8 @@
 #include "compiler/onnx/Table.h"
 #include "compiler/support/Printable.h"
 
+#include <queue>
+
 using namespace mlir;
 
 namespace heddle::onnx {
@@ -138,8 +140,9 @@ Value Reader::lookup(StringRef name, const Scope &scope) {
     }
     auto later = place->later.find(name);
     if (later != place->later.end())
-      refuse("input '" + name + "' is made only later, by node '" + later->second + "'",
-             "the nodes must be in topological order, and must not form a cycle");
+      refuse("input '" + name + "' is made by node '" + later->second +
+                 "', which is part of a cycle, or needs one",
+             "the nodes of a graph must not form a cycle");
   }
   refuse("input '" + name + "' is not made by any node, input or initializer");
 }
@@ -158,9 +161,87 @@ void Reader::readInitializers(const proto::GraphProto &graph, Scope &scope) {
   }
   for (const auto &sparse : graph.sparse_initializer()) {
     const std::string &name = sparse.values().name();
-    problems.add("initializer '" + name + "'", {"sparse tensors are not supported", ""});
-    scope.values.try_emplace(name, Value());
+    try {
+      if (name.empty())
+        refuse("a sparse initializer has no name");
+      Emitter emitter(builder, NameLoc::get(builder.getStringAttr(name)), diagnostics);
+      auto dense = readSparse(builder.getContext(), sparse, file, options.maxBytes, strings);
+      define(name, emitter.constant(dense), scope);
+    } catch (const Refusal &refusal) {
+      problems.add("initializer '" + name + "'", refusal);
+      scope.values.try_emplace(name, Value());
+    }
   }
+}
+
+/// Calls `use` with all names that a node needs: its inputs, and what its subgraphs take from
+/// outside.
+static void forEachNeed(const proto::NodeProto &node, llvm::function_ref<void(StringRef)> use) {
+  for (const std::string &input : node.input())
+    use(input);
+  auto inGraph = [&](const proto::GraphProto &graph) {
+    llvm::StringSet<> own;
+    for (const auto &input : graph.input())
+      own.insert(input.name());
+    for (const auto &tensor : graph.initializer())
+      own.insert(tensor.name());
+    for (const auto &tensor : graph.sparse_initializer())
+      own.insert(tensor.values().name());
+    for (const auto &inner : graph.node())
+      for (const std::string &output : inner.output())
+        own.insert(output);
+    auto outer = [&](StringRef name) {
+      if (!own.contains(name))
+        use(name);
+    };
+    for (const auto &inner : graph.node())
+      forEachNeed(inner, outer);
+    for (const auto &output : graph.output())
+      outer(output.name());
+  };
+  for (const auto &attribute : node.attribute()) {
+    if (attribute.has_g())
+      inGraph(attribute.g());
+    for (const auto &graph : attribute.graphs())
+      inGraph(graph);
+  }
+}
+
+/// The nodes so that each follows those that it needs, else as they stand; nodes of a cycle, and
+/// those that need it, come last.
+static std::vector<int>
+topologicalOrder(const google::protobuf::RepeatedPtrField<proto::NodeProto> &nodes) {
+  llvm::StringMap<int> makers;
+  for (int i = 0; i < nodes.size(); ++i)
+    for (const std::string &output : nodes[i].output())
+      if (!output.empty())
+        makers.try_emplace(output, i);
+  std::vector<std::vector<int>> users(nodes.size());
+  std::vector<int> open(nodes.size(), 0), order;
+  for (int i = 0; i < nodes.size(); ++i)
+    forEachNeed(nodes[i], [&](StringRef name) {
+      auto maker = makers.find(name);
+      if (maker == makers.end())
+        return;
+      users[maker->second].push_back(i);
+      ++open[i];
+    });
+  std::priority_queue<int, std::vector<int>, std::greater<>> ready;
+  for (int i = 0; i < nodes.size(); ++i)
+    if (!open[i])
+      ready.push(i);
+  while (!ready.empty()) {
+    int i = ready.top();
+    ready.pop();
+    order.push_back(i);
+    for (int user : users[i])
+      if (--open[user] == 0)
+        ready.push(user);
+  }
+  for (int i = 0; i < nodes.size(); ++i)
+    if (open[i])
+      order.push_back(i);
+  return order;
 }
 
 void Reader::readNodes(const google::protobuf::RepeatedPtrField<proto::NodeProto> &nodes,
@@ -169,8 +250,8 @@ void Reader::readNodes(const google::protobuf::RepeatedPtrField<proto::NodeProto
     for (const std::string &output : node.output())
       if (!output.empty())
         scope.later.try_emplace(output, nodeName(node));
-  for (const auto &node : nodes)
-    readNode(node, scope);
+  for (int i : topologicalOrder(nodes))
+    readNode(nodes[i], scope);
 }
 
 void Reader::poison(const proto::NodeProto &message, Scope &scope) {
@@ -236,6 +317,10 @@ void Reader::importNode(const proto::NodeProto &message, Scope &scope) {
     for (Value operand : node.operands)
       if (operand && labels.count(operand) && !row->keepsLabels)
         refuse("operands that are maps are not supported here");
+    for (Value operand : node.operands)
+      if (operand && maps.count(operand) && !row->takesMaps)
+        refuse("operands that are maps are not supported here",
+               "inputs that are maps go to DictVectorizer or CastMap");
     checkSchema(node, domain);
     row->import(node);
   }

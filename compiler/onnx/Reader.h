@@ -29,6 +29,11 @@ struct Scope {
   llvm::StringMap<const proto::TypeProto *> declared; // what the model says of its values
 };
 
+/// An input of the model that is a map: its keys, which stand for it, and their values.
+struct MapInput {
+  Value keys, values;
+};
+
 /// Thrown when something below was refused and already told.
 struct Poisoned {};
 /// Thrown when a limit ends the whole import.
@@ -78,6 +83,7 @@ public:
   Problems &problems;
   std::string diagnostics;
   llvm::DenseMap<Value, LabelsPtr> labels;
+  llvm::DenseMap<Value, MapInput> maps; // by their keys
   StringTable strings;
 
 private:

@@ -14,6 +14,7 @@ struct OpRow {
   /// Maps may pass: results have the keys of operand 0.
   bool keepsLabels = false;
   const char *note = "";
+  bool takesMaps = false; // inputs of the model that are maps
 };
 
 using OpRows = llvm::ArrayRef<OpRow>;
@@ -45,6 +46,9 @@ OpRows linearRows();
 OpRows contribRows();
 OpRows contribAttentionRows();
 OpRows contribFusedRows();
+OpRows contribPlainRows();
+OpRows contribBlockRows();
+OpRows mapRows();
 OpRows attentionRows();
 OpRows sequenceModelRows();
 OpRows lossRows();

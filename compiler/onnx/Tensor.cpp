@@ -246,4 +246,55 @@ ElementsAttr readTensor(MLIRContext *context, const Proto &tensor, ModelFile &fi
                     : mapped(type, bytes, tensor.name(), file.model);
 }
 
+/// Of a dense tensor that stands in the model as a few numbers: what protobuf allows for any other.
+static constexpr int64_t kMostSparseBytes = INT32_MAX;
+
+ElementsAttr readSparse(MLIRContext *context, const proto::SparseTensorProto &sparse,
+                        ModelFile &file, int64_t maxBytes, StringTable &strings) {
+  Proto shape;
+  shape.mutable_dims()->CopyFrom(sparse.dims());
+  int64_t count = countElements(shape), rank = sparse.dims_size();
+  ElementsAttr values = readTensor(context, sparse.values(), file, maxBytes, strings);
+  ElementsAttr indices = readTensor(context, sparse.indices(), file, maxBytes, strings);
+  auto valueType = cast<RankedTensorType>(values.getType()),
+       indexType = cast<RankedTensorType>(indices.getType());
+  Type element = valueType.getElementType();
+  int64_t width = graph::bytesOf(element), given = valueType.getNumElements();
+  bool isFlat = indexType.getRank() == 1;
+  if (valueType.getRank() != 1 || !indexType.getElementType().isSignlessInteger(64) ||
+      (!isFlat && (indexType.getRank() != 2 || indexType.getDimSize(1) != rank)) ||
+      indexType.getDimSize(0) != given)
+    refuse("the values must be a vector, and the indices INT64 of shape [values] or [values, " +
+           Twine(rank) + "]");
+  if (count > kMostSparseBytes / width)
+    throw Refusal{"the dense tensor has " + std::to_string(count) + " elements, but at most " +
+                      std::to_string(kMostSparseBytes / width) + " of this type are allowed",
+                  "", ErrorCode::Limit};
+  std::vector<char> storage, places, bytes(count * width, 0);
+  ArrayRef<char> from = graph::constantBytes(values, storage);
+  ArrayRef<char> numbers = graph::constantBytes(indices, places);
+  if (graph::isString(element)) {
+    int64_t nothing = strings.numberOf("");
+    for (int64_t i = 0; i < count; ++i)
+      std::memcpy(bytes.data() + i * width, &nothing, width);
+  }
+  int64_t before = -1, columns = isFlat ? 1 : rank;
+  for (int64_t i = 0; i < given; ++i) {
+    int64_t place = 0;
+    for (int64_t d = 0; d < columns; ++d) {
+      int64_t index, size = isFlat ? count : sparse.dims(d);
+      std::memcpy(&index, numbers.data() + (i * columns + d) * sizeof(index), sizeof(index));
+      if (index < 0 || index >= size)
+        refuse("index " + Twine(index) + " is outside of [0, " + Twine(size) + ")");
+      place = place * size + index;
+    }
+    if (place <= before)
+      refuse("the indices must ascend, but entry " + Twine(i) + " does not follow the one before");
+    before = place;
+    std::memcpy(bytes.data() + place * width, from.data() + i * width, width);
+  }
+  return graph::constantAttr(
+      RankedTensorType::get(Ints(sparse.dims().begin(), sparse.dims().end()), element), bytes);
+}
+
 } // namespace heddle::onnx

@@ -21,6 +21,9 @@ struct StringTable {
 /// Reads a tensor or throws Refusal. `file` owns the message's bytes.
 mlir::ElementsAttr readTensor(mlir::MLIRContext *context, const proto::TensorProto &tensor,
                               ModelFile &file, int64_t maxBytes, StringTable &strings);
+/// The dense tensor that a sparse one stands for.
+mlir::ElementsAttr readSparse(mlir::MLIRContext *context, const proto::SparseTensorProto &sparse,
+                              ModelFile &file, int64_t maxBytes, StringTable &strings);
 
 } // namespace heddle::onnx
 

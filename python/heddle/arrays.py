@@ -142,6 +142,23 @@ def list_tensor(values, info):
     return tensor, (items, alive)
 
 
+def split_maps(feeds, infos):
+    """Feeds in which a dict is the keys, in ascending order, and the values of a map."""
+    if not any(isinstance(value, dict) for value in feeds.values()):
+        return feeds
+    types = {info.name: info.dtype for info in infos}
+    split = {}
+    for name, value in feeds.items():
+        if not isinstance(value, dict) or f"{name}.keys" not in types:
+            split[name] = value
+            continue
+        order = sorted(value)
+        for part, entries in (("keys", order), ("values", [value[key] for key in order])):
+            part = f"{name}.{part}"
+            split[part] = np.array(entries, numpy_dtype(types[part]))
+    return split
+
+
 def feed(value, info):
     """A tensor of the C API for one input, and what must outlive it."""
     return tensor_of(value, info) if info.kind == library.TENSOR else list_tensor(value, info)

@@ -20,8 +20,9 @@ KINDS = {".so": "so", ".o": "o", ".h": "h", ".ll": "ll", ".s": "asm", ".plan": "
 class Compiled:
     """What one compilation made: write it to files, ask it for its plan and report."""
 
-    def __init__(self, handle):
+    def __init__(self, handle, threads=None):
         self._handle = handle
+        self._threads = threads
         self._finalizer = weakref.finalize(self, call, "heddle_compiled_destroy", handle)
 
     def write(self, path, kind=None):
@@ -52,7 +53,7 @@ class Compiled:
     def module(self):
         handle = ctypes.c_void_p()
         call("heddle_compiled_module", self._handle, ctypes.byref(handle))
-        return Module(handle, compiled=self)
+        return Module(handle, compiled=self, threads=self._threads)
 
 
 def _shape_texts(shapes):
@@ -157,7 +158,7 @@ def compile(  # noqa: A001: the package's own word
             call("heddle_compile_bytes", data, len(data), b"<bytes>", options, ctypes.byref(handle))
         else:
             call("heddle_compile", os.fsencode(model), options, ctypes.byref(handle))
-    compiled = Compiled(handle)
+    compiled = Compiled(handle, threads)
     if output is not None:
         compiled.write(output)
     if not load:
@@ -166,7 +167,7 @@ def compile(  # noqa: A001: the package's own word
         return compiled.module()
     from . import session
 
-    module = session.load(output)
+    module = session.load(output, threads=threads)
     module.compiled = compiled
     return module
 

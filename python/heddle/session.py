@@ -68,12 +68,14 @@ def _describe(value):
 
 
 class Module:
-    """A compiled model. Sessions run it; `module.run` does so with a session of its own."""
+    """A compiled model. Sessions run it; `module.run` does so with a session of its own, which
+    has `threads` threads (None: all that the process may use)."""
 
-    def __init__(self, handle, compiled=None):
+    def __init__(self, handle, compiled=None, threads=None):
         self._handle = handle
         self._finalizer = weakref.finalize(self, call, "heddle_module_destroy", handle)
         self._session = None
+        self.threads = threads
         self.compiled = compiled
         self.inputs, self.outputs = (
             [
@@ -92,7 +94,7 @@ class Module:
 
     def run(self, output_names, feeds):
         if self._session is None:
-            self._session = Session(self)
+            self._session = Session(self, self.threads)
         return self._session.run(output_names, feeds)
 
     def __call__(self, *inputs, **named):
@@ -110,14 +112,14 @@ class Module:
         return f"<heddle.Module ({sides(self.inputs)}) -> ({sides(self.outputs)})>"
 
 
-def load(path, verify=False):
+def load(path, verify=False, threads=None):
     """Loads an artefact that `heddle compile` wrote; with `verify` only if its digest says that it
-    is, byte for byte, what was compiled."""
+    is, byte for byte, what was compiled. `threads` are those of `Module.run`."""
     handle = ctypes.c_void_p()
     if verify:
         call("heddle_module_verify", os.fsencode(path))
     call("heddle_module_load", os.fsencode(path), ctypes.byref(handle))
-    return Module(handle)
+    return Module(handle, threads=threads)
 
 
 class Session:
@@ -152,9 +154,11 @@ class Session:
         return {name: getattr(memory, name) for name, _ in memory._fields_}
 
     def run(self, output_names, feeds, run_options=None):
-        """Results in the order of output_names (None: all), for feeds {name: array}."""
+        """Results in the order of output_names (None: all), for feeds {name: array}; a model's
+        input that is a map takes a dict."""
         del run_options  # accepted for programs written for ONNX Runtime
         chosen = self._choose(output_names)
+        feeds = arrays.split_maps(feeds, self._module.inputs)
         self._check_names(feeds)
         inputs = (Tensor * len(self._module.inputs))()
         alive = []
@@ -166,9 +170,9 @@ class Session:
         return [arrays.present(results[i], self._module.outputs[i]) for i in chosen]
 
     def _choose(self, names):
-        known = {info.name: i for i, info in enumerate(self._module.outputs)}
         if not names:
-            return list(known.values())
+            return range(len(self._module.outputs))
+        known = {info.name: i for i, info in enumerate(self._module.outputs)}
         wrong = [name for name in names if name not in known]
         if wrong:
             raise UsageError(f"no output is called {wrong}; there are {list(known)}")

@@ -124,16 +124,21 @@ static void importLogSoftmax(Node &n) {
 }
 static void importHardmax(Node &n) {
   Value x = n.in(0);
-  int64_t rank = rankOf(x), axis = n.axis(n.getInt("axis", n.opset >= 13 ? -1 : 1), rank);
-  if (n.opset < 13 && axis != rank - 1)
-    refuse("'axis' must be the last one before opset 13");
+  DimVector given = dimsOf(x);
+  int64_t axis = n.opset >= 13 ? n.axis(n.getInt("axis", -1), rankOf(x)) : 1;
+  if (n.opset < 13) { // a matrix whose columns are all dimensions from 'axis' on
+    int64_t from = n.getInt("axis", 1);
+    from = from == (int64_t)given.size() ? from : n.axis(from, given.size());
+    ArrayRef<Dim> all(given);
+    x = n.reshape(x, {elementCount(all.take_front(from)), elementCount(all.drop_front(from))});
+  }
   // The first of the largest; a NaN is larger than all. Folds are defined over nothing too.
   Value largest = n.reduce<ReduceMaxOp>(x, {axis});
   Value isBest = n.binary<OrOp>(n.compare<EqualOp>(x, largest), n.infer<IsNanOp>(x));
   Value places = n.iota(dimsOf(x), axis, n.i64());
   Value beyond = n.integerScalar(n.i64(), std::numeric_limits<int64_t>::max());
   Value first = n.reduce<ReduceMinOp>(n.select(isBest, places, beyond), {axis});
-  n.set(n.cast(n.compare<EqualOp>(places, first), elementOf(x)));
+  n.set(n.reshape(n.cast(n.compare<EqualOp>(places, first), elementOf(x)), given));
 }
 
 OpRows activationRows() {
@@ -157,7 +162,7 @@ OpRows activationRows() {
       {"PRelu", "", 1, 27, importPRelu},
       {"Softmax", "", 1, 27, importSoftmax},
       {"LogSoftmax", "", 1, 27, importLogSoftmax},
-      {"Hardmax", "", 1, 27, importHardmax, false, "before opset 13 only along the last axis"},
+      {"Hardmax", "", 1, 27, importHardmax},
   };
   return rows;
 }

@@ -161,9 +161,21 @@ static void importSqueeze(Node &n) {
       axes.push_back(i);
   if (isKnown)
     return n.set(n.squeeze(x, axes));
-  if (!declared || *declared > rankOf(x))
-    refuse("without 'axes' every size of " + textOf(dims) + " must be constant",
-           "fix the size of the input, give 'axes', or declare the rank of the result");
+  if (!declared) { // a rank must be known: what has a name is not 1, and the run checks that
+    DimVector open;
+    for (const Dim &dim : dims)
+      if (!dim.constant())
+        open.push_back(dim);
+    Value beyond = n.sub(n.sizes(open), n.integerScalar(n.i64(), 1)); // 0 for a size of 1
+    n.requireNotNegative(n.sub(n.mul(beyond, beyond), n.integerScalar(n.i64(), 1)),
+                         "a size of " + textOf(dims) +
+                             " that Squeeze is to keep is 1 in this run; "
+                             "compile for that size, give 'axes', or declare the rank (%lld)");
+    return n.set(n.squeeze(x, axes));
+  }
+  if (*declared > rankOf(x))
+    refuse("the result is declared with rank " + Twine(*declared) + ", but the input has " +
+           Twine(rankOf(x)));
   // Sizes that are not 1 first.
   Value all = n.sizes(dims);
   Value isOne = n.compare<EqualOp>(all, n.integerScalar(n.i64(), 1));

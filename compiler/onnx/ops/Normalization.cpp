@@ -42,11 +42,14 @@ static std::pair<Value, Value> trainStatistics(Node &n, Value x, Value mean, Val
 /// y = x * factor + shift with per-channel vectors, so that constants fold to two vectors.
 static void importBatchNormalization(Node &n) {
   Value x = n.in(0);
-  int64_t rank = rankOf(x);
+  DimVector dims = dimsOf(x);
   if (!n.getInt("spatial", 1))
     refuse("'spatial' must be 1");
+  if (dims.size() == 1) // entries of one channel
+    x = n.unsqueeze(x, {1});
+  int64_t rank = rankOf(x);
   if (rank < 2)
-    refuse("the input must have rank 2 or more");
+    refuse("the input must have rank 1 or more");
   Type element = elementOf(x);
   Value scale = n.cast(n.in(1), element), bias = n.cast(n.in(2), element);
   Value mean = n.cast(n.in(3), element), variance = n.cast(n.in(4), element);
@@ -54,7 +57,8 @@ static void importBatchNormalization(Node &n) {
     std::tie(mean, variance) = trainStatistics(n, x, mean, variance);
   Value factor = n.div(scale, n.unary<SqrtOp>(n.add(variance, n.getFloat("epsilon", 1e-5))));
   Value shift = n.sub(bias, n.mul(mean, factor));
-  n.set(n.add(n.mul(x, n.alongAxis(factor, 1, rank)), n.alongAxis(shift, 1, rank)));
+  Value y = n.add(n.mul(x, n.alongAxis(factor, 1, rank)), n.alongAxis(shift, 1, rank));
+  n.set(dims.size() == 1 ? n.squeeze(y, {1}) : y);
 }
 
 static void importInstanceNormalization(Node &n) {

@@ -7,6 +7,7 @@
 #include "compiler/onnx/Table.h"
 #include "compiler/onnx/ops/Activations.h"
 #include "compiler/onnx/ops/Products.h"
+#include "compiler/onnx/ops/Quantization.h"
 
 using namespace mlir;
 using namespace heddle::graph;
@@ -19,6 +20,7 @@ using Activation = std::function<Value(Emitter &, Value)>;
 struct Direction {
   Value inputs;        // [seq, batch, gates * hidden]: x * W + biases
   Value recurrence;    // [hidden, gates * hidden]
+  Value scale, zero;   // of a recurrence of integers
   Value recurrentBias; // [hidden] of GRU's hidden gate, where it is reset with the product
   Value peepholes;     // [3 * hidden], LSTM
   SmallVector<Value> states;
@@ -34,6 +36,7 @@ struct Layer {
   Value lengths;
   Dim sequence, batch;
   double clip;
+  bool isQuantized = false; // W and R are integers, [directions, input or hidden, gates * hidden]
 };
 } // namespace
 
@@ -112,6 +115,10 @@ static Value readState(Layer &layer, size_t i, int64_t d, bool batchFirst) {
   return n.broadcast(entry(n, all, d), dims);
 }
 
+static Value zeroOf(Node &n, size_t i, int64_t d) {
+  return n.has(i) ? entry(n, n.in(i), d) : Value();
+}
+
 static Direction readDirection(Layer &layer, int64_t d, bool isReverse, bool batchFirst,
                                int64_t stateCount, bool splitsHidden) {
   Node &n = layer.n;
@@ -119,12 +126,19 @@ static Direction readDirection(Layer &layer, int64_t d, bool isReverse, bool bat
   direction.isReverse = isReverse;
   DimVector dims = dimsOf(layer.x);
   Value flat = n.reshape(layer.x, {layer.sequence * layer.batch, dims[2]});
-  Value product = n.matmul(flat, transposeMatrix(n, entry(n, n.in(1), d)));
+  Value product = layer.isQuantized ? dynamicProduct(n, flat, entry(n, n.in(1), d),
+                                                     entry(n, n.in(8), d), zeroOf(n, 9, d))
+                                    : n.matmul(flat, transposeMatrix(n, entry(n, n.in(1), d)));
   if (n.has(3))
     product = n.add(product, readBias(layer, direction, entry(n, n.in(3), d), splitsHidden));
   direction.inputs =
       n.reshape(product, {layer.sequence, layer.batch, Dim(layer.gates * layer.hidden)});
-  direction.recurrence = transposeMatrix(n, entry(n, n.in(2), d));
+  Value recurrence = entry(n, n.in(2), d);
+  direction.recurrence = layer.isQuantized ? recurrence : transposeMatrix(n, recurrence);
+  if (layer.isQuantized) {
+    direction.scale = entry(n, n.in(10), d);
+    direction.zero = zeroOf(n, 11, d);
+  }
   for (int64_t i = 0; i < stateCount; ++i)
     direction.states.push_back(readState(layer, 5 + i, d, batchFirst));
   if (stateCount == 2 && n.has(7))
@@ -150,7 +164,10 @@ static SmallVector<Value> lstmCell(Layer &layer, Direction &direction, Value inp
   Node &n = layer.n;
   Activation &f = direction.activations[0], &g = direction.activations[1],
              &h = direction.activations[2];
-  Value sum = n.add(input, n.matmul(states[0], direction.recurrence)), cell = states[1];
+  Value product = layer.isQuantized ? dynamicProduct(n, states[0], direction.recurrence,
+                                                     direction.scale, direction.zero)
+                                    : n.matmul(states[0], direction.recurrence);
+  Value sum = n.add(input, product), cell = states[1];
   // Gates are i, o, f, c; peepholes i, o, f.
   auto peeped = [&](int64_t number, Value state) {
     Value x = gate(n, sum, number, layer.hidden);
@@ -268,16 +285,16 @@ static void readActivations(Node &n, std::vector<Direction> &directions,
 }
 
 static void importRecurrent(Node &n, int64_t gates, int64_t stateCount, Cell cell,
-                            ArrayRef<StringRef> activations) {
+                            ArrayRef<StringRef> activations, bool isQuantized = false) {
   bool batchFirst = n.getInt("layout", 0);
   Value x = batchFirst ? n.transpose(n.in(0), {1, 0, 2}) : n.in(0);
   if (rankOf(x) != 3 || rankOf(n.in(1)) != 3 || rankOf(n.in(2)) != 3)
     refuse("X, W and R must have rank 3");
   DimVector dims = dimsOf(x), ofR = dimsOf(n.in(2));
-  int64_t hidden = ofR[2].constant().value_or(n.getInt("hidden_size", 0));
+  int64_t hidden = ofR[isQuantized ? 1 : 2].constant().value_or(n.getInt("hidden_size", 0));
   if (hidden < 1)
     refuse("'hidden_size' is missing, and the size of R, " + textOf(ofR) + ", is not constant");
-  Layer layer{n, gates, hidden, x, Value(), dims[0], dims[1], n.getFloat("clip", 0)};
+  Layer layer{n, gates, hidden, x, Value(), dims[0], dims[1], n.getFloat("clip", 0), isQuantized};
   if (n.has(4))
     layer.lengths = n.broadcast(n.in(4), layer.batch);
   std::string text = n.getText("direction", "forward");
@@ -287,8 +304,11 @@ static void importRecurrent(Node &n, int64_t gates, int64_t stateCount, Cell cel
   bool splitsHidden = gates == 3 && n.getInt("linear_before_reset", 0);
   // Sizes that the model leaves open, but its attributes tell.
   Dim all(count), width(gates * hidden), inputs = dims[2];
-  n.operands[1] = n.reshape(n.in(1), {all, width, inputs});
-  n.operands[2] = n.reshape(n.in(2), {all, width, Dim(hidden)});
+  auto weights = [&](const Dim &depth) {
+    return isQuantized ? DimVector{all, depth, width} : DimVector{all, width, depth};
+  };
+  n.operands[1] = n.reshape(n.in(1), weights(inputs));
+  n.operands[2] = n.reshape(n.in(2), weights(Dim(hidden)));
   if (n.has(3))
     n.operands[3] = n.reshape(n.in(3), {all, Dim(2 * gates * hidden)});
   if (n.has(7))
@@ -319,12 +339,16 @@ static void importRecurrent(Node &n, int64_t gates, int64_t stateCount, Cell cel
 static void importRnn(Node &n) { importRecurrent(n, 1, 1, rnnCell, {"Tanh"}); }
 static void importGru(Node &n) { importRecurrent(n, 3, 1, gruCell, {"Sigmoid", "Tanh"}); }
 static void importLstm(Node &n) { importRecurrent(n, 4, 2, lstmCell, {"Sigmoid", "Tanh", "Tanh"}); }
+static void importDynamicQuantizeLstm(Node &n) {
+  importRecurrent(n, 4, 2, lstmCell, {"Sigmoid", "Tanh", "Tanh"}, /*isQuantized=*/true);
+}
 
 OpRows recurrentRows() {
   static const OpRow rows[] = {
       {"RNN", "", 1, 27, importRnn},
       {"GRU", "", 1, 27, importGru},
       {"LSTM", "", 1, 27, importLstm},
+      {"DynamicQuantizeLSTM", kMicrosoft, 1, 1, importDynamicQuantizeLstm},
   };
   return rows;
 }

@@ -66,6 +66,40 @@ static void importDet(Node &n) {
   n.set(n.cast(n.reshape(det, outer), element));
 }
 
+/// Gauss-Jordan elimination with partial pivoting of [x, 1], which becomes [1, inverse].
+static void importInverse(Node &n) {
+  Value x = n.in(0);
+  DimVector dims = dimsOf(x);
+  int64_t rank = dims.size();
+  if (rank < 2 ||
+      (dims[rank - 1].constant() && dims[rank - 2].constant() && dims[rank - 1] != dims[rank - 2]))
+    refuse("the input must be square matrices, but has the shape " + textOf(dims));
+  Type element = elementOf(x), wide = wideType(n, element);
+  Dim batch = elementCount(ArrayRef<Dim>(dims).drop_back(2)), size = dims[rank - 1];
+  DimVector both = {batch, size, size + size};
+  Value row = countUp(n, size, n.i64());
+  Value one = n.cast(n.compare<EqualOp>(n.unsqueeze(row, {1}), row), wide);
+  DimVector square = {batch, size, size};
+  Value start = n.concat({n.reshape(n.cast(x, wide), square), n.broadcast(one, square)}, 2);
+  auto round = [&](Value k, ArrayRef<Value> states) -> SmallVector<Value> {
+    Value a = states[0], column = n.gather(a, k, 2);
+    Value height =
+        n.select(n.compare<GreaterEqualOp>(row, k), n.unary<AbsOp>(column), n.scalar(wide, -1));
+    Value best = n.infer<ArgMaxOp>(
+        height, {n.integer("axis", 1), n.flag("keep_dims", true), n.flag("last", false)});
+    Value isK = n.compare<EqualOp>(row, k), isBest = n.compare<EqualOp>(row, best);
+    Value from = n.select(isK, best, n.select(isBest, k, row)); // rows k and best change places
+    Value source = n.broadcast(n.unsqueeze(n.broadcast(from, {batch, size}), {2}), both);
+    a = n.infer<GatherElementsOp>({a, source}, {n.integer("axis", 1)});
+    Value pivotRow = n.gather(a, k, 1); // [batch, 2 * size]
+    Value scaled = n.div(pivotRow, n.unsqueeze(n.gather(pivotRow, k, 1), {1}));
+    Value factor = n.unsqueeze(n.gather(a, k, 2), {2}), line = n.unsqueeze(scaled, {1});
+    return {n.select(n.unsqueeze(isK, {1}), line, n.sub(a, n.mul(factor, line)))};
+  };
+  Value whole = repeat(n, n.size(size), {start}, round)[0];
+  n.set(n.cast(n.reshape(n.sliceAlong(whole, 2, size, size), dims), element));
+}
+
 void importBatchedScan(Node &n) {
   int64_t scanned = n.getInt("num_scan_inputs", 0), states = n.inputs() - 1 - scanned;
   if (scanned < 1 || states < 0)
@@ -117,6 +151,7 @@ OpRows stepwiseRows() {
   static const OpRow rows[] = {
       {"CumProd", "", 26, 27, importCumProd},
       {"Det", "", 11, 27, importDet},
+      {"Inverse", kMicrosoft, 1, 1, importInverse},
   };
   return rows;
 }

@@ -66,21 +66,6 @@ static void importEmbedLayerNormalization(Node &n) {
     n.set(2, sum);
 }
 
-/// x uint8 [..., bytes] as the numbers of `bits` bits in it, the lowest bits first.
-static Value unpacked(Node &n, Value x, int64_t bits) {
-  Type byte = elementOf(x);
-  SmallVector<Value> parts;
-  int64_t last = rankOf(x);
-  for (int64_t shift = 0; shift < 8; shift += bits) {
-    Value moved = n.binary<ShiftRightOp>(x, n.integerScalar(byte, shift));
-    Value low = n.binary<BitAndOp>(moved, n.integerScalar(byte, (1 << bits) - 1));
-    parts.push_back(n.unsqueeze(low, {last}));
-  }
-  DimVector dims = dimsOf(x);
-  dims.back() = dims.back() * Dim(8 / bits);
-  return n.reshape(n.concat(parts, last), dims);
-}
-
 /// Operands: a [..., K], weights [N, blocks, bytes], scales, zero points, groups, bias.
 static void importMatMulNBits(Node &n) {
   int64_t rows = n.getInt("N", 0), depth = n.getInt("K", 0), bits = n.getInt("bits", 4),
@@ -95,14 +80,14 @@ static void importMatMulNBits(Node &n) {
   int64_t blocks = (depth + block - 1) / block;
   DimVector split = {Dim(rows), Dim(blocks), Dim(block)}, single = {Dim(rows), Dim(blocks), Dim(1)};
   Value weights = n.reshape(n.in(1), {Dim(rows), Dim(blocks), Dim(block * bits / 8)});
-  weights = n.cast(n.reshape(bits == 8 ? weights : unpacked(n, weights, bits), split), wide);
+  weights = n.cast(n.reshape(bits == 8 ? weights : unpackBits(n, weights, bits), split), wide);
   Value zero = n.scalar(wide, static_cast<double>(int64_t(1) << (bits - 1)));
   if (n.has(3) && isFloat(n.in(3))) {
     zero = n.reshape(n.cast(n.in(3), wide), single);
   } else if (n.has(3)) {
     int64_t bytes = (blocks * bits + 7) / 8;
     Value packed = n.reshape(n.in(3), {Dim(rows), Dim(bytes)});
-    Value all = bits == 8 ? packed : unpacked(n, packed, bits);
+    Value all = bits == 8 ? packed : unpackBits(n, packed, bits);
     zero = n.reshape(n.cast(n.sliceAlong(all, 1, Dim(0), Dim(blocks)), wide), single);
   }
   Value scale = n.reshape(n.cast(n.in(2), wide), single);
@@ -134,19 +119,8 @@ static void importMatMulIntegerToFloat(Node &n) {
 
 /// Operands: a (floats, quantised here), b, its scale, its zero point, bias.
 static void importDynamicQuantizeMatMul(Node &n) {
-  Value x = n.in(0);
-  Type element = elementOf(x), u8 = IntegerType::get(n.context(), 8, IntegerType::Unsigned);
-  Ints axes = llvm::to_vector(llvm::seq<int64_t>(0, rankOf(x)));
-  Value none = n.scalar(element, 0);
-  Value low = n.binary<MinOp>(n.reduce<ReduceMinOp>(x, axes, false), none);
-  Value high = n.binary<MaxOp>(n.reduce<ReduceMaxOp>(x, axes, false), none);
-  Value scale = n.div(n.sub(high, low), 255);
-  scale = n.select(n.compare<EqualOp>(scale, none), n.scalar(element, 1), scale);
-  Value point = n.unary<RoundOp>(n.div(n.unary<NegOp>(low), scale));
-  point = n.cast(n.min(n.max(point, 0), 255), u8);
-  Value a = minusZero(n, quantize(n, x, scale, point, u8, 1), point, 1);
-  Value b = minusZero(n, n.in(1), n.optional(3), rankOf(n.in(1)) - 1);
-  setScaled(n, n.matmul(a, b), scale, n.in(2), 4);
+  Value y = dynamicProduct(n, n.in(0), n.in(1), n.in(2), n.optional(3));
+  n.set(n.has(4) ? n.add(y, n.in(4)) : y);
 }
 
 static void importNhwcMaxPool(Node &n) { n.set(poolWindows(n, n.in(0), "max", true)); }

@@ -66,6 +66,55 @@ Value dequantize(Emitter &e, Value x, Value scale, Value zero, int64_t axis) {
   return e.mul(centred, shaped(e, scale, axis, rankOf(x)));
 }
 
+Value repeatBlocks(Emitter &e, Value x, int64_t block, int64_t axis, const Dim &whole) {
+  DimVector dims = dimsOf(x), repeated = dims;
+  repeated.insert(repeated.begin() + axis + 1, Dim(block));
+  x = e.broadcast(e.unsqueeze(x, {axis + 1}), repeated);
+  dims[axis] = dims[axis] * Dim(block);
+  return e.sliceAlong(e.reshape(x, dims), axis, Dim(0), whole);
+}
+
+Value unpackBits(Emitter &e, Value x, int64_t bits) {
+  Type byte = elementOf(x);
+  SmallVector<Value> parts;
+  int64_t last = rankOf(x);
+  for (int64_t shift = 0; shift < 8; shift += bits) {
+    Value moved = e.binary<ShiftRightOp>(x, e.integerScalar(byte, shift));
+    Value low = e.binary<BitAndOp>(moved, e.integerScalar(byte, (1 << bits) - 1));
+    parts.push_back(e.unsqueeze(low, {last}));
+  }
+  DimVector dims = dimsOf(x);
+  dims.back() = dims.back() * Dim(8 / bits);
+  return e.reshape(e.concat(parts, last), dims);
+}
+
+Quantized quantizeDynamically(Emitter &e, Value x) {
+  Type element = elementOf(x), u8 = IntegerType::get(e.context(), 8, IntegerType::Unsigned);
+  Value none = e.scalar(element, 0);
+  Ints axes = llvm::to_vector(llvm::seq<int64_t>(0, rankOf(x)));
+  Value low = e.binary<MinOp>(e.reduce<ReduceMinOp>(x, axes, false), none);
+  Value high = e.binary<MaxOp>(e.reduce<ReduceMaxOp>(x, axes, false), none);
+  Value scale = e.div(e.sub(high, low), 255);
+  // A tensor of zeros has the range 0; its scale is 1 as ONNX Runtime has it.
+  scale = e.select(e.compare<EqualOp>(scale, none), e.scalar(element, 1), scale);
+  Value point = e.unary<RoundOp>(e.div(e.unary<NegOp>(low), scale));
+  point = e.cast(e.min(e.max(point, 0), 255), u8);
+  return {quantize(e, x, scale, point, u8, 1), scale, point};
+}
+
+/// A scale or zero point: a scalar if it has one element.
+static Value single(Emitter &e, Value x) {
+  return x && elementCount(dimsOf(x)) == Dim(1) ? e.reshape(x, {}) : x;
+}
+
+Value dynamicProduct(Emitter &e, Value x, Value b, Value scale, Value zero) {
+  Quantized a = quantizeDynamically(e, x);
+  Value sum =
+      e.matmul(minusZero(e, a.value, a.zero, 1), minusZero(e, b, single(e, zero), rankOf(b) - 1));
+  Value factor = e.mul(a.scale, single(e, scale));
+  return e.mul(e.cast(sum, elementOf(factor)), factor);
+}
+
 static int64_t quantAxis(Node &n) {
   int64_t rank = rankOf(n.in(0)), axis = n.getInt("axis", 1);
   return axis < 0 ? axis + rank : axis;
@@ -80,11 +129,7 @@ static Value unblocked(Node &n, Value x) {
   if (block < 0 || dims.size() != whole.size() || axis < 0 || axis >= (int64_t)dims.size())
     refuse("scales of shape " + textOf(dims) + " do not fit blocks of " + Twine(block) +
            " along axis " + Twine(axis) + " of " + textOf(whole));
-  DimVector repeated = dims;
-  repeated.insert(repeated.begin() + axis + 1, Dim(block));
-  x = n.broadcast(n.unsqueeze(x, {axis + 1}), repeated);
-  dims[axis] = dims[axis] * Dim(block);
-  return n.sliceAlong(n.reshape(x, dims), axis, Dim(0), whole[axis]);
+  return repeatBlocks(n, x, block, axis, whole[axis]);
 }
 
 static void importQuantizeLinear(Node &n) {
@@ -107,21 +152,12 @@ static void importDequantizeLinear(Node &n) {
 
 /// Scale and zero point that map the range of x, widened to hold 0, to 0..255.
 static void importDynamicQuantizeLinear(Node &n) {
-  Value x = n.in(0), zero = n.scalar(n.f32(), 0);
-  Ints axes = llvm::to_vector(llvm::seq<int64_t>(0, rankOf(x)));
-  Value low = n.binary<MinOp>(n.reduce<ReduceMinOp>(x, axes, false), zero);
-  Value high = n.binary<MaxOp>(n.reduce<ReduceMaxOp>(x, axes, false), zero);
-  Value scale = n.div(n.sub(high, low), 255);
-  // A tensor of zeros has the range 0; its scale is 1 as ONNX Runtime has it.
-  scale = n.select(n.compare<EqualOp>(scale, zero), n.scalar(n.f32(), 1), scale);
-  Type u8 = IntegerType::get(n.context(), 8, IntegerType::Unsigned);
-  Value offset = n.unary<RoundOp>(n.div(n.unary<NegOp>(low), scale));
-  Value point = n.cast(n.min(n.max(offset, 0), 255), u8);
-  n.set(0, quantize(n, x, scale, point, u8, 1));
+  Quantized y = quantizeDynamically(n, n.in(0));
+  n.set(0, y.value);
   if (n.wants(1))
-    n.set(1, scale);
+    n.set(1, y.scale);
   if (n.wants(2))
-    n.set(2, point);
+    n.set(2, y.zero);
 }
 
 /// sum * (a * b / y), rounded to y's type: the end of every quantised product. Vectors of b run

@@ -160,6 +160,83 @@ static void importRoiAlign(Node &n) {
   n.set(n.cast(n.transpose(y0, {0, 3, 1, 2}), element));
 }
 
+/// The integer nearest to x, halves away from zero.
+static Value roundAway(Emitter &e, Value x) {
+  Value height = e.unary<AbsOp>(x), whole = e.unary<FloorOp>(height);
+  Value isUp = e.compare<GreaterEqualOp>(e.sub(height, whole), e.scalar(elementOf(x), 0.5));
+  whole = e.select(isUp, e.add(whole, 1), whole);
+  return e.select(e.compare<LessOp>(x, e.scalar(elementOf(x), 0)), e.unary<NegOp>(whole), whole);
+}
+
+namespace {
+/// The pixels of each part of each region along one side, i64 [regions, parts].
+struct PixelRange {
+  Value start, count;
+};
+} // namespace
+
+static PixelRange pixelRange(Node &n, Value rois, int64_t column, int64_t parts, const Dim &size) {
+  Type element = elementOf(rois);
+  double scale = n.getFloat("spatial_scale", 1);
+  auto edge = [&](int64_t i) {
+    Value place = n.mul(n.sliceAlong(rois, 1, Dim(i), Dim(1)), scale);
+    return roundAway(n, n.min(n.max(place, -kMostSamples), kMostSamples));
+  };
+  Value start = edge(column);
+  Value length = n.max(n.add(n.sub(edge(column + 2), start), 1), 1);
+  Value bin = n.div(length, static_cast<double>(parts)), number = countUp(n, Dim(parts), element);
+  Value zero = n.scalar(element, 0), last = sizeNumber(n, size, element);
+  auto clamped = [&](Value x) { return n.cast(clampTo(n, n.add(x, start), zero, last), n.i64()); };
+  Value low = clamped(n.unary<FloorOp>(n.mul(number, bin)));
+  Value high = clamped(n.unary<CeilOp>(n.mul(n.add(number, 1), bin)));
+  return {low, n.max(n.sub(high, low), 0)};
+}
+
+/// The largest pixel of each part of each region; one pixel of every part at a time.
+static void importMaxRoiPool(Node &n) {
+  Value image = n.in(0), rois = n.in(1);
+  Type element = elementOf(image), wide = wideType(n, element);
+  DimVector dims = dimsOf(image);
+  Ints parts = n.getInts("pooled_shape", {});
+  if (dims.size() != 4 || rankOf(rois) != 2 || parts.size() != 2 || parts[0] < 1 || parts[1] < 1)
+    refuse("the ranks must be 4 and 2, and 'pooled_shape' two sizes of at least 1");
+  if (dimsOf(rois)[1].constant().value_or(5) != 5)
+    refuse("the regions must be [regions, 5], but are " + textOf(dimsOf(rois)));
+  Dim regions = dimsOf(rois)[0];
+  rois = n.cast(rois, wide);
+  PixelRange y = pixelRange(n, rois, 2, parts[0], dims[2]);
+  PixelRange x = pixelRange(n, rois, 1, parts[1], dims[3]);
+  DimVector places = {regions, Dim(parts[0]), Dim(parts[1]), Dim(1)};
+  auto perPart = [&](Value value, int64_t axis) {
+    return n.unsqueeze(n.unsqueeze(value, {axis}), {3});
+  };
+  Value batch = n.reshape(n.cast(n.sliceAlong(rois, 1, Dim(0), Dim(1)), n.i64()), {regions});
+  batch = n.broadcast(n.unsqueeze(batch, {1, 2, 3}), places);
+  Value pixels = n.reshape(n.cast(image, wide), {dims[0], dims[1], dims[2] * dims[3]});
+  pixels = n.transpose(pixels, {0, 2, 1});
+  Value none = n.integerScalar(n.i64(), 0), width = sizeNumber(n, dims[3], n.i64());
+  auto most = [&](Value counts) {
+    return n.binary<MaxOp>(n.reduce<ReduceMaxOp>(counts, {0, 1}, false), none);
+  };
+  Value across = most(x.count), trips = n.mul(most(y.count), across);
+  auto round = [&](Value iteration, ArrayRef<Value> states) -> SmallVector<Value> {
+    Value row = n.div(iteration, across), column = n.binary<ModOp>(iteration, across);
+    Value hasRow = n.compare<LessOp>(row, y.count), hasColumn = n.compare<LessOp>(column, x.count);
+    Value inside = n.binary<AndOp>(perPart(hasRow, 2), perPart(hasColumn, 1));
+    Value at =
+        n.add(n.mul(perPart(n.add(y.start, row), 2), width), perPart(n.add(x.start, column), 1));
+    Value tuple = n.concat({batch, n.broadcast(n.select(inside, at, none), places)}, 3);
+    Value value = n.infer<GatherNdOp>({pixels, tuple}, {n.integer("batch_dims", 0)});
+    Value isNext = n.binary<AndOp>(inside, n.compare<GreaterOp>(value, states[0]));
+    return {n.select(isNext, value, states[0])};
+  };
+  DimVector to = {regions, Dim(parts[0]), Dim(parts[1]), dims[1]};
+  Value best = repeat(n, trips, n.full(to, wide, -INFINITY), round)[0];
+  Value isEmpty = n.compare<EqualOp>(n.mul(perPart(y.count, 2), perPart(x.count, 1)), none);
+  best = n.select(isEmpty, n.scalar(wide, 0), best);
+  n.set(n.cast(n.transpose(best, {0, 3, 1, 2}), element));
+}
+
 /// A convolution whose window's elements are moved by offsets, and weighted by a mask.
 static void importDeformConv(Node &n) {
   Value x = n.in(0), w = n.in(1), offset = n.in(2);
@@ -214,6 +291,7 @@ static void importDeformConv(Node &n) {
 OpRows regionRows() {
   static const OpRow rows[] = {
       {"RoiAlign", "", 10, 27, importRoiAlign},
+      {"MaxRoiPool", "", 1, 27, importMaxRoiPool},
       {"DeformConv", "", 19, 27, importDeformConv},
   };
   return rows;

@@ -84,22 +84,36 @@ static Value withPlaces(Emitter &e, Value x, const Windows &windows) {
   return e.reshape(x, to);
 }
 
-static void importLpPool(Node &n) {
-  Type element = elementOf(n.in(0)), wide = wideType(n, element);
-  Windows windows = pooledWindows(n, n.in(0));
+static double exponentOf(Node &n) {
   double p = n.opset < 2 ? n.getFloat("p", 2) : static_cast<double>(n.getInt("p", 2));
   if (!(p > 0))
     refuse("'p' is " + std::to_string(p) + ", but must be positive");
+  return p;
+}
+
+static Value powerOf(Emitter &e, Value x, double exponent) {
+  return exponent == 1     ? x
+         : exponent == 2   ? e.mul(x, x)
+         : exponent == 0.5 ? e.unary<SqrtOp>(x)
+                           : e.binary<PowOp>(x, e.scalar(elementOf(x), exponent));
+}
+
+static void importLpPool(Node &n) {
+  Type element = elementOf(n.in(0)), wide = wideType(n, element);
+  Windows windows = pooledWindows(n, n.in(0));
+  double p = exponentOf(n);
   Value x = n.unary<AbsOp>(n.cast(n.in(0), wide));
-  auto power = [&](Value value, double exponent) {
-    return exponent == 1     ? value
-           : exponent == 2   ? n.mul(value, value)
-           : exponent == 0.5 ? n.unary<SqrtOp>(value)
-                             : n.binary<PowOp>(value, n.scalar(wide, exponent));
-  };
-  Value elements = gatherWindows(n, power(x, p), windows, n.scalar(wide, 0));
+  Value elements = gatherWindows(n, powerOf(n, x, p), windows, n.scalar(wide, 0));
   Value sum = n.reduce<ReduceSumOp>(elements, {2}, false);
-  n.set(withPlaces(n, n.cast(power(sum, 1 / p), element), windows));
+  n.set(withPlaces(n, n.cast(powerOf(n, sum, 1 / p), element), windows));
+}
+
+static void importGlobalLpPool(Node &n) {
+  Type element = elementOf(n.in(0)), wide = wideType(n, element);
+  double p = exponentOf(n);
+  Value x = n.unary<AbsOp>(n.cast(n.in(0), wide));
+  Value sum = n.reduce<ReduceSumOp>(powerOf(n, x, p), spatialAxes(x));
+  n.set(n.cast(powerOf(n, sum, 1 / p), element));
 }
 
 Value maxPlaces(Node &n, Value x) {
@@ -271,9 +285,8 @@ static void importCol2Im(Node &n) {
 
 OpRows windowRows() {
   static const OpRow rows[] = {
-      {"LpPool", "", 1, 27, importLpPool},
-      {"MaxUnpool", "", 9, 27, importMaxUnpool},
-      {"CenterCropPad", "", 18, 27, importCenterCropPad},
+      {"LpPool", "", 1, 27, importLpPool},       {"GlobalLpPool", "", 1, 27, importGlobalLpPool},
+      {"MaxUnpool", "", 9, 27, importMaxUnpool}, {"CenterCropPad", "", 18, 27, importCenterCropPad},
       {"Col2Im", "", 18, 27, importCol2Im},
   };
   return rows;
