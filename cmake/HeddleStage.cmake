@@ -5,6 +5,10 @@ set(HEDDLE_WARNINGS -Wall -Wextra -Werror -Wno-unused-parameter)
 # What a damaged or hostile model finds on its way: canaries, checked string functions, and tables of
 # functions that cannot be written to once the library is loaded.
 set(HEDDLE_HARDENED -Wl,-z,now -Wl,-z,relro -Wl,-z,noexecstack)
+add_compile_options(-fstack-protector-strong)
+if(NOT HEDDLE_SANITIZE)
+  add_compile_definitions($<$<CONFIG:Release>:_FORTIFY_SOURCE=2>)
+endif()
 if(HEDDLE_SANITIZE)
   add_compile_options(-fsanitize=${HEDDLE_SANITIZE} -fno-omit-frame-pointer -g)
   add_link_options(-fsanitize=${HEDDLE_SANITIZE})
