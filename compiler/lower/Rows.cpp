@@ -92,21 +92,57 @@ Indices RowKernel::placeOf(Elements &e, Value row) {
   return place;
 }
 
-/// Walks the row's elements: nested loops over reduced dimensions, the last one in lanes.
+/// Vectors of a row that are folded side by side: each sum waits for itself only.
+static constexpr int64_t kSideBySide = 4;
+
+/// Folds the whole blocks of a row into `carried`, several vectors at once; where they end.
+static std::pair<Value, Value> foldBlocks(Elements &e, Value length, Value start, Value neutral,
+                                          llvm::function_ref<Value(Value, Value)> body,
+                                          llvm::function_ref<Value(Value, Value)> join) {
+  Code &code = e.code();
+  int64_t step = kSideBySide * code.lanes;
+  Value end = code.mul(code.div(length, code.number(step)), code.number(step));
+  Values initial(kSideBySide, neutral);
+  initial[0] = start;
+  Values parts = code.fold(code.number(0), end, step, initial, [&](Value i, ValueRange carried) {
+    Elements::Scope scope(e);
+    Values next;
+    for (int64_t k = 0; k < kSideBySide; ++k)
+      next.push_back(body(code.add(i, code.number(k * code.lanes)), carried[k]));
+    return next;
+  });
+  return {end, join(join(parts[0], parts[1]), join(parts[2], parts[3]))};
+}
+
+/// Walks the row's elements: nested loops over reduced dimensions, the last one in lanes. With a
+/// reduction, whose sums `initial` are, several vectors are folded at once.
 Values RowKernel::walk(Elements &e, size_t dimension, Indices place, ValueRange initial,
-                       llvm::function_ref<Values(ArrayRef<Index>, ValueRange)> body) {
+                       llvm::function_ref<Values(ArrayRef<Index>, ValueRange)> body,
+                       Operation *reduction) {
   Code &code = kernel.code();
   if (dimension + 1 < full.size())
     return foldScoped(e, code.number(0), kernel.dim(full[dimension]), initial,
                       [&](Value i, ValueRange carried) {
                         place[dimension] = e.uniform(i);
-                        return walk(e, dimension + 1, place, carried, body);
+                        return walk(e, dimension + 1, place, carried, body, reduction);
                       });
-  return foldLanes(e, code.number(0), kernel.dim(full.back()), initial,
-                   [&](Value i, ValueRange carried) {
-                     place.back() = {i, code.lanes == 1 ? 0 : 1, {}};
-                     return body(place, carried);
-                   });
+  auto bodyAt = [&](Value i, ValueRange carried) {
+    place.back() = {i, code.lanes == 1 ? 0 : 1, {}};
+    return body(place, carried);
+  };
+  Value length = kernel.dim(full.back()), begin = code.number(0);
+  Values carried(initial.begin(), initial.end());
+  auto known = full.back().constant();
+  if (reduction && code.lanes > 1 && (!known || *known >= 2 * kSideBySide * code.lanes)) {
+    Type accumulator = accumulatorType(graph::elementOf(reduction->getOperand(0)));
+    auto [end, folded] = foldBlocks(
+        e, length, initial[0], code.spread(neutral(code, reduction, accumulator)),
+        [&](Value i, Value sum) { return bodyAt(i, sum)[0]; },
+        [&](Value x, Value y) { return combine(code, reduction, x, y); });
+    begin = end;
+    carried = {folded};
+  }
+  return foldLanes(e, begin, length, carried, bodyAt);
 }
 
 Value RowKernel::scratchOf(size_t number) {
@@ -134,21 +170,24 @@ void RowKernel::emitRow(Elements &e, Value row) {
     Type element = graph::elementOf(x), accumulator = accumulatorType(element);
     Value initial = code.spread(neutral(code, reduction, accumulator));
     SmallVector<std::pair<size_t, Value>> storedNow;
-    Value total = walk(e, kept, start, initial, [&](ArrayRef<Index> place, ValueRange carried) {
-      Value value = code.spread(widen(e, e.at(x, place), accumulator));
-      for (auto [i, keep] : llvm::enumerate(keptValues)) {
-        if (stored.contains(keep) || !dependsOn(x, keep))
-          continue;
-        Type type = graph::elementOf(keep);
-        code.storeLanes(type, e.at(keep, place), scratchOf(i), rowIndex(e, place), e.mask);
-        if (llvm::none_of(storedNow, [&](auto &known) { return known.second == keep; }))
-          storedNow.push_back({i, keep});
-      }
-      Value next = combine(code, reduction, carried[0], value);
-      if (e.mask)
-        next = code.b.create<arith::SelectOp>(code.loc, e.mask, next, carried[0]);
-      return Values{next};
-    })[0];
+    Value total = walk(
+        e, kept, start, initial,
+        [&](ArrayRef<Index> place, ValueRange carried) {
+          Value value = code.spread(widen(e, e.at(x, place), accumulator));
+          for (auto [i, keep] : llvm::enumerate(keptValues)) {
+            if (stored.contains(keep) || !dependsOn(x, keep))
+              continue;
+            Type type = graph::elementOf(keep);
+            code.storeLanes(type, e.at(keep, place), scratchOf(i), rowIndex(e, place), e.mask);
+            if (llvm::none_of(storedNow, [&](auto &known) { return known.second == keep; }))
+              storedNow.push_back({i, keep});
+          }
+          Value next = combine(code, reduction, carried[0], value);
+          if (e.mask)
+            next = code.b.create<arith::SelectOp>(code.loc, e.mask, next, carried[0]);
+          return Values{next};
+        },
+        reduction)[0];
     for (auto [i, keep] : storedNow) {
       stored.insert(keep);
       Value memory = scratchOf(i);

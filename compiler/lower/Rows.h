@@ -36,7 +36,8 @@ private:
   void chooseKeptValues();
   Indices placeOf(Elements &e, Value row);
   Values walk(Elements &e, size_t dimension, Indices place, mlir::ValueRange initial,
-              llvm::function_ref<Values(llvm::ArrayRef<Index>, mlir::ValueRange)> body);
+              llvm::function_ref<Values(llvm::ArrayRef<Index>, mlir::ValueRange)> body,
+              mlir::Operation *reduction = nullptr);
   Value scratchOf(size_t number);
   Value rowIndex(Elements &e, llvm::ArrayRef<Index> place);
   void emitOutputs(Elements &e, const Indices &start);

@@ -28,6 +28,7 @@ struct AlgebraPass : PassWrapper<AlgebraPass, OperationPass<ModuleOp>> {
     RewritePatternSet patterns(&getContext());
     addArithmeticRules(patterns);
     addMovementRules(patterns);
+    addExtremeRules(patterns);
     addRegroupRules(patterns);
     addRowRules(patterns);
     addBroadcastRules(patterns);
