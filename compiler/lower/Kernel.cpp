@@ -44,43 +44,45 @@ Value SizeArithmetic::mul(Value x, Value y) const {
       [](int64_t x, int64_t y) { return __builtin_mul_overflow(x, y, &x); });
 }
 
-Value SizeArithmetic::emit(const Dim &dim, llvm::function_ref<Value(StringRef)> symbol) const {
+Value SizeArithmetic::emit(const Dim &dim, llvm::function_ref<Value(StringRef)> symbol,
+                           llvm::function_ref<Value(const Dim &)> part) const {
+  auto inner = [&](const Dim &operand) { return part ? part(operand) : emit(operand, symbol); };
   Value total = code.number(0);
   if (dim.isTooLarge() && overflow) {
     *overflow = code.integerOf(code.b.getI1Type(), 1);
     return total;
   }
   for (const auto &[product, coefficient] : dim.sum()) {
-    Value value = code.number(coefficient);
+    Value term = code.number(coefficient);
     for (const Dim::Atom &factor : product) {
-      Value part;
+      Value value;
       if (factor.kind == Dim::Kind::Symbol) {
-        part = symbol(factor.text);
+        value = symbol(factor.text);
       } else {
-        Value left = emit(*factor.lhs, symbol), right = emit(*factor.rhs, symbol);
+        Value left = inner(*factor.lhs), right = inner(*factor.rhs);
         // A size of 0 divides where a tensor is empty: what follows is then not used.
         if (isDivision(factor.kind) && !Code::constant(right))
           right = code.max(right, code.number(1));
         switch (factor.kind) {
         case Dim::Kind::FloorDiv:
-          part = code.div(left, right);
+          value = code.div(left, right);
           break;
         case Dim::Kind::Mod: // neither step leaves int64
-          part = code.sub(left, code.mul(code.div(left, right), right));
+          value = code.sub(left, code.mul(code.div(left, right), right));
           break;
         case Dim::Kind::Max:
-          part = code.max(left, right);
+          value = code.max(left, right);
           break;
         case Dim::Kind::Min:
-          part = code.min(left, right);
+          value = code.min(left, right);
           break;
         case Dim::Kind::Symbol:
           break;
         }
       }
-      value = mul(value, part);
+      term = mul(term, value);
     }
-    total = add(total, value);
+    total = add(total, term);
   }
   return total;
 }

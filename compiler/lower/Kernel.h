@@ -56,8 +56,10 @@ struct SizeArithmetic {
 
   Value add(Value x, Value y) const;
   Value mul(Value x, Value y) const;
-  /// Code of a size expression; `symbol` gives the value of a name.
-  Value emit(const Dim &dim, llvm::function_ref<Value(llvm::StringRef)> symbol) const;
+  /// Code of a size expression; `symbol` gives the value of a name, and `part`, where there is one,
+  /// that of an operand which is an expression itself.
+  Value emit(const Dim &dim, llvm::function_ref<Value(llvm::StringRef)> symbol,
+             llvm::function_ref<Value(const Dim &)> part = nullptr) const;
 };
 
 /// Makes the functions of one kernel. Between beginPhase and endPhase, `code` writes the body.

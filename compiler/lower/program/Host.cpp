@@ -48,9 +48,38 @@ Value Host::symbolValue(StringRef name) {
   return found == symbols.end() ? code->number(0) : found->second;
 }
 
+/// Whether a value that was written before can be read at the place of writing now: it is in this
+/// block, or in one around it.
+static bool isVisible(Value value, OpBuilder &builder) {
+  for (Block *block = builder.getInsertionBlock(); block;
+       block = block->getParentOp() ? block->getParentOp()->getBlock() : nullptr)
+    if (value.getParentBlock() == block)
+      return true;
+  return false;
+}
+
+/// A size is written once where all that follows can read it: sizes that are made of sizes would
+/// else be written again at each use, and so would the tests of their overflow.
 Value Host::checkedDim(const Dim &dim, Value *overflow) {
-  return SizeArithmetic{*code, overflow}.emit(dim,
-                                              [&](StringRef name) { return symbolValue(name); });
+  auto symbol = [&](StringRef name) { return symbolValue(name); };
+  if (dim.constant() || dim.symbolName())
+    return SizeArithmetic{*code, overflow}.emit(dim, symbol);
+  SmallVector<std::string> names;
+  dim.collectSymbols(names);
+  SmallVector<Value> values(llvm::map_range(names, symbol));
+  WrittenSize &known = writtenSizes[dim.str()];
+  bool isWritten = known.value && known.symbols == values && isVisible(known.value, builder) &&
+                   (!overflow || known.isTested);
+  if (!isWritten) {
+    Value found, *test = overflow ? &found : nullptr;
+    auto part = [&](const Dim &operand) { return checkedDim(operand, test); };
+    Value value = SizeArithmetic{*code, test}.emit(dim, symbol, part);
+    known = {value, found, std::move(values), overflow != nullptr};
+  }
+  if (overflow && known.overflow)
+    *overflow = *overflow ? builder.create<arith::OrIOp>(code->loc, *overflow, known.overflow)
+                          : known.overflow;
+  return known.value;
 }
 
 /// In heddle_program_run.

@@ -45,6 +45,13 @@ private:
   Value field(int64_t offset, Type type);
   Value dim(const Dim &dim);
   Value checkedDim(const Dim &dim, Value *overflow);
+  /// A size in the code: for which values of its symbols, and whether it has left int64.
+  struct WrittenSize {
+    Value value, overflow; // null: it cannot
+    llvm::SmallVector<Value> symbols;
+    bool isTested = false;
+  };
+  std::map<std::string, WrittenSize> writtenSizes; // by the text of the size
   Value symbolValue(llvm::StringRef name);
   void failIf(Value overflow, const llvm::Twine &what);
   Value pointerOf(Value value);
