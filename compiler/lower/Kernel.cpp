@@ -27,9 +27,20 @@ static Value arithmetic(const SizeArithmetic &sizes, Value x, Value y, Plain pla
   auto both = LLVM::LLVMStructType::getLiteral(code.b.getContext(), {i64, i1});
   Value made = code.b.create<Checked>(code.loc, both, x, y);
   Value left = code.b.create<LLVM::ExtractValueOp>(code.loc, made, 1);
-  Value &overflow = *sizes.overflow;
-  overflow = overflow ? code.b.createOrFold<arith::OrIOp>(code.loc, overflow, left) : left;
+  sizes.noteOverflow(left);
   return code.b.create<LLVM::ExtractValueOp>(code.loc, made, 0);
+}
+
+/// Frozen, since LLVM looks through chains of `or` for swapped bytes, from each of them anew.
+void SizeArithmetic::noteOverflow(Value found) const {
+  if (!*overflow) {
+    *overflow = found;
+    return;
+  }
+  Value either = code.b.createOrFold<arith::OrIOp>(code.loc, *overflow, found);
+  *overflow = either.getDefiningOp<arith::OrIOp>()
+                  ? code.b.create<LLVM::FreezeOp>(code.loc, either).getResult()
+                  : either;
 }
 
 Value SizeArithmetic::add(Value x, Value y) const {

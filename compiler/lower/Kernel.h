@@ -56,6 +56,8 @@ struct SizeArithmetic {
 
   Value add(Value x, Value y) const;
   Value mul(Value x, Value y) const;
+  /// The arithmetic has left int64 also where `found` is true.
+  void noteOverflow(Value found) const;
   /// Code of a size expression; `symbol` gives the value of a name, and `part`, where there is one,
   /// that of an operand which is an expression itself.
   Value emit(const Dim &dim, llvm::function_ref<Value(llvm::StringRef)> symbol,

@@ -77,8 +77,7 @@ Value Host::checkedDim(const Dim &dim, Value *overflow) {
     known = {value, found, std::move(values), overflow != nullptr};
   }
   if (overflow && known.overflow)
-    *overflow = *overflow ? builder.create<arith::OrIOp>(code->loc, *overflow, known.overflow)
-                          : known.overflow;
+    SizeArithmetic{*code, overflow}.noteOverflow(known.overflow);
   return known.value;
 }
 
@@ -93,6 +92,13 @@ Value Host::dim(const Dim &dim) {
   Value overflow, value = checkedDim(dim, &overflow);
   failIf(overflow, "size '" + dim.str() + "' is larger than any memory");
   return value;
+}
+
+/// Of what an op makes. Its sizes are tested one after the other where they are bound; so what
+/// their product is in int64, it is also where products of its terms have left int64 on the way.
+Value Host::checkedBytes(Value result) {
+  Dim bytes = bytesOf(result);
+  return isEntryKnown(bytes) ? dim(bytes) : checkedDim(bytes, nullptr);
 }
 
 /// Ends the run where arithmetic of sizes has left int64.
@@ -232,8 +238,8 @@ Value Host::pointerOf(Value value) {
   Value memory = lateOutputOf.count(value)
                      ? callService(offsetof(heddle_call_t, alloc_output),
                                    LLVM::LLVMPointerType::get(builder.getContext()),
-                                   {call, code->number(lateOutputOf[value]), dim(bytesOf(value))})
-                     : alloc(dim(bytesOf(value)));
+                                   {call, code->number(lateOutputOf[value]), checkedBytes(value)})
+                     : alloc(checkedBytes(value));
   pointers[value] = memory;
   return memory;
 }
@@ -280,7 +286,7 @@ void Host::writeOutputs(func::ReturnOp op) {
     auto late = lateOutputOf.find(rootOf(output));
     if (late != lateOutputOf.end() && late->second == (int64_t)i)
       continue;
-    Value bytes = dim(bytesOf(output)), source = pointerOf(output), target;
+    Value bytes = checkedBytes(output), source = pointerOf(output), target;
     if (isKnown) {
       Value outputs = field(offsetof(heddle_call_t, outputs), pointer);
       Value address = code->at(outputs, i64, code->number(i));

@@ -45,6 +45,7 @@ private:
   Value field(int64_t offset, Type type);
   Value dim(const Dim &dim);
   Value checkedDim(const Dim &dim, Value *overflow);
+  Value checkedBytes(Value result);
   /// A size in the code: for which values of its symbols, and whether it has left int64.
   struct WrittenSize {
     Value value, overflow; // null: it cannot

@@ -279,8 +279,13 @@ void Host::writeChecks(Operation *op) {
     forEachCheck(inner, [&](const Check &check) {
       if (isTop && isEntryKnown(check))
         return;
+      // The message of a tensor that is too large has its text, and no numbers.
+      bool isOfNumbers = check.kind != Check::Memory;
       code->when(violation(check), [&] {
-        fail(check.message, checkedDim(check.a, nullptr), checkedDim(check.b, nullptr));
+        auto told = [&](const Dim &size) {
+          return isOfNumbers ? checkedDim(size, nullptr) : code->number(0);
+        };
+        fail(check.message, told(check.a), told(check.b));
       });
     });
   };
