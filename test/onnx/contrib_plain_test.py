@@ -2,6 +2,8 @@
 last ops of ai.onnx and ai.onnx.ml; a row of the importer's table for every op of ONNX."""
 
 import subprocess
+import sys
+from pathlib import Path
 
 import heddle
 import numpy as np
@@ -9,8 +11,11 @@ import onnx
 import onnx.defs
 import onnxruntime
 import pytest
-from contrib_test import ML, MS, TYPES, bytes_of, compare, floats, model_of
 from onnx import TensorProto, helper
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from contrib_test import ML, MS, TYPES, bytes_of, compare, floats, model_of  # noqa: E402
 
 
 def ours(op, inputs, attributes, outputs=("y",), domain=MS, opset=21):
