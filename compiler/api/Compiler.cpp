@@ -138,6 +138,14 @@ llvm::Expected<CompileOptions> heddle::optionsOf(const heddle_compile_options_t 
     options.planText = (*buffer)->getBuffer().str();
     options.planPath = given->plan;
   }
+  for (size_t i = 0; i < given->function_count; ++i) {
+    auto buffer = llvm::MemoryBuffer::getFile(given->functions[i]);
+    if (!buffer)
+      return makeError(ErrorCode::Usage, "error: cannot read functions '" +
+                                             llvm::Twine(given->functions[i]) +
+                                             "': " + buffer.getError().message());
+    options.functions.emplace_back(given->functions[i], (*buffer)->getBuffer().str());
+  }
   if (given->records)
     options.recordsPath = given->records;
   if (given->schedules)

@@ -51,6 +51,9 @@ void addOptions(cache::Key &key, const CompileOptions &options) {
   key.add(int64_t(options.shapes.size()));
   for (const std::string &shape : options.shapes)
     key.add(shape);
+  key.add(int64_t(options.functions.size()));
+  for (const auto &[name, bytes] : options.functions)
+    key.add(bytes);
   key.add(options.planText).add(options.threads).add(options.foldLimitBytes);
   key.add(int64_t(options.without.size()));
   for (const std::string &layer : options.without)

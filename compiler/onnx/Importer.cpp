@@ -299,6 +299,9 @@ static llvm::Expected<OwningOpRef<ModuleOp>>
 importFile(MLIRContext &context, llvm::Expected<ModelFile> file, const ImportOptions &options) {
   if (!file)
     return file.takeError();
+  for (const auto &[name, bytes] : options.functions)
+    if (llvm::Error error = addFunctions(*file, bytes, name))
+      return std::move(error);
   loadDialects(context);
   return MainGraph(context, *file, options).read();
 }

@@ -19,6 +19,8 @@ struct ImportOptions {
   /// "x" -> {"1", "3", "?", "width"} fixes or names the sizes of input x ("?" keeps the model's);
   /// "batch" -> {"4"} gives a named size its value, where no input has that name.
   std::vector<std::pair<std::string, std::vector<std::string>>> shapes;
+  /// Files of functions that nodes of the model may call: each its name and its bytes.
+  std::vector<std::pair<std::string, std::string>> functions;
   int64_t maxNodes = 200'000;           // after inlining of functions and branches
   int64_t maxDepth = 64;                // functions and subgraphs inside one another
   int64_t maxBytes = int64_t(16) << 30; // of the model's file and of its external data

@@ -4,6 +4,7 @@
 
 #include "compiler/onnx/Emitter.h"
 
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -87,6 +88,47 @@ llvm::Expected<ModelFile> parseModel(llvm::ArrayRef<char> bytes, llvm::StringRef
     return refused(llvm::Twine("this is not an ONNX model: it has no ") +
                    (file.model->has_graph() ? "'ir_version'" : "'graph'"));
   return file;
+}
+
+static std::string keyOf(const ::onnx::FunctionProto &function) {
+  std::string domain = function.domain() == "ai.onnx" ? "" : function.domain();
+  return domain + ":" + function.name() + ":" + function.overload();
+}
+
+llvm::Error addFunctions(ModelFile &file, llvm::StringRef bytes, llvm::StringRef name) {
+  auto refused = [&](const llvm::Twine &message) {
+    return makeError(ErrorCode::Refused, name + ": error: " + message);
+  };
+  if (std::string kind = fileKind(bytes); !kind.empty())
+    return refused("this is not a file of ONNX functions; it looks like " + kind);
+  if (bytes.size() > INT32_MAX)
+    return refused("the file has " + llvm::Twine(bytes.size()) + " bytes, which are too many");
+  google::protobuf::LogSilencer silence;
+  auto parse = [&](auto &message) {
+    google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t *>(bytes.data()),
+                                                  static_cast<int>(bytes.size()));
+    return message.ParseFromCodedStream(&stream) && stream.ConsumedEntireMessage();
+  };
+  ::onnx::ModelProto library;
+  if (!parse(library) || !library.has_ir_version()) { // or one function
+    library.Clear();
+    auto *function = library.add_functions();
+    if (!parse(*function) || function->name().empty() || function->output_size() == 0)
+      return refused("this is neither an ONNX model nor a FunctionProto");
+  }
+  if (library.functions_size() == 0)
+    return refused("the model has no functions\nnote: a function is an entry of 'functions' of a "
+                   "ModelProto, as onnx.helper.make_function makes it");
+  llvm::StringSet<> known;
+  for (const auto &function : file.model->functions())
+    known.insert(keyOf(function));
+  for (const auto &function : library.functions()) {
+    if (!known.insert(keyOf(function)).second)
+      return refused("function '" + function.name() + "' of domain '" + function.domain() +
+                     "' is defined twice: the model, or another file, has it, too");
+    *file.model->add_functions() = function; // the model owns what constants borrow
+  }
+  return llvm::Error::success();
 }
 
 llvm::Expected<ModelFile> openModel(llvm::StringRef name, const ImportOptions &options) {

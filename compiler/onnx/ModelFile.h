@@ -33,6 +33,10 @@ llvm::Expected<ModelFile> openModel(llvm::StringRef path, const ImportOptions &o
 llvm::Expected<ModelFile> parseModel(llvm::ArrayRef<char> bytes, llvm::StringRef name,
                                      const ImportOptions &options);
 
+/// Adds the functions of a file, an ONNX model or one FunctionProto, to those of the model. Refused
+/// where it has none, or one that is there already.
+llvm::Error addFunctions(ModelFile &file, llvm::StringRef bytes, llvm::StringRef name);
+
 } // namespace heddle::onnx
 
 #endif // HEDDLE_ONNX_MODEL_FILE_H

@@ -94,7 +94,7 @@ static bool isFlag(StringRef name) {
 static int64_t checked(StringRef name, int64_t number) {
   constexpr int64_t most = int64_t(1) << 31;
   bool isAny = name.contains("int64") || name.starts_with("value") ||
-               llvm::is_contained({"starts", "ends", "seed"}, name);
+               llvm::is_contained({"start", "end", "starts", "ends", "seed"}, name);
   if (!isAny && (number > most || number < -most))
     refuse("attribute '" + name + "' has " + Twine(number) + ", but at most " + Twine(most) +
            " is supported");

@@ -282,7 +282,8 @@ void Reader::importNode(const proto::NodeProto &message, Scope &scope) {
     if (!newestVersion(domain))
       refuse("op '" + message.op_type() + "' is of the unknown domain '" + domain + "'",
              "known domains: ai.onnx, ai.onnx.ml, ai.onnx.preview, ai.onnx.preview.training, "
-             "com.microsoft, and the model's own functions");
+             "com.microsoft, those of the model's own functions, and those that '--function FILE' "
+             "gives (docs/guide/custom-ops.md)");
     refuse("unknown op '" + message.op_type() + "'", suggestRow(domain, message.op_type()));
   }
   if (message.output_size() == 0)

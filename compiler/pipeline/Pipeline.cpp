@@ -63,6 +63,7 @@ llvm::Expected<OwningOpRef<ModuleOp>> importGraph(MLIRContext &context, const Mo
                                                   const CompileOptions &options) {
   onnx::loadDialects(context);
   onnx::ImportOptions import;
+  import.functions = options.functions;
   for (const std::string &shape : options.shapes)
     if (llvm::Error error = onnx::addShapeOption(import, shape))
       return std::move(error);

@@ -17,8 +17,9 @@ namespace heddle {
 struct CompileOptions {
   std::string target = "host"; // or several: cpu::targetsFor
   int optLevel = 3;
-  std::vector<std::string> shapes; // "x=1x3x?x?", "batch=4"
-  std::string planText, planPath;  // a plan to carry out; empty lets the chooser decide
+  std::vector<std::string> shapes;                            // "x=1x3x?x?", "batch=4"
+  std::vector<std::pair<std::string, std::string>> functions; // files of them: names and bytes
+  std::string planText, planPath; // a plan to carry out; empty lets the chooser decide
   std::vector<std::string> scheduleFolders;
   std::string recordsPath;                    // of tuning; "" for none
   std::set<std::string> without;              // layers: cards, fusion, stitch, regions, feedback

@@ -44,6 +44,9 @@ typedef struct heddle_compile_options {
   int64_t cache_limit_bytes; /* of the folder, above which what was not used goes; 0: 2 GiB */
   int plan_only; /* not 0: end behind the plan, with heddle_compiled_plan and the kinds "plan",
                     "graph" and "loops" only */
+  const char *const *functions; /* paths of ONNX models, or FunctionProtos, whose functions the
+                                   model's nodes may call (docs/guide/custom-ops.md) */
+  size_t function_count;
 } heddle_compile_options_t;
 
 /* `options` may be NULL. */

@@ -84,6 +84,21 @@ def _plan_path(plan):
         yield os.fsencode(file.name)
 
 
+@contextlib.contextmanager
+def _function_paths(functions):
+    """Files of what may be paths and protos."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = []
+        for i, given in enumerate(functions or ()):
+            if hasattr(given, "SerializeToString"):
+                path = os.path.join(folder, f"function_{i}.onnx")
+                with open(path, "wb") as file:
+                    file.write(given.SerializeToString())
+                given = path
+            paths.append(os.fsencode(given))
+        yield paths
+
+
 def compile(  # noqa: A001: the package's own word
     model,
     target="host",
@@ -102,6 +117,7 @@ def compile(  # noqa: A001: the package's own word
     jobs=0,
     cache=None,
     load=True,
+    functions=None,
 ):
     """Compiles an ONNX model and returns a Module ready to run.
 
@@ -121,6 +137,9 @@ def compile(  # noqa: A001: the package's own word
     jobs       threads that compile; 0: all cores
     cache      a folder of what was compiled before; None: HEDDLE_CACHE, or the user's folder for
                caches; False: everything is compiled anew
+    functions  ops of the user's own: paths of ONNX models or FunctionProtos, or such protos
+               themselves, whose functions the model's nodes may call by domain and name
+               (docs/guide/custom-ops.md)
     load       False returns what was compiled instead, which this machine need not be able to run
 
     The result's `compiled` has `write`, `plan` and `report`.
@@ -131,7 +150,8 @@ def compile(  # noqa: A001: the package's own word
         (lambda _, stage, fraction: progress(stage.decode(), fraction)) if progress else 0
     )
     handle = ctypes.c_void_p()
-    with _plan_path(plan) as plan_path:
+    with _plan_path(plan) as plan_path, _function_paths(functions) as function_paths:
+        paths = (ctypes.c_char_p * len(function_paths))(*function_paths)
         options = library.CompileOptions(
             ctypes.sizeof(library.CompileOptions),
             target.encode(),
@@ -150,6 +170,8 @@ def compile(  # noqa: A001: the package's own word
             math.encode() if math else None,
             jobs,
             b"" if cache is False else _encoded(cache),
+            functions=ctypes.cast(paths, ctypes.POINTER(ctypes.c_char_p)),
+            function_count=len(function_paths),
         )
         if hasattr(model, "SerializeToString"):
             model = model.SerializeToString()

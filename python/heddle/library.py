@@ -126,6 +126,8 @@ class CompileOptions(ctypes.Structure):
         ("cache", c_char_p),
         ("cache_limit_bytes", c_int64),
         ("plan_only", c_int),
+        ("functions", POINTER(c_char_p)),
+        ("function_count", c_size_t),
     ]
 
 

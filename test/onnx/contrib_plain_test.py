@@ -15,6 +15,7 @@ from onnx import TensorProto, helper
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import contrib_page  # noqa: E402
 from contrib_test import ML, MS, TYPES, bytes_of, compare, floats, model_of  # noqa: E402
 
 
@@ -332,3 +333,24 @@ def test_a_module_runs_with_the_threads_it_was_compiled_for():
     module = heddle.compile(helper.make_model(graph, ir_version=10), threads=1)
     module.run(None, {"x": floats(2, 3)})
     assert module._session.threads == 1
+
+
+def test_every_op_of_com_microsoft_is_supported_or_has_a_reason():
+    yes, ops = set(contrib_page.supported()), contrib_page.known()
+    assert [name for name in ops if name not in yes and name not in contrib_page.REASONS] == []
+    assert [name for name in contrib_page.REASONS if name in yes] == []
+    page = contrib_page.PAGE.read_text(encoding="utf-8")
+    for name in yes & set(ops):
+        assert f"| {name} | yes |" in page, "write it again: python test/onnx/contrib_page.py"
+
+
+def test_bounds_that_are_clamped_may_be_any_number():
+    least, most = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+    for attributes in ({"start": 1, "end": most}, {"start": least}, {"start": least, "end": least},
+                       {"start": most}):
+        compare("Shape", [floats(2, 3, 4)], attributes, domain="")
+    got = ours("Slice", [floats(2, 3)], {"starts": [least, 1], "ends": [most, most]}, domain="",
+               opset=9)[0]
+    np.testing.assert_array_equal(got, floats(2, 3)[:, 1:])
+    for k in (least, -1, most):
+        compare("Trilu", [floats(3, 4), np.array(k)], {}, domain="", constants=("x1",))

@@ -32,6 +32,9 @@ void addCompileOptions(CLI::App &app, CompileOptions &options) {
   app.add_option("--threads", options.threads, "threads of a run; 0 (default): all there are")
       ->check(CLI::Range(0, 4096))
       ->type_name("N");
+  addMany(app, "--function", options.functions,
+          "an ONNX file with functions that the model's nodes may call")
+      ->type_name("FILE");
   app.add_option("--plan", options.plan, "carry out this plan")->type_name("FILE");
   app.add_option("--records", options.records,
                  "use what 'heddle tune' has found (default: HEDDLE_RECORDS, or none)")
@@ -97,9 +100,11 @@ void addTolerance(CLI::App &app, Tolerance &tolerance) {
 
 void withRawOptions(const CompileOptions &options,
                     const std::function<void(const heddle_compile_options_t &)> &use) {
-  std::vector<const char *> shapes;
+  std::vector<const char *> shapes, functions;
   for (const std::string &shape : options.shapes)
     shapes.push_back(shape.c_str());
+  for (const std::string &function : options.functions)
+    functions.push_back(function.c_str());
   auto orNull = [](const std::string &text) { return text.empty() ? nullptr : text.c_str(); };
   Progress progress(options.showProgress);
   heddle_compile_options_t raw = {};
@@ -109,6 +114,8 @@ void withRawOptions(const CompileOptions &options,
     raw.opt_level = *options.level == 0 ? HEDDLE_OPT_NONE : *options.level;
   raw.shapes = shapes.data();
   raw.shape_count = shapes.size();
+  raw.functions = functions.data();
+  raw.function_count = functions.size();
   raw.plan = orNull(options.plan);
   raw.schedules = orNull(options.schedules);
   raw.threads = options.threads;
@@ -139,11 +146,11 @@ Compiled compileModel(const std::string &path, const CompileOptions &options) {
 Module openModel(const std::string &path, const CompileOptions &options) {
   heddle_module_t *module = nullptr;
   if (isArtefact(path)) {
-    if (!options.plan.empty() || !options.schedules.empty() || options.level || options.foldLimit ||
-        !options.without.empty() || !options.records.empty() || options.target != "host" ||
-        options.math != "fast")
+    if (!options.plan.empty() || !options.functions.empty() || !options.schedules.empty() ||
+        options.level || options.foldLimit || !options.without.empty() ||
+        !options.records.empty() || options.target != "host" || options.math != "fast")
       failUsage("'" + path +
-                "' is an artefact, which is compiled already: --target, -O, --plan, "
+                "' is an artefact, which is compiled already: --target, -O, --plan, --function, "
                 "--records, --schedules, --fold-limit, --math and --without are for models");
     check(heddle_module_load(path.c_str(), &module));
   } else {

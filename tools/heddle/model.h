@@ -25,7 +25,8 @@ struct CompileOptions {
   std::optional<std::string> cache; // a folder, "" for none
   int64_t cacheLimit = 0;
   bool showProgress = false, profiles = false, plansOnly = false;
-  std::vector<std::string> shapes; // that the artefact is made for, no others
+  std::vector<std::string> functions; // files of them
+  std::vector<std::string> shapes;    // that the artefact is made for, no others
 };
 
 void addCompileOptions(CLI::App &app, CompileOptions &options);
