@@ -205,6 +205,9 @@ def adopt(tensor, kind):
         finally:
             library.call("heddle_tensor_release", tensor)
     shape = tuple(tensor.dims[: tensor.rank])
+    if not tensor.data:  # a result without elements may have no memory
+        library.call("heddle_tensor_release", tensor)
+        return _shaped(np.empty(0, np.uint8), tensor.dtype, shape)
     held = Tensor.from_buffer_copy(tensor)
     block = (ctypes.c_uint8 * tensor.bytes).from_address(tensor.data)
     release = weakref.finalize(block, library.call, "heddle_tensor_release", held)

@@ -40,7 +40,8 @@ def test_help_of_a_command(command):
     ([], "usage: heddle COMMAND"),
     (["comple"], "unknown command 'comple'; did you mean 'compile'?"),
     (["xyzzy"],
-     "unknown command 'xyzzy'\nnote: known: compile, run, bench, compare, plan, explain, tune,"
+     "unknown command 'xyzzy'\nnote: known: compile, run, verify, bench, compare, plan, "
+     "explain, tune,"
      " cards, cache, ops, fuzz, reduce, help"),
     (["help", "rum"], "unknown command 'rum'; did you mean 'run'?"),
     (["run"], "heddle run: MODEL is required"),

@@ -81,10 +81,13 @@ def run_recurrent(step, x, w, r, b, h0, c0, direction, before_reset=0):
     return y, states[0], states[1]
 
 
-def refuse_options(options):
-    """Of what is not written here this evaluator has no opinion."""
-    given = [name for name, value in options.items()
-             if name != "hidden_size" and value is not None and value != 0]
+def refuse_options(options, *defaults):
+    """Of what is not written here this evaluator has no opinion. `defaults`: the activations."""
+    rest = {name: value for name, value in options.items()
+            if name != "hidden_size" and value is not None and value != 0}
+    if list(rest.get("activations", ())) in (list(defaults), 2 * list(defaults)):
+        del rest["activations"]
+    given = list(rest)
     if given:
         raise NotImplementedError(f"recurrent ops with {given}")
 
@@ -93,7 +96,7 @@ class RNN(OpRun):
     op_domain = ""
 
     def _run(self, X, W, R, B=None, sequence_lens=None, initial_h=None, direction=None, **rest):
-        refuse_options(rest)
+        refuse_options(rest, "Tanh")
         return run_recurrent(rnn_step, X, W, R, B, initial_h, None, direction)[:self.n_outputs]
 
     @property
@@ -104,7 +107,7 @@ class RNN(OpRun):
 class GRU(RNN):
     def _run(self, X, W, R, B=None, sequence_lens=None, initial_h=None, direction=None,
              linear_before_reset=0, **rest):
-        refuse_options(rest)
+        refuse_options(rest, "Sigmoid", "Tanh")
         return run_recurrent(gru_step, X, W, R, B, initial_h, None, direction,
                              linear_before_reset)[:self.n_outputs]
 
@@ -112,7 +115,7 @@ class GRU(RNN):
 class LSTM(RNN):
     def _run(self, X, W, R, B=None, sequence_lens=None, initial_h=None, initial_c=None, P=None,
              direction=None, **rest):
-        refuse_options({**rest, "P": P})
+        refuse_options({**rest, "P": P}, "Sigmoid", "Tanh", "Tanh")
         return run_recurrent(lstm_step, X, W, R, B, initial_h, initial_c,
                              direction)[:self.n_outputs]
 

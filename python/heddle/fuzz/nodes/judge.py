@@ -130,6 +130,9 @@ def compare(model, data, module, feeds, compiled):
             if "divided by zero" in str(error):  # which means nothing in particular
                 return None
             return refusal("reference", error)
+    is_finite = all(np.isfinite(a).all() for a in feeds.values() if is_float(a))
+    if op in ("DFT", "STFT") and not is_finite:
+        return None  # one infinite term spoils as many sums as an algorithm makes of it
     for name, value in compiled.items():
         if leaves_range(op, feeds, value):
             continue
