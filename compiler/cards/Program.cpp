@@ -4,6 +4,7 @@
 
 #include "compiler/pipeline/Pipeline.h"
 #include "compiler/support/Error.h"
+#include "compiler/support/Guard.h"
 #include "compiler/target/cpu/Jit.h"
 
 #include "mlir/Parser/Parser.h"
@@ -151,6 +152,55 @@ llvm::Expected<reference::Tensors> Program::run(ArrayRef<Tensor> inputs, ArrayRe
     heddle_tensor_release(&view);
   }
   return results;
+}
+
+/// For each result its rank, its sizes and its bytes.
+static std::string written(const reference::Tensors &results) {
+  std::string text;
+  auto append = [&](const void *bytes, size_t size) {
+    text.append(static_cast<const char *>(bytes), size);
+  };
+  for (const Tensor &tensor : results) {
+    int64_t rank = tensor.rank();
+    append(&rank, sizeof rank);
+    append(tensor.shape.data(), rank * sizeof(int64_t));
+    append(tensor.bytes().data(), tensor.bytes().size());
+  }
+  return text;
+}
+
+static reference::Tensors read(const std::string &text, ArrayRef<Type> elements) {
+  const char *place = text.data();
+  auto take = [&](void *bytes, size_t size) {
+    std::memcpy(bytes, place, size);
+    place += size;
+  };
+  reference::Tensors results;
+  for (Type element : elements) {
+    int64_t rank;
+    take(&rank, sizeof rank);
+    SmallVector<int64_t> shape(rank);
+    take(shape.data(), rank * sizeof(int64_t));
+    results.push_back(Tensor::zeros(element, shape));
+    take(results.back().data(), results.back().bytes().size());
+  }
+  return results;
+}
+
+llvm::Expected<reference::Tensors> Program::runApart(ArrayRef<Tensor> inputs,
+                                                     ArrayRef<Type> elements, int64_t seconds) {
+  auto work = [&]() -> llvm::Expected<std::string> {
+    auto results = run(inputs, elements);
+    if (!results)
+      return results.takeError();
+    return written(*results);
+  };
+  support::Outcome outcome = support::guarded(work, seconds, [] { return false; });
+  if (outcome.isTimeout || outcome.hasDied)
+    return makeError(ErrorCode::NumbersDiffer, "the kernel was run alone: " + outcome.failure);
+  if (!outcome.failure.empty())
+    return makeError(ErrorCode::Usage, outcome.failure);
+  return read(outcome.result, elements);
 }
 
 } // namespace heddle::cards

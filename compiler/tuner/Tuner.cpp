@@ -8,8 +8,8 @@
 
 #include "compiler/cards/Numbers.h"
 #include "compiler/support/Error.h"
+#include "compiler/support/Guard.h"
 #include "compiler/tuner/Contest.h"
-#include "compiler/tuner/Guard.h"
 #include "compiler/tuner/Subject.h"
 #include "compiler/tuner/Work.h"
 
@@ -25,6 +25,7 @@ namespace heddle::tuner {
 
 using plan::Choice;
 using records::Record;
+using support::Outcome;
 using Clock = std::chrono::steady_clock;
 
 static constexpr double kLeastSlice = 3;     // seconds that a group gets at a time
@@ -127,7 +128,7 @@ static bool isSettled(const Record *record, const TuneOptions &options) {
 }
 
 llvm::Error Tuner::measureBase(Work &work, Subject &subject) {
-  Outcome outcome = guarded(
+  Outcome outcome = support::guarded(
       [&]() -> llvm::Expected<std::string> {
         auto program = subject.compile(work.base, compile);
         if (!program)
@@ -203,7 +204,7 @@ static llvm::Expected<std::string> differenceOf(Subject &subject, cards::Program
 /// The speedup, which is kept; 0 when the candidate failed, or when the tuning was ended meanwhile.
 llvm::Expected<double> Tuner::measure(Work &work, Subject &subject, cards::Program &base,
                                       const Choice &choice, const Effort &effort) {
-  Outcome outcome = guarded(
+  Outcome outcome = support::guarded(
       [&]() -> llvm::Expected<std::string> {
         auto program = subject.compile(choice, compile);
         if (!program)
@@ -299,7 +300,7 @@ llvm::Error Tuner::tune(Work &work, double seconds) {
 
 llvm::Error Tuner::run() {
   planned.context->disableMultithreading();
-  if (int64_t others = countThreads() - 1)
+  if (int64_t others = support::countThreads() - 1)
     return makeError(ErrorCode::Usage, "error: this process has " + Twine(others) +
                                            " other threads, but tuning forks, which they would not "
                                            "survive\nnote: use the command 'heddle tune'");

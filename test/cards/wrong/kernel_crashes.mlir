@@ -1,6 +1,6 @@
 // RUN: not heddle cards check %s 2>&1 | FileCheck %s
 // A kernel that writes where nothing is.
-// CHECK: {{.*}}/kernel_crashes.mlir: WRONG: the kernel crashed: Segmentation fault
+// CHECK: {{.*}}/kernel_crashes.mlir: WRONG: the kernel was run alone: it crashed: Segmentation fault
 module attributes {transform.with_named_sequence, heddle.card = {
     target = "cpu", dtypes = ["f32"], key = "p* { k:s(dot) }"}} {
   transform.named_sequence @schedule(%group: !transform.any_op {transform.readonly}) {

@@ -1,6 +1,6 @@
 // RUN: not heddle cards check --limit 2 %s 2>&1 | FileCheck %s
 // A kernel that does not end.
-// CHECK: {{.*}}/kernel_never_ends.mlir: WRONG: the kernel did not end within 2 s
+// CHECK: {{.*}}/kernel_never_ends.mlir: WRONG: the kernel was run alone: it did not end within 2 seconds
 module attributes {transform.with_named_sequence, heddle.card = {
     target = "cpu", dtypes = ["f32"], key = "p* { k:s(dot) }"}} {
   transform.named_sequence @schedule(%group: !transform.any_op {transform.readonly}) {

@@ -1,8 +1,9 @@
 // Guard: fork, a pipe for the result, and a clock.
 
-#include "compiler/tuner/Guard.h"
+#include "compiler/support/Guard.h"
 
 #include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include <chrono>
 #include <csignal>
@@ -15,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace heddle::tuner {
+namespace heddle::support {
 
 using Clock = std::chrono::steady_clock;
 
@@ -115,6 +116,7 @@ Outcome guarded(llvm::function_ref<llvm::Expected<std::string>()> work, double s
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR)
     continue;
+  outcome.hasDied = isWhole && (WIFSIGNALED(status) || answer.empty());
   if (outcome.isTimeout)
     llvm::raw_string_ostream(outcome.failure)
         << "it did not end within " << llvm::format("%g", seconds) << " seconds";
@@ -131,4 +133,4 @@ Outcome guarded(llvm::function_ref<llvm::Expected<std::string>()> work, double s
   return outcome;
 }
 
-} // namespace heddle::tuner
+} // namespace heddle::support

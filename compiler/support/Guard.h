@@ -1,17 +1,19 @@
 // Guard: work in a process of its own, which may crash or never end without harm.
-#ifndef HEDDLE_TUNER_GUARD_H
-#define HEDDLE_TUNER_GUARD_H
+#ifndef HEDDLE_SUPPORT_GUARD_H
+#define HEDDLE_SUPPORT_GUARD_H
 
-#include "compiler/Prelude.h"
-
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/Error.h"
 
-namespace heddle::tuner {
+#include <string>
+
+namespace heddle::support {
 
 struct Outcome {
   std::string result;  // what the work returned
   std::string failure; // why it returned nothing
   bool isTimeout = false, isStopped = false;
+  bool hasDied = false; // without an answer, and not since it was killed
 };
 
 /// Forks, and calls `work` in the child; what it knows it has from this process's memory. Killed
@@ -23,6 +25,6 @@ Outcome guarded(llvm::function_ref<llvm::Expected<std::string>()> work, double s
 /// Of this process.
 int64_t countThreads();
 
-} // namespace heddle::tuner
+} // namespace heddle::support
 
-#endif // HEDDLE_TUNER_GUARD_H
+#endif // HEDDLE_SUPPORT_GUARD_H
