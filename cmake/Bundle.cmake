@@ -19,8 +19,7 @@ foreach(name z zstd tinfo)
   list(APPEND archives ${HEDDLE_LIBRARY_${name}})
 endforeach()
 set(own "")
-foreach(stage api tuner cards pipeline target lower records plan partition warehouse loop simplify onnx onnx-proto
-    grad reference graph cache support)
+foreach(stage ${HEDDLE_STAGES} onnx-proto)
   list(APPEND own $<TARGET_FILE:heddle-${stage}>)
 endforeach()
 
@@ -36,12 +35,12 @@ target_link_libraries(heddle-bundled PRIVATE
   -Wl,--no-whole-archive ${own} ${HEDDLE_LLD} ${HEDDLE_LLD_COMMON} ${archives}
   protobuf::libprotobuf SQLite::SQLite3 ${PTHREADPOOL_LIBRARY} Threads::Threads ${CMAKE_DL_LIBS})
 target_link_options(heddle-bundled PRIVATE ${HEDDLE_HARDENED}
-  -Wl,--version-script=${CMAKE_SOURCE_DIR}/tools/wheel/exports.map -Wl,--no-undefined -Wl,--build-id
+  -Wl,--version-script=${CMAKE_SOURCE_DIR}/compiler/api/exports.map -Wl,--no-undefined -Wl,--build-id
   -Wl,--gc-sections -Wl,-s)
 set_target_properties(heddle-bundled PROPERTIES
   OUTPUT_NAME heddle LINKER_LANGUAGE CXX LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bundle/lib
   BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN"
-  LINK_DEPENDS ${CMAKE_SOURCE_DIR}/tools/wheel/exports.map)
+  LINK_DEPENDS ${CMAKE_SOURCE_DIR}/compiler/api/exports.map)
 
 add_executable(heddle-bundled-cli EXCLUDE_FROM_ALL $<TARGET_OBJECTS:heddle-cli>)
 set_target_properties(heddle-bundled-cli PROPERTIES OUTPUT_NAME heddle)

@@ -13,10 +13,10 @@
 #include "heddle/runtime.h"
 
 #include <cstring>
-#include <initializer_list>
-#include <memory>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace heddle {
@@ -37,40 +37,23 @@ inline void check(heddle_status_t *status) {
   throw error;
 }
 
-template <typename T> struct dtype_of;
-template <> struct dtype_of<float> {
-  static constexpr heddle_dtype value = HEDDLE_FLOAT32;
-};
-template <> struct dtype_of<double> {
-  static constexpr heddle_dtype value = HEDDLE_FLOAT64;
-};
-template <> struct dtype_of<int8_t> {
-  static constexpr heddle_dtype value = HEDDLE_INT8;
-};
-template <> struct dtype_of<int16_t> {
-  static constexpr heddle_dtype value = HEDDLE_INT16;
-};
-template <> struct dtype_of<int32_t> {
-  static constexpr heddle_dtype value = HEDDLE_INT32;
-};
-template <> struct dtype_of<int64_t> {
-  static constexpr heddle_dtype value = HEDDLE_INT64;
-};
-template <> struct dtype_of<uint8_t> {
-  static constexpr heddle_dtype value = HEDDLE_UINT8;
-};
-template <> struct dtype_of<uint16_t> {
-  static constexpr heddle_dtype value = HEDDLE_UINT16;
-};
-template <> struct dtype_of<uint32_t> {
-  static constexpr heddle_dtype value = HEDDLE_UINT32;
-};
-template <> struct dtype_of<uint64_t> {
-  static constexpr heddle_dtype value = HEDDLE_UINT64;
-};
-template <> struct dtype_of<bool> {
-  static constexpr heddle_dtype value = HEDDLE_BOOL;
-};
+/// The dtype of a C++ type.
+template <typename T> constexpr heddle_dtype_t dtypeOf() {
+  constexpr bool isKnown = std::is_arithmetic_v<T> && sizeof(T) <= 8;
+  static_assert(isKnown, "heddle has no elements of this type");
+  if constexpr (std::is_same_v<T, bool>)
+    return HEDDLE_BOOL;
+  else if constexpr (std::is_floating_point_v<T>)
+    return sizeof(T) == 4 ? HEDDLE_FLOAT32 : HEDDLE_FLOAT64;
+  else if constexpr (sizeof(T) == 1)
+    return std::is_signed_v<T> ? HEDDLE_INT8 : HEDDLE_UINT8;
+  else if constexpr (sizeof(T) == 2)
+    return std::is_signed_v<T> ? HEDDLE_INT16 : HEDDLE_UINT16;
+  else if constexpr (sizeof(T) == 4)
+    return std::is_signed_v<T> ? HEDDLE_INT32 : HEDDLE_UINT32;
+  else
+    return std::is_signed_v<T> ? HEDDLE_INT64 : HEDDLE_UINT64;
+}
 
 /// Elements of the caller, row-major, which are only read and have to outlive the run.
 template <typename T> heddle_tensor_t view(const T *data, const std::vector<int64_t> &shape) {
@@ -80,7 +63,7 @@ template <typename T> heddle_tensor_t view(const T *data, const std::vector<int6
                                   " is allowed");
   heddle_tensor_t tensor = {};
   tensor.data = const_cast<T *>(data);
-  tensor.dtype = dtype_of<T>::value;
+  tensor.dtype = dtypeOf<T>();
   tensor.rank = static_cast<int32_t>(shape.size());
   tensor.bytes = sizeof(T);
   for (size_t i = 0; i < shape.size(); ++i) {
@@ -110,10 +93,9 @@ public:
   int64_t bytes() const { return tensor.bytes; }
   /// The elements; an error where they are of another type.
   template <typename T> const T *data() const {
-    if (tensor.dtype != dtype_of<T>::value)
+    if (tensor.dtype != dtypeOf<T>())
       throw Error(HEDDLE_USAGE, std::string("the tensor holds ") + heddle_dtype_name(tensor.dtype) +
-                                    ", but " + heddle_dtype_name(dtype_of<T>::value) +
-                                    " is asked for");
+                                    ", but " + heddle_dtype_name(dtypeOf<T>()) + " is asked for");
     return static_cast<const T *>(tensor.data);
   }
   /// As the C API has it; strings and sequences are read from there.
