@@ -373,8 +373,13 @@ Value combine(Code &code, Operation *reduction, Value x, Value y) {
   Type element = graph::elementOf(reduction->getOperand(0));
   bool isFloat = isa<FloatType>(element), isUnsigned = foldsUnsigned(reduction);
   auto make = [&](auto floating, auto isSigned, auto isNotSigned) -> Value {
-    if (isFloat)
-      return code.b.create<std::remove_pointer_t<decltype(floating)>>(code.loc, x, y);
+    if (isFloat) {
+      using Op = std::remove_pointer_t<decltype(floating)>;
+      auto op = code.b.create<Op>(code.loc, x, y);
+      if constexpr (llvm::is_one_of<Op, arith::MaximumFOp, arith::MinimumFOp>::value)
+        op.setFastmath(arith::FastMathFlags::nsz); // which zero is left depends on the order
+      return op;
+    }
     if (isUnsigned)
       return code.b.create<std::remove_pointer_t<decltype(isNotSigned)>>(code.loc, x, y);
     return code.b.create<std::remove_pointer_t<decltype(isSigned)>>(code.loc, x, y);

@@ -211,11 +211,21 @@ bool Partitioner::usesAllow(Operation *op) {
                   use.getOperandNumber() == 0;
     if (isData)
       return false;
-    if (auto broadcast = dyn_cast<graph::BroadcastOp>(user);
-        broadcast && repeats(broadcast) && isExpensive(op))
-      return false;
   }
   return true;
+}
+
+/// Whether the op would be computed again for each element that a broadcast shows of its result.
+/// What follows a fold over rows is computed once a row where the fold is in the group too.
+bool Partitioner::isRepeated(Operation *op, Group &group) {
+  if (!isExpensive(op) || llvm::none_of(op->getUsers(), [](Operation *user) {
+        auto broadcast = dyn_cast<graph::BroadcastOp>(user);
+        return broadcast && repeats(broadcast);
+      }))
+    return false;
+  while (op && isElementwise(op) && op->getNumOperands() == 1)
+    op = op->getOperand(0).hasOneUse() ? op->getOperand(0).getDefiningOp() : nullptr;
+  return !op || kindOf(op) != Kind::Rows || !mayJoin(op, group);
 }
 
 /// Whether the op makes fewer bytes of what another product gives, so that it is better stored by
@@ -231,7 +241,7 @@ static bool narrowsProduct(Operation *op) {
 bool Partitioner::mayJoin(Operation *op, Group &group) {
   Operation *root = group.root();
   if (group.isClaimed || !options.fuses || group.members.size() >= kMostOps || isAlone(op) ||
-      isAlone(root) || !isWanted(op, root) || !usesAllow(op))
+      isAlone(root) || !isWanted(op, root) || !usesAllow(op) || isRepeated(op, group))
     return false;
   Kind kind = kindOf(op);
   if (isRefused(root, kind == Kind::Pointwise ? StringRef(group.kind) : partition::nameOf(kind)))

@@ -42,6 +42,7 @@ private:
   void giveFreeOpsToEachUser();
   std::optional<size_t> groupOfUsers(mlir::Operation *op);
   bool usesAllow(mlir::Operation *op);
+  bool isRepeated(mlir::Operation *op, Group &group);
   bool mayJoin(mlir::Operation *op, Group &group);
   bool readOnlyElementwise(mlir::Operation *op, Group &group);
   void assign(mlir::Operation *op);

@@ -55,6 +55,26 @@ def test_a_result_that_others_read_is_a_second_result():
     assert groups(made) == [("softmax", "matmul_rows"), ("relu", "elementwise")]
 
 
+def row_sums(node, outputs=("y",)):
+    """A node on rows of 40, and what the log of their sums of exponentials needs."""
+    nodes = [helper.make_node("Exp", ["x"], ["e"], name="exp"),
+             helper.make_node("ReduceSum", ["e", "axis"], ["s"], name="sum"),
+             helper.make_node("Log", ["s"], ["l"], name="log"), node]
+    graph = helper.make_graph(
+        nodes, "row_sums", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [64, 40])],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
+        [numpy_helper.from_array(np.array([1]), "axis")])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+
+
+def test_what_costs_much_is_computed_once_a_row():
+    subtract = helper.make_node("Sub", ["x", "l"], ["y"], name="sub")
+    assert groups(compiled(row_sums(subtract))) == [("sub", "reduce_rows")]
+    # Here the sums are a result too, and a logarithm beside each element would be computed 40 times.
+    assert groups(compiled(row_sums(subtract, ("y", "s")))) == [
+        ("sum", "reduce_rows"), ("log", "elementwise"), ("sub", "elementwise")]
+
+
 def test_the_layer_can_be_left_out():
     made = compiled(classifier(64, 40), without="stitch")
     assert groups(made) == [("dense", "matmul"), ("softmax", "reduce_rows")]

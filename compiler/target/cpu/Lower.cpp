@@ -45,7 +45,7 @@ struct ExpandArithmetic : PassWrapper<ExpandArithmetic, OperationPass<func::Func
     RewritePatternSet set(context);
     populateNarrowFloatPatterns(set, target);
     populateMathAlgebraicSimplificationPatterns(set);
-    populateExpPatterns(set);
+    populateExpPatterns(set, target.avx512);
     populateTrigonometryPatterns(set);
     populatePowerPatterns(set);
     populateExtremesPatterns(set);

@@ -10,7 +10,7 @@ namespace heddle::cpu {
 llvm::Error lowerToLLVM(mlir::ModuleOp module, const Target &target);
 
 /// math on f32, scalars and vectors, by short polynomials.
-void populateExpPatterns(mlir::RewritePatternSet &patterns);
+void populateExpPatterns(mlir::RewritePatternSet &patterns, bool avx512);
 void populateTrigonometryPatterns(mlir::RewritePatternSet &patterns);
 void populatePowerPatterns(mlir::RewritePatternSet &patterns);
 /// Maximum and minimum, also of f64.

@@ -143,10 +143,33 @@ Value atanh(FloatMath &f, Value x) {
 
 } // namespace
 
+bool FloatMath::canScale() const {
+  auto vector = dyn_cast<VectorType>(type);
+  return avx512 && vector && vector.getRank() == 1 && element().isF32() &&
+         llvm::is_contained({4, 8, 16}, vector.getDimSize(0));
+}
+
+Value FloatMath::scale(Value y, Value n) {
+  int64_t lanes = cast<VectorType>(type).getDimSize(0);
+  auto integer = [&](unsigned width, int64_t value) -> Value {
+    return b.create<arith::ConstantOp>(loc, b.getIntegerAttr(b.getIntegerType(width), value));
+  };
+  SmallVector<Value> operands = {y, n, y, integer(lanes == 16 ? 16 : 8, -1)};
+  if (lanes == 16)
+    operands.push_back(integer(32, 4)); // round as the thread does
+  std::string name = "llvm.x86.avx512.mask.scalef.ps." + std::to_string(32 * lanes);
+  return b.create<LLVM::CallIntrinsicOp>(loc, type, b.getStringAttr(name), operands).getResults();
+}
+
 Value FloatMath::exp(Value x) {
-  Reduced reduced = reduceByLn2(*this, atMost(atLeast(x, expLow), expHigh));
+  // An instruction that scales finds 0 and infinity by itself; x only stays where n is exact.
+  bool scales = canScale();
+  Reduced reduced =
+      reduceByLn2(*this, atMost(atLeast(x, scales ? -110 : expLow), scales ? 89 : expHigh));
   Value r = reduced.r;
   Value y = add(fma(expTail(*this, r), mul(r, r), r), constant(1));
+  if (scales)
+    return scale(y, reduced.n);
   return limitExp(*this, x, scaleByPower(*this, y, reduced.n));
 }
 
@@ -200,23 +223,23 @@ Value FloatMath::log1p(Value x) {
   return select(is(Compare::OLT, abs(x), constant(1e-7)), x, result);
 }
 
-void populateExpPatterns(RewritePatternSet &patterns) {
+void populateExpPatterns(RewritePatternSet &patterns, bool avx512) {
   MLIRContext *c = patterns.getContext();
   auto exp = [](FloatMath &f, Value x) { return f.exp(x); };
   auto expm1 = [](FloatMath &f, Value x) { return f.expm1(x); };
   auto log = [](FloatMath &f, Value x) { return f.log(x); };
   auto log1p = [](FloatMath &f, Value x) { return f.log1p(x); };
-  patterns.add<ExpandUnary<math::ExpOp>>(c, exp);
+  patterns.add<ExpandUnary<math::ExpOp>>(c, exp, avx512);
   patterns.add<ExpandUnary<math::Exp2Op>>(c, exp2);
-  patterns.add<ExpandUnary<math::ExpM1Op>>(c, expm1);
+  patterns.add<ExpandUnary<math::ExpM1Op>>(c, expm1, avx512);
   patterns.add<ExpandUnary<math::LogOp>>(c, log);
   patterns.add<ExpandUnary<math::Log1pOp>>(c, log1p);
   patterns.add<ExpandUnary<math::Log2Op>>(c, log2);
   patterns.add<ExpandUnary<math::Log10Op>>(c, log10);
   patterns.add<ExpandUnary<math::TanhOp>>(c, tanh);
   patterns.add<ExpandUnary<math::ErfOp>>(c, erf);
-  patterns.add<ExpandUnary<math::SinhOp>>(c, sinh);
-  patterns.add<ExpandUnary<math::CoshOp>>(c, cosh);
+  patterns.add<ExpandUnary<math::SinhOp>>(c, sinh, avx512);
+  patterns.add<ExpandUnary<math::CoshOp>>(c, cosh, avx512);
   patterns.add<ExpandUnary<math::AsinhOp>>(c, asinh);
   patterns.add<ExpandUnary<math::AcoshOp>>(c, acosh);
   patterns.add<ExpandUnary<math::AtanhOp>>(c, atanh);

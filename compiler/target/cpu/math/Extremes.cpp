@@ -7,6 +7,8 @@
 
 #include "mlir/IR/Matchers.h"
 
+#include <limits>
+
 using namespace mlir;
 
 namespace heddle::cpu {
@@ -19,19 +21,22 @@ Value hardware(FloatMath &f, bool isMax, Value first, Value second) {
   return f.select(f.is(isMax ? C::OGT : C::OLT, first, second), first, second);
 }
 
-Value general(FloatMath &f, bool isMax, Value x, Value y) {
+Value general(FloatMath &f, bool isMax, bool keepsZeros, Value x, Value y) {
+  Value result = hardware(f, isMax, x, y), isNan = f.is(C::UNO, x, x);
+  if (!keepsZeros) // x in place of the constant would make the two choices one, of more
+                   // instructions
+    return f.select(isNan, f.constant(std::numeric_limits<double>::quiet_NaN()), result);
   // Of equal numbers only zeros differ, in their signs.
   Value merged = isMax ? f.make<arith::AndIOp>(f.toBits(x), f.toBits(y))
                        : f.make<arith::OrIOp>(f.toBits(x), f.toBits(y));
-  Value result = f.select(f.is(C::OEQ, x, y), f.fromBits(merged), hardware(f, isMax, x, y));
-  return f.select(f.is(C::UNO, x, x), x, result);
+  return f.select(isNan, x, f.select(f.is(C::OEQ, x, y), f.fromBits(merged), result));
 }
 
 /// With a constant as first operand NaN stays by itself; zeros want care.
 Value withConstant(FloatMath &f, bool isMax, bool keepsZeros, Value x, Value constant,
                    const APFloat &number) {
   if (number.isNaN() || (number.isZero() && !isMax && number.isNegative()))
-    return general(f, isMax, x, constant);
+    return general(f, isMax, keepsZeros, x, constant);
   Value result = hardware(f, isMax, constant, x);
   // -0 + 0 is 0; nothing else changes.
   bool isRelu = number.isPosZero() && isMax;
@@ -54,7 +59,7 @@ template <typename Op> struct ExpandExtreme : OpRewritePattern<Op> {
     else if (matchPattern(x, m_ConstantFloat(&number)))
       rewriter.replaceOp(op, withConstant(f, isMax, keepsZeros, y, x, number));
     else
-      rewriter.replaceOp(op, general(f, isMax, x, y));
+      rewriter.replaceOp(op, general(f, isMax, keepsZeros, x, y));
     return success();
   }
 };

@@ -11,9 +11,11 @@ public:
   using Value = mlir::Value;
   using Compare = mlir::arith::CmpFPredicate;
 
-  FloatMath(mlir::OpBuilder &b, mlir::Location loc, mlir::Type type) : b(b), loc(loc), type(type) {}
+  /// `avx512`: there is an instruction that scales by powers of two.
+  FloatMath(mlir::OpBuilder &b, mlir::Location loc, mlir::Type type, bool avx512 = false)
+      : b(b), loc(loc), type(type), avx512(avx512) {}
   /// The same shape with elements of another type.
-  FloatMath as(mlir::Type element) const { return FloatMath(b, loc, like(element)); }
+  FloatMath as(mlir::Type element) const { return FloatMath(b, loc, like(element), avx512); }
 
   Value constant(double value) { return splat(type, b.getFloatAttr(element(), value)); }
   Value bits(int64_t value) { return splat(bitsType(), b.getIntegerAttr(bitsElement(), value)); }
@@ -64,6 +66,9 @@ public:
 
   // The functions that others are built on; in Exponentials.cpp.
   Value exp(Value x);
+  /// Whether one instruction gives y * 2^n for all whole n, 0 and infinity included; and that.
+  bool canScale() const;
+  Value scale(Value y, Value n);
   Value expm1(Value x);
   /// x = 2^exponent * (1 + rest) for normal positive x: log(1 + rest) and the exponent.
   std::pair<Value, Value> splitLog(Value x);
@@ -73,6 +78,7 @@ public:
   mlir::OpBuilder &b;
   mlir::Location loc;
   mlir::Type type;
+  bool avx512;
 
 private:
   Value splat(mlir::Type type, mlir::TypedAttr value) {
@@ -86,16 +92,17 @@ private:
 /// Rewrites a math op on f32 with one operand by a function over FloatMath.
 template <typename Op> struct ExpandUnary : mlir::OpRewritePattern<Op> {
   using Function = mlir::Value (*)(FloatMath &, mlir::Value);
-  ExpandUnary(mlir::MLIRContext *context, Function function)
-      : mlir::OpRewritePattern<Op>(context), function(function) {}
+  ExpandUnary(mlir::MLIRContext *context, Function function, bool avx512 = false)
+      : mlir::OpRewritePattern<Op>(context), function(function), avx512(avx512) {}
   mlir::LogicalResult matchAndRewrite(Op op, mlir::PatternRewriter &rewriter) const override {
     if (!mlir::getElementTypeOrSelf(op.getType()).isF32())
       return mlir::failure();
-    FloatMath f(rewriter, op.getLoc(), op.getType());
+    FloatMath f(rewriter, op.getLoc(), op.getType(), avx512);
     rewriter.replaceOp(op, function(f, op->getOperand(0)));
     return mlir::success();
   }
   Function function;
+  bool avx512;
 };
 
 } // namespace heddle::cpu
