@@ -51,7 +51,9 @@ struct ExpandArithmetic : PassWrapper<ExpandArithmetic, OperationPass<func::Func
     populateExtremesPatterns(set);
     populateExpandRsqrtPattern(set);
     arith::populateCeilFloorDivExpandOpsPatterns(set);
-    if (!target.fma)
+    if (target.fma)
+      populateRemainderPatterns(set);
+    else
       populateExpandFmaFPattern(set);
     patterns = FrozenRewritePatternSet(std::move(set));
     return success();

@@ -13,6 +13,8 @@ llvm::Error lowerToLLVM(mlir::ModuleOp module, const Target &target);
 void populateExpPatterns(mlir::RewritePatternSet &patterns, bool avx512);
 void populateTrigonometryPatterns(mlir::RewritePatternSet &patterns);
 void populatePowerPatterns(mlir::RewritePatternSet &patterns);
+/// remf, also of f64.
+void populateRemainderPatterns(mlir::RewritePatternSet &patterns);
 /// Maximum and minimum, also of f64.
 void populateExtremesPatterns(mlir::RewritePatternSet &patterns);
 /// Conversions of f16, bf16 and f8 types that the target has no instruction for, and arithmetic

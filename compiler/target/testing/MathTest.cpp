@@ -127,7 +127,7 @@ void checkPairs(const std::string &op, double (*exact)(double, double), double u
       Kernel::compile("  %two = llvm.getelementptr %x[16] : (!llvm.ptr) -> !llvm.ptr, f32\n"
                       "  %a = llvm.load %x {alignment = 4 : i64} : !llvm.ptr -> vector<16xf32>\n"
                       "  %b = llvm.load %two {alignment = 4 : i64} : !llvm.ptr -> vector<16xf32>\n"
-                      "  %r = math." +
+                      "  %r = " +
                           op +
                           " %a, %b : vector<16xf32>\n"
                           "  llvm.store %r, %y {alignment = 4 : i64} : vector<16xf32>, !llvm.ptr\n",
@@ -174,8 +174,9 @@ std::vector<Pair> pairSamples() {
   return pairs;
 }
 
-TEST(MathOfTwo, PowerAgreesWithLibm) { checkPairs("powf", std::pow, 2, pairSamples()); }
-TEST(MathOfTwo, Atan2AgreesWithLibm) { checkPairs("atan2", std::atan2, 4, pairSamples()); }
+TEST(MathOfTwo, PowerAgreesWithLibm) { checkPairs("math.powf", std::pow, 2, pairSamples()); }
+TEST(MathOfTwo, Atan2AgreesWithLibm) { checkPairs("math.atan2", std::atan2, 4, pairSamples()); }
+TEST(MathOfTwo, RemaindersAreExact) { checkPairs("arith.remf", std::fmod, 0, pairSamples()); }
 
 TEST(MathForms, ScalarsAndShortVectorsAndTwoDimensions) {
   for (const char *type : {"f32", "vector<1xf32>", "vector<3xf32>", "vector<2x4xf32>"}) {
