@@ -3,7 +3,7 @@
  * integers of the same order first, a second set of them with NaN as the smallest where a node
  * wants that. SPDX-License-Identifier: Apache-2.0 */
 #include "heddle/runtime.h"
-#include "runtime/routine/routine.h"
+#include "runtime/routine/key.h"
 
 #include <string.h>
 

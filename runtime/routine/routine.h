@@ -36,16 +36,7 @@ void *heddle_routine_make(heddle_call_t *call, heddle_view_t *result, int64_t co
 void heddle_routine_launch(heddle_call_t *call, heddle_kernel_fn kernel, const int64_t *args,
                            int64_t tasks, int64_t work, int64_t scratch);
 
-/* Keys order as the elements do, ascending: NaN is the largest, -0 equals 0. */
-uint64_t heddle_key(const void *data, int64_t dtype, int64_t index);
-/* As heddle_key, of the bits of one f32. */
-static inline uint64_t heddle_key_f32(uint32_t bits) {
-  uint32_t magnitude = bits & INT32_MAX, sign = UINT32_C(1) << 31;
-  if (magnitude > 0x7f800000u)
-    return UINT32_MAX;
-  return magnitude == 0 ? sign : bits & sign ? ~bits : bits | sign;
-}
-/* Whether this key is that of a NaN. */
+/* Whether this key (key.h) is that of a NaN. */
 bool heddle_key_is_nan(int64_t dtype, uint64_t key);
 
 typedef struct heddle_entry {
@@ -55,7 +46,8 @@ typedef struct heddle_entry {
 
 /* Sorts by key; equal keys stay in order. `other` has room for as many. */
 void heddle_entries_sort(heddle_entry_t *entries, heddle_entry_t *other, int64_t count);
-/* Leaves the `kept` smallest keys, of equal ones the first, in their order. 0 < kept <= count. */
+/* Leaves the `kept` smallest keys, of equal ones the first, in their order. 0 < kept <= count;
+ * `other` has room for count + 1. */
 void heddle_entries_select(heddle_entry_t *entries, heddle_entry_t *other, int64_t count,
                            int64_t kept);
 

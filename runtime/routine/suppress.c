@@ -1,7 +1,7 @@
 /* suppress.c: non-maximum suppression. Boxes are taken by falling scores, in portions that are
  * selected before they are sorted: where few are wanted, few are sorted.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/routine/routine.h"
+#include "runtime/routine/key.h"
 
 #include <string.h>
 
