@@ -106,9 +106,10 @@ def Graph_SelectOp : Graph_InferredOp<"select", [Graph_Elementwise]> {
 def Graph_CastOp : Graph_TypedOp<"cast", [Graph_Elementwise]> {
   let summary = "convert the element type";
   let description = [{
-    Float to integer truncates; to a narrower float rounds to nearest even; to i1 is x != 0. Out of
-    range float to integer wraps as a conversion through i64 does (through i32 for 8 and 16 bits,
-    whatever lies beyond that gives any number); to an fp8 kind it saturates when
+    Float to integer truncates; to a narrower float rounds to nearest even; to i1 is x != 0. Floats
+    become i32 and i64 as x86 does it: NaN, and what the type cannot hold, gives its lowest number.
+    Integers of 8 and 16 bits are the low bits of that i32, and u32 those of the i64; u64 is the i64
+    below 2^63, and above it 2^63 and the i64 of the distance. To an fp8 kind it saturates when
     `saturate`, else gives infinity or NaN.
   }];
   let arguments = (ins Graph_Tensor:$x, DefaultValuedAttr<BoolAttr, "true">:$saturate);

@@ -65,12 +65,24 @@ static Value roundToOdd(const Words &w, Value x) {
   return code.b.create<arith::BitcastOp>(code.loc, y.getType(), bits);
 }
 
+/// A float as a signed integer of `target`, its lowest number where that cannot hold it. LLVM's own
+/// conversion is poison there, which the choice leaves behind.
+static Value floatToSigned(const Words &w, Value x, Type target) {
+  unsigned bits = getElementTypeOrSelf(target).getIntOrFloatBitWidth();
+  double bound = std::ldexp(1.0, bits - 1);
+  // Of floats below -bound all may count as outside, -bound among them: it is the lowest number.
+  Value isInside = w.code.b.create<arith::CmpFOp>(w.code.loc, arith::CmpFPredicate::OLT,
+                                                  w.make<math::AbsFOp>({x}), w.like(x, bound));
+  Value integer = w.code.b.create<arith::FPToSIOp>(w.code.loc, target, x);
+  return w.choose(isInside, integer, w.like(integer, -bound));
+}
+
 /// Float to ui64: as to i64, and from 2^63 on with the distance to it.
 static Value emitFloatToUnsigned64(const Words &w, Type target) {
   Value x = w.in[0], half = w.like(x, 0x1p63);
   Value isHigh = w.code.b.create<arith::CmpFOp>(w.code.loc, arith::CmpFPredicate::OGE, x, half);
   Value low = w.choose(isHigh, w.make<arith::SubFOp>({x, half}), x);
-  Value integer = w.code.b.create<arith::FPToSIOp>(w.code.loc, target, low);
+  Value integer = floatToSigned(w, low, target);
   Value moved = w.make<arith::AddIOp>({integer, w.like(integer, -0x1p63)});
   return w.choose(isHigh, moved, integer);
 }
@@ -134,12 +146,12 @@ static Value emitCast(const Words &w, Type from, Type to) {
   if (fromFloat && to.isUnsignedInteger(64))
     return emitFloatToUnsigned64(w, target);
   if (fromFloat) {
-    // Through a wider integer, so that what does not fit wraps instead of being undefined.
-    unsigned wide = toBits < 32 ? 32 : 64;
+    // What is narrower, or unsigned, is cut off from a signed integer.
+    unsigned wide = toBits < 32 || (toBits == 32 && !to.isUnsignedInteger()) ? 32 : 64;
     Type middle = IntegerType::get(to.getContext(), wide);
     if (auto vector = dyn_cast<VectorType>(x.getType()))
       middle = VectorType::get(vector.getShape(), middle);
-    x = code.b.create<arith::FPToSIOp>(code.loc, middle, x);
+    x = floatToSigned(w, x, middle);
     return wide == toBits ? x : Value(code.b.create<arith::TruncIOp>(code.loc, target, x));
   }
   if (fromBits == toBits)

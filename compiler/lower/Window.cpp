@@ -153,6 +153,7 @@ static Value poolElement(Elements &e, graph::PoolOp op, ArrayRef<Index> place) {
       return Values{code.b.create<arith::AddFOp>(code.loc, in[0], one)};
     })[0];
   }
+  divisor = code.b.create<arith::MaxNumFOp>(code.loc, divisor, one); // dilation may miss the image
   Value mean = code.b.create<arith::DivFOp>(code.loc, result[0], divisor);
   return narrow(e, mean, element);
 }

@@ -243,6 +243,9 @@ int64_t Node::axis(int64_t value, int64_t rank) const {
 Ints Node::axes(Ints values, int64_t rank) const {
   for (int64_t &value : values)
     value = axis(value, rank);
+  for (auto [i, value] : llvm::enumerate(values))
+    if (llvm::is_contained(ArrayRef<int64_t>(values).take_front(i), value))
+      refuse("axis " + Twine(value) + " is given twice");
   return values;
 }
 

@@ -324,6 +324,7 @@ void Reader::importNode(const proto::NodeProto &message, Scope &scope) {
                "inputs that are maps go to DictVectorizer or CastMap");
     checkSchema(node, domain);
     row->import(node);
+    checkResults(node, domain);
   }
   for (int i = 0; i < message.output_size(); ++i) {
     const std::string &name = message.output(i);

@@ -11,11 +11,11 @@ using namespace mlir;
 namespace heddle::onnx {
 
 namespace {
-/// One formal input; a variadic one is the last and stands for all that follow.
+/// One formal input or output; a variadic one is the last and stands for all that follow.
 struct Formal {
   const char *name;
   uint32_t types;   // bit n: tensors of TensorProto.DataType n
-  int variable;     // inputs with the same number have the same type; 0: none does
+  int variable;     // those with the same number have the same type; 0: none does
   bool takesOthers; // sequences, optionals and maps
 };
 struct SchemaAttribute {
@@ -27,7 +27,7 @@ struct Schema {
   const char *domain, *name;
   int64_t since;
   int leastInputs, mostInputs, mostOutputs;
-  llvm::ArrayRef<Formal> inputs;
+  llvm::ArrayRef<Formal> inputs, outputs;
   llvm::ArrayRef<SchemaAttribute> attributes;
 };
 #include "Schemas.inc"
@@ -137,6 +137,17 @@ void checkSchema(const Node &node, StringRef domain) {
   checkCounts(node, *schema);
   checkTypes(node, *schema);
   checkAttributes(node, *schema);
+}
+
+void checkResults(const Node &node, StringRef domain) {
+  const Schema *schema = findSchema(domain, node.op(), node.opset);
+  for (size_t i = 0; schema && i < node.results.size() && !schema->outputs.empty(); ++i) {
+    const Formal &formal = schema->outputs[std::min(i, schema->outputs.size() - 1)];
+    int type = node.results[i] ? dataTypeOf(node.results[i].getType()) : 0;
+    if (type && !formal.takesOthers && !(formal.types >> type & 1))
+      refuse("output " + Twine(i) + " ('" + formal.name + "') would have element type " +
+             dataTypeName(type) + ", but " + schema->name + " gives " + namesOf(formal.types));
+  }
 }
 
 } // namespace heddle::onnx

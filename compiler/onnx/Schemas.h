@@ -11,6 +11,9 @@ namespace heddle::onnx {
 /// as those of com.microsoft, are left to their importers.
 void checkSchema(const Node &node, llvm::StringRef domain);
 
+/// Refuses what an attribute, such as the type of EyeLike, made of a node against its schema.
+void checkResults(const Node &node, llvm::StringRef domain);
+
 } // namespace heddle::onnx
 
 #endif // HEDDLE_ONNX_SCHEMAS_H

@@ -39,9 +39,10 @@ def main(path):
     for i, schema in enumerate(schemas):
         variables = [constraint.type_param_str for constraint in schema.type_constraints]
         formals = [formal_row(formal, variables) for formal in schema.inputs]
+        results = [formal_row(formal, variables) for formal in schema.outputs]
         attributes = [attribute_row(schema.attributes[name]) for name in sorted(schema.attributes)]
         spans = []
-        for kind, prefix, found in (("Formal", "f", formals),
+        for kind, prefix, found in (("Formal", "f", formals), ("Formal", "r", results),
                                     ("SchemaAttribute", "a", attributes)):
             if found:
                 arrays.append(f"const {kind} {prefix}{i}[] = {{{', '.join(found)}}};")

@@ -206,7 +206,7 @@ void addCasts(Cases &cases) {
       cases.push_back({string("cast/specials ") + from,
                        [=](Model &m) {
                          Value x = m.input(string(from) + "[n, 17]", Fill::any());
-                         for (const char *to : {"f32", "f64", "f16", "bf16", "i1"})
+                         for (const char *to : kAll)
                            m.output(m.op("cast", {x}, "", string(to) + "[n, 17]"),
                                     Tolerance::exact());
                        },

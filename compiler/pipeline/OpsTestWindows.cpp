@@ -133,6 +133,12 @@ static void addPools(Cases &cases) {
       {"ceil", "[1, 5, 8, 6]", "2, 2", "[1, 5, 5, 4]",
        "strides = array<i64: 2, 2>, dilations = array<i64: 1, 1>, low = array<i64: 1, 1>, "
        "high = array<i64: 0, 0>, ceil_mode = true"},
+      {"missed", "[1, 5, 1, 1]", "2, 2", "[1, 5, 1, 1]",
+       "strides = array<i64: 1, 1>, dilations = array<i64: 2, 2>, low = array<i64: 1, 1>, "
+       "high = array<i64: 1, 1>"},
+      {"overhanging", "[2, 3, 1, 5]", "2, 2", "[2, 3, 1, 2]",
+       "strides = array<i64: 2, 2>, dilations = array<i64: 1, 1>, low = array<i64: 0, 0>, "
+       "high = array<i64: 0, 0>, ceil_mode = true"},
       {"line", "[2, 7, 33]", "4", "[2, 7, 33]", kLine},
       {"cube", "[1, 3, 5, 6, 7]", "2, 3, 3", "[1, 3, 3, 4, 7]", kCube},
       {"dynamic", "[n, 20, h, w]", "3, 3", "[n, 20, (h + 1) floordiv 2, (w + 1) floordiv 2]", kTwo},

@@ -115,11 +115,21 @@ static int64_t wrap(uint64_t word, unsigned bits, bool isUnsigned) {
 
 /// Toward zero; what i64 cannot hold (and NaN) becomes its lowest value, as hardware does.
 static int64_t truncate(double value) {
-  if (value >= 0x1p63 && value < 0x1p64)
-    return static_cast<uint64_t>(value);
   if (!(value >= -0x1p63 && value < 0x1p63))
     return std::numeric_limits<int64_t>::min();
   return static_cast<int64_t>(value);
+}
+
+/// As `cast` is defined: through i32 to i32 and what is narrower, through i64 to u32.
+static int64_t truncate(double value, Type to) {
+  unsigned bits = to.getIntOrFloatBitWidth();
+  bool isUnsigned = to.isUnsignedInteger();
+  if (bits == 64 && isUnsigned && value >= 0x1p63)
+    return static_cast<uint64_t>(truncate(value - 0x1p63)) + (uint64_t(1) << 63);
+  if (bits > 32 || (bits == 32 && isUnsigned))
+    return truncate(value);
+  return value > -0x1p31 && value < 0x1p31 ? static_cast<int32_t>(value)
+                                           : std::numeric_limits<int32_t>::min();
 }
 
 template <typename T> std::vector<T> load(const Tensor &tensor) {
@@ -211,7 +221,7 @@ template <typename T> void store(Tensor &tensor, ArrayRef<T> values, bool satura
       else if (bits == 1)
         word = value != T(0);
       else if constexpr (std::is_floating_point_v<T>)
-        word = wrap(truncate(value), bits, true);
+        word = wrap(truncate(value, tensor.element), bits, true);
       else
         word = wrap(value, bits, true);
       write(i, &word);

@@ -3,7 +3,7 @@
 import heddle
 import numpy as np
 import pytest
-from heddle.fuzz.check import run_onnxruntime
+from heddle.fuzz.check import run_onnxruntime, run_reference
 from heddle.fuzz.nodes.case import ML, Case
 from heddle.fuzz.nodes.judge import judge
 from onnx import helper
@@ -110,3 +110,98 @@ def test_logistic_scores_of_two_targets():
             "nodes_falsenodeids": [2, 0, 0], "target_treeids": [0, 0], "target_nodeids": [1, 2],
             "target_ids": [0, 0], "target_weights": [5.0, -12.0], "post_transform": "LOGISTIC"},
            domain=ML, opset=3)
+
+
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool"])
+@pytest.mark.parametrize("sizes, attributes", [
+    ((1, 5), {"kernel_shape": [2, 2], "strides": [2, 2]}),
+    ((1, 1), {"kernel_shape": [4, 2], "strides": [4, 3]}),
+    ((2, 3), {"kernel_shape": [2, 2], "strides": [3, 3], "dilations": [3, 1]}),
+    ((1, 1), {"kernel_shape": [3, 2], "strides": [3, 3], "pads": [1, 0, 0, 0]}),
+    ((5, 4), {"kernel_shape": [4, 4], "strides": [3, 3], "ceil_mode": 1}),
+    ((2, 5), {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [0, 1, 0, 1], "ceil_mode": 1})])
+def test_windows_larger_than_the_image(op, sizes, attributes):
+    image = np.arange(2 * sizes[0] * sizes[1], dtype=np.float32).reshape(1, 2, *sizes)
+    agrees(op, [image], attributes, opset=22)
+    if op == "AveragePool":
+        agrees(op, [image], {**attributes, "count_include_pad": 1}, opset=22)
+
+
+def test_a_window_whose_elements_all_miss_the_image():
+    image = np.ones((1, 1, 1, 1), np.float32)
+    agrees("AveragePool", [image], {"kernel_shape": [3, 2], "dilations": [1, 2],
+                                    "pads": [1, 1, 1, 1]}, opset=22)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.float16])
+@pytest.mark.parametrize("to, wide", [(np.int8, np.int32), (np.uint8, np.int32),
+                                      (np.int16, np.int32), (np.int32, np.int32),
+                                      (np.uint32, np.int64), (np.int64, np.int64)])
+def test_floats_that_an_integer_cannot_hold(kind, to, wide):
+    """As x86 converts: the lowest number of the wide integer, and of that the low bits."""
+    with np.errstate(over="ignore"):
+        values = np.array([np.nan, np.inf, -np.inf, 3e9, -3e9, 1e30, -1e30, 300, -300, 1.9, -1.9,
+                           2.0**31, -2.0**31, 2.0**63, -2.0**63] * 3).astype(kind)
+    lowest = np.iinfo(wide).min
+    expected = [int(v) if np.isfinite(v) and lowest <= int(v) <= -(lowest + 1) else lowest
+                for v in values]
+    expected = np.array(expected, np.int64).astype(to)
+    case = Case("Cast", "", 21, [helper.make_attribute("to", helper.np_dtype_to_tensor_dtype(
+        np.dtype(to)))], [values], 1, ["symbols"])
+    model, feeds = case.model()
+    for level in (0, 2):
+        module = heddle.compile(model.SerializeToString(), cache=False, opt_level=level)
+        found, = heddle.Session(module, threads=1).run(None, feeds)
+        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(
+            run_reference(model.SerializeToString(), module, feeds)["y0"], expected)
+
+
+def test_a_saturated_tanh_is_exact():
+    """So that Gelu, which multiplies 1 + tanh by its input, has no infinite result."""
+    values = np.array([-np.inf, -1e30, -50, 50, 1e30], np.float32)
+    agrees("FastGelu", [values], domain=MS, opset=1)
+    case = Case("Tanh", "", 21, [], [values], 1, ["symbols"])
+    model, feeds = case.model()
+    found, = heddle.Session(heddle.compile(model.SerializeToString(), cache=False)).run(None, feeds)
+    assert found.tolist() == [-1, -1, -1, 1, 1]
+
+
+def test_bins_of_a_complex_signal():
+    generator = np.random.default_rng(1)
+    signal = generator.standard_normal((2, 40, 2)).astype(np.float32)
+    agrees("STFT", [signal, np.array(8, np.int64), np.hanning(8).astype(np.float32)], opset=17)
+
+
+@pytest.mark.parametrize("op", ["BlackmanWindow", "HannWindow", "HammingWindow"])
+def test_windows_of_integers(op):
+    for size in (7, 10):
+        agrees(op, [np.array(size, np.int32)], {"output_datatype": 5, "periodic": size % 2 ^ 1},
+               opset=17)
+
+
+def test_integers_above_a_fraction():
+    agrees("Binarizer", [np.arange(-3, 4, dtype=np.int32)], {"threshold": -1.2}, ML, 1)
+
+
+def test_the_least_of_truths():
+    x, updates = np.zeros((3, 3), bool), np.ones((2, 3), bool)
+    for reduction in ("min", "max"):
+        for base in (x, ~x):
+            agrees("ScatterElements", [base, np.array([[1, 0, 2], [0, 2, 1]]), updates],
+                   {"reduction": reduction}, opset=24)
+
+
+def test_unsigned_indices_of_one_hot():
+    """None is negative: what is above the depth is at no place."""
+    indices = np.array([0, 2**64 - 7, 3], np.uint64)
+    case = Case("OneHot", "", 11, [], [indices, np.array(10, np.float32),
+                                       np.array([1, 3], np.float32)], 1, ["symbols"] * 3)
+    model, feeds = case.model()
+    module = heddle.compile(model.SerializeToString(), cache=False)
+    found, = heddle.Session(module, threads=1).run(None, feeds)
+    assert found.tolist() == [[3.0 if i == k else 1.0 for i in range(10)] for k in (0, -1, 3)]
+
+
+def test_powers_beyond_a_float():
+    agrees("LpPool", [X / 10], {"kernel_shape": [2, 2], "p": 100}, opset=22)

@@ -17,7 +17,8 @@ static Value legalPlace(Elements &e, Value raw, Value size) {
 }
 
 static Value combineUpdate(Code &code, StringRef reduction, Type element, Value old, Value update) {
-  bool isFloat = isa<FloatType>(element), isUnsigned = element.isUnsignedInteger();
+  bool isFloat = isa<FloatType>(element);
+  bool isUnsigned = element.isUnsignedInteger() || element.isSignlessInteger(1);
   using namespace arith;
   auto make = [&](auto floating, auto integer) -> Value {
     if (isFloat)

@@ -203,7 +203,10 @@ void Channelwise::store(Elements &e, const Row &row, const Tile &tile, ValueRang
     Value sum = sums[p];
     if (isMean()) {
       Value all = code.spread(code.constantOf(sumType, taps()));
-      Value count = areCounted() ? sums[tile.count + p] : all;
+      Value count = all;
+      if (areCounted()) // none, where dilation misses the image
+        count = code.b.create<arith::MaxNumFOp>(code.loc, sums[tile.count + p],
+                                                code.spread(code.constantOf(sumType, 1)));
       sum = code.b.create<arith::DivFOp>(code.loc, sum, count);
     }
     if (element != sumType)

@@ -131,10 +131,11 @@ static std::optional<Ints> constants(ArrayRef<Dim> dims) {
   return values;
 }
 
-static Dim slidePlaces(const Dim &size, const Window &window, size_t i) {
+/// How far a window can be moved. At `least` or below there is no place for it at all.
+static Dim slidePlaces(const Dim &size, const Window &window, size_t i, int64_t least = -1) {
   Dim reach = Dim(window.dilations[i]) * (window.size[i] - Dim(1)) + Dim(1);
   Dim padded = size + Dim(window.low[i] + window.high[i]), room = padded - reach;
-  if (room.constant().value_or(0) < 0)
+  if (room.constant().value_or(0) <= least)
     refuse("the window of " + reach.str() + " is larger than the padded size " + padded.str());
   return room;
 }
@@ -239,11 +240,27 @@ static void importConvTranspose(Node &n) {
   n.set(n.has(2) ? addChannelBias(n, y, n.in(2)) : y);
 }
 
+/// Whether a window may be larger than a padded image that is not empty, which paddings that follow
+/// from sizes rule out.
+static bool mayOverhang(const Dim &size, const Dim &places, const Window &window) {
+  if (!window.symbolicLow.empty())
+    return false;
+  if (auto number = places.constant())
+    return *number < 0;
+  auto missing = (size - places).constant();
+  return !missing || (*missing > 1 && !places.isNeverNegative());
+}
+
+/// As ONNX Runtime has it, places are divided toward zero: a window that is larger than the image
+/// by less than a stride has one place, where ONNX's text would give none.
 DimVector pooledSizes(ArrayRef<Dim> sizes, const Window &window, bool ceiling) {
   DimVector pooled;
   for (size_t i = 0; i < sizes.size(); ++i) {
-    Dim stride(window.strides[i]), places = slidePlaces(sizes[i], window, i);
+    Dim stride(window.strides[i]);
+    Dim places = slidePlaces(sizes[i], window, i, -window.strides[i]);
     Dim last = places.floorDiv(stride);
+    if (!ceiling && mayOverhang(sizes[i], places, window))
+      last = Dim::max(last, Dim::min(places.ceilDiv(stride), Dim(0)));
     if (ceiling) // the last window must begin inside of x or of the padding before it
       last = Dim::min(places.ceilDiv(stride), (sizes[i] + Dim(window.low[i] - 1)).floorDiv(stride));
     pooled.push_back(last + Dim(1));
@@ -268,16 +285,19 @@ Value poolWindows(Node &n, Value x, StringRef kind, bool channelsLast) {
     x = padSymbolic(n, x, window, axes, border);
   }
   DimVector dims = dimsOf(x);
-  DimVector pooled = pooledSizes(pick(x, axes), window, ceiling);
-  for (size_t i = 0; i < axes.size(); ++i)
+  DimVector from = pick(x, axes), pooled = pooledSizes(from, window, ceiling);
+  bool overhangs = ceiling; // the last window may end beyond the padding
+  for (size_t i = 0; i < axes.size(); ++i) {
+    overhangs |= mayOverhang(from[i], slidePlaces(from[i], window, i, -window.strides[i]), window);
     dims[axes[i]] = pooled[i];
+  }
   auto pool = [&](Value image, bool countPadding) {
     return n.typed<PoolOp>(n.tensor(dims, elementOf(image)), image,
                            {n.text("kind", kind), n.list("window", *size),
                             n.list("strides", window.strides),
                             n.list("dilations", window.dilations), n.list("low", window.low),
                             n.list("high", window.high), n.flag("count_padding", countPadding),
-                            n.flag("ceil_mode", ceiling), n.flag("channels_last", channelsLast)});
+                            n.flag("ceil_mode", overhangs), n.flag("channels_last", channelsLast)});
   };
   if (!isSymbolic || isMax || countsPadding)
     return pool(x, countsPadding);

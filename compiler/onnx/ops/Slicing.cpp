@@ -158,11 +158,17 @@ static void importGatherNd(Node &n) {
   n.set(n.infer<GatherNdOp>({n.in(0), indices}, {n.integer("batch_dims", batch)}));
 }
 
+static NamedAttribute reductionOf(Node &n) {
+  std::string name = n.getText("reduction", "none");
+  if (!llvm::is_contained({"none", "add", "mul", "max", "min"}, name))
+    refuse("'reduction' is '" + name + "', but must be 'none', 'add', 'mul', 'max' or 'min'");
+  return n.text("reduction", name);
+}
+
 static void importScatterElements(Node &n) {
   int64_t axis = n.axis(n.getInt("axis", 0), rankOf(n.in(0)));
-  n.set(n.infer<ScatterElementsOp>(
-      {n.in(0), n.in(1), n.in(2)},
-      {n.integer("axis", axis), n.text("reduction", n.getText("reduction", "none"))}));
+  n.set(n.infer<ScatterElementsOp>({n.in(0), n.in(1), n.in(2)},
+                                   {n.integer("axis", axis), reductionOf(n)}));
 }
 
 static void importScatterNd(Node &n) {
@@ -170,8 +176,7 @@ static void importScatterNd(Node &n) {
   if (length < 0 || length > rankOf(n.in(0)))
     refuse("'updates' has rank " + Twine(rankOf(n.in(2))) + ", but needs one from " +
            Twine(rankOf(n.in(1)) - 1) + " to " + Twine(rankOf(n.in(0)) + rankOf(n.in(1)) - 1));
-  n.set(n.infer<ScatterNdOp>({n.in(0), tuplesOf(n, n.in(1), length), n.in(2)},
-                             {n.text("reduction", n.getText("reduction", "none"))}));
+  n.set(n.infer<ScatterNdOp>({n.in(0), tuplesOf(n, n.in(1), length), n.in(2)}, {reductionOf(n)}));
 }
 
 static void importPad(Node &n) {
@@ -215,13 +220,20 @@ static void importPad(Node &n) {
 
 static void importOneHot(Node &n) {
   std::optional<DimVector> depth;
-  if (auto number = n.floatsFrom(1))
+  if (auto number = n.floatsFrom(1)) {
+    if (!((*number)[0] >= 0 && (*number)[0] < 0x1p47))
+      refuse("'depth' is " + std::to_string((*number)[0]) + ", but must be from 0 to 2^47");
     depth = DimVector{Dim(static_cast<int64_t>((*number)[0]))};
-  else
+  } else {
     depth = n.bindSizes(n.cast(n.reshape(n.in(1), {}), n.i64()), "depth");
+  }
   DimVector dims = dimsOf(n.in(0));
   int64_t axis = n.axis(n.getInt("axis", -1), dims.size() + 1);
-  Value indices = n.cast(n.in(0), n.i64()), zero = n.integerScalar(n.i64(), 0);
+  Value indices = n.in(0), zero = n.integerScalar(n.i64(), 0);
+  if (elementOf(indices).isUnsignedInteger(64)) // so that none becomes a negative one
+    indices = n.binary<MinOp>(
+        indices, n.integerScalar(elementOf(indices), std::numeric_limits<int64_t>::max()));
+  indices = n.cast(indices, n.i64());
   Value wrapped = n.add(indices, n.size((*depth)[0]));
   indices = n.select(n.compare<LessOp>(indices, zero), wrapped, indices);
   dims.insert(dims.begin() + axis, (*depth)[0]);

@@ -73,6 +73,9 @@ class Campaign:
             index, model, cases, deadline = busy[worker]
             if worker.pipe.poll(0) or time.monotonic() >= deadline:
                 outcome = worker.finish(0)
+                if outcome.kind == "crash":
+                    # An engine that wrote beyond its arrays may have spoilt the process long ago.
+                    outcome = worker.check(model, cases, self.limit, 1 + index % 2)
                 del busy[worker]
                 self.count(index, model, cases, outcome)
 

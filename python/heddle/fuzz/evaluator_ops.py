@@ -5,14 +5,17 @@ absolute values, recurrent ops run in reverse, in both directions, and with all 
 Loop without a condition runs on (onnx 1.22 does not begin), each group of a ConvTranspose has its
 own filters and bias (onnx 1.22 adds the first one's to all, and takes minutes), and a Conv pads by
 the sizes of space (onnx 1.22 takes the first sizes, batch and channels), a GlobalMaxPool keeps
-its rank (onnx 1.22 adds axes by the number of those that are 1), and a GridSample has no opinion of
-what lies between integers (onnx 1.22 gives 0).
+its rank (onnx 1.22 adds axes by the number of those that are 1), a GridSample has no opinion of
+what lies between integers (onnx 1.22 gives 0), a Hardmax before opset 13 takes all axes from
+`axis` on as one (onnx 1.22 takes one axis), and a LinearRegressor without intercepts
+adds none (onnx 1.22 adds NaN).
 SPDX-License-Identifier: Apache-2.0
 """
 
 import numpy as np
 from onnx.reference.op_run import OpRun
-from onnx.reference.ops import op_conv, op_grid_sample, op_loop
+from onnx.reference.ops import op_conv, op_grid_sample, op_hardmax, op_loop
+from onnx.reference.ops.aionnxml import op_linear_regressor
 
 
 class LRN(OpRun):
@@ -136,6 +139,26 @@ class GridSample(op_grid_sample.GridSample):
         return super()._run(X, grid, mode=mode, **options)
 
 
+class Hardmax(op_hardmax.Hardmax):
+    op_domain = ""
+
+    def _run(self, x, axis=None):
+        if self.run_params["opsets"][""] >= 13:
+            return super()._run(x, axis=-1 if axis is None else axis)
+        axis = 1 if axis is None else axis
+        axis += x.ndim if axis < 0 else 0
+        rows = x.reshape(int(np.prod(x.shape[:axis])), int(np.prod(x.shape[axis:])))
+        return (super()._run(rows, axis=1)[0].reshape(x.shape),)
+
+
+class LinearRegressor(op_linear_regressor.LinearRegressor):
+    op_domain = "ai.onnx.ml"
+
+    def _run(self, x, coefficients=None, intercepts=None, targets=1, post_transform=None):
+        return super()._run(x, coefficients=coefficients, intercepts=intercepts or [0.0] * targets,
+                            targets=targets, post_transform=post_transform)
+
+
 class Loop(op_loop.Loop):
     op_domain = ""
 
@@ -187,4 +210,5 @@ class ConvTranspose(OpRun):
         return (result if B is None else result + B.reshape(-1, *[1] * space),)
 
 
-OPS = [LRN, LpNormalization, RNN, GRU, LSTM, GlobalMaxPool, GridSample, Loop, Conv, ConvTranspose]
+OPS = [LRN, LpNormalization, RNN, GRU, LSTM, GlobalMaxPool, GridSample, Loop, Conv, ConvTranspose,
+       LinearRegressor, Hardmax]

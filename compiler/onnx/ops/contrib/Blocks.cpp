@@ -56,6 +56,9 @@ static void importGatherBlockQuantized(Node &n) {
            "another one than 'quantize_axis'");
   if (isByte && bits == 4 && along != rank - 1)
     refuse("'quantize_axis' must be the last one for two numbers a byte");
+  if (zeros && elementOf(zeros) != elementOf(data))
+    refuse("the zero points have element type " + nameOf(elementOf(zeros)) +
+           ", but must have that of the data, " + nameOf(elementOf(data)));
   if (rankOf(scales) != rank)
     refuse("the scales have rank " + Twine(rankOf(scales)) + ", but the data has " + Twine(rank));
   auto rows = [&](Value x) { return n.gather(x, n.in(1), axis); };

@@ -11,8 +11,9 @@ namespace heddle::onnx {
 
 static void importBinarizer(Node &n) {
   Value x = n.in(0);
-  n.set(n.cast(n.compare<GreaterOp>(x, n.scalar(elementOf(x), n.getFloat("threshold", 0))),
-               elementOf(x)));
+  float threshold = n.getFloat("threshold", 0);
+  Type element = elementOf(x), wide = isFloat(x) ? element : n.builder.getF64Type();
+  n.set(n.cast(n.compare<GreaterOp>(n.cast(x, wide), n.scalar(wide, threshold)), element));
 }
 
 /// Attribute `name` as a constant that broadcasts along the last dimension.

@@ -44,6 +44,10 @@ static void importLinearRegressor(Node &n) {
   Value x = featuresOf(n);
   int64_t targets = n.getInt("targets", 1);
   Value y = n.matmul(x, columnsOf(n, "coefficients", targets, elementOf(x)));
+  auto intercepts = n.getFloats("intercepts").size();
+  if (intercepts && (int64_t)intercepts != targets)
+    refuse("'intercepts' has " + Twine(intercepts) + " entries, but 'targets' is " +
+           Twine(targets));
   y = plusList(n, y, "intercepts");
   n.set(n.cast(postTransform(n, y, n.getText("post_transform", "NONE")), n.f32()));
 }

@@ -86,15 +86,18 @@ static void importStft(Node &n) {
                      ? n.iota({(dims[1] - length).floorDiv((*known)[0]) + Dim(1)}, 0, n.i64())
                      : countUpTo(n, count, "frames");
   Value place = n.add(n.mul(n.unsqueeze(number, {1}), step), counter); // [frames, length]
-  bool onesided = n.getInt("onesided", 1);
+  bool onesided = n.getInt("onesided", 1), isReal = dimsOf(x)[2].isConstant(1);
   checkParts(x);
-  x = n.cast(onesided ? n.sliceAlong(x, 2, Dim(0), Dim(1)) : x, wide);
+  x = n.cast(x, wide);
   Value frames = n.gather(x, place, 1); // [batch, frames, length, 1 or 2]
   if (n.has(2)) {
     Value window = n.unsqueeze(n.cast(n.in(2), wide), {1});
     frames = n.broadcast(n.mul(frames, window), dimsOf(frames));
   }
-  n.set(n.cast(transform(n, frames, 2, length, false, onesided), element));
+  Value bins = transform(n, frames, 2, length, false, onesided && isReal);
+  if (onesided && !isReal) // the other half is no mirror here, but is left out all the same
+    bins = n.sliceAlong(bins, 2, Dim(0), length.floorDiv(Dim(2)) + Dim(1));
+  n.set(n.cast(bins, element));
 }
 
 OpRows fourierRows() {

@@ -18,9 +18,10 @@ static void cosineSum(Node &n, ArrayRef<double> weights) {
   if (!n.getInt("periodic", 1)) // a window of one element has the period 1
     period = n.max(n.add(period, -1), 1);
   Value turn = n.div(n.cast(places, wide), period), sum;
-  for (auto [i, weight] : llvm::enumerate(weights)) {
-    Value term =
-        i ? n.mul(n.unary<CosOp>(n.mul(turn, 2 * M_PI * i)), weight) : n.scalar(wide, weight);
+  // From the last to the first, in which order the weights of each window add up to 1 exactly.
+  for (size_t i = weights.size(); i-- > 0;) {
+    Value term = i ? n.mul(n.unary<CosOp>(n.mul(turn, 2 * M_PI * i)), weights[i])
+                   : n.scalar(wide, weights[i]);
     sum = sum ? n.add(sum, term) : term;
   }
   n.set(n.cast(sum, element));

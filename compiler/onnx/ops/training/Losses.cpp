@@ -17,6 +17,9 @@ static Value likelihoodLoss(Node &n, Value logs, Value target, Value weight) {
   std::string reduction = n.getText("reduction", "mean");
   if (reduction != "none" && reduction != "sum" && reduction != "mean")
     refuse("'reduction' is '" + reduction + "', but must be 'none', 'sum' or 'mean'");
+  DimVector places = dimsOf(logs);
+  places.erase(places.begin() + 1);
+  target = n.reshape(target, places); // there is one target for each, which the run checks
   Value zero = n.scalar(element, 0), isIgnored;
   if (n.hasAttribute("ignore_index")) {
     int64_t ignored = n.getInt("ignore_index", 0);

@@ -127,7 +127,7 @@ static void importRoiAlign(Node &n) {
   Value flat = n.reshape(n.cast(image, wide), {dims[0], dims[1], dims[2] * dims[3]});
   pool.pixels = n.transpose(flat, {0, 2, 1});
   Dim regions = dimsOf(rois)[0];
-  Value batch = n.broadcast(n.cast(n.in(2), n.i64()), regions);
+  Value batch = n.reshape(n.cast(n.in(2), n.i64()), {regions});
   pool.batch = n.unsqueeze(batch, {1, 2, 3});
   Side y = readSide(n, rois, 1, pool.rows, wide), x = readSide(n, rois, 0, pool.columns, wide);
 

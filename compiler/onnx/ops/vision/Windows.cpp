@@ -84,6 +84,11 @@ static Value withPlaces(Emitter &e, Value x, const Windows &windows) {
   return e.reshape(x, to);
 }
 
+/// Powers beyond squares leave the range of narrower floats early.
+static Type powerType(Node &n, Type element, double exponent) {
+  return exponent == 1 || exponent == 2 ? wideType(n, element) : n.builder.getF64Type();
+}
+
 static double exponentOf(Node &n) {
   double p = n.opset < 2 ? n.getFloat("p", 2) : static_cast<double>(n.getInt("p", 2));
   if (!(p > 0))
@@ -99,9 +104,9 @@ static Value powerOf(Emitter &e, Value x, double exponent) {
 }
 
 static void importLpPool(Node &n) {
-  Type element = elementOf(n.in(0)), wide = wideType(n, element);
-  Windows windows = pooledWindows(n, n.in(0));
   double p = exponentOf(n);
+  Type element = elementOf(n.in(0)), wide = powerType(n, element, p);
+  Windows windows = pooledWindows(n, n.in(0));
   Value x = n.unary<AbsOp>(n.cast(n.in(0), wide));
   Value elements = gatherWindows(n, powerOf(n, x, p), windows, n.scalar(wide, 0));
   Value sum = n.reduce<ReduceSumOp>(elements, {2}, false);
@@ -109,8 +114,8 @@ static void importLpPool(Node &n) {
 }
 
 static void importGlobalLpPool(Node &n) {
-  Type element = elementOf(n.in(0)), wide = wideType(n, element);
   double p = exponentOf(n);
+  Type element = elementOf(n.in(0)), wide = powerType(n, element, p);
   Value x = n.unary<AbsOp>(n.cast(n.in(0), wide));
   Value sum = n.reduce<ReduceSumOp>(powerOf(n, x, p), spatialAxes(x));
   n.set(n.cast(powerOf(n, sum, 1 / p), element));

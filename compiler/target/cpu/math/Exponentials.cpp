@@ -79,9 +79,10 @@ Value log10(FloatMath &f, Value x) {
   return finishLog(f, x, f.fma(exponent, f.constant(0.301025390625), low));
 }
 
-/// Eigen's rational function; odd, so exact near 0; 1 beyond 7.9.
+/// Eigen's rational function; odd, so exact near 0. Its bound is where it rounds to 1, so that
+/// 1 + tanh(x) of a large negative x, which Gelu multiplies by x, is 0.
 Value tanh(FloatMath &f, Value x) {
-  Value a = f.atMost(f.atLeast(x, -7.90531110763549805), 7.90531110763549805);
+  Value a = f.atMost(f.atLeast(x, -7.99881172180175781), 7.99881172180175781);
   Value a2 = f.mul(a, a);
   Value p = f.horner(a2, {-2.76076847742355e-16, 2.00018790482477e-13, -8.60467152213735e-11,
                           5.12229709037114e-08, 1.48572235717979e-05, 6.37261928875436e-04,
