@@ -16,9 +16,11 @@ from .library import (
     LimitError,
     RefusedError,
     UsageError,
+    extension,
 )
 from .session import InferenceSession, Module, NodeArg, Session, load
 
+Tensor = extension.Tensor
 __version__ = "0.1.0"
 __all__ = [
     "Compiled",
@@ -31,6 +33,7 @@ __all__ = [
     "NodeArg",
     "RefusedError",
     "Session",
+    "Tensor",
     "UsageError",
     "compile",
     "load",

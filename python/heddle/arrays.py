@@ -1,11 +1,9 @@
-"""arrays: between NumPy and tensors of the C API.
-
-Takes anything with __dlpack__, the array interface or the buffer protocol; gives NumPy arrays.
-SPDX-License-Identifier: Apache-2.0
+"""arrays: types of elements, and what the extension leaves to Python: elements of a few bits, maps,
+and messages about feeds that do not fit. SPDX-License-Identifier: Apache-2.0
 """
 
 import ctypes
-import weakref
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -64,17 +62,9 @@ def numpy_dtype(number):
         raise Error(f"arrays of {name} need the Python package ml_dtypes") from None
 
 
-def to_array(value):
-    """Anything array-like as a NumPy array, without a copy where that can be."""
-    if isinstance(value, np.ndarray):
-        return value
-    if hasattr(value, "__dlpack__") and not isinstance(value, np.generic):
-        try:
-            return np.from_dlpack(value)
-        except (BufferError, RuntimeError, TypeError) as error:
-            if not hasattr(value, "__array__"):
-                raise UsageError(f"cannot take {type(value).__name__}: {error}") from None
-    return np.asarray(value)
+def number_of(dtype):
+    """onnx.TensorProto.DataType of a NumPy dtype, or 0."""
+    return NUMBERS.get(dtype.name, 0)
 
 
 def pack(array, bits=4):
@@ -97,49 +87,8 @@ def unpack(packed, number, shape):
     return flat.astype(np.int8).view(numpy_dtype(number)).reshape(shape)
 
 
-def string_tensor(array, name):
-    """A tensor of strings, and what must outlive it. Bytes go as they are, str as UTF-8."""
-    if array.dtype.kind not in "OUST":
-        raise UsageError(f"input '{name}': its elements are {array.dtype}, but str is allowed")
-    texts = array.reshape(-1).tolist()
-    for text in texts:
-        if not isinstance(text, (str, bytes)):
-            raise UsageError(
-                f"input '{name}': it holds a {type(text).__name__}, but str is allowed"
-            )
-    encoded = [text if isinstance(text, bytes) else text.encode() for text in texts]
-    blob = np.frombuffer(b"".join(encoded) + b"\0", np.uint8)
-    strings = (library.String * max(len(encoded), 1))()
-    place = blob.ctypes.data
-    for i, text in enumerate(encoded):
-        strings[i].data, strings[i].size = place, len(text)
-        place += len(text)
-    tensor = Tensor(ctypes.addressof(strings), ctypes.sizeof(strings), STRING, array.ndim)
-    tensor.dims[: array.ndim] = array.shape
-    return tensor, (strings, blob)
-
-
-def list_tensor(values, info):
-    """A sequence or an optional; None for what is absent."""
-    if values is None and info.kind == library.SEQUENCE:
-        raise UsageError(f"input '{info.name}': it is None, but a list is allowed")
-    tensor = Tensor(None, 0, SEQUENCE, 1)
-    if values is None:
-        tensor.dims[0] = -1
-        return tensor, None
-    if info.kind == library.OPTIONAL:
-        values = [values]
-    if not isinstance(values, (list, tuple)):
-        raise UsageError(
-            f"input '{info.name}': it is a {type(values).__name__}, but a list is allowed"
-        )
-    items, alive = (Tensor * max(len(values), 1))(), []
-    for i, value in enumerate(values):
-        items[i], kept = tensor_of(value, info)
-        alive.append(kept)
-    tensor.data, tensor.bytes = ctypes.addressof(items), ctypes.sizeof(items)
-    tensor.dims[0] = len(values)
-    return tensor, (items, alive)
+def unpack_bytes(data, number, shape):
+    return unpack(np.frombuffer(data, np.uint8), number, shape)
 
 
 def split_maps(feeds, infos):
@@ -159,86 +108,41 @@ def split_maps(feeds, infos):
     return split
 
 
+def complete(feeds, infos):
+    """The dict of all inputs that a run takes, from feeds that are not that already."""
+    if not isinstance(feeds, Mapping):
+        raise UsageError(
+            f"the feeds are a {type(feeds).__name__}, but {{name of an input: array}} is allowed"
+        )
+    feeds = split_maps(feeds, infos)
+    known = [info.name for info in infos]
+    missing = [name for name in known if name not in feeds]
+    wrong = [name for name in feeds if name not in known]
+    if missing or wrong:
+        raise UsageError(
+            "wrong inputs:"
+            + (f" {missing} are missing" if missing else "")
+            + (";" if missing and wrong else "")
+            + (f" {wrong} are not known" if wrong else "")
+            + f"; the model takes {known}"
+        )
+    return {name: feeds[name] for name in known}
+
+
 def feed(value, info):
-    """A tensor of the C API for one input, and what must outlive it."""
-    return tensor_of(value, info) if info.kind == library.TENSOR else list_tensor(value, info)
-
-
-def tensor_of(value, info):
-    """A tensor of the C API, and the array that must outlive it."""
-    try:
-        array = to_array(value)
-    except ValueError as error:
-        raise UsageError(f"input '{info.name}': {error}") from None
-    if array.ndim > library.MAX_RANK:
-        raise UsageError(
-            f"input '{info.name}': its rank is {array.ndim}, but {info.rank} is allowed"
-        )
-    if info.dtype == STRING:
-        return string_tensor(array, info.name)
-    wanted, number = numpy_dtype(info.dtype), NUMBERS.get(array.dtype.name)
-    if info.dtype in RAW and array.dtype == np.dtype(RAW[info.dtype]):
-        number = info.dtype  # the bits of a dtype that NumPy lacks
-    if number is None:
-        raise UsageError(
-            f"input '{info.name}': its elements are {array.dtype}, but {wanted} is allowed"
-        )
-    shape = array.shape
-    if number in PACKED:
-        array = pack(array, PACKED[number])
-    else:
-        array = np.require(array, requirements="CA")
-    if not array.dtype.isnative:
-        array = array.astype(array.dtype.newbyteorder("="))
-    tensor = Tensor(array.ctypes.data, array.nbytes, number, len(shape))
-    tensor.dims[: len(shape)] = shape
-    return tensor, array
+    """A structure of the C API for one input, and what must outlive it."""
+    held = library.extension.Tensor(value, info.name, info.dtype, info.kind)
+    return Tensor.from_buffer_copy(Tensor.from_address(held._structure)), held
 
 
 def adopt(tensor, kind):
-    """What the runtime allocated: an array over its memory, freed with the array.
-
-    Strings and lists are copied."""
-    if tensor.dtype in (STRING, SEQUENCE):
-        try:
-            return copied(tensor, kind)
-        finally:
-            library.call("heddle_tensor_release", tensor)
-    shape = tuple(tensor.dims[: tensor.rank])
-    if not tensor.data:  # a result without elements may have no memory
-        library.call("heddle_tensor_release", tensor)
-        return _shaped(np.empty(0, np.uint8), tensor.dtype, shape)
-    held = Tensor.from_buffer_copy(tensor)
-    block = (ctypes.c_uint8 * tensor.bytes).from_address(tensor.data)
-    release = weakref.finalize(block, library.call, "heddle_tensor_release", held)
-    release.atexit = False  # an array may outlive this module then
-    return _shaped(np.frombuffer(block, np.uint8), tensor.dtype, shape)
+    """The array of what a run of the C API allocated, freed with the array."""
+    return library.extension.adopt(ctypes.addressof(tensor), kind)
 
 
 def copied(tensor, kind=library.TENSOR):
     """An array, a list of arrays, or None: the elements of a tensor that does not live long."""
-    shape = tuple(tensor.dims[: tensor.rank])
-    if tensor.dtype == SEQUENCE:
-        if shape[0] < 0:
-            return None
-        items = (Tensor * shape[0]).from_address(tensor.data) if shape[0] else ()
-        arrays = [copied(item) for item in items]
-        return arrays[0] if kind == library.OPTIONAL else arrays
-    if tensor.dtype == STRING:
-        count = int(np.prod(shape, dtype=np.int64))
-        strings = (library.String * count).from_address(tensor.data) if count else ()
-        texts = [ctypes.string_at(s.data, s.size).decode(errors="surrogateescape") for s in strings]
-        array = np.empty(count, object)
-        array[:] = texts
-        return array.reshape(shape)
-    flat = np.frombuffer(ctypes.string_at(tensor.data, tensor.bytes), np.uint8)
-    return _shaped(flat, tensor.dtype, shape)
-
-
-def _shaped(flat, number, shape):
-    if number in PACKED:
-        return unpack(flat, number, shape)
-    return flat.view(numpy_dtype(number)).reshape(shape)
+    return library.extension.copy(ctypes.addressof(tensor), kind)
 
 
 def present(array, info):

@@ -197,13 +197,10 @@ def compile(  # noqa: A001: the package's own word
 def reference(model_path, inputs):
     """Every node's results in the reference interpreter: a list of (node, op, value, array) in the
     order of computation. `inputs` stand in the model's order."""
-    values = [arrays.to_array(value) for value in inputs]
-    tensors = (Tensor * len(values))()
-    alive = []
-    for i, value in enumerate(values):
-        number = arrays.NUMBERS.get(value.dtype.name, 0)
-        tensors[i], array = arrays.feed(value, NodeArg(f"#{i}", number or 1, list(value.shape)))
-        alive.append(array)
+    tensors, alive = (Tensor * len(inputs))(), []
+    for i, value in enumerate(inputs):
+        tensors[i], held = arrays.feed(value, NodeArg(f"#{i}", 0, []))
+        alive.append(held)
     results, failures = [], []
 
     def each(_, node, op, value, tensor):

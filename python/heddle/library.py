@@ -1,12 +1,15 @@
-"""library: libheddle.so through ctypes: where it is found, its structures, its errors.
+"""library: libheddle.so: where it is found, its structures, its errors.
 
-Everything else in the package calls `call(name, ...)`, which raises what a status says. The library
-is loaded at the first call, so that importing the package costs nothing and never fails.
+Runs go through the extension (python/extension), which is loaded with the package. What is rare,
+compiling and loading, goes through ctypes: `call(name, ...)` raises what a status says. libheddle
+itself is loaded at the first call, so that importing the package costs next to nothing.
 SPDX-License-Identifier: Apache-2.0
 """
 
 import ctypes
 import functools
+import importlib.machinery
+import importlib.util
 import os
 from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_void_p
 from pathlib import Path
@@ -87,10 +90,6 @@ class ModuleInfo(ctypes.Structure):
     ]
 
 
-class SessionOptions(ctypes.Structure):
-    _fields_ = [("size", c_size_t), ("threads", c_int), ("pool", c_void_p)]
-
-
 class Memory(ctypes.Structure):
     _fields_ = [
         ("arena_bytes", c_int64),
@@ -140,7 +139,6 @@ PROTOTYPES = {
     "heddle_status_message": (c_char_p, [STATUS]),
     "heddle_status_destroy": (None, [STATUS]),
     "heddle_version": (c_char_p, []),
-    "heddle_tensor_release": (None, [TENSORS]),
     "heddle_module_load": (STATUS, [c_char_p, POINTER(HANDLE)]),
     "heddle_module_verify": (STATUS, [c_char_p]),
     "heddle_module_destroy": (None, [HANDLE]),
@@ -149,8 +147,6 @@ PROTOTYPES = {
     "heddle_module_output_count": (c_size_t, [HANDLE]),
     "heddle_module_input": (POINTER(Value), [HANDLE, c_size_t]),
     "heddle_module_output": (POINTER(Value), [HANDLE, c_size_t]),
-    "heddle_session_create": (STATUS, [HANDLE, POINTER(SessionOptions), POINTER(HANDLE)]),
-    "heddle_session_destroy": (None, [HANDLE]),
     "heddle_session_output_shapes": (STATUS, [HANDLE, TENSORS, c_size_t, TENSORS, c_size_t]),
     "heddle_session_run": (STATUS, [HANDLE, TENSORS, c_size_t, TENSORS, c_size_t]),
     "heddle_session_memory": (Memory, [HANDLE]),
@@ -169,14 +165,29 @@ PROTOTYPES = {
 }
 
 
+HERE = Path(__file__).resolve().parent
+FOLDERS = (HERE / "lib", HERE.parents[1] / "build" / "release" / "lib")
+
+
 def candidates():
     """Where the library may be, best first. The last one is left to the system's loader."""
-    here = Path(__file__).resolve().parent
-    return [
-        here / "lib" / "libheddle.so",
-        here.parents[1] / "build" / "release" / "lib" / "libheddle.so",
-        "libheddle.so",
-    ]
+    return [*(folder / "libheddle.so" for folder in FOLDERS), "libheddle.so"]
+
+
+def _load_extension():
+    for folder in FOLDERS:
+        path = folder / "extension.abi3.so"
+        if path.exists():
+            loader = importlib.machinery.ExtensionFileLoader("heddle.extension", str(path))
+            spec = importlib.util.spec_from_file_location("heddle.extension", path, loader=loader)
+            module = importlib.util.module_from_spec(spec)
+            loader.exec_module(module)
+            return module
+    raise ImportError(f"there is no extension.abi3.so in '{FOLDERS[0]}' or '{FOLDERS[1]}'; "
+                      "'./dev build' makes it")
+
+
+extension = _load_extension()
 
 
 @functools.lru_cache(maxsize=None)
@@ -190,7 +201,11 @@ def library():
             reasons.append(f"{path}: no such file")
             continue
         try:
-            return ctypes.CDLL(str(path))
+            from . import arrays
+
+            found = ctypes.CDLL(str(path))
+            extension.open(str(path), arrays, ERRORS)
+            return found
         except OSError as error:
             reasons.append(str(error))
     raise Error(

@@ -8,12 +8,8 @@ import os
 import weakref
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from . import arrays, library
-from .library import Tensor, UsageError, call
-
-SMALL = 1 << 16  # bytes of a result from which on the runtime keeps its memory for later runs
+from .library import UsageError, call
 
 
 @dataclass(frozen=True)
@@ -122,7 +118,7 @@ def load(path, verify=False, threads=None):
     return Module(handle, threads=threads)
 
 
-class Session:
+class Session(library.extension.Session):
     """A module with threads and memory. Any number of threads may run one session at once.
 
     `threads`: None, or 0, for all that the process may use.
@@ -130,11 +126,9 @@ class Session:
 
     def __init__(self, module, threads=None):
         self._module = module if isinstance(module, Module) else load(module)
-        options = library.SessionOptions(ctypes.sizeof(library.SessionOptions), threads or 0, None)
-        handle = ctypes.c_void_p()
-        call("heddle_session_create", self._module._handle, options, ctypes.byref(handle))
-        self._handle = handle
-        self._finalizer = weakref.finalize(self, call, "heddle_session_destroy", handle)
+        super().__init__(
+            self._module._handle.value, threads or 0, self._module.inputs, self._module.outputs
+        )
 
     def get_inputs(self):
         return list(self._module.inputs)
@@ -152,64 +146,6 @@ class Session:
         results that were released) now, peak_bytes ever."""
         memory = call("heddle_session_memory", self._handle)
         return {name: getattr(memory, name) for name, _ in memory._fields_}
-
-    def run(self, output_names, feeds, run_options=None):
-        """Results in the order of output_names (None: all), for feeds {name: array}; a model's
-        input that is a map takes a dict."""
-        del run_options  # accepted for programs written for ONNX Runtime
-        chosen = self._choose(output_names)
-        feeds = arrays.split_maps(feeds, self._module.inputs)
-        self._check_names(feeds)
-        inputs = (Tensor * len(self._module.inputs))()
-        alive = []
-        for i, info in enumerate(self._module.inputs):
-            inputs[i], array = arrays.feed(feeds[info.name], info)
-            alive.append(array)
-        results = self._run(inputs)
-        del alive
-        return [arrays.present(results[i], self._module.outputs[i]) for i in chosen]
-
-    def _choose(self, names):
-        if not names:
-            return range(len(self._module.outputs))
-        known = {info.name: i for i, info in enumerate(self._module.outputs)}
-        wrong = [name for name in names if name not in known]
-        if wrong:
-            raise UsageError(f"no output is called {wrong}; there are {list(known)}")
-        return [known[name] for name in names]
-
-    def _check_names(self, feeds):
-        known = [info.name for info in self._module.inputs]
-        missing = [name for name in known if name not in feeds]
-        wrong = [name for name in feeds if name not in known]
-        if missing or wrong:
-            raise UsageError(
-                "wrong inputs:"
-                + (f" {missing} are missing" if missing else "")
-                + (";" if missing and wrong else "")
-                + (f" {wrong} are not known" if wrong else "")
-                + f"; the model takes {known}"
-            )
-
-    def _run(self, inputs):
-        """Runs into arrays of NumPy where sizes are known before and small, else adopts the
-        runtime's: it uses memory again that a caller gave up."""
-        count = len(self._module.outputs)
-        outputs, results = (Tensor * count)(), [None] * count
-        size = len(inputs)
-        call("heddle_session_output_shapes", self._handle, inputs, size, outputs, count)
-        for i, tensor in enumerate(outputs):
-            if 0 <= tensor.bytes <= SMALL and tensor.dtype not in arrays.PACKED:
-                shape = tuple(tensor.dims[: tensor.rank])
-                results[i] = np.empty(shape, arrays.numpy_dtype(tensor.dtype))
-                tensor.data, tensor.bytes = results[i].ctypes.data, results[i].nbytes
-            else:
-                tensor.data, tensor.bytes = None, 0
-        call("heddle_session_run", self._handle, inputs, size, outputs, count)
-        for i, tensor in enumerate(outputs):
-            if results[i] is None:
-                results[i] = arrays.adopt(tensor, self._module.outputs[i].kind)
-        return results
 
 
 InferenceSession = Session

@@ -19,19 +19,33 @@ heddle_string_t heddle_strings_text(const heddle_strings_t *strings, int64_t num
   number -= strings->constant_count;
   if (number < 0 || number >= strings->added_count)
     return (heddle_string_t){"", 0};
-  return strings->added[number];
+  return strings->added[number].text;
 }
 
+#define TAG UINT64_C(0xffff000000000000) /* memory ends before there are so many strings */
+
+static int64_t numberIn(uint64_t slot) { return (int64_t)(slot & ~TAG) - 1; }
+
 /* The slot that holds these bytes, or the free one where they belong. */
-static int64_t findSlot(const heddle_strings_t *strings, const char *data, size_t size) {
-  int64_t mask = strings->slot_count - 1, slot = (int64_t)(hashOf(data, size) & (uint64_t)mask);
+static int64_t findSlot(const heddle_strings_t *strings, uint64_t hash, const char *data,
+                        size_t size) {
+  int64_t mask = strings->slot_count - 1, slot = (int64_t)(hash & (uint64_t)mask);
   for (;; slot = (slot + 1) & mask) {
-    if (!strings->slots[slot])
+    uint64_t found = strings->slots[slot];
+    if (!found)
       return slot;
-    heddle_string_t known = heddle_strings_text(strings, strings->slots[slot] - 1);
+    if ((found ^ hash) & TAG)
+      continue;
+    heddle_string_t known = heddle_strings_text(strings, numberIn(found));
     if (known.size == size && (size == 0 || memcmp(known.data, data, size) == 0))
       return slot;
   }
+}
+
+static void fillSlot(heddle_strings_t *strings, int64_t slot, uint64_t hash, int64_t number) {
+  strings->slots[slot] = (hash & TAG) | (uint64_t)(number + 1);
+  if (number >= strings->constant_count)
+    strings->added[number - strings->constant_count].slot = slot;
 }
 
 /* At most half of the slots are taken. */
@@ -42,7 +56,7 @@ static bool makeRoom(heddle_strings_t *strings) {
   int64_t wanted = 64;
   while (wanted < 4 * (count + 1))
     wanted *= 2;
-  int64_t *slots = calloc((size_t)wanted, sizeof *slots);
+  uint64_t *slots = calloc((size_t)wanted, sizeof *slots);
   if (!slots)
     return false;
   free(strings->slots);
@@ -50,7 +64,8 @@ static bool makeRoom(heddle_strings_t *strings) {
   strings->slot_count = wanted;
   for (int64_t i = 0; i < count; ++i) {
     heddle_string_t text = heddle_strings_text(strings, i);
-    slots[findSlot(strings, text.data, text.size)] = i + 1;
+    uint64_t hash = hashOf(text.data, text.size);
+    fillSlot(strings, findSlot(strings, hash, text.data, text.size), hash, i);
   }
   return true;
 }
@@ -58,29 +73,27 @@ static bool makeRoom(heddle_strings_t *strings) {
 int64_t heddle_strings_number(heddle_strings_t *strings, const char *data, size_t size) {
   if (!makeRoom(strings))
     return -1;
-  int64_t slot = findSlot(strings, data, size);
+  uint64_t hash = hashOf(data, size);
+  int64_t slot = findSlot(strings, hash, data, size);
   if (strings->slots[slot])
-    return strings->slots[slot] - 1;
+    return numberIn(strings->slots[slot]);
   if (strings->added_count == strings->added_capacity) {
     int64_t capacity = strings->added_capacity * 2 + 64;
-    heddle_string_t *added = realloc(strings->added, (size_t)capacity * sizeof *added);
+    heddle_added_string_t *added = realloc(strings->added, (size_t)capacity * sizeof *added);
     if (!added)
       return -1;
     strings->added = added;
     strings->added_capacity = capacity;
   }
   int64_t number = strings->constant_count + strings->added_count;
-  strings->added[strings->added_count++] = (heddle_string_t){data, size};
-  strings->slots[slot] = number + 1;
+  strings->added[strings->added_count++].text = (heddle_string_t){data, size};
+  fillSlot(strings, slot, hash, number);
   return number;
 }
 
 void heddle_strings_reset(heddle_strings_t *strings) {
-  while (strings->added_count > 0) {
-    heddle_string_t last = strings->added[strings->added_count - 1];
-    strings->slots[findSlot(strings, last.data, last.size)] = 0;
-    --strings->added_count;
-  }
+  while (strings->added_count > 0)
+    strings->slots[strings->added[--strings->added_count].slot] = 0;
 }
 
 void heddle_strings_free(heddle_strings_t *strings) {

@@ -12,12 +12,17 @@
 extern "C" {
 #endif
 
+typedef struct heddle_added_string {
+  heddle_string_t text; /* points to the run's memory */
+  int64_t slot;
+} heddle_added_string_t;
+
 typedef struct heddle_strings {
   const heddle_text_constant_t *constants;
   int64_t constant_count;
-  heddle_string_t *added; /* numbers from constant_count on; they point to the run's memory */
+  heddle_added_string_t *added; /* numbers from constant_count on */
   int64_t added_count, added_capacity;
-  int64_t *slots; /* open addressing: 0, or 1 + a number */
+  uint64_t *slots; /* open addressing: 0, or 1 + a number, under 16 bits of the hash */
   int64_t slot_count;
 } heddle_strings_t;
 

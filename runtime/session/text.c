@@ -37,15 +37,18 @@ static int64_t copiedNumberOf(heddle_call_t *call, const char *data, size_t size
 
 void heddle_service_string_concat(heddle_call_t *call, int64_t *frame) {
   const int64_t *x = pointerOf(frame[1]), *y = pointerOf(frame[2]);
-  int64_t *result = pointerOf(frame[3]);
-  for (int64_t i = 0; i < frame[0]; ++i) {
+  int64_t *result = pointerOf(frame[3]), bytes = 0;
+  for (int64_t i = 0; i < frame[0]; ++i)
+    for (int side = 0; side < 2; ++side)
+      if (__builtin_add_overflow(bytes, (int64_t)textOf(call, (side ? y : x)[i]).size, &bytes))
+        bytes = INT64_MAX; /* which no memory has */
+  char *joined = call->alloc(call, bytes);
+  for (int64_t i = 0; joined && i < frame[0]; ++i) {
     heddle_string_t first = textOf(call, x[i]), second = textOf(call, y[i]);
-    char *joined = call->alloc(call, (int64_t)(first.size + second.size));
-    if (!joined)
-      return;
     memcpy(joined, first.data, first.size);
     memcpy(joined + first.size, second.data, second.size);
     result[i] = numberOf(call, joined, first.size + second.size);
+    joined += first.size + second.size;
   }
 }
 

@@ -5,6 +5,8 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -103,4 +105,21 @@ def test_other_machines(bare_root):
 
 
 def test_what_a_wheel_is_called(wheel):
-    assert "manylinux" in wheel.name and wheel.stat().st_size < 60 << 20
+    assert "-cp310-abi3-manylinux" in wheel.name and wheel.stat().st_size < 60 << 20
+
+
+def test_one_wheel_serves_every_python(wheel):
+    """What its extension asks of Python is in the stable interface of 3.10."""
+    abi3info = pytest.importorskip("abi3info", reason="abi3info comes with './dev wheel'")
+    with zipfile.ZipFile(wheel) as files, tempfile.NamedTemporaryFile(suffix=".so") as extension:
+        extension.write(files.read("heddle/lib/extension.abi3.so"))
+        extension.flush()
+        lines = run("nm", "-D", "--undefined-only", extension.name).splitlines()
+    asked = {line.split()[-1] for line in lines}
+    asked = {name for name in asked if name.startswith(("Py", "_Py"))}
+    stable = {symbol.name: known.added for table in (abi3info.FUNCTIONS, abi3info.DATAS)
+              for symbol, known in table.items()}
+    assert "PyList_New" in asked
+    newer = {name: str(stable.get(name)) for name in asked
+             if name not in stable or (stable[name].major, stable[name].minor) > (3, 10)}
+    assert not newer, newer

@@ -18,6 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 BUILT = ROOT / "build" / "release"
 BUNDLE = BUILT / "bundle"
+EXTENSION = "extension.abi3.so"
 GLIBC = re.compile(r"^(linux-vdso|ld-linux|lib(c|m|dl|rt|pthread|util)\.so)")
 
 
@@ -61,6 +62,7 @@ def stage(folder):
     for part in ("bin", "lib"):
         shutil.copytree(BUNDLE / part, package / part)
     copy_libraries(package)
+    shutil.copy(BUILT / "lib" / EXTENSION, package / "lib" / EXTENSION)
     for archive in (BUILT / "lib").rglob("*.a"):  # for programs with a model inside
         copy = package / "lib" / archive.relative_to(BUILT / "lib")
         copy.parent.mkdir(exist_ok=True)
@@ -87,8 +89,10 @@ def main(out):
         subprocess.run([sys.executable, "-m", "pip", "wheel", "-q", "--no-deps",
                         "--no-build-isolation", "-w", out, folder], check=True)
     wheel, = out.glob("heddle-*.whl")
-    subprocess.run([sys.executable, "-m", "wheel", "tags", "--remove", "--platform-tag",
-                    platform_tag(), wheel], check=True, stdout=subprocess.DEVNULL)
+    # One wheel for all Pythons from 3.10 on: the extension uses what is stable of their interface.
+    subprocess.run([sys.executable, "-m", "wheel", "tags", "--remove", "--python-tag", "cp310",
+                    "--abi-tag", "abi3", "--platform-tag", platform_tag(), wheel],
+                   check=True, stdout=subprocess.DEVNULL)
     wheel, = out.glob("heddle-*.whl")
     print(f"{wheel.relative_to(ROOT)}  {wheel.stat().st_size / 2**20:.1f} MiB")
 

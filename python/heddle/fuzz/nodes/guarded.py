@@ -47,8 +47,8 @@ def run(session, feeds, low=False):
     inputs, outputs = session.get_inputs(), session.get_outputs()
     tensors, given, alive = (Tensor * len(inputs))(), (Tensor * len(outputs))(), []
     for i, info in enumerate(inputs):
-        array = arrays.to_array(feeds[info.name])
-        if array.dtype.names is None and info.dtype not in arrays.PACKED:
+        array = feeds[info.name]
+        if isinstance(array, np.ndarray) and info.dtype not in arrays.PACKED:
             array = copied(array, low)
         tensors[i], kept = arrays.feed(array, info)
         alive.append(kept)

@@ -1,0 +1,187 @@
+"""What a call from Python costs, beside ONNX Runtime: `python -m bench.calls [--write]`.
+
+Models that do next to nothing, so that nearly all of a run is the call: feeds by name, checks,
+results. Both engines run by turns in one process with one thread, and give equal outputs before
+anything is timed. `--before FOLDER` times the package of an earlier commit besides, where
+`git archive COMMIT python/heddle | tar x -C FOLDER` has put it."""
+
+import argparse
+import importlib.util
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper
+
+import heddle
+from bench.kernels import report, turns
+from bench.models import tool
+
+PAGE = tool.ROOT / "docs" / "generated" / "call-overhead.md"
+BATCH = 20  # calls between two looks at the clock, which cost as much as a call's tenth
+
+HEAD = """# What does a call from Python cost?
+
+Written by `python -m bench.calls --write`: runs of models that do next to nothing, one thread,
+median microseconds of a call, by turns in one process; {machine}.
+A ratio is ONNX Runtime's time over Heddle's: above 1, Heddle is faster.
+
+"""
+BEFORE = """
+*ctypes* is the package as it was when runs went through ctypes instead of the extension.
+"""
+
+
+def model(nodes, inputs, outputs, initialisers=()):
+    def infos(values, dtype):
+        return [value if not isinstance(value, tuple) else
+                helper.make_tensor_value_info(value[0], value[2] if len(value) > 2 else dtype,
+                                              value[1]) for value in values]
+
+    graph = helper.make_graph(nodes, "calls", infos(inputs, TensorProto.FLOAT),
+                              infos(outputs, TensorProto.FLOAT), list(initialisers))
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+
+
+def numbers(*shape):
+    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+
+
+def relus(count):
+    """count inputs of 4 floats, and as many outputs."""
+    nodes = [helper.make_node("Relu", [f"x{i}"], [f"y{i}"]) for i in range(count)]
+    return (model(nodes, [(f"x{i}", [4]) for i in range(count)],
+                  [(f"y{i}", [4]) for i in range(count)]),
+            {f"x{i}": numbers(4) for i in range(count)})
+
+
+def many_inputs(count):
+    names = [f"x{i}" for i in range(count)]
+    return (model([helper.make_node("Sum", names, ["y"])], [(name, [4]) for name in names],
+                  [("y", [4])]), {name: numbers(4) for name in names})
+
+
+def many_outputs(count):
+    names = [f"y{i}" for i in range(count)]
+    return (model([helper.make_node("Split", ["x"], names, axis=0, num_outputs=count)],
+                  [("x", [4 * count])], [(name, [4]) for name in names]),
+            {"x": numbers(4 * count)})
+
+
+def symbolic():
+    """Sizes that each run tells."""
+    return (model([helper.make_node("Relu", ["x"], ["y"])], [("x", ["batch", "length"])],
+                  [("y", ["batch", "length"])]), {"x": numbers(2, 3)})
+
+
+def image():
+    """150,000 floats in, which are not copied, and a few out."""
+    return (model([helper.make_node("Slice", ["x", "s", "e"], ["y"])],
+                  [("x", [1, 3, 224, 224])], [("y", [1, 1, 1, 4])],
+                  [onnx.numpy_helper.from_array(np.array(values), name) for name, values in
+                   (("s", [0, 0, 0, 0]), ("e", [1, 1, 1, 4]))]), {"x": numbers(1, 3, 224, 224)})
+
+
+def strings(count):
+    texts = np.array([f"word {i}" for i in range(count)], object)
+    return (model([helper.make_node("StringConcat", ["x", "z"], ["y"])],
+                  [("x", [count], TensorProto.STRING), ("z", [count], TensorProto.STRING)],
+                  [("y", [count], TensorProto.STRING)]), {"x": texts, "z": texts})
+
+
+CASES = {
+    "1 input, 1 output": relus(1),
+    "1 input of symbolic sizes, 1 output": symbolic(),
+    "10 inputs, 10 outputs": relus(10),
+    "201 inputs, 1 output": many_inputs(201),
+    "1 input, 200 outputs": many_outputs(200),
+    "1 input of 600 KB, 1 output": image(),
+    "2 inputs of 10 strings, 1 output": strings(10),
+    "2 inputs of 1,000 strings, 1 output": strings(1000),
+}
+
+
+def earlier(folder):
+    """The package in another folder, under another name."""
+    place = Path(folder) / "python" / "heddle" / "__init__.py"
+    spec = importlib.util.spec_from_file_location(
+        "heddle_before", place, submodule_search_locations=[str(place.parent)])
+    sys.modules["heddle_before"] = package = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(package)
+    return package
+
+
+def engines(proto, before):
+    """{name: session} of one thread each."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    found = {
+        "heddle": heddle.Session(heddle.compile(proto, threads=1, cache=False), threads=1),
+        "onnxruntime": onnxruntime.InferenceSession(proto.SerializeToString(), options,
+                                                    providers=["CPUExecutionProvider"]),
+    }
+    if before:
+        found["before"] = before.Session(before.compile(proto, threads=1, cache=False), threads=1)
+    return found
+
+
+def timed(session, feeds):
+    def run(runs):
+        found = []
+        for _ in range(runs):
+            begin = time.thread_time()
+            for _ in range(BATCH):
+                session.run(None, feeds)
+            found.append((time.thread_time() - begin) / BATCH)
+        return found
+    return run
+
+
+def measure(proto, feeds, before, given):
+    sessions = engines(proto, before)
+    results = {name: session.run(None, feeds) for name, session in sessions.items()}
+    for ours, theirs in zip(results["heddle"], results["onnxruntime"]):
+        if ours.dtype == object:
+            np.testing.assert_array_equal(ours, theirs)
+        else:
+            np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+    return turns.by_turns({name: timed(session, feeds) for name, session in sessions.items()},
+                          given.rounds, given.turn / 1000)
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--match", default="", help="those whose name has this in it")
+    options.add_argument("--before", help="a folder with python/heddle of an earlier commit")
+    options.add_argument("--rounds", type=int, default=15)
+    options.add_argument("--turn", type=float, default=10, help="milliseconds of a turn")
+    options.add_argument("--write", action="store_true", help=f"write {PAGE.name}")
+    given = options.parse_args()
+    if given.before:
+        import os
+
+        os.environ.setdefault("HEDDLE_LIBRARY", str(tool.ROOT / "build/release/lib/libheddle.so"))
+    before = earlier(given.before) if given.before else None
+    rows = []
+    for name, (proto, feeds) in CASES.items():
+        if given.match not in name:
+            continue
+        times = measure(proto, feeds, before, given)
+        micros = {engine: f"{1e6 * np.median(each):.1f}" for engine, each in times.items()}
+        against = report.spread(turns.ratio(times, "onnxruntime", "heddle"))
+        old = [micros["before"], report.spread(turns.ratio(times, "onnxruntime", "before"))] \
+            if before else []
+        rows.append((name, micros["heddle"], micros["onnxruntime"], against, *old))
+        print(*rows[-1], sep="  ", flush=True)
+    heads = ["model", "Heddle us", "ONNX Runtime us", "ratio"]
+    heads += ["ctypes us", "ratio with ctypes"] if before else []
+    if given.write:
+        text = HEAD.format(machine=report.machine()) + "\n".join(report.table(heads, rows)) + "\n"
+        PAGE.write_text(text + (BEFORE if before else ""), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

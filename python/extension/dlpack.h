@@ -1,0 +1,26 @@
+// dlpack: tensors of other packages without a copy, through capsules as the DLPack standard has
+// them (dmlc.github.io/dlpack), in both directions. SPDX-License-Identifier: Apache-2.0
+#ifndef HEDDLE_PYTHON_EXTENSION_DLPACK_H
+#define HEDDLE_PYTHON_EXTENSION_DLPACK_H
+
+#include "heddle/runtime.h"
+#include "python/extension/python.h"
+
+namespace heddle::python {
+
+/// An array over the memory of an object with __dlpack__, and the dtype of its elements, which
+/// NumPy may know by their bits only. The array keeps the memory alive. Without an array, why not
+/// is set as an exception.
+struct Imported {
+  Ref array;
+  int32_t dtype = 0;
+};
+Imported importDlpack(PyObject *value);
+
+/// A capsule over a tensor that lives as long as `owner`. `isVersioned`: of DLPack 1, else of 0.
+PyObject *exportDlpack(const heddle_tensor_t &tensor, PyObject *owner, bool isVersioned,
+                       bool isWritable);
+
+} // namespace heddle::python
+
+#endif
