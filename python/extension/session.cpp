@@ -57,15 +57,18 @@ bool readInfos(PyObject *infos, std::vector<Value> &values) {
   return true;
 }
 
-/// __init__(module, threads, inputs, outputs): the address of a module, and lists of NodeArg.
+/// __init__(module, threads, inputs, outputs, profile=0): the address of a module, lists of
+/// NodeArg, and the address of a heddle_session_options_t.profile.
 int initialize(PyObject *object, PyObject *arguments, PyObject *) {
   unsigned long long module;
   PyObject *inputs, *outputs;
   heddle_session_options_t options = {};
   options.size = sizeof options;
-  if (!PyArg_ParseTuple(arguments, "KiO!O!", &module, &options.threads, &PyList_Type, &inputs,
-                        &PyList_Type, &outputs))
+  unsigned long long profile = 0;
+  if (!PyArg_ParseTuple(arguments, "KiO!O!|K", &module, &options.threads, &PyList_Type, &inputs,
+                        &PyList_Type, &outputs, &profile))
     return -1;
+  options.profile = reinterpret_cast<decltype(options.profile)>(uintptr_t(profile));
   if (self(object)->state || !api.session_create) {
     PyErr_SetString(PyExc_RuntimeError, "a session is initialised once, by heddle.Session");
     return -1;

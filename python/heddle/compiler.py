@@ -118,6 +118,7 @@ def compile(  # noqa: A001: the package's own word
     cache=None,
     load=True,
     functions=None,
+    profile=False,
 ):
     """Compiles an ONNX model and returns a Module ready to run.
 
@@ -140,6 +141,7 @@ def compile(  # noqa: A001: the package's own word
     functions  ops of the user's own: paths of ONNX models or FunctionProtos, or such protos
                themselves, whose functions the model's nodes may call by domain and name
                (docs/guide/custom-ops.md)
+    profile    code that can tell a Session's `profile` how long each group of ops took
     load       False returns what was compiled instead, which this machine need not be able to run
 
     The result's `compiled` has `write`, `plan` and `report`.
@@ -165,7 +167,7 @@ def compile(  # noqa: A001: the package's own word
             callback,
             None,
             without.encode() if without else None,
-            0,
+            int(bool(profile)),
             _encoded(records),
             math.encode() if math else None,
             jobs,

@@ -101,6 +101,7 @@ class Memory(ctypes.Structure):
 
 
 Progress = ctypes.CFUNCTYPE(None, c_void_p, c_char_p, c_double)
+Profile = ctypes.CFUNCTYPE(None, c_void_p, c_int64, c_int64)
 Each = ctypes.CFUNCTYPE(None, c_void_p, c_char_p, c_char_p, c_char_p, POINTER(Tensor))
 
 

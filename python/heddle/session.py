@@ -121,13 +121,17 @@ def load(path, verify=False, threads=None):
 class Session(library.extension.Session):
     """A module with threads and memory. Any number of threads may run one session at once.
 
-    `threads`: None, or 0, for all that the process may use.
+    `threads`: None, or 0, for all that the process may use. `profile(group, nanoseconds)` is called
+    after each group of a run of a module that was compiled with `profile`.
     """
 
-    def __init__(self, module, threads=None):
+    def __init__(self, module, threads=None, profile=None):
         self._module = module if isinstance(module, Module) else load(module)
+        # Held as long as the session: the runtime calls it.
+        self._profile = profile and library.Profile(lambda _, *measured: profile(*measured))
         super().__init__(
-            self._module._handle.value, threads or 0, self._module.inputs, self._module.outputs
+            self._module._handle.value, threads or 0, self._module.inputs, self._module.outputs,
+            ctypes.cast(self._profile, ctypes.c_void_p).value if profile else 0,
         )
 
     def get_inputs(self):

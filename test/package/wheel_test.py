@@ -27,6 +27,9 @@ y, = session.run(None, {"x": x})
 assert numpy.array_equal(y, numpy.maximum(x @ numpy.ones((3, 4), numpy.float32) - 5, 0)), y
 z, = heddle.compile("/work/model.onnx", cache=False)(x),
 assert numpy.array_equal(y, z)
+import heddle.onnxruntime as ort
+z, = ort.InferenceSession("/work/model.onnx").run(None, {"x": x})
+assert numpy.array_equal(y, z)
 print("ok")
 """
 

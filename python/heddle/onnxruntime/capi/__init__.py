@@ -1,0 +1,1 @@
+"""Where programs look for the exceptions of ONNX Runtime."""
