@@ -4,6 +4,7 @@
 
 #include "compiler/onnx/Importer.h"
 #include "compiler/target/cpu/Artefact.h"
+#include "runtime/library/custom.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -54,6 +55,10 @@ void addOptions(cache::Key &key, const CompileOptions &options) {
   key.add(int64_t(options.functions.size()));
   for (const auto &[name, bytes] : options.functions)
     key.add(bytes);
+  heddle_text_t ops = {};
+  heddle_custom_describe(&ops);
+  key.add(std::string(ops.data ? ops.data : ""));
+  heddle_text_free(&ops);
   key.add(options.planText).add(options.threads).add(options.foldLimitBytes);
   key.add(int64_t(options.without.size()));
   for (const std::string &layer : options.without)

@@ -74,7 +74,7 @@ Rows routineRules() {
       {CumsumOp::getOperationName(), cumsumRule},   {TopkOp::getOperationName(), topkRule},
       {FourierOp::getOperationName(), fourierRule}, {ForestOp::getOperationName(), nullptr},
       {NonzeroOp::getOperationName(), nullptr},     {UniqueOp::getOperationName(), nullptr},
-      {SuppressOp::getOperationName(), nullptr},
+      {SuppressOp::getOperationName(), nullptr},    {CustomOp::getOperationName(), nullptr},
   };
   return rows;
 }

@@ -145,7 +145,7 @@ Dim freshSymbol(Operation *anchor, StringRef stem) {
 bool bindsSymbols(Operation *op) {
   return isa<DynamicReshapeOp, DynamicBroadcastOp, DynamicSliceOp, RangeOp, BindSizesOp, IfOp,
              LoopOp, ScanOp, ListAtOp, ListConcatOp, StringSplitOp, StringNormalizeOp,
-             ImageDecodeOp, NonzeroOp, UniqueOp, SuppressOp>(op);
+             ImageDecodeOp, NonzeroOp, UniqueOp, SuppressOp, CustomOp>(op);
 }
 
 int64_t bytesOf(Type element) {

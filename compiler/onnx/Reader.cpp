@@ -2,6 +2,7 @@
 
 #include "compiler/onnx/Reader.h"
 
+#include "compiler/onnx/Custom.h"
 #include "compiler/onnx/Schemas.h"
 #include "compiler/onnx/Table.h"
 #include "compiler/support/Printable.h"
@@ -278,19 +279,21 @@ void Reader::importNode(const proto::NodeProto &message, Scope &scope) {
   std::string domain = domainOf(message.domain());
   auto function = functions.find(functionKey(domain, message.op_type(), message.overload()));
   const OpRow *row = findRow(domain, message.op_type());
-  if (function == functions.end() && !row) {
+  bool isCustom = function == functions.end() && !row && isRegistered(domain, message.op_type());
+  if (function == functions.end() && !row && !isCustom) {
     if (!newestVersion(domain))
       refuse("op '" + message.op_type() + "' is of the unknown domain '" + domain + "'",
              "known domains: ai.onnx, ai.onnx.ml, ai.onnx.preview, ai.onnx.preview.training, "
              "com.microsoft, those of the model's own functions, and those that '--function FILE' "
-             "gives (docs/guide/custom-ops.md)");
+             "and '--custom-op LIBRARY' give (docs/guide/custom-ops.md)");
     refuse("unknown op '" + message.op_type() + "'", suggestRow(domain, message.op_type()));
   }
   if (message.output_size() == 0)
     refuse("the node has no outputs");
   auto opset = scope.opsets->find(domain);
   // Many exporters use com.microsoft without importing it.
-  if (opset == scope.opsets->end() && domain != kMicrosoft && function == functions.end())
+  if (opset == scope.opsets->end() && domain != kMicrosoft && function == functions.end() &&
+      !isCustom)
     refuse("the model imports no opset of domain '" + (domain.empty() ? "ai.onnx" : domain) + "'");
   int64_t version = opset == scope.opsets->end() ? 1 : opset->second;
   if (row && function == functions.end() && (version < row->first || version > row->last))
@@ -316,15 +319,19 @@ void Reader::importNode(const proto::NodeProto &message, Scope &scope) {
     callFunction(*function->second, node);
   } else {
     for (Value operand : node.operands)
-      if (operand && labels.count(operand) && !row->keepsLabels)
+      if (operand && labels.count(operand) && !(row && row->keepsLabels))
         refuse("operands that are maps are not supported here");
     for (Value operand : node.operands)
-      if (operand && maps.count(operand) && !row->takesMaps)
+      if (operand && maps.count(operand) && !(row && row->takesMaps))
         refuse("operands that are maps are not supported here",
                "inputs that are maps go to DictVectorizer or CastMap");
-    checkSchema(node, domain);
-    row->import(node);
-    checkResults(node, domain);
+    if (isCustom) {
+      importCustom(node, domain);
+    } else {
+      checkSchema(node, domain);
+      row->import(node);
+      checkResults(node, domain);
+    }
   }
   for (int i = 0; i < message.output_size(); ++i) {
     const std::string &name = message.output(i);

@@ -1,7 +1,9 @@
 // OpsTestRoutine: what routines of the runtime compute: selections, running sums, places, different
-// rows, suppressed boxes, trees, transforms.
+// rows, suppressed boxes, trees, transforms, and an op that this process has registered.
 
 #include "compiler/pipeline/OpsTest.h"
+
+#include <heddle/custom_op.h>
 
 namespace heddle::ops {
 
@@ -136,7 +138,44 @@ static void addSuppression(Cases &cases) {
             {{"b", 1}, {"n", 400}}}});
 }
 
+/// x in the order of falling places, and its number of elements.
+static int32_t backwardsShape(heddle_custom_call_t *call) {
+  call->outputs[0] = call->outputs[1] = call->inputs[0];
+  call->outputs[1].dtype = HEDDLE_INT64;
+  call->outputs[1].rank = 0;
+  return 0;
+}
+
+static int32_t backwards(heddle_custom_call_t *call) {
+  int64_t count = call->inputs[0].dims[0];
+  for (int64_t i = 0; i < count; ++i)
+    static_cast<float *>(call->outputs[0].data)[i] =
+        static_cast<const float *>(call->inputs[0].data)[count - 1 - i];
+  *static_cast<int64_t *>(call->outputs[1].data) = count;
+  return 0;
+}
+
+static void addCustom(Cases &cases) {
+  static const heddle_custom_op_t op = {HEDDLE_CUSTOM_OP_VERSION, "org.test", "Backwards",
+                                        backwardsShape,           backwards,  nullptr};
+  heddle_status_destroy(heddle_custom_op_register(&op));
+  cases.push_back({"routine/custom",
+                   [](Model &m) {
+                     constexpr StringRef about("\0org.test\0Backwards\0\0", 21);
+                     auto type =
+                         mlir::RankedTensorType::get({(int64_t)about.size()}, m.element("ui8"));
+                     Value text = m.constant(mlir::DenseElementsAttr::getFromRawBuffer(
+                         type, ArrayRef<char>(about.data(), about.size())));
+                     Value x = m.op("neg", {m.input("f32[n]")});
+                     Values results = m.ops("custom", {text, x}, "", {"f32[$there]", "i64[]"});
+                     m.output(m.op("exp", {results[0]}));
+                     m.output(results[1]);
+                   },
+                   {{{"n", 5}}, {{"n", 0}}, {{"n", 1000}}}});
+}
+
 void addRoutines(Cases &cases) {
+  addCustom(cases);
   for (const char *type :
        {"f32", "f64", "f16", "bf16", "i32", "i64", "i8", "ui8", "ui16", "ui32", "ui64", "i16"}) {
     addTopk(cases, type);

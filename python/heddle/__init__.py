@@ -9,6 +9,7 @@ Python's half of the C API in include/heddle, and nothing more. SPDX-License-Ide
 """
 
 from .compiler import Compiled, compile, reference
+from .custom import TensorType, custom_op, load_custom_ops
 from .library import (
     DiffersError,
     Error,
@@ -34,8 +35,11 @@ __all__ = [
     "RefusedError",
     "Session",
     "Tensor",
+    "TensorType",
     "UsageError",
     "compile",
+    "custom_op",
     "load",
+    "load_custom_ops",
     "reference",
 ]

@@ -136,6 +136,8 @@ STATUS = c_void_p
 
 # name -> (result, arguments); a STATUS result raises when it is not NULL.
 PROTOTYPES = {
+    "heddle_custom_op_load": (STATUS, [c_char_p]),
+    "heddle_custom_op_register": (STATUS, [c_void_p]),
     "heddle_status_code": (c_int, [STATUS]),
     "heddle_status_message": (c_char_p, [STATUS]),
     "heddle_status_destroy": (None, [STATUS]),

@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 #define HEDDLE_EXECUTABLE_MAGIC 0x4c444448u /* "HDDL" */
-#define HEDDLE_ABI_VERSION 6u
+#define HEDDLE_ABI_VERSION 7u
 #define HEDDLE_ENTRY_SYMBOL "heddle_executable" /* const heddle_executable_t heddle_executable; */
 #define HEDDLE_DYNAMIC (-1)
 
@@ -69,6 +69,10 @@ enum heddle_service {
   /* [result data, result height, result width, m: no library reads images, m + 1: the bytes are no
    * image, count, uint8 x, HEDDLE_PIXELS_*] */
   HEDDLE_SERVICE_IMAGE_DECODE,
+  /* [m: HEDDLE_CUSTOM_MISSING and the others of runtime/library/custom.h, results, operands, as
+   * many results, as many operands]: each is a tensor of runtime/routine/routine.h, a result one
+   * that the service makes. Operand 0 is the text of graph.custom. */
+  HEDDLE_SERVICE_CUSTOM,
   /* The frames of these are told by runtime/routine/routine.h. */
   HEDDLE_SERVICE_TOPK,
   HEDDLE_SERVICE_CUMSUM,

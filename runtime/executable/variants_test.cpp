@@ -75,9 +75,9 @@ TEST(Variants, AModuleIsTheFormThatRuns) {
   ASSERT_EQ(heddle_module_from_executable(&needy, nullptr, nullptr, &module), nullptr);
   EXPECT_STREQ(heddle_module_info(module).target, "plain");
   heddle_module_destroy(module);
-  plain.abi_version = 7;
+  plain.abi_version = 999;
   heddle_status_t *status = heddle_module_from_executable(&needy, nullptr, nullptr, &module);
-  EXPECT_NE(std::string(heddle_status_message(status)).find("artefact version 7"),
+  EXPECT_NE(std::string(heddle_status_message(status)).find("artefact version 999"),
             std::string::npos);
   heddle_status_destroy(status);
 }

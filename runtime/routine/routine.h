@@ -36,6 +36,9 @@ void *heddle_routine_make(heddle_call_t *call, heddle_view_t *result, int64_t co
 void heddle_routine_launch(heddle_call_t *call, heddle_kernel_fn kernel, const int64_t *args,
                            int64_t tasks, int64_t work, int64_t scratch);
 
+/* HEDDLE_SERVICE_CUSTOM: the frame is told by abi.h. */
+void heddle_service_custom(heddle_call_t *call, int64_t *frame);
+
 /* Whether this key (key.h) is that of a NaN. */
 bool heddle_key_is_nan(int64_t dtype, uint64_t key);
 

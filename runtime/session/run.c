@@ -95,6 +95,7 @@ static const heddle_service_fn kServices[HEDDLE_SERVICE_COUNT] = {
     [HEDDLE_SERVICE_PROFILE] = profile,
     [HEDDLE_SERVICE_LIBRARY] = callLibrary,
     [HEDDLE_SERVICE_IMAGE_DECODE] = decodeImage,
+    [HEDDLE_SERVICE_CUSTOM] = heddle_service_custom,
     [HEDDLE_SERVICE_TOPK] = heddle_routine_topk,
     [HEDDLE_SERVICE_CUMSUM] = heddle_routine_cumsum,
     [HEDDLE_SERVICE_NONZERO] = heddle_routine_nonzero,

@@ -205,3 +205,14 @@ def test_unsigned_indices_of_one_hot():
 
 def test_powers_beyond_a_float():
     agrees("LpPool", [X / 10], {"kernel_shape": [2, 2], "p": 100}, opset=22)
+
+
+@pytest.mark.parametrize("labels, keys", [
+    ({"classlabels_int64s": [7, -2, 5]}, [7, -2, 5]),
+    ({"classlabels_strings": ["a", "b", "c"]}, ["a", "b", "c"])])
+def test_keys_of_maps(labels, keys):
+    case = Case("ZipMap", ML, 1, [helper.make_attribute(*a) for a in labels.items()],
+                [X.reshape(5, 7)[:, :3]], 1, ["symbols"])
+    model, feeds = case.model()
+    found, = heddle.Session(heddle.compile(model.SerializeToString(), cache=False)).run(None, feeds)
+    assert found == [dict(zip(keys, row)) for row in feeds["x0"].tolist()]

@@ -6,6 +6,8 @@
 #include "tools/heddle/file.h"
 #include "tools/heddle/progress.h"
 
+#include <heddle/custom_op.h>
+
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -35,6 +37,10 @@ void addCompileOptions(CLI::App &app, CompileOptions &options) {
   addMany(app, "--function", options.functions,
           "an ONNX file with functions that the model's nodes may call")
       ->type_name("FILE");
+  addMany(app, "--custom-op", options.customOps,
+          "a library with ops of your own (docs/guide/custom-ops.md)")
+      ->type_name("LIBRARY")
+      ->each([](const std::string &path) { check(heddle_custom_op_load(path.c_str())); });
   app.add_option("--plan", options.plan, "carry out this plan")->type_name("FILE");
   app.add_option("--records", options.records,
                  "use what 'heddle tune' has found (default: HEDDLE_RECORDS, or none)")

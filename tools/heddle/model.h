@@ -26,6 +26,7 @@ struct CompileOptions {
   int64_t cacheLimit = 0;
   bool showProgress = false, profiles = false, plansOnly = false;
   std::vector<std::string> functions; // files of them
+  std::vector<std::string> customOps; // libraries, which are loaded when they are read
   std::vector<std::string> shapes;    // that the artefact is made for, no others
 };
 

@@ -67,6 +67,17 @@ def Graph_SuppressOp : Graph_FindingOp<"suppress"> {
   let results = (outs Graph_Tensor:$result);
 }
 
+def Graph_CustomOp : Graph_BindingOp<"custom", [Graph_Hosted]> {
+  let summary = "an op of the user's own (include/heddle/custom_op.h)";
+  let description = [{
+    about: constant ui8 text of four parts that each end with 0: path of the library, "" for an op that the process has registered,
+    domain, name and attributes. The sizes of the results are fresh symbols, which this op binds.
+    CU1: about has four parts. CU2: sizes of results are symbols.
+  }];
+  let arguments = (ins Graph_Tensor:$about, Variadic<Graph_Tensor>:$inputs);
+  let results = (outs Variadic<Graph_Tensor>:$results);
+}
+
 def Graph_ForestOp : Graph_RoutineOp<"forest"> {
   let summary = "the weights of the leaves that rows reach in decision trees, put together";
   let description = [{

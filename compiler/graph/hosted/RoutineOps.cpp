@@ -80,6 +80,21 @@ LogicalResult NonzeroOp::verify() {
                     "the result");
 }
 
+LogicalResult CustomOp::verify() {
+  auto about = getAbout().getDefiningOp<ConstantOp>();
+  std::vector<char> storage;
+  ArrayRef<char> text;
+  if (about && elementOf(getAbout()).isUnsignedInteger(8))
+    text = constantBytes(about.getValue(), storage);
+  if (llvm::count(text, '\0') != 4 || text.back() != '\0')
+    return emitOpError("CU1: about must be constant text of four parts that end with 0");
+  for (Value result : getResults())
+    for (const Dim &size : dimsOf(result))
+      if (!size.symbolName())
+        return emitOpError("CU2: the sizes of results must be symbols, but one is ") << size.str();
+  return success();
+}
+
 LogicalResult UniqueOp::verify() {
   Type i64 = IntegerType::get(getContext(), 64);
   if (failed(checkTensor(*this, getX(), elementOf(getX()), 2, "x")) ||

@@ -54,3 +54,21 @@ func.func @numbers(%x: tensor<2xi64>) {
   %z = graph.string_cast %x : (tensor<2xi64>) -> tensor<2xf32>
   return
 }
+
+// -----
+
+func.func @custom(%x: tensor<2xf32>) {
+  %about = graph.constant dense<[0, 97, 0, 98, 0]> : tensor<5xui8>
+  // expected-error @+1 {{CU1: about must be constant text of four parts that end with 0}}
+  %y = graph.custom %about, %x : (tensor<5xui8>, tensor<2xf32>) -> tensor<?xf32, #graph.dims<"$n">>
+  return
+}
+
+// -----
+
+func.func @sizes_of_custom(%x: tensor<2xf32>) {
+  %about = graph.constant dense<[0, 97, 0, 98, 0, 0]> : tensor<6xui8>
+  // expected-error @+1 {{CU2: the sizes of results must be symbols, but one is 2}}
+  %y = graph.custom %about, %x : (tensor<6xui8>, tensor<2xf32>) -> tensor<2xf32>
+  return
+}

@@ -205,7 +205,7 @@ void Host::writeBlock(Block &block) {
       writeChecks(reshape);
     } else if (auto bind = dyn_cast<graph::BindSizesOp>(op))
       bindSizes(bind);
-    else if (op.hasTrait<graph::Routine>())
+    else if (op.hasTrait<graph::Routine>() || isa<graph::CustomOp>(op))
       writeRoutine(&op);
     else if (op.hasTrait<graph::Hosted>())
       writeHosted(&op);

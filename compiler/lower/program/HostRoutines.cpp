@@ -12,9 +12,32 @@ namespace heddle::lower {
 namespace {
 struct Routine {
   int32_t service;
-  SmallVector<StringRef, 1> messages;
+  SmallVector<std::string, 1> messages;
 };
 } // namespace
+
+/// In the order of the outcomes of runtime/library/custom.h.
+static Routine customRoutine(graph::CustomOp op) {
+  std::vector<char> storage;
+  auto constant = op.getAbout().getDefiningOp<graph::ConstantOp>();
+  ArrayRef<char> text = graph::constantBytes(constant.getValue(), storage);
+  SmallVector<StringRef> about;
+  StringRef(text.data(), text.size()).split(about, '\0');
+  std::string library; // in a format
+  for (char c : about[0])
+    library += c == '%' ? "%%" : std::string(1, c);
+  std::string missing = library.empty()
+                            ? "its op is not registered in this process (heddle_custom_op_register)"
+                            : "its op is not in '" + library +
+                                  "', or that library cannot be loaded, nor one of its name where "
+                                  "the system looks for libraries";
+  return {HEDDLE_SERVICE_CUSTOM,
+          {missing, "the shape function of its op returns %lld",
+           "the shape function of its op gives result %lld another rank or element type than when "
+           "it was compiled, or a size that cannot be: %lld",
+           "the compute function of its op returns %lld",
+           "the compute function of its op writes beyond the end of result %lld"}};
+}
 
 static Routine routineOf(Operation *op) {
   return TypeSwitch<Operation *, Routine>(op)
@@ -22,6 +45,7 @@ static Routine routineOf(Operation *op) {
         return Routine{HEDDLE_SERVICE_TOPK,
                        {"%lld elements are asked for, but there are only %lld"}};
       })
+      .Case([](graph::CustomOp custom) { return customRoutine(custom); })
       .Case([](graph::CumsumOp) { return Routine{HEDDLE_SERVICE_CUMSUM, {}}; })
       .Case([](graph::NonzeroOp) { return Routine{HEDDLE_SERVICE_NONZERO, {}}; })
       .Case([](graph::UniqueOp) { return Routine{HEDDLE_SERVICE_UNIQUE, {}}; })
@@ -46,12 +70,17 @@ bool Host::isFound(Value result) {
   Operation *op = result.getDefiningOp();
   bool isInverse =
       isa_and_nonnull<graph::UniqueOp>(op) && cast<OpResult>(result).getResultNumber() == 1;
-  return isa_and_nonnull<graph::NonzeroOp, graph::UniqueOp, graph::SuppressOp>(op) && !isInverse;
+  return isa_and_nonnull<graph::NonzeroOp, graph::UniqueOp, graph::SuppressOp, graph::CustomOp>(
+             op) &&
+         !isInverse;
 }
 
 void Host::writeRoutine(Operation *op) {
   Routine routine = routineOf(op);
-  SmallVector<Value> frame = {messages(op, routine.messages)};
+  SmallVector<StringRef> texts(routine.messages.begin(), routine.messages.end());
+  SmallVector<Value> frame = {messages(op, texts)};
+  if (isa<graph::CustomOp>(op))
+    frame.append({code->number(op->getNumResults()), code->number(op->getNumOperands())});
   auto addTyped = [&](Value tensor, bool isMade) {
     frame.push_back(isMade ? code->number(0) : addressOf(tensor));
     frame.push_back(code->number(graph::onnxTypeOf(graph::elementOf(tensor))));

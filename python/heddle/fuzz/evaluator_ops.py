@@ -8,7 +8,7 @@ the sizes of space (onnx 1.22 takes the first sizes, batch and channels), a Glob
 its rank (onnx 1.22 adds axes by the number of those that are 1), a GridSample has no opinion of
 what lies between integers (onnx 1.22 gives 0), a Hardmax before opset 13 takes all axes from
 `axis` on as one (onnx 1.22 takes one axis), and a LinearRegressor without intercepts
-adds none (onnx 1.22 adds NaN).
+adds none (onnx 1.22 adds NaN), and has fractions for coefficients of integers.
 SPDX-License-Identifier: Apache-2.0
 """
 
@@ -144,7 +144,8 @@ class Hardmax(op_hardmax.Hardmax):
 
     def _run(self, x, axis=None):
         if self.run_params["opsets"][""] >= 13:
-            return super()._run(x, axis=-1 if axis is None else axis)
+            wide = super()._run(x.astype(np.float64), axis=-1 if axis is None else axis)[0]
+            return (wide.astype(x.dtype),)
         axis = 1 if axis is None else axis
         axis += x.ndim if axis < 0 else 0
         rows = x.reshape(int(np.prod(x.shape[:axis])), int(np.prod(x.shape[axis:])))
@@ -155,6 +156,7 @@ class LinearRegressor(op_linear_regressor.LinearRegressor):
     op_domain = "ai.onnx.ml"
 
     def _run(self, x, coefficients=None, intercepts=None, targets=1, post_transform=None):
+        x = x if x.dtype.kind == "f" else x.astype(np.float32)
         return super()._run(x, coefficients=coefficients, intercepts=intercepts or [0.0] * targets,
                             targets=targets, post_transform=post_transform)
 

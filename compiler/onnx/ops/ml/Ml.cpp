@@ -20,7 +20,10 @@ static void importArrayFeatureExtractor(Node &n) {
 
 static void importZipMap(Node &n) {
   auto labels = std::make_shared<Labels>();
-  labels->encoding = "map";
+  bool isOfNumbers = n.hasAttribute("classlabels_int64s");
+  if (isOfNumbers && n.hasAttribute("classlabels_strings"))
+    refuse("it has both 'classlabels_strings' and 'classlabels_int64s'");
+  labels->encoding = isOfNumbers ? "int_map" : "map";
   for (const std::string &text : n.getTexts("classlabels_strings"))
     labels->values.push_back(n.builder.getStringAttr(text));
   for (int64_t key : n.getInts("classlabels_int64s", {}))

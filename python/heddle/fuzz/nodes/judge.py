@@ -58,6 +58,11 @@ def is_disputed(op, feeds):
     is_finite = are_finite(feeds)
     if op in INFINITY_IS_OPEN and not is_finite:
         return True
+    if op in ("LpPool", "GlobalLpPool") and any((np.abs(wide(a)) > 1e6).any()
+                                                for a in feeds.values()):
+        return True  # others' powers leave the range of a float
+    if op.startswith("MatMulInteger") and not all(a.size for a in feeds.values()):
+        return True  # what ONNX Runtime finds where there is nothing to add up
     if op in LOSSES and not all(a.size for a in feeds.values()):
         return True  # the mean of nothing
     if op in NAN_IS_OPEN and any(is_float(a) and np.isnan(a).any() for a in feeds.values()):
@@ -83,6 +88,12 @@ def leaves_range(op, feeds, value):
     return any(not (np.abs(array) <= most).all() for array in floats) or \
         op in ("Shrink", "Pow") and any((wide(a) > 2.0**53).any() for a in integers) or \
         op in LOGARITHMS and any((wide(a) > 40).any() or (wide(a) < 0).any() for a in integers)
+
+
+def is_flushed(op, feeds):
+    """Whether the least number of float8e8m0, 2^-127, is no normal float32, and so 0 in a run."""
+    return op.startswith("Cast") and any(
+        a.dtype.name == "float8_e8m0fnu" and not a.view(np.uint8).all() for a in feeds.values())
 
 
 def allowed(op, pairs, name, like):
@@ -167,7 +178,7 @@ def compare(model, data, module, feeds, compiled):
     if op in ("DFT", "STFT") and not are_finite(feeds):
         return None  # one infinite term spoils as many sums as an algorithm makes of it
     for name, value in compiled.items():
-        if leaves_range(op, feeds, value):
+        if leaves_range(op, feeds, value) or is_flushed(op, feeds):
             continue
         if name in reference and (gap := gap_between(op, pairs, name, value, reference[name])):
             return Outcome("wrong", f"output '{name}': compiled and not reference: {gap}")
