@@ -2,6 +2,7 @@
 
 #include "compiler/onnx/Importer.h"
 
+#include "compiler/onnx/InputRank.h"
 #include "compiler/onnx/Reader.h"
 #include "compiler/support/Printable.h"
 
@@ -145,10 +146,18 @@ private:
     for (const auto &[name, sizes] : options.shapes)
       if (name == input.name())
         asked = &sizes;
-    if (!type.has_shape() && !asked)
-      refuse("its rank is not known",
+    std::optional<size_t> found;
+    if (type.has_shape())
+      found = type.shape().dim_size();
+    else if (asked)
+      found = asked->size();
+    else
+      found = rankByReaders(file.model->graph(), input.name());
+    if (!found)
+      refuse("its rank is not known: the model does not declare it, and no node that reads it "
+             "allows one rank only",
              "give its shape, for example --shape " + input.name() + "=1x3x224x224");
-    size_t rank = type.has_shape() ? type.shape().dim_size() : asked->size();
+    size_t rank = *found;
     if (asked && asked->size() != rank)
       refuse("its rank is " + Twine(rank) + ", but the shape that was asked for it has " +
              Twine(asked->size()) + " sizes");

@@ -2,9 +2,9 @@
 
 #include "compiler/onnx/Reader.h"
 
-#include "compiler/onnx/Custom.h"
 #include "compiler/onnx/Schemas.h"
 #include "compiler/onnx/Table.h"
+#include "compiler/onnx/ops/Custom.h"
 #include "compiler/support/Printable.h"
 
 #include <queue>

@@ -289,6 +289,22 @@ def test_maps(op, key, attributes, feed):
     assert got.dtype == wanted.dtype
 
 
+@pytest.mark.parametrize("to, kind", [("TO_FLOAT", TensorProto.FLOAT),
+                                      ("TO_STRING", TensorProto.STRING)])
+def test_strings_of_a_map(to, kind):
+    model = map_model("CastMap", TensorProto.INT64, {"cast_to": to}, kind)
+    element = model.graph.input[0].type.map_type.value_type.tensor_type
+    element.elem_type = TensorProto.STRING
+    got = heddle.compile(model).run(None, {"x": {7: "1.5", 2: "4"}})[0]
+    assert got.tolist() == [["4", "1.5"] if kind == TensorProto.STRING else [4.0, 1.5]]
+
+
+def test_numbers_of_a_map_become_no_strings():
+    model = map_model("CastMap", TensorProto.INT64, {"cast_to": "TO_STRING"}, TensorProto.STRING)
+    with pytest.raises(heddle.RefusedError, match="'cast_to' is 'TO_STRING' for values of f32"):
+        heddle.compile(model)
+
+
 def test_a_map_goes_to_nothing_else():
     model = map_model("DictVectorizer", TensorProto.INT64, {"int64_vocabulary": [5]},
                       TensorProto.FLOAT)

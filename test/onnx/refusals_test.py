@@ -57,6 +57,7 @@ CASES = [
     ("LinearRegressor", ML, [X3[0]], {"coefficients": [1.0] * 12, "targets": 2,
                                       "intercepts": [1.0]},
      "'intercepts' has 1 entries, but 'targets' is 2"),
+    ("OneHotEncoder", ML, [INDEX], {"cats_int64s": [5, 5, 9]}, "the category 5 is given twice"),
     ("EyeLike", "", [X3[0]], {"dtype": 8}, "output 0 ('output') would have element type STRING"),
     ("MeanVarianceNormalization", "", [X4], {"axes": [1, -3]}, "axis 1 is given twice"),
     ("ScatterND", "", [X3[0], INDEX[:, None], X3[0][:3]], {"reduction": ""},
@@ -106,3 +107,31 @@ def test_refuses(op, domain, inputs, attributes, message):
         heddle.compile(model)
     assert f"node 'it' ({op})" in str(refusal.value)
     assert message in str(refusal.value)
+
+
+W = np.zeros((2, 3, 3, 3), np.float32)
+
+
+@pytest.mark.parametrize("nodes, rank", [
+    ([helper.make_node("Conv", ["x", "w"], ["y"])], 4),
+    ([helper.make_node("Cast", ["x"], ["v"], to=1), helper.make_node("Relu", ["v"], ["r"]),
+      helper.make_node("Conv", ["r", "w"], ["y"])], 4),
+    ([helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[2])], 3),
+    ([helper.make_node("Transpose", ["x"], ["y"], perm=[0, 2, 1])], 3),
+    ([helper.make_node("Gemm", ["x", "x"], ["y"], transB=1)], 2),
+    ([helper.make_node("Relu", ["x"], ["y"])], None)])
+def test_an_input_without_a_shape(nodes, rank):
+    """Has the rank that the nodes which read it allow, or is refused with a way out."""
+    value = helper.make_tensor_value_info("x", 1, None)
+    graph = helper.make_graph(nodes, "g", [value], [helper.make_empty_tensor_value_info("y")],
+                              [helper.make_tensor("w", 1, W.shape, W.ravel())])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    if rank is None:
+        with pytest.raises(heddle.RefusedError, match="its rank is not known.*\n.*--shape x="):
+            heddle.compile(model, cache=False)
+        model = heddle.compile(model, cache=False, shapes={"x": [2, None]})
+        assert len(model.inputs[0].shape) == 2
+        return
+    module = heddle.compile(model, cache=False)
+    assert len(module.inputs[0].shape) == rank
+    heddle.Session(module, threads=1).run(None, {"x": np.ones((3, 3, 4, 4)[:rank], np.float32)})

@@ -46,10 +46,14 @@ static void importDictVectorizer(Node &n) {
 static void importCastMap(Node &n) {
   const MapInput &map = mapOf(n);
   std::string to = n.getText("cast_to", "TO_FLOAT"), form = n.getText("map_form", "DENSE");
+  Type from = elementOf(map.values);
   Type element = to == "TO_FLOAT" ? n.f32() : to == "TO_INT64" ? n.i64() : Type();
-  if (!element || isString(elementOf(map.values)))
-    refuse("only numbers to 'TO_FLOAT' and 'TO_INT64' are supported, not '" + to + "'");
-  Value values = n.cast(map.values, element);
+  if (to == "TO_STRING") // of numbers ONNX does not say with how many digits
+    element = isString(from) ? from : Type();
+  if (!element)
+    refuse("'cast_to' is '" + to + "' for values of " + nameOf(from) +
+           ", but must be 'TO_FLOAT', 'TO_INT64', or for strings 'TO_STRING'");
+  Value values = element == from ? map.values : n.cast(map.values, element);
   if (form == "DENSE")
     return n.set(n.unsqueeze(values, {0}));
   if (form != "SPARSE")
@@ -65,7 +69,7 @@ OpRows mapRows() {
       {"DictVectorizer", kMl, 1, 5, importDictVectorizer, false,
        "its map is an input of the model: two tensors, `NAME.keys` and `NAME.values`", true},
       {"CastMap", kMl, 1, 5, importCastMap, false,
-       "numbers only; its map is an input of the model, as DictVectorizer's", true},
+       "numbers become no strings; its map is an input of the model, as DictVectorizer's", true},
   };
   return rows;
 }

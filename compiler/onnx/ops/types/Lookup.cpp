@@ -129,6 +129,14 @@ static void importCategoryMapper(Node &n) {
 static void importOneHotEncoder(Node &n) {
   if (!n.getInt("zeros", 1))
     refuse("'zeros' is 0, but what is no category can only become zeros");
+  std::set<std::string> texts;
+  for (const std::string &text : n.getTexts("cats_strings"))
+    if (!texts.insert(text).second)
+      refuse("the category '" + text + "' is given twice");
+  std::set<int64_t> keys;
+  for (int64_t key : n.getInts("cats_int64s", {}))
+    if (!keys.insert(key).second)
+      refuse("the category " + Twine(key) + " is given twice");
   Value x = n.in(0), categories = given(n, {"cats_strings", "cats_int64s"});
   if (!isString(elementOf(x)))
     x = n.cast(x, n.i64());

@@ -23,7 +23,16 @@ from ..check import (
     run_reference,
     tolerances,
 )
-from ..evaluate import LOSSES, NOISE, WINDOWS, evaluate, is_float, is_stable, wide
+from ..evaluate import (
+    LOSSES,
+    NOISE,
+    WINDOWS,
+    constants,
+    evaluate,
+    is_float,
+    is_stable,
+    wide,
+)
 from . import guarded
 from .case import is_integer, limits
 
@@ -63,6 +72,12 @@ def is_disputed(op, feeds):
         return True  # others' powers leave the range of a float
     if op.startswith("MatMulInteger") and not all(a.size for a in feeds.values()):
         return True  # what ONNX Runtime finds where there is nothing to add up
+    if op == "Normalizer" and any((np.abs(wide(a)) > 2**15).any()
+                                  for a in feeds.values() if is_integer(a.dtype)):
+        return True  # others' squares wrap
+    if op.startswith("QLinear") and any((wide(a) == 0).any()
+                                        for a in feeds.values() if is_float(a)):
+        return True  # what a scale of 0 makes, is cast out of range
     if op in LOSSES and not all(a.size for a in feeds.values()):
         return True  # the mean of nothing
     if op in NAN_IS_OPEN and any(is_float(a) and np.isnan(a).any() for a in feeds.values()):
@@ -106,6 +121,11 @@ def allowed(op, pairs, name, like):
     own = NOISE.get(like.dtype.name, 0)
     coarsest = max([own, *(NOISE.get(pair[0].dtype.name, 0) for pair in pairs.values())])
     return tolerances(pairs, name, like) * (coarsest / own if own else 1)
+
+
+def is_narrow_inside(node):
+    """Whether mean and deviation are asked for in 16 bits, where engines keep 32 or not."""
+    return any(a.name == "stash_type" and a.i != 1 for a in node.attribute)
 
 
 def in_order(node, array):
@@ -184,7 +204,7 @@ def compare(model, data, module, feeds, compiled):
             return Outcome("wrong", f"output '{name}': compiled and not reference: {gap}")
         if name in pairs and not is_stable(pairs[name]) and is_numeric(value):
             continue
-        if is_disputed(op, feeds):
+        if is_disputed(op, {**constants(model), **feeds}) or is_narrow_inside(node):
             continue
         if op == "Inverse" and theirs and not np.isfinite(theirs[name]).all():
             continue  # which element of no inverse is infinite, and which is NaN

@@ -5,7 +5,7 @@
 // numbers that share no model's arithmetic, twice: what is the same both times is constant, what is
 // one of the numbers both times is that size, and all else is a fresh symbol. The run asks again.
 
-#include "compiler/onnx/Custom.h"
+#include "compiler/onnx/ops/Custom.h"
 
 #include "compiler/onnx/Tensor.h"
 #include "runtime/library/custom.h"

@@ -1,6 +1,6 @@
 // Custom: nodes of ops that the user has registered (include/heddle/custom_op.h).
-#ifndef HEDDLE_ONNX_CUSTOM_H
-#define HEDDLE_ONNX_CUSTOM_H
+#ifndef HEDDLE_ONNX_OPS_CUSTOM_H
+#define HEDDLE_ONNX_OPS_CUSTOM_H
 
 #include "compiler/onnx/Node.h"
 
@@ -11,4 +11,4 @@ void importCustom(Node &node, llvm::StringRef domain);
 
 } // namespace heddle::onnx
 
-#endif // HEDDLE_ONNX_CUSTOM_H
+#endif // HEDDLE_ONNX_OPS_CUSTOM_H
