@@ -70,6 +70,12 @@ static Value roundToOdd(const Words &w, Value x) {
 static Value floatToSigned(const Words &w, Value x, Type target) {
   unsigned bits = getElementTypeOrSelf(target).getIntOrFloatBitWidth();
   double bound = std::ldexp(1.0, bits - 1);
+  if (getElementTypeOrSelf(x.getType()).getIntOrFloatBitWidth() == 8) { // some have no infinity
+    Type middle = w.code.b.getF32Type();
+    if (auto vector = dyn_cast<VectorType>(x.getType()))
+      middle = VectorType::get(vector.getShape(), middle);
+    x = w.code.b.create<arith::ExtFOp>(w.code.loc, middle, x);
+  }
   // Of floats below -bound all may count as outside, -bound among them: it is the lowest number.
   Value isInside = w.code.b.create<arith::CmpFOp>(w.code.loc, arith::CmpFPredicate::OLT,
                                                   w.make<math::AbsFOp>({x}), w.like(x, bound));

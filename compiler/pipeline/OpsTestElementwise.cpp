@@ -232,7 +232,8 @@ void addCasts(Cases &cases) {
                            for (const char *rest : {"saturate = true", "saturate = false"}) {
                              Value cast = m.op("cast", {value}, rest, narrow + dims);
                              m.output(cast, Tolerance::exact());
-                             m.output(m.op("cast", {cast}, "", wide + dims), Tolerance::exact());
+                             for (const char *back : {wide, "i8", "i32", "ui32", "i64", "ui64"})
+                               m.output(m.op("cast", {cast}, "", back + dims), Tolerance::exact());
                            }
                        },
                        {{{"n", 5}}}});
