@@ -2,6 +2,7 @@
 
 import heddle
 import numpy as np
+import onnx.parser
 import pytest
 from heddle.fuzz.check import run_onnxruntime, run_reference
 from heddle.fuzz.nodes.case import ML, Case
@@ -216,3 +217,23 @@ def test_keys_of_maps(labels, keys):
     model, feeds = case.model()
     found, = heddle.Session(heddle.compile(model.SerializeToString(), cache=False)).run(None, feeds)
     assert found == [dict(zip(keys, row)) for row in feeds["x0"].tolist()]
+
+
+def test_a_mask_whose_sizes_have_other_names():
+    """That they are those of the scores is checked by the run."""
+    graph = onnx.parser.parse_graph(
+        "g (float[batch, h, s, t] scores, int64[batch_1, seq_1] mask) => (float[a, b, c, d] y) "
+        "<int64[2] axes = {1, 2}, float zero = {0}, float low = {-10000.0}> {"
+        "m = Unsqueeze(mask, axes) b = Cast<to = 9>(m) v = Where(b, zero, low) "
+        "q = Add(scores, v) y = Softmax(q) }")
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    session = heddle.Session(heddle.compile(model, cache=False), threads=1)
+    scores = np.random.default_rng(1).standard_normal((2, 3, 5, 4)).astype(np.float32)
+    mask = i64(1, 1, 0, 1, 1, 0, 0, 1).reshape(2, 4)
+    feeds = {"scores": scores, "mask": mask}
+    wanted = run_onnxruntime(model.SerializeToString(), ["y"], feeds)["y"]
+    np.testing.assert_allclose(session.run(None, feeds)[0], wanted, rtol=1e-5, atol=1e-6)
+    with pytest.raises(heddle.Error, match="a size of .* cannot be broadcast"):
+        session.run(None, {**feeds, "mask": np.ones((2, 3), np.int64)})
+    with pytest.raises(heddle.Error, match="a size of .* cannot be broadcast"):
+        session.run(None, {**feeds, "mask": np.ones((3, 4), np.int64)})

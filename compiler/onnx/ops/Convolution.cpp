@@ -199,6 +199,9 @@ static void importConvTranspose(Node &n) {
   DimVector low(pads.begin(), pads.begin() + count), high(pads.begin() + count, pads.end());
   DimVector extra = sizes(spatialInts(n, "output_padding", count, 0));
   std::string automatic = n.getText("auto_pad", "NOTSET");
+  if (!llvm::is_contained({"", "NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"}, automatic))
+    refuse("'auto_pad' is '" + automatic +
+           "', but must be 'NOTSET', 'VALID', 'SAME_UPPER' or 'SAME_LOWER'");
   auto wanted = n.getInts("output_shape");
   if (wanted && wanted->size() < count)
     refuse("'output_shape' has " + Twine(wanted->size()) + " entries, but needs " + Twine(count));

@@ -362,7 +362,10 @@ static void importDepthToSpace(Node &n) {
     refuse("the input must have rank 4 and 'blocksize' be at least 1");
   Dim c = d[1].floorDiv(b * b);
   DimVector to = {d[0], c, d[2] * b, d[3] * b};
-  if (n.getText("mode", "DCR") == "CRD") {
+  std::string mode = n.getText("mode", "DCR");
+  if (mode != "DCR" && mode != "CRD")
+    refuse("'mode' is '" + mode + "', but must be 'DCR' or 'CRD'");
+  if (mode == "CRD") {
     Value x = n.reshape(n.in(0), {d[0], c, b, b, d[2], d[3]});
     return n.set(n.reshape(n.transpose(x, {0, 1, 4, 2, 5, 3}), to));
   }

@@ -49,6 +49,8 @@ static void importStringNormalizer(Node &n) {
   if (dims.size() < 1 || dims.size() > 2)
     refuse("the input has rank " + Twine(dims.size()) + ", but must have 1 or 2");
   std::string change = n.getText("case_change_action", "NONE");
+  if (!llvm::is_contained({"NONE", "LOWER", "UPPER"}, change))
+    refuse("'case_change_action' is '" + change + "', but must be 'NONE', 'LOWER' or 'UPPER'");
   StringRef letterCase = change == "LOWER" ? "lower" : change == "UPPER" ? "upper" : "none";
   bool isSensitive = n.getInt("is_case_sensitive", 0);
   if (dims.size() == 2)

@@ -45,7 +45,7 @@ NAN_IS_OPEN = {"ArgMax", "ArgMin", "MaxPool", "GlobalMaxPool", "TopK", "ReduceMa
                "GridSample"}
 # What ONNX Runtime makes of infinities is its algorithm's: it takes distances from products, and
 # the largest of a window from the least finite number on.
-INFINITY_IS_OPEN = {"CDist", "MaxPool", "GlobalMaxPool", "GridSample", "Normalizer"}
+INFINITY_IS_OPEN = {"CDist", "MaxPool", "GlobalMaxPool", "GridSample", "Normalizer", "Range"}
 # Whose functions cast what a logarithm gives to the element type, which may be an integer's.
 LOGARITHMS = {"ReduceLogSum", "ReduceLogSumExp"}
 BLAMES_ITSELF = re.compile("internal error|is damaged|code does not link")
