@@ -9,7 +9,10 @@ import heddle
 import numpy as np
 import pytest
 from heddle.fuzz.campaign import Campaign
+from heddle.fuzz.check import Outcome
+from heddle.fuzz.evaluate import evaluate
 from heddle.fuzz.nodes import draw, guarded, judge, seeds
+from heddle.fuzz.worker import Worker
 from onnx import helper
 
 
@@ -89,6 +92,38 @@ def test_wrong_numbers_are_found(monkeypatch):
     node = helper.make_node("Neg", ["x"], ["y"])
     outcome = judge.judge(model_of(node, {"x": X}), [{"x": X}])
     assert outcome.kind == "oracle" and "onnxruntime: 3 of 3 elements differ" in outcome.message
+
+
+@pytest.mark.parametrize("opset, axis", [(13, 1), (13, 0), (13, None), (11, 1), (11, None)])
+def test_the_evaluator_knows_both_hardmaxes(opset, axis):
+    x = np.random.default_rng(0).standard_normal((2, 3, 4)).astype(np.float32)
+    attributes = {} if axis is None else {"axis": axis}
+    model = model_of(helper.make_node("Hardmax", ["x"], ["y"], **attributes), {"x": x}, opset=opset)
+    found = evaluate(model, {"x": x})["y"][0]
+    rows, along = (x.reshape(2, 12), 1) if opset < 13 else (x, -1 if axis is None else axis)
+    largest = np.expand_dims(rows.argmax(along), along)
+    assert found.sum() == largest.size
+    assert (np.take_along_axis(found.reshape(rows.shape), largest, along) == 1).all()
+
+
+@pytest.mark.parametrize("places, kind", [([0, 2], "agrees"), ([2, 0], "agrees"),
+                                          ([1, 2], "oracle")])
+def test_the_order_of_an_unsorted_top_k_is_open(monkeypatch, places, kind):
+    found = {"y": X[places], "i": np.array(places, np.int64)}
+    monkeypatch.setattr(guarded, "run", lambda session, feeds, low: found)
+    monkeypatch.setattr(judge, "run_reference", lambda *_: found)
+    node = helper.make_node("TopK", ["x", "k"], ["y", "i"], sorted=0)
+    feeds = {"x": X, "k": np.array([2], np.int64)}
+    assert judge.judge(model_of(node, feeds, ("y", "i")), [feeds]).kind == kind
+
+
+def test_a_crash_that_does_not_come_again_is_none(monkeypatch):
+    """An engine that damaged the process long ago is none of ours."""
+    campaign = Campaign(40, lambda index: draw.generate(40, index), say=print, is_node=True)
+    monkeypatch.setattr(Worker, "finish", lambda *_: Outcome("crash", "SIGSEGV"))
+    monkeypatch.setattr(Worker, "check", lambda *_: Outcome("agrees"))
+    campaign.run(range(2))
+    assert campaign.models == 2 and not campaign.kinds
 
 
 def test_three_hundred_nodes():

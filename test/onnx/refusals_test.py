@@ -62,6 +62,8 @@ CASES = [
      "'mode' is '', but must be 'DCR' or 'CRD'"),
     ("ConvTranspose", "", [X4, np.zeros((3, 2, 3, 3), np.float32)], {"auto_pad": "SAME"},
      "'auto_pad' is 'SAME', but must be 'NOTSET', 'VALID', 'SAME_UPPER' or 'SAME_LOWER'"),
+    ("SkipLayerNormalization", MS, [X3[:1], X3, np.ones(6, np.float32)], {},
+     "size 2 cannot broadcast to 1"),
     ("EyeLike", "", [X3[0]], {"dtype": 8}, "output 0 ('output') would have element type STRING"),
     ("MeanVarianceNormalization", "", [X4], {"axes": [1, -3]}, "axis 1 is given twice"),
     ("ScatterND", "", [X3[0], INDEX[:, None], X3[0][:3]], {"reduction": ""},

@@ -27,8 +27,8 @@ SINGLE = set(
 )
 
 # Of half precision, ONNX's evaluator rounds after each addition of these: long sums stand still.
-SUMS = set("ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMean ReduceSum"
-           " ReduceSumSquare".split())
+SUMS = set("AveragePool GlobalAveragePool ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp"
+           " ReduceMean ReduceSum ReduceSumSquare".split())
 # What they add may leave little, beside the roundings of larger sums on the way.
 LOSSES = {"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"}
 

@@ -143,13 +143,18 @@ class Hardmax(op_hardmax.Hardmax):
     op_domain = ""
 
     def _run(self, x, axis=None):
-        if self.run_params["opsets"][""] >= 13:
-            wide = super()._run(x.astype(np.float64), axis=-1 if axis is None else axis)[0]
-            return (wide.astype(x.dtype),)
-        axis = 1 if axis is None else axis
+        is_old = self.run_params["opsets"][""] < 13
+        default = 1 if is_old else -1
+        axis = next((a.i for a in self.onnx_node.attribute if a.name == "axis"), default)
         axis += x.ndim if axis < 0 else 0
-        rows = x.reshape(int(np.prod(x.shape[:axis])), int(np.prod(x.shape[axis:])))
-        return (super()._run(rows, axis=1)[0].reshape(x.shape),)
+        rows = (int(np.prod(x.shape[:axis])), int(np.prod(x.shape[axis:])))
+        wide = x.astype(np.float64).reshape(rows if is_old else x.shape)
+        along = 1 if is_old else axis
+        y = np.zeros_like(wide)
+        if x.size:
+            largest = np.argmax(wide, along)
+            np.put_along_axis(y, np.expand_dims(largest, along), 1, along)
+        return (y.reshape(x.shape).astype(x.dtype),)
 
 
 class LinearRegressor(op_linear_regressor.LinearRegressor):

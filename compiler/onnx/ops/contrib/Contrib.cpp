@@ -178,7 +178,7 @@ static void importQuickGelu(Node &n) {
 /// Operands: input, skip, gamma, beta, bias. Output 3 is the sum before normalisation. Of narrow
 /// floats all is computed in f32, which mean and deviation stay in.
 static void importSkipLayerNormalization(Node &n) {
-  Value sum = n.add(n.in(0), n.in(1));
+  Value sum = n.add(n.in(0), n.broadcast(n.in(1), dimsOf(n.in(0))));
   if (n.has(4))
     sum = n.add(sum, n.in(4));
   Type element = elementOf(sum), wide = wideType(n, element);

@@ -101,7 +101,8 @@ def leaves_range(op, feeds, value):
     floats = [wide(array) for array in feeds.values() if is_float(array)]
     integers = [array for array in feeds.values() if is_numeric(array) and is_integer(array.dtype)]
     return any(not (np.abs(array) <= most).all() for array in floats) or \
-        op in ("Shrink", "Pow") and any((wide(a) > 2.0**53).any() for a in integers) or \
+        op in ("Shrink", "Pow", "ReduceMean") and \
+        any((wide(a) > 2.0**53).any() for a in integers) or \
         op in LOGARITHMS and any((wide(a) > 40).any() or (wide(a) < 0).any() for a in integers)
 
 
@@ -200,9 +201,12 @@ def compare(model, data, module, feeds, compiled):
     for name, value in compiled.items():
         if leaves_range(op, feeds, value) or is_flushed(op, feeds):
             continue
+        is_open = name in pairs and is_numeric(value) and not is_stable(pairs[name])
+        if is_open and NOISE.get(value.dtype.name, 0) > NOISE["float32"]:
+            continue  # code keeps 32 bits where the interpreter rounds each step to 16
         if name in reference and (gap := gap_between(op, pairs, name, value, reference[name])):
             return Outcome("wrong", f"output '{name}': compiled and not reference: {gap}")
-        if name in pairs and not is_stable(pairs[name]) and is_numeric(value):
+        if is_open:
             continue
         if is_disputed(op, {**constants(model), **feeds}) or is_narrow_inside(node):
             continue
