@@ -237,3 +237,16 @@ def test_a_mask_whose_sizes_have_other_names():
         session.run(None, {**feeds, "mask": np.ones((2, 3), np.int64)})
     with pytest.raises(heddle.Error, match="a size of .* cannot be broadcast"):
         session.run(None, {**feeds, "mask": np.ones((3, 4), np.int64)})
+
+
+@pytest.mark.parametrize("op", ["ArgMax", "ArgMin"])
+@pytest.mark.parametrize("kind", [np.uint8, np.float32])
+def test_no_element_is_the_largest_of_none(op, kind):
+    for form in ("fixed", "symbols"):
+        case = Case(op, "", 13, [helper.make_attribute("axis", 1)], [np.zeros((8, 0, 4), kind)], 1,
+                    [form])
+        model, feeds = case.model()
+        with pytest.raises(heddle.Error, match="has no elements"):
+            module = heddle.compile(model.SerializeToString(), cache=False)
+            heddle.Session(module, threads=1).run(None, feeds)
+        assert judge(model, [feeds]).kind == "agrees"  # and reads nothing beyond the array

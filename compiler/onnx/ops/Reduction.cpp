@@ -96,8 +96,14 @@ template <Fold fold> static void reduction(Node &n) {
 
 template <typename Op> static void argument(Node &n) {
   Value x = n.in(0);
-  n.set(n.infer<Op>(x, {n.integer("axis", n.axis(n.getInt("axis", 0), rankOf(x))),
-                        n.flag("keep_dims", n.getInt("keepdims", 1)),
+  int64_t axis = n.axis(n.getInt("axis", 0), rankOf(x));
+  Dim size = dimsOf(x)[axis];
+  if (size.isConstant(0))
+    refuse("axis " + Twine(axis) + " has no elements, so none is the largest or the smallest");
+  if (!size.constant())
+    n.requireNotNegative(n.sub(n.size(size), n.integerScalar(n.i64(), 1)),
+                         "the axis has no elements, so none is the largest or the smallest");
+  n.set(n.infer<Op>(x, {n.integer("axis", axis), n.flag("keep_dims", n.getInt("keepdims", 1)),
                         n.flag("last", n.getInt("select_last_index", 0))}));
 }
 

@@ -42,7 +42,7 @@ CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f\x80-\x9f]")
 NAN_IS_OPEN = {"ArgMax", "ArgMin", "MaxPool", "GlobalMaxPool", "TopK", "ReduceMax", "ReduceMin",
                "Max", "Min", "Clip", "Relu", "Hardmax", "Sign", "DynamicQuantizeLinear", "Unique",
                "QuantizeLinear", "Cast", "CastLike", "MaxUnpool", "RoiAlign", "NonMaxSuppression",
-               "GridSample"}
+               "GridSample", "LpPool"}
 # What ONNX Runtime makes of infinities is its algorithm's: it takes distances from products, and
 # the largest of a window from the least finite number on.
 INFINITY_IS_OPEN = {"CDist", "MaxPool", "GlobalMaxPool", "GridSample", "Normalizer", "Range"}
@@ -75,9 +75,9 @@ def is_disputed(op, feeds):
     if op == "Normalizer" and any((np.abs(wide(a)) > 2**15).any()
                                   for a in feeds.values() if is_integer(a.dtype)):
         return True  # others' squares wrap
-    if op.startswith("QLinear") and any((wide(a) == 0).any()
+    if op.startswith("QLinear") and any((wide(a) == 0).any() or not np.isfinite(wide(a)).all()
                                         for a in feeds.values() if is_float(a)):
-        return True  # what a scale of 0 makes, is cast out of range
+        return True  # what such a scale makes, is cast out of range
     if op in LOSSES and not all(a.size for a in feeds.values()):
         return True  # the mean of nothing
     if op in NAN_IS_OPEN and any(is_float(a) and np.isnan(a).any() for a in feeds.values()):
