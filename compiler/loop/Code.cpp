@@ -264,6 +264,13 @@ Value Code::load(Type element, Value pointer, Value index) {
   return fromMemory(element, raw);
 }
 
+Value Code::reversed(Value vector) {
+  SmallVector<int64_t> order;
+  for (int64_t lane = lanes - 1; lane >= 0; --lane)
+    order.push_back(lane);
+  return b.create<vector::ShuffleOp>(loc, vector, vector, order);
+}
+
 Value Code::loadLanes(Type element, Value pointer, Value index, Value mask) {
   if (lanes == 1)
     return load(element, pointer, index);

@@ -57,6 +57,7 @@ public:
   Value spread(Value value); // scalar -> vector; a vector stays
   Value laneNumbers();       // vector<lanes x i64>: 0, 1, 2 ...
   Value maskOf(Value count); // lanes below count
+  Value reversed(Value vector);
   /// `lanes` vectors as the rows of a square; its columns.
   Values transpose(Values rows);
   /// Vectors of as many lanes, in which the first lanes of all come first, then the second ones.

@@ -159,6 +159,11 @@ Value Elements::read(Type element, Value pointer, ArrayRef<Value> sizes, ArrayRe
     return code().load(element, pointer, where.free ? where.free : where.base);
   if (!where.free && where.step == 1)
     return code().loadLanes(element, pointer, where.base, mask);
+  if (!where.free && where.step == -1) {
+    Value first = code().sub(where.base, code().number(code().lanes - 1));
+    return code().reversed(
+        code().loadLanes(element, pointer, first, mask ? code().reversed(mask) : mask));
+  }
   return code().gather(element, pointer, lanesOf(where), mask);
 }
 

@@ -209,6 +209,31 @@ static Value isNear(Elements &e, const Dim &low, const Dim &high, Value size) {
   return code.less(code.max(e.kernel.dim(low), e.kernel.dim(high)), size);
 }
 
+/// An element of a mirrored dimension that lies outside in some lane. Lanes that are all mirrored
+/// at the same end lie one before the other in x.
+static Value mirrored(Elements &e, graph::PadOp op, const Indices &source, size_t turned,
+                      Value size, Value isNear, llvm::function_ref<Value()> otherwise) {
+  Code &code = e.code();
+  const Index &index = source[turned];
+  if (op.getMode() != "reflect" || index.free || index.step != 1)
+    return otherwise();
+  Type element = graph::elementOf(op.getX());
+  auto turnedAt = [&](Value end) { // the place that stays
+    Indices shown(source);
+    shown[turned] = {code.sub(code.mul(code.number(2), end), index.base), -1, {}};
+    return e.at(op.getX(), shown);
+  };
+  Value low = code.number(0), high = code.sub(size, code.number(1));
+  Value isBelow = code.less(code.add(index.base, code.number(code.lanes - 1)), low);
+  Value isAbove = code.less(high, index.base);
+  return guarded(
+      e, code.both(isNear, isBelow), element, [&] { return turnedAt(low); },
+      [&] {
+        return guarded(
+            e, code.both(isNear, isAbove), element, [&] { return turnedAt(high); }, otherwise);
+      });
+}
+
 static Value padElement(Elements &e, graph::PadOp op, ArrayRef<Index> place) {
   Code &code = e.code();
   DimVector low = graph::dimsOf(op.getLow()), high = graph::dimsOf(op.getHigh());
@@ -228,26 +253,43 @@ static Value padElement(Elements &e, graph::PadOp op, ArrayRef<Index> place) {
       condition = code.both(condition, inside(e, index, sizes[i]));
     source.push_back(index);
   }
+  Operation *made = op.getX().getDefiningOp();
+  bool isComputed = made && made->getBlock() == op->getBlock();
+  Type element = graph::elementOf(op.getX());
   if (!turned.empty()) { // most vectors lie inside as they are
     Value areInside;
     for (size_t i : turned)
       areInside = code.both(areInside, inside(e, source[i], sizes[i]));
     areInside = code.b.create<vector::ReductionOp>(code.loc, vector::CombiningKind::AND, areInside);
+    auto near = [&](size_t i) { return isNear(e, low[i], high[i], sizes[i]); };
+    auto general = [&] {
+      Indices shown(source);
+      for (size_t i : turned)
+        shown[i] = padSource(e, op.getMode(), source[i], sizes[i], near(i));
+      return e.at(op.getX(), shown);
+    };
     return guarded(
-        e, areInside, graph::elementOf(op.getX()), [&] { return e.at(op.getX(), source); },
+        e, areInside, element, [&] { return e.at(op.getX(), source); },
         [&] {
-          Indices shown(source);
-          for (size_t i : turned)
-            shown[i] = padSource(e, op.getMode(), source[i], sizes[i],
-                                 isNear(e, low[i], high[i], sizes[i]));
-          return e.at(op.getX(), shown);
+          size_t first = turned.front();
+          return isComputed || turned.size() > 1
+                     ? general()
+                     : mirrored(e, op, source, first, sizes[first], near(first), general);
         });
   }
   if (!condition)
     return e.at(op.getX(), source);
-  return guarded(
-      e, condition, graph::elementOf(op.getX()), [&] { return e.at(op.getX(), source); },
-      [&] { return e.at(op.getValue(), {}); });
+  auto inner = [&] { return e.at(op.getX(), source); };
+  auto masked = [&] {
+    return guarded(e, condition, element, inner, [&] { return e.at(op.getValue(), {}); });
+  };
+  if (!Code::isVector(condition) || isComputed)
+    return masked();
+  // Most vectors lie inside, and a plain load is several times as fast as one with a mask where x
+  // comes from memory.
+  Value areInside =
+      code.b.create<vector::ReductionOp>(code.loc, vector::CombiningKind::AND, condition);
+  return guarded(e, areInside, element, inner, masked);
 }
 
 static Value sizesElement(Elements &e, graph::SizesOp op, ArrayRef<Index> place) {

@@ -87,6 +87,13 @@ static void addMoves(Cases &cases, const string &type) {
     exact(m, m.op("pad", {x, value}, "low = #graph.dims<-1, 2>, high = #graph.dims<0, -3>"));
     exact(m, m.op("pad", {x, value}, "low = #graph.dims<0, \"n\">, high = #graph.dims<0, 0>"));
   });
+  add("pad wide", {{{"n", 2}, {"m", 90}}, {{"n", 1}, {"m", 41}}}, [=](Model &m) {
+    Value x = m.input(type + "[n, m]"), value = m.input(type + "[]");
+    for (const char *mode : {"constant", "edge", "reflect", "wrap"}) // vectors on either side
+      exact(m, m.op("pad", {x, value},
+                    string("low = #graph.dims<0, 40>, high = #graph.dims<0, 39>, mode = \"") +
+                        mode + "\""));
+  });
   add("pad nothing", {{{"n", 0}}}, [=](Model &m) {
     Value x = m.input(type + "[n, 5]"), value = m.input(type + "[]");
     exact(m, m.op("pad", {x, value}, "low = #graph.dims<1, 2>, high = #graph.dims<2, 12>"));
