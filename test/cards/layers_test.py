@@ -70,7 +70,7 @@ def row_sums(node, outputs=("y",)):
 def test_what_costs_much_is_computed_once_a_row():
     subtract = helper.make_node("Sub", ["x", "l"], ["y"], name="sub")
     assert groups(compiled(row_sums(subtract))) == [("sub", "reduce_rows")]
-    # Here the sums are a result too, and a logarithm beside each element would be computed 40 times.
+    # Here the sums are a result too, and a log beside each element would be computed 40 times.
     assert groups(compiled(row_sums(subtract, ("y", "s")))) == [
         ("sum", "reduce_rows"), ("log", "elementwise"), ("sub", "elementwise")]
 
