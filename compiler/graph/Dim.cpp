@@ -70,8 +70,10 @@ bool Dim::isNothingButTooLarge() const {
          terms.begin()->first[0].text == kTooLarge;
 }
 
-Dim Dim::operator+(const Dim &other) const {
-  Dim result = *this;
+Dim Dim::operator+(const Dim &other) const & { return Dim(*this) + other; }
+
+Dim Dim::operator+(const Dim &other) && {
+  Dim result = std::move(*this);
   for (const auto &[product, coefficient] : other.terms) {
     if (result.isNothingButTooLarge() || other.isNothingButTooLarge())
       return tooLarge();
@@ -441,7 +443,7 @@ private:
       auto next = parseProduct();
       if (!next)
         return std::nullopt;
-      total = plus ? *total + *next : *total - *next;
+      total = std::move(*total) + (plus ? *next : *next * Dim(-1)); // no copy of a long sum a term
     }
     return total;
   }

@@ -46,7 +46,8 @@ public:
   /// The name, when this is one symbol and nothing else.
   std::optional<std::string> symbolName() const;
 
-  Dim operator+(const Dim &other) const;
+  Dim operator+(const Dim &other) const &;
+  Dim operator+(const Dim &other) &&;
   Dim operator-(const Dim &other) const;
   Dim operator*(const Dim &other) const;
   Dim floorDiv(const Dim &divisor) const;

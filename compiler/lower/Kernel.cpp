@@ -23,6 +23,7 @@ static Value arithmetic(const SizeArithmetic &sizes, Value x, Value y, Plain pla
   Value simple = plain(x, y);
   if (!sizes.overflow || simple == x || simple == y || Code::constant(simple))
     return simple;
+  simple.getDefiningOp()->erase(); // it said that nothing folds
   Type i1 = code.b.getI1Type(), i64 = code.b.getI64Type();
   auto both = LLVM::LLVMStructType::getLiteral(code.b.getContext(), {i64, i1});
   Value made = code.b.create<Checked>(code.loc, both, x, y);
@@ -244,14 +245,18 @@ Value KernelBuilder::temporary(int64_t number) {
 Value KernelBuilder::data(int64_t number) {
   return argument({Argument::Kind::Data, {}, number, ""}, true);
 }
-Value KernelBuilder::symbol(StringRef name) {
-  return argument({Argument::Kind::Symbol, {}, 0, name.str()}, false);
+Value KernelBuilder::size(StringRef text) {
+  return argument({Argument::Kind::Size, {}, 0, text.str()}, false);
 }
 
 Value KernelBuilder::dim(const Dim &dim) {
   Value &value = dims[dim.str()];
   if (!value) {
-    Value made = SizeArithmetic{*early}.emit(dim, [&](StringRef name) { return symbol(name); });
+    // The place in a long concat: the program around the kernels has what it grows from.
+    constexpr size_t mostTerms = 4;
+    Value made = dim.sum().size() > mostTerms
+                     ? size(dim.str())
+                     : SizeArithmetic{*early}.emit(dim, [&](StringRef name) { return size(name); });
     if (!dim.constant() && !llvm::is_contained(kernel.sizes, dim))
       kernel.sizes.push_back(dim);
     dims[dim.str()] = made;

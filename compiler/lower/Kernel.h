@@ -22,11 +22,11 @@ using mlir::Type;
 using mlir::Value;
 
 struct Argument {
-  enum class Kind { Call, Tensor, Temporary, Data, Symbol, Message, LibraryCall };
+  enum class Kind { Call, Tensor, Temporary, Data, Size, Message, LibraryCall };
   Kind kind;
   Value tensor;      // Tensor: a value of the graph, constants included
   int64_t index = 0; // Temporary, Data or LibraryCall: its number
-  std::string text;  // Symbol: its name; Message: what a failure says, with %lld for two values
+  std::string text;  // Size: of a Dim; Message: what a failure says, with %lld for two values
 };
 
 struct Phase {
@@ -127,7 +127,7 @@ public:
 private:
   void begin(llvm::StringRef name, mlir::FunctionType type, int64_t lanes);
   Value argument(const Argument &wanted, bool isPointer);
-  Value symbol(llvm::StringRef name);
+  Value size(llvm::StringRef text);
 
   mlir::ModuleOp module;
   mlir::Location location;

@@ -199,22 +199,31 @@ static llvm::Error choosePlan(const CompileOptions &options, Compiled &compiled,
   return llvm::Error::success();
 }
 
+struct SharedFunctions {
+  llvm::StringMap<std::string> nameOf; // by their text
+  llvm::StringMap<char> names;
+};
+
 /// Groups of one form become functions of one text, however their tensors and weights differ: one
 /// of them is enough. Its name is its text's, so that other models have the same function, too.
-static void shareFunctions(ModuleOp module, lower::Kernel &kernel,
-                           llvm::StringMap<std::string> &functions) {
+static void shareFunctions(ModuleOp module, lower::Kernel &kernel, SharedFunctions &functions) {
   for (lower::Phase &phase : kernel.phases) {
-    auto function = module.lookupSymbol<func::FuncOp>(phase.function);
+    // It is among the last that were made; a search from the front would look at all others.
+    auto made = llvm::find_if(llvm::reverse(*module.getBody()), [&](Operation &op) {
+      auto function = dyn_cast<func::FuncOp>(op);
+      return function && function.getSymName() == phase.function;
+    });
+    auto function = cast<func::FuncOp>(*made);
     std::string text;
     llvm::raw_string_ostream stream(text);
     function.setSymName("phase");
     function.print(stream, OpPrintingFlags().useLocalScope());
     function.setSymName(phase.function);
-    auto [known, isNew] = functions.try_emplace(stream.str());
+    auto [known, isNew] = functions.nameOf.try_emplace(stream.str());
     if (isNew) {
       std::string name =
           "kernel_" + llvm::utohexstr(llvm::xxh3_64bits(text), /*LowerCase=*/true, 16);
-      while (module.lookupSymbol(name)) // of another text
+      while (!functions.names.try_emplace(name).second) // of another text
         name += "x";
       function.setSymName(name);
       known->second = name;
@@ -235,7 +244,7 @@ static llvm::Error lowerGroups(func::FuncOp model, const loop::Machine &machine,
                        vector::VectorDialect, LLVM::LLVMDialect, cf::ControlFlowDialect>();
   program.module = ModuleOp::create(model.getLoc());
   std::map<Operation *, std::shared_ptr<lower::Kernel>> kernels;
-  llvm::StringMap<std::string> functions; // by their text
+  SharedFunctions functions;
   loop::Placements placements = loop::placementsOf(model);
   int64_t number = 0;
   model.walk([&](graph::GroupOp group) {

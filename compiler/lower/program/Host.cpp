@@ -58,22 +58,55 @@ static bool isVisible(Value value, OpBuilder &builder) {
   return false;
 }
 
+SmallVector<Value> Host::symbolsOf(const Dim &dim) {
+  SmallVector<std::string> names;
+  dim.collectSymbols(names);
+  return SmallVector<Value>(
+      llvm::map_range(names, [&](const std::string &name) { return symbolValue(name); }));
+}
+
+bool Host::isReadable(const WrittenSize &known, ArrayRef<Value> symbols, bool isTested) {
+  return known.value && ArrayRef<Value>(known.symbols) == symbols &&
+         isVisible(known.value, builder) && (!isTested || known.isTested);
+}
+
+/// A sum that is another one and a term or two is written as that: the places of n operands in a
+/// concat would else have n^2 / 2 terms.
+Value Host::writeSize(const Dim &dim, Value *overflow) {
+  SizeArithmetic arithmetic{*code, overflow};
+  constexpr size_t few = 2, kept = 4;
+  bool isLong = dim.sum().size() > few;
+  Value value;
+  for (const Dim &sum : lastSums) {
+    if (!isLong || value)
+      break;
+    auto known = writtenSizes.find(sum.str());
+    Dim rest = dim - sum;
+    if (rest.sum().size() <= few && !rest.isTooLarge() && known != writtenSizes.end() &&
+        isReadable(known->second, symbolsOf(sum), overflow != nullptr))
+      value = arithmetic.add(checkedDim(sum, overflow), checkedDim(rest, overflow));
+  }
+  if (!value) {
+    auto part = [&](const Dim &operand) { return checkedDim(operand, overflow); };
+    value = arithmetic.emit(dim, [&](StringRef name) { return symbolValue(name); }, part);
+  }
+  if (isLong) {
+    lastSums.push_front(dim);
+    lastSums.resize(std::min(lastSums.size(), kept));
+  }
+  return value;
+}
+
 /// A size is written once where all that follows can read it: sizes that are made of sizes would
 /// else be written again at each use, and so would the tests of their overflow.
 Value Host::checkedDim(const Dim &dim, Value *overflow) {
-  auto symbol = [&](StringRef name) { return symbolValue(name); };
   if (dim.constant() || dim.symbolName())
-    return SizeArithmetic{*code, overflow}.emit(dim, symbol);
-  SmallVector<std::string> names;
-  dim.collectSymbols(names);
-  SmallVector<Value> values(llvm::map_range(names, symbol));
+    return SizeArithmetic{*code, overflow}.emit(dim,
+                                                [&](StringRef name) { return symbolValue(name); });
+  SmallVector<Value> values = symbolsOf(dim);
   WrittenSize &known = writtenSizes[dim.str()];
-  bool isWritten = known.value && known.symbols == values && isVisible(known.value, builder) &&
-                   (!overflow || known.isTested);
-  if (!isWritten) {
-    Value found, *test = overflow ? &found : nullptr;
-    auto part = [&](const Dim &operand) { return checkedDim(operand, test); };
-    Value value = SizeArithmetic{*code, test}.emit(dim, symbol, part);
+  if (!isReadable(known, values, overflow != nullptr)) {
+    Value found, value = writeSize(dim, overflow ? &found : nullptr);
     known = {value, found, std::move(values), overflow != nullptr};
   }
   if (overflow && known.overflow)
@@ -149,6 +182,17 @@ void Host::writeSizes() {
     }
   Value status = writeEntryChecks();
   builder.create<func::ReturnOp>(code->loc, status);
+  finishFunction();
+}
+
+/// LLVM's time grows with the square of a basic block, and the program around the kernels of a
+/// large model is one: above this it is taken as it is, which costs nanoseconds a kernel.
+void Host::finishFunction() {
+  constexpr int64_t mostOptimised = 4000;
+  int64_t count = 0;
+  function.walk([&](Operation *) { ++count; });
+  if (count > mostOptimised)
+    function->setAttr("passthrough", builder.getStrArrayAttr({"noinline", "optnone"}));
 }
 
 Value Host::field(int64_t offset, Type type) {
@@ -182,6 +226,7 @@ void Host::writeRun() {
       code->at(call, builder.getI8Type(), code->number(offsetof(heddle_call_t, status)));
   Value status = builder.create<LLVM::LoadOp>(code->loc, builder.getI32Type(), address, 4);
   builder.create<func::ReturnOp>(code->loc, status);
+  finishFunction();
 }
 
 void Host::writeBlock(Block &block) {

@@ -15,6 +15,9 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/Error.h"
 
+#include <deque>
+#include <optional>
+
 namespace heddle::lower {
 
 class Host {
@@ -53,7 +56,13 @@ private:
     bool isTested = false;
   };
   std::map<std::string, WrittenSize> writtenSizes; // by the text of the size
+  bool isReadable(const WrittenSize &known, llvm::ArrayRef<Value> symbols, bool isTested);
+  /// What was written last, of several terms: places in a concat are sums that grow by a term.
+  std::deque<Dim> lastSums;
+  Value writeSize(const Dim &dim, Value *overflow);
+  void finishFunction();
   Value symbolValue(llvm::StringRef name);
+  llvm::SmallVector<Value> symbolsOf(const Dim &dim);
   void failIf(Value overflow, const llvm::Twine &what);
   Value pointerOf(Value value);
   Value alloc(Value bytes);
@@ -82,11 +91,13 @@ private:
   void launchRegion(llvm::ArrayRef<graph::GroupOp> members);
   mlir::func::FuncOp dispatcherOf(llvm::ArrayRef<mlir::func::FuncOp> targets,
                                   llvm::ArrayRef<int64_t> bases, bool areEqual);
-  mlir::func::FuncOp functionOf(const Phase &phase) const;
-  llvm::SmallVector<graph::GroupOp> launchedWith(graph::GroupOp group) const;
+  mlir::func::FuncOp functionOf(const Phase &phase);
+  std::optional<mlir::SymbolTable> phaseFunctions;
+  llvm::SmallVector<graph::GroupOp> launchedWith(graph::GroupOp group);
+  /// Of each block, by their number.
+  llvm::DenseMap<mlir::Block *, std::map<int64_t, llvm::SmallVector<graph::GroupOp>>> regions;
   void profile(graph::GroupOp group, llvm::function_ref<void()> launches);
-  int64_t argumentSlots() const;
-  int64_t mostArguments() const;
+  int64_t argumentSlots();
   Value callService(int64_t offset, Type result, mlir::ValueRange operands);
 
   // What only the run can check (HostChecks.cpp).

@@ -39,36 +39,33 @@ static int64_t regionOf(graph::GroupOp group) {
 }
 
 /// Groups of a region that one launch can run: those of one phase, when there are several.
-SmallVector<graph::GroupOp> Host::launchedWith(graph::GroupOp group) const {
-  SmallVector<graph::GroupOp> members;
-  int64_t region = regionOf(group);
-  if (region >= 0)
+SmallVector<graph::GroupOp> Host::launchedWith(graph::GroupOp group) {
+  auto [known, isNew] = regions.try_emplace(group->getBlock());
+  if (isNew)
     for (graph::GroupOp other : group->getBlock()->getOps<graph::GroupOp>())
       if (const auto &phases = kernels.at(other)->phases;
-          regionOf(other) == region && phases.size() == 1 && !phases.front().isAlone)
-        members.push_back(other);
+          regionOf(other) >= 0 && phases.size() == 1 && !phases.front().isAlone)
+        known->second[regionOf(other)].push_back(other);
+  const SmallVector<graph::GroupOp> &members = known->second[regionOf(group)];
   bool isOneOfThem = llvm::is_contained(members, group);
   return members.size() > 1 && isOneOfThem ? members : SmallVector<graph::GroupOp>{group};
 }
 
-int64_t Host::argumentSlots() const {
-  int64_t most = 1;
+int64_t Host::argumentSlots() {
+  int64_t mostOfOne = 1, most = 1;
+  for (auto &[group, kernel] : kernels)
+    mostOfOne = std::max<int64_t>(mostOfOne, kernel->arguments.size());
   func::FuncOp(model).walk([&](graph::GroupOp group) {
     int64_t slots = 0;
     auto members = launchedWith(group);
+    if (members.front() != group)
+      return;
     for (graph::GroupOp member : members)
       slots += kernels.at(member)->arguments.size() + 1;
     // Those of its region that are launched alone come behind.
-    most = std::max<int64_t>(most, slots + 1 + (members.size() > 1 ? mostArguments() : 0));
+    most = std::max<int64_t>(most, slots + 1 + (members.size() > 1 ? mostOfOne : 0));
   });
-  return std::max(most, mostArguments());
-}
-
-int64_t Host::mostArguments() const {
-  int64_t most = 1;
-  for (auto &[group, kernel] : kernels)
-    most = std::max<int64_t>(most, kernel->arguments.size());
-  return most;
+  return std::max(most, mostOfOne);
 }
 
 void Host::storeArguments(graph::GroupOp group, int64_t base) {
@@ -112,8 +109,8 @@ void Host::storeArguments(graph::GroupOp group, int64_t base) {
       value = entryCode->at(weights, entry.getI8Type(), entryCode->number(place->second));
       break;
     }
-    case Argument::Kind::Symbol:
-      value = dim(Dim::symbol(argument.text));
+    case Argument::Kind::Size:
+      value = dim(*Dim::parse(argument.text));
       break;
     case Argument::Kind::LibraryCall:
       program.calls.push_back(kernel.calls[argument.index]);
@@ -223,8 +220,10 @@ func::FuncOp Host::dispatcherOf(ArrayRef<func::FuncOp> targets, ArrayRef<int64_t
   return known;
 }
 
-func::FuncOp Host::functionOf(const Phase &phase) const {
-  return program.module->lookupSymbol<func::FuncOp>(phase.function);
+func::FuncOp Host::functionOf(const Phase &phase) {
+  if (!phaseFunctions)
+    phaseFunctions.emplace(program.module.get());
+  return phaseFunctions->lookup<func::FuncOp>(phase.function);
 }
 
 void Host::launchRegion(ArrayRef<graph::GroupOp> members) {
