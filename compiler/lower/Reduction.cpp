@@ -102,7 +102,12 @@ static Value argElement(Elements &e, Operation *op, int64_t axis, bool keepDims,
     if (i != axis || keepDims)
       ++next;
   }
-  Values start{code.spread(e.at(x, source)), code.spread(code.number(0))};
+  // An axis without elements has none to begin with, either.
+  Value isSome = code.less(code.number(0), e.sizesOf(x)[axis]);
+  Value first = guarded(
+      e, isSome, element, [&] { return e.at(x, source); },
+      [&] { return code.constantOf(loop::computeType(element), 0); });
+  Values start{code.spread(first), code.spread(code.number(0))};
   Indices rows = source;
   return foldScoped(e, code.number(1), e.sizesOf(x)[axis], start, [&](Value i, ValueRange best) {
     fetchRowsAhead(e, x, rows, i);
