@@ -111,33 +111,60 @@ private:
       (*module)->setAttr(graph::kStrings, builder.getStrArrayAttr(strings));
   }
 
+  /// Finds the sizes that callers fix, by the name of an input or of a size, or as dimension 0 of
+  /// input x by "x.0".
   void checkOptions(const proto::GraphProto &graph) {
+    if (options.shapes.empty())
+      return;
+    llvm::StringMap<const proto::ValueInfoProto *> inputs;
+    llvm::StringSet<> symbols;
+    std::string knownInputs, knownSizes; // for messages
+    auto list = [](std::string &names, StringRef name) {
+      names += (names.empty() ? "" : ", ") + name.str();
+    };
+    for (const auto &input : graph.input()) {
+      if (inputs.try_emplace(input.name(), &input).second)
+        list(knownInputs, input.name());
+      for (int i = 0; i < input.type().tensor_type().shape().dim_size(); ++i)
+        if (std::string symbol = symbolOf(input, i);
+            !symbol.empty() && symbols.insert(symbol).second)
+          list(knownSizes, symbol);
+    }
     for (const auto &[name, sizes] : options.shapes) {
-      bool isInput = false, isSymbol = false;
-      for (const auto &input : graph.input()) {
-        isInput |= input.name() == name;
-        for (const auto &dim : input.type().tensor_type().shape().dim())
-          isSymbol |= dim.dim_param() == name || symbolText(dim.dim_param()) == name;
+      auto [stem, number] = StringRef(name).rsplit('.');
+      std::string symbol = symbolText(name);
+      int dim;
+      if (const proto::ValueInfoProto *input = inputs.lookup(stem))
+        if (!number.getAsInteger(10, dim) && dim >= 0 &&
+            dim < input->type().tensor_type().shape().dim_size())
+          symbol = symbolOf(*input, dim);
+      int64_t fixed;
+      if (inputs.contains(name))
+        continue;
+      if (sizes.size() == 1 && symbols.contains(symbol)) {
+        if (!StringRef(sizes[0]).getAsInteger(10, fixed))
+          fixedSizes[symbol] = fixed;
+        continue;
       }
-      if (!isInput && !(isSymbol && sizes.size() == 1))
-        problems.add("", {"the model has no input or size '" + name + "'",
-                          "the shape that was asked for it cannot be applied"});
+      problems.add("", {"the model has no input or size '" + name + "'",
+                        "its inputs: " + knownInputs + "; its sizes that are open: " +
+                            (knownSizes.empty() ? "none" : knownSizes)});
     }
   }
 
-  Dim sizeOf(const std::string &name) {
-    for (const auto &[key, sizes] : options.shapes) {
-      int64_t number;
-      if (sizes.size() == 1 && (key == name || symbolText(key) == name) && !isInput(key) &&
-          !StringRef(sizes[0]).getAsInteger(10, number))
-        return Dim(number);
-    }
-    return Dim::symbol(name);
+  /// The symbol of an input's dimension: the name that it has, or the input's and its number; empty
+  /// where it is a constant.
+  static std::string symbolOf(const proto::ValueInfoProto &input, int dim) {
+    const auto &declared = input.type().tensor_type().shape().dim(dim);
+    if (declared.has_dim_value() && declared.dim_value() >= 0)
+      return "";
+    std::string name = symbolText(declared.dim_param());
+    return name.empty() ? symbolText(input.name()) + "." + std::to_string(dim) : name;
   }
 
-  bool isInput(StringRef name) const {
-    return llvm::any_of(file.model->graph().input(),
-                        [&](const auto &input) { return input.name() == name; });
+  Dim sizeOf(const std::string &name) const {
+    auto found = fixedSizes.find(name);
+    return found == fixedSizes.end() ? Dim::symbol(name) : Dim(found->second);
   }
 
   DimVector inputDims(const proto::ValueInfoProto &input) {
@@ -301,6 +328,7 @@ private:
   OwningOpRef<ModuleOp> module;
   func::FuncOp main;
   std::vector<std::string> inputNames;
+  llvm::StringMap<int64_t> fixedSizes; // that callers ask for, by symbol
 };
 } // namespace
 

@@ -245,7 +245,8 @@ TEST(BadGraph, a_wrong_shape_names_its_node) {
   expectRefused(*import(model), "node 'n_y' (Reshape): error: input of shape [2, 3] cannot be");
   auto product = emptyModel();
   addNode(product, "MatMul", {"x", "x"}, "y");
-  expectRefused(*import(product), "M3: a row of a has 3 elements, a column of b has 2");
+  expectRefused(*import(product),
+                "(MatMul): error: a row of a has 3 elements, a column of b has 2");
 }
 
 TEST(BadGraph, ranks_that_nothing_holds) {
@@ -330,6 +331,20 @@ TEST(BadInput, numbers_maps_and_options) {
   heddle::onnx::ImportOptions options;
   ASSERT_FALSE(heddle::onnx::addShapeOption(options, "z=1x2"));
   expectRefused(*import(model, options), "no input or size 'z'");
+  auto open = emptyModel();
+  auto *dims = open.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type();
+  dims->mutable_shape()->clear_dim();
+  dims->mutable_shape()->add_dim();
+  dims->mutable_shape()->add_dim()->set_dim_param("n");
+  addNode(open, "Relu", {"x"}, "y");
+  for (const char *size : {"x.0=2", "x.1=3"}) {
+    heddle::onnx::ImportOptions fixed;
+    ASSERT_FALSE(heddle::onnx::addShapeOption(fixed, size));
+    expectText(*import(open, fixed), size[2] == '0' ? "tensor<2x?xf32" : "tensor<?x3xf32");
+  }
+  heddle::onnx::ImportOptions none;
+  ASSERT_FALSE(heddle::onnx::addShapeOption(none, "x.2=2"));
+  expectRefused(*import(open, none), "its inputs: x; its sizes that are open: x.0, n");
 }
 
 TEST(Limits, gigabytes_are_not_allocated) {

@@ -94,7 +94,7 @@ static Samples measure(const Options &options, Runner &runner, Peer *peer) {
   }
 }
 
-/// What is wrong with our outputs, a line each; nothing is timed then.
+/// What is wrong with our outputs, a line each.
 static std::string disagreements(const Options &options, const Module &module, Runner &runner,
                                  Peer &peer) {
   runner.run();
@@ -136,7 +136,8 @@ static std::vector<std::string> row(const std::string &name, const Statistics &s
 }
 
 static void report(const Options &options, const Module &module, const Feeds &feeds,
-                   const Runner &runner, const Peer *peer, const Samples &samples) {
+                   const Runner &runner, const Peer *peer, const Samples &samples,
+                   const std::string &differences) {
   heddle_module_info_t info = heddle_module_info(module.get());
   Statistics ours = summarize(samples.ours);
   heddle_memory_t memory = runner.memory();
@@ -162,10 +163,16 @@ static void report(const Options &options, const Module &module, const Feeds &fe
     Statistics theirs = summarize(samples.theirs);
     json["onnxruntime"] = toJson(theirs);
     json["onnxruntime"]["version"] = peer->version;
+    json["onnxruntime"]["called"] = peer->calledHow;
     json["ratio"] = theirs.median / ours.median;
+    json["agrees"] = differences.empty();
+    if (!differences.empty())
+      json["differences"] = differences;
     table.add(row("onnxruntime " + peer->version, theirs));
     ratio = "ratio    " + formatNumber(theirs.median / ours.median, 3) +
-            " (above 1: heddle is faster)\n";
+            " (above 1: heddle is faster" +
+            (differences.empty() ? "" : "; but outputs differ, see below") + ")\ncalled   heddle " +
+            "from C, inputs and outputs in place; ONNX Runtime " + peer->calledHow + "\n";
   }
   if (options.isJson)
     return print(json);
@@ -189,14 +196,15 @@ static int run(const Options &options) {
   printNotes(feeds.notes);
   Runner runner(module, options.compile.threads, feeds);
   std::unique_ptr<Peer> peer;
+  std::string differences;
   if (hasRival) {
     peer = std::make_unique<Peer>(rivalModel, module, feeds, runner.threads());
-    std::string lines = disagreements(options, module, runner, *peer);
-    if (!lines.empty())
-      throw Failure(HEDDLE_DIFFERS, lines + "note: 'heddle compare' says where they part");
+    differences = disagreements(options, module, runner, *peer);
   }
   Samples samples = measure(options, runner, peer.get());
-  report(options, module, feeds, runner, peer.get(), samples);
+  report(options, module, feeds, runner, peer.get(), samples, differences);
+  if (!differences.empty())
+    throw Failure(HEDDLE_DIFFERS, differences + "note: 'heddle compare' says where they part");
   return HEDDLE_OK;
 }
 

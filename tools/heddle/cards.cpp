@@ -5,6 +5,7 @@
 #include "tools/heddle/file.h"
 #include "tools/heddle/model.h"
 #include "tools/heddle/table.h"
+#include "tools/heddle/terminal/terminal.h"
 
 #include <filesystem>
 #include <iostream>
@@ -65,16 +66,29 @@ static int list(const Options &options) {
     print(result);
     return HEDDLE_OK;
   }
-  Table table({"card", "kind", "target", "priority", "mechanism", "loops", "from", "knobs"});
+  const std::vector<std::string> heads = {"card",      "kind",  "target", "priority",
+                                          "mechanism", "loops", "from",   "knobs"};
+  Table table(heads);
+  std::string stacked; // for where the table has no room
+  size_t columns = columnsOfOutput();
   for (const Json &card : result.at("cards")) {
     bool isNest = card.contains("nest");
-    table.add({card.at("name"), card.at("card_kind"), card.at("target"), card.at("priority").dump(),
-               card.at("mechanism"),
-               (isNest ? "nest " : "key ") + joined(card.at(isNest ? "nest" : "key")),
-               card.at("built_in") ? "built-in" : card.at("path").get<std::string>(),
-               knobsOf(card)});
+    std::vector<std::string> row = {
+        card.at("name"),
+        card.at("card_kind"),
+        card.at("target"),
+        card.at("priority").dump(),
+        card.at("mechanism"),
+        (isNest ? "nest " : "key ") + joined(card.at(isNest ? "nest" : "key")),
+        card.at("built_in") ? "built-in" : card.at("path").get<std::string>(),
+        knobsOf(card)};
+    stacked += emphasised(row[0]) + "\n";
+    for (size_t i = 1; i < row.size(); ++i)
+      if (!row[i].empty())
+        stacked += wrapped(heads[i] + " " + row[i], "  ", columns);
+    table.add(row);
   }
-  print(table.text());
+  print(columns && table.width() > columns ? stacked : table.text());
   return HEDDLE_OK;
 }
 
@@ -209,8 +223,7 @@ static void addSchedules(CLI::App &action, Options &options) {
 
 static void addShapes(CLI::App &action, Options &options) {
   addCompileOptions(action, options.compile);
-  addMany(action, "--shape", options.compile.shapes, "fix the sizes of an input: x=1x3x?x?")
-      ->type_name("NAME=SIZES");
+  addSizeOptions(action, options.compile);
 }
 
 Run addCards(CLI::App &app) {

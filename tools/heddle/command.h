@@ -13,6 +13,14 @@ namespace heddle::cli {
 /// Runs a command whose options were parsed, and returns its exit code.
 using Run = std::function<int()>;
 
+struct Command {
+  const char *name, *summary;
+  Run (*add)(CLI::App &app);                                 // describes its options, or else
+  int (*hand)(std::vector<std::string> arguments) = nullptr; // takes all arguments as they are
+};
+/// All, in the order in which they are listed.
+const std::vector<Command> &commands();
+
 /// Each adds its options to `app`.
 Run addCompile(CLI::App &app);
 Run addRun(CLI::App &app);
@@ -25,6 +33,7 @@ Run addTune(CLI::App &app);
 Run addCards(CLI::App &app);
 Run addCache(CLI::App &app);
 Run addOps(CLI::App &app);
+Run addCompletion(CLI::App &app);
 
 /// These take their arguments as they are.
 int runFuzz(std::vector<std::string> arguments);

@@ -15,7 +15,6 @@ namespace {
 struct Options {
   std::string model, output, kind, planOutput;
   CompileOptions compile;
-  std::vector<std::string> dims;
   bool isVerbose = false, isJson = false;
 };
 
@@ -112,8 +111,6 @@ static int run(Options options) {
   std::string kind = kindOf(options); // a wrong ending is said before the work, not after
   options.compile.plansOnly = kind == "plan" || kind == "graph" || kind == "loops";
   auto begin = std::chrono::steady_clock::now();
-  options.compile.shapes.insert(options.compile.shapes.end(), options.dims.begin(),
-                                options.dims.end());
   Compiled compiled = compileModel(options.model, options.compile);
   std::vector<std::string> paths = writeFiles(options, compiled);
   std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
@@ -145,10 +142,7 @@ Run addCompile(CLI::App &app) {
   app.add_option("--emit", options->kind, "its kind (default: what the ending of FILE says)")
       ->check(CLI::IsMember({"so", "o", "h", "ll", "asm", "plan", "graph", "loops"}));
   addCompileOptions(app, options->compile);
-  addMany(app, "--shape", options->compile.shapes, "fix the sizes of an input: x=1x3x?x?")
-      ->type_name("NAME=SIZES");
-  addMany(app, "--dim", options->dims, "fix the size that a symbol stands for: batch=4")
-      ->type_name("NAME=SIZE");
+  addSizeOptions(app, options->compile);
   app.add_option("--plan-out", options->planOutput, "also write the plan")->type_name("FILE");
   app.add_flag("-v,--verbose", options->isVerbose, "print the whole report");
   app.add_flag("--json", options->isJson, "print one JSON object");

@@ -5,21 +5,14 @@
 #include "tools/heddle/command.h"
 #include "tools/heddle/failure.h"
 #include "tools/heddle/model.h"
+#include "tools/heddle/terminal/terminal.h"
 
 #include <csignal>
 #include <iostream>
 
 namespace heddle::cli {
 
-namespace {
-struct Command {
-  const char *name, *summary;
-  Run (*add)(CLI::App &app);                                 // describes its options, or else
-  int (*hand)(std::vector<std::string> arguments) = nullptr; // takes all arguments as they are
-};
-} // namespace
-
-static const Command kCommands[] = {
+static const std::vector<Command> kCommands = {
     {"compile", "turn a model into an artefact", addCompile},
     {"run", "run a model or an artefact, and print or keep what it gives", addRun},
     {"verify", "whether artefacts are, byte for byte, what was compiled", addVerify},
@@ -33,7 +26,10 @@ static const Command kCommands[] = {
     {"ops", "list the ONNX ops that are supported", addOps},
     {"fuzz", "check random models against the reference and ONNX Runtime", nullptr, runFuzz},
     {"reduce", "write the least part of a model that fails as it does", nullptr, runReduce},
+    {"completion", "print a script with which a shell completes commands", addCompletion},
 };
+
+const std::vector<Command> &commands() { return kCommands; }
 
 static const char *const kExitCodes = "exit codes: 0 ok, 1 numbers differ, 2 usage, 3 refused, 4 "
                                       "limit, 5 internal error\n";
@@ -42,7 +38,7 @@ static std::string overview() {
   std::string text = "usage: heddle COMMAND ...\n\n";
   for (const Command &command : kCommands) {
     std::string name = command.name;
-    text += "  " + name + std::string(10 - name.size(), ' ') + command.summary + "\n";
+    text += "  " + name + std::string(12 - name.size(), ' ') + command.summary + "\n";
   }
   return text + "\n'heddle COMMAND --help' says more; 'heddle --version' says which this is\n" +
          kExitCodes;
@@ -144,7 +140,7 @@ int main(int argc, char **argv) {
   try {
     return dispatch(argc, argv);
   } catch (const Failure &failure) {
-    std::cerr << failure.what() << "\n";
+    std::cerr << coloured(failure.what()) << "\n";
     return failure.code;
   } catch (const std::bad_alloc &) {
     std::cerr << "out of memory\n";

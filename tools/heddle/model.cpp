@@ -75,6 +75,15 @@ void addCompileOptions(CLI::App &app, CompileOptions &options) {
   app.add_flag("--progress", options.showProgress, "show progress also without a terminal");
 }
 
+static const char *const kDimForm = "NAME=SIZE";
+
+void addSizeOptions(CLI::App &app, CompileOptions &options) {
+  addMany(app, "--shape", options.shapes, "fix the sizes of an input: x=1x3x?x?")
+      ->type_name("NAME=SIZES");
+  addMany(app, "--dim", options.dims, "fix a size by its name, or by its place: batch=4, x.0=4")
+      ->type_name(kDimForm);
+}
+
 void addCacheOption(CLI::App &app, std::optional<std::string> &folder) {
   app.add_option("--cache", folder,
                  "folder of what was compiled before (default: HEDDLE_CACHE, or heddle/compiled in "
@@ -88,8 +97,8 @@ void addFeedOptions(CLI::App &app, FeedOptions &options) {
       ->type_name("NAME=VALUE");
   addMany(app, "--shape", options.shapes, "sizes of an input that is random: x=1x3x224x224")
       ->type_name("NAME=SIZES");
-  addMany(app, "--dim", options.dims, "the size that a symbol stands for: batch=4")
-      ->type_name("NAME=SIZE");
+  addMany(app, "--dim", options.dims, "a size by its name, or by its place: batch=4, x.0=4")
+      ->type_name(kDimForm);
   app.add_option("--data", options.data, "a folder with input_0.pb, as ONNX's tests have it")
       ->type_name("DIR");
   app.add_option("--seed", options.seed, "of inputs that nothing else says (default 0)")
@@ -107,8 +116,9 @@ void addTolerance(CLI::App &app, Tolerance &tolerance) {
 void withRawOptions(const CompileOptions &options,
                     const std::function<void(const heddle_compile_options_t &)> &use) {
   std::vector<const char *> shapes, functions;
-  for (const std::string &shape : options.shapes)
-    shapes.push_back(shape.c_str());
+  for (const std::vector<std::string> *texts : {&options.shapes, &options.dims})
+    for (const std::string &text : *texts)
+      shapes.push_back(text.c_str());
   for (const std::string &function : options.functions)
     functions.push_back(function.c_str());
   auto orNull = [](const std::string &text) { return text.empty() ? nullptr : text.c_str(); };

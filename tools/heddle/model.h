@@ -25,12 +25,14 @@ struct CompileOptions {
   std::optional<std::string> cache; // a folder, "" for none
   int64_t cacheLimit = 0;
   bool showProgress = false, profiles = false, plansOnly = false;
-  std::vector<std::string> functions; // files of them
-  std::vector<std::string> customOps; // libraries, which are loaded when they are read
-  std::vector<std::string> shapes;    // that the artefact is made for, no others
+  std::vector<std::string> functions;    // files of them
+  std::vector<std::string> customOps;    // libraries, which are loaded when they are read
+  std::vector<std::string> shapes, dims; // that the artefact is made for, no others
 };
 
 void addCompileOptions(CLI::App &app, CompileOptions &options);
+/// --shape and --dim, which fix sizes for good
+void addSizeOptions(CLI::App &app, CompileOptions &options);
 /// --cache
 void addCacheOption(CLI::App &app, std::optional<std::string> &folder);
 /// --input, --shape, --dim, --data, --seed

@@ -14,7 +14,6 @@ namespace {
 struct Options {
   std::string model, output, checked;
   CompileOptions compile;
-  std::vector<std::string> dims;
   bool isJson = false;
 };
 } // namespace
@@ -85,8 +84,6 @@ static Json parsePlan(const std::string &text, const std::string &path) {
 }
 
 static int run(Options options) {
-  options.compile.shapes.insert(options.compile.shapes.end(), options.dims.begin(),
-                                options.dims.end());
   Json file;
   if (!options.checked.empty()) {
     if (!options.compile.plan.empty())
@@ -127,10 +124,7 @@ Run addPlan(CLI::App &app) {
       ->type_name("FILE");
   app.add_option("--check", options->checked, "does this plan fit the model?")->type_name("FILE");
   addCompileOptions(app, options->compile);
-  addMany(app, "--shape", options->compile.shapes, "fix the sizes of an input: x=1x3x?x?")
-      ->type_name("NAME=SIZES");
-  addMany(app, "--dim", options->dims, "fix the size that a symbol stands for: batch=4")
-      ->type_name("NAME=SIZE");
+  addSizeOptions(app, options->compile);
   app.add_flag("--json", options->isJson, "print one JSON object");
   return [options] { return run(*options); };
 }

@@ -2,6 +2,8 @@
 
 #include "tools/heddle/table.h"
 
+#include "tools/heddle/terminal/terminal.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -15,29 +17,48 @@ static bool isNumber(const std::string &cell) {
 }
 
 /// Characters, not bytes: those of UTF-8 that continue one are not counted.
-static size_t width(const std::string &cell) {
+static size_t charactersOf(const std::string &cell) {
   return static_cast<size_t>(
       std::count_if(cell.begin(), cell.end(), [](char c) { return (c & 0xc0) != 0x80; }));
 }
 
-std::string Table::text() const {
+std::vector<size_t> Table::widths() const {
   std::vector<size_t> widths(rows[0].size());
+  for (const auto &row : rows)
+    for (size_t i = 0; i < row.size(); ++i)
+      widths[i] = std::max(widths[i], charactersOf(row[i]));
+  return widths;
+}
+
+size_t Table::width() const {
+  size_t longest = 0;
+  std::vector<size_t> columns = widths();
+  for (const auto &row : rows) {
+    size_t line = 0, end = 0;
+    for (size_t i = 0; i < row.size(); line += columns[i++] + 2)
+      if (!row[i].empty())
+        end = line + charactersOf(row[i]);
+    longest = std::max(longest, end);
+  }
+  return longest;
+}
+
+std::string Table::text() const {
+  std::vector<size_t> widths = this->widths();
   std::vector<bool> isRight(rows[0].size(), rows.size() > 1);
   for (const auto &row : rows)
-    for (size_t i = 0; i < row.size(); ++i) {
-      widths[i] = std::max(widths[i], width(row[i]));
+    for (size_t i = 0; i < row.size(); ++i)
       if (&row != &rows[0] && !row[i].empty() && !isNumber(row[i]))
         isRight[i] = false;
-    }
   std::string text;
   for (const auto &row : rows) {
     std::string line;
     for (size_t i = 0; i < row.size(); ++i) {
-      std::string padding(widths[i] - width(row[i]), ' ');
+      std::string padding(widths[i] - charactersOf(row[i]), ' ');
       line += (i ? "  " : "") + (isRight[i] ? padding + row[i] : row[i] + padding);
     }
     line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
+    text += (&row == &rows[0] ? emphasised(line) : line) + "\n";
   }
   return text;
 }

@@ -14,8 +14,12 @@ public:
   void add(std::vector<std::string> row) { rows.push_back(std::move(row)); }
   /// Columns of numbers are aligned to the right. One line a row, each with a line end.
   std::string text() const;
+  /// Characters of its longest line.
+  size_t width() const;
 
 private:
+  std::vector<size_t> widths() const;
+
   std::vector<std::vector<std::string>> rows;
 };
 

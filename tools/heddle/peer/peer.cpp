@@ -80,6 +80,7 @@ Peer::Peer(const std::string &model, const Module &module, const Feeds &feeds, i
     send(message, feeds.inputs);
     Json answer = receive();
     version = answer.at("version");
+    calledHow = answer.at("called");
     steps = answer.at("steps").get<std::map<std::string, double>>();
   } catch (...) {
     stop();

@@ -28,6 +28,7 @@ public:
   std::vector<Tensor> node(const std::string &name);
 
   std::string version;
+  std::string calledHow; // in a timed run, in words
   /// How much one step of an output is worth, for outputs of a DequantizeLinear.
   std::map<std::string, double> steps;
 

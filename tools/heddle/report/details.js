@@ -34,8 +34,17 @@ function sourceOf(input) {
   return input.input !== undefined ? "input " + input.input : input.weight ? "weight" : input.op;
 }
 
+// What was chosen, what was offered, what was refused for how the group is, and last the cards for
+// other kinds of groups.
+function rankOf(offer, group) {
+  if (offer.card === group.card) return 0;
+  if (offer.refusal === null) return 1;
+  return /^(the group is built around|loops ')/.test(data.refusals[offer.refusal]) ? 3 : 2;
+}
+
 function offersOf(group) {
-  const table = rows(["card", "priority", "answer"], group.offers.map((offer) => {
+  const offers = [...group.offers].sort((a, b) => rankOf(a, group) - rankOf(b, group));
+  const table = rows(["card", "priority", "answer"], offers.map((offer) => {
     const isRefused = offer.refusal !== null;
     const isChosen = offer.card === group.card;
     return [offer.card, String(offer.priority), element("span",

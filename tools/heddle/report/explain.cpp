@@ -8,6 +8,7 @@
 #include "tools/heddle/report/page.h"
 #include "tools/heddle/report/profile.h"
 #include "tools/heddle/report/text.h"
+#include "tools/heddle/report/trace.h"
 #include "tools/heddle/table.h"
 
 #include <algorithm>
@@ -19,7 +20,7 @@ namespace heddle::cli {
 
 namespace {
 struct Options {
-  std::string model, group, page;
+  std::string model, group, page, trace, against;
   CompileOptions compile;
   FeedOptions feeds;
   double seconds = 1;
@@ -103,15 +104,29 @@ static Json explain(const Options &options, const Compiled &compiled) {
   return explanation;
 }
 
+/// An earlier explanation, which `heddle explain --json` has printed.
+static Json readExplanation(const std::string &path) {
+  Json read = Json::parse(readFile(path), nullptr, /*allow_exceptions=*/false);
+  bool isWhole = read.is_object() && read.contains("groups") && read["groups"].is_array();
+  for (const Json &group : isWhole ? read["groups"] : Json::array())
+    isWhole &= group.is_object() && group.contains("ops") && group.contains("name") &&
+               group.contains("knobs");
+  if (!isWhole)
+    failUsage("--against '" + path +
+              "': it is no explanation\nnote: 'heddle explain MODEL --json > FILE' writes one");
+  return read;
+}
+
 static int run(Options options) {
+  Json before = options.against.empty() ? Json() : readExplanation(options.against);
+  options.isMeasured |= !options.trace.empty();
   if (isArtefact(options.model))
     failUsage("'" + options.model +
               "' is an artefact, which does not hold the reasons of its making"
               "\nnote: explain the model that it was made from");
   // Sizes that are given are those of the compiled model, so that work and traffic are numbers.
   options.compile.shapes = options.feeds.shapes;
-  options.compile.shapes.insert(options.compile.shapes.end(), options.feeds.dims.begin(),
-                                options.feeds.dims.end());
+  options.compile.dims = options.feeds.dims;
   options.feeds.shapes.clear();
   options.feeds.dims.clear();
   options.compile.profiles = options.isMeasured;
@@ -119,6 +134,8 @@ static int run(Options options) {
   Json explanation = explain(options, compiled);
   const Json *group =
       options.group.empty() ? nullptr : &findGroup(explanation, options.group, options.model);
+  if (!options.trace.empty())
+    writeFile(options.trace, traceOf(explanation).dump() + "\n");
   if (!options.page.empty()) {
     writeFile(options.page, pageOf(explanation, assemblyOf(compiled)));
     if (!options.isJson && !group) {
@@ -127,7 +144,9 @@ static int run(Options options) {
       return HEDDLE_OK;
     }
   }
-  if (options.isJson)
+  if (!before.is_null())
+    print(differencesOf(before, explanation));
+  else if (options.isJson)
     print(group ? *group : explanation);
   else
     print(group ? detailsOf(explanation, *group) : tableOf(explanation));
@@ -140,6 +159,12 @@ Run addExplain(CLI::App &app) {
   app.add_option("--group", options->group, "all about one group: its name, number or an op of it")
       ->type_name("NAME");
   app.add_option("--html", options->page, "write a page, one file of at most 1 MB")
+      ->type_name("FILE");
+  app.add_option("--trace", options->trace,
+                 "measure, and write a Chrome trace, which Perfetto opens")
+      ->type_name("FILE");
+  app.add_option("--against", options->against,
+                 "say what is other than in an earlier '--json' of it, with --measure times too")
       ->type_name("FILE");
   app.add_flag("--measure", options->isMeasured, "also run the model, and time each group");
   app.add_option("--time", options->seconds, "how long to measure (default 1)")

@@ -163,6 +163,17 @@ static std::vector<std::string> symbolNames(const Values &inputs) {
   return names;
 }
 
+/// The symbol that a caller means: by its name, or as dimension 0 of input x by "x.0".
+static std::string resolved(const Values &inputs, const std::string &name) {
+  size_t dot = name.rfind('.');
+  auto number = dot == std::string::npos ? std::nullopt : parsed<int32_t>(name.substr(dot + 1));
+  for (const heddle_value_t *input : inputs)
+    if (number && name.substr(0, dot) == input->name && *number >= 0 && *number < input->rank &&
+        input->dims[*number].value == HEDDLE_UNKNOWN)
+      return input->dims[*number].text;
+  return name;
+}
+
 static void readDims(const Values &inputs, const FeedOptions &options, Symbols &symbols) {
   for (const std::string &text : options.dims) {
     auto [name, size] = splitAssignment(text, "--dim", "NAME=SIZE as in batch=4");
@@ -170,14 +181,17 @@ static void readDims(const Values &inputs, const FeedOptions &options, Symbols &
     if (!value || *value < 0)
       failUsage("--dim '" + text + "': '" + size + "' is not a size");
     std::vector<std::string> names = symbolNames(inputs);
-    if (!std::binary_search(names.begin(), names.end(), name)) {
+    std::string symbol = resolved(inputs, name);
+    if (!std::binary_search(names.begin(), names.end(), symbol)) {
       std::string known;
       for (const std::string &each : names)
         known += (known.empty() ? "" : ", ") + each;
-      failUsage("--dim '" + text + "': no input has a size named '" + name + "'" +
-                didYouMean(name, names) + (known.empty() ? "" : " (named sizes: " + known + ")"));
+      failUsage(
+          "--dim '" + text + "': no input has a size named '" + name + "'" +
+          didYouMean(name, names) +
+          (known.empty() ? " (all sizes are fixed)" : " (sizes that are open: " + known + ")"));
     }
-    symbols[name] = *value;
+    symbols[symbol] = *value;
   }
 }
 

@@ -22,7 +22,7 @@ struct Options {
   std::string model, output;
   CompileOptions compile;
   FeedOptions feeds;
-  std::vector<std::string> dims, sizes;
+  std::vector<std::string> sizes;
   int64_t trials = 0;
   double seconds = 300, trialSeconds = 20;
   bool isJson = false;
@@ -139,8 +139,6 @@ static int run(Options options) {
               "\nnote: leave it out; -o writes what was found as a plan");
   std::string records = recordsOf(options);
   options.compile.records.clear();
-  options.compile.shapes.insert(options.compile.shapes.end(), options.dims.begin(),
-                                options.dims.end());
   Module before = openModel(options.model, options.compile);
   Feeds feeds = feedsOf(before, options); // what is wrong with them is said before the work
   double compiling = secondsSince(begin);
@@ -191,10 +189,7 @@ Run addTune(CLI::App &app) {
   app.add_option("-o,--output", options->output, "write the plan of what was found")
       ->type_name("FILE");
   addCompileOptions(app, options->compile);
-  addMany(app, "--shape", options->compile.shapes, "fix the sizes of an input: x=1x3x?x?")
-      ->type_name("NAME=SIZES");
-  addMany(app, "--dim", options->dims, "fix the size that a symbol stands for: batch=4")
-      ->type_name("NAME=SIZE");
+  addSizeOptions(app, options->compile);
   addMany(app, "--at", options->sizes,
           "measure at this size, which stays a symbol: batch=4 (default 32)")
       ->type_name("NAME=SIZE");
