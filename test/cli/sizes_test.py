@@ -61,20 +61,33 @@ def doubled(times):
 
 # name: (model, words of the refusal)
 REFUSED_MODELS = {
-    "gather_elements rank": (one("GatherElements", {"x": [3, "n"], "i": ([3, 5, 5], I64)}), "indices have rank 3"),
+    "gather_elements rank": (
+        one("GatherElements", {"x": [3, "n"], "i": ([3, 5, 5], I64)}),
+        "indices have rank 3"),
     "gather_elements sizes": (
         one("GatherElements", {"x": [3, 4], "i": ([4, 4], I64)}, axis=1), "reach beyond x"),
     "scatter_elements updates": (
         one("ScatterElements", {"x": [2, 3], "i": ([2, 3], I64), "u": [2]}), "shape of indices"),
-    "scatter_nd depth": (one("ScatterND", {"x": [2, 3], "i": ([1, 3], I64), "u": [1]}), "the last size of"),
-    "scatter_nd scalar": (one("ScatterND", {"x": [2, 3], "i": ([], I64), "u": [1]}), "the last size of"),
-    "scatter_nd updates": (one("ScatterND", {"x": [2, 3], "i": ([4, 1], I64), "u": [4]}), "shape of what indices"),
+    "scatter_nd depth": (
+        one("ScatterND", {"x": [2, 3], "i": ([1, 3], I64), "u": [1]}),
+        "the last size of"),
+    "scatter_nd scalar": (
+        one("ScatterND", {"x": [2, 3], "i": ([], I64), "u": [1]}),
+        "the last size of"),
+    "scatter_nd updates": (
+        one("ScatterND", {"x": [2, 3], "i": ([4, 1], I64), "u": [4]}),
+        "shape of what indices"),
     "gather_nd batch": (
         one("GatherND", {"x": [2, 3], "i": ([1], I64)}, batch_dims=1), "no batch of rank 1"),
-    "reverse_sequence rank": (one("ReverseSequence", {"x": [3], "l": ([3], I64)}), "two dimensions of x"),
+    "reverse_sequence rank": (
+        one("ReverseSequence", {"x": [3], "l": ([3], I64)}),
+        "two dimensions of x"),
     "reverse_sequence axes": (
-        one("ReverseSequence", {"x": [4, 3], "l": ([3], I64)}, batch_axis=1, time_axis=1), "two dimensions of x"),
-    "reverse_sequence lengths": (one("ReverseSequence", {"x": [4, 3], "l": ([3, 1], I64)}), "a vector of 3"),
+        one("ReverseSequence", {"x": [4, 3], "l": ([3], I64)}, batch_axis=1, time_axis=1),
+        "two dimensions of x"),
+    "reverse_sequence lengths": (
+        one("ReverseSequence", {"x": [4, 3], "l": ([3, 1], I64)}),
+        "a vector of 3"),
     "concat of 2^64": (doubled(64), "larger than any memory"),
     "pad of 2^63": (one("Pad", {"x": [4]}, [ints("p", [1 << 62, 1 << 62])]), "beyond 2^63"),
     "tile of a matrix": (one("Tile", {"x": [2, 3]}, [ints("r", [1, 2], [1, 2])]), "'repeats'"),
