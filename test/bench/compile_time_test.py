@@ -1,0 +1,33 @@
+"""How the code that is made grows with a model, held without timing anything: LLVM takes longer than
+in proportion for a long function, so that its length has to be in proportion to the model."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import onnx
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from bench import compile_time  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("compiler")
+
+
+def longest_function(family, count, folder):
+    """Lines of LLVM of the longest function, as lowering has made it."""
+    path = folder / f"{family}{count}.onnx"
+    onnx.save(compile_time.FAMILIES[family][0](count), path)
+    subprocess.run(["heddle", "compile", path, "-o", path.with_suffix(".ll"), "--emit", "ll", "-O",
+                    "0", "--no-cache"], check=True, capture_output=True)
+    functions = re.findall(r"^define.*?^}", path.with_suffix(".ll").read_text(), re.M | re.S)
+    return max(text.count("\n") for text in functions)
+
+
+@pytest.mark.parametrize("family", compile_time.FAMILIES)
+def test_no_function_grows_faster_than_the_model(family, tmp_path):
+    few, many = (longest_function(family, count, tmp_path) for count in (80, 160))
+    assert many < 2.3 * few, f"{few} lines for 80, {many} for 160"
