@@ -113,6 +113,9 @@ llvm::Expected<int64_t> Records::number(const char *pragma) {
 
 llvm::Error Records::prepare(Access access) {
   sqlite3_busy_timeout(database, kBusyMilliseconds);
+  // One state of the file: another process may be making it between these questions.
+  if (llvm::Error error = run("BEGIN"))
+    return error;
   auto application = number("PRAGMA application_id"), version = number("PRAGMA user_version"),
        tables = number("SELECT count(*) FROM sqlite_master");
   llvm::Error error = llvm::Error::success();
@@ -122,6 +125,8 @@ llvm::Error Records::prepare(Access access) {
       error = each->takeError();
     }
   if (error)
+    return error;
+  if (llvm::Error error = run("COMMIT"))
     return error;
   if (*tables == 0 && access == Access::Write) {
     // Another process may be making it at this moment: the first wins.
