@@ -177,6 +177,8 @@ void Elements::store(Value tensor, Value value, ArrayRef<Index> place) {
     whole = placement->whole;
   }
   Index where = linear(sizesOf(whole), inWhole);
+  if (where.isUniform() && Code::isVector(value)) // along a dimension of one element
+    value = code().b.create<vector::ExtractOp>(code().loc, value, ArrayRef<int64_t>{0});
   if (where.isUniform() || code().lanes == 1)
     return code().store(element, value, pointer, where.base);
   if (!where.free && where.step == 1)

@@ -127,6 +127,11 @@ static void addEnds(Cases &cases, const string &type) {
     Value mixed = b.transposed(b.product(p, in[2], "b, 3, s, 20"), "0, 2, 1, 3");
     b.output(b.reshape(mixed, "b, s, 60"));
   });
+  add(cases, "one head of one number, merged", type, [=](Builder &b) {
+    Value q = b.input("b, 1, s, 8"), k = b.input("b, 1, 8, t"), v = b.input("b, 1, t, 1");
+    Value p = b.softmax(b.product(q, k, "b, 1, s, t"));
+    b.output(b.reshape(b.transposed(b.product(p, v, "b, 1, s, 1"), "0, 2, 1, 3"), "b, s, 1"));
+  });
   add(
       cases, "weights also wanted", type,
       [=](Builder &b) {

@@ -133,3 +133,19 @@ def test_three_hundred_nodes():
                         is_node=True)
     campaign.run(range(300), jobs=2)
     assert campaign.models == 300 and not campaign.kinds, found
+
+
+def test_a_head_of_one_number_is_stored_as_one():
+    node = helper.make_node("MultiHeadAttention", ["q", "k", "v"], ["y"], domain="com.microsoft",
+                            num_heads=1)
+    feeds = {name: np.random.default_rng(0).standard_normal((1, rows, 1)).astype(np.float32)
+             for name, rows in (("q", 3), ("k", 4), ("v", 4))}
+    model = model_of(node, feeds)
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    behind = np.full(64, 7, np.float32)
+    heddle.Session(heddle.compile(model, cache=False)).run(
+        None, feeds, out={"y": behind[:3].reshape(1, 3, 1)})
+    scores = np.exp(feeds["q"][0] @ feeds["k"][0].T)
+    expected = scores @ feeds["v"][0] / scores.sum(1, keepdims=True)
+    np.testing.assert_allclose(behind[:3], expected[:, 0], rtol=1e-5)
+    assert (behind[3:] == 7).all()
