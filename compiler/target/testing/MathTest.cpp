@@ -273,6 +273,27 @@ TEST(MathForms, DoublesGoToLibm) {
     EXPECT_DOUBLE_EQ(y[i], std::pow(std::exp(x[i]), x[i]));
 }
 
+TEST(MathForms, PowersThatAreRoots) {
+  const float numbers[] = {0, -0.0f, 4, -4, 1e-30f, 3e38f, infinity, -infinity};
+  for (const char *exponent : {"0.5", "-0.5", "0.75"}) {
+    auto kernel = Kernel::compile(
+        "  %v = llvm.load %x {alignment = 4 : i64} : !llvm.ptr -> vector<8xf32>\n"
+        "  %c = arith.constant dense<" +
+            std::string(exponent) +
+            "> : vector<8xf32>\n"
+            "  %r = math.powf %v, %c : vector<8xf32>\n"
+            "  llvm.store %r, %y {alignment = 4 : i64} : vector<8xf32>, !llvm.ptr\n",
+        host());
+    ASSERT_TRUE(kernel);
+    float out[8];
+    (*kernel)(numbers, out);
+    for (int i = 0; i < 8; ++i)
+      EXPECT_TRUE(
+          isClose(out[i], std::pow(numbers[i], std::atof(exponent)), {"pow", nullptr, 4, 0}))
+          << numbers[i] << " ^ " << exponent << " gave " << out[i];
+  }
+}
+
 TEST(MathForms, IntegerPowers) {
   auto kernel = Kernel::compile("  %v = llvm.load %x : !llvm.ptr -> vector<4xi64>\n"
                                 "  %r = math.ipowi %v, %v : vector<4xi64>\n"

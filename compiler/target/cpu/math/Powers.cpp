@@ -5,6 +5,7 @@
 #include "compiler/target/cpu/math/FloatMath.h"
 
 #include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/IR/Matchers.h"
 
 #include <limits>
 
@@ -105,10 +106,34 @@ struct ExpandRound : OpRewritePattern<math::RoundOp> {
   }
 };
 
+/// Powers that are roots. Unlike a root, a power of minus infinity is that of infinity, and one of
+/// -0 that of 0.
+struct ExpandRootPower : OpRewritePattern<math::PowFOp> {
+  explicit ExpandRootPower(MLIRContext *context) : OpRewritePattern(context, /*benefit=*/2) {}
+  LogicalResult matchAndRewrite(math::PowFOp op, PatternRewriter &rewriter) const override {
+    APFloat number(0.0);
+    Type element = getElementTypeOrSelf(op.getType());
+    if ((!element.isF32() && !element.isF64()) ||
+        !matchPattern(op.getRhs(), m_ConstantFloat(&number)))
+      return failure();
+    double exponent = number.convertToDouble();
+    if (exponent != 0.5 && exponent != -0.5 && exponent != 0.75)
+      return failure();
+    FloatMath f(rewriter, op.getLoc(), op.getType());
+    Value x = op.getLhs(), limit = f.constant(infinity);
+    x = f.add(f.select(f.is(C::OEQ, x, f.constant(-infinity)), limit, x), f.constant(0));
+    Value root = f.sqrt(x);
+    if (exponent == 0.75)
+      root = f.mul(root, f.sqrt(root));
+    rewriter.replaceOp(op, exponent < 0 ? f.div(f.constant(1), root) : root);
+    return success();
+  }
+};
+
 } // namespace
 
 void populatePowerPatterns(RewritePatternSet &patterns) {
-  patterns.add<ExpandPower, ExpandRound>(patterns.getContext());
+  patterns.add<ExpandPower, ExpandRootPower, ExpandRound>(patterns.getContext());
   populateExpandFPowIPattern(patterns);
 }
 
