@@ -519,6 +519,22 @@ private:
 };
 } // namespace
 
-std::optional<Dim> Dim::parse(llvm::StringRef text) { return Parser(text).parseAll(); }
+/// Types are asked for their sizes again and again, and sizes of many symbols have texts of
+/// thousands of letters: those read last are remembered.
+std::optional<Dim> Dim::parse(llvm::StringRef text) {
+  constexpr size_t shortest = 32, mostLetters = 1 << 18;
+  if (text.size() < shortest)
+    return Parser(text).parseAll();
+  thread_local llvm::StringMap<std::optional<Dim>> known;
+  thread_local size_t letters = 0;
+  if (auto found = known.find(text); found != known.end())
+    return found->second;
+  if (letters + text.size() > mostLetters) {
+    known.clear();
+    letters = 0;
+  }
+  letters += text.size();
+  return known[text] = Parser(text).parseAll();
+}
 
 } // namespace heddle::graph
