@@ -1,5 +1,5 @@
-"""How the code that is made grows with a model, held without timing anything: LLVM takes longer than
-in proportion for a long function, so that its length has to be in proportion to the model."""
+"""How the code that is made grows with a model, held without timing anything: LLVM takes longer
+than in proportion for a long function, so its length has to be in proportion to the model."""
 
 import re
 import subprocess
