@@ -67,13 +67,13 @@ def load(job):
 
     def caller():
         """A run into outputs of its own."""
-        results = session._run(inputs)
+        results = session.run(None, feeds)
         count = len(results)
         outputs = (library.Tensor * count)()
         library.call("heddle_session_output_shapes", session._handle, inputs, number, outputs,
                      count)
         if any(tensor.bytes < 0 for tensor in outputs):
-            return lambda: session._run(inputs)
+            return lambda: session.run(None, feeds)
         for tensor, value in zip(outputs, results):
             tensor.data, tensor.bytes = value.ctypes.data, value.nbytes
 
