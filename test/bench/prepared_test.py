@@ -5,7 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
@@ -142,3 +144,21 @@ def test_a_contest_takes_what_was_prepared_before_it(tmp_path, monkeypatch, caps
     report = bench.contest(case, 1, setting, {"onnxruntime": engine})["onnxruntime"]
     assert report["status"] == "ok" and report["compile_s"] == 0.5
     assert len(diary.read_text().splitlines()) == 1
+
+
+@pytest.mark.usefixtures("compiler")
+def test_heddle_is_run_as_a_contest_runs_it(tmp_path):
+    from bench.peers.engines import heddle as engine
+
+    graph = helper.make_graph(
+        [helper.make_node("Neg", ["x"], ["y"])], "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [3])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [3])])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8),
+              tmp_path / "m.onnx")
+    np.savez(tmp_path / "feeds.npz", x=np.ones(3, np.float32))
+    job = Job("bench.peers.engines.heddle", str(tmp_path / "m.onnx"), str(tmp_path / "feeds.npz"),
+              str(tmp_path), 1, options={})
+    engine.prepare(job)
+    run = engine.load(job).run
+    assert [result.tolist() for result in run()] == [[-1, -1, -1]]
