@@ -7,7 +7,7 @@ PAGE = tool.ROOT / "docs" / "generated" / "ops-speed.md"
 LOW, WORST, NOTICEABLE = 0.8, 10, 4.0
 
 # Why a case is slow, by the beginning of its name: told beside it among the worst.
-COLUMNS = "a vector of lanes walks down all rows, a page of memory each; fetching ahead does not help"
+COLUMNS = "a vector of lanes walks down all rows, a page of memory each; no prefetch helps"
 UNKNOWN = "not looked into yet"
 REASONS = {
     "ReduceSum columns": COLUMNS, "ReduceMean columns": COLUMNS, "ReduceMax columns": COLUMNS,
