@@ -76,16 +76,20 @@ Value Host::writeSize(const Dim &dim, Value *overflow) {
   SizeArithmetic arithmetic{*code, overflow};
   constexpr size_t few = 2, kept = 4;
   bool isLong = dim.sum().size() > few;
-  Value value;
+  Value before, value;
+  Dim rest;
   for (const Dim &sum : lastSums) {
-    if (!isLong || value)
-      break;
     auto known = writtenSizes.find(sum.str());
-    Dim rest = dim - sum;
-    if (rest.sum().size() <= few && !rest.isTooLarge() && known != writtenSizes.end() &&
-        isReadable(known->second, symbolsOf(sum), overflow != nullptr))
-      value = arithmetic.add(checkedDim(sum, overflow), checkedDim(rest, overflow));
+    rest = dim - sum;
+    if (isLong && rest.sum().size() <= few && !rest.isTooLarge() && known != writtenSizes.end() &&
+        isReadable(known->second, symbolsOf(sum), overflow != nullptr)) {
+      before = checkedDim(sum, overflow);
+      break;
+    }
   }
+  // Behind the loop: what is written for `rest` may be among the last sums itself.
+  if (before)
+    value = arithmetic.add(before, checkedDim(rest, overflow));
   if (!value) {
     auto part = [&](const Dim &operand) { return checkedDim(operand, overflow); };
     value = arithmetic.emit(dim, [&](StringRef name) { return symbolValue(name); }, part);

@@ -23,8 +23,7 @@ Value hardware(FloatMath &f, bool isMax, Value first, Value second) {
 
 Value general(FloatMath &f, bool isMax, bool keepsZeros, Value x, Value y) {
   Value result = hardware(f, isMax, x, y), isNan = f.is(C::UNO, x, x);
-  if (!keepsZeros) // x in place of the constant would make the two choices one, of more
-                   // instructions
+  if (!keepsZeros) // x in place of the constant would make one choice of both, but a longer one
     return f.select(isNan, f.constant(std::numeric_limits<double>::quiet_NaN()), result);
   // Of equal numbers only zeros differ, in their signs.
   Value merged = isMax ? f.make<arith::AndIOp>(f.toBits(x), f.toBits(y))
