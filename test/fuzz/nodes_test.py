@@ -6,11 +6,12 @@ import multiprocessing
 import signal
 
 import heddle
+import ml_dtypes
 import numpy as np
 import pytest
 from heddle.fuzz.campaign import Campaign
 from heddle.fuzz.check import Outcome
-from heddle.fuzz.evaluate import evaluate
+from heddle.fuzz.evaluate import evaluate, is_stable
 from heddle.fuzz.nodes import draw, guarded, judge, seeds
 from heddle.fuzz.worker import Worker
 from onnx import helper
@@ -104,6 +105,51 @@ def test_the_evaluator_knows_both_hardmaxes(opset, axis):
     largest = np.expand_dims(rows.argmax(along), along)
     assert found.sum() == largest.size
     assert (np.take_along_axis(found.reshape(rows.shape), largest, along) == 1).all()
+
+
+def test_the_evaluator_takes_one_of_the_two_values_of_a_one_hot():
+    feeds = {"i": np.array([0, 2]), "d": np.array(3), "v": np.array([np.inf, 1], np.float32)}
+    model = model_of(helper.make_node("OneHot", list(feeds), ["y"]), feeds)
+    np.testing.assert_array_equal(evaluate(model, feeds)["y"][0],
+                                  [[1, np.inf, np.inf], [np.inf, np.inf, 1]])
+
+
+def test_the_evaluator_reads_no_counts_of_heads_at_rank_4():
+    feeds = {name: np.ones((1, 2, 3, 4), np.float32) for name in "qkv"}
+    node = helper.make_node("Attention", list(feeds), ["y"], kv_num_heads=0)
+    np.testing.assert_allclose(evaluate(model_of(node, feeds, opset=23), feeds)["y"][0],
+                               feeds["v"])
+
+
+def test_of_windows_that_begin_in_no_image_the_evaluator_says_nothing():
+    x = np.arange(27, dtype=np.float64).reshape(1, 1, 27) ** 2
+    for ceil_mode, is_known in ((0, True), (1, False)):
+        node = helper.make_node("AveragePool", ["x"], ["y"], kernel_shape=[3], dilations=[2],
+                                strides=[4], ceil_mode=ceil_mode)
+        assert ("y" in evaluate(model_of(node, {"x": x}), {"x": x})) == is_known
+
+
+@pytest.mark.parametrize("op, inputs, y", [("ArgMax", {}, 0), ("ArgMin", {}, 0),
+                                           ("TopK", {"k": np.array([2])}, 1)])
+def test_of_two_elements_that_rounding_may_swap_either_may_be_picked(op, inputs, y):
+    """A window is symmetric but for roundings; a ramp is not."""
+    count = np.array(6)
+    for first, is_open in (("HannWindow", True), ("Range", False)):
+        makes = helper.make_node("HannWindow", ["n"], ["x"], periodic=0) if is_open else \
+            helper.make_node("Range", ["zero", "n", "one"], ["x"])
+        feeds = {"n": count, **inputs, **({} if is_open else {"zero": np.array(0),
+                                                              "one": np.array(1)})}
+        outputs = ["y"] if y == 0 else ["v", "y"]
+        model = model_of(helper.make_node(op, ["x", *inputs], outputs), feeds, ("y",))
+        model.graph.node.insert(0, makes)
+        assert is_stable(evaluate(model, feeds)["y"]) != is_open
+
+
+def test_what_a_narrow_nan_becomes_as_an_integer_is_open():
+    x = np.array([1, np.nan], np.float32).astype(ml_dtypes.float8_e4m3fnuz)
+    y = np.array([1, 255], np.uint8)
+    assert judge.leaves_range("QLinearMatMul", {"x": x}, y)
+    assert not judge.leaves_range("QLinearMatMul", {"x": x[:1]}, y)
 
 
 @pytest.mark.parametrize("places, kind", [([0, 2], "agrees"), ([2, 0], "agrees"),

@@ -42,6 +42,8 @@ EXACT = set(
 )
 
 COMPARISONS = {"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"}
+# What they give hangs on which of two elements is the larger one.
+PICKS = {"ArgMax", "ArgMin", "Hardmax", "TopK"}
 
 # Sums of numbers of about 1, which may leave nothing but their roundings.
 WINDOWS = {"BlackmanWindow", "HannWindow", "HammingWindow"}
@@ -143,8 +145,24 @@ def partial_sum(node, terms, result):
     return float(np.mean(np.abs(terms)) * np.sqrt(count) / divisor)
 
 
+def may_swap(node, pairs):
+    """Whether rounding may change the order of two elements of which one is picked."""
+    x, shadow = pairs[node.input[0]]
+    rounding = distance((x, shadow)) if is_float(x) else 0
+    if rounding == 0:
+        return False
+    default = 0 if node.op_type in ("ArgMax", "ArgMin") else -1
+    axis = next((a.i for a in node.attribute if a.name == "axis"), default)
+    ordered = np.sort(np.moveaxis(wide(x), axis, -1))
+    last = {"ArgMin": ordered[..., :2], "TopK": ordered}.get(node.op_type, ordered[..., -2:])
+    with np.errstate(all="ignore"):
+        return bool(np.any(np.diff(last) <= 20 * rounding))
+
+
 def may_flip(node, pairs):
     """Whether rounding may change what a comparison says of some element."""
+    if node.op_type in PICKS:
+        return may_swap(node, pairs)
     if node.op_type not in COMPARISONS:
         return False
     (a, a_shadow), (b, b_shadow) = [pairs[name] for name in node.input]
@@ -153,6 +171,11 @@ def may_flip(node, pairs):
     rounding = distance((a, a_shadow)) + distance((b, b_shadow))
     with np.errstate(all="ignore"):
         return rounding > 0 and bool(np.any(np.abs(wide(a) - wide(b)) <= 20 * rounding))
+
+
+def unlike(value):
+    """An array that differs from it everywhere."""
+    return 1 - value if is_float(value) else ~value
 
 
 def is_exact(node):
@@ -172,7 +195,8 @@ def evaluate_node(node, opset_imports, pairs):
     else:
         shadows = evaluator.run({name: pair[1] for name, pair in read.items()})
     if may_flip(node, read):
-        shadows = [~value for value in values]
+        shadows = [shadow if is_float(value) and node.op_type == "TopK" else unlike(value)
+                   for value, shadow in zip(values, shadows)]
     names = [name for name in node.output if name]
     results, most = [], 0.0
     if node.op_type in SUMS | LOSSES:

@@ -7,14 +7,25 @@ own filters and bias (onnx 1.22 adds the first one's to all, and takes minutes),
 the sizes of space (onnx 1.22 takes the first sizes, batch and channels), a GlobalMaxPool keeps
 its rank (onnx 1.22 adds axes by the number of those that are 1), a GridSample has no opinion of
 what lies between integers (onnx 1.22 gives 0), a Hardmax before opset 13 takes all axes from
-`axis` on as one (onnx 1.22 takes one axis), and a LinearRegressor without intercepts
-adds none (onnx 1.22 adds NaN), and has fractions for coefficients of integers.
+`axis` on as one (onnx 1.22 takes one axis), a LinearRegressor without intercepts
+adds none (onnx 1.22 adds NaN), and has fractions for coefficients of integers, a OneHot takes one
+of its two values (onnx 1.22 subtracts them, and infinities become NaN), an Attention of rank 4
+reads no counts of heads (onnx 1.22 divides by them), and an AveragePool has no opinion of windows
+with dilations that ceil_mode lets begin (onnx 1.22 pads in front of them).
 SPDX-License-Identifier: Apache-2.0
 """
 
 import numpy as np
 from onnx.reference.op_run import OpRun
-from onnx.reference.ops import op_conv, op_grid_sample, op_hardmax, op_loop
+from onnx.reference.ops import (
+    op_attention,
+    op_average_pool,
+    op_conv,
+    op_grid_sample,
+    op_hardmax,
+    op_loop,
+    op_one_hot,
+)
 from onnx.reference.ops.aionnxml import op_linear_regressor
 
 
@@ -217,5 +228,32 @@ class ConvTranspose(OpRun):
         return (result if B is None else result + B.reshape(-1, *[1] * space),)
 
 
+class OneHot(op_one_hot.OneHot):
+    op_domain = ""
+
+    def _run(self, indices, depth, values, axis=None):
+        (is_on,) = super()._run(indices, depth, np.array([0, 1]), axis=axis)
+        return (np.where(is_on == 1, values[1], values[0]),)
+
+
+class Attention(op_attention.Attention):
+    op_domain = ""
+
+    def _run(self, Q, *others, q_num_heads=None, kv_num_heads=None, **options):
+        if Q.ndim == 4:
+            q_num_heads = kv_num_heads = None
+        return super()._run(Q, *others, q_num_heads=q_num_heads, kv_num_heads=kv_num_heads,
+                            **options)
+
+
+class AveragePool(op_average_pool.AveragePool_19):
+    op_domain = ""
+
+    def _run(self, x, ceil_mode=None, dilations=None, **options):
+        if ceil_mode and any(dilation != 1 for dilation in dilations or ()):
+            raise NotImplementedError("dilations with ceil_mode")
+        return super()._run(x, ceil_mode=ceil_mode, dilations=dilations, **options)
+
+
 OPS = [LRN, LpNormalization, RNN, GRU, LSTM, GlobalMaxPool, GridSample, Loop, Conv, ConvTranspose,
-       LinearRegressor, Hardmax]
+       LinearRegressor, Hardmax, OneHot, Attention, AveragePool]
