@@ -2,7 +2,8 @@
 //
 // Each case runs in a process of its own, so that one that crashes is one failure. A failure prints
 // the seed's tensors that differ and the whole module, which heddle-opt takes. HEDDLE_OPS_TARGET
-// names another target than this machine, one whose code it runs.
+// names another target than this machine, one whose code it runs. heddle-ops-asan-test is the same
+// with AddressSanitizer, which also looks at each access of the compiled code.
 
 #include "compiler/pipeline/OpsTest.h"
 
@@ -20,6 +21,12 @@
 #include <unistd.h>
 
 using namespace mlir;
+
+extern "C" {
+void __asan_init() __attribute__((weak));
+/// A case ends with its process, which leaves what it holds.
+const char *__asan_default_options() { return "detect_leaks=0"; }
+}
 
 namespace heddle::ops {
 
@@ -61,6 +68,7 @@ CompileOptions plainOptions() {
   CompileOptions options;
   if (const char *target = getenv("HEDDLE_OPS_TARGET"))
     options.target = target;
+  options.isSanitized = __asan_init != nullptr;
   return options;
 }
 
@@ -308,14 +316,15 @@ std::string checkApart(const Case &test) {
   close(ends[0]);
   int status = 0;
   waitpid(child, &status, 0);
-  if (WIFSIGNALED(status)) {
-    MLIRContext context(MLIRContext::Threading::DISABLED);
-    Model model(context);
-    test.build(model);
-    model.finish();
-    return "ended by signal " + std::to_string(WTERMSIG(status)) + "\n" + textOf(*model.module);
-  }
-  return problems;
+  if (status == 0 || !problems.empty())
+    return problems;
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  Model model(context);
+  test.build(model);
+  model.finish();
+  std::string how = WIFSIGNALED(status) ? "by signal " + std::to_string(WTERMSIG(status))
+                                        : "with status " + std::to_string(WEXITSTATUS(status));
+  return "ended " + how + "\n" + textOf(*model.module);
 }
 
 Cases allCases() {
@@ -339,6 +348,27 @@ public:
 
 private:
   Case test;
+};
+
+/// Where AddressSanitizer judges, it does: an input of fewer bytes than its sizes say.
+class ShortInputTest : public testing::Test {
+public:
+  void TestBody() override {
+    if (!__asan_init)
+      GTEST_SKIP() << "heddle-ops-asan-test has the sanitizer";
+    Case test{"", [](Model &model) { model.output(model.op("neg", {model.input("f32[n]")})); }, {}};
+    Program program;
+    ASSERT_EQ(makeProgram(test, program), "");
+    auto floats = std::make_unique<float[]>(99);
+    heddle_tensor_t input = {}, output = {};
+    input.data = floats.get();
+    input.bytes = 100 * sizeof(float);
+    input.dtype = HEDDLE_FLOAT32;
+    input.rank = 1;
+    input.dims[0] = 100;
+    EXPECT_DEATH(heddle_session_run(program.session, &input, 1, &output, 1),
+                 "heap-buffer-overflow.*\n.*READ");
+  }
 };
 
 /// No op of the dialect is left out.
@@ -376,5 +406,7 @@ int main(int argc, char **argv) {
   }
   testing::RegisterTest("ops", "every op stands in a case", nullptr, nullptr, __FILE__, __LINE__,
                         []() -> testing::Test * { return new heddle::ops::EveryOpTest; });
+  testing::RegisterTest("ops", "accesses are judged", nullptr, nullptr, __FILE__, __LINE__,
+                        []() -> testing::Test * { return new heddle::ops::ShortInputTest; });
   return RUN_ALL_TESTS();
 }

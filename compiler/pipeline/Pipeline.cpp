@@ -377,6 +377,7 @@ static llvm::Error compileFor(const cpu::Target &target, Compiled &compiled,
   compiled.isStrict = options.isStrict;
   compiled.scheduleFolders = options.scheduleFolders;
   compiled.program.isProfiled = options.isProfiled;
+  compiled.program.isSanitized = options.isSanitized;
   compiled.machine = machineOf(target, options.threads > 0 ? options.threads : int64_t(workers));
   if (!options.isPlanned)
     if (llvm::Error error = choosePlan(options, compiled, stages))

@@ -28,6 +28,7 @@ struct CompileOptions {
   int jobs = 0;                               // threads of the compiler; 0: all cores it may use
   std::shared_ptr<cache::Cache> cache;        // null: everything is compiled anew
   bool isProfiled = false;                    // see target::Program
+  bool isSanitized = false;                   // the same
   bool isStrict = false;                      // no cards of `math = "fast"`, halves are rounded
   std::function<void(llvm::StringRef stage, double fraction)> progress;
   bool isPlanned = false; // the graph's groups have their schedules: begins at lower

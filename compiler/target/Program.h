@@ -94,6 +94,8 @@ struct Program {
   std::vector<LibraryCall> calls;
   std::vector<Source> sources;
   bool isProfiled = false; // it says to the runtime where each kernel begins and ends
+  // AddressSanitizer looks at each access, and no tensor shares memory with another.
+  bool isSanitized = false;
   double flops = 0;
   int64_t launches = 0; // of parallel regions; those in branches and loops count once
 };

@@ -1,6 +1,7 @@
 /* results.c: a list of released blocks, latest first. SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/base/results.h"
 
+#include "runtime/base/guard.h"
 #include "runtime/base/tensor.h"
 
 #include <pthread.h>
@@ -93,8 +94,10 @@ int64_t heddle_results_kept(heddle_results_t *results) {
 
 static block_t *create(int64_t bytes) {
   block_t *block = heddle_memory_allocate(bytes < 0 ? bytes : bytes + HEAD);
-  if (block)
+  if (block) {
     *block = (block_t){NULL, NULL, bytes};
+    heddle_guard(block + 1, HEAD - (int64_t)sizeof *block);
+  }
   return block;
 }
 

@@ -1,5 +1,6 @@
 /* run.c: one run of an executable, and the services that generated code calls meanwhile.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/base/guard.h"
 #include "runtime/base/results.h"
 #include "runtime/base/status.h"
 #include "runtime/base/tensor.h"
@@ -133,8 +134,10 @@ static void callLibrary(heddle_call_t *call, int64_t *frame) {
   int64_t bytes = prepared ? heddle_prepared_scratch(prepared) : 0;
   if (bytes && !heddle_workspace_grow(run->session, scratch, bytes))
     failWith(call, STATUS_OUT_OF_MEMORY, bytes, 0);
-  else if (prepared)
+  else if (prepared) {
+    heddle_unguard(scratch->data, bytes);
     failure = heddle_prepared_run(calls, prepared, frame, bytes ? scratch->data : NULL);
+  }
   if (failure)
     reportFailure(call, frame[0], failure, 0);
   if (bytes > run->workspace->used_scratch_bytes)
@@ -162,6 +165,7 @@ static void *allocate(heddle_call_t *call, int64_t bytes) {
   while (!__atomic_compare_exchange_n(&run->temporaries, &block->next, block, true,
                                       __ATOMIC_RELEASE, __ATOMIC_RELAXED))
     ;
+  heddle_guard(block + 1, 64 - (int64_t)sizeof *block);
   return (char *)block + 64;
 }
 
@@ -200,6 +204,14 @@ static void runChunk(void *context, size_t index) {
                  launch->scratch ? launch->scratch + (int64_t)index * launch->scratchStride : NULL);
 }
 
+/* Each worker has its part, and nothing behind it. */
+static void guardScratch(const heddle_block_t *scratch, int64_t parts, int64_t stride,
+                         int64_t bytes) {
+  heddle_guard(scratch->data, scratch->bytes);
+  for (int64_t i = 0; i < parts; ++i)
+    heddle_unguard((char *)scratch->data + i * stride, bytes);
+}
+
 static void launchKernel(heddle_call_t *call, heddle_kernel_fn kernel, const int64_t *args,
                          int64_t tasks, int64_t scratchBytes) {
   run_t *run = call->runtime;
@@ -209,8 +221,9 @@ static void launchKernel(heddle_call_t *call, heddle_kernel_fn kernel, const int
   int64_t chunks = tasks < call->thread_count ? tasks : call->thread_count;
   int64_t stride = 0, total = 0;
   if (scratchBytes > 0) {
-    if (scratchBytes > INT64_MAX - 63 ||
-        __builtin_mul_overflow(stride = (scratchBytes + 63) & ~INT64_C(63), chunks, &total)) {
+    if (scratchBytes > INT64_MAX - 63 - HEDDLE_GUARD_BYTES ||
+        __builtin_mul_overflow(stride = (scratchBytes + HEDDLE_GUARD_BYTES + 63) & ~INT64_C(63),
+                               chunks, &total)) {
       failWith(call, STATUS_SIZE_OVERFLOW, scratchBytes, 0);
       return;
     }
@@ -220,6 +233,7 @@ static void launchKernel(heddle_call_t *call, heddle_kernel_fn kernel, const int
     }
     if (total > run->workspace->used_scratch_bytes)
       run->workspace->used_scratch_bytes = total;
+    guardScratch(scratch, chunks, stride, scratchBytes);
   }
   if (chunks == 1) { /* denormals are zero already, and nothing needs the pool */
     kernel(args, 0, tasks, total ? scratch->data : NULL);

@@ -32,6 +32,7 @@ private:
   void describe();
   void number();
   void place();
+  void collectBuffers();
   void describeArena();
   Value rootOf(Value value) const;
   int64_t lastUse(Value value, int depth = 0) const;

@@ -182,6 +182,14 @@ void Host::place() {
     else if (!isEntryKnown(output) && !isEntryKnown(root))
       lateOutputOf[root] = i;
   }
+  if (!program.isSanitized) // else each has memory of its own, as if its size were known late
+    collectBuffers();
+  plan = planMemory(buffers);
+  describeArena();
+}
+
+/// What lies in the arena, and for how long.
+void Host::collectBuffers() {
   model.walk([&](Operation *op) {
     auto [first, last] = steps[op];
     for (Value result : op->getResults())
@@ -204,8 +212,6 @@ void Host::place() {
         buffers.push_back({bytes, first, last});
       }
   });
-  plan = planMemory(buffers);
-  describeArena();
 }
 
 /// The memory plan as reports want it: steps are counted in kernels.

@@ -22,6 +22,7 @@
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/Transforms/IPO/GlobalDCE.h"
 #include "llvm/Transforms/IPO/StripDeadPrototypes.h"
+#include "llvm/Transforms/Instrumentation/AddressSanitizer.h"
 
 #include <atomic>
 #include <thread>
@@ -70,6 +71,16 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine, int optLevel) 
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, graphs, modules);
+  auto isSanitized = [](const llvm::Function &function) {
+    return function.hasFnAttribute(llvm::Attribute::SanitizeAddress);
+  };
+  if (llvm::any_of(module, isSanitized))
+    builder.registerOptimizerLastEPCallback([](llvm::ModulePassManager &passes, auto) {
+      // No constructor: whoever loads the code has the sanitizer's runtime.
+      passes.addPass(llvm::AddressSanitizerPass({}, /*UseGlobalGC=*/true, /*UseOdrIndicator=*/true,
+                                                llvm::AsanDtorKind::None,
+                                                llvm::AsanCtorKind::None));
+    });
   using Level = llvm::OptimizationLevel;
   if (optLevel == 0) {
     builder.buildO0DefaultPipeline(Level::O0).run(module, modules);
@@ -140,6 +151,8 @@ llvm::Expected<std::unique_ptr<llvm::Module>> translate(const target::Program &p
     // Helpers that several functions call go into each part.
     function.setLinkage(isShared(function) ? llvm::GlobalValue::LinkOnceODRLinkage
                                            : llvm::GlobalValue::ExternalLinkage);
+    if (program.isSanitized)
+      function.addFnAttr(llvm::Attribute::SanitizeAddress);
     function.setVisibility(llvm::GlobalValue::HiddenVisibility);
     function.setDSOLocal(true);
   }
