@@ -119,6 +119,8 @@ static LogicalResult inferReduction(MLIRContext *context, std::optional<Location
                                      OpaqueProperties properties, RegionRange regions,             \
                                      SmallVectorImpl<Type> &results) {                             \
     Adaptor adaptor(operands, attributes, properties, regions);                                    \
+    if (failed(adaptor.verify(location.value_or(UnknownLoc::get(context)))))                       \
+      return failure();                                                                            \
     return inferReduction(context, location, adaptor.getX(), AXES, adaptor.getKeepDims(), ELEMENT, \
                           results);                                                                \
   }

@@ -6,17 +6,25 @@ using namespace mlir;
 
 namespace heddle::graph {
 
+/// A shape rule, told what it needs once attributes are of their kinds.
 #define INFER(OP)                                                                                  \
+  static LogicalResult infer##OP(MLIRContext *context, std::optional<Location> location,           \
+                                 ValueRange operands, OP::Adaptor adaptor,                         \
+                                 SmallVectorImpl<Type> &results);                                  \
   LogicalResult OP::inferReturnTypes(MLIRContext *context, std::optional<Location> location,       \
                                      ValueRange operands, DictionaryAttr attributes,               \
                                      OpaqueProperties properties, RegionRange regions,             \
-                                     SmallVectorImpl<Type> &results)
+                                     SmallVectorImpl<Type> &results) {                             \
+    Adaptor adaptor(operands, attributes, properties, regions);                                    \
+    if (failed(adaptor.verify(location.value_or(UnknownLoc::get(context)))))                       \
+      return failure();                                                                            \
+    return infer##OP(context, location, operands, adaptor, results);                               \
+  }                                                                                                \
+  static LogicalResult infer##OP(MLIRContext *context, std::optional<Location> location,           \
+                                 ValueRange operands, OP::Adaptor adaptor,                         \
+                                 SmallVectorImpl<Type> &results)
 
-LogicalResult ConstantOp::inferReturnTypes(MLIRContext *context, std::optional<Location>,
-                                           ValueRange operands, DictionaryAttr attributes,
-                                           OpaqueProperties properties, RegionRange regions,
-                                           SmallVectorImpl<Type> &results) {
-  Adaptor adaptor(operands, attributes, properties, regions);
+INFER(ConstantOp) {
   results.push_back(adaptor.getValue().getType());
   return success();
 }
@@ -31,7 +39,8 @@ LogicalResult IotaOp::verify() {
 
 LogicalResult SizesOp::verify() {
   auto type = cast<RankedTensorType>(getResult().getType());
-  if (type.getRank() > 1 || type.getNumElements() != (int64_t)getValues().getSizes().size())
+  if (type.getRank() > 1 || !type.hasStaticShape() ||
+      type.getNumElements() != (int64_t)getValues().getSizes().size())
     return emitOpError("has ") << getValues().getSizes().size() << " values for " << type;
   return success();
 }
@@ -81,7 +90,6 @@ LogicalResult BroadcastOp::verify() {
 }
 
 INFER(TransposeOp) {
-  Adaptor adaptor(operands, attributes, properties, regions);
   DimVector from = dimsOf(adaptor.getX()), to;
   if (adaptor.getPermutation().size() != from.size())
     return emitOptionalError(location, "T1: 'permutation' needs ", from.size(), " entries");
@@ -129,7 +137,6 @@ LogicalResult DynamicSliceOp::verify() {
 }
 
 INFER(ConcatOp) {
-  Adaptor adaptor(operands, attributes, properties, regions);
   if (operands.empty())
     return emitOptionalError(location, "CC1: needs at least one operand");
   DimVector dims = dimsOf(operands.front());
@@ -158,7 +165,6 @@ INFER(ConcatOp) {
 }
 
 INFER(PadOp) {
-  Adaptor adaptor(operands, attributes, properties, regions);
   DimVector dims = dimsOf(adaptor.getX());
   DimVector low = dimsOf(adaptor.getLow()), high = dimsOf(adaptor.getHigh());
   if (low.size() != dims.size() || high.size() != dims.size())
@@ -207,7 +213,6 @@ static LogicalResult checkElementIndices(std::optional<Location> location, Value
 }
 
 INFER(GatherOp) {
-  Adaptor adaptor(operands, attributes, properties, regions);
   DimVector from = dimsOf(adaptor.getX()), indices = dimsOf(adaptor.getIndices()), to;
   if (failed(checkAxis(location, adaptor.getAxis(), from.size())))
     return failure();
@@ -219,7 +224,6 @@ INFER(GatherOp) {
 }
 
 INFER(GatherElementsOp) {
-  Adaptor adaptor(operands, attributes, properties, regions);
   if (failed(
           checkElementIndices(location, adaptor.getX(), adaptor.getIndices(), adaptor.getAxis())))
     return failure();
@@ -228,7 +232,6 @@ INFER(GatherElementsOp) {
 }
 
 INFER(GatherNdOp) {
-  Adaptor adaptor(operands, attributes, properties, regions);
   DimVector from = dimsOf(adaptor.getX()), indices = dimsOf(adaptor.getIndices());
   int64_t batch = adaptor.getBatchDims();
   auto depth = indices.empty() ? std::nullopt : indices.back().constant();
@@ -250,7 +253,6 @@ INFER(GatherNdOp) {
 }
 
 INFER(ScatterElementsOp) {
-  Adaptor adaptor(operands, attributes, properties, regions);
   if (failed(
           checkElementIndices(location, adaptor.getX(), adaptor.getIndices(), adaptor.getAxis())))
     return failure();
@@ -266,7 +268,6 @@ INFER(ScatterElementsOp) {
 }
 
 INFER(ScatterNdOp) {
-  Adaptor adaptor(operands, attributes, properties, regions);
   DimVector x = dimsOf(adaptor.getX()), wanted = dimsOf(adaptor.getIndices());
   auto depth = wanted.empty() ? std::nullopt : wanted.back().constant();
   if (!depth || *depth < 0 || *depth > (int64_t)x.size())
@@ -287,7 +288,6 @@ INFER(ScatterNdOp) {
 }
 
 INFER(ReverseSequenceOp) {
-  Adaptor adaptor(operands, attributes, properties, regions);
   DimVector x = dimsOf(adaptor.getX()), lengths = dimsOf(adaptor.getLengths());
   int64_t rank = x.size(), time = adaptor.getTimeAxis(), batch = adaptor.getBatchAxis();
   if (time < 0 || time >= rank || batch < 0 || batch >= rank || time == batch)

@@ -132,6 +132,15 @@ func.func @sizes() {
 
 // -----
 
+!open = tensor<?xi64, #graph.dims<"n">>
+func.func @open_sizes() {
+  // expected-error @+1 {{has 2 values for}}
+  %r = graph.sizes {values = #graph.dims<1, 2>} : () -> !open
+  return
+}
+
+// -----
+
 func.func @s3(%x: tensor<4xf32>) {
   // expected-error @+1 {{S3: elements 1 to 5 of dimension 0 are asked for, which has 4}}
   %r = graph.slice %x {starts = #graph.dims<1>, steps = array<i64: 2>} : (tensor<4xf32>) -> tensor<3xf32>

@@ -41,11 +41,13 @@ static LogicalResult checkSizes(Operation *op, Value value, ArrayRef<Dim> dims, 
          << what << " do not follow from the operands: " << value.getType();
 }
 
-LogicalResult CumsumOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
+LogicalResult CumsumOp::inferReturnTypes(MLIRContext *context, std::optional<Location> location,
                                          ValueRange operands, DictionaryAttr attributes,
                                          OpaqueProperties properties, RegionRange regions,
                                          SmallVectorImpl<Type> &results) {
   Adaptor adaptor(operands, attributes, properties, regions);
+  if (failed(adaptor.verify(location.value_or(UnknownLoc::get(context)))))
+    return failure();
   int64_t axis = adaptor.getAxis(), rank = rankOf(adaptor.getX());
   if (axis < 0 || axis >= rank)
     return emitOptionalError(location, "CS1: axis ", axis, " is outside of rank ", rank);
