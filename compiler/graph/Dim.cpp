@@ -103,6 +103,19 @@ Dim Dim::operator*(const Dim &other) const {
   return result;
 }
 
+/// Of parentheses: reading what stands deeper would take a stack that nobody has promised.
+static constexpr int kMostNesting = 100;
+
+/// How deep parentheses stand in a text.
+static int nesting(llvm::StringRef text) {
+  int depth = 0, deepest = 0;
+  for (char c : text) {
+    depth += (c == '(') - (c == ')');
+    deepest = std::max(deepest, depth);
+  }
+  return deepest;
+}
+
 Dim Dim::atom(Kind kind, const Dim &lhs, const Dim &rhs) {
   if (lhs.isNothingButTooLarge() || rhs.isNothingButTooLarge())
     return tooLarge();
@@ -127,6 +140,8 @@ Dim Dim::atom(Kind kind, const Dim &lhs, const Dim &rhs) {
   case Kind::Symbol:
     break;
   }
+  if (nesting(text) > kMostNesting)
+    return tooLarge();
   Dim result;
   result.terms[{
       Atom{kind, text, std::make_shared<const Dim>(lhs), std::make_shared<const Dim>(rhs)}}] = 1;
@@ -472,7 +487,7 @@ private:
   }
 
   std::optional<Dim> parseUnary() {
-    if (++depth > 64)
+    if (++depth > 3 * kMostNesting) // a parenthesis may have a minus before it
       return std::nullopt;
     auto result = parsePrimary();
     --depth;

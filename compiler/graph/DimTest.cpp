@@ -175,6 +175,15 @@ TEST(Dim, knowsNothingOfDivisionByZeroAndUnknownSymbols) {
   EXPECT_FALSE(Dim(1).mod(Dim::symbol("h")).evaluate(zero));
 }
 
+TEST(Dim, nestsAsDeepAsItsTextIsRead) {
+  Dim size = Dim::symbol("a");
+  for (int i = 0; !size.isTooLarge(); ++i) {
+    EXPECT_EQ(Dim::parse(size.str()), size);
+    size = Dim(i) - Dim::max(size, Dim::symbol("b" + std::to_string(i)));
+    ASSERT_LT(i, 1000);
+  }
+}
+
 TEST(Dim, saysWhereItsNumbersLeaveInt64) {
   Dim h = Dim::symbol("h"), large(int64_t(1) << 62);
   const Dim beyond[] = {large + large,

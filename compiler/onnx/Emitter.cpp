@@ -98,8 +98,8 @@ static void checkSizes(Value result) {
   bool fits = true;
   for (const Dim &dim : dims) {
     if (dim.isTooLarge())
-      refuse("a size of its result is beyond 2^63",
-             "no tensor has so many elements; check the sizes, pads and repeats of the node");
+      refuse("a size of its result is beyond 2^63, or a formula of too many nested terms",
+             "check the sizes, pads and repeats of the node, or give sizes by --dim");
     if (dim.constant().value_or(0) < 0)
       refuse("its result would have the shape " + textOf(dims) + ", in which a size is negative");
     int64_t factor = std::max<int64_t>(dim.constant().value_or(1), 1);

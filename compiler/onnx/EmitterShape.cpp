@@ -18,6 +18,56 @@ static bool isCut(const Dim &x, const Dim &y) {
   return (left == y || right == y) && bound && *bound > 1;
 }
 
+using Sizes = std::map<std::string, Dim>; // by their texts
+
+/// Adds all sizes of which `size` is the least.
+static void collectLeast(const Dim &size, Sizes &found) {
+  const auto &terms = size.sum();
+  if (terms.size() == 1 && terms.begin()->second == 1 && terms.begin()->first.size() == 1)
+    if (const Dim::Atom &atom = terms.begin()->first[0]; atom.kind == Dim::Kind::Min) {
+      collectLeast(*atom.lhs, found);
+      return collectLeast(*atom.rhs, found);
+    }
+  found.emplace(size.str(), size);
+}
+
+static Dim largestOf(const Sizes &sizes) {
+  Dim largest(0);
+  for (const auto &[text, size] : sizes)
+    largest = Dim::max(largest, size);
+  return largest;
+}
+
+/// The sizes that `together` has made one, or this one alone.
+static Sizes partsOf(const Dim &size) {
+  Sizes parts;
+  if (size.sum().size() == 1 && size.sum().begin()->second == 1)
+    for (const Dim::Atom &atom : size.sum().begin()->first)
+      if (atom.kind == Dim::Kind::Min)
+        collectLeast(Dim::min(*atom.lhs, *atom.rhs), parts);
+  Dim least(1);
+  for (const auto &[text, part] : parts)
+    least = Dim::min(least, part);
+  if (parts.erase("1") && largestOf(parts) * least == size)
+    return parts;
+  return {{size.str(), size}};
+}
+
+/// The largest of sizes each of which is 1 or that of the result: 0 where one is 0. Of sizes that
+/// would fill a line just the largest, beside which the run refuses a 0.
+static Dim together(const Dim &x, const Dim &y) {
+  Sizes parts = partsOf(x);
+  parts.merge(partsOf(y));
+  Dim factor(1);
+  for (const auto &[text, size] : parts)
+    if (!(size - Dim(1)).isNeverNegative())
+      factor = Dim::min(factor, size);
+  if (parts.size() == 1)
+    return x;
+  Dim joined = largestOf(parts) * factor;
+  return joined.str().size() <= 100 ? joined : Dim::max(x, y);
+}
+
 /// Of two sizes that only the run knows either may be 1, so the result has the larger one.
 DimVector Emitter::broadcastDims(ArrayRef<Dim> a, ArrayRef<Dim> b) {
   size_t rank = std::max(a.size(), b.size());
@@ -34,7 +84,7 @@ DimVector Emitter::broadcastDims(ArrayRef<Dim> a, ArrayRef<Dim> b) {
     else if (isCut(x, y) || isCut(y, x))
       result.push_back(isCut(x, y) ? y : x);
     else
-      result.push_back(Dim::max(x, y));
+      result.push_back(together(x, y));
   }
   return result;
 }

@@ -114,6 +114,25 @@ def test_the_evaluator_takes_one_of_the_two_values_of_a_one_hot():
                                   [[1, np.inf, np.inf], [np.inf, np.inf, 1]])
 
 
+def test_the_evaluator_has_no_place_for_indices_beyond_a_one_hot():
+    feeds = {"i": np.array([3, -3, -4]), "d": np.array(3), "v": np.array([0, 1], np.float32)}
+    model = model_of(helper.make_node("OneHot", list(feeds), ["y"], axis=0), feeds)
+    assert evaluate(model, feeds)["y"][0].tolist() == [[0, 1, 0], [0, 0, 0], [0, 0, 0]]
+
+
+def test_the_largest_of_nothing_is_open():
+    assert judge.is_of_nothing("MaxPool", {"x": X}, np.array([-np.inf], np.float32))
+    assert not judge.is_of_nothing("MaxPool", {"x": X * np.inf}, np.array([-np.inf], np.float32))
+    assert not judge.is_of_nothing("MaxPool", {"x": X}, X)
+
+
+@pytest.mark.parametrize("mode, most", [("linear", 1), ("nearest", 0)])
+def test_integers_between_others_may_be_off_by_one(mode, most):
+    node = helper.make_node("Resize", ["x"], ["y"], mode=mode)
+    like = judge.BETWEEN + "Resize" if judge.interpolates(node) else "Resize"
+    assert judge.allowed(like, {}, "y", np.arange(3)) == most
+
+
 def test_the_evaluator_reads_no_counts_of_heads_at_rank_4():
     feeds = {name: np.ones((1, 2, 3, 4), np.float32) for name in "qkv"}
     node = helper.make_node("Attention", list(feeds), ["y"], kv_num_heads=0)

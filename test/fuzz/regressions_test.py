@@ -61,6 +61,39 @@ def test_either_of_two_open_sizes_may_be_1(rows, columns):
     np.testing.assert_array_equal(found, (x + y) * x)
 
 
+@pytest.mark.parametrize("sizes", [(0, 1, 1), (1, 0, 1), (1, 1, 0), (0, 0, 1), (0, 1, 0)])
+def test_nothing_and_an_open_size_of_1_are_nothing(sizes):
+    feeds = {name: np.ones(size, np.float32) for name, size in zip("abc", sizes)}
+    nodes = [helper.make_node("Sum", ["a", "b", "c"], ["sum"]),
+             helper.make_node("Mul", ["sum", "a"], ["z"])]
+    inputs = [value(name, FLOAT, [name * 2]) for name in feeds]
+    assert run(nodes, inputs, [value("z", FLOAT, [None])], feeds)[0].shape == (0,)
+
+
+def test_nothing_does_not_become_more_than_1():
+    inputs = [value(name, FLOAT, [name * 2]) for name in "ab"]
+    feeds = {"a": np.ones(0, np.float32), "b": np.ones(3, np.float32)}
+    with pytest.raises(heddle.Error, match="cannot be broadcast"):
+        run([helper.make_node("Add", ["a", "b"], ["z"])], inputs, [value("z", FLOAT, [None])],
+            feeds)
+
+
+@pytest.mark.parametrize("count", [30, 150])
+def test_a_sum_of_many_open_sizes_is_computed_or_refused(count):
+    """Each sum has the largest of all sizes before it, in one text."""
+    names = [f"x{i}" for i in range(count)]
+    nodes = [helper.make_node("Add", [f"t{i}" if i else "x0", name], [f"t{i + 1}"])
+             for i, name in enumerate(names[1:])]
+    inputs = [value(name, FLOAT, [f"n{name}"]) for name in names]
+    feeds = {name: np.ones(1 + i % 2, np.float32) for i, name in enumerate(names)}
+    output = [value(f"t{count - 1}", FLOAT, ["any"])]
+    if count > 100:
+        with pytest.raises(heddle.RefusedError, match="nested terms"):
+            run(nodes, inputs, output, feeds)
+    else:
+        assert run(nodes, inputs, output, feeds)[0].tolist() == [count, count]
+
+
 def test_either_batch_of_a_product_may_be_1():
     rng = np.random.default_rng(1)
     nodes = [helper.make_node("MatMul", ["x", "y"], ["z"])]

@@ -250,3 +250,32 @@ def test_no_element_is_the_largest_of_none(op, kind):
             module = heddle.compile(model.SerializeToString(), cache=False)
             heddle.Session(module, threads=1).run(None, feeds)
         assert judge(model, [feeds]).kind == "agrees"  # and reads nothing beyond the array
+
+
+def test_a_swish_of_halves_has_a_slope_that_is_no_half():
+    agrees("Swish", [np.array([-2.8, 0.9, 0.0], np.float16)], {"alpha": 1e30}, opset=24)
+
+
+@pytest.mark.parametrize("op, attributes, inputs", [
+    ("Col2Im", {"strides": [5, 1, 0]}, [np.ones((1, 10, 12), np.float32), i64(5, 5, 5),
+                                        i64(1, 5, 1)]),
+    ("DeformConv", {"strides": [0, 1]}, [np.ones((1, 1, 3, 3), np.float32),
+                                         np.ones((1, 1, 2, 2), np.float32),
+                                         np.zeros((1, 8, 2, 2), np.float32)])])
+def test_windows_that_do_not_move_are_refused(op, attributes, inputs):
+    case = Case(op, "", 19, [helper.make_attribute(*item) for item in attributes.items()],
+                inputs, 1, ["symbols"] * len(inputs))
+    with pytest.raises(heddle.RefusedError, match="'strides' has the entry 0"):
+        heddle.compile(case.model()[0], cache=False)
+
+
+def test_an_open_tuple_of_one_dimension_is_one_index():
+    agrees("GatherND", [np.arange(5, dtype=np.float32), i64(3, 0).reshape(2, 1)], opset=13,
+           forms=("symbols", "open", "fixed"))
+
+
+def test_an_open_tuple_of_more_dimensions_is_refused_with_the_way_out():
+    case = Case("GatherND", "", 13, [], [np.ones((2, 3), np.float32), i64(1, 0).reshape(2, 1)], 1,
+                ["symbols"] * 2)
+    with pytest.raises(heddle.RefusedError, match="declare the rank of the result"):
+        heddle.compile(case.model()[0], cache=False)

@@ -78,7 +78,10 @@ static void importSoftplus(Node &n) { n.set(softplus(n, n.in(0))); }
 static void importSoftsign(Node &n) { n.set(softsign(n, n.in(0))); }
 static void importMish(Node &n) { n.set(n.mul(n.in(0), tanhOf(n, softplus(n, n.in(0))))); }
 static void importSwish(Node &n) {
-  n.set(n.mul(n.in(0), sigmoid(n, n.mul(n.in(0), n.getFloat("alpha", 1)))));
+  Value x = n.in(0);
+  Type element = elementOf(x), wide = wideType(n, element); // of which `alpha` is
+  Value gate = sigmoid(n, n.mul(n.cast(x, wide), n.getFloat("alpha", 1)));
+  n.set(n.mul(x, n.cast(gate, element)));
 }
 static void importThresholdedRelu(Node &n) {
   n.set(thresholdedRelu(n, n.in(0), n.getFloat("alpha", 1)));

@@ -47,6 +47,12 @@ static void padSame(Window &window, ArrayRef<Dim> sizes, bool isUpper) {
   }
 }
 
+void requirePositive(StringRef name, ArrayRef<int64_t> values) {
+  for (int64_t value : values)
+    if (value < 1)
+      refuse("'" + name + "' has the entry " + Twine(value) + ", but all must be at least 1");
+}
+
 Window readWindow(Node &n, DimVector size, ArrayRef<Dim> sizes) {
   size_t count = sizes.size();
   Window window;

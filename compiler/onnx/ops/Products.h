@@ -12,6 +12,8 @@ struct Window {
   Ints strides, dilations, low, high;
   DimVector symbolicLow, symbolicHigh; // SAME padding of sizes that are not constant
 };
+/// Refuses entries of an attribute that are 0 or less.
+void requirePositive(llvm::StringRef name, llvm::ArrayRef<int64_t> values);
 /// What the node's attributes say of windows of `size` over `sizes`.
 Window readWindow(Node &n, DimVector size, llvm::ArrayRef<Dim> sizes);
 /// How many windows fit, a dimension; `sizes` hold the symbolic padding already.

@@ -151,10 +151,16 @@ static Value tuplesOf(Node &n, Value indices, int64_t length) {
 }
 
 static void importGatherNd(Node &n) {
-  int64_t batch = n.getInt("batch_dims", 0), ranks = rankOf(n.in(0)) + rankOf(n.in(1)) - 1;
   Value indices = n.in(1);
+  int64_t batch = n.getInt("batch_dims", 0), most = rankOf(n.in(0)) - batch;
   if (auto declared = n.declaredRank(0))
-    indices = tuplesOf(n, indices, ranks - batch - *declared);
+    indices = tuplesOf(n, indices, most + rankOf(indices) - 1 - *declared);
+  else if (most == 1) // no tuple is empty
+    indices = tuplesOf(n, indices, 1);
+  else if (rankOf(indices) > 0 && !dimsOf(indices).back().constant())
+    refuse("the rank of the result is not known when the model is compiled",
+           "give the last size of 'indices' a number, or declare the rank of the result in "
+           "value_info");
   n.set(n.infer<GatherNdOp>({n.in(0), indices}, {n.integer("batch_dims", batch)}));
 }
 

@@ -8,8 +8,10 @@ the sizes of space (onnx 1.22 takes the first sizes, batch and channels), a Glob
 its rank (onnx 1.22 adds axes by the number of those that are 1), a GridSample has no opinion of
 what lies between integers (onnx 1.22 gives 0), a Hardmax before opset 13 takes all axes from
 `axis` on as one (onnx 1.22 takes one axis), a LinearRegressor without intercepts
-adds none (onnx 1.22 adds NaN), and has fractions for coefficients of integers, a OneHot takes one
-of its two values (onnx 1.22 subtracts them, and infinities become NaN), an Attention of rank 4
+adds none (onnx 1.22 adds NaN), has fractions for coefficients of integers, and makes a row of
+a vector, a OneHot takes one
+of its two values (onnx 1.22 subtracts them, and infinities become NaN; indices beyond the depth
+wrap), an Attention of rank 4
 reads no counts of heads (onnx 1.22 divides by them), and an AveragePool has no opinion of windows
 with dilations that ceil_mode lets begin (onnx 1.22 pads in front of them).
 SPDX-License-Identifier: Apache-2.0
@@ -24,7 +26,6 @@ from onnx.reference.ops import (
     op_grid_sample,
     op_hardmax,
     op_loop,
-    op_one_hot,
 )
 from onnx.reference.ops.aionnxml import op_linear_regressor
 
@@ -172,7 +173,7 @@ class LinearRegressor(op_linear_regressor.LinearRegressor):
     op_domain = "ai.onnx.ml"
 
     def _run(self, x, coefficients=None, intercepts=None, targets=1, post_transform=None):
-        x = x if x.dtype.kind == "f" else x.astype(np.float32)
+        x = np.atleast_2d(x if x.dtype.kind == "f" else x.astype(np.float32))
         return super()._run(x, coefficients=coefficients, intercepts=intercepts or [0.0] * targets,
                             targets=targets, post_transform=post_transform)
 
@@ -228,12 +229,17 @@ class ConvTranspose(OpRun):
         return (result if B is None else result + B.reshape(-1, *[1] * space),)
 
 
-class OneHot(op_one_hot.OneHot):
+class OneHot(OpRun):
     op_domain = ""
 
     def _run(self, indices, depth, values, axis=None):
-        (is_on,) = super()._run(indices, depth, np.array([0, 1]), axis=axis)
-        return (np.where(is_on == 1, values[1], values[0]),)
+        count = int(np.reshape(depth, ()))
+        places = np.arange(count).astype(np.float64)
+        given = np.expand_dims(np.trunc(indices.astype(np.float64)), axis)
+        shape = np.ones(given.ndim, int)
+        shape[axis] = count
+        places = places.reshape(shape)
+        return (np.where((given == places) | (given + count == places), values[1], values[0]),)
 
 
 class Attention(op_attention.Attention):

@@ -368,13 +368,22 @@ class Graph:
                                            self.input_dims[name]) for name in inputs],
             [helper.make_tensor_value_info(t.name, number_of(t.dtype), [None] * t.rank)
              for t in outputs],
-            [t for t in self.initializers if t.name in wanted])
+            [t for t in self.initializers if t.name in wanted],
+            value_info=self.ranks(nodes, {t.name for t in outputs}))
         model = helper.make_model(graph, opset_imports=self.opset_imports,
                                   producer_name="heddle.fuzz",
                                   ir_version=helper.find_min_ir_version_for(self.opset_imports))
         feeds = [{name: self.tensors[name].values[case] for name in inputs}
                  for case in range(self.cases)]
         return model, feeds
+
+
+    def ranks(self, nodes, outputs):
+        """Of a Squeeze without axes, whose rank may hang on what a size is in a run."""
+        squeezed = [self.tensors[node.output[0]] for node in nodes
+                    if node.op_type == "Squeeze" and len(node.input) == 1]
+        return [helper.make_tensor_value_info(t.name, number_of(t.dtype), [None] * t.rank)
+                for t in squeezed if t.name not in outputs]
 
 
 TYPE_TEXTS = {

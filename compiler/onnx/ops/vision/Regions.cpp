@@ -250,6 +250,8 @@ static void importDeformConv(Node &n) {
   if ((int64_t)strides.size() != count || (int64_t)dilations.size() != count ||
       (int64_t)pads.size() != 2 * count)
     refuse("'strides', 'dilations' and 'pads' do not fit " + Twine(count) + " dimensions");
+  requirePositive("strides", strides);
+  requirePositive("dilations", dilations);
   Dim groups(n.getInt("group", 1)), parts(n.getInt("offset_group", 1));
   if (*groups.constant() < 1 || *parts.constant() < 1)
     refuse("'group' and 'offset_group' must be at least 1");

@@ -247,6 +247,8 @@ static void importCol2Im(Node &n) {
   Ints dilations = n.getInts("dilations", Ints(count, 1));
   if (strides.size() != count || dilations.size() != count || pads.size() != 2 * count)
     refuse("'strides', 'dilations' and 'pads' do not fit " + Twine(count) + " dimensions");
+  requirePositive("strides", strides);
+  requirePositive("dilations", dilations);
   DimVector kernel, sizes, places;
   SmallVector<Value> ofPixel, ofElement;
   for (size_t d = 0; d < count; ++d) {
