@@ -120,6 +120,12 @@ def test_the_evaluator_has_no_place_for_indices_beyond_a_one_hot():
     assert evaluate(model, feeds)["y"][0].tolist() == [[0, 1, 0], [0, 0, 0], [0, 0, 0]]
 
 
+def test_the_evaluator_keeps_small_results_of_halves():
+    feeds = {"x": np.array([-10], ml_dtypes.bfloat16)}
+    found = evaluate(model_of(helper.make_node("Mish", ["x"], ["y"]), feeds), feeds)["y"][0]
+    assert found.dtype == ml_dtypes.bfloat16 and abs(float(found[0]) + 4.54e-4) < 1e-5
+
+
 def test_the_largest_of_nothing_is_open():
     assert judge.is_of_nothing("MaxPool", {"x": X}, np.array([-np.inf], np.float32))
     assert not judge.is_of_nothing("MaxPool", {"x": X * np.inf}, np.array([-np.inf], np.float32))

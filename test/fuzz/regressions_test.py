@@ -42,6 +42,47 @@ def test_a_loop_without_an_iteration_keeps_its_initial_value():
     assert run(nodes, inputs, outputs, feeds)[0] == [[1]]
 
 
+@pytest.mark.parametrize("rows", [0, 1, 5])
+def test_what_a_loop_carries_may_grow(rows):
+    """As the cache of a decoder does, until the condition ends it."""
+    body = helper.make_graph(
+        [helper.make_node("Concat", ["cache", "x"], ["longer"], axis=0),
+         helper.make_node("MatMul", ["longer", "w"], ["mixed"]),
+         helper.make_node("ReduceMax", ["mixed"], ["next"], axes=[0]),
+         helper.make_node("Size", ["longer"], ["size"]),
+         helper.make_node("Less", ["size", "most"], ["going"])], "body",
+        [value("step", INT64, []), value("c", BOOL, []), value("cache", FLOAT, [None, 3]),
+         value("x", FLOAT, [None, 3])],
+        [value("going", BOOL, []), value("longer", FLOAT, [None, 3]),
+         value("next", FLOAT, [None, 3]), value("next", FLOAT, [None, 3])])
+    node = helper.make_node("Loop", ["", "c", "cache", "x"], ["y", "last", "steps"], body=body)
+    inputs = [value("c", BOOL, []), value("cache", FLOAT, ["rows", 3]), value("x", FLOAT, [1, 3]),
+              value("w", FLOAT, [3, 3]), value("most", INT64, [])]
+    outputs = [value(name, FLOAT, None) for name in ("y", "last", "steps")]
+    rng = np.random.default_rng(rows)
+    feeds = {"c": np.array(True), "most": np.array(27),
+             **{name: rng.standard_normal(shape).astype(np.float32)
+                for name, shape in (("cache", (rows, 3)), ("x", (1, 3)), ("w", (3, 3)))}}
+    cache, x, steps = feeds["cache"], feeds["x"], []
+    while not steps or cache.size < 27:
+        cache = np.concatenate([cache, x])
+        x = (cache @ feeds["w"]).max(0, keepdims=True)
+        steps.append(x)
+    for found, wanted in zip(run([node], inputs, outputs, feeds), (cache, x, np.stack(steps))):
+        np.testing.assert_allclose(found, wanted, rtol=1e-4)
+
+
+@pytest.mark.parametrize("height", ["h", 1])
+def test_a_pool_of_one_row_has_one_row(height):
+    """ONNX Runtime divides the places that are left toward zero, as small images need it."""
+    nodes = [helper.make_node("MaxPool", ["x"], ["p"], kernel_shape=[2, 2], strides=[2, 2]),
+             helper.make_node("GlobalAveragePool", ["p"], ["y"])]
+    x = np.arange(10, dtype=np.float32).reshape(1, 2, 1, 5)
+    found = run(nodes, [value("x", FLOAT, [1, 2, height, "w"])], [value("y", FLOAT, None)],
+                {"x": x})[0]
+    assert found.ravel().tolist() == [2, 7]
+
+
 @pytest.mark.parametrize("numbers, size", [((3, -5, -1), 8), ((0, 5, 1), 5), ((0, -1, 1), 0)])
 def test_the_size_of_a_range_that_nobody_reads(numbers, size):
     names = ["start", "limit", "delta"]

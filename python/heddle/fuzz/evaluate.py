@@ -29,6 +29,8 @@ SINGLE = set(
 # Of half precision, ONNX's evaluator rounds after each addition of these: long sums stand still.
 SUMS = set("AveragePool GlobalAveragePool ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp"
            " ReduceMean ReduceSum ReduceSumSquare".split())
+# Their steps lose in half precision what their results can hold.
+STEPS = set("Celu Elu Gelu HardSwish LogSoftmax Mish Selu Softplus Swish".split())
 # What they add may leave little, beside the roundings of larger sums on the way.
 LOSSES = {"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"}
 
@@ -96,11 +98,11 @@ def node_type(array):
 
 
 class Evaluator:
-    """Evaluates one node again and again; sums of half precision in float32."""
+    """Evaluates one node again and again; sums and steps of half precision in float32."""
 
     def __init__(self, node, opset_imports, dtypes):
         self.half = {name: number for name, number in dtypes.items()
-                     if node.op_type in SUMS and number in HALVES}
+                     if node.op_type in SUMS | STEPS and number in HALVES}
         inputs = [helper.make_value_info(name, helper.make_tensor_type_proto(
             onnx.TensorProto.FLOAT if name in self.half else number, None))
                   for name, number in dtypes.items()]

@@ -42,7 +42,7 @@ CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f\x80-\x9f]")
 NAN_IS_OPEN = {"ArgMax", "ArgMin", "MaxPool", "GlobalMaxPool", "TopK", "ReduceMax", "ReduceMin",
                "Max", "Min", "Clip", "Relu", "Hardmax", "Sign", "DynamicQuantizeLinear", "Unique",
                "QuantizeLinear", "Cast", "CastLike", "MaxUnpool", "RoiAlign", "NonMaxSuppression",
-               "GridSample", "LpPool"}
+               "GridSample", "LpPool", "MaxRoiPool"}
 # What ONNX Runtime makes of infinities is its algorithm's: it takes distances from products, and
 # the largest of a window from the least finite number on.
 INFINITY_IS_OPEN = {"CDist", "MaxPool", "GlobalMaxPool", "GridSample", "Normalizer", "Range"}
