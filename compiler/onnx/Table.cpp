@@ -43,6 +43,7 @@ static const std::vector<Category> &categories() {
                                             {"com.microsoft, fused", contribFusedRows()},
                                             {"com.microsoft, plain", contribPlainRows()},
                                             {"com.microsoft, blocks", contribBlockRows()},
+                                            {"com.microsoft, experts", contribExpertRows()},
                                             {"attention", attentionRows()},
                                             {"sequence models", sequenceModelRows()},
                                             {"losses", lossRows()},

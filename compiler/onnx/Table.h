@@ -48,6 +48,7 @@ OpRows contribAttentionRows();
 OpRows contribFusedRows();
 OpRows contribPlainRows();
 OpRows contribBlockRows();
+OpRows contribExpertRows();
 OpRows mapRows();
 OpRows attentionRows();
 OpRows sequenceModelRows();

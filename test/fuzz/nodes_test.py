@@ -3,6 +3,7 @@
 import ctypes
 import faulthandler
 import multiprocessing
+import random
 import signal
 
 import heddle
@@ -12,7 +13,8 @@ import pytest
 from heddle.fuzz.campaign import Campaign
 from heddle.fuzz.check import Outcome
 from heddle.fuzz.evaluate import evaluate, is_stable
-from heddle.fuzz.nodes import draw, guarded, judge, seeds
+from heddle.fuzz.nodes import draw, guarded, judge, mutate, seeds
+from heddle.fuzz.nodes.case import Case
 from heddle.fuzz.worker import Worker
 from onnx import helper
 
@@ -38,6 +40,16 @@ def test_every_op_of_the_seeds_is_drawn():
     drawn = {draw.draw_case(1, index).op for index in range(3000)}
     missing = {op for _, op in seeds.ops()} - drawn
     assert len(missing) < 5, missing
+
+
+def test_integers_are_drawn_as_far_out_as_they_go():
+    rng, found = random.Random(1), set()
+    for _ in range(200):
+        case = Case("Transpose", "", 21, [helper.make_attribute("perm", [1, 0])],
+                    [np.zeros((2, 2), np.uint8)], 1, ["fixed"])
+        mutate.change_extreme(rng, case)
+        found |= {*case.attributes[0].ints, *case.inputs[0].ravel().tolist()}
+    assert found == {0, 1, 254, 255, -2**63, -2**63 + 1, 2**63 - 2, 2**63 - 1}
 
 
 @pytest.mark.parametrize("low, offset", [(False, 12), (True, -1)])

@@ -44,8 +44,8 @@ WHY = {
         "SpeculativePrefixCommit ConvStateReplay GatedDeltaNetStateReplay Mamba2Verify",
     "text before the model: tokenizers and hashes":
         "Tokenizer MurmurHash3 NGramHashMapping WordConvEmbedding",
-    "of language models whose attention is linear or sparse, or that choose experts; not yet":
-        "MoE QMoE MoEGroupRouter RouterGateUpProj SparseAttention SparseAttentionIndexer "
+    "of language models whose attention is linear or sparse; not yet":
+        "MoEGroupRouter RouterGateUpProj SparseAttention SparseAttentionIndexer "
         "DynamicSparseAttention LinearAttention LinearAttentionGate GatedDeltaNet "
         "CausalConvWithState "
         "GatedRMSNorm GatedAdd EngramGate BranchwiseRMSNorm SwiGLU MRotaryEmbedding "

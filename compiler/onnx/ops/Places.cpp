@@ -21,6 +21,16 @@ Value placesOf(Emitter &e, Value flags) {
   return e.reshape(places, dimsOf(places)[1]);
 }
 
+std::pair<Value, Value> topK(Emitter &e, Value x, int64_t axis, const Dim &count, bool largest) {
+  DimVector dims = dimsOf(x);
+  dims[axis] = count;
+  OperationState state(e.location, TopkOp::getOperationName(), x,
+                       {e.tensor(dims, elementOf(x)), e.tensor(dims, e.i64())},
+                       {e.integer("axis", axis), e.flag("largest", largest)});
+  Operation *op = e.emit(state);
+  return {op->getResult(0), op->getResult(1)};
+}
+
 static void importNonZero(Node &n) {
   Value x = n.in(0);
   if (!elementOf(x).isInteger(1))

@@ -8,6 +8,8 @@ namespace heddle::onnx {
 
 /// Places of the elements of i1[n] that are true, in order: i64[count].
 Value placesOf(Emitter &e, Value flags);
+/// The largest or smallest elements along an axis, sorted, and their places (i64).
+std::pair<Value, Value> topK(Emitter &e, Value x, int64_t axis, const Dim &count, bool largest);
 
 } // namespace heddle::onnx
 

@@ -1,6 +1,7 @@
 // Slicing: ops that pick elements by bounds or indices, pad, or sample on another grid.
 
 #include "compiler/onnx/Table.h"
+#include "compiler/onnx/ops/Places.h"
 #include "compiler/onnx/ops/RunTimeAxes.h"
 
 using namespace mlir;
@@ -258,14 +259,10 @@ static void importTopK(Node &n) {
   if (n.opset >= 10 && (!count.constant() || !dims[axis].constant()))
     n.requireNotNegative(n.sub(n.size(dims[axis]), n.size(count)),
                          "'k' is larger than the axis: there are %lld elements left");
-  dims[axis] = count;
-  OperationState state(n.location, TopkOp::getOperationName(), x,
-                       {n.tensor(dims, elementOf(x)), n.tensor(dims, n.i64())},
-                       {n.integer("axis", axis), n.flag("largest", n.getInt("largest", 1))});
-  Operation *op = n.emit(state);
-  n.set(0, op->getResult(0));
+  auto [values, indices] = topK(n, x, axis, count, n.getInt("largest", 1));
+  n.set(0, values);
   if (n.wants(1))
-    n.set(1, op->getResult(1));
+    n.set(1, indices);
 }
 
 /// Row and column numbers of the last two dimensions.

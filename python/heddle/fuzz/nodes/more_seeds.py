@@ -68,6 +68,13 @@ MORE = [
     ("CDist", MS, 1, {"metric": "euclidean"}, [floats(3, 4), floats(5, 4)], 1),
     ("MultiHeadAttention", MS, 1, {"num_heads": 2},
      [floats(1, 3, 8), floats(1, 4, 8), floats(1, 4, 8)], 1),
+    ("MoE", MS, 1, {"k": 2, "activation_type": "silu", "normalize_routing_weights": 1},
+     [floats(5, 4), floats(5, 3, seed=1), floats(3, 8, 4), floats(3, 8), floats(3, 4, 8),
+      floats(3, 4)], 1),
+    ("QMoE", MS, 1, {"k": 2, "activation_type": "swiglu", "swiglu_fusion": 1, "block_size": 16,
+                     "weights_prepacked": 0},
+     [floats(5, 32), floats(5, 3, seed=1), whole(3, 32, 16), floats(3, 32, 2), floats(3, 32),
+      whole(3, 32, 8), floats(3, 32, 1), floats(3, 32)], 1),
     # ai.onnx.ml
     ("Scaler", ML, 3, {"offset": [0.1, 0.2], "scale": [2.0, 3.0]}, [floats(3, 2)], 1),
     ("Normalizer", ML, 3, {"norm": "L2"}, [floats(3, 4)], 1),

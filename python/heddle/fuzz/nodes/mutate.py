@@ -273,6 +273,28 @@ def change_values(rng, case):
     case.inputs[i] = flat.reshape(array.shape)
 
 
+def change_extreme(rng, case):
+    """An integer of an attribute or of an input as far out as its type allows."""
+    places = [a for a in case.attributes
+              if a.type == AttributeProto.INT or a.type == AttributeProto.INTS and a.ints]
+    places += [i for i in present(case) if case.inputs[i].size and is_integer(case.inputs[i].dtype)]
+    if not places:
+        return
+    place, one = rng.choice(places), rng.choice((0, 0, 1))
+    if isinstance(place, int):
+        flat = case.inputs[place].copy().reshape(-1)
+        low, high = limits(flat.dtype)
+        value = rng.choice((low + one, high - one))
+        flat[rng.randrange(flat.size)] = np.array(value).astype(flat.dtype)
+        case.inputs[place] = flat.reshape(case.inputs[place].shape)
+        return
+    value = rng.choice((-2**63 + one, 2**63 - 1 - one))
+    if place.type == AttributeProto.INT:
+        place.i = value
+    else:
+        place.ints[rng.randrange(len(place.ints))] = value
+
+
 def change_count(rng, case):
     """An optional input left out, one more, or another number of outputs."""
     way = rng.randrange(3)
@@ -286,7 +308,8 @@ def change_count(rng, case):
 
 
 CHANGES = ((change_attribute, 5), (change_size, 5), (change_dtype, 3), (change_values, 3),
-           (broadcast_one, 2), (change_rank, 2), (change_opset, 2), (change_count, 1))
+           (broadcast_one, 2), (change_rank, 2), (change_opset, 2), (change_count, 1),
+           (change_extreme, 2))
 
 
 def draw_forms(rng, case):
