@@ -44,6 +44,7 @@ static const std::vector<Category> &categories() {
                                             {"com.microsoft, plain", contribPlainRows()},
                                             {"com.microsoft, blocks", contribBlockRows()},
                                             {"com.microsoft, experts", contribExpertRows()},
+                                            {"com.microsoft, linear", contribLinearRows()},
                                             {"attention", attentionRows()},
                                             {"sequence models", sequenceModelRows()},
                                             {"losses", lossRows()},

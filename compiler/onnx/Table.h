@@ -49,6 +49,7 @@ OpRows contribFusedRows();
 OpRows contribPlainRows();
 OpRows contribBlockRows();
 OpRows contribExpertRows();
+OpRows contribLinearRows();
 OpRows mapRows();
 OpRows attentionRows();
 OpRows sequenceModelRows();

@@ -46,9 +46,8 @@ WHY = {
         "Tokenizer MurmurHash3 NGramHashMapping WordConvEmbedding",
     "of language models whose attention is linear or sparse; not yet":
         "MoEGroupRouter RouterGateUpProj SparseAttention SparseAttentionIndexer "
-        "DynamicSparseAttention LinearAttention LinearAttentionGate GatedDeltaNet "
-        "CausalConvWithState "
-        "GatedRMSNorm GatedAdd EngramGate BranchwiseRMSNorm SwiGLU MRotaryEmbedding "
+        "DynamicSparseAttention GatedDeltaNet "
+        "EngramGate BranchwiseRMSNorm SwiGLU "
         "GemmaRotaryEmbedding HyperConnectionLowRankMix HyperConnectionPostMix "
         "HyperConnectionPreMix",
     "no exporter is known to write it; not yet":

@@ -132,7 +132,8 @@ def packed(codes, bits):
 @pytest.mark.parametrize("bits", [4, 8])
 @pytest.mark.parametrize("block", [0, 16])
 @pytest.mark.parametrize("has_zeros, mixes", [(False, False), (True, True)])
-def test_a_mixture_of_quantised_experts(bits, block, has_zeros, mixes):
+@pytest.mark.parametrize("normalize", [0, 1])
+def test_a_mixture_of_quantised_experts(bits, block, has_zeros, mixes, normalize):
     rng = np.random.default_rng(bits + block)
     feeds = {"x": drawn(rng, TOKENS, HIDDEN), "router": drawn(rng, TOKENS, EXPERTS)}
     layers, zeros = [], {}
@@ -155,10 +156,10 @@ def test_a_mixture_of_quantised_experts(bits, block, has_zeros, mixes):
         names.append("mixing")
     attributes = {"k": 2, "activation_type": "swiglu", "swiglu_fusion": 1, "swiglu_limit": 7.0,
                   "activation_alpha": 1.702, "activation_beta": 1.0, "weights_prepacked": 0,
-                  "expert_weight_bits": bits, "normalize_routing_weights": 1}
+                  "expert_weight_bits": bits, "normalize_routing_weights": normalize}
     if block:
         attributes["block_size"] = block
-    wanted = mixture(attributes, feeds["x"], feeds["router"], [*layers, (None, None)],
+    wanted = mixture({**attributes, "normalize_routing_weights": normalize or not mixes}, feeds["x"], feeds["router"], [*layers, (None, None)],
                      feeds.get("mixing"))
     # ONNX Runtime rounds activations to 8 bits beside weights of 8 bits in blocks.
     check("QMoE", names, feeds, attributes, wanted, 2e-2 if bits == 8 and block else 1e-4)

@@ -16,7 +16,8 @@ X = np.arange(35, dtype=np.float32).reshape(1, 1, 5, 7)
 def agrees(op, inputs, attributes=None, domain="", opset=21, outputs=1, forms=("fixed", "symbols")):
     for form in forms:
         case = Case(op, domain, opset,
-                    [helper.make_attribute(*item) for item in (attributes or {}).items()],
+                    [helper.make_attribute(name, item, attr_type=7 if item == [] else None)
+                     for name, item in (attributes or {}).items()],
                     inputs, outputs, [form] * len(inputs))
         model, feeds = case.model()
         outcome = judge(model, [feeds])
@@ -279,3 +280,8 @@ def test_an_open_tuple_of_more_dimensions_is_refused_with_the_way_out():
                 ["symbols"] * 2)
     with pytest.raises(heddle.RefusedError, match="declare the rank of the result"):
         heddle.compile(case.model()[0], cache=False)
+
+
+def test_no_axes_of_a_resize_are_all():
+    agrees("Resize", [X, None, np.array([1, 1, 2, 2], np.float32)], {"mode": "cubic", "axes": []},
+           opset=19, forms=("constant", "symbols"))

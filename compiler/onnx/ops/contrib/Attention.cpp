@@ -292,8 +292,11 @@ static void importGroupQueryAttention(Node &n) {
     n.set(2, value);
 }
 
-/// Operands: input, positions (an offset, or one a token), cosines, sines.
-static void importRotaryEmbedding(Node &n) {
+/// Entries [batch, length, half] of operand i, cosines or sines, for the positions of tokens.
+using Lookup = llvm::function_ref<Value(size_t i, const Dim &batch, const Dim &length)>;
+
+/// Operands: input, positions, cosines, sines.
+static void setRotated(Node &n, Lookup lookUp) {
   Value x = n.in(0);
   DimVector dims = dimsOf(x);
   bool isPacked = dims.size() == 3;
@@ -306,18 +309,54 @@ static void importRotaryEmbedding(Node &n) {
   if (isPacked)
     x = n.reshape(x, {dims[0], dims[1], dims[2].floorDiv(size), size});
   Dim length = isPacked ? dims[1] : dims[2], rotated = turned > 0 ? Dim(turned) : size;
-  Value at = n.cast(n.in(1), n.i64());
-  if (rankOf(at) < 2)
-    at = n.add(n.reshape(at, {}), countUp(n, length, n.i64()));
-  at = n.broadcast(at, {dims[0], length});
   int64_t headAxis = isPacked ? 2 : 1;
-  Value cosine = n.unsqueeze(n.gather(n.in(2), at, 0), {headAxis});
-  Value sine = n.unsqueeze(n.gather(n.in(3), at, 0), {headAxis});
+  Value cosine = n.unsqueeze(lookUp(2, dims[0], length), {headAxis});
+  Value sine = n.unsqueeze(lookUp(3, dims[0], length), {headAxis});
   Value y =
       rotatePairs(n, n.sliceAlong(x, 3, Dim(0), rotated), cosine, sine, n.getInt("interleaved", 0));
   if (rotated != size)
     y = n.concat({y, n.sliceAlong(x, 3, rotated, size - rotated)}, 3);
   n.set(n.reshape(y, dims));
+}
+
+/// Positions: an offset, or one a token.
+static void importRotaryEmbedding(Node &n) {
+  setRotated(n, [&](size_t i, const Dim &batch, const Dim &length) {
+    Value at = n.cast(n.in(1), n.i64());
+    if (rankOf(at) < 2)
+      at = n.add(n.reshape(at, {}), countUp(n, length, n.i64()));
+    return n.gather(n.in(i), n.broadcast(at, {batch, length}), 0);
+  });
+}
+
+/// Positions [3, batch, length]: in time, height and width. Each pair of elements turns by one of
+/// them, in sections or by turns.
+static void importMultimodalRotaryEmbedding(Node &n) {
+  Ints sections = n.getInts("mrope_section", {});
+  int64_t layout = n.getInt("mrope_layout", 0), half = 0;
+  for (int64_t section : sections)
+    half += std::clamp<int64_t>(section, -1, 1 << 20);
+  if (sections.size() != 3 || llvm::any_of(sections, [](int64_t size) { return size < 0; }) ||
+      half > (1 << 20) || (layout != 0 && layout != 1))
+    refuse("'mrope_section' must have 3 sizes of 0 or more, and 'mrope_layout' be 0 or 1");
+  if (n.getInt("is_packed_batching", 0) || n.getFloat("scale", 1) != 1)
+    refuse("'is_packed_batching' must be 0 and 'scale' 1; others are not supported");
+  if (rankOf(n.in(1)) != 3)
+    refuse("'position_ids' must have rank 3, but has " + Twine(rankOf(n.in(1))));
+  Ints streams;
+  for (int64_t p = 0; p < half; ++p) {
+    bool isInside = p % 3 > 0 && p < 3 * sections[p % 3];
+    int64_t section = p < sections[0] ? 0 : p < sections[0] + sections[1] ? 1 : 2;
+    streams.push_back(layout == 0 ? section : isInside ? p % 3 : 0);
+  }
+  Value stream = n.integers(streams);
+  setRotated(n, [&](size_t i, const Dim &batch, const Dim &length) {
+    DimVector dims = {Dim(3), batch, length};
+    Value all = n.gather(n.in(i), n.broadcast(n.cast(n.in(1), n.i64()), dims), 0);
+    auto along = [&](int64_t s) { return n.squeeze(n.sliceAlong(all, 0, Dim(s), Dim(1)), {0}); };
+    auto is = [&](int64_t s) { return n.compare<EqualOp>(stream, n.integerScalar(n.i64(), s)); };
+    return n.select(is(1), along(1), n.select(is(2), along(2), along(0)));
+  });
 }
 
 OpRows contribAttentionRows() {
@@ -327,6 +366,8 @@ OpRows contribAttentionRows() {
       {"MultiHeadAttention", kMicrosoft, 1, 1, importMultiHeadAttention},
       {"GroupQueryAttention", kMicrosoft, 1, 1, importGroupQueryAttention},
       {"RotaryEmbedding", kMicrosoft, 1, 1, importRotaryEmbedding},
+      {"MRotaryEmbedding", kMicrosoft, 1, 1, importMultimodalRotaryEmbedding, false,
+       "no packed batches"},
   };
   return rows;
 }

@@ -77,7 +77,8 @@ public:
   Value apply(Value x, Value logits, Value mixing) {
     Value chosen = choose(logits), one = n.cast(chosen, wide);
     Value shares = n.mul(mixing ? n.cast(mixing, wide) : n.softmax(logits, {1}), one);
-    if (n.getInt("normalize_routing_weights", 0))
+    // ONNX Runtime's CPU kernel normalises what it makes of the logits of QMoE in any case.
+    if (n.getInt("normalize_routing_weights", 0) || (layers[0].scales && !mixing))
       shares = n.div(shares, n.reduce<ReduceSumOp>(shares, {1}));
     size_t choices = add(n.transpose(chosen, {1, 0})), portions = add(n.transpose(shares, {1, 0}));
     auto step = [&](ArrayRef<Value> states, ArrayRef<Value> slices) -> SmallVector<Value> {

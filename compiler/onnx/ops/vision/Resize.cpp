@@ -303,7 +303,9 @@ static void importUpsample(Node &n) {
 
 static void importResize(Node &n) {
   int64_t rank = rankOf(n.in(0));
-  Ints axes = n.axes(n.getInts("axes", llvm::to_vector(llvm::seq<int64_t>(0, rank))), rank);
+  Ints axes = n.axes(n.getInts("axes", {}), rank);
+  if (axes.empty())
+    axes = llvm::to_vector(llvm::seq<int64_t>(0, rank));
   Sampling sampling = readSampling(n);
   if (n.opset < 11)
     return resizeBy(n, n.in(1), n.floatsFrom(1), axes, {}, sampling);
