@@ -160,9 +160,10 @@ def test_the_evaluator_reads_no_counts_of_heads_at_rank_4():
 
 def test_of_windows_that_begin_in_no_image_the_evaluator_says_nothing():
     x = np.arange(27, dtype=np.float64).reshape(1, 1, 27) ** 2
-    for ceil_mode, is_known in ((0, True), (1, False)):
-        node = helper.make_node("AveragePool", ["x"], ["y"], kernel_shape=[3], dilations=[2],
-                                strides=[4], ceil_mode=ceil_mode)
+    for ceil_mode, taps, dilation, is_known in ((0, 3, 2, True), (1, 3, 1, True),
+                                                (1, 3, 2, False), (1, 28, 1, False)):
+        node = helper.make_node("AveragePool", ["x"], ["y"], kernel_shape=[taps],
+                                dilations=[dilation], strides=[4], ceil_mode=ceil_mode)
         assert ("y" in evaluate(model_of(node, {"x": x}), {"x": x})) == is_known
 
 

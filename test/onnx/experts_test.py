@@ -159,7 +159,8 @@ def test_a_mixture_of_quantised_experts(bits, block, has_zeros, mixes, normalize
                   "expert_weight_bits": bits, "normalize_routing_weights": normalize}
     if block:
         attributes["block_size"] = block
-    wanted = mixture({**attributes, "normalize_routing_weights": normalize or not mixes}, feeds["x"], feeds["router"], [*layers, (None, None)],
+    rule = {**attributes, "normalize_routing_weights": normalize or not mixes}
+    wanted = mixture(rule, feeds["x"], feeds["router"], [*layers, (None, None)],
                      feeds.get("mixing"))
     # ONNX Runtime rounds activations to 8 bits beside weights of 8 bits in blocks.
     check("QMoE", names, feeds, attributes, wanted, 2e-2 if bits == 8 and block else 1e-4)

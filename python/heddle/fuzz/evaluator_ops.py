@@ -13,7 +13,8 @@ a vector, a OneHot takes one
 of its two values (onnx 1.22 subtracts them, and infinities become NaN; indices beyond the depth
 wrap), an Attention of rank 4
 reads no counts of heads (onnx 1.22 divides by them), and an AveragePool has no opinion of windows
-with dilations that ceil_mode lets begin (onnx 1.22 pads in front of them).
+that ceil_mode lets reach beyond the image, larger ones or with dilations (onnx 1.22 pads in front
+of them).
 SPDX-License-Identifier: Apache-2.0
 """
 
@@ -255,10 +256,12 @@ class Attention(op_attention.Attention):
 class AveragePool(op_average_pool.AveragePool_19):
     op_domain = ""
 
-    def _run(self, x, ceil_mode=None, dilations=None, **options):
-        if ceil_mode and any(dilation != 1 for dilation in dilations or ()):
-            raise NotImplementedError("dilations with ceil_mode")
-        return super()._run(x, ceil_mode=ceil_mode, dilations=dilations, **options)
+    def _run(self, x, ceil_mode=None, dilations=None, kernel_shape=None, **options):
+        is_wide = any(taps > size for taps, size in zip(kernel_shape, x.shape[2:]))
+        if ceil_mode and (is_wide or any(dilation != 1 for dilation in dilations or ())):
+            raise NotImplementedError("windows beyond the image")
+        return super()._run(x, ceil_mode=ceil_mode, dilations=dilations,
+                            kernel_shape=kernel_shape, **options)
 
 
 OPS = [LRN, LpNormalization, RNN, GRU, LSTM, GlobalMaxPool, GridSample, Loop, Conv, ConvTranspose,
