@@ -177,3 +177,19 @@ def test_other_mixtures_are_refused(attributes, message):
              "w2": np.zeros((5, 3, 4), np.float32)}
     with pytest.raises(heddle.RefusedError, match=message):
         heddle.compile(model_of("MoE", list(feeds), feeds, attributes, False), cache=False)
+
+
+@pytest.mark.parametrize("op, missing", [("MoE", "w1"), ("MoE", "w2"), ("QMoE", "w1"),
+                                         ("QMoE", "w2"), ("QMoE", "s2")])
+def test_experts_without_weights_are_refused(op, missing):
+    names = ["x", "router", "w1", "b1", "w2"] if op == "MoE" else \
+        ["x", "router", "w1", "s1", "b1", "w2", "s2"]
+    kind = np.float32 if op == "MoE" else np.uint8
+    feeds = {"x": np.zeros((2, 8), np.float32), "router": np.zeros((2, 5), np.float32),
+             "w1": np.zeros((5, 4, 8), kind), "s1": np.zeros((5, 4), np.float32),
+             "b1": np.zeros((5, 4), np.float32), "w2": np.zeros((5, 8, 4), kind),
+             "s2": np.zeros((5, 8), np.float32)}
+    feeds = {name: feeds[name] for name in names if name != missing}
+    names = [name if name != missing else "" for name in names]
+    with pytest.raises(heddle.RefusedError, match="missing|need scales"):
+        heddle.compile(model_of(op, names, feeds, {}, False), cache=False)

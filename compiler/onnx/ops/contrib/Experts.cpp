@@ -60,6 +60,8 @@ public:
                Twine(rankOf(n.in(i))));
       return add(n.in(i));
     };
+    if (layers.size() < 2)
+      n.in(at.weights); // refused when missing
     layer.weights = take(at.weights, 3);
     layer.bias = take(at.bias, 2);
     if (layer.weights && at.scales) {
@@ -78,7 +80,7 @@ public:
     Value chosen = choose(logits), one = n.cast(chosen, wide);
     Value shares = n.mul(mixing ? n.cast(mixing, wide) : n.softmax(logits, {1}), one);
     // ONNX Runtime's CPU kernel normalises what it makes of the logits of QMoE in any case.
-    if (n.getInt("normalize_routing_weights", 0) || (layers[0].scales && !mixing))
+    if (n.getInt("normalize_routing_weights", 0) == 1 || (layers[0].scales && !mixing))
       shares = n.div(shares, n.reduce<ReduceSumOp>(shares, {1}));
     size_t choices = add(n.transpose(chosen, {1, 0})), portions = add(n.transpose(shares, {1, 0}));
     auto step = [&](ArrayRef<Value> states, ArrayRef<Value> slices) -> SmallVector<Value> {
