@@ -44,8 +44,9 @@ NAN_IS_OPEN = {"ArgMax", "ArgMin", "MaxPool", "GlobalMaxPool", "TopK", "ReduceMa
                "QuantizeLinear", "Cast", "CastLike", "MaxUnpool", "RoiAlign", "NonMaxSuppression",
                "GridSample", "LpPool", "MaxRoiPool"}
 # What ONNX Runtime makes of infinities is its algorithm's: it takes distances from products, and
-# the largest of a window from the least finite number on.
-INFINITY_IS_OPEN = {"CDist", "MaxPool", "GlobalMaxPool", "GridSample", "Normalizer", "Range"}
+# the largest of a window from the least finite number on, and has shares of experts without any.
+INFINITY_IS_OPEN = {"CDist", "MaxPool", "GlobalMaxPool", "GridSample", "Normalizer", "Range", "MoE",
+                    "QMoE"}
 # Whose functions cast what a logarithm gives to the element type, which may be an integer's.
 LOGARITHMS = {"ReduceLogSum", "ReduceLogSumExp"}
 BETWEEN = "interpolating "
