@@ -53,7 +53,7 @@ WHY = {
     "no exporter is known to write it; not yet":
         "AttnLSTM BifurcationDetector ConvTransposeWithDynamicPads CropAndResize "
         "DynamicTimeWarping "
-        "MaxpoolWithMask NGramRepeatBlock UnfoldTensor",
+        "MaxpoolWithMask NGramRepeatBlock",
     "float16 only in ONNX Runtime's own kernels; not yet": "NhwcFusedConv",
 }
 REASONS = {name: why for why, names in WHY.items() for name in names.split()}

@@ -47,6 +47,17 @@ def test_every_op_of_onnx_has_a_row():
 # What ONNX Runtime runs on CPUs.
 
 
+@pytest.mark.parametrize("attributes", [{"dim": 1, "size": 3, "step": 2}, {"dim": -1, "size": 5},
+                                        {"dim": 0, "size": 1, "step": 7}, {"size": 2, "step": 3}])
+def test_slices_of_a_dimension(attributes):
+    compare("UnfoldTensor", [floats(3, 8, 5)], attributes)
+
+
+def test_slices_larger_than_the_dimension_are_refused():
+    with pytest.raises(heddle.RefusedError, match="'size' is 9 and 'step' 1"):
+        ours("UnfoldTensor", [floats(3, 8)], {"size": 9})
+
+
 def test_plain_ops():
     x = floats(3, 4, 5)
     compare("Pad", [x, np.array([1, 0, 2, 0, 3, 0]), np.array([7], np.float32)], {},

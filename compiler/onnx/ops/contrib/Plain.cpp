@@ -240,6 +240,31 @@ static void importIrfft(Node &n) {
   n.set(n.squeeze(n.sliceAlong(y, rank - 1, Dim(0), Dim(1)), {rank - 1}));
 }
 
+/// All slices of `size` elements along a dimension, `step` apart, with the elements of a slice
+/// last.
+static void importUnfoldTensor(Node &n) {
+  Value x = n.in(0);
+  int64_t rank = rankOf(x), size = n.getInt("size", 0), step = n.getInt("step", 1);
+  int64_t axis = n.axis(n.getInt("dim", -1), rank);
+  Dim whole = dimsOf(x)[axis];
+  if (size < 1 || step < 1 || whole.constant().value_or(size) < size)
+    refuse("'size' is " + Twine(size) + " and 'step' " + Twine(step) +
+           ", but they must be at least 1, and the dimension, " + whole.str() +
+           ", as large as 'size'");
+  if (!whole.constant())
+    n.requireNotNegative(n.sub(n.size(whole), n.integerScalar(n.i64(), size)),
+                         "the dimension is smaller than 'size' by -(%lld)");
+  DimVector places = {(whole - Dim(size)).floorDiv(Dim(step)) + Dim(1), Dim(size)};
+  Value first = n.mul(n.iota(places, 0, n.i64()), n.integerScalar(n.i64(), step));
+  Value slices = n.gather(x, n.add(first, n.iota(places, 1, n.i64())), axis);
+  Ints order;
+  for (int64_t i = 0; i <= rank; ++i)
+    if (i != axis + 1)
+      order.push_back(i);
+  order.push_back(axis + 1);
+  n.set(n.transpose(slices, order));
+}
+
 OpRows contribPlainRows() {
   static const OpRow rows[] = {
       {"Pad", kMicrosoft, 1, 1, importPad},
@@ -247,6 +272,7 @@ OpRows contribPlainRows() {
       {"GridSample", kMicrosoft, 1, 1, importGridSample},
       {"SampleOp", kMicrosoft, 1, 1, importSample},
       {"Range", kMicrosoft, 1, 1, importRange},
+      {"UnfoldTensor", kMicrosoft, 1, 1, importUnfoldTensor},
       {"Unique", kMicrosoft, 1, 1, importUnique},
       {"ExpandDims", kMicrosoft, 1, 1, importExpandDims},
       {"IsAllFinite", kMicrosoft, 1, 1, importIsAllFinite},

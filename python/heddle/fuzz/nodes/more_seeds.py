@@ -64,6 +64,7 @@ MORE = [
     ("ExpandDims", MS, 1, {}, [floats(3, 4), np.array(-1, np.int32)], 1),
     ("GridSample", MS, 1, {}, [floats(1, 2, 5, 4), floats(1, 3, 3, 2)], 1),
     ("Inverse", MS, 1, {}, [floats(2, 3, 3)], 1),
+    ("UnfoldTensor", MS, 1, {"dim": 1, "size": 3, "step": 2}, [floats(2, 8, 3)], 1),
     ("Trilu", MS, 1, {}, [floats(3, 4)], 1),
     ("CDist", MS, 1, {"metric": "euclidean"}, [floats(3, 4), floats(5, 4)], 1),
     ("MultiHeadAttention", MS, 1, {"num_heads": 2},
