@@ -239,7 +239,7 @@ static Value padElement(Elements &e, graph::PadOp op, ArrayRef<Index> place) {
   DimVector low = graph::dimsOf(op.getLow()), high = graph::dimsOf(op.getHigh());
   Values sizes = e.sizesOf(op.getX());
   Indices source;
-  Value condition;
+  Value condition, ofAllLanes;
   SmallVector<size_t> turned; // along which lanes may lie outside
   for (size_t i = 0; i < place.size(); ++i) {
     Index index = e.shift(place[i], e.kernel.dim(low[i] * Dim(-1)));
@@ -249,8 +249,11 @@ static Value padElement(Elements &e, graph::PadOp op, ArrayRef<Index> place) {
       index = padSource(e, op.getMode(), index, sizes[i], isNear(e, low[i], high[i], sizes[i]));
     else if (isTurned)
       turned.push_back(i);
-    else if (needsCheck)
-      condition = code.both(condition, inside(e, index, sizes[i]));
+    else if (needsCheck) {
+      // A branch, as a mask would not hold what is read once for all lanes.
+      Value &checked = index.isUniform() ? ofAllLanes : condition;
+      checked = code.both(checked, inside(e, index, sizes[i]));
+    }
     source.push_back(index);
   }
   Operation *made = op.getX().getDefiningOp();
@@ -277,19 +280,21 @@ static Value padElement(Elements &e, graph::PadOp op, ArrayRef<Index> place) {
                      : mirrored(e, op, source, first, sizes[first], near(first), general);
         });
   }
-  if (!condition)
-    return e.at(op.getX(), source);
   auto inner = [&] { return e.at(op.getX(), source); };
-  auto masked = [&] {
-    return guarded(e, condition, element, inner, [&] { return e.at(op.getValue(), {}); });
+  auto outer = [&] { return e.at(op.getValue(), {}); };
+  auto masked = [&] { return guarded(e, condition, element, inner, outer); };
+  auto ofLanes = [&] {
+    if (!condition)
+      return inner();
+    if (!Code::isVector(condition) || isComputed)
+      return masked();
+    // Most vectors lie inside, and a plain load is several times as fast as one with a mask where
+    // x comes from memory.
+    Value areInside =
+        code.b.create<vector::ReductionOp>(code.loc, vector::CombiningKind::AND, condition);
+    return guarded(e, areInside, element, inner, masked);
   };
-  if (!Code::isVector(condition) || isComputed)
-    return masked();
-  // Most vectors lie inside, and a plain load is several times as fast as one with a mask where x
-  // comes from memory.
-  Value areInside =
-      code.b.create<vector::ReductionOp>(code.loc, vector::CombiningKind::AND, condition);
-  return guarded(e, areInside, element, inner, masked);
+  return ofAllLanes ? guarded(e, ofAllLanes, element, ofLanes, outer) : ofLanes();
 }
 
 static Value sizesElement(Elements &e, graph::SizesOp op, ArrayRef<Index> place) {

@@ -44,7 +44,7 @@ private:
     return foldScoped(e, code.number(0), windows[d], carried, [&](Value k, ValueRange inner) {
       Value reach = code.mul(k, code.number(dilations[d]));
       Index index;
-      Value ok = condition;
+      Value ok;
       if (!transposed) {
         index = e.shift(e.scale(place[d], strides[d]), code.sub(reach, code.number(low[d])));
       } else {
@@ -60,11 +60,29 @@ private:
       ok = code.both(ok, inside(e, index, sizes[d]));
       source.push_back(index);
       taps.push_back(k);
-      Values result = nest(d + 1, Values(inner), ok, visit);
+      Values result = hasLanes() && !Code::isVector(ok)
+                          ? branch(ok, inner, [&] { return nest(d + 1, inner, condition, visit); })
+                          : nest(d + 1, inner, code.both(condition, ok), visit);
       source.pop_back();
       taps.pop_back();
       return result;
     });
+  }
+
+  /// Where lanes differ in their place, what they share has a branch of its own: a mask would not
+  /// hold what is read once for all of them.
+  bool hasLanes() const {
+    return llvm::any_of(place, [](const Index &index) { return !index.isUniform(); });
+  }
+
+  Values branch(Value condition, ValueRange carried, llvm::function_ref<Values()> body) {
+    return e.code().choose(
+        condition, TypeRange(carried),
+        [&] {
+          Elements::Scope scope(e);
+          return body();
+        },
+        [&] { return Values(carried); });
   }
 
   /// Visits where the source exists; elsewhere carries on unchanged.
@@ -80,16 +98,8 @@ private:
         value = code.b.create<arith::SelectOp>(code.loc, condition, value, old);
       return next;
     }
-    SmallVector<Type> types;
-    for (Value value : carried)
-      types.push_back(value.getType());
-    return code.choose(
-        condition, types,
-        [&] {
-          Elements::Scope scope(e);
-          return visit(source, taps, carried);
-        },
-        [&] { return carried; });
+    auto here = [&] { return visit(source, taps, carried); };
+    return condition ? branch(condition, carried, here) : here();
   }
 };
 } // namespace

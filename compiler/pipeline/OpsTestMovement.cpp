@@ -94,6 +94,12 @@ static void addMoves(Cases &cases, const string &type) {
                     string("low = #graph.dims<0, 40>, high = #graph.dims<0, 39>, mode = \"") +
                         mode + "\""));
   });
+  // What a row adds is read once for all lanes, of rows inside alone.
+  add("pad of rows", {{{"n", 3}, {"m", 17}}, {{"n", 16}, {"m", 40}}}, [=](Model &m) {
+    Value x = m.input(type + "[n, m]"), row = m.input(type + "[n, 1]");
+    Value value = m.input(type + "[]"), y = m.op("min", {x, m.broadcastTo(row, x)});
+    exact(m, m.op("pad", {y, value}, "low = #graph.dims<1, 2>, high = #graph.dims<2, 1>"));
+  });
   add("pad nothing", {{{"n", 0}}}, [=](Model &m) {
     Value x = m.input(type + "[n, 5]"), value = m.input(type + "[]");
     exact(m, m.op("pad", {x, value}, "low = #graph.dims<1, 2>, high = #graph.dims<2, 12>"));

@@ -166,6 +166,16 @@ static void addPools(Cases &cases) {
                                                                    {{"n", 3}, {"h", 16}, {"w", 1}}}
                                               : std::vector<Sizes>()});
       }
+  // What a row adds is read once for all lanes, of rows inside alone.
+  cases.push_back({"pool/of rows",
+                   [](Model &m) {
+                     Value x = m.input("f32[n, 2, 9, 40]"), row = m.input("f32[n, 2, 9, 1]");
+                     Value y = m.op("add", {x, m.broadcastTo(row, x)});
+                     m.output(m.op("pool", {y},
+                                   string("kind = \"max\", window = array<i64: 3, 3>, ") + kSame,
+                                   "f32[n, 2, 9, 40]"));
+                   },
+                   {{{"n", 1}}, {{"n", 2}}}});
 }
 
 void addWindows(Cases &cases) {
