@@ -21,6 +21,13 @@ Value Node::in(size_t i) const {
   return operands[i];
 }
 
+Value Node::vector(size_t i, StringRef name) const {
+  Value given = in(i);
+  if (rankOf(given) != 1)
+    refuse("'" + name + "' must be a vector, but has the shape " + textOf(dimsOf(given)));
+  return given;
+}
+
 void Node::set(size_t i, Value value) {
   if (results.size() <= i)
     refuse("the node has " + Twine(results.size()) + " outputs, but needs at least " +

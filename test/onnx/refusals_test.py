@@ -8,6 +8,7 @@ from onnx import helper
 PREVIEW, ML, MS = "ai.onnx.preview", "ai.onnx.ml", "com.microsoft"
 X3, X4 = np.zeros((2, 4, 6), np.float32), np.zeros((1, 3, 5, 5), np.float32)
 ROW, INDEX = np.zeros(3, np.float32), np.zeros(3, np.int64)
+MANY = np.broadcast_to(np.int64(0), 2**31 - 1)  # no memory: its shape and type alone are asked for
 
 CASES = [
     ("Attention", "", [X3, X3, X3], {}, "inputs of rank 3 need the attribute 'q_num_heads'"),
@@ -95,6 +96,13 @@ CASES = [
      "'image_shape' has 0 entries, but must have 1 to 7"),
     ("Col2Im", "", [X3, INDEX[:2], INDEX], {},
      "'image_shape' and 'block_shape' have 2 and 3 entries, but must have as many"),
+    ("Col2Im", "", [X3, INDEX[0], INDEX], {}, "'image_shape' must be a vector"),
+    ("Slice", "", [X3, MANY, MANY], {}, "'starts' has 2147483647 entries for rank 3"),
+    ("Slice", "", [ROW, INDEX[0], INDEX[0]], {}, "'starts' must be a vector"),
+    ("Pad", "", [ROW, INDEX[0]], {}, "'pads' must be a vector"),
+    ("CenterCropPad", "", [ROW, INDEX[0]], {}, "'shape' must be a vector"),
+    ("AffineGrid", "", [X3, INDEX[0]], {}, "'size' must be a vector"),
+    ("AffineGrid", "", [X3[0], INDEX], {}, "'theta' must have rank 3"),
 ]
 
 

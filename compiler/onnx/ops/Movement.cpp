@@ -242,9 +242,7 @@ static void importTile(Node &n) {
     repeats.assign(from.size(), Dim(1));
     repeats[n.axis(*(*axis)[0].constant(), from.size())] = (*tiles)[0];
   } else {
-    Value asked = n.in(1);
-    if (rankOf(asked) != 1)
-      refuse("'repeats' must be a vector, but has the shape " + textOf(dimsOf(asked)));
+    Value asked = n.vector(1, "repeats");
     if (!dimsOf(asked)[0].constant())
       asked = n.reshape(asked, {Dim(from.size())});
     repeats = n.bindSizes(asked, "repeats");
@@ -282,9 +280,7 @@ static void importSplit(Node &n) {
   Dim total = dimsOf(x)[axis];
   DimVector sizes;
   if (n.has(1)) {
-    Value asked = n.in(1);
-    if (rankOf(asked) != 1)
-      refuse("'split' must be a vector, but has the shape " + textOf(dimsOf(asked)));
+    Value asked = n.vector(1, "split");
     if (!dimsOf(asked)[0].constant())
       asked = n.reshape(asked, {Dim(n.outputs())});
     sizes = n.bindSizes(asked, "split");

@@ -88,7 +88,8 @@ static void sliceAtRunTime(Node &n) {
 static void importSlice(Node &n) {
   Value x = n.in(0);
   int64_t rank = rankOf(x);
-  bool isVague = n.opset >= 10 && n.isLate(1) && n.isLate(2) && !dimsOf(n.in(1))[0].constant();
+  bool isVague =
+      n.opset >= 10 && n.isLate(1) && n.isLate(2) && !dimsOf(n.vector(1, "starts"))[0].constant();
   if (n.isLate(3) || n.isLate(4) || isVague)
     return sliceAtRunTime(n);
   std::optional<DimVector> starts, ends;
@@ -100,7 +101,11 @@ static void importSlice(Node &n) {
     starts = n.sizesFrom(1);
     ends = n.sizesFrom(2);
   }
-  size_t count = starts ? starts->size() : ends ? ends->size() : *dimsOf(n.in(1))[0].constant();
+  size_t count = starts ? starts->size()
+                 : ends ? ends->size()
+                        : *dimsOf(n.vector(1, "starts"))[0].constant();
+  if (count > size_t(rank))
+    refuse("'starts' has " + Twine(count) + " entries for rank " + Twine(rank));
   Ints all = llvm::to_vector(llvm::seq<int64_t>(0, count));
   Ints axes = n.axes(n.intsFrom(3, "axes").value_or(all), rank);
   Ints steps = n.has(4) ? *n.intsFrom(4, "steps") : Ints(count, 1);
@@ -203,7 +208,7 @@ static void importPad(Node &n) {
     pads = n.bindOffsets(n.concat({before, after}, 0), "pads");
   } else {
     // Without axes there are two amounts a dimension, whatever the length of a late vector is.
-    Value given = n.in(1);
+    Value given = n.vector(1, "pads");
     if (!n.has(3) && !dimsOf(given)[0].constant())
       given = n.reshape(given, {Dim(2 * rank)});
     pads = n.bindOffsets(given, "pads");

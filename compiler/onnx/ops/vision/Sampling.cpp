@@ -171,14 +171,16 @@ static void importGridSample(Node &n) {
 
 /// Positions from -1 to 1 along each dimension, times the matrices theta [n, r, r + 1].
 static void importAffineGrid(Node &n) {
-  Value theta = n.in(0), size = n.in(1);
+  Value theta = n.in(0), size = n.vector(1, "size");
+  if (rankOf(theta) != 3)
+    refuse("'theta' must have rank 3, but has the shape " + textOf(dimsOf(theta)));
   auto entries = dimsOf(size)[0].constant();
   if (!entries && dimsOf(theta)[1].constant())
     entries = *dimsOf(theta)[1].constant() + 2;
   if (auto rank = n.declaredRank(0); rank && !entries)
     entries = rank;
-  if (!entries || (*entries != 4 && *entries != 5) || rankOf(theta) != 3)
-    refuse("'size' must have 4 or 5 entries, and 'theta' rank 3");
+  if (!entries || (*entries != 4 && *entries != 5))
+    refuse("'size' must have 4 or 5 entries");
   int64_t dimensions = *entries - 2;
   Type element = elementOf(theta), wide = wideType(n, element);
   bool alignsCorners = n.getInt("align_corners", 0);

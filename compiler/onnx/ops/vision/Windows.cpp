@@ -200,7 +200,7 @@ static void importMaxUnpool(Node &n) {
 }
 
 static void importCenterCropPad(Node &n) {
-  Value x = n.in(0), shape = n.cast(n.in(1), n.i64());
+  Value x = n.in(0), shape = n.cast(n.vector(1, "shape"), n.i64());
   Ints axes =
       n.axes(n.getInts("axes", llvm::to_vector(llvm::seq<int64_t>(0, rankOf(x)))), rankOf(x));
   if (dimsOf(shape)[0].constant().value_or(axes.size()) != (int64_t)axes.size())
@@ -224,7 +224,7 @@ static void importCenterCropPad(Node &n) {
 
 /// image[p] = sum over the elements k of a block with p = place * stride + k * dilation - pad.
 static void importCol2Im(Node &n) {
-  Value x = n.in(0), shape = n.in(1), block = n.in(2);
+  Value x = n.in(0), shape = n.vector(1, "image_shape"), block = n.vector(2, "block_shape");
   auto entries = dimsOf(shape)[0].constant();
   if (!entries)
     entries = dimsOf(block)[0].constant();
