@@ -215,17 +215,30 @@ bool Partitioner::usesAllow(Operation *op) {
   return true;
 }
 
-/// Whether the op would be computed again for each element that a broadcast shows of its result.
-/// What follows a fold over rows is computed once a row where the fold is in the group too.
+/// Whether the op, and what it is computed from element by element, would be computed again for
+/// each element that a broadcast shows of its result, and costs too much for that. What follows a
+/// fold over rows is computed once a row where the fold is in the group too.
 bool Partitioner::isRepeated(Operation *op, Group &group) {
-  if (!isExpensive(op) || llvm::none_of(op->getUsers(), [](Operation *user) {
+  if (llvm::none_of(op->getUsers(), [](Operation *user) {
         auto broadcast = dyn_cast<graph::BroadcastOp>(user);
         return broadcast && repeats(broadcast);
       }))
     return false;
-  while (op && isElementwise(op) && op->getNumOperands() == 1)
-    op = op->getOperand(0).hasOneUse() ? op->getOperand(0).getDefiningOp() : nullptr;
-  return !op || kindOf(op) != Kind::Rows || !mayJoin(op, group);
+  bool isCostly = false;
+  llvm::SetVector<Operation *> sources;
+  sources.insert(op);
+  for (size_t i = 0; i < sources.size() && i < kMostOps; ++i) {
+    Operation *source = sources[i];
+    isCostly |= isExpensive(source);
+    if (source != op && kindOf(source) == Kind::Rows && mayJoin(source, group))
+      return false;
+    if (isElementwise(source))
+      for (Value operand : source->getOperands())
+        if (Operation *next = operand.getDefiningOp();
+            next && !isHost(next) && !groupOf.contains(next))
+          sources.insert(next);
+  }
+  return isCostly;
 }
 
 /// Whether the op makes fewer bytes of what another product gives, so that it is better stored by

@@ -34,6 +34,7 @@ static void importBlackman(Node &n) { cosineSum(n, {0.42, -0.5, 0.08}); }
 /// Triangles over the bins of a spectrum, whose corners are equally spaced in mels.
 static void importMelWeightMatrix(Node &n) {
   Type wide = n.builder.getF64Type(), element = n.getElement("output_datatype", n.f32());
+  Type narrow = element.isF64() ? wide : n.f32(); // of bins, which are whole numbers
   auto scalar = [&](size_t i) { return n.reshape(n.in(i), {}); };
   Value bands = n.cast(scalar(0), n.i64()), length = n.cast(scalar(1), n.i64());
   auto mel = [&](Value hertz) { // 2595 log10(1 + hertz / 700)
@@ -46,23 +47,24 @@ static void importMelWeightMatrix(Node &n) {
   auto corner = [&](int64_t shift) { // the bin at which corner band + shift lies
     Value mels = n.add(n.mul(n.add(n.cast(band, wide), shift), step), low);
     Value hertz = n.mul(n.add(n.binary<PowOp>(n.scalar(wide, 10), n.div(mels, 2595)), -1), 700);
-    return n.unary<FloorOp>(n.div(n.mul(points, hertz), rate));
+    return n.cast(n.unary<FloorOp>(n.div(n.mul(points, hertz), rate)), narrow);
   };
   Value left = corner(0), centre = corner(1), right = corner(2);
   Value half = n.add(n.div(length, n.integerScalar(n.i64(), 2)), n.integerScalar(n.i64(), 1));
-  Value bin = n.unsqueeze(n.cast(countUpTo(n, half, "dft_length"), wide), {1});
-  Value zero = n.scalar(wide, 0), one = n.scalar(wide, 1);
+  Value bin = n.unsqueeze(n.cast(countUpTo(n, half, "dft_length"), narrow), {1});
+  Value zero = n.scalar(narrow, 0), one = n.scalar(narrow, 1);
   Value rise = n.sub(centre, left), fall = n.sub(right, centre);
-  auto divided = [&](Value x, Value by) {
-    return n.div(x, n.select(n.compare<EqualOp>(by, zero), one, by));
-  };
   Value rises =
       n.binary<AndOp>(n.compare<GreaterEqualOp>(bin, left), n.compare<LessEqualOp>(bin, centre));
   Value falls =
       n.binary<AndOp>(n.compare<GreaterEqualOp>(bin, centre), n.compare<LessOp>(bin, right));
-  Value up = n.select(n.compare<EqualOp>(rise, zero), one, divided(n.sub(bin, left), rise));
-  Value down = divided(n.sub(right, bin), fall);
-  n.set(n.cast(n.select(falls, down, n.select(rises, up, zero)), element));
+  // A side of no bins is 1 at its only one.
+  Value isFlat = n.compare<EqualOp>(rise, zero);
+  Value distance =
+      n.select(falls, n.sub(right, bin), n.sub(bin, n.select(isFlat, n.sub(left, one), left)));
+  Value width = n.select(falls, fall, n.select(isFlat, one, rise));
+  Value isSome = n.binary<OrOp>(rises, falls);
+  n.set(n.cast(n.select(isSome, n.div(distance, width), zero), element));
 }
 
 OpRows signalRows() {
