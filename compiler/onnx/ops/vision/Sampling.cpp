@@ -1,5 +1,5 @@
-// Sampling: the neighbours of all places are gathered at once, along a last dimension, weighted,
-// and summed.
+// Sampling: the neighbours of all places are gathered at once, along a dimension of their own,
+// weighted, and summed.
 
 #include "compiler/onnx/ops/vision/Sampling.h"
 
@@ -29,7 +29,7 @@ static Value reflect(Emitter &e, Value x, Value low, Value high) {
 }
 
 namespace {
-/// The neighbours of places along one dimension: [n, count, taps].
+/// The neighbours of places along one dimension: [n, taps, count], so that lanes are places.
 struct Taps {
   Value index;  // i64, inside of the image
   Value weight; // null: 1
@@ -60,13 +60,13 @@ static Taps tapsOf(Emitter &e, Value place, const Dim &size, const SampleRule &r
   else if (rule.outside == Outside::Reflection)
     place = e.select(isOutside, reflect(e, place, low, high), place);
 
-  place = e.unsqueeze(place, {2});
+  place = e.unsqueeze(place, {1});
   Value at = place;
   Taps taps;
   if (rule.interpolation != Interpolation::Nearest) {
     bool isCubic = rule.interpolation == Interpolation::Cubic;
     Value offsets = numbers(e, isCubic ? ArrayRef<double>{-1, 0, 1, 2} : ArrayRef<double>{0, 1},
-                            {isCubic ? 4 : 2}, element);
+                            {isCubic ? 4 : 2, 1}, element);
     at = e.add(e.unary<FloorOp>(place), offsets);
     Value distance = e.unary<AbsOp>(e.sub(place, at));
     taps.weight = isCubic ? cubicWeight(e, distance, kCubicCoefficient)
@@ -82,12 +82,12 @@ static Taps tapsOf(Emitter &e, Value place, const Dim &size, const SampleRule &r
   return taps;
 }
 
-/// taps [n, count, taps of dimension d] where those of all dimensions are [n, count, t0, t1, ...].
+/// taps [n, taps of dimension d, count] where those of all dimensions are [n, t0, t1, ..., count].
 static Value spread(Emitter &e, Value taps, int64_t d, int64_t dimensions) {
   Ints axes;
   for (int64_t i = 0; i < dimensions; ++i)
     if (i != d)
-      axes.push_back(2 + i);
+      axes.push_back(1 + i);
   return e.unsqueeze(taps, axes);
 }
 
@@ -110,18 +110,18 @@ Value sampleImage(Emitter &e, Value x, ArrayRef<Value> places, const SampleRule 
     }
   }
   DimVector all = dimsOf(index);
-  Dim taps = elementCount(ArrayRef<Dim>(all).drop_front(2)), count = all[1];
+  Dim taps = elementCount(ArrayRef<Dim>(all).drop_front(1).drop_back(1)), count = all.back();
   Value flat = e.reshape(x, {dims[0], dims[1], elementCount(sizes)});
-  index = e.reshape(index, {all[0], Dim(1), count * taps});
-  index = e.broadcast(index, {dims[0], dims[1], count * taps});
+  index = e.reshape(index, {all[0], Dim(1), taps * count});
+  index = e.broadcast(index, {dims[0], dims[1], taps * count});
   Value values = e.infer<GatherElementsOp>({flat, index}, {e.integer("axis", 2)});
-  values = e.reshape(values, {dims[0], dims[1], count, taps});
+  values = e.reshape(values, {dims[0], dims[1], taps, count});
   if (weight)
-    values = e.mul(values, e.reshape(weight, {all[0], Dim(1), count, taps}));
+    values = e.mul(values, e.reshape(weight, {all[0], Dim(1), taps, count}));
   if (inside)
-    values = e.select(e.reshape(inside, {all[0], Dim(1), count, taps}), values,
+    values = e.select(e.reshape(inside, {all[0], Dim(1), taps, count}), values,
                       e.scalar(elementOf(values), 0));
-  return e.reduce<ReduceSumOp>(values, {3}, false);
+  return e.reduce<ReduceSumOp>(values, {2}, false);
 }
 
 static SampleRule readRule(Node &n) {
