@@ -275,6 +275,60 @@ void Reader::readNode(const proto::NodeProto &message, Scope &scope) {
   }
 }
 
+/// "[1, 2, 3]", of long lists the beginning.
+template <typename List, typename Write> static std::string listOf(const List &list, Write write) {
+  constexpr int most = 8;
+  std::string text = "[";
+  for (int i = 0; i < std::min<int>(list.size(), most); ++i)
+    text += (i ? ", " : "") + write(list[i]);
+  return text + (list.size() > most ? ", ...]" : "]");
+}
+
+static std::string valueOf(const proto::AttributeProto &attribute) {
+  auto integer = [](int64_t value) { return std::to_string(value); };
+  auto number = [](float value) {
+    char written[32];
+    snprintf(written, sizeof written, "%g", value);
+    return std::string(written);
+  };
+  auto text = [](StringRef value) {
+    constexpr size_t most = 32;
+    return "'" + value.take_front(most).str() + (value.size() > most ? "...'" : "'");
+  };
+  switch (attribute.type()) {
+  case proto::AttributeProto::INT:
+    return integer(attribute.i());
+  case proto::AttributeProto::FLOAT:
+    return number(attribute.f());
+  case proto::AttributeProto::STRING:
+    return text(attribute.s());
+  case proto::AttributeProto::INTS:
+    return listOf(attribute.ints(), integer);
+  case proto::AttributeProto::FLOATS:
+    return listOf(attribute.floats(), number);
+  case proto::AttributeProto::STRINGS:
+    return listOf(attribute.strings(), text);
+  case proto::AttributeProto::TENSOR:
+    return dataTypeName(attribute.t().data_type()) + listOf(attribute.t().dims(), integer);
+  default:
+    return proto::AttributeProto::AttributeType_Name(attribute.type());
+  }
+}
+
+/// What reports say of a node: "Conv(x f32[1, 3, 8, 8], w f32[4, 3, 3, 3]) strides=[2, 2]".
+static std::string describe(const proto::NodeProto &node, ArrayRef<Value> operands) {
+  std::string text = node.op_type() + "(";
+  for (auto [i, operand] : llvm::enumerate(operands)) {
+    text += (i ? ", " : "") + node.input(i);
+    if (operand)
+      text += (" " + nameOf(elementOf(operand)) + textOf(dimsOf(operand)));
+  }
+  text += ")";
+  for (const proto::AttributeProto &attribute : node.attribute())
+    text += " " + attribute.name() + "=" + valueOf(attribute);
+  return text;
+}
+
 void Reader::importNode(const proto::NodeProto &message, Scope &scope) {
   std::string domain = domainOf(message.domain());
   auto function = functions.find(functionKey(domain, message.op_type(), message.overload()));
@@ -300,19 +354,23 @@ void Reader::importNode(const proto::NodeProto &message, Scope &scope) {
     refuse(Twine("opset ") + Twine(version) + " has no such op, or not one that is supported: " +
            "known from " + Twine(row->first) + " to " + Twine(row->last));
 
-  Location location = NameLoc::get(builder.getStringAttr(nodeName(message)));
-  Node node(*this, scope, message, version, location);
+  SmallVector<Value> operands;
   bool isPoisoned = false;
   for (const std::string &input : message.input()) {
     try {
       bool isAbsent = input.empty() || scope.absent.contains(input);
-      node.operands.push_back(isAbsent ? Value() : lookup(input, scope));
+      operands.push_back(isAbsent ? Value() : lookup(input, scope));
     } catch (const Poisoned &) {
       isPoisoned = true;
     }
   }
   if (isPoisoned)
     throw Poisoned{};
+  // The name, and inside of it what reports say.
+  Location about = NameLoc::get(builder.getStringAttr(describe(message, operands)));
+  Location location = NameLoc::get(builder.getStringAttr(nodeName(message)), about);
+  Node node(*this, scope, message, version, location);
+  node.operands.assign(operands.begin(), operands.end());
   node.results.resize(message.output_size());
   node.resultLabels.resize(message.output_size());
   if (function != functions.end()) {

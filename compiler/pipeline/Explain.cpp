@@ -96,6 +96,17 @@ Json Explainer::sourceOf(Value value) const {
   return Json::object({{"input", name ? name.str() : std::to_string(argument.getArgNumber())}});
 }
 
+/// What the importer says of the node, inside of its name.
+static std::string descriptionOf(Location location) {
+  if (auto fused = dyn_cast<FusedLoc>(location))
+    for (Location part : fused.getLocations())
+      if (std::string text = descriptionOf(part); !text.empty())
+        return text;
+  auto named = dyn_cast<NameLoc>(location);
+  auto about = named ? dyn_cast<NameLoc>(named.getChildLoc()) : NameLoc();
+  return about ? about.getName().str() : "";
+}
+
 /// The ONNX nodes that the group's ops come from, and the graph ops of each.
 static Json opsOf(graph::GroupOp group) {
   Json ops = Json::array();
@@ -105,10 +116,17 @@ static Json opsOf(graph::GroupOp group) {
     std::string name = graph::sourceName(op.getLoc());
     std::string kind = op.getName().stripDialect().str();
     auto known = llvm::find_if(ops, [&](const Json &other) { return other.at("name") == name; });
-    if (known == ops.end())
-      ops.push_back({{"name", name}, {"graph_ops", {kind}}});
-    else if (!llvm::is_contained((*known)["graph_ops"], Json(kind)))
+    if (known == ops.end()) {
+      Json made = {{"name", name}, {"graph_ops", {kind}}};
+      if (std::string about = descriptionOf(op.getLoc()); !about.empty())
+        made["onnx"] = about;
+      ops.push_back(made);
+      known = std::prev(ops.end());
+    } else if (!llvm::is_contained((*known)["graph_ops"], Json(kind))) {
       (*known)["graph_ops"].push_back(kind);
+    }
+    if (op.getNumResults() == 1) // the last one is the node's result, as far as it is in the group
+      (*known)["result"] = typeOf(op.getResult(0));
   }
   return ops;
 }

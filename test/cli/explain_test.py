@@ -204,6 +204,26 @@ def test_the_page_is_one_file(chain, tmp_path, more):
     assert functions == set(told["assembly"]["functions"]) | set(told["assembly"]["cut"])
 
 
+def test_the_page_tells_nodes_and_differences(tmp_path):
+    model = save(make_model(
+        [helper.make_node("Conv", ["x", "w"], ["c"], "first", strides=[2, 2]),
+         helper.make_node("LeakyRelu", ["c"], ["y"], "second", alpha=0.25)],
+        [value("x", [1, 3, 9, 9])], [value("y", [1, 4, 4, 4])],
+        [numpy_helper.from_array(np.ones((4, 3, 3, 3), np.float32), "w")]), tmp_path / "m.onnx")
+    before = heddle("explain", model, "--json")
+    about = {op["name"]: op for group in before.json["groups"] for op in group["ops"]}
+    assert about["first"]["onnx"] == (
+        "Conv(x f32[1, 3, 9, 9], w f32[4, 3, 3, 3]) strides=[2, 2]")
+    assert about["second"]["onnx"] == "LeakyRelu(c f32[1, 4, 4, 4]) alpha=0.25"
+    assert about["second"]["result"] == "1 x 4 x 4 x 4 x f32"
+    (tmp_path / "before.json").write_text(before.output, encoding="utf-8")
+    page = tmp_path / "report.html"
+    done = heddle("explain", model, "--html", page, "--without", "fusion", "--against",
+                  tmp_path / "before.json")
+    assert done.status == OK, done.errors
+    assert "second" in data_of(page.read_text(encoding="utf-8"))["differences"]
+
+
 def test_names_cannot_break_the_page(tmp_path):
     evil = "</script><script>alert(1)</script><!--"
     model = save(make_model([helper.make_node("Relu", ["x"], ["y"], evil)], [value("x", [4])],

@@ -118,7 +118,8 @@ views.push((group) => {
     element("h3", {}, "Key"), element("code", { class: "key" }, group.key),
     element("h3", {}, "Offers"), offersOf(group),
     element("h3", {}, `Ops (${group.ops.length})`),
-    rows(["ONNX node", "graph ops"], group.ops.map((op) => [op.name, op.graph_ops.join(", ")])),
+    rows(["ONNX node", "what it is", "graph ops", "result"], group.ops.map((op) =>
+      [op.name, op.onnx || "", op.graph_ops.join(", "), op.result || ""])),
     element("h3", {}, "Tensors"),
     rows(["type", "from", "bytes"], [
       ...group.inputs.map((input) => [input.type, sourceOf(input), bytesText(input.bytes)]),
@@ -156,7 +157,14 @@ function drawTable() {
   views.push(marks(table));
 }
 
+function drawDifferences() {
+  if (!data.differences) return;
+  document.getElementById("differences").hidden = false;
+  document.querySelector("#differences pre").textContent = data.differences;
+}
+
 drawHead();
+drawDifferences();
 if (groups.length) {
   drawBar();
   drawRoofline();

@@ -137,6 +137,8 @@ static int run(Options options) {
   if (!options.trace.empty())
     writeFile(options.trace, traceOf(explanation).dump() + "\n");
   if (!options.page.empty()) {
+    if (!before.is_null())
+      explanation["differences"] = differencesOf(before, explanation);
     writeFile(options.page, pageOf(explanation, assemblyOf(compiled)));
     if (!options.isJson && !group) {
       print(options.page + "  " +
@@ -144,6 +146,7 @@ static int run(Options options) {
       return HEDDLE_OK;
     }
   }
+  explanation.erase("differences");
   if (!before.is_null())
     print(differencesOf(before, explanation));
   else if (options.isJson)
