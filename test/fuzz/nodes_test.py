@@ -183,6 +183,16 @@ def test_of_two_elements_that_rounding_may_swap_either_may_be_picked(op, inputs,
         assert is_stable(evaluate(model, feeds)["y"]) != is_open
 
 
+@pytest.mark.parametrize("op, is_open", [("Floor", True), ("Ceil", True), ("Sign", True),
+                                         ("Round", False)])
+def test_a_zero_but_for_roundings_may_be_on_either_side_of_a_step(op, is_open):
+    """The ends of a window are zeros; no element is near a half."""
+    feeds = {"n": np.array(7)}
+    model = model_of(helper.make_node(op, ["x"], ["y"]), feeds)
+    model.graph.node.insert(0, helper.make_node("BlackmanWindow", ["n"], ["x"]))
+    assert is_stable(evaluate(model, feeds)["y"]) != is_open
+
+
 def test_what_a_narrow_nan_becomes_as_an_integer_is_open():
     x = np.array([1, np.nan], np.float32).astype(ml_dtypes.float8_e4m3fnuz)
     y = np.array([1, 255], np.uint8)

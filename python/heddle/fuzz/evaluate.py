@@ -49,6 +49,9 @@ PICKS = {"ArgMax", "ArgMin", "Hardmax", "TopK"}
 
 # Sums of numbers of about 1, which may leave nothing but their roundings.
 WINDOWS = {"BlackmanWindow", "HannWindow", "HammingWindow"}
+# How far a number is from where these jump.
+JUMPS = {"Floor": lambda x: np.abs(x - np.rint(x)), "Ceil": lambda x: np.abs(x - np.rint(x)),
+         "Round": lambda x: np.abs(x - np.floor(x) - 0.5), "Sign": np.abs}
 
 HALVES = (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16)
 
@@ -162,9 +165,14 @@ def may_swap(node, pairs):
 
 
 def may_flip(node, pairs):
-    """Whether rounding may change what a comparison says of some element."""
+    """Whether rounding may change what a comparison or a step gives for some element."""
     if node.op_type in PICKS:
         return may_swap(node, pairs)
+    if node.op_type in JUMPS:
+        x = pairs[node.input[0]]
+        rounding = distance(x) if is_float(x[0]) else 0
+        with np.errstate(all="ignore"):
+            return rounding > 0 and bool(np.any(JUMPS[node.op_type](wide(x[0])) <= 20 * rounding))
     if node.op_type not in COMPARISONS:
         return False
     (a, a_shadow), (b, b_shadow) = [pairs[name] for name in node.input]
