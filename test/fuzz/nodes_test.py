@@ -149,6 +149,9 @@ def test_integers_between_others_may_be_off_by_one(mode, most):
     node = helper.make_node("Resize", ["x"], ["y"], mode=mode)
     like = judge.BETWEEN + "Resize" if judge.interpolates(node) else "Resize"
     assert judge.allowed(like, {}, "y", np.arange(3)) == most
+    near = judge.gap_between(like, {}, "y", np.array([7]), np.array([8]))
+    assert (near is None) == (most == 1)
+    assert judge.gap_between(like, {}, "y", np.array([7]), np.array([9]))
 
 
 def test_the_evaluator_reads_no_counts_of_heads_at_rank_4():

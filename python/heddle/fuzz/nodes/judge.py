@@ -164,7 +164,9 @@ def gap_between(op, pairs, name, actual, expected):
         if actual.dtype != expected.dtype or is_float(actual):
             return difference(actual, expected, allowed(op, pairs, name, expected))
         # In float64 also what NumPy cannot compare: narrow floats and quantised integers.
-        return difference(exact(actual), exact(expected), allowed(op, pairs, name, expected))
+        most = allowed(op, pairs, name, expected)
+        comparable = wide if most else exact
+        return difference(comparable(actual), comparable(expected), most)
     if isinstance(actual, list) and isinstance(expected, list):
         if len(actual) != len(expected):
             return f"{len(actual)} tensors, not {len(expected)}"
