@@ -154,6 +154,10 @@ def test_integers_between_others_may_be_off_by_one(mode, most):
     assert judge.gap_between(like, {}, "y", np.array([7]), np.array([9]))
 
 
+def test_large_integers_between_others_have_the_bits_of_a_float():
+    assert judge.allowed(judge.BETWEEN + "GridSample", {}, "y", np.array([2**28])) == 2**8
+
+
 def test_the_evaluator_reads_no_counts_of_heads_at_rank_4():
     feeds = {name: np.ones((1, 2, 3, 4), np.float32) for name in "qkv"}
     node = helper.make_node("Attention", list(feeds), ["y"], kv_num_heads=0)

@@ -125,7 +125,8 @@ def allowed(op, pairs, name, like):
     if like.dtype.name.startswith("float8"):
         return float(np.max(np.abs(wide(like)[np.isfinite(wide(like))]), initial=0)) / 8
     if is_integer(like.dtype) and ("Quantize" in op or op.startswith(("QLinear", BETWEEN))):
-        return 1
+        # In 24 bits what lies between integers is no nearer.
+        return max(1.0, float(np.max(np.abs(wide(like)), initial=0)) * 2.0**-20)
     own = NOISE.get(like.dtype.name, 0)
     coarsest = max([own, *(NOISE.get(pair[0].dtype.name, 0) for pair in pairs.values())])
     return tolerances(pairs, name, like) * (coarsest / own if own else 1)
@@ -133,8 +134,9 @@ def allowed(op, pairs, name, like):
 
 def interpolates(node):
     """Whether integers are between others, which a rounding may bring to the next one."""
-    return node.op_type == "Resize" and any(
-        a.name == "mode" and a.s in (b"linear", b"cubic") for a in node.attribute)
+    modes = {a.s for a in node.attribute if a.name == "mode"}
+    return node.op_type == "GridSample" or node.op_type == "Resize" and bool(
+        modes & {b"linear", b"cubic"})
 
 
 def is_of_nothing(op, feeds, value):
