@@ -7,14 +7,11 @@ PAGE = tool.ROOT / "docs" / "generated" / "ops-speed.md"
 LOW, WORST, NOTICEABLE = 0.8, 10, 4.0
 
 # Why a case is slow, by the beginning of its name: told beside it among the worst.
-COLUMNS = "a vector of lanes walks down all rows, a page of memory each; no prefetch helps"
 UNKNOWN = "not looked into yet"
 REASONS = {
-    "ReduceSum columns": COLUMNS, "ReduceMean columns": COLUMNS, "ReduceMax columns": COLUMNS,
-    "ReduceMin columns": COLUMNS,
     "LogSoftmax of 10": "what a row's steps wait for each other; lanes over rows would not",
     "Gather rows": "stores through the cache, where memcpy goes past it",
-    **dict.fromkeys(("MelWeightMatrix", "MatMul vector", "SpaceToDepth", "RoiAlign", "GridSample",
+    **dict.fromkeys(("MelWeightMatrix", "SpaceToDepth", "RoiAlign", "GridSample",
                      "ConvTranspose", "Expand", "DynamicQuantizeLinear", "Resize", "Det", "EyeLike",
                      "Trilu", "Slice step"), UNKNOWN),
 }

@@ -36,6 +36,12 @@ LogicalResult Contraction::prepare(ValueRange wanted) {
   if (failed(readTypes()) || failed(readProduct(shape)) || isComputedIn(group, shape.a) ||
       shape.columns.isConstant(0))
     return failure();
+  // One row uses each element of the right operand once: packing it would only cost a second pass.
+  if (isa<graph::MatmulOp>(shape.root) && isa<FloatType>(element) &&
+      !isComputedIn(group, shape.b) && !shape.b.getDefiningOp<graph::ConstantOp>() &&
+      !shape.columns.isConstant(1) &&
+      graph::dimsOf(shape.a)[graph::rankOf(shape.a) - 2].isConstant(1))
+    return kernel.refuse("a product of one row with a matrix that only the run knows");
   if (failed(readParts()))
     return failure();
   DimVector dims = graph::dimsOf(shape.root->getResult(0));

@@ -36,6 +36,35 @@ Value narrow(Elements &e, Value value, Type element) {
   return e.code().b.create<arith::TruncFOp>(e.code().loc, likeLanes(e, value, target), value);
 }
 
+/// Lanes that walk down the rows of a matrix touch another page of memory with each step, which no
+/// CPU foresees: where `x`, or what it is computed of element by element, stands in memory, fetches
+/// what the lanes want some steps later along an axis.
+static void fetchStepsAhead(Elements &e, Value x, ArrayRef<Index> place, int64_t axis) {
+  constexpr int64_t kAhead = 12, kLine = 64;
+  Code &code = e.code();
+  if (code.lanes <= e.kernel.machine.lanes)
+    return;
+  Operation *made = x.getDefiningOp();
+  if (made && made->getBlock() == e.block()) {
+    if (made->hasTrait<graph::Elementwise>())
+      for (Value operand : made->getOperands())
+        fetchStepsAhead(e, operand, place, axis);
+    return;
+  }
+  int64_t bits = graph::elementOf(x).getIntOrFloatBitWidth();
+  if (graph::rankOf(x) != (int64_t)place.size() || bits < 8 ||
+      (made && isa<graph::ConstantOp>(made)))
+    return;
+  Indices later(place);
+  later[axis] = e.shift(later[axis], code.number(kAhead));
+  Index where = e.linear(e.sizesOf(x), later);
+  if (where.free || where.step != 1)
+    return;
+  int64_t elements = kLine * 8 / bits;
+  for (int64_t at = 0; at < code.lanes; at += elements)
+    code.prefetch(e.kernel.pointer(x), graph::elementOf(x), code.add(where.base, code.number(at)));
+}
+
 static Value reduceElement(Elements &e, Operation *op, ArrayRef<int64_t> axes, bool keepDims,
                            ArrayRef<Index> place) {
   Code &code = e.code();
@@ -68,6 +97,8 @@ static Value reduceElement(Elements &e, Operation *op, ArrayRef<int64_t> axes, b
     return foldScoped(e, code.number(0), sizes[order[depth]], start,
                       [&](Value i, ValueRange carried) {
                         source[order[depth]] = e.uniform(i);
+                        if (depth + 1 == order.size())
+                          fetchStepsAhead(e, x, source, order[depth]);
                         return Values{combine(code, op, carried[0], nest(depth + 1))};
                       })[0];
   };
@@ -112,6 +143,7 @@ static Value argElement(Elements &e, Operation *op, int64_t axis, bool keepDims,
   return foldScoped(e, code.number(1), e.sizesOf(x)[axis], start, [&](Value i, ValueRange best) {
     fetchRowsAhead(e, x, rows, i);
     source[axis] = e.uniform(i);
+    fetchStepsAhead(e, x, source, axis);
     Value value = code.spread(e.at(x, source));
     Value isBetter = last ? isBefore(code, element, wantLargest, best[0], value)
                           : isBefore(code, element, wantLargest, value, best[0]);
@@ -142,6 +174,7 @@ static Value matmulElement(Elements &e, graph::MatmulOp op, ArrayRef<Index> plac
   Value total = foldScoped(
       e, code.number(0), e.sizesOf(op.getA())[rank - 1], start, [&](Value k, ValueRange carried) {
         left[rank - 1] = right[rank - 2] = e.uniform(k);
+        fetchStepsAhead(e, op.getB(), right, rank - 2);
         Value x = code.spread(widen(e, e.at(op.getA(), left), accumulator,
                                     graph::elementOf(op.getA()).isUnsignedInteger()));
         Value y = code.spread(widen(e, e.at(op.getB(), right), accumulator,

@@ -40,6 +40,7 @@ void addProducts(Cases &cases) {
   for (const char *type : {"f32", "f64", "f16", "bf16", "i8", "ui8", "i32", "i64"}) {
     addProduct(cases, type, "[n, k]", "[k, m]", "[n, m]", runs);
     addProduct(cases, type, "[n, 7, k]", "[n, k, m]", "[n, 7, m]", runs);
+    addProduct(cases, type, "[1, k]", "[k, m]", "[1, m]", runs);
     addProduct(cases, type, "[n, 33]", "[33, 48]", "[n, 48]", {{{"n", 1}}, {{"n", 17}}}, true);
     addProduct(cases, type, "[n, 33]", "[33, 72]", "[n, 72]", {{{"n", 4}}, {{"n", 21}}}, true);
     addProduct(cases, type, "[2, 1, 7, 33]", "[1, 3, 33, 17]", "[2, 3, 7, 17]");

@@ -38,6 +38,18 @@ static void addFolds(Cases &cases, const string &type, bool isFloat) {
                        }
                      },
                      {}});
+    // Several vectors side by side, whole and in part, and more than one task.
+    cases.push_back({"reduction/" + op + " down rows " + type,
+                     [=](Model &m) {
+                       for (const char *dims : {"[33, 128]", "[3, 1100]", "[2, 9, 250]", "[0, 256]",
+                                                "[40, n]", "[n, 130]", "[2, n, 5, 517]"}) {
+                         Value x = m.input(type + dims, fill);
+                         result(m, m.op(op, {x}, "axes = array<i64: 0>"));
+                         if (string(dims).find(", 5,") != string::npos)
+                           result(m, m.op(op, {x}, "axes = array<i64: 1, 2>"));
+                       }
+                     },
+                     {{{"n", 0}}, {{"n", 37}}, {{"n", 300}}}});
   };
   fold("reduce_sum", Fill());
   fold("reduce_prod", isFloat ? Fill::range(0.8, 1.2) : Fill());
@@ -54,6 +66,17 @@ static void addFolds(Cases &cases, const string &type, bool isFloat) {
                        }
                    },
                    {{{"n", 3}, {"m", 17}}, {{"n", 16}, {"m", 1}}, {{"n", 0}, {"m", 1}}}});
+  cases.push_back({"reduction/arg down rows " + type,
+                   [=](Model &m) {
+                     for (const char *dims : {"[33, 128]", "[3, 1100]", "[40, n]"}) {
+                       Value x = m.input(type + dims, Fill::range(-3, 3));
+                       Value whole = isFloat ? m.op("round", {x}) : x; // equal elements
+                       for (const char *op : {"argmax", "argmin"})
+                         for (const char *rest : {"", ", last = true"})
+                           m.output(m.op(op, {whole}, string("axis = 0") + rest));
+                     }
+                   },
+                   {{{"n", 0}}, {{"n", 37}}, {{"n", 300}}}});
   cases.push_back({"reduction/cumsum " + type,
                    [=](Model &m) {
                      Value x = m.input(type + "[n, m, 6]");

@@ -107,6 +107,44 @@ bool isPlacedAlong(const KernelBuilder &kernel, Value tensor, int64_t axis) {
   return false;
 }
 
+/// How many elements of what it reads an element of the group folds, where neighbours of the result
+/// are such in memory all the way; 1 for none.
+static int64_t foldedDownRows(Block *group) {
+  int64_t most = 1;
+  auto note = [&](ArrayRef<Dim> dims, ArrayRef<int64_t> axes) {
+    if (dims.empty() || llvm::is_contained(axes, (int64_t)dims.size() - 1))
+      return;
+    int64_t folded = 1;
+    for (int64_t axis : axes)
+      folded *= std::max<int64_t>(1, nominalSize(dims[axis]));
+    most = std::max(most, folded);
+  };
+  for (Operation &op : *group)
+    llvm::TypeSwitch<Operation *>(&op)
+        .Case<graph::ReduceSumOp, graph::ReduceProdOp, graph::ReduceMaxOp, graph::ReduceMinOp>(
+            [&](auto fold) { note(graph::dimsOf(fold.getX()), fold.getAxes()); })
+        .Case<graph::ArgMaxOp, graph::ArgMinOp>(
+            [&](auto fold) { note(graph::dimsOf(fold.getX()), {(int64_t)fold.getAxis()}); })
+        .Case([&](graph::MatmulOp product) {
+          DimVector dims = graph::dimsOf(product.getB());
+          note(dims, {(int64_t)dims.size() - 2});
+        });
+  return most;
+}
+
+/// How many vectors side by side one step of such folds takes, so that it reads whole runs of
+/// cache lines: few where each holds more, and no more than fit into `extent` without much waste.
+static int64_t vectorsSideBySide(Block *group, const Dim &extent, int64_t lanes) {
+  int64_t bits = 32;
+  for (Operation &op : *group)
+    for (Type type : op.getResultTypes())
+      bits = std::max<int64_t>(bits, getElementTypeOrSelf(type).getIntOrFloatBitWidth());
+  int64_t count = (opsPerElement(group) <= 8 ? 8 : 4) * 32 / bits, size = nominalSize(extent, 256);
+  while (count > 1 && (int64_t)llvm::alignTo(size, count * lanes) * 4 > size * 5)
+    count /= 2;
+  return std::max<int64_t>(1, count);
+}
+
 namespace {
 /// One set of loops that stores roots of one shape.
 class Nest {
@@ -125,6 +163,9 @@ public:
     if (!squares && runs.back().extent.constant() &&
         *runs.back().extent.constant() * 2 <= code.lanes)
       code.lanes = 1;
+    folded = squares ? 1 : foldedDownRows(group);
+    if (folded > 1 && code.lanes > 1)
+      code.lanes *= vectorsSideBySide(group, runs.back().extent, code.lanes);
     split(squares.has_value());
     Elements elements(kernel, group);
     if (prepare)
@@ -254,12 +295,12 @@ private:
 
   /// Which runs make the tasks: enough elements in one, enough tasks for the workers.
   void split(bool isSquares) {
-    int64_t inside = nominalSize(runs.back().extent);
+    int64_t inside = nominalSize(runs.back().extent), lanes = kernel.code().lanes;
+    chunk = llvm::divideCeil(chunk, folded * lanes) * lanes;
     taskRuns = runs.size() - 1;
     if (isSquares) {
       --taskRuns;
-      piece = llvm::divideCeil(chunk, std::max<int64_t>(1, inside) * kernel.code().lanes) *
-              kernel.code().lanes;
+      piece = llvm::divideCeil(chunk, std::max<int64_t>(1, inside) * lanes) * lanes;
       return;
     }
     while (taskRuns > 0 && runs[taskRuns - 1].extent.constant() &&
@@ -360,7 +401,8 @@ private:
   int64_t chunk;
   SmallVector<Run> runs;
   size_t taskRuns = 0, rank = 0;
-  int64_t piece = 0; // of the last run, or of the squares' other side, that is one task; 0: all
+  int64_t folded = 1; // elements that one of the results folds, down rows of memory
+  int64_t piece = 0;  // of the last run, or of the squares' other side, that is one task; 0: all
 };
 } // namespace
 
