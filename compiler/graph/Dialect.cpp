@@ -32,16 +32,19 @@ void GraphDialect::initialize() {
 Attribute DimsAttr::parse(AsmParser &parser, Type) {
   SmallVector<StringAttr> sizes;
   auto parseOne = [&]() -> ParseResult {
-    int64_t number;
+    SMLoc place = parser.getCurrentLocation();
+    APInt number; // read as int64, large negative ones are refused
     OptionalParseResult integer = parser.parseOptionalInteger(number);
     if (integer.has_value()) {
       if (failed(*integer))
         return failure();
-      sizes.push_back(StringAttr::get(parser.getContext(), std::to_string(number)));
+      auto value = number.trySExtValue();
+      if (!value)
+        return parser.emitError(place) << "a size has at most 64 bits";
+      sizes.push_back(StringAttr::get(parser.getContext(), std::to_string(*value)));
       return success();
     }
     std::string text;
-    SMLoc place = parser.getCurrentLocation();
     if (failed(parser.parseString(&text)))
       return failure();
     auto dim = Dim::parse(text);

@@ -8,6 +8,8 @@ func.func @round_trip(%x: !x, %v: tensor<f32>, %i: tensor<2xi64>) {
   %c = graph.constant dense<[1, 2]> : tensor<2xi64>
   // CHECK: graph.sizes {values = #graph.dims<"n", 3>} : () -> tensor<2xi64>
   %s = graph.sizes {values = #graph.dims<"n", 3>} : () -> tensor<2xi64>
+  // CHECK: graph.sizes {values = #graph.dims<-288230376151711744>} : () -> tensor<i64>
+  %least = graph.sizes {values = #graph.dims<-288230376151711744>} : () -> tensor<i64>
   // CHECK: graph.pad {{.*}} {high = #graph.dims<"n", 0>, low = #graph.dims<1, 0>, mode = "edge"}
   %p = graph.pad %x, %v {low = #graph.dims<1, 0>, high = #graph.dims<"n", 0>, mode = "edge"}
     : (!x, tensor<f32>) -> tensor<?x3xf32, #graph.dims<"2*n + 1", 3>>
