@@ -153,6 +153,26 @@ Index Elements::linear(ArrayRef<Value> sizes, ArrayRef<Index> place) {
   return total;
 }
 
+/// Every second, third or fourth element: whole vectors are loaded, and lanes picked from each. No
+/// byte is read behind the last lane's.
+static Value readStrided(Code &code, Type element, Value pointer, const Index &where) {
+  int64_t step = std::abs(where.step), lanes = code.lanes;
+  bool isReversed = where.step < 0;
+  Value first = isReversed ? code.sub(where.base, code.number(step * (lanes - 1))) : where.base;
+  Value picked;
+  for (int64_t k = 0; k < step; ++k) {
+    Value mask = k + 1 == step ? code.maskOf(code.number(lanes - step + 1)) : Value();
+    Value loaded = code.loadLanes(element, pointer, code.add(first, code.number(k * lanes)), mask);
+    SmallVector<int64_t> order;
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      int64_t place = step * (isReversed ? lanes - 1 - lane : lane);
+      order.push_back(place / lanes == k ? lanes + place % lanes : lane);
+    }
+    picked = code.b.create<vector::ShuffleOp>(code.loc, picked ? picked : loaded, loaded, order);
+  }
+  return picked;
+}
+
 Value Elements::read(Type element, Value pointer, ArrayRef<Value> sizes, ArrayRef<Index> place) {
   Index where = linear(sizes, place);
   if (where.isUniform() || code().lanes == 1)
@@ -164,6 +184,10 @@ Value Elements::read(Type element, Value pointer, ArrayRef<Value> sizes, ArrayRe
     return code().reversed(
         code().loadLanes(element, pointer, first, mask ? code().reversed(mask) : mask));
   }
+  constexpr int64_t mostLoads = 4; // as many cost less than a gather
+  int64_t loads = std::abs(where.step);
+  if (!where.free && !mask && loads <= mostLoads && loads <= code().lanes)
+    return readStrided(code(), element, pointer, where);
   return code().gather(element, pointer, lanesOf(where), mask);
 }
 

@@ -70,6 +70,14 @@ static void addMoves(Cases &cases, const string &type) {
     exact(m, m.op("slice", {x}, "starts = #graph.dims<\"n - 1\", 0>, steps = array<i64: -1, 1>",
                   type + "[n, 20]"));
     exact(m, m.op("slice", {y}, "starts = #graph.dims<32>, steps = array<i64: -1>", type + "[33]"));
+    // To the last element of an input, in whole vectors and what is left.
+    for (int64_t step : {-5, -4, -3, -2, 2, 3, 4, 5}) {
+      Value wide = m.input(type + "[n, " + std::to_string(std::abs(step) * 36 + 1) + "]");
+      exact(m, m.op("slice", {wide},
+                    "starts = #graph.dims<0, " + std::to_string(step < 0 ? -step * 36 : 0) +
+                        ">, steps = array<i64: 1, " + std::to_string(step) + ">",
+                    type + "[n, 37]"));
+    }
   });
   add("concat", kRuns, [=](Model &m) {
     Value x = m.input(type + "[n, 7]"), y = m.input(type + "[n, 16]"), z = m.input(type + "[n, 0]"),
