@@ -13,8 +13,8 @@ REASONS = {
     "RoiAlign": "the image is transposed first: pays for many boxes and channels, not for a few",
     "LogSoftmax of 10": "what a row's steps wait for each other; lanes over rows would not",
     "Gather rows": "stores through the cache, where memcpy goes past it",
-    **dict.fromkeys(("SpaceToDepth", "ConvTranspose", "Expand", "DynamicQuantizeLinear", "Resize",
-                     "Det", "EyeLike", "Trilu", "Slice step"), UNKNOWN),
+    **dict.fromkeys(("ConvTranspose", "Expand", "DynamicQuantizeLinear", "Resize",
+                     "Det", "EyeLike", "Trilu"), UNKNOWN),
 }
 
 HEAD = """# How fast is each op alone?

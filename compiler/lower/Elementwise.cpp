@@ -2,6 +2,8 @@
 
 #include "compiler/lower/Elements.h"
 
+#include "compiler/graph/Constants.h"
+
 using namespace mlir;
 
 namespace heddle::lower {
@@ -65,6 +67,15 @@ static Value roundToOdd(const Words &w, Value x) {
   return code.b.create<arith::BitcastOp>(code.loc, y.getType(), bits);
 }
 
+/// Whether the op's operand is a clamp, as quantisation has, whose limits lie within the bound.
+static bool isClamped(Operation *op, double bound) {
+  auto top = op->getOperand(0).getDefiningOp<graph::MinOp>();
+  auto bottom = top ? top.getX().getDefiningOp<graph::MaxOp>() : graph::MaxOp();
+  auto most = bottom ? graph::splatOf(top.getY()) : std::nullopt;
+  auto least = bottom ? graph::splatOf(bottom.getY()) : std::nullopt;
+  return most && least && std::fabs(*most) < bound && std::fabs(*least) < bound;
+}
+
 /// A float as a signed integer of `target`, its lowest number where that cannot hold it. LLVM's own
 /// conversion is poison there, which the choice leaves behind.
 static Value floatToSigned(const Words &w, Value x, Type target) {
@@ -76,9 +87,13 @@ static Value floatToSigned(const Words &w, Value x, Type target) {
       middle = VectorType::get(vector.getShape(), middle);
     x = w.code.b.create<arith::ExtFOp>(w.code.loc, middle, x);
   }
-  // Of floats below -bound all may count as outside, -bound among them: it is the lowest number.
-  Value isInside = w.code.b.create<arith::CmpFOp>(w.code.loc, arith::CmpFPredicate::OLT,
-                                                  w.make<math::AbsFOp>({x}), w.like(x, bound));
+  // Of floats below -bound all may count as outside, -bound among them: it is the lowest number. A
+  // clamp leaves NaN alone.
+  Value isInside =
+      isClamped(w.op, bound)
+          ? w.code.b.create<arith::CmpFOp>(w.code.loc, arith::CmpFPredicate::ORD, x, x)
+          : w.code.b.create<arith::CmpFOp>(w.code.loc, arith::CmpFPredicate::OLT,
+                                           w.make<math::AbsFOp>({x}), w.like(x, bound));
   Value integer = w.code.b.create<arith::FPToSIOp>(w.code.loc, target, x);
   return w.choose(isInside, integer, w.like(integer, -bound));
 }
