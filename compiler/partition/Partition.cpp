@@ -230,7 +230,8 @@ bool Partitioner::isRepeated(Operation *op, Group &group) {
   for (size_t i = 0; i < sources.size() && i < kMostOps; ++i) {
     Operation *source = sources[i];
     isCostly |= isExpensive(source);
-    if (source != op && kindOf(source) == Kind::Rows && mayJoin(source, group))
+    if (source != op && source->hasOneUse() && kindOf(source) == Kind::Rows &&
+        mayJoin(source, group))
       return false;
     if (isElementwise(source))
       for (Value operand : source->getOperands())

@@ -1,15 +1,10 @@
-/* guard.h: bytes that nobody may touch. AddressSanitizer sees to it; elsewhere it costs nothing.
+/* guard.h: bytes that nobody may touch, where AddressSanitizer judges compiled code; elsewhere they
+ * are none and cost nothing.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef HEDDLE_RUNTIME_BASE_GUARD_H
 #define HEDDLE_RUNTIME_BASE_GUARD_H
 
 #include <stdint.h>
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define HEDDLE_GUARDS
-#endif
-#endif
 
 #ifdef HEDDLE_GUARDS
 #include <sanitizer/asan_interface.h>
