@@ -9,7 +9,7 @@ LOW, WORST, NOTICEABLE = 0.8, 10, 4.0
 # Why a case is slow, by the beginning of its name: told beside it among the worst.
 UNKNOWN = "not looked into yet"
 REASONS = {
-    "MelWeightMatrix": "all elements are computed; ONNX Runtime fills with zeros, and the triangles",
+    "MelWeightMatrix": "all elements are computed; ONNX Runtime fills zeros, and triangles",
     "RoiAlign": "the image is transposed first: pays for many boxes and channels, not for a few",
     "LogSoftmax of 10": "what a row's steps wait for each other; lanes over rows would not",
     "Gather rows": "stores through the cache, where memcpy goes past it",
