@@ -256,8 +256,9 @@ std::string compareInference(OperationName name, Block &block, DictionaryAttr at
   if (found.size() != inferred.size())
     return "";
   for (auto [symbolic, exact] : llvm::zip(inferred, found)) {
+    // Attributes may name sizes, too, and so the results of known operands.
     RankedTensorType expected = withSizes(cast<RankedTensorType>(symbolic), sizes);
-    if (expected && expected != exact) {
+    if (expected && expected != withSizes(cast<RankedTensorType>(exact), sizes)) {
       std::string text;
       llvm::raw_string_ostream(text) << name << " infers " << symbolic << ", but " << exact
                                      << " for a = " << a << ", b = " << b;
