@@ -275,13 +275,17 @@ void Reader::readNode(const proto::NodeProto &message, Scope &scope) {
   }
 }
 
-/// "[1, 2, 3]", of long lists the beginning.
+/// "1, 2, 3", of long lists the beginning.
+static std::string joined(size_t count, llvm::function_ref<std::string(size_t)> write) {
+  constexpr size_t most = 8;
+  std::string text;
+  for (size_t i = 0; i < std::min(count, most); ++i)
+    text += (i ? ", " : "") + write(i);
+  return text + (count > most ? ", ..." : "");
+}
+
 template <typename List, typename Write> static std::string listOf(const List &list, Write write) {
-  constexpr int most = 8;
-  std::string text = "[";
-  for (int i = 0; i < std::min<int>(list.size(), most); ++i)
-    text += (i ? ", " : "") + write(list[i]);
-  return text + (list.size() > most ? ", ...]" : "]");
+  return "[" + joined(list.size(), [&](size_t i) { return write(list[i]); }) + "]";
 }
 
 static std::string valueOf(const proto::AttributeProto &attribute) {
@@ -317,16 +321,14 @@ static std::string valueOf(const proto::AttributeProto &attribute) {
 
 /// What reports say of a node: "Conv(x f32[1, 3, 8, 8], w f32[4, 3, 3, 3]) strides=[2, 2]".
 static std::string describe(const proto::NodeProto &node, ArrayRef<Value> operands) {
-  std::string text = node.op_type() + "(";
-  for (auto [i, operand] : llvm::enumerate(operands)) {
-    text += (i ? ", " : "") + node.input(i);
-    if (operand)
-      text += (" " + nameOf(elementOf(operand)) + textOf(dimsOf(operand)));
-  }
-  text += ")";
+  auto input = [&](size_t i) {
+    Value x = operands[i];
+    return node.input(i) + (x ? " " + nameOf(elementOf(x)) + textOf(dimsOf(x)) : "");
+  };
+  std::string text = node.op_type() + "(" + joined(operands.size(), input) + ")";
   for (const proto::AttributeProto &attribute : node.attribute())
     text += " " + attribute.name() + "=" + valueOf(attribute);
-  return text;
+  return support::printable(text); // names and texts of a model may hold any bytes
 }
 
 void Reader::importNode(const proto::NodeProto &message, Scope &scope) {

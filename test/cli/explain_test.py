@@ -224,6 +224,16 @@ def test_the_page_tells_nodes_and_differences(tmp_path):
     assert "second" in data_of(page.read_text(encoding="utf-8"))["differences"]
 
 
+def test_what_is_told_of_a_node_is_short_and_printable(tmp_path):
+    nodes = [helper.make_node("Relu", ["x"], ["v\x1b"], "first"),
+             helper.make_node("Concat", ["v\x1b"] * 12, ["y"], "join", axis=0)]
+    model = save(make_model(nodes, [value("x", [2])], [value("y", [24])]), tmp_path / "m.onnx")
+    done = heddle("explain", model, "--json")
+    assert done.status == OK, done.errors
+    told = {op["name"]: op["onnx"] for group in done.json["groups"] for op in group["ops"]}
+    assert told["join"] == "Concat(" + "v\\x1b f32[2], " * 8 + "...) axis=0"
+
+
 def test_names_cannot_break_the_page(tmp_path):
     evil = "</script><script>alert(1)</script><!--"
     model = save(make_model([helper.make_node("Relu", ["x"], ["y"], evil)], [value("x", [4])],
