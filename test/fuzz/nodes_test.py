@@ -155,6 +155,9 @@ def test_integers_between_others_may_be_off_by_one(mode, most):
 
 
 def test_large_integers_between_others_have_the_bits_of_a_float():
+    for mode, is_between in (("linear", True), ("nearest", False)):
+        assert judge.interpolates(
+            helper.make_node("GridSample", ["x", "g"], ["y"], mode=mode)) == is_between
     assert judge.allowed(judge.BETWEEN + "GridSample", {}, "y", np.array([2**28])) == 2**8
 
 

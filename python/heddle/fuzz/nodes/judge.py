@@ -124,9 +124,10 @@ def allowed(op, pairs, name, like):
     what the narrowest operand's type rounds, in which some of a node's steps are computed."""
     if like.dtype.name.startswith("float8"):
         return float(np.max(np.abs(wide(like)[np.isfinite(wide(like))]), initial=0)) / 8
-    if is_integer(like.dtype) and ("Quantize" in op or op.startswith(("QLinear", BETWEEN))):
-        # In 24 bits what lies between integers is no nearer.
+    if is_integer(like.dtype) and op.startswith(BETWEEN):  # no nearer than 24 bits are
         return max(1.0, float(np.max(np.abs(wide(like)), initial=0)) * 2.0**-20)
+    if is_integer(like.dtype) and ("Quantize" in op or op.startswith("QLinear")):
+        return 1
     own = NOISE.get(like.dtype.name, 0)
     coarsest = max([own, *(NOISE.get(pair[0].dtype.name, 0) for pair in pairs.values())])
     return tolerances(pairs, name, like) * (coarsest / own if own else 1)
@@ -135,8 +136,9 @@ def allowed(op, pairs, name, like):
 def interpolates(node):
     """Whether integers are between others, which a rounding may bring to the next one."""
     modes = {a.s for a in node.attribute if a.name == "mode"}
-    return node.op_type == "GridSample" or node.op_type == "Resize" and bool(
-        modes & {b"linear", b"cubic"})
+    if node.op_type == "GridSample":
+        return b"nearest" not in modes
+    return node.op_type == "Resize" and bool(modes & {b"linear", b"cubic"})
 
 
 def is_of_nothing(op, feeds, value):
