@@ -36,14 +36,16 @@ def count_of(run, turn_s):
     return max(3, min(2000, round(turn_s / max(min(run(3)), 1e-7))))
 
 
-def by_turns(timed, rounds, turn_s):
-    """{name: median seconds of each turn} of {name: timed thing}."""
+def by_turns(timed, rounds, turn_s, rest_s=0.0):
+    """{name: median seconds of each turn} of {name: timed thing}. Before each turn all rest for
+    `rest_s`: an engine's idle threads may spin for a while, on a core that the next one needs."""
     counts = {name: count_of(run, turn_s) for name, run in timed.items()}
     turns, shuffle = {name: [] for name in timed}, random.Random(rounds)
     for _ in range(rounds):
         order = list(timed)
         shuffle.shuffle(order)
         for name in order:
+            time.sleep(rest_s)
             if counts[name] > 1:  # caches matter little to a long run
                 timed[name](WARM)
             turns[name].append(statistics.median(timed[name](counts[name])))

@@ -48,10 +48,11 @@ typedef struct thread_pool {
   int worker_count; /* started */
   heddle_task_fn task;
   void *context;
-  uint64_t job; /* number of the launch << COUNT_BITS | its chunks */
-  uint64_t done;
+  uint64_t job;  /* number of the launch << COUNT_BITS | its chunks */
+  uint32_t done; /* chunks; futex: the caller sleeps on it when it has spun enough */
   uint32_t bell; /* futex: rings once a launch */
   int sleepers, stop;
+  int isCallerAsleep;
 } thread_pool_t;
 
 typedef struct worker {
@@ -84,8 +85,37 @@ static void help(thread_pool_t *pool, uint64_t job, size_t index) {
                                      __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
       continue;
     pool->task(pool->context, chunk); /* the launch cannot end while this chunk is not done */
-    __atomic_add_fetch(&pool->done, 1, __ATOMIC_RELEASE);
+    uint32_t done = __atomic_add_fetch(&pool->done, 1, __ATOMIC_SEQ_CST);
+    if (done == count && __atomic_load_n(&pool->isCallerAsleep, __ATOMIC_SEQ_CST))
+      syscall(SYS_futex, &pool->done, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
   }
+}
+
+/* Whether all chunks are done within the time that a thread spins. */
+static bool isDoneSoon(thread_pool_t *pool, uint32_t count) {
+  int64_t until = 0;
+  for (int spins = 1; __atomic_load_n(&pool->done, __ATOMIC_ACQUIRE) != count; ++spins) {
+    rest();
+    if (spins % 64)
+      continue;
+    int64_t now = nowNs();
+    if (!until)
+      until = now + SPIN_NS;
+    if (now > until)
+      return false;
+  }
+  return true;
+}
+
+/* The caller's: until all chunks are done. The worker that it waits for may need this very core, so
+ * it sleeps; where others want the core, too, each sched_yield would cost it a whole slice. */
+static void awaitDone(thread_pool_t *pool, uint32_t count) {
+  if (isDoneSoon(pool, count))
+    return;
+  __atomic_store_n(&pool->isCallerAsleep, 1, __ATOMIC_SEQ_CST);
+  for (uint32_t done; (done = __atomic_load_n(&pool->done, __ATOMIC_SEQ_CST)) != count;)
+    syscall(SYS_futex, &pool->done, FUTEX_WAIT_PRIVATE, done, NULL, NULL, 0);
+  __atomic_store_n(&pool->isCallerAsleep, 0, __ATOMIC_RELAXED);
 }
 
 /* Until there is a launch after `last`, or the end of the pool. */
@@ -168,7 +198,7 @@ static void launch(heddle_pool_t *base, heddle_task_fn task, void *context, size
   uint64_t number = (pool->job >> COUNT_BITS) + 1;
   pool->task = task;
   pool->context = context;
-  __atomic_store_n(&pool->done, 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&pool->done, 0u, __ATOMIC_RELAXED);
   for (size_t i = 0; i < count; ++i)
     __atomic_store_n(&pool->slots[i].state, 2 * number, __ATOMIC_RELEASE);
   uint64_t job = number << COUNT_BITS | count;
@@ -176,12 +206,7 @@ static void launch(heddle_pool_t *base, heddle_task_fn task, void *context, size
   __atomic_store_n(&pool->job, job, __ATOMIC_SEQ_CST);
   ring(pool, (int)count - 1);
   help(pool, job, 0);
-  for (int spins = 0; __atomic_load_n(&pool->done, __ATOMIC_ACQUIRE) != count; ++spins) {
-    if (spins < 1000)
-      rest();
-    else
-      sched_yield(); /* the worker that we wait for may need this very core */
-  }
+  awaitDone(pool, (uint32_t)count);
   lookForLate(pool, number, count, start);
 }
 
