@@ -93,7 +93,8 @@ Values Elements::sizesOf(Value tensor) {
 Index Elements::shift(const Index &index, Value offset) {
   if (index.free)
     return {index.base, 0,
-            code().b.create<arith::AddIOp>(code().loc, index.free, code().spread(offset))};
+            code().b.create<arith::AddIOp>(code().loc, index.free, code().spread(offset)),
+            index.isRising};
   return {code().add(index.base, offset), index.step, {}};
 }
 
@@ -173,6 +174,53 @@ static Value readStrided(Code &code, Type element, Value pointer, const Index &w
   return picked;
 }
 
+/// The lanes of a vector of 32-bit integers that `places`, a vector, number.
+static Value permuted(Code &code, Value vector, Value places) {
+  StringRef name = code.lanes == 16 ? "llvm.x86.avx512.permvar.si.512" : "llvm.x86.avx2.permd";
+  return code.b
+      .create<LLVM::CallIntrinsicOp>(code.loc, vector.getType(), code.b.getStringAttr(name),
+                                     ValueRange{vector, places})
+      .getResults();
+}
+
+/// Elements of a row whose places rise: one vector is loaded from the first lane's on, and lanes
+/// picked from it; gathered where one of them lies behind it.
+static Value readRising(Elements &e, Type element, Value pointer, ArrayRef<Value> sizes,
+                        ArrayRef<Index> place, Value indices) {
+  Code &code = e.code();
+  OpBuilder &b = code.b;
+  Location loc = code.loc;
+  Value lanes = place.back().free;
+  Value first = b.create<vector::ExtractOp>(loc, lanes, ArrayRef<int64_t>{0});
+  Value offsets = b.create<arith::SubIOp>(loc, lanes, code.spread(first));
+  Value isWithin = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::ult, offsets,
+                                           code.spread(code.number(code.lanes)));
+  if (e.mask)
+    isWithin = b.create<arith::OrIOp>(
+        loc, isWithin,
+        b.create<arith::XOrIOp>(loc, e.mask, code.spread(code.integerOf(b.getI1Type(), 1))));
+  Value areWithin = b.create<vector::ReductionOp>(loc, vector::CombiningKind::AND, isWithin);
+  Type compute = loop::computeType(element);
+  auto pick = [&]() -> Values {
+    Indices start(place);
+    start.back() = e.uniform(first);
+    Value rest = code.min(code.sub(sizes.back(), first), code.number(code.lanes));
+    Value whole = code.loadLanes(element, pointer, e.linear(sizes, start).base, code.maskOf(rest));
+    Type words = code.vectorOf(b.getI32Type());
+    Type bits = code.vectorOf(b.getIntegerType(compute.getIntOrFloatBitWidth()));
+    bool isWide = bits == words;
+    whole = b.createOrFold<arith::BitcastOp>(loc, bits, whole);
+    whole = permuted(code, isWide ? whole : b.create<arith::ExtUIOp>(loc, words, whole),
+                     b.create<arith::TruncIOp>(loc, words, offsets));
+    if (!isWide)
+      whole = b.create<arith::TruncIOp>(loc, bits, whole);
+    return {b.createOrFold<arith::BitcastOp>(loc, code.vectorOf(compute), whole)};
+  };
+  return code.choose(areWithin, code.vectorOf(compute), pick, [&]() -> Values {
+    return {code.gather(element, pointer, indices, e.mask)};
+  })[0];
+}
+
 Value Elements::read(Type element, Value pointer, ArrayRef<Value> sizes, ArrayRef<Index> place) {
   Index where = linear(sizes, place);
   if (where.isUniform() || code().lanes == 1)
@@ -188,6 +236,11 @@ Value Elements::read(Type element, Value pointer, ArrayRef<Value> sizes, ArrayRe
   int64_t loads = std::abs(where.step);
   if (!where.free && !mask && loads <= mostLoads && loads <= code().lanes)
     return readStrided(code(), element, pointer, where);
+  bool isPicked = kernel.machine.isa == loop::Isa::X86 && code().lanes >= 8 && code().lanes <= 16 &&
+                  loop::computeType(element).getIntOrFloatBitWidth() <= 32;
+  if (isPicked && place.back().isRising &&
+      llvm::all_of(place.drop_back(), [](const Index &index) { return index.isUniform(); }))
+    return readRising(*this, element, pointer, sizes, place, lanesOf(where));
   return code().gather(element, pointer, lanesOf(where), mask);
 }
 

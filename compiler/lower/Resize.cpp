@@ -2,6 +2,7 @@
 // their product.
 
 #include "compiler/lower/Definitions.h"
+#include "compiler/lower/Schedule.h"
 
 using namespace mlir;
 
@@ -79,13 +80,23 @@ struct Sampler {
     return x; // half_pixel
   }
 
-  Index clamped(Value place, Value size) {
+  /// Whether neighbours of the result show the same element or neighbours, mostly.
+  bool enlarges(size_t d) {
+    double scale = op.getScales()[d];
+    return scale ? scale >= 1
+                 : nominalSize(graph::dimsOf(op.getResult())[d]) >=
+                       nominalSize(graph::dimsOf(op.getX())[d]);
+  }
+
+  Index clamped(size_t d, Value place, Value size) {
     Type i64 = code.b.getI64Type();
     Value lanes = code.b.create<arith::FPToSIOp>(
         code.loc, Code::isVector(place) ? Type(code.vectorOf(i64)) : i64, place);
     auto like = [&](Value value) { return Code::isVector(lanes) ? code.spread(value) : value; };
     lanes = make<arith::MinSIOp>(lanes, like(code.sub(size, code.number(1))));
-    return e.fromLanes(make<arith::MaxSIOp>(lanes, like(code.number(0))));
+    Index index = e.fromLanes(make<arith::MaxSIOp>(lanes, like(code.number(0))));
+    index.isRising = index.free && enlarges(d);
+    return index;
   }
 
   Value nearestOf(Value x) {
@@ -140,14 +151,14 @@ struct Sampler {
     Value size = e.kernel.dim(from);
     Value x = coordinate(d, place, size, e.kernel.dim(to));
     if (op.getMode() == "nearest")
-      return {{{clamped(nearestOf(x), size), Value()}}};
+      return {{{clamped(d, nearestOf(x), size), Value()}}};
     Value floor = code.b.create<math::FloorOp>(code.loc, x);
     Value t = make<arith::SubFOp>(x, floor);
     Axis axis;
     if (op.getMode() == "linear") {
       Value next = make<arith::AddFOp>(floor, number(x, 1));
-      axis.taps = {{clamped(floor, size), make<arith::SubFOp>(number(x, 1), t)},
-                   {clamped(next, size), t}};
+      axis.taps = {{clamped(d, floor, size), make<arith::SubFOp>(number(x, 1), t)},
+                   {clamped(d, next, size), t}};
       return axis;
     }
     auto weights = cubicWeights(t);
@@ -164,7 +175,7 @@ struct Sampler {
                                                     weights[i], number(x, 0));
         total = make<arith::AddFOp>(total, weights[i]);
       }
-      axis.taps.push_back({clamped(at, size), weights[i]});
+      axis.taps.push_back({clamped(d, at, size), weights[i]});
     }
     if (op.getExcludeOutside())
       for (Tap &tap : axis.taps)

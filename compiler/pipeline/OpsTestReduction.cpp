@@ -50,6 +50,19 @@ static void addFolds(Cases &cases, const string &type, bool isFloat) {
                        }
                      },
                      {{{"n", 0}}, {{"n", 37}}, {{"n", 300}}}});
+    // Rows that are shorter than a vector, with whole vectors of neighbours and without.
+    cases.push_back({"reduction/" + op + " short rows " + type,
+                     [=](Model &m) {
+                       for (const char *dims : {"[n, 2]", "[n, 7]", "[3, n, 10]", "[n, 16]",
+                                                "[2, 0, n, 3]", "[n, 40, 5]", "[1, n, 17]"}) {
+                         Value x = m.input(type + dims, fill);
+                         bool isDeep = string(dims).find(", 5]") != string::npos;
+                         auto last =
+                             isDeep ? "2" : std::to_string(llvm::StringRef(dims).count(','));
+                         result(m, m.op(op, {x}, "axes = array<i64: " + last + ">"));
+                       }
+                     },
+                     {{{"n", 0}}, {{"n", 1}}, {{"n", 37}}, {{"n", 1300}}}});
   };
   fold("reduce_sum", Fill());
   fold("reduce_prod", isFloat ? Fill::range(0.8, 1.2) : Fill());
@@ -107,7 +120,39 @@ static void addFolds(Cases &cases, const string &type, bool isFloat) {
                    {{{"n", 3}}, {{"n", 17}}, {{"n", 0}}}});
 }
 
+/// What softmax, its logarithm and normalisations make of rows that are shorter than a vector.
+static void addShortRows(Cases &cases, const string &type) {
+  for (const char *length : {"2", "5", "10", "16", "17"}) {
+    string full = type + "[2, n, " + length + "]";
+    cases.push_back(
+        {string("reduction/short rows of ") + length + " " + type,
+         [=](Model &m) {
+           auto folded = [&](const char *op, Value x) {
+             return m.broadcastTo(m.op(op, {x}, "axes = array<i64: 2>, keep_dims = true"), x);
+           };
+           Tolerance tolerance = Tolerance::close(m.element(type), 4);
+           Value x = m.input(full), row = m.input(type + "[" + length + "]");
+           Value each = m.input(type + "[2, n, 1]"), first = m.input(type + "[n, " + length + "]");
+           Value moved = m.op("sub", {x, folded("reduce_max", x)}), power = m.op("exp", {moved});
+           m.output(m.op("div", {power, folded("reduce_sum", power)}), tolerance);
+           m.output(m.op("sub", {moved, m.op("log", {folded("reduce_sum", power)})}), tolerance);
+           Value sum =
+               m.op("add", {m.op("mul", {x, m.broadcastTo(row, x)}),
+                            m.op("add", {m.broadcastTo(each, x), m.broadcastTo(first, x)})});
+           Value square = m.op("mul", {sum, sum}), mean = folded("reduce_sum", square);
+           m.output(m.op("sub", {sum, mean}), Tolerance::close(m.element(type), 60));
+           Value turned = m.input(type + "[" + length + ", n, 2]");
+           turned = m.op("transpose", {turned}, "permutation = array<i64: 2, 1, 0>");
+           m.output(m.op("sub", {m.op("max", {x, turned}), folded("reduce_max", turned)}),
+                    tolerance);
+         },
+         {{{"n", 0}}, {{"n", 1}}, {{"n", 16}}, {{"n", 419}}}});
+  }
+}
+
 void addReductions(Cases &cases) {
+  for (const char *type : {"f32", "f64", "f16"})
+    addShortRows(cases, type);
   for (const char *type : {"f32", "f64", "f16", "bf16"})
     addFolds(cases, type, true);
   for (const char *type : {"i32", "i64", "i8", "ui8", "ui64"})
@@ -181,6 +226,33 @@ void addResize(Cases &cases) {
          },
          {}});
   }
+  // Enlarged along lanes: by whole factors, by others, by next to nothing, and of sizes that only
+  // the run knows; what is resized is read or computed.
+  for (const char *type : {"f32", "f16", "ui8", "f64"})
+    for (const char *mode : {"nearest", "linear", "cubic"}) {
+      if (type[0] != 'f' && string(mode) != "nearest")
+        continue;
+      cases.push_back(
+          {string("resize/enlarged ") + mode + " " + type,
+           [=](Model &m) {
+             bool isCopy = string(mode) == "nearest"; // else weights of about 0 meet infinities
+             Value x = m.input(string(type) + "[2, n, m]", isCopy ? Fill::any() : Fill());
+             auto enlarge = [&](Value from, const char *scale, const char *size,
+                                const char *coordinates) {
+               m.output(m.op("resize", {from},
+                             string("scales = array<f64: 1.0, 2.0, ") + scale + ">, mode = \"" +
+                                 mode + "\", coordinates = \"" + coordinates + "\"",
+                             string(type) + "[2, 2*n, " + size + "]"),
+                        sampled(m, type));
+             };
+             enlarge(x, "3.0", "3*m", "half_pixel");
+             enlarge(x, "1.0", "m", "align_corners");
+             enlarge(x, "0.0", "m + 1", "pytorch_half_pixel");
+             enlarge(x, "2.5", "(5*m) floordiv 2", "asymmetric");
+             enlarge(type[0] == 'f' ? m.op("neg", {x}) : x, "2.0", "2*m", "half_pixel");
+           },
+           {{{"n", 1}, {"m", 1}}, {{"n", 4}, {"m", 9}}, {{"n", 3}, {"m", 101}}}});
+    }
   // Whole factors, along leading axes and along lanes.
   cases.push_back(
       {"resize/repeats f32",
