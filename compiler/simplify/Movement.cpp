@@ -198,6 +198,17 @@ LogicalResult padNothing(PadOp op, Rewriter &rewriter) {
 template <typename Op> LogicalResult reduceNothing(Op op, Rewriter &rewriter) {
   return op.getAxes().empty() && keepsType(op) ? forward(op, rewriter) : failure();
 }
+// sum over axes a and b = sum over b, where a has one element: what is left may be whole rows
+template <typename Op> LogicalResult reduceOnes(Op op, Rewriter &rewriter) {
+  DimVector dims = dimsOf(op.getX());
+  SmallVector<int64_t> axes(op.getAxes());
+  llvm::erase_if(axes, [&](int64_t axis) { return dims[axis].isConstant(1); });
+  if (axes.empty() || axes.size() == op.getAxes().size())
+    return failure();
+  auto fresh = rewriter.create<Op>(op.getLoc(), op.getX(), axes, op.getKeepDims());
+  rewriter.replaceOp(op, reshapeTo(rewriter, op.getLoc(), fresh, dimsOf(op.getResult())));
+  return success();
+}
 
 } // namespace
 
@@ -214,6 +225,8 @@ void addMovementRules(RewritePatternSet &patterns) {
       .add(padNothing);
   patterns.add(reduceNothing<ReduceSumOp>).add(reduceNothing<ReduceProdOp>);
   patterns.add(reduceNothing<ReduceMaxOp>).add(reduceNothing<ReduceMinOp>);
+  patterns.add(reduceOnes<ReduceSumOp>).add(reduceOnes<ReduceProdOp>);
+  patterns.add(reduceOnes<ReduceMaxOp>).add(reduceOnes<ReduceMinOp>);
 }
 
 } // namespace heddle::simplify
