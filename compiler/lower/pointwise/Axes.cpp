@@ -95,10 +95,14 @@ bool isOneAxis(ArrayRef<ReadTensor> reads, int64_t outer, int64_t inner) {
   });
 }
 
-int64_t contiguousAxis(ArrayRef<ReadTensor> reads) {
+int64_t contiguousAxis(ArrayRef<ReadTensor> reads, int64_t last) {
   std::map<int64_t, int64_t> elements;
   for (const ReadTensor &read : reads) {
     Axes axes = lastingAxes(read);
+    bool isSame =
+        !llvm::is_contained(axes, last) && !llvm::is_contained(axes, ReadTensor::kAnyAxis);
+    if (last >= 0 && isSame)
+      continue;
     if (!axes.empty() && axes.back() >= 0) {
       int64_t count = 1;
       for (const Dim &dim : graph::dimsOf(read.tensor))

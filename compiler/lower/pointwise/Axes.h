@@ -25,9 +25,9 @@ std::optional<llvm::SmallVector<ReadTensor, 4>> readTensors(mlir::Block *group,
 /// in everything that is read, or in none of their sizes there.
 bool isOneAxis(llvm::ArrayRef<ReadTensor> reads, int64_t outer, int64_t inner);
 
-/// The axis along which most of what is read is contiguous, -1 for none. Sizes that are symbols
-/// count as equal.
-int64_t contiguousAxis(llvm::ArrayRef<ReadTensor> reads);
+/// The axis along which most of what is read is contiguous, -1 for none; of what is the same all
+/// along axis `last` only if that is -1. Sizes that are symbols count as equal.
+int64_t contiguousAxis(llvm::ArrayRef<ReadTensor> reads, int64_t last);
 
 } // namespace heddle::lower
 

@@ -275,7 +275,7 @@ private:
     if (width == 0) // nothing is stored
       return std::nullopt;
     bool isNarrow = width && *width * 2 <= code.lanes;
-    int64_t axis = contiguousAxis(reads);
+    int64_t axis = contiguousAxis(reads, isNarrow ? -1 : (int64_t)last.dimension);
     size_t turned =
         llvm::find_if(runs, [&](const Run &run) { return (int64_t)run.dimension == axis; }) -
         runs.begin();
@@ -283,7 +283,7 @@ private:
     if (!isTurned && isNarrow && opsPerElement(group) >= code.lanes)
       turned = runs.size() - 2;
     auto side = turned < runs.size() ? runs[turned].extent.constant() : std::nullopt;
-    if (turned + 1 >= runs.size() || (side && *side * 2 <= code.lanes))
+    if (turned + 1 >= runs.size() || (side && *side * 2 < code.lanes))
       return std::nullopt;
     bool isInterleaved = isNarrow && turned + 2 == runs.size() &&
                          isContiguous(runs[turned].dimension, last.dimension);
