@@ -48,6 +48,8 @@ Dim RowKernel::scratchBytes() const {
 }
 
 void RowKernel::emit(int64_t rowsPerTask) {
+  if (hasShortRows())
+    return emitShortRows();
   Dim rows = rowCount(), length = rowLength();
   kernel.beginPhase();
   Elements elements(kernel, group);

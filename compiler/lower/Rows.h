@@ -32,6 +32,13 @@ public:
   Dim rowLength() const { return graph::elementCount(llvm::ArrayRef<Dim>(full).drop_front(kept)); }
 
 private:
+  /// Rows of a few elements (ShortRows.cpp).
+  bool hasShortRows() const;
+  void emitShortRows();
+  void emitShortRows(Elements &e, Indices start, Value valid);
+  void bindColumns(Elements &e, Value tensor, const Indices &start);
+  void storeColumns(Elements &e, Value output, llvm::ArrayRef<Indices> columns, Value valid);
+
   bool isRowValue(Value value) const;
   void chooseKeptValues();
   Indices placeOf(Elements &e, Value row);

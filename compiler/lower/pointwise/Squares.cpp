@@ -25,6 +25,11 @@ static Values fromBits(Code &code, Values rows, Type type) {
   return rows;
 }
 
+Values columnsOf(Code &code, Values rows) {
+  Type type = getElementTypeOrSelf(rows[0].getType());
+  return fromBits(code, code.transpose(asBits(code, std::move(rows))), type);
+}
+
 namespace {
 struct Writer {
   Elements &elements;
@@ -48,7 +53,7 @@ struct Writer {
       rows.push_back(elements.at(value, here));
     }
     elements.mask = before;
-    return asBits(code, rows);
+    return rows;
   }
 
   void store(Value row, Value lane, Value first, Value valid) {
@@ -63,7 +68,7 @@ struct Writer {
 
   void storeInterleaved(Value lane, Value valid) {
     int64_t width = *squares.rowExtent.constant();
-    Values rows = compute(lane, code.number(0), width, valid);
+    Values rows = asBits(code, compute(lane, code.number(0), width, valid));
     Values whole = fromBits(code, code.interleave(rows), type);
     Value count = code.mul(valid, code.number(width));
     for (auto [k, row] : llvm::enumerate(whole)) {
@@ -76,8 +81,7 @@ struct Writer {
     Value extent = kernelDim(squares.rowExtent);
     code.forEach(code.number(0), extent, code.lanes, [&](Value first) {
       Elements::Scope scope(elements);
-      Values columns =
-          fromBits(code, code.transpose(compute(lane, first, code.lanes, valid)), type);
+      Values columns = columnsOf(code, compute(lane, first, code.lanes, valid));
       Value rest = code.sub(extent, first);
       for (auto [i, row] : llvm::enumerate(columns)) {
         Value number = code.number(i);

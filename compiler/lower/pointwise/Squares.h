@@ -15,6 +15,9 @@ struct Squares {
   bool isInterleaved;
 };
 
+/// The columns of the square whose rows are `lanes` lane values of any one type.
+Values columnsOf(Code &code, Values rows);
+
 /// Stores the values at `place`, at [low, high) of the axis of lanes and all of the other one.
 void storeSquares(Elements &elements, llvm::ArrayRef<Value> values, const Squares &squares,
                   llvm::ArrayRef<Index> place, Value low, Value high);
