@@ -107,18 +107,9 @@ bool isPlacedAlong(const KernelBuilder &kernel, Value tensor, int64_t axis) {
   return false;
 }
 
-/// How many elements of what it reads an element of the group folds, where neighbours of the result
-/// are such in memory all the way; 1 for none.
-static int64_t foldedDownRows(Block *group) {
-  int64_t most = 1;
-  auto note = [&](ArrayRef<Dim> dims, ArrayRef<int64_t> axes) {
-    if (dims.empty() || llvm::is_contained(axes, (int64_t)dims.size() - 1))
-      return;
-    int64_t folded = 1;
-    for (int64_t axis : axes)
-      folded *= std::max<int64_t>(1, nominalSize(dims[axis]));
-    most = std::max(most, folded);
-  };
+/// The folds of a group: the sizes of what each reads, and the axes that it folds.
+static void forEachFold(Block *group,
+                        llvm::function_ref<void(ArrayRef<Dim>, ArrayRef<int64_t>)> note) {
   for (Operation &op : *group)
     llvm::TypeSwitch<Operation *>(&op)
         .Case<graph::ReduceSumOp, graph::ReduceProdOp, graph::ReduceMaxOp, graph::ReduceMinOp>(
@@ -129,6 +120,33 @@ static int64_t foldedDownRows(Block *group) {
           DimVector dims = graph::dimsOf(product.getB());
           note(dims, {(int64_t)dims.size() - 2});
         });
+}
+
+/// How many elements of what it reads an element of the group folds, where neighbours of the result
+/// are such in memory all the way; 1 for none.
+static int64_t foldedDownRows(Block *group) {
+  int64_t most = 1;
+  forEachFold(group, [&](ArrayRef<Dim> dims, ArrayRef<int64_t> axes) {
+    if (dims.empty() || llvm::is_contained(axes, (int64_t)dims.size() - 1))
+      return;
+    int64_t folded = 1;
+    for (int64_t axis : axes)
+      folded *= std::max<int64_t>(1, nominalSize(dims[axis]));
+    most = std::max(most, folded);
+  });
+  return most;
+}
+
+/// How many elements the largest fold of the group takes; 1 for none.
+static Dim largestFold(Block *group) {
+  Dim most(1);
+  forEachFold(group, [&](ArrayRef<Dim> dims, ArrayRef<int64_t> axes) {
+    Dim folded(1);
+    for (int64_t axis : axes)
+      folded = folded * dims[axis];
+    if (nominalSize(folded) > nominalSize(most))
+      most = folded;
+  });
   return most;
 }
 
@@ -175,6 +193,7 @@ public:
       tasks = tasks * runs[i].extent;
     const Dim &chunked = runs[squares ? taskRuns : runs.size() - 1].extent;
     Dim chunks = piece ? chunked.ceilDiv(Dim(piece)) : Dim(1);
+    Dim rowPieces = rowPiece ? runs.back().extent.ceilDiv(Dim(rowPiece)) : Dim(1);
     Value high = kernel.dim(chunked);
     if (piece || taskRuns == 0)
       kernel.forEachTask([&](Value task) {
@@ -182,15 +201,18 @@ public:
         Value count = kernel.dim(chunks);
         Value low = code.mul(code.rem(task, count), code.number(piece));
         Value end = piece ? code.min(code.add(low, code.number(piece)), high) : high;
-        Indices place = placeOf(elements, code.div(task, count), taskRuns);
+        Value number = code.div(task, count), pieces = kernel.dim(rowPieces);
+        Indices place = placeOf(elements, code.div(number, pieces), taskRuns);
         if (squares)
-          storeSquares(elements, valuesOf(roots), *squares, place, low, end);
+          storeSquares(elements, valuesOf(roots), *squares, place, {low, end},
+                       rowsOfTask(code.rem(number, pieces)));
         else
           inner(elements, taskRuns, place, low, end);
       });
     else
       forEachTaskOfRows(elements, high);
-    kernel.endPhase(tasks * chunks, graph::elementCount(dims) * Dim(opsPerElement(group)));
+    Dim work = graph::elementCount(dims) * largestFold(group) * Dim(opsPerElement(group));
+    kernel.endPhase(tasks * rowPieces * chunks, work);
   }
 
 private:
@@ -214,6 +236,16 @@ private:
         number = code.div(number, extent);
     }
     return place;
+  }
+
+  /// The rows of squares that are the piece `number` of the last run.
+  Span rowsOfTask(Value number) {
+    Code &code = kernel.code();
+    Value extent = kernel.dim(runs.back().extent);
+    if (!rowPiece)
+      return {code.number(0), extent};
+    Value low = code.mul(number, code.number(rowPiece));
+    return {low, code.min(code.add(low, code.number(rowPiece)), extent)};
   }
 
   /// Tasks without pieces: a row of them is the last of their runs.
@@ -301,6 +333,10 @@ private:
     if (isSquares) {
       --taskRuns;
       piece = llvm::divideCeil(chunk, std::max<int64_t>(1, inside) * lanes) * lanes;
+      bool isKnown = runs.back().extent.constant().has_value();
+      if (int64_t rows = llvm::alignTo(llvm::divideCeil(chunk, lanes), lanes);
+          !isKnown || inside > 2 * rows)
+        rowPiece = rows;
       return;
     }
     while (taskRuns > 0 && runs[taskRuns - 1].extent.constant() &&
@@ -401,8 +437,9 @@ private:
   int64_t chunk;
   SmallVector<Run> runs;
   size_t taskRuns = 0, rank = 0;
-  int64_t folded = 1; // elements that one of the results folds, down rows of memory
-  int64_t piece = 0;  // of the last run, or of the squares' other side, that is one task; 0: all
+  int64_t folded = 1;   // elements that one of the results folds, down rows of memory
+  int64_t rowPiece = 0; // of the last run, the rows of squares, that is one task; 0: all
+  int64_t piece = 0;    // of the last run, or of the squares' other side, that is one task; 0: all
 };
 } // namespace
 

@@ -77,12 +77,11 @@ struct Writer {
     }
   }
 
-  void storeTurned(Value lane, Value valid) {
-    Value extent = kernelDim(squares.rowExtent);
-    code.forEach(code.number(0), extent, code.lanes, [&](Value first) {
+  void storeTurned(Value lane, Value valid, Span rows) {
+    code.forEach(rows.low, rows.high, code.lanes, [&](Value first) {
       Elements::Scope scope(elements);
       Values columns = columnsOf(code, compute(lane, first, code.lanes, valid));
-      Value rest = code.sub(extent, first);
+      Value rest = code.sub(rows.high, first);
       for (auto [i, row] : llvm::enumerate(columns)) {
         Value number = code.number(i);
         code.when(code.less(number, valid),
@@ -96,15 +95,15 @@ struct Writer {
 } // namespace
 
 void storeSquares(Elements &elements, ArrayRef<Value> values, const Squares &squares,
-                  ArrayRef<Index> place, Value low, Value high) {
+                  ArrayRef<Index> place, Span lanes, Span rows) {
   Code &code = elements.code();
-  code.forEach(low, high, code.lanes, [&](Value lane) {
+  code.forEach(lanes.low, lanes.high, code.lanes, [&](Value lane) {
     Elements::Scope scope(elements);
-    Value valid = code.min(code.sub(high, lane), code.number(code.lanes));
+    Value valid = code.min(code.sub(lanes.high, lane), code.number(code.lanes));
     for (Value value : values) {
       Writer writer{elements, value, squares, place};
       squares.isInterleaved ? writer.storeInterleaved(lane, valid)
-                            : writer.storeTurned(lane, valid);
+                            : writer.storeTurned(lane, valid, rows);
     }
   });
 }

@@ -18,9 +18,15 @@ struct Squares {
 /// The columns of the square whose rows are `lanes` lane values of any one type.
 Values columnsOf(Code &code, Values rows);
 
-/// Stores the values at `place`, at [low, high) of the axis of lanes and all of the other one.
+/// From low to high, without it.
+struct Span {
+  Value low, high;
+};
+
+/// Stores the values at `place`, at these of the axis of lanes and of the other one: all of them
+/// where rows are interleaved.
 void storeSquares(Elements &elements, llvm::ArrayRef<Value> values, const Squares &squares,
-                  llvm::ArrayRef<Index> place, Value low, Value high);
+                  llvm::ArrayRef<Index> place, Span lanes, Span rows);
 
 } // namespace heddle::lower
 
