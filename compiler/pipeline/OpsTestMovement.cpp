@@ -31,6 +31,18 @@ static void addMoves(Cases &cases, const string &type) {
     exact(m, m.op("transpose", {x}, "permutation = array<i64: 1, 0>"));
     exact(m, m.op("transpose", {y}, "permutation = array<i64: 0, 3, 1, 2>"));
   });
+  // Places of a row lie apart, and parts of them side by side; rows of several tasks.
+  add("transpose parts", {{{"n", 0}, {"m", 8}}, {{"n", 37}, {"m", 19}}, {{"n", 700}, {"m", 3}}},
+      [=](Model &m) {
+        for (const char *channels : {"5", "8", "17", "m"})
+          for (const char *parts : {"2", "3"}) {
+            Value x = m.input(type + "[2, n, 2, " + parts + ", " + channels + "]");
+            exact(m, m.op("transpose", {x}, "permutation = array<i64: 4, 0, 2, 1, 3>"));
+          }
+        exact(m, m.op("transpose", {m.input(type + "[n, 8]")}, "permutation = array<i64: 1, 0>"));
+        exact(m, m.op("max", {m.op("broadcast", {m.input(type + "[n, 1]")}, "", type + "[n, m]"),
+                              m.op("broadcast", {m.input(type + "[m]")}, "", type + "[n, m]")}));
+      });
   add("transpose squares", {{{"n", 40}, {"m", 33}}, {{"n", 1}, {"m", 100}}, {{"n", 0}, {"m", 9}}},
       [=](Model &m) {
         Value x = m.input(type + "[n, m]"), wide = m.input(type + "[2, m, 5, 24]");

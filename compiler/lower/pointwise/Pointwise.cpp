@@ -317,10 +317,23 @@ private:
     auto side = turned < runs.size() ? runs[turned].extent.constant() : std::nullopt;
     if (turned + 1 >= runs.size() || (side && *side * 2 < code.lanes))
       return std::nullopt;
-    bool isInterleaved = isNarrow && turned + 2 == runs.size() &&
-                         isContiguous(runs[turned].dimension, last.dimension);
-    if (isNarrow && !isInterleaved)
+    bool isFlat = isNarrow && isContiguous(runs[runs.size() - 2].dimension, last.dimension);
+    if (isNarrow && !isFlat)
       return std::nullopt;
+    bool isInterleaved = isNarrow && turned + 2 == runs.size();
+    if (isNarrow && !isInterleaved) {
+      if (*width * (int64_t)group->getOperations().size() > 2 * kMostOps)
+        return std::nullopt;
+      size_t partAxis = last.dimension;
+      runs.pop_back();
+      std::rotate(runs.begin() + turned, runs.begin() + turned + 1, runs.end() - 1);
+      return Squares{runs[runs.size() - 2].dimension,
+                     runs.back().dimension,
+                     runs.back().extent,
+                     false,
+                     *width,
+                     partAxis};
+    }
     std::rotate(runs.begin() + turned, runs.begin() + turned + 1, runs.end() - 1);
     return Squares{runs[runs.size() - 2].dimension, last.dimension, last.extent, isInterleaved};
   }

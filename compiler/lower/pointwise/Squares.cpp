@@ -40,7 +40,7 @@ struct Writer {
   Type type = loop::computeType(graph::elementOf(value));
 
   /// The value at `count` places of the row from `first` on, each with lanes from `lane` on.
-  Values compute(Value lane, Value first, int64_t count, Value valid) {
+  Values compute(Value lane, Value first, int64_t count, Value valid, int64_t part = 0) {
     Values rows;
     Value before = elements.mask;
     elements.mask = code.maskOf(valid);
@@ -50,6 +50,8 @@ struct Writer {
       Indices here(place);
       here[squares.lanesAxis] = {lane, 1, {}};
       here[squares.rowAxis] = elements.uniform(code.min(code.add(first, code.number(j)), end));
+      if (squares.parts > 1)
+        here[squares.partAxis] = elements.uniform(code.number(part));
       rows.push_back(elements.at(value, here));
     }
     elements.mask = before;
@@ -63,6 +65,21 @@ struct Writer {
     here[squares.lanesAxis] = elements.uniform(lane);
     here[squares.rowAxis] = {first, 1, {}};
     elements.store(value, row, here);
+    elements.mask = before;
+  }
+
+  /// Interleaved vectors of all parts, of `rest` places from `first` on.
+  void storeParts(ArrayRef<Value> columns, Value lane, Value first, Value rest) {
+    Value before = elements.mask, count = code.mul(rest, code.number(squares.parts));
+    Indices here(place);
+    here[squares.lanesAxis] = elements.uniform(lane);
+    here[squares.rowAxis] = elements.uniform(first);
+    for (auto [k, row] : llvm::enumerate(fromBits(code, code.interleave(columns), type))) {
+      Value start = code.number(k * code.lanes);
+      elements.mask = code.maskOf(code.max(code.sub(count, start), code.number(0)));
+      here[squares.partAxis] = {start, 1, {}};
+      elements.store(value, row, here);
+    }
     elements.mask = before;
   }
 
@@ -80,12 +97,20 @@ struct Writer {
   void storeTurned(Value lane, Value valid, Span rows) {
     code.forEach(rows.low, rows.high, code.lanes, [&](Value first) {
       Elements::Scope scope(elements);
-      Values columns = columnsOf(code, compute(lane, first, code.lanes, valid));
+      SmallVector<Values> columns;
+      for (int64_t part = 0; part < squares.parts; ++part)
+        columns.push_back(
+            code.transpose(asBits(code, compute(lane, first, code.lanes, valid, part))));
       Value rest = code.sub(rows.high, first);
-      for (auto [i, row] : llvm::enumerate(columns)) {
-        Value number = code.number(i);
-        code.when(code.less(number, valid),
-                  [&, row = row] { store(row, code.add(lane, number), first, rest); });
+      for (int64_t i = 0; i < code.lanes; ++i) {
+        Value number = code.number(i), at = code.add(lane, number);
+        auto each = llvm::map_to_vector(columns, [&](const Values &part) { return part[i]; });
+        code.when(code.less(number, valid), [&] {
+          if (squares.parts > 1)
+            storeParts(each, at, first, rest);
+          else
+            store(fromBits(code, {each[0]}, type)[0], at, first, rest);
+        });
       }
     });
   }

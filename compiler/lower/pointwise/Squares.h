@@ -12,7 +12,11 @@ struct Squares {
   size_t rowAxis;   // what is stored along this one,
   Dim rowExtent;    // which has this size.
   /// Rows are a few elements, and lie one behind the other: vectors of them are interleaved.
-  bool isInterleaved;
+  bool isInterleaved = false;
+  /// Behind each place along rowAxis are so many of this axis: a square for each of them is turned,
+  /// and their columns are interleaved.
+  int64_t parts = 1;
+  size_t partAxis = 0;
 };
 
 /// The columns of the square whose rows are `lanes` lane values of any one type.
