@@ -270,34 +270,50 @@ static void importTopK(Node &n) {
     n.set(1, indices);
 }
 
-/// Row and column numbers of the last two dimensions.
-static std::pair<Value, Value> places(Node &n, ArrayRef<Dim> dims) {
-  int64_t rank = dims.size();
-  if (rank < 2)
-    refuse("the input must have rank 2 or more");
-  ArrayRef<Dim> matrix = dims.take_back(2);
-  return {n.iota(matrix, 0, n.i64()), n.iota(matrix, 1, n.i64())};
-}
+namespace {
+/// Row and column numbers of the last two dimensions, of 32 bits where they fit: a vector has twice
+/// as many of these. Diagonals of `most` or more, and of as much below 0, are beyond the matrix.
+struct Places {
+  Places(Node &n, ArrayRef<Dim> dims) : n(n) {
+    if (dims.size() < 2)
+      refuse("the input must have rank 2 or more");
+    ArrayRef<Dim> matrix = dims.take_back(2);
+    constexpr int64_t kMostShort = int64_t(1) << 30;
+    bool isShort = llvm::all_of(
+        matrix, [](const Dim &dim) { return dim.constant().value_or(INT64_MAX) <= kMostShort; });
+    most = isShort ? kMostShort : kLongestStep;
+    type = isShort ? n.builder.getI32Type() : n.i64();
+    row = n.iota(matrix, 0, type);
+    column = n.iota(matrix, 1, type);
+  }
+
+  /// The rows' numbers and a diagonal's, an i64.
+  Value shifted(Value diagonal) {
+    double bound = most;
+    return n.add(row, n.cast(n.min(n.max(diagonal, -bound), bound), type));
+  }
+
+  Node &n;
+  int64_t most;
+  Type type;
+  Value row, column;
+};
+} // namespace
 
 static void importTrilu(Node &n) {
   Value x = n.in(0);
-  auto [row, column] = places(n, dimsOf(x));
-  Value limit = row;
-  if (n.has(1)) {
-    Value diagonal = n.cast(n.reshape(n.in(1), {}), n.i64());
-    double most = kLongestStep;
-    limit = n.add(row, n.min(n.max(diagonal, -most), most));
-  }
+  Places at(n, dimsOf(x));
+  Value limit = n.has(1) ? at.shifted(n.cast(n.reshape(n.in(1), {}), n.i64())) : at.row;
   bool isUpper = n.getInt("upper", 1);
-  Value keeps =
-      isUpper ? n.compare<GreaterEqualOp>(column, limit) : n.compare<LessEqualOp>(column, limit);
+  Value keeps = isUpper ? n.compare<GreaterEqualOp>(at.column, limit)
+                        : n.compare<LessEqualOp>(at.column, limit);
   n.set(n.select(keeps, x, n.scalar(elementOf(x), 0)));
 }
 
 static void importEyeLike(Node &n) {
-  auto [row, column] = places(n, dimsOf(n.in(0)));
-  Value shifted = n.add(row, n.integerScalar(n.i64(), n.getInt("k", 0)));
-  n.set(n.cast(n.compare<EqualOp>(column, shifted), n.getElement("dtype", elementOf(n.in(0)))));
+  Places at(n, dimsOf(n.in(0)));
+  Value shifted = at.shifted(n.integerScalar(n.i64(), n.getInt("k", 0)));
+  n.set(n.cast(n.compare<EqualOp>(at.column, shifted), n.getElement("dtype", elementOf(n.in(0)))));
 }
 
 static void importReverseSequence(Node &n) {
