@@ -163,10 +163,47 @@ Value RowKernel::rowIndex(Elements &e, ArrayRef<Index> place) {
   return e.linear(sizes, place.drop_front(kept)).base;
 }
 
+/// exp(x - max x) / sum(exp(x - max x)), of this sum: it is 1 or more, so that one over it is not
+/// rounded away.
+static graph::DivOp sharesOf(Operation *sum) {
+  auto fold = dyn_cast<graph::ReduceSumOp>(sum);
+  auto power = fold ? fold.getX().getDefiningOp<graph::ExpOp>() : nullptr;
+  auto moved = power ? power.getX().getDefiningOp<graph::SubOp>() : nullptr;
+  auto most = moved ? moved.getY().getDefiningOp<graph::BroadcastOp>() : nullptr;
+  auto largest = most ? most.getX().getDefiningOp<graph::ReduceMaxOp>() : nullptr;
+  if (!largest || largest.getX() != moved.getX() || largest.getAxes() != fold.getAxes() ||
+      graph::elementOf(fold.getX()).getIntOrFloatBitWidth() < 32)
+    return nullptr;
+  for (Operation *user : fold.getResult().getUsers())
+    if (isa<graph::BroadcastOp>(user) && user->hasOneUse())
+      if (auto shares = dyn_cast<graph::DivOp>(*user->user_begin());
+          shares && shares.getX() == fold.getX() && shares.getY() == user->getResult(0))
+        return shares;
+  return nullptr;
+}
+
+Value RowKernel::bindShares(Elements &e, Operation *sum, Value total) {
+  Code &code = kernel.code();
+  graph::DivOp shares = sharesOf(sum);
+  if (!shares || shares->getBlock() != group)
+    return {};
+  Value one = code.constantOf(graph::elementOf(shares.getResult()), 1);
+  Value factor =
+      code.b.create<arith::DivFOp>(code.loc, Code::isVector(total) ? code.spread(one) : one, total);
+  e.bind(shares, [&e, &code, shares, factor](ArrayRef<Index> place) mutable -> Value {
+    Value power = e.at(shares.getX(), place);
+    bool isWide = Code::isVector(power) || Code::isVector(factor);
+    return code.b.create<arith::MulFOp>(code.loc, isWide ? code.spread(power) : power,
+                                        isWide ? code.spread(factor) : factor);
+  });
+  return shares;
+}
+
 void RowKernel::emitRow(Elements &e, Value row) {
   Code &code = kernel.code();
   Indices start = placeOf(e, row);
   llvm::DenseSet<Value> stored;
+  SmallVector<Value> shares;
   for (Operation *reduction : reductions) {
     Value x = reduction->getOperand(0);
     Type element = graph::elementOf(x), accumulator = accumulatorType(element);
@@ -199,8 +236,12 @@ void RowKernel::emitRow(Elements &e, Value row) {
     }
     Value result = narrow(e, combineLanes(code, reduction, total), element);
     e.bind(reduction->getResult(0), [result](ArrayRef<Index>) { return result; });
+    if (Value bound = bindShares(e, reduction, result))
+      shares.push_back(bound);
   }
   emitOutputs(e, start);
+  for (Value bound : shares)
+    e.unbind(bound);
   for (Operation *reduction : reductions)
     e.unbind(reduction->getResult(0));
   for (Value keep : keptValues)

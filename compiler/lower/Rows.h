@@ -37,6 +37,8 @@ private:
   void emitShortRows();
   void emitShortRows(Elements &e, Indices start, Value valid);
   void bindColumns(Elements &e, Value tensor, const Indices &start);
+  /// Softmax multiplies by one over the sum, where it has a quotient; the value that is bound.
+  Value bindShares(Elements &e, mlir::Operation *sum, Value total);
   void storeColumns(Elements &e, Value output, llvm::ArrayRef<Indices> columns, Value valid);
 
   bool isRowValue(Value value) const;

@@ -89,6 +89,8 @@ void RowKernel::emitShortRows(Elements &e, Indices start, Value valid) {
     Value result = narrow(e, total, element);
     e.bind(reduction->getResult(0), [result](ArrayRef<Index>) { return result; });
     bound.push_back(reduction->getResult(0));
+    if (Value shares = bindShares(e, reduction, result))
+      bound.push_back(shares);
   }
   for (Value output : outputsOf(group)) {
     if (!isRowValue(output)) {
