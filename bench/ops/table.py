@@ -7,14 +7,15 @@ PAGE = tool.ROOT / "docs" / "generated" / "ops-speed.md"
 LOW, WORST, NOTICEABLE = 0.8, 10, 4.0
 
 # Why a case is slow, by the beginning of its name: told beside it among the worst.
-UNKNOWN = "not looked into yet"
 REASONS = {
     "MelWeightMatrix": "all elements are computed; ONNX Runtime fills zeros, and triangles",
     "RoiAlign": "the image is transposed first: pays for many boxes and channels, not for a few",
-    "LogSoftmax of 10": "what a row's steps wait for each other; lanes over rows would not",
     "Gather rows": "stores through the cache, where memcpy goes past it",
-    **dict.fromkeys(("ConvTranspose", "Expand", "DynamicQuantizeLinear", "Resize",
-                     "Det", "EyeLike", "Trilu"), UNKNOWN),
+    "GatherND rows": "stores through the cache, where memcpy goes past it",
+    "GatherElements": "indices are read twice: all are checked before the first is used",
+    "DynamicQuantizeLinear": "smallest and largest are two passes, and each is one task",
+    "Det": "each round reads and writes all that is left; ONNX Runtime's takes blocks of columns",
+    "MatMul vector": "a task reads 256 bytes of each row, and rows are pages apart",
 }
 
 HEAD = """# How fast is each op alone?
