@@ -9,8 +9,8 @@
 #include "compiler/loop/Forms.h"
 #include "compiler/lower/Contraction.h"
 #include "compiler/lower/Definitions.h"
-#include "compiler/lower/Rows.h"
 #include "compiler/lower/Schedule.h"
+#include "compiler/lower/rows/Rows.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
 

@@ -120,6 +120,30 @@ static void addFolds(Cases &cases, const string &type, bool isFloat) {
                    {{{"n", 3}}, {{"n", 17}}, {{"n", 0}}}});
 }
 
+/// Fewer rows than workers, each shared out in pieces: along lanes, and along rows of them.
+static void addLongRows(Cases &cases, const string &type) {
+  for (const char *dims : {"[1, 300007]", "[700, 401]", "[1, 3, 400, 300]"}) {
+    cases.push_back(
+        {string("reduction/long rows ") + dims + " " + type,
+         [=](Model &m) {
+           Value x = m.input(type + dims);
+           string axes = string(dims) == "[1, 300007]" ? "1" : "0, 1";
+           axes = string(dims) == "[1, 3, 400, 300]" ? "1, 2, 3" : axes;
+           auto folded = [&](const char *op, Value from) {
+             return m.op(op, {from}, "axes = array<i64: " + axes + ">, keep_dims = true");
+           };
+           Value wide = m.op("cast", {x}, "", string("f64") + dims);
+           Value most = folded("reduce_max", x), least = folded("reduce_min", x);
+           m.output(m.op("sub", {most, least}));
+           Value moved = m.op("sub", {x, m.broadcastTo(most, x)}), power = m.op("exp", {moved});
+           Value sum = m.broadcastTo(folded("reduce_sum", power), x);
+           m.output(m.op("div", {power, sum}), Tolerance::close(m.element(type), 4));
+           m.output(folded("reduce_sum", wide), Tolerance{1e-6, 1e-3});
+         },
+         {}});
+  }
+}
+
 /// What softmax, its logarithm and normalisations make of rows that are shorter than a vector.
 static void addShortRows(Cases &cases, const string &type) {
   for (const char *length : {"2", "5", "10", "16", "17"}) {
@@ -153,6 +177,8 @@ static void addShortRows(Cases &cases, const string &type) {
 void addReductions(Cases &cases) {
   for (const char *type : {"f32", "f64", "f16"})
     addShortRows(cases, type);
+  for (const char *type : {"f32", "f64"})
+    addLongRows(cases, type);
   for (const char *type : {"f32", "f64", "f16", "bf16"})
     addFolds(cases, type, true);
   for (const char *type : {"i32", "i64", "i8", "ui8", "ui64"})

@@ -6,9 +6,9 @@
 // each other. Results of whole rows are turned back before they are stored.
 
 #include "compiler/lower/Definitions.h"
-#include "compiler/lower/Rows.h"
 #include "compiler/lower/Schedule.h"
 #include "compiler/lower/pointwise/Squares.h"
+#include "compiler/lower/rows/Rows.h"
 
 using namespace mlir;
 

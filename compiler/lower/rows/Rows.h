@@ -3,8 +3,8 @@
 //
 // Each reduction is one pass over the row, in lanes; what a pass computes at cost (an exponential)
 // and later passes want again is kept in the worker's scratch.
-#ifndef HEDDLE_LOWER_ROWS_H
-#define HEDDLE_LOWER_ROWS_H
+#ifndef HEDDLE_LOWER_ROWS_ROWS_H
+#define HEDDLE_LOWER_ROWS_ROWS_H
 
 #include "compiler/lower/Elements.h"
 
@@ -37,6 +37,13 @@ private:
   void emitShortRows();
   void emitShortRows(Elements &e, Indices start, Value valid);
   void bindColumns(Elements &e, Value tensor, const Indices &start);
+  /// A few rows that are shared out in pieces (LongRows.cpp).
+  std::optional<size_t> axisOfPieces() const;
+  void emitLongRows(size_t axis);
+  void emitPieces(size_t axis, const Dim &work,
+                  llvm::function_ref<void(Elements &, const Indices &start, Value task)> body);
+  void bindTotals(Elements &e, llvm::ArrayRef<int64_t> totals, Value task);
+
   /// Softmax multiplies by one over the sum, where it has a quotient; the value that is bound.
   Value bindShares(Elements &e, mlir::Operation *sum, Value total);
   void storeColumns(Elements &e, Value output, llvm::ArrayRef<Indices> columns, Value valid);
@@ -57,8 +64,14 @@ private:
   llvm::SmallVector<mlir::Operation *> reductions;
   llvm::SmallVector<Value> keptValues;
   Value given;
+  /// Of one axis of a row, where only a part of it is walked.
+  struct Piece {
+    size_t axis;
+    Value low, high;
+  };
+  std::optional<Piece> piece;
 };
 
 } // namespace heddle::lower
 
-#endif // HEDDLE_LOWER_ROWS_H
+#endif // HEDDLE_LOWER_ROWS_ROWS_H

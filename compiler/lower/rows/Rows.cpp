@@ -1,6 +1,6 @@
 // Rows: see Rows.h. A task takes whole rows.
 
-#include "compiler/lower/Rows.h"
+#include "compiler/lower/rows/Rows.h"
 
 #include "compiler/loop/Forms.h"
 #include "compiler/lower/Definitions.h"
@@ -50,6 +50,8 @@ Dim RowKernel::scratchBytes() const {
 void RowKernel::emit(int64_t rowsPerTask) {
   if (hasShortRows())
     return emitShortRows();
+  if (auto axis = axisOfPieces())
+    return emitLongRows(*axis);
   Dim rows = rowCount(), length = rowLength();
   kernel.beginPhase();
   Elements elements(kernel, group);
@@ -97,16 +99,18 @@ Indices RowKernel::placeOf(Elements &e, Value row) {
 /// Vectors of a row that are folded side by side: each sum waits for itself only.
 static constexpr int64_t kSideBySide = 4;
 
-/// Folds the whole blocks of a row into `carried`, several vectors at once; where they end.
-static std::pair<Value, Value> foldBlocks(Elements &e, Value length, Value start, Value neutral,
+/// Folds the whole blocks of [low, high) into `start`, several vectors at once; where they end.
+static std::pair<Value, Value> foldBlocks(Elements &e, Value low, Value high, Value start,
+                                          Value neutral,
                                           llvm::function_ref<Value(Value, Value)> body,
                                           llvm::function_ref<Value(Value, Value)> join) {
   Code &code = e.code();
   int64_t step = kSideBySide * code.lanes;
-  Value end = code.mul(code.div(length, code.number(step)), code.number(step));
+  Value blocks = code.div(code.sub(high, low), code.number(step));
+  Value end = code.add(low, code.mul(blocks, code.number(step)));
   Values initial(kSideBySide, neutral);
   initial[0] = start;
-  Values parts = code.fold(code.number(0), end, step, initial, [&](Value i, ValueRange carried) {
+  Values parts = code.fold(low, end, step, initial, [&](Value i, ValueRange carried) {
     Elements::Scope scope(e);
     Values next;
     for (int64_t k = 0; k < kSideBySide; ++k)
@@ -122,29 +126,30 @@ Values RowKernel::walk(Elements &e, size_t dimension, Indices place, ValueRange 
                        llvm::function_ref<Values(ArrayRef<Index>, ValueRange)> body,
                        Operation *reduction) {
   Code &code = kernel.code();
+  bool isPart = piece && piece->axis == dimension;
+  Value begin = isPart ? piece->low : code.number(0);
+  Value end = isPart ? piece->high : kernel.dim(full[dimension]);
   if (dimension + 1 < full.size())
-    return foldScoped(e, code.number(0), kernel.dim(full[dimension]), initial,
-                      [&](Value i, ValueRange carried) {
-                        place[dimension] = e.uniform(i);
-                        return walk(e, dimension + 1, place, carried, body, reduction);
-                      });
+    return foldScoped(e, begin, end, initial, [&](Value i, ValueRange carried) {
+      place[dimension] = e.uniform(i);
+      return walk(e, dimension + 1, place, carried, body, reduction);
+    });
   auto bodyAt = [&](Value i, ValueRange carried) {
     place.back() = {i, code.lanes == 1 ? 0 : 1, {}};
     return body(place, carried);
   };
-  Value length = kernel.dim(full.back()), begin = code.number(0);
   Values carried(initial.begin(), initial.end());
   auto known = full.back().constant();
   if (reduction && code.lanes > 1 && (!known || *known >= 2 * kSideBySide * code.lanes)) {
     Type accumulator = accumulatorType(graph::elementOf(reduction->getOperand(0)));
-    auto [end, folded] = foldBlocks(
-        e, length, initial[0], code.spread(neutral(code, reduction, accumulator)),
+    auto [middle, folded] = foldBlocks(
+        e, begin, end, initial[0], code.spread(neutral(code, reduction, accumulator)),
         [&](Value i, Value sum) { return bodyAt(i, sum)[0]; },
         [&](Value x, Value y) { return combine(code, reduction, x, y); });
-    begin = end;
+    begin = middle;
     carried = {folded};
   }
-  return foldLanes(e, begin, length, carried, bodyAt);
+  return foldLanes(e, begin, end, carried, bodyAt);
 }
 
 Value RowKernel::scratchOf(size_t number) {
@@ -258,9 +263,16 @@ void RowKernel::emitOutputs(Elements &e, const Indices &start) {
       wide.push_back(output);
       continue;
     }
-    Indices place(start);
-    place.resize(graph::rankOf(output), e.uniform(code.number(0)));
-    e.store(output, e.at(output, place), place);
+    auto store = [&] {
+      Elements::Scope scope(e);
+      Indices place(start);
+      place.resize(graph::rankOf(output), e.uniform(code.number(0)));
+      e.store(output, e.at(output, place), place);
+    };
+    if (piece) // the first one's task does it
+      code.when(code.less(piece->low, code.number(1)), store);
+    else
+      store();
   }
   if (!wide.empty())
     walk(e, kept, start, {}, [&](ArrayRef<Index> place, ValueRange) {

@@ -1,0 +1,108 @@
+// LongRows: fewer rows than workers, but long ones: each is shared out in pieces.
+//
+// A fold is a phase of its own, in which a task folds a piece of a row; whoever wants the whole
+// folds what the pieces came to. What a pass computes is computed again by the next one, not kept:
+// a row is longer than a worker's caches.
+
+#include "compiler/lower/Definitions.h"
+#include "compiler/lower/Schedule.h"
+#include "compiler/lower/rows/Rows.h"
+
+using namespace mlir;
+
+namespace heddle::lower {
+
+static constexpr int64_t kPiecesOfWorker = 4;
+
+static int64_t piecesOf(const KernelBuilder &kernel) {
+  return kPiecesOfWorker * kernel.machine.workers;
+}
+
+std::optional<size_t> RowKernel::axisOfPieces() const {
+  constexpr int64_t kLong = 1 << 18, kLeast = 4096; // elements of a row, and of a piece
+  auto rows = rowCount().constant(), length = rowLength().constant();
+  if (given || !rows || !length || *rows >= kernel.machine.workers || *length < kLong)
+    return std::nullopt;
+  for (Operation *reduction : reductions)
+    if (graph::elementOf(reduction->getOperand(0)).getIntOrFloatBitWidth() < 8)
+      return std::nullopt;
+  for (size_t axis = kept; axis < full.size(); ++axis) {
+    int64_t least = axis + 1 < full.size() ? 2 * piecesOf(kernel) : kLeast * piecesOf(kernel);
+    if (*full[axis].constant() >= least)
+      return axis;
+  }
+  return std::nullopt;
+}
+
+/// A phase with a task for each piece of each row.
+void RowKernel::emitPieces(
+    size_t axis, const Dim &work,
+    llvm::function_ref<void(Elements &e, const Indices &start, Value task)> body) {
+  kernel.beginPhase();
+  Code &code = kernel.code();
+  Elements elements(kernel, group);
+  int64_t extent = *full[axis].constant(), count = piecesOf(kernel);
+  int64_t step = axis + 1 < full.size() ? 1 : code.lanes;
+  int64_t size = llvm::divideCeil(extent, count * step) * step;
+  kernel.forEachTask([&](Value task) {
+    Elements::Scope scope(elements);
+    Value row = code.div(task, code.number(count));
+    Value low = code.mul(code.rem(task, code.number(count)), code.number(size));
+    Value high = code.min(code.add(low, code.number(size)), code.number(extent));
+    piece = Piece{axis, code.min(low, high), high};
+    body(elements, placeOf(elements, row), task);
+    piece.reset();
+  });
+  kernel.endPhase(rowCount() * Dim(count), work);
+}
+
+/// Binds the first reductions to what the pieces of a row came to, which these temporaries hold.
+void RowKernel::bindTotals(Elements &e, ArrayRef<int64_t> totals, Value task) {
+  Code &code = kernel.code();
+  int64_t count = piecesOf(kernel);
+  Value first = code.mul(code.div(task, code.number(count)), code.number(count));
+  for (auto [temporary, reduction] : llvm::zip(totals, reductions)) {
+    Type element = graph::elementOf(reduction->getOperand(0)), type = accumulatorType(element);
+    Value total;
+    for (int64_t i = 0; i < count; ++i) {
+      Value part = code.load(type, kernel.temporary(temporary), code.add(first, code.number(i)));
+      total = total ? combine(code, reduction, total, part) : part;
+    }
+    Value result = narrow(e, total, element);
+    e.bind(reduction->getResult(0), [result](ArrayRef<Index>) { return result; });
+    bindShares(e, reduction, result);
+  }
+}
+
+void RowKernel::emitLongRows(size_t axis) {
+  SmallVector<int64_t> totals;
+  Dim work = rowCount() * rowLength() * Dim(opsPerElement(group));
+  for (Operation *reduction : reductions) {
+    Value x = reduction->getOperand(0);
+    Type type = accumulatorType(graph::elementOf(x));
+    int64_t temporary = kernel.addTemporary(
+        rowCount() * Dim(piecesOf(kernel) * llvm::divideCeil(type.getIntOrFloatBitWidth(), 8)));
+    emitPieces(axis, work, [&](Elements &e, const Indices &start, Value task) {
+      Code &code = e.code();
+      bindTotals(e, totals, task);
+      Value initial = code.spread(neutral(code, reduction, type));
+      auto fold = [&](ArrayRef<Index> place, ValueRange carried) {
+        Value value = code.spread(widen(e, e.at(x, place), type));
+        Value next = combine(code, reduction, carried[0], value);
+        return Values{
+            e.mask ? code.b.create<arith::SelectOp>(code.loc, e.mask, next, carried[0]).getResult()
+                   : next};
+      };
+      Value total = walk(e, kept, start, initial, fold, reduction)[0];
+      code.store(type, combineLanes(code, reduction, total), kernel.temporary(temporary), task);
+    });
+    totals.push_back(temporary);
+  }
+  bool isWide = llvm::any_of(outputsOf(group), [&](Value output) { return !isRowValue(output); });
+  emitPieces(axis, isWide ? work : rowCount(), [&](Elements &e, const Indices &start, Value task) {
+    bindTotals(e, totals, task);
+    emitOutputs(e, start);
+  });
+}
+
+} // namespace heddle::lower
