@@ -74,21 +74,22 @@ static void addFourier(Cases &cases, const string &type) {
            {{{"n", 1}}, {{"n", 31}}, {{"n", 0}}}});
 }
 
-/// Complete trees of a height, over limits among the numbers of x.
+/// Complete trees of a height, every second one higher by 1, over limits among the numbers of x.
 static void addForest(Cases &cases, const string &type) {
   static const int kFeatures = 5;
   for (int trees : {1, 11})
-    for (int height : {0, 3, 7})
+    for (int height : {0, 3, 5, 6})
       for (int combine : {0, 1, 2})
         cases.push_back(
             {"routine/forest " + type + " " + std::to_string(trees) + "x" + std::to_string(height) +
                  " " + std::to_string(combine),
              [=](Model &m) {
                std::vector<int64_t> nodes, roots;
-               int64_t size = (int64_t(2) << height) - 1, most = type == "f64" ? 0x3fe0 : 0x3f00;
+               int64_t most = type == "f64" ? 0x3fe0 : 0x3f00;
                for (int tree = 0; tree < trees; ++tree) {
-                 int64_t root = nodes.size() / 2;
-                 roots.insert(roots.end(), {root, height});
+                 int64_t root = nodes.size() / 2, own = height + tree % 2;
+                 int64_t size = (int64_t(2) << own) - 1;
+                 roots.insert(roots.end(), {root, own});
                  for (int64_t i = 0; i < size; ++i) {
                    bool isLeaf = i >= size / 2;
                    int64_t limit =
@@ -114,7 +115,7 @@ static void addForest(Cases &cases, const string &type) {
                              type + "[n, 2]"),
                         Tolerance{1e-5, 1e-5});
              },
-             {{{"n", 1}}, {{"n", 70}}, {{"n", 0}}}});
+             {{{"n", 1}}, {{"n", 4}}, {{"n", 33}}, {{"n", 150}}, {{"n", 0}}}});
 }
 
 static void addSuppression(Cases &cases) {

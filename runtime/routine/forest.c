@@ -1,15 +1,20 @@
-/* forest.c: rows walk down decision trees. Each step is two loads and a comparison without a
- * branch, and several trees are walked at once, so that their loads overlap. Features become
- * integers of the same order first, a second set of them with NaN as the smallest where a node
- * wants that. SPDX-License-Identifier: Apache-2.0 */
+/* forest.c: the leaves that rows reach in decision trees. Features become integers of the same
+ * order first, a second set of them with NaN as the smallest where a node wants that.
+ *
+ * Of a small tree all conditions are asked, of many rows at once, and close the leaves that a row
+ * cannot reach (scan.h). Else rows walk down: each step is two loads and a comparison without a
+ * branch, and several trees are walked at once, so that their loads overlap. Either way a row's
+ * result is the same, bit by bit. SPDX-License-Identifier: Apache-2.0 */
 #include "heddle/runtime.h"
 #include "runtime/routine/key.h"
+#include "runtime/routine/scan.h"
 
 #include <string.h>
 
 #define HIGHEST __builtin_inf()
 
-enum { TOGETHER = 8, NODES_IN_CACHE = 1024, BLOCK_ROWS = 64 };
+/* LEAST_ROWS: fewer are walked. */
+enum { TOGETHER = 8, NODES_IN_CACHE = 1024, BLOCK_ROWS = 128, LEAST_ROWS = 4 };
 
 /* Goes to `child` where the key of the feature is at most the limit, else to the node behind it. A
  * leaf's limit is the largest of all and its child itself. */
@@ -24,7 +29,9 @@ typedef struct forest {
   const int64_t *roots; /* [trees, 2]: the root, and how high its tree is */
   const void *weights;  /* [nodes, targets] */
   int64_t features, trees, targets, combine;
-  bool wantsSmallest; /* some node takes NaN as the smallest: feature number + features */
+  bool wantsSmallest;   /* some node takes NaN as the smallest: feature number + features */
+  const int32_t *scans; /* of all trees, or NULL */
+  bool allScanned;
 } forest_t;
 
 static void keysOf(const forest_t *op, int64_t row, int64_t *keys) {
@@ -97,33 +104,104 @@ static void walk(const forest_t *op, const int64_t *keys, int64_t tree, int64_t 
 COMBINE(combineF32, float)
 COMBINE(combineF64, double)
 
-/* Blocks of rows meet as many trees as the cache holds, then the next ones. */
+/* Trees [tree, until) of rows [begin, end), whose keys lie at `keys`. */
+static void walkRows(const forest_t *op, const int64_t *keys, int64_t begin, int64_t end,
+                     int64_t tree, int64_t until) {
+  bool isDouble = op->x.dtype == HEDDLE_FLOAT64;
+  int64_t width = op->features * (op->wantsSmallest ? 2 : 1), leaves[TOGETHER];
+  int64_t bytes = op->targets * (isDouble ? sizeof(double) : sizeof(float));
+  for (int64_t row = begin; row < end; ++row)
+    for (int64_t t = tree; t < until; t += TOGETHER) {
+      int64_t count = until - t < TOGETHER ? until - t : TOGETHER;
+      walk(op, keys + (row - begin) * width, t, count, leaves);
+      (isDouble ? combineF64 : combineF32)(op, leaves, count,
+                                           (char *)op->result.data + row * bytes);
+    }
+}
+
+/* As many trees as the cache holds meet all rows, then the next ones. */
+static void walkAll(const forest_t *op, const int64_t *keys, int64_t begin, int64_t end) {
+  for (int64_t tree = 0; tree < op->trees;) {
+    int64_t until = tree;
+    do
+      until = until + TOGETHER < op->trees ? until + TOGETHER : op->trees;
+    while (until < op->trees && op->roots[2 * until] - op->roots[2 * tree] < NODES_IN_CACHE);
+    walkRows(op, keys, begin, end, tree, until);
+    tree = until;
+  }
+}
+
+/* Combines one target's weights of a tree's leaves, those that `leaves` says, with each row's
+ * result. */
+static void combineTarget(const forest_t *op, const heddle_scan_t *scan, const uint32_t *leaves,
+                          int64_t target, int64_t begin, int64_t end) {
+  float weights[HEDDLE_SCAN_LEAVES], none = op->combine == 0   ? 0
+                                            : op->combine == 1 ? HIGHEST
+                                                               : -HIGHEST;
+  bool matters = false;
+  for (int64_t leaf = 0; leaf <= scan->count; ++leaf) {
+    weights[leaf] = ((const float *)op->weights)[scan->leaves[leaf] * op->targets + target];
+    matters |= weights[leaf] != none;
+  }
+  if (!matters) /* of several classes a tree often says something of one */
+    return;
+  float *to = (float *)op->result.data + begin * op->targets + target;
+  int64_t rows = end - begin, step = op->targets;
+  if (op->combine == 0 && step == 1)
+    for (int64_t row = 0; row < rows; ++row)
+      to[row] += weights[leaves[row]];
+  else if (op->combine == 0)
+    for (int64_t row = 0; row < rows; ++row)
+      to[row * step] += weights[leaves[row]];
+  else if (op->combine == 1)
+    for (int64_t row = 0; row < rows; ++row)
+      to[row * step] =
+          weights[leaves[row]] < to[row * step] ? weights[leaves[row]] : to[row * step];
+  else
+    for (int64_t row = 0; row < rows; ++row)
+      to[row * step] =
+          weights[leaves[row]] > to[row * step] ? weights[leaves[row]] : to[row * step];
+}
+
+/* Trees in turn, each for all rows: those that have no scan are walked. */
+static void scanAll(const forest_t *op, const int64_t *keys, const int32_t *lanes, int64_t begin,
+                    int64_t end) {
+  uint32_t leaves[BLOCK_ROWS];
+  int64_t width = op->features * (op->wantsSmallest ? 2 : 1);
+  const int32_t *next = op->scans;
+  for (int64_t tree = 0; tree < op->trees; ++tree) {
+    heddle_scan_t scan = heddle_scan_next(&next);
+    if (scan.count == 0) {
+      walkRows(op, keys, begin, end, tree, tree + 1);
+      continue;
+    }
+    heddle_scan(&scan, lanes, width, end - begin, leaves);
+    for (int64_t target = 0; target < op->targets; ++target)
+      combineTarget(op, &scan, leaves, target, begin, end);
+  }
+}
+
 static void forestRows(const int64_t *args, int64_t begin, int64_t end, uint8_t *scratch) {
   const forest_t *op = (const forest_t *)(intptr_t)args[0];
-  int64_t width = op->features * (op->wantsSmallest ? 2 : 1), leaves[TOGETHER];
-  int64_t *keys = (int64_t *)scratch;
+  int64_t width = op->features * (op->wantsSmallest ? 2 : 1);
+  int32_t *lanes = (int32_t *)scratch;
+  int64_t *keys = (int64_t *)(lanes + BLOCK_ROWS * width);
   bool isDouble = op->x.dtype == HEDDLE_FLOAT64;
-  int64_t bytes = isDouble ? sizeof(double) : sizeof(float);
   for (int64_t block = begin; block < end; block += BLOCK_ROWS) {
     int64_t last = block + BLOCK_ROWS < end ? block + BLOCK_ROWS : end;
+    bool isScanned = op->scans && last - block >= LEAST_ROWS;
     for (int64_t row = block; row < last; ++row) {
-      keysOf(op, row, keys + (row - block) * width);
+      if (!isScanned || !op->allScanned)
+        keysOf(op, row, keys + (row - block) * width);
       (isDouble ? combineF64Start : combineF32Start)(op, row);
     }
-    for (int64_t tree = 0; tree < op->trees;) {
-      int64_t until = tree;
-      do
-        until = until + TOGETHER < op->trees ? until + TOGETHER : op->trees;
-      while (until < op->trees && op->roots[2 * until] - op->roots[2 * tree] < NODES_IN_CACHE);
-      for (int64_t row = block; row < last; ++row)
-        for (int64_t t = tree; t < until; t += TOGETHER) {
-          int64_t count = until - t < TOGETHER ? until - t : TOGETHER;
-          walk(op, keys + (row - block) * width, t, count, leaves);
-          (isDouble ? combineF64 : combineF32)(op, leaves, count,
-                                               (char *)op->result.data + row * op->targets * bytes);
-        }
-      tree = until;
+    if (!isScanned) {
+      walkAll(op, keys, block, last);
+      continue;
     }
+    heddle_scan_keys((const uint32_t *)op->x.data + block * op->features, last - block,
+                     op->features, op->wantsSmallest, lanes);
+    scanAll(op, keys, lanes, block, last);
   }
 }
 
@@ -141,8 +219,14 @@ void heddle_routine_forest(heddle_call_t *call, int64_t *frame) {
   op.trees = roots.dims[0];
   op.targets = op.result.dims[1];
   op.features = op.x.dims[1];
+  op.scans = (const int32_t *)(intptr_t)*frame;
+  op.allScanned = op.scans != NULL && op.x.dims[0] >= LEAST_ROWS;
+  const int32_t *next = op.scans;
+  for (int64_t tree = 0; op.allScanned && tree < op.trees; ++tree)
+    op.allScanned = heddle_scan_next(&next).count > 0;
   int64_t scratch, args[1] = {(int64_t)(intptr_t)&op};
-  if (__builtin_mul_overflow(op.features, 2 * BLOCK_ROWS * (int64_t)sizeof(int64_t), &scratch))
+  int64_t bytes = sizeof(int64_t) + sizeof(int32_t); /* of a feature's two forms */
+  if (__builtin_mul_overflow(op.features, 2 * BLOCK_ROWS * bytes, &scratch))
     scratch = INT64_MAX;
   call->launch(call, forestRows, args, op.x.dims[0], scratch);
 }

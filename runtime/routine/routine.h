@@ -67,7 +67,7 @@ void heddle_routine_unique(heddle_call_t *call, int64_t *frame);
  * score. */
 void heddle_routine_suppress(heddle_call_t *call, int64_t *frame);
 /* [rows, targets]: attributes combine (0 sum, 1 least, 2 largest), mirrored; operands x, nodes,
- * roots, weights. */
+ * roots, weights; then the address of the scans (compiler/lower/program/ForestScans.h), or 0. */
 void heddle_routine_forest(heddle_call_t *call, int64_t *frame);
 /* [outer, frequencies, inner, parts]: attributes axis, inverse, length, onesided; operand x. */
 void heddle_routine_fourier(heddle_call_t *call, int64_t *frame);

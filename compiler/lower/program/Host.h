@@ -128,6 +128,7 @@ private:
 
   // Sorting, selecting, compacting, trees, transforms (HostRoutines.cpp).
   void writeRoutine(mlir::Operation *op);
+  Value scansOf(graph::ForestOp op);
   /// Whether a routine finds the sizes of its result, and makes its memory.
   static bool isFound(Value result);
   static bool isOfRoutine(Value value);

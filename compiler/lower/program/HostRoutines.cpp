@@ -1,6 +1,7 @@
 // HostRoutines: an op whose algorithm is one of runtime/routine becomes a call with one frame:
-// messages, results, attributes in alphabetical order, operands.
+// messages, results, attributes in alphabetical order, operands; of trees their scans.
 
+#include "compiler/lower/program/ForestScans.h"
 #include "compiler/lower/program/Host.h"
 
 #include "runtime/executable/abi.h"
@@ -75,6 +76,19 @@ bool Host::isFound(Value result) {
          !isInverse;
 }
 
+/// The address of the scans of trees; 0 where all are walked.
+Value Host::scansOf(graph::ForestOp op) {
+  if (!graph::elementOf(op.getX()).isF32())
+    return code->number(0);
+  std::vector<char> scans =
+      forestScans(*graph::constantIntegers(op.getNodes()), *graph::constantIntegers(op.getRoots()));
+  Type pointer = LLVM::LLVMPointerType::get(builder.getContext());
+  Value weights = field(offsetof(heddle_call_t, weights), pointer);
+  Value place = entryCode->number(program.weights.own(std::move(scans)));
+  return entry.create<LLVM::PtrToIntOp>(code->loc, builder.getI64Type(),
+                                        entryCode->at(weights, entry.getI8Type(), place));
+}
+
 void Host::writeRoutine(Operation *op) {
   Routine routine = routineOf(op);
   SmallVector<StringRef> texts(routine.messages.begin(), routine.messages.end());
@@ -103,6 +117,8 @@ void Host::writeRoutine(Operation *op) {
       frame.push_back(dim(word));
   for (Value operand : op->getOperands())
     addTyped(operand, false);
+  if (auto forest = dyn_cast<graph::ForestOp>(op))
+    frame.push_back(scansOf(forest));
   Value written = callOn(routine.service, frame);
   Type i64 = builder.getI64Type(), pointer = LLVM::LLVMPointerType::get(builder.getContext());
   for (auto [result, place] : made) {
