@@ -31,16 +31,16 @@ Results compute(MatmulOp, const Call &call) {
   const Tensor &a = call[0], &b = call[1];
   int64_t rank = a.rank();
   if (b.rank() != rank || rank < 2)
-    return call.error("M1: operands must have one rank, at least 2");
+    return call.error("operands must have one rank, at least 2");
   if (a.element != b.element && (isFloat(a.element) || isFloat(b.element)))
     return call.error("operands must have one element type, or be integers both");
   if (a.shape[rank - 1] != b.shape[rank - 2])
-    return call.error("M3: shapes " + textOf(a.shape) + " and " + textOf(b.shape) +
+    return call.error("shapes " + textOf(a.shape) + " and " + textOf(b.shape) +
                       " cannot be multiplied");
   SmallVector<int64_t> batchShape;
   for (int64_t i = 0; i + 2 < rank; ++i) {
     if (a.shape[i] != b.shape[i] && a.shape[i] != 1 && b.shape[i] != 1)
-      return call.error("M2: batch sizes " + Twine(a.shape[i]) + " and " + Twine(b.shape[i]) +
+      return call.error("batch sizes " + Twine(a.shape[i]) + " and " + Twine(b.shape[i]) +
                         " differ");
     batchShape.push_back(a.shape[i] == 1 ? b.shape[i] : a.shape[i]);
   }

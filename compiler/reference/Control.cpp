@@ -31,7 +31,7 @@ static llvm::Expected<int64_t> scalar(Operation *op, const Tensor &tensor, Strin
 }
 
 llvm::Expected<Tensors> Interpreter::runIf(IfOp op) {
-  auto condition = scalar(op, values.lookup(op.getCondition()), "I1: the condition");
+  auto condition = scalar(op, values.lookup(op.getCondition()), "the condition");
   if (!condition)
     return condition.takeError();
   auto results = [&] {
@@ -122,7 +122,7 @@ llvm::Expected<Tensors> Interpreter::runScan(ScanOp op) {
   int64_t length = scanned.empty() || scanned[0].rank() == 0 ? 0 : scanned[0].shape[0];
   for (const Tensor &tensor : scanned)
     if (tensor.rank() == 0 || tensor.shape[0] != length)
-      return opError(op, "S1: scanned tensors must have one first size");
+      return opError(op, "scanned tensors must have one first size");
   std::vector<Tensors> slices(op->getNumResults() - stateCount);
   for (int64_t trip = 0; trip < length; ++trip) {
     Environment::Scope scope(environment);

@@ -77,9 +77,9 @@ static SmallVector<int64_t> shapeFrom(int64_t batches, int64_t channels, ArrayRe
 static llvm::Error checkWalk(const Call &call, const Walk &walk, int64_t groups) {
   for (size_t i = 0; i < walk.strides.size(); ++i)
     if (walk.strides[i] < 1 || walk.dilations[i] < 1)
-      return call.error("C3: strides and dilations must be at least 1");
+      return call.error("strides and dilations must be at least 1");
   if (groups < 1)
-    return call.error("C2: groups must be at least 1");
+    return call.error("groups must be at least 1");
   return llvm::Error::success();
 }
 
@@ -137,7 +137,7 @@ Results compute(ConvOp op, const Call &call) {
     return error;
   Layout from(x.shape, op.getChannelsLast());
   if (from.channels != w.shape[1] * groups || w.shape[0] % groups != 0)
-    return call.error("C2: x has " + Twine(from.channels) + " channels and w has shape " +
+    return call.error("x has " + Twine(from.channels) + " channels and w has shape " +
                       textOf(w.shape) + ", which does not suit " + Twine(groups) + " groups");
   SmallVector<int64_t> spatial;
   for (size_t i = 0; i < from.spatial.size(); ++i) {
@@ -195,7 +195,7 @@ Results compute(ConvTransposeOp op, const Call &call) {
     return error;
   Layout from(x.shape, op.getChannelsLast());
   if (from.channels != w.shape[0] || from.channels % groups != 0)
-    return call.error("C2: x has " + Twine(from.channels) + " channels and w has shape " +
+    return call.error("x has " + Twine(from.channels) + " channels and w has shape " +
                       textOf(w.shape) + ", which does not suit " + Twine(groups) + " groups");
   SmallVector<int64_t> spatial;
   for (size_t i = 0; i < from.spatial.size(); ++i)

@@ -85,7 +85,7 @@ static llvm::Expected<std::vector<int64_t>> slicePlaces(const Call &call, const 
                                                         const Tensor &indices, int64_t batchDims) {
   int64_t depth = indices.rank() == 0 ? -1 : indices.shape.back();
   if (depth < 0 || batchDims < 0 || batchDims >= indices.rank() || batchDims + depth > x.rank())
-    return call.error("G1: the last size of indices of shape " + textOf(indices.shape) +
+    return call.error("the last size of indices of shape " + textOf(indices.shape) +
                       " must be at most the rank of x less batch_dims");
   for (int64_t i = 0; i < batchDims; ++i)
     if (indices.shape[i] != x.shape[i])

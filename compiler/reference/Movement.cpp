@@ -81,7 +81,7 @@ static Results reshape(const Call &call, ArrayRef<int64_t> shape) {
   for (int64_t size : shape)
     isTooLarge |= size < 0 || __builtin_mul_overflow(count, size, &count);
   if (isTooLarge || count != call[0].count())
-    return call.error("R1: a tensor of shape " + textOf(call[0].shape) + " cannot have shape " +
+    return call.error("a tensor of shape " + textOf(call[0].shape) + " cannot have shape " +
                       textOf(shape));
   return single(call[0].reshaped(shape));
 }
@@ -123,11 +123,11 @@ static Results broadcast(const Call &call, ArrayRef<int64_t> shape) {
   SmallVector<int64_t> strides(shape.size(), 0), own = stridesOf(x.shape);
   size_t lead = shape.size() - x.shape.size();
   if (x.shape.size() > shape.size())
-    return call.error("B1: rank " + Twine(x.rank()) + " cannot broadcast to rank " +
+    return call.error("rank " + Twine(x.rank()) + " cannot broadcast to rank " +
                       Twine(shape.size()));
   for (size_t i = 0; i < x.shape.size(); ++i) {
     if (x.shape[i] != 1 && x.shape[i] != shape[lead + i])
-      return call.error("B2: shape " + textOf(x.shape) + " cannot broadcast to " + textOf(shape));
+      return call.error("shape " + textOf(x.shape) + " cannot broadcast to " + textOf(shape));
     strides[lead + i] = x.shape[i] == 1 ? 0 : own[i];
   }
   auto result = call.allocate(shape);
@@ -214,7 +214,7 @@ Results compute(DynamicSliceOp op, const Call &call) {
       return call.error("axis " + Twine(axis) + " is outside of rank " + Twine(x.rank()));
     int64_t size = x.shape[axis], start = asked[0][i], end = asked[1][i], step = asked[2][i];
     if (step == 0)
-      return call.error("S2: a step must not be 0");
+      return call.error("a step must not be 0");
     start += start < 0 ? size : 0;
     end += end < 0 ? size : 0;
     start = std::clamp<int64_t>(start, 0, step > 0 ? size : std::max<int64_t>(size - 1, 0));

@@ -60,7 +60,7 @@ Results compute(PoolOp op, const Call &call) {
     return shape.takeError();
   for (size_t i = 0; i < op.getWindow().size(); ++i)
     if (op.getStrides()[i] < 1 || op.getDilations()[i] < 1 || op.getWindow()[i] < 1)
-      return call.error("C3: windows, strides and dilations must be at least 1");
+      return call.error("windows, strides and dilations must be at least 1");
   size_t channel = op.getChannelsLast() ? x.rank() - 1 : 1;
   if ((*shape)[0] != x.shape[0] || (*shape)[channel] != x.shape[channel])
     return call.error("a result of shape " + textOf(*shape) + " does not suit x of shape " +

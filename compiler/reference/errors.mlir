@@ -31,7 +31,7 @@ func.func @main() -> tensor<?x?xi32, #graph.dims<"$a", "$b">> {
 
 // -----
 
-// CHECK: (graph.dynamic_broadcast): error: B2: shape [3] cannot broadcast to [2]
+// CHECK: (graph.dynamic_broadcast): error: shape [3] cannot broadcast to [2]
 func.func @main() -> tensor<?xi32, #graph.dims<"$a">> {
   %x = graph.constant dense<[1, 2, 3]> : tensor<3xi32>
   %s = graph.constant dense<[2]> : tensor<1xi64>
