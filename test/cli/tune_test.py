@@ -250,5 +250,6 @@ def test_refusals(model, records, tmp_path):
     done = heddle("tune", model, "--records", tmp_path / "n.db", "--at", "batch=none")
     assert done.status == USAGE and "batch=none" in done.errors
     done = heddle("tune", model, "--records", tmp_path / "n.db", "--at", "rows=4")
-    assert done.status == USAGE and "rows" in done.errors
+    assert done.status == USAGE and "--at 'rows=4': no input has a size named 'rows'" in done.errors
+    assert "batch" in done.errors
     assert not (tmp_path / "n.db").exists()

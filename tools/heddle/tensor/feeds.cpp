@@ -176,10 +176,10 @@ static std::string resolved(const Values &inputs, const std::string &name) {
 
 static void readDims(const Values &inputs, const FeedOptions &options, Symbols &symbols) {
   for (const std::string &text : options.dims) {
-    auto [name, size] = splitAssignment(text, "--dim", "NAME=SIZE as in batch=4");
+    auto [name, size] = splitAssignment(text, options.dimOption.c_str(), "NAME=SIZE as in batch=4");
     auto value = parsed<int64_t>(size);
     if (!value || *value < 0)
-      failUsage("--dim '" + text + "': '" + size + "' is not a size");
+      failUsage(options.dimOption + " '" + text + "': '" + size + "' is not a size");
     std::vector<std::string> names = symbolNames(inputs);
     std::string symbol = resolved(inputs, name);
     if (!std::binary_search(names.begin(), names.end(), symbol)) {
@@ -187,7 +187,7 @@ static void readDims(const Values &inputs, const FeedOptions &options, Symbols &
       for (const std::string &each : names)
         known += (known.empty() ? "" : ", ") + each;
       failUsage(
-          "--dim '" + text + "': no input has a size named '" + name + "'" +
+          options.dimOption + " '" + text + "': no input has a size named '" + name + "'" +
           didYouMean(name, names) +
           (known.empty() ? " (all sizes are fixed)" : " (sizes that are open: " + known + ")"));
     }

@@ -11,6 +11,7 @@ struct FeedOptions {
       inputs; // "x=@file.npy", "x=2x3xf32=1,2", "x=random:7", "x=random:7:0..9"
   std::vector<std::string> shapes; // "x=1x3x?x?"
   std::vector<std::string> dims;   // "batch=4"
+  std::string dimOption = "--dim"; // by which `dims` were given
   std::string data;                // a folder of input_0.pb, output_0.pb, or what holds one
   uint64_t seed = 0;               // of inputs that nothing else says
 };

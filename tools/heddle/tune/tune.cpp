@@ -93,6 +93,7 @@ static Json measureGroups(const Options &options, double seconds) {
 static Feeds feedsOf(const Module &module, const Options &options) {
   FeedOptions feeds = options.feeds;
   feeds.dims = options.sizes;
+  feeds.dimOption = "--at";
   auto isKnown = [&](const std::string &name) {
     return std::any_of(feeds.dims.begin(), feeds.dims.end(), [&](const std::string &dim) {
       return dim.substr(0, dim.find('=')) == name;
