@@ -51,9 +51,9 @@ WHY = {
         "GemmaRotaryEmbedding HyperConnectionLowRankMix HyperConnectionPostMix "
         "HyperConnectionPreMix",
     "no exporter is known to write it; not yet":
-        "AttnLSTM BifurcationDetector ConvTransposeWithDynamicPads CropAndResize "
+        "AttnLSTM BifurcationDetector ConvTransposeWithDynamicPads "
         "DynamicTimeWarping "
-        "MaxpoolWithMask NGramRepeatBlock",
+        "MaxpoolWithMask",
     "float16 only in ONNX Runtime's own kernels; not yet": "NhwcFusedConv",
 }
 REASONS = {name: why for why, names in WHY.items() for name in names.split()}

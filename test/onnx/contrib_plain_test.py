@@ -233,7 +233,55 @@ def test_small_fused_ops():
     expect("Irfft", [parts], attributes, signal)
 
 
+@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
+@pytest.mark.parametrize("size", [(3, 4), (1, 1), (1, 5), (9, 2)])
+@pytest.mark.parametrize("constants", [("x3",), ()])
+def test_crops(mode, size, constants):
+    rois = np.array([[0, 0, 1, 1], [0.2, 0.8, 0.7, 0.1], [-0.5, 0.1, 0.4, 1.3],
+                     [0.6, 0.6, 0.6, 0.6]], np.float32)
+    compare("CropAndResize", [floats(2, 3, 7, 9), rois, np.array([0, 1, 1, 0], np.int32),
+                              np.array(size, np.int32)],
+            {"mode": mode, "extrapolation_value": 7.5}, constants=constants)
+    compare("CropAndResize", [floats(2, 3, 7, 9), rois[:0], np.zeros(0, np.int32),
+                              np.array(size, np.int32)], {"mode": mode}, constants=constants)
+
+
+def test_crops_of_no_place():
+    nowhere = np.array([[np.nan, 0, 1, 1], [0, 0, np.inf, 1], [2, 0, 3, 1]], np.float32)
+    for mode in ("bilinear", "nearest"):
+        got = ours("CropAndResize", [floats(1, 2, 3, 4), nowhere, np.zeros(3, np.int32),
+                                     np.array([2, 3], np.int32)],
+                   {"mode": mode, "extrapolation_value": 7.5})[0]
+        assert (got[0] == 7.5).all() and (got[1, :, 1] == 7.5).all() and (got[2] == 7.5).all()
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, 3, 12])
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_repeated_sequences(length, size):
+    ids = np.random.default_rng(length).integers(0, 3, (4, length))
+    compare("NGramRepeatBlock", [ids, floats(4, 5)], {"ngram_size": size})
+
+
 # The last ops of ONNX.
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 4, 5])
+@pytest.mark.parametrize("batch", [(), (3,), (2, 0)])
+def test_determinants(size, batch):
+    x = np.random.default_rng(size).standard_normal((*batch, size, size))
+    np.testing.assert_allclose(ours("Det", [x], {}, domain="", opset=11)[0], np.linalg.det(x),
+                               1e-10, 1e-12)
+
+
+@pytest.mark.parametrize("mode", ["avg", "max"])
+@pytest.mark.parametrize("ratio", [0, 2])
+def test_roi_align(mode, ratio):
+    rois = np.array([[0, 0, 4, 6], [2.5, 1.5, 20, 9], [-3, -3, 1.4, 2], [40, 40, 50, 50]],
+                    np.float32)
+    for count in (4, 0):
+        compare("RoiAlign", [floats(2, 3, 7, 9), rois[:count], np.array([0, 1, 1, 0])[:count]],
+                {"mode": mode, "sampling_ratio": ratio, "output_height": 2, "output_width": 3,
+                 "coordinate_transformation_mode": "output_half_pixel"}, domain="")
 
 
 def test_global_lp_pool():

@@ -26,7 +26,39 @@ static void importCumProd(Node &n) {
   }));
 }
 
-/// Gaussian elimination with partial pivoting; round k clears column k below the diagonal.
+static constexpr int64_t kMostExpanded = 4;
+
+/// Of matrices [batch, size, size] with at most 4 rows: sums of products, without a division.
+static Value expandedDet(Node &n, Value matrices, int64_t size) {
+  Dim batch = dimsOf(matrices)[0];
+  auto at = [&](int64_t row, int64_t column) {
+    Value one = n.sliceAlong(matrices, 1, Dim(row), Dim(1));
+    return n.reshape(n.sliceAlong(one, 2, Dim(column), Dim(1)), {batch});
+  };
+  if (size == 0)
+    return n.full({batch}, elementOf(matrices), 1);
+  if (size == 1)
+    return at(0, 0);
+  auto minor = [&](int64_t row, int64_t a, int64_t b) { // of two rows and columns
+    return n.sub(n.mul(at(row, a), at(row + 1, b)), n.mul(at(row, b), at(row + 1, a)));
+  };
+  if (size == 2)
+    return minor(0, 0, 1);
+  if (size == 3) {
+    Value sum = n.mul(at(0, 0), minor(1, 1, 2));
+    sum = n.sub(sum, n.mul(at(0, 1), minor(1, 0, 2)));
+    return n.add(sum, n.mul(at(0, 2), minor(1, 0, 1)));
+  }
+  auto term = [&](int64_t a, int64_t b, int64_t c, int64_t d) {
+    return n.mul(minor(0, a, b), minor(2, c, d));
+  };
+  Value plus =
+      n.add(n.add(term(0, 1, 2, 3), term(0, 3, 1, 2)), n.add(term(1, 2, 0, 3), term(2, 3, 0, 1)));
+  return n.sub(plus, n.add(term(0, 2, 1, 3), term(1, 3, 0, 2)));
+}
+
+/// Of small matrices as above, else by Gaussian elimination with partial pivoting; round k clears
+/// column k below the diagonal.
 static void importDet(Node &n) {
   Value x = n.in(0);
   DimVector dims = dimsOf(x);
@@ -38,6 +70,8 @@ static void importDet(Node &n) {
   Dim batch = elementCount(outer), size = dims[rank - 1];
   DimVector matrix = {batch, size, size}, columnDims = {batch, size};
   Value matrices = n.reshape(n.cast(x, wide), matrix);
+  if (auto known = size.constant(); known && *known <= kMostExpanded)
+    return n.set(n.cast(n.reshape(expandedDet(n, matrices, *known), outer), element));
   Value row = countUp(n, size, n.i64()), zero = n.scalar(wide, 0);
   auto round = [&](Value k, ArrayRef<Value> states) -> SmallVector<Value> {
     Value a = states[0];

@@ -265,6 +265,36 @@ static void importUnfoldTensor(Node &n) {
   n.set(n.transpose(slices, order));
 }
 
+/// Scores [batch, words] of the next token: -infinity for those that would end a sequence of
+/// `ngram_size` tokens that ids [batch, length] have already.
+static void importNgramRepeatBlock(Node &n) {
+  Value ids = n.in(0), scores = n.in(1);
+  int64_t size = n.getInt("ngram_size", 0), most = 1 << 16;
+  if (rankOf(ids) != 2 || rankOf(scores) != 2)
+    refuse("the ranks must be 2 and 2, but are " + Twine(rankOf(ids)) + " and " +
+           Twine(rankOf(scores)));
+  if (size < 1 || size > most)
+    refuse("'ngram_size' is " + Twine(size) + ", but must be from 1 to " + Twine(most));
+  DimVector dims = dimsOf(ids);
+  Dim windows = Dim::max(dims[1] - Dim(size - 1), Dim(0));
+  // Behind the tokens, so that slices of a text that is too short are there.
+  Value rest = n.broadcast(n.integerScalar(elementOf(ids), 0), {dims[0], Dim(size)});
+  ids = n.concat({ids, rest}, 1);
+  DimVector places = {dims[0], windows};
+  Value isRepeated = n.broadcast(n.compare<EqualOp>(n.integers({0}), n.integers({0})), places);
+  for (int64_t i = 0; i < size - 1; ++i) {
+    Value own = n.sliceAlong(ids, 1, Dim(i), windows);
+    Value last = n.sliceAlong(ids, 1, windows + Dim(i), Dim(1));
+    isRepeated = n.binary<AndOp>(isRepeated, n.compare<EqualOp>(own, last));
+  }
+  Value next = n.cast(n.sliceAlong(ids, 1, Dim(size - 1), windows), n.i64());
+  next = n.select(isRepeated, next, n.integerScalar(n.i64(), 0));
+  Type element = elementOf(scores);
+  Value bound = n.select(isRepeated, n.scalar(element, -INFINITY), n.scalar(element, INFINITY));
+  n.set(n.infer<ScatterElementsOp>({scores, next, bound},
+                                   {n.integer("axis", 1), n.text("reduction", "min")}));
+}
+
 OpRows contribPlainRows() {
   static const OpRow rows[] = {
       {"Pad", kMicrosoft, 1, 1, importPad},
@@ -275,6 +305,7 @@ OpRows contribPlainRows() {
       {"UnfoldTensor", kMicrosoft, 1, 1, importUnfoldTensor},
       {"Unique", kMicrosoft, 1, 1, importUnique},
       {"ExpandDims", kMicrosoft, 1, 1, importExpandDims},
+      {"NGramRepeatBlock", kMicrosoft, 1, 1, importNgramRepeatBlock},
       {"IsAllFinite", kMicrosoft, 1, 1, importIsAllFinite},
       {"TorchEmbedding", kMicrosoft, 1, 1, importTorchEmbedding},
       {"GemmFastGelu", kMicrosoft, 1, 1, importGemmFastGelu},

@@ -1,4 +1,4 @@
-// Regions: RoiAlign and DeformConv, which sample an image where other tensors say.
+// Regions: RoiAlign, DeformConv and their kin, which sample an image where other tensors say.
 
 #include "compiler/onnx/Table.h"
 #include "compiler/onnx/ops/Numbers.h"
@@ -52,14 +52,14 @@ static Side readSide(Node &n, Value rois, int64_t column, int64_t parts, Type el
 }
 
 /// Sample `number` (i64 [regions, 1]) of every part along one side of an image of `size` pixels.
-static Neighbours neighbours(Node &n, const Side &side, Value number, int64_t parts,
+static Neighbours neighbours(Node &n, const Side &side, Value number, const Dim &parts,
                              const Dim &size) {
   Type element = elementOf(side.start);
   Value zero = n.scalar(element, 0), pixels = sizeNumber(n, size, element);
   Value last = n.add(pixels, -1);
   Value count = n.max(n.cast(side.samples, element), 1);
   Value within = n.div(n.add(n.cast(number, element), 0.5), count);
-  Value part = n.add(countUp(n, Dim(parts), element), within); // [regions, parts]
+  Value part = n.add(countUp(n, parts, element), within); // [regions, parts]
   Value place = n.add(side.start, n.mul(part, side.bin));
   Neighbours result;
   result.inside = n.binary<AndOp>(n.compare<GreaterEqualOp>(place, n.scalar(element, -1)),
@@ -78,11 +78,57 @@ namespace {
 struct RoiPool {
   Value pixels; // [batch, height * width, channels]
   Value batch;  // i64 [regions, 1, 1, 1]
-  Dim height, width;
-  int64_t rows, columns;
-  bool isMax;
+  Dim height, width, rows, columns;
+  bool isMax = false;
 };
 } // namespace
+
+/// Pixels for a sampling of `image`, [batch, channels, height, width], at parts of regions.
+static RoiPool poolOf(Node &n, Value image, Value batch, const Dim &rows, const Dim &columns) {
+  DimVector dims = dimsOf(image);
+  Value flat = n.reshape(n.cast(image, wideType(n, elementOf(image))),
+                         {dims[0], dims[1], dims[2] * dims[3]});
+  return {n.transpose(flat, {0, 2, 1}),
+          n.unsqueeze(n.cast(batch, n.i64()), {1, 2, 3}),
+          dims[2],
+          dims[3],
+          rows,
+          columns};
+}
+
+/// The pixels at a row and a column (i64 [regions, parts]) of each part: [regions, rows, columns,
+/// channels].
+static Value pixelsAt(Node &n, const RoiPool &pool, Value row, Value column) {
+  DimVector dims = {dimsOf(pool.batch)[0], pool.rows, pool.columns, Dim(1)};
+  Value width = sizeNumber(n, pool.width, n.i64());
+  Value at = n.add(n.mul(n.unsqueeze(row, {2}), width), n.unsqueeze(column, {1}));
+  Value tuple =
+      n.concat({n.broadcast(pool.batch, dims), n.broadcast(n.unsqueeze(at, {3}), dims)}, 3);
+  return n.infer<GatherNdOp>({pool.pixels, tuple}, {n.integer("batch_dims", 0)});
+}
+
+/// The four pixels around each sample, weighted.
+static Value sampleBetween(Node &n, const RoiPool &pool, const Neighbours &row,
+                           const Neighbours &column) {
+  Value total;
+  for (bool isLow : {true, false})
+    for (bool isLeft : {true, false}) {
+      Value corner =
+          pixelsAt(n, pool, isLow ? row.low : row.high, isLeft ? column.low : column.high);
+      Value weight = n.mul(n.unsqueeze(isLow ? row.lowWeight : row.highWeight, {2}),
+                           n.unsqueeze(isLeft ? column.lowWeight : column.highWeight, {1}));
+      Value value = n.mul(corner, n.unsqueeze(weight, {3}));
+      total = !total ? value : pool.isMax ? n.binary<MaxOp>(total, value) : n.add(total, value);
+    }
+  return total;
+}
+
+/// `value` where row and column lie inside of the image.
+static Value insideOr(Node &n, const Neighbours &row, const Neighbours &column, Value value,
+                      double outside) {
+  Value inside = n.binary<AndOp>(n.unsqueeze(row.inside, {2}), n.unsqueeze(column.inside, {1}));
+  return n.select(n.unsqueeze(inside, {3}), value, n.scalar(elementOf(value), outside));
+}
 
 /// Every region's sample `number` in all parts: [regions, rows, columns, channels].
 static Value sampleRegions(Node &n, const RoiPool &pool, const Side &y, const Side &x,
@@ -90,22 +136,7 @@ static Value sampleRegions(Node &n, const RoiPool &pool, const Side &y, const Si
   Value across = n.max(x.samples, 1);
   Neighbours row = neighbours(n, y, n.div(number, across), pool.rows, pool.height);
   Neighbours column = neighbours(n, x, n.binary<ModOp>(number, across), pool.columns, pool.width);
-  DimVector dims = {dimsOf(pool.batch)[0], Dim(pool.rows), Dim(pool.columns), Dim(1)};
-  Value width = sizeNumber(n, pool.width, n.i64()), total;
-  for (bool isLow : {true, false})
-    for (bool isLeft : {true, false}) {
-      Value at = n.add(n.mul(n.unsqueeze(isLow ? row.low : row.high, {2}), width),
-                       n.unsqueeze(isLeft ? column.low : column.high, {1}));
-      Value tuple =
-          n.concat({n.broadcast(pool.batch, dims), n.broadcast(n.unsqueeze(at, {3}), dims)}, 3);
-      Value corner = n.infer<GatherNdOp>({pool.pixels, tuple}, {n.integer("batch_dims", 0)});
-      Value weight = n.mul(n.unsqueeze(isLow ? row.lowWeight : row.highWeight, {2}),
-                           n.unsqueeze(isLeft ? column.lowWeight : column.highWeight, {1}));
-      Value value = n.mul(corner, n.unsqueeze(weight, {3}));
-      total = !total ? value : pool.isMax ? n.binary<MaxOp>(total, value) : n.add(total, value);
-    }
-  Value inside = n.binary<AndOp>(n.unsqueeze(row.inside, {2}), n.unsqueeze(column.inside, {1}));
-  return n.select(n.unsqueeze(inside, {3}), total, n.scalar(elementOf(total), 0));
+  return insideOr(n, row, column, sampleBetween(n, pool, row, column), 0);
 }
 
 static void importRoiAlign(Node &n) {
@@ -116,20 +147,13 @@ static void importRoiAlign(Node &n) {
     refuse("the ranks must be 4, 2 and 1, but are " + Twine(dims.size()) + ", " +
            Twine(rankOf(rois)) + " and " + Twine(rankOf(n.in(2))));
   std::string mode = n.getText("mode", "avg");
-  RoiPool pool;
-  pool.isMax = mode == "max";
-  pool.rows = n.getInt("output_height", 1);
-  pool.columns = n.getInt("output_width", 1);
-  if ((mode != "avg" && !pool.isMax) || pool.rows < 1 || pool.columns < 1)
+  int64_t rows = n.getInt("output_height", 1), columns = n.getInt("output_width", 1);
+  if ((mode != "avg" && mode != "max") || rows < 1 || columns < 1)
     refuse("'mode' must be 'avg' or 'max', and the output's sizes at least 1");
-  pool.height = dims[2];
-  pool.width = dims[3];
-  Value flat = n.reshape(n.cast(image, wide), {dims[0], dims[1], dims[2] * dims[3]});
-  pool.pixels = n.transpose(flat, {0, 2, 1});
   Dim regions = dimsOf(rois)[0];
-  Value batch = n.reshape(n.cast(n.in(2), n.i64()), {regions});
-  pool.batch = n.unsqueeze(batch, {1, 2, 3});
-  Side y = readSide(n, rois, 1, pool.rows, wide), x = readSide(n, rois, 0, pool.columns, wide);
+  RoiPool pool = poolOf(n, image, n.reshape(n.in(2), {regions}), rows, columns);
+  pool.isMax = mode == "max";
+  Side y = readSide(n, rois, 1, rows, wide), x = readSide(n, rois, 0, columns, wide);
 
   // Regions have different numbers of samples: the loop ends with the largest.
   Value counts = n.mul(y.samples, x.samples);
@@ -141,7 +165,7 @@ static void importRoiAlign(Node &n) {
       n.sub(most, trips),
       "a part of a region has more samples than 16 a pixel of the image and 65536; "
       "the rest is %lld");
-  DimVector to = {regions, Dim(pool.rows), Dim(pool.columns), dims[1]};
+  DimVector to = {regions, pool.rows, pool.columns, dims[1]};
   Value start = n.full(to, wide, pool.isMax ? -INFINITY : 0);
   auto round = [&](Value iteration, ArrayRef<Value> states) -> SmallVector<Value> {
     Value number = n.broadcast(iteration, dimsOf(counts));
@@ -166,6 +190,56 @@ static Value roundAway(Emitter &e, Value x) {
   Value isUp = e.compare<GreaterEqualOp>(e.sub(height, whole), e.scalar(elementOf(x), 0.5));
   whole = e.select(isUp, e.add(whole, 1), whole);
   return e.select(e.compare<LessOp>(x, e.scalar(elementOf(x), 0)), e.unary<NegOp>(whole), whole);
+}
+
+/// Where a row (or column) of each crop lies in the image, of whose size its edges are parts.
+static Neighbours cropPlaces(Node &n, Value rois, int64_t column, const Dim &parts, const Dim &size,
+                             bool isNearest) {
+  Type element = elementOf(rois);
+  Value last = n.add(sizeNumber(n, size, element), -1), count = sizeNumber(n, parts, element);
+  auto edge = [&](int64_t i) { return n.sliceAlong(rois, 1, Dim(i), Dim(1)); };
+  Value start = edge(column), end = edge(column + 2);
+  Value step = n.div(n.mul(n.sub(end, start), last), n.max(n.add(count, -1), 1));
+  Value place = n.add(n.mul(start, last), n.mul(countUp(n, parts, element), step));
+  Value middle = n.mul(n.mul(n.add(start, end), 0.5), last);
+  place = n.select(n.compare<EqualOp>(count, n.scalar(element, 1)), middle, place);
+  Neighbours result;
+  Value zero = n.scalar(element, 0);
+  result.inside =
+      n.binary<AndOp>(n.compare<GreaterEqualOp>(place, zero), n.compare<LessEqualOp>(place, last));
+  place = n.select(result.inside, place, zero);
+  Value low = isNearest ? roundAway(n, place) : n.unary<FloorOp>(place);
+  result.low = n.cast(low, n.i64());
+  result.high = n.cast(n.unary<CeilOp>(place), n.i64());
+  result.highWeight = n.sub(place, low);
+  result.lowWeight = n.sub(n.scalar(element, 1), result.highWeight);
+  return result;
+}
+
+/// Operands: image, regions (top, left, bottom and right edge, 1 the last pixel), their images, the
+/// crops' height and width.
+static void importCropAndResize(Node &n) {
+  Value image = n.in(0), rois = n.in(1);
+  DimVector dims = dimsOf(image);
+  std::string mode = n.getText("mode", "bilinear");
+  if (dims.size() != 4 || rankOf(rois) != 2 || rankOf(n.in(2)) != 1)
+    refuse("the ranks must be 4, 2 and 1, but are " + Twine(dims.size()) + ", " +
+           Twine(rankOf(rois)) + " and " + Twine(rankOf(n.in(2))));
+  if (mode != "bilinear" && mode != "nearest")
+    refuse("'mode' is '" + mode + "', but must be 'bilinear' or 'nearest'");
+  if (rankOf(n.in(3)) != 1 || dimsOf(n.in(3))[0].constant().value_or(2) != 2)
+    refuse("'crop_size' must have 2 elements, but has the shape " + textOf(dimsOf(n.in(3))));
+  DimVector crop = n.bindSizes(n.reshape(n.in(3), {Dim(2)}), "crop");
+  Type element = elementOf(image), wide = wideType(n, element);
+  RoiPool pool = poolOf(n, image, n.reshape(n.in(2), {dimsOf(rois)[0]}), crop[0], crop[1]);
+  rois = n.cast(rois, wide);
+  bool isNearest = mode == "nearest";
+  Neighbours row = cropPlaces(n, rois, 0, crop[0], dims[2], isNearest);
+  Neighbours column = cropPlaces(n, rois, 1, crop[1], dims[3], isNearest);
+  Value y =
+      isNearest ? pixelsAt(n, pool, row.low, column.low) : sampleBetween(n, pool, row, column);
+  y = insideOr(n, row, column, y, n.getFloat("extrapolation_value", 0));
+  n.set(n.cast(n.transpose(y, {0, 3, 1, 2}), element));
 }
 
 namespace {
@@ -295,6 +369,7 @@ OpRows regionRows() {
       {"RoiAlign", "", 10, 27, importRoiAlign},
       {"MaxRoiPool", "", 1, 27, importMaxRoiPool},
       {"DeformConv", "", 19, 27, importDeformConv},
+      {"CropAndResize", kMicrosoft, 1, 1, importCropAndResize},
   };
   return rows;
 }
