@@ -11,7 +11,7 @@ SIZES = ("small", "usual", "large")
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """An op in one form. `feeds(n)` gives arrays for a size of about n elements."""
+    """An op, or a few, in one form. `feeds(n)` gives arrays for a size of about n elements."""
     op: str
     form: str
     feeds: object
@@ -21,6 +21,7 @@ class Row:
     outputs: int = 1
     domain: str = ""
     opset: int = 0
+    nodes: object = None  # of several: from names of operands and results
 
     @property
     def name(self):
@@ -33,13 +34,14 @@ class Row:
         if callable(attributes):
             attributes = attributes(feeds)
         outputs = [f"o{i}" for i in range(self.outputs)]
-        node = helper.make_node(self.op, names, outputs, domain=self.domain, **attributes)
+        nodes = self.nodes(names, outputs) if self.nodes else [
+            helper.make_node(self.op, names, outputs, domain=self.domain, **attributes)]
         held = {names[i]: feeds[i] for i in self.constants}
         given = {name: each for name, each in zip(names, feeds) if name and name not in held}
         infos = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(each.dtype),
                                                each.shape) for name, each in given.items()]
         graph = helper.make_graph(
-            [node], self.op, infos, [_unknown(name) for name in outputs],
+            nodes, self.op, infos, [_unknown(name) for name in outputs],
             [numpy_helper.from_array(each, name) for name, each in held.items()])
         domains = {"": OPSETS[""]} | {self.domain: self.opset or OPSETS[self.domain]}
         return helper.make_model(graph, ir_version=10, opset_imports=[

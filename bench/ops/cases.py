@@ -1,6 +1,7 @@
 """Every op that Heddle supports, in the forms that need another algorithm: one row each."""
 
 import numpy as np
+from onnx import helper
 
 from bench.ops import trees
 from bench.ops.case import Row, between, ints, normal, scalar, side
@@ -16,6 +17,11 @@ REDUCE = ("ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceL1 ReduceL2
 
 def positive(*shape):
     return np.abs(normal(*shape)) % 0.9 + np.float32(0.05)
+
+
+def weights(*shape):
+    """Of a recurrent layer of 64 units, as PyTorch begins: larger ones make a chaotic one."""
+    return (normal(*shape) % 2 - 1) / np.float32(8)
 
 
 def square(n):
@@ -47,6 +53,7 @@ def elementwise():
         yield Row(op, "", lambda n, feeds=feeds: [feeds(n)])
     for op in BINARY:
         yield Row(op, "", lambda n: [positive(n), positive(n)])
+    yield Row("Add", "of 25 MB", lambda n: [normal(n), normal(n)], sizes=(6553600,))
     for op in ("Add", "Mul"):
         yield Row(op, "row", lambda n: [square(n), normal(side(n))])
         yield Row(op, "column", lambda n: [square(n), normal(side(n), 1)])
@@ -246,16 +253,44 @@ def networks():
     yield Row("RoiAlign", "", lambda n: [image(n), boxes(n, 32)[0] / 20, between(0, 1, 32)],
               attributes={"output_height": 7, "output_width": 7, "sampling_ratio": 2},
               sizes=images)
-    yield Row("LSTM", "", lambda n: [normal(n // 64, 1, 64), normal(1, 256, 64),
-                                     normal(1, 256, 64)], constants=(1, 2), outputs=3,
-              attributes={"hidden_size": 64}, sizes=(64, 4096, 65536))
-    yield Row("GRU", "", lambda n: [normal(n // 64, 1, 64), normal(1, 192, 64),
-                                    normal(1, 192, 64)], constants=(1, 2), outputs=2,
-              attributes={"hidden_size": 64}, sizes=(64, 4096, 65536))
+    for op, gates, outputs in (("LSTM", 4, 3), ("GRU", 3, 2)):
+        yield Row(op, "", lambda n, rows=64 * gates: [normal(n // 64, 1, 64), weights(1, rows, 64),
+                                                      weights(1, rows, 64)],
+                  constants=(1, 2), outputs=outputs, attributes={"hidden_size": 64},
+                  sizes=(64, 4096, 65536))
     yield Row("Einsum", "bij,bjk->bik", lambda n: [normal(4, side(n / 4), side(n / 4)),
                                                    normal(4, side(n / 4), side(n / 4))],
               attributes={"equation": "bij,bjk->bik"}, sizes=(64, 65536, 1048576))
     yield Row("Det", "", lambda n: [normal(max(1, n // 16), 4, 4)])
+
+
+def attend(names, outputs, sink):
+    """Nodes of attention over queries, keys (transposed) and values, perhaps with one column more
+    that takes a part of each row's sum; a second result are the probabilities."""
+    steps = [("MatMul", names[:2], "scores", {})]
+    if sink:
+        steps += [("Concat", ["scores", names[3]], "columns", {"axis": -1}),
+                  ("Softmax", ["columns"], "all", {"axis": -1}),
+                  ("Slice", ["all", *names[4:7]], "shares", {})]
+    else:
+        steps += [("Softmax", ["scores"], outputs[1], {"axis": -1})]
+    steps.append(("MatMul", ["shares" if sink else outputs[1], names[2]], outputs[0], {}))
+    return [helper.make_node(op, operands, [result], **attributes)
+            for op, operands, result, attributes in steps]
+
+
+def attention():
+    """Of 8 heads of size 64."""
+    def feeds(n):
+        length = n // 512
+        return [normal(1, 8, length, 64) / 8, normal(1, 8, 64, length), normal(1, 8, length, 64)]
+
+    sizes = (8192, 65536, 524288)
+    yield Row("Attention", "with a sink", sizes=sizes, constants=(4, 5, 6),
+              feeds=lambda n: [*feeds(n), normal(1, 8, n // 512, 1), ints(0), ints(-1), ints(3)],
+              nodes=lambda names, outputs: attend(names, outputs, True))
+    yield Row("Attention", "and its probabilities", feeds, sizes=sizes, outputs=2,
+              nodes=lambda names, outputs: attend(names, outputs, False))
 
 
 def signals():
@@ -304,5 +339,6 @@ def learning():
 
 def all_rows():
     """In the order of the table."""
-    for family in (elementwise, reductions, selection, movement, networks, signals, learning):
+    for family in (elementwise, reductions, selection, movement, networks, attention, signals,
+                   learning):
         yield from family()

@@ -14,7 +14,6 @@ REASONS = {
     "GatherND rows": "stores through the cache, where memcpy goes past it",
     "GatherElements": "indices are read twice: all are checked before the first is used",
     "DynamicQuantizeLinear": "smallest and largest are a pass each; ONNX Runtime's are one",
-    "Det": "each round reads and writes all that is left; ONNX Runtime's takes blocks of columns",
     "MatMul vector": "a task reads 256 bytes of each row, and rows are pages apart",
 }
 
