@@ -370,11 +370,50 @@ void Partitioner::wrap() {
 }
 
 namespace {
-struct PartitionPass : PassWrapper<PartitionPass, OperationPass<func::FuncOp>> {
+/// Options have the names of `heddle compile --without`; by default no card claims anything.
+struct PartitionPass : PassWrapper<PartitionPass, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PartitionPass)
+  PartitionPass() = default;
+  PartitionPass(const PartitionPass &other) : PassWrapper(other) {}
   StringRef getArgument() const override { return "heddle-partition"; }
   StringRef getDescription() const override { return "wrap ops that share a kernel into groups"; }
-  void runOnOperation() override { partition(getOperation()); }
+  void getDependentDialects(DialectRegistry &registry) const override {
+    warehouse::registerDialects(registry);
+  }
+
+  LogicalResult initialize(MLIRContext *context) override {
+    for (StringRef layer : without)
+      if (!llvm::is_contained({"fusion", "stitch", "regions"}, layer))
+        return emitOptionalError(UnknownLoc::get(context), "heddle-partition: no layer '", layer,
+                                 "'; there are fusion, stitch and regions");
+    if (!hasCards)
+      return success();
+    auto loaded = warehouse::Warehouse::load(*context);
+    if (!loaded)
+      return emitOptionalError(UnknownLoc::get(context), llvm::toString(loaded.takeError()));
+    cards = std::make_shared<warehouse::Warehouse>(std::move(*loaded));
+    return success();
+  }
+
+  void runOnOperation() override {
+    Options groups;
+    groups.cards = cards.get();
+    groups.fuses = !llvm::is_contained(without, "fusion");
+    groups.stitches = !llvm::is_contained(without, "stitch");
+    groups.packs = !llvm::is_contained(without, "regions");
+    for (StringRef entry : refused) {
+      auto [name, kind] = entry.rsplit(':');
+      groups.refused.insert({name.str(), kind.str()});
+    }
+    getOperation().walk([&](func::FuncOp function) { partition(function, groups); });
+  }
+
+private:
+  Option<bool> hasCards{*this, "cards", llvm::cl::desc("nests of the built-in cards claim ops")};
+  ListOption<std::string> without{*this, "without", llvm::cl::desc("layers to leave out")};
+  ListOption<std::string> refused{*this, "refused",
+                                  llvm::cl::desc("NAME:KIND of groups that shall not be made")};
+  std::shared_ptr<warehouse::Warehouse> cards;
 };
 
 } // namespace
@@ -398,7 +437,6 @@ void partition(func::FuncOp function, const Options &options) {
       packRegions(*block, options.regions ? &*options.regions : nullptr);
 }
 
-std::unique_ptr<Pass> createPartitionPass() { return std::make_unique<PartitionPass>(); }
 void registerPartitionPasses() { PassRegistration<PartitionPass>(); }
 
 } // namespace heddle::partition

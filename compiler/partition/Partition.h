@@ -37,7 +37,6 @@ std::string baseName(llvm::StringRef group);
 /// Wraps the ops of every block below `function` into graph.group ops.
 void partition(mlir::func::FuncOp function, const Options &options = {});
 
-std::unique_ptr<mlir::Pass> createPartitionPass();
 void registerPartitionPasses();
 
 } // namespace heddle::partition

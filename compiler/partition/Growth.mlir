@@ -1,0 +1,80 @@
+// Subgraphs that the nest of a card claims are grown op by op (PluS, algorithms 1 and 2).
+// RUN: heddle-opt %s --heddle-partition="cards=true without=stitch,regions" | FileCheck %s
+// RUN: heddle-opt %s --heddle-partition="cards=true without=stitch,regions refused=y:attention" | FileCheck %s --check-prefix=REFUSED
+
+!q = tensor<2x8x4xf32>
+!k = tensor<2x4x8xf32>
+!s = tensor<2x8x8xf32>
+!r = tensor<2x8x1xf32>
+module {
+// CHECK-LABEL: @attention
+// CHECK: graph.group "y" {kind = "attention"}
+// CHECK-COUNT-2: graph.matmul
+// CHECK-NOT: graph.group
+// REFUSED-LABEL: @attention
+// REFUSED: graph.group "scores" {kind = "contraction"}
+// REFUSED: graph.group "p" {kind = "rows"}
+// REFUSED: graph.group "y" {kind = "contraction"}
+func.func @attention(%q: !q, %k: !k, %v: !q, %scale: tensor<f32>) -> !q {
+  %product = graph.matmul %q, %k : (!q, !k) -> !s
+  %scales = graph.broadcast %scale : (tensor<f32>) -> !s
+  %scores = graph.mul %product, %scales : !s loc("scores")
+  %max = graph.reduce_max %scores {axes = array<i64: 2>, keep_dims = true} : (!s) -> !r
+  %maxes = graph.broadcast %max : (!r) -> !s
+  %shifted = graph.sub %scores, %maxes : !s
+  %power = graph.exp %shifted : !s
+  %sum = graph.reduce_sum %power {axes = array<i64: 2>, keep_dims = true} : (!s) -> !r
+  %sums = graph.broadcast %sum : (!r) -> !s
+  %p = graph.div %power, %sums : !s loc("p")
+  %y = graph.matmul %p, %v : (!s, !q) -> !q loc("y")
+  return %y : !q
+}
+
+// What can be the epilogue of another product is given back; so is the view at the rim.
+// CHECK-LABEL: @given_back
+// CHECK: graph.group "q" {kind = "contraction"}
+// CHECK: graph.group "y" {kind = "attention"}
+// CHECK: graph.reshape
+// CHECK-NOT: graph.group
+func.func @given_back(%x: !q, %w: tensor<2x4x4xf32>, %b: !q, %k: !k, %v: !q) -> tensor<16x4xf32> {
+  %projected = graph.matmul %x, %w : (!q, tensor<2x4x4xf32>) -> !q
+  %q = graph.add %projected, %b : !q loc("q")
+  %scores = graph.matmul %q, %k : (!q, !k) -> !s loc("scores")
+  %max = graph.reduce_max %scores {axes = array<i64: 2>, keep_dims = true} : (!s) -> !r
+  %maxes = graph.broadcast %max : (!r) -> !s
+  %shifted = graph.sub %scores, %maxes : !s
+  %power = graph.exp %shifted : !s
+  %sum = graph.reduce_sum %power {axes = array<i64: 2>, keep_dims = true} : (!s) -> !r
+  %sums = graph.broadcast %sum : (!r) -> !s
+  %p = graph.div %power, %sums : !s
+  %y = graph.matmul %p, %v : (!s, !q) -> !q loc("y")
+  %view = graph.reshape %y : (!q) -> tensor<16x4xf32>
+  return %view : tensor<16x4xf32>
+}
+
+// Without the row's sum it is no softmax.
+// CHECK-LABEL: @no_softmax
+// CHECK-NOT: "attention"
+func.func @no_softmax(%q: !q, %k: !k, %v: !q) -> !q {
+  %scores = graph.matmul %q, %k : (!q, !k) -> !s
+  %power = graph.exp %scores : !s
+  %y = graph.matmul %power, %v : (!s, !q) -> !q loc("y")
+  return %y : !q
+}
+
+// Others read the probabilities, so they have to be stored.
+// CHECK-LABEL: @read_elsewhere
+// CHECK-NOT: "attention"
+func.func @read_elsewhere(%q: !q, %k: !k, %v: !q) -> (!q, !s) {
+  %scores = graph.matmul %q, %k : (!q, !k) -> !s
+  %max = graph.reduce_max %scores {axes = array<i64: 2>, keep_dims = true} : (!s) -> !r
+  %maxes = graph.broadcast %max : (!r) -> !s
+  %shifted = graph.sub %scores, %maxes : !s
+  %power = graph.exp %shifted : !s
+  %sum = graph.reduce_sum %power {axes = array<i64: 2>, keep_dims = true} : (!s) -> !r
+  %sums = graph.broadcast %sum : (!r) -> !s
+  %p = graph.div %power, %sums : !s
+  %y = graph.matmul %p, %v : (!s, !q) -> !q
+  return %y, %p : !q, !s
+}
+}
