@@ -171,12 +171,20 @@ LogicalResult ForestOp::verify() {
   return checkNodes(*this, *nodes, *roots, *features);
 }
 
+/// FT1: x has at least two dimensions. FT2: there is one length.
 LogicalResult FourierOp::verify() {
   int64_t rank = rankOf(getX());
   Type element = elementOf(getX());
   if (!element.isF32() && !element.isF64())
     return emitOpError("R2: x must be of f32 or f64, but is ") << getX().getType();
-  if (rank < 2 || failed(checkAxis(*this, getAxis(), rank - 1)) ||
+  if (rank < 2)
+    return emitOpError("FT1: x must have an axis of signals and one of real and imaginary parts, "
+                       "but is ")
+           << getX().getType();
+  if (getLength().getSizes().size() != 1)
+    return emitOpError("FT2: there must be one length, but there are ")
+           << getLength().getSizes().size();
+  if (failed(checkAxis(*this, getAxis(), rank - 1)) ||
       failed(checkTensor(*this, getResult(), element, rank, "the result")))
     return failure();
   DimVector dims = dimsOf(getX());

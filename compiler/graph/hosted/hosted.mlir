@@ -72,3 +72,19 @@ func.func @sizes_of_custom(%x: tensor<2xf32>) {
   %y = graph.custom %about, %x : (tensor<6xui8>, tensor<2xf32>) -> tensor<2xf32>
   return
 }
+
+// -----
+
+func.func @fourier_without_parts(%x: tensor<8xf32>) {
+  // expected-error @+1 {{FT1: x must have an axis of signals and one of real and imaginary parts}}
+  %y = graph.fourier %x {axis = 0, length = #graph.dims<8>} : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @fourier_without_length(%x: tensor<8x2xf32>) {
+  // expected-error @+1 {{FT2: there must be one length, but there are 0}}
+  %y = graph.fourier %x {axis = 0, length = #graph.dims<>} : (tensor<8x2xf32>) -> tensor<8x2xf32>
+  return
+}
