@@ -14,6 +14,25 @@ static LogicalResult emitPlace(KernelBuilder &kernel, Block *group, const Schedu
   return success();
 }
 
+Schedule scheduleOf(graph::GroupOp group) {
+  Schedule schedule;
+  schedule.group = group.getName().str();
+  if (auto card = group->getAttrOfType<StringAttr>("card"))
+    schedule.card = card.str();
+  if (auto kind = group->getAttrOfType<StringAttr>("kind"))
+    schedule.form = kind.str();
+  if (auto chosen = group->getAttrOfType<DictionaryAttr>("loop.schedule")) {
+    for (NamedAttribute knob : chosen)
+      if (auto number = dyn_cast<IntegerAttr>(knob.getValue()))
+        schedule.knobs[knob.getName().str()] = number.getInt();
+      else if (auto text = dyn_cast<StringAttr>(knob.getValue()))
+        (knob.getName() == "source" ? schedule.source
+         : knob.getName() == "code" ? schedule.code
+                                    : schedule.form) = text.str();
+  }
+  return schedule;
+}
+
 using Emit = LogicalResult (*)(KernelBuilder &, Block *, const Schedule &);
 
 /// Null for the pointwise form, which is for all groups.

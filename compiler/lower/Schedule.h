@@ -20,6 +20,9 @@ struct Schedule {
   }
 };
 
+/// What the chooser has left on the group; the form of its kind where it has chosen nothing.
+Schedule scheduleOf(graph::GroupOp group);
+
 /// Whether neighbours along this axis and the one before it are none in memory, since the tensor is
 /// a part of a larger one.
 bool isPlacedAlong(const KernelBuilder &kernel, Value tensor, int64_t axis);

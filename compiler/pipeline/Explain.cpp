@@ -2,9 +2,9 @@
 
 #include "compiler/pipeline/Explain.h"
 
+#include "compiler/cost/Traffic.h"
 #include "compiler/graph/LoopNest.h"
 #include "compiler/lower/program/MemoryPlan.h"
-#include "compiler/pipeline/Traffic.h"
 #include "compiler/warehouse/Builtin.h"
 #include "compiler/warehouse/Warehouse.h"
 
@@ -161,7 +161,7 @@ Json Explainer::groupOf(int64_t number) {
 
   Dim read, weights, written;
   json["inputs"] = Json::array();
-  for (const GroupInput &input : inputsOf(group)) {
+  for (const cost::GroupInput &input : cost::inputsOf(group)) {
     Json source = sourceOf(input.value);
     (source.contains("weight") ? weights : read) =
         (source.contains("weight") ? weights : read) + input.bytes;
@@ -171,13 +171,13 @@ Json Explainer::groupOf(int64_t number) {
   }
   json["outputs"] = Json::array();
   for (Value result : group.getResults()) {
-    written = written + bytesOf(result);
-    json["outputs"].push_back({{"type", typeOf(result)}, {"bytes", sizeOf(bytesOf(result))}});
+    written = written + cost::bytesOf(result);
+    json["outputs"].push_back({{"type", typeOf(result)}, {"bytes", sizeOf(cost::bytesOf(result))}});
   }
   json["weight_bytes"] = sizeOf(weights);
   json["read_bytes"] = sizeOf(read + weights);
   json["written_bytes"] = sizeOf(written);
-  json["flops"] = sizeOf(flopsOf(group));
+  json["flops"] = sizeOf(cost::flopsOf(group));
   json["functions"] = compiled.program.functions.at(number);
   return json;
 }

@@ -2,17 +2,14 @@
 
 #include "compiler/pipeline/Pipeline.h"
 
-#include "compiler/lower/Schedule.h"
-#include "compiler/lower/program/Host.h"
+#include "compiler/graph/Graph.h"
+#include "compiler/lower/program/Model.h"
 #include "compiler/onnx/Importer.h"
-#include "compiler/partition/Partition.h"
-#include "compiler/plan/Chooser.h"
-#include "compiler/records/RecordedChooser.h"
+#include "compiler/pipeline/Planning.h"
 #include "compiler/simplify/Passes.h"
 
 #include "mlir/IR/Verifier.h"
 #include "llvm/Support/Threading.h"
-#include "llvm/Support/xxhash.h"
 
 #include <chrono>
 #include <nlohmann/json.hpp>
@@ -84,191 +81,6 @@ static llvm::Error simplifyGraph(ModuleOp module, const simplify::SimplifyOption
   return llvm::Error::success();
 }
 
-static lower::Schedule scheduleOf(graph::GroupOp group) {
-  lower::Schedule schedule;
-  schedule.group = group.getName().str();
-  if (auto card = group->getAttrOfType<StringAttr>("card"))
-    schedule.card = card.str();
-  if (auto kind = group->getAttrOfType<StringAttr>("kind"))
-    schedule.form = kind.str();
-  if (auto chosen = group->getAttrOfType<DictionaryAttr>("loop.schedule")) {
-    for (NamedAttribute knob : chosen)
-      if (auto number = dyn_cast<IntegerAttr>(knob.getValue()))
-        schedule.knobs[knob.getName().str()] = number.getInt();
-      else if (auto text = dyn_cast<StringAttr>(knob.getValue()))
-        (knob.getName() == "source" ? schedule.source
-         : knob.getName() == "code" ? schedule.code
-                                    : schedule.form) = text.str();
-  }
-  return schedule;
-}
-
-/// What a plan says of groups, for the partitioner.
-static partition::Options groupsOf(const plan::Plan &given, const CompileOptions &options) {
-  partition::Options groups;
-  groups.fuses = !options.without.count("fusion");
-  groups.stitches = !options.without.count("stitch");
-  groups.packs = !options.without.count("regions");
-  if (!options.planText.empty())
-    groups.regions.emplace();
-  for (const plan::GroupPlan &group : given.groups) {
-    if (group.region >= 0)
-      (*groups.regions)[group.name] = group.region;
-    groups.wanted[partition::baseName(group.name)].insert(group.ops.begin(), group.ops.end());
-  }
-  std::erase_if(groups.wanted, [](auto &group) { return group.second.empty(); });
-  return groups;
-}
-
-/// Adds the groups that no mechanism can carry out as the partitioner made them, or that it should
-/// not have made, to those that it shall not make again. A plan's own groups stay as they are where
-/// that is possible at all, however slow.
-static bool findRefused(Compiled &compiled, const plan::Plan &given, bool isAdvised,
-                        partition::Options &groups) {
-  bool isNew = false;
-  compiled.graph->walk([&](graph::GroupOp group) {
-    auto ops = group.getBody().front().without_terminator();
-    if (llvm::count_if(ops, [](Operation &op) { return !isa<graph::ConstantOp>(op); }) < 2)
-      return; // there is nothing to split
-    auto [why, isAdvice] =
-        lower::refusal(&group.getBody().front(), scheduleOf(group), compiled.machine);
-    auto kind = group->getAttrOfType<StringAttr>("kind");
-    if (why.empty() || !kind || (isAdvice && (!isAdvised || given.find(group.getName()))) ||
-        !groups.refused.insert({partition::baseName(group.getName()), kind.str()}).second)
-      return;
-    isNew = true;
-    compiled.feedback.push_back({group.getName().str(), kind.str(), why});
-  });
-  return isNew;
-}
-
-/// Groups, then cards and knobs of all groups: what the given plan says, else what tuning has
-/// found, else what the cards and the default chooser find best. Where that makes groups that
-/// cannot be carried out, or that cost more than their parts, the graph is split again without them
-/// (Apollo's feedback).
-static llvm::Error choosePlan(const CompileOptions &options, Compiled &compiled, Stages &stages) {
-  stages.begin("partition", 0.2);
-  DialectRegistry registry;
-  warehouse::registerDialects(registry);
-  compiled.context->appendDialectRegistry(registry);
-  auto cards = warehouse::Warehouse::load(*compiled.context, options.scheduleFolders);
-  if (!cards)
-    return cards.takeError();
-  if (options.isStrict)
-    cards->requireStrict();
-  plan::Plan given;
-  if (!options.planText.empty()) {
-    auto parsed = plan::parsePlan(options.planText, options.planPath);
-    if (!parsed)
-      return parsed.takeError();
-    given = std::move(*parsed);
-  }
-  partition::Options groups = groupsOf(given, options);
-  groups.cards = options.without.count("cards") ? nullptr : &*cards;
-  OwningOpRef<ModuleOp> whole = compiled.graph->clone();
-  std::string fingerprint = plan::fingerprint(whole->lookupSymbol<func::FuncOp>("main"));
-  plan::DefaultChooser byRule;
-  std::unique_ptr<records::Records> records;
-  std::optional<records::RecordedChooser> byRecords;
-  if (!options.recordsPath.empty()) {
-    auto opened = records::Records::open(options.recordsPath, records::Records::Access::Read);
-    if (!opened)
-      return opened.takeError();
-    records = std::move(*opened);
-    byRecords.emplace(*records, compiled.target.identity(), records::threadsOf(options.threads),
-                      byRule);
-  }
-  plan::PlanChooser chooser(given, byRecords ? static_cast<plan::Chooser &>(*byRecords) : byRule);
-  for (bool isSettled = false; !isSettled;) {
-    auto model = compiled.graph->lookupSymbol<func::FuncOp>("main");
-    stages.begin("partition", 0.2);
-    partition::partition(model, groups);
-    stages.begin("plan", 0.22);
-    if (llvm::Error error = chooser.check(model, fingerprint))
-      return error;
-    plan::Plan made;
-    made.model = fingerprint;
-    made.target = groups.target;
-    if (llvm::Error error = plan::choose(model, *cards, chooser, compiled.machine, made))
-      return error;
-    compiled.planJson = made.str();
-    isSettled = !findRefused(compiled, given, !options.without.count("feedback"), groups);
-    if (!isSettled)
-      compiled.graph = whole->clone();
-  }
-  return llvm::Error::success();
-}
-
-struct SharedFunctions {
-  llvm::StringMap<std::string> nameOf; // by their text
-  llvm::StringMap<char> names;
-};
-
-/// Groups of one form become functions of one text, however their tensors and weights differ: one
-/// of them is enough. Its name is its text's, so that other models have the same function, too.
-static void shareFunctions(ModuleOp module, lower::Kernel &kernel, SharedFunctions &functions) {
-  for (lower::Phase &phase : kernel.phases) {
-    // It is among the last that were made; a search from the front would look at all others.
-    auto made = llvm::find_if(llvm::reverse(*module.getBody()), [&](Operation &op) {
-      auto function = dyn_cast<func::FuncOp>(op);
-      return function && function.getSymName() == phase.function;
-    });
-    auto function = cast<func::FuncOp>(*made);
-    std::string text;
-    llvm::raw_string_ostream stream(text);
-    function.setSymName("phase");
-    function.print(stream, OpPrintingFlags().useLocalScope());
-    function.setSymName(phase.function);
-    auto [known, isNew] = functions.nameOf.try_emplace(stream.str());
-    if (isNew) {
-      std::string name =
-          "kernel_" + llvm::utohexstr(llvm::xxh3_64bits(text), /*LowerCase=*/true, 16);
-      while (!functions.names.try_emplace(name).second) // of another text
-        name += "x";
-      function.setSymName(name);
-      known->second = name;
-    } else {
-      function.erase();
-    }
-    phase.function = known->second;
-  }
-}
-
-/// Kernels of all groups, then the program around them. Groups whose schedule could not be carried
-/// out are noted in `simpler`: their names, and the form that the plan asked for.
-static llvm::Error lowerGroups(func::FuncOp model, const loop::Machine &machine,
-                               target::Program &program,
-                               std::vector<std::pair<std::string, std::string>> &simpler) {
-  MLIRContext *context = model.getContext();
-  context->loadDialect<arith::ArithDialect, math::MathDialect, scf::SCFDialect,
-                       vector::VectorDialect, LLVM::LLVMDialect, cf::ControlFlowDialect>();
-  program.module = ModuleOp::create(model.getLoc());
-  std::map<Operation *, std::shared_ptr<lower::Kernel>> kernels;
-  SharedFunctions functions;
-  loop::Placements placements = loop::placementsOf(model);
-  int64_t number = 0;
-  model.walk([&](graph::GroupOp group) {
-    std::string name = "kernel" + std::to_string(number++);
-    lower::KernelBuilder builder(*program.module, name, group.getLoc(), machine);
-    builder.placements = &placements;
-    for (auto [inside, outside] :
-         llvm::zip(lower::outputsOf(&group.getBody().front()), group.getResults()))
-      if (auto placed = placements.find(outside); placed != placements.end())
-        builder.ownPlacements.insert({inside, placed->second});
-    lower::Schedule schedule = scheduleOf(group);
-    if (lower::emitGroup(builder, &group.getBody().front(), schedule) != schedule.form)
-      simpler.emplace_back(group.getName().str(), schedule.form);
-    program.kernels.push_back(group.getName().str());
-    shareFunctions(*program.module, builder.kernel, functions);
-    std::vector<std::string> &phases = program.functions.emplace_back();
-    for (const lower::Phase &phase : builder.kernel.phases)
-      phases.push_back(phase.function);
-    llvm::move(builder.kernel.sources, std::back_inserter(program.sources));
-    kernels[group] = std::make_shared<lower::Kernel>(std::move(builder.kernel));
-  });
-  return lower::Host(model, kernels, placements, program).write();
-}
-
 static double countFlops(ModuleOp module) {
   double flops = 0;
   module.walk([&](Operation *op) {
@@ -313,24 +125,9 @@ static std::string textOf(ModuleOp module) {
   return stream.str();
 }
 
-static loop::Machine machineOf(const cpu::Target &target, int64_t workers) {
-  loop::Machine machine{target.vectorBits / 32, target.registers, target.l1Bytes, target.l2Bytes,
-                        workers};
-  if (target.isArm()) {
-    machine.isa = loop::Isa::Arm;
-    machine.dot = target.i8mm      ? loop::Dot::Bytes
-                  : target.dotprod ? loop::Dot::SignedBytes
-                                   : loop::Dot::Words;
-  } else {
-    machine.dot = target.vnni ? loop::Dot::Bytes : loop::Dot::Words;
-    machine.permutesBytes = target.vbmi;
-  }
-  return machine;
-}
-
-/// What was made and how long it took; `simpler` as lowerGroups has it.
-static void writeReport(Compiled &compiled, Stages &stages,
-                        ArrayRef<std::pair<std::string, std::string>> simpler, int64_t found) {
+/// What was made and how long it took.
+static void writeReport(Compiled &compiled, Stages &stages, ArrayRef<lower::Simplified> simplified,
+                        int64_t found) {
   stages.end();
   const target::Program &program = compiled.program;
   nlohmann::ordered_json report;
@@ -343,7 +140,7 @@ static void writeReport(Compiled &compiled, Stages &stages,
     report["groups"] = program.kernels.size();
     report["launches"] = program.launches;
     auto pointwise = nlohmann::ordered_json::array();
-    for (auto &[group, form] : simpler)
+    for (auto &[group, form] : simplified)
       pointwise.push_back({{"group", group}, {"planned", form}});
     report["pointwise_instead"] = pointwise;
     report["weights_bytes"] = program.weights.size;
@@ -378,9 +175,12 @@ static llvm::Error compileFor(const cpu::Target &target, Compiled &compiled,
   compiled.scheduleFolders = options.scheduleFolders;
   compiled.program.isProfiled = options.isProfiled;
   compiled.program.isSanitized = options.isSanitized;
-  compiled.machine = machineOf(target, options.threads > 0 ? options.threads : int64_t(workers));
+  compiled.machine =
+      cpu::machineOf(target, options.threads > 0 ? options.threads : int64_t(workers));
   if (!options.isPlanned)
-    if (llvm::Error error = choosePlan(options, compiled, stages))
+    if (llvm::Error error = planGroups(options, compiled, [&](StringRef stage, double fraction) {
+          stages.begin(stage, fraction);
+        }))
       return error;
   if (options.plansOnly) {
     compiled.plansOnly = true;
@@ -390,9 +190,9 @@ static llvm::Error compileFor(const cpu::Target &target, Compiled &compiled,
 
   stages.begin("lower", 0.25);
   auto model = compiled.graph->lookupSymbol<func::FuncOp>("main");
-  std::vector<std::pair<std::string, std::string>> simpler;
-  if (llvm::Error error = lowerGroups(model, compiled.machine, compiled.program, simpler))
-    return error;
+  auto simplified = lower::lowerModel(model, compiled.machine, compiled.program);
+  if (!simplified)
+    return simplified.takeError();
   if (failed(verify(*compiled.program.module)))
     return makeError(ErrorCode::Internal, "internal error: a kernel is not valid");
 
@@ -405,7 +205,7 @@ static llvm::Error compileFor(const cpu::Target &target, Compiled &compiled,
   if (!objects)
     return objects.takeError();
   compiled.objects = std::move(*objects);
-  writeReport(compiled, stages, simpler, code.found);
+  writeReport(compiled, stages, *simplified, code.found);
   return llvm::Error::success();
 }
 
@@ -422,9 +222,9 @@ static llvm::Error compileStages(Compiled &compiled, const CompileOptions &optio
     rules.widensHalves = !options.isStrict;
     rules.foldLimitBytes = options.foldLimitBytes;
     rules.prefersUnsigned = llvm::none_of(*targets, [](const cpu::Target &target) {
-      return machineOf(target, 1).dot == loop::Dot::SignedBytes;
+      return cpu::machineOf(target, 1).dot == loop::Dot::SignedBytes;
     });
-    rules.hasCheapTables = machineOf(targets->back(), 1).permutesBytes;
+    rules.hasCheapTables = cpu::machineOf(targets->back(), 1).permutesBytes;
     if (llvm::Error error = simplifyGraph(*compiled.graph, rules))
       return error;
     compiled.program.flops = countFlops(*compiled.graph);
@@ -454,10 +254,10 @@ std::string graphText(const Compiled &compiled) {
 llvm::Expected<std::string> loopsText(const Compiled &compiled) {
   ModuleOp module = *compiled.graph;
   target::Program program;
-  std::vector<std::pair<std::string, std::string>> simpler;
-  if (llvm::Error error = lowerGroups(module.lookupSymbol<func::FuncOp>("main"), compiled.machine,
-                                      program, simpler))
-    return std::move(error);
+  auto simplified =
+      lower::lowerModel(module.lookupSymbol<func::FuncOp>("main"), compiled.machine, program);
+  if (!simplified)
+    return simplified.takeError();
   return textOf(*program.module);
 }
 

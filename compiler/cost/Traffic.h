@@ -1,11 +1,11 @@
 // Traffic: the bytes that a group has to move and the floating point operations that it has to do,
 // as expressions of the symbols: what a roofline is drawn from.
-#ifndef HEDDLE_PIPELINE_TRAFFIC_H
-#define HEDDLE_PIPELINE_TRAFFIC_H
+#ifndef HEDDLE_COST_TRAFFIC_H
+#define HEDDLE_COST_TRAFFIC_H
 
 #include "compiler/graph/Graph.h"
 
-namespace heddle {
+namespace heddle::cost {
 
 /// A tensor that a group reads and does not compute.
 struct GroupInput {
@@ -22,6 +22,6 @@ graph::Dim bytesOf(mlir::Value tensor);
 /// its result, a reduction one an element of its operand. Moving elements is none.
 graph::Dim flopsOf(graph::GroupOp group);
 
-} // namespace heddle
+} // namespace heddle::cost
 
-#endif // HEDDLE_PIPELINE_TRAFFIC_H
+#endif // HEDDLE_COST_TRAFFIC_H

@@ -1,6 +1,6 @@
 // Traffic: see Traffic.h.
 
-#include "compiler/pipeline/Traffic.h"
+#include "compiler/cost/Traffic.h"
 
 #include "compiler/graph/Constants.h"
 
@@ -8,7 +8,7 @@
 
 using namespace mlir;
 
-namespace heddle {
+namespace heddle::cost {
 
 using graph::Dim;
 
@@ -96,4 +96,4 @@ Dim flopsOf(graph::GroupOp group) {
   return flops;
 }
 
-} // namespace heddle
+} // namespace heddle::cost

@@ -1,0 +1,86 @@
+// Model: kernels of all groups, each distinct function once, and the program around them.
+
+#include "compiler/lower/program/Model.h"
+
+#include "compiler/lower/Schedule.h"
+#include "compiler/lower/program/Host.h"
+
+#include "llvm/Support/xxhash.h"
+
+using namespace mlir;
+
+namespace heddle::lower {
+
+namespace {
+struct SharedFunctions {
+  llvm::StringMap<std::string> nameOf; // by their text
+  llvm::StringMap<char> names;
+};
+} // namespace
+
+/// Groups of one form become functions of one text, however their tensors and weights differ: one
+/// of them is enough. Its name is its text's, so that other models have the same function, too.
+static void shareFunctions(ModuleOp module, Kernel &kernel, SharedFunctions &functions) {
+  for (Phase &phase : kernel.phases) {
+    // It is among the last that were made; a search from the front would look at all others.
+    auto made = llvm::find_if(llvm::reverse(*module.getBody()), [&](Operation &op) {
+      auto function = dyn_cast<func::FuncOp>(op);
+      return function && function.getSymName() == phase.function;
+    });
+    auto function = cast<func::FuncOp>(*made);
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    function.setSymName("phase");
+    function.print(stream, OpPrintingFlags().useLocalScope());
+    function.setSymName(phase.function);
+    auto [known, isNew] = functions.nameOf.try_emplace(stream.str());
+    if (isNew) {
+      std::string name =
+          "kernel_" + llvm::utohexstr(llvm::xxh3_64bits(text), /*LowerCase=*/true, 16);
+      while (!functions.names.try_emplace(name).second) // of another text
+        name += "x";
+      function.setSymName(name);
+      known->second = name;
+    } else {
+      function.erase();
+    }
+    phase.function = known->second;
+  }
+}
+
+llvm::Expected<std::vector<Simplified>> lowerModel(func::FuncOp model, const loop::Machine &machine,
+                                                   target::Program &program) {
+  MLIRContext *context = model.getContext();
+  context->loadDialect<arith::ArithDialect, math::MathDialect, scf::SCFDialect,
+                       vector::VectorDialect, LLVM::LLVMDialect, cf::ControlFlowDialect>();
+  program.module = ModuleOp::create(model.getLoc());
+  std::map<Operation *, std::shared_ptr<Kernel>> kernels;
+  std::vector<Simplified> simplified;
+  SharedFunctions functions;
+  loop::Placements placements = loop::placementsOf(model);
+  int64_t number = 0;
+  model.walk([&](graph::GroupOp group) {
+    std::string name = "kernel" + std::to_string(number++);
+    KernelBuilder builder(*program.module, name, group.getLoc(), machine);
+    builder.placements = &placements;
+    for (auto [inside, outside] :
+         llvm::zip(outputsOf(&group.getBody().front()), group.getResults()))
+      if (auto placed = placements.find(outside); placed != placements.end())
+        builder.ownPlacements.insert({inside, placed->second});
+    Schedule schedule = scheduleOf(group);
+    if (emitGroup(builder, &group.getBody().front(), schedule) != schedule.form)
+      simplified.push_back({group.getName().str(), schedule.form});
+    program.kernels.push_back(group.getName().str());
+    shareFunctions(*program.module, builder.kernel, functions);
+    std::vector<std::string> &phases = program.functions.emplace_back();
+    for (const Phase &phase : builder.kernel.phases)
+      phases.push_back(phase.function);
+    llvm::move(builder.kernel.sources, std::back_inserter(program.sources));
+    kernels[group] = std::make_shared<Kernel>(std::move(builder.kernel));
+  });
+  if (llvm::Error error = Host(model, kernels, placements, program).write())
+    return std::move(error);
+  return simplified;
+}
+
+} // namespace heddle::lower

@@ -1,0 +1,19 @@
+// Planning: from the simplified graph to groups with a card and knobs each.
+#ifndef HEDDLE_PIPELINE_PLANNING_H
+#define HEDDLE_PIPELINE_PLANNING_H
+
+#include "compiler/pipeline/Pipeline.h"
+
+namespace heddle {
+
+/// Groups, then cards and knobs of all groups: what the given plan says, else what tuning has
+/// found, else what the cards and the default chooser find best. Where that makes groups that
+/// cannot be carried out, or that cost more than their parts, the graph is split again without them
+/// (Apollo's feedback). Replaces the graph of `compiled`, whose context, target and machine are
+/// set, and fills in its plan and feedback. `begin` is told of each stage.
+llvm::Error planGroups(const CompileOptions &options, Compiled &compiled,
+                       llvm::function_ref<void(llvm::StringRef stage, double fraction)> begin);
+
+} // namespace heddle
+
+#endif // HEDDLE_PIPELINE_PLANNING_H
