@@ -7,6 +7,7 @@
 #include "tools/heddle-opt/passes.h"
 
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "mlir/Transforms/Passes.h"
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
@@ -18,7 +19,10 @@ int main(int argc, char **argv) {
   heddle::opt::registerPrintLoopNests();
   heddle::opt::registerInterpret();
   heddle::opt::registerApplyCard();
+  heddle::opt::registerStages();
   heddle::simplify::registerSimplifyPasses();
   heddle::partition::registerPartitionPasses();
+  mlir::registerCanonicalizerPass(); // for tests, whose text it makes shorter
+  mlir::registerCSEPass();
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Heddle's pass driver", registry));
 }

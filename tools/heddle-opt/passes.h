@@ -10,6 +10,8 @@ void registerPrintLoopNests();
 void registerInterpret();
 /// heddle-apply-card: a card on the groups that it is for.
 void registerApplyCard();
+/// heddle-plan and heddle-lower: the stages behind partition.
+void registerStages();
 
 } // namespace heddle::opt
 

@@ -1,0 +1,35 @@
+// A product with a constant right operand: a register tile of fused multiply-adds over packed
+// panels, and its epilogue on the tile's registers.
+// RUN: heddle-opt %s --split-input-file --heddle-plan --heddle-lower --canonicalize --cse | FileCheck %s
+
+// 6 x 16 numbers in 12 registers; two loads of the panel and one element a row for each step.
+// CHECK-LABEL: func.func private @kernel
+// CHECK: %[[TILE:.*]]:12 = scf.for {{.*}} iter_args(
+// CHECK-COUNT-2: llvm.load {{.*}} -> vector<8xf32>
+// CHECK-COUNT-12: math.fma {{.*}} : vector<8xf32>
+// CHECK-NOT: math.fma
+// CHECK: scf.yield
+// CHECK: %[[BIAS:.*]] = llvm.load {{.*}} -> vector<8xf32>
+// CHECK-NEXT: %[[Y:.*]] = arith.addf %[[TILE]]#0, %[[BIAS]] : vector<8xf32>
+// CHECK: llvm.store %[[Y]]
+func.func @main(%x: tensor<48x64xf32>, %b: tensor<96xf32>) -> tensor<48x96xf32> {
+  %w = graph.constant dense<1.0> : tensor<64x96xf32>
+  %product = graph.matmul %x, %w : (tensor<48x64xf32>, tensor<64x96xf32>) -> tensor<48x96xf32>
+  %wide = graph.broadcast %b : (tensor<96xf32>) -> tensor<48x96xf32>
+  %y = graph.add %product, %wide : tensor<48x96xf32>
+  return %y : tensor<48x96xf32>
+}
+
+// -----
+
+// A right operand that is computed in the run is packed by a phase of its own.
+// CHECK-LABEL: func.func private @kernel
+// CHECK-NOT: math.fma
+// CHECK: llvm.store
+// CHECK-LABEL: func.func private @kernel
+// CHECK: math.fma
+// CHECK-LABEL: @heddle_program_run
+func.func @main(%x: tensor<48x64xf32>, %w: tensor<64x96xf32>) -> tensor<48x96xf32> {
+  %y = graph.matmul %x, %w : (tensor<48x64xf32>, tensor<64x96xf32>) -> tensor<48x96xf32>
+  return %y : tensor<48x96xf32>
+}

@@ -1,0 +1,31 @@
+// Cards and knobs by the rules, and the feedback: a group that cannot be carried out, or that does
+// not pay, is split.
+// RUN: heddle-opt %s --split-input-file --heddle-plan | FileCheck %s
+// RUN: heddle-opt %s --split-input-file --heddle-plan="target=x86-64-v4" | FileCheck %s --check-prefix=WIDE
+// RUN: heddle-opt %s --split-input-file --heddle-plan="without=feedback" | FileCheck %s --check-prefix=STAYS
+
+// Register tiles of the target's vectors.
+// CHECK-LABEL: @main
+// CHECK: graph.group "y" {card = "matmul", {{.*}} loop.schedule = {form = "contraction", m = 6 : i64, n = 16 : i64
+// WIDE-LABEL: @main
+// WIDE: graph.group "y" {card = "matmul", {{.*}} loop.schedule = {form = "contraction", m = 8 : i64, n = 48 : i64
+func.func @main(%x: tensor<56x64xf32>) -> tensor<56x96xf32> {
+  %w = graph.constant dense<1.0> : tensor<64x96xf32>
+  %y = graph.matmul %x, %w : (tensor<56x64xf32>, tensor<64x96xf32>) -> tensor<56x96xf32> loc("y")
+  return %y : tensor<56x96xf32>
+}
+
+// -----
+
+// The rows of this product do not fit the L2, so the reduction is a group of its own.
+// CHECK-LABEL: @main
+// CHECK: graph.group "product" {card = "matmul"
+// CHECK: graph.group "y" {card = "reduce_rows"
+// STAYS-LABEL: @main
+// STAYS: graph.group "y" {{.*}} kind = "stitch"
+func.func @main(%x: tensor<64x64xf32>) -> tensor<64x1xf32> {
+  %w = graph.constant dense<1.0> : tensor<64x300000xf32>
+  %product = graph.matmul %x, %w : (tensor<64x64xf32>, tensor<64x300000xf32>) -> tensor<64x300000xf32> loc("product")
+  %y = graph.reduce_max %product {axes = array<i64: 1>, keep_dims = true} : (tensor<64x300000xf32>) -> tensor<64x1xf32> loc("y")
+  return %y : tensor<64x1xf32>
+}

@@ -1,0 +1,116 @@
+// stages: the stages behind partition as passes: heddle-plan chooses cards and knobs, heddle-lower
+// writes the kernels and the program around them.
+
+#include "compiler/lower/program/Model.h"
+#include "compiler/pipeline/Planning.h"
+#include "compiler/warehouse/Warehouse.h"
+#include "tools/heddle-opt/passes.h"
+
+using namespace mlir;
+
+namespace heddle::opt {
+
+namespace {
+/// A stage of the pipeline on a module whose @main it takes.
+class Stage : public OperationPass<ModuleOp> {
+public:
+  explicit Stage(TypeID id) : OperationPass(id) {}
+  Stage(const Stage &other) : OperationPass(other) {}
+
+  void getDependentDialects(DialectRegistry &registry) const final {
+    warehouse::registerDialects(registry);
+    registry.insert<arith::ArithDialect, math::MathDialect, scf::SCFDialect, vector::VectorDialect,
+                    LLVM::LLVMDialect, cf::ControlFlowDialect>();
+  }
+
+protected:
+  virtual llvm::Error run(ModuleOp module, func::FuncOp main, const cpu::Target &target,
+                          const loop::Machine &machine) = 0;
+
+  void replaceBody(OwningOpRef<ModuleOp> made) {
+    getOperation().getBodyRegion().takeBody(made->getBodyRegion());
+  }
+
+private:
+  void runOnOperation() final {
+    auto main = getOperation().lookupSymbol<func::FuncOp>("main");
+    auto chosen = cpu::targetFor(target);
+    llvm::Error error = chosen.takeError();
+    if (!error && !main)
+      error = makeError(ErrorCode::Usage, "there is no function @main");
+    if (!error)
+      error = run(getOperation(), main, *chosen, cpu::machineOf(*chosen, workers));
+    if (error) {
+      getOperation().emitError() << llvm::toString(std::move(error));
+      signalPassFailure();
+    }
+  }
+
+  Pass::Option<std::string> target{*this, "target", llvm::cl::init("x86-64-v3"),
+                                   llvm::cl::desc("CPU, as of heddle compile --target")};
+  Pass::Option<int64_t> workers{*this, "workers", llvm::cl::init(2),
+                                llvm::cl::desc("threads of a run")};
+};
+
+struct PlanPass final : Stage {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PlanPass)
+  PlanPass() : Stage(TypeID::get<PlanPass>()) {}
+  PlanPass(const PlanPass &other) : Stage(other) {}
+  StringRef getName() const final { return "PlanPass"; }
+  std::unique_ptr<Pass> clonePass() const final { return std::make_unique<PlanPass>(*this); }
+  StringRef getArgument() const final { return "heddle-plan"; }
+  StringRef getDescription() const final {
+    return "groups, and a card with its knobs for each, as the rules choose them";
+  }
+
+  llvm::Error run(ModuleOp module, func::FuncOp, const cpu::Target &target,
+                  const loop::Machine &machine) final {
+    CompileOptions options;
+    options.without.insert(without.begin(), without.end());
+    Compiled compiled;
+    compiled.context = {module.getContext(), [](MLIRContext *) {}}; // it belongs to the driver
+    compiled.graph = module.clone();
+    compiled.target = target;
+    compiled.machine = machine;
+    if (llvm::Error error = planGroups(options, compiled, [](StringRef, double) {}))
+      return error;
+    replaceBody(std::move(compiled.graph));
+    for (const Feedback &each : compiled.feedback)
+      emitRemark(module.getLoc()) << each.group << " is no " << each.kind << ": " << each.why;
+    return llvm::Error::success();
+  }
+
+  Pass::ListOption<std::string> without{*this, "without", llvm::cl::desc("layers to leave out")};
+};
+
+struct LowerPass final : Stage {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LowerPass)
+  LowerPass() : Stage(TypeID::get<LowerPass>()) {}
+  LowerPass(const LowerPass &other) : Stage(other) {}
+  StringRef getName() const final { return "LowerPass"; }
+  std::unique_ptr<Pass> clonePass() const final { return std::make_unique<LowerPass>(*this); }
+  StringRef getArgument() const final { return "heddle-lower"; }
+  StringRef getDescription() const final {
+    return "the kernels of all groups, and the program around them";
+  }
+
+  llvm::Error run(ModuleOp, func::FuncOp main, const cpu::Target &,
+                  const loop::Machine &machine) final {
+    target::Program program;
+    auto simplified = lower::lowerModel(main, machine, program);
+    if (!simplified)
+      return simplified.takeError();
+    for (const lower::Simplified &each : *simplified)
+      emitRemark(main.getLoc()) << each.group << " could not be carried out as " << each.form;
+    replaceBody(std::move(program.module));
+    return llvm::Error::success();
+  }
+};
+} // namespace
+
+void registerStages() {
+  PassRegistration<PlanPass>();
+  PassRegistration<LowerPass>();
+}
+
+} // namespace heddle::opt
