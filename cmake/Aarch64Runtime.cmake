@@ -1,7 +1,7 @@
 # Aarch64Runtime: the runtime for artefacts that are compiled for AArch64 on another machine, where
 # clang and Debian's 'libc6-dev-arm64-cross' are there: build/*/lib/aarch64/libheddle_runtime.a and
-# libheddle_pool.a. The pool has workers of its own; it takes no pthreadpool_t. Atomics are
-# instructions: artefacts are not linked with libgcc, which has them as functions.
+# libheddle_pool.a. Atomics are instructions: artefacts are not linked with libgcc, which has them as
+# functions.
 #
 # heddle_aarch64_runtime(RUNTIME source ... POOL source ... INCLUDES folder ... HEADERS file ...)
 function(heddle_aarch64_runtime)

@@ -33,7 +33,7 @@ add_dependencies(heddle-bundled heddle) # the stages
 target_link_libraries(heddle-bundled PRIVATE
   -Wl,--whole-archive $<TARGET_FILE:heddle-api> $<TARGET_FILE:heddle_runtime> $<TARGET_FILE:heddle_pool>
   -Wl,--no-whole-archive ${own} ${HEDDLE_LLD} ${HEDDLE_LLD_COMMON} ${archives}
-  protobuf::libprotobuf SQLite::SQLite3 ${PTHREADPOOL_LIBRARY} Threads::Threads ${CMAKE_DL_LIBS})
+  protobuf::libprotobuf SQLite::SQLite3 Threads::Threads ${CMAKE_DL_LIBS})
 target_link_options(heddle-bundled PRIVATE ${HEDDLE_HARDENED}
   -Wl,--version-script=${CMAKE_SOURCE_DIR}/compiler/api/exports.map -Wl,--no-undefined -Wl,--build-id
   -Wl,--gc-sections -Wl,-s)

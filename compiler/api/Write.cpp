@@ -68,16 +68,6 @@ llvm::Error writeKind(const Compiled &compiled, int threads, llvm::StringRef kin
         return archive.takeError();
       options.archives.push_back(*archive);
     }
-    if (threads != 1 && !isForeign) {
-      // The one that this process has loaded; the artefact names it by its soname.
-      Dl_info pool;
-      void *symbol = dlsym(RTLD_DEFAULT, "pthreadpool_parallelize_1d");
-      if (!symbol || !dladdr(symbol, &pool))
-        return makeError(ErrorCode::Usage,
-                         "error: libpthreadpool is not loaded\nnote: install Debian's "
-                         "libpthreadpool0, or compile with '--threads 1'");
-      options.libraries = {pool.dli_fname};
-    }
   }
   for (const std::unique_ptr<Compiled> &variant : compiled.variants)
     options.variants.push_back({&variant->program, &variant->target, &variant->objects});

@@ -180,7 +180,8 @@ struct pthreadpool;
 /* A pool of `threads` threads, the calling one among them. 0, or more than the process may use
  * (sched_getaffinity), means all that it may use. Workers sleep 50 us after the last launch. */
 HEDDLE_API heddle_status_t *heddle_pool_create(int threads, heddle_pool_t **pool);
-/* The caller's own pthreadpool_t, which must outlive the pool. */
+/* The caller's own pthreadpool_t, which must outlive the pool. Its library, libpthreadpool.so.0, is
+ * the one that the process has loaded; a status if it has none. */
 HEDDLE_API heddle_status_t *heddle_pool_from_pthreadpool(struct pthreadpool *threads,
                                                          heddle_pool_t **pool);
 /* The caller's own scheduler: parallel(data, task, context, count) calls task(context, i) for each

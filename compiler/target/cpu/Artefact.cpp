@@ -189,7 +189,6 @@ llvm::Error linkLibrary(std::vector<std::string> files, const std::string &weigh
     llvm::append_range(arguments, options.given.archives);
     arguments.push_back("--no-whole-archive");
   }
-  llvm::append_range(arguments, options.given.libraries);
   if (target.isOwnArchitecture())
     arguments.push_back("--as-needed");
   auto libraries = systemLibraries(target, place, path);

@@ -16,8 +16,8 @@ struct Variant {
 struct ArtefactOptions {
   std::string kind; // "so", "o", "h", "ll" or "asm"
   int optLevel = 3; // of "ll" and "asm"
-  /// Static libraries that go into "so" as a whole, and shared ones that it needs: the runtime.
-  std::vector<std::string> archives, libraries;
+  /// Static libraries that go into "so" as a whole: the runtime.
+  std::vector<std::string> archives;
   /// For other CPUs, the one that asks most first; all of their weights are in the program's.
   std::vector<Variant> variants;
 };

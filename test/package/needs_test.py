@@ -1,0 +1,56 @@
+"""What artefacts and libraries need of the machine that they run on."""
+
+import re
+import subprocess
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from bench.models import tool
+
+LIBRARY = tool.ROOT / "build" / "release" / "lib" / "libheddle_runtime.so"
+
+
+def needs(path):
+    """Names of the shared libraries that a file asks for."""
+    listed = subprocess.run(["/usr/lib/llvm-19/bin/llvm-readelf", "-d", path],
+                            capture_output=True, text=True, check=True).stdout
+    return set(re.findall(r"Shared library: \[(.*?)\]", listed))
+
+
+@pytest.mark.parametrize("threads", ["0", "1"])
+@pytest.mark.parametrize("target", ["host", "aarch64"])
+def test_artefacts_need_the_c_library_alone(target, threads, tmp_path):
+    sizes = [4, 8]
+    graph = helper.make_graph(
+        [helper.make_node("Softmax", ["x"], ["p"]), helper.make_node("Tan", ["p"], ["y"])], "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, sizes)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, sizes)])
+    model, made = tmp_path / "m.onnx", tmp_path / "m.so"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)]), model)
+    done = tool.run_heddle("compile", model, "-o", made, "--threads", threads, "--target", target)
+    if "libc6-dev-arm64-cross" in done.errors:
+        pytest.skip("the runtime for AArch64 was not built: there is no libc6-dev-arm64-cross")
+    assert done.status == 0, done.errors
+    assert needs(made) <= {"libc.so.6", "libm.so.6"}
+
+
+def test_the_runtime_needs_the_c_library_alone():
+    assert needs(LIBRARY) <= {"libc.so.6", "libm.so.6"}
+
+
+def test_a_pthreadpool_without_its_library_is_refused():
+    script = f"""
+import ctypes
+library = ctypes.CDLL("{LIBRARY}")
+make = library.heddle_pool_from_pthreadpool
+make.restype, made = ctypes.c_void_p, ctypes.c_void_p()
+status = make(ctypes.c_void_p(8), ctypes.byref(made))
+text = library.heddle_status_message
+text.restype, text.argtypes = ctypes.c_char_p, [ctypes.c_void_p]
+print(text(status).decode(), made.value)
+"""
+    done = subprocess.run(["python3", "-c", script], capture_output=True, text=True, check=True)
+    assert "this process has not loaded libpthreadpool.so.0" in done.stdout
+    assert done.stdout.strip().endswith("None")
