@@ -121,6 +121,7 @@ private:
 
   // Control flow (HostControl.cpp).
   void writeIf(graph::IfOp op);
+  struct Loop; // HostLoop.cpp
   void writeLoop(graph::LoopOp op);
   void writeScan(graph::ScanOp op);
   void requireSizes(Value found, Value expected);

@@ -27,126 +27,141 @@ static constexpr int64_t kMostOfEmpty = int64_t(1) << 31;
 static constexpr StringRef kOutside =
     "a slice would end at %lld of a dimension that ends at %lld: the inputs are too small for it";
 
-static SmallVector<Agreement> agreementsOf(Operation *op) {
-  SmallVector<Agreement> result;
-  auto requireFit = [&](const Dim &a, const Dim &b, Fit fit, const Twine &what) {
+namespace {
+/// What an op's operands and result have to agree in, beyond what their types say.
+class Agreements {
+public:
+  static SmallVector<Agreement> of(Operation *op) {
+    Agreements made;
+    TypeSwitch<Operation *>(op)
+        .Case<graph::ReshapeOp, graph::BroadcastOp, graph::MatmulOp, graph::ConvOp,
+              graph::GatherElementsOp, graph::ScatterElementsOp, graph::GatherNdOp,
+              graph::ScatterNdOp, graph::PadOp, graph::ResizeOp, graph::SliceOp, graph::TopkOp,
+              graph::ReverseSequenceOp, graph::ConcatOp>([&](auto each) { made.add(each); });
+    return std::move(made.result);
+  }
+
+private:
+  void requireFit(const Dim &a, const Dim &b, Fit fit, const Twine &what) {
     bool holds = a == b || (fit == Fit::OrOne && a.isConstant(1)) ||
                  (fit == Fit::OrLess && (b - a).isNeverNegative());
     if (!holds)
       result.push_back({a, b, fit, what.str()});
-  };
-  auto require = [&](const Dim &a, const Dim &b, bool orOne, const Twine &what) {
+  }
+  void require(const Dim &a, const Dim &b, bool orOne, const Twine &what) {
     requireFit(a, b, orOne ? Fit::OrOne : Fit::Equal, what);
-  };
-  auto requireInside = [&](Value indices, Value x, int64_t axis) {
+  }
+  void requireInside(Value indices, Value x, int64_t axis) {
     DimVector from = graph::dimsOf(indices), to = graph::dimsOf(x);
     for (size_t i = 0; i < from.size(); ++i)
       if ((int64_t)i != axis)
         requireFit(from[i], to[i], Fit::OrLess,
                    "indices of size %lld are beyond a dimension of %lld");
-  };
-  auto requireSame = [&](ArrayRef<Dim> a, ArrayRef<Dim> b, const Twine &what) {
+  }
+  void requireSame(ArrayRef<Dim> a, ArrayRef<Dim> b, const Twine &what) {
     for (size_t i = 0; i < std::min(a.size(), b.size()); ++i)
       require(a[i], b[i], false, what);
-  };
-  TypeSwitch<Operation *>(op)
-      .Case([&](graph::ReshapeOp op) {
-        require(graph::elementCount(graph::dimsOf(op.getX())),
-                graph::elementCount(graph::dimsOf(op.getResult())), false,
-                "cannot reshape %lld elements to a shape of %lld");
-      })
-      .Case([&](graph::BroadcastOp op) {
-        DimVector from = graph::dimsOf(op.getX()), to = graph::dimsOf(op.getResult());
-        for (size_t i = 0; i < from.size(); ++i)
-          require(from[i], to[to.size() - from.size() + i], true,
-                  "a size of %lld cannot be broadcast to %lld");
-      })
-      .Case([&](graph::MatmulOp op) {
-        DimVector a = graph::dimsOf(op.getA()), b = graph::dimsOf(op.getB()),
-                  c = graph::dimsOf(op.getResult());
-        size_t rank = a.size();
-        require(a[rank - 1], b[rank - 2], false,
-                "rows of the left operand have %lld elements, columns of the right one %lld");
-        for (size_t i = 0; i + 2 < rank; ++i) {
-          require(a[i], c[i], true, "a batch of %lld cannot be broadcast to %lld");
-          require(b[i], c[i], true, "a batch of %lld cannot be broadcast to %lld");
-        }
-      })
-      .Case([&](graph::ConvOp op) {
-        DimVector x = graph::dimsOf(op.getX());
-        require(op.getChannelsLast() ? x.back() : x[1],
-                graph::dimsOf(op.getW())[1] * Dim(op.getGroups()), false,
-                "the image has %lld channels, but the filters take %lld");
-      })
-      .Case([&](graph::GatherElementsOp op) {
-        requireInside(op.getIndices(), op.getX(), op.getAxis());
-      })
-      .Case([&](graph::ScatterElementsOp op) {
-        requireInside(op.getIndices(), op.getX(), op.getAxis());
-        requireSame(graph::dimsOf(op.getUpdates()), graph::dimsOf(op.getIndices()),
-                    "%lld updates do not fit %lld indices");
-      })
-      .Case([&](graph::GatherNdOp op) {
-        DimVector x = graph::dimsOf(op.getX()), indices = graph::dimsOf(op.getIndices());
-        requireSame(ArrayRef<Dim>(x).take_front(op.getBatchDims()), indices,
-                    "a batch of %lld does not fit %lld indices");
-      })
-      .Case([&](graph::ScatterNdOp op) {
-        DimVector x = graph::dimsOf(op.getX()), updates = graph::dimsOf(op.getUpdates()),
-                  wanted = graph::dimsOf(op.getIndices());
-        int64_t depth = wanted.pop_back_val().constant().value_or(0);
-        wanted.append(x.begin() + depth, x.end());
-        requireSame(updates, wanted, "updates of size %lld do not fit a size of %lld");
-      })
-      .Case([&](graph::PadOp op) { // what is mirrored must be there
-        DimVector from = graph::dimsOf(op.getX()), to = graph::dimsOf(op.getResult());
-        for (size_t i = 0; i < from.size() && op.getMode() != "constant"; ++i)
-          if (!from[i].constant().value_or(0))
-            requireFit(Dim::min(to[i], Dim(1)), from[i], Fit::OrLess,
-                       "a dimension that is empty cannot be padded with its own elements");
-      })
-      .Case([&](graph::ResizeOp op) {
-        DimVector from = graph::dimsOf(op.getX()), to = graph::dimsOf(op.getResult());
-        for (size_t i = 0; i < from.size(); ++i)
-          if (!from[i].constant().value_or(0))
-            requireFit(Dim::min(to[i], Dim(1)), from[i], Fit::OrLess,
-                       "a dimension that is empty cannot be resized");
-      })
-      .Case([&](graph::SliceOp op) { // the first and the last element that it takes
-        DimVector from = graph::dimsOf(op.getX()), to = graph::dimsOf(op.getResult());
-        DimVector starts = graph::dimsOf(op.getStarts());
-        for (auto [i, step] : llvm::enumerate(op.getSteps())) {
-          if (to[i].isConstant(0) || (starts[i].isConstant(0) && to[i] == from[i] && step == 1))
-            continue;
-          Dim first = starts[i], last = first + (to[i] - Dim(1)) * Dim(step);
-          if (step < 0)
-            std::swap(first, last);
-          auto isSafe = [](const Dim &dim) { return dim.isNeverNegative(); };
-          if (isSafe(first) && isSafe(from[i] - last - Dim(1)))
-            continue;
-          Dim some = to[i].constant() ? Dim(1) : Dim::min(to[i], Dim(1)); // 0 where it takes none
-          requireFit(Dim(0), some * first, Fit::OrLess, kOutside);
-          requireFit(some * (last + Dim(1)), from[i] * some, Fit::OrLess, kOutside);
-        }
-      })
-      .Case([&](graph::TopkOp op) {
-        int64_t axis = op.getAxis();
-        requireFit(graph::dimsOf(op.getValues())[axis], graph::dimsOf(op.getX())[axis], Fit::OrLess,
-                   "%lld elements are asked for along a dimension that has %lld");
-      })
-      .Case([&](graph::ReverseSequenceOp op) {
-        require(graph::dimsOf(op.getLengths())[0], graph::dimsOf(op.getX())[op.getBatchAxis()],
-                false, "%lld lengths do not fit a batch of %lld");
-      })
-      .Case([&](graph::ConcatOp op) {
-        DimVector result = graph::dimsOf(op.getResult());
-        for (Value x : op.getXs())
-          for (auto [i, size] : llvm::enumerate(graph::dimsOf(x)))
-            if ((int64_t)i != (int64_t)op.getAxis())
-              require(size, result[i], false, "sizes %lld and %lld to be joined differ");
-      });
-  return result;
-}
+  }
+
+  void add(graph::ReshapeOp op) {
+    require(graph::elementCount(graph::dimsOf(op.getX())),
+            graph::elementCount(graph::dimsOf(op.getResult())), false,
+            "cannot reshape %lld elements to a shape of %lld");
+  }
+  void add(graph::BroadcastOp op) {
+    DimVector from = graph::dimsOf(op.getX()), to = graph::dimsOf(op.getResult());
+    for (size_t i = 0; i < from.size(); ++i)
+      require(from[i], to[to.size() - from.size() + i], true,
+              "a size of %lld cannot be broadcast to %lld");
+  }
+  void add(graph::MatmulOp op) {
+    DimVector a = graph::dimsOf(op.getA()), b = graph::dimsOf(op.getB()),
+              c = graph::dimsOf(op.getResult());
+    size_t rank = a.size();
+    require(a[rank - 1], b[rank - 2], false,
+            "rows of the left operand have %lld elements, columns of the right one %lld");
+    for (size_t i = 0; i + 2 < rank; ++i) {
+      require(a[i], c[i], true, "a batch of %lld cannot be broadcast to %lld");
+      require(b[i], c[i], true, "a batch of %lld cannot be broadcast to %lld");
+    }
+  }
+  void add(graph::ConvOp op) {
+    DimVector x = graph::dimsOf(op.getX());
+    require(op.getChannelsLast() ? x.back() : x[1],
+            graph::dimsOf(op.getW())[1] * Dim(op.getGroups()), false,
+            "the image has %lld channels, but the filters take %lld");
+  }
+  void add(graph::GatherElementsOp op) { requireInside(op.getIndices(), op.getX(), op.getAxis()); }
+  void add(graph::ScatterElementsOp op) {
+    requireInside(op.getIndices(), op.getX(), op.getAxis());
+    requireSame(graph::dimsOf(op.getUpdates()), graph::dimsOf(op.getIndices()),
+                "%lld updates do not fit %lld indices");
+  }
+  void add(graph::GatherNdOp op) {
+    DimVector x = graph::dimsOf(op.getX()), indices = graph::dimsOf(op.getIndices());
+    requireSame(ArrayRef<Dim>(x).take_front(op.getBatchDims()), indices,
+                "a batch of %lld does not fit %lld indices");
+  }
+  void add(graph::ScatterNdOp op) {
+    DimVector x = graph::dimsOf(op.getX()), updates = graph::dimsOf(op.getUpdates()),
+              wanted = graph::dimsOf(op.getIndices());
+    int64_t depth = wanted.pop_back_val().constant().value_or(0);
+    wanted.append(x.begin() + depth, x.end());
+    requireSame(updates, wanted, "updates of size %lld do not fit a size of %lld");
+  }
+  /// What is mirrored must be there.
+  void add(graph::PadOp op) {
+    DimVector from = graph::dimsOf(op.getX()), to = graph::dimsOf(op.getResult());
+    for (size_t i = 0; i < from.size() && op.getMode() != "constant"; ++i)
+      if (!from[i].constant().value_or(0))
+        requireFit(Dim::min(to[i], Dim(1)), from[i], Fit::OrLess,
+                   "a dimension that is empty cannot be padded with its own elements");
+  }
+  void add(graph::ResizeOp op) {
+    DimVector from = graph::dimsOf(op.getX()), to = graph::dimsOf(op.getResult());
+    for (size_t i = 0; i < from.size(); ++i)
+      if (!from[i].constant().value_or(0))
+        requireFit(Dim::min(to[i], Dim(1)), from[i], Fit::OrLess,
+                   "a dimension that is empty cannot be resized");
+  }
+  /// The first and the last element that it takes.
+  void add(graph::SliceOp op) {
+    DimVector from = graph::dimsOf(op.getX()), to = graph::dimsOf(op.getResult());
+    DimVector starts = graph::dimsOf(op.getStarts());
+    for (auto [i, step] : llvm::enumerate(op.getSteps())) {
+      if (to[i].isConstant(0) || (starts[i].isConstant(0) && to[i] == from[i] && step == 1))
+        continue;
+      Dim first = starts[i], last = first + (to[i] - Dim(1)) * Dim(step);
+      if (step < 0)
+        std::swap(first, last);
+      auto isSafe = [](const Dim &dim) { return dim.isNeverNegative(); };
+      if (isSafe(first) && isSafe(from[i] - last - Dim(1)))
+        continue;
+      Dim some = to[i].constant() ? Dim(1) : Dim::min(to[i], Dim(1)); // 0 where it takes none
+      requireFit(Dim(0), some * first, Fit::OrLess, kOutside);
+      requireFit(some * (last + Dim(1)), from[i] * some, Fit::OrLess, kOutside);
+    }
+  }
+  void add(graph::TopkOp op) {
+    int64_t axis = op.getAxis();
+    requireFit(graph::dimsOf(op.getValues())[axis], graph::dimsOf(op.getX())[axis], Fit::OrLess,
+               "%lld elements are asked for along a dimension that has %lld");
+  }
+  void add(graph::ReverseSequenceOp op) {
+    require(graph::dimsOf(op.getLengths())[0], graph::dimsOf(op.getX())[op.getBatchAxis()], false,
+            "%lld lengths do not fit a batch of %lld");
+  }
+  void add(graph::ConcatOp op) {
+    DimVector result = graph::dimsOf(op.getResult());
+    for (Value x : op.getXs())
+      for (auto [i, size] : llvm::enumerate(graph::dimsOf(x)))
+        if ((int64_t)i != (int64_t)op.getAxis())
+          require(size, result[i], false, "sizes %lld and %lld to be joined differ");
+  }
+
+  SmallVector<Agreement> result;
+};
+} // namespace
 
 /// That sizes are not negative, and that a tensor fits in memory.
 void Host::checkTensor(Value tensor, const std::string &node,
@@ -171,7 +186,7 @@ void Host::forEachCheck(Operation *op, llvm::function_ref<void(const Check &)> v
   std::string node = "node '" + graph::sourceName(op->getLoc()) + "': ";
   for (Value result : op->getResults())
     checkTensor(result, node, visit);
-  for (const Agreement &agreement : agreementsOf(op)) {
+  for (const Agreement &agreement : Agreements::of(op)) {
     Check::Kind kind = agreement.fit == Fit::Equal   ? Check::Equal
                        : agreement.fit == Fit::OrOne ? Check::EqualOrOne
                                                      : Check::AtMost;
