@@ -50,18 +50,24 @@ struct Builder {
   }
   void output(Value x, double scale = 10) { m.output(x, Tolerance::close(m.element(type), scale)); }
 };
-} // namespace
 
-static void addRows(Cases &cases, const string &type) {
-  auto add = [&](const string &name, std::vector<Sizes> runs,
-                 std::function<void(Builder &)> build) {
+/// Adds cases "group/NAME TYPE".
+struct Adder {
+  Cases &cases;
+  string type;
+  void operator()(const string &name, std::vector<Sizes> runs,
+                  std::function<void(Builder &)> build) const {
     cases.push_back({"group/" + name + " " + type,
-                     [=](Model &m) {
+                     [type = type, build = std::move(build)](Model &m) {
                        Builder builder{m, type};
                        build(builder);
                      },
                      std::move(runs)});
-  };
+  }
+};
+} // namespace
+
+static void addRows(const Adder &add, const string &type) {
   add("softmax", kRuns, [=](Builder &b) {
     Value x = b.m.input(type + "[n, 7, m]");
     b.output(b.softmax(x, 2), 1);
@@ -92,7 +98,10 @@ static void addRows(Cases &cases, const string &type) {
     b.output(r, 60);
     b.output(b.relu(r), 60);
   });
-  // Apollo's Layer II: the rows of a product's result in one kernel with the folds over them.
+}
+
+/// Apollo's Layer II: the rows of a product's result in one kernel with the folds over them.
+static void addStitches(const Adder &add, const string &type) {
   auto project = [=](Builder &b, Value x, const string &result) {
     Value w = b.m.constant(type + "[33, 49]", Fill::range(-0.3, 0.3));
     if (result.find(", m,") != string::npos)
@@ -126,7 +135,10 @@ static void addRows(Cases &cases, const string &type) {
     b.output(b.m.op("matmul", {b.m.input(type + "[5, 7]"), b.m.constant(type + "[7, 1]")}, "",
                     type + "[5, 1]"));
   });
-  // Products that are read in parts: gates of a recurrent cell, a gated linear unit.
+}
+
+/// Products that are read in parts: gates of a recurrent cell, a gated linear unit.
+static void addGates(const Adder &add, const string &type) {
   auto part = [=](Builder &b, Value x, int64_t number, const string &result) {
     bool isOfThree = result.find(", m,") != string::npos;
     int64_t columns = std::stoi(result.substr(result.rfind(' ') + 1));
@@ -166,6 +178,9 @@ static void addRows(Cases &cases, const string &type) {
     b.output(b.m.op("reduce_max", {again}, "axes = array<i64: 0>, keep_dims = false"), 60);
     b.output(b.m.op("add", {again, part(b, third, 0, "[n, 16]")}), 60);
   });
+}
+
+static void addPlaced(const Adder &add, const string &type) {
   // Operands that their kernels write into the concat's result.
   add("concat in place", kRuns, [=](Builder &b) {
     auto dense = [&](Value x, const string &weight, const string &result) {
@@ -215,16 +230,7 @@ static void addRows(Cases &cases, const string &type) {
   });
 }
 
-static void addImages(Cases &cases, const string &type) {
-  auto add = [&](const string &name, std::vector<Sizes> runs,
-                 std::function<void(Builder &)> build) {
-    cases.push_back({"group/" + name + " " + type,
-                     [=](Model &m) {
-                       Builder builder{m, type};
-                       build(builder);
-                     },
-                     std::move(runs)});
-  };
+static void addImages(const Adder &add, const string &type) {
   std::vector<Sizes> runs = {{{"n", 1}, {"h", 7}}, {{"n", 2}, {"h", 16}}};
   auto conv = [=](Builder &b, Value x, const string &w, const string &result,
                   const string &attributes) {
@@ -313,8 +319,8 @@ static void addImages(Cases &cases, const string &type) {
 
 void addGroups(Cases &cases) {
   for (const char *type : {"f32", "f64"}) {
-    addRows(cases, type);
-    addImages(cases, type);
+    for (auto family : {addRows, addStitches, addGates, addPlaced, addImages})
+      family({cases, type}, type);
   }
   // Too long for the tolerance of f16: only what stays near its inputs.
   cases.push_back({"group/softmax f16",

@@ -9,11 +9,21 @@ using std::string;
 static const std::vector<Sizes> kRuns = {
     {{"n", 3}, {"m", 17}}, {{"n", 16}, {"m", 1}}, {{"n", 0}, {"m", 5}}};
 
-static void addMoves(Cases &cases, const string &type) {
-  auto exact = [](Model &m, Value value) { m.output(value, Tolerance::exact()); };
-  auto add = [&](const string &name, std::vector<Sizes> runs, std::function<void(Model &)> build) {
+static void exact(Model &m, Value value) { m.output(value, Tolerance::exact()); }
+
+namespace {
+/// Adds cases "movement/NAME TYPE".
+struct Adder {
+  Cases &cases;
+  string type;
+  void operator()(const string &name, std::vector<Sizes> runs,
+                  std::function<void(Model &)> build) const {
     cases.push_back({"movement/" + name + " " + type, std::move(build), std::move(runs)});
-  };
+  }
+};
+} // namespace
+
+static void addMoves(const Adder &add, const string &type) {
   add("transpose", {}, [=](Model &m) {
     Value x = m.input(type + "[7, 33]"), y = m.input(type + "[2, 15, 3, 16]");
     exact(m, m.op("transpose", {x}, "permutation = array<i64: 1, 0>"));
@@ -98,6 +108,9 @@ static void addMoves(Cases &cases, const string &type) {
     exact(m, m.op("concat", {x, w, x}, "axis = 0"));
     exact(m, m.op("concat", {y}, "axis = 1"));
   });
+}
+
+static void addPads(const Adder &add, const string &type) {
   add("pad", {{{"n", 3}, {"m", 17}}, {{"n", 16}, {"m", 4}}}, [=](Model &m) {
     Value x = m.input(type + "[n, m]"), value = m.input(type + "[]");
     for (const char *mode : {"constant", "edge", "reflect", "wrap"})
@@ -124,6 +137,9 @@ static void addMoves(Cases &cases, const string &type) {
     Value x = m.input(type + "[n, 5]"), value = m.input(type + "[]");
     exact(m, m.op("pad", {x, value}, "low = #graph.dims<1, 2>, high = #graph.dims<2, 12>"));
   });
+}
+
+static void addDynamicMoves(const Adder &add, const string &type) {
   add("dynamic slice", kRuns, [=](Model &m) {
     Value x = m.input(type + "[n, 20]");
     Value starts = m.input("i64[2]", Fill::range(-25, 25)),
@@ -193,7 +209,8 @@ void addMovement(Cases &cases) {
   for (const char *type : {"f32", "f16", "bf16", "f64"})
     addSquares(cases, type);
   for (const char *type : {"f32", "f16", "f64", "i8", "i64", "ui16", "i1"})
-    addMoves(cases, type);
+    for (auto family : {addMoves, addPads, addDynamicMoves})
+      family({cases, type}, type);
   for (const char *type : {"i64", "i32", "f32", "ui8", "f64"})
     cases.push_back({string("movement/iota ") + type,
                      [=](Model &m) {

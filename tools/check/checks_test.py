@@ -8,6 +8,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 import docs  # noqa: E402
+import functions  # noqa: E402
 import layers  # noqa: E402
 import layout  # noqa: E402
 import names  # noqa: E402
@@ -30,7 +31,11 @@ def make_tree(tmp_path):
     return write
 
 
-LAYERS = "support:\ngraph: support\nonnx: support graph   # a comment\n"
+LAYERS = {
+    "LAYERS": "support:\ngraph: support\nonnx: support graph   # a comment\n",
+    "compiler/graph/Uses.cpp": '// It.\n#include "compiler/support/B.h"\n',
+    "compiler/onnx/Uses.cpp":
+        '// It.\n#include "compiler/support/B.h"\n#include "compiler/graph/B.h"\n'}
 
 
 @pytest.mark.parametrize("path, included, complaint", [
@@ -45,7 +50,7 @@ LAYERS = "support:\ngraph: support\nonnx: support graph   # a comment\n"
     ("include/heddle/runtime.h", "compiler/api/B.h", "a public header may not use"),
 ])
 def test_layers_refuses(tree, path, included, complaint):
-    root, files = tree(**{"LAYERS": LAYERS, path: f'// A file.\n#include "{included}"\n'})
+    root, files = tree(**LAYERS, **{path: f'// A file.\n#include "{included}"\n'})
     (problem,) = layers.check(root, files)
     assert complaint in problem
 
@@ -60,8 +65,14 @@ def test_layers_refuses(tree, path, included, complaint):
     ("tools/heddle-opt/main.cpp", "compiler/graph/B.h"),
 ])
 def test_layers_allows(tree, path, included):
-    root, files = tree(**{"LAYERS": LAYERS, path: f'#include "{included}"\n'})
+    root, files = tree(**LAYERS, **{path: f'#include "{included}"\n'})
     assert layers.check(root, files) == []
+
+
+def test_layers_refuses_arrows_without_use(tree):
+    root, files = tree(**LAYERS | {"compiler/graph/Uses.cpp": "// It uses nothing.\n"})
+    assert layers.check(root, files) == [
+        "LAYERS: 'graph' may use 'support', but nothing in it does; take it out"]
 
 
 @pytest.mark.parametrize("path, lines, allowed", [
@@ -147,3 +158,17 @@ def test_tally_ends_with_the_sum(tmp_path, capsys):
     assert capsys.readouterr().out.splitlines()[-1] == "2 passed, 1 failed, 1 skipped"
     assert tally.main(tmp_path, ["unit=0"]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "1 passed, 0 failed"
+
+
+def test_long_functions(tree):
+    line = "  x += 1;\n"
+    root, files = tree(**{
+        "long.cpp": "namespace a {\nint f(int x,\n      int y) {\n" + 98 * line + "}\n" +
+                    "struct S {\n  int g(int x) {\n" + 97 * line + "  }\n};\n}\n",
+        "fits.c": "static const int t[] = {\n" + 200 * "  1,\n" + "};\nint f(int x) {\n" +
+                  98 * line + "}\n",
+        "long.py": "def f(x):\n" + 100 * "    x += 1\n",
+        "fits.py": "def f(x):\n" + 99 * "    x += 1\n"})
+    assert functions.check(root, files) == [
+        "long.cpp:2: a function of 101 lines, 100 are allowed; give its parts names",
+        "long.py:1: a function of 101 lines, 100 are allowed; give its parts names"]

@@ -23,19 +23,20 @@ def read_layers(path):
     return arrows
 
 
+def _used(included):
+    """The folder of an include as LAYERS names it; None for what lies in compiler/ itself."""
+    parts = included.split("/")
+    if parts[0] == "compiler":
+        return parts[1] if len(parts) > 2 else None
+    return "include/heddle" if parts[0] == "heddle" else "/".join(parts[:2])
+
+
 def _of_compiler(path, included, arrows):
-    folder = path.parts[1]
+    folder, used = path.parts[1], _used(included)
     if folder not in arrows:
         return f"'{folder}' has no line in LAYERS; add one that says what it may use"
     allowed = arrows[folder]
-    parts = included.split("/")
-    if parts[0] == "compiler":
-        used, is_allowed = parts[1], len(parts) == 2 or parts[1] == folder or parts[1] in allowed
-    else:
-        used = "/".join(parts[:2])
-        own = "include/heddle" if used.startswith("heddle") else used
-        is_allowed = own in allowed or parts[0] in allowed
-    if is_allowed:
+    if used in (None, folder) or used in allowed:
         return None
     listed = ", ".join(sorted(allowed)) or "nothing"
     return f"'{folder}' may not use '{used}'; LAYERS lets it use only: {listed}"
@@ -60,16 +61,21 @@ def problem_of(path, included, arrows):
 
 
 def check(root, files):
-    """The forbidden includes, as `file:line: why`."""
+    """The forbidden includes, as `file:line: why`, and the arrows that no include needs."""
     arrows = read_layers(Path(root) / "LAYERS")
-    problems = []
+    problems, used = [], set()
     for path in files:
         if path.suffix not in (".h", ".cpp", ".c", ".cc"):
             continue
         text = (Path(root) / path).read_text(encoding="utf-8", errors="replace")
         for number, line in enumerate(text.splitlines(), 1):
             found = INCLUDE.match(line)
+            if found and path.parts[0] == "compiler":
+                used.add((path.parts[1], _used(found.group(1))))
             why = problem_of(path, found.group(1), arrows) if found else None
             if why:
                 problems.append(f"{path}:{number}: {why}")
+    problems += [f"LAYERS: '{folder}' may use '{other}', but nothing in it does; take it out"
+                 for folder, allowed in arrows.items() for other in sorted(allowed)
+                 if (folder, other) not in used]
     return problems

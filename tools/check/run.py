@@ -9,13 +9,14 @@ import sys
 from xml.etree import ElementTree
 
 import docs
+import functions
 import layers
 import layout
 import names
 import sizes
 from sources import ROOT, sources
 
-CHECKS = (layers, sizes, names, docs, layout)
+CHECKS = (layers, sizes, functions, names, docs, layout)
 
 
 def main():
