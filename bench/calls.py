@@ -1,4 +1,4 @@
-"""What a call from Python costs, beside ONNX Runtime: `python -m bench.calls [--write]`.
+"""What a call from Python costs, beside ONNX Runtime: `./dev bench calls [--write]`.
 
 Models that do next to nothing, so that nearly all of a run is the call: feeds by name, checks,
 results. Both engines run by turns in one process with one thread, and give equal outputs before
@@ -25,7 +25,7 @@ BATCH = 20  # calls between two looks at the clock, which cost as much as a call
 
 HEAD = """# What does a call from Python cost?
 
-Written by `python -m bench.calls --write`: runs of models that do next to nothing, one thread,
+Written by `./dev bench calls --write`: runs of models that do next to nothing, one thread,
 median microseconds of a call, by turns in one process; {machine}.
 A ratio is ONNX Runtime's time over Heddle's: above 1, Heddle is faster.
 

@@ -1,4 +1,4 @@
-"""Compile time against the size of a model: `python -m bench.compile_time [FAMILY...] [--most N]`.
+"""Compile time against the size of a model: `./dev bench compile-time [FAMILY...] [--most N]`.
 
 Families of models that only differ in a count: of nodes, operands, inputs, outputs or named sizes.
 Each row is a count, the seconds of `heddle compile` without its cache, and the growth since the

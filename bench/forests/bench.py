@@ -1,7 +1,7 @@
 """Times trained ensembles of trees beside ONNX Runtime, lleaves and treelite, with one thread.
 
     python3 -m venv build/forests && build/forests/bin/pip install -r bench/forests/requirements.txt
-    PYTHONPATH=python:. build/forests/bin/python -m bench.forests.bench [--rounds 5] [--turn 20]
+    ./dev bench forests [--rounds 5] [--turn 20]
 
 LightGBM trains them on random rows of 30 features. All run by turns in one process; results are
 compared first.

@@ -1,6 +1,6 @@
 """What each layer of the partitioner is worth: kernels, bytes moved and time without it.
 
-    python -m bench.fusion.ablation [--models NAME...] [--batch N...] [--runs N] [--threads N]
+    ./dev bench fusion-ablation [--models NAME...] [--batch N...] [--runs N] [--threads N]
 
 For each network of table.py: everything; without what cards claim as a whole (attention); without
 Apollo's Layer I (fusion of the rest), II (products stitched to the folds over their rows) and III

@@ -1,6 +1,6 @@
 """PluS's Table 1 (Wu et al., USENIX ATC 2025): ops of the graph -> kernels that are run.
 
-    python -m bench.fusion.table [--models NAME...] [--opset N...] [--batch N] [--inductor]
+    ./dev bench fusion [--models NAME...] [--opset N...] [--batch N] [--inductor]
 
 A line a model and opset: the nodes of the ONNX graph that compute something; Heddle's groups; its
 kernels, which are groups, but for those of a region, which are one; its launches, since a kernel

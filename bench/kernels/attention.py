@@ -1,6 +1,6 @@
 """Attention of 12 heads of 64 with a mask, as exporters write it, against ONNX Runtime's.
 
-    build/python/bin/python -m bench.kernels.attention [--note]
+    ./dev bench attention [--note]
 
 One thread. The network is that of a transformer between its projections: reshapes, transposes,
 MatMul, a scale, an additive mask, Softmax, MatMul. ONNX Runtime has the same network, and as a

@@ -1,6 +1,6 @@
 """Every convolution of eight CNNs against oneDNN's, batch 1, one thread.
 
-    build/python/bin/python -m bench.kernels.convolutions [--note]
+    ./dev bench convolutions [--note]
 
 oneDNN has its filters and images in its own layouts ahead, and is the fastest of its algorithms
 direct, Winograd and auto, and of channels last. Ours is the kernel that a network has: channels

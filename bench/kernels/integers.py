@@ -1,6 +1,6 @@
 """Products of 8-bit integers against those of floats, and against ONNX Runtime's.
 
-    build/python/bin/python -m bench.kernels.integers --rounds 9
+    ./dev bench integers --rounds 9
 
 Each layer is made twice: of f32, and quantised (u8 activations, i8 weights). Heddle's artefacts of
 both and ONNX Runtime's session of the quantised one are timed by turns: one thread, random inputs.

@@ -1,6 +1,6 @@
 """Generated kernels against those of oneDNN: the products of BERT-base, convolutions of ResNet-50.
 
-    build/python/bin/python -m bench.kernels.libraries --rounds 15
+    ./dev bench libraries --rounds 15
 
 Each network of one layer is compiled twice, as the default chooser has it and with a plan that
 takes the call cards; `heddle bench` then times the artefacts by turns: one thread, random inputs.

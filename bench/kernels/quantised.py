@@ -1,6 +1,6 @@
 """Whole networks of 8-bit integers against the same of f32, and against ONNX Runtime's, one thread.
 
-    build/python/bin/python -m bench.kernels.quantised [--note]
+    ./dev bench quantised [--note]
 
 `bench.kernels.integers` asks the same of single layers. Sizes stay open, batch 1; the engines run
 by turns.

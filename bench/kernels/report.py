@@ -87,7 +87,7 @@ def publish(name, lines, found, given):
         kept = {"machine": machine(), "options": vars(given), "found": found}
         place.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     kept = json.loads(place.read_text(encoding="utf-8"))
-    lines = [f"`python -m bench.kernels.{name}`, {kept['options']['rounds']} rounds, turns of "
+    lines = [f"`./dev bench {name}`, {kept['options']['rounds']} rounds, turns of "
              f"{kept['options']['turn']:g} ms; {kept['machine']}.", "", *lines]
     print("\n".join(lines), flush=True)
     if given.note:

@@ -1,7 +1,7 @@
 """3x3 convolutions: in tiles of 4x4 and of 2x2 pixels, direct, as oneDNN has them, and as chosen.
 
-    build/python/bin/python -m bench.kernels.winograd --rounds 9
-    build/python/bin/python -m bench.kernels.winograd --errors
+    ./dev bench winograd --rounds 9
+    ./dev bench winograd --errors
 
 Each layer is compiled with a plan for each form; `heddle bench` then times the artefacts by turns.
 With `--errors`, their largest errors instead, of numbers between -1 and 1.

@@ -1,6 +1,6 @@
 """Times every op alone beside ONNX Runtime, and writes docs/generated/ops-speed.md.
 
-    build/python/bin/python -m bench.ops.bench [--match TopK] [--sizes small usual large]
+    ./dev bench ops [--match TopK] [--sizes small usual large]
                                                [--threads 1 2] [--rounds 5] [--turn 5] [--write]
 
 Both run in one process by turns, with inputs and outputs in place; outputs are compared first, and

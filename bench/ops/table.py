@@ -19,7 +19,7 @@ REASONS = {
 
 HEAD = """# How fast is each op alone?
 
-Written by `python -m bench.ops.bench --threads 1 2 --write`. A ratio is ONNX Runtime's time over
+Written by `./dev bench ops --threads 1 2 --write`. A ratio is ONNX Runtime's time over
 Heddle's: above 1, Heddle is faster. Both run by turns in one process, inputs and outputs in place;
 {machine}.
 """

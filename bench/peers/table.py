@@ -1,7 +1,7 @@
 """Writes what `./dev bench peers` found: README.md between its markers, and all of it in
 docs/generated/peers.md with a picture, docs/generated/peers.svg.
 
-    python -m bench.peers.table [--threads N]    (for README; by default the fewest that there are)
+    ./dev bench peers-table [--threads N]    (for README; by default the fewest that there are)
 
 A ratio is a peer's time over Heddle's: above 1, Heddle is faster. Geometric means are over the rows
 where the peer ran and agreed; that of the best peer takes in each row the fastest one.
@@ -190,7 +190,7 @@ def main(arguments=None):
     readme.write_text(content, encoding="utf-8")
     PAGE.parent.mkdir(parents=True, exist_ok=True)
     parts = ["# Heddle beside its peers", "",
-             "Written by `python -m bench.peers.table`; `bench/README.md` says how it is measured.",
+             "Written by `./dev bench peers-table`; `bench/README.md` says how it is measured.",
              "", heading(found, "./dev bench peers"), "![ratios](peers.svg)", ""]
     for count in sorted({result["threads"] for result in found}):
         some = [result for result in found if result["threads"] == count]

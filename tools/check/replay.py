@@ -54,10 +54,11 @@ def compile_model(heddle, model, target):
 
 def fetch_models(names, folder):
     """Paths of the models by name: the catalogue's, and the rows of bench.ops, written here."""
-    paths = {}
+    paths, named = {}, {"ops"}
     for model in catalogue.models():
         if names and model.name not in names:
             continue
+        named.add(model.name)
         try:
             paths[model.name] = model.path()
         except catalogue.Missing as reason:
@@ -69,7 +70,7 @@ def fetch_models(names, folder):
         if not names or name in names or "ops" in names:
             paths[name] = folder / f"{len(paths)}.onnx"
             paths[name].write_bytes(model.SerializeToString())
-    unknown = set(names) - set(paths) - {"ops"}
+    unknown = set(names) - set(paths) - named
     if unknown:
         raise SystemExit(f"replay: no model '{sorted(unknown)[0]}'; there are 'ops', the rows of "
                          "bench/ops as 'op NAME', and " +
