@@ -11,63 +11,63 @@ using std::string;
 static const std::vector<Sizes> kRuns = {
     {{"n", 3}, {"m", 17}}, {{"n", 16}, {"m", 1}}, {{"n", 100}, {"m", 49}}, {{"n", 0}, {"m", 5}}};
 
-static void addFolds(Cases &cases, const string &type, bool isFloat) {
-  auto fold = [&](const string &op, Fill fill) {
-    auto result = [=](Model &m, Value value) {
-      bool isChosen = op == "reduce_max" || op == "reduce_min";
-      isChosen ? m.output(value, Tolerance::exact())
-               : m.output(value, Tolerance::close(m.element(type), 30));
-    };
-    cases.push_back({"reduction/" + op + " " + type,
-                     [=](Model &m) {
-                       Value x = m.input(type + "[n, m, 6]", fill);
-                       for (const char *axes : {"2", "1, 2", "0", "1", "0, 2", "0, 1, 2"}) {
-                         string attribute = string("axes = array<i64: ") + axes + ">";
-                         result(m, m.op(op, {x}, attribute));
-                         result(m, m.op(op, {x}, attribute + ", keep_dims = true"));
-                       }
-                     },
-                     kRuns});
-    cases.push_back({"reduction/" + op + " static " + type,
-                     [=](Model &m) {
-                       for (const char *dims :
-                            {"[7, 100]", "[48, 33]", "[1, 16]", "[15, 1]", "[5, 0]"}) {
-                         Value x = m.input(type + dims, fill);
-                         result(m, m.op(op, {x}, "axes = array<i64: 1>"));
-                         result(m, m.op(op, {x}, "axes = array<i64: 0>"));
-                       }
-                     },
-                     {}});
-    // Several vectors side by side, whole and in part, and more than one task.
-    cases.push_back({"reduction/" + op + " down rows " + type,
-                     [=](Model &m) {
-                       for (const char *dims : {"[33, 128]", "[3, 1100]", "[2, 9, 250]", "[0, 256]",
-                                                "[40, n]", "[n, 130]", "[2, n, 5, 517]"}) {
-                         Value x = m.input(type + dims, fill);
-                         result(m, m.op(op, {x}, "axes = array<i64: 0>"));
-                         if (string(dims).find(", 5,") != string::npos)
-                           result(m, m.op(op, {x}, "axes = array<i64: 1, 2>"));
-                       }
-                     },
-                     {{{"n", 0}}, {{"n", 37}}, {{"n", 300}}}});
-    // Rows that are shorter than a vector, with whole vectors of neighbours and without.
-    cases.push_back({"reduction/" + op + " short rows " + type,
-                     [=](Model &m) {
-                       for (const char *dims : {"[n, 2]", "[n, 7]", "[3, n, 10]", "[n, 16]",
-                                                "[2, 0, n, 3]", "[n, 40, 5]", "[1, n, 17]"}) {
-                         Value x = m.input(type + dims, fill);
-                         bool isDeep = string(dims).find(", 5]") != string::npos;
-                         auto last =
-                             isDeep ? "2" : std::to_string(llvm::StringRef(dims).count(','));
-                         result(m, m.op(op, {x}, "axes = array<i64: " + last + ">"));
-                       }
-                     },
-                     {{{"n", 0}}, {{"n", 1}}, {{"n", 37}}, {{"n", 1300}}}});
+static void addFold(Cases &cases, const string &type, const string &op, Fill fill) {
+  auto result = [=](Model &m, Value value) {
+    bool isChosen = op == "reduce_max" || op == "reduce_min";
+    isChosen ? m.output(value, Tolerance::exact())
+             : m.output(value, Tolerance::close(m.element(type), 30));
   };
-  fold("reduce_sum", Fill());
-  fold("reduce_prod", isFloat ? Fill::range(0.8, 1.2) : Fill());
-  fold("reduce_max", Fill::any());
-  fold("reduce_min", Fill::any());
+  cases.push_back({"reduction/" + op + " " + type,
+                   [=](Model &m) {
+                     Value x = m.input(type + "[n, m, 6]", fill);
+                     for (const char *axes : {"2", "1, 2", "0", "1", "0, 2", "0, 1, 2"}) {
+                       string attribute = string("axes = array<i64: ") + axes + ">";
+                       result(m, m.op(op, {x}, attribute));
+                       result(m, m.op(op, {x}, attribute + ", keep_dims = true"));
+                     }
+                   },
+                   kRuns});
+  cases.push_back({"reduction/" + op + " static " + type,
+                   [=](Model &m) {
+                     for (const char *dims :
+                          {"[7, 100]", "[48, 33]", "[1, 16]", "[15, 1]", "[5, 0]"}) {
+                       Value x = m.input(type + dims, fill);
+                       result(m, m.op(op, {x}, "axes = array<i64: 1>"));
+                       result(m, m.op(op, {x}, "axes = array<i64: 0>"));
+                     }
+                   },
+                   {}});
+  // Several vectors side by side, whole and in part, and more than one task.
+  cases.push_back({"reduction/" + op + " down rows " + type,
+                   [=](Model &m) {
+                     for (const char *dims : {"[33, 128]", "[3, 1100]", "[2, 9, 250]", "[0, 256]",
+                                              "[40, n]", "[n, 130]", "[2, n, 5, 517]"}) {
+                       Value x = m.input(type + dims, fill);
+                       result(m, m.op(op, {x}, "axes = array<i64: 0>"));
+                       if (string(dims).find(", 5,") != string::npos)
+                         result(m, m.op(op, {x}, "axes = array<i64: 1, 2>"));
+                     }
+                   },
+                   {{{"n", 0}}, {{"n", 37}}, {{"n", 300}}}});
+  // Rows that are shorter than a vector, with whole vectors of neighbours and without.
+  cases.push_back({"reduction/" + op + " short rows " + type,
+                   [=](Model &m) {
+                     for (const char *dims : {"[n, 2]", "[n, 7]", "[3, n, 10]", "[n, 16]",
+                                              "[2, 0, n, 3]", "[n, 40, 5]", "[1, n, 17]"}) {
+                       Value x = m.input(type + dims, fill);
+                       bool isDeep = string(dims).find(", 5]") != string::npos;
+                       auto last = isDeep ? "2" : std::to_string(llvm::StringRef(dims).count(','));
+                       result(m, m.op(op, {x}, "axes = array<i64: " + last + ">"));
+                     }
+                   },
+                   {{{"n", 0}}, {{"n", 1}}, {{"n", 37}}, {{"n", 1300}}}});
+}
+
+static void addFolds(Cases &cases, const string &type, bool isFloat) {
+  addFold(cases, type, "reduce_sum", Fill());
+  addFold(cases, type, "reduce_prod", isFloat ? Fill::range(0.8, 1.2) : Fill());
+  addFold(cases, type, "reduce_max", Fill::any());
+  addFold(cases, type, "reduce_min", Fill::any());
   cases.push_back({"reduction/arg " + type,
                    [=](Model &m) {
                      Value x = m.input(type + "[n, m, 6]", Fill::range(-3, 3));
