@@ -169,13 +169,14 @@ static void scanAll(const forest_t *op, const int64_t *keys, const int32_t *lane
   uint32_t leaves[BLOCK_ROWS];
   int64_t width = op->features * (op->wantsSmallest ? 2 : 1);
   const int32_t *next = op->scans;
+  const heddle_scan_form_t *form = heddle_scan_form();
   for (int64_t tree = 0; tree < op->trees; ++tree) {
     heddle_scan_t scan = heddle_scan_next(&next);
     if (scan.count == 0) {
       walkRows(op, keys, begin, end, tree, tree + 1);
       continue;
     }
-    heddle_scan(&scan, lanes, width, end - begin, leaves);
+    form->scan(&scan, lanes, width, end - begin, leaves);
     for (int64_t target = 0; target < op->targets; ++target)
       combineTarget(op, &scan, leaves, target, begin, end);
   }
@@ -199,8 +200,8 @@ static void forestRows(const int64_t *args, int64_t begin, int64_t end, uint8_t 
       walkAll(op, keys, block, last);
       continue;
     }
-    heddle_scan_keys((const uint32_t *)op->x.data + block * op->features, last - block,
-                     op->features, op->wantsSmallest, lanes);
+    heddle_scan_form()->keys((const uint32_t *)op->x.data + block * op->features, last - block,
+                             op->features, op->wantsSmallest, lanes);
     scanAll(op, keys, lanes, block, last);
   }
 }

@@ -2,8 +2,10 @@
  * in the end is a row's. One source for the widths of registers that a CPU may have.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/routine/scan.h"
+#include "runtime/executable/features.h"
 #include "runtime/routine/key.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 enum { LANES = 16, MOST_GROUPS = 4 };
@@ -96,26 +98,38 @@ INLINE void scanRows(const heddle_scan_t *scan, const int32_t *keys, int64_t wid
   }
 SCAN(Any, 1, )
 #if defined(__x86_64__)
+#define V3 "sse3,ssse3,sse4.1,sse4.2,cx16,popcnt,avx,avx2,bmi,bmi2,f16c,fma,lzcnt,movbe"
 SCAN(V3, 2, __attribute__((target("arch=x86-64-v3"))))
 #if defined(__clang__)
 SCAN(V4, MOST_GROUPS, __attribute__((target("arch=x86-64-v4"), min_vector_width(512))))
 #else
 SCAN(V4, MOST_GROUPS, __attribute__((target("arch=x86-64-v4"))))
 #endif
-#define CHOOSE(NAME)                                                                               \
-  (__builtin_cpu_supports("x86-64-v4")   ? NAME##V4                                                \
-   : __builtin_cpu_supports("x86-64-v3") ? NAME##V3                                                \
-                                         : NAME##Any)
-#else
-#define CHOOSE(NAME) NAME##Any
 #endif
 
-void heddle_scan_keys(const uint32_t *x, int64_t rows, int64_t features, bool mirrored,
-                      int32_t *to) {
-  CHOOSE(keys)(x, rows, features, mirrored, to);
+const heddle_scan_form_t heddle_scan_forms[] = {
+#if defined(__x86_64__)
+    {V3 ",avx512f,avx512bw,avx512cd,avx512dq,avx512vl", keysV4, scanV4},
+    {V3, keysV3, scanV3},
+#endif
+    {"", keysAny, scanAny},
+};
+
+static const heddle_scan_form_t *widestForm(void) {
+  for (const heddle_scan_form_t *form = heddle_scan_forms;; ++form) {
+    heddle_text_t missing = {0};
+    heddle_features_missing(form->features, &missing);
+    bool isHere = missing.length == 0 && !missing.lost;
+    heddle_text_free(&missing);
+    if (isHere || !*form->features)
+      return form;
+  }
 }
 
-void heddle_scan(const heddle_scan_t *scan, const int32_t *keys, int64_t width, int64_t rows,
-                 uint32_t *leaves) {
-  CHOOSE(scan)(scan, keys, width, rows, leaves);
+const heddle_scan_form_t *heddle_scan_form(void) {
+  static const heddle_scan_form_t *_Atomic chosen; /* threads that choose at once choose the same */
+  const heddle_scan_form_t *form = atomic_load_explicit(&chosen, memory_order_relaxed);
+  if (!form)
+    atomic_store_explicit(&chosen, form = widestForm(), memory_order_relaxed);
+  return form;
 }
