@@ -36,7 +36,7 @@ public:
       : card(card), text(text.str()), random(options.seed), lanes(lanes), seconds(options.seconds) {
     proof.card = card.name;
     proof.path = card.path;
-    proof.mechanism = card.mechanism;
+    proof.mechanism = card.mechanism->name;
   }
 
   llvm::Expected<Proof> run(int64_t count) {
@@ -57,7 +57,7 @@ public:
     }
     if (proof.carriedOut == 0)
       return makeError(ErrorCode::Usage,
-                       card.path + ": error: mechanism '" + card.mechanism +
+                       card.path + ": error: mechanism '" + card.mechanism->name +
                            "' was carried out in none of " + Twine(proof.kernels) +
                            " kernels: the group ran element by element; see the card's Needs");
     if (!isCaught)

@@ -23,7 +23,7 @@ static std::string callOf(const Card &card) {
   auto schedule = card.module.get().lookupSymbol<transform::NamedSequenceOp>("schedule");
   std::string text;
   for (Operation &op : schedule.getBody().front()) {
-    if (loop::formOf(&op).empty())
+    if (!loop::mechanismOf(&op))
       continue;
     text = op.getName().getStringRef().str() + " ";
     if (auto call = dyn_cast<transform::CallOp>(op))
@@ -74,7 +74,9 @@ static std::string matchOf(graph::GroupOp group, const Card &from, bool isNest) 
 }
 
 /// The functions of a kernel that stands in the card.
-static std::string kernelOf(const Card &card) { return card.nature == "kernel" ? card.code : ""; }
+static std::string kernelOf(const Card &card) {
+  return card.mechanism->type == mechanism::CardType::Kernel ? card.code : "";
+}
 
 /// A name of a model in a comment of one line.
 static std::string oneLine(StringRef name) {
@@ -102,7 +104,7 @@ module attributes {{transform.with_named_sequence, heddle.card = {{
 {10}}
 )",
                        name, oneLine(group.getName()), oneLine(llvm::sys::path::filename(model)),
-                       from.mechanism, from.name, from.target, from.priority + 10,
+                       from.mechanism->name, from.name, from.target, from.priority + 10,
                        matchOf(group, from, isNest), argumentsOf(from, knobs), callOf(from),
                        exampleOf(group), kernelOf(from));
 }

@@ -32,8 +32,8 @@ static Json describe(const Card &card) {
   Json json = {{"name", card.name},
                {"target", card.target},
                {"priority", card.priority},
-               {"card_kind", card.nature},
-               {"mechanism", card.mechanism}};
+               {"card_kind", mechanism::nameOf(card.mechanism->type)},
+               {"mechanism", card.mechanism->name}};
   if (!card.keys.empty())
     json["key"] = textsOf(card.keys);
   if (!card.nests.empty())
@@ -129,7 +129,7 @@ static Json describe(graph::GroupOp group, const Warehouse &cards, const plan::G
   json["cards"] = Json::array();
   for (const warehouse::Offer &offer : cards.offer(group, target)) {
     Json line = {{"card", offer.card->name},
-                 {"card_kind", offer.card->nature},
+                 {"card_kind", mechanism::nameOf(offer.card->mechanism->type)},
                  {"offered", offer.isOffered()}};
     if (!offer.isOffered())
       line["refusal"] = offer.refusal;

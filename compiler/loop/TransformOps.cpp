@@ -3,12 +3,11 @@
 
 #include "compiler/loop/TransformOps.h"
 
-#include "compiler/loop/Calls.h"
-#include "compiler/loop/Holes.h"
-
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
+using heddle::mechanism::CardType;
+using heddle::mechanism::Mechanism;
 
 /// `m %m n %n`: each parameter is a !transform.param<i64>.
 static ParseResult parseKnobs(OpAsmParser &parser,
@@ -34,13 +33,12 @@ static void printKnobs(OpAsmPrinter &printer, Operation *, OperandRange knobs, T
     printer << " " << name.getValue() << " " << knob;
 }
 
-static LogicalResult verifyKnobs(Operation *op, StringRef allowed, ValueRange knobs,
+template <typename Name>
+static LogicalResult verifyKnobs(Operation *op, ArrayRef<Name> known, ValueRange knobs,
                                  ArrayAttr names) {
   if (knobs.size() != names.size())
     return op->emitOpError() << "has " << names.size() << " names of knobs for " << knobs.size()
                              << " parameters";
-  SmallVector<StringRef> known;
-  allowed.split(known, ' ', -1, /*KeepEmpty=*/false);
   llvm::StringSet<> seen;
   for (auto name : names.getAsRange<StringAttr>()) {
     if (!llvm::is_contained(known, name.getValue()))
@@ -52,32 +50,34 @@ static LogicalResult verifyKnobs(Operation *op, StringRef allowed, ValueRange kn
   return success();
 }
 
-static DiagnosedSilenceableFailure writeSchedule(transform::TransformOpInterface op, StringRef form,
-                                                 Value group, ValueRange knobs, ArrayAttr names,
+static DiagnosedSilenceableFailure writeSchedule(transform::TransformOpInterface op,
+                                                 const Mechanism *mechanism, Value group,
+                                                 ValueRange knobs, ArrayAttr names,
                                                  transform::TransformState &state) {
   auto payload = llvm::to_vector(state.getPayloadOps(group));
   if (payload.size() != 1)
     return emitDefiniteFailure(op) << "needs exactly one group, got " << payload.size();
   Builder builder(op.getContext());
   NamedAttrList schedule;
-  schedule.set("form", builder.getStringAttr(form));
+  schedule.set("form", builder.getStringAttr(mechanism->name));
   for (auto [name, knob] : llvm::zip(names.getAsRange<StringAttr>(), knobs)) {
     ArrayRef<Attribute> values = state.getParams(knob);
     auto value = values.size() == 1 ? dyn_cast<IntegerAttr>(values.front()) : IntegerAttr();
     if (!value)
       return emitDefiniteFailure(op) << "needs one integer for knob '" << name.getValue() << "'";
     // Zero leaves the value to lower, which knows the sizes of the machine's caches.
-    if (value.getInt() != 0 || heddle::loop::isHandwritten(form))
+    if (value.getInt() != 0 || mechanism->type == CardType::Kernel)
       schedule.set(name, builder.getI64IntegerAttr(value.getInt()));
   }
-  payload.front()->setAttr(heddle::loop::kScheduleAttr, schedule.getDictionary(op.getContext()));
+  payload.front()->setAttr(heddle::mechanism::kScheduleAttr,
+                           schedule.getDictionary(op.getContext()));
   return DiagnosedSilenceableFailure::success();
 }
 
 DiagnosedSilenceableFailure transform::KernelOp::apply(transform::TransformRewriter &,
                                                        transform::TransformResults &,
                                                        transform::TransformState &state) {
-  return writeSchedule(*this, getForm(), getGroup(), getKnobs(), getNames(), state);
+  return writeSchedule(*this, getMechanism(), getGroup(), getKnobs(), getNames(), state);
 }
 
 void transform::KernelOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
@@ -85,20 +85,30 @@ void transform::KernelOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstan
   modifiesPayload(effects);
 }
 
+/// The names of the mechanisms of a type, without `prefix`.
+static std::string namesOf(CardType type, StringRef prefix = "") {
+  SmallVector<StringRef> names;
+  for (const Mechanism *mechanism : heddle::mechanism::all())
+    if (mechanism->type == type)
+      names.push_back(mechanism->name.substr(prefix.size()));
+  return llvm::join(names, ", ");
+}
+
 LogicalResult transform::KernelOp::verify() {
-  if (getFrame() != "product" && getFrame() != "rows")
-    return emitOpError() << "knows no kernels of '" << getFrame() << "'; known: product, rows";
-  std::string all;
-  for (auto name : getNames().getAsRange<StringAttr>())
-    all += (name.getValue() + " ").str();
-  return verifyKnobs(*this, all, getKnobs(), getNames());
+  if (!getMechanism())
+    return emitOpError() << "knows no kernels of '" << getFrame()
+                         << "'; known: " << namesOf(CardType::Kernel, "kernel.");
+  auto names = getNames().getAsRange<StringAttr>();
+  auto all = llvm::to_vector(
+      llvm::map_range(names, [](StringAttr name) { return StringRef(name.getValue()); }));
+  return verifyKnobs<StringRef>(*this, all, getKnobs(), getNames());
 }
 
 DiagnosedSilenceableFailure transform::CallOp::apply(transform::TransformRewriter &,
                                                      transform::TransformResults &,
                                                      transform::TransformState &state) {
   ArrayAttr none = ArrayAttr::get(getContext(), {});
-  return writeSchedule(*this, getForm(), getGroup(), {}, none, state);
+  return writeSchedule(*this, getMechanism(), getGroup(), {}, none, state);
 }
 
 void transform::CallOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
@@ -107,10 +117,10 @@ void transform::CallOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance
 }
 
 LogicalResult transform::CallOp::verify() {
-  if (heddle::loop::isLibraryFunction(getFunction()))
+  if (getMechanism() && getMechanism()->type == CardType::Call)
     return success();
   return emitOpError() << "knows no function '" << getFunction()
-                       << "'; known: " << llvm::join(heddle::loop::libraryFunctions(), ", ");
+                       << "'; known: " << namesOf(CardType::Call);
 }
 
 #define GET_OP_CLASSES
@@ -129,21 +139,17 @@ struct TransformOps : transform::TransformDialectExtension<TransformOps> {
 };
 } // namespace
 
-template <typename... Ops> static StringRef formOfAny(Operation *op) {
-  StringRef form;
-  ((form = isa<Ops>(op) ? cast<Ops>(op).getForm() : form), ...);
-  return form;
+template <typename... Ops> static const Mechanism *mechanismOfAny(Operation *op) {
+  const Mechanism *mechanism = nullptr;
+  ((mechanism = isa<Ops>(op) ? cast<Ops>(op).getMechanism() : mechanism), ...);
+  return mechanism;
 }
 
-StringRef formOf(Operation *op) {
-  return formOfAny<
+const Mechanism *mechanismOf(Operation *op) {
+  return mechanismOfAny<
 #define GET_OP_LIST
 #include "compiler/loop/TransformOps.cpp.inc"
       >(op);
-}
-
-StringRef cardKindOf(Operation *op) {
-  return isa<transform::CallOp>(op) ? "call" : isa<transform::KernelOp>(op) ? "kernel" : "schedule";
 }
 
 void registerTransformOps(DialectRegistry &registry) { registry.addExtensions<TransformOps>(); }

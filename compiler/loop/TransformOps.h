@@ -6,7 +6,7 @@
 #ifndef HEDDLE_LOOP_TRANSFORMOPS_H
 #define HEDDLE_LOOP_TRANSFORMOPS_H
 
-#include "compiler/Prelude.h"
+#include "compiler/mechanism/Mechanism.h"
 
 #include "mlir/Dialect/Transform/Interfaces/TransformInterfaces.h"
 
@@ -15,14 +15,8 @@
 
 namespace heddle::loop {
 
-/// Of a graph.group: a dictionary of `form` (a string) and of knobs (i64).
-inline constexpr llvm::StringLiteral kScheduleAttr = "loop.schedule";
-
-/// The form that a transform op asks for; "" when it is none of these.
-llvm::StringRef formOf(mlir::Operation *op);
-
-/// What a card is that calls the op: "schedule", "call" or "kernel".
-llvm::StringRef cardKindOf(mlir::Operation *op);
+/// The mechanism that a transform op names; null when it is none of these.
+const mechanism::Mechanism *mechanismOf(mlir::Operation *op);
 
 /// Makes the ops known to the transform dialect of contexts that take this registry.
 void registerTransformOps(mlir::DialectRegistry &registry);

@@ -11,8 +11,8 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/IR/OpBase.td"
 
 /// Knobs are pairs of a name and a parameter, `m %m n %n`, in any order; each may be left out, which leaves the
-/// value to lower. `names` are those that the form knows.
-class Loop_Mechanism<string mnemonic, string form, string names>
+/// value to lower. `row` is the mechanism's in compiler/mechanism, which says what knobs there are.
+class Loop_Mechanism<string mnemonic, string row>
     : Op<Transform_Dialect, "loop." # mnemonic,
          [DeclareOpInterfaceMethods<TransformOpInterface>,
           DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
@@ -20,12 +20,13 @@ class Loop_Mechanism<string mnemonic, string form, string names>
                        Variadic<TransformParamTypeInterface>:$knobs, StrArrayAttr:$names);
   let assemblyFormat = "$group custom<Knobs>($knobs, type($knobs), $names) attr-dict `:` type($group)";
   let hasVerifier = 1;
-  let extraClassDeclaration = "::llvm::StringRef getForm() { return \"" # form # "\"; }";
+  let extraClassDeclaration = "const ::heddle::mechanism::Mechanism *getMechanism() { return "
+                              "&::heddle::mechanism::" # row # "; }";
   let extraClassDefinition = [{
     ::mlir::DiagnosedSilenceableFailure
     $cppClass::apply(::mlir::transform::TransformRewriter &, ::mlir::transform::TransformResults &,
                      ::mlir::transform::TransformState &state) {
-      return writeSchedule(*this, getForm(), getGroup(), getKnobs(), getNames(), state);
+      return writeSchedule(*this, getMechanism(), getGroup(), getKnobs(), getNames(), state);
     }
     void $cppClass::getEffects(
         ::llvm::SmallVectorImpl<::mlir::MemoryEffects::EffectInstance> &effects) {
@@ -33,19 +34,19 @@ class Loop_Mechanism<string mnemonic, string form, string names>
       ::mlir::transform::modifiesPayload(effects);
     }
     ::llvm::LogicalResult $cppClass::verify() {
-      return verifyKnobs(*this, "}] # names # [{", getKnobs(), getNames());
+      return verifyKnobs<::llvm::StringLiteral>(*this, getMechanism()->knobs, getKnobs(), getNames());
     }
   }];
 }
 
-def Loop_ContractOp : Loop_Mechanism<"contract", "contraction", "m n panels tiles"> {
+def Loop_ContractOp : Loop_Mechanism<"contract", "kContraction"> {
   let summary = "carry the group out as a product in register tiles";
   let description = [{
     `m` rows by `n` columns of a register tile, `panels` of columns and `tiles` of rows in one task.
   }];
 }
 
-def Loop_WinogradOp : Loop_Mechanism<"winograd", "winograd", "tile m n tiles late"> {
+def Loop_WinogradOp : Loop_Mechanism<"winograd", "kWinograd"> {
   let summary = "carry the group out as products of transformed tiles of images";
   let description = [{
     A 3x3 convolution of stride 1 in tiles of `tile` x `tile` pixels (2 or 4). `m` tiles by `n` output channels
@@ -54,50 +55,50 @@ def Loop_WinogradOp : Loop_Mechanism<"winograd", "winograd", "tile m n tiles lat
   }];
 }
 
-def Loop_FewOp : Loop_Mechanism<"few", "few", "m tiles"> {
+def Loop_FewOp : Loop_Mechanism<"few", "kFewFilters"> {
   let summary = "carry the group out as a convolution of few filters, the reduction in lanes";
   let description = [{
     `m` pixels by all filters of a register tile, `tiles` of them in one task.
   }];
 }
 
-def Loop_StitchOp : Loop_Mechanism<"stitch", "stitch", "m n panels rows"> {
+def Loop_StitchOp : Loop_Mechanism<"stitch", "kStitch"> {
   let summary = "carry the group out as a product and, while its rows are in the cache, their folds";
   let description = [{
     `m` rows by `n` columns of a register tile, `panels` of columns and `rows` at a time.
   }];
 }
 
-def Loop_AttentionOp : Loop_Mechanism<"attention", "attention", "m n rows"> {
+def Loop_AttentionOp : Loop_Mechanism<"attention", "kAttention"> {
   let summary = "carry the group out as two products with a softmax between them";
   let description = [{
     Strips of `m` rows by all keys; `n` columns of a register tile; `rows` of one task.
   }];
 }
 
-def Loop_WindowOp : Loop_Mechanism<"window", "window", "pixels"> {
+def Loop_WindowOp : Loop_Mechanism<"window", "kWindow"> {
   let summary = "carry the group out as a window with channels in lanes";
   let description = "`pixels` of a row are computed together.";
 }
 
-def Loop_RowsOp : Loop_Mechanism<"rows", "rows", "rows"> {
+def Loop_RowsOp : Loop_Mechanism<"rows", "kRows"> {
   let summary = "carry the group out a row at a time";
   let description = "`rows` of one task.";
 }
 
-def Loop_PointwiseOp : Loop_Mechanism<"pointwise", "pointwise", "chunk"> {
+def Loop_PointwiseOp : Loop_Mechanism<"pointwise", "kPointwise"> {
   let summary = "carry the group out an output element at a time, the last dimension in lanes";
   let description = "`chunk` elements of one task.";
 }
 
-def Loop_PlaceOp : Loop_Mechanism<"place", "place", "chunk"> {
+def Loop_PlaceOp : Loop_Mechanism<"place", "kPlace"> {
   let summary = "let the kernels that make a concat's operands write them where they belong";
   let description = [{
     Operands whose kernels cannot, or that others read too, are copied; `chunk` elements of one task.
   }];
 }
 
-def Loop_SerialOp : Loop_Mechanism<"serial", "serial", ""> {
+def Loop_SerialOp : Loop_Mechanism<"serial", "kSerial"> {
   let summary = "carry the group out in order, in one task";
 }
 
@@ -112,7 +113,11 @@ def Loop_CallOp : Op<Transform_Dialect, "loop.call",
   let arguments = (ins StrAttr:$function, TransformHandleTypeInterface:$group);
   let assemblyFormat = "$function $group attr-dict `:` type($group)";
   let hasVerifier = 1;
-  let extraClassDeclaration = "::llvm::StringRef getForm() { return getFunction(); }";
+  let extraClassDeclaration = [{
+    const ::heddle::mechanism::Mechanism *getMechanism() {
+      return ::heddle::mechanism::find(getFunction());
+    }
+  }];
 }
 
 def Loop_KernelOp : Op<Transform_Dialect, "loop.kernel",
@@ -130,7 +135,9 @@ def Loop_KernelOp : Op<Transform_Dialect, "loop.kernel",
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    ::llvm::StringRef getForm() { return getFrame() == "rows" ? "kernel.rows" : "kernel.product"; }
+    const ::heddle::mechanism::Mechanism *getMechanism() {
+      return ::heddle::mechanism::find("kernel." + getFrame().str());
+    }
   }];
 }
 

@@ -4,9 +4,9 @@
 
 #include "compiler/lower/Contraction.h"
 
-#include "compiler/loop/Forms.h"
 #include "compiler/loop/Microkernel.h"
 #include "compiler/lower/Definitions.h"
+#include "compiler/mechanism/Shapes.h"
 
 using namespace mlir;
 
@@ -93,7 +93,7 @@ LogicalResult Contraction::readParts() {
   }
   if (found.empty())
     return success();
-  auto read = loop::partsOf(found, graph::dimsOf(shape.root->getResult(0)));
+  auto read = mechanism::partsOf(found, graph::dimsOf(shape.root->getResult(0)));
   if (!read || !shape.groups.isConstant(1))
     return failure();
   parts = read->count;
@@ -175,7 +175,7 @@ void Contraction::finishTile(Elements &e, ArrayRef<Value> sums, const Indices &o
       };
       bindSum(0);
       for (graph::SliceOp slice : slices) {
-        int64_t part = loop::partOf(slice);
+        int64_t part = mechanism::partOf(slice);
         bindSum(part);
         Indices whole(place);
         whole.back() = e.shift(place.back(), kernel.dim(partColumns * Dim(part)));

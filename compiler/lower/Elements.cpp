@@ -248,7 +248,7 @@ void Elements::store(Value tensor, Value value, ArrayRef<Index> place) {
   Type element = graph::elementOf(tensor);
   Value pointer = kernel.pointer(tensor), whole = tensor;
   Indices inWhole(place);
-  while (const loop::Placement *placement = kernel.placementOf(whole)) {
+  while (const mechanism::Placement *placement = kernel.placementOf(whole)) {
     Index &index = inWhole[placement->axis];
     index = shift(index, kernel.dim(placement->offset));
     whole = placement->whole;

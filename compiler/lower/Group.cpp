@@ -1,17 +1,41 @@
 // Group: carries out the schedule of a group.
 
-#include "compiler/loop/Calls.h"
 #include "compiler/lower/Schedule.h"
 
 using namespace mlir;
 
 namespace heddle::lower {
 
-/// What its operands' kernels do not write is copied.
-static LogicalResult emitPlace(KernelBuilder &kernel, Block *group, const Schedule &schedule) {
+static LogicalResult emitElements(KernelBuilder &kernel, Block *group, const Schedule &schedule) {
   if (!kernel.isTrial)
     emitPointwise(kernel, group, schedule);
   return success();
+}
+
+static constexpr Lowering kLowerings[] = {
+    {&mechanism::kPointwise, emitElements},
+    {&mechanism::kPlace, emitElements}, // what its operands' kernels do not write is copied
+    {&mechanism::kRows, emitRows},
+    {&mechanism::kContraction, emitContraction},
+    {&mechanism::kFewFilters, emitFewFilters},
+    {&mechanism::kWinograd, emitWinograd},
+    {&mechanism::kStitch, emitStitch},
+    {&mechanism::kAttention, emitAttention},
+    {&mechanism::kWindow, emitWindow},
+    {&mechanism::kSerial, emitSerial},
+    {&mechanism::kOnednnMatmul, emitCall},
+    {&mechanism::kOnednnConvolution, emitCall},
+    {&mechanism::kOnednnLayerNorm, emitCall},
+    {&mechanism::kKernelProduct, emitHandwritten},
+    {&mechanism::kKernelRows, emitHandwritten},
+};
+
+ArrayRef<Lowering> lowerings() { return kLowerings; }
+
+static Emit emitterOf(const mechanism::Mechanism *mechanism) {
+  auto found = llvm::find_if(
+      kLowerings, [&](const Lowering &lowering) { return lowering.mechanism == mechanism; });
+  return found == std::end(kLowerings) ? nullptr : found->emit;
 }
 
 Schedule scheduleOf(graph::GroupOp group) {
@@ -20,58 +44,44 @@ Schedule scheduleOf(graph::GroupOp group) {
   if (auto card = group->getAttrOfType<StringAttr>("card"))
     schedule.card = card.str();
   if (auto kind = group->getAttrOfType<StringAttr>("kind"))
-    schedule.form = kind.str();
-  if (auto chosen = group->getAttrOfType<DictionaryAttr>("loop.schedule")) {
-    for (NamedAttribute knob : chosen)
-      if (auto number = dyn_cast<IntegerAttr>(knob.getValue()))
-        schedule.knobs[knob.getName().str()] = number.getInt();
-      else if (auto text = dyn_cast<StringAttr>(knob.getValue()))
-        (knob.getName() == "source" ? schedule.source
-         : knob.getName() == "code" ? schedule.code
-                                    : schedule.form) = text.str();
+    schedule.kind = kind.str();
+  schedule.mechanism = mechanism::find(schedule.kind);
+  if (auto chosen = group->getAttrOfType<DictionaryAttr>(mechanism::kScheduleAttr)) {
+    for (NamedAttribute field : chosen)
+      if (auto number = dyn_cast<IntegerAttr>(field.getValue()))
+        schedule.knobs[field.getName().str()] = number.getInt();
+    auto textOf = [&](StringRef name) {
+      auto text = chosen.getAs<StringAttr>(name);
+      return text ? text.str() : "";
+    };
+    schedule.mechanism = mechanism::find(textOf("form"));
+    schedule.source = textOf("source");
+    schedule.code = textOf("code");
   }
   return schedule;
 }
 
-using Emit = LogicalResult (*)(KernelBuilder &, Block *, const Schedule &);
-
-/// Null for the pointwise form, which is for all groups.
-static Emit mechanismOf(StringRef form) {
-  return llvm::StringSwitch<Emit>(form)
-      .Case("rows", emitRows)
-      .Case("contraction", emitContraction)
-      .Case("few", emitFewFilters)
-      .Case("winograd", emitWinograd)
-      .Case("stitch", emitStitch)
-      .Case("attention", emitAttention)
-      .Case("window", emitWindow)
-      .Case("serial", emitSerial)
-      .Case("place", emitPlace)
-      .Cases("kernel.product", "kernel.rows", emitHandwritten)
-      .Default(loop::isLibraryFunction(form) ? emitCall : nullptr);
-}
-
 Refusal refusal(Block *group, const Schedule &schedule, const loop::Machine &machine) {
-  Emit emit = mechanismOf(schedule.form);
-  if (!emit && schedule.form != "pointwise")
-    return {"no card serves a group of kind '" + schedule.form + "' like it", false};
+  Emit emit = emitterOf(schedule.mechanism);
+  if (!emit)
+    return {"no card serves a group of kind '" + schedule.kind + "' like it", false};
   OwningOpRef<ModuleOp> nowhere = ModuleOp::create(UnknownLoc::get(group->front().getContext()));
   KernelBuilder kernel(*nowhere, "trial", nowhere->getLoc(), machine);
   kernel.isTrial = true;
-  if (!emit || succeeded(emit(kernel, group, schedule)))
+  if (succeeded(emit(kernel, group, schedule)))
     return {"", false};
   if (kernel.refusal.empty())
-    return {"the mechanism '" + schedule.form + "' does not serve it", false};
+    return {("the mechanism '" + schedule.mechanism->name + "' does not serve it").str(), false};
   return {kernel.refusal, kernel.isAdvice};
 }
 
-StringRef emitGroup(KernelBuilder &kernel, Block *group, const Schedule &schedule) {
-  Emit emit = mechanismOf(schedule.form);
+bool emitGroup(KernelBuilder &kernel, Block *group, const Schedule &schedule) {
+  Emit emit = emitterOf(schedule.mechanism);
   emitIndexChecks(kernel, group);
   if (emit && succeeded(emit(kernel, group, schedule)))
-    return schedule.form;
+    return true;
   emitPointwise(kernel, group, schedule);
-  return "pointwise";
+  return false;
 }
 
 } // namespace heddle::lower

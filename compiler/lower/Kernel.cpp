@@ -107,7 +107,7 @@ KernelBuilder::KernelBuilder(ModuleOp module, StringRef name, Location location,
   kernel.arguments.push_back({Argument::Kind::Call, {}, 0, ""});
 }
 
-const loop::Placement *KernelBuilder::placementOf(Value tensor) const {
+const mechanism::Placement *KernelBuilder::placementOf(Value tensor) const {
   if (auto own = ownPlacements.find(tensor); own != ownPlacements.end())
     return &own->second;
   if (!placements)

@@ -9,7 +9,7 @@
 #include "compiler/graph/Graph.h"
 #include "compiler/loop/Code.h"
 #include "compiler/loop/Machine.h"
-#include "compiler/loop/Placement.h"
+#include "compiler/mechanism/Placement.h"
 #include "compiler/target/Program.h"
 
 namespace heddle::lower {
@@ -117,9 +117,9 @@ public:
   const loop::Machine machine;
   Kernel kernel;
   /// Of results of groups, and of values in this one that are such.
-  const loop::Placements *placements = nullptr;
-  loop::Placements ownPlacements;
-  const loop::Placement *placementOf(Value tensor) const;
+  const mechanism::Placements *placements = nullptr;
+  mechanism::Placements ownPlacements;
+  const mechanism::Placement *placementOf(Value tensor) const;
   bool isTrial = false; // mechanisms only find out whether they can carry the group out
   std::string refusal;
   bool isAdvice = false; // the refusal

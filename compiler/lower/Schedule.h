@@ -6,11 +6,13 @@
 #define HEDDLE_LOWER_SCHEDULE_H
 
 #include "compiler/lower/Elements.h"
+#include "compiler/mechanism/Mechanism.h"
 
 namespace heddle::lower {
 
 struct Schedule {
-  std::string form; // which function below
+  const mechanism::Mechanism *mechanism = nullptr; // null: none has the name of the group's kind
+  std::string kind;
   std::map<std::string, int64_t> knobs;
   std::string card, group;  // names, for messages
   std::string source, code; // of a kernel written by hand: its file, or "", and the text
@@ -20,7 +22,8 @@ struct Schedule {
   }
 };
 
-/// What the chooser has left on the group; the form of its kind where it has chosen nothing.
+/// What the chooser has left on the group; the mechanism of its kind's name if it has chosen
+/// nothing.
 Schedule scheduleOf(graph::GroupOp group);
 
 /// Whether neighbours along this axis and the one before it are none in memory, since the tensor is
@@ -67,10 +70,12 @@ mlir::LogicalResult emitAttention(KernelBuilder &kernel, mlir::Block *group,
 /// whose rows the L1 holds. Knobs: `pixels` of a row at most at a time.
 mlir::LogicalResult emitWindow(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule);
 
-/// A function of a library (compiler/loop/Calls.h), then what it cannot do, element by element.
+/// A function of a library (compiler/mechanism/Calls.h), then what it cannot do, element by
+/// element.
 mlir::LogicalResult emitCall(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule);
 
-/// A kernel that is written by hand, with the group's ops in its holes (compiler/loop/Holes.h).
+/// A kernel that is written by hand, with the group's ops in its holes
+/// (compiler/mechanism/Holes.h).
 mlir::LogicalResult emitHandwritten(KernelBuilder &kernel, mlir::Block *group,
                                     const Schedule &schedule);
 
@@ -91,6 +96,15 @@ mlir::LogicalResult carryOut(KernelBuilder &kernel, mlir::Block *group, const Sc
   return mlir::success();
 }
 
+/// Carries out a schedule, or finds out only whether it can (KernelBuilder::isTrial).
+using Emit = mlir::LogicalResult (*)(KernelBuilder &, mlir::Block *, const Schedule &);
+struct Lowering {
+  const mechanism::Mechanism *mechanism;
+  Emit emit;
+};
+/// One for each mechanism.
+llvm::ArrayRef<Lowering> lowerings();
+
 struct Refusal {
   std::string why; // "" for none
   bool isAdvice;   // it can be carried out, but costs more than the group's parts
@@ -98,9 +112,9 @@ struct Refusal {
 /// Whether the schedule can and should be carried out for the group. Writes no code.
 Refusal refusal(mlir::Block *group, const Schedule &schedule, const loop::Machine &machine);
 
-/// Carries out `schedule`, or the pointwise form where that one does not apply to the group: the
-/// form that was taken.
-llvm::StringRef emitGroup(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule);
+/// Carries out `schedule`, or computes element by element where its mechanism does not serve the
+/// group: whether it does.
+bool emitGroup(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule);
 
 /// The yielded values of a group.
 mlir::ValueRange outputsOf(mlir::Block *group);

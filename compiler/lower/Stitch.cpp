@@ -6,13 +6,11 @@
 // then the rows from end to end while they are in the L2. What lies between the two stays in the
 // scratch; where others read it too, it is a result and is read back from there.
 
-#include "compiler/loop/Forms.h"
+#include "compiler/mechanism/Stitch.h"
 #include "compiler/lower/Contraction.h"
 #include "compiler/lower/Definitions.h"
 #include "compiler/lower/Schedule.h"
 #include "compiler/lower/rows/Rows.h"
-
-#include "mlir/Analysis/SliceAnalysis.h"
 
 using namespace mlir;
 
@@ -29,7 +27,6 @@ public:
   void emit();
 
 private:
-  Value findBetween() const;
   LogicalResult advise(int64_t rowsOfTile, int64_t fitting, int64_t rowBytes);
   Value address(Value row, Value column);
 
@@ -46,50 +43,8 @@ private:
 };
 } // namespace
 
-/// The last value that all folds reach the product through: of the product's shape, and following
-/// from no fold.
-Value Stitch::findBetween() const {
-  Operation *product = nullptr;
-  llvm::DenseSet<Value> followsProduct, followsFold;
-  SmallVector<Value> candidates;
-  for (Operation &op : group->without_terminator()) {
-    if (isa<graph::MatmulOp, graph::ConvOp>(op)) {
-      if (product)
-        return {};
-      product = &op;
-    }
-    auto readsOne = [&](const llvm::DenseSet<Value> &values) {
-      return llvm::any_of(op.getOperands(), [&](Value in) { return values.contains(in); });
-    };
-    Value result = op.getResult(0);
-    if (&op == product || readsOne(followsProduct))
-      followsProduct.insert(result);
-    if (!loop::foldedAxes(&op).empty() || readsOne(followsFold))
-      followsFold.insert(result);
-    else if (followsProduct.contains(result) &&
-             graph::dimsOf(result) == graph::dimsOf(product->getResult(0)))
-      candidates.push_back(result);
-  }
-  for (Value candidate : llvm::reverse(candidates)) {
-    SetVector<Operation *> before;
-    BackwardSliceOptions inGroup;
-    inGroup.inclusive = true;
-    inGroup.filter = [&](Operation *op) { return op->getBlock() == group; };
-    getBackwardSlice(candidate, &before, inGroup);
-    bool isOnlyWay = llvm::all_of(*group, [&](Operation &op) {
-      return before.contains(&op) || llvm::all_of(op.getOperands(), [&](Value in) {
-               return in == candidate || !followsProduct.contains(in) ||
-                      !before.contains(in.getDefiningOp());
-             });
-    });
-    if (isOnlyWay)
-      return candidate;
-  }
-  return {};
-}
-
 LogicalResult Stitch::prepare() {
-  between = findBetween();
+  between = mechanism::betweenOf(mechanism::opsOf(*group));
   if (!between || failed(contraction.prepare(between)) || failed(rows.prepare(between)) ||
       graph::dimsOf(between) != rows.full || rows.kept + 1 != rows.full.size())
     return kernel.refuse("no register tile serves its product, or its folds are not those of the "

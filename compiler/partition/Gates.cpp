@@ -4,7 +4,7 @@
 
 #include "compiler/partition/Partitioner.h"
 
-#include "compiler/loop/Forms.h"
+#include "compiler/mechanism/Shapes.h"
 
 using namespace mlir;
 
@@ -95,7 +95,7 @@ SetVector<Operation *> Partitioner::followersOf(ArrayRef<Operation *> slices) {
 void Partitioner::joinReaders(Group &product) {
   Value whole = product.root()->getResult(0);
   SmallVector<Operation *> slices(whole.getUsers());
-  auto parts = loop::partsOf(slices, graph::dimsOf(whole));
+  auto parts = mechanism::partsOf(slices, graph::dimsOf(whole));
   if (!parts || parts->count < 2 || parts->count > kMostParts)
     return;
   for (const Ops &readers : {readersOf(slices), followersOf(slices)})

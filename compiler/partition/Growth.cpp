@@ -2,7 +2,7 @@
 
 #include "compiler/partition/Growth.h"
 
-#include "compiler/loop/Forms.h"
+#include "compiler/mechanism/Shapes.h"
 
 using namespace mlir;
 

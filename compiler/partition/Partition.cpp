@@ -13,7 +13,7 @@
 #include "compiler/partition/Partition.h"
 
 #include "compiler/graph/LoopNest.h"
-#include "compiler/loop/Forms.h"
+#include "compiler/mechanism/Shapes.h"
 #include "compiler/partition/Partitioner.h"
 #include "compiler/partition/Regions.h"
 
@@ -52,7 +52,7 @@ static bool isDepthwise(graph::ConvOp op) {
 }
 
 static bool foldsTrailing(Operation *op) {
-  ArrayRef<int64_t> axes = loop::foldedAxes(op);
+  ArrayRef<int64_t> axes = mechanism::foldedAxes(op);
   int64_t rank = graph::rankOf(op->getOperand(0));
   for (int64_t i = rank - (int64_t)axes.size(); i < rank; ++i)
     if (!llvm::is_contained(axes, i))
@@ -62,7 +62,7 @@ static bool foldsTrailing(Operation *op) {
 
 static bool isHost(Operation *op) {
   if (auto reshape = dyn_cast<graph::ReshapeOp>(op))
-    return !loop::keepsIndices(reshape);
+    return !mechanism::keepsIndices(reshape);
   return isa<graph::ConstantOp, graph::DynamicReshapeOp, graph::BindSizesOp, graph::IfOp,
              graph::LoopOp, graph::ScanOp, graph::YieldOp, graph::GroupOp, func::ReturnOp>(op) ||
          op->hasTrait<graph::Hosted>();
@@ -75,7 +75,7 @@ static Kind kindOf(Operation *op) {
     return Kind::Contraction;
   if (isa<graph::PoolOp>(op))
     return Kind::Window;
-  if (!loop::foldedAxes(op).empty())
+  if (!mechanism::foldedAxes(op).empty())
     return foldsTrailing(op) ? Kind::Rows : Kind::Pointwise;
   if (isa<graph::ScatterElementsOp, graph::ScatterNdOp>(op))
     return Kind::Serial;
@@ -91,7 +91,7 @@ static bool isAlone(Operation *op) {
 
 static bool isView(Operation *op) {
   auto reshape = dyn_cast<graph::ReshapeOp>(op);
-  return reshape && loop::keepsIndices(reshape);
+  return reshape && mechanism::keepsIndices(reshape);
 }
 
 /// What a product's epilogue reads in place: memory, in another shape or a part of it.
@@ -269,13 +269,13 @@ bool Partitioner::mayJoin(Operation *op, Group &group) {
            dims == group.domain && readOnlyElementwise(op, group);
   case Kind::Rows: {
     DimVector rows = graph::dimsOf(op->getOperand(0));
-    size_t axes = loop::foldedAxes(op).size();
-    if (!loop::staysInRow(op->getResult(0), rows, axes))
+    size_t axes = mechanism::foldedAxes(op).size();
+    if (!mechanism::staysInRow(op->getResult(0), rows, axes))
       return false;
     if (group.is(Kind::Rows))
       return rows == group.rows && axes == group.rowAxes;
     return group.is(Kind::Pointwise) && group.onlyElementwise &&
-           (group.domain == rows || loop::isRowShape(group.domain, rows, axes));
+           (group.domain == rows || mechanism::isRowShape(group.domain, rows, axes));
   }
   case Kind::Pointwise:
     break;
@@ -285,7 +285,7 @@ bool Partitioner::mayJoin(Operation *op, Group &group) {
     return false;
   }
   // A fold of leading dimensions: once for each element of the result.
-  if (!loop::foldedAxes(op).empty())
+  if (!mechanism::foldedAxes(op).empty())
     return group.is(Kind::Pointwise) && group.onlyElementwise && dims == group.domain &&
            readOnlyElementwise(op, group);
   if (group.is(Kind::Contraction) || group.is(Kind::Window)) {
@@ -338,7 +338,7 @@ void Partitioner::assign(Operation *op) {
     group.kind = partition::nameOf(kind).str();
   if (kind == Kind::Rows) {
     group.rows = graph::dimsOf(op->getOperand(0));
-    group.rowAxes = loop::foldedAxes(op).size();
+    group.rowAxes = mechanism::foldedAxes(op).size();
   }
   bool isInPlace = isElementwise(op) || isFree(op);
   group.onlyElementwise &= isInPlace;

@@ -3,7 +3,7 @@
 
 #include "compiler/partition/Partitioner.h"
 
-#include "compiler/loop/Forms.h"
+#include "compiler/mechanism/Shapes.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -69,7 +69,7 @@ bool Partitioner::takesCopies(Group &reader, const Group &group) {
   return llvm::all_of(group.members, [&](Operation *member) { return mayJoin(member, reader); }) &&
          llvm::all_of(group.root()->getUsers(), [&](Operation *user) {
            return groupOf.at(user) != groupOf.at(reader.root()) || isElementwise(user) ||
-                  !loop::foldedAxes(user).empty();
+                  !mechanism::foldedAxes(user).empty();
          });
 }
 

@@ -3,7 +3,7 @@
 
 #include "compiler/partition/Partitioner.h"
 
-#include "compiler/loop/Forms.h"
+#include "compiler/mechanism/Shapes.h"
 
 using namespace mlir;
 
@@ -23,7 +23,7 @@ void Partitioner::stitchAll() {
 /// The group of the product whose rows this fold of `rows` folds, if the two can be one: where
 /// the product's result is read elsewhere, that has to be behind the rows' root.
 Group *Partitioner::productBefore(Operation *fold, Group &rows) {
-  ArrayRef<int64_t> axes = loop::foldedAxes(fold);
+  ArrayRef<int64_t> axes = mechanism::foldedAxes(fold);
   Operation *root = rows.root();
   if (axes.size() != 1 || !options.fuses || isRefused(root, partition::nameOf(Kind::Stitch)))
     return nullptr;
@@ -54,7 +54,7 @@ bool Partitioner::isReadRight(Operation *user, Group &rows) {
     return places.at(user) > places.at(rows.root());
   Group &reader = groups[known->second];
   if (&reader == &rows)
-    return isElementwise(user) || !loop::foldedAxes(user).empty();
+    return isElementwise(user) || !mechanism::foldedAxes(user).empty();
   return places.at(reader.root()) > places.at(rows.root());
 }
 

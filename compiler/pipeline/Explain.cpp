@@ -220,11 +220,11 @@ Json Explainer::chosenCards() const {
     Json knobs = Json::object();
     for (const warehouse::Knob &knob : card.knobs)
       knobs[knob.name] = {{"values", knob.domain}, {"default", knob.initial}};
-    json[card.name] = {{"card_kind", card.nature},
+    json[card.name] = {{"card_kind", mechanism::nameOf(card.mechanism->type)},
                        {"path", card.path},
                        {"hash", card.hash},
                        {"priority", card.priority},
-                       {"mechanism", card.mechanism},
+                       {"mechanism", card.mechanism->name},
                        {"knobs", knobs},
                        {"text", text}};
   }

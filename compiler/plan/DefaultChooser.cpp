@@ -1,7 +1,7 @@
 // DefaultChooser: knobs by rule. The rules for register tiles were measured:
 // bench/notes/2026-11-21-register-tiles.md.
 
-#include "compiler/loop/Forms.h"
+#include "compiler/mechanism/Shapes.h"
 #include "compiler/plan/Chooser.h"
 #include "compiler/plan/FewRule.h"
 #include "compiler/plan/WinogradRule.h"
@@ -66,7 +66,7 @@ static int64_t partsBehind(graph::GroupOp group, Operation *product) {
   for (auto slice : group.getBody().front().getOps<graph::SliceOp>())
     if (graph::dimsOf(slice.getX()) == dims)
       slices.push_back(slice);
-  auto parts = loop::partsOf(slices, dims);
+  auto parts = mechanism::partsOf(slices, dims);
   return parts ? parts->count : 1;
 }
 
@@ -169,9 +169,9 @@ static Result ofConv(Result (*rule)(graph::ConvOp, const loop::Machine &), graph
 /// Whether a card is worth taking where it may be. What is below 0 waits for a plan or a search: a
 /// library that the artefact would need, say.
 static bool pays(const Card &card, graph::GroupOp group, const loop::Machine &machine) {
-  if (card.mechanism == "winograd")
+  if (card.mechanism == &mechanism::kWinograd)
     return card.priority >= 0 && ofConv(winogradForm, group, machine).tile > 0;
-  if (card.mechanism == "few")
+  if (card.mechanism == &mechanism::kFewFilters)
     return card.priority >= 0 && ofConv(fewPixels, group, machine) > 0;
   return card.priority >= 0;
 }
@@ -192,13 +192,13 @@ llvm::Expected<Choice> DefaultChooser::choose(graph::GroupOp group,
     chooseAttentionTile(*choice.card, machine, choice.knobs);
   else if (auto size = productOf(group))
     chooseTile(*choice.card, *size, machine, choice.knobs);
-  if (choice.card->mechanism == "winograd" && choice.card->knob("tile")) {
+  if (choice.card->mechanism == &mechanism::kWinograd && choice.card->knob("tile")) {
     WinogradForm form = ofConv(winogradForm, group, machine);
     choice.knobs["tile"] = nearestBelow(*choice.card->knob("tile"), form.tile);
     if (choice.card->knob("late"))
       choice.knobs["late"] = form.isLate;
   }
-  if (choice.card->mechanism == "few" && choice.card->knob("m"))
+  if (choice.card->mechanism == &mechanism::kFewFilters && choice.card->knob("m"))
     choice.knobs["m"] = nearestBelow(*choice.card->knob("m"), ofConv(fewPixels, group, machine));
   return choice;
 }

@@ -210,7 +210,7 @@ llvm::Expected<double> Tuner::measure(Work &work, Subject &subject, cards::Progr
         if (!program)
           return program.takeError();
         if (!(*program)->isCarriedOut)
-          return makeError(ErrorCode::Refused, "its mechanism '" + choice.card->mechanism +
+          return makeError(ErrorCode::Refused, "its mechanism '" + choice.card->mechanism->name +
                                                    "' cannot be carried out for this group");
         auto difference = differenceOf(subject, base, **program);
         if (!difference)

@@ -2,10 +2,8 @@
 
 #include "compiler/warehouse/Card.h"
 
-#include "compiler/loop/Calls.h"
-#include "compiler/loop/Forms.h"
-#include "compiler/loop/Holes.h"
-#include "compiler/loop/TransformOps.h"
+#include "compiler/mechanism/Calls.h"
+#include "compiler/mechanism/Holes.h"
 #include "compiler/support/Error.h"
 
 #include "mlir/Dialect/Transform/Transforms/TransformInterpreterUtils.h"
@@ -13,6 +11,8 @@
 using namespace mlir;
 
 namespace heddle::warehouse {
+
+using mechanism::CardType;
 
 const Knob *Card::knob(StringRef wanted) const {
   auto found = llvm::find_if(knobs, [&](const Knob &knob) { return knob.name == wanted; });
@@ -131,7 +131,6 @@ Fit Card::fit(ArrayRef<Operation *> ops) const {
   if (nests.empty())
     return Fit::No;
   graph::LoopNest nest = nestOf(ops);
-  std::string why;
   Fit best = Fit::No;
   for (const Key &key : nests) {
     Extents extents;
@@ -150,7 +149,7 @@ Fit Card::fit(ArrayRef<Operation *> ops) const {
     return Fit::No;
   if (!hasEpilogue && epilogueOf(ops))
     best = Fit::Partial;
-  return std::min(best, loop::fitsForm(mechanism, ops, why));
+  return std::min(best, mechanism->fits(ops).fit);
 }
 
 std::string Card::nestRefusal(ArrayRef<Operation *> ops) const {
@@ -167,13 +166,12 @@ std::string Card::nestRefusal(ArrayRef<Operation *> ops) const {
 
 /// A function, a kernel or a place is for certain ops; other mechanisms read whatever there is.
 std::string Card::mechanismRefusal(ArrayRef<Operation *> ops) const {
-  std::string why;
-  if (loop::fitsForm(mechanism, ops, why) != Fit::Full)
-    return "'" + mechanism + "' cannot compute it: " + why;
-  if (nature == "call")
-    return loop::whyNoLibrary(mechanism);
-  size_t count = loop::decidersOf(mechanism, ops).size();
-  if (mechanism == "kernel.rows" && count != (size_t)folds)
+  if (mechanism::Verdict verdict = mechanism->fits(ops); !verdict.isFull())
+    return ("'" + mechanism->name + "' cannot compute it: " + verdict.why).str();
+  if (mechanism->type == CardType::Call)
+    return mechanism::whyNoLibrary(*mechanism);
+  size_t count = mechanism::decidersOf(*mechanism, ops).size();
+  if (mechanism == &mechanism::kKernelRows && count != (size_t)folds)
     return "its kernel has holes for " + std::to_string(folds) + " folds, but the group has " +
            std::to_string(count);
   return source.empty() ? "" : whyNoClang();
@@ -186,13 +184,12 @@ std::string Card::refusal(graph::GroupOp group, StringRef wantedTarget) const {
   if (!kind.empty() && groupKind && groupKind.getValue() != kind)
     return "the group is built around " + groupKind.str() + ", not " + kind;
   std::string why;
-  auto ops =
-      llvm::to_vector(llvm::make_pointer_range(group.getBody().front().without_terminator()));
+  auto ops = mechanism::opsOf(group.getBody().front());
   if (!nests.empty()) {
     if (why = nestRefusal(ops); !why.empty())
       return why;
-    if (loop::fitsForm(mechanism, ops, why) != Fit::Full)
-      return "mechanism '" + mechanism + "' cannot carry it out: " + why;
+    if (mechanism::Verdict verdict = mechanism->fits(ops); !verdict.isFull())
+      return ("mechanism '" + mechanism->name + "' cannot carry it out: " + verdict.why).str();
   }
   if (why = aroundRefusal(ops); !why.empty())
     return why;
@@ -211,7 +208,7 @@ std::string Card::refusal(graph::GroupOp group, StringRef wantedTarget) const {
     if (std::string refused = guardRefusal(*this, *extents); !refused.empty())
       return refused;
   }
-  bool isForAll = nature == "schedule" && !loop::readsParameters(mechanism);
+  bool isForAll = mechanism->type == CardType::Schedule && !mechanism->readsParameters;
   return isForAll ? "" : mechanismRefusal(ops);
 }
 
@@ -258,12 +255,12 @@ llvm::Error apply(const Card &card, graph::GroupOp group, const KnobValues &valu
     return makeError(ErrorCode::Refused, "group '" + group.getName() + "': card '" + card.name +
                                              "' matched but could not be applied: error: " +
                                              messages + " (" + card.path + ")");
-  if (card.nature == "kernel") {
-    NamedAttrList chosen(group->getAttrOfType<DictionaryAttr>(loop::kScheduleAttr));
+  if (card.mechanism->type == CardType::Kernel) {
+    NamedAttrList chosen(group->getAttrOfType<DictionaryAttr>(mechanism::kScheduleAttr));
     chosen.set("source", builder.getStringAttr(card.source));
     chosen.set("code", builder.getStringAttr(card.code));
     chosen.set("folds", builder.getI64IntegerAttr(card.folds));
-    group->setAttr(loop::kScheduleAttr, chosen.getDictionary(group.getContext()));
+    group->setAttr(mechanism::kScheduleAttr, chosen.getDictionary(group.getContext()));
   }
   group->setAttr("card", builder.getStringAttr(card.name));
   group->setAttr("card_hash", builder.getStringAttr(card.hash));

@@ -3,6 +3,7 @@
 #ifndef HEDDLE_WAREHOUSE_CARD_H
 #define HEDDLE_WAREHOUSE_CARD_H
 
+#include "compiler/mechanism/Mechanism.h"
 #include "compiler/warehouse/Key.h"
 
 #include "mlir/IR/OwningOpRef.h"
@@ -24,11 +25,10 @@ struct Card {
   std::string path, name; // the name is the file's, without folder and suffix
   std::string target;
   int64_t priority = 0;
-  std::vector<Key> keys;           // each deciding op of a group must match one of them
-  std::vector<Key> nests;          // or: the whole of a group must match one of them
-  bool readsThroughMoves = false;  // ops that only move elements are no part of the nest
-  std::string mechanism;           // the form that @schedule asks for
-  std::string nature;              // "schedule", "call" or "kernel"
+  std::vector<Key> keys;          // each deciding op of a group must match one of them
+  std::vector<Key> nests;         // or: the whole of a group must match one of them
+  bool readsThroughMoves = false; // ops that only move elements are no part of the nest
+  const mechanism::Mechanism *mechanism = nullptr; // that @schedule names
   std::string source, code;        // of a kernel: its file, "" for the card itself, and the text
   int64_t folds = 0;               // that a kernel of rows is written for
   std::string kind;                // of the group, as partition named it; "" for any

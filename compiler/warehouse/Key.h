@@ -6,7 +6,7 @@
 #define HEDDLE_WAREHOUSE_KEY_H
 
 #include "compiler/graph/LoopNest.h"
-#include "compiler/loop/Fit.h"
+#include "compiler/mechanism/Fit.h"
 
 #include "llvm/Support/Error.h"
 
@@ -25,7 +25,7 @@ struct KeyLoop {
   std::vector<KeyLoop> children;
 };
 
-using loop::Fit;
+using mechanism::Fit;
 
 /// Extents by letter; those of a run are multiplied. Loops of one letter have one extent.
 using Extents = std::map<std::string, graph::Dim>;

@@ -44,7 +44,7 @@ public:
       readFields();
     if (problems.empty())
       readSchedule();
-    if (problems.empty() && card.nature == "kernel")
+    if (problems.empty() && card.mechanism->type == mechanism::CardType::Kernel)
       for (auto &[location, what] : readKernel(card))
         complain(location, what);
     if (card.module)
@@ -206,7 +206,7 @@ private:
       op.walk([&](Operation *inner) {
         bool isAllowed = inner == &op || isa<transform::YieldOp, transform::ParamConstantOp>(inner);
         if (isa<transform::TransformDialect>(inner->getDialect()) && !isAllowed &&
-            loop::formOf(inner).empty())
+            !loop::mechanismOf(inner))
           complain(inner->getLoc(), "'" + inner->getName().getStringRef() +
                                         "' may rewrite the program; a card calls only "
                                         "transform.loop.* mechanisms");
@@ -270,14 +270,15 @@ private:
     for (BlockArgument argument : body.getArguments().drop_front())
       readKnob(sequence, argument);
     for (Operation &op : body) {
-      StringRef form = loop::formOf(&op);
-      if (!form.empty() && !card.mechanism.empty())
-        complain(op.getLoc(), "mechanism '" + form + "' stands behind '" + card.mechanism +
+      const mechanism::Mechanism *named = loop::mechanismOf(&op);
+      if (named && card.mechanism)
+        complain(op.getLoc(), "mechanism '" + named->name + "' stands behind '" +
+                                  card.mechanism->name +
                                   "', but a card calls one; make a second card of it");
-      else if (!form.empty())
-        card.mechanism = form.str(), card.nature = loop::cardKindOf(&op).str();
+      else if (named)
+        card.mechanism = named;
     }
-    if (card.mechanism.empty() && problems.empty())
+    if (!card.mechanism && problems.empty())
       complain(sequence.getLoc(),
                "@schedule calls no mechanism such as 'transform.loop.rows %group "
                ": !transform.any_op'; see docs/spec/cards.md");

@@ -3,8 +3,8 @@
 
 #include "compiler/warehouse/ParseKernel.h"
 
-#include "compiler/loop/Holes.h"
 #include "compiler/loop/TransformOps.h"
+#include "compiler/mechanism/Holes.h"
 #include "compiler/support/Suggest.h"
 
 #include "llvm/Support/MemoryBuffer.h"
@@ -51,8 +51,8 @@ public:
       readFile(*call.getSource());
     else
       readFunctions();
-    card.folds = loop::foldsNamedIn(card.code);
-    if (problems.empty() && card.mechanism == "kernel.rows" && card.folds == 0)
+    card.folds = mechanism::foldsNamedIn(card.code);
+    if (problems.empty() && card.mechanism == &mechanism::kKernelRows && card.folds == 0)
       complain(call.getLoc(),
                "a kernel of rows reads its rows with read_0, but its source does not "
                "name it");
@@ -104,8 +104,8 @@ private:
       function.print(stream, OpPrintingFlags().useLocalScope());
       stream << "\n";
     }
-    int64_t folds = loop::foldsNamedIn(card.code);
-    std::vector<loop::Hole> holes = loop::holesOf(card.mechanism, folds);
+    int64_t folds = mechanism::foldsNamedIn(card.code);
+    std::vector<mechanism::Hole> holes = mechanism::holesOf(*card.mechanism, folds);
     bool hasKernel = false, hasTasks = false;
     for (auto function : card.module->getOps<func::FuncOp>()) {
       if (function == card.example)
@@ -148,16 +148,17 @@ private:
     if (name.consume_front("knob_"))
       return llvm::any_of(call.getNames().getAsRange<StringAttr>(),
                           [&](StringAttr knob) { return knob.getValue() == name; });
-    return llvm::is_contained(loop::extentsOf(card.mechanism), name);
+    return llvm::is_contained(mechanism::extentsOf(*card.mechanism), name);
   }
 
-  void checkHole(func::FuncOp function, ArrayRef<loop::Hole> holes) {
+  void checkHole(func::FuncOp function, ArrayRef<mechanism::Hole> holes) {
     MLIRContext *context = call.getContext();
     Type pointer = LLVM::LLVMPointerType::get(context), i64 = IntegerType::get(context, 64);
     StringRef name = function.getName(), stem = name;
     bool isLanes = stem.consume_back("_lanes");
     SmallVector<Type> inputs = {pointer}, results;
-    auto hole = llvm::find_if(holes, [&](const loop::Hole &hole) { return hole.name == stem; });
+    auto hole =
+        llvm::find_if(holes, [&](const mechanism::Hole &hole) { return hole.name == stem; });
     if (isNumber(name)) {
       results.push_back(i64);
     } else if (hole != holes.end()) {
@@ -169,12 +170,12 @@ private:
       if (!hole->isWrite)
         results.push_back(value);
     } else {
-      SmallVector<StringRef> known(loop::extentsOf(card.mechanism));
-      for (const loop::Hole &each : holes)
+      SmallVector<StringRef> known(mechanism::extentsOf(*card.mechanism));
+      for (const mechanism::Hole &each : holes)
         known.push_back(each.name);
       std::string near = support::nearest(name, known);
       return complain(function.getLoc(),
-                      "'" + card.mechanism + "' has no hole '" + name + "'" +
+                      "'" + card.mechanism->name + "' has no hole '" + name + "'" +
                           (near.empty() ? "" : "; did you mean '" + near + "'?") + " holes: " +
                           llvm::join(known, ", ") + ", knob_NAME, and read_ and write with _lanes");
     }

@@ -113,7 +113,7 @@ Fit Warehouse::fit(ArrayRef<Operation *> ops, StringRef target, std::string &for
     Fit found = card.target == target && mayTake(card) ? card.fit(ops) : Fit::No;
     if (found > best) {
       best = found;
-      form = card.mechanism;
+      form = card.mechanism->name;
     }
   }
   return best;

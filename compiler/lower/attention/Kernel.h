@@ -2,9 +2,9 @@
 #ifndef HEDDLE_LOWER_ATTENTION_KERNEL_H
 #define HEDDLE_LOWER_ATTENTION_KERNEL_H
 
-#include "compiler/loop/Attention.h"
 #include "compiler/lower/Definitions.h"
 #include "compiler/lower/attention/Operands.h"
+#include "compiler/mechanism/Attention.h"
 
 namespace heddle::lower {
 
@@ -100,7 +100,7 @@ private:
   KernelBuilder &kernel;
   mlir::Block *group;
   const Schedule &schedule;
-  loop::AttentionParts parts;
+  mechanism::AttentionParts parts;
   std::optional<ScoreMasks> masks; // that may hide keys
   Type number;                     // that all is computed in
   Dim batches, queries, keys, depth;

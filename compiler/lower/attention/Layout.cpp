@@ -13,11 +13,8 @@ DimVector batchDims(Value tensor) {
 }
 
 LogicalResult AttentionKernel::prepare() {
-  SmallVector<Operation *> ops;
-  for (Operation &op : group->without_terminator())
-    ops.push_back(&op);
   std::string why;
-  auto read = loop::readAttention(ops, why);
+  auto read = mechanism::readAttention(mechanism::opsOf(*group), why);
   if (!read)
     return kernel.refuse(why);
   if (outputsOf(group).size() != 1 || outputsOf(group)[0] != read->result)

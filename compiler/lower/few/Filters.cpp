@@ -2,19 +2,16 @@
 
 #include "compiler/lower/few/Filters.h"
 
-#include "compiler/loop/Forms.h"
+#include "compiler/mechanism/Mechanism.h"
 
 using namespace mlir;
 
 namespace heddle::lower {
 
 LogicalResult FewFilters::prepare() {
-  SmallVector<Operation *> ops;
-  for (Operation &op : group->without_terminator())
-    ops.push_back(&op);
-  std::string why;
-  if (loop::fitsForm("few", ops, why) != loop::Fit::Full)
-    return kernel.refuse(why);
+  auto ops = mechanism::opsOf(*group);
+  if (mechanism::Verdict verdict = mechanism::kFewFilters.fits(ops); !verdict.isFull())
+    return kernel.refuse(verdict.why);
   if (failed(Contraction::prepare(outputsOf(group))))
     return kernel.refuse("its filters are not constant, or a result has another shape");
   filters = *shape.columns.constant();

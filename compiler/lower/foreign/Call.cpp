@@ -5,8 +5,8 @@
 // these sizes. Views cost nothing: a transposed operand, channels last or rows that are seen as one
 // dimension are strides. What the function cannot do follows in a phase of its own, in place.
 
-#include "compiler/loop/Calls.h"
 #include "compiler/lower/Schedule.h"
+#include "compiler/mechanism/Calls.h"
 
 #include "runtime/executable/abi.h"
 
@@ -14,7 +14,7 @@ using namespace mlir;
 
 namespace heddle::lower {
 
-using loop::LibraryCall;
+using mechanism::LibraryCall;
 
 namespace {
 struct Operand {
@@ -30,12 +30,9 @@ public:
       : kernel(kernel), group(group), schedule(schedule) {}
 
   LogicalResult prepare() {
-    SmallVector<Operation *> ops;
-    for (Operation &op : group->without_terminator())
-      ops.push_back(&op);
-    loop::Fit fit;
+    mechanism::Fit fit;
     std::string why;
-    auto read = loop::readCall(schedule.form, ops, fit, why);
+    auto read = mechanism::readCall(*schedule.mechanism, mechanism::opsOf(*group), fit, why);
     if (!read || outputsOf(group).size() != 1)
       return failure();
     call = *read;
@@ -110,7 +107,7 @@ private:
   }
 
   void describe() {
-    made.library = loop::libraryFile(schedule.form).str();
+    made.library = schedule.mechanism->library.str();
     made.card = schedule.card;
     made.group = schedule.group;
     made.real = call.epsilon;

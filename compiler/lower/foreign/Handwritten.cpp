@@ -6,10 +6,10 @@
 // target compiles and links as LLVM code. One phase, on the thread of the run, asks the kernel for
 // its tasks and launches them.
 
-#include "compiler/loop/Forms.h"
-#include "compiler/loop/Holes.h"
 #include "compiler/lower/Definitions.h"
 #include "compiler/lower/Schedule.h"
+#include "compiler/mechanism/Holes.h"
+#include "compiler/mechanism/Shapes.h"
 
 #include "runtime/executable/abi.h"
 
@@ -27,14 +27,11 @@ public:
       : kernel(kernel), group(group), schedule(schedule), prefix(kernel.kernel.name + "_") {}
 
   LogicalResult prepare() {
-    SmallVector<Operation *> ops;
-    for (Operation &op : group->without_terminator())
-      ops.push_back(&op);
-    std::string why;
-    if (outputsOf(group).size() != 1 || loop::fitsForm(schedule.form, ops, why) != loop::Fit::Full)
+    auto ops = mechanism::opsOf(*group);
+    if (outputsOf(group).size() != 1 || !schedule.mechanism->fits(ops).isFull())
       return failure();
-    deciders = loop::decidersOf(schedule.form, ops);
-    holes = loop::holesOf(schedule.form, deciders.size());
+    deciders = mechanism::decidersOf(*schedule.mechanism, ops);
+    holes = mechanism::holesOf(*schedule.mechanism, deciders.size());
     element = graph::elementOf(deciders.front()->getOperand(0));
     auto hasElement = [&](Value value) { return graph::elementOf(value) == element; };
     for (Operation *op : deciders)
@@ -48,7 +45,7 @@ public:
     bool isText = schedule.source.empty();
     if (isText ? failed(takeFunctions()) : failed(takeSource()))
       return failure();
-    for (auto [i, name] : llvm::enumerate(loop::extentsOf(schedule.form)))
+    for (auto [i, name] : llvm::enumerate(mechanism::extentsOf(*schedule.mechanism)))
       emitNumber(name, extents[i]);
     for (auto &[name, value] : schedule.knobs)
       if (name != "folds")
@@ -63,7 +60,7 @@ public:
   }
 
 private:
-  bool isProduct() const { return schedule.form == "kernel.product"; }
+  bool isProduct() const { return schedule.mechanism == &mechanism::kKernelProduct; }
 
   void readShape() {
     if (isProduct()) {
@@ -75,7 +72,7 @@ private:
       return;
     }
     full = graph::dimsOf(deciders.front()->getOperand(0));
-    kept = full.size() - loop::foldedAxes(deciders.front()).size();
+    kept = full.size() - mechanism::foldedAxes(deciders.front()).size();
     extents = {graph::elementCount(ArrayRef<Dim>(full).take_front(kept)),
                graph::elementCount(ArrayRef<Dim>(full).drop_front(kept))};
   }
@@ -88,7 +85,7 @@ private:
 
   Type kernelType(unsigned bits) { return IntegerType::get(kernel.program().getContext(), bits); }
 
-  void emitHole(const loop::Hole &hole, size_t number, int64_t width) {
+  void emitHole(const mechanism::Hole &hole, size_t number, int64_t width) {
     Type i64 = kernelType(64), value = loop::computeType(element);
     Type lane = width > 1 ? Type(VectorType::get({width}, value)) : value;
     SmallVector<Type> inputs(hole.indices, i64);
@@ -135,7 +132,8 @@ private:
   }
 
   /// The last index goes from lane to lane, so rows of several dimensions are walked one by one.
-  Indices placeOf(Elements &e, const loop::Hole &hole, size_t number, ArrayRef<Value> indices) {
+  Indices placeOf(Elements &e, const mechanism::Hole &hole, size_t number,
+                  ArrayRef<Value> indices) {
     bool isVector = kernel.code().lanes > 1;
     Indices place;
     unfold(e, ArrayRef<Dim>(full).take_front(kept), indices[0], place);
@@ -220,9 +218,9 @@ private:
     for (auto &[name, value] : schedule.knobs)
       if (name != "folds")
         out << "#define KNOB_" << name << " INT64_C(" << value << ")\n";
-    for (StringRef name : loop::extentsOf(schedule.form))
+    for (StringRef name : mechanism::extentsOf(*schedule.mechanism))
       out << "int64_t heddle_" << name << "(const heddle_group *);\n";
-    for (const loop::Hole &hole : holes)
+    for (const mechanism::Hole &hole : holes)
       for (bool isVector : {false, true}) {
         StringRef value = isVector ? "heddle_lanes" : "heddle_element";
         out << (hole.isWrite ? "void" : value) << " heddle_" << hole.name
@@ -268,7 +266,7 @@ private:
   const Schedule &schedule;
   std::string prefix; // of the kernel's functions in the program
   SmallVector<Operation *> deciders;
-  std::vector<loop::Hole> holes;
+  std::vector<mechanism::Hole> holes;
   Type element;
   DimVector full, extents; // dimensions that are walked, and the first `kept` of them
   size_t kept = 0;

@@ -99,7 +99,7 @@ static void collectRoots(Block *group, Value value, Root root, SmallVectorImpl<R
 }
 
 bool isPlacedAlong(const KernelBuilder &kernel, Value tensor, int64_t axis) {
-  while (const loop::Placement *placement = kernel.placementOf(tensor)) {
+  while (const mechanism::Placement *placement = kernel.placementOf(tensor)) {
     if (placement->axis == axis)
       return true;
     tensor = placement->whole;

@@ -10,7 +10,7 @@ using namespace mlir;
 namespace heddle::lower {
 
 Host::Host(func::FuncOp model, const std::map<Operation *, std::shared_ptr<Kernel>> &kernels,
-           const loop::Placements &placements, target::Program &program)
+           const mechanism::Placements &placements, target::Program &program)
     : model(model), kernels(kernels), placements(placements), program(program),
       builder(model.getContext()), entry(model.getContext()) {}
 

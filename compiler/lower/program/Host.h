@@ -24,7 +24,7 @@ class Host {
 public:
   Host(mlir::func::FuncOp model,
        const std::map<mlir::Operation *, std::shared_ptr<Kernel>> &kernels,
-       const loop::Placements &placements, target::Program &program);
+       const mechanism::Placements &placements, target::Program &program);
   llvm::Error write();
 
 private:
@@ -152,7 +152,7 @@ private:
 
   mlir::func::FuncOp model;
   const std::map<mlir::Operation *, std::shared_ptr<Kernel>> &kernels;
-  const loop::Placements &placements;
+  const mechanism::Placements &placements;
   target::Program &program;
   mlir::OpBuilder builder, entry; // `entry` writes at the top of the function
   std::unique_ptr<Code> code, entryCode;

@@ -57,7 +57,7 @@ llvm::Expected<std::vector<Simplified>> lowerModel(func::FuncOp model, const loo
   std::map<Operation *, std::shared_ptr<Kernel>> kernels;
   std::vector<Simplified> simplified;
   SharedFunctions functions;
-  loop::Placements placements = loop::placementsOf(model);
+  mechanism::Placements placements = mechanism::placementsOf(model);
   int64_t number = 0;
   model.walk([&](graph::GroupOp group) {
     std::string name = "kernel" + std::to_string(number++);
@@ -68,8 +68,9 @@ llvm::Expected<std::vector<Simplified>> lowerModel(func::FuncOp model, const loo
       if (auto placed = placements.find(outside); placed != placements.end())
         builder.ownPlacements.insert({inside, placed->second});
     Schedule schedule = scheduleOf(group);
-    if (emitGroup(builder, &group.getBody().front(), schedule) != schedule.form)
-      simplified.push_back({group.getName().str(), schedule.form});
+    if (!emitGroup(builder, &group.getBody().front(), schedule))
+      simplified.push_back({group.getName().str(),
+                            schedule.mechanism ? schedule.mechanism->name.str() : schedule.kind});
     program.kernels.push_back(group.getName().str());
     shareFunctions(*program.module, builder.kernel, functions);
     std::vector<std::string> &phases = program.functions.emplace_back();

@@ -2,9 +2,9 @@
 
 #include "compiler/lower/rows/Rows.h"
 
-#include "compiler/loop/Forms.h"
 #include "compiler/lower/Definitions.h"
 #include "compiler/lower/Schedule.h"
+#include "compiler/mechanism/Shapes.h"
 
 using namespace mlir;
 
@@ -13,7 +13,7 @@ namespace heddle::lower {
 LogicalResult RowKernel::prepare(Value bound) {
   given = bound;
   for (Operation &op : *group) {
-    ArrayRef<int64_t> axes = loop::foldedAxes(&op);
+    ArrayRef<int64_t> axes = mechanism::foldedAxes(&op);
     if (axes.empty())
       continue;
     if (reductions.empty()) {
@@ -71,7 +71,7 @@ void RowKernel::emit(int64_t rowsPerTask) {
 }
 
 bool RowKernel::isRowValue(Value value) const {
-  return loop::isRowShape(graph::dimsOf(value), full, full.size() - kept);
+  return mechanism::isRowShape(graph::dimsOf(value), full, full.size() - kept);
 }
 
 /// Expensive values that more than one pass wants.
@@ -286,7 +286,7 @@ bool RowKernel::dependsOn(Value value, Value wanted) {
   if (value == wanted)
     return true;
   Operation *op = value.getDefiningOp();
-  if (!op || op->getBlock() != group || !loop::foldedAxes(op).empty())
+  if (!op || op->getBlock() != group || !mechanism::foldedAxes(op).empty())
     return false;
   return llvm::any_of(op->getOperands(), [&](Value in) { return dependsOn(in, wanted); });
 }

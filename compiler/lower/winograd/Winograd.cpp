@@ -2,24 +2,21 @@
 
 #include "compiler/lower/winograd/Winograd.h"
 
-#include "compiler/loop/Forms.h"
 #include "compiler/loop/Microkernel.h"
 #include "compiler/lower/Definitions.h"
+#include "compiler/mechanism/Mechanism.h"
 
 using namespace mlir;
 
 namespace heddle::lower {
 
 LogicalResult Winograd::checkOps() {
-  SmallVector<Operation *> ops;
-  for (Operation &op : group->without_terminator()) {
-    ops.push_back(&op);
+  auto ops = mechanism::opsOf(*group);
+  for (Operation *op : ops)
     if (auto found = dyn_cast<graph::ConvOp>(op))
       conv = found;
-  }
-  std::string why;
-  if (loop::fitsForm("winograd", ops, why) != loop::Fit::Full)
-    return kernel.refuse(why);
+  if (mechanism::Verdict verdict = mechanism::kWinograd.fits(ops); !verdict.isFull())
+    return kernel.refuse(verdict.why);
   if (!conv.getW().getDefiningOp<graph::ConstantOp>())
     return kernel.refuse("its filters are not constant");
   for (Value result : outputsOf(group))

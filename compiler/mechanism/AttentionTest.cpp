@@ -1,6 +1,6 @@
 // AttentionTest: which sets of ops are an attention, which may become one, and why others may not.
 
-#include "compiler/loop/Attention.h"
+#include "compiler/mechanism/Attention.h"
 
 #include "mlir/Parser/Parser.h"
 
@@ -8,7 +8,7 @@
 
 using namespace mlir;
 using namespace heddle;
-using loop::Fit;
+using mechanism::Fit;
 
 namespace {
 
@@ -63,10 +63,11 @@ protected:
       ops.push_back(&op);
     return ops;
   }
+  static Fit fit(mechanism::Ops ops) { return mechanism::kAttention.fits(ops).fit; }
   std::string refusal() {
-    std::string why;
-    EXPECT_EQ(loop::fitsAttention(all(), why), Fit::No);
-    return why;
+    mechanism::Verdict verdict = mechanism::kAttention.fits(all());
+    EXPECT_EQ(verdict.fit, Fit::No);
+    return verdict.why;
   }
 
   MLIRContext context;
@@ -76,11 +77,9 @@ protected:
 TEST_F(Attention, isPartialFromItsSecondProductOn) {
   parse("!o", kScores + kPowers + kDivided + kValues + "  return %o : !o\n");
   SmallVector<Operation *> ops = all();
-  std::string why;
   for (size_t count = 1; count < ops.size(); ++count)
-    EXPECT_EQ(loop::fitsAttention(ArrayRef<Operation *>(ops).take_back(count), why), Fit::Partial)
-        << count << ": " << why;
-  EXPECT_EQ(loop::fitsAttention(ops, why), Fit::Full) << why;
+    EXPECT_EQ(fit(ArrayRef<Operation *>(ops).take_back(count)), Fit::Partial) << count;
+  EXPECT_EQ(fit(ops), Fit::Full);
 }
 
 TEST_F(Attention, endsInATranspose) {
@@ -88,7 +87,7 @@ TEST_F(Attention, endsInATranspose) {
                                            "  %t = graph.transpose %o {permutation = array<i64: 0, "
                                            "2, 1, 3>} : (!o) -> !t\n  return %t : !t\n");
   std::string why;
-  auto parts = loop::readAttention(all(), why);
+  auto parts = mechanism::readAttention(all(), why);
   ASSERT_TRUE(parts) << why;
   EXPECT_EQ(parts->values, values);
   EXPECT_EQ(parts->result.getDefiningOp(), all().back());
@@ -102,7 +101,7 @@ TEST_F(Attention, mayDivideAfterTheSecondProduct) {
                   "  %sb = graph.broadcast %sum : (!r) -> !o\n"
                   "  %o = graph.div %w, %sb : !o\n  return %o : !o\n");
   std::string why;
-  auto parts = loop::readAttention(all(), why);
+  auto parts = mechanism::readAttention(all(), why);
   ASSERT_TRUE(parts) << why;
   EXPECT_FALSE(parts->dividesLast);
   EXPECT_EQ(parts->weights, parts->powers);

@@ -1,21 +1,19 @@
 // Holes: their names and types, and the groups that have them.
 
-#include "compiler/loop/Holes.h"
+#include "compiler/mechanism/Holes.h"
 
 #include "compiler/graph/LoopNest.h"
-#include "compiler/loop/Forms.h"
+#include "compiler/mechanism/Checks.h"
+#include "compiler/mechanism/Shapes.h"
 
 using namespace mlir;
 
-namespace heddle::loop {
+namespace heddle::mechanism {
 
 using graph::DimVector;
-using Ops = ArrayRef<Operation *>;
 
-bool isHandwritten(StringRef form) { return form == "kernel.product" || form == "kernel.rows"; }
-
-std::vector<Hole> holesOf(StringRef form, int64_t folds) {
-  if (form == "kernel.product")
+std::vector<Hole> holesOf(const Mechanism &mechanism, int64_t folds) {
+  if (&mechanism == &kKernelProduct)
     return {{"read_a", 3, 0, false}, {"read_b", 3, 0, false}, {"write", 3, 0, true, true}};
   std::vector<Hole> holes;
   for (int64_t i = 0; i < folds; ++i)
@@ -24,10 +22,10 @@ std::vector<Hole> holesOf(StringRef form, int64_t folds) {
   return holes;
 }
 
-ArrayRef<StringLiteral> extentsOf(StringRef form) {
+ArrayRef<StringLiteral> extentsOf(const Mechanism &mechanism) {
   static constexpr StringLiteral kProduct[] = {"batches", "rows", "columns", "depth"};
   static constexpr StringLiteral kRows[] = {"rows", "columns"};
-  return form == "kernel.product" ? ArrayRef<StringLiteral>(kProduct) : kRows;
+  return &mechanism == &kKernelProduct ? ArrayRef<StringLiteral>(kProduct) : kRows;
 }
 
 int64_t foldsNamedIn(StringRef text) {
@@ -40,21 +38,21 @@ int64_t foldsNamedIn(StringRef text) {
   return folds;
 }
 
-SmallVector<Operation *> decidersOf(StringRef form, Ops ops) {
+SmallVector<Operation *> decidersOf(const Mechanism &mechanism, Ops ops) {
   SmallVector<Operation *> deciders;
   for (Operation *op : ops)
-    if (form == "kernel.product" ? isa<graph::MatmulOp>(op) : !foldedAxes(op).empty())
+    if (&mechanism == &kKernelProduct ? isa<graph::MatmulOp>(op) : !foldedAxes(op).empty())
       deciders.push_back(op);
   return deciders;
 }
 
 /// One product, elementwise ops and views before it, elementwise ops of its shape behind it.
-static Fit fitsProduct(Ops ops, std::string &why) {
+static Fit fitsProduct(const Mechanism &mechanism, Ops ops, std::string &why) {
   auto refuse = [&](Operation *op, const Twine &text) {
     why = (op->getName().stripDialect() + text).str();
     return Fit::No;
   };
-  SmallVector<Operation *> products = decidersOf("kernel.product", ops);
+  SmallVector<Operation *> products = decidersOf(mechanism, ops);
   if (products.size() > 1)
     return refuse(products[1], " is a second product");
   for (Operation *op : ops) {
@@ -77,11 +75,10 @@ static Fit fitsProduct(Ops ops, std::string &why) {
   return isComplete ? Fit::Full : Fit::Partial;
 }
 
-Fit fitsHandwritten(StringRef form, Ops ops, std::string &why) {
-  if (form == "kernel.product")
-    return fitsProduct(ops, why);
-  Fit fit = fitsForm("rows", ops, why);
-  SmallVector<Operation *> folds = decidersOf(form, ops);
+/// Rows of one dimension each, with a result of their shape.
+static Fit fitsRows(const Mechanism &mechanism, Ops ops, std::string &why) {
+  Fit fit = kRows.check(kRows, ops, why);
+  SmallVector<Operation *> folds = decidersOf(mechanism, ops);
   if (fit == Fit::No || folds.empty())
     return fit;
   if (foldedAxes(folds.front()).size() != 1) {
@@ -94,4 +91,8 @@ Fit fitsHandwritten(StringRef form, Ops ops, std::string &why) {
   return Fit::Partial;
 }
 
-} // namespace heddle::loop
+const Mechanism kKernelProduct = {
+    .name = "kernel.product", .check = fitsProduct, .type = CardType::Kernel};
+const Mechanism kKernelRows = {.name = "kernel.rows", .check = fitsRows, .type = CardType::Kernel};
+
+} // namespace heddle::mechanism

@@ -1,36 +1,28 @@
 // Calls: products and convolutions of a library, and the ops behind them that it takes in.
 
-#include "compiler/loop/Calls.h"
+#include "compiler/mechanism/Calls.h"
 
 #include "compiler/graph/Constants.h"
-#include "compiler/loop/Forms.h"
+#include "compiler/mechanism/Checks.h"
 
 #include <dlfcn.h>
 #include <mutex>
 
 using namespace mlir;
 
-namespace heddle::loop {
+namespace heddle::mechanism {
 
 using graph::Dim;
 using graph::DimVector;
 using Post = LibraryCall::Post;
 
-static constexpr StringLiteral kFunctions[] = {"onednn.matmul", "onednn.convolution",
-                                               "onednn.layer_norm"};
 static constexpr size_t kMostPosts = 8;
 
-ArrayRef<StringLiteral> libraryFunctions() { return kFunctions; }
-
-bool isLibraryFunction(StringRef form) { return llvm::is_contained(kFunctions, form); }
-
-StringRef libraryFile(StringRef) { return "libdnnl.so.2"; }
-
-std::string whyNoLibrary(StringRef form) {
+std::string whyNoLibrary(const Mechanism &mechanism) {
   static std::mutex mutex;
   static std::map<std::string, std::string> known; // by file
   const char *named = std::getenv("HEDDLE_ONEDNN");
-  std::string file = named && *named ? named : libraryFile(form).str();
+  std::string file = named && *named ? named : mechanism.library.str();
   std::lock_guard<std::mutex> lock(mutex);
   auto [place, isNew] = known.try_emplace(file);
   if (!isNew)
@@ -194,20 +186,19 @@ static bool readConvolution(graph::ConvOp op, LibraryCall &call, std::string &wh
   return why.empty();
 }
 
-std::optional<LibraryCall> readCall(StringRef form, ArrayRef<Operation *> ops, Fit &fit,
+std::optional<LibraryCall> readCall(const Mechanism &mechanism, Ops ops, Fit &fit,
                                     std::string &why) {
   LibraryCall call;
   fit = Fit::No;
-  auto [library, function] = form.split('.');
-  if (function == "layer_norm") {
+  if (&mechanism == &kOnednnLayerNorm) {
     if (!readNormalization(ops, call, why))
       return std::nullopt;
   } else {
     for (Operation *op : ops)
-      if (function == "matmul" ? isa<graph::MatmulOp>(op) : isa<graph::ConvOp>(op))
+      if (&mechanism == &kOnednnMatmul ? isa<graph::MatmulOp>(op) : isa<graph::ConvOp>(op))
         call.root = call.root ? nullptr : op;
     if (!call.root) {
-      why = ("it is for one " + function).str();
+      why = ("it is for one " + mechanism.name.split('.').second).str();
       return std::nullopt;
     }
     call.result = call.root->getResult(0);
@@ -233,4 +224,22 @@ std::optional<LibraryCall> readCall(StringRef form, ArrayRef<Operation *> ops, F
   return call;
 }
 
-} // namespace heddle::loop
+/// A function of a library, and what it leaves behind its result.
+static Fit fitsCall(const Mechanism &mechanism, Ops ops, std::string &why) {
+  if (&mechanism != &kOnednnLayerNorm)
+    if (Fit fit = kContraction.check(kContraction, ops, why); fit != Fit::Full)
+      return fit;
+  Fit fit = Fit::No;
+  readCall(mechanism, ops, fit, why);
+  return fit;
+}
+
+static constexpr StringLiteral kOnednn = "libdnnl.so.2";
+const Mechanism kOnednnMatmul = {
+    .name = "onednn.matmul", .check = fitsCall, .type = CardType::Call, .library = kOnednn};
+const Mechanism kOnednnConvolution = {
+    .name = "onednn.convolution", .check = fitsCall, .type = CardType::Call, .library = kOnednn};
+const Mechanism kOnednnLayerNorm = {
+    .name = "onednn.layer_norm", .check = fitsCall, .type = CardType::Call, .library = kOnednn};
+
+} // namespace heddle::mechanism

@@ -10,13 +10,12 @@
 //
 // Q, K, V, masks and other operands may be computed by ops of the set: their elements are asked for
 // one by one. A value "depends on the scores" when it is computed from the first product.
-#ifndef HEDDLE_LOOP_ATTENTION_H
-#define HEDDLE_LOOP_ATTENTION_H
+#ifndef HEDDLE_MECHANISM_ATTENTION_H
+#define HEDDLE_MECHANISM_ATTENTION_H
 
-#include "compiler/graph/Graph.h"
-#include "compiler/loop/Fit.h"
+#include "compiler/mechanism/Mechanism.h"
 
-namespace heddle::loop {
+namespace heddle::mechanism {
 
 struct AttentionParts {
   graph::MatmulOp scores, values;
@@ -30,14 +29,9 @@ struct AttentionParts {
   llvm::SmallVector<mlir::Operation *> moves;
 };
 
-/// Full: `ops` (of one block) are an attention with one result. Partial: they are the end of one
-/// whose other ops are among their producers. No: `why` says what stands against it.
-Fit fitsAttention(llvm::ArrayRef<mlir::Operation *> ops, std::string &why);
-
 /// The parts of ops that fit in full.
-std::optional<AttentionParts> readAttention(llvm::ArrayRef<mlir::Operation *> ops,
-                                            std::string &why);
+std::optional<AttentionParts> readAttention(Ops ops, std::string &why);
 
-} // namespace heddle::loop
+} // namespace heddle::mechanism
 
-#endif // HEDDLE_LOOP_ATTENTION_H
+#endif // HEDDLE_MECHANISM_ATTENTION_H

@@ -1,12 +1,12 @@
 // Placement: results that are written where a concat wants them, so that nothing copies them there.
-#ifndef HEDDLE_LOOP_PLACEMENT_H
-#define HEDDLE_LOOP_PLACEMENT_H
+#ifndef HEDDLE_MECHANISM_PLACEMENT_H
+#define HEDDLE_MECHANISM_PLACEMENT_H
 
 #include "compiler/graph/Graph.h"
 
 #include "llvm/ADT/DenseMap.h"
 
-namespace heddle::loop {
+namespace heddle::mechanism {
 
 /// A tensor inside of a larger one, which owns the memory: at `offset` along `axis`.
 struct Placement {
@@ -20,9 +20,9 @@ using Placements = llvm::DenseMap<mlir::Value, Placement>;
 /// results of groups of the same block whose mechanism stores element by element, and that only
 /// this concat reads. None where the size of the whole is not known when a run begins.
 Placements placementsOf(graph::GroupOp group);
-/// Of all groups whose schedule has the form "place".
+/// Of all groups whose schedule names the mechanism "place".
 Placements placementsOf(mlir::func::FuncOp model);
 
-} // namespace heddle::loop
+} // namespace heddle::mechanism
 
-#endif // HEDDLE_LOOP_PLACEMENT_H
+#endif // HEDDLE_MECHANISM_PLACEMENT_H

@@ -1,18 +1,16 @@
 // Attention: finds the ops between the second product and the first one, and checks the role of
 // each op of a set.
 
-#include "compiler/loop/Attention.h"
+#include "compiler/mechanism/Attention.h"
 
-#include "compiler/loop/Forms.h"
+#include "compiler/mechanism/Checks.h"
 
 using namespace mlir;
 
-namespace heddle::loop {
+namespace heddle::mechanism {
 
 using graph::DimVector;
 using OpSet = llvm::SmallSetVector<Operation *, 32>;
-
-static bool isElementwise(Operation *op) { return op->hasTrait<graph::Elementwise>(); }
 
 /// A reshape of the dimensions outside of the rows: the last one stays.
 static bool keepsRows(graph::ReshapeOp op) {
@@ -422,7 +420,9 @@ static Fit read(ArrayRef<Operation *> ops, AttentionParts &parts, std::string &w
   return fit;
 }
 
-Fit fitsAttention(ArrayRef<Operation *> ops, std::string &why) {
+/// Full: the ops are an attention with one result. Partial: they are the end of one whose other ops
+/// are among their producers.
+static Fit fitsAttention(const Mechanism &, Ops ops, std::string &why) {
   AttentionParts parts;
   return read(ops, parts, why);
 }
@@ -434,4 +434,7 @@ std::optional<AttentionParts> readAttention(ArrayRef<Operation *> ops, std::stri
   return parts;
 }
 
-} // namespace heddle::loop
+static constexpr StringLiteral kKnobs[] = {"m", "n", "rows"};
+const Mechanism kAttention = {.name = "attention", .check = fitsAttention, .knobs = kKnobs};
+
+} // namespace heddle::mechanism

@@ -1,23 +1,23 @@
 // Placement: which operands of a concat may lie inside of its result.
 
-#include "compiler/loop/Placement.h"
+#include "compiler/mechanism/Placement.h"
 
-#include "compiler/loop/TransformOps.h"
+#include "compiler/mechanism/Checks.h"
 
 using namespace mlir;
 
-namespace heddle::loop {
+namespace heddle::mechanism {
 
-static StringRef formOf(graph::GroupOp group) {
+/// What the group's schedule names; null before one was chosen.
+static const Mechanism *mechanismOf(graph::GroupOp group) {
   auto schedule = group->getAttrOfType<DictionaryAttr>(kScheduleAttr);
-  auto form = schedule ? schedule.getAs<StringAttr>("form") : StringAttr();
-  return form ? form.getValue() : StringRef();
+  auto name = schedule ? schedule.getAs<StringAttr>("form") : StringAttr();
+  return name ? find(name.getValue()) : nullptr;
 }
 
-/// Whether all of the group's results go through Elements::store.
 static bool storesElements(graph::GroupOp group) {
-  return llvm::is_contained(
-      {"pointwise", "rows", "contraction", "few", "winograd", "window", "place"}, formOf(group));
+  const Mechanism *mechanism = mechanismOf(group);
+  return mechanism && mechanism->storesElements;
 }
 
 /// Whether the inputs of the model have all sizes that this one follows from.
@@ -56,11 +56,29 @@ Placements placementsOf(graph::GroupOp group) {
 Placements placementsOf(func::FuncOp model) {
   Placements all;
   model.walk([&](graph::GroupOp group) {
-    if (formOf(group) == "place")
+    if (mechanismOf(group) == &kPlace)
       for (auto &placement : placementsOf(group))
         all.insert(placement);
   });
   return all;
 }
 
-} // namespace heddle::loop
+/// A group that ends with a concat of which an operand or more can be placed.
+static Fit fitsPlace(const Mechanism &, Ops ops, std::string &why) {
+  auto group = dyn_cast<graph::GroupOp>(ops.back()->getParentOp());
+  if (!group || !isa<graph::ConcatOp>(ops.back()))
+    return refuse(why, named(ops.back()) + " ends it, not a concat");
+  if (placementsOf(group).empty())
+    return refuse(why, "none of its operands is the result of a kernel, stored element by element, "
+                       "that only this concat reads");
+  return Fit::Full;
+}
+
+static constexpr StringLiteral kKnobs[] = {"chunk"};
+const Mechanism kPlace = {.name = "place",
+                          .check = fitsPlace,
+                          .knobs = kKnobs,
+                          .storesElements = true,
+                          .readsParameters = true};
+
+} // namespace heddle::mechanism

@@ -1,12 +1,12 @@
 // Normalization: (x - mean) / sqrt(variance + epsilon) * scale + shift over trailing dimensions, in
 // the ways in which exporters and importers write it.
 
-#include "compiler/loop/Calls.h"
-#include "compiler/loop/Forms.h"
+#include "compiler/mechanism/Calls.h"
+#include "compiler/mechanism/Shapes.h"
 
 using namespace mlir;
 
-namespace heddle::loop {
+namespace heddle::mechanism {
 
 using graph::Dim;
 using graph::DimVector;
@@ -145,7 +145,7 @@ static bool isVector(Value value, const LibraryCall &call, ArrayRef<Operation *>
   return true;
 }
 
-bool readNormalization(ArrayRef<Operation *> ops, LibraryCall &call, std::string &why) {
+bool readNormalization(Ops ops, LibraryCall &call, std::string &why) {
   Value normal;
   for (Operation *op : ops) {
     LibraryCall found;
@@ -196,4 +196,4 @@ bool readNormalization(ArrayRef<Operation *> ops, LibraryCall &call, std::string
   return true;
 }
 
-} // namespace heddle::loop
+} // namespace heddle::mechanism

@@ -2,13 +2,12 @@
 //
 // A card of kind `call` names a function, "onednn.matmul". What the function computes ends with one
 // value of the group; ops behind it that it cannot take in are left to generated code.
-#ifndef HEDDLE_LOOP_CALLS_H
-#define HEDDLE_LOOP_CALLS_H
+#ifndef HEDDLE_MECHANISM_CALLS_H
+#define HEDDLE_MECHANISM_CALLS_H
 
-#include "compiler/graph/Graph.h"
-#include "compiler/loop/Fit.h"
+#include "compiler/mechanism/Mechanism.h"
 
-namespace heddle::loop {
+namespace heddle::mechanism {
 
 struct LibraryCall {
   /// What happens to an element of the result next; operand is null for those that take none.
@@ -25,22 +24,16 @@ struct LibraryCall {
   int64_t axes = 0; // that a normalisation folds
 };
 
-/// "onednn.matmul" ...; what stands before the point is the library.
-llvm::ArrayRef<llvm::StringLiteral> libraryFunctions();
-bool isLibraryFunction(llvm::StringRef form);
-/// "libdnnl.so.2"
-llvm::StringRef libraryFile(llvm::StringRef form);
 /// "" when this machine has the library, else why not. Asked once in a process.
-std::string whyNoLibrary(llvm::StringRef form);
+std::string whyNoLibrary(const Mechanism &mechanism);
 
 /// Nullopt, with a reason, where the function cannot compute the group. `fit` says whether more ops
 /// may help.
-std::optional<LibraryCall> readCall(llvm::StringRef form, llvm::ArrayRef<mlir::Operation *> ops,
-                                    Fit &fit, std::string &why);
+std::optional<LibraryCall> readCall(const Mechanism &mechanism, Ops ops, Fit &fit,
+                                    std::string &why);
 
-/// For each form the reader of its pattern.
-bool readNormalization(llvm::ArrayRef<mlir::Operation *> ops, LibraryCall &call, std::string &why);
+bool readNormalization(Ops ops, LibraryCall &call, std::string &why);
 
-} // namespace heddle::loop
+} // namespace heddle::mechanism
 
-#endif // HEDDLE_LOOP_CALLS_H
+#endif // HEDDLE_MECHANISM_CALLS_H

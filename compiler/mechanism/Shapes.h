@@ -1,24 +1,12 @@
-// Forms: which subgraphs a mechanism can carry out as one kernel, whatever a card says.
-//
-// A card that names a mechanism for other loops makes no group: it is refused with what is said
-// here, so that a wrong card costs speed at most.
-#ifndef HEDDLE_LOOP_FORMS_H
-#define HEDDLE_LOOP_FORMS_H
+// Shapes: questions about the shapes of ops around a reduction or a product.
+#ifndef HEDDLE_MECHANISM_SHAPES_H
+#define HEDDLE_MECHANISM_SHAPES_H
 
 #include "compiler/graph/Graph.h"
-#include "compiler/loop/Fit.h"
 
-namespace heddle::loop {
+namespace heddle::mechanism {
 
-/// Of ops of one block, operands first, of which only the last one's result is read elsewhere.
-/// `why` is set where the answer is No.
-Fit fitsForm(llvm::StringRef form, llvm::ArrayRef<mlir::Operation *> ops, std::string &why);
-
-/// Whether a form serves only some of the ops that have its loops, of which a key says nothing:
-/// strides, or what else a concat reads.
-bool readsParameters(llvm::StringRef form);
-
-/// The axes that a fold folds; none for other ops.
+/// The axes that a reduction folds; none for other ops.
 llvm::ArrayRef<int64_t> foldedAxes(mlir::Operation *op);
 /// A reshape that only adds or drops sizes of 1, so that indices carry over.
 bool keepsIndices(graph::ReshapeOp op);
@@ -38,6 +26,6 @@ std::optional<Parts> partsOf(llvm::ArrayRef<mlir::Operation *> slices,
 /// The number of the part that a slice, one of partsOf, reads.
 int64_t partOf(graph::SliceOp slice);
 
-} // namespace heddle::loop
+} // namespace heddle::mechanism
 
-#endif // HEDDLE_LOOP_FORMS_H
+#endif // HEDDLE_MECHANISM_SHAPES_H

@@ -7,13 +7,12 @@
 //            write(batch, row, column, E)
 //   rows     read_0(row, i) -> E, read_1(row, i, fold 0) -> E ..., write(row, i, folds...)
 // A hole whose name ends in _lanes reads or writes neighbours of the last index as a vector.
-#ifndef HEDDLE_LOOP_HOLES_H
-#define HEDDLE_LOOP_HOLES_H
+#ifndef HEDDLE_MECHANISM_HOLES_H
+#define HEDDLE_MECHANISM_HOLES_H
 
-#include "compiler/graph/Graph.h"
-#include "compiler/loop/Fit.h"
+#include "compiler/mechanism/Mechanism.h"
 
-namespace heddle::loop {
+namespace heddle::mechanism {
 
 struct Hole {
   std::string name;
@@ -22,19 +21,15 @@ struct Hole {
   bool takesValue = false; // behind the indices
 };
 
-/// "kernel.product" and "kernel.rows".
-bool isHandwritten(llvm::StringRef form);
-std::vector<Hole> holesOf(llvm::StringRef form, int64_t folds);
+std::vector<Hole> holesOf(const Mechanism &mechanism, int64_t folds);
 /// Sizes that the kernel may ask for: "rows", "columns" ...
-llvm::ArrayRef<llvm::StringLiteral> extentsOf(llvm::StringRef form);
+llvm::ArrayRef<llvm::StringLiteral> extentsOf(const Mechanism &mechanism);
 /// How many folds a kernel of rows is written for: its text names read_0, read_1 ...
 int64_t foldsNamedIn(llvm::StringRef text);
 
 /// Products and folds of the ops, in order.
-llvm::SmallVector<mlir::Operation *> decidersOf(llvm::StringRef form,
-                                                llvm::ArrayRef<mlir::Operation *> ops);
-Fit fitsHandwritten(llvm::StringRef form, llvm::ArrayRef<mlir::Operation *> ops, std::string &why);
+llvm::SmallVector<mlir::Operation *> decidersOf(const Mechanism &mechanism, Ops ops);
 
-} // namespace heddle::loop
+} // namespace heddle::mechanism
 
-#endif // HEDDLE_LOOP_HOLES_H
+#endif // HEDDLE_MECHANISM_HOLES_H

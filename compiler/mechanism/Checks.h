@@ -1,0 +1,21 @@
+// Checks: what the checks of mechanisms share.
+#ifndef HEDDLE_MECHANISM_CHECKS_H
+#define HEDDLE_MECHANISM_CHECKS_H
+
+#include "compiler/mechanism/Mechanism.h"
+
+namespace heddle::mechanism {
+
+/// Sets the reason; No.
+Fit refuse(std::string &why, const llvm::Twine &text);
+/// "matmul 'name of the node'"
+std::string named(mlir::Operation *op);
+
+bool isElementwise(mlir::Operation *op);
+/// What costs no pass over memory: a repetition, numbers that follow from sizes, a constant, or a
+/// reshape that keeps indices.
+bool isFree(mlir::Operation *op);
+
+} // namespace heddle::mechanism
+
+#endif // HEDDLE_MECHANISM_CHECKS_H

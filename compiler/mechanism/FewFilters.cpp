@@ -1,0 +1,36 @@
+// FewFilters: a convolution of few filters, the reduction in lanes.
+
+#include "compiler/mechanism/Checks.h"
+
+using namespace mlir;
+
+namespace heddle::mechanism {
+
+/// One channels-last convolution of f32 whose number of filters is known.
+static Fit fitsFew(const Mechanism &, Ops ops, std::string &why) {
+  if (Fit fit = kContraction.check(kContraction, ops, why); fit != Fit::Full)
+    return fit;
+  for (Operation *op : ops) {
+    if (isa<graph::MatmulOp>(op))
+      return refuse(why, named(op) + " has no filters");
+    auto conv = dyn_cast<graph::ConvOp>(op);
+    if (!conv)
+      continue;
+    if (conv.getGroups() != 1)
+      return refuse(why, named(op) + " has groups");
+    if (!conv.getChannelsLast() || !graph::elementOf(conv.getX()).isF32())
+      return refuse(why, named(op) + " is not of f32 with its channels last");
+    if (!graph::dimsOf(conv.getW())[0].constant())
+      return refuse(why, "only the run knows the filters of " + named(op));
+  }
+  return Fit::Full;
+}
+
+static constexpr StringLiteral kKnobs[] = {"m", "tiles"};
+const Mechanism kFewFilters = {.name = "few",
+                               .check = fitsFew,
+                               .knobs = kKnobs,
+                               .storesElements = true,
+                               .readsParameters = true};
+
+} // namespace heddle::mechanism

@@ -1,0 +1,62 @@
+// Mechanism: the table, and what the checks of its rows share.
+
+#include "compiler/mechanism/Mechanism.h"
+
+#include "compiler/mechanism/Checks.h"
+#include "compiler/mechanism/Shapes.h"
+
+using namespace mlir;
+
+namespace heddle::mechanism {
+
+StringRef nameOf(CardType type) {
+  switch (type) {
+  case CardType::Schedule:
+    return "schedule";
+  case CardType::Call:
+    return "call";
+  case CardType::Kernel:
+    return "kernel";
+  }
+  llvm_unreachable("all types have names");
+}
+
+ArrayRef<const Mechanism *> all() {
+  static constexpr const Mechanism *kAll[] = {
+      &kPointwise,       &kPlace,         &kRows,         &kContraction,
+      &kFewFilters,      &kWinograd,      &kStitch,       &kAttention,
+      &kWindow,          &kSerial,        &kOnednnMatmul, &kOnednnConvolution,
+      &kOnednnLayerNorm, &kKernelProduct, &kKernelRows};
+  return kAll;
+}
+
+const Mechanism *find(StringRef name) {
+  for (const Mechanism *mechanism : all())
+    if (mechanism->name == name)
+      return mechanism;
+  return nullptr;
+}
+
+SmallVector<Operation *> opsOf(Block &group) {
+  return llvm::to_vector(llvm::make_pointer_range(group.without_terminator()));
+}
+
+Fit refuse(std::string &why, const Twine &text) {
+  why = text.str();
+  return Fit::No;
+}
+
+std::string named(Operation *op) {
+  std::string source = graph::sourceName(op->getLoc());
+  return (op->getName().stripDialect() + (source.empty() ? "" : " '" + source + "'")).str();
+}
+
+bool isElementwise(Operation *op) { return op->hasTrait<graph::Elementwise>(); }
+
+bool isFree(Operation *op) {
+  if (auto reshape = dyn_cast<graph::ReshapeOp>(op))
+    return keepsIndices(reshape);
+  return isa<graph::BroadcastOp, graph::IotaOp, graph::SizesOp, graph::ConstantOp>(op);
+}
+
+} // namespace heddle::mechanism

@@ -1,0 +1,63 @@
+// Mechanism: the ways in which a group becomes one kernel, a row each. Whoever asks what a
+// mechanism may do asks here: the partitioner, the warehouse, the chooser and lower.
+//
+// A mechanism is a file of this folder with its row, a function of lower that carries it out, and
+// a transform op by which cards name it. Matching is pure: it looks at ops alone.
+#ifndef HEDDLE_MECHANISM_MECHANISM_H
+#define HEDDLE_MECHANISM_MECHANISM_H
+
+#include "compiler/graph/Graph.h"
+#include "compiler/mechanism/Fit.h"
+
+namespace heddle::mechanism {
+
+/// Of one block, operands first.
+using Ops = llvm::ArrayRef<mlir::Operation *>;
+
+/// What a card is that names the mechanism.
+enum class CardType {
+  Schedule, // generated code, as its knobs say
+  Call,     // a function of an existing library
+  Kernel    // a kernel that is written by hand, with the group's ops in its holes
+};
+llvm::StringRef nameOf(CardType type);
+
+struct Mechanism {
+  llvm::StringLiteral name;
+  /// Whether these ops, of which only the last one's result is read elsewhere, can be one kernel.
+  Fit (*check)(const Mechanism &mechanism, Ops ops, std::string &why);
+  CardType type = CardType::Schedule;
+  /// Those that a card may set; a kernel has its own instead.
+  llvm::ArrayRef<llvm::StringLiteral> knobs = {};
+  /// All results are stored element by element, so that each may lie inside of a larger tensor.
+  bool storesElements = false;
+  /// It serves only some of the ops that have its loops, of which a key says nothing: strides, or
+  /// what else a concat reads.
+  bool readsParameters = false;
+  /// The file of a call's library, "libdnnl.so.2".
+  llvm::StringLiteral library = "";
+
+  Verdict fits(Ops ops) const {
+    Verdict verdict;
+    verdict.fit = check(*this, ops, verdict.why);
+    return verdict;
+  }
+};
+
+/// The rows, each defined in the file of its mechanism.
+extern const Mechanism kPointwise, kPlace, kRows, kContraction, kFewFilters, kWinograd, kStitch,
+    kAttention, kWindow, kSerial, kOnednnMatmul, kOnednnConvolution, kOnednnLayerNorm,
+    kKernelProduct, kKernelRows;
+llvm::ArrayRef<const Mechanism *> all();
+/// Null for a name that no mechanism has.
+const Mechanism *find(llvm::StringRef name);
+
+/// The ops of a group.
+llvm::SmallVector<mlir::Operation *> opsOf(mlir::Block &group);
+
+/// Of a graph.group: a dictionary of `form`, the name of a mechanism, and of knobs (i64).
+inline constexpr llvm::StringLiteral kScheduleAttr = "loop.schedule";
+
+} // namespace heddle::mechanism
+
+#endif // HEDDLE_MECHANISM_MECHANISM_H

@@ -1,0 +1,79 @@
+// Shapes: rows of a reduction, and parts of a last dimension.
+
+#include "compiler/mechanism/Shapes.h"
+
+using namespace mlir;
+
+namespace heddle::mechanism {
+
+using graph::Dim;
+using graph::DimVector;
+
+ArrayRef<int64_t> foldedAxes(Operation *op) {
+  return TypeSwitch<Operation *, ArrayRef<int64_t>>(op)
+      .Case<graph::ReduceSumOp, graph::ReduceProdOp, graph::ReduceMaxOp, graph::ReduceMinOp>(
+          [](auto op) { return op.getAxes(); })
+      .Default([](Operation *) { return ArrayRef<int64_t>(); });
+}
+
+bool keepsIndices(graph::ReshapeOp op) {
+  auto significant = [](Value value) {
+    DimVector dims;
+    for (const Dim &dim : graph::dimsOf(value))
+      if (!dim.isConstant(1))
+        dims.push_back(dim);
+    return dims;
+  };
+  return significant(op.getX()) == significant(op.getResult());
+}
+
+bool isRowShape(ArrayRef<Dim> dims, ArrayRef<Dim> rows, size_t axes) {
+  size_t kept = rows.size() - axes;
+  if (dims.size() != rows.size() && dims.size() != kept)
+    return false;
+  for (size_t i = 0; i < dims.size(); ++i)
+    if (i < kept ? dims[i] != rows[i] : !dims[i].isConstant(1))
+      return false;
+  return true;
+}
+
+bool staysInRow(Value value, ArrayRef<Dim> rows, size_t axes) {
+  auto kept = rows.drop_back(axes);
+  bool isOnlyRow = llvm::all_of(kept, [](const Dim &dim) { return dim.isConstant(1); });
+  bool isWhole = graph::rankOf(value) == (int64_t)rows.size();
+  return isRowShape(graph::dimsOf(value), rows, axes) &&
+         llvm::all_of(value.getUsers(), [&](Operation *user) {
+           if (isa<graph::BroadcastOp>(user))
+             return isOnlyRow || isWhole;
+           bool passesOn = user->hasTrait<graph::Elementwise>() || isa<graph::ReshapeOp>(user);
+           return !passesOn || staysInRow(user->getResult(0), rows, axes);
+         });
+}
+
+int64_t partOf(graph::SliceOp slice) {
+  int64_t columns = *graph::dimsOf(slice.getResult()).back().constant();
+  return *graph::dimsOf(slice.getStarts()).back().constant() / columns;
+}
+
+std::optional<Parts> partsOf(ArrayRef<Operation *> slices, ArrayRef<Dim> dims) {
+  std::optional<Parts> parts;
+  auto whole = dims.empty() ? std::nullopt : dims.back().constant();
+  for (Operation *op : slices) {
+    auto slice = dyn_cast<graph::SliceOp>(op);
+    if (!slice || ArrayRef<Dim>(graph::dimsOf(slice.getX())) != dims || !whole)
+      return std::nullopt;
+    DimVector begin = graph::dimsOf(slice.getStarts()), result = graph::dimsOf(slice.getResult());
+    ArrayRef<Dim> starts = begin;
+    auto start = starts.back().constant(), columns = result.back().constant();
+    bool isWhole = ArrayRef<Dim>(result).drop_back() == ArrayRef<Dim>(dims).drop_back() &&
+                   llvm::all_of(starts.drop_back(), [](const Dim &d) { return d.isConstant(0); }) &&
+                   llvm::all_of(slice.getSteps(), [](int64_t step) { return step == 1; });
+    if (!isWhole || !start || !columns || *columns < 1 || *start % *columns != 0 ||
+        *whole % *columns != 0 || (parts && parts->columns != *columns))
+      return std::nullopt;
+    parts = {*whole / *columns, *columns};
+  }
+  return parts;
+}
+
+} // namespace heddle::mechanism
