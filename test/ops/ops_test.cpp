@@ -1,11 +1,11 @@
-// OpsTest: every op of the graph dialect, compiled, against the interpreter.
+// ops_test: every op of the graph dialect, compiled, against the interpreter.
 //
 // Each case runs in a process of its own, so that one that crashes is one failure. A failure prints
 // the seed's tensors that differ and the whole module, which heddle-opt takes. HEDDLE_OPS_TARGET
 // names another target than this machine, one whose code it runs. heddle-ops-asan-test is the same
 // with AddressSanitizer, which also looks at each access of the compiled code.
 
-#include "compiler/pipeline/OpsTest.h"
+#include "test/ops/case.h"
 
 #include "compiler/pipeline/Pipeline.h"
 #include "compiler/reference/Interpreter.h"

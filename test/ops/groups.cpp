@@ -1,6 +1,6 @@
-// OpsTestGroups: the fusions that models are made of.
+// groups: the fusions that models are made of.
 
-#include "compiler/pipeline/OpsTest.h"
+#include "test/ops/case.h"
 
 namespace heddle::ops {
 

@@ -1,6 +1,6 @@
-// OpsTestProducts: matrix products, of arguments and of weights.
+// products: matrix products, of arguments and of weights.
 
-#include "compiler/pipeline/OpsTest.h"
+#include "test/ops/case.h"
 
 namespace heddle::ops {
 

@@ -1,7 +1,7 @@
-// OpsTestFew: convolutions of few filters that have to be computed with the reduction in lanes: any
+// few: convolutions of few filters that have to be computed with the reduction in lanes: any
 // sizes, windows, strides and borders, and what may stand behind them.
 
-#include "compiler/pipeline/OpsTest.h"
+#include "test/ops/case.h"
 
 namespace heddle::ops {
 

@@ -1,6 +1,6 @@
-// OpsTestElementwise: ops that compute each element from the elements at the same place, and casts.
+// elementwise: ops that compute each element from the elements at the same place, and casts.
 
-#include "compiler/pipeline/OpsTest.h"
+#include "test/ops/case.h"
 
 namespace heddle::ops {
 

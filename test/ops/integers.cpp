@@ -1,7 +1,7 @@
-// OpsTestIntegers: products and convolutions of 8-bit integers, bare and as quantised models spell
+// integers: products and convolutions of 8-bit integers, bare and as quantised models spell
 // them. All sums are exact.
 
-#include "compiler/pipeline/OpsTest.h"
+#include "test/ops/case.h"
 
 namespace heddle::ops {
 

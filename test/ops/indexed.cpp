@@ -1,6 +1,6 @@
-// OpsTestIndexed: ops whose places are data: gather, scatter, reverse_sequence.
+// indexed: ops whose places are data: gather, scatter, reverse_sequence.
 
-#include "compiler/pipeline/OpsTest.h"
+#include "test/ops/case.h"
 
 namespace heddle::ops {
 

@@ -1,6 +1,6 @@
-// OpsTestReduction: folds over whole dimensions, running sums, sorting, and sampling on grids.
+// reduction: folds over whole dimensions, running sums, sorting, and sampling on grids.
 
-#include "compiler/pipeline/OpsTest.h"
+#include "test/ops/case.h"
 
 #include <cmath>
 

@@ -1,6 +1,6 @@
-// OpsTestMovement: ops that make tensors or move elements.
+// movement: ops that make tensors or move elements.
 
-#include "compiler/pipeline/OpsTest.h"
+#include "test/ops/case.h"
 
 namespace heddle::ops {
 

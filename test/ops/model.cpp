@@ -1,6 +1,6 @@
-// OpsTestModel: builds the graphs of the cases, and makes their numbers.
+// model: builds the graphs of the cases, and makes their numbers.
 
-#include "compiler/pipeline/OpsTest.h"
+#include "test/ops/case.h"
 
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Parser/Parser.h"

@@ -1,7 +1,7 @@
-// OpsTestWinograd: 3x3 convolutions that have to be computed in transformed tiles: any sizes, any
+// winograd: 3x3 convolutions that have to be computed in transformed tiles: any sizes, any
 // borders, any channels, and what may stand behind them.
 
-#include "compiler/pipeline/OpsTest.h"
+#include "test/ops/case.h"
 
 namespace heddle::ops {
 

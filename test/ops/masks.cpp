@@ -1,7 +1,7 @@
-// OpsTestMasks: attention whose masks hide whole panels of keys: causal ones, with and without a
+// masks: attention whose masks hide whole panels of keys: causal ones, with and without a
 // cache, those of padding on either side, rows that see nothing, and numbers that are not finite.
 
-#include "compiler/pipeline/OpsTest.h"
+#include "test/ops/case.h"
 
 namespace heddle::ops {
 

@@ -1,9 +1,9 @@
-// OpsTest: a model of a few ops, the numbers to feed it, and how close its results must come.
+// case: a model of a few ops, the numbers to feed it, and how close its results must come.
 //
 // Every case is compiled and run at each of its sizes, and compared with the interpreter on the
 // same graph before simplification. Inputs are arguments, so that nothing folds away.
-#ifndef HEDDLE_PIPELINE_OPSTEST_H
-#define HEDDLE_PIPELINE_OPSTEST_H
+#ifndef HEDDLE_TEST_OPS_CASE_H
+#define HEDDLE_TEST_OPS_CASE_H
 
 #include "compiler/graph/Graph.h"
 #include "compiler/reference/Tensor.h"
@@ -114,4 +114,4 @@ void addRandom(Cases &cases);
 
 } // namespace heddle::ops
 
-#endif // HEDDLE_PIPELINE_OPSTEST_H
+#endif // HEDDLE_TEST_OPS_CASE_H

@@ -1,7 +1,7 @@
-// OpsTestHosted: lists and strings, which services of the runtime make. Numbers go in and come out;
+// hosted: lists and strings, which services of the runtime make. Numbers go in and come out;
 // strings are made of numbers on the way.
 
-#include "compiler/pipeline/OpsTest.h"
+#include "test/ops/case.h"
 
 namespace heddle::ops {
 

@@ -1,6 +1,6 @@
-// OpsTestAttention: the forms in which models write attention; each must become one kernel.
+// attention: the forms in which models write attention; each must become one kernel.
 
-#include "compiler/pipeline/OpsTest.h"
+#include "test/ops/case.h"
 
 namespace heddle::ops {
 

@@ -1,7 +1,7 @@
-// OpsTestRoutine: what routines of the runtime compute: selections, running sums, places, different
+// routine: what routines of the runtime compute: selections, running sums, places, different
 // rows, suppressed boxes, trees, transforms, and an op that this process has registered.
 
-#include "compiler/pipeline/OpsTest.h"
+#include "test/ops/case.h"
 
 #include <heddle/custom_op.h>
 

@@ -1,9 +1,9 @@
-// OpsTestRandom: random graphs, for the fusions that nobody thought of.
+// random: random graphs, for the fusions that nobody thought of.
 //
 // Each step takes values made before and adds an op that keeps numbers small and continuous, so
 // that a difference is a mistake and not rounding.
 
-#include "compiler/pipeline/OpsTest.h"
+#include "test/ops/case.h"
 
 namespace heddle::ops {
 

@@ -1,6 +1,6 @@
-// OpsTestWindows: convolutions, their transposes, and pools.
+// windows: convolutions, their transposes, and pools.
 
-#include "compiler/pipeline/OpsTest.h"
+#include "test/ops/case.h"
 
 namespace heddle::ops {
 

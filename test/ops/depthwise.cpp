@@ -1,7 +1,7 @@
-// OpsTestDepthwise: windows over each channel on its own, in every order of their loops: known and
+// depthwise: windows over each channel on its own, in every order of their loops: known and
 // unknown sizes, borders wider than windows, rows that the L1 holds and rows that it does not.
 
-#include "compiler/pipeline/OpsTest.h"
+#include "test/ops/case.h"
 
 namespace heddle::ops {
 

@@ -1,6 +1,6 @@
-// OpsTestControl: branches, loops and scans, whose sizes and trips the run decides.
+// control: branches, loops and scans, whose sizes and trips the run decides.
 
-#include "compiler/pipeline/OpsTest.h"
+#include "test/ops/case.h"
 
 namespace heddle::ops {
 
