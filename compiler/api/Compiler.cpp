@@ -103,6 +103,25 @@ std::shared_ptr<cache::Cache> heddle::cacheOf(const char *folder, int64_t limitB
                             path, limitBytes > 0 ? limitBytes : cache::kDefaultLimitBytes);
 }
 
+/// The stages after which the caller wants to see what there is.
+static llvm::Error readPrinting(const heddle_compile_options_t &given, CompileOptions &options) {
+  if (!given.print_after || !given.print)
+    return llvm::Error::success();
+  llvm::SmallVector<llvm::StringRef> stages;
+  llvm::StringRef(given.print_after).split(stages, ',', -1, /*KeepEmpty=*/false);
+  for (llvm::StringRef stage : stages) {
+    if (!llvm::is_contained(stageNames(), stage))
+      return makeError(ErrorCode::Usage, "error: there is no stage '" + stage +
+                                             "'; stages: " + llvm::join(stageNames(), ", "));
+    options.printAfter.insert(stage.str());
+  }
+  options.print = [print = given.print, data = given.print_data](llvm::StringRef stage,
+                                                                 llvm::StringRef text) {
+    print(data, stage.str().c_str(), text.str().c_str());
+  };
+  return llvm::Error::success();
+}
+
 llvm::Expected<CompileOptions> heddle::optionsOf(const heddle_compile_options_t *caller) {
   CompileOptions options;
   if (const char *records = std::getenv("HEDDLE_RECORDS"))
@@ -173,6 +192,8 @@ llvm::Expected<CompileOptions> heddle::optionsOf(const heddle_compile_options_t 
                                              "'; known: fast, strict");
     options.isStrict = true;
   }
+  if (llvm::Error error = readPrinting(*given, options))
+    return std::move(error);
   options.jobs = given->jobs;
   options.plansOnly = given->plan_only;
   options.cache = cacheOf(given->cache, given->cache_limit_bytes);
@@ -226,7 +247,7 @@ static heddle_status_t *compileSource(const ModelSource &source,
     made->options = std::move(*options);
     if (!source.bytes)
       made->key = keyOfModel(source.path, made->options);
-    if (made->key)
+    if (made->key && made->options.printAfter.empty()) // what is kept has no stages
       if (auto found = findKept(*made->key, made->options))
         made->kept.emplace(std::move(*found));
     if (!made->kept) {
@@ -235,7 +256,8 @@ static heddle_status_t *compileSource(const ModelSource &source,
         return compiled.takeError();
       made->compiled = std::move(*compiled);
     }
-    made->options.progress = nullptr; // the caller's is for this call
+    made->options.progress = nullptr; // the caller's are for this call
+    made->options.printAfter.clear();
     *result = made.release();
     return llvm::Error::success();
   });

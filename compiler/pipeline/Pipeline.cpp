@@ -1,60 +1,23 @@
-// Pipeline: ONNX -> graph -> groups -> kernels -> objects. Each line of `compile` is one stage.
+// Pipeline: ONNX -> graph -> groups -> kernels -> objects. Each Stages::run is one stage: import
+// and simplify once, and partition, plan (planGroups), lower and emit for each CPU.
 
 #include "compiler/pipeline/Pipeline.h"
 
 #include "compiler/graph/Graph.h"
-#include "compiler/lower/program/Model.h"
 #include "compiler/onnx/Importer.h"
 #include "compiler/pipeline/Planning.h"
+#include "compiler/pipeline/Report.h"
+#include "compiler/pipeline/Stages.h"
 #include "compiler/simplify/Passes.h"
 
 #include "mlir/IR/Verifier.h"
 #include "llvm/Support/Threading.h"
 
-#include <chrono>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 using namespace mlir;
 
 namespace heddle {
-
-namespace {
-
-/// Seconds of each stage, and who is told.
-class Stages {
-public:
-  explicit Stages(const CompileOptions &options) : options(options) {}
-  void begin(StringRef name, double fraction) {
-    end();
-    current = name.str();
-    start = std::chrono::steady_clock::now();
-    if (options.progress)
-      options.progress(name, before + fraction * share);
-  }
-  /// What begins from now on is variant number `i` of `count`.
-  void enterVariant(size_t i, size_t count) {
-    share = 1.0 / count;
-    before = i * share;
-  }
-  void end() {
-    if (current.empty())
-      return;
-    std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
-    double earlier = seconds.contains(current) ? seconds[current].get<double>() : 0;
-    seconds[current] = earlier + passed.count();
-    current.clear();
-  }
-  nlohmann::ordered_json seconds;
-
-private:
-  const CompileOptions &options;
-  std::string current;
-  double before = 0, share = 1; // of the whole, for who is told
-  std::chrono::steady_clock::time_point start;
-};
-
-} // namespace
 
 llvm::Expected<OwningOpRef<ModuleOp>> importGraph(MLIRContext &context, const ModelSource &source,
                                                   const CompileOptions &options) {
@@ -66,19 +29,6 @@ llvm::Expected<OwningOpRef<ModuleOp>> importGraph(MLIRContext &context, const Mo
       return std::move(error);
   return source.bytes ? onnx::importModelFromBytes(context, *source.bytes, source.path, import)
                       : onnx::importModel(context, source.path, import);
-}
-
-static llvm::Error simplifyGraph(ModuleOp module, const simplify::SimplifyOptions &options) {
-  PassManager manager(module.getContext());
-  simplify::addSimplifyPasses(manager, options);
-  std::string problems;
-  ScopedDiagnosticHandler handler(module.getContext(), [&](Diagnostic &diagnostic) {
-    problems += diagnostic.str() + "\n";
-    return success();
-  });
-  if (failed(manager.run(module)))
-    return makeError(ErrorCode::Internal, "internal error: simplify: " + problems);
-  return llvm::Error::success();
 }
 
 static double countFlops(ModuleOp module) {
@@ -97,115 +47,86 @@ static double countFlops(ModuleOp module) {
   return flops;
 }
 
-nlohmann::ordered_json feedbackJson(const Compiled &compiled) {
-  auto feedback = nlohmann::ordered_json::array();
-  for (const Feedback &each : compiled.feedback)
-    feedback.push_back({{"group", each.group}, {"kind", each.kind}, {"why", each.why}});
-  return feedback;
+static llvm::Error simplifyGraph(Compiled &compiled, const CompileOptions &options,
+                                 ArrayRef<cpu::Target> targets) {
+  simplify::SimplifyOptions rules;
+  rules.widensHalves = !options.isStrict;
+  rules.foldLimitBytes = options.foldLimitBytes;
+  rules.prefersUnsigned = llvm::none_of(targets, [](const cpu::Target &target) {
+    return cpu::machineOf(target, 1).dot == loop::Dot::SignedBytes;
+  });
+  rules.hasCheapTables = cpu::machineOf(targets.back(), 1).permutesBytes;
+  PassManager manager(compiled.context.get());
+  simplify::addSimplifyPasses(manager, rules);
+  std::string problems;
+  ScopedDiagnosticHandler handler(compiled.context.get(), [&](Diagnostic &diagnostic) {
+    problems += diagnostic.str() + "\n";
+    return success();
+  });
+  if (failed(manager.run(*compiled.graph)))
+    return makeError(ErrorCode::Internal, "internal error: simplify: " + problems);
+  compiled.program.flops = countFlops(*compiled.graph);
+  return llvm::Error::success();
 }
 
-nlohmann::ordered_json unfoldedJson(const Compiled &compiled) {
-  auto unfolded = nlohmann::ordered_json::array();
-  ModuleOp module = *compiled.graph; // a handle: reading changes nothing
-  auto list = module->getAttrOfType<ArrayAttr>(simplify::kUnfolded);
-  for (Attribute entry : list ? list.getValue() : ArrayRef<Attribute>()) {
-    auto each = cast<DictionaryAttr>(entry);
-    auto text = [&](StringRef name) { return each.getAs<StringAttr>(name).str(); };
-    unfolded.push_back({{"node", text("node")}, {"op", text("op")}, {"why", text("why")}});
-  }
-  return unfolded;
+static llvm::Error lowerGroups(Compiled &compiled, Made &made) {
+  auto model = compiled.graph->lookupSymbol<func::FuncOp>("main");
+  auto simplified = lower::lowerModel(model, compiled.machine, compiled.program);
+  if (!simplified)
+    return simplified.takeError();
+  made.simplified = std::move(*simplified);
+  if (failed(verify(*compiled.program.module)))
+    return makeError(ErrorCode::Internal, "internal error: a kernel is not valid");
+  return llvm::Error::success();
 }
 
-static std::string textOf(ModuleOp module) {
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  OpPrintingFlags flags;
-  flags.elideLargeElementsAttrs(16).elideLargeResourceString(16);
-  module.print(stream, flags);
-  return stream.str();
+static llvm::Error emitProgram(Compiled &compiled, const CompileOptions &options, Made &made) {
+  cpu::CodeCache code;
+  code.objects = options.cache.get();
+  unsigned cores = llvm::hardware_concurrency().compute_thread_count(); // that it may run on
+  unsigned jobs = options.jobs > 0 ? options.jobs : cores;
+  auto objects = cpu::emitObjects(compiled.program, compiled.target, options.optLevel, jobs, code);
+  if (!objects)
+    return objects.takeError();
+  compiled.objects = std::move(*objects);
+  made.objectsFound = code.found;
+  return llvm::Error::success();
 }
 
-/// What was made and how long it took.
-static void writeReport(Compiled &compiled, Stages &stages, ArrayRef<lower::Simplified> simplified,
-                        int64_t found) {
-  stages.end();
-  const target::Program &program = compiled.program;
-  nlohmann::ordered_json report;
-  report["model"] = program.model;
-  report["target"] = compiled.target.name;
-  report["seconds"] = stages.seconds;
-  report["feedback"] = feedbackJson(compiled);
-  report["unfolded"] = unfoldedJson(compiled);
-  if (!compiled.plansOnly) {
-    report["groups"] = program.kernels.size();
-    report["launches"] = program.launches;
-    auto pointwise = nlohmann::ordered_json::array();
-    for (auto &[group, form] : simplified)
-      pointwise.push_back({{"group", group}, {"planned", form}});
-    report["pointwise_instead"] = pointwise;
-    report["weights_bytes"] = program.weights.size;
-    report["objects"] = {{"count", compiled.objects.size()}, {"from_cache", found}};
-  }
-  auto variants = nlohmann::ordered_json::array();
-  auto add = [&](const Compiled &variant) {
-    int64_t code = 0;
-    for (const auto &object : variant.objects)
-      code += object->getBufferSize();
-    variants.push_back({{"target", variant.target.name},
-                        {"groups", variant.program.kernels.size()},
-                        {"code_bytes", code},
-                        {"weights_bytes", variant.program.weights.usedBytes}});
-  };
-  if (!compiled.variants.empty())
-    add(compiled);
-  for (const std::unique_ptr<Compiled> &variant : compiled.variants)
-    add(*variant);
-  if (!variants.empty())
-    report["variants"] = variants;
-  compiled.reportJson = report.dump(2);
+static std::string assemblyOf(const Compiled &compiled) {
+  auto text =
+      cpu::emitText(compiled.program, compiled.target, compiled.optLevel, cpu::TextKind::Assembly);
+  return text ? *text : "error: " + llvm::toString(text.takeError());
 }
 
-/// From the simplified graph, which `result` holds, to objects for one CPU.
+/// From the simplified graph, which `compiled` holds, to objects for one CPU.
 static llvm::Error compileFor(const cpu::Target &target, Compiled &compiled,
                               const CompileOptions &options, Stages &stages) {
   unsigned workers = std::max(1u, std::thread::hardware_concurrency());
   compiled.target = target;
   compiled.optLevel = options.optLevel;
   compiled.isStrict = options.isStrict;
+  compiled.plansOnly = options.plansOnly;
   compiled.scheduleFolders = options.scheduleFolders;
   compiled.program.isProfiled = options.isProfiled;
   compiled.program.isSanitized = options.isSanitized;
   compiled.machine =
       cpu::machineOf(target, options.threads > 0 ? options.threads : int64_t(workers));
+  Made made;
   if (!options.isPlanned)
-    if (llvm::Error error = planGroups(options, compiled, [&](StringRef stage, double fraction) {
-          stages.begin(stage, fraction);
-        }))
+    if (llvm::Error error = planGroups(options, compiled, stages))
       return error;
-  if (options.plansOnly) {
-    compiled.plansOnly = true;
-    writeReport(compiled, stages, {}, 0);
-    return llvm::Error::success();
+  if (!options.plansOnly) {
+    if (llvm::Error error = stages.run(
+            "lower", 0.25, [&] { return lowerGroups(compiled, made); },
+            [&] { return textOf(*compiled.program.module); }))
+      return error;
+    if (llvm::Error error = stages.run(
+            "emit", 0.4, [&] { return emitProgram(compiled, options, made); },
+            [&] { return assemblyOf(compiled); }))
+      return error;
   }
-
-  stages.begin("lower", 0.25);
-  auto model = compiled.graph->lookupSymbol<func::FuncOp>("main");
-  auto simplified = lower::lowerModel(model, compiled.machine, compiled.program);
-  if (!simplified)
-    return simplified.takeError();
-  if (failed(verify(*compiled.program.module)))
-    return makeError(ErrorCode::Internal, "internal error: a kernel is not valid");
-
-  stages.begin("emit", 0.4);
-  cpu::CodeCache code;
-  code.objects = options.cache.get();
-  unsigned cores = llvm::hardware_concurrency().compute_thread_count(); // that it may run on
-  unsigned jobs = options.jobs > 0 ? options.jobs : cores;
-  auto objects = cpu::emitObjects(compiled.program, target, options.optLevel, jobs, code);
-  if (!objects)
-    return objects.takeError();
-  compiled.objects = std::move(*objects);
-  writeReport(compiled, stages, *simplified, code.found);
+  compiled.reportJson = reportOf(compiled, stages.seconds, options.plansOnly ? nullptr : &made);
   return llvm::Error::success();
 }
 
@@ -216,21 +137,13 @@ static llvm::Error compileStages(Compiled &compiled, const CompileOptions &optio
   auto targets = cpu::targetsFor(options.target);
   if (!targets)
     return targets.takeError();
-  if (!options.isPlanned) {
-    stages.begin("simplify", 0.1);
-    simplify::SimplifyOptions rules;
-    rules.widensHalves = !options.isStrict;
-    rules.foldLimitBytes = options.foldLimitBytes;
-    rules.prefersUnsigned = llvm::none_of(*targets, [](const cpu::Target &target) {
-      return cpu::machineOf(target, 1).dot == loop::Dot::SignedBytes;
-    });
-    rules.hasCheapTables = cpu::machineOf(targets->back(), 1).permutesBytes;
-    if (llvm::Error error = simplifyGraph(*compiled.graph, rules))
+  if (!options.isPlanned)
+    if (llvm::Error error = stages.run(
+            "simplify", 0.1, [&] { return simplifyGraph(compiled, options, *targets); },
+            [&] { return graphText(compiled); }))
       return error;
-    compiled.program.flops = countFlops(*compiled.graph);
-  }
   for (size_t i = 0; i + 1 < targets->size(); ++i) {
-    stages.enterVariant(i, targets->size());
+    stages.enterVariant(i, targets->size(), (*targets)[i].name);
     auto variant = std::make_unique<Compiled>();
     variant->context = compiled.context;
     variant->graph = compiled.graph->clone();
@@ -242,7 +155,7 @@ static llvm::Error compileStages(Compiled &compiled, const CompileOptions &optio
     compiled.program.weights = variant->program.weights.shared();
     compiled.variants.insert(compiled.variants.begin(), std::move(variant));
   }
-  stages.enterVariant(targets->size() - 1, targets->size());
+  stages.enterVariant(targets->size() - 1, targets->size(), targets->back().name);
   return compileFor(targets->back(), compiled, options, stages);
 }
 
@@ -273,11 +186,16 @@ llvm::Expected<std::unique_ptr<Compiled>> compile(const ModelSource &source,
   }
   result->program.model = source.path;
   Stages stages(options);
-  stages.begin("import", 0);
-  auto graph = importGraph(*result->context, source, options);
-  if (!graph)
-    return graph.takeError();
-  result->graph = std::move(*graph);
+  if (llvm::Error error = stages.run(
+          "import", 0,
+          [&] {
+            auto graph = importGraph(*result->context, source, options);
+            if (graph)
+              result->graph = std::move(*graph);
+            return graph.takeError();
+          },
+          [&] { return graphText(*result); }))
+    return std::move(error);
   if (llvm::Error error = compileStages(*result, options, stages))
     return std::move(error);
   return result;

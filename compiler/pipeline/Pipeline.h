@@ -31,6 +31,8 @@ struct CompileOptions {
   bool isSanitized = false;                   // the same
   bool isStrict = false;                      // no cards of `math = "fast"`, halves are rounded
   std::function<void(llvm::StringRef stage, double fraction)> progress;
+  std::set<std::string> printAfter; // names of stages, whose modules `print` gets as text
+  std::function<void(llvm::StringRef stage, llvm::StringRef text)> print;
   bool isPlanned = false; // the graph's groups have their schedules: begins at lower
   bool plansOnly = false; // ends behind the plan: there are no objects
 };
@@ -59,6 +61,9 @@ struct Compiled {
   /// more than all of them, and its weights hold theirs.
   std::vector<std::unique_ptr<Compiled>> variants;
 };
+
+/// The names of all stages, in their order.
+llvm::ArrayRef<llvm::StringRef> stageNames();
 
 /// A model as a file, or as bytes that stand for one.
 struct ModelSource {

@@ -50,58 +50,96 @@ static bool findRefused(Compiled &compiled, const plan::Plan &given, bool isAdvi
   return isNew;
 }
 
-llvm::Error planGroups(const CompileOptions &options, Compiled &compiled,
-                       llvm::function_ref<void(StringRef stage, double fraction)> begin) {
-  begin("partition", 0.2);
-  DialectRegistry registry;
-  warehouse::registerDialects(registry);
-  compiled.context->appendDialectRegistry(registry);
-  auto cards = warehouse::Warehouse::load(*compiled.context, options.scheduleFolders);
-  if (!cards)
-    return cards.takeError();
-  if (options.isStrict)
-    cards->requireStrict();
+namespace {
+/// What decides besides the model: the cards, and the choosers in the order in which they are
+/// asked.
+struct Deciders {
+  warehouse::Warehouse cards;
   plan::Plan given;
-  if (!options.planText.empty()) {
-    auto parsed = plan::parsePlan(options.planText, options.planPath);
-    if (!parsed)
-      return parsed.takeError();
-    given = std::move(*parsed);
-  }
-  partition::Options groups = groupsOf(given, options);
-  groups.cards = options.without.count("cards") ? nullptr : &*cards;
-  OwningOpRef<ModuleOp> whole = compiled.graph->clone();
-  std::string fingerprint = plan::fingerprint(whole->lookupSymbol<func::FuncOp>("main"));
   plan::DefaultChooser byRule;
   std::unique_ptr<records::Records> records;
   std::optional<records::RecordedChooser> byRecords;
-  if (!options.recordsPath.empty()) {
-    auto opened = records::Records::open(options.recordsPath, records::Records::Access::Read);
-    if (!opened)
-      return opened.takeError();
-    records = std::move(*opened);
-    byRecords.emplace(*records, compiled.target.identity(), records::threadsOf(options.threads),
-                      byRule);
+  std::optional<plan::PlanChooser> byPlan;
+
+  Deciders(warehouse::Warehouse cards) : cards(std::move(cards)) {}
+
+  static llvm::Expected<std::unique_ptr<Deciders>> load(const CompileOptions &options,
+                                                        const Compiled &compiled) {
+    DialectRegistry registry;
+    warehouse::registerDialects(registry);
+    compiled.context->appendDialectRegistry(registry);
+    auto cards = warehouse::Warehouse::load(*compiled.context, options.scheduleFolders);
+    if (!cards)
+      return cards.takeError();
+    if (options.isStrict)
+      cards->requireStrict();
+    auto made = std::make_unique<Deciders>(std::move(*cards));
+    if (!options.planText.empty()) {
+      auto parsed = plan::parsePlan(options.planText, options.planPath);
+      if (!parsed)
+        return parsed.takeError();
+      made->given = std::move(*parsed);
+    }
+    if (!options.recordsPath.empty()) {
+      auto opened = records::Records::open(options.recordsPath, records::Records::Access::Read);
+      if (!opened)
+        return opened.takeError();
+      made->records = std::move(*opened);
+      made->byRecords.emplace(*made->records, compiled.target.identity(),
+                              records::threadsOf(options.threads), made->byRule);
+    }
+    made->byPlan.emplace(made->given, made->byRecords
+                                          ? static_cast<plan::Chooser &>(*made->byRecords)
+                                          : made->byRule);
+    return made;
   }
-  plan::PlanChooser chooser(given, byRecords ? static_cast<plan::Chooser &>(*byRecords) : byRule);
-  for (bool isSettled = false; !isSettled;) {
-    auto model = compiled.graph->lookupSymbol<func::FuncOp>("main");
-    begin("partition", 0.2);
-    partition::partition(model, groups);
-    begin("plan", 0.22);
-    if (llvm::Error error = chooser.check(model, fingerprint))
+};
+} // namespace
+
+llvm::Error planGroups(const CompileOptions &options, Compiled &compiled, Stages &stages) {
+  auto main = [&] { return compiled.graph->lookupSymbol<func::FuncOp>("main"); };
+  auto text = [&] { return graphText(compiled); };
+  OwningOpRef<ModuleOp> whole = compiled.graph->clone();
+  std::unique_ptr<Deciders> deciders;
+  partition::Options groups;
+  std::string fingerprint;
+
+  auto split = [&]() -> llvm::Error {
+    if (!deciders) {
+      auto loaded = Deciders::load(options, compiled);
+      if (!loaded)
+        return loaded.takeError();
+      deciders = std::move(*loaded);
+      groups = groupsOf(deciders->given, options);
+      groups.cards = options.without.count("cards") ? nullptr : &deciders->cards;
+      fingerprint = plan::fingerprint(main());
+    }
+    partition::partition(main(), groups);
+    return llvm::Error::success();
+  };
+  bool isSettled = false;
+  auto choose = [&]() -> llvm::Error {
+    if (llvm::Error error = deciders->byPlan->check(main(), fingerprint))
       return error;
     plan::Plan made;
     made.model = fingerprint;
     made.target = groups.target;
-    if (llvm::Error error = plan::choose(model, *cards, chooser, compiled.machine, made))
+    if (llvm::Error error =
+            plan::choose(main(), deciders->cards, *deciders->byPlan, compiled.machine, made))
       return error;
     compiled.planJson = made.str();
-    isSettled = !findRefused(compiled, given, !options.without.count("feedback"), groups);
-    if (!isSettled)
-      compiled.graph = whole->clone();
+    isSettled = !findRefused(compiled, deciders->given, !options.without.count("feedback"), groups);
+    return llvm::Error::success();
+  };
+  while (true) {
+    if (llvm::Error error = stages.run("partition", 0.2, split, text))
+      return error;
+    if (llvm::Error error = stages.run("plan", 0.22, choose, text))
+      return error;
+    if (isSettled)
+      return llvm::Error::success();
+    compiled.graph = whole->clone();
   }
-  return llvm::Error::success();
 }
 
 } // namespace heddle

@@ -2,7 +2,7 @@
 #ifndef HEDDLE_PIPELINE_PLANNING_H
 #define HEDDLE_PIPELINE_PLANNING_H
 
-#include "compiler/pipeline/Pipeline.h"
+#include "compiler/pipeline/Stages.h"
 
 namespace heddle {
 
@@ -10,9 +10,8 @@ namespace heddle {
 /// found, else what the cards and the default chooser find best. Where that makes groups that
 /// cannot be carried out, or that cost more than their parts, the graph is split again without them
 /// (Apollo's feedback). Replaces the graph of `compiled`, whose context, target and machine are
-/// set, and fills in its plan and feedback. `begin` is told of each stage.
-llvm::Error planGroups(const CompileOptions &options, Compiled &compiled,
-                       llvm::function_ref<void(llvm::StringRef stage, double fraction)> begin);
+/// set, and fills in its plan and feedback.
+llvm::Error planGroups(const CompileOptions &options, Compiled &compiled, Stages &stages);
 
 } // namespace heddle
 

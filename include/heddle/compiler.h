@@ -47,6 +47,11 @@ typedef struct heddle_compile_options {
   const char *const *functions; /* paths of ONNX models, or FunctionProtos, whose functions the
                                    model's nodes may call (docs/guide/custom-ops.md) */
   size_t function_count;
+  const char *print_after; /* stages "import,simplify,partition,plan,lower,emit", or some of them:
+                              after each `print` is called with what it has made: the graph, the
+                              kernels and the program around them, assembly */
+  void (*print)(void *data, const char *stage, const char *text);
+  void *print_data;
 } heddle_compile_options_t;
 
 /* `options` may be NULL. */

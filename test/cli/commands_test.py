@@ -26,6 +26,21 @@ def model(tmp_path):
     return save(dense_model(), tmp_path / "m.onnx")
 
 
+def test_stages_are_printed_by_name(model, tmp_path):
+    stages = ["import", "simplify", "partition", "plan", "lower", "emit"]
+    marks = ["graph.matmul", "graph.matmul", "graph.group", "card = ", "func.func", ".text"]
+    for _ in range(2):  # the second time the artefact is in the cache
+        done = heddle("compile", model, "-o", tmp_path / "m.so", "--target", "x86-64-v3",
+                      "--cache", tmp_path / "cache", "--print-after", ",".join(stages))
+        assert done.status == OK, done.errors
+        parts = dict(part.split("\n", 1) for part in done.errors.split("// after ")[1:])
+        assert list(parts) == stages[:2] + [f"{stage} for x86-64-v3" for stage in stages[2:]]
+        assert all(mark in text for mark, text in zip(marks, parts.values()))
+    done = heddle("compile", model, "-o", tmp_path / "m.so", "--print-after", "plan,link")
+    assert done.status == USAGE
+    assert "there is no stage 'link'; stages: import, simplify" in done.errors
+
+
 def test_run_prints_and_writes(model, tmp_path):
     np.save(tmp_path / "x.npy", X)
     done = heddle("run", model, "--input", f"x=@{tmp_path}/x.npy", "--output",

@@ -72,7 +72,8 @@ struct PlanPass final : Stage {
     compiled.graph = module.clone();
     compiled.target = target;
     compiled.machine = machine;
-    if (llvm::Error error = planGroups(options, compiled, [](StringRef, double) {}))
+    Stages stages(options);
+    if (llvm::Error error = planGroups(options, compiled, stages))
       return error;
     replaceBody(std::move(compiled.graph));
     for (const Feedback &each : compiled.feedback)

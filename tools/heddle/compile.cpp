@@ -144,6 +144,10 @@ Run addCompile(CLI::App &app) {
   addCompileOptions(app, options->compile);
   addSizeOptions(app, options->compile);
   app.add_option("--plan-out", options->planOutput, "also write the plan")->type_name("FILE");
+  app.add_option("--print-after", options->compile.printAfter,
+                 "print what these stages have made, to standard error: import, simplify, "
+                 "partition, plan, lower, emit")
+      ->type_name("STAGE,...");
   app.add_flag("-v,--verbose", options->isVerbose, "print the whole report");
   app.add_flag("--json", options->isJson, "print one JSON object");
   return [options] { return run(*options); };

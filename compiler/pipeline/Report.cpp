@@ -1,0 +1,72 @@
+// Report: see Report.h.
+
+#include "compiler/pipeline/Report.h"
+
+#include "compiler/graph/Graph.h"
+#include "compiler/simplify/Passes.h"
+
+using namespace mlir;
+
+namespace heddle {
+
+nlohmann::ordered_json feedbackJson(const Compiled &compiled) {
+  auto feedback = nlohmann::ordered_json::array();
+  for (const Feedback &each : compiled.feedback)
+    feedback.push_back({{"group", each.group}, {"kind", each.kind}, {"why", each.why}});
+  return feedback;
+}
+
+nlohmann::ordered_json unfoldedJson(const Compiled &compiled) {
+  auto unfolded = nlohmann::ordered_json::array();
+  ModuleOp module = *compiled.graph; // a handle: reading changes nothing
+  auto list = module->getAttrOfType<ArrayAttr>(simplify::kUnfolded);
+  for (Attribute entry : list ? list.getValue() : ArrayRef<Attribute>()) {
+    auto each = cast<DictionaryAttr>(entry);
+    auto text = [&](StringRef name) { return each.getAs<StringAttr>(name).str(); };
+    unfolded.push_back({{"node", text("node")}, {"op", text("op")}, {"why", text("why")}});
+  }
+  return unfolded;
+}
+
+static nlohmann::ordered_json variantsJson(const Compiled &compiled) {
+  auto variants = nlohmann::ordered_json::array();
+  auto add = [&](const Compiled &variant) {
+    int64_t code = 0;
+    for (const auto &object : variant.objects)
+      code += object->getBufferSize();
+    variants.push_back({{"target", variant.target.name},
+                        {"groups", variant.program.kernels.size()},
+                        {"code_bytes", code},
+                        {"weights_bytes", variant.program.weights.usedBytes}});
+  };
+  add(compiled);
+  for (const std::unique_ptr<Compiled> &variant : compiled.variants)
+    add(*variant);
+  return variants;
+}
+
+std::string reportOf(const Compiled &compiled, const nlohmann::ordered_json &seconds,
+                     const Made *made) {
+  const target::Program &program = compiled.program;
+  nlohmann::ordered_json report;
+  report["model"] = program.model;
+  report["target"] = compiled.target.name;
+  report["seconds"] = seconds;
+  report["feedback"] = feedbackJson(compiled);
+  report["unfolded"] = unfoldedJson(compiled);
+  if (made) {
+    report["groups"] = program.kernels.size();
+    report["launches"] = program.launches;
+    auto pointwise = nlohmann::ordered_json::array();
+    for (auto &[group, form] : made->simplified)
+      pointwise.push_back({{"group", group}, {"planned", form}});
+    report["pointwise_instead"] = pointwise;
+    report["weights_bytes"] = program.weights.size;
+    report["objects"] = {{"count", compiled.objects.size()}, {"from_cache", made->objectsFound}};
+  }
+  if (!compiled.variants.empty())
+    report["variants"] = variantsJson(compiled);
+  return report.dump(2);
+}
+
+} // namespace heddle

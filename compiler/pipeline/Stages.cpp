@@ -1,0 +1,48 @@
+// Stages: see Stages.h.
+
+#include "compiler/pipeline/Stages.h"
+
+#include <chrono>
+
+using namespace mlir;
+
+namespace heddle {
+
+llvm::ArrayRef<llvm::StringRef> stageNames() {
+  static const StringRef names[] = {"import", "simplify", "partition", "plan", "lower", "emit"};
+  return names;
+}
+
+void Stages::enterVariant(size_t i, size_t count, StringRef name) {
+  share = 1.0 / count;
+  before = i * share;
+  target = name.str();
+}
+
+llvm::Error Stages::run(StringRef name, double fraction, llvm::function_ref<llvm::Error()> stage,
+                        llvm::function_ref<std::string()> text) {
+  assert(llvm::is_contained(stageNames(), name));
+  if (options.progress)
+    options.progress(name, before + fraction * share);
+  auto start = std::chrono::steady_clock::now();
+  if (llvm::Error error = stage())
+    return error;
+  std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
+  seconds[name.str()] = seconds.value(name.str(), 0.0) + passed.count();
+  if (options.print && options.printAfter.count(name.str()))
+    options.print((target.empty() ? name : name + " for " + target).str(), text());
+  return llvm::Error::success();
+}
+
+std::string textOf(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  OpPrintingFlags flags;
+  flags.elideLargeElementsAttrs(16).elideLargeResourceString(16);
+  module.print(stream, flags);
+  StringRef whole = stream.str();
+  whole.consume_back("\n{-#\n\n#-}\n"); // of resources, all elided
+  return whole.str();
+}
+
+} // namespace heddle

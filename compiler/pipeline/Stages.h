@@ -1,0 +1,35 @@
+// Stages: carries out the stages of a compilation by name: how long each takes, who is told of it,
+// and the module after it as text for who asks for that.
+#ifndef HEDDLE_PIPELINE_STAGES_H
+#define HEDDLE_PIPELINE_STAGES_H
+
+#include "compiler/pipeline/Pipeline.h"
+
+#include <nlohmann/json.hpp>
+
+namespace heddle {
+
+class Stages {
+public:
+  explicit Stages(const CompileOptions &options) : options(options) {}
+
+  /// Runs `stage`, which begins at `fraction` of a compilation. `text` gives what it has made.
+  llvm::Error run(llvm::StringRef name, double fraction, llvm::function_ref<llvm::Error()> stage,
+                  llvm::function_ref<std::string()> text);
+  /// What begins from now on is for variant number `i` of `count`, which is compiled for `target`.
+  void enterVariant(size_t i, size_t count, llvm::StringRef target);
+
+  nlohmann::ordered_json seconds = nlohmann::ordered_json::object(); // of each stage that has ended
+
+private:
+  const CompileOptions &options;
+  double before = 0, share = 1; // of the whole compilation: earlier variants, this one
+  std::string target;
+};
+
+/// The text of a module, large constants elided.
+std::string textOf(mlir::ModuleOp module);
+
+} // namespace heddle
+
+#endif // HEDDLE_PIPELINE_STAGES_H
