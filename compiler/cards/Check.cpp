@@ -5,6 +5,7 @@
 #include "compiler/cards/Mutation.h"
 #include "compiler/cards/Numbers.h"
 #include "compiler/cards/Program.h"
+#include "compiler/pipeline/Planning.h"
 #include "compiler/reference/Interpreter.h"
 #include "compiler/support/Error.h"
 #include "compiler/target/cpu/Target.h"
@@ -227,6 +228,8 @@ llvm::Expected<Proof> checkText(StringRef text, StringRef path, const CheckOptio
   auto target = cpu::targetFor("host");
   if (!target)
     return target.takeError();
+  if (std::string why = whyMissing(*card, *target); !why.empty())
+    return makeError(ErrorCode::Usage, card->path + ": error: " + why);
   auto proof = Checker(*card, text, options, target->vectorBits / 32).run(options.count);
   if (proof)
     proof->seconds =

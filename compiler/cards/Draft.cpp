@@ -7,6 +7,7 @@
 #include "compiler/cards/Trial.h"
 #include "compiler/graph/LoopNest.h"
 #include "compiler/loop/TransformOps.h"
+#include "compiler/pipeline/Planning.h"
 #include "compiler/plan/Plan.h"
 #include "compiler/support/Error.h"
 
@@ -139,7 +140,7 @@ llvm::Expected<std::string> draft(StringRef name, const ModelSource &source,
   }
   if (!group)
     return makeError(ErrorCode::Usage, source.path + ": error: the model has no groups");
-  auto cards = warehouse::Warehouse::load(*(*compiled)->context, options.scheduleFolders);
+  auto cards = loadCards(**compiled);
   auto plan = plan::parsePlan((*compiled)->planJson, source.path);
   if (!cards || !plan)
     return llvm::joinErrors(cards.takeError(), plan.takeError());

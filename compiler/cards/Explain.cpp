@@ -3,6 +3,7 @@
 #include "compiler/cards/Explain.h"
 
 #include "compiler/cards/Trial.h"
+#include "compiler/pipeline/Planning.h"
 #include "compiler/plan/Plan.h"
 #include "compiler/support/Error.h"
 #include "compiler/support/Suggest.h"
@@ -145,11 +146,9 @@ llvm::Expected<std::string> explain(const ModelSource &source, const CompileOpti
   auto compiled = planOf(source, options);
   if (!compiled)
     return compiled.takeError();
-  auto cards = Warehouse::load(*(*compiled)->context, options.scheduleFolders);
+  auto cards = loadCards(**compiled);
   if (!cards)
     return cards.takeError();
-  if (options.isStrict)
-    cards->requireStrict();
   auto plan = plan::parsePlan((*compiled)->planJson, source.path);
   if (!plan)
     return plan.takeError();

@@ -5,9 +5,6 @@
 #include "compiler/graph/Constants.h"
 #include "compiler/mechanism/Checks.h"
 
-#include <dlfcn.h>
-#include <mutex>
-
 using namespace mlir;
 
 namespace heddle::mechanism {
@@ -17,21 +14,6 @@ using graph::DimVector;
 using Post = LibraryCall::Post;
 
 static constexpr size_t kMostPosts = 8;
-
-std::string whyNoLibrary(const Mechanism &mechanism) {
-  static std::mutex mutex;
-  static std::map<std::string, std::string> known; // by file
-  const char *named = std::getenv("HEDDLE_ONEDNN");
-  std::string file = named && *named ? named : mechanism.library.str();
-  std::lock_guard<std::mutex> lock(mutex);
-  auto [place, isNew] = known.try_emplace(file);
-  if (!isNew)
-    return place->second;
-  if (!dlopen(file.c_str(), RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE))
-    place->second = std::string("oneDNN is not on this machine: ") + dlerror() +
-                    "; install Debian's 'libdnnl2', or name its file in HEDDLE_ONEDNN";
-  return place->second;
-}
 
 static bool isF32(Value value) { return graph::elementOf(value).isF32(); }
 

@@ -24,9 +24,6 @@ struct LibraryCall {
   int64_t axes = 0; // that a normalisation folds
 };
 
-/// "" when this machine has the library, else why not. Asked once in a process.
-std::string whyNoLibrary(const Mechanism &mechanism);
-
 /// Nullopt, with a reason, where the function cannot compute the group. `fit` says whether more ops
 /// may help.
 std::optional<LibraryCall> readCall(const Mechanism &mechanism, Ops ops, Fit &fit,

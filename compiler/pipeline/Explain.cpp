@@ -5,6 +5,7 @@
 #include "compiler/cost/Traffic.h"
 #include "compiler/graph/LoopNest.h"
 #include "compiler/lower/program/MemoryPlan.h"
+#include "compiler/pipeline/Planning.h"
 #include "compiler/warehouse/Builtin.h"
 #include "compiler/warehouse/Warehouse.h"
 
@@ -249,11 +250,9 @@ Json Explainer::write() {
 }
 
 llvm::Expected<std::string> explain(const Compiled &compiled) {
-  auto cards = warehouse::Warehouse::load(*compiled.context, compiled.scheduleFolders);
+  auto cards = loadCards(compiled);
   if (!cards)
     return cards.takeError();
-  if (compiled.isStrict)
-    cards->requireStrict();
   ModuleOp module = *compiled.graph; // a handle: reading changes nothing
   Explainer explainer(compiled, module.lookupSymbol<func::FuncOp>("main"), *cards);
   return explainer.write().dump(-1, ' ', false, Json::error_handler_t::replace);

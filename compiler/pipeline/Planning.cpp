@@ -6,6 +6,7 @@
 #include "compiler/partition/Partition.h"
 #include "compiler/plan/Chooser.h"
 #include "compiler/records/RecordedChooser.h"
+#include "compiler/target/cpu/Clang.h"
 
 using namespace mlir;
 
@@ -50,6 +51,25 @@ static bool findRefused(Compiled &compiled, const plan::Plan &given, bool isAdvi
   return isNew;
 }
 
+std::string whyMissing(const warehouse::Card &card, const cpu::Target &target) {
+  if (!card.source.empty())
+    return cpu::whyNoClang();
+  StringRef library = card.mechanism->library;
+  return library.empty() ? "" : cpu::whyNoLibrary(target, library);
+}
+
+llvm::Expected<warehouse::Warehouse> loadCards(const Compiled &compiled) {
+  auto cards = warehouse::Warehouse::load(*compiled.context, compiled.scheduleFolders);
+  if (!cards)
+    return cards.takeError();
+  if (compiled.isStrict)
+    cards->requireStrict();
+  for (const warehouse::Card &card : cards->cards())
+    if (std::string why = whyMissing(card, compiled.target); !why.empty())
+      cards->withdraw(card.name, why);
+  return cards;
+}
+
 namespace {
 /// What decides besides the model: the cards, and the choosers in the order in which they are
 /// asked.
@@ -68,11 +88,9 @@ struct Deciders {
     DialectRegistry registry;
     warehouse::registerDialects(registry);
     compiled.context->appendDialectRegistry(registry);
-    auto cards = warehouse::Warehouse::load(*compiled.context, options.scheduleFolders);
+    auto cards = loadCards(compiled);
     if (!cards)
       return cards.takeError();
-    if (options.isStrict)
-      cards->requireStrict();
     auto made = std::make_unique<Deciders>(std::move(*cards));
     if (!options.planText.empty()) {
       auto parsed = plan::parsePlan(options.planText, options.planPath);

@@ -3,8 +3,16 @@
 #define HEDDLE_PIPELINE_PLANNING_H
 
 #include "compiler/pipeline/Stages.h"
+#include "compiler/warehouse/Warehouse.h"
 
 namespace heddle {
+
+/// "" if the target, and this machine where the card's kernel is compiled, have what it needs.
+std::string whyMissing(const warehouse::Card &card, const cpu::Target &target);
+
+/// The cards that may serve what is compiled: others, as its options have it or since what they
+/// need is not there, are withdrawn.
+llvm::Expected<warehouse::Warehouse> loadCards(const Compiled &compiled);
 
 /// Groups, then cards and knobs of all groups: what the given plan says, else what tuning has
 /// found, else what the cards and the default chooser find best. Where that makes groups that

@@ -119,7 +119,6 @@ TEST_F(Plans, areReplayed) {
 }
 
 TEST_F(Plans, sayWhatIsWrongInThem) {
-  setenv("HEDDLE_ONEDNN", "/nowhere", 1); // so that its cards are offered nowhere
   EXPECT_EQ(replayGroup("\"card\": \"matmul\", \"knobs\": {\"m\": 8}"), "");
   EXPECT_EQ(replay("{\"plan\": 2}"),
             "p.json: error: this is no plan: it must begin with {\"plan\": 1");
@@ -134,13 +133,13 @@ TEST_F(Plans, sayWhatIsWrongInThem) {
   EXPECT_EQ(
       replay("{\"plan\": 1, \"groups\": [{\"name\": \"dens\"}]}"),
       "p.json:1: group 'dens': error: the model has no group of this name; did you mean 'dense'?");
-  EXPECT_EQ(
-      replayGroup("\"card\": \"matmull\""),
-      "p.json:1: group 'dense': error: there is no card 'matmull'; cards for this group: matmul; "
-      "name a folder of cards with --schedules");
+  EXPECT_EQ(replayGroup("\"card\": \"matmull\""),
+            "p.json:1: group 'dense': error: there is no card 'matmull'; cards for this group: "
+            "matmul, onednn_matmul; "
+            "name a folder of cards with --schedules");
   EXPECT_EQ(replayGroup("\"card\": \"pool\""),
             "p.json:1: group 'dense': error: card 'pool' is not for it: the group is built around "
-            "contraction, not window; cards for this group: matmul");
+            "contraction, not window; cards for this group: matmul, onednn_matmul");
   EXPECT_EQ(
       replayGroup("\"card\": \"matmul\", \"knobs\": {\"rows\": 8}"),
       "p.json:1: group 'dense': error: card 'matmul' has no knob 'rows'; its knobs: m, n, panels, "

@@ -7,6 +7,7 @@
 #include "compiler/tuner/Tuner.h"
 
 #include "compiler/cards/Numbers.h"
+#include "compiler/pipeline/Planning.h"
 #include "compiler/support/Error.h"
 #include "compiler/support/Guard.h"
 #include "compiler/tuner/Contest.h"
@@ -304,11 +305,9 @@ llvm::Error Tuner::run() {
     return makeError(ErrorCode::Usage, "error: this process has " + Twine(others) +
                                            " other threads, but tuning forks, which they would not "
                                            "survive\nnote: use the command 'heddle tune'");
-  auto loaded = warehouse::Warehouse::load(*planned.context, compile.scheduleFolders);
+  auto loaded = loadCards(planned);
   if (!loaded)
     return loaded.takeError();
-  if (compile.isStrict)
-    loaded->requireStrict();
   cards.emplace(std::move(*loaded));
   auto found = worksOf(*planned.graph, *cards, planned.machine);
   if (!found)

@@ -2,7 +2,6 @@
 
 #include "compiler/warehouse/Card.h"
 
-#include "compiler/mechanism/Calls.h"
 #include "compiler/mechanism/Holes.h"
 #include "compiler/support/Error.h"
 
@@ -168,13 +167,11 @@ std::string Card::nestRefusal(ArrayRef<Operation *> ops) const {
 std::string Card::mechanismRefusal(ArrayRef<Operation *> ops) const {
   if (mechanism::Verdict verdict = mechanism->fits(ops); !verdict.isFull())
     return ("'" + mechanism->name + "' cannot compute it: " + verdict.why).str();
-  if (mechanism->type == CardType::Call)
-    return mechanism::whyNoLibrary(*mechanism);
   size_t count = mechanism::decidersOf(*mechanism, ops).size();
   if (mechanism == &mechanism::kKernelRows && count != (size_t)folds)
     return "its kernel has holes for " + std::to_string(folds) + " folds, but the group has " +
            std::to_string(count);
-  return source.empty() ? "" : whyNoClang();
+  return "";
 }
 
 std::string Card::refusal(graph::GroupOp group, StringRef wantedTarget) const {

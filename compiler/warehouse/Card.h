@@ -48,7 +48,8 @@ struct Card {
   /// How these ops, operands first, stand to the card's nests: what the partitioner grows by.
   /// No for a card without nests.
   Fit fit(llvm::ArrayRef<mlir::Operation *> ops) const;
-  /// "" when the card is for this group, else why not.
+  /// "" when the card is for this group, else why not. What the card needs besides, a library or a
+  /// compiler, is not asked.
   std::string refusal(graph::GroupOp group, llvm::StringRef target) const;
 
   /// The loops of ops as this card sees them.
@@ -64,9 +65,6 @@ private:
   mlir::Operation *epilogueOf(llvm::ArrayRef<mlir::Operation *> ops) const;
   std::string aroundRefusal(llvm::ArrayRef<mlir::Operation *> ops) const;
 };
-
-/// "" when C can be compiled on this machine, else why not.
-std::string whyNoClang();
 
 /// Reads and checks a card. `path` stands in messages. The context must know the ops of
 /// compiler/loop.

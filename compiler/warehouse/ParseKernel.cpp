@@ -9,7 +9,6 @@
 
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/Program.h"
 #include "llvm/Support/SHA256.h"
 
 using namespace mlir;
@@ -17,14 +16,6 @@ using namespace mlir;
 namespace heddle::warehouse {
 
 static constexpr size_t kMostBytes = 1 << 20;
-
-std::string whyNoClang() {
-  for (const char *name : {"clang-19", "clang"})
-    if (llvm::sys::findProgramByName(name))
-      return "";
-  return "its kernel is C or C++, but there is no 'clang-19' or 'clang' in PATH; install Debian's "
-         "'clang-19'";
-}
 
 static transform::KernelOp callOf(ModuleOp module) {
   transform::KernelOp found;

@@ -107,10 +107,16 @@ const Card *Warehouse::find(StringRef name) const {
   return found == all.end() ? nullptr : &*found;
 }
 
+void Warehouse::requireStrict() {
+  for (const Card &card : all)
+    if (!card.isStrict)
+      withdraw(card.name, "its math is fast, which --math strict rules out");
+}
+
 Fit Warehouse::fit(ArrayRef<Operation *> ops, StringRef target, std::string &form) const {
   Fit best = Fit::No;
   for (const Card &card : all) {
-    Fit found = card.target == target && mayTake(card) ? card.fit(ops) : Fit::No;
+    Fit found = card.target == target && !withdrawn.count(card.name) ? card.fit(ops) : Fit::No;
     if (found > best) {
       best = found;
       form = card.mechanism->name;
@@ -121,9 +127,14 @@ Fit Warehouse::fit(ArrayRef<Operation *> ops, StringRef target, std::string &for
 
 std::vector<Offer> Warehouse::offer(graph::GroupOp group, StringRef target) const {
   std::vector<Offer> offers;
-  for (const Card &card : all)
-    offers.push_back({&card, mayTake(card) ? card.refusal(group, target)
-                                           : "its math is fast, which --math strict rules out"});
+  for (const Card &card : all) {
+    auto gone = withdrawn.find(card.name);
+    std::string refusal = card.refusal(group, target);
+    // That it is not for the group is the better reason.
+    if (refusal.empty() && gone != withdrawn.end())
+      refusal = gone->second;
+    offers.push_back({&card, std::move(refusal)});
+  }
   return offers;
 }
 

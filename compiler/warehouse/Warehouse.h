@@ -32,8 +32,11 @@ public:
   /// Highest priority first, then by name.
   llvm::ArrayRef<Card> cards() const { return all; }
   const Card *find(llvm::StringRef name) const;
-  /// From now on cards of `math = "fast"` are offered to no group.
-  void requireStrict() { isStrict = true; }
+  /// From now on the card of this name is offered to no group, for this reason: what it needs is
+  /// not there, say.
+  void withdraw(llvm::StringRef name, std::string why) { withdrawn[name.str()] = std::move(why); }
+  /// Withdraws the cards of `math = "fast"`.
+  void requireStrict();
   /// The best that any card with a nest makes of these ops, operands first, and the mechanism of
   /// the first card that makes it so.
   Fit fit(llvm::ArrayRef<mlir::Operation *> ops, llvm::StringRef target, std::string &form) const;
@@ -41,9 +44,8 @@ public:
   std::vector<Offer> offer(graph::GroupOp group, llvm::StringRef target = "cpu") const;
 
 private:
-  bool mayTake(const Card &card) const { return !isStrict || card.isStrict; }
   std::vector<Card> all;
-  bool isStrict = false;
+  std::map<std::string, std::string> withdrawn; // by name, with the reason
 };
 
 /// The text of a card's file.

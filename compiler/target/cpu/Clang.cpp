@@ -25,6 +25,14 @@ namespace heddle::cpu {
 static constexpr const char *kAttribute = "heddle-handwritten";
 static constexpr std::chrono::seconds kMostTime(60);
 
+std::string whyNoClang() {
+  for (const char *name : {"clang-19", "clang"})
+    if (llvm::sys::findProgramByName(name))
+      return "";
+  return "its kernel is C or C++, but there is no 'clang-19' or 'clang' in PATH; install Debian's "
+         "'clang-19'";
+}
+
 namespace {
 /// A file without a name.
 struct MemoryFile {

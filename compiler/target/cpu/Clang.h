@@ -9,6 +9,9 @@
 
 namespace heddle::cpu {
 
+/// "" if C can be compiled on this machine, else why not.
+std::string whyNoClang();
+
 /// Fills in the bitcode of each source. Nothing is written to disk; a source has 60 s.
 llvm::Error compileSources(std::vector<target::Source> &sources, const Target &target);
 

@@ -209,6 +209,7 @@ void setFeatures(Target &target, llvm::StringSet<> on) {
 
 Target hostTarget() {
   Target target;
+  target.isHost = true;
   target.triple = ownTriple;
   target.cpu = llvm::sys::getHostCPUName().str();
   bool isKnown =

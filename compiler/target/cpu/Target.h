@@ -9,7 +9,8 @@
 namespace heddle::cpu {
 
 struct Target {
-  std::string name; // "x86-64-vnni"; of "host" LLVM's name of this machine's CPU
+  std::string name;    // "x86-64-vnni"; of "host" LLVM's name of this machine's CPU
+  bool isHost = false; // this machine, asked for as "host"
   std::string triple = "x86_64-unknown-linux-gnu";
   std::string cpu;          // LLVM's name: "cascadelake", "x86-64-v3"
   std::string features;     // "+avx2,-avx512f,..." beside those that the name implies
@@ -30,6 +31,10 @@ struct Target {
   /// Whether this process could run the code if its CPU has what is `required`.
   bool isOwnArchitecture() const;
 };
+
+/// "" if the target has the library "libdnnl.so.2" or nobody knows yet, else why not. This machine
+/// is asked, once for a library in a process; others are when they load the artefact.
+std::string whyNoLibrary(const Target &target, llvm::StringRef file);
 
 /// What schedules are told of the target, for runs with so many workers.
 loop::Machine machineOf(const Target &target, int64_t workers);

@@ -36,6 +36,15 @@ TEST(Target, HostRequiresOnlyWhatThisMachineHas) {
   EXPECT_GE(target.l1Bytes, 8 << 10);
 }
 
+TEST(Target, LibrariesOfOthersAreNotThoseOfThisMachine) {
+  setenv("HEDDLE_ONEDNN", "/nowhere", 1);
+  EXPECT_EQ(cpu::whyNoLibrary(host(), "libdnnl.so.2").substr(0, 45),
+            "oneDNN is not on this machine: /nowhere: cann");
+  EXPECT_EQ(cpu::whyNoLibrary(named("x86-64-v3"), "libdnnl.so.2"), "");
+  EXPECT_EQ(cpu::whyNoLibrary(named("aarch64"), "libdnnl.so.2"), "");
+  unsetenv("HEDDLE_ONEDNN");
+}
+
 TEST(Target, UnknownNameSuggestsANearOne) {
   auto target = cpu::targetFor("x86-64-v33");
   ASSERT_FALSE(target);
