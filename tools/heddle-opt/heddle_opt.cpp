@@ -3,6 +3,7 @@
 
 #include "compiler/graph/Graph.h"
 #include "compiler/partition/Partition.h"
+#include "compiler/program/Program.h"
 #include "compiler/simplify/Passes.h"
 #include "tools/heddle-opt/passes.h"
 
@@ -15,7 +16,7 @@ int main(int argc, char **argv) {
                   mlir::linalg::LinalgDialect, mlir::tensor::TensorDialect, mlir::scf::SCFDialect,
                   mlir::memref::MemRefDialect, mlir::vector::VectorDialect, mlir::math::MathDialect,
                   mlir::affine::AffineDialect, mlir::LLVM::LLVMDialect,
-                  mlir::transform::TransformDialect>();
+                  heddle::program::ProgramDialect, mlir::transform::TransformDialect>();
   heddle::opt::registerPrintLoopNests();
   heddle::opt::registerInterpret();
   heddle::opt::registerApplyCard();

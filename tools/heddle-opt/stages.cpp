@@ -3,6 +3,8 @@
 
 #include "compiler/lower/program/Model.h"
 #include "compiler/pipeline/Planning.h"
+#include "compiler/program/Program.h"
+#include "compiler/target/cpu/Lower.h"
 #include "compiler/warehouse/Warehouse.h"
 #include "tools/heddle-opt/passes.h"
 
@@ -20,7 +22,7 @@ public:
   void getDependentDialects(DialectRegistry &registry) const final {
     warehouse::registerDialects(registry);
     registry.insert<arith::ArithDialect, math::MathDialect, scf::SCFDialect, vector::VectorDialect,
-                    LLVM::LLVMDialect, cf::ControlFlowDialect>();
+                    LLVM::LLVMDialect, program::ProgramDialect, cf::ControlFlowDialect>();
   }
 
 protected:
@@ -107,9 +109,33 @@ struct LowerPass final : Stage {
     return llvm::Error::success();
   }
 };
+
+/// What a CPU makes of the program dialect.
+struct LowerProgramPass final : PassWrapper<LowerProgramPass, OperationPass<func::FuncOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LowerProgramPass)
+  LowerProgramPass() = default;
+  LowerProgramPass(const LowerProgramPass &other) : PassWrapper(other) {}
+  StringRef getArgument() const final { return "heddle-lower-program"; }
+  StringRef getDescription() const final { return "ops of program become those of LLVM on a CPU"; }
+  void getDependentDialects(DialectRegistry &registry) const final {
+    registry.insert<arith::ArithDialect, vector::VectorDialect, LLVM::LLVMDialect>();
+  }
+  void runOnOperation() final {
+    auto chosen = cpu::targetFor(target);
+    if (!chosen) {
+      getOperation().emitError() << llvm::toString(chosen.takeError());
+      return signalPassFailure();
+    }
+    if (failed(cpu::lowerProgram(getOperation(), *chosen)))
+      signalPassFailure();
+  }
+  Option<std::string> target{*this, "target", llvm::cl::init("x86-64-v3"),
+                             llvm::cl::desc("CPU, as of heddle compile --target")};
+};
 } // namespace
 
 void registerStages() {
+  PassRegistration<LowerProgramPass>();
   PassRegistration<PlanPass>();
   PassRegistration<LowerPass>();
 }

@@ -32,6 +32,20 @@ using namespace mlir;
 namespace heddle::cpu {
 namespace {
 
+/// What lower has written in ops of the program dialect, in those of LLVM.
+struct LowerProgram : PassWrapper<LowerProgram, OperationPass<func::FuncOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LowerProgram)
+  explicit LowerProgram(const cpu::Target &target) : target(target) {}
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry.insert<arith::ArithDialect, vector::VectorDialect, LLVM::LLVMDialect>();
+  }
+  void runOnOperation() override {
+    if (failed(lowerProgram(getOperation(), target)))
+      signalPassFailure();
+  }
+  const cpu::Target &target;
+};
+
 /// Math on f32 by polynomials, narrow floats in f32, divisions and roundings in plain arithmetic.
 struct ExpandArithmetic : PassWrapper<ExpandArithmetic, OperationPass<func::FuncOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ExpandArithmetic)
@@ -194,6 +208,7 @@ private:
 
 void buildPipeline(PassManager &manager, const cpu::Target &target) {
   OpPassManager &functions = manager.nest<func::FuncOp>();
+  functions.addPass(std::make_unique<LowerProgram>(target));
   functions.addPass(createConvertVectorToSCFPass());
   functions.addPass(createLowerAffinePass());
   functions.addPass(std::make_unique<ExpandArithmetic>(target));

@@ -1,4 +1,4 @@
-// Lower: kernels in scf, arith, math and vector become the LLVM dialect.
+// Lower: kernels in program, scf, arith, math and vector become the LLVM dialect.
 #ifndef HEDDLE_TARGET_CPU_LOWER_H
 #define HEDDLE_TARGET_CPU_LOWER_H
 
@@ -8,6 +8,10 @@ namespace heddle::cpu {
 
 /// Leaves only the LLVM dialect in `module`. The target decides what has an instruction.
 llvm::Error lowerToLLVM(mlir::ModuleOp module, const Target &target);
+
+/// In a function, ops of the program dialect and its types become those of LLVM, the offsets in
+/// heddle_call_t, and the target's own instructions.
+mlir::LogicalResult lowerProgram(mlir::func::FuncOp function, const Target &target);
 
 /// math on f32, scalars and vectors, by short polynomials.
 void populateExpPatterns(mlir::RewritePatternSet &patterns, bool avx512);

@@ -1,0 +1,117 @@
+// Memory.td: addresses, loads and stores, copies, arrays on the stack.
+//
+// `alignment` is in bytes.
+#ifndef HEDDLE_PROGRAM_MEMORY_TD
+#define HEDDLE_PROGRAM_MEMORY_TD
+
+include "compiler/program/Program.td"
+
+class Program_LanesOf<string of, string what, string element> : TypesMatchWith<what # " has a lane for each of " # of, of, what,
+    "::mlir::VectorType::get(::llvm::cast<::mlir::VectorType>($_self).getShape(), "
+    "::mlir::IntegerType::get($_self.getContext(), " # element # "))">;
+
+def Program_AtOp : Program_Op<"at", [Pure]> {
+  let summary = "address of an element";
+  let description = [{
+    `(element *)pointer + index`. The index counts elements and may be negative; where the element is `!program.ptr`, pointers.
+  }];
+  let arguments = (ins Program_Ptr:$pointer, I64:$index, TypeAttr:$element);
+  let results = (outs Program_Ptr:$result);
+  let assemblyFormat = "$pointer `[` $index `]` attr-dict `:` $element";
+}
+
+def Program_LoadOp : Program_Op<"load", [MemoryEffects<[MemRead]>]> {
+  let summary = "read a scalar, a vector or a pointer";
+  let description = "`invariant`: nothing writes to it while the function runs.";
+  let arguments = (ins Program_Ptr:$pointer, I64Attr:$alignment, UnitAttr:$invariant);
+  let results = (outs AnyType:$result);
+  let assemblyFormat = "(`invariant` $invariant^)? $pointer `align` $alignment attr-dict `:` type($result)";
+}
+
+def Program_StoreOp : Program_Op<"store", [MemoryEffects<[MemWrite]>]> {
+  let summary = "write a scalar, a vector or a pointer";
+  let arguments = (ins AnyType:$value, Program_Ptr:$pointer, I64Attr:$alignment);
+  let assemblyFormat = "$value `,` $pointer `align` $alignment attr-dict `:` type($value)";
+}
+
+def Program_MaskedLoadOp : Program_Op<"masked_load",
+    [MemoryEffects<[MemRead]>, AllTypesMatch<["otherwise", "result"]>,
+     Program_LanesOf<"result", "mask", "1">]> {
+  let summary = "read the lanes whose mask is true";
+  let description = "Memory of the other lanes is not touched; they have the values of `otherwise`.";
+  let arguments = (ins Program_Ptr:$pointer, Program_Mask:$mask, Program_Vector:$otherwise, I64Attr:$alignment);
+  let results = (outs Program_Vector:$result);
+  let assemblyFormat = "$pointer `,` $mask `,` $otherwise `align` $alignment attr-dict `:` type($result)";
+}
+
+def Program_MaskedStoreOp : Program_Op<"masked_store",
+    [MemoryEffects<[MemWrite]>, Program_LanesOf<"value", "mask", "1">]> {
+  let summary = "write the lanes whose mask is true";
+  let description = "Memory of the other lanes is not touched.";
+  let arguments = (ins Program_Vector:$value, Program_Ptr:$pointer, Program_Mask:$mask, I64Attr:$alignment);
+  let assemblyFormat = "$value `,` $pointer `,` $mask `align` $alignment attr-dict `:` type($value)";
+}
+
+def Program_GatherOp : Program_Op<"gather",
+    [MemoryEffects<[MemRead]>, AllTypesMatch<["otherwise", "result"]>,
+     Program_LanesOf<"result", "mask", "1">, Program_LanesOf<"result", "indices", "64">]> {
+  let summary = "read lane i from element indices[i] where mask[i] is true";
+  let description = "Memory of the other lanes is not touched; they have the values of `otherwise`.";
+  let arguments = (ins Program_Ptr:$pointer, VectorOfRankAndType<[1], [I64]>:$indices, Program_Mask:$mask,
+    Program_Vector:$otherwise, I64Attr:$alignment);
+  let results = (outs Program_Vector:$result);
+  let assemblyFormat = "$pointer `[` $indices `]` `,` $mask `,` $otherwise `align` $alignment attr-dict `:` type($result)";
+}
+
+def Program_ScatterOp : Program_Op<"scatter",
+    [MemoryEffects<[MemWrite]>, Program_LanesOf<"value", "mask", "1">, Program_LanesOf<"value", "indices", "64">]> {
+  let summary = "write lane i to element indices[i] where mask[i] is true";
+  let description = "Of lanes with equal indices the last one stays.";
+  let arguments = (ins Program_Vector:$value, Program_Ptr:$pointer, VectorOfRankAndType<[1], [I64]>:$indices,
+    Program_Mask:$mask, I64Attr:$alignment);
+  let assemblyFormat = "$value `,` $pointer `[` $indices `]` `,` $mask `align` $alignment attr-dict `:` type($value)";
+}
+
+def Program_CopyOp : Program_Op<"copy", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "copy bytes";
+  let description = "Like memcpy; with `overlapping`, like memmove.";
+  let arguments = (ins Program_Ptr:$target, Program_Ptr:$source, I64:$bytes, UnitAttr:$overlapping);
+  let assemblyFormat = "(`overlapping` $overlapping^)? $target `,` $source `,` $bytes attr-dict";
+}
+
+def Program_PrefetchOp : Program_Op<"prefetch", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "say that the line of memory will be read soon";
+  let description = "The address need not be one of a tensor. Does nothing where there is no such instruction.";
+  let arguments = (ins Program_Ptr:$pointer);
+  let assemblyFormat = "$pointer attr-dict";
+}
+
+def Program_ArrayOp : Program_Op<"array", [MemoryEffects<[MemAlloc]>]> {
+  let summary = "64-bit words on the stack";
+  let description = "`int64_t result[words];`, until the function returns.";
+  let arguments = (ins I64Attr:$words);
+  let results = (outs Program_Ptr:$result);
+  let assemblyFormat = "$words attr-dict";
+}
+
+def Program_NullOp : Program_Op<"null", [Pure]> {
+  let summary = "the pointer to nothing";
+  let results = (outs Program_Ptr:$result);
+  let assemblyFormat = "attr-dict";
+}
+
+def Program_WordOp : Program_Op<"word", [Pure]> {
+  let summary = "a pointer as a 64-bit word of arguments or of a service's frame";
+  let arguments = (ins Program_Ptr:$pointer);
+  let results = (outs I64:$result);
+  let assemblyFormat = "$pointer attr-dict";
+}
+
+def Program_PointerOp : Program_Op<"pointer", [Pure]> {
+  let summary = "the pointer that a 64-bit word is";
+  let arguments = (ins I64:$word);
+  let results = (outs Program_Ptr:$result);
+  let assemblyFormat = "$word attr-dict";
+}
+
+#endif // HEDDLE_PROGRAM_MEMORY_TD

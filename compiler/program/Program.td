@@ -1,0 +1,43 @@
+// Program.td: the program dialect, its types, and the bases of its ops.
+//
+// Kernels and the program around them are written in these ops beside those of func, arith, scf,
+// vector and math. Each is one statement or one call of C; what a target makes of it (instructions,
+// offsets in the structures that it shares with the runtime) is known to that target alone.
+#ifndef HEDDLE_PROGRAM_TD
+#define HEDDLE_PROGRAM_TD
+
+include "mlir/IR/OpBase.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Program_Dialect : Dialect {
+  let name = "program";
+  let cppNamespace = "::heddle::program";
+  let summary = "memory, sizes, and what the program around the kernels asks of the runtime";
+  let description = [{
+    A kernel is a function `(!program.ptr, i64, i64, !program.ptr)`: its arguments, an array of 8-byte words of which word 0
+    is the run; the first task and the end of its tasks; memory of its worker. Elements of i1 and of fewer than 8 bits are in
+    memory as i8. A function with the unit attribute `program.inline` is copied to where it is called; kernels
+    are private functions, those of the program around them public ones.
+  }];
+  let useDefaultTypePrinterParser = 1;
+}
+
+def Program_PtrType : TypeDef<Program_Dialect, "Ptr"> {
+  let mnemonic = "ptr";
+  let summary = "address of a byte in memory";
+  let description = "It has no element type: ops on memory say what they read and write. The run is one, too.";
+}
+
+def Program_Ptr : DialectType<Program_Dialect, CPred<"::llvm::isa<::heddle::program::PtrType>($_self)">, "pointer">,
+    BuildableType<"$_builder.getType<::heddle::program::PtrType>()">;
+
+def Program_Vector : VectorOfRank<[1]>;
+def Program_Mask : VectorOfRankAndType<[1], [I1]>;
+def Program_Integers : VectorOfRankAndType<[1], [I32]>;
+
+class Program_Op<string mnemonic, list<Trait> traits = []> : Op<Program_Dialect, mnemonic, traits>;
+
+#endif // HEDDLE_PROGRAM_TD

@@ -1,0 +1,64 @@
+// Values.td: arithmetic that arith and vector do not have: sizes that say whether they left int64,
+// and what processors have instructions for.
+#ifndef HEDDLE_PROGRAM_VALUES_TD
+#define HEDDLE_PROGRAM_VALUES_TD
+
+include "compiler/program/Program.td"
+
+def Program_AddOp : Program_Op<"add", [Pure, Commutative]> {
+  let summary = "the sum of two sizes, and whether it left int64";
+  let arguments = (ins I64:$x, I64:$y);
+  let results = (outs I64:$result, I1:$overflow);
+  let assemblyFormat = "$x `,` $y attr-dict";
+}
+
+def Program_MulOp : Program_Op<"mul", [Pure, Commutative]> {
+  let summary = "the product of two sizes, and whether it left int64";
+  let arguments = (ins I64:$x, I64:$y);
+  let results = (outs I64:$result, I1:$overflow);
+  let assemblyFormat = "$x `,` $y attr-dict";
+}
+
+def Program_FreezeOp : Program_Op<"freeze", [Pure, SameOperandsAndResultType]> {
+  let summary = "the value itself, computed once";
+  let description = "An optimiser may neither look through it nor merge what computes it with its uses.";
+  let arguments = (ins AnyType:$x);
+  let results = (outs AnyType:$result);
+  let assemblyFormat = "$x attr-dict `:` type($x)";
+}
+
+def Program_DotKind : I32EnumAttr<"DotKind", "what 32-bit lanes hold", [
+    I32EnumAttrCase<"Pairs", 0, "i16_i16">, I32EnumAttrCase<"Bytes", 1, "i8_i8">,
+    I32EnumAttrCase<"UnsignedBytes", 2, "u8_i8">]> {
+  let cppNamespace = "::heddle::program";
+}
+
+def Program_DotOp : Program_Op<"dot", [Pure, AllTypesMatch<["left", "right", "sum", "result"]>]> {
+  let summary = "sums of products of neighbouring small integers";
+  let description = [{
+    Lane i of `left` and of `right` holds two i16 (`i16_i16`), four i8 (`i8_i8`), or four u8 on the left and four i8 on the
+    right (`u8_i8`). `result[i] = sum[i] + left[i][0] * right[i][0] + left[i][1] * right[i][1] + ...` in i32; nothing
+    saturates.
+  }];
+  let arguments = (ins Program_DotKind:$kind, Program_Integers:$left, Program_Integers:$right, Program_Integers:$sum);
+  let results = (outs Program_Integers:$result);
+  let assemblyFormat = "$kind $left `,` $right `,` $sum attr-dict `:` type($result)";
+}
+
+def Program_PermuteOp : Program_Op<"permute", [Pure, AllTypesMatch<["vector", "places", "result"]>]> {
+  let summary = "lanes in another order";
+  let description = "`result[i] = vector[places[i]]`, where places are between 0 and the number of lanes, a power of 2.";
+  let arguments = (ins Program_Integers:$vector, Program_Integers:$places);
+  let results = (outs Program_Integers:$result);
+  let assemblyFormat = "$vector `,` $places attr-dict `:` type($result)";
+}
+
+def Program_LookupOp : Program_Op<"lookup", [MemoryEffects<[MemRead]>, AllTypesMatch<["places", "result"]>]> {
+  let summary = "bytes of a table of 256";
+  let description = "`result[i] = table[places[i]]`, where places are unsigned; nobody writes to the table.";
+  let arguments = (ins Program_Ptr:$table, VectorOfRankAndType<[1], [I8]>:$places);
+  let results = (outs VectorOfRankAndType<[1], [I8]>:$result);
+  let assemblyFormat = "$table `,` $places attr-dict `:` type($result)";
+}
+
+#endif // HEDDLE_PROGRAM_VALUES_TD
