@@ -1,4 +1,4 @@
-// Code: each word of the vocabulary as a few ops of arith, scf, vector and llvm.
+// Code: each word of the vocabulary as a few ops of arith, scf, vector and program.
 
 #include "compiler/loop/Code.h"
 
@@ -222,8 +222,7 @@ Value Code::integerOf(Type element, int64_t value) {
 }
 
 Value Code::at(Value pointer, Type element, Value index) {
-  return b.create<LLVM::GEPOp>(loc, pointer.getType(), memoryType(element), pointer,
-                               ArrayRef<LLVM::GEPArg>{index});
+  return b.create<program::AtOp>(loc, pointer, index, memoryType(element));
 }
 
 static Type shapedLike(Value value, Type element) {
@@ -259,8 +258,8 @@ static unsigned alignmentOf(Type element) {
 }
 
 Value Code::load(Type element, Value pointer, Value index) {
-  Value raw = b.create<LLVM::LoadOp>(loc, memoryType(element), at(pointer, element, index),
-                                     alignmentOf(element));
+  Value raw = b.create<program::LoadOp>(loc, memoryType(element), at(pointer, element, index),
+                                        alignmentOf(element));
   return fromMemory(element, raw);
 }
 
@@ -277,29 +276,25 @@ Value Code::loadLanes(Type element, Value pointer, Value index, Value mask) {
   Value address = at(pointer, element, index);
   VectorType type = vectorOf(memoryType(element));
   if (!mask)
-    return fromMemory(element, b.create<LLVM::LoadOp>(loc, type, address, alignmentOf(element)));
+    return fromMemory(element, b.create<program::LoadOp>(loc, type, address, alignmentOf(element)));
   Value zero = b.create<arith::ConstantOp>(loc, b.getZeroAttr(type));
-  return fromMemory(element, b.create<LLVM::MaskedLoadOp>(loc, type, address, mask,
-                                                          ValueRange{zero}, alignmentOf(element)));
+  return fromMemory(
+      element, b.create<program::MaskedLoadOp>(loc, address, mask, zero, alignmentOf(element)));
 }
 
 Value Code::gather(Type element, Value pointer, Value indices, Value mask) {
   VectorType type = vectorOf(memoryType(element));
-  auto pointers = LLVM::getFixedVectorType(pointer.getType(), lanes);
-  Value addresses = b.create<LLVM::GEPOp>(loc, pointers, memoryType(element), pointer,
-                                          ArrayRef<LLVM::GEPArg>{indices});
   if (!mask)
     mask = b.create<arith::ConstantOp>(
         loc, DenseElementsAttr::get(vectorOf(b.getI1Type()), b.getBoolAttr(true)));
   Value zero = b.create<arith::ConstantOp>(loc, b.getZeroAttr(type));
-  return fromMemory(element,
-                    b.create<LLVM::masked_gather>(loc, type, addresses, mask, ValueRange{zero},
-                                                  b.getI32IntegerAttr(alignmentOf(element))));
+  return fromMemory(element, b.create<program::GatherOp>(loc, pointer, indices, mask, zero,
+                                                         alignmentOf(element)));
 }
 
 void Code::store(Type element, Value value, Value pointer, Value index) {
-  b.create<LLVM::StoreOp>(loc, toMemory(element, value), at(pointer, element, index),
-                          alignmentOf(element));
+  b.create<program::StoreOp>(loc, toMemory(element, value), at(pointer, element, index),
+                             alignmentOf(element));
 }
 
 void Code::storeLanes(Type element, Value value, Value pointer, Value index, Value mask) {
@@ -308,24 +303,21 @@ void Code::storeLanes(Type element, Value value, Value pointer, Value index, Val
   value = toMemory(element, spread(value));
   Value address = at(pointer, element, index);
   if (mask)
-    b.create<LLVM::MaskedStoreOp>(loc, value, address, mask, alignmentOf(element));
+    b.create<program::MaskedStoreOp>(loc, value, address, mask, alignmentOf(element));
   else
-    b.create<LLVM::StoreOp>(loc, value, address, alignmentOf(element));
+    b.create<program::StoreOp>(loc, value, address, alignmentOf(element));
 }
 
 void Code::scatter(Type element, Value value, Value pointer, Value indices, Value mask) {
-  auto pointers = LLVM::getFixedVectorType(pointer.getType(), lanes);
-  Value addresses = b.create<LLVM::GEPOp>(loc, pointers, memoryType(element), pointer,
-                                          ArrayRef<LLVM::GEPArg>{indices});
   if (!mask)
     mask = b.create<arith::ConstantOp>(
         loc, DenseElementsAttr::get(vectorOf(b.getI1Type()), b.getBoolAttr(true)));
-  b.create<LLVM::masked_scatter>(loc, toMemory(element, spread(value)), addresses, mask,
-                                 b.getI32IntegerAttr(alignmentOf(element)));
+  b.create<program::ScatterOp>(loc, toMemory(element, spread(value)), pointer, indices, mask,
+                               alignmentOf(element));
 }
 
 void Code::prefetch(Value pointer, Type element, Value index) {
-  b.create<LLVM::Prefetch>(loc, at(pointer, element, index), /*rw=*/0, /*hint=*/3, /*cache=*/1);
+  b.create<program::PrefetchOp>(loc, at(pointer, element, index));
 }
 
 } // namespace heddle::loop

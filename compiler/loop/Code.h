@@ -1,12 +1,12 @@
 // Code: a builder of loops over memory and vectors, the vocabulary in which kernels are written.
 //
 // Sizes, indices and offsets are i64 values and fold as they are made. Memory is reached through
-// llvm.ptr with a linear element index, so a kernel needs no descriptors and no bufferization. A
-// "lane value" is either a scalar (the same in all lanes) or vector<lanes x T>.
+// !program.ptr with a linear element index, so a kernel needs no descriptors and no bufferization.
+// A "lane value" is either a scalar (the same in all lanes) or vector<lanes x T>.
 #ifndef HEDDLE_LOOP_CODE_H
 #define HEDDLE_LOOP_CODE_H
 
-#include "compiler/Prelude.h"
+#include "compiler/program/Program.h"
 
 namespace heddle::loop {
 
@@ -74,6 +74,7 @@ public:
   void storeLanes(Type element, Value value, Value pointer, Value index, Value mask);
   void scatter(Type element, Value value, Value pointer, Value indices, Value mask);
   void prefetch(Value pointer, Type element, Value index);
+  Type pointerType() { return program::pointerType(b.getContext()); }
 
 private:
   Value fromMemory(Type element, Value raw);

@@ -14,9 +14,6 @@ enum class Dot {
   Bytes        // pairs of i16, and quads of u8 x i8
 };
 
-/// Whose instructions these are.
-enum class Isa { X86, Arm };
-
 struct Machine {
   int64_t lanes = 16;     // 32-bit elements in a vector register
   int64_t registers = 32; // vector registers
@@ -24,7 +21,7 @@ struct Machine {
   int64_t l2Bytes = 1 << 20;
   int64_t workers = 2; // that run a kernel together
   Dot dot = Dot::None;
-  Isa isa = Isa::X86;
+  bool permutesWords = false; // 32-bit lanes of a register, by another register: AVX2
   bool permutesBytes = false; // of two registers at once: AVX512-VBMI
 };
 

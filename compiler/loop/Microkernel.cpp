@@ -15,58 +15,11 @@ static Value multiplyAdd(Code &code, Value x, Value y, Value sum) {
   return code.b.create<arith::AddIOp>(code.loc, sum, product);
 }
 
-namespace {
-/// Calls of one architecture's intrinsics, by their names in LLVM.
-struct Intrinsics {
-  Code &code;
-  const char *prefix;
-
-  Value operator()(const Twine &name, Type result, ValueRange operands) const {
-    auto intrinsic = code.b.getStringAttr(prefix + name);
-    return code.b.create<LLVM::CallIntrinsicOp>(code.loc, result, intrinsic, operands).getResults();
-  }
-};
-} // namespace
-
-/// sum + the products of each lane's pair of i16.
-static Value dotOfPairs(Code &code, Isa isa, Value left, Value right, Value sum) {
-  Type pairs = VectorType::get({2 * code.lanes}, code.b.getI16Type());
-  left = code.b.create<LLVM::BitcastOp>(code.loc, pairs, left);
-  right = code.b.create<LLVM::BitcastOp>(code.loc, pairs, right);
-  Value products;
-  if (isa == Isa::Arm) {
-    Intrinsics call{code, "llvm.aarch64.neon."};
-    SmallVector<Value, 2> halves;
-    for (int64_t half = 0; half < 2; ++half) {
-      auto part = [&](Value whole) -> Value {
-        return code.b.create<vector::ExtractStridedSliceOp>(code.loc, whole, half * code.lanes,
-                                                            code.lanes, 1);
-      };
-      halves.push_back(call("smull.v4i32", sum.getType(), {part(left), part(right)}));
-    }
-    products = call("addp.v4i32", sum.getType(), halves);
-  } else {
-    StringRef name = code.lanes == 16  ? "avx512.pmaddw.d.512"
-                     : code.lanes == 8 ? "avx2.pmadd.wd"
-                                       : "sse2.pmadd.wd";
-    products = Intrinsics{code, "llvm.x86."}(name, sum.getType(), {left, right});
-  }
-  return code.b.create<arith::AddIOp>(code.loc, sum, products);
-}
-
-/// sum + the products of each lane's `depth` elements; all lanes are 32 bits wide.
-static Value dot(Code &code, const Product &product, Value left, Value right, Value sum) {
+/// What lanes of 32 bits hold of A and of B.
+static program::DotKind dotKindOf(const Product &product) {
   if (product.depth == 2)
-    return dotOfPairs(code, product.isa, left, right, sum);
-  if (product.isa == Isa::X86)
-    return Intrinsics{code, "llvm.x86."}("avx512.vpdpbusd." + Twine(code.lanes * 32), sum.getType(),
-                                         {sum, left, right});
-  Type quads = VectorType::get({4 * code.lanes}, code.b.getI8Type());
-  left = code.b.create<LLVM::BitcastOp>(code.loc, quads, left);
-  right = code.b.create<LLVM::BitcastOp>(code.loc, quads, right);
-  StringRef name = product.dot == Dot::Bytes ? "usdot" : "sdot";
-  return Intrinsics{code, "llvm.aarch64.neon."}(name + ".v4i32.v16i8", sum.getType(),
-                                                {sum, left, right});
+    return program::DotKind::Pairs;
+  return product.dot == Dot::Bytes ? program::DotKind::UnsignedBytes : program::DotKind::Bytes;
 }
 
 namespace {
@@ -116,7 +69,7 @@ struct Emitter {
 
   Value loadWord(Value pointer, Value index, Type type) {
     Value address = code.at(pointer, product.element, index);
-    return code.b.create<LLVM::LoadOp>(code.loc, type, address, /*alignment=*/4 / product.depth);
+    return code.b.create<program::LoadOp>(code.loc, type, address, 4 / product.depth);
   }
 
   /// Elements [k, length) of a row, less than `depth` of them. Those behind them meet zeros.
@@ -148,7 +101,8 @@ struct Emitter {
     for (int64_t i = 0; i < tile.rows; ++i) {
       Value left = code.spread(isLast ? loadRest(rows[i], k) : loadWord(rows[i], k, word));
       for (int64_t j = 0; j < tile.vectors; ++j)
-        next.push_back(dot(code, product, left, right[j], in[i * tile.vectors + j]));
+        next.push_back(code.b.create<program::DotOp>(code.loc, dotKindOf(product), left, right[j],
+                                                     in[i * tile.vectors + j]));
     }
     return next;
   }

@@ -40,7 +40,6 @@ struct Product {
   /// filled up with zeros to a multiple of it.
   int64_t depth = 1;
   Dot dot = Dot::None;
-  Isa isa = Isa::X86;
   bool isPadded = false; // up to depth - 1 elements behind a piece of A can be read
 };
 

@@ -299,7 +299,6 @@ void Contraction::emitTile(Elements &e, Value outer, Value firstRow, int64_t row
   loop::Product product{element, accumulator, aPointer(), aRows, {}, {}, {}, {}, 0};
   product.depth = depth;
   product.dot = kernel.machine.dot;
-  product.isa = kernel.machine.isa;
   product.isPadded = border >= 0;
   if (stored)
     product.b = decodedFrom ? kernel.scratch() : Value();

@@ -5,13 +5,13 @@
 // 6 x 16 numbers in 12 registers; two loads of the panel and one element a row for each step.
 // CHECK-LABEL: func.func private @kernel
 // CHECK: %[[TILE:.*]]:12 = scf.for {{.*}} iter_args(
-// CHECK-COUNT-2: llvm.load {{.*}} -> vector<8xf32>
+// CHECK-COUNT-2: program.load {{.*}} : vector<8xf32>
 // CHECK-COUNT-12: math.fma {{.*}} : vector<8xf32>
 // CHECK-NOT: math.fma
 // CHECK: scf.yield
-// CHECK: %[[BIAS:.*]] = llvm.load {{.*}} -> vector<8xf32>
+// CHECK: %[[BIAS:.*]] = program.load {{.*}} : vector<8xf32>
 // CHECK-NEXT: %[[Y:.*]] = arith.addf %[[TILE]]#0, %[[BIAS]] : vector<8xf32>
-// CHECK: llvm.store %[[Y]]
+// CHECK: program.store %[[Y]]
 func.func @main(%x: tensor<48x64xf32>, %b: tensor<96xf32>) -> tensor<48x96xf32> {
   %w = graph.constant dense<1.0> : tensor<64x96xf32>
   %product = graph.matmul %x, %w : (tensor<48x64xf32>, tensor<64x96xf32>) -> tensor<48x96xf32>
@@ -25,7 +25,7 @@ func.func @main(%x: tensor<48x64xf32>, %b: tensor<96xf32>) -> tensor<48x96xf32> 
 // A right operand that is computed in the run is packed by a phase of its own.
 // CHECK-LABEL: func.func private @kernel
 // CHECK-NOT: math.fma
-// CHECK: llvm.store
+// CHECK: program.store
 // CHECK-LABEL: func.func private @kernel
 // CHECK: math.fma
 // CHECK-LABEL: @heddle_program_run

@@ -174,15 +174,6 @@ static Value readStrided(Code &code, Type element, Value pointer, const Index &w
   return picked;
 }
 
-/// The lanes of a vector of 32-bit integers that `places`, a vector, number.
-static Value permuted(Code &code, Value vector, Value places) {
-  StringRef name = code.lanes == 16 ? "llvm.x86.avx512.permvar.si.512" : "llvm.x86.avx2.permd";
-  return code.b
-      .create<LLVM::CallIntrinsicOp>(code.loc, vector.getType(), code.b.getStringAttr(name),
-                                     ValueRange{vector, places})
-      .getResults();
-}
-
 /// Elements of a row whose places rise: one vector is loaded from the first lane's on, and lanes
 /// picked from it; gathered where one of them lies behind it.
 static Value readRising(Elements &e, Type element, Value pointer, ArrayRef<Value> sizes,
@@ -210,8 +201,10 @@ static Value readRising(Elements &e, Type element, Value pointer, ArrayRef<Value
     Type bits = code.vectorOf(b.getIntegerType(compute.getIntOrFloatBitWidth()));
     bool isWide = bits == words;
     whole = b.createOrFold<arith::BitcastOp>(loc, bits, whole);
-    whole = permuted(code, isWide ? whole : b.create<arith::ExtUIOp>(loc, words, whole),
-                     b.create<arith::TruncIOp>(loc, words, offsets));
+    if (!isWide)
+      whole = b.create<arith::ExtUIOp>(loc, words, whole);
+    whole =
+        b.create<program::PermuteOp>(loc, whole, b.create<arith::TruncIOp>(loc, words, offsets));
     if (!isWide)
       whole = b.create<arith::TruncIOp>(loc, bits, whole);
     return {b.createOrFold<arith::BitcastOp>(loc, code.vectorOf(compute), whole)};
@@ -236,7 +229,8 @@ Value Elements::read(Type element, Value pointer, ArrayRef<Value> sizes, ArrayRe
   int64_t loads = std::abs(where.step);
   if (!where.free && !mask && loads <= mostLoads && loads <= code().lanes)
     return readStrided(code(), element, pointer, where);
-  bool isPicked = kernel.machine.isa == loop::Isa::X86 && code().lanes >= 8 && code().lanes <= 16 &&
+  bool isPicked = kernel.machine.permutesWords && code().lanes >= 8 &&
+                  code().lanes <= kernel.machine.lanes &&
                   loop::computeType(element).getIntOrFloatBitWidth() <= 32;
   if (isPicked && place.back().isRising &&
       llvm::all_of(place.drop_back(), [](const Index &index) { return index.isUniform(); }))

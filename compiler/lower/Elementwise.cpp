@@ -387,9 +387,9 @@ static Value emitBinary(const Words &w) {
 /// A vector that LLVM loads before it looks at the mask of a select: where no lane of a masked load
 /// counts, Zen 5 takes 20 cycles.
 static Value loadedWhole(Code &code, Value value) {
-  if (!value.getDefiningOp<LLVM::LoadOp>() || !Code::isVector(value))
+  if (!value.getDefiningOp<program::LoadOp>() || !Code::isVector(value))
     return value;
-  return code.b.create<LLVM::FreezeOp>(code.loc, value);
+  return code.b.create<program::FreezeOp>(code.loc, value);
 }
 
 Value emitElementwise(Code &code, Operation *op, ArrayRef<Value> operands) {

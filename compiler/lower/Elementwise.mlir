@@ -5,13 +5,13 @@
 
 // CHECK-LABEL: func.func private @kernel
 // CHECK: scf.for
-// CHECK: %[[X:.*]] = llvm.load {{.*}} -> vector<8xf32>
-// CHECK: %[[ROW:.*]] = llvm.load {{.*}} -> vector<8xf32>
+// CHECK: %[[X:.*]] = program.load {{.*}} : vector<8xf32>
+// CHECK: %[[ROW:.*]] = program.load {{.*}} : vector<8xf32>
 // CHECK-NEXT: %[[SUM:.*]] = arith.addf %[[X]], %[[ROW]] : vector<8xf32>
 // CHECK-NEXT: %[[Y:.*]] = arith.negf %[[SUM]] : vector<8xf32>
-// CHECK-NOT: llvm.load
-// CHECK: llvm.store %[[Y]]
-// CHECK-NOT: llvm.store
+// CHECK-NOT: program.load
+// CHECK: program.store %[[Y]]
+// CHECK-NOT: program.store
 // CHECK-LABEL: @heddle_program_run
 // WIDE-LABEL: func.func private @kernel
 // WIDE: arith.addf {{.*}} : vector<16xf32>
@@ -26,7 +26,7 @@ func.func @main(%x: tensor<4x32xf32>, %row: tensor<32xf32>) -> tensor<4x32xf32> 
 
 // An element that all lanes read is loaded once and broadcast.
 // CHECK-LABEL: func.func private @kernel
-// CHECK: %[[ONE:.*]] = llvm.load {{.*}} -> f32
+// CHECK: %[[ONE:.*]] = program.load {{.*}} : f32
 // CHECK: vector.broadcast %[[ONE]] : f32 to vector<8xf32>
 // CHECK-LABEL: @heddle_program_run
 func.func @main(%x: tensor<4x32xf32>, %column: tensor<4x1xf32>) -> tensor<4x32xf32> {
@@ -41,8 +41,8 @@ func.func @main(%x: tensor<4x32xf32>, %column: tensor<4x1xf32>) -> tensor<4x32xf
 // CHECK-LABEL: func.func private @kernel
 // CHECK: arith.negf {{.*}} : vector<8xf32>
 // CHECK: %[[MASK:.*]] = arith.cmpi sgt, {{.*}} : vector<8xi32>
-// CHECK: llvm.intr.masked.load %{{.*}}, %[[MASK]],
-// CHECK: llvm.intr.masked.store %{{.*}}, %{{.*}}, %[[MASK]]
+// CHECK: program.masked_load %{{.*}}, %[[MASK]],
+// CHECK: program.masked_store %{{.*}}, %{{.*}}, %[[MASK]]
 // CHECK-LABEL: @heddle_program_run
 func.func @main(%x: tensor<?xf32, #graph.dims<"n">>) -> tensor<?xf32, #graph.dims<"n">> {
   %y = graph.neg %x : tensor<?xf32, #graph.dims<"n">>

@@ -6,8 +6,6 @@
 #include "compiler/lower/Definitions.h"
 #include "compiler/lower/Schedule.h"
 
-#include "runtime/executable/abi.h"
-
 using namespace mlir;
 
 namespace heddle::lower {
@@ -77,14 +75,8 @@ static Value foldLanesOf(Code &code, Value value, bool wantLargest) {
 
 static void fail(KernelBuilder &kernel, StringRef message, Value value, Value limit) {
   Code &code = kernel.code();
-  Type pointer = LLVM::LLVMPointerType::get(code.b.getContext());
-  Value number = kernel.message(message), call = kernel.call();
-  Value address = code.at(call, code.b.getI8Type(), code.number(offsetof(heddle_call_t, fail)));
-  Value callee = code.b.create<LLVM::LoadOp>(code.loc, pointer, address, 8);
-  Type i64 = code.b.getI64Type();
-  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(code.b.getContext()),
-                                          {pointer, i64, i64, i64});
-  code.b.create<LLVM::CallOp>(code.loc, type, ValueRange{callee, call, number, value, limit});
+  Value number = kernel.message(message), run = kernel.call();
+  code.b.create<program::FailOp>(code.loc, run, number, value, limit);
 }
 
 /// The smallest and the largest entry of one row, along the last dimension or at one entry of it.

@@ -7,13 +7,13 @@
 // CHECK: %[[MOST:.*]] = vector.extract
 // CHECK: %[[BELOW:.*]] = arith.cmpi slt, %[[LEAST]], %c-16_i64
 // CHECK: scf.if %[[BELOW]]
-// CHECK: llvm.call
+// CHECK: program.fail
 // CHECK: %[[ABOVE:.*]] = arith.cmpi sgt, %[[MOST]], %c15_i64
 // CHECK: scf.if %[[ABOVE]]
-// CHECK: llvm.call
+// CHECK: program.fail
 // CHECK-LABEL: func.func private @kernel
 // CHECK-COUNT-3: scf.for
-// CHECK: %[[I:[0-9]+]] = llvm.load {{.*}} -> i64{{$}}
+// CHECK: %[[I:[0-9]+]] = program.load {{.*}} : i64{{$}}
 // CHECK-NEXT: arith.cmpi slt, %[[I]], %c0_i64
 // CHECK: %[[PLACE:.*]] = arith.select {{.*}} : i64
 // CHECK: %[[LOW:.*]] = arith.minsi %[[PLACE]], %c15_i64

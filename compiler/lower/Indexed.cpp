@@ -66,39 +66,6 @@ static Value reverseElement(Elements &e, graph::ReverseSequenceOp op, ArrayRef<I
   return e.at(op.getX(), source);
 }
 
-/// The bytes of a table of 256 that `places`, a vector of bytes, number. A register has 64 of them:
-/// bits 0 to 6 of a place pick a byte of two registers, and bit 7 says of which two.
-static Value permutedBytes(Code &code, Value table, Value places) {
-  constexpr int64_t kBytes = 64;
-  OpBuilder &b = code.b;
-  Location loc = code.loc;
-  Type i8 = b.getI8Type(), whole = VectorType::get({kBytes}, i8);
-  auto pick = [&](Value bytes, ArrayRef<int32_t> order) {
-    return b.create<LLVM::ShuffleVectorOp>(loc, bytes, bytes, order);
-  };
-  auto lanes = llvm::to_vector(llvm::seq<int32_t>(0, code.lanes)), wide = lanes;
-  wide.resize(kBytes, -1); // any byte
-  places = pick(places, wide);
-  auto half = [&](int64_t number) {
-    Values quarters;
-    for (int64_t i = 2 * number; i < 2 * number + 2; ++i) {
-      Value address = code.at(table, i8, code.number(i * kBytes));
-      auto load = b.create<LLVM::LoadOp>(loc, whole, address, /*alignment=*/1);
-      load.setInvariant(true);
-      quarters.push_back(load);
-    }
-    return b
-        .create<LLVM::CallIntrinsicOp>(loc, whole,
-                                       b.getStringAttr("llvm.x86.avx512.vpermi2var.qi.512"),
-                                       ValueRange{quarters[0], places, quarters[1]})
-        .getResults();
-  };
-  Value zero = b.create<arith::ConstantOp>(loc, b.getZeroAttr(whole));
-  Value isHigh = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, places, zero);
-  Value found = b.create<arith::SelectOp>(loc, isHigh, half(1), half(0));
-  return pick(found, lanes);
-}
-
 static Value lookupElement(Elements &e, graph::LookupOp op, ArrayRef<Index> place) {
   Code &code = e.code();
   std::vector<char> bytes;
@@ -106,7 +73,7 @@ static Value lookupElement(Elements &e, graph::LookupOp op, ArrayRef<Index> plac
   Value pointer = e.kernel.data(e.kernel.addData(std::vector<char>(table.begin(), table.end())));
   Value x = e.at(op.getX(), place);
   if (Code::isVector(x) && e.kernel.machine.permutesBytes)
-    return permutedBytes(code, pointer, x);
+    return code.b.create<program::LookupOp>(code.loc, pointer, x);
   Type i8 = code.b.getI8Type(), i64 = code.b.getI64Type();
   if (!Code::isVector(x))
     return code.load(i8, pointer, code.b.create<arith::ExtUIOp>(code.loc, i64, x));

@@ -10,7 +10,7 @@ static bool isDivision(Dim::Kind kind) {
   return kind == Dim::Kind::FloorDiv || kind == Dim::Kind::Mod;
 }
 
-/// One of LLVM's operations that say whether they left int64, or without `overflow` a plain one.
+/// One of the operations that say whether they left int64, or without `overflow` a plain one.
 template <typename Checked, typename Plain>
 static Value arithmetic(const SizeArithmetic &sizes, Value x, Value y, Plain plain,
                         bool (*leaves)(int64_t, int64_t)) {
@@ -24,12 +24,9 @@ static Value arithmetic(const SizeArithmetic &sizes, Value x, Value y, Plain pla
   if (!sizes.overflow || simple == x || simple == y || Code::constant(simple))
     return simple;
   simple.getDefiningOp()->erase(); // it said that nothing folds
-  Type i1 = code.b.getI1Type(), i64 = code.b.getI64Type();
-  auto both = LLVM::LLVMStructType::getLiteral(code.b.getContext(), {i64, i1});
-  Value made = code.b.create<Checked>(code.loc, both, x, y);
-  Value left = code.b.create<LLVM::ExtractValueOp>(code.loc, made, 1);
-  sizes.noteOverflow(left);
-  return code.b.create<LLVM::ExtractValueOp>(code.loc, made, 0);
+  auto made = code.b.create<Checked>(code.loc, x, y);
+  sizes.noteOverflow(made.getOverflow());
+  return made.getResult();
 }
 
 /// Frozen, since LLVM looks through chains of `or` for swapped bytes, from each of them anew.
@@ -40,18 +37,18 @@ void SizeArithmetic::noteOverflow(Value found) const {
   }
   Value either = code.b.createOrFold<arith::OrIOp>(code.loc, *overflow, found);
   *overflow = either.getDefiningOp<arith::OrIOp>()
-                  ? code.b.create<LLVM::FreezeOp>(code.loc, either).getResult()
+                  ? code.b.create<program::FreezeOp>(code.loc, either).getResult()
                   : either;
 }
 
 Value SizeArithmetic::add(Value x, Value y) const {
-  return arithmetic<LLVM::SAddWithOverflowOp>(
+  return arithmetic<program::AddOp>(
       *this, x, y, [&](Value x, Value y) { return code.add(x, y); },
       [](int64_t x, int64_t y) { return __builtin_add_overflow(x, y, &x); });
 }
 
 Value SizeArithmetic::mul(Value x, Value y) const {
-  return arithmetic<LLVM::SMulWithOverflowOp>(
+  return arithmetic<program::MulOp>(
       *this, x, y, [&](Value x, Value y) { return code.mul(x, y); },
       [](int64_t x, int64_t y) { return __builtin_mul_overflow(x, y, &x); });
 }
@@ -131,7 +128,7 @@ LogicalResult KernelBuilder::adviseAgainst(const Twine &why) {
 
 void KernelBuilder::beginPhase() {
   MLIRContext *context = module.getContext();
-  Type pointer = LLVM::LLVMPointerType::get(context), i64 = IntegerType::get(context, 64);
+  Type pointer = program::pointerType(context), i64 = IntegerType::get(context, 64);
   isHole = false;
   begin(kernel.name + "." + std::to_string(kernel.phases.size()),
         FunctionType::get(context, {pointer, i64, i64, pointer}, {}), machine.lanes);
@@ -140,12 +137,11 @@ void KernelBuilder::beginPhase() {
 ValueRange KernelBuilder::beginHole(StringRef name, ArrayRef<Type> inputs, Type result,
                                     int64_t lanes) {
   MLIRContext *context = module.getContext();
-  SmallVector<Type> all = {LLVM::LLVMPointerType::get(context)};
+  SmallVector<Type> all = {program::pointerType(context)};
   all.append(inputs.begin(), inputs.end());
   isHole = true;
   begin(name, FunctionType::get(context, all, result ? TypeRange(result) : TypeRange()), lanes);
-  function->setAttr("llvm.linkage", LLVM::LinkageAttr::get(context, LLVM::Linkage::LinkonceODR));
-  function->setAttr("passthrough", body.getStrArrayAttr({"alwaysinline"}));
+  function->setAttr(program::kInline, body.getUnitAttr());
   return function.getArguments().drop_front();
 }
 
@@ -224,14 +220,10 @@ Value KernelBuilder::argument(const Argument &wanted, bool isPointer) {
   }
   Value &value = slots[slot];
   if (!value) {
-    Type i64 = prologue.getI64Type();
-    value = early->load(i64, function.getArgument(0), early->number(slot));
+    Type type = isPointer ? early->pointerType() : prologue.getI64Type();
     // Where it is copied into a loop, nobody else can see that the arguments stay.
-    if (auto load = value.getDefiningOp<LLVM::LoadOp>(); load && isHole)
-      load.setInvariant(true);
-    if (isPointer)
-      value = prologue.create<LLVM::IntToPtrOp>(
-          location, LLVM::LLVMPointerType::get(prologue.getContext()), value);
+    value = prologue.create<program::ArgumentOp>(location, type, function.getArgument(0), slot,
+                                                 /*invariant=*/isHole);
   }
   return value;
 }

@@ -1,7 +1,7 @@
 // Kernel: the functions that one group becomes, and what they are called with.
 //
 // A kernel is a list of phases that run one after the other; the tasks of a phase run in parallel.
-// All phases share one array of 8-byte arguments: slot 0 is the heddle_call_t, the others are
+// All phases share one array of 8-byte arguments: slot 0 is the run, the others are
 // pointers and sizes.
 #ifndef HEDDLE_LOWER_KERNEL_H
 #define HEDDLE_LOWER_KERNEL_H
@@ -10,6 +10,7 @@
 #include "compiler/loop/Code.h"
 #include "compiler/loop/Machine.h"
 #include "compiler/mechanism/Placement.h"
+#include "compiler/program/Program.h"
 #include "compiler/target/Program.h"
 
 namespace heddle::lower {
@@ -104,10 +105,10 @@ public:
   int64_t addData(std::vector<char> bytes); // equal ones are one
 
   Code &code() { return *current; }
-  Value message(llvm::StringRef text) { // its number, for heddle_call_t::fail
+  Value message(llvm::StringRef text) { // its number, for program.fail
     return argument({Argument::Kind::Message, {}, 0, text.str()}, false);
   }
-  Value libraryCall(target::LibraryCall call) { // its number, for HEDDLE_SERVICE_LIBRARY
+  Value libraryCall(target::LibraryCall call) { // its number, for the service `library`
     kernel.calls.push_back(std::move(call));
     return argument({Argument::Kind::LibraryCall, {}, (int64_t)kernel.calls.size() - 1, ""}, false);
   }

@@ -1,11 +1,24 @@
-// Program: what lower hands to a target: code in scf, arith, math, vector and llvm dialects, and
-// the data that becomes the executable's descriptor (runtime/executable/abi.h).
+// Program: what lower hands to a target: code in the dialects program, scf, arith,
+// math and vector, and the data that becomes the executable's descriptor
+// (runtime/executable/abi.h).
 #ifndef HEDDLE_TARGET_PROGRAM_H
 #define HEDDLE_TARGET_PROGRAM_H
 
 #include "compiler/Prelude.h"
 
 namespace heddle::target {
+
+/// What stands for a size that is known only at run time.
+inline constexpr int64_t kDynamic = -1;
+
+/// What an input or output is, how its elements stand for the model's values, what the bytes of a
+/// pixel are, functions of libraries and what they do to their results: numbered as in
+/// runtime/executable/abi.h, which says what each means.
+enum class IoKind : int32_t { Tensor, Sequence, Optional, OptionalSequence };
+enum class Encoding : int32_t { Dense = 0, Map = 2, IntMap = 3 };
+enum class Pixels : int64_t { Rgb, Bgr, Gray };
+enum class LibraryFunction : int32_t { Matmul, Convolution, LayerNorm };
+enum class Post : int64_t { Add, Sub, Mul, Div, Gelu };
 
 /// One dimension of an input or output, as heddle_io_dim_t.
 struct IoDim {
@@ -18,9 +31,9 @@ struct Io {
   std::string name;
   int32_t dtype; // onnx.TensorProto.DataType
   std::vector<IoDim> dims;
-  int32_t encoding = 0; // HEDDLE_ENCODING_*
+  Encoding encoding = Encoding::Dense;
   std::vector<std::string> labels;
-  int32_t kind = 0;        // HEDDLE_IO_*
+  IoKind kind = IoKind::Tensor;
   int32_t tensorRank = -1; // of a list's tensors
 };
 
@@ -53,9 +66,10 @@ private:
 /// A kernel that is a function of a library, as heddle_library_call_t.
 struct LibraryCall {
   std::string library, card, group;
-  int32_t function = 0; // HEDDLE_FUNCTION_*
+  LibraryFunction function = LibraryFunction::Matmul;
   int32_t operands = 0;
-  std::vector<int64_t> numbers, posts; // HEDDLE_POST_*
+  std::vector<int64_t> numbers;
+  std::vector<Post> posts;
   double real = 0;
   int64_t constants = 0; // bit i: operand i is a weight
 };
@@ -79,10 +93,10 @@ struct ArenaBuffer {
   int64_t first, last;           // kernels between which it matters
 };
 
-/// The module holds `func.func` kernels (`(!llvm.ptr args, i64 begin, i64 end, !llvm.ptr scratch)`,
-/// private), and two public functions as abi.h wants them, `heddle_program_sizes(!llvm.ptr symbols,
-/// !llvm.ptr arena_bytes, !llvm.ptr output_dims) -> i32` and `heddle_program_run(!llvm.ptr call) ->
-/// i32`.
+/// The module holds `func.func` kernels (`(!program.ptr args, i64 begin, i64 end, !program.ptr
+/// scratch)`, private), and two public functions as abi.h wants them,
+/// `heddle_program_sizes(!program.ptr symbols, !program.ptr arena_bytes, !program.ptr output_dims)
+/// -> i32` and `heddle_program_run(!program.ptr call) -> i32`.
 struct Program {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::string model;

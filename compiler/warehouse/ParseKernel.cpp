@@ -5,6 +5,7 @@
 
 #include "compiler/loop/TransformOps.h"
 #include "compiler/mechanism/Holes.h"
+#include "compiler/program/Program.h"
 #include "compiler/support/Suggest.h"
 
 #include "llvm/Support/MemoryBuffer.h"
@@ -111,7 +112,7 @@ private:
     if (auto write = card.module->lookupSymbol<func::FuncOp>("write_lanes"); write && !lanes)
       complain(write.getLoc(), "hole 'write_lanes' has no width: a hole that reads lanes says how "
                                "many a vector has");
-    Type pointer = LLVM::LLVMPointerType::get(call.getContext());
+    Type pointer = program::pointerType(call.getContext());
     Type i64 = IntegerType::get(call.getContext(), 64);
     require("kernel", hasKernel, {pointer, i64, i64, pointer}, {});
     require("tasks", hasTasks, {pointer}, {i64});
@@ -144,7 +145,7 @@ private:
 
   void checkHole(func::FuncOp function, ArrayRef<mechanism::Hole> holes) {
     MLIRContext *context = call.getContext();
-    Type pointer = LLVM::LLVMPointerType::get(context), i64 = IntegerType::get(context, 64);
+    Type pointer = program::pointerType(context), i64 = IntegerType::get(context, 64);
     StringRef name = function.getName(), stem = name;
     bool isLanes = stem.consume_back("_lanes");
     SmallVector<Type> inputs = {pointer}, results;
@@ -191,12 +192,12 @@ private:
   void checkBody(func::FuncOp function) {
     function.walk([&](Operation *op) {
       StringRef dialect = op->getName().getDialectNamespace();
-      if (!llvm::is_contained({"arith", "cf", "func", "llvm", "math", "memref", "scf", "vector"},
+      if (!llvm::is_contained({"arith", "cf", "func", "math", "memref", "program", "scf", "vector"},
                               dialect))
         complain(op->getLoc(),
                  "'" + op->getName().getStringRef() +
                      "' has no place in a kernel, which is written in arith, cf, func, "
-                     "llvm, math, memref, scf and vector");
+                     "math, memref, program, scf and vector");
     });
   }
 

@@ -3,6 +3,7 @@
 #include "compiler/warehouse/Warehouse.h"
 
 #include "compiler/loop/TransformOps.h"
+#include "compiler/program/Program.h"
 #include "compiler/support/Error.h"
 #include "compiler/warehouse/Builtin.h"
 
@@ -16,8 +17,9 @@ namespace heddle::warehouse {
 void registerDialects(DialectRegistry &registry) {
   registry.insert<transform::TransformDialect, func::FuncDialect, graph::GraphDialect>();
   // What kernels are written in.
-  registry.insert<arith::ArithDialect, cf::ControlFlowDialect, LLVM::LLVMDialect, math::MathDialect,
-                  memref::MemRefDialect, scf::SCFDialect, vector::VectorDialect>();
+  registry
+      .insert<arith::ArithDialect, cf::ControlFlowDialect, math::MathDialect, memref::MemRefDialect,
+              program::ProgramDialect, scf::SCFDialect, vector::VectorDialect>();
   loop::registerTransformOps(registry);
 }
 

@@ -22,7 +22,7 @@ public:
   void getDependentDialects(DialectRegistry &registry) const final {
     warehouse::registerDialects(registry);
     registry.insert<arith::ArithDialect, math::MathDialect, scf::SCFDialect, vector::VectorDialect,
-                    LLVM::LLVMDialect, program::ProgramDialect, cf::ControlFlowDialect>();
+                    program::ProgramDialect, cf::ControlFlowDialect>();
   }
 
 protected:

@@ -1,14 +1,12 @@
 // Call: a group that a function of a library computes, in one task of the thread of the run.
 //
 // The task writes a frame with the memory, sizes and strides of each operand, as oneDNN sees them
-// (HEDDLE_SERVICE_LIBRARY of runtime/executable/abi.h); the runtime keeps what it prepared for
-// these sizes. Views cost nothing: a transposed operand, channels last or rows that are seen as one
-// dimension are strides. What the function cannot do follows in a phase of its own, in place.
+// (the service `library`); the runtime keeps what it prepared for these sizes. Views cost nothing:
+// a transposed operand, channels last or rows that are seen as one dimension are strides. What the
+// function cannot do follows in a phase of its own, in place.
 
 #include "compiler/lower/Schedule.h"
 #include "compiler/mechanism/Calls.h"
-
-#include "runtime/executable/abi.h"
 
 using namespace mlir;
 
@@ -124,19 +122,19 @@ private:
       made.constants |= int64_t(i > 0 && operand.isConstant()) << i;
   }
 
-  static int64_t postOf(LibraryCall::Post::Kind kind) {
+  static target::Post postOf(LibraryCall::Post::Kind kind) {
     using Kind = LibraryCall::Post::Kind;
     switch (kind) {
     case Kind::Add:
-      return HEDDLE_POST_ADD;
+      return target::Post::Add;
     case Kind::Sub:
-      return HEDDLE_POST_SUB;
+      return target::Post::Sub;
     case Kind::Mul:
-      return HEDDLE_POST_MUL;
+      return target::Post::Mul;
     case Kind::Div:
-      return HEDDLE_POST_DIV;
+      return target::Post::Div;
     case Kind::Gelu:
-      return HEDDLE_POST_GELU;
+      return target::Post::Gelu;
     }
     llvm_unreachable("all kinds are above");
   }
@@ -148,7 +146,7 @@ private:
   }
 
   void describeMatmul() {
-    made.function = HEDDLE_FUNCTION_MATMUL;
+    made.function = target::LibraryFunction::Matmul;
     auto dimsOf = [](Value value) { return graph::dimsOf(value); };
     operands.push_back(plain(call.result, dimsOf(call.result)));
     operands.push_back(plain(call.reads[0], dimsOf(call.reads[0])));
@@ -188,7 +186,7 @@ private:
   }
 
   void describeConvolution(graph::ConvOp conv) {
-    made.function = HEDDLE_FUNCTION_CONVOLUTION;
+    made.function = target::LibraryFunction::Convolution;
     int64_t rank = graph::rankOf(call.result);
     SmallVector<int64_t> channelsFirst = {0, rank - 1};
     for (int64_t d = 1; d + 1 < rank; ++d) {
@@ -210,7 +208,7 @@ private:
   }
 
   void describeNormalization() {
-    made.function = HEDDLE_FUNCTION_LAYER_NORM;
+    made.function = target::LibraryFunction::LayerNorm;
     DimVector x = graph::dimsOf(call.reads[0]);
     Dim rows = graph::elementCount(ArrayRef<Dim>(x).drop_back(call.axes));
     Dim columns = graph::elementCount(ArrayRef<Dim>(x).take_back(call.axes));
@@ -226,13 +224,13 @@ private:
 
   void writeTask(llvm::function_ref<Value()> result) {
     Code &code = kernel.code();
-    Type i64 = code.b.getI64Type(), pointer = LLVM::LLVMPointerType::get(code.b.getContext());
+    Type i64 = code.b.getI64Type();
     SmallVector<Value> words;
     for (auto [i, operand] : llvm::enumerate(operands)) {
       Value memory = i == 0           ? result()
                      : operand.tensor ? kernel.pointer(operand.tensor)
                                       : kernel.data(kernel.addData(std::move(operand.own)));
-      words.push_back(code.b.create<LLVM::PtrToIntOp>(code.loc, i64, memory));
+      words.push_back(code.b.create<program::WordOp>(code.loc, memory));
       words.push_back(code.number(operand.dims.size()));
       for (const DimVector &sizes : {operand.dims, operand.strides})
         for (const Dim &size : sizes)
@@ -241,20 +239,12 @@ private:
     std::string text = "group '" + schedule.group + "': oneDNN, as card '" + schedule.card +
                        "' calls it, failed with its status %lld";
     words.insert(words.begin(), {kernel.message(text), kernel.libraryCall(std::move(made))});
-    Value frame =
-        code.b.create<LLVM::AllocaOp>(code.loc, pointer, i64, code.number(words.size()), 8);
+    Value frame = code.b.create<program::ArrayOp>(code.loc, words.size());
     for (auto [i, word] : llvm::enumerate(words))
       code.store(i64, word, frame, code.number(i));
-    auto load = [&](Value base, int64_t offset) -> Value {
-      Value address = code.at(base, code.b.getI8Type(), code.number(offset));
-      return code.b.create<LLVM::LoadOp>(code.loc, pointer, address, 8);
-    };
-    Value call = kernel.call();
-    Value services = load(call, offsetof(heddle_call_t, services));
-    Value service = load(services, HEDDLE_SERVICE_LIBRARY * sizeof(heddle_service_fn));
-    auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(code.b.getContext()),
-                                            {pointer, pointer});
-    code.b.create<LLVM::CallOp>(code.loc, type, ValueRange{service, call, frame});
+    Value run = kernel.call();
+    Value services = code.b.create<program::AreaOp>(code.loc, run, program::Area::Services);
+    code.b.create<program::ServiceOp>(code.loc, program::Service::Library, services, run, frame);
   }
 
   KernelBuilder &kernel;

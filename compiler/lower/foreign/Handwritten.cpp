@@ -11,8 +11,6 @@
 #include "compiler/mechanism/Holes.h"
 #include "compiler/mechanism/Shapes.h"
 
-#include "runtime/executable/abi.h"
-
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/Path.h"
 
@@ -239,7 +237,7 @@ private:
 
   void emitLaunch() {
     MLIRContext *context = kernel.program().getContext();
-    Type pointer = LLVM::LLVMPointerType::get(context), i64 = kernelType(64);
+    Type pointer = program::pointerType(context), i64 = kernelType(64);
     func::FuncOp tasks = declare("tasks", {pointer}, {i64});
     func::FuncOp run = declare("kernel", {pointer, i64, i64, pointer}, {});
     kernel.beginPhase();
@@ -247,17 +245,8 @@ private:
     Value count =
         code.b.create<func::CallOp>(code.loc, tasks, ValueRange{kernel.arguments()}).getResult(0);
     Value call = kernel.call();
-    Value address = code.at(call, code.b.getI8Type(), code.number(offsetof(heddle_call_t, launch)));
-    Value launch = code.b.create<LLVM::LoadOp>(code.loc, pointer, address, 8);
-    Value constant =
-        code.b.create<func::ConstantOp>(code.loc, run.getFunctionType(), run.getSymName());
-    Value function =
-        code.b.create<UnrealizedConversionCastOp>(code.loc, pointer, constant).getResult(0);
-    auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context),
-                                            {pointer, pointer, pointer, i64, i64});
-    code.b.create<LLVM::CallOp>(
-        code.loc, type,
-        ValueRange{launch, call, function, kernel.arguments(), count, code.number(0)});
+    code.b.create<program::LaunchOp>(code.loc, run.getSymName(), call, kernel.arguments(), count,
+                                     code.number(0));
     kernel.endLonePhase();
   }
 

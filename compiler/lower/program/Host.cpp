@@ -3,8 +3,6 @@
 
 #include "compiler/lower/program/Host.h"
 
-#include "runtime/executable/abi.h"
-
 using namespace mlir;
 
 namespace heddle::lower {
@@ -25,7 +23,7 @@ llvm::Error Host::write() {
 
 void Host::beginFunction(StringRef name, unsigned pointerCount) {
   MLIRContext *context = model.getContext();
-  Type pointer = LLVM::LLVMPointerType::get(context);
+  Type pointer = program::pointerType(context);
   Location loc = model.getLoc();
   builder.setInsertionPointToEnd(program.module->getBody());
   function = builder.create<func::FuncOp>(
@@ -181,56 +179,40 @@ void Host::writeSizes() {
   auto results = cast<func::ReturnOp>(model.getBody().front().getTerminator());
   for (Value output : results.getOperands())
     for (const Dim &size : graph::dimsOf(output)) {
-      Value value = isEntryKnown(size) ? checkedDim(size, nullptr) : code->number(HEDDLE_DYNAMIC);
+      Value value = isEntryKnown(size) ? checkedDim(size, nullptr) : code->number(target::kDynamic);
       code->store(i64, value, function.getArgument(2), code->number(place++));
     }
   Value status = writeEntryChecks();
   builder.create<func::ReturnOp>(code->loc, status);
-  finishFunction();
 }
 
-/// LLVM's time grows with the square of a basic block, and the program around the kernels of a
-/// large model is one: above this it is taken as it is, which costs nanoseconds a kernel.
-void Host::finishFunction() {
-  constexpr int64_t mostOptimised = 4000;
-  int64_t count = 0;
-  function.walk([&](Operation *) { ++count; });
-  if (count > mostOptimised)
-    function->setAttr("passthrough", builder.getStrArrayAttr({"noinline", "optnone"}));
-}
-
-Value Host::field(int64_t offset, Type type) {
-  Value address = entryCode->at(call, entry.getI8Type(), entryCode->number(offset));
-  return entry.create<LLVM::LoadOp>(code->loc, type, address, 8);
+Value Host::area(program::Area which) {
+  return entry.create<program::AreaOp>(code->loc, call, which);
 }
 
 void Host::writeRun() {
   beginFunction("heddle_program_run", 1);
   call = function.getArgument(0);
-  Type i64 = builder.getI64Type(), pointer = LLVM::LLVMPointerType::get(builder.getContext());
-  Value given = field(offsetof(heddle_call_t, symbols), pointer);
+  Type i64 = builder.getI64Type(), pointer = code->pointerType();
+  Value given = area(program::Area::Symbols);
   for (auto &[name, index] : inputSymbols)
     symbols[name] = entryCode->load(i64, given, entryCode->number(index));
-  arguments =
-      entry.create<LLVM::AllocaOp>(code->loc, pointer, i64, entryCode->number(argumentSlots()));
-  arena = field(offsetof(heddle_call_t, arena), pointer);
+  arguments = entry.create<program::ArrayOp>(code->loc, argumentSlots());
+  arena = area(program::Area::Arena);
   placeBuffers(nullptr);
-  Value inputs = field(offsetof(heddle_call_t, inputs), pointer);
+  Value inputs = area(program::Area::Inputs);
   for (BlockArgument input : model.getArguments()) {
-    Value address = entryCode->at(inputs, i64, entryCode->number(input.getArgNumber()));
-    pointers[input] = entry.create<LLVM::LoadOp>(code->loc, pointer, address, 8);
+    Value address = entryCode->at(inputs, pointer, entryCode->number(input.getArgNumber()));
+    pointers[input] = entry.create<program::LoadOp>(code->loc, pointer, address, 8);
   }
-  Value outputs = field(offsetof(heddle_call_t, outputs), pointer);
+  Value outputs = area(program::Area::Outputs);
   for (auto &[value, index] : outputOf) {
-    Value address = entryCode->at(outputs, i64, entryCode->number(index));
-    pointers[value] = entry.create<LLVM::LoadOp>(code->loc, pointer, address, 8);
+    Value address = entryCode->at(outputs, pointer, entryCode->number(index));
+    pointers[value] = entry.create<program::LoadOp>(code->loc, pointer, address, 8);
   }
   writeBlock(model.getBody().front());
-  Value address =
-      code->at(call, builder.getI8Type(), code->number(offsetof(heddle_call_t, status)));
-  Value status = builder.create<LLVM::LoadOp>(code->loc, builder.getI32Type(), address, 4);
+  Value status = builder.create<program::StatusOp>(code->loc, call);
   builder.create<func::ReturnOp>(code->loc, status);
-  finishFunction();
 }
 
 void Host::writeBlock(Block &block) {
@@ -277,50 +259,46 @@ Value Host::pointerOf(Value value) {
       weightOf[key] =
           storage.empty() ? program.weights.borrow(bytes) : program.weights.own(std::move(storage));
     }
-    Type pointer = LLVM::LLVMPointerType::get(builder.getContext());
-    Value weights = field(offsetof(heddle_call_t, weights), pointer);
+    Value weights = area(program::Area::Weights);
     return entryCode->at(weights, entry.getI8Type(), entryCode->number(weightOf[key]));
   }
   if (auto buffer = bufferOf.find(value); buffer != bufferOf.end())
     return code->at(arena, builder.getI8Type(), offsets[buffer->second]);
   // Made now: its size became known while running.
-  Value memory = lateOutputOf.count(value)
-                     ? callService(offsetof(heddle_call_t, alloc_output),
-                                   LLVM::LLVMPointerType::get(builder.getContext()),
-                                   {call, code->number(lateOutputOf[value]), checkedBytes(value)})
-                     : alloc(checkedBytes(value));
+  Value bytes = checkedBytes(value);
+  auto late = lateOutputOf.find(value);
+  Value memory = late == lateOutputOf.end() ? alloc(bytes) : allocOutput(late->second, bytes);
   pointers[value] = memory;
   return memory;
 }
 
-Value Host::alloc(Value bytes) {
-  Type pointer = LLVM::LLVMPointerType::get(builder.getContext());
-  return callService(offsetof(heddle_call_t, alloc), pointer, {call, bytes});
+Value Host::alloc(Value bytes) { return builder.create<program::AllocOp>(code->loc, call, bytes); }
+
+Value Host::allocOutput(int64_t output, Value bytes) {
+  return builder.create<program::AllocOutputOp>(code->loc, call, output, bytes);
 }
 
 void Host::fail(StringRef message, Value value, Value limit) {
   program.messages.push_back(message.str());
-  callService(offsetof(heddle_call_t, fail), {},
-              {call, code->number(program.messages.size() - 1), value, limit});
+  Value number = code->number(program.messages.size() - 1);
+  builder.create<program::FailOp>(code->loc, call, number, value, limit);
 }
 
 Value Host::isFine() {
-  Value address =
-      code->at(call, builder.getI8Type(), code->number(offsetof(heddle_call_t, status)));
-  Value status = builder.create<LLVM::LoadOp>(code->loc, builder.getI32Type(), address, 4);
+  Value status = builder.create<program::StatusOp>(code->loc, call);
   return builder.create<arith::CmpIOp>(code->loc, arith::CmpIPredicate::eq, status,
                                        code->integerOf(builder.getI32Type(), 0));
 }
 
 void Host::copy(Value target, Value source, Value bytes) {
   code->when(isFine(), [&] {
-    builder.create<LLVM::MemmoveOp>(code->loc, target, source, bytes, /*isVolatile=*/false);
+    builder.create<program::CopyOp>(code->loc, target, source, bytes, /*overlapping=*/true);
   });
 }
 
 void Host::writeOutputs(func::ReturnOp op) {
-  Type i64 = builder.getI64Type(), pointer = LLVM::LLVMPointerType::get(builder.getContext());
-  Value dims = field(offsetof(heddle_call_t, output_dims), pointer);
+  Type i64 = builder.getI64Type(), pointer = code->pointerType();
+  Value dims = area(program::Area::OutputDims);
   int64_t place = 0;
   for (auto [i, output] : llvm::enumerate(op.getOperands())) {
     bool isKnown = isEntryKnown(output);
@@ -337,12 +315,11 @@ void Host::writeOutputs(func::ReturnOp op) {
       continue;
     Value bytes = checkedBytes(output), source = pointerOf(output), target;
     if (isKnown) {
-      Value outputs = field(offsetof(heddle_call_t, outputs), pointer);
-      Value address = code->at(outputs, i64, code->number(i));
-      target = builder.create<LLVM::LoadOp>(code->loc, pointer, address, 8);
+      Value outputs = area(program::Area::Outputs);
+      Value address = code->at(outputs, pointer, code->number(i));
+      target = builder.create<program::LoadOp>(code->loc, pointer, address, 8);
     } else {
-      target = callService(offsetof(heddle_call_t, alloc_output), pointer,
-                           {call, code->number(i), bytes});
+      target = allocOutput(i, bytes);
     }
     copy(target, source, bytes);
   }

@@ -46,7 +46,7 @@ private:
   void writeSizes();
   void writeRun();
   void beginFunction(llvm::StringRef name, unsigned pointers);
-  Value field(int64_t offset, Type type);
+  Value area(program::Area which);
   Value dim(const Dim &dim);
   Value checkedDim(const Dim &dim, Value *overflow);
   Value checkedBytes(Value result);
@@ -61,12 +61,12 @@ private:
   /// What was written last, of several terms: places in a concat are sums that grow by a term.
   std::deque<Dim> lastSums;
   Value writeSize(const Dim &dim, Value *overflow);
-  void finishFunction();
   Value symbolValue(llvm::StringRef name);
   llvm::SmallVector<Value> symbolsOf(const Dim &dim);
   void failIf(Value overflow, const llvm::Twine &what);
   Value pointerOf(Value value);
   Value alloc(Value bytes);
+  Value allocOutput(int64_t output, Value bytes);
   void writeBlock(mlir::Block &block);
   void bindSymbols(mlir::Operation *op);
   void bindDims(Value result, llvm::ArrayRef<Value> sizes);
@@ -99,7 +99,6 @@ private:
   llvm::DenseMap<mlir::Block *, std::map<int64_t, llvm::SmallVector<graph::GroupOp>>> regions;
   void profile(graph::GroupOp group, llvm::function_ref<void()> launches);
   int64_t argumentSlots();
-  Value callService(int64_t offset, Type result, mlir::ValueRange operands);
 
   // What only the run can check (HostChecks.cpp).
   struct Check {
@@ -144,7 +143,7 @@ private:
   void addTensor(llvm::SmallVectorImpl<Value> &frame, Value tensor);
   Value positionOf(Value position, int64_t otherwise);
   Value messages(mlir::Operation *op, llvm::ArrayRef<llvm::StringRef> texts);
-  Value callOn(int32_t service, llvm::ArrayRef<Value> frame);
+  Value callOn(program::Service service, llvm::ArrayRef<Value> frame);
   void bindMade(Value result, Value frame, int64_t sizes, llvm::ArrayRef<Value> known = {});
 
   llvm::SmallVector<std::string> unboundSymbols(mlir::ValueRange values) const;

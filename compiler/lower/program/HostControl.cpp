@@ -31,7 +31,7 @@ void Host::requireSizes(Value found, Value expected) {
 }
 
 void Host::writeIf(graph::IfOp op) {
-  Type pointer = LLVM::LLVMPointerType::get(builder.getContext());
+  Type pointer = code->pointerType();
   auto names = unboundSymbols(op.getResults());
   SmallVector<Type> types(op.getNumResults(), pointer);
   types.append(names.size(), builder.getI64Type());
@@ -107,8 +107,7 @@ void Host::writeScan(graph::ScanOp op) {
       stack.memory = alloc(SizeArithmetic{*code, &overflow}.mul(length, dim(bytesOf(stack.slice))));
       failIf(overflow, "the stacked slices are larger than any memory");
     } else {
-      initial.push_back(builder.create<LLVM::ZeroOp>(
-          code->loc, LLVM::LLVMPointerType::get(builder.getContext())));
+      initial.push_back(builder.create<program::NullOp>(code->loc));
       initial.append(graph::rankOf(stack.slice), code->number(0));
     }
     stacks.push_back(stack);

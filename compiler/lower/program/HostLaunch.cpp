@@ -6,8 +6,6 @@
 
 #include "compiler/lower/program/Host.h"
 
-#include "runtime/executable/abi.h"
-
 using namespace mlir;
 
 namespace heddle::lower {
@@ -15,23 +13,6 @@ namespace heddle::lower {
 /// Below this many scalar operations a kernel runs on the caller's thread: waking others costs more
 /// (CODEGEN: a region costs about 1.5 us with hot workers).
 static constexpr int64_t kParallelWork = 16384;
-
-Value Host::callService(int64_t offset, Type result, ValueRange operands) {
-  Code &code = *this->code;
-  MLIRContext *context = code.b.getContext();
-  Type pointer = LLVM::LLVMPointerType::get(context);
-  Value address = code.at(call, code.b.getI8Type(), code.number(offset));
-  Value callee = code.b.create<LLVM::LoadOp>(code.loc, pointer, address, 8);
-  SmallVector<Type> types;
-  for (Value operand : operands)
-    types.push_back(operand.getType());
-  auto type =
-      LLVM::LLVMFunctionType::get(result ? result : LLVM::LLVMVoidType::get(context), types);
-  SmallVector<Value> all{callee};
-  all.append(operands.begin(), operands.end());
-  auto made = code.b.create<LLVM::CallOp>(code.loc, type, all);
-  return result ? made.getResult() : Value();
-}
 
 static int64_t regionOf(graph::GroupOp group) {
   auto region = group->getAttrOfType<IntegerAttr>(graph::kRegion);
@@ -104,8 +85,7 @@ void Host::storeArguments(graph::GroupOp group, int64_t base) {
       auto [place, isNew] = dataOf.try_emplace(&bytes, 0);
       if (isNew)
         place->second = program.weights.own(std::move(bytes));
-      Type pointer = LLVM::LLVMPointerType::get(builder.getContext());
-      Value weights = field(offsetof(heddle_call_t, weights), pointer);
+      Value weights = area(program::Area::Weights);
       value = entryCode->at(weights, entry.getI8Type(), entryCode->number(place->second));
       break;
     }
@@ -121,25 +101,16 @@ void Host::storeArguments(graph::GroupOp group, int64_t base) {
       value = code->number(program.messages.size() - 1);
       break;
     }
-    if (isa<LLVM::LLVMPointerType>(value.getType()))
-      value = builder.create<LLVM::PtrToIntOp>(code->loc, i64, value);
+    if (isa<program::PtrType>(value.getType()))
+      value = builder.create<program::WordOp>(code->loc, value);
     code->store(i64, value, arguments, code->number(base + slot));
   }
-}
-
-/// The address of a kernel's function.
-static Value functionAddress(Code &code, func::FuncOp target) {
-  Value constant =
-      code.b.create<func::ConstantOp>(code.loc, target.getFunctionType(), target.getSymName());
-  Type pointer = LLVM::LLVMPointerType::get(code.b.getContext());
-  return code.b.create<UnrealizedConversionCastOp>(code.loc, pointer, constant).getResult(0);
 }
 
 void Host::launch(func::FuncOp target, Value slots, Value tasks, const Dim &work, Value scratch,
                   bool needsScratch) {
   auto inParallel = [&] {
-    callService(offsetof(heddle_call_t, launch), {},
-                {call, functionAddress(*code, target), slots, tasks, scratch});
+    builder.create<program::LaunchOp>(code->loc, target.getSymName(), call, slots, tasks, scratch);
     return Values();
   };
   code->when(isFine(), [&] {
@@ -151,8 +122,7 @@ void Host::launch(func::FuncOp target, Value slots, Value tasks, const Dim &work
     code->choose(
         isSmall, TypeRange(),
         [&] {
-          Type pointer = LLVM::LLVMPointerType::get(builder.getContext());
-          Value none = builder.create<LLVM::ZeroOp>(code->loc, pointer);
+          Value none = builder.create<program::NullOp>(code->loc);
           builder.create<func::CallOp>(code->loc, target,
                                        ValueRange{slots, code->number(0), tasks, none});
           return Values();
@@ -234,8 +204,7 @@ void Host::launchRegion(ArrayRef<graph::GroupOp> members) {
   Dim work;
   bool needsScratch = false, areEqual = true;
   const Phase &first = kernels.at(members.front())->phases.front();
-  code->store(builder.getI64Type(),
-              builder.create<LLVM::PtrToIntOp>(code->loc, builder.getI64Type(), call), arguments,
+  code->store(builder.getI64Type(), builder.create<program::WordOp>(code->loc, call), arguments,
               code->number(0));
   for (auto [i, member] : llvm::enumerate(members)) {
     const Phase &phase = kernels.at(member)->phases.front();
@@ -259,9 +228,9 @@ void Host::profile(graph::GroupOp group, llvm::function_ref<void()> launches) {
   if (!program.isProfiled)
     return launches();
   int64_t number = llvm::find(program.kernels, group.getName()) - program.kernels.begin();
-  callOn(HEDDLE_SERVICE_PROFILE, {code->number(number)});
+  callOn(program::Service::Profile, {code->number(number)});
   launches();
-  callOn(HEDDLE_SERVICE_PROFILE, {code->number(-1)});
+  callOn(program::Service::Profile, {code->number(-1)});
 }
 
 void Host::writeGroup(graph::GroupOp group) {

@@ -52,8 +52,8 @@ private:
 
 Host::Loop::Loop(Host &host, graph::LoopOp op)
     : host(host), code(*host.code), op(op), body(op.getBody().front()),
-      i64(host.builder.getI64Type()), pointer(LLVM::LLVMPointerType::get(op.getContext())),
-      carried(op.getInits().size()), scans(op.getScanCount()) {}
+      i64(host.builder.getI64Type()), pointer(code.pointerType()), carried(op.getInits().size()),
+      scans(op.getScanCount()) {}
 
 SmallVector<Value> Host::Loop::initialState() {
   auto arguments = body.getArguments().drop_front(2);
@@ -70,7 +70,7 @@ SmallVector<Value> Host::Loop::initialState() {
     }));
   }
   for (auto [argument, fixed] : llvm::zip(arguments, isFixed)) {
-    Value none = host.builder.create<LLVM::ZeroOp>(code.loc, pointer);
+    Value none = host.builder.create<program::NullOp>(code.loc);
     first.push_back(fixed ? host.alloc(host.dim(host.bytesOf(argument))) : none);
     second.push_back(fixed ? host.alloc(host.dim(host.bytesOf(argument))) : none);
   }
@@ -82,7 +82,7 @@ SmallVector<Value> Host::Loop::initialState() {
   host.symbols = outer;
   stacks = state.size();
   for (unsigned i = 0; i < scans; ++i) {
-    state.push_back(host.builder.create<LLVM::ZeroOp>(code.loc, pointer));
+    state.push_back(host.builder.create<program::NullOp>(code.loc));
     state.push_back(code.number(0));
   }
   sliceNames = host.unboundSymbols(op.getResults().drop_front(carried));
@@ -148,8 +148,7 @@ void Host::Loop::writeIteration(Block *each) {
 /// Binds the body's arguments: the iteration and the condition lie on the stack.
 void Host::Loop::enterBody(ValueRange state) {
   Type i8 = host.builder.getI8Type();
-  Value scalar =
-      host.entry.create<LLVM::AllocaOp>(code.loc, pointer, i64, host.entryCode->number(2));
+  Value scalar = host.entry.create<program::ArrayOp>(code.loc, 2);
   code.store(i64, state[0], scalar, code.number(0));
   Value truth = code.at(scalar, i64, code.number(1));
   code.store(i8, host.builder.create<arith::TruncIOp>(code.loc, i8, state[1]), truth,

@@ -2,8 +2,6 @@
 
 #include "compiler/lower/program/Host.h"
 
-#include "runtime/executable/abi.h"
-
 using namespace mlir;
 
 namespace heddle::lower {
@@ -12,10 +10,10 @@ static target::Io describeValue(Value value, DictionaryAttr attributes,
                                 const std::map<std::string, int64_t> &symbols) {
   target::Io io;
   if (graph::ListType list = graph::listOf(value)) {
-    io.kind = llvm::StringSwitch<int32_t>(list.getKind())
-                  .Case("sequence", HEDDLE_IO_SEQUENCE)
-                  .Case("optional", HEDDLE_IO_OPTIONAL)
-                  .Default(HEDDLE_IO_OPTIONAL_SEQUENCE);
+    io.kind = llvm::StringSwitch<target::IoKind>(list.getKind())
+                  .Case("sequence", target::IoKind::Sequence)
+                  .Case("optional", target::IoKind::Optional)
+                  .Default(target::IoKind::OptionalSequence);
     io.tensorRank = std::max<int64_t>(list.getRank(), -1);
   }
   io.dtype = graph::onnxTypeOf(graph::elementOf(value));
@@ -35,8 +33,10 @@ static target::Io describeValue(Value value, DictionaryAttr attributes,
       io.labels.push_back(text ? text.str() : std::to_string(cast<IntegerAttr>(label).getInt()));
     }
   if (auto encoding = attributes.getAs<StringAttr>("graph.encoding"))
-    io.encoding =
-        llvm::StringSwitch<int32_t>(encoding).Case("map", 2).Case("int_map", 3).Default(0);
+    io.encoding = llvm::StringSwitch<target::Encoding>(encoding)
+                      .Case("map", target::Encoding::Map)
+                      .Case("int_map", target::Encoding::IntMap)
+                      .Default(target::Encoding::Dense);
   return io;
 }
 

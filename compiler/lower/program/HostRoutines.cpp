@@ -4,15 +4,13 @@
 #include "compiler/lower/program/ForestScans.h"
 #include "compiler/lower/program/Host.h"
 
-#include "runtime/executable/abi.h"
-
 using namespace mlir;
 
 namespace heddle::lower {
 
 namespace {
 struct Routine {
-  int32_t service;
+  program::Service service;
   SmallVector<std::string, 1> messages;
 };
 } // namespace
@@ -32,7 +30,7 @@ static Routine customRoutine(graph::CustomOp op) {
                             : "its op is not in '" + library +
                                   "', or that library cannot be loaded, nor one of its name where "
                                   "the system looks for libraries";
-  return {HEDDLE_SERVICE_CUSTOM,
+  return {program::Service::Custom,
           {missing, "the shape function of its op returns %lld",
            "the shape function of its op gives result %lld another rank or element type than when "
            "it was compiled, or a size that cannot be: %lld",
@@ -43,17 +41,17 @@ static Routine customRoutine(graph::CustomOp op) {
 static Routine routineOf(Operation *op) {
   return TypeSwitch<Operation *, Routine>(op)
       .Case([](graph::TopkOp) {
-        return Routine{HEDDLE_SERVICE_TOPK,
+        return Routine{program::Service::Topk,
                        {"%lld elements are asked for, but there are only %lld"}};
       })
       .Case([](graph::CustomOp custom) { return customRoutine(custom); })
-      .Case([](graph::CumsumOp) { return Routine{HEDDLE_SERVICE_CUMSUM, {}}; })
-      .Case([](graph::NonzeroOp) { return Routine{HEDDLE_SERVICE_NONZERO, {}}; })
-      .Case([](graph::UniqueOp) { return Routine{HEDDLE_SERVICE_UNIQUE, {}}; })
-      .Case([](graph::SuppressOp) { return Routine{HEDDLE_SERVICE_SUPPRESS, {}}; })
-      .Case([](graph::ForestOp) { return Routine{HEDDLE_SERVICE_FOREST, {}}; })
+      .Case([](graph::CumsumOp) { return Routine{program::Service::Cumsum, {}}; })
+      .Case([](graph::NonzeroOp) { return Routine{program::Service::Nonzero, {}}; })
+      .Case([](graph::UniqueOp) { return Routine{program::Service::Unique, {}}; })
+      .Case([](graph::SuppressOp) { return Routine{program::Service::Suppress, {}}; })
+      .Case([](graph::ForestOp) { return Routine{program::Service::Forest, {}}; })
       .Case([](graph::FourierOp) {
-        return Routine{HEDDLE_SERVICE_FOURIER,
+        return Routine{program::Service::Fourier,
                        {"a transform of length %lld has no %lld frequencies"}};
       });
 }
@@ -82,11 +80,9 @@ Value Host::scansOf(graph::ForestOp op) {
     return code->number(0);
   std::vector<char> scans =
       forestScans(*graph::constantIntegers(op.getNodes()), *graph::constantIntegers(op.getRoots()));
-  Type pointer = LLVM::LLVMPointerType::get(builder.getContext());
-  Value weights = field(offsetof(heddle_call_t, weights), pointer);
+  Value weights = area(program::Area::Weights);
   Value place = entryCode->number(program.weights.own(std::move(scans)));
-  return entry.create<LLVM::PtrToIntOp>(code->loc, builder.getI64Type(),
-                                        entryCode->at(weights, entry.getI8Type(), place));
+  return entry.create<program::WordOp>(code->loc, entryCode->at(weights, entry.getI8Type(), place));
 }
 
 void Host::writeRoutine(Operation *op) {
@@ -120,10 +116,10 @@ void Host::writeRoutine(Operation *op) {
   if (auto forest = dyn_cast<graph::ForestOp>(op))
     frame.push_back(scansOf(forest));
   Value written = callOn(routine.service, frame);
-  Type i64 = builder.getI64Type(), pointer = LLVM::LLVMPointerType::get(builder.getContext());
+  Type i64 = builder.getI64Type();
   for (auto [result, place] : made) {
     Value data = code->load(i64, written, code->number(place));
-    pointers[result] = builder.create<LLVM::IntToPtrOp>(code->loc, pointer, data);
+    pointers[result] = builder.create<program::PointerOp>(code->loc, data);
     SmallVector<Value> sizes;
     for (int64_t i = 0; i < graph::rankOf(result); ++i)
       sizes.push_back(code->load(i64, written, code->number(place + 3 + i)));

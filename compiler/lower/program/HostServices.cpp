@@ -1,11 +1,9 @@
 // HostServices: ops on lists, strings and images become calls of the runtime's services, each with
-// a frame of 64-bit words on the stack (enum heddle_service of runtime/executable/abi.h).
+// a frame of 64-bit words on the stack (enum heddle_service of abi.h).
 //
 // A result of one word is read where the frame lies: a list's memory is word 0 of its frame.
 
 #include "compiler/lower/program/Host.h"
-
-#include "runtime/executable/abi.h"
 
 using namespace mlir;
 
@@ -21,7 +19,7 @@ Value Host::handleOf(Value list) {
 }
 
 Value Host::addressOf(Value tensor) {
-  return builder.create<LLVM::PtrToIntOp>(code->loc, builder.getI64Type(), pointerOf(tensor));
+  return builder.create<program::WordOp>(code->loc, pointerOf(tensor));
 }
 
 void Host::addTensor(SmallVectorImpl<Value> &frame, Value tensor) {
@@ -45,19 +43,14 @@ Value Host::messages(Operation *op, ArrayRef<StringRef> texts) {
 
 /// Calls a service unless the run has failed: then what would be results stays as given. Returns
 /// the frame.
-Value Host::callOn(int32_t service, ArrayRef<Value> words) {
-  Type i64 = builder.getI64Type(), pointer = LLVM::LLVMPointerType::get(builder.getContext());
-  Value frame =
-      entry.create<LLVM::AllocaOp>(code->loc, pointer, i64, entryCode->number(words.size()));
+Value Host::callOn(program::Service service, ArrayRef<Value> words) {
+  Type i64 = builder.getI64Type();
+  Value frame = entry.create<program::ArrayOp>(code->loc, words.size());
   for (auto [i, word] : llvm::enumerate(words))
     code->store(i64, word, frame, code->number(i));
-  Value table = field(offsetof(heddle_call_t, services), pointer);
+  Value services = area(program::Area::Services);
   code->when(isFine(), [&] {
-    Value slot = code->at(table, i64, code->number(service));
-    Value callee = builder.create<LLVM::LoadOp>(code->loc, pointer, slot, 8);
-    auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(builder.getContext()),
-                                            {pointer, pointer});
-    builder.create<LLVM::CallOp>(code->loc, type, ValueRange{callee, call, frame});
+    builder.create<program::ServiceOp>(code->loc, service, services, call, frame);
   });
   return frame;
 }
@@ -65,9 +58,9 @@ Value Host::callOn(int32_t service, ArrayRef<Value> words) {
 /// The tensor whose data is word 0 of the frame, and whose sizes are words from `sizes` on, but for
 /// trailing ones that are `known`.
 void Host::bindMade(Value result, Value frame, int64_t sizes, ArrayRef<Value> known) {
-  Type i64 = builder.getI64Type(), pointer = LLVM::LLVMPointerType::get(builder.getContext());
+  Type i64 = builder.getI64Type();
   Value address = code->load(i64, frame, code->number(0));
-  pointers[result] = builder.create<LLVM::IntToPtrOp>(code->loc, pointer, address);
+  pointers[result] = builder.create<program::PointerOp>(code->loc, address);
   SmallVector<Value> words;
   for (int64_t i = 0, told = graph::rankOf(result) - known.size(); i < told; ++i)
     words.push_back(code->load(i64, frame, code->number(sizes + i)));
@@ -104,18 +97,18 @@ void Host::writeListOp(Operation *op) {
           frame.push_back(dtypeOf(x));
           addTensor(frame, x);
         }
-        pointers[make.getResult()] = callOn(HEDDLE_SERVICE_LIST_MAKE, frame);
+        pointers[make.getResult()] = callOn(program::Service::ListMake, frame);
       })
       .Case([&](graph::ListInsertOp insert) {
         frame.append({messages(op, {kPosition}), handleOf(insert.getList()),
                       positionOf(insert.getPosition(), INT64_MAX), dtypeOf(insert.getX())});
         addTensor(frame, insert.getX());
-        pointers[insert.getResult()] = callOn(HEDDLE_SERVICE_LIST_INSERT, frame);
+        pointers[insert.getResult()] = callOn(program::Service::ListInsert, frame);
       })
       .Case([&](graph::ListEraseOp erase) {
         frame.append({messages(op, {kPosition}), handleOf(erase.getList()),
                       positionOf(erase.getPosition(), -1)});
-        pointers[erase.getResult()] = callOn(HEDDLE_SERVICE_LIST_ERASE, frame);
+        pointers[erase.getResult()] = callOn(program::Service::ListErase, frame);
       })
       .Case([&](graph::ListAtOp at) {
         int64_t rank = graph::rankOf(at.getResult());
@@ -123,11 +116,11 @@ void Host::writeListOp(Operation *op) {
         frame.append({messages(op, {isOptional ? "the optional is absent" : kPosition, kRank}),
                       handleOf(at.getList()), positionOf(at.getPosition(), 0), code->number(rank)});
         zeros(rank);
-        bindMade(at.getResult(), callOn(HEDDLE_SERVICE_LIST_AT, frame), 5);
+        bindMade(at.getResult(), callOn(program::Service::ListAt, frame), 5);
       })
       .Case([&](graph::ListLengthOp length) {
         frame.push_back(handleOf(length.getList()));
-        pointers[length.getResult()] = callOn(HEDDLE_SERVICE_LIST_LENGTH, frame);
+        pointers[length.getResult()] = callOn(program::Service::ListLength, frame);
       })
       .Case([&](graph::ListConcatOp concat) {
         int64_t rank = graph::rankOf(concat.getResult());
@@ -136,7 +129,7 @@ void Host::writeListOp(Operation *op) {
                       handleOf(concat.getList()), code->number(concat.getAxis()),
                       code->number(concat.getNewAxis()), code->number(rank)});
         zeros(rank);
-        bindMade(concat.getResult(), callOn(HEDDLE_SERVICE_LIST_CONCAT, frame), 6);
+        bindMade(concat.getResult(), callOn(program::Service::ListConcat, frame), 6);
       })
       .Case([&](graph::ListSplitOp split) {
         Value sizes = split.getSizes();
@@ -147,13 +140,13 @@ void Host::writeListOp(Operation *op) {
                       isVector ? dim(graph::dimsOf(sizes)[0]) : code->number(-1),
                       dtypeOf(split.getX())});
         addTensor(frame, split.getX());
-        pointers[split.getResult()] = callOn(HEDDLE_SERVICE_LIST_SPLIT, frame);
+        pointers[split.getResult()] = callOn(program::Service::ListSplit, frame);
       })
       .Case([&](graph::ListCastOp cast) {
         bool mayBeAbsent = graph::listOf(cast.getResult()).getKind() != "sequence";
         frame.append({messages(op, {"the optional is absent"}), handleOf(cast.getList()),
                       code->number(mayBeAbsent)});
-        pointers[cast.getResult()] = callOn(HEDDLE_SERVICE_LIST_CAST, frame);
+        pointers[cast.getResult()] = callOn(program::Service::ListCast, frame);
       });
 }
 
@@ -163,11 +156,11 @@ void Host::writeStringOp(Operation *op) {
   Type i64 = builder.getI64Type();
   TypeSwitch<Operation *>(op)
       .Case([&](graph::StringConcatOp concat) {
-        callOn(HEDDLE_SERVICE_STRING_CONCAT,
+        callOn(program::Service::StringConcat,
                {count, addressOf(x), addressOf(concat.getY()), addressOf(concat.getResult())});
       })
       .Case([&](graph::StringSplitOp split) {
-        Value frame = callOn(HEDDLE_SERVICE_STRING_SPLIT,
+        Value frame = callOn(program::Service::StringSplit,
                              {zero, zero, count, addressOf(x), addressOf(split.getDelimiter()),
                               code->number(split.getMost()), addressOf(split.getCounts())});
         SmallVector<Value> sizes;
@@ -176,8 +169,7 @@ void Host::writeStringOp(Operation *op) {
         sizes.push_back(code->load(i64, frame, code->number(1)));
         bindDims(split.getPieces(), sizes);
         Value address = code->load(i64, frame, code->number(0));
-        pointers[split.getPieces()] = builder.create<LLVM::IntToPtrOp>(
-            code->loc, LLVM::LLVMPointerType::get(builder.getContext()), address);
+        pointers[split.getPieces()] = builder.create<program::PointerOp>(code->loc, address);
       })
       .Case([&](graph::StringNormalizeOp normalize) {
         Value stopwords = normalize.getStopwords();
@@ -186,7 +178,7 @@ void Host::writeStringOp(Operation *op) {
                                  .Case("upper", 2)
                                  .Default(0);
         Value frame =
-            callOn(HEDDLE_SERVICE_STRING_NORMALIZE,
+            callOn(program::Service::StringNormalize,
                    {zero, zero, count, addressOf(x),
                     dim(graph::elementCount(graph::dimsOf(stopwords))), addressOf(stopwords),
                     code->number(letterCase), code->number(normalize.getCaseSensitive())});
@@ -195,18 +187,18 @@ void Host::writeStringOp(Operation *op) {
         SmallVector<Value> sizes(graph::rankOf(x) - 1, code->number(1));
         sizes.push_back(kept);
         bindDims(normalize.getResult(), sizes);
-        pointers[normalize.getResult()] = builder.create<LLVM::IntToPtrOp>(
-            code->loc, LLVM::LLVMPointerType::get(builder.getContext()), address);
+        pointers[normalize.getResult()] = builder.create<program::PointerOp>(code->loc, address);
       })
       .Case([&](graph::StringMatchOp match) {
-        callOn(HEDDLE_SERVICE_STRING_MATCH, {count, addressOf(x), addressOf(match.getTransitions()),
-                                             addressOf(match.getResult())});
+        callOn(
+            program::Service::StringMatch,
+            {count, addressOf(x), addressOf(match.getTransitions()), addressOf(match.getResult())});
       })
       .Case([&](graph::StringCastOp cast) {
         auto dtypeOf = [&](Value tensor) {
           return code->number(graph::onnxTypeOf(graph::elementOf(tensor)));
         };
-        callOn(HEDDLE_SERVICE_STRING_CAST,
+        callOn(program::Service::StringCast,
                {messages(op, {"string number %lld is no number"}), count, dtypeOf(x), addressOf(x),
                 dtypeOf(cast.getResult()), addressOf(cast.getResult())});
       });
@@ -214,19 +206,19 @@ void Host::writeStringOp(Operation *op) {
 
 void Host::writeImageDecode(graph::ImageDecodeOp op) {
   Value zero = code->number(0);
-  int64_t format = llvm::StringSwitch<int64_t>(op.getPixelFormat())
-                       .Case("bgr", HEDDLE_PIXELS_BGR)
-                       .Case("gray", HEDDLE_PIXELS_GRAY)
-                       .Default(HEDDLE_PIXELS_RGB);
+  auto format = llvm::StringSwitch<target::Pixels>(op.getPixelFormat())
+                    .Case("bgr", target::Pixels::Bgr)
+                    .Case("gray", target::Pixels::Gray)
+                    .Default(target::Pixels::Rgb);
   Value first = messages(op, {"images are read by ImageMagick, whose library "
                               "'libMagickWand-6.Q16.so.6' is not on this machine; install Debian's "
                               "'libmagickwand-6.q16-6', or name the library's file in "
                               "HEDDLE_MAGICKWAND",
                               "its %lld bytes are no image of the formats BMP, JPEG, JPEG 2000, "
                               "PNG, PNM, TIFF and WebP"});
-  Value frame = callOn(HEDDLE_SERVICE_IMAGE_DECODE,
+  Value frame = callOn(program::Service::ImageDecode,
                        {zero, zero, zero, first, dim(graph::dimsOf(op.getX())[0]),
-                        addressOf(op.getX()), code->number(format)});
+                        addressOf(op.getX()), code->number(int64_t(format))});
   bindMade(op.getResult(), frame, 1, code->number(op.getPixelFormat() == "gray" ? 1 : 3));
 }
 

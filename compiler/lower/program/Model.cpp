@@ -52,7 +52,7 @@ llvm::Expected<std::vector<Simplified>> lowerModel(func::FuncOp model, const loo
                                                    target::Program &program) {
   MLIRContext *context = model.getContext();
   context->loadDialect<arith::ArithDialect, math::MathDialect, scf::SCFDialect,
-                       vector::VectorDialect, LLVM::LLVMDialect, cf::ControlFlowDialect>();
+                       vector::VectorDialect, program::ProgramDialect, cf::ControlFlowDialect>();
   program.module = ModuleOp::create(model.getLoc());
   std::map<Operation *, std::shared_ptr<Kernel>> kernels;
   std::vector<Simplified> simplified;

@@ -6,13 +6,14 @@
 // CHECK-LABEL: func.func @heddle_program_run
 // CHECK: %[[IS_LITTLE:.*]] = arith.cmpi slt, {{.*}}, %c16384_i64
 // CHECK: scf.if %[[IS_LITTLE]]
-// CHECK-NEXT: func.call @kernel
+// CHECK: func.call @kernel
 // CHECK: } else {
-// CHECK: llvm.call
+// CHECK: program.launch @kernel
 // Products of sizes end the run if they leave int64.
 // CHECK-LABEL: func.func @heddle_program_sizes
-// CHECK: %[[PRODUCT:.*]] = "llvm.intr.smul.with.overflow"
-// CHECK: llvm.extractvalue %[[PRODUCT]][1]
+// CHECK: %{{.*}}, %[[OVERFLOW:.*]] = program.mul
+// CHECK: %[[EITHER:.*]] = arith.ori {{.*}}, %[[OVERFLOW]]
+// CHECK-NEXT: program.freeze %[[EITHER]]
 func.func @main(%x: tensor<?x?xf32, #graph.dims<"a", "b">>) -> tensor<?x?xf32, #graph.dims<"a", "b">> {
   %y = graph.neg %x : tensor<?x?xf32, #graph.dims<"a", "b">>
   return %y : tensor<?x?xf32, #graph.dims<"a", "b">>
@@ -27,7 +28,7 @@ func.func @main(%x: tensor<?x?xf32, #graph.dims<"a", "b">>) -> tensor<?x?xf32, #
 // CHECK: func.func private @[[REGION:region[0-9]*]]
 // CHECK-COUNT-2: func.call @[[KERNEL]]
 // CHECK-LABEL: func.func @heddle_program_run
-// CHECK: constant @[[REGION]]
+// CHECK: program.launch @[[REGION]]
 // CHECK-NOT: @[[KERNEL]]
 func.func @main(%x: tensor<64x64xf32>, %y: tensor<64x64xf32>) -> (tensor<64xf32>, tensor<64xf32>) {
   %a = graph.reduce_sum %x {axes = array<i64: 1>} : (tensor<64x64xf32>) -> tensor<64xf32> loc("a")

@@ -51,7 +51,7 @@ static void copyAll(KernelBuilder &kernel, Elements &e, Value from, Value to) {
   Code &code = kernel.code();
   Value bytes = code.mul(kernel.dim(graph::elementCount(graph::dimsOf(from))),
                          code.number(graph::bytesOf(graph::elementOf(from))));
-  code.b.create<LLVM::MemcpyOp>(code.loc, kernel.pointer(to), kernel.pointer(from), bytes, false);
+  code.b.create<program::CopyOp>(code.loc, kernel.pointer(to), kernel.pointer(from), bytes);
 }
 
 static void emitScatterElements(KernelBuilder &kernel, Elements &e, graph::ScatterElementsOp op) {
@@ -101,9 +101,9 @@ static void emitScatterNd(KernelBuilder &kernel, Elements &e, graph::ScatterNdOp
     Value at = e.linear(target, where).base;
     Value from = e.linear(sizes, whole).base;
     if (isCopied) {
-      code.b.create<LLVM::MemcpyOp>(code.loc, code.at(kernel.pointer(result), element, at),
-                                    code.at(kernel.pointer(op.getUpdates()), element, from),
-                                    code.mul(inner, step), false);
+      code.b.create<program::CopyOp>(code.loc, code.at(kernel.pointer(result), element, at),
+                                     code.at(kernel.pointer(op.getUpdates()), element, from),
+                                     code.mul(inner, step));
       return;
     }
     code.forEach(code.number(0), inner, 1, [&](Value i) {

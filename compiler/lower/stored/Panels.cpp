@@ -120,7 +120,7 @@ Values StoredPanels::codesAt(Value row, ValueRange zero) {
   auto constant = [&](int64_t value) { return code.spread(code.integerOf(word, value)); };
   auto load = [&](Type type, int64_t at) -> Value {
     Value address = code.at(row, byte, code.number(at));
-    return b.create<LLVM::LoadOp>(code.loc, code.vectorOf(type), address, /*alignment=*/1);
+    return b.create<program::LoadOp>(code.loc, code.vectorOf(type), address, /*alignment=*/1);
   };
   for (int64_t line = 0; line < rowBytes(); line += kLine)
     code.prefetch(row, byte, code.number(kAhead + line));

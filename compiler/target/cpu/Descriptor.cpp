@@ -13,6 +13,26 @@ namespace {
 
 using llvm::Constant;
 
+static_assert(target::kDynamic == HEDDLE_DYNAMIC);
+static_assert(int(target::IoKind::Tensor) == HEDDLE_IO_TENSOR &&
+              int(target::IoKind::Sequence) == HEDDLE_IO_SEQUENCE &&
+              int(target::IoKind::Optional) == HEDDLE_IO_OPTIONAL &&
+              int(target::IoKind::OptionalSequence) == HEDDLE_IO_OPTIONAL_SEQUENCE);
+static_assert(int(target::Encoding::Dense) == HEDDLE_ENCODING_DENSE &&
+              int(target::Encoding::Map) == HEDDLE_ENCODING_MAP &&
+              int(target::Encoding::IntMap) == HEDDLE_ENCODING_INT_MAP);
+static_assert(int(target::Pixels::Rgb) == HEDDLE_PIXELS_RGB &&
+              int(target::Pixels::Bgr) == HEDDLE_PIXELS_BGR &&
+              int(target::Pixels::Gray) == HEDDLE_PIXELS_GRAY);
+static_assert(int(target::LibraryFunction::Matmul) == HEDDLE_FUNCTION_MATMUL &&
+              int(target::LibraryFunction::Convolution) == HEDDLE_FUNCTION_CONVOLUTION &&
+              int(target::LibraryFunction::LayerNorm) == HEDDLE_FUNCTION_LAYER_NORM);
+static_assert(int(target::Post::Add) == HEDDLE_POST_ADD &&
+              int(target::Post::Sub) == HEDDLE_POST_SUB &&
+              int(target::Post::Mul) == HEDDLE_POST_MUL &&
+              int(target::Post::Div) == HEDDLE_POST_DIV &&
+              int(target::Post::Gelu) == HEDDLE_POST_GELU);
+
 class DescriptorBuilder {
 public:
   explicit DescriptorBuilder(llvm::Module &module)
@@ -41,10 +61,10 @@ public:
       rows.push_back(structure({text(value), i64(value.size())}));
     return arrayOf(rows);
   }
-  Constant *numbersOf(const std::vector<int64_t> &values) {
+  template <typename Number> Constant *numbersOf(const std::vector<Number> &values) {
     std::vector<Constant *> numbers;
-    for (int64_t value : values)
-      numbers.push_back(i64(value));
+    for (Number value : values)
+      numbers.push_back(i64(int64_t(value)));
     return arrayOf(numbers);
   }
   Constant *real(double value) {
@@ -53,10 +73,10 @@ public:
   Constant *callsOf(const std::vector<target::LibraryCall> &calls) {
     std::vector<Constant *> rows;
     for (const target::LibraryCall &call : calls)
-      rows.push_back(structure({text(call.library), text(call.card), text(call.group),
-                                i32(call.function), i32(call.operands), i32(call.numbers.size()),
-                                i32(call.posts.size()), numbersOf(call.numbers),
-                                numbersOf(call.posts), real(call.real), i64(call.constants)}));
+      rows.push_back(structure(
+          {text(call.library), text(call.card), text(call.group), i32(int32_t(call.function)),
+           i32(call.operands), i32(call.numbers.size()), i32(call.posts.size()),
+           numbersOf(call.numbers), numbersOf(call.posts), real(call.real), i64(call.constants)}));
     return arrayOf(rows);
   }
   Constant *arrayOf(llvm::ArrayRef<Constant *> values) {
@@ -76,8 +96,8 @@ public:
       for (const target::IoDim &dim : io.dims)
         dims.push_back(structure({i64(dim.value), i64(dim.symbol), text(dim.text)}));
       rows.push_back(structure({text(io.name), i32(io.dtype), i32(io.dims.size()), arrayOf(dims),
-                                i32(io.encoding), i32(io.labels.size()), textsOf(io.labels),
-                                i32(io.kind), i32(io.tensorRank)}));
+                                i32(int32_t(io.encoding)), i32(io.labels.size()),
+                                textsOf(io.labels), i32(int32_t(io.kind)), i32(io.tensorRank)}));
     }
     return arrayOf(rows);
   }

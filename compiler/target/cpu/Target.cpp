@@ -277,12 +277,12 @@ loop::Machine machineOf(const Target &target, int64_t workers) {
   loop::Machine machine{target.vectorBits / 32, target.registers, target.l1Bytes, target.l2Bytes,
                         workers};
   if (target.isArm()) {
-    machine.isa = loop::Isa::Arm;
     machine.dot = target.i8mm      ? loop::Dot::Bytes
                   : target.dotprod ? loop::Dot::SignedBytes
                                    : loop::Dot::Words;
   } else {
     machine.dot = target.vnni ? loop::Dot::Bytes : loop::Dot::Words;
+    machine.permutesWords = target.avx2;
     machine.permutesBytes = target.vbmi;
   }
   return machine;

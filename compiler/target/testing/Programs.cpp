@@ -119,8 +119,8 @@ func.func @heddle_program_run(%call: !llvm.ptr) -> i32 {
 target::Program scaleProgram(MLIRContext &context, std::vector<float> weights) {
   target::Program program = parseProgram(context, scaleText);
   program.model = "models/scale-v1.onnx";
-  program.inputs = {{"x", 1, {{HEDDLE_DYNAMIC, 0, "n"}}, 0, {}}};
-  program.outputs = {{"y", 1, {{HEDDLE_DYNAMIC, 0, "n"}}, 0, {}}};
+  program.inputs = {{"x", 1, {{target::kDynamic, 0, "n"}}, {}, {}}};
+  program.outputs = {{"y", 1, {{target::kDynamic, 0, "n"}}, {}, {}}};
   program.symbols = {"n"};
   program.messages = {"n is %lld, more than %lld"};
   program.kernels = {"scale"};

@@ -7,12 +7,12 @@ module attributes {transform.with_named_sequence, heddle.card = {
     transform.loop.kernel "product" %group : !transform.any_op
     transform.yield
   }
-  func.func private @raed_a(!llvm.ptr, i64, i64, i64) -> f32
-  func.func @tasks(%g: !llvm.ptr) -> i64 {
+  func.func private @raed_a(!program.ptr, i64, i64, i64) -> f32
+  func.func @tasks(%g: !program.ptr) -> i64 {
     %one = arith.constant 1 : i64
     return %one : i64
   }
-  func.func @kernel(%g: !llvm.ptr, %begin: i64, %end: i64, %scratch: !llvm.ptr) {
+  func.func @kernel(%g: !program.ptr, %begin: i64, %end: i64, %scratch: !program.ptr) {
     return
   }
 }
