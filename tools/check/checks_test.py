@@ -69,6 +69,22 @@ def test_layers_allows(tree, path, included):
     assert layers.check(root, files) == []
 
 
+@pytest.mark.parametrize("line", [
+    "Value x = b.create<LLVM::LoadOp>(loc, type, address, 8);",
+    '#include "mlir/Dialect/LLVMIR/LLVMDialect.h"',
+    'function->setAttr("llvm.linkage", linkage);',
+])
+def test_layers_keeps_llvm_in_targets(tree, line):
+    root, files = tree(**LAYERS, **{"compiler/onnx/A.cpp": f"// LLVM::\n{line}\n"})
+    (problem,) = layers.check(root, files)
+    assert problem.startswith("compiler/onnx/A.cpp:2: only targets write LLVM's dialect")
+    (root / "compiler/onnx/A.cpp").write_text("llvm::Error error;\n")
+    (root / "LAYERS").write_text((root / "LAYERS").read_text() + "target:\n")
+    (root / "compiler/target/A.cpp").parent.mkdir()
+    (root / "compiler/target/A.cpp").write_text(f"{line}\n")
+    assert layers.check(root, sources(root)) == []
+
+
 def test_layers_refuses_arrows_without_use(tree):
     root, files = tree(**LAYERS | {"compiler/graph/Uses.cpp": "// It uses nothing.\n"})
     assert layers.check(root, files) == [

@@ -2,13 +2,16 @@
 
 A line of LAYERS is `folder: folders it may use`, for the folders of compiler/. Beyond it: the
 runtime sees nothing of the compiler, and tools, python and tuner see the public API in
-include/heddle only (tools/heddle-opt, which shows the passes, may see all of compiler/).
+include/heddle only (tools/heddle-opt, which shows the passes, may see all of compiler/). In
+compiler/, only targets write LLVM's dialect; what comes before them writes that of
+compiler/program.
 """
 
 import re
 from pathlib import Path
 
 INCLUDE = re.compile(r'\s*#\s*include\s*"([^"]+)"')
+LLVM = re.compile(r"\bLLVM::|mlir/Dialect/LLVMIR|\"!?llvm\.")
 OUTSIDE = ("compiler/", "runtime/", "tools/", "tuner/", "python/")
 
 
@@ -60,6 +63,12 @@ def problem_of(path, included, arrows):
     return None
 
 
+def _writes_llvm(path, line):
+    """Whether a line of a folder of compiler/ that is no target's writes LLVM's dialect."""
+    inside = path.parts[0] == "compiler" and len(path.parts) > 2 and path.parts[1] != "target"
+    return inside and LLVM.search(line.split("//", 1)[0])
+
+
 def check(root, files):
     """The forbidden includes, as `file:line: why`, and the arrows that no include needs."""
     arrows = read_layers(Path(root) / "LAYERS")
@@ -73,6 +82,8 @@ def check(root, files):
             if found and path.parts[0] == "compiler":
                 used.add((path.parts[1], _used(found.group(1))))
             why = problem_of(path, found.group(1), arrows) if found else None
+            if _writes_llvm(path, line):
+                why = "only targets write LLVM's dialect; use the ops of compiler/program"
             if why:
                 problems.append(f"{path}:{number}: {why}")
     problems += [f"LAYERS: '{folder}' may use '{other}', but nothing in it does; take it out"
