@@ -6,98 +6,33 @@
 
 #include "compiler/loop/Microkernel.h"
 #include "compiler/lower/Definitions.h"
+#include "compiler/mechanism/Product.h"
 #include "compiler/mechanism/Shapes.h"
 
 using namespace mlir;
 
 namespace heddle::lower {
 
-static bool isComputedIn(Block *group, Value value) {
-  Operation *op = value.getDefiningOp();
-  return op && op->getBlock() == group && !isa<graph::ConstantOp>(op);
-}
-
 LogicalResult Contraction::prepare(ValueRange wanted) {
+  std::string why;
+  auto read = mechanism::readProduct(mechanism::opsOf(*group), wanted, why);
+  if (!read)
+    return failure();
   results.assign(wanted.begin(), wanted.end());
-  SmallVector<Value> open(results);
-  while (!open.empty()) {
-    Value value = open.pop_back_val();
-    if (!isComputedIn(group, value) || !members.insert(value.getDefiningOp()))
-      continue;
-    if (isa<graph::MatmulOp, graph::ConvOp>(value.getDefiningOp())) {
-      if (shape.root)
-        return failure();
-      shape.root = value.getDefiningOp();
-    }
-    llvm::append_range(open, value.getDefiningOp()->getOperands());
-  }
-  if (!shape.root)
-    return failure();
-  if (failed(readTypes()) || failed(readProduct(shape)) || isComputedIn(group, shape.a) ||
-      shape.columns.isConstant(0))
-    return failure();
-  // One row uses each element of the right operand once: packing it would only cost a second pass.
-  if (isa<graph::MatmulOp>(shape.root) && isa<FloatType>(element) &&
-      !isComputedIn(group, shape.b) && !shape.b.getDefiningOp<graph::ConstantOp>() &&
-      !shape.columns.isConstant(1) &&
-      graph::dimsOf(shape.a)[graph::rankOf(shape.a) - 2].isConstant(1))
-    return kernel.refuse("a product of one row with a matrix that only the run knows");
-  if (failed(readParts()))
-    return failure();
-  DimVector dims = graph::dimsOf(shape.root->getResult(0));
-  dims.back() = slices.empty() ? dims.back() : partColumns;
-  for (Value result : results)
-    if (graph::dimsOf(result) != dims)
-      return failure();
-  // Only what follows element by element can wait in the registers; a slice that is no part of the
-  // product, or a reshape, reads memory.
-  for (Operation *op : members) {
-    bool isEpilogue = op->hasTrait<graph::Elementwise>() ||
-                      isa<graph::BroadcastOp, graph::SliceOp>(op) ||
-                      (isa<graph::ReshapeOp>(op) && !isComputedIn(group, op->getOperand(0)));
-    bool feedsB = isComputedIn(group, shape.b) && !isEpilogue;
-    if (op != shape.root && !isEpilogue && !feedsB)
-      return failure();
-  }
+  members = std::move(read->members);
+  slices = std::move(read->slices);
+  parts = read->parts;
+  partColumns = read->partColumns;
+  shape = readShape(read->root);
+  if (isa<graph::ConvOp>(shape.root) && !shape.b.getDefiningOp<graph::ConstantOp>())
+    return kernel.refuse("its filters are not known yet");
+  if (failed(readTypes()))
+    return kernel.refuse("the machine adds no products of neighbours");
   tileRows = schedule.knob("m", 8);
   int64_t atOnce = schedule.knob("n", 3 * kernel.machine.lanes) / kernel.machine.lanes;
   vectors = std::max<int64_t>(1, atOnce / parts) * parts;
   panels = partColumns.ceilDiv(Dim(partWidth()));
   coalesceRows();
-  return success();
-}
-
-/// Finds slices behind the product. None of them follows from another one.
-LogicalResult Contraction::readParts() {
-  partColumns = shape.columns;
-  SmallVector<Operation *> found;
-  llvm::DenseSet<Operation *> follows{shape.root}, followsSlice;
-  for (Operation &op : *group) {
-    if (!members.contains(&op) || &op == shape.root)
-      continue;
-    auto readsOne = [&](const llvm::DenseSet<Operation *> &ops) {
-      return llvm::any_of(op.getOperands(),
-                          [&](Value in) { return ops.contains(in.getDefiningOp()); });
-    };
-    auto slice = dyn_cast<graph::SliceOp>(op);
-    if (slice && readsOne(followsSlice))
-      return failure();
-    if (readsOne(followsSlice) || (slice && readsOne(follows)))
-      followsSlice.insert(&op);
-    if (readsOne(follows))
-      follows.insert(&op);
-    if (slice && follows.contains(&op)) {
-      found.push_back(&op);
-      slices.push_back(slice);
-    }
-  }
-  if (found.empty())
-    return success();
-  auto read = mechanism::partsOf(found, graph::dimsOf(shape.root->getResult(0)));
-  if (!read || !shape.groups.isConstant(1))
-    return failure();
-  parts = read->count;
-  partColumns = Dim(read->columns);
   return success();
 }
 

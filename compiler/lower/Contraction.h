@@ -85,7 +85,6 @@ private:
   };
 
   mlir::LogicalResult readTypes();
-  mlir::LogicalResult readParts();
   /// Columns of each part that a panel has.
   int64_t partWidth() const { return vectors / parts * kernel.machine.lanes; }
   llvm::SmallVector<int64_t> placedColumns() const;

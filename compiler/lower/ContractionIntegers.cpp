@@ -15,25 +15,18 @@ using namespace mlir;
 
 namespace heddle::lower {
 
-static bool isByte(Type element) { return element.isInteger(8); }
-
-/// Sets what the tile works on; fails for types that no tile serves.
+/// Sets what the tile works on; fails where the machine has no instruction for 8-bit integers.
 LogicalResult Contraction::readTypes() {
   Type a = graph::elementOf(shape.root->getOperand(0)),
        b = graph::elementOf(shape.root->getOperand(1));
   element = a;
   accumulator = graph::elementOf(shape.root->getResult(0));
-  bool isOwnSum = a.isF32() || a.isF64() || a.isSignlessInteger(32);
-  if (isOwnSum && a == b && a == accumulator)
+  if (!a.isInteger(8))
     return success();
   const loop::Machine &machine = kernel.machine;
-  bool isInteger = isByte(a) && (isByte(b) || b.isSignlessInteger(16)) &&
-                   accumulator.isSignlessInteger(32) && machine.dot != loop::Dot::None;
-  if (!isInteger)
-    return failure();
   depth = machine.dot != loop::Dot::Words && b.isSignlessInteger(8) ? 4 : 2;
   element = IntegerType::get(a.getContext(), 32 / depth);
-  return success();
+  return success(machine.dot != loop::Dot::None);
 }
 
 /// Each piece of the reduction is filled up with zeros to a multiple of the depth.

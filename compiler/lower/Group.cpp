@@ -62,26 +62,51 @@ Schedule scheduleOf(graph::GroupOp group) {
 }
 
 Refusal refusal(Block *group, const Schedule &schedule, const loop::Machine &machine) {
+  using Kind = Refusal::Kind;
   Emit emit = emitterOf(schedule.mechanism);
   if (!emit)
-    return {"no card serves a group of kind '" + schedule.kind + "' like it", false};
+    return {Kind::NotServed, "no card serves a group of kind '" + schedule.kind + "' like it"};
+  if (auto verdict = schedule.mechanism->fits(mechanism::opsOf(*group)); !verdict.isFull())
+    return {Kind::NotServed,
+            verdict.why.empty()
+                ? ("the mechanism '" + schedule.mechanism->name + "' needs more than it has").str()
+                : verdict.why};
   OwningOpRef<ModuleOp> nowhere = ModuleOp::create(UnknownLoc::get(group->front().getContext()));
   KernelBuilder kernel(*nowhere, "trial", nowhere->getLoc(), machine);
   kernel.isTrial = true;
   if (succeeded(emit(kernel, group, schedule)))
-    return {"", false};
+    return {};
   if (kernel.refusal.empty())
-    return {("the mechanism '" + schedule.mechanism->name + "' does not serve it").str(), false};
-  return {kernel.refusal, kernel.isAdvice};
+    return {Kind::Broken, ("the mechanism '" + schedule.mechanism->name +
+                           "' says that it serves it, but cannot be carried out")
+                              .str()};
+  return {kernel.isAdvice ? Kind::Advice : Kind::Numbers, kernel.refusal};
 }
 
-bool emitGroup(KernelBuilder &kernel, Block *group, const Schedule &schedule) {
+std::vector<Settled> settle(func::FuncOp model, const loop::Machine &machine) {
+  std::vector<Settled> settled;
+  model.walk([&](graph::GroupOp group) {
+    Schedule schedule = scheduleOf(group);
+    Refusal found = refusal(&group.getBody().front(), schedule, machine);
+    if (found.kind != Refusal::Kind::NotServed && found.kind != Refusal::Kind::Numbers)
+      return;
+    settled.push_back({group.getName().str(),
+                       schedule.mechanism ? schedule.mechanism->name.str() : schedule.kind,
+                       schedule.card, found.why});
+    Builder builder(group.getContext());
+    group->removeAttr("card");
+    group->removeAttr("card_hash");
+    group->setAttr(mechanism::kScheduleAttr,
+                   builder.getDictionaryAttr(builder.getNamedAttr(
+                       "form", builder.getStringAttr(mechanism::kPointwise.name))));
+  });
+  return settled;
+}
+
+LogicalResult emitGroup(KernelBuilder &kernel, Block *group, const Schedule &schedule) {
   Emit emit = emitterOf(schedule.mechanism);
   emitIndexChecks(kernel, group);
-  if (emit && succeeded(emit(kernel, group, schedule)))
-    return true;
-  emitPointwise(kernel, group, schedule);
-  return false;
+  return emit ? emit(kernel, group, schedule) : failure();
 }
 
 } // namespace heddle::lower

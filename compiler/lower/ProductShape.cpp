@@ -6,7 +6,7 @@ using namespace mlir;
 
 namespace heddle::lower {
 
-static LogicalResult readMatmul(graph::MatmulOp op, ProductShape &shape) {
+static void readMatmul(graph::MatmulOp op, ProductShape &shape) {
   shape.a = op.getA();
   shape.b = op.getB();
   DimVector a = graph::dimsOf(op.getA()), b = graph::dimsOf(op.getB()),
@@ -24,8 +24,6 @@ static LogicalResult readMatmul(graph::MatmulOp op, ProductShape &shape) {
     bool isBatch = i + 2 < rank;
     bool aHas = !isBatch || !a[i].isConstant(1) || c[i].isConstant(1);
     bool bHas = isBatch && !(b[i].isConstant(1) && !c[i].isConstant(1));
-    if (isBatch && ((aHas && a[i] != c[i]) || (bHas && b[i] != c[i])))
-      return failure(); // which one repeats is only known at run time
     if (isBatch && b[i].isConstant(1))
       bHas = false;
     shape.rows.push_back({c[i], aHas ? strides[i] : Dim(0), i > 0 && aHas && !bHas});
@@ -41,15 +39,12 @@ static LogicalResult readMatmul(graph::MatmulOp op, ProductShape &shape) {
   for (size_t i = 1; i < shape.rows.size(); ++i)
     if (shape.rows[i - 1].aStride.isConstant(0))
       shape.rows[i].joins = false;
-  return success();
 }
 
-static LogicalResult readConv(graph::ConvOp op, ProductShape &shape) {
+static void readConv(graph::ConvOp op, ProductShape &shape) {
   DimVector x = graph::dimsOf(op.getX()), w = graph::dimsOf(op.getW()),
             y = graph::dimsOf(op.getResult());
   size_t spatial = x.size() - 2;
-  if (!op.getChannelsLast() || !op.getW().getDefiningOp<graph::ConstantOp>() || spatial > 3)
-    return failure();
   shape.a = op.getX();
   shape.b = op.getW();
   shape.groups = Dim(op.getGroups());
@@ -82,13 +77,16 @@ static LogicalResult readConv(graph::ConvOp op, ProductShape &shape) {
     else if (!w[d + 2].isConstant(1))
       shape.pieces.push_back({w[d + 2], stride[d] * Dim(op.getDilations()[d]), (int64_t)d});
   }
-  return success();
 }
 
-LogicalResult readProduct(ProductShape &shape) {
-  if (auto matmul = dyn_cast<graph::MatmulOp>(shape.root))
-    return readMatmul(matmul, shape);
-  return readConv(cast<graph::ConvOp>(shape.root), shape);
+ProductShape readShape(Operation *product) {
+  ProductShape shape;
+  shape.root = product;
+  if (auto matmul = dyn_cast<graph::MatmulOp>(product))
+    readMatmul(matmul, shape);
+  else
+    readConv(cast<graph::ConvOp>(product), shape);
+  return shape;
 }
 
 } // namespace heddle::lower

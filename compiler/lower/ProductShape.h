@@ -34,9 +34,8 @@ struct ProductShape {
   llvm::SmallVector<int64_t> low, high; // borders of the spatial dimensions
 };
 
-/// Fills in everything but `root`, which says what is read. Fails where a register tile cannot
-/// serve it.
-mlir::LogicalResult readProduct(ProductShape &shape);
+/// Of a product that register tiles serve (mechanism::readProduct).
+ProductShape readShape(mlir::Operation *product);
 
 } // namespace heddle::lower
 

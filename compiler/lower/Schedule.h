@@ -70,12 +70,12 @@ mlir::LogicalResult emitAttention(KernelBuilder &kernel, mlir::Block *group,
 /// whose rows the L1 holds. Knobs: `pixels` of a row at most at a time.
 mlir::LogicalResult emitWindow(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule);
 
-/// A function of a library (compiler/mechanism/Calls.h), then what it cannot do, element by
+/// A function of a library (compiler/mechanism/foreign/Calls.h), then what it cannot do, element by
 /// element.
 mlir::LogicalResult emitCall(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule);
 
 /// A kernel that is written by hand, with the group's ops in its holes
-/// (compiler/mechanism/Holes.h).
+/// (compiler/mechanism/foreign/Holes.h).
 mlir::LogicalResult emitHandwritten(KernelBuilder &kernel, mlir::Block *group,
                                     const Schedule &schedule);
 
@@ -105,16 +105,30 @@ struct Lowering {
 /// One for each mechanism.
 llvm::ArrayRef<Lowering> lowerings();
 
+/// Why a schedule shall not be carried out for a group.
 struct Refusal {
-  std::string why; // "" for none
-  bool isAdvice;   // it can be carried out, but costs more than the group's parts
+  enum class Kind {
+    None,
+    NotServed, // the mechanism is not for the ops, as its row of the table says
+    Numbers,   // it is, but not with these sizes on this machine
+    Advice,    // it can be carried out, but costs more than the group's parts
+    Broken     // the row says that it serves the ops, and the function fails: a defect
+  };
+  Kind kind = Kind::None;
+  std::string why;
 };
-/// Whether the schedule can and should be carried out for the group. Writes no code.
+/// Writes no code.
 Refusal refusal(mlir::Block *group, const Schedule &schedule, const loop::Machine &machine);
 
-/// Carries out `schedule`, or computes element by element where its mechanism does not serve the
-/// group: whether it does.
-bool emitGroup(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule);
+/// A group whose mechanism does not serve it, and that is computed element by element instead.
+struct Settled {
+  std::string group, mechanism, card, why;
+};
+/// Gives each such group of the model, which is not split any further, the schedule for that.
+std::vector<Settled> settle(mlir::func::FuncOp model, const loop::Machine &machine);
+
+/// Carries out `schedule`. Fails if its mechanism does not serve the group.
+mlir::LogicalResult emitGroup(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule);
 
 /// The yielded values of a group.
 mlir::ValueRange outputsOf(mlir::Block *group);

@@ -45,10 +45,8 @@ private:
 
 LogicalResult Stitch::prepare() {
   between = mechanism::betweenOf(mechanism::opsOf(*group));
-  if (!between || failed(contraction.prepare(between)) || failed(rows.prepare(between)) ||
-      graph::dimsOf(between) != rows.full || rows.kept + 1 != rows.full.size())
-    return kernel.refuse("no register tile serves its product, or its folds are not those of the "
-                         "product's rows");
+  if (!between || failed(contraction.prepare(between)) || failed(rows.prepare(between)))
+    return failure();
   tiles = contraction.tiling();
   if (!tiles.outer.isConstant(1))
     return kernel.refuse("the rows of its product are not in one run");

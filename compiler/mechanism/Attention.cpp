@@ -256,6 +256,9 @@ private:
     DimVector first = graph::dimsOf(p.scores.getResult()), second = graph::dimsOf(p.weights);
     if (first[first.size() - 2] != second[second.size() - 2] || first.back() != second.back())
       return refuse("the two products have different rows");
+    if (graph::elementCount(batchOf(p.scores.getResult())) !=
+        graph::elementCount(batchOf(p.weights)))
+      return refuse("the two products have other batches");
     Type scores = graph::elementOf(p.scores.getResult()),
          values = graph::elementOf(p.values.getResult());
     for (Operation *op : core.ops)

@@ -11,6 +11,11 @@ Fit refuse(std::string &why, const llvm::Twine &text);
 /// "matmul 'name of the node'"
 std::string named(mlir::Operation *op);
 
+/// The values that ops outside of these read; of the last op where nobody reads any.
+llvm::SmallVector<mlir::Value> resultsOf(Ops ops);
+
+/// A constant, or an argument that stands for one where a card is tried.
+bool isWeight(mlir::Value value);
 bool isElementwise(mlir::Operation *op);
 /// What costs no pass over memory: a repetition, numbers that follow from sizes, a constant, or a
 /// reshape that keeps indices.

@@ -1,6 +1,7 @@
 // FewFilters: a convolution of few filters, the reduction in lanes.
 
 #include "compiler/mechanism/Checks.h"
+#include "compiler/mechanism/Product.h"
 
 using namespace mlir;
 
@@ -8,7 +9,7 @@ namespace heddle::mechanism {
 
 /// One channels-last convolution of f32 whose number of filters is known.
 static Fit fitsFew(const Mechanism &, Ops ops, std::string &why) {
-  if (Fit fit = kContraction.check(kContraction, ops, why); fit != Fit::Full)
+  if (Fit fit = checkPlainProduct(ops, why); fit != Fit::Full)
     return fit;
   for (Operation *op : ops) {
     if (isa<graph::MatmulOp>(op))
@@ -20,10 +21,13 @@ static Fit fitsFew(const Mechanism &, Ops ops, std::string &why) {
       return refuse(why, named(op) + " has groups");
     if (!conv.getChannelsLast() || !graph::elementOf(conv.getX()).isF32())
       return refuse(why, named(op) + " is not of f32 with its channels last");
-    if (!graph::dimsOf(conv.getW())[0].constant())
+    graph::DimVector w = graph::dimsOf(conv.getW());
+    if (!w[0].constant())
       return refuse(why, "only the run knows the filters of " + named(op));
+    if (!w[1].constant() || w[1].isConstant(0))
+      return refuse(why, named(op) + " has no channels");
   }
-  return Fit::Full;
+  return readProduct(ops, resultsOf(ops), why) ? Fit::Full : Fit::No;
 }
 
 static constexpr StringLiteral kKnobs[] = {"m", "tiles"};

@@ -51,6 +51,26 @@ std::string named(Operation *op) {
   return (op->getName().stripDialect() + (source.empty() ? "" : " '" + source + "'")).str();
 }
 
+SmallVector<Value> resultsOf(Ops ops) {
+  llvm::SmallPtrSet<Operation *, 32> inside(ops.begin(), ops.end());
+  SmallVector<Value> results;
+  for (Operation *op : ops)
+    for (Value made : op->getResults())
+      if (llvm::any_of(made.getUsers(), [&](Operation *user) { return !inside.contains(user); }))
+        results.push_back(made);
+  if (results.empty())
+    llvm::append_range(results, ops.back()->getResults());
+  return results;
+}
+
+bool isWeight(Value value) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  auto function =
+      argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()) : func::FuncOp();
+  return value.getDefiningOp<graph::ConstantOp>() ||
+         (function && function.getArgAttr(argument.getArgNumber(), "heddle.constant"));
+}
+
 bool isElementwise(Operation *op) { return op->hasTrait<graph::Elementwise>(); }
 
 bool isFree(Operation *op) {

@@ -6,10 +6,11 @@ using namespace mlir;
 
 namespace heddle::mechanism {
 
+/// All that has elements which can be computed one at a time, in any order.
 static Fit fitsPointwise(const Mechanism &, Ops ops, std::string &why) {
   for (Operation *op : ops)
-    if (!isElementwise(op) && !isFree(op))
-      return refuse(why, named(op) + " is not computed element by element");
+    if (isa<graph::ScatterElementsOp, graph::ScatterNdOp>(op))
+      return refuse(why, named(op) + " writes its elements in order");
   return Fit::Full;
 }
 

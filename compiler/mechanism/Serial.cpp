@@ -7,7 +7,10 @@ using namespace mlir;
 namespace heddle::mechanism {
 
 static Fit fitsSerial(const Mechanism &, Ops ops, std::string &why) {
-  bool isOne = ops.size() == 1 && isa<graph::ScatterElementsOp, graph::ScatterNdOp>(ops.front());
+  auto rest =
+      llvm::make_filter_range(ops, [](Operation *op) { return !isa<graph::ConstantOp>(op); });
+  bool isOne = llvm::hasSingleElement(rest) &&
+               isa<graph::ScatterElementsOp, graph::ScatterNdOp>(*rest.begin());
   return isOne ? Fit::Full : refuse(why, "it is for one scatter alone");
 }
 

@@ -2,6 +2,8 @@
 
 #include "compiler/mechanism/Shapes.h"
 
+#include "compiler/mechanism/Checks.h"
+
 using namespace mlir;
 
 namespace heddle::mechanism {
@@ -48,6 +50,38 @@ bool staysInRow(Value value, ArrayRef<Dim> rows, size_t axes) {
            bool passesOn = user->hasTrait<graph::Elementwise>() || isa<graph::ReshapeOp>(user);
            return !passesOn || staysInRow(user->getResult(0), rows, axes);
          });
+}
+
+std::optional<Rows> readRows(ArrayRef<Operation *> ops, ValueRange results, std::string &why) {
+  Rows rows;
+  auto no = [&](const Twine &text) {
+    refuse(why, text);
+    return std::nullopt;
+  };
+  for (Operation *op : ops) {
+    ArrayRef<int64_t> axes = foldedAxes(op);
+    if (axes.empty())
+      continue;
+    DimVector dims = graph::dimsOf(op->getOperand(0));
+    if (rows.reductions.empty()) {
+      rows.full = dims;
+      rows.kept = dims.size() - axes.size();
+    }
+    for (size_t i = dims.size() - axes.size(); i < dims.size(); ++i)
+      if (!llvm::is_contained(axes, (int64_t)i))
+        return no(named(op) + " does not fold trailing dimensions");
+    if (dims != rows.full || dims.size() - axes.size() != rows.kept)
+      return no(named(op) + " folds other dimensions than the folds before it");
+    rows.reductions.push_back(op);
+  }
+  if (rows.reductions.empty())
+    return no("nothing is folded");
+  for (Value result : results) {
+    DimVector dims = graph::dimsOf(result);
+    if (dims != rows.full && !isRowShape(dims, rows.full, rows.full.size() - rows.kept))
+      return no("a result is neither a row nor a number for each row");
+  }
+  return rows;
 }
 
 int64_t partOf(graph::SliceOp slice) {

@@ -16,6 +16,17 @@ bool isRowShape(llvm::ArrayRef<graph::Dim> dims, llvm::ArrayRef<graph::Dim> rows
 /// gives all of them to each row.
 bool staysInRow(mlir::Value value, llvm::ArrayRef<graph::Dim> rows, size_t axes);
 
+/// The reductions of a group over its rows.
+struct Rows {
+  graph::DimVector full; // what each reduces
+  size_t kept = 0;       // dimensions before those that are reduced
+  llvm::SmallVector<mlir::Operation *> reductions;
+};
+/// Nullopt, with the reason, if there are no reductions, or they reduce other dimensions than the
+/// last ones of one shape, or a result is neither a row nor a number for each.
+std::optional<Rows> readRows(llvm::ArrayRef<mlir::Operation *> ops, mlir::ValueRange results,
+                             std::string &why);
+
 /// How slices read the last dimension of what they slice: in parts of one size, each whole.
 struct Parts {
   int64_t count, columns; // of each

@@ -3,6 +3,7 @@
 #include "compiler/mechanism/Stitch.h"
 
 #include "compiler/mechanism/Checks.h"
+#include "compiler/mechanism/Product.h"
 #include "compiler/mechanism/Shapes.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
@@ -56,9 +57,17 @@ static Fit fitsStitch(const Mechanism &, Ops ops, std::string &why) {
   bool hasFold = llvm::any_of(ops, [](Operation *op) { return !foldedAxes(op).empty(); });
   if (!hasProduct || !hasFold)
     return Fit::Partial;
-  return betweenOf(ops) ? Fit::Full
-                        : refuse(why, "its reductions do not all follow from one value of the "
-                                      "product's rows");
+  Value between = betweenOf(ops);
+  if (!between)
+    return refuse(why, "its folds do not all follow from one value of the product's shape");
+  if (!readProduct(ops, between, why))
+    return Fit::No;
+  auto rows = readRows(ops, resultsOf(ops), why);
+  if (!rows)
+    return Fit::No;
+  if (graph::dimsOf(between) != rows->full || rows->kept + 1 != rows->full.size())
+    return refuse(why, "its folds are not those of the product's rows");
+  return Fit::Full;
 }
 
 static constexpr StringLiteral kKnobs[] = {"m", "n", "panels", "rows"};

@@ -1,6 +1,7 @@
 // Winograd: a 3x3 convolution in transformed tiles of its images.
 
 #include "compiler/mechanism/Checks.h"
+#include "compiler/mechanism/Product.h"
 
 using namespace mlir;
 
@@ -10,7 +11,7 @@ using graph::DimVector;
 
 /// One channels-last convolution of 3x3, every pixel, whose transform keeps f32's accuracy.
 static Fit fitsWinograd(const Mechanism &, Ops ops, std::string &why) {
-  if (Fit fit = kContraction.check(kContraction, ops, why); fit != Fit::Full)
+  if (Fit fit = checkPlainProduct(ops, why); fit != Fit::Full)
     return fit;
   for (Operation *op : ops) {
     if (isa<graph::MatmulOp>(op))
@@ -30,6 +31,13 @@ static Fit fitsWinograd(const Mechanism &, Ops ops, std::string &why) {
       return refuse(why, named(op) + " is not of f32 with its channels last");
     if (!w[0].constant() || !w[1].constant())
       return refuse(why, "only the run knows the filters of " + named(op));
+    if (!isWeight(conv.getW()))
+      return refuse(why, "the filters of " + named(op) + " are not constant");
+    if (w[0].isConstant(0) || w[1].isConstant(0))
+      return refuse(why, named(op) + " has no channels");
+    for (Value result : resultsOf(ops))
+      if (graph::dimsOf(result) != graph::dimsOf(conv.getResult()))
+        return refuse(why, "a result has another shape than the convolution's");
   }
   return Fit::Full;
 }

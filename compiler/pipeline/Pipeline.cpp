@@ -4,6 +4,8 @@
 #include "compiler/pipeline/Pipeline.h"
 
 #include "compiler/graph/Graph.h"
+#include "compiler/lower/Schedule.h"
+#include "compiler/lower/program/Model.h"
 #include "compiler/onnx/Importer.h"
 #include "compiler/pipeline/Planning.h"
 #include "compiler/pipeline/Report.h"
@@ -69,12 +71,13 @@ static llvm::Error simplifyGraph(Compiled &compiled, const CompileOptions &optio
   return llvm::Error::success();
 }
 
-static llvm::Error lowerGroups(Compiled &compiled, Made &made) {
+static llvm::Error lowerGroups(Compiled &compiled) {
   auto model = compiled.graph->lookupSymbol<func::FuncOp>("main");
-  auto simplified = lower::lowerModel(model, compiled.machine, compiled.program);
-  if (!simplified)
-    return simplified.takeError();
-  made.simplified = std::move(*simplified);
+  for (lower::Settled &each :
+       lower::settle(model, compiled.machine)) // of a graph that came planned
+    compiled.simplified.push_back({each.group, each.mechanism});
+  if (llvm::Error error = lower::lowerModel(model, compiled.machine, compiled.program))
+    return error;
   if (failed(verify(*compiled.program.module)))
     return makeError(ErrorCode::Internal, "internal error: a kernel is not valid");
   return llvm::Error::success();
@@ -118,7 +121,7 @@ static llvm::Error compileFor(const cpu::Target &target, Compiled &compiled,
       return error;
   if (!options.plansOnly) {
     if (llvm::Error error = stages.run(
-            "lower", 0.25, [&] { return lowerGroups(compiled, made); },
+            "lower", 0.25, [&] { return lowerGroups(compiled); },
             [&] { return textOf(*compiled.program.module); }))
       return error;
     if (llvm::Error error = stages.run(
@@ -167,10 +170,9 @@ std::string graphText(const Compiled &compiled) {
 llvm::Expected<std::string> loopsText(const Compiled &compiled) {
   ModuleOp module = *compiled.graph;
   target::Program program;
-  auto simplified =
-      lower::lowerModel(module.lookupSymbol<func::FuncOp>("main"), compiled.machine, program);
-  if (!simplified)
-    return simplified.takeError();
+  auto model = module.lookupSymbol<func::FuncOp>("main");
+  if (llvm::Error error = lower::lowerModel(model, compiled.machine, program))
+    return std::move(error);
   return textOf(*program.module);
 }
 

@@ -42,6 +42,11 @@ struct Feedback {
   std::string group, kind, why;
 };
 
+/// A group whose mechanism does not serve it, and that is computed element by element instead.
+struct Simplified {
+  std::string group, mechanism;
+};
+
 struct Compiled {
   std::unique_ptr<llvm::DefaultThreadPool> pool; // of the context, where jobs are limited
   // Early, so that it goes late: the modules live in it, and program.weights borrows from it.
@@ -57,6 +62,7 @@ struct Compiled {
   std::vector<std::string> scheduleFolders;
   std::string planJson, reportJson;
   std::vector<Feedback> feedback;
+  std::vector<Simplified> simplified;
   /// For the other CPUs that were asked for, the one that asks most of a CPU first; this one asks
   /// more than all of them, and its weights hold theirs.
   std::vector<std::unique_ptr<Compiled>> variants;

@@ -32,23 +32,52 @@ static partition::Options groupsOf(const plan::Plan &given, const CompileOptions
 /// Adds the groups that no mechanism can carry out as the partitioner made them, or that it should
 /// not have made, to those that it shall not make again. A plan's own groups stay as they are where
 /// that is possible at all, however slow.
-static bool findRefused(Compiled &compiled, const plan::Plan &given, bool isAdvised,
-                        partition::Options &groups) {
+static llvm::Expected<bool> findRefused(Compiled &compiled, const plan::Plan &given, bool isAdvised,
+                                        partition::Options &groups) {
+  using Kind = lower::Refusal::Kind;
   bool isNew = false;
+  std::string broken;
   compiled.graph->walk([&](graph::GroupOp group) {
+    auto [refused, why] =
+        lower::refusal(&group.getBody().front(), lower::scheduleOf(group), compiled.machine);
+    if (refused == Kind::Broken)
+      broken += ("internal error: group '" + group.getName() + "': " + why + "\n").str();
     auto ops = group.getBody().front().without_terminator();
     if (llvm::count_if(ops, [](Operation &op) { return !isa<graph::ConstantOp>(op); }) < 2)
       return; // there is nothing to split
-    auto [why, isAdvice] =
-        lower::refusal(&group.getBody().front(), lower::scheduleOf(group), compiled.machine);
     auto kind = group->getAttrOfType<StringAttr>("kind");
-    if (why.empty() || !kind || (isAdvice && (!isAdvised || given.find(group.getName()))) ||
+    bool isIgnored = refused == Kind::Advice && (!isAdvised || given.find(group.getName()));
+    if (refused == Kind::None || !kind || isIgnored ||
         !groups.refused.insert({partition::baseName(group.getName()), kind.str()}).second)
       return;
     isNew = true;
     compiled.feedback.push_back({group.getName().str(), kind.str(), why});
   });
+  if (!broken.empty())
+    return makeError(ErrorCode::Internal, StringRef(broken).rtrim());
   return isNew;
+}
+
+/// Groups that are not split any further and that their mechanisms do not serve all the same are
+/// computed element by element, and the plan says so. A card that a given plan names is no such
+/// choice of ours.
+static llvm::Error settleGroups(Compiled &compiled, const plan::Plan &given, plan::Plan &made) {
+  auto model = compiled.graph->lookupSymbol<func::FuncOp>("main");
+  for (lower::Settled &each : lower::settle(model, compiled.machine)) {
+    const plan::GroupPlan *wish = given.find(each.group);
+    if (wish && !wish->card.empty())
+      return makeError(ErrorCode::Usage, given.path + ":" + Twine(wish->line) + ": group '" +
+                                             each.group + "': error: card '" + each.card +
+                                             "' cannot be carried out for it: " + each.why +
+                                             "; remove its 'card', or name another one");
+    for (plan::GroupPlan &line : made.groups)
+      if (line.name == each.group) {
+        line.card = line.cardHash = "";
+        line.knobs.clear();
+      }
+    compiled.simplified.push_back({each.group, each.mechanism});
+  }
+  return llvm::Error::success();
 }
 
 std::string whyMissing(const warehouse::Card &card, const cpu::Target &target) {
@@ -145,8 +174,15 @@ llvm::Error planGroups(const CompileOptions &options, Compiled &compiled, Stages
     if (llvm::Error error =
             plan::choose(main(), deciders->cards, *deciders->byPlan, compiled.machine, made))
       return error;
+    auto isSplit =
+        findRefused(compiled, deciders->given, !options.without.count("feedback"), groups);
+    if (!isSplit)
+      return isSplit.takeError();
+    isSettled = !*isSplit;
+    if (isSettled)
+      if (llvm::Error error = settleGroups(compiled, deciders->given, made))
+        return error;
     compiled.planJson = made.str();
-    isSettled = !findRefused(compiled, deciders->given, !options.without.count("feedback"), groups);
     return llvm::Error::success();
   };
   while (true) {

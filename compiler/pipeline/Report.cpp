@@ -58,8 +58,8 @@ std::string reportOf(const Compiled &compiled, const nlohmann::ordered_json &sec
     report["groups"] = program.kernels.size();
     report["launches"] = program.launches;
     auto pointwise = nlohmann::ordered_json::array();
-    for (auto &[group, form] : made->simplified)
-      pointwise.push_back({{"group", group}, {"planned", form}});
+    for (auto &[group, mechanism] : compiled.simplified)
+      pointwise.push_back({{"group", group}, {"planned", mechanism}});
     report["pointwise_instead"] = pointwise;
     report["weights_bytes"] = program.weights.size;
     report["objects"] = {{"count", compiled.objects.size()}, {"from_cache", made->objectsFound}};

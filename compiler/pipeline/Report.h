@@ -2,7 +2,6 @@
 #ifndef HEDDLE_PIPELINE_REPORT_H
 #define HEDDLE_PIPELINE_REPORT_H
 
-#include "compiler/lower/program/Model.h"
 #include "compiler/pipeline/Pipeline.h"
 
 #include <nlohmann/json.hpp>
@@ -11,8 +10,7 @@ namespace heddle {
 
 /// What only the stages after the plan know.
 struct Made {
-  std::vector<lower::Simplified> simplified; // groups that run element by element instead
-  int64_t objectsFound = 0;                  // in the cache
+  int64_t objectsFound = 0; // in the cache
 };
 
 /// `seconds` of each stage; `made` is null where there is a plan only.

@@ -17,7 +17,7 @@ using warehouse::KnobValues;
 namespace {
 
 constexpr StringLiteral kProduct = R"(
-func.func @main(%x: tensor<MxKxf32>, %w: tensor<KxNxf32>) -> tensor<MxNxf32> {
+func.func @main(%x: tensor<MxKxf32>, %w: tensor<KxNxf32> {heddle.constant}) -> tensor<MxNxf32> {
   %g = graph.group "dense" {kind = "contraction"} : tensor<MxNxf32> {
     %d = graph.matmul %x, %w : (tensor<MxKxf32>, tensor<KxNxf32>) -> tensor<MxNxf32> loc("dot_1")
     %e = graph.exp %d : tensor<MxNxf32> loc("exp_1")

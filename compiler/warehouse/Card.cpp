@@ -2,7 +2,7 @@
 
 #include "compiler/warehouse/Card.h"
 
-#include "compiler/mechanism/Holes.h"
+#include "compiler/mechanism/foreign/Holes.h"
 #include "compiler/support/Error.h"
 
 #include "mlir/Dialect/Transform/Transforms/TransformInterpreterUtils.h"
@@ -163,7 +163,6 @@ std::string Card::nestRefusal(ArrayRef<Operation *> ops) const {
   return refused.empty() ? loopsRefusal(nest, nests, why) : refused;
 }
 
-/// A function, a kernel or a place is for certain ops; other mechanisms read whatever there is.
 std::string Card::mechanismRefusal(ArrayRef<Operation *> ops) const {
   if (mechanism::Verdict verdict = mechanism->fits(ops); !verdict.isFull())
     return ("'" + mechanism->name + "' cannot compute it: " + verdict.why).str();
@@ -205,8 +204,7 @@ std::string Card::refusal(graph::GroupOp group, StringRef wantedTarget) const {
     if (std::string refused = guardRefusal(*this, *extents); !refused.empty())
       return refused;
   }
-  bool isForAll = mechanism->type == CardType::Schedule && !mechanism->readsParameters;
-  return isForAll ? "" : mechanismRefusal(ops);
+  return mechanismRefusal(ops);
 }
 
 static llvm::Error checkValues(const Card &card, const KnobValues &values) {

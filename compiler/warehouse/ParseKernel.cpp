@@ -4,7 +4,7 @@
 #include "compiler/warehouse/ParseKernel.h"
 
 #include "compiler/loop/TransformOps.h"
-#include "compiler/mechanism/Holes.h"
+#include "compiler/mechanism/foreign/Holes.h"
 #include "compiler/program/Program.h"
 #include "compiler/support/Suggest.h"
 

@@ -100,11 +100,8 @@ struct LowerPass final : Stage {
   llvm::Error run(ModuleOp, func::FuncOp main, const cpu::Target &,
                   const loop::Machine &machine) final {
     target::Program program;
-    auto simplified = lower::lowerModel(main, machine, program);
-    if (!simplified)
-      return simplified.takeError();
-    for (const lower::Simplified &each : *simplified)
-      emitRemark(main.getLoc()) << each.group << " could not be carried out as " << each.form;
+    if (llvm::Error error = lower::lowerModel(main, machine, program))
+      return error;
     replaceBody(std::move(program.module));
     return llvm::Error::success();
   }

@@ -16,15 +16,11 @@ LogicalResult AttentionKernel::prepare() {
   std::string why;
   auto read = mechanism::readAttention(mechanism::opsOf(*group), why);
   if (!read)
-    return kernel.refuse(why);
-  if (outputsOf(group).size() != 1 || outputsOf(group)[0] != read->result)
-    return kernel.refuse("more than what follows the second product is used outside");
+    return failure();
   parts = *read;
   number = accumulatorType(graph::elementOf(parts.scores.getResult()));
   DimVector scores = graph::dimsOf(parts.scores.getResult());
   batches = graph::elementCount(batchDims(parts.scores.getResult()));
-  if (graph::elementCount(batchDims(parts.weights)) != batches)
-    return kernel.refuse("the two products have other batches");
   queries = scores[scores.size() - 2];
   keys = scores.back();
   depth = graph::dimsOf(parts.scores.getA()).back();

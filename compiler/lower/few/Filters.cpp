@@ -2,22 +2,17 @@
 
 #include "compiler/lower/few/Filters.h"
 
-#include "compiler/mechanism/Mechanism.h"
-
 using namespace mlir;
 
 namespace heddle::lower {
 
 LogicalResult FewFilters::prepare() {
-  auto ops = mechanism::opsOf(*group);
-  if (mechanism::Verdict verdict = mechanism::kFewFilters.fits(ops); !verdict.isFull())
-    return kernel.refuse(verdict.why);
   if (failed(Contraction::prepare(outputsOf(group))))
-    return kernel.refuse("its filters are not constant, or a result has another shape");
+    return failure();
   filters = *shape.columns.constant();
   auto length = shape.length.constant();
-  if (!length || *length == 0 || parts != 1)
-    return kernel.refuse("there are no channels, or its result is read in parts");
+  if (!length || *length == 0)
+    return kernel.refuse("its filters are empty");
   run = *length;
   vectors = llvm::divideCeil(filters, kernel.machine.lanes);
   panels = Dim(1);

@@ -6,7 +6,7 @@
 // function cannot do follows in a phase of its own, in place.
 
 #include "compiler/lower/Schedule.h"
-#include "compiler/mechanism/Calls.h"
+#include "compiler/mechanism/foreign/Calls.h"
 
 using namespace mlir;
 
@@ -31,7 +31,7 @@ public:
     mechanism::Fit fit;
     std::string why;
     auto read = mechanism::readCall(*schedule.mechanism, mechanism::opsOf(*group), fit, why);
-    if (!read || outputsOf(group).size() != 1)
+    if (!read)
       return failure();
     call = *read;
     return success();

@@ -8,8 +8,8 @@
 
 #include "compiler/lower/Definitions.h"
 #include "compiler/lower/Schedule.h"
-#include "compiler/mechanism/Holes.h"
 #include "compiler/mechanism/Shapes.h"
+#include "compiler/mechanism/foreign/Holes.h"
 
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/Path.h"
@@ -26,15 +26,9 @@ public:
 
   LogicalResult prepare() {
     auto ops = mechanism::opsOf(*group);
-    if (outputsOf(group).size() != 1 || !schedule.mechanism->fits(ops).isFull())
-      return failure();
     deciders = mechanism::decidersOf(*schedule.mechanism, ops);
     holes = mechanism::holesOf(*schedule.mechanism, deciders.size());
     element = graph::elementOf(deciders.front()->getOperand(0));
-    auto hasElement = [&](Value value) { return graph::elementOf(value) == element; };
-    for (Operation *op : deciders)
-      if (!llvm::all_of(op->getOperands(), hasElement) || !hasElement(op->getResult(0)))
-        return failure();
     readShape();
     return success();
   }

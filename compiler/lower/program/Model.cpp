@@ -48,14 +48,13 @@ static void shareFunctions(ModuleOp module, Kernel &kernel, SharedFunctions &fun
   }
 }
 
-llvm::Expected<std::vector<Simplified>> lowerModel(func::FuncOp model, const loop::Machine &machine,
-                                                   target::Program &program) {
+llvm::Error lowerModel(func::FuncOp model, const loop::Machine &machine, target::Program &program) {
   MLIRContext *context = model.getContext();
   context->loadDialect<arith::ArithDialect, math::MathDialect, scf::SCFDialect,
                        vector::VectorDialect, program::ProgramDialect, cf::ControlFlowDialect>();
   program.module = ModuleOp::create(model.getLoc());
   std::map<Operation *, std::shared_ptr<Kernel>> kernels;
-  std::vector<Simplified> simplified;
+  llvm::Error problems = llvm::Error::success();
   SharedFunctions functions;
   mechanism::Placements placements = mechanism::placementsOf(model);
   int64_t number = 0;
@@ -68,9 +67,15 @@ llvm::Expected<std::vector<Simplified>> lowerModel(func::FuncOp model, const loo
       if (auto placed = placements.find(outside); placed != placements.end())
         builder.ownPlacements.insert({inside, placed->second});
     Schedule schedule = scheduleOf(group);
-    if (!emitGroup(builder, &group.getBody().front(), schedule))
-      simplified.push_back({group.getName().str(),
-                            schedule.mechanism ? schedule.mechanism->name.str() : schedule.kind});
+    if (failed(emitGroup(builder, &group.getBody().front(), schedule))) {
+      std::string name = schedule.mechanism ? schedule.mechanism->name.str() : schedule.kind;
+      problems = llvm::joinErrors(
+          std::move(problems),
+          llvm::createStringError("internal error: group '" + group.getName() + "': mechanism '" +
+                                  name + "' was chosen for it, but cannot carry it out" +
+                                  (builder.refusal.empty() ? "" : ": ") + builder.refusal));
+      return;
+    }
     program.kernels.push_back(group.getName().str());
     shareFunctions(*program.module, builder.kernel, functions);
     std::vector<std::string> &phases = program.functions.emplace_back();
@@ -79,9 +84,9 @@ llvm::Expected<std::vector<Simplified>> lowerModel(func::FuncOp model, const loo
     llvm::move(builder.kernel.sources, std::back_inserter(program.sources));
     kernels[group] = std::make_shared<Kernel>(std::move(builder.kernel));
   });
-  if (llvm::Error error = Host(model, kernels, placements, program).write())
-    return std::move(error);
-  return simplified;
+  if (problems)
+    return problems;
+  return Host(model, kernels, placements, program).write();
 }
 
 } // namespace heddle::lower

@@ -9,16 +9,10 @@
 
 namespace heddle::lower {
 
-/// A group whose schedule could not be carried out, and the form that it asked for; its kernel
-/// computes each element on its own.
-struct Simplified {
-  std::string group, form;
-};
-
 /// Fills in `program`, all but what it is named and how it is measured, from the groups of `model`
-/// and their schedules.
-llvm::Expected<std::vector<Simplified>>
-lowerModel(mlir::func::FuncOp model, const loop::Machine &machine, target::Program &program);
+/// and their schedules, which their mechanisms must serve (lower::settle).
+llvm::Error lowerModel(mlir::func::FuncOp model, const loop::Machine &machine,
+                       target::Program &program);
 
 } // namespace heddle::lower
 

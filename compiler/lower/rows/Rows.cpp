@@ -12,29 +12,13 @@ namespace heddle::lower {
 
 LogicalResult RowKernel::prepare(Value bound) {
   given = bound;
-  for (Operation &op : *group) {
-    ArrayRef<int64_t> axes = mechanism::foldedAxes(&op);
-    if (axes.empty())
-      continue;
-    if (reductions.empty()) {
-      full = graph::dimsOf(op.getOperand(0));
-      kept = full.size() - axes.size();
-    }
-    if (graph::dimsOf(op.getOperand(0)) != full || full.size() - axes.size() != kept)
-      return failure();
-    for (size_t i = kept; i < full.size(); ++i)
-      if (!llvm::is_contained(axes, (int64_t)i))
-        return failure();
-    reductions.push_back(&op);
-  }
-  if (reductions.empty())
+  std::string why;
+  auto rows = mechanism::readRows(mechanism::opsOf(*group), outputsOf(group), why);
+  if (!rows)
     return failure();
-  for (Value output : outputsOf(group)) {
-    Operation *op = output.getDefiningOp();
-    bool isFull = graph::dimsOf(output) == full;
-    if (!isFull && !(op && isRowValue(output)))
-      return failure();
-  }
+  full = std::move(rows->full);
+  kept = rows->kept;
+  reductions = std::move(rows->reductions);
   chooseKeptValues();
   return success();
 }

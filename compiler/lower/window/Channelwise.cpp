@@ -7,36 +7,21 @@ using namespace mlir;
 namespace heddle::lower {
 
 LogicalResult Channelwise::prepare() {
-  for (Operation &op : *group) {
-    if (isa<graph::ConvOp, graph::PoolOp>(op)) {
-      if (root)
-        return failure();
-      root = &op;
-    } else if (!op.hasTrait<graph::Elementwise>() &&
-               !isa<graph::BroadcastOp, graph::ConstantOp, graph::YieldOp>(op)) {
-      return failure();
-    }
-  }
-  if (!root)
+  auto windows = llvm::make_filter_range(*group, llvm::IsaPred<graph::ConvOp, graph::PoolOp>);
+  if (windows.empty())
     return failure();
+  root = &*windows.begin();
   conv = dyn_cast<graph::ConvOp>(root);
   pool = dyn_cast<graph::PoolOp>(root);
   Value input = root->getOperand(0);
-  Operation *producer = input.getDefiningOp();
   element = graph::elementOf(input);
   x = graph::dimsOf(input);
-  DimVector shape = y = graph::dimsOf(root->getResult(0));
+  y = graph::dimsOf(root->getResult(0));
   isLine = x.size() == 3;
   if (isLine)
     for (DimVector *sizes : {&x, &y})
       sizes->insert(sizes->begin() + 1, Dim(1));
   sumType = conv ? Type(Float32Type::get(element.getContext())) : element;
-  bool isByte = element.isInteger(8) && !graph::isBits(element) &&
-                (conv ? graph::elementOf(conv.getResult()).isInteger(32) : pool.getKind() == "max");
-  bool isImage =
-      x.size() == 4 && (element.isF32() || isByte) && !(producer && producer->getBlock() == group);
-  if (!isImage)
-    return failure();
   auto assign = [&](auto op) {
     strides.assign(op.getStrides().begin(), op.getStrides().end());
     dilations.assign(op.getDilations().begin(), op.getDilations().end());
@@ -48,41 +33,23 @@ LogicalResult Channelwise::prepare() {
       low.insert(low.begin(), 0);
       high.insert(high.begin(), 0);
     }
-    return op.getChannelsLast();
   };
+  if (conv && !conv.getW().getDefiningOp<graph::ConstantOp>())
+    return kernel.refuse("its filters are not known yet");
   if (conv) {
     auto filters = graph::dimsOf(conv.getW());
-    bool isDepthwise = filters[1].isConstant(1) && filters[0].isConstant(conv.getGroups()) &&
-                       conv.getW().getDefiningOp<graph::ConstantOp>();
-    if (!isDepthwise || !assign(conv))
-      return failure();
+    assign(conv);
     window = {isLine ? 1 : *filters[2].constant(), *filters.back().constant()};
-    if (isByte && !areSumsExact())
-      return failure();
+    auto integers = graph::constantIntegers(conv.getW());
+    if (element.isInteger(8))
+      integerWeights.assign(integers->begin(), integers->end());
   } else {
-    if (!assign(pool) || (pool.getCeilMode() && pool.getKind() != "max"))
-      return failure();
+    assign(pool);
     window.assign(pool.getWindow().begin(), pool.getWindow().end());
     if (isLine)
       window.insert(window.begin(), 1);
   }
-  for (Value output : outputsOf(group))
-    if (graph::dimsOf(output) != shape)
-      return failure();
-  return window[0] * window[1] > 64 ? failure() : success();
-}
-
-/// Reads integer weights: whether no sum of products with 8 bits leaves the integers of an f32.
-bool Channelwise::areSumsExact() {
-  constexpr int64_t kExact = 1 << 24, kMostOfImage = 255;
-  auto numbers = graph::constantIntegers(conv.getW());
-  if (!numbers)
-    return false;
-  int64_t largest = 0;
-  for (int64_t number : *numbers)
-    largest = std::max(largest, std::abs(number));
-  integerWeights.assign(numbers->begin(), numbers->end());
-  return largest * kMostOfImage * window[0] * window[1] <= kExact;
+  return success();
 }
 
 /// [channels, 1, height, width] -> [channels / lanes, height, width, lanes], filled up with zeros.

@@ -42,7 +42,6 @@ private:
   /// Columns of a line that are a task (bench/notes/2026-11-22-other-networks.md).
   static constexpr int64_t kPiece = 64;
 
-  bool areSumsExact();
   void packWeights();
   Order order() const;
   void emitRows(Elements &e, Value first, Value end, Value low, Value high);

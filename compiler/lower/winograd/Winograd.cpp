@@ -4,38 +4,24 @@
 
 #include "compiler/loop/Microkernel.h"
 #include "compiler/lower/Definitions.h"
-#include "compiler/mechanism/Mechanism.h"
 
 using namespace mlir;
 
 namespace heddle::lower {
 
-LogicalResult Winograd::checkOps() {
-  auto ops = mechanism::opsOf(*group);
-  for (Operation *op : ops)
-    if (auto found = dyn_cast<graph::ConvOp>(op))
-      conv = found;
-  if (mechanism::Verdict verdict = mechanism::kWinograd.fits(ops); !verdict.isFull())
-    return kernel.refuse(verdict.why);
-  if (!conv.getW().getDefiningOp<graph::ConstantOp>())
-    return kernel.refuse("its filters are not constant");
-  for (Value result : outputsOf(group))
-    if (graph::dimsOf(result) != graph::dimsOf(conv.getResult()))
-      return kernel.refuse("a result has another shape than the convolution's");
-  return success();
-}
-
 LogicalResult Winograd::prepare() {
-  if (failed(checkOps()))
+  auto convs = group->getOps<graph::ConvOp>();
+  if (convs.empty())
     return failure();
+  conv = *convs.begin();
+  if (!conv.getW().getDefiningOp<graph::ConstantOp>())
+    return kernel.refuse("its filters are not known yet");
   element = graph::elementOf(conv.getX());
   x = graph::dimsOf(conv.getX());
   y = graph::dimsOf(conv.getResult());
   DimVector w = graph::dimsOf(conv.getW());
   filters = *w[0].constant();
   channels = *w[1].constant();
-  if (filters == 0 || channels == 0)
-    return kernel.refuse("there are no channels");
   int64_t lanes = kernel.machine.lanes;
   vectors = std::max<int64_t>(1, schedule.knob("n", 3 * lanes) / lanes);
   isLate = schedule.knob("late", 0);

@@ -43,7 +43,6 @@ private:
     bool isFirst;                    // run
   };
 
-  mlir::LogicalResult checkOps();
   void chooseBlocks();
   void layOut();
   void packFilters();

@@ -1,8 +1,8 @@
 // Normalization: (x - mean) / sqrt(variance + epsilon) * scale + shift over trailing dimensions, in
 // the ways in which exporters and importers write it.
 
-#include "compiler/mechanism/Calls.h"
 #include "compiler/mechanism/Shapes.h"
+#include "compiler/mechanism/foreign/Calls.h"
 
 using namespace mlir;
 

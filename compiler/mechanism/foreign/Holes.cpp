@@ -1,6 +1,6 @@
 // Holes: their names and types, and the groups that have them.
 
-#include "compiler/mechanism/Holes.h"
+#include "compiler/mechanism/foreign/Holes.h"
 
 #include "compiler/graph/LoopNest.h"
 #include "compiler/mechanism/Checks.h"
@@ -91,8 +91,27 @@ static Fit fitsRows(const Mechanism &mechanism, Ops ops, std::string &why) {
   return Fit::Partial;
 }
 
+/// The frame's own rules; and one result, and elements of one type.
+static Fit fitsHandwritten(const Mechanism &mechanism, Ops ops, std::string &why) {
+  bool isProduct = &mechanism == &kKernelProduct;
+  Fit fit = isProduct ? fitsProduct(mechanism, ops, why) : fitsRows(mechanism, ops, why);
+  if (fit != Fit::Full)
+    return fit;
+  if (resultsOf(ops).size() != 1)
+    return refuse(why, "the group has several results");
+  SmallVector<Operation *> deciders = decidersOf(mechanism, ops);
+  Type element = graph::elementOf(deciders.front()->getOperand(0));
+  for (Operation *op : deciders)
+    for (Value value :
+         llvm::concat<Value>(llvm::to_vector(op->getOperands()), llvm::to_vector(op->getResults())))
+      if (graph::elementOf(value) != element)
+        return refuse(why, named(op) + " mixes element types");
+  return fit;
+}
+
 const Mechanism kKernelProduct = {
-    .name = "kernel.product", .check = fitsProduct, .type = CardType::Kernel};
-const Mechanism kKernelRows = {.name = "kernel.rows", .check = fitsRows, .type = CardType::Kernel};
+    .name = "kernel.product", .check = fitsHandwritten, .type = CardType::Kernel};
+const Mechanism kKernelRows = {
+    .name = "kernel.rows", .check = fitsHandwritten, .type = CardType::Kernel};
 
 } // namespace heddle::mechanism

@@ -7,8 +7,8 @@
 //            write(batch, row, column, E)
 //   rows     read_0(row, i) -> E, read_1(row, i, fold 0) -> E ..., write(row, i, folds...)
 // A hole whose name ends in _lanes reads or writes neighbours of the last index as a vector.
-#ifndef HEDDLE_MECHANISM_HOLES_H
-#define HEDDLE_MECHANISM_HOLES_H
+#ifndef HEDDLE_MECHANISM_FOREIGN_HOLES_H
+#define HEDDLE_MECHANISM_FOREIGN_HOLES_H
 
 #include "compiler/mechanism/Mechanism.h"
 
@@ -32,4 +32,4 @@ llvm::SmallVector<mlir::Operation *> decidersOf(const Mechanism &mechanism, Ops 
 
 } // namespace heddle::mechanism
 
-#endif // HEDDLE_MECHANISM_HOLES_H
+#endif // HEDDLE_MECHANISM_FOREIGN_HOLES_H

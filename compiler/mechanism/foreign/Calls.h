@@ -2,8 +2,8 @@
 //
 // A card of kind `call` names a function, "onednn.matmul". What the function computes ends with one
 // value of the group; ops behind it that it cannot take in are left to generated code.
-#ifndef HEDDLE_MECHANISM_CALLS_H
-#define HEDDLE_MECHANISM_CALLS_H
+#ifndef HEDDLE_MECHANISM_FOREIGN_CALLS_H
+#define HEDDLE_MECHANISM_FOREIGN_CALLS_H
 
 #include "compiler/mechanism/Mechanism.h"
 
@@ -33,4 +33,4 @@ bool readNormalization(Ops ops, LibraryCall &call, std::string &why);
 
 } // namespace heddle::mechanism
 
-#endif // HEDDLE_MECHANISM_CALLS_H
+#endif // HEDDLE_MECHANISM_FOREIGN_CALLS_H

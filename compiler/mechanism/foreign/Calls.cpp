@@ -1,9 +1,10 @@
 // Calls: products and convolutions of a library, and the ops behind them that it takes in.
 
-#include "compiler/mechanism/Calls.h"
+#include "compiler/mechanism/foreign/Calls.h"
 
 #include "compiler/graph/Constants.h"
 #include "compiler/mechanism/Checks.h"
+#include "compiler/mechanism/Product.h"
 
 using namespace mlir;
 
@@ -145,15 +146,6 @@ static bool readMatmul(graph::MatmulOp op, ArrayRef<Operation *> ops, LibraryCal
   return true;
 }
 
-/// A constant, or an argument that stands for one where a card is tried.
-static bool isWeight(Value value) {
-  auto argument = dyn_cast<BlockArgument>(value);
-  auto function =
-      argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()) : func::FuncOp();
-  return value.getDefiningOp<graph::ConstantOp>() ||
-         (function && function.getArgAttr(argument.getArgNumber(), "heddle.constant"));
-}
-
 static bool readConvolution(graph::ConvOp op, LibraryCall &call, std::string &why) {
   int64_t space = graph::rankOf(op.getX()) - 2;
   auto isEmpty = [](const Dim &dim) { return !dim.constant() || dim.isConstant(0); };
@@ -209,10 +201,11 @@ std::optional<LibraryCall> readCall(const Mechanism &mechanism, Ops ops, Fit &fi
 /// A function of a library, and what it leaves behind its result.
 static Fit fitsCall(const Mechanism &mechanism, Ops ops, std::string &why) {
   if (&mechanism != &kOnednnLayerNorm)
-    if (Fit fit = kContraction.check(kContraction, ops, why); fit != Fit::Full)
+    if (Fit fit = checkPlainProduct(ops, why); fit != Fit::Full)
       return fit;
   Fit fit = Fit::No;
-  readCall(mechanism, ops, fit, why);
+  if (readCall(mechanism, ops, fit, why) && resultsOf(ops).size() != 1)
+    return refuse(why, "the group has several results");
   return fit;
 }
 

@@ -1,0 +1,211 @@
+// Product: the types, shapes and neighbours of a product that register tiles serve.
+
+#include "compiler/mechanism/Product.h"
+
+#include "compiler/mechanism/Checks.h"
+#include "compiler/mechanism/Shapes.h"
+
+using namespace mlir;
+
+namespace heddle::mechanism {
+
+using graph::Dim;
+using graph::DimVector;
+
+/// Sums of f32, f64 or i32 of their own type, and of 8-bit integers with those or words as i32.
+static bool hasTypes(Operation *product) {
+  Type a = graph::elementOf(product->getOperand(0)), b = graph::elementOf(product->getOperand(1)),
+       sum = graph::elementOf(product->getResult(0));
+  if (a.isF32() || a.isF64() || a.isSignlessInteger(32))
+    return a == b && a == sum;
+  return a.isInteger(8) && (b.isInteger(8) || b.isSignlessInteger(16)) && sum.isSignlessInteger(32);
+}
+
+/// Whether it is known which operand a batch dimension repeats.
+static bool knowsBatches(graph::MatmulOp op) {
+  DimVector a = graph::dimsOf(op.getA()), b = graph::dimsOf(op.getB()),
+            c = graph::dimsOf(op.getResult());
+  for (size_t i = 0; i + 2 < c.size(); ++i) {
+    bool aHas = !a[i].isConstant(1) || c[i].isConstant(1);
+    bool bHas = !b[i].isConstant(1) || c[i].isConstant(1);
+    if ((aHas && a[i] != c[i]) || (bHas && b[i] != c[i]))
+      return false;
+  }
+  return true;
+}
+
+namespace {
+class Reader {
+public:
+  Reader(Ops ops, std::string &why) : ops(ops), inside(ops.begin(), ops.end()), why(why) {}
+
+  bool read(ValueRange results) {
+    if (!collect(results) || !checkRoot() || !readParts())
+      return false;
+    DimVector dims = graph::dimsOf(product.root->getResult(0));
+    dims.back() = product.slices.empty() ? dims.back() : product.partColumns;
+    for (Value result : results)
+      if (graph::dimsOf(result) != dims)
+        return no("a result has another shape than the product");
+    return checkRoles();
+  }
+
+  Product product;
+
+private:
+  bool no(const Twine &text) {
+    refuse(why, text);
+    return false;
+  }
+
+  bool isComputed(Value value) const {
+    Operation *op = value.getDefiningOp();
+    return op && inside.contains(op) && !isa<graph::ConstantOp>(op);
+  }
+
+  bool collect(ValueRange results) {
+    SmallVector<Value> open(results.begin(), results.end());
+    while (!open.empty()) {
+      Value value = open.pop_back_val();
+      Operation *op = value.getDefiningOp();
+      if (!isComputed(value) || !product.members.insert(op))
+        continue;
+      if (isa<graph::MatmulOp, graph::ConvOp>(op)) {
+        if (product.root)
+          return no(named(op) + " is a second product");
+        product.root = op;
+      }
+      llvm::append_range(open, op->getOperands());
+    }
+    return product.root || no("no result follows from a product");
+  }
+
+  bool checkRoot() {
+    Operation *root = product.root;
+    if (!hasTypes(root))
+      return no("no register tile multiplies the element types of " + named(root));
+    if (isComputed(root->getOperand(0)))
+      return no("the left operand of " + named(root) +
+                " is computed in the group, and is read often");
+    auto matmul = dyn_cast<graph::MatmulOp>(root);
+    return matmul ? checkMatmul(matmul) : checkConv(cast<graph::ConvOp>(root));
+  }
+
+  bool checkMatmul(graph::MatmulOp op) {
+    DimVector a = graph::dimsOf(op.getA()), c = graph::dimsOf(op.getResult());
+    if (!knowsBatches(op))
+      return no("which operand of " + named(op) + " repeats is only known at run time");
+    if (c.back().isConstant(0))
+      return no(named(op) + " has no columns");
+    // One row uses each element of the right operand once: packing it would only cost a second
+    // pass.
+    if (isa<FloatType>(graph::elementOf(op.getA())) && !isComputed(op.getB()) &&
+        !isWeight(op.getB()) && !c.back().isConstant(1) && a[a.size() - 2].isConstant(1))
+      return no("a product of one row with a matrix that only the run knows");
+    return true;
+  }
+
+  bool checkConv(graph::ConvOp op) {
+    if (!op.getChannelsLast() || graph::rankOf(op.getX()) > 5)
+      return no(named(op) + " is not channels last, of 1 to 3 dimensions of space");
+    if (!isWeight(op.getW()))
+      return no("the filters of " + named(op) + " are not constant");
+    if (graph::dimsOf(op.getW())[0].floorDiv(Dim(op.getGroups())).isConstant(0))
+      return no(named(op) + " has no filters");
+    return true;
+  }
+
+  /// Finds slices behind the product. None of them follows from another one.
+  bool readParts() {
+    Operation *root = product.root;
+    product.partColumns = graph::dimsOf(root->getResult(0)).back();
+    auto conv = dyn_cast<graph::ConvOp>(root);
+    if (conv)
+      product.partColumns = graph::dimsOf(conv.getW())[0].floorDiv(Dim(conv.getGroups()));
+    SmallVector<Operation *> found;
+    llvm::DenseSet<Operation *> follows{root}, followsSlice;
+    for (Operation *op : ops) {
+      if (!product.members.contains(op) || op == root)
+        continue;
+      auto readsOne = [&](const llvm::DenseSet<Operation *> &some) {
+        return llvm::any_of(op->getOperands(),
+                            [&](Value in) { return some.contains(in.getDefiningOp()); });
+      };
+      auto slice = dyn_cast<graph::SliceOp>(op);
+      if (slice && readsOne(followsSlice))
+        return no(named(op) + " slices what a slice of the product gives");
+      if (readsOne(followsSlice) || (slice && readsOne(follows)))
+        followsSlice.insert(op);
+      if (readsOne(follows))
+        follows.insert(op);
+      if (slice && follows.contains(op)) {
+        found.push_back(op);
+        product.slices.push_back(slice);
+      }
+    }
+    if (found.empty())
+      return true;
+    auto parts = partsOf(found, graph::dimsOf(root->getResult(0)));
+    if (!parts || (conv && conv.getGroups() != 1))
+      return no("slices of the product are not equal parts of its columns");
+    product.parts = parts->count;
+    product.partColumns = Dim(parts->columns);
+    return true;
+  }
+
+  /// Only what follows element by element can wait in the registers; a slice that is no part of the
+  /// product, or a reshape, reads memory.
+  bool checkRoles() {
+    for (Operation *op : product.members) {
+      bool isEpilogue = isElementwise(op) || isa<graph::BroadcastOp, graph::SliceOp>(op) ||
+                        (isa<graph::ReshapeOp>(op) && !isComputed(op->getOperand(0)));
+      bool feedsRight = isComputed(product.root->getOperand(1)) && !isEpilogue;
+      if (op != product.root && !isEpilogue && !feedsRight)
+        return no(named(op) + " is not computed element by element");
+    }
+    return true;
+  }
+
+  Ops ops;
+  llvm::SmallPtrSet<Operation *, 32> inside;
+  std::string &why;
+};
+} // namespace
+
+std::optional<Product> readProduct(Ops ops, ValueRange results, std::string &why) {
+  Reader reader(ops, why);
+  if (!reader.read(results))
+    return std::nullopt;
+  return std::move(reader.product);
+}
+
+/// One product; behind it elementwise ops of its shape, before it a transpose of its right operand.
+Fit checkPlainProduct(Ops ops, std::string &why) {
+  Operation *product = nullptr;
+  for (Operation *op : ops)
+    if (isa<graph::MatmulOp, graph::ConvOp>(op)) {
+      if (product)
+        return refuse(why, named(op) + " is a second product");
+      product = op;
+    }
+  for (Operation *op : ops) {
+    if (op == product || isa<graph::BroadcastOp, graph::ConstantOp>(op))
+      continue;
+    bool isTransposedRight = isa<graph::TransposeOp>(op) &&
+                             isa_and_nonnull<graph::MatmulOp>(product) &&
+                             llvm::all_of(op->getUses(), [&](OpOperand &use) {
+                               return use.getOwner() == product && use.getOperandNumber() == 1;
+                             });
+    if (isTransposedRight)
+      continue;
+    if (!isElementwise(op))
+      return refuse(why, named(op) + " is not computed element by element");
+    if (product && graph::dimsOf(op->getResult(0)) != graph::dimsOf(product->getResult(0)))
+      return refuse(why, named(op) + " has another shape than the product");
+    if (product && llvm::is_contained(product->getOperands(), op->getResult(0)))
+      return refuse(why, named(op) + " makes an operand of the product, which reads it often");
+  }
+  return product ? Fit::Full : Fit::Partial;
+}
+
+} // namespace heddle::mechanism
