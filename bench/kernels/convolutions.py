@@ -128,10 +128,10 @@ def sized(network, size):
     return network
 
 
-def all_convolutions():
+def all_convolutions(models=MODELS):
     """{convolution: names of the models that have it}."""
     found = {}
-    for name in MODELS:
+    for name in models:
         try:
             network = onnx.load(exported(name))
         except Missing as missing:
@@ -142,17 +142,21 @@ def all_convolutions():
     return found
 
 
-def ours(of, x, w, b):
-    """The network of that convolution alone, channels last outside."""
+def ours(of, x, w, b, takes_filters=False):
+    """The network of that convolution alone, channels last outside; one that takes its filters has
+    them as an input, as those have that compute them."""
     height, width = of.image
     _, filters, *spatial = of.result
     nodes = [node("Transpose", ["x"], "t", perm=[0, 3, 1, 2]),
              node("Conv", ["t", "w", "b"], "c", strides=of.strides, dilations=of.dilations,
                   pads=of.pads, group=of.groups),
              node("Transpose", ["c"], "y", perm=[0, 2, 3, 1])]
-    network = model(nodes, {"x": [1, height, width, of.channels]}, [1, *spatial, filters],
-                    {"w": w, "b": b})
-    return engines.Heddle(network, {"x": x.transpose(0, 2, 3, 1)})
+    feeds, constants = {"x": x.transpose(0, 2, 3, 1)}, {"w": w, "b": b}
+    if takes_filters:
+        feeds["w"] = constants.pop("w")
+    sizes = {"x": [1, height, width, of.channels], "w": list(w.shape)}
+    network = model(nodes, {name: sizes[name] for name in feeds}, [1, *spatial, filters], constants)
+    return engines.Heddle(network, feeds)
 
 
 def compare(of, given):

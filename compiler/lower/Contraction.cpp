@@ -24,8 +24,6 @@ LogicalResult Contraction::prepare(ValueRange wanted) {
   parts = read->parts;
   partColumns = read->partColumns;
   shape = readShape(read->root);
-  if (isa<graph::ConvOp>(shape.root) && !shape.b.getDefiningOp<graph::ConstantOp>())
-    return kernel.refuse("its filters are not known yet");
   if (failed(readTypes()))
     return kernel.refuse("the machine adds no products of neighbours");
   tileRows = schedule.knob("m", 8);

@@ -66,6 +66,8 @@ public:
 protected:
   /// What emitSums wants of a constant right operand.
   virtual void packConstant();
+  /// The same of one that only the run knows, in a phase of its own.
+  virtual void emitPacking();
   /// The vectors of the result's columns, row by row.
   virtual llvm::SmallVector<Value> emitSums(const loop::Tile &tile, const loop::Product &product);
 
@@ -74,7 +76,7 @@ protected:
   const Schedule &schedule;
   ProductShape shape;
   Type element, accumulator; // what the tile reads and sums
-  int64_t tileRows = 8, vectors = 3, packedData = -1;
+  int64_t tileRows = 8, vectors = 3, packedData = -1, packedTemporary = -1;
   int64_t parts = 1; // of a panel, as `slices` say
   Dim panels;
 
@@ -92,12 +94,15 @@ private:
   void addConstantShift(llvm::ArrayRef<char> packed);
   void emitCopy();
   void emitBorderCopy();
-  void emitPacking();
-  void packColumns(Elements &e, const Indices &place, Value column, Value target, int64_t shift);
-  void packDots(Elements &e, const Indices &place, Value column, Value target, Value panelNumber,
+  void packFilters(Elements &e, Value groupNumber, llvm::ArrayRef<Value> columns, Value target);
+  Indices placeInRight(Elements &e, const Indices &matrix, Value row, Value column);
+  void packColumns(Elements &e, const Indices &matrix, Value column, Value target, int64_t shift);
+  void packDots(Elements &e, const Indices &matrix, Value column, Value target, Value panelNumber,
                 int64_t vector);
+  Value packDotPiece(Elements &e, const Indices &matrix, Value column, Value firstRow, Value target,
+                     Value sum);
   Value converted(Value lanes);
-  void packTransposed(Elements &e, Value rows, Indices place, Value column, Value target,
+  void packTransposed(Elements &e, Value rows, const Indices &matrix, Value column, Value target,
                       int64_t shift);
   void decodePanels(Value firstPanel, Value endPanel);
   void coalesceRows();
@@ -128,7 +133,7 @@ private:
   /// columns of each part side by side. Else there is one part, the whole.
   llvm::SmallVector<graph::SliceOp> slices;
   Dim partColumns;
-  int64_t border = -1, packedTemporary = -1;
+  int64_t border = -1;
   std::optional<StoredPanels> stored; // of a constant in fewer bits
   Value decodedFrom;                  // the first panel that is floats in the scratch, if any are
   /// Of the instruction, as loop::Product says; above 1 for integers of 8 bits.

@@ -130,19 +130,49 @@ SmallVector<Value> Contraction::startOf(Value panelNumber, int64_t rows) {
 
 /// The columns of one vector of a panel that only the run knows, `depth` rows at a time. Lanes that
 /// e.mask leaves out read as zeros.
-void Contraction::packDots(Elements &e, const Indices &place, Value column, Value target,
+void Contraction::packDots(Elements &e, const Indices &matrix, Value column, Value target,
                            Value panelNumber, int64_t vector) {
+  Code &code = kernel.code();
+  Type word = code.b.getI32Type();
+  Value sum = code.spread(code.integerOf(word, 0));
+  target = code.add(target, code.number(vector * code.lanes * depth));
+  if (shape.pieces.empty()) {
+    sum = packDotPiece(e, matrix, column, code.number(0), target, sum);
+  } else {
+    Dim pieces(1);
+    for (const Taps &taps : shape.pieces)
+      pieces = pieces * taps.count;
+    Value rows = kernel.dim(panelRows().floorDiv(pieces));
+    auto packPiece = [&](Value piece, ValueRange in) {
+      Value first = code.mul(piece, kernel.dim(shape.length));
+      Value start = code.mul(piece, code.mul(rows, code.number(panelWidth())));
+      return Values{packDotPiece(e, matrix, column, first, code.add(target, start), in[0])};
+    };
+    sum = foldScoped(e, code.number(0), kernel.dim(pieces), sum, packPiece)[0];
+  }
+  if (startTemporary < 0)
+    return;
+  Value factor = code.spread(code.integerOf(word, shiftOfSums()));
+  Value start = code.b.create<arith::MulIOp>(code.loc, sum, factor);
+  Value first = code.mul(panelNumber, code.number(panelWidth()));
+  code.storeLanes(accumulator, start, kernel.temporary(startTemporary),
+                  code.add(first, code.number(vector * code.lanes)), {});
+}
+
+/// One piece of the reduction, whose rows begin at `firstRow`, filled up with zeros to a multiple
+/// of the depth; `sum` and what its columns sum up to.
+Value Contraction::packDotPiece(Elements &e, const Indices &matrix, Value column, Value firstRow,
+                                Value target, Value sum) {
   Code &code = kernel.code();
   bool isUnsigned = graph::elementOf(shape.b).isUnsignedInteger();
   Type word = code.b.getI32Type();
-  Value rows = kernel.dim(shape.reduction), zero = code.spread(code.integerOf(word, 0));
+  Value rows = kernel.dim(shape.length), zero = code.spread(code.integerOf(word, 0));
   auto pack = [&](Value k, Value sum, bool isLast) {
     Value packed = zero;
     for (int64_t i = 0; i < depth; ++i) {
       Value row = code.add(k, code.number(i));
-      Indices here(place);
-      here.push_back(e.uniform(isLast ? code.min(row, code.sub(rows, code.number(1))) : row));
-      here.push_back({column, 1, {}});
+      Value inside = isLast ? code.min(row, code.sub(rows, code.number(1))) : row;
+      Indices here = placeInRight(e, matrix, code.add(firstRow, inside), column);
       Value part = widen(e, code.spread(e.at(shape.b, here)), word, isUnsigned);
       if (isLast)
         part = code.b.create<arith::SelectOp>(code.loc, code.less(row, rows), part, zero);
@@ -154,27 +184,19 @@ void Contraction::packDots(Elements &e, const Indices &place, Value column, Valu
       part = code.b.create<arith::ShRUIOp>(code.loc, part, right);
       packed = code.b.create<arith::OrIOp>(code.loc, packed, part);
     }
-    Value shift = code.number(vector * code.lanes * depth);
-    Value at = code.add(target, code.add(code.mul(k, code.number(panelWidth())), shift));
+    Value at = code.add(target, code.mul(k, code.number(panelWidth())));
     Value address = code.at(kernel.temporary(packedTemporary), element, at);
     code.storeLanes(word, packed, address, code.number(0), {});
     return Values{sum};
   };
-  Dim whole = shape.reduction.floorDiv(Dim(depth));
-  Dim rest = shape.reduction.ceilDiv(Dim(depth)) - whole;
-  auto sums = foldScoped(e, code.number(0), kernel.dim(whole), zero, [&](Value i, ValueRange in) {
+  Dim whole = shape.length.floorDiv(Dim(depth));
+  Dim rest = shape.length.ceilDiv(Dim(depth)) - whole;
+  auto sums = foldScoped(e, code.number(0), kernel.dim(whole), sum, [&](Value i, ValueRange in) {
     return pack(code.mul(i, code.number(depth)), in[0], /*isLast=*/false);
   });
-  sums = foldScoped(e, code.number(0), kernel.dim(rest), sums, [&](Value, ValueRange in) {
+  return foldScoped(e, code.number(0), kernel.dim(rest), sums, [&](Value, ValueRange in) {
     return pack(code.mul(kernel.dim(whole), code.number(depth)), in[0], /*isLast=*/true);
-  });
-  if (startTemporary < 0)
-    return;
-  Value factor = code.spread(code.integerOf(word, shiftOfSums()));
-  Value start = code.b.create<arith::MulIOp>(code.loc, sums[0], factor);
-  Value first = code.mul(panelNumber, code.number(panelWidth()));
-  code.storeLanes(accumulator, start, kernel.temporary(startTemporary),
-                  code.add(first, code.number(vector * code.lanes)), {});
+  })[0];
 }
 
 } // namespace heddle::lower

@@ -3,6 +3,7 @@
 #include "compiler/loop/Microkernel.h"
 #include "compiler/lower/Contraction.h"
 #include "compiler/lower/Definitions.h"
+#include "compiler/lower/FilterLanes.h"
 
 using namespace mlir;
 
@@ -139,35 +140,46 @@ static Value transposedSource(Block *group, Value b) {
   return permutation[rank - 1] == rank - 2 ? transpose.getX() : Value();
 }
 
-/// Columns [column, column + lanes) of a right operand whose columns are rows in memory: squares of
-/// registers.
-void Contraction::packTransposed(Elements &e, Value rows, Indices place, Value column, Value target,
-                                 int64_t shift) {
+/// Columns [column, column + lanes) of a right operand whose columns are rows in memory.
+void Contraction::packTransposed(Elements &e, Value rows, const Indices &matrix, Value column,
+                                 Value target, int64_t shift) {
   Code &code = kernel.code();
-  int64_t lanes = code.lanes;
   Value depth = kernel.dim(shape.reduction);
   Value last = code.sub(kernel.dim(shape.columns), code.number(1));
-  forLanes(e, code.number(0), depth, [&](Value k) {
-    Values square;
-    for (int64_t r = 0; r < lanes; ++r) {
-      Indices here(place);
-      here.push_back(e.uniform(code.min(code.add(column, code.number(r)), last)));
-      here.push_back({k, 1, {}});
-      square.push_back(code.spread(e.at(rows, here)));
-    }
-    square = code.transpose(square);
-    Value beyond = code.sub(depth, k);
-    for (auto [i, value] : llvm::enumerate(square)) {
-      auto store = [&] {
-        Value row = code.add(k, code.number(i));
-        Value at = code.add(
-            target, code.add(code.mul(row, code.number(vectors * lanes)), code.number(shift)));
-        code.storeLanes(element, value, kernel.temporary(packedTemporary), at, {});
-      };
-      if (e.mask) // the last, partial square
-        code.when(code.less(code.number(i), beyond), store);
-      else
-        store();
+  ColumnPlaces places{kernel.temporary(packedTemporary), element,
+                      code.add(target, code.number(shift)), code.number(panelWidth())};
+  storeColumns(e, code.number(0), depth, places, [&](int64_t number, Value k) {
+    Indices place(matrix);
+    place.push_back(e.uniform(code.min(code.add(column, code.number(number)), last)));
+    place.push_back({k, 1, {}});
+    return code.spread(e.at(rows, place));
+  });
+}
+
+/// A panel of filters, of which `columns` are first in its vectors: [in, window...] of each become
+/// [window..., in]. All vectors of some rows before the next ones, which are lines side by side.
+void Contraction::packFilters(Elements &e, Value groupNumber, ArrayRef<Value> columns,
+                              Value target) {
+  constexpr int64_t kRows = 256; // at a time; any number
+  auto conv = cast<graph::ConvOp>(shape.root);
+  Code &code = kernel.code();
+  Value depth = kernel.dim(shape.reduction), width = code.number(panelWidth());
+  Value last = code.sub(kernel.dim(shape.columns), code.number(1));
+  Value before = code.mul(groupNumber, kernel.dim(shape.columns));
+  ColumnPlaces places{kernel.temporary(packedTemporary), element, target, width};
+  if (!shape.taps.isConstant(1)) {
+    places.taps = kernel.dim(shape.taps);
+    places.inner = code.mul(kernel.dim(graph::dimsOf(conv.getW())[1]), width);
+  }
+  code.forEach(code.number(0), depth, kRows, [&](Value row) {
+    Value end = code.min(code.add(row, code.number(kRows)), depth);
+    for (auto [vector, column] : llvm::enumerate(columns)) {
+      Elements::Scope scope(e);
+      places.first = code.add(target, code.number(vector * code.lanes));
+      storeColumns(e, row, end, places, [&](int64_t number, Value k) {
+        Value filter = code.min(code.add(column, code.number(number)), last);
+        return filterLanes(e, shape.b, code.add(before, filter), depth, k);
+      });
     }
   });
 }
@@ -175,7 +187,9 @@ void Contraction::packTransposed(Elements &e, Value rows, Indices place, Value c
 /// Packs a right operand that only the run knows: one panel a task.
 void Contraction::emitPacking() {
   int64_t lanes = kernel.machine.lanes, width = vectors * lanes;
-  Dim batches = graph::elementCount(shape.bBatch);
+  bool isConv = isa<graph::ConvOp>(shape.root), areFilters = isConv && element.isF32();
+  DimVector matrices = isConv ? DimVector{shape.groups} : shape.bBatch;
+  Dim batches = graph::elementCount(matrices);
   Dim bytes = batches * panels * panelRows() * Dim(width * graph::bytesOf(element));
   packedTemporary = kernel.addTemporary(bytes);
   if (isShifted())
@@ -187,26 +201,30 @@ void Contraction::emitPacking() {
     Elements::Scope scope(e);
     Value panel = code.rem(task, kernel.dim(panels));
     Value batch = code.div(task, kernel.dim(panels));
-    Indices place;
+    Indices matrix;
     Value rest = batch;
-    SmallVector<Value> index(shape.bBatch.size());
+    SmallVector<Value> index(matrices.size());
     for (size_t i = index.size(); i-- > 0;) {
-      Value extent = kernel.dim(shape.bBatch[i]);
+      Value extent = kernel.dim(matrices[i]);
       index[i] = i == 0 ? rest : code.rem(rest, extent);
       if (i > 0)
         rest = code.div(rest, extent);
     }
     for (Value i : index)
-      place.push_back(e.uniform(i));
+      matrix.push_back(e.uniform(i));
     Value first = code.mul(panel, code.number(partWidth()));
     Value target = code.mul(task, code.mul(kernel.dim(panelRows()), code.number(width)));
     bool isExact = partColumns.mod(Dim(partWidth())).isConstant(0);
+    Values columns;
     for (int64_t j = 0; j < vectors; ++j) {
       int64_t part = j / (vectors / parts);
       Value inPart = code.add(first, code.number(j % (vectors / parts) * lanes));
       Value column = code.add(inPart, kernel.dim(partColumns * Dim(part)));
+      columns.push_back(column);
+      if (areFilters)
+        continue;
       if (Value rows = transposedSource(group, shape.b)) {
-        packTransposed(e, rows, place, column, target, j * lanes);
+        packTransposed(e, rows, matrix, column, target, j * lanes);
         continue;
       }
       e.mask =
@@ -214,25 +232,46 @@ void Contraction::emitPacking() {
               ? Value()
               : code.maskOf(code.max(code.sub(kernel.dim(partColumns), inPart), code.number(0)));
       if (depth > 1)
-        packDots(e, place, column, target, task, j);
+        packDots(e, matrix, column, target, task, j);
       else
-        packColumns(e, place, column, target, j * lanes);
+        packColumns(e, matrix, column, target, j * lanes);
       e.mask = {};
     }
+    if (areFilters)
+      packFilters(e, batch, columns, target);
   });
   kernel.endPhase(batches * panels, batches * panels * shape.reduction * Dim(width));
 }
 
+/// The lanes from `column` on in a row of one of the right operand's matrices.
+Indices Contraction::placeInRight(Elements &e, const Indices &matrix, Value row, Value column) {
+  Code &code = kernel.code();
+  auto conv = dyn_cast<graph::ConvOp>(shape.root);
+  if (!conv) {
+    Indices place(matrix);
+    place.push_back(e.uniform(row));
+    place.push_back({column, 1, {}});
+    return place;
+  }
+  DimVector w = graph::dimsOf(conv.getW());
+  Value filter = code.add(code.mul(matrix[0].base, kernel.dim(shape.columns)), column);
+  Indices place(w.size(), e.uniform(code.rem(row, kernel.dim(w[1]))));
+  place[0] = {filter, 1, {}};
+  Value tap = code.div(row, kernel.dim(w[1]));
+  for (size_t d = w.size(); d-- > 2;) {
+    place[d] = e.uniform(code.rem(tap, kernel.dim(w[d])));
+    tap = code.div(tap, kernel.dim(w[d]));
+  }
+  return place;
+}
+
 /// The lanes from `column` on, of which mask() says which exist, to `target` + `shift`.
-void Contraction::packColumns(Elements &e, const Indices &place, Value column, Value target,
+void Contraction::packColumns(Elements &e, const Indices &matrix, Value column, Value target,
                               int64_t shift) {
   Code &code = kernel.code();
   Value width = code.number(panelWidth());
   foldScoped(e, code.number(0), kernel.dim(shape.reduction), {}, [&](Value k, ValueRange) {
-    Indices here(place);
-    here.push_back(e.uniform(k));
-    here.push_back({column, 1, {}});
-    Value value = code.spread(e.at(shape.b, here));
+    Value value = code.spread(e.at(shape.b, placeInRight(e, matrix, k, column)));
     Value at = code.add(target, code.add(code.mul(k, width), code.number(shift)));
     code.storeLanes(element, value, kernel.temporary(packedTemporary), at, {});
     return Values();

@@ -70,6 +70,7 @@ static void readConv(graph::ConvOp op, ProductShape &shape) {
   shape.length = w[1];
   shape.reduction = w[1];
   for (size_t d = 0; d < spatial; ++d) {
+    shape.taps = shape.taps * w[d + 2];
     shape.reduction = shape.reduction * w[d + 2];
     bool isContiguous = d + 1 == spatial && op.getDilations()[d] == 1 && op.getGroups() == 1;
     if (isContiguous)

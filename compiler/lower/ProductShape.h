@@ -25,6 +25,7 @@ struct ProductShape {
   Value a, b;
   llvm::SmallVector<RowDim> rows;
   Dim columns, reduction, groups = Dim(1);
+  Dim taps = Dim(1);                 // of a window, in all
   Dim aGroupStride = Dim(0);         // elements of A from one group to the next
   llvm::SmallVector<Taps, 2> pieces; // of the reduction, outside of the contiguous
   Dim length;

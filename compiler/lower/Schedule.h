@@ -132,6 +132,8 @@ mlir::LogicalResult emitGroup(KernelBuilder &kernel, mlir::Block *group, const S
 
 /// The yielded values of a group.
 mlir::ValueRange outputsOf(mlir::Block *group);
+/// Whether an op of the group makes the value, other than a constant.
+bool isComputedIn(mlir::Block *group, Value value);
 /// The size with `nominal` for every symbol; for estimates only.
 int64_t nominalSize(const Dim &dim, int64_t nominal = 64);
 /// Runs body over [low, high) in full vectors, then once with a mask for what is left. In the body

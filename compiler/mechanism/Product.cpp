@@ -108,8 +108,13 @@ private:
   bool checkConv(graph::ConvOp op) {
     if (!op.getChannelsLast() || graph::rankOf(op.getX()) > 5)
       return no(named(op) + " is not channels last, of 1 to 3 dimensions of space");
-    if (!isWeight(op.getW()))
-      return no("the filters of " + named(op) + " are not constant");
+    if (isComputed(op.getW()))
+      return no("the filters of " + named(op) + " are computed in the group, and are read often");
+    auto isKnown = [](const Dim &size) { return size.constant().has_value(); };
+    DimVector w = graph::dimsOf(op.getW());
+    if (!llvm::all_of(ArrayRef(w).drop_front(2), isKnown) ||
+        (op.getGroups() != 1 && !isKnown(w[0])))
+      return no("the sizes of the window of " + named(op) + ", or of its groups, are not known");
     if (graph::dimsOf(op.getW())[0].floorDiv(Dim(op.getGroups())).isConstant(0))
       return no(named(op) + " has no filters");
     return true;

@@ -12,6 +12,10 @@ static constexpr int64_t kMostTaps = 64;
 /// Whether no sum of products of 8-bit integers with these weights leaves the integers of an f32.
 static bool areSumsExact(graph::ConvOp conv, int64_t taps) {
   constexpr int64_t kExact = 1 << 24, kMostOfImage = 255;
+  Type weights = graph::elementOf(conv.getW());
+  if (!conv.getW().getDefiningOp<graph::ConstantOp>())
+    return weights.isInteger(8) && !graph::isBits(weights) &&
+           kMostOfImage * kMostOfImage * taps <= kExact;
   auto numbers = graph::constantIntegers(conv.getW());
   if (!numbers)
     return false;
@@ -29,15 +33,12 @@ static bool checkConv(graph::ConvOp conv, bool isByte, std::string &why) {
   };
   if (!w[1].isConstant(1) || !w[0].isConstant(conv.getGroups()))
     return no(named(conv) + " has more than one channel a group");
-  if (!isWeight(conv.getW()))
-    return no("the filters of " + named(conv) + " are not constant");
   if (!conv.getChannelsLast())
     return no(named(conv) + " is not channels last");
   auto taps = graph::elementCount(ArrayRef<graph::Dim>(w).drop_front(2)).constant();
   if (!taps || *taps > kMostTaps)
     return no("the window of " + named(conv) + " is too large");
-  bool isKnown = conv.getW().getDefiningOp<graph::ConstantOp>();
-  if (isByte && isKnown && !areSumsExact(conv, *taps))
+  if (isByte && !areSumsExact(conv, *taps))
     return no("sums of " + named(conv) + " may leave the integers of an f32");
   return true;
 }
@@ -64,6 +65,10 @@ static Fit fitsWindow(const Mechanism &, Ops ops, std::string &why) {
       if (window)
         return refuse(why, named(op) + " is a second window");
       window = op;
+    } else if (isa<graph::BroadcastOp>(op) && llvm::any_of(op->getUsers(), [](Operation *user) {
+                 return isa<graph::ConvOp, graph::PoolOp>(user);
+               })) {
+      return refuse(why, named(op) + " makes an operand of the window, which reads it often");
     } else if (!isElementwise(op) && !isa<graph::BroadcastOp, graph::ConstantOp>(op)) {
       return refuse(why, named(op) + " is not computed element by element");
     }
@@ -74,6 +79,10 @@ static Fit fitsWindow(const Mechanism &, Ops ops, std::string &why) {
     return refuse(why,
                   "the image of " + named(window) + " is computed in the group, and is read often");
   auto conv = dyn_cast<graph::ConvOp>(window);
+  Operation *filters = conv ? conv.getW().getDefiningOp() : nullptr;
+  if (filters && !isa<graph::ConstantOp>(filters) && llvm::is_contained(ops, filters))
+    return refuse(why, "the filters of " + named(window) +
+                           " are computed in the group, and are read often");
   auto pool = dyn_cast<graph::PoolOp>(window);
   Type element = graph::elementOf(image);
   bool isByte = element.isInteger(8) && !graph::isBits(element) &&

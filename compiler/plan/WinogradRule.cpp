@@ -61,6 +61,7 @@ WinogradForm winogradForm(graph::ConvOp conv, const loop::Machine &machine) {
   double vectors = (std::ceil(in / lanes) + std::ceil(out / lanes)) * lanes;
   double room = kRoomBytes + kRoomPerImageByte * sizeof(float) * (in + out) * pixels;
   double least = (9 * in * out * pixels + costOfFilters(9 * in * out)) / kGain;
+  bool isKnown = conv.getW().getDefiningOp<graph::ConstantOp>() != nullptr;
   WinogradForm best;
   for (int64_t m : {4, 2}) {
     auto places = static_cast<double>((m + 2) * (m + 2));
@@ -75,7 +76,7 @@ WinogradForm winogradForm(graph::ConvOp conv, const loop::Machine &machine) {
       }
     };
     offer(true, kLate * numbers * std::ceil(tiles / kLateTiles));
-    if ((places - 9) * in * out * sizeof(float) <= std::min(room, kMostRoomBytes))
+    if (isKnown && (places - 9) * in * out * sizeof(float) <= std::min(room, kMostRoomBytes))
       offer(false, costOfFilters(numbers));
   }
   return best;

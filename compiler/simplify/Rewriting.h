@@ -36,7 +36,7 @@ bool isFloat(mlir::Value value);
 mlir::Value scalar(mlir::OpBuilder &builder, mlir::Location location, mlir::Type element,
                    double number);
 
-/// Whether TransposedConv makes a convolution of it, where filters are constant and channels last.
+/// Whether TransposedConv makes a convolution of it, where channels are last.
 bool hasPhases(graph::ConvTransposeOp op);
 
 // Builders that give back the operand itself where nothing is to be done.

@@ -42,13 +42,15 @@ using Sizes = std::map<std::string, int64_t>;
 
 class Model {
 public:
-  explicit Model(mlir::MLIRContext &context);
+  explicit Model(mlir::MLIRContext &context, bool takesWeights = false);
 
   /// An argument of @main. A type is "f32[n, 7, 2*n + 1]".
   Value input(StringRef type, Fill fill = Fill());
   /// A constant of random numbers.
   Value constant(StringRef type, Fill fill = Fill());
   Value constant(mlir::ElementsAttr value);
+  /// A constant of random numbers, or an input where the model takes its weights.
+  Value weight(StringRef type, Fill fill = Fill());
   Value scalar(StringRef element, double number);
   Value integers(ArrayRef<int64_t> numbers);
   /// `name` without the dialect; attributes as MLIR text. `type` where the op does not infer it.
@@ -74,6 +76,7 @@ public:
   std::mt19937 random;
 
 private:
+  bool takesWeights;
   mlir::Block *block = nullptr;
   Values results;
 };
@@ -85,8 +88,11 @@ struct Case {
   std::optional<int64_t> attentions = std::nullopt; // how many groups of that kind it becomes
   std::string card = "";                            // that its convolutions have to take
   std::map<std::string, int64_t> knobs = {};        // of that card
+  bool takesWeights = false;                        // as inputs, which only the run knows
 };
 using Cases = std::vector<Case>;
+/// The case, and the same where the model takes its weights.
+void addBoth(Cases &cases, Case one);
 
 reference::Tensor randomTensor(mlir::Type element, ArrayRef<int64_t> shape, const Fill &fill,
                                const Sizes &sizes, std::mt19937 &random);

@@ -58,21 +58,18 @@ static Value conv(Model &m, const Layer &layer, const Image &image, const string
   string channels = std::to_string(layer.channels);
   Value x = m.input(typeOf(element, layer, image), fill);
   Value w =
-      m.constant((isFloat ? "f32[" : "i8[") + channels + ", 1, " + std::to_string(layer.window[0]) +
-                     ", " + std::to_string(layer.window[1]) + "]",
-                 fill);
+      m.weight((isFloat ? "f32[" : "i8[") + channels + ", 1, " + std::to_string(layer.window[0]) +
+                   ", " + std::to_string(layer.window[1]) + "]",
+               fill);
   return m.op("conv", {x, w}, layer.attributes() + ", groups = " + channels,
               resultType(isFloat ? "f32" : "i32", layer, image));
 }
 
 static void add(Cases &cases, const string &name, const Image &image, int64_t pixels,
                 const std::function<void(Model &)> &build) {
-  cases.push_back({"depthwise/" + name,
-                   build,
-                   runsOf(image),
-                   std::nullopt,
-                   "conv_depthwise",
-                   {{"pixels", pixels}}});
+  Case one{"depthwise/" + name, build, runsOf(image), std::nullopt, "conv_depthwise",
+           {{"pixels", pixels}}};
+  addBoth(cases, one);
 }
 
 static void addSizes(Cases &cases) {
@@ -191,15 +188,15 @@ static void addLines(Cases &cases) {
       string w =
           (sum == "f32" ? "f32[" : "i8[") + channels + ", 1, " + std::to_string(kind.window) + "]";
       Fill fill = sum == "f32" ? Fill::range(-1, 1) : Fill::any();
-      cases.push_back({string("depthwise/line ") + kind.name + " " + element,
-                       [=](Model &m) {
-                         Value y = m.op("conv", {m.input(x, fill), m.constant(w, fill)},
-                                        attributes + ", groups = " + channels, sum + result);
-                         m.output(y, sum == "f32" ? Tolerance{1e-4, 1e-5} : Tolerance{});
-                         if (sum == "f32")
-                           m.output(m.op("tanh", {y}), {1e-4, 1e-5});
-                       },
-                       runs});
+      addBoth(cases, {string("depthwise/line ") + kind.name + " " + element,
+                      [=](Model &m) {
+                        Value y = m.op("conv", {m.input(x, fill), m.weight(w, fill)},
+                                       attributes + ", groups = " + channels, sum + result);
+                        m.output(y, sum == "f32" ? Tolerance{1e-4, 1e-5} : Tolerance{});
+                        if (sum == "f32")
+                          m.output(m.op("tanh", {y}), {1e-4, 1e-5});
+                      },
+                      runs});
     }
 }
 

@@ -42,7 +42,7 @@ static const std::vector<Sizes> kRuns = {{{"n", 1}, {"h", 7}, {"w", 9}},
                                          {{"n", 1}, {"h", 5}, {"w", 47}}};
 
 static Value conv(Model &m, const Layer &layer, Value x) {
-  Value w = m.constant(layer.weights(), Fill::range(-0.5, 0.5));
+  Value w = m.weight(layer.weights(), Fill::range(-0.5, 0.5));
   return m.op("conv", {x, w}, layer.attributes(), layer.result());
 }
 
@@ -52,8 +52,8 @@ static Value with(Model &m, const char *op, Value x, Value y) {
 
 static void add(Cases &cases, const string &name, std::vector<Sizes> runs, int64_t pixels,
                 const std::function<void(Model &)> &build) {
-  cases.push_back(
-      {"conv few/" + name, build, std::move(runs), std::nullopt, "conv_few", {{"m", pixels}}});
+  addBoth(cases,
+          {"conv few/" + name, build, std::move(runs), std::nullopt, "conv_few", {{"m", pixels}}});
 }
 
 static void addSizes(Cases &cases) {
@@ -81,7 +81,7 @@ static void addSizes(Cases &cases) {
     string size = std::to_string(width);
     add(cases, "known width " + size, {}, 9, [=](Model &m) {
       Value x = m.input("f32[2, 6, 5, " + size + "]", Fill::range(-1, 1));
-      Value w = m.constant("f32[3, 6, 5, 5]", Fill::range(-0.5, 0.5));
+      Value w = m.weight("f32[3, 6, 5, 5]", Fill::range(-0.5, 0.5));
       Layer layer{6, 3, {5, 5}, {1, 1}, {2, 2}, {2, 2}};
       Value y = m.op("conv", {x, w}, layer.attributes(), "f32[2, 3, 5, " + size + "]");
       m.output(y, {1e-4, 1e-5});

@@ -118,15 +118,15 @@ static std::vector<Sizes> runsOf(const Image &image) {
 static void addConvolutions(Cases &cases) {
   for (const Image &image : kImages)
     for (Pair types : kPairs)
-      cases.push_back(
-          {string("integers/conv ") + image.name + " " + types.left + " " + types.right,
-           [=](Model &m) {
-             Fill fill = Fill::range(-128, 255);
-             Value x = m.input(string(types.left) + image.x, fill);
-             Value w = m.constant(string(types.right) + image.w, fill);
-             m.output(m.op("conv", {x, w}, attributesOf(image), string("i32") + image.result));
-           },
-           runsOf(image)});
+      addBoth(cases,
+              {string("integers/conv ") + image.name + " " + types.left + " " + types.right,
+               [=](Model &m) {
+                 Fill fill = Fill::range(-128, 255);
+                 Value x = m.input(string(types.left) + image.x, fill);
+                 Value w = m.weight(string(types.right) + image.w, fill);
+                 m.output(m.op("conv", {x, w}, attributesOf(image), string("i32") + image.result));
+               },
+               runsOf(image)});
 }
 
 static Value castTo(Model &m, const string &element, Value x) {

@@ -25,7 +25,8 @@ Tolerance Tolerance::close(Type element, double scale) {
   return {4 * unit, 2 * unit * scale};
 }
 
-Model::Model(MLIRContext &context) : context(context), random(kSeed) {
+Model::Model(MLIRContext &context, bool takesWeights)
+    : context(context), random(kSeed), takesWeights(takesWeights) {
   context.loadDialect<graph::GraphDialect, func::FuncDialect>();
   module = ModuleOp::create(UnknownLoc::get(&context));
   OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
@@ -68,6 +69,17 @@ Value Model::constant(StringRef text, Fill fill) {
   RankedTensorType tensor = type(text);
   auto numbers = randomTensor(tensor.getElementType(), tensor.getShape(), fill, {}, random);
   return constant(graph::constantAttr(tensor, numbers.bytes()));
+}
+
+Value Model::weight(StringRef text, Fill fill) {
+  return takesWeights ? input(text, fill) : constant(text, fill);
+}
+
+void addBoth(Cases &cases, Case one) {
+  cases.push_back(one);
+  one.name += " given";
+  one.takesWeights = true;
+  cases.push_back(std::move(one));
 }
 
 Value Model::constant(ElementsAttr value) {

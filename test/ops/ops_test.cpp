@@ -75,7 +75,7 @@ CompileOptions plainOptions() {
 /// The default plan, but with the card that the case wants of its convolutions.
 llvm::Expected<std::string> planOf(const Case &test) {
   auto context = std::make_unique<MLIRContext>(MLIRContext::Threading::DISABLED);
-  Model model(*context);
+  Model model(*context, test.takesWeights);
   test.build(model);
   model.finish();
   CompileOptions options = plainOptions();
@@ -93,7 +93,7 @@ llvm::Expected<std::string> planOf(const Case &test) {
 /// An empty message is success.
 std::string makeProgram(const Case &test, Program &program) {
   auto context = std::make_unique<MLIRContext>(MLIRContext::Threading::DISABLED);
-  Model model(*context);
+  Model model(*context, test.takesWeights);
   test.build(model);
   model.finish();
   CompileOptions options = plainOptions();
@@ -267,7 +267,7 @@ std::string checkGroups(const Case &test, const Compiled &compiled) {
 /// All that is wrong with a case.
 std::string check(const Case &test) {
   MLIRContext context(MLIRContext::Threading::DISABLED);
-  Model model(context);
+  Model model(context, test.takesWeights);
   test.build(model);
   model.finish();
   std::string text = textOf(*model.module);
@@ -319,7 +319,7 @@ std::string checkApart(const Case &test) {
   if (status == 0 || !problems.empty())
     return problems;
   MLIRContext context(MLIRContext::Threading::DISABLED);
-  Model model(context);
+  Model model(context, test.takesWeights);
   test.build(model);
   model.finish();
   std::string how = WIFSIGNALED(status) ? "by signal " + std::to_string(WTERMSIG(status))

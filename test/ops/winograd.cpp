@@ -46,8 +46,7 @@ static const std::vector<Sizes> kRuns = {
 
 static Value conv(Model &m, const Layer &layer, Value x, const string &dims, double most = 0.5) {
   string w = "f32[" + layer.channels(layer.out) + ", " + layer.channels(layer.in) + ", 3, 3]";
-  return m.op("conv", {x, m.constant(w, Fill::range(-most, most))}, layer.attributes(),
-              "f32" + dims);
+  return m.op("conv", {x, m.weight(w, Fill::range(-most, most))}, layer.attributes(), "f32" + dims);
 }
 
 static void add(Cases &cases, const string &name, std::vector<Sizes> runs,
@@ -57,8 +56,8 @@ static void add(Cases &cases, const string &name, std::vector<Sizes> runs,
       knobs["tile"] = tile;
       knobs["late"] = late;
       string form = std::to_string(tile) + "x" + std::to_string(tile) + (late ? " late" : "");
-      cases.push_back(
-          {"winograd/" + name + " " + form, build, runs, std::nullopt, "conv_winograd", knobs});
+      Case one{"winograd/" + name + " " + form, build, runs, std::nullopt, "conv_winograd", knobs};
+      late ? addBoth(cases, one) : cases.push_back(one);
     }
 }
 

@@ -41,6 +41,37 @@ void FewFilters::packConstant() {
   packedData = kernel.addData(std::move(packed));
 }
 
+/// A vector of a filter's row for each task and filter, number by number: they are few.
+void FewFilters::emitPacking() {
+  DimVector w = graph::dimsOf(cast<graph::ConvOp>(shape.root).getW());
+  int64_t lanes = kernel.machine.lanes;
+  Dim vectorsOfAll = shape.reduction.floorDiv(Dim(run)) * Dim(vectorsOfRun());
+  packedTemporary =
+      kernel.addTemporary(vectorsOfAll * Dim(filters * lanes * graph::bytesOf(element)));
+  kernel.beginPhase();
+  Code &code = kernel.code();
+  kernel.forEachTask([&](Value task) {
+    Value piece = code.div(task, code.number(vectorsOfRun()));
+    Value inRun = code.mul(code.rem(task, code.number(vectorsOfRun())), code.number(lanes));
+    Value end = code.min(code.number(lanes), code.sub(code.number(run), inRun));
+    Value first = code.add(code.mul(piece, code.number(run)), inRun);
+    Value inputs = kernel.dim(w[1]), taps = kernel.dim(shape.taps);
+    Value weights = kernel.pointer(shape.b), packed = kernel.temporary(packedTemporary);
+    code.forEach(code.number(0), code.number(filters), 1, [&](Value filter) {
+      Value to =
+          code.mul(code.add(code.mul(task, code.number(filters)), filter), code.number(lanes));
+      code.storeLanes(element, code.spread(code.constantOf(element, 0)), packed, to, {});
+      code.forEach(code.number(0), end, 1, [&](Value lane) {
+        Value term = code.add(first, lane);
+        Value input = code.add(code.mul(filter, inputs), code.rem(term, inputs));
+        Value from = code.add(code.mul(input, taps), code.div(term, inputs));
+        code.store(element, code.load(element, weights, from), packed, code.add(to, lane));
+      });
+    });
+  });
+  kernel.endPhase(vectorsOfAll, vectorsOfAll * Dim(filters * lanes * 4));
+}
+
 /// One vector of the image for each pixel, from `place` of its run on, times one of each filter. Of
 /// the fewer ones all are kept in registers, of the others one at a time.
 Values FewFilters::step(ArrayRef<Value> pixels, Value panel, Value place, Value mask,

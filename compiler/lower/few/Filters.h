@@ -20,6 +20,7 @@ public:
 
 private:
   void packConstant() override;
+  void emitPacking() override;
   llvm::SmallVector<Value> emitSums(const loop::Tile &tile, const loop::Product &product) override;
   Values sumPieces(const loop::Product &product, size_t depth, Value aShift, Value piece,
                    mlir::ValueRange sums);

@@ -28,6 +28,11 @@ struct Root {
 
 ValueRange outputsOf(Block *group) { return group->getTerminator()->getOperands(); }
 
+bool isComputedIn(Block *group, Value value) {
+  Operation *op = value.getDefiningOp();
+  return op && op->getBlock() == group && !isa<graph::ConstantOp>(op);
+}
+
 int64_t nominalSize(const Dim &dim, int64_t nominal) {
   auto size = dim.evaluate([&](StringRef) { return std::optional<int64_t>(nominal); });
   return std::max<int64_t>(0, size.value_or(nominal));

@@ -2,6 +2,8 @@
 
 #include "compiler/lower/window/Channelwise.h"
 
+#include "compiler/lower/FilterLanes.h"
+
 using namespace mlir;
 
 namespace heddle::lower {
@@ -34,14 +36,12 @@ LogicalResult Channelwise::prepare() {
       high.insert(high.begin(), 0);
     }
   };
-  if (conv && !conv.getW().getDefiningOp<graph::ConstantOp>())
-    return kernel.refuse("its filters are not known yet");
   if (conv) {
     auto filters = graph::dimsOf(conv.getW());
     assign(conv);
     window = {isLine ? 1 : *filters[2].constant(), *filters.back().constant()};
     auto integers = graph::constantIntegers(conv.getW());
-    if (element.isInteger(8))
+    if (element.isInteger(8) && integers)
       integerWeights.assign(integers->begin(), integers->end());
   } else {
     assign(pool);
@@ -69,6 +69,28 @@ void Channelwise::packWeights() {
                   bytes.data() + (channel * taps() + tap) * sizeof(float), sizeof(float));
     }
   weightData = kernel.addData(std::move(packed));
+}
+
+/// The same of weights that only the run knows.
+void Channelwise::emitPacking() {
+  int64_t lanes = kernel.machine.lanes;
+  int64_t count = llvm::alignTo(int64_t(conv.getGroups()), lanes) * taps();
+  weightTemporary = kernel.addTemporary(Dim(count * graph::bytesOf(sumType)));
+  Dim blocks(llvm::divideCeil(int64_t(conv.getGroups()), lanes));
+  kernel.beginPhase();
+  Elements e(kernel, group);
+  Code &code = kernel.code();
+  kernel.forEachTask([&](Value block) {
+    Elements::Scope scope(e);
+    Value all = code.number(taps()), first = code.mul(block, code.number(lanes));
+    ColumnPlaces places{kernel.temporary(weightTemporary), sumType, code.mul(first, all),
+                        code.number(lanes)};
+    storeColumns(e, code.number(0), all, places, [&](int64_t number, Value tap) {
+      Value filter = code.add(first, code.number(number));
+      return filterLanes(e, conv.getW(), filter, all, tap);
+    });
+  });
+  kernel.endPhase(blocks, blocks * Dim(lanes * taps()));
 }
 
 /// Rows of results take channels a block at a time where a window's rows of all channels leave the
@@ -120,7 +142,7 @@ void Channelwise::emitRows(Elements &e, Value first, Value end, Value low, Value
 
 void Channelwise::emit() {
   if (conv)
-    packWeights();
+    conv.getW().getDefiningOp<graph::ConstantOp>() ? packWeights() : emitPacking();
   kernel.beginPhase();
   Elements e(kernel, group);
   Code &code = kernel.code();

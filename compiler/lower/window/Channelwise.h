@@ -43,6 +43,7 @@ private:
   static constexpr int64_t kPiece = 64;
 
   void packWeights();
+  void emitPacking();
   Order order() const;
   void emitRows(Elements &e, Value first, Value end, Value low, Value high);
 
@@ -81,7 +82,7 @@ private:
   bool isLine = false; // of one spatial dimension; the other one of what follows is 1 then
   DimVector x, y;
   llvm::SmallVector<int64_t> window, strides, dilations, low, high;
-  int64_t weightData = -1;
+  int64_t weightData = -1, weightTemporary = -1;
   Type element, sumType;             // of the image; of what is summed
   std::vector<float> integerWeights; // of integers
 };

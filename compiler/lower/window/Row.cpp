@@ -30,7 +30,8 @@ Value Channelwise::weight(Elements &e, Value channel, Value tap) {
   Code &code = e.code();
   Value at = code.add(code.mul(channel, code.number(taps())),
                       code.mul(tap, code.number(kernel.machine.lanes)));
-  return code.loadLanes(sumType, kernel.data(weightData), at, {});
+  Value weights = weightData >= 0 ? kernel.data(weightData) : kernel.temporary(weightTemporary);
+  return code.loadLanes(sumType, weights, at, {});
 }
 
 Values Channelwise::keptWeights(Elements &e, Value channel) {

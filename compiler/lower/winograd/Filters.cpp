@@ -1,5 +1,6 @@
 // Filters: packed as they are multiplied, or plain and transformed by the task that needs them.
 
+#include "compiler/lower/FilterLanes.h"
 #include "compiler/lower/winograd/Winograd.h"
 
 #include "mlir/IR/Threading.h"
@@ -43,18 +44,47 @@ void Winograd::packFilters() {
   filterData = kernel.addData(std::move(packed));
 }
 
+/// Filters that only the run knows, of so many channels from `channel` on, as packFilters lays out
+/// late ones: in the scratch, where they stay in the cache until they are transformed.
+void Winograd::copyFilters(Value panel, Value channel, Value length) {
+  Code &code = kernel.code();
+  Elements e(kernel, group);
+  Value terms = code.number(channels * kTaps), skipped = code.mul(channel, code.number(kTaps));
+  int64_t block = kTaps * code.lanes;
+  code.forEach(code.number(0), code.number(vectors), 1, [&](Value vector) {
+    Value number = code.add(code.mul(panel, code.number(vectors)), vector);
+    Value first = code.mul(number, code.number(code.lanes));
+    ColumnPlaces places{kernel.scratch(),
+                        element,
+                        code.add(code.number(copyAt), code.mul(vector, code.number(block))),
+                        code.number(vectors * block),
+                        code.number(kTaps),
+                        code.number(code.lanes)};
+    storeColumns(e, code.number(0), code.mul(length, code.number(kTaps)), places,
+                 [&](int64_t row, Value k) {
+                   Value filter = code.add(first, code.number(row));
+                   return filterLanes(e, conv.getW(), filter, terms, code.add(skipped, k));
+                 });
+  });
+}
+
 /// The panel's filters of `length` channels from `channel` on, transformed: [place][channel][width]
 /// in the scratch.
 void Winograd::emitFilters(Value panel, Value channel, Value length) {
   Code &code = kernel.code();
-  Value data = kernel.data(filterData), step = code.number(kTaps * code.lanes);
+  if (!areFiltersKnown())
+    copyFilters(panel, channel, length);
+  Value data = areFiltersKnown() ? kernel.data(filterData) : kernel.scratch();
+  Value step = code.number(kTaps * code.lanes);
   Value first = code.add(code.mul(panel, code.number(channels)), channel);
-  Value source = code.mul(first, code.number(kTaps * panelWidth()));
+  Value source =
+      areFiltersKnown() ? code.mul(first, code.number(kTaps * panelWidth())) : code.number(copyAt);
   code.forEach(code.number(0), code.mul(length, code.number(vectors)), 1, [&](Value vector) {
     Value from = code.add(source, code.mul(vector, step));
     auto tap = [&](int64_t number) {
       Value at = code.add(from, code.number(number * code.lanes));
-      code.prefetch(data, element, code.add(at, code.number(kAhead * kTaps * code.lanes)));
+      if (areFiltersKnown())
+        code.prefetch(data, element, code.add(at, code.number(kAhead * kTaps * code.lanes)));
       return code.loadLanes(element, data, at, {});
     };
     SmallVector<Values> columns;
@@ -89,7 +119,7 @@ void Winograd::fetchFilters(const Strip &strip, loop::Product &product) {
   Code &code = kernel.code();
   int64_t strips = tilesOfBlock / tileRows;
   int64_t step = kTaps * panelWidth() / (places() * strips);
-  if (!isLate || step == 0)
+  if (!isLate || step == 0 || !areFiltersKnown())
     return;
   Value next = code.add(code.mul(strip.panel, code.number(channels)),
                         code.mul(code.add(strip.run, code.number(1)), code.number(run)));

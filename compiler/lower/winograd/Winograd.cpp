@@ -14,8 +14,6 @@ LogicalResult Winograd::prepare() {
   if (convs.empty())
     return failure();
   conv = *convs.begin();
-  if (!conv.getW().getDefiningOp<graph::ConstantOp>())
-    return kernel.refuse("its filters are not known yet");
   element = graph::elementOf(conv.getX());
   x = graph::dimsOf(conv.getX());
   y = graph::dimsOf(conv.getResult());
@@ -24,7 +22,7 @@ LogicalResult Winograd::prepare() {
   channels = *w[1].constant();
   int64_t lanes = kernel.machine.lanes;
   vectors = std::max<int64_t>(1, schedule.knob("n", 3 * lanes) / lanes);
-  isLate = schedule.knob("late", 0);
+  isLate = schedule.knob("late", 0) || !areFiltersKnown();
   chooseBlocks();
   layOut();
   return success();
@@ -100,6 +98,7 @@ void Winograd::layOut() {
   filterStride = run * panelWidth() + lanes;
   productsAt = runs * places() * inputStride;
   filtersAt = productsAt + tilesOfBlock * productStride;
+  copyAt = filtersAt + (isLate ? places() * filterStride : 0);
 }
 
 Winograd::Place Winograd::placeOf(Value tile) {
@@ -203,7 +202,8 @@ Dim Winograd::work() const {
 }
 
 void Winograd::emit() {
-  packFilters();
+  if (areFiltersKnown())
+    packFilters();
   kernel.beginPhase();
   Elements e(kernel, group);
   Code &code = kernel.code();
@@ -214,7 +214,7 @@ void Winograd::emit() {
     Value endPanel = code.min(code.add(firstPanel, share), code.number(panelCount()));
     emitBlock(e, code.rem(task, all), firstPanel, endPanel);
   });
-  int64_t scratch = filtersAt + (isLate ? places() * filterStride : 0);
+  int64_t scratch = areFiltersKnown() ? copyAt : copyAt + run * kTaps * panelWidth();
   kernel.endPhase(blocks * chunks, work(), Dim(scratch * graph::bytesOf(element)));
 }
 

@@ -46,6 +46,7 @@ private:
   void chooseBlocks();
   void layOut();
   void packFilters();
+  void copyFilters(Value panel, Value channel, Value length);
   Place placeOf(Value tile);
   void emitBlock(Elements &e, Value block, Value firstPanel, Value endPanel);
   void emitInput(Elements &e, Value number, Value tile);
@@ -60,6 +61,7 @@ private:
   void transformOutput(Elements &e, Value source, Value column, const Place &place);
   void storePixel(Elements &e, const Place &place, Value i, Value j, Value value, Value column);
 
+  bool areFiltersKnown() { return conv.getW().getDefiningOp<graph::ConstantOp>() != nullptr; }
   int64_t outputs() const { return transform.outputs(); }
   int64_t inputs() const { return transform.inputs(); }
   int64_t places() const { return inputs() * inputs(); }
@@ -83,6 +85,7 @@ private:
   /// In elements: from one place of V and of a run's filters to the next, from one tile of M, none
   /// of them a power of 2; and where M and the filters begin in the scratch.
   int64_t inputStride = 0, filterStride = 0, productStride = 0, productsAt = 0, filtersAt = 0;
+  int64_t copyAt = 0; // of a run's filters that only the run knows, as they are
 };
 
 } // namespace heddle::lower

@@ -1,4 +1,4 @@
-// TransposedConv: conv_transpose(x, w) = depth_to_space(conv(x, w')) for a stride s and constant w.
+// TransposedConv: conv_transpose(x, w) = depth_to_space(conv(x, w')) for a stride s.
 //
 // With o + low = s q + r and k = s t + r, y[o] = sum over k of x[(o + low - k) / s] w[k] becomes
 // y'[q, r] = sum over t of x[q - t] w[s t + r]: a convolution of window T = ceil(K / s) with s
@@ -10,8 +10,9 @@
 //
 // Before   %y = graph.conv_transpose %x, %w {strides = 2, 2 ...} : n h w c -> n 2h 2w o; relu
 // After    %p = graph.conv %x, %w' : n h w c -> n q q (2 2 o); relu, reshape, transpose, reshape,
-// slice Needs    channels last, so that a phase is a run of channels. Leaves alone dilated and
-// grouped ones, and those whose weights only the run knows.
+//          slice
+// Needs    channels last, so that a phase is a run of channels, and a window of known sizes. Leaves
+//          alone dilated and grouped ones.
 
 #include "compiler/simplify/Passes.h"
 #include "compiler/simplify/Rewriting.h"
@@ -43,10 +44,11 @@ struct TransposedConvPass : PassWrapper<TransposedConvPass, OperationPass<Module
 
 private:
   static void rewrite(graph::ConvTransposeOp op) {
-    auto filters = op.getW().getDefiningOp<graph::ConstantOp>();
-    if (!filters || !op.getChannelsLast() || !hasPhases(op))
+    if (!op.getChannelsLast() || !hasPhases(op))
       return;
     ArrayRef<int64_t> window = cast<RankedTensorType>(op.getW().getType()).getShape().drop_front(2);
+    if (ShapedType::isDynamicShape(window))
+      return;
     size_t spatial = window.size();
     SmallVector<int64_t> taps(spatial);
     for (size_t d = 0; d < spatial; ++d) {
@@ -54,7 +56,7 @@ private:
       taps[d] = llvm::divideCeil(window[d] + beyond, op.getStrides()[d]);
     }
     OpBuilder builder(op);
-    Value phases = convolve(builder, op, taps, phaseFilters(builder, op, filters, taps));
+    Value phases = convolve(builder, op, taps, phaseFilters(builder, op, taps));
     SmallVector<Operation *> moved = elementsBehind(op);
     for (Operation *each : ArrayRef(moved).drop_front()) {
       builder.setInsertionPoint(each);
@@ -125,49 +127,43 @@ private:
     return rebuild(builder, op, operands, type)->getResult(0);
   }
 
-  /// [c, o, window...] -> [(phases..., o), c, taps...].
-  static Value phaseFilters(OpBuilder &builder, graph::ConvTransposeOp op,
-                            graph::ConstantOp filters, ArrayRef<int64_t> taps) {
-    std::vector<char> storage;
-    ArrayRef<char> bytes = graph::constantBytes(filters.getValue(), storage);
-    auto type = cast<RankedTensorType>(filters.getType());
-    ArrayRef<int64_t> shape = type.getShape(), window = shape.drop_front(2);
+  /// [c, o, window...] -> [(phases..., o), c, taps...]. The place s t + r of the window, of which
+  /// there are s taps, is tap t from the end of phase r: a convolution walks its window backwards.
+  static Value phaseFilters(OpBuilder &builder, graph::ConvTransposeOp op, ArrayRef<int64_t> taps) {
+    MLIRContext *context = builder.getContext();
+    Location loc = op.getLoc();
+    Type element = graph::elementOf(op.getW());
+    DimVector w = dimsOf(op.getW());
     ArrayRef<int64_t> strides = op.getStrides();
-    int64_t width = graph::bytesOf(type.getElementType());
-    int64_t inputs = shape[0], outputs = shape[1], phaseCount = 1, tapCount = 1, windowCount = 1;
-    for (size_t d = 0; d < window.size(); ++d) {
-      phaseCount *= strides[d];
-      tapCount *= taps[d];
-      windowCount *= window[d];
+    int64_t spatial = taps.size();
+    DimVector none(w.size(), Dim(0)), beyond(none), apart{w[0], w[1]}, starts{Dim(0), Dim(0)}, made;
+    SmallVector<int64_t> steps{1, 1}, phases, ofTaps;
+    Dim filters = w[1];
+    for (int64_t d = 0; d < spatial; ++d) {
+      beyond[d + 2] = Dim(strides[d] * taps[d]) - w[d + 2];
+      apart.append({Dim(taps[d]), Dim(strides[d])});
+      starts.append({Dim(taps[d] - 1), Dim(0)});
+      steps.append({-1, 1});
+      ofTaps.push_back(2 + 2 * d);
+      phases.push_back(3 + 2 * d);
+      filters = filters * Dim(strides[d]);
     }
-    std::vector<char> made(phaseCount * outputs * inputs * tapCount * width, 0);
-    for (int64_t phase = 0; phase < phaseCount; ++phase)
-      for (int64_t tap = 0; tap < tapCount; ++tap) {
-        // The place in the window; a convolution walks it backwards.
-        int64_t place = 0, scale = 1, phaseRest = phase, tapRest = tap;
-        bool isInside = true;
-        for (size_t d = window.size(); d-- > 0;) {
-          int64_t r = phaseRest % strides[d], u = tapRest % taps[d];
-          int64_t k = strides[d] * (taps[d] - 1 - u) + r;
-          isInside &= k < window[d];
-          place += k * scale;
-          scale *= window[d];
-          phaseRest /= strides[d];
-          tapRest /= taps[d];
-        }
-        if (!isInside)
-          continue;
-        for (int64_t output = 0; output < outputs; ++output)
-          for (int64_t input = 0; input < inputs; ++input) {
-            int64_t target = ((phase * outputs + output) * inputs + input) * tapCount + tap;
-            int64_t source = (input * outputs + output) * windowCount + place;
-            std::memcpy(made.data() + target * width, bytes.data() + source * width, width);
-          }
-      }
-    SmallVector<int64_t> result{phaseCount * outputs, inputs};
-    result.append(taps.begin(), taps.end());
-    auto resultType = RankedTensorType::get(result, type.getElementType());
-    return builder.create<graph::ConstantOp>(op.getLoc(), graph::constantAttr(resultType, made));
+    SmallVector<int64_t> permutation(phases);
+    permutation.append({1, 0});
+    permutation.append(ofTaps);
+    made.append({filters, w[0]});
+    for (int64_t count : taps)
+      made.push_back(Dim(count));
+    Value value = op.getW();
+    if (beyond != none)
+      value = builder.create<graph::PadOp>(loc, value, scalar(builder, loc, element, 0),
+                                           graph::dimsAttr(context, none),
+                                           graph::dimsAttr(context, beyond));
+    value = reshapeTo(builder, loc, value, apart);
+    value = builder.create<graph::SliceOp>(loc, graph::tensorOf(context, apart, element), value,
+                                           graph::dimsAttr(context, starts),
+                                           builder.getDenseI64ArrayAttr(steps));
+    return reshapeTo(builder, loc, transposeBy(builder, loc, value, permutation), made);
   }
 
   static Value convolve(OpBuilder &builder, graph::ConvTransposeOp op, ArrayRef<int64_t> taps,
