@@ -9,6 +9,7 @@
 
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
+#include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -75,11 +76,26 @@ static llvm::Expected<ElementsAttr> constantOf(graph::GroupOp group, Value value
   return ElementsAttr();
 }
 
-/// The group as a program; what it reads from outside are its inputs, but for constants and
+/// The group, after those that make its operands where the card's mechanism reads them.
+static SmallVector<graph::GroupOp> groupsOf(const warehouse::Card &card, graph::GroupOp group) {
+  llvm::SetVector<graph::GroupOp> groups;
+  if (card.mechanism->readsProducers) {
+    llvm::SetVector<Value> captured;
+    getUsedValuesDefinedAbove(group.getBody(), captured);
+    for (Value value : captured)
+      if (auto producer = value.getDefiningOp<graph::GroupOp>())
+        groups.insert(producer);
+  }
+  groups.insert(group);
+  return groups.takeVector();
+}
+
+/// The groups as a program; what they read from outside are its inputs, but for constants and
 /// arguments that stand for them.
-static llvm::Expected<Trial> cutOut(graph::GroupOp group, Random &random) {
+static llvm::Expected<Trial> cutOut(const warehouse::Card &card, graph::GroupOp group,
+                                    Random &random) {
   llvm::Error problem = llvm::Error::success();
-  graph::CutOut made = graph::cutOut(group, [&](Value value) -> ElementsAttr {
+  graph::CutOut made = graph::cutOut(groupsOf(card, group), [&](Value value) -> ElementsAttr {
     auto constant = constantOf(group, value, random);
     if (constant)
       return *constant;
@@ -136,7 +152,7 @@ static size_t appendTrials(const warehouse::Card &card, ModuleOp module, const s
   module.walk([&](graph::GroupOp group) {
     if (!card.refusal(group, card.target).empty())
       return;
-    auto trial = cutOut(group, random);
+    auto trial = cutOut(card, group, random);
     if (trial)
       made.push_back({trial->name + remark, std::move(trial->text), /*isVariation=*/true});
     else
@@ -189,7 +205,7 @@ static llvm::Expected<std::vector<Trial>> trialsOfExample(const warehouse::Card 
   if (std::string why = card.refusal(group, card.target); !why.empty())
     return makeError(ErrorCode::Usage,
                      card.path + ": error: the card is not for its own @example: " + why);
-  auto trial = cutOut(group, random);
+  auto trial = cutOut(card, group, random);
   if (!trial)
     return trial.takeError();
   std::vector<Trial> trials{std::move(*trial)};
@@ -215,7 +231,7 @@ trialsOfInput(const warehouse::Card &card, StringRef input, Random &random, MayR
       refusals += ("; '" + group.getName() + "': " + why).str();
       continue;
     }
-    auto trial = cutOut(group, random);
+    auto trial = cutOut(card, group, random);
     if (!trial)
       return trial.takeError();
     trials.push_back(std::move(*trial));

@@ -20,25 +20,31 @@ ElementsAttr ownConstant(Value value) {
   return constant ? cast<ElementsAttr>(constant.getValue()) : ElementsAttr();
 }
 
-CutOut cutOut(GroupOp group, llvm::function_ref<ElementsAttr(Value)> constantOf) {
-  CutOut made{ModuleOp::create(group.getLoc()), {}};
+CutOut cutOut(ArrayRef<GroupOp> groups, llvm::function_ref<ElementsAttr(Value)> constantOf) {
+  Location loc = groups.back()->getLoc();
+  CutOut made{ModuleOp::create(loc), {}};
   OpBuilder builder = OpBuilder::atBlockEnd(made.module->getBody());
-  auto main = builder.create<func::FuncOp>(group.getLoc(), "main", builder.getFunctionType({}, {}));
+  auto main = builder.create<func::FuncOp>(loc, "main", builder.getFunctionType({}, {}));
   Block *block = main.addEntryBlock();
   builder.setInsertionPointToEnd(block);
-  llvm::SetVector<Value> captured;
-  getUsedValuesDefinedAbove(group.getBody(), captured);
   IRMapping mapping;
-  for (Value value : captured) {
-    if (ElementsAttr constant = constantOf(value)) {
-      mapping.map(value, builder.create<ConstantOp>(group.getLoc(), constant));
-      continue;
+  Operation *copy = nullptr;
+  for (GroupOp group : groups) {
+    llvm::SetVector<Value> captured;
+    getUsedValuesDefinedAbove(group.getBody(), captured);
+    for (Value value : captured) {
+      if (mapping.contains(value))
+        continue;
+      if (ElementsAttr constant = constantOf(value)) {
+        mapping.map(value, builder.create<ConstantOp>(loc, constant));
+        continue;
+      }
+      mapping.map(value, block->addArgument(value.getType(), loc));
+      made.outside.push_back(value);
     }
-    mapping.map(value, block->addArgument(value.getType(), group.getLoc()));
-    made.outside.push_back(value);
+    copy = builder.clone(*group, mapping);
   }
-  Operation *copy = builder.clone(*group, mapping);
-  builder.create<func::ReturnOp>(group.getLoc(), copy->getResults());
+  builder.create<func::ReturnOp>(loc, copy->getResults());
   main.setType(builder.getFunctionType(block->getArgumentTypes(), copy->getResultTypes()));
   return made;
 }

@@ -1,4 +1,5 @@
-// CutOut: a group as a program of its own, to be tried, timed or named apart from its model.
+// CutOut: a group, with others before it where asked, as a program of its own, to be tried, timed
+// or named apart from its model.
 #ifndef HEDDLE_GRAPH_CUTOUT_H
 #define HEDDLE_GRAPH_CUTOUT_H
 
@@ -7,16 +8,18 @@
 namespace heddle::graph {
 
 struct CutOut {
-  mlir::OwningOpRef<mlir::ModuleOp> module; // one func @main around a copy of the group
+  mlir::OwningOpRef<mlir::ModuleOp> module; // one func @main around copies of the groups
   llvm::SmallVector<mlir::Value> outside;   // what each argument of @main stands for
 
   mlir::func::FuncOp main() { return module->lookupSymbol<mlir::func::FuncOp>("main"); }
+  /// The last one.
   GroupOp group();
 };
 
-/// What the group reads from outside becomes an argument, or a constant where `constantOf` gives a
-/// value. Types may name symbols that no argument is alone a size of.
-CutOut cutOut(GroupOp group,
+/// The results of the last group are the program's. What the groups read from outside becomes an
+/// argument, or a constant where `constantOf` gives a value. Types may name symbols that no
+/// argument is alone a size of.
+CutOut cutOut(llvm::ArrayRef<GroupOp> groups,
               llvm::function_ref<mlir::ElementsAttr(mlir::Value outside)> constantOf);
 
 /// The value of a graph.constant, else null: for cutOut, to keep the model's own constants.

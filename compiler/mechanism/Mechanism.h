@@ -34,6 +34,8 @@ struct Mechanism {
   /// It serves only some of the ops that have its loops, of which a key says nothing: strides, or
   /// what else a concat reads.
   bool readsParameters = false;
+  /// Whether it serves a group depends on the groups that make its operands.
+  bool readsProducers = false;
   /// The file of a call's library, "libdnnl.so.2".
   llvm::StringLiteral library = "";
 

@@ -79,6 +79,7 @@ const Mechanism kPlace = {.name = "place",
                           .check = fitsPlace,
                           .knobs = kKnobs,
                           .storesElements = true,
-                          .readsParameters = true};
+                          .readsParameters = true,
+                          .readsProducers = true};
 
 } // namespace heddle::mechanism

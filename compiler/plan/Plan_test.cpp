@@ -180,21 +180,23 @@ TEST_F(Plans, tilesFollowTheMachineAndTheSizes) {
 }
 
 TEST_F(Plans, transformedTilesAreForManyChannelsAndPixels) {
-  auto formOf = [&](int64_t size, int64_t in, int64_t out) {
+  auto formOf = [&](int64_t size, int64_t in, int64_t out, bool isKnown = true) {
     auto type = [&](int64_t channels) {
       std::string sizes = std::to_string(size) + "x" + std::to_string(size);
       return "tensor<1x" + sizes + "x" + std::to_string(channels) + "xf32>";
     };
     std::string w = "tensor<" + std::to_string(out) + "x" + std::to_string(in) + "x3x3xf32>";
-    std::string text = "func.func @main(%x: " + type(in) + ", %w: " + w + ") -> " + type(out) +
-                       " {\n%c = graph.conv %x, %w {strides = array<i64: 1, 1>, dilations = "
+    std::string text = "func.func @main(%x: " + type(in) + ", %given: " + w + ") -> " + type(out) +
+                       " {\n%known = graph.constant dense<1.0> : " + w + "\n%c = graph.conv %x, " +
+                       (isKnown ? "%known" : "%given") +
+                       " {strides = array<i64: 1, 1>, dilations = "
                        "array<i64: 1, 1>, low = array<i64: 1, 1>, high = array<i64: 1, 1>, "
                        "channels_last = true} : (" +
                        type(in) + ", " + w + ") -> " + type(out) + "\nreturn %c : " + type(out) +
                        "\n}";
     module = parseSourceString<ModuleOp>(text, &context);
     auto main = module->lookupSymbol<func::FuncOp>("main");
-    auto form = plan::winogradForm(cast<graph::ConvOp>(main.getBody().front().front()), {});
+    auto form = plan::winogradForm(*main.getOps<graph::ConvOp>().begin(), {});
     return std::pair(form.tile, form.isLate);
   };
   using Form = std::pair<int64_t, bool>;
@@ -205,6 +207,7 @@ TEST_F(Plans, transformedTilesAreForManyChannelsAndPixels) {
   EXPECT_EQ(formOf(224, 3, 64), Form(0, false));  // its transforms cost more than they save
   EXPECT_EQ(formOf(4, 256, 256), Form(0, false)); // its filters are used for few pixels
   EXPECT_EQ(formOf(1, 256, 256), Form(0, false));
+  EXPECT_EQ(formOf(56, 64, 64, false), Form(4, true)); // what the run gives is transformed in it
 }
 
 TEST_F(Plans, fewFiltersLeaveTheLanesToTheReduction) {

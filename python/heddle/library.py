@@ -101,6 +101,7 @@ class Memory(ctypes.Structure):
 
 
 Progress = ctypes.CFUNCTYPE(None, c_void_p, c_char_p, c_double)
+Print = ctypes.CFUNCTYPE(None, c_void_p, c_char_p, c_char_p)
 Profile = ctypes.CFUNCTYPE(None, c_void_p, c_int64, c_int64)
 Each = ctypes.CFUNCTYPE(None, c_void_p, c_char_p, c_char_p, c_char_p, POINTER(Tensor))
 
@@ -128,6 +129,9 @@ class CompileOptions(ctypes.Structure):
         ("plan_only", c_int),
         ("functions", POINTER(c_char_p)),
         ("function_count", c_size_t),
+        ("print_after", c_char_p),
+        ("print", Print),
+        ("print_data", c_void_p),
     ]
 
 
