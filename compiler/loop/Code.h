@@ -6,7 +6,7 @@
 #ifndef HEDDLE_LOOP_CODE_H
 #define HEDDLE_LOOP_CODE_H
 
-#include "compiler/program/Program.h"
+#include "compiler/program/Dialect.h"
 
 namespace heddle::loop {
 

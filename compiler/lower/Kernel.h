@@ -10,8 +10,8 @@
 #include "compiler/loop/Code.h"
 #include "compiler/loop/Machine.h"
 #include "compiler/mechanism/Placement.h"
+#include "compiler/program/Dialect.h"
 #include "compiler/program/Program.h"
-#include "compiler/target/Program.h"
 
 namespace heddle::lower {
 
@@ -45,8 +45,8 @@ struct Kernel {
   std::vector<Dim> temporaries; // bytes of buffers that live while the kernel runs
   std::vector<Dim> sizes; // that its functions compute, unchecked: whoever launches it checks them
   std::vector<std::shared_ptr<std::vector<char>>> data; // constants in the layout the kernel wants
-  std::vector<target::LibraryCall> calls;
-  std::vector<target::Source> sources;
+  std::vector<program::LibraryCall> calls;
+  std::vector<program::Source> sources;
 };
 
 /// Arithmetic of sizes. With `overflow`, an i1 or null for "no", an operation that leaves int64
@@ -108,7 +108,7 @@ public:
   Value message(llvm::StringRef text) { // its number, for program.fail
     return argument({Argument::Kind::Message, {}, 0, text.str()}, false);
   }
-  Value libraryCall(target::LibraryCall call) { // its number, for the service `library`
+  Value libraryCall(program::LibraryCall call) { // its number, for the service `library`
     kernel.calls.push_back(std::move(call));
     return argument({Argument::Kind::LibraryCall, {}, (int64_t)kernel.calls.size() - 1, ""}, false);
   }

@@ -185,7 +185,7 @@ Json Explainer::groupOf(int64_t number) {
 
 Json Explainer::memory() const {
   Json json = {{"arena_bytes", 0}, {"buffers", Json::array()}};
-  for (const target::ArenaBuffer &buffer : compiled.program.buffers) {
+  for (const program::ArenaBuffer &buffer : compiled.program.buffers) {
     Json bytes = sizeOf(buffer.bytes), offset;
     if (buffer.offset) {
       offset = *buffer.offset;

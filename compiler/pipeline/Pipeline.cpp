@@ -169,7 +169,7 @@ std::string graphText(const Compiled &compiled) {
 
 llvm::Expected<std::string> loopsText(const Compiled &compiled) {
   ModuleOp module = *compiled.graph;
-  target::Program program;
+  program::Program program;
   auto model = module.lookupSymbol<func::FuncOp>("main");
   if (llvm::Error error = lower::lowerModel(model, compiled.machine, program))
     return std::move(error);

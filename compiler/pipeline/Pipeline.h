@@ -4,7 +4,7 @@
 
 #include "compiler/cache/Cache.h"
 #include "compiler/loop/Machine.h"
-#include "compiler/target/Program.h"
+#include "compiler/program/Program.h"
 #include "compiler/target/cpu/Emit.h"
 
 #include "llvm/Support/ThreadPool.h"
@@ -27,7 +27,7 @@ struct CompileOptions {
   int64_t foldLimitBytes = int64_t(64) << 20; // larger constants stay ops
   int jobs = 0;                               // threads of the compiler; 0: all cores it may use
   std::shared_ptr<cache::Cache> cache;        // null: everything is compiled anew
-  bool isProfiled = false;                    // see target::Program
+  bool isProfiled = false;                    // see program::Program
   bool isSanitized = false;                   // the same
   bool isStrict = false;                      // no cards of `math = "fast"`, halves are rounded
   std::function<void(llvm::StringRef stage, double fraction)> progress;
@@ -52,7 +52,7 @@ struct Compiled {
   // Early, so that it goes late: the modules live in it, and program.weights borrows from it.
   std::shared_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> graph;
-  target::Program program;
+  program::Program program;
   cpu::Target target;
   cpu::Objects objects;
   loop::Machine machine;

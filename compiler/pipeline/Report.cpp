@@ -47,7 +47,7 @@ static nlohmann::ordered_json variantsJson(const Compiled &compiled) {
 
 std::string reportOf(const Compiled &compiled, const nlohmann::ordered_json &seconds,
                      const Made *made) {
-  const target::Program &program = compiled.program;
+  const program::Program &program = compiled.program;
   nlohmann::ordered_json report;
   report["model"] = program.model;
   report["target"] = compiled.target.name;

@@ -1,6 +1,6 @@
 // Dialect: registration of the ops and types.
 
-#include "compiler/program/Program.h"
+#include "compiler/program/Dialect.h"
 
 #include "compiler/program/Dialect.cpp.inc"
 #include "compiler/program/Enums.cpp.inc"

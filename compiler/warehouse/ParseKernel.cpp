@@ -5,7 +5,7 @@
 
 #include "compiler/loop/TransformOps.h"
 #include "compiler/mechanism/foreign/Holes.h"
-#include "compiler/program/Program.h"
+#include "compiler/program/Dialect.h"
 #include "compiler/support/Suggest.h"
 
 #include "llvm/Support/MemoryBuffer.h"

@@ -3,7 +3,7 @@
 #include "compiler/warehouse/Warehouse.h"
 
 #include "compiler/loop/TransformOps.h"
-#include "compiler/program/Program.h"
+#include "compiler/program/Dialect.h"
 #include "compiler/support/Error.h"
 #include "compiler/warehouse/Builtin.h"
 

@@ -91,6 +91,23 @@ def test_layers_refuses_arrows_without_use(tree):
         "LAYERS: 'graph' may use 'support', but nothing in it does; take it out"]
 
 
+def test_layers_refuses_folders_before_what_they_use(tree):
+    root, files = tree(**LAYERS | {"LAYERS": "graph: support\nsupport:\nonnx: support graph\n"})
+    (problem,) = layers.check(root, files)
+    assert problem.startswith("LAYERS: 'graph' uses 'support', which comes after it")
+
+
+@pytest.mark.parametrize("page, line", [("README.md", "     {}/   text\n"),
+                                        ("DESIGN.md", "| `compiler/{}` | | text |\n")])
+def test_layers_refuses_pages_in_another_order(tree, page, line):
+    listed = {name: line.format(name) for name in ("graph", "onnx")}
+    root, files = tree(**LAYERS, **{page: listed["graph"] + listed["onnx"]})
+    assert layers.check(root, files) == []
+    (root / page).write_text(listed["onnx"] + listed["graph"])
+    (problem,) = layers.check(root, files)
+    assert problem == f"{page}: its folders stand in another order than in LAYERS: graph, onnx"
+
+
 @pytest.mark.parametrize("path, lines, allowed", [
     ("compiler/graph/A.cpp", 601, 600),
     ("compiler/graph/A.h", 301, 300),

@@ -12,6 +12,9 @@ from pathlib import Path
 
 INCLUDE = re.compile(r'\s*#\s*include\s*"([^"]+)"')
 LLVM = re.compile(r"\bLLVM::|mlir/Dialect/LLVMIR|\"!?llvm\.")
+# Pages that list the folders of compiler/, and how.
+LISTS = {"README.md": re.compile(r"^ {5}(\w+)/ ", re.MULTILINE),
+         "DESIGN.md": re.compile(r"^\| `compiler/(\w+)", re.MULTILINE)}
 OUTSIDE = ("compiler/", "runtime/", "tools/", "tuner/", "python/")
 
 
@@ -69,8 +72,29 @@ def _writes_llvm(path, line):
     return inside and LLVM.search(line.split("//", 1)[0])
 
 
+def _misplaced(arrows):
+    """Folders of LAYERS that stand before one that they use."""
+    order = list(arrows)
+    return [f"LAYERS: '{folder}' uses '{other}', which comes after it; a folder stands after all "
+            "that it uses"
+            for folder, allowed in arrows.items() for other in sorted(allowed)
+            if other in arrows and order.index(other) > order.index(folder)]
+
+
+def _out_of_order(root, order):
+    """Pages that list the folders in another order than LAYERS."""
+    for page, listed in LISTS.items():
+        path = Path(root) / page
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        found = [name for name in listed.findall(text) if name in order]
+        if found != sorted(found, key=order.index):
+            wanted = ", ".join(sorted(found, key=order.index))
+            yield f"{page}: its folders stand in another order than in LAYERS: {wanted}"
+
+
 def check(root, files):
-    """The forbidden includes, as `file:line: why`, and the arrows that no include needs."""
+    """The forbidden includes, as `file:line: why`, the arrows that no include needs, and folders
+    that are out of order."""
     arrows = read_layers(Path(root) / "LAYERS")
     problems, used = [], set()
     for path in files:
@@ -89,4 +113,4 @@ def check(root, files):
     problems += [f"LAYERS: '{folder}' may use '{other}', but nothing in it does; take it out"
                  for folder, allowed in arrows.items() for other in sorted(allowed)
                  if (folder, other) not in used]
-    return problems
+    return [*problems, *_misplaced(arrows), *_out_of_order(root, list(arrows))]

@@ -17,6 +17,7 @@ import hashlib
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -68,7 +69,8 @@ def fetch_models(names, folder):
         # All are made: they draw their constants from one generator.
         model, _ = row.model(row.feeds(row.sizes[len(row.sizes) // 2]))
         if not names or name in names or "ops" in names:
-            paths[name] = folder / f"{len(paths)}.onnx"
+            # Its name is in the object, so it must not depend on what else was asked for.
+            paths[name] = folder / (re.sub(r"\W+", "_", name) + ".onnx")
             paths[name].write_bytes(model.SerializeToString())
     unknown = set(names) - set(paths) - named
     if unknown:

@@ -3,10 +3,11 @@
 
 #include "compiler/graph/Graph.h"
 #include "compiler/partition/Partition.h"
-#include "compiler/program/Program.h"
+#include "compiler/program/Dialect.h"
 #include "compiler/simplify/Passes.h"
 #include "tools/heddle-opt/passes.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
 

@@ -3,10 +3,12 @@
 
 #include "compiler/lower/program/Model.h"
 #include "compiler/pipeline/Planning.h"
-#include "compiler/program/Program.h"
+#include "compiler/program/Dialect.h"
 #include "compiler/target/cpu/Lower.h"
 #include "compiler/warehouse/Warehouse.h"
 #include "tools/heddle-opt/passes.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 using namespace mlir;
 
@@ -99,7 +101,7 @@ struct LowerPass final : Stage {
 
   llvm::Error run(ModuleOp, func::FuncOp main, const cpu::Target &,
                   const loop::Machine &machine) final {
-    target::Program program;
+    program::Program program;
     if (llvm::Error error = lower::lowerModel(main, machine, program))
       return error;
     replaceBody(std::move(program.module));

@@ -122,19 +122,19 @@ private:
       made.constants |= int64_t(i > 0 && operand.isConstant()) << i;
   }
 
-  static target::Post postOf(LibraryCall::Post::Kind kind) {
+  static program::Post postOf(LibraryCall::Post::Kind kind) {
     using Kind = LibraryCall::Post::Kind;
     switch (kind) {
     case Kind::Add:
-      return target::Post::Add;
+      return program::Post::Add;
     case Kind::Sub:
-      return target::Post::Sub;
+      return program::Post::Sub;
     case Kind::Mul:
-      return target::Post::Mul;
+      return program::Post::Mul;
     case Kind::Div:
-      return target::Post::Div;
+      return program::Post::Div;
     case Kind::Gelu:
-      return target::Post::Gelu;
+      return program::Post::Gelu;
     }
     llvm_unreachable("all kinds are above");
   }
@@ -146,7 +146,7 @@ private:
   }
 
   void describeMatmul() {
-    made.function = target::LibraryFunction::Matmul;
+    made.function = program::LibraryFunction::Matmul;
     auto dimsOf = [](Value value) { return graph::dimsOf(value); };
     operands.push_back(plain(call.result, dimsOf(call.result)));
     operands.push_back(plain(call.reads[0], dimsOf(call.reads[0])));
@@ -186,7 +186,7 @@ private:
   }
 
   void describeConvolution(graph::ConvOp conv) {
-    made.function = target::LibraryFunction::Convolution;
+    made.function = program::LibraryFunction::Convolution;
     int64_t rank = graph::rankOf(call.result);
     SmallVector<int64_t> channelsFirst = {0, rank - 1};
     for (int64_t d = 1; d + 1 < rank; ++d) {
@@ -208,7 +208,7 @@ private:
   }
 
   void describeNormalization() {
-    made.function = target::LibraryFunction::LayerNorm;
+    made.function = program::LibraryFunction::LayerNorm;
     DimVector x = graph::dimsOf(call.reads[0]);
     Dim rows = graph::elementCount(ArrayRef<Dim>(x).drop_back(call.axes));
     Dim columns = graph::elementCount(ArrayRef<Dim>(x).take_back(call.axes));
@@ -251,7 +251,7 @@ private:
   Block *group;
   const Schedule &schedule;
   LibraryCall call;
-  target::LibraryCall made;
+  program::LibraryCall made;
   std::vector<Operand> operands;
 };
 } // namespace

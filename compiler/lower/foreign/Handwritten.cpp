@@ -188,7 +188,7 @@ private:
   LogicalResult takeSource() {
     int64_t bytes = graph::bytesOf(element);
     lanes = kernel.machine.lanes * 4 / bytes;
-    target::Source source;
+    program::Source source;
     source.path = schedule.source;
     source.prefix = prefix;
     source.code = schedule.code;

@@ -8,7 +8,7 @@ using namespace mlir;
 namespace heddle::lower {
 
 Host::Host(func::FuncOp model, const std::map<Operation *, std::shared_ptr<Kernel>> &kernels,
-           const mechanism::Placements &placements, target::Program &program)
+           const mechanism::Placements &placements, program::Program &program)
     : model(model), kernels(kernels), placements(placements), program(program),
       builder(model.getContext()), entry(model.getContext()) {}
 
@@ -179,7 +179,8 @@ void Host::writeSizes() {
   auto results = cast<func::ReturnOp>(model.getBody().front().getTerminator());
   for (Value output : results.getOperands())
     for (const Dim &size : graph::dimsOf(output)) {
-      Value value = isEntryKnown(size) ? checkedDim(size, nullptr) : code->number(target::kDynamic);
+      Value value =
+          isEntryKnown(size) ? checkedDim(size, nullptr) : code->number(program::kDynamic);
       code->store(i64, value, function.getArgument(2), code->number(place++));
     }
   Value status = writeEntryChecks();

@@ -10,7 +10,7 @@
 
 #include "compiler/lower/Kernel.h"
 #include "compiler/lower/program/MemoryPlan.h"
-#include "compiler/target/Program.h"
+#include "compiler/program/Program.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/Error.h"
@@ -24,7 +24,7 @@ class Host {
 public:
   Host(mlir::func::FuncOp model,
        const std::map<mlir::Operation *, std::shared_ptr<Kernel>> &kernels,
-       const mechanism::Placements &placements, target::Program &program);
+       const mechanism::Placements &placements, program::Program &program);
   llvm::Error write();
 
 private:
@@ -152,7 +152,7 @@ private:
   mlir::func::FuncOp model;
   const std::map<mlir::Operation *, std::shared_ptr<Kernel>> &kernels;
   const mechanism::Placements &placements;
-  target::Program &program;
+  program::Program &program;
   mlir::OpBuilder builder, entry; // `entry` writes at the top of the function
   std::unique_ptr<Code> code, entryCode;
   mlir::func::FuncOp function;

@@ -6,14 +6,14 @@ using namespace mlir;
 
 namespace heddle::lower {
 
-static target::Io describeValue(Value value, DictionaryAttr attributes,
-                                const std::map<std::string, int64_t> &symbols) {
-  target::Io io;
+static program::Io describeValue(Value value, DictionaryAttr attributes,
+                                 const std::map<std::string, int64_t> &symbols) {
+  program::Io io;
   if (graph::ListType list = graph::listOf(value)) {
-    io.kind = llvm::StringSwitch<target::IoKind>(list.getKind())
-                  .Case("sequence", target::IoKind::Sequence)
-                  .Case("optional", target::IoKind::Optional)
-                  .Default(target::IoKind::OptionalSequence);
+    io.kind = llvm::StringSwitch<program::IoKind>(list.getKind())
+                  .Case("sequence", program::IoKind::Sequence)
+                  .Case("optional", program::IoKind::Optional)
+                  .Default(program::IoKind::OptionalSequence);
     io.tensorRank = std::max<int64_t>(list.getRank(), -1);
   }
   io.dtype = graph::onnxTypeOf(graph::elementOf(value));
@@ -33,10 +33,10 @@ static target::Io describeValue(Value value, DictionaryAttr attributes,
       io.labels.push_back(text ? text.str() : std::to_string(cast<IntegerAttr>(label).getInt()));
     }
   if (auto encoding = attributes.getAs<StringAttr>("graph.encoding"))
-    io.encoding = llvm::StringSwitch<target::Encoding>(encoding)
-                      .Case("map", target::Encoding::Map)
-                      .Case("int_map", target::Encoding::IntMap)
-                      .Default(target::Encoding::Dense);
+    io.encoding = llvm::StringSwitch<program::Encoding>(encoding)
+                      .Case("map", program::Encoding::Map)
+                      .Case("int_map", program::Encoding::IntMap)
+                      .Default(program::Encoding::Dense);
   return io;
 }
 

@@ -206,10 +206,10 @@ void Host::writeStringOp(Operation *op) {
 
 void Host::writeImageDecode(graph::ImageDecodeOp op) {
   Value zero = code->number(0);
-  auto format = llvm::StringSwitch<target::Pixels>(op.getPixelFormat())
-                    .Case("bgr", target::Pixels::Bgr)
-                    .Case("gray", target::Pixels::Gray)
-                    .Default(target::Pixels::Rgb);
+  auto format = llvm::StringSwitch<program::Pixels>(op.getPixelFormat())
+                    .Case("bgr", program::Pixels::Bgr)
+                    .Case("gray", program::Pixels::Gray)
+                    .Default(program::Pixels::Rgb);
   Value first = messages(op, {"images are read by ImageMagick, whose library "
                               "'libMagickWand-6.Q16.so.6' is not on this machine; install Debian's "
                               "'libmagickwand-6.q16-6', or name the library's file in "

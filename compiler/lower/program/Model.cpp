@@ -48,7 +48,8 @@ static void shareFunctions(ModuleOp module, Kernel &kernel, SharedFunctions &fun
   }
 }
 
-llvm::Error lowerModel(func::FuncOp model, const loop::Machine &machine, target::Program &program) {
+llvm::Error lowerModel(func::FuncOp model, const loop::Machine &machine,
+                       program::Program &program) {
   MLIRContext *context = model.getContext();
   context->loadDialect<arith::ArithDialect, math::MathDialect, scf::SCFDialect,
                        vector::VectorDialect, program::ProgramDialect, cf::ControlFlowDialect>();

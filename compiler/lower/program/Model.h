@@ -3,7 +3,7 @@
 #define HEDDLE_LOWER_PROGRAM_MODEL_H
 
 #include "compiler/loop/Machine.h"
-#include "compiler/target/Program.h"
+#include "compiler/program/Program.h"
 
 #include "llvm/Support/Error.h"
 
@@ -12,7 +12,7 @@ namespace heddle::lower {
 /// Fills in `program`, all but what it is named and how it is measured, from the groups of `model`
 /// and their schedules, which their mechanisms must serve (lower::settle).
 llvm::Error lowerModel(mlir::func::FuncOp model, const loop::Machine &machine,
-                       target::Program &program);
+                       program::Program &program);
 
 } // namespace heddle::lower
 

@@ -97,7 +97,7 @@ llvm::Error joinObjects(const std::vector<std::string> &files, const std::string
 
 /// The files that all kinds of artefact are linked from. The functions of each variant have the
 /// same names, so each is joined to an object of its own first.
-llvm::Expected<std::vector<std::string>> saveProgram(const target::Program &program,
+llvm::Expected<std::vector<std::string>> saveProgram(const program::Program &program,
                                                      const Target &target, const Objects &objects,
                                                      const ArtefactOptions &options,
                                                      const Workplace &place, llvm::StringRef path) {
@@ -199,7 +199,7 @@ llvm::Error linkLibrary(std::vector<std::string> files, const std::string &weigh
 }
 
 /// Of the code, for all CPUs, and of the weights.
-std::string buildIdOf(const target::Program &program, const Objects &objects,
+std::string buildIdOf(const program::Program &program, const Objects &objects,
                       const std::vector<Variant> &variants) {
   std::string digests;
   auto add = [&](llvm::StringRef bytes) { digests += cache::hexOf(cache::digestOf(bytes)); };
@@ -208,7 +208,7 @@ std::string buildIdOf(const target::Program &program, const Objects &objects,
   for (const Variant &variant : variants)
     for (const auto &object : *variant.objects)
       add(object->getBuffer());
-  for (const target::Weights::Piece &piece : program.weights.pieces) {
+  for (const program::Weights::Piece &piece : program.weights.pieces) {
     digests += std::to_string(piece.offset) + " ";
     add({piece.bytes.data(), piece.bytes.size()});
   }
@@ -217,7 +217,7 @@ std::string buildIdOf(const target::Program &program, const Objects &objects,
 
 /// Links without the weights, and writes them to where the linker has left a hole: gigabytes are
 /// written once. False where the linker leaves none.
-llvm::Expected<bool> linkAroundHole(const target::Program &program, const Target &target,
+llvm::Expected<bool> linkAroundHole(const program::Program &program, const Target &target,
                                     const std::vector<std::string> &files,
                                     const std::string &weights, LinkOptions options,
                                     const Workplace &place, llvm::StringRef path) {
@@ -249,7 +249,7 @@ llvm::Error publish(Workplace &place, bool isLibrary, llvm::StringRef path) {
   return place.publish("artefact");
 }
 
-llvm::Error writeBinary(const target::Program &program, const Target &target,
+llvm::Error writeBinary(const program::Program &program, const Target &target,
                         const Objects &objects, const ArtefactOptions &given,
                         llvm::StringRef path) {
   auto place = Workplace::beside(path);
@@ -297,17 +297,17 @@ std::string commentText(llvm::StringRef text) {
 
 } // namespace
 
-std::string headerOf(const target::Program &program) {
+std::string headerOf(const program::Program &program) {
   std::string name = identifierOf(program),
               guard = "HEDDLE_" + llvm::StringRef(name).upper() + "_H";
   std::string text;
   llvm::raw_string_ostream out(text);
   out << "/* " << name << ": a model compiled by heddle.\n";
-  auto list = [&](const char *what, const std::vector<target::Io> &ios) {
-    for (const target::Io &io : ios) {
+  auto list = [&](const char *what, const std::vector<program::Io> &ios) {
+    for (const program::Io &io : ios) {
       out << " * " << what << ' ' << commentText(io.name) << ": " << dtypeName(io.dtype) << '[';
       llvm::interleave(
-          io.dims, out, [&](const target::IoDim &dim) { out << commentText(dim.text); }, ", ");
+          io.dims, out, [&](const program::IoDim &dim) { out << commentText(dim.text); }, ", ");
       out << "]\n";
     }
   };
@@ -321,7 +321,7 @@ std::string headerOf(const target::Program &program) {
   return out.str();
 }
 
-llvm::Error writeArtefact(const target::Program &program, const Target &target,
+llvm::Error writeArtefact(const program::Program &program, const Target &target,
                           const Objects &objects, const ArtefactOptions &options,
                           llvm::StringRef path) {
   if (options.kind == "so" || options.kind == "o")

@@ -8,7 +8,7 @@ namespace heddle::cpu {
 
 /// A program of the same model for another CPU.
 struct Variant {
-  const target::Program *program;
+  const program::Program *program;
   const Target *target;
   const Objects *objects;
 };
@@ -23,12 +23,12 @@ struct ArtefactOptions {
 };
 
 /// Writes `path` whole or not at all. The bytes depend on the program and the options alone.
-llvm::Error writeArtefact(const target::Program &program, const Target &target,
+llvm::Error writeArtefact(const program::Program &program, const Target &target,
                           const Objects &objects, const ArtefactOptions &options,
                           llvm::StringRef path);
 
 /// The C header of an artefact: what goes in and out, and the declaration of the entry.
-std::string headerOf(const target::Program &program);
+std::string headerOf(const program::Program &program);
 
 } // namespace heddle::cpu
 

@@ -106,7 +106,7 @@ static std::vector<std::string> commandOf(const std::string &clang, llvm::String
           "-fno-color-diagnostics", "-fno-caret-diagnostics"};
 }
 
-static llvm::Expected<std::string> compileOne(const target::Source &source, const Target &target) {
+static llvm::Expected<std::string> compileOne(const program::Source &source, const Target &target) {
   auto clang = findClang(source.path);
   if (!clang)
     return clang.takeError();
@@ -143,9 +143,9 @@ static llvm::Expected<std::string> compileOne(const target::Source &source, cons
                    text.empty() ? source.path + ": error: '" + *clang + "' failed" : text);
 }
 
-llvm::Error compileSources(std::vector<target::Source> &sources, const Target &target) {
+llvm::Error compileSources(std::vector<program::Source> &sources, const Target &target) {
   std::map<std::string, std::string> known; // kernels of one card are often equal
-  for (target::Source &source : sources) {
+  for (program::Source &source : sources) {
     std::string &bitcode = known[source.header + source.path + source.code];
     if (bitcode.empty()) {
       auto made = compileOne(source, target);
@@ -160,8 +160,8 @@ llvm::Error compileSources(std::vector<target::Source> &sources, const Target &t
 
 bool isHandwritten(const llvm::Function &function) { return function.hasFnAttribute(kAttribute); }
 
-llvm::Error linkSources(llvm::Module &module, const std::vector<target::Source> &sources) {
-  for (const target::Source &source : sources) {
+llvm::Error linkSources(llvm::Module &module, const std::vector<program::Source> &sources) {
+  for (const program::Source &source : sources) {
     auto parsed = llvm::parseBitcodeFile({source.bitcode, source.path}, module.getContext());
     if (!parsed)
       return makeError(ErrorCode::Limit,

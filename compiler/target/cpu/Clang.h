@@ -2,7 +2,7 @@
 #ifndef HEDDLE_TARGET_CPU_CLANG_H
 #define HEDDLE_TARGET_CPU_CLANG_H
 
-#include "compiler/target/Program.h"
+#include "compiler/program/Program.h"
 #include "compiler/target/cpu/Target.h"
 
 #include "llvm/IR/Module.h"
@@ -13,10 +13,10 @@ namespace heddle::cpu {
 std::string whyNoClang();
 
 /// Fills in the bitcode of each source. Nothing is written to disk; a source has 60 s.
-llvm::Error compileSources(std::vector<target::Source> &sources, const Target &target);
+llvm::Error compileSources(std::vector<program::Source> &sources, const Target &target);
 
 /// Links their functions into the module, under the names that its declarations have.
-llvm::Error linkSources(llvm::Module &module, const std::vector<target::Source> &sources);
+llvm::Error linkSources(llvm::Module &module, const std::vector<program::Source> &sources);
 
 /// Functions that came from a source: they are loops as people write them.
 bool isHandwritten(const llvm::Function &function);

@@ -13,25 +13,25 @@ namespace {
 
 using llvm::Constant;
 
-static_assert(target::kDynamic == HEDDLE_DYNAMIC);
-static_assert(int(target::IoKind::Tensor) == HEDDLE_IO_TENSOR &&
-              int(target::IoKind::Sequence) == HEDDLE_IO_SEQUENCE &&
-              int(target::IoKind::Optional) == HEDDLE_IO_OPTIONAL &&
-              int(target::IoKind::OptionalSequence) == HEDDLE_IO_OPTIONAL_SEQUENCE);
-static_assert(int(target::Encoding::Dense) == HEDDLE_ENCODING_DENSE &&
-              int(target::Encoding::Map) == HEDDLE_ENCODING_MAP &&
-              int(target::Encoding::IntMap) == HEDDLE_ENCODING_INT_MAP);
-static_assert(int(target::Pixels::Rgb) == HEDDLE_PIXELS_RGB &&
-              int(target::Pixels::Bgr) == HEDDLE_PIXELS_BGR &&
-              int(target::Pixels::Gray) == HEDDLE_PIXELS_GRAY);
-static_assert(int(target::LibraryFunction::Matmul) == HEDDLE_FUNCTION_MATMUL &&
-              int(target::LibraryFunction::Convolution) == HEDDLE_FUNCTION_CONVOLUTION &&
-              int(target::LibraryFunction::LayerNorm) == HEDDLE_FUNCTION_LAYER_NORM);
-static_assert(int(target::Post::Add) == HEDDLE_POST_ADD &&
-              int(target::Post::Sub) == HEDDLE_POST_SUB &&
-              int(target::Post::Mul) == HEDDLE_POST_MUL &&
-              int(target::Post::Div) == HEDDLE_POST_DIV &&
-              int(target::Post::Gelu) == HEDDLE_POST_GELU);
+static_assert(program::kDynamic == HEDDLE_DYNAMIC);
+static_assert(int(program::IoKind::Tensor) == HEDDLE_IO_TENSOR &&
+              int(program::IoKind::Sequence) == HEDDLE_IO_SEQUENCE &&
+              int(program::IoKind::Optional) == HEDDLE_IO_OPTIONAL &&
+              int(program::IoKind::OptionalSequence) == HEDDLE_IO_OPTIONAL_SEQUENCE);
+static_assert(int(program::Encoding::Dense) == HEDDLE_ENCODING_DENSE &&
+              int(program::Encoding::Map) == HEDDLE_ENCODING_MAP &&
+              int(program::Encoding::IntMap) == HEDDLE_ENCODING_INT_MAP);
+static_assert(int(program::Pixels::Rgb) == HEDDLE_PIXELS_RGB &&
+              int(program::Pixels::Bgr) == HEDDLE_PIXELS_BGR &&
+              int(program::Pixels::Gray) == HEDDLE_PIXELS_GRAY);
+static_assert(int(program::LibraryFunction::Matmul) == HEDDLE_FUNCTION_MATMUL &&
+              int(program::LibraryFunction::Convolution) == HEDDLE_FUNCTION_CONVOLUTION &&
+              int(program::LibraryFunction::LayerNorm) == HEDDLE_FUNCTION_LAYER_NORM);
+static_assert(int(program::Post::Add) == HEDDLE_POST_ADD &&
+              int(program::Post::Sub) == HEDDLE_POST_SUB &&
+              int(program::Post::Mul) == HEDDLE_POST_MUL &&
+              int(program::Post::Div) == HEDDLE_POST_DIV &&
+              int(program::Post::Gelu) == HEDDLE_POST_GELU);
 
 class DescriptorBuilder {
 public:
@@ -70,9 +70,9 @@ public:
   Constant *real(double value) {
     return llvm::ConstantFP::get(llvm::Type::getDoubleTy(context), value);
   }
-  Constant *callsOf(const std::vector<target::LibraryCall> &calls) {
+  Constant *callsOf(const std::vector<program::LibraryCall> &calls) {
     std::vector<Constant *> rows;
-    for (const target::LibraryCall &call : calls)
+    for (const program::LibraryCall &call : calls)
       rows.push_back(structure(
           {text(call.library), text(call.card), text(call.group), i32(int32_t(call.function)),
            i32(call.operands), i32(call.numbers.size()), i32(call.posts.size()),
@@ -89,11 +89,11 @@ public:
   Constant *structure(llvm::ArrayRef<Constant *> fields) {
     return llvm::ConstantStruct::getAnon(context, fields);
   }
-  Constant *ios(const std::vector<target::Io> &values) {
+  Constant *ios(const std::vector<program::Io> &values) {
     std::vector<Constant *> rows;
-    for (const target::Io &io : values) {
+    for (const program::Io &io : values) {
       std::vector<Constant *> dims;
-      for (const target::IoDim &dim : io.dims)
+      for (const program::IoDim &dim : io.dims)
         dims.push_back(structure({i64(dim.value), i64(dim.symbol), text(dim.text)}));
       rows.push_back(structure({text(io.name), i32(io.dtype), i32(io.dims.size()), arrayOf(dims),
                                 i32(int32_t(io.encoding)), i32(io.labels.size()),
@@ -129,7 +129,7 @@ std::string joined(const std::vector<std::string> &words) {
 
 } // namespace
 
-std::string identifierOf(const target::Program &program) {
+std::string identifierOf(const program::Program &program) {
   std::string name = llvm::sys::path::stem(program.model).str();
   for (char &c : name)
     if (!llvm::isAlnum(c) && c != '_')
@@ -139,15 +139,15 @@ std::string identifierOf(const target::Program &program) {
   return name;
 }
 
-std::string entrySymbol(const target::Program &program) {
+std::string entrySymbol(const program::Program &program) {
   return identifierOf(program) + "_executable";
 }
 
-std::string weightsSymbol(const target::Program &program) {
+std::string weightsSymbol(const program::Program &program) {
   return identifierOf(program) + "_weights";
 }
 
-std::string variantSymbol(const target::Program &program, const Target &target) {
+std::string variantSymbol(const program::Program &program, const Target &target) {
   std::string name = identifierOf(program) + "_for_" + target.name;
   for (char &c : name)
     if (!llvm::isAlnum(c))
@@ -156,7 +156,7 @@ std::string variantSymbol(const target::Program &program, const Target &target) 
 }
 
 /// heddle_executable_t; `variants` is its table of that many forms, or null.
-static Constant *executableOf(DescriptorBuilder &b, const target::Program &program,
+static Constant *executableOf(DescriptorBuilder &b, const program::Program &program,
                               const Target &target, Constant *variants, size_t variantCount) {
   return b.structure({
       b.i32(HEDDLE_EXECUTABLE_MAGIC),
@@ -200,7 +200,7 @@ static llvm::GlobalVariable *define(llvm::Module &module, Constant *value, llvm:
 }
 
 llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
-emitDescriptor(const target::Program &program, const Target &target, bool exportGeneric,
+emitDescriptor(const program::Program &program, const Target &target, bool exportGeneric,
                const std::vector<std::string> &variants) {
   llvm::LLVMContext context;
   llvm::Module module("descriptor", context);
@@ -227,7 +227,7 @@ emitDescriptor(const target::Program &program, const Target &target, bool export
 }
 
 llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
-emitVariantDescriptor(const target::Program &program, const Target &target) {
+emitVariantDescriptor(const program::Program &program, const Target &target) {
   llvm::LLVMContext context;
   llvm::Module module("descriptor", context);
   DescriptorBuilder b(module);

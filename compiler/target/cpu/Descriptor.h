@@ -7,25 +7,25 @@
 namespace heddle::cpu {
 
 /// "models/resnet50-v1.onnx": resnet50_v1. Always a C identifier.
-std::string identifierOf(const target::Program &program);
+std::string identifierOf(const program::Program &program);
 
 /// Names of symbols: "<identifier>_executable" and "<identifier>_weights".
-std::string entrySymbol(const target::Program &program);
-std::string weightsSymbol(const target::Program &program);
+std::string entrySymbol(const program::Program &program);
+std::string weightsSymbol(const program::Program &program);
 
 /// Of the program's form for the target, beside others: "<identifier>_for_x86_64_v3".
-std::string variantSymbol(const target::Program &program, const Target &target);
+std::string variantSymbol(const program::Program &program, const Target &target);
 
 /// Defines `heddle_executable` and `<identifier>_executable`, the first one hidden unless
 /// `exportGeneric`; wants heddle_program_sizes, heddle_program_run and `<identifier>_weights`.
 /// `variants` are symbols of the same model's forms for other CPUs.
 llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
-emitDescriptor(const target::Program &program, const Target &target, bool exportGeneric,
+emitDescriptor(const program::Program &program, const Target &target, bool exportGeneric,
                const std::vector<std::string> &variants = {});
 
 /// As emitDescriptor, of one form beside others: defines its variantSymbol, which can be seen.
 llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
-emitVariantDescriptor(const target::Program &program, const Target &target);
+emitVariantDescriptor(const program::Program &program, const Target &target);
 
 } // namespace heddle::cpu
 

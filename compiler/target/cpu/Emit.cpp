@@ -129,7 +129,7 @@ llvm::SmallVector<char, 0> generate(llvm::Module &module, llvm::TargetMachine &m
 bool isShared(const llvm::Function &function) { return function.hasLinkOnceLinkage(); }
 
 /// The program as one LLVM module. Functions see each other across parts, and nobody else does.
-llvm::Expected<std::unique_ptr<llvm::Module>> translate(const target::Program &program,
+llvm::Expected<std::unique_ptr<llvm::Module>> translate(const program::Program &program,
                                                         llvm::LLVMContext &context) {
   ModuleOp source = program.module.get(); // a handle: reading changes nothing
   registerBuiltinDialectTranslation(*source.getContext());
@@ -270,7 +270,7 @@ llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> compilePart(llvm::MemoryBuff
 
 } // namespace
 
-llvm::Expected<Objects> emitObjects(target::Program &program, const Target &target, int optLevel,
+llvm::Expected<Objects> emitObjects(program::Program &program, const Target &target, int optLevel,
                                     unsigned threads, CodeCache &cache) {
   if (llvm::Error error = lowerToLLVM(*program.module, target))
     return std::move(error);
@@ -315,13 +315,13 @@ llvm::Expected<Objects> emitObjects(target::Program &program, const Target &targ
   return objects;
 }
 
-llvm::Expected<Objects> emitObjects(target::Program &program, const Target &target, int optLevel,
+llvm::Expected<Objects> emitObjects(program::Program &program, const Target &target, int optLevel,
                                     unsigned threads) {
   CodeCache none;
   return emitObjects(program, target, optLevel, threads, none);
 }
 
-llvm::Expected<std::string> emitText(const target::Program &program, const Target &target,
+llvm::Expected<std::string> emitText(const program::Program &program, const Target &target,
                                      int optLevel, TextKind kind) {
   llvm::LLVMContext context;
   std::string errors, text;

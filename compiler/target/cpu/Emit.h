@@ -2,7 +2,7 @@
 #ifndef HEDDLE_TARGET_CPU_EMIT_H
 #define HEDDLE_TARGET_CPU_EMIT_H
 
-#include "compiler/target/Program.h"
+#include "compiler/program/Program.h"
 #include "compiler/target/cpu/Target.h"
 
 #include "llvm/IR/LLVMContext.h"
@@ -27,15 +27,15 @@ struct CodeCache {
 
 /// Machine code of a program's functions, compiled in `threads` threads; lowers `program.module`
 /// to the LLVM dialect. The number of objects does not depend on `threads`, nor do their bytes.
-llvm::Expected<Objects> emitObjects(target::Program &program, const Target &target, int optLevel,
+llvm::Expected<Objects> emitObjects(program::Program &program, const Target &target, int optLevel,
                                     unsigned threads, CodeCache &cache);
 /// As emitObjects, of everything anew.
-llvm::Expected<Objects> emitObjects(target::Program &program, const Target &target, int optLevel,
+llvm::Expected<Objects> emitObjects(program::Program &program, const Target &target, int optLevel,
                                     unsigned threads);
 
 enum class TextKind { LLVM, Assembly };
 /// The optimised code of a program whose objects were emitted.
-llvm::Expected<std::string> emitText(const target::Program &program, const Target &target,
+llvm::Expected<std::string> emitText(const program::Program &program, const Target &target,
                                      int optLevel, TextKind kind);
 
 /// One object of a module that needs no optimisation.

@@ -21,7 +21,7 @@ public:
       munmap(memory, size);
   }
 
-  llvm::Error link(const target::Program &program, const Target &target, const Objects &objects) {
+  llvm::Error link(const program::Program &program, const Target &target, const Objects &objects) {
     if (llvm::Error error = placeWeights(program.weights))
       return error;
     auto machine = llvm::orc::JITTargetMachineBuilder(llvm::Triple(target.triple));
@@ -63,14 +63,14 @@ public:
   const heddle_executable_t *executable() const override { return entry; }
 
 private:
-  llvm::Error placeWeights(const target::Weights &weights) {
+  llvm::Error placeWeights(const program::Weights &weights) {
     size = std::max<int64_t>(weights.size, 64);
     void *mapped = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (mapped == MAP_FAILED)
       return makeError(ErrorCode::Limit,
                        "error: no memory for " + llvm::Twine(size) + " bytes of weights");
     memory = static_cast<char *>(mapped);
-    for (const target::Weights::Piece &piece : weights.pieces)
+    for (const program::Weights::Piece &piece : weights.pieces)
       std::memcpy(memory + piece.offset, piece.bytes.data(), piece.bytes.size());
     mprotect(memory, size, PROT_READ);
     return llvm::Error::success();
@@ -85,7 +85,7 @@ private:
 
 } // namespace
 
-llvm::Expected<std::shared_ptr<LoadedProgram>> load(const target::Program &program,
+llvm::Expected<std::shared_ptr<LoadedProgram>> load(const program::Program &program,
                                                     const Target &target, const Objects &objects) {
   auto loaded = std::make_shared<JitProgram>();
   if (llvm::Error error = loaded->link(program, target, objects))

@@ -16,7 +16,7 @@ public:
 };
 
 /// The objects are those of emitObjects for this program. Borrowed weights are copied.
-llvm::Expected<std::shared_ptr<LoadedProgram>> load(const target::Program &program,
+llvm::Expected<std::shared_ptr<LoadedProgram>> load(const program::Program &program,
                                                     const Target &target, const Objects &objects);
 
 } // namespace heddle::cpu

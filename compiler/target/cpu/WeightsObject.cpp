@@ -60,7 +60,7 @@ Elf64_Ehdr fileHeader(bool isArm, int64_t sectionTable, int sections, int string
 
 } // namespace
 
-int writeWeightsObject(const target::Weights &weights, const std::string &symbol, bool isArm,
+int writeWeightsObject(const program::Weights &weights, const std::string &symbol, bool isArm,
                        const std::string &path, Data data) {
   enum Index { None, Numbers, Symbols, Text, Stack, Count };
   Strings strings;
@@ -95,7 +95,7 @@ int writeWeightsObject(const target::Weights &weights, const std::string &symbol
   FileWriter writer(path);
   writer.write(bytesOf(fileHeader(isArm, tableAt, Count, Text)));
   writer.zeros(page - writer.written());
-  for (const target::Weights::Piece &piece : weights.pieces)
+  for (const program::Weights::Piece &piece : weights.pieces)
     if (inside) {
       writer.zeros(page + piece.offset - writer.written());
       writer.write({piece.bytes.data(), piece.bytes.size()});
@@ -197,7 +197,7 @@ std::optional<uint64_t> holeOf(const Elf64_Shdr &section, llvm::ArrayRef<Elf64_P
 
 } // namespace
 
-int fillHole(const target::Weights &weights, const std::string &path, bool &isDone) {
+int fillHole(const program::Weights &weights, const std::string &path, bool &isDone) {
   isDone = false;
   Patched file(path);
   auto header = file.read<Elf64_Ehdr>(0, 1);
@@ -214,7 +214,7 @@ int fillHole(const target::Weights &weights, const std::string &path, bool &isDo
     return 0;
   found->sh_offset = *hole;
   int failure = 0;
-  for (const target::Weights::Piece &piece : weights.pieces)
+  for (const program::Weights::Piece &piece : weights.pieces)
     if (!failure)
       failure =
           file.write({piece.bytes.data(), piece.bytes.size()}, found->sh_offset + piece.offset);

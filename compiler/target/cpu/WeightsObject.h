@@ -2,7 +2,7 @@
 #ifndef HEDDLE_TARGET_CPU_WEIGHTSOBJECT_H
 #define HEDDLE_TARGET_CPU_WEIGHTSOBJECT_H
 
-#include "compiler/target/Program.h"
+#include "compiler/program/Program.h"
 #include "compiler/target/cpu/Files.h"
 
 namespace heddle::cpu {
@@ -13,7 +13,7 @@ enum class Data { Inside, Later };
 
 /// Writes an ELF object that defines `symbol` (hidden) in a read-only section whose alignment is a
 /// page. Returns errno, or 0.
-int writeWeightsObject(const target::Weights &weights, const std::string &symbol, bool isArm,
+int writeWeightsObject(const program::Weights &weights, const std::string &symbol, bool isArm,
                        const std::string &path, Data data = Data::Inside);
 
 /// Sections in an order in which the place of data that comes later is a hole in the file: a script
@@ -22,7 +22,7 @@ llvm::StringRef layoutWithHole();
 
 /// Writes the weights into the hole that a linker has left for them in the shared library `path`.
 /// Returns errno, or 0; without a hole `isDone` is false, and nothing is written.
-int fillHole(const target::Weights &weights, const std::string &path, bool &isDone);
+int fillHole(const program::Weights &weights, const std::string &path, bool &isDone);
 
 } // namespace heddle::cpu
 

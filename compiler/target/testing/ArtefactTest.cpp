@@ -68,7 +68,7 @@ protected:
   }
 
   mlir::MLIRContext context;
-  target::Program program;
+  program::Program program;
   cpu::Objects objects;
   std::string folder;
 };

@@ -2,6 +2,7 @@
 
 #include "compiler/target/testing/Programs.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Parser/Parser.h"
 
 #include <gtest/gtest.h>
@@ -16,9 +17,9 @@ void loadDialects(MLIRContext &context) {
                       vector::VectorDialect>();
 }
 
-target::Program parseProgram(MLIRContext &context, llvm::StringRef text) {
+program::Program parseProgram(MLIRContext &context, llvm::StringRef text) {
   loadDialects(context);
-  target::Program program;
+  program::Program program;
   program.module = parseSourceString<ModuleOp>(text, &context);
   EXPECT_TRUE(program.module);
   return program;
@@ -116,11 +117,11 @@ func.func @heddle_program_run(%call: !llvm.ptr) -> i32 {
 }
 )mlir";
 
-target::Program scaleProgram(MLIRContext &context, std::vector<float> weights) {
-  target::Program program = parseProgram(context, scaleText);
+program::Program scaleProgram(MLIRContext &context, std::vector<float> weights) {
+  program::Program program = parseProgram(context, scaleText);
   program.model = "models/scale-v1.onnx";
-  program.inputs = {{"x", 1, {{target::kDynamic, 0, "n"}}, {}, {}}};
-  program.outputs = {{"y", 1, {{target::kDynamic, 0, "n"}}, {}, {}}};
+  program.inputs = {{"x", 1, {{program::kDynamic, 0, "n"}}, {}, {}}};
+  program.outputs = {{"y", 1, {{program::kDynamic, 0, "n"}}, {}, {}}};
   program.symbols = {"n"};
   program.messages = {"n is %lld, more than %lld"};
   program.kernels = {"scale"};
@@ -164,7 +165,7 @@ std::shared_ptr<Kernel> Kernel::compile(const std::string &body, const cpu::Targ
       "  %ok = arith.constant 0 : i32\n  return %ok : i32\n}\n"
       "func.func @heddle_program_sizes(%a: !llvm.ptr, %b: !llvm.ptr, %c: !llvm.ptr) -> i32 {"
       "\n  %ok = arith.constant 0 : i32\n  return %ok : i32\n}\n";
-  target::Program program = parseProgram(kernel->context, text);
+  program::Program program = parseProgram(kernel->context, text);
   program.model = "kernel";
   if (!program.module)
     return nullptr;

@@ -8,11 +8,11 @@
 namespace heddle::testing {
 
 void loadDialects(mlir::MLIRContext &context);
-target::Program parseProgram(mlir::MLIRContext &context, llvm::StringRef text);
+program::Program parseProgram(mlir::MLIRContext &context, llvm::StringRef text);
 cpu::Target host();
 
 /// y = 2 x + weights[0] over the symbol `n`: a whole program of one kernel.
-target::Program scaleProgram(mlir::MLIRContext &context, std::vector<float> weights);
+program::Program scaleProgram(mlir::MLIRContext &context, std::vector<float> weights);
 /// Runs scaleProgram on `x` in two halves.
 std::vector<float> runScale(const heddle_executable_t &executable, const std::vector<float> &x);
 

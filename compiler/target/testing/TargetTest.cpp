@@ -95,7 +95,7 @@ TEST(Target, WrongListsAreRefused) {
 
 TEST(Target, CodeForArmHasItsInstructions) {
   mlir::MLIRContext context;
-  target::Program program = scaleProgram(context, {1.0f});
+  program::Program program = scaleProgram(context, {1.0f});
   cpu::Target target = named("aarch64");
   ASSERT_TRUE(bool(cpu::emitObjects(program, target, 3, 1)));
   auto text = cpu::emitText(program, target, 3, cpu::TextKind::Assembly);
@@ -105,14 +105,14 @@ TEST(Target, CodeForArmHasItsInstructions) {
 }
 
 TEST(Weights, EqualBytesAreStoredOnce) {
-  target::Weights weights;
+  program::Weights weights;
   std::vector<char> first(100, 'a'), second(100, 'b');
   EXPECT_EQ(weights.borrow(first), 0);
   EXPECT_EQ(weights.borrow(second), 128);
   EXPECT_EQ(weights.own(first), 0);
   EXPECT_EQ(weights.size, 228);
   EXPECT_EQ(weights.usedBytes, 300);
-  target::Weights next = weights.shared();
+  program::Weights next = weights.shared();
   EXPECT_EQ(next.usedBytes, 0);
   EXPECT_EQ(next.own(second), 128);
   EXPECT_EQ(next.own({'c'}), 256);
@@ -122,7 +122,7 @@ TEST(Weights, EqualBytesAreStoredOnce) {
 
 TEST(Target, CodeForAvx2HasNoWideRegisters) {
   mlir::MLIRContext context;
-  target::Program program = scaleProgram(context, {1.0f});
+  program::Program program = scaleProgram(context, {1.0f});
   cpu::Target target = named("x86-64-v3");
   ASSERT_TRUE(bool(cpu::emitObjects(program, target, 3, 1)));
   auto text = cpu::emitText(program, target, 3, cpu::TextKind::Assembly);
@@ -134,7 +134,7 @@ TEST(Target, CodeForAvx2HasNoWideRegisters) {
 
 TEST(Target, AnInstructionThatItLacksIsAnErrorAndNotTheEnd) {
   mlir::MLIRContext context;
-  target::Program program = parseProgram(context, R"mlir(
+  program::Program program = parseProgram(context, R"mlir(
     func.func @dot(%x: !llvm.ptr) {
       %a = llvm.load %x : !llvm.ptr -> vector<16xi32>
       %r = llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"(%a, %a, %a)

@@ -4,6 +4,8 @@
 #include "compiler/target/cpu/Lower.h"
 #include "compiler/target/cpu/math/FloatMath.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
 #include <limits>
 
 using namespace mlir;

@@ -1,7 +1,9 @@
 // Memory: accesses to memory, and sizes that say whether they left int64, as ops of LLVM.
 
-#include "compiler/program/Program.h"
+#include "compiler/program/Dialect.h"
 #include "compiler/target/cpu/program/Ops.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 using namespace mlir;
 

@@ -1,9 +1,11 @@
 // Program: what a CPU makes of the program dialect, each op in its place: pointers are those of
 // LLVM.
 
-#include "compiler/program/Program.h"
+#include "compiler/program/Dialect.h"
 #include "compiler/target/cpu/Lower.h"
 #include "compiler/target/cpu/program/Ops.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 using namespace mlir;
 

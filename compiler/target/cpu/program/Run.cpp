@@ -1,7 +1,9 @@
 // Run: what a program asks of its run, as accesses to heddle_call_t and calls through it.
 
-#include "compiler/program/Program.h"
+#include "compiler/program/Dialect.h"
 #include "compiler/target/cpu/program/Ops.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "runtime/executable/abi.h"
 
 using namespace mlir;

@@ -1,7 +1,9 @@
 // Vectors: dot products, permutations and tables as the instructions of a CPU.
 
-#include "compiler/program/Program.h"
+#include "compiler/program/Dialect.h"
 #include "compiler/target/cpu/program/Ops.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 #include <numeric>
 

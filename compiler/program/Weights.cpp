@@ -1,10 +1,10 @@
 // Weights: equal bytes are stored once, whichever program of a model asks for them.
 
-#include "compiler/target/Program.h"
+#include "compiler/program/Program.h"
 
 #include "llvm/Support/xxhash.h"
 
-namespace heddle::target {
+namespace heddle::program {
 
 const Weights::Piece *Weights::find(llvm::ArrayRef<char> bytes, uint64_t hash) const {
   auto [first, last] = byContent.equal_range(hash);
@@ -48,4 +48,4 @@ Weights Weights::shared() const {
   return copy;
 }
 
-} // namespace heddle::target
+} // namespace heddle::program
