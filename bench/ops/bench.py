@@ -127,6 +127,10 @@ def measure(row, size, threads, given):
         turns.ratio(times, "onnxruntime", "heddle")
 
 
+def is_asked(name, given):
+    return any(part.lower() in name.lower() for part in given.match) or name in given.names
+
+
 def place_of(threads):
     return STORE / f"ops-t{threads}.json"
 
@@ -142,7 +146,7 @@ def bench(threads, given):
     """Measures the cases that were asked for and keeps what was found."""
     found, rows = kept(threads), list(cases.all_rows())
     for row in rows:
-        if given.match.lower() not in row.name.lower():
+        if not is_asked(row.name, given):
             continue
         for size in SIZES if len(row.sizes) > 1 else SIZES[1:2]:
             if size not in given.sizes:
@@ -163,18 +167,21 @@ def bench(threads, given):
 
 def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--match", default="", help="those whose name has this in it")
+    options.add_argument("--match", nargs="+", default=[], metavar="PART",
+                         help="those whose name has one of these in it")
+    options.add_argument("--names", nargs="+", default=[], metavar="NAME", help="these alone")
     options.add_argument("--sizes", nargs="+", choices=SIZES, default=SIZES)
     options.add_argument("--threads", type=int, nargs="+", default=[1])
     options.add_argument("--rounds", type=int, default=5)
     options.add_argument("--turn", type=float, default=5, help="milliseconds of a turn")
     options.add_argument("--write", action="store_true", help="write docs/generated/ops-speed.md")
     given = options.parse_args()
+    if not given.match and not given.names:
+        given.match = [""]
     for threads in given.threads:
         bench(threads, given)
         print("\n" + report.summary([each for each in kept(threads).values()
-                                     if "ratio" in each and given.match.lower()
-                                     in each["name"].lower()]) + "\n")
+                                     if "ratio" in each and is_asked(each["name"], given)]) + "\n")
     if given.write:
         table.write({threads: list(kept(threads).values()) for threads in (1, 2)
                      if place_of(threads).exists()})

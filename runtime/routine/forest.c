@@ -14,7 +14,7 @@
 #define HIGHEST __builtin_inf()
 
 /* LEAST_ROWS: fewer are walked. */
-enum { TOGETHER = 8, NODES_IN_CACHE = 1024, BLOCK_ROWS = 128, LEAST_ROWS = 4 };
+enum { TOGETHER = 8, NODES_IN_CACHE = 1024, BLOCK_ROWS = 128, BATCH_TREES = 32, LEAST_ROWS = 4 };
 
 /* Goes to `child` where the key of the feature is at most the limit, else to the node behind it. A
  * leaf's limit is the largest of all and its child itself. */
@@ -54,15 +54,10 @@ static inline int64_t stepFrom(const node_t *nodes, const int64_t *keys, int64_t
   return node->child + (keys[node->feature] > node->limit);
 }
 
-/* The leaves that a row reaches in trees [tree, tree + count). */
-static void walk(const forest_t *op, const int64_t *keys, int64_t tree, int64_t count,
+/* Down `count` trees at once: from nodes to the leaves that a row reaches. `height`: of the
+ * highest. */
+static void walk(const forest_t *op, const int64_t *keys, int64_t height, int64_t count,
                  int64_t *leaves) {
-  const int64_t *roots = op->roots + 2 * tree;
-  int64_t height = 0;
-  for (int64_t t = 0; t < count; ++t) {
-    leaves[t] = roots[2 * t];
-    height = roots[2 * t + 1] > height ? roots[2 * t + 1] : height;
-  }
   if (count == TOGETHER) {
     int64_t a = leaves[0], b = leaves[1], c = leaves[2], d = leaves[3], e = leaves[4],
             f = leaves[5], g = leaves[6], h = leaves[7];
@@ -104,18 +99,31 @@ static void walk(const forest_t *op, const int64_t *keys, int64_t tree, int64_t 
 COMBINE(combineF32, float)
 COMBINE(combineF64, double)
 
+/* The roots of trees, and the height of the highest. */
+static int64_t rootsOf(const forest_t *op, const int64_t *trees, int64_t count, int64_t *roots) {
+  int64_t height = 0;
+  for (int64_t t = 0; t < count; ++t) {
+    const int64_t *root = op->roots + 2 * trees[t];
+    roots[t] = root[0];
+    height = root[1] > height ? root[1] : height;
+  }
+  return height;
+}
+
 /* Trees [tree, until) of rows [begin, end), whose keys lie at `keys`. */
 static void walkRows(const forest_t *op, const int64_t *keys, int64_t begin, int64_t end,
                      int64_t tree, int64_t until) {
   bool isDouble = op->x.dtype == HEDDLE_FLOAT64;
-  int64_t width = op->features * (op->wantsSmallest ? 2 : 1), leaves[TOGETHER];
+  int64_t width = op->features * (op->wantsSmallest ? 2 : 1), numbers[TOGETHER], roots[TOGETHER];
   int64_t bytes = op->targets * (isDouble ? sizeof(double) : sizeof(float));
   for (int64_t row = begin; row < end; ++row)
     for (int64_t t = tree; t < until; t += TOGETHER) {
       int64_t count = until - t < TOGETHER ? until - t : TOGETHER;
-      walk(op, keys + (row - begin) * width, t, count, leaves);
-      (isDouble ? combineF64 : combineF32)(op, leaves, count,
-                                           (char *)op->result.data + row * bytes);
+      for (int64_t i = 0; i < count; ++i)
+        numbers[i] = t + i;
+      int64_t height = rootsOf(op, numbers, count, roots);
+      walk(op, keys + (row - begin) * width, height, count, roots);
+      (isDouble ? combineF64 : combineF32)(op, roots, count, (char *)op->result.data + row * bytes);
     }
 }
 
@@ -163,22 +171,58 @@ static void combineTarget(const forest_t *op, const heddle_scan_t *scan, const u
           weights[leaves[row]] > to[row * step] ? weights[leaves[row]] : to[row * step];
 }
 
-/* Trees in turn, each for all rows: those that have no scan are walked. */
+/* Combines the weights of a walked tree's leaves with each row's result. */
+static void combineWalked(const forest_t *op, const uint32_t *leaves, int64_t begin, int64_t end) {
+  for (int64_t row = begin; row < end; ++row) {
+    int64_t leaf = leaves[row - begin];
+    combineF32(op, &leaf, 1, (float *)op->result.data + row * op->targets);
+  }
+}
+
+/* The leaves that rows reach in trees that have no scan, several trees at once. */
+static void walkTrees(const forest_t *op, const int64_t *keys, int64_t rows, const int64_t *trees,
+                      int64_t count, uint32_t (*leaves)[BLOCK_ROWS]) {
+  int64_t width = op->features * (op->wantsSmallest ? 2 : 1), roots[TOGETHER] = {0},
+          found[TOGETHER];
+  for (int64_t first = 0; first < count; first += TOGETHER) {
+    int64_t some = count - first < TOGETHER ? count - first : TOGETHER;
+    int64_t height = rootsOf(op, trees + first, some, roots);
+    for (int64_t row = 0; row < rows; ++row) {
+      memcpy(found, roots, sizeof found);
+      walk(op, keys + row * width, height, some, found);
+      for (int64_t t = 0; t < some; ++t)
+        leaves[first + t][row] = (uint32_t)found[t];
+    }
+  }
+}
+
+/* Trees in turn, each for all rows, so that sums are those of rows that walk. Of some trees at a
+ * time those that have no scan are walked first, side by side. */
 static void scanAll(const forest_t *op, const int64_t *keys, const int32_t *lanes, int64_t begin,
                     int64_t end) {
-  uint32_t leaves[BLOCK_ROWS];
-  int64_t width = op->features * (op->wantsSmallest ? 2 : 1);
+  uint32_t leaves[BLOCK_ROWS], walked[BATCH_TREES][BLOCK_ROWS];
+  int64_t width = op->features * (op->wantsSmallest ? 2 : 1), trees[BATCH_TREES];
   const int32_t *next = op->scans;
   const heddle_scan_form_t *form = heddle_scan_form();
-  for (int64_t tree = 0; tree < op->trees; ++tree) {
-    heddle_scan_t scan = heddle_scan_next(&next);
-    if (scan.count == 0) {
-      walkRows(op, keys, begin, end, tree, tree + 1);
-      continue;
+  for (int64_t first = 0; first < op->trees; first += BATCH_TREES) {
+    heddle_scan_t scans[BATCH_TREES];
+    int64_t some = op->trees - first < BATCH_TREES ? op->trees - first : BATCH_TREES, count = 0;
+    for (int64_t t = 0; t < some; ++t) {
+      scans[t] = heddle_scan_next(&next);
+      if (scans[t].count == 0)
+        trees[count++] = first + t;
     }
-    form->scan(&scan, lanes, width, end - begin, leaves);
-    for (int64_t target = 0; target < op->targets; ++target)
-      combineTarget(op, &scan, leaves, target, begin, end);
+    walkTrees(op, keys, end - begin, trees, count, walked);
+    count = 0;
+    for (int64_t t = 0; t < some; ++t) {
+      if (scans[t].count == 0) {
+        combineWalked(op, walked[count++], begin, end);
+        continue;
+      }
+      form->scan(&scans[t], lanes, width, end - begin, leaves);
+      for (int64_t target = 0; target < op->targets; ++target)
+        combineTarget(op, &scans[t], leaves, target, begin, end);
+    }
   }
 }
 

@@ -7,8 +7,9 @@
  * milliseconds, when a worker was woken on the core where that caller spins (numbers in README.md).
  *
  * Workers spin for 50 us after a launch, then sleep on a futex. A scheduler may wake one on the
- * caller's core and leave it there: since the caller does the work alone, nothing seems amiss. So
- * the caller sends away who has not seen a launch for 100 us (README.md has figures).
+ * caller's core and leave it there: since the caller does the work alone, or the worker does its
+ * part once the caller sleeps, nothing seems amiss. So the caller sends away who has not seen a
+ * launch for 100 us, or has seen it on this core (README.md has figures).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/base/status.h"
 #include "runtime/base/tensor.h"
@@ -34,11 +35,13 @@
  * late by a launch expects another number, and so takes nothing. */
 typedef struct slot {
   uint64_t state;
-  uint64_t seen;     /* the last launch that thread i has noticed */
+  uint64_t seen;     /* the last launch that thread i has noticed, */
+  int64_t cpu;       /* and where it ran then */
   int64_t tid;       /* of thread i, once it runs */
   int64_t lateSince; /* the caller's: when the first launch began that thread i did not notice, */
   int64_t patience;  /* and for how long that may be so before it is sent away */
-  char padding[24];
+  int64_t awayFrom;  /* the core that it may not use for now, or -1 */
+  char padding[8];
 } slot_t;
 
 typedef struct thread_pool {
@@ -149,6 +152,7 @@ static void *work(void *data) {
     job = awaitJob(worker.pool, job);
     if (__atomic_load_n(&worker.pool->stop, __ATOMIC_ACQUIRE))
       return NULL;
+    __atomic_store_n(&slot->cpu, sched_getcpu(), __ATOMIC_RELAXED);
     __atomic_store_n(&slot->seen, job >> COUNT_BITS, __ATOMIC_RELEASE);
     help(worker.pool, job, worker.index);
   }
@@ -160,33 +164,49 @@ static void ring(thread_pool_t *pool, int wanted) {
     syscall(SYS_futex, &pool->bell, FUTEX_WAKE_PRIVATE, wanted, NULL, NULL, 0);
 }
 
-/* To any other core than this one, if it waits for this one. It may come back later. */
-static void sendAway(pid_t tid) {
-  cpu_set_t before, others;
-  int here = sched_getcpu();
-  if (here < 0 || here >= CPU_SETSIZE || sched_getaffinity(tid, sizeof before, &before) != 0)
+/* To any other core than this one, from now until it is let back: one that sleeps is moved only
+ * when it wakes. */
+static void sendAway(slot_t *slot, pid_t tid, int here) {
+  cpu_set_t others;
+  if (here < 0 || here >= CPU_SETSIZE || sched_getaffinity(tid, sizeof others, &others) != 0)
     return;
-  others = before;
+  bool wasAllowed = CPU_ISSET(here, &others);
   CPU_CLR(here, &others);
-  if (CPU_COUNT(&others) > 0 && sched_setaffinity(tid, sizeof others, &others) == 0)
-    sched_setaffinity(tid, sizeof before, &before);
+  if (wasAllowed && CPU_COUNT(&others) > 0 && sched_setaffinity(tid, sizeof others, &others) == 0)
+    slot->awayFrom = here;
 }
 
-/* After launch `number`, which began at `start`. */
-static void lookForLate(thread_pool_t *pool, uint64_t number, size_t count, int64_t start) {
+static void letBack(slot_t *slot, pid_t tid) {
+  cpu_set_t all;
+  if (slot->awayFrom >= 0 && sched_getaffinity(tid, sizeof all, &all) == 0) {
+    CPU_SET(slot->awayFrom, &all);
+    sched_setaffinity(tid, sizeof all, &all);
+  }
+  slot->awayFrom = -1;
+}
+
+/* After launch `number`, which began at `start` on core `here`. */
+static void lookForLate(thread_pool_t *pool, uint64_t number, size_t count, int64_t start,
+                        int here) {
   for (size_t i = 1; i < count; ++i) {
     slot_t *slot = &pool->slots[i];
-    if (__atomic_load_n(&slot->seen, __ATOMIC_ACQUIRE) == number) {
+    pid_t tid = (pid_t)__atomic_load_n(&slot->tid, __ATOMIC_ACQUIRE);
+    bool isSeen = __atomic_load_n(&slot->seen, __ATOMIC_ACQUIRE) == number;
+    if (isSeen && __atomic_load_n(&slot->cpu, __ATOMIC_RELAXED) != here) {
+      letBack(slot, tid);
       slot->lateSince = 0;
       slot->patience = LATE_NS;
       continue;
     }
     if (!slot->lateSince)
       slot->lateSince = start;
-    int64_t now = nowNs(), tid = __atomic_load_n(&slot->tid, __ATOMIC_ACQUIRE);
+    int64_t now = nowNs();
     if (!tid || now - slot->lateSince < slot->patience)
       continue;
-    sendAway((pid_t)tid);
+    if (slot->awayFrom >= 0)
+      letBack(slot, tid);
+    else
+      sendAway(slot, tid, here);
     slot->lateSince = now;
     if (slot->patience < MOST_LATE_NS) /* where the machine is busy, that is no help */
       slot->patience *= 2;
@@ -203,11 +223,12 @@ static void launch(heddle_pool_t *base, heddle_task_fn task, void *context, size
     __atomic_store_n(&pool->slots[i].state, 2 * number, __ATOMIC_RELEASE);
   uint64_t job = number << COUNT_BITS | count;
   int64_t start = nowNs();
+  int here = sched_getcpu();
   __atomic_store_n(&pool->job, job, __ATOMIC_SEQ_CST);
   ring(pool, (int)count - 1);
   help(pool, job, 0);
   awaitDone(pool, (uint32_t)count);
-  lookForLate(pool, number, count, start);
+  lookForLate(pool, number, count, start, here);
 }
 
 static int usableThreads(void) {
@@ -273,8 +294,10 @@ heddle_status_t *heddle_pool_create(int threads, heddle_pool_t **result) {
   }
   if (isMade)
     memset(pool->slots, 0, sizeof(slot_t) * (size_t)threads);
-  for (int i = 0; isMade && i < threads; ++i)
+  for (int i = 0; isMade && i < threads; ++i) {
     pool->slots[i].patience = LATE_NS;
+    pool->slots[i].awayFrom = -1;
+  }
   while (isMade && pool->worker_count < threads - 1)
     isMade = startWorker(pool);
   if (!isMade) {

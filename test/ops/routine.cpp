@@ -77,7 +77,7 @@ static void addFourier(Cases &cases, const string &type) {
 /// Complete trees of a height, every second one higher by 1, over limits among the numbers of x.
 static void addForest(Cases &cases, const string &type) {
   static const int kFeatures = 5;
-  for (int trees : {1, 11})
+  for (int trees : {1, 11, 70})
     for (int height : {0, 3, 5, 6})
       for (int combine : {0, 1, 2})
         cases.push_back(
