@@ -2,6 +2,7 @@
 
 #include "compiler/api/Status.h"
 #include "compiler/pipeline/Pipeline.h"
+#include "compiler/target/c/Emit.h"
 #include "compiler/target/cpu/Artefact.h"
 #include "compiler/target/cpu/Files.h"
 
@@ -47,13 +48,22 @@ llvm::Error writeKind(const Compiled &compiled, int threads, llvm::StringRef kin
     auto loops = loopsText(compiled);
     return loops ? cpu::writeFile(path, *loops) : loops.takeError();
   }
-  if (!llvm::is_contained({"so", "o", "h", "ll", "asm"}, kind))
-    return makeError(ErrorCode::Usage, "error: cannot write '" + kind +
-                                           "'\nnote: known: so, o, h, ll, asm, plan, graph, loops");
+  if (!llvm::is_contained({"so", "o", "h", "ll", "asm", "c"}, kind))
+    return makeError(ErrorCode::Usage,
+                     "error: cannot write '" + kind +
+                         "'\nnote: known: so, o, h, ll, asm, c, plan, graph, loops");
   if (compiled.plansOnly)
     return makeError(ErrorCode::Usage, "error: cannot write '" + kind +
                                            "': the model was only planned (plan_only), which "
                                            "gives plan, graph and loops");
+  bool isC = c::isTarget(compiled.target.name);
+  if (isC != (kind == "c"))
+    return makeError(
+        ErrorCode::Usage,
+        "error: cannot write '" + kind + "' for target '" + compiled.target.name + "'\nnote: " +
+            (isC ? "'--target c' gives c, plan, graph and loops" : "'--target c' gives a C file"));
+  if (isC)
+    return cpu::writeFile(path, compiled.source);
   cpu::ArtefactOptions options;
   options.kind = kind.str();
   options.optLevel = compiled.optLevel;

@@ -11,6 +11,7 @@
 #include "compiler/pipeline/Report.h"
 #include "compiler/pipeline/Stages.h"
 #include "compiler/simplify/Passes.h"
+#include "compiler/target/c/Emit.h"
 
 #include "mlir/IR/Verifier.h"
 #include "llvm/Support/Threading.h"
@@ -49,15 +50,34 @@ static double countFlops(ModuleOp module) {
   return flops;
 }
 
+static loop::Machine describe(const cpu::Target &target, int64_t workers) {
+  return c::isTarget(target.name) ? c::machine() : cpu::machineOf(target, workers);
+}
+
+/// No CPU: instructions and libraries are what the C compiler of another day has.
+static llvm::Expected<std::vector<cpu::Target>> targetsOf(const CompileOptions &options) {
+  if (!c::isTarget(options.target))
+    return cpu::targetsFor(options.target);
+  const char *wrong = options.threads > 1   ? "'--threads': a C file runs in its caller's thread"
+                      : options.isProfiled  ? "profiles: they need heddle's runtime"
+                      : options.isSanitized ? "sanitized code: the C compiler makes that"
+                                            : nullptr;
+  if (wrong)
+    return makeError(ErrorCode::Usage, llvm::Twine("error: target 'c' has no ") + wrong);
+  cpu::Target target;
+  target.name = target.triple = options.target;
+  return std::vector<cpu::Target>{target};
+}
+
 static llvm::Error simplifyGraph(Compiled &compiled, const CompileOptions &options,
                                  ArrayRef<cpu::Target> targets) {
   simplify::SimplifyOptions rules;
   rules.widensHalves = !options.isStrict;
   rules.foldLimitBytes = options.foldLimitBytes;
   rules.prefersUnsigned = llvm::none_of(targets, [](const cpu::Target &target) {
-    return cpu::machineOf(target, 1).dot == loop::Dot::SignedBytes;
+    return describe(target, 1).dot == loop::Dot::SignedBytes;
   });
-  rules.hasCheapTables = cpu::machineOf(targets.back(), 1).permutesBytes;
+  rules.hasCheapTables = describe(targets.back(), 1).permutesBytes;
   PassManager manager(compiled.context.get());
   simplify::addSimplifyPasses(manager, rules);
   std::string problems;
@@ -84,6 +104,12 @@ static llvm::Error lowerGroups(Compiled &compiled) {
 }
 
 static llvm::Error emitProgram(Compiled &compiled, const CompileOptions &options, Made &made) {
+  if (c::isTarget(compiled.target.name)) {
+    auto source = c::emit(compiled.program);
+    if (source)
+      compiled.source = std::move(*source);
+    return source.takeError();
+  }
   cpu::CodeCache code;
   code.objects = options.cache.get();
   unsigned cores = llvm::hardware_concurrency().compute_thread_count(); // that it may run on
@@ -96,7 +122,9 @@ static llvm::Error emitProgram(Compiled &compiled, const CompileOptions &options
   return llvm::Error::success();
 }
 
-static std::string assemblyOf(const Compiled &compiled) {
+static std::string codeOf(const Compiled &compiled) {
+  if (c::isTarget(compiled.target.name))
+    return compiled.source;
   auto text =
       cpu::emitText(compiled.program, compiled.target, compiled.optLevel, cpu::TextKind::Assembly);
   return text ? *text : "error: " + llvm::toString(text.takeError());
@@ -113,8 +141,7 @@ static llvm::Error compileFor(const cpu::Target &target, Compiled &compiled,
   compiled.scheduleFolders = options.scheduleFolders;
   compiled.program.isProfiled = options.isProfiled;
   compiled.program.isSanitized = options.isSanitized;
-  compiled.machine =
-      cpu::machineOf(target, options.threads > 0 ? options.threads : int64_t(workers));
+  compiled.machine = describe(target, options.threads > 0 ? options.threads : int64_t(workers));
   Made made;
   if (!options.isPlanned)
     if (llvm::Error error = planGroups(options, compiled, stages))
@@ -126,7 +153,7 @@ static llvm::Error compileFor(const cpu::Target &target, Compiled &compiled,
       return error;
     if (llvm::Error error = stages.run(
             "emit", 0.4, [&] { return emitProgram(compiled, options, made); },
-            [&] { return assemblyOf(compiled); }))
+            [&] { return codeOf(compiled); }))
       return error;
   }
   compiled.reportJson = reportOf(compiled, stages.seconds, options.plansOnly ? nullptr : &made);
@@ -137,7 +164,7 @@ static llvm::Error compileFor(const cpu::Target &target, Compiled &compiled,
 /// What asks most of a CPU comes last, so that its weights hold those of all.
 static llvm::Error compileStages(Compiled &compiled, const CompileOptions &options,
                                  Stages &stages) {
-  auto targets = cpu::targetsFor(options.target);
+  auto targets = targetsOf(options);
   if (!targets)
     return targets.takeError();
   if (!options.isPlanned)

@@ -15,7 +15,7 @@
 namespace heddle {
 
 struct CompileOptions {
-  std::string target = "host"; // or several: cpu::targetsFor
+  std::string target = "host"; // or several: cpu::targetsFor; "c" for target/c
   int optLevel = 3;
   std::vector<std::string> shapes;                            // "x=1x3x?x?", "batch=4"
   std::vector<std::pair<std::string, std::string>> functions; // files of them: names and bytes
@@ -55,6 +55,7 @@ struct Compiled {
   program::Program program;
   cpu::Target target;
   cpu::Objects objects;
+  std::string source; // in C, where the target is "c"; there are no objects then
   loop::Machine machine;
   int optLevel = 3;
   bool isStrict = false; // no cards of `math = "fast"`

@@ -6,6 +6,7 @@
 #include "compiler/partition/Partition.h"
 #include "compiler/plan/Chooser.h"
 #include "compiler/records/RecordedChooser.h"
+#include "compiler/target/c/Emit.h"
 #include "compiler/target/cpu/Clang.h"
 
 using namespace mlir;
@@ -81,9 +82,11 @@ static llvm::Error settleGroups(Compiled &compiled, const plan::Plan &given, pla
 }
 
 std::string whyMissing(const warehouse::Card &card, const cpu::Target &target) {
+  StringRef library = card.mechanism->library;
+  if (c::isTarget(target.name) && (!card.source.empty() || !library.empty()))
+    return "target 'c' takes only kernels that heddle writes itself";
   if (!card.source.empty())
     return cpu::whyNoClang();
-  StringRef library = card.mechanism->library;
   return library.empty() ? "" : cpu::whyNoLibrary(target, library);
 }
 

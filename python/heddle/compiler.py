@@ -14,7 +14,8 @@ from . import arrays, library
 from .library import Tensor, UsageError, call
 from .session import Module, NodeArg
 
-KINDS = {".so": "so", ".o": "o", ".h": "h", ".ll": "ll", ".s": "asm", ".plan": "plan"}
+KINDS = {".so": "so", ".o": "o", ".h": "h", ".ll": "ll", ".s": "asm", ".c": "c",
+         ".plan": "plan"}
 
 
 class Compiled:
@@ -26,7 +27,7 @@ class Compiled:
         self._finalizer = weakref.finalize(self, call, "heddle_compiled_destroy", handle)
 
     def write(self, path, kind=None):
-        """Writes "so", "o", "h", "ll", "asm", "plan", "graph" or "loops", by default what the
+        """Writes "so", "o", "h", "ll", "asm", "c", "plan", "graph" or "loops", by default what the
         ending of the path says."""
         kind = kind or KINDS.get(os.path.splitext(os.fspath(path))[1])
         if kind is None:

@@ -3,8 +3,10 @@
 // Each case runs in a process of its own, so that one that crashes is one failure. A failure prints
 // the seed's tensors that differ and the whole module, which heddle-opt takes. HEDDLE_OPS_TARGET
 // names another target than this machine, one whose code it runs. heddle-ops-asan-test is the same
-// with AddressSanitizer, which also looks at each access of the compiled code.
+// with AddressSanitizer, which also looks at each access of the compiled code. With
+// HEDDLE_OPS_TARGET=c (the test heddle-ops-c-test) each case is a C file, see c_program.h.
 
+#include "test/ops/c_program.h"
 #include "test/ops/case.h"
 
 #include "compiler/pipeline/Pipeline.h"
@@ -35,7 +37,33 @@ static const std::map<StringRef, StringRef> kNotCompiled = {
     {"graph.group", "is what partition makes"},
 };
 
+/// Ops that a C file cannot have, as they need services of the runtime.
+static const std::set<StringRef> kNeedsRuntime = {
+    "graph.cumsum",        "graph.custom",       "graph.forest",
+    "graph.fourier",       "graph.image_decode", "graph.list_at",
+    "graph.list_cast",     "graph.list_concat",  "graph.list_erase",
+    "graph.list_insert",   "graph.list_length",  "graph.list_make",
+    "graph.list_split",    "graph.nonzero",      "graph.string_cast",
+    "graph.string_concat", "graph.string_match", "graph.string_normalize",
+    "graph.string_split",  "graph.suppress",     "graph.topk",
+    "graph.unique"};
+
 namespace {
+
+/// Strings and lists are types of the dialect; numbers are not.
+bool needsRuntime(ModuleOp module) {
+  bool isNeeded = false;
+  auto look = [&](Type type) {
+    Type element = getElementTypeOrSelf(type);
+    isNeeded |= element.getDialect().getNamespace() == "graph";
+  };
+  module.walk([&](Operation *op) {
+    isNeeded |= kNeedsRuntime.count(op->getName().getStringRef()) > 0;
+    llvm::for_each(op->getResultTypes(), look);
+    llvm::for_each(op->getOperandTypes(), look);
+  });
+  return isNeeded;
+}
 
 std::string messageOf(llvm::Error error) { return llvm::toString(std::move(error)); }
 
@@ -49,6 +77,7 @@ std::string textOf(ModuleOp module) {
 struct Program {
   std::unique_ptr<Compiled> compiled;
   std::shared_ptr<cpu::LoadedProgram> loaded;
+  std::unique_ptr<CProgram> inC; // instead of all below, where that is the target
   heddle_module_t *module = nullptr;
   heddle_session_t *session = nullptr;
 
@@ -108,6 +137,8 @@ std::string makeProgram(const Case &test, Program &program) {
   if (!compiled)
     return "compile: " + messageOf(compiled.takeError());
   program.compiled = std::move(*compiled);
+  if (options.target == "c")
+    return CProgram::make(program.compiled->program, program.compiled->source, program.inC);
   auto loaded =
       cpu::load(program.compiled->program, program.compiled->target, program.compiled->objects);
   if (!loaded)
@@ -220,14 +251,26 @@ std::string runOnce(Model &model, ModuleOp oracle, Program &program, const Sizes
   if (!expected)
     return "the interpreter refuses the case: " + messageOf(expected.takeError());
   std::vector<heddle_tensor_t> outputs(expected->size());
-  if (auto *status = heddle_session_run(program.session, views.data(), views.size(), outputs.data(),
-                                        outputs.size()))
+  std::vector<CResult> results;
+  std::vector<reference::Tensor> held;
+  if (program.inC) {
+    if (std::string problem = program.inC->run(inputs, results); !problem.empty())
+      return "run: " + problem;
+    for (auto [i, result] : llvm::enumerate(results)) {
+      held.push_back(reference::Tensor::borrow((*expected)[i].element, result.shape, result.bytes));
+      pack(held.back());
+      outputs[i] = viewOf(held.back());
+      outputs[i].dtype = result.dtype;
+    }
+  } else if (auto *status = heddle_session_run(program.session, views.data(), views.size(),
+                                               outputs.data(), outputs.size()))
     return "run: " + messageOf(status);
   std::string problems;
   Operation *terminator = main.getBody().front().getTerminator();
   for (size_t i = 0; i < outputs.size(); ++i) {
     std::string problem = compare((*expected)[i], outputs[i], model.tolerances[i]);
-    heddle_tensor_release(&outputs[i]);
+    if (!program.inC)
+      heddle_tensor_release(&outputs[i]);
     if (problem.empty())
       continue;
     Operation *op = terminator->getOperand(i).getDefiningOp();
@@ -273,6 +316,10 @@ std::string check(const Case &test) {
   std::string text = textOf(*model.module);
   Program program;
   std::string problems = makeProgram(test, program);
+  if (plainOptions().target == "c" && needsRuntime(*model.module))
+    return StringRef(problems).contains("cannot be written as C")
+               ? ""
+               : "it needs the runtime, and is not refused: " + problems + "\n" + text;
   if (problems.empty())
     problems = checkGroups(test, *program.compiled);
   std::vector<Sizes> runs = test.runs;

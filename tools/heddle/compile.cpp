@@ -23,9 +23,9 @@ struct Suffix {
 };
 } // namespace
 
-static const Suffix kSuffixes[] = {{".so", "so"},     {".o", "o"},        {".h", "h"},
-                                   {".ll", "ll"},     {".s", "asm"},      {".asm", "asm"},
-                                   {".json", "plan"}, {".mlir", "graph"}, {".loops", "loops"}};
+static const Suffix kSuffixes[] = {
+    {".so", "so"},   {".o", "o"}, {".h", "h"},       {".ll", "ll"},      {".s", "asm"},
+    {".asm", "asm"}, {".c", "c"}, {".json", "plan"}, {".mlir", "graph"}, {".loops", "loops"}};
 
 static std::string kindOf(const Options &options) {
   if (!options.kind.empty())
@@ -140,7 +140,7 @@ Run addCompile(CLI::App &app) {
       ->required()
       ->type_name("FILE");
   app.add_option("--emit", options->kind, "its kind (default: what the ending of FILE says)")
-      ->check(CLI::IsMember({"so", "o", "h", "ll", "asm", "plan", "graph", "loops"}));
+      ->check(CLI::IsMember({"so", "o", "h", "ll", "asm", "c", "plan", "graph", "loops"}));
   addCompileOptions(app, options->compile);
   addSizeOptions(app, options->compile);
   app.add_option("--plan-out", options->planOutput, "also write the plan")->type_name("FILE");

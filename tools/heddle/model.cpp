@@ -23,10 +23,11 @@ CLI::Option *addMany(CLI::App &app, const std::string &name, std::vector<std::st
 }
 
 void addCompileOptions(CLI::App &app, CompileOptions &options) {
-  app.add_option("--target", options.target,
-                 "'host' (default), x86-64-v2, x86-64-v3, x86-64-v4, x86-64-vnni, aarch64, "
-                 "aarch64-dotprod, aarch64-i8mm, or an LLVM CPU name; several in one artefact: "
-                 "x86-64-v2+v3+v4+vnni; 'help' lists all")
+  app.add_option(
+         "--target", options.target,
+         "'host' (default), c (a C99 file), x86-64-v2, x86-64-v3, x86-64-v4, x86-64-vnni, aarch64, "
+         "aarch64-dotprod, aarch64-i8mm, or an LLVM CPU name; several in one artefact: "
+         "x86-64-v2+v3+v4+vnni; 'help' lists all")
       ->type_name("CPU[+CPU...]");
   app.add_option("-O", options.level, "optimisation level of LLVM")
       ->check(CLI::Range(0, 3))

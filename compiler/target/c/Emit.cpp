@@ -1,0 +1,159 @@
+// Emit: the functions are made ready, printed, and put between the tables and the entries.
+
+#include "compiler/target/c/Emit.h"
+
+#include "compiler/target/c/Interface.h"
+#include "compiler/target/c/Printer.h"
+#include "compiler/target/cpu/Descriptor.h"
+#include "compiler/target/cpu/Lower.h"
+
+#include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+namespace heddle::c {
+namespace {
+
+/// Narrow floats are computed in f32, their conversions with integers; C has the rest.
+struct Prepare : PassWrapper<Prepare, OperationPass<func::FuncOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(Prepare)
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry
+        .insert<arith::ArithDialect, math::MathDialect, scf::SCFDialect, vector::VectorDialect>();
+  }
+  LogicalResult initialize(MLIRContext *context) override {
+    RewritePatternSet set(context);
+    cpu::Target plain; // without instructions for conversions
+    cpu::populateNarrowFloatPatterns(set, plain);
+    patterns = FrozenRewritePatternSet(std::move(set));
+    return success();
+  }
+  void runOnOperation() override {
+    getOperation().walk([](program::PrefetchOp op) { op.erase(); }); // C has no word for it
+    GreedyRewriteConfig config;
+    config.maxIterations = GreedyRewriteConfig::kNoLimit;
+    config.enableRegionSimplification = GreedySimplifyRegionLevel::Disabled;
+    if (failed(applyPatternsAndFoldGreedily(getOperation(), patterns, config)))
+      signalPassFailure();
+  }
+  FrozenRewritePatternSet patterns;
+};
+
+/// Copies what a value is computed of, where the sizes of inputs decide it; null if they do not.
+Value copyOf(Value value, Value run, OpBuilder &b, IRMapping &known) {
+  if (Value found = known.lookupOrNull(value))
+    return found;
+  Operation *op = value.getDefiningOp();
+  auto area = dyn_cast_or_null<program::AreaOp>(op);
+  bool readsSizes = area && area.getArea() == program::Area::Symbols;
+  bool isKnown = op && op->getNumRegions() == 0 &&
+                 (isMemoryEffectFree(op) || readsSizes || isa<program::LoadOp>(op));
+  if (!isKnown)
+    return {};
+  for (Value operand : op->getOperands())
+    if (!copyOf(operand, run, b, known))
+      return {};
+  b.clone(*op, known);
+  return known.lookup(value);
+}
+
+/// @heddle_program_scratch(run) -> i64: the most memory that a launch asks for, as far as the sizes
+/// of inputs decide it.
+void addScratch(ModuleOp module) {
+  auto run = module.lookupSymbol<func::FuncOp>("heddle_program_run");
+  OpBuilder b(module.getBodyRegion());
+  b.setInsertionPointToEnd(module.getBody());
+  Location loc = run.getLoc();
+  Type pointer = program::pointerType(module.getContext());
+  auto made = b.create<func::FuncOp>(loc, "heddle_program_scratch",
+                                     b.getFunctionType({pointer}, {b.getI64Type()}));
+  Block *body = made.addEntryBlock();
+  b.setInsertionPointToStart(body);
+  IRMapping known;
+  known.map(run.getArgument(0), body->getArgument(0));
+  Value most = b.create<arith::ConstantOp>(loc, b.getI64IntegerAttr(0));
+  run.walk([&](program::LaunchOp launch) {
+    if (Value bytes = copyOf(launch.getScratch(), body->getArgument(0), b, known))
+      most = b.create<arith::MaxSIOp>(loc, most, bytes);
+  });
+  b.create<func::ReturnOp>(loc, most);
+}
+
+llvm::Error refuse(const program::Program &program, const Twine &what) {
+  return makeError(ErrorCode::Refused,
+                   "error: '" + program.model + "': " + what +
+                       ", which needs heddle's runtime and cannot be written as C\nnote: compile "
+                       "it for a CPU ('--target host'), or take that part out of the model");
+}
+
+/// What C has nothing for.
+llvm::Error check(const program::Program &program) {
+  for (const auto *ios : {&program.inputs, &program.outputs})
+    for (const program::Io &io : *ios) {
+      if (io.kind != program::IoKind::Tensor)
+        return refuse(program, "'" + io.name + "' is a sequence or an optional");
+      if (!elementTypeOf(io.dtype))
+        return refuse(program, "'" + io.name + "' has elements of type " +
+                                   (io.dtype == 8 ? "string" : std::to_string(io.dtype)));
+    }
+  llvm::Error problem = llvm::Error::success();
+  program.module.get()->walk([&](program::ServiceOp op) {
+    std::string node;
+    if (auto name = op.getLoc()->findInstanceOf<NameLoc>())
+      node = "node '" + name.getName().str() + "' ";
+    problem = refuse(program, node + "takes the service '" +
+                                  program::stringifyService(op.getService()) + "'");
+    return WalkResult::interrupt();
+  });
+  return problem;
+}
+
+llvm::Error prepare(ModuleOp module) {
+  addScratch(module);
+  PassManager manager(module.getContext());
+  manager.enableVerifier(false);
+  manager.addNestedPass<func::FuncOp>(std::make_unique<Prepare>());
+  manager.addNestedPass<func::FuncOp>(createCSEPass());
+  manager.addPass(createSymbolDCEPass());
+  if (failed(manager.run(module)))
+    return makeError(ErrorCode::Internal, "internal error: kernels could not be made C");
+  return llvm::Error::success();
+}
+
+} // namespace
+
+loop::Machine machine() {
+  loop::Machine machine;
+  machine.lanes = 8;
+  machine.registers = 16;
+  machine.l2Bytes = 256 << 10;
+  machine.workers = 1;
+  machine.dot = loop::Dot::Words; // in plain arithmetic
+  return machine;
+}
+
+llvm::Expected<std::string> emit(const program::Program &program) {
+  if (llvm::Error error = check(program))
+    return std::move(error);
+  OwningOpRef<ModuleOp> module = OwningOpRef<ModuleOp>(program.module.get().clone());
+  if (llvm::Error error = prepare(*module))
+    return std::move(error);
+  std::string prefix = cpu::identifierOf(program);
+  Printer printer;
+  std::string declarations;
+  for (auto function : module->getOps<func::FuncOp>()) {
+    declarations += printer.signatureOf(function) + ";\n";
+    if (llvm::Error error = printer.print(function))
+      return std::move(error);
+  }
+  std::string vectors;
+  for (const auto &[name, lanes] : printer.vectors)
+    vectors += "typedef struct " + name + " {\n  " + lanes + ";\n} " + name + ";\n";
+  return declarationsOf(program, prefix) + tablesOf(program) + vectors + "\n" +
+         helperText(printer.helpers) + declarations + printer.functions + entriesOf(prefix);
+}
+
+} // namespace heddle::c

@@ -1,0 +1,26 @@
+// Interface: what stands in the file around the functions: how it is called, what goes in and out,
+// and the weights.
+#ifndef HEDDLE_TARGET_C_INTERFACE_H
+#define HEDDLE_TARGET_C_INTERFACE_H
+
+#include "compiler/program/Program.h"
+
+namespace heddle::c {
+
+struct ElementType {
+  const char *name; // "float32"
+  int64_t bytes;    // of an element that a caller gives; those of fewer bits have a byte each
+};
+/// Of a number of onnx.TensorProto.DataType; null where C has nothing for it.
+const ElementType *elementTypeOf(int32_t dtype);
+
+/// The comment that says how to use the file, and the declarations.
+std::string declarationsOf(const program::Program &program, const std::string &prefix);
+/// Types and tables that the functions read.
+std::string tablesOf(const program::Program &program);
+/// The definitions of what is declared. They call h_heddle_program_*.
+std::string entriesOf(const std::string &prefix);
+
+} // namespace heddle::c
+
+#endif // HEDDLE_TARGET_C_INTERFACE_H

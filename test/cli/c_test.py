@@ -1,0 +1,157 @@
+"""`heddle compile --target c`: files that C compilers take, that compute what the model says, and
+that say what is wrong."""
+
+import ctypes
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from command import (OK, REFUSED, ROOT, USAGE, dense, dense_model, heddle,  # noqa: E402
+                     needs_heddle, save)
+
+pytestmark = needs_heddle
+MODELS = ROOT.parent / "shared" / "models"
+FLAGS = ["-std=c99", "-Wall", "-Wextra", "-Werror"]
+COMPILERS = [name for name in ("gcc", "clang-19") if shutil.which(name)]
+
+
+class Model:
+    """A C file as a library: `prefix_run` on arrays of NumPy."""
+
+    def __init__(self, source, compiler, flags):
+        library = source.with_suffix(".so")
+        subprocess.run([compiler, *FLAGS, *flags, "-shared", "-fPIC", "-o", library, source, "-lm"],
+                       check=True, timeout=300)
+        text = source.read_text(errors="replace")
+        self.prefix, self.outputs, rank = re.search(
+            r"(\w+)_OUTPUTS = (\d+), \w+_MAX_RANK = (\d+)", text).groups()
+        self.library = ctypes.CDLL(str(library))
+
+        class Tensor(ctypes.Structure):
+            _fields_ = [("data", ctypes.c_void_p), ("bytes", ctypes.c_int64),
+                        ("dtype", ctypes.c_int32), ("rank", ctypes.c_int32),
+                        ("dims", ctypes.c_int64 * int(rank))]
+        self.tensor = Tensor
+
+    def run(self, arrays, shorten=0):
+        """The results, or a message as text."""
+        inputs = (self.tensor * (len(arrays) + 1))()
+        arrays = [np.asarray(array, order="C") for array in arrays]
+        for tensor, array in zip(inputs, arrays):
+            tensor.data, tensor.bytes = array.ctypes.data, array.nbytes
+            tensor.dtype = helper.np_dtype_to_tensor_dtype(array.dtype)
+            tensor.rank = array.ndim
+            tensor.dims[:min(array.ndim, len(tensor.dims))] = array.shape[:len(tensor.dims)]
+        outputs = (self.tensor * int(self.outputs))()
+        message, size = ctypes.create_string_buffer(512), ctypes.c_int64()
+        if self.call("arena_bytes", inputs, outputs, ctypes.byref(size), message):
+            return message.value.decode()
+        arena = ctypes.create_string_buffer(size.value)
+        if self.call("run", inputs, outputs, arena, ctypes.c_int64(size.value - shorten), message):
+            return message.value.decode()
+        return [self.array(tensor) for tensor in outputs]
+
+    def call(self, name, *arguments):
+        return getattr(self.library, f"{self.prefix}_{name}")(*arguments)
+
+    @staticmethod
+    def array(tensor):
+        dtype = helper.tensor_dtype_to_np_dtype(tensor.dtype)
+        shape = tuple(tensor.dims[:tensor.rank])
+        size = int(np.prod(shape)) * dtype.itemsize
+        return np.frombuffer(ctypes.string_at(tensor.data, size), dtype).reshape(shape)
+
+
+def written(model, folder, name="dense"):
+    path = model if isinstance(model, Path) else save(model, folder / f"{name}.onnx")
+    done = heddle("compile", path, "--target", "c", "--no-cache", "-o", folder / f"{name}.c")
+    assert done.status == OK, done.errors
+    return folder / f"{name}.c"
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("level", ["-O0", "-O3"])
+def test_it_computes_the_model(tmp_path, compiler, level):
+    model = Model(written(dense_model(), tmp_path), compiler, [level, "-pedantic"])
+    for batch in (0, 1, 7):
+        x = np.float32(np.random.default_rng(batch).integers(-9, 9, (batch, 3)))
+        np.testing.assert_array_equal(model.run([x])[0], dense(x))
+
+
+def test_wrong_inputs_are_messages(tmp_path):
+    model = Model(written(dense_model(), tmp_path), COMPILERS[0], ["-O1"])
+    assert model.run([np.zeros((2, 4), np.float32)]) == (
+        "input 'x': its shape is [2, 4], but [batch, 3] is allowed")
+    assert model.run([np.zeros((2, 3), np.int32)]) == (
+        "input 'x': its dtype is 6, but 1 is allowed")
+    assert "the arena has" in model.run([np.zeros((2, 3), np.float32)], shorten=1)
+
+
+def test_the_guide_s_program(tmp_path):
+    written(dense_model(), tmp_path)
+    guide = (ROOT / "docs/guide/c.md").read_text()
+    (tmp_path / "main.c").write_text(re.search(r"```c\n(.*?)```", guide, re.S).group(1))
+    subprocess.run([COMPILERS[0], *FLAGS, "main.c", "dense.c", "-lm"], cwd=tmp_path, check=True)
+    done = subprocess.run([tmp_path / "a.out"], stdout=subprocess.PIPE, check=True)
+    expected = dense(np.float32([[1, 2, 3]]))[0]
+    assert done.stdout.decode().split() == [f"{number:g}" for number in expected]
+
+
+@pytest.mark.parametrize("options, status, words", [
+    (["--target", "c", "-o", "m.so"], USAGE, "'--target c' gives c, plan, graph and loops"),
+    (["-o", "m.c"], USAGE, "'--target c' gives a C file"),
+    (["--target", "c", "--threads", "2", "-o", "m.c"], USAGE, "runs in its caller's thread"),
+    (["--target", "c+x86-64-v3", "-o", "m.c"], USAGE, "unknown target 'c'"),
+])
+def test_wrong_options(tmp_path, options, status, words):
+    path = save(dense_model(), tmp_path / "dense.onnx")
+    options = [tmp_path / option if option.startswith("m.") else option for option in options]
+    done = heddle("compile", path, "--no-cache", *options)
+    assert done.status == status and words in done.errors
+    assert not list(tmp_path.glob("m.*"))
+
+
+def test_services_are_refused(tmp_path):
+    value = helper.make_tensor_value_info
+    node = helper.make_node("NonZero", ["x"], ["y"], "places")
+    graph = helper.make_graph([node], "g", [value("x", onnx.TensorProto.FLOAT, [4])],
+                              [value("y", onnx.TensorProto.INT64, [1, None])])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    done = heddle("compile", save(model, tmp_path / "m.onnx"), "--target", "c", "--no-cache", "-o",
+                  tmp_path / "m.c")
+    assert done.status == REFUSED and not (tmp_path / "m.c").exists()
+    assert "m.onnx" in done.errors and "'nonzero'" in done.errors
+    assert "cannot be written as C" in done.errors and "--target host" in done.errors
+
+
+@pytest.mark.parametrize("name", ["kws_fp32", "ultraface_rfb320"])
+def test_real_models(tmp_path, name):
+    """Equal to ONNX Runtime, by both compilers; the models lie in ../shared."""
+    path = MODELS / f"{name}.onnx"
+    if not path.exists():
+        pytest.skip(f"there is no {path}")
+    runtime = pytest.importorskip("onnxruntime")
+    session = runtime.InferenceSession(path)
+    random = np.random.default_rng(1)
+    inputs = []
+    for each in session.get_inputs():
+        shape = [size if isinstance(size, int) else 1 for size in each.shape]
+        if each.type == "tensor(int64)":
+            inputs.append(np.full(shape, 16000, np.int64))
+        else:
+            inputs.append(random.standard_normal(shape).astype(np.float32))
+    names = [each.name for each in session.get_inputs()]
+    expected = session.run(None, dict(zip(names, inputs)))
+    source = written(path, tmp_path, name)
+    for compiler in COMPILERS:
+        for result, wanted in zip(Model(source, compiler, ["-O1"]).run(inputs), expected):
+            np.testing.assert_allclose(result, wanted, rtol=1e-3, atol=2e-5)
