@@ -2,7 +2,8 @@
 
 #include "compiler/cards/Example.h"
 
-#include "mlir/IR/AttrTypeSubElements.h"
+#include "compiler/graph/edit/Sizes.h"
+
 #include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
@@ -24,28 +25,6 @@ static bool isIndex(Value value) {
            isa<graph::GatherOp, graph::GatherElementsOp, graph::GatherNdOp,
                graph::ScatterElementsOp, graph::ScatterNdOp>(use.getOwner());
   });
-}
-
-/// Puts other sizes into all types and attributes of the example.
-static void replaceSizes(func::FuncOp example,
-                         llvm::function_ref<graph::Dim(const graph::Dim &)> replacement) {
-  MLIRContext *context = example.getContext();
-  auto replaced = [&](ArrayRef<graph::Dim> dims) {
-    graph::DimVector result;
-    for (const graph::Dim &dim : dims)
-      result.push_back(replacement(dim));
-    return result;
-  };
-  AttrTypeReplacer replacer;
-  replacer.addReplacement([&](RankedTensorType type) -> std::pair<Type, WalkResult> {
-    return {graph::tensorOf(context, replaced(graph::dimsOf(type)), type.getElementType()),
-            WalkResult::skip()};
-  });
-  replacer.addReplacement([&](graph::DimsAttr attr) -> std::pair<Attribute, WalkResult> {
-    return {graph::dimsAttr(context, replaced(graph::dimsOf(attr))), WalkResult::skip()};
-  });
-  replacer.recursivelyReplaceElementsIn(example, /*replaceAttrs=*/true, /*replaceLocs=*/false,
-                                        /*replaceTypes=*/true);
 }
 
 /// Every size that is an argument's, or a result's inside of the example.
@@ -84,7 +63,7 @@ static bool nameSizes(func::FuncOp example) {
   bool isClosed = llvm::all_of(
       used, [&](const std::string &symbol) { return llvm::is_contained(bound, symbol); });
   if (isClosed)
-    replaceSizes(example, nameOf);
+    graph::replaceDims(example, nameOf);
   return isClosed;
 }
 
@@ -99,7 +78,7 @@ static void fixSizes(func::FuncOp example) {
       isLooped &= dim.constant() || fixed(dim).constant().value_or(0) > 1;
     });
     if (isLooped)
-      return replaceSizes(example, fixed);
+      return graph::replaceDims(example, fixed);
   }
 }
 

@@ -3,7 +3,7 @@
 #include "compiler/cards/Trial.h"
 
 #include "compiler/cards/Numbers.h"
-#include "compiler/graph/CutOut.h"
+#include "compiler/graph/edit/CutOut.h"
 #include "compiler/support/Error.h"
 #include "compiler/warehouse/Warehouse.h"
 

@@ -96,4 +96,25 @@ Dim flopsOf(graph::GroupOp group) {
   return flops;
 }
 
+int64_t opsPerElement(Block *group) {
+  int64_t count = 1;
+  for (Operation &op : *group) {
+    if (isa<graph::ExpOp, graph::LogOp, graph::TanhOp, graph::SigmoidOp, graph::ErfOp,
+            graph::PowOp>(op))
+      count += 16;
+    else if (!isa<graph::ConstantOp, graph::YieldOp>(op))
+      count += isa<graph::ResizeOp, graph::GatherOp, graph::TransposeOp>(op) ? 4 : 1;
+  }
+  return count;
+}
+
+double productFlops(Operation *root) {
+  double flops = 0;
+  root->walk([&](Operation *op) {
+    if (isa<graph::ConvOp, graph::MatmulOp, graph::ConvTransposeOp>(op))
+      flops += static_cast<double>(flopsOf(op).constant().value_or(0));
+  });
+  return flops;
+}
+
 } // namespace heddle::cost

@@ -18,9 +18,15 @@ std::vector<GroupInput> inputsOf(graph::GroupOp group);
 
 graph::Dim bytesOf(mlir::Value tensor);
 
-/// Floating point operations: a product and its addition are two; any other op is one an element of
-/// its result, a reduction one an element of its operand. Moving elements is none.
+/// Floating point operations: a product and its addition are two; any other op is one per element
+/// of its result, a reduction one per element of its operand. Moving elements is none.
 graph::Dim flopsOf(graph::GroupOp group);
+/// Scalar operations that one element of a group's results takes, roughly: a function of the
+/// mathematical library counts 17, an op that computes an index 4, any other 1.
+int64_t opsPerElement(mlir::Block *group);
+/// Of all convolutions and products below `root` whose sizes are constant; those in branches and
+/// loops count once.
+double productFlops(mlir::Operation *root);
 
 } // namespace heddle::cost
 

@@ -4,9 +4,9 @@
 // again and stacks what each step began with; a scan then takes the steps from the last to the
 // first, and carries the adjoints of the states and of what the body uses from around it.
 
-#include "compiler/grad/Clone.h"
 #include "compiler/grad/Gradients.h"
 #include "compiler/grad/Rules.h"
+#include "compiler/graph/edit/Clone.h"
 
 using namespace mlir;
 using namespace heddle::graph;

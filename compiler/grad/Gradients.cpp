@@ -3,8 +3,8 @@
 
 #include "compiler/grad/Gradients.h"
 
-#include "compiler/grad/Clone.h"
 #include "compiler/grad/Rules.h"
+#include "compiler/graph/edit/Clone.h"
 
 using namespace mlir;
 using namespace heddle::graph;

@@ -1,4 +1,4 @@
-// Maker: constants, movement, and the adjoints of movement.
+// Maker: the adjoints of movement.
 
 #include "compiler/grad/Maker.h"
 
@@ -16,82 +16,7 @@ std::string textOf(ArrayRef<Dim> dims) {
          "]";
 }
 
-Ints inverseOf(ArrayRef<int64_t> permutation) {
-  Ints inverse(permutation.size());
-  for (auto [i, axis] : llvm::enumerate(permutation))
-    inverse[axis] = i;
-  return inverse;
-}
-
-Value Maker::cast(Value x, Type element) {
-  return elementOf(x) == element ? x : typed<CastOp>(dimsOf(x), element, x);
-}
-
-Value Maker::scalar(Type element, double number) {
-  auto type = RankedTensorType::get({}, element);
-  if (auto floating = dyn_cast<FloatType>(element)) {
-    llvm::APFloat value(number);
-    bool loses;
-    value.convert(floating.getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven, &loses);
-    return make<ConstantOp>(DenseElementsAttr::get(type, value));
-  }
-  llvm::APInt value(element.getIntOrFloatBitWidth(), static_cast<int64_t>(number), true);
-  return make<ConstantOp>(DenseElementsAttr::get(type, value));
-}
-
-Value Maker::full(ArrayRef<Dim> dims, Type element, double number) {
-  return broadcast(scalar(element, number), dims);
-}
-
-Value Maker::iota(ArrayRef<Dim> dims, int64_t axis) {
-  return typed<IotaOp>(dims, builder.getI64Type(), static_cast<uint64_t>(axis));
-}
-
 Value Maker::numbering(ArrayRef<Dim> dims) { return reshape(iota(elementCount(dims), 0), dims); }
-
-Value Maker::reshape(Value x, ArrayRef<Dim> dims) {
-  return dimsOf(x) == DimVector(dims) ? x : typed<ReshapeOp>(dims, elementOf(x), x);
-}
-
-Value Maker::broadcast(Value x, ArrayRef<Dim> dims) {
-  return dimsOf(x) == DimVector(dims) ? x : typed<BroadcastOp>(dims, elementOf(x), x);
-}
-
-Value Maker::transpose(Value x, ArrayRef<int64_t> permutation) {
-  bool isIdentity = llvm::equal(permutation, llvm::seq<int64_t>(0, rankOf(x)));
-  return isIdentity ? x : make<TransposeOp>(x, permutation);
-}
-
-Value Maker::slice(Value x, ArrayRef<Dim> starts, ArrayRef<Dim> sizes, ArrayRef<int64_t> steps) {
-  bool isWhole = llvm::all_of(starts, [](const Dim &dim) { return dim.isConstant(0); }) &&
-                 llvm::all_of(steps, [](int64_t step) { return step == 1; }) &&
-                 dimsOf(x) == DimVector(sizes);
-  if (isWhole)
-    return x;
-  return typed<SliceOp>(sizes, elementOf(x), x, attributeOf(*this, starts), steps);
-}
-
-Value Maker::pad(Value x, ArrayRef<Dim> low, ArrayRef<Dim> high) {
-  auto isZero = [](const Dim &dim) { return dim.isConstant(0); };
-  if (llvm::all_of(low, isZero) && llvm::all_of(high, isZero))
-    return x;
-  return make<PadOp>(x, scalar(elementOf(x), 0), attributeOf(*this, low), attributeOf(*this, high),
-                     "constant");
-}
-
-Value Maker::sum(Value x, ArrayRef<int64_t> axes, bool keepDims) {
-  return axes.empty() ? x : make<ReduceSumOp>(x, axes, keepDims);
-}
-
-Value Maker::matmul(Value a, Value b) {
-  DimVector left = dimsOf(a), right = dimsOf(b), dims;
-  size_t rank = left.size();
-  for (size_t i = 0; i + 2 < rank; ++i)
-    dims.push_back(left[i].isConstant(1) ? right[i] : left[i]);
-  dims.push_back(left[rank - 2]);
-  dims.push_back(right[rank - 1]);
-  return typed<MatmulOp>(dims, elementOf(a), a, b);
-}
 
 Value Maker::sumTo(Value x, ArrayRef<Dim> dims) {
   DimVector from = dimsOf(x);

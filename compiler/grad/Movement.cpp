@@ -12,7 +12,7 @@ static void reshapeRule(Flow &f) { f.give(0, f.reshape(f.dy(), dimsOf(f.x()))); 
 static void broadcastRule(Flow &f) { f.give(0, f.sumTo(f.dy(), dimsOf(f.x()))); }
 
 static void transposeRule(Flow &f) {
-  f.give(0, f.transpose(f.dy(), inverseOf(f.as<TransposeOp>().getPermutation())));
+  f.give(0, f.transpose(f.dy(), graph::inverse(f.as<TransposeOp>().getPermutation())));
 }
 
 static void sliceRule(Flow &f) {

@@ -84,7 +84,9 @@ struct Layout {
       toFirst.push_back(i);
   }
   Value first(Flow &f, Value x) const { return identity ? x : f.transpose(x, toFirst); }
-  Value back(Flow &f, Value x) const { return identity ? x : f.transpose(x, inverseOf(toFirst)); }
+  Value back(Flow &f, Value x) const {
+    return identity ? x : f.transpose(x, graph::inverse(toFirst));
+  }
   bool identity;
   Ints toFirst;
 };

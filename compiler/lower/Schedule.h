@@ -142,8 +142,6 @@ void forLanes(Elements &elements, Value low, Value high, llvm::function_ref<void
 /// The same with carried values.
 Values foldLanes(Elements &elements, Value low, Value high, mlir::ValueRange initial,
                  llvm::function_ref<Values(Value, mlir::ValueRange)> body);
-/// Number of scalar operations that one element of the group takes, roughly.
-int64_t opsPerElement(mlir::Block *group);
 
 } // namespace heddle::lower
 

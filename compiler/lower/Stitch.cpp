@@ -7,6 +7,7 @@
 // scratch; where others read it too, it is a result and is read back from there.
 
 #include "compiler/mechanism/Stitch.h"
+#include "compiler/cost/Traffic.h"
 #include "compiler/lower/Contraction.h"
 #include "compiler/lower/Definitions.h"
 #include "compiler/lower/Schedule.h"
@@ -136,7 +137,8 @@ void Stitch::emit() {
       e.unbind(between);
     });
   });
-  Dim work = contraction.work() + rows.rowCount() * rows.rowLength() * Dim(opsPerElement(group));
+  Dim work =
+      contraction.work() + rows.rowCount() * rows.rowLength() * Dim(cost::opsPerElement(group));
   kernel.endPhase(tiles.count, work, rows.scratchBegin + rows.scratchBytes());
 }
 

@@ -2,6 +2,8 @@
 
 #include "compiler/onnx/Emitter.h"
 
+#include "compiler/graph/edit/Build.h"
+
 #include "mlir/IR/Verifier.h"
 
 using namespace mlir;
@@ -172,12 +174,8 @@ Value Emitter::constant(ElementsAttr value) {
 }
 
 Value Emitter::scalar(Type element, double value) {
-  if (auto floating = dyn_cast<FloatType>(element)) {
-    llvm::APFloat number(value);
-    bool loses;
-    number.convert(floating.getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven, &loses);
-    return constant(DenseElementsAttr::get(RankedTensorType::get({}, element), number));
-  }
+  if (isa<FloatType>(element))
+    return constant(graph::scalarAttr(element, value));
   if (!(std::abs(value) < 9.2e18)) {
     std::string number;
     llvm::raw_string_ostream(number) << value;

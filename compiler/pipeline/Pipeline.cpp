@@ -3,6 +3,7 @@
 
 #include "compiler/pipeline/Pipeline.h"
 
+#include "compiler/cost/Traffic.h"
 #include "compiler/graph/Graph.h"
 #include "compiler/lower/Schedule.h"
 #include "compiler/lower/program/Model.h"
@@ -32,22 +33,6 @@ llvm::Expected<OwningOpRef<ModuleOp>> importGraph(MLIRContext &context, const Mo
       return std::move(error);
   return source.bytes ? onnx::importModelFromBytes(context, *source.bytes, source.path, import)
                       : onnx::importModel(context, source.path, import);
-}
-
-static double countFlops(ModuleOp module) {
-  double flops = 0;
-  module.walk([&](Operation *op) {
-    if (!isa<graph::ConvOp, graph::MatmulOp, graph::ConvTransposeOp>(op))
-      return;
-    auto result = graph::elementCount(graph::dimsOf(op->getResult(0))).constant();
-    graph::DimVector filter = graph::dimsOf(op->getOperand(1));
-    graph::Dim depth = isa<graph::MatmulOp>(op)
-                           ? filter[filter.size() - 2]
-                           : graph::elementCount(ArrayRef<graph::Dim>(filter).drop_front());
-    if (result && depth.constant())
-      flops += 2.0 * *result * *depth.constant();
-  });
-  return flops;
 }
 
 static loop::Machine describe(const cpu::Target &target, int64_t workers) {
@@ -87,7 +72,7 @@ static llvm::Error simplifyGraph(Compiled &compiled, const CompileOptions &optio
   });
   if (failed(manager.run(*compiled.graph)))
     return makeError(ErrorCode::Internal, "internal error: simplify: " + problems);
-  compiled.program.flops = countFlops(*compiled.graph);
+  compiled.program.flops = cost::productFlops(*compiled.graph);
   return llvm::Error::success();
 }
 

@@ -3,7 +3,7 @@
 
 #include "compiler/records/GroupKey.h"
 
-#include "compiler/graph/CutOut.h"
+#include "compiler/graph/edit/CutOut.h"
 
 #include "llvm/Support/SHA256.h"
 

@@ -72,9 +72,9 @@ LogicalResult divPowerOfTwo(DivOp op, Rewriter &rewriter) {
   if (std::abs(std::frexp(*divisor, &exponent)) != 0.5 || std::abs(exponent) > kSafeExponent ||
       elementOf(op.getX()).getIntOrFloatBitWidth() < 16)
     return failure();
-  Value factor = scalar(rewriter, op.getLoc(), elementOf(op.getX()), 1 / *divisor);
+  Value factor = Build(rewriter, op).scalar(elementOf(op.getX()), 1 / *divisor);
   rewriter.replaceOpWithNewOp<MulOp>(op, op.getX(),
-                                     broadcastTo(rewriter, op.getLoc(), factor, dimsOf(op.getX())));
+                                     Build(rewriter, op).broadcast(factor, dimsOf(op.getX())));
   return success();
 }
 // x - c = x + (-c), of floats: shape arithmetic keeps its form

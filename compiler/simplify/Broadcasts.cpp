@@ -52,11 +52,11 @@ struct ElementwiseOfBroadcasts : RewritePattern {
     Location location = op->getLoc();
     for (Value &source : sources) {
       if (!isSingle(source) || isSingle(largest)) {
-        source = reshapeTo(rewriter, location, source, sizes);
+        source = Build(rewriter, location).reshape(source, sizes);
         continue;
       }
-      source = reshapeTo(rewriter, location, source, {});
-      source = broadcastTo(rewriter, location, source, sizes);
+      source = Build(rewriter, location).reshape(source, {});
+      source = Build(rewriter, location).broadcast(source, sizes);
     }
     Value result = op->getResult(0);
     Type small = tensorOf(op->getContext(), sizes, elementOf(result));
@@ -81,8 +81,8 @@ struct SplatOperand : RewritePattern {
       auto number = splatOf(value);
       if (!number)
         continue;
-      Value one = scalar(rewriter, value.getLoc(), elementOf(value), *number);
-      Value wide = broadcastTo(rewriter, value.getLoc(), one, dimsOf(value));
+      Value one = Build(rewriter, value).scalar(elementOf(value), *number);
+      Value wide = Build(rewriter, value).broadcast(one, dimsOf(value));
       rewriter.modifyOpInPlace(op, [&] { operand.set(wide); });
       isChanged = true;
     }
@@ -110,15 +110,15 @@ LogicalResult matmulOfRepeated(MatmulOp op, PatternRewriter &rewriter) {
   if (!isBatch || (transpose && transpose.getPermutation() != ArrayRef<int64_t>{0, 2, 1}))
     return failure();
   Location location = op.getLoc();
-  Value once = reshapeTo(rewriter, location, broadcast.getX(), source);
+  Value once = Build(rewriter, location).reshape(broadcast.getX(), source);
   if (transpose)
-    once = transposeBy(rewriter, location, once, {0, 1, 3, 2});
+    once = Build(rewriter, location).transpose(once, {0, 1, 3, 2});
   DimVector result = dimsOf(op.getResult());
-  Value a = reshapeTo(rewriter, location, op.getA(), {sizes[0], sizes[1], left[1], left[2]});
+  Value a = Build(rewriter, location).reshape(op.getA(), {sizes[0], sizes[1], left[1], left[2]});
   Type type = tensorOf(op.getContext(), {sizes[0], sizes[1], result[1], result[2]},
                        elementOf(op.getResult()));
   Value product = rewriter.create<MatmulOp>(location, type, a, once);
-  rewriter.replaceOp(op, reshapeTo(rewriter, location, product, result));
+  rewriter.replaceOp(op, Build(rewriter, location).reshape(product, result));
   return success();
 }
 

@@ -144,9 +144,8 @@ private:
       return form;
     OpBuilder builder(value.getContext());
     builder.setInsertionPointAfterValue(value);
-    form = isFree(value)
-               ? remakeChannelsLast(builder, value)
-               : transposeBy(builder, value.getLoc(), value, channelsLastOrder(rankOf(value)));
+    form = isFree(value) ? remakeChannelsLast(builder, value)
+                         : Build(builder, value).transpose(value, channelsLastOrder(rankOf(value)));
     return form;
   }
 
@@ -158,7 +157,7 @@ private:
     Value stored = permutedForms.lookup(value);
     OpBuilder builder(value.getContext());
     builder.setInsertionPointAfterValue(stored);
-    form = transposeBy(builder, value.getLoc(), stored, inverse(channelsLastOrder(rankOf(value))));
+    form = Build(builder, value).transpose(stored, inverse(channelsLastOrder(rankOf(value))));
     return form;
   }
 

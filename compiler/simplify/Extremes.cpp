@@ -23,9 +23,9 @@ template <typename Op, typename Best> struct PlaceOfBest : OpRewritePattern<Op> 
     DimVector dims = dimsOf(x);
     Value isNan = isFloat(x) ? b.create<IsNanOp>(loc, x).getResult() : Value(), numbers = x;
     if (isNan && !isMax)
-      numbers = b.create<SelectOp>(loc, isNan, splat(b, loc, elementOf(x), INFINITY, dims), x);
+      numbers = b.create<SelectOp>(loc, isNan, Build(b, loc).full(dims, elementOf(x), INFINITY), x);
     Value best = b.create<Best>(loc, numbers, ArrayRef<int64_t>(axis), true);
-    Value isEqual = b.create<EqualOp>(loc, x, broadcastTo(b, loc, best, dims));
+    Value isEqual = b.create<EqualOp>(loc, x, Build(b, loc).broadcast(best, dims));
     if (isNan && isMax)
       return b.create<OrOp>(loc, isEqual.getType(), isEqual, isNan);
     return isEqual;
@@ -45,14 +45,14 @@ template <typename Op, typename Best> struct PlaceOfBest : OpRewritePattern<Op> 
     Type index = b.getIntegerType(isNarrow ? 32 : 64);
     double none = isLast ? -1 : isNarrow ? INT32_MAX : 0x1p62;
     Value place = b.create<IotaOp>(loc, tensorOf(b.getContext(), dims, index), axis);
-    Value candidate =
-        b.create<SelectOp>(loc, isBest(b, loc, x, axis), place, splat(b, loc, index, none, dims));
+    Value candidate = b.create<SelectOp>(loc, isBest(b, loc, x, axis), place,
+                                         Build(b, loc).full(dims, index, none));
     ArrayRef<int64_t> axes(axis);
     Value found = isLast
                       ? b.create<ReduceMaxOp>(loc, candidate, axes, op.getKeepDims()).getResult()
                       : b.create<ReduceMinOp>(loc, candidate, axes, op.getKeepDims()).getResult();
     if (canBeNone) {
-      auto all = [&](double number) { return splat(b, loc, index, number, dimsOf(found)); };
+      auto all = [&](double number) { return Build(b, loc).full(dimsOf(found), index, number); };
       Value isNone = b.create<EqualOp>(loc, found, all(none));
       found = b.create<SelectOp>(loc, isNone, all(isLast ? *size - 1 : 0), found);
     }

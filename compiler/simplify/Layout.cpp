@@ -92,11 +92,11 @@ bool isFree(Value value) {
 Value remakeChannelsLast(OpBuilder &builder, Value value) {
   Operation *op = value.getDefiningOp();
   if (isa<ConstantOp>(op))
-    return transposeBy(builder, value.getLoc(), value, channelsLastOrder(rankOf(value)));
+    return Build(builder, value).transpose(value, channelsLastOrder(rankOf(value)));
   SmallVector<Value> operands(op->getOperands());
   if (isa<BroadcastOp>(op) && isPermutedOperand(op, 0))
     operands[0] =
-        transposeBy(builder, value.getLoc(), operands[0], channelsLastOrder(rankOf(operands[0])));
+        Build(builder, value).transpose(operands[0], channelsLastOrder(rankOf(operands[0])));
   return rebuildChannelsLast(builder, op, operands)->getResult(0);
 }
 
@@ -148,8 +148,8 @@ Operation *rebuildChannelsLast(OpBuilder &builder, Operation *op, ArrayRef<Value
   }
   state.addAttributes(attrs);
   if (isa<BroadcastOp>(op) && !isPermutedOperand(op, 0)) {
-    Value x = reshapeTo(builder, op->getLoc(), operands[0], alignedSizes(operands[0], rank));
-    state.operands[0] = transposeBy(builder, op->getLoc(), x, order);
+    Value x = Build(builder, op).reshape(operands[0], alignedSizes(operands[0], rank));
+    state.operands[0] = Build(builder, op).transpose(x, order);
   }
   for (Value result : op->getResults())
     state.addTypes(

@@ -35,8 +35,8 @@ LogicalResult reshapeSplat(ReshapeOp op, Rewriter &rewriter) {
   auto inner = op.getX().getDefiningOp<BroadcastOp>();
   if (!inner || !elementCount(dimsOf(inner.getX())).isConstant(1))
     return failure();
-  Value one = reshapeTo(rewriter, op.getLoc(), inner.getX(), {});
-  rewriter.replaceOp(op, broadcastTo(rewriter, op.getLoc(), one, dimsOf(op.getResult())));
+  Value one = Build(rewriter, op).reshape(inner.getX(), {});
+  rewriter.replaceOp(op, Build(rewriter, op).broadcast(one, dimsOf(op.getResult())));
   return success();
 }
 
@@ -82,7 +82,7 @@ LogicalResult broadcastReshape(BroadcastOp op, Rewriter &rewriter) {
 LogicalResult transposeOnes(TransposeOp op, Rewriter &rewriter) {
   if (!isReshape(dimsOf(op.getX()), op.getPermutation()))
     return failure();
-  rewriter.replaceOp(op, reshapeTo(rewriter, op.getLoc(), op.getX(), dimsOf(op.getResult())));
+  rewriter.replaceOp(op, Build(rewriter, op).reshape(op.getX(), dimsOf(op.getResult())));
   return success();
 }
 // transpose(transpose x) = transpose x
@@ -93,7 +93,7 @@ LogicalResult transposeTranspose(TransposeOp op, Rewriter &rewriter) {
   SmallVector<int64_t> both;
   for (int64_t axis : op.getPermutation())
     both.push_back(inner.getPermutation()[axis]);
-  rewriter.replaceOp(op, transposeBy(rewriter, op.getLoc(), inner.getX(), both));
+  rewriter.replaceOp(op, Build(rewriter, op).transpose(inner.getX(), both));
   return success();
 }
 // transpose(broadcast x) = broadcast(transpose x), where x is smaller
@@ -106,9 +106,9 @@ LogicalResult transposeBroadcast(TransposeOp op, Rewriter &rewriter) {
     return failure();
   while (from.size() < op.getPermutation().size())
     from.insert(from.begin(), Dim(1));
-  Value x = reshapeTo(rewriter, op.getLoc(), inner.getX(), from);
-  x = transposeBy(rewriter, op.getLoc(), x, op.getPermutation());
-  rewriter.replaceOp(op, broadcastTo(rewriter, op.getLoc(), x, dimsOf(op.getResult())));
+  Value x = Build(rewriter, op).reshape(inner.getX(), from);
+  x = Build(rewriter, op).transpose(x, op.getPermutation());
+  rewriter.replaceOp(op, Build(rewriter, op).broadcast(x, dimsOf(op.getResult())));
   return success();
 }
 
@@ -153,7 +153,7 @@ LogicalResult gatherEvenly(GatherOp op, Rewriter &rewriter) {
   Value slice = rewriter.create<SliceOp>(
       op.getLoc(), tensorOf(context, sizes, elementOf(op.getX())), op.getX(),
       dimsAttr(context, starts), rewriter.getDenseI64ArrayAttr(steps));
-  rewriter.replaceOp(op, reshapeTo(rewriter, op.getLoc(), slice, dimsOf(op.getResult())));
+  rewriter.replaceOp(op, Build(rewriter, op).reshape(slice, dimsOf(op.getResult())));
   return success();
 }
 // concat(x) = x
@@ -169,7 +169,7 @@ LogicalResult concatEmpty(ConcatOp op, Rewriter &rewriter) {
   if (kept.empty() || kept.size() == op.getXs().size())
     return failure();
   auto fresh = rewriter.create<ConcatOp>(op.getLoc(), kept, op.getAxis());
-  rewriter.replaceOp(op, reshapeTo(rewriter, op.getLoc(), fresh, dimsOf(op.getResult())));
+  rewriter.replaceOp(op, Build(rewriter, op).reshape(fresh, dimsOf(op.getResult())));
   return success();
 }
 // concat(x0, x1, ...) = concat(concat(x0, ...), concat(...), ...), where it has very many operands:
@@ -184,7 +184,7 @@ LogicalResult concatMany(ConcatOp op, Rewriter &rewriter) {
     joined.push_back(rewriter.create<ConcatOp>(op.getLoc(), some, op.getAxis()));
   }
   auto fresh = rewriter.create<ConcatOp>(op.getLoc(), joined, op.getAxis());
-  rewriter.replaceOp(op, reshapeTo(rewriter, op.getLoc(), fresh, dimsOf(op.getResult())));
+  rewriter.replaceOp(op, Build(rewriter, op).reshape(fresh, dimsOf(op.getResult())));
   return success();
 }
 // pad x = x, by nothing
@@ -206,7 +206,7 @@ template <typename Op> LogicalResult reduceOnes(Op op, Rewriter &rewriter) {
   if (axes.empty() || axes.size() == op.getAxes().size())
     return failure();
   auto fresh = rewriter.create<Op>(op.getLoc(), op.getX(), axes, op.getKeepDims());
-  rewriter.replaceOp(op, reshapeTo(rewriter, op.getLoc(), fresh, dimsOf(op.getResult())));
+  rewriter.replaceOp(op, Build(rewriter, op).reshape(fresh, dimsOf(op.getResult())));
   return success();
 }
 

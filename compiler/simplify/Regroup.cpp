@@ -111,11 +111,11 @@ LogicalResult lowerGoesUp(TransposeOp op, PatternRewriter &rewriter) {
       axes.push_back(axis);
   for (const Group &group : groups)
     axes.append(group.to);
-  Value x = reshapeTo(rewriter, op.getLoc(), lower.getX(), permuted(to, axes));
+  Value x = Build(rewriter, op).reshape(lower.getX(), permuted(to, axes));
   SmallVector<int64_t> placeOf = inverse(axes), both;
   for (int64_t axis : upper.getPermutation())
     both.push_back(placeOf[axis]);
-  rewriter.replaceOp(op, transposeBy(rewriter, op.getLoc(), x, both));
+  rewriter.replaceOp(op, Build(rewriter, op).transpose(x, both));
   return success();
 }
 
@@ -140,8 +140,8 @@ LogicalResult upperGoesDown(TransposeOp op, PatternRewriter &rewriter) {
   for (const Group &group : groups)
     for (int64_t axis : group.from)
       both.push_back(lower.getPermutation()[axis]);
-  Value x = transposeBy(rewriter, op.getLoc(), lower.getX(), both);
-  rewriter.replaceOp(op, reshapeTo(rewriter, op.getLoc(), x, dimsOf(op.getResult())));
+  Value x = Build(rewriter, op).transpose(lower.getX(), both);
+  rewriter.replaceOp(op, Build(rewriter, op).reshape(x, dimsOf(op.getResult())));
   return success();
 }
 

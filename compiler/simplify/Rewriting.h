@@ -1,11 +1,13 @@
-// Rewriting: what rules ask of values, and how they build the ops that move elements.
+// Rewriting: what rules ask of values, and how they are applied.
 #ifndef HEDDLE_SIMPLIFY_REWRITING_H
 #define HEDDLE_SIMPLIFY_REWRITING_H
 
 #include "compiler/graph/Constants.h"
+#include "compiler/graph/edit/Build.h"
 
 namespace heddle::simplify {
 
+using graph::Build;
 using graph::splatOf;
 inline bool isSplat(mlir::Value value, double number) { return splatOf(value) == number; }
 
@@ -32,40 +34,12 @@ bool isSumSafe(mlir::Value a, mlir::Value b);
 bool isNeverNegative(mlir::Value value);
 
 bool isFloat(mlir::Value value);
-/// The constant tensor<element> of one number.
-mlir::Value scalar(mlir::OpBuilder &builder, mlir::Location location, mlir::Type element,
-                   double number);
-
 /// Whether TransposedConv makes a convolution of it, where channels are last.
 bool hasPhases(graph::ConvTransposeOp op);
 
-// Builders that give back the operand itself where nothing is to be done.
-mlir::Value reshapeTo(mlir::OpBuilder &builder, mlir::Location location, mlir::Value x,
-                      llvm::ArrayRef<graph::Dim> dims);
-mlir::Value broadcastTo(mlir::OpBuilder &builder, mlir::Location location, mlir::Value x,
-                        llvm::ArrayRef<graph::Dim> dims);
-/// One number for each element.
-mlir::Value splat(mlir::OpBuilder &builder, mlir::Location location, mlir::Type element,
-                  double number, llvm::ArrayRef<graph::Dim> sizes);
-mlir::Value transposeBy(mlir::OpBuilder &builder, mlir::Location location, mlir::Value x,
-                        llvm::ArrayRef<int64_t> permutation);
-
-/// x without its sizes of 1.
-mlir::Value withoutOnes(mlir::OpBuilder &builder, mlir::Value x);
-/// A vector along `axis`, or one number, repeated to `sizes`.
-mlir::Value spread(mlir::OpBuilder &builder, mlir::Value vector, int64_t axis,
-                   llvm::ArrayRef<graph::Dim> sizes);
-
-/// result[i] = sizes[permutation[i]].
-graph::DimVector permuted(llvm::ArrayRef<graph::Dim> sizes, llvm::ArrayRef<int64_t> permutation);
-llvm::SmallVector<int64_t> inverse(llvm::ArrayRef<int64_t> permutation);
-bool isIdentity(llvm::ArrayRef<int64_t> permutation);
 /// A large constant with its dimensions, and its bytes, in another order.
 mlir::ElementsAttr permuted(mlir::DenseResourceElementsAttr constant,
                             llvm::ArrayRef<int64_t> permutation);
-/// Whether dimensions other than those of size 1 keep their order, so that a reshape permutes.
-bool isReshape(llvm::ArrayRef<graph::Dim> sizes, llvm::ArrayRef<int64_t> permutation);
-
 /// `op` with other operands and result types; regions are not copied.
 mlir::Operation *rebuild(mlir::OpBuilder &builder, mlir::Operation *op, mlir::ValueRange operands,
                          mlir::TypeRange results);

@@ -47,7 +47,7 @@ LogicalResult flattenedProduct(MatmulOp op, PatternRewriter &rewriter) {
   dims.back() = filter.back();
   Location loc = op.getLoc();
   auto type = tensorOf(op.getContext(), dims, elementOf(op.getResult()));
-  Value wide = reshapeTo(rewriter, loc, weights, filter);
+  Value wide = Build(rewriter, loc).reshape(weights, filter);
   auto product = rewriter.create<MatmulOp>(loc, type, inner.getX(), wide);
   rewriter.replaceOpWithNewOp<ReshapeOp>(op, op.getType(), product);
   return success();
@@ -110,12 +110,12 @@ struct ElementwiseOfReshape : RewritePattern {
     Location loc = op->getLoc();
     for (auto [i, operand] : llvm::enumerate(operands)) {
       if (whole.contains(i))
-        operand = reshapeTo(rewriter, loc, operand, *rows);
+        operand = Build(rewriter, loc).reshape(operand, *rows);
       if (dimsOf(operand) == *rows)
         continue;
       DimVector own = dimsOf(operand);
-      Value vector = own.empty() ? operand : reshapeTo(rewriter, loc, operand, {own.back()});
-      operand = broadcastTo(rewriter, loc, vector, *rows);
+      Value vector = own.empty() ? operand : Build(rewriter, loc).reshape(operand, {own.back()});
+      operand = Build(rewriter, loc).broadcast(vector, *rows);
     }
     Type type = tensorOf(op->getContext(), *rows, elementOf(op->getResult(0)));
     Operation *wide = rebuild(rewriter, op, operands, type);

@@ -53,13 +53,14 @@ bool variesAlong(Value wide, int64_t axis) {
 
 /// That constant as [n], or as [] where it is one number.
 Value vectorOf(Rewriter &rewriter, Value wide) {
-  return withoutOnes(rewriter, constantUnder(wide).getResult());
+  Value constant = constantUnder(wide);
+  return Build(rewriter, constant).withoutOnes(constant);
 }
 
 /// `product` with its weights multiplied by a vector along `axis` of them.
 Value scaleWeights(Rewriter &rewriter, Operation *product, Value x, Value vector, int64_t axis) {
   Value weights = product->getOperand(1);
-  Value factor = spread(rewriter, vector, axis, dimsOf(weights));
+  Value factor = Build(rewriter, vector).along(vector, axis, dimsOf(weights));
   Value scaled = rewriter.create<MulOp>(product->getLoc(), weights, factor);
   return rebuild(rewriter, product, {x, scaled}, product->getResultTypes())->getResult(0);
 }
@@ -100,10 +101,10 @@ bool isInvertible(Value constant) {
 
 Value inverseOf(Rewriter &rewriter, Value wide) {
   Value divisor = constantUnder(wide);
-  Value one = scalar(rewriter, wide.getLoc(), elementOf(divisor), 1);
-  one = broadcastTo(rewriter, wide.getLoc(), one, dimsOf(divisor));
+  Value one = Build(rewriter, wide).scalar(elementOf(divisor), 1);
+  one = Build(rewriter, wide).broadcast(one, dimsOf(divisor));
   Value inverse = rewriter.create<DivOp>(wide.getLoc(), one, divisor);
-  return broadcastTo(rewriter, wide.getLoc(), inverse, dimsOf(wide));
+  return Build(rewriter, wide).broadcast(inverse, dimsOf(wide));
 }
 
 // p / c = p * (1 / c), where p is f(x, w) or f(x, w) + b: the factor then goes into w
@@ -139,7 +140,7 @@ LogicalResult convOfMul(ConvOp op, Rewriter &rewriter) {
     return failure();
   Value vector;
   if (auto number = splatOf(mul.getY()))
-    vector = scalar(rewriter, op.getLoc(), elementOf(mul.getY()), *number);
+    vector = Build(rewriter, op).scalar(elementOf(mul.getY()), *number);
   else
     vector = vectorOf(rewriter, mul.getY());
   rewriter.replaceOp(op, scaleWeights(rewriter, op, mul.getX(), vector, *axis));

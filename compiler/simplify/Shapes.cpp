@@ -99,7 +99,7 @@ private:
       DimVector sizes = refine(refinement, dimsOf(result), dimsOf(yielded.get()));
       // Where the branch's name of a size differs from that of the result, the run sees them agree.
       if (sizes != resolve(refinement, dimsOf(yielded.get())))
-        yielded.set(reshapeTo(builder, op.getLoc(), yielded.get(), sizes));
+        yielded.set(Build(builder, op).reshape(yielded.get(), sizes));
     }
     Operation *before = op->getPrevNode();
     Block *block = op->getBlock();

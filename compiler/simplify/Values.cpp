@@ -96,19 +96,4 @@ bool hasPhases(ConvTransposeOp op) {
   return op.getGroups() == 1 && llvm::all_of(op.getDilations(), [](int64_t d) { return d == 1; });
 }
 
-Value scalar(OpBuilder &builder, Location location, Type element, double number) {
-  auto type = RankedTensorType::get({}, element);
-  Attribute attr;
-  if (auto floating = dyn_cast<FloatType>(element)) {
-    APFloat rounded(number);
-    bool losesInfo;
-    rounded.convert(floating.getFloatSemantics(), APFloat::rmNearestTiesToEven, &losesInfo);
-    attr = DenseElementsAttr::get(type, rounded);
-  } else {
-    attr = DenseElementsAttr::get(
-        type, APInt(element.getIntOrFloatBitWidth(), static_cast<int64_t>(number), true));
-  }
-  return builder.create<ConstantOp>(location, type, cast<ElementsAttr>(attr));
-}
-
 } // namespace heddle::simplify

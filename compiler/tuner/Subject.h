@@ -3,7 +3,7 @@
 #define HEDDLE_TUNER_SUBJECT_H
 
 #include "compiler/cards/Program.h"
-#include "compiler/graph/CutOut.h"
+#include "compiler/graph/edit/CutOut.h"
 #include "compiler/pipeline/Pipeline.h"
 #include "compiler/plan/Chooser.h"
 

@@ -1,6 +1,7 @@
 // Pointwise: loops over the elements of the outputs, dimensions coalesced where every access allows
 // it.
 
+#include "compiler/cost/Traffic.h"
 #include "compiler/lower/pointwise/Axes.h"
 #include "compiler/lower/pointwise/Squares.h"
 
@@ -36,18 +37,6 @@ bool isComputedIn(Block *group, Value value) {
 int64_t nominalSize(const Dim &dim, int64_t nominal) {
   auto size = dim.evaluate([&](StringRef) { return std::optional<int64_t>(nominal); });
   return std::max<int64_t>(0, size.value_or(nominal));
-}
-
-int64_t opsPerElement(Block *group) {
-  int64_t count = 1;
-  for (Operation &op : *group) {
-    if (isa<graph::ExpOp, graph::LogOp, graph::TanhOp, graph::SigmoidOp, graph::ErfOp,
-            graph::PowOp>(op))
-      count += 16;
-    else if (!isa<graph::ConstantOp, graph::YieldOp>(op))
-      count += isa<graph::ResizeOp, graph::GatherOp, graph::TransposeOp>(op) ? 4 : 1;
-  }
-  return count;
 }
 
 Values foldLanes(Elements &elements, Value low, Value high, ValueRange initial,
@@ -162,7 +151,8 @@ static int64_t vectorsSideBySide(Block *group, const Dim &extent, int64_t lanes)
   for (Operation &op : *group)
     for (Type type : op.getResultTypes())
       bits = std::max<int64_t>(bits, getElementTypeOrSelf(type).getIntOrFloatBitWidth());
-  int64_t count = (opsPerElement(group) <= 8 ? 8 : 4) * 32 / bits, size = nominalSize(extent, 256);
+  int64_t count = (cost::opsPerElement(group) <= 8 ? 8 : 4) * 32 / bits,
+          size = nominalSize(extent, 256);
   while (count > 1 && (int64_t)llvm::alignTo(size, count * lanes) * 4 > size * 5)
     count /= 2;
   return std::max<int64_t>(1, count);
@@ -216,7 +206,7 @@ public:
       });
     else
       forEachTaskOfRows(elements, high);
-    Dim work = graph::elementCount(dims) * largestFold(group) * Dim(opsPerElement(group));
+    Dim work = graph::elementCount(dims) * largestFold(group) * Dim(cost::opsPerElement(group));
     kernel.endPhase(tasks * rowPieces * chunks, work);
   }
 
@@ -317,7 +307,7 @@ private:
         llvm::find_if(runs, [&](const Run &run) { return (int64_t)run.dimension == axis; }) -
         runs.begin();
     bool isTurned = turned + 1 < runs.size();
-    if (!isTurned && isNarrow && opsPerElement(group) >= code.lanes)
+    if (!isTurned && isNarrow && cost::opsPerElement(group) >= code.lanes)
       turned = runs.size() - 2;
     auto side = turned < runs.size() ? runs[turned].extent.constant() : std::nullopt;
     if (turned + 1 >= runs.size() || (side && *side * 2 < code.lanes))

@@ -4,6 +4,7 @@
 // folds what the pieces came to. What a pass computes is computed again by the next one, not kept:
 // a row is longer than a worker's caches.
 
+#include "compiler/cost/Traffic.h"
 #include "compiler/lower/Definitions.h"
 #include "compiler/lower/Schedule.h"
 #include "compiler/lower/rows/Rows.h"
@@ -76,7 +77,7 @@ void RowKernel::bindTotals(Elements &e, ArrayRef<int64_t> totals, Value task) {
 
 void RowKernel::emitLongRows(size_t axis) {
   SmallVector<int64_t> totals;
-  Dim work = rowCount() * rowLength() * Dim(opsPerElement(group));
+  Dim work = rowCount() * rowLength() * Dim(cost::opsPerElement(group));
   for (Operation *reduction : reductions) {
     Value x = reduction->getOperand(0);
     Type type = accumulatorType(graph::elementOf(x));

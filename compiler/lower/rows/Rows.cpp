@@ -2,6 +2,7 @@
 
 #include "compiler/lower/rows/Rows.h"
 
+#include "compiler/cost/Traffic.h"
 #include "compiler/lower/Definitions.h"
 #include "compiler/lower/Schedule.h"
 #include "compiler/mechanism/Shapes.h"
@@ -50,7 +51,7 @@ void RowKernel::emit(int64_t rowsPerTask) {
       emitRow(elements, row);
     });
   });
-  Dim work = rows * length * Dim(opsPerElement(group));
+  Dim work = rows * length * Dim(cost::opsPerElement(group));
   kernel.endPhase(rows.ceilDiv(Dim(rowsPerTask)), work, scratchBytes());
 }
 

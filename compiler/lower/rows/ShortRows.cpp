@@ -5,6 +5,7 @@
 // one op an element, where folding the lanes of each row would take log2(lanes) steps that wait for
 // each other. Results of whole rows are turned back before they are stored.
 
+#include "compiler/cost/Traffic.h"
 #include "compiler/lower/Definitions.h"
 #include "compiler/lower/Schedule.h"
 #include "compiler/lower/pointwise/Squares.h"
@@ -24,7 +25,7 @@ bool RowKernel::hasShortRows() const {
   int64_t lanes = kernel.machine.lanes;
   auto length = full.back().constant();
   if (given || kept == 0 || full.size() != kept + 1 || lanes < 8 || !length || *length < 2 ||
-      *length > lanes || *length * opsPerElement(group) > kMostOps)
+      *length > lanes || *length * cost::opsPerElement(group) > kMostOps)
     return false;
   if (auto rows = full[kept - 1].constant(); rows && *rows < lanes)
     return false;
@@ -57,7 +58,7 @@ void RowKernel::emitShortRows() {
       emitShortRows(elements, start, elements.mask ? code.sub(end, row) : Value());
     });
   });
-  Dim work = rowCount() * rowLength() * Dim(opsPerElement(group));
+  Dim work = rowCount() * rowLength() * Dim(cost::opsPerElement(group));
   kernel.endPhase(outer * pieces, work, Dim(0));
 }
 

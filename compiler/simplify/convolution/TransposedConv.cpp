@@ -112,15 +112,16 @@ private:
     SmallVector<Value> operands{phases};
     for (Value beside : op->getOperands().drop_front()) {
       if (auto number = splatOf(beside)) {
-        operands.push_back(splat(builder, op->getLoc(), graph::elementOf(beside), *number, sizes));
+        operands.push_back(Build(builder, op).full(sizes, graph::elementOf(beside), *number));
         continue;
       }
-      Value one = withoutOnes(builder, beside.getDefiningOp<graph::BroadcastOp>().getX());
+      Value one = beside.getDefiningOp<graph::BroadcastOp>().getX();
+      one = Build(builder, one).withoutOnes(one);
       if (rankOf(one) == 1) {
         int64_t count = *sizes.back().constant() / *dimsOf(one)[0].constant();
         one = builder.create<graph::ConcatOp>(op->getLoc(), SmallVector<Value>(count, one), 0);
       }
-      operands.push_back(spread(builder, one, sizes.size() - 1, sizes));
+      operands.push_back(Build(builder, one).along(one, sizes.size() - 1, sizes));
     }
     Type element = graph::elementOf(op->getResult(0));
     Type type = graph::tensorOf(builder.getContext(), sizes, element);
@@ -156,14 +157,14 @@ private:
       made.push_back(Dim(count));
     Value value = op.getW();
     if (beyond != none)
-      value = builder.create<graph::PadOp>(loc, value, scalar(builder, loc, element, 0),
+      value = builder.create<graph::PadOp>(loc, value, Build(builder, loc).scalar(element, 0),
                                            graph::dimsAttr(context, none),
                                            graph::dimsAttr(context, beyond));
-    value = reshapeTo(builder, loc, value, apart);
+    value = Build(builder, loc).reshape(value, apart);
     value = builder.create<graph::SliceOp>(loc, graph::tensorOf(context, apart, element), value,
                                            graph::dimsAttr(context, starts),
                                            builder.getDenseI64ArrayAttr(steps));
-    return reshapeTo(builder, loc, transposeBy(builder, loc, value, permutation), made);
+    return Build(builder, loc).reshape(Build(builder, loc).transpose(value, permutation), made);
   }
 
   static Value convolve(OpBuilder &builder, graph::ConvTransposeOp op, ArrayRef<int64_t> taps,

@@ -190,8 +190,9 @@ std::optional<QuantizedOperand> readDequantized(Value value, std::string *why) {
 
 Value parameterOf(OpBuilder &builder, Value wide) {
   if (auto number = splatOf(wide))
-    return scalar(builder, wide.getLoc(), elementOf(wide), *number);
-  return withoutOnes(builder, sourceOf(wide));
+    return Build(builder, wide).scalar(elementOf(wide), *number);
+  Value source = sourceOf(wide);
+  return Build(builder, source).withoutOnes(source);
 }
 
 Value castTo(OpBuilder &builder, Value x, Type element) {
@@ -202,7 +203,7 @@ Value castTo(OpBuilder &builder, Value x, Type element) {
 }
 
 Value splatLike(OpBuilder &builder, Value like, double number) {
-  return splat(builder, like.getLoc(), elementOf(like), number, dimsOf(like));
+  return Build(builder, like).full(dimsOf(like), elementOf(like), number);
 }
 
 Value storedOf(OpBuilder &builder, const QuantizedOperand &operand) {
@@ -223,7 +224,8 @@ Value centredOf(OpBuilder &builder, const QuantizedOperand &operand) {
   if (!operand.zero)
     return x;
   Value zero = parameterOf(builder, operand.zero);
-  return builder.create<SubOp>(x.getLoc(), x, spread(builder, zero, operand.zeroAxis, dimsOf(x)));
+  return builder.create<SubOp>(x.getLoc(), x,
+                               Build(builder, zero).along(zero, operand.zeroAxis, dimsOf(x)));
 }
 
 } // namespace heddle::simplify

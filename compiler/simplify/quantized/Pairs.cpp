@@ -24,9 +24,9 @@ static Value divided(PatternRewriter &rewriter, Value value, Value divisor) {
   Location location = op->getLoc();
   Value right = op->getOperand(1);
   Value small = constantUnder(right);
-  Value by = broadcastTo(rewriter, location, divisor, dimsOf(small));
+  Value by = Build(rewriter, location).broadcast(divisor, dimsOf(small));
   Value quotient = rewriter.create<DivOp>(location, small, by);
-  quotient = broadcastTo(rewriter, location, quotient, dimsOf(right));
+  quotient = Build(rewriter, location).broadcast(quotient, dimsOf(right));
   Value left = op->getOperand(0);
   if (!isa<MulOp>(op))
     left = divided(rewriter, left, divisor);
@@ -39,7 +39,7 @@ LogicalResult quotientOfDequantized(DivOp op, PatternRewriter &rewriter) {
   if (!number || !elementOf(op.getResult()).isF32() || !(*number >= kLeast && *number <= kMost) ||
       !isScaledSum(op.getX()))
     return failure();
-  Value divisor = scalar(rewriter, op.getLoc(), elementOf(op.getY()), *number);
+  Value divisor = Build(rewriter, op).scalar(elementOf(op.getY()), *number);
   rewriter.replaceOp(op, divided(rewriter, op.getX(), divisor));
   return success();
 }
@@ -81,10 +81,12 @@ LogicalResult poolOfDequantized(PoolOp op, PatternRewriter &rewriter) {
   Type type = tensorOf(op.getContext(), sizes, elementOf(x));
   Value y = castTo(rewriter, rebuild(rewriter, op, x, type)->getResult(0), rewriter.getI32Type());
   if (operand->zero) {
-    Value zero = spread(rewriter, parameterOf(rewriter, operand->zero), 0, sizes);
+    Value zero = parameterOf(rewriter, operand->zero);
+    zero = Build(rewriter, zero).along(zero, 0, sizes);
     y = rewriter.create<SubOp>(op.getLoc(), y, zero);
   }
-  Value factor = spread(rewriter, parameterOf(rewriter, operand->scale), 0, sizes);
+  Value factor = parameterOf(rewriter, operand->scale);
+  factor = Build(rewriter, factor).along(factor, 0, sizes);
   rewriter.replaceOpWithNewOp<MulOp>(op, castTo(rewriter, y, elementOf(factor)), factor);
   return success();
 }
@@ -201,7 +203,7 @@ LogicalResult quantisedOfConcat(CastOp op, PatternRewriter &rewriter) {
       SmallVector<Value> operands{part};
       for (Value beside : each->getOperands().drop_front())
         operands.push_back(
-            splat(rewriter, each->getLoc(), elementOf(beside), *numberOf(beside), dimsOf(part)));
+            Build(rewriter, each).full(dimsOf(part), elementOf(beside), *numberOf(beside)));
       Type type = tensorOf(op.getContext(), dimsOf(part), elementOf(each->getResult(0)));
       part = rebuild(rewriter, each, operands, type)->getResult(0);
     }

@@ -62,10 +62,10 @@ void replaceByIntegers(Operation *op, Rewriter &rewriter, const QuantizedOperand
   Type sums = tensorOf(rewriter.getContext(), sizes, rewriter.getI32Type());
   Value sum = rebuild(rewriter, op, {x, y}, sums)->getResult(0);
   Value one = parameterOf(rewriter, left.scale), scale = parameterOf(rewriter, right.scale);
-  one = broadcastTo(rewriter, op->getLoc(), one, dimsOf(scale));
+  one = Build(rewriter, op).broadcast(one, dimsOf(scale));
   scale = rewriter.create<MulOp>(op->getLoc(), one, scale);
   rewriter.replaceOpWithNewOp<MulOp>(op, castTo(rewriter, sum, element),
-                                     spread(rewriter, scale, axis, sizes));
+                                     Build(rewriter, scale).along(scale, axis, sizes));
 }
 
 // matmul(d(a), d(b)) = cast(matmul(q(a), q(b))) * (sa * sb), and the same for conv, conv_transpose
@@ -121,9 +121,9 @@ Value minusShift(Rewriter &rewriter, Value x, Value zero, Value sums) {
   int64_t last = sizes.size() - 1;
   if (rankOf(zero) == 1) // one a column: each meets each of the sums
     sizes[last] = dimsOf(zero)[0];
-  Value shift = rewriter.create<MulOp>(location, broadcastTo(rewriter, location, sums, sizes),
-                                       spread(rewriter, zero, last, sizes));
-  return rewriter.create<SubOp>(location, x, broadcastTo(rewriter, location, shift, dimsOf(x)));
+  Value shift = rewriter.create<MulOp>(location, Build(rewriter, location).broadcast(sums, sizes),
+                                       Build(rewriter, zero).along(zero, last, sizes));
+  return rewriter.create<SubOp>(location, x, Build(rewriter, location).broadcast(shift, dimsOf(x)));
 }
 
 // matmul(q(a, za), q(b, zb)) = matmul(a, b) - za * columns(q(b, zb)) - zb * rows(a)
@@ -193,10 +193,11 @@ LogicalResult convOfCentred(ConvOp op, Rewriter &rewriter) {
   if (x->zero) {
     auto axes = llvm::to_vector(llvm::seq<int64_t>(1, rankOf(w)));
     Value filters = rewriter.create<ReduceSumOp>(op.getLoc(), op.getW(), axes, /*keep_dims=*/false);
-    Value shift =
-        rewriter.create<MulOp>(op.getLoc(), filters, spread(rewriter, x->zero, 0, dimsOf(filters)));
+    Value shift = rewriter.create<MulOp>(
+        op.getLoc(), filters, Build(rewriter, x->zero).along(x->zero, 0, dimsOf(filters)));
     int64_t channel = op.getChannelsLast() ? rankOf(op.getX()) - 1 : 1;
-    sum = rewriter.create<SubOp>(op.getLoc(), sum, spread(rewriter, shift, channel, dimsOf(sum)));
+    sum = rewriter.create<SubOp>(op.getLoc(), sum,
+                                 Build(rewriter, shift).along(shift, channel, dimsOf(sum)));
   }
   rewriter.replaceOp(op, sum);
   return success();
@@ -218,11 +219,11 @@ LogicalResult padOfNarrow(PadOp op, PatternRewriter &rewriter) {
     dims->truncate(last + 1);
     dims->back() = dims->back() * Dim(*inner);
   }
-  Value x = reshapeTo(rewriter, op.getLoc(), op.getX(), sizes);
+  Value x = Build(rewriter, op).reshape(op.getX(), sizes);
   Value padded =
       rewriter.create<PadOp>(op.getLoc(), x, op.getValue(), dimsAttr(op.getContext(), low),
                              dimsAttr(op.getContext(), high), op.getModeAttr());
-  rewriter.replaceOp(op, reshapeTo(rewriter, op.getLoc(), padded, dimsOf(op.getResult())));
+  rewriter.replaceOp(op, Build(rewriter, op).reshape(padded, dimsOf(op.getResult())));
   return success();
 }
 

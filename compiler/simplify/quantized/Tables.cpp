@@ -85,9 +85,9 @@ OwningOpRef<ModuleOp> functionOf(const Chain &chain) {
     SmallVector<Value> operands;
     for (Value operand : op->getOperands()) {
       Value copy = copies.lookupOrNull(operand);
-      operands.push_back(
-          copy ? copy
-               : splat(builder, location, elementOf(operand), *splatOf(operand), {Dim(kValues)}));
+      operands.push_back(copy ? copy
+                              : Build(builder, location)
+                                    .full({Dim(kValues)}, elementOf(operand), *splatOf(operand)));
     }
     copies.map(op->getResult(0),
                rebuild(builder, op, operands, typeOf(op->getResult(0)))->getResult(0));

@@ -3,6 +3,7 @@
 // Operands: the learning rate, the number of updates so far, all tensors, then all gradients, then
 // the states of the optimiser.
 
+#include "compiler/grad/Optimizers.h"
 #include "compiler/onnx/Table.h"
 #include "compiler/onnx/ops/Numbers.h"
 
@@ -19,52 +20,50 @@ static size_t tensorCount(Node &n, size_t parts) {
   return (n.inputs() - 2) / parts;
 }
 
-static Value rate(Node &n, Type element) { return n.cast(n.reshape(n.in(0), {}), element); }
-static Value updates(Node &n, Type element) { return n.cast(n.reshape(n.in(1), {}), element); }
+/// Input `number` in the shape of x, whose element type it has.
+static Value besideOf(Node &n, Value x, size_t number) {
+  Type element = elementOf(x), other = elementOf(n.in(number));
+  if (!isa<FloatType>(element) || other != element)
+    refuse("input " + Twine(number) + " has element type " + nameOf(other) +
+           ", the tensor that is updated " + nameOf(element) +
+           ", but they must be one floating point type");
+  return n.broadcast(n.in(number), dimsOf(x));
+}
 
-/// The gradient with that of the regularisation.
-static Value gradientOf(Node &n, Value x, Value gradient) {
-  return n.add(n.mul(x, n.getFloat("norm_coefficient", 0)), gradient);
+/// Tensor i of `count` and its gradient.
+static grad::Point pointOf(Node &n, size_t i, size_t count) {
+  Value x = n.in(2 + i), gradient = besideOf(n, x, 2 + count + i);
+  auto number = [&](size_t input) { return n.cast(n.reshape(n.in(input), {}), elementOf(x)); };
+  return {x, gradient, number(0), number(1), n.getFloat("norm_coefficient", 0)};
+}
+
+/// State `number` of tensor i.
+static Value stateOf(Node &n, size_t i, size_t count, size_t number) {
+  return besideOf(n, n.in(2 + i), 2 + (2 + number) * count + i);
+}
+
+static void set(Node &n, size_t i, size_t count, const grad::Stepped &stepped) {
+  n.set(i, stepped.x);
+  for (auto [k, state] : llvm::enumerate(stepped.states))
+    n.set((1 + k) * count + i, state);
 }
 
 static void importAdagrad(Node &n) {
   size_t count = tensorCount(n, 3);
-  for (size_t i = 0; i < count; ++i) {
-    Value x = n.in(2 + i), sum = n.in(2 + 2 * count + i);
-    Type element = elementOf(x);
-    Value slowed = n.add(n.mul(updates(n, element), n.getFloat("decay_factor", 0)), 1);
-    Value gradient = gradientOf(n, x, n.in(2 + count + i));
-    sum = n.add(sum, n.mul(gradient, gradient));
-    Value root = n.add(n.unary<SqrtOp>(sum), n.getFloat("epsilon", 1e-6));
-    Value step = n.mul(gradient, n.div(rate(n, element), slowed));
-    n.set(i, n.sub(x, n.div(step, root)));
-    n.set(count + i, sum);
-  }
+  grad::Adagrad adagrad{n.getFloat("decay_factor", 0), n.getFloat("epsilon", 1e-6)};
+  grad::Maker maker(n.builder, n.location);
+  for (size_t i = 0; i < count; ++i)
+    set(n, i, count, adagrad.step(maker, pointOf(n, i, count), stateOf(n, i, count, 0)));
 }
 
 static void importAdam(Node &n) {
   size_t count = tensorCount(n, 4);
-  double alpha = n.getFloat("alpha", 0.9), beta = n.getFloat("beta", 0.999);
-  for (size_t i = 0; i < count; ++i) {
-    Value x = n.in(2 + i), first = n.in(2 + 2 * count + i), second = n.in(2 + 3 * count + i);
-    Type element = elementOf(x);
-    Value gradient = gradientOf(n, x, n.in(2 + count + i));
-    first = n.add(n.mul(first, alpha), n.mul(gradient, 1 - alpha));
-    second = n.add(n.mul(second, beta), n.mul(n.mul(gradient, gradient), 1 - beta));
-    Value root = n.add(n.unary<SqrtOp>(second), n.getFloat("epsilon", 1e-6));
-    Value steps = updates(n, element), one = n.scalar(element, 1);
-    auto bias = [&](double base) {
-      return n.sub(one, n.binary<PowOp>(n.scalar(element, base), steps));
-    };
-    Value corrected = n.div(n.mul(rate(n, element), n.unary<SqrtOp>(bias(beta))), bias(alpha));
-    Value isLater = n.compare<GreaterOp>(steps, n.scalar(element, 0));
-    Value speed = n.select(isLater, corrected, rate(n, element));
-    Value next = n.sub(x, n.mul(n.div(first, root), speed));
-    double after = n.getFloat("norm_coefficient_post", 0);
-    n.set(i, after == 0 ? next : n.mul(next, 1 - after));
-    n.set(count + i, first);
-    n.set(2 * count + i, second);
-  }
+  grad::Adam adam{n.getFloat("alpha", 0.9), n.getFloat("beta", 0.999), n.getFloat("epsilon", 1e-6),
+                  n.getFloat("norm_coefficient_post", 0)};
+  grad::Maker maker(n.builder, n.location);
+  for (size_t i = 0; i < count; ++i)
+    set(n, i, count,
+        adam.step(maker, pointOf(n, i, count), stateOf(n, i, count, 0), stateOf(n, i, count, 1)));
 }
 
 static void importMomentum(Node &n) {
@@ -72,18 +71,10 @@ static void importMomentum(Node &n) {
   std::string mode = n.getText("mode", "standard");
   if (mode != "standard" && mode != "nesterov")
     refuse("'mode' is '" + mode + "', but must be 'standard' or 'nesterov'");
-  double alpha = n.getFloat("alpha", 0.9);
-  for (size_t i = 0; i < count; ++i) {
-    Value x = n.in(2 + i), speed = n.in(2 + 2 * count + i);
-    Type element = elementOf(x);
-    Value gradient = gradientOf(n, x, n.in(2 + count + i));
-    Value isLater = n.compare<GreaterOp>(updates(n, element), n.scalar(element, 0));
-    Value share = n.select(isLater, n.scalar(element, n.getFloat("beta", 1)), n.scalar(element, 1));
-    speed = n.add(n.mul(speed, alpha), n.mul(gradient, share));
-    Value step = mode == "standard" ? speed : n.add(gradient, n.mul(speed, alpha));
-    n.set(i, n.sub(x, n.mul(step, rate(n, element))));
-    n.set(count + i, speed);
-  }
+  grad::Momentum momentum{n.getFloat("alpha", 0.9), n.getFloat("beta", 1), mode == "nesterov"};
+  grad::Maker maker(n.builder, n.location);
+  for (size_t i = 0; i < count; ++i)
+    set(n, i, count, momentum.step(maker, pointOf(n, i, count), stateOf(n, i, count, 0)));
 }
 
 OpRows trainingRows() {

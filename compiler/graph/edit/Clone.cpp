@@ -1,17 +1,17 @@
 // Clone: a size that only the run knows has one op that binds its name, so a copy binds another
 // one.
 
-#include "compiler/grad/Clone.h"
+#include "compiler/graph/edit/Clone.h"
 
-#include "mlir/IR/AttrTypeSubElements.h"
+#include "compiler/graph/edit/Sizes.h"
+
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
-using namespace heddle::graph;
 
-namespace heddle::grad {
+namespace heddle::graph {
 
 SmallVector<Value> usedBy(Operation *op) {
   SmallVector<Value> used(op->getOperands());
@@ -56,26 +56,12 @@ SmallVector<Operation *> cloneOps(OpBuilder &builder, ArrayRef<Operation *> ops,
   }
   if (renamed.empty())
     return copies;
-  auto resolved = [&](DimVector dims) {
-    for (Dim &dim : dims)
-      dim = dim.substitute([&](StringRef name) -> std::optional<Dim> {
-        auto found = renamed.find(name);
-        return found == renamed.end() ? std::nullopt : std::optional(found->second);
-      });
-    return dims;
-  };
-  AttrTypeReplacer replacer;
-  replacer.addReplacement([&](RankedTensorType type) -> std::pair<Type, WalkResult> {
-    return {tensorOf(type.getContext(), resolved(dimsOf(type)), type.getElementType()),
-            WalkResult::skip()};
-  });
-  replacer.addReplacement([&](DimsAttr attr) -> std::pair<Attribute, WalkResult> {
-    return {dimsAttr(attr.getContext(), resolved(dimsOf(attr))), WalkResult::skip()};
-  });
   for (Operation *copy : copies)
-    replacer.recursivelyReplaceElementsIn(copy, /*replaceAttrs=*/true, /*replaceLocs=*/false,
-                                          /*replaceTypes=*/true);
+    substituteSymbols(copy, [&](StringRef name) -> std::optional<Dim> {
+      auto found = renamed.find(name);
+      return found == renamed.end() ? std::nullopt : std::optional(found->second);
+    });
   return copies;
 }
 
-} // namespace heddle::grad
+} // namespace heddle::graph

@@ -1,7 +1,7 @@
 // CutOut: a group, with others before it where asked, as a program of its own, to be tried, timed
 // or named apart from its model.
-#ifndef HEDDLE_GRAPH_CUTOUT_H
-#define HEDDLE_GRAPH_CUTOUT_H
+#ifndef HEDDLE_GRAPH_EDIT_CUTOUT_H
+#define HEDDLE_GRAPH_EDIT_CUTOUT_H
 
 #include "compiler/graph/Graph.h"
 
@@ -25,12 +25,6 @@ CutOut cutOut(llvm::ArrayRef<GroupOp> groups,
 /// The value of a graph.constant, else null: for cutOut, to keep the model's own constants.
 mlir::ElementsAttr ownConstant(mlir::Value value);
 
-/// Replaces symbols in all types and attributes below the module, where `replacement` has one.
-void substituteSymbols(mlir::ModuleOp module,
-                       llvm::function_ref<std::optional<Dim>(llvm::StringRef)> replacement);
-/// Replaces each size in all types and attributes below the module.
-void replaceDims(mlir::ModuleOp module, llvm::function_ref<Dim(const Dim &)> replacement);
-
 } // namespace heddle::graph
 
-#endif // HEDDLE_GRAPH_CUTOUT_H
+#endif // HEDDLE_GRAPH_EDIT_CUTOUT_H

@@ -1,11 +1,11 @@
 // Clone: copies of ops that may stand beside the originals: sizes that they bind get names of their
 // own.
-#ifndef HEDDLE_GRAD_CLONE_H
-#define HEDDLE_GRAD_CLONE_H
+#ifndef HEDDLE_GRAPH_EDIT_CLONE_H
+#define HEDDLE_GRAPH_EDIT_CLONE_H
 
 #include "compiler/graph/Graph.h"
 
-namespace heddle::grad {
+namespace heddle::graph {
 
 /// Operands, and what the op's regions use of the values around it.
 llvm::SmallVector<mlir::Value> usedBy(mlir::Operation *op);
@@ -14,6 +14,6 @@ llvm::SmallVector<mlir::Value> usedBy(mlir::Operation *op);
 llvm::SmallVector<mlir::Operation *>
 cloneOps(mlir::OpBuilder &builder, llvm::ArrayRef<mlir::Operation *> ops, mlir::IRMapping &mapping);
 
-} // namespace heddle::grad
+} // namespace heddle::graph
 
-#endif // HEDDLE_GRAD_CLONE_H
+#endif // HEDDLE_GRAPH_EDIT_CLONE_H

@@ -1,8 +1,7 @@
 // CutOut: see CutOut.h. All stays in the context of the model, so weights are shared, not copied.
 
-#include "compiler/graph/CutOut.h"
+#include "compiler/graph/edit/CutOut.h"
 
-#include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
@@ -47,25 +46,6 @@ CutOut cutOut(ArrayRef<GroupOp> groups, llvm::function_ref<ElementsAttr(Value)> 
   builder.create<func::ReturnOp>(loc, copy->getResults());
   main.setType(builder.getFunctionType(block->getArgumentTypes(), copy->getResultTypes()));
   return made;
-}
-
-void substituteSymbols(ModuleOp module,
-                       llvm::function_ref<std::optional<Dim>(StringRef)> replacement) {
-  replaceDims(module, [&](const Dim &dim) { return dim.substitute(replacement); });
-}
-
-void replaceDims(ModuleOp module, llvm::function_ref<Dim(const Dim &)> replacement) {
-  MLIRContext *context = module.getContext();
-  auto replaced = [&](ArrayRef<Dim> dims) { return DimVector(llvm::map_range(dims, replacement)); };
-  AttrTypeReplacer replacer;
-  replacer.addReplacement([&](RankedTensorType type) -> std::pair<Type, WalkResult> {
-    return {tensorOf(context, replaced(dimsOf(type)), type.getElementType()), WalkResult::skip()};
-  });
-  replacer.addReplacement([&](DimsAttr attr) -> std::pair<Attribute, WalkResult> {
-    return {dimsAttr(context, replaced(dimsOf(attr))), WalkResult::skip()};
-  });
-  replacer.recursivelyReplaceElementsIn(module, /*replaceAttrs=*/true, /*replaceLocs=*/false,
-                                        /*replaceTypes=*/true);
 }
 
 } // namespace heddle::graph
