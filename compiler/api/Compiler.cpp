@@ -149,6 +149,8 @@ llvm::Expected<CompileOptions> heddle::optionsOf(const heddle_compile_options_t 
     options.optLevel = std::max(given->opt_level, 0);
   for (size_t i = 0; i < given->shape_count; ++i)
     options.shapes.push_back(given->shapes[i]);
+  for (size_t i = 0; i < given->typical_count; ++i)
+    options.typical.push_back(given->typical[i]);
   if (given->plan) {
     auto buffer = llvm::MemoryBuffer::getFile(given->plan);
     if (!buffer)

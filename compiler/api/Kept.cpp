@@ -52,6 +52,9 @@ void addOptions(cache::Key &key, const CompileOptions &options) {
   key.add(int64_t(options.shapes.size()));
   for (const std::string &shape : options.shapes)
     key.add(shape);
+  key.add(int64_t(options.typical.size()));
+  for (const std::string &typical : options.typical)
+    key.add(typical);
   key.add(int64_t(options.functions.size()));
   for (const auto &[name, bytes] : options.functions)
     key.add(bytes);

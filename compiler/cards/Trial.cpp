@@ -4,6 +4,7 @@
 
 #include "compiler/cards/Numbers.h"
 #include "compiler/graph/edit/CutOut.h"
+#include "compiler/graph/edit/Sizes.h"
 #include "compiler/support/Error.h"
 #include "compiler/warehouse/Warehouse.h"
 

@@ -4,6 +4,7 @@
 
 #include "compiler/lower/Contraction.h"
 
+#include "compiler/graph/Typical.h"
 #include "compiler/loop/Microkernel.h"
 #include "compiler/lower/Definitions.h"
 #include "compiler/mechanism/Product.h"
@@ -150,7 +151,7 @@ std::optional<Contraction::Ahead> Contraction::ahead(Value a, Value b, Value fir
     return Ahead{kernel.data(packedData), code.add(b, code.mul(before, share)), step};
   }
   Dim bytes = run.extent * shape.length * Dim(graph::bytesOf(element));
-  bool areFar = nominalSize(bytes) >= kernel.machine.l2Bytes / 2;
+  bool areFar = graph::typicalSize(shape.root, bytes) >= kernel.machine.l2Bytes / 2;
   if (border >= 0 || run.aStride != shape.length || !areFar || rows < *count)
     return std::nullopt;
   return Ahead{aPointer(), a, code.number(rows / *count)};
@@ -161,8 +162,9 @@ std::optional<Contraction::Ahead> Contraction::ahead(Value a, Value b, Value fir
 bool Contraction::hasIdleTaps(const Taps &taps) const {
   constexpr double kLeastShare = 1.0 / 32; // bench/notes/2026-11-22-other-networks.md
   auto conv = cast<graph::ConvOp>(shape.root);
-  int64_t d = taps.dimension, size = nominalSize(graph::dimsOf(conv.getX())[d + 1]);
-  int64_t places = nominalSize(graph::dimsOf(conv.getResult())[d + 1]), idle = 0;
+  int64_t d = taps.dimension,
+          size = graph::typicalSize(shape.root, graph::dimsOf(conv.getX())[d + 1]);
+  int64_t places = graph::typicalSize(shape.root, graph::dimsOf(conv.getResult())[d + 1]), idle = 0;
   int64_t all = places * *taps.count.constant();
   for (int64_t i = 0; i < all; ++i) {
     int64_t at = i / *taps.count.constant() * conv.getStrides()[d] - conv.getLow()[d] +
@@ -240,7 +242,8 @@ void Contraction::emitTile(Elements &e, Value outer, Value firstRow, int64_t row
   for (const Taps &taps : shape.pieces)
     product.pieces.push_back(pieceOf(taps, place, rowNumbers));
   product.length = kernel.dim(shape.length);
-  int64_t panelBytes = nominalSize(shape.reduction) * width * graph::bytesOf(element);
+  int64_t panelBytes =
+      graph::typicalSize(shape.root, shape.reduction) * width * graph::bytesOf(element);
   if (panelBytes > kernel.machine.l1Bytes / 2)
     product.prefetch = 16;
   Value panelSize = code.mul(kernel.dim(panelRows()), code.number(width));
@@ -284,7 +287,8 @@ Contraction::Tiling Contraction::tiling() {
 }
 
 int64_t Contraction::panelsOfChunk() const {
-  int64_t panelBytes = nominalSize(shape.reduction) * panelWidth() * graph::bytesOf(element);
+  int64_t panelBytes =
+      graph::typicalSize(shape.root, shape.reduction) * panelWidth() * graph::bytesOf(element);
   int64_t fitting =
       std::max<int64_t>(1, kernel.machine.l2Bytes * 3 / 8 / std::max<int64_t>(1, panelBytes));
   int64_t chunk = schedule.knob("panels", fitting);

@@ -1,6 +1,7 @@
 // Resize: an element of a resampled tensor: per axis up to four source places with weights, then
 // their product.
 
+#include "compiler/graph/Typical.h"
 #include "compiler/lower/Definitions.h"
 #include "compiler/lower/Schedule.h"
 
@@ -84,8 +85,8 @@ struct Sampler {
   bool enlarges(size_t d) {
     double scale = op.getScales()[d];
     return scale ? scale >= 1
-                 : nominalSize(graph::dimsOf(op.getResult())[d]) >=
-                       nominalSize(graph::dimsOf(op.getX())[d]);
+                 : graph::typicalSize(op, graph::dimsOf(op.getResult())[d]) >=
+                       graph::typicalSize(op, graph::dimsOf(op.getX())[d]);
   }
 
   Index clamped(size_t d, Value place, Value size) {

@@ -134,8 +134,6 @@ mlir::LogicalResult emitGroup(KernelBuilder &kernel, mlir::Block *group, const S
 mlir::ValueRange outputsOf(mlir::Block *group);
 /// Whether an op of the group makes the value, other than a constant.
 bool isComputedIn(mlir::Block *group, Value value);
-/// The size with `nominal` for every symbol; for estimates only.
-int64_t nominalSize(const Dim &dim, int64_t nominal = 64);
 /// Runs body over [low, high) in full vectors, then once with a mask for what is left. In the body
 /// Elements::mask is set.
 void forLanes(Elements &elements, Value low, Value high, llvm::function_ref<void(Value)> body);

@@ -8,6 +8,7 @@
 
 #include "compiler/mechanism/Stitch.h"
 #include "compiler/cost/Traffic.h"
+#include "compiler/graph/Typical.h"
 #include "compiler/lower/Contraction.h"
 #include "compiler/lower/Definitions.h"
 #include "compiler/lower/Schedule.h"
@@ -68,7 +69,7 @@ LogicalResult Stitch::prepare() {
   int64_t rowsAtOnce = tilesAtOnce * rowsOfTile;
   if (auto all = tiles.rows.constant(); all && *all <= wanted) {
     // Some tiles have a row less than others.
-    tilesAtOnce = std::max<int64_t>(1, nominalSize(tiles.count));
+    tilesAtOnce = std::max<int64_t>(1, graph::typicalSize(group->getParentOp(), tiles.count));
     rowsAtOnce = *all;
   }
   if (!isResult)
@@ -82,15 +83,16 @@ LogicalResult Stitch::advise(int64_t rowsOfTile, int64_t fitting, int64_t rowByt
   if (rowsOfTile > fitting)
     return kernel.adviseAgainst("a tile of its rows takes " + Twine(rowsOfTile * rowBytes) +
                                 " bytes, and " + Twine(fitting * rowBytes) + " stay in the L2");
-  int64_t count = nominalSize(tiles.count);
+  int64_t count = graph::typicalSize(group->getParentOp(), tiles.count);
   if (machine.workers > 1 && count < 2 * machine.workers)
     return kernel.adviseAgainst("it has " + Twine(count) + " tiles of rows for " +
                                 Twine(machine.workers) +
                                 " workers; apart, they share the columns of the product");
   // Each worker walks the whole right operand, of which it had its share of columns before; what
   // lies between product and folds is not written and read again.
-  int64_t more = (machine.workers - 1) * nominalSize(contraction.operandBytes());
-  int64_t less = 2 * nominalSize(rows.rowCount()) * rowBytes;
+  int64_t more =
+      (machine.workers - 1) * graph::typicalSize(group->getParentOp(), contraction.operandBytes());
+  int64_t less = 2 * graph::typicalSize(group->getParentOp(), rows.rowCount()) * rowBytes;
   if (more > less)
     return kernel.adviseAgainst(
         "each of " + Twine(machine.workers) + " workers would read the whole right operand, " +

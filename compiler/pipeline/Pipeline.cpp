@@ -5,6 +5,7 @@
 
 #include "compiler/cost/Traffic.h"
 #include "compiler/graph/Graph.h"
+#include "compiler/graph/Typical.h"
 #include "compiler/lower/Schedule.h"
 #include "compiler/lower/program/Model.h"
 #include "compiler/onnx/Importer.h"
@@ -204,9 +205,12 @@ llvm::Expected<std::unique_ptr<Compiled>> compile(const ModelSource &source,
           "import", 0,
           [&] {
             auto graph = importGraph(*result->context, source, options);
-            if (graph)
-              result->graph = std::move(*graph);
-            return graph.takeError();
+            if (!graph)
+              return graph.takeError();
+            result->graph = std::move(*graph);
+            std::string problem = graph::setTypicalSizes(*result->graph, options.typical);
+            return problem.empty() ? llvm::Error::success()
+                                   : makeError(ErrorCode::Usage, "error: " + problem);
           },
           [&] { return graphText(*result); }))
     return std::move(error);

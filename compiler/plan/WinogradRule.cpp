@@ -9,6 +9,8 @@
 
 #include "compiler/plan/WinogradRule.h"
 
+#include "compiler/graph/Typical.h"
+
 namespace heddle::plan {
 
 using graph::Dim;
@@ -22,7 +24,7 @@ constexpr double kLate = 5, kLateTiles = 64; // f, and the tiles of a task
 constexpr double kSmallTiles = 1.25, kGain = 1.1;
 /// What transformed filters may take beyond the plain ones: some, and more where images are large.
 constexpr double kRoomBytes = 1 << 18, kRoomPerImageByte = 4, kMostRoomBytes = 4 << 20;
-/// Of images and of their rows, where only the run knows.
+/// Of images and of their rows, where nothing says a typical size.
 constexpr int64_t kLikelyImages = 1, kLikelySize = 56;
 
 /// A layer in numbers.
@@ -45,8 +47,9 @@ static std::optional<Layer> layerOf(graph::ConvOp conv) {
   graph::DimVector w = graph::dimsOf(conv.getW()), y = graph::dimsOf(conv.getResult());
   if (w.size() != 4 || !w[0].constant() || !w[1].constant())
     return std::nullopt;
-  auto likely = [](const Dim &dim, int64_t size) {
-    return static_cast<double>(std::max<int64_t>(1, dim.constant().value_or(size)));
+  auto likely = [&](const Dim &dim, int64_t size) {
+    return static_cast<double>(
+        std::max<int64_t>(1, graph::knownTypicalSize(conv, dim).value_or(size)));
   };
   return Layer{static_cast<double>(*w[1].constant()), static_cast<double>(*w[0].constant()),
                likely(y[0], kLikelyImages), likely(y[1], kLikelySize), likely(y[2], kLikelySize)};

@@ -3,7 +3,9 @@
 
 #include "compiler/records/GroupKey.h"
 
+#include "compiler/graph/Typical.h"
 #include "compiler/graph/edit/CutOut.h"
+#include "compiler/graph/edit/Sizes.h"
 
 #include "llvm/Support/SHA256.h"
 
@@ -47,6 +49,7 @@ GroupKey keyOf(graph::GroupOp group) {
       key.symbols.push_back(symbol.str());
     return graph::Dim::symbol(known->second);
   });
+  (*cut.module)->removeAttr(graph::kTypicalAttr); // a hint, which no record depends on
   forgetValues(*cut.module);
   forgetChoice(cut.group());
   for (auto [i, value] : llvm::enumerate(cut.outside))

@@ -9,6 +9,7 @@
 //
 // Leaves alone: ops that are channels last already, and all that no convolution reaches.
 
+#include "compiler/graph/Typical.h"
 #include "compiler/simplify/Layout.h"
 #include "compiler/simplify/Passes.h"
 #include "compiler/simplify/Rules.h"
@@ -108,11 +109,10 @@ private:
     return isWantedOtherwise && !isAbsorbed ? typicalCount(value) : 0;
   }
 
-  /// Elements where each symbol is 64.
   static double typicalCount(Value value) {
     double count = 1;
     for (const Dim &size : dimsOf(value))
-      count *= size.evaluate([](StringRef) { return std::optional<int64_t>(64); }).value_or(64);
+      count *= static_cast<double>(typicalSize(value.getParentBlock()->getParentOp(), size));
     return count;
   }
 

@@ -3,6 +3,7 @@
 #include "compiler/tuner/Subject.h"
 
 #include "compiler/cards/Numbers.h"
+#include "compiler/graph/edit/Sizes.h"
 #include "compiler/support/Error.h"
 
 using namespace mlir;

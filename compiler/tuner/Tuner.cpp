@@ -7,6 +7,7 @@
 #include "compiler/tuner/Tuner.h"
 
 #include "compiler/cards/Numbers.h"
+#include "compiler/graph/Typical.h"
 #include "compiler/pipeline/Planning.h"
 #include "compiler/support/Error.h"
 #include "compiler/support/Guard.h"
@@ -396,9 +397,13 @@ llvm::Expected<std::string> tune(const ModelSource &source, const CompileOptions
   auto planned = heddle::compile(source, byRule);
   if (!planned)
     return planned.takeError();
+  TuneOptions measured = options;
+  if (auto typical = (*(*planned)->graph)->getAttrOfType<DictionaryAttr>(graph::kTypicalAttr))
+    for (NamedAttribute size : typical)
+      measured.sizes.try_emplace(size.getName().str(), cast<IntegerAttr>(size.getValue()).getInt());
   CompileOptions groups = compile;
   groups.progress = nullptr;
-  Tuner tuner(**planned, groups, options, **records);
+  Tuner tuner(**planned, groups, measured, **records);
   if (llvm::Error error = tuner.run())
     return std::move(error);
   return tuner.report().dump(2, ' ', false, Json::error_handler_t::replace);

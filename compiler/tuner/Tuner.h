@@ -14,7 +14,7 @@ struct TuneOptions {
   double seconds = 300;     // for all
   double trialSeconds = 20; // that one candidate may take
   uint64_t seed = 0;
-  std::map<std::string, int64_t> sizes; // at which symbols are measured
+  std::map<std::string, int64_t> sizes; // at which symbols are measured, else at typical ones
   /// Told what goes on and how much of the whole is done; true ends the tuning.
   std::function<bool(llvm::StringRef what, double fraction)> progress;
 };

@@ -52,6 +52,9 @@ typedef struct heddle_compile_options {
                               kernels and the program around them, assembly */
   void (*print)(void *data, const char *stage, const char *text);
   void *print_data;
+  const char *const *typical; /* "seq=128": sizes that symbols of inputs usually have, for which
+                                 kernels and memory are laid out; they stay right for all sizes */
+  size_t typical_count;
 } heddle_compile_options_t;
 
 /* `options` may be NULL. */

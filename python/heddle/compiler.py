@@ -69,6 +69,11 @@ def _shape_texts(shapes):
     ]
 
 
+def _texts(texts):
+    """An array of C strings."""
+    return (ctypes.c_char_p * len(texts))(*(text.encode() for text in texts))
+
+
 def _encoded(path):
     return None if path is None else os.fsencode(path)
 
@@ -120,6 +125,7 @@ def compile(  # noqa: A001: the package's own word
     load=True,
     functions=None,
     profile=False,
+    typical=None,
 ):
     """Compiles an ONNX model and returns a Module ready to run.
 
@@ -127,6 +133,8 @@ def compile(  # noqa: A001: the package's own word
     target     "host", "x86-64-v3", "aarch64", a CPU name of LLVM, or several of them in one
                artefact: "x86-64-v2+v3+v4+vnni"
     shapes     {"x": (1, 3, None, None)} or {"batch": 4} or ["x=1x3x?x?"]
+    typical    {"seq": 128}: what sizes usually are, which decides how work and memory are laid
+               out; they stay open
     opt_level  0 to 3, of LLVM
     plan       a path, or the `plan` of an earlier compilation
     output     path of an artefact to write, which is then loaded; None compiles into this process
@@ -147,8 +155,7 @@ def compile(  # noqa: A001: the package's own word
 
     The result's `compiled` has `write`, `plan` and `report`.
     """
-    texts = _shape_texts(shapes)
-    encoded = (ctypes.c_char_p * len(texts))(*(text.encode() for text in texts))
+    texts, usual = _texts(_shape_texts(shapes)), _texts(_shape_texts(typical))
     callback = library.Progress(
         (lambda _, stage, fraction: progress(stage.decode(), fraction)) if progress else 0
     )
@@ -159,7 +166,7 @@ def compile(  # noqa: A001: the package's own word
             ctypes.sizeof(library.CompileOptions),
             target.encode(),
             -1 if opt_level == 0 else opt_level or 0,
-            ctypes.cast(encoded, ctypes.POINTER(ctypes.c_char_p)),
+            ctypes.cast(texts, ctypes.POINTER(ctypes.c_char_p)),
             len(texts),
             plan_path,
             _encoded(schedules),
@@ -175,6 +182,8 @@ def compile(  # noqa: A001: the package's own word
             b"" if cache is False else _encoded(cache),
             functions=ctypes.cast(paths, ctypes.POINTER(ctypes.c_char_p)),
             function_count=len(function_paths),
+            typical=ctypes.cast(usual, ctypes.POINTER(ctypes.c_char_p)),
+            typical_count=len(usual),
         )
         if hasattr(model, "SerializeToString"):
             model = model.SerializeToString()

@@ -132,6 +132,8 @@ class CompileOptions(ctypes.Structure):
         ("print_after", c_char_p),
         ("print", Print),
         ("print_data", c_void_p),
+        ("typical", POINTER(c_char_p)),
+        ("typical_count", c_size_t),
     ]
 
 

@@ -83,6 +83,9 @@ void addSizeOptions(CLI::App &app, CompileOptions &options) {
       ->type_name("NAME=SIZES");
   addMany(app, "--dim", options.dims, "fix a size by its name, or by its place: batch=4, x.0=4")
       ->type_name(kDimForm);
+  addMany(app, "--typical", options.typical,
+          "what a size usually is, which decides how work is laid out; it stays open: seq=128")
+      ->type_name(kDimForm);
 }
 
 void addCacheOption(CLI::App &app, std::optional<std::string> &folder) {
@@ -116,12 +119,14 @@ void addTolerance(CLI::App &app, Tolerance &tolerance) {
 
 void withRawOptions(const CompileOptions &options,
                     const std::function<void(const heddle_compile_options_t &)> &use) {
-  std::vector<const char *> shapes, functions;
+  std::vector<const char *> shapes, functions, typical;
   for (const std::vector<std::string> *texts : {&options.shapes, &options.dims})
     for (const std::string &text : *texts)
       shapes.push_back(text.c_str());
   for (const std::string &function : options.functions)
     functions.push_back(function.c_str());
+  for (const std::string &size : options.typical)
+    typical.push_back(size.c_str());
   auto orNull = [](const std::string &text) { return text.empty() ? nullptr : text.c_str(); };
   Progress progress(options.showProgress);
   heddle_compile_options_t raw = {};
@@ -131,6 +136,8 @@ void withRawOptions(const CompileOptions &options,
     raw.opt_level = *options.level == 0 ? HEDDLE_OPT_NONE : *options.level;
   raw.shapes = shapes.data();
   raw.shape_count = shapes.size();
+  raw.typical = typical.data();
+  raw.typical_count = typical.size();
   raw.functions = functions.data();
   raw.function_count = functions.size();
   raw.plan = orNull(options.plan);

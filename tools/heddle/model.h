@@ -28,6 +28,7 @@ struct CompileOptions {
   std::vector<std::string> functions;    // files of them
   std::vector<std::string> customOps;    // libraries, which are loaded when they are read
   std::vector<std::string> shapes, dims; // that the artefact is made for, no others
+  std::vector<std::string> typical;      // sizes that are only usual
 };
 
 void addCompileOptions(CLI::App &app, CompileOptions &options);

@@ -2,6 +2,8 @@
 
 #include "compiler/graph/edit/CutOut.h"
 
+#include "compiler/graph/Typical.h"
+
 #include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
@@ -22,6 +24,9 @@ ElementsAttr ownConstant(Value value) {
 CutOut cutOut(ArrayRef<GroupOp> groups, llvm::function_ref<ElementsAttr(Value)> constantOf) {
   Location loc = groups.back()->getLoc();
   CutOut made{ModuleOp::create(loc), {}};
+  auto model = groups.back()->getParentOfType<ModuleOp>();
+  if (Attribute sizes = model ? model->getAttr(kTypicalAttr) : nullptr)
+    (*made.module)->setAttr(kTypicalAttr, sizes);
   OpBuilder builder = OpBuilder::atBlockEnd(made.module->getBody());
   auto main = builder.create<func::FuncOp>(loc, "main", builder.getFunctionType({}, {}));
   Block *block = main.addEntryBlock();

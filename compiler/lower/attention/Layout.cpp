@@ -2,6 +2,8 @@
 
 #include "compiler/lower/attention/Kernel.h"
 
+#include "compiler/graph/Typical.h"
+
 using namespace mlir;
 
 namespace heddle::lower {
@@ -62,7 +64,7 @@ void AttentionKernel::chooseTiles() {
   Dim least(llvm::divideCeil(schedule.knob("rows", kLeastRows), stripRows));
   if (schedule.knobs.count("rows"))
     stripsOfTask = least;
-  else if (nominalSize(batches, 1) >= kTasks)
+  else if (graph::typicalSize(parts.values, batches, 1) >= kTasks)
     stripsOfTask = strips;
   else
     stripsOfTask = Dim::max(least, strips.ceilDiv(Dim(kTasks)));

@@ -2,6 +2,7 @@
 
 #include "compiler/lower/pointwise/Axes.h"
 
+#include "compiler/graph/Typical.h"
 #include "compiler/lower/Definitions.h"
 
 #include <numeric>
@@ -106,7 +107,7 @@ int64_t contiguousAxis(ArrayRef<ReadTensor> reads, int64_t last) {
     if (!axes.empty() && axes.back() >= 0) {
       int64_t count = 1;
       for (const Dim &dim : graph::dimsOf(read.tensor))
-        count *= nominalSize(dim);
+        count *= graph::typicalSize(Value(read.tensor).getParentBlock()->getParentOp(), dim);
       elements[axes.back()] += count;
     }
   }

@@ -2,6 +2,7 @@
 // it.
 
 #include "compiler/cost/Traffic.h"
+#include "compiler/graph/Typical.h"
 #include "compiler/lower/pointwise/Axes.h"
 #include "compiler/lower/pointwise/Squares.h"
 
@@ -32,11 +33,6 @@ ValueRange outputsOf(Block *group) { return group->getTerminator()->getOperands(
 bool isComputedIn(Block *group, Value value) {
   Operation *op = value.getDefiningOp();
   return op && op->getBlock() == group && !isa<graph::ConstantOp>(op);
-}
-
-int64_t nominalSize(const Dim &dim, int64_t nominal) {
-  auto size = dim.evaluate([&](StringRef) { return std::optional<int64_t>(nominal); });
-  return std::max<int64_t>(0, size.value_or(nominal));
 }
 
 Values foldLanes(Elements &elements, Value low, Value high, ValueRange initial,
@@ -125,7 +121,7 @@ static int64_t foldedDownRows(Block *group) {
       return;
     int64_t folded = 1;
     for (int64_t axis : axes)
-      folded *= std::max<int64_t>(1, nominalSize(dims[axis]));
+      folded *= std::max<int64_t>(1, graph::typicalSize(group->getParentOp(), dims[axis]));
     most = std::max(most, folded);
   });
   return most;
@@ -138,7 +134,8 @@ static Dim largestFold(Block *group) {
     Dim folded(1);
     for (int64_t axis : axes)
       folded = folded * dims[axis];
-    if (nominalSize(folded) > nominalSize(most))
+    if (graph::typicalSize(group->getParentOp(), folded) >
+        graph::typicalSize(group->getParentOp(), most))
       most = folded;
   });
   return most;
@@ -152,7 +149,7 @@ static int64_t vectorsSideBySide(Block *group, const Dim &extent, int64_t lanes)
     for (Type type : op.getResultTypes())
       bits = std::max<int64_t>(bits, getElementTypeOrSelf(type).getIntOrFloatBitWidth());
   int64_t count = (cost::opsPerElement(group) <= 8 ? 8 : 4) * 32 / bits,
-          size = nominalSize(extent, 256);
+          size = graph::typicalSize(group->getParentOp(), extent, 256);
   while (count > 1 && (int64_t)llvm::alignTo(size, count * lanes) * 4 > size * 5)
     count /= 2;
   return std::max<int64_t>(1, count);
@@ -335,7 +332,8 @@ private:
 
   /// Which runs make the tasks: enough elements in one, enough tasks for the workers.
   void split(bool isSquares) {
-    int64_t inside = nominalSize(runs.back().extent), lanes = kernel.code().lanes;
+    int64_t inside = graph::typicalSize(group->getParentOp(), runs.back().extent),
+            lanes = kernel.code().lanes;
     chunk = llvm::divideCeil(chunk, folded * lanes) * lanes;
     taskRuns = runs.size() - 1;
     if (isSquares) {

@@ -2,6 +2,8 @@
 
 #include "compiler/lower/program/Host.h"
 
+#include "compiler/graph/Typical.h"
+
 using namespace mlir;
 
 namespace heddle::lower {
@@ -184,7 +186,7 @@ void Host::place() {
   }
   if (!program.isSanitized) // else each has memory of its own, as if its size were known late
     collectBuffers();
-  plan = planMemory(buffers);
+  plan = planMemory(buffers, [&](const Dim &bytes) { return graph::typicalSize(model, bytes); });
   describeArena();
 }
 

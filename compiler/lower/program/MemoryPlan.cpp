@@ -16,17 +16,12 @@ static bool areAliveTogether(const Buffer &a, const Buffer &b) {
   return a.first <= b.last && b.first <= a.last;
 }
 
-/// Bytes where each symbol is 64, as far as offsets count them.
-static int64_t typicalSize(const Dim &bytes) {
-  auto symbol = [](llvm::StringRef) { return std::optional<int64_t>(64); };
-  return aligned(std::max<int64_t>(bytes.evaluate(symbol).value_or(0), 0));
-}
-
 /// All buffers from the lowest typical offset to the highest.
-static std::vector<size_t> pack(llvm::ArrayRef<Buffer> buffers) {
+static std::vector<size_t> pack(llvm::ArrayRef<Buffer> buffers,
+                                llvm::function_ref<int64_t(const Dim &)> typicalSize) {
   std::vector<int64_t> sizes, offsets(buffers.size());
   for (const Buffer &buffer : buffers)
-    sizes.push_back(typicalSize(buffer.bytes));
+    sizes.push_back(aligned(typicalSize(buffer.bytes)));
   std::vector<size_t> bySize(buffers.size()), placed;
   std::iota(bySize.begin(), bySize.end(), 0);
   llvm::sort(bySize, [&](size_t a, size_t b) {
@@ -48,10 +43,11 @@ static std::vector<size_t> pack(llvm::ArrayRef<Buffer> buffers) {
   return placed;
 }
 
-MemoryPlan planMemory(llvm::ArrayRef<Buffer> buffers) {
+MemoryPlan planMemory(llvm::ArrayRef<Buffer> buffers,
+                      llvm::function_ref<int64_t(const Dim &)> typicalSize) {
   MemoryPlan plan;
   plan.below.resize(buffers.size());
-  plan.order = pack(buffers);
+  plan.order = pack(buffers, typicalSize);
   std::vector<llvm::BitVector> allBelow(buffers.size());
   for (size_t place = 0; place < plan.order.size(); ++place) {
     size_t i = plan.order[place];

@@ -25,9 +25,10 @@ struct MemoryPlan {
 
 constexpr int64_t kAlignment = 64;
 
-/// Packs the buffers as they are when each symbol is 64: largest first, each at the lowest offset
+/// Packs the buffers as they are with their typical sizes: largest first, each at the lowest offset
 /// that is free while it lives (Pisarchyk & Lee 2020, "greedy by size").
-MemoryPlan planMemory(llvm::ArrayRef<Buffer> buffers);
+MemoryPlan planMemory(llvm::ArrayRef<Buffer> buffers,
+                      llvm::function_ref<int64_t(const graph::Dim &)> typicalSize);
 
 } // namespace heddle::lower
 

@@ -18,19 +18,23 @@ int64_t arenaOf(const std::vector<int64_t> &offsets, const std::vector<int64_t> 
   return end;
 }
 
+int64_t typicalSize(const Dim &bytes) {
+  return bytes.evaluate([](llvm::StringRef) { return std::optional<int64_t>(64); }).value_or(0);
+}
+
 TEST(MemoryPlan, AChainOfBuffersTakesTwo) {
   std::vector<Buffer> buffers;
   for (int64_t i = 0; i < 10; ++i)
     buffers.push_back({Dim::symbol("n") * Dim(256), i, i + 1});
   std::vector<int64_t> bytes(10, 1000 * 256);
-  EXPECT_EQ(arenaOf(planMemory(buffers).offsets(bytes), bytes), 2 * 1000 * 256);
+  EXPECT_EQ(arenaOf(planMemory(buffers, typicalSize).offsets(bytes), bytes), 2 * 1000 * 256);
 }
 
 TEST(MemoryPlan, SmallBuffersShareTheRoomOfALargeOne) {
   Dim n = Dim::symbol("n");
   std::vector<Buffer> buffers = {{n * Dim(1024), 0, 1}, {n * Dim(512), 2, 4}, {n * Dim(512), 3, 5}};
   std::vector<int64_t> bytes = {7 * 1024, 7 * 512, 7 * 512};
-  EXPECT_EQ(arenaOf(planMemory(buffers).offsets(bytes), bytes), 7 * 1024);
+  EXPECT_EQ(arenaOf(planMemory(buffers, typicalSize).offsets(bytes), bytes), 7 * 1024);
 }
 
 TEST(MemoryPlan, NothingAliveOverlapsWhateverTheSizes) {
@@ -44,7 +48,7 @@ TEST(MemoryPlan, NothingAliveOverlapsWhateverTheSizes) {
       Dim size = symbols[below(3)] * symbols[below(3)] * Dim(below(200));
       buffers.push_back({size.floorDiv(Dim(1 + below(3))), first, first + below(10)});
     }
-    MemoryPlan plan = planMemory(buffers);
+    MemoryPlan plan = planMemory(buffers, typicalSize);
     for (int trial = 0; trial < 5; ++trial) {
       int64_t a = below(300), b = below(3);
       std::vector<int64_t> bytes;

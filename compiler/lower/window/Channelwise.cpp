@@ -2,6 +2,7 @@
 
 #include "compiler/lower/window/Channelwise.h"
 
+#include "compiler/graph/Typical.h"
 #include "compiler/lower/FilterLanes.h"
 
 using namespace mlir;
@@ -99,7 +100,8 @@ Channelwise::Order Channelwise::order() const {
   constexpr int64_t kLineBytes = 64;
   const loop::Machine &machine = kernel.machine;
   int64_t elementBytes = llvm::divideCeil(element.getIntOrFloatBitWidth(), 8);
-  int64_t channels = nominalSize(x[3]), width = nominalSize(x[2]), resultWidth = nominalSize(y[2]);
+  int64_t channels = graph::typicalSize(root, x[3]), width = graph::typicalSize(root, x[2]),
+          resultWidth = graph::typicalSize(root, y[2]);
   int64_t rows = (window[0] - 1) * dilations[0] + 1;
   Order whole{channels, kAllRows};
   if (rows * width * channels * elementBytes <= machine.l1Bytes / 2)
@@ -116,7 +118,8 @@ Channelwise::Order Channelwise::order() const {
   int64_t rowBytes = channels * (strides[0] * width * elementBytes +
                                  resultWidth * static_cast<int64_t>(sizeof(float)));
   int64_t room = machine.l2Bytes / rowBytes;
-  return {lines * line, room >= nominalSize(y[1]) ? room : std::max<int64_t>(room / 2, 1)};
+  return {lines * line,
+          room >= graph::typicalSize(root, y[1]) ? room : std::max<int64_t>(room / 2, 1)};
 }
 
 void Channelwise::emitRows(Elements &e, Value first, Value end, Value low, Value high) {

@@ -1,0 +1,81 @@
+"""`--typical`: what a size usually is decides how work is laid out, and nothing else."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import helper, numpy_helper
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from command import OK, USAGE, heddle, make_model, needs_heddle, save, value  # noqa: E402
+
+import heddle as package  # noqa: E402
+
+pytestmark = needs_heddle
+
+
+@pytest.fixture(autouse=True)
+def environment(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("HEDDLE_RECORDS", raising=False)
+
+
+@pytest.fixture
+def model(tmp_path):
+    """A convolution that pays in transformed tiles on large images, and not on small ones."""
+    filters = np.random.default_rng(0).standard_normal((64, 64, 3, 3)).astype(np.float32) / 24
+    return save(make_model(
+        [helper.make_node("Conv", ["x", "w"], ["y"], "conv", pads=[1, 1, 1, 1])],
+        [value("x", [1, 64, "height", "width"])], [value("y", [1, 64, "height", "width"])],
+        [numpy_helper.from_array(filters, "w")]), tmp_path / "m.onnx")
+
+
+def cards(model, *options):
+    done = heddle("plan", model, "--json", *options)
+    assert done.status == OK, done.errors
+    return [group["card"] for group in done.json["groups"]]
+
+
+def test_decides_between_forms(model):
+    small = ("--typical", "height=2", "--typical", "width=2")
+    assert "conv_winograd" in cards(model)
+    assert "conv_winograd" not in cards(model, *small)
+    assert "conv_winograd" in cards(model, "--typical", "height=56", "--typical", "width=56")
+
+
+def test_all_sizes_stay_right(model):
+    usual, other = package.compile(model), package.compile(
+        model, typical={"height": 2, "width": 2}, cache=False)
+    for height, width in ((2, 2), (17, 5), (56, 56), (1, 64)):
+        x = np.random.default_rng(height).standard_normal((1, 64, height, width), np.float32)
+        np.testing.assert_allclose(usual(x), other(x), rtol=1e-3, atol=1e-3)
+
+
+def test_is_part_of_the_key_of_what_is_kept(model, tmp_path):
+    small = ("--typical", "height=2", "--typical", "width=2")
+    for options, is_kept in (((), False), (small, False), (small, True)):
+        done = heddle("compile", model, "-o", tmp_path / "m.so", "--json", *options)
+        assert done.status == OK, done.errors
+        assert done.json["report"].get("from_cache", False) == is_kept
+
+
+def test_tuning_measures_at_it(model, tmp_path):
+    done = heddle("tune", model, "--records", tmp_path / "r.db", "--time", 20, "--trials", 1,
+                  "--threads", 1, "--typical", "height=8", "--typical", "width=8", "--at",
+                  "width=9", "--json")
+    assert done.status == OK, done.errors
+    assert done.json["groups"][0]["sizes"] == {"height": 8, "width": 9}
+
+
+@pytest.mark.parametrize("text, complaint", [
+    ("depth=3", "no input has a size 'depth'; there are: height, width"),
+    ("height", "must be a name and a size from 1 to 2^40, such as seq=128"),
+    ("height=0", "must be a name and a size from 1 to 2^40"),
+    ("height=99999999999999999999", "must be a name and a size from 1 to 2^40"),
+])
+def test_is_refused(model, text, complaint):
+    done = heddle("plan", model, "--typical", text)
+    assert done.status == USAGE
+    assert complaint in done.errors
