@@ -6,10 +6,9 @@ include "compiler/graph/Graph.td"
 
 def Graph_MatmulOp : Graph_TypedOp<"matmul"> {
   let summary = "result[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]";
-  let description = [{
-    M1: a and b have one rank, at least 2. M2: batch sizes are equal or 1. M3: k agrees. The element type of the
-    result is that of the sum: i32 for 8-bit integers, else that of a.
-  }];
+  let description = "The element type of the result is that of the sum: i32 for 8-bit integers, else that of a.";
+  let constraints = ["M1: operands and result have one rank, at least 2.", "M2: batch sizes are equal or 1.",
+                     "M3: the rows of a have the length of the columns of b.", "M4: the result is [..., m, n]."];
   let arguments = (ins Graph_Tensor:$a, Graph_Tensor:$b);
   let results = (outs Graph_Tensor:$result);
 }
@@ -18,10 +17,12 @@ def Graph_ConvOp : Graph_TypedOp<"conv"> {
   let summary = "cross-correlation of x with the filters w over 1 to 3 spatial dimensions";
   let description = [{
     x is [n, c, spatial...], or [n, spatial..., c] with `channels_last`; the result alike. w is always
-    [out, c / groups, window...]. C1: ranks agree. C2: c = groups * w[1], out is a multiple of groups. C3: one stride,
-    dilation (>= 1) and two paddings (>= 0) a spatial dimension. The result's spatial size is
+    [out, c / groups, window...]. The result's spatial size is
     (size + low + high - dilation * (window - 1) - 1) floordiv stride + 1.
   }];
+  let constraints = ["C1: x, w and the result have one rank, at least 3.",
+                     "C2: `groups` is at least 1, c = groups * w[1], out is a multiple of groups.",
+                     "C3: there are one stride and dilation of at least 1 and two paddings per spatial dimension."];
   let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$w, DenseI64ArrayAttr:$strides,
                        DenseI64ArrayAttr:$dilations, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high,
                        DefaultValuedAttr<I64Attr, "1">:$groups,
@@ -33,9 +34,11 @@ def Graph_ConvTransposeOp : Graph_TypedOp<"conv_transpose"> {
   let summary = "transpose (gradient with respect to x) of conv";
   let description = [{
     x is [n, c, spatial...], or channels last; w is [c, out / groups, window...]. `low`, `high` crop the full result;
-    C1 to C3 hold as for conv, but that w[0] is c, a multiple of groups.
     `output_padding` extends it at the end. Size: (size - 1) * stride + dilation * (window - 1) + 1 + output_padding - low - high.
   }];
+  let constraints = ["C1: x, w and the result have one rank, at least 3.",
+                     "C2: `groups` is at least 1, w[0] is c, a multiple of groups.",
+                     "C3: there are one stride and dilation of at least 1 and three paddings per spatial dimension."];
   let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$w, DenseI64ArrayAttr:$strides,
                        DenseI64ArrayAttr:$dilations, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high,
                        DenseI64ArrayAttr:$output_padding,
@@ -49,9 +52,11 @@ def Graph_PoolOp : Graph_TypedOp<"pool"> {
   let description = [{
     x is [n, c, spatial...], or channels last. `kind`: max (padding counts as the lowest value), average
     (padding counts as 0 elements in the divisor unless `count_padding`). With `ceil_mode` the last window may begin inside and end outside;
-    what lies outside of x and of the padding never counts. C1: ranks agree, at least 3. C3: one window, stride and
-    dilation (>= 1) and two paddings a spatial dimension.
+    what lies outside of x and of the padding never counts.
   }];
+  let constraints = ["C1: x and the result have one rank, at least 3.",
+                     "C3: there are one window, stride and dilation of at least 1 and two paddings per spatial dimension.",
+                     "PO1: `kind` is max or average."];
   let arguments = (ins Graph_Tensor:$x, StrAttr:$kind, DenseI64ArrayAttr:$window,
                        DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$dilations,
                        DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high,
@@ -63,6 +68,7 @@ def Graph_PoolOp : Graph_TypedOp<"pool"> {
 
 class Graph_Reduce<string mnemonic, string formula> : Graph_InferredOp<mnemonic> {
   let summary = formula;
+  let constraints = [Graph_AxesOfX];
   let arguments = (ins Graph_Tensor:$x, DenseI64ArrayAttr:$axes,
                        DefaultValuedAttr<BoolAttr, "false">:$keep_dims);
   let results = (outs Graph_Tensor:$result);
@@ -74,6 +80,7 @@ def Graph_ReduceMinOp : Graph_Reduce<"reduce_min", "smallest over `axes`; the hi
 
 class Graph_ArgReduce<string mnemonic, string formula> : Graph_InferredOp<mnemonic> {
   let summary = formula;
+  let constraints = [Graph_AxisOfX];
   let arguments = (ins Graph_Tensor:$x, I64Attr:$axis,
                        DefaultValuedAttr<BoolAttr, "false">:$keep_dims,
                        DefaultValuedAttr<BoolAttr, "false">:$last);

@@ -53,7 +53,7 @@ LogicalResult ConvOp::verify() {
                                << " groups";
   if (getStrides().size() != spatial || getDilations().size() != spatial ||
       getLow().size() != spatial || getHigh().size() != spatial)
-    return emitOpError("C3: needs one stride, dilation and two paddings a spatial dimension");
+    return emitOpError("C3: needs one stride, dilation and two paddings per spatial dimension");
   if (failed(checkSteps(*this, getStrides(), "a stride")))
     return failure();
   return checkSteps(*this, getDilations(), "a dilation");
@@ -73,7 +73,7 @@ LogicalResult ConvTransposeOp::verify() {
   if (getStrides().size() != spatial || getDilations().size() != spatial ||
       getLow().size() != spatial || getHigh().size() != spatial ||
       getOutputPadding().size() != spatial)
-    return emitOpError("C3: needs one stride, dilation and three paddings a spatial dimension");
+    return emitOpError("C3: needs one stride, dilation and three paddings per spatial dimension");
   if (failed(checkSteps(*this, getStrides(), "a stride")))
     return failure();
   return checkSteps(*this, getDilations(), "a dilation");
@@ -86,13 +86,13 @@ LogicalResult PoolOp::verify() {
   if (getWindow().size() != spatial || getStrides().size() != spatial ||
       getDilations().size() != spatial || getLow().size() != spatial || getHigh().size() != spatial)
     return emitOpError(
-        "C3: needs one window, stride, dilation and two paddings a spatial dimension");
+        "C3: needs one window, stride, dilation and two paddings per spatial dimension");
   if (failed(checkSteps(*this, getWindow(), "a window")) ||
       failed(checkSteps(*this, getStrides(), "a stride")) ||
       failed(checkSteps(*this, getDilations(), "a dilation")))
     return failure();
   if (getKind() != "max" && getKind() != "average")
-    return emitOpError("kind is '") << getKind() << "', but must be 'max' or 'average'";
+    return emitOpError("PO1: kind is '") << getKind() << "', but must be 'max' or 'average'";
   return success();
 }
 
@@ -102,7 +102,7 @@ static LogicalResult inferReduction(MLIRContext *context, std::optional<Location
   DimVector from = dimsOf(x), to;
   for (int64_t axis : axes)
     if (axis < 0 || axis >= (int64_t)from.size())
-      return emitOptionalError(location, "axis ", axis, " is outside of rank ", from.size());
+      return emitOptionalError(location, "AX1: axis ", axis, " is outside of rank ", from.size());
   for (auto [i, dim] : llvm::enumerate(from)) {
     if (!llvm::is_contained(axes, (int64_t)i))
       to.push_back(dim);

@@ -13,10 +13,9 @@ def Graph_YieldOp : Graph_Op<"yield", [Pure, Terminator, ReturnLike]> {
 
 def Graph_IfOp : Graph_Op<"if", [SingleBlock, NoRegionArguments]> {
   let summary = "the values of one of two regions";
-  let description = [{
-    I1: condition has one element of i1. I2: both regions yield as many values as there are results, of the same
-    element types and ranks. A size of a result in which the branches differ is a fresh symbol, which this op binds.
-  }];
+  let description = "A size of a result in which the branches differ is a fresh symbol, which this op binds.";
+  let constraints = ["I1: condition has one element of i1.",
+                     "I2: both regions yield as many values as there are results, of their element types and ranks."];
   let arguments = (ins Graph_Tensor:$condition);
   let results = (outs Variadic<Graph_Tensor>:$results);
   let regions = (region SizedRegion<1>:$then_region, SizedRegion<1>:$else_region);
@@ -31,10 +30,11 @@ def Graph_LoopOp : Graph_Op<"loop", [SingleBlock]> {
   let description = [{
     Operands: trip_count (scalar i64), condition (scalar i1), initial values of the carried tensors. Region arguments:
     iteration (tensor<i64>), condition, carried values. It yields the condition, the carried values,
-    then `scan_count` values of each iteration, which are stacked along a new first dimension.
-    L1: results are the carried values, then the stacked ones. A size that changes from one iteration to the next, and the number
+    then `scan_count` values of each iteration, which are stacked along a new first dimension. Results are the carried values, then
+    the stacked ones. A size that changes from one iteration to the next, and the number
     of iterations, are fresh symbols, which this op binds.
   }];
+  let constraints = ["L1: arguments, yielded values and results are as many as the carried and the stacked values say."];
   let arguments = (ins Graph_Tensor:$trip_count, Graph_Tensor:$condition,
                        Variadic<Graph_Tensor>:$inits, DefaultValuedAttr<I64Attr, "0">:$scan_count);
   let results = (outs Variadic<Graph_Tensor>:$results);
@@ -48,9 +48,10 @@ def Graph_ScanOp : Graph_Op<"scan", [SingleBlock]> {
   let description = [{
     Operands: `state_count` initial states, then the scanned tensors, all of one first size. Region
     arguments: states, then one slice of each scanned tensor (without the first dimension). It yields the states, then
-    slices that are stacked along a new first dimension. S1: results are the final states, then the stacked tensors.
+    slices that are stacked along a new first dimension. Results are the final states, then the stacked tensors.
     `reverse_inputs`, `reverse_outputs` name (by number) those walked or written from the end.
   }];
+  let constraints = ["SC1: arguments, yielded values and results are as many as the states and the scanned tensors say."];
   let arguments = (ins Variadic<Graph_Tensor>:$inputs, I64Attr:$state_count,
                        DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$reverse_inputs,
                        DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$reverse_outputs);

@@ -17,6 +17,10 @@ static LogicalResult checkYield(Operation *op, Region &region, unsigned expected
 }
 
 LogicalResult IfOp::verify() {
+  auto elements = elementCount(dimsOf(getCondition())).constant();
+  if (!elementOf(getCondition()).isInteger(1) || elements.value_or(1) != 1)
+    return emitOpError("I1: the condition must be one element of i1, but is ")
+           << getCondition().getType();
   for (Region *region : {&getThenRegion(), &getElseRegion()}) {
     if (failed(checkYield(*this, *region, getNumResults(), "I2")))
       return failure();
@@ -40,10 +44,10 @@ LogicalResult LoopOp::verify() {
 
 LogicalResult ScanOp::verify() {
   if (getStateCount() > getInputs().size() || getStateCount() > getNumResults())
-    return emitOpError("S1: state_count is larger than the number of operands or results");
+    return emitOpError("SC1: state_count is larger than the number of operands or results");
   if (getBody().getNumArguments() != getInputs().size())
-    return emitOpError("S1: the region needs ") << getInputs().size() << " arguments";
-  return checkYield(*this, getBody(), getNumResults(), "S1");
+    return emitOpError("SC1: the region needs ") << getInputs().size() << " arguments";
+  return checkYield(*this, getBody(), getNumResults(), "SC1");
 }
 
 } // namespace heddle::graph

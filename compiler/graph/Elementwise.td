@@ -11,6 +11,7 @@ def Graph_Elementwise : NativeOpTrait<"Elementwise"> { let cppNamespace = "::hed
 class Graph_Unary<string mnemonic, string formula>
     : Graph_Op<mnemonic, [Pure, Graph_Elementwise, SameOperandsAndResultType]> {
   let summary = formula;
+  let constraints = [Graph_OneShape];
   let arguments = (ins Graph_Tensor:$x);
   let results = (outs Graph_Tensor:$result);
   let assemblyFormat = "$x attr-dict `:` type($x)";
@@ -19,6 +20,7 @@ class Graph_Unary<string mnemonic, string formula>
 class Graph_Binary<string mnemonic, string formula>
     : Graph_Op<mnemonic, [Pure, Graph_Elementwise, SameOperandsAndResultType]> {
   let summary = formula;
+  let constraints = [Graph_OneShape];
   let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$y);
   let results = (outs Graph_Tensor:$result);
   let assemblyFormat = "$x `,` $y attr-dict `:` type($x)";
@@ -27,6 +29,7 @@ class Graph_Binary<string mnemonic, string formula>
 class Graph_Predicate<string mnemonic, string formula, dag args>
     : Graph_InferredOp<mnemonic, [Graph_Elementwise, SameTypeOperands]> {
   let summary = formula;
+  let constraints = [Graph_OneShape];
   let arguments = args;
   let results = (outs Graph_Tensor:$result);
 }
@@ -91,6 +94,7 @@ def Graph_IsInfOp : Graph_Predicate<"is_inf", "whether x is an infinity of an as
 
 def Graph_ModOp : Graph_Op<"mod", [Pure, Graph_Elementwise, SameOperandsAndResultType]> {
   let summary = "remainder of x / y";
+  let constraints = [Graph_OneShape];
   let description = "With `fmod` the sign is that of x (C's fmod and %), else that of y (Python's %).";
   let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$y, DefaultValuedAttr<BoolAttr, "false">:$fmod);
   let results = (outs Graph_Tensor:$result);
@@ -99,12 +103,14 @@ def Graph_ModOp : Graph_Op<"mod", [Pure, Graph_Elementwise, SameOperandsAndResul
 
 def Graph_SelectOp : Graph_InferredOp<"select", [Graph_Elementwise]> {
   let summary = "x where the condition holds, else y";
+  let constraints = [Graph_OneShape];
   let arguments = (ins Graph_Tensor:$condition, Graph_Tensor:$x, Graph_Tensor:$y);
   let results = (outs Graph_Tensor:$result);
 }
 
 def Graph_CastOp : Graph_TypedOp<"cast", [Graph_Elementwise]> {
   let summary = "convert the element type";
+  let constraints = [Graph_OneShape];
   let description = [{
     Float to integer truncates; to a narrower float rounds to nearest even; to i1 is x != 0. Floats
     become i32 and i64 as x86 does it: NaN, and what the type cannot hold, gives its lowest number.
@@ -118,13 +124,16 @@ def Graph_CastOp : Graph_TypedOp<"cast", [Graph_Elementwise]> {
 
 def Graph_BitcastOp : Graph_TypedOp<"bitcast", [Graph_Elementwise]> {
   let summary = "the same bits as another element type of the same width";
+  let constraints = [Graph_OneShape, "BC1: the element types have one width."];
   let arguments = (ins Graph_Tensor:$x);
   let results = (outs Graph_Tensor:$result);
 }
 
 def Graph_LookupOp : Graph_TypedOp<"lookup", [Graph_Elementwise]> {
   let summary = "the element of `table` that the bits of x number";
-  let description = "x is of 8 bits; the table has 256 elements of 8 bits, those of negative x last.";
+  let description = "The elements of negative x are the last of the table.";
+  let constraints = [Graph_OneShape, "LU1: x and the result are integers of 8 bits.",
+                     "LU2: the table has 256 elements of the result's type."];
   let arguments = (ins Graph_Tensor:$x, ElementsAttr:$table);
   let results = (outs Graph_Tensor:$result);
 }

@@ -50,7 +50,7 @@ LogicalResult CastOp::verify() { return success(); }
 
 LogicalResult BitcastOp::verify() {
   if (bytesOf(elementOf(getX())) != bytesOf(elementOf(getResult())))
-    return emitOpError("element types must have one width");
+    return emitOpError("BC1: element types must have one width");
   return success();
 }
 
@@ -58,9 +58,10 @@ LogicalResult LookupOp::verify() {
   ShapedType table = getTable().getShapedType();
   Type element = elementOf(getResult());
   if (!elementOf(getX()).isInteger(8) || !element.isInteger(8))
-    return emitOpError("x and the result must be integers of 8 bits");
+    return emitOpError("LU1: x and the result must be integers of 8 bits");
   if (table.getShape() != ArrayRef<int64_t>{256} || table.getElementType() != element)
-    return emitOpError("the table must have 256 elements of the result's type, but is ") << table;
+    return emitOpError("LU2: the table must have 256 elements of the result's type, but is ")
+           << table;
   return success();
 }
 

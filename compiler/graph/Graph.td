@@ -87,7 +87,17 @@ def Graph_ListType : TypeDef<Graph_Dialect, "List"> {
 
 def Graph_Tensor : AnyTypeOf<[AnyRankedTensor]>;
 
-class Graph_Op<string mnemonic, list<Trait> traits = []> : Op<Graph_Dialect, mnemonic, traits>;
+/// `constraints`: what the verifier or the shape rule holds an op to, each with the label that its
+/// messages begin with. docs/spec/graph.md lists them.
+class Graph_Op<string mnemonic, list<Trait> traits = []> : Op<Graph_Dialect, mnemonic, traits> {
+  list<string> constraints = [];
+}
+
+// Constraints that several ops have.
+defvar Graph_OneShape = "E1: operands and result have one shape.";
+defvar Graph_AxisOfX = "AX1: `axis` is a dimension of x.";
+defvar Graph_AxesOfX = "AX1: each of `axes` is a dimension of x.";
+defvar Graph_AxisOfResult = "AX1: `axis` is a dimension of the result.";
 
 /// An op without side effects whose result types follow from its operands and attributes.
 class Graph_InferredOp<string mnemonic, list<Trait> traits = []>

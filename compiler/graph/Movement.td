@@ -16,6 +16,7 @@ def Graph_ConstantOp : Graph_Op<"constant", [Pure, ConstantLike,
 
 def Graph_IotaOp : Graph_TypedOp<"iota"> {
   let summary = "result[..., i, ...] = i along `axis`";
+  let constraints = [Graph_AxisOfResult];
   let arguments = (ins I64Attr:$axis);
   let results = (outs Graph_Tensor:$result);
 }
@@ -26,12 +27,14 @@ def Graph_SizesOp : Graph_TypedOp<"sizes"> {
     What `Shape` and arithmetic on it fold to: `graph.sizes {values = #graph.dims<"batch", -1, "2*h">}
     : () -> tensor<3xi64>`.
   }];
+  let constraints = ["SZ1: the result is a scalar or a vector with one element per value."];
   let arguments = (ins Graph_DimsAttr:$values);
   let results = (outs Graph_Tensor:$result);
 }
 
 def Graph_ReshapeOp : Graph_TypedOp<"reshape"> {
   let summary = "the same elements, in row-major order, in the shape of the result type";
+  let constraints = ["R1: x and the result have equally many elements, if both numbers are constant."];
   let arguments = (ins Graph_Tensor:$x);
   let results = (outs Graph_Tensor:$result);
 }
@@ -41,9 +44,8 @@ def Graph_DynamicReshapeOp : Graph_BindingOp<"dynamic_reshape"> {
   let description = [{
     `shape` is 1-D i64. -1 stands for what is left; 0 copies the size of x unless `allow_zero`. The dynamic
     sizes of the result are fresh symbols, which this op binds.
-
-    DR1: `shape` is a vector of one integer a dimension of the result.
   }];
+  let constraints = ["DR1: `shape` is a vector of one integer per dimension of the result."];
   let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$shape,
                        DefaultValuedAttr<BoolAttr, "false">:$allow_zero);
   let results = (outs Graph_Tensor:$result);
@@ -51,36 +53,33 @@ def Graph_DynamicReshapeOp : Graph_BindingOp<"dynamic_reshape"> {
 
 def Graph_BroadcastOp : Graph_TypedOp<"broadcast"> {
   let summary = "repeat along sizes of 1, aligned at the last dimension as NumPy does";
-  let description = [{
-    B1: the rank of x is at most that of the result. B2: each size of x is 1 or that of the result; where
-    neither is known to hold, the run decides.
-  }];
+  let description = "Where symbols decide whether B2 holds, it is checked at run time.";
+  let constraints = ["B1: the rank of x is at most that of the result.",
+                     "B2: each size of x is 1 or that of the result."];
   let arguments = (ins Graph_Tensor:$x);
   let results = (outs Graph_Tensor:$result);
 }
 
 def Graph_DynamicBroadcastOp : Graph_BindingOp<"dynamic_broadcast"> {
   let summary = "broadcast x against sizes that only the run knows (ONNX Expand)";
-  let description = [{
-    The dynamic sizes of the result are fresh symbols, which this op binds. DB1: neither x nor the vector
-    `shape` has more dimensions than the result.
-  }];
+  let description = "The dynamic sizes of the result are fresh symbols, which this op binds.";
+  let constraints = ["DB1: `shape` is a vector of integers; neither x nor `shape` has more dimensions than the result."];
   let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$shape);
   let results = (outs Graph_Tensor:$result);
 }
 
 def Graph_TransposeOp : Graph_InferredOp<"transpose"> {
   let summary = "result dimension i is dimension permutation[i] of x";
+  let constraints = ["T1: `permutation` holds each dimension of x once."];
   let arguments = (ins Graph_Tensor:$x, DenseI64ArrayAttr:$permutation);
   let results = (outs Graph_Tensor:$result);
 }
 
 def Graph_SliceOp : Graph_TypedOp<"slice"> {
   let summary = "result[i] = x[starts + i * steps], sizes as in the result type";
-  let description = [{
-    S1: one start and one step a dimension. S2: steps may be negative, not 0. S3: what is taken lies in x; where
-    symbols decide, the run checks it.
-  }];
+  let description = "Steps may be negative. Where symbols decide whether S3 holds, it is checked at run time.";
+  let constraints = ["S1: there are one start, one step and one size per dimension.", "S2: no step is 0.",
+                     "S3: what is taken lies in x."];
   let arguments = (ins Graph_Tensor:$x, Graph_DimsAttr:$starts, DenseI64ArrayAttr:$steps);
   let results = (outs Graph_Tensor:$result);
 }
@@ -90,9 +89,9 @@ def Graph_DynamicSliceOp : Graph_BindingOp<"dynamic_slice"> {
   let description = [{
     `starts`, `ends`, `steps` are 1-D i64, one entry an entry of `axes`. The sizes of the result along
     `axes` are fresh symbols, which this op binds.
-
-    DS1: axes are dimensions of x. DS2: the result has the rank of x. DS3: one start, end and step an axis.
   }];
+  let constraints = [Graph_AxesOfX, "DS1: the result has the rank of x.",
+                     "DS2: `starts`, `ends` and `steps` are vectors of one integer per axis."];
   let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$starts, Graph_Tensor:$ends,
                        Graph_Tensor:$steps, DenseI64ArrayAttr:$axes);
   let results = (outs Graph_Tensor:$result);
@@ -100,6 +99,8 @@ def Graph_DynamicSliceOp : Graph_BindingOp<"dynamic_slice"> {
 
 def Graph_ConcatOp : Graph_InferredOp<"concat"> {
   let summary = "the operands one after the other along `axis`";
+  let constraints = ["CC1: there is an operand.", "AX1: `axis` is a dimension of the operands.",
+                     "CC2: the operands have one rank.", "CC3: their sizes agree but along `axis`."];
   let arguments = (ins Variadic<Graph_Tensor>:$xs, I64Attr:$axis);
   let results = (outs Graph_Tensor:$result);
 }
@@ -109,6 +110,7 @@ def Graph_PadOp : Graph_InferredOp<"pad"> {
   let description = [{
     `mode`: "constant" (the scalar `value`), "edge", "reflect", "wrap". Negative amounts crop.
   }];
+  let constraints = ["P1: `low` and `high` have one entry per dimension."];
   let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$value, Graph_DimsAttr:$low,
                        Graph_DimsAttr:$high, DefaultValuedStrAttr<StrAttr, "constant">:$mode);
   let results = (outs Graph_Tensor:$result);
@@ -117,26 +119,25 @@ def Graph_PadOp : Graph_InferredOp<"pad"> {
 def Graph_GatherOp : Graph_InferredOp<"gather"> {
   let summary = "slices of x along `axis` at the places that `indices` names";
   let description = "Negative indices count from the end. The result has x's sizes with axis replaced by indices' sizes.";
+  let constraints = [Graph_AxisOfX];
   let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$indices, I64Attr:$axis);
   let results = (outs Graph_Tensor:$result);
 }
 
+defvar Graph_ElementIndices = [Graph_AxisOfX, "GE1: x and indices have one rank.",
+                               "GE2: but along `axis`, no size of indices is beyond that of x."];
 def Graph_GatherElementsOp : Graph_InferredOp<"gather_elements"> {
   let summary = "result[i, j] = x[indices[i, j], j] for axis 0, likewise for others";
-  let description = [{
-    GE1: `axis` is a dimension of x. GE2: x and indices have one rank. GE3: but along `axis`, no size of indices is
-    beyond that of x.
-  }];
+  let constraints = Graph_ElementIndices;
   let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$indices, I64Attr:$axis);
   let results = (outs Graph_Tensor:$result);
 }
 
 def Graph_GatherNdOp : Graph_InferredOp<"gather_nd"> {
   let summary = "elements or slices of x at the index tuples along the last dimension of indices";
-  let description = [{
-    G1: the last size of indices is constant and at most the rank of x less `batch_dims`. G2: indices have more
-    dimensions than `batch_dims`. G3: the batches of x and indices are equal.
-  }];
+  let constraints = ["G1: the last size of indices is constant and at most the rank of x less `batch_dims`.",
+                     "G2: indices have more dimensions than `batch_dims`.",
+                     "G3: the batches of x and indices are equal."];
   let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$indices, I64Attr:$batch_dims);
   let results = (outs Graph_Tensor:$result);
 }
@@ -144,9 +145,9 @@ def Graph_GatherNdOp : Graph_InferredOp<"gather_nd"> {
 def Graph_ScatterElementsOp : Graph_InferredOp<"scatter_elements"> {
   let summary = "x with x[indices[i, j], j] = updates[i, j] for axis 0, likewise for others";
   let description = [{
-    `reduction`: none, add, mul, max, min. In row-major order of updates. GE1 to GE3 hold. SE1: updates have the
-    shape of indices.
+    `reduction`: none, add, mul, max, min. In row-major order of updates.
   }];
+  let constraints = !listconcat(Graph_ElementIndices, ["SE1: updates have the shape of indices."]);
   let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$indices, Graph_Tensor:$updates, I64Attr:$axis,
                        DefaultValuedStrAttr<StrAttr, "none">:$reduction);
   let results = (outs Graph_Tensor:$result);
@@ -154,10 +155,8 @@ def Graph_ScatterElementsOp : Graph_InferredOp<"scatter_elements"> {
 
 def Graph_ScatterNdOp : Graph_InferredOp<"scatter_nd"> {
   let summary = "x with the slices at the index tuples replaced by (or reduced with) updates";
-  let description = [{
-    SN1: the last size of indices, d, is constant and at most the rank of x. SN2: updates have the sizes of
-    indices but the last, then those of x from d on.
-  }];
+  let constraints = ["SN1: the last size of indices, d, is constant and at most the rank of x.",
+                     "SN2: updates have the sizes of indices but the last, then those of x from d on."];
   let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$indices, Graph_Tensor:$updates,
                        DefaultValuedStrAttr<StrAttr, "none">:$reduction);
   let results = (outs Graph_Tensor:$result);
@@ -170,6 +169,7 @@ def Graph_ResizeOp : Graph_TypedOp<"resize"> {
     `coordinates`, `nearest`, `cubic_coefficient`, `exclude_outside`, `extrapolation` are ONNX's attributes. `scales` holds 0.0 where the scale is
     the ratio of the sizes.
   }];
+  let constraints = ["RZ1: there is one scale per dimension of x and of the result."];
   let arguments = (ins Graph_Tensor:$x, DenseF64ArrayAttr:$scales, StrAttr:$mode, StrAttr:$coordinates,
                        DefaultValuedStrAttr<StrAttr, "round_prefer_floor">:$nearest,
                        DefaultValuedAttr<F64Attr, "-0.75">:$cubic_coefficient,
@@ -180,19 +180,16 @@ def Graph_ResizeOp : Graph_TypedOp<"resize"> {
 
 def Graph_ReverseSequenceOp : Graph_InferredOp<"reverse_sequence"> {
   let summary = "reverse the first lengths[b] elements along time_axis of each batch entry b";
-  let description = [{
-    RS1: `time_axis` and `batch_axis` are two dimensions of x. RS2: lengths is a vector of one length a batch entry.
-  }];
+  let constraints = ["RS1: `time_axis` and `batch_axis` are two dimensions of x.",
+                     "RS2: lengths is a vector of one length per batch entry."];
   let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$lengths, I64Attr:$time_axis, I64Attr:$batch_axis);
   let results = (outs Graph_Tensor:$result);
 }
 
 def Graph_RangeOp : Graph_BindingOp<"range"> {
   let summary = "start, start + delta, ... below (above) limit; scalars that only the run knows";
-  let description = [{
-    The size of the result is a fresh symbol, which this op binds. RG1: start, limit and delta are scalars of the
-    element type of the result, a vector.
-  }];
+  let description = "The size of the result is a fresh symbol, which this op binds.";
+  let constraints = ["RG1: start, limit and delta are scalars of the element type of the result, a vector."];
   let arguments = (ins Graph_Tensor:$start, Graph_Tensor:$limit, Graph_Tensor:$delta);
   let results = (outs Graph_Tensor:$result);
 }
@@ -203,9 +200,8 @@ def Graph_BindSizesOp : Graph_Op<"bind_sizes"> {
     What only the run knows becomes a size: `graph.bind_sizes %k {symbols = #graph.dims<"$k.0">} : tensor<i64>`.
     `symbols` are fresh, one an element. The run refuses a negative element with `message`, in which %lld is the
     element. It has an effect, so it stays where it is.
-
-    BS1: x is a static tensor of integers with one element a symbol.
   }];
+  let constraints = ["BS1: x is a static tensor of integers with one element per symbol."];
   let arguments = (ins Graph_Tensor:$x, Graph_DimsAttr:$symbols, StrAttr:$message);
   let assemblyFormat = "$x attr-dict `:` type($x)";
   let hasVerifier = 1;

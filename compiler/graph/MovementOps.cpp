@@ -33,7 +33,7 @@ OpFoldResult ConstantOp::fold(FoldAdaptor) { return getValue(); }
 
 LogicalResult IotaOp::verify() {
   if (getAxis() < 0 || static_cast<int64_t>(getAxis()) >= rankOf(getResult()))
-    return emitOpError("axis ") << getAxis() << " is outside of rank " << rankOf(getResult());
+    return emitOpError("AX1: axis ") << getAxis() << " is outside of rank " << rankOf(getResult());
   return success();
 }
 
@@ -41,7 +41,7 @@ LogicalResult SizesOp::verify() {
   auto type = cast<RankedTensorType>(getResult().getType());
   if (type.getRank() > 1 || !type.hasStaticShape() ||
       type.getNumElements() != (int64_t)getValues().getSizes().size())
-    return emitOpError("has ") << getValues().getSizes().size() << " values for " << type;
+    return emitOpError("SZ1: has ") << getValues().getSizes().size() << " values for " << type;
   return success();
 }
 
@@ -108,7 +108,7 @@ LogicalResult SliceOp::verify() {
   size_t rank = rankOf(getX());
   if (getStarts().getSizes().size() != rank || getSteps().size() != rank ||
       rankOf(getResult()) != (int64_t)rank)
-    return emitOpError("S1: needs one start, one step and one size a dimension");
+    return emitOpError("S1: needs one start, one step and one size per dimension");
   if (llvm::is_contained(getSteps(), 0))
     return emitOpError("S2: a step must not be 0");
   DimVector from = dimsOf(getX()), to = dimsOf(getResult()), starts = dimsOf(getStarts());
@@ -127,11 +127,11 @@ LogicalResult DynamicSliceOp::verify() {
   int64_t rank = rankOf(getX());
   for (int64_t axis : getAxes())
     if (axis < 0 || axis >= rank)
-      return emitOpError("DS1: axis ") << axis << " is outside of rank " << rank;
+      return emitOpError("AX1: axis ") << axis << " is outside of rank " << rank;
   if (rankOf(getResult()) != rank)
-    return emitOpError("DS2: the result has rank ") << rankOf(getResult()) << ", x has " << rank;
+    return emitOpError("DS1: the result has rank ") << rankOf(getResult()) << ", x has " << rank;
   for (Value bound : {getStarts(), getEnds(), getSteps()})
-    if (failed(checkIntegers(*this, bound, getAxes().size(), "DS3")))
+    if (failed(checkIntegers(*this, bound, getAxes().size(), "DS2")))
       return failure();
   return success();
 }
@@ -142,18 +142,18 @@ INFER(ConcatOp) {
   DimVector dims = dimsOf(operands.front());
   int64_t axis = adaptor.getAxis();
   if (axis < 0 || axis >= (int64_t)dims.size())
-    return emitOptionalError(location, "CC2: axis ", axis, " is outside of rank ", dims.size());
+    return emitOptionalError(location, "AX1: axis ", axis, " is outside of rank ", dims.size());
   for (Value operand : operands.drop_front()) {
     DimVector other = dimsOf(operand);
     if (other.size() != dims.size())
-      return emitOptionalError(location, "CC3: operands have rank ", dims.size(), " and ",
+      return emitOptionalError(location, "CC2: operands have rank ", dims.size(), " and ",
                                other.size());
     for (size_t i = 0; i < dims.size(); ++i) {
       if ((int64_t)i == axis)
         continue;
       auto ours = dims[i].constant(), theirs = other[i].constant();
       if (ours && theirs && *ours != *theirs)
-        return emitOptionalError(location, "CC4: sizes of dimension ", i, " differ: ", *ours,
+        return emitOptionalError(location, "CC3: sizes of dimension ", i, " differ: ", *ours,
                                  " and ", *theirs);
       if (theirs)
         dims[i] = other[i];
@@ -168,7 +168,7 @@ INFER(PadOp) {
   DimVector dims = dimsOf(adaptor.getX());
   DimVector low = dimsOf(adaptor.getLow()), high = dimsOf(adaptor.getHigh());
   if (low.size() != dims.size() || high.size() != dims.size())
-    return emitOptionalError(location, "P1: 'low' and 'high' need one entry a dimension");
+    return emitOptionalError(location, "P1: 'low' and 'high' need one entry per dimension");
   for (size_t i = 0; i < dims.size(); ++i)
     dims[i] = dims[i] + low[i] + high[i];
   results.push_back(tensorOf(context, dims, elementOf(adaptor.getX())));
@@ -177,7 +177,7 @@ INFER(PadOp) {
 
 static LogicalResult checkAxis(std::optional<Location> location, int64_t axis, size_t rank) {
   if (axis < 0 || axis >= (int64_t)rank)
-    return emitOptionalError(location, "axis ", axis, " is outside of rank ", rank);
+    return emitOptionalError(location, "AX1: axis ", axis, " is outside of rank ", rank);
   return success();
 }
 
@@ -197,17 +197,17 @@ static bool reachesBeyond(ArrayRef<Dim> part, ArrayRef<Dim> whole, int64_t axis)
   return false;
 }
 
-/// GE1 to GE3 of x and indices, also of a scatter.
+/// AX1, GE1 and GE2 of x and indices, also of a scatter.
 static LogicalResult checkElementIndices(std::optional<Location> location, Value x, Value indices,
                                          int64_t axis) {
   DimVector from = dimsOf(x), places = dimsOf(indices);
   if (failed(checkAxis(location, axis, from.size())))
     return failure();
   if (places.size() != from.size())
-    return emitOptionalError(location, "GE2: x has rank ", from.size(), ", but indices have rank ",
+    return emitOptionalError(location, "GE1: x has rank ", from.size(), ", but indices have rank ",
                              places.size());
   if (reachesBeyond(places, from, axis))
-    return emitOptionalError(location, "GE3: indices of shape ", indices.getType(),
+    return emitOptionalError(location, "GE2: indices of shape ", indices.getType(),
                              " reach beyond x of shape ", x.getType());
   return success();
 }
@@ -303,7 +303,7 @@ INFER(ReverseSequenceOp) {
 
 LogicalResult ResizeOp::verify() {
   if ((int64_t)getScales().size() != rankOf(getX()) || rankOf(getX()) != rankOf(getResult()))
-    return emitOpError("needs one scale a dimension");
+    return emitOpError("RZ1: needs one scale per dimension");
   return success();
 }
 

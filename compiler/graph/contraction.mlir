@@ -86,7 +86,7 @@ func.func @c2_no_groups(%x: tensor<1x4x8xf32>, %w: tensor<3x2x3xf32>) {
 // -----
 
 func.func @c3(%x: tensor<1x2x8xf32>, %w: tensor<4x2x3xf32>) {
-  // expected-error @+1 {{C3: needs one stride, dilation and two paddings a spatial dimension}}
+  // expected-error @+1 {{C3: needs one stride, dilation and two paddings per spatial dimension}}
   %r = graph.conv %x, %w {strides = array<i64: 1, 1>, dilations = array<i64: 1>, low = array<i64: 0>, high = array<i64: 0>}
     : (tensor<1x2x8xf32>, tensor<4x2x3xf32>) -> tensor<1x4x6xf32>
   return
@@ -95,7 +95,7 @@ func.func @c3(%x: tensor<1x2x8xf32>, %w: tensor<4x2x3xf32>) {
 // -----
 
 func.func @kind(%x: tensor<1x2x8xf32>) {
-  // expected-error @+1 {{kind is 'median', but must be 'max' or 'average'}}
+  // expected-error @+1 {{PO1: kind is 'median', but must be 'max' or 'average'}}
   %r = graph.pool %x {kind = "median", window = array<i64: 1>, strides = array<i64: 1>, dilations = array<i64: 1>, low = array<i64: 0>,
     high = array<i64: 0>} : (tensor<1x2x8xf32>) -> tensor<1x2x8xf32>
   return
@@ -104,7 +104,7 @@ func.func @kind(%x: tensor<1x2x8xf32>) {
 // -----
 
 func.func @axis(%x: tensor<2xf32>) {
-  // expected-error @+2 {{axis 1 is outside of rank 1}}
+  // expected-error @+2 {{AX1: axis 1 is outside of rank 1}}
   // expected-error @+1 {{failed to infer returned types}}
   %r = graph.reduce_sum %x {axes = array<i64: 1>} : (tensor<2xf32>) -> tensor<2xf32>
   return
@@ -122,7 +122,7 @@ func.func @c3_no_stride(%x: tensor<1x2x8xf32>, %w: tensor<4x2x3xf32>) {
 // -----
 
 func.func @cs1(%x: tensor<2xf32>) {
-  // expected-error @+2 {{CS1: axis 1 is outside of rank 1}}
+  // expected-error @+2 {{AX1: axis 1 is outside of rank 1}}
   // expected-error @+1 {{failed to infer returned types}}
   %r = graph.cumsum %x {axis = 1} : (tensor<2xf32>) -> tensor<2xf32>
   return
@@ -131,7 +131,7 @@ func.func @cs1(%x: tensor<2xf32>) {
 // -----
 
 func.func @tk1(%x: tensor<4xf32>) {
-  // expected-error @+1 {{TK1: axis 1 is outside of rank 1}}
+  // expected-error @+1 {{AX1: axis 1 is outside of rank 1}}
   %v, %i = graph.topk %x {axis = 1} : (tensor<4xf32>) -> (tensor<2xf32>, tensor<2xi64>)
   return
 }
@@ -139,7 +139,7 @@ func.func @tk1(%x: tensor<4xf32>) {
 // -----
 
 func.func @tk2(%x: tensor<4xf32>) {
-  // expected-error @+1 {{TK2: values and indices must have one shape, of the rank of x}}
+  // expected-error @+1 {{TK1: values and indices must have one shape, of the rank of x}}
   %v, %i = graph.topk %x {axis = 0} : (tensor<4xf32>) -> (tensor<2xf32>, tensor<3xi64>)
   return
 }
@@ -147,7 +147,7 @@ func.func @tk2(%x: tensor<4xf32>) {
 // -----
 
 func.func @tk3(%x: tensor<4xf32>) {
-  // expected-error @+1 {{TK3: 5 elements of dimension 0 are asked for, which has 4}}
+  // expected-error @+1 {{TK2: 5 elements of dimension 0 are asked for, which has 4}}
   %v, %i = graph.topk %x {axis = 0} : (tensor<4xf32>) -> (tensor<5xf32>, tensor<5xi64>)
   return
 }

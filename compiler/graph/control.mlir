@@ -45,11 +45,19 @@ func.func @l1(%c: tensor<i1>, %n: tensor<i64>) {
 
 // -----
 
-func.func @s1(%x: tensor<2xf32>) {
-  // expected-error @+1 {{S1: state_count is larger than the number of operands or results}}
+func.func @sc1(%x: tensor<2xf32>) {
+  // expected-error @+1 {{SC1: state_count is larger than the number of operands or results}}
   graph.scan %x {state_count = 1} : (tensor<2xf32>) -> () {
   ^bb0(%k: tensor<f32>):
     graph.yield
   }
+  return
+}
+
+// -----
+
+func.func @i1(%c: tensor<2xi1>) {
+  // expected-error @+1 {{I1: the condition must be one element of i1, but is 'tensor<2xi1>'}}
+  graph.if %c : (tensor<2xi1>) -> () { graph.yield } else { graph.yield }
   return
 }

@@ -43,7 +43,7 @@ func.func @e1_select(%c: tensor<2xi1>, %x: tensor<3xf32>) -> tensor<3xf32> {
 // -----
 
 func.func @bitcast_width(%x: tensor<3xf32>) -> tensor<3xi64> {
-  // expected-error @+1 {{element types must have one width}}
+  // expected-error @+1 {{BC1: element types must have one width}}
   %s = graph.bitcast %x : (tensor<3xf32>) -> tensor<3xi64>
   return %s : tensor<3xi64>
 }
@@ -60,7 +60,7 @@ func.func @truth(%x: tensor<3xf32>) -> tensor<3xf32> {
 // -----
 
 func.func @lookup_of_words(%x: tensor<3xi16>) -> tensor<3xi8> {
-  // expected-error @+1 {{x and the result must be integers of 8 bits}}
+  // expected-error @+1 {{LU1: x and the result must be integers of 8 bits}}
   %s = graph.lookup %x {table = dense<0> : tensor<256xi8>} : (tensor<3xi16>) -> tensor<3xi8>
   return %s : tensor<3xi8>
 }
@@ -68,7 +68,7 @@ func.func @lookup_of_words(%x: tensor<3xi16>) -> tensor<3xi8> {
 // -----
 
 func.func @short_table(%x: tensor<3xi8>) -> tensor<3xi8> {
-  // expected-error @+1 {{the table must have 256 elements of the result's type, but is 'tensor<255xi8>'}}
+  // expected-error @+1 {{LU2: the table must have 256 elements of the result's type, but is 'tensor<255xi8>'}}
   %s = graph.lookup %x {table = dense<0> : tensor<255xi8>} : (tensor<3xi8>) -> tensor<3xi8>
   return %s : tensor<3xi8>
 }

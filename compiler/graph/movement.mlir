@@ -57,7 +57,7 @@ func.func @t1(%x: tensor<2x3xf32>) {
 // -----
 
 func.func @s1(%x: tensor<2x3xf32>) {
-  // expected-error @+1 {{S1: needs one start, one step and one size a dimension}}
+  // expected-error @+1 {{S1: needs one start, one step and one size per dimension}}
   %r = graph.slice %x {starts = #graph.dims<0>, steps = array<i64: 1>} : (tensor<2x3xf32>) -> tensor<2x3xf32>
   return
 }
@@ -73,7 +73,7 @@ func.func @s2(%x: tensor<2xf32>) {
 // -----
 
 func.func @cc2(%x: tensor<2xf32>) {
-  // expected-error @+2 {{CC2: axis 1 is outside of rank 1}}
+  // expected-error @+2 {{AX1: axis 1 is outside of rank 1}}
   // expected-error @+1 {{failed to infer returned types}}
   %r = graph.concat %x, %x {axis = 1} : (tensor<2xf32>, tensor<2xf32>) -> tensor<4xf32>
   return
@@ -82,7 +82,7 @@ func.func @cc2(%x: tensor<2xf32>) {
 // -----
 
 func.func @cc3(%x: tensor<2xf32>, %y: tensor<2x1xf32>) {
-  // expected-error @+2 {{CC3: operands have rank 1 and 2}}
+  // expected-error @+2 {{CC2: operands have rank 1 and 2}}
   // expected-error @+1 {{failed to infer returned types}}
   %r = graph.concat %x, %y {axis = 0} : (tensor<2xf32>, tensor<2x1xf32>) -> tensor<4xf32>
   return
@@ -91,7 +91,7 @@ func.func @cc3(%x: tensor<2xf32>, %y: tensor<2x1xf32>) {
 // -----
 
 func.func @cc4(%x: tensor<2x2xf32>, %y: tensor<2x3xf32>) {
-  // expected-error @+2 {{CC4: sizes of dimension 1 differ: 2 and 3}}
+  // expected-error @+2 {{CC3: sizes of dimension 1 differ: 2 and 3}}
   // expected-error @+1 {{failed to infer returned types}}
   %r = graph.concat %x, %y {axis = 0} : (tensor<2x2xf32>, tensor<2x3xf32>) -> tensor<4x2xf32>
   return
@@ -100,7 +100,7 @@ func.func @cc4(%x: tensor<2x2xf32>, %y: tensor<2x3xf32>) {
 // -----
 
 func.func @p1(%x: tensor<2xf32>, %v: tensor<f32>) {
-  // expected-error @+2 {{P1: 'low' and 'high' need one entry a dimension}}
+  // expected-error @+2 {{P1: 'low' and 'high' need one entry per dimension}}
   // expected-error @+1 {{failed to infer returned types}}
   %r = graph.pad %x, %v {low = #graph.dims<1, 1>, high = #graph.dims<0>} : (tensor<2xf32>, tensor<f32>) -> tensor<3xf32>
   return
@@ -118,7 +118,7 @@ func.func @g1(%x: tensor<2xf32>, %i: tensor<1x2xi64>) {
 // -----
 
 func.func @axis(%x: tensor<2xf32>, %i: tensor<1xi64>) {
-  // expected-error @+2 {{axis 2 is outside of rank 1}}
+  // expected-error @+2 {{AX1: axis 2 is outside of rank 1}}
   // expected-error @+1 {{failed to infer returned types}}
   %r = graph.gather %x, %i {axis = 2} : (tensor<2xf32>, tensor<1xi64>) -> tensor<1xf32>
   return
@@ -127,7 +127,7 @@ func.func @axis(%x: tensor<2xf32>, %i: tensor<1xi64>) {
 // -----
 
 func.func @sizes() {
-  // expected-error @+1 {{has 2 values for 'tensor<3xi64>'}}
+  // expected-error @+1 {{SZ1: has 2 values for 'tensor<3xi64>'}}
   %r = graph.sizes {values = #graph.dims<1, 2>} : () -> tensor<3xi64>
   return
 }
@@ -136,7 +136,7 @@ func.func @sizes() {
 
 !open = tensor<?xi64, #graph.dims<"n">>
 func.func @open_sizes() {
-  // expected-error @+1 {{has 2 values for}}
+  // expected-error @+1 {{SZ1: has 2 values for}}
   %r = graph.sizes {values = #graph.dims<1, 2>} : () -> !open
   return
 }
@@ -152,7 +152,7 @@ func.func @s3(%x: tensor<4xf32>) {
 // -----
 
 func.func @ge2(%x: tensor<3x4xf32>, %i: tensor<3x4x4xi64>) {
-  // expected-error @+2 {{GE2: x has rank 2, but indices have rank 3}}
+  // expected-error @+2 {{GE1: x has rank 2, but indices have rank 3}}
   // expected-error @+1 {{failed to infer returned types}}
   %r = graph.gather_elements %x, %i {axis = 0} : (tensor<3x4xf32>, tensor<3x4x4xi64>) -> tensor<3x4x4xf32>
   return
@@ -161,7 +161,7 @@ func.func @ge2(%x: tensor<3x4xf32>, %i: tensor<3x4x4xi64>) {
 // -----
 
 func.func @ge3(%x: tensor<3x4xf32>, %i: tensor<4x4xi64>) {
-  // expected-error @+2 {{GE3: indices of shape 'tensor<4x4xi64>' reach beyond x of shape 'tensor<3x4xf32>'}}
+  // expected-error @+2 {{GE2: indices of shape 'tensor<4x4xi64>' reach beyond x of shape 'tensor<3x4xf32>'}}
   // expected-error @+1 {{failed to infer returned types}}
   %r = graph.gather_elements %x, %i {axis = 1} : (tensor<3x4xf32>, tensor<4x4xi64>) -> tensor<4x4xf32>
   return
@@ -249,7 +249,7 @@ func.func @db1(%x: tensor<4xf32>, %s: tensor<3xi64>) {
 // -----
 
 func.func @ds1(%x: tensor<4xf32>, %s: tensor<1xi64>) {
-  // expected-error @+1 {{DS1: axis 1 is outside of rank 1}}
+  // expected-error @+1 {{AX1: axis 1 is outside of rank 1}}
   %r = graph.dynamic_slice %x, %s, %s, %s {axes = array<i64: 1>} : (tensor<4xf32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<?xf32, #graph.dims<"$r.0">>
   return
 }
@@ -257,7 +257,7 @@ func.func @ds1(%x: tensor<4xf32>, %s: tensor<1xi64>) {
 // -----
 
 func.func @ds2(%x: tensor<4xf32>, %s: tensor<1xi64>) {
-  // expected-error @+1 {{DS2: the result has rank 2, x has 1}}
+  // expected-error @+1 {{DS1: the result has rank 2, x has 1}}
   %r = graph.dynamic_slice %x, %s, %s, %s {axes = array<i64: 0>} : (tensor<4xf32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<?x1xf32, #graph.dims<"$r.0", 1>>
   return
 }
@@ -265,7 +265,7 @@ func.func @ds2(%x: tensor<4xf32>, %s: tensor<1xi64>) {
 // -----
 
 func.func @ds3(%x: tensor<4xf32>, %s: tensor<2xi64>) {
-  // expected-error @+1 {{DS3: needs a vector of 1 integers, but found 'tensor<2xi64>'}}
+  // expected-error @+1 {{DS2: needs a vector of 1 integers, but found 'tensor<2xi64>'}}
   %r = graph.dynamic_slice %x, %s, %s, %s {axes = array<i64: 0>} : (tensor<4xf32>, tensor<2xi64>, tensor<2xi64>, tensor<2xi64>) -> tensor<?xf32, #graph.dims<"$r.0">>
   return
 }
@@ -275,5 +275,38 @@ func.func @ds3(%x: tensor<4xf32>, %s: tensor<2xi64>) {
 func.func @rg1(%a: tensor<2xi64>) {
   // expected-error @+1 {{RG1: start, limit and delta must be scalars of one type}}
   %r = graph.range %a, %a, %a : (tensor<2xi64>, tensor<2xi64>, tensor<2xi64>) -> tensor<?xi64, #graph.dims<"$r.0">>
+  return
+}
+
+// -----
+
+func.func @cc1() {
+  // expected-error @+2 {{CC1: needs at least one operand}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %y = "graph.concat"() {axis = 0 : i64} : () -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @rz1(%x: tensor<1x4xf32>) {
+  // expected-error @+1 {{RZ1: needs one scale per dimension}}
+  %y = graph.resize %x {scales = array<f64: 2.0>, mode = "nearest", coordinates = "asymmetric"} : (tensor<1x4xf32>) -> tensor<1x8xf32>
+  return
+}
+
+// -----
+
+func.func @bs1(%x: tensor<2xi64>) {
+  // expected-error @+1 {{BS1: 'tensor<2xi64>' is no static tensor of integers with 1 elements}}
+  graph.bind_sizes %x {symbols = #graph.dims<"$a">, message = ""} : tensor<2xi64>
+  return
+}
+
+// -----
+
+func.func @iota_axis() {
+  // expected-error @+1 {{AX1: axis 1 is outside of rank 1}}
+  %y = graph.iota {axis = 1 : i64} : () -> tensor<4xi64>
   return
 }

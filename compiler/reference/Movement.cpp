@@ -236,8 +236,8 @@ Results compute(ConcatOp op, const Call &call) {
   for (const Tensor &x : call.operands) {
     for (int64_t i = 0; i < call[0].rank(); ++i)
       if (i != axis && x.shape[i] != shape[i])
-        return call.error("CC4: operands of shape " + textOf(call[0].shape) + " and " +
-                          textOf(x.shape) + " cannot be joined along " + Twine(axis));
+        return call.error("operands of shape " + textOf(call[0].shape) + " and " + textOf(x.shape) +
+                          " cannot be joined along " + Twine(axis));
     shape[axis] += x.shape[axis];
   }
   auto result = call.allocate(shape);

@@ -9,12 +9,13 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import docs  # noqa: E402
 import functions  # noqa: E402
+import graph_spec  # noqa: E402
 import layers  # noqa: E402
 import layout  # noqa: E402
 import names  # noqa: E402
 import sizes  # noqa: E402
 import tally  # noqa: E402
-from sources import sources  # noqa: E402
+from sources import ROOT, sources  # noqa: E402
 
 
 @pytest.fixture(name="tree")
@@ -156,6 +157,36 @@ def test_docs_follows_links_and_paths(tree):
     assert docs.check(root, files) == [
         "README.md:1: the link to 'docs/a.md' leads nowhere",
         "README.md:1: there is no 'compiler/gone/A.cpp'"]
+
+
+GRAPH = {
+    "compiler/graph/Ops.td": """class Graph_Op<string name> {
+  string opName = name;
+  list<string> constraints = ["A1: a.", "A2: b.", "A3: c."];
+}
+def Graph_AddOp : Graph_Op<"add">;
+""",
+    "compiler/graph/Ops.cpp":
+        '// Ops.\nemitOpError("A1: no"); check("A2"); emitOpError("A4: no");\n',
+    "compiler/graph/ops.mlir": "// Ops.\n// expected-error @+1 {{A1: no}}\n"}
+
+
+def test_graph_spec_wants_labels_stated_checked_and_provoked(tree):
+    root, _ = tree(**GRAPH)
+    assert list(graph_spec.labels(root, graph_spec.records(root))) == [
+        "compiler/graph: no verifier has a message for constraint A3",
+        "compiler/graph: constraint A4 of a verifier is in no .td file",
+        "compiler/graph: no .mlir file provokes constraint A2",
+        "compiler/graph: no .mlir file provokes constraint A3"]
+
+
+def test_graph_spec_wants_the_page_of_today(tmp_path):
+    (tmp_path / "compiler").symlink_to(ROOT / "compiler")
+    page = tmp_path / graph_spec.PAGE
+    page.parent.mkdir(parents=True)
+    page.write_text("of yesterday")
+    (problem,) = graph_spec.check(tmp_path, [Path("compiler/graph/Ops.td")])
+    assert "docs/spec/graph.md: is not what the .td files say" in problem
 
 
 def test_layout_names_the_place(tree):

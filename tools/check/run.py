@@ -10,13 +10,14 @@ from xml.etree import ElementTree
 
 import docs
 import functions
+import graph_spec
 import layers
 import layout
 import names
 import sizes
 from sources import ROOT, sources
 
-CHECKS = (layers, sizes, functions, names, docs, layout)
+CHECKS = (layers, sizes, functions, names, docs, graph_spec, layout)
 
 
 def main():

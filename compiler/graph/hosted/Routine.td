@@ -9,6 +9,11 @@
 include "compiler/graph/Graph.td"
 include "compiler/graph/hosted/Hosted.td"
 
+// Constraints of routines.
+defvar Graph_RoutineTypes = "RT1: operands and results have the element types and ranks that are given.";
+defvar Graph_RoutineSizes = "RT2: the sizes of results follow from those of operands as given.";
+defvar Graph_Orderable = "RT3: elements of x can be ordered and added: truth values, or numbers of 8 bits and more.";
+
 def Graph_Routine : NativeOpTrait<"Routine"> { let cppNamespace = "::heddle::graph"; }
 class Graph_RoutineOp<string mnemonic>
     : Graph_TypedOp<mnemonic, [Graph_Hosted, Graph_Routine]>;
@@ -18,7 +23,7 @@ class Graph_FindingOp<string mnemonic>
 
 def Graph_CumsumOp : Graph_InferredOp<"cumsum", [Graph_Hosted, Graph_Routine]> {
   let summary = "running sum along `axis`";
-  let description = "CS1: `axis` is a dimension of x.";
+  let constraints = [Graph_AxisOfX];
   let arguments = (ins Graph_Tensor:$x, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "false">:$exclusive,
                        DefaultValuedAttr<BoolAttr, "false">:$reverse);
   let results = (outs Graph_Tensor:$result);
@@ -28,9 +33,10 @@ def Graph_TopkOp : Graph_RoutineOp<"topk"> {
   let summary = "the largest (smallest) elements along `axis`, sorted, with their i64 indices";
   let description = [{
     Their number is the size of the result along axis; the run refuses one above that of x. NaN counts as the largest. Equal elements:
-    lower index first. TK1: `axis` is a dimension of x. TK2: values and indices have one shape, of the rank of x. TK3: their size
-    along `axis` is at most that of x.
+    lower index first.
   }];
+  let constraints = [Graph_AxisOfX, Graph_RoutineTypes, Graph_Orderable, "TK1: values and indices have one shape, of the rank of x.",
+                     "TK2: their size along `axis` is at most that of x, the others are those of x."];
   let arguments = (ins Graph_Tensor:$x, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "true">:$largest);
   let results = (outs Graph_Tensor:$values, Graph_Tensor:$indices);
 }
@@ -38,6 +44,7 @@ def Graph_TopkOp : Graph_RoutineOp<"topk"> {
 def Graph_NonzeroOp : Graph_FindingOp<"nonzero"> {
   let summary = "the places where x of i1 holds, in row-major order: i64 [rank of x, n]";
   let description = "How many there are, n, is a fresh symbol, which this op binds.";
+  let constraints = [Graph_RoutineTypes, Graph_RoutineSizes];
   let arguments = (ins Graph_Tensor:$x);
   let results = (outs Graph_Tensor:$result);
 }
@@ -49,6 +56,7 @@ def Graph_UniqueOp : Graph_FindingOp<"unique"> {
     often each is there, i64 [n]. `sorted`: in the order of their first difference, where NaN counts as the largest, else by
     `first`. A row with a NaN equals none. n is a fresh symbol, which this op binds.
   }];
+  let constraints = [Graph_RoutineTypes, Graph_RoutineSizes, Graph_Orderable];
   let arguments = (ins Graph_Tensor:$x, DefaultValuedAttr<BoolAttr, "true">:$sorted);
   let results = (outs Graph_Tensor:$first, Graph_Tensor:$inverse, Graph_Tensor:$counts);
 }
@@ -61,6 +69,7 @@ def Graph_SuppressOp : Graph_FindingOp<"suppress"> {
     whose shared part of the union with one that was taken is above `overlap`, nor, with `bounded`, those whose score is not above `least`,
     both f32. n is a fresh symbol, which this op binds.
   }];
+  let constraints = [Graph_RoutineTypes, Graph_RoutineSizes];
   let arguments = (ins Graph_Tensor:$boxes, Graph_Tensor:$scores, Graph_Tensor:$most, Graph_Tensor:$overlap,
                        Graph_Tensor:$least, DefaultValuedAttr<BoolAttr, "false">:$center,
                        DefaultValuedAttr<BoolAttr, "false">:$bounded);
@@ -72,8 +81,8 @@ def Graph_CustomOp : Graph_BindingOp<"custom", [Graph_Hosted]> {
   let description = [{
     about: constant ui8 text of four parts that each end with 0: path of the library, "" for an op that the process has registered,
     domain, name and attributes. The sizes of the results are fresh symbols, which this op binds.
-    CU1: about has four parts. CU2: sizes of results are symbols.
   }];
+  let constraints = ["CU1: `about` is constant text of four parts.", "CU2: the sizes of results are symbols."];
   let arguments = (ins Graph_Tensor:$about, Variadic<Graph_Tensor>:$inputs);
   let results = (outs Variadic<Graph_Tensor>:$results);
 }
@@ -88,6 +97,8 @@ def Graph_ForestOp : Graph_RoutineOp<"forest"> {
     constant i64 [trees, 2] of a node, in rising order, and the height of its tree. weights: [n, targets] of x's type.
     `combine`: 0 the sum, 1 the smallest, 2 the largest over the trees.
   }];
+  let constraints = [Graph_RoutineTypes, Graph_RoutineSizes,
+                     "FO1: nodes and roots are constants whose children, features and roots exist; x has a constant number of features."];
   let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$nodes, Graph_Tensor:$roots, Graph_Tensor:$weights,
                        DefaultValuedAttr<I64Attr, "0">:$combine, DefaultValuedAttr<BoolAttr, "false">:$mirrored);
   let results = (outs Graph_Tensor:$result);
@@ -100,6 +111,8 @@ def Graph_FourierOp : Graph_RoutineOp<"fourier"> {
     has the first length floordiv 2 + 1 frequencies of a real signal; with `inverse` too, it is the real signal [..., 1] of such
     frequencies. An inverse is divided by the length.
   }];
+  let constraints = [Graph_AxisOfX, Graph_RoutineTypes, Graph_RoutineSizes, "FT1: x has at least two dimensions.",
+                     "FT2: there is one length."];
   let arguments = (ins Graph_Tensor:$x, I64Attr:$axis, Graph_DimsAttr:$length, DefaultValuedAttr<BoolAttr, "false">:$inverse,
                        DefaultValuedAttr<BoolAttr, "false">:$onesided);
   let results = (outs Graph_Tensor:$result);

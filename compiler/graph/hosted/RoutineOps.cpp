@@ -7,23 +7,23 @@ using namespace mlir;
 
 namespace heddle::graph {
 
-/// R1: `axis` is a dimension of x.
+/// AX1: `axis` is a dimension of x.
 static LogicalResult checkAxis(Operation *op, int64_t axis, int64_t rank) {
   if (axis >= 0 && axis < rank)
     return success();
-  return op->emitOpError("R1: axis ") << axis << " is outside of rank " << rank;
+  return op->emitOpError("AX1: axis ") << axis << " is outside of rank " << rank;
 }
 
-/// R2: a tensor of this element type and rank.
+/// RT1: a tensor of this element type and rank.
 static LogicalResult checkTensor(Operation *op, Value value, Type element, int64_t rank,
                                  StringRef what) {
   if (elementOf(value) == element && rankOf(value) == rank)
     return success();
-  return op->emitOpError("R2: ") << what << " must be of " << element << " and rank " << rank
-                                 << ", but is " << value.getType();
+  return op->emitOpError("RT1: ") << what << " must be of " << element << " and rank " << rank
+                                  << ", but is " << value.getType();
 }
 
-/// R4: elements that a routine can order or add: as wide as they are in memory.
+/// RT3: elements that a routine can order or add: as wide as they are in memory.
 static LogicalResult checkElement(Operation *op, Value x) {
   Type element = elementOf(x);
   bool isNumber = element.isF16() || element.isBF16() || element.isF32() || element.isF64() ||
@@ -31,13 +31,13 @@ static LogicalResult checkElement(Operation *op, Value x) {
                    !isFloat8Scale(element));
   if (isNumber || element.isInteger(1))
     return success();
-  return op->emitOpError("R4: elements of ") << element << " cannot be ordered or added";
+  return op->emitOpError("RT3: elements of ") << element << " cannot be ordered or added";
 }
 
 static LogicalResult checkSizes(Operation *op, Value value, ArrayRef<Dim> dims, StringRef what) {
   if (dimsOf(value) == DimVector(dims))
     return success();
-  return op->emitOpError("R3: the sizes of ")
+  return op->emitOpError("RT2: the sizes of ")
          << what << " do not follow from the operands: " << value.getType();
 }
 
@@ -50,7 +50,7 @@ LogicalResult CumsumOp::inferReturnTypes(MLIRContext *context, std::optional<Loc
     return failure();
   int64_t axis = adaptor.getAxis(), rank = rankOf(adaptor.getX());
   if (axis < 0 || axis >= rank)
-    return emitOptionalError(location, "CS1: axis ", axis, " is outside of rank ", rank);
+    return emitOptionalError(location, "AX1: axis ", axis, " is outside of rank ", rank);
   results.push_back(operands.front().getType());
   return success();
 }
@@ -59,12 +59,12 @@ LogicalResult TopkOp::verify() {
   DimVector x = dimsOf(getX()), values = dimsOf(getValues()), indices = dimsOf(getIndices());
   int64_t axis = getAxis();
   if (axis < 0 || axis >= (int64_t)x.size())
-    return emitOpError("TK1: axis ") << axis << " is outside of rank " << x.size();
+    return emitOpError("AX1: axis ") << axis << " is outside of rank " << x.size();
   if (values != indices || values.size() != x.size())
-    return emitOpError("TK2: values and indices must have one shape, of the rank of x");
+    return emitOpError("TK1: values and indices must have one shape, of the rank of x");
   for (size_t i = 0; i < x.size(); ++i)
     if ((int64_t)i == axis ? (x[i] - values[i]).constant().value_or(0) < 0 : x[i] != values[i])
-      return emitOpError("TK3: ") << values[i].str() << " elements of dimension " << i
+      return emitOpError("TK2: ") << values[i].str() << " elements of dimension " << i
                                   << " are asked for, which has " << x[i].str();
   Type i64 = IntegerType::get(getContext(), 64);
   if (failed(checkElement(*this, getX())) ||
@@ -126,7 +126,7 @@ LogicalResult SuppressOp::verify() {
   return checkSizes(*this, getResult(), {dimsOf(getResult())[0], Dim(3)}, "the result");
 }
 
-/// F1: constant nodes whose children and features are there. Walks take as many steps as a root
+/// FO1: constant nodes whose children and features are there. Walks take as many steps as a root
 /// says, so they end whatever the children are.
 static LogicalResult checkNodes(ForestOp op, ArrayRef<int64_t> nodes, ArrayRef<int64_t> roots,
                                 int64_t features) {
@@ -135,13 +135,13 @@ static LogicalResult checkNodes(ForestOp op, ArrayRef<int64_t> nodes, ArrayRef<i
     int64_t child = nodes[2 * i + 1] >> 32, feature = nodes[2 * i + 1] & 0xffffffff;
     bool isLeaf = nodes[2 * i] == INT64_MAX && child == i;
     if (!isLeaf && (child < 0 || child + 1 >= count))
-      return op.emitOpError("F1: node ") << i << " has child " << child << " of " << count;
+      return op.emitOpError("FO1: node ") << i << " has child " << child << " of " << count;
     if (feature > INT32_MAX || feature >= features * (op.getMirrored() ? 2 : 1))
-      return op.emitOpError("F1: node ") << i << " asks for feature " << feature;
+      return op.emitOpError("FO1: node ") << i << " asks for feature " << feature;
   }
   for (size_t i = 0; i < roots.size(); i += 2)
     if (roots[i] < 0 || roots[i] >= count || roots[i + 1] < 0 || roots[i + 1] > count)
-      return op.emitOpError("F1: root ") << roots[i] << " of " << count << " nodes";
+      return op.emitOpError("FO1: root ") << roots[i] << " of " << count << " nodes";
   return success();
 }
 
@@ -149,7 +149,7 @@ LogicalResult ForestOp::verify() {
   Builder b(getContext());
   Type element = elementOf(getX());
   if (!element.isF32() && !element.isF64())
-    return emitOpError("R2: x must be of f32 or f64, but is ") << getX().getType();
+    return emitOpError("RT1: x must be of f32 or f64, but is ") << getX().getType();
   if (failed(checkTensor(*this, getX(), element, 2, "x")) ||
       failed(checkTensor(*this, getNodes(), b.getI64Type(), 2, "the nodes")) ||
       failed(checkTensor(*this, getRoots(), b.getI64Type(), 2, "the roots")) ||
@@ -160,13 +160,13 @@ LogicalResult ForestOp::verify() {
   auto nodes = constantIntegers(getNodes()), roots = constantIntegers(getRoots());
   if (!nodes || !roots || !dimsOf(getNodes())[1].isConstant(2) ||
       !dimsOf(getRoots())[1].isConstant(2))
-    return emitOpError("F1: nodes and roots must be constants of pairs");
+    return emitOpError("FO1: nodes and roots must be constants of pairs");
   if (failed(checkSizes(*this, getWeights(), {dimsOf(getNodes())[0], weights[1]}, "the weights")) ||
       failed(checkSizes(*this, getResult(), {dimsOf(getX())[0], weights[1]}, "the result")))
     return failure();
   auto features = dimsOf(getX())[1].constant();
   if (!features)
-    return emitOpError("F1: x must have a constant number of features, but is ")
+    return emitOpError("FO1: x must have a constant number of features, but is ")
            << getX().getType();
   return checkNodes(*this, *nodes, *roots, *features);
 }
@@ -176,7 +176,7 @@ LogicalResult FourierOp::verify() {
   int64_t rank = rankOf(getX());
   Type element = elementOf(getX());
   if (!element.isF32() && !element.isF64())
-    return emitOpError("R2: x must be of f32 or f64, but is ") << getX().getType();
+    return emitOpError("RT1: x must be of f32 or f64, but is ") << getX().getType();
   if (rank < 2)
     return emitOpError("FT1: x must have an axis of signals and one of real and imaginary parts, "
                        "but is ")

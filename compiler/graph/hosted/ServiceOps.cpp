@@ -9,20 +9,20 @@ namespace heddle::graph {
 static LogicalResult checkList(Operation *op, Value value, StringRef what) {
   if (listOf(value))
     return success();
-  return op->emitOpError() << what << " must be a list, but is " << value.getType();
+  return op->emitOpError("LS1: ") << what << " must be a list, but is " << value.getType();
 }
 
 static LogicalResult checkString(Operation *op, Value value, StringRef what) {
   if (isString(elementOf(value)))
     return success();
-  return op->emitOpError() << what << " must have strings, but is " << value.getType();
+  return op->emitOpError("ST1: ") << what << " must have strings, but is " << value.getType();
 }
 
-/// L2: what goes in or comes out has the list's element type.
+/// LS2: what goes in or comes out has the list's element type.
 static LogicalResult checkElement(Operation *op, Value list, Value element) {
   if (listOf(list).getElement() == elementOf(element))
     return success();
-  return op->emitOpError("L2: a list of ")
+  return op->emitOpError("LS2: a list of ")
          << listOf(list).getElement() << " cannot hold " << element.getType();
 }
 
@@ -33,7 +33,7 @@ static LogicalResult checkPosition(Operation *op, Value position) {
   if ((element.isSignlessInteger(32) || element.isSignlessInteger(64)) &&
       elementCount(dimsOf(position)).isConstant(1))
     return success();
-  return op->emitOpError("L3: a position must be one i32 or i64, but is ") << position.getType();
+  return op->emitOpError("LS3: a position must be one i32 or i64, but is ") << position.getType();
 }
 
 LogicalResult ListMakeOp::verify() {
@@ -43,7 +43,7 @@ LogicalResult ListMakeOp::verify() {
     if (failed(checkElement(*this, getResult(), x)))
       return failure();
   if (listOf(getResult()).getKind() != "sequence" && getXs().size() > 1)
-    return emitOpError("an optional holds at most one tensor");
+    return emitOpError("LS4: an optional holds at most one tensor");
   return success();
 }
 
@@ -75,7 +75,7 @@ LogicalResult ListConcatOp::verify() {
   if (failed(checkList(*this, getList(), "the operand")))
     return failure();
   if (static_cast<int64_t>(getAxis()) < 0 || static_cast<int64_t>(getAxis()) >= rankOf(getResult()))
-    return emitOpError("axis ") << getAxis() << " is outside of rank " << rankOf(getResult());
+    return emitOpError("AX1: axis ") << getAxis() << " is outside of rank " << rankOf(getResult());
   return checkElement(*this, getList(), getResult());
 }
 
@@ -83,9 +83,9 @@ LogicalResult ListSplitOp::verify() {
   if (failed(checkList(*this, getResult(), "the result")))
     return failure();
   if (static_cast<int64_t>(getAxis()) < 0 || static_cast<int64_t>(getAxis()) >= rankOf(getX()))
-    return emitOpError("axis ") << getAxis() << " is outside of rank " << rankOf(getX());
+    return emitOpError("AX1: axis ") << getAxis() << " is outside of rank " << rankOf(getX());
   if (getSizes() && (rankOf(getSizes()) > 1 || !elementOf(getSizes()).isSignlessInteger()))
-    return emitOpError("sizes must be a scalar or a vector of integers, but is ")
+    return emitOpError("LS5: sizes must be a scalar or a vector of integers, but is ")
            << getSizes().getType();
   return checkElement(*this, getResult(), getX());
 }
@@ -95,7 +95,7 @@ LogicalResult ListCastOp::verify() {
       failed(checkList(*this, getResult(), "the result")))
     return failure();
   if (listOf(getList()).getElement() != listOf(getResult()).getElement())
-    return emitOpError("element types of the lists differ");
+    return emitOpError("LS6: element types of the lists differ");
   return success();
 }
 
@@ -107,7 +107,7 @@ LogicalResult StringConcatOp::verify() {
 
 LogicalResult StringSplitOp::verify() {
   if (rankOf(getPieces()) != rankOf(getX()) + 1)
-    return emitOpError("the pieces must have a dimension more than x");
+    return emitOpError("SP1: the pieces must have a dimension more than x");
   if (failed(checkString(*this, getX(), "x")))
     return failure();
   return checkString(*this, getDelimiter(), "the delimiter");
@@ -118,20 +118,20 @@ LogicalResult StringNormalizeOp::verify() {
       failed(checkString(*this, getStopwords(), "the stop words")))
     return failure();
   if (rankOf(getX()) < 1 || rankOf(getX()) > 2 || rankOf(getResult()) != rankOf(getX()))
-    return emitOpError("x must have rank 1 or 2, and the result the same");
+    return emitOpError("NO1: x must have rank 1 or 2, and the result the same");
   if (!llvm::is_contained({"none", "lower", "upper"}, getLetterCase()))
-    return emitOpError("letter_case is '") << getLetterCase() << "', not none, lower or upper";
+    return emitOpError("NO2: letter_case is '") << getLetterCase() << "', not none, lower or upper";
   return success();
 }
 
 LogicalResult ImageDecodeOp::verify() {
   if (rankOf(getX()) != 1 || rankOf(getResult()) != 3 || !elementOf(getX()).isUnsignedInteger(8) ||
       !elementOf(getResult()).isUnsignedInteger(8))
-    return emitOpError("x must be ui8[n] and the result ui8[height, width, channels]");
+    return emitOpError("IM1: x must be ui8[n] and the result ui8[height, width, channels]");
   if (!llvm::is_contained({"rgb", "bgr", "gray"}, getPixelFormat()))
-    return emitOpError("pixel_format is '") << getPixelFormat() << "', not rgb, bgr or gray";
+    return emitOpError("IM2: pixel_format is '") << getPixelFormat() << "', not rgb, bgr or gray";
   if (!dimsOf(getResult())[2].isConstant(getPixelFormat() == "gray" ? 1 : 3))
-    return emitOpError("a result of ")
+    return emitOpError("IM3: a result of ")
            << getPixelFormat() << " pixels cannot be " << getResult().getType();
   return success();
 }
@@ -139,7 +139,7 @@ LogicalResult ImageDecodeOp::verify() {
 LogicalResult StringMatchOp::verify() {
   DimVector dims = dimsOf(getTransitions());
   if (dims.size() != 2 || !dims[1].isConstant(257) || !elementOf(getTransitions()).isInteger(32))
-    return emitOpError("transitions must be i32[states, 257], but are ")
+    return emitOpError("MA1: transitions must be i32[states, 257], but are ")
            << getTransitions().getType();
   return checkString(*this, getX(), "x");
 }
@@ -148,7 +148,7 @@ LogicalResult StringCastOp::verify() {
   if (dimsOf(getX()) != dimsOf(getResult()))
     return emitOpError("E1: operand and result must have one shape");
   if (isString(elementOf(getX())) == isString(elementOf(getResult())))
-    return emitOpError("either the operand or the result must have strings");
+    return emitOpError("CA1: either the operand or the result must have strings");
   return success();
 }
 
