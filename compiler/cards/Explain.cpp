@@ -125,8 +125,8 @@ llvm::Expected<graph::GroupOp> findGroup(ModuleOp module, StringRef model, Strin
 static Json describe(graph::GroupOp group, const Warehouse &cards, const plan::GroupPlan &made,
                      StringRef target) {
   Json json = {{"name", group.getName().str()}, {"ops", made.ops}, {"loops", made.key}};
-  if (auto kind = group->getAttrOfType<StringAttr>("kind"))
-    json["kind"] = kind.str();
+  if (auto kind = group.getKind())
+    json["kind"] = kind->str();
   json["cards"] = Json::array();
   for (const warehouse::Offer &offer : cards.offer(group, target)) {
     Json line = {{"card", offer.card->name},

@@ -73,17 +73,17 @@ static Dim flopsOf(Operation *op) {
       window *= size;
     return results * Dim(window);
   }
-  if (isa<graph::ReduceSumOp, graph::ReduceProdOp, graph::ReduceMaxOp, graph::ReduceMinOp,
-          graph::ArgMaxOp, graph::ArgMinOp, graph::CumsumOp, graph::TopkOp>(op))
+  if (op->hasTrait<graph::Reduction>() || op->hasTrait<graph::ArgReduction>() ||
+      isa<graph::CumsumOp, graph::TopkOp>(op))
     return graph::elementCount(first);
   bool isMove = isa<graph::CastOp, graph::BitcastOp, graph::SelectOp>(op);
   bool computes = op->getName().getStringRef() != "graph.yield" && !isMove &&
                   llvm::all_of(op->getOperands(), [&](Value operand) {
                     return graph::dimsOf(operand) == graph::dimsOf(op->getResult(0));
                   });
-  bool moves = isa<graph::ReshapeOp, graph::BroadcastOp, graph::TransposeOp, graph::SliceOp,
-                   graph::ConcatOp, graph::PadOp, graph::GatherOp, graph::GatherElementsOp,
-                   graph::GatherNdOp, graph::ScatterElementsOp, graph::ScatterNdOp>(op);
+  bool moves =
+      graph::isMovement(op) || isa<graph::GatherOp, graph::GatherElementsOp, graph::GatherNdOp,
+                                   graph::ScatterElementsOp, graph::ScatterNdOp>(op);
   if (isa<graph::ResizeOp>(op))
     return results;
   return computes && !moves ? results : Dim(0);

@@ -4,7 +4,11 @@
 
 include "compiler/graph/Graph.td"
 
-def Graph_MatmulOp : Graph_TypedOp<"matmul"> {
+def Graph_Contraction : NativeOpTrait<"Contraction"> { let cppNamespace = "::heddle::graph"; }
+def Graph_Reduction : NativeOpTrait<"Reduction"> { let cppNamespace = "::heddle::graph"; }
+def Graph_ArgReduction : NativeOpTrait<"ArgReduction"> { let cppNamespace = "::heddle::graph"; }
+
+def Graph_MatmulOp : Graph_TypedOp<"matmul", [Graph_Contraction]> {
   let summary = "result[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]";
   let description = "The element type of the result is that of the sum: i32 for 8-bit integers, else that of a.";
   let constraints = ["M1: operands and result have one rank, at least 2.", "M2: batch sizes are equal or 1.",
@@ -13,7 +17,7 @@ def Graph_MatmulOp : Graph_TypedOp<"matmul"> {
   let results = (outs Graph_Tensor:$result);
 }
 
-def Graph_ConvOp : Graph_TypedOp<"conv"> {
+def Graph_ConvOp : Graph_TypedOp<"conv", [Graph_Contraction]> {
   let summary = "cross-correlation of x with the filters w over 1 to 3 spatial dimensions";
   let description = [{
     x is [n, c, spatial...], or [n, spatial..., c] with `channels_last`; the result alike. w is always
@@ -66,7 +70,7 @@ def Graph_PoolOp : Graph_TypedOp<"pool"> {
   let results = (outs Graph_Tensor:$result);
 }
 
-class Graph_Reduce<string mnemonic, string formula> : Graph_InferredOp<mnemonic> {
+class Graph_Reduce<string mnemonic, string formula> : Graph_InferredOp<mnemonic, [Graph_Reduction]> {
   let summary = formula;
   let constraints = [Graph_AxesOfX];
   let arguments = (ins Graph_Tensor:$x, DenseI64ArrayAttr:$axes,
@@ -78,7 +82,7 @@ def Graph_ReduceProdOp : Graph_Reduce<"reduce_prod", "product over `axes`; 1 for
 def Graph_ReduceMaxOp : Graph_Reduce<"reduce_max", "largest over `axes`; the lowest value for none">;
 def Graph_ReduceMinOp : Graph_Reduce<"reduce_min", "smallest over `axes`; the highest value for none">;
 
-class Graph_ArgReduce<string mnemonic, string formula> : Graph_InferredOp<mnemonic> {
+class Graph_ArgReduce<string mnemonic, string formula> : Graph_InferredOp<mnemonic, [Graph_ArgReduction]> {
   let summary = formula;
   let constraints = [Graph_AxisOfX];
   let arguments = (ins Graph_Tensor:$x, I64Attr:$axis,

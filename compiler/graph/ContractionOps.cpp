@@ -132,4 +132,15 @@ INFER_REDUCTION(ArgMaxOp, {(int64_t)adaptor.getAxis()}, IntegerType::get(context
 INFER_REDUCTION(ArgMinOp, {(int64_t)adaptor.getAxis()}, IntegerType::get(context, 64))
 #undef INFER_REDUCTION
 
+ArrayRef<int64_t> reducedAxes(Operation *op) {
+  return op->hasTrait<Reduction>() ? op->getAttrOfType<DenseI64ArrayAttr>("axes").asArrayRef()
+                                   : ArrayRef<int64_t>();
+}
+
+SmallVector<int64_t> combinedAxes(Operation *op) {
+  if (op->hasTrait<ArgReduction>())
+    return {op->getAttrOfType<IntegerAttr>("axis").getInt()};
+  return llvm::to_vector(reducedAxes(op));
+}
+
 } // namespace heddle::graph

@@ -64,11 +64,29 @@ def Graph_ScanOp : Graph_Op<"scan", [SingleBlock]> {
 def Graph_GroupOp : Graph_Op<"group", [RecursiveMemoryEffects, SingleBlock, NoRegionArguments]> {
   let summary = "ops that share one kernel";
   let description = [{
-    Made by partition; `name` identifies it in the plan. The chooser adds `card` and `knobs`.
+    Made by partition. `name` identifies it in the plan; `kind` says what it was built around, or names the mechanism of
+    the card that claimed it. The chooser adds `card`, `card_hash` and the schedule: a dictionary `loop.schedule` of
+    the mechanism's name, as `form`, and of knobs. Groups of a block with one `region` are launched together.
   }];
-  let arguments = (ins StrAttr:$name);
+  let arguments = (ins StrAttr:$name, OptionalAttr<StrAttr>:$kind, OptionalAttr<StrAttr>:$card,
+                       OptionalAttr<StrAttr>:$card_hash, OptionalAttr<I64Attr>:$region);
   let results = (outs Variadic<Graph_Tensor>:$results);
   let regions = (region SizedRegion<1>:$body);
+  let builders = [OpBuilder<(ins "::mlir::TypeRange":$results, "::mlir::StringRef":$name, "::mlir::StringRef":$kind)>];
+  let extraClassDeclaration = [{
+    static constexpr ::llvm::StringLiteral kSchedule = "loop.schedule";
+    /// "" where partition has not said it.
+    ::mlir::StringRef kindName() { return getKind().value_or(""); }
+    /// "" where no card was chosen.
+    ::mlir::StringRef cardName() { return getCard().value_or(""); }
+    /// Null where nothing was chosen.
+    ::mlir::DictionaryAttr getSchedule();
+    void setSchedule(::mlir::DictionaryAttr schedule);
+    /// The name of the mechanism that the schedule asks for; "" where nothing was chosen.
+    ::mlir::StringRef getMechanism();
+    /// Forgets card and schedule.
+    void clearChoice();
+  }];
   let assemblyFormat = "$name attr-dict `:` type($results) $body";
 }
 

@@ -1,4 +1,4 @@
-// ControlOps: verifiers of ops with regions.
+// ControlOps: verifiers of ops with regions, and what a group says of itself.
 
 #include "compiler/graph/Graph.h"
 
@@ -48,6 +48,28 @@ LogicalResult ScanOp::verify() {
   if (getBody().getNumArguments() != getInputs().size())
     return emitOpError("SC1: the region needs ") << getInputs().size() << " arguments";
   return checkYield(*this, getBody(), getNumResults(), "SC1");
+}
+
+void GroupOp::build(OpBuilder &builder, OperationState &state, TypeRange results, StringRef name,
+                    StringRef kind) {
+  build(builder, state, results, builder.getStringAttr(name), builder.getStringAttr(kind), {}, {},
+        {});
+}
+
+DictionaryAttr GroupOp::getSchedule() { return (*this)->getAttrOfType<DictionaryAttr>(kSchedule); }
+
+void GroupOp::setSchedule(DictionaryAttr schedule) { (*this)->setAttr(kSchedule, schedule); }
+
+StringRef GroupOp::getMechanism() {
+  DictionaryAttr schedule = getSchedule();
+  auto name = schedule ? schedule.getAs<StringAttr>("form") : StringAttr();
+  return name ? name.getValue() : "";
+}
+
+void GroupOp::clearChoice() {
+  removeCardAttr();
+  removeCardHashAttr();
+  (*this)->removeAttr(kSchedule);
 }
 
 } // namespace heddle::graph

@@ -17,6 +17,18 @@ template <typename ConcreteOp>
 mlir::LogicalResult Elementwise<ConcreteOp>::verifyTrait(mlir::Operation *op) {
   return verifyElementwise(op);
 }
+/// Combines the elements along `axes` into one by an operation whose order is free.
+template <typename ConcreteOp>
+class Reduction : public mlir::OpTrait::TraitBase<ConcreteOp, Reduction> {};
+/// The index, along `axis`, of the element that comes first in an order.
+template <typename ConcreteOp>
+class ArgReduction : public mlir::OpTrait::TraitBase<ConcreteOp, ArgReduction> {};
+/// Sums of products of two operands, each of whose elements serves many results.
+template <typename ConcreteOp>
+class Contraction : public mlir::OpTrait::TraitBase<ConcreteOp, Contraction> {};
+/// Only says where an element of another tensor is, or what lies beside it.
+template <typename ConcreteOp>
+class Movement : public mlir::OpTrait::TraitBase<ConcreteOp, Movement> {};
 /// An op that no kernel computes: the program around the kernels calls a service of the runtime.
 template <typename ConcreteOp>
 class Hosted : public mlir::OpTrait::TraitBase<ConcreteOp, Hosted> {};
@@ -61,8 +73,6 @@ RankedTensorType listTensor(mlir::MLIRContext *context, llvm::StringRef kind, ml
                             int64_t rank);
 /// The module's table of strings.
 constexpr llvm::StringLiteral kStrings = "graph.strings";
-/// Of groups, a number: those of a block with the same one are launched at once.
-constexpr llvm::StringLiteral kRegion = "region";
 
 DimsAttr dimsAttr(mlir::MLIRContext *context, llvm::ArrayRef<Dim> dims);
 DimVector dimsOf(DimsAttr attr);
@@ -73,6 +83,18 @@ Dim freshSymbol(mlir::Operation *anchor, llvm::StringRef stem);
 /// Whether the op's results have sizes that it binds itself while running.
 bool bindsSymbols(mlir::Operation *op);
 
+// One meaning for each question that stages ask of an op.
+inline bool isElementwise(mlir::Operation *op) { return op->hasTrait<Elementwise>(); }
+inline bool isContraction(mlir::Operation *op) { return op->hasTrait<Contraction>(); }
+inline bool isMovement(mlir::Operation *op) { return op->hasTrait<Movement>(); }
+/// Axes of a Reduction; none of other ops.
+llvm::ArrayRef<int64_t> reducedAxes(mlir::Operation *op);
+/// Axes of a Reduction, and the one of an ArgReduction.
+llvm::SmallVector<int64_t> combinedAxes(mlir::Operation *op);
+/// A reshape that keeps indices.
+bool isView(mlir::Operation *op);
+/// Costs no pass over memory: a repetition, numbers that follow from sizes, a constant, or a view.
+bool isFree(mlir::Operation *op);
 /// Elementwise ops that take many instructions.
 bool isCostly(mlir::Operation *op);
 

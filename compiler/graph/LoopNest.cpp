@@ -301,16 +301,12 @@ template <typename... Ops> static std::set<StringRef> elementwiseNames() {
   return names;
 }
 
-bool isMove(Operation *op) {
-  return isa<TransposeOp, SliceOp, ConcatOp, PadOp, ReshapeOp, BroadcastOp>(op);
-}
-
 bool followsProduct(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op || !op->hasOneUse())
     return false;
-  return isa<MatmulOp, ConvOp>(op) ||
-         (op->hasTrait<Elementwise>() && llvm::any_of(op->getOperands(), followsProduct));
+  return isContraction(op) ||
+         (isElementwise(op) && llvm::any_of(op->getOperands(), followsProduct));
 }
 
 bool isTrivial(StringRef op) {

@@ -59,9 +59,6 @@ void append(LoopNest &nest, const LoopNest &next);
 /// together, as the two batch dimensions of a product do.
 void coalesce(LoopNest &nest);
 
-/// Ops that only say where an element of another tensor stands.
-bool isMove(mlir::Operation *op);
-
 /// Whether the value comes from a product, directly or through elementwise ops that nobody else
 /// reads: what follows can be computed while the product is in registers.
 bool followsProduct(mlir::Value value);

@@ -4,6 +4,8 @@
 
 include "compiler/graph/Graph.td"
 
+def Graph_Movement : NativeOpTrait<"Movement"> { let cppNamespace = "::heddle::graph"; }
+
 def Graph_ConstantOp : Graph_Op<"constant", [Pure, ConstantLike,
     DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
   let summary = "a tensor known at compile time";
@@ -32,11 +34,15 @@ def Graph_SizesOp : Graph_TypedOp<"sizes"> {
   let results = (outs Graph_Tensor:$result);
 }
 
-def Graph_ReshapeOp : Graph_TypedOp<"reshape"> {
+def Graph_ReshapeOp : Graph_TypedOp<"reshape", [Graph_Movement]> {
   let summary = "the same elements, in row-major order, in the shape of the result type";
   let constraints = ["R1: x and the result have equally many elements, if both numbers are constant."];
   let arguments = (ins Graph_Tensor:$x);
   let results = (outs Graph_Tensor:$result);
+  let extraClassDeclaration = [{
+    /// Whether the sizes that are not 1 stay, so that it adds and removes sizes of 1 only.
+    bool keepsIndices();
+  }];
 }
 
 def Graph_DynamicReshapeOp : Graph_BindingOp<"dynamic_reshape"> {
@@ -51,7 +57,7 @@ def Graph_DynamicReshapeOp : Graph_BindingOp<"dynamic_reshape"> {
   let results = (outs Graph_Tensor:$result);
 }
 
-def Graph_BroadcastOp : Graph_TypedOp<"broadcast"> {
+def Graph_BroadcastOp : Graph_TypedOp<"broadcast", [Graph_Movement]> {
   let summary = "repeat along sizes of 1, aligned at the last dimension as NumPy does";
   let description = "Where symbols decide whether B2 holds, it is checked at run time.";
   let constraints = ["B1: the rank of x is at most that of the result.",
@@ -68,14 +74,14 @@ def Graph_DynamicBroadcastOp : Graph_BindingOp<"dynamic_broadcast"> {
   let results = (outs Graph_Tensor:$result);
 }
 
-def Graph_TransposeOp : Graph_InferredOp<"transpose"> {
+def Graph_TransposeOp : Graph_InferredOp<"transpose", [Graph_Movement]> {
   let summary = "result dimension i is dimension permutation[i] of x";
   let constraints = ["T1: `permutation` holds each dimension of x once."];
   let arguments = (ins Graph_Tensor:$x, DenseI64ArrayAttr:$permutation);
   let results = (outs Graph_Tensor:$result);
 }
 
-def Graph_SliceOp : Graph_TypedOp<"slice"> {
+def Graph_SliceOp : Graph_TypedOp<"slice", [Graph_Movement]> {
   let summary = "result[i] = x[starts + i * steps], sizes as in the result type";
   let description = "Steps may be negative. Where symbols decide whether S3 holds, it is checked at run time.";
   let constraints = ["S1: there are one start, one step and one size per dimension.", "S2: no step is 0.",
@@ -97,7 +103,7 @@ def Graph_DynamicSliceOp : Graph_BindingOp<"dynamic_slice"> {
   let results = (outs Graph_Tensor:$result);
 }
 
-def Graph_ConcatOp : Graph_InferredOp<"concat"> {
+def Graph_ConcatOp : Graph_InferredOp<"concat", [Graph_Movement]> {
   let summary = "the operands one after the other along `axis`";
   let constraints = ["CC1: there is an operand.", "AX1: `axis` is a dimension of the operands.",
                      "CC2: the operands have one rank.", "CC3: their sizes agree but along `axis`."];
@@ -105,7 +111,7 @@ def Graph_ConcatOp : Graph_InferredOp<"concat"> {
   let results = (outs Graph_Tensor:$result);
 }
 
-def Graph_PadOp : Graph_InferredOp<"pad"> {
+def Graph_PadOp : Graph_InferredOp<"pad", [Graph_Movement]> {
   let summary = "x with `low` elements before and `high` after each dimension";
   let description = [{
     `mode`: "constant" (the scalar `value`), "edge", "reflect", "wrap". Negative amounts crop.

@@ -327,4 +327,24 @@ LogicalResult BindSizesOp::verify() {
   return success();
 }
 
+bool ReshapeOp::keepsIndices() {
+  auto significant = [](Value value) {
+    DimVector dims;
+    for (const Dim &dim : dimsOf(value))
+      if (!dim.isConstant(1))
+        dims.push_back(dim);
+    return dims;
+  };
+  return significant(getX()) == significant(getResult());
+}
+
+bool isView(Operation *op) {
+  auto reshape = dyn_cast<ReshapeOp>(op);
+  return reshape && reshape.keepsIndices();
+}
+
+bool isFree(Operation *op) {
+  return isView(op) || isa<BroadcastOp, IotaOp, SizesOp, ConstantOp>(op);
+}
+
 } // namespace heddle::graph

@@ -69,8 +69,8 @@ static DiagnosedSilenceableFailure writeSchedule(transform::TransformOpInterface
     if (value.getInt() != 0 || mechanism->type == CardType::Kernel)
       schedule.set(name, builder.getI64IntegerAttr(value.getInt()));
   }
-  payload.front()->setAttr(heddle::mechanism::kScheduleAttr,
-                           schedule.getDictionary(op.getContext()));
+  cast<heddle::graph::GroupOp>(payload.front())
+      .setSchedule(schedule.getDictionary(op.getContext()));
   return DiagnosedSilenceableFailure::success();
 }
 

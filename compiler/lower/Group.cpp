@@ -41,12 +41,10 @@ static Emit emitterOf(const mechanism::Mechanism *mechanism) {
 Schedule scheduleOf(graph::GroupOp group) {
   Schedule schedule;
   schedule.group = group.getName().str();
-  if (auto card = group->getAttrOfType<StringAttr>("card"))
-    schedule.card = card.str();
-  if (auto kind = group->getAttrOfType<StringAttr>("kind"))
-    schedule.kind = kind.str();
+  schedule.card = group.cardName();
+  schedule.kind = group.kindName();
   schedule.mechanism = mechanism::find(schedule.kind);
-  if (auto chosen = group->getAttrOfType<DictionaryAttr>(mechanism::kScheduleAttr)) {
+  if (DictionaryAttr chosen = group.getSchedule()) {
     for (NamedAttribute field : chosen)
       if (auto number = dyn_cast<IntegerAttr>(field.getValue()))
         schedule.knobs[field.getName().str()] = number.getInt();
@@ -54,7 +52,7 @@ Schedule scheduleOf(graph::GroupOp group) {
       auto text = chosen.getAs<StringAttr>(name);
       return text ? text.str() : "";
     };
-    schedule.mechanism = mechanism::find(textOf("form"));
+    schedule.mechanism = mechanism::find(group.getMechanism());
     schedule.source = textOf("source");
     schedule.code = textOf("code");
   }
@@ -94,11 +92,9 @@ std::vector<Settled> settle(func::FuncOp model, const loop::Machine &machine) {
                        schedule.mechanism ? schedule.mechanism->name.str() : schedule.kind,
                        schedule.card, found.why});
     Builder builder(group.getContext());
-    group->removeAttr("card");
-    group->removeAttr("card_hash");
-    group->setAttr(mechanism::kScheduleAttr,
-                   builder.getDictionaryAttr(builder.getNamedAttr(
-                       "form", builder.getStringAttr(mechanism::kPointwise.name))));
+    group.clearChoice();
+    group.setSchedule(builder.getDictionaryAttr(
+        builder.getNamedAttr("form", builder.getStringAttr(mechanism::kPointwise.name))));
   });
   return settled;
 }

@@ -75,7 +75,7 @@ private:
     if (!op || depth == 0)
       return false;
     auto reshape = dyn_cast<graph::ReshapeOp>(op);
-    if (!isElementwise(op) && !(reshape && keepsRows(reshape)))
+    if (!graph::isElementwise(op) && !(reshape && keepsRows(reshape)))
       return false;
     if (auto exp = dyn_cast<graph::ExpOp>(op))
       if (auto sub = exp.getX().getDefiningOp<graph::SubOp>())
@@ -98,7 +98,7 @@ private:
       return true;
     }
     auto reshape = dyn_cast<graph::ReshapeOp>(op);
-    if (!isElementwise(op) && !(reshape && keepsRows(reshape)))
+    if (!graph::isElementwise(op) && !(reshape && keepsRows(reshape)))
       return false;
     return llvm::any_of(op->getOperands(), [&](Value in) { return findScores(in, depth - 1); });
   }
@@ -196,7 +196,7 @@ private:
       auto reshape = dyn_cast<graph::ReshapeOp>(op);
       bool isRowMove = (reshape && keepsRows(reshape)) ||
                        (isa<graph::BroadcastOp>(op) && place == Place::Row && spreadsRow(op));
-      if (isMixed || (!isElementwise(op) && !isRowMove))
+      if (isMixed || (!graph::isElementwise(op) && !isRowMove))
         return refuse(
             ("'" + op->getName().getStringRef() + "' between the products is no part of a softmax")
                 .str());
@@ -323,10 +323,10 @@ private:
       stage = known->second;
     }
     bool isMove = isa<graph::TransposeOp, graph::ReshapeOp>(op);
-    bool isLazy = isElementwise(op) || isMove ||
+    bool isLazy = graph::isElementwise(op) || isMove ||
                   isa<graph::BroadcastOp, graph::SliceOp, graph::ConcatOp, graph::PadOp,
                       graph::IotaOp, graph::ConstantOp, graph::SizesOp>(op);
-    if (!isLazy || (stage && !isMove && !isElementwise(op)))
+    if (!isLazy || (stage && !isMove && !graph::isElementwise(op)))
       return refuse(
                  ("'" + op->getName().getStringRef() + "' has no place in an attention").str()) ==
              Fit::Full;
@@ -386,7 +386,7 @@ private:
       return true;
     auto reshape = dyn_cast<graph::ReshapeOp>(op);
     bool keeps =
-        isElementwise(op) || isa<graph::BroadcastOp>(op) || (reshape && keepsRows(reshape));
+        graph::isElementwise(op) || isa<graph::BroadcastOp>(op) || (reshape && keepsRows(reshape));
     return keeps && !core.ops.contains(op) &&
            llvm::all_of(op->getOperands(), [&](Value in) { return isRow(in); });
   }

@@ -16,10 +16,6 @@ llvm::SmallVector<mlir::Value> resultsOf(Ops ops);
 
 /// A constant, or an argument that stands for one where a card is tried.
 bool isWeight(mlir::Value value);
-bool isElementwise(mlir::Operation *op);
-/// What costs no pass over memory: a repetition, numbers that follow from sizes, a constant, or a
-/// reshape that keeps indices.
-bool isFree(mlir::Operation *op);
 
 } // namespace heddle::mechanism
 

@@ -8,7 +8,7 @@ using namespace mlir;
 namespace heddle::mechanism {
 
 static Fit fitsContraction(const Mechanism &, Ops ops, std::string &why) {
-  if (llvm::none_of(ops, llvm::IsaPred<graph::MatmulOp, graph::ConvOp>))
+  if (llvm::none_of(ops, graph::isContraction))
     return checkPlainProduct(ops, why);
   return readProduct(ops, resultsOf(ops), why) ? Fit::Full : Fit::No;
 }

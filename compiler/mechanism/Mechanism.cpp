@@ -3,7 +3,6 @@
 #include "compiler/mechanism/Mechanism.h"
 
 #include "compiler/mechanism/Checks.h"
-#include "compiler/mechanism/Shapes.h"
 
 using namespace mlir;
 
@@ -69,14 +68,6 @@ bool isWeight(Value value) {
       argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()) : func::FuncOp();
   return value.getDefiningOp<graph::ConstantOp>() ||
          (function && function.getArgAttr(argument.getArgNumber(), "heddle.constant"));
-}
-
-bool isElementwise(Operation *op) { return op->hasTrait<graph::Elementwise>(); }
-
-bool isFree(Operation *op) {
-  if (auto reshape = dyn_cast<graph::ReshapeOp>(op))
-    return keepsIndices(reshape);
-  return isa<graph::BroadcastOp, graph::IotaOp, graph::SizesOp, graph::ConstantOp>(op);
 }
 
 } // namespace heddle::mechanism

@@ -57,9 +57,6 @@ const Mechanism *find(llvm::StringRef name);
 /// The ops of a group.
 llvm::SmallVector<mlir::Operation *> opsOf(mlir::Block &group);
 
-/// Of a graph.group: a dictionary of `form`, the name of a mechanism, and of knobs (i64).
-inline constexpr llvm::StringLiteral kScheduleAttr = "loop.schedule";
-
 } // namespace heddle::mechanism
 
 #endif // HEDDLE_MECHANISM_MECHANISM_H

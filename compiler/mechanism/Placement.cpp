@@ -9,11 +9,7 @@ using namespace mlir;
 namespace heddle::mechanism {
 
 /// What the group's schedule names; null before one was chosen.
-static const Mechanism *mechanismOf(graph::GroupOp group) {
-  auto schedule = group->getAttrOfType<DictionaryAttr>(kScheduleAttr);
-  auto name = schedule ? schedule.getAs<StringAttr>("form") : StringAttr();
-  return name ? find(name.getValue()) : nullptr;
-}
+static const Mechanism *mechanismOf(graph::GroupOp group) { return find(group.getMechanism()); }
 
 static bool storesElements(graph::GroupOp group) {
   const Mechanism *mechanism = mechanismOf(group);

@@ -70,7 +70,7 @@ private:
       Operation *op = value.getDefiningOp();
       if (!isComputed(value) || !product.members.insert(op))
         continue;
-      if (isa<graph::MatmulOp, graph::ConvOp>(op)) {
+      if (graph::isContraction(op)) {
         if (product.root)
           return no(named(op) + " is a second product");
         product.root = op;
@@ -162,7 +162,7 @@ private:
   /// product, or a reshape, reads memory.
   bool checkRoles() {
     for (Operation *op : product.members) {
-      bool isEpilogue = isElementwise(op) || isa<graph::BroadcastOp, graph::SliceOp>(op) ||
+      bool isEpilogue = graph::isElementwise(op) || isa<graph::BroadcastOp, graph::SliceOp>(op) ||
                         (isa<graph::ReshapeOp>(op) && !isComputed(op->getOperand(0)));
       bool feedsRight = isComputed(product.root->getOperand(1)) && !isEpilogue;
       if (op != product.root && !isEpilogue && !feedsRight)
@@ -188,7 +188,7 @@ std::optional<Product> readProduct(Ops ops, ValueRange results, std::string &why
 Fit checkPlainProduct(Ops ops, std::string &why) {
   Operation *product = nullptr;
   for (Operation *op : ops)
-    if (isa<graph::MatmulOp, graph::ConvOp>(op)) {
+    if (graph::isContraction(op)) {
       if (product)
         return refuse(why, named(op) + " is a second product");
       product = op;
@@ -203,7 +203,7 @@ Fit checkPlainProduct(Ops ops, std::string &why) {
                              });
     if (isTransposedRight)
       continue;
-    if (!isElementwise(op))
+    if (!graph::isElementwise(op))
       return refuse(why, named(op) + " is not computed element by element");
     if (product && graph::dimsOf(op->getResult(0)) != graph::dimsOf(product->getResult(0)))
       return refuse(why, named(op) + " has another shape than the product");

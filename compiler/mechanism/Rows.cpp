@@ -10,9 +10,9 @@ namespace heddle::mechanism {
 /// Folds of the same trailing dimensions, with elementwise ops of the rows and of their values.
 static Fit fitsRows(const Mechanism &, Ops ops, std::string &why) {
   for (Operation *op : ops)
-    if (foldedAxes(op).empty() && !isElementwise(op) && !isFree(op))
+    if (graph::reducedAxes(op).empty() && !graph::isElementwise(op) && !graph::isFree(op))
       return refuse(why, named(op) + " is neither a fold nor computed element by element");
-  if (llvm::all_of(ops, [](Operation *op) { return foldedAxes(op).empty(); }))
+  if (llvm::all_of(ops, [](Operation *op) { return graph::reducedAxes(op).empty(); }))
     return Fit::Partial;
   auto rows = readRows(ops, {}, why);
   if (!rows)

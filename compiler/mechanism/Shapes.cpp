@@ -11,24 +11,6 @@ namespace heddle::mechanism {
 using graph::Dim;
 using graph::DimVector;
 
-ArrayRef<int64_t> foldedAxes(Operation *op) {
-  return TypeSwitch<Operation *, ArrayRef<int64_t>>(op)
-      .Case<graph::ReduceSumOp, graph::ReduceProdOp, graph::ReduceMaxOp, graph::ReduceMinOp>(
-          [](auto op) { return op.getAxes(); })
-      .Default([](Operation *) { return ArrayRef<int64_t>(); });
-}
-
-bool keepsIndices(graph::ReshapeOp op) {
-  auto significant = [](Value value) {
-    DimVector dims;
-    for (const Dim &dim : graph::dimsOf(value))
-      if (!dim.isConstant(1))
-        dims.push_back(dim);
-    return dims;
-  };
-  return significant(op.getX()) == significant(op.getResult());
-}
-
 bool isRowShape(ArrayRef<Dim> dims, ArrayRef<Dim> rows, size_t axes) {
   size_t kept = rows.size() - axes;
   if (dims.size() != rows.size() && dims.size() != kept)
@@ -47,7 +29,7 @@ bool staysInRow(Value value, ArrayRef<Dim> rows, size_t axes) {
          llvm::all_of(value.getUsers(), [&](Operation *user) {
            if (isa<graph::BroadcastOp>(user))
              return isOnlyRow || isWhole;
-           bool passesOn = user->hasTrait<graph::Elementwise>() || isa<graph::ReshapeOp>(user);
+           bool passesOn = graph::isElementwise(user) || isa<graph::ReshapeOp>(user);
            return !passesOn || staysInRow(user->getResult(0), rows, axes);
          });
 }
@@ -59,7 +41,7 @@ std::optional<Rows> readRows(ArrayRef<Operation *> ops, ValueRange results, std:
     return std::nullopt;
   };
   for (Operation *op : ops) {
-    ArrayRef<int64_t> axes = foldedAxes(op);
+    ArrayRef<int64_t> axes = graph::reducedAxes(op);
     if (axes.empty())
       continue;
     DimVector dims = graph::dimsOf(op->getOperand(0));

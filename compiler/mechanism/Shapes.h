@@ -6,10 +6,6 @@
 
 namespace heddle::mechanism {
 
-/// The axes that a reduction folds; none for other ops.
-llvm::ArrayRef<int64_t> foldedAxes(mlir::Operation *op);
-/// A reshape that only adds or drops sizes of 1, so that indices carry over.
-bool keepsIndices(graph::ReshapeOp op);
 /// One element a row: [kept..., 1...] or [kept...], of rows that fold their last `axes` dimensions.
 bool isRowShape(llvm::ArrayRef<graph::Dim> dims, llvm::ArrayRef<graph::Dim> rows, size_t axes);
 /// Whether what is made of one value a row is read at that row only: a broadcast of [n] to [n, n]

@@ -17,7 +17,7 @@ Value betweenOf(Ops ops) {
   llvm::DenseSet<Value> followsProduct, followsFold;
   SmallVector<Value> candidates;
   for (Operation *op : ops) {
-    if (isa<graph::MatmulOp, graph::ConvOp>(op)) {
+    if (graph::isContraction(op)) {
       if (product)
         return {};
       product = op;
@@ -28,7 +28,7 @@ Value betweenOf(Ops ops) {
     Value result = op->getResult(0);
     if (op == product || readsOne(followsProduct))
       followsProduct.insert(result);
-    if (!foldedAxes(op).empty() || readsOne(followsFold))
+    if (!graph::reducedAxes(op).empty() || readsOne(followsFold))
       followsFold.insert(result);
     else if (followsProduct.contains(result) &&
              graph::dimsOf(result) == graph::dimsOf(product->getResult(0)))
@@ -53,8 +53,8 @@ Value betweenOf(Ops ops) {
 }
 
 static Fit fitsStitch(const Mechanism &, Ops ops, std::string &why) {
-  bool hasProduct = llvm::any_of(ops, llvm::IsaPred<graph::MatmulOp, graph::ConvOp>);
-  bool hasFold = llvm::any_of(ops, [](Operation *op) { return !foldedAxes(op).empty(); });
+  bool hasProduct = llvm::any_of(ops, graph::isContraction);
+  bool hasFold = llvm::any_of(ops, [](Operation *op) { return !graph::reducedAxes(op).empty(); });
   if (!hasProduct || !hasFold)
     return Fit::Partial;
   Value between = betweenOf(ops);

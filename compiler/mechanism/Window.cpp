@@ -69,7 +69,7 @@ static Fit fitsWindow(const Mechanism &, Ops ops, std::string &why) {
                  return isa<graph::ConvOp, graph::PoolOp>(user);
                })) {
       return refuse(why, named(op) + " makes an operand of the window, which reads it often");
-    } else if (!isElementwise(op) && !isa<graph::BroadcastOp, graph::ConstantOp>(op)) {
+    } else if (!graph::isElementwise(op) && !isa<graph::BroadcastOp, graph::ConstantOp>(op)) {
       return refuse(why, named(op) + " is not computed element by element");
     }
   if (!window)

@@ -72,7 +72,7 @@ SetVector<Operation *> Partitioner::followersOf(ArrayRef<Operation *> slices) {
     for (size_t i = 0; i < taken.size(); ++i) {
       for (Operation *user : taken[i]->getUsers()) {
         Group *group = openGroupOf(user);
-        if (!group || !isElementwise(user) || taken.contains(user))
+        if (!group || !graph::isElementwise(user) || taken.contains(user))
           continue;
         auto isOnlyReader = [&](Value operand) {
           return !operand.getDefiningOp() || !taken.contains(operand.getDefiningOp()) ||

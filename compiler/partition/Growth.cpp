@@ -85,7 +85,7 @@ private:
     });
     if (isa<graph::ReshapeOp>(op))
       return isHost(op) && (isPrologue ? !readsMove(op) : op == archive.ops.back());
-    if (!isPrologue || !op->hasTrait<graph::Elementwise>())
+    if (!isPrologue || !graph::isElementwise(op))
       return false;
     return graph::isCostly(op) || llvm::any_of(op->getOperands(), [&](Value operand) {
              Operation *source = operand.getDefiningOp();
@@ -96,7 +96,7 @@ private:
   /// A view of what only moved: it saves the move's copy where it is read through.
   static bool readsMove(Operation *reshape) {
     Operation *source = reshape->getOperand(0).getDefiningOp();
-    return source && graph::isMove(source) && !isa<graph::ReshapeOp>(source);
+    return source && graph::isMovement(source) && !isa<graph::ReshapeOp>(source);
   }
 
   /// The members with this op, operands first, when some card still may match them.

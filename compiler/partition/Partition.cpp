@@ -43,8 +43,6 @@ StringRef nameOf(Kind kind) {
 
 using graph::DimVector;
 
-bool isElementwise(Operation *op) { return op->hasTrait<graph::Elementwise>(); }
-
 static bool isDepthwise(graph::ConvOp op) {
   auto outputs = graph::dimsOf(op.getW())[0].constant();
   return op.getGroups() > 1 && outputs == op.getGroups() && op.getChannelsLast() &&
@@ -52,7 +50,7 @@ static bool isDepthwise(graph::ConvOp op) {
 }
 
 static bool foldsTrailing(Operation *op) {
-  ArrayRef<int64_t> axes = mechanism::foldedAxes(op);
+  ArrayRef<int64_t> axes = graph::reducedAxes(op);
   int64_t rank = graph::rankOf(op->getOperand(0));
   for (int64_t i = rank - (int64_t)axes.size(); i < rank; ++i)
     if (!llvm::is_contained(axes, i))
@@ -62,7 +60,7 @@ static bool foldsTrailing(Operation *op) {
 
 static bool isHost(Operation *op) {
   if (auto reshape = dyn_cast<graph::ReshapeOp>(op))
-    return !mechanism::keepsIndices(reshape);
+    return !reshape.keepsIndices();
   return isa<graph::ConstantOp, graph::DynamicReshapeOp, graph::BindSizesOp, graph::IfOp,
              graph::LoopOp, graph::ScanOp, graph::YieldOp, graph::GroupOp, func::ReturnOp>(op) ||
          op->hasTrait<graph::Hosted>();
@@ -75,7 +73,7 @@ static Kind kindOf(Operation *op) {
     return Kind::Contraction;
   if (isa<graph::PoolOp>(op))
     return Kind::Window;
-  if (!mechanism::foldedAxes(op).empty())
+  if (!graph::reducedAxes(op).empty())
     return foldsTrailing(op) ? Kind::Rows : Kind::Pointwise;
   if (isa<graph::ScatterElementsOp, graph::ScatterNdOp>(op))
     return Kind::Serial;
@@ -89,20 +87,8 @@ static bool isAlone(Operation *op) {
              graph::ConvTransposeOp, graph::ArgMaxOp, graph::ArgMinOp>(op);
 }
 
-static bool isView(Operation *op) {
-  auto reshape = dyn_cast<graph::ReshapeOp>(op);
-  return reshape && mechanism::keepsIndices(reshape);
-}
-
 /// What a product's epilogue reads in place: memory, in another shape or a part of it.
-static bool isRead(Operation *op) { return isView(op) || isa<graph::SliceOp>(op); }
-
-/// Costs nothing to do again, so each user gets its own.
-static bool isFree(Operation *op) {
-  if (isView(op))
-    return true;
-  return isa<graph::BroadcastOp, graph::IotaOp, graph::SizesOp>(op);
-}
+static bool isRead(Operation *op) { return graph::isView(op) || isa<graph::SliceOp>(op); }
 
 /// Whether a broadcast shows elements more than once, other than where a size turns out to be 1.
 static bool repeats(graph::BroadcastOp op) {
@@ -170,8 +156,8 @@ void Partitioner::takeClaims() {
 
 void Partitioner::giveFreeOpsToEachUser() {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
-    if (!isFree(&op))
-      continue;
+    if (!graph::isFree(&op) || isHost(&op))
+      continue; // else it costs nothing to do again
     SmallVector<OpOperand *> uses;
     for (OpOperand &use : op.getUses())
       uses.push_back(&use);
@@ -233,7 +219,7 @@ bool Partitioner::isRepeated(Operation *op, Group &group) {
     if (source != op && source->hasOneUse() && kindOf(source) == Kind::Rows &&
         mayJoin(source, group))
       return false;
-    if (isElementwise(source))
+    if (graph::isElementwise(source))
       for (Value operand : source->getOperands())
         if (Operation *next = operand.getDefiningOp();
             next && !isHost(next) && !groupOf.contains(next))
@@ -246,7 +232,7 @@ bool Partitioner::isRepeated(Operation *op, Group &group) {
 /// that product's kernel than computed by a reader.
 static bool narrowsProduct(Operation *op) {
   auto bytes = [](Value value) { return graph::bytesOf(graph::elementOf(value)); };
-  return isElementwise(op) && llvm::any_of(op->getOperands(), [&](Value in) {
+  return graph::isElementwise(op) && llvm::any_of(op->getOperands(), [&](Value in) {
            return graph::followsProduct(in) && bytes(in) > bytes(op->getResult(0)) &&
                   graph::dimsOf(in) == graph::dimsOf(op->getResult(0));
          });
@@ -269,7 +255,7 @@ bool Partitioner::mayJoin(Operation *op, Group &group) {
            dims == group.domain && readOnlyElementwise(op, group);
   case Kind::Rows: {
     DimVector rows = graph::dimsOf(op->getOperand(0));
-    size_t axes = mechanism::foldedAxes(op).size();
+    size_t axes = graph::reducedAxes(op).size();
     if (!mechanism::staysInRow(op->getResult(0), rows, axes))
       return false;
     if (group.is(Kind::Rows))
@@ -285,7 +271,7 @@ bool Partitioner::mayJoin(Operation *op, Group &group) {
     return false;
   }
   // A fold of leading dimensions: once for each element of the result.
-  if (!mechanism::foldedAxes(op).empty())
+  if (!graph::reducedAxes(op).empty())
     return group.is(Kind::Pointwise) && group.onlyElementwise && dims == group.domain &&
            readOnlyElementwise(op, group);
   if (group.is(Kind::Contraction) || group.is(Kind::Window)) {
@@ -293,17 +279,17 @@ bool Partitioner::mayJoin(Operation *op, Group &group) {
     // memory.
     bool isReadOfMemory = group.is(Kind::Contraction) && isRead(op);
     return !narrowsProduct(op) && !llvm::any_of(op->getUsers(), isRead) &&
-           (isElementwise(op) || isa<graph::BroadcastOp>(op) || isReadOfMemory ||
+           (graph::isElementwise(op) || isa<graph::BroadcastOp>(op) || isReadOfMemory ||
             (isa<graph::TransposeOp>(op) && isa<graph::MatmulOp>(*op->user_begin())));
   }
-  if (group.is(Kind::Rows) && !isElementwise(op) && !isFree(op))
+  if (group.is(Kind::Rows) && !graph::isElementwise(op) && !graph::isFree(op))
     return false;
   // What can be an epilogue is no prologue: each pass over the row would compute it again, and a
   // product stores its result where a concat wants it.
   bool isBetterBehind =
       group.is(Kind::Rows) || (!group.onlySlices && narrowsProduct(op)) ||
       llvm::any_of(op->getUsers(), [](Operation *user) { return isa<graph::ConcatOp>(user); });
-  if (isBetterBehind && isElementwise(op) && llvm::any_of(op->getOperands(), [&](Value in) {
+  if (isBetterBehind && graph::isElementwise(op) && llvm::any_of(op->getOperands(), [&](Value in) {
         return graph::followsProduct(in) && graph::dimsOf(in) == dims;
       }))
     return false;
@@ -314,9 +300,10 @@ bool Partitioner::mayJoin(Operation *op, Group &group) {
 /// Whether every path from op to the root goes through ops that keep the place.
 bool Partitioner::readOnlyElementwise(Operation *op, Group &group) {
   bool mayRead = kindOf(op) == Kind::Contraction;
-  return llvm::all_of(op->getUsers(), [&](Operation *user) { return isElementwise(user); }) &&
+  return llvm::all_of(op->getUsers(),
+                      [&](Operation *user) { return graph::isElementwise(user); }) &&
          llvm::all_of(group.members, [&](Operation *member) {
-           return isElementwise(member) || isa<graph::BroadcastOp>(member) ||
+           return graph::isElementwise(member) || isa<graph::BroadcastOp>(member) ||
                   (mayRead && isRead(member));
          });
 }
@@ -338,9 +325,9 @@ void Partitioner::assign(Operation *op) {
     group.kind = partition::nameOf(kind).str();
   if (kind == Kind::Rows) {
     group.rows = graph::dimsOf(op->getOperand(0));
-    group.rowAxes = mechanism::foldedAxes(op).size();
+    group.rowAxes = graph::reducedAxes(op).size();
   }
-  bool isInPlace = isElementwise(op) || isFree(op);
+  bool isInPlace = graph::isElementwise(op) || graph::isFree(op);
   group.onlyElementwise &= isInPlace;
   group.onlySlices &= isInPlace || isa<graph::SliceOp>(op);
   group.members.push_back(op);
@@ -356,8 +343,7 @@ void Partitioner::wrap() {
     llvm::append_range(results, group.alsoRead);
     OpBuilder builder(root);
     auto wrapped = builder.create<graph::GroupOp>(root->getLoc(), TypeRange(ValueRange(results)),
-                                                  uniqueName(root));
-    wrapped->setAttr("kind", builder.getStringAttr(group.kind));
+                                                  uniqueName(root), group.kind);
     Block *body = builder.createBlock(&wrapped.getBody());
     for (Operation *member : llvm::reverse(group.members))
       member->moveBefore(body, body->end());

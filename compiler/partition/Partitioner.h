@@ -9,7 +9,6 @@
 
 namespace heddle::partition {
 
-bool isElementwise(mlir::Operation *op);
 /// Elementwise or not, it takes many instructions an element.
 bool isExpensive(mlir::Operation *op);
 

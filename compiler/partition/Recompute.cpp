@@ -68,8 +68,8 @@ bool Partitioner::findReaders(Operation *root, std::set<size_t> &readers) {
 bool Partitioner::takesCopies(Group &reader, const Group &group) {
   return llvm::all_of(group.members, [&](Operation *member) { return mayJoin(member, reader); }) &&
          llvm::all_of(group.root()->getUsers(), [&](Operation *user) {
-           return groupOf.at(user) != groupOf.at(reader.root()) || isElementwise(user) ||
-                  !mechanism::foldedAxes(user).empty();
+           return groupOf.at(user) != groupOf.at(reader.root()) || graph::isElementwise(user) ||
+                  !graph::reducedAxes(user).empty();
          });
 }
 

@@ -69,7 +69,7 @@ private:
   void close() {
     if (open.size() > 1) {
       for (graph::GroupOp group : open)
-        group->setAttr(graph::kRegion, Builder(group.getContext()).getI64IntegerAttr(regions));
+        group.setRegion(regions);
       ++regions;
     }
     open.clear();

@@ -8,7 +8,7 @@ namespace heddle::partition {
 
 /// Apollo's Layer III (Zhao et al., MLSys 2022): neighbouring groups that do not read each other
 /// share one parallel region. The gain is a barrier, and that small groups run beside large ones;
-/// nothing is lost, since memory lives hardly longer. Sets graph::kRegion. `wanted`, when given,
+/// nothing is lost, since memory lives hardly longer. Sets their region. `wanted`, when given,
 /// says which groups shall share one, by name; those that cannot do not.
 void packRegions(mlir::Block &block, const std::map<std::string, int64_t> *wanted = nullptr);
 

@@ -23,7 +23,7 @@ void Partitioner::stitchAll() {
 /// The group of the product whose rows this fold of `rows` folds, if the two can be one: where
 /// the product's result is read elsewhere, that has to be behind the rows' root.
 Group *Partitioner::productBefore(Operation *fold, Group &rows) {
-  ArrayRef<int64_t> axes = mechanism::foldedAxes(fold);
+  ArrayRef<int64_t> axes = graph::reducedAxes(fold);
   Operation *root = rows.root();
   if (axes.size() != 1 || !options.fuses || isRefused(root, partition::nameOf(Kind::Stitch)))
     return nullptr;
@@ -54,7 +54,7 @@ bool Partitioner::isReadRight(Operation *user, Group &rows) {
     return places.at(user) > places.at(rows.root());
   Group &reader = groups[known->second];
   if (&reader == &rows)
-    return isElementwise(user) || !mechanism::foldedAxes(user).empty();
+    return graph::isElementwise(user) || !graph::reducedAxes(user).empty();
   return places.at(reader.root()) > places.at(rows.root());
 }
 

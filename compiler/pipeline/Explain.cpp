@@ -134,23 +134,17 @@ static Json opsOf(graph::GroupOp group) {
 
 Json Explainer::groupOf(int64_t number) {
   graph::GroupOp group = groups[number];
-  auto text = [&](StringRef name) {
-    auto attribute = group->getAttrOfType<StringAttr>(name);
-    return attribute ? attribute.str() : "";
-  };
   Json json = {{"number", number}, {"name", group.getName().str()}, {"ops", opsOf(group)}};
   json["key"] = graph::loopNestOf(group).str();
-  json["kind"] = text("kind");
-  auto region = group->getAttrOfType<IntegerAttr>(graph::kRegion);
-  json["region"] = region ? Json(region.getInt()) : Json(nullptr);
-  json["card"] = text("card").empty() ? Json(nullptr) : Json(text("card"));
-  json["card_hash"] = text("card_hash");
-  json["form"] = simpler.count(group.getName().str()) ? "pointwise" : text("kind");
+  json["kind"] = group.kindName().str();
+  json["region"] = group.getRegion() ? Json(*group.getRegion()) : Json(nullptr);
+  json["card"] = group.getCard() ? Json(group.cardName().str()) : Json(nullptr);
+  json["card_hash"] = group.getCardHash().value_or("").str();
+  json["form"] = simpler.count(group.getName().str()) ? "pointwise" : group.kindName().str();
   json["knobs"] = knobs.value(group.getName().str(), Json::object());
   bool isFallback = simpler.count(group.getName().str());
-  auto schedule = group->getAttrOfType<DictionaryAttr>("loop.schedule");
-  if (auto form = schedule ? schedule.getAs<StringAttr>("form") : nullptr; form && !isFallback)
-    json["form"] = form.str();
+  if (StringRef mechanism = group.getMechanism(); !mechanism.empty() && !isFallback)
+    json["form"] = mechanism.str();
   json["is_fallback"] = isFallback;
   json["offers"] = Json::array();
   for (const warehouse::Offer &offer : cards.offer(group))
@@ -158,7 +152,7 @@ Json Explainer::groupOf(int64_t number) {
         {{"card", offer.card->name},
          {"priority", offer.card->priority},
          {"refusal", offer.isOffered() ? Json(nullptr) : Json(offer.refusal)}});
-  chosen.insert(text("card"));
+  chosen.insert(group.cardName().str());
 
   Dim read, weights, written;
   json["inputs"] = Json::array();

@@ -46,13 +46,13 @@ static llvm::Expected<bool> findRefused(Compiled &compiled, const plan::Plan &gi
     auto ops = group.getBody().front().without_terminator();
     if (llvm::count_if(ops, [](Operation &op) { return !isa<graph::ConstantOp>(op); }) < 2)
       return; // there is nothing to split
-    auto kind = group->getAttrOfType<StringAttr>("kind");
+    std::string kind = group.kindName().str();
     bool isIgnored = refused == Kind::Advice && (!isAdvised || given.find(group.getName()));
-    if (refused == Kind::None || !kind || isIgnored ||
-        !groups.refused.insert({partition::baseName(group.getName()), kind.str()}).second)
+    if (refused == Kind::None || kind.empty() || isIgnored ||
+        !groups.refused.insert({partition::baseName(group.getName()), kind}).second)
       return;
     isNew = true;
-    compiled.feedback.push_back({group.getName().str(), kind.str(), why});
+    compiled.feedback.push_back({group.getName().str(), kind, why});
   });
   if (!broken.empty())
     return makeError(ErrorCode::Internal, StringRef(broken).rtrim());

@@ -127,8 +127,7 @@ llvm::Error PlanChooser::check(func::FuncOp function, StringRef model) const {
                        plan.model + ", but this one has " + model.str() +
                        "; make the plan anew, or remove 'model' to try it");
   auto regionOf = [&](const GroupPlan &group) -> int64_t {
-    auto region = groups[group.name]->getAttrOfType<IntegerAttr>(graph::kRegion);
-    return region ? region.getInt() : -1;
+    return groups[group.name].getRegion().value_or(-1);
   };
   std::map<int64_t, const GroupPlan *> firstOf; // the first group of each region
   for (const GroupPlan &group : plan.groups) {
@@ -185,8 +184,8 @@ llvm::Error choose(func::FuncOp function, const warehouse::Warehouse &warehouse,
     line.ops = opsOf(group);
     line.key = graph::loopNestOf(group).str();
     line.order = plan.groups.size();
-    if (auto region = group->getAttrOfType<IntegerAttr>(graph::kRegion))
-      line.region = region.getInt();
+    if (auto region = group.getRegion())
+      line.region = *region;
     if (choice->card) {
       line.card = choice->card->name;
       line.cardHash = choice->card->hash;

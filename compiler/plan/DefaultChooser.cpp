@@ -187,8 +187,7 @@ llvm::Expected<Choice> DefaultChooser::choose(graph::GroupOp group,
   choice.card = first->card;
   for (const Knob &knob : choice.card->knobs)
     choice.knobs[knob.name] = knob.initial;
-  auto kind = group->getAttrOfType<StringAttr>("kind");
-  if (kind && kind.getValue() == "attention")
+  if (group.kindName() == mechanism::kAttention.name)
     chooseAttentionTile(*choice.card, machine, choice.knobs);
   else if (auto size = productOf(group))
     chooseTile(*choice.card, *size, machine, choice.knobs);

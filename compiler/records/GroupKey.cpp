@@ -35,8 +35,8 @@ static void forgetValues(ModuleOp module) {
 
 static void forgetChoice(graph::GroupOp group) {
   group.setName("group");
-  for (StringRef name : {"card", "card_hash", "loop.schedule", graph::kRegion.data()})
-    group->removeAttr(name);
+  group.clearChoice();
+  group.removeRegionAttr();
 }
 
 GroupKey keyOf(graph::GroupOp group) {

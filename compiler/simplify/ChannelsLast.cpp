@@ -57,7 +57,7 @@ private:
         add(op);
     anchors = chosen;
     auto visit = [&](Value value) {
-      if (isFree(value))
+      if (hasBothLayouts(value))
         return;
       Operation *producer = value.getDefiningOp();
       if (producer && roleOf(producer) == Role::Flexible && isPermutedResult(producer))
@@ -96,7 +96,7 @@ private:
   /// sides.
   double costOf(Value value) {
     int64_t rank = rankOf(value);
-    if (rank < 3 || isFree(value) || isReshape(dimsOf(value), channelsLastOrder(rank)))
+    if (rank < 3 || hasBothLayouts(value) || isReshape(dimsOf(value), channelsLastOrder(rank)))
       return 0;
     bool isStored = isStoredPermuted(value), isWantedOtherwise = false, isWantedSo = false;
     for (OpOperand &use : value.getUses()) {
@@ -144,8 +144,9 @@ private:
       return form;
     OpBuilder builder(value.getContext());
     builder.setInsertionPointAfterValue(value);
-    form = isFree(value) ? remakeChannelsLast(builder, value)
-                         : Build(builder, value).transpose(value, channelsLastOrder(rankOf(value)));
+    form = hasBothLayouts(value)
+               ? remakeChannelsLast(builder, value)
+               : Build(builder, value).transpose(value, channelsLastOrder(rankOf(value)));
     return form;
   }
 

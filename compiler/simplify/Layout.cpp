@@ -19,13 +19,7 @@ static constexpr int64_t kLeastRank = 3; // of a tensor with channels and space
 static constexpr StringLiteral kChannelsLast = "channels_last";
 
 static bool isReduction(Operation *op) {
-  return isa<ReduceSumOp, ReduceProdOp, ReduceMaxOp, ReduceMinOp, ArgMaxOp, ArgMinOp>(op);
-}
-
-static SmallVector<int64_t> reducedAxes(Operation *op) {
-  if (auto axis = op->getAttrOfType<IntegerAttr>("axis"))
-    return {axis.getInt()};
-  return SmallVector<int64_t>(op->getAttrOfType<DenseI64ArrayAttr>("axes").asArrayRef());
+  return op->hasTrait<Reduction>() || op->hasTrait<ArgReduction>();
 }
 
 static bool keepsDims(Operation *op) {
@@ -35,7 +29,7 @@ static bool keepsDims(Operation *op) {
 
 /// Whether the dimensions that are left have one order, reduced in either layout.
 static bool reducesToSameOrder(Operation *op) {
-  SmallVector<int64_t> axes = reducedAxes(op), left;
+  SmallVector<int64_t> axes = combinedAxes(op), left;
   for (int64_t axis : channelsLastOrder(rankOf(op->getOperand(0))))
     if (!llvm::is_contained(axes, axis))
       left.push_back(axis);
@@ -85,7 +79,7 @@ bool isPermutedOperand(Operation *op, unsigned number) {
 
 bool isPermutedResult(Operation *op) { return !isReduction(op) || keepsDims(op); }
 
-bool isFree(Value value) {
+bool hasBothLayouts(Value value) {
   return isConstant(value) || isa_and_nonnull<IotaOp>(value.getDefiningOp());
 }
 

@@ -22,8 +22,8 @@ bool isPermutedOperand(mlir::Operation *op, unsigned number);
 bool isPermutedResult(mlir::Operation *op);
 
 /// Whether a value is remade in either layout at no cost when the model runs.
-bool isFree(mlir::Value value);
-/// A free value in channels-last form.
+bool hasBothLayouts(mlir::Value value);
+/// Such a value in channels-last form.
 mlir::Value remakeChannelsLast(mlir::OpBuilder &builder, mlir::Value value);
 
 /// The op in channels-last form, on operands that are channels last where isPermutedOperand.

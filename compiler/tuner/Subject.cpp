@@ -14,8 +14,8 @@ using graph::Dim;
 
 Subject::Subject(graph::GroupOp group) : cut(graph::cutOut(group, graph::ownConstant)) {
   graph::GroupOp copy = cut.group();
-  for (StringRef name : {"card", "card_hash", "loop.schedule", graph::kRegion.data()})
-    copy->removeAttr(name);
+  copy.clearChoice();
+  copy.removeRegionAttr();
   for (Type type : copy->getResultTypes())
     elements.push_back(cast<RankedTensorType>(type).getElementType());
 }

@@ -122,7 +122,7 @@ std::string Card::aroundRefusal(ArrayRef<Operation *> ops) const {
 graph::LoopNest Card::nestOf(ArrayRef<Operation *> ops) const {
   SmallVector<Operation *> counted(ops);
   if (readsThroughMoves)
-    llvm::erase_if(counted, graph::isMove);
+    llvm::erase_if(counted, graph::isMovement);
   return graph::nestOf(counted);
 }
 
@@ -176,9 +176,8 @@ std::string Card::mechanismRefusal(ArrayRef<Operation *> ops) const {
 std::string Card::refusal(graph::GroupOp group, StringRef wantedTarget) const {
   if (target != wantedTarget)
     return "its target is '" + target + "', not '" + wantedTarget.str() + "'";
-  auto groupKind = group->getAttrOfType<StringAttr>("kind");
-  if (!kind.empty() && groupKind && groupKind.getValue() != kind)
-    return "the group is built around " + groupKind.str() + ", not " + kind;
+  if (auto built = group.getKind(); !kind.empty() && built && *built != kind)
+    return "the group is built around " + built->str() + ", not " + kind;
   std::string why;
   auto ops = mechanism::opsOf(group.getBody().front());
   if (!nests.empty()) {
@@ -251,14 +250,14 @@ llvm::Error apply(const Card &card, graph::GroupOp group, const KnobValues &valu
                                              "' matched but could not be applied: error: " +
                                              messages + " (" + card.path + ")");
   if (card.mechanism->type == CardType::Kernel) {
-    NamedAttrList chosen(group->getAttrOfType<DictionaryAttr>(mechanism::kScheduleAttr));
+    NamedAttrList chosen(group.getSchedule());
     chosen.set("source", builder.getStringAttr(card.source));
     chosen.set("code", builder.getStringAttr(card.code));
     chosen.set("folds", builder.getI64IntegerAttr(card.folds));
-    group->setAttr(mechanism::kScheduleAttr, chosen.getDictionary(group.getContext()));
+    group.setSchedule(chosen.getDictionary(group.getContext()));
   }
-  group->setAttr("card", builder.getStringAttr(card.name));
-  group->setAttr("card_hash", builder.getStringAttr(card.hash));
+  group.setCard(card.name);
+  group.setCardHash(card.hash);
   return llvm::Error::success();
 }
 

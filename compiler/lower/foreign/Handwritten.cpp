@@ -64,7 +64,7 @@ private:
       return;
     }
     full = graph::dimsOf(deciders.front()->getOperand(0));
-    kept = full.size() - mechanism::foldedAxes(deciders.front()).size();
+    kept = full.size() - graph::reducedAxes(deciders.front()).size();
     extents = {graph::elementCount(ArrayRef<Dim>(full).take_front(kept)),
                graph::elementCount(ArrayRef<Dim>(full).drop_front(kept))};
   }

@@ -101,15 +101,12 @@ bool isPlacedAlong(const KernelBuilder &kernel, Value tensor, int64_t axis) {
 static void forEachFold(Block *group,
                         llvm::function_ref<void(ArrayRef<Dim>, ArrayRef<int64_t>)> note) {
   for (Operation &op : *group)
-    llvm::TypeSwitch<Operation *>(&op)
-        .Case<graph::ReduceSumOp, graph::ReduceProdOp, graph::ReduceMaxOp, graph::ReduceMinOp>(
-            [&](auto fold) { note(graph::dimsOf(fold.getX()), fold.getAxes()); })
-        .Case<graph::ArgMaxOp, graph::ArgMinOp>(
-            [&](auto fold) { note(graph::dimsOf(fold.getX()), {(int64_t)fold.getAxis()}); })
-        .Case([&](graph::MatmulOp product) {
-          DimVector dims = graph::dimsOf(product.getB());
-          note(dims, {(int64_t)dims.size() - 2});
-        });
+    if (auto axes = graph::combinedAxes(&op); !axes.empty()) {
+      note(graph::dimsOf(op.getOperand(0)), axes);
+    } else if (auto product = dyn_cast<graph::MatmulOp>(op)) {
+      DimVector dims = graph::dimsOf(product.getB());
+      note(dims, {(int64_t)dims.size() - 2});
+    }
 }
 
 /// How many elements of what it reads an element of the group folds, where neighbours of the result

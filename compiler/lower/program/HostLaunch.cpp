@@ -14,10 +14,7 @@ namespace heddle::lower {
 /// (CODEGEN: a region costs about 1.5 us with hot workers).
 static constexpr int64_t kParallelWork = 16384;
 
-static int64_t regionOf(graph::GroupOp group) {
-  auto region = group->getAttrOfType<IntegerAttr>(graph::kRegion);
-  return region ? region.getInt() : -1;
-}
+static int64_t regionOf(graph::GroupOp group) { return group.getRegion().value_or(-1); }
 
 /// Groups of a region that one launch can run: those of one phase, when there are several.
 SmallVector<graph::GroupOp> Host::launchedWith(graph::GroupOp group) {

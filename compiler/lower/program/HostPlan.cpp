@@ -103,8 +103,8 @@ void Host::number() {
   // Groups of a region run at the same time.
   std::map<std::pair<Block *, int64_t>, std::pair<int64_t, int64_t>> spans;
   auto spanOf = [&](graph::GroupOp group) -> std::pair<int64_t, int64_t> * {
-    auto region = group->getAttrOfType<IntegerAttr>(graph::kRegion);
-    return region ? &spans.try_emplace({group->getBlock(), region.getInt()}, steps[group])
+    auto region = group.getRegion();
+    return region ? &spans.try_emplace({group->getBlock(), (int64_t)*region}, steps[group])
                          .first->second
                   : nullptr;
   };

@@ -271,7 +271,7 @@ bool RowKernel::dependsOn(Value value, Value wanted) {
   if (value == wanted)
     return true;
   Operation *op = value.getDefiningOp();
-  if (!op || op->getBlock() != group || !mechanism::foldedAxes(op).empty())
+  if (!op || op->getBlock() != group || !graph::reducedAxes(op).empty())
     return false;
   return llvm::any_of(op->getOperands(), [&](Value in) { return dependsOn(in, wanted); });
 }

@@ -41,7 +41,7 @@ int64_t foldsNamedIn(StringRef text) {
 SmallVector<Operation *> decidersOf(const Mechanism &mechanism, Ops ops) {
   SmallVector<Operation *> deciders;
   for (Operation *op : ops)
-    if (&mechanism == &kKernelProduct ? isa<graph::MatmulOp>(op) : !foldedAxes(op).empty())
+    if (&mechanism == &kKernelProduct ? isa<graph::MatmulOp>(op) : !graph::reducedAxes(op).empty())
       deciders.push_back(op);
   return deciders;
 }
@@ -57,10 +57,10 @@ static Fit fitsProduct(const Mechanism &mechanism, Ops ops, std::string &why) {
     return refuse(products[1], " is a second product");
   for (Operation *op : ops) {
     bool isBehind = products.empty() || products[0]->isBeforeInBlock(op);
-    bool isElement = op->hasTrait<graph::Elementwise>();
+    bool isElement = graph::isElementwise(op);
     if (llvm::is_contained(products, op) || isa<graph::ConstantOp, graph::BroadcastOp>(op))
       continue;
-    if (!isElement && !graph::isMove(op))
+    if (!isElement && !graph::isMovement(op))
       return refuse(op, " is not computed element by element");
     bool readsProduct = !products.empty() && isBehind && isElement;
     if (readsProduct && graph::dimsOf(op->getResult(0)) != graph::dimsOf(products[0]->getResult(0)))
@@ -81,7 +81,7 @@ static Fit fitsRows(const Mechanism &mechanism, Ops ops, std::string &why) {
   SmallVector<Operation *> folds = decidersOf(mechanism, ops);
   if (fit == Fit::No || folds.empty())
     return fit;
-  if (foldedAxes(folds.front()).size() != 1) {
+  if (graph::reducedAxes(folds.front()).size() != 1) {
     why = "its rows have more than one dimension";
     return Fit::No;
   }

@@ -15,7 +15,7 @@ using graph::DimVector;
 static Value bare(Value value) {
   for (Operation *op = value.getDefiningOp(); op; op = value.getDefiningOp()) {
     auto reshape = dyn_cast<graph::ReshapeOp>(op);
-    if (!isa<graph::BroadcastOp>(op) && !(reshape && keepsIndices(reshape)))
+    if (!isa<graph::BroadcastOp>(op) && !(reshape && reshape.keepsIndices()))
       break;
     value = op->getOperand(0);
   }
@@ -183,12 +183,12 @@ bool readNormalization(Ops ops, LibraryCall &call, std::string &why) {
       continue;
     for (Value operand : op->getOperands()) {
       Operation *producer = operand.getDefiningOp();
-      if (producer && operand != call.result && !foldedAxes(producer).empty()) {
+      if (producer && operand != call.result && !graph::reducedAxes(producer).empty()) {
         why = "what follows reads a fold of the normalisation";
         return false;
       }
     }
-    if (!op->hasTrait<graph::Elementwise>() && !isa<graph::BroadcastOp, graph::ConstantOp>(op)) {
+    if (!graph::isElementwise(op) && !isa<graph::BroadcastOp, graph::ConstantOp>(op)) {
       why = (op->getName().stripDialect() + " behind it is not computed element by element").str();
       return false;
     }

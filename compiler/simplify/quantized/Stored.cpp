@@ -159,7 +159,8 @@ int64_t View::repeatsOfRows() const {
   return count;
 }
 
-bool isMove(Operation *op) { return isa<ReshapeOp, TransposeOp, SliceOp, BroadcastOp>(op); }
+/// What a View can express of its operand.
+bool isViewed(Operation *op) { return isa<ReshapeOp, TransposeOp, SliceOp, BroadcastOp>(op); }
 
 /// Codes, and the difference of two, are the same numbers there.
 bool isExact(CastOp cast) {
@@ -175,7 +176,7 @@ std::optional<View> viewOf(Value value) {
     return std::nullopt;
   if (auto cast = dyn_cast<CastOp>(op); cast && isExact(cast))
     return viewOf(cast.getX());
-  if (isMove(op)) {
+  if (isViewed(op)) {
     auto view = viewOf(op->getOperand(0));
     return view && view->move(op) ? view : std::nullopt;
   }
@@ -238,7 +239,7 @@ bool Parts::read(Value value) {
     return take(codes, value);
   if (auto cast = dyn_cast<CastOp>(op))
     return isExact(cast) && read(cast.getX());
-  if (isMove(op) && !isa<BroadcastOp>(op)) {
+  if (isViewed(op) && !isa<BroadcastOp>(op)) {
     moves.push_back(op);
     return read(op->getOperand(0));
   }
