@@ -28,6 +28,7 @@ static constexpr Lowering kLowerings[] = {
     {&mechanism::kOnednnLayerNorm, emitCall},
     {&mechanism::kKernelProduct, emitHandwritten},
     {&mechanism::kKernelRows, emitHandwritten},
+    {&mechanism::kKernelNest, emitHandwritten},
 };
 
 ArrayRef<Lowering> lowerings() { return kLowerings; }

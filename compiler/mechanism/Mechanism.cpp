@@ -25,7 +25,7 @@ ArrayRef<const Mechanism *> all() {
       &kPointwise,       &kPlace,         &kRows,         &kContraction,
       &kFewFilters,      &kWinograd,      &kStitch,       &kAttention,
       &kWindow,          &kSerial,        &kOnednnMatmul, &kOnednnConvolution,
-      &kOnednnLayerNorm, &kKernelProduct, &kKernelRows};
+      &kOnednnLayerNorm, &kKernelProduct, &kKernelRows,   &kKernelNest};
   return kAll;
 }
 

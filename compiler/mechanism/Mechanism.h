@@ -36,6 +36,8 @@ struct Mechanism {
   bool readsParameters = false;
   /// Whether it serves a group depends on the groups that make its operands.
   bool readsProducers = false;
+  /// Several of its ops may be read elsewhere, so that a group may grow by what others read too.
+  bool storesSeveral = false;
   /// The file of a call's library, "libdnnl.so.2".
   llvm::StringLiteral library = "";
 
@@ -49,7 +51,7 @@ struct Mechanism {
 /// The rows, each defined in the file of its mechanism.
 extern const Mechanism kPointwise, kPlace, kRows, kContraction, kFewFilters, kWinograd, kStitch,
     kAttention, kWindow, kSerial, kOnednnMatmul, kOnednnConvolution, kOnednnLayerNorm,
-    kKernelProduct, kKernelRows;
+    kKernelProduct, kKernelRows, kKernelNest;
 llvm::ArrayRef<const Mechanism *> all();
 /// Null for a name that no mechanism has.
 const Mechanism *find(llvm::StringRef name);

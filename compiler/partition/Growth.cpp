@@ -22,39 +22,65 @@ public:
   }
 
   std::vector<Claim> run() {
-    std::vector<Claim> claims;
     for (Operation &op : llvm::reverse(block)) {
       if (!isOpen(&op) || !warehouse::decides(&op))
         continue;
-      Claim claim = growFrom(&op);
-      claimed.insert(claim.ops.begin(), claim.ops.end());
+      Claim claim = growFrom(&op, false);
+      Claim wider = growFrom(&op, true);
+      if (wider.ops.size() > claim.ops.size())
+        claim = std::move(wider);
+      for (Operation *member : claim.ops)
+        claimOf[member] = claims.size();
       if (!claim.ops.empty())
         claims.push_back(std::move(claim));
     }
-    return claims;
+    return std::move(claims);
   }
 
 private:
   bool isOpen(Operation *op) {
     // A view belongs to no group, but a card may read through it.
     bool mayBe = isa<graph::ReshapeOp>(op) || !isHost(op);
-    return op->getBlock() == &block && mayBe && !claimed.contains(op);
+    return op->getBlock() == &block && mayBe && !claimOf.contains(op);
   }
 
-  Claim growFrom(Operation *skeleton) {
-    members = {skeleton};
+  Claim growFrom(Operation *skeleton, bool hasSeveral) {
+    several = hasSeveral;
+    members = {};
     archive = {};
-    std::string form;
-    Fit fit = cards.fit(members, target, form);
-    if (fit == Fit::No)
+    if (!tryAdd(skeleton))
       return {};
-    if (fit == Fit::Full)
-      archive = {members, form};
     do
       addPrologues();
-    while (addEpilogue());
+    while (several ? addReader() : addEpilogue());
     giveBack();
     return std::move(archive);
+  }
+
+  Fit fitOf(ArrayRef<Operation *> ops, std::string &form) const {
+    return cards.fit(ops, target, form, several);
+  }
+
+  /// Whether no path leads out of these ops and back, through other claims as a whole too.
+  bool isConvex(ArrayRef<Operation *> ops) const {
+    llvm::SmallPtrSet<Operation *, 32> inside(ops.begin(), ops.end()), seen;
+    SmallVector<Operation *> open(ops.begin(), ops.end());
+    while (!open.empty()) {
+      Operation *op = open.pop_back_val();
+      for (Operation *user : op->getUsers()) {
+        user = block.findAncestorOpInBlock(*user);
+        if (inside.contains(user) && !inside.contains(op))
+          return false;
+        if (inside.contains(user) || !seen.insert(user).second)
+          continue;
+        open.push_back(user);
+        if (auto claim = claimOf.find(user); claim != claimOf.end())
+          for (Operation *other : claims[claim->second].ops)
+            if (seen.insert(other).second)
+              open.push_back(other);
+      }
+    }
+    return true;
   }
 
   /// Gives back what is better elsewhere, where the rest still matches: prologues that can be the
@@ -69,7 +95,7 @@ private:
         SmallVector<Operation *> rest(archive.ops);
         llvm::erase(rest, op);
         std::string form;
-        if (rest.empty() || cards.fit(rest, target, form) != Fit::Full)
+        if (rest.empty() || fitOf(rest, form) != Fit::Full)
           continue;
         archive = {std::move(rest), form};
         isShrinking = true;
@@ -109,18 +135,19 @@ private:
                           [&](Operation *a, Operation *b) { return places.at(a) < places.at(b); }),
         op);
     std::string form;
-    Fit fit = cards.fit(wider, target, form);
+    Fit fit = fitOf(wider, form);
     if (fit == Fit::No)
       return false;
     members = std::move(wider);
-    if (fit == Fit::Full)
+    if (fit == Fit::Full && (!several || isConvex(members)))
       archive = {members, form};
     return true;
   }
 
   bool isReadInside(Operation *op) {
-    return llvm::all_of(op->getUsers(),
-                        [&](Operation *user) { return llvm::is_contained(members, user); });
+    return several || llvm::all_of(op->getUsers(), [&](Operation *user) {
+             return llvm::is_contained(members, user);
+           });
   }
 
   void addPrologues() {
@@ -152,20 +179,58 @@ private:
     return reader && isOpen(reader) && tryAdd(reader);
   }
 
+  /// Any op that reads a member, the first that may be added.
+  bool addReader() {
+    for (Operation *member : SmallVector<Operation *>(members))
+      for (Operation *user : member->getUsers())
+        if (!llvm::is_contained(members, user) && isOpen(user) && tryAdd(user))
+          return true;
+    return false;
+  }
+
   Block &block;
   const warehouse::Warehouse &cards;
   StringRef target;
   llvm::function_ref<bool(Operation *)> isHost;
   llvm::DenseMap<Operation *, int64_t> places; // in the block
-  llvm::DenseSet<Operation *> claimed;
+  std::vector<Claim> claims;
+  llvm::DenseMap<Operation *, size_t> claimOf;
+  bool several = false;             // whether members may be read elsewhere
   SmallVector<Operation *> members; // of the subgraph that grows, operands first
   Claim archive;                    // its latest full match
 };
 } // namespace
 
+/// Moves what stands between the ops and follows from them behind the last one.
+static void moveReadersBehind(ArrayRef<Operation *> ops) {
+  llvm::SmallPtrSet<Operation *, 32> inside(ops.begin(), ops.end()), moved;
+  Operation *last = ops.back(), *end = last;
+  for (Operation *op = ops.front(), *next; op != last; op = next) {
+    next = op->getNextNode();
+    if (inside.contains(op))
+      continue;
+    bool follows = false;
+    op->walk([&](Operation *inner) {
+      for (Value operand : inner->getOperands())
+        if (Operation *source = operand.getDefiningOp())
+          follows |= inside.contains(source) || moved.contains(source);
+    });
+    if (!follows)
+      continue;
+    op->moveAfter(end);
+    moved.insert(op);
+    end = op;
+  }
+}
+
 std::vector<Claim> growClaims(Block &block, const warehouse::Warehouse &cards, StringRef target,
                               llvm::function_ref<bool(Operation *)> isHost) {
-  return Grower(block, cards, target, isHost).run();
+  std::vector<Claim> claims = Grower(block, cards, target, isHost).run();
+  for (const Claim &claim : claims)
+    moveReadersBehind(claim.ops);
+  for (Claim &claim : claims)
+    llvm::sort(claim.ops, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  return claims;
 }
 
 } // namespace heddle::partition

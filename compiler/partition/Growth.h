@@ -12,8 +12,8 @@ inline constexpr size_t kMostOps = 256;
 /// Ops that are computed again for each reader, and readers that do so.
 inline constexpr size_t kMostCopied = 4;
 
-/// A subgraph that some card takes as a whole. One root: only the last op's results are read
-/// elsewhere.
+/// A subgraph that some card takes as a whole. Results of several of its ops may be read elsewhere
+/// if the card's mechanism stores them; then no such reader leads back into it.
 struct Claim {
   llvm::SmallVector<mlir::Operation *> ops; // operands first
   std::string form;                         // the mechanism of the card
@@ -22,10 +22,12 @@ struct Claim {
 /// PluS's algorithms 1 and 2 (Wu et al., USENIX ATC 2025, 4.3) on one block: from each op with a
 /// loop that is not parallel, last to first, the subgraph grows by producers all of whose users are
 /// inside and by the one consumer of its result, as long as a card's nest may still match; what
-/// matched last is kept, what came after it is given back.
+/// matched last is kept, what came after it is given back. For cards whose mechanism stores several
+/// results it grows by all producers and readers instead, and matches where no path leads out of it
+/// and back.
 ///
-/// Every edge out of such a subgraph leaves from its root, so no grouping can close a cycle. Ops
-/// that are `isHost` belong to no group.
+/// So no grouping can close a cycle. Ops that are `isHost` belong to no group. Readers of a claim
+/// that stand between its ops are moved behind the last of them.
 std::vector<Claim> growClaims(mlir::Block &block, const warehouse::Warehouse &cards,
                               llvm::StringRef target,
                               llvm::function_ref<bool(mlir::Operation *)> isHost);

@@ -149,8 +149,15 @@ void Partitioner::takeClaims() {
       continue;
     for (Operation *op : claim.ops)
       groupOf[op] = groups.size();
-    groups.push_back(
-        {claim.form, {}, {}, 0, llvm::to_vector(llvm::reverse(claim.ops)), {}, false, true});
+    Group group{claim.form, {},    {},   0,   llvm::to_vector(llvm::reverse(claim.ops)),
+                {},         false, true, true};
+    for (Operation *op : claim.ops)
+      for (Value made : op->getResults())
+        if (op != root && llvm::any_of(made.getUsers(), [&](Operation *user) {
+              return !llvm::is_contained(claim.ops, block.findAncestorOpInBlock(*user));
+            }))
+          group.alsoRead.push_back(made);
+    groups.push_back(std::move(group));
   }
 }
 

@@ -148,7 +148,8 @@ Fit Card::fit(ArrayRef<Operation *> ops) const {
     return Fit::No;
   if (!hasEpilogue && epilogueOf(ops))
     best = Fit::Partial;
-  return std::min(best, mechanism->fits(ops).fit);
+  best = std::min(best, mechanism->fits(ops).fit);
+  return best == Fit::Full && !kernelRefusal(ops).empty() ? Fit::Partial : best;
 }
 
 std::string Card::nestRefusal(ArrayRef<Operation *> ops) const {
@@ -166,6 +167,17 @@ std::string Card::nestRefusal(ArrayRef<Operation *> ops) const {
 std::string Card::mechanismRefusal(ArrayRef<Operation *> ops) const {
   if (mechanism::Verdict verdict = mechanism->fits(ops); !verdict.isFull())
     return ("'" + mechanism->name + "' cannot compute it: " + verdict.why).str();
+  return kernelRefusal(ops);
+}
+
+/// Why the holes of a kernel are not those of the ops.
+std::string Card::kernelRefusal(ArrayRef<Operation *> ops) const {
+  if (mechanism == &mechanism::kKernelNest) {
+    std::string why, text = mechanism::readNest(ops, why)->str(!source.empty());
+    return text == nestText
+               ? ""
+               : "its kernel is written for '" + nestText + "', but the group has '" + text + "'";
+  }
   size_t count = mechanism::decidersOf(*mechanism, ops).size();
   if (mechanism == &mechanism::kKernelRows && count != (size_t)folds)
     return "its kernel has holes for " + std::to_string(folds) + " folds, but the group has " +

@@ -31,6 +31,7 @@ struct Card {
   const mechanism::Mechanism *mechanism = nullptr; // that @schedule names
   std::string source, code;        // of a kernel: its file, "" for the card itself, and the text
   int64_t folds = 0;               // that a kernel of rows is written for
+  std::string nestText;            // of its example, for a kernel of a nest: mechanism::Nest::str
   std::string kind;                // of the group, as partition named it; "" for any
   std::vector<std::string> dtypes; // of the deciding ops; empty for any
   std::map<std::string, int64_t> least, most;  // guards on extents, by letter
@@ -56,6 +57,7 @@ struct Card {
   graph::LoopNest nestOf(llvm::ArrayRef<mlir::Operation *> ops) const;
 
 private:
+  std::string kernelRefusal(llvm::ArrayRef<mlir::Operation *> ops) const;
   std::string mechanismRefusal(llvm::ArrayRef<mlir::Operation *> ops) const;
   std::string nestRefusal(llvm::ArrayRef<mlir::Operation *> ops) const;
   bool names(mlir::Operation *op) const;

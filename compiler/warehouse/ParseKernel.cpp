@@ -35,10 +35,16 @@ public:
   KernelReader(Card &card, transform::KernelOp call) : card(card), call(call) {}
 
   Problems read() {
-    if (card.dtypes.size() != 1 || !elementType())
+    if (isNest())
+      readNest();
+    if (!problems.empty())
+      return std::move(problems);
+    if (isNest() ? !elementType() : card.dtypes.size() != 1 || !elementType())
       complain(card.module->getLoc(),
-               "a kernel is written for one type of elements: 'dtypes' of heddle.card must be "
-               "[\"f32\"], [\"f64\"] or [\"i32\"]");
+               isNest() ? "a kernel is written for elements of f32, f64 or i32, but what read_0 of "
+                          "@example reads is of another type"
+                        : "a kernel is written for one type of elements: 'dtypes' of heddle.card "
+                          "must be [\"f32\"], [\"f64\"] or [\"i32\"]");
     else if (call.getSource())
       readFile(*call.getSource());
     else
@@ -59,8 +65,29 @@ private:
     problems.emplace_back(location, what.str());
   }
 
+  bool isNest() const { return card.mechanism == &mechanism::kKernelNest; }
+  const mechanism::Nest *nestOrNull() const { return nest ? &*nest : nullptr; }
+
+  /// The holes of a kernel of a nest are those of its example.
+  void readNest() {
+    if (!card.example)
+      return complain(call.getLoc(), "a kernel of the frame 'nest' has the holes of its @example, "
+                                     "but the card has none");
+    auto ops = card.exampleOps();
+    mechanism::Verdict verdict = card.mechanism->fits(ops);
+    if (!verdict.isFull())
+      return complain(card.example.getLoc(),
+                      "the frame 'nest' has no holes for @example: " + verdict.why);
+    std::string why;
+    nest = mechanism::readNest(ops, why);
+    card.nestText = nest->str(call.getSource().has_value());
+  }
+
   Type elementType() {
     Builder builder(call.getContext());
+    if (nest) {
+      return nest->element().isSignlessInteger(64) ? Type() : nest->element();
+    }
     return llvm::StringSwitch<Type>(card.dtypes.front())
         .Case("f32", builder.getF32Type())
         .Case("f64", builder.getF64Type())
@@ -97,7 +124,8 @@ private:
       stream << "\n";
     }
     int64_t folds = mechanism::foldsNamedIn(card.code);
-    std::vector<mechanism::Hole> holes = mechanism::holesOf(*card.mechanism, folds);
+    std::vector<mechanism::Hole> holes =
+        mechanism::holesOf(*card.mechanism, elementType(), folds, nestOrNull());
     bool hasKernel = false, hasTasks = false;
     for (auto function : card.module->getOps<func::FuncOp>()) {
       if (function == card.example)
@@ -112,6 +140,9 @@ private:
     if (auto write = card.module->lookupSymbol<func::FuncOp>("write_lanes"); write && !lanes)
       complain(write.getLoc(), "hole 'write_lanes' has no width: a hole that reads lanes says how "
                                "many a vector has");
+    if (auto scratch = card.module->lookupSymbol<func::FuncOp>("scratch"))
+      require("scratch", true, {program::pointerType(call.getContext())},
+              {IntegerType::get(call.getContext(), 64)});
     Type pointer = program::pointerType(call.getContext());
     Type i64 = IntegerType::get(call.getContext(), 64);
     require("kernel", hasKernel, {pointer, i64, i64, pointer}, {});
@@ -140,7 +171,7 @@ private:
     if (name.consume_front("knob_"))
       return llvm::any_of(call.getNames().getAsRange<StringAttr>(),
                           [&](StringAttr knob) { return knob.getValue() == name; });
-    return llvm::is_contained(mechanism::extentsOf(*card.mechanism), name);
+    return llvm::is_contained(mechanism::extentsOf(*card.mechanism, nestOrNull()), name);
   }
 
   void checkHole(func::FuncOp function, ArrayRef<mechanism::Hole> holes) {
@@ -149,20 +180,24 @@ private:
     StringRef name = function.getName(), stem = name;
     bool isLanes = stem.consume_back("_lanes");
     SmallVector<Type> inputs = {pointer}, results;
-    auto hole =
-        llvm::find_if(holes, [&](const mechanism::Hole &hole) { return hole.name == stem; });
+    auto hole = llvm::find_if(holes, [&](const mechanism::Hole &hole) {
+      return hole.name == stem && (hole.hasLanes || !isLanes);
+    });
     if (isNumber(name)) {
       results.push_back(i64);
     } else if (hole != holes.end()) {
-      Type value = isLanes ? lanesOf(function) : elementType();
+      int64_t width = isLanes ? lanesOf(function) : 1;
+      auto typeOf = [&](Type type, bool isVector) {
+        return isLanes && isVector ? Type(VectorType::get({width}, type)) : type;
+      };
       inputs.append(hole->indices, i64);
-      inputs.append(hole->folds, elementType());
-      if (hole->takesValue)
-        inputs.push_back(value);
-      if (!hole->isWrite)
-        results.push_back(value);
+      for (const mechanism::Hole::Taken &taken : hole->taken)
+        inputs.push_back(typeOf(taken.type, taken.isVector));
+      if (hole->result)
+        results.push_back(typeOf(hole->result, true));
     } else {
-      SmallVector<StringRef> known(mechanism::extentsOf(*card.mechanism));
+      SmallVector<std::string> names = mechanism::extentsOf(*card.mechanism, nestOrNull());
+      SmallVector<StringRef> known(names.begin(), names.end());
       for (const mechanism::Hole &each : holes)
         known.push_back(each.name);
       std::string near = support::nearest(name, known);
@@ -178,7 +213,7 @@ private:
   }
 
   /// All vectors of a card have the same lanes.
-  Type lanesOf(func::FuncOp function) {
+  int64_t lanesOf(func::FuncOp function) {
     auto types = llvm::concat<const Type>(function.getArgumentTypes(), function.getResultTypes());
     for (Type type : types)
       if (auto vector = dyn_cast<VectorType>(type);
@@ -186,7 +221,7 @@ private:
         lanes = lanes ? lanes : vector.getDimSize(0);
         break;
       }
-    return VectorType::get({lanes ? lanes : 8}, elementType());
+    return lanes ? lanes : 8;
   }
 
   void checkBody(func::FuncOp function) {
@@ -204,6 +239,7 @@ private:
   Card &card;
   transform::KernelOp call;
   Problems problems;
+  std::optional<mechanism::Nest> nest; // of the example
   int64_t lanes = 0;
 };
 } // namespace

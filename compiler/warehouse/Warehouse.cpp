@@ -115,10 +115,13 @@ void Warehouse::requireStrict() {
       withdraw(card.name, "its math is fast, which --math strict rules out");
 }
 
-Fit Warehouse::fit(ArrayRef<Operation *> ops, StringRef target, std::string &form) const {
+Fit Warehouse::fit(ArrayRef<Operation *> ops, StringRef target, std::string &form,
+                   bool several) const {
   Fit best = Fit::No;
   for (const Card &card : all) {
-    Fit found = card.target == target && !withdrawn.count(card.name) ? card.fit(ops) : Fit::No;
+    bool isAsked = card.target == target && !withdrawn.count(card.name) &&
+                   (!several || card.mechanism->storesSeveral);
+    Fit found = isAsked ? card.fit(ops) : Fit::No;
     if (found > best) {
       best = found;
       form = card.mechanism->name;

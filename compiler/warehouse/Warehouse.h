@@ -38,8 +38,10 @@ public:
   /// Withdraws the cards of `math = "fast"`.
   void requireStrict();
   /// The best that any card with a nest makes of these ops, operands first, and the mechanism of
-  /// the first card that makes it so.
-  Fit fit(llvm::ArrayRef<mlir::Operation *> ops, llvm::StringRef target, std::string &form) const;
+  /// the first card that makes it so. `several`: of those alone whose mechanism stores several
+  /// results.
+  Fit fit(llvm::ArrayRef<mlir::Operation *> ops, llvm::StringRef target, std::string &form,
+          bool several = false) const;
   /// Every card, in their order, with the reason of those that are refused.
   std::vector<Offer> offer(graph::GroupOp group, llvm::StringRef target = "cpu") const;
 

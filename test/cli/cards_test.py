@@ -55,13 +55,14 @@ def test_a_proof_is_the_same_for_the_same_seed():
 def test_list_is_in_the_order_of_priority():
     done = heddle("cards", "list", "--json", "--schedules", ROOT / "examples/cards")
     cards = done.json["cards"]
-    assert cards[0]["name"] == "t5_layer_norm" and not cards[0]["built_in"]
-    assert cards[0]["nest"] == ["m:p* { n:s(sum) n:p }"] and cards[0]["mechanism"] == "rows"
+    assert cards[0]["name"] == "norm_gate" and not cards[0]["built_in"]
+    assert cards[0]["nest"] == ["p* { s(sum) p { s(dot) } p { s(dot) } }"]
+    assert cards[0]["mechanism"] == "kernel.nest"
     priorities = [card["priority"] for card in cards]
     assert priorities == sorted(priorities, reverse=True)
     assert {"matmul", "conv", "elementwise"} <= {card["name"] for card in cards}
     text = heddle("cards", "list").output
-    assert "matmul" in text and "built-in" in text and "t5_layer_norm" not in text
+    assert "matmul" in text and "built-in" in text and "norm_gate" not in text
 
 
 def test_show_prints_the_file():

@@ -8,6 +8,7 @@
 
 #include "compiler/lower/Definitions.h"
 #include "compiler/lower/Schedule.h"
+#include "compiler/lower/foreign/Vocabulary.h"
 #include "compiler/mechanism/Shapes.h"
 #include "compiler/mechanism/foreign/Holes.h"
 
@@ -26,9 +27,12 @@ public:
 
   LogicalResult prepare() {
     auto ops = mechanism::opsOf(*group);
-    deciders = mechanism::decidersOf(*schedule.mechanism, ops);
-    holes = mechanism::holesOf(*schedule.mechanism, deciders.size());
-    element = graph::elementOf(deciders.front()->getOperand(0));
+    std::string why;
+    if (schedule.mechanism == &mechanism::kKernelNest)
+      nest = mechanism::readNest(ops, why);
+    deciders = nest ? nest->deciders : mechanism::decidersOf(*schedule.mechanism, ops);
+    element = nest ? nest->element() : graph::elementOf(deciders.front()->getOperand(0));
+    holes = mechanism::holesOf(*schedule.mechanism, element, deciders.size(), nestOrNull());
     readShape();
     return success();
   }
@@ -37,24 +41,36 @@ public:
     bool isText = schedule.source.empty();
     if (isText ? failed(takeFunctions()) : failed(takeSource()))
       return failure();
-    for (auto [i, name] : llvm::enumerate(mechanism::extentsOf(*schedule.mechanism)))
+    for (auto [i, name] : llvm::enumerate(extentNames()))
       emitNumber(name, extents[i]);
     for (auto &[name, value] : schedule.knobs)
       if (name != "folds")
         emitNumber("knob_" + name, Dim(value));
+    packWeights();
     for (auto [i, hole] : llvm::enumerate(holes)) {
       emitHole(hole, i, 1);
-      if (lanes > 1)
+      if (lanes > 1 && hole.hasLanes)
         emitHole(hole, i, lanes);
     }
+    if (!isText)
+      emitVocabulary(kernel, prefix, element, lanes);
     emitLaunch();
     return success();
   }
 
 private:
   bool isProduct() const { return schedule.mechanism == &mechanism::kKernelProduct; }
+  const mechanism::Nest *nestOrNull() const { return nest ? &*nest : nullptr; }
+  SmallVector<std::string> extentNames() const {
+    return mechanism::extentsOf(*schedule.mechanism, nestOrNull());
+  }
 
   void readShape() {
+    if (nest) {
+      for (const DimVector &dims : nest->loops)
+        extents.push_back(graph::elementCount(dims));
+      return;
+    }
     if (isProduct()) {
       auto matmul = cast<graph::MatmulOp>(deciders.front());
       full = graph::dimsOf(matmul.getResult());
@@ -77,32 +93,133 @@ private:
 
   Type kernelType(unsigned bits) { return IntegerType::get(kernel.program().getContext(), bits); }
 
+  static Type typeOf(Type type, int64_t width) {
+    return width > 1 ? Type(VectorType::get({width}, type)) : type;
+  }
+
   void emitHole(const mechanism::Hole &hole, size_t number, int64_t width) {
-    Type i64 = kernelType(64), value = loop::computeType(element);
-    Type lane = width > 1 ? Type(VectorType::get({width}, value)) : value;
-    SmallVector<Type> inputs(hole.indices, i64);
-    inputs.append(hole.folds, value);
-    if (hole.takesValue)
-      inputs.push_back(lane);
+    SmallVector<Type> inputs(hole.indices, kernelType(64));
+    for (const mechanism::Hole::Taken &taken : hole.taken)
+      inputs.push_back(typeOf(taken.type, taken.isVector ? width : 1));
     std::string name = prefix + hole.name + (width > 1 ? "_lanes" : "");
-    auto arguments =
-        llvm::to_vector(kernel.beginHole(name, inputs, hole.isWrite ? Type() : lane, width));
+    Type result = hole.result ? typeOf(hole.result, width) : Type();
+    auto arguments = llvm::to_vector(kernel.beginHole(name, inputs, result, width));
     Elements e(kernel, group);
-    Code &code = kernel.code();
-    Indices place = placeOf(e, hole, number, ArrayRef<Value>(arguments).take_front(hole.indices));
-    for (int64_t i = 0; i < hole.folds; ++i)
-      bind(e, deciders[i], arguments[hole.indices + i]);
-    if (hole.takesValue)
-      bind(e, deciders.front(), arguments.back());
-    if (hole.isWrite) {
+    ArrayRef<Value> all = arguments, indices = all.take_front(hole.indices);
+    Value read = nest ? nestElement(e, nest->holes[number], indices, all.drop_front(hole.indices))
+                      : frameElement(e, hole, number, indices, all.drop_front(hole.indices));
+    kernel.endHole(width > 1 && read ? kernel.code().spread(read) : read);
+  }
+
+  /// What the hole reads; null where it writes.
+  Value frameElement(Elements &e, const mechanism::Hole &hole, size_t number,
+                     ArrayRef<Value> indices, ArrayRef<Value> taken) {
+    Indices place = placeOf(e, hole, number, indices);
+    for (auto [i, value] : llvm::enumerate(taken))
+      bind(e, deciders[i], value);
+    if (!hole.result) {
       Value output = outputsOf(group).front();
       e.store(output, e.at(output, place), place);
-      return kernel.endHole({});
+      return {};
     }
-    Value operand =
-        isProduct() ? deciders.front()->getOperand(number) : deciders[number]->getOperand(0);
-    Value read = e.at(operand, place);
-    kernel.endHole(width > 1 ? code.spread(read) : read);
+    return e.at(isProduct() ? deciders.front()->getOperand(number)
+                            : deciders[number]->getOperand(0),
+                place);
+  }
+
+  /// Constant right operands of products, as panels of a vector's columns: a vector is followed by
+  /// that of the next row.
+  void packWeights() {
+    for (mechanism::NestHole &hole : nest ? nest->holes : std::vector<mechanism::NestHole>()) {
+      auto constant = hole.value.getDefiningOp<graph::ConstantOp>();
+      bool isRight = llvm::any_of(nest->deciders, [&](Operation *op) {
+        return isa<graph::MatmulOp>(op) && op->getOperand(1) == hole.value &&
+               op->getOperand(0) != hole.value;
+      });
+      auto dims = graph::dimsOf(hole.value);
+      bool isMatrix = llvm::all_of(ArrayRef<Dim>(dims).drop_back(std::min<size_t>(2, dims.size())),
+                                   [](const Dim &dim) { return dim.isConstant(1); });
+      if (!constant || !isRight || !isMatrix || graph::elementOf(hole.value) != element ||
+          lanes < 2 || packed.contains(hole.value))
+        continue;
+      int64_t rows = *dims[dims.size() - 2].constant(), columns = *dims.back().constant();
+      int64_t bytes = graph::bytesOf(element), panels = llvm::divideCeil(columns, lanes);
+      std::vector<char> storage, data(panels * rows * lanes * bytes);
+      ArrayRef<char> from = graph::constantBytes(constant.getValue(), storage);
+      for (int64_t row = 0; row < rows; ++row)
+        for (int64_t column = 0; column < columns; column += lanes)
+          std::memcpy(data.data() + (column * rows + row * lanes) * bytes,
+                      from.data() + (row * columns + column) * bytes,
+                      std::min(lanes, columns - column) * bytes);
+      packed[hole.value] = kernel.addData(std::move(data));
+    }
+  }
+
+  /// Of a packed matrix; `row` and `column` are its last two indices.
+  Value packedElement(Value matrix, Value row, Value column) {
+    Code &code = kernel.code();
+    Value width = code.number(lanes), pointer = kernel.data(packed.at(matrix));
+    auto dims = graph::dimsOf(matrix);
+    Value rows = kernel.dim(dims[dims.size() - 2]);
+    Value panel = code.div(column, width), lane = code.rem(column, width);
+    Value first = code.mul(code.add(code.mul(panel, rows), row), width);
+    return code.lanes > 1 ? code.loadLanes(element, pointer, first, Value())
+                          : code.load(element, pointer, code.add(first, lane));
+  }
+
+  Value nestElement(Elements &e, const mechanism::NestHole &hole, ArrayRef<Value> indices,
+                    ArrayRef<Value> taken) {
+    using Kind = mechanism::NestHole::Kind;
+    std::map<int64_t, Indices> parts; // of each loop
+    for (auto [i, loop] : llvm::enumerate(hole.loops)) {
+      bool isLast = i + 1 == indices.size();
+      parts[loop] = partsOf(e, nest->loops[loop], indices[i], isLast);
+    }
+    Indices place;
+    for (const mechanism::NestHole::Place &dim : hole.places)
+      place.push_back(dim.loop < 0 ? e.uniform(kernel.code().number(0))
+                                   : parts[dim.loop][dim.part]);
+    if (packed.contains(hole.value)) {
+      ArrayRef<Index> last = ArrayRef<Index>(place).take_back(2);
+      return packedElement(hole.value, last[0].base, last[1].base);
+    }
+    if (hole.kind == Kind::Store) {
+      e.store(hole.value, taken.back(), place);
+      return {};
+    }
+    if (hole.kind == Kind::Load)
+      return e.read(graph::elementOf(hole.value), kernel.pointer(hole.value), e.sizesOf(hole.value),
+                    place);
+    for (auto [i, number] : llvm::enumerate(hole.taken))
+      e.bind(nest->values[number], [value = taken[i]](ArrayRef<Index>) { return value; });
+    Value value = e.at(hole.value, place);
+    if (hole.kind == Kind::Write)
+      e.store(hole.value, value, place);
+    return value;
+  }
+
+  /// The indices of a loop's dimensions from the one that counts them all; that of the last loop
+  /// goes from lane to lane.
+  Indices partsOf(Elements &e, ArrayRef<Dim> dims, Value number, bool isLast) {
+    Code &code = kernel.code();
+    Indices indices;
+    if (!isLast || code.lanes == 1) {
+      unfold(e, dims, number, indices);
+    } else if (dims.size() == 1) {
+      indices.push_back({number, 1, {}});
+    } else {
+      OpBuilder &b = code.b;
+      Value each = b.create<arith::AddIOp>(code.loc, code.spread(number), code.laneNumbers());
+      indices.resize(dims.size());
+      for (size_t i = dims.size(); i-- > 0;) {
+        Value extent = code.spread(code.max(kernel.dim(dims[i]), code.number(1)));
+        Value index = i == 0 ? each : b.create<arith::RemSIOp>(code.loc, each, extent).getResult();
+        indices[i] = {code.number(0), 0, index};
+        if (i > 0)
+          each = b.create<arith::DivSIOp>(code.loc, each, extent);
+      }
+    }
+    return indices;
   }
 
   static void bind(Elements &e, Operation *decider, Value value) {
@@ -132,7 +249,7 @@ private:
     if (isProduct()) {
       place.push_back(e.uniform(indices[1]));
       place.push_back({indices[2], isVector ? 1 : 0, {}});
-      if (hole.isWrite)
+      if (!hole.result)
         return place;
       DimVector operand = graph::dimsOf(deciders.front()->getOperand(number));
       for (size_t i = 0; i < kept; ++i)
@@ -194,6 +311,8 @@ private:
     source.code = schedule.code;
     source.header = headerOf(bytes);
     source.wanted = {"kernel", "tasks"};
+    if (hasScratch())
+      source.wanted.push_back("scratch");
     kernel.kernel.sources.push_back(std::move(source));
     return success();
   }
@@ -210,23 +329,41 @@ private:
     for (auto &[name, value] : schedule.knobs)
       if (name != "folds")
         out << "#define KNOB_" << name << " INT64_C(" << value << ")\n";
-    for (StringRef name : mechanism::extentsOf(*schedule.mechanism))
+    for (StringRef name : extentNames())
       out << "int64_t heddle_" << name << "(const heddle_group *);\n";
     for (const mechanism::Hole &hole : holes)
       for (bool isVector : {false, true}) {
-        StringRef value = isVector ? "heddle_lanes" : "heddle_element";
-        out << (hole.isWrite ? "void" : value) << " heddle_" << hole.name
+        if (isVector && !hole.hasLanes)
+          continue;
+        out << (hole.result ? nameOf(hole.result, isVector) : "void") << " heddle_" << hole.name
             << (isVector ? "_lanes" : "") << "(const heddle_group *";
         for (int64_t i = 0; i < hole.indices; ++i)
           out << ", int64_t";
-        for (int64_t i = 0; i < hole.folds; ++i)
-          out << ", heddle_element";
-        out << (hole.takesValue ? ", " + value : StringRef()) << ");\n";
+        for (const mechanism::Hole::Taken &taken : hole.taken)
+          out << ", " << nameOf(taken.type, isVector && taken.isVector);
+        out << ");\n";
       }
-    out << "int64_t heddle_tasks(const heddle_group *);\n"
+    for (auto [i, value] : llvm::enumerate(nest ? nest->values : SmallVector<Value>()))
+      out << "typedef " << nameOf(graph::elementOf(value), false) << " heddle_value_" << i << ";\n";
+    out << vocabularyHeader(element) << "int64_t heddle_tasks(const heddle_group *);\n"
+        << "int64_t heddle_scratch(const heddle_group *);\n"
         << "void heddle_kernel(const heddle_group *, int64_t, int64_t, void *);\n"
         << "#ifdef __cplusplus\n}\n#endif\n";
     return text;
+  }
+
+  StringRef nameOf(Type type, bool isVector) const {
+    if (type == element)
+      return isVector ? "heddle_lanes" : "heddle_element";
+    return type.isF64()         ? "double"
+           : type.isF32()       ? "float"
+           : type.isInteger(32) ? "int32_t"
+                                : "int64_t";
+  }
+
+  bool hasScratch() const {
+    return StringRef(schedule.code)
+        .contains(schedule.source.empty() ? "@scratch(" : "heddle_scratch(");
   }
 
   void emitLaunch() {
@@ -238,22 +375,29 @@ private:
     Code &code = kernel.code();
     Value count =
         code.b.create<func::CallOp>(code.loc, tasks, ValueRange{kernel.arguments()}).getResult(0);
-    Value call = kernel.call();
+    Value call = kernel.call(), bytes = code.number(0);
+    if (hasScratch())
+      bytes = code.b
+                  .create<func::CallOp>(code.loc, declare("scratch", {pointer}, {i64}),
+                                        ValueRange{kernel.arguments()})
+                  .getResult(0);
     code.b.create<program::LaunchOp>(code.loc, run.getSymName(), call, kernel.arguments(), count,
-                                     code.number(0));
+                                     bytes);
     kernel.endLonePhase();
   }
 
   KernelBuilder &kernel;
   Block *group;
   const Schedule &schedule;
-  std::string prefix; // of the kernel's functions in the program
+  std::string prefix;                  // of the kernel's functions in the program
+  std::optional<mechanism::Nest> nest; // of a kernel of that frame
   SmallVector<Operation *> deciders;
   std::vector<mechanism::Hole> holes;
   Type element;
   DimVector full, extents; // dimensions that are walked, and the first `kept` of them
   size_t kept = 0;
   int64_t lanes = 1;
+  llvm::DenseMap<Value, int64_t> packed; // data of the kernel, by the constant
 };
 } // namespace
 

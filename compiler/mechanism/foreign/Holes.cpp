@@ -12,20 +12,53 @@ namespace heddle::mechanism {
 
 using graph::DimVector;
 
-std::vector<Hole> holesOf(const Mechanism &mechanism, int64_t folds) {
-  if (&mechanism == &kKernelProduct)
-    return {{"read_a", 3, 0, false}, {"read_b", 3, 0, false}, {"write", 3, 0, true, true}};
+/// A value of another type than the kernel's has no vectors.
+static std::vector<Hole> holesOf(const Nest &nest, Type element) {
   std::vector<Hole> holes;
-  for (int64_t i = 0; i < folds; ++i)
-    holes.push_back({"read_" + std::to_string(i), 2, i, false});
-  holes.push_back({"write", 2, folds, true});
+  for (const NestHole &hole : nest.holes) {
+    Type type = graph::elementOf(hole.value);
+    Hole made{hole.name, (int64_t)hole.loops.size(), {}, {}, !hole.loops.empty()};
+    for (int64_t value : hole.taken)
+      made.taken.push_back({graph::elementOf(nest.values[value]), nest.variesInLanes(hole, value)});
+    if (hole.kind == NestHole::Kind::Store)
+      made.taken.push_back({type, true});
+    else
+      made.result = type;
+    made.hasLanes &= type == element && llvm::all_of(made.taken, [&](const Hole::Taken &taken) {
+                       return !taken.isVector || taken.type == element;
+                     });
+    holes.push_back(std::move(made));
+  }
   return holes;
 }
 
-ArrayRef<StringLiteral> extentsOf(const Mechanism &mechanism) {
-  static constexpr StringLiteral kProduct[] = {"batches", "rows", "columns", "depth"};
-  static constexpr StringLiteral kRows[] = {"rows", "columns"};
-  return &mechanism == &kKernelProduct ? ArrayRef<StringLiteral>(kProduct) : kRows;
+std::vector<Hole> holesOf(const Mechanism &mechanism, Type element, int64_t folds,
+                          const Nest *nest) {
+  if (nest)
+    return holesOf(*nest, element);
+  if (&mechanism == &kKernelProduct)
+    return {{"read_a", 3, {}, element},
+            {"read_b", 3, {}, element},
+            {"write", 3, {{element, true}}, {}}};
+  std::vector<Hole> holes;
+  for (int64_t i = 0; i <= folds; ++i) {
+    bool isWrite = i == folds;
+    Hole hole{isWrite ? "write" : "read_" + std::to_string(i), 2, {}, isWrite ? Type() : element};
+    hole.taken.assign(i, {element, false});
+    holes.push_back(std::move(hole));
+  }
+  return holes;
+}
+
+SmallVector<std::string> extentsOf(const Mechanism &mechanism, const Nest *nest) {
+  if (&mechanism == &kKernelProduct)
+    return {"batches", "rows", "columns", "depth"};
+  if (!nest)
+    return {"rows", "columns"};
+  SmallVector<std::string> names;
+  for (size_t i = 0; i < nest->loops.size(); ++i)
+    names.push_back("extent_" + std::to_string(i));
+  return names;
 }
 
 int64_t foldsNamedIn(StringRef text) {

@@ -6,24 +6,34 @@
 //   product  read_a(batch, row, k) -> E, read_b(batch, k, column) -> E,
 //            write(batch, row, column, E)
 //   rows     read_0(row, i) -> E, read_1(row, i, fold 0) -> E ..., write(row, i, folds...)
+//   nest     those of Nest.h
 // A hole whose name ends in _lanes reads or writes neighbours of the last index as a vector.
 #ifndef HEDDLE_MECHANISM_FOREIGN_HOLES_H
 #define HEDDLE_MECHANISM_FOREIGN_HOLES_H
 
-#include "compiler/mechanism/Mechanism.h"
+#include "compiler/mechanism/foreign/Nest.h"
 
 namespace heddle::mechanism {
 
 struct Hole {
+  /// An argument behind the indices; the form of vectors takes a vector where it differs between
+  /// lanes.
+  struct Taken {
+    mlir::Type type;
+    bool isVector;
+  };
   std::string name;
-  int64_t indices, folds; // arguments: i64 each, then one E a fold
-  bool isWrite;
-  bool takesValue = false; // behind the indices
+  int64_t indices; // i64 each
+  llvm::SmallVector<Taken> taken;
+  mlir::Type result; // null where it writes
+  bool hasLanes = true;
 };
 
-std::vector<Hole> holesOf(const Mechanism &mechanism, int64_t folds);
+/// `folds` are those of a kernel of rows; `nest` is that of a kernel of a nest, else null.
+std::vector<Hole> holesOf(const Mechanism &mechanism, mlir::Type element, int64_t folds,
+                          const Nest *nest);
 /// Sizes that the kernel may ask for: "rows", "columns" ...
-llvm::ArrayRef<llvm::StringLiteral> extentsOf(const Mechanism &mechanism);
+llvm::SmallVector<std::string> extentsOf(const Mechanism &mechanism, const Nest *nest);
 /// How many folds a kernel of rows is written for: its text names read_0, read_1 ...
 int64_t foldsNamedIn(llvm::StringRef text);
 
