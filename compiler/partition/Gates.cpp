@@ -118,13 +118,14 @@ bool Partitioner::joinIfFits(Group &product, Ops taken) {
               llvm::all_of(taken, [&](Operation *op) {
                 return isWanted(op, last) && llvm::all_of(op->getUsers(), isBehind);
               });
+  fits = fits && serves(Kind::Gates, taken);
   if (fits)
     join(product, taken, last);
   return fits;
 }
 
 void Partitioner::join(Group &product, const SetVector<Operation *> &taken, Operation *last) {
-  Group made{partition::nameOf(Kind::Gates).str(), {}, {}, 0, {}, {}, false, true};
+  Group made{partition::nameOf(Kind::Gates).str(), {}, {}, {}, false, true};
   size_t index = &product - groups.data();
   for (Operation *op : taken) {
     llvm::erase(groups[groupOf.at(op)].members, op);

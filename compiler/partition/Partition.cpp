@@ -58,7 +58,7 @@ static bool foldsTrailing(Operation *op) {
   return !axes.empty();
 }
 
-static bool isHost(Operation *op) {
+bool isHost(Operation *op) {
   if (auto reshape = dyn_cast<graph::ReshapeOp>(op))
     return !reshape.keepsIndices();
   return isa<graph::ConstantOp, graph::DynamicReshapeOp, graph::BindSizesOp, graph::IfOp,
@@ -66,7 +66,7 @@ static bool isHost(Operation *op) {
          op->hasTrait<graph::Hosted>();
 }
 
-static Kind kindOf(Operation *op) {
+Kind kindOf(Operation *op) {
   if (auto conv = dyn_cast<graph::ConvOp>(op))
     return isDepthwise(conv) ? Kind::Window : Kind::Contraction;
   if (isa<graph::MatmulOp>(op))
@@ -80,25 +80,10 @@ static Kind kindOf(Operation *op) {
   return Kind::Pointwise;
 }
 
-/// Must stand alone: others neither join it nor does it join others.
-static bool isAlone(Operation *op) {
+bool isAlone(Operation *op) {
   return kindOf(op) == Kind::Serial ||
          isa<graph::DynamicBroadcastOp, graph::DynamicSliceOp, graph::RangeOp,
              graph::ConvTransposeOp, graph::ArgMaxOp, graph::ArgMinOp>(op);
-}
-
-/// What a product's epilogue reads in place: memory, in another shape or a part of it.
-static bool isRead(Operation *op) { return graph::isView(op) || isa<graph::SliceOp>(op); }
-
-/// Whether a broadcast shows elements more than once, other than where a size turns out to be 1.
-static bool repeats(graph::BroadcastOp op) {
-  DimVector from = graph::dimsOf(op.getX()), to = graph::dimsOf(op.getResult());
-  size_t added = to.size() - from.size();
-  from.insert(from.begin(), added, graph::Dim(1));
-  return llvm::any_of(llvm::zip(from, to), [](auto sizes) {
-    auto [x, result] = sizes;
-    return x.isConstant(1) && !result.isConstant(1);
-  });
 }
 
 bool isExpensive(Operation *op) { return graph::isCostly(op) || isa<graph::ResizeOp>(op); }
@@ -149,8 +134,7 @@ void Partitioner::takeClaims() {
       continue;
     for (Operation *op : claim.ops)
       groupOf[op] = groups.size();
-    Group group{claim.form, {},    {},   0,   llvm::to_vector(llvm::reverse(claim.ops)),
-                {},         false, true, true};
+    Group group{claim.form, {}, llvm::to_vector(llvm::reverse(claim.ops)), {}, false, true, true};
     for (Operation *op : claim.ops)
       for (Value made : op->getResults())
         if (op != root && llvm::any_of(made.getUsers(), [&](Operation *user) {
@@ -189,132 +173,6 @@ std::optional<size_t> Partitioner::groupOfUsers(Operation *op) {
   return found;
 }
 
-bool Partitioner::usesAllow(Operation *op) {
-  // A product, a window or a sampled op reads its operand from memory, often and out of order.
-  for (OpOperand &use : op->getUses()) {
-    Operation *user = use.getOwner();
-    Kind kind = kindOf(user);
-    if (isa<graph::MatmulOp>(user))
-      return isa<graph::TransposeOp>(op) && use.getOperandNumber() == 1 &&
-             !op->getOperand(0).getDefiningOp<graph::ConstantOp>();
-    if (kind == Kind::Contraction || kind == Kind::Window || kind == Kind::Serial || isAlone(user))
-      return false;
-    bool isData = isa<graph::GatherOp, graph::GatherElementsOp, graph::GatherNdOp, graph::ResizeOp,
-                      graph::ReverseSequenceOp>(user) &&
-                  use.getOperandNumber() == 0;
-    if (isData)
-      return false;
-  }
-  return true;
-}
-
-/// Whether the op, and what it is computed from element by element, would be computed again for
-/// each element that a broadcast shows of its result, and costs too much for that. What follows a
-/// fold over rows is computed once a row where the fold is in the group too.
-bool Partitioner::isRepeated(Operation *op, Group &group) {
-  if (llvm::none_of(op->getUsers(), [](Operation *user) {
-        auto broadcast = dyn_cast<graph::BroadcastOp>(user);
-        return broadcast && repeats(broadcast);
-      }))
-    return false;
-  bool isCostly = false;
-  llvm::SetVector<Operation *> sources;
-  sources.insert(op);
-  for (size_t i = 0; i < sources.size() && i < kMostOps; ++i) {
-    Operation *source = sources[i];
-    isCostly |= isExpensive(source);
-    if (source != op && source->hasOneUse() && kindOf(source) == Kind::Rows &&
-        mayJoin(source, group))
-      return false;
-    if (graph::isElementwise(source))
-      for (Value operand : source->getOperands())
-        if (Operation *next = operand.getDefiningOp();
-            next && !isHost(next) && !groupOf.contains(next))
-          sources.insert(next);
-  }
-  return isCostly;
-}
-
-/// Whether the op makes fewer bytes of what another product gives, so that it is better stored by
-/// that product's kernel than computed by a reader.
-static bool narrowsProduct(Operation *op) {
-  auto bytes = [](Value value) { return graph::bytesOf(graph::elementOf(value)); };
-  return graph::isElementwise(op) && llvm::any_of(op->getOperands(), [&](Value in) {
-           return graph::followsProduct(in) && bytes(in) > bytes(op->getResult(0)) &&
-                  graph::dimsOf(in) == graph::dimsOf(op->getResult(0));
-         });
-}
-
-bool Partitioner::mayJoin(Operation *op, Group &group) {
-  Operation *root = group.root();
-  if (group.isClaimed || !options.fuses || group.members.size() >= kMostOps || isAlone(op) ||
-      isAlone(root) || !isWanted(op, root) || !usesAllow(op) || isRepeated(op, group))
-    return false;
-  Kind kind = kindOf(op);
-  if (isRefused(root, kind == Kind::Pointwise ? StringRef(group.kind) : partition::nameOf(kind)))
-    return false;
-  DimVector dims = graph::dimsOf(op->getResult(0));
-  switch (kind) {
-  case Kind::Contraction:
-  case Kind::Window:
-    return group.is(Kind::Pointwise) &&
-           (kind == Kind::Contraction ? group.onlySlices : group.onlyElementwise) &&
-           dims == group.domain && readOnlyElementwise(op, group);
-  case Kind::Rows: {
-    DimVector rows = graph::dimsOf(op->getOperand(0));
-    size_t axes = graph::reducedAxes(op).size();
-    if (!mechanism::staysInRow(op->getResult(0), rows, axes))
-      return false;
-    if (group.is(Kind::Rows))
-      return rows == group.rows && axes == group.rowAxes;
-    return group.is(Kind::Pointwise) && group.onlyElementwise &&
-           (group.domain == rows || mechanism::isRowShape(group.domain, rows, axes));
-  }
-  case Kind::Pointwise:
-    break;
-  case Kind::Serial:
-  case Kind::Stitch:
-  case Kind::Gates:
-    return false;
-  }
-  // A fold of leading dimensions: once for each element of the result.
-  if (!graph::reducedAxes(op).empty())
-    return group.is(Kind::Pointwise) && group.onlyElementwise && dims == group.domain &&
-           readOnlyElementwise(op, group);
-  if (group.is(Kind::Contraction) || group.is(Kind::Window)) {
-    // Beside the product itself only elementwise ops and broadcasts wait in registers, and reads of
-    // memory.
-    bool isReadOfMemory = group.is(Kind::Contraction) && isRead(op);
-    return !narrowsProduct(op) && !llvm::any_of(op->getUsers(), isRead) &&
-           (graph::isElementwise(op) || isa<graph::BroadcastOp>(op) || isReadOfMemory ||
-            (isa<graph::TransposeOp>(op) && isa<graph::MatmulOp>(*op->user_begin())));
-  }
-  if (group.is(Kind::Rows) && !graph::isElementwise(op) && !graph::isFree(op))
-    return false;
-  // What can be an epilogue is no prologue: each pass over the row would compute it again, and a
-  // product stores its result where a concat wants it.
-  bool isBetterBehind =
-      group.is(Kind::Rows) || (!group.onlySlices && narrowsProduct(op)) ||
-      llvm::any_of(op->getUsers(), [](Operation *user) { return isa<graph::ConcatOp>(user); });
-  if (isBetterBehind && graph::isElementwise(op) && llvm::any_of(op->getOperands(), [&](Value in) {
-        return graph::followsProduct(in) && graph::dimsOf(in) == dims;
-      }))
-    return false;
-  bool isGuarded = isa<graph::ConcatOp, graph::PadOp>(op);
-  return !isGuarded || group.onlyElementwise;
-}
-
-/// Whether every path from op to the root goes through ops that keep the place.
-bool Partitioner::readOnlyElementwise(Operation *op, Group &group) {
-  bool mayRead = kindOf(op) == Kind::Contraction;
-  return llvm::all_of(op->getUsers(),
-                      [&](Operation *user) { return graph::isElementwise(user); }) &&
-         llvm::all_of(group.members, [&](Operation *member) {
-           return graph::isElementwise(member) || isa<graph::BroadcastOp>(member) ||
-                  (mayRead && isRead(member));
-         });
-}
-
 void Partitioner::assign(Operation *op) {
   auto candidate = groupOfUsers(op);
   size_t index;
@@ -324,16 +182,12 @@ void Partitioner::assign(Operation *op) {
     if (auto reshape = dyn_cast<graph::ReshapeOp>(op))
       return; // a view
     index = groups.size();
-    groups.push_back({"pointwise", graph::dimsOf(op->getResult(0)), {}, 0, {}, {}});
+    groups.push_back({"pointwise", graph::dimsOf(op->getResult(0)), {}, {}});
   }
   Group &group = groups[index];
   Kind kind = kindOf(op);
   if (kind != Kind::Pointwise)
     group.kind = partition::nameOf(kind).str();
-  if (kind == Kind::Rows) {
-    group.rows = graph::dimsOf(op->getOperand(0));
-    group.rowAxes = graph::reducedAxes(op).size();
-  }
   bool isInPlace = graph::isElementwise(op) || graph::isFree(op);
   group.onlyElementwise &= isInPlace;
   group.onlySlices &= isInPlace || isa<graph::SliceOp>(op);

@@ -1,6 +1,6 @@
 // Partitioner: the groups of one block while they are made. Partition.cpp walks the block,
-// Recompute.cpp gives what is cheap to each reader, Gates.cpp joins products with what reads them
-// in parts, Stitches.cpp products and folds.
+// Joining.cpp says which ops join a group, Recompute.cpp gives what is cheap to each reader,
+// Gates.cpp joins products with what reads them in parts, Stitches.cpp products and folds.
 #ifndef HEDDLE_PARTITION_PARTITIONER_H
 #define HEDDLE_PARTITION_PARTITIONER_H
 
@@ -9,14 +9,20 @@
 
 namespace heddle::partition {
 
+/// What a group is built around that the op is the root of.
+Kind kindOf(mlir::Operation *op);
+/// No kernel computes it: the program around the kernels does, or it is a view.
+bool isHost(mlir::Operation *op);
+/// Must stand alone: others neither join it nor does it join others.
+bool isAlone(mlir::Operation *op);
 /// Elementwise or not, it takes many instructions an element.
 bool isExpensive(mlir::Operation *op);
+/// Whether the mechanism of this kind serves these ops as they are.
+bool serves(Kind kind, llvm::SetVector<mlir::Operation *> ops);
 
 struct Group {
   std::string kind;
-  graph::DimVector domain; // of the root's result
-  graph::DimVector rows;   // what its reductions fold, for Kind::Rows
-  size_t rowAxes = 0;
+  graph::DimVector domain;                      // of the root's result
   llvm::SmallVector<mlir::Operation *> members; // last to first
   llvm::SmallVector<mlir::Value> alsoRead;      // besides the root's results, by others
   bool onlyElementwise = true;                  // besides broadcasts and constants
@@ -40,9 +46,9 @@ private:
   void takeClaims();
   void giveFreeOpsToEachUser();
   std::optional<size_t> groupOfUsers(mlir::Operation *op);
-  bool usesAllow(mlir::Operation *op);
   bool isRepeated(mlir::Operation *op, Group &group);
   bool mayJoin(mlir::Operation *op, Group &group);
+  bool pays(mlir::Operation *op, Group &group);
   bool readOnlyElementwise(mlir::Operation *op, Group &group);
   void assign(mlir::Operation *op);
   void wrap();

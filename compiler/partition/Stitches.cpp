@@ -40,7 +40,9 @@ Group *Partitioner::productBefore(Operation *fold, Group &rows) {
           product.members.size() + rows.members.size() <= kMostOps &&
           llvm::all_of(product.members, [&](Operation *op) { return isWanted(op, root); }) &&
           llvm::all_of(last->getUsers(), [&](Operation *user) { return isReadRight(user, rows); });
-      if (fits)
+      llvm::SetVector<Operation *> all(product.members.begin(), product.members.end());
+      all.insert(rows.members.begin(), rows.members.end());
+      if (fits && serves(Kind::Stitch, all))
         return &product;
     }
   return nullptr;

@@ -1,0 +1,184 @@
+// Joining: whether an op may join the group of its users, which the table of mechanisms says, and
+// whether that pays, which is said here: what would be computed more often than once, and what is
+// better stored by the kernel that makes its operand.
+
+#include "compiler/partition/Partitioner.h"
+
+using namespace mlir;
+
+namespace heddle::partition {
+
+using graph::DimVector;
+
+/// The mechanism that carries out groups of this kind.
+static const mechanism::Mechanism &mechanismOf(Kind kind) {
+  switch (kind) {
+  case Kind::Pointwise:
+    return mechanism::kPointwise;
+  case Kind::Rows:
+    return mechanism::kRows;
+  case Kind::Contraction:
+  case Kind::Gates:
+    return mechanism::kContraction;
+  case Kind::Window:
+    return mechanism::kWindow;
+  case Kind::Serial:
+    return mechanism::kSerial;
+  case Kind::Stitch:
+    return mechanism::kStitch;
+  }
+  llvm_unreachable("all kinds have a mechanism");
+}
+
+bool serves(Kind kind, llvm::SetVector<Operation *> ops) {
+  auto ordered = ops.takeVector();
+  llvm::sort(ordered, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  return mechanismOf(kind).fits(ordered).isFull();
+}
+
+/// Whether the kind's mechanism serves the group with the op. Where it does not serve what the op
+/// would be added to either, all is computed element by element, which any op allows.
+static bool mayGrow(Kind kind, Operation *op, const Group &group) {
+  llvm::SetVector<Operation *> before(group.members.begin(), group.members.end()), after(before);
+  after.insert(op);
+  if (serves(kind, after))
+    return true;
+  if (kind == Kind::Rows) // a pass over the row for each reduction
+    return false;
+  if (!group.is(kind))
+    before = llvm::SetVector<Operation *>(&op, &op + 1);
+  return !serves(kind, before);
+}
+
+bool Partitioner::mayJoin(Operation *op, Group &group) {
+  Operation *root = group.root();
+  if (group.isClaimed || !options.fuses || group.members.size() >= kMostOps || isAlone(op) ||
+      isAlone(root) || !isWanted(op, root))
+    return false;
+  Kind kind = kindOf(op);
+  bool bringsKind = kind != Kind::Pointwise;
+  if (isRefused(root, bringsKind ? partition::nameOf(kind) : StringRef(group.kind)) ||
+      !pays(op, group))
+    return false;
+  if (bringsKind)
+    return (group.is(Kind::Pointwise) || (kind == Kind::Rows && group.is(Kind::Rows))) &&
+           mayGrow(kind, op, group);
+  for (Kind built : {Kind::Rows, Kind::Contraction, Kind::Window})
+    if (group.is(built))
+      return mayGrow(built, op, group);
+  return true; // element by element
+}
+
+/// What a product's epilogue reads in place: memory, in another shape or a part of it.
+static bool isRead(Operation *op) { return graph::isView(op) || isa<graph::SliceOp>(op); }
+
+/// Whether readers ask for each element of the op about once.
+static bool isReadOnce(Operation *op) {
+  // A product, a window or a sampled op reads its operand from memory, often and out of order.
+  for (OpOperand &use : op->getUses()) {
+    Operation *user = use.getOwner();
+    Kind kind = kindOf(user);
+    if (isa<graph::MatmulOp>(user))
+      return isa<graph::TransposeOp>(op) && use.getOperandNumber() == 1 &&
+             !op->getOperand(0).getDefiningOp<graph::ConstantOp>();
+    if (kind == Kind::Contraction || kind == Kind::Window || kind == Kind::Serial || isAlone(user))
+      return false;
+    bool isData = isa<graph::GatherOp, graph::GatherElementsOp, graph::GatherNdOp, graph::ResizeOp,
+                      graph::ReverseSequenceOp>(user) &&
+                  use.getOperandNumber() == 0;
+    if (isData)
+      return false;
+  }
+  return true;
+}
+
+/// Whether a broadcast shows elements more than once, other than where a size turns out to be 1.
+static bool repeats(graph::BroadcastOp op) {
+  DimVector from = graph::dimsOf(op.getX()), to = graph::dimsOf(op.getResult());
+  size_t added = to.size() - from.size();
+  from.insert(from.begin(), added, graph::Dim(1));
+  return llvm::any_of(llvm::zip(from, to), [](auto sizes) {
+    auto [x, result] = sizes;
+    return x.isConstant(1) && !result.isConstant(1);
+  });
+}
+
+/// Whether the op, and what it is computed from element by element, would be computed again for
+/// each element that a broadcast shows of its result, and costs too much for that. What follows a
+/// fold over rows is computed once a row where the fold is in the group too.
+bool Partitioner::isRepeated(Operation *op, Group &group) {
+  if (llvm::none_of(op->getUsers(), [](Operation *user) {
+        auto broadcast = dyn_cast<graph::BroadcastOp>(user);
+        return broadcast && repeats(broadcast);
+      }))
+    return false;
+  bool isCostly = false;
+  llvm::SetVector<Operation *> sources;
+  sources.insert(op);
+  for (size_t i = 0; i < sources.size() && i < kMostOps; ++i) {
+    Operation *source = sources[i];
+    isCostly |= isExpensive(source);
+    if (source != op && source->hasOneUse() && kindOf(source) == Kind::Rows &&
+        mayJoin(source, group))
+      return false;
+    if (graph::isElementwise(source))
+      for (Value operand : source->getOperands())
+        if (Operation *next = operand.getDefiningOp();
+            next && !isHost(next) && !groupOf.contains(next))
+          sources.insert(next);
+  }
+  return isCostly;
+}
+
+/// Whether the op makes fewer bytes of what another product gives, so that it is better stored by
+/// that product's kernel than computed by a reader.
+static bool narrowsProduct(Operation *op) {
+  auto bytes = [](Value value) { return graph::bytesOf(graph::elementOf(value)); };
+  return graph::isElementwise(op) && llvm::any_of(op->getOperands(), [&](Value in) {
+           return graph::followsProduct(in) && bytes(in) > bytes(op->getResult(0)) &&
+                  graph::dimsOf(in) == graph::dimsOf(op->getResult(0));
+         });
+}
+
+/// Whether every path from op to the root goes through ops that keep the place.
+bool Partitioner::readOnlyElementwise(Operation *op, Group &group) {
+  bool mayRead = kindOf(op) == Kind::Contraction;
+  return llvm::all_of(op->getUsers(),
+                      [&](Operation *user) { return graph::isElementwise(user); }) &&
+         llvm::all_of(group.members, [&](Operation *member) {
+           return graph::isElementwise(member) || isa<graph::BroadcastOp>(member) ||
+                  (mayRead && isRead(member));
+         });
+}
+
+/// Whether the op, computed in the group, costs no more than stored and read.
+bool Partitioner::pays(Operation *op, Group &group) {
+  if (!isReadOnce(op) || isRepeated(op, group))
+    return false;
+  DimVector dims = graph::dimsOf(op->getResult(0));
+  bool isStored = group.is(Kind::Contraction) || group.is(Kind::Window);
+  Kind kind = kindOf(op);
+  if (kind == Kind::Rows)
+    return true;
+  // What makes an element of many others is computed once for each element of the result.
+  if (kind != Kind::Pointwise || !graph::reducedAxes(op).empty())
+    return group.is(Kind::Pointwise) &&
+           (kind == Kind::Contraction ? group.onlySlices : group.onlyElementwise) &&
+           dims == group.domain && readOnlyElementwise(op, group);
+  // What a slice or a view reads lies in memory.
+  if (isStored)
+    return !narrowsProduct(op) && !llvm::any_of(op->getUsers(), isRead);
+  // What can be an epilogue is no prologue: each pass over the row would compute it again, and a
+  // product stores its result where a concat wants it.
+  bool isBetterBehind =
+      group.is(Kind::Rows) || (!group.onlySlices && narrowsProduct(op)) ||
+      llvm::any_of(op->getUsers(), [](Operation *user) { return isa<graph::ConcatOp>(user); });
+  if (isBetterBehind && graph::isElementwise(op) && llvm::any_of(op->getOperands(), [&](Value in) {
+        return graph::followsProduct(in) && graph::dimsOf(in) == dims;
+      }))
+    return false;
+  bool isGuarded = isa<graph::ConcatOp, graph::PadOp>(op);
+  return !isGuarded || group.onlyElementwise;
+}
+
+} // namespace heddle::partition
