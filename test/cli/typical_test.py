@@ -56,7 +56,8 @@ def test_all_sizes_stay_right(model):
 def test_is_part_of_the_key_of_what_is_kept(model, tmp_path):
     small = ("--typical", "height=2", "--typical", "width=2")
     for options, is_kept in (((), False), (small, False), (small, True)):
-        done = heddle("compile", model, "-o", tmp_path / "m.so", "--json", *options)
+        done = heddle("compile", model, "-o", tmp_path / "m.so", "--cache", tmp_path / "kept",
+                      "--json", *options)
         assert done.status == OK, done.errors
         assert done.json["report"].get("from_cache", False) == is_kept
 

@@ -211,9 +211,9 @@ func.func @rt2(%x: tensor<2x3xi1>) {
 
 // -----
 
-func.func @rt3(%x: tensor<4xsi64>) {
-  // expected-error @+1 {{RT3: elements of 'si64' cannot be ordered or added}}
-  %v, %i = graph.topk %x {axis = 0} : (tensor<4xsi64>) -> (tensor<2xsi64>, tensor<2xi64>)
+func.func @rt3(%x: tensor<4xsi8>) {
+  // expected-error @+1 {{RT3: elements of 'si8' cannot be ordered or added}}
+  %v, %i = graph.topk %x {axis = 0} : (tensor<4xsi8>) -> (tensor<2xsi8>, tensor<2xi64>)
   return
 }
 

@@ -60,8 +60,8 @@ Value copyOf(Value value, Value run, OpBuilder &b, IRMapping &known) {
   return known.lookup(value);
 }
 
-/// @heddle_program_scratch(run) -> i64: the most memory that a launch asks for, as far as the sizes
-/// of inputs decide it.
+/// @heddle_program_scratch(run) -> i64: the most memory that a launch asks for, and all that the
+/// program allocates, as far as the sizes of inputs decide it. What a loop allocates counts once.
 void addScratch(ModuleOp module) {
   auto run = module.lookupSymbol<func::FuncOp>("heddle_program_run");
   OpBuilder b(module.getBodyRegion());
@@ -78,6 +78,11 @@ void addScratch(ModuleOp module) {
   run.walk([&](program::LaunchOp launch) {
     if (Value bytes = copyOf(launch.getScratch(), body->getArgument(0), b, known))
       most = b.create<arith::MaxSIOp>(loc, most, bytes);
+  });
+  Value rounding = b.create<arith::ConstantOp>(loc, b.getI64IntegerAttr(63));
+  run.walk([&](program::AllocOp alloc) {
+    if (Value bytes = copyOf(alloc.getBytes(), body->getArgument(0), b, known))
+      most = b.create<arith::AddIOp>(loc, most, b.create<arith::AddIOp>(loc, bytes, rounding));
   });
   b.create<func::ReturnOp>(loc, most);
 }
