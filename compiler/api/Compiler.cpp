@@ -6,11 +6,12 @@
 #include "compiler/onnx/Importer.h"
 #include "compiler/pipeline/Explain.h"
 #include "compiler/pipeline/Pipeline.h"
-#include "compiler/target/cpu/Files.h"
-#include "compiler/target/cpu/Jit.h"
+#include "compiler/support/Files.h"
 
 #include "heddle/compiler.h"
 #include "runtime/executable/variants.h"
+
+#include "llvm/Support/MemoryBuffer.h"
 
 #include <atomic>
 #include <cstring>
@@ -63,11 +64,11 @@ llvm::Expected<bool> heddle_compiled::writeKept(llvm::StringRef kind,
   if (!fromCache() || !llvm::is_contained({"so", "h", "plan"}, kind))
     return false;
   if (kind != "so") {
-    if (llvm::Error error = cpu::writeFile(path, kind == "h" ? kept->header : kept->planJson))
+    if (llvm::Error error = support::writeFile(path, kind == "h" ? kept->header : kept->planJson))
       return std::move(error);
     return true;
   }
-  auto place = cpu::Workplace::beside(path);
+  auto place = support::Workplace::beside(path);
   if (!place)
     return place.takeError();
   int failure = kept->entry.copyTo((*place)->file("artefact"));
@@ -76,7 +77,7 @@ llvm::Expected<bool> heddle_compiled::writeKept(llvm::StringRef kind,
     return false;
   }
   if (failure)
-    return cpu::writeError(path, failure);
+    return support::writeError(path, failure);
   if (llvm::Error error = (*place)->publish("artefact"))
     return std::move(error);
   return true;
@@ -151,6 +152,8 @@ llvm::Expected<CompileOptions> heddle::optionsOf(const heddle_compile_options_t 
     options.shapes.push_back(given->shapes[i]);
   for (size_t i = 0; i < given->typical_count; ++i)
     options.typical.push_back(given->typical[i]);
+  for (size_t i = 0; i < given->in_place_count; ++i)
+    options.inPlace.push_back(given->in_place[i]);
   if (given->plan) {
     auto buffer = llvm::MemoryBuffer::getFile(given->plan);
     if (!buffer)
@@ -207,14 +210,10 @@ llvm::Expected<CompileOptions> heddle::optionsOf(const heddle_compile_options_t 
   return options;
 }
 
-/// Of the CPUs that the model is compiled for, what this machine runs.
+/// Of the targets that the model is compiled for, what this machine runs.
 static llvm::Expected<const Compiled *> formForThisMachine(const Compiled &compiled) {
-  if (!compiled.target.isOwnArchitecture())
-    return makeError(ErrorCode::Refused,
-                     "error: '" + compiled.program.model + "' is compiled for '" +
-                         compiled.target.name +
-                         "', which is of another architecture than this "
-                         "machine\nnote: 'heddle compile' writes it to a file for one that is");
+  if (llvm::Error error = target::checkRunsHere(*compiled.target, compiled.program.model))
+    return std::move(error);
   if (compiled.variants.empty())
     return &compiled; // the runtime says what this machine lacks
   std::vector<const Compiled *> forms{&compiled};
@@ -222,10 +221,10 @@ static llvm::Expected<const Compiled *> formForThisMachine(const Compiled &compi
     forms.push_back(variant.get());
   std::vector<std::string> features;
   for (const Compiled *form : forms)
-    features.push_back(llvm::join(form->target.required, ","));
+    features.push_back(llvm::join(form->target->required(), ","));
   std::vector<heddle_variant_t> variants;
   for (size_t i = 0; i < forms.size(); ++i)
-    variants.push_back({forms[i]->target.name.c_str(), features[i].c_str()});
+    variants.push_back({forms[i]->target->name.c_str(), features[i].c_str()});
   int64_t chosen = 0;
   heddle_status_t *status = heddle_variants_choose(variants.data(), variants.size(),
                                                    compiled.program.model.c_str(), &chosen);
@@ -304,12 +303,12 @@ heddle_status_t *heddle_compiled_module(const heddle_compiled_t *compiled,
     if (!form)
       return form.takeError();
     const Compiled &made = **form;
-    auto loaded = cpu::load(made.program, made.target, made.objects);
+    auto loaded = made.code->load(made.program);
     if (!loaded)
       return loaded.takeError();
-    auto *keeper = new std::shared_ptr<cpu::LoadedProgram>(*loaded);
+    auto *keeper = new std::shared_ptr<target::LoadedProgram>(*loaded);
     auto release = [](void *data) {
-      delete static_cast<std::shared_ptr<cpu::LoadedProgram> *>(data);
+      delete static_cast<std::shared_ptr<target::LoadedProgram> *>(data);
     };
     heddle_status_t *status =
         heddle_module_from_executable((*loaded)->executable(), release, keeper, module);

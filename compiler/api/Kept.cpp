@@ -3,7 +3,6 @@
 #include "compiler/api/Kept.h"
 
 #include "compiler/onnx/Importer.h"
-#include "compiler/target/cpu/Artefact.h"
 #include "runtime/library/custom.h"
 
 #include "llvm/Support/FileSystem.h"
@@ -52,9 +51,11 @@ void addOptions(cache::Key &key, const CompileOptions &options) {
   key.add(int64_t(options.shapes.size()));
   for (const std::string &shape : options.shapes)
     key.add(shape);
-  key.add(int64_t(options.typical.size()));
-  for (const std::string &typical : options.typical)
-    key.add(typical);
+  for (const auto *texts : {&options.typical, &options.inPlace}) {
+    key.add(int64_t(texts->size()));
+    for (const std::string &text : *texts)
+      key.add(text);
+  }
   key.add(int64_t(options.functions.size()));
   for (const auto &[name, bytes] : options.functions)
     key.add(bytes);
@@ -69,14 +70,16 @@ void addOptions(cache::Key &key, const CompileOptions &options) {
   key.add(options.isProfiled).add(options.isStrict);
 }
 
-/// The machine decides what "host" and all threads mean.
-bool addMachine(cache::Key &key) {
-  auto host = cpu::targetFor("host");
-  if (!host) {
-    llvm::consumeError(host.takeError());
+/// The machine decides what "host" and all threads mean. False where there is no such target.
+bool addTargets(cache::Key &key, const CompileOptions &options) {
+  auto targets = target::targetsFor(options.target,
+                                    {options.threads, options.isProfiled, options.isSanitized});
+  if (!targets) {
+    llvm::consumeError(targets.takeError()); // the pipeline says why
     return false;
   }
-  key.add(host->identity()).add(host->features).add(host->l1Bytes).add(host->l2Bytes);
+  for (const auto &target : *targets)
+    key.add(target->fingerprint());
   key.add(int64_t(std::thread::hardware_concurrency()));
   return true;
 }
@@ -106,7 +109,7 @@ std::optional<ModelKey> keyOfModel(const std::string &path, const CompileOptions
   key.add(*model).add(llvm::sys::path::filename(path));
   addOptions(key, options);
   addRecords(key, options.recordsPath);
-  if (!addMachine(key))
+  if (!addTargets(key, options))
     return std::nullopt;
   return ModelKey{key.digest(), path, state, now};
 }
@@ -154,7 +157,7 @@ void keep(const ModelKey &key, const Compiled &compiled, const CompileOptions &o
   Json note = {{"files", files},
                {"plan", compiled.planJson},
                {"report", Json::parse(compiled.reportJson)},
-               {"header", cpu::headerOf(compiled.program)}};
+               {"header", compiled.target->backend.header(compiled.program)}};
   options.cache->storeFile(key.digest, artefact, note.dump());
 }
 

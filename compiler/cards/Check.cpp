@@ -8,7 +8,6 @@
 #include "compiler/pipeline/Planning.h"
 #include "compiler/reference/Interpreter.h"
 #include "compiler/support/Error.h"
-#include "compiler/target/cpu/Target.h"
 #include "compiler/warehouse/Warehouse.h"
 
 #include "mlir/Parser/Parser.h"
@@ -225,12 +224,12 @@ llvm::Expected<Proof> checkText(StringRef text, StringRef path, const CheckOptio
   auto card = warehouse::parseCard(*context, text, path);
   if (!card)
     return card.takeError();
-  auto target = cpu::targetFor("host");
+  auto target = target::targetFor("host");
   if (!target)
     return target.takeError();
-  if (std::string why = whyMissing(*card, *target); !why.empty())
+  if (std::string why = whyMissing(*card, **target); !why.empty())
     return makeError(ErrorCode::Usage, card->path + ": error: " + why);
-  auto proof = Checker(*card, text, options, target->vectorBits / 32).run(options.count);
+  auto proof = Checker(*card, text, options, (*target)->machine(1).lanes).run(options.count);
   if (proof)
     proof->seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

@@ -158,7 +158,7 @@ llvm::Expected<std::string> draft(StringRef name, const ModelSource &source,
   for (bool isNest : {true, false}) {
     std::string text = textOf(name, group, *from, made->knobs, source.path, isNest);
     auto card = warehouse::parseCard(*(*compiled)->context, text, name.str() + ".mlir");
-    std::string why = card ? card->refusal(group, plan->target) : llvm::toString(card.takeError());
+    std::string why = card ? card->refusal(group) : llvm::toString(card.takeError());
     if (why.empty()) {
       Random random;
       auto trials = trialsOf(*card, random, [](const Trial &) { return false; });

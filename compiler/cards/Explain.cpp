@@ -122,13 +122,12 @@ llvm::Expected<graph::GroupOp> findGroup(ModuleOp module, StringRef model, Strin
                                          more);
 }
 
-static Json describe(graph::GroupOp group, const Warehouse &cards, const plan::GroupPlan &made,
-                     StringRef target) {
+static Json describe(graph::GroupOp group, const Warehouse &cards, const plan::GroupPlan &made) {
   Json json = {{"name", group.getName().str()}, {"ops", made.ops}, {"loops", made.key}};
   if (auto kind = group.getKind())
     json["kind"] = kind->str();
   json["cards"] = Json::array();
-  for (const warehouse::Offer &offer : cards.offer(group, target)) {
+  for (const warehouse::Offer &offer : cards.offer(group)) {
     Json line = {{"card", offer.card->name},
                  {"card_kind", mechanism::nameOf(offer.card->mechanism->type)},
                  {"offered", offer.isOffered()}};
@@ -163,7 +162,7 @@ llvm::Expected<std::string> explain(const ModelSource &source, const CompileOpti
   Json json = {{"model", source.path}, {"target", plan->target}, {"groups", Json::array()}};
   for (graph::GroupOp group : groups)
     if (const plan::GroupPlan *made = plan->find(group.getName()))
-      json["groups"].push_back(describe(group, *cards, *made, plan->target));
+      json["groups"].push_back(describe(group, *cards, *made));
   return dump(json);
 }
 

@@ -5,7 +5,6 @@
 #include "compiler/pipeline/Pipeline.h"
 #include "compiler/support/Error.h"
 #include "compiler/support/Guard.h"
-#include "compiler/target/cpu/Jit.h"
 
 #include "mlir/Parser/Parser.h"
 
@@ -83,7 +82,7 @@ llvm::Expected<std::unique_ptr<Program>> Program::load(std::shared_ptr<MLIRConte
 llvm::Error Program::place() {
   heddle_session_destroy(std::exchange(session, nullptr));
   heddle_module_destroy(std::exchange(module, nullptr));
-  auto made = cpu::load(compiled->program, compiled->target, compiled->objects);
+  auto made = compiled->code->load(compiled->program);
   if (!made)
     return made.takeError();
   std::swap(loaded, *made); // the old place is given up only now, so the new one is another

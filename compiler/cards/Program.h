@@ -11,7 +11,7 @@ namespace heddle {
 struct Compiled;
 struct CompileOptions;
 } // namespace heddle
-namespace heddle::cpu {
+namespace heddle::target {
 class LoadedProgram;
 }
 
@@ -55,7 +55,7 @@ private:
                                                        CompileOptions options);
 
   std::unique_ptr<Compiled> compiled;
-  std::shared_ptr<cpu::LoadedProgram> loaded;
+  std::shared_ptr<target::LoadedProgram> loaded;
   heddle_module_t *module = nullptr;
   heddle_session_t *session = nullptr;
 };

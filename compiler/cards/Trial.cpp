@@ -150,7 +150,7 @@ static size_t appendTrials(const warehouse::Card &card, ModuleOp module, const s
                            Random &random, MayRun mayRun, std::vector<Trial> &trials) {
   std::vector<Trial> made;
   module.walk([&](graph::GroupOp group) {
-    if (!card.refusal(group, card.target).empty())
+    if (!card.refusal(group).empty())
       return;
     auto trial = cutOut(card, group, random);
     if (trial)
@@ -202,7 +202,7 @@ static llvm::Expected<std::vector<Trial>> trialsOfExample(const warehouse::Card 
                                                           Random &random, MayRun mayRun) {
   OwningOpRef<ModuleOp> module = grouped(card);
   graph::GroupOp group = groupOf(*module);
-  if (std::string why = card.refusal(group, card.target); !why.empty())
+  if (std::string why = card.refusal(group); !why.empty())
     return makeError(ErrorCode::Usage,
                      card.path + ": error: the card is not for its own @example: " + why);
   auto trial = cutOut(card, group, random);
@@ -227,7 +227,7 @@ trialsOfInput(const warehouse::Card &card, StringRef input, Random &random, MayR
   std::vector<Trial> trials;
   std::string refusals;
   for (graph::GroupOp group : groups) {
-    if (std::string why = card.refusal(group, card.target); !why.empty()) {
+    if (std::string why = card.refusal(group); !why.empty()) {
       refusals += ("; '" + group.getName() + "': " + why).str();
       continue;
     }

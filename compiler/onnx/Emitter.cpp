@@ -219,6 +219,11 @@ Value Emitter::iota(ArrayRef<Dim> dims, int64_t axis, Type element) {
   return typed<graph::IotaOp>(tensor(dims, element), {}, {integer("axis", axis)});
 }
 
+Value Emitter::runSeed() {
+  Type word = IntegerType::get(context(), 64, IntegerType::Unsigned);
+  return typed<graph::RunSeedOp>(RankedTensorType::get({}, word), {}, {});
+}
+
 Dim Emitter::freshSymbol(StringRef stem) {
   return graph::freshSymbol(builder.getInsertionBlock()->getParentOp(), stem);
 }

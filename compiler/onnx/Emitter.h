@@ -142,6 +142,7 @@ public:
   Value full(llvm::ArrayRef<Dim> dims, Type element, double value);
   Value sizes(llvm::ArrayRef<Dim> values); // 1-D i64
   Value size(const Dim &value);            // 0-D i64
+  Value runSeed();                         // ui64
   Value iota(llvm::ArrayRef<Dim> dims, int64_t axis, Type element);
 
   // Shapes (EmitterShape.cpp).

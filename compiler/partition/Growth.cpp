@@ -13,9 +13,9 @@ using warehouse::Fit;
 namespace {
 class Grower {
 public:
-  Grower(Block &block, const warehouse::Warehouse &cards, StringRef target,
+  Grower(Block &block, const warehouse::Warehouse &cards,
          llvm::function_ref<bool(Operation *)> isHost)
-      : block(block), cards(cards), target(target), isHost(isHost) {
+      : block(block), cards(cards), isHost(isHost) {
     int64_t number = 0;
     for (Operation &op : block)
       places[&op] = number++;
@@ -58,7 +58,7 @@ private:
   }
 
   Fit fitOf(ArrayRef<Operation *> ops, std::string &form) const {
-    return cards.fit(ops, target, form, several);
+    return cards.fit(ops, form, several);
   }
 
   /// Whether no path leads out of these ops and back, through other claims as a whole too.
@@ -190,7 +190,6 @@ private:
 
   Block &block;
   const warehouse::Warehouse &cards;
-  StringRef target;
   llvm::function_ref<bool(Operation *)> isHost;
   llvm::DenseMap<Operation *, int64_t> places; // in the block
   std::vector<Claim> claims;
@@ -223,9 +222,9 @@ static void moveReadersBehind(ArrayRef<Operation *> ops) {
   }
 }
 
-std::vector<Claim> growClaims(Block &block, const warehouse::Warehouse &cards, StringRef target,
+std::vector<Claim> growClaims(Block &block, const warehouse::Warehouse &cards,
                               llvm::function_ref<bool(Operation *)> isHost) {
-  std::vector<Claim> claims = Grower(block, cards, target, isHost).run();
+  std::vector<Claim> claims = Grower(block, cards, isHost).run();
   for (const Claim &claim : claims)
     moveReadersBehind(claim.ops);
   for (Claim &claim : claims)

@@ -29,7 +29,6 @@ struct Claim {
 /// So no grouping can close a cycle. Ops that are `isHost` belong to no group. Readers of a claim
 /// that stand between its ops are moved behind the last of them.
 std::vector<Claim> growClaims(mlir::Block &block, const warehouse::Warehouse &cards,
-                              llvm::StringRef target,
                               llvm::function_ref<bool(mlir::Operation *)> isHost);
 
 } // namespace heddle::partition

@@ -58,7 +58,7 @@ bool Partitioner::mayJoin(Operation *op, Group &group) {
   Kind kind = kindOf(op);
   bool bringsKind = kind != Kind::Pointwise;
   if (isRefused(root, bringsKind ? partition::nameOf(kind) : StringRef(group.kind)) ||
-      !pays(op, group))
+      !(isAskedFor(op, root) || pays(op, group)))
     return false;
   if (bringsKind)
     return (group.is(Kind::Pointwise) || (kind == Kind::Rows && group.is(Kind::Rows))) &&

@@ -14,6 +14,7 @@
 
 #include "compiler/graph/LoopNest.h"
 #include "compiler/mechanism/Shapes.h"
+#include "compiler/partition/Order.h"
 #include "compiler/partition/Partitioner.h"
 #include "compiler/partition/Regions.h"
 
@@ -120,6 +121,16 @@ bool Partitioner::isWanted(Operation *op, Operation *root) const {
   return group == options.wanted.end() || name.empty() || group->second.count(name) > 0;
 }
 
+/// Whether the plan has the op in the group of this root and in no other, so that it says it of all
+/// that the name stands for.
+bool Partitioner::isAskedFor(Operation *op, Operation *root) const {
+  std::string name = sourceNameOf(op);
+  auto group = options.wanted.find(sourceNameOf(root));
+  return group != options.wanted.end() && group->second.count(name) &&
+         llvm::count_if(options.wanted, [&](auto &each) { return each.second.count(name) > 0; }) ==
+             1;
+}
+
 bool Partitioner::isRefused(Operation *root, StringRef kind) const {
   return options.refused.count({sourceNameOf(root), kind.str()}) > 0;
 }
@@ -127,7 +138,7 @@ bool Partitioner::isRefused(Operation *root, StringRef kind) const {
 void Partitioner::takeClaims() {
   if (!options.cards)
     return;
-  for (Claim &claim : growClaims(block, *options.cards, options.target, isHost)) {
+  for (Claim &claim : growClaims(block, *options.cards, isHost)) {
     Operation *root = claim.ops.back();
     if (isRefused(root, claim.form) ||
         !llvm::all_of(claim.ops, [&](Operation *op) { return isWanted(op, root); }))
@@ -279,6 +290,9 @@ void partition(func::FuncOp function, const Options &options) {
     if (count > 0)
       group.setName((group.getName() + "#" + Twine(count)).str());
   });
+  if (!options.order.empty())
+    for (Block *block : blocks)
+      orderGroups(*block, options.order);
   if (options.packs)
     for (Block *block : blocks)
       packRegions(*block, options.regions ? &*options.regions : nullptr);

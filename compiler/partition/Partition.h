@@ -16,13 +16,16 @@ using Members = std::map<std::string, std::set<std::string>>;
 struct Options {
   /// Cards whose nests claim subgraphs; none without it.
   const warehouse::Warehouse *cards = nullptr;
-  std::string target = "cpu";
   /// Whether what no card claims is fused, Apollo's first layer; else each op is a group.
   bool fuses = true;
   /// Whether independent groups are launched at once, Apollo's third layer.
   bool packs = true;
-  /// Groups that hold these ops and no others: how a plan splits a group.
+  /// Groups that hold these ops and no others: how a plan splits a group, and joins what would not
+  /// be joined, or computed again by each reader, of itself.
   Members wanted;
+  /// Of groups by their names: in a block they stand in this order, as far as what they read
+  /// allows.
+  std::map<std::string, int64_t> order;
   /// Whether a product and the folds over its rows become one group, Apollo's second layer.
   bool stitches = true;
   /// Name and kind of groups that turned out to be no kernel, or not worth it: such are not made.

@@ -40,6 +40,7 @@ public:
 
 private:
   bool isWanted(mlir::Operation *op, mlir::Operation *root) const;
+  bool isAskedFor(mlir::Operation *op, mlir::Operation *root) const;
   bool isRefused(mlir::Operation *root, llvm::StringRef kind) const;
 
   // Layer I.
@@ -56,6 +57,7 @@ private:
   // Recompute.
   void giveToReaders(Group &group);
   bool isCheap(const Group &group) const;
+  bool isWantedByReaders(const Group &group) const;
   bool findReaders(mlir::Operation *root, std::set<size_t> &readers);
   bool takesCopies(Group &reader, const Group &group);
   void addCopies(Group &reader, size_t index, const Group &group);

@@ -15,7 +15,7 @@ namespace heddle::partition {
 /// its operand once more moves no more bytes than reading its result.
 void Partitioner::giveToReaders(Group &group) {
   std::set<size_t> readers;
-  if (!isCheap(group) || !findReaders(group.root(), readers))
+  if (!(isWantedByReaders(group) || isCheap(group)) || !findReaders(group.root(), readers))
     return;
   for (size_t reader : readers)
     if (!takesCopies(groups[reader], group))
@@ -27,6 +27,19 @@ void Partitioner::giveToReaders(Group &group) {
     member->erase();
   }
   group.members.clear();
+}
+
+/// Whether a plan has no line for the group, but has its ops in those of others.
+bool Partitioner::isWantedByReaders(const Group &group) const {
+  if (!group.is(Kind::Pointwise) || group.isClaimed || group.members.empty() ||
+      options.wanted.empty() || options.wanted.count(graph::sourceName(group.root()->getLoc())))
+    return false;
+  return llvm::all_of(group.members, [&](Operation *member) {
+    std::string name = graph::sourceName(member->getLoc());
+    return member->getNumResults() == 1 && llvm::count_if(options.wanted, [&](auto &each) {
+                                             return each.second.count(name) > 0;
+                                           }) > 1;
+  });
 }
 
 bool Partitioner::isCheap(const Group &group) const {

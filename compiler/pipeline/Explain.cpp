@@ -228,8 +228,8 @@ Json Explainer::chosenCards() const {
 
 Json Explainer::write() {
   Json json = {{"model", compiled.program.model},
-               {"target", compiled.target.name},
-               {"vector_bits", compiled.target.vectorBits},
+               {"target", compiled.target->name},
+               {"vector_bits", compiled.machine.lanes * 32},
                {"symbols", compiled.program.symbols},
                {"launches", compiled.program.launches},
                {"weights_bytes", compiled.program.weights.size}};

@@ -1,19 +1,20 @@
 // Pipeline: ONNX -> graph -> groups -> kernels -> objects. Each Stages::run is one stage: import
-// and simplify once, and partition, plan (planGroups), lower and emit for each CPU.
+// and simplify once, and partition, plan (planGroups), lower and emit for each target.
 
 #include "compiler/pipeline/Pipeline.h"
 
 #include "compiler/cost/Traffic.h"
 #include "compiler/graph/Graph.h"
 #include "compiler/graph/Typical.h"
+#include "compiler/graph/edit/Sharing.h"
 #include "compiler/lower/Schedule.h"
 #include "compiler/lower/program/Model.h"
 #include "compiler/onnx/Importer.h"
 #include "compiler/pipeline/Planning.h"
 #include "compiler/pipeline/Report.h"
 #include "compiler/pipeline/Stages.h"
+#include "compiler/plan/Plan.h"
 #include "compiler/simplify/Passes.h"
-#include "compiler/target/c/Emit.h"
 
 #include "mlir/IR/Verifier.h"
 #include "llvm/Support/Threading.h"
@@ -36,34 +37,15 @@ llvm::Expected<OwningOpRef<ModuleOp>> importGraph(MLIRContext &context, const Mo
                       : onnx::importModel(context, source.path, import);
 }
 
-static loop::Machine describe(const cpu::Target &target, int64_t workers) {
-  return c::isTarget(target.name) ? c::machine() : cpu::machineOf(target, workers);
-}
-
-/// No CPU: instructions and libraries are what the C compiler of another day has.
-static llvm::Expected<std::vector<cpu::Target>> targetsOf(const CompileOptions &options) {
-  if (!c::isTarget(options.target))
-    return cpu::targetsFor(options.target);
-  const char *wrong = options.threads > 1   ? "'--threads': a C file runs in its caller's thread"
-                      : options.isProfiled  ? "profiles: they need heddle's runtime"
-                      : options.isSanitized ? "sanitized code: the C compiler makes that"
-                                            : nullptr;
-  if (wrong)
-    return makeError(ErrorCode::Usage, llvm::Twine("error: target 'c' has no ") + wrong);
-  cpu::Target target;
-  target.name = target.triple = options.target;
-  return std::vector<cpu::Target>{target};
-}
-
 static llvm::Error simplifyGraph(Compiled &compiled, const CompileOptions &options,
-                                 ArrayRef<cpu::Target> targets) {
+                                 const target::Targets &targets) {
   simplify::SimplifyOptions rules;
   rules.widensHalves = !options.isStrict;
   rules.foldLimitBytes = options.foldLimitBytes;
-  rules.prefersUnsigned = llvm::none_of(targets, [](const cpu::Target &target) {
-    return describe(target, 1).dot == loop::Dot::SignedBytes;
-  });
-  rules.hasCheapTables = describe(targets.back(), 1).permutesBytes;
+  rules.prefersUnsigned = llvm::none_of(
+      targets, [](const auto &target) { return target->machine(1).dot == loop::Dot::SignedBytes; });
+  rules.hasCheapTables = targets.back()->machine(1).permutesBytes;
+  rules.layouts = compiled.given->layouts;
   PassManager manager(compiled.context.get());
   simplify::addSimplifyPasses(manager, rules);
   std::string problems;
@@ -74,7 +56,7 @@ static llvm::Error simplifyGraph(Compiled &compiled, const CompileOptions &optio
   if (failed(manager.run(*compiled.graph)))
     return makeError(ErrorCode::Internal, "internal error: simplify: " + problems);
   compiled.program.flops = cost::productFlops(*compiled.graph);
-  return llvm::Error::success();
+  return checkLayouts(compiled);
 }
 
 static llvm::Error lowerGroups(Compiled &compiled) {
@@ -89,46 +71,33 @@ static llvm::Error lowerGroups(Compiled &compiled) {
   return llvm::Error::success();
 }
 
-static llvm::Error emitProgram(Compiled &compiled, const CompileOptions &options, Made &made) {
-  if (c::isTarget(compiled.target.name)) {
-    auto source = c::emit(compiled.program);
-    if (source)
-      compiled.source = std::move(*source);
-    return source.takeError();
-  }
-  cpu::CodeCache code;
-  code.objects = options.cache.get();
+static llvm::Error emitProgram(Compiled &compiled, const CompileOptions &options) {
   unsigned cores = llvm::hardware_concurrency().compute_thread_count(); // that it may run on
   unsigned jobs = options.jobs > 0 ? options.jobs : cores;
-  auto objects = cpu::emitObjects(compiled.program, compiled.target, options.optLevel, jobs, code);
-  if (!objects)
-    return objects.takeError();
-  compiled.objects = std::move(*objects);
-  made.objectsFound = code.found;
-  return llvm::Error::success();
+  auto code =
+      compiled.target->emit(compiled.program, {options.optLevel, jobs, options.cache.get()});
+  if (code)
+    compiled.code = std::move(*code);
+  return code.takeError();
 }
 
 static std::string codeOf(const Compiled &compiled) {
-  if (c::isTarget(compiled.target.name))
-    return compiled.source;
-  auto text =
-      cpu::emitText(compiled.program, compiled.target, compiled.optLevel, cpu::TextKind::Assembly);
+  auto text = compiled.code->text(compiled.program);
   return text ? *text : "error: " + llvm::toString(text.takeError());
 }
 
-/// From the simplified graph, which `compiled` holds, to objects for one CPU.
-static llvm::Error compileFor(const cpu::Target &target, Compiled &compiled,
+/// From the simplified graph, which `compiled` holds, to code for one target.
+static llvm::Error compileFor(std::shared_ptr<const target::Target> target, Compiled &compiled,
                               const CompileOptions &options, Stages &stages) {
   unsigned workers = std::max(1u, std::thread::hardware_concurrency());
-  compiled.target = target;
-  compiled.optLevel = options.optLevel;
+  compiled.target = std::move(target);
   compiled.isStrict = options.isStrict;
   compiled.plansOnly = options.plansOnly;
   compiled.scheduleFolders = options.scheduleFolders;
   compiled.program.isProfiled = options.isProfiled;
   compiled.program.isSanitized = options.isSanitized;
-  compiled.machine = describe(target, options.threads > 0 ? options.threads : int64_t(workers));
-  Made made;
+  compiled.machine =
+      compiled.target->machine(options.threads > 0 ? options.threads : int64_t(workers));
   if (!options.isPlanned)
     if (llvm::Error error = planGroups(options, compiled, stages))
       return error;
@@ -138,32 +107,37 @@ static llvm::Error compileFor(const cpu::Target &target, Compiled &compiled,
             [&] { return textOf(*compiled.program.module); }))
       return error;
     if (llvm::Error error = stages.run(
-            "emit", 0.4, [&] { return emitProgram(compiled, options, made); },
+            "emit", 0.4, [&] { return emitProgram(compiled, options); },
             [&] { return codeOf(compiled); }))
       return error;
   }
-  compiled.reportJson = reportOf(compiled, stages.seconds, options.plansOnly ? nullptr : &made);
+  compiled.reportJson = reportOf(compiled, stages.seconds);
   return llvm::Error::success();
 }
 
-/// From the imported graph, which `compiled` holds, to objects for each CPU that was asked for.
-/// What asks most of a CPU comes last, so that its weights hold those of all.
+/// From the imported graph, which `compiled` holds, to code for each target that was asked for.
+/// What asks most of a machine comes last, so that its weights hold those of all.
 static llvm::Error compileStages(Compiled &compiled, const CompileOptions &options,
                                  Stages &stages) {
-  auto targets = targetsOf(options);
+  auto targets = target::targetsFor(options.target,
+                                    {options.threads, options.isProfiled, options.isSanitized});
   if (!targets)
     return targets.takeError();
+  if (llvm::Error error = readGiven(compiled, options))
+    return error;
   if (!options.isPlanned)
     if (llvm::Error error = stages.run(
             "simplify", 0.1, [&] { return simplifyGraph(compiled, options, *targets); },
             [&] { return graphText(compiled); }))
       return error;
   for (size_t i = 0; i + 1 < targets->size(); ++i) {
-    stages.enterVariant(i, targets->size(), (*targets)[i].name);
+    stages.enterVariant(i, targets->size(), (*targets)[i]->name);
     auto variant = std::make_unique<Compiled>();
     variant->context = compiled.context;
     variant->graph = compiled.graph->clone();
     variant->program.model = compiled.program.model;
+    variant->fingerprint = compiled.fingerprint;
+    variant->given = compiled.given;
     variant->program.flops = compiled.program.flops;
     variant->program.weights = compiled.program.weights.shared();
     if (llvm::Error error = compileFor((*targets)[i], *variant, options, stages))
@@ -171,7 +145,7 @@ static llvm::Error compileStages(Compiled &compiled, const CompileOptions &optio
     compiled.program.weights = variant->program.weights.shared();
     compiled.variants.insert(compiled.variants.begin(), std::move(variant));
   }
-  stages.enterVariant(targets->size() - 1, targets->size(), targets->back().name);
+  stages.enterVariant(targets->size() - 1, targets->size(), targets->back()->name);
   return compileFor(targets->back(), compiled, options, stages);
 }
 
@@ -209,6 +183,8 @@ llvm::Expected<std::unique_ptr<Compiled>> compile(const ModelSource &source,
               return graph.takeError();
             result->graph = std::move(*graph);
             std::string problem = graph::setTypicalSizes(*result->graph, options.typical);
+            if (problem.empty())
+              problem = graph::setShared(*result->graph, options.inPlace);
             return problem.empty() ? llvm::Error::success()
                                    : makeError(ErrorCode::Usage, "error: " + problem);
           },

@@ -3,9 +3,7 @@
 #define HEDDLE_PIPELINE_PIPELINE_H
 
 #include "compiler/cache/Cache.h"
-#include "compiler/loop/Machine.h"
-#include "compiler/program/Program.h"
-#include "compiler/target/cpu/Emit.h"
+#include "compiler/target/Backend.h"
 
 #include "llvm/Support/ThreadPool.h"
 
@@ -14,11 +12,16 @@
 
 namespace heddle {
 
+namespace plan {
+struct Plan;
+}
+
 struct CompileOptions {
-  std::string target = "host"; // or several: cpu::targetsFor; "c" for target/c
+  std::string target = "host"; // or several: target::targetsFor
   int optLevel = 3;
-  std::vector<std::string> shapes;                            // "x=1x3x?x?", "batch=4"
-  std::vector<std::string> typical;                           // "seq=128"; see graph/Typical.h
+  std::vector<std::string> shapes;  // "x=1x3x?x?", "batch=4"
+  std::vector<std::string> typical; // "seq=128"; see graph/Typical.h
+  std::vector<std::string> inPlace; // "new_state=state"; see graph/edit/Sharing.h
   std::vector<std::pair<std::string, std::string>> functions; // files of them: names and bytes
   std::string planText, planPath; // a plan to carry out; empty lets the chooser decide
   std::vector<std::string> scheduleFolders;
@@ -54,19 +57,19 @@ struct Compiled {
   std::shared_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> graph;
   program::Program program;
-  cpu::Target target;
-  cpu::Objects objects;
-  std::string source; // in C, where the target is "c"; there are no objects then
+  std::shared_ptr<const target::Target> target;
+  std::unique_ptr<target::Code> code; // null where it was only planned
   loop::Machine machine;
-  int optLevel = 3;
   bool isStrict = false; // no cards of `math = "fast"`
   bool plansOnly = false;
   std::vector<std::string> scheduleFolders;
+  std::string fingerprint;                 // of the model, as it was before anything was chosen
+  std::shared_ptr<const plan::Plan> given; // empty where the options have none
   std::string planJson, reportJson;
   std::vector<Feedback> feedback;
   std::vector<Simplified> simplified;
-  /// For the other CPUs that were asked for, the one that asks most of a CPU first; this one asks
-  /// more than all of them, and its weights hold theirs.
+  /// For the other targets that were asked for, the one that asks most first; this one asks more
+  /// than all of them, and its weights hold theirs.
   std::vector<std::unique_ptr<Compiled>> variants;
 };
 

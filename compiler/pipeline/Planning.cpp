@@ -6,12 +6,24 @@
 #include "compiler/partition/Partition.h"
 #include "compiler/plan/Chooser.h"
 #include "compiler/records/RecordedChooser.h"
-#include "compiler/target/c/Emit.h"
-#include "compiler/target/cpu/Clang.h"
+#include "compiler/simplify/Passes.h"
 
 using namespace mlir;
 
 namespace heddle {
+
+llvm::Error readGiven(Compiled &compiled, const CompileOptions &options) {
+  compiled.fingerprint = plan::fingerprint(compiled.graph->lookupSymbol<func::FuncOp>("main"));
+  plan::Plan given;
+  if (!options.planText.empty()) {
+    auto parsed = plan::parsePlan(options.planText, options.planPath);
+    if (!parsed)
+      return parsed.takeError();
+    given = std::move(*parsed);
+  }
+  compiled.given = std::make_shared<plan::Plan>(std::move(given));
+  return llvm::Error::success();
+}
 
 /// What a plan says of groups, for the partitioner.
 static partition::Options groupsOf(const plan::Plan &given, const CompileOptions &options) {
@@ -22,12 +34,27 @@ static partition::Options groupsOf(const plan::Plan &given, const CompileOptions
   if (!options.planText.empty())
     groups.regions.emplace();
   for (const plan::GroupPlan &group : given.groups) {
+    if (group.order)
+      groups.order[group.name] = *group.order;
     if (group.region >= 0)
       (*groups.regions)[group.name] = group.region;
     groups.wanted[partition::baseName(group.name)].insert(group.ops.begin(), group.ops.end());
   }
   std::erase_if(groups.wanted, [](auto &group) { return group.second.empty(); });
   return groups;
+}
+
+/// How simplify has left convolutions and pools.
+static simplify::Layouts layoutsOf(ModuleOp module) {
+  simplify::Layouts layouts;
+  if (auto made = module->getAttrOfType<DictionaryAttr>(simplify::kLayouts))
+    for (NamedAttribute each : made)
+      layouts[each.getName().str()] = cast<StringAttr>(each.getValue()).str();
+  return layouts;
+}
+
+llvm::Error checkLayouts(const Compiled &compiled) {
+  return plan::checkLayouts(*compiled.given, layoutsOf(*compiled.graph));
 }
 
 /// Adds the groups that no mechanism can carry out as the partitioner made them, or that it should
@@ -81,13 +108,14 @@ static llvm::Error settleGroups(Compiled &compiled, const plan::Plan &given, pla
   return llvm::Error::success();
 }
 
-std::string whyMissing(const warehouse::Card &card, const cpu::Target &target) {
-  StringRef library = card.mechanism->library;
-  if (c::isTarget(target.name) && (!card.source.empty() || !library.empty()))
-    return "target 'c' takes only kernels that heddle writes itself";
+std::string whyMissing(const warehouse::Card &card, const target::Target &target) {
+  if (!llvm::is_contained(target.backend.cards(), card.target))
+    return "its target is '" + card.target + "', whose cards '--target " + target.name +
+           "' does not take";
   if (!card.source.empty())
-    return cpu::whyNoClang();
-  return library.empty() ? "" : cpu::whyNoLibrary(target, library);
+    return target.whyNoSources();
+  StringRef library = card.mechanism->library;
+  return library.empty() ? "" : target.whyNoLibrary(library);
 }
 
 llvm::Expected<warehouse::Warehouse> loadCards(const Compiled &compiled) {
@@ -97,7 +125,7 @@ llvm::Expected<warehouse::Warehouse> loadCards(const Compiled &compiled) {
   if (compiled.isStrict)
     cards->requireStrict();
   for (const warehouse::Card &card : cards->cards())
-    if (std::string why = whyMissing(card, compiled.target); !why.empty())
+    if (std::string why = whyMissing(card, *compiled.target); !why.empty())
       cards->withdraw(card.name, why);
   return cards;
 }
@@ -107,7 +135,6 @@ namespace {
 /// asked.
 struct Deciders {
   warehouse::Warehouse cards;
-  plan::Plan given;
   plan::DefaultChooser byRule;
   std::unique_ptr<records::Records> records;
   std::optional<records::RecordedChooser> byRecords;
@@ -124,23 +151,17 @@ struct Deciders {
     if (!cards)
       return cards.takeError();
     auto made = std::make_unique<Deciders>(std::move(*cards));
-    if (!options.planText.empty()) {
-      auto parsed = plan::parsePlan(options.planText, options.planPath);
-      if (!parsed)
-        return parsed.takeError();
-      made->given = std::move(*parsed);
-    }
     if (!options.recordsPath.empty()) {
       auto opened = records::Records::open(options.recordsPath, records::Records::Access::Read);
       if (!opened)
         return opened.takeError();
       made->records = std::move(*opened);
-      made->byRecords.emplace(*made->records, compiled.target.identity(),
+      made->byRecords.emplace(*made->records, compiled.target->identity,
                               records::threadsOf(options.threads), made->byRule);
     }
-    made->byPlan.emplace(made->given, made->byRecords
-                                          ? static_cast<plan::Chooser &>(*made->byRecords)
-                                          : made->byRule);
+    made->byPlan.emplace(*compiled.given, made->byRecords
+                                              ? static_cast<plan::Chooser &>(*made->byRecords)
+                                              : made->byRule);
     return made;
   }
 };
@@ -152,7 +173,6 @@ llvm::Error planGroups(const CompileOptions &options, Compiled &compiled, Stages
   OwningOpRef<ModuleOp> whole = compiled.graph->clone();
   std::unique_ptr<Deciders> deciders;
   partition::Options groups;
-  std::string fingerprint;
 
   auto split = [&]() -> llvm::Error {
     if (!deciders) {
@@ -160,30 +180,30 @@ llvm::Error planGroups(const CompileOptions &options, Compiled &compiled, Stages
       if (!loaded)
         return loaded.takeError();
       deciders = std::move(*loaded);
-      groups = groupsOf(deciders->given, options);
+      groups = groupsOf(*compiled.given, options);
       groups.cards = options.without.count("cards") ? nullptr : &deciders->cards;
-      fingerprint = plan::fingerprint(main());
     }
     partition::partition(main(), groups);
     return llvm::Error::success();
   };
   bool isSettled = false;
   auto choose = [&]() -> llvm::Error {
-    if (llvm::Error error = deciders->byPlan->check(main(), fingerprint))
+    if (llvm::Error error = deciders->byPlan->check(main(), compiled.fingerprint))
       return error;
     plan::Plan made;
-    made.model = fingerprint;
-    made.target = groups.target;
+    made.model = compiled.fingerprint;
+    made.layouts = layoutsOf(*compiled.graph);
+    made.target = compiled.target->backend.name().str();
     if (llvm::Error error =
             plan::choose(main(), deciders->cards, *deciders->byPlan, compiled.machine, made))
       return error;
     auto isSplit =
-        findRefused(compiled, deciders->given, !options.without.count("feedback"), groups);
+        findRefused(compiled, *compiled.given, !options.without.count("feedback"), groups);
     if (!isSplit)
       return isSplit.takeError();
     isSettled = !*isSplit;
     if (isSettled)
-      if (llvm::Error error = settleGroups(compiled, deciders->given, made))
+      if (llvm::Error error = settleGroups(compiled, *compiled.given, made))
         return error;
     compiled.planJson = made.str();
     return llvm::Error::success();

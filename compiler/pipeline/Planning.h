@@ -7,12 +7,20 @@
 
 namespace heddle {
 
-/// "" if the target, and this machine where the card's kernel is compiled, have what it needs.
-std::string whyMissing(const warehouse::Card &card, const cpu::Target &target);
+/// "" if the card is for targets of this kind, and the target, and this machine where the card's
+/// kernel is compiled, have what it needs.
+std::string whyMissing(const warehouse::Card &card, const target::Target &target);
 
 /// The cards that may serve what is compiled: others, as its options have it or since what they
 /// need is not there, are withdrawn.
 llvm::Expected<warehouse::Warehouse> loadCards(const Compiled &compiled);
+
+/// The fingerprint of the graph of `compiled`, which is as it was imported, and the plan of the
+/// options.
+llvm::Error readGiven(Compiled &compiled, const CompileOptions &options);
+
+/// Whether all layouts of the given plan are of the simplified graph's convolutions and pools.
+llvm::Error checkLayouts(const Compiled &compiled);
 
 /// Groups, then cards and knobs of all groups: what the given plan says, else what tuning has
 /// found, else what the cards and the default chooser find best. Where that makes groups that

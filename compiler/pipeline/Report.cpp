@@ -31,12 +31,9 @@ nlohmann::ordered_json unfoldedJson(const Compiled &compiled) {
 static nlohmann::ordered_json variantsJson(const Compiled &compiled) {
   auto variants = nlohmann::ordered_json::array();
   auto add = [&](const Compiled &variant) {
-    int64_t code = 0;
-    for (const auto &object : variant.objects)
-      code += object->getBufferSize();
-    variants.push_back({{"target", variant.target.name},
+    variants.push_back({{"target", variant.target->name},
                         {"groups", variant.program.kernels.size()},
-                        {"code_bytes", code},
+                        {"code_bytes", variant.code ? variant.code->bytes : 0},
                         {"weights_bytes", variant.program.weights.usedBytes}});
   };
   add(compiled);
@@ -45,16 +42,15 @@ static nlohmann::ordered_json variantsJson(const Compiled &compiled) {
   return variants;
 }
 
-std::string reportOf(const Compiled &compiled, const nlohmann::ordered_json &seconds,
-                     const Made *made) {
+std::string reportOf(const Compiled &compiled, const nlohmann::ordered_json &seconds) {
   const program::Program &program = compiled.program;
   nlohmann::ordered_json report;
   report["model"] = program.model;
-  report["target"] = compiled.target.name;
+  report["target"] = compiled.target->name;
   report["seconds"] = seconds;
   report["feedback"] = feedbackJson(compiled);
   report["unfolded"] = unfoldedJson(compiled);
-  if (made) {
+  if (const target::Code *code = compiled.code.get()) {
     report["groups"] = program.kernels.size();
     report["launches"] = program.launches;
     auto pointwise = nlohmann::ordered_json::array();
@@ -62,7 +58,7 @@ std::string reportOf(const Compiled &compiled, const nlohmann::ordered_json &sec
       pointwise.push_back({{"group", group}, {"planned", mechanism}});
     report["pointwise_instead"] = pointwise;
     report["weights_bytes"] = program.weights.size;
-    report["objects"] = {{"count", compiled.objects.size()}, {"from_cache", made->objectsFound}};
+    report["objects"] = {{"count", code->parts}, {"from_cache", code->fromCache}};
   }
   if (!compiled.variants.empty())
     report["variants"] = variantsJson(compiled);

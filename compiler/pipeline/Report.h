@@ -8,14 +8,8 @@
 
 namespace heddle {
 
-/// What only the stages after the plan know.
-struct Made {
-  int64_t objectsFound = 0; // in the cache
-};
-
-/// `seconds` of each stage; `made` is null where there is a plan only.
-std::string reportOf(const Compiled &compiled, const nlohmann::ordered_json &seconds,
-                     const Made *made);
+/// `seconds` of each stage.
+std::string reportOf(const Compiled &compiled, const nlohmann::ordered_json &seconds);
 
 } // namespace heddle
 

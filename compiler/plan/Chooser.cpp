@@ -108,6 +108,25 @@ static std::string whyApart(func::FuncOp function, graph::GroupOp group, StringR
   return "no mechanism carries them out as one kernel";
 }
 
+/// Groups stand in the plan's order, unless what they read does not allow it.
+void PlanChooser::checkOrder(
+    func::FuncOp function,
+    llvm::function_ref<void(const GroupPlan &, const Twine &)> complain) const {
+  llvm::DenseMap<Block *, const GroupPlan *> before;
+  function.walk<WalkOrder::PreOrder>([&](graph::GroupOp group) {
+    const GroupPlan *wish = plan.find(group.getName());
+    if (!wish || !wish->order)
+      return;
+    const GroupPlan *&last = before[group->getBlock()];
+    if (last && *wish->order < *last->order)
+      complain(*wish, "its order is " + Twine(*wish->order) + ", but it has to follow '" +
+                          last->name + "' (order " + Twine(*last->order) +
+                          "): it reads what that computes, or a size, a branch or a loop between "
+                          "them keeps them apart");
+    last = wish;
+  });
+}
+
 llvm::Error PlanChooser::check(func::FuncOp function, StringRef model) const {
   std::vector<std::string> names;
   std::map<std::string, graph::GroupOp> groups;
@@ -129,6 +148,7 @@ llvm::Error PlanChooser::check(func::FuncOp function, StringRef model) const {
   auto regionOf = [&](const GroupPlan &group) -> int64_t {
     return groups[group.name].getRegion().value_or(-1);
   };
+  checkOrder(function, complain);
   std::map<int64_t, const GroupPlan *> firstOf; // the first group of each region
   for (const GroupPlan &group : plan.groups) {
     if (!llvm::is_contained(known, group.name)) {
@@ -138,6 +158,9 @@ llvm::Error PlanChooser::check(func::FuncOp function, StringRef model) const {
                                         : "; did you mean '" + near + "'?"));
       continue;
     }
+    if (group.device != 0)
+      complain(group, "its device is " + Twine(group.device) +
+                          ", but a program has one, whose number is 0");
     if (group.region >= 0) {
       auto [first, isNew] = firstOf.try_emplace(group.region, &group);
       if (!isNew && (regionOf(group) < 0 || regionOf(group) != regionOf(*first->second)))
@@ -170,7 +193,7 @@ llvm::Error choose(func::FuncOp function, const warehouse::Warehouse &warehouse,
   function.walk<WalkOrder::PreOrder>([&](graph::GroupOp group) { groups.push_back(group); });
   llvm::Error problems = llvm::Error::success();
   for (graph::GroupOp group : groups) {
-    auto offers = warehouse.offer(group, plan.target);
+    auto offers = warehouse.offer(group);
     auto choice = chooser.choose(group, offers, machine);
     llvm::Error error = !choice        ? choice.takeError()
                         : choice->card ? warehouse::apply(*choice->card, group, choice->knobs)

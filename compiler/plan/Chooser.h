@@ -43,6 +43,9 @@ public:
   llvm::Error check(mlir::func::FuncOp function, llvm::StringRef model) const;
 
 private:
+  void checkOrder(mlir::func::FuncOp function,
+                  llvm::function_ref<void(const GroupPlan &, const llvm::Twine &)> complain) const;
+
   const Plan &plan;
   Chooser &otherwise;
 };

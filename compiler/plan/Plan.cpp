@@ -24,8 +24,12 @@ std::string Plan::str() const {
   auto quoted = [](const std::string &text) {
     return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
   };
-  std::string text = "{\"plan\": 1, \"model\": " + quoted(model) +
-                     ", \"target\": " + quoted(target) + ",\n \"groups\": [";
+  std::string text =
+      "{\"plan\": 1, \"model\": " + quoted(model) + ", \"target\": " + quoted(target) + ",\n ";
+  if (!layouts.empty())
+    text += "\"layouts\": " + Json(layouts).dump(-1, ' ', false, Json::error_handler_t::replace) +
+            ",\n ";
+  text += "\"groups\": [";
   StringRef separator = "\n";
   for (const GroupPlan &group : groups) {
     Json line = {{"name", group.name},
@@ -33,10 +37,13 @@ std::string Plan::str() const {
                  {"key", group.key},
                  {"card", group.card},
                  {"card_hash", group.cardHash},
-                 {"knobs", Json(group.knobs)},
-                 {"order", group.order}};
+                 {"knobs", Json(group.knobs)}};
     if (group.knobs.empty())
       line["knobs"] = Json::object();
+    if (group.order)
+      line["order"] = *group.order;
+    if (group.device)
+      line["device"] = group.device;
     if (group.region >= 0)
       line["region"] = group.region;
     text += separator.str() + "  " + line.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -57,9 +64,13 @@ public:
                        path + ": error: this is no plan: it must begin with {\"plan\": 1");
     Plan plan;
     plan.path = path.str();
-    checkFields(json, {"plan", "model", "target", "groups"});
+    checkFields(json, {"plan", "model", "target", "layouts", "groups"});
     take(json, "model", plan.model, "a string");
     take(json, "target", plan.target, "a string");
+    take(json, "layouts", plan.layouts, "an object of 'first' and 'last'");
+    for (const auto &[node, layout] : plan.layouts)
+      if (layout != "first" && layout != "last")
+        complain("the layout of '" + node + "' is '" + layout + "', but must be 'first' or 'last'");
     if (!json.contains("groups") || !json["groups"].is_array())
       complain("'groups' must be a list");
     else
@@ -124,13 +135,16 @@ private:
       return result;
     }
     group = result.name = json["name"].get<std::string>();
-    checkFields(json, {"name", "ops", "key", "card", "card_hash", "knobs", "order", "region"});
+    checkFields(json,
+                {"name", "ops", "key", "card", "card_hash", "knobs", "order", "device", "region"});
     take(json, "ops", result.ops, "a list of strings");
     take(json, "key", result.key, "a string");
     take(json, "card", result.card, "a string");
     take(json, "card_hash", result.cardHash, "a string");
     take(json, "knobs", result.knobs, "an object of integers");
-    take(json, "order", result.order, "an integer");
+    if (json.contains("order"))
+      take(json, "order", result.order.emplace(), "an integer");
+    take(json, "device", result.device, "an integer");
     take(json, "region", result.region, "an integer");
     result.line = lineOf(group);
     group.clear();
@@ -176,6 +190,21 @@ llvm::Error writePlan(const Plan &plan, StringRef path) {
     return makeError(ErrorCode::Usage,
                      "cannot write plan '" + path + "': error: " + error.message());
   return llvm::Error::success();
+}
+
+llvm::Error checkLayouts(const Plan &given, const std::map<std::string, std::string> &made) {
+  SmallVector<StringRef> known;
+  for (auto &[name, layout] : made)
+    known.push_back(name);
+  std::vector<std::string> problems;
+  for (auto &[name, layout] : given.layouts)
+    if (!made.count(name)) {
+      std::string near = support::nearest(name, known);
+      problems.push_back(given.path + ": error: 'layouts': the model has no convolution or pool '" +
+                         name + "'" + (near.empty() ? "" : "; did you mean '" + near + "'?"));
+    }
+  return problems.empty() ? llvm::Error::success()
+                          : makeError(ErrorCode::Usage, llvm::join(problems, "\n"));
 }
 
 std::string fingerprint(func::FuncOp function) {

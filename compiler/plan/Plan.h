@@ -14,14 +14,18 @@ struct GroupPlan {
   std::string card;             // "" for the default form of the group's kind
   std::string cardHash;         // "" when any text of the card will do
   warehouse::KnobValues knobs;
-  int64_t order = 0;
+  std::optional<int64_t> order;
+  int64_t device = 0;
   int64_t region = -1; // groups of one number are launched at once
   int64_t line = 0;    // of the file, for messages
 };
 
 struct Plan {
-  std::string path; // of the file, for messages
-  std::string model, target = "cpu";
+  std::string path;          // of the file, for messages
+  std::string model, target; // the backend that it was made for, for the reader
+  /// Of convolutions and pools by their names in the model: "last" or "first", where the channels
+  /// of images stand.
+  std::map<std::string, std::string> layouts;
   std::vector<GroupPlan> groups;
 
   const GroupPlan *find(llvm::StringRef group) const;
@@ -33,6 +37,9 @@ struct Plan {
 llvm::Expected<Plan> parsePlan(llvm::StringRef text, llvm::StringRef path);
 llvm::Expected<Plan> readPlan(llvm::StringRef path);
 llvm::Error writePlan(const Plan &plan, llvm::StringRef path);
+
+/// Whether all that the plan gives a layout has one in the model, where `made` says what they are.
+llvm::Error checkLayouts(const Plan &given, const std::map<std::string, std::string> &made);
 
 /// "sha256:..." of the function's text; large constants count by type and name only.
 std::string fingerprint(mlir::func::FuncOp function);

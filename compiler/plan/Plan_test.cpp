@@ -126,7 +126,7 @@ TEST_F(Plans, sayWhatIsWrongInThem) {
   EXPECT_EQ(
       replayGroup("\"cart\": \"matmul\""),
       "p.json:1: group 'dense': error: unknown field 'cart'; did you mean 'card'? known: name, "
-      "ops, key, card, card_hash, knobs, order, region");
+      "ops, key, card, card_hash, knobs, order, device, region");
   EXPECT_EQ(replayGroup("\"knobs\": {\"m\": \"x\"}"),
             "p.json:1: group 'dense': error: 'knobs' is {\"m\":\"x\"}, but must be an object of "
             "integers");

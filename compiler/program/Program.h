@@ -35,6 +35,7 @@ struct Io {
   std::vector<std::string> labels;
   IoKind kind = IoKind::Tensor;
   int32_t tensorRank = -1; // of a list's tensors
+  int32_t shares = -1;     // of an output: the input whose memory it may have
 };
 
 /// Constant data at 64-aligned offsets of one blob. Pieces borrow their bytes (from the model's
@@ -94,9 +95,10 @@ struct ArenaBuffer {
 };
 
 /// The module holds `func.func` kernels (`(!program.ptr args, i64 begin, i64 end, !program.ptr
-/// scratch)`, private), and two public functions as abi.h wants them,
-/// `heddle_program_sizes(!program.ptr symbols, !program.ptr arena_bytes, !program.ptr output_dims)
-/// -> i32` and `heddle_program_run(!program.ptr call) -> i32`.
+/// scratch)`, private), and public functions as abi.h wants them,
+/// `heddle_program_sizes(!program.ptr symbols, !program.ptr arena_bytes, !program.ptr output_dims,
+/// !program.ptr values) -> i32`, `heddle_program_run(!program.ptr call) -> i32` and, if values of
+/// inputs are sizes, `heddle_program_bind(!program.ptr call) -> i32`.
 struct Program {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::string model;
@@ -107,7 +109,8 @@ struct Program {
   std::vector<ArenaBuffer> buffers;
   std::vector<LibraryCall> calls;
   std::vector<Source> sources;
-  bool isProfiled = false; // it says to the runtime where each kernel begins and ends
+  bool bindsValues = false; // there is a heddle_program_bind
+  bool isProfiled = false;  // it says to the runtime where each kernel begins and ends
   // AddressSanitizer looks at each access, and no tensor shares memory with another.
   bool isSanitized = false;
   double flops = 0;

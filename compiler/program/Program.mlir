@@ -114,7 +114,7 @@ func.func @argument(%p: !program.ptr) {
 // -----
 
 func.func @area(%p: !program.ptr) {
-  // expected-error @+1 {{for attribute 'area' [arena, inputs, outputs, symbols, output_dims, weights, services]}}
+  // expected-error @+1 {{for attribute 'area' [arena, inputs, outputs, symbols, output_dims, weights, services, seed]}}
   %x = program.area %p stack
   return
 }

@@ -21,7 +21,8 @@ def Program_Area : I32EnumAttr<"Area", "memory that a run has", [
     I32EnumAttrCase<"Symbols", 3, "symbols">,        // an i64 for each symbol
     I32EnumAttrCase<"OutputDims", 4, "output_dims">, // an i64 for each dimension of each output
     I32EnumAttrCase<"Weights", 5, "weights">,        // bytes of the constants
-    I32EnumAttrCase<"Services", 6, "services">]> {   // what program.service calls
+    I32EnumAttrCase<"Services", 6, "services">,      // what program.service calls
+    I32EnumAttrCase<"Seed", 7, "seed">]> {           // a ui64: of the run's random numbers
   let cppNamespace = "::heddle::program";
 }
 
@@ -31,7 +32,7 @@ def Program_AreaOp : Program_Op<"area", [MemoryEffects<[MemRead]>]> {
     `arena`: bytes, as many as heddle_program_sizes asked for. `inputs` and `outputs`: a pointer for each; that of an output is
     null where its size is not known before the run. `symbols`: an i64 for each. `output_dims`: an i64 for each dimension of
     all outputs, which the program writes where they are not known before the run. `weights`: bytes of the constants.
-    `services`: what program.service calls.
+    `services`: what program.service calls. `seed`: a ui64 for the run's random numbers.
   }];
   let arguments = (ins Program_Ptr:$run, Program_Area:$area);
   let results = (outs Program_Ptr:$result);

@@ -12,7 +12,7 @@ namespace heddle::records {
 /// What a measurement holds for.
 struct Situation {
   std::string key;    // GroupKey::hash
-  std::string target; // cpu::Target::identity
+  std::string target; // target::Target::identity
   int64_t threads = 1;
 };
 

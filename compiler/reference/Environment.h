@@ -51,6 +51,7 @@ public:
   llvm::Expected<std::string> stringOf(mlir::Operation *op, int64_t number) const;
 
   const Limits limits;
+  uint64_t seed = 0; // of graph.run_seed
   int depth = 0;
 
 private:

@@ -95,7 +95,8 @@ Results computeElementwise(const Call &call);
   DO(ListAtOp) DO(ListLengthOp) DO(ListConcatOp) DO(ListSplitOp) \
   DO(ListCastOp) DO(StringConcatOp) DO(StringSplitOp) DO(StringNormalizeOp) \
   DO(StringMatchOp) DO(StringCastOp) DO(ImageDecodeOp) DO(NonzeroOp) \
-  DO(UniqueOp) DO(SuppressOp) DO(ForestOp) DO(FourierOp) DO(CustomOp)
+  DO(UniqueOp) DO(SuppressOp) DO(ForestOp) DO(FourierOp) DO(CustomOp) \
+  DO(RunSeedOp)
 // clang-format on
 HEDDLE_FOR_EACH_OP(HEDDLE_COMPUTE)
 #undef HEDDLE_COMPUTE

@@ -367,4 +367,12 @@ Results compute(BindSizesOp op, const Call &call) {
   return Tensors();
 }
 
+Results compute(RunSeedOp, const Call &call) {
+  auto result = call.allocate({});
+  if (!result)
+    return result.takeError();
+  store<uint64_t>(*result, {call.environment.seed});
+  return single(*result);
+}
+
 } // namespace heddle::reference

@@ -7,6 +7,8 @@
 // drawn in while that costs nothing, and let out again: both ways fewer elements are transposed. A
 // transpose that the model had already merges with one of ours, and sizes of 1 move by a reshape.
 //
+// A plan may leave single convolutions and pools as they are; which are how is noted at the module.
+//
 // Leaves alone: ops that are channels last already, and all that no convolution reaches.
 
 #include "compiler/graph/Typical.h"
@@ -22,7 +24,7 @@ namespace {
 
 class LayoutChange {
 public:
-  explicit LayoutChange(ModuleOp module) {
+  LayoutChange(ModuleOp module, const Layouts &wanted) : module(module), wanted(wanted) {
     module.walk<WalkOrder::PreOrder>([&](Operation *op) { ops.push_back(op); });
   }
 
@@ -52,9 +54,21 @@ private:
       if (chosen.insert(op).second)
         work.push_back(op);
     };
-    for (Operation *op : ops)
-      if (roleOf(op) == Role::Anchor)
+    NamedAttrList layouts;
+    Builder builder(module.getContext());
+    for (Operation *op : ops) {
+      if (roleOf(op) != Role::Anchor)
+        continue;
+      std::string name = sourceName(op->getLoc());
+      auto wish = wanted.find(name);
+      bool isLast = wish == wanted.end() || wish->second == "last";
+      if (isLast)
         add(op);
+      if (!name.empty())
+        layouts.set(name, builder.getStringAttr(isLast ? "last" : "first"));
+    }
+    if (!layouts.empty())
+      module->setAttr(kLayouts, layouts.getDictionary(module.getContext()));
     anchors = chosen;
     auto visit = [&](Value value) {
       if (hasBothLayouts(value))
@@ -191,6 +205,8 @@ private:
       op->erase();
   }
 
+  ModuleOp module;
+  const Layouts &wanted;
   std::vector<Operation *> ops, reached; // in the order of the program
   DenseSet<Operation *> chosen, anchors;
   DenseMap<Value, Value> permutedForms, writtenForms;
@@ -198,6 +214,7 @@ private:
 
 struct ChannelsLastPass : PassWrapper<ChannelsLastPass, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ChannelsLastPass)
+  explicit ChannelsLastPass(Layouts wanted) : wanted(std::move(wanted)) {}
   StringRef getArgument() const override { return "heddle-simplify-channels-last"; }
   StringRef getDescription() const override {
     return "let convolutions, pools and what lies between them work on channels-last tensors";
@@ -206,17 +223,22 @@ struct ChannelsLastPass : PassWrapper<ChannelsLastPass, OperationPass<ModuleOp>>
     registry.insert<GraphDialect>();
   }
   void runOnOperation() override {
-    if (!LayoutChange(getOperation()).run())
+    if (!LayoutChange(getOperation(), wanted).run())
       return;
     RewritePatternSet patterns(&getContext());
     addMovementRules(patterns);
     addRegroupRules(patterns);
     (void)applyRules(getOperation(), std::move(patterns));
   }
+
+private:
+  Layouts wanted;
 };
 
 } // namespace
 
-std::unique_ptr<Pass> createChannelsLastPass() { return std::make_unique<ChannelsLastPass>(); }
+std::unique_ptr<Pass> createChannelsLastPass(Layouts wanted) {
+  return std::make_unique<ChannelsLastPass>(std::move(wanted));
+}
 
 } // namespace heddle::simplify

@@ -27,7 +27,12 @@ std::unique_ptr<mlir::Pass> createStoredPass();
 /// `areCheap`: a table costs less than 16 simple ops.
 std::unique_ptr<mlir::Pass> createTablesPass(bool areCheap = true);
 std::unique_ptr<mlir::Pass> createHalvesPass();
-std::unique_ptr<mlir::Pass> createChannelsLastPass();
+/// Of convolutions and pools by the names of their nodes: "last" or "first", where channels stand.
+using Layouts = std::map<std::string, std::string>;
+/// What the module's are; written by the pass.
+inline constexpr llvm::StringLiteral kLayouts = "graph.layouts";
+/// Channels are last but where `wanted` says otherwise.
+std::unique_ptr<mlir::Pass> createChannelsLastPass(Layouts wanted = {});
 std::unique_ptr<mlir::Pass> createTransposedConvPass();
 std::unique_ptr<mlir::Pass> createWeightsPass();
 
@@ -40,6 +45,7 @@ struct SimplifyOptions {
   bool prefersUnsigned = true; // integer products take a left side without a sign as it is
   bool hasCheapTables = true;  // of 256 bytes
   int64_t foldLimitBytes = kFoldLimitBytes;
+  Layouts layouts = {};
 };
 
 /// Everything in order: what the pipeline runs between import and partition.

@@ -68,7 +68,7 @@ void addSimplifyPasses(OpPassManager &manager, const SimplifyOptions &options) {
   manager.addPass(createStoredPass());     // what is left of such weights
   manager.addPass(createFixpointPass(options.foldLimitBytes));
   if (options.channelsLast) {
-    manager.addPass(createChannelsLastPass());
+    manager.addPass(createChannelsLastPass(options.layouts));
     manager.addPass(createWeightsPass());
     manager.addPass(createTransposedConvPass()); // needs channels last and constant weights
     manager.addPass(createFixpointPass(options.foldLimitBytes));
@@ -90,7 +90,7 @@ void registerSimplifyPasses() {
   registerPass(createStoredPass);
   registerPass([] { return createTablesPass(); });
   registerPass(createHalvesPass);
-  registerPass(createChannelsLastPass);
+  registerPass([] { return createChannelsLastPass(); });
   registerPass(createTransposedConvPass);
   registerPass(createWeightsPass);
   registerPass([] { return createFixpointPass(); });

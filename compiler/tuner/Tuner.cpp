@@ -147,7 +147,7 @@ llvm::Error Tuner::measureBase(Work &work, Subject &subject) {
 llvm::Error Tuner::prepare(Work &work) {
   doing = "measuring '" + work.names.front() + "' as it is";
   Record &blank = work.blank;
-  blank.situation.target = planned.target.identity();
+  blank.situation.target = planned.target->identity;
   blank.situation.threads = threads;
   blank.machine =
       (llvm::sys::getHostCPUName() + ", " + Twine(records::threadsOf(0)) + " threads").str();
@@ -373,7 +373,7 @@ Json Tuner::report() const {
   double whole = 0;
   for (auto &work : works)
     whole += work->weight();
-  Json json = {{"target", planned.target.identity()},
+  Json json = {{"target", planned.target->identity},
                {"threads", threads},
                {"records", compile.recordsPath},
                {"ended", ended},
@@ -397,6 +397,8 @@ llvm::Expected<std::string> tune(const ModelSource &source, const CompileOptions
   auto planned = heddle::compile(source, byRule);
   if (!planned)
     return planned.takeError();
+  if (llvm::Error error = target::checkRunsHere(*(*planned)->target, source.path))
+    return std::move(error);
   TuneOptions measured = options;
   if (auto typical = (*(*planned)->graph)->getAttrOfType<DictionaryAttr>(graph::kTypicalAttr))
     for (NamedAttribute size : typical)

@@ -185,9 +185,7 @@ std::string Card::kernelRefusal(ArrayRef<Operation *> ops) const {
   return "";
 }
 
-std::string Card::refusal(graph::GroupOp group, StringRef wantedTarget) const {
-  if (target != wantedTarget)
-    return "its target is '" + target + "', not '" + wantedTarget.str() + "'";
+std::string Card::refusal(graph::GroupOp group) const {
   if (auto built = group.getKind(); !kind.empty() && built && *built != kind)
     return "the group is built around " + built->str() + ", not " + kind;
   std::string why;

@@ -23,7 +23,7 @@ using KnobValues = std::map<std::string, int64_t>;
 
 struct Card {
   std::string path, name; // the name is the file's, without folder and suffix
-  std::string target;
+  std::string target;     // the folder below schedules/ of such cards
   int64_t priority = 0;
   std::vector<Key> keys;          // each deciding op of a group must match one of them
   std::vector<Key> nests;         // or: the whole of a group must match one of them
@@ -49,9 +49,9 @@ struct Card {
   /// How these ops, operands first, stand to the card's nests: what the partitioner grows by.
   /// No for a card without nests.
   Fit fit(llvm::ArrayRef<mlir::Operation *> ops) const;
-  /// "" when the card is for this group, else why not. What the card needs besides, a library or a
-  /// compiler, is not asked.
-  std::string refusal(graph::GroupOp group, llvm::StringRef target) const;
+  /// "" when the card is for this group, else why not. Its target, and what it needs besides, a
+  /// library or a compiler, are not asked.
+  std::string refusal(graph::GroupOp group) const;
 
   /// The loops of ops as this card sees them.
   graph::LoopNest nestOf(llvm::ArrayRef<mlir::Operation *> ops) const;

@@ -151,15 +151,15 @@ TEST_F(Cards, mayForbidWhatStandsAroundTheirOps) {
   };
   auto fitOf = [&](const Card &card, ArrayRef<Operation *> some) { return card.fit(some); };
   ArrayRef<Operation *> all(ops), named = all.slice(1, 4);
-  EXPECT_EQ(cardWith("").refusal(rows, "cpu"), "");
+  EXPECT_EQ(cardWith("").refusal(rows), "");
   Card closed = cardWith(", prologue = false, epilogue = false");
   EXPECT_EQ(fitOf(closed, named), warehouse::Fit::Full); // the root between them is neither
   EXPECT_EQ(fitOf(closed, all.slice(0, 5)), warehouse::Fit::No);
   EXPECT_EQ(fitOf(closed, all.slice(1, 5)), warehouse::Fit::Partial);
-  EXPECT_EQ(closed.refusal(rows, "cpu"),
+  EXPECT_EQ(closed.refusal(rows),
             "op 'mul' of '-:6' stands before what the card names, which its 'prologue = false' "
             "forbids");
-  EXPECT_EQ(cardWith(", epilogue = false").refusal(rows, "cpu"),
+  EXPECT_EQ(cardWith(", epilogue = false").refusal(rows),
             "op 'neg' of '-:11' stands behind what the card names, which its 'epilogue = false' "
             "forbids");
 }
@@ -186,9 +186,8 @@ TEST_F(Cards, tellAllProblemsOfAFolderAtOnce) {
 
 TEST_F(Cards, areOfferedByLoopsAndGuards) {
   Card card = llvm::cantFail(warehouse::parseCard(context, kCard, "x.mlir"));
-  EXPECT_EQ(card.refusal(group("3"), "cpu"), "");
-  EXPECT_EQ(card.refusal(group("65"), "cpu"), "k is 65, at most 64 is allowed");
-  EXPECT_EQ(card.refusal(group(), "mcu"), "its target is 'cpu', not 'mcu'");
+  EXPECT_EQ(card.refusal(group("3")), "");
+  EXPECT_EQ(card.refusal(group("65")), "k is 65, at most 64 is allowed");
   Warehouse loaded = llvm::cantFail(Warehouse::load(context));
   std::vector<std::string> offered;
   std::map<std::string, std::string> refused;
@@ -218,7 +217,7 @@ TEST_F(Cards, sayWhichLoopIsNotTheirs) {
   auto refusalOf = [&](StringRef key) {
     std::string text = replaced(kCard, "p* { k:s(dot) }\", max = {k = 64}", (key + "\"").str());
     Card card = llvm::cantFail(warehouse::parseCard(context, text, "x.mlir"));
-    std::string refusal = card.refusal(group(), "cpu");
+    std::string refusal = card.refusal(group());
     return StringRef(refusal).rsplit("': ").second.str();
   };
   EXPECT_EQ(refusalOf("m:p { k:s(dot) }"), "loop 'p' is no 'k:s(dot)'");

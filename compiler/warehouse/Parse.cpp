@@ -3,6 +3,7 @@
 #include "compiler/loop/TransformOps.h"
 #include "compiler/support/Error.h"
 #include "compiler/support/Suggest.h"
+#include "compiler/warehouse/Builtin.h"
 #include "compiler/warehouse/Card.h"
 #include "compiler/warehouse/Limits.h"
 #include "compiler/warehouse/ParseKernel.h"
@@ -19,8 +20,17 @@ using namespace mlir;
 namespace heddle::warehouse {
 
 namespace {
-/// Folders below schedules/, one a target.
-constexpr StringLiteral kTargets[] = {"cpu"};
+/// The folders below schedules/.
+SmallVector<StringRef> knownTargets() {
+  SmallVector<StringRef> names;
+  for (const BuiltinCard &card : builtinCards()) {
+    StringRef folder = llvm::sys::path::filename(llvm::sys::path::parent_path(card.path));
+    if (!llvm::is_contained(names, folder))
+      names.push_back(folder);
+  }
+  return names;
+}
+
 constexpr StringLiteral kFields[] = {"target", "priority", "key", "nest",     "moves",    "kind",
                                      "dtypes", "min",      "max", "prologue", "epilogue", "math"};
 
@@ -140,7 +150,7 @@ private:
   }
 
   void readTarget(DictionaryAttr fields) {
-    SmallVector<StringRef> known(std::begin(kTargets), std::end(kTargets));
+    SmallVector<StringRef> known = knownTargets();
     auto target = field<StringAttr>(fields, "target", "a string");
     card.target = target ? target.str() : "";
     if (!llvm::is_contained(known, StringRef(card.target)))

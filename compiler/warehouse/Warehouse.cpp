@@ -115,12 +115,10 @@ void Warehouse::requireStrict() {
       withdraw(card.name, "its math is fast, which --math strict rules out");
 }
 
-Fit Warehouse::fit(ArrayRef<Operation *> ops, StringRef target, std::string &form,
-                   bool several) const {
+Fit Warehouse::fit(ArrayRef<Operation *> ops, std::string &form, bool several) const {
   Fit best = Fit::No;
   for (const Card &card : all) {
-    bool isAsked = card.target == target && !withdrawn.count(card.name) &&
-                   (!several || card.mechanism->storesSeveral);
+    bool isAsked = !withdrawn.count(card.name) && (!several || card.mechanism->storesSeveral);
     Fit found = isAsked ? card.fit(ops) : Fit::No;
     if (found > best) {
       best = found;
@@ -130,11 +128,11 @@ Fit Warehouse::fit(ArrayRef<Operation *> ops, StringRef target, std::string &for
   return best;
 }
 
-std::vector<Offer> Warehouse::offer(graph::GroupOp group, StringRef target) const {
+std::vector<Offer> Warehouse::offer(graph::GroupOp group) const {
   std::vector<Offer> offers;
   for (const Card &card : all) {
     auto gone = withdrawn.find(card.name);
-    std::string refusal = card.refusal(group, target);
+    std::string refusal = card.refusal(group);
     // That it is not for the group is the better reason.
     if (refusal.empty() && gone != withdrawn.end())
       refusal = gone->second;

@@ -32,18 +32,17 @@ public:
   /// Highest priority first, then by name.
   llvm::ArrayRef<Card> cards() const { return all; }
   const Card *find(llvm::StringRef name) const;
-  /// From now on the card of this name is offered to no group, for this reason: what it needs is
-  /// not there, say.
+  /// From now on the card of this name is offered to no group, for this reason: it is for another
+  /// target, say, or what it needs is not there.
   void withdraw(llvm::StringRef name, std::string why) { withdrawn[name.str()] = std::move(why); }
   /// Withdraws the cards of `math = "fast"`.
   void requireStrict();
   /// The best that any card with a nest makes of these ops, operands first, and the mechanism of
   /// the first card that makes it so. `several`: of those alone whose mechanism stores several
   /// results.
-  Fit fit(llvm::ArrayRef<mlir::Operation *> ops, llvm::StringRef target, std::string &form,
-          bool several = false) const;
+  Fit fit(llvm::ArrayRef<mlir::Operation *> ops, std::string &form, bool several = false) const;
   /// Every card, in their order, with the reason of those that are refused.
-  std::vector<Offer> offer(graph::GroupOp group, llvm::StringRef target = "cpu") const;
+  std::vector<Offer> offer(graph::GroupOp group) const;
 
 private:
   std::vector<Card> all;

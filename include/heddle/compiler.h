@@ -55,6 +55,9 @@ typedef struct heddle_compile_options {
   const char *const *typical; /* "seq=128": sizes that symbols of inputs usually have, for which
                                  kernels and memory are laid out; they stay right for all sizes */
   size_t typical_count;
+  const char *const *in_place; /* "new_state=state": the output may be given the input's buffer in
+                                  a run, which then updates it in place */
+  size_t in_place_count;
 } heddle_compile_options_t;
 
 /* `options` may be NULL. */

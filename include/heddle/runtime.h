@@ -163,7 +163,8 @@ typedef struct heddle_value {
   int32_t encoding;
   int32_t label_count;
   const char *const *labels;
-  int32_t kind; /* heddle_kind_t; dims are NULL for what is no tensor */
+  int32_t kind;   /* heddle_kind_t; dims are NULL for what is no tensor */
+  int32_t shares; /* of an output: the input whose buffer it may be given, too, or -1 */
 } heddle_value_t;
 
 HEDDLE_API size_t heddle_module_input_count(const heddle_module_t *module);
@@ -223,13 +224,17 @@ heddle_session_output_shapes(heddle_session_t *session, const heddle_tensor_t *i
                              size_t input_count, heddle_tensor_t *outputs, size_t output_count);
 
 /* Runs once. Inputs and outputs stand in the module's order. An output with data is written there
- * if `bytes` suffice, and may not overlap another tensor; one with NULL data is allocated and must
- * be given to heddle_tensor_release. In both cases its dtype, rank and dims are filled in.
- * Strings and sequences are always allocated.
- * A wrong feed gives one message that lists all that is wrong. */
+ * if `bytes` suffice, and may not overlap another tensor, but for the input that it `shares`, whose
+ * place it may take; one with NULL data is allocated and must be given to heddle_tensor_release. In
+ * both cases its dtype, rank and dims are filled in. Strings and sequences are always allocated. A
+ * wrong feed gives one message that lists all that is wrong. */
 HEDDLE_API heddle_status_t *heddle_session_run(heddle_session_t *session,
                                                const heddle_tensor_t *inputs, size_t input_count,
                                                heddle_tensor_t *outputs, size_t output_count);
+
+/* The next run that begins draws its random numbers from this seed, those after it from the numbers
+ * that follow. A new session begins with 0. Equal seeds give equal numbers on every machine. */
+HEDDLE_API void heddle_session_seed(heddle_session_t *session, uint64_t seed);
 
 typedef struct heddle_memory {
   int64_t arena_bytes;   /* intermediate tensors of the last run that ended */

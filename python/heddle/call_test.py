@@ -67,8 +67,10 @@ def test_other_wrong_places(session):
         session.run(None, given, out={"q": place})
     with pytest.raises(heddle.UsageError, match="'out' is a .*list"):
         session.run(None, given, out=[place])
+    shifted = np.zeros(16, np.float32)
     with pytest.raises(heddle.UsageError, match="its buffer overlaps input 'x'"):
-        session.run(None, given, out={"y": given["x"]})
+        session.run(None, {**given, "x": shifted[:12].reshape(3, 4)},
+                    out={"y": shifted[4:].reshape(3, 4)})
     place.flags.writeable = False
     with pytest.raises(heddle.UsageError, match="is read-only"):
         session.run(None, given, out={"y": place})

@@ -105,6 +105,17 @@ def _function_paths(functions):
         yield paths
 
 
+def _compile(model, options, handle):
+    """A path, bytes or a ModelProto, into the handle."""
+    if hasattr(model, "SerializeToString"):
+        model = model.SerializeToString()
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        data = bytes(model)
+        call("heddle_compile_bytes", data, len(data), b"<bytes>", options, ctypes.byref(handle))
+    else:
+        call("heddle_compile", os.fsencode(model), options, ctypes.byref(handle))
+
+
 def compile(  # noqa: A001: the package's own word
     model,
     target="host",
@@ -126,6 +137,7 @@ def compile(  # noqa: A001: the package's own word
     functions=None,
     profile=False,
     typical=None,
+    in_place=None,
 ):
     """Compiles an ONNX model and returns a Module ready to run.
 
@@ -135,6 +147,8 @@ def compile(  # noqa: A001: the package's own word
     shapes     {"x": (1, 3, None, None)} or {"batch": 4} or ["x=1x3x?x?"]
     typical    {"seq": 128}: what sizes usually are, which decides how work and memory are laid
                out; they stay open
+    in_place   {"new_state": "state"}: outputs whose memory in a run may be that of an input, as
+               `Session.run(..., out={"new_state": state})` gives it
     opt_level  0 to 3, of LLVM
     plan       a path, or the `plan` of an earlier compilation
     output     path of an artefact to write, which is then loaded; None compiles into this process
@@ -156,6 +170,7 @@ def compile(  # noqa: A001: the package's own word
     The result's `compiled` has `write`, `plan` and `report`.
     """
     texts, usual = _texts(_shape_texts(shapes)), _texts(_shape_texts(typical))
+    pairs = _texts([f"{output}={input}" for output, input in (in_place or {}).items()])
     callback = library.Progress(
         (lambda _, stage, fraction: progress(stage.decode(), fraction)) if progress else 0
     )
@@ -184,14 +199,10 @@ def compile(  # noqa: A001: the package's own word
             function_count=len(function_paths),
             typical=ctypes.cast(usual, ctypes.POINTER(ctypes.c_char_p)),
             typical_count=len(usual),
+            in_place=ctypes.cast(pairs, ctypes.POINTER(ctypes.c_char_p)),
+            in_place_count=len(pairs),
         )
-        if hasattr(model, "SerializeToString"):
-            model = model.SerializeToString()
-        if isinstance(model, (bytes, bytearray, memoryview)):
-            data = bytes(model)
-            call("heddle_compile_bytes", data, len(data), b"<bytes>", options, ctypes.byref(handle))
-        else:
-            call("heddle_compile", os.fsencode(model), options, ctypes.byref(handle))
+        _compile(model, options, handle)
     compiled = Compiled(handle, threads)
     if output is not None:
         compiled.write(output)

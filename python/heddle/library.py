@@ -11,7 +11,17 @@ import functools
 import importlib.machinery
 import importlib.util
 import os
-from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_void_p
+from ctypes import (
+    POINTER,
+    c_char_p,
+    c_double,
+    c_int,
+    c_int32,
+    c_int64,
+    c_size_t,
+    c_uint64,
+    c_void_p,
+)
 from pathlib import Path
 
 
@@ -76,6 +86,7 @@ class Value(ctypes.Structure):
         ("label_count", c_int32),
         ("labels", POINTER(c_char_p)),
         ("kind", c_int32),
+        ("shares", c_int32),
     ]
 
 
@@ -134,6 +145,8 @@ class CompileOptions(ctypes.Structure):
         ("print_data", c_void_p),
         ("typical", POINTER(c_char_p)),
         ("typical_count", c_size_t),
+        ("in_place", POINTER(c_char_p)),
+        ("in_place_count", c_size_t),
     ]
 
 
@@ -160,6 +173,7 @@ PROTOTYPES = {
     "heddle_session_run": (STATUS, [HANDLE, TENSORS, c_size_t, TENSORS, c_size_t]),
     "heddle_session_memory": (Memory, [HANDLE]),
     "heddle_session_threads": (c_int, [HANDLE]),
+    "heddle_session_seed": (None, [HANDLE, c_uint64]),
     "heddle_compile": (STATUS, [c_char_p, POINTER(CompileOptions), POINTER(HANDLE)]),
     "heddle_compile_bytes": (
         STATUS,

@@ -22,6 +22,7 @@ class NodeArg:
     encoding: int = library.DENSE
     labels: list = field(default_factory=list)
     kind: int = library.TENSOR  # of a list's tensors dtype holds, and shape is not told
+    shares: int = -1  # of an output: the number of the input whose memory it may have
 
     @property
     def rank(self):
@@ -60,6 +61,7 @@ def _describe(value):
         if value.encoding != library.DENSE
         else [],
         value.kind,
+        value.shares,
     )
 
 
@@ -133,6 +135,11 @@ class Session(library.extension.Session):
             self._module._handle.value, threads or 0, self._module.inputs, self._module.outputs,
             ctypes.cast(self._profile, ctypes.c_void_p).value if profile else 0,
         )
+
+    def seed(self, number):
+        """The next run draws its random numbers from this seed (0 to 2^64 - 1), those after it from
+        the numbers that follow. A new session begins with 0."""
+        call("heddle_session_seed", self._handle, number)
 
     def get_inputs(self):
         return list(self._module.inputs)

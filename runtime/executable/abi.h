@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 #define HEDDLE_EXECUTABLE_MAGIC 0x4c444448u /* "HDDL" */
-#define HEDDLE_ABI_VERSION 8u
+#define HEDDLE_ABI_VERSION 9u
 #define HEDDLE_ENTRY_SYMBOL "heddle_executable" /* const heddle_executable_t heddle_executable; */
 #define HEDDLE_DYNAMIC (-1)
 
@@ -95,7 +95,8 @@ struct heddle_call {
   const void *const *inputs; /* one data pointer an input */
   void **outputs;            /* one data pointer an output; NULL where its size is not known before
                                 the run: generated code then calls alloc_output */
-  const int64_t *symbols;    /* one value an entry of heddle_executable_t.symbols */
+  int64_t *symbols;          /* one value an entry of heddle_executable_t.symbols; HEDDLE_DYNAMIC
+                                where `bind` is to write it */
   int64_t *output_dims;      /* dims of all outputs, one after the other; written by generated code
                                 for outputs that `sizes` left at HEDDLE_DYNAMIC */
   const uint8_t *weights;    /* heddle_executable_t.weights */
@@ -113,6 +114,7 @@ struct heddle_call {
   void (*fail)(heddle_call_t *, int64_t message, int64_t value, int64_t limit);
   const heddle_service_fn *services; /* HEDDLE_SERVICE_COUNT of them */
   void *runtime;                     /* the runtime's own */
+  uint64_t seed;                     /* of the random numbers of this run */
 };
 
 typedef struct heddle_io_dim {
@@ -146,6 +148,8 @@ typedef struct heddle_io {
   const char *const *labels;
   int32_t kind;        /* HEDDLE_IO_* */
   int32_t tensor_rank; /* of a list's tensors, or -1 */
+  int32_t shares;      /* of an output: the input whose memory it may have, which the run reads
+                          before it writes there; or -1 */
 } heddle_io_t;
 
 typedef struct heddle_text_constant {
@@ -204,13 +208,19 @@ typedef struct heddle_executable {
   int32_t message_count;
   const heddle_io_t *inputs;
   const heddle_io_t *outputs;
-  const char *const *symbols;  /* names of the sizes that inputs bind */
+  const char *const *symbols;  /* names of the sizes that inputs bind: by their shapes, and by
+                                  their values */
   const char *const *messages; /* printf-like: at most two %lld, for `value` and `limit` */
   const uint8_t *weights;
   int64_t weights_bytes;
+  /* Writes the symbols that values of inputs are, before anything is allocated. Only inputs,
+   * symbols and fail of the call are there. Returns call->status. NULL: there are none. */
+  int32_t (*bind)(heddle_call_t *call);
   /* From symbols: bytes of the arena, and the dims of all outputs one after the other
-   * (HEDDLE_DYNAMIC where only the run can tell). Returns 0, or 1 + a message's number. */
-  int32_t (*sizes)(const int64_t *symbols, int64_t *arena_bytes, int64_t *output_dims);
+   * (HEDDLE_DYNAMIC where only the run can tell, or a symbol that is HEDDLE_DYNAMIC). Returns 0, or
+   * 1 + a message's number, whose two values are at `values` then. */
+  int32_t (*sizes)(const int64_t *symbols, int64_t *arena_bytes, int64_t *output_dims,
+                   int64_t *values);
   /* Returns call->status. */
   int32_t (*run)(heddle_call_t *call);
   const char *const *kernels; /* kernel_count names, for profiles */

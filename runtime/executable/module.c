@@ -37,6 +37,19 @@ static void checkValue(const heddle_executable_t *executable, const heddle_io_t 
   }
 }
 
+static void checkOutput(const heddle_executable_t *executable, const heddle_io_t *output,
+                        heddle_text_t *problems) {
+  checkValue(executable, output, NULL, problems);
+  if (output->shares == -1)
+    return;
+  bool isInput = output->shares >= 0 && output->shares < executable->input_count;
+  const heddle_io_t *input = isInput ? &executable->inputs[output->shares] : NULL;
+  if (!input || input->dtype != output->dtype || input->rank != output->rank ||
+      input->kind != HEDDLE_IO_TENSOR || output->kind != HEDDLE_IO_TENSOR)
+    heddle_text_add(problems, "; output '%s' cannot have the memory of input %d", output->name,
+                    output->shares);
+}
+
 static void checkExecutable(const heddle_executable_t *executable, heddle_text_t *problems) {
   if (executable->input_count < 0 || executable->output_count < 0 || executable->symbol_count < 0 ||
       executable->message_count < 0 || !executable->sizes || !executable->run ||
@@ -53,9 +66,9 @@ static void checkExecutable(const heddle_executable_t *executable, heddle_text_t
   for (int32_t i = 0; isBound && i < executable->input_count; ++i)
     checkValue(executable, &executable->inputs[i], isBound, problems);
   for (int32_t i = 0; i < executable->output_count; ++i)
-    checkValue(executable, &executable->outputs[i], NULL, problems);
+    checkOutput(executable, &executable->outputs[i], problems);
   for (int32_t i = 0; isBound && i < executable->symbol_count; ++i)
-    if (!isBound[i])
+    if (!isBound[i] && !executable->bind)
       heddle_text_add(problems, "; symbol '%s' is the size of no input", executable->symbols[i]);
   problems->lost |= !isBound;
   free(isBound);
@@ -69,8 +82,10 @@ static void describe(heddle_module_t *module) {
     const heddle_io_t *io = i < executable->input_count
                                 ? &executable->inputs[i]
                                 : &executable->outputs[i - executable->input_count];
-    *value = (heddle_value_t){io->name,     io->dtype,       io->rank,   dim,
-                              io->encoding, io->label_count, io->labels, io->kind};
+    *value =
+        (heddle_value_t){io->name,   io->dtype,    io->rank,
+                         dim,        io->encoding, io->label_count,
+                         io->labels, io->kind,     i < executable->input_count ? -1 : io->shares};
     if (io->kind != HEDDLE_IO_TENSOR) {
       value->rank = io->tensor_rank;
       value->dims = NULL;

@@ -220,6 +220,13 @@ static bool overlaps(const heddle_tensor_t *a, int64_t aBytes, const heddle_tens
          y < x + (uintptr_t)aBytes;
 }
 
+/* Whether the output lies where an input is that it may take the place of. */
+static bool isInPlace(const heddle_io_t *io, const heddle_tensor_t *output, int32_t number,
+                      const heddle_tensor_t *input, int64_t needed) {
+  return io->shares == number && output->data == input->data &&
+         needed == heddle_tensor_bytes(input->dtype, input->rank, input->dims);
+}
+
 /* Bytes of the caller's buffer that a run may touch. */
 static int64_t touchedBytes(const heddle_tensor_t *output, int64_t needed) {
   return needed < 0 || needed > output->bytes ? output->bytes : needed;
@@ -260,7 +267,8 @@ heddle_status_t *heddle_feeds_check_outputs(const heddle_module_t *module,
                       heddle_dtype_name(io->dtype));
     int64_t touched = touchedBytes(&outputs[i], needed);
     for (int32_t j = 0; j < executable->input_count; ++j)
-      if (overlaps(&outputs[i], touched, &inputs[j],
+      if (!isInPlace(io, &outputs[i], j, &inputs[j], needed) &&
+          overlaps(&outputs[i], touched, &inputs[j],
                    heddle_tensor_bytes(inputs[j].dtype, inputs[j].rank, inputs[j].dims)))
         heddle_text_add(&problems, "\n  output '%s': its buffer overlaps input '%s'", io->name,
                         executable->inputs[j].name);

@@ -63,10 +63,22 @@ TEST_F(Feeds, OutputsMustFitAndStandApart) {
   EXPECT_EQ(mistake(), "model 'increment': wrong outputs:\n"
                        "  output 'y': its buffer has 31 bytes, but it needs 32");
   outputs[0] = tensorOver(x, {});
+  outputs[0].data = x.data() + 1;
   EXPECT_EQ(mistake(), "model 'increment': wrong outputs:\n"
                        "  output 'y': its buffer overlaps input 'x'");
+  std::vector<float> both(8, 3.f);
+  inputs[1] = tensorOver(both, {2});
+  outputs[0] = tensorOver(both, {});
+  EXPECT_EQ(mistake(), "model 'increment': wrong outputs:\n"
+                       "  output 'y': its buffer overlaps input 'z'");
   outputs.clear();
   EXPECT_NE(mistake().find("0 outputs given, but it has 1"), std::string::npos);
+}
+
+TEST_F(Feeds, OutputsMayTakeThePlaceOfTheInputThatTheyShare) {
+  outputs[0] = tensorOver(x, {});
+  EXPECT_EQ(session.run(inputs, outputs), "");
+  EXPECT_EQ(x, (std::vector<float>{12, 13, 14, 15, 26, 27, 28, 29}));
 }
 
 TEST(FeedsOfStrings, NeedTheirBytes) {

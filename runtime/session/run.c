@@ -289,9 +289,11 @@ static heddle_status_t *failureStatus(const heddle_executable_t *executable, int
 heddle_status_t *heddle_run_sizes(heddle_session_t *session, heddle_workspace_t *workspace,
                                   int64_t *arenaBytes) {
   const heddle_executable_t *executable = session->module->executable;
-  int32_t failed = executable->sizes(workspace->symbols, arenaBytes, workspace->output_dims);
+  int64_t values[2] = {0, 0};
+  int32_t failed =
+      executable->sizes(workspace->symbols, arenaBytes, workspace->output_dims, values);
   if (failed)
-    return failureStatus(executable, failed, 0, 0);
+    return failureStatus(executable, failed, values[0], values[1]);
   bool isValid = *arenaBytes >= 0;
   for (int64_t i = 0; i < session->module->output_dims_count; ++i)
     isValid &= workspace->output_dims[i] >= HEDDLE_DYNAMIC;
@@ -390,18 +392,17 @@ static void handOver(const heddle_executable_t *executable, run_t *run, heddle_t
                         given * __atomic_load_n(&run->session->workspaces, __ATOMIC_RELAXED));
 }
 
-static heddle_status_t *execute(heddle_session_t *session, run_t *run,
-                                const heddle_tensor_t *inputs, int64_t arenaBytes) {
-  const heddle_executable_t *executable = session->module->executable;
+static heddle_call_t callOf(run_t *run) {
+  heddle_session_t *session = run->session;
   heddle_workspace_t *workspace = run->workspace;
-  heddle_call_t call = {
-      .arena = workspace->arena.data,
+  return (heddle_call_t){
       .inputs = workspace->inputs,
       .outputs = workspace->outputs,
       .symbols = workspace->symbols,
       .output_dims = workspace->output_dims,
-      .weights = executable->weights,
+      .weights = session->module->executable->weights,
       .thread_count = heddle_pool_threads(session->pool),
+      .seed = __atomic_fetch_add(&session->seed, 1, __ATOMIC_RELAXED),
       .launch = launchKernel,
       .alloc = allocate,
       .alloc_output = allocateOutput,
@@ -409,23 +410,38 @@ static heddle_status_t *execute(heddle_session_t *session, run_t *run,
       .services = kServices,
       .runtime = run,
   };
+}
+
+/* The inputs as generated code reads them, and the sizes that some of them are. */
+static heddle_status_t *takeInputs(heddle_call_t *call, const heddle_tensor_t *inputs) {
+  run_t *run = call->runtime;
+  const heddle_executable_t *executable = run->session->module->executable;
+  heddle_workspace_t *workspace = run->workspace;
   for (int32_t i = 0; i < executable->input_count; ++i)
     workspace->inputs[i] =
         heddle_is_plain(&executable->inputs[i])
             ? inputs[i].data
-            : heddle_value_take(&call, &workspace->strings, &executable->inputs[i], &inputs[i]);
-  int32_t returned = call.status;
-  if (!returned) {
-    uint64_t mode = heddle_denormals_disable();
-    returned = executable->run(&call);
-    heddle_denormals_restore(mode);
-  }
+            : heddle_value_take(call, &workspace->strings, &executable->inputs[i], &inputs[i]);
+  if (!call->status && executable->bind)
+    executable->bind(call);
+  return call->status ? failureStatus(executable, call->status, run->value, run->limit) : NULL;
+}
+
+static heddle_status_t *execute(heddle_call_t *call, int64_t arenaBytes) {
+  run_t *run = call->runtime;
+  heddle_session_t *session = run->session;
+  const heddle_executable_t *executable = session->module->executable;
+  heddle_workspace_t *workspace = run->workspace;
+  call->arena = workspace->arena.data;
+  uint64_t mode = heddle_denormals_disable();
+  int32_t returned = executable->run(call);
+  heddle_denormals_restore(mode);
 
   pthread_mutex_lock(&session->mutex);
   session->memory.arena_bytes = arenaBytes;
   session->memory.scratch_bytes = workspace->used_scratch_bytes;
   pthread_mutex_unlock(&session->mutex);
-  int32_t failed = call.status ? call.status : returned;
+  int32_t failed = call->status ? call->status : returned;
   return failed ? failureStatus(executable, failed, run->value, run->limit) : NULL;
 }
 
@@ -434,8 +450,11 @@ heddle_status_t *heddle_run(heddle_session_t *session, heddle_workspace_t *works
                             size_t outputCount) {
   const heddle_executable_t *executable = session->module->executable;
   run_t run = {.session = session, .workspace = workspace, .outputs = outputs};
+  heddle_call_t call = callOf(&run);
   int64_t arenaBytes = 0;
-  heddle_status_t *status = heddle_run_sizes(session, workspace, &arenaBytes);
+  heddle_status_t *status = takeInputs(&call, inputs);
+  if (!status)
+    status = heddle_run_sizes(session, workspace, &arenaBytes);
   if (!status)
     status = heddle_feeds_check_outputs(session->module, inputs, outputs, outputCount,
                                         workspace->output_dims);
@@ -444,7 +463,7 @@ heddle_status_t *heddle_run(heddle_session_t *session, heddle_workspace_t *works
   if (!status)
     status = prepareOutputs(session, workspace, outputs);
   if (!status)
-    status = execute(session, &run, inputs, arenaBytes);
+    status = execute(&call, arenaBytes);
   if (!status)
     status = checkResults(executable, workspace, outputs);
   if (!status)

@@ -226,6 +226,10 @@ heddle_memory_t heddle_session_memory(const heddle_session_t *session) {
   return memory;
 }
 
+void heddle_session_seed(heddle_session_t *session, uint64_t seed) {
+  __atomic_store_n(&session->seed, seed, __ATOMIC_RELAXED);
+}
+
 int heddle_session_threads(const heddle_session_t *session) {
   return heddle_pool_threads(session->pool);
 }

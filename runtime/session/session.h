@@ -40,6 +40,7 @@ struct heddle_session {
   heddle_calls_t *calls; /* of libraries; NULL without */
   heddle_results_t *results;
   int64_t workspaces;    /* atomic: those that there are */
+  uint64_t seed;         /* atomic: of the next run's random numbers */
   pthread_mutex_t mutex; /* of all below */
   heddle_workspace_t *idle;
   heddle_memory_t memory;

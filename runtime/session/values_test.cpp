@@ -13,10 +13,10 @@ const heddle_io_dim_t kVector[] = {{HEDDLE_DYNAMIC, 0, "n"}};
 const char *const kSymbols[] = {"n"};
 
 heddle_io_t tensorOf(const char *name, int32_t dtype) {
-  return {name, dtype, 1, kVector, HEDDLE_ENCODING_DENSE, 0, nullptr, HEDDLE_IO_TENSOR, 0};
+  return {name, dtype, 1, kVector, HEDDLE_ENCODING_DENSE, 0, nullptr, HEDDLE_IO_TENSOR, 0, -1};
 }
 heddle_io_t listOf(const char *name, int32_t dtype, int32_t kind, int32_t rank = -1) {
-  return {name, dtype, 0, nullptr, HEDDLE_ENCODING_DENSE, 0, nullptr, kind, rank};
+  return {name, dtype, 0, nullptr, HEDDLE_ENCODING_DENSE, 0, nullptr, kind, rank, -1};
 }
 
 /// An executable with one input and one output.
@@ -37,7 +37,7 @@ struct Executable : heddle_executable_t {
     symbols = kSymbols;
     message_count = 4;
     messages = texts;
-    sizes = [](const int64_t *values, int64_t *arena, int64_t *dims) {
+    sizes = [](const int64_t *values, int64_t *arena, int64_t *dims, int64_t *) {
       *arena = 0;
       if (values)
         dims[0] = values[0];

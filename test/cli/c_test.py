@@ -2,6 +2,7 @@
 that say what is wrong."""
 
 import ctypes
+import json
 import re
 import shutil
 import subprocess
@@ -107,10 +108,10 @@ def test_the_guide_s_program(tmp_path):
 
 
 @pytest.mark.parametrize("options, status, words", [
-    (["--target", "c", "-o", "m.so"], USAGE, "'--target c' gives c, plan, graph and loops"),
-    (["-o", "m.c"], USAGE, "'--target c' gives a C file"),
+    (["--target", "c", "-o", "m.so"], USAGE, "which gives c, plan, graph and loops"),
+    (["-o", "m.c"], USAGE, "'--target c' gives c"),
     (["--target", "c", "--threads", "2", "-o", "m.c"], USAGE, "runs in its caller's thread"),
-    (["--target", "c+x86-64-v3", "-o", "m.c"], USAGE, "unknown target 'c'"),
+    (["--target", "c+x86-64-v3", "-o", "m.c"], USAGE, "'c' stands alone"),
 ])
 def test_wrong_options(tmp_path, options, status, words):
     path = save(dense_model(), tmp_path / "dense.onnx")
@@ -118,6 +119,38 @@ def test_wrong_options(tmp_path, options, status, words):
     done = heddle("compile", path, "--no-cache", *options)
     assert done.status == status and words in done.errors
     assert not list(tmp_path.glob("m.*"))
+
+
+@pytest.mark.parametrize("command", [["run", "--input", "x=2x3xf32=1"], ["bench"], ["compare"],
+                                     ["tune", "--time", "1", "--records", "r.db"]],
+                         ids=lambda words: words[0])
+def test_nothing_runs_a_c_file_here(tmp_path, command):
+    path = save(dense_model(), tmp_path / "dense.onnx")
+    done = heddle(command[0], path, "--no-cache", "--target", "c",
+                  *(tmp_path / word if word == "r.db" else word for word in command[1:]))
+    assert done.status == REFUSED and "dense.onnx' cannot be run here" in done.errors
+    assert "heddle compile --target c -o model.c" in done.errors
+
+
+def test_a_plan_says_its_target(tmp_path):
+    path = save(dense_model(), tmp_path / "dense.onnx")
+    plans = {}
+    for target in ("c", "x86-64-v3"):
+        plan = tmp_path / f"{target}.json"
+        assert heddle("compile", path, "--no-cache", "--target", target, "-o", plan).status == 0
+        plans[target] = json.loads(plan.read_text())
+    assert plans["c"]["target"] == "c" and plans["x86-64-v3"]["target"] == "cpu"
+    assert plans["c"]["model"] == plans["x86-64-v3"]["model"]
+
+
+def test_machine_code_is_not_taken_for_c(tmp_path):
+    """Loop schedules of CPUs are offered; what calls a library or is written in C is not."""
+    path = save(dense_model(), tmp_path / "dense.onnx")
+    done = heddle("cards", "explain", path, "--target", "c", "--json")
+    (group, *_) = json.loads(done.output)["groups"]
+    cards = {card["card"]: card for card in group["cards"]}
+    assert cards["matmul"]["offered"] and group["chosen"] == "matmul"
+    assert "'c'" in cards["onednn_matmul"]["refusal"]
 
 
 def test_services_are_refused(tmp_path):
@@ -129,14 +162,19 @@ def test_services_are_refused(tmp_path):
     done = heddle("compile", save(model, tmp_path / "m.onnx"), "--target", "c", "--no-cache", "-o",
                   tmp_path / "m.c")
     assert done.status == REFUSED and not (tmp_path / "m.c").exists()
-    assert "m.onnx" in done.errors and "'nonzero'" in done.errors
+    assert "m.onnx" in done.errors and "node 'places' takes the service 'nonzero'" in done.errors
     assert "cannot be written as C" in done.errors and "--target host" in done.errors
 
 
-@pytest.mark.parametrize("name", ["kws_fp32", "ultraface_rfb320"])
-def test_real_models(tmp_path, name):
-    """Equal to ONNX Runtime, by both compilers; the models lie in ../shared."""
-    path = MODELS / f"{name}.onnx"
+LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light" / "light_squeezenet.onnx"
+
+
+@pytest.mark.parametrize("path", [
+    LIGHT, *(MODELS / f"{name}.onnx" for name in ("kws_fp32", "silero_vad_v5",
+                                                  "ultraface_rfb320"))],
+    ids=lambda path: path.stem)
+def test_real_models(tmp_path, path):
+    """Equal to ONNX Runtime, by both compilers; all but the first lie in ../shared."""
     if not path.exists():
         pytest.skip(f"there is no {path}")
     runtime = pytest.importorskip("onnxruntime")
@@ -147,11 +185,13 @@ def test_real_models(tmp_path, name):
         shape = [size if isinstance(size, int) else 1 for size in each.shape]
         if each.type == "tensor(int64)":
             inputs.append(np.full(shape, 16000, np.int64))
+        elif path.stem.startswith("silero") and each.name == "input":
+            inputs.append(random.standard_normal((1, 576)).astype(np.float32))
         else:
             inputs.append(random.standard_normal(shape).astype(np.float32))
     names = [each.name for each in session.get_inputs()]
     expected = session.run(None, dict(zip(names, inputs)))
-    source = written(path, tmp_path, name)
+    source = written(path, tmp_path, path.stem)
     for compiler in COMPILERS:
         for result, wanted in zip(Model(source, compiler, ["-O1"]).run(inputs), expected):
             np.testing.assert_allclose(result, wanted, rtol=1e-3, atol=2e-5)

@@ -53,7 +53,7 @@ std::string CProgram::make(const program::Program &program, const std::string &s
     for (const program::Io &io : *ios)
       made->maxRank = std::max(made->maxRank, io.dims.size());
   made->arenaBytes = reinterpret_cast<Bytes>(dlsym(made->library, "model__arena_bytes"));
-  made->runModel = reinterpret_cast<Run>(dlsym(made->library, "model__run"));
+  made->runModel = reinterpret_cast<Run>(dlsym(made->library, "model__run_seeded"));
   return made->arenaBytes && made->runModel ? "" : "it does not define its functions";
 }
 
@@ -62,27 +62,34 @@ CProgram::~CProgram() {
     dlclose(library);
 }
 
-std::string CProgram::run(llvm::ArrayRef<reference::Tensor> inputs, std::vector<CResult> &results) {
+std::string CProgram::run(llvm::ArrayRef<heddle_tensor_t> inputs,
+                          llvm::ArrayRef<heddle_tensor_t> places, uint64_t seed,
+                          std::vector<CResult> &results) {
   size_t words = sizeof(Head) / 8 + maxRank;
   std::vector<int64_t> ins(words * inputs.size() + 1), outs(words * outputs.size() + 1);
   for (auto [i, input] : llvm::enumerate(inputs)) {
     auto *head = reinterpret_cast<Head *>(&ins[i * words]);
-    *head = {const_cast<char *>(input.bytes().data()), int64_t(input.bytes().size()),
-             graph::onnxTypeOf(input.element), int32_t(input.rank())};
-    llvm::copy(input.shape, &ins[i * words + sizeof(Head) / 8]);
+    *head = {input.data, input.bytes, input.dtype, input.rank};
+    std::copy_n(input.dims, input.rank, &ins[i * words + sizeof(Head) / 8]);
   }
+  auto placeOutputs = [&] {
+    outs.assign(outs.size(), 0);
+    for (auto [i, place] : llvm::enumerate(places))
+      *reinterpret_cast<Head *>(&outs[i * words]) = {place.data, place.bytes, 0, 0};
+  };
+  placeOutputs();
   char message[512] = "";
   int64_t bytes = 0;
   if (arenaBytes(ins.data(), outs.data(), &bytes, message))
     return message;
   std::vector<char> arena(bytes);
-  if (runModel(ins.data(), outs.data(), arena.data(), bytes, message)) {
+  if (runModel(ins.data(), outs.data(), arena.data(), bytes, seed, message)) {
     if (!llvm::StringRef(message).contains("only the run knows"))
       return message;
-    outs.assign(outs.size(), 0);
+    placeOutputs();
     arena.assign(bytes + kMore, 0);
     message[0] = 0;
-    if (runModel(ins.data(), outs.data(), arena.data(), bytes + kMore, message))
+    if (runModel(ins.data(), outs.data(), arena.data(), bytes + kMore, seed, message))
       return message;
   }
   for (size_t i = 0; i < outputs.size(); ++i) {

@@ -7,6 +7,8 @@
 #include "compiler/program/Program.h"
 #include "compiler/reference/Tensor.h"
 
+#include "heddle/runtime.h"
+
 namespace heddle::ops {
 
 struct CResult {
@@ -22,15 +24,16 @@ public:
                           std::unique_ptr<CProgram> &made);
   ~CProgram();
 
-  /// Elements of fewer than 8 bits have a byte each. A message, or "".
-  std::string run(llvm::ArrayRef<reference::Tensor> inputs, std::vector<CResult> &results);
+  /// Elements of fewer than 8 bits have a byte each. Outputs with data lie there. A message, or "".
+  std::string run(llvm::ArrayRef<heddle_tensor_t> inputs, llvm::ArrayRef<heddle_tensor_t> places,
+                  uint64_t seed, std::vector<CResult> &results);
 
 private:
   void *library = nullptr;
   size_t maxRank = 1;
   std::vector<program::Io> outputs;
   using Bytes = int (*)(const void *, const void *, int64_t *, char *);
-  using Run = int (*)(const void *, void *, void *, int64_t, char *);
+  using Run = int (*)(const void *, void *, void *, int64_t, uint64_t, char *);
   Bytes arenaBytes = nullptr;
   Run runModel = nullptr;
 };

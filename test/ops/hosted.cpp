@@ -143,6 +143,16 @@ func.func @main(%x: tensor<6xi64>)
 }
 )";
 
+static const char kSeed[] = R"(
+module {
+func.func @main(%x: tensor<ui64>) -> (tensor<ui64>, tensor<ui64>) {
+  %seed = graph.run_seed : () -> tensor<ui64>
+  %sum = graph.add %x, %seed : tensor<ui64>
+  return %sum, %seed : tensor<ui64>, tensor<ui64>
+}
+}
+)";
+
 // A file of 2 x 3 pixels: "P6\n3 2\n255\n" and 18 bytes.
 static const char kImage[] = R"(
 !p = tensor<?x?x3xui8, #graph.dims<"$h", "$w", 3>>
@@ -190,6 +200,7 @@ void addHosted(Cases &cases) {
   for (double word : {0, 2, 4})
     add("words " + std::to_string(int(word)), kWords, {Fill::range(word, word)}, {});
   add("words", kWords, {Fill::range(0, 5)}, {});
+  add("seed", kSeed, {Fill::range(0, 99)}, {});
   add("image", kImage, {Fill::range(0, 255)}, {});
 }
 

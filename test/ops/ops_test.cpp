@@ -4,14 +4,15 @@
 // the seed's tensors that differ and the whole module, which heddle-opt takes. HEDDLE_OPS_TARGET
 // names another target than this machine, one whose code it runs. heddle-ops-asan-test is the same
 // with AddressSanitizer, which also looks at each access of the compiled code. With
-// HEDDLE_OPS_TARGET=c (the test heddle-ops-c-test) each case is a C file, see c_program.h.
+// HEDDLE_OPS_TARGET=c (the test heddle-ops-c-test) each case is a C file, see c_program.h. With
+// HEDDLE_OPS_IN_PLACE results take the place of inputs wherever types allow it.
 
 #include "test/ops/c_program.h"
 #include "test/ops/case.h"
 
+#include "compiler/graph/edit/Sharing.h"
 #include "compiler/pipeline/Pipeline.h"
 #include "compiler/reference/Interpreter.h"
-#include "compiler/target/cpu/Jit.h"
 
 #include "heddle/runtime.h"
 #include "llvm/ADT/StringSet.h"
@@ -65,6 +66,26 @@ bool needsRuntime(ModuleOp module) {
   return isNeeded;
 }
 
+/// Whether results lie where inputs do; HEDDLE_OPS_IN_PLACE asks for it in all cases.
+bool isInPlace(const Case &test) { return test.inPlace || getenv("HEDDLE_OPS_IN_PLACE"); }
+
+/// Gives results the place of inputs of their types.
+void share(ModuleOp module) {
+  auto main = module.lookupSymbol<func::FuncOp>("main");
+  std::set<unsigned> taken;
+  for (unsigned i = 0; i < main.getNumResults(); ++i)
+    for (unsigned j = 0; j < main.getNumArguments(); ++j) {
+      Type type = main.getArgumentTypes()[j], element = getElementTypeOrSelf(type);
+      bool isFitting = type == main.getResultTypes()[i] && element.isIntOrFloat() &&
+                       heddle_dtype_bits(graph::onnxTypeOf(element)) >= 8 &&
+                       !graph::isString(element);
+      if (!isFitting || !taken.insert(j).second)
+        continue;
+      main.setResultAttr(i, graph::kShares, Builder(module.getContext()).getI64IntegerAttr(j));
+      break;
+    }
+}
+
 std::string messageOf(llvm::Error error) { return llvm::toString(std::move(error)); }
 
 std::string textOf(ModuleOp module) {
@@ -76,7 +97,7 @@ std::string textOf(ModuleOp module) {
 /// One artefact and its session.
 struct Program {
   std::unique_ptr<Compiled> compiled;
-  std::shared_ptr<cpu::LoadedProgram> loaded;
+  std::shared_ptr<target::LoadedProgram> loaded;
   std::unique_ptr<CProgram> inC; // instead of all below, where that is the target
   heddle_module_t *module = nullptr;
   heddle_session_t *session = nullptr;
@@ -125,6 +146,8 @@ std::string makeProgram(const Case &test, Program &program) {
   Model model(*context, test.takesWeights);
   test.build(model);
   model.finish();
+  if (isInPlace(test))
+    share(*model.module);
   CompileOptions options = plainOptions();
   if (!test.card.empty()) {
     auto plan = planOf(test);
@@ -137,10 +160,11 @@ std::string makeProgram(const Case &test, Program &program) {
   if (!compiled)
     return "compile: " + messageOf(compiled.takeError());
   program.compiled = std::move(*compiled);
+  const target::Code &code = *program.compiled->code;
   if (options.target == "c")
-    return CProgram::make(program.compiled->program, program.compiled->source, program.inC);
-  auto loaded =
-      cpu::load(program.compiled->program, program.compiled->target, program.compiled->objects);
+    return CProgram::make(program.compiled->program,
+                          llvm::cantFail(code.text(program.compiled->program)), program.inC);
+  auto loaded = code.load(program.compiled->program);
   if (!loaded)
     return "load: " + messageOf(loaded.takeError());
   program.loaded = std::move(*loaded);
@@ -244,17 +268,27 @@ std::string runOnce(Model &model, ModuleOp oracle, Program &program, const Sizes
     inputs.push_back(randomTensor(cast<RankedTensorType>(type).getElementType(), shape, fill, sizes,
                                   model.random));
     given.push_back(inputs.back());
-    pack(given.back());
+    ArrayRef<char> bytes = given.back().bytes(); // results may take its place
+    given.back().owned = std::make_shared<std::vector<char>>(bytes.begin(), bytes.end());
+    if (!program.inC)
+      pack(given.back());
     views.push_back(viewOf(given.back()));
   }
-  auto expected = reference::Interpreter(oracle).run(inputs);
+  reference::Interpreter interpreter(oracle);
+  uint64_t seed = interpreter.memory().seed = model.random();
+  auto expected = interpreter.run(inputs);
   if (!expected)
     return "the interpreter refuses the case: " + messageOf(expected.takeError());
   std::vector<heddle_tensor_t> outputs(expected->size());
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (auto input = main.getResultAttrOfType<IntegerAttr>(i, graph::kShares)) {
+      outputs[i].data = views[input.getInt()].data;
+      outputs[i].bytes = views[input.getInt()].bytes;
+    }
   std::vector<CResult> results;
   std::vector<reference::Tensor> held;
   if (program.inC) {
-    if (std::string problem = program.inC->run(inputs, results); !problem.empty())
+    if (std::string problem = program.inC->run(views, outputs, seed, results); !problem.empty())
       return "run: " + problem;
     for (auto [i, result] : llvm::enumerate(results)) {
       held.push_back(reference::Tensor::borrow((*expected)[i].element, result.shape, result.bytes));
@@ -262,9 +296,12 @@ std::string runOnce(Model &model, ModuleOp oracle, Program &program, const Sizes
       outputs[i] = viewOf(held.back());
       outputs[i].dtype = result.dtype;
     }
-  } else if (auto *status = heddle_session_run(program.session, views.data(), views.size(),
-                                               outputs.data(), outputs.size()))
-    return "run: " + messageOf(status);
+  } else {
+    heddle_session_seed(program.session, seed);
+    if (auto *status = heddle_session_run(program.session, views.data(), views.size(),
+                                          outputs.data(), outputs.size()))
+      return "run: " + messageOf(status);
+  }
   std::string problems;
   Operation *terminator = main.getBody().front().getTerminator();
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -313,6 +350,8 @@ std::string check(const Case &test) {
   Model model(context, test.takesWeights);
   test.build(model);
   model.finish();
+  if (isInPlace(test))
+    share(*model.module);
   std::string text = textOf(*model.module);
   Program program;
   std::string problems = makeProgram(test, program);

@@ -230,9 +230,15 @@ void addRandom(Cases &cases) {
     std::vector<Sizes> runs;
     if (isDynamic)
       runs = {{{"n", 3}, {"m", 17}}, {{"n", 1}, {"m", 4}}, {{"n", 16}, {"m", 1}}};
-    cases.push_back({"random/graph " + std::to_string(seed),
-                     [=](Model &m) { RandomGraph(m, seed, isDynamic).grow(8 + seed / 8); },
-                     std::move(runs)});
+    Case one{"random/graph " + std::to_string(seed),
+             [=](Model &m) { RandomGraph(m, seed, isDynamic).grow(8 + seed / 8); },
+             std::move(runs)};
+    cases.push_back(one);
+    if (seed % 4 < 2) {
+      one.name += " in place";
+      one.inPlace = true;
+      cases.push_back(std::move(one));
+    }
   }
 }
 

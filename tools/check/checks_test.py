@@ -86,6 +86,22 @@ def test_layers_keeps_llvm_in_targets(tree, line):
     assert layers.check(root, sources(root)) == []
 
 
+@pytest.mark.parametrize("path, line, is_allowed", [
+    ("compiler/target/cpu/A.cpp", "cpu::emit();", True),
+    ("compiler/target/Backends.cpp", '#include "compiler/target/cpu/Backend.h"', True),
+    ("compiler/target/testing/A_test.cpp", "cpu::emit();", True),
+    ("compiler/target/A.cpp", "func::emit(gcpu::x); // cpu::emit", True),
+    ("compiler/target/gpu/A.cpp", "cpu::emit();", False),
+    ("compiler/target/A.cpp", "heddle::cpu::emit();", False),
+    ("compiler/target/A.cpp", '#include "compiler/target/cpu/Backend.h"', False),
+])
+def test_layers_keeps_backends_behind_their_table(tree, path, line, is_allowed):
+    root, files = tree(**LAYERS | {"LAYERS": LAYERS["LAYERS"] + "target:\n"},
+                       **{"compiler/target/cpu/Backend.h": "// It.\n", path: f"// It.\n{line}\n"})
+    problems = layers.check(root, files)
+    assert is_allowed != any("only the table of backends names 'cpu'" in each for each in problems)
+
+
 def test_layers_refuses_arrows_without_use(tree):
     root, files = tree(**LAYERS | {"compiler/graph/Uses.cpp": "// It uses nothing.\n"})
     assert layers.check(root, files) == [

@@ -5,6 +5,9 @@ runtime sees nothing of the compiler, and tools, python and tuner see the public
 include/heddle only (tools/heddle-opt, which shows the passes, may see all of compiler/). In
 compiler/, only targets write LLVM's dialect; what comes before them writes that of
 compiler/program.
+
+A backend, a folder of compiler/target with a Backend.h, is named by its own sources, by the table
+of backends and by tests; all others ask compiler/target/Backend.h.
 """
 
 import re
@@ -12,6 +15,8 @@ from pathlib import Path
 
 INCLUDE = re.compile(r'\s*#\s*include\s*"([^"]+)"')
 LLVM = re.compile(r"\bLLVM::|mlir/Dialect/LLVMIR|\"!?llvm\.")
+TABLE = Path("compiler/target/Backends.cpp")
+TESTS = ("compiler/target/testing/", "test/")
 # Pages that list the folders of compiler/, and how.
 LISTS = {"README.md": re.compile(r"^ {5}(\w+)/ ", re.MULTILINE),
          "DESIGN.md": re.compile(r"^\| `compiler/(\w+)", re.MULTILINE)}
@@ -72,6 +77,27 @@ def _writes_llvm(path, line):
     return inside and LLVM.search(line.split("//", 1)[0])
 
 
+def backends_of(files):
+    """The names of all backends."""
+    return sorted(path.parts[2] for path in files
+                  if path.parts[:2] == ("compiler", "target") and path.name == "Backend.h"
+                  and len(path.parts) == 4)
+
+
+def backend_named(path, line, backends):
+    """The backend that a line names, by its namespace or by its headers, where it may not."""
+    if path == TABLE or path.as_posix().startswith(TESTS):
+        return None
+    code = line.split("//", 1)[0]
+    for name in backends:
+        folder = f"compiler/target/{name}/"
+        if path.as_posix().startswith(folder):
+            continue
+        if re.search(rf"(?<!\w){name}::", code) or f'"{folder}' in code:
+            return name
+    return None
+
+
 def _misplaced(arrows):
     """Folders of LAYERS that stand before one that they use."""
     order = list(arrows)
@@ -96,7 +122,7 @@ def check(root, files):
     """The forbidden includes, as `file:line: why`, the arrows that no include needs, and folders
     that are out of order."""
     arrows = read_layers(Path(root) / "LAYERS")
-    problems, used = [], set()
+    problems, used, backends = [], set(), backends_of(files)
     for path in files:
         if path.suffix not in (".h", ".cpp", ".c", ".cc"):
             continue
@@ -108,6 +134,8 @@ def check(root, files):
             why = problem_of(path, found.group(1), arrows) if found else None
             if _writes_llvm(path, line):
                 why = "only targets write LLVM's dialect; use the ops of compiler/program"
+            if backend := backend_named(path, line, backends):
+                why = f"only the table of backends names '{backend}'; ask compiler/target/Backend.h"
             if why:
                 problems.append(f"{path}:{number}: {why}")
     problems += [f"LAYERS: '{folder}' may use '{other}', but nothing in it does; take it out"

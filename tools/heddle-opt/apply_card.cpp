@@ -32,7 +32,7 @@ struct ApplyCard : PassWrapper<ApplyCard, OperationPass<ModuleOp>> {
 
   void runOnOperation() final {
     getOperation().walk([&](graph::GroupOp group) {
-      if (std::string refusal = card->refusal(group, card->target); !refusal.empty()) {
+      if (std::string refusal = card->refusal(group); !refusal.empty()) {
         group.emitRemark() << "card '" << card->name << "' is not for this group: " << refusal;
         return;
       }

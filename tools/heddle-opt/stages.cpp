@@ -4,11 +4,8 @@
 #include "compiler/lower/program/Model.h"
 #include "compiler/pipeline/Planning.h"
 #include "compiler/program/Dialect.h"
-#include "compiler/target/cpu/Lower.h"
 #include "compiler/warehouse/Warehouse.h"
 #include "tools/heddle-opt/passes.h"
-
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 using namespace mlir;
 
@@ -28,7 +25,8 @@ public:
   }
 
 protected:
-  virtual llvm::Error run(ModuleOp module, func::FuncOp main, const cpu::Target &target,
+  virtual llvm::Error run(ModuleOp module, func::FuncOp main,
+                          std::shared_ptr<const target::Target> target,
                           const loop::Machine &machine) = 0;
 
   void replaceBody(OwningOpRef<ModuleOp> made) {
@@ -38,12 +36,12 @@ protected:
 private:
   void runOnOperation() final {
     auto main = getOperation().lookupSymbol<func::FuncOp>("main");
-    auto chosen = cpu::targetFor(target);
+    auto chosen = target::targetFor(target);
     llvm::Error error = chosen.takeError();
     if (!error && !main)
       error = makeError(ErrorCode::Usage, "there is no function @main");
     if (!error)
-      error = run(getOperation(), main, *chosen, cpu::machineOf(*chosen, workers));
+      error = run(getOperation(), main, *chosen, (*chosen)->machine(workers));
     if (error) {
       getOperation().emitError() << llvm::toString(std::move(error));
       signalPassFailure();
@@ -51,7 +49,7 @@ private:
   }
 
   Pass::Option<std::string> target{*this, "target", llvm::cl::init("x86-64-v3"),
-                                   llvm::cl::desc("CPU, as of heddle compile --target")};
+                                   llvm::cl::desc("as of heddle compile --target")};
   Pass::Option<int64_t> workers{*this, "workers", llvm::cl::init(2),
                                 llvm::cl::desc("threads of a run")};
 };
@@ -67,7 +65,7 @@ struct PlanPass final : Stage {
     return "groups, and a card with its knobs for each, as the rules choose them";
   }
 
-  llvm::Error run(ModuleOp module, func::FuncOp, const cpu::Target &target,
+  llvm::Error run(ModuleOp module, func::FuncOp, std::shared_ptr<const target::Target> target,
                   const loop::Machine &machine) final {
     CompileOptions options;
     options.without.insert(without.begin(), without.end());
@@ -77,6 +75,8 @@ struct PlanPass final : Stage {
     compiled.target = target;
     compiled.machine = machine;
     Stages stages(options);
+    if (llvm::Error error = readGiven(compiled, options))
+      return error;
     if (llvm::Error error = planGroups(options, compiled, stages))
       return error;
     replaceBody(std::move(compiled.graph));
@@ -99,7 +99,7 @@ struct LowerPass final : Stage {
     return "the kernels of all groups, and the program around them";
   }
 
-  llvm::Error run(ModuleOp, func::FuncOp main, const cpu::Target &,
+  llvm::Error run(ModuleOp, func::FuncOp main, std::shared_ptr<const target::Target>,
                   const loop::Machine &machine) final {
     program::Program program;
     if (llvm::Error error = lower::lowerModel(main, machine, program))
@@ -108,33 +108,11 @@ struct LowerPass final : Stage {
     return llvm::Error::success();
   }
 };
-
-/// What a CPU makes of the program dialect.
-struct LowerProgramPass final : PassWrapper<LowerProgramPass, OperationPass<func::FuncOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LowerProgramPass)
-  LowerProgramPass() = default;
-  LowerProgramPass(const LowerProgramPass &other) : PassWrapper(other) {}
-  StringRef getArgument() const final { return "heddle-lower-program"; }
-  StringRef getDescription() const final { return "ops of program become those of LLVM on a CPU"; }
-  void getDependentDialects(DialectRegistry &registry) const final {
-    registry.insert<arith::ArithDialect, vector::VectorDialect, LLVM::LLVMDialect>();
-  }
-  void runOnOperation() final {
-    auto chosen = cpu::targetFor(target);
-    if (!chosen) {
-      getOperation().emitError() << llvm::toString(chosen.takeError());
-      return signalPassFailure();
-    }
-    if (failed(cpu::lowerProgram(getOperation(), *chosen)))
-      signalPassFailure();
-  }
-  Option<std::string> target{*this, "target", llvm::cl::init("x86-64-v3"),
-                             llvm::cl::desc("CPU, as of heddle compile --target")};
-};
 } // namespace
 
 void registerStages() {
-  PassRegistration<LowerProgramPass>();
+  for (const target::Backend *backend : target::backends())
+    backend->registerPasses();
   PassRegistration<PlanPass>();
   PassRegistration<LowerPass>();
 }

@@ -143,6 +143,9 @@ Run addCompile(CLI::App &app) {
       ->check(CLI::IsMember({"so", "o", "h", "ll", "asm", "c", "plan", "graph", "loops"}));
   addCompileOptions(app, options->compile);
   addSizeOptions(app, options->compile);
+  addMany(app, "--in-place", options->compile.inPlace,
+          "an output that a run may write where an input lies: new_state=state")
+      ->type_name("OUTPUT=INPUT");
   app.add_option("--plan-out", options->planOutput, "also write the plan")->type_name("FILE");
   app.add_option("--print-after", options->compile.printAfter,
                  "print what these stages have made, to standard error: import, simplify, "

@@ -105,7 +105,8 @@ void addFeedOptions(CLI::App &app, FeedOptions &options) {
       ->type_name(kDimForm);
   app.add_option("--data", options.data, "a folder with input_0.pb, as ONNX's tests have it")
       ->type_name("DIR");
-  app.add_option("--seed", options.seed, "of inputs that nothing else says (default 0)")
+  app.add_option("--seed", options.seed,
+                 "of inputs that nothing else says and, in 'run', of random ops (default 0)")
       ->type_name("N");
 }
 
@@ -119,7 +120,7 @@ void addTolerance(CLI::App &app, Tolerance &tolerance) {
 
 void withRawOptions(const CompileOptions &options,
                     const std::function<void(const heddle_compile_options_t &)> &use) {
-  std::vector<const char *> shapes, functions, typical;
+  std::vector<const char *> shapes, functions, typical, inPlace;
   for (const std::vector<std::string> *texts : {&options.shapes, &options.dims})
     for (const std::string &text : *texts)
       shapes.push_back(text.c_str());
@@ -127,6 +128,8 @@ void withRawOptions(const CompileOptions &options,
     functions.push_back(function.c_str());
   for (const std::string &size : options.typical)
     typical.push_back(size.c_str());
+  for (const std::string &pair : options.inPlace)
+    inPlace.push_back(pair.c_str());
   auto orNull = [](const std::string &text) { return text.empty() ? nullptr : text.c_str(); };
   Progress progress(options.showProgress);
   heddle_compile_options_t raw = {};
@@ -138,6 +141,8 @@ void withRawOptions(const CompileOptions &options,
   raw.shape_count = shapes.size();
   raw.typical = typical.data();
   raw.typical_count = typical.size();
+  raw.in_place = inPlace.data();
+  raw.in_place_count = inPlace.size();
   raw.functions = functions.data();
   raw.function_count = functions.size();
   raw.plan = orNull(options.plan);

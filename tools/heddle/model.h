@@ -29,6 +29,7 @@ struct CompileOptions {
   std::vector<std::string> customOps;    // libraries, which are loaded when they are read
   std::vector<std::string> shapes, dims; // that the artefact is made for, no others
   std::vector<std::string> typical;      // sizes that are only usual
+  std::vector<std::string> inPlace;      // outputs that may take the place of inputs
 };
 
 void addCompileOptions(CLI::App &app, CompileOptions &options);
@@ -67,6 +68,8 @@ public:
   Runner(const Runner &) = delete;
 
   void run();
+  /// Of the random numbers of the next run.
+  void seed(uint64_t number) { heddle_session_seed(session.get(), number); }
   std::vector<Tensor> outputs() const;
   heddle_memory_t memory() const { return heddle_session_memory(session.get()); }
   int threads() const { return heddle_session_threads(session.get()); }

@@ -68,6 +68,7 @@ static int run(const Options &options) {
   Feeds feeds = makeFeeds(inputsOf(module), options.feeds);
   printNotes(feeds.notes);
   Runner runner(module, options.compile.threads, feeds);
+  runner.seed(options.feeds.seed);
   runner.run();
   std::vector<Tensor> results = runner.outputs();
   std::vector<const heddle_value_t *> inputs = inputsOf(module), outputs = outputsOf(module);

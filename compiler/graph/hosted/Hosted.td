@@ -1,4 +1,4 @@
-// Hosted.td: ops on lists of tensors, strings and image files. No kernel computes them: the program around the
+// Hosted.td: ops on lists of tensors, strings and image files, and what a run is told. No kernel computes them: the program around the
 // kernels calls services of the runtime.
 //
 // A list is a scalar tensor of the element type !graph.list: one handle of 8 bytes to an immutable
@@ -139,6 +139,14 @@ def Graph_StringCastOp : Graph_HostedOp<"string_cast"> {
   }];
   let constraints = [Graph_OneShape, "CA1: either the operand or the result has strings."];
   let arguments = (ins Graph_Tensor:$x);
+  let results = (outs Graph_Tensor:$result);
+}
+
+def Graph_RunSeedOp : Graph_HostedOp<"run_seed"> {
+  let summary = "the seed of this run's random numbers";
+  let description = "One number, which the caller of the run decides; 0 in the first run of a session.";
+  let constraints = ["SD1: the result is one ui64."];
+  let arguments = (ins);
   let results = (outs Graph_Tensor:$result);
 }
 

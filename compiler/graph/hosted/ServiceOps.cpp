@@ -124,6 +124,13 @@ LogicalResult StringNormalizeOp::verify() {
   return success();
 }
 
+LogicalResult RunSeedOp::verify() {
+  auto type = cast<RankedTensorType>(getResult().getType());
+  if (type.getRank() != 0 || !type.getElementType().isUnsignedInteger(64))
+    return emitOpError("SD1: the result must be a scalar of ui64, but is ") << type;
+  return success();
+}
+
 LogicalResult ImageDecodeOp::verify() {
   if (rankOf(getX()) != 1 || rankOf(getResult()) != 3 || !elementOf(getX()).isUnsignedInteger(8) ||
       !elementOf(getResult()).isUnsignedInteger(8))

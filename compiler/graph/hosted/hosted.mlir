@@ -224,3 +224,11 @@ func.func @fo1(%x: tensor<2x3xf32>, %n: tensor<1x2xi64>, %r: tensor<1x2xi64>, %w
   %y = graph.forest %x, %n, %r, %w : (tensor<2x3xf32>, tensor<1x2xi64>, tensor<1x2xi64>, tensor<1x1xf32>) -> tensor<2x1xf32>
   return
 }
+
+// -----
+
+func.func @sd1() {
+  // expected-error @+1 {{SD1: the result must be a scalar of ui64, but is 'tensor<2xui64>'}}
+  %seed = graph.run_seed : () -> tensor<2xui64>
+  return
+}

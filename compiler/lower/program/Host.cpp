@@ -18,6 +18,8 @@ llvm::Error Host::write() {
   place();
   writeRun(); // first: it says which sizes have to be checked
   writeSizes();
+  if (!boundByValues.empty())
+    writeBind();
   return llvm::Error::success();
 }
 
@@ -166,10 +168,14 @@ Value Host::placeBuffers(Value *overflow) {
 }
 
 void Host::writeSizes() {
-  beginFunction("heddle_program_sizes", 3);
+  beginFunction("heddle_program_sizes", 4);
   Type i64 = builder.getI64Type();
   for (auto &[name, index] : inputSymbols)
     symbols[name] = code->load(i64, function.getArgument(0), code->number(index));
+  Value isUnbound = areUnbound();
+  auto unless = [&](Value isSo, Value value, Value otherwise) {
+    return isSo ? builder.createOrFold<arith::SelectOp>(code->loc, isSo, otherwise, value) : value;
+  };
   Value overflow, arenaBytes = placeBuffers(&overflow);
   if (overflow) // the runtime's word for it
     arenaBytes =
@@ -181,9 +187,12 @@ void Host::writeSizes() {
     for (const Dim &size : graph::dimsOf(output)) {
       Value value =
           isEntryKnown(size) ? checkedDim(size, nullptr) : code->number(program::kDynamic);
+      if (!isOfShapes(size))
+        value = unless(isUnbound, value, code->number(program::kDynamic));
       code->store(i64, value, function.getArgument(2), code->number(place++));
     }
-  Value status = writeEntryChecks();
+  Value status = writeEntryChecks(function.getArgument(3));
+  status = unless(isUnbound, status, code->integerOf(builder.getI32Type(), 0));
   builder.create<func::ReturnOp>(code->loc, status);
 }
 
@@ -216,10 +225,34 @@ void Host::writeRun() {
   builder.create<func::ReturnOp>(code->loc, status);
 }
 
+/// Where the op comes from in the model: of one that a rewrite made without saying so, that of the
+/// nearest op which reads it, or which it reads, or which is around it.
+static Location sourceOf(Operation &op) {
+  auto isNamed = [](Location location) { return !graph::sourceName(location).empty(); };
+  SmallVector<Operation *> found{&op};
+  llvm::SmallPtrSet<Operation *, 16> seen{&op};
+  auto visit = [&](Operation *next) {
+    if (next && seen.insert(next).second)
+      found.push_back(next);
+  };
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (isNamed(found[i]->getLoc()))
+      return found[i]->getLoc();
+    llvm::for_each(found[i]->getUsers(), visit);
+    for (Value operand : found[i]->getOperands())
+      visit(operand.getDefiningOp());
+    if (Operation *around = found[i]->getParentOp(); !isa<func::FuncOp>(around))
+      visit(around);
+  }
+  return op.getLoc();
+}
+
 void Host::writeBlock(Block &block) {
   std::string outer = node;
+  Location before = code->loc;
   for (Operation &op : block) {
-    node = "node '" + graph::sourceName(op.getLoc()) + "': ";
+    code->loc = sourceOf(op);
+    node = "node '" + graph::sourceName(code->loc) + "': ";
     if (isa<graph::GroupOp>(op))
       bindSymbols(&op);
     if (isa<graph::GroupOp, graph::ReshapeOp>(op))
@@ -245,6 +278,7 @@ void Host::writeBlock(Block &block) {
       writeOutputs(results);
   }
   node = outer;
+  code->loc = before;
 }
 
 /// Memory of a value; weights, arena, or what control flow bound.
@@ -299,6 +333,7 @@ void Host::copy(Value target, Value source, Value bytes) {
 
 void Host::writeOutputs(func::ReturnOp op) {
   Type i64 = builder.getI64Type(), pointer = code->pointerType();
+  Values saved = savedInputs(op);
   Value dims = area(program::Area::OutputDims);
   int64_t place = 0;
   for (auto [i, output] : llvm::enumerate(op.getOperands())) {
@@ -314,7 +349,8 @@ void Host::writeOutputs(func::ReturnOp op) {
     auto late = lateOutputOf.find(rootOf(output));
     if (late != lateOutputOf.end() && late->second == (int64_t)i)
       continue;
-    Value bytes = checkedBytes(output), source = pointerOf(output), target;
+    Value bytes = checkedBytes(output), target;
+    Value source = saved[i] ? saved[i] : pointerOf(output);
     if (isKnown) {
       Value outputs = area(program::Area::Outputs);
       Value address = code->at(outputs, pointer, code->number(i));
@@ -326,19 +362,21 @@ void Host::writeOutputs(func::ReturnOp op) {
   }
 }
 
+Value Host::loadInteger(Type element, Value memory, int64_t index) {
+  Value value = code->load(element, memory, code->number(index));
+  if (element.getIntOrFloatBitWidth() == 64)
+    return value;
+  Type i64 = builder.getI64Type();
+  if (element.isSignlessInteger(1) || element.isUnsignedInteger())
+    return builder.create<arith::ExtUIOp>(code->loc, i64, value);
+  return builder.create<arith::ExtSIOp>(code->loc, i64, value);
+}
+
 Value Host::readInteger(Value tensor, int64_t index) {
-  Type element = graph::elementOf(tensor), i64 = builder.getI64Type();
+  Type element = graph::elementOf(tensor);
   Value memory = pointerOf(tensor);
   return code->choose(
-      isFine(), i64,
-      [&] {
-        Value value = code->load(element, memory, code->number(index));
-        if (element.getIntOrFloatBitWidth() == 64)
-          return Values{value};
-        if (element.isSignlessInteger(1) || element.isUnsignedInteger())
-          return Values{builder.create<arith::ExtUIOp>(code->loc, i64, value)};
-        return Values{builder.create<arith::ExtSIOp>(code->loc, i64, value)};
-      },
+      isFine(), builder.getI64Type(), [&] { return Values{loadInteger(element, memory, index)}; },
       [&] { return Values{code->number(0)}; })[0];
 }
 
@@ -374,15 +412,6 @@ void Host::bindSymbols(Operation *group) {
       bindSlice(slice);
     else if (auto range = dyn_cast<graph::RangeOp>(op))
       bindRange(range);
-  }
-}
-
-void Host::bindSizes(graph::BindSizesOp op) {
-  std::string message = "node '" + graph::sourceName(op.getLoc()) + "': " + op.getMessage().str();
-  for (auto [i, symbol] : llvm::enumerate(graph::dimsOf(op.getSymbols()))) {
-    Value size = readInteger(op.getX(), i);
-    code->when(code->less(size, code->number(0)), [&] { fail(message, size, size); });
-    symbols[*symbol.symbolName()] = code->max(size, code->number(0));
   }
 }
 

@@ -1,10 +1,10 @@
 // Host: the program around the kernels: where each tensor lies, in which order kernels run, control
 // flow, and sizes.
 //
-// Two functions come out, as runtime/executable/abi.h wants them: heddle_program_sizes (arena and
-// output sizes from the symbols) and heddle_program_run. Sizes that follow from the inputs are
-// computed once per call; tensors of such sizes lie in the arena, those whose sizes only the run
-// knows are allocated when they are made.
+// The functions that come out are those of runtime/executable/abi.h: heddle_program_bind (symbols
+// that values of inputs are), heddle_program_sizes (arena and output sizes from the symbols) and
+// heddle_program_run. Sizes that follow from the inputs are computed once per call; tensors of such
+// sizes lie in the arena, those whose sizes only the run knows are allocated when they are made.
 #ifndef HEDDLE_LOWER_HOST_H
 #define HEDDLE_LOWER_HOST_H
 
@@ -40,6 +40,21 @@ private:
   bool isEntryKnown(const Dim &dim) const;
   bool isEntryKnown(Value value) const;
   Dim bytesOf(Value value) const;
+
+  // What inputs decide before anything is allocated, and what may overwrite them (HostInputs.cpp).
+  struct InputElement {
+    mlir::BlockArgument input;
+    int64_t index;
+  };
+  using InputElements = llvm::SmallVector<InputElement>;
+  std::optional<InputElements> inputElementsOf(Value value) const;
+  void findBoundByValues();
+  void writeBind();
+  Value areUnbound();
+  bool isOfShapes(const Dim &dim) const;
+  std::optional<unsigned> sharedInput(int64_t output) const;
+  bool mayOverwrite(mlir::BlockArgument input, Value root) const;
+  Values savedInputs(mlir::func::ReturnOp op);
 
   // Code (Host.cpp).
   Value placeBuffers(Value *overflow);
@@ -79,6 +94,7 @@ private:
   void bindRange(graph::RangeOp op);
   void writeOutputs(mlir::func::ReturnOp op);
   Value readInteger(Value tensor, int64_t index);
+  Value loadInteger(Type element, Value memory, int64_t index);
   Value readScalar(Value tensor);
   void copy(Value target, Value source, Value bytes);
   void fail(llvm::StringRef message, Value value, Value limit);
@@ -114,7 +130,7 @@ private:
   Value isBeyondMemory(const Check &check, Value *overflow);
   void checkTensor(Value tensor, const std::string &node,
                    llvm::function_ref<void(const Check &)> visit);
-  Value writeEntryChecks();
+  Value writeEntryChecks(Value values);
   void writeChecks(mlir::Operation *op);
   static std::string withoutNumbers(const Check &check);
 
@@ -142,7 +158,7 @@ private:
   Value addressOf(Value tensor);
   void addTensor(llvm::SmallVectorImpl<Value> &frame, Value tensor);
   Value positionOf(Value position, int64_t otherwise);
-  Value messages(mlir::Operation *op, llvm::ArrayRef<llvm::StringRef> texts);
+  Value messages(llvm::ArrayRef<llvm::StringRef> texts);
   Value callOn(program::Service service, llvm::ArrayRef<Value> frame);
   void bindMade(Value result, Value frame, int64_t sizes, llvm::ArrayRef<Value> known = {});
 
@@ -158,6 +174,7 @@ private:
   mlir::func::FuncOp function;
 
   std::map<std::string, int64_t> inputSymbols;
+  llvm::MapVector<mlir::Operation *, InputElements> boundByValues; // those of heddle_program_bind
   llvm::DenseMap<mlir::Operation *, std::pair<int64_t, int64_t>> steps; // first and last
   llvm::DenseMap<Value, int64_t> bufferOf;
   llvm::MapVector<Value, int64_t> outputOf;    // in a fixed order, for equal bytes

@@ -232,20 +232,31 @@ Value Host::isBeyondMemory(const Check &check, Value *overflow) {
   return code->less(most, product);
 }
 
-/// In heddle_program_sizes: the number of the first message whose check fails, 0 when all hold.
-Value Host::writeEntryChecks() {
+/// In heddle_program_sizes: the number of the first message whose check fails, 0 when all hold. Its
+/// numbers are stored at `values`.
+Value Host::writeEntryChecks(Value values) {
   Type i32 = builder.getI32Type();
   Value status = code->integerOf(i32, 0);
+  Value told[] = {code->number(0), code->number(0)};
   llvm::StringMap<bool> seen;
-  auto report = [&](Value fails, const std::string &message) {
+  auto report = [&](Value fails, const std::string &message, ArrayRef<Value> numbers = {}) {
     if (Code::constant(fails) == 0)
       return;
     program.messages.push_back(message);
     Value number = code->integerOf(i32, program.messages.size());
     Value isFirst = builder.createOrFold<arith::CmpIOp>(code->loc, arith::CmpIPredicate::eq, status,
                                                         code->integerOf(i32, 0));
-    status = builder.createOrFold<arith::SelectOp>(code->loc, code->both(fails, isFirst), number,
-                                                   status);
+    Value isIt = code->both(fails, isFirst);
+    status = builder.createOrFold<arith::SelectOp>(code->loc, isIt, number, status);
+    for (auto [i, value] : llvm::enumerate(numbers))
+      told[i] = builder.createOrFold<arith::SelectOp>(code->loc, isIt, value, told[i]);
+  };
+  auto reportCheck = [&](const Check &check) {
+    bool hasNames = check.kind == Check::Memory || (isOfShapes(check.a) && isOfShapes(check.b));
+    if (hasNames)
+      return report(violation(check), withoutNumbers(check));
+    report(violation(check), check.message,
+           {checkedDim(check.a, nullptr), checkedDim(check.b, nullptr)});
   };
   auto checkOp = [&](Operation *op) {
     forEachCheck(op, [&](const Check &check) {
@@ -253,12 +264,11 @@ Value Host::writeEntryChecks() {
       for (const Dim &size : check.shape)
         key += "|" + size.str();
       if (isEntryKnown(check) && seen.insert({key, true}).second)
-        report(violation(check), withoutNumbers(check));
+        reportCheck(check);
     });
   };
   for (BlockArgument input : model.getArguments())
-    checkTensor(input, "input '" + program.inputs[input.getArgNumber()].name + "': ",
-                [&](const Check &check) { report(violation(check), withoutNumbers(check)); });
+    checkTensor(input, "input '" + program.inputs[input.getArgNumber()].name + "': ", reportCheck);
   for (Operation &op : model.getBody().front()) {
     checkOp(&op);
     if (isa<graph::GroupOp>(op))
@@ -270,6 +280,8 @@ Value Host::writeEntryChecks() {
     if (overflow)
       report(overflow, wanted.second + "size '" + text + "' is larger than any memory");
   }
+  for (auto [i, value] : llvm::enumerate(told))
+    code->store(builder.getI64Type(), value, values, code->number(i));
   return status;
 }
 
@@ -278,7 +290,7 @@ bool Host::isEntryKnown(const Check &check) const {
          llvm::all_of(check.shape, [&](const Dim &size) { return isEntryKnown(size); });
 }
 
-/// heddle_program_sizes has no values to print: sizes are named instead.
+/// Sizes that are shapes are named: their caller knows them by these names.
 std::string Host::withoutNumbers(const Check &check) {
   std::string text = check.message;
   for (const Dim *size : {&check.a, &check.b})

@@ -52,12 +52,16 @@ void Host::describe() {
         inputSymbols[*name] = program.symbols.size();
         program.symbols.push_back(*name);
       }
+  findBoundByValues();
   for (BlockArgument input : model.getArguments())
     program.inputs.push_back(
         describeValue(input, model.getArgAttrDict(input.getArgNumber()), inputSymbols));
   auto results = cast<func::ReturnOp>(model.getBody().front().getTerminator());
-  for (auto [i, output] : llvm::enumerate(results.getOperands()))
+  for (auto [i, output] : llvm::enumerate(results.getOperands())) {
     program.outputs.push_back(describeValue(output, model.getResultAttrDict(i), inputSymbols));
+    if (auto input = sharedInput(i))
+      program.outputs.back().shares = *input;
+  }
 }
 
 bool Host::isEntryKnown(const Dim &dim) const {
@@ -179,6 +183,8 @@ void Host::place() {
     if (!isPlaced || maker->getParentOp() != model || outputOf.count(root) ||
         lateOutputOf.count(root))
       continue;
+    if (auto input = sharedInput(i); input && !mayOverwrite(model.getArgument(*input), root))
+      continue; // copied at the end, when all have read the input
     if (isEntryKnown(output) && isEntryKnown(root))
       outputOf[root] = i;
     else if (!isEntryKnown(output) && !isEntryKnown(root))

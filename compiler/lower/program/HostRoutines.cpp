@@ -88,7 +88,7 @@ Value Host::scansOf(graph::ForestOp op) {
 void Host::writeRoutine(Operation *op) {
   Routine routine = routineOf(op);
   SmallVector<StringRef> texts(routine.messages.begin(), routine.messages.end());
-  SmallVector<Value> frame = {messages(op, texts)};
+  SmallVector<Value> frame = {messages(texts)};
   if (isa<graph::CustomOp>(op))
     frame.append({code->number(op->getNumResults()), code->number(op->getNumOperands())});
   auto addTyped = [&](Value tensor, bool isMade) {

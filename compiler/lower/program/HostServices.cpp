@@ -33,11 +33,11 @@ Value Host::positionOf(Value position, int64_t otherwise) {
   return position ? readInteger(position, 0) : code->number(otherwise);
 }
 
-/// The number of the first of an op's messages.
-Value Host::messages(Operation *op, ArrayRef<StringRef> texts) {
+/// The number of the first of the messages of the op that is being written.
+Value Host::messages(ArrayRef<StringRef> texts) {
   int64_t first = program.messages.size();
   for (StringRef text : texts)
-    program.messages.push_back(("node '" + graph::sourceName(op->getLoc()) + "': " + text).str());
+    program.messages.push_back(node + text.str());
   return code->number(first);
 }
 
@@ -71,7 +71,9 @@ void Host::bindMade(Value result, Value frame, int64_t sizes, ArrayRef<Value> kn
 void Host::writeHosted(Operation *op) {
   bool isOfStrings = isa<graph::StringConcatOp, graph::StringSplitOp, graph::StringNormalizeOp,
                          graph::StringMatchOp, graph::StringCastOp>(op);
-  if (auto decode = dyn_cast<graph::ImageDecodeOp>(op))
+  if (isa<graph::RunSeedOp>(op))
+    pointers[op->getResult(0)] = area(program::Area::Seed);
+  else if (auto decode = dyn_cast<graph::ImageDecodeOp>(op))
     writeImageDecode(decode);
   else
     isOfStrings ? writeStringOp(op) : writeListOp(op);
@@ -100,20 +102,20 @@ void Host::writeListOp(Operation *op) {
         pointers[make.getResult()] = callOn(program::Service::ListMake, frame);
       })
       .Case([&](graph::ListInsertOp insert) {
-        frame.append({messages(op, {kPosition}), handleOf(insert.getList()),
+        frame.append({messages({kPosition}), handleOf(insert.getList()),
                       positionOf(insert.getPosition(), INT64_MAX), dtypeOf(insert.getX())});
         addTensor(frame, insert.getX());
         pointers[insert.getResult()] = callOn(program::Service::ListInsert, frame);
       })
       .Case([&](graph::ListEraseOp erase) {
-        frame.append({messages(op, {kPosition}), handleOf(erase.getList()),
+        frame.append({messages({kPosition}), handleOf(erase.getList()),
                       positionOf(erase.getPosition(), -1)});
         pointers[erase.getResult()] = callOn(program::Service::ListErase, frame);
       })
       .Case([&](graph::ListAtOp at) {
         int64_t rank = graph::rankOf(at.getResult());
         bool isOptional = graph::listOf(at.getList()).getKind() == "optional";
-        frame.append({messages(op, {isOptional ? "the optional is absent" : kPosition, kRank}),
+        frame.append({messages({isOptional ? "the optional is absent" : kPosition, kRank}),
                       handleOf(at.getList()), positionOf(at.getPosition(), 0), code->number(rank)});
         zeros(rank);
         bindMade(at.getResult(), callOn(program::Service::ListAt, frame), 5);
@@ -124,8 +126,8 @@ void Host::writeListOp(Operation *op) {
       })
       .Case([&](graph::ListConcatOp concat) {
         int64_t rank = graph::rankOf(concat.getResult());
-        frame.append({messages(op, {"the sequence is empty", kRank,
-                                    "sizes %lld and %lld of tensors to be joined differ"}),
+        frame.append({messages({"the sequence is empty", kRank,
+                                "sizes %lld and %lld of tensors to be joined differ"}),
                       handleOf(concat.getList()), code->number(concat.getAxis()),
                       code->number(concat.getNewAxis()), code->number(rank)});
         zeros(rank);
@@ -134,17 +136,16 @@ void Host::writeListOp(Operation *op) {
       .Case([&](graph::ListSplitOp split) {
         Value sizes = split.getSizes();
         bool isVector = sizes && graph::rankOf(sizes) == 1;
-        frame.append({messages(op, {"sizes of %lld do not split a size of %lld"}),
-                      code->number(split.getAxis()), code->number(split.getKeepDims()),
-                      sizes ? addressOf(sizes) : zero,
-                      isVector ? dim(graph::dimsOf(sizes)[0]) : code->number(-1),
-                      dtypeOf(split.getX())});
+        frame.append(
+            {messages({"sizes of %lld do not split a size of %lld"}), code->number(split.getAxis()),
+             code->number(split.getKeepDims()), sizes ? addressOf(sizes) : zero,
+             isVector ? dim(graph::dimsOf(sizes)[0]) : code->number(-1), dtypeOf(split.getX())});
         addTensor(frame, split.getX());
         pointers[split.getResult()] = callOn(program::Service::ListSplit, frame);
       })
       .Case([&](graph::ListCastOp cast) {
         bool mayBeAbsent = graph::listOf(cast.getResult()).getKind() != "sequence";
-        frame.append({messages(op, {"the optional is absent"}), handleOf(cast.getList()),
+        frame.append({messages({"the optional is absent"}), handleOf(cast.getList()),
                       code->number(mayBeAbsent)});
         pointers[cast.getResult()] = callOn(program::Service::ListCast, frame);
       });
@@ -199,7 +200,7 @@ void Host::writeStringOp(Operation *op) {
           return code->number(graph::onnxTypeOf(graph::elementOf(tensor)));
         };
         callOn(program::Service::StringCast,
-               {messages(op, {"string number %lld is no number"}), count, dtypeOf(x), addressOf(x),
+               {messages({"string number %lld is no number"}), count, dtypeOf(x), addressOf(x),
                 dtypeOf(cast.getResult()), addressOf(cast.getResult())});
       });
 }
@@ -210,12 +211,12 @@ void Host::writeImageDecode(graph::ImageDecodeOp op) {
                     .Case("bgr", program::Pixels::Bgr)
                     .Case("gray", program::Pixels::Gray)
                     .Default(program::Pixels::Rgb);
-  Value first = messages(op, {"images are read by ImageMagick, whose library "
-                              "'libMagickWand-6.Q16.so.6' is not on this machine; install Debian's "
-                              "'libmagickwand-6.q16-6', or name the library's file in "
-                              "HEDDLE_MAGICKWAND",
-                              "its %lld bytes are no image of the formats BMP, JPEG, JPEG 2000, "
-                              "PNG, PNM, TIFF and WebP"});
+  Value first = messages({"images are read by ImageMagick, whose library "
+                          "'libMagickWand-6.Q16.so.6' is not on this machine; install Debian's "
+                          "'libmagickwand-6.q16-6', or name the library's file in "
+                          "HEDDLE_MAGICKWAND",
+                          "its %lld bytes are no image of the formats BMP, JPEG, JPEG 2000, "
+                          "PNG, PNM, TIFF and WebP"});
   Value frame = callOn(program::Service::ImageDecode,
                        {zero, zero, zero, first, dim(graph::dimsOf(op.getX())[0]),
                         addressOf(op.getX()), code->number(int64_t(format))});

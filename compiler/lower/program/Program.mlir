@@ -54,3 +54,60 @@ func.func @main(%c: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
   }
   return %y : tensor<4xf32>
 }
+
+// -----
+
+// A size that is a value of an input is bound before the sizes are computed, which take it as they
+// take those of shapes; the run finds it with them.
+// CHECK-LABEL: func.func @heddle_program_run
+// CHECK: program.area %{{.*}} symbols
+// CHECK-NOT: program.alloc
+// CHECK-LABEL: func.func @heddle_program_sizes
+// CHECK: %[[SYMBOL:.*]] = program.load
+// CHECK: %[[IS_UNBOUND:.*]] = arith.cmpi slt, %[[SYMBOL]], %c0_i64
+// CHECK: arith.select %[[IS_UNBOUND]], %c-1_i64
+// CHECK-LABEL: func.func @heddle_program_bind
+// CHECK: program.area %{{.*}} inputs
+// CHECK: scf.if
+// CHECK: program.fail
+// CHECK: program.store
+func.func @main(%k: tensor<1xi32>) -> tensor<?xf32, #graph.dims<"$k.0">> {
+  %wide = graph.cast %k : (tensor<1xi32>) -> tensor<1xi64> loc("wide")
+  graph.bind_sizes %wide {symbols = #graph.dims<"$k.0">, message = "%lld elements"} : tensor<1xi64>
+  %c = graph.constant dense<1.0> : tensor<1xf32>
+  %y = graph.broadcast %c : (tensor<1xf32>) -> tensor<?xf32, #graph.dims<"$k.0">> loc("y")
+  return %y : tensor<?xf32, #graph.dims<"$k.0">>
+}
+
+// -----
+
+// What reads an input last, and at the elements that it writes, writes into its memory.
+// CHECK-LABEL: func.func @heddle_program_run
+// CHECK-NOT: program.copy
+func.func @main(%x: tensor<64xf32>, %g: tensor<64xf32>) -> (tensor<64xf32> {graph.shares = 0 : i64}) {
+  %y = graph.sub %x, %g : tensor<64xf32> loc("y")
+  return %y : tensor<64xf32>
+}
+
+// -----
+
+// Near miss: elements change places, so the result is copied when all have read the input.
+// CHECK-LABEL: func.func @heddle_program_run
+// CHECK: program.copy
+func.func @main(%x: tensor<8x8xf32>) -> (tensor<8x8xf32> {graph.shares = 0 : i64}) {
+  %t = graph.transpose %x {permutation = array<i64: 1, 0>} : (tensor<8x8xf32>) -> tensor<8x8xf32> loc("t")
+  %y = graph.neg %t : tensor<8x8xf32> loc("y")
+  return %y : tensor<8x8xf32>
+}
+
+// -----
+
+// Each op of the program is where its op of the model is; of an op that has no place, the nearest
+// one says it.
+// RUN: heddle-opt %s --split-input-file --heddle-plan --heddle-lower --mlir-print-debuginfo --mlir-pretty-debuginfo | FileCheck %s --check-prefix=PLACE
+// PLACE: program.service nonzero {{.*}} "near"
+func.func @main(%x: tensor<4xf32>, %z: tensor<4xf32>) -> tensor<1x?xi64, #graph.dims<1, "$n">> {
+  %y = graph.less %x, %z : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1> loc("near")
+  %p = graph.nonzero %y : (tensor<4xi1>) -> tensor<1x?xi64, #graph.dims<1, "$n">> loc(unknown)
+  return %p : tensor<1x?xi64, #graph.dims<1, "$n">> loc(unknown)
+} loc(unknown)

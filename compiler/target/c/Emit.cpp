@@ -2,10 +2,10 @@
 
 #include "compiler/target/c/Emit.h"
 
+#include "compiler/program/Identifier.h"
 #include "compiler/target/c/Interface.h"
 #include "compiler/target/c/Printer.h"
-#include "compiler/target/cpu/Descriptor.h"
-#include "compiler/target/cpu/Lower.h"
+#include "compiler/target/floats/NarrowFloats.h"
 
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/IR/IRMapping.h"
@@ -26,8 +26,7 @@ struct Prepare : PassWrapper<Prepare, OperationPass<func::FuncOp>> {
   }
   LogicalResult initialize(MLIRContext *context) override {
     RewritePatternSet set(context);
-    cpu::Target plain; // without instructions for conversions
-    cpu::populateNarrowFloatPatterns(set, plain);
+    target::populateNarrowFloatPatterns(set, /*convertsHalves=*/false);
     patterns = FrozenRewritePatternSet(std::move(set));
     return success();
   }
@@ -87,6 +86,21 @@ void addScratch(ModuleOp module) {
   b.create<func::ReturnOp>(loc, most);
 }
 
+/// What stands in for @heddle_program_bind if no value of an input is a size.
+void addBind(ModuleOp module) {
+  if (module.lookupSymbol("heddle_program_bind"))
+    return;
+  OpBuilder b(module.getBodyRegion());
+  b.setInsertionPointToEnd(module.getBody());
+  Location loc = module.getLoc();
+  Type pointer = program::pointerType(module.getContext());
+  auto made = b.create<func::FuncOp>(loc, "heddle_program_bind",
+                                     b.getFunctionType({pointer}, {b.getI32Type()}));
+  b.setInsertionPointToStart(made.addEntryBlock());
+  Value none = b.create<arith::ConstantOp>(loc, b.getI32IntegerAttr(0));
+  b.create<func::ReturnOp>(loc, none);
+}
+
 llvm::Error refuse(const program::Program &program, const Twine &what) {
   return makeError(ErrorCode::Refused,
                    "error: '" + program.model + "': " + what +
@@ -116,8 +130,7 @@ llvm::Error check(const program::Program &program) {
   return problem;
 }
 
-llvm::Error prepare(ModuleOp module) {
-  addScratch(module);
+llvm::Error makeReady(ModuleOp module) {
   PassManager manager(module.getContext());
   manager.enableVerifier(false);
   manager.addNestedPass<func::FuncOp>(std::make_unique<Prepare>());
@@ -130,26 +143,12 @@ llvm::Error prepare(ModuleOp module) {
 
 } // namespace
 
-loop::Machine machine() {
-  loop::Machine machine;
-  machine.lanes = 8;
-  machine.registers = 16;
-  machine.l2Bytes = 256 << 10;
-  machine.workers = 1;
-  machine.dot = loop::Dot::Words; // in plain arithmetic
-  return machine;
-}
-
-llvm::Expected<std::string> emit(const program::Program &program) {
-  if (llvm::Error error = check(program))
+llvm::Expected<std::string> printFunctions(ModuleOp module) {
+  if (llvm::Error error = makeReady(module))
     return std::move(error);
-  OwningOpRef<ModuleOp> module = OwningOpRef<ModuleOp>(program.module.get().clone());
-  if (llvm::Error error = prepare(*module))
-    return std::move(error);
-  std::string prefix = cpu::identifierOf(program);
   Printer printer;
   std::string declarations;
-  for (auto function : module->getOps<func::FuncOp>()) {
+  for (auto function : module.getOps<func::FuncOp>()) {
     declarations += printer.signatureOf(function) + ";\n";
     if (llvm::Error error = printer.print(function))
       return std::move(error);
@@ -157,8 +156,20 @@ llvm::Expected<std::string> emit(const program::Program &program) {
   std::string vectors;
   for (const auto &[name, lanes] : printer.vectors)
     vectors += "typedef struct " + name + " {\n  " + lanes + ";\n} " + name + ";\n";
-  return declarationsOf(program, prefix) + tablesOf(program) + vectors + "\n" +
-         helperText(printer.helpers) + declarations + printer.functions + entriesOf(prefix);
+  return vectors + "\n" + helperText(printer.helpers) + declarations + printer.functions;
+}
+
+llvm::Expected<std::string> emit(const program::Program &program) {
+  if (llvm::Error error = check(program))
+    return std::move(error);
+  OwningOpRef<ModuleOp> module = OwningOpRef<ModuleOp>(program.module.get().clone());
+  addScratch(*module);
+  addBind(*module);
+  auto functions = printFunctions(*module);
+  if (!functions)
+    return functions.takeError();
+  std::string prefix = program::identifierOf(program);
+  return declarationsOf(program, prefix) + tablesOf(program) + *functions + entriesOf(prefix);
 }
 
 } // namespace heddle::c

@@ -92,13 +92,15 @@ std::string declarationsOf(const program::Program &program, const std::string &p
  * Fill in an array of inputs and one of outputs: of an input `data`, `bytes`, `dtype`, `rank` and
  * `dims`; of an output `data` and `bytes`, or NULL and 0 for one that shall lie in the arena. Then
  *
- *   @_arena_bytes  says how much memory a run with these inputs needs (their data is not read),
- *   @_run          runs the model, and fills in `dtype`, `rank` and `dims` of the outputs.
+ *   @_arena_bytes  says how much memory a run with these inputs needs (if all have data, with the
+ *                  sizes that values of inputs are; else without),
+ *   @_run          runs the model, and fills in `dtype`, `rank` and `dims` of the outputs,
+ *   @_run_seeded   does so with a seed for the model's random numbers, which is 0 in @_run.
  *
  * Both return 0, or another number and a message. The arena is the caller's: memory of any
  * alignment, which the functions never free; what a run leaves in it is of no use but for outputs
- * that lie there. Outputs whose sizes depend on the values of inputs, and what the model makes of
- * such sizes on its way, need more than @_arena_bytes says. There are no other
+ * that lie there. Outputs whose sizes only the run finds, and what the model makes of such sizes on
+ * its way, need more than @_arena_bytes says. There are no other
  * variables that change, so threads may run the model at once, each with an arena of its own.
  * Elements of fewer than 8 bits have a byte each. The machine has to be little-endian.
  *
@@ -127,6 +129,8 @@ int @_arena_bytes(const @_tensor *inputs, const @_tensor *outputs, int64_t *byte
   char *message);
 int @_run(const @_tensor *inputs, @_tensor *outputs, void *arena, int64_t arena_bytes,
   char *message);
+int @_run_seeded(const @_tensor *inputs, @_tensor *outputs, void *arena, int64_t arena_bytes,
+  uint64_t seed, char *message);
 
 #endif
 
@@ -198,6 +202,7 @@ typedef struct h_run {
   unsigned char *arena, *inputs, *outputs, *symbols, *output_dims, *weights;
   unsigned char *next, *end; /* of what is free in the arena */
   h_tensor *given;           /* outputs */
+  uint64_t seed;             /* of random numbers */
   int32_t status;            /* 0, 1 + the number of a message, or one of those below */
   int64_t value, limit;
 } h_run;
@@ -350,6 +355,16 @@ static int h_bind(const h_tensor *inputs, int withData, int64_t *symbols, h_text
   return 0;
 }
 
+/* Whether every input has its data. One without elements needs none. */
+static int h_has_data(const h_tensor *inputs) {
+  for (int i = 0; i < h_input_count; ++i) {
+    int64_t bytes = h_bytes(h_inputs[i].bytes, inputs[i].rank, inputs[i].dims);
+    if (bytes && (!inputs[i].data || inputs[i].bytes < bytes))
+      return 0;
+  }
+  return 1;
+}
+
 static int64_t h_rounded(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 /* Adds to what the arena needs. */
@@ -365,20 +380,30 @@ static int h_grow(int64_t *bytes, int64_t more, h_text *text) {
 /* Bytes of the arena's first part, which the program divides, and of all of it. */
 static int h_plan(const h_tensor *inputs, const h_tensor *outputs, int withData, int64_t *symbols,
                   int64_t *dims, int64_t *first, int64_t *all, h_text *text) {
-  int64_t *dim = dims;
+  int64_t *dim = dims, values[2];
+  unsigned char *ins[h_input_count + 1];
   h_run run;
   uint32_t failed;
   if (h_bind(inputs, withData, symbols, text))
     return 1;
   memset(&run, 0, sizeof run);
   run.symbols = (unsigned char *)symbols;
-  *first = 0;
-  failed = h_heddle_program_sizes((unsigned char *)symbols, (unsigned char *)first,
-                                  (unsigned char *)dims);
-  if (failed) {
-    h_add_message(text, h_messages[failed - 1], 0, 0);
+  run.inputs = (unsigned char *)ins;
+  for (int i = 0; i < h_input_count; ++i)
+    ins[i] = (unsigned char *)inputs[i].data;
+  if ((withData || h_has_data(inputs)) && h_heddle_program_bind((unsigned char *)&run)) {
+    h_add_message(text, h_messages[run.status - 1], run.value, run.limit);
     return 1;
   }
+  *first = 0;
+  failed = h_heddle_program_sizes((unsigned char *)symbols, (unsigned char *)first,
+                                  (unsigned char *)dims, (unsigned char *)values);
+  if (failed) {
+    h_add_message(text, h_messages[failed - 1], values[0], values[1]);
+    return 1;
+  }
+  for (int i = 0; i < h_symbol_count; ++i)
+    symbols[i] = symbols[i] < 0 ? 0 : symbols[i];
   *all = 0;
   if (h_grow(all, *first, text))
     return 1;
@@ -441,6 +466,11 @@ static void h_place(h_run *run, h_tensor *outputs, unsigned char **data, const i
 
 int @_run(const @_tensor *inputs, @_tensor *outputs, void *arena, int64_t arena_bytes,
   char *message) {
+  return @_run_seeded(inputs, outputs, arena, arena_bytes, 0, message);
+}
+
+int @_run_seeded(const @_tensor *inputs, @_tensor *outputs, void *arena, int64_t arena_bytes,
+  uint64_t seed, char *message) {
   int64_t symbols[h_symbol_count + 1], dims[h_output_dim_count], first, all, *dim = dims;
   unsigned char *ins[h_input_count + 1], *outs[h_output_count + 1], nothing[8] = {0};
   h_run run;
@@ -461,6 +491,7 @@ int @_run(const @_tensor *inputs, @_tensor *outputs, void *arena, int64_t arena_
   run.next = run.arena + first;
   run.end = run.arena + arena_bytes;
   run.given = outputs;
+  run.seed = seed;
   run.inputs = (unsigned char *)ins;
   run.outputs = (unsigned char *)outs;
   run.symbols = (unsigned char *)symbols;

@@ -311,11 +311,13 @@ bool Printer::run(Operation *op) {
       })
       .Case([&](program::AreaOp area) {
         std::string run = nameOf(area.getRun());
-        bool isNone = area.getArea() == program::Area::Services;
-        line(define(area) + " = " +
-             (isNone ? "NULL"
-                     : "((h_run *)(void *)" + run + ")->" + stringifyArea(area.getArea()).str()) +
-             ";");
+        std::string member =
+            "((h_run *)(void *)" + run + ")->" + stringifyArea(area.getArea()).str();
+        if (area.getArea() == program::Area::Services)
+          member = "NULL";
+        else if (area.getArea() == program::Area::Seed)
+          member = "(unsigned char *)&" + member;
+        line(define(area) + " = " + member + ";");
         return true;
       })
       .Case([&](program::StatusOp status) {

@@ -67,11 +67,14 @@ void Printer::line(const Twine &text) {
   functions += text.str() + "\n";
 }
 
+static std::string declared(const std::string &type, const std::string &name) {
+  return type + (StringRef(type).ends_with("*") ? "" : " ") + name;
+}
+
 std::string Printer::define(Value value) {
   std::string name = "v" + std::to_string(++count);
   names[value] = name;
-  std::string type = typeOf(value.getType());
-  return type + (StringRef(type).ends_with("*") ? "" : " ") + name;
+  return declared(typeOf(value.getType()), name);
 }
 
 std::string Printer::nameOf(Value value) {
@@ -261,7 +264,7 @@ std::string Printer::signatureOf(func::FuncOp function) {
     result = typeOf(function.getResultTypes()[0]) + " ";
   std::string text = "static " + result + "h_" + function.getName().str() + "(";
   for (auto [i, type] : llvm::enumerate(function.getArgumentTypes()))
-    text += (i ? ", " : "") + typeOf(type) + " a" + std::to_string(i);
+    text += (i ? ", " : "") + declared(typeOf(type), "a" + std::to_string(i));
   return text + (function.getNumArguments() ? ")" : "void)");
 }
 

@@ -2,7 +2,9 @@
 
 #include "compiler/target/cpu/Jit.h"
 
-#include "compiler/target/cpu/Descriptor.h"
+#include "compiler/target/cpu/artefact/Descriptor.h"
+
+#include "runtime/executable/abi.h"
 
 #include "llvm/ExecutionEngine/Orc/ExecutionUtils.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"

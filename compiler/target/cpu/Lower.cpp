@@ -3,6 +3,8 @@
 
 #include "compiler/target/cpu/Lower.h"
 
+#include "compiler/target/floats/NarrowFloats.h"
+
 #include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
@@ -58,7 +60,7 @@ struct ExpandArithmetic : PassWrapper<ExpandArithmetic, OperationPass<func::Func
   }
   LogicalResult initialize(MLIRContext *context) override {
     RewritePatternSet set(context);
-    populateNarrowFloatPatterns(set, target);
+    target::populateNarrowFloatPatterns(set, target.f16c);
     populateMathAlgebraicSimplificationPatterns(set);
     populateExpPatterns(set, target.avx512);
     populateTrigonometryPatterns(set);

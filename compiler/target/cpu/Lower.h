@@ -21,9 +21,6 @@ void populatePowerPatterns(mlir::RewritePatternSet &patterns);
 void populateRemainderPatterns(mlir::RewritePatternSet &patterns);
 /// Maximum and minimum, also of f64.
 void populateExtremesPatterns(mlir::RewritePatternSet &patterns);
-/// Conversions of f16, bf16 and f8 types that the target has no instruction for, and arithmetic
-/// on them, done in f32.
-void populateNarrowFloatPatterns(mlir::RewritePatternSet &patterns, const Target &target);
 
 } // namespace heddle::cpu
 

@@ -6,6 +6,7 @@
 #include "compiler/target/cpu/Target.h"
 
 #include "compiler/support/Suggest.h"
+#include "compiler/target/Backend.h"
 
 #include "llvm/ADT/StringSet.h"
 #include "llvm/MC/MCSubtargetInfo.h"
@@ -165,6 +166,8 @@ llvm::Error unknownTarget(llvm::StringRef name) {
   std::string own = "host, x86-64, x86-64-v2, x86-64-v3, x86-64-v4";
   for (const Level &level : levels)
     own += std::string(", ") + level.name;
+  for (const target::Backend *other : target::backends().drop_back())
+    own += ", " + llvm::join(other->targetNames(), ", ");
   return makeError(ErrorCode::Usage,
                    "error: unknown target '" + name + "'\nnote: " + hint + "known: " + own +
                        ", and LLVM's names of x86-64 and AArch64 CPUs, which '--target help' "
@@ -243,8 +246,6 @@ llvm::Expected<Target> targetFor(llvm::StringRef name) {
   initializeLLVM();
   if (name.empty() || name == "host")
     return hostTarget();
-  if (name == "help")
-    return makeError(ErrorCode::Usage, "known targets: " + llvm::join(targetNames(), ", "));
   Target target;
   target.name = target.cpu = name.str();
   std::string more;

@@ -1,11 +1,11 @@
 // ArtefactTest: a program runs from memory, from a shared library and from an object; files appear
 // whole or not at all.
 
-#include "compiler/target/cpu/Artefact.h"
+#include "compiler/target/cpu/artefact/Artefact.h"
 #include "compiler/cache/Cache.h"
-#include "compiler/target/cpu/Descriptor.h"
-#include "compiler/target/cpu/Files.h"
-#include "compiler/target/cpu/Linker.h"
+#include "compiler/support/Files.h"
+#include "compiler/target/cpu/artefact/Descriptor.h"
+#include "compiler/target/cpu/artefact/Linker.h"
 #include "compiler/target/testing/Programs.h"
 
 #include "llvm/Support/FileSystem.h"

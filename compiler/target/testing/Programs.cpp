@@ -66,7 +66,8 @@ func.func private @scale(%args: !llvm.ptr, %begin: i64, %end: i64, %scratch: !ll
   }
   return
 }
-func.func @heddle_program_sizes(%symbols: !llvm.ptr, %arena: !llvm.ptr, %dims: !llvm.ptr) -> i32 {
+func.func @heddle_program_sizes(%symbols: !llvm.ptr, %arena: !llvm.ptr, %dims: !llvm.ptr,
+                                   %values: !llvm.ptr) -> i32 {
   %zero = arith.constant 0 : i64
   %limit = arith.constant 1000000 : i64
   %n = llvm.load %symbols : !llvm.ptr -> i64
@@ -138,7 +139,8 @@ static void launchHere(heddle_call_t *, heddle_kernel_fn kernel, const int64_t *
 
 std::vector<float> runScale(const heddle_executable_t &executable, const std::vector<float> &x) {
   int64_t symbol = x.size(), arena = -1, dim = -1;
-  EXPECT_EQ(executable.sizes(&symbol, &arena, &dim), 0);
+  int64_t values[2];
+  EXPECT_EQ(executable.sizes(&symbol, &arena, &dim, values), 0);
   EXPECT_EQ(arena, 0);
   EXPECT_EQ(dim, symbol);
   std::vector<float> y(dim);
@@ -156,15 +158,15 @@ std::vector<float> runScale(const heddle_executable_t &executable, const std::ve
 
 std::shared_ptr<Kernel> Kernel::compile(const std::string &body, const cpu::Target &target) {
   auto kernel = std::make_shared<Kernel>();
-  std::string text =
-      "func.func @heddle_program_run(%call: !llvm.ptr) -> i32 {\n"
-      "  %x = llvm.load %call : !llvm.ptr -> !llvm.ptr\n"
-      "  %second = llvm.getelementptr %call[8] : (!llvm.ptr) -> !llvm.ptr, i8\n"
-      "  %y = llvm.load %second : !llvm.ptr -> !llvm.ptr\n" +
-      body +
-      "  %ok = arith.constant 0 : i32\n  return %ok : i32\n}\n"
-      "func.func @heddle_program_sizes(%a: !llvm.ptr, %b: !llvm.ptr, %c: !llvm.ptr) -> i32 {"
-      "\n  %ok = arith.constant 0 : i32\n  return %ok : i32\n}\n";
+  std::string text = "func.func @heddle_program_run(%call: !llvm.ptr) -> i32 {\n"
+                     "  %x = llvm.load %call : !llvm.ptr -> !llvm.ptr\n"
+                     "  %second = llvm.getelementptr %call[8] : (!llvm.ptr) -> !llvm.ptr, i8\n"
+                     "  %y = llvm.load %second : !llvm.ptr -> !llvm.ptr\n" +
+                     body +
+                     "  %ok = arith.constant 0 : i32\n  return %ok : i32\n}\n"
+                     "func.func @heddle_program_sizes(%a: !llvm.ptr, %b: !llvm.ptr, %c: !llvm.ptr, "
+                     "%d: !llvm.ptr) -> i32 {"
+                     "\n  %ok = arith.constant 0 : i32\n  return %ok : i32\n}\n";
   program::Program program = parseProgram(kernel->context, text);
   program.model = "kernel";
   if (!program.module)

@@ -5,6 +5,8 @@
 #include "compiler/target/cpu/Emit.h"
 #include "compiler/target/cpu/Jit.h"
 
+#include "runtime/executable/abi.h"
+
 namespace heddle::testing {
 
 void loadDialects(mlir::MLIRContext &context);

@@ -14,15 +14,17 @@ enum { COLUMNS = 4 };
 
 static const heddle_io_dim_t kMatrix[] = {{HEDDLE_DYNAMIC, 0, "batch"}, {COLUMNS, -1, "4"}};
 static const heddle_io_t kInputs[] = {
-    {"x", 1, 2, kMatrix, HEDDLE_ENCODING_DENSE, 0, 0, HEDDLE_IO_TENSOR, 0},
-    {"z", 1, 1, kMatrix, HEDDLE_ENCODING_DENSE, 0, 0, HEDDLE_IO_TENSOR, 0},
+    {"x", 1, 2, kMatrix, HEDDLE_ENCODING_DENSE, 0, 0, HEDDLE_IO_TENSOR, 0, -1},
+    {"z", 1, 1, kMatrix, HEDDLE_ENCODING_DENSE, 0, 0, HEDDLE_IO_TENSOR, 0, -1},
 };
 static const heddle_io_t kOutputs[] = {
-    {"y", 1, 2, kMatrix, HEDDLE_ENCODING_DENSE, 0, 0, HEDDLE_IO_TENSOR, 0}};
+    {"y", 1, 2, kMatrix, HEDDLE_ENCODING_DENSE, 0, 0, HEDDLE_IO_TENSOR, 0, /*shares=*/0}};
 static const char *const kSymbols[] = {"batch"};
 static const float kOne = 1;
 
-static int32_t sizes(const int64_t *symbols, int64_t *arenaBytes, int64_t *outputDims) {
+static int32_t sizes(const int64_t *symbols, int64_t *arenaBytes, int64_t *outputDims,
+                     int64_t *values) {
+  (void)values;
   *arenaBytes = symbols[0] * (int64_t)sizeof(float);
   outputDims[0] = symbols[0];
   outputDims[1] = COLUMNS;

@@ -5,18 +5,20 @@ static const heddle_io_dim_t kVector[] = {{HEDDLE_DYNAMIC, 0, "n"}};
 static const heddle_io_dim_t kFound[] = {{HEDDLE_DYNAMIC, -1, "found"}};
 static const heddle_text_constant_t kStrings[] = {{"cat", 3}, {"dog", 3}};
 static const heddle_io_t kInputs[] = {
-    {"x", 1, 1, kVector, HEDDLE_ENCODING_DENSE, 0, 0, HEDDLE_IO_TENSOR, 0},
-    {"picks", 8, 1, kVector, HEDDLE_ENCODING_DENSE, 0, 0, HEDDLE_IO_TENSOR, 0},
+    {"x", 1, 1, kVector, HEDDLE_ENCODING_DENSE, 0, 0, HEDDLE_IO_TENSOR, 0, -1},
+    {"picks", 8, 1, kVector, HEDDLE_ENCODING_DENSE, 0, 0, HEDDLE_IO_TENSOR, 0, -1},
 };
 static const heddle_io_t kOutputs[] = {
-    {"positive", 1, 1, kFound, HEDDLE_ENCODING_DENSE, 0, 0, HEDDLE_IO_TENSOR, 0},
-    {"names", 8, 1, kVector, HEDDLE_ENCODING_DENSE, 0, 0, HEDDLE_IO_TENSOR, 0},
+    {"positive", 1, 1, kFound, HEDDLE_ENCODING_DENSE, 0, 0, HEDDLE_IO_TENSOR, 0, -1},
+    {"names", 8, 1, kVector, HEDDLE_ENCODING_DENSE, 0, 0, HEDDLE_IO_TENSOR, 0, -1},
 };
 static const char *const kSymbols[] = {"n"};
 static const char *const kMessages[] = {
     "element %lld of 'x' is not a number (100%% of %lld must be)"};
 
-static int32_t sizes(const int64_t *symbols, int64_t *arenaBytes, int64_t *outputDims) {
+static int32_t sizes(const int64_t *symbols, int64_t *arenaBytes, int64_t *outputDims,
+                     int64_t *values) {
+  (void)values;
   *arenaBytes = 0;
   outputDims[0] = HEDDLE_DYNAMIC;
   outputDims[1] = symbols[0];

@@ -2,7 +2,8 @@
 // and the seed. One step of the hash is "lowbias32" (Chris Wellons, hash-prospector); two steps are
 // taken, with the seed mixed in before each.
 //
-// Without a seed the node's result names it: two nodes differ, two runs do not.
+// The seed is the node's, which its attribute or the name of its result decides, and the run's: two
+// nodes differ, and so do two runs, unless they are given one seed.
 
 #include "compiler/onnx/ops/training/Random.h"
 
@@ -13,19 +14,6 @@ using namespace mlir;
 using namespace heddle::graph;
 
 namespace heddle::onnx {
-
-uint32_t seedOf(Node &n) {
-  uint32_t seed = 2166136261u; // FNV-1a
-  if (n.hasAttribute("seed")) {
-    float given = static_cast<float>(n.attribute("seed")->has_i() ? n.getInt("seed", 0)
-                                                                  : n.getFloat("seed", 0));
-    std::memcpy(&seed, &given, sizeof(seed));
-    return seed;
-  }
-  for (unsigned char c : n.message.output(0))
-    seed = (seed ^ c) * 16777619u;
-  return seed;
-}
 
 static Type u32(Emitter &e) { return IntegerType::get(e.context(), 32, IntegerType::Unsigned); }
 static Value word(Emitter &e, uint32_t value) { return e.integerScalar(u32(e), value); }
@@ -39,13 +27,35 @@ static Value scramble(Emitter &e, Value x) {
   return fold(x, 16);
 }
 
-static Value bitsOf(Emitter &e, ArrayRef<Dim> dims, uint32_t seed, uint32_t stream) {
-  Value index = e.cast(e.reshape(countUp(e, elementCount(dims), e.i64()), dims), u32(e));
-  Value first = scramble(e, e.binary<BitXorOp>(index, word(e, seed)));
-  return scramble(e, e.add(first, word(e, (seed + stream) * 0x9e3779b9u + stream)));
+static uint32_t seedOfNode(Node &n) {
+  uint32_t seed = 2166136261u; // FNV-1a
+  if (n.hasAttribute("seed")) {
+    float given = static_cast<float>(n.attribute("seed")->has_i() ? n.getInt("seed", 0)
+                                                                  : n.getFloat("seed", 0));
+    std::memcpy(&seed, &given, sizeof(seed));
+    return seed;
+  }
+  for (unsigned char c : n.message.output(0))
+    seed = (seed ^ c) * 16777619u;
+  return seed;
 }
 
-Value uniform(Emitter &e, ArrayRef<Dim> dims, Type element, uint32_t seed, uint32_t stream) {
+/// The hash of the run's seed is 0 for 0.
+Value seedOf(Node &n) {
+  Value run = n.runSeed();
+  Value high = n.binary<ShiftRightOp>(run, n.integerScalar(elementOf(run), 32));
+  Value ofRun = scramble(n, n.add(scramble(n, n.cast(high, u32(n))), n.cast(run, u32(n))));
+  return n.binary<BitXorOp>(word(n, seedOfNode(n)), ofRun);
+}
+
+static Value bitsOf(Emitter &e, ArrayRef<Dim> dims, Value seed, uint32_t stream) {
+  Value index = e.cast(e.reshape(countUp(e, elementCount(dims), e.i64()), dims), u32(e));
+  Value first = scramble(e, e.binary<BitXorOp>(index, seed));
+  Value second = e.mul(e.add(seed, word(e, stream)), word(e, 0x9e3779b9u));
+  return scramble(e, e.add(first, e.add(second, word(e, stream))));
+}
+
+Value uniform(Emitter &e, ArrayRef<Dim> dims, Type element, Value seed, uint32_t stream) {
   auto top = [&](uint32_t number, uint32_t dropped) {
     Value bits = bitsOf(e, dims, seed, 2 * stream + number);
     return e.cast(e.binary<ShiftRightOp>(bits, word(e, dropped)), element);
@@ -55,7 +65,7 @@ Value uniform(Emitter &e, ArrayRef<Dim> dims, Type element, uint32_t seed, uint3
   return e.mul(top(0, 8), std::ldexp(1.0, -24));
 }
 
-Value normal(Emitter &e, ArrayRef<Dim> dims, Type element, uint32_t seed) {
+Value normal(Emitter &e, ArrayRef<Dim> dims, Type element, Value seed) {
   Value radius = e.sub(e.scalar(element, 1), uniform(e, dims, element, seed, 0)); // (0, 1]
   radius = e.unary<SqrtOp>(e.mul(e.unary<LogOp>(radius), -2));
   return e.mul(radius, e.unary<CosOp>(e.mul(uniform(e, dims, element, seed, 1), 2 * M_PI)));
@@ -141,7 +151,7 @@ static void importDropout(Node &n) {
 
 OpRows randomRows() {
   static constexpr const char *kRemark =
-      "a counter-based generator: the same seed gives the same numbers on every machine";
+      "equal seeds of node and session give equal numbers on every machine; each run draws anew";
   static const OpRow rows[] = {
       {"RandomUniform", "", 1, 27, ofShape<setUniform>, false, kRemark},
       {"RandomNormal", "", 1, 27, ofShape<setNormal>, false, kRemark},

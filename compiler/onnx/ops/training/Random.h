@@ -6,12 +6,13 @@
 
 namespace heddle::onnx {
 
-/// The attribute 'seed', else a hash of the name of the node's first result.
-uint32_t seedOf(Node &n);
+/// A ui32 of the attribute 'seed', or else a hash of the name of the node's first result, and of
+/// the run's own seed.
+Value seedOf(Node &n);
 /// Uniform in [0, 1), f32 or f64. Streams of one seed are independent.
-Value uniform(Emitter &e, llvm::ArrayRef<Dim> dims, Type element, uint32_t seed, uint32_t stream);
+Value uniform(Emitter &e, llvm::ArrayRef<Dim> dims, Type element, Value seed, uint32_t stream);
 /// Normal with mean 0 and deviation 1 (Box and Muller).
-Value normal(Emitter &e, llvm::ArrayRef<Dim> dims, Type element, uint32_t seed);
+Value normal(Emitter &e, llvm::ArrayRef<Dim> dims, Type element, Value seed);
 
 } // namespace heddle::onnx
 

@@ -26,6 +26,8 @@ static int64_t offsetOf(program::Area area) {
     return offsetof(heddle_call_t, weights);
   case program::Area::Services:
     return offsetof(heddle_call_t, services);
+  case program::Area::Seed:
+    return offsetof(heddle_call_t, seed);
   }
   llvm_unreachable("all areas are above");
 }
@@ -97,6 +99,9 @@ struct RunOps {
     return b.create<LLVM::IntToPtrOp>(loc, pointerOf(b), word);
   }
   Value lower(program::AreaOp op) {
+    Value offset = numberOf(b, loc, offsetOf(op.getArea()));
+    if (op.getArea() == program::Area::Seed) // it stands in the run itself
+      return addressOf(b, loc, op.getRun(), b.getI8Type(), offset);
     return field(op.getRun(), offsetOf(op.getArea()), pointerOf(b));
   }
   Value lower(program::StatusOp op) {

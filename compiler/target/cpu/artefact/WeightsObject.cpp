@@ -2,7 +2,9 @@
 // section is a "large" one: linkers keep it apart, so that gigabytes of it stay out of reach of
 // 32-bit offsets.
 
-#include "compiler/target/cpu/WeightsObject.h"
+#include "compiler/target/cpu/artefact/WeightsObject.h"
+
+#include "compiler/support/Files.h"
 
 #include <cerrno>
 #include <elf.h>
@@ -92,7 +94,7 @@ int writeWeightsObject(const program::Weights &weights, const std::string &symbo
   table[Text] = section(textName, SHT_STRTAB, 0, textAt, strings.data.size(), 1);
   table[Stack] = section(stackName, SHT_PROGBITS, 0, tableAt, 0, 1);
 
-  FileWriter writer(path);
+  support::FileWriter writer(path);
   writer.write(bytesOf(fileHeader(isArm, tableAt, Count, Text)));
   writer.zeros(page - writer.written());
   for (const program::Weights::Piece &piece : weights.pieces)

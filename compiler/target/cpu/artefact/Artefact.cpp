@@ -1,12 +1,13 @@
 // Artefact: objects, descriptor and weights linked to a shared library or to one object.
 
-#include "compiler/target/cpu/Artefact.h"
+#include "compiler/target/cpu/artefact/Artefact.h"
 
 #include "compiler/cache/Digest.h"
-#include "compiler/target/cpu/Descriptor.h"
-#include "compiler/target/cpu/Files.h"
-#include "compiler/target/cpu/Linker.h"
-#include "compiler/target/cpu/WeightsObject.h"
+#include "compiler/program/Identifier.h"
+#include "compiler/support/Files.h"
+#include "compiler/target/cpu/artefact/Descriptor.h"
+#include "compiler/target/cpu/artefact/Linker.h"
+#include "compiler/target/cpu/artefact/WeightsObject.h"
 
 #include "runtime/executable/digest.h"
 
@@ -21,10 +22,14 @@
 #include <dlfcn.h>
 
 namespace heddle::cpu {
+
+using support::Workplace;
+using support::writeError;
+
 namespace {
 
 int saveBytes(llvm::StringRef bytes, const std::string &path) {
-  FileWriter writer(path);
+  support::FileWriter writer(path);
   writer.write(bytes);
   return writer.close();
 }
@@ -225,7 +230,7 @@ llvm::Expected<bool> linkAroundHole(const program::Program &program, const Targe
     return false;
   options.script = place.file("layout");
   // A linker that meets the limit of a file in a hole says so as a crash.
-  int failure = probeSize(place.file("artefact"), program.weights.size);
+  int failure = support::probeSize(place.file("artefact"), program.weights.size);
   if (!failure)
     failure = saveBytes(layoutWithHole(), options.script);
   if (!failure)
@@ -298,7 +303,7 @@ std::string commentText(llvm::StringRef text) {
 } // namespace
 
 std::string headerOf(const program::Program &program) {
-  std::string name = identifierOf(program),
+  std::string name = program::identifierOf(program),
               guard = "HEDDLE_" + llvm::StringRef(name).upper() + "_H";
   std::string text;
   llvm::raw_string_ostream out(text);
@@ -327,7 +332,7 @@ llvm::Error writeArtefact(const program::Program &program, const Target &target,
   if (options.kind == "so" || options.kind == "o")
     return writeBinary(program, target, objects, options, path);
   if (options.kind == "h")
-    return writeFile(path, headerOf(program));
+    return support::writeFile(path, headerOf(program));
   if (options.kind != "ll" && options.kind != "asm")
     return makeError(ErrorCode::Usage, "error: unknown kind of artefact '" + options.kind +
                                            "'\nnote: known: so, o, h, ll, asm");
@@ -335,7 +340,7 @@ llvm::Error writeArtefact(const program::Program &program, const Target &target,
                        options.kind == "ll" ? TextKind::LLVM : TextKind::Assembly);
   if (!text)
     return text.takeError();
-  return writeFile(path, *text);
+  return support::writeFile(path, *text);
 }
 
 } // namespace heddle::cpu

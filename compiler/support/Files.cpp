@@ -1,6 +1,6 @@
 // Files: temporary folder, flush, rename.
 
-#include "compiler/target/cpu/Files.h"
+#include "compiler/support/Files.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace heddle::cpu {
+namespace heddle::support {
 
 llvm::Error writeError(llvm::StringRef path, int errnoValue) {
   // What ran out is a limit; where it cannot be written at all is the caller's mistake.
@@ -171,4 +171,4 @@ llvm::Error writeFile(llvm::StringRef path, llvm::StringRef bytes) {
   return (*place)->publish("text");
 }
 
-} // namespace heddle::cpu
+} // namespace heddle::support

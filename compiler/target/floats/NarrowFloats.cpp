@@ -1,17 +1,18 @@
 // NarrowFloats: f16, bf16 and f8 types. Arithmetic on them is done in f32; conversions without an
 // instruction are done on the bits, rounding to nearest even, without touching f32 denormals.
 
-#include "compiler/target/cpu/Lower.h"
-#include "compiler/target/cpu/math/FloatMath.h"
+#include "compiler/target/floats/NarrowFloats.h"
+
+#include "compiler/target/floats/FloatBuilder.h"
 
 #include <cmath>
 
 using namespace mlir;
 
-namespace heddle::cpu {
+namespace heddle::target {
 namespace {
 
-using C = FloatMath::Compare;
+using C = FloatBuilder::Compare;
 
 bool isNarrow(Type type) {
   auto element = dyn_cast<FloatType>(getElementTypeOrSelf(type));
@@ -51,9 +52,9 @@ Format formatOf(Type element) {
   return {5, 2, 16, Specials::NegativeZeroIsNan}; // f8E5M2FNUZ
 }
 
-/// Integer arithmetic as wide as an f32, beside FloatMath of f32.
+/// Integer arithmetic as wide as an f32, beside FloatBuilder of f32.
 struct Bits {
-  FloatMath &f;
+  FloatBuilder &f;
   Value shl(Value x, int64_t n) { return f.make<arith::ShLIOp>(x, f.bits(n)); }
   Value shr(Value x, int64_t n) { return f.make<arith::ShRUIOp>(x, f.bits(n)); }
   Value band(Value x, int64_t mask) { return f.make<arith::AndIOp>(x, f.bits(mask)); }
@@ -64,10 +65,10 @@ struct Bits {
   }
 };
 
-Value powerOfTwo(FloatMath &f, int exponent) { return f.constant(std::ldexp(1.0, exponent)); }
+Value powerOfTwo(FloatBuilder &f, int exponent) { return f.constant(std::ldexp(1.0, exponent)); }
 
 /// `code`: zero-extended bits of the narrow number.
-Value decode(FloatMath &f, Value code, const Format &format) {
+Value decode(FloatBuilder &f, Value code, const Format &format) {
   Bits bits{f};
   int shift = 23 - format.mantissaBits;
   Value magnitude = bits.band(code, format.magnitude());
@@ -92,7 +93,7 @@ Value decode(FloatMath &f, Value code, const Format &format) {
 }
 
 /// The narrow number's bits in an i32.
-Value encode(FloatMath &f, Value x, const Format &format) {
+Value encode(FloatBuilder &f, Value x, const Format &format) {
   Bits bits{f};
   int shift = 23 - format.mantissaBits;
   Value magnitude = f.abs(x), code = f.toBits(magnitude);
@@ -121,7 +122,7 @@ Value encode(FloatMath &f, Value x, const Format &format) {
   return bits.bor(f.select(isNan, f.bits(nan), result), sign);
 }
 
-Value encodeBF16(FloatMath &f, Value x) {
+Value encodeBF16(FloatBuilder &f, Value x) {
   Bits bits{f};
   Value code = f.toBits(x);
   Value rounded = bits.add(f.make<arith::AddIOp>(code, bits.band(bits.shr(code, 16), 1)), 0x7fff);
@@ -143,8 +144,8 @@ struct ExpandExtension : OpRewritePattern<arith::ExtFOp> {
     Value x = op.getIn();
     if (!isNarrow(x.getType()))
       return failure();
-    FloatMath narrow(rewriter, op.getLoc(), x.getType());
-    FloatMath f = narrow.as(rewriter.getF32Type());
+    FloatBuilder narrow(rewriter, op.getLoc(), x.getType());
+    FloatBuilder f = narrow.as(rewriter.getF32Type());
     if (!getElementTypeOrSelf(op.getType()).isF32()) {
       Value middle = rewriter.create<arith::ExtFOp>(op.getLoc(), f.type, x);
       if (isNarrow(op.getType()))
@@ -172,8 +173,8 @@ struct ExpandTruncation : OpRewritePattern<arith::TruncFOp> {
     Value x = op.getIn();
     if (!isNarrow(op.getType()))
       return failure();
-    FloatMath narrow(rewriter, op.getLoc(), op.getType());
-    FloatMath f = narrow.as(rewriter.getF32Type());
+    FloatBuilder narrow(rewriter, op.getLoc(), op.getType());
+    FloatBuilder f = narrow.as(rewriter.getF32Type());
     if (!getElementTypeOrSelf(x.getType()).isF32()) {
       Value middle = isNarrow(x.getType())
                          ? rewriter.create<arith::ExtFOp>(op.getLoc(), f.type, x).getResult()
@@ -207,7 +208,7 @@ struct ComputeInF32 : RewritePattern {
         !llvm::any_of(op->getResultTypes(), isNarrow))
       return failure();
     auto wide = [&](Type type) -> Type {
-      return isNarrow(type) ? FloatMath(rewriter, op->getLoc(), type).like(rewriter.getF32Type())
+      return isNarrow(type) ? FloatBuilder(rewriter, op->getLoc(), type).like(rewriter.getF32Type())
                             : type;
     };
     OperationState state(op->getLoc(), op->getName());
@@ -232,10 +233,10 @@ struct ComputeInF32 : RewritePattern {
 
 } // namespace
 
-void populateNarrowFloatPatterns(RewritePatternSet &patterns, const Target &target) {
-  Conversions how{target.f16c};
+void populateNarrowFloatPatterns(RewritePatternSet &patterns, bool convertsHalves) {
+  Conversions how{convertsHalves};
   patterns.add<ExpandExtension, ExpandTruncation>(patterns.getContext(), how);
   patterns.add<ComputeInF32>(patterns.getContext());
 }
 
-} // namespace heddle::cpu
+} // namespace heddle::target

@@ -1,13 +1,10 @@
 // Descriptor: heddle_executable_t of runtime/executable/abi.h as an object.
-#ifndef HEDDLE_TARGET_CPU_DESCRIPTOR_H
-#define HEDDLE_TARGET_CPU_DESCRIPTOR_H
+#ifndef HEDDLE_TARGET_CPU_ARTEFACT_DESCRIPTOR_H
+#define HEDDLE_TARGET_CPU_ARTEFACT_DESCRIPTOR_H
 
 #include "compiler/target/cpu/Emit.h"
 
 namespace heddle::cpu {
-
-/// "models/resnet50-v1.onnx": resnet50_v1. Always a C identifier.
-std::string identifierOf(const program::Program &program);
 
 /// Names of symbols: "<identifier>_executable" and "<identifier>_weights".
 std::string entrySymbol(const program::Program &program);
@@ -29,4 +26,4 @@ emitVariantDescriptor(const program::Program &program, const Target &target);
 
 } // namespace heddle::cpu
 
-#endif // HEDDLE_TARGET_CPU_DESCRIPTOR_H
+#endif // HEDDLE_TARGET_CPU_ARTEFACT_DESCRIPTOR_H

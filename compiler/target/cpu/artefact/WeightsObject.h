@@ -1,9 +1,8 @@
 // WeightsObject: constant data as a relocatable object, streamed past the code generator.
-#ifndef HEDDLE_TARGET_CPU_WEIGHTSOBJECT_H
-#define HEDDLE_TARGET_CPU_WEIGHTSOBJECT_H
+#ifndef HEDDLE_TARGET_CPU_ARTEFACT_WEIGHTSOBJECT_H
+#define HEDDLE_TARGET_CPU_ARTEFACT_WEIGHTSOBJECT_H
 
 #include "compiler/program/Program.h"
-#include "compiler/target/cpu/Files.h"
 
 namespace heddle::cpu {
 
@@ -26,4 +25,4 @@ int fillHole(const program::Weights &weights, const std::string &path, bool &isD
 
 } // namespace heddle::cpu
 
-#endif // HEDDLE_TARGET_CPU_WEIGHTSOBJECT_H
+#endif // HEDDLE_TARGET_CPU_ARTEFACT_WEIGHTSOBJECT_H

@@ -1,6 +1,6 @@
 // Linker: the linker of the machine, run as a child.
-#ifndef HEDDLE_TARGET_CPU_LINKER_H
-#define HEDDLE_TARGET_CPU_LINKER_H
+#ifndef HEDDLE_TARGET_CPU_ARTEFACT_LINKER_H
+#define HEDDLE_TARGET_CPU_ARTEFACT_LINKER_H
 
 #include "compiler/support/Error.h"
 
@@ -18,4 +18,4 @@ bool hasLLVMLinker();
 
 } // namespace heddle::cpu
 
-#endif // HEDDLE_TARGET_CPU_LINKER_H
+#endif // HEDDLE_TARGET_CPU_ARTEFACT_LINKER_H

@@ -1,6 +1,6 @@
 // Artefact: a compiled program as files.
-#ifndef HEDDLE_TARGET_CPU_ARTEFACT_H
-#define HEDDLE_TARGET_CPU_ARTEFACT_H
+#ifndef HEDDLE_TARGET_CPU_ARTEFACT_ARTEFACT_H
+#define HEDDLE_TARGET_CPU_ARTEFACT_ARTEFACT_H
 
 #include "compiler/target/cpu/Emit.h"
 
@@ -32,4 +32,4 @@ std::string headerOf(const program::Program &program);
 
 } // namespace heddle::cpu
 
-#endif // HEDDLE_TARGET_CPU_ARTEFACT_H
+#endif // HEDDLE_TARGET_CPU_ARTEFACT_ARTEFACT_H

@@ -1,6 +1,6 @@
 // Linker: finds it, runs it, and turns what it says into an error.
 
-#include "compiler/target/cpu/Linker.h"
+#include "compiler/target/cpu/artefact/Linker.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"

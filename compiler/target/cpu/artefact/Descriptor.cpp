@@ -1,6 +1,8 @@
 // Descriptor: constants laid out as abi.h says, field by field in its order.
 
-#include "compiler/target/cpu/Descriptor.h"
+#include "compiler/target/cpu/artefact/Descriptor.h"
+
+#include "compiler/program/Identifier.h"
 
 #include "runtime/executable/abi.h"
 
@@ -95,9 +97,10 @@ public:
       std::vector<Constant *> dims;
       for (const program::IoDim &dim : io.dims)
         dims.push_back(structure({i64(dim.value), i64(dim.symbol), text(dim.text)}));
-      rows.push_back(structure({text(io.name), i32(io.dtype), i32(io.dims.size()), arrayOf(dims),
-                                i32(int32_t(io.encoding)), i32(io.labels.size()),
-                                textsOf(io.labels), i32(int32_t(io.kind)), i32(io.tensorRank)}));
+      rows.push_back(
+          structure({text(io.name), i32(io.dtype), i32(io.dims.size()), arrayOf(dims),
+                     i32(int32_t(io.encoding)), i32(io.labels.size()), textsOf(io.labels),
+                     i32(int32_t(io.kind)), i32(io.tensorRank), i32(io.shares)}));
     }
     return arrayOf(rows);
   }
@@ -129,26 +132,16 @@ std::string joined(const std::vector<std::string> &words) {
 
 } // namespace
 
-std::string identifierOf(const program::Program &program) {
-  std::string name = llvm::sys::path::stem(program.model).str();
-  for (char &c : name)
-    if (!llvm::isAlnum(c) && c != '_')
-      c = '_';
-  if (name.empty() || llvm::isDigit(name[0]))
-    name = "model_" + name;
-  return name;
-}
-
 std::string entrySymbol(const program::Program &program) {
-  return identifierOf(program) + "_executable";
+  return program::identifierOf(program) + "_executable";
 }
 
 std::string weightsSymbol(const program::Program &program) {
-  return identifierOf(program) + "_weights";
+  return program::identifierOf(program) + "_weights";
 }
 
 std::string variantSymbol(const program::Program &program, const Target &target) {
-  std::string name = identifierOf(program) + "_for_" + target.name;
+  std::string name = program::identifierOf(program) + "_for_" + target.name;
   for (char &c : name)
     if (!llvm::isAlnum(c))
       c = '_';
@@ -175,6 +168,7 @@ static Constant *executableOf(DescriptorBuilder &b, const program::Program &prog
       b.textsOf(program.messages),
       b.external(weightsSymbol(program)),
       b.i64(program.weights.size),
+      program.bindsValues ? b.external("heddle_program_bind") : b.null(),
       b.external("heddle_program_sizes"),
       b.external("heddle_program_run"),
       b.textsOf(program.kernels),

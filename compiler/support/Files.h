@@ -1,6 +1,6 @@
 // Files: artefacts appear whole or not at all.
-#ifndef HEDDLE_TARGET_CPU_FILES_H
-#define HEDDLE_TARGET_CPU_FILES_H
+#ifndef HEDDLE_SUPPORT_FILES_H
+#define HEDDLE_SUPPORT_FILES_H
 
 #include "compiler/support/Error.h"
 
@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string>
 
-namespace heddle::cpu {
+namespace heddle::support {
 
 /// "error: cannot write 'out/model.so': No space left on device".
 llvm::Error writeError(llvm::StringRef path, int errnoValue);
@@ -54,6 +54,6 @@ private:
 /// Pipes and devices are written to as they are.
 llvm::Error writeFile(llvm::StringRef path, llvm::StringRef bytes);
 
-} // namespace heddle::cpu
+} // namespace heddle::support
 
-#endif // HEDDLE_TARGET_CPU_FILES_H
+#endif // HEDDLE_SUPPORT_FILES_H

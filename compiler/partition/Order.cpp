@@ -1,0 +1,88 @@
+// Order: list scheduling of the stretches between ops that nothing may pass.
+
+#include "compiler/partition/Order.h"
+
+#include <queue>
+
+using namespace mlir;
+
+namespace heddle::partition {
+
+/// Whether others may not change sides with the op: types name sizes that it binds, or it has code
+/// of its own.
+static bool isBarrier(Operation &op) {
+  if (!isa<graph::GroupOp>(op))
+    return op.getNumRegions() > 0 || graph::bindsSymbols(&op) ||
+           op.hasTrait<OpTrait::IsTerminator>();
+  return op
+      .walk([](Operation *inner) {
+        return graph::bindsSymbols(inner) ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// The ops of the stretch whose results the op, or what is in it, reads.
+static SmallVector<size_t> readsOf(Operation *op, const DenseMap<Operation *, size_t> &places) {
+  llvm::SetVector<size_t> reads;
+  op->walk([&](Operation *inner) {
+    for (Value operand : inner->getOperands())
+      if (auto found = places.find(operand.getDefiningOp());
+          found != places.end() && found->first != op)
+        reads.insert(found->second);
+  });
+  return reads.takeVector();
+}
+
+static void sortStretch(ArrayRef<Operation *> ops, const std::map<std::string, int64_t> &order) {
+  SmallVector<int64_t> keys(ops.size());
+  int64_t next = INT64_MAX;
+  for (size_t i = ops.size(); i-- > 0;) {
+    if (auto group = dyn_cast<graph::GroupOp>(ops[i]))
+      if (auto found = order.find(group.getName().str()); found != order.end())
+        next = found->second;
+    keys[i] = next;
+  }
+  if (llvm::is_sorted(keys))
+    return;
+  DenseMap<Operation *, size_t> places;
+  for (auto [i, op] : llvm::enumerate(ops))
+    places[op] = i;
+  std::vector<SmallVector<size_t>> readers(ops.size());
+  std::vector<size_t> awaited(ops.size());
+  using Ready = std::pair<int64_t, size_t>;
+  std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    for (size_t read : readsOf(ops[i], places)) {
+      readers[read].push_back(i);
+      ++awaited[i];
+    }
+    if (!awaited[i])
+      ready.push({keys[i], i});
+  }
+  Operation *behind = ops.back()->getNextNode();
+  while (!ready.empty()) {
+    size_t i = ready.top().second;
+    ready.pop();
+    ops[i]->moveBefore(behind);
+    for (size_t reader : readers[i])
+      if (--awaited[reader] == 0)
+        ready.push({keys[reader], reader});
+  }
+}
+
+void orderGroups(Block &block, const std::map<std::string, int64_t> &order) {
+  SmallVector<Operation *> stretch, all;
+  for (Operation &op : block)
+    all.push_back(&op);
+  for (Operation *op : all) {
+    if (!isBarrier(*op)) {
+      stretch.push_back(op);
+      continue;
+    }
+    if (!stretch.empty())
+      sortStretch(stretch, order);
+    stretch.clear();
+  }
+}
+
+} // namespace heddle::partition

@@ -1,0 +1,16 @@
+// Order: the order in which a plan wants the groups of a block.
+#ifndef HEDDLE_PARTITION_ORDER_H
+#define HEDDLE_PARTITION_ORDER_H
+
+#include "compiler/graph/Graph.h"
+
+namespace heddle::partition {
+
+/// Moves groups so that their numbers grow, as far as each stays behind what it reads, and no op
+/// that binds sizes or has a region of its own is passed. Groups without a number, and what else
+/// there is, come right before the next one that has one.
+void orderGroups(mlir::Block &block, const std::map<std::string, int64_t> &order);
+
+} // namespace heddle::partition
+
+#endif // HEDDLE_PARTITION_ORDER_H

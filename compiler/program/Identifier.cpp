@@ -1,0 +1,19 @@
+// Identifier: see Identifier.h.
+
+#include "compiler/program/Identifier.h"
+
+#include "llvm/Support/Path.h"
+
+namespace heddle::program {
+
+std::string identifierOf(const Program &program) {
+  std::string name = llvm::sys::path::stem(program.model).str();
+  for (char &c : name)
+    if (!llvm::isAlnum(c) && c != '_')
+      c = '_';
+  if (name.empty() || llvm::isDigit(name[0]))
+    name = "model_" + name;
+  return name;
+}
+
+} // namespace heddle::program

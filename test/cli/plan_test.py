@@ -1,0 +1,160 @@
+"""Plans that say more than a default: joins, copies, order, layouts and device."""
+
+import json
+
+import heddle as package
+import numpy as np
+import onnx.parser
+import pytest
+from command import OK, heddle, save
+
+pytestmark = pytest.mark.usefixtures("compiler")
+
+
+def model_of(text, folder):
+    return save(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 22]>\n{text}'),
+                folder / "m.onnx")
+
+
+def plan_of(path, *options):
+    plan = path.with_suffix(".plan.json")
+    done = heddle("compile", path, "-o", plan, "--no-cache", *options)
+    assert done.status == OK, done.errors
+    return json.loads(plan.read_text())
+
+
+def compiled(path, plan, *options):
+    """The plan that comes out with this one, or what is wrong."""
+    (path.parent / "wanted.json").write_text(json.dumps(plan))
+    made = path.parent / "made.json"
+    done = heddle("compile", path, "-o", made, "--no-cache", "--plan", path.parent / "wanted.json",
+                  *options)
+    return json.loads(made.read_text()) if done.status == OK else done.errors
+
+
+def ran(path, plan, feeds):
+    module = package.compile(str(path), plan=plan, cache=False,
+                             threads=1)
+    return module.run(None, feeds)
+
+
+def names(plan):
+    return [group["name"] for group in plan["groups"]]
+
+
+# Three products that do not read each other, and a sum of them.
+BRANCHES = """m (float[4, 8] x, float[8, 8] v, float[8, 8] w) => (float[4, 8] y, float[4, 4] z) {
+    [a] a = MatMul(x, v)
+    [b] b = MatMul(x, w)
+    [s] s = Softmax <axis = 1> (a)
+    [y] y = MatMul(s, w)
+    [t] t = Transpose <perm = [1, 0]> (b)
+    [z] z = MatMul(b, t)
+}"""
+
+
+def test_groups_run_in_the_order_that_is_said(tmp_path):
+    path = model_of(BRANCHES, tmp_path)
+    plan = plan_of(path, "--without", "regions,stitch")
+    assert names(plan)[0] in "ab"
+    orders = {group["name"]: group["order"] for group in plan["groups"]}
+    random = np.random.default_rng(1)
+    feeds = {"x": random.random((4, 8), np.float32), "v": random.random((8, 8), np.float32),
+             "w": random.random((8, 8), np.float32)}
+    expected = ran(path, None, feeds)
+    # The branch of b comes first, whole.
+    late = {group["name"] for group in plan["groups"]} & {"a", "s", "y"}
+    for group in plan["groups"]:
+        group["order"] += 100 * (group["name"] in late)
+    made = compiled(path, plan, "--without", "regions,stitch")
+    wanted = sorted(orders, key=lambda name: (name in late, orders[name]))
+    assert names(made) == wanted and names(made) != names(plan)
+    for one, other in zip(expected, ran(path, plan, feeds)):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
+
+
+def test_an_order_against_what_is_read_is_refused(tmp_path):
+    path = model_of(BRANCHES, tmp_path)
+    plan = plan_of(path, "--without", "regions,stitch")
+    for group in plan["groups"]:
+        group["order"] = -group["order"]
+    assert "it has to follow" in compiled(path, plan, "--without", "regions,stitch")
+
+
+def test_a_device_is_the_one_that_there_is(tmp_path):
+    path = model_of(BRANCHES, tmp_path)
+    plan = plan_of(path)
+    plan["groups"][0]["device"] = 0
+    assert names(compiled(path, plan)) == names(plan)
+    plan["groups"][0]["device"] = 1
+    assert "its device is 1, but a program has one, whose number is 0" in compiled(path, plan)
+
+
+def test_a_plan_joins_what_would_stay_apart(tmp_path):
+    # The costly function is read by a broadcast, where it is computed again and again.
+    path = model_of("""m (float[64, 1] x, float[64, 64] v) => (float[64, 64] y) {
+        [e] e = Erf(x)
+        [y] y = Add(e, v)
+    }""", tmp_path)
+    plan = plan_of(path)
+    assert names(plan) == ["e", "y"]
+    plan["groups"] = [plan["groups"][1]]
+    plan["groups"][0].update(ops=["e", "y"], card="", card_hash="", knobs={})
+    made = compiled(path, plan)
+    assert names(made) == ["y"] and set(made["groups"][0]["ops"]) == {"e", "y"}
+    random = np.random.default_rng(2)
+    feeds = {"x": random.random((64, 1), np.float32), "v": random.random((64, 64), np.float32)}
+    np.testing.assert_allclose(*ran(path, plan, feeds), *ran(path, None, feeds), rtol=1e-5)
+
+
+def test_a_plan_has_readers_compute_again(tmp_path):
+    # Of two operands of its size, which a copy in each reader would read twice.
+    path = model_of("""m (float[n, 64] x, float[n, 64] v) => (float[n] y, float[n] z) {
+        [a] a = Mul(x, v)
+        axes = Constant <value_ints = [1]> ()
+        [y] y = ReduceSum <keepdims = 0> (a, axes)
+        [z] z = ReduceMax <keepdims = 0> (a, axes)
+    }""", tmp_path)
+    plan = plan_of(path)
+    assert set(names(plan)) == {"a", "y", "z"}
+    plan["groups"] = [group for group in plan["groups"] if group["name"] != "a"]
+    for group in plan["groups"]:
+        group["ops"] = ["a", group["name"]]
+    made = compiled(path, plan)
+    assert set(names(made)) == {"y", "z"}
+    assert all("a" in group["ops"] for group in made["groups"])
+    random = np.random.default_rng(3)
+    feeds = {name: random.random((5, 64), np.float32) for name in "xv"}
+    for one, other in zip(ran(path, plan, feeds), ran(path, None, feeds)):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
+
+
+CONVOLUTION = """m (float[1, 8, 9, 9] x, float[8] s) => (float[1, 8, 9, 9] y) {
+    [w] w = ConstantOfShape <value = float[1] {0.25}> (shape)
+    [c] c = Conv <pads = [1, 1, 1, 1]> (x, w)
+    [y] y = Relu(c)
+}"""
+
+
+def test_layouts_are_in_the_plan_and_carried_out(tmp_path):
+    path = model_of(CONVOLUTION.replace(
+        "[w]", "shape = Constant <value_ints = [8, 8, 3, 3]> ()\n    [w]"), tmp_path)
+    plan = plan_of(path)
+    assert plan["layouts"] == {"c": "last"}
+    feeds = {"x": np.random.default_rng(4).random((1, 8, 9, 9), np.float32),
+             "s": np.zeros(8, np.float32)}
+    expected = ran(path, None, feeds)
+    first = {key: plan[key] for key in ("plan", "model", "target")}
+    first.update(layouts={"c": "first"}, groups=[])
+    made = compiled(path, first)
+    assert made["layouts"] == {"c": "first"} and len(made["groups"]) < len(plan["groups"])
+    np.testing.assert_allclose(*ran(path, first, feeds), *expected, rtol=1e-5)
+    assert "did you mean 'c'?" in compiled(path, first | {"layouts": {"cc": "last"}})
+    assert "must be 'first' or 'last'" in compiled(path, first | {"layouts": {"c": "middle"}})
+
+
+def test_the_fingerprint_is_of_the_model_alone(tmp_path):
+    path = model_of(BRANCHES, tmp_path)
+    found = {plan_of(path, *options)["model"]
+             for options in ((), ("--target", "x86-64-v3"), ("--target", "c"), ("-O", "1"))}
+    assert len(found) == 1
