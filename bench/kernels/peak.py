@@ -172,6 +172,8 @@ def main():
                 explained[case.name] = json.loads(kept.read_text(encoding="utf-8"))
         except (cases.Missing, RuntimeError) as reason:
             print(f"{case.name} left out: {reason}", flush=True)
+    if not explained:
+        raise SystemExit("there is no model to measure; see the reasons above")
     kernels, lines = figures(explained)
     report.publish("peak", lines, [vars(each) | {"models": sorted(each.models)}
                                    for each in kernels], given)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.models import tool
 
-STORE = tool.ROOT / "build" / "bench" / "kernels"
+STORE = tool.RESULTS / "kernels"
 NOTES = tool.ROOT / "bench" / "notes"
 
 

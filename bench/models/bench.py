@@ -17,7 +17,7 @@ import time
 
 from bench.models import catalogue, tool
 
-STORE = tool.ROOT / "build" / "bench"
+STORE = tool.RESULTS
 HEADER = (f"{'model':22}{'compile s':>10}{'peak MiB':>10}{'load ms':>9}{'heddle ms':>11}"
           f"{'ort ms':>9}{'ratio':>7}")
 

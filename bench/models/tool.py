@@ -1,5 +1,6 @@
 """Runs the `heddle` command as a user does, and says what it cost."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,8 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
+# Where figures are kept; a quick run, whose figures say nothing, has a folder of its own.
+RESULTS = Path(os.environ.get("HEDDLE_BENCH_RESULTS", ROOT / "build" / "bench"))
 LAUNCHER = Path(__file__).with_name("launch.py")
 
 

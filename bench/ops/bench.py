@@ -22,7 +22,7 @@ from bench.models import tool
 from bench.ops import cases, table
 from bench.ops.case import SIZES
 
-STORE = tool.ROOT / "build" / "bench"
+STORE = tool.RESULTS
 REST = 0.05  # seconds: ONNX Runtime's idle threads spin for some 16 ms
 
 

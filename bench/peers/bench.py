@@ -21,15 +21,16 @@ from pathlib import Path
 
 import numpy as np
 
+from bench.models import tool
 from bench.models.bench import machine
-from bench.models.sources import ROOT, Missing
+from bench.models.sources import Missing
 from bench.peers import agreement, cases, rounds
 from bench.peers.engines import engines
 from bench.peers.job import Job
 from bench.peers.member import Failed, Member
 from bench.peers.prepared import Shelf, keeps
 
-STORE = ROOT / "build" / "bench" / "peers"
+STORE = tool.RESULTS / "peers"
 BASE, REFERENCE = "heddle", "onnxruntime"
 HEADER = (f"  {'engine':20}{'ms':>10}{'q1..q3':>19}{'ratio':>8}{'q1..q3':>14}{'compile s':>11}"
           f"{'load s':>8}{'peak MiB':>10}{'idle':>7}")

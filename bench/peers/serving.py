@@ -13,8 +13,9 @@ import statistics
 import sys
 import time
 
+from bench.models import tool
 from bench.models.bench import machine
-from bench.models.sources import ROOT, Missing
+from bench.models.sources import Missing
 from bench.peers import cases
 from bench.peers.bench import Contest, Setting
 from bench.peers.engines import engines
@@ -23,7 +24,7 @@ from bench.peers.rounds import Pace, quartiles
 
 MODELS = ["mobilenet_v2", "bert_base_128", "silero_vad"]
 PAIR = ("heddle", "onnxruntime")
-STORE = ROOT / "build" / "bench" / "serving.json"
+STORE = tool.RESULTS / "serving.json"
 PAUSE_S = 0.1
 
 

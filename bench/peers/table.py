@@ -11,12 +11,12 @@ import argparse
 import json
 import statistics
 import sys
+from pathlib import Path
 
-from bench.models.sources import ROOT
+from bench.models import tool
 from bench.peers.engines import engines
 
-STORE = ROOT / "build" / "bench" / "peers"
-PAGE = ROOT / "docs" / "generated" / "peers.md"
+STORE = tool.RESULTS / "peers"
 BEGIN = "<!-- peers: begin; written by bench/peers/table.py -->"
 END = "<!-- peers: end -->"
 BASE, STATIC, REFERENCE = "heddle", "heddle_static", "onnxruntime"
@@ -169,6 +169,8 @@ def main(arguments=None):
     """Fills README.md, the page and the picture."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--threads", type=int, help="of the table in README.md")
+    parser.add_argument("--into", type=Path, default=tool.ROOT, metavar="FOLDER",
+                        help="to write them to (default: the project)")
     options = parser.parse_args(arguments)
     found = results()
     if not found:
@@ -177,7 +179,8 @@ def main(arguments=None):
         return 1
     threads = options.threads or found[0]["threads"]
     shown = [result for result in found if result["threads"] == threads]
-    readme = ROOT / "README.md"
+    readme = tool.ROOT / "README.md"
+    page = options.into / "docs" / "generated" / "peers.md"
     try:
         command = f"./dev bench peers --threads {threads}"
         text = "\n".join([heading(shown, command), table(shown), "",
@@ -187,8 +190,8 @@ def main(arguments=None):
     except ValueError as problem:
         print(f"table: {problem}", file=sys.stderr)
         return 1
-    readme.write_text(content, encoding="utf-8")
-    PAGE.parent.mkdir(parents=True, exist_ok=True)
+    (options.into / "README.md").write_text(content, encoding="utf-8")
+    page.parent.mkdir(parents=True, exist_ok=True)
     parts = ["# Heddle beside its peers", "",
              "Written by `./dev bench peers-table`; `bench/README.md` says how it is measured.",
              "", heading(found, "./dev bench peers"), "![ratios](peers.svg)", ""]
@@ -197,9 +200,9 @@ def main(arguments=None):
         parts += [f"## {count} thread{'s' if count > 1 else ''}", "", table(some), ""]
     parts += ["## What did not run", "", failures(found), "", "## Time, spread and memory", "",
               costs(found), ""]
-    PAGE.write_text("\n".join(parts), encoding="utf-8")
+    page.write_text("\n".join(parts), encoding="utf-8")
     from bench.peers import picture
-    picture.draw(found, PAGE.with_suffix(".svg"))
+    picture.draw(found, page.with_suffix(".svg"))
     return 0
 
 

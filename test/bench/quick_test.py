@@ -1,0 +1,42 @@
+"""The smallest run of each measurement, so that none rots. Those that need large packages are
+skipped where `./dev bench NAME` has not installed them."""
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FOUND = ROOT / "build" / "bench" / "quick" / "kernels"
+LARGE = {"torch", "transformers", "lightgbm", "onnxmltools", "lleaves", "treelite", "openvino"}
+
+pytestmark = pytest.mark.usefixtures("compiler")
+
+
+def bench(*arguments):
+    return subprocess.run([ROOT / "dev", "bench", *arguments], capture_output=True, text=True,
+                          cwd=ROOT, timeout=900, check=False,
+                          env={**os.environ, "HEDDLE_CACHE": ""})
+
+
+def names():
+    """`./dev bench` tells what there is."""
+    return re.search(r"there are: (.*)", bench("nothing").stderr)[1].split()
+
+
+@pytest.mark.parametrize("name", names())
+def test_the_smallest_run(name):
+    (FOUND / f"{name}.json").unlink(missing_ok=True)
+    done = bench(name, "--quick")
+    missing = re.search(r"ModuleNotFoundError: No module named '(\w+)'", done.stderr)
+    if done.returncode and missing and missing[1] in LARGE:
+        pytest.skip(f"{missing[1]} is not installed: './dev bench {name}' does that")
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert re.search(r"\d", done.stdout), "no figure"
+    if (FOUND / f"{name}.json").exists():
+        found = json.loads((FOUND / f"{name}.json").read_text(encoding="utf-8"))["found"]
+        if not found:
+            pytest.skip("its networks are not there: './dev bench' exports them with torch")
