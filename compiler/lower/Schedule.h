@@ -5,7 +5,7 @@
 #ifndef HEDDLE_LOWER_SCHEDULE_H
 #define HEDDLE_LOWER_SCHEDULE_H
 
-#include "compiler/lower/Elements.h"
+#include "compiler/lower/elements/Elements.h"
 #include "compiler/mechanism/Mechanism.h"
 
 namespace heddle::lower {

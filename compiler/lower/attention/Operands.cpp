@@ -2,7 +2,7 @@
 // so that what moves, casts or scales them needs no copy of its own.
 
 #include "compiler/lower/attention/Operands.h"
-#include "compiler/lower/Definitions.h"
+#include "compiler/lower/elements/Definitions.h"
 
 using namespace mlir;
 

@@ -7,7 +7,7 @@
 #ifndef HEDDLE_LOWER_FEW_FILTERS_H
 #define HEDDLE_LOWER_FEW_FILTERS_H
 
-#include "compiler/lower/Contraction.h"
+#include "compiler/lower/contraction/Contraction.h"
 
 namespace heddle::lower {
 

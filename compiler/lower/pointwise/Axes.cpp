@@ -3,7 +3,7 @@
 #include "compiler/lower/pointwise/Axes.h"
 
 #include "compiler/graph/Typical.h"
-#include "compiler/lower/Definitions.h"
+#include "compiler/lower/elements/Definitions.h"
 
 #include <numeric>
 #include <set>

@@ -3,7 +3,7 @@
 #include "compiler/lower/rows/Rows.h"
 
 #include "compiler/cost/Traffic.h"
-#include "compiler/lower/Definitions.h"
+#include "compiler/lower/elements/Definitions.h"
 #include "compiler/lower/Schedule.h"
 #include "compiler/mechanism/Shapes.h"
 

@@ -6,7 +6,7 @@
 #ifndef HEDDLE_LOWER_ROWS_ROWS_H
 #define HEDDLE_LOWER_ROWS_ROWS_H
 
-#include "compiler/lower/Elements.h"
+#include "compiler/lower/elements/Elements.h"
 
 namespace heddle::lower {
 

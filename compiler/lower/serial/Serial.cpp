@@ -1,7 +1,7 @@
 // Serial: ops whose elements depend on each other in order: a scatter, one task since its updates
 // may meet in one place.
 
-#include "compiler/lower/Definitions.h"
+#include "compiler/lower/elements/Definitions.h"
 #include "compiler/lower/Schedule.h"
 
 using namespace mlir;

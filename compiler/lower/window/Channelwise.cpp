@@ -3,7 +3,7 @@
 #include "compiler/lower/window/Channelwise.h"
 
 #include "compiler/graph/Typical.h"
-#include "compiler/lower/FilterLanes.h"
+#include "compiler/lower/stored/FilterLanes.h"
 
 using namespace mlir;
 

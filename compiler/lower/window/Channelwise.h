@@ -8,7 +8,7 @@
 #ifndef HEDDLE_LOWER_WINDOW_CHANNELWISE_H
 #define HEDDLE_LOWER_WINDOW_CHANNELWISE_H
 
-#include "compiler/lower/Definitions.h"
+#include "compiler/lower/elements/Definitions.h"
 #include "compiler/lower/Schedule.h"
 
 namespace heddle::lower {

@@ -1,6 +1,6 @@
 // Filters: packed as they are multiplied, or plain and transformed by the task that needs them.
 
-#include "compiler/lower/FilterLanes.h"
+#include "compiler/lower/stored/FilterLanes.h"
 #include "compiler/lower/winograd/Winograd.h"
 
 #include "mlir/IR/Threading.h"

@@ -1,6 +1,6 @@
 // Tiles: from pixels to V, and from M to pixels with their epilogue.
 
-#include "compiler/lower/Definitions.h"
+#include "compiler/lower/elements/Definitions.h"
 #include "compiler/lower/winograd/Winograd.h"
 
 using namespace mlir;

@@ -3,7 +3,7 @@
 #include "compiler/lower/winograd/Winograd.h"
 
 #include "compiler/loop/Microkernel.h"
-#include "compiler/lower/Definitions.h"
+#include "compiler/lower/elements/Definitions.h"
 
 using namespace mlir;
 

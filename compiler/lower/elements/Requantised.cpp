@@ -7,8 +7,8 @@
 // of those only what the next quantisation's bounds do not imply.
 
 #include "compiler/graph/Constants.h"
-#include "compiler/lower/Definitions.h"
-#include "compiler/lower/Elements.h"
+#include "compiler/lower/elements/Definitions.h"
+#include "compiler/lower/elements/Elements.h"
 
 #include <cmath>
 

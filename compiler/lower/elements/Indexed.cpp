@@ -1,7 +1,7 @@
 // Indexed: elements of ops whose source place is itself data. Indices are inside of their
 // dimensions: IndexChecks.cpp ends the run before where they are not.
 
-#include "compiler/lower/Definitions.h"
+#include "compiler/lower/elements/Definitions.h"
 
 using namespace mlir;
 

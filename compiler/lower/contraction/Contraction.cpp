@@ -2,11 +2,11 @@
 // chunk of panels (as much as the L2 holds), tile of rows, panel
 // (bench/notes/2026-11-21-register-tiles.md).
 
-#include "compiler/lower/Contraction.h"
+#include "compiler/lower/contraction/Contraction.h"
 
 #include "compiler/graph/Typical.h"
 #include "compiler/loop/Microkernel.h"
-#include "compiler/lower/Definitions.h"
+#include "compiler/lower/elements/Definitions.h"
 #include "compiler/mechanism/Product.h"
 #include "compiler/mechanism/Shapes.h"
 

@@ -7,8 +7,8 @@
 //
 // A schedule overrides this with `bind`: what it has already computed (a sum of the row, the
 // accumulators of a product) is not computed again.
-#ifndef HEDDLE_LOWER_ELEMENTS_H
-#define HEDDLE_LOWER_ELEMENTS_H
+#ifndef HEDDLE_LOWER_ELEMENTS_ELEMENTS_H
+#define HEDDLE_LOWER_ELEMENTS_ELEMENTS_H
 
 #include "compiler/lower/Kernel.h"
 
@@ -91,4 +91,4 @@ Value combineLanes(Code &code, mlir::Operation *reduction, Value vector);
 
 } // namespace heddle::lower
 
-#endif // HEDDLE_LOWER_ELEMENTS_H
+#endif // HEDDLE_LOWER_ELEMENTS_ELEMENTS_H

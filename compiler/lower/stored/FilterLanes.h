@@ -1,7 +1,7 @@
 // FilterLanes: rows of a matrix that only the run knows, such as filters, in vectors with
 // neighbouring rows in lanes.
-#ifndef HEDDLE_LOWER_FILTERLANES_H
-#define HEDDLE_LOWER_FILTERLANES_H
+#ifndef HEDDLE_LOWER_STORED_FILTERLANES_H
+#define HEDDLE_LOWER_STORED_FILTERLANES_H
 
 #include "compiler/lower/Schedule.h"
 
@@ -27,4 +27,4 @@ Value filterLanes(Elements &elements, Value filters, Value number, Value terms, 
 
 } // namespace heddle::lower
 
-#endif // HEDDLE_LOWER_FILTERLANES_H
+#endif // HEDDLE_LOWER_STORED_FILTERLANES_H

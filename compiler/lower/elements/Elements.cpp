@@ -1,7 +1,7 @@
 // Elements: asking, remembering, reading and writing. What each op means is in Definitions*.cpp.
 
-#include "compiler/lower/Elements.h"
-#include "compiler/lower/Definitions.h"
+#include "compiler/lower/elements/Elements.h"
+#include "compiler/lower/elements/Definitions.h"
 
 using namespace mlir;
 

@@ -1,7 +1,7 @@
 // Reduction: elements of ops that fold whole dimensions or products of rows and columns, as plain
 // loops. Schedules replace these for the shapes that matter; these are right for all others.
 
-#include "compiler/lower/Definitions.h"
+#include "compiler/lower/elements/Definitions.h"
 
 using namespace mlir;
 

@@ -1,6 +1,6 @@
 // FilterLanes: see FilterLanes.h.
 
-#include "compiler/lower/FilterLanes.h"
+#include "compiler/lower/stored/FilterLanes.h"
 
 using namespace mlir;
 

@@ -1,6 +1,6 @@
 // ProductShape: a matmul or channels-last convolution as rows times columns.
-#ifndef HEDDLE_LOWER_PRODUCTSHAPE_H
-#define HEDDLE_LOWER_PRODUCTSHAPE_H
+#ifndef HEDDLE_LOWER_CONTRACTION_PRODUCTSHAPE_H
+#define HEDDLE_LOWER_CONTRACTION_PRODUCTSHAPE_H
 
 #include "compiler/lower/Kernel.h"
 
@@ -40,4 +40,4 @@ ProductShape readShape(mlir::Operation *product);
 
 } // namespace heddle::lower
 
-#endif // HEDDLE_LOWER_PRODUCTSHAPE_H
+#endif // HEDDLE_LOWER_CONTRACTION_PRODUCTSHAPE_H

@@ -1,6 +1,6 @@
 // Elementwise: scalar or vector code of each elementwise op, and of what reductions combine with.
 
-#include "compiler/lower/Elements.h"
+#include "compiler/lower/elements/Elements.h"
 
 #include "compiler/graph/Constants.h"
 

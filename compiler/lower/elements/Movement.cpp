@@ -1,6 +1,6 @@
 // Movement: elements of ops that move without computing; each is a map of indices.
 
-#include "compiler/lower/Definitions.h"
+#include "compiler/lower/elements/Definitions.h"
 
 using namespace mlir;
 

@@ -1,6 +1,6 @@
 // Window: elements of convolutions and pools as plain loops over the window.
 
-#include "compiler/lower/Definitions.h"
+#include "compiler/lower/elements/Definitions.h"
 
 using namespace mlir;
 

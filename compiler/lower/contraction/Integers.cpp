@@ -1,4 +1,4 @@
-// ContractionIntegers: 8-bit products through instructions that take 2 or 4 elements of the
+// Integers: 8-bit products through instructions that take 2 or 4 elements of the
 // reduction at once. All sums are those of i32, exactly.
 //
 // Quads multiply u8 by i8 (vpdpbusd, usdot) or i8 by i8 (sdot). An A of the other sign is copied
@@ -8,8 +8,8 @@
 // saturates, so it has no place here.
 
 #include "compiler/loop/Microkernel.h"
-#include "compiler/lower/Contraction.h"
-#include "compiler/lower/Definitions.h"
+#include "compiler/lower/contraction/Contraction.h"
+#include "compiler/lower/elements/Definitions.h"
 
 using namespace mlir;
 

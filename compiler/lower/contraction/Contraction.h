@@ -6,13 +6,13 @@
 // Columns come in panels of the packed right operand: constants are packed at compile time, others
 // in a phase of their own; constants in fewer bits stay so (stored/Panels.h). A padded image is
 // copied once into a buffer with borders. Products of 8-bit integers are prepared in
-// ContractionIntegers.cpp.
-#ifndef HEDDLE_LOWER_CONTRACTION_H
-#define HEDDLE_LOWER_CONTRACTION_H
+// Integers.cpp.
+#ifndef HEDDLE_LOWER_CONTRACTION_CONTRACTION_H
+#define HEDDLE_LOWER_CONTRACTION_CONTRACTION_H
 
 #include "compiler/loop/Microkernel.h"
-#include "compiler/lower/Elements.h"
-#include "compiler/lower/ProductShape.h"
+#include "compiler/lower/elements/Elements.h"
+#include "compiler/lower/contraction/ProductShape.h"
 #include "compiler/lower/Schedule.h"
 #include "compiler/lower/stored/Panels.h"
 
@@ -151,4 +151,4 @@ private:
 
 } // namespace heddle::lower
 
-#endif // HEDDLE_LOWER_CONTRACTION_H
+#endif // HEDDLE_LOWER_CONTRACTION_CONTRACTION_H

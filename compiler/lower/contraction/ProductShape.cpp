@@ -1,6 +1,6 @@
 // ProductShape: strides of the rows in A, and the pieces in which a window walks an image.
 
-#include "compiler/lower/ProductShape.h"
+#include "compiler/lower/contraction/ProductShape.h"
 
 using namespace mlir;
 

@@ -1,9 +1,9 @@
-// ContractionOperands: what a product reads, in the layout that register tiles want.
+// Operands: what a product reads, in the layout that register tiles want.
 
 #include "compiler/loop/Microkernel.h"
-#include "compiler/lower/Contraction.h"
-#include "compiler/lower/Definitions.h"
-#include "compiler/lower/FilterLanes.h"
+#include "compiler/lower/contraction/Contraction.h"
+#include "compiler/lower/elements/Definitions.h"
+#include "compiler/lower/stored/FilterLanes.h"
 
 using namespace mlir;
 

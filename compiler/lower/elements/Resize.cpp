@@ -2,7 +2,7 @@
 // their product.
 
 #include "compiler/graph/Typical.h"
-#include "compiler/lower/Definitions.h"
+#include "compiler/lower/elements/Definitions.h"
 #include "compiler/lower/Schedule.h"
 
 using namespace mlir;

@@ -1,9 +1,9 @@
 // Definitions: what one element of each op that is not elementwise is, in terms of its operands'
 // elements.
-#ifndef HEDDLE_LOWER_DEFINITIONS_H
-#define HEDDLE_LOWER_DEFINITIONS_H
+#ifndef HEDDLE_LOWER_ELEMENTS_DEFINITIONS_H
+#define HEDDLE_LOWER_ELEMENTS_DEFINITIONS_H
 
-#include "compiler/lower/Elements.h"
+#include "compiler/lower/elements/Elements.h"
 
 namespace heddle::lower {
 
@@ -42,4 +42,4 @@ Value narrow(Elements &elements, Value value, Type element);
 
 } // namespace heddle::lower
 
-#endif // HEDDLE_LOWER_DEFINITIONS_H
+#endif // HEDDLE_LOWER_ELEMENTS_DEFINITIONS_H
