@@ -2,8 +2,8 @@
 #ifndef HEDDLE_LOWER_ATTENTION_KERNEL_H
 #define HEDDLE_LOWER_ATTENTION_KERNEL_H
 
-#include "compiler/lower/elements/Definitions.h"
 #include "compiler/lower/attention/Operands.h"
+#include "compiler/lower/elements/Definitions.h"
 #include "compiler/mechanism/Attention.h"
 
 namespace heddle::lower {

@@ -11,9 +11,9 @@
 #define HEDDLE_LOWER_CONTRACTION_CONTRACTION_H
 
 #include "compiler/loop/Microkernel.h"
-#include "compiler/lower/elements/Elements.h"
-#include "compiler/lower/contraction/ProductShape.h"
 #include "compiler/lower/Schedule.h"
+#include "compiler/lower/contraction/ProductShape.h"
+#include "compiler/lower/elements/Elements.h"
 #include "compiler/lower/stored/Panels.h"
 
 namespace heddle::lower {

@@ -9,9 +9,9 @@
 #include "compiler/mechanism/Stitch.h"
 #include "compiler/cost/Traffic.h"
 #include "compiler/graph/Typical.h"
+#include "compiler/lower/Schedule.h"
 #include "compiler/lower/contraction/Contraction.h"
 #include "compiler/lower/elements/Definitions.h"
-#include "compiler/lower/Schedule.h"
 #include "compiler/lower/rows/Rows.h"
 
 using namespace mlir;

@@ -3,8 +3,8 @@
 // A phase before the group's own looks at every index once and ends the run at the first that is
 // outside, so that no form of schedule reads or writes beyond a tensor, and none has to check.
 
-#include "compiler/lower/elements/Definitions.h"
 #include "compiler/lower/Schedule.h"
+#include "compiler/lower/elements/Definitions.h"
 
 using namespace mlir;
 

@@ -2,8 +2,8 @@
 // their product.
 
 #include "compiler/graph/Typical.h"
-#include "compiler/lower/elements/Definitions.h"
 #include "compiler/lower/Schedule.h"
+#include "compiler/lower/elements/Definitions.h"
 
 using namespace mlir;
 

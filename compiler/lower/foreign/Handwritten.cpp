@@ -6,8 +6,8 @@
 // target compiles and links as LLVM code. One phase, on the thread of the run, asks the kernel for
 // its tasks and launches them.
 
-#include "compiler/lower/elements/Definitions.h"
 #include "compiler/lower/Schedule.h"
+#include "compiler/lower/elements/Definitions.h"
 #include "compiler/lower/foreign/Vocabulary.h"
 #include "compiler/mechanism/Shapes.h"
 #include "compiler/mechanism/foreign/Holes.h"

@@ -9,16 +9,14 @@ namespace heddle::lower {
 
 Host::Host(func::FuncOp model, const std::map<Operation *, std::shared_ptr<Kernel>> &kernels,
            const mechanism::Placements &placements, program::Program &program)
-    : model(model), kernels(kernels), placements(placements), program(program),
-      builder(model.getContext()), entry(model.getContext()) {}
+    : model(model), kernels(kernels), program(program),
+      storage(model, kernels, placements, program), builder(model.getContext()),
+      entry(model.getContext()) {}
 
 llvm::Error Host::write() {
-  describe();
-  number();
-  place();
   writeRun(); // first: it says which sizes have to be checked
   writeSizes();
-  if (!boundByValues.empty())
+  if (!storage.boundByValues.empty())
     writeBind();
   return llvm::Error::success();
 }
@@ -37,96 +35,20 @@ void Host::beginFunction(StringRef name, unsigned pointerCount) {
   entry.setInsertionPoint(marker);
   code = std::make_unique<Code>(builder, loc, 1);
   entryCode = std::make_unique<Code>(entry, loc, 1);
-  symbols.clear();
+  sizeCode.emplace(*code);
   pointers.clear();
   weightOf.clear();
-}
-
-Value Host::symbolValue(StringRef name) {
-  auto found = symbols.find(name.str());
-  // A symbol that nothing binds can only be the size of a tensor that is never made.
-  return found == symbols.end() ? code->number(0) : found->second;
-}
-
-/// Whether a value that was written before can be read at the place of writing now: it is in this
-/// block, or in one around it.
-static bool isVisible(Value value, OpBuilder &builder) {
-  for (Block *block = builder.getInsertionBlock(); block;
-       block = block->getParentOp() ? block->getParentOp()->getBlock() : nullptr)
-    if (value.getParentBlock() == block)
-      return true;
-  return false;
-}
-
-SmallVector<Value> Host::symbolsOf(const Dim &dim) {
-  SmallVector<std::string> names;
-  dim.collectSymbols(names);
-  return SmallVector<Value>(
-      llvm::map_range(names, [&](const std::string &name) { return symbolValue(name); }));
-}
-
-bool Host::isReadable(const WrittenSize &known, ArrayRef<Value> symbols, bool isTested) {
-  return known.value && ArrayRef<Value>(known.symbols) == symbols &&
-         isVisible(known.value, builder) && (!isTested || known.isTested);
-}
-
-/// A sum that is another one and a term or two is written as that: the places of n operands in a
-/// concat would else have n^2 / 2 terms.
-Value Host::writeSize(const Dim &dim, Value *overflow) {
-  SizeArithmetic arithmetic{*code, overflow};
-  constexpr size_t few = 2, kept = 4;
-  bool isLong = dim.sum().size() > few;
-  Value before, value;
-  Dim rest;
-  for (const Dim &sum : lastSums) {
-    auto known = writtenSizes.find(sum.str());
-    rest = dim - sum;
-    if (isLong && rest.sum().size() <= few && !rest.isTooLarge() && known != writtenSizes.end() &&
-        isReadable(known->second, symbolsOf(sum), overflow != nullptr)) {
-      before = checkedDim(sum, overflow);
-      break;
-    }
-  }
-  // Behind the loop: what is written for `rest` may be among the last sums itself.
-  if (before)
-    value = arithmetic.add(before, checkedDim(rest, overflow));
-  if (!value) {
-    auto part = [&](const Dim &operand) { return checkedDim(operand, overflow); };
-    value = arithmetic.emit(dim, [&](StringRef name) { return symbolValue(name); }, part);
-  }
-  if (isLong) {
-    lastSums.push_front(dim);
-    lastSums.resize(std::min(lastSums.size(), kept));
-  }
-  return value;
-}
-
-/// A size is written once where all that follows can read it: sizes that are made of sizes would
-/// else be written again at each use, and so would the tests of their overflow.
-Value Host::checkedDim(const Dim &dim, Value *overflow) {
-  if (dim.constant() || dim.symbolName())
-    return SizeArithmetic{*code, overflow}.emit(dim,
-                                                [&](StringRef name) { return symbolValue(name); });
-  SmallVector<Value> values = symbolsOf(dim);
-  WrittenSize &known = writtenSizes[dim.str()];
-  if (!isReadable(known, values, overflow != nullptr)) {
-    Value found, value = writeSize(dim, overflow ? &found : nullptr);
-    known = {value, found, std::move(values), overflow != nullptr};
-  }
-  if (overflow && known.overflow)
-    SizeArithmetic{*code, overflow}.noteOverflow(known.overflow);
-  return known.value;
 }
 
 /// In heddle_program_run.
 Value Host::dim(const Dim &dim) {
   if (dim.constant() || dim.symbolName())
-    return checkedDim(dim, nullptr);
-  if (isEntryKnown(dim)) {
+    return sizeCode->of(dim, nullptr);
+  if (storage.isEntryKnown(dim)) {
     entrySizes.try_emplace(dim.str(), dim, node);
-    return checkedDim(dim, nullptr);
+    return sizeCode->of(dim, nullptr);
   }
-  Value overflow, value = checkedDim(dim, &overflow);
+  Value overflow, value = sizeCode->of(dim, &overflow);
   failIf(overflow, "size '" + dim.str() + "' is larger than any memory");
   return value;
 }
@@ -134,8 +56,8 @@ Value Host::dim(const Dim &dim) {
 /// Of what an op makes. Its sizes are tested one after the other where they are bound; so what
 /// their product is in int64, it is also where products of its terms have left int64 on the way.
 Value Host::checkedBytes(Value result) {
-  Dim bytes = bytesOf(result);
-  return isEntryKnown(bytes) ? dim(bytes) : checkedDim(bytes, nullptr);
+  Dim bytes = Storage::bytesOf(result);
+  return storage.isEntryKnown(bytes) ? dim(bytes) : sizeCode->of(bytes, nullptr);
 }
 
 /// Ends the run where arithmetic of sizes has left int64.
@@ -144,25 +66,25 @@ void Host::failIf(Value overflow, const Twine &what) {
     code->when(overflow, [&] { fail(node + what.str(), code->number(0), code->number(0)); });
 }
 
-/// Offsets of all buffers; returns the size of the arena.
+/// Offsets of all storage.buffers; returns the size of the arena.
 Value Host::placeBuffers(Value *overflow) {
   SizeArithmetic arithmetic{*code, overflow};
   std::map<std::string, Value> sizes; // many are alike
   auto alignedSize = [&](const Dim &bytes) {
     Value &size = sizes[bytes.str()];
     if (!size) {
-      Value last = arithmetic.add(checkedDim(bytes, overflow), code->number(kAlignment - 1));
+      Value last = arithmetic.add(sizeCode->of(bytes, overflow), code->number(kAlignment - 1));
       size = code->mul(code->div(last, code->number(kAlignment)), code->number(kAlignment));
     }
     return size;
   };
   Value zero = code->number(0), total = zero;
-  offsets.assign(buffers.size(), zero);
-  for (size_t i : plan.order) {
-    for (size_t below : plan.below[i])
-      offsets[i] =
-          code->max(offsets[i], arithmetic.add(offsets[below], alignedSize(buffers[below].bytes)));
-    total = code->max(total, arithmetic.add(offsets[i], alignedSize(buffers[i].bytes)));
+  offsets.assign(storage.buffers.size(), zero);
+  for (size_t i : storage.plan.order) {
+    for (size_t below : storage.plan.below[i])
+      offsets[i] = code->max(
+          offsets[i], arithmetic.add(offsets[below], alignedSize(storage.buffers[below].bytes)));
+    total = code->max(total, arithmetic.add(offsets[i], alignedSize(storage.buffers[i].bytes)));
   }
   return total;
 }
@@ -170,8 +92,8 @@ Value Host::placeBuffers(Value *overflow) {
 void Host::writeSizes() {
   beginFunction("heddle_program_sizes", 4);
   Type i64 = builder.getI64Type();
-  for (auto &[name, index] : inputSymbols)
-    symbols[name] = code->load(i64, function.getArgument(0), code->number(index));
+  for (auto &[name, index] : storage.inputSymbols)
+    sizeCode->symbols[name] = code->load(i64, function.getArgument(0), code->number(index));
   Value isUnbound = areUnbound();
   auto unless = [&](Value isSo, Value value, Value otherwise) {
     return isSo ? builder.createOrFold<arith::SelectOp>(code->loc, isSo, otherwise, value) : value;
@@ -185,9 +107,9 @@ void Host::writeSizes() {
   auto results = cast<func::ReturnOp>(model.getBody().front().getTerminator());
   for (Value output : results.getOperands())
     for (const Dim &size : graph::dimsOf(output)) {
-      Value value =
-          isEntryKnown(size) ? checkedDim(size, nullptr) : code->number(program::kDynamic);
-      if (!isOfShapes(size))
+      Value value = storage.isEntryKnown(size) ? sizeCode->of(size, nullptr)
+                                               : code->number(program::kDynamic);
+      if (!storage.isOfShapes(size))
         value = unless(isUnbound, value, code->number(program::kDynamic));
       code->store(i64, value, function.getArgument(2), code->number(place++));
     }
@@ -205,8 +127,8 @@ void Host::writeRun() {
   call = function.getArgument(0);
   Type i64 = builder.getI64Type(), pointer = code->pointerType();
   Value given = area(program::Area::Symbols);
-  for (auto &[name, index] : inputSymbols)
-    symbols[name] = entryCode->load(i64, given, entryCode->number(index));
+  for (auto &[name, index] : storage.inputSymbols)
+    sizeCode->symbols[name] = entryCode->load(i64, given, entryCode->number(index));
   arguments = entry.create<program::ArrayOp>(code->loc, argumentSlots());
   arena = area(program::Area::Arena);
   placeBuffers(nullptr);
@@ -216,7 +138,7 @@ void Host::writeRun() {
     pointers[input] = entry.create<program::LoadOp>(code->loc, pointer, address, 8);
   }
   Value outputs = area(program::Area::Outputs);
-  for (auto &[value, index] : outputOf) {
+  for (auto &[value, index] : storage.outputOf) {
     Value address = entryCode->at(outputs, pointer, entryCode->number(index));
     pointers[value] = entry.create<program::LoadOp>(code->loc, pointer, address, 8);
   }
@@ -283,7 +205,7 @@ void Host::writeBlock(Block &block) {
 
 /// Memory of a value; weights, arena, or what control flow bound.
 Value Host::pointerOf(Value value) {
-  value = rootOf(value);
+  value = storage.rootOf(value);
   if (auto known = pointers.find(value); known != pointers.end())
     return known->second;
   if (auto constant = value.getDefiningOp<graph::ConstantOp>()) {
@@ -297,12 +219,13 @@ Value Host::pointerOf(Value value) {
     Value weights = area(program::Area::Weights);
     return entryCode->at(weights, entry.getI8Type(), entryCode->number(weightOf[key]));
   }
-  if (auto buffer = bufferOf.find(value); buffer != bufferOf.end())
+  if (auto buffer = storage.bufferOf.find(value); buffer != storage.bufferOf.end())
     return code->at(arena, builder.getI8Type(), offsets[buffer->second]);
   // Made now: its size became known while running.
   Value bytes = checkedBytes(value);
-  auto late = lateOutputOf.find(value);
-  Value memory = late == lateOutputOf.end() ? alloc(bytes) : allocOutput(late->second, bytes);
+  auto late = storage.lateOutputOf.find(value);
+  Value memory =
+      late == storage.lateOutputOf.end() ? alloc(bytes) : allocOutput(late->second, bytes);
   pointers[value] = memory;
   return memory;
 }
@@ -337,17 +260,17 @@ void Host::writeOutputs(func::ReturnOp op) {
   Value dims = area(program::Area::OutputDims);
   int64_t place = 0;
   for (auto [i, output] : llvm::enumerate(op.getOperands())) {
-    bool isKnown = isEntryKnown(output);
+    bool isKnown = storage.isEntryKnown(output);
     for (const Dim &size : graph::dimsOf(output)) {
       if (!isKnown)
         code->store(i64, dim(size), dims, code->number(place));
       ++place;
     }
-    auto direct = outputOf.find(rootOf(output));
-    if (direct != outputOf.end() && direct->second == (int64_t)i)
+    auto direct = storage.outputOf.find(storage.rootOf(output));
+    if (direct != storage.outputOf.end() && direct->second == (int64_t)i)
       continue;
-    auto late = lateOutputOf.find(rootOf(output));
-    if (late != lateOutputOf.end() && late->second == (int64_t)i)
+    auto late = storage.lateOutputOf.find(storage.rootOf(output));
+    if (late != storage.lateOutputOf.end() && late->second == (int64_t)i)
       continue;
     Value bytes = checkedBytes(output), target;
     Value source = saved[i] ? saved[i] : pointerOf(output);
@@ -360,232 +283,6 @@ void Host::writeOutputs(func::ReturnOp op) {
     }
     copy(target, source, bytes);
   }
-}
-
-Value Host::loadInteger(Type element, Value memory, int64_t index) {
-  Value value = code->load(element, memory, code->number(index));
-  if (element.getIntOrFloatBitWidth() == 64)
-    return value;
-  Type i64 = builder.getI64Type();
-  if (element.isSignlessInteger(1) || element.isUnsignedInteger())
-    return builder.create<arith::ExtUIOp>(code->loc, i64, value);
-  return builder.create<arith::ExtSIOp>(code->loc, i64, value);
-}
-
-Value Host::readInteger(Value tensor, int64_t index) {
-  Type element = graph::elementOf(tensor);
-  Value memory = pointerOf(tensor);
-  return code->choose(
-      isFine(), builder.getI64Type(), [&] { return Values{loadInteger(element, memory, index)}; },
-      [&] { return Values{code->number(0)}; })[0];
-}
-
-void Host::bindDims(Value result, ArrayRef<Value> sizes) {
-  for (auto [dim, size] : llvm::zip(graph::dimsOf(result), sizes))
-    if (auto name = dim.symbolName(); name && !symbols.count(*name))
-      symbols[*name] = size;
-  for (auto [dim, size] : llvm::zip(graph::dimsOf(result), sizes))
-    requireSize(size, dim);
-}
-
-/// What memory was made for a size of the type is what the run found.
-void Host::requireSize(Value found, const Dim &expected) {
-  requireSize(found, dim(expected), expected.str());
-}
-
-void Host::requireSize(Value found, Value wanted, StringRef name) {
-  Value differs =
-      found == wanted
-          ? code->integerOf(builder.getI1Type(), 0)
-          : builder.createOrFold<arith::CmpIOp>(code->loc, arith::CmpIPredicate::ne, found, wanted);
-  code->when(differs, [&] {
-    fail(node + "a size is %lld where the model says %lld ('" + name.str() + "')", found, wanted);
-  });
-}
-
-/// Ops that bind symbols stand alone in their group, so that what they read is in memory.
-void Host::bindSymbols(Operation *group) {
-  for (Operation &op : group->getRegion(0).front()) {
-    if (auto broadcast = dyn_cast<graph::DynamicBroadcastOp>(op))
-      bindBroadcast(broadcast);
-    else if (auto slice = dyn_cast<graph::DynamicSliceOp>(op))
-      bindSlice(slice);
-    else if (auto range = dyn_cast<graph::RangeOp>(op))
-      bindRange(range);
-  }
-}
-
-void Host::bindReshape(graph::DynamicReshapeOp op) {
-  DimVector from = graph::dimsOf(op.getX());
-  int64_t rank = graph::rankOf(op.getResult());
-  Value total = dim(graph::elementCount(from)), product = code->number(1);
-  Value unknown = code->number(0), lowest = code->number(0);
-  SmallVector<Value> sizes;
-  Value overflow;
-  SizeArithmetic arithmetic{*code, &overflow};
-  for (int64_t i = 0; i < rank; ++i) {
-    Value size = readInteger(op.getShape(), i);
-    if (!op.getAllowZero() && i < (int64_t)from.size()) {
-      Value isZero =
-          builder.create<arith::CmpIOp>(code->loc, arith::CmpIPredicate::eq, size, code->number(0));
-      size = builder.createOrFold<arith::SelectOp>(code->loc, isZero, dim(from[i]), size);
-    }
-    Value isFree = code->less(size, code->number(0));
-    unknown = code->add(
-        unknown, builder.createOrFold<arith::ExtUIOp>(code->loc, builder.getI64Type(), isFree));
-    lowest = code->min(lowest, size);
-    product = arithmetic.mul(
-        product, builder.createOrFold<arith::SelectOp>(code->loc, isFree, code->number(1), size));
-    sizes.push_back(size);
-  }
-  Value divisor = code->max(product, code->number(1)), filled = code->number(1);
-  for (Value &size : sizes) {
-    Value isFree = code->less(size, code->number(0));
-    size =
-        builder.createOrFold<arith::SelectOp>(code->loc, isFree, code->div(total, divisor), size);
-    filled = arithmetic.mul(filled, size);
-  }
-  failIf(overflow, "cannot reshape to sizes whose product is larger than any memory");
-  code->when(code->less(lowest, code->number(-1)), [&] {
-    fail(node + "a size of %lld in the shape, but only -1 may stand for what is left", lowest,
-         lowest);
-  });
-  code->when(code->less(code->number(1), unknown), [&] {
-    fail(node + "%lld sizes of the shape are -1, but only one may be", unknown, unknown);
-  });
-  Value isWrong = builder.create<arith::CmpIOp>(code->loc, arith::CmpIPredicate::ne, filled, total);
-  code->when(isWrong, [&] {
-    fail(node + "cannot reshape %lld elements to a shape of %lld", total, filled);
-  });
-  bindDims(op.getResult(), sizes);
-}
-
-void Host::bindBroadcast(graph::DynamicBroadcastOp op) {
-  DimVector from = graph::dimsOf(op.getX());
-  int64_t rank = graph::rankOf(op.getResult()),
-          entries = graph::dimsOf(op.getShape())[0].constant().value_or(rank);
-  SmallVector<Value> sizes;
-  for (int64_t i = 0; i < rank; ++i) {
-    int64_t inShape = i - (rank - entries), inSource = i - (rank - (int64_t)from.size());
-    Value asked = inShape >= 0 ? readInteger(op.getShape(), inShape) : code->number(1);
-    Value own = inSource >= 0 ? dim(from[inSource]) : code->number(1);
-    Value isOne =
-        builder.create<arith::CmpIOp>(code->loc, arith::CmpIPredicate::eq, own, code->number(1));
-    Value size = builder.createOrFold<arith::SelectOp>(code->loc, isOne, asked, own);
-    Value same = builder.create<arith::CmpIOp>(code->loc, arith::CmpIPredicate::eq, asked, size);
-    Value one =
-        builder.create<arith::CmpIOp>(code->loc, arith::CmpIPredicate::eq, asked, code->number(1));
-    Value isFineHere = builder.create<arith::OrIOp>(code->loc, same, one);
-    isFineHere = code->both(isFineHere, code->less(code->number(-1), asked));
-    code->choose(
-        isFineHere, TypeRange(), [&] { return Values(); },
-        [&] {
-          fail(node + "a size of %lld cannot be expanded to %lld", own, asked);
-          return Values();
-        });
-    sizes.push_back(size);
-  }
-  bindDims(op.getResult(), sizes);
-}
-
-void Host::bindSlice(graph::DynamicSliceOp op) {
-  DimVector from = graph::dimsOf(op.getX());
-  SmallVector<Value> sizes;
-  for (const Dim &size : from)
-    sizes.push_back(dim(size));
-  for (auto [i, axis] : llvm::enumerate(op.getAxes())) {
-    Value size = sizes[axis], zero = code->number(0);
-    Value step = readInteger(op.getSteps(), i);
-    code->when(
-        builder.createOrFold<arith::CmpIOp>(code->loc, arith::CmpIPredicate::eq, step, zero),
-        [&] { fail(node + "a step is %lld, but must be positive or negative", zero, zero); });
-    Value isBack = code->less(step, zero);
-    auto clamped = [&](Value tensor) {
-      Value raw = readInteger(tensor, i);
-      Value wrapped = builder.createOrFold<arith::SelectOp>(code->loc, code->less(raw, zero),
-                                                            code->add(raw, size), raw);
-      Value low = builder.createOrFold<arith::SelectOp>(code->loc, isBack, code->number(-1), zero);
-      Value high = builder.createOrFold<arith::SelectOp>(code->loc, isBack,
-                                                         code->sub(size, code->number(1)), size);
-      return code->min(code->max(wrapped, low), high);
-    };
-    Value start = clamped(op.getStarts()), end = clamped(op.getEnds());
-    Value distance = builder.createOrFold<arith::SelectOp>(code->loc, isBack, code->sub(start, end),
-                                                           code->sub(end, start));
-    // The lowest number has no opposite; the one above it takes no more steps.
-    Value back = code->sub(zero, code->max(step, code->number(-INT64_MAX)));
-    Value stride = code->max(builder.createOrFold<arith::SelectOp>(code->loc, isBack, back, step),
-                             code->number(1));
-    Value count =
-        code->add(code->div(code->sub(distance, code->number(1)), stride), code->number(1));
-    sizes[axis] = code->max(count, zero);
-  }
-  bindDims(op.getResult(), sizes);
-}
-
-void Host::bindRange(graph::RangeOp op) {
-  Type element = graph::elementOf(op.getStart()), i64 = builder.getI64Type();
-  Type f64 = builder.getF64Type();
-  bool isFloat = isa<FloatType>(element);
-  Value zero = code->number(0);
-  auto refuse = [&] {
-    fail(node + "start, limit and delta make no number of elements", zero, zero);
-    return Values{zero};
-  };
-  auto read = [&](Value tensor) -> Value {
-    if (!isFloat)
-      return builder.create<arith::SIToFPOp>(code->loc, f64, readInteger(tensor, 0));
-    Value value = code->load(element, pointerOf(tensor), zero);
-    return value.getType() == f64 ? value : builder.create<arith::ExtFOp>(code->loc, f64, value);
-  };
-  // Of integers, what the quotient says about the largest counts only decides whether to refuse.
-  auto exactly = [&](Value steps) -> Value {
-    if (isFloat)
-      return builder.create<arith::FPToSIOp>(code->loc, i64, steps);
-    Value delta = readInteger(op.getDelta(), 0);
-    Value start = readInteger(op.getStart(), 0), limit = readInteger(op.getLimit(), 0);
-    // As unsigned numbers the distance and the opposite of delta are exact, whatever they are.
-    Value isBack = code->less(delta, zero);
-    auto choose = [&](Value yes, Value no) -> Value {
-      return builder.createOrFold<arith::SelectOp>(code->loc, isBack, yes, no);
-    };
-    Value low = choose(limit, start), high = choose(start, limit);
-    Value magnitude = choose(code->sub(zero, delta), delta);
-    Value isNone =
-        builder.createOrFold<arith::CmpIOp>(code->loc, arith::CmpIPredicate::eq, delta, zero);
-    magnitude =
-        builder.createOrFold<arith::SelectOp>(code->loc, isNone, code->number(1), magnitude);
-    Value whole = builder.create<arith::DivUIOp>(
-        code->loc, code->sub(code->sub(high, low), code->number(1)), magnitude);
-    return builder.createOrFold<arith::SelectOp>(code->loc, code->less(low, high),
-                                                 code->add(whole, code->number(1)), zero);
-  };
-  Value count = code->choose(
-      isFine(), i64,
-      [&] {
-        Value span =
-            builder.create<arith::SubFOp>(code->loc, read(op.getLimit()), read(op.getStart()));
-        Value steps = builder.create<math::CeilOp>(
-            code->loc, builder.create<arith::DivFOp>(code->loc, span, read(op.getDelta())));
-        // Fails for NaN, infinities and what no memory holds.
-        auto below = [&](Value x, Value y) -> Value {
-          return builder.create<arith::CmpFOp>(code->loc, arith::CmpFPredicate::OLT, x, y);
-        };
-        Value isCount = code->both(below(steps, code->constantOf(f64, 1e12)),
-                                   below(code->constantOf(f64, -1e300), steps));
-        Value isSome = isFloat ? below(code->constantOf(f64, 0), steps)
-                               : code->integerOf(builder.getI1Type(), 1);
-        return code->choose(
-            isCount, i64,
-            [&] {
-              return code->choose(
-                  isSome, i64, [&] { return Values{exactly(steps)}; },
-                  [&] { return Values{zero}; });
-            },
-            refuse);
-      },
-      [&] { return Values{zero}; })[0];
-  bindDims(op.getResult(), {code->max(count, zero)});
 }
 
 } // namespace heddle::lower

@@ -1,5 +1,5 @@
-// Host: the program around the kernels: where each tensor lies, in which order kernels run, control
-// flow, and sizes.
+// Host: the program around the kernels: in which order they run, control flow, what binds sizes.
+// Where tensors lie is in Storage, sizes as code are in SizeCode.
 //
 // The functions that come out are those of runtime/executable/abi.h: heddle_program_bind (symbols
 // that values of inputs are), heddle_program_sizes (arena and output sizes from the symbols) and
@@ -9,13 +9,11 @@
 #define HEDDLE_LOWER_HOST_H
 
 #include "compiler/lower/Kernel.h"
-#include "compiler/lower/program/MemoryPlan.h"
-#include "compiler/program/Program.h"
+#include "compiler/lower/program/SizeCode.h"
+#include "compiler/lower/program/Storage.h"
 
-#include "llvm/ADT/MapVector.h"
 #include "llvm/Support/Error.h"
 
-#include <deque>
 #include <optional>
 
 namespace heddle::lower {
@@ -28,32 +26,9 @@ public:
   llvm::Error write();
 
 private:
-  // Planning (HostPlan.cpp).
-  void describe();
-  void number();
-  void place();
-  void collectBuffers();
-  void describeArena();
-  Value rootOf(Value value) const;
-  int64_t lastUse(Value value, int depth = 0) const;
-  int64_t firstWrite(graph::GroupOp group) const;
-  bool isEntryKnown(const Dim &dim) const;
-  bool isEntryKnown(Value value) const;
-  Dim bytesOf(Value value) const;
-
-  // What inputs decide before anything is allocated, and what may overwrite them (HostInputs.cpp).
-  struct InputElement {
-    mlir::BlockArgument input;
-    int64_t index;
-  };
-  using InputElements = llvm::SmallVector<InputElement>;
-  std::optional<InputElements> inputElementsOf(Value value) const;
-  void findBoundByValues();
+  // What inputs decide before anything is allocated, and what is overwritten (HostInputs.cpp).
   void writeBind();
   Value areUnbound();
-  bool isOfShapes(const Dim &dim) const;
-  std::optional<unsigned> sharedInput(int64_t output) const;
-  bool mayOverwrite(mlir::BlockArgument input, Value root) const;
   Values savedInputs(mlir::func::ReturnOp op);
 
   // Code (Host.cpp).
@@ -63,26 +38,18 @@ private:
   void beginFunction(llvm::StringRef name, unsigned pointers);
   Value area(program::Area which);
   Value dim(const Dim &dim);
-  Value checkedDim(const Dim &dim, Value *overflow);
   Value checkedBytes(Value result);
-  /// A size in the code: for which values of its symbols, and whether it has left int64.
-  struct WrittenSize {
-    Value value, overflow; // null: it cannot
-    llvm::SmallVector<Value> symbols;
-    bool isTested = false;
-  };
-  std::map<std::string, WrittenSize> writtenSizes; // by the text of the size
-  bool isReadable(const WrittenSize &known, llvm::ArrayRef<Value> symbols, bool isTested);
-  /// What was written last, of several terms: places in a concat are sums that grow by a term.
-  std::deque<Dim> lastSums;
-  Value writeSize(const Dim &dim, Value *overflow);
-  Value symbolValue(llvm::StringRef name);
-  llvm::SmallVector<Value> symbolsOf(const Dim &dim);
   void failIf(Value overflow, const llvm::Twine &what);
   Value pointerOf(Value value);
   Value alloc(Value bytes);
   Value allocOutput(int64_t output, Value bytes);
   void writeBlock(mlir::Block &block);
+  void writeOutputs(mlir::func::ReturnOp op);
+  void copy(Value target, Value source, Value bytes);
+  void fail(llvm::StringRef message, Value value, Value limit);
+  Value isFine();
+
+  // Symbols that values bind while the program runs (HostSizes.cpp).
   void bindSymbols(mlir::Operation *op);
   void bindDims(Value result, llvm::ArrayRef<Value> sizes);
   void requireSize(Value found, const Dim &expected);
@@ -92,13 +59,8 @@ private:
   void bindBroadcast(graph::DynamicBroadcastOp op);
   void bindSlice(graph::DynamicSliceOp op);
   void bindRange(graph::RangeOp op);
-  void writeOutputs(mlir::func::ReturnOp op);
   Value readInteger(Value tensor, int64_t index);
   Value loadInteger(Type element, Value memory, int64_t index);
-  Value readScalar(Value tensor);
-  void copy(Value target, Value source, Value bytes);
-  void fail(llvm::StringRef message, Value value, Value limit);
-  Value isFine();
 
   // Launches (HostLaunch.cpp).
   void writeGroup(graph::GroupOp group);
@@ -145,9 +107,6 @@ private:
   // Sorting, selecting, compacting, trees, transforms (HostRoutines.cpp).
   void writeRoutine(mlir::Operation *op);
   Value scansOf(graph::ForestOp op);
-  /// Whether a routine finds the sizes of its result, and makes its memory.
-  static bool isFound(Value result);
-  static bool isOfRoutine(Value value);
 
   // Lists and strings (HostServices.cpp).
   void writeHosted(mlir::Operation *op);
@@ -167,21 +126,12 @@ private:
 
   mlir::func::FuncOp model;
   const std::map<mlir::Operation *, std::shared_ptr<Kernel>> &kernels;
-  const mechanism::Placements &placements;
   program::Program &program;
+  const Storage storage;
   mlir::OpBuilder builder, entry; // `entry` writes at the top of the function
   std::unique_ptr<Code> code, entryCode;
   mlir::func::FuncOp function;
 
-  std::map<std::string, int64_t> inputSymbols;
-  llvm::MapVector<mlir::Operation *, InputElements> boundByValues; // those of heddle_program_bind
-  llvm::DenseMap<mlir::Operation *, std::pair<int64_t, int64_t>> steps; // first and last
-  llvm::DenseMap<Value, int64_t> bufferOf;
-  llvm::MapVector<Value, int64_t> outputOf;    // in a fixed order, for equal bytes
-  llvm::DenseMap<Value, int64_t> lateOutputOf; // those that are made when their sizes are known
-  std::map<std::pair<mlir::Operation *, int64_t>, int64_t> temporaryOf;
-  std::vector<Buffer> buffers;
-  MemoryPlan plan;
   llvm::DenseMap<mlir::Attribute, int64_t> weightOf;
   std::map<const void *, int64_t> dataOf;
 
@@ -189,7 +139,7 @@ private:
   // Sizes that heddle_program_run computes unchecked from the symbols of inputs, with the first
   // node that wants them; heddle_program_sizes shows that none overflows.
   std::map<std::string, std::pair<Dim, std::string>> entrySizes;
-  std::map<std::string, Value> symbols; // in scope
+  std::optional<SizeCode> sizeCode; // of the function that is being written
   llvm::DenseMap<Value, Value> pointers;
   llvm::SmallVector<Value> offsets; // of `buffers` in the arena
   Value call, arena, arguments;

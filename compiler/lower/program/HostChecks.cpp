@@ -174,7 +174,7 @@ void Host::checkTensor(Value tensor, const std::string &node,
       visit({size, Dim(0), Check::NotNegative,
              node + "size '" + size.str() +
                  "' would be %lld: the inputs are too small for this model"});
-  Dim bytes = bytesOf(tensor);
+  Dim bytes = Storage::bytesOf(tensor);
   bool isSmall = bytes.constant() && !bytes.isConstant(0) && *bytes.constant() <= kMostBytes;
   if (!isSmall && !shape.empty())
     visit({bytes, Dim(0), Check::Memory,
@@ -200,7 +200,7 @@ Value Host::violation(const Check &check) {
   if (check.kind == Check::Memory) {
     isWrong = isBeyondMemory(check, &overflow);
   } else {
-    Value a = checkedDim(check.a, &overflow), b = checkedDim(check.b, &overflow);
+    Value a = sizeCode->of(check.a, &overflow), b = sizeCode->of(check.b, &overflow);
     auto differs = [&](Value x, Value y) -> Value {
       return builder.createOrFold<arith::CmpIOp>(code->loc, arith::CmpIPredicate::ne, x, y);
     };
@@ -223,7 +223,7 @@ Value Host::isBeyondMemory(const Check &check, Value *overflow) {
   Value product = code->number(1), none = code->integerOf(builder.getI1Type(), 0);
   Value isEmpty = none, one = code->number(1);
   for (const Dim &size : check.shape) {
-    Value value = checkedDim(size, overflow);
+    Value value = sizeCode->of(size, overflow);
     isEmpty = builder.createOrFold<arith::OrIOp>(code->loc, isEmpty, code->less(value, one));
     product = arithmetic.mul(product, code->max(value, one));
   }
@@ -252,11 +252,12 @@ Value Host::writeEntryChecks(Value values) {
       told[i] = builder.createOrFold<arith::SelectOp>(code->loc, isIt, value, told[i]);
   };
   auto reportCheck = [&](const Check &check) {
-    bool hasNames = check.kind == Check::Memory || (isOfShapes(check.a) && isOfShapes(check.b));
+    bool hasNames =
+        check.kind == Check::Memory || (storage.isOfShapes(check.a) && storage.isOfShapes(check.b));
     if (hasNames)
       return report(violation(check), withoutNumbers(check));
     report(violation(check), check.message,
-           {checkedDim(check.a, nullptr), checkedDim(check.b, nullptr)});
+           {sizeCode->of(check.a, nullptr), sizeCode->of(check.b, nullptr)});
   };
   auto checkOp = [&](Operation *op) {
     forEachCheck(op, [&](const Check &check) {
@@ -276,7 +277,7 @@ Value Host::writeEntryChecks(Value values) {
   }
   for (const auto &[text, wanted] : entrySizes) {
     Value overflow;
-    checkedDim(wanted.first, &overflow);
+    sizeCode->of(wanted.first, &overflow);
     if (overflow)
       report(overflow, wanted.second + "size '" + text + "' is larger than any memory");
   }
@@ -286,8 +287,8 @@ Value Host::writeEntryChecks(Value values) {
 }
 
 bool Host::isEntryKnown(const Check &check) const {
-  return isEntryKnown(check.a) && isEntryKnown(check.b) &&
-         llvm::all_of(check.shape, [&](const Dim &size) { return isEntryKnown(size); });
+  return storage.isEntryKnown(check.a) && storage.isEntryKnown(check.b) &&
+         llvm::all_of(check.shape, [&](const Dim &size) { return storage.isEntryKnown(size); });
 }
 
 /// Sizes that are shapes are named: their caller knows them by these names.
@@ -310,7 +311,7 @@ void Host::writeChecks(Operation *op) {
       bool isOfNumbers = check.kind != Check::Memory;
       code->when(violation(check), [&] {
         auto told = [&](const Dim &size) {
-          return isOfNumbers ? checkedDim(size, nullptr) : code->number(0);
+          return isOfNumbers ? sizeCode->of(size, nullptr) : code->number(0);
         };
         fail(check.message, told(check.a), told(check.b));
       });

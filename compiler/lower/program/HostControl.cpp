@@ -11,7 +11,7 @@ SmallVector<std::string> Host::unboundSymbols(ValueRange values) const {
   for (Value value : values)
     for (const Dim &dim : graph::dimsOf(value))
       if (auto name = dim.symbolName();
-          name && !symbols.count(*name) && !llvm::is_contained(names, *name))
+          name && !sizeCode->symbols.count(*name) && !llvm::is_contained(names, *name))
         names.push_back(*name);
   return names;
 }
@@ -39,7 +39,7 @@ void Host::writeIf(graph::IfOp op) {
   Value holds = builder.create<arith::CmpIOp>(code->loc, arith::CmpIPredicate::ne, condition,
                                               code->number(0));
   auto branch = [&](Region &region) {
-    auto outerSymbols = symbols;
+    auto outerSymbols = sizeCode->symbols;
     auto outerPointers = pointers;
     writeBlock(region.front());
     Values results;
@@ -49,8 +49,8 @@ void Host::writeIf(graph::IfOp op) {
     for (auto [result, value] : llvm::zip(op.getResults(), yielded))
       bindFrom(result, value);
     for (const std::string &name : names)
-      results.push_back(symbols.count(name) ? symbols[name] : code->number(0));
-    symbols = outerSymbols;
+      results.push_back(sizeCode->symbols.count(name) ? sizeCode->symbols[name] : code->number(0));
+    sizeCode->symbols = outerSymbols;
     pointers = outerPointers;
     return results;
   };
@@ -68,7 +68,7 @@ void Host::writeIf(graph::IfOp op) {
   for (unsigned i = 0; i < op.getNumResults(); ++i)
     pointers[op.getResult(i)] = made.getResult(i);
   for (auto [i, name] : llvm::enumerate(names))
-    symbols[name] = made.getResult(op.getNumResults() + i);
+    sizeCode->symbols[name] = made.getResult(op.getNumResults() + i);
 }
 
 /// The first dimension of what is scanned gives the number of iterations; slices are read and
@@ -82,8 +82,8 @@ void Host::writeScan(graph::ScanOp op) {
   for (unsigned i = 0; i < states; ++i) {
     bindFrom(body.getArgument(i), op.getInputs()[i]);
     initial.push_back(pointerOf(op.getInputs()[i]));
-    first.push_back(alloc(dim(bytesOf(body.getArgument(i)))));
-    second.push_back(alloc(dim(bytesOf(body.getArgument(i)))));
+    first.push_back(alloc(dim(Storage::bytesOf(body.getArgument(i)))));
+    second.push_back(alloc(dim(Storage::bytesOf(body.getArgument(i)))));
   }
   for (unsigned i = 0; i < scanned; ++i) {
     SmallVector<Value> sizes;
@@ -104,7 +104,8 @@ void Host::writeScan(graph::ScanOp op) {
     Stack stack{yield.getValues()[i], op.getResult(i), {}, initial.size()};
     if (unboundSymbols(stack.slice).empty()) {
       Value overflow;
-      stack.memory = alloc(SizeArithmetic{*code, &overflow}.mul(length, dim(bytesOf(stack.slice))));
+      stack.memory =
+          alloc(SizeArithmetic{*code, &overflow}.mul(length, dim(Storage::bytesOf(stack.slice))));
       failIf(overflow, "the stacked slices are larger than any memory");
     } else {
       initial.push_back(builder.create<program::NullOp>(code->loc));
@@ -113,14 +114,14 @@ void Host::writeScan(graph::ScanOp op) {
     stacks.push_back(stack);
   }
   Values finals = code->fold(code->number(0), length, 1, initial, [&](Value i, ValueRange in) {
-    auto outerSymbols = symbols;
+    auto outerSymbols = sizeCode->symbols;
     auto outerPointers = pointers;
     auto placeOf = [&](bool reverse) {
       return reverse ? code->sub(code->sub(length, code->number(1)), i) : i;
     };
     auto sliceAt = [&](Value memory, Value slice, bool reverse) {
       return code->at(memory, builder.getI8Type(),
-                      code->mul(placeOf(reverse), dim(bytesOf(slice))));
+                      code->mul(placeOf(reverse), dim(Storage::bytesOf(slice))));
     };
     for (unsigned s = 0; s < states; ++s)
       pointers[body.getArgument(s)] = in[s];
@@ -137,7 +138,7 @@ void Host::writeScan(graph::ScanOp op) {
     for (unsigned s = 0; s < states; ++s) {
       Value target = builder.createOrFold<arith::SelectOp>(code->loc, isEven, first[s], second[s]);
       requireSizes(yield.getValues()[s], body.getArgument(s));
-      copy(target, pointerOf(yield.getValues()[s]), dim(bytesOf(yield.getValues()[s])));
+      copy(target, pointerOf(yield.getValues()[s]), dim(Storage::bytesOf(yield.getValues()[s])));
       next.push_back(target);
     }
     for (auto [s, stack] : llvm::enumerate(stacks)) {
@@ -148,9 +149,9 @@ void Host::writeScan(graph::ScanOp op) {
         next.append(made);
       }
       copy(sliceAt(memory, stack.slice, llvm::is_contained(op.getReverseOutputs(), (int64_t)s)),
-           pointerOf(stack.slice), dim(bytesOf(stack.slice)));
+           pointerOf(stack.slice), dim(Storage::bytesOf(stack.slice)));
     }
-    symbols = outerSymbols;
+    sizeCode->symbols = outerSymbols;
     pointers = outerPointers;
     return next;
   });
@@ -183,7 +184,7 @@ Values Host::stackFirst(Value iteration, Value length, ValueRange carried, Value
     requireSize(own, sizes.back(), "that of the slice before");
   }
   Value overflow;
-  Value bytes = SizeArithmetic{*code, &overflow}.mul(length, dim(bytesOf(slice)));
+  Value bytes = SizeArithmetic{*code, &overflow}.mul(length, dim(Storage::bytesOf(slice)));
   failIf(overflow, "the stacked slices are larger than any memory");
   Values made = code->choose(
       isFirst, TypeRange{carried[0].getType()}, [&] { return Values{alloc(bytes)}; },

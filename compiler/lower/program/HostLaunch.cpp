@@ -71,8 +71,8 @@ void Host::storeArguments(graph::GroupOp group, int64_t base) {
       break;
     }
     case Argument::Kind::Temporary: {
-      auto known = temporaryOf.find({group, argument.index});
-      value = known == temporaryOf.end()
+      auto known = storage.temporaryOf.find({group, argument.index});
+      value = known == storage.temporaryOf.end()
                   ? alloc(dim(kernel.temporaries[argument.index]))
                   : code->at(arena, builder.getI8Type(), offsets[known->second]);
       break;

@@ -66,20 +66,20 @@ SmallVector<Value> Host::Loop::initialState() {
     isFixed.push_back(llvm::none_of(graph::dimsOf(argument), [&](const Dim &dim) {
       SmallVector<std::string> used;
       dim.collectSymbols(used);
-      return llvm::any_of(used, [&](auto &name) { return !host.symbols.count(name); });
+      return llvm::any_of(used, [&](auto &name) { return !host.sizeCode->symbols.count(name); });
     }));
   }
   for (auto [argument, fixed] : llvm::zip(arguments, isFixed)) {
     Value none = host.builder.create<program::NullOp>(code.loc);
-    first.push_back(fixed ? host.alloc(host.dim(host.bytesOf(argument))) : none);
-    second.push_back(fixed ? host.alloc(host.dim(host.bytesOf(argument))) : none);
+    first.push_back(fixed ? host.alloc(host.dim(Storage::bytesOf(argument))) : none);
+    second.push_back(fixed ? host.alloc(host.dim(Storage::bytesOf(argument))) : none);
   }
-  auto outer = host.symbols;
+  auto outer = host.sizeCode->symbols;
   for (auto [argument, init] : llvm::zip(arguments, op.getInits()))
     host.bindFrom(argument, init);
   for (const std::string &name : names)
-    state.push_back(host.symbols[name]);
-  host.symbols = outer;
+    state.push_back(host.sizeCode->symbols[name]);
+  host.sizeCode->symbols = outer;
   stacks = state.size();
   for (unsigned i = 0; i < scans; ++i) {
     state.push_back(host.builder.create<program::NullOp>(code.loc));
@@ -124,7 +124,7 @@ void Host::Loop::writeCondition(Block *before) {
 }
 
 void Host::Loop::writeIteration(Block *each) {
-  auto outerSymbols = host.symbols;
+  auto outerSymbols = host.sizeCode->symbols;
   auto outerPointers = host.pointers;
   SmallVector<Value> state(each->getArguments().begin(), each->getArguments().end());
   Value iteration = state[0];
@@ -141,7 +141,7 @@ void Host::Loop::writeIteration(Block *each) {
   }
   state[0] = code.add(iteration, code.number(1));
   host.builder.create<scf::YieldOp>(code.loc, state);
-  host.symbols = outerSymbols;
+  host.sizeCode->symbols = outerSymbols;
   host.pointers = outerPointers;
 }
 
@@ -158,13 +158,13 @@ void Host::Loop::enterBody(ValueRange state) {
   for (unsigned i = 0; i < carried; ++i)
     host.pointers[argument(i)] = state[2 + i];
   for (auto [i, name] : llvm::enumerate(names))
-    host.symbols[name] = state[2 + carried + i];
+    host.sizeCode->symbols[name] = state[2 + carried + i];
 }
 
 /// Memory of a carried tensor for the next iteration, with what the body has yielded.
 Value Host::Loop::carry(unsigned number, Value iteration) {
   Value source = body.getTerminator()->getOperand(1 + number), target;
-  Value bytes = host.dim(host.bytesOf(source));
+  Value bytes = host.dim(Storage::bytesOf(source));
   if (isFixed[number]) {
     host.requireSizes(source, argument(number));
     Value parity = host.builder.create<arith::AndIOp>(code.loc, iteration, code.number(1));
@@ -180,17 +180,18 @@ Value Host::Loop::carry(unsigned number, Value iteration) {
 /// The sizes of carried tensors for the next iteration, checked where the loop does not carry them.
 void Host::Loop::carrySizes(MutableArrayRef<Value> state,
                             const std::map<std::string, Value> &outer) {
-  auto inside = host.symbols;
-  host.symbols = outer;
+  auto inside = host.sizeCode->symbols;
+  host.sizeCode->symbols = outer;
   for (unsigned i = 0; i < carried; ++i) {
-    std::swap(host.symbols, inside);
+    std::swap(host.sizeCode->symbols, inside);
     auto sizes = valuesOf(graph::dimsOf(body.getTerminator()->getOperand(1 + i)));
-    std::swap(host.symbols, inside);
+    std::swap(host.sizeCode->symbols, inside);
     host.bindDims(argument(i), sizes);
   }
   for (auto [i, name] : llvm::enumerate(names))
-    state[2 + carried + i] = host.symbols.count(name) ? host.symbols[name] : code.number(0);
-  host.symbols = inside;
+    state[2 + carried + i] =
+        host.sizeCode->symbols.count(name) ? host.sizeCode->symbols[name] : code.number(0);
+  host.sizeCode->symbols = inside;
 }
 
 /// The first slice says how large all are, where the model does not.
@@ -215,7 +216,7 @@ void Host::Loop::learnSizes(unsigned number, MutableArrayRef<Value> state) {
 /// Appends a slice to its stacked result, whose memory grows to more than twice its capacity.
 void Host::Loop::stack(unsigned number, MutableArrayRef<Value> state) {
   Value source = body.getTerminator()->getOperand(1 + carried + number), iteration = state[0];
-  Value bytes = host.dim(host.bytesOf(source));
+  Value bytes = host.dim(Storage::bytesOf(source));
   Value &memory = state[stacks + 2 * number], &capacity = state[stacks + 2 * number + 1];
   Value isFull = compare(arith::CmpIPredicate::sge, iteration, capacity);
   auto grown = code.choose(
@@ -240,11 +241,11 @@ void Host::Loop::stack(unsigned number, MutableArrayRef<Value> state) {
 void Host::Loop::bindCarried(scf::WhileOp loop) {
   for (unsigned i = 0; i < carried; ++i) {
     host.pointers[op.getResult(i)] = loop.getResult(2 + i);
-    auto outer = host.symbols;
+    auto outer = host.sizeCode->symbols;
     for (auto [k, name] : llvm::enumerate(names))
-      host.symbols[name] = loop.getResult(2 + carried + k);
+      host.sizeCode->symbols[name] = loop.getResult(2 + carried + k);
     auto sizes = valuesOf(graph::dimsOf(argument(i)));
-    host.symbols = outer;
+    host.sizeCode->symbols = outer;
     host.bindDims(op.getResult(i), sizes);
   }
 }
@@ -254,13 +255,13 @@ void Host::Loop::bindStacked(scf::WhileOp loop) {
     Value result = op.getResult(carried + i);
     host.pointers[result] = loop.getResult(stacks + 2 * i);
     DimVector dims = graph::dimsOf(result);
-    if (auto name = dims[0].symbolName(); name && !host.symbols.count(*name))
-      host.symbols[*name] = loop.getResult(0);
+    if (auto name = dims[0].symbolName(); name && !host.sizeCode->symbols.count(*name))
+      host.sizeCode->symbols[*name] = loop.getResult(0);
     host.requireSize(loop.getResult(0), dims[0]);
   }
   for (auto [i, name] : llvm::enumerate(sliceNames))
-    if (!host.symbols.count(name))
-      host.symbols[name] = loop.getResult(slices + i);
+    if (!host.sizeCode->symbols.count(name))
+      host.sizeCode->symbols[name] = loop.getResult(slices + i);
 }
 
 void Host::writeLoop(graph::LoopOp op) { Loop(*this, op).write(); }

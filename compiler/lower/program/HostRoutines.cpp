@@ -65,15 +65,6 @@ static SmallVector<Dim> wordsOf(Attribute attr) {
   return {Dim(cast<IntegerAttr>(attr).getInt())};
 }
 
-bool Host::isFound(Value result) {
-  Operation *op = result.getDefiningOp();
-  bool isInverse =
-      isa_and_nonnull<graph::UniqueOp>(op) && cast<OpResult>(result).getResultNumber() == 1;
-  return isa_and_nonnull<graph::NonzeroOp, graph::UniqueOp, graph::SuppressOp, graph::CustomOp>(
-             op) &&
-         !isInverse;
-}
-
 /// The address of the scans of trees; 0 where all are walked.
 Value Host::scansOf(graph::ForestOp op) {
   if (!graph::elementOf(op.getX()).isF32())
@@ -100,9 +91,9 @@ void Host::writeRoutine(Operation *op) {
   };
   SmallVector<std::pair<Value, int64_t>> made;
   for (Value result : op->getResults()) {
-    if (isFound(result))
+    if (Storage::isFound(result))
       made.emplace_back(result, frame.size());
-    addTyped(result, isFound(result));
+    addTyped(result, Storage::isFound(result));
   }
   SmallVector<StringRef> names;
   for (StringAttr name : op->getName().getAttributeNames())

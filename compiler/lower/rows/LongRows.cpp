@@ -5,8 +5,8 @@
 // a row is longer than a worker's caches.
 
 #include "compiler/cost/Traffic.h"
-#include "compiler/lower/elements/Definitions.h"
 #include "compiler/lower/Schedule.h"
+#include "compiler/lower/elements/Definitions.h"
 #include "compiler/lower/rows/Rows.h"
 
 using namespace mlir;

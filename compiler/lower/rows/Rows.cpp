@@ -3,8 +3,8 @@
 #include "compiler/lower/rows/Rows.h"
 
 #include "compiler/cost/Traffic.h"
-#include "compiler/lower/elements/Definitions.h"
 #include "compiler/lower/Schedule.h"
+#include "compiler/lower/elements/Definitions.h"
 #include "compiler/mechanism/Shapes.h"
 
 using namespace mlir;

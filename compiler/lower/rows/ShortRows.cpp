@@ -6,8 +6,8 @@
 // each other. Results of whole rows are turned back before they are stored.
 
 #include "compiler/cost/Traffic.h"
-#include "compiler/lower/elements/Definitions.h"
 #include "compiler/lower/Schedule.h"
+#include "compiler/lower/elements/Definitions.h"
 #include "compiler/lower/pointwise/Squares.h"
 #include "compiler/lower/rows/Rows.h"
 

@@ -1,8 +1,8 @@
 // Serial: ops whose elements depend on each other in order: a scatter, one task since its updates
 // may meet in one place.
 
-#include "compiler/lower/elements/Definitions.h"
 #include "compiler/lower/Schedule.h"
+#include "compiler/lower/elements/Definitions.h"
 
 using namespace mlir;
 

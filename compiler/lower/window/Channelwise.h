@@ -8,8 +8,8 @@
 #ifndef HEDDLE_LOWER_WINDOW_CHANNELWISE_H
 #define HEDDLE_LOWER_WINDOW_CHANNELWISE_H
 
-#include "compiler/lower/elements/Definitions.h"
 #include "compiler/lower/Schedule.h"
+#include "compiler/lower/elements/Definitions.h"
 
 namespace heddle::lower {
 

@@ -1,8 +1,10 @@
-// HostPlan: inputs and outputs described, steps numbered, buffers placed.
+// Storage: inputs and outputs described, steps numbered, buffers placed.
 
-#include "compiler/lower/program/Host.h"
+#include "compiler/lower/program/Storage.h"
 
 #include "compiler/graph/Typical.h"
+#include "compiler/graph/edit/Sharing.h"
+#include "compiler/lower/Schedule.h"
 
 using namespace mlir;
 
@@ -42,7 +44,15 @@ static program::Io describeValue(Value value, DictionaryAttr attributes,
   return io;
 }
 
-void Host::describe() {
+Storage::Storage(func::FuncOp model, const std::map<Operation *, std::shared_ptr<Kernel>> &kernels,
+                 const mechanism::Placements &placements, program::Program &program)
+    : model(model), kernels(kernels), placements(placements), program(program) {
+  describe();
+  number();
+  place();
+}
+
+void Storage::describe() {
   if (auto strings = model->getParentOfType<ModuleOp>()->getAttrOfType<ArrayAttr>(graph::kStrings))
     for (Attribute text : strings)
       program.strings.push_back(cast<StringAttr>(text).str());
@@ -64,22 +74,95 @@ void Host::describe() {
   }
 }
 
-bool Host::isEntryKnown(const Dim &dim) const {
+/// Whether a cast keeps every value.
+static bool isWidening(Type from, Type to) {
+  return from.isIntOrIndex() && to.isIntOrIndex() &&
+         from.getIntOrFloatBitWidth() <= to.getIntOrFloatBitWidth() &&
+         (from.isUnsignedInteger() || !to.isUnsignedInteger());
+}
+
+/// Of an input whose values may be sizes: more are no shape, and each is listed.
+static constexpr int64_t kMostElements = 4096;
+
+/// Where in the inputs the elements of a small tensor of integers stand, if they do: through views,
+/// casts, and parts and sequences of vectors.
+std::optional<Storage::InputElements> Storage::inputElementsOf(Value value) const {
+  if (auto input = dyn_cast<BlockArgument>(value)) {
+    auto type = cast<RankedTensorType>(value.getType());
+    if (input.getOwner()->getParentOp() != model || !type.hasStaticShape() ||
+        !type.getElementType().isIntOrIndex())
+      return std::nullopt;
+    if (type.getNumElements() > kMostElements)
+      return std::nullopt;
+    InputElements elements;
+    for (int64_t i = 0; i < type.getNumElements(); ++i)
+      elements.push_back({input, i});
+    return elements;
+  }
+  Operation *op = value.getDefiningOp();
+  if (auto group = dyn_cast<graph::GroupOp>(op)) {
+    unsigned number = cast<OpResult>(value).getResultNumber();
+    return inputElementsOf(group.getBody().front().getTerminator()->getOperand(number));
+  }
+  if (isa<graph::ReshapeOp>(op))
+    return inputElementsOf(op->getOperand(0));
+  if (isa<graph::CastOp>(op) &&
+      isWidening(graph::elementOf(op->getOperand(0)), graph::elementOf(value)))
+    return inputElementsOf(op->getOperand(0));
+  if (graph::rankOf(value) != 1)
+    return std::nullopt;
+  if (auto slice = dyn_cast<graph::SliceOp>(op)) {
+    auto whole = inputElementsOf(slice.getX());
+    auto start = graph::dimsOf(slice.getStarts())[0].constant(),
+         size = graph::dimsOf(value)[0].constant();
+    if (!whole || !start || !size)
+      return std::nullopt;
+    InputElements elements;
+    for (int64_t i = 0; i < *size; ++i)
+      elements.push_back((*whole)[*start + i * slice.getSteps()[0]]);
+    return elements;
+  }
+  if (auto concat = dyn_cast<graph::ConcatOp>(op)) {
+    InputElements elements;
+    for (Value part : concat.getXs()) {
+      auto found = inputElementsOf(part);
+      if (!found)
+        return std::nullopt;
+      elements.append(*found);
+    }
+    return elements;
+  }
+  return std::nullopt;
+}
+
+void Storage::findBoundByValues() {
+  for (auto op : model.getBody().front().getOps<graph::BindSizesOp>())
+    if (auto elements = inputElementsOf(op.getX())) {
+      for (const Dim &symbol : graph::dimsOf(op.getSymbols())) {
+        inputSymbols[*symbol.symbolName()] = program.symbols.size();
+        program.symbols.push_back(*symbol.symbolName());
+      }
+      boundByValues.insert({op, std::move(*elements)});
+    }
+  program.bindsValues = !boundByValues.empty();
+}
+
+bool Storage::isEntryKnown(const Dim &dim) const {
   SmallVector<std::string> names;
   dim.collectSymbols(names);
   return llvm::all_of(names, [&](const std::string &name) { return inputSymbols.count(name); });
 }
 
-bool Host::isEntryKnown(Value value) const {
+bool Storage::isEntryKnown(Value value) const {
   return llvm::all_of(graph::dimsOf(value), [&](const Dim &dim) { return isEntryKnown(dim); });
 }
 
-Dim Host::bytesOf(Value value) const {
+Dim Storage::bytesOf(Value value) {
   return graph::elementCount(graph::dimsOf(value)) * Dim(graph::bytesOf(graph::elementOf(value)));
 }
 
 /// The value whose memory this one is.
-Value Host::rootOf(Value value) const {
+Value Storage::rootOf(Value value) const {
   for (;;) {
     Operation *op = value.getDefiningOp();
     if (auto placed = placements.find(value); placed != placements.end())
@@ -91,7 +174,53 @@ Value Host::rootOf(Value value) const {
   }
 }
 
-void Host::number() {
+/// Whether shapes of inputs alone decide the size.
+bool Storage::isOfShapes(const Dim &dim) const {
+  SmallVector<std::string> names;
+  dim.collectSymbols(names);
+  return llvm::none_of(names, [&](const std::string &name) {
+    return llvm::any_of(boundByValues, [&](auto &bound) {
+      return llvm::is_contained(graph::dimsOf(cast<graph::BindSizesOp>(bound.first).getSymbols()),
+                                Dim::symbol(name));
+    });
+  });
+}
+
+std::optional<unsigned> Storage::sharedInput(int64_t output) const {
+  func::FuncOp function = model; // whose methods are not const
+  auto input = function.getResultAttrOfType<IntegerAttr>(output, graph::kShares);
+  return input ? std::optional<unsigned>(input.getInt()) : std::nullopt;
+}
+
+/// Whether element i of all that depends on `value` in its group needs element i of it alone.
+static bool isReadInPlace(Value value, Operation *group) {
+  return llvm::all_of(value.getUsers(), [&](Operation *user) {
+    if (!group->isProperAncestor(user) || user->hasTrait<OpTrait::IsTerminator>())
+      return true;
+    return graph::isElementwise(user) && user->getNumResults() == 1 &&
+           graph::dimsOf(user->getResult(0)) == graph::dimsOf(value) &&
+           isReadInPlace(user->getResult(0), group);
+  });
+}
+
+/// Whether the group of `root` may write it where `input` lies: nobody reads the input afterwards,
+/// and the group itself reads it at the elements that it writes.
+bool Storage::mayOverwrite(BlockArgument input, Value root) const {
+  auto group = root.getDefiningOp<graph::GroupOp>();
+  if (!group || firstWrite(group) != steps.at(group).first ||
+      scheduleOf(group).mechanism != &mechanism::kPointwise ||
+      graph::dimsOf(root) != graph::dimsOf(input))
+    return false;
+  for (Operation *user : input.getUsers()) {
+    auto reader = dyn_cast_or_null<graph::GroupOp>(group->getBlock()->findAncestorOpInBlock(*user));
+    bool isBefore = reader && reader != group && steps.at(reader).second < steps.at(group).first;
+    if (reader != group && !isBefore)
+      return false;
+  }
+  return isReadInPlace(input, group);
+}
+
+void Storage::number() {
   int64_t step = 0;
   std::function<void(Operation *)> visit = [&](Operation *op) {
     int64_t first = step++;
@@ -124,7 +253,7 @@ void Host::number() {
 }
 
 /// The last step at which the memory of `value` is read, through aliases, regions and loops.
-int64_t Host::lastUse(Value value, int depth) const {
+int64_t Storage::lastUse(Value value, int depth) const {
   int64_t last = -1;
   if (depth > 64)
     return INT64_MAX;
@@ -158,7 +287,7 @@ int64_t Host::lastUse(Value value, int depth) const {
 
 /// The first step at which the memory of a group's result is written: its own, or that of a group
 /// whose result lies inside.
-int64_t Host::firstWrite(graph::GroupOp group) const {
+int64_t Storage::firstWrite(graph::GroupOp group) const {
   int64_t first = steps.at(group).first;
   for (Operation &op : group.getBody().front())
     for (Value operand : op.getOperands())
@@ -167,13 +296,23 @@ int64_t Host::firstWrite(graph::GroupOp group) const {
   return first;
 }
 
-/// A result of a routine that lies where the program says.
-bool Host::isOfRoutine(Value value) {
-  Operation *op = value.getDefiningOp();
-  return op && op->hasTrait<graph::Routine>() && !isFound(value);
+/// Whether a routine finds the sizes of a result, and makes its memory.
+bool Storage::isFound(Value result) {
+  Operation *op = result.getDefiningOp();
+  bool isInverse =
+      isa_and_nonnull<graph::UniqueOp>(op) && cast<OpResult>(result).getResultNumber() == 1;
+  return isa_and_nonnull<graph::NonzeroOp, graph::UniqueOp, graph::SuppressOp, graph::CustomOp>(
+             op) &&
+         !isInverse;
 }
 
-void Host::place() {
+/// A result of a routine that lies where the program says.
+static bool isOfRoutine(Value value) {
+  Operation *op = value.getDefiningOp();
+  return op && op->hasTrait<graph::Routine>() && !Storage::isFound(value);
+}
+
+void Storage::place() {
   // Outputs that a group or a routine computes are written where the caller wants them.
   auto results = cast<func::ReturnOp>(model.getBody().front().getTerminator());
   for (auto [i, output] : llvm::enumerate(results.getOperands())) {
@@ -197,7 +336,7 @@ void Host::place() {
 }
 
 /// What lies in the arena, and for how long.
-void Host::collectBuffers() {
+void Storage::collectBuffers() {
   model.walk([&](Operation *op) {
     auto [first, last] = steps[op];
     for (Value result : op->getResults())
@@ -223,7 +362,7 @@ void Host::collectBuffers() {
 }
 
 /// The memory plan as reports want it: steps are counted in kernels.
-void Host::describeArena() {
+void Storage::describeArena() {
   SmallVector<graph::GroupOp> groups;
   model.walk([&](graph::GroupOp group) { groups.push_back(group); });
   auto kernelAt = [&](int64_t step) {

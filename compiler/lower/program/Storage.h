@@ -1,0 +1,69 @@
+// Storage: where each tensor of a program lies, and for how long. It writes no code.
+#ifndef HEDDLE_LOWER_PROGRAM_STORAGE_H
+#define HEDDLE_LOWER_PROGRAM_STORAGE_H
+
+#include "compiler/lower/Kernel.h"
+#include "compiler/lower/program/MemoryPlan.h"
+
+#include "llvm/ADT/MapVector.h"
+
+#include <optional>
+
+namespace heddle::lower {
+
+class Storage {
+public:
+  /// Describes inputs, outputs, symbols and the arena in `program` as well.
+  Storage(mlir::func::FuncOp model,
+          const std::map<mlir::Operation *, std::shared_ptr<Kernel>> &kernels,
+          const mechanism::Placements &placements, program::Program &program);
+
+  /// The value whose memory this one is.
+  Value rootOf(Value value) const;
+  /// Whether inputs decide a size, by their shapes or by values that are bound before the run.
+  bool isEntryKnown(const Dim &dim) const;
+  bool isEntryKnown(Value value) const;
+  /// Whether shapes of inputs alone decide the size.
+  bool isOfShapes(const Dim &dim) const;
+  /// The input whose memory an output takes.
+  std::optional<unsigned> sharedInput(int64_t output) const;
+  static Dim bytesOf(Value value);
+  /// Whether a routine finds the sizes of a result, and makes its memory.
+  static bool isFound(Value result);
+
+  struct InputElement {
+    mlir::BlockArgument input;
+    int64_t index;
+  };
+  using InputElements = llvm::SmallVector<InputElement>;
+  std::map<std::string, int64_t> inputSymbols;
+  llvm::MapVector<mlir::Operation *, InputElements> boundByValues; // those of heddle_program_bind
+  llvm::DenseMap<Value, int64_t> bufferOf;
+  llvm::MapVector<Value, int64_t> outputOf;    // in a fixed order, for equal bytes
+  llvm::DenseMap<Value, int64_t> lateOutputOf; // those that are made when their sizes are known
+  std::map<std::pair<mlir::Operation *, int64_t>, int64_t> temporaryOf;
+  std::vector<Buffer> buffers; // of the arena
+  MemoryPlan plan;
+
+private:
+  void describe();
+  void findBoundByValues();
+  std::optional<InputElements> inputElementsOf(Value value) const;
+  void number();
+  void place();
+  void collectBuffers();
+  void describeArena();
+  int64_t lastUse(Value value, int depth = 0) const;
+  int64_t firstWrite(graph::GroupOp group) const;
+  bool mayOverwrite(mlir::BlockArgument input, Value root) const;
+
+  mlir::func::FuncOp model;
+  const std::map<mlir::Operation *, std::shared_ptr<Kernel>> &kernels;
+  const mechanism::Placements &placements;
+  program::Program &program;
+  llvm::DenseMap<mlir::Operation *, std::pair<int64_t, int64_t>> steps; // first and last
+};
+
+} // namespace heddle::lower
+
+#endif // HEDDLE_LOWER_PROGRAM_STORAGE_H
