@@ -6,10 +6,10 @@
 #include "compiler/cards/Explain.h"
 #include "compiler/cards/Trial.h"
 #include "compiler/graph/LoopNest.h"
-#include "compiler/loop/TransformOps.h"
 #include "compiler/pipeline/Planning.h"
 #include "compiler/plan/Plan.h"
 #include "compiler/support/Error.h"
+#include "compiler/warehouse/TransformOps.h"
 
 #include "llvm/Support/Path.h"
 
@@ -24,7 +24,7 @@ static std::string callOf(const Card &card) {
   auto schedule = card.module.get().lookupSymbol<transform::NamedSequenceOp>("schedule");
   std::string text;
   for (Operation &op : schedule.getBody().front()) {
-    if (!loop::mechanismOf(&op))
+    if (!warehouse::mechanismOf(&op))
       continue;
     text = op.getName().getStringRef().str() + " ";
     if (auto call = dyn_cast<transform::CallOp>(op))

@@ -19,7 +19,8 @@ static Value multiplyAdd(Code &code, Value x, Value y, Value sum) {
 static program::DotKind dotKindOf(const Product &product) {
   if (product.depth == 2)
     return program::DotKind::Pairs;
-  return product.dot == Dot::Bytes ? program::DotKind::UnsignedBytes : program::DotKind::Bytes;
+  return product.dot == program::Dot::Bytes ? program::DotKind::UnsignedBytes
+                                            : program::DotKind::Bytes;
 }
 
 namespace {

@@ -9,7 +9,7 @@
 #define HEDDLE_LOOP_MICROKERNEL_H
 
 #include "compiler/loop/Code.h"
-#include "compiler/loop/Machine.h"
+#include "compiler/program/Machine.h"
 
 namespace heddle::loop {
 
@@ -39,7 +39,7 @@ struct Product {
   /// 1, or: 2 elements are i16, 4 are bytes of A as `dot` says, and i8 of B. Each piece of B is
   /// filled up with zeros to a multiple of it.
   int64_t depth = 1;
-  Dot dot = Dot::None;
+  program::Dot dot = program::Dot::None;
   bool isPadded = false; // up to depth - 1 elements behind a piece of A can be read
 };
 

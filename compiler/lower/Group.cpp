@@ -60,7 +60,7 @@ Schedule scheduleOf(graph::GroupOp group) {
   return schedule;
 }
 
-Refusal refusal(Block *group, const Schedule &schedule, const loop::Machine &machine) {
+Refusal refusal(Block *group, const Schedule &schedule, const program::Machine &machine) {
   using Kind = Refusal::Kind;
   Emit emit = emitterOf(schedule.mechanism);
   if (!emit)
@@ -82,7 +82,7 @@ Refusal refusal(Block *group, const Schedule &schedule, const loop::Machine &mac
   return {kernel.isAdvice ? Kind::Advice : Kind::Numbers, kernel.refusal};
 }
 
-std::vector<Settled> settle(func::FuncOp model, const loop::Machine &machine) {
+std::vector<Settled> settle(func::FuncOp model, const program::Machine &machine) {
   std::vector<Settled> settled;
   model.walk([&](graph::GroupOp group) {
     Schedule schedule = scheduleOf(group);

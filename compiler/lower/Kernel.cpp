@@ -97,7 +97,7 @@ Value SizeArithmetic::emit(const Dim &dim, llvm::function_ref<Value(StringRef)> 
 }
 
 KernelBuilder::KernelBuilder(ModuleOp module, StringRef name, Location location,
-                             const loop::Machine &machine)
+                             const program::Machine &machine)
     : machine(machine), module(module), location(location), body(module.getContext()),
       prologue(module.getContext()) {
   kernel.name = name.str();

@@ -8,9 +8,9 @@
 
 #include "compiler/graph/Graph.h"
 #include "compiler/loop/Code.h"
-#include "compiler/loop/Machine.h"
 #include "compiler/mechanism/Placement.h"
 #include "compiler/program/Dialect.h"
+#include "compiler/program/Machine.h"
 #include "compiler/program/Program.h"
 
 namespace heddle::lower {
@@ -69,7 +69,7 @@ struct SizeArithmetic {
 class KernelBuilder {
 public:
   KernelBuilder(mlir::ModuleOp module, llvm::StringRef name, mlir::Location location,
-                const loop::Machine &machine);
+                const program::Machine &machine);
 
   /// For a mechanism that cannot carry the group out; the first reason is kept.
   mlir::LogicalResult refuse(const llvm::Twine &why);
@@ -115,7 +115,7 @@ public:
   Value call() { return argument({Argument::Kind::Call, {}, 0, ""}, true); }
   Value scratch() { return function.getArgument(3); }
 
-  const loop::Machine machine;
+  const program::Machine machine;
   Kernel kernel;
   /// Of results of groups, and of values in this one that are such.
   const mechanism::Placements *placements = nullptr;

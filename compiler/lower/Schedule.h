@@ -118,14 +118,14 @@ struct Refusal {
   std::string why;
 };
 /// Writes no code.
-Refusal refusal(mlir::Block *group, const Schedule &schedule, const loop::Machine &machine);
+Refusal refusal(mlir::Block *group, const Schedule &schedule, const program::Machine &machine);
 
 /// A group whose mechanism does not serve it, and that is computed element by element instead.
 struct Settled {
   std::string group, mechanism, card, why;
 };
 /// Gives each such group of the model, which is not split any further, the schedule for that.
-std::vector<Settled> settle(mlir::func::FuncOp model, const loop::Machine &machine);
+std::vector<Settled> settle(mlir::func::FuncOp model, const program::Machine &machine);
 
 /// Carries out `schedule`. Fails if its mechanism does not serve the group.
 mlir::LogicalResult emitGroup(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule);

@@ -2,8 +2,8 @@
 
 #include "compiler/pipeline/Explain.h"
 
-#include "compiler/cost/Traffic.h"
 #include "compiler/graph/LoopNest.h"
+#include "compiler/graph/cost/Traffic.h"
 #include "compiler/lower/program/MemoryPlan.h"
 #include "compiler/pipeline/Planning.h"
 #include "compiler/warehouse/Builtin.h"

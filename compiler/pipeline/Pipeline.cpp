@@ -3,9 +3,9 @@
 
 #include "compiler/pipeline/Pipeline.h"
 
-#include "compiler/cost/Traffic.h"
 #include "compiler/graph/Graph.h"
 #include "compiler/graph/Typical.h"
+#include "compiler/graph/cost/Traffic.h"
 #include "compiler/graph/edit/Sharing.h"
 #include "compiler/lower/Schedule.h"
 #include "compiler/lower/program/Model.h"
@@ -42,8 +42,9 @@ static llvm::Error simplifyGraph(Compiled &compiled, const CompileOptions &optio
   simplify::SimplifyOptions rules;
   rules.widensHalves = !options.isStrict;
   rules.foldLimitBytes = options.foldLimitBytes;
-  rules.prefersUnsigned = llvm::none_of(
-      targets, [](const auto &target) { return target->machine(1).dot == loop::Dot::SignedBytes; });
+  rules.prefersUnsigned = llvm::none_of(targets, [](const auto &target) {
+    return target->machine(1).dot == program::Dot::SignedBytes;
+  });
   rules.hasCheapTables = targets.back()->machine(1).permutesBytes;
   rules.layouts = compiled.given->layouts;
   PassManager manager(compiled.context.get());

@@ -59,7 +59,7 @@ struct Compiled {
   program::Program program;
   std::shared_ptr<const target::Target> target;
   std::unique_ptr<target::Code> code; // null where it was only planned
-  loop::Machine machine;
+  program::Machine machine;
   bool isStrict = false; // no cards of `math = "fast"`
   bool plansOnly = false;
   std::vector<std::string> scheduleFolders;

@@ -10,7 +10,7 @@ using namespace mlir;
 namespace heddle::plan {
 
 llvm::Expected<Choice> PlanChooser::choose(graph::GroupOp group, ArrayRef<warehouse::Offer> offers,
-                                           const loop::Machine &machine) {
+                                           const program::Machine &machine) {
   const GroupPlan *wish = plan.find(group.getName());
   if (!wish)
     return otherwise.choose(group, offers, machine);
@@ -188,7 +188,7 @@ llvm::Error PlanChooser::check(func::FuncOp function, StringRef model) const {
 }
 
 llvm::Error choose(func::FuncOp function, const warehouse::Warehouse &warehouse, Chooser &chooser,
-                   const loop::Machine &machine, Plan &plan) {
+                   const program::Machine &machine, Plan &plan) {
   SmallVector<graph::GroupOp> groups;
   function.walk<WalkOrder::PreOrder>([&](graph::GroupOp group) { groups.push_back(group); });
   llvm::Error problems = llvm::Error::success();

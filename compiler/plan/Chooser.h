@@ -6,8 +6,8 @@
 #ifndef HEDDLE_PLAN_CHOOSER_H
 #define HEDDLE_PLAN_CHOOSER_H
 
-#include "compiler/loop/Machine.h"
 #include "compiler/plan/Plan.h"
+#include "compiler/program/Machine.h"
 
 namespace heddle::plan {
 
@@ -22,14 +22,14 @@ public:
   /// `offers`: all cards in their order, with those that were refused.
   virtual llvm::Expected<Choice> choose(graph::GroupOp group,
                                         llvm::ArrayRef<warehouse::Offer> offers,
-                                        const loop::Machine &machine) = 0;
+                                        const program::Machine &machine) = 0;
 };
 
 /// The card of the highest priority, its knobs by rules of the machine and the extents.
 class DefaultChooser : public Chooser {
 public:
   llvm::Expected<Choice> choose(graph::GroupOp group, llvm::ArrayRef<warehouse::Offer> offers,
-                                const loop::Machine &machine) override;
+                                const program::Machine &machine) override;
 };
 
 /// What a plan says; groups that it does not name are left to another chooser.
@@ -37,7 +37,7 @@ class PlanChooser : public Chooser {
 public:
   PlanChooser(const Plan &plan, Chooser &otherwise) : plan(plan), otherwise(otherwise) {}
   llvm::Expected<Choice> choose(graph::GroupOp group, llvm::ArrayRef<warehouse::Offer> offers,
-                                const loop::Machine &machine) override;
+                                const program::Machine &machine) override;
   /// Whether every group of the plan is one of the function's, with the ops that the plan gives it,
   /// and the plan was made for this model.
   llvm::Error check(mlir::func::FuncOp function, llvm::StringRef model) const;
@@ -53,7 +53,7 @@ private:
 /// Offers, chooses and applies for every group below the function, and appends each to `plan`,
 /// whose model and target stay as they are.
 llvm::Error choose(mlir::func::FuncOp function, const warehouse::Warehouse &warehouse,
-                   Chooser &chooser, const loop::Machine &machine, Plan &plan);
+                   Chooser &chooser, const program::Machine &machine, Plan &plan);
 
 } // namespace heddle::plan
 

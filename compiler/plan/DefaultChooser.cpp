@@ -84,13 +84,13 @@ static std::optional<ProductSize> productOf(graph::GroupOp group) {
 }
 
 /// Accumulators, a row of B and one element of A must fit the registers.
-static bool fits(Tile tile, const loop::Machine &machine) {
+static bool fits(Tile tile, const program::Machine &machine) {
   int64_t vectors = tile.n / machine.lanes;
   return vectors > 0 && tile.n % machine.lanes == 0 &&
          tile.m * vectors + vectors + 1 <= machine.registers;
 }
 
-static Tile tileOf(const ProductSize &size, const loop::Machine &machine) {
+static Tile tileOf(const ProductSize &size, const program::Machine &machine) {
   int64_t lanes = machine.lanes, columns = size.columns.value_or(INT64_MAX);
   bool isSmall = machine.registers < 32;
   if (size.rows == 1)
@@ -131,7 +131,7 @@ static int64_t nearestBelow(const Knob &knob, int64_t wanted) {
   return best;
 }
 
-static void chooseTile(const Card &card, const ProductSize &size, const loop::Machine &machine,
+static void chooseTile(const Card &card, const ProductSize &size, const program::Machine &machine,
                        KnobValues &knobs) {
   const Knob *m = card.knob("m"), *n = card.knob("n");
   if (!m || !n)
@@ -148,7 +148,8 @@ static void chooseTile(const Card &card, const ProductSize &size, const loop::Ma
 }
 
 /// Both products of an attention share one tile (bench/notes/2026-11-21-attention.md).
-static void chooseAttentionTile(const Card &card, const loop::Machine &machine, KnobValues &knobs) {
+static void chooseAttentionTile(const Card &card, const program::Machine &machine,
+                                KnobValues &knobs) {
   int64_t vectors = machine.registers < 32 ? 2 : 4;
   if (card.knob("m"))
     knobs["m"] = nearestBelow(*card.knob("m"), 6);
@@ -158,8 +159,8 @@ static void chooseAttentionTile(const Card &card, const loop::Machine &machine, 
 
 /// What a rule says of the group's convolution; nothing where it has none.
 template <typename Result>
-static Result ofConv(Result (*rule)(graph::ConvOp, const loop::Machine &), graph::GroupOp group,
-                     const loop::Machine &machine) {
+static Result ofConv(Result (*rule)(graph::ConvOp, const program::Machine &), graph::GroupOp group,
+                     const program::Machine &machine) {
   for (Operation *op : warehouse::decidingOps(group))
     if (auto conv = dyn_cast<graph::ConvOp>(op))
       return rule(conv, machine);
@@ -168,7 +169,7 @@ static Result ofConv(Result (*rule)(graph::ConvOp, const loop::Machine &), graph
 
 /// Whether a card is worth taking where it may be. What is below 0 waits for a plan or a search: a
 /// library that the artefact would need, say.
-static bool pays(const Card &card, graph::GroupOp group, const loop::Machine &machine) {
+static bool pays(const Card &card, graph::GroupOp group, const program::Machine &machine) {
   if (card.mechanism == &mechanism::kWinograd)
     return card.priority >= 0 && ofConv(winogradForm, group, machine).tile > 0;
   if (card.mechanism == &mechanism::kFewFilters)
@@ -178,7 +179,7 @@ static bool pays(const Card &card, graph::GroupOp group, const loop::Machine &ma
 
 llvm::Expected<Choice> DefaultChooser::choose(graph::GroupOp group,
                                               ArrayRef<warehouse::Offer> offers,
-                                              const loop::Machine &machine) {
+                                              const program::Machine &machine) {
   auto first = llvm::find_if(
       offers, [&](auto &offer) { return offer.isOffered() && pays(*offer.card, group, machine); });
   Choice choice;

@@ -15,7 +15,7 @@ namespace {
 constexpr double kLaneSum = 4, kGain = 1.15;
 } // namespace
 
-int64_t fewPixels(graph::ConvOp conv, const loop::Machine &machine) {
+int64_t fewPixels(graph::ConvOp conv, const program::Machine &machine) {
   graph::DimVector w = graph::dimsOf(conv.getW());
   auto filters = w[0].constant(), terms = graph::elementCount(w).constant();
   if (!filters || !terms || *filters < 1 || *terms < 1 || *filters > machine.lanes)

@@ -3,12 +3,12 @@
 #define HEDDLE_PLAN_FEWRULE_H
 
 #include "compiler/graph/Graph.h"
-#include "compiler/loop/Machine.h"
+#include "compiler/program/Machine.h"
 
 namespace heddle::plan {
 
 /// Pixels of a register tile of all filters; 0 where filters in lanes are faster.
-int64_t fewPixels(graph::ConvOp conv, const loop::Machine &machine);
+int64_t fewPixels(graph::ConvOp conv, const program::Machine &machine);
 
 } // namespace heddle::plan
 

@@ -55,7 +55,7 @@ protected:
   }
 
   llvm::Expected<Plan> chosen(func::FuncOp function, plan::Chooser &chooser,
-                              loop::Machine machine = {}) {
+                              program::Machine machine = {}) {
     Plan result;
     result.model = "sha256:0";
     if (llvm::Error error = plan::choose(function, cards, chooser, machine, result))
@@ -63,7 +63,7 @@ protected:
     return result;
   }
 
-  std::pair<int64_t, int64_t> tile(int64_t m, int64_t n, loop::Machine machine = {}) {
+  std::pair<int64_t, int64_t> tile(int64_t m, int64_t n, program::Machine machine = {}) {
     KnobValues knobs = llvm::cantFail(chosen(product(m, n), byRule, machine)).groups.front().knobs;
     return {knobs["m"], knobs["n"]};
   }
@@ -173,7 +173,7 @@ TEST_F(Plans, tilesFollowTheMachineAndTheSizes) {
   EXPECT_EQ(tile(128, 160), Tile(5, 80));
   EXPECT_EQ(tile(128, 96), Tile(8, 48));
   EXPECT_EQ(tile(1, 1000), Tile(1, 64));
-  loop::Machine avx2{8, 16};
+  program::Machine avx2{8, 16};
   EXPECT_EQ(tile(128, 8, avx2), Tile(14, 8));
   EXPECT_EQ(tile(128, 256, avx2), Tile(6, 16));
   EXPECT_EQ(tile(1, 256, avx2), Tile(1, 32));

@@ -55,7 +55,7 @@ static std::optional<Layer> layerOf(graph::ConvOp conv) {
                likely(y[0], kLikelyImages), likely(y[1], kLikelySize), likely(y[2], kLikelySize)};
 }
 
-WinogradForm winogradForm(graph::ConvOp conv, const loop::Machine &machine) {
+WinogradForm winogradForm(graph::ConvOp conv, const program::Machine &machine) {
   std::optional<Layer> layer = layerOf(conv);
   if (!layer)
     return {};

@@ -4,7 +4,7 @@
 #define HEDDLE_PLAN_WINOGRADRULE_H
 
 #include "compiler/graph/Graph.h"
-#include "compiler/loop/Machine.h"
+#include "compiler/program/Machine.h"
 
 namespace heddle::plan {
 
@@ -16,7 +16,7 @@ struct WinogradForm {
   bool isLate = false;
 };
 
-WinogradForm winogradForm(graph::ConvOp conv, const loop::Machine &machine);
+WinogradForm winogradForm(graph::ConvOp conv, const program::Machine &machine);
 
 } // namespace heddle::plan
 

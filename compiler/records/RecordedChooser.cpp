@@ -66,7 +66,7 @@ plan::Choice bestOf(ArrayRef<Record> records, ArrayRef<warehouse::Offer> offers,
 
 llvm::Expected<plan::Choice> RecordedChooser::choose(graph::GroupOp group,
                                                      ArrayRef<warehouse::Offer> offers,
-                                                     const loop::Machine &machine) {
+                                                     const program::Machine &machine) {
   auto base = otherwise.choose(group, offers, machine);
   if (!base)
     return base;

@@ -18,7 +18,7 @@ public:
   RecordedChooser(Records &records, std::string target, int64_t threads, plan::Chooser &otherwise)
       : records(records), target(std::move(target)), threads(threads), otherwise(otherwise) {}
   llvm::Expected<plan::Choice> choose(graph::GroupOp group, llvm::ArrayRef<warehouse::Offer> offers,
-                                      const loop::Machine &machine) override;
+                                      const program::Machine &machine) override;
 
 private:
   Records &records;

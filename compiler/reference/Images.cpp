@@ -3,7 +3,6 @@
 
 #include "compiler/reference/Families.h"
 
-#include "runtime/executable/abi.h"
 #include "runtime/library/images.h"
 
 using namespace mlir;

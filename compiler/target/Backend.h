@@ -6,7 +6,7 @@
 #ifndef HEDDLE_TARGET_BACKEND_H
 #define HEDDLE_TARGET_BACKEND_H
 
-#include "compiler/loop/Machine.h"
+#include "compiler/program/Machine.h"
 #include "compiler/program/Program.h"
 #include "compiler/support/Error.h"
 
@@ -61,7 +61,7 @@ public:
   virtual ~Target() = default;
 
   /// What schedules are told, for runs with so many workers.
-  virtual loop::Machine machine(int64_t workers) const = 0;
+  virtual program::Machine machine(int64_t workers) const = 0;
   /// Equal for targets that make the same code of a program.
   virtual std::string fingerprint() const { return identity; }
   /// What a CPU has to have, as the runtime asks for it.

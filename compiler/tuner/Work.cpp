@@ -63,7 +63,7 @@ Record Work::recordOf(const Choice &choice) const {
 }
 
 llvm::Expected<std::vector<std::unique_ptr<Work>>>
-worksOf(ModuleOp module, const warehouse::Warehouse &cards, const loop::Machine &machine) {
+worksOf(ModuleOp module, const warehouse::Warehouse &cards, const program::Machine &machine) {
   SmallVector<graph::GroupOp> groups;
   module.walk<WalkOrder::PreOrder>([&](graph::GroupOp group) { groups.push_back(group); });
   std::vector<std::unique_ptr<Work>> works;

@@ -35,7 +35,7 @@ struct Work {
 
 /// The distinct groups below the module, with the default choice of each.
 llvm::Expected<std::vector<std::unique_ptr<Work>>>
-worksOf(mlir::ModuleOp module, const warehouse::Warehouse &cards, const loop::Machine &machine);
+worksOf(mlir::ModuleOp module, const warehouse::Warehouse &cards, const program::Machine &machine);
 
 } // namespace heddle::tuner
 

@@ -1,12 +1,12 @@
 // Parse: the text of a card -> Card, with every problem said at the line where it stands.
 
-#include "compiler/loop/TransformOps.h"
 #include "compiler/support/Error.h"
 #include "compiler/support/Suggest.h"
 #include "compiler/warehouse/Builtin.h"
 #include "compiler/warehouse/Card.h"
 #include "compiler/warehouse/Limits.h"
 #include "compiler/warehouse/ParseKernel.h"
+#include "compiler/warehouse/TransformOps.h"
 
 #include "mlir/Dialect/Transform/Interfaces/TransformInterfaces.h"
 #include "mlir/Dialect/Transform/Transforms/Passes.h"
@@ -216,7 +216,7 @@ private:
       op.walk([&](Operation *inner) {
         bool isAllowed = inner == &op || isa<transform::YieldOp, transform::ParamConstantOp>(inner);
         if (isa<transform::TransformDialect>(inner->getDialect()) && !isAllowed &&
-            !loop::mechanismOf(inner))
+            !mechanismOf(inner))
           complain(inner->getLoc(), "'" + inner->getName().getStringRef() +
                                         "' may rewrite the program; a card calls only "
                                         "transform.loop.* mechanisms");
@@ -280,7 +280,7 @@ private:
     for (BlockArgument argument : body.getArguments().drop_front())
       readKnob(sequence, argument);
     for (Operation &op : body) {
-      const mechanism::Mechanism *named = loop::mechanismOf(&op);
+      const mechanism::Mechanism *named = mechanismOf(&op);
       if (named && card.mechanism)
         complain(op.getLoc(), "mechanism '" + named->name + "' stands behind '" +
                                   card.mechanism->name +

@@ -3,10 +3,10 @@
 
 #include "compiler/warehouse/ParseKernel.h"
 
-#include "compiler/loop/TransformOps.h"
 #include "compiler/mechanism/foreign/Holes.h"
 #include "compiler/program/Dialect.h"
 #include "compiler/support/Suggest.h"
+#include "compiler/warehouse/TransformOps.h"
 
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"

@@ -2,10 +2,10 @@
 
 #include "compiler/warehouse/Warehouse.h"
 
-#include "compiler/loop/TransformOps.h"
 #include "compiler/program/Dialect.h"
 #include "compiler/support/Error.h"
 #include "compiler/warehouse/Builtin.h"
+#include "compiler/warehouse/TransformOps.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -20,7 +20,7 @@ void registerDialects(DialectRegistry &registry) {
   registry
       .insert<arith::ArithDialect, cf::ControlFlowDialect, math::MathDialect, memref::MemRefDialect,
               program::ProgramDialect, scf::SCFDialect, vector::VectorDialect>();
-  loop::registerTransformOps(registry);
+  registerTransformOps(registry);
 }
 
 static void prepare(MLIRContext &context) {

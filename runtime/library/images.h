@@ -3,6 +3,8 @@
 #ifndef HEDDLE_LIBRARY_IMAGES_H
 #define HEDDLE_LIBRARY_IMAGES_H
 
+#include "runtime/executable/abi.h"
+
 #include <stdint.h>
 
 #ifdef __cplusplus

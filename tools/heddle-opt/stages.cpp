@@ -27,7 +27,7 @@ public:
 protected:
   virtual llvm::Error run(ModuleOp module, func::FuncOp main,
                           std::shared_ptr<const target::Target> target,
-                          const loop::Machine &machine) = 0;
+                          const program::Machine &machine) = 0;
 
   void replaceBody(OwningOpRef<ModuleOp> made) {
     getOperation().getBodyRegion().takeBody(made->getBodyRegion());
@@ -66,7 +66,7 @@ struct PlanPass final : Stage {
   }
 
   llvm::Error run(ModuleOp module, func::FuncOp, std::shared_ptr<const target::Target> target,
-                  const loop::Machine &machine) final {
+                  const program::Machine &machine) final {
     CompileOptions options;
     options.without.insert(without.begin(), without.end());
     Compiled compiled;
@@ -100,7 +100,7 @@ struct LowerPass final : Stage {
   }
 
   llvm::Error run(ModuleOp, func::FuncOp main, std::shared_ptr<const target::Target>,
-                  const loop::Machine &machine) final {
+                  const program::Machine &machine) final {
     program::Program program;
     if (llvm::Error error = lower::lowerModel(main, machine, program))
       return error;

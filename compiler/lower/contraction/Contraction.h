@@ -119,12 +119,12 @@ private:
   llvm::SmallVector<Value> startOf(Value panelNumber, int64_t rows);
   Dim panelRows() const; // of the packed right operand
   bool isShifted() const {
-    bool wantsUnsigned = kernel.machine.dot == loop::Dot::Bytes;
+    bool wantsUnsigned = kernel.machine.dot == program::Dot::Bytes;
     return depth == 4 && graph::elementOf(shape.a).isUnsignedInteger() != wantsUnsigned;
   }
   /// What the sums begin with, for each unit of a column's sum: the opposite of what was added to
   /// A.
-  int64_t shiftOfSums() const { return kernel.machine.dot == loop::Dot::Bytes ? -128 : 128; }
+  int64_t shiftOfSums() const { return kernel.machine.dot == program::Dot::Bytes ? -128 : 128; }
   Value aPointer() { return border >= 0 ? kernel.temporary(border) : kernel.pointer(shape.a); }
 
   llvm::SmallVector<Value> results;

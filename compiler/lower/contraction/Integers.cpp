@@ -23,10 +23,10 @@ LogicalResult Contraction::readTypes() {
   accumulator = graph::elementOf(shape.root->getResult(0));
   if (!a.isInteger(8))
     return success();
-  const loop::Machine &machine = kernel.machine;
-  depth = machine.dot != loop::Dot::Words && b.isSignlessInteger(8) ? 4 : 2;
+  const program::Machine &machine = kernel.machine;
+  depth = machine.dot != program::Dot::Words && b.isSignlessInteger(8) ? 4 : 2;
   element = IntegerType::get(a.getContext(), 32 / depth);
-  return success(machine.dot != loop::Dot::None);
+  return success(machine.dot != program::Dot::None);
 }
 
 /// Each piece of the reduction is filled up with zeros to a multiple of the depth.

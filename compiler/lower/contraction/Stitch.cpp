@@ -7,8 +7,8 @@
 // scratch; where others read it too, it is a result and is read back from there.
 
 #include "compiler/mechanism/Stitch.h"
-#include "compiler/cost/Traffic.h"
 #include "compiler/graph/Typical.h"
+#include "compiler/graph/cost/Traffic.h"
 #include "compiler/lower/Schedule.h"
 #include "compiler/lower/contraction/Contraction.h"
 #include "compiler/lower/elements/Definitions.h"
@@ -56,7 +56,7 @@ LogicalResult Stitch::prepare() {
   auto columns = rows.full.back().constant();
   if (!columns)
     return kernel.refuse("the length of its rows is known to the run only");
-  const loop::Machine &machine = kernel.machine;
+  const program::Machine &machine = kernel.machine;
   rowStride = llvm::alignTo(*columns, machine.lanes);
   int64_t rowBytes = rowStride * graph::bytesOf(graph::elementOf(between));
   int64_t rowsOfTile = std::max<int64_t>(1, tiles.mostRows());
@@ -79,7 +79,7 @@ LogicalResult Stitch::prepare() {
 
 /// Whether it pays, for rows of so many bytes of which so many fit the L2.
 LogicalResult Stitch::advise(int64_t rowsOfTile, int64_t fitting, int64_t rowBytes) {
-  const loop::Machine &machine = kernel.machine;
+  const program::Machine &machine = kernel.machine;
   if (rowsOfTile > fitting)
     return kernel.adviseAgainst("a tile of its rows takes " + Twine(rowsOfTile * rowBytes) +
                                 " bytes, and " + Twine(fitting * rowBytes) + " stay in the L2");

@@ -1,8 +1,8 @@
 // Pointwise: loops over the elements of the outputs, dimensions coalesced where every access allows
 // it.
 
-#include "compiler/cost/Traffic.h"
 #include "compiler/graph/Typical.h"
+#include "compiler/graph/cost/Traffic.h"
 #include "compiler/lower/pointwise/Axes.h"
 #include "compiler/lower/pointwise/Squares.h"
 

@@ -48,7 +48,7 @@ static void shareFunctions(ModuleOp module, Kernel &kernel, SharedFunctions &fun
   }
 }
 
-llvm::Error lowerModel(func::FuncOp model, const loop::Machine &machine,
+llvm::Error lowerModel(func::FuncOp model, const program::Machine &machine,
                        program::Program &program) {
   MLIRContext *context = model.getContext();
   context->loadDialect<arith::ArithDialect, math::MathDialect, scf::SCFDialect,

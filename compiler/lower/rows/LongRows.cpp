@@ -4,7 +4,7 @@
 // folds what the pieces came to. What a pass computes is computed again by the next one, not kept:
 // a row is longer than a worker's caches.
 
-#include "compiler/cost/Traffic.h"
+#include "compiler/graph/cost/Traffic.h"
 #include "compiler/lower/Schedule.h"
 #include "compiler/lower/elements/Definitions.h"
 #include "compiler/lower/rows/Rows.h"

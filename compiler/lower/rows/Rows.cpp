@@ -2,7 +2,7 @@
 
 #include "compiler/lower/rows/Rows.h"
 
-#include "compiler/cost/Traffic.h"
+#include "compiler/graph/cost/Traffic.h"
 #include "compiler/lower/Schedule.h"
 #include "compiler/lower/elements/Definitions.h"
 #include "compiler/mechanism/Shapes.h"

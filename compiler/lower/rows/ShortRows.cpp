@@ -5,7 +5,7 @@
 // one op an element, where folding the lanes of each row would take log2(lanes) steps that wait for
 // each other. Results of whole rows are turned back before they are stored.
 
-#include "compiler/cost/Traffic.h"
+#include "compiler/graph/cost/Traffic.h"
 #include "compiler/lower/Schedule.h"
 #include "compiler/lower/elements/Definitions.h"
 #include "compiler/lower/pointwise/Squares.h"

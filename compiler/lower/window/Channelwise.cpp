@@ -98,7 +98,7 @@ void Channelwise::emitPacking() {
 /// L1 before the next row of results reads them again (bench/notes/2026-11-21-kernels.md).
 Channelwise::Order Channelwise::order() const {
   constexpr int64_t kLineBytes = 64;
-  const loop::Machine &machine = kernel.machine;
+  const program::Machine &machine = kernel.machine;
   int64_t elementBytes = llvm::divideCeil(element.getIntOrFloatBitWidth(), 8);
   int64_t channels = graph::typicalSize(root, x[3]), width = graph::typicalSize(root, x[2]),
           resultWidth = graph::typicalSize(root, y[2]);

@@ -28,13 +28,13 @@ public:
   Language() : Target(c::backend(), "c", "c") {}
 
   /// Short vectors, which C compilers turn into those that a processor has, and one worker.
-  loop::Machine machine(int64_t) const override {
-    loop::Machine machine;
+  program::Machine machine(int64_t) const override {
+    program::Machine machine;
     machine.lanes = 8;
     machine.registers = 16;
     machine.l2Bytes = 256 << 10;
     machine.workers = 1;
-    machine.dot = loop::Dot::Words; // in plain arithmetic
+    machine.dot = program::Dot::Words; // in plain arithmetic
     return machine;
   }
   std::string whyNoLibrary(llvm::StringRef file) const override {

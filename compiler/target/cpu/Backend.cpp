@@ -44,7 +44,7 @@ public:
       : Target(cpu::backend(), described.name, described.identity()),
         described(std::move(described)) {}
 
-  loop::Machine machine(int64_t workers) const override { return machineOf(described, workers); }
+  program::Machine machine(int64_t workers) const override { return machineOf(described, workers); }
   std::string fingerprint() const override {
     return identity + " " + described.features + " " + std::to_string(described.l1Bytes) + " " +
            std::to_string(described.l2Bytes);

@@ -274,15 +274,15 @@ std::string Target::identity() const {
   return text;
 }
 
-loop::Machine machineOf(const Target &target, int64_t workers) {
-  loop::Machine machine{target.vectorBits / 32, target.registers, target.l1Bytes, target.l2Bytes,
-                        workers};
+program::Machine machineOf(const Target &target, int64_t workers) {
+  program::Machine machine{target.vectorBits / 32, target.registers, target.l1Bytes, target.l2Bytes,
+                           workers};
   if (target.isArm()) {
-    machine.dot = target.i8mm      ? loop::Dot::Bytes
-                  : target.dotprod ? loop::Dot::SignedBytes
-                                   : loop::Dot::Words;
+    machine.dot = target.i8mm      ? program::Dot::Bytes
+                  : target.dotprod ? program::Dot::SignedBytes
+                                   : program::Dot::Words;
   } else {
-    machine.dot = target.vnni ? loop::Dot::Bytes : loop::Dot::Words;
+    machine.dot = target.vnni ? program::Dot::Bytes : program::Dot::Words;
     machine.permutesWords = target.avx2;
     machine.permutesBytes = target.vbmi;
   }

@@ -3,7 +3,7 @@
 #define HEDDLE_TARGET_CPU_TARGET_H
 
 #include "compiler/Prelude.h"
-#include "compiler/loop/Machine.h"
+#include "compiler/program/Machine.h"
 #include "compiler/support/Error.h"
 
 namespace heddle::cpu {
@@ -37,7 +37,7 @@ struct Target {
 std::string whyNoLibrary(const Target &target, llvm::StringRef file);
 
 /// What schedules are told of the target, for runs with so many workers.
-loop::Machine machineOf(const Target &target, int64_t workers);
+program::Machine machineOf(const Target &target, int64_t workers);
 
 /// "host", a level such as "x86-64-v3", "x86-64-vnni" or "aarch64-dotprod", or a CPU name of LLVM:
 /// "cascadelake", "neoverse-n1".

@@ -3,17 +3,17 @@
 //
 // They write the attribute `loop.schedule` onto the group and rewrite nothing: strategy is data,
 // mechanism is code. lower reads the attribute.
-#ifndef HEDDLE_LOOP_TRANSFORMOPS_H
-#define HEDDLE_LOOP_TRANSFORMOPS_H
+#ifndef HEDDLE_WAREHOUSE_TRANSFORMOPS_H
+#define HEDDLE_WAREHOUSE_TRANSFORMOPS_H
 
 #include "compiler/mechanism/Mechanism.h"
 
 #include "mlir/Dialect/Transform/Interfaces/TransformInterfaces.h"
 
 #define GET_OP_CLASSES
-#include "compiler/loop/TransformOps.h.inc"
+#include "compiler/warehouse/TransformOps.h.inc"
 
-namespace heddle::loop {
+namespace heddle::warehouse {
 
 /// The mechanism that a transform op names; null when it is none of these.
 const mechanism::Mechanism *mechanismOf(mlir::Operation *op);
@@ -21,6 +21,6 @@ const mechanism::Mechanism *mechanismOf(mlir::Operation *op);
 /// Makes the ops known to the transform dialect of contexts that take this registry.
 void registerTransformOps(mlir::DialectRegistry &registry);
 
-} // namespace heddle::loop
+} // namespace heddle::warehouse
 
-#endif // HEDDLE_LOOP_TRANSFORMOPS_H
+#endif // HEDDLE_WAREHOUSE_TRANSFORMOPS_H

@@ -1,6 +1,6 @@
 // Traffic: see Traffic.h.
 
-#include "compiler/cost/Traffic.h"
+#include "compiler/graph/cost/Traffic.h"
 
 #include "compiler/graph/Constants.h"
 

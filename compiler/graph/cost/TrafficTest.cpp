@@ -1,6 +1,6 @@
 // Traffic_test: the formulas against multiply-adds that are counted one by one.
 
-#include "compiler/cost/Traffic.h"
+#include "compiler/graph/cost/Traffic.h"
 
 #include "mlir/Parser/Parser.h"
 

@@ -1,7 +1,7 @@
 // TransformOps: what all mechanisms share: the text of knobs, their check, and writing the
 // schedule.
 
-#include "compiler/loop/TransformOps.h"
+#include "compiler/warehouse/TransformOps.h"
 
 #include "llvm/ADT/StringSet.h"
 
@@ -124,16 +124,16 @@ LogicalResult transform::CallOp::verify() {
 }
 
 #define GET_OP_CLASSES
-#include "compiler/loop/TransformOps.cpp.inc"
+#include "compiler/warehouse/TransformOps.cpp.inc"
 
-namespace heddle::loop {
+namespace heddle::warehouse {
 
 namespace {
 struct TransformOps : transform::TransformDialectExtension<TransformOps> {
   void init() {
     registerTransformOps<
 #define GET_OP_LIST
-#include "compiler/loop/TransformOps.cpp.inc"
+#include "compiler/warehouse/TransformOps.cpp.inc"
         >();
   }
 };
@@ -148,10 +148,10 @@ template <typename... Ops> static const Mechanism *mechanismOfAny(Operation *op)
 const Mechanism *mechanismOf(Operation *op) {
   return mechanismOfAny<
 #define GET_OP_LIST
-#include "compiler/loop/TransformOps.cpp.inc"
+#include "compiler/warehouse/TransformOps.cpp.inc"
       >(op);
 }
 
 void registerTransformOps(DialectRegistry &registry) { registry.addExtensions<TransformOps>(); }
 
-} // namespace heddle::loop
+} // namespace heddle::warehouse

@@ -1,10 +1,10 @@
 // Machine: what schedules need to know of the processor that code is made for.
-#ifndef HEDDLE_LOOP_MACHINE_H
-#define HEDDLE_LOOP_MACHINE_H
+#ifndef HEDDLE_PROGRAM_MACHINE_H
+#define HEDDLE_PROGRAM_MACHINE_H
 
 #include <cstdint>
 
-namespace heddle::loop {
+namespace heddle::program {
 
 /// Instructions that add products of neighbouring elements to 32-bit lanes, exactly.
 enum class Dot {
@@ -25,6 +25,6 @@ struct Machine {
   bool permutesBytes = false; // of two registers at once: AVX512-VBMI
 };
 
-} // namespace heddle::loop
+} // namespace heddle::program
 
-#endif // HEDDLE_LOOP_MACHINE_H
+#endif // HEDDLE_PROGRAM_MACHINE_H

@@ -1,7 +1,7 @@
 // Traffic: the bytes that a group has to move and the floating point operations that it has to do,
 // as expressions of the symbols: what a roofline is drawn from.
-#ifndef HEDDLE_COST_TRAFFIC_H
-#define HEDDLE_COST_TRAFFIC_H
+#ifndef HEDDLE_GRAPH_COST_TRAFFIC_H
+#define HEDDLE_GRAPH_COST_TRAFFIC_H
 
 #include "compiler/graph/Graph.h"
 
@@ -30,4 +30,4 @@ double productFlops(mlir::Operation *root);
 
 } // namespace heddle::cost
 
-#endif // HEDDLE_COST_TRAFFIC_H
+#endif // HEDDLE_GRAPH_COST_TRAFFIC_H
