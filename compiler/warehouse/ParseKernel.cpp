@@ -137,9 +137,11 @@ private:
       hasKernel |= function.getName() == "kernel" && !function.isExternal();
       hasTasks |= function.getName() == "tasks" && !function.isExternal();
     }
-    if (auto write = card.module->lookupSymbol<func::FuncOp>("write_lanes"); write && !lanes)
-      complain(write.getLoc(), "hole 'write_lanes' has no width: a hole that reads lanes says how "
-                               "many a vector has");
+    for (StringRef name : {"write_lanes", "write_part"})
+      if (auto write = card.module->lookupSymbol<func::FuncOp>(name); write && !lanes)
+        complain(write.getLoc(), Twine("hole '") + name +
+                                     "' has no width: a hole that reads lanes says how many a "
+                                     "vector has");
     if (auto scratch = card.module->lookupSymbol<func::FuncOp>("scratch"))
       require("scratch", true, {program::pointerType(call.getContext())},
               {IntegerType::get(call.getContext(), 64)});
@@ -174,27 +176,29 @@ private:
     return llvm::is_contained(mechanism::extentsOf(*card.mechanism, nestOrNull()), name);
   }
 
+  using Form = mechanism::Hole::Form;
+  static std::optional<std::pair<const mechanism::Hole *, Form>>
+  formOf(StringRef name, ArrayRef<mechanism::Hole> holes) {
+    for (const mechanism::Hole &hole : holes)
+      for (Form form : mechanism::Hole::kForms)
+        if (hole.has(form) && hole.nameOf(form) == name)
+          return std::make_pair(&hole, form);
+    return std::nullopt;
+  }
+
   void checkHole(func::FuncOp function, ArrayRef<mechanism::Hole> holes) {
     MLIRContext *context = call.getContext();
     Type pointer = program::pointerType(context), i64 = IntegerType::get(context, 64);
-    StringRef name = function.getName(), stem = name;
-    bool isLanes = stem.consume_back("_lanes");
+    StringRef name = function.getName();
     SmallVector<Type> inputs = {pointer}, results;
-    auto hole = llvm::find_if(holes, [&](const mechanism::Hole &hole) {
-      return hole.name == stem && (hole.hasLanes || !isLanes);
-    });
+    auto found = formOf(name, holes);
     if (isNumber(name)) {
       results.push_back(i64);
-    } else if (hole != holes.end()) {
-      int64_t width = isLanes ? lanesOf(function) : 1;
-      auto typeOf = [&](Type type, bool isVector) {
-        return isLanes && isVector ? Type(VectorType::get({width}, type)) : type;
-      };
-      inputs.append(hole->indices, i64);
-      for (const mechanism::Hole::Taken &taken : hole->taken)
-        inputs.push_back(typeOf(taken.type, taken.isVector));
-      if (hole->result)
-        results.push_back(typeOf(hole->result, true));
+    } else if (found) {
+      auto [hole, form] = *found;
+      FunctionType type = hole->typeOf(context, form, lanesOf(function));
+      llvm::append_range(inputs, type.getInputs());
+      llvm::append_range(results, type.getResults());
     } else {
       SmallVector<std::string> names = mechanism::extentsOf(*card.mechanism, nestOrNull());
       SmallVector<StringRef> known(names.begin(), names.end());
@@ -203,8 +207,10 @@ private:
       std::string near = support::nearest(name, known);
       return complain(function.getLoc(),
                       "'" + card.mechanism->name + "' has no hole '" + name + "'" +
-                          (near.empty() ? "" : "; did you mean '" + near + "'?") + " holes: " +
-                          llvm::join(known, ", ") + ", knob_NAME, and read_ and write with _lanes");
+                          (near.empty() ? "" : "; did you mean '" + near + "'?") +
+                          " holes: " + llvm::join(known, ", ") +
+                          ", knob_NAME, and read_ and write with _lanes or _part" +
+                          (isNest() ? ", fetch_ for read_" : ""));
     }
     auto wanted = FunctionType::get(context, inputs, results);
     if (function.getFunctionType() != wanted)

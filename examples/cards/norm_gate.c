@@ -1,68 +1,59 @@
-/* norm_gate.c: loops 0 rows, 1 depth, 2 columns. A task normalises its rows into scratch; then both
- * sums of KNOB_m rows by a vector of columns, or of one row by four, stay in registers. */
-enum { M = KNOB_m, ROWS = KNOB_rows, COLUMNS = KNOB_columns, L = HEDDLE_LANES, V = 4 };
+/* norm_gate.c: loops 0 rows, 1 depth, 2 columns. A task is a vector of columns of a block of rows,
+ * which the first of a run of tasks normalises into scratch. A tile's sums stay in registers: those
+ * of M rows or, where fewer are left, several a row, which hide how long an addition takes. */
+enum { M = KNOB_m, L = HEDDLE_LANES, AHEAD = 16 };
 static int64_t parts(int64_t n, int64_t size) { return (n + size - 1) / size; }
+static int64_t block(const heddle_group *g) { /* of rows, all of about one size */
+  int64_t blocks = parts(heddle_extent_0(g), KNOB_rows);
+  return blocks ? parts(parts(heddle_extent_0(g), M), blocks) * M : M;
+}
 int64_t heddle_tasks(const heddle_group *g) {
-  return parts(heddle_extent_0(g), ROWS) * parts(heddle_extent_2(g), COLUMNS);
+  return parts(heddle_extent_0(g), block(g)) * parts(heddle_extent_2(g), L);
 }
 int64_t heddle_scratch(const heddle_group *g) {
-  return (ROWS + 2 * L) * heddle_extent_1(g) * (int64_t)sizeof(heddle_element);
+  return block(g) * heddle_extent_1(g) * (int64_t)sizeof(heddle_element);
 }
 static void normalise(const heddle_group *g, int64_t row, heddle_element *x, int64_t depth) {
   heddle_lanes sums = {0};
-  int64_t full = depth - depth % L, k = 0;
-  for (; k < full; k += L)
-    sums += heddle_read_0_lanes(g, row, k);
+  for (int64_t k = 0; k < depth; k += L)
+    sums += heddle_head(g, heddle_read_0_part(g, row, k, depth - k), depth - k, 0);
   heddle_element sum = heddle_sum_of(g, sums);
-  for (; k < depth; ++k)
-    sum += heddle_read_0(g, row, k);
-  for (k = 0; k < depth; ++k) /* becomes vectors by itself */
+  for (int64_t k = 0; k < depth; ++k) /* becomes vectors by itself */
     x[k] = heddle_read_1_a(g, row, k, sum);
 }
 static inline __attribute__((always_inline)) void
-tile(const heddle_group *g, const heddle_element *x, const heddle_lanes *w, int64_t depth,
-     int64_t row, int64_t column, int64_t width, int rows, int vectors) {
-  heddle_lanes a[M + V] = {0}, b[M + V] = {0};
-  for (int64_t k = 0; k < depth; ++k)
+tile(const heddle_group *g, const heddle_element *x, int64_t row, int64_t column, int rows) {
+  int64_t depth = heddle_extent_1(g), width = heddle_extent_2(g) - column, ways = M / rows;
+  heddle_lanes a[M] = {0}, b[M] = {0};
+  for (int64_t k = 0, left; (left = depth - k) > 0; k += left < ways ? 1 : ways)
 #pragma clang loop unroll(full)
-    for (int t = 0; t < rows * vectors; ++t) {
-      heddle_element s = x[t % rows * depth + k];
-      a[t] += s * (w ? w[2 * k] : heddle_read_1_b_lanes(g, k, column + t / rows * L));
-      b[t] += s * (w ? w[2 * k + 1] : heddle_read_2_b_lanes(g, k, column + t / rows * L));
+    for (int t = 0; t < rows * ways && (t < rows || left >= ways); ++t) {
+      heddle_element s = x[t % rows * depth + k + t / rows];
+      if (rows < M && t % rows == 0) {
+        heddle_fetch_1_b(g, k + t / rows + AHEAD, column);
+        heddle_fetch_2_b(g, k + t / rows + AHEAD, column);
+      }
+      a[t] += s * heddle_read_1_b_part(g, k + t / rows, column, width);
+      b[t] += s * heddle_read_2_b_part(g, k + t / rows, column, width);
     }
-#pragma clang loop unroll(full)
-  for (int t = 0; t < rows * vectors; ++t)
-    if (!w)
-      heddle_write_0_lanes(g, row + t % rows, column + t / rows * L, a[t], b[t]);
-    else
-      for (int64_t j = 0; j < width; ++j)
-        heddle_write_0(g, row + t, column + j, a[t][j], b[t][j]);
+  for (int t = rows; t < rows * ways; ++t)
+    a[t % rows] += a[t], b[t % rows] += b[t];
+  for (int t = 0; t < rows; ++t)
+    heddle_write_0_part(g, row + t, column, width, a[t], b[t]);
 }
 void heddle_kernel(const heddle_group *g, int64_t begin, int64_t end, void *scratch) {
-  int64_t depth = heddle_extent_1(g), across = parts(heddle_extent_2(g), COLUMNS), i, j;
-  heddle_lanes *w = scratch;
-  heddle_element *x = (heddle_element *)(w + 2 * depth);
+  int64_t depth = heddle_extent_1(g), across = parts(heddle_extent_2(g), L), size = block(g);
   for (int64_t task = begin; task < end; ++task) {
-    int64_t row = task / across * ROWS, column = task % across * COLUMNS;
-    int64_t rows = heddle_extent_0(g) - row, last = heddle_extent_2(g) - column;
-    rows = rows < ROWS ? rows : ROWS, last = column + (last < COLUMNS ? last : COLUMNS);
-    for (i = 0; i < rows; ++i)
-      normalise(g, row + i, x + i * depth, depth);
-    for (int64_t width; column < last; column += width) {
-      width = last - column < V * L ? last - column < L ? last - column : L : V * L;
-      for (i = 0; i < depth * (width < L); ++i) /* what is left, as vectors */
-        for (j = 0; j < width; ++j) {
-          w[2 * i][j] = heddle_read_1_b(g, i, column + j);
-          w[2 * i + 1][j] = heddle_read_2_b(g, i, column + j);
-        }
-      for (i = 0; i + M <= rows && width >= L; i += M)
-        for (j = 0; j < width; j += L)
-          tile(g, x + i * depth, 0, depth, row + i, column + j, L, M, 1);
-      for (; i < rows; ++i)
-        if (width > L)
-          tile(g, x + i * depth, 0, depth, row + i, column, L, 1, V);
-        else
-          tile(g, x + i * depth, width < L ? w : 0, depth, row + i, column, width, 1, 1);
-    }
+    int64_t first = task / across * size, column = task % across * L,
+            rows = heddle_extent_0(g) - first;
+    heddle_element *x = scratch;
+    rows = rows < size ? rows : size;
+    for (int64_t i = 0; i < rows && (task == begin || column == 0); ++i)
+      normalise(g, first + i, x + i * depth, depth);
+    for (int64_t i = 0, left; (left = rows - i) > 0; i += M)
+#pragma clang loop unroll(full)
+      for (int n = 1; n <= M; ++n)
+        if (n == (left < M ? left : M))
+          tile(g, x + i * depth, first + i, column, n);
   }
 }

@@ -3,8 +3,8 @@
 // norm_gate: RMSNorm, the two products of a gated unit and silu(a) * b in one kernel.
 //
 // Matches   a sum over a row, two products of what follows from it, and a result of their shape.
-// Produces  norm_gate.c: `rows` rows are normalised once, then both sums of m rows by a vector of
-//           columns stay in registers. A task has at most `columns` columns.
+// Produces  norm_gate.c: at most `rows` rows are normalised at a time, then both sums of m rows by a
+//           vector of columns stay in registers. A task has one vector of columns.
 // Needs     clang on the machine that compiles the model. Scratch for the rows of a task.
 // Why       neither norm nor products reach memory (bench/notes/2026-11-23-cards-of-any-nest.md).
 !x = tensor<?x96xf32, #graph.dims<"m", 96>>
@@ -18,11 +18,8 @@ module attributes {transform.with_named_sequence, heddle.card = {target = "cpu",
       %m: !transform.param<i64> {transform.readonly,
         heddle.knob = [1, 2, 4, 6, 8, 12], heddle.default = 8 : i64},
       %rows: !transform.param<i64> {transform.readonly,
-        heddle.knob = [16, 32, 64, 128], heddle.default = 128 : i64},
-      %columns: !transform.param<i64> {transform.readonly,
-        heddle.knob = [64, 256, 1024], heddle.default = 256 : i64}) {
-    transform.loop.kernel "nest" %group from "norm_gate.c" m %m rows %rows columns %columns
-      : !transform.any_op
+        heddle.knob = [16, 32, 64, 128], heddle.default = 128 : i64}) {
+    transform.loop.kernel "nest" %group from "norm_gate.c" m %m rows %rows : !transform.any_op
     transform.yield
   }
   func.func @example(%x: !x, %scale: tensor<96xf32>, %a: tensor<96x80xf32> {heddle.constant},

@@ -4,11 +4,13 @@
 
 enum { ROWS = KNOB_m };
 
-static void tile(const heddle_group *g, int64_t batch, int64_t row, int64_t count, int64_t column) {
+static inline __attribute__((always_inline)) void tile(const heddle_group *g, int64_t batch,
+                                                       int64_t row, int64_t count, int64_t column,
+                                                       int64_t width) {
   int64_t depth = heddle_depth(g);
   heddle_lanes sums[ROWS] = {0};
   for (int64_t k = 0; k < depth; ++k) {
-    heddle_lanes b = heddle_read_b_lanes(g, batch, k, column);
+    heddle_lanes b = heddle_read_b_part(g, batch, k, column, width);
 #pragma clang loop unroll(full)
     for (int64_t i = 0; i < ROWS; ++i) /* the last row again in place of those beyond */
       sums[i] += heddle_read_a(g, batch, row + (i < count ? i : count - 1), k) * b;
@@ -16,15 +18,7 @@ static void tile(const heddle_group *g, int64_t batch, int64_t row, int64_t coun
 #pragma clang loop unroll(full)
   for (int64_t i = 0; i < ROWS; ++i)
     if (i < count)
-      heddle_write_lanes(g, batch, row + i, column, sums[i]);
-}
-
-static void element(const heddle_group *g, int64_t batch, int64_t row, int64_t column) {
-  int64_t depth = heddle_depth(g);
-  heddle_element sum = 0;
-  for (int64_t k = 0; k < depth; ++k)
-    sum += heddle_read_a(g, batch, row, k) * heddle_read_b(g, batch, k, column);
-  heddle_write(g, batch, row, column, sum);
+      heddle_write_part(g, batch, row + i, column, width, sums[i]);
 }
 
 static int64_t tilesOf(const heddle_group *g) { return (heddle_rows(g) + ROWS - 1) / ROWS; }
@@ -38,9 +32,8 @@ void heddle_kernel(const heddle_group *g, int64_t begin, int64_t end, void *scra
     int64_t batch = task / tilesOf(g), row = task % tilesOf(g) * ROWS;
     int64_t left = heddle_rows(g) - row, count = left < ROWS ? left : ROWS;
     for (int64_t column = 0; column < full; column += HEDDLE_LANES)
-      tile(g, batch, row, count, column);
-    for (int64_t i = 0; i < count; ++i)
-      for (int64_t column = full; column < columns; ++column)
-        element(g, batch, row + i, column);
+      tile(g, batch, row, count, column, HEDDLE_LANES);
+    if (full < columns)
+      tile(g, batch, row, count, full, columns - full);
   }
 }

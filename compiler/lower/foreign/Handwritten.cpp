@@ -48,9 +48,9 @@ public:
         emitNumber("knob_" + name, Dim(value));
     packWeights();
     for (auto [i, hole] : llvm::enumerate(holes)) {
-      emitHole(hole, i, 1);
-      if (lanes > 1 && hole.hasLanes)
-        emitHole(hole, i, lanes);
+      for (Form form : mechanism::Hole::kForms)
+        if (hole.has(form) && (lanes > 1 || !hasVectors(form)))
+          emitHole(hole, i, form);
     }
     if (!isText)
       emitVocabulary(kernel, prefix, element, lanes);
@@ -93,22 +93,26 @@ private:
 
   Type kernelType(unsigned bits) { return IntegerType::get(kernel.program().getContext(), bits); }
 
-  static Type typeOf(Type type, int64_t width) {
-    return width > 1 ? Type(VectorType::get({width}, type)) : type;
-  }
+  using Form = mechanism::Hole::Form;
+  static bool hasVectors(Form form) { return form == Form::Lanes || form == Form::Part; }
 
-  void emitHole(const mechanism::Hole &hole, size_t number, int64_t width) {
-    SmallVector<Type> inputs(hole.indices, kernelType(64));
-    for (const mechanism::Hole::Taken &taken : hole.taken)
-      inputs.push_back(typeOf(taken.type, taken.isVector ? width : 1));
-    std::string name = prefix + hole.name + (width > 1 ? "_lanes" : "");
-    Type result = hole.result ? typeOf(hole.result, width) : Type();
-    auto arguments = llvm::to_vector(kernel.beginHole(name, inputs, result, width));
+  void emitHole(const mechanism::Hole &hole, size_t number, Form form) {
+    FunctionType type = hole.typeOf(kernel.program().getContext(), form, lanes);
+    auto arguments = llvm::to_vector(kernel.beginHole(
+        prefix + hole.nameOf(form), type.getInputs(),
+        type.getNumResults() ? type.getResult(0) : Type(), hasVectors(form) ? lanes : 1));
     Elements e(kernel, group);
     ArrayRef<Value> all = arguments, indices = all.take_front(hole.indices);
-    Value read = nest ? nestElement(e, nest->holes[number], indices, all.drop_front(hole.indices))
-                      : frameElement(e, hole, number, indices, all.drop_front(hole.indices));
-    kernel.endHole(width > 1 && read ? kernel.code().spread(read) : read);
+    if (form == Form::Fetch) {
+      fetchElement(e, nest->holes[number], indices);
+      return kernel.endHole({});
+    }
+    ArrayRef<Value> taken = all.drop_front(hole.indices + (form == Form::Part));
+    if (form == Form::Part)
+      e.mask = kernel.code().maskOf(all[hole.indices]);
+    Value read = nest ? nestElement(e, nest->holes[number], indices, taken)
+                      : frameElement(e, hole, number, indices, taken);
+    kernel.endHole(hasVectors(form) && read ? kernel.code().spread(read) : read);
   }
 
   /// What the hole reads; null where it writes.
@@ -155,21 +159,29 @@ private:
     }
   }
 
-  /// Of a packed matrix; `row` and `column` are its last two indices.
-  Value packedElement(Value matrix, Value row, Value column) {
+  /// Where a packed matrix has an element.
+  Value packedIndex(Value matrix, ArrayRef<Index> place) {
     Code &code = kernel.code();
-    Value width = code.number(lanes), pointer = kernel.data(packed.at(matrix));
     auto dims = graph::dimsOf(matrix);
-    Value rows = kernel.dim(dims[dims.size() - 2]);
+    Value row = place[place.size() - 2].base, column = place.back().base;
+    Value rows = kernel.dim(dims[dims.size() - 2]), width = code.number(lanes);
     Value panel = code.div(column, width), lane = code.rem(column, width);
     Value first = code.mul(code.add(code.mul(panel, rows), row), width);
-    return code.lanes > 1 ? code.loadLanes(element, pointer, first, Value())
-                          : code.load(element, pointer, code.add(first, lane));
+    return code.lanes > 1 ? first : code.add(first, lane);
   }
 
-  Value nestElement(Elements &e, const mechanism::NestHole &hole, ArrayRef<Value> indices,
-                    ArrayRef<Value> taken) {
-    using Kind = mechanism::NestHole::Kind;
+  /// Nothing where the group computes what the hole reads.
+  void fetchElement(Elements &e, const mechanism::NestHole &hole, ArrayRef<Value> indices) {
+    Indices place = placeOf(e, hole, indices);
+    Code &code = kernel.code();
+    if (packed.contains(hole.value))
+      code.prefetch(kernel.data(packed.at(hole.value)), element, packedIndex(hole.value, place));
+    else if (mlir::Value value = hole.value; value.getParentBlock() != group)
+      code.prefetch(kernel.pointer(hole.value), graph::elementOf(hole.value),
+                    e.linear(e.sizesOf(hole.value), place).base);
+  }
+
+  Indices placeOf(Elements &e, const mechanism::NestHole &hole, ArrayRef<Value> indices) {
     std::map<int64_t, Indices> parts; // of each loop
     for (auto [i, loop] : llvm::enumerate(hole.loops)) {
       bool isLast = i + 1 == indices.size();
@@ -179,9 +191,18 @@ private:
     for (const mechanism::NestHole::Place &dim : hole.places)
       place.push_back(dim.loop < 0 ? e.uniform(kernel.code().number(0))
                                    : parts[dim.loop][dim.part]);
+    return place;
+  }
+
+  Value nestElement(Elements &e, const mechanism::NestHole &hole, ArrayRef<Value> indices,
+                    ArrayRef<Value> taken) {
+    using Kind = mechanism::NestHole::Kind;
+    Indices place = placeOf(e, hole, indices);
     if (packed.contains(hole.value)) {
-      ArrayRef<Index> last = ArrayRef<Index>(place).take_back(2);
-      return packedElement(hole.value, last[0].base, last[1].base);
+      Code &code = kernel.code();
+      Value pointer = kernel.data(packed.at(hole.value)), index = packedIndex(hole.value, place);
+      return code.lanes > 1 ? code.loadLanes(element, pointer, index, {})
+                            : code.load(element, pointer, index);
     }
     if (hole.kind == Kind::Store) {
       e.store(hole.value, taken.back(), place);
@@ -332,19 +353,18 @@ private:
     for (StringRef name : extentNames())
       out << "int64_t heddle_" << name << "(const heddle_group *);\n";
     for (const mechanism::Hole &hole : holes)
-      for (bool isVector : {false, true}) {
-        if (isVector && !hole.hasLanes)
+      for (Form form : mechanism::Hole::kForms) {
+        if (!hole.has(form) || (lanes == 1 && hasVectors(form)))
           continue;
-        out << (hole.result ? nameOf(hole.result, isVector) : "void") << " heddle_" << hole.name
-            << (isVector ? "_lanes" : "") << "(const heddle_group *";
-        for (int64_t i = 0; i < hole.indices; ++i)
-          out << ", int64_t";
-        for (const mechanism::Hole::Taken &taken : hole.taken)
-          out << ", " << nameOf(taken.type, isVector && taken.isVector);
+        FunctionType type = hole.typeOf(element.getContext(), form, lanes);
+        out << (type.getNumResults() ? nameOf(type.getResult(0)) : "void") << " heddle_"
+            << hole.nameOf(form) << "(const heddle_group *";
+        for (Type input : type.getInputs())
+          out << ", " << nameOf(input);
         out << ");\n";
       }
     for (auto [i, value] : llvm::enumerate(nest ? nest->values : SmallVector<Value>()))
-      out << "typedef " << nameOf(graph::elementOf(value), false) << " heddle_value_" << i << ";\n";
+      out << "typedef " << nameOf(graph::elementOf(value)) << " heddle_value_" << i << ";\n";
     out << vocabularyHeader(element) << "int64_t heddle_tasks(const heddle_group *);\n"
         << "int64_t heddle_scratch(const heddle_group *);\n"
         << "void heddle_kernel(const heddle_group *, int64_t, int64_t, void *);\n"
@@ -352,9 +372,9 @@ private:
     return text;
   }
 
-  StringRef nameOf(Type type, bool isVector) const {
-    if (type == element)
-      return isVector ? "heddle_lanes" : "heddle_element";
+  StringRef nameOf(Type type) const {
+    if (type == element || isa<VectorType>(type))
+      return type == element ? "heddle_element" : "heddle_lanes";
     return type.isF64()         ? "double"
            : type.isF32()       ? "float"
            : type.isInteger(32) ? "int32_t"

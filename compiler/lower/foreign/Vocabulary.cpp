@@ -9,14 +9,18 @@ namespace heddle::lower {
 namespace {
 struct Word {
   StringLiteral name;
-  int64_t operands;
-  bool foldsLanes; // takes a vector, gives an element
+  /// Of each operand and, last, of the result: e an element, v a vector, n a number, x an element
+  /// or, in a form of its own whose name ends in _lanes, a vector.
+  StringLiteral types;
   bool isFloat = false;
+  bool hasForms() const { return types.contains('x'); }
 };
 } // namespace
 
-static constexpr Word kWords[] = {{"max", 2, false},   {"min", 2, false},   {"exp", 1, false, true},
-                                  {"sum_of", 1, true}, {"max_of", 1, true}, {"min_of", 1, true}};
+static constexpr Word kWords[] = {
+    {"max", "xxx"},   {"min", "xxx"},   {"exp", "xx", true}, {"sum_of", "ve"},
+    {"max_of", "ve"}, {"min_of", "ve"}, {"head", "vnev"},
+};
 
 /// NaN if an operand is, as reductions and elementwise ops do.
 static Value compute(Code &code, StringRef name, ValueRange in) {
@@ -28,6 +32,8 @@ static Value compute(Code &code, StringRef name, ValueRange in) {
     return b.create<vector::ReductionOp>(code.loc, kind, in[0], flags);
   };
   using Kind = vector::CombiningKind;
+  if (name == "head")
+    return b.create<arith::SelectOp>(code.loc, code.maskOf(in[1]), in[0], code.spread(in[2]));
   if (name == "sum_of")
     return over(Kind::ADD);
   if (name == "max_of")
@@ -44,19 +50,22 @@ static Value compute(Code &code, StringRef name, ValueRange in) {
 }
 
 void emitVocabulary(KernelBuilder &kernel, StringRef prefix, Type element, int64_t lanes) {
+  Type vector = VectorType::get({lanes}, element);
+  Type number = IntegerType::get(element.getContext(), 64);
   for (const Word &word : kWords)
-    for (int64_t width : {int64_t(1), lanes}) {
-      if ((word.isFloat && !isa<FloatType>(element)) || (width == 1 && word.foldsLanes))
+    for (bool isVector : {false, true}) {
+      if ((word.isFloat && !isa<FloatType>(element)) ||
+          (isVector && (!word.hasForms() || lanes == 1)))
         continue;
-      Type vector = VectorType::get({lanes}, element), type = width > 1 ? vector : element;
-      std::string name =
-          (prefix + word.name + (width > 1 && !word.foldsLanes ? "_lanes" : "")).str();
-      SmallVector<Type> inputs(word.operands, type);
-      ValueRange arguments =
-          kernel.beginHole(name, inputs, word.foldsLanes ? element : type, width);
+      SmallVector<Type> types;
+      for (char letter : word.types)
+        types.push_back(letter == 'n'                                  ? number
+                        : letter == 'v' || (letter == 'x' && isVector) ? vector
+                                                                       : element);
+      std::string name = (prefix + word.name + (isVector ? "_lanes" : "")).str();
+      ValueRange arguments = kernel.beginHole(name, ArrayRef<Type>(types).drop_back(), types.back(),
+                                              word.hasForms() && !isVector ? 1 : lanes);
       kernel.endHole(compute(kernel.code(), word.name, arguments));
-      if (lanes == 1)
-        break;
     }
 }
 
@@ -64,14 +73,18 @@ std::string vocabularyHeader(Type element) {
   std::string text;
   llvm::raw_string_ostream out(text);
   for (const Word &word : kWords)
-    for (StringRef type : {"heddle_element", "heddle_lanes"}) {
-      bool isVector = type == "heddle_lanes";
-      if ((word.isFloat && !isa<FloatType>(element)) || (!isVector && word.foldsLanes))
+    for (bool isVector : {false, true}) {
+      if ((word.isFloat && !isa<FloatType>(element)) || (isVector && !word.hasForms()))
         continue;
-      out << (word.foldsLanes ? "heddle_element" : type) << " heddle_" << word.name
-          << (isVector && !word.foldsLanes ? "_lanes" : "") << "(const heddle_group *";
-      for (int64_t i = 0; i < word.operands; ++i)
-        out << ", " << type;
+      auto nameOf = [&](char letter) -> StringRef {
+        return letter == 'n'                                  ? "int64_t"
+               : letter == 'v' || (letter == 'x' && isVector) ? "heddle_lanes"
+                                                              : "heddle_element";
+      };
+      out << nameOf(word.types.back()) << " heddle_" << word.name << (isVector ? "_lanes" : "")
+          << "(const heddle_group *";
+      for (char letter : word.types.drop_back())
+        out << ", " << nameOf(letter);
       out << ");\n";
     }
   return text;

@@ -12,12 +12,38 @@ namespace heddle::mechanism {
 
 using graph::DimVector;
 
+bool Hole::has(Form form) const {
+  return form == Form::Element || (form == Form::Fetch ? hasFetch : hasLanes);
+}
+
+std::string Hole::nameOf(Form form) const {
+  if (form == Form::Fetch)
+    return "fetch" + name.substr(StringRef("read").size());
+  return name + (form == Form::Lanes ? "_lanes" : form == Form::Part ? "_part" : "");
+}
+
+FunctionType Hole::typeOf(MLIRContext *context, Form form, int64_t lanes) const {
+  bool hasVectors = form == Form::Lanes || form == Form::Part;
+  auto shaped = [&](Type type, bool isVector) {
+    return hasVectors && isVector ? Type(VectorType::get({lanes}, type)) : type;
+  };
+  SmallVector<Type> inputs(indices + (form == Form::Part), IntegerType::get(context, 64)), results;
+  if (form != Form::Fetch) {
+    for (const Taken &each : taken)
+      inputs.push_back(shaped(each.type, each.isVector));
+    if (result)
+      results.push_back(shaped(result, true));
+  }
+  return FunctionType::get(context, inputs, results);
+}
+
 /// A value of another type than the kernel's has no vectors.
 static std::vector<Hole> holesOf(const Nest &nest, Type element) {
   std::vector<Hole> holes;
   for (const NestHole &hole : nest.holes) {
     Type type = graph::elementOf(hole.value);
     Hole made{hole.name, (int64_t)hole.loops.size(), {}, {}, !hole.loops.empty()};
+    made.hasFetch = hole.kind == NestHole::Kind::Read;
     for (int64_t value : hole.taken)
       made.taken.push_back({graph::elementOf(nest.values[value]), nest.variesInLanes(hole, value)});
     if (hole.kind == NestHole::Kind::Store)

@@ -7,7 +7,9 @@
 //            write(batch, row, column, E)
 //   rows     read_0(row, i) -> E, read_1(row, i, fold 0) -> E ..., write(row, i, folds...)
 //   nest     those of Nest.h
-// A hole whose name ends in _lanes reads or writes neighbours of the last index as a vector.
+// A hole whose name ends in _lanes reads or writes neighbours of the last index as a vector; one in
+// _part the first so many of them, a number behind the indices; fetch_... prefetches what read_...
+// reads.
 #ifndef HEDDLE_MECHANISM_FOREIGN_HOLES_H
 #define HEDDLE_MECHANISM_FOREIGN_HOLES_H
 
@@ -16,6 +18,10 @@
 namespace heddle::mechanism {
 
 struct Hole {
+  /// The functions that a kernel may call for it: of one element, of a vector, of the first so many
+  /// elements of a vector, and one that only asks for an element's memory.
+  enum class Form { Element, Lanes, Part, Fetch };
+  static constexpr Form kForms[] = {Form::Element, Form::Lanes, Form::Part, Form::Fetch};
   /// An argument behind the indices; the form of vectors takes a vector where it differs between
   /// lanes.
   struct Taken {
@@ -26,7 +32,12 @@ struct Hole {
   int64_t indices; // i64 each
   llvm::SmallVector<Taken> taken;
   mlir::Type result; // null where it writes
-  bool hasLanes = true;
+  bool hasLanes = true, hasFetch = false;
+
+  bool has(Form form) const;
+  std::string nameOf(Form form) const;
+  /// Without the group, its first argument.
+  mlir::FunctionType typeOf(mlir::MLIRContext *context, Form form, int64_t lanes) const;
 };
 
 /// `folds` are those of a kernel of rows; `nest` is that of a kernel of a nest, else null.

@@ -1,7 +1,7 @@
 // RUN: not heddle cards check %s 2>&1 | FileCheck %s --match-full-lines --implicit-check-not='error:'
 // What a hole of a nest takes follows from the example: read_1 takes the sum and what read_0 reads.
 // CHECK: {{.*}}/nest_hole_of_another_type.mlir:11:3: error: hole 'write_0' must have type (!program.ptr, i64, i64, f32) -> f32, not (!program.ptr, i64, i64) -> ()
-// CHECK: {{.*}}/nest_hole_of_another_type.mlir:12:3: error: 'kernel.nest' has no hole 'read_1'; did you mean 'read_0'? holes: extent_0, extent_1, read_0, write_0, store_0, load_0, knob_NAME, and read_ and write with _lanes
+// CHECK: {{.*}}/nest_hole_of_another_type.mlir:12:3: error: 'kernel.nest' has no hole 'read_1'; did you mean 'read_0'? holes: extent_0, extent_1, read_0, write_0, store_0, load_0, knob_NAME, and read_ and write with _lanes or _part, fetch_ for read_
 module attributes {transform.with_named_sequence, heddle.card = {
     target = "cpu", nest = "p* { s(sum) p }"}} {
   transform.named_sequence @schedule(%group: !transform.any_op {transform.readonly}) {

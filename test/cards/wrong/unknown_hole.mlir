@@ -1,6 +1,6 @@
 // RUN: not heddle cards check %s 2>&1 | FileCheck %s --match-full-lines --implicit-check-not='error:'
 // A hole that is misspelt.
-// CHECK: {{.*}}/unknown_hole.mlir:10:3: error: 'kernel.product' has no hole 'raed_a'; did you mean 'read_a'? holes: batches, rows, columns, depth, read_a, read_b, write, knob_NAME, and read_ and write with _lanes
+// CHECK: {{.*}}/unknown_hole.mlir:10:3: error: 'kernel.product' has no hole 'raed_a'; did you mean 'read_a'? holes: batches, rows, columns, depth, read_a, read_b, write, knob_NAME, and read_ and write with _lanes or _part
 module attributes {transform.with_named_sequence, heddle.card = {
     target = "cpu", dtypes = ["f32"], key = "p* { k:s(dot) }"}} {
   transform.named_sequence @schedule(%group: !transform.any_op {transform.readonly}) {
