@@ -1,4 +1,4 @@
-# lit: the .mlir tests that stand beside the code, and those of test/ and schedules/.
+# lit: the .mlir tests that are beside the code, and those of test/ and schedules/.
 #
 # Run by `./dev test`; one folder: python3 /usr/lib/llvm-19/build/utils/lit/lit.py -v compiler/graph
 

@@ -13,7 +13,7 @@ function(heddle_aarch64_runtime)
      NOT HEDDLE_CROSS_AR OR NOT HEDDLE_AARCH64_LIBC)
     return()
   endif()
-  # Headers of libraries that are only declared are the same for all architectures, and stand beside
+  # Headers of libraries that are only declared are the same for all architectures, and are beside
   # those of this machine's libc, which are not.
   set(include ${CMAKE_CURRENT_BINARY_DIR}/aarch64/include)
   file(MAKE_DIRECTORY ${include})

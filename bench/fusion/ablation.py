@@ -3,10 +3,10 @@
     ./dev bench fusion-ablation [--models NAME...] [--batch N...] [--runs N] [--threads N]
 
 For each network of table.py: everything; without what cards claim as a whole (attention); without
-Apollo's Layer I (fusion of the rest), II (products stitched to the folds over their rows) and III
-(regions that are launched at once); without the feedback that splits groups again. Bytes are those
-that kernels read and write per run, weights apart. Time is the median of runs that are interleaved,
-as a ratio to everything: above 1 is slower.
+Apollo's Layer I (fusion of the rest), II (products stitched to the reductions over their rows) and
+III (regions that are launched at once); without the feedback that splits groups again. Bytes are
+those that kernels read and write per run, weights apart. Time is the median of runs that are
+interleaved, as a ratio to everything: above 1 is slower.
 """
 
 import argparse

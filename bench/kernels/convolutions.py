@@ -95,7 +95,7 @@ def shapes_of_run(network, names):
 
 
 def convolutions(network):
-    """How often each convolution stands in a model whose input has known sizes; of images only."""
+    """How often each convolution is in a model whose input has known sizes; of images only."""
     weights = {each.name: tuple(each.dims) for each in network.graph.initializer}
     nodes = [each for each in network.graph.node
              if each.op_type == "Conv" and len(weights.get(each.input[1], ())) == 4]

@@ -58,7 +58,7 @@ class Heddle:
         self._run = library.function("heddle_session_run")
 
     def arguments(self):
-        """Those of heddle_session_run, which stands first."""
+        """Those of heddle_session_run, which is first."""
         return (ctypes.cast(self._run, ctypes.c_void_p), self._session._handle,
                 ctypes.addressof(self._inputs), len(self._inputs),
                 ctypes.addressof(self._outputs), len(self._outputs))

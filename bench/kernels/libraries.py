@@ -17,7 +17,7 @@ import onnx
 from bench.kernels.layers import batched, conv, dense, norm
 from bench.kernels.engines import heddle, median_us
 
-CALLS = {"matmul": "onednn_matmul", "conv": "onednn_conv", "conv_few": "onednn_conv",
+CALLS = {"matmul": "onednn_matmul", "conv": "onednn_conv", "conv_narrow": "onednn_conv",
          "conv_depthwise": "onednn_conv",
          "reduce_rows": "onednn_layer_norm"}
 

@@ -1,6 +1,6 @@
 // Compiler: include/heddle/compiler.h over the pipeline. No exception and no LLVM error crosses it.
 
-#include "compiler/api/Kept.h"
+#include "compiler/api/CachedArtefact.h"
 #include "compiler/api/Options.h"
 #include "compiler/api/Status.h"
 #include "compiler/onnx/Importer.h"
@@ -24,11 +24,11 @@ using namespace heddle;
 /// when it is asked for.
 struct heddle_compiled {
   CompileOptions options;
-  std::optional<ModelKey> key; // where the artefact is kept, or will be
-  std::optional<Kept> kept;
-  mutable std::atomic<bool> isDamaged{false}; // what was kept: it is compiled anew then
+  std::optional<ModelKey> key; // where the artefact is cached, or will be
+  std::optional<CachedArtefact> cached;
+  mutable std::atomic<bool> isDamaged{false}; // what was cached: it is compiled anew then
   mutable std::mutex mutex;
-  mutable std::unique_ptr<Compiled> compiled; // null where it was kept and nobody asked for more
+  mutable std::unique_ptr<Compiled> compiled; // null where it was cached and nobody asked for more
   mutable std::string explanation;            // made when it is asked for
 
   llvm::Expected<const Compiled *> whole() const {
@@ -42,38 +42,40 @@ struct heddle_compiled {
     return compiled.get();
   }
 
-  /// What was kept, while it is what this stands for.
-  const Kept *fromCache() const { return kept && !isDamaged ? &*kept : nullptr; }
-  void dropKept() const {
+  /// What was cached, while it is what this stands for.
+  const CachedArtefact *fromCache() const { return cached && !isDamaged ? &*cached : nullptr; }
+  void dropCached() const {
     options.cache->remove(key->digest);
     isDamaged = true;
   }
   /// What `heddle_compiled_report` and `heddle_compiled_plan` tell.
-  const std::string &told(std::string Kept::*ofKept, std::string Compiled::*ofCompiled) const {
-    const Kept *found = fromCache();
-    return found ? found->*ofKept : compiled.get()->*ofCompiled;
+  const std::string &told(std::string CachedArtefact::*ofCached,
+                          std::string Compiled::*ofCompiled) const {
+    const CachedArtefact *found = fromCache();
+    return found ? found->*ofCached : compiled.get()->*ofCompiled;
   }
 
   /// True where the cache has this form of the model, which is written then.
-  llvm::Expected<bool> writeKept(llvm::StringRef kind, const std::string &path) const;
+  llvm::Expected<bool> writeCached(llvm::StringRef kind, const std::string &path) const;
   llvm::Error write(llvm::StringRef kind, const std::string &path) const;
 };
 
-llvm::Expected<bool> heddle_compiled::writeKept(llvm::StringRef kind,
-                                                const std::string &path) const {
+llvm::Expected<bool> heddle_compiled::writeCached(llvm::StringRef kind,
+                                                  const std::string &path) const {
   if (!fromCache() || !llvm::is_contained({"so", "h", "plan"}, kind))
     return false;
   if (kind != "so") {
-    if (llvm::Error error = support::writeFile(path, kind == "h" ? kept->header : kept->planJson))
+    if (llvm::Error error =
+            support::writeFile(path, kind == "h" ? cached->header : cached->planJson))
       return std::move(error);
     return true;
   }
   auto place = support::Workplace::beside(path);
   if (!place)
     return place.takeError();
-  int failure = kept->entry.copyTo((*place)->file("artefact"));
+  int failure = cached->entry.copyTo((*place)->file("artefact"));
   if (failure == EBADMSG) {
-    dropKept();
+    dropCached();
     return false;
   }
   if (failure)
@@ -84,7 +86,7 @@ llvm::Expected<bool> heddle_compiled::writeKept(llvm::StringRef kind,
 }
 
 llvm::Error heddle_compiled::write(llvm::StringRef kind, const std::string &path) const {
-  auto isDone = writeKept(kind, path);
+  auto isDone = writeCached(kind, path);
   if (!isDone || *isDone)
     return isDone.takeError();
   auto made = whole();
@@ -185,7 +187,7 @@ llvm::Expected<CompileOptions> heddle::optionsOf(const heddle_compile_options_t 
         return makeError(ErrorCode::Usage,
                          "error: there is no layer '" + layer +
                              "' to leave out; layers: cards (what cards claim as a whole), fusion "
-                             "(of the rest), stitch (products and the folds over their rows), "
+                             "(of the rest), stitch (products and the reductions over their rows), "
                              "regions (groups that are launched at once), feedback (groups that "
                              "are split again since their kernel does not pay)");
       options.without.insert(layer.str());
@@ -248,10 +250,10 @@ static heddle_status_t *compileSource(const ModelSource &source,
     made->options = std::move(*options);
     if (!source.bytes)
       made->key = keyOfModel(source.path, made->options);
-    if (made->key && made->options.printAfter.empty()) // what is kept has no stages
-      if (auto found = findKept(*made->key, made->options))
-        made->kept.emplace(std::move(*found));
-    if (!made->kept) {
+    if (made->key && made->options.printAfter.empty()) // what is cached has no stages
+      if (auto found = findCached(*made->key, made->options))
+        made->cached.emplace(std::move(*found));
+    if (!made->cached) {
       auto compiled = compile(source, made->options);
       if (!compiled)
         return compiled.takeError();
@@ -284,9 +286,9 @@ heddle_status_t *heddle_compiled_module(const heddle_compiled_t *compiled,
                                         heddle_module_t **module) {
   *module = nullptr;
   return guarded([&]() -> llvm::Error {
-    if (const Kept *kept = compiled->fromCache(); kept && !kept->entry.isSound()) {
-      compiled->dropKept();
-    } else if (kept) {
+    if (const CachedArtefact *cached = compiled->fromCache(); cached && !cached->entry.isSound()) {
+      compiled->dropCached();
+    } else if (cached) {
       std::string path = compiled->options.cache->pathOf(compiled->key->digest);
       heddle_status_t *status = heddle_module_load(path.c_str(), module);
       if (!status)
@@ -322,11 +324,11 @@ heddle_status_t *heddle_compiled_module(const heddle_compiled_t *compiled,
 }
 
 const char *heddle_compiled_plan(const heddle_compiled_t *compiled) {
-  return compiled->told(&Kept::planJson, &Compiled::planJson).c_str();
+  return compiled->told(&CachedArtefact::planJson, &Compiled::planJson).c_str();
 }
 
 const char *heddle_compiled_report(const heddle_compiled_t *compiled) {
-  return compiled->told(&Kept::reportJson, &Compiled::reportJson).c_str();
+  return compiled->told(&CachedArtefact::reportJson, &Compiled::reportJson).c_str();
 }
 
 heddle_status_t *heddle_compiled_explain(const heddle_compiled_t *compiled, const char **json) {

@@ -1,7 +1,7 @@
 // Cache: what was compiled before, in a folder that processes share.
 //
 // An entry is one file, named by its key. It appears whole, by a rename, and its footer holds a
-// digest of all that stands before: what is damaged is removed and counts as missing. A use sets
+// digest of all that is before: what is damaged is removed and counts as missing. A use sets
 // the file's time, so that what nobody uses goes first when the folder is over its limit. Nothing
 // here is an error of a compilation: a cache that cannot be read has nothing, one that cannot be
 // written keeps nothing.

@@ -35,7 +35,7 @@ struct Proof {
 /// An error when the card is refused, or when its example proves nothing. Numbers that differ are
 /// in the proof.
 llvm::Expected<Proof> check(llvm::StringRef path, const CheckOptions &options);
-/// Of a card that is no file; `path` stands in messages, and the input is sought beside it.
+/// Of a card that is no file; `path` is in messages, and the input is sought beside it.
 llvm::Expected<Proof> checkText(llvm::StringRef text, llvm::StringRef path,
                                 const CheckOptions &options);
 

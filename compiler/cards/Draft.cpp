@@ -74,7 +74,7 @@ static std::string matchOf(graph::GroupOp group, const Card &from, bool isNest) 
          "key = " + listOf(keys);
 }
 
-/// The functions of a kernel that stands in the card.
+/// The functions of a kernel that is in the card.
 static std::string kernelOf(const Card &card) {
   return card.mechanism->type == mechanism::CardType::Kernel ? card.code : "";
 }

@@ -10,7 +10,7 @@ using namespace mlir;
 
 namespace heddle::cards {
 
-/// Constants of a model that stand in the card's text; larger ones become arguments.
+/// Constants of a model that are in the card's text; larger ones become arguments.
 static constexpr int64_t kMostWritten = 16;
 
 static bool isWritten(graph::ConstantOp constant) {

@@ -6,7 +6,7 @@
 
 namespace heddle::cards {
 
-/// The group's ops as the text of `func.func @example`, indented. Small constants stand in it;
+/// The group's ops as the text of `func.func @example`, indented. Small constants are in it;
 /// larger ones are arguments that are `heddle.constant`, with the range of their numbers where they
 /// are integers.
 std::string exampleOf(graph::GroupOp group);

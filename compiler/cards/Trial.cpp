@@ -47,7 +47,7 @@ void fixSizes(ModuleOp module, const Sizes &sizes) {
   });
 }
 
-/// What stands on the argument of a function that this value is, if it is one.
+/// What is on the argument of a function that this value is, if it is one.
 static Attribute argumentAttr(Value value, StringRef name) {
   auto argument = dyn_cast<BlockArgument>(value);
   auto function = dyn_cast<func::FuncOp>(value.getParentBlock()->getParentOp());

@@ -31,7 +31,7 @@ static std::string textOf(Type type) {
   return text;
 }
 
-/// The ops that the ys follow from, each behind those that it uses; nothing before `ends` is looked
+/// The ops that the ys follow from, each after those that it uses; nothing before `ends` is looked
 /// at.
 static SmallVector<Operation *> opsBefore(ArrayRef<Value> ys, const DenseSet<Value> &ends) {
   SmallVector<Operation *> order;
@@ -112,7 +112,7 @@ private:
 
   llvm::Error passBack(Operation *op) {
     SmallVector<Value> flowing, used = usedBy(op);
-    for (Value result : op->getResults()) // behind an x nothing is followed
+    for (Value result : op->getResults()) // after an x nothing is followed
       flowing.push_back(ends.contains(result) ? Value() : adjoints.lookup(result));
     SmallVector<bool> wanted;
     for (Value value : used)

@@ -75,9 +75,9 @@ Value Maker::unslice(Value x, ArrayRef<Dim> starts, ArrayRef<int64_t> steps, Arr
       DimVector rows = dimsOf(x), flat = rows;
       rows.insert(rows.begin() + i + 1, Dim(1));
       flat[i] = flat[i] * Dim(step);
-      DimVector before(rank + 1, Dim(0)), behind(rank + 1, Dim(0));
-      behind[i + 1] = Dim(step - 1);
-      x = reshape(pad(reshape(x, rows), before, behind), flat);
+      DimVector before(rank + 1, Dim(0)), after(rank + 1, Dim(0));
+      after[i + 1] = Dim(step - 1);
+      x = reshape(pad(reshape(x, rows), before, after), flat);
     }
     low[i] = firsts[i];
     high[i] = dims[i] - firsts[i] - sizes[i] * Dim(step);

@@ -27,7 +27,7 @@ public:
   /// 0, 1, ... in row-major order, i64.
   Value numbering(ArrayRef<Dim> dims);
 
-  /// Of a broadcast from `dims`: the sum over what was repeated, also where only the run knows.
+  /// Of a broadcast from `dims`: the sum over what was repeated, also if known only at run time.
   Value sumTo(Value x, ArrayRef<Dim> dims);
   /// Of a reduction: x, which lacks `axes` or has size 1 there, repeated to `dims`.
   Value spread(Value x, ArrayRef<int64_t> axes, ArrayRef<Dim> dims);

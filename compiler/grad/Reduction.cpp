@@ -1,4 +1,4 @@
-// Reduction: derivatives of folds over dimensions.
+// Reduction: derivatives of reductions over dimensions.
 
 #include "compiler/grad/Rules.h"
 

@@ -17,7 +17,7 @@ static void topkRule(Flow &f) {
                                       f.as<TopkOp>().getAxis(), "add"));
 }
 
-/// x with `size` elements along an axis: zeros behind it, or less of it.
+/// x with `size` elements along an axis: zeros after it, or less of it.
 static Value resized(Flow &f, Value x, int64_t axis, const Dim &size) {
   DimVector none(rankOf(x), Dim(0)), high = none;
   high[axis] = size - dimsOf(x)[axis];

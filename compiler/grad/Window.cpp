@@ -34,8 +34,8 @@ public:
   /// The image with a border of `value`, such that each place is inside.
   Value bordered(Value image, double value) {
     Value border = f.scalar(elementOf(image), value);
-    DimVector before = amounts(), behind = missing(dimsOf(image));
-    return f.make<PadOp>(image, border, attributeOf(f, before), attributeOf(f, behind), "constant");
+    DimVector before = amounts(), after = missing(dimsOf(image));
+    return f.make<PadOp>(image, border, attributeOf(f, before), attributeOf(f, after), "constant");
   }
   /// The elements of a bordered image at one place of the window.
   Value at(Value bordered, int64_t place) {

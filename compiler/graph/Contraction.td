@@ -1,4 +1,4 @@
-// Contraction.td: ops that reduce over dimensions or windows: products, convolutions, pools, folds.
+// Contraction.td: ops that reduce over dimensions or windows: products, convolutions, pools, reductions.
 #ifndef HEDDLE_GRAPH_CONTRACTION_TD
 #define HEDDLE_GRAPH_CONTRACTION_TD
 

@@ -1,4 +1,4 @@
-// ContractionOps: shape rules and verifiers of products, convolutions, pools and folds.
+// ContractionOps: shape rules and verifiers of products, convolutions, pools and reductions.
 
 #include "compiler/graph/Graph.h"
 

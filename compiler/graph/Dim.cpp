@@ -103,10 +103,10 @@ Dim Dim::operator*(const Dim &other) const {
   return result;
 }
 
-/// Of parentheses: reading what stands deeper would take a stack that nobody has promised.
+/// Of parentheses: reading what is deeper would take a stack that nobody has promised.
 static constexpr int kMostNesting = 100;
 
-/// How deep parentheses stand in a text.
+/// How deep parentheses are in a text.
 static int nesting(llvm::StringRef text) {
   int depth = 0, deepest = 0;
   for (char c : text) {

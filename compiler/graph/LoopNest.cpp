@@ -122,25 +122,25 @@ static LoopNest poolNest(PoolOp op) {
   return builder.finish({op.getKind() == "max" ? "max" : "sum"}, op.getChannelsLast() ? 1 : 2);
 }
 
-/// The dimensions of x that stay, then those that are folded.
-static LoopNest foldNest(Value x, ArrayRef<int64_t> axes, StringRef name) {
-  DimVector kept, folded;
+/// The dimensions of x that stay, then those that are reduced.
+static LoopNest reductionNest(Value x, ArrayRef<int64_t> axes, StringRef name) {
+  DimVector kept, reduced;
   Ints order, last;
   int64_t shared = 0;
   for (auto [i, dim] : llvm::enumerate(dimsOf(x))) {
-    bool isFolded = llvm::is_contained(axes, static_cast<int64_t>(i));
-    (isFolded ? folded : kept).push_back(dim);
-    (isFolded ? last : order).push_back(i);
-    // Loops walk x's dimensions in order until one that stays comes behind one that is folded.
-    if (isFolded || folded.empty())
+    bool isReduced = llvm::is_contained(axes, static_cast<int64_t>(i));
+    (isReduced ? reduced : kept).push_back(dim);
+    (isReduced ? last : order).push_back(i);
+    // Loops walk x's dimensions in order until one that stays comes after one that is reduced.
+    if (isReduced || reduced.empty())
       ++shared;
   }
   Builder builder;
   builder.add(kept);
-  builder.add(folded, Kind::Reduction);
+  builder.add(reduced, Kind::Reduction);
   order.append(last);
   builder.walk(x, order);
-  bool isInOrder = shared == static_cast<int64_t>(kept.size() + folded.size());
+  bool isInOrder = shared == static_cast<int64_t>(kept.size() + reduced.size());
   return builder.finish({name.str()}, isInOrder ? shared : axes.empty() ? 0 : axes.front());
 }
 
@@ -225,12 +225,16 @@ LoopNest loopNestOf(Operation *op) {
         return convNest(conv, dimsOf(conv.getW())[0].floorDiv(Dim(conv.getGroups())), "dot");
       })
       .Case<PoolOp>([](PoolOp pool) { return poolNest(pool); })
-      .Case<ReduceSumOp>([](auto fold) { return foldNest(fold.getX(), fold.getAxes(), "sum"); })
-      .Case<ReduceProdOp>([](auto fold) { return foldNest(fold.getX(), fold.getAxes(), "prod"); })
-      .Case<ReduceMaxOp>([](auto fold) { return foldNest(fold.getX(), fold.getAxes(), "max"); })
-      .Case<ReduceMinOp>([](auto fold) { return foldNest(fold.getX(), fold.getAxes(), "min"); })
+      .Case<ReduceSumOp>(
+          [](auto fold) { return reductionNest(fold.getX(), fold.getAxes(), "sum"); })
+      .Case<ReduceProdOp>(
+          [](auto fold) { return reductionNest(fold.getX(), fold.getAxes(), "prod"); })
+      .Case<ReduceMaxOp>(
+          [](auto fold) { return reductionNest(fold.getX(), fold.getAxes(), "max"); })
+      .Case<ReduceMinOp>(
+          [](auto fold) { return reductionNest(fold.getX(), fold.getAxes(), "min"); })
       .Case<ArgMaxOp, ArgMinOp, CumsumOp, TopkOp>([](auto fold) {
-        return foldNest(fold.getX(), {static_cast<int64_t>(fold.getAxis())}, mnemonicOf(fold));
+        return reductionNest(fold.getX(), {static_cast<int64_t>(fold.getAxis())}, mnemonicOf(fold));
       })
       .Case<ScatterElementsOp, ScatterNdOp>(
           [](auto scatter) { return serialNest(scatter.getUpdates(), mnemonicOf(scatter)); })
@@ -248,7 +252,7 @@ bool isTrivialLoop(const Loop &loop) {
          llvm::all_of(loop.children, isTrivialLoop);
 }
 
-/// Behind the last loop; what only prepares an operand, such as a mask, may stand between.
+/// After the last loop; what only prepares an operand, such as a mask, may be between.
 static void appendLoop(std::vector<Loop> &loops, const Loop &next, int64_t shared) {
   bool mayMerge = shared > 0 && next.kind != Kind::Window;
   for (Loop &loop : llvm::reverse(loops)) {

@@ -38,7 +38,7 @@ struct LoopNest {
   int64_t shared = 0;
 
   /// A loop takes the letter of an earlier sibling of equal extent, else a new one, so the text
-  /// does not depend on sizes. With `extents` the size stands before the kind: `m=2*h:p`.
+  /// does not depend on sizes. With `extents` the size is before the kind: `m=2*h:p`.
   std::string str(bool extents = false) const;
 };
 
@@ -50,9 +50,9 @@ LoopNest loopNestOf(mlir::Operation *op);
 /// names of nodes do not enter it.
 LoopNest nestOf(llvm::ArrayRef<mlir::Operation *> ops);
 
-/// `next` behind `nest`. While both outer loops have one extent, up to next.shared loops deep:
+/// `next` after `nest`. While both outer loops have one extent, up to next.shared loops deep:
 /// P1 two parallel loops become one; P2 a parallel loop before a reduction becomes that
-/// reduction; P3 behind a reduction stands a new sibling.
+/// reduction; P3 after a reduction stands a new sibling.
 void append(LoopNest &nest, const LoopNest &next);
 
 /// P4: a loop and its only child become one where both are of one kind and walk the same tensors

@@ -46,7 +46,7 @@ def Graph_ReshapeOp : Graph_TypedOp<"reshape", [Graph_Movement]> {
 }
 
 def Graph_DynamicReshapeOp : Graph_BindingOp<"dynamic_reshape"> {
-  let summary = "reshape to sizes that only the run knows";
+  let summary = "reshape to sizes known only at run time";
   let description = [{
     `shape` is 1-D i64. -1 stands for what is left; 0 copies the size of x unless `allow_zero`. The dynamic
     sizes of the result are fresh symbols, which this op binds.
@@ -67,7 +67,7 @@ def Graph_BroadcastOp : Graph_TypedOp<"broadcast", [Graph_Movement]> {
 }
 
 def Graph_DynamicBroadcastOp : Graph_BindingOp<"dynamic_broadcast"> {
-  let summary = "broadcast x against sizes that only the run knows (ONNX Expand)";
+  let summary = "broadcast x against sizes known only at run time (ONNX Expand)";
   let description = "The dynamic sizes of the result are fresh symbols, which this op binds.";
   let constraints = ["DB1: `shape` is a vector of integers; neither x nor `shape` has more dimensions than the result."];
   let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$shape);
@@ -91,7 +91,7 @@ def Graph_SliceOp : Graph_TypedOp<"slice", [Graph_Movement]> {
 }
 
 def Graph_DynamicSliceOp : Graph_BindingOp<"dynamic_slice"> {
-  let summary = "slice with bounds that only the run knows, with ONNX's clamping";
+  let summary = "slice with bounds known only at run time, with ONNX's clamping";
   let description = [{
     `starts`, `ends`, `steps` are 1-D i64, one entry an entry of `axes`. The sizes of the result along
     `axes` are fresh symbols, which this op binds.
@@ -193,7 +193,7 @@ def Graph_ReverseSequenceOp : Graph_InferredOp<"reverse_sequence"> {
 }
 
 def Graph_RangeOp : Graph_BindingOp<"range"> {
-  let summary = "start, start + delta, ... below (above) limit; scalars that only the run knows";
+  let summary = "start, start + delta, ... below (above) limit; scalars known only at run time";
   let description = "The size of the result is a fresh symbol, which this op binds.";
   let constraints = ["RG1: start, limit and delta are scalars of the element type of the result, a vector."];
   let arguments = (ins Graph_Tensor:$start, Graph_Tensor:$limit, Graph_Tensor:$delta);
@@ -203,8 +203,8 @@ def Graph_RangeOp : Graph_BindingOp<"range"> {
 def Graph_BindSizesOp : Graph_Op<"bind_sizes"> {
   let summary = "gives the elements of a small integer tensor names, for sizes and offsets to use";
   let description = [{
-    What only the run knows becomes a size: `graph.bind_sizes %k {symbols = #graph.dims<"$k.0">} : tensor<i64>`.
-    `symbols` are fresh, one an element. The run refuses a negative element with `message`, in which %lld is the
+    What is known only at run time becomes a size: `graph.bind_sizes %k {symbols = #graph.dims<"$k.0">} : tensor<i64>`.
+    `symbols` are fresh, one per element. The run refuses a negative element with `message`, in which %lld is the
     element. It has an effect, so it stays where it is.
   }];
   let constraints = ["BS1: x is a static tensor of integers with one element per symbol."];

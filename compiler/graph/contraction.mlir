@@ -1,4 +1,4 @@
-// Contractions and folds: each constraint label once; the shape rules of folds.
+// Contractions and reductions: each constraint label once; the shape rules of reductions.
 // RUN: heddle-opt %s --verify-diagnostics --split-input-file | FileCheck %s
 
 !x = tensor<?x3xf32, #graph.dims<"n", 3>>

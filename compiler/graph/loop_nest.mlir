@@ -16,7 +16,7 @@ func.func @main(%x: !x, %w: tensor<64x64xf32>, %b: tensor<64xf32>, %c: tensor<?x
     %r = graph.max %a, %x : !x
     graph.yield %r : !x
   }
-  // Layer norm's first half: a row is folded, then walked again.
+  // Layer norm's first half: a row is reduced, then walked again.
   // CHECK: graph.group: m:p { n:s(sum) n:s(sub,mul,sum) }
   %h = graph.group "variance" : tensor<?x1xf32, #graph.dims<"n", 1>> {
     %s = graph.reduce_sum %x {axes = array<i64: 1>, keep_dims = true} : (!x) -> tensor<?x1xf32, #graph.dims<"n", 1>>

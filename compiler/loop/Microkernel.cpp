@@ -73,7 +73,7 @@ struct Emitter {
     return code.b.create<program::LoadOp>(code.loc, type, address, 4 / product.depth);
   }
 
-  /// Elements [k, length) of a row, less than `depth` of them. Those behind them meet zeros.
+  /// Elements [k, length) of a row, less than `depth` of them. Those after them meet zeros.
   Value loadRest(Value row, Value k) {
     Value last = code.sub(product.length, code.number(1)), word;
     auto count = Code::constant(code.sub(product.length, k));

@@ -2,7 +2,7 @@
 // B.
 //
 // The same tile serves matmul and convolution: a convolution is a product whose rows of A are
-// pieces of the image, one piece a row of the window, so there is no im2col
+// pieces of the image, one piece per row of the window, so there is no im2col
 // (bench/notes/2026-11-21-register-tiles.md). Integers of 8 bits go through instructions that take
 // `depth` neighbouring elements of the reduction at once (bench/notes/2026-11-21-int8.md).
 #ifndef HEDDLE_LOOP_MICROKERNEL_H
@@ -40,7 +40,7 @@ struct Product {
   /// filled up with zeros to a multiple of it.
   int64_t depth = 1;
   program::Dot dot = program::Dot::None;
-  bool isPadded = false; // up to depth - 1 elements behind a piece of A can be read
+  bool isPadded = false; // up to depth - 1 elements after a piece of A can be read
 };
 
 /// The accumulators, row by row.

@@ -17,7 +17,7 @@ static constexpr Lowering kLowerings[] = {
     {&mechanism::kPlace, emitElements}, // what its operands' kernels do not write is copied
     {&mechanism::kRows, emitRows},
     {&mechanism::kContraction, emitContraction},
-    {&mechanism::kFewFilters, emitFewFilters},
+    {&mechanism::kNarrowConv, emitNarrowConv},
     {&mechanism::kWinograd, emitWinograd},
     {&mechanism::kStitch, emitStitch},
     {&mechanism::kAttention, emitAttention},

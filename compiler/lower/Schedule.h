@@ -36,8 +36,8 @@ bool isPlacedAlong(const KernelBuilder &kernel, Value tensor, int64_t axis);
 void emitPointwise(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule,
                    llvm::function_ref<void(Elements &)> prepare = {});
 
-/// Reductions over trailing dimensions: one task a row, all of a row's reductions and what follows
-/// them while it is in the cache. Knobs: `rows` of one task.
+/// Reductions over trailing dimensions: one task per row, all of a row's reductions and what
+/// follows them while it is in the cache. Knobs: `rows` of one task.
 mlir::LogicalResult emitRows(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule);
 
 /// A product or convolution with its elementwise epilogue in registers: packed right operand,
@@ -47,7 +47,7 @@ mlir::LogicalResult emitContraction(KernelBuilder &kernel, mlir::Block *group,
 
 /// A convolution of few filters, the reduction in lanes, with its elementwise epilogue. Knobs: `m`
 /// pixels of a register tile, `tiles` of one task.
-mlir::LogicalResult emitFewFilters(KernelBuilder &kernel, mlir::Block *group,
+mlir::LogicalResult emitNarrowConv(KernelBuilder &kernel, mlir::Block *group,
                                    const Schedule &schedule);
 
 /// A 3x3 convolution of stride 1 as products of transformed tiles of its images, with its
@@ -56,9 +56,9 @@ mlir::LogicalResult emitFewFilters(KernelBuilder &kernel, mlir::Block *group,
 mlir::LogicalResult emitWinograd(KernelBuilder &kernel, mlir::Block *group,
                                  const Schedule &schedule);
 
-/// A product, its epilogue and folds over its rows: the rows of a few tiles stay in the worker's
-/// scratch or the L2 between the two. Knobs: `m` x `n` of a register tile, `panels` at a time,
-/// `rows` at a time.
+/// A product, its epilogue and reductions over its rows: the rows of a few tiles stay in the
+/// worker's scratch or the L2 between the two. Knobs: `m` x `n` of a register tile, `panels` at a
+/// time, `rows` at a time.
 mlir::LogicalResult emitStitch(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule);
 
 /// Two products with a softmax between them, which stays in the worker's scratch: strips of rows
@@ -79,7 +79,7 @@ mlir::LogicalResult emitCall(KernelBuilder &kernel, mlir::Block *group, const Sc
 mlir::LogicalResult emitHandwritten(KernelBuilder &kernel, mlir::Block *group,
                                     const Schedule &schedule);
 
-/// Ops whose elements depend on each other in order: one task a scatter, one a row of a topk.
+/// Ops whose elements depend on each other in order: one task per scatter, one per row of a topk.
 mlir::LogicalResult emitSerial(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule);
 
 /// Phases that end the run where an index that is data lies outside of its dimension.

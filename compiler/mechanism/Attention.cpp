@@ -69,7 +69,7 @@ private:
     return false;
   }
 
-  /// exp(x - max of x) behind elementwise ops.
+  /// exp(x - max of x) after elementwise ops.
   bool findExp(Value value, int depth) {
     Operation *op = value.getDefiningOp();
     if (!op || depth == 0)
@@ -164,7 +164,7 @@ private:
     return checkRoles();
   }
 
-  /// Where a value stands on the way from the scores to the weights.
+  /// Where a value is on the way from the scores to the weights.
   enum class Place { Outside, Logits, Shifted, Powers, Row };
 
   bool checkRoles() {
@@ -311,7 +311,7 @@ private:
     return Fit::No;
   }
 
-  /// An op behind the second product, or one that feeds an operand.
+  /// An op after the second product, or one that feeds an operand.
   bool checkOther(Operation *op) {
     std::optional<Operation *> stage;
     for (Value in : op->getOperands()) {
@@ -319,7 +319,7 @@ private:
       if (known == stages.end())
         continue;
       if (stage && *stage != known->second)
-        return refuse("values of two layouts meet behind the second product") == Fit::Full;
+        return refuse("values of two layouts meet after the second product") == Fit::Full;
       stage = known->second;
     }
     bool isMove = isa<graph::TransposeOp, graph::ReshapeOp>(op);
@@ -356,7 +356,7 @@ private:
     return checkRows();
   }
 
-  /// What the epilogue takes of the softmax is a number a row, before anything moved.
+  /// What the epilogue takes of the softmax is a number per row, before anything moved.
   bool checkRows() {
     for (auto &[value, stage] : stages) {
       Operation *op = value.getDefiningOp();
@@ -366,7 +366,8 @@ private:
         if (stages.contains(in))
           continue;
         if (dependsOnCore(in) && (stage || !isRow(in)))
-          return refuse("the epilogue takes more of the softmax than a number a row") == Fit::Full;
+          return refuse("the epilogue takes more of the softmax than a number per row") ==
+                 Fit::Full;
       }
     }
     return true;
@@ -394,7 +395,7 @@ private:
   OpSet ops;
   Core &core;
   std::string &why;
-  /// Of each value behind the second product: the last transpose or reshape before it.
+  /// Of each value after the second product: the last transpose or reshape before it.
   llvm::DenseMap<Value, Operation *> stages;
 };
 } // namespace

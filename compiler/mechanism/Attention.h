@@ -5,8 +5,8 @@
 //   powers  = exp(logits - max of the row)
 //   weights = powers / sum of the row, and what follows element by element
 //   values  = weights x V
-//   result  = elementwise ops, transposes and reshapes of values; here the division by the sum may
-//             stand as well
+//   result  = elementwise ops, transposes and reshapes of values; the division by the sum may be
+//             one of these
 //
 // Q, K, V, masks and other operands may be computed by ops of the set: their elements are asked for
 // one by one. A value "depends on the scores" when it is computed from the first product.

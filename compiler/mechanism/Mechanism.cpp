@@ -23,7 +23,7 @@ StringRef nameOf(CardType type) {
 ArrayRef<const Mechanism *> all() {
   static constexpr const Mechanism *kAll[] = {
       &kPointwise,       &kPlace,         &kRows,         &kContraction,
-      &kFewFilters,      &kWinograd,      &kStitch,       &kAttention,
+      &kNarrowConv,      &kWinograd,      &kStitch,       &kAttention,
       &kWindow,          &kSerial,        &kOnednnMatmul, &kOnednnConvolution,
       &kOnednnLayerNorm, &kKernelProduct, &kKernelRows,   &kKernelNest};
   return kAll;

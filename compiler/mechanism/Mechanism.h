@@ -49,7 +49,7 @@ struct Mechanism {
 };
 
 /// The rows, each defined in the file of its mechanism.
-extern const Mechanism kPointwise, kPlace, kRows, kContraction, kFewFilters, kWinograd, kStitch,
+extern const Mechanism kPointwise, kPlace, kRows, kContraction, kNarrowConv, kWinograd, kStitch,
     kAttention, kWindow, kSerial, kOnednnMatmul, kOnednnConvolution, kOnednnLayerNorm,
     kKernelProduct, kKernelRows, kKernelNest;
 llvm::ArrayRef<const Mechanism *> all();

@@ -101,7 +101,7 @@ private:
     // pass.
     if (isa<FloatType>(graph::elementOf(op.getA())) && !isComputed(op.getB()) &&
         !isWeight(op.getB()) && !c.back().isConstant(1) && a[a.size() - 2].isConstant(1))
-      return no("a product of one row with a matrix that only the run knows");
+      return no("a product of one row with a matrix known only at run time");
     return true;
   }
 
@@ -120,7 +120,7 @@ private:
     return true;
   }
 
-  /// Finds slices behind the product. None of them follows from another one.
+  /// Finds slices after the product. None of them follows from another one.
   bool readParts() {
     Operation *root = product.root;
     product.partColumns = graph::dimsOf(root->getResult(0)).back();
@@ -184,7 +184,7 @@ std::optional<Product> readProduct(Ops ops, ValueRange results, std::string &why
   return std::move(reader.product);
 }
 
-/// One product; behind it elementwise ops of its shape, before it a transpose of its right operand.
+/// One product; after it elementwise ops of its shape, before it a transpose of its right operand.
 Fit checkPlainProduct(Ops ops, std::string &why) {
   Operation *product = nullptr;
   for (Operation *op : ops)

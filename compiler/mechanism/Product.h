@@ -11,7 +11,7 @@ struct Product {
   mlir::Operation *root = nullptr;
   /// What the results follow from, the product included, without constants.
   llvm::SetVector<mlir::Operation *> members;
-  /// Slices of the last dimension that stand between the product and all results, which then have
+  /// Slices of the last dimension that are between the product and all results, which then have
   /// the shape of a part; else there is one part, the whole.
   llvm::SmallVector<graph::SliceOp> slices;
   int64_t parts = 1;

@@ -7,11 +7,12 @@ using namespace mlir;
 
 namespace heddle::mechanism {
 
-/// Folds of the same trailing dimensions, with elementwise ops of the rows and of their values.
+/// Reductions of the same trailing dimensions, with elementwise ops of the rows and of their
+/// values.
 static Fit fitsRows(const Mechanism &, Ops ops, std::string &why) {
   for (Operation *op : ops)
     if (graph::reducedAxes(op).empty() && !graph::isElementwise(op) && !graph::isFree(op))
-      return refuse(why, named(op) + " is neither a fold nor computed element by element");
+      return refuse(why, named(op) + " is neither a reduction nor computed element by element");
   if (llvm::all_of(ops, [](Operation *op) { return graph::reducedAxes(op).empty(); }))
     return Fit::Partial;
   auto rows = readRows(ops, {}, why);

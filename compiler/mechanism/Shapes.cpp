@@ -51,13 +51,13 @@ std::optional<Rows> readRows(ArrayRef<Operation *> ops, ValueRange results, std:
     }
     for (size_t i = dims.size() - axes.size(); i < dims.size(); ++i)
       if (!llvm::is_contained(axes, (int64_t)i))
-        return no(named(op) + " does not fold trailing dimensions");
+        return no(named(op) + " does not reduce trailing dimensions");
     if (dims != rows.full || dims.size() - axes.size() != rows.kept)
-      return no(named(op) + " folds other dimensions than the folds before it");
+      return no(named(op) + " reduces other dimensions than the reductions before it");
     rows.reductions.push_back(op);
   }
   if (rows.reductions.empty())
-    return no("nothing is folded");
+    return no("nothing is reduced");
   for (Value result : results) {
     DimVector dims = graph::dimsOf(result);
     if (dims != rows.full && !isRowShape(dims, rows.full, rows.full.size() - rows.kept))

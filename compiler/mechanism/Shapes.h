@@ -6,9 +6,10 @@
 
 namespace heddle::mechanism {
 
-/// One element a row: [kept..., 1...] or [kept...], of rows that fold their last `axes` dimensions.
+/// One element a row: [kept..., 1...] or [kept...], of rows that reduce their last `axes`
+/// dimensions.
 bool isRowShape(llvm::ArrayRef<graph::Dim> dims, llvm::ArrayRef<graph::Dim> rows, size_t axes);
-/// Whether what is made of one value a row is read at that row only: a broadcast of [n] to [n, n]
+/// Whether what is made of one value per row is read at that row only: a broadcast of [n] to [n, n]
 /// gives all of them to each row.
 bool staysInRow(mlir::Value value, llvm::ArrayRef<graph::Dim> rows, size_t axes);
 

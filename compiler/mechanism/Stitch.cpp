@@ -59,14 +59,14 @@ static Fit fitsStitch(const Mechanism &, Ops ops, std::string &why) {
     return Fit::Partial;
   Value between = betweenOf(ops);
   if (!between)
-    return refuse(why, "its folds do not all follow from one value of the product's shape");
+    return refuse(why, "its reductions do not all follow from one value of the product's shape");
   if (!readProduct(ops, between, why))
     return Fit::No;
   auto rows = readRows(ops, resultsOf(ops), why);
   if (!rows)
     return Fit::No;
   if (graph::dimsOf(between) != rows->full || rows->kept + 1 != rows->full.size())
-    return refuse(why, "its folds are not those of the product's rows");
+    return refuse(why, "its reductions are not those of the product's rows");
   return Fit::Full;
 }
 

@@ -32,7 +32,7 @@ static bool checkConv(graph::ConvOp conv, bool isByte, std::string &why) {
     return false;
   };
   if (!w[1].isConstant(1) || !w[0].isConstant(conv.getGroups()))
-    return no(named(conv) + " has more than one channel a group");
+    return no(named(conv) + " has more than one channel per group");
   if (!conv.getChannelsLast())
     return no(named(conv) + " is not channels last");
   auto taps = graph::elementCount(ArrayRef<graph::Dim>(w).drop_front(2)).constant();

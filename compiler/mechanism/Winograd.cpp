@@ -30,7 +30,7 @@ static Fit fitsWinograd(const Mechanism &, Ops ops, std::string &why) {
     if (!conv.getChannelsLast() || !graph::elementOf(conv.getX()).isF32())
       return refuse(why, named(op) + " is not of f32 with its channels last");
     if (!w[0].constant() || !w[1].constant())
-      return refuse(why, "only the run knows the filters of " + named(op));
+      return refuse(why, "the filters of " + named(op) + " are known only at run time");
     if (w[0].isConstant(0) || w[1].isConstant(0))
       return refuse(why, named(op) + " has no channels");
     for (Value result : resultsOf(ops))

@@ -79,7 +79,7 @@ public:
   mlir::Operation *emit(mlir::OperationState &state);
   /// Verifies an op whose regions were filled after it was made.
   void check(mlir::Operation *op);
-  /// Begins region `number` of an op: its arguments. The builder stands in it then.
+  /// Begins region `number` of an op: its arguments. The builder is in it then.
   llvm::SmallVector<Value> beginRegion(mlir::Operation *op, unsigned number,
                                        llvm::ArrayRef<Type> arguments);
   void yield(llvm::ArrayRef<Value> values);
@@ -168,7 +168,7 @@ public:
   }
   Dim freshSymbol(llvm::StringRef stem);
 
-  // What only the run knows. `x` is a static tensor of integers with at most one dimension.
+  // What is known only at run time. `x` is a static tensor of integers with at most one dimension.
   /// Its elements as sizes: those that shapes tell, else symbols that the run binds. The run
   /// refuses negative ones.
   DimVector bindSizes(Value x, llvm::StringRef what);
@@ -177,7 +177,7 @@ public:
   /// The run fails with `message`, in which %lld is the element, where one of x is negative.
   void requireNotNegative(Value x, const llvm::Twine &message);
 
-  // Products and folds.
+  // Products and reductions.
   Value matmul(Value a, Value b,
                Type result = {}); // NumPy's rules for ranks; default type that of a
   template <typename Op> Value reduce(Value x, llvm::ArrayRef<int64_t> axes, bool keepDims = true) {

@@ -3,7 +3,7 @@
 // The module has the attribute `graph.model` (the file's name) and one `func.func @main`. Its
 // arguments and results carry `graph.name`; a result that stands for maps carries `graph.labels`
 // and `graph.encoding` ("map" or, where labels are numbers, "int_map":
-// [n, labels], one map a row). `graph.strings` of the module are the
+// [n, labels], one map per row). `graph.strings` of the module are the
 // strings of the model.
 #ifndef HEDDLE_ONNX_IMPORTER_H
 #define HEDDLE_ONNX_IMPORTER_H

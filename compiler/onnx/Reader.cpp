@@ -208,7 +208,7 @@ static void forEachNeed(const proto::NodeProto &node, llvm::function_ref<void(St
   }
 }
 
-/// The nodes so that each follows those that it needs, else as they stand; nodes of a cycle, and
+/// The nodes so that each follows those that it needs, else as they are; nodes of a cycle, and
 /// those that need it, come last.
 static std::vector<int>
 topologicalOrder(const google::protobuf::RepeatedPtrField<proto::NodeProto> &nodes) {

@@ -11,7 +11,7 @@ namespace heddle::onnx {
 Type elementType(mlir::MLIRContext *context, int dataType);
 std::string dataTypeName(int dataType);
 
-/// The model's strings, each once; their numbers stand in tensors.
+/// The model's strings, each once; their numbers are in tensors.
 struct StringTable {
   std::vector<std::string> texts;
   llvm::StringMap<int64_t> numbers;

@@ -30,7 +30,7 @@ Group *Partitioner::openGroupOf(Operation *op) {
   return isOpen ? &group : nullptr;
 }
 
-/// What an op of `group` may read besides `taken`: what stands outside of the group, or can be
+/// What an op of `group` may read besides `taken`: what is outside of the group, or can be
 /// computed anew beside it; such ops are added.
 bool Partitioner::addOperands(Operation *op, Group &group, SetVector<Operation *> &taken) {
   return llvm::all_of(op->getOperands(), [&](Value operand) {
@@ -58,7 +58,7 @@ SetVector<Operation *> Partitioner::readersOf(ArrayRef<Operation *> slices) {
   return taken;
 }
 
-/// Slices of the product's result and elementwise ops behind them: an op goes with its operands if
+/// Slices of the product's result and elementwise ops after them: an op goes with its operands if
 /// it is the only one that reads what it reads of these, so that no more results leave the group.
 SetVector<Operation *> Partitioner::followersOf(ArrayRef<Operation *> slices) {
   SetVector<Operation *> taken;
@@ -107,7 +107,7 @@ bool Partitioner::joinIfFits(Group &product, Ops taken) {
   Operation *last = *llvm::max_element(
       taken, [&](Operation *a, Operation *b) { return places.at(a) < places.at(b); });
   taken.insert(product.members.begin(), product.members.end());
-  // All that others read is read behind the last op, where the group will stand.
+  // All that others read is read after the last op, where the group will stand.
   auto isBehind = [&](Operation *user) {
     user = block.findAncestorOpInBlock(*user);
     auto known = groupOf.find(user);

@@ -200,7 +200,7 @@ private:
 };
 } // namespace
 
-/// Moves what stands between the ops and follows from them behind the last one.
+/// Moves what is between the ops and follows from them after the last one.
 static void moveReadersBehind(ArrayRef<Operation *> ops) {
   llvm::SmallPtrSet<Operation *, 32> inside(ops.begin(), ops.end()), moved;
   Operation *last = ops.back(), *end = last;

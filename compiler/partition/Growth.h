@@ -27,7 +27,7 @@ struct Claim {
 /// and back.
 ///
 /// So no grouping can close a cycle. Ops that are `isHost` belong to no group. Readers of a claim
-/// that stand between its ops are moved behind the last of them.
+/// that are between its ops are moved after the last of them.
 std::vector<Claim> growClaims(mlir::Block &block, const warehouse::Warehouse &cards,
                               llvm::function_ref<bool(mlir::Operation *)> isHost);
 

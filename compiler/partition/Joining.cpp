@@ -105,7 +105,7 @@ static bool repeats(graph::BroadcastOp op) {
 
 /// Whether the op, and what it is computed from element by element, would be computed again for
 /// each element that a broadcast shows of its result, and costs too much for that. What follows a
-/// fold over rows is computed once a row where the fold is in the group too.
+/// reduction over rows is computed once per row where the reduction is in the group too.
 bool Partitioner::isRepeated(Operation *op, Group &group) {
   if (llvm::none_of(op->getUsers(), [](Operation *user) {
         auto broadcast = dyn_cast<graph::BroadcastOp>(user);

@@ -59,11 +59,11 @@ static void sortStretch(ArrayRef<Operation *> ops, const std::map<std::string, i
     if (!awaited[i])
       ready.push({keys[i], i});
   }
-  Operation *behind = ops.back()->getNextNode();
+  Operation *after = ops.back()->getNextNode();
   while (!ready.empty()) {
     size_t i = ready.top().second;
     ready.pop();
-    ops[i]->moveBefore(behind);
+    ops[i]->moveBefore(after);
     for (size_t reader : readers[i])
       if (--awaited[reader] == 0)
         ready.push({keys[reader], reader});

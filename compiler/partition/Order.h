@@ -6,7 +6,7 @@
 
 namespace heddle::partition {
 
-/// Moves groups so that their numbers grow, as far as each stays behind what it reads, and no op
+/// Moves groups so that their numbers grow, as far as each stays after what it reads, and no op
 /// that binds sizes or has a region of its own is passed. Groups without a number, and what else
 /// there is, come right before the next one that has one.
 void orderGroups(mlir::Block &block, const std::map<std::string, int64_t> &order);

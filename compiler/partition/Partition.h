@@ -23,10 +23,10 @@ struct Options {
   /// Groups that hold these ops and no others: how a plan splits a group, and joins what would not
   /// be joined, or computed again by each reader, of itself.
   Members wanted;
-  /// Of groups by their names: in a block they stand in this order, as far as what they read
+  /// Of groups by their names: in a block they are in this order, as far as what they read
   /// allows.
   std::map<std::string, int64_t> order;
-  /// Whether a product and the folds over its rows become one group, Apollo's second layer.
+  /// Whether a product and the reductions over its rows become one group, Apollo's second layer.
   bool stitches = true;
   /// Name and kind of groups that turned out to be no kernel, or not worth it: such are not made.
   std::set<std::pair<std::string, std::string>> refused;
@@ -34,7 +34,7 @@ struct Options {
   std::optional<std::map<std::string, int64_t>> regions;
 };
 
-/// The name of a group's root: names that occur twice are numbered behind a '#'.
+/// The name of a group's root: names that occur twice are numbered after a '#'.
 std::string baseName(llvm::StringRef group);
 
 /// Wraps the ops of every block below `function` into graph.group ops.

@@ -1,6 +1,6 @@
 // Partitioner: the groups of one block while they are made. Partition.cpp walks the block,
 // Joining.cpp says which ops join a group, Recompute.cpp gives what is cheap to each reader,
-// Gates.cpp joins products with what reads them in parts, Stitches.cpp products and folds.
+// Gates.cpp joins products with what reads them in parts, Stitches.cpp products and reductions.
 #ifndef HEDDLE_PARTITION_PARTITIONER_H
 #define HEDDLE_PARTITION_PARTITIONER_H
 

@@ -1,5 +1,5 @@
-// Stitches: a product and the folds over the rows of its result become one group (Apollo's Layer
-// II).
+// Stitches: a product and the reductions over the rows of its result become one group (Apollo's
+// Layer II).
 
 #include "compiler/partition/Partitioner.h"
 
@@ -9,7 +9,7 @@ using namespace mlir;
 
 namespace heddle::partition {
 
-/// Apollo's Layer II: the rows of a product's result and the folds over them.
+/// Apollo's Layer II: the rows of a product's result and the reductions over them.
 void Partitioner::stitchAll() {
   for (Group &rows : groups)
     if (rows.is(Kind::Rows))
@@ -20,8 +20,8 @@ void Partitioner::stitchAll() {
         }
 }
 
-/// The group of the product whose rows this fold of `rows` folds, if the two can be one: where
-/// the product's result is read elsewhere, that has to be behind the rows' root.
+/// The group of the product whose rows this reduction of `rows` reduces, if the two can be one:
+/// where the product's result is read elsewhere, that has to be after the rows' root.
 Group *Partitioner::productBefore(Operation *fold, Group &rows) {
   ArrayRef<int64_t> axes = graph::reducedAxes(fold);
   Operation *root = rows.root();
@@ -48,7 +48,7 @@ Group *Partitioner::productBefore(Operation *fold, Group &rows) {
   return nullptr;
 }
 
-/// Inside of the rows at its own place; outside behind their root, where the group will stand.
+/// Inside of the rows at its own place; outside after their root, where the group will stand.
 bool Partitioner::isReadRight(Operation *user, Group &rows) {
   user = block.findAncestorOpInBlock(*user);
   auto known = groupOf.find(user);

@@ -38,7 +38,7 @@ struct CompileOptions {
   std::set<std::string> printAfter; // names of stages, whose modules `print` gets as text
   std::function<void(llvm::StringRef stage, llvm::StringRef text)> print;
   bool isPlanned = false; // the graph's groups have their schedules: begins at lower
-  bool plansOnly = false; // ends behind the plan: there are no objects
+  bool plansOnly = false; // ends after the plan: there are no objects
 };
 
 /// A group that was made and then split again, since its kernel could not be made or did not pay.

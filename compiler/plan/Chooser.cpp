@@ -108,7 +108,7 @@ static std::string whyApart(func::FuncOp function, graph::GroupOp group, StringR
   return "no mechanism carries them out as one kernel";
 }
 
-/// Groups stand in the plan's order, unless what they read does not allow it.
+/// Groups are in the plan's order, unless what they read does not allow it.
 void PlanChooser::checkOrder(
     func::FuncOp function,
     llvm::function_ref<void(const GroupPlan &, const Twine &)> complain) const {
@@ -167,7 +167,7 @@ llvm::Error PlanChooser::check(func::FuncOp function, StringRef model) const {
         complain(group, "it cannot be launched at once with '" + first->second->name +
                             "' (region " + Twine(group.region) +
                             "): one reads the other, or something that is no group of the region "
-                            "stands between them");
+                            "is between them");
     }
     if (group.ops.empty())
       continue;
@@ -179,7 +179,7 @@ llvm::Error PlanChooser::check(func::FuncOp function, StringRef model) const {
     for (const std::string &op : made)
       if (!llvm::is_contained(group.ops, op))
         complain(group, "op '" + op +
-                            "' is in it, but stands not in its 'ops'; name the group that "
+                            "' is in it, but is not in its 'ops'; name the group that "
                             "it shall be in, or add it");
   }
   if (!problems.empty())

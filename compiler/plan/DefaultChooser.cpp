@@ -3,7 +3,7 @@
 
 #include "compiler/mechanism/Shapes.h"
 #include "compiler/plan/Chooser.h"
-#include "compiler/plan/FewRule.h"
+#include "compiler/plan/NarrowRule.h"
 #include "compiler/plan/WinogradRule.h"
 
 using namespace mlir;
@@ -16,7 +16,8 @@ using warehouse::Knob;
 using warehouse::KnobValues;
 
 namespace {
-/// Rows of the innermost tiled dimension and columns of a product; nullopt when only the run knows.
+/// Rows of the innermost tiled dimension and columns of a product; nullopt if known only at run
+/// time.
 struct ProductSize {
   ProductSize(const Dim &rows, const Dim &columns)
       : rows(rows.constant()), columns(columns.constant()),
@@ -99,7 +100,7 @@ static Tile tileOf(const ProductSize &size, const program::Machine &machine) {
     return {14, lanes};
   if (isSmall)
     return {6, 2 * lanes};
-  // Rows that only the run knows end in a clamped tile: fewer rows waste less.
+  // Rows known only at run time end in a clamped tile: fewer rows waste less.
   bool isLong = size.leastRows > 64;
   if (columns <= 2 * lanes)
     return {size.rows || isLong ? 14 : 12, 2 * lanes};
@@ -172,8 +173,8 @@ static Result ofConv(Result (*rule)(graph::ConvOp, const program::Machine &), gr
 static bool pays(const Card &card, graph::GroupOp group, const program::Machine &machine) {
   if (card.mechanism == &mechanism::kWinograd)
     return card.priority >= 0 && ofConv(winogradForm, group, machine).tile > 0;
-  if (card.mechanism == &mechanism::kFewFilters)
-    return card.priority >= 0 && ofConv(fewPixels, group, machine) > 0;
+  if (card.mechanism == &mechanism::kNarrowConv)
+    return card.priority >= 0 && ofConv(narrowPixels, group, machine) > 0;
   return card.priority >= 0;
 }
 
@@ -198,8 +199,8 @@ llvm::Expected<Choice> DefaultChooser::choose(graph::GroupOp group,
     if (choice.card->knob("late"))
       choice.knobs["late"] = form.isLate;
   }
-  if (choice.card->mechanism == &mechanism::kFewFilters && choice.card->knob("m"))
-    choice.knobs["m"] = nearestBelow(*choice.card->knob("m"), ofConv(fewPixels, group, machine));
+  if (choice.card->mechanism == &mechanism::kNarrowConv && choice.card->knob("m"))
+    choice.knobs["m"] = nearestBelow(*choice.card->knob("m"), ofConv(narrowPixels, group, machine));
   return choice;
 }
 

@@ -79,7 +79,7 @@ public:
     llvm::StringSet<> seen;
     for (const GroupPlan &group : plan.groups)
       if (!seen.insert(group.name).second)
-        complain("group '" + group.name + "' stands twice in the plan");
+        complain("group '" + group.name + "' is twice in the plan");
     if (!problems.empty())
       return makeError(ErrorCode::Usage, llvm::join(problems, "\n"));
     return plan;
@@ -93,7 +93,7 @@ private:
             .str());
   }
 
-  /// The line in which the name of a group stands first.
+  /// The line in which the name of a group is first.
   int64_t lineOf(const std::string &name) const {
     std::string quoted = Json(name).dump(-1, ' ', false, Json::error_handler_t::replace);
     for (size_t at = text.find(quoted); at != StringRef::npos; at = text.find(quoted, at + 1)) {

@@ -33,7 +33,7 @@ struct Plan {
   std::string str() const;
 };
 
-/// Reads what `str` prints; `path` stands in messages.
+/// Reads what `str` prints; `path` is in messages.
 llvm::Expected<Plan> parsePlan(llvm::StringRef text, llvm::StringRef path);
 llvm::Expected<Plan> readPlan(llvm::StringRef path);
 llvm::Error writePlan(const Plan &plan, llvm::StringRef path);

@@ -2,7 +2,7 @@
 // of knobs.
 
 #include "compiler/plan/Chooser.h"
-#include "compiler/plan/FewRule.h"
+#include "compiler/plan/NarrowRule.h"
 #include "compiler/plan/WinogradRule.h"
 
 #include "mlir/Parser/Parser.h"
@@ -147,10 +147,9 @@ TEST_F(Plans, sayWhatIsWrongInThem) {
   EXPECT_EQ(replayGroup("\"card\": \"matmul\", \"knobs\": {\"m\": 7}"),
             "p.json:1: group 'dense': error: knob 'm' is 7, but card 'matmul' allows only [1, 2, "
             "3, 4, 5, 6, 8, 12, 14]");
-  EXPECT_EQ(
-      replay("{\"plan\": 1,\n \"groups\": [\n{\"name\": \"dense\", \"ops\": [\"dot_1\"]}]}"),
-      "p.json:3: group 'dense': error: op 'exp_1' is in it, but stands not in its 'ops'; name "
-      "the group that it shall be in, or add it");
+  EXPECT_EQ(replay("{\"plan\": 1,\n \"groups\": [\n{\"name\": \"dense\", \"ops\": [\"dot_1\"]}]}"),
+            "p.json:3: group 'dense': error: op 'exp_1' is in it, but is not in its 'ops'; name "
+            "the group that it shall be in, or add it");
   EXPECT_EQ(
       replayGroup("\"ops\": [\"dot_1\", \"exp_1\", \"lost\"]"),
       "p.json:1: group 'dense': error: op 'lost' cannot be in it: the model computes no op of "
@@ -224,7 +223,7 @@ TEST_F(Plans, fewFiltersLeaveTheLanesToTheReduction) {
             x + ", " + w + ") -> " + y + "\nreturn %c : " + y + "\n}",
         &context);
     auto main = module->lookupSymbol<func::FuncOp>("main");
-    return plan::fewPixels(cast<graph::ConvOp>(main.getBody().front().front()), {});
+    return plan::narrowPixels(cast<graph::ConvOp>(main.getBody().front().front()), {});
   };
   EXPECT_EQ(pixelsOf(16, 3, 9), 9);
   EXPECT_EQ(pixelsOf(32, 9, 3), 3);

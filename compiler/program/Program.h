@@ -79,7 +79,7 @@ struct LibraryCall {
 /// program, which defines those that it only declares.
 struct Source {
   std::string path, prefix;
-  std::string header, code;        // what stands before the file's own text
+  std::string header, code;        // what precedes the file's own text
   std::vector<std::string> wanted; // functions that it has to define
   std::string bitcode;             // once it is compiled
 };

@@ -98,7 +98,7 @@ def Program_Service : I32EnumAttr<"Service", "what the runtime does for a progra
 def Program_ServiceOp : Program_Op<"service", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "call a service of the runtime";
   let description = [{
-    `services` is that area of the run. `frame` is an array of 64-bit words, operands and then results; what stands where is told
+    `services` is that area of the run. `frame` is an array of 64-bit words, operands and then results; its layout is told
     with each service in runtime/executable/abi.h and runtime/routine/routine.h.
   }];
   let arguments = (ins Program_Service:$service, Program_Ptr:$services, Program_Ptr:$run, Program_Ptr:$frame);

@@ -10,7 +10,7 @@ namespace heddle::records {
 struct GroupKey {
   std::string hash; // "sha256:..." of `text`
   std::string text; // ops, types with extents, kind; no names, no values of constants
-  std::vector<std::string> symbols; // the model's names of the sizes that stand in it as $0, $1...
+  std::vector<std::string> symbols; // the model's names of the sizes that are in it as $0, $1...
 };
 
 /// Equal for groups that compile to the same loops: equal ops in equal order with equal attributes

@@ -86,13 +86,13 @@ Results compute(PoolOp op, const Call &call) {
       for (int64_t c = 0; c < x.shape[channel]; ++c) {
         const T *base = values.data() + n * ofX[0] + c * ofX[channel];
         forEachIndex(to, [&](ArrayRef<int64_t> position, int64_t number) {
-          T folded = isMax ? lowestOf<T>(x.element) : T(0);
+          T reduced = isMax ? lowestOf<T>(x.element) : T(0);
           for (int64_t offset : windows.offsets[number])
-            folded = isMax ? larger(folded, base[offset]) : plus(folded, base[offset]);
+            reduced = isMax ? larger(reduced, base[offset]) : plus(reduced, base[offset]);
           int64_t place = n * ofResult[0] + c * ofResult[channel];
           for (auto [i, stride] : llvm::zip(position, toStrides))
             place += i * stride;
-          results[place] = isMax ? folded : average(folded, windows.divisors[number]);
+          results[place] = isMax ? reduced : average(reduced, windows.divisors[number]);
         });
       }
     store<T>(*result, results);

@@ -1,4 +1,4 @@
-// Reduction: folds, running sums, places of extremes, and sorting.
+// Reduction: reductions, running sums, places of extremes, and sorting.
 
 #include "compiler/reference/Families.h"
 
@@ -25,7 +25,7 @@ static SmallVector<int64_t> reducedShape(const Tensor &x, ArrayRef<int64_t> axes
   return shape;
 }
 
-/// `combine` is a generic function of two numbers; `start` makes the fold of nothing.
+/// `combine` is a generic function of two numbers; `start` makes the reduction of nothing.
 template <typename Op, typename Start, typename Combine>
 static Results fold(Op op, const Call &call, Start start, Combine combine) {
   const Tensor &x = call[0];
@@ -36,14 +36,14 @@ static Results fold(Op op, const Call &call, Start start, Combine combine) {
   withNumber(x.element, [&](auto zero) {
     using T = decltype(zero);
     std::vector<T> values = load<T>(x);
-    std::vector<T> folded(result->count(), start(zero));
+    std::vector<T> reduced(result->count(), start(zero));
     forEachIndex(x.shape, [&](ArrayRef<int64_t> index, int64_t number) {
       int64_t place = 0;
       for (auto [i, stride] : llvm::zip(index, strides))
         place += i * stride;
-      folded[place] = combine(folded[place], values[number]);
+      reduced[place] = combine(reduced[place], values[number]);
     });
-    store<T>(*result, folded);
+    store<T>(*result, reduced);
     return 0;
   });
   return single(*result);

@@ -101,7 +101,7 @@ Results compute(StringSplitOp op, const Call &call) {
 }
 
 /// Letter by letter, by the platform's mapping of ASCII and this table-free rule for the rest:
-/// Latin-1, Greek and Cyrillic letters stand 32 apart.
+/// Latin-1, Greek and Cyrillic letters are 32 apart.
 static std::string inCase(StringRef text, bool isUpper) {
   llvm::SmallVector<llvm::UTF32> letters;
   const auto *from = reinterpret_cast<const llvm::UTF8 *>(text.begin());

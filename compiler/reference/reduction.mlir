@@ -1,4 +1,4 @@
-// Folds, extremes, running sums and sorting against values written by hand.
+// Reductions, extremes, running sums and sorting against values written by hand.
 // RUN: heddle-opt %s --heddle-interpret | FileCheck %s
 
 func.func @main() -> (tensor<2xf32>, tensor<1x3xf32>, tensor<i8>, tensor<2xf32>, tensor<f32>, tensor<2xi64>, tensor<2xi64>,

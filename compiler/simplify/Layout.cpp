@@ -108,7 +108,7 @@ static void permuteAttributes(OpBuilder &builder, NamedAttrList &attrs, ArrayRef
   }
 }
 
-/// Attributes that hold one entry a dimension.
+/// Attributes that hold one entry per dimension.
 static void permuteEntries(OpBuilder &builder, NamedAttrList &attrs, ArrayRef<int64_t> order) {
   for (StringRef name : {"starts", "low", "high"})
     if (auto dims = dyn_cast_or_null<DimsAttr>(attrs.get(name)))

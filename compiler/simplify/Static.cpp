@@ -106,7 +106,7 @@ static std::optional<Span> backwardSpan(const Dim &start, const Dim &end, const 
                                         int64_t step) {
   auto extent = size.constant();
   if (!extent) {
-    // Of a size that only the run knows: the whole axis from its end.
+    // Of a size known only at run time: the whole axis from its end.
     bool isWhole = (start.isConstant(-1) || start.constant().value_or(0) >= kBeyondAnySize) &&
                    end.constant().value_or(0) <= -kBeyondAnySize;
     return isWhole ? std::optional<Span>({size - Dim(1), size.ceilDiv(Dim(-step))}) : std::nullopt;

@@ -119,7 +119,7 @@ public:
   /// asks most first; all of their weights are in those of `form`.
   virtual llvm::Error write(const Form &form, llvm::ArrayRef<Form> variants,
                             const WriteOptions &options, llvm::StringRef path) const = 0;
-  /// The C header that stands beside an artefact, "" if there is none.
+  /// The C header that is beside an artefact, "" if there is none.
   virtual std::string header(const program::Program &program) const = 0;
   /// Passes of its own, for heddle-opt.
   virtual void registerPasses() const {}

@@ -11,7 +11,7 @@
 #include "compiler/pipeline/Planning.h"
 #include "compiler/support/Error.h"
 #include "compiler/support/Guard.h"
-#include "compiler/tuner/Contest.h"
+#include "compiler/tuner/Comparison.h"
 #include "compiler/tuner/Subject.h"
 #include "compiler/tuner/Work.h"
 
@@ -135,7 +135,7 @@ llvm::Error Tuner::measureBase(Work &work, Subject &subject) {
         auto program = subject.compile(work.base, compile);
         if (!program)
           return program.takeError();
-        auto timing = contest(nullptr, **program, subject.inputs(), threads, kLook);
+        auto timing = compareSpeed(nullptr, **program, subject.inputs(), threads, kLook);
         return timing ? llvm::Expected<std::string>(timingJson(*timing).dump())
                       : timing.takeError();
       },
@@ -219,7 +219,7 @@ llvm::Expected<double> Tuner::measure(Work &work, Subject &subject, cards::Progr
           return difference.takeError();
         if (!difference->empty())
           return makeError(ErrorCode::NumbersDiffer, *difference);
-        auto timing = contest(&base, **program, subject.inputs(), threads, effort);
+        auto timing = compareSpeed(&base, **program, subject.inputs(), threads, effort);
         return timing ? llvm::Expected<std::string>(timingJson(*timing).dump())
                       : timing.takeError();
       },

@@ -31,7 +31,7 @@ static std::string loopsRefusal(const graph::LoopNest &nest, ArrayRef<Key> keys,
   return "loops '" + nest.str() + "' are not " + llvm::join(texts, " or ") + where;
 }
 
-/// The extent against the card's guards; an extent that only the run knows meets none.
+/// The extent against the card's guards; an extent known only at run time meets none.
 static std::string guardRefusal(const Card &card, const Extents &extents) {
   for (auto &[letter, extent] : extents) {
     auto least = card.least.find(letter), most = card.most.find(letter);
@@ -74,17 +74,17 @@ bool Card::names(Operation *op) const {
          });
 }
 
-/// Not a number or a size that stands beside the data, nor a copy of one.
+/// Not a number or a size that is beside the data, nor a copy of one.
 static bool computes(Operation *op) {
   return !isa<graph::ConstantOp, graph::BroadcastOp, graph::ReshapeOp>(op);
 }
 
 Operation *Card::prologueOf(ArrayRef<Operation *> ops) const {
-  llvm::SmallPtrSet<Operation *, 8> behind; // a named op, or itself one
+  llvm::SmallPtrSet<Operation *, 8> after; // a named op, or itself one
   for (Operation *op : ops) {
-    auto isBehind = [&](Value operand) { return behind.contains(operand.getDefiningOp()); };
+    auto isBehind = [&](Value operand) { return after.contains(operand.getDefiningOp()); };
     if (names(op) || llvm::any_of(op->getOperands(), isBehind))
-      behind.insert(op);
+      after.insert(op);
     else if (computes(op))
       return op;
   }
@@ -108,14 +108,14 @@ std::string Card::aroundRefusal(ArrayRef<Operation *> ops) const {
   auto refuse = [](Operation *op, StringRef place, StringRef field) {
     std::string node = graph::sourceName(op->getLoc());
     return ("op '" + op->getName().stripDialect() + "'" +
-            (node.empty() ? "" : " of '" + node + "'") + " stands " + place +
+            (node.empty() ? "" : " of '" + node + "'") + " is " + place +
             " what the card names, which its '" + field + " = false' forbids")
         .str();
   };
   if (Operation *op = hasPrologue ? nullptr : prologueOf(ops))
     return refuse(op, "before", "prologue");
   if (Operation *op = hasEpilogue ? nullptr : epilogueOf(ops))
-    return refuse(op, "behind", "epilogue");
+    return refuse(op, "after", "epilogue");
   return "";
 }
 
@@ -143,7 +143,7 @@ Fit Card::fit(ArrayRef<Operation *> ops) const {
   for (Operation *op : ops)
     if (decides(op) && !dtypeRefusal(*this, op).empty())
       return Fit::No;
-  // What stands before never gets a place by growing; an op behind may yet lead to a named one.
+  // What is before never gets a place by growing; an op after may yet lead to a named one.
   if (!hasPrologue && prologueOf(ops))
     return Fit::No;
   if (!hasEpilogue && epilogueOf(ops))
@@ -179,9 +179,9 @@ std::string Card::kernelRefusal(ArrayRef<Operation *> ops) const {
                : "its kernel is written for '" + nestText + "', but the group has '" + text + "'";
   }
   size_t count = mechanism::decidersOf(*mechanism, ops).size();
-  if (mechanism == &mechanism::kKernelRows && count != (size_t)folds)
-    return "its kernel has holes for " + std::to_string(folds) + " folds, but the group has " +
-           std::to_string(count);
+  if (mechanism == &mechanism::kKernelRows && count != (size_t)reductions)
+    return "its kernel has holes for " + std::to_string(reductions) +
+           " reductions, but the group has " + std::to_string(count);
   return "";
 }
 
@@ -263,7 +263,6 @@ llvm::Error apply(const Card &card, graph::GroupOp group, const KnobValues &valu
     NamedAttrList chosen(group.getSchedule());
     chosen.set("source", builder.getStringAttr(card.source));
     chosen.set("code", builder.getStringAttr(card.code));
-    chosen.set("folds", builder.getI64IntegerAttr(card.folds));
     group.setSchedule(chosen.getDictionary(group.getContext()));
   }
   group.setCard(card.name);

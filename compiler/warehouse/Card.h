@@ -10,7 +10,7 @@
 
 namespace heddle::warehouse {
 
-/// A number that the chooser sets: an argument of @schedule behind the group.
+/// A number that the chooser sets: an argument of @schedule after the group.
 struct Knob {
   std::string name;
   std::vector<int64_t> domain;
@@ -30,13 +30,13 @@ struct Card {
   bool readsThroughMoves = false; // ops that only move elements are no part of the nest
   const mechanism::Mechanism *mechanism = nullptr; // that @schedule names
   std::string source, code;        // of a kernel: its file, "" for the card itself, and the text
-  int64_t folds = 0;               // that a kernel of rows is written for
+  int64_t reductions = 0;          // that a kernel of rows is written for
   std::string nestText;            // of its example, for a kernel of a nest: mechanism::Nest::str
   std::string kind;                // of the group, as partition named it; "" for any
   std::vector<std::string> dtypes; // of the deciding ops; empty for any
   std::map<std::string, int64_t> least, most;  // guards on extents, by letter
   std::vector<Knob> knobs;                     // in the order of the arguments
-  bool hasPrologue = true, hasEpilogue = true; // whether other ops may stand before, behind
+  bool hasPrologue = true, hasEpilogue = true; // whether other ops may be before, after
   bool isStrict = true; // rounds as the ops say, but for the order of sums and fused additions
   std::string text, hash;
   bool isBuiltIn = false;
@@ -61,14 +61,14 @@ private:
   std::string mechanismRefusal(llvm::ArrayRef<mlir::Operation *> ops) const;
   std::string nestRefusal(llvm::ArrayRef<mlir::Operation *> ops) const;
   bool names(mlir::Operation *op) const;
-  /// The first op, of ops in their order, that the card does not name, nor any op before (behind)
+  /// The first op, of ops in their order, that the card does not name, nor any op before (after)
   /// it.
   mlir::Operation *prologueOf(llvm::ArrayRef<mlir::Operation *> ops) const;
   mlir::Operation *epilogueOf(llvm::ArrayRef<mlir::Operation *> ops) const;
   std::string aroundRefusal(llvm::ArrayRef<mlir::Operation *> ops) const;
 };
 
-/// Reads and checks a card. `path` stands in messages. The context must know the ops of
+/// Reads and checks a card. `path` is in messages. The context must know the ops of
 /// compiler/loop.
 llvm::Expected<Card> parseCard(mlir::MLIRContext &context, llvm::StringRef text,
                                llvm::StringRef path);

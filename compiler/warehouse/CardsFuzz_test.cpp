@@ -54,7 +54,7 @@ std::string broken(StringRef text, std::mt19937 &random) {
     case 2:
       result.erase(at, length);
       break;
-    case 3: // a piece of it stands elsewhere too
+    case 3: // a piece of it is elsewhere too
       result.insert(random() % result.size(), result.substr(at, length));
       break;
     default:

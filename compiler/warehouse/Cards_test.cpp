@@ -157,10 +157,10 @@ TEST_F(Cards, mayForbidWhatStandsAroundTheirOps) {
   EXPECT_EQ(fitOf(closed, all.slice(0, 5)), warehouse::Fit::No);
   EXPECT_EQ(fitOf(closed, all.slice(1, 5)), warehouse::Fit::Partial);
   EXPECT_EQ(closed.refusal(rows),
-            "op 'mul' of '-:6' stands before what the card names, which its 'prologue = false' "
+            "op 'mul' of '-:6' is before what the card names, which its 'prologue = false' "
             "forbids");
   EXPECT_EQ(cardWith(", epilogue = false").refusal(rows),
-            "op 'neg' of '-:11' stands behind what the card names, which its 'epilogue = false' "
+            "op 'neg' of '-:11' is after what the card names, which its 'epilogue = false' "
             "forbids");
 }
 

@@ -65,7 +65,7 @@ private:
       loop.extent = extent;
       loop.letter = kind.str();
       if (!take(':'))
-        return fail("':' is missing behind the size");
+        return fail("':' is missing after the size");
       kind = word();
     } else if (take(':')) {
       loop.letter = kind.str();

@@ -56,8 +56,8 @@ private:
   std::vector<KeyLoop> loops;
 };
 
-/// The loops of one op in the order in which its first operand is walked: a fold of leading
-/// dimensions is `m:s { n:p(sum) }`, and a convolution of one channel a group has no loop over
+/// The loops of one op in the order in which its first operand is walked: a reduction of leading
+/// dimensions is `m:s { n:p(sum) }`, and a convolution of one channel per group has no loop over
 /// channels.
 graph::LoopNest skeletonOf(mlir::Operation *op);
 

@@ -72,7 +72,7 @@ bool Matcher::fail(llvm::function_ref<std::string()> why) {
 
 static constexpr int64_t kStepLimit = 100'000;
 
-/// In a loop that folds, `max` is the fold.
+/// In a loop that reduces, `max` is the reduction.
 static bool isTrivialIn(Loop::Kind kind, StringRef op) {
   return graph::isTrivial(op) && (kind == Loop::Kind::Parallel || (op != "max" && op != "min"));
 }
@@ -187,7 +187,7 @@ bool Matcher::matchLoops(KeyLoops keys, Loops loops, Extents &extents) {
   for (size_t length = isSized ? 0 : longestRun(key, loops); length > 0; --length)
     if (attempt([&](Extents &found) { return matchRun(keys, loops, length, found); }))
       return true;
-  // A run of no loops: what stands inside of it takes its place.
+  // A run of no loops: what is inside of it takes its place.
   if (key.many == Many::Any && key.ops.empty()) {
     std::vector<KeyLoop> inner(key.children);
     inner.insert(inner.end(), keys.begin() + 1, keys.end());

@@ -74,7 +74,7 @@ TEST(Key, takesScalars) {
 }
 
 TEST(Key, takesLoopsBesideEachOther) {
-  // A softmax behind a product, as one nest: m:p { n:s(max) { k:s(dot) } n:s(sub,exp,sum) n:p(div)
+  // A softmax after a product, as one nest: m:p { n:s(max) { k:s(dot) } n:s(sub,exp,sum) n:p(div)
   // }.
   LoopNest nest;
   Loop dot{Dim(4), S, {"dot"}, {}};

@@ -1,4 +1,4 @@
-// Parse: the text of a card -> Card, with every problem said at the line where it stands.
+// Parse: the text of a card -> Card, with every problem said at the line where it is.
 
 #include "compiler/support/Error.h"
 #include "compiler/support/Suggest.h"
@@ -247,9 +247,8 @@ private:
                                   "graph dialect on tensors of numbers, without regions");
       auto constant = dyn_cast<graph::ConstantOp>(op);
       if (constant && !isa<DenseElementsAttr>(constant.getValue()))
-        complain(op.getLoc(),
-                 "a constant of @example must stand in the text, as dense<...>; larger "
-                 "ones are arguments that are 'heddle.constant'");
+        complain(op.getLoc(), "a constant of @example must be in the text, as dense<...>; larger "
+                              "ones are arguments that are 'heddle.constant'");
       computing += !constant;
     }
     for (Value result : example.getBody().front().getTerminator()->getOperands())
@@ -282,8 +281,7 @@ private:
     for (Operation &op : body) {
       const mechanism::Mechanism *named = mechanismOf(&op);
       if (named && card.mechanism)
-        complain(op.getLoc(), "mechanism '" + named->name + "' stands behind '" +
-                                  card.mechanism->name +
+        complain(op.getLoc(), "mechanism '" + named->name + "' follows '" + card.mechanism->name +
                                   "', but a card calls one; make a second card of it");
       else if (named)
         card.mechanism = named;
@@ -333,7 +331,7 @@ private:
     card.knobs.push_back(std::move(knob));
   }
 
-  /// Upstream's check that no handle is used behind an op that consumed it.
+  /// Upstream's check that no handle is used after an op that consumed it.
   void checkHandles() {
     ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
       complain(diagnostic.getLocation(), diagnostic.str());

@@ -49,8 +49,8 @@ public:
       readFile(*call.getSource());
     else
       readFunctions();
-    card.folds = mechanism::foldsNamedIn(card.code);
-    if (problems.empty() && card.mechanism == &mechanism::kKernelRows && card.folds == 0)
+    card.reductions = mechanism::reductionsNamedIn(card.code);
+    if (problems.empty() && card.mechanism == &mechanism::kKernelRows && card.reductions == 0)
       complain(call.getLoc(),
                "a kernel of rows reads its rows with read_0, but its source does not "
                "name it");
@@ -102,7 +102,7 @@ private:
     if (!llvm::is_contained({".c", ".cc", ".cpp"}, suffix))
       return complain(call.getLoc(), "'" + name + "' is no file of C (.c) or C++ (.cpp, .cc)");
     if (llvm::sys::path::is_absolute(name) || name.contains(".."))
-      return complain(call.getLoc(), "'" + name + "' must stand beside the card or below it");
+      return complain(call.getLoc(), "'" + name + "' must be beside the card or below it");
     auto buffer = llvm::MemoryBuffer::getFile(path);
     if (!buffer)
       return complain(call.getLoc(), "cannot read the kernel's source '" + path +
@@ -123,9 +123,9 @@ private:
       function.print(stream, OpPrintingFlags().useLocalScope());
       stream << "\n";
     }
-    int64_t folds = mechanism::foldsNamedIn(card.code);
+    int64_t reductions = mechanism::reductionsNamedIn(card.code);
     std::vector<mechanism::Hole> holes =
-        mechanism::holesOf(*card.mechanism, elementType(), folds, nestOrNull());
+        mechanism::holesOf(*card.mechanism, elementType(), reductions, nestOrNull());
     bool hasKernel = false, hasTasks = false;
     for (auto function : card.module->getOps<func::FuncOp>()) {
       if (function == card.example)

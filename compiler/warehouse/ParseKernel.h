@@ -11,7 +11,7 @@ using Problems = std::vector<std::pair<mlir::Location, std::string>>;
 /// Whether the card asks for a kernel whose source is the card itself.
 bool hasOwnKernel(mlir::ModuleOp module);
 
-/// Fills in `source`, `code`, `folds` and the hash of a card whose @schedule has been read.
+/// Fills in `source`, `code`, `reductions` and the hash of a card whose @schedule has been read.
 Problems readKernel(Card &card);
 
 } // namespace heddle::warehouse

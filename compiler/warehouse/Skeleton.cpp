@@ -10,13 +10,13 @@ using graph::Loop;
 using graph::LoopNest;
 
 /// One loop a dimension of the operand, in its order.
-template <typename Op> static LoopNest foldInOrder(Op op, StringRef name) {
+template <typename Op> static LoopNest reductionInOrder(Op op, StringRef name) {
   LoopNest nest;
   std::vector<Loop> *inside = &nest.loops;
   graph::DimVector dims = graph::dimsOf(op.getX());
   for (auto [i, dim] : llvm::enumerate(dims)) {
-    bool isFolded = llvm::is_contained(op.getAxes(), static_cast<int64_t>(i));
-    Loop loop{dim, isFolded ? Loop::Kind::Reduction : Loop::Kind::Parallel, {}, {}};
+    bool isReduced = llvm::is_contained(op.getAxes(), static_cast<int64_t>(i));
+    Loop loop{dim, isReduced ? Loop::Kind::Reduction : Loop::Kind::Parallel, {}, {}};
     if (i + 1 == dims.size())
       loop.ops = {name.str()};
     inside->push_back(std::move(loop));
@@ -31,7 +31,7 @@ static LoopNest convSkeleton(graph::ConvOp op) {
   LoopNest nest = graph::loopNestOf(op);
   if (op.getGroups() == 1 || !graph::dimsOf(op.getW())[1].isConstant(1))
     return nest;
-  // The loop over the one channel of a group is no loop: windows stand where it stood.
+  // The loop over the one channel of a group is no loop: windows are where it stood.
   std::vector<Loop> *loops = &nest.loops;
   while (!loops->empty() && loops->front().kind == Loop::Kind::Parallel)
     loops = &loops->front().children;
@@ -44,10 +44,10 @@ static LoopNest convSkeleton(graph::ConvOp op) {
 
 LoopNest skeletonOf(Operation *op) {
   return llvm::TypeSwitch<Operation *, LoopNest>(op)
-      .Case<graph::ReduceSumOp>([](auto fold) { return foldInOrder(fold, "sum"); })
-      .Case<graph::ReduceProdOp>([](auto fold) { return foldInOrder(fold, "prod"); })
-      .Case<graph::ReduceMaxOp>([](auto fold) { return foldInOrder(fold, "max"); })
-      .Case<graph::ReduceMinOp>([](auto fold) { return foldInOrder(fold, "min"); })
+      .Case<graph::ReduceSumOp>([](auto fold) { return reductionInOrder(fold, "sum"); })
+      .Case<graph::ReduceProdOp>([](auto fold) { return reductionInOrder(fold, "prod"); })
+      .Case<graph::ReduceMaxOp>([](auto fold) { return reductionInOrder(fold, "max"); })
+      .Case<graph::ReduceMinOp>([](auto fold) { return reductionInOrder(fold, "min"); })
       .Case<graph::ConvOp>([](auto conv) { return convSkeleton(conv); })
       .Default([](Operation *other) { return graph::loopNestOf(other); });
 }

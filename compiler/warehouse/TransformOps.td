@@ -55,7 +55,7 @@ def Loop_WinogradOp : Loop_Mechanism<"winograd", "kWinograd"> {
   }];
 }
 
-def Loop_FewOp : Loop_Mechanism<"few", "kFewFilters"> {
+def Loop_NarrowOp : Loop_Mechanism<"narrow", "kNarrowConv"> {
   let summary = "carry the group out as a convolution of few filters, the reduction in lanes";
   let description = [{
     `m` pixels by all filters of a register tile, `tiles` of them in one task.
@@ -63,7 +63,7 @@ def Loop_FewOp : Loop_Mechanism<"few", "kFewFilters"> {
 }
 
 def Loop_StitchOp : Loop_Mechanism<"stitch", "kStitch"> {
-  let summary = "carry the group out as a product and, while its rows are in the cache, their folds";
+  let summary = "carry the group out as a product and, while its rows are in the cache, their reductions";
   let description = [{
     `m` rows by `n` columns of a register tile, `panels` of columns and `rows` at a time.
   }];
@@ -108,7 +108,7 @@ def Loop_CallOp : Op<Transform_Dialect, "loop.call",
   let summary = "have a function of an existing library carry the group out";
   let description = [{
     `"onednn.matmul"`, `"onednn.convolution"` or `"onednn.layer_norm"`. What of the group the function
-    cannot do is computed behind it, element by element.
+    cannot do is computed after it, element by element.
   }];
   let arguments = (ins StrAttr:$function, TransformHandleTypeInterface:$group);
   let assemblyFormat = "$function $group attr-dict `:` type($group)";

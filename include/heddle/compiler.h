@@ -42,7 +42,7 @@ typedef struct heddle_compile_options {
                           the environment (which may be empty, too), or heddle/compiled in the
                           user's folder for caches (docs/guide/cache.md) */
   int64_t cache_limit_bytes; /* of the folder, above which what was not used goes; 0: 2 GiB */
-  int plan_only; /* not 0: end behind the plan, with heddle_compiled_plan and the kinds "plan",
+  int plan_only; /* not 0: end after the plan, with heddle_compiled_plan and the kinds "plan",
                     "graph" and "loops" only */
   const char *const *functions; /* paths of ONNX models, or FunctionProtos, whose functions the
                                    model's nodes may call (docs/guide/custom-ops.md) */
@@ -136,7 +136,7 @@ typedef struct heddle_tune_options {
   double seconds;           /* for all; 0: 300 */
   double trial_seconds;     /* after which a candidate has failed; 0: 20 */
   uint64_t seed;            /* of the candidates that are drawn */
-  const char *const *sizes; /* "batch=4": at which a size that only a run knows is measured; 32 */
+  const char *const *sizes; /* "batch=4": at which a size known only at run time is measured; 32 */
   size_t size_count;
   /* Told what goes on, with 0..1 of the whole; not 0 ends the tuning, and what was found stays. */
   int (*progress)(void *data, const char *what, double fraction);

@@ -41,7 +41,7 @@ typedef struct heddle_custom_op {
   const char *domain, *name;
   /* Writes dtype, rank and dims of each output; returns 0, or a number of its own that the message
    * of the failure has. It depends on the attributes and on shapes and types of the inputs alone.
-   * The compiler calls it too, with large numbers for sizes that only the run knows: what it finds
+   * The compiler calls it too, with large numbers for sizes known only at run time: what it finds
    * with two sets of them becomes the type of the results. */
   int32_t (*shape)(heddle_custom_call_t *call);
   /* Writes the elements of each output; returns as `shape` does. */
@@ -50,7 +50,7 @@ typedef struct heddle_custom_op {
 } heddle_custom_op_t;
 
 /* The op, which must stay where it is, serves all nodes of its domain and name from now on, in this
- * process; one that was registered before stands behind it. */
+ * process; one that was registered before follows it. */
 HEDDLE_API heddle_status_t *heddle_custom_op_register(const heddle_custom_op_t *op);
 
 /* Registers all ops of a library. Artefacts whose models use them open it by its full path when

@@ -73,7 +73,7 @@ HEDDLE_API const char *heddle_dtype_name(int32_t dtype); /* "float32"; "?" when 
 HEDDLE_API int heddle_dtype_bits(int32_t dtype);         /* of one element; 0 when unknown */
 
 #define HEDDLE_MAX_RANK 16
-#define HEDDLE_UNKNOWN (-1) /* a size that only a run can tell */
+#define HEDDLE_UNKNOWN (-1) /* a size known only at run time */
 
 /* One string, of any bytes; `data` need not end with a zero. */
 typedef struct heddle_string {
@@ -218,12 +218,12 @@ HEDDLE_API heddle_status_t *heddle_session_create(heddle_module_t *module,
 HEDDLE_API void heddle_session_destroy(heddle_session_t *session);
 
 /* Fills dtype, rank, dims and bytes of every output for inputs of these shapes, whose data is not
- * looked at. Sizes that only a run can tell are HEDDLE_UNKNOWN, and `bytes` is then too. */
+ * looked at. Sizes known only at run time are HEDDLE_UNKNOWN, and `bytes` is then too. */
 HEDDLE_API heddle_status_t *
 heddle_session_output_shapes(heddle_session_t *session, const heddle_tensor_t *inputs,
                              size_t input_count, heddle_tensor_t *outputs, size_t output_count);
 
-/* Runs once. Inputs and outputs stand in the module's order. An output with data is written there
+/* Runs once. Inputs and outputs are in the module's order. An output with data is written there
  * if `bytes` suffice, and may not overlap another tensor, but for the input that it `shares`, whose
  * place it may take; one with NULL data is allocated and must be given to heddle_tensor_release. In
  * both cases its dtype, rank and dims are filled in. Strings and sequences are always allocated. A

@@ -193,7 +193,7 @@ Ref shapeOf(const heddle_tensor_t &tensor) {
   return list;
 }
 
-/// Whether a result has the shape of its place; sizes that only the run can tell fit.
+/// Whether a result has the shape of its place; sizes known only at run time fit.
 bool hasShape(const Value &value, const heddle_tensor_t &place, const heddle_tensor_t &result,
               const char *what) {
   bool isEqual = place.rank == result.rank;

@@ -219,7 +219,7 @@ def compile(  # noqa: A001: the package's own word
 
 def reference(model_path, inputs):
     """Every node's results in the reference interpreter: a list of (node, op, value, array) in the
-    order of computation. `inputs` stand in the model's order."""
+    order of computation. `inputs` are in the model's order."""
     tensors, alive = (Tensor * len(inputs))(), []
     for i, value in enumerate(inputs):
         tensors[i], held = arrays.feed(value, NodeArg(f"#{i}", 0, []))

@@ -20,7 +20,7 @@ typedef struct block {
   int64_t bytes;
 } block_t;
 
-_Static_assert(sizeof(block_t) <= HEAD, "a block's head stands before its data");
+_Static_assert(sizeof(block_t) <= HEAD, "a block's head is before its data");
 
 struct heddle_results {
   pthread_mutex_t mutex;

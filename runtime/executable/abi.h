@@ -60,11 +60,11 @@ enum heddle_service {
   HEDDLE_SERVICE_STRING_MATCH,
   /* [m: string number n is no number, count, dtype, x, result's dtype, result] */
   HEDDLE_SERVICE_STRING_CAST,
-  /* [number of the group whose kernels follow, or -1 behind them]; only called where the model was
+  /* [number of the group whose kernels follow, or -1 after them]; only called where the model was
    * compiled for profiles */
   HEDDLE_SERVICE_PROFILE,
   /* [m: the library's own error number, number of heddle_executable_t.calls, operands]: each
-   * operand is a T with as many strides, in elements, behind its dims. Operand 0 is the result. */
+   * operand is a T with as many strides, in elements, after its dims. Operand 0 is the result. */
   HEDDLE_SERVICE_LIBRARY,
   /* [result data, result height, result width, m: no library reads images, m + 1: the bytes are no
    * image, count, uint8 x, HEDDLE_PIXELS_*] */
@@ -217,7 +217,7 @@ typedef struct heddle_executable {
    * symbols and fail of the call are there. Returns call->status. NULL: there are none. */
   int32_t (*bind)(heddle_call_t *call);
   /* From symbols: bytes of the arena, and the dims of all outputs one after the other
-   * (HEDDLE_DYNAMIC where only the run can tell, or a symbol that is HEDDLE_DYNAMIC). Returns 0, or
+   * (HEDDLE_DYNAMIC if known only at run time, or a symbol that is HEDDLE_DYNAMIC). Returns 0, or
    * 1 + a message's number, whose two values are at `values` then. */
   int32_t (*sizes)(const int64_t *symbols, int64_t *arena_bytes, int64_t *output_dims,
                    int64_t *values);

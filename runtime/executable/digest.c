@@ -19,7 +19,7 @@
 
 typedef struct heddle_footer {
   char magic[8];
-  uint64_t size; /* of what stands before */
+  uint64_t size; /* of what precedes it */
   uint64_t low, high;
   uint64_t reserved;
 } heddle_footer_t;

@@ -1,4 +1,4 @@
-/* digest.h: the bytes behind an artefact that vouch for those before them: 40 bytes of a file,
+/* digest.h: the bytes after an artefact that vouch for those before them: 40 bytes of a file,
  * which no loader reads. They tell damage, not forgery. SPDX-License-Identifier: Apache-2.0 */
 #ifndef HEDDLE_RUNTIME_EXECUTABLE_DIGEST_H
 #define HEDDLE_RUNTIME_EXECUTABLE_DIGEST_H

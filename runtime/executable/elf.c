@@ -1,6 +1,6 @@
 /* elf.c: what dlopen does not check, or checks too late.
  *
- * dlopen maps a truncated file and dies of SIGBUS at the first touch behind its end, and it runs a
+ * dlopen maps a truncated file and dies of SIGBUS at the first touch past its end, and it runs a
  * library's constructors before anybody can ask whose library it is. So the file is read here
  * first: bounds of all segments and sections, machine, entry symbol, magic and version.
  * SPDX-License-Identifier: Apache-2.0 */

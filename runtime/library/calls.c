@@ -23,7 +23,7 @@ struct heddle_calls {
   const heddle_onednn_t *dnnl;
   int threads;
   pthread_mutex_t mutex; /* of all below */
-  kept_t kept[];         /* one a call */
+  kept_t kept[];         /* one per call */
 };
 
 /* Which of its own and its posts' operands a function has. */

@@ -1,7 +1,7 @@
 /* custom.h: ops of the user's own: who has been registered, and calls that are checked.
  *
  * What such an op says of its results, and what it writes, is not trusted: sizes are checked, and
- * memory behind each result is compared with what stood there. The oracle calls the same functions
+ * memory after each result is compared with what stood there. The oracle calls the same functions
  * as a run does. SPDX-License-Identifier: Apache-2.0 */
 #ifndef HEDDLE_LIBRARY_CUSTOM_H
 #define HEDDLE_LIBRARY_CUSTOM_H
@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-enum { HEDDLE_CUSTOM_GUARD = 64 }; /* bytes behind the elements of a result */
+enum { HEDDLE_CUSTOM_GUARD = 64 }; /* bytes after the elements of a result */
 
 /* What a call came to; `value` and `limit` of heddle_custom_outcome_t say more. */
 enum {
@@ -49,7 +49,7 @@ int64_t heddle_custom_bytes(const heddle_custom_tensor_t *tensor);
 /* Calls `shape`. */
 heddle_custom_outcome_t heddle_custom_shape(const heddle_custom_op_t *op,
                                             heddle_custom_call_t *call);
-/* Calls `compute`, with room for the guard behind each output. */
+/* Calls `compute`, with room for the guard after each output. */
 heddle_custom_outcome_t heddle_custom_compute(const heddle_custom_op_t *op,
                                               heddle_custom_call_t *call);
 

@@ -16,7 +16,7 @@
 /* LEAST_ROWS: fewer are walked. */
 enum { TOGETHER = 8, NODES_IN_CACHE = 1024, BLOCK_ROWS = 128, BATCH_TREES = 32, LEAST_ROWS = 4 };
 
-/* Goes to `child` where the key of the feature is at most the limit, else to the node behind it. A
+/* Goes to `child` where the key of the feature is at most the limit, else to the node after it. A
  * leaf's limit is the largest of all and its child itself. */
 typedef struct node {
   int64_t limit;

@@ -17,20 +17,20 @@
 extern "C" {
 #endif
 
-/* A tensor of a frame; `words` is where it stands there. */
+/* A tensor of a frame; `words` is where it is there. */
 typedef struct heddle_view {
   void *data;
   int64_t dtype, rank;
   int64_t *dims, *words;
 } heddle_view_t;
 
-/* The tensor at *frame, which is moved behind it. */
+/* The tensor at *frame, which is moved after it. */
 heddle_view_t heddle_view_next(int64_t **frame);
 /* The product of dims [begin, end); negative where it is no int64. */
 int64_t heddle_view_count(const heddle_view_t *view, int64_t begin, int64_t end);
 /* Memory of count * bytes until the end of the run; NULL after a failure. */
 void *heddle_routine_alloc(heddle_call_t *call, int64_t count, int64_t bytes);
-/* As above, for a result whose dims stand in the frame by now: its data is written there. */
+/* As above, for a result whose dims are in the frame by now: its data is written there. */
 void *heddle_routine_make(heddle_call_t *call, heddle_view_t *result, int64_t count, int64_t bytes);
 /* Splits [0, tasks) over the workers when `work`, in steps of about a nanosecond, is worth it. */
 void heddle_routine_launch(heddle_call_t *call, heddle_kernel_fn kernel, const int64_t *args,

@@ -35,7 +35,7 @@ INLINE void keysOfRows(const uint32_t *x, int64_t rows, int64_t features, bool m
     }
 }
 
-/* The leaves of `groups` times 16 rows, the keys of a group `stride` behind those before it. Leaves
+/* The leaves of `groups` times 16 rows, the keys of a group `stride` after those before it. Leaves
  * of 33 and more are those of a second word. */
 INLINE void scanGroups(const heddle_scan_t *scan, const int32_t *keys, int64_t stride,
                        const int groups, const bool isLong, uint32_t *leaves) {

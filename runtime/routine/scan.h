@@ -18,7 +18,7 @@ typedef struct heddle_scan {
   const int32_t *leaves;     /* [count + 1]: their nodes */
 } heddle_scan_t;
 
-/* The scan at *words, which are moved behind it. */
+/* The scan at *words, which are moved after it. */
 heddle_scan_t heddle_scan_next(const int32_t **words);
 typedef struct heddle_scan_form {
   const char *features; /* of the CPU that it needs, comma separated */

@@ -64,7 +64,7 @@ static int64_t skipF32(const topk_t *op, const char *row, int64_t i, uint64_t la
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* Appends those of the next `room` or fewer elements whose keys are at most `last` to `entries`,
- * where there is room for one more, and moves *i behind them. How many. */
+ * where there is room for one more, and moves *i after them. How many. */
 static int64_t append(const topk_t *op, const char *row, int64_t *i, int64_t room, uint64_t last,
                       heddle_entry_t *entries) {
   uint64_t keys[BLOCK];

@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* Upper-case letters first..last are `distance` before their lower-case ones; distance 1: they
- * stand in pairs, upper case first. */
+ * are in pairs, upper case first. */
 static const struct {
   uint32_t first, last;
   int32_t distance;

@@ -32,11 +32,11 @@ typedef struct run {
   heddle_workspace_t *workspace;
   const heddle_tensor_t *outputs; /* the caller's */
   temporary_t *temporaries;       /* atomic: pushed from any worker */
-  heddle_tensor_t *made;          /* one an output: those that are not plain, as callers see them */
-  int64_t temporaryBytes;         /* atomic */
-  int64_t value, limit;           /* of the failure that came first */
-  int64_t profiled;               /* the group that is being timed */
-  int64_t profiledSince;          /* ns */
+  heddle_tensor_t *made;  /* one per output: those that are not plain, as callers see them */
+  int64_t temporaryBytes; /* atomic */
+  int64_t value, limit;   /* of the failure that came first */
+  int64_t profiled;       /* the group that is being timed */
+  int64_t profiledSince;  /* ns */
 } run_t;
 
 static int64_t nanoseconds(void) {
@@ -204,7 +204,7 @@ static void runChunk(void *context, size_t index) {
                  launch->scratch ? launch->scratch + (int64_t)index * launch->scratchStride : NULL);
 }
 
-/* Each worker has its part, and nothing behind it. */
+/* Each worker has its part, and nothing after it. */
 static void guardScratch(const heddle_block_t *scratch, int64_t parts, int64_t stride,
                          int64_t bytes) {
   heddle_guard(scratch->data, scratch->bytes);

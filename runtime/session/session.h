@@ -23,11 +23,11 @@ typedef struct heddle_workspace {
   struct heddle_workspace *next;
   heddle_block_t arena, scratch;
   int64_t used_scratch_bytes; /* of the run under way */
-  int64_t *symbols;           /* one a symbol */
+  int64_t *symbols;           /* one per symbol */
   int64_t *output_dims;       /* of all outputs, one after the other */
   const void **inputs;        /* one an input */
-  void **outputs;             /* one an output */
-  heddle_block_t *owned;      /* one an output: what the runtime allocated for it */
+  void **outputs;             /* one per output */
+  heddle_block_t *owned;      /* one per output: what the runtime allocated for it */
   heddle_strings_t strings;   /* holds the model's own between runs */
 } heddle_workspace_t;
 

@@ -54,8 +54,8 @@ void heddle_service_string_concat(heddle_call_t *call, int64_t *frame) {
 
 static bool isSpace(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-/* The next piece of *rest, which becomes what is behind its delimiter; false where there is none.
- * `data` of *rest is NULL behind the last piece. */
+/* The next piece of *rest, which becomes what is after its delimiter; false where there is none.
+ * `data` of *rest is NULL after the last piece. */
 static bool nextPiece(heddle_string_t *rest, heddle_string_t delimiter, bool mayCut,
                       heddle_string_t *piece) {
   bool isSpaces = delimiter.size == 0;

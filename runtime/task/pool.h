@@ -1,4 +1,4 @@
-/* pool.h: what a session needs of a pool, whoever owns the threads behind it.
+/* pool.h: what a session needs of a pool, whoever owns its threads.
  *
  * A pool is two functions and a number. The one with workers lives in threads.c, the one over
  * pthreadpool in pthreads.c: object files that a program without threads does not link.

@@ -53,7 +53,7 @@ typedef struct thread_pool {
   void *context;
   uint64_t job;  /* number of the launch << COUNT_BITS | its chunks */
   uint32_t done; /* chunks; futex: the caller sleeps on it when it has spun enough */
-  uint32_t bell; /* futex: rings once a launch */
+  uint32_t bell; /* futex: rings once per launch */
   int sleepers, stop;
   int isCallerAsleep;
 } thread_pool_t;

@@ -4,7 +4,7 @@
 //
 // Matches   a product whose elements go through scale, cap or mask into a softmax over the last
 //           dimension, and a second product of that; any batch dimensions.
-// Produces  one task a head, or `rows` query rows of it. Keys and values of the head are packed into
+// Produces  one task per head, or `rows` query rows of it. Keys and values of the head are packed into
 //           the worker's scratch; m query rows at a time meet all keys, in panels of n columns, but
 //           for panels that a mask hides from all of them.
 // Needs     nothing of the sizes: tails are masked or clamped. m * n / lanes + n / lanes + 1 vector
@@ -14,7 +14,7 @@
 module attributes {transform.with_named_sequence, heddle.card = {
     target = "cpu", priority = 10 : i64, dtypes = ["f32", "f64", "f16", "bf16"], moves = true,
     nest = ["p* { n:s(max) { s(dot) } n:s(sum) p* { s(dot) } }",
-            // the sum behind the second product, and batches that are seen in two shapes
+            // the sum after the second product, and batches that are seen in two shapes
             "p* { n:s(max) { s(dot) } p* { s(dot) } n:s(sum) }",
             "p* { p* { s(dot) } p* { n:s(max) n:s(sum) } p* { s(dot) } }"]}} {
   // CHECK: graph.group "attention"

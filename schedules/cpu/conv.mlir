@@ -2,7 +2,7 @@
 //
 // conv: a channels-last convolution as a product whose left rows are pieces of the image.
 //
-// Matches   a dot over channels and a window inside of parallel loops, with elementwise ops behind it.
+// Matches   a dot over channels and a window inside of parallel loops, with elementwise ops after it.
 // Produces  tiles of m pixels of a row by n output channels; no im2col, but a copy with borders of a
 //           padded image.
 // Needs     filters that are constant, pixels whose channels are neighbours. Else the group runs

@@ -2,7 +2,7 @@
 //
 // conv_depthwise: a window over each channel on its own, channels in lanes.
 //
-// Matches   a dot over a window, and no loop over channels, with elementwise ops behind it.
+// Matches   a dot over a window, and no loop over channels, with elementwise ops after it.
 // Produces  for each row of the result, `pixels` of it at most at a time: the window unrolled, a small
 //           filter in registers, the borders apart. Channels in blocks whose rows the L1 holds.
 // Needs     one or two spatial dimensions and a window of at most 64 places. Else the group runs element by element.

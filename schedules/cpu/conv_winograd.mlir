@@ -2,7 +2,7 @@
 //
 // conv_winograd: a 3x3 convolution of stride 1 as products of transformed tiles of its images.
 //
-// Matches   a dot over channels and a window of 3x3 inside of parallel loops, with elementwise ops behind it.
+// Matches   a dot over channels and a window of 3x3 inside of parallel loops, with elementwise ops after it.
 // Produces  tiles of 2x2 or 4x4 pixels: their 4x4 or 6x6 inputs are transformed into the worker's scratch,
 //           multiplied there with transformed filters, transformed back and stored. 4 or 2.25 multiplications
 //           a pixel instead of 9. Filters that are transformed when the model is compiled take 1.8 or 4 times

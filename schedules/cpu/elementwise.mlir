@@ -3,7 +3,7 @@
 // elementwise: each element of the results on its own.
 //
 // Matches   parallel loops with any ops in them (arithmetic, transposes, gathers, concatenations), and
-//           folds whose kept dimensions are walked in lanes.
+//           reductions whose kept dimensions are walked in lanes.
 // Produces  tasks of about `chunk` elements, the last dimension in lanes, neighbouring dimensions as one
 //           where every operand allows it.
 // Needs     nothing.

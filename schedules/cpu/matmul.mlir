@@ -2,7 +2,7 @@
 //
 // matmul: a product in register tiles, what follows it in the registers.
 //
-// Matches   a dot over one dimension inside of parallel loops, with elementwise ops behind it.
+// Matches   a dot over one dimension inside of parallel loops, with elementwise ops after it.
 // Produces  tiles of m rows by n columns of the result; the right operand in panels of n columns.
 // Needs     nothing of the sizes: tails are masked or clamped. m * n / lanes + n / lanes + 1 vector
 //           registers, else values spill.

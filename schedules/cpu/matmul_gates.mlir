@@ -3,7 +3,7 @@
 // matmul_gates: a product whose columns are read in parts, and what is computed of these.
 //
 // Matches   a dot over one dimension, slices of its last dimension in up to 4 equal parts, and elementwise
-//           ops behind them: the cell of an LSTM, a gated linear unit.
+//           ops after them: the cell of an LSTM, a gated linear unit.
 // Produces  tiles of m rows by n columns; the right operand in panels that hold columns of each part side
 //           by side, so that the parts of an element meet in the registers.
 // Needs     nothing of the sizes: tails are masked or clamped.

@@ -1,11 +1,11 @@
 // RUN: heddle-opt %S/Inputs/matmul_rows.mlir --heddle-apply-card=card=%s | FileCheck %s
 //
-// matmul_rows: a product in register tiles and, while its rows are in the cache, folds over them.
+// matmul_rows: a product in register tiles and, while its rows are in the cache, reductions over them.
 //
-// Matches   a dot over one dimension or a convolution, and one or more folds over the columns of its
-//           result, with elementwise ops around: normalisation behind a projection, GEMM + softmax.
+// Matches   a dot over one dimension or a convolution, and one or more reductions over the columns of its
+//           result, with elementwise ops around: normalisation after a projection, GEMM + softmax.
 // Produces  tiles of m rows; a worker takes `rows` of them at a time through all columns, then through
-//           the folds.
+//           the reductions.
 // Needs     the rows of one tile to fit the L2 beside the panels; the number of columns is constant.
 // Why       the product's result is not written to memory and read again, and a launch less.
 module attributes {transform.with_named_sequence, heddle.card = {

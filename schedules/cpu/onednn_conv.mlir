@@ -3,7 +3,7 @@
 // onednn_conv: a channels-last convolution as oneDNN computes it, direct.
 //
 // Matches   a dot over channels and a window inside of parallel loops, or over a window alone (one
-//           channel a group), of f32, with elementwise ops behind it.
+//           channel a group), of f32, with elementwise ops after it.
 // Produces  one call of oneDNN's convolution: sums and products with what is repeated into the
 //           result, and gelu, are done by it before it stores; other ops follow element by element.
 // Needs     filters that are constant: a session brings them into oneDNN's layout once. oneDNN 2 on

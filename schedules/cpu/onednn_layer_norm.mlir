@@ -4,7 +4,7 @@
 //
 // Matches   (x - mean) / sqrt(variance + epsilon) over trailing dimensions of f32, however it is
 //           written, with or without scale and shift.
-// Produces  one call of oneDNN's layer normalisation; elementwise ops behind it follow in a phase of
+// Produces  one call of oneDNN's layer normalisation; elementwise ops after it follow in a phase of
 //           their own.
 // Needs     rows of a length that is known. oneDNN 2 on the machine that runs the artefact. Its
 //           priority is below 0: only a plan or a search takes it.

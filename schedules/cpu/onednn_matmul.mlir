@@ -2,10 +2,10 @@
 //
 // onednn_matmul: a product as oneDNN computes it.
 //
-// Matches   a dot over one dimension inside of parallel loops, of f32, with elementwise ops behind
+// Matches   a dot over one dimension inside of parallel loops, of f32, with elementwise ops after
 //           it.
 // Produces  one call of oneDNN's matmul: sums, products and differences with what is repeated into
-//           the result, and gelu, are done by it before it stores; other ops behind them, such as a
+//           the result, and gelu, are done by it before it stores; other ops after them, such as a
 //           relu, whose NaNs oneDNN loses, follow element by element.
 // Needs     oneDNN 2 on the machine that runs the artefact, where a session opens it. Its priority is
 //           below 0: only a plan or a search takes it.

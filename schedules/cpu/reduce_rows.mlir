@@ -1,14 +1,14 @@
 // RUN: heddle-opt %S/Inputs/reduce_rows.mlir --heddle-apply-card=card=%s | FileCheck %s
 //
-// reduce_rows: folds over the trailing dimensions, all that a group does with a row while it is in
+// reduce_rows: reductions over the trailing dimensions, all that a group does with a row while it is in
 // the cache.
 //
-// Matches   one or more folds over the same trailing dimensions, with elementwise ops around them:
+// Matches   one or more reductions over the same trailing dimensions, with elementwise ops around them:
 //           softmax, normalisations, means.
-// Produces  one task for each `rows` rows; in it one pass over the row for each fold, then one that
+// Produces  one task for each `rows` rows; in it one pass over the row for each reduction, then one that
 //           stores.
 // Needs     nothing of the sizes: a row's tail is masked.
-// Why       the row is read from memory once, however many folds there are.
+// Why       the row is read from memory once, however many reductions there are.
 module attributes {transform.with_named_sequence, heddle.card = {
     target = "cpu", priority = 10 : i64, kind = "rows", key = "p* { s+(max|min|sum|prod) }"}} {
   // CHECK: graph.group "softmax"

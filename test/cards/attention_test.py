@@ -160,7 +160,7 @@ def test_is_one_kernel(way):
     compiled = heddle.compile(model)
     cards = [group["card"] for group in compiled.compiled.plan["groups"]]
     assert cards.count("attention") == 1, cards
-    assert len(cards) <= 2, cards  # a mask that does not depend on the heads may stand apart
+    assert len(cards) <= 2, cards  # a mask that does not depend on the heads may be apart
     found = compiled.run(None, writer.feeds)[0]
     peer = onnxruntime.InferenceSession(model.SerializeToString(),
                                         providers=["CPUExecutionProvider"])

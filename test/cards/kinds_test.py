@@ -64,7 +64,7 @@ def root_mean_square():
 
 
 def deciding(plan):
-    """The group with the product, convolution or fold."""
+    """The group with the product, convolution or reduction."""
     return next(group for group in plan["groups"] if group["card"] != "elementwise")
 
 

@@ -1,6 +1,6 @@
-"""The layers of the partitioner: products stitched to the folds over their rows, products read in
-parts, concats in place, and the feedback that splits again what does not pay. heddle-ops-test holds
-what they compute against the oracle."""
+"""The layers of the partitioner: products stitched to the reductions over their rows, products read
+in parts, concats in place, and the feedback that splits again what does not pay. heddle-ops-test
+holds what they compute against the oracle."""
 
 import ctypes
 import sys
@@ -182,7 +182,7 @@ def test_callers_of_an_earlier_version_have_fewer_options():
 
     first = library.CompileOptions.without.offset
     assert "size is" in refusal(first - 1)
-    assert "no such cpu" in refusal(first)  # what lies behind is not read
+    assert "no such cpu" in refusal(first)  # what lies after is not read
     options.target, options.without = b"host", b"glue"
     assert "glue" in refusal(ctypes.sizeof(options) + 64)
 

@@ -35,7 +35,7 @@ def model(tmp_path):
 
 @pytest.fixture
 def chain(tmp_path):
-    """Four products with a softmax behind each: several groups, buffers and kinds."""
+    """Four products with a softmax after each: several groups, buffers and kinds."""
     random = np.random.default_rng(0)
     nodes, weights, last = [], [], "x"
     for i in range(4):

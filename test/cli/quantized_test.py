@@ -146,7 +146,7 @@ def test_a_transposed_convolution_of_groups(tmp_path):
 
 
 def test_a_scale_that_the_run_computes(tmp_path):
-    """A product takes it; a pool, and a quantisation behind it, do not."""
+    """A product takes it; a pool, and a quantisation after it, do not."""
     made = Quantized([1, 4, 6, 6])
     x = made.activation(scale=None)
     made.inputs = [value("x", [1, 4, 6, 6]), value("xq_scale", []), value("xd_scale", [])]
@@ -154,7 +154,7 @@ def test_a_scale_that_the_run_computes(tmp_path):
     model = made.save(pooled, [1, 4, 3, 3], tmp_path / "m.onnx")
     [told] = heddle("explain", model, "--json").json["unfolded"]
     assert told["node"] == "pooled" and told["op"] == "pool"
-    assert "has a scale that the run computes" in told["why"], told
+    assert "has a scale that is computed at run time" in told["why"], told
 
 
 def test_a_pair_of_two_scales(tmp_path):
@@ -185,7 +185,7 @@ def test_a_model_of_floats_has_nothing_to_say(tmp_path):
 
 
 def residual(sizes, tmp_path):
-    """Two convolutions, each quantised, that meet in an addition with a bound behind it."""
+    """Two convolutions, each quantised, that meet in an addition with a bound after it."""
     made = Quantized(sizes)
     x = made.activation(zero=np.int8(-5))
     first = {"scale": 0.7, "zero": np.int8(2)}
@@ -248,7 +248,7 @@ def test_a_transposed_convolution_of_integers(tmp_path, window, sizes):
 
 
 def test_what_is_joined_is_stored_in_8_bits(tmp_path):
-    """Whatever comes behind the transposed convolution, no kernel stores wider elements but the
+    """Whatever comes after the transposed convolution, no kernel stores wider elements but the
     last."""
     told = heddle("explain", upsampled([8, 8], tmp_path, strides=[2, 2]), "--json").json
     stored = [output["bytes"] for group in told["groups"][:-1] for output in group["outputs"]]

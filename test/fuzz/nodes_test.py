@@ -246,10 +246,10 @@ def test_a_head_of_one_number_is_stored_as_one():
              for name, rows in (("q", 3), ("k", 4), ("v", 4))}
     model = model_of(node, feeds)
     model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
-    behind = np.full(64, 7, np.float32)
+    after = np.full(64, 7, np.float32)
     heddle.Session(heddle.compile(model, cache=False)).run(
-        None, feeds, out={"y": behind[:3].reshape(1, 3, 1)})
+        None, feeds, out={"y": after[:3].reshape(1, 3, 1)})
     scores = np.exp(feeds["q"][0] @ feeds["k"][0].T)
     expected = scores @ feeds["v"][0] / scores.sum(1, keepdims=True)
-    np.testing.assert_allclose(behind[:3], expected[:, 0], rtol=1e-5)
-    assert (behind[3:] == 7).all()
+    np.testing.assert_allclose(after[:3], expected[:, 0], rtol=1e-5)
+    assert (after[3:] == 7).all()

@@ -1,5 +1,6 @@
-"""bad_input_test: what only the run can refuse. Data that contradicts the model ends the run with a
-message that names the node and the value, or gives what ONNX defines; it never ends the program.
+"""bad_input_test: what can be refused only at run time. Data that contradicts the model ends the
+run with a message that names the node and the value, or gives what ONNX defines; it never ends the
+program.
 SPDX-License-Identifier: Apache-2.0
 """
 

@@ -66,7 +66,7 @@ static void add(Cases &cases, const string &name, const string &type,
                    std::move(runs), attentions});
 }
 
-/// What stands between the products.
+/// What is between the products.
 static void addMiddles(Cases &cases, const string &type) {
   auto addMiddle = [&](const string &name, std::function<Value(Builder &, Value)> logits,
                        Fill fill = Fill()) {
@@ -99,7 +99,7 @@ static void addMiddles(Cases &cases, const string &type) {
             [](Builder &b, Value x) { return b.scaled(b.unary("tanh", b.scaled(x, 0.1)), 10); });
 }
 
-/// What stands behind the softmax.
+/// What follows the softmax.
 static void addEnds(Cases &cases, const string &type) {
   auto inputs = [](Builder &b) {
     return Values{b.input("b, 3, s, 16"), b.input("b, 3, 16, t"), b.input("b, 3, t, 20")};

@@ -84,7 +84,7 @@ std::string CProgram::run(llvm::ArrayRef<heddle_tensor_t> inputs,
     return message;
   std::vector<char> arena(bytes);
   if (runModel(ins.data(), outs.data(), arena.data(), bytes, seed, message)) {
-    if (!llvm::StringRef(message).contains("only the run knows"))
+    if (!llvm::StringRef(message).contains("known only at run time"))
       return message;
     placeOutputs();
     arena.assign(bytes + kMore, 0);

@@ -1,7 +1,7 @@
 // case: a model of a few ops, the numbers to feed it, and how close its results must come.
 //
 // Every case is compiled and run at each of its sizes, and compared with the interpreter on the
-// same graph before simplification. Inputs are arguments, so that nothing folds away.
+// same graph before simplification. Inputs are arguments, so that nothing reductions away.
 #ifndef HEDDLE_TEST_OPS_CASE_H
 #define HEDDLE_TEST_OPS_CASE_H
 
@@ -88,7 +88,7 @@ struct Case {
   std::optional<int64_t> attentions = std::nullopt; // how many groups of that kind it becomes
   std::string card = "";                            // that its convolutions have to take
   std::map<std::string, int64_t> knobs = {};        // of that card
-  bool takesWeights = false;                        // as inputs, which only the run knows
+  bool takesWeights = false;                        // as inputs, known only at run time
   bool inPlace = false; // results take the place of inputs of their types
 };
 using Cases = std::vector<Case>;
@@ -108,7 +108,7 @@ void addProducts(Cases &cases);
 void addIntegers(Cases &cases);
 void addWindows(Cases &cases);
 void addWinograd(Cases &cases);
-void addFew(Cases &cases);
+void addNarrow(Cases &cases);
 void addDepthwise(Cases &cases);
 void addResize(Cases &cases);
 void addControl(Cases &cases);

@@ -144,7 +144,7 @@ static void addLookups(Cases &cases) {
       addShaped(cases, string("lookup/") + from + " " + to, [=](Model &m, const string &dims) {
         m.output(m.op("lookup", {m.input(from + dims, Fill::any())}, tableOf(to), to + dims));
       });
-  // x * sigmoid(x) in 8 bits, behind a product and alone, becomes a lookup.
+  // x * sigmoid(x) in 8 bits, after a product and alone, becomes a lookup.
   for (bool isProduct : {true, false})
     cases.push_back(
         {string("lookup/swish ") + (isProduct ? "of a product" : "alone"),

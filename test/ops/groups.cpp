@@ -100,7 +100,7 @@ static void addRows(const Adder &add, const string &type) {
   });
 }
 
-/// Apollo's Layer II: the rows of a product's result in one kernel with the folds over them.
+/// Apollo's Layer II: the rows of a product's result in one kernel with the reductions over them.
 static void addStitches(const Adder &add, const string &type) {
   auto project = [=](Builder &b, Value x, const string &result) {
     Value w = b.m.constant(type + "[33, 49]", Fill::range(-0.3, 0.3));
@@ -286,7 +286,7 @@ static void addImages(const Adder &add, const string &type) {
     Value both = b.m.op("concat", {up, y}, "axis = 1");
     b.output(conv(b, both, "[7, 12, 3, 3]", "[n, 7, 2*h, 10]", kSame), 40);
   });
-  add("sizes that only the run knows to be equal",
+  add("sizes that turn out equal at run time",
       {{{"n", 2}, {"h", 3}, {"g", 6}}, {{"n", 1}, {"h", 50}, {"g", 100}}}, [=](Builder &b) {
         Value x = b.m.input(type + "[n, h, 24]"), y = b.m.input(type + "[n, g, 20]");
         Value up = b.m.op("resize", {b.relu(x)},
@@ -295,7 +295,7 @@ static void addImages(const Adder &add, const string &type) {
                           type + "[n, 2*h, 24]");
         b.output(b.m.op("concat", {up, b.unary("neg", y)}, "axis = 2"));
       });
-  add("sizes that only the run knows to be 1",
+  add("sizes that turn out to be 1 at run time",
       {{{"h", 3}, {"g", 6}}, {{"h", 1}, {"g", 1}}, {{"h", 20}, {"g", 1}}}, [=](Builder &b) {
         Value x = b.m.input(type + "[3, h, 24]"), y = b.m.input(type + "[3, g, 24]");
         Value up = b.m.op("resize", {b.relu(x)},

@@ -24,7 +24,7 @@ struct Scores {
   Value whole(int64_t value, Value like) const {
     return spread(m.scalar("i64", static_cast<double>(value)), like);
   }
-  /// Keys up to `ahead` behind the query's own number.
+  /// Keys up to `ahead` after the query's own number.
   Value upTo(int64_t ahead) const {
     Value row = number(0);
     return m.op("greater_equal", {m.op("add", {row, whole(ahead, row)}), number(1)});
@@ -117,7 +117,7 @@ void addMasks(Cases &cases) {
   add(cases, "causal, added", added(0, -kInfinity));
   add(cases, "causal, -1e4 added", added(0, -1e4));
   add(cases, "causal, the lowest number added", added(0, kLowest), {}, {"67", "197"});
-  add(cases, "causal behind a cache", select(70, -kInfinity));
+  add(cases, "causal after a cache", select(70, -kInfinity));
   add(cases, "causal, first rows without keys", select(-40, -kInfinity));
   add(cases, "causal, first rows without keys as zeros", select(-40, -kInfinity), {}, {"s", "t"},
       true);
@@ -128,7 +128,7 @@ void addMasks(Cases &cases) {
     Value row = scores.number(0), from = scores.m.op("sub", {row, scores.whole(20, row)});
     return scores.keep(scores.m.op("greater_equal", {scores.number(1), from}), x, -kInfinity);
   });
-  add(cases, "padding behind", [](const Scores &scores, Value x) {
+  add(cases, "padding after", [](const Scores &scores, Value x) {
     Value column = scores.number(1);
     Value isSeen = scores.m.op("less", {column, scores.whole(66, column)});
     return scores.keep(isSeen, scaled(scores, x), -kInfinity);

@@ -33,7 +33,7 @@ const char *__asan_default_options() { return "detect_leaks=0"; }
 
 namespace heddle::ops {
 
-/// Ops that stand in no case, and why.
+/// Ops that are in no case, and why.
 static const std::map<StringRef, StringRef> kNotCompiled = {
     {"graph.group", "is what partition makes"},
 };
@@ -417,7 +417,7 @@ Cases allCases() {
   Cases cases;
   for (auto add :
        {addElementwise, addCasts, addMovement, addIndexed, addReductions, addProducts, addIntegers,
-        addWindows, addWinograd, addFew, addDepthwise, addResize, addControl, addHosted,
+        addWindows, addWinograd, addNarrow, addDepthwise, addResize, addControl, addHosted,
         addRoutines, addGroups, addAttention, addMasks, addRandom})
     add(cases);
   return cases;
@@ -490,7 +490,7 @@ int main(int argc, char **argv) {
                           __LINE__,
                           [test]() -> testing::Test * { return new heddle::ops::CaseTest(test); });
   }
-  testing::RegisterTest("ops", "every op stands in a case", nullptr, nullptr, __FILE__, __LINE__,
+  testing::RegisterTest("ops", "every op is in a case", nullptr, nullptr, __FILE__, __LINE__,
                         []() -> testing::Test * { return new heddle::ops::EveryOpTest; });
   testing::RegisterTest("ops", "accesses are judged", nullptr, nullptr, __FILE__, __LINE__,
                         []() -> testing::Test * { return new heddle::ops::ShortInputTest; });

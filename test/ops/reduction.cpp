@@ -1,4 +1,4 @@
-// reduction: folds over whole dimensions, running sums, sorting, and sampling on grids.
+// reduction: reductions over whole dimensions, running sums, sorting, and sampling on grids.
 
 #include "test/ops/case.h"
 
@@ -129,16 +129,16 @@ static void addLongRows(Cases &cases, const string &type) {
            Value x = m.input(type + dims);
            string axes = string(dims) == "[1, 300007]" ? "1" : "0, 1";
            axes = string(dims) == "[1, 3, 400, 300]" ? "1, 2, 3" : axes;
-           auto folded = [&](const char *op, Value from) {
+           auto reduced = [&](const char *op, Value from) {
              return m.op(op, {from}, "axes = array<i64: " + axes + ">, keep_dims = true");
            };
            Value wide = m.op("cast", {x}, "", string("f64") + dims);
-           Value most = folded("reduce_max", x), least = folded("reduce_min", x);
+           Value most = reduced("reduce_max", x), least = reduced("reduce_min", x);
            m.output(m.op("sub", {most, least}));
            Value moved = m.op("sub", {x, m.broadcastTo(most, x)}), power = m.op("exp", {moved});
-           Value sum = m.broadcastTo(folded("reduce_sum", power), x);
+           Value sum = m.broadcastTo(reduced("reduce_sum", power), x);
            m.output(m.op("div", {power, sum}), Tolerance::close(m.element(type), 4));
-           m.output(folded("reduce_sum", wide), Tolerance{1e-6, 1e-3});
+           m.output(reduced("reduce_sum", wide), Tolerance{1e-6, 1e-3});
          },
          {}});
   }
@@ -151,23 +151,23 @@ static void addShortRows(Cases &cases, const string &type) {
     cases.push_back(
         {string("reduction/short rows of ") + length + " " + type,
          [=](Model &m) {
-           auto folded = [&](const char *op, Value x) {
+           auto reduced = [&](const char *op, Value x) {
              return m.broadcastTo(m.op(op, {x}, "axes = array<i64: 2>, keep_dims = true"), x);
            };
            Tolerance tolerance = Tolerance::close(m.element(type), 4);
            Value x = m.input(full), row = m.input(type + "[" + length + "]");
            Value each = m.input(type + "[2, n, 1]"), first = m.input(type + "[n, " + length + "]");
-           Value moved = m.op("sub", {x, folded("reduce_max", x)}), power = m.op("exp", {moved});
-           m.output(m.op("div", {power, folded("reduce_sum", power)}), tolerance);
-           m.output(m.op("sub", {moved, m.op("log", {folded("reduce_sum", power)})}), tolerance);
+           Value moved = m.op("sub", {x, reduced("reduce_max", x)}), power = m.op("exp", {moved});
+           m.output(m.op("div", {power, reduced("reduce_sum", power)}), tolerance);
+           m.output(m.op("sub", {moved, m.op("log", {reduced("reduce_sum", power)})}), tolerance);
            Value sum =
                m.op("add", {m.op("mul", {x, m.broadcastTo(row, x)}),
                             m.op("add", {m.broadcastTo(each, x), m.broadcastTo(first, x)})});
-           Value square = m.op("mul", {sum, sum}), mean = folded("reduce_sum", square);
+           Value square = m.op("mul", {sum, sum}), mean = reduced("reduce_sum", square);
            m.output(m.op("sub", {sum, mean}), Tolerance::close(m.element(type), 60));
            Value turned = m.input(type + "[" + length + ", n, 2]");
            turned = m.op("transpose", {turned}, "permutation = array<i64: 2, 1, 0>");
-           m.output(m.op("sub", {m.op("max", {x, turned}), folded("reduce_max", turned)}),
+           m.output(m.op("sub", {m.op("max", {x, turned}), reduced("reduce_max", turned)}),
                     tolerance);
          },
          {{{"n", 0}}, {{"n", 1}}, {{"n", 16}}, {{"n", 419}}}});

@@ -1,5 +1,5 @@
 // winograd: 3x3 convolutions that have to be computed in transformed tiles: any sizes, any
-// borders, any channels, and what may stand behind them.
+// borders, any channels, and what may follow them.
 
 #include "test/ops/case.h"
 

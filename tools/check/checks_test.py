@@ -15,6 +15,7 @@ import layout  # noqa: E402
 import names  # noqa: E402
 import sizes  # noqa: E402
 import tally  # noqa: E402
+import words  # noqa: E402
 from sources import ROOT, sources  # noqa: E402
 
 
@@ -122,7 +123,7 @@ def test_layers_refuses_pages_in_another_order(tree, page, line):
     assert layers.check(root, files) == []
     (root / page).write_text(listed["onnx"] + listed["graph"])
     (problem,) = layers.check(root, files)
-    assert problem == f"{page}: its folders stand in another order than in LAYERS: graph, onnx"
+    assert problem == f"{page}: its folders are in another order than in LAYERS: graph, onnx"
 
 
 @pytest.mark.parametrize("path, lines, allowed", [
@@ -252,3 +253,13 @@ def test_long_functions(tree):
     assert functions.check(root, files) == [
         "long.cpp:2: a function of 101 lines, 100 are allowed; give its parts names",
         "long.py:1: a function of 101 lines, 100 are allowed; give its parts names"]
+
+
+def test_private_words_are_refused_and_terms_allowed(tree):
+    root, files = tree(**{
+        "compiler/A.cpp": "// A: a size that only the run knows, behind the others.\n",
+        "docs/a.md": "A size known only at run time; what is left behind; one per row.\n",
+        "bench/notes/a.md": "What stood behind it.\n"})
+    first, second = words.check(root, files)
+    assert first == ("compiler/A.cpp:1: 'only the run knows'; say: known only at run time")
+    assert second.startswith("compiler/A.cpp:1: 'behind'; say: after")

@@ -23,7 +23,7 @@ def c_functions(text):
     for number, line in enumerate(lines):
         if number <= end or not OPENS.match(line):
             continue
-        # Arguments over several lines: the block opens behind the last one.
+        # Arguments over several lines: the block opens after the last one.
         first, closed = number, line.count(")") - line.count("(")
         while closed > 0 and first > 0:
             first -= 1

@@ -1,6 +1,6 @@
 """docs/spec/graph.md is what the .td files of compiler/graph say: `graph_spec.py --write` makes it.
 
-Each constraint of an op has a label. It has to stand in the list `constraints` of the .td file, in
+Each constraint of an op has a label. It has to be in the list `constraints` of the .td file, in
 a message of a verifier or shape rule, and in a .mlir file where that message is provoked.
 """
 
@@ -147,7 +147,7 @@ def _labels_in(root, pattern, expression):
 
 
 def labels(root, found):
-    """Complaints about labels that do not stand in all three places."""
+    """Complaints about labels that are missing in one of the three places."""
     stated = {each.split(":")[0] for file in ops(found).values() for op in file
               for each in op["constraints"]}
     checked = _labels_in(root, "**/*.cpp", rf'"({LABEL})(?:: |")')

@@ -99,9 +99,9 @@ def backend_named(path, line, backends):
 
 
 def _misplaced(arrows):
-    """Folders of LAYERS that stand before one that they use."""
+    """Folders of LAYERS that precede one that they use."""
     order = list(arrows)
-    return [f"LAYERS: '{folder}' uses '{other}', which comes after it; a folder stands after all "
+    return [f"LAYERS: '{folder}' uses '{other}', which comes after it; a folder follows all "
             "that it uses"
             for folder, allowed in arrows.items() for other in sorted(allowed)
             if other in arrows and order.index(other) > order.index(folder)]
@@ -115,7 +115,7 @@ def _out_of_order(root, order):
         found = [name for name in listed.findall(text) if name in order]
         if found != sorted(found, key=order.index):
             wanted = ", ".join(sorted(found, key=order.index))
-            yield f"{page}: its folders stand in another order than in LAYERS: {wanted}"
+            yield f"{page}: its folders are in another order than in LAYERS: {wanted}"
 
 
 def check(root, files):

@@ -15,9 +15,10 @@ import layers
 import layout
 import names
 import sizes
+import words
 from sources import ROOT, sources
 
-CHECKS = (layers, sizes, functions, names, docs, graph_spec, layout)
+CHECKS = (layers, sizes, functions, names, words, docs, graph_spec, layout)
 
 
 def main():

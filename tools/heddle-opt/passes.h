@@ -10,7 +10,7 @@ void registerPrintLoopNests();
 void registerInterpret();
 /// heddle-apply-card: a card on the groups that it is for.
 void registerApplyCard();
-/// heddle-plan and heddle-lower: the stages behind partition; steps of the targets.
+/// heddle-plan and heddle-lower: the stages after partition; steps of the targets.
 void registerStages();
 
 } // namespace heddle::opt

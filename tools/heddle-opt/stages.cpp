@@ -1,4 +1,4 @@
-// stages: the stages behind partition as passes: heddle-plan chooses cards and knobs, heddle-lower
+// stages: the stages after partition as passes: heddle-plan chooses cards and knobs, heddle-lower
 // writes the kernels and the program around them.
 
 #include "compiler/lower/program/Model.h"

@@ -1,6 +1,6 @@
 """ONNX Runtime: all graph optimisations, weights prepacked, inputs and outputs bound to memory.
 
-It gets the file with its open sizes, as Heddle does.
+It gets the file with its dynamic sizes, as Heddle does.
 """
 
 from bench.peers.engines import Loaded, package_version

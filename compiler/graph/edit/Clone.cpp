@@ -1,4 +1,4 @@
-// Clone: a size that only the run knows has one op that binds its name, so a copy binds another
+// Clone: a size known only at run time has one op that binds its name, so a copy binds another
 // one.
 
 #include "compiler/graph/edit/Clone.h"

@@ -1,4 +1,4 @@
-// Clone: copies of ops that may stand beside the originals: sizes that they bind get names of their
+// Clone: copies of ops that may be beside the originals: sizes that they bind get names of their
 // own.
 #ifndef HEDDLE_GRAPH_EDIT_CLONE_H
 #define HEDDLE_GRAPH_EDIT_CLONE_H

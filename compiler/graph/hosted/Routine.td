@@ -52,7 +52,7 @@ def Graph_NonzeroOp : Graph_FindingOp<"nonzero"> {
 def Graph_UniqueOp : Graph_FindingOp<"unique"> {
   let summary = "the different rows of a matrix";
   let description = [{
-    first: the row where each of n different ones stands first, i64 [n]; inverse: the number of each row among them, i64; counts: how
+    first: the row where each of n different ones is first, i64 [n]; inverse: the number of each row among them, i64; counts: how
     often each is there, i64 [n]. `sorted`: in the order of their first difference, where NaN counts as the largest, else by
     `first`. A row with a NaN equals none. n is a fresh symbol, which this op binds.
   }];
@@ -91,7 +91,7 @@ def Graph_ForestOp : Graph_RoutineOp<"forest"> {
   let summary = "the weights of the leaves that rows reach in decision trees, put together";
   let description = [{
     x: f32 or f64 [rows, features]. nodes: constant i64 [n, 2] of a limit and of `feature + child * 2^32`. A row whose feature has a key of at
-    most the limit goes to `child`, else to the node behind it; a leaf has the largest limit and is its own child. The key is the
+    most the limit goes to `child`, else to the node after it; a leaf has the largest limit and is its own child. The key is the
     number whose order as i64 is that of the floats of x's type: their bits, those below the sign turned where it is set, and 0 for -0.
     NaN has the largest key, with feature + features the smallest, which only `mirrored` forests ask for. roots:
     constant i64 [trees, 2] of a node, in rising order, and the height of its tree. weights: [n, targets] of x's type.

@@ -61,7 +61,7 @@ Indices AttentionKernel::operandBatch(Elements &e, graph::MatmulOp product, Valu
   return place;
 }
 
-/// Where the kernel's result has what stands at `place` of the second product.
+/// Where the kernel's result has what is at `place` of the second product.
 Indices AttentionKernel::resultPlace(Elements &e, Indices place) {
   for (Operation *move : parts.moves) {
     if (auto transpose = dyn_cast<graph::TransposeOp>(move)) {
@@ -146,7 +146,7 @@ Value AttentionKernel::largestOf(Value place) {
   return code.at(scratchAt(largestAt), number, code.mul(place, code.number(code.lanes)));
 }
 
-/// The strip times a panel of keys, through what stands before the softmax.
+/// The strip times a panel of keys, through what precedes the softmax.
 void AttentionKernel::emitScores(Elements &e, const Strip &strip, Value panel) {
   Code &code = kernel.code();
   Value scores = parts.scores.getResult(), logits = parts.logits, buffer = scratchAt(stripsAt);

@@ -3,7 +3,7 @@
 // Masks are added to the scaled scores, or selected instead of them: causal ones, those of padding,
 // constant or computed. With s the scale and |score| <= depth * max |query| * max |key| = l, a
 // query that has a mask of v somewhere gives no weight to keys with a mask below v - 2 s l - 88, as
-// exp of less than -87.34 is 0 here. So panels of such keys before the first and behind the last
+// exp of less than -87.34 is 0 here. So panels of such keys before the first and after the last
 // visible one are left out, and nothing changes. A row that is hidden as a whole has no such keys;
 // numbers that are not finite, in keys, queries or values, make all keys visible.
 
@@ -15,7 +15,7 @@ using namespace mlir;
 namespace heddle::lower {
 
 /// Reads from the logits back to the scores: masks, then factors. nullopt where something else
-/// stands between them.
+/// is between them.
 static std::optional<ScoreMasks> masksBetween(Value value, Value scores, int depth = 8) {
   if (value == scores)
     return ScoreMasks();

@@ -247,10 +247,10 @@ void Contraction::emitTile(Elements &e, Value outer, Value firstRow, int64_t row
   if (panelBytes > kernel.machine.l1Bytes / 2)
     product.prefetch = 16;
   Value panelSize = code.mul(kernel.dim(panelRows()), code.number(width));
-  Value behind = code.mul(code.add(code.mul(batch, kernel.dim(panels)), endPanel), panelSize);
+  Value after = code.mul(code.add(code.mul(batch, kernel.dim(panels)), endPanel), panelSize);
   Value nextRow = code.add(firstRow, code.number(rows));
   Value nextRows = code.add(aBase, code.mul(nextRow, kernel.dim(runs.back().aStride)));
-  auto next = ahead(nextRows, behind, firstRow, code.sub(endPanel, firstPanel), rows);
+  auto next = ahead(nextRows, after, firstRow, code.sub(endPanel, firstPanel), rows);
   code.forEach(firstPanel, endPanel, 1, [&](Value panel) {
     Elements::Scope scope(e);
     if (next) {
@@ -305,7 +305,7 @@ Value Contraction::firstRowOf(const Tiling &tiling, Value tile) {
   return tiling.larger == 0 ? row : code.add(row, code.min(tile, code.number(tiling.larger)));
 }
 
-/// The last rows of those that only the run counts: a tile of all, whose rows are clamped, or of
+/// The last rows of those counted only at run time: a tile of all, whose rows are clamped, or of
 /// half as many where they fit. One row of a batch that may be more has a tile of its own, too: it
 /// is reading the right operand that takes the time.
 Values Contraction::emitRest(const Tiling &tiling, Value firstRow,

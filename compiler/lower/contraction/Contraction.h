@@ -66,7 +66,7 @@ public:
 protected:
   /// What emitSums wants of a constant right operand.
   virtual void packConstant();
-  /// The same of one that only the run knows, in a phase of its own.
+  /// The same of one known only at run time, in a phase of its own.
   virtual void emitPacking();
   /// The vectors of the result's columns, row by row.
   virtual llvm::SmallVector<Value> emitSums(const loop::Tile &tile, const loop::Product &product);
@@ -129,7 +129,7 @@ private:
 
   llvm::SmallVector<Value> results;
   llvm::SetVector<mlir::Operation *> members; // what the results follow from, in the group
-  /// Slices of the last dimension that stand between the product and all results; a panel then has
+  /// Slices of the last dimension that are between the product and all results; a panel then has
   /// columns of each part side by side. Else there is one part, the whole.
   llvm::SmallVector<graph::SliceOp> slices;
   Dim partColumns;

@@ -2,7 +2,7 @@
 // panels, and its epilogue on the tile's registers.
 // RUN: heddle-opt %s --split-input-file --heddle-plan --heddle-lower --canonicalize --cse | FileCheck %s
 
-// 6 x 16 numbers in 12 registers; two loads of the panel and one element a row for each step.
+// 6 x 16 numbers in 12 registers; two loads of the panel and one element per row for each step.
 // CHECK-LABEL: func.func private @kernel
 // CHECK: %[[TILE:.*]]:12 = scf.for {{.*}} iter_args(
 // CHECK-COUNT-2: program.load {{.*}} : vector<8xf32>

@@ -128,7 +128,7 @@ SmallVector<Value> Contraction::startOf(Value panelNumber, int64_t rows) {
   return start;
 }
 
-/// The columns of one vector of a panel that only the run knows, `depth` rows at a time. Lanes that
+/// The columns of one vector of a panel known only at run time, `depth` rows at a time. Lanes that
 /// e.mask leaves out read as zeros.
 void Contraction::packDots(Elements &e, const Indices &matrix, Value column, Value target,
                            Value panelNumber, int64_t vector) {

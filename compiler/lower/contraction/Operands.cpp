@@ -9,7 +9,7 @@ using namespace mlir;
 
 namespace heddle::lower {
 
-/// The column of the product that stands at each place of the panels, one after the other; -1 where
+/// The column of the product that is at each place of the panels, one after the other; -1 where
 /// there is none.
 SmallVector<int64_t> Contraction::placedColumns() const {
   int64_t width = panelWidth(), ofPart = *shape.columns.constant() / parts;
@@ -60,7 +60,7 @@ void Contraction::packConstant() {
   packedData = kernel.addData(std::move(packed));
 }
 
-/// Copies the image into the middle of a zeroed one, a row of pixels a task. What is read behind
+/// Copies the image into the middle of a zeroed one, a row of pixels a task. What is read after
 /// the last element, up to the next 4 bytes, is there.
 void Contraction::emitBorderCopy() {
   auto conv = cast<graph::ConvOp>(shape.root);
@@ -184,7 +184,7 @@ void Contraction::packFilters(Elements &e, Value groupNumber, ArrayRef<Value> co
   });
 }
 
-/// Packs a right operand that only the run knows: one panel a task.
+/// Packs a right operand known only at run time: one panel per task.
 void Contraction::emitPacking() {
   int64_t lanes = kernel.machine.lanes, width = vectors * lanes;
   bool isConv = isa<graph::ConvOp>(shape.root), areFilters = isConv && element.isF32();

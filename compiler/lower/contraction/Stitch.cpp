@@ -89,7 +89,7 @@ LogicalResult Stitch::advise(int64_t rowsOfTile, int64_t fitting, int64_t rowByt
                                 Twine(machine.workers) +
                                 " workers; apart, they share the columns of the product");
   // Each worker walks the whole right operand, of which it had its share of columns before; what
-  // lies between product and folds is not written and read again.
+  // lies between product and reductions is not written and read again.
   int64_t more =
       (machine.workers - 1) * graph::typicalSize(group->getParentOp(), contraction.operandBytes());
   int64_t less = 2 * graph::typicalSize(group->getParentOp(), rows.rowCount()) * rowBytes;

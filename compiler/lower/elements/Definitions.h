@@ -27,10 +27,10 @@ Values foldScoped(Elements &elements, Value low, Value high, mlir::ValueRange in
 /// condition is i1, or a vector of i1.
 Value guarded(Elements &elements, Value condition, Type element, llvm::function_ref<Value()> value,
               llvm::function_ref<Value()> otherwise);
-/// The index into a dimension of size `from` that is broadcast to `to`; where only the run knows
+/// The index into a dimension of size `from` that is broadcast to `to`; if known only at run time
 /// whether `from` is 1, it decides.
 Index broadcastIndex(Elements &elements, const Index &index, const Dim &from, const Dim &to);
-/// The place in a tensor of sizes `from` of what stands at `place` in its reshape to `to`.
+/// The place in a tensor of sizes `from` of what is at `place` in its reshape to `to`.
 Indices reshapedPlace(Elements &elements, llvm::ArrayRef<Dim> from, llvm::ArrayRef<Dim> to,
                       llvm::ArrayRef<Index> place);
 /// 0 <= index < size.

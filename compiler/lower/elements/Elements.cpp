@@ -155,7 +155,7 @@ Index Elements::linear(ArrayRef<Value> sizes, ArrayRef<Index> place) {
 }
 
 /// Every second, third or fourth element: whole vectors are loaded, and lanes picked from each. No
-/// byte is read behind the last lane's.
+/// byte is read after the last lane's.
 static Value readStrided(Code &code, Type element, Value pointer, const Index &where) {
   int64_t step = std::abs(where.step), lanes = code.lanes;
   bool isReversed = where.step < 0;
@@ -175,7 +175,7 @@ static Value readStrided(Code &code, Type element, Value pointer, const Index &w
 }
 
 /// Elements of a row whose places rise: one vector is loaded from the first lane's on, and lanes
-/// picked from it; gathered where one of them lies behind it.
+/// picked from it; gathered where one of them lies after it.
 static Value readRising(Elements &e, Type element, Value pointer, ArrayRef<Value> sizes,
                         ArrayRef<Index> place, Value indices) {
   Code &code = e.code();

@@ -86,7 +86,7 @@ Value combine(Code &code, mlir::Operation *reduction, Value x, Value y);
 Value neutral(Code &code, mlir::Operation *reduction, Type element);
 /// Whether x goes before y in descending (ascending) order; NaN counts as larger than all.
 Value isBefore(Code &code, Type element, bool descending, Value x, Value y);
-/// Folds the lanes of a vector into a scalar.
+/// Reduces the lanes of a vector into a scalar.
 Value combineLanes(Code &code, mlir::Operation *reduction, Value vector);
 
 } // namespace heddle::lower

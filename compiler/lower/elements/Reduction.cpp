@@ -1,4 +1,4 @@
-// Reduction: elements of ops that fold whole dimensions or products of rows and columns, as plain
+// Reduction: elements of ops that reduce whole dimensions or products of rows and columns, as plain
 // loops. Schedules replace these for the shapes that matter; these are right for all others.
 
 #include "compiler/lower/elements/Definitions.h"
@@ -37,7 +37,7 @@ Value narrow(Elements &e, Value value, Type element) {
 }
 
 /// Lanes that walk down the rows of a matrix touch another page of memory with each step, which no
-/// CPU foresees: where `x`, or what it is computed of element by element, stands in memory, fetches
+/// CPU foresees: where `x`, or what it is computed of element by element, is in memory, fetches
 /// what the lanes want some steps later along an axis.
 static void fetchStepsAhead(Elements &e, Value x, ArrayRef<Index> place, int64_t axis) {
   constexpr int64_t kAhead = 12, kLine = 64;

@@ -39,7 +39,7 @@ public:
 
   void emit() {
     Value output = outputsOf(group).front();
-    // Ops behind the result read each element where they write it.
+    // Ops after the result read each element where they write it.
     bool isInPlace = graph::elementOf(output) == graph::elementOf(call.result) &&
                      graph::dimsOf(output) == graph::dimsOf(call.result);
     int64_t temporary = -1;

@@ -2,7 +2,7 @@
 //
 // Holes become functions of the program that are copied to where they are called (PluS's +Code):
 // reading an element of an operand computes all elementwise ops before it, writing one computes all
-// behind it and stores. The kernel is a function of the card's text, or of a C source that the
+// after it and stores. The kernel is a function of the card's text, or of a C source that the
 // target compiles and links as LLVM code. One phase, on the thread of the run, asks the kernel for
 // its tasks and launches them.
 
@@ -44,8 +44,7 @@ public:
     for (auto [i, name] : llvm::enumerate(extentNames()))
       emitNumber(name, extents[i]);
     for (auto &[name, value] : schedule.knobs)
-      if (name != "folds")
-        emitNumber("knob_" + name, Dim(value));
+      emitNumber("knob_" + name, Dim(value));
     packWeights();
     for (auto [i, hole] : llvm::enumerate(holes)) {
       for (Form form : mechanism::Hole::kForms)
@@ -348,8 +347,7 @@ private:
         << "#define HEDDLE_LANES " << lanes << "\ntypedef heddle_element heddle_lanes "
         << "__attribute__((vector_size(" << lanes * bytes << "), aligned(" << bytes << ")));\n";
     for (auto &[name, value] : schedule.knobs)
-      if (name != "folds")
-        out << "#define KNOB_" << name << " INT64_C(" << value << ")\n";
+      out << "#define KNOB_" << name << " INT64_C(" << value << ")\n";
     for (StringRef name : extentNames())
       out << "int64_t heddle_" << name << "(const heddle_group *);\n";
     for (const mechanism::Hole &hole : holes)

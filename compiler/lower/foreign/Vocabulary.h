@@ -1,6 +1,6 @@
 // Vocabulary: what a kernel in C computes with besides its holes: max, min and exp as the graph
 // dialect means them, of elements and of vectors; sums, maxima and minima over lanes; the head of a
-// vector, with something else behind it.
+// vector, with something else after it.
 #ifndef HEDDLE_LOWER_FOREIGN_VOCABULARY_H
 #define HEDDLE_LOWER_FOREIGN_VOCABULARY_H
 

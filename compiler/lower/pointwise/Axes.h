@@ -9,7 +9,8 @@
 namespace heddle::lower {
 
 /// A tensor in memory; for each of its dimensions the axis of the results that indexes it, or
-/// kNoAxis where it is repeated, or kAnyAxis where it is indexed otherwise or only the run knows.
+/// kNoAxis where it is repeated, or kAnyAxis where it is indexed otherwise or known only at run
+/// time.
 struct ReadTensor {
   static constexpr int64_t kNoAxis = -1, kAnyAxis = -2;
   Value tensor;

@@ -97,7 +97,7 @@ bool isPlacedAlong(const KernelBuilder &kernel, Value tensor, int64_t axis) {
   return false;
 }
 
-/// The folds of a group: the sizes of what each reads, and the axes that it folds.
+/// The reductions of a group: the sizes of what each reads, and the axes that it reduces.
 static void forEachFold(Block *group,
                         llvm::function_ref<void(ArrayRef<Dim>, ArrayRef<int64_t>)> note) {
   for (Operation &op : *group)
@@ -109,36 +109,36 @@ static void forEachFold(Block *group,
     }
 }
 
-/// How many elements of what it reads an element of the group folds, where neighbours of the result
-/// are such in memory all the way; 1 for none.
-static int64_t foldedDownRows(Block *group) {
+/// How many elements of what it reads an element of the group reduces, where neighbours of the
+/// result are such in memory all the way; 1 for none.
+static int64_t reducedDownRows(Block *group) {
   int64_t most = 1;
   forEachFold(group, [&](ArrayRef<Dim> dims, ArrayRef<int64_t> axes) {
     if (dims.empty() || llvm::is_contained(axes, (int64_t)dims.size() - 1))
       return;
-    int64_t folded = 1;
+    int64_t reduced = 1;
     for (int64_t axis : axes)
-      folded *= std::max<int64_t>(1, graph::typicalSize(group->getParentOp(), dims[axis]));
-    most = std::max(most, folded);
+      reduced *= std::max<int64_t>(1, graph::typicalSize(group->getParentOp(), dims[axis]));
+    most = std::max(most, reduced);
   });
   return most;
 }
 
-/// How many elements the largest fold of the group takes; 1 for none.
-static Dim largestFold(Block *group) {
+/// How many elements the largest reduction of the group takes; 1 for none.
+static Dim largestReduction(Block *group) {
   Dim most(1);
   forEachFold(group, [&](ArrayRef<Dim> dims, ArrayRef<int64_t> axes) {
-    Dim folded(1);
+    Dim reduced(1);
     for (int64_t axis : axes)
-      folded = folded * dims[axis];
-    if (graph::typicalSize(group->getParentOp(), folded) >
+      reduced = reduced * dims[axis];
+    if (graph::typicalSize(group->getParentOp(), reduced) >
         graph::typicalSize(group->getParentOp(), most))
-      most = folded;
+      most = reduced;
   });
   return most;
 }
 
-/// How many vectors side by side one step of such folds takes, so that it reads whole runs of
+/// How many vectors side by side one step of such reductions takes, so that it reads whole runs of
 /// cache lines: few where each holds more, and no more than fit into `extent` without much waste.
 static int64_t vectorsSideBySide(Block *group, const Dim &extent, int64_t lanes) {
   int64_t bits = 32;
@@ -170,8 +170,8 @@ public:
     if (!squares && runs.back().extent.constant() &&
         *runs.back().extent.constant() * 2 <= code.lanes)
       code.lanes = 1;
-    folded = squares ? 1 : foldedDownRows(group);
-    if (folded > 1 && code.lanes > 1)
+    reduced = squares ? 1 : reducedDownRows(group);
+    if (reduced > 1 && code.lanes > 1)
       code.lanes *= vectorsSideBySide(group, runs.back().extent, code.lanes);
     split(squares.has_value());
     Elements elements(kernel, group);
@@ -200,7 +200,8 @@ public:
       });
     else
       forEachTaskOfRows(elements, high);
-    Dim work = graph::elementCount(dims) * largestFold(group) * Dim(cost::opsPerElement(group));
+    Dim work =
+        graph::elementCount(dims) * largestReduction(group) * Dim(cost::opsPerElement(group));
     kernel.endPhase(tasks * rowPieces * chunks, work);
   }
 
@@ -331,7 +332,7 @@ private:
   void split(bool isSquares) {
     int64_t inside = graph::typicalSize(group->getParentOp(), runs.back().extent),
             lanes = kernel.code().lanes;
-    chunk = llvm::divideCeil(chunk, folded * lanes) * lanes;
+    chunk = llvm::divideCeil(chunk, reduced * lanes) * lanes;
     taskRuns = runs.size() - 1;
     if (isSquares) {
       --taskRuns;
@@ -440,7 +441,7 @@ private:
   int64_t chunk;
   SmallVector<Run> runs;
   size_t taskRuns = 0, rank = 0;
-  int64_t folded = 1;   // elements that one of the results folds, down rows of memory
+  int64_t reduced = 1;  // elements that one of the results reduces, down rows of memory
   int64_t rowPiece = 0; // of the last run, the rows of squares, that is one task; 0: all
   int64_t piece = 0;    // of the last run, or of the squares' other side, that is one task; 0: all
 };

@@ -11,9 +11,9 @@ struct Squares {
   size_t lanesAxis; // what is computed has its lanes along this axis of the results,
   size_t rowAxis;   // what is stored along this one,
   Dim rowExtent;    // which has this size.
-  /// Rows are a few elements, and lie one behind the other: vectors of them are interleaved.
+  /// Rows are a few elements, and lie one after the other: vectors of them are interleaved.
   bool isInterleaved = false;
-  /// Behind each place along rowAxis are so many of this axis: a square for each of them is turned,
+  /// After each place along rowAxis are so many of this axis: a square for each of them is turned,
   /// and their columns are interleaved.
   int64_t parts = 1;
   size_t partAxis = 0;

@@ -4,7 +4,8 @@
 // The functions that come out are those of runtime/executable/abi.h: heddle_program_bind (symbols
 // that values of inputs are), heddle_program_sizes (arena and output sizes from the symbols) and
 // heddle_program_run. Sizes that follow from the inputs are computed once per call; tensors of such
-// sizes lie in the arena, those whose sizes only the run knows are allocated when they are made.
+// sizes lie in the arena, those whose sizes are known only at run time are allocated when they are
+// made.
 #ifndef HEDDLE_LOWER_HOST_H
 #define HEDDLE_LOWER_HOST_H
 
@@ -78,7 +79,7 @@ private:
   void profile(graph::GroupOp group, llvm::function_ref<void()> launches);
   int64_t argumentSlots();
 
-  // What only the run can check (HostChecks.cpp).
+  // What can be checked only at run time (HostChecks.cpp).
   struct Check {
     Dim a, b;
     enum Kind { NotNegative, Equal, EqualOrOne, AtMost, Memory } kind;

@@ -1,6 +1,6 @@
-// HostChecks: what shapes promise but only the run can tell: sizes are not negative, a reshape
-// keeps its elements, what is multiplied or joined agrees. Checked in heddle_program_sizes, before
-// anything runs, where the inputs decide; beside the op where something computed decides.
+// HostChecks: what shapes promise but can be checked only at run time: sizes are not negative, a
+// reshape keeps its elements, what is multiplied or joined agrees. Checked in heddle_program_sizes,
+// before anything runs, where the inputs decide; beside the op where something computed decides.
 
 #include "compiler/lower/program/Host.h"
 

@@ -40,7 +40,7 @@ int64_t Host::argumentSlots() {
       return;
     for (graph::GroupOp member : members)
       slots += kernels.at(member)->arguments.size() + 1;
-    // Those of its region that are launched alone come behind.
+    // Those of its region that are launched alone come after.
     most = std::max<int64_t>(most, slots + 1 + (members.size() > 1 ? mostOfOne : 0));
   });
   return std::max(most, mostOfOne);
@@ -128,8 +128,8 @@ void Host::launch(func::FuncOp target, Value slots, Value tasks, const Dim &work
   });
 }
 
-/// How many of a kernel's tasks stand before `part` of `all` tasks of a region, of which it is
-/// number `i`. In a region of equal kernels they stand one kernel after the other, so that a worker
+/// How many of a kernel's tasks are before `part` of `all` tasks of a region, of which it is
+/// number `i`. In a region of equal kernels they are one kernel after the other, so that a worker
 /// reads the weights of few. Where kernels differ a task of one is not as long as one of another:
 /// each kernel's tasks are shared out for themselves, floor(tasks * part / all + (i + 1/2) /
 /// count), rounded otherwise for each, so that kernels of one task are spread over the workers.
@@ -148,7 +148,7 @@ static Value tasksBefore(Code &code, Value part, ArrayRef<Value> tasks, size_t i
   Value scaled = code.mul(code.mul(tasks[i], part), twice);
   Value rounded = code.add(scaled, code.mul(all, code.number(2 * i + 1)));
   Value spread = code.div(rounded, code.max(code.mul(all, twice), code.number(1)));
-  // Products of so many tasks could overflow; they stand one kernel after the other.
+  // Products of so many tasks could overflow; they are one kernel after the other.
   Value areMany = code.less(code.number(INT64_C(1) << 28), all);
   return code.b.createOrFold<arith::SelectOp>(code.loc, areMany, inTurn, spread);
 }

@@ -17,7 +17,7 @@ struct Buffer {
 /// others, so they never overlap, whatever values the symbols in their sizes take.
 struct MemoryPlan {
   std::vector<llvm::SmallVector<size_t, 4>> below; // of each buffer, but for what lies below these
-  std::vector<size_t> order;                       // all buffers, each behind those below it
+  std::vector<size_t> order;                       // all buffers, each after those below it
 
   /// Where each buffer begins, in bytes, when they are of these sizes.
   std::vector<int64_t> offsets(llvm::ArrayRef<int64_t> bytes) const;

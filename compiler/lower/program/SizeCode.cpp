@@ -1,4 +1,4 @@
-// SizeCode: sizes that only the run knows, as code that computes them.
+// SizeCode: sizes known only at run time, as code that computes them.
 
 #include "compiler/lower/program/SizeCode.h"
 
@@ -51,7 +51,7 @@ Value SizeCode::write(const Dim &dim, Value *overflow) {
       break;
     }
   }
-  // Behind the loop: what is written for `rest` may be among the last sums itself.
+  // After the loop: what is written for `rest` may be among the last sums itself.
   if (before)
     value = arithmetic.add(before, of(rest, overflow));
   if (!value) {

@@ -1,4 +1,4 @@
-// SizeCode: sizes that only the run knows, as code that computes them.
+// SizeCode: sizes known only at run time, as code that computes them.
 #ifndef HEDDLE_LOWER_PROGRAM_SIZECODE_H
 #define HEDDLE_LOWER_PROGRAM_SIZECODE_H
 

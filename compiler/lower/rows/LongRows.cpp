@@ -1,8 +1,8 @@
 // LongRows: fewer rows than workers, but long ones: each is shared out in pieces.
 //
-// A fold is a phase of its own, in which a task folds a piece of a row; whoever wants the whole
-// folds what the pieces came to. What a pass computes is computed again by the next one, not kept:
-// a row is longer than a worker's caches.
+// A reduction is a phase of its own, in which a task reduces a piece of a row; whoever wants the
+// whole reduces what the pieces came to. What a pass computes is computed again by the next one,
+// not kept: a row is longer than a worker's caches.
 
 #include "compiler/graph/cost/Traffic.h"
 #include "compiler/lower/Schedule.h"

@@ -81,14 +81,14 @@ Indices RowKernel::placeOf(Elements &e, Value row) {
   return place;
 }
 
-/// Vectors of a row that are folded side by side: each sum waits for itself only.
+/// Vectors of a row that are reduced side by side: each sum waits for itself only.
 static constexpr int64_t kSideBySide = 4;
 
-/// Folds the whole blocks of [low, high) into `start`, several vectors at once; where they end.
-static std::pair<Value, Value> foldBlocks(Elements &e, Value low, Value high, Value start,
-                                          Value neutral,
-                                          llvm::function_ref<Value(Value, Value)> body,
-                                          llvm::function_ref<Value(Value, Value)> join) {
+/// Reduces the whole blocks of [low, high) into `start`, several vectors at once; where they end.
+static std::pair<Value, Value> reduceBlocks(Elements &e, Value low, Value high, Value start,
+                                            Value neutral,
+                                            llvm::function_ref<Value(Value, Value)> body,
+                                            llvm::function_ref<Value(Value, Value)> join) {
   Code &code = e.code();
   int64_t step = kSideBySide * code.lanes;
   Value blocks = code.div(code.sub(high, low), code.number(step));
@@ -106,7 +106,7 @@ static std::pair<Value, Value> foldBlocks(Elements &e, Value low, Value high, Va
 }
 
 /// Walks the row's elements: nested loops over reduced dimensions, the last one in lanes. With a
-/// reduction, whose sums `initial` are, several vectors are folded at once.
+/// reduction, whose sums `initial` are, several vectors are reduced at once.
 Values RowKernel::walk(Elements &e, size_t dimension, Indices place, ValueRange initial,
                        llvm::function_ref<Values(ArrayRef<Index>, ValueRange)> body,
                        Operation *reduction) {
@@ -127,12 +127,12 @@ Values RowKernel::walk(Elements &e, size_t dimension, Indices place, ValueRange 
   auto known = full.back().constant();
   if (reduction && code.lanes > 1 && (!known || *known >= 2 * kSideBySide * code.lanes)) {
     Type accumulator = accumulatorType(graph::elementOf(reduction->getOperand(0)));
-    auto [middle, folded] = foldBlocks(
+    auto [middle, reduced] = reduceBlocks(
         e, begin, end, initial[0], code.spread(neutral(code, reduction, accumulator)),
         [&](Value i, Value sum) { return bodyAt(i, sum)[0]; },
         [&](Value x, Value y) { return combine(code, reduction, x, y); });
     begin = middle;
-    carried = {folded};
+    carried = {reduced};
   }
   return foldLanes(e, begin, end, carried, bodyAt);
 }

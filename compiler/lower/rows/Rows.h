@@ -1,4 +1,4 @@
-// Rows: groups whose reductions all fold the same trailing dimensions (softmax, normalisations,
+// Rows: groups whose reductions all reduce the same trailing dimensions (softmax, normalisations,
 // plain sums of rows).
 //
 // Each reduction is one pass over the row, in lanes; what a pass computes at cost (an exponential)
@@ -14,7 +14,7 @@ class RowKernel {
 public:
   RowKernel(KernelBuilder &kernel, mlir::Block *group) : kernel(kernel), group(group) {}
 
-  /// Fails where the group has no folds, or folds of different dimensions. Where `bound`
+  /// Fails where the group has no reductions, or reductions of different dimensions. Where `bound`
   /// is set, the caller computes, stores and binds that value. Writes no code.
   mlir::LogicalResult prepare(Value bound = {});
   /// The whole phase, with so many rows in one task.

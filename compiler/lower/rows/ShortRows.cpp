@@ -1,9 +1,9 @@
 // ShortRows: rows that are shorter than a vector, computed with their lanes along neighbouring
 // rows.
 //
-// A task's rows are loaded one by one and turned in registers: then a fold of all rows at once is
-// one op an element, where folding the lanes of each row would take log2(lanes) steps that wait for
-// each other. Results of whole rows are turned back before they are stored.
+// A task's rows are loaded one by one and turned in registers: then a reduction of all rows at once
+// is one op per element, where reducing the lanes of each row would take log2(lanes) steps that
+// wait for each other. Results of whole rows are turned back before they are stored.
 
 #include "compiler/graph/cost/Traffic.h"
 #include "compiler/lower/Schedule.h"

@@ -1,4 +1,4 @@
-// FilterLanes: rows of a matrix that only the run knows, such as filters, in vectors with
+// FilterLanes: rows of a matrix known only at run time, such as filters, in vectors with
 // neighbouring rows in lanes.
 #ifndef HEDDLE_LOWER_STORED_FILTERLANES_H
 #define HEDDLE_LOWER_STORED_FILTERLANES_H
@@ -22,7 +22,7 @@ void storeColumns(Elements &elements, Value low, Value high, const ColumnPlaces 
                   llvm::function_ref<Value(int64_t number, Value k)> row);
 
 /// The numbers at [k, k + lanes) of one of the filters, of which there are `terms` each, as f32.
-/// Behind the last filter its numbers are repeated.
+/// After the last filter its numbers are repeated.
 Value filterLanes(Elements &elements, Value filters, Value number, Value terms, Value k);
 
 } // namespace heddle::lower

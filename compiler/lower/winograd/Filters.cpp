@@ -44,7 +44,7 @@ void Winograd::packFilters() {
   filterData = kernel.addData(std::move(packed));
 }
 
-/// Filters that only the run knows, of so many channels from `channel` on, as packFilters lays out
+/// Filters known only at run time, of so many channels from `channel` on, as packFilters lays out
 /// late ones: in the scratch, where they stay in the cache until they are transformed.
 void Winograd::copyFilters(Value panel, Value channel, Value length) {
   Code &code = kernel.code();

@@ -57,7 +57,7 @@ void Winograd::chooseBlocks() {
   int64_t usual = std::max(near, isLate ? kFewestLateTiles : kFewestTiles);
   int64_t fitting = std::max(schedule.knob("tiles", usual), most);
   tilesOfBlock = fitting / most * most;
-  // Where only the run knows how many images there are, one.
+  // One, if the number of images is known only at run time.
   auto count = tileCount.evaluate([](StringRef) { return std::optional<int64_t>(1); });
   if (count && *count >= kFewestRows) {
     int64_t pieces = llvm::divideCeil(*count, fitting);
@@ -110,7 +110,7 @@ Winograd::Place Winograd::placeOf(Value tile) {
 }
 
 /// A register tile: tiles from `first` on at one place, times a run of channels' filters, to M or,
-/// behind the first run, onto it. Tiles past the last one are the last one again.
+/// after the first run, onto it. Tiles past the last one are the last one again.
 void Winograd::emitStrip(const Strip &strip) {
   Code &code = kernel.code();
   int64_t lanes = kernel.machine.lanes, width = panelWidth();

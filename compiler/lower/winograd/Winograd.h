@@ -85,7 +85,7 @@ private:
   /// In elements: from one place of V and of a run's filters to the next, from one tile of M, none
   /// of them a power of 2; and where M and the filters begin in the scratch.
   int64_t inputStride = 0, filterStride = 0, productStride = 0, productsAt = 0, filtersAt = 0;
-  int64_t copyAt = 0; // of a run's filters that only the run knows, as they are
+  int64_t copyAt = 0; // of a run's filters known only at run time, as they are
 };
 
 } // namespace heddle::lower

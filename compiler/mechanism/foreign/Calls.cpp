@@ -1,4 +1,4 @@
-// Calls: products and convolutions of a library, and the ops behind them that it takes in.
+// Calls: products and convolutions of a library, and the ops after them that it takes in.
 
 #include "compiler/mechanism/foreign/Calls.h"
 

@@ -1,7 +1,7 @@
 // Calls: which part of a group a function of an existing library computes.
 //
 // A card of kind `call` names a function, "onednn.matmul". What the function computes ends with one
-// value of the group; ops behind it that it cannot take in are left to generated code.
+// value of the group; ops after it that it cannot take in are left to generated code.
 #ifndef HEDDLE_MECHANISM_FOREIGN_CALLS_H
 #define HEDDLE_MECHANISM_FOREIGN_CALLS_H
 
@@ -21,7 +21,7 @@ struct LibraryCall {
   llvm::SmallVector<Post> posts;
   llvm::SmallVector<int64_t> order; // of the right operand's dims, when it is read transposed
   double epsilon = 0;
-  int64_t axes = 0; // that a normalisation folds
+  int64_t axes = 0; // that a normalisation reduces
 };
 
 /// Nullopt, with a reason, where the function cannot compute the group. `fit` says whether more ops

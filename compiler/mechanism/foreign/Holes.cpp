@@ -58,7 +58,7 @@ static std::vector<Hole> holesOf(const Nest &nest, Type element) {
   return holes;
 }
 
-std::vector<Hole> holesOf(const Mechanism &mechanism, Type element, int64_t folds,
+std::vector<Hole> holesOf(const Mechanism &mechanism, Type element, int64_t reductions,
                           const Nest *nest) {
   if (nest)
     return holesOf(*nest, element);
@@ -67,8 +67,8 @@ std::vector<Hole> holesOf(const Mechanism &mechanism, Type element, int64_t fold
             {"read_b", 3, {}, element},
             {"write", 3, {{element, true}}, {}}};
   std::vector<Hole> holes;
-  for (int64_t i = 0; i <= folds; ++i) {
-    bool isWrite = i == folds;
+  for (int64_t i = 0; i <= reductions; ++i) {
+    bool isWrite = i == reductions;
     Hole hole{isWrite ? "write" : "read_" + std::to_string(i), 2, {}, isWrite ? Type() : element};
     hole.taken.assign(i, {element, false});
     holes.push_back(std::move(hole));
@@ -87,14 +87,14 @@ SmallVector<std::string> extentsOf(const Mechanism &mechanism, const Nest *nest)
   return names;
 }
 
-int64_t foldsNamedIn(StringRef text) {
-  int64_t folds = 0;
+int64_t reductionsNamedIn(StringRef text) {
+  int64_t reductions = 0;
   for (size_t at = text.find("read_"); at != StringRef::npos; at = text.find("read_", at + 1)) {
     int64_t number;
     if (!text.drop_front(at + 5).consumeInteger(10, number) && number < 16)
-      folds = std::max(folds, number + 1);
+      reductions = std::max(reductions, number + 1);
   }
-  return folds;
+  return reductions;
 }
 
 SmallVector<Operation *> decidersOf(const Mechanism &mechanism, Ops ops) {
@@ -105,7 +105,7 @@ SmallVector<Operation *> decidersOf(const Mechanism &mechanism, Ops ops) {
   return deciders;
 }
 
-/// One product, elementwise ops and views before it, elementwise ops of its shape behind it.
+/// One product, elementwise ops and views before it, elementwise ops of its shape after it.
 static Fit fitsProduct(const Mechanism &mechanism, Ops ops, std::string &why) {
   auto refuse = [&](Operation *op, const Twine &text) {
     why = (op->getName().stripDialect() + text).str();
@@ -125,7 +125,7 @@ static Fit fitsProduct(const Mechanism &mechanism, Ops ops, std::string &why) {
     if (readsProduct && graph::dimsOf(op->getResult(0)) != graph::dimsOf(products[0]->getResult(0)))
       return refuse(op, " has another shape than the product");
     if (isBehind && !products.empty() && !isElement)
-      return refuse(op, " moves elements behind the product");
+      return refuse(op, " moves elements after the product");
   }
   if (products.empty())
     return Fit::Partial;
@@ -137,14 +137,14 @@ static Fit fitsProduct(const Mechanism &mechanism, Ops ops, std::string &why) {
 /// Rows of one dimension each, with a result of their shape.
 static Fit fitsRows(const Mechanism &mechanism, Ops ops, std::string &why) {
   Fit fit = kRows.check(kRows, ops, why);
-  SmallVector<Operation *> folds = decidersOf(mechanism, ops);
-  if (fit == Fit::No || folds.empty())
+  SmallVector<Operation *> reductions = decidersOf(mechanism, ops);
+  if (fit == Fit::No || reductions.empty())
     return fit;
-  if (graph::reducedAxes(folds.front()).size() != 1) {
+  if (graph::reducedAxes(reductions.front()).size() != 1) {
     why = "its rows have more than one dimension";
     return Fit::No;
   }
-  if (graph::dimsOf(ops.back()->getResult(0)) == graph::dimsOf(folds.front()->getOperand(0)))
+  if (graph::dimsOf(ops.back()->getResult(0)) == graph::dimsOf(reductions.front()->getOperand(0)))
     return fit;
   why = "its result has not the shape of the rows";
   return Fit::Partial;

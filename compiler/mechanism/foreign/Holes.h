@@ -5,10 +5,10 @@
 // i64, all elements of one type E:
 //   product  read_a(batch, row, k) -> E, read_b(batch, k, column) -> E,
 //            write(batch, row, column, E)
-//   rows     read_0(row, i) -> E, read_1(row, i, fold 0) -> E ..., write(row, i, folds...)
+//   rows     read_0(row, i) -> E, read_1(row, i, total 0) -> E ..., write(row, i, totals...)
 //   nest     those of Nest.h
 // A hole whose name ends in _lanes reads or writes neighbours of the last index as a vector; one in
-// _part the first so many of them, a number behind the indices; fetch_... prefetches what read_...
+// _part the first so many of them, a number after the indices; fetch_... prefetches what read_...
 // reads.
 #ifndef HEDDLE_MECHANISM_FOREIGN_HOLES_H
 #define HEDDLE_MECHANISM_FOREIGN_HOLES_H
@@ -22,7 +22,7 @@ struct Hole {
   /// elements of a vector, and one that only asks for an element's memory.
   enum class Form { Element, Lanes, Part, Fetch };
   static constexpr Form kForms[] = {Form::Element, Form::Lanes, Form::Part, Form::Fetch};
-  /// An argument behind the indices; the form of vectors takes a vector where it differs between
+  /// An argument after the indices; the form of vectors takes a vector where it differs between
   /// lanes.
   struct Taken {
     mlir::Type type;
@@ -40,15 +40,15 @@ struct Hole {
   mlir::FunctionType typeOf(mlir::MLIRContext *context, Form form, int64_t lanes) const;
 };
 
-/// `folds` are those of a kernel of rows; `nest` is that of a kernel of a nest, else null.
-std::vector<Hole> holesOf(const Mechanism &mechanism, mlir::Type element, int64_t folds,
+/// `reductions` are those of a kernel of rows; `nest` is that of a kernel of a nest, else null.
+std::vector<Hole> holesOf(const Mechanism &mechanism, mlir::Type element, int64_t reductions,
                           const Nest *nest);
 /// Sizes that the kernel may ask for: "rows", "columns" ...
 llvm::SmallVector<std::string> extentsOf(const Mechanism &mechanism, const Nest *nest);
-/// How many folds a kernel of rows is written for: its text names read_0, read_1 ...
-int64_t foldsNamedIn(llvm::StringRef text);
+/// How many reductions a kernel of rows is written for: its text names read_0, read_1 ...
+int64_t reductionsNamedIn(llvm::StringRef text);
 
-/// Products and folds of the ops, in order.
+/// Products and reductions of the ops, in order.
 llvm::SmallVector<mlir::Operation *> decidersOf(const Mechanism &mechanism, Ops ops);
 
 } // namespace heddle::mechanism

@@ -221,8 +221,8 @@ private:
   /// Whether `next` follows `one` in every list that has either.
   bool areNeighbours(const Axis &one, const Axis &next) const {
     return llvm::all_of(classes, [&](const Classes &list) {
-      auto at = llvm::find(list, one), behind = llvm::find(list, next);
-      return at == list.end() ? behind == list.end()
+      auto at = llvm::find(list, one), after = llvm::find(list, next);
+      return at == list.end() ? after == list.end()
                               : std::next(at) != list.end() && *std::next(at) == next;
     });
   }

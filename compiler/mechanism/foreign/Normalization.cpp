@@ -130,7 +130,7 @@ private:
 };
 } // namespace
 
-/// A vector over the folded dimensions that memory holds.
+/// A vector over the reduced dimensions that memory holds.
 static bool isVector(Value value, const LibraryCall &call, ArrayRef<Operation *> ops) {
   DimVector dims = graph::dimsOf(value), rows = graph::dimsOf(call.reads[0]);
   Operation *op = value.getDefiningOp();
@@ -184,12 +184,12 @@ bool readNormalization(Ops ops, LibraryCall &call, std::string &why) {
     for (Value operand : op->getOperands()) {
       Operation *producer = operand.getDefiningOp();
       if (producer && operand != call.result && !graph::reducedAxes(producer).empty()) {
-        why = "what follows reads a fold of the normalisation";
+        why = "what follows reads a reduction of the normalisation";
         return false;
       }
     }
     if (!graph::isElementwise(op) && !isa<graph::BroadcastOp, graph::ConstantOp>(op)) {
-      why = (op->getName().stripDialect() + " behind it is not computed element by element").str();
+      why = (op->getName().stripDialect() + " after it is not computed element by element").str();
       return false;
     }
   }

@@ -109,7 +109,7 @@ static void importPRelu(Node &n) {
   n.set(n.select(n.compare<LessOp>(x, n.scalar(elementOf(x), 0)), n.mul(x, slope), x));
 }
 
-/// Before opset 13 the tensor was flattened to two dimensions at `axis`; folding all from there on
+/// Before opset 13 the tensor was flattened to two dimensions at `axis`; reducing all from there on
 /// is the same.
 static Ints softmaxAxes(Node &n) {
   int64_t rank = rankOf(n.in(0));
@@ -135,7 +135,7 @@ static void importHardmax(Node &n) {
     ArrayRef<Dim> all(given);
     x = n.reshape(x, {elementCount(all.take_front(from)), elementCount(all.drop_front(from))});
   }
-  // The first of the largest; a NaN is larger than all. Folds are defined over nothing too.
+  // The first of the largest; a NaN is larger than all. Reductions are defined over nothing too.
   Value largest = n.reduce<ReduceMaxOp>(x, {axis});
   Value isBest = n.binary<OrOp>(n.compare<EqualOp>(x, largest), n.infer<IsNanOp>(x));
   Value places = n.iota(dimsOf(x), axis, n.i64());

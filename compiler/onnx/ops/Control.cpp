@@ -95,7 +95,7 @@ static bool isSqueeze(const proto::GraphProto &graph) {
          });
 }
 
-/// Ends both regions of an if, the second of which the builder stands in.
+/// Ends both regions of an if, the second of which the builder is in.
 static void yieldJoined(Node &n, Region &first, MutableArrayRef<Value> yes,
                         MutableArrayRef<Value> no) {
   SmallVector<Type> types(std::min(yes.size(), no.size()));
@@ -253,7 +253,7 @@ static bool isTrue(Value value) {
   return known && known->size() == 1 && (*known)[0].isConstant(1);
 }
 
-/// Makes the op anew with its final result types around the filled body. Carried values stand in
+/// Makes the op anew with its final result types around the filled body. Carried values are in
 /// the operands from `carried` on.
 static Operation *finish(Node &n, Operation *draft, const Body &body, size_t carried,
                          ArrayRef<Type> results, ArrayRef<NamedAttribute> attributes) {

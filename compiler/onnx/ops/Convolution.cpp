@@ -86,7 +86,7 @@ Window readWindow(Node &n, DimVector size, ArrayRef<Dim> sizes) {
   return window;
 }
 
-/// Carries out the paddings that only the run knows.
+/// Carries out the paddings known only at run time.
 static Value padSymbolic(Emitter &e, Value x, const Window &window, ArrayRef<int64_t> axes,
                          Value value) {
   DimVector low(rankOf(x), Dim(0)), high(rankOf(x), Dim(0));

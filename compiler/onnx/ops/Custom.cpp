@@ -1,7 +1,7 @@
 // Custom: nodes of ops that the user has registered, whose shape functions are asked while
 // compiling.
 //
-// A shape function maps numbers to numbers. Sizes that only the run knows are stood in for by
+// A shape function maps numbers to numbers. Sizes known only at run time are stood in for by
 // numbers that share no model's arithmetic, twice: what is the same both times is constant, what is
 // one of the numbers both times is that size, and all else is a fresh symbol. The run asks again.
 

@@ -96,7 +96,7 @@ static void refuseManyDimensions(int64_t rank) {
            " is supported");
 }
 
-/// A shape that only the run knows, with as many entries as the result has dimensions.
+/// A shape known only at run time, with as many entries as the result has dimensions.
 static Value withKnownRank(Node &n, Value shape) {
   auto known = rankOf(shape) == 1 ? dimsOf(shape)[0].constant() : std::nullopt;
   auto rank = known ? known : n.declaredRank(0);
@@ -203,7 +203,7 @@ static void importUnsqueeze(Node &n) {
   Value before = n.infer<CumsumOp>(
       isOld, {n.integer("axis", 0), n.flag("exclusive", true), n.flag("reverse", false)});
   DimVector padded = dimsOf(x);
-  padded.push_back(Dim(1)); // what a new dimension behind the last one looks up
+  padded.push_back(Dim(1)); // what a new dimension after the last one looks up
   Value sizes = n.gather(n.sizes(padded), n.min(before, rankOf(x)), 0);
   Value shape = n.select(n.cast(isOld, n.i1()), sizes, one);
   n.set(reshapeAtRunTime(n, x, shape, /*allowZero=*/true));

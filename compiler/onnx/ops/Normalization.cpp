@@ -112,7 +112,7 @@ static void importGroupNormalization(Node &n) {
   Ints axes = llvm::to_vector(llvm::seq<int64_t>(2, rank + 1));
   Value wide = n.cast(n.reshape(x, split), statisticsType(n, x));
   Value y = n.cast(normalize(n, wide, axes, n.getFloat("epsilon", 1e-5)).value, elementOf(x));
-  if (n.opset < 21) { // one scale a group
+  if (n.opset < 21) { // one scale per group
     y = n.add(n.mul(y, n.alongAxis(n.in(1), 1, rank + 1)), n.alongAxis(n.in(2), 1, rank + 1));
     return n.set(n.reshape(y, dims));
   }

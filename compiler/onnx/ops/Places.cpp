@@ -1,4 +1,4 @@
-// Places: NonZero, Compress and Unique, whose results are as long as the run finds.
+// Places: NonZero, Compress and Unique, whose results are as long as is found at run time.
 
 #include "compiler/onnx/ops/Places.h"
 

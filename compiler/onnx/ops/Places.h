@@ -1,4 +1,4 @@
-// Places: where elements are that fulfil a condition, as many as the run finds.
+// Places: where elements are that fulfil a condition, as many as are found at run time.
 #ifndef HEDDLE_ONNX_OPS_PLACES_H
 #define HEDDLE_ONNX_OPS_PLACES_H
 

@@ -1,4 +1,4 @@
-// Reduction: folds over axes, and running sums.
+// Reduction: reductions over axes, and running sums.
 
 #include "compiler/onnx/Table.h"
 #include "compiler/onnx/ops/RunTimeAxes.h"
@@ -47,7 +47,7 @@ static Value logSumExp(Emitter &e, Value x, ArrayRef<int64_t> axes, bool keep) {
   return keep ? result : e.squeeze(result, axes);
 }
 
-/// The chosen axes come last and become one, which is folded.
+/// The chosen axes come last and become one, which is reduced.
 static Value foldRunTimeAxes(Node &n, Fold fold) {
   Value x = n.in(0), ones = n.integerScalar(n.i64(), 1), zero = n.integerScalar(n.i64(), 0);
   int64_t rank = rankOf(x);
@@ -58,8 +58,8 @@ static Value foldRunTimeAxes(Node &n, Fold fold) {
   Value isKept =
       n.compare<LessOp>(n.add(n.iota(Dim(rank), 0, n.i64()), last), n.integerScalar(n.i64(), rank));
   Value kept = n.reduce<ReduceProdOp>(n.select(isKept, sizes, ones), {0}, false);
-  Value folded = n.reduce<ReduceProdOp>(n.select(isKept, ones, sizes), {0}, false);
-  Dim rows = n.bindSizes(kept, "size")[0], columns = n.bindSizes(folded, "size")[0];
+  Value reduced = n.reduce<ReduceProdOp>(n.select(isKept, ones, sizes), {0}, false);
+  Dim rows = n.bindSizes(kept, "size")[0], columns = n.bindSizes(reduced, "size")[0];
   Value result = fold(n, n.reshape(moved, {rows, columns}), {1}, false);
   if (n.getInt("keepdims", 1)) {
     Value isFree = n.compare<EqualOp>(axes.mask(), zero);
@@ -85,7 +85,7 @@ template <Fold fold> static void reduction(Node &n) {
   auto axes = n.intsFrom(1, "axes");
   if (!axes || axes->empty()) {
     if (n.getInt("noop_with_empty_axes", 0))
-      return n.set(fold(n, x, {}, true)); // what the fold does to single elements stays
+      return n.set(fold(n, x, {}, true)); // what the reduction does to single elements stays
     axes = llvm::to_vector(llvm::seq<int64_t>(0, rankOf(x)));
   }
   Ints sorted = n.axes(*axes, rankOf(x));

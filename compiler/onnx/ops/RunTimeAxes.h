@@ -1,4 +1,4 @@
-// RunTimeAxes: axes that only the run knows, spelt in graph ops on small integer tensors.
+// RunTimeAxes: axes known only at run time, spelt in graph ops on small integer tensors.
 #ifndef HEDDLE_ONNX_OPS_RUN_TIME_AXES_H
 #define HEDDLE_ONNX_OPS_RUN_TIME_AXES_H
 

@@ -1,4 +1,4 @@
-// Unfold: convolutions whose filters have sizes that only the run knows, as products with all
+// Unfold: convolutions whose filters have sizes known only at run time, as products with all
 // windows of the image laid out. Memory grows with the size of the filters.
 #ifndef HEDDLE_ONNX_OPS_UNFOLD_H
 #define HEDDLE_ONNX_OPS_UNFOLD_H

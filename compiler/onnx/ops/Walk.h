@@ -20,7 +20,7 @@ using Round =
 
 /// Repeats a step `count` times (an i64 scalar): the final states, whose types stay.
 llvm::SmallVector<Value> repeat(Emitter &e, Value count, llvm::ArrayRef<Value> states, Round step);
-/// make(axis) for the axis that the scalar `axis` names, which perhaps only the run knows. Sizes
+/// make(axis) for the axis that the scalar `axis` names, which may be known only at run time. Sizes
 /// that depend on the axis then are fresh symbols.
 Value onAxis(Emitter &e, Value axis, int64_t rank, llvm::function_ref<Value(int64_t)> make);
 /// x with `axis` moved to the front, or the front moved to `axis`.

@@ -5,7 +5,7 @@
 // filters for each one of w, taps beyond the window being 0. Interleaving the phases r and cropping
 // `low` gives y.
 //
-// Ops behind it that take each element by itself come before the interleaving: the convolution has
+// Ops after it that take each element by itself come before the interleaving: the convolution has
 // them on what it sums, and what is interleaved is of 8 bits where they quantise.
 //
 // Before   %y = graph.conv_transpose %x, %w {strides = 2, 2 ...} : n h w c -> n 2h 2w o; relu
@@ -67,7 +67,7 @@ private:
       each->erase();
   }
 
-  /// `op`, and the ops behind it that take each element by itself, up to where elements are
+  /// `op`, and the ops after it that take each element by itself, up to where elements are
   /// smallest.
   static SmallVector<Operation *> elementsBehind(Operation *op) {
     SmallVector<Operation *> ops;
@@ -94,7 +94,7 @@ private:
     return isNext ? next : nullptr;
   }
 
-  /// Whether it is one number, or one a channel.
+  /// Whether it is one number, or one per channel.
   static bool isOfChannels(Value value) {
     if (splatOf(value))
       return true;

@@ -47,10 +47,10 @@ std::optional<int64_t> movedAxis(Operation *op, int64_t axis) {
   // What only gains or loses leading sizes of 1, or is repeated along them.
   int64_t more = rankOf(op->getResult(0)) - rankOf(op->getOperand(0));
   DimVector from = dimsOf(op->getOperand(0)), to = dimsOf(op->getResult(0));
-  auto behind = [](ArrayRef<Dim> sizes) {
+  auto after = [](ArrayRef<Dim> sizes) {
     return sizes.drop_while([](const Dim &size) { return size.isConstant(1); });
   };
-  bool isKept = isa<BroadcastOp>(op) || (isa<ReshapeOp>(op) && behind(from) == behind(to));
+  bool isKept = isa<BroadcastOp>(op) || (isa<ReshapeOp>(op) && after(from) == after(to));
   return isKept && axis + more >= 0 ? std::optional<int64_t>(axis + more) : std::nullopt;
 }
 

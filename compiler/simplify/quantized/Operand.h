@@ -32,7 +32,7 @@ std::optional<QuantizedOperand> readDequantized(mlir::Value value, std::string *
 /// cast(min(max(rounded + zero, low), high)) to 8 bits, whose bounds are those of the type.
 struct Quantization {
   mlir::Value rounded;
-  std::optional<double> zero; // none where the run computes it, or where it varies
+  std::optional<double> zero; // none if it is computed at run time, or where it varies
 };
 std::optional<Quantization> readQuantization(graph::CastOp op);
 

@@ -7,7 +7,7 @@ using namespace heddle::graph;
 
 namespace heddle::simplify {
 
-/// Whether value / c can be spelled without a division behind a dequantised sum.
+/// Whether value / c can be spelled without a division after a dequantised sum.
 static bool isScaledSum(Value value, int depth = 0) {
   Operation *op = value.getDefiningOp();
   if (!op || !op->hasOneUse() || depth > 4 || op->getNumOperands() != 2 ||
@@ -64,7 +64,7 @@ std::optional<QuantizedOperand> readPooled(PoolOp op, std::string *why) {
   else if (!operand->isUniform())
     refuse(why, "has a scale or zero point that differs along an axis");
   else if (!scale)
-    refuse(why, "has a scale that the run computes, which may be below 0");
+    refuse(why, "has a scale that is computed at run time, which may be below 0");
   else if (!(*scale > 0))
     refuse(why, "has a scale that is not above 0");
   else
@@ -139,7 +139,7 @@ static bool isSameStep(CastOp op, const QuantizedOperand &operand, const Quotien
   if (!operand.isUniform() || (quotient.step && !quotient.known && isConstant(quotient.step)))
     return refuse(why, "has a scale or zero point that differs along an axis");
   if (!step || !from || !quotient.known || !zero)
-    return refuse(why, "has a scale or zero point that the run computes");
+    return refuse(why, "has a scale or zero point that is computed at run time");
   if (step != quotient.known)
     return refuse(why, "is quantised again with another scale");
   if (elementOf(operand.x) != elementOf(op.getResult()))

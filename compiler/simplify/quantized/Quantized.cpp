@@ -7,11 +7,11 @@
 //   conv(q(x, z), w)           = conv(pad(x, z), w) - z * filters(w)
 //
 // where columns, rows and filters are sums. A scale or zero point of the left side is one number;
-// that of the right side may be one a column or filter. i32 constants that fit i8 (else i16) take
-// its place. Ops that only move elements may stand between a product and its operands.
+// that of the right side may be one per column or filter. i32 constants that fit i8 (else i16) take
+// its place. Ops that only move elements may be between a product and its operands.
 //
 // The sum of a float product is rounded once, here, and not at each step. Pairs.cpp has the rules
-// for what stands behind a dequantised tensor.
+// for what follows a dequantised tensor.
 
 #include "compiler/simplify/Passes.h"
 #include "compiler/simplify/Rules.h"
@@ -119,7 +119,7 @@ Value minusShift(Rewriter &rewriter, Value x, Value zero, Value sums) {
   Location location = x.getLoc();
   DimVector sizes = dimsOf(sums);
   int64_t last = sizes.size() - 1;
-  if (rankOf(zero) == 1) // one a column: each meets each of the sums
+  if (rankOf(zero) == 1) // one per column: each meets each of the sums
     sizes[last] = dimsOf(zero)[0];
   Value shift = rewriter.create<MulOp>(location, Build(rewriter, location).broadcast(sums, sizes),
                                        Build(rewriter, zero).along(zero, last, sizes));
@@ -203,7 +203,7 @@ LogicalResult convOfCentred(ConvOp op, Rewriter &rewriter) {
   return success();
 }
 
-// pad(x) = reshape(pad(reshape x)), with the few elements behind the last axis that grows in one
+// pad(x) = reshape(pad(reshape x)), with the few elements after the last axis that grows in one
 // run with it: a loop over them alone would be shorter than a vector.
 LogicalResult padOfNarrow(PadOp op, PatternRewriter &rewriter) {
   constexpr int64_t kNarrow = 8;
@@ -240,7 +240,7 @@ struct QuantizedPass : PassWrapper<QuantizedPass, OperationPass<ModuleOp>> {
     RewritePatternSet patterns(&getContext());
     addQuantizedRules(patterns);
     (void)applyRules(getOperation(), std::move(patterns));
-    // Behind those that look for divisions by scales.
+    // After those that look for divisions by scales.
     RewritePatternSet steps(&getContext());
     addStepRules(steps);
     (void)applyRules(getOperation(), std::move(steps));

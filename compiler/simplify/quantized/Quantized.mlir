@@ -103,7 +103,7 @@ func.func @leaves_scales_of_the_reduction(%a: tensor<3x2xi8>, %b: tensor<2x4xi8>
   return %6 : tensor<3x4xf32>
 }
 
-// Behind a dequantised sum no division is left.
+// After a dequantised sum no division is left.
 // CHECK-LABEL: @requantised
 // CHECK-DAG: graph.constant dense<2.500000e-01>
 // CHECK-DAG: graph.constant dense<2.000000e+00>

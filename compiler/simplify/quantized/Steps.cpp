@@ -1,6 +1,6 @@
 // Steps: divisions by the steps of a quantisation become products.
 //
-// x / s and x * (1 / s) round differently, so that now and then the integer behind them would be
+// x / s and x * (1 / s) round differently, so that now and then the integer after them would be
 // another one. But what was dequantised has few values: 256, and 65536 where two are added. Of all
 // of them the rules here compute both forms, and take the product only where it gives what the
 // division gives. A bound that the bounds of the 8 bits imply is dropped.

@@ -75,7 +75,7 @@ bool View::regroup(ArrayRef<int64_t> sizes) {
     SmallVector<Step, 2> steps;
     while (size > 1) {
       Step step = rest.pop_back_val();
-      if (step.extent > size) { // its inner part is left for the dimensions behind
+      if (step.extent > size) { // its inner part is left for the dimensions after
         if (step.extent % size)
           return false;
         int64_t inner = step.extent / size;
@@ -199,7 +199,7 @@ private:
   bool readScaled(MulOp op);
   bool take(std::optional<View> &part, Value value);
 
-  SmallVector<Operation *> moves; // behind what is read now, the last one first
+  SmallVector<Operation *> moves; // after what is read now, the last one first
 };
 
 bool isCode(Type element) {

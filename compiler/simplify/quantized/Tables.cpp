@@ -30,12 +30,12 @@ struct Chain {
   SmallVector<Operation *> ops; // from the last one
 };
 
-/// The longest chain behind `root`: all ways from it lead through the source.
+/// The longest chain after `root`: all ways from it lead through the source.
 std::optional<Chain> chainBehind(CastOp root) {
   constexpr size_t kMostOps = 128;
   std::optional<Chain> found;
   SmallVector<Operation *> ops;
-  SmallVector<Value> open{root.getResult()}; // values that the chain has yet to go behind
+  SmallVector<Value> open{root.getResult()}; // values that the chain has yet to go after
   auto isBefore = [](Value x, Value y) {
     Operation *a = x.getDefiningOp(), *b = y.getDefiningOp();
     return b && (!a || a->isBeforeInBlock(b));

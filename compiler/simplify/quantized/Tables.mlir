@@ -15,7 +15,7 @@ func.func @sigmoid(%q: tensor<4xui8>) -> tensor<4xui8> {
   return %4 : tensor<4xui8>
 }
 
-// The longer chain goes behind the 8 bits in its middle, though they are a result, too.
+// The longer chain goes after the 8 bits in its middle, though they are a result, too.
 // CHECK-LABEL: @two
 // CHECK: %[[M:.*]] = graph.lookup %arg0
 // CHECK: %[[L:.*]] = graph.lookup %arg0

@@ -4,7 +4,7 @@
 //
 // Dot products of CPUs take a left side without a sign and a right side with one; a left side of
 // the other sign is copied first. And a zero point of -128, which is what a quantiser gives what is
-// never negative, becomes 0: then there is no shift behind a product, and a border of a convolution
+// never negative, becomes 0: then there is no shift after a product, and a border of a convolution
 // is one of zeros. What is also the right side of a product stays as it is.
 
 #include "compiler/simplify/Passes.h"

@@ -1,7 +1,7 @@
 // RUN: heddle-opt %s --heddle-simplify-unsigned --heddle-simplify-algebra | FileCheck %s
 
 module {
-// A zero point of -128 becomes 0: neither is added before nor taken away behind.
+// A zero point of -128 becomes 0: neither is added before nor taken away after.
 // CHECK-LABEL: @left_side
 // CHECK: %[[R:.*]] = graph.round %arg0
 // CHECK: %[[L:.*]] = graph.max %[[R]]

@@ -11,7 +11,7 @@ namespace heddle::c {
 /// and what is a service of the runtime.
 llvm::Expected<std::string> emit(const program::Program &program);
 
-/// The functions of a module, behind declarations and what they call; makes the module ready first.
+/// The functions of a module, after declarations and what they call; makes the module ready first.
 llvm::Expected<std::string> printFunctions(mlir::ModuleOp module);
 
 } // namespace heddle::c

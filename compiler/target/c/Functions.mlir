@@ -6,7 +6,7 @@
 // CHECK-NEXT:   float v[8];
 // CHECK-NEXT: } h_float_x8;
 
-// An address is counted in bytes and may wrap; a load is a copy, so it may stand anywhere.
+// An address is counted in bytes and may wrap; a load is a copy, so it may be anywhere.
 // CHECK-LABEL: static float h_memory(unsigned char *a0, uint64_t a1) {
 // CHECK-NEXT:   unsigned char *[[AT:v[0-9]+]] = a0 + (ptrdiff_t)((uint64_t)a1 * 4u);
 // CHECK-NEXT:   float [[X:v[0-9]+]];

@@ -99,9 +99,9 @@ std::string declarationsOf(const program::Program &program, const std::string &p
  *
  * Both return 0, or another number and a message. The arena is the caller's: memory of any
  * alignment, which the functions never free; what a run leaves in it is of no use but for outputs
- * that lie there. Outputs whose sizes only the run finds, and what the model makes of such sizes on
- * its way, need more than @_arena_bytes says. There are no other
- * variables that change, so threads may run the model at once, each with an arena of its own.
+ * that lie there. Outputs whose sizes are found only at run time, and what the model makes of such
+ * sizes on its way, need more than @_arena_bytes says. There are no other variables that change, so
+ * threads may run the model at once, each with an arena of its own.
  * Elements of fewer than 8 bits have a byte each. The machine has to be little-endian.
  *
  * To have the declarations alone: define @_INTERFACE_ONLY, then include this file.
@@ -503,7 +503,7 @@ int @_run_seeded(const @_tensor *inputs, @_tensor *outputs, void *arena, int64_t
   h_heddle_program_run((unsigned char *)&run);
   if (run.status == H_NO_MEMORY) {
     h_add_message(&text,
-                  "the arena is too small: sizes that only the run knows need %lld bytes more, of "
+                  "the arena is too small: sizes known only at run time need %lld bytes more, of "
                   "which it has %lld",
                   run.value, run.limit);
   } else if (run.status == H_SMALL_OUTPUT) {

@@ -1,4 +1,4 @@
-// Interface: what stands in the file around the functions: how it is called, what goes in and out,
+// Interface: what is in the file around the functions: how it is called, what goes in and out,
 // and the weights.
 #ifndef HEDDLE_TARGET_C_INTERFACE_H
 #define HEDDLE_TARGET_C_INTERFACE_H

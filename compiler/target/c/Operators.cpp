@@ -10,7 +10,7 @@ struct Helper {
 };
 } // namespace
 
-// Each stands behind those that it calls.
+// Each follows those that it calls.
 static const Helper all[] = {
     {"float_of", R"(static inline float h_float_of(uint32_t bits) {
   float x;

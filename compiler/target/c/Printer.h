@@ -73,7 +73,7 @@ private:
   std::string problem;
 };
 
-/// The C function of each name, in an order in which each stands after those it calls.
+/// The C function of each name, in an order in which each is after those it calls.
 std::string helperText(const std::set<std::string> &names);
 
 /// Literals: "5u", "0x1.8p+1f".

@@ -44,7 +44,7 @@ program::Machine machineOf(const Target &target, int64_t workers);
 llvm::Expected<Target> targetFor(llvm::StringRef name);
 
 /// The targets of one artefact, from the one that asks least of a CPU to the one that asks most:
-/// "x86-64-v2+v3+v4+vnni", where a part behind the first may leave out its family's name.
+/// "x86-64-v2+v3+v4+vnni", where a part after the first may leave out its family's name.
 llvm::Expected<std::vector<Target>> targetsFor(llvm::StringRef list);
 
 /// All names that targetFor knows, "host" first.

@@ -1,8 +1,8 @@
 // TargetList: several targets of one artefact, written as one word.
 //
 //   list = part { "+" part }
-//   part = a name that targetFor knows, or, behind the first part, what follows its family's name
-//          and a hyphen: "v3" behind "x86-64-v2" is "x86-64-v3".
+//   part = a name that targetFor knows, or, after the first part, what follows its family's name
+//          and a hyphen: "v3" after "x86-64-v2" is "x86-64-v3".
 //
 // Each part is one target, so there is one way to read a list: features that a target has besides
 // its level's are a name of their own, as "x86-64-vnni".

@@ -1,4 +1,4 @@
-// A gated unit behind RMSNorm, 96 by 80, for any number of rows.
+// A gated unit after RMSNorm, 96 by 80, for any number of rows.
 !x = tensor<?x96xf32, #graph.dims<"m", 96>>
 !r = tensor<?x1xf32, #graph.dims<"m", 1>>
 !y = tensor<?x80xf32, #graph.dims<"m", 80>>

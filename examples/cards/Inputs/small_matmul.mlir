@@ -1,4 +1,4 @@
-// Small products with ops before and behind: batches of any number, one operand transposed, sizes
+// Small products with ops before and after: batches of any number, one operand transposed, sizes
 // that no vector divides.
 !a = tensor<?x?x16xf32, #graph.dims<"batch", "rows", 16>>
 !b = tensor<?x16x19xf32, #graph.dims<"batch", 16, 19>>

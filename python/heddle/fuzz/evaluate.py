@@ -61,7 +61,7 @@ on_peer = [lambda is_working: None]
 
 
 class Rejected(Exception):
-    """This node cannot stand here."""
+    """This node cannot be here."""
 
 
 def is_float(array):

@@ -1,5 +1,5 @@
 // Dense layers with bias and relu, for any number of rows: one whose weights are constant, and one
-// whose sizes only the run knows.
+// whose sizes are known only at run time.
 !x = tensor<?x64xf32, #graph.dims<"rows", 64>>
 !y = tensor<?x128xf32, #graph.dims<"rows", 128>>
 !v = tensor<64x?xf32, #graph.dims<64, "columns">>

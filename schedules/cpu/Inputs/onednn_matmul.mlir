@@ -1,5 +1,5 @@
 // Products that oneDNN computes with all that follows, or in part: constant weights and rows of any
-// number, batches with a transposed operand, sizes that only the run knows, also none at all.
+// number, batches with a transposed operand, sizes known only at run time, also none at all.
 !x = tensor<?x64xf32, #graph.dims<"rows", 64>>
 !y = tensor<?x33xf32, #graph.dims<"rows", 33>>
 !v = tensor<?x?xf32, #graph.dims<"depth", "columns">>

@@ -1,6 +1,6 @@
 // RUN: not heddle cards check %s 2>&1 | FileCheck %s --match-full-lines --implicit-check-not='error:'
-// Holes of two folds, for a group of one.
-// CHECK: {{.*}}/kernel_folds.mlir: error: the card is not for its own @example: its kernel has holes for 2 folds, but the group has 1
+// Holes of two reductions, for a group of one.
+// CHECK: {{.*}}/kernel_folds.mlir: error: the card is not for its own @example: its kernel has holes for 2 reductions, but the group has 1
 module attributes {transform.with_named_sequence, heddle.card = {
     target = "cpu", dtypes = ["f32"], nest = "m:p* { n:s(sum) n:p }"}} {
   transform.named_sequence @schedule(%group: !transform.any_op {transform.readonly}) {

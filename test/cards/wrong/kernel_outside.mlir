@@ -1,6 +1,6 @@
 // RUN: not heddle cards check %s 2>&1 | FileCheck %s --match-full-lines --implicit-check-not='error:'
-// A source that stands elsewhere.
-// CHECK: {{.*}}/kernel_outside.mlir:7:5: error: '../../secret.c' must stand beside the card or below it
+// A source that is elsewhere.
+// CHECK: {{.*}}/kernel_outside.mlir:7:5: error: '../../secret.c' must be beside the card or below it
 module attributes {transform.with_named_sequence, heddle.card = {
     target = "cpu", dtypes = ["f32"], key = "p* { k:s(dot) }"}} {
   transform.named_sequence @schedule(%group: !transform.any_op {transform.readonly}) {

@@ -1,6 +1,6 @@
 // RUN: not heddle cards check %s 2>&1 | FileCheck %s --match-full-lines --implicit-check-not='error:'
-// Rows are folds: the mechanism cannot carry out a product.
-// CHECK: {{.*}}/mechanism_cannot.mlir: error: the card is not for its own @example: mechanism 'rows' cannot carry it out: matmul '{{.*}}/mechanism_cannot.mlir:12' is neither a fold nor computed element by element
+// Rows are reductions: the mechanism cannot carry out a product.
+// CHECK: {{.*}}/mechanism_cannot.mlir: error: the card is not for its own @example: mechanism 'rows' cannot carry it out: matmul '{{.*}}/mechanism_cannot.mlir:12' is neither a reduction nor computed element by element
 module attributes {transform.with_named_sequence, heddle.card = {
     target = "cpu", nest = "m:p { n:p { k:s(dot) } }"}} {
   transform.named_sequence @schedule(%group: !transform.any_op {transform.readonly}) {

@@ -1,5 +1,5 @@
 // RUN: not heddle cards check %s 2>&1 | FileCheck %s --match-full-lines --implicit-check-not='error:'
-// A hole of a part of a vector takes the number of its elements behind the indices.
+// A hole of a part of a vector takes the number of its elements after the indices.
 // CHECK: {{.*}}/part_without_number.mlir:12:3: error: hole 'write_part' must have type (!program.ptr, i64, i64, i64, i64, vector<8xf32>) -> (), not (!program.ptr, i64, i64, i64, vector<8xf32>) -> ()
 // CHECK: {{.*}}/part_without_number.mlir:13:3: error: 'kernel.product' has no hole 'fetch_b' holes: {{.*}}
 module attributes {transform.with_named_sequence, heddle.card = {

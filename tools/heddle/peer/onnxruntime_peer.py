@@ -1,7 +1,7 @@
 """onnxruntime_peer: runs a model with ONNX Runtime for `heddle bench` and `heddle compare`.
 
 The parent sends a message and reads the answer: a line of JSON, then the bytes of each tensor that
-the line describes, in its order. Elements travel as the C API has them; strings stand in the line,
+the line describes, in its order. Elements travel as the C API has them; strings are in the line,
 and a sequence of maps travels as a tensor [n, labels].
 """
 

@@ -22,7 +22,7 @@ public:
 
   std::map<std::string, Tensor> run();
   std::vector<double> time(int count); // seconds of `count` runs
-  /// {node: how many outputs it has}, of the nodes that stand in the model's own graph.
+  /// {node: how many outputs it has}, of the nodes that are in the model's own graph.
   std::map<std::string, size_t> nodes();
   /// The outputs of one of these nodes in their order, without those that are no tensors.
   std::vector<Tensor> node(const std::string &name);

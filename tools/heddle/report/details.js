@@ -87,7 +87,7 @@ function assemblyOf(group) {
     const body = text !== undefined ? element("pre", {}, text) : element("p", { class: "hint" },
       isCut ? "Left out: with it this page would be larger than 1 MB. " +
         "'heddle compile MODEL -o model.s' writes it."
-        : "It has no function of its own: its code stands inside that of the program.");
+        : "It has no function of its own: its code is inside that of the program.");
     return element("details", {}, element("summary", {}, title), body);
   });
 }

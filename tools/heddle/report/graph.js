@@ -107,7 +107,7 @@ function edgePath(from, to) {
   if (from.column === to.column) {
     const x1 = from.x + boxWidth / 2, y1 = from.y + from.height, x2 = to.x + boxWidth / 2, y2 = to.y;
     const bend = Math.max(14, Math.min(60, (y2 - y1) / 2));
-    const aside = y2 - y1 > 90 ? boxWidth * 0.62 : 0; // around what stands between
+    const aside = y2 - y1 > 90 ? boxWidth * 0.62 : 0; // around what is between
     return `M${x1},${y1} C${x1 + aside},${y1 + bend} ${x2 + aside},${y2 - bend} ${x2},${y2}`;
   }
   const isForth = from.column < to.column;

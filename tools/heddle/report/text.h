@@ -1,4 +1,4 @@
-// Text: the explanation of a model for a terminal: one line a group, or all about one group.
+// Text: the explanation of a model for a terminal: one line per group, or all about one group.
 #ifndef HEDDLE_TOOLS_HEDDLE_REPORT_TEXT_H
 #define HEDDLE_TOOLS_HEDDLE_REPORT_TEXT_H
 

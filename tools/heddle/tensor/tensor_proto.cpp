@@ -64,7 +64,7 @@ private:
   std::string_view rest;
 };
 
-/// The fields of a tensor as they stand in the file.
+/// The fields of a tensor as they are in the file.
 struct Fields {
   std::vector<int64_t> dims, integers;
   std::vector<double> numbers;

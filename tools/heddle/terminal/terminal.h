@@ -21,7 +21,7 @@ std::string emphasised(const std::string &line);
 /// A message with its "error:" and "note:" in colours, if these may go to standard error.
 std::string coloured(const std::string &message);
 
-/// Words in lines of at most so many columns (0: one line), each behind the indent.
+/// Words in lines of at most so many columns (0: one line), each after the indent.
 std::string wrapped(const std::string &text, const std::string &indent, size_t columns);
 
 } // namespace heddle::cli

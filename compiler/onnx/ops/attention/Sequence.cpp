@@ -132,9 +132,9 @@ static void importLinearAttention(Node &n) {
   // One key head serves a group of query heads.
   query = n.reshape(query, {keyDims[0], batch, Dim(heads), Dim(queryHeads / heads), keySize});
   SmallVector<Value> scanned = {query, key, value};
-  if (rule.decays) // one number a head, or one a key dimension
+  if (rule.decays) // one number per head, or one per key dimension
     scanned.push_back(timeFirst(n, n.in(4), Dim(heads)));
-  if (rule.corrects) { // one number a head, or one for all heads
+  if (rule.corrects) { // one number per head, or one for all heads
     Value beta = timeFirst(n, n.in(5), Dim(1));
     scanned.push_back(n.transpose(beta, {0, 1, 3, 2}));
   }

@@ -195,7 +195,7 @@ struct Batch {
 };
 } // namespace
 
-/// The past with the new keys (or values) behind what each entry of the batch has of it. A past of
+/// The past with the new keys (or values) after what each entry of the batch has of it. A past of
 /// more places than there are keys, a buffer of the largest length, keeps its length.
 static Value append(Node &n, size_t i, Value fresh, const Batch &batch) {
   if (!n.has(i))

@@ -62,7 +62,7 @@ static void importQLinearConcat(Node &n) {
   n.set(quantize(n, whole, n.in(0), n.in(1), elementOf(n.in(2)), 1));
 }
 
-/// Operand i as matrices: its first dimension is moved behind the batch where 'transBatch' says so.
+/// Operand i as matrices: its first dimension is moved after the batch where 'transBatch' says so.
 static Value matrices(Node &n, size_t i, StringRef letter) {
   Value x = n.in(i);
   int64_t rank = rankOf(x);

@@ -16,7 +16,7 @@ using namespace heddle::graph;
 namespace heddle::onnx {
 
 namespace {
-/// A linear layer of all experts, as places among what is walked along; `scales` stand beside
+/// A linear layer of all experts, as places among what is walked along; `scales` are beside
 /// integers of `bits` bits.
 struct Layer {
   std::optional<size_t> weights, scales, zeros, bias;
@@ -125,7 +125,7 @@ private:
       return n.cast(slices[*layer.weights], wide);
     Value codes = unpacked(slices[*layer.weights], layer.bits), scale = slices[*layer.scales];
     Value zero = n.scalar(wide, static_cast<double>(int64_t(1) << (layer.bits - 1)));
-    // Scales and zero points: one a row, or one a block of a row.
+    // Scales and zero points: one per row, or one per block of a row.
     int64_t last = rankOf(scale) - 1, block = n.getInt("block_size", 0);
     auto spread = [&](Value x) {
       return last ? repeatBlocks(n, x, block, 1, dimsOf(codes)[1]) : n.unsqueeze(x, {1});

@@ -160,7 +160,7 @@ static Value moveChannels(Node &n, Value x, bool toFront) {
   return n.transpose(x, order);
 }
 
-/// GroupNormalization with one factor a channel, for x or for x + skip + bias, then SiLU.
+/// GroupNormalization with one factor per channel, for x or for x + skip + bias, then SiLU.
 static void normalizeGroups(Node &n, Value x) {
   bool isLast = n.getInt("channels_last", 1);
   Type element = elementOf(x), wide = wideType(n, element);
@@ -277,7 +277,7 @@ static void importNgramRepeatBlock(Node &n) {
     refuse("'ngram_size' is " + Twine(size) + ", but must be from 1 to " + Twine(most));
   DimVector dims = dimsOf(ids);
   Dim windows = Dim::max(dims[1] - Dim(size - 1), Dim(0));
-  // Behind the tokens, so that slices of a text that is too short are there.
+  // After the tokens, so that slices of a text that is too short are there.
   Value rest = n.broadcast(n.integerScalar(elementOf(ids), 0), {dims[0], Dim(size)});
   ids = n.concat({ids, rest}, 1);
   DimVector places = {dims[0], windows};

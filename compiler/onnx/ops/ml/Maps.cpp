@@ -27,7 +27,7 @@ static Value nothing(Node &n, Type element) {
 /// The value of each of `wanted` keys, [1, wanted].
 static Value valuesAt(Node &n, Value keys, Value values, Value wanted) {
   Value isFound = n.compare<EqualOp>(n.unsqueeze(wanted, {1}), keys); // [wanted, keys]
-  // One entry behind the last stands for a key that is not there.
+  // One entry after the last stands for a key that is not there.
   Value padded = n.concat({values, n.reshape(nothing(n, elementOf(values)), {Dim(1)})}, 0);
   Value number = n.iota({dimsOf(keys)[0]}, 0, n.i64()), count = n.size(dimsOf(keys)[0]);
   Value place = n.reduce<ReduceMinOp>(n.select(isFound, number, count), {1}, false);

@@ -27,7 +27,7 @@ static Branch branchOf(StringRef mode) {
   return *found;
 }
 
-/// Where node `id` of tree `tree` stands in the lists.
+/// Where node `id` of tree `tree` is in the lists.
 using Places = std::map<std::pair<int64_t, int64_t>, int64_t>;
 
 static int64_t placeOf(const Places &places, int64_t tree, int64_t id) {
@@ -127,7 +127,7 @@ static void importTreeEnsembleRegressor(Node &n) {
 }
 
 /// Two classes whose leaves weigh only class `id`: its score s tells them apart. The scores of
-/// class 0 stand for both, as 1 - s or -s and s; those of class 1 stand beside 0.
+/// class 0 stand for both, as 1 - s or -s and s; those of class 1 are beside 0.
 static void setBinary(Node &n, Value scores, int64_t id, bool isChance) {
   Type element = elementOf(scores);
   std::string transform = n.getText("post_transform", "NONE");

@@ -59,7 +59,7 @@ static void importDft(Node &n) {
     return n.set(along(n.axis(n.opset < 20 ? n.getInt("axis", 1) : -2, rank)));
   if (shapeValue(n.in(2)))
     return n.set(onAxis(n, n.in(2), rank, along));
-  // Only the run knows the axis: it cannot be the last one.
+  // The axis is known only at run time: it cannot be the last one.
   n.set(onAxis(n, n.in(2), rank, [&](int64_t axis) { return along(std::min(axis, rank - 2)); }));
 }
 

@@ -1,4 +1,4 @@
-// Tables: windows and filter banks of audio, whose sizes perhaps only the run knows.
+// Tables: windows and filter banks of audio, whose sizes may be known only at run time.
 
 #include "compiler/onnx/Table.h"
 #include "compiler/onnx/ops/Numbers.h"

@@ -70,7 +70,7 @@ Value lookUp(Node &n, Value x, Value keys, Value values, Value otherwise) {
     place = n.select(n.binary<AndOp>(isInside, isReached), next, place);
   }
   Value key = n.gather(keys, place, 0), isFound = n.compare<EqualOp>(key, x);
-  if (isa<FloatType>(elementOf(x))) { // NaN stands last
+  if (isa<FloatType>(elementOf(x))) { // NaN is last
     Value last = n.broadcast(n.integerScalar(n.i64(), count - 1), dimsOf(x));
     Value areNan = n.binary<AndOp>(n.infer<IsNanOp>(x), n.infer<IsNanOp>(n.gather(keys, last, 0)));
     place = n.select(areNan, last, place);

@@ -15,7 +15,7 @@ namespace heddle::onnx {
 static Value shaped(Emitter &e, Value parameter, int64_t axis, int64_t rank) {
   if (elementCount(dimsOf(parameter)) == Dim(1))
     return e.reshape(parameter, {});
-  if (rankOf(parameter) == rank && rank > 1) // one entry an element
+  if (rankOf(parameter) == rank && rank > 1) // one entry per element
     return parameter;
   if (rankOf(parameter) != 1)
     refuse("a scale must be a scalar, a vector, or with 'block_size' of the input's rank, but has "

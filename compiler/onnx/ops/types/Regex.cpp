@@ -14,7 +14,7 @@ static constexpr size_t kMostStates = 5'000; // of the final one
 static constexpr int kMostRepeats = 1'000;
 
 namespace {
-/// What an assertion looks at, before and behind its place.
+/// What an assertion looks at, before and after its place.
 enum class Side { End, Word, Other }; // of the text; a letter, digit or _; any other byte
 enum class Claim { None, Begin, End, Boundary, NoBoundary };
 
@@ -26,15 +26,15 @@ struct Part {
   bool reads = false;
   Claim claim = Claim::None;
 
-  bool holds(Side before, Side behind) const {
-    bool isBoundary = (before == Side::Word) != (behind == Side::Word);
+  bool holds(Side before, Side after) const {
+    bool isBoundary = (before == Side::Word) != (after == Side::Word);
     switch (claim) {
     case Claim::None:
       return true;
     case Claim::Begin:
       return before == Side::End;
     case Claim::End:
-      return behind == Side::End;
+      return after == Side::End;
     case Claim::Boundary:
       return isBoundary;
     case Claim::NoBoundary:
@@ -44,7 +44,7 @@ struct Part {
   }
 };
 
-/// A piece of the automaton; what comes behind it is linked to `end`, a part that reads nothing.
+/// A piece of the automaton; what comes after it is linked to `end`, a part that reads nothing.
 struct Piece {
   int begin, end;
 };
@@ -138,7 +138,7 @@ private:
       if (before != atomEnd)
         wrong("a repetition is repeated");
       take("?"); // lazy or not, the same strings match
-      size_t behind = place;
+      size_t after = place;
       Piece result = empty();
       for (int i = 0; i < low; ++i)
         result = then(result, copy(begin));
@@ -154,7 +154,7 @@ private:
         parts[once.end].next = end;
         result = then(result, {start, end});
       }
-      place = behind;
+      place = after;
       piece = result;
     }
   }
@@ -248,10 +248,10 @@ private:
   static constexpr int kBeyond = 0x80;
   static Bytes all() { return range(0, kBeyond); }
 
-  /// Behind a backslash.
+  /// After a backslash.
   Bytes escape() {
     if (atEnd())
-      wrong("a '\\' stands at the end");
+      wrong("a '\\' is at the end");
     char letter = text[place++];
     Bytes digits = range('0', '9'), spaces = range('\t', '\n') | range('\f', '\r') | only(' ');
     Bytes words = digits | range('a', 'z') | range('A', 'Z') | only('_');
@@ -292,7 +292,7 @@ private:
     }
   }
 
-  /// Behind '['.
+  /// After '['.
   Bytes bracket() {
     bool isNegated = take("^");
     Bytes bytes;
@@ -357,13 +357,13 @@ using Parts = std::set<int>;
 /// All parts that read, and the end, which can be reached without reading at a place between two
 /// sides.
 static Parts reachable(const std::vector<Part> &parts, const Parts &from, int end, Side before,
-                       Side behind) {
+                       Side after) {
   Parts seen, result;
   std::vector<int> open(from.begin(), from.end());
   while (!open.empty()) {
     int part = open.back();
     open.pop_back();
-    if (part < 0 || !seen.insert(part).second || !parts[part].holds(before, behind))
+    if (part < 0 || !seen.insert(part).second || !parts[part].holds(before, after))
       continue;
     if (parts[part].reads || part == end)
       result.insert(part);
@@ -379,7 +379,7 @@ std::vector<std::array<int32_t, 257>> automatonOf(llvm::StringRef pattern) {
   Parser parser(pattern);
   Piece whole = parser.parse();
   const std::vector<Part> &parts = parser.parts;
-  using State = std::pair<Parts, Side>; // where it stands, and what stands before
+  using State = std::pair<Parts, Side>; // where it is, and what precedes it
   std::map<State, int32_t> numbers;
   std::vector<State> states;
   auto numberOf = [&](const State &state) {

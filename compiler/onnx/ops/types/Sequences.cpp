@@ -1,5 +1,5 @@
 // Sequences: sequences and optionals of tensors, which are lists in the graph. What comes out of a
-// list has sizes that only the run knows; its rank is the list's, or that which the model declares.
+// list has sizes known only at run time; its rank is the list's, or that which the model declares.
 
 #include "compiler/onnx/Reader.h"
 #include "compiler/onnx/Table.h"

@@ -166,7 +166,7 @@ static Value shiftAlong(Emitter &e, Value x, int64_t axis, Value places, Value o
   Value zero = e.integerScalar(e.i64(), 0), at = e.add(places, offset);
   Value size = sizeNumber(e, dimsOf(x)[axis], e.i64());
   Value fits = e.binary<AndOp>(e.compare<GreaterEqualOp>(at, zero), e.compare<LessOp>(at, size));
-  // One zero behind the last element serves all places, also of an empty x.
+  // One zero after the last element serves all places, also of an empty x.
   DimVector low(rankOf(x), Dim(0)), high(low);
   high[axis] = Dim(1);
   Value padded = e.pad(x, e.scalar(elementOf(x), 0), low, high);

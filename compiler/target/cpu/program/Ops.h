@@ -1,5 +1,5 @@
 // Ops: the parts of lowerProgram, by what the ops are about. Each is told a builder that
-// stands before the op.
+// is before the op.
 #ifndef HEDDLE_TARGET_CPU_PROGRAM_OPS_H
 #define HEDDLE_TARGET_CPU_PROGRAM_OPS_H
 

@@ -22,7 +22,7 @@ func.func @memory(%p: !program.ptr, %i: i64, %places: vector<8xi64>, %mask: vect
   return %q : !program.ptr
 }
 
-// The run is word 0 of a kernel's arguments; `fail` is the third function behind its data.
+// The run is word 0 of a kernel's arguments; `fail` is the third function after its data.
 // CHECK-LABEL: func.func @kernel
 // CHECK: %[[WORD:.*]] = llvm.load {{.*}} -> i64
 // CHECK: %[[HANDLE:.*]] = llvm.inttoptr %[[WORD]]

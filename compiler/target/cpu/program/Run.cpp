@@ -100,7 +100,7 @@ struct RunOps {
   }
   Value lower(program::AreaOp op) {
     Value offset = numberOf(b, loc, offsetOf(op.getArea()));
-    if (op.getArea() == program::Area::Seed) // it stands in the run itself
+    if (op.getArea() == program::Area::Seed) // it is in the run itself
       return addressOf(b, loc, op.getRun(), b.getI8Type(), offset);
     return field(op.getRun(), offsetOf(op.getArea()), pointerOf(b));
   }

@@ -20,7 +20,7 @@ _libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 
 
 def empty(shape, dtype, low=False):
-    """An array with unreadable pages around it, right behind its last (or before its first)."""
+    """An array with unreadable pages around it, right after its last (or before its first)."""
     dtype = np.dtype(dtype)
     count = int(np.prod(shape, dtype=np.int64))
     size = count * dtype.itemsize

@@ -36,7 +36,7 @@ from ..evaluate import (
 from . import guarded
 from .case import is_integer, limits
 
-# What must not reach a terminal; a newline stands between lines of Heddle's own.
+# What must not reach a terminal; a newline is between lines of Heddle's own.
 CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f\x80-\x9f]")
 # Of these ONNX does not say what a NaN does; the interpreter does.
 NAN_IS_OPEN = {"ArgMax", "ArgMin", "MaxPool", "GlobalMaxPool", "TopK", "ReduceMax", "ReduceMin",

@@ -158,7 +158,7 @@ def texts_of(op, name):
 
 
 def change_size(rng, case):
-    """One size, everywhere where it stands or at one place."""
+    """One size, everywhere where it is or at one place."""
     i = pick_input(rng, case)
     if i is None or case.inputs[i].ndim == 0:
         return

@@ -1,4 +1,4 @@
-/* Holes of two folds. */
+/* Holes of two reductions. */
 int64_t heddle_tasks(const heddle_group *g) { return heddle_rows(g); }
 void heddle_kernel(const heddle_group *g, int64_t begin, int64_t end, void *scratch) {
   for (int64_t row = begin; row < end; ++row) {

@@ -1,8 +1,8 @@
-// RUN: heddle-opt %S/Inputs/conv_few.mlir --heddle-apply-card=card=%s | FileCheck %s
+// RUN: heddle-opt %S/Inputs/conv_narrow.mlir --heddle-apply-card=card=%s | FileCheck %s
 //
-// conv_few: a convolution of few filters, with the reduction in lanes instead of the filters.
+// conv_narrow: a convolution of few filters, with the reduction in lanes instead of the filters.
 //
-// Matches   a dot over channels and a window inside of parallel loops, with elementwise ops behind it.
+// Matches   a dot over channels and a window inside of parallel loops, with elementwise ops after it.
 // Produces  tiles of m pixels of a row by all filters, an accumulator each, whose lanes are summed up at
 //           the end; a copy with borders of a padded image.
 // Needs     filters that are constant, pixels whose channels are neighbours, no groups, f32. The chooser
@@ -12,15 +12,15 @@ module attributes {transform.with_named_sequence, heddle.card = {
     target = "cpu", priority = 12 : i64, kind = "contraction", dtypes = ["f32"],
     key = "p* { k:s { w+(dot) } }"}} {
   // CHECK: graph.group "conv"
-  // CHECK-SAME: card = "conv_few"
-  // CHECK-SAME: loop.schedule = {form = "few", m = 8 : i64}
+  // CHECK-SAME: card = "conv_narrow"
+  // CHECK-SAME: loop.schedule = {form = "narrow", m = 8 : i64}
   transform.named_sequence @schedule(
       %group: !transform.any_op {transform.readonly},
       %m: !transform.param<i64> {transform.readonly,
         heddle.knob = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14], heddle.default = 8 : i64},
       %tiles: !transform.param<i64> {transform.readonly,
         heddle.knob = [0, 1, 2, 4, 8, 16, 32], heddle.default = 0 : i64}) {
-    transform.loop.few %group m %m tiles %tiles : !transform.any_op
+    transform.loop.narrow %group m %m tiles %tiles : !transform.any_op
     transform.yield
   }
 }

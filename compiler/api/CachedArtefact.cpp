@@ -1,6 +1,6 @@
-// Kept: the key of a model, and the note that stands beside its artefact.
+// CachedArtefact: the key of a model, and the note that is beside its artefact.
 
-#include "compiler/api/Kept.h"
+#include "compiler/api/CachedArtefact.h"
 
 #include "compiler/onnx/Importer.h"
 #include "runtime/library/custom.h"
@@ -114,7 +114,7 @@ std::optional<ModelKey> keyOfModel(const std::string &path, const CompileOptions
   return ModelKey{key.digest(), path, state, now};
 }
 
-std::optional<Kept> findKept(const ModelKey &key, const CompileOptions &options) {
+std::optional<CachedArtefact> findCached(const ModelKey &key, const CompileOptions &options) {
   auto begin = std::chrono::steady_clock::now();
   auto entry = options.cache->open(key.digest);
   if (!entry)
@@ -132,8 +132,8 @@ std::optional<Kept> findKept(const ModelKey &key, const CompileOptions &options)
   std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   report["seconds"] = {{"cache", seconds.count()}};
   report["from_cache"] = true;
-  return Kept{std::move(*entry), note.at("plan").get<std::string>(), report.dump(2),
-              note.at("header").get<std::string>()};
+  return CachedArtefact{std::move(*entry), note.at("plan").get<std::string>(), report.dump(2),
+                        note.at("header").get<std::string>()};
 }
 
 void keep(const ModelKey &key, const Compiled &compiled, const CompileOptions &options,

@@ -2,16 +2,16 @@
 //
 // A tile of filters in lanes leaves those idle that have no filter. Here vectors are pieces of a
 // row of the image, whose pixels lie side by side, and of a filter's row, filled up with zeros. A
-// register tile has an accumulator a pixel and filter; the sums over their lanes make vectors of
+// register tile has an accumulator per pixel and filter; the sums over their lanes make vectors of
 // filters again, so borders, tiles and epilogue are those of Contraction.
-#ifndef HEDDLE_LOWER_FEW_FILTERS_H
-#define HEDDLE_LOWER_FEW_FILTERS_H
+#ifndef HEDDLE_LOWER_NARROW_FILTERS_H
+#define HEDDLE_LOWER_NARROW_FILTERS_H
 
 #include "compiler/lower/contraction/Contraction.h"
 
 namespace heddle::lower {
 
-class FewFilters : public Contraction {
+class NarrowConv : public Contraction {
 public:
   using Contraction::Contraction;
 
@@ -34,4 +34,4 @@ private:
 
 } // namespace heddle::lower
 
-#endif // HEDDLE_LOWER_FEW_FILTERS_H
+#endif // HEDDLE_LOWER_NARROW_FILTERS_H

@@ -1,4 +1,4 @@
-// Contest: one turn times each program once, or as often as it takes for the clock to see it.
+// Comparison: one turn times each program once, or as often as it takes for the clock to see it.
 //
 // In a model the weights of a group have been pushed out of the caches by those of the other groups
 // since they were read last, but what the group reads of other groups has just been written. So
@@ -8,7 +8,7 @@
 // Which pages of memory a program has got changes its speed by several per cent. So each round
 // gives both programs others.
 
-#include "compiler/tuner/Contest.h"
+#include "compiler/tuner/Comparison.h"
 
 #include "compiler/support/Error.h"
 
@@ -210,9 +210,9 @@ static llvm::Expected<Timing> playRound(cards::Program *base, cards::Program &pr
   return timingOf(std::move(turns));
 }
 
-llvm::Expected<Timing> contest(cards::Program *base, cards::Program &program,
-                               llvm::ArrayRef<reference::Tensor> inputs, int threads,
-                               const Effort &effort) {
+llvm::Expected<Timing> compareSpeed(cards::Program *base, cards::Program &program,
+                                    llvm::ArrayRef<reference::Tensor> inputs, int threads,
+                                    const Effort &effort) {
   Timing all{INFINITY, INFINITY, 1};
   double logarithms = 0;
   for (int64_t round = 0; round < effort.rounds; ++round) {

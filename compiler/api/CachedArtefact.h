@@ -1,10 +1,11 @@
-// Kept: artefacts of earlier compilations, for models that are compiled again as they are.
+// CachedArtefact: artefacts of earlier compilations, for models that are compiled again as they
+// are.
 //
 // The key is all that decides an artefact: the model's bytes, the options, the machine, what tuning
 // has found, the compiler itself. So a hit needs no import: it costs to read the model once and to
 // write the artefact. External data is named by the entry's note, with its digests.
-#ifndef HEDDLE_API_KEPT_H
-#define HEDDLE_API_KEPT_H
+#ifndef HEDDLE_API_CACHEDARTEFACT_H
+#define HEDDLE_API_CACHEDARTEFACT_H
 
 #include "compiler/pipeline/Pipeline.h"
 
@@ -22,12 +23,12 @@ struct ModelKey {
 std::optional<ModelKey> keyOfModel(const std::string &path, const CompileOptions &options);
 
 /// A found artefact, with all that is said of it.
-struct Kept {
+struct CachedArtefact {
   cache::Entry entry;
   std::string planJson, reportJson, header;
 };
 
-std::optional<Kept> findKept(const ModelKey &key, const CompileOptions &options);
+std::optional<CachedArtefact> findCached(const ModelKey &key, const CompileOptions &options);
 
 /// Keeps the artefact that was written to `artefact`, unless the model's file has changed since.
 void keep(const ModelKey &key, const Compiled &compiled, const CompileOptions &options,
@@ -35,4 +36,4 @@ void keep(const ModelKey &key, const Compiled &compiled, const CompileOptions &o
 
 } // namespace heddle
 
-#endif // HEDDLE_API_KEPT_H
+#endif // HEDDLE_API_CACHEDARTEFACT_H

@@ -1,5 +1,5 @@
-// few: convolutions of few filters that have to be computed with the reduction in lanes: any
-// sizes, windows, strides and borders, and what may stand behind them.
+// narrow: convolutions of few filters that have to be computed with the reduction in lanes: any
+// sizes, windows, strides and borders, and what may follow them.
 
 #include "test/ops/case.h"
 
@@ -52,8 +52,12 @@ static Value with(Model &m, const char *op, Value x, Value y) {
 
 static void add(Cases &cases, const string &name, std::vector<Sizes> runs, int64_t pixels,
                 const std::function<void(Model &)> &build) {
-  addBoth(cases,
-          {"conv few/" + name, build, std::move(runs), std::nullopt, "conv_few", {{"m", pixels}}});
+  addBoth(cases, {"conv narrow/" + name,
+                  build,
+                  std::move(runs),
+                  std::nullopt,
+                  "conv_narrow",
+                  {{"m", pixels}}});
 }
 
 static void addSizes(Cases &cases) {
@@ -126,7 +130,7 @@ static void addSpecials(Cases &cases) {
   }
 }
 
-void addFew(Cases &cases) {
+void addNarrow(Cases &cases) {
   addSizes(cases);
   addEpilogues(cases);
   addSpecials(cases);

@@ -1,12 +1,12 @@
 // Filters: packed rows of filters, register tiles of pixels by filters, and sums over lanes.
 
-#include "compiler/lower/few/Filters.h"
+#include "compiler/lower/narrow/Filters.h"
 
 using namespace mlir;
 
 namespace heddle::lower {
 
-LogicalResult FewFilters::prepare() {
+LogicalResult NarrowConv::prepare() {
   if (failed(Contraction::prepare(outputsOf(group))))
     return failure();
   filters = *shape.columns.constant();
@@ -20,7 +20,7 @@ LogicalResult FewFilters::prepare() {
 }
 
 /// [out, in, window...] -> [piece of the window][vector of the run][out][lanes].
-void FewFilters::packConstant() {
+void NarrowConv::packConstant() {
   std::vector<char> storage;
   auto conv = cast<graph::ConvOp>(shape.root);
   ArrayRef<char> bytes =
@@ -42,7 +42,7 @@ void FewFilters::packConstant() {
 }
 
 /// A vector of a filter's row for each task and filter, number by number: they are few.
-void FewFilters::emitPacking() {
+void NarrowConv::emitPacking() {
   DimVector w = graph::dimsOf(cast<graph::ConvOp>(shape.root).getW());
   int64_t lanes = kernel.machine.lanes;
   Dim vectorsOfAll = shape.reduction.floorDiv(Dim(run)) * Dim(vectorsOfRun());
@@ -74,7 +74,7 @@ void FewFilters::emitPacking() {
 
 /// One vector of the image for each pixel, from `place` of its run on, times one of each filter. Of
 /// the fewer ones all are kept in registers, of the others one at a time.
-Values FewFilters::step(ArrayRef<Value> pixels, Value panel, Value place, Value mask,
+Values NarrowConv::step(ArrayRef<Value> pixels, Value panel, Value place, Value mask,
                         ValueRange sums) {
   Code &code = kernel.code();
   auto imageOf = [&](int64_t pixel) { return code.loadLanes(element, pixels[pixel], place, mask); };
@@ -98,8 +98,8 @@ Values FewFilters::step(ArrayRef<Value> pixels, Value panel, Value place, Value 
   return next;
 }
 
-/// What lies behind a run may be no number, so it is not read, although it would meet zeros.
-Values FewFilters::sumRun(const loop::Product &product, Value aShift, Value piece,
+/// What lies after a run may be no number, so it is not read, although it would meet zeros.
+Values NarrowConv::sumRun(const loop::Product &product, Value aShift, Value piece,
                           ValueRange sums) {
   Code &code = kernel.code();
   int64_t lanes = code.lanes, whole = run / lanes * lanes;
@@ -115,7 +115,7 @@ Values FewFilters::sumRun(const loop::Product &product, Value aShift, Value piec
   return step(pixels, panel, code.number(whole), code.maskOf(code.number(run - whole)), next);
 }
 
-Values FewFilters::sumPieces(const loop::Product &product, size_t depth, Value aShift, Value piece,
+Values NarrowConv::sumPieces(const loop::Product &product, size_t depth, Value aShift, Value piece,
                              ValueRange sums) {
   if (depth == product.pieces.size())
     return sumRun(product, aShift, piece, sums);
@@ -149,7 +149,7 @@ static Value sumOfLanes(Code &code, Values rows) {
   return rows[0];
 }
 
-SmallVector<Value> FewFilters::emitSums(const loop::Tile &tile, const loop::Product &product) {
+SmallVector<Value> NarrowConv::emitSums(const loop::Tile &tile, const loop::Product &product) {
   Code &code = kernel.code();
   Value zero = code.spread(code.constantOf(element, 0)), none = code.number(0);
   Values start(tile.rows * filters, zero);
@@ -177,13 +177,13 @@ SmallVector<Value> FewFilters::emitSums(const loop::Tile &tile, const loop::Prod
   return results;
 }
 
-void FewFilters::emit() {
+void NarrowConv::emit() {
   emitOperands();
   emitProducts();
 }
 
-LogicalResult emitFewFilters(KernelBuilder &kernel, Block *group, const Schedule &schedule) {
-  return carryOut<FewFilters>(kernel, group, schedule);
+LogicalResult emitNarrowConv(KernelBuilder &kernel, Block *group, const Schedule &schedule) {
+  return carryOut<NarrowConv>(kernel, group, schedule);
 }
 
 } // namespace heddle::lower

@@ -1,4 +1,4 @@
-// FewRule: the times of a pixel of all filters in multiply-adds of a vector
+// NarrowRule: the times of a pixel of all filters in multiply-adds of a vector
 // (bench/notes/2026-11-21-kernels.md).
 //
 //     filters in lanes     window in
@@ -7,7 +7,7 @@
 // s is what the sum over the lanes of an accumulator costs. Estimates are at or below what is
 // gained; what is about as fast is left to filters in lanes.
 
-#include "compiler/plan/FewRule.h"
+#include "compiler/plan/NarrowRule.h"
 
 namespace heddle::plan {
 
@@ -15,7 +15,7 @@ namespace {
 constexpr double kLaneSum = 4, kGain = 1.15;
 } // namespace
 
-int64_t fewPixels(graph::ConvOp conv, const program::Machine &machine) {
+int64_t narrowPixels(graph::ConvOp conv, const program::Machine &machine) {
   graph::DimVector w = graph::dimsOf(conv.getW());
   auto filters = w[0].constant(), terms = graph::elementCount(w).constant();
   if (!filters || !terms || *filters < 1 || *terms < 1 || *filters > machine.lanes)

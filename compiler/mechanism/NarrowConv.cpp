@@ -1,4 +1,4 @@
-// FewFilters: a convolution of few filters, the reduction in lanes.
+// NarrowConv: a convolution of few filters, the reduction in lanes.
 
 #include "compiler/mechanism/Checks.h"
 #include "compiler/mechanism/Product.h"
@@ -8,7 +8,7 @@ using namespace mlir;
 namespace heddle::mechanism {
 
 /// One channels-last convolution of f32 whose number of filters is known.
-static Fit fitsFew(const Mechanism &, Ops ops, std::string &why) {
+static Fit fitsNarrow(const Mechanism &, Ops ops, std::string &why) {
   if (Fit fit = checkPlainProduct(ops, why); fit != Fit::Full)
     return fit;
   for (Operation *op : ops) {
@@ -23,7 +23,7 @@ static Fit fitsFew(const Mechanism &, Ops ops, std::string &why) {
       return refuse(why, named(op) + " is not of f32 with its channels last");
     graph::DimVector w = graph::dimsOf(conv.getW());
     if (!w[0].constant())
-      return refuse(why, "only the run knows the filters of " + named(op));
+      return refuse(why, "the filters of " + named(op) + " are known only at run time");
     if (!w[1].constant() || w[1].isConstant(0))
       return refuse(why, named(op) + " has no channels");
   }
@@ -31,8 +31,8 @@ static Fit fitsFew(const Mechanism &, Ops ops, std::string &why) {
 }
 
 static constexpr StringLiteral kKnobs[] = {"m", "tiles"};
-const Mechanism kFewFilters = {.name = "few",
-                               .check = fitsFew,
+const Mechanism kNarrowConv = {.name = "narrow",
+                               .check = fitsNarrow,
                                .knobs = kKnobs,
                                .storesElements = true,
                                .readsParameters = true};

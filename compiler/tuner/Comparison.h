@@ -1,7 +1,7 @@
-// Contest: how fast a program is beside another one that does the same, run by turns, so that a
+// Comparison: how fast a program is beside another one that does the same, run by turns, so that a
 // machine that slows down slows down both.
-#ifndef HEDDLE_TUNER_CONTEST_H
-#define HEDDLE_TUNER_CONTEST_H
+#ifndef HEDDLE_TUNER_COMPARISON_H
+#define HEDDLE_TUNER_COMPARISON_H
 
 #include "compiler/cards/Program.h"
 
@@ -26,10 +26,10 @@ constexpr Effort kCloserLook = {0.2, 3, 7, false};
 constexpr Effort kDecide = {0.4, 5, 9, true};
 
 /// Times the program alone (`base` null), or beside `base`.
-llvm::Expected<Timing> contest(cards::Program *base, cards::Program &program,
-                               llvm::ArrayRef<reference::Tensor> inputs, int threads,
-                               const Effort &effort);
+llvm::Expected<Timing> compareSpeed(cards::Program *base, cards::Program &program,
+                                    llvm::ArrayRef<reference::Tensor> inputs, int threads,
+                                    const Effort &effort);
 
 } // namespace heddle::tuner
 
-#endif // HEDDLE_TUNER_CONTEST_H
+#endif // HEDDLE_TUNER_COMPARISON_H

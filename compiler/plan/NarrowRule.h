@@ -1,0 +1,16 @@
+// NarrowRule: whether a convolution has so few filters that lanes are better given to its
+// reduction.
+#ifndef HEDDLE_PLAN_NARROWRULE_H
+#define HEDDLE_PLAN_NARROWRULE_H
+
+#include "compiler/graph/Graph.h"
+#include "compiler/program/Machine.h"
+
+namespace heddle::plan {
+
+/// Pixels of a register tile of all filters; 0 where filters in lanes are faster.
+int64_t narrowPixels(graph::ConvOp conv, const program::Machine &machine);
+
+} // namespace heddle::plan
+
+#endif // HEDDLE_PLAN_NARROWRULE_H
