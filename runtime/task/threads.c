@@ -41,6 +41,7 @@ typedef struct slot {
   int64_t lateSince; /* the caller's: when the first launch began that thread i did not notice, */
   int64_t patience;  /* and for how long that may be so before it is sent away */
   int64_t awayFrom;  /* the core that it may not use for now, or -1 */
+  cpu_set_t away;    /* and those that it may use meanwhile */
   char padding[8];
 } slot_t;
 
@@ -172,15 +173,19 @@ static void sendAway(slot_t *slot, pid_t tid, int here) {
     return;
   bool wasAllowed = CPU_ISSET(here, &others);
   CPU_CLR(here, &others);
-  if (wasAllowed && CPU_COUNT(&others) > 0 && sched_setaffinity(tid, sizeof others, &others) == 0)
+  if (wasAllowed && CPU_COUNT(&others) > 0 && sched_setaffinity(tid, sizeof others, &others) == 0) {
     slot->awayFrom = here;
+    slot->away = others;
+  }
 }
 
+/* Unless somebody else has set its affinity meanwhile. */
 static void letBack(slot_t *slot, pid_t tid) {
-  cpu_set_t all;
-  if (slot->awayFrom >= 0 && sched_getaffinity(tid, sizeof all, &all) == 0) {
-    CPU_SET(slot->awayFrom, &all);
-    sched_setaffinity(tid, sizeof all, &all);
+  cpu_set_t found;
+  if (slot->awayFrom >= 0 && sched_getaffinity(tid, sizeof found, &found) == 0 &&
+      CPU_EQUAL(&found, &slot->away)) {
+    CPU_SET(slot->awayFrom, &found);
+    sched_setaffinity(tid, sizeof found, &found);
   }
   slot->awayFrom = -1;
 }
