@@ -132,6 +132,24 @@ def test_nothing_runs_a_c_file_here(tmp_path, command):
     assert "heddle compile --target c -o model.c" in done.errors
 
 
+def test_python_runs_no_c_file(tmp_path):
+    heddle_package = pytest.importorskip("heddle")
+    path = save(dense_model(), tmp_path / "dense.onnx")
+    with pytest.raises(heddle_package.RefusedError) as refused:
+        heddle_package.compile(path, target="c")
+    message = str(refused.value)
+    assert "dense.onnx' cannot be run here: it is compiled for 'c'" in message
+    assert "note: 'heddle compile --target c -o model.c' writes it" in message
+
+
+def test_nothing_measures_its_groups(tmp_path):
+    path = save(dense_model(), tmp_path / "dense.onnx")
+    done = heddle("explain", path, "--target", "c", "--measure")
+    assert done.status == USAGE and not done.output
+    assert "error: target 'c' has no profiles: they need heddle's runtime" in done.errors
+    assert "note: without '--target c' groups are measured on this machine" in done.errors
+
+
 def test_a_plan_says_its_target(tmp_path):
     path = save(dense_model(), tmp_path / "dense.onnx")
     plans = {}

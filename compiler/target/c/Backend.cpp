@@ -88,10 +88,14 @@ public:
       return makeError(ErrorCode::Usage,
                        "error: target '" + names +
                            "': 'c' stands alone, since only CPUs share an artefact");
-    const char *wrong = request.threads > 1   ? "'--threads': a C file runs in its caller's thread"
-                        : request.isProfiled  ? "profiles: they need heddle's runtime"
-                        : request.isSanitized ? "sanitized code: the C compiler makes that"
-                                              : nullptr;
+    const char *wrong =
+        request.threads > 1  ? "'--threads': a C file runs in its caller's thread\n"
+                               "note: several threads may each run it, with arenas of their own"
+        : request.isProfiled ? "profiles: they need heddle's runtime\n"
+                               "note: without '--target c' groups are measured on this machine"
+        : request.isSanitized
+            ? "sanitized code: the C compiler makes that\nnote: ask it for '-fsanitize=address'"
+            : nullptr;
     if (wrong)
       return makeError(ErrorCode::Usage, llvm::Twine("error: target 'c' has no ") + wrong);
     return target::Targets{std::make_shared<Language>()};
