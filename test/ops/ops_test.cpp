@@ -129,6 +129,8 @@ llvm::Expected<std::string> planOf(const Case &test) {
   Model model(*context, test.takesWeights);
   test.build(model);
   model.finish();
+  if (isInPlace(test))
+    share(*model.module);
   CompileOptions options = plainOptions();
   options.plansOnly = true;
   auto compiled = compileGraph(std::move(context), std::move(model.module), options);
