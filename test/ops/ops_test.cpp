@@ -5,8 +5,8 @@
 // names another target than this machine, one whose code it runs. heddle-ops-asan-test is the same
 // with AddressSanitizer, which also looks at each access of the compiled code. With
 // HEDDLE_OPS_TARGET=c (the test heddle-ops-c-test) each case is a C file, see c_program.h, that the
-// command HEDDLE_OPS_CC compiles; heddle-ops-c-asan-test has that look for undefined behaviour. With
-// HEDDLE_OPS_IN_PLACE results take the place of inputs wherever types allow it.
+// command HEDDLE_OPS_CC compiles; heddle-ops-c-asan-test has that look for undefined behaviour.
+// With HEDDLE_OPS_IN_PLACE results take the place of inputs wherever types allow it.
 
 #include "test/ops/c_program.h"
 #include "test/ops/case.h"
