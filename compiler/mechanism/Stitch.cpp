@@ -55,8 +55,10 @@ Value betweenOf(Ops ops) {
 static Fit fitsStitch(const Mechanism &, Ops ops, std::string &why) {
   bool hasProduct = llvm::any_of(ops, graph::isContraction);
   bool hasFold = llvm::any_of(ops, [](Operation *op) { return !graph::reducedAxes(op).empty(); });
-  if (!hasProduct || !hasFold)
+  if (!hasProduct || !hasFold) {
+    why = "it is for a product and the reductions over its rows";
     return Fit::Partial;
+  }
   Value between = betweenOf(ops);
   if (!between)
     return refuse(why, "its reductions do not all follow from one value of the product's shape");

@@ -30,23 +30,25 @@ static const mechanism::Mechanism &mechanismOf(Kind kind) {
   llvm_unreachable("all kinds have a mechanism");
 }
 
-bool serves(Kind kind, llvm::SetVector<Operation *> ops) {
+bool Partitioner::serves(Kind kind, Ops ops) const {
   auto ordered = ops.takeVector();
   llvm::sort(ordered, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
-  return mechanismOf(kind).fits(ordered).isFull();
+  const mechanism::Mechanism &mechanism = mechanismOf(kind);
+  return mechanism.fits(ordered).isFull() &&
+         (!options.cards || options.cards->takes(ordered, mechanism, partition::nameOf(kind)));
 }
 
 /// Whether the kind's mechanism serves the group with the op. Where it does not serve what the op
 /// would be added to either, all is computed element by element, which any op allows.
-static bool mayGrow(Kind kind, Operation *op, const Group &group) {
-  llvm::SetVector<Operation *> before(group.members.begin(), group.members.end()), after(before);
+bool Partitioner::mayGrow(Kind kind, Operation *op, const Group &group) const {
+  Ops before(group.members.begin(), group.members.end()), after(before);
   after.insert(op);
   if (serves(kind, after))
     return true;
   if (kind == Kind::Rows) // a pass over the row for each reduction
     return false;
   if (!group.is(kind))
-    before = llvm::SetVector<Operation *>(&op, &op + 1);
+    before = Ops(&op, &op + 1);
   return !serves(kind, before);
 }
 

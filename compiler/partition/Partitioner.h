@@ -17,9 +17,6 @@ bool isHost(mlir::Operation *op);
 bool isAlone(mlir::Operation *op);
 /// Elementwise or not, it takes many instructions an element.
 bool isExpensive(mlir::Operation *op);
-/// Whether the mechanism of this kind serves these ops as they are.
-bool serves(Kind kind, llvm::SetVector<mlir::Operation *> ops);
-
 struct Group {
   std::string kind;
   graph::DimVector domain;                      // of the root's result
@@ -39,6 +36,10 @@ public:
   void run();
 
 private:
+  using Ops = llvm::SetVector<mlir::Operation *>;
+  /// Whether the kind's mechanism serves these ops and, where there are cards, one of them is for
+  /// them.
+  bool serves(Kind kind, Ops ops) const;
   bool isWanted(mlir::Operation *op, mlir::Operation *root) const;
   bool isAskedFor(mlir::Operation *op, mlir::Operation *root) const;
   bool isRefused(mlir::Operation *root, llvm::StringRef kind) const;
@@ -48,6 +49,7 @@ private:
   void giveFreeOpsToEachUser();
   std::optional<size_t> groupOfUsers(mlir::Operation *op);
   bool isRepeated(mlir::Operation *op, Group &group);
+  bool mayGrow(Kind kind, mlir::Operation *op, const Group &group) const;
   bool mayJoin(mlir::Operation *op, Group &group);
   bool pays(mlir::Operation *op, Group &group);
   bool readOnlyElementwise(mlir::Operation *op, Group &group);
@@ -63,7 +65,6 @@ private:
   void addCopies(Group &reader, size_t index, const Group &group);
 
   // Products that are read in parts.
-  using Ops = llvm::SetVector<mlir::Operation *>;
   void joinGates();
   void joinReaders(Group &product);
   Group *openGroupOf(mlir::Operation *op);

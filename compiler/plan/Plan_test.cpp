@@ -138,8 +138,9 @@ TEST_F(Plans, sayWhatIsWrongInThem) {
             "matmul, onednn_matmul; "
             "name a folder of cards with --schedules");
   EXPECT_EQ(replayGroup("\"card\": \"pool\""),
-            "p.json:1: group 'dense': error: card 'pool' is not for it: the group is built around "
-            "contraction, not window; cards for this group: matmul, onednn_matmul");
+            "p.json:1: group 'dense': error: card 'pool' is not for it: loops 'm:p { n:p { "
+            "k:s(dot) } }' are not 'p* { w+(max|sum) }': loop 's(dot)' is no 'w+(max|sum)'; "
+            "cards for this group: matmul, onednn_matmul");
   EXPECT_EQ(
       replayGroup("\"card\": \"matmul\", \"knobs\": {\"rows\": 8}"),
       "p.json:1: group 'dense': error: card 'matmul' has no knob 'rows'; its knobs: m, n, panels, "

@@ -186,10 +186,13 @@ std::string Card::kernelRefusal(ArrayRef<Operation *> ops) const {
 }
 
 std::string Card::refusal(graph::GroupOp group) const {
-  if (auto built = group.getKind(); !kind.empty() && built && *built != kind)
-    return "the group is built around " + built->str() + ", not " + kind;
+  return refusal(mechanism::opsOf(group.getBody().front()), group.getKind().value_or(""));
+}
+
+std::string Card::refusal(ArrayRef<Operation *> ops, StringRef built) const {
+  if (!kind.empty() && !built.empty() && built != kind)
+    return ("the group is built around " + built + ", not " + kind).str();
   std::string why;
-  auto ops = mechanism::opsOf(group.getBody().front());
   if (!nests.empty()) {
     if (why = nestRefusal(ops); !why.empty())
       return why;
@@ -198,7 +201,7 @@ std::string Card::refusal(graph::GroupOp group) const {
   }
   if (why = aroundRefusal(ops); !why.empty())
     return why;
-  for (Operation *op : decidingOps(group)) {
+  for (Operation *op : decidingOps(ops)) {
     if (why = dtypeRefusal(*this, op); !why.empty())
       return why;
     if (keys.empty())

@@ -52,6 +52,8 @@ struct Card {
   /// "" when the card is for this group, else why not. Its target, and what it needs besides, a
   /// library or a compiler, are not asked.
   std::string refusal(graph::GroupOp group) const;
+  /// The same of ops, operands first, that partition would build around `built`; "" for any.
+  std::string refusal(llvm::ArrayRef<mlir::Operation *> ops, llvm::StringRef built) const;
 
   /// The loops of ops as this card sees them.
   graph::LoopNest nestOf(llvm::ArrayRef<mlir::Operation *> ops) const;

@@ -199,7 +199,12 @@ TEST_F(Cards, areOfferedByLoopsAndGuards) {
   EXPECT_EQ(offered, (std::vector<std::string>{"matmul", "onednn_matmul"}));
   EXPECT_EQ(refused["conv"], "loops 'm:p { n:p { k:s(dot) } }' are not 'p* { k:s { w+(dot) } }': "
                              "loop 's(dot)' has other ops than 'k:s'");
-  EXPECT_EQ(refused["reduce_rows"], "the group is built around contraction, not rows");
+  EXPECT_EQ(refused["reduce_rows"],
+            "loops 'm:p { n:p { k:s(dot) } }' are not 'p* { s+(max|min|sum|prod) }': "
+            "loop 's(dot)' has other ops than 's+(max|min|sum|prod)'");
+  EXPECT_EQ(refused["matmul_gates"], "the group is built around contraction, not gates");
+  EXPECT_EQ(refused["matmul_rows"],
+            "'stitch' cannot compute it: it is for a product and the reductions over its rows");
 }
 
 TEST_F(Cards, areWithdrawnForAReason) {

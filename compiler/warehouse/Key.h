@@ -66,6 +66,7 @@ bool decides(mlir::Operation *op);
 
 /// The ops of a group that decide its schedule: those with reductions or windows, else all that
 /// compute.
+llvm::SmallVector<mlir::Operation *> decidingOps(llvm::ArrayRef<mlir::Operation *> ops);
 llvm::SmallVector<mlir::Operation *> decidingOps(graph::GroupOp group);
 
 } // namespace heddle::warehouse

@@ -1,5 +1,6 @@
 // Skeleton: the loops of single ops as keys see them, and which ops of a group decide its schedule.
 
+#include "compiler/mechanism/Mechanism.h"
 #include "compiler/warehouse/Key.h"
 
 using namespace mlir;
@@ -60,16 +61,20 @@ static bool decides(ArrayRef<Loop> loops) {
 
 bool decides(Operation *op) { return decides(graph::loopNestOf(op).loops); }
 
-SmallVector<Operation *> decidingOps(graph::GroupOp group) {
+SmallVector<Operation *> decidingOps(ArrayRef<Operation *> ops) {
   SmallVector<Operation *> all, deciding;
-  for (Operation &op : group.getBody().front().without_terminator()) {
+  for (Operation *op : ops) {
     if (isa<graph::ConstantOp>(op))
       continue;
-    all.push_back(&op);
-    if (decides(&op))
-      deciding.push_back(&op);
+    all.push_back(op);
+    if (decides(op))
+      deciding.push_back(op);
   }
   return deciding.empty() ? all : deciding;
+}
+
+SmallVector<Operation *> decidingOps(graph::GroupOp group) {
+  return decidingOps(mechanism::opsOf(group.getBody().front()));
 }
 
 } // namespace heddle::warehouse

@@ -128,6 +128,14 @@ Fit Warehouse::fit(ArrayRef<Operation *> ops, std::string &form, bool several) c
   return best;
 }
 
+bool Warehouse::takes(ArrayRef<Operation *> ops, const mechanism::Mechanism &mechanism,
+                      StringRef kind) const {
+  return llvm::any_of(all, [&](const Card &card) {
+    return card.mechanism == &mechanism && !withdrawn.count(card.name) &&
+           card.refusal(ops, kind).empty();
+  });
+}
+
 std::vector<Offer> Warehouse::offer(graph::GroupOp group) const {
   std::vector<Offer> offers;
   for (const Card &card : all) {

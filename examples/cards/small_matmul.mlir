@@ -9,7 +9,7 @@
 // Why       it shows a kernel in C: for such sizes packing the right operand costs as much as the
 //           product does (bench/notes/2026-11-21-libraries.md).
 module attributes {transform.with_named_sequence, heddle.card = {
-    target = "cpu", priority = 15 : i64, kind = "contraction", dtypes = ["f32"],
+    target = "cpu", priority = 15 : i64, dtypes = ["f32"],
     key = "p* { n:p { k:s(dot) } }", max = {n = 64, k = 64}}} {
   // CHECK: graph.group "small"
   // CHECK-SAME: card = "small_matmul"

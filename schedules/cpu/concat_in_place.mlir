@@ -9,7 +9,7 @@
 //           a scatter), and that only the concat reads; sizes that are known when a run begins.
 // Why       the operands are not read and written once more.
 module attributes {transform.with_named_sequence, heddle.card = {
-    target = "cpu", priority = 12 : i64, kind = "pointwise", key = "p*(*)"}} {
+    target = "cpu", priority = 12 : i64, key = "p*(*)"}} {
   // CHECK: graph.group "sum"
   // CHECK: graph.group "joined"
   // CHECK-SAME: loop.schedule = {chunk = 4096 : i64, form = "place"}

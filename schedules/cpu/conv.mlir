@@ -10,7 +10,7 @@
 // Why       a row of the window is one contiguous run of the image, so the inner loop is that of a
 //           product (bench/notes/2026-11-21-register-tiles.md).
 module attributes {transform.with_named_sequence, heddle.card = {
-    target = "cpu", priority = 10 : i64, kind = "contraction", dtypes = ["f32", "f64", "i32", "i8", "ui8", "i16"],
+    target = "cpu", priority = 10 : i64, dtypes = ["f32", "f64", "i32", "i8", "ui8", "i16"],
     key = "p* { k:s { w+(dot) } }"}} {
   // CHECK: graph.group "conv"
   // CHECK-SAME: card = "conv"

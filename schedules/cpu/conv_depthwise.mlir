@@ -9,7 +9,7 @@
 // Why       a depthwise convolution does few operations a byte: each loaded pixel serves several
 //           results.
 module attributes {transform.with_named_sequence, heddle.card = {
-    target = "cpu", priority = 10 : i64, kind = "window", key = "p* { w+(dot) }"}} {
+    target = "cpu", priority = 10 : i64, key = "p* { w+(dot) }"}} {
   // CHECK: graph.group "depthwise"
   // CHECK-SAME: loop.schedule = {form = "window", pixels = 8 : i64}
   transform.named_sequence @schedule(

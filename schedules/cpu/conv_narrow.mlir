@@ -9,7 +9,7 @@
 //           takes it for at most as many filters as a vector has lanes, where it pays.
 // Why       with filters in lanes, 3 of them use 3 lanes of 16 (bench/notes/2026-11-21-kernels.md).
 module attributes {transform.with_named_sequence, heddle.card = {
-    target = "cpu", priority = 12 : i64, kind = "contraction", dtypes = ["f32"],
+    target = "cpu", priority = 12 : i64, dtypes = ["f32"],
     key = "p* { k:s { w+(dot) } }"}} {
   // CHECK: graph.group "conv"
   // CHECK-SAME: card = "conv_narrow"

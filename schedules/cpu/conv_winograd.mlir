@@ -13,7 +13,7 @@
 // Why       it is what makes 3x3 convolutions faster than their multiplications would allow
 //           (bench/notes/2026-11-21-winograd.md).
 module attributes {transform.with_named_sequence, heddle.card = {
-    target = "cpu", priority = 15 : i64, kind = "contraction", dtypes = ["f32"], math = "fast",
+    target = "cpu", priority = 15 : i64, dtypes = ["f32"], math = "fast",
     key = "p* { k:s { h:w { v:w(dot) } } }", min = {h = 3, v = 3}, max = {h = 3, v = 3}}} {
   // CHECK: graph.group "conv"
   // CHECK-SAME: card = "conv_winograd"

@@ -9,7 +9,7 @@
 // Needs     nothing.
 // Why       what only this group reads never reaches memory.
 module attributes {transform.with_named_sequence, heddle.card = {
-    target = "cpu", priority = 10 : i64, kind = "pointwise",
+    target = "cpu", priority = 10 : i64,
     key = ["p*(*)", "p* { s+ { p+(max|min|sum|prod) } }"]}} {
   // CHECK: graph.group "gelu"
   // CHECK-SAME: loop.schedule = {chunk = 4096 : i64, form = "pointwise"}

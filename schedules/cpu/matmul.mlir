@@ -9,7 +9,7 @@
 // Why       the accumulators stay in registers for the whole reduction, and a constant right operand
 //           is packed once, when compiling (bench/notes/2026-11-21-register-tiles.md).
 module attributes {transform.with_named_sequence, heddle.card = {
-    target = "cpu", priority = 10 : i64, kind = "contraction", dtypes = ["f32", "f64", "i32", "i8", "ui8", "i16"],
+    target = "cpu", priority = 10 : i64, dtypes = ["f32", "f64", "i32", "i8", "ui8", "i16"],
     key = "p* { k:s(dot) }"}} {
   // CHECK: graph.group "dense"
   // CHECK-SAME: card = "matmul"

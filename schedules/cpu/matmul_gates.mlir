@@ -6,10 +6,11 @@
 //           ops after them: the cell of an LSTM, a gated linear unit.
 // Produces  tiles of m rows by n columns; the right operand in panels that hold columns of each part side
 //           by side, so that the parts of an element meet in the registers.
-// Needs     nothing of the sizes: tails are masked or clamped.
+// Needs     nothing of the sizes: tails are masked or clamped. `kind`, since the loops that decide are those
+//           of `matmul` and `conv`, which are for such groups too: that slices take parts is no loop.
 // Why       no part is written to memory and read again, and a launch or two less: one kernel a step.
 module attributes {transform.with_named_sequence, heddle.card = {
-    target = "cpu", priority = 10 : i64, kind = "gates", dtypes = ["f32", "f64", "i32", "i8", "ui8", "i16"],
+    target = "cpu", priority = 11 : i64, kind = "gates", dtypes = ["f32", "f64", "i32", "i8", "ui8", "i16"],
     key = ["p* { k:s(dot) }", "p* { k:s { w+(dot) } }"]}} {
   // CHECK: graph.group "cell"
   // CHECK-SAME: loop.schedule = {form = "contraction", m = 6 : i64, n = 64 : i64}

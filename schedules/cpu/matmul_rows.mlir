@@ -9,7 +9,7 @@
 // Needs     the rows of one tile to fit the L2 beside the panels; the number of columns is constant.
 // Why       the product's result is not written to memory and read again, and a launch less.
 module attributes {transform.with_named_sequence, heddle.card = {
-    target = "cpu", priority = 10 : i64, kind = "stitch", dtypes = ["f32", "f64", "i32", "i8", "ui8", "i16"],
+    target = "cpu", priority = 10 : i64, dtypes = ["f32", "f64", "i32", "i8", "ui8", "i16"],
     key = ["p* { k:s(dot) }", "p* { k:s { w+(dot) } }", "p* { s(max|min|sum|prod) }"]}} {
   // CHECK: graph.group "projection"
   // CHECK-SAME: loop.schedule = {form = "stitch", m = 8 : i64, n = 48 : i64}

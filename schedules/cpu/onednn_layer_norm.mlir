@@ -11,7 +11,7 @@
 // Why       generated code has to earn its place beside a library written by hand
 //           (bench/notes/2026-11-21-libraries.md).
 module attributes {transform.with_named_sequence, heddle.card = {
-    target = "cpu", priority = -10 : i64, kind = "rows", dtypes = ["f32"],
+    target = "cpu", priority = -10 : i64, dtypes = ["f32"],
     key = "p* { s+(sum) }"}} {
   // CHECK: graph.group "norm"
   // CHECK-SAME: card = "onednn_layer_norm"

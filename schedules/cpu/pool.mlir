@@ -9,7 +9,7 @@
 //           Else the group runs element by element.
 // Why       no index is checked inside of the borders.
 module attributes {transform.with_named_sequence, heddle.card = {
-    target = "cpu", priority = 10 : i64, kind = "window", key = "p* { w+(max|sum) }"}} {
+    target = "cpu", priority = 10 : i64, key = "p* { w+(max|sum) }"}} {
   // CHECK: graph.group "pool"
   // CHECK-SAME: loop.schedule = {form = "window", pixels = 8 : i64}
   transform.named_sequence @schedule(

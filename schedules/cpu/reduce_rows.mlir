@@ -10,7 +10,7 @@
 // Needs     nothing of the sizes: a row's tail is masked.
 // Why       the row is read from memory once, however many reductions there are.
 module attributes {transform.with_named_sequence, heddle.card = {
-    target = "cpu", priority = 10 : i64, kind = "rows", key = "p* { s+(max|min|sum|prod) }"}} {
+    target = "cpu", priority = 10 : i64, key = "p* { s+(max|min|sum|prod) }"}} {
   // CHECK: graph.group "softmax"
   // CHECK-SAME: loop.schedule = {form = "rows", rows = 1 : i64}
   transform.named_sequence @schedule(

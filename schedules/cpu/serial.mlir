@@ -7,7 +7,7 @@
 // Needs     nothing.
 // Why       the order is part of the result.
 module attributes {transform.with_named_sequence, heddle.card = {
-    target = "cpu", priority = 10 : i64, kind = "serial",
+    target = "cpu", priority = 10 : i64,
     key = "s*(scatter_elements|scatter_nd)"}} {
   // CHECK: graph.group "scatter"
   // CHECK-SAME: loop.schedule = {form = "serial"}

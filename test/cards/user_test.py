@@ -72,6 +72,23 @@ def test_a_card_of_ones_own_is_one_short_file():
     np.testing.assert_allclose(module.run(None, {"x": X})[0], wanted, rtol=1e-5, atol=1e-6)
 
 
+def test_partition_asks_the_cards_what_a_group_may_be(tmp_path):
+    """With a card of rows for longer ones alone, nothing but elementwise ops joins a reduction."""
+    text = (ROOT / "schedules" / "cpu" / "reduce_rows.mlir").read_text(encoding="utf-8")
+    key = 'key = "p* { s+(max|min|sum|prod) }"'
+    assert key in text
+    longer = 'key = "p* { n:s+(max|min|sum|prod) }", min = {n = 65}'
+    (tmp_path / "reduce_rows.mlir").write_text(text.replace(key, longer), encoding="utf-8")
+    source = model([node("Softmax", ["x"], "y", axis=-1)], {})
+    assert list(cards_of(heddle.compile(source)).values()) == ["reduce_rows"]
+    module = heddle.compile(source, schedules=str(tmp_path))
+    found = cards_of(module)
+    assert len(found) > 1 and "reduce_rows" not in found.values()
+    powers = np.exp(X - X.max(-1, keepdims=True))
+    wanted = powers / powers.sum(-1, keepdims=True)
+    np.testing.assert_allclose(module.run(None, {"x": X})[0], wanted, rtol=1e-5, atol=1e-6)
+
+
 def test_a_product_with_relu_needs_no_card_of_its_own():
     assert cards_of(apart()) == {"relu": "matmul", "y": "reduce_rows"}
 

@@ -79,10 +79,11 @@ def test_explain_says_who_is_chosen_and_why_others_are_not(tmp_path):
     assert group["chosen"] == "matmul" and group["knobs"]["n"] > 0
     refusals = {card["card"]: card.get("refusal") for card in group["cards"]}
     assert refusals["matmul"] is None
-    assert refusals["reduce_rows"] == "the group is built around contraction, not rows"
+    assert "are not 'p* { s+(max|min|sum|prod) }'" in refusals["reduce_rows"]
+    assert refusals["matmul_gates"] == "the group is built around contraction, not gates"
     assert "are not 'p* { k:s { w+(dot) } }'" in refusals["conv"]
     text = heddle("cards", "explain", model, "--group", group["name"]).output
-    assert "  chosen   matmul: m=" in text and "  refused  reduce_rows: the group" in text
+    assert "  chosen   matmul: m=" in text and "  refused  reduce_rows: loops" in text
 
 
 def test_explain_of_a_group_that_there_is_not(norm):
