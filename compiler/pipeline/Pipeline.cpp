@@ -5,6 +5,7 @@
 
 #include "compiler/graph/Graph.h"
 #include "compiler/graph/Typical.h"
+#include "compiler/graph/cost/Thresholds.h"
 #include "compiler/graph/cost/Traffic.h"
 #include "compiler/graph/edit/Sharing.h"
 #include "compiler/lower/Schedule.h"
@@ -47,6 +48,7 @@ static llvm::Error simplifyGraph(Compiled &compiled, const CompileOptions &optio
   });
   rules.hasCheapTables = targets.back()->machine(1).permutesBytes;
   rules.layouts = compiled.given->layouts;
+  cost::setThresholds(*compiled.graph, compiled.given->thresholds);
   PassManager manager(compiled.context.get());
   simplify::addSimplifyPasses(manager, rules);
   std::string problems;

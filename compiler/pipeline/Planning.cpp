@@ -193,6 +193,7 @@ llvm::Error planGroups(const CompileOptions &options, Compiled &compiled, Stages
     plan::Plan made;
     made.model = compiled.fingerprint;
     made.layouts = layoutsOf(*compiled.graph);
+    made.thresholds = compiled.given->thresholds;
     made.target = compiled.target->backend.name().str();
     if (llvm::Error error =
             plan::choose(main(), deciders->cards, *deciders->byPlan, compiled.machine, made))

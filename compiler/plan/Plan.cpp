@@ -2,6 +2,7 @@
 
 #include "compiler/plan/Plan.h"
 
+#include "compiler/graph/cost/Thresholds.h"
 #include "compiler/support/Error.h"
 #include "compiler/support/Suggest.h"
 
@@ -29,6 +30,8 @@ std::string Plan::str() const {
   if (!layouts.empty())
     text += "\"layouts\": " + Json(layouts).dump(-1, ' ', false, Json::error_handler_t::replace) +
             ",\n ";
+  if (!thresholds.empty())
+    text += "\"thresholds\": " + Json(thresholds).dump() + ",\n ";
   text += "\"groups\": [";
   StringRef separator = "\n";
   for (const GroupPlan &group : groups) {
@@ -64,13 +67,15 @@ public:
                        path + ": error: this is no plan: it must begin with {\"plan\": 1");
     Plan plan;
     plan.path = path.str();
-    checkFields(json, {"plan", "model", "target", "layouts", "groups"});
+    checkFields(json, {"plan", "model", "target", "layouts", "thresholds", "groups"});
     take(json, "model", plan.model, "a string");
     take(json, "target", plan.target, "a string");
     take(json, "layouts", plan.layouts, "an object of 'first' and 'last'");
     for (const auto &[node, layout] : plan.layouts)
       if (layout != "first" && layout != "last")
         complain("the layout of '" + node + "' is '" + layout + "', but must be 'first' or 'last'");
+    take(json, "thresholds", plan.thresholds, "an object of integers");
+    checkThresholds(plan);
     if (!json.contains("groups") || !json["groups"].is_array())
       complain("'groups' must be a list");
     else
@@ -112,6 +117,25 @@ private:
       complain("unknown field '" + name + "'" +
                (near.empty() ? "" : "; did you mean '" + near + "'?") +
                " known: " + llvm::join(known, ", "));
+    }
+  }
+
+  void checkThresholds(const Plan &plan) {
+    SmallVector<StringRef> names;
+    for (const cost::Threshold *each : cost::thresholds())
+      names.push_back(each->name);
+    for (const auto &[name, value] : plan.thresholds) {
+      auto known =
+          llvm::find_if(cost::thresholds(), [&](auto *each) { return each->name == name; });
+      if (known == cost::thresholds().end()) {
+        std::string near = support::nearest(name, names);
+        complain("there is no threshold '" + name + "'; " +
+                 (near.empty() ? "there are: " + llvm::join(names, ", ")
+                               : "did you mean '" + near + "'?"));
+      } else if (value < (*known)->least || value > (*known)->most) {
+        complain("threshold '" + name + "' is " + Twine(value) + ", but must be from " +
+                 Twine((*known)->least) + " to " + Twine((*known)->most));
+      }
     }
   }
 

@@ -26,6 +26,8 @@ struct Plan {
   /// Of convolutions and pools by their names in the model: "last" or "first", where the channels
   /// of images stand.
   std::map<std::string, std::string> layouts;
+  /// By their names, in place of their defaults (graph/cost/Thresholds.h).
+  std::map<std::string, int64_t> thresholds;
   std::vector<GroupPlan> groups;
 
   const GroupPlan *find(llvm::StringRef group) const;

@@ -4,6 +4,7 @@
 #include "compiler/records/GroupKey.h"
 
 #include "compiler/graph/Typical.h"
+#include "compiler/graph/cost/Thresholds.h"
 #include "compiler/graph/edit/CutOut.h"
 #include "compiler/graph/edit/Sizes.h"
 
@@ -49,7 +50,8 @@ GroupKey keyOf(graph::GroupOp group) {
       key.symbols.push_back(symbol.str());
     return graph::Dim::symbol(known->second);
   });
-  (*cut.module)->removeAttr(graph::kTypicalAttr); // a hint, which no record depends on
+  for (StringRef hint : {StringRef(graph::kTypicalAttr), StringRef(cost::kThresholdsAttr)})
+    (*cut.module)->removeAttr(hint); // no record depends on it
   forgetValues(*cut.module);
   forgetChoice(cut.group());
   for (auto [i, value] : llvm::enumerate(cut.outside))

@@ -1,15 +1,13 @@
 // Extremes: the place of the best element of a row is the first place of what equals it, so two
 // folds along lanes do for what else each lane would walk alone.
 
+#include "compiler/graph/cost/Thresholds.h"
 #include "compiler/simplify/Rules.h"
 
 using namespace mlir;
 using namespace heddle::graph;
 
 namespace heddle::simplify {
-
-/// Rows of fewer elements are walked a row a lane.
-static constexpr int64_t kShortRow = 64;
 
 namespace {
 /// argmax(x) = min over i of (x[i] == max(x) or x[i] is NaN ? i : none), along the last dimension;
@@ -37,8 +35,8 @@ template <typename Op, typename Best> struct PlaceOfBest : OpRewritePattern<Op> 
     int64_t axis = rankOf(x) - 1;
     auto size = dims[axis].constant();
     bool canBeNone = isFloat(x) && !isMax, isLast = op.getLast();
-    if (static_cast<int64_t>(op.getAxis()) != axis || (size && *size < kShortRow) ||
-        (canBeNone && isLast && !size))
+    if (static_cast<int64_t>(op.getAxis()) != axis ||
+        (size && *size < cost::thresholdAt(op, cost::kArgRow)) || (canBeNone && isLast && !size))
       return failure();
     Location loc = op.getLoc();
     bool isNarrow = size && *size < INT32_MAX;

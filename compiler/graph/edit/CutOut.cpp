@@ -3,6 +3,7 @@
 #include "compiler/graph/edit/CutOut.h"
 
 #include "compiler/graph/Typical.h"
+#include "compiler/graph/cost/Thresholds.h"
 
 #include "mlir/Transforms/RegionUtils.h"
 
@@ -25,8 +26,9 @@ CutOut cutOut(ArrayRef<GroupOp> groups, llvm::function_ref<ElementsAttr(Value)> 
   Location loc = groups.back()->getLoc();
   CutOut made{ModuleOp::create(loc), {}};
   auto model = groups.back()->getParentOfType<ModuleOp>();
-  if (Attribute sizes = model ? model->getAttr(kTypicalAttr) : nullptr)
-    (*made.module)->setAttr(kTypicalAttr, sizes);
+  for (StringRef name : {StringRef(kTypicalAttr), StringRef(cost::kThresholdsAttr)})
+    if (Attribute carried = model ? model->getAttr(name) : nullptr)
+      (*made.module)->setAttr(name, carried);
   OpBuilder builder = OpBuilder::atBlockEnd(made.module->getBody());
   auto main = builder.create<func::FuncOp>(loc, "main", builder.getFunctionType({}, {}));
   Block *block = main.addEntryBlock();

@@ -54,6 +54,7 @@ private:
     Value keys, masks;
   };
 
+  int64_t stripsTogether();
   void chooseTiles();
   void layOutScratch();
   Value stripsOfSlab();

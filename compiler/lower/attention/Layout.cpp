@@ -3,6 +3,7 @@
 #include "compiler/lower/attention/Kernel.h"
 
 #include "compiler/graph/Typical.h"
+#include "compiler/graph/cost/Thresholds.h"
 
 using namespace mlir;
 
@@ -41,8 +42,9 @@ static int64_t vectorsOf(const Dim &columns, int64_t wanted, int64_t lanes) {
   return llvm::divideCeil(vectors, llvm::divideCeil(vectors, wanted));
 }
 
-/// Most strips that meet a panel together.
-constexpr int64_t kStripsOfSlab = 8;
+int64_t AttentionKernel::stripsTogether() {
+  return cost::thresholdAt(parts.values, cost::kAttentionStrips);
+}
 
 void AttentionKernel::chooseTiles() {
   int64_t lanes = kernel.machine.lanes;
@@ -60,18 +62,19 @@ void AttentionKernel::chooseTiles() {
   valuePanels = panels(keys, graph::dimsOf(parts.values.getResult()).back());
   strips = queries.ceilDiv(Dim(stripRows));
   // Few heads share their rows among workers; each task packs the keys for itself.
-  constexpr int64_t kTasks = 8, kLeastRows = 64;
-  Dim least(llvm::divideCeil(schedule.knob("rows", kLeastRows), stripRows));
+  int64_t tasks = cost::thresholdAt(parts.values, cost::kAttentionTasks);
+  int64_t leastRows = cost::thresholdAt(parts.values, cost::kAttentionRows);
+  Dim least(llvm::divideCeil(schedule.knob("rows", leastRows), stripRows));
   if (schedule.knobs.count("rows"))
     stripsOfTask = least;
-  else if (graph::typicalSize(parts.values, batches, 1) >= kTasks)
+  else if (graph::typicalSize(parts.values, batches, 1) >= tasks)
     stripsOfTask = strips;
   else
-    stripsOfTask = Dim::max(least, strips.ceilDiv(Dim(kTasks)));
+    stripsOfTask = Dim::max(least, strips.ceilDiv(Dim(tasks)));
 }
 
 void AttentionKernel::layOutScratch() {
-  Dim lanes(kernel.machine.lanes), rows(stripRows * kStripsOfSlab);
+  Dim lanes(kernel.machine.lanes), rows(stripRows * stripsTogether());
   queryStride = depth.ceilDiv(lanes) * lanes;
   // Rows a little more than a power of two apart fall into different sets of the cache.
   stripStride = keyPanels.count() * Dim(keyPanels.width) + Dim(16);
@@ -93,7 +96,7 @@ Value AttentionKernel::stripsOfSlab() {
   Value stripBytes = kernel.dim(stripStride * Dim(stripRows * bytes));
   Value many = code.max(code.div(code.number(half), stripBytes), code.number(2));
   return code.b.createOrFold<arith::SelectOp>(code.loc, code.less(code.number(half), packed),
-                                              code.min(many, code.number(kStripsOfSlab)),
+                                              code.min(many, code.number(stripsTogether())),
                                               code.number(1));
 }
 

@@ -8,6 +8,7 @@
 // numbers that are not finite, in keys, queries or values, make all keys visible.
 
 #include "compiler/graph/Constants.h"
+#include "compiler/graph/cost/Thresholds.h"
 #include "compiler/lower/attention/Kernel.h"
 
 using namespace mlir;
@@ -158,10 +159,10 @@ AttentionKernel::Bounds AttentionKernel::boundsOfTask(Elements &e, Value firstRo
     return {};
   Code &code = kernel.code();
   // Below, keys are looked at longer than computed with (bench/notes/2026-11-21-attention.md).
-  constexpr int64_t kLeastQueries = 8;
+  int64_t least = cost::thresholdAt(parts.values, cost::kAttentionBounds);
   Value none = code.constantOf(number, std::numeric_limits<double>::quiet_NaN());
   Values bounds = code.choose(
-      code.less(kernel.dim(queries), code.number(kLeastQueries)), {number, number},
+      code.less(kernel.dim(queries), code.number(least)), {number, number},
       [&] { return Values{none, none}; },
       [&] {
         Value keyBound = largestMagnitude(e, keyPanels, Dim(0));

@@ -5,6 +5,7 @@
 #include "compiler/lower/contraction/Contraction.h"
 
 #include "compiler/graph/Typical.h"
+#include "compiler/graph/cost/Thresholds.h"
 #include "compiler/loop/Microkernel.h"
 #include "compiler/lower/elements/Definitions.h"
 #include "compiler/mechanism/Product.h"
@@ -135,13 +136,12 @@ void Contraction::finishTile(Elements &e, ArrayRef<Value> sums, const Indices &o
 /// begin.
 std::optional<Contraction::Ahead> Contraction::ahead(Value a, Value b, Value firstRow, Value chunk,
                                                      int64_t rows) {
-  constexpr int64_t kMostPanels = 4;
   Code &code = kernel.code();
   auto count = panels.constant();
   if (!count || *count < 1 || stored || !shape.pieces.empty() || depth != 1 || runs.size() != 1)
     return std::nullopt;
   const Run &run = runs.back();
-  if (*count > kMostPanels) {
+  if (*count > cost::thresholdAt(shape.root, cost::kProductPanels)) {
     if (packedData < 0)
       return std::nullopt;
     Dim tiles = Dim::max(Dim(1), run.extent.ceilDiv(Dim(tileRows)));
@@ -157,10 +157,9 @@ std::optional<Contraction::Ahead> Contraction::ahead(Value a, Value b, Value fir
   return Ahead{aPointer(), a, code.number(rows / *count)};
 }
 
-/// Whether at least this share of a window's taps along the dimension lies in the border, so that
-/// it pays to leave them out.
+/// Whether so many of a window's taps along the dimension lie in the border that it pays to leave
+/// them out.
 bool Contraction::hasIdleTaps(const Taps &taps) const {
-  constexpr double kLeastShare = 1.0 / 32; // bench/notes/2026-11-22-other-networks.md
   auto conv = cast<graph::ConvOp>(shape.root);
   int64_t d = taps.dimension,
           size = graph::typicalSize(shape.root, graph::dimsOf(conv.getX())[d + 1]);
@@ -171,7 +170,7 @@ bool Contraction::hasIdleTaps(const Taps &taps) const {
                  i % *taps.count.constant() * conv.getDilations()[d];
     idle += at < 0 || at >= size;
   }
-  return idle > all * kLeastShare;
+  return idle * cost::thresholdAt(conv, cost::kIdleTaps) > all;
 }
 
 /// The taps that any row of the tile needs, where the others would meet zeros only.
@@ -310,10 +309,10 @@ Value Contraction::firstRowOf(const Tiling &tiling, Value tile) {
 /// is reading the right operand that takes the time.
 Values Contraction::emitRest(const Tiling &tiling, Value firstRow,
                              llvm::function_ref<Values(int64_t, bool)> emitOne) {
-  constexpr int64_t kLeastRows = 4; // bench/notes/2026-11-22-dynamic.md
   Code &code = kernel.code();
   auto least = tiling.rows.evaluate([](StringRef) { return std::optional<int64_t>(1); });
-  int64_t half = tiling.base >= kLeastRows ? llvm::divideCeil(tiling.base, 2) : tiling.base;
+  bool isHalved = tiling.base >= cost::thresholdAt(shape.root, cost::kProductHalves);
+  int64_t half = isHalved ? llvm::divideCeil(tiling.base, 2) : tiling.base;
   Value left = code.sub(kernel.dim(tiling.rows), firstRow);
   auto emitUpTo = [&](int64_t rows, llvm::function_ref<Values()> otherwise) {
     return code.choose(
@@ -366,9 +365,6 @@ Dim Contraction::operandBytes() const {
   return graph::elementCount(graph::dimsOf(shape.b)) * Dim(graph::bytesOf(element));
 }
 
-/// Register tiles times chunks of panels (bench/notes/2026-11-21-two-threads.md).
-static constexpr int64_t kTasksOfWorker = 8, kTilesOfTask = 8;
-
 /// Makes floats of stored panels, in the worker's scratch.
 void Contraction::decodePanels(Value firstPanel, Value endPanel) {
   Code &code = kernel.code();
@@ -388,11 +384,12 @@ void Contraction::emitProducts() {
   auto atMost = [](int64_t most, const Dim &dim) {
     return Dim::max(Dim(1), Dim::min(Dim(most), dim));
   };
-  Dim enough(workers > 1 ? kTasksOfWorker * workers : 0);
+  int64_t tasks = cost::thresholdAt(shape.root, cost::kProductTasks) * workers;
+  Dim enough(workers > 1 ? tasks : 0);
   Dim chunk = atMost(most, (tileCount * panels.ceilDiv(Dim(most)) - enough) * Dim(most));
   Dim chunks = panels.ceilDiv(chunk);
-  Dim block =
-      atMost(kTilesOfTask, (tileCount * chunks).floorDiv(Dim(2 * kTasksOfWorker * workers)));
+  Dim block = atMost(cost::thresholdAt(shape.root, cost::kProductTiles),
+                     (tileCount * chunks).floorDiv(Dim(2 * tasks)));
   if (schedule.knobs.count("tiles"))
     block = Dim(schedule.knob("tiles", 0));
   Dim blocks = tileCount.ceilDiv(block);

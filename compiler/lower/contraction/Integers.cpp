@@ -7,6 +7,7 @@
 // mixes go in pairs of i16 (vpmaddwd, smull): A is copied as i16, B is packed as i16. vpmaddubsw
 // saturates, so it has no place here.
 
+#include "compiler/graph/cost/Thresholds.h"
 #include "compiler/loop/Microkernel.h"
 #include "compiler/lower/contraction/Contraction.h"
 #include "compiler/lower/elements/Definitions.h"
@@ -55,7 +56,7 @@ Value Contraction::converted(Value lanes) {
 
 /// All of A, converted.
 void Contraction::emitCopy() {
-  constexpr int64_t kTask = 16 << 10; // elements
+  int64_t size = cost::thresholdAt(shape.root, cost::kProductCopy);
   Dim count = graph::elementCount(graph::dimsOf(shape.a));
   border = kernel.addTemporary(count * Dim(graph::bytesOf(element)) + Dim(4));
   kernel.beginPhase();
@@ -63,14 +64,14 @@ void Contraction::emitCopy() {
   Code &code = kernel.code();
   kernel.forEachTask([&](Value task) {
     Elements::Scope scope(e);
-    Value first = code.mul(task, code.number(kTask));
-    Value end = code.min(code.add(first, code.number(kTask)), kernel.dim(count));
+    Value first = code.mul(task, code.number(size));
+    Value end = code.min(code.add(first, code.number(size)), kernel.dim(count));
     forLanes(e, first, end, [&](Value i) {
       Value value = code.loadLanes(graph::elementOf(shape.a), kernel.pointer(shape.a), i, e.mask);
       code.storeLanes(element, converted(value), kernel.temporary(border), i, e.mask);
     });
   });
-  kernel.endPhase(count.ceilDiv(Dim(kTask)), count.floorDiv(Dim(kernel.machine.lanes)));
+  kernel.endPhase(count.ceilDiv(Dim(size)), count.floorDiv(Dim(kernel.machine.lanes)));
 }
 
 static int64_t integerAt(ArrayRef<char> bytes, Type element, int64_t i) {

@@ -1,5 +1,6 @@
 // Operands: what a product reads, in the layout that register tiles want.
 
+#include "compiler/graph/cost/Thresholds.h"
 #include "compiler/loop/Microkernel.h"
 #include "compiler/lower/contraction/Contraction.h"
 #include "compiler/lower/elements/Definitions.h"
@@ -27,7 +28,8 @@ void Contraction::packConstant() {
   std::vector<char> storage;
   auto value = shape.b.getDefiningOp<graph::ConstantOp>().getValue();
   if (auto fewer = dyn_cast<graph::StoredAttr>(value)) {
-    stored.emplace(kernel, fewer, placedColumns(), vectors);
+    stored.emplace(kernel, fewer, placedColumns(), vectors,
+                   cost::thresholdAt(shape.root, cost::kFetchPanels));
     return;
   }
   ArrayRef<char> bytes = graph::constantBytes(value, storage);

@@ -1,6 +1,7 @@
 // Reduction: elements of ops that reduce whole dimensions or products of rows and columns, as plain
 // loops. Schedules replace these for the shapes that matter; these are right for all others.
 
+#include "compiler/graph/cost/Thresholds.h"
 #include "compiler/lower/elements/Definitions.h"
 
 using namespace mlir;
@@ -40,7 +41,7 @@ Value narrow(Elements &e, Value value, Type element) {
 /// CPU foresees: where `x`, or what it is computed of element by element, is in memory, fetches
 /// what the lanes want some steps later along an axis.
 static void fetchStepsAhead(Elements &e, Value x, ArrayRef<Index> place, int64_t axis) {
-  constexpr int64_t kAhead = 12, kLine = 64;
+  constexpr int64_t kLine = 64;
   Code &code = e.code();
   if (code.lanes <= e.kernel.machine.lanes)
     return;
@@ -56,7 +57,8 @@ static void fetchStepsAhead(Elements &e, Value x, ArrayRef<Index> place, int64_t
       (made && isa<graph::ConstantOp>(made)))
     return;
   Indices later(place);
-  later[axis] = e.shift(later[axis], code.number(kAhead));
+  later[axis] = e.shift(
+      later[axis], code.number(cost::thresholdAt(e.block()->getParentOp(), cost::kFetchColumns)));
   Index where = e.linear(e.sizesOf(x), later);
   if (where.free || where.step != 1)
     return;

@@ -4,15 +4,12 @@
 // Slots of a region that launches K kernels: 0 the call, then for each kernel the number of its
 // tasks, then the slots of each kernel.
 
+#include "compiler/graph/cost/Thresholds.h"
 #include "compiler/lower/program/Host.h"
 
 using namespace mlir;
 
 namespace heddle::lower {
-
-/// Below this many scalar operations a kernel runs on the caller's thread: waking others costs more
-/// (CODEGEN: a region costs about 1.5 us with hot workers).
-static constexpr int64_t kParallelWork = 16384;
 
 static int64_t regionOf(graph::GroupOp group) { return group.getRegion().value_or(-1); }
 
@@ -115,7 +112,8 @@ void Host::launch(func::FuncOp target, Value slots, Value tasks, const Dim &work
       inParallel();
       return;
     }
-    Value isSmall = code->less(dim(work), code->number(kParallelWork));
+    Value isSmall =
+        code->less(dim(work), code->number(cost::thresholdAt(model, cost::kParallelWork)));
     code->choose(
         isSmall, TypeRange(),
         [&] {

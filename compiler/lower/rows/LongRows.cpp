@@ -4,6 +4,7 @@
 // whole reduces what the pieces came to. What a pass computes is computed again by the next one,
 // not kept: a row is longer than a worker's caches.
 
+#include "compiler/graph/cost/Thresholds.h"
 #include "compiler/graph/cost/Traffic.h"
 #include "compiler/lower/Schedule.h"
 #include "compiler/lower/elements/Definitions.h"
@@ -13,23 +14,26 @@ using namespace mlir;
 
 namespace heddle::lower {
 
-static constexpr int64_t kPiecesOfWorker = 4;
+/// The threshold where the group is.
+static int64_t thresholdOf(Block *group, const cost::Threshold &threshold) {
+  return cost::thresholdAt(group->getParentOp(), threshold);
+}
 
-static int64_t piecesOf(const KernelBuilder &kernel) {
-  return kPiecesOfWorker * kernel.machine.workers;
+static int64_t piecesOf(const KernelBuilder &kernel, Block *group) {
+  return thresholdOf(group, cost::kLongRowPieces) * kernel.machine.workers;
 }
 
 std::optional<size_t> RowKernel::axisOfPieces() const {
-  constexpr int64_t kLong = 1 << 18, kLeast = 4096; // elements of a row, and of a piece
   auto rows = rowCount().constant(), length = rowLength().constant();
-  if (given || !rows || !length || *rows >= kernel.machine.workers || *length < kLong)
+  if (given || !rows || !length || *rows >= kernel.machine.workers ||
+      *length < thresholdOf(group, cost::kLongRow))
     return std::nullopt;
   for (Operation *reduction : reductions)
     if (graph::elementOf(reduction->getOperand(0)).getIntOrFloatBitWidth() < 8)
       return std::nullopt;
   for (size_t axis = kept; axis < full.size(); ++axis) {
-    int64_t least = axis + 1 < full.size() ? 2 * piecesOf(kernel) : kLeast * piecesOf(kernel);
-    if (*full[axis].constant() >= least)
+    int64_t each = axis + 1 < full.size() ? 2 : thresholdOf(group, cost::kLongRowPiece);
+    if (*full[axis].constant() / each >= piecesOf(kernel, group))
       return axis;
   }
   return std::nullopt;
@@ -42,7 +46,7 @@ void RowKernel::emitPieces(
   kernel.beginPhase();
   Code &code = kernel.code();
   Elements elements(kernel, group);
-  int64_t extent = *full[axis].constant(), count = piecesOf(kernel);
+  int64_t extent = *full[axis].constant(), count = piecesOf(kernel, group);
   int64_t step = axis + 1 < full.size() ? 1 : code.lanes;
   int64_t size = llvm::divideCeil(extent, count * step) * step;
   kernel.forEachTask([&](Value task) {
@@ -60,7 +64,7 @@ void RowKernel::emitPieces(
 /// Binds the first reductions to what the pieces of a row came to, which these temporaries hold.
 void RowKernel::bindTotals(Elements &e, ArrayRef<int64_t> totals, Value task) {
   Code &code = kernel.code();
-  int64_t count = piecesOf(kernel);
+  int64_t count = piecesOf(kernel, group);
   Value first = code.mul(code.div(task, code.number(count)), code.number(count));
   for (auto [temporary, reduction] : llvm::zip(totals, reductions)) {
     Type element = graph::elementOf(reduction->getOperand(0)), type = accumulatorType(element);
@@ -81,8 +85,9 @@ void RowKernel::emitLongRows(size_t axis) {
   for (Operation *reduction : reductions) {
     Value x = reduction->getOperand(0);
     Type type = accumulatorType(graph::elementOf(x));
-    int64_t temporary = kernel.addTemporary(
-        rowCount() * Dim(piecesOf(kernel) * llvm::divideCeil(type.getIntOrFloatBitWidth(), 8)));
+    int64_t temporary =
+        kernel.addTemporary(rowCount() * Dim(piecesOf(kernel, group) *
+                                             llvm::divideCeil(type.getIntOrFloatBitWidth(), 8)));
     emitPieces(axis, work, [&](Elements &e, const Indices &start, Value task) {
       Code &code = e.code();
       bindTotals(e, totals, task);

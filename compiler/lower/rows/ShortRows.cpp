@@ -5,6 +5,7 @@
 // is one op per element, where reducing the lanes of each row would take log2(lanes) steps that
 // wait for each other. Results of whole rows are turned back before they are stored.
 
+#include "compiler/graph/cost/Thresholds.h"
 #include "compiler/graph/cost/Traffic.h"
 #include "compiler/lower/Schedule.h"
 #include "compiler/lower/elements/Definitions.h"
@@ -36,12 +37,12 @@ bool RowKernel::hasShortRows() const {
 }
 
 void RowKernel::emitShortRows() {
-  constexpr int64_t kTaskElements = 4096;
   kernel.beginPhase();
   Code &code = kernel.code();
   Elements elements(kernel, group);
   int64_t length = *full.back().constant();
-  int64_t piece = llvm::divideCeil(kTaskElements, length * code.lanes) * code.lanes;
+  int64_t elementsOfTask = cost::thresholdAt(group->getParentOp(), cost::kShortRowsTask);
+  int64_t piece = llvm::divideCeil(elementsOfTask, length * code.lanes) * code.lanes;
   const Dim &extent = full[kept - 1];
   Dim outer = graph::elementCount(ArrayRef<Dim>(full).take_front(kept - 1));
   Dim pieces = extent.ceilDiv(Dim(piece));

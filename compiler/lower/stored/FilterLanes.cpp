@@ -1,13 +1,11 @@
 // FilterLanes: see FilterLanes.h.
 
 #include "compiler/lower/stored/FilterLanes.h"
+#include "compiler/graph/cost/Thresholds.h"
 
 using namespace mlir;
 
 namespace heddle::lower {
-
-/// Numbers of a filter that are fetched ahead (bench/notes/2026-11-23-kernels.md).
-static constexpr int64_t kAhead = 128;
 
 /// Of `lanes` columns from k on. A division for each would take longer than to move them.
 static Values placesFrom(Code &code, const ColumnPlaces &places, Value k) {
@@ -68,7 +66,8 @@ Value filterLanes(Elements &e, Value filters, Value number, Value terms, Value k
   Value last = code.sub(e.kernel.dim(graph::dimsOf(filters)[0]), code.number(1));
   Value at = code.add(code.mul(code.min(number, last), terms), k);
   Value pointer = e.kernel.pointer(filters);
-  code.prefetch(pointer, element, code.add(at, code.number(kAhead)));
+  int64_t ahead = cost::thresholdAt(e.block()->getParentOp(), cost::kFetchFilters);
+  code.prefetch(pointer, element, code.add(at, code.number(ahead)));
   return asFloats(code, code.loadLanes(element, pointer, at, e.mask), element);
 }
 

@@ -8,14 +8,12 @@ using namespace mlir;
 
 namespace heddle::lower {
 
-/// Bytes ahead in the panel that a row of codes fetches (bench/notes/2026-11-22-stored-weights.md).
-static constexpr int64_t kAhead = 4096;
 static constexpr int64_t kLine = 64;
 
 StoredPanels::StoredPanels(KernelBuilder &kernel, graph::StoredAttr stored,
-                           ArrayRef<int64_t> columns, int64_t vectors)
+                           ArrayRef<int64_t> columns, int64_t vectors, int64_t ahead)
     : kernel(kernel), stored(stored), vectors(vectors), rows(stored.getRows()),
-      block(stored.getBlock()) {
+      block(stored.getBlock()), ahead(ahead) {
   pack(columns);
 }
 
@@ -123,7 +121,7 @@ Values StoredPanels::codesAt(Value row, ValueRange zero) {
     return b.create<program::LoadOp>(code.loc, code.vectorOf(type), address, /*alignment=*/1);
   };
   for (int64_t line = 0; line < rowBytes(); line += kLine)
-    code.prefetch(row, byte, code.number(kAhead + line));
+    code.prefetch(row, byte, code.number(ahead + line));
   Values floats;
   Type element = stored.getCodes().getElementType();
   for (int64_t j = 0; j < vectors; ++j) {

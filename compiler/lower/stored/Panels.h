@@ -15,9 +15,9 @@ namespace heddle::lower {
 class StoredPanels {
 public:
   /// `columns` are those of the panels' places, one panel after the other; -1 where there is none.
-  /// A panel has `vectors` vectors.
+  /// A panel has `vectors` vectors. Its bytes are fetched `ahead` of where they are read.
   StoredPanels(KernelBuilder &kernel, graph::StoredAttr stored, llvm::ArrayRef<int64_t> columns,
-               int64_t vectors);
+               int64_t vectors, int64_t ahead);
 
   /// The accumulators of a tile at a panel, row by row. Of the product, only the rows are read.
   llvm::SmallVector<Value> sums(const loop::Tile &tile, const loop::Product &product, Value panel);
@@ -39,7 +39,7 @@ private:
 
   KernelBuilder &kernel;
   graph::StoredAttr stored;
-  int64_t vectors, rows, block;
+  int64_t vectors, rows, block, ahead;
   int64_t bits = 16;                           // of a packed code: 4, 8 or 16
   double offset = 0;                           // of all codes, to be added
   int64_t codes = -1, scales = -1, zeros = -1; // data; zeros and scales may be missing

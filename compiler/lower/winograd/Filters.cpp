@@ -1,5 +1,6 @@
 // Filters: packed as they are multiplied, or plain and transformed by the task that needs them.
 
+#include "compiler/graph/cost/Thresholds.h"
 #include "compiler/lower/stored/FilterLanes.h"
 #include "compiler/lower/winograd/Winograd.h"
 
@@ -8,9 +9,6 @@
 using namespace mlir;
 
 namespace heddle::lower {
-
-/// Vectors of filters that are fetched ahead (bench/notes/2026-11-21-winograd.md).
-static constexpr int64_t kAhead = 8;
 
 /// [out, in, 3, 3] -> [panel][place][in][width], transformed, or as they are read,
 /// [panel][in][vector][tap][lanes].
@@ -84,7 +82,9 @@ void Winograd::emitFilters(Value panel, Value channel, Value length) {
     auto tap = [&](int64_t number) {
       Value at = code.add(from, code.number(number * code.lanes));
       if (areFiltersKnown())
-        code.prefetch(data, element, code.add(at, code.number(kAhead * kTaps * code.lanes)));
+        code.prefetch(data, element,
+                      code.add(at, code.number(cost::thresholdAt(conv, cost::kFetchWinograd) *
+                                               kTaps * code.lanes)));
       return code.loadLanes(element, data, at, {});
     };
     SmallVector<Values> columns;

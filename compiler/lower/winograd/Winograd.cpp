@@ -2,6 +2,7 @@
 
 #include "compiler/lower/winograd/Winograd.h"
 
+#include "compiler/graph/cost/Thresholds.h"
 #include "compiler/loop/Microkernel.h"
 #include "compiler/lower/elements/Definitions.h"
 
@@ -32,16 +33,6 @@ static Dim atLeastNone(const Dim &dim) {
   return dim.isNeverNegative() ? dim : Dim::max(dim, Dim(0));
 }
 
-namespace {
-/// So many tiles use a number of the filters often enough that reading it from the L3, or
-/// transforming it, does not count, even where V does not fit the L2 then
-/// (bench/notes/2026-11-21-winograd.md).
-constexpr int64_t kFewestTiles = 24, kFewestLateTiles = 64;
-/// Rows of a register tile that use a number of the filters often enough that splitting a block
-/// pays.
-constexpr int64_t kFewestRows = 4;
-} // namespace
-
 /// Blocks of tiles whose V and M fit the L2, equal ones and as many for each worker where the
 /// images' sizes are known. Where there are fewer blocks than workers, these share the panels of a
 /// block; and if its filters are late and there are panels enough, it is not split instead: to
@@ -54,16 +45,20 @@ void Winograd::chooseBlocks() {
   int64_t most = schedule.knob("m", 8), lanes = kernel.machine.lanes;
   int64_t numbersOfTile = places() * (llvm::alignTo(channels, lanes) + panelWidth());
   int64_t near = kernel.machine.l2Bytes / 2 / (numbersOfTile * graph::bytesOf(element));
-  int64_t usual = std::max(near, isLate ? kFewestLateTiles : kFewestTiles);
+  // So many tiles use a number of the filters often enough that reading it from the L3, or
+  // transforming it, does not count; so many rows, that splitting a block pays.
+  int64_t usual = std::max(
+      near, cost::thresholdAt(conv, isLate ? cost::kWinogradLateTiles : cost::kWinogradTiles));
+  int64_t leastRows = cost::thresholdAt(conv, cost::kWinogradRows);
   int64_t fitting = std::max(schedule.knob("tiles", usual), most);
   tilesOfBlock = fitting / most * most;
   // One, if the number of images is known only at run time.
   auto count = tileCount.evaluate([](StringRef) { return std::optional<int64_t>(1); });
-  if (count && *count >= kFewestRows) {
+  if (count && *count >= leastRows) {
     int64_t pieces = llvm::divideCeil(*count, fitting);
     int64_t panelsEach = llvm::divideCeil(panelCount(), workers);
     bool isShared = isLate && pieces < workers && panelsEach * workers <= panelCount() * 5 / 4;
-    if (int64_t equal = llvm::alignTo(pieces, workers); !isShared && *count / equal >= kFewestRows)
+    if (int64_t equal = llvm::alignTo(pieces, workers); !isShared && *count / equal >= leastRows)
       pieces = equal;
     tilesOfBlock = llvm::divideCeil(*count, pieces);
   }

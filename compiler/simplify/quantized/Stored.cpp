@@ -7,6 +7,7 @@
 // rows (DequantizeLinear with block_size, MatMulNBits), of columns, or one. Runs before constants
 // are folded. What does not fit becomes floats there.
 
+#include "compiler/graph/cost/Thresholds.h"
 #include "compiler/reference/Interpreter.h"
 #include "compiler/simplify/Passes.h"
 #include "compiler/simplify/Rewriting.h"
@@ -18,10 +19,6 @@ using namespace heddle::graph;
 
 namespace heddle::simplify {
 namespace {
-
-// bench/notes/2026-11-22-stored-weights.md
-constexpr int64_t kLeastElements = 1 << 14; // fewer stay in a cache as floats too
-constexpr int64_t kLeastBlock = 16;         // rows; a scale takes 4 bytes
 
 /// `extent` elements, `stride` apart.
 struct Step {
@@ -299,14 +296,14 @@ ElementsAttr storedForm(MatmulOp op) {
   ArrayRef<int64_t> sizes = shapeOf(b);
   int64_t rows = sizes[sizes.size() - 2], columns = sizes.back();
   Parts parts;
-  if (rows * columns < kLeastElements || elementCount(dimsOf(b)) != Dim(rows * columns) ||
-      !parts.read(b))
+  if (rows * columns < cost::thresholdAt(op, cost::kStoredElements) ||
+      elementCount(dimsOf(b)) != Dim(rows * columns) || !parts.read(b))
     return {};
   int64_t block = rows;
   for (auto &part : {parts.scales, parts.zeros})
     if (part)
       block = std::gcd(block, part->repeatsOfRows());
-  if (block < std::min(rows, kLeastBlock))
+  if (block < std::min(rows, cost::thresholdAt(op, cost::kStoredBlock)))
     return {};
   auto codes = numbersOf(parts.codes->base);
   if (!codes)

@@ -8,6 +8,7 @@
 // After    %y = graph.lookup %x {table}
 // Leaves alone functions that take fewer instructions than a table, as a requantisation does.
 
+#include "compiler/graph/cost/Thresholds.h"
 #include "compiler/reference/Interpreter.h"
 #include "compiler/simplify/Passes.h"
 #include "compiler/simplify/Rewriting.h"
@@ -63,8 +64,8 @@ std::optional<Chain> chainBehind(CastOp root) {
 
 /// Whether the ops take more instructions than a table.
 bool isLong(ArrayRef<Operation *> ops, bool areTablesCheap) {
-  constexpr size_t kLeastOps = 16; // bench/notes/2026-11-22-tables.md
-  return llvm::any_of(ops, isCostly) || (areTablesCheap && ops.size() >= kLeastOps);
+  int64_t least = cost::thresholdAt(ops.front(), cost::kTableOps);
+  return llvm::any_of(ops, isCostly) || (areTablesCheap && (int64_t)ops.size() >= least);
 }
 
 /// The chain as a function of all values of its source.
