@@ -183,6 +183,7 @@ static const Helper all[] = {
   run->value = value;
   run->limit = limit;
 })"},
+    // Where a run has failed, nothing is read or written, but places are counted: none is NULL.
     {"alloc", R"(static unsigned char *h_alloc(unsigned char *handle, uint64_t bytes) {
   h_run *run = (h_run *)(void *)handle;
   uint64_t rest = (uint64_t)(run->end - run->next);
@@ -193,7 +194,7 @@ static const Helper all[] = {
       run->value = (int64_t)bytes;
       run->limit = (int64_t)rest;
     }
-    return NULL;
+    return place;
   }
   run->next += (bytes + 63) & ~(uint64_t)63;
   return place;
@@ -202,19 +203,21 @@ static const Helper all[] = {
      R"(static unsigned char *h_alloc_output(unsigned char *handle, int64_t output,
                                      uint64_t bytes) {
   h_run *run = (h_run *)(void *)handle;
-  if (run->given[output].data) {
-    if ((uint64_t)run->given[output].bytes >= bytes)
-      return (unsigned char *)run->given[output].data;
-    if (!run->status) {
+  unsigned char *place = (unsigned char *)run->given[output].data;
+  if (place) {
+    if ((uint64_t)run->given[output].bytes < bytes && !run->status) {
       run->status = H_SMALL_OUTPUT;
       run->value = (int64_t)bytes;
       run->limit = run->given[output].bytes;
     }
-    return NULL;
+    return place;
   }
-  run->given[output].data = h_alloc(handle, bytes);
-  run->given[output].bytes = (int64_t)bytes;
-  return (unsigned char *)run->given[output].data;
+  place = h_alloc(handle, bytes);
+  if (!run->status) {
+    run->given[output].data = place;
+    run->given[output].bytes = (int64_t)bytes;
+  }
+  return place;
 })"},
     {"launch",
      R"(static void h_launch(unsigned char *handle,
@@ -222,8 +225,11 @@ static const Helper all[] = {
                      unsigned char *arguments, uint64_t tasks, uint64_t scratch) {
   h_run *run = (h_run *)(void *)handle;
   unsigned char *before = run->next, *memory = NULL;
-  if (scratch && !(memory = h_alloc(handle, scratch)))
-    return;
+  if (scratch) {
+    memory = h_alloc(handle, scratch);
+    if (run->status)
+      return;
+  }
   if ((int64_t)tasks > 0)
     kernel(arguments, 0, tasks, memory);
   run->next = before;
