@@ -1,9 +1,13 @@
-// GroupTest: every mechanism of the table is carried out by one function of lower.
+// GroupTest: every mechanism of the table is carried out by one function of lower, and what a
+// mechanism does not serve is computed element by element.
 
 #include "compiler/lower/Schedule.h"
 
+#include "mlir/Parser/Parser.h"
+
 #include <gtest/gtest.h>
 
+using namespace mlir;
 using namespace heddle;
 
 TEST(Lowerings, areThoseOfTheTable) {
@@ -14,3 +18,63 @@ TEST(Lowerings, areThoseOfTheTable) {
     EXPECT_EQ(llvm::count(lowered, row), 1) << row->name.str() << " has no lowering, or several";
   EXPECT_EQ(lowered.size(), mechanism::all().size()) << "a lowering is of no row";
 }
+
+namespace {
+
+class Settling : public testing::Test {
+protected:
+  Settling() { context.loadDialect<graph::GraphDialect, func::FuncDialect>(); }
+
+  /// A product with this schedule, and one that its mechanism serves; what becomes of them.
+  std::vector<lower::Settled> settle(StringRef schedule) {
+    std::string text = (R"(
+!x = tensor<4x8xf32>
+!y = tensor<4x16xf32>
+func.func @main(%x: !x, %w: tensor<8x16xf32>) -> (!y, !y) {
+  %a = graph.group "first" {kind = "contraction", card = "mine", card_hash = "0",
+                            loop.schedule = )" +
+                        schedule + R"(} : !y {
+    %p = graph.matmul %x, %w : (!x, tensor<8x16xf32>) -> !y
+    graph.yield %p : !y
+  }
+  %b = graph.group "second" {kind = "contraction", card = "matmul", card_hash = "0",
+      loop.schedule = {form = "contraction", m = 4 : i64, n = 16 : i64}} : !y {
+    %p = graph.matmul %x, %w : (!x, tensor<8x16xf32>) -> !y
+    graph.yield %p : !y
+  }
+  return %a, %b : !y, !y
+})")
+                           .str();
+    module = parseSourceString<ModuleOp>(text, &context);
+    EXPECT_TRUE(module) << text;
+    return lower::settle(*module->getOps<func::FuncOp>().begin(), program::Machine());
+  }
+  graph::GroupOp group(StringRef name) {
+    graph::GroupOp found;
+    module->walk([&](graph::GroupOp each) { found = each.getName() == name ? each : found; });
+    return found;
+  }
+
+  MLIRContext context;
+  OwningOpRef<ModuleOp> module;
+};
+
+TEST_F(Settling, leavesWhatMechanismsServe) {
+  EXPECT_TRUE(settle("{form = \"contraction\", m = 4 : i64, n = 16 : i64}").empty());
+  EXPECT_EQ(group("first").cardName(), "mine");
+  EXPECT_EQ(group("first").getMechanism(), "contraction");
+}
+
+TEST_F(Settling, computesElementByElementWhatNoMechanismServes) {
+  auto settled = settle("{form = \"rows\", rows = 1 : i64}");
+  ASSERT_EQ(settled.size(), 1u);
+  EXPECT_EQ(settled[0].group, "first");
+  EXPECT_EQ(settled[0].mechanism, "rows");
+  EXPECT_EQ(settled[0].card, "mine");
+  EXPECT_FALSE(settled[0].why.empty());
+  EXPECT_EQ(group("first").cardName(), "");
+  EXPECT_EQ(group("first").getMechanism(), "pointwise");
+  EXPECT_EQ(group("second").getMechanism(), "contraction");
+}
+
+} // namespace

@@ -1,5 +1,8 @@
 """Cards whose kernels take any nest: several reductions, products and results in one kernel."""
 
+import json
+import sqlite3
+import subprocess
 import sys
 from pathlib import Path
 
@@ -163,3 +166,43 @@ def test_a_group_of_several_results_is_in_plans_and_records(tmp_path):
     onnx.save(source, tmp_path / "choice.onnx")
     made.compiled.write(tmp_path / "choice.so")
     assert (tmp_path / "choice.so").stat().st_size > 0
+
+
+def test_a_group_of_several_results_is_tuned_and_found_in_the_records(tmp_path):
+    """What is told of the card's knobs in the records is what the next run takes."""
+    source, records = tmp_path / "choice.onnx", tmp_path / "records.db"
+    onnx.save(choice(["rows"]), source)
+    asked = [source, "--records", records, "--schedules", FOLDER, "--threads", "1", "--json"]
+
+    def heddle_command(*words):
+        done = subprocess.run([ROOT / "build" / "release" / "bin" / "heddle", *words],
+                              capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    found = heddle_command("tune", *asked, "--trials", "4", "--time", "60")
+    [group] = found["groups"]
+    assert group["problem"] is None and group["default"]["card"] == "softmax_argmax"
+    database = sqlite3.connect(records)
+    tried = database.execute("SELECT card, knobs, failure FROM trial").fetchall()
+    assert not any(failure for _, _, failure in tried)
+    # One of them is made the best, so that what is chosen hangs on no machine.
+    best = next(knobs for card, knobs, _ in tried
+                if card == "softmax_argmax" and json.loads(knobs)["rows"] != 1)
+    database.execute("UPDATE trial SET speedup = 0.5, confirmed = 1")
+    database.execute("UPDATE trial SET speedup = 1.5 WHERE card = 'softmax_argmax' AND knobs = ?",
+                     [best])
+    database.commit()
+    [planned] = heddle_command("plan", *asked)["groups"]
+    assert planned["card"] == "softmax_argmax" and planned["knobs"] == json.loads(best)
+    agrees(choice(["rows"]), {"x": rows_of(5, COLUMNS)}, records=str(records), threads=1)
+
+
+def test_generated_rows_are_offered_for_a_group_of_several_results():
+    """The built-in card is keyed by loops, so a plan may take it for what another card claimed."""
+    source = choice(["rows"])
+    plan = heddle.compile(source, schedules=FOLDER).compiled.plan
+    plan["groups"][0] |= {"card": "reduce_rows", "knobs": {"rows": 2}}
+    del plan["groups"][0]["card_hash"]
+    made = agrees(source, {"x": rows_of(9, COLUMNS)}, plan=plan)
+    assert groups(made) == {"best": "reduce_rows"}
