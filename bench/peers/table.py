@@ -203,6 +203,7 @@ def main(arguments=None):
     page.write_text("\n".join(parts), encoding="utf-8")
     from bench.peers import picture
     picture.draw(found, page.with_suffix(".svg"))
+    print(f"{len(found)} results: wrote {options.into / 'README.md'} and {page}")
     return 0
 
 
