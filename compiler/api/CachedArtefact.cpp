@@ -51,7 +51,7 @@ void addOptions(cache::Key &key, const CompileOptions &options) {
   key.add(int64_t(options.shapes.size()));
   for (const std::string &shape : options.shapes)
     key.add(shape);
-  for (const auto *texts : {&options.typical, &options.inPlace}) {
+  for (const auto *texts : {&options.typical, &options.inPlace, &options.ragged}) {
     key.add(int64_t(texts->size()));
     for (const std::string &text : *texts)
       key.add(text);

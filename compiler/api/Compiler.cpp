@@ -156,6 +156,8 @@ llvm::Expected<CompileOptions> heddle::optionsOf(const heddle_compile_options_t 
     options.typical.push_back(given->typical[i]);
   for (size_t i = 0; i < given->in_place_count; ++i)
     options.inPlace.push_back(given->in_place[i]);
+  for (size_t i = 0; i < given->ragged_count; ++i)
+    options.ragged.push_back(given->ragged[i]);
   if (given->plan) {
     auto buffer = llvm::MemoryBuffer::getFile(given->plan);
     if (!buffer)

@@ -126,13 +126,6 @@ RankedTensorType listTensor(MLIRContext *context, StringRef kind, Type element, 
   return RankedTensorType::get({}, ListType::get(context, kind, element, rank));
 }
 
-Dim elementCount(ArrayRef<Dim> dims) {
-  Dim count(1);
-  for (const Dim &dim : dims)
-    count = count * dim;
-  return count;
-}
-
 Dim freshSymbol(Operation *anchor, StringRef stem) {
   Operation *top = anchor;
   while (top->getParentOp())
@@ -146,9 +139,9 @@ Dim freshSymbol(Operation *anchor, StringRef stem) {
 }
 
 bool bindsSymbols(Operation *op) {
-  return isa<DynamicReshapeOp, DynamicBroadcastOp, DynamicSliceOp, RangeOp, BindSizesOp, IfOp,
-             LoopOp, ScanOp, ListAtOp, ListConcatOp, StringSplitOp, StringNormalizeOp,
-             ImageDecodeOp, NonzeroOp, UniqueOp, SuppressOp, CustomOp>(op);
+  return isa<DynamicReshapeOp, DynamicBroadcastOp, DynamicSliceOp, RangeOp, BindSizesOp,
+             RowLengthsOp, IfOp, LoopOp, ScanOp, ListAtOp, ListConcatOp, StringSplitOp,
+             StringNormalizeOp, ImageDecodeOp, NonzeroOp, UniqueOp, SuppressOp, CustomOp>(op);
 }
 
 int64_t bytesOf(Type element) {

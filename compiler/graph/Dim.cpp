@@ -525,6 +525,12 @@ private:
         return std::nullopt;
       return word == "max" ? Dim::max(*left, *right) : Dim::min(*left, *right);
     }
+    if (rest.consume_front("(")) { // a function of an index, or a sum (ragged/Ragged.h)
+      auto inside = parseSum();
+      return inside && eat(")")
+                 ? std::optional(Dim::symbol((word + "(" + inside->str() + ")").str()))
+                 : std::nullopt;
+    }
     return Dim::symbol(word);
   }
 

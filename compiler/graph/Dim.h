@@ -15,7 +15,8 @@ public:
   enum class Kind { Symbol, FloorDiv, Mod, Max, Min };
   struct Atom {
     Kind kind;
-    std::string text; // the symbol's name, or the canonical text of the whole atom
+    std::string text; // the symbol's name (of a row's size, `seq(batch)`), or the canonical text of
+                      // the whole atom
     std::shared_ptr<const Dim> lhs, rhs;
     bool operator<(const Atom &other) const { return text < other.text; }
     bool operator==(const Atom &other) const { return text == other.text; }

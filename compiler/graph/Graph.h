@@ -60,6 +60,7 @@ inline mlir::Type elementOf(mlir::Value value) {
 inline int64_t rankOf(mlir::Value value) {
   return mlir::cast<RankedTensorType>(value.getType()).getRank();
 }
+/// The product of the sizes; that of a ragged tensor is summed over its rows (ragged/Ragged.h).
 Dim elementCount(llvm::ArrayRef<Dim> dims);
 
 /// Element types that are bits of something that is no integer (see Graph.td).

@@ -218,7 +218,7 @@ LoopNest loopNestOf(Operation *op) {
       .Case<LoopOp>(
           [](LoopOp loop) { return repeatNest(loop.getBody().front(), Dim::symbol("?"), "loop"); })
       .Case<ScanOp>([](ScanOp scan) { return scanNest(scan); })
-      .Case<YieldOp, BindSizesOp>([](auto) { return LoopNest(); })
+      .Case<YieldOp, BindSizesOp, RowLengthsOp>([](auto) { return LoopNest(); })
       .Case<MatmulOp>([](MatmulOp matmul) { return matmulNest(matmul); })
       .Case<ConvOp>([](ConvOp conv) { return convNest(conv, dimsOf(conv.getW())[1], "dot"); })
       .Case<ConvTransposeOp>([](ConvTransposeOp conv) {

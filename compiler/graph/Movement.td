@@ -213,4 +213,19 @@ def Graph_BindSizesOp : Graph_Op<"bind_sizes"> {
   let hasVerifier = 1;
 }
 
+def Graph_RowLengthsOp : Graph_Op<"row_lengths"> {
+  let summary = "the sizes of rows: binds `size(of)`";
+  let description = [{
+    x is a vector of `of` integers, the lengths of the rows; or a mask `[of, size]`, whose length is the number
+    of elements that are not 0: these must come first. The run refuses lengths below 0 and above `size`. The result has them as i64.
+    `graph.row_lengths %mask {of = "batch", size = "seq"} : (tensor<?x?xi64, #graph.dims<"batch", "seq">>) -> tensor<?xi64, #graph.dims<"batch">>`.
+    It has an effect, so it stays where it is.
+  }];
+  let constraints = ["RL1: x is [of] of integers or [of, size] of integers, floats or i1; the result is i64 [of]."];
+  let arguments = (ins Graph_Tensor:$x, StrAttr:$size, StrAttr:$of);
+  let results = (outs Graph_Tensor:$lengths);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
 #endif // HEDDLE_GRAPH_MOVEMENT_TD

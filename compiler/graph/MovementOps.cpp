@@ -327,6 +327,20 @@ LogicalResult BindSizesOp::verify() {
   return success();
 }
 
+LogicalResult RowLengthsOp::verify() {
+  DimVector dims = dimsOf(getX()), rows = {Dim::symbol(getOf())};
+  bool isMask = dims.size() == 2;
+  bool fits = dims.size() <= 2 && !dims.empty() && dims[0] == rows[0] &&
+              (!isMask || dims[1] == Dim::symbol(getSize())) &&
+              (isMask ? elementOf(getX()).isIntOrFloat() : elementOf(getX()).isIntOrIndex()) &&
+              !isBits(elementOf(getX()));
+  if (!fits ||
+      getLengths().getType() != tensorOf(getContext(), rows, IntegerType::get(getContext(), 64)))
+    return emitOpError("RL1: ") << getX().getType() << " are no lengths of rows '" << getOf()
+                                << "', nor a mask of these and '" << getSize() << "'";
+  return success();
+}
+
 bool ReshapeOp::keepsIndices() {
   auto significant = [](Value value) {
     DimVector dims;

@@ -2,6 +2,8 @@
 
 #include "compiler/graph/Typical.h"
 
+#include "compiler/graph/ragged/Ragged.h"
+
 using namespace mlir;
 
 namespace heddle::graph {
@@ -16,15 +18,25 @@ std::optional<int64_t> typicalSymbol(Operation *at, StringRef symbol) {
   return size ? std::optional(size.getInt()) : std::nullopt;
 }
 
+/// Of a row's size the typical one of `size`, of a sum that of all rows.
+static std::optional<int64_t> typicalOf(Operation *at, StringRef symbol,
+                                        std::optional<int64_t> other) {
+  if (auto summed = summedBy(symbol)) {
+    Dim rows = *summed * Dim::symbol(rowsOf(*summed));
+    return rows.evaluate([&](StringRef name) { return typicalOf(at, name, other); });
+  }
+  auto known = typicalSymbol(at, rowsOf(symbol).empty() ? symbol : symbol.split('(').first);
+  return known ? known : other;
+}
+
 std::optional<int64_t> knownTypicalSize(Operation *at, const Dim &dim) {
-  return dim.evaluate([&](StringRef symbol) { return typicalSymbol(at, symbol); });
+  return dim.evaluate([&](StringRef symbol) { return typicalOf(at, symbol, std::nullopt); });
 }
 
 int64_t typicalSize(Operation *at, const Dim &dim, int64_t other) {
   if (auto constant = dim.constant())
     return std::max<int64_t>(*constant, 0);
-  auto size = dim.evaluate(
-      [&](StringRef symbol) { return std::optional(typicalSymbol(at, symbol).value_or(other)); });
+  auto size = dim.evaluate([&](StringRef symbol) { return typicalOf(at, symbol, other); });
   return std::max<int64_t>(size.value_or(other), 0);
 }
 

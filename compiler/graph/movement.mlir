@@ -297,6 +297,14 @@ func.func @rz1(%x: tensor<1x4xf32>) {
 
 // -----
 
+func.func @rl1(%x: tensor<?x3xi64, #graph.dims<"batch", 3>>) {
+  // expected-error @+1 {{RL1: 'tensor<?x3xi64, #graph.dims<"batch", 3>>' are no lengths of rows 'batch', nor a mask of these and 'seq'}}
+  %r = graph.row_lengths %x {of = "batch", size = "seq"} : (tensor<?x3xi64, #graph.dims<"batch", 3>>) -> tensor<?xi64, #graph.dims<"batch">>
+  return
+}
+
+// -----
+
 func.func @bs1(%x: tensor<2xi64>) {
   // expected-error @+1 {{BS1: 'tensor<2xi64>' is no static tensor of integers with 1 elements}}
   graph.bind_sizes %x {symbols = #graph.dims<"$a">, message = ""} : tensor<2xi64>

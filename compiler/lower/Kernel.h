@@ -40,9 +40,11 @@ struct Phase {
 
 struct Kernel {
   std::string name;
+  std::string rows; // of a ragged group: the size that has the rows, of which it computes one
   std::vector<Argument> arguments;
   std::vector<Phase> phases;
   std::vector<Dim> temporaries; // bytes of buffers that live while the kernel runs
+  std::vector<Dim> ofRow;       // and of each row's part
   std::vector<Dim> sizes; // that its functions compute, unchecked: whoever launches it checks them
   std::vector<std::shared_ptr<std::vector<char>>> data; // constants in the layout the kernel wants
   std::vector<program::LibraryCall> calls;

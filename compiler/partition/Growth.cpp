@@ -2,6 +2,7 @@
 
 #include "compiler/partition/Growth.h"
 
+#include "compiler/graph/ragged/Ragged.h"
 #include "compiler/mechanism/Shapes.h"
 
 using namespace mlir;
@@ -40,7 +41,7 @@ public:
 private:
   bool isOpen(Operation *op) {
     // A view belongs to no group, but a card may read through it.
-    bool mayBe = isa<graph::ReshapeOp>(op) || !isHost(op);
+    bool mayBe = isa<graph::ReshapeOp>(op) ? !graph::joinsRows(op) : !isHost(op);
     return op->getBlock() == &block && mayBe && !claimOf.contains(op);
   }
 
@@ -127,7 +128,8 @@ private:
 
   /// The members with this op, operands first, when some card still may match them.
   bool tryAdd(Operation *op) {
-    if (members.size() >= kMostOps)
+    if (members.size() >= kMostOps ||
+        (!members.empty() && graph::rowsOf(op) != graph::rowsOf(members.front())))
       return false;
     SmallVector<Operation *> wider(members);
     wider.insert(

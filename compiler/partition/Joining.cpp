@@ -2,6 +2,7 @@
 // whether that pays, which is said here: what would be computed more often than once, and what is
 // better stored by the kernel that makes its operand.
 
+#include "compiler/graph/ragged/Ragged.h"
 #include "compiler/partition/Partitioner.h"
 
 using namespace mlir;
@@ -55,7 +56,7 @@ bool Partitioner::mayGrow(Kind kind, Operation *op, const Group &group) const {
 bool Partitioner::mayJoin(Operation *op, Group &group) {
   Operation *root = group.root();
   if (group.isClaimed || !options.fuses || group.members.size() >= kMostOps || isAlone(op) ||
-      isAlone(root) || !isWanted(op, root))
+      isAlone(root) || !isWanted(op, root) || graph::rowsOf(op) != graph::rowsOf(root))
     return false;
   Kind kind = kindOf(op);
   bool bringsKind = kind != Kind::Pointwise;

@@ -62,8 +62,9 @@ static bool foldsTrailing(Operation *op) {
 bool isHost(Operation *op) {
   if (auto reshape = dyn_cast<graph::ReshapeOp>(op))
     return !reshape.keepsIndices();
-  return isa<graph::ConstantOp, graph::DynamicReshapeOp, graph::BindSizesOp, graph::IfOp,
-             graph::LoopOp, graph::ScanOp, graph::YieldOp, graph::GroupOp, func::ReturnOp>(op) ||
+  return isa<graph::ConstantOp, graph::DynamicReshapeOp, graph::BindSizesOp, graph::RowLengthsOp,
+             graph::IfOp, graph::LoopOp, graph::ScanOp, graph::YieldOp, graph::GroupOp,
+             func::ReturnOp>(op) ||
          op->hasTrait<graph::Hosted>();
 }
 

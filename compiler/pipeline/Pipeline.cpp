@@ -15,6 +15,7 @@
 #include "compiler/pipeline/Report.h"
 #include "compiler/pipeline/Stages.h"
 #include "compiler/plan/Plan.h"
+#include "compiler/ragged/Ragged.h"
 #include "compiler/simplify/Passes.h"
 
 #include "mlir/IR/Verifier.h"
@@ -58,6 +59,8 @@ static llvm::Error simplifyGraph(Compiled &compiled, const CompileOptions &optio
   });
   if (failed(manager.run(*compiled.graph)))
     return makeError(ErrorCode::Internal, "internal error: simplify: " + problems);
+  if (llvm::Error error = ragged::convert(*compiled.graph))
+    return error;
   compiled.program.flops = cost::productFlops(*compiled.graph);
   return checkLayouts(compiled);
 }
@@ -186,6 +189,9 @@ llvm::Expected<std::unique_ptr<Compiled>> compile(const ModelSource &source,
               return graph.takeError();
             result->graph = std::move(*graph);
             std::string problem = graph::setTypicalSizes(*result->graph, options.typical);
+            for (const std::string &text : options.ragged)
+              if (llvm::Error error = ragged::declare(*result->graph, text))
+                return error;
             if (problem.empty())
               problem = graph::setShared(*result->graph, options.inPlace);
             return problem.empty() ? llvm::Error::success()

@@ -22,6 +22,7 @@ struct CompileOptions {
   std::vector<std::string> shapes;  // "x=1x3x?x?", "batch=4"
   std::vector<std::string> typical; // "seq=128"; see graph/Typical.h
   std::vector<std::string> inPlace; // "new_state=state"; see graph/edit/Sharing.h
+  std::vector<std::string> ragged;  // "batch:seq=lengths"; see ragged/Ragged.h
   std::vector<std::pair<std::string, std::string>> functions; // files of them: names and bytes
   std::string planText, planPath; // a plan to carry out; empty lets the chooser decide
   std::vector<std::string> scheduleFolders;

@@ -2,6 +2,8 @@
 
 #include "compiler/reference/Environment.h"
 
+#include "compiler/graph/ragged/Ragged.h"
+
 using namespace mlir;
 using heddle::graph::Dim;
 
@@ -20,9 +22,37 @@ std::string textOf(ArrayRef<int64_t> shape) {
 }
 
 std::optional<int64_t> Environment::lookup(StringRef symbol) const {
-  auto place = symbols.find(symbol);
-  return place == symbols.end() ? std::nullopt : std::optional<int64_t>(place->second);
+  if (auto place = symbols.find(symbol); place != symbols.end())
+    return place->second;
+  auto summed = graph::summedBy(symbol);
+  for (const Rows &each : rows) {
+    if (!summed || graph::rowsOf(*summed) != each.of)
+      continue;
+    int64_t sum = 0;
+    for (int64_t length : each.lengths) {
+      auto value = summed->evaluate(
+          [&](StringRef name) { return name == each.symbol ? length : lookup(name); });
+      if (!value || __builtin_add_overflow(sum, *value, &sum))
+        return std::nullopt;
+    }
+    return sum;
+  }
+  return std::nullopt;
 }
+
+void Environment::setRows(StringRef of, StringRef size, std::vector<int64_t> lengths) {
+  rows.push_back({of.str(), *graph::rowSize(size, of).symbolName(), std::move(lengths)});
+}
+
+Environment::Row::Row(Environment &environment, StringRef of, int64_t row)
+    : environment(environment), before(environment.symbols) {
+  environment.symbols[of] = 1;
+  for (const Rows &each : environment.rows)
+    if (each.of == of)
+      environment.symbols[each.symbol] = each.lengths[row];
+}
+
+Environment::Row::~Row() { environment.symbols = std::move(before); }
 
 std::optional<int64_t> Environment::evaluate(const Dim &dim) const {
   return dim.evaluate([&](StringRef symbol) { return lookup(symbol); });

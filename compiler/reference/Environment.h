@@ -29,6 +29,20 @@ public:
   llvm::Expected<Tensor> allocate(mlir::Operation *op, mlir::Type element,
                                   llvm::ArrayRef<int64_t> shape);
 
+  /// The lengths of the rows along `of`, values of the symbol `size(of)` (graph/ragged/Ragged.h).
+  void setRows(llvm::StringRef of, llvm::StringRef size, std::vector<int64_t> lengths);
+  /// While it lives, one row along `of` is all there is.
+  class Row {
+  public:
+    Row(Environment &environment, llvm::StringRef of, int64_t row);
+    ~Row();
+    Row(const Row &) = delete;
+
+  private:
+    Environment &environment;
+    llvm::StringMap<int64_t> before;
+  };
+
   /// Symbols bound while a Scope lives are forgotten at its end.
   class Scope {
   public:
@@ -55,7 +69,13 @@ public:
   int depth = 0;
 
 private:
+  struct Rows {
+    std::string of, symbol;
+    std::vector<int64_t> lengths;
+  };
+
   llvm::StringMap<int64_t> symbols;
+  std::vector<Rows> rows;
   std::vector<std::string> bound; // in order of binding
   std::vector<std::unique_ptr<Tensors>> lists;
   std::vector<std::string> strings;

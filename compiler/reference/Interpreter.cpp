@@ -2,6 +2,7 @@
 
 #include "compiler/reference/Interpreter.h"
 
+#include "compiler/graph/ragged/Ragged.h"
 #include "compiler/reference/Families.h"
 
 #include "llvm/ADT/ScopeExit.h"
@@ -101,6 +102,8 @@ llvm::Expected<Tensors> Interpreter::runOp(Operation *op) {
   Tensors operands;
   for (Value value : op->getOperands())
     operands.push_back(values.lookup(value));
+  if (std::string of = rowsOf(op); !of.empty())
+    return evaluateRows(op, of, operands, environment);
   return evaluate(op, operands, environment);
 }
 

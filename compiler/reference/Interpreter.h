@@ -12,6 +12,11 @@ namespace heddle::reference {
 llvm::Expected<Tensors> evaluate(mlir::Operation *op, llvm::ArrayRef<Tensor> operands,
                                  Environment &environment);
 
+/// The same of an op on ragged tensors: row by row, each as a model of that row alone would have
+/// it. A ragged tensor has the shape [elements], its rows one after the other.
+llvm::Expected<Tensors> evaluateRows(mlir::Operation *op, llvm::StringRef of,
+                                     llvm::ArrayRef<Tensor> operands, Environment &environment);
+
 class Interpreter {
 public:
   explicit Interpreter(mlir::ModuleOp module, Limits limits = {})

@@ -44,6 +44,20 @@ LogicalResult mulOne(MulOp op, Rewriter &rewriter) {
 LogicalResult divOne(DivOp op, Rewriter &rewriter) {
   return isSplat(op.getY(), 1) ? replace(op, op.getX(), rewriter) : failure();
 }
+// x >= c = true, where x is an index and c at most 0
+LogicalResult indexAtLeast(GreaterEqualOp op, Rewriter &rewriter) {
+  Value x = op.getX();
+  while (auto *view = x.getDefiningOp())
+    if (isa<ReshapeOp, BroadcastOp>(view))
+      x = view->getOperand(0);
+    else
+      break;
+  auto least = splatOf(op.getY());
+  if (!x.getDefiningOp<IotaOp>() || !least || !(*least <= 0))
+    return failure();
+  Build build(rewriter, op);
+  return replace(op, build.full(dimsOf(op.getResult()), elementOf(op.getResult()), 1), rewriter);
+}
 // x ^ 1 = x
 LogicalResult powOne(PowOp op, Rewriter &rewriter) {
   return isSplat(op.getY(), 1) ? replace(op, op.getX(), rewriter) : failure();
@@ -191,6 +205,7 @@ void addArithmeticRules(RewritePatternSet &patterns) {
       .add(constantToTheRight<MinOp>)
       .add(constantToTheRight<AndOp>)
       .add(constantToTheRight<OrOp>);
+  patterns.add(indexAtLeast);
   patterns.add(addZero).add(subZero).add(mulOne).add(divOne).add(powOne).add(powTwo).add(powHalf);
   patterns.add(divPowerOfTwo).add(subConstant).add(addAdd).add(mulMul).add(maxMax).add(minMin);
   patterns.add(mulAndDiv<MulOp, DivOp>).add(mulAndDiv<DivOp, MulOp>);

@@ -2,6 +2,7 @@
 //
 //   f(broadcast a, broadcast b) = broadcast(f(a, b))
 //   matmul(a, reshape(broadcast c)) = reshape(matmul(reshape a, c)), c constant
+//   gather(x, broadcast i) = broadcast(gather(x, i))
 //
 // a and b have one shape but for leading sizes of 1, or one of them has one element. So scalar and
 // per-channel arithmetic is done on the small tensors, where Fold finds it when they are constants.
@@ -122,11 +123,28 @@ LogicalResult matmulOfRepeated(MatmulOp op, PatternRewriter &rewriter) {
   return success();
 }
 
+/// gather(x, broadcast i) = broadcast(gather(x, i)), along the first dimension
+LogicalResult gatherOfRepeated(GatherOp op, PatternRewriter &rewriter) {
+  auto broadcast = op.getIndices().getDefiningOp<BroadcastOp>();
+  if (!broadcast || op.getAxis() != 0)
+    return failure();
+  DimVector once = dimsOf(broadcast.getX()), repeated = dimsOf(broadcast);
+  if (elementCount(once) == elementCount(repeated))
+    return failure();
+  once.insert(once.begin(), repeated.size() - once.size(), Dim(1));
+  Build build(rewriter, op);
+  Value indices = build.reshape(broadcast.getX(), once);
+  Value gathered = rewriter.create<GatherOp>(op.getLoc(), op.getX(), indices, 0);
+  rewriter.replaceOp(op, build.broadcast(gathered, dimsOf(op.getResult())));
+  return success();
+}
+
 } // namespace
 
 void addBroadcastRules(RewritePatternSet &patterns) {
   patterns.add<ElementwiseOfBroadcasts, SplatOperand>(patterns.getContext());
   patterns.add(matmulOfRepeated);
+  patterns.add(gatherOfRepeated);
 }
 
 } // namespace heddle::simplify

@@ -194,6 +194,26 @@ LogicalResult padNothing(PadOp op, Rewriter &rewriter) {
                    llvm::all_of(dimsOf(op.getHigh()), isZero);
   return isNothing ? forward(op, rewriter) : failure();
 }
+/// Whether sizes and constants alone decide the value.
+bool followsFromSizes(Value value, int depth = 16) {
+  Operation *op = value.getDefiningOp();
+  bool passes =
+      op && (isElementwise(op) || isa<BroadcastOp, ReshapeOp, IotaOp, SizesOp, ConstantOp>(op));
+  return passes && depth > 0 && llvm::all_of(op->getOperands(), [&](Value operand) {
+           return followsFromSizes(operand, depth - 1);
+         });
+}
+// gather(broadcast of one element, i) = broadcast of it; an index that is data is still checked
+LogicalResult gatherSplat(GatherOp op, Rewriter &rewriter) {
+  auto broadcast = op.getX().getDefiningOp<BroadcastOp>();
+  if (!broadcast || !elementCount(dimsOf(broadcast.getX())).isConstant(1) ||
+      !followsFromSizes(op.getIndices()))
+    return failure();
+  Build build(rewriter, op);
+  rewriter.replaceOp(op,
+                     build.broadcast(build.reshape(broadcast.getX(), {}), dimsOf(op.getResult())));
+  return success();
+}
 // sum over no axes = x, likewise products, largest and smallest
 template <typename Op> LogicalResult reduceNothing(Op op, Rewriter &rewriter) {
   return op.getAxes().empty() && keepsType(op) ? forward(op, rewriter) : failure();
@@ -219,6 +239,7 @@ void addMovementRules(RewritePatternSet &patterns) {
   patterns.add(sliceAll)
       .add(sliceSplat)
       .add(gatherEvenly)
+      .add(gatherSplat)
       .add(concatOne)
       .add(concatEmpty)
       .add(concatMany)

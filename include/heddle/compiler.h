@@ -58,6 +58,12 @@ typedef struct heddle_compile_options {
   const char *const *in_place; /* "new_state=state": the output may be given the input's buffer in
                                   a run, which then updates it in place */
   size_t in_place_count;
+  const char *const *ragged; /* "batch:seq=lengths": each index along `batch` has a length of its
+                                own along `seq`, which the input `lengths` says: integers [batch],
+                                a new input if there is none of the name, or a mask [batch, seq] of
+                                the model. Only they are computed; outputs are 0 beyond
+                                (docs/guide/ragged.md) */
+  size_t ragged_count;
 } heddle_compile_options_t;
 
 /* `options` may be NULL. */

@@ -74,6 +74,12 @@ def _texts(texts):
     return (ctypes.c_char_p * len(texts))(*(text.encode() for text in texts))
 
 
+def _list(name, texts):
+    """The two options that hand over a list of texts."""
+    held = _texts(texts)
+    return {name: ctypes.cast(held, ctypes.POINTER(ctypes.c_char_p)), f"{name}_count": len(texts)}
+
+
 def _encoded(path):
     return None if path is None else os.fsencode(path)
 
@@ -138,6 +144,7 @@ def compile(  # noqa: A001: the package's own word
     profile=False,
     typical=None,
     in_place=None,
+    ragged=None,
 ):
     """Compiles an ONNX model and returns a Module ready to run.
 
@@ -149,6 +156,8 @@ def compile(  # noqa: A001: the package's own word
                out; they stay open
     in_place   {"new_state": "state"}: outputs whose memory in a run may be that of an input, as
                `Session.run(..., out={"new_state": state})` gives it
+    ragged     "batch:seq=lengths": each row along `batch` has a length of its own along `seq`,
+               and only that is computed (docs/guide/ragged.md)
     opt_level  0 to 3, of LLVM
     plan       a path, or the `plan` of an earlier compilation
     output     path of an artefact to write, which is then loaded; None compiles into this process
@@ -169,8 +178,7 @@ def compile(  # noqa: A001: the package's own word
 
     The result's `compiled` has `write`, `plan` and `report`.
     """
-    texts, usual = _texts(_shape_texts(shapes)), _texts(_shape_texts(typical))
-    pairs = _texts([f"{output}={input}" for output, input in (in_place or {}).items()])
+    texts = _texts(_shape_texts(shapes))
     callback = library.Progress(
         (lambda _, stage, fraction: progress(stage.decode(), fraction)) if progress else 0
     )
@@ -197,10 +205,9 @@ def compile(  # noqa: A001: the package's own word
             b"" if cache is False else _encoded(cache),
             functions=ctypes.cast(paths, ctypes.POINTER(ctypes.c_char_p)),
             function_count=len(function_paths),
-            typical=ctypes.cast(usual, ctypes.POINTER(ctypes.c_char_p)),
-            typical_count=len(usual),
-            in_place=ctypes.cast(pairs, ctypes.POINTER(ctypes.c_char_p)),
-            in_place_count=len(pairs),
+            **_list("typical", _shape_texts(typical)),
+            **_list("in_place", [f"{to}={place}" for to, place in (in_place or {}).items()]),
+            **_list("ragged", [ragged] if isinstance(ragged, str) else ragged or []),
         )
         _compile(model, options, handle)
     compiled = Compiled(handle, threads)

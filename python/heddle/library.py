@@ -147,6 +147,8 @@ class CompileOptions(ctypes.Structure):
         ("typical_count", c_size_t),
         ("in_place", POINTER(c_char_p)),
         ("in_place_count", c_size_t),
+        ("ragged", POINTER(c_char_p)),
+        ("ragged_count", c_size_t),
     ]
 
 

@@ -86,6 +86,11 @@ void addSizeOptions(CLI::App &app, CompileOptions &options) {
   addMany(app, "--typical", options.typical,
           "what a size usually is, which decides how work is laid out; it stays open: seq=128")
       ->type_name(kDimForm);
+  addMany(
+      app, "--ragged", options.ragged,
+      "rows of a batch have lengths of their own, which an input says, and only they are "
+      "computed: batch:seq=lengths (a new input) or batch:seq=attention_mask (one of the model)")
+      ->type_name("BATCH:SIZE=INPUT");
 }
 
 void addCacheOption(CLI::App &app, std::optional<std::string> &folder) {
@@ -120,7 +125,7 @@ void addTolerance(CLI::App &app, Tolerance &tolerance) {
 
 void withRawOptions(const CompileOptions &options,
                     const std::function<void(const heddle_compile_options_t &)> &use) {
-  std::vector<const char *> shapes, functions, typical, inPlace;
+  std::vector<const char *> shapes, functions, typical, inPlace, ragged;
   for (const std::vector<std::string> *texts : {&options.shapes, &options.dims})
     for (const std::string &text : *texts)
       shapes.push_back(text.c_str());
@@ -130,6 +135,8 @@ void withRawOptions(const CompileOptions &options,
     typical.push_back(size.c_str());
   for (const std::string &pair : options.inPlace)
     inPlace.push_back(pair.c_str());
+  for (const std::string &text : options.ragged)
+    ragged.push_back(text.c_str());
   auto orNull = [](const std::string &text) { return text.empty() ? nullptr : text.c_str(); };
   Progress progress(options.showProgress);
   heddle_compile_options_t raw = {};
@@ -143,6 +150,8 @@ void withRawOptions(const CompileOptions &options,
   raw.typical_count = typical.size();
   raw.in_place = inPlace.data();
   raw.in_place_count = inPlace.size();
+  raw.ragged = ragged.data();
+  raw.ragged_count = ragged.size();
   raw.functions = functions.data();
   raw.function_count = functions.size();
   raw.plan = orNull(options.plan);

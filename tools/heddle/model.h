@@ -29,6 +29,7 @@ struct CompileOptions {
   std::vector<std::string> customOps;    // libraries, which are loaded when they are read
   std::vector<std::string> shapes, dims; // that the artefact is made for, no others
   std::vector<std::string> typical;      // sizes that are only usual
+  std::vector<std::string> ragged;       // sizes of rows
   std::vector<std::string> inPlace;      // outputs that may take the place of inputs
 };
 

@@ -9,14 +9,14 @@ namespace heddle::lower {
 
 Host::Host(func::FuncOp model, const std::map<Operation *, std::shared_ptr<Kernel>> &kernels,
            const mechanism::Placements &placements, program::Program &program)
-    : model(model), kernels(kernels), program(program),
-      storage(model, kernels, placements, program), builder(model.getContext()),
+    : model(model), kernels(kernels), program(program), tables(model, kernels),
+      storage(model, kernels, placements, tables, program), builder(model.getContext()),
       entry(model.getContext()) {}
 
 llvm::Error Host::write() {
   writeRun(); // first: it says which sizes have to be checked
   writeSizes();
-  if (!storage.boundByValues.empty())
+  if (program.bindsValues)
     writeBind();
   return llvm::Error::success();
 }
@@ -192,6 +192,8 @@ void Host::writeBlock(Block &block) {
       writeChecks(reshape);
     } else if (auto bind = dyn_cast<graph::BindSizesOp>(op))
       bindSizes(bind);
+    else if (auto lengths = dyn_cast<graph::RowLengthsOp>(op))
+      writeTables(lengths);
     else if (op.hasTrait<graph::Routine>() || isa<graph::CustomOp>(op))
       writeRoutine(&op);
     else if (op.hasTrait<graph::Hosted>())

@@ -10,6 +10,7 @@
 #define HEDDLE_LOWER_HOST_H
 
 #include "compiler/lower/Kernel.h"
+#include "compiler/lower/program/RowTables.h"
 #include "compiler/lower/program/SizeCode.h"
 #include "compiler/lower/program/Storage.h"
 
@@ -66,7 +67,7 @@ private:
   // Launches (HostLaunch.cpp).
   void writeGroup(graph::GroupOp group);
   void storeArguments(graph::GroupOp group, int64_t base);
-  void launch(mlir::func::FuncOp target, Value slots, Value tasks, const Dim &work, Value scratch,
+  void launch(mlir::func::FuncOp target, Value slots, Value tasks, Value work, Value scratch,
               bool needsScratch);
   void launchRegion(llvm::ArrayRef<graph::GroupOp> members);
   mlir::func::FuncOp dispatcherOf(llvm::ArrayRef<mlir::func::FuncOp> targets,
@@ -78,6 +79,17 @@ private:
   llvm::DenseMap<mlir::Block *, std::map<int64_t, llvm::SmallVector<graph::GroupOp>>> regions;
   void profile(graph::GroupOp group, llvm::function_ref<void()> launches);
   int64_t argumentSlots();
+
+  // Ragged groups (HostRows.cpp).
+  Value isNonzero(Type element, Value memory, Value index);
+  Values lengthOfRow(Value memory, Value row);
+  std::string wrongLength();
+  void bindTotals(Value inputs, Value given);
+  Value tableAt(Value table, Value rows, int64_t sum);
+  void writeTables(graph::RowLengthsOp op);
+  void launchRows(graph::GroupOp group);
+  mlir::func::FuncOp rowDispatcher(mlir::func::FuncOp target, const Kernel &kernel,
+                                   const Phase &phase);
 
   // What can be checked only at run time (HostChecks.cpp).
   struct Check {
@@ -95,6 +107,7 @@ private:
                    llvm::function_ref<void(const Check &)> visit);
   Value writeEntryChecks(Value values);
   void writeChecks(mlir::Operation *op);
+  std::vector<Check> rowChecks();
   static std::string withoutNumbers(const Check &check);
 
   // Control flow (HostControl.cpp).
@@ -128,6 +141,7 @@ private:
   mlir::func::FuncOp model;
   const std::map<mlir::Operation *, std::shared_ptr<Kernel>> &kernels;
   program::Program &program;
+  RowTables tables;
   const Storage storage;
   mlir::OpBuilder builder, entry; // `entry` writes at the top of the function
   std::unique_ptr<Code> code, entryCode;

@@ -2,6 +2,7 @@
 // reshape keeps its elements, what is multiplied or joined agrees. Checked in heddle_program_sizes,
 // before anything runs, where the inputs decide; beside the op where something computed decides.
 
+#include "compiler/graph/ragged/Ragged.h"
 #include "compiler/lower/program/Host.h"
 
 using namespace mlir;
@@ -305,7 +306,10 @@ void Host::writeChecks(Operation *op) {
   bool isTop = op->getParentOp() == model;
   auto checkOp = [&](Operation *inner) {
     forEachCheck(inner, [&](const Check &check) {
-      if (isTop && isEntryKnown(check))
+      bool isOfRows =
+          !graph::rowsOf(check.a).empty() || !graph::rowsOf(check.b).empty() ||
+          llvm::any_of(check.shape, [](const Dim &size) { return !graph::rowsOf(size).empty(); });
+      if ((isTop && isEntryKnown(check)) || isOfRows) // checked before: rowChecks
         return;
       // The message of a tensor that is too large has its text, and no numbers.
       bool isOfNumbers = check.kind != Check::Memory;

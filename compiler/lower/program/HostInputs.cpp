@@ -26,6 +26,7 @@ void Host::writeBind() {
                   code->number(storage.inputSymbols.at(*symbol.symbolName())));
     }
   }
+  bindTotals(inputs, given);
   Value status = builder.create<program::StatusOp>(code->loc, call);
   builder.create<func::ReturnOp>(code->loc, status);
 }
@@ -34,14 +35,12 @@ void Host::writeBind() {
 /// asks without them; they count as 0 then. Null if there are none.
 Value Host::areUnbound() {
   Value isUnbound;
-  for (auto &[op, elements] : storage.boundByValues)
-    for (const Dim &dim : graph::dimsOf(cast<graph::BindSizesOp>(op).getSymbols())) {
-      Value &symbol = sizeCode->symbols[*dim.symbolName()],
-            isNegative = code->less(symbol, code->number(0));
-      isUnbound =
-          isUnbound ? builder.create<arith::OrIOp>(code->loc, isUnbound, isNegative) : isNegative;
-      symbol = code->max(symbol, code->number(0));
-    }
+  for (const std::string &name : storage.symbolsOfValues) {
+    Value &symbol = sizeCode->symbols[name], isNegative = code->less(symbol, code->number(0));
+    isUnbound =
+        isUnbound ? builder.create<arith::OrIOp>(code->loc, isUnbound, isNegative) : isNegative;
+    symbol = code->max(symbol, code->number(0));
+  }
   return isUnbound;
 }
 

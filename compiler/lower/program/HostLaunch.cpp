@@ -4,6 +4,7 @@
 // Slots of a region that launches K kernels: 0 the call, then for each kernel the number of its
 // tasks, then the slots of each kernel.
 
+#include "compiler/graph/ragged/Ragged.h"
 #include "compiler/graph/cost/Thresholds.h"
 #include "compiler/lower/program/Host.h"
 
@@ -19,7 +20,8 @@ SmallVector<graph::GroupOp> Host::launchedWith(graph::GroupOp group) {
   if (isNew)
     for (graph::GroupOp other : group->getBlock()->getOps<graph::GroupOp>())
       if (const auto &phases = kernels.at(other)->phases;
-          regionOf(other) >= 0 && phases.size() == 1 && !phases.front().isAlone)
+          regionOf(other) >= 0 && phases.size() == 1 && !phases.front().isAlone &&
+          kernels.at(other)->rows.empty())
         known->second[regionOf(other)].push_back(other);
   const SmallVector<graph::GroupOp> &members = known->second[regionOf(group)];
   bool isOneOfThem = llvm::is_contained(members, group);
@@ -29,7 +31,7 @@ SmallVector<graph::GroupOp> Host::launchedWith(graph::GroupOp group) {
 int64_t Host::argumentSlots() {
   int64_t mostOfOne = 1, most = 1;
   for (auto &[group, kernel] : kernels)
-    mostOfOne = std::max<int64_t>(mostOfOne, kernel->arguments.size());
+    mostOfOne = std::max<int64_t>(mostOfOne, kernel->arguments.size() + 2); // and of all rows
   func::FuncOp(model).walk([&](graph::GroupOp group) {
     int64_t slots = 0;
     auto members = launchedWith(group);
@@ -46,7 +48,8 @@ int64_t Host::argumentSlots() {
 void Host::storeArguments(graph::GroupOp group, int64_t base) {
   const Kernel &kernel = *kernels.at(group);
   for (const Dim &size : kernel.sizes)
-    dim(size);
+    if (graph::rowsOf(size).empty())
+      dim(size);
   Type i64 = builder.getI64Type();
   Block *body = &group.getBody().front();
   auto outputs = body->getTerminator()->getOperands();
@@ -84,7 +87,10 @@ void Host::storeArguments(graph::GroupOp group, int64_t base) {
       break;
     }
     case Argument::Kind::Size:
-      value = dim(*Dim::parse(argument.text));
+      if (Dim size = *Dim::parse(argument.text); graph::rowsOf(size).empty())
+        value = dim(size);
+      else // each row has its own
+        value = code->number(0);
       break;
     case Argument::Kind::LibraryCall:
       program.calls.push_back(kernel.calls[argument.index]);
@@ -101,7 +107,7 @@ void Host::storeArguments(graph::GroupOp group, int64_t base) {
   }
 }
 
-void Host::launch(func::FuncOp target, Value slots, Value tasks, const Dim &work, Value scratch,
+void Host::launch(func::FuncOp target, Value slots, Value tasks, Value work, Value scratch,
                   bool needsScratch) {
   auto inParallel = [&] {
     builder.create<program::LaunchOp>(code->loc, target.getSymName(), call, slots, tasks, scratch);
@@ -112,8 +118,7 @@ void Host::launch(func::FuncOp target, Value slots, Value tasks, const Dim &work
       inParallel();
       return;
     }
-    Value isSmall =
-        code->less(dim(work), code->number(cost::thresholdAt(model, cost::kParallelWork)));
+    Value isSmall = code->less(work, code->number(cost::thresholdAt(model, cost::kParallelWork)));
     code->choose(
         isSmall, TypeRange(),
         [&] {
@@ -214,7 +219,8 @@ void Host::launchRegion(ArrayRef<graph::GroupOp> members) {
     needsScratch |= !phase.scratchBytes.isConstant(0);
     areEqual &= phase.tasks == first.tasks && phase.work == first.work;
   }
-  launch(dispatcherOf(targets, bases, areEqual), arguments, tasks, work, scratch, needsScratch);
+  launch(dispatcherOf(targets, bases, areEqual), arguments, tasks, dim(work), scratch,
+         needsScratch);
   ++program.launches;
 }
 
@@ -230,6 +236,8 @@ void Host::profile(graph::GroupOp group, llvm::function_ref<void()> launches) {
 
 void Host::writeGroup(graph::GroupOp group) {
   const Kernel &kernel = *kernels.at(group);
+  if (!kernel.rows.empty())
+    return launchRows(group);
   auto members = launchedWith(group);
   if (members.size() == 1) {
     // A region that is still open keeps its slots.
@@ -238,7 +246,7 @@ void Host::writeGroup(graph::GroupOp group) {
     Value slots = code->at(arguments, builder.getI64Type(), code->number(base));
     profile(group, [&] {
       for (const Phase &phase : kernel.phases) {
-        launch(functionOf(phase), slots, dim(phase.tasks), phase.work, dim(phase.scratchBytes),
+        launch(functionOf(phase), slots, dim(phase.tasks), dim(phase.work), dim(phase.scratchBytes),
                !phase.scratchBytes.isConstant(0));
         ++program.launches;
       }

@@ -2,8 +2,11 @@
 
 #include "compiler/lower/program/Model.h"
 
+#include "compiler/graph/ragged/Ragged.h"
+
 #include "compiler/lower/Schedule.h"
 #include "compiler/lower/program/Host.h"
+#include "compiler/lower/program/RowTables.h"
 
 #include "llvm/Support/xxhash.h"
 
@@ -48,6 +51,14 @@ static void shareFunctions(ModuleOp module, Kernel &kernel, SharedFunctions &fun
   }
 }
 
+/// The size that has the rows of a ragged group; "" of others.
+static std::string rowsOf(graph::GroupOp group) {
+  for (Operation &op : group.getBody().front())
+    if (std::string of = graph::rowsOf(&op); !of.empty())
+      return of;
+  return "";
+}
+
 llvm::Error lowerModel(func::FuncOp model, const program::Machine &machine,
                        program::Program &program) {
   MLIRContext *context = model.getContext();
@@ -68,7 +79,14 @@ llvm::Error lowerModel(func::FuncOp model, const program::Machine &machine,
       if (auto placed = placements.find(outside); placed != placements.end())
         builder.ownPlacements.insert({inside, placed->second});
     Schedule schedule = scheduleOf(group);
-    if (failed(emitGroup(builder, &group.getBody().front(), schedule))) {
+    std::optional<RowGroup> row;
+    if (std::string of = rowsOf(group); !of.empty())
+      row.emplace(group, of);
+    Block &body = (row ? row->group() : group).getBody().front();
+    bool isDone = succeeded(emitGroup(builder, &body, schedule));
+    if (row)
+      row->restore(builder.kernel);
+    if (!isDone) {
       std::string name = schedule.mechanism ? schedule.mechanism->name.str() : schedule.kind;
       problems = llvm::joinErrors(
           std::move(problems),

@@ -2,6 +2,7 @@
 
 #include "compiler/lower/program/Storage.h"
 
+#include "compiler/graph/ragged/Ragged.h"
 #include "compiler/graph/Typical.h"
 #include "compiler/graph/edit/Sharing.h"
 #include "compiler/lower/Schedule.h"
@@ -45,8 +46,9 @@ static program::Io describeValue(Value value, DictionaryAttr attributes,
 }
 
 Storage::Storage(func::FuncOp model, const std::map<Operation *, std::shared_ptr<Kernel>> &kernels,
-                 const mechanism::Placements &placements, program::Program &program)
-    : model(model), kernels(kernels), placements(placements), program(program) {
+                 const mechanism::Placements &placements, RowTables &tables,
+                 program::Program &program)
+    : model(model), kernels(kernels), placements(placements), tables(tables), program(program) {
   describe();
   number();
   place();
@@ -138,13 +140,20 @@ std::optional<Storage::InputElements> Storage::inputElementsOf(Value value) cons
 void Storage::findBoundByValues() {
   for (auto op : model.getBody().front().getOps<graph::BindSizesOp>())
     if (auto elements = inputElementsOf(op.getX())) {
-      for (const Dim &symbol : graph::dimsOf(op.getSymbols())) {
-        inputSymbols[*symbol.symbolName()] = program.symbols.size();
-        program.symbols.push_back(*symbol.symbolName());
-      }
+      llvm::for_each(graph::dimsOf(op.getSymbols()),
+                     [&](const Dim &symbol) { addSymbolOfValues(symbol); });
       boundByValues.insert({op, std::move(*elements)});
     }
-  program.bindsValues = !boundByValues.empty();
+  for (const Dim &total : tables.totals)
+    addSymbolOfValues(graph::overRows(total, tables.of()));
+  program.bindsValues = !symbolsOfValues.empty();
+}
+
+void Storage::addSymbolOfValues(const Dim &symbol) {
+  std::string name = *symbol.symbolName();
+  inputSymbols[name] = program.symbols.size();
+  program.symbols.push_back(name);
+  symbolsOfValues.push_back(name);
 }
 
 bool Storage::isEntryKnown(const Dim &dim) const {
@@ -178,12 +187,8 @@ Value Storage::rootOf(Value value) const {
 bool Storage::isOfShapes(const Dim &dim) const {
   SmallVector<std::string> names;
   dim.collectSymbols(names);
-  return llvm::none_of(names, [&](const std::string &name) {
-    return llvm::any_of(boundByValues, [&](auto &bound) {
-      return llvm::is_contained(graph::dimsOf(cast<graph::BindSizesOp>(bound.first).getSymbols()),
-                                Dim::symbol(name));
-    });
-  });
+  return llvm::none_of(
+      names, [&](const std::string &name) { return llvm::is_contained(symbolsOfValues, name); });
 }
 
 std::optional<unsigned> Storage::sharedInput(int64_t output) const {
@@ -337,6 +342,10 @@ void Storage::place() {
 
 /// What lies in the arena, and for how long.
 void Storage::collectBuffers() {
+  if (tables.lengths) {
+    bufferOf[tables.lengths.getLengths()] = buffers.size();
+    buffers.push_back({tables.bytes(), steps[tables.lengths].first, INT64_MAX});
+  }
   model.walk([&](Operation *op) {
     auto [first, last] = steps[op];
     for (Value result : op->getResults())

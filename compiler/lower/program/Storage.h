@@ -4,6 +4,7 @@
 
 #include "compiler/lower/Kernel.h"
 #include "compiler/lower/program/MemoryPlan.h"
+#include "compiler/lower/program/RowTables.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -16,7 +17,7 @@ public:
   /// Describes inputs, outputs, symbols and the arena in `program` as well.
   Storage(mlir::func::FuncOp model,
           const std::map<mlir::Operation *, std::shared_ptr<Kernel>> &kernels,
-          const mechanism::Placements &placements, program::Program &program);
+          const mechanism::Placements &placements, RowTables &tables, program::Program &program);
 
   /// The value whose memory this one is.
   Value rootOf(Value value) const;
@@ -37,7 +38,8 @@ public:
   };
   using InputElements = llvm::SmallVector<InputElement>;
   std::map<std::string, int64_t> inputSymbols;
-  llvm::MapVector<mlir::Operation *, InputElements> boundByValues; // those of heddle_program_bind
+  llvm::MapVector<mlir::Operation *, InputElements> boundByValues;
+  std::vector<std::string> symbolsOfValues; // those of heddle_program_bind
   llvm::DenseMap<Value, int64_t> bufferOf;
   llvm::MapVector<Value, int64_t> outputOf;    // in a fixed order, for equal bytes
   llvm::DenseMap<Value, int64_t> lateOutputOf; // those that are made when their sizes are known
@@ -48,6 +50,7 @@ public:
 private:
   void describe();
   void findBoundByValues();
+  void addSymbolOfValues(const Dim &symbol);
   std::optional<InputElements> inputElementsOf(Value value) const;
   void number();
   void place();
@@ -60,6 +63,7 @@ private:
   mlir::func::FuncOp model;
   const std::map<mlir::Operation *, std::shared_ptr<Kernel>> &kernels;
   const mechanism::Placements &placements;
+  RowTables &tables;
   program::Program &program;
   llvm::DenseMap<mlir::Operation *, std::pair<int64_t, int64_t>> steps; // first and last
 };
