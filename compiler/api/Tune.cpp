@@ -50,6 +50,11 @@ heddle_status_t *heddle_tune(const char *path, const heddle_compile_options_t *g
     auto options = optionsOf(given);
     if (!options)
       return options.takeError();
+    if (!options->ragged.empty())
+      return makeError(ErrorCode::Usage,
+                       "error: '--ragged " + options->ragged.front() +
+                           "': groups of rows are not tuned yet; tune the model without it: its "
+                           "records serve the groups of tokens as well");
     options->jobs = std::min(options->jobs, 1); // a pool of threads would not survive a fork
     options->cache = nullptr; // a candidate is compiled once, in a process that ends without notice
     if (options->recordsPath.empty())

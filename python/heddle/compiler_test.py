@@ -35,7 +35,8 @@ static heddle_status_t *make(const char *model, size_t bytes, const heddle_compi
   for (char *at = plan; *at; ++at) if (*at == '"') *at = '\'';
   sprintf(c->report, "{\"model\":\"%.*s\",\"size\":%d,\"target\":\"%s\",\"level\":%d,"
           "\"shapes\":\"%s\",\"plan\":\"%s\",\"schedules\":\"%s\",\"threads\":%d,\"fold\":%lld,"
-          "\"records\":\"%s\",\"math\":\"%s\",\"typical\":\"%s\",\"in_place\":\"%s\",\"ragged\":\"%s\"}",
+          "\"records\":\"%s\",\"math\":\"%s\",\"typical\":\"%s\",\"in_place\":\"%s\","
+          "\"ragged\":\"%s\"}",
           (int)bytes, model, o->size == sizeof *o, o->target, o->opt_level, shapes, plan,
           o->schedules ? o->schedules : "-", o->threads, (long long)o->fold_limit_bytes,
           o->records ? o->records : "-", o->math ? o->math : "-",

@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import helper
+from onnx import helper, numpy_helper
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from command import (OK, REFUSED, ROOT, USAGE, dense, dense_model, heddle,  # noqa: E402
-                     needs_heddle, save)
+                     make_model, needs_heddle, save, value)
 
 pytestmark = needs_heddle
 MODELS = ROOT.parent / "shared" / "models"
@@ -86,6 +86,27 @@ def test_it_computes_the_model(tmp_path, compiler, level):
     for batch in (0, 1, 7):
         x = np.float32(np.random.default_rng(batch).integers(-9, 9, (batch, 3)))
         np.testing.assert_array_equal(model.run([x])[0], dense(x))
+
+
+def test_rows_of_a_batch_have_lengths_of_their_own(tmp_path):
+    """The largest of each row, and what lies beyond it is 0."""
+    nodes = [helper.make_node("Exp", ["x"], ["y"]),
+             helper.make_node("ReduceSum", ["y", "axis"], ["z"], keepdims=0)]
+    path = save(make_model(nodes, [value("x", ["batch", "seq", 3])],
+                           [value("y", ["batch", "seq", 3]), value("z", ["batch", 3])],
+                           [numpy_helper.from_array(np.int64([1]), "axis")]),
+                tmp_path / "rows.onnx")
+    done = heddle("compile", path, "--target", "c", "--ragged", "batch:seq=lengths", "--no-cache",
+                  "-o", tmp_path / "rows.c")
+    assert done.status == OK, done.errors
+    model = Model(tmp_path / "rows.c", COMPILERS[0], ["-O1"])
+    x = np.random.default_rng(0).standard_normal((4, 5, 3)).astype(np.float32)
+    lengths = np.int64([2, 0, 5, 1])
+    kept = np.arange(5)[None, :, None] < lengths[:, None, None]
+    y, z = model.run([x, lengths])
+    np.testing.assert_allclose(y, np.where(kept, np.exp(x), 0), rtol=1e-5)
+    np.testing.assert_allclose(z, np.where(kept, np.exp(x), 0).sum(1), rtol=1e-5)
+    assert "row 1 has the length 6" in model.run([x, np.int64([2, 6, 5, 1])])
 
 
 def test_wrong_inputs_are_messages(tmp_path):

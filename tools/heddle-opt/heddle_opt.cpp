@@ -21,6 +21,7 @@ int main(int argc, char **argv) {
   heddle::opt::registerPrintLoopNests();
   heddle::opt::registerInterpret();
   heddle::opt::registerApplyCard();
+  heddle::opt::registerMakeRagged();
   heddle::opt::registerStages();
   heddle::simplify::registerSimplifyPasses();
   heddle::partition::registerPartitionPasses();

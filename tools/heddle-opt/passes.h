@@ -10,6 +10,8 @@ void registerPrintLoopNests();
 void registerInterpret();
 /// heddle-apply-card: a card on the groups that it is for.
 void registerApplyCard();
+/// heddle-ragged: rows with lengths of their own.
+void registerMakeRagged();
 /// heddle-plan and heddle-lower: the stages after partition; steps of the targets.
 void registerStages();
 

@@ -4,8 +4,8 @@
 // Slots of a region that launches K kernels: 0 the call, then for each kernel the number of its
 // tasks, then the slots of each kernel.
 
-#include "compiler/graph/ragged/Ragged.h"
 #include "compiler/graph/cost/Thresholds.h"
+#include "compiler/graph/ragged/Ragged.h"
 #include "compiler/lower/program/Host.h"
 
 using namespace mlir;

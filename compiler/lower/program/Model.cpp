@@ -80,8 +80,16 @@ llvm::Error lowerModel(func::FuncOp model, const program::Machine &machine,
         builder.ownPlacements.insert({inside, placed->second});
     Schedule schedule = scheduleOf(group);
     std::optional<RowGroup> row;
-    if (std::string of = rowsOf(group); !of.empty())
+    if (std::string of = rowsOf(group); !of.empty()) {
+      if (model.getOps<graph::RowLengthsOp>().empty()) {
+        problems =
+            llvm::joinErrors(std::move(problems),
+                             llvm::createStringError("internal error: group '" + group.getName() +
+                                                     "': nothing gives its rows lengths"));
+        return;
+      }
       row.emplace(group, of);
+    }
     Block &body = (row ? row->group() : group).getBody().front();
     bool isDone = succeeded(emitGroup(builder, &body, schedule));
     if (row)

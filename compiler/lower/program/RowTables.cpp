@@ -2,9 +2,9 @@
 
 #include "compiler/lower/program/RowTables.h"
 
-#include "compiler/graph/ragged/Ragged.h"
 #include "compiler/graph/edit/Clone.h"
 #include "compiler/graph/edit/Sizes.h"
+#include "compiler/graph/ragged/Ragged.h"
 
 using namespace mlir;
 

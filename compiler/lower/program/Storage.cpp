@@ -2,9 +2,9 @@
 
 #include "compiler/lower/program/Storage.h"
 
-#include "compiler/graph/ragged/Ragged.h"
 #include "compiler/graph/Typical.h"
 #include "compiler/graph/edit/Sharing.h"
+#include "compiler/graph/ragged/Ragged.h"
 #include "compiler/lower/Schedule.h"
 
 using namespace mlir;

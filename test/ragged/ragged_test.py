@@ -1,0 +1,350 @@
+"""`--ragged`: row b of each result, cut to its length, is what ONNX Runtime computes of row b
+alone; beyond are zeros. Lengths are 0, 1, the largest, and around the sizes of tiles."""
+
+import itertools
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import heddle
+
+pytestmark = pytest.mark.usefixtures("compiler")
+
+LENGTHS = [
+    ([5, 2, 7], 7),
+    ([4], 9),
+    ([9, 0, 4, 16, 17, 15, 1], 17),
+    ([64, 1, 63, 65, 33, 31], 65),
+    ([0, 0], 3),
+    ([], 4),
+]
+TYPES = {"tensor(int64)": np.int64, "tensor(float)": np.float32, "tensor(bool)": np.bool_,
+         "tensor(int32)": np.int32}
+
+
+class Maker:
+    """Collects the nodes of a model."""
+
+    def __init__(self, seed=0):
+        self.random = np.random.default_rng(seed)
+        self.nodes, self.constants = [], []
+
+    def constant(self, value, dtype=np.float32):
+        name = f"c{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(np.asarray(value, dtype), name))
+        return name
+
+    def weight(self, *shape):
+        return self.constant(self.random.standard_normal(shape) / np.sqrt(shape[0]))
+
+    def node(self, op, *inputs, **attributes):
+        name = f"n{len(self.nodes)}"
+        self.nodes.append(helper.make_node(op, list(inputs), [name], name, **attributes))
+        return name
+
+    def linear(self, x, wide, out):
+        return self.node("Add", self.node("MatMul", x, self.weight(wide, out)), self.weight(out))
+
+    def model(self, inputs, result, shape, dtype=TensorProto.FLOAT):
+        self.nodes.append(helper.make_node("Identity", [result], ["y"], "y"))
+        values = [helper.make_tensor_value_info(name, kind, sizes) for name, kind, sizes in inputs]
+        graph = helper.make_graph(self.nodes, "ragged", values,
+                                  [helper.make_tensor_value_info("y", dtype, shape)],
+                                  self.constants)
+        return helper.make_model(graph, ir_version=8,
+                                 opset_imports=[helper.make_opsetid("", 17)])
+
+
+X = ("x", TensorProto.FLOAT, ["batch", "seq", 8])
+MASK = ("mask", TensorProto.INT64, ["batch", "seq"])
+
+
+def attention(make, x, bias=None, heads=2, wide=8):
+    """As exporters spell it, over [batch, seq, wide]."""
+    split = make.constant([0, 0, heads, wide // heads], np.int64)
+    parts = [make.node("Transpose", make.node("Reshape", make.linear(x, wide, wide), split),
+                       perm=perm) for perm in ([0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3])]
+    scores = make.node("Mul", make.node("MatMul", parts[0], parts[1]), make.constant(0.5))
+    if bias:
+        scores = make.node("Add", scores, bias)
+    mixed = make.node("MatMul", make.node("Softmax", scores, axis=-1), parts[2])
+    whole = make.constant([0, 0, wide], np.int64)
+    return make.node("Reshape", make.node("Transpose", mixed, perm=[0, 2, 1, 3]), whole)
+
+
+def bias_of(make, mask):
+    kept = make.node("Unsqueeze", make.node("Cast", mask, to=TensorProto.FLOAT),
+                     make.constant([1, 2], np.int64))
+    return make.node("Mul", make.node("Sub", make.constant(1), kept), make.constant(-10000))
+
+
+def encoder(layers=1, has_mask=False):
+    make = Maker()
+    bias = bias_of(make, "mask") if has_mask else None
+    x = "x"
+    for _ in range(layers):
+        x = make.node("LayerNormalization", make.node("Add", attention(make, x, bias), x),
+                      make.weight(8), make.weight(8), axis=-1)
+        inner = make.node("Relu", make.linear(x, 8, 24))
+        x = make.node("Add", make.linear(inner, 24, 8), x)
+    return make.model([X, MASK] if has_mask else [X], x, ["batch", "seq", 8])
+
+
+def causal():
+    make = Maker()
+    size = make.node("Gather", make.node("Shape", "x"), make.constant(1, np.int64))
+    steps = make.node("Range", make.constant(0, np.int64), size, make.constant(1, np.int64))
+    later = make.node("Less", make.node("Unsqueeze", steps, make.constant([1], np.int64)),
+                      make.node("Unsqueeze", steps, make.constant([0], np.int64)))
+    bias = make.node("Where", later, make.constant(-1e9), make.constant(0))
+    return make.model([X], attention(make, "x", bias), ["batch", "seq", 8])
+
+
+def embedding():
+    """Words and positions, of which each row has its own."""
+    make = Maker()
+    table, places = make.weight(50, 8), make.weight(512, 8)
+    size = make.node("Gather", make.node("Shape", "ids"), make.constant(1, np.int64))
+    steps = make.node("Range", make.constant(0, np.int64), size, make.constant(1, np.int64))
+    x = make.node("Add", make.node("Gather", table, "ids"), make.node("Gather", places, steps))
+    return make.model([("ids", TensorProto.INT64, ["batch", "seq"])], attention(make, x),
+                      ["batch", "seq", 8])
+
+
+def pooled(op):
+    make = Maker()
+    y = make.node(op, make.linear("x", 8, 8), **(
+        {"axes": [1], "keepdims": 0} if op != "ReduceSum" else {"keepdims": 0}))
+    if op == "ReduceSum":
+        make.nodes[-1].input.append(make.constant([1], np.int64))
+    return make.model([X], make.linear(y, 8, 5), ["batch", 5])
+
+
+def masked_mean():
+    """As sentence embeddings are made: the sum of what the mask keeps, divided by its sum."""
+    make = Maker()
+    kept = make.node("Unsqueeze", make.node("Cast", "mask", to=TensorProto.FLOAT),
+                     make.constant([2], np.int64))
+    axis = make.constant([1], np.int64)
+    x = attention(make, "x", bias_of(make, "mask"))
+    total = make.node("ReduceSum", make.node("Mul", x, kept), axis, keepdims=0)
+    count = make.node("Max", make.node("ReduceSum", kept, axis, keepdims=0), make.constant(1e-9))
+    return make.model([X, MASK], make.node("Div", total, count), ["batch", 8])
+
+
+def per_row():
+    """A vector of each row is added to all of its tokens."""
+    make = Maker()
+    mean = make.node("ReduceMean", "x", axes=[1], keepdims=1)
+    return make.model([X], make.node("Mul", make.node("Sub", "x", mean), make.weight(8)),
+                      ["batch", "seq", 8])
+
+
+def time_first():
+    """As torch.nn.MultiheadAttention spells it: time first, rows and heads in one dimension."""
+    make = Maker()
+    x = make.node("Transpose", "x", perm=[1, 0, 2])
+    shape = make.node("Shape", x)
+    time, rows = (make.node("Slice", shape, make.constant([i], np.int64),
+                            make.constant([i + 1], np.int64)) for i in (0, 1))
+    heads = make.node("Concat", time, make.node("Mul", rows, make.constant([2], np.int64)),
+                      make.constant([4], np.int64), axis=0)
+    q, k, v = (make.node("Transpose", make.node("Reshape", make.linear(x, 8, 8), heads),
+                         perm=[1, 0, 2]) for _ in range(3))
+    scores = make.node("Softmax", make.node("MatMul", q, make.node("Transpose", k,
+                                                                    perm=[0, 2, 1])), axis=-1)
+    mixed = make.node("Transpose", make.node("MatMul", scores, v), perm=[1, 0, 2])
+    y = make.node("Reshape", mixed, make.node("Concat", time, rows,
+                                              make.constant([8], np.int64), axis=0))
+    return make.model([X], make.node("Transpose", make.linear(y, 8, 8), perm=[1, 0, 2]),
+                      ["batch", "seq", 8])
+
+
+def flattened():
+    """Products over tokens of all rows in one dimension."""
+    make = Maker()
+    flat = make.node("Reshape", "x", make.constant([-1, 8], np.int64))
+    y = make.node("Gemm", flat, make.weight(8, 6), make.weight(6))
+    y = make.node("Tanh", y)
+    shape = make.node("Concat", make.node("Slice", make.node("Shape", "x"),
+                                          make.constant([0], np.int64),
+                                          make.constant([2], np.int64)),
+                      make.constant([6], np.int64), axis=0)
+    return make.model([X], make.node("Reshape", y, shape), ["batch", "seq", 6])
+
+
+def convolved():
+    """Over time, with zeros at the borders of each row."""
+    make = Maker()
+    x = make.node("Transpose", "x", perm=[0, 2, 1])
+    y = make.node("Relu", make.node("Conv", x, make.weight(6, 8, 3), make.weight(6), pads=[1, 1]))
+    y = make.node("Conv", y, make.weight(6, 6, 3), pads=[2, 2], dilations=[2])
+    return make.model([X], make.node("Transpose", y, perm=[0, 2, 1]), ["batch", "seq", 6])
+
+
+def classified():
+    """The first token of each row."""
+    make = Maker()
+    first = make.node("Gather", attention(make, "x"), make.constant(0, np.int64), axis=1)
+    return make.model([X], make.node("Tanh", make.linear(first, 8, 3)), ["batch", 3])
+
+
+MODELS = {
+    "encoder": (encoder(), "lengths"), "two_layers": (encoder(2), "lengths"),
+    "encoder_mask": (encoder(has_mask=True), "mask"),
+    "encoder_mask_and_lengths": (encoder(has_mask=True), "lengths"),
+    "causal": (causal(), "lengths"), "embedding": (embedding(), "lengths"),
+    "sum": (pooled("ReduceSum"), "lengths"), "mean": (pooled("ReduceMean"), "lengths"),
+    "largest": (pooled("ReduceMax"), "lengths"), "masked_mean": (masked_mean(), "mask"),
+    "per_row": (per_row(), "lengths"), "time_first": (time_first(), "lengths"),
+    "flattened": (flattened(), "lengths"), "convolved": (convolved(), "lengths"),
+    "classified": (classified(), "lengths"),
+}
+NEEDS_ONE = {"largest", "classified", "mean", "per_row", "masked_mean"}  # else 0 / 0, or no maximum
+
+
+def feeds_of(session, source, lengths, size, seed=1):
+    random = np.random.default_rng(seed)
+    feeds = {}
+    for each in session.get_inputs():
+        shape = [{"batch": len(lengths), "seq": size}.get(dim, dim) for dim in each.shape]
+        if each.name == "mask":
+            ends = np.array(lengths, np.int64)[:, None]
+            feeds["mask"] = (np.arange(size) < ends).astype(np.int64)
+        elif each.type == "tensor(float)":
+            feeds[each.name] = random.standard_normal(shape).astype(np.float32)
+        else:
+            feeds[each.name] = random.integers(0, 50, shape).astype(TYPES[each.type])
+    if source == "lengths":
+        feeds["lengths"] = np.array(lengths, np.int64)
+    return feeds
+
+
+def cut(shape, row, low, high):
+    return tuple({"batch": slice(row, row + 1), "seq": slice(low, high)}.get(dim, slice(None))
+                 for dim in shape)
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    made = {}
+
+    def get(name, threads):
+        model, source = MODELS[name]
+        if (name, threads) not in made:
+            made[name, threads] = heddle.Session(
+                heddle.compile(model, ragged=f"batch:seq={source}", cache=False), threads=threads)
+        return made[name, threads]
+    return get
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("name", MODELS)
+def test_each_row_is_as_if_it_were_alone(name, threads, compiled):
+    model, source = MODELS[name]
+    session = onnxruntime.InferenceSession(model.SerializeToString(),
+                                           providers=["CPUExecutionProvider"])
+    ours = compiled(name, threads)
+    for lengths, size in LENGTHS:
+        if name in NEEDS_ONE:
+            lengths = [max(length, 1) for length in lengths]
+        feeds = feeds_of(session, source, lengths, size)
+        (found,) = ours.run(None, feeds)
+        (shape,) = (each.shape for each in session.get_outputs())
+        for row, length in enumerate(lengths):
+            if "seq" in shape:
+                assert not found[cut(shape, row, length, None)].any(), "not 0 beyond the row"
+            if length == 0:
+                continue
+            alone = {each.name: feeds[each.name][cut(each.shape, row, 0, length)]
+                     for each in session.get_inputs()}
+            (wanted,) = session.run(None, alone)
+            np.testing.assert_allclose(found[cut(shape, row, 0, length)], wanted, rtol=1e-4,
+                                       atol=1e-5, err_msg=f"{lengths}, row {row}")
+
+
+def test_lengths_change_between_runs(compiled):
+    session = onnxruntime.InferenceSession(encoder().SerializeToString(),
+                                           providers=["CPUExecutionProvider"])
+    ours = compiled("encoder", 1)
+    for lengths in itertools.permutations([0, 3, 8]):
+        feeds = feeds_of(session, "lengths", lengths, 8)
+        (found,) = ours.run(None, feeds)
+        for row, length in enumerate(lengths):
+            if length:
+                (wanted,) = session.run(None, {"x": feeds["x"][row:row + 1, :length]})
+                np.testing.assert_allclose(found[row:row + 1, :length], wanted, rtol=1e-4,
+                                           atol=1e-5)
+
+
+@pytest.mark.parametrize("lengths, why", [
+    ([3, -1, 2], "row 1 has the length -1, which must be from 0 to 'seq'"),
+    ([3, 2, 6], "row 2 has the length 6, which must be from 0 to 'seq'"),
+    ([3, 2, 2**62], "row 2 has the length 4611686018427387904"),
+    ([2, 2], "batch"),
+])
+def test_lengths_that_are_none(lengths, why, compiled):
+    feeds = {"x": np.zeros((3, 5, 8), np.float32), "lengths": np.array(lengths, np.int64)}
+    with pytest.raises(heddle.Error, match=why.replace("(", r"\(")):
+        compiled("encoder", 1).run(None, feeds)
+
+
+def test_lengths_of_another_type(compiled):
+    feeds = {"x": np.zeros((3, 5, 8), np.float32), "lengths": np.ones(3, np.float32)}
+    with pytest.raises(heddle.Error, match="lengths"):
+        compiled("encoder", 1).run(None, feeds)
+
+
+def test_a_mask_with_holes(compiled):
+    mask = np.array([[1, 1, 0], [1, 0, 1]], np.int64)
+    with pytest.raises(heddle.Error, match="input 'mask': row 1 has ones after a zero"):
+        compiled("encoder_mask", 1).run(None, {"x": np.zeros((2, 3, 8), np.float32), "mask": mask})
+
+
+@pytest.mark.parametrize("option, why", [
+    ("batch:seq", "must name two sizes and the input of lengths, such as batch:seq=lengths"),
+    ("batch:time=lengths", "no input has a size 'time'; there are: batch, seq"),
+    ("batch:batch=lengths", "a size cannot depend on itself"),
+    ("batch:seq=x", r"the input 'x' is neither integers \[batch\] nor a mask \[batch, seq\]"),
+])
+def test_options_that_say_nothing(option, why):
+    with pytest.raises(heddle.UsageError, match=why):
+        heddle.compile(encoder(), ragged=option, cache=False)
+
+
+def test_a_batch_of_nothing_and_a_batch_of_one(compiled):
+    for rows in (0, 1):
+        (found,) = compiled("encoder", 2).run(
+            None, {"x": np.ones((rows, 4, 8), np.float32), "lengths": np.full(rows, 2, np.int64)})
+        assert found.shape == (rows, 4, 8) and not found[:, 2:].any()
+
+
+def test_a_mask_of_floats_and_of_truths():
+    for kind in (TensorProto.FLOAT, TensorProto.BOOL, TensorProto.INT32):
+        make = Maker()
+        x = make.node("Mul", "x", make.node("Unsqueeze", make.node("Cast", "mask",
+                                                                  to=TensorProto.FLOAT),
+                                            make.constant([2], np.int64)))
+        model = make.model([X, ("mask", kind, ["batch", "seq"])], make.node("Neg", x),
+                           ["batch", "seq", 8])
+        module = heddle.compile(model, ragged="batch:seq=mask", cache=False)
+        mask = np.array([[1, 1, 0], [0, 0, 0]]).astype(helper.tensor_dtype_to_np_dtype(kind))
+        x = np.random.default_rng(0).standard_normal((2, 3, 8)).astype(np.float32)
+        (found,) = module.run(None, {"x": x, "mask": mask})
+        np.testing.assert_array_equal(found, -x * mask[:, :, None].astype(np.float32))
+
+
+def test_rows_that_cannot_be_separated():
+    make = Maker()
+    model = make.model([X], make.node("Softmax", "x", axis=0), ["batch", "seq", 8])
+    with pytest.raises(heddle.Error, match="node 'n0'.*cannot be separated"):
+        heddle.compile(model, ragged="batch:seq=lengths", cache=False)
+    make = Maker()
+    turned = make.node("Slice", "x", make.constant([-1], np.int64),
+                       make.constant([-2**40], np.int64), make.constant([0], np.int64),
+                       make.constant([-1], np.int64))
+    with pytest.raises(heddle.Error, match="n0"):
+        heddle.compile(make.model([X], turned, ["batch", "seq", 8]), ragged="batch:seq=lengths",
+                       cache=False)
