@@ -67,8 +67,8 @@ llvm::Error lowerModel(func::FuncOp model, const program::Machine &machine,
          llvm::zip(outputsOf(&group.getBody().front()), group.getResults()))
       if (auto placed = placements.find(outside); placed != placements.end())
         builder.ownPlacements.insert({inside, placed->second});
-    Schedule schedule = scheduleOf(group);
-    if (failed(emitGroup(builder, &group.getBody().front(), schedule))) {
+    if (failed(emitGroup(builder, group))) {
+      Schedule schedule = scheduleOf(group);
       std::string name = schedule.mechanism ? schedule.mechanism->name.str() : schedule.kind;
       problems = llvm::joinErrors(
           std::move(problems),
