@@ -42,7 +42,7 @@ def with_calls(plan):
     taken = json.loads(plan)
     for group in taken["groups"]:
         if group["card"] in CALLS:
-            group.update(card=CALLS[group["card"]], knobs={}, card_hash="")
+            group.update(card=CALLS[group["card"]], knobs={}, versions=[], card_hash="")
     return json.dumps(taken)
 
 

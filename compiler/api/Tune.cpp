@@ -41,6 +41,9 @@ static llvm::Expected<tuner::TuneOptions> tuneOptionsOf(const heddle_tune_option
     };
   if (llvm::Error error = readSizes(*given, options))
     return std::move(error);
+  for (size_t i = 0; i < given->over_count; ++i)
+    if (llvm::Error error = tuner::addOver(given->over[i], options.over))
+      return std::move(error);
   return options;
 }
 

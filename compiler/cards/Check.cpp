@@ -81,6 +81,17 @@ private:
     return knobs;
   }
 
+  /// Other knobs up to each of these sizes, so that the case of them is at a bound and others are
+  /// on both sides of it; of every other kernel.
+  std::vector<plan::Version> randomVersions(const Sizes &sizes) {
+    std::vector<plan::Version> versions;
+    if (card.knobs.empty() || random() % 2)
+      return versions;
+    for (auto &[symbol, size] : sizes)
+      versions.push_back({{{symbol, size}}, randomKnobs(false)});
+    return versions;
+  }
+
   /// Sizes and inputs that the interpreter takes, and what it says of them.
   llvm::Expected<Case> makeCase(ModuleOp oracle, bool mayBeEmpty) {
     auto main = oracle.lookupSymbol<func::FuncOp>("main");
@@ -149,7 +160,9 @@ private:
       fixSizes(*fixed, wanted.front().sizes);
       module = textOf(*fixed);
     }
-    auto program = Program::make(module, text, card.path, knobs);
+    std::vector<plan::Version> versions =
+        isFixed ? std::vector<plan::Version>() : randomVersions(wanted.back().sizes);
+    auto program = Program::make(module, text, card.path, knobs, versions);
     if (!program)
       return program.takeError();
     ++proof.kernels;
@@ -158,7 +171,7 @@ private:
       ++proof.cases;
       std::string what = differenceOf(**program, each, trial.isVariation);
       if (!what.empty()) {
-        proof.difference = {trial.name, what, each.sizes, knobs, isFixed};
+        proof.difference = {trial.name, what, each.sizes, knobs, std::move(versions), isFixed};
         break;
       }
     }
@@ -250,12 +263,15 @@ std::string Proof::json() const {
                                  {"kernels", kernels},     {"carried_out", carriedOut},
                                  {"mutation", caught},     {"mutations_missed", missed},
                                  {"seconds", seconds}};
-  if (difference)
-    json["difference"] = {{"group", difference->group},
-                          {"what", difference->what},
-                          {"sizes", difference->sizes},
-                          {"knobs", difference->knobs},
-                          {"compiled_for_these_sizes", difference->isFixed}};
+  if (!difference)
+    return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  auto versions = nlohmann::ordered_json::array();
+  for (const plan::Version &version : difference->versions)
+    versions.push_back({{"when", version.when}, {"knobs", version.knobs}});
+  json["difference"] = {
+      {"group", difference->group}, {"what", difference->what},
+      {"sizes", difference->sizes}, {"knobs", difference->knobs},
+      {"versions", versions},       {"compiled_for_these_sizes", difference->isFixed}};
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 

@@ -3,6 +3,7 @@
 #define HEDDLE_CARDS_CHECK_H
 
 #include "compiler/cards/Trial.h"
+#include "compiler/plan/Plan.h"
 
 namespace heddle::cards {
 
@@ -17,6 +18,7 @@ struct Difference {
   std::string group, what;
   Sizes sizes;
   warehouse::KnobValues knobs;
+  std::vector<plan::Version> versions;
   bool isFixed = false; // compiled for these sizes alone
 };
 

@@ -3,6 +3,7 @@
 #include "compiler/cards/Program.h"
 
 #include "compiler/pipeline/Pipeline.h"
+#include "compiler/plan/Versions.h"
 #include "compiler/support/Error.h"
 #include "compiler/support/Guard.h"
 
@@ -35,23 +36,28 @@ llvm::Error errorOf(heddle_status_t *status) {
 /// The module with the card's schedule on its group.
 static llvm::Expected<OwningOpRef<ModuleOp>> schedule(MLIRContext &context, const std::string &text,
                                                       const std::string &cardText, StringRef path,
-                                                      const warehouse::KnobValues &knobs) {
+                                                      const warehouse::KnobValues &knobs,
+                                                      std::vector<plan::Version> versions) {
   auto card = warehouse::parseCard(context, cardText, path);
   if (!card)
     return card.takeError();
   auto module = parseSourceString<ModuleOp>(text, &context);
   if (!module)
     return makeError(ErrorCode::Internal, "internal error: a trial cannot be read:\n" + text);
-  if (llvm::Error error = warehouse::apply(*card, groupOf(*module), knobs))
+  std::erase_if(versions, [&](const plan::Version &version) {
+    return !plan::whyNoCondition(groupOf(*module), version.when).empty();
+  });
+  if (llvm::Error error = plan::applyChoice({&*card, knobs, versions}, groupOf(*module)))
     return std::move(error);
   return module;
 }
 
 llvm::Expected<std::unique_ptr<Program>> Program::make(const std::string &text,
                                                        const std::string &cardText, StringRef path,
-                                                       const warehouse::KnobValues &knobs) {
+                                                       const warehouse::KnobValues &knobs,
+                                                       std::vector<plan::Version> versions) {
   auto context = makeContext();
-  auto module = schedule(*context, text, cardText, path, knobs);
+  auto module = schedule(*context, text, cardText, path, knobs, std::move(versions));
   if (!module)
     return module.takeError();
   return load(std::move(context), std::move(*module), {});

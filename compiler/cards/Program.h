@@ -3,6 +3,7 @@
 #define HEDDLE_CARDS_PROGRAM_H
 
 #include "compiler/cards/Trial.h"
+#include "compiler/plan/Plan.h"
 #include "compiler/reference/Tensor.h"
 
 #include "heddle/runtime.h"
@@ -20,10 +21,10 @@ namespace heddle::cards {
 class Program {
 public:
   /// Compiles the module with this card's schedule on its group, with nothing else changed.
-  static llvm::Expected<std::unique_ptr<Program>> make(const std::string &module,
-                                                       const std::string &cardText,
-                                                       llvm::StringRef cardPath,
-                                                       const warehouse::KnobValues &knobs);
+  /// Versions for sizes that the group does not have are left out.
+  static llvm::Expected<std::unique_ptr<Program>>
+  make(const std::string &module, const std::string &cardText, llvm::StringRef cardPath,
+       const warehouse::KnobValues &knobs, std::vector<plan::Version> versions = {});
   /// Compiles a module whose groups have their schedules, with the options' target and level. It
   /// lives in a context that outlives the program.
   static llvm::Expected<std::unique_ptr<Program>> borrow(mlir::MLIRContext &context,

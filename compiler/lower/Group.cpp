@@ -2,6 +2,10 @@
 
 #include "compiler/lower/Schedule.h"
 
+#include "compiler/mechanism/Versions.h"
+
+#include "llvm/ADT/SmallSet.h"
+
 using namespace mlir;
 
 namespace heddle::lower {
@@ -39,13 +43,14 @@ static Emit emitterOf(const mechanism::Mechanism *mechanism) {
   return found == std::end(kLowerings) ? nullptr : found->emit;
 }
 
-Schedule scheduleOf(graph::GroupOp group) {
+/// The schedule that the dictionary says, null where nothing was chosen.
+static Schedule scheduleOf(graph::GroupOp group, DictionaryAttr chosen) {
   Schedule schedule;
   schedule.group = group.getName().str();
   schedule.card = group.cardName();
   schedule.kind = group.kindName();
   schedule.mechanism = mechanism::find(schedule.kind);
-  if (DictionaryAttr chosen = group.getSchedule()) {
+  if (chosen) {
     for (NamedAttribute field : chosen)
       if (auto number = dyn_cast<IntegerAttr>(field.getValue()))
         schedule.knobs[field.getName().str()] = number.getInt();
@@ -60,7 +65,25 @@ Schedule scheduleOf(graph::GroupOp group) {
   return schedule;
 }
 
-Refusal refusal(Block *group, const Schedule &schedule, const program::Machine &machine) {
+Schedule scheduleOf(graph::GroupOp group) { return scheduleOf(group, group.getSchedule()); }
+
+std::vector<Version> versionsOf(graph::GroupOp group) {
+  std::vector<Version> versions;
+  DictionaryAttr chosen = group.getSchedule();
+  auto others = chosen ? chosen.getAs<ArrayAttr>(mechanism::kVersions) : ArrayAttr();
+  for (Attribute other : others ? others.getValue() : ArrayRef<Attribute>()) {
+    auto schedule = cast<DictionaryAttr>(other);
+    Version &version = versions.emplace_back();
+    version.schedule = scheduleOf(group, schedule);
+    for (NamedAttribute bound : schedule.getAs<DictionaryAttr>(mechanism::kWhen))
+      version.bounds.push_back(
+          {*Dim::parse(bound.getName().strref()), cast<IntegerAttr>(bound.getValue()).getInt()});
+  }
+  versions.push_back({{}, scheduleOf(group)});
+  return versions;
+}
+
+static Refusal refusal(Block *group, const Schedule &schedule, const program::Machine &machine) {
   using Kind = Refusal::Kind;
   Emit emit = emitterOf(schedule.mechanism);
   if (!emit)
@@ -82,11 +105,19 @@ Refusal refusal(Block *group, const Schedule &schedule, const program::Machine &
   return {kernel.isAdvice ? Kind::Advice : Kind::Numbers, kernel.refusal};
 }
 
+Refusal refusal(graph::GroupOp group, const program::Machine &machine) {
+  for (const Version &version : versionsOf(group))
+    if (Refusal found = refusal(&group.getBody().front(), version.schedule, machine);
+        found.kind != Refusal::Kind::None)
+      return found;
+  return {};
+}
+
 std::vector<Settled> settle(func::FuncOp model, const program::Machine &machine) {
   std::vector<Settled> settled;
   model.walk([&](graph::GroupOp group) {
     Schedule schedule = scheduleOf(group);
-    Refusal found = refusal(&group.getBody().front(), schedule, machine);
+    Refusal found = refusal(group, machine);
     if (found.kind != Refusal::Kind::NotServed && found.kind != Refusal::Kind::Numbers)
       return;
     settled.push_back({group.getName().str(),
@@ -100,10 +131,35 @@ std::vector<Settled> settle(func::FuncOp model, const program::Machine &machine)
   return settled;
 }
 
-LogicalResult emitGroup(KernelBuilder &kernel, Block *group, const Schedule &schedule) {
-  Emit emit = emitterOf(schedule.mechanism);
-  emitIndexChecks(kernel, group);
-  return emit ? emit(kernel, group, schedule) : failure();
+/// One version after the other; `visit` sees the kernel after each.
+static LogicalResult emitVersions(KernelBuilder &kernel, graph::GroupOp group,
+                                  llvm::function_ref<void()> visit) {
+  std::vector<Version> versions = versionsOf(group);
+  for (Version &version : versions) {
+    if (versions.size() > 1)
+      kernel.beginVersion(std::move(version.bounds));
+    Emit emit = emitterOf(version.schedule.mechanism);
+    if (!emit || failed(emit(kernel, &group.getBody().front(), version.schedule)))
+      return failure();
+    visit();
+  }
+  return success();
+}
+
+bool sharesData(graph::GroupOp group, const program::Machine &machine) {
+  OwningOpRef<ModuleOp> nowhere = ModuleOp::create(UnknownLoc::get(group.getContext()));
+  nowhere->getContext()
+      ->loadDialect<arith::ArithDialect, math::MathDialect, scf::SCFDialect, vector::VectorDialect,
+                    program::ProgramDialect>();
+  KernelBuilder kernel(*nowhere, "trial", nowhere->getLoc(), machine);
+  llvm::SmallSet<size_t, 4> counts;
+  return failed(emitVersions(kernel, group, [&] { counts.insert(kernel.kernel.data.size()); })) ||
+         counts.size() == 1;
+}
+
+LogicalResult emitGroup(KernelBuilder &kernel, graph::GroupOp group) {
+  emitIndexChecks(kernel, &group.getBody().front());
+  return emitVersions(kernel, group, [] {});
 }
 
 } // namespace heddle::lower

@@ -126,6 +126,11 @@ LogicalResult KernelBuilder::adviseAgainst(const Twine &why) {
   return refuse(why);
 }
 
+void KernelBuilder::beginVersion(std::vector<Bound> bounds) {
+  kernel.versions.push_back(std::move(bounds));
+  temporaryCount = 0;
+}
+
 void KernelBuilder::beginPhase() {
   MLIRContext *context = module.getContext();
   Type pointer = program::pointerType(context), i64 = IntegerType::get(context, 64);
@@ -168,7 +173,8 @@ void KernelBuilder::begin(StringRef name, FunctionType type, int64_t lanes) {
 }
 
 void KernelBuilder::endPhase(const Dim &tasks, const Dim &work, const Dim &scratchBytes) {
-  kernel.phases.push_back({function.getSymName().str(), tasks, work, scratchBytes});
+  kernel.phases.push_back({function.getSymName().str(), tasks, work, scratchBytes, false,
+                           (int64_t)kernel.versions.size() - 1});
 }
 
 void KernelBuilder::endLonePhase() {
@@ -258,8 +264,11 @@ Value KernelBuilder::dim(const Dim &dim) {
 }
 
 int64_t KernelBuilder::addTemporary(const Dim &bytes) {
-  kernel.temporaries.push_back(bytes);
-  return kernel.temporaries.size() - 1;
+  if (temporaryCount < kernel.temporaries.size())
+    kernel.temporaries[temporaryCount] = Dim::max(kernel.temporaries[temporaryCount], bytes);
+  else
+    kernel.temporaries.push_back(bytes);
+  return temporaryCount++;
 }
 
 int64_t KernelBuilder::addData(std::vector<char> bytes) {

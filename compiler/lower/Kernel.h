@@ -30,12 +30,19 @@ struct Argument {
   std::string text;  // Size: of a Dim; Message: what a failure says, with %lld for two values
 };
 
+/// A size that is at most so much.
+struct Bound {
+  Dim size;
+  int64_t most;
+};
+
 struct Phase {
   std::string function;
   Dim tasks;
   Dim work;             // about how many scalar operations all tasks take together
   Dim scratchBytes;     // of one worker
   bool isAlone = false; // on the thread of the run: a library brings its own threads
+  int64_t version = -1; // of the kernel, to which alone it belongs
 };
 
 struct Kernel {
@@ -43,6 +50,9 @@ struct Kernel {
   std::string rows; // of a ragged group: the size that has the rows, of which it computes one
   std::vector<Argument> arguments;
   std::vector<Phase> phases;
+  /// A run launches phases of the first version all whose bounds hold, besides those of none. Empty
+  /// where there is one; the last version has no bounds.
+  std::vector<std::vector<Bound>> versions;
   std::vector<Dim> temporaries; // bytes of buffers that live while the kernel runs
   std::vector<Dim> ofRow;       // and of each row's part
   std::vector<Dim> sizes; // that its functions compute, unchecked: whoever launches it checks them
@@ -78,6 +88,9 @@ public:
   /// For one that can, but that costs more than the group's parts: a trial fails, and nothing else.
   mlir::LogicalResult adviseAgainst(const llvm::Twine &why);
 
+  /// What is emitted from now on is for sizes within these bounds, where none of the versions
+  /// before is; it has the temporaries and packed constants of those.
+  void beginVersion(std::vector<Bound> bounds);
   void beginPhase();
   /// Between these, `code` writes a function that a kernel written by hand calls with its
   /// arguments; it is copied to where it is called. `inputs` follow the pointer to the kernel's
@@ -140,6 +153,7 @@ private:
   std::unique_ptr<Code> current, early; // `early` writes at the top of the function
   std::map<std::string, Value> dims;
   std::map<int64_t, Value> slots;
+  size_t temporaryCount = 0; // of this version
 };
 
 } // namespace heddle::lower

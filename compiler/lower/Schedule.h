@@ -26,6 +26,15 @@ struct Schedule {
 /// nothing.
 Schedule scheduleOf(graph::GroupOp group);
 
+/// A schedule for sizes within bounds.
+struct Version {
+  std::vector<Bound> bounds;
+  Schedule schedule;
+};
+/// All schedules of the group, the first of which is carried out that is for a run's sizes; the
+/// last is for all.
+std::vector<Version> versionsOf(graph::GroupOp group);
+
 /// Whether neighbours along this axis and the one before it are none in memory, since the tensor is
 /// a part of a larger one.
 bool isPlacedAlong(const KernelBuilder &kernel, Value tensor, int64_t axis);
@@ -117,8 +126,11 @@ struct Refusal {
   Kind kind = Kind::None;
   std::string why;
 };
-/// Writes no code.
-Refusal refusal(mlir::Block *group, const Schedule &schedule, const program::Machine &machine);
+/// Of any of its schedules. Writes no code.
+Refusal refusal(graph::GroupOp group, const program::Machine &machine);
+
+/// Whether all schedules of a group read the same packed constants, so that none is stored twice.
+bool sharesData(graph::GroupOp group, const program::Machine &machine);
 
 /// A group whose mechanism does not serve it, and that is computed element by element instead.
 struct Settled {
@@ -127,8 +139,8 @@ struct Settled {
 /// Gives each such group of the model, which is not split any further, the schedule for that.
 std::vector<Settled> settle(mlir::func::FuncOp model, const program::Machine &machine);
 
-/// Carries out `schedule`. Fails if its mechanism does not serve the group.
-mlir::LogicalResult emitGroup(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule);
+/// Carries out the schedules of the group. Fails if a mechanism does not serve it.
+mlir::LogicalResult emitGroup(KernelBuilder &kernel, graph::GroupOp group);
 
 /// The yielded values of a group.
 mlir::ValueRange outputsOf(mlir::Block *group);

@@ -34,8 +34,9 @@ public:
       simpler.insert(group.at("group").get<std::string>());
     Json plan = Json::parse(compiled.planJson, nullptr, false);
     for (const Json &group : plan.value("groups", Json::array()))
-      if (group.contains("knobs"))
-        knobs[group.at("name").get<std::string>()] = group.at("knobs");
+      for (const char *field : {"knobs", "versions"})
+        if (group.contains(field))
+          settings[field][group.at("name").get<std::string>()] = group.at(field);
   }
   Json write();
 
@@ -50,7 +51,8 @@ private:
   std::vector<graph::GroupOp> groups;
   llvm::DenseMap<Operation *, int64_t> numbers;
   std::set<std::string> simpler, chosen;
-  Json knobs = Json::object(); // of each group that has some
+  /// Knobs and versions of the groups that have some, by their names.
+  Json settings = {{"knobs", Json::object()}, {"versions", Json::object()}};
 };
 
 } // namespace
@@ -141,7 +143,8 @@ Json Explainer::groupOf(int64_t number) {
   json["card"] = group.getCard() ? Json(group.cardName().str()) : Json(nullptr);
   json["card_hash"] = group.getCardHash().value_or("").str();
   json["form"] = simpler.count(group.getName().str()) ? "pointwise" : group.kindName().str();
-  json["knobs"] = knobs.value(group.getName().str(), Json::object());
+  json["knobs"] = settings["knobs"].value(group.getName().str(), Json::object());
+  json["versions"] = settings["versions"].value(group.getName().str(), Json::array());
   bool isFallback = simpler.count(group.getName().str());
   if (StringRef mechanism = group.getMechanism(); !mechanism.empty() && !isFallback)
     json["form"] = mechanism.str();

@@ -66,8 +66,7 @@ static llvm::Expected<bool> findRefused(Compiled &compiled, const plan::Plan &gi
   bool isNew = false;
   std::string broken;
   compiled.graph->walk([&](graph::GroupOp group) {
-    auto [refused, why] =
-        lower::refusal(&group.getBody().front(), lower::scheduleOf(group), compiled.machine);
+    auto [refused, why] = lower::refusal(group, compiled.machine);
     if (refused == Kind::Broken)
       broken += ("internal error: group '" + group.getName() + "': " + why + "\n").str();
     auto ops = group.getBody().front().without_terminator();
@@ -102,10 +101,29 @@ static llvm::Error settleGroups(Compiled &compiled, const plan::Plan &given, pla
       if (line.name == each.group) {
         line.card = line.cardHash = "";
         line.knobs.clear();
+        line.versions.clear();
       }
     compiled.simplified.push_back({each.group, each.mechanism});
   }
   return llvm::Error::success();
+}
+
+/// What versions share is stored once: a plan that would have several of it is refused.
+static llvm::Error checkVersions(Compiled &compiled, const plan::Plan &given,
+                                 const plan::Plan &made) {
+  std::string problems;
+  compiled.graph->walk([&](graph::GroupOp group) {
+    const plan::GroupPlan *line = made.find(group.getName());
+    if (!line || line->versions.empty() || lower::sharesData(group, compiled.machine))
+      return;
+    const plan::GroupPlan *wish = given.find(group.getName());
+    problems += (given.path + ":" + Twine(wish ? wish->line : 0) + ": group '" + group.getName() +
+                 "': error: its versions pack its weights in several ways, each of which would be "
+                 "stored; give all of them the knobs of what is packed, such as 'n'\n")
+                    .str();
+  });
+  return problems.empty() ? llvm::Error::success()
+                          : makeError(ErrorCode::Usage, StringRef(problems).rtrim());
 }
 
 std::string whyMissing(const warehouse::Card &card, const target::Target &target) {
@@ -205,6 +223,9 @@ llvm::Error planGroups(const CompileOptions &options, Compiled &compiled, Stages
     isSettled = !*isSplit;
     if (isSettled)
       if (llvm::Error error = settleGroups(compiled, *compiled.given, made))
+        return error;
+    if (isSettled)
+      if (llvm::Error error = checkVersions(compiled, *compiled.given, made))
         return error;
     compiled.planJson = made.str();
     return llvm::Error::success();

@@ -2,12 +2,34 @@
 
 #include "compiler/plan/Chooser.h"
 
+#include "compiler/plan/Versions.h"
 #include "compiler/support/Error.h"
 #include "compiler/support/Suggest.h"
 
 using namespace mlir;
 
 namespace heddle::plan {
+
+/// What is wrong with the values of a card's knobs; "" for nothing.
+static std::string whyNoKnobs(const warehouse::Card &card, const warehouse::KnobValues &knobs) {
+  SmallVector<StringRef> known;
+  for (const warehouse::Knob &each : card.knobs)
+    known.push_back(each.name);
+  for (auto &[name, value] : knobs) {
+    const warehouse::Knob *knob = card.knob(name);
+    if (!knob)
+      return "card '" + card.name + "' has no knob '" + name +
+             "'; its knobs: " + (known.empty() ? "none" : llvm::join(known, ", "));
+    if (!knob->allows(value)) {
+      std::string values;
+      llvm::raw_string_ostream stream(values);
+      llvm::interleaveComma(knob->domain, stream);
+      return "knob '" + name + "' is " + std::to_string(value) + ", but card '" + card.name +
+             "' allows only [" + values + "]";
+    }
+  }
+  return "";
+}
 
 llvm::Expected<Choice> PlanChooser::choose(graph::GroupOp group, ArrayRef<warehouse::Offer> offers,
                                            const program::Machine &machine) {
@@ -20,8 +42,8 @@ llvm::Expected<Choice> PlanChooser::choose(graph::GroupOp group, ArrayRef<wareho
   };
   Choice choice;
   if (wish->card.empty()) {
-    if (!wish->knobs.empty())
-      return refuse("it has knobs but no card");
+    if (!wish->knobs.empty() || !wish->versions.empty())
+      return refuse("it has " + Twine(wish->knobs.empty() ? "versions" : "knobs") + " but no card");
     return choice;
   }
   SmallVector<StringRef> offered;
@@ -43,26 +65,21 @@ llvm::Expected<Choice> PlanChooser::choose(graph::GroupOp group, ArrayRef<wareho
     return refuse("card '" + wish->card + "' has changed since the plan was made: its hash is " +
                   choice.card->hash + ", the plan has " + wish->cardHash +
                   "; remove 'card_hash' to take the card as it is");
-  for (auto &[name, value] : wish->knobs) {
-    const warehouse::Knob *knob = choice.card->knob(name);
-    SmallVector<StringRef> known;
-    for (const warehouse::Knob &each : choice.card->knobs)
-      known.push_back(each.name);
-    if (!knob)
-      return refuse("card '" + wish->card + "' has no knob '" + name +
-                    "'; its knobs: " + (known.empty() ? "none" : llvm::join(known, ", ")));
-    if (!knob->allows(value)) {
-      std::string values;
-      llvm::raw_string_ostream stream(values);
-      llvm::interleaveComma(knob->domain, stream);
-      return refuse("knob '" + name + "' is " + Twine(value) + ", but card '" + wish->card +
-                    "' allows only [" + values + "]");
-    }
-  }
+  if (std::string why = whyNoKnobs(*choice.card, wish->knobs); !why.empty())
+    return refuse(why);
+  choice.knobs = wish->knobs;
   for (const warehouse::Knob &knob : choice.card->knobs)
-    choice.knobs[knob.name] = knob.initial;
-  for (auto &[name, value] : wish->knobs)
-    choice.knobs[name] = value;
+    choice.knobs.try_emplace(knob.name, knob.initial);
+  for (auto [i, version] : llvm::enumerate(wish->versions)) {
+    std::string why = whyNoCondition(group, version.when);
+    if (why.empty())
+      why = whyNoKnobs(*choice.card, version.knobs);
+    if (!why.empty())
+      return refuse("version " + Twine(i) + ": " + why);
+    choice.versions.push_back(version);
+    for (auto &[name, value] : choice.knobs)
+      choice.versions.back().knobs.try_emplace(name, value);
+  }
   return choice;
 }
 
@@ -195,9 +212,7 @@ llvm::Error choose(func::FuncOp function, const warehouse::Warehouse &warehouse,
   for (graph::GroupOp group : groups) {
     auto offers = warehouse.offer(group);
     auto choice = chooser.choose(group, offers, machine);
-    llvm::Error error = !choice        ? choice.takeError()
-                        : choice->card ? warehouse::apply(*choice->card, group, choice->knobs)
-                                       : llvm::Error::success();
+    llvm::Error error = choice ? applyChoice(*choice, group) : choice.takeError();
     if (error) {
       problems = llvm::joinErrors(std::move(problems), std::move(error));
       continue;
@@ -213,6 +228,7 @@ llvm::Error choose(func::FuncOp function, const warehouse::Warehouse &warehouse,
       line.card = choice->card->name;
       line.cardHash = choice->card->hash;
       line.knobs = choice->knobs;
+      line.versions = choice->versions;
     }
     plan.groups.push_back(std::move(line));
   }

@@ -20,9 +20,10 @@ namespace {
 /// time.
 struct ProductSize {
   ProductSize(const Dim &rows, const Dim &columns)
-      : rows(rows.constant()), columns(columns.constant()),
+      : rows(rows.constant()), columns(columns.constant()), columnsText(columns.str()),
         leastRows(rows.evaluate([](StringRef) { return std::optional<int64_t>(1); }).value_or(1)) {}
   std::optional<int64_t> rows, columns;
+  std::string columnsText;
   int64_t leastRows;     // where every symbol is 1
   int64_t parts = 1;     // that the columns are read in
   bool hasCodes = false; // on the right: of 4 bits, two vectors share bytes
@@ -118,9 +119,10 @@ static Tile tileOf(const ProductSize &size, const program::Machine &machine) {
     return kind.cost * (size.hasCodes && isOdd ? kHalfEmpty : 1) *
            static_cast<double>(llvm::alignTo(columns, kind.tile.n));
   };
+  // Columns known only at run time: what is best for many, and next to best for most.
   return size.columns
              ? llvm::min_element(kinds, [&](auto &a, auto &b) { return total(a) < total(b); })->tile
-             : kinds[0].tile;
+             : Tile{12, 2 * lanes};
 }
 
 /// The largest value of the knob's domain that is at most `wanted`, else the smallest.
@@ -148,6 +150,25 @@ static void chooseTile(const Card &card, const ProductSize &size, const program:
   knobs["n"] = tile.n;
 }
 
+/// Up to three vectors of columns known only at run time have the tile of such products whose
+/// columns are constant: a wider one computes more of what is no column than of what is
+/// (bench/notes/2026-11-23-open-columns.md).
+static void chooseVersions(const ProductSize &size, const program::Machine &machine,
+                           Choice &choice) {
+  if (size.columns || size.parts > 1 || size.rows == 1 || !choice.card->knob("m") ||
+      !choice.card->knob("n"))
+    return;
+  ProductSize few = size;
+  for (int64_t vectors = 1; vectors <= 3; ++vectors) {
+    few.columns = vectors * machine.lanes;
+    Version version{{{size.columnsText, *few.columns}}, choice.knobs};
+    chooseTile(*choice.card, few, machine, version.knobs);
+    choice.versions.push_back(std::move(version));
+  }
+  while (!choice.versions.empty() && choice.versions.back().knobs == choice.knobs)
+    choice.versions.pop_back();
+}
+
 /// Both products of an attention share one tile (bench/notes/2026-11-21-attention.md).
 static void chooseAttentionTile(const Card &card, const program::Machine &machine,
                                 KnobValues &knobs) {
@@ -156,6 +177,25 @@ static void chooseAttentionTile(const Card &card, const program::Machine &machin
     knobs["m"] = nearestBelow(*card.knob("m"), 6);
   if (card.knob("n"))
     knobs["n"] = nearestBelow(*card.knob("n"), vectors * machine.lanes);
+}
+
+/// Keys known only at run time that are few have a tile of as many columns
+/// (bench/notes/2026-11-23-open-columns.md).
+static void chooseAttentionVersions(graph::GroupOp group, const program::Machine &machine,
+                                    Choice &choice) {
+  auto products = group.getBody().front().getOps<graph::MatmulOp>();
+  const Knob *n = choice.card->knob("n");
+  if (products.empty() || !n)
+    return;
+  Dim keys = graph::dimsOf((*products.begin()).getResult()).back();
+  if (keys.constant())
+    return;
+  for (int64_t columns = machine.lanes; columns < choice.knobs["n"]; columns += machine.lanes) {
+    Version version{{{keys.str(), columns}}, choice.knobs};
+    version.knobs["n"] = columns;
+    if (n->allows(columns))
+      choice.versions.push_back(std::move(version));
+  }
 }
 
 /// What a rule says of the group's convolution; nothing where it has none.
@@ -189,10 +229,13 @@ llvm::Expected<Choice> DefaultChooser::choose(graph::GroupOp group,
   choice.card = first->card;
   for (const Knob &knob : choice.card->knobs)
     choice.knobs[knob.name] = knob.initial;
-  if (group.kindName() == mechanism::kAttention.name)
+  if (group.kindName() == mechanism::kAttention.name) {
     chooseAttentionTile(*choice.card, machine, choice.knobs);
-  else if (auto size = productOf(group))
+    chooseAttentionVersions(group, machine, choice);
+  } else if (auto size = productOf(group)) {
     chooseTile(*choice.card, *size, machine, choice.knobs);
+    chooseVersions(*size, machine, choice);
+  }
   if (choice.card->mechanism == &mechanism::kWinograd && choice.card->knob("tile")) {
     WinogradForm form = ofConv(winogradForm, group, machine);
     choice.knobs["tile"] = nearestBelow(*choice.card->knob("tile"), form.tile);

@@ -43,6 +43,8 @@ std::string Plan::str() const {
                  {"knobs", Json(group.knobs)}};
     if (group.knobs.empty())
       line["knobs"] = Json::object();
+    for (const Version &version : group.versions)
+      line["versions"].push_back({{"when", Json(version.when)}, {"knobs", Json(version.knobs)}});
     if (group.order)
       line["order"] = *group.order;
     if (group.device)
@@ -151,6 +153,22 @@ private:
     }
   }
 
+  void readVersions(const Json &json, std::vector<Version> &versions) {
+    if (!json.is_array())
+      return complain("'versions' is " + json.dump() + ", but must be a list");
+    for (const Json &each : json) {
+      Version &version = versions.emplace_back();
+      if (!each.is_object() || !each.contains("when") || !each.contains("knobs")) {
+        complain("each of 'versions' must be an object with 'when' and 'knobs', got " +
+                 each.dump());
+        continue;
+      }
+      checkFields(each, {"when", "knobs"});
+      take(each, "when", version.when, "an object of integers");
+      take(each, "knobs", version.knobs, "an object of integers");
+    }
+  }
+
   GroupPlan readGroup(const Json &json) {
     GroupPlan result;
     group.clear();
@@ -159,13 +177,15 @@ private:
       return result;
     }
     group = result.name = json["name"].get<std::string>();
-    checkFields(json,
-                {"name", "ops", "key", "card", "card_hash", "knobs", "order", "device", "region"});
+    checkFields(json, {"name", "ops", "key", "card", "card_hash", "knobs", "versions", "order",
+                       "device", "region"});
     take(json, "ops", result.ops, "a list of strings");
     take(json, "key", result.key, "a string");
     take(json, "card", result.card, "a string");
     take(json, "card_hash", result.cardHash, "a string");
     take(json, "knobs", result.knobs, "an object of integers");
+    if (json.contains("versions"))
+      readVersions(json["versions"], result.versions);
     if (json.contains("order"))
       take(json, "order", result.order.emplace(), "an integer");
     take(json, "device", result.device, "an integer");

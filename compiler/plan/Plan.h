@@ -7,6 +7,12 @@
 
 namespace heddle::plan {
 
+/// Other knobs of the group's card, for sizes up to some.
+struct Version {
+  std::map<std::string, int64_t> when; // what sizes of the group are at most, by their texts
+  warehouse::KnobValues knobs;
+};
+
 struct GroupPlan {
   std::string name;
   std::vector<std::string> ops; // names in the model, each once
@@ -14,6 +20,7 @@ struct GroupPlan {
   std::string card;             // "" for the default form of the group's kind
   std::string cardHash;         // "" when any text of the card will do
   warehouse::KnobValues knobs;
+  std::vector<Version> versions; // a run takes the first that is for its sizes, else `knobs`
   std::optional<int64_t> order;
   int64_t device = 0;
   int64_t region = -1; // groups of one number are launched at once

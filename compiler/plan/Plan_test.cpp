@@ -118,7 +118,70 @@ TEST_F(Plans, areReplayed) {
   EXPECT_EQ(scheduled, (std::vector<bool>{true, false}));
 }
 
+constexpr StringLiteral kOpenProduct = R"(
+#seq = #graph.dims<"seq", "seq">
+func.func @main(%x: tensor<?x64xf32, #graph.dims<"seq", "64">>,
+                %w: tensor<64x?xf32, #graph.dims<"64", "seq">>) -> tensor<?x?xf32, #seq> {
+  %g = graph.group "dense" {kind = "contraction"} : tensor<?x?xf32, #seq> {
+    %d = graph.matmul %x, %w : (tensor<?x64xf32, #graph.dims<"seq", "64">>,
+      tensor<64x?xf32, #graph.dims<"64", "seq">>) -> tensor<?x?xf32, #seq>
+    graph.yield %d : tensor<?x?xf32, #seq>
+  }
+  return %g : tensor<?x?xf32, #seq>
+})";
+
+TEST_F(Plans, haveVersionsForOpenColumns) {
+  auto choose = [&](plan::Chooser &chooser) {
+    module = parseSourceString<ModuleOp>(kOpenProduct, &context);
+    return llvm::cantFail(chosen(module->lookupSymbol<func::FuncOp>("main"), chooser));
+  };
+  Plan made = choose(byRule);
+  ASSERT_EQ(made.groups[0].versions.size(), 3u);
+  for (auto [i, tile] :
+       llvm::enumerate(std::vector<std::pair<int64_t, int64_t>>{{14, 16}, {12, 32}, {8, 48}})) {
+    plan::Version &version = made.groups[0].versions[i];
+    EXPECT_EQ(version.when, (std::map<std::string, int64_t>{{"seq", 16 * ((int64_t)i + 1)}}));
+    EXPECT_EQ(std::pair(version.knobs["m"], version.knobs["n"]), tile);
+  }
+  EXPECT_EQ(made.groups[0].knobs["n"], 32);
+  Plan read = llvm::cantFail(plan::parsePlan(made.str(), "p.json"));
+  plan::PlanChooser chooser(read, byRule);
+  EXPECT_EQ(choose(chooser).str(), made.str());
+
+  auto refusal = [&](const std::string &versions) {
+    Plan wish = llvm::cantFail(plan::parsePlan(
+        "{\"plan\": 1, \"groups\": [{\"name\": \"dense\", \"card\": \"matmul\", \"versions\": [" +
+            versions + "]}]}",
+        "p.json"));
+    plan::PlanChooser chooser(wish, byRule);
+    auto result = chosen(module->lookupSymbol<func::FuncOp>("main"), chooser);
+    return result ? "" : llvm::toString(result.takeError());
+  };
+  std::string begin = "p.json:1: group 'dense': error: version 0: ";
+  EXPECT_EQ(refusal(R"({"when": {"2*seq": 9}, "knobs": {"m": 4}})"), "");
+  EXPECT_EQ(refusal(R"({"when": {}, "knobs": {}})"),
+            begin + "its 'when' names no size, so that nothing after it would ever be taken");
+  EXPECT_EQ(refusal(R"({"when": {"batch": 9}, "knobs": {}})"),
+            begin + "'batch' is no size of the group, whose symbols are: seq");
+  EXPECT_EQ(refusal(R"({"when": {"seq +": 9}, "knobs": {}})"),
+            begin + "'seq +' is no size; write one of the group's symbols (seq), or an expression "
+                    "of them");
+  EXPECT_EQ(refusal(R"({"when": {"7": 9}, "knobs": {}})"),
+            begin + "'7' is always the same; write a size of the group's symbols: seq");
+  EXPECT_EQ(refusal(R"({"when": {"seq": -1}, "knobs": {}})"),
+            begin + "'seq' is at most -1, but no size is negative");
+  EXPECT_EQ(refusal(R"({"when": {"seq": 9}, "knobs": {"m": 7}})"),
+            begin + "knob 'm' is 7, but card 'matmul' allows only [1, 2, 3, 4, 5, 6, 8, 12, 14]");
+}
+
 TEST_F(Plans, sayWhatIsWrongInThem) {
+  EXPECT_EQ(replayGroup("\"versions\": 3"),
+            "p.json:1: group 'dense': error: 'versions' is 3, but must be a list");
+  EXPECT_EQ(replayGroup("\"versions\": [{\"when\": {}}]"),
+            "p.json:1: group 'dense': error: each of 'versions' must be an object with 'when' and "
+            "'knobs', got {\"when\":{}}");
+  EXPECT_EQ(replayGroup("\"card\": \"\", \"versions\": [{\"when\": {\"s\": 1}, \"knobs\": {}}]"),
+            "p.json:1: group 'dense': error: it has versions but no card");
   EXPECT_EQ(replayGroup("\"card\": \"matmul\", \"knobs\": {\"m\": 8}"), "");
   EXPECT_EQ(replay("{\"plan\": 2}"),
             "p.json: error: this is no plan: it must begin with {\"plan\": 1");
@@ -126,7 +189,7 @@ TEST_F(Plans, sayWhatIsWrongInThem) {
   EXPECT_EQ(
       replayGroup("\"cart\": \"matmul\""),
       "p.json:1: group 'dense': error: unknown field 'cart'; did you mean 'card'? known: name, "
-      "ops, key, card, card_hash, knobs, order, device, region");
+      "ops, key, card, card_hash, knobs, versions, order, device, region");
   EXPECT_EQ(replayGroup("\"knobs\": {\"m\": \"x\"}"),
             "p.json:1: group 'dense': error: 'knobs' is {\"m\":\"x\"}, but must be an object of "
             "integers");

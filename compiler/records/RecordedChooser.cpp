@@ -3,6 +3,7 @@
 
 #include "compiler/records/RecordedChooser.h"
 
+#include "compiler/records/Decision.h"
 #include "compiler/records/GroupKey.h"
 
 #include <cmath>
@@ -28,8 +29,42 @@ static const warehouse::Card *offeredCard(const Record &record, ArrayRef<warehou
   return nullptr;
 }
 
+std::optional<std::vector<int64_t>> sizesOf(const Record &record, size_t count) {
+  std::vector<int64_t> sizes;
+  SmallVector<StringRef> parts;
+  StringRef(record.sizes).split(parts, ',');
+  for (StringRef part : parts)
+    if (part.getAsInteger(10, sizes.emplace_back()))
+      return std::nullopt;
+  return sizes.size() == count ? std::optional(sizes) : std::nullopt;
+}
+
+/// The best knobs of the default's card at each size, and the mean of the logarithms of their
+/// speed-ups.
+static plan::Choice bestBySizes(ArrayRef<Record> records, ArrayRef<warehouse::Offer> offers,
+                                const plan::Choice &base, ArrayRef<std::string> symbols,
+                                double &logarithm) {
+  std::map<std::vector<int64_t>, std::pair<double, std::optional<warehouse::KnobValues>>> bests;
+  std::string baseText = textOf(base);
+  for (const Record &record : records) {
+    auto sizes = sizesOf(record, symbols.size());
+    if (!sizes || record.base != baseText || !record.failure.empty() || !record.isConfirmed)
+      continue;
+    auto &best = bests.try_emplace(*sizes, 1.0, std::nullopt).first->second;
+    bool isFaster = record.speedup >= kClearly && record.speedup > best.first;
+    if (isFaster && base.card && offeredCard(record, offers) == base.card)
+      best = {record.speedup, record.knobs};
+  }
+  std::vector<Point> points;
+  for (auto &[sizes, best] : bests) {
+    points.push_back({sizes, best.second});
+    logarithm += std::log(best.first) / static_cast<double>(bests.size());
+  }
+  return decide(base, symbols, points);
+}
+
 plan::Choice bestOf(ArrayRef<Record> records, ArrayRef<warehouse::Offer> offers,
-                    const plan::Choice &base) {
+                    const plan::Choice &base, ArrayRef<std::string> symbols) {
   struct Sum {
     plan::Choice choice;
     double logarithms = 0;
@@ -61,7 +96,12 @@ plan::Choice bestOf(ArrayRef<Record> records, ArrayRef<warehouse::Offer> offers,
     bestSpeedup = speedup;
     best = sum.choice;
   }
-  return best;
+  if (symbols.empty() || sizes.size() < 2)
+    return best;
+  double logarithm = 0;
+  plan::Choice bySizes = bestBySizes(records, offers, base, symbols, logarithm);
+  bool isFaster = textOf(best) == baseText || std::exp(logarithm) >= kClearly * bestSpeedup;
+  return isFaster ? bySizes : best;
 }
 
 llvm::Expected<plan::Choice> RecordedChooser::choose(graph::GroupOp group,
@@ -70,10 +110,11 @@ llvm::Expected<plan::Choice> RecordedChooser::choose(graph::GroupOp group,
   auto base = otherwise.choose(group, offers, machine);
   if (!base)
     return base;
-  auto known = records.find({keyOf(group).hash, target, threads});
+  GroupKey key = keyOf(group);
+  auto known = records.find({key.hash, target, threads});
   if (!known)
     return known.takeError();
-  return bestOf(*known, offers, *base);
+  return bestOf(*known, offers, *base, mayVary(group) ? key.symbols : std::vector<std::string>());
 }
 
 int64_t threadsOf(int64_t asked) {

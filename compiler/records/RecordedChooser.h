@@ -7,11 +7,15 @@
 
 namespace heddle::records {
 
+/// The sizes at which it was measured; nullopt where they are not `count` numbers.
+std::optional<std::vector<int64_t>> sizesOf(const Record &record, size_t count);
+
 /// The best of these records that may be applied: its card is offered and has not changed since,
 /// its knobs are of the card's domains, it was measured at length beside `base`, at every size of
-/// symbols that was tried, and is clearly faster. None: `base`.
+/// symbols that was tried, and is clearly faster. None: `base`. With names for the symbols, its
+/// card's best knobs may differ from size to size, where that is faster still.
 plan::Choice bestOf(llvm::ArrayRef<Record> records, llvm::ArrayRef<warehouse::Offer> offers,
-                    const plan::Choice &base);
+                    const plan::Choice &base, llvm::ArrayRef<std::string> symbols = {});
 
 class RecordedChooser : public plan::Chooser {
 public:

@@ -33,6 +33,13 @@ std::string textOf(const plan::Choice &choice) {
   std::string text = choice.card->name + "@" + choice.card->hash;
   for (auto &[name, value] : choice.knobs)
     text += " " + name + "=" + std::to_string(value);
+  for (const plan::Version &version : choice.versions) { // symbols have other names elsewhere
+    text += ";";
+    for (auto &[size, most] : version.when)
+      text += " <=" + std::to_string(most);
+    for (auto &[name, value] : version.knobs)
+      text += " " + name + "=" + std::to_string(value);
+  }
   return text;
 }
 

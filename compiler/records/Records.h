@@ -32,7 +32,7 @@ struct Record {
   bool isSameCandidate(const Record &other) const;
 };
 
-/// "matmul@4f0c... m=8 n=48"; "none" for the default form of the group's kind.
+/// "matmul@4f0c... m=8 n=48; <=16 m=14 n=16"; "none" for the default form of the group's kind.
 std::string textOf(const plan::Choice &choice);
 
 /// What a speedup must be at least to count: timing is no better than this.

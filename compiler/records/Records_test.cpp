@@ -1,6 +1,7 @@
 // Records_test: files of records are shared and refused as they should be; equal groups have equal
 // keys; what was recorded is chosen where it still holds.
 
+#include "compiler/records/Decision.h"
 #include "compiler/records/GroupKey.h"
 #include "compiler/records/RecordedChooser.h"
 
@@ -17,6 +18,7 @@ using namespace mlir;
 using namespace heddle;
 using records::Record;
 using records::Records;
+using warehouse::KnobValues;
 using Access = records::Records::Access;
 
 namespace {
@@ -289,6 +291,44 @@ TEST_F(Groups, ThatWereMeasuredAtSeveralSizesCountAtAll) {
   add(2, "64", 1.2); // 1.34
   add(12, "1", 9.0); // nobody knows what it does at 64
   EXPECT_EQ(chosen(group, *records).knobs.at("m"), 2);
+}
+
+plan::Version upTo(int64_t a, KnobValues knobs) { return {{{"a", a}}, std::move(knobs)}; }
+
+TEST(Decision, IsATreeOfSizes) {
+  warehouse::Card card;
+  KnobValues wide = {{"n", 64}}, narrow = {{"n", 16}}, middle = {{"n", 32}};
+  plan::Choice base{&card, wide};
+  auto texts = [](const plan::Choice &choice) {
+    std::vector<std::string> all;
+    for (const plan::Version &version : choice.versions) {
+      std::string &text = all.emplace_back();
+      for (auto &[size, most] : version.when)
+        text += size + "<=" + std::to_string(most) + " ";
+      text += std::to_string(version.knobs.at("n"));
+    }
+    all.push_back(std::to_string(choice.knobs.at("n")));
+    return all;
+  };
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(texts(records::decide(base, {"a"}, {{{5}, {}}, {{9}, {}}})), Texts{"64"});
+  // Bounds stand where tiles are full, else in the middle.
+  EXPECT_EQ(texts(records::decide(base, {"a"}, {{{5}, narrow}, {{24}, middle}, {{81}, {}}})),
+            (Texts{"a<=16 16", "a<=64 32", "64"}));
+  EXPECT_EQ(texts(records::decide(base, {"a"}, {{{5}, {}}, {{9}, middle}})),
+            (Texts{"a<=7 64", "32"}));
+  EXPECT_EQ(texts(records::decide(base, {"a", "b"},
+                                  {{{1, 5}, narrow}, {{1, 50}, {}}, {{8, 5}, {}}, {{8, 50}, {}}})),
+            (Texts{"a<=4 b<=48 16", "64"}));
+  // Where the default stays, its own versions do.
+  base.versions = {upTo(8, narrow), upTo(40, middle)};
+  EXPECT_EQ(texts(records::decide(base, {"a"}, {{{4}, {}}, {{20}, {}}, {{99}, narrow}})),
+            (Texts{"a<=8 16", "a<=40 32", "a<=59 64", "16"}));
+  EXPECT_EQ(texts(records::decide(base, {"a"}, {{{20}, narrow}, {{99}, {}}})),
+            (Texts{"a<=96 16", "64"}));
+  // What no split tells apart is the default's.
+  EXPECT_EQ(texts(records::decide(base, {"a"}, {{{20}, narrow}, {{20}, {}}})),
+            (Texts{"a<=8 16", "a<=40 32", "64"}));
 }
 
 } // namespace

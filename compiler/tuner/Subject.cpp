@@ -4,6 +4,7 @@
 
 #include "compiler/cards/Numbers.h"
 #include "compiler/graph/edit/Sizes.h"
+#include "compiler/plan/Versions.h"
 #include "compiler/support/Error.h"
 
 using namespace mlir;
@@ -159,9 +160,8 @@ llvm::Expected<std::unique_ptr<cards::Program>> Subject::compile(const plan::Cho
   OwningOpRef<ModuleOp> module = cut.module->clone();
   graph::GroupOp group;
   module->walk([&](graph::GroupOp each) { group = each; });
-  if (choice.card)
-    if (llvm::Error error = warehouse::apply(*choice.card, group, choice.knobs))
-      return std::move(error);
+  if (llvm::Error error = plan::applyChoice(choice, group))
+    return std::move(error);
   return cards::Program::borrow(*module->getContext(), std::move(module), options);
 }
 

@@ -9,11 +9,13 @@
 #include "compiler/cards/Numbers.h"
 #include "compiler/graph/Typical.h"
 #include "compiler/pipeline/Planning.h"
+#include "compiler/records/Decision.h"
 #include "compiler/support/Error.h"
 #include "compiler/support/Guard.h"
 #include "compiler/tuner/Comparison.h"
 #include "compiler/tuner/Subject.h"
 #include "compiler/tuner/Work.h"
+#include "compiler/tuner/joint/Sizes.h"
 
 #include "llvm/TargetParser/Host.h"
 
@@ -32,6 +34,8 @@ using Clock = std::chrono::steady_clock;
 
 static constexpr double kLeastSlice = 3;     // seconds that a group gets at a time
 static constexpr double kFinalSeconds = 8;   // of a slice, to measure finalists at length
+static constexpr int64_t kJointTrials = 32;  // of a group, for all sizes together
+static constexpr size_t kMostVersions = 4;   // of micro-kernels that a decision chooses from
 static constexpr double kLeastShare = 0.002; // of the model's time: less is not worth a trial
 
 namespace {
@@ -52,8 +56,10 @@ private:
   bool isOver() { return shouldStop() || (options.trials > 0 && trials >= options.trials); }
 
   llvm::Error prepare(Work &work);
+  llvm::Error checkOver() const;
   llvm::Error measureBase(Work &work, Subject &subject);
   llvm::Error tune(Work &work, double seconds);
+  llvm::Error tuneJointly(Work &work, double seconds);
   llvm::Expected<double> measure(Work &work, Subject &subject, cards::Program &base,
                                  const Choice &choice, const Effort &effort);
   llvm::Error explore(Work &work, Subject &subject, cards::Program &base, const Choice &choice);
@@ -77,8 +83,11 @@ private:
 } // namespace
 
 static Json describe(const Choice &choice) {
-  return {{"card", choice.card ? Json(choice.card->name) : Json()},
-          {"knobs", choice.knobs.empty() ? Json::object() : Json(choice.knobs)}};
+  Json json = {{"card", choice.card ? Json(choice.card->name) : Json()},
+               {"knobs", choice.knobs.empty() ? Json::object() : Json(choice.knobs)}};
+  for (const plan::Version &version : choice.versions)
+    json["versions"].push_back({{"when", version.when}, {"knobs", Json(version.knobs)}});
+  return json;
 }
 
 bool Tuner::shouldStop() {
@@ -98,7 +107,7 @@ uint64_t Tuner::seedOf(const Work &work) const {
 }
 
 llvm::Expected<std::unique_ptr<Subject>> Tuner::subjectOf(Work &work) {
-  return Subject::make(work.group, options.sizes, seedOf(work));
+  return Subject::make(work.group, work.sizes, seedOf(work));
 }
 
 static Json timingJson(const Timing &timing) {
@@ -152,9 +161,9 @@ llvm::Error Tuner::prepare(Work &work) {
   blank.machine =
       (llvm::sys::getHostCPUName() + ", " + Twine(records::threadsOf(0)) + " threads").str();
   for (const std::string &symbol : work.key.symbols) {
-    auto given = options.sizes.find(symbol);
+    auto given = work.sizes.find(symbol);
     blank.sizes += (blank.sizes.empty() ? "" : ",") +
-                   std::to_string(given == options.sizes.end() ? kNominalSize : given->second);
+                   std::to_string(given == work.sizes.end() ? kNominalSize : given->second);
   }
   auto known = records.find(blank.situation);
   if (!known)
@@ -300,6 +309,149 @@ llvm::Error Tuner::tune(Work &work, double seconds) {
   return llvm::Error::success();
 }
 
+namespace {
+/// A group at one of the sizes that it is tuned for.
+struct AtSize {
+  Work work;
+  std::unique_ptr<Subject> subject;
+  std::unique_ptr<cards::Program> base;
+};
+
+/// Those that were asked for, made when they are.
+class Sizes {
+public:
+  using Make = std::function<llvm::Expected<std::unique_ptr<AtSize>>(size_t)>;
+  explicit Sizes(Make make) : make(std::move(make)) {}
+
+  /// Null where the group cannot run at the size.
+  llvm::Expected<AtSize *> at(size_t number) {
+    auto [known, isNew] = made.try_emplace(number);
+    if (isNew) {
+      auto size = make(number);
+      if (!size)
+        return size.takeError();
+      known->second = std::move(*size);
+    }
+    return known->second.get();
+  }
+
+  std::map<size_t, std::unique_ptr<AtSize>> made;
+
+private:
+  Make make;
+};
+} // namespace
+
+/// Looks at micro-kernels, each at the size that it is best for, then measures at length those
+/// that the sizes would have, beside the default. Nothing else counts.
+llvm::Error Tuner::tuneJointly(Work &work, double seconds) {
+  double exploring = elapsed() + 0.5 * seconds;
+  std::vector<Instance> instances = instancesOf(options.over, work.key.symbols);
+  std::vector<Shape> shapes;
+  std::vector<warehouse::KnobValues> defaults;
+  for (Instance &instance : instances) {
+    instance.sizes.insert(options.sizes.begin(), options.sizes.end());
+    shapes.push_back(shapeAt(work.group, instance, options.sizes, kNominalSize));
+    defaults.push_back(knobsAt(work.base, instance.sizes, kNominalSize));
+  }
+  Sizes sizes([&](size_t i) -> llvm::Expected<std::unique_ptr<AtSize>> {
+    auto made = std::make_unique<AtSize>(AtSize{work, nullptr, nullptr});
+    made->work.records.clear();
+    made->work.blank.sizes.clear();
+    made->work.sizes = instances[i].sizes;
+    if (llvm::Error error = prepare(made->work))
+      return std::move(error);
+    if (!made->work.problem.empty())
+      return std::unique_ptr<AtSize>();
+    auto subject = subjectOf(made->work);
+    if (!subject)
+      return subject.takeError();
+    made->subject = std::move(*subject);
+    auto base = made->subject->compile(work.base, compile);
+    if (!base)
+      return base.takeError();
+    made->base = std::move(*base);
+    return made;
+  });
+  /// The seconds of a micro-kernel at a size; 0 where it failed.
+  auto secondsOf = [&](AtSize &size, const Choice &choice, bool isDefault,
+                       const Effort &effort) -> llvm::Expected<double> {
+    if (isDefault)
+      return size.work.baseSeconds;
+    const Record *known = size.work.find(choice);
+    if (!isSettled(known, options) || (effort.isFinal && !known->isConfirmed)) {
+      auto speedup = measure(size.work, *size.subject, *size.base, choice, effort);
+      if (!speedup)
+        return speedup.takeError();
+      ++trials;
+      ++work.measured;
+      known = size.work.find(choice);
+    }
+    return known && known->failure.empty() ? known->seconds : 0;
+  };
+
+  Joint joint(*work.base.card, defaults, shapes, planned.machine, seedOf(work));
+  for (int64_t count = 0; count < kJointTrials && !isOver() && elapsed() < exploring; ++count) {
+    auto trial = joint.next();
+    if (!trial)
+      break;
+    // The default's own row is that of its knobs, so these are measured where it has them.
+    bool isOwn = trial->knobs == work.base.knobs;
+    for (size_t i = 0; isOwn && i < shapes.size(); ++i)
+      if (defaults[i] == trial->knobs)
+        trial->shape = i;
+    doing = llvm::formatv("'{0}' over {1} sizes, micro-kernel {2}", work.names.front(),
+                          instances.size(), count + 1);
+    auto size = sizes.at(trial->shape);
+    if (!size)
+      return size.takeError();
+    bool isDefault = defaults[trial->shape] == trial->knobs;
+    if (!*size || (isOwn && !isDefault)) {
+      joint.tell(*trial, 0);
+      continue;
+    }
+    auto took = secondsOf(**size, {work.base.card, trial->knobs}, isDefault, kLook);
+    if (!took)
+      return took.takeError();
+    joint.tell(*trial, *took);
+  }
+  std::vector<warehouse::KnobValues> wanted =
+      joint.decide(records::mayVary(work.group) ? kMostVersions : 1);
+  for (size_t i = 0; i < wanted.size(); ++i)
+    if (wanted[i] == work.base.knobs ||
+        joint.speedOf(i, wanted[i]) < records::kClearly * joint.speedOf(i, defaults[i]))
+      wanted[i] = defaults[i];
+  for (size_t i : toConfirm(wanted)) {
+    if (shouldStop())
+      break;
+    auto size = sizes.at(i);
+    if (!size)
+      return size.takeError();
+    if (*size)
+      if (auto took =
+              secondsOf(**size, {work.base.card, wanted[i]}, wanted[i] == defaults[i], kDecide);
+          !took)
+        return took.takeError();
+  }
+  for (auto &[number, size] : sizes.made)
+    if (size)
+      llvm::append_range(work.records, size->work.records);
+  work.isDone = true;
+  return llvm::Error::success();
+}
+
+llvm::Error Tuner::checkOver() const {
+  std::set<std::string> known;
+  for (auto &work : works)
+    known.insert(work->key.symbols.begin(), work->key.symbols.end());
+  for (auto &[symbol, sizes] : options.over)
+    if (!known.count(symbol))
+      return makeError(ErrorCode::Usage, "error: no group has a size '" + symbol +
+                                             "' to tune over; there are: " +
+                                             (known.empty() ? "none" : llvm::join(known, ", ")));
+  return llvm::Error::success();
+}
+
 llvm::Error Tuner::run() {
   planned.context->disableMultithreading();
   if (int64_t others = support::countThreads() - 1)
@@ -314,6 +466,15 @@ llvm::Error Tuner::run() {
   if (!found)
     return found.takeError();
   works = std::move(*found);
+  if (llvm::Error error = checkOver())
+    return error;
+  for (auto &work : works) {
+    work->sizes = options.sizes;
+    std::vector<Instance> instances = instancesOf(options.over, work->key.symbols);
+    work->isJoint = instances.size() > 1 && work->base.card;
+    for (auto &[symbol, size] : instances.back().sizes) // the largest: for its share of the time
+      work->sizes[symbol] = size;
+  }
   for (auto &work : works)
     if (llvm::Error error = prepare(*work))
       return error;
@@ -336,7 +497,7 @@ llvm::Error Tuner::run() {
         continue;
       double slice = std::max(kLeastSlice, left() * work->weight() / open);
       open -= work->weight();
-      if (llvm::Error error = tune(*work, slice))
+      if (llvm::Error error = work->isJoint ? tuneJointly(*work, slice) : tune(*work, slice))
         return error;
     }
   }
@@ -345,22 +506,46 @@ llvm::Error Tuner::run() {
   return llvm::Error::success();
 }
 
+/// The mean of the speed-ups that the choice has at the sizes at which it was measured at length.
+static double jointRatio(const Work &work, const Choice &chosen) {
+  double logarithms = 0;
+  int64_t count = 0;
+  for (const Record &record : work.records) {
+    auto numbers = records::sizesOf(record, work.key.symbols.size());
+    if (!numbers || !record.isConfirmed || !record.failure.empty())
+      continue;
+    cards::Sizes sizes;
+    for (auto [symbol, size] : llvm::zip(work.key.symbols, *numbers))
+      sizes[symbol] = size;
+    if (knobsAt(chosen, sizes, kNominalSize) != record.knobs)
+      continue;
+    logarithms += std::log(record.speedup > 0 ? record.speedup : 1);
+    ++count;
+  }
+  return count ? std::exp(logarithms / static_cast<double>(count)) : 1;
+}
+
 Json Tuner::describe(const Work &work, double whole) const {
-  Choice chosen = records::bestOf(work.records, work.offers, work.base);
-  const Record *record = work.find(chosen);
+  std::vector<std::string> symbols;
+  if (work.isJoint && records::mayVary(work.group))
+    symbols = work.key.symbols;
+  Choice chosen = records::bestOf(work.records, work.offers, work.base, symbols);
+  const Record *record = work.isJoint ? nullptr : work.find(chosen);
   Json json = {{"groups", work.names},
                {"loops", work.blank.nest},
                {"sizes", Json::object()},
                {"default", tuner::describe(work.base)},
                {"chosen", tuner::describe(chosen)}};
   for (const std::string &symbol : work.key.symbols) {
-    auto given = options.sizes.find(symbol);
-    json["sizes"][symbol] = given == options.sizes.end() ? kNominalSize : given->second;
+    auto given = work.sizes.find(symbol);
+    json["sizes"][symbol] = given == work.sizes.end() ? kNominalSize : given->second;
   }
   int64_t failed = llvm::count_if(work.records, [](auto &each) { return !each.failure.empty(); });
   json["seconds"] = work.problem.empty() ? Json(work.baseSeconds) : Json();
   json["share"] = whole > 0 ? work.weight() / whole : 0;
-  json["ratio"] = record && record->speedup > 0 ? record->speedup : 1;
+  json["ratio"] = work.isJoint                    ? jointRatio(work, chosen)
+                  : record && record->speedup > 0 ? record->speedup
+                                                  : 1;
   json["known"] = work.records.size();
   json["failed"] = failed;
   json["measured"] = work.measured;

@@ -6,6 +6,7 @@
 #define HEDDLE_TUNER_TUNER_H
 
 #include "compiler/pipeline/Pipeline.h"
+#include "compiler/tuner/joint/Instances.h"
 
 namespace heddle::tuner {
 
@@ -15,6 +16,7 @@ struct TuneOptions {
   double trialSeconds = 20; // that one candidate may take
   uint64_t seed = 0;
   std::map<std::string, int64_t> sizes; // at which symbols are measured, else at typical ones
+  Over over;                            // of these symbols, all of the sizes instead
   /// Told what goes on and how much of the whole is done; true ends the tuning.
   std::function<bool(llvm::StringRef what, double fraction)> progress;
 };

@@ -2,6 +2,7 @@
 #ifndef HEDDLE_TUNER_WORK_H
 #define HEDDLE_TUNER_WORK_H
 
+#include "compiler/cards/Trial.h"
 #include "compiler/records/GroupKey.h"
 #include "compiler/records/RecordedChooser.h"
 #include "compiler/tuner/Search.h"
@@ -13,6 +14,7 @@ struct Work {
   std::vector<std::string> names; // of all of them
   records::GroupKey key;
   records::Record blank; // what all records of the group share
+  cards::Sizes sizes;    // at which it is measured
   std::vector<warehouse::Offer> offers;
   plan::Choice base;
   std::vector<records::Record> records; // of this base and these sizes
@@ -21,6 +23,7 @@ struct Work {
   double baseSeconds = 0; // of one run with the default choice
   int64_t measured = 0;   // candidates, now
   bool isDone = false;    // there is nothing left to try
+  bool isJoint = false;   // it was tuned for several sizes; the records are of all of them
 
   /// Of the model's time, but for a factor.
   double weight() const { return baseSeconds * static_cast<double>(names.size()); }

@@ -147,6 +147,10 @@ typedef struct heddle_tune_options {
   /* Told what goes on, with 0..1 of the whole; not 0 ends the tuning, and what was found stays. */
   int (*progress)(void *data, const char *what, double fraction);
   void *progress_data;
+  /* "seq=5,24:0.2,43", "seq=1..128" or "seq=@FILE": tune for all of these sizes at once, with
+   * weights; knobs may then differ from size to size. A file holds observed sizes. */
+  const char *const *over;
+  size_t over_count;
 } heddle_tune_options_t;
 
 /* Measures cards and knobs for each distinct group of the model on this machine, into

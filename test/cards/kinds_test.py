@@ -71,7 +71,7 @@ def deciding(plan):
 def compiled_with(source, card, **options):
     """The model with this card on the group that decides."""
     plan = heddle.compile(source, **options).compiled.plan
-    deciding(plan).update(card=card, knobs={}, card_hash="")
+    deciding(plan).update(card=card, knobs={}, versions=[], card_hash="")
     return heddle.compile(source, plan=plan, **options)
 
 

@@ -158,3 +158,62 @@ def test_the_fingerprint_is_of_the_model_alone(tmp_path):
     found = {plan_of(path, *options)["model"]
              for options in ((), ("--target", "x86-64-v3"), ("--target", "c"), ("-O", "1"))}
     assert len(found) == 1
+
+
+OPEN = """m (float[2, s, 8] a, float[2, 8, s] b, float[s, 8] c)
+    => (float[2, s, s] y, float[s, 40] z) {
+    [y] y = MatMul(a, b)
+    [z] z = MatMul(c, w)
+}"""
+
+
+@pytest.fixture
+def versioned(tmp_path):
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 22]>\n{OPEN}')
+    weight = np.random.default_rng(0).standard_normal((8, 40)).astype(np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weight, "w"))
+    path = save(model, tmp_path / "m.onnx")
+    plan = plan_of(path, "--target", "x86-64-v3")
+    product = next(group for group in plan["groups"] if group["name"] == "y")
+    product["knobs"].update(m=6, n=16)
+    product["versions"] = [{"when": {"s": 4}, "knobs": {"m": 4, "n": 8}},
+                           {"when": {"2*s": 24}, "knobs": {"m": 2}}]
+    return path, plan
+
+
+def test_a_run_takes_the_first_version_for_its_sizes(versioned):
+    path, plan = versioned
+    made = compiled(path, plan, "--target", "x86-64-v3")
+    found = next(group for group in made["groups"] if group["name"] == "y")
+    assert [version["knobs"]["n"] for version in found["versions"]] == [8, 16]
+    assert compiled(path, made, "--target", "x86-64-v3") == made
+    random = np.random.default_rng(0)
+    module = package.compile(str(path), plan=made, cache=False, threads=1)
+    for size in (0, 1, 4, 5, 12, 13, 40):
+        a, b = (random.standard_normal((2, size, 8)).astype(np.float32) for _ in "ab")
+        feeds = {"a": a, "b": b.transpose(0, 2, 1).copy(), "c": a[0].copy()}
+        np.testing.assert_allclose(module.run(["y"], feeds)[0], a @ feeds["b"], rtol=1e-5,
+                                   atol=1e-5)
+
+
+def test_explain_prints_the_decision(versioned):
+    path, plan = versioned
+    (path.parent / "p.json").write_text(json.dumps(plan))
+    done = heddle("explain", path, "--plan", path.parent / "p.json", "--group", "y",
+                  "--target", "x86-64-v3")
+    assert done.status == OK, done.errors
+    assert """versions
+  if s <= 4: m=4 n=8 panels=0 tiles=0
+  else if 2*s <= 24: m=2 n=16 panels=0 tiles=0
+  else: m=6 n=16 panels=0 tiles=0
+""" in done.output
+
+
+def test_weights_are_packed_once_for_all_versions(versioned):
+    path, plan = versioned
+    product = next(group for group in plan["groups"] if group["name"] == "z")
+    product["versions"] = [{"when": {"s": 4}, "knobs": {"m": 4, "n": 8}}]
+    assert "group 'z': error: its versions pack its weights in several ways" in compiled(
+        path, plan, "--target", "x86-64-v3")
+    product["versions"] = [{"when": {"s": 4}, "knobs": {"m": 2}}]
+    assert isinstance(compiled(path, plan, "--target", "x86-64-v3"), dict)

@@ -253,3 +253,58 @@ def test_refusals(model, records, tmp_path):
     assert done.status == USAGE and "--at 'rows=4': no input has a size named 'rows'" in done.errors
     assert "batch" in done.errors
     assert not (tmp_path / "n.db").exists()
+
+
+@pytest.fixture
+def open_product(tmp_path):
+    """A product whose columns are known only at run time."""
+    return save(make_model([helper.make_node("MatMul", ["a", "b"], ["y"], "product")],
+                           [value("a", [4, "seq", 16]), value("b", [4, 16, "seq"])],
+                           [value("y", [4, "seq", "seq"])]), tmp_path / "open.onnx")
+
+
+def test_many_sizes_are_tuned_together(open_product, records, tmp_path):
+    lengths = tmp_path / "lengths.txt"
+    lengths.write_text("9 9 20\n33\n64\n")
+    found = tune(open_product, records, "--over", f"seq=@{lengths}", trials=6)
+    [group] = found["groups"]
+    assert group["problem"] is None and group["default"]["versions"]
+    measured = {size for size, in rows(records, "sizes")}
+    assert measured <= {"9", "20", "33", "64"} and "64" in measured
+    assert found["trials"] <= 6 + 4  # what is confirmed counts, too
+    # Micro-kernels are measured at one size each, but for those that are confirmed.
+    looks = [row for row in rows(records, "knobs, confirmed") if not row[1]]
+    assert len(looks) == len(set(looks))
+
+
+def test_records_of_several_sizes_become_a_decision(open_product, records, tmp_path):
+    tune(open_product, records, "--over", "seq=8,24,100", trials=1)
+    database = sqlite3.connect(records)
+    columns = [each[1] for each in database.execute("PRAGMA table_info(trial)")]
+    [row, *_] = database.execute("SELECT * FROM trial ORDER BY id")
+    made = dict(zip(columns, row))
+    del made["id"]
+    database.execute("DELETE FROM trial")
+    knobs = json.loads(made["knobs"])
+    for size, n, speedup in ((8, 16, 1.5), (24, 32, 1.4), (100, 64, 1.0)):
+        made.update(sizes=str(size), speedup=speedup, confirmed=1, failure=None,
+                    knobs=json.dumps({**knobs, "m": 2, "n": n}, separators=(",", ":")))
+        database.execute(f"INSERT INTO trial ({', '.join(made)}) "
+                         f"VALUES ({', '.join('?' * len(made))})", list(made.values()))
+    database.commit()
+    done = heddle("plan", open_product, "--json", "--threads", 1, "--records", records)
+    [group] = done.json["groups"]
+    assert [(each["when"], each["knobs"]["m"], each["knobs"]["n"])
+            for each in group["versions"][:2]] == [({"seq": 16}, 2, 16), ({"seq": 96}, 2, 32)]
+    again = heddle("plan", open_product, "--json", "--threads", 1, "--records", records)
+    assert again.output == done.output
+
+
+@pytest.mark.parametrize("over, message", [
+    ("seq", "'seq' gives no sizes to tune over; write NAME=SIZES"),
+    ("seq=0", "'seq=0' gives no sizes to tune over"),
+    ("length=5,9", "no group has a size 'length' to tune over; there are: seq"),
+    ("seq=@nowhere.txt", "cannot read the sizes of 'seq' from 'nowhere.txt'")])
+def test_what_is_no_list_of_sizes_is_refused(open_product, records, over, message):
+    done = heddle("tune", open_product, "--records", records, "--over", over, *ONE)
+    assert done.status == USAGE and message in done.errors

@@ -99,6 +99,26 @@ static void addMiddles(Cases &cases, const string &type) {
             [](Builder &b, Value x) { return b.scaled(b.unary("tanh", b.scaled(x, 0.1)), 10); });
 }
 
+/// Versions, at each bound and just above it.
+static void addVersions(Cases &cases, const string &type) {
+  auto sizes = [](std::vector<std::pair<int64_t, int64_t>> pairs) {
+    std::vector<Sizes> runs;
+    for (auto [s, t] : pairs)
+      runs.push_back({{"b", 2}, {"s", s}, {"t", t}});
+    return runs;
+  };
+  add(
+      cases, "versions", type,
+      [](Builder &b) {
+        Value q = b.input("b, 3, s, 16"), k = b.input("b, 3, 16, t"), v = b.input("b, 3, t, 16");
+        b.output(b.product(b.softmax(b.product(q, k, "b, 3, s, t")), v, "b, 3, s, 16"));
+      },
+      sizes({{5, 4}, {5, 5}, {5, 6}, {8, 20}, {9, 20}, {8, 21}, {3, 100}, {0, 5}}));
+  cases.back().card = "attention";
+  cases.back().versions = R"([{"when": {"t": 5}, "knobs": {"m": 4, "n": 16}},
+                              {"when": {"s": 8, "t": 20}, "knobs": {"m": 2, "n": 32}}])";
+}
+
 /// What follows the softmax.
 static void addEnds(Cases &cases, const string &type) {
   auto inputs = [](Builder &b) {
@@ -243,6 +263,7 @@ static void addShapes(Cases &cases, const string &type) {
 void addAttention(Cases &cases) {
   for (const char *type : {"f32", "f64"}) {
     addMiddles(cases, type);
+    addVersions(cases, type);
     addEnds(cases, type);
     addOperands(cases, type);
     addShapes(cases, type);

@@ -89,6 +89,7 @@ struct Case {
   std::string card = "";                            // that its convolutions have to take
   std::map<std::string, int64_t> knobs = {};        // of that card
   bool takesWeights = false;                        // as inputs, known only at run time
+  std::string versions = "";                        // of that card's groups, as a plan has them
   bool inPlace = false; // results take the place of inputs of their types
 };
 using Cases = std::vector<Case>;

@@ -137,9 +137,13 @@ llvm::Expected<std::string> planOf(const Case &test) {
   if (!compiled)
     return compiled.takeError();
   auto plan = nlohmann::json::parse((*compiled)->planJson);
-  for (auto &group : plan["groups"])
-    if (StringRef(group["card"].get_ref<const std::string &>()).starts_with("conv"))
+  for (auto &group : plan["groups"]) {
+    StringRef card = group["card"].get_ref<const std::string &>();
+    if (!test.versions.empty() && card == test.card)
+      group["versions"] = nlohmann::json::parse(test.versions);
+    else if (test.versions.empty() && card.starts_with("conv"))
       group.update({{"card", test.card}, {"card_hash", ""}, {"knobs", test.knobs}});
+  }
   return plan.dump();
 }
 

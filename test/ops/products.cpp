@@ -22,7 +22,50 @@ static void addProduct(Cases &cases, const string &type, const string &left, con
                    std::move(runs)});
 }
 
+/// Versions of a product, at each bound and just above it.
+static void addVersions(Cases &cases) {
+  auto add = [&](const string &name, const string &versions, std::vector<Sizes> runs,
+                 std::function<void(Model &)> build) {
+    cases.push_back({"product/versions " + name, build, std::move(runs)});
+    cases.back().card = "matmul";
+    cases.back().versions = versions;
+  };
+  auto product = [](Model &m) {
+    Value a = m.input("f32[3, n, 7]"), b = m.input("f32[3, 7, m]");
+    m.output(m.op("matmul", {a, b}, "", "f32[3, n, m]"));
+  };
+  auto sizes = [](std::vector<std::pair<int64_t, int64_t>> pairs) {
+    std::vector<Sizes> runs;
+    for (auto [n, m] : pairs)
+      runs.push_back({{"n", n}, {"m", m}});
+    return runs;
+  };
+  add("by columns",
+      R"([{"when": {"m": 16}, "knobs": {"m": 14, "n": 16}},
+          {"when": {"m": 33}, "knobs": {"m": 2, "n": 32}},
+          {"when": {"m": 60}, "knobs": {"m": 6, "n": 64}}])",
+      sizes({{9, 0}, {0, 3}, {1, 1}, {9, 16}, {15, 17}, {15, 33}, {7, 34}, {6, 60}, {7, 61}}),
+      product);
+  add("by both sizes, and by their product",
+      R"([{"when": {"n": 4, "m": 20}, "knobs": {"m": 4, "n": 24}},
+          {"when": {"n*m": 200}, "knobs": {"m": 1, "n": 64}}])",
+      sizes({{4, 20}, {5, 20}, {4, 21}, {10, 20}, {3, 67}, {12, 40}}), product);
+  add("of a weight", R"([{"when": {"n": 5}, "knobs": {"m": 5}}])", {{{"n", 5}}, {{"n", 6}}},
+      [](Model &m) {
+        Value a = m.input("f32[n, 33]"), b = m.constant("f32[33, 72]");
+        m.output(m.op("exp", {m.op("matmul", {a, b}, "", "f32[n, 72]")}));
+      });
+  add("of a size that the run finds", R"([{"when": {"$found": 9}, "knobs": {"m": 2, "n": 16}}])",
+      {{{"n", 3}}, {{"n", 18}}, {{"n", 100}}, {{"n", 0}}}, [](Model &m) {
+        Value x = m.input("f32[n, 7]"), b = m.input("f32[7, 33]");
+        Value places = m.op("nonzero", {m.input("i1[n]")}, "", "i64[1, $found]");
+        Value rows = m.op("gather", {x, m.op("reshape", {places}, "", "i64[$found]")}, "axis = 0");
+        m.output(m.op("matmul", {rows, b}, "", "f32[$found, 33]"));
+      });
+}
+
 void addProducts(Cases &cases) {
+  addVersions(cases);
   const int sizes[][3] = {{1, 1, 1},     {7, 15, 17},  {16, 16, 16}, {33, 48, 49}, {1, 100, 33},
                           {100, 1, 7},   {49, 33, 1},  {2, 0, 5},    {0, 3, 4},    {5, 7, 0},
                           {48, 300, 64}, {77, 20, 80}, {23, 9, 112}};

@@ -149,6 +149,9 @@ static std::string verdict(const Json &proof) {
               (difference.at("compiled_for_these_sizes") ? ", known when compiling" : "") + "\n";
     if (!difference.at("knobs").empty())
       text += "  knobs    " + joined(difference.at("knobs")) + "\n";
+    for (const Json &version : difference.at("versions"))
+      text += "  version  up to " + joined(version.at("when")) + ": " +
+              joined(version.at("knobs")) + "\n";
     return text;
   }
   text = path + ": proved in " + formatNumber(proof.at("seconds"), 3) + " s\n";

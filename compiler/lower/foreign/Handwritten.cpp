@@ -19,11 +19,18 @@ using namespace mlir;
 
 namespace heddle::lower {
 
+/// Of the names of functions, which are C's; each version of a kernel has its own.
+static std::string prefixOf(const Kernel &kernel) {
+  std::string prefix = kernel.name + "_";
+  return kernel.versions.empty() ? prefix
+                                 : prefix + "v" + std::to_string(kernel.versions.size()) + "_";
+}
+
 namespace {
 class Handwritten {
 public:
   Handwritten(KernelBuilder &kernel, Block *group, const Schedule &schedule)
-      : kernel(kernel), group(group), schedule(schedule), prefix(kernel.kernel.name + "_") {}
+      : kernel(kernel), group(group), schedule(schedule), prefix(prefixOf(kernel.kernel)) {}
 
   LogicalResult prepare() {
     auto ops = mechanism::opsOf(*group);

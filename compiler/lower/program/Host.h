@@ -67,6 +67,8 @@ private:
   // Launches (HostLaunch.cpp).
   void writeGroup(graph::GroupOp group);
   void storeArguments(graph::GroupOp group, int64_t base);
+  Value versionOf(const Kernel &kernel);
+  void launchAlone(const Kernel &kernel, Value slots);
   void launch(mlir::func::FuncOp target, Value slots, Value tasks, Value work, Value scratch,
               bool needsScratch);
   void launchRegion(llvm::ArrayRef<graph::GroupOp> members);

@@ -234,6 +234,38 @@ void Host::profile(graph::GroupOp group, llvm::function_ref<void()> launches) {
   callOn(program::Service::Profile, {code->number(-1)});
 }
 
+/// The number of the version that is for the sizes of the run; null where there is one.
+Value Host::versionOf(const Kernel &kernel) {
+  Value chosen;
+  for (size_t i = kernel.versions.size(); i-- > 0;) {
+    Value number = code->number(i), fits;
+    for (const Bound &bound : kernel.versions[i])
+      fits = code->both(fits, code->less(dim(bound.size), code->number(bound.most + 1)));
+    chosen = fits ? builder.createOrFold<arith::SelectOp>(code->loc, fits, number, chosen) : number;
+  }
+  return chosen;
+}
+
+void Host::launchAlone(const Kernel &kernel, Value slots) {
+  Value chosen = versionOf(kernel);
+  for (const Phase &phase : kernel.phases) {
+    Value tasks = dim(phase.tasks), scratch = dim(phase.scratchBytes);
+    Value work = dim(phase.work);
+    auto write = [&] {
+      launch(functionOf(phase), slots, tasks, work, scratch, !phase.scratchBytes.isConstant(0));
+    };
+    bool isLast = phase.version + 1 == (int64_t)kernel.versions.size();
+    if (phase.version < 0) {
+      write();
+    } else {
+      Value isChosen = builder.createOrFold<arith::CmpIOp>(code->loc, arith::CmpIPredicate::eq,
+                                                           chosen, code->number(phase.version));
+      code->when(isChosen, write);
+    }
+    program.launches += phase.version < 0 || isLast; // of all versions' one
+  }
+}
+
 void Host::writeGroup(graph::GroupOp group) {
   const Kernel &kernel = *kernels.at(group);
   if (!kernel.rows.empty())
@@ -244,13 +276,7 @@ void Host::writeGroup(graph::GroupOp group) {
     int64_t base = openSlots;
     storeArguments(group, base);
     Value slots = code->at(arguments, builder.getI64Type(), code->number(base));
-    profile(group, [&] {
-      for (const Phase &phase : kernel.phases) {
-        launch(functionOf(phase), slots, dim(phase.tasks), dim(phase.work), dim(phase.scratchBytes),
-               !phase.scratchBytes.isConstant(0));
-        ++program.launches;
-      }
-    });
+    profile(group, [&] { launchAlone(kernel, slots); });
     return;
   }
   int64_t base = 1 + members.size();

@@ -201,8 +201,8 @@ func::FuncOp Host::rowDispatcher(func::FuncOp target, const Kernel &kernel, cons
       if (Dim size = *Dim::parse(argument.text); !graph::rowsOf(size).empty())
         varying.push_back({number, tables.sumOf(size), 0});
   }
-  int64_t taskSum = tables.sumOf(RowTables::tasksOf(phase)),
-          workSum = tables.sumOf(RowTables::workOf(phase)), count = kernel.arguments.size();
+  int64_t taskSum = tables.sumOf(RowTables::tasksOf(kernel, phase)),
+          workSum = tables.sumOf(RowTables::workOf(kernel, phase)), count = kernel.arguments.size();
   std::string key = ("rows " + target.getSymName() + " " + Twine(count) + " " + Twine(taskSum) +
                      " " + Twine(workSum))
                         .str();
@@ -291,8 +291,8 @@ void Host::launchRows(graph::GroupOp group) {
       code->when(isFine(), [&] {
         Value greatest = code->load(i64, tableAt(table, rows, tables.sums.size()),
                                     code->number(tables.greatestOf(phase.scratchBytes)));
-        Value all =
-            code->load(i64, tableAt(table, rows, tables.sumOf(RowTables::workOf(phase))), rows);
+        Value all = code->load(
+            i64, tableAt(table, rows, tables.sumOf(RowTables::workOf(kernel, phase))), rows);
         launch(dispatcher, slots, code->number(kParts), all, greatest, needsScratch);
       });
       ++program.launches;

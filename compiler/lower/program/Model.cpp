@@ -78,7 +78,6 @@ llvm::Error lowerModel(func::FuncOp model, const program::Machine &machine,
          llvm::zip(outputsOf(&group.getBody().front()), group.getResults()))
       if (auto placed = placements.find(outside); placed != placements.end())
         builder.ownPlacements.insert({inside, placed->second});
-    Schedule schedule = scheduleOf(group);
     std::optional<RowGroup> row;
     if (std::string of = rowsOf(group); !of.empty()) {
       if (model.getOps<graph::RowLengthsOp>().empty()) {
@@ -90,11 +89,11 @@ llvm::Error lowerModel(func::FuncOp model, const program::Machine &machine,
       }
       row.emplace(group, of);
     }
-    Block &body = (row ? row->group() : group).getBody().front();
-    bool isDone = succeeded(emitGroup(builder, &body, schedule));
+    bool isDone = succeeded(emitGroup(builder, row ? row->group() : group));
     if (row)
       row->restore(builder.kernel);
     if (!isDone) {
+      Schedule schedule = scheduleOf(group);
       std::string name = schedule.mechanism ? schedule.mechanism->name.str() : schedule.kind;
       problems = llvm::joinErrors(
           std::move(problems),

@@ -62,11 +62,26 @@ Dim RowTables::elementsOfRow(Value tensor, StringRef of) {
   return graph::elementCount(graph::inRow(graph::dimsOf(tensor), of));
 }
 
-Dim RowTables::tasksOf(const Phase &phase) { return Dim::max(phase.tasks, Dim(0)); }
+/// 1 if the sizes are within the bounds, else 0.
+static Dim areWithin(ArrayRef<Bound> bounds) {
+  Dim all(1);
+  for (const Bound &bound : bounds)
+    all = all * Dim::max(Dim::min(Dim(bound.most + 1) - bound.size, Dim(1)), Dim(0));
+  return all;
+}
 
-Dim RowTables::workOf(const Phase &phase) {
+Dim RowTables::tasksOf(const Kernel &kernel, const Phase &phase) {
+  Dim tasks = Dim::max(phase.tasks, Dim(0));
+  for (int64_t i = 0; i <= phase.version; ++i) {
+    Dim isIt = areWithin(kernel.versions[i]);
+    tasks = tasks * (i == phase.version ? isIt : Dim(1) - isIt);
+  }
+  return tasks;
+}
+
+Dim RowTables::workOf(const Kernel &kernel, const Phase &phase) {
   Dim ofTask = phase.work.ceilDiv(Dim::max(phase.tasks, Dim(1)));
-  return Dim::max(ofTask, Dim(1)) * tasksOf(phase);
+  return Dim::max(ofTask, Dim(1)) * tasksOf(kernel, phase);
 }
 
 void RowTables::add(std::vector<Dim> &to, const Dim &dim) {
@@ -109,8 +124,8 @@ RowTables::RowTables(func::FuncOp model,
         add(sums, size);
     }
     for (const Phase &phase : kernel.phases) {
-      add(sums, tasksOf(phase));
-      add(sums, workOf(phase));
+      add(sums, tasksOf(kernel, phase));
+      add(sums, workOf(kernel, phase));
       add(greatest, phase.scratchBytes);
     }
   });

@@ -44,9 +44,10 @@ public:
 
   // What a kernel of rows needs of the tables.
   static Dim elementsOfRow(Value tensor, llvm::StringRef of);
-  static Dim tasksOf(const Phase &phase);
-  /// The work of a row's tasks, as many times as there are tasks.
-  static Dim workOf(const Phase &phase);
+  /// None of rows whose sizes are those of another version.
+  static Dim tasksOf(const Kernel &kernel, const Phase &phase);
+  /// The work of a row's tasks, a multiple of their number.
+  static Dim workOf(const Kernel &kernel, const Phase &phase);
 
 private:
   void add(std::vector<Dim> &to, const Dim &dim);

@@ -101,6 +101,9 @@ function buffersOf(group) {
       `${buffer.first}\u2013${buffer.last}`]), [1, 2])];
 }
 
+const assigned = (numbers, word) =>
+  Object.entries(numbers).map(([name, value]) => name + word + value).join(" ");
+
 const panel = document.getElementById("details");
 views.push((group) => {
   const card = data.cards[group.card];
@@ -108,6 +111,9 @@ views.push((group) => {
   tags.push(element("span", { class: "tag" }, group.card ? "card " + group.card : "no card"));
   for (const [name, value] of Object.entries(group.knobs))
     tags.push(element("span", { class: "tag" }, `${name} = ${value}`));
+  for (const { when, knobs } of group.versions || [])
+    tags.push(element("span", { class: "tag" },
+      `${assigned(when, " \u2264 ")}: ${assigned(knobs, "=")}`));
   if (group.region !== null)
     tags.push(element("span", { class: "tag" }, "launched at once: region " + group.region));
   if (group.is_fallback)

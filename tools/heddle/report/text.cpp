@@ -22,11 +22,35 @@ static std::string cellOf(const Json &size, double unit) {
   return size.is_number() ? formatNumber(size.get<double>() / unit, 3) : "sym";
 }
 
-static std::string knobsOf(const Json &group) {
+/// "m=8 n=48".
+static std::string settingsText(const Json &knobs) {
   std::string text;
-  for (const auto &[name, value] : group.at("knobs").items())
+  for (const auto &[name, value] : knobs.items())
     text += (text.empty() ? "" : " ") + name + "=" + value.dump();
   return text;
+}
+
+static std::string knobsOf(const Json &group) {
+  std::string text = settingsText(group.at("knobs"));
+  if (size_t count = group.value("versions", Json::array()).size())
+    text += " and " + std::to_string(count) + " more";
+  return text;
+}
+
+/// The decision by sizes, as a run makes it; "" where there is none.
+static std::string versionsText(const Json &group) {
+  Json versions = group.value("versions", Json::array());
+  if (versions.empty())
+    return "";
+  std::string text = "versions\n", word = "  if ";
+  for (const Json &version : versions) {
+    std::string bounds;
+    for (const auto &[size, most] : version.at("when").items())
+      bounds += (bounds.empty() ? "" : " and ") + size + " <= " + most.dump();
+    text += word + bounds + ": " + settingsText(version.at("knobs")) + "\n";
+    word = "  else if ";
+  }
+  return text + "  else: " + settingsText(group.at("knobs")) + "\n";
 }
 
 static std::string cardOf(const Json &group) {
@@ -214,11 +238,12 @@ std::string detailsOf(const Json &explanation, const Json &group) {
   text += "kind     " + group.at("kind").get<std::string>() + "\n";
   if (!regionOf(group).empty())
     text += "region   " + regionOf(group) + ": launched at once with its other groups\n";
-  std::string knobs = knobsOf(group);
+  std::string knobs = settingsText(group.at("knobs"));
   text +=
       "choice   " +
       (cardOf(group) == "-" ? "no card: the default form of its kind" : "card " + cardOf(group)) +
       (knobs.empty() ? "" : ", " + knobs) + "\n";
+  text += versionsText(group);
   if (group.at("is_fallback"))
     text += "note     its schedule could not be carried out; it runs element by element\n";
   text += opsText(group) + offersText(group) + trafficText(explanation, group) +

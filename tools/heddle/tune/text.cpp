@@ -26,6 +26,9 @@ static std::string changeText(const Json &group) {
   for (const auto &[name, value] : after.at("knobs").items())
     if (before.at("knobs").value(name, Json()) != value)
       text += (text.empty() ? "" : " ") + name + "=" + value.dump();
+  if (before.value("versions", Json()) != after.value("versions", Json()))
+    text += (text.empty() ? "" : ", ") +
+            std::to_string(after.value("versions", Json::array()).size()) + " versions by size";
   return text;
 }
 

@@ -22,7 +22,7 @@ struct Options {
   std::string model, output;
   CompileOptions compile;
   FeedOptions feeds;
-  std::vector<std::string> sizes;
+  std::vector<std::string> sizes, over;
   int64_t trials = 0;
   double seconds = 300, trialSeconds = 20;
   bool isJson = false;
@@ -65,9 +65,11 @@ static std::string recordsOf(const Options &options) {
 }
 
 static Json measureGroups(const Options &options, double seconds) {
-  std::vector<const char *> sizes;
+  std::vector<const char *> sizes, over;
   for (const std::string &size : options.sizes)
     sizes.push_back(size.c_str());
+  for (const std::string &each : options.over)
+    over.push_back(each.c_str());
   Progress progress(options.compile.showProgress);
   heddle_tune_options_t raw = {};
   raw.size = sizeof raw;
@@ -77,6 +79,8 @@ static Json measureGroups(const Options &options, double seconds) {
   raw.seed = options.feeds.seed;
   raw.sizes = sizes.data();
   raw.size_count = sizes.size();
+  raw.over = over.data();
+  raw.over_count = over.size();
   raw.progress = [](void *data, const char *what, double fraction) -> int {
     static_cast<Progress *>(data)->report(what, fraction);
     return isInterrupted;
@@ -194,6 +198,10 @@ Run addTune(CLI::App &app) {
   addMany(app, "--at", options->sizes,
           "measure at this size, which stays a symbol: batch=4 (default 32)")
       ->type_name("NAME=SIZE");
+  addMany(app, "--over", options->over,
+          "tune for all of these sizes together: seq=5,24:0.2,43 with weights, seq=1..128, or "
+          "seq=@FILE of observed ones")
+      ->type_name("NAME=SIZES");
   addMany(app, "--input", options->feeds.inputs, "of the comparison at the end, as for bench")
       ->type_name("NAME=VALUE");
   app.add_option("--data", options->feeds.data, "the same from a folder with input_0.pb")

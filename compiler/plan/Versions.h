@@ -1,0 +1,22 @@
+// Versions: knobs of a group that depend on its sizes.
+//
+// A choice may have several settings of its card's knobs, in a list of which a run takes the first
+// that is for its sizes. What a decision tree of `size <= bound` says is such a list: the leaves
+// from left to right, each with the bounds of the left turns on its way.
+#ifndef HEDDLE_PLAN_VERSIONS_H
+#define HEDDLE_PLAN_VERSIONS_H
+
+#include "compiler/plan/Chooser.h"
+
+namespace heddle::plan {
+
+/// What is wrong with the sizes that a version of the group is for; "" for nothing. They are
+/// expressions of the symbols in the group's types, which are known wherever it is launched.
+std::string whyNoCondition(graph::GroupOp group, const std::map<std::string, int64_t> &when);
+
+/// Leaves the choice on the group, where lowering reads it.
+llvm::Error applyChoice(const Choice &choice, graph::GroupOp group);
+
+} // namespace heddle::plan
+
+#endif // HEDDLE_PLAN_VERSIONS_H

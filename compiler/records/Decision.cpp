@@ -1,0 +1,159 @@
+// Decision: see Decision.h.
+
+#include "compiler/records/Decision.h"
+
+#include "compiler/graph/edit/CutOut.h"
+
+using namespace mlir;
+
+namespace heddle::records {
+
+using plan::Version;
+using warehouse::KnobValues;
+
+static constexpr int kDeepest = 3; // 8 leaves: each may be code of its own
+
+namespace {
+using Bounds = std::map<std::string, int64_t>;
+using Points = std::vector<const Point *>;
+
+struct Split {
+  double impurity;
+  size_t symbol;
+  int64_t most; // of the left side
+};
+
+class Tree {
+public:
+  Tree(const plan::Choice &base, ArrayRef<std::string> symbols) : base(base), symbols(symbols) {}
+
+  void grow(const Points &points, const Bounds &bounds, int depth) {
+    auto split = depth < kDeepest ? bestSplit(points) : std::nullopt;
+    if (!split)
+      return addLeaf(points, bounds);
+    auto [left, right] = sides(points, *split);
+    Bounds closer = bounds;
+    auto [bound, isNew] = closer.try_emplace(symbols[split->symbol], split->most);
+    bound->second = std::min(bound->second, split->most);
+    grow(left, closer, depth + 1);
+    grow(right, bounds, depth + 1);
+  }
+
+  std::vector<Version> leaves; // the last one without bounds, as it is the rightmost
+
+private:
+  static bool areAlike(const Points &points) {
+    return llvm::all_of(points, [&](auto *each) { return each->knobs == points.front()->knobs; });
+  }
+
+  static std::pair<Points, Points> sides(const Points &points, const Split &split) {
+    Points left, right;
+    for (const Point *point : points)
+      (point->sizes[split.symbol] <= split.most ? left : right).push_back(point);
+    return {left, right};
+  }
+
+  /// Gini's, times the number of points.
+  static double impurityOf(const Points &points) {
+    std::map<std::optional<KnobValues>, double> counts;
+    for (const Point *point : points)
+      ++counts[point->knobs];
+    double squares = 0;
+    for (auto &[knobs, count] : counts)
+      squares += count * count;
+    return static_cast<double>(points.size()) - squares / static_cast<double>(points.size());
+  }
+
+  /// Between two sizes, where the tiles of what is left of it are full if that is possible.
+  static int64_t boundOf(int64_t low, int64_t high, const Points &left) {
+    if (left.back()->knobs)
+      if (auto n = left.back()->knobs->find("n"); n != left.back()->knobs->end())
+        if (int64_t full = (high - 1) / n->second * n->second; full >= low)
+          return full;
+    return low + (high - low) / 2;
+  }
+
+  std::optional<Split> bestSplit(const Points &points) const {
+    std::optional<Split> best;
+    for (size_t symbol = 0; symbol < symbols.size() && !areAlike(points); ++symbol) {
+      Points sorted = points;
+      llvm::sort(sorted, [&](const Point *a, const Point *b) { // as they are listed, where equal
+        return std::pair(a->sizes[symbol], a) < std::pair(b->sizes[symbol], b);
+      });
+      for (size_t i = 1; i < sorted.size(); ++i) {
+        int64_t low = sorted[i - 1]->sizes[symbol], high = sorted[i]->sizes[symbol];
+        if (low == high)
+          continue;
+        Points left(sorted.begin(), sorted.begin() + i), right(sorted.begin() + i, sorted.end());
+        double impurity = impurityOf(left) + impurityOf(right);
+        if (!best || impurity < best->impurity)
+          best = Split{impurity, symbol, boundOf(low, high, left)};
+      }
+    }
+    return best;
+  }
+
+  /// Where points differ that no split tells apart, the default is what none of them loses by.
+  void addLeaf(const Points &points, const Bounds &bounds) {
+    if (areAlike(points) && points.front()->knobs) {
+      leaves.push_back({bounds, *points.front()->knobs});
+      return;
+    }
+    for (const Version &version : base.versions) {
+      Bounds both = bounds;
+      for (auto &[size, most] : version.when) {
+        auto [known, isNew] = both.try_emplace(size, most);
+        known->second = std::min(known->second, most);
+      }
+      leaves.push_back({both, version.knobs});
+    }
+    leaves.push_back({bounds, base.knobs});
+  }
+
+  const plan::Choice &base;
+  ArrayRef<std::string> symbols;
+};
+} // namespace
+
+/// Whether what is within the first bounds is within the second, too.
+static bool isWithin(const Bounds &inner, const Bounds &outer) {
+  return llvm::all_of(outer, [&](auto &bound) {
+    auto own = inner.find(bound.first);
+    return own != inner.end() && own->second <= bound.second;
+  });
+}
+
+plan::Choice decide(const plan::Choice &base, ArrayRef<std::string> symbols,
+                    ArrayRef<Point> points) {
+  Points all;
+  for (const Point &point : points)
+    all.push_back(&point);
+  if (all.empty() || llvm::none_of(points, [](const Point &each) { return each.knobs; }))
+    return base;
+  Tree tree(base, symbols);
+  tree.grow(all, {}, 0);
+  plan::Choice choice{base.card, tree.leaves.back().knobs, {}};
+  for (Version &leaf : tree.leaves) {
+    bool isReached = llvm::none_of(
+        choice.versions, [&](const Version &before) { return isWithin(leaf.when, before.when); });
+    if (!isReached)
+      continue;
+    auto &versions = choice.versions;
+    while (!versions.empty() && versions.back().knobs == leaf.knobs &&
+           isWithin(versions.back().when, leaf.when))
+      versions.pop_back();
+    versions.push_back(std::move(leaf));
+  }
+  choice.versions.pop_back(); // the last one is for all sizes
+  return choice;
+}
+
+bool mayVary(graph::GroupOp group) {
+  return llvm::none_of(warehouse::decidingOps(group), [](Operation *op) {
+    return llvm::any_of(op->getOperands(), [](Value operand) {
+      return static_cast<bool>(graph::ownConstant(operand));
+    });
+  });
+}
+
+} // namespace heddle::records

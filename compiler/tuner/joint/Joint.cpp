@@ -1,0 +1,164 @@
+// Joint: see Joint.h.
+
+#include "compiler/tuner/joint/Joint.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace heddle::tuner {
+
+using warehouse::Knob;
+using warehouse::KnobValues;
+
+static constexpr int kDraws = 64; // of a mutation that is new
+
+static int64_t valueOf(const KnobValues &knobs, const char *name, int64_t otherwise) {
+  auto found = knobs.find(name);
+  return found == knobs.end() ? otherwise : std::max<int64_t>(1, found->second);
+}
+
+/// Rows of all tiles: what is left after whole ones has a tile of one row, of half of them, or a
+/// whole one.
+static int64_t computedRows(int64_t rows, int64_t m) {
+  int64_t left = rows % m, half = llvm::divideCeil(m, int64_t(2));
+  return rows - left + (left == 0 ? 0 : left == 1 ? 1 : left <= half ? half : m);
+}
+
+double penaltyOf(const Shape &shape, const KnobValues &knobs, int64_t workers) {
+  int64_t rows = std::max<int64_t>(1, shape.rows), columns = std::max<int64_t>(1, shape.columns);
+  int64_t m = valueOf(knobs, "m", 1), n = valueOf(knobs, "n", 1);
+  double padding = static_cast<double>(rows) / static_cast<double>(computedRows(rows, m)) *
+                   static_cast<double>(columns) / static_cast<double>(llvm::alignTo(columns, n));
+  int64_t tiles = std::max<int64_t>(1, shape.batches) * llvm::divideCeil(rows, m) *
+                  llvm::divideCeil(columns, n);
+  double occupancy = static_cast<double>(tiles) /
+                     static_cast<double>(llvm::alignTo(tiles, std::max<int64_t>(1, workers)));
+  return padding * occupancy;
+}
+
+Joint::Joint(const warehouse::Card &card, std::vector<KnobValues> defaults,
+             std::vector<Shape> shapes, const program::Machine &machine, uint64_t seed)
+    : card(card), defaults(std::move(defaults)), shapes(std::move(shapes)), lanes(machine.lanes),
+      registers(machine.registers), workers(machine.workers), draws(seed) {}
+
+/// A tile's accumulators, a row of the right operand and an element of the left one fit the
+/// registers.
+bool Joint::isPossible(const KnobValues &knobs) const {
+  int64_t vectors = llvm::divideCeil(valueOf(knobs, "n", 1), std::max<int64_t>(1, lanes));
+  return !knobs.count("m") || !knobs.count("n") ||
+         valueOf(knobs, "m", 1) * vectors + vectors + 1 <= registers;
+}
+
+size_t Joint::bestShapeOf(const KnobValues &knobs) const {
+  size_t best = 0;
+  for (size_t i = 1; i < shapes.size(); ++i)
+    if (std::pair(penaltyOf(shapes[i], knobs, workers), shapes[i].flops) >
+        std::pair(penaltyOf(shapes[best], knobs, workers), shapes[best].flops))
+      best = i;
+  return best;
+}
+
+double Joint::speedOf(size_t shape, const KnobValues &knobs) const {
+  auto known = speeds.find(knobs);
+  return known == speeds.end() ? 0 : known->second * penaltyOf(shapes[shape], knobs, workers);
+}
+
+double Joint::bestSpeedOf(size_t shape) const {
+  double best = 0;
+  for (auto &[knobs, speed] : speeds)
+    best = std::max(best, speedOf(shape, knobs));
+  return best;
+}
+
+void Joint::tell(const Trial &trial, double seconds) {
+  const Shape &shape = shapes[trial.shape];
+  double speed = seconds > 0 ? shape.flops / (penaltyOf(shape, trial.knobs, workers) * seconds) : 0;
+  double &known = speeds[trial.knobs];
+  known = std::max(known, speed);
+}
+
+/// One knob or two, to a value beside its own or the one after.
+KnobValues Joint::mutated(KnobValues knobs) {
+  for (uint64_t changes = 1 + draws() % 2; changes > 0; --changes) {
+    const Knob &knob = card.knobs[draws() % card.knobs.size()];
+    std::vector<int64_t> domain(knob.domain.begin(), knob.domain.end());
+    llvm::sort(domain);
+    int64_t here = llvm::find(domain, knobs[knob.name]) - domain.begin();
+    int64_t step = 1 + int64_t(draws() % 2), there = draws() % 2 ? here + step : here - step;
+    knobs[knob.name] = domain[std::clamp<int64_t>(there, 0, int64_t(domain.size()) - 1)];
+  }
+  return knobs;
+}
+
+std::optional<Joint::Trial> Joint::next() {
+  for (const KnobValues &knobs : defaults)
+    if (!speeds.count(knobs))
+      return Trial{knobs, bestShapeOf(knobs)};
+  if (card.knobs.empty())
+    return std::nullopt;
+  // The shape that takes most of the time now is searched for most.
+  std::vector<double> shares;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    double speed = bestSpeedOf(i);
+    shares.push_back(speed > 0 ? shapes[i].flops * shapes[i].weight / speed : 0);
+  }
+  for (int draw = 0; draw < kDraws; ++draw) {
+    double place = std::uniform_real_distribution<>(
+        0, std::accumulate(shares.begin(), shares.end(), 0.0))(draws);
+    size_t shape = 0;
+    while (shape + 1 < shares.size() && (place -= shares[shape]) > 0)
+      ++shape;
+    // Two of the micro-kernels that are known, of which the better one for the shape goes on.
+    auto drawn = [&] { return std::next(speeds.begin(), draws() % speeds.size())->first; };
+    KnobValues one = drawn(), other = drawn();
+    KnobValues child = mutated(speedOf(shape, one) >= speedOf(shape, other) ? one : other);
+    if (!speeds.count(child) && isPossible(child))
+      return Trial{child, bestShapeOf(child)};
+  }
+  return std::nullopt;
+}
+
+std::vector<KnobValues> Joint::decide(size_t most) const {
+  std::vector<KnobValues> states;
+  for (auto &[knobs, speed] : speeds)
+    if (speed > 0)
+      states.push_back(knobs);
+  if (states.empty())
+    return defaults;
+  auto cover = [&](size_t k) {
+    std::vector<std::vector<size_t>> ranked(shapes.size());
+    for (size_t i = 0; i < shapes.size(); ++i) {
+      for (size_t s = 0; s < states.size(); ++s)
+        ranked[i].push_back(s);
+      llvm::sort(ranked[i], [&](size_t a, size_t b) {
+        return std::pair(-speedOf(i, states[a]), a) < std::pair(-speedOf(i, states[b]), b);
+      });
+      ranked[i].resize(std::min(k, states.size()));
+    }
+    std::vector<size_t> chosen;
+    std::vector<bool> isCovered(shapes.size());
+    while (llvm::is_contained(isCovered, false)) {
+      std::vector<double> sums(states.size());
+      for (size_t i = 0; i < shapes.size(); ++i)
+        for (size_t s : ranked[i])
+          sums[s] += isCovered[i] ? 0 : shapes[i].weight * speedOf(i, states[s]) / bestSpeedOf(i);
+      chosen.push_back(llvm::max_element(sums) - sums.begin());
+      for (size_t i = 0; i < shapes.size(); ++i)
+        if (llvm::is_contained(ranked[i], chosen.back()))
+          isCovered[i] = true;
+    }
+    return chosen;
+  };
+  std::vector<size_t> chosen;
+  for (size_t k = 1; k <= states.size(); ++k)
+    if (chosen = cover(k); chosen.size() <= most)
+      break;
+  std::vector<KnobValues> result;
+  for (size_t i = 0; i < shapes.size(); ++i)
+    result.push_back(states[*llvm::max_element(chosen, [&](size_t a, size_t b) {
+      return speedOf(i, states[a]) < speedOf(i, states[b]);
+    })]);
+  return result;
+}
+
+} // namespace heddle::tuner

@@ -1,0 +1,67 @@
+// Joint: one search for all sizes of a group, after DietCode (Zheng et al., MLSys 2022).
+//
+// A micro-kernel is a setting of the card's knobs, and all sizes share what is measured of it:
+//
+//     speed(size, M) = f_MK(M) * f_PAD(size, M) * f_OCC(size, M)
+//
+// f_PAD is the share of what is computed that is asked for, f_OCC that of workers that have
+// something to do. M is measured once, at the size that it is best for, and what was measured is
+// divided by the two penalties, so that f_MK belongs to M alone. Here f_MK is measured, not
+// learned, and rows are counted as the kernels compute them (lower/contraction/Contraction.cpp).
+#ifndef HEDDLE_TUNER_JOINT_JOINT_H
+#define HEDDLE_TUNER_JOINT_JOINT_H
+
+#include "compiler/plan/Chooser.h"
+
+#include <random>
+
+namespace heddle::tuner {
+
+/// What a group computes at one size.
+struct Shape {
+  double flops = 1, weight = 1;
+  int64_t batches = 1, rows = 1, columns = 1; // of its product
+};
+
+/// Which share of its time a micro-kernel spends for what is asked for.
+double penaltyOf(const Shape &shape, const warehouse::KnobValues &knobs, int64_t workers);
+
+class Joint {
+public:
+  /// `defaults`: the default's knobs at each of the shapes.
+  Joint(const warehouse::Card &card, std::vector<warehouse::KnobValues> defaults,
+        std::vector<Shape> shapes, const program::Machine &machine, uint64_t seed);
+
+  struct Trial {
+    warehouse::KnobValues knobs;
+    size_t shape; // at which to measure it
+  };
+  /// nullopt when nothing new is found.
+  std::optional<Trial> next();
+  /// What came of it; 0 seconds for one that failed.
+  void tell(const Trial &trial, double seconds);
+  /// The shape that a micro-kernel is best for; of equal ones that with the most to compute.
+  size_t bestShapeOf(const warehouse::KnobValues &knobs) const;
+
+  /// Of each shape, the best of at most `most` micro-kernels that serve all: of each shape's k
+  /// best, for the least k, those that together cover all shapes.
+  std::vector<warehouse::KnobValues> decide(size_t most) const;
+  /// Predicted, in floating point operations a second; 0 where it was not measured.
+  double speedOf(size_t shape, const warehouse::KnobValues &knobs) const;
+
+private:
+  bool isPossible(const warehouse::KnobValues &knobs) const;
+  double bestSpeedOf(size_t shape) const;
+  warehouse::KnobValues mutated(warehouse::KnobValues knobs);
+
+  const warehouse::Card &card;
+  std::vector<warehouse::KnobValues> defaults;
+  std::vector<Shape> shapes;
+  int64_t lanes, registers, workers;
+  std::map<warehouse::KnobValues, double> speeds; // f_MK
+  std::mt19937_64 draws;
+};
+
+} // namespace heddle::tuner
+
+#endif // HEDDLE_TUNER_JOINT_JOINT_H
