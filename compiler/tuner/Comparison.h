@@ -24,6 +24,8 @@ struct Effort {
 constexpr Effort kLook = {0.15, 1, 7, false};
 constexpr Effort kCloserLook = {0.2, 3, 7, false};
 constexpr Effort kDecide = {0.4, 5, 9, true};
+/// The same where neighbouring sizes are decided, too.
+constexpr Effort kDecideSize = {0.2, 5, 9, true};
 
 /// Times the program alone (`base` null), or beside `base`.
 llvm::Expected<Timing> compareSpeed(cards::Program *base, cards::Program &program,

@@ -429,7 +429,7 @@ llvm::Error Tuner::tuneJointly(Work &work, double seconds) {
       return size.takeError();
     if (*size)
       if (auto took =
-              secondsOf(**size, {work.base.card, wanted[i]}, wanted[i] == defaults[i], kDecide);
+              secondsOf(**size, {work.base.card, wanted[i]}, wanted[i] == defaults[i], kDecideSize);
           !took)
         return took.takeError();
   }
