@@ -38,7 +38,8 @@ protected:
 /// One op of each kind, in generic form where that is shorter.
 constexpr StringLiteral kEveryOp = R"(
 func.func @main(%x: tensor<2x3xf32>, %y: tensor<3x4xf32>, %i: tensor<2x3xi64>, %t: tensor<i1>, %n: tensor<i64>,
-                %im: tensor<1x2x5xf32>, %w: tensor<2x2x3xf32>, %s: tensor<f32>, %v: tensor<2xi64>) {
+                %im: tensor<1x2x5xf32>, %w: tensor<2x2x3xf32>, %s: tensor<f32>, %v: tensor<2xi64>,
+                %rows: tensor<?xi64, #graph.dims<"batch">>) {
   UNARY
   %cmp = graph.less %x, %x : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xi1>
   %sel = graph.select %cmp, %x, %x : (tensor<2x3xi1>, tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
@@ -71,6 +72,7 @@ func.func @main(%x: tensor<2x3xf32>, %y: tensor<3x4xf32>, %i: tensor<2x3xi64>, %
   %rv = graph.reverse_sequence %x, %v {time_axis = 1, batch_axis = 0} : (tensor<2x3xf32>, tensor<2xi64>) -> tensor<2x3xf32>
   %rg = graph.range %n, %n, %n : (tensor<i64>, tensor<i64>, tensor<i64>) -> tensor<?xi64, #graph.dims<"$g">>
   graph.bind_sizes %v {symbols = #graph.dims<"$h", "$k">, message = "a size is %lld"} : tensor<2xi64>
+  %rl = graph.row_lengths %rows {of = "batch", size = "seq"} : (tensor<?xi64, #graph.dims<"batch">>) -> tensor<?xi64, #graph.dims<"batch">>
   %mm = graph.matmul %x, %y : (tensor<2x3xf32>, tensor<3x4xf32>) -> tensor<2x4xf32>
   %cv = graph.conv %im, %w {strides = array<i64: 1>, dilations = array<i64: 1>, low = array<i64: 0>, high = array<i64: 0>}
     : (tensor<1x2x5xf32>, tensor<2x2x3xf32>) -> tensor<1x2x3xf32>

@@ -221,7 +221,8 @@ def Graph_RowLengthsOp : Graph_Op<"row_lengths"> {
     `graph.row_lengths %mask {of = "batch", size = "seq"} : (tensor<?x?xi64, #graph.dims<"batch", "seq">>) -> tensor<?xi64, #graph.dims<"batch">>`.
     It has an effect, so it stays where it is.
   }];
-  let constraints = ["RL1: x is [of] of integers or [of, size] of integers, floats or i1; the result is i64 [of]."];
+  let constraints = ["RL1: x is [of] of integers or [of, size] of integers, floats or i1; the result is i64 [of].",
+                     "RL2: x is an argument of the function around it."];
   let arguments = (ins Graph_Tensor:$x, StrAttr:$size, StrAttr:$of);
   let results = (outs Graph_Tensor:$lengths);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";

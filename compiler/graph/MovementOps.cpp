@@ -330,14 +330,19 @@ LogicalResult BindSizesOp::verify() {
 LogicalResult RowLengthsOp::verify() {
   DimVector dims = dimsOf(getX()), rows = {Dim::symbol(getOf())};
   bool isMask = dims.size() == 2;
-  bool fits = dims.size() <= 2 && !dims.empty() && dims[0] == rows[0] &&
-              (!isMask || dims[1] == Dim::symbol(getSize())) &&
+  auto size = Dim::parse(getSize());
+  bool fits = size && size->symbolName() == getSize() && dims.size() <= 2 && !dims.empty() &&
+              dims[0] == rows[0] && (!isMask || dims[1] == Dim::symbol(getSize())) &&
               (isMask ? elementOf(getX()).isIntOrFloat() : elementOf(getX()).isIntOrIndex()) &&
               !isBits(elementOf(getX()));
   if (!fits ||
       getLengths().getType() != tensorOf(getContext(), rows, IntegerType::get(getContext(), 64)))
     return emitOpError("RL1: ") << getX().getType() << " are no lengths of rows '" << getOf()
                                 << "', nor a mask of these and '" << getSize() << "'";
+  auto argument = dyn_cast<BlockArgument>(getX());
+  if (!argument || argument.getOwner() != (*this)->getBlock() ||
+      !isa_and_nonnull<func::FuncOp>((*this)->getParentOp()))
+    return emitOpError("RL2: x must be an argument of the function around it");
   return success();
 }
 

@@ -305,6 +305,15 @@ func.func @rl1(%x: tensor<?x3xi64, #graph.dims<"batch", 3>>) {
 
 // -----
 
+func.func @rl2(%x: tensor<?xi64, #graph.dims<"batch">>, %y: tensor<?x?xf32, #graph.dims<"batch", "seq">>) {
+  %a = graph.add %x, %x : tensor<?xi64, #graph.dims<"batch">>
+  // expected-error @+1 {{RL2: x must be an argument of the function around it}}
+  %r = graph.row_lengths %a {of = "batch", size = "seq"} : (tensor<?xi64, #graph.dims<"batch">>) -> tensor<?xi64, #graph.dims<"batch">>
+  return
+}
+
+// -----
+
 func.func @bs1(%x: tensor<2xi64>) {
   // expected-error @+1 {{BS1: 'tensor<2xi64>' is no static tensor of integers with 1 elements}}
   graph.bind_sizes %x {symbols = #graph.dims<"$a">, message = ""} : tensor<2xi64>
