@@ -1,6 +1,7 @@
 // MovementOps: shape rules and verifiers of ops that move elements.
 
 #include "compiler/graph/Graph.h"
+#include "compiler/graph/ragged/Ragged.h"
 
 using namespace mlir;
 
@@ -343,6 +344,10 @@ LogicalResult RowLengthsOp::verify() {
   if (!argument || argument.getOwner() != (*this)->getBlock() ||
       !isa_and_nonnull<func::FuncOp>((*this)->getParentOp()))
     return emitOpError("RL2: x must be an argument of the function around it");
+  for (Operation &op : llvm::make_range((*this)->getBlock()->begin(), (*this)->getIterator()))
+    if (rowsOf(&op) == getOf())
+      return emitOpError("RL3: '")
+             << op.getName() << "' before it has sizes of rows '" << getOf() << "'";
   return success();
 }
 

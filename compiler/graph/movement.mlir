@@ -314,6 +314,15 @@ func.func @rl2(%x: tensor<?xi64, #graph.dims<"batch">>, %y: tensor<?x?xf32, #gra
 
 // -----
 
+func.func @rl3(%x: tensor<?x?xf32, #graph.dims<"batch", "seq">>, %n: tensor<?xi64, #graph.dims<"batch">>) {
+  %c = graph.slice %x {starts = #graph.dims<0, 0>, steps = array<i64: 1, 1>} : (tensor<?x?xf32, #graph.dims<"batch", "seq">>) -> tensor<?x?xf32, #graph.dims<"batch", "seq(batch)">>
+  // expected-error @+1 {{RL3: 'graph.slice' before it has sizes of rows 'batch'}}
+  %r = graph.row_lengths %n {of = "batch", size = "seq"} : (tensor<?xi64, #graph.dims<"batch">>) -> tensor<?xi64, #graph.dims<"batch">>
+  return
+}
+
+// -----
+
 func.func @bs1(%x: tensor<2xi64>) {
   // expected-error @+1 {{BS1: 'tensor<2xi64>' is no static tensor of integers with 1 elements}}
   graph.bind_sizes %x {symbols = #graph.dims<"$a">, message = ""} : tensor<2xi64>

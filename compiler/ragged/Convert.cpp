@@ -24,6 +24,7 @@ public:
 
   llvm::Error run() {
     auto block = lengths->getBlock();
+    lengths->moveBefore(&block->front());
     for (BlockArgument input : block->getArguments())
       if (names.hasBoth(dimsOf(input)))
         ragged.insert(input);

@@ -1,7 +1,8 @@
 // case: a model of a few ops, the numbers to feed it, and how close its results must come.
 //
 // Every case is compiled and run at each of its sizes, and compared with the interpreter on the
-// same graph before simplification. Inputs are arguments, so that nothing reductions away.
+// same graph before simplification. Inputs are arguments, so that nothing folds away. A model with
+// graph.row_lengths is interpreted once for each row, see rows.cpp.
 #ifndef HEDDLE_TEST_OPS_CASE_H
 #define HEDDLE_TEST_OPS_CASE_H
 
@@ -19,15 +20,16 @@ using Values = llvm::SmallVector<Value>;
 
 /// The numbers of an input.
 struct Fill {
-  enum Kind { Any, Finite, Range, Index } kind = Finite;
+  enum Kind { Any, Finite, Range, Index, Length } kind = Finite;
   double low = -2, high = 2;
-  std::string size; // Index: -size to size - 1
+  std::string size; // Index: -size to size - 1; Length: 0 to size
 
   /// Finite numbers with NaN, infinities, -0 and the type's extremes among them.
   static Fill any() { return {Any, -2, 2, ""}; }
   /// Numbers in [low, high]; whole ones for integers.
   static Fill range(double low, double high) { return {Range, low, high, ""}; }
   static Fill index(const llvm::Twine &size) { return {Index, 0, 0, size.str()}; }
+  static Fill length(const llvm::Twine &size) { return {Length, 0, 0, size.str()}; }
 };
 
 struct Tolerance {
@@ -96,6 +98,10 @@ using Cases = std::vector<Case>;
 /// The case, and the same where the model takes its weights.
 void addBoth(Cases &cases, Case one);
 
+/// The results of the module, which the interpreter runs as a whole.
+llvm::Expected<reference::Tensors> runOracle(mlir::ModuleOp module, uint64_t seed,
+                                             const reference::Tensors &inputs);
+
 reference::Tensor randomTensor(mlir::Type element, ArrayRef<int64_t> shape, const Fill &fill,
                                const Sizes &sizes, std::mt19937 &random);
 
@@ -119,6 +125,7 @@ void addGroups(Cases &cases);
 void addAttention(Cases &cases);
 void addMasks(Cases &cases);
 void addRandom(Cases &cases);
+void addRows(Cases &cases);
 
 } // namespace heddle::ops
 

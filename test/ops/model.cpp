@@ -200,19 +200,20 @@ reference::Tensor randomTensor(Type element, ArrayRef<int64_t> shape, const Fill
                                const Sizes &sizes, std::mt19937 &random) {
   reference::Tensor result = reference::Tensor::zeros(element, shape);
   double low = fill.low, high = fill.high;
-  if (fill.kind == Fill::Index) {
+  bool isOfSize = fill.kind == Fill::Index || fill.kind == Fill::Length;
+  if (isOfSize) {
     auto dim = *graph::Dim::parse(fill.size);
     high = *dim.evaluate([&](StringRef symbol) -> std::optional<int64_t> {
       auto found = sizes.find(symbol.str());
       return found == sizes.end() ? std::nullopt : std::optional<int64_t>(found->second);
     });
-    low = -high;
-    high = std::max(low, high - 1);
+    low = fill.kind == Fill::Index ? -high : 0;
+    high = fill.kind == Fill::Index ? std::max(low, high - 1) : high;
   }
-  bool isWhole = isa<IntegerType>(element) || fill.kind == Fill::Index;
-  if (isWhole && fill.kind != Fill::Index && fill.kind != Fill::Range)
+  bool isWhole = isa<IntegerType>(element) || isOfSize;
+  if (isWhole && !isOfSize && fill.kind != Fill::Range)
     low *= 4, high *= 4;
-  if (reference::isUnsigned(element) && low < 0 && fill.kind != Fill::Index)
+  if (reference::isUnsigned(element) && low < 0 && !isOfSize)
     low = 0;
   if (element.isInteger(1))
     low = 0, high = 1;
