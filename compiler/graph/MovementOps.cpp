@@ -344,10 +344,23 @@ LogicalResult RowLengthsOp::verify() {
   if (!argument || argument.getOwner() != (*this)->getBlock() ||
       !isa_and_nonnull<func::FuncOp>((*this)->getParentOp()))
     return emitOpError("RL2: x must be an argument of the function around it");
-  for (Operation &op : llvm::make_range((*this)->getBlock()->begin(), (*this)->getIterator()))
-    if (rowsOf(&op) == getOf())
+  Block *block = (*this)->getBlock();
+  llvm::StringSet<> known = symbolsOf(block->getArgumentTypes());
+  bool isBefore = true;
+  for (Operation &op : *block) {
+    isBefore &= &op != *this;
+    if (rowsOf(&op) != getOf())
+      continue;
+    if (isBefore)
       return emitOpError("RL3: '")
              << op.getName() << "' before it has sizes of rows '" << getOf() << "'";
+    for (const auto &symbol : symbolsOf(op.getResultTypes()))
+      if (rowsOf(symbol.getKey()).empty() && !summedBy(symbol.getKey()) &&
+          !known.contains(symbol.getKey()))
+        return emitOpError("RL4: '")
+               << op.getName() << "' of rows '" << getOf() << "' has the size '" << symbol.getKey()
+               << "', which no argument has";
+  }
   return success();
 }
 

@@ -323,6 +323,18 @@ func.func @rl3(%x: tensor<?x?xf32, #graph.dims<"batch", "seq">>, %n: tensor<?xi6
 
 // -----
 
+func.func @rl4(%x: tensor<?x?xf32, #graph.dims<"batch", "seq">>, %n: tensor<?xi64, #graph.dims<"batch">>, %i: tensor<2xi1>) {
+  // expected-error @+1 {{RL4: 'graph.gather' of rows 'batch' has the size 'found', which no argument has}}
+  %r = graph.row_lengths %n {of = "batch", size = "seq"} : (tensor<?xi64, #graph.dims<"batch">>) -> tensor<?xi64, #graph.dims<"batch">>
+  %p = graph.nonzero %i : (tensor<2xi1>) -> tensor<1x?xi64, #graph.dims<1, "found">>
+  %f = graph.reshape %p : (tensor<1x?xi64, #graph.dims<1, "found">>) -> tensor<?xi64, #graph.dims<"found">>
+  %c = graph.slice %x {starts = #graph.dims<0, 0>, steps = array<i64: 1, 1>} : (tensor<?x?xf32, #graph.dims<"batch", "seq">>) -> tensor<?x?xf32, #graph.dims<"batch", "seq(batch)">>
+  %g = graph.gather %c, %f {axis = 1 : i64} : (tensor<?x?xf32, #graph.dims<"batch", "seq(batch)">>, tensor<?xi64, #graph.dims<"found">>) -> tensor<?x?xf32, #graph.dims<"batch", "found">>
+  return
+}
+
+// -----
+
 func.func @bs1(%x: tensor<2xi64>) {
   // expected-error @+1 {{BS1: 'tensor<2xi64>' is no static tensor of integers with 1 elements}}
   graph.bind_sizes %x {symbols = #graph.dims<"$a">, message = ""} : tensor<2xi64>

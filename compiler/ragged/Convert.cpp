@@ -20,6 +20,7 @@ class Converter {
 public:
   explicit Converter(graph::RowLengthsOp lengths)
       : lengths(lengths), names{lengths.getOf().str(), lengths.getSize().str()},
+        known(graph::symbolsOf(lengths->getBlock()->getArgumentTypes())),
         builder(lengths->getBlock()->getTerminator()) {}
 
   llvm::Error run() {
@@ -83,8 +84,15 @@ private:
     bool isOfWhole = llvm::any_of(op->getResults(), [&](Value result) {
       return !keepsPrefix(result) && names.hasOf(dimsOf(result));
     });
-    if (!readsRagged && !isOfWhole)
+    if (!readsRagged && !isOfWhole) {
+      if (!keepsRowsApart(op, names))
+        refuse(op, "it computes of several rows at once");
       return;
+    }
+    for (TypeRange types : {TypeRange(op->getOperandTypes()), TypeRange(op->getResultTypes())})
+      for (const auto &symbol : graph::symbolsOf(types))
+        if (!known.contains(symbol.getKey()))
+          return refuse(op, "a size that it reads or makes is known only in the middle of the run");
     if (op->getNumRegions() > 0)
       return refuse(op, "control flow cannot be separated by rows");
     if (isOfWhole && isa<graph::IotaOp>(op))
@@ -453,6 +461,7 @@ private:
 
   graph::RowLengthsOp lengths;
   const Names names;
+  const llvm::StringSet<> known; // sizes, from the beginning of a run
   OpBuilder builder;
   std::string problem;
   llvm::DenseSet<Value> ragged;         // of the padded model

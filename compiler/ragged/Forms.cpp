@@ -157,9 +157,9 @@ static bool haveRows(ValueRange values, const Names &names) {
   });
 }
 
-bool isOfRows(Operation *op, const Names &names) {
-  if (op->hasTrait<graph::Hosted>()) // a service takes whole tensors
-    return false;
+/// Whether each row of the results follows from the same row of the operands, all with dimension 0
+/// as their rows.
+static bool separatesRows(Operation *op, const Names &names) {
   if (!haveRows(op->getOperands(), names) || !haveRows(op->getResults(), names) ||
       !llvm::all_of(op->getResults(),
                     [&](Value result) { return names.hasOf(graph::dimsOf(result)); }))
@@ -184,6 +184,17 @@ bool isOfRows(Operation *op, const Names &names) {
   if (isa<graph::ReshapeOp, graph::PoolOp>(op))
     return true;
   return Along(op, [](int64_t axis) { return axis == 0; }).isFree();
+}
+
+bool isOfRows(Operation *op, const Names &names) {
+  return !op->hasTrait<graph::Hosted>() &&
+         separatesRows(op, names); // a service takes whole tensors
+}
+
+bool keepsRowsApart(Operation *op, const Names &names) {
+  auto hasOf = [&](Value value) { return names.hasOf(graph::dimsOf(value)); };
+  return llvm::none_of(op->getOperands(), hasOf) || graph::isElementwise(op) ||
+         isa<graph::TransposeOp>(op) || separatesRows(op, names);
 }
 
 bool keepsPrefix(Operation *op, const Names &names) {

@@ -42,6 +42,8 @@ std::optional<Tokens> tokensOf(llvm::ArrayRef<Dim> dims, const Names &names);
 bool isOfTokens(mlir::Operation *op, const Names &names);
 /// Whether each row of the results follows from the same row of the operands.
 bool isOfRows(mlir::Operation *op, const Names &names);
+/// Whether no row of the results follows from another row of the operands.
+bool keepsRowsApart(mlir::Operation *op, const Names &names);
 /// Whether, of all operands cut along `size`, results are those of the whole operands, cut.
 bool keepsPrefix(mlir::Operation *op, const Names &names);
 

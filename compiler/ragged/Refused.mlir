@@ -26,3 +26,26 @@ func.func @main(%x: tensor<?x?xf32, #graph.dims<"batch", "seq">> {graph.name = "
   %s = graph.cumsum %x {axis = 1 : i64} : (tensor<?x?xf32, #graph.dims<"batch", "seq">>) -> tensor<?x?xf32, #graph.dims<"batch", "seq">> loc("sum")
   return %s : tensor<?x?xf32, #graph.dims<"batch", "seq">>
 }
+
+// -----
+
+// CHECK: node 'some' (graph.gather): error: {{.*}} a size that it reads or makes is known only in the middle of the run
+func.func @main(%x: tensor<?x?xf32, #graph.dims<"batch", "seq">> {graph.name = "x"}, %i: tensor<2xi1> {graph.name = "i"})
+    -> tensor<?x?xf32, #graph.dims<"batch", "found">> {
+  %p = graph.nonzero %i : (tensor<2xi1>) -> tensor<1x?xi64, #graph.dims<1, "found">>
+  %f = graph.reshape %p : (tensor<1x?xi64, #graph.dims<1, "found">>) -> tensor<?xi64, #graph.dims<"found">>
+  %g = graph.gather %x, %f {axis = 1 : i64} : (tensor<?x?xf32, #graph.dims<"batch", "seq">>, tensor<?xi64, #graph.dims<"found">>) -> tensor<?x?xf32, #graph.dims<"batch", "found">> loc("some")
+  return %g : tensor<?x?xf32, #graph.dims<"batch", "found">>
+}
+
+// -----
+
+// After the pooling a row is what is left of one, and still only that.
+// CHECK: node 'all' (graph.reduce_sum): error: {{.*}} it computes of several rows at once
+func.func @main(%x: tensor<?x?xf32, #graph.dims<"batch", "seq">> {graph.name = "x"})
+    -> tensor<?xf32, #graph.dims<"batch">> {
+  %s = graph.reduce_sum %x {axes = array<i64: 1>} : (tensor<?x?xf32, #graph.dims<"batch", "seq">>) -> tensor<?xf32, #graph.dims<"batch">>
+  %a = graph.reduce_sum %s {axes = array<i64: 0>, keep_dims = true} : (tensor<?xf32, #graph.dims<"batch">>) -> tensor<1xf32> loc("all")
+  %b = graph.broadcast %a : (tensor<1xf32>) -> tensor<?xf32, #graph.dims<"batch">>
+  return %b : tensor<?xf32, #graph.dims<"batch">>
+}

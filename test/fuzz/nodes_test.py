@@ -223,7 +223,7 @@ def test_the_order_of_an_unsorted_top_k_is_open(monkeypatch, places, kind):
 
 def test_a_crash_that_does_not_come_again_is_none(monkeypatch):
     """An engine that damaged the process long ago is none of ours."""
-    campaign = Campaign(40, lambda index: draw.generate(40, index), say=print, is_node=True)
+    campaign = Campaign(40, lambda index: draw.generate(40, index), say=print, kind="node")
     monkeypatch.setattr(Worker, "finish", lambda *_: Outcome("crash", "SIGSEGV"))
     monkeypatch.setattr(Worker, "check", lambda *_: Outcome("agrees"))
     campaign.run(range(2))
@@ -234,7 +234,7 @@ def test_three_hundred_nodes():
     """A short campaign; `heddle fuzz --nodes --count 100000 --jobs 2` is a long one."""
     found = []
     campaign = Campaign(40, lambda index: draw.generate(40, index), limit=60, say=found.append,
-                        is_node=True)
+                        kind="node")
     campaign.run(range(300), jobs=2)
     assert campaign.models == 300 and not campaign.kinds, found
 

@@ -53,6 +53,16 @@ std::string rowsOf(Operation *op) {
   return "";
 }
 
+llvm::StringSet<> symbolsOf(TypeRange types) {
+  llvm::StringSet<> symbols;
+  for (Type type : types)
+    if (auto tensor = dyn_cast<RankedTensorType>(type))
+      for (const Dim &dim : dimsOf(tensor))
+        for (const std::string &name : dim.symbolNames())
+          symbols.insert(name);
+  return symbols;
+}
+
 bool joinsRows(Operation *op) {
   return isa<ReshapeOp>(op) &&
          rowsOf(op->getOperand(0).getType()) != rowsOf(op->getResult(0).getType());

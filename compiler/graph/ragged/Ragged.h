@@ -9,6 +9,8 @@
 
 #include "compiler/graph/Graph.h"
 
+#include "llvm/ADT/StringSet.h"
+
 namespace heddle::graph {
 
 /// The symbol of a size of rows, `size(of)`.
@@ -20,6 +22,8 @@ llvm::StringRef rowsOf(llvm::StringRef symbol);
 std::string rowsOf(const Dim &dim);
 std::string rowsOf(mlir::Type tensor);
 std::string rowsOf(mlir::Operation *op);
+/// The symbols that sizes of tensors name.
+llvm::StringSet<> symbolsOf(mlir::TypeRange types);
 /// A view of rows as one long row, or back.
 bool joinsRows(mlir::Operation *op);
 

@@ -8,6 +8,7 @@ import argparse
 import sys
 
 OK, DIFFERS, USAGE = 0, 1, 2
+MODEL_OPS = {"model": (5, 40), "rows": (1, 8)}
 
 
 def op_range(text):
@@ -27,11 +28,13 @@ def fuzz_options(program):
     parser.add_argument("--count", type=int, default=200, metavar="N",
                         help="models to check (default %(default)s)")
     parser.add_argument("--time", type=float, metavar="S", help="stop after S seconds")
-    parser.add_argument("--ops", type=op_range, default=(5, 40), metavar="A..B",
-                        help="nodes a model has (default 5..40)")
+    parser.add_argument("--ops", type=op_range, metavar="A..B",
+                        help="nodes a model has (default 5..40; with --ragged 1..8)")
     parser.add_argument("--only", metavar="OP,...", help="draw from these op kinds alone")
     parser.add_argument("--nodes", action="store_true", help="single nodes of any ONNX op instead, "
                         "legal or not, that read and write beside unreadable pages")
+    parser.add_argument("--ragged", action="store_true", help="models of batches whose rows have "
+                        "lengths of their own, judged row by row")
     parser.add_argument("--seed", type=int, default=1, help="model I of a seed is always the same")
     parser.add_argument("--first", type=int, default=0, metavar="I", help="index of the first one")
     parser.add_argument("--out", metavar="DIR", help="where findings are written")
@@ -44,16 +47,18 @@ def fuzz_options(program):
 
 
 def drawer(options, only):
-    """The ops that can be drawn, and index -> (model, cases)."""
+    """The kind of models, the ops that can be drawn, and index -> (model, cases)."""
     if options.nodes:
         from .nodes import draw, seeds
 
-        return ({op for _, op in seeds.ops()},
+        return ("node", {op for _, op in seeds.ops()},
                 lambda index: draw.generate(options.seed, index, only))
-    from .generate import generate
+    from . import generate, rows
     from .spec import SPECS
 
-    return SPECS, lambda index: generate(options.seed, index, options.ops, only)
+    kind, generate = ("rows", rows.generate) if options.ragged else ("model", generate.generate)
+    ops = options.ops or MODEL_OPS[kind]
+    return kind, SPECS, lambda index: generate(options.seed, index, ops, only)
 
 
 def run_fuzz(arguments, program):
@@ -63,10 +68,12 @@ def run_fuzz(arguments, program):
     from .distribution import check_distributions
 
     only = options.only.split(",") if options.only else None
-    known, draw = drawer(options, only)
+    kind, known, draw = drawer(options, only)
     for name in only or []:
         if name not in known:
             parser.error(f"--only: unknown op '{name}'; known: {', '.join(sorted(known))}")
+    if options.nodes and options.ragged:
+        parser.error("--nodes and --ragged exclude each other")
     if options.jobs < 1 or options.count < 0:
         parser.error("--jobs and --count take positive numbers")
 
@@ -74,14 +81,14 @@ def run_fuzz(arguments, program):
         print(text, file=sys.stderr, flush=True)
 
     campaign = Campaign(options.seed, draw, options.out, options.limit, options.reduce_time, say,
-                        options.nodes)
+                        kind)
     limit_memory()
     indices = range(options.first, options.first + options.count)
     try:
         campaign.run(indices, options.jobs, options.time)
     except KeyboardInterrupt:
         say("interrupted")
-    for name, text in check_distributions() if not only and not options.nodes else []:
+    for name, text in check_distributions() if not only and kind == "model" else []:
         campaign.kinds["distribution"] += 1
         campaign.findings[f"distribution: {name}"].append(name)
         say(f"{name}: distribution: {text}")

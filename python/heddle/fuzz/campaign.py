@@ -31,12 +31,13 @@ def limit_memory():
 
 
 class Campaign:
-    """`draw(index)` gives (model, cases). With `is_node` a model is a single node that may be
-    illegal: there is nothing to reduce, and findings are told apart by its op."""
+    """`draw(index)` gives (model, cases). Kinds are "model"; "node", a single one that may be
+    illegal: there is nothing to reduce, and findings are told apart by its op; and "rows", small
+    models of ragged batches."""
 
     def __init__(self, seed, draw, out=None, limit=60.0, reduce_seconds=40.0, say=print,
-                 is_node=False):
-        self.seed, self.draw, self.limit, self.is_node = seed, draw, limit, is_node
+                 kind="model"):
+        self.seed, self.draw, self.limit, self.kind = seed, draw, limit, kind
         self.out = Path(out) if out else None
         self.reduce_seconds, self.say = reduce_seconds, say
         self.findings = collections.defaultdict(list)  # signature -> indices
@@ -45,9 +46,13 @@ class Campaign:
         self.models = self.nodes = 0
         self.start = time.monotonic()
 
+    @property
+    def is_node(self):
+        return self.kind == "node"
+
     def run(self, indices, jobs=1, seconds=None):
         """Checks the models of these indices, until the time is over."""
-        workers = [Worker(self.is_node) for _ in range(jobs)]
+        workers = [Worker(self.kind) for _ in range(jobs)]
         busy, indices = {}, iter(indices)
         try:
             while True:
@@ -102,7 +107,7 @@ class Campaign:
         onnx.save(model, folder / "model.onnx")
         write_cases(folder, model, cases)
         text = f"{outcome.kind}\n{outcome.message}\n"
-        if self.is_node:
+        if self.kind != "model":
             text += onnx.printer.to_text(model) + "\n"
         elif self.reduce_seconds:
             small, cases, text_of_small = self.reduced(model, cases, outcome)
@@ -132,7 +137,7 @@ class Campaign:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(self.kinds.items()))
         gaps = sum(map(len, self.gaps.values()))
         return (f"{about['models']} models, {about['nodes']} nodes, {about['seconds']} s, " +
-                (f"{gaps} refused that others take, " if self.is_node else "") +
+                (f"{gaps} refused that others take, " if self.kind != "model" else "") +
                 f"findings: {kinds or 'none'}")
 
 

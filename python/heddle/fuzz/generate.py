@@ -57,12 +57,16 @@ def generate(seed, index, ops=(5, 40), only=None):
     kinds to draw from."""
     rng = make_rng(seed, index)
     g = begin(rng)
-    specs = [SPECS[name] for name in (only or SPECS)]
-    wanted, attempts = rng.randint(*ops), 0
-    while sum(node.op_type != "Constant" for node in g.nodes) < wanted and attempts < 20 * wanted:
-        attempts += 1
-        grow(g, specs)
+    add_ops(g, rng.randint(*ops), only)
     outputs = outputs_of(g)
     if not outputs:
         outputs = [g.emit("Identity", [next(iter(g.tensors.values()))])]
     return g.model(outputs)
+
+
+def add_ops(g, wanted, only=None):
+    specs = [SPECS[name] for name in (only or SPECS)]
+    attempts = 0
+    while sum(node.op_type != "Constant" for node in g.nodes) < wanted and attempts < 20 * wanted:
+        attempts += 1
+        grow(g, specs)

@@ -18,18 +18,27 @@ MEMORY_BYTES = 12 << 30
 TAIL = 3000  # characters of what a dying process said
 
 
-def serve(pipe, log, is_peer_working, is_node):
+def judge_of(kind):
+    """What checks a model of this kind."""
+    if kind == "node":
+        from .nodes.judge import judge
+    elif kind == "rows":
+        from .rows import judge
+    else:
+        from .check import check as judge
+    return judge
+
+
+def serve(pipe, log, is_peer_working, kind):
     """The child: answers requests until the pipe closes."""
     os.dup2(log, 1)
     os.dup2(log, 2)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
-    from .check import check
     from .evaluate import on_peer
-    if is_node:
-        from .nodes.judge import judge as check
 
+    judge = judge_of(kind)
     on_peer[0] = lambda is_working: setattr(is_peer_working, "value", is_working)
     while True:
         try:
@@ -37,7 +46,7 @@ def serve(pipe, log, is_peer_working, is_node):
         except EOFError:
             return
         try:
-            pipe.send(check(onnx.load_from_string(data), cases, threads))
+            pipe.send(judge(onnx.load_from_string(data), cases, threads))
         except Exception:  # noqa: BLE001: a mistake of the check, or an odd answer of a library
             pipe.send(Outcome("check failed", traceback.format_exc()))
 
@@ -45,8 +54,8 @@ def serve(pipe, log, is_peer_working, is_node):
 class Worker:
     """One such process, started again after it died. One model at a time: begin, then finish."""
 
-    def __init__(self, is_node=False):
-        self.is_node = is_node  # and may be illegal
+    def __init__(self, kind="model"):
+        self.kind = kind  # or "node", which may be illegal, or "rows"
         self.process = self.pipe = self.log = self.is_peer_working = None
 
     def start(self):
@@ -55,7 +64,7 @@ class Worker:
         self.pipe, theirs = context.Pipe()
         self.is_peer_working = context.Value("b", False, lock=False)
         self.process = context.Process(
-            target=serve, args=(theirs, self.log.fileno(), self.is_peer_working, self.is_node),
+            target=serve, args=(theirs, self.log.fileno(), self.is_peer_working, self.kind),
             daemon=True)
         self.process.start()
         theirs.close()
