@@ -158,6 +158,14 @@ llvm::Expected<CompileOptions> heddle::optionsOf(const heddle_compile_options_t 
     options.inPlace.push_back(given->in_place[i]);
   for (size_t i = 0; i < given->ragged_count; ++i)
     options.ragged.push_back(given->ragged[i]);
+  llvm::StringRef outputs = given->ragged_outputs ? given->ragged_outputs : "padded";
+  if (outputs != "padded" && outputs != "packed")
+    return makeError(ErrorCode::Usage, "error: ragged_outputs is '" + outputs +
+                                           "', but must be 'padded' or 'packed'");
+  options.packsRows = outputs == "packed";
+  if (options.packsRows && options.ragged.empty())
+    return makeError(ErrorCode::Usage, "error: packed outputs are those of rows with lengths of "
+                                       "their own, which '--ragged' declares");
   if (given->plan) {
     auto buffer = llvm::MemoryBuffer::getFile(given->plan);
     if (!buffer)

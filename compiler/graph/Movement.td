@@ -219,13 +219,14 @@ def Graph_RowLengthsOp : Graph_Op<"row_lengths"> {
     x is a vector of `of` integers, the lengths of the rows; or a mask `[of, size]`, whose length is the number
     of elements that are not 0: these must come first. The run refuses lengths below 0 and above `size`. The result has them as i64.
     `graph.row_lengths %mask {of = "batch", size = "seq"} : (tensor<?x?xi64, #graph.dims<"batch", "seq">>) -> tensor<?xi64, #graph.dims<"batch">>`.
-    It has an effect, so it stays where it is.
+    It has an effect, so it stays where it is. With `packs`, results of the model will be those of all rows one after the other.
   }];
   let constraints = ["RL1: x is [of] of integers or [of, size] of integers, floats or i1; the result is i64 [of].",
                      "RL2: x is an argument of the function around it.",
                      "RL3: ops that name `size(of)` come after it.",
                      "RL4: their results have no size that the run finds later: it names no symbols but those of arguments."];
-  let arguments = (ins Graph_Tensor:$x, StrAttr:$size, StrAttr:$of);
+  let arguments = (ins Graph_Tensor:$x, StrAttr:$size, StrAttr:$of,
+                       DefaultValuedAttr<BoolAttr, "false">:$packs);
   let results = (outs Graph_Tensor:$lengths);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;

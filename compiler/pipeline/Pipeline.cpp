@@ -190,7 +190,7 @@ llvm::Expected<std::unique_ptr<Compiled>> compile(const ModelSource &source,
             result->graph = std::move(*graph);
             std::string problem = graph::setTypicalSizes(*result->graph, options.typical);
             for (const std::string &text : options.ragged)
-              if (llvm::Error error = ragged::declare(*result->graph, text))
+              if (llvm::Error error = ragged::declare(*result->graph, text, options.packsRows))
                 return error;
             if (problem.empty())
               problem = graph::setShared(*result->graph, options.inPlace);

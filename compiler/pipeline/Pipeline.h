@@ -23,6 +23,7 @@ struct CompileOptions {
   std::vector<std::string> typical; // "seq=128"; see graph/Typical.h
   std::vector<std::string> inPlace; // "new_state=state"; see graph/edit/Sharing.h
   std::vector<std::string> ragged;  // "batch:seq=lengths"; see ragged/Ragged.h
+  bool packsRows = false;           // results of ragged rows have no padding
   std::vector<std::pair<std::string, std::string>> functions; // files of them: names and bytes
   std::string planText, planPath; // a plan to carry out; empty lets the chooser decide
   std::vector<std::string> scheduleFolders;

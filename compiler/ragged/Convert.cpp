@@ -2,475 +2,388 @@
 // ragged tensors. A value is ragged in one form or both (Forms.h), a view of each other; what has
 // no rows of its own, such as positions, stays padded and is cut where it is read.
 
-#include "compiler/graph/ragged/Ragged.h"
-
-#include "compiler/graph/edit/Build.h"
 #include "compiler/graph/edit/Sizes.h"
-#include "compiler/ragged/Forms.h"
+#include "compiler/ragged/Converter.h"
 #include "compiler/ragged/Ragged.h"
 
 using namespace mlir;
 
 namespace heddle::ragged {
 
-using graph::Build;
-
-namespace {
-class Converter {
-public:
-  explicit Converter(graph::RowLengthsOp lengths)
-      : lengths(lengths), names{lengths.getOf().str(), lengths.getSize().str()},
-        known(graph::symbolsOf(lengths->getBlock()->getArgumentTypes())),
-        builder(lengths->getBlock()->getTerminator()) {}
-
-  llvm::Error run() {
-    auto block = lengths->getBlock();
-    lengths->moveBefore(&block->front());
-    for (BlockArgument input : block->getArguments())
-      if (names.hasBoth(dimsOf(input)))
-        ragged.insert(input);
-    for (Operation &op : llvm::make_early_inc_range(block->without_terminator())) {
-      if (&op == lengths || isa<graph::ConstantOp>(op))
-        continue;
-      builder.setInsertionPointAfter(&op);
-      convert(&op);
-      if (!problem.empty())
-        break;
-    }
-    auto results = cast<func::ReturnOp>(block->getTerminator());
-    builder.setInsertionPoint(results);
-    for (OpOperand &result : results->getOpOperands())
-      if (problem.empty())
-        pad(result);
+llvm::Error Converter::run() {
+  auto block = lengths->getBlock();
+  lengths->moveBefore(&block->front());
+  for (BlockArgument input : block->getArguments())
+    if (names.hasBoth(dimsOf(input)))
+      ragged.insert(input);
+  for (Operation &op : llvm::make_early_inc_range(block->without_terminator())) {
+    if (&op == lengths || isa<graph::ConstantOp>(op))
+      continue;
+    builder.setInsertionPointAfter(&op);
+    convert(&op);
     if (!problem.empty())
-      return makeError(ErrorCode::Refused, problem);
-    eraseDead(block);
-    return llvm::Error::success();
+      break;
   }
+  auto results = cast<func::ReturnOp>(block->getTerminator());
+  builder.setInsertionPoint(results);
+  for (OpOperand &result : results->getOpOperands())
+    if (problem.empty())
+      setResult(result);
+  if (problem.empty() && lengths.getPacks())
+    addOffsets(results);
+  if (!problem.empty())
+    return makeError(ErrorCode::Refused, problem);
+  eraseDead(block);
+  return llvm::Error::success();
+}
 
-private:
-  DimVector dimsOf(Value value) { return graph::dimsOf(value); }
+void Converter::refuse(Operation *op, const Twine &why) {
+  if (!problem.empty())
+    return;
+  std::string node = graph::sourceName(op->getLoc());
+  problem =
+      ("node '" + node + "' (" + op->getName().getStringRef() + "): error: --ragged " + names.of +
+       ":" + names.size + ": " + why + "; without --ragged the model is computed with its padding")
+          .str();
+}
 
-  /// Values that the whole model has with padding, and that are made without.
-  bool isRagged(Value value) { return ragged.contains(value); }
+bool Converter::keepsPrefix(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op || isRagged(value) || replaced.contains(value))
+    return true;
+  auto [known, isNew] = prefixes.try_emplace(value, true);
+  if (isNew) {
+    bool keeps = ragged::keepsPrefix(op, names) &&
+                 llvm::all_of(op->getOperands(), [&](Value x) { return keepsPrefix(x); });
+    prefixes[value] = keeps;
+    return keeps;
+  }
+  return known->second;
+}
 
-  void refuse(Operation *op, const Twine &why) {
-    if (!problem.empty())
+void Converter::convert(Operation *op) {
+  bool readsRagged = llvm::any_of(op->getOperands(), [&](Value x) { return isRagged(x); });
+  bool isOfWhole = llvm::any_of(op->getResults(), [&](Value result) {
+    return !keepsPrefix(result) && names.hasOf(dimsOf(result));
+  });
+  if (!readsRagged && !isOfWhole) {
+    if (!keepsRowsApart(op, names))
+      refuse(op, "it computes of several rows at once");
+    return;
+  }
+  for (TypeRange types : {TypeRange(op->getOperandTypes()), TypeRange(op->getResultTypes())})
+    for (const auto &symbol : graph::symbolsOf(types))
+      if (!known.contains(symbol.getKey()))
+        return refuse(op, "a size that it reads or makes is known only in the middle of the run");
+  if (auto scan = dyn_cast<graph::ScanOp>(op))
+    return convertScan(scan);
+  if (op->getNumRegions() > 0)
+    return refuse(op, "control flow cannot be separated by rows");
+  if (isOfWhole && isa<graph::IotaOp>(op))
+    return refuse(op, "the index of a row is known only in the whole batch");
+  if (isa<graph::BroadcastOp>(op) && !readsRagged)
+    return broadcastOfRows(cast<graph::BroadcastOp>(op));
+  if (readsRagged && isOfTokens(op, names) && keepsOrder(op))
+    return clone(op, /*isOfTokens=*/true);
+  if (isOfRows(op, names))
+    return clone(op, /*isOfTokens=*/false);
+  if (movesWhole(op))
+    return cloneWhole(op);
+  if (auto transpose = dyn_cast<graph::TransposeOp>(op))
+    return exchange(transpose);
+  refuse(op, "what it computes of a row depends on other rows, or on padding, in a way that "
+             "cannot be separated");
+}
+
+bool Converter::keepsOrder(Operation *op) {
+  if (!isa<graph::ReshapeOp>(op))
+    return true;
+  Tokens to = *tokensOf(dimsOf(op->getResult(0)), names);
+  return to.isFused() || to.isTimeMajor() == isTimeMajor(op->getOperand(0));
+}
+
+bool Converter::isTimeMajor(Value value) {
+  auto tokens = tokensOf(dimsOf(value), names);
+  return tokens->isFused() ? fusedTimeMajor.contains(value) : tokens->isTimeMajor();
+}
+
+void Converter::clone(Operation *op, bool isOfTokens) {
+  IRMapping mapping;
+  for (Value operand : op->getOperands()) {
+    Value taken = isOfTokens ? asTokens(operand, op) : asRows(operand, op);
+    if (!taken)
       return;
-    std::string node = graph::sourceName(op->getLoc());
-    problem = ("node '" + node + "' (" + op->getName().getStringRef() + "): error: --ragged " +
-               names.of + ":" + names.size + ": " + why +
-               "; without --ragged the model is computed with its padding")
-                  .str();
+    mapping.map(operand, taken);
   }
-
-  /// Whether the value, cut along `size`, is that of a smaller `size`.
-  bool keepsPrefix(Value value) {
-    Operation *op = value.getDefiningOp();
-    if (!op || isRagged(value) || replaced.contains(value))
-      return true;
-    auto [known, isNew] = prefixes.try_emplace(value, true);
-    if (isNew) {
-      bool keeps = ragged::keepsPrefix(op, names) &&
-                   llvm::all_of(op->getOperands(), [&](Value x) { return keepsPrefix(x); });
-      prefixes[value] = keeps;
-      return keeps;
+  Operation *copy = builder.clone(*op, mapping);
+  auto dims = [&](ArrayRef<Dim> of) {
+    return isOfTokens ? tokenDims(of, names) : rowDims(of, names);
+  };
+  for (NamedAttribute attribute : op->getAttrs())
+    if (auto sizes = dyn_cast<graph::DimsAttr>(attribute.getValue()))
+      copy->setAttr(attribute.getName(),
+                    graph::dimsAttr(op->getContext(), dims(graph::dimsOf(sizes))));
+  for (auto [from, to] : llvm::zip(op->getResults(), copy->getResults())) {
+    to.setType(graph::tensorOf(op->getContext(), dims(dimsOf(from)), graph::elementOf(from)));
+    if (!names.hasSize(dimsOf(from))) {
+      from.replaceAllUsesWith(to);
+      replaced.insert(to);
+      continue;
     }
-    return known->second;
+    note(from, to, isOfTokens);
+    if (auto tokens = tokensOf(dimsOf(from), names);
+        isOfTokens && tokens->isFused() && isTimeMajor(firstRagged(op)))
+      fusedTimeMajor.insert(from);
   }
+}
 
-  void convert(Operation *op) {
-    bool readsRagged = llvm::any_of(op->getOperands(), [&](Value x) { return isRagged(x); });
-    bool isOfWhole = llvm::any_of(op->getResults(), [&](Value result) {
-      return !keepsPrefix(result) && names.hasOf(dimsOf(result));
-    });
-    if (!readsRagged && !isOfWhole) {
-      if (!keepsRowsApart(op, names))
-        refuse(op, "it computes of several rows at once");
-      return;
-    }
-    for (TypeRange types : {TypeRange(op->getOperandTypes()), TypeRange(op->getResultTypes())})
-      for (const auto &symbol : graph::symbolsOf(types))
-        if (!known.contains(symbol.getKey()))
-          return refuse(op, "a size that it reads or makes is known only in the middle of the run");
-    if (op->getNumRegions() > 0)
-      return refuse(op, "control flow cannot be separated by rows");
-    if (isOfWhole && isa<graph::IotaOp>(op))
-      return refuse(op, "the index of a row is known only in the whole batch");
-    if (isa<graph::BroadcastOp>(op) && !readsRagged)
-      return broadcastOfRows(cast<graph::BroadcastOp>(op));
-    if (readsRagged && isOfTokens(op, names) && keepsOrder(op))
-      return clone(op, /*isOfTokens=*/true);
-    if (isOfRows(op, names))
-      return clone(op, /*isOfTokens=*/false);
-    if (auto transpose = dyn_cast<graph::TransposeOp>(op))
-      return exchange(transpose);
-    refuse(op, "what it computes of a row depends on other rows, or on padding, in a way that "
-               "cannot be separated");
+Value Converter::firstRagged(Operation *op) {
+  return *llvm::find_if(op->getOperands(), [&](Value x) { return isRagged(x); });
+}
+
+void Converter::note(Value padded, Value made, bool isOfTokens) {
+  ragged.insert(padded);
+  (isOfTokens ? tokens : rows)[padded] = made;
+}
+
+Value Converter::asTokens(Value value, Operation *reader) {
+  DimVector dims = dimsOf(value);
+  if (!names.hasBoth(dims))
+    return plain(value, reader);
+  if (Value known = tokens.lookup(value))
+    return known;
+  auto place = tokensOf(dims, names);
+  if (!place) {
+    refuse(reader, "its operand has the two sizes apart from each other");
+    return {};
   }
-
-  /// Whether a reshape keeps the order of elements along the two sizes.
-  bool keepsOrder(Operation *op) {
-    if (!isa<graph::ReshapeOp>(op))
-      return true;
-    Tokens to = *tokensOf(dimsOf(op->getResult(0)), names);
-    return to.isFused() || to.isTimeMajor() == isTimeMajor(op->getOperand(0));
-  }
-
-  bool isTimeMajor(Value value) {
-    auto tokens = tokensOf(dimsOf(value), names);
-    return tokens->isFused() ? fusedTimeMajor.contains(value) : tokens->isTimeMajor();
-  }
-
-  void clone(Operation *op, bool isOfTokens) {
-    IRMapping mapping;
-    for (Value operand : op->getOperands()) {
-      Value taken = isOfTokens ? asTokens(operand, op) : asRows(operand, op);
-      if (!taken)
-        return;
-      mapping.map(operand, taken);
-    }
-    Operation *copy = builder.clone(*op, mapping);
-    auto dims = [&](ArrayRef<Dim> of) {
-      return isOfTokens ? tokenDims(of, names) : rowDims(of, names);
-    };
-    for (NamedAttribute attribute : op->getAttrs())
-      if (auto sizes = dyn_cast<graph::DimsAttr>(attribute.getValue()))
-        copy->setAttr(attribute.getName(),
-                      graph::dimsAttr(op->getContext(), dims(graph::dimsOf(sizes))));
-    for (auto [from, to] : llvm::zip(op->getResults(), copy->getResults())) {
-      to.setType(graph::tensorOf(op->getContext(), dims(dimsOf(from)), graph::elementOf(from)));
-      if (!names.hasSize(dimsOf(from))) {
-        from.replaceAllUsesWith(to);
-        replaced.insert(to);
-        continue;
-      }
-      note(from, to, isOfTokens);
-      if (auto tokens = tokensOf(dimsOf(from), names);
-          isOfTokens && tokens->isFused() && isTimeMajor(firstRagged(op)))
-        fusedTimeMajor.insert(from);
-    }
-  }
-
-  Value firstRagged(Operation *op) {
-    return *llvm::find_if(op->getOperands(), [&](Value x) { return isRagged(x); });
-  }
-
-  void note(Value padded, Value made, bool isOfTokens) {
-    ragged.insert(padded);
-    (isOfTokens ? tokens : rows)[padded] = made;
-  }
-
-  /// The value as one long row; null if it was refused.
-  Value asTokens(Value value, Operation *reader) {
-    DimVector dims = dimsOf(value);
-    if (!names.hasBoth(dims))
-      return plain(value, reader);
-    if (Value known = tokens.lookup(value))
-      return known;
-    auto place = tokensOf(dims, names);
-    if (!place) {
-      refuse(reader, "its operand has the two sizes apart from each other");
+  Build build(builder, reader);
+  DimVector wanted = tokenDims(dims, names);
+  if (Value spread = ofPlain(value, wanted, build))
+    return tokens[value] = spread;
+  Value made;
+  if (place->isTimeMajor()) { // an input, or positions
+    SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, dims.size()));
+    std::swap(order[place->of], order[place->size]);
+    if (dims[place->of] != Dim::symbol(names.of) || rows.count(value)) {
+      refuse(reader, "its operand has several elements of each row and time together");
       return {};
     }
-    Build build(builder, reader);
-    DimVector wanted = tokenDims(dims, names);
-    if (Value spread = ofPlain(value, wanted, build))
-      return tokens[value] = spread;
-    Value made;
-    if (place->isTimeMajor()) { // an input, or positions
-      SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, dims.size()));
-      std::swap(order[place->of], order[place->size]);
-      if (dims[place->of] != Dim::symbol(names.of) || rows.count(value)) {
-        refuse(reader, "its operand has several elements of each row and time together");
-        return {};
-      }
-      made = cut(build.transpose(value, order), reader);
-    } else {
-      made = asRows(value, reader);
-    }
-    return made ? tokens[value] = build.reshape(made, wanted) : Value();
+    made = cut(build.transpose(wholeOf(value), order), reader);
+  } else {
+    made = asRows(value, reader);
   }
+  return made ? tokens[value] = build.reshape(made, wanted) : Value();
+}
 
-  /// The value with sizes of rows; null if it was refused.
-  Value asRows(Value value, Operation *reader) {
-    DimVector dims = dimsOf(value);
-    if (!names.hasSize(dims))
-      return plain(value, reader);
-    if (Value known = rows.lookup(value))
-      return known;
-    Build build(builder, reader);
-    if (!names.hasOf(dims)) { // positions: the same of all rows
-      if (dims.empty() || !dims[0].isConstant(1) || !isa<graph::MatmulOp>(reader)) {
-        refuse(reader, "it reads '" + names.size + "' elements that no row has of its own");
-        return {};
-      }
-      dims[0] = Dim::symbol(names.of);
-      return cut(build.broadcast(value, dims), reader);
+Value Converter::asRows(Value value, Operation *reader) {
+  DimVector dims = dimsOf(value);
+  if (!names.hasSize(dims))
+    return plain(value, reader);
+  if (Value known = rows.lookup(value))
+    return known;
+  Build build(builder, reader);
+  if (!names.hasOf(dims)) { // positions: the same of all rows
+    if (dims.empty() || !dims[0].isConstant(1) || !isa<graph::MatmulOp>(reader)) {
+      refuse(reader, "it reads '" + names.size + "' elements that no row has of its own");
+      return {};
     }
-    if (!graph::hasRows(dims, names.of)) {
+    dims[0] = Dim::symbol(names.of);
+    return cut(build.broadcast(value, dims), reader);
+  }
+  if (!graph::hasRows(dims, names.of)) {
+    refuse(reader, "rows of its operand do not lie one after the other");
+    return {};
+  }
+  DimVector wanted = rowDims(dims, names);
+  if (Value spread = ofPlain(value, wanted, build))
+    return rows[value] = spread;
+  if (Value long_ = tokens.lookup(value)) {
+    if (isTimeMajor(value)) {
       refuse(reader, "rows of its operand do not lie one after the other");
       return {};
     }
-    DimVector wanted = rowDims(dims, names);
-    if (Value spread = ofPlain(value, wanted, build))
-      return rows[value] = spread;
-    if (Value long_ = tokens.lookup(value)) {
-      if (isTimeMajor(value)) {
-        refuse(reader, "rows of its operand do not lie one after the other");
-        return {};
-      }
-      return rows[value] = build.reshape(long_, wanted);
-    }
-    Value made = cut(value, reader);
-    return made ? rows[value] = made : Value();
+    return rows[value] = build.reshape(long_, wanted);
   }
+  Value made = cut(value, reader);
+  return made ? rows[value] = made : Value();
+}
 
-  /// A padded value without its padding.
-  Value cut(Value value, Operation *reader) {
-    if (!keepsPrefix(value)) {
-      refuse(reader, "its operand, made by '" + nameOf(value) +
-                         "', depends on the size of the padded batch");
-      return {};
-    }
-    DimVector dims = dimsOf(value);
-    return Build(builder, reader)
-        .slice(value, DimVector(dims.size(), Dim(0)), rowDims(dims, names),
-               SmallVector<int64_t>(dims.size(), 1));
-  }
-
-  std::string nameOf(Value value) {
-    return value.getDefiningOp() ? graph::sourceName(value.getLoc()) : "an input";
-  }
-
-  /// What each row reads whole.
-  Value plain(Value value, Operation *reader) {
-    if (keepsPrefix(value))
-      return value;
+Value Converter::cut(Value value, Operation *reader) {
+  if (!keepsPrefix(value)) {
     refuse(reader,
            "its operand, made by '" + nameOf(value) + "', depends on the size of the padded batch");
     return {};
   }
+  DimVector dims = dimsOf(value);
+  return Build(builder, reader)
+      .slice(wholeOf(value), DimVector(dims.size(), Dim(0)), rowDims(dims, names),
+             SmallVector<int64_t>(dims.size(), 1));
+}
 
-  /// A number or a vector without either size, spread to these sizes at once; else null.
-  Value ofPlain(Value value, ArrayRef<Dim> wanted, Build &build) {
-    auto broadcast = value.getDefiningOp<graph::BroadcastOp>();
-    if (!broadcast || isRagged(value))
-      return {};
-    DimVector dims = dimsOf(broadcast.getX());
-    bool isPlain = !names.hasOf(dims) && !names.hasSize(dims) && keepsPrefix(broadcast.getX());
-    return isPlain ? build.broadcast(broadcast.getX(), wanted) : Value();
+std::string Converter::nameOf(Value value) {
+  return value.getDefiningOp() ? graph::sourceName(value.getLoc()) : "an input";
+}
+
+Value Converter::plain(Value value, Operation *reader) {
+  if (keepsPrefix(value))
+    return value;
+  refuse(reader,
+         "its operand, made by '" + nameOf(value) + "', depends on the size of the padded batch");
+  return {};
+}
+
+Value Converter::ofPlain(Value value, ArrayRef<Dim> wanted, Build &build) {
+  auto broadcast = value.getDefiningOp<graph::BroadcastOp>();
+  if (!broadcast || isRagged(value))
+    return {};
+  DimVector dims = dimsOf(broadcast.getX());
+  bool isPlain = !names.hasOf(dims) && !names.hasSize(dims) && keepsPrefix(broadcast.getX());
+  return isPlain ? build.broadcast(broadcast.getX(), wanted) : Value();
+}
+
+void Converter::broadcastOfRows(graph::BroadcastOp op) {
+  Value source = ofLength(op.getX(), op);
+  if (!source)
+    return;
+  Build build(builder, op);
+  DimVector from = dimsOf(source), to = rowDims(dimsOf(op.getResult()), names);
+  if (to.size() < from.size() || !graph::hasRows(to, names.of))
+    return refuse(op, "what depends on the length of a row is spread along other dimensions");
+  from.insert(from.begin() + 1, to.size() - from.size(), Dim(1));
+  Value made = build.broadcast(build.reshape(source, from), to);
+  if (names.hasSize(dimsOf(op.getResult()))) {
+    note(op.getResult(), made, /*isOfTokens=*/false);
+  } else {
+    op.getResult().replaceAllUsesWith(made);
+    replaced.insert(made);
   }
+}
 
-  /// What depends on the length of the row, spread.
-  void broadcastOfRows(graph::BroadcastOp op) {
-    Value source = ofLength(op.getX(), op);
-    if (!source)
-      return;
-    Build build(builder, op);
-    DimVector from = dimsOf(source), to = rowDims(dimsOf(op.getResult()), names);
-    if (to.size() < from.size() || !graph::hasRows(to, names.of))
-      return refuse(op, "what depends on the length of a row is spread along other dimensions");
-    from.insert(from.begin() + 1, to.size() - from.size(), Dim(1));
-    Value made = build.broadcast(build.reshape(source, from), to);
-    if (names.hasSize(dimsOf(op.getResult()))) {
-      note(op.getResult(), made, /*isOfTokens=*/false);
-    } else {
-      op.getResult().replaceAllUsesWith(made);
-      replaced.insert(made);
+Value Converter::ofLength(Value x, Operation *reader) {
+  Build build(builder, reader);
+  DimVector dims = dimsOf(x);
+  dims.insert(dims.begin(), Dim::symbol(names.of));
+  if (keepsPrefix(x))
+    return build.broadcast(x, dims);
+  Operation *op = x.getDefiningOp();
+  if (auto sizes = dyn_cast<graph::SizesOp>(op); sizes && dims.size() <= 2) {
+    SmallVector<Value> parts;
+    for (const Dim &value : graph::dimsOf(sizes.getValues()))
+      if (Value part = ofLength(value, build))
+        parts.push_back(build.reshape(part, {Dim::symbol(names.of), Dim(1)}));
+    if (parts.size() == graph::dimsOf(sizes.getValues()).size()) {
+      Value all = parts.size() == 1 ? parts[0] : build.make<graph::ConcatOp>(parts, 1);
+      return build.cast(build.reshape(all, dims), graph::elementOf(x));
     }
   }
-
-  /// [of, sizes of x]: x of each row, where x follows from sizes and constants; else null.
-  Value ofLength(Value x, Operation *reader) {
-    Build build(builder, reader);
-    DimVector dims = dimsOf(x);
-    dims.insert(dims.begin(), Dim::symbol(names.of));
-    if (keepsPrefix(x))
-      return build.broadcast(x, dims);
-    Operation *op = x.getDefiningOp();
-    if (auto sizes = dyn_cast<graph::SizesOp>(op); sizes && dims.size() <= 2) {
-      SmallVector<Value> parts;
-      for (const Dim &value : graph::dimsOf(sizes.getValues()))
-        if (Value part = ofLength(value, build))
-          parts.push_back(build.reshape(part, {Dim::symbol(names.of), Dim(1)}));
-      if (parts.size() == graph::dimsOf(sizes.getValues()).size()) {
-        Value all = parts.size() == 1 ? parts[0] : build.make<graph::ConcatOp>(parts, 1);
-        return build.cast(build.reshape(all, dims), graph::elementOf(x));
-      }
-    }
-    bool isSpread = isa<graph::ReshapeOp>(op) || graph::isElementwise(op);
-    if (!isSpread || names.hasOf(dimsOf(x)) || names.hasSize(dimsOf(x))) {
-      refuse(reader,
-             "its operand, made by '" + nameOf(x) + "', depends on the size of the padded batch");
+  bool isSpread = isa<graph::ReshapeOp>(op) || graph::isElementwise(op);
+  if (!isSpread || names.hasOf(dimsOf(x)) || names.hasSize(dimsOf(x))) {
+    refuse(reader,
+           "its operand, made by '" + nameOf(x) + "', depends on the size of the padded batch");
+    return {};
+  }
+  IRMapping mapping;
+  for (Value operand : op->getOperands()) {
+    Value each = ofLength(operand, reader);
+    if (!each)
       return {};
-    }
-    IRMapping mapping;
-    for (Value operand : op->getOperands()) {
-      Value each = ofLength(operand, reader);
-      if (!each)
+    mapping.map(operand, each);
+  }
+  if (isa<graph::ReshapeOp>(op))
+    return build.reshape(mapping.lookup(op->getOperand(0)), dims);
+  Operation *copy = builder.clone(*op, mapping);
+  copy->getResult(0).setType(graph::tensorOf(op->getContext(), dims, graph::elementOf(x)));
+  return copy->getResult(0);
+}
+
+Value Converter::ofLength(const Dim &dim, Build &build) {
+  DimVector all = {Dim::symbol(names.of)};
+  Type i64 = builder.getI64Type();
+  Value sum = build.full(all, i64, 0);
+  Dim ofRow = graph::inRow(dim, names.of);
+  for (const auto &[product, coefficient] : ofRow.sum()) {
+    Value term = build.full(all, i64, static_cast<double>(coefficient));
+    for (const Dim::Atom &atom : product) {
+      if (atom.kind != Dim::Kind::Symbol)
         return {};
-      mapping.map(operand, each);
+      Value factor = lengths.getLengths();
+      if (atom.text != names.size)
+        factor = build.broadcast(
+            build.typed<graph::SizesOp>(
+                {}, i64, graph::dimsAttr(builder.getContext(), {Dim::symbol(atom.text)})),
+            all);
+      term = build.mul(term, factor);
     }
-    if (isa<graph::ReshapeOp>(op))
-      return build.reshape(mapping.lookup(op->getOperand(0)), dims);
-    Operation *copy = builder.clone(*op, mapping);
-    copy->getResult(0).setType(graph::tensorOf(op->getContext(), dims, graph::elementOf(x)));
-    return copy->getResult(0);
+    sum = build.add(sum, term);
   }
+  return sum;
+}
 
-  /// [of]: an expression in the two sizes, of each row; null if it is no sum of products.
-  Value ofLength(const Dim &dim, Build &build) {
-    DimVector all = {Dim::symbol(names.of)};
-    Type i64 = builder.getI64Type();
-    Value sum = build.full(all, i64, 0);
-    Dim ofRow = graph::inRow(dim, names.of);
-    for (const auto &[product, coefficient] : ofRow.sum()) {
-      Value term = build.full(all, i64, static_cast<double>(coefficient));
-      for (const Dim::Atom &atom : product) {
-        if (atom.kind != Dim::Kind::Symbol)
-          return {};
-        Value factor = lengths.getLengths();
-        if (atom.text != names.size)
-          factor = build.broadcast(
-              build.typed<graph::SizesOp>(
-                  {}, i64, graph::dimsAttr(builder.getContext(), {Dim::symbol(atom.text)})),
-              all);
-        term = build.mul(term, factor);
+void Converter::exchange(graph::TransposeOp op) {
+  Value x = op.getX();
+  DimVector from = dimsOf(x), to = dimsOf(op.getResult());
+  auto tokensOfX = tokensOf(from, names), tokensOfResult = tokensOf(to, names);
+  bool isFused =
+      (tokensOfX && tokensOfX->isFused()) || (tokensOfResult && tokensOfResult->isFused());
+  bool fits = (tokensOfX || graph::hasRows(from, names.of)) &&
+              (tokensOfResult || graph::hasRows(to, names.of)) && !isFused;
+  if (!fits)
+    return refuse(op, "it moves rows into one another");
+  Build build(builder, op);
+  bool isOfTokens = !graph::hasRows(from, names.of) || tokens.count(x);
+  Value source = isOfTokens ? asTokens(x, op) : asRows(x, op);
+  if (!source)
+    return;
+  // Dimensions of x as parts: `of` and its factor apart, each with its name.
+  enum { kOf = -1, kFactor = -2 };
+  auto partsOf = [&](ArrayRef<Dim> dims, llvm::function_ref<int64_t(size_t)> axisOf) {
+    SmallVector<std::pair<int64_t, Dim>> parts;
+    for (auto [i, dim] : llvm::enumerate(dims)) {
+      if (!names.isOf(dim)) {
+        parts.push_back({axisOf(i), rowDims({dim}, names)[0]});
+        continue;
       }
-      sum = build.add(sum, term);
+      parts.push_back({kOf, Dim::symbol(names.of)});
+      parts.push_back({kFactor, graph::inRow(dim, names.of)});
     }
-    return sum;
-  }
-
-  /// A transpose of one dimension with another that is not beside it, or to time first: through
-  /// [of, size(of), what `of` is multiplied by, the rest] and back.
-  void exchange(graph::TransposeOp op) {
-    Value x = op.getX();
-    DimVector from = dimsOf(x), to = dimsOf(op.getResult());
-    auto tokensOfX = tokensOf(from, names), tokensOfResult = tokensOf(to, names);
-    bool isFused =
-        (tokensOfX && tokensOfX->isFused()) || (tokensOfResult && tokensOfResult->isFused());
-    bool fits = (tokensOfX || graph::hasRows(from, names.of)) &&
-                (tokensOfResult || graph::hasRows(to, names.of)) && !isFused;
-    if (!fits)
-      return refuse(op, "it moves rows into one another");
-    Build build(builder, op);
-    bool isOfTokens = !graph::hasRows(from, names.of) || tokens.count(x);
-    Value source = isOfTokens ? asTokens(x, op) : asRows(x, op);
-    if (!source)
-      return;
-    // Dimensions of x as parts: `of` and its factor apart, each with its name.
-    enum { kOf = -1, kFactor = -2 };
-    auto partsOf = [&](ArrayRef<Dim> dims, llvm::function_ref<int64_t(size_t)> axisOf) {
-      SmallVector<std::pair<int64_t, Dim>> parts;
-      for (auto [i, dim] : llvm::enumerate(dims)) {
-        if (!names.isOf(dim)) {
-          parts.push_back({axisOf(i), rowDims({dim}, names)[0]});
-          continue;
-        }
-        parts.push_back({kOf, Dim::symbol(names.of)});
-        parts.push_back({kFactor, graph::inRow(dim, names.of)});
-      }
-      return parts;
+    return parts;
+  };
+  auto parts = partsOf(from, [](size_t i) { return i; });
+  auto wanted = partsOf(to, [&](size_t i) { return op.getPermutation()[i]; });
+  auto first = [&](auto &all, bool isTokens) { // as they lie: rows, and in tokens then time
+    auto rank = [&](const std::pair<int64_t, Dim> &part) {
+      if (part.first == kOf)
+        return 0;
+      return isTokens && part.first >= 0 && names.isSize(from[part.first]) ? 1 : 2;
     };
-    auto parts = partsOf(from, [](size_t i) { return i; });
-    auto wanted = partsOf(to, [&](size_t i) { return op.getPermutation()[i]; });
-    auto first = [&](auto &all, bool isTokens) { // as they lie: rows, and in tokens then time
-      auto rank = [&](const std::pair<int64_t, Dim> &part) {
-        if (part.first == kOf)
-          return 0;
-        return isTokens && part.first >= 0 && names.isSize(from[part.first]) ? 1 : 2;
-      };
-      auto sorted = all;
-      sorted.clear();
-      for (int each : {0, 1, 2})
-        llvm::copy_if(all, std::back_inserter(sorted),
-                      [&](auto &part) { return rank(part) == each; });
-      all = sorted;
-    };
-    first(parts, isOfTokens);
-    bool makesTokens = !graph::hasRows(to, names.of);
-    first(wanted, makesTokens);
-    SmallVector<int64_t> order;
-    for (auto &part : wanted)
-      order.push_back(llvm::find_if(parts, [&](auto &each) { return each.first == part.first; }) -
-                      parts.begin());
-    DimVector split;
-    for (auto &[axis, dim] : parts)
-      split.push_back(dim);
-    Value moved = build.transpose(build.reshape(source, split), order);
-    note(op.getResult(),
-         build.reshape(moved, makesTokens ? tokenDims(to, names) : rowDims(to, names)),
-         makesTokens);
-  }
+    auto sorted = all;
+    sorted.clear();
+    for (int each : {0, 1, 2})
+      llvm::copy_if(all, std::back_inserter(sorted),
+                    [&](auto &part) { return rank(part) == each; });
+    all = sorted;
+  };
+  first(parts, isOfTokens);
+  bool makesTokens = !graph::hasRows(to, names.of);
+  first(wanted, makesTokens);
+  SmallVector<int64_t> order;
+  for (auto &part : wanted)
+    order.push_back(llvm::find_if(parts, [&](auto &each) { return each.first == part.first; }) -
+                    parts.begin());
+  DimVector split;
+  for (auto &[axis, dim] : parts)
+    split.push_back(dim);
+  Value moved = build.transpose(build.reshape(source, split), order);
+  note(op.getResult(),
+       build.reshape(moved, makesTokens ? tokenDims(to, names) : rowDims(to, names)), makesTokens);
+}
 
-  /// A result of the model, with zeros beyond each row.
-  void pad(OpOperand &result) {
-    Value value = result.get();
-    Operation *reader = result.getOwner();
-    DimVector dims = dimsOf(value);
-    if (!names.hasBoth(dims)) {
-      if (isRagged(value) || !keepsPrefix(value))
-        refuse(value.getDefiningOp() ? value.getDefiningOp() : reader,
-               "a result of the model depends on the size of the padded batch");
-      return;
-    }
-    auto place = tokensOf(dims, names);
-    Build build(builder, value);
-    if (place && place->isTimeMajor()) {
-      Value source = asTokens(value, reader);
-      if (!source)
-        return;
-      Dim factor = graph::inRow(dims[place->of], names.of);
-      DimVector rowsFirst = {Dim::symbol(names.of), Dim::symbol(names.size), factor};
-      rowsFirst.append(dims.begin() + place->of + 1, dims.end());
-      Value padded = padded_(build, build.reshape(source, rowDims(rowsFirst, names)), rowsFirst);
-      SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, rowsFirst.size()));
-      std::swap(order[0], order[1]);
-      result.set(build.reshape(build.transpose(padded, order), dims));
-      return;
-    }
-    if (place && place->isFused() && isRagged(value)) {
-      Value source = asTokens(value, reader);
-      Dim factor = dims[place->of].floorDiv(Dim::symbol(names.of) * Dim::symbol(names.size));
-      DimVector apart = {Dim::symbol(names.of), Dim::symbol(names.size), factor};
-      apart.append(dims.begin() + place->of + 1, dims.end());
-      if (fusedTimeMajor.contains(value) || !source)
-        return refuse(reader, "a result of the model has time first");
-      result.set(
-          build.reshape(padded_(build, build.reshape(source, rowDims(apart, names)), apart), dims));
-      return;
-    }
-    if (Value source = asRows(value, reader))
-      result.set(padded_(build, source, dims));
-  }
-
-  Value padded_(Build &build, Value x, ArrayRef<Dim> dims) {
-    DimVector high;
-    for (auto [size, from] : llvm::zip(dims, dimsOf(x)))
-      high.push_back(size - from);
-    return build.pad(x, DimVector(dims.size(), Dim(0)), high);
-  }
-
-  void eraseDead(Block *block) {
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*block)))
-      if (isOpTriviallyDead(&op))
-        op.erase();
-  }
-
-  graph::RowLengthsOp lengths;
-  const Names names;
-  const llvm::StringSet<> known; // sizes, from the beginning of a run
-  OpBuilder builder;
-  std::string problem;
-  llvm::DenseSet<Value> ragged;         // of the padded model
-  llvm::DenseSet<Value> replaced;       // made of rows, but without their size
-  llvm::DenseSet<Value> fusedTimeMajor; // with both sizes in one dimension
-  llvm::DenseMap<Value, Value> tokens, rows;
-  llvm::DenseMap<Value, bool> prefixes;
-};
-} // namespace
+void Converter::eraseDead(Block *block) {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*block)))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+}
 
 llvm::Error convert(ModuleOp module) {
   auto main = module.lookupSymbol<func::FuncOp>("main");

@@ -26,7 +26,7 @@ static llvm::SetVector<StringRef> symbolsOf(func::FuncOp main,
   return {names.begin(), names.end()};
 }
 
-llvm::Error declare(ModuleOp module, StringRef text) {
+llvm::Error declare(ModuleOp module, StringRef text, bool packs) {
   auto refused = [&](const Twine &why) {
     return makeError(ErrorCode::Usage, "error: '--ragged " + text + "': " + why);
   };
@@ -72,7 +72,7 @@ llvm::Error declare(ModuleOp module, StringRef text) {
   OpBuilder builder = OpBuilder::atBlockBegin(&main.getBody().front());
   Location loc = NameLoc::get(builder.getStringAttr(source));
   auto bind = builder.create<graph::RowLengthsOp>(loc, graph::tensorOf(context, lengths, i64),
-                                                  input, size, of);
+                                                  input, size, of, packs);
   if (isMask)
     input.replaceAllUsesExcept(Build(builder, loc).full(given, element, 1), bind);
   return llvm::Error::success();

@@ -191,10 +191,28 @@ bool isOfRows(Operation *op, const Names &names) {
          separatesRows(op, names); // a service takes whole tensors
 }
 
+bool keepsDimension(Operation *op, ArrayRef<Value> values, const Dim &size) {
+  if (!llvm::all_of(values,
+                    [&](Value value) { return llvm::count(graph::dimsOf(value), size) == 1; }))
+    return false;
+  auto placeIn = [&](Value value) { // elements that one index of what is before goes over
+    DimVector dims = graph::dimsOf(value);
+    return graph::elementCount(ArrayRef(dims.begin(), llvm::find(dims, size)));
+  };
+  auto isIt = [&](int64_t axis) { return graph::dimsOf(op->getResult(0))[axis] == size; };
+  if (auto reshape = dyn_cast<graph::ReshapeOp>(op))
+    return placeIn(reshape.getX()) == placeIn(reshape.getResult());
+  if (isa<graph::ConcatOp, graph::SliceOp>(op))
+    return Along(op, isIt).isFree();
+  return isa<graph::TransposeOp>(op) || graph::isElementwise(op);
+}
+
 bool keepsRowsApart(Operation *op, const Names &names) {
   auto hasOf = [&](Value value) { return names.hasOf(graph::dimsOf(value)); };
-  return llvm::none_of(op->getOperands(), hasOf) || graph::isElementwise(op) ||
-         isa<graph::TransposeOp>(op) || separatesRows(op, names);
+  SmallVector<Value> values(op->getResults());
+  llvm::copy_if(op->getOperands(), std::back_inserter(values), hasOf);
+  return llvm::none_of(op->getOperands(), hasOf) ||
+         keepsDimension(op, values, Dim::symbol(names.of)) || separatesRows(op, names);
 }
 
 bool keepsPrefix(Operation *op, const Names &names) {
@@ -224,6 +242,8 @@ bool keepsPrefix(Operation *op, const Names &names) {
         return false;
     return true;
   }
+  if (auto concat = dyn_cast<graph::ConcatOp>(op))
+    return !isAlongSize(concat.getAxis());
   if (auto gather = dyn_cast<graph::GatherOp>(op))
     return !isAlongSize(gather.getAxis());
   if (auto gather = dyn_cast<graph::GatherElementsOp>(op))

@@ -42,6 +42,9 @@ std::optional<Tokens> tokensOf(llvm::ArrayRef<Dim> dims, const Names &names);
 bool isOfTokens(mlir::Operation *op, const Names &names);
 /// Whether each row of the results follows from the same row of the operands.
 bool isOfRows(mlir::Operation *op, const Names &names);
+/// Whether the op moves elements, or computes each for itself, and leaves the dimension `size`, one
+/// of each of these operands and results, as it is.
+bool keepsDimension(mlir::Operation *op, llvm::ArrayRef<mlir::Value> values, const Dim &size);
 /// Whether no row of the results follows from another row of the operands.
 bool keepsRowsApart(mlir::Operation *op, const Names &names);
 /// Whether, of all operands cut along `size`, results are those of the whole operands, cut.

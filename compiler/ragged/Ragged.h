@@ -18,7 +18,10 @@ namespace heddle::ragged {
 /// along `batch`, and the input `lengths` has it. That is a vector of lengths, which becomes a new
 /// input if there is none of the name, or a mask [batch, seq] of the model, whose rows are ones and
 /// then padding. Inside of the model such a mask is all ones.
-llvm::Error declare(mlir::ModuleOp module, llvm::StringRef text);
+///
+/// If it packs, a result [batch, seq, ...] of the model becomes [total(seq(batch)), ...], without
+/// what is beyond the rows, and one more result, `row_offsets`, says where each row begins.
+llvm::Error declare(mlir::ModuleOp module, llvm::StringRef text, bool packs = false);
 
 /// Makes a simplified model ragged as it declares; refuses it, with the name of the node, if its
 /// rows cannot be separated.

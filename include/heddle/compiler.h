@@ -64,6 +64,9 @@ typedef struct heddle_compile_options {
                                 the model. Only they are computed; outputs are 0 beyond
                                 (docs/guide/ragged.md) */
   size_t ragged_count;
+  const char *ragged_outputs; /* "padded" (also NULL) or "packed": outputs [batch, seq, ...] become
+                                 [sum of the lengths, ...], row after row, and a last output
+                                 `row_offsets`, i64 [batch + 1], says where each begins */
 } heddle_compile_options_t;
 
 /* `options` may be NULL. */

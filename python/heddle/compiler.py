@@ -145,6 +145,7 @@ def compile(  # noqa: A001: the package's own word
     typical=None,
     in_place=None,
     ragged=None,
+    ragged_outputs="padded",
 ):
     """Compiles an ONNX model and returns a Module ready to run.
 
@@ -158,6 +159,7 @@ def compile(  # noqa: A001: the package's own word
                `Session.run(..., out={"new_state": state})` gives it
     ragged     "batch:seq=lengths": each row along `batch` has a length of its own along `seq`,
                and only that is computed (docs/guide/ragged.md)
+    ragged_outputs  "padded", or "packed": row after row, and a last output `row_offsets`
     opt_level  0 to 3, of LLVM
     plan       a path, or the `plan` of an earlier compilation
     output     path of an artefact to write, which is then loaded; None compiles into this process
@@ -208,13 +210,17 @@ def compile(  # noqa: A001: the package's own word
             **_list("typical", _shape_texts(typical)),
             **_list("in_place", [f"{to}={place}" for to, place in (in_place or {}).items()]),
             **_list("ragged", [ragged] if isinstance(ragged, str) else ragged or []),
+            ragged_outputs=ragged_outputs.encode(),
         )
         _compile(model, options, handle)
     compiled = Compiled(handle, threads)
     if output is not None:
         compiled.write(output)
-    if not load:
-        return compiled
+    return _loaded(compiled, output, threads) if load else compiled
+
+
+def _loaded(compiled, output, threads):
+    """The module in this process, or the one in the file `output`."""
     if output is None:
         return compiled.module()
     from . import session

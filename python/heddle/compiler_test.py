@@ -36,13 +36,13 @@ static heddle_status_t *make(const char *model, size_t bytes, const heddle_compi
   sprintf(c->report, "{\"model\":\"%.*s\",\"size\":%d,\"target\":\"%s\",\"level\":%d,"
           "\"shapes\":\"%s\",\"plan\":\"%s\",\"schedules\":\"%s\",\"threads\":%d,\"fold\":%lld,"
           "\"records\":\"%s\",\"math\":\"%s\",\"typical\":\"%s\",\"in_place\":\"%s\","
-          "\"ragged\":\"%s\"}",
+          "\"ragged\":\"%s, %s\"}",
           (int)bytes, model, o->size == sizeof *o, o->target, o->opt_level, shapes, plan,
           o->schedules ? o->schedules : "-", o->threads, (long long)o->fold_limit_bytes,
           o->records ? o->records : "-", o->math ? o->math : "-",
           o->typical_count == 1 ? o->typical[0] : "-",
           o->in_place_count == 1 ? o->in_place[0] : "-",
-          o->ragged_count == 1 ? o->ragged[0] : "-");
+          o->ragged_count == 1 ? o->ragged[0] : "-", o->ragged_outputs);
   return NULL;
 }
 heddle_status_t *heddle_compile(const char *path, const heddle_compile_options_t *o,
@@ -76,13 +76,13 @@ seen = []
 module = heddle.compile("m.onnx", shapes={"x": (1, 3, None), "batch": 4}, threads=3, opt_level=2,
                         plan={"groups": 1}, schedules="cards", fold_limit_bytes=1 << 40,
                         records="found.db", math="strict", typical={"seq": 128},
-                        in_place={"out": "in"}, ragged="batch:seq=lengths",
+                        in_place={"out": "in"}, ragged="batch:seq=lengths", ragged_outputs="packed",
                         progress=lambda stage, fraction: seen.append((stage, fraction)))
 assert module.compiled.report == {
     "model": "m.onnx", "size": 1, "target": "host", "level": 2, "shapes": "x=1x3x? batch=4 ",
     "plan": "{'groups': 1}", "schedules": "cards", "threads": 3, "fold": 1 << 40,
     "records": "found.db", "math": "strict", "typical": "seq=128",
-    "in_place": "out=in", "ragged": "batch:seq=lengths"}
+    "in_place": "out=in", "ragged": "batch:seq=lengths, packed"}
 assert seen == [("lower", 0.5)], seen
 assert module.compiled.plan == {"groups": []}
 y = module(np.ones((2, 4), np.float32), np.zeros(2, np.float32))

@@ -149,6 +149,7 @@ class CompileOptions(ctypes.Structure):
         ("in_place_count", c_size_t),
         ("ragged", POINTER(c_char_p)),
         ("ragged_count", c_size_t),
+        ("ragged_outputs", c_char_p),
     ]
 
 

@@ -191,6 +191,27 @@ def classified():
     return make.model([X], make.node("Tanh", make.linear(first, 8, 3)), ["batch", 3])
 
 
+def recurrent(op, direction, layers=1, is_last=False):
+    """As torch exports it: time first, the directions apart and then together."""
+    make = Maker()
+    both = 2 if direction == "bidirectional" else 1
+    gates = {"LSTM": 4, "GRU": 3, "RNN": 1}[op]
+    x, wide = make.node("Transpose", "x", perm=[1, 0, 2]), 8
+    for _ in range(layers):
+        weights = [make.constant(make.random.standard_normal(shape) * 0.4) for shape in
+                   ([both, gates * 6, wide], [both, gates * 6, 6], [both, 2 * gates * 6])]
+        last = f"last{len(make.nodes)}"
+        make.nodes.append(helper.make_node(op, [x, *weights], [f"all{last}", last], hidden_size=6,
+                                           direction=direction))
+        steps = make.node("Transpose", f"all{last}", perm=[0, 2, 1, 3])
+        x, wide = make.node("Reshape", steps, make.constant([0, 0, -1], np.int64)), 6 * both
+    if is_last:
+        state = make.node("Transpose", last, perm=[1, 0, 2])
+        return make.model([X], make.linear(make.node("Flatten", state), wide, 3), ["batch", 3])
+    return make.model([X], make.linear(make.node("Transpose", x, perm=[1, 0, 2]), wide, 3),
+                      ["batch", "seq", 3])
+
+
 MODELS = {
     "encoder": (encoder(), "lengths"), "two_layers": (encoder(2), "lengths"),
     "encoder_mask": (encoder(has_mask=True), "mask"),
@@ -201,6 +222,10 @@ MODELS = {
     "per_row": (per_row(), "lengths"), "time_first": (time_first(), "lengths"),
     "flattened": (flattened(), "lengths"), "convolved": (convolved(), "lengths"),
     "classified": (classified(), "lengths"),
+    "lstm": (recurrent("LSTM", "forward"), "lengths"),
+    "lstm_both": (recurrent("LSTM", "bidirectional", 2), "lengths"),
+    "gru_last": (recurrent("GRU", "bidirectional", 2, is_last=True), "lengths"),
+    "rnn_backwards": (recurrent("RNN", "reverse", is_last=True), "lengths"),
 }
 NEEDS_ONE = {"largest", "classified", "mean", "per_row", "masked_mean"}  # else 0 / 0, or no maximum
 
@@ -263,6 +288,39 @@ def test_each_row_is_as_if_it_were_alone(name, threads, compiled):
             (wanted,) = session.run(None, alone)
             np.testing.assert_allclose(found[cut(shape, row, 0, length)], wanted, rtol=1e-4,
                                        atol=1e-5, err_msg=f"{lengths}, row {row}")
+
+
+@pytest.mark.parametrize("name", ["encoder", "encoder_mask", "time_first", "flattened", "mean"])
+def test_packed_outputs_are_the_rows_without_padding(name, compiled):
+    model, source = MODELS[name]
+    session = heddle.Session(heddle.compile(model, ragged=f"batch:seq={source}", cache=False,
+                                            ragged_outputs="packed"), threads=1)
+    shape = onnxruntime.InferenceSession(model.SerializeToString()).get_outputs()[0].shape
+    for lengths, size in LENGTHS:
+        feeds = feeds_of(onnxruntime.InferenceSession(model.SerializeToString()), source, lengths,
+                         size)
+        (padded,) = compiled(name, 1).run(None, feeds)
+        found, offsets = session.run(None, feeds)
+        assert offsets.tolist() == [0, *itertools.accumulate(lengths)]
+        if name == "flattened":
+            padded = padded.reshape(len(lengths), size, 6)
+        if "seq" not in str(shape):
+            np.testing.assert_array_equal(found, padded)
+            continue
+        assert len(found) == sum(lengths)
+        for row, length in enumerate(lengths):
+            np.testing.assert_array_equal(found[offsets[row]:offsets[row + 1]],
+                                          padded[row, :length])
+
+
+def test_what_cannot_be_packed():
+    with pytest.raises(heddle.UsageError, match="'--ragged' declares"):
+        heddle.compile(encoder(), ragged_outputs="packed", cache=False)
+    make = Maker()
+    product = make.node("MatMul", "x", make.node("Transpose", "x", perm=[0, 2, 1]))
+    with pytest.raises(heddle.RefusedError, match="cannot be packed"):
+        heddle.compile(make.model([X], product, ["batch", "seq", "seq"]), cache=False,
+                       ragged="batch:seq=lengths", ragged_outputs="packed")
 
 
 def test_lengths_change_between_runs(compiled):

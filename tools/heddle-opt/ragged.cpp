@@ -17,7 +17,7 @@ struct MakeRagged : PassWrapper<MakeRagged, OperationPass<ModuleOp>> {
   StringRef getDescription() const final { return "rows have lengths of their own"; }
 
   void runOnOperation() final {
-    llvm::Error error = ragged::declare(getOperation(), rows);
+    llvm::Error error = ragged::declare(getOperation(), rows, packs);
     if (!error)
       error = ragged::convert(getOperation());
     if (!error)
@@ -27,6 +27,7 @@ struct MakeRagged : PassWrapper<MakeRagged, OperationPass<ModuleOp>> {
   }
 
   Option<std::string> rows{*this, "rows", llvm::cl::desc("batch:seq=lengths")};
+  Option<bool> packs{*this, "packs", llvm::cl::desc("results are packed")};
 };
 } // namespace
 

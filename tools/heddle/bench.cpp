@@ -9,6 +9,7 @@
 #include "tools/heddle/file.h"
 #include "tools/heddle/model.h"
 #include "tools/heddle/peer/peer.h"
+#include "tools/heddle/peer/rows.h"
 #include "tools/heddle/progress.h"
 #include "tools/heddle/statistics.h"
 #include "tools/heddle/table.h"
@@ -192,14 +193,21 @@ static int run(const Options &options) {
               "' is an artefact, which ONNX Runtime cannot run"
               "\nnote: --vs-model names the model that it was made from");
   Module module = openModel(options.model, options.compile);
-  Feeds feeds = makeFeeds(inputsOf(module), options.feeds);
+  Feeds feeds = makeFeeds(inputsOf(module), options.feeds, options.compile.ragged);
   printNotes(feeds.notes);
   Runner runner(module, options.compile.threads, feeds);
   std::unique_ptr<Peer> peer;
   std::string differences;
   if (hasRival) {
-    peer = std::make_unique<Peer>(rivalModel, module, feeds, runner.threads());
-    differences = disagreements(options, module, runner, *peer);
+    if (options.compile.ragged.empty()) {
+      peer = std::make_unique<Peer>(rivalModel, module, feeds, runner.threads());
+      differences = disagreements(options, module, runner, *peer);
+    } else {
+      PaddedModel padded(rivalModel, options.compile, module, feeds);
+      peer = std::make_unique<Peer>(rivalModel, padded.module, padded.feeds, runner.threads());
+      printNotes({"ONNX Runtime computes the batch with its padding; 'heddle compare' holds the "
+                  "results against each other, row by row"});
+    }
   }
   Samples samples = measure(options, runner, peer.get());
   report(options, module, feeds, runner, peer.get(), samples, differences);
@@ -226,6 +234,7 @@ Run addBench(CLI::App &app) {
   addFeedOptions(app, options->feeds);
   addTolerance(app, options->tolerance);
   addCompileOptions(app, options->compile);
+  addRaggedOptions(app, options->compile);
   app.add_flag("--json", options->isJson, "print one JSON object");
   return [options] { return run(*options); };
 }

@@ -9,6 +9,7 @@
 #include "tools/heddle/file.h"
 #include "tools/heddle/model.h"
 #include "tools/heddle/peer/peer.h"
+#include "tools/heddle/peer/rows.h"
 #include "tools/heddle/progress.h"
 #include "tools/heddle/table.h"
 
@@ -232,12 +233,55 @@ static std::string describeText(const Options &options, const Comparison &compar
   return text;
 }
 
+/// What the engines compute of each row of a ragged batch alone, as one padded batch. Rows without
+/// elements are ours: of many models no engine computes them.
+static void runRows(const Options &options, const Module &module, const Feeds &feeds,
+                    const Tensors &ours, Tensors *reference, Tensors *theirs,
+                    Comparison &comparison) {
+  Rows rows(options.compile.ragged[0], inputsOf(module), feeds);
+  PaddedModel padded(options.model, options.compile, module, feeds);
+  auto merge = [&](int64_t row, const Tensors &alone, Tensors &all) {
+    for (const heddle_value_t *output : outputsOf(module)) {
+      auto made = alone.find(output->name);
+      const Tensor &found = ours.at(output->name);
+      if (!rows.isPlaced(*output) || (made == alone.end() && rows.lengthOf(row) > 0))
+        continue;
+      auto [whole, isNew] = all.try_emplace(output->name);
+      if (isNew)
+        whole->second = makeTensor(found.dtype, found.dims, "output");
+      if (made == alone.end())
+        rows.copy(row, *output, found, whole->second);
+      else
+        rows.place(row, *output, made->second, whole->second);
+    }
+  };
+  for (int64_t row = 0; row < rows.count(); ++row) {
+    Tensors none;
+    Feeds alone = rows.feedsOf(row, inputsOf(padded.module));
+    bool isEmpty = rows.lengthOf(row) == 0;
+    if (isEmpty)
+      comparison.notes.push_back("row " + std::to_string(row) +
+                                 " has the length 0, and is not compared");
+    if (reference)
+      merge(row, isEmpty ? none : referenceOutputs(options, padded.module, alone), *reference);
+    if (theirs)
+      merge(row,
+            isEmpty ? none
+                    : Peer(options.model, padded.module, alone, options.compile.threads).run(),
+            *theirs);
+  }
+}
+
 static int run(Options options) {
   if (isArtefact(options.model))
     failUsage("'" + options.model +
               "' is an artefact, but the reference interpreter and ONNX "
               "Runtime need the model\nnote: 'heddle run --expect' holds an "
               "artefact against files");
+  bool isRagged = !options.compile.ragged.empty();
+  if (isRagged && (options.isPerNode || options.compile.raggedOutputs == "packed"))
+    failUsage(std::string(options.isPerNode ? "--per-node" : "--ragged-outputs packed") +
+              " with --ragged: rows are compared by the padded outputs of the whole model");
   bool isDefault = options.against.empty();
   auto has = [&](const char *engine) {
     return std::find(options.against.begin(), options.against.end(), engine) !=
@@ -245,13 +289,19 @@ static int run(Options options) {
   };
   bool hasReference = isDefault || has("reference"), hasPeer = isDefault || has("onnxruntime");
   Module module = openModel(options.model, options.compile);
-  Feeds feeds = makeFeeds(inputsOf(module), options.feeds);
+  Feeds feeds = makeFeeds(inputsOf(module), options.feeds, options.compile.ragged);
   printNotes(feeds.notes);
   Comparison comparison;
   std::unique_ptr<Peer> peer;
   if (hasPeer) {
     try {
-      peer = std::make_unique<Peer>(options.model, module, feeds, options.compile.threads);
+      if (isRagged) {
+        PaddedModel padded(options.model, options.compile, module, feeds);
+        peer = std::make_unique<Peer>(options.model, padded.module, padded.feeds,
+                                      options.compile.threads);
+      } else {
+        peer = std::make_unique<Peer>(options.model, module, feeds, options.compile.threads);
+      }
     } catch (const Failure &failure) {
       if (!isDefault)
         throw;
@@ -265,18 +315,26 @@ static int run(Options options) {
   std::vector<const heddle_value_t *> outputs = outputsOf(module);
   for (size_t i = 0; i < outputs.size(); ++i)
     ours[outputs[i]->name] = std::move(results[i]);
-  Tensors reference = hasReference ? referenceOutputs(options, module, feeds) : Tensors();
+  Tensors reference, theirs;
   std::map<std::string, double> steps = peer ? peer->steps : std::map<std::string, double>();
+  if (isRagged) {
+    runRows(options, module, feeds, ours, hasReference ? &reference : nullptr,
+            peer ? &theirs : nullptr, comparison);
+  } else {
+    if (hasReference)
+      reference = referenceOutputs(options, module, feeds);
+    if (peer)
+      theirs = peer->run();
+  }
   if (hasReference)
     compareOutputs(options, module, "heddle", ours, "reference", reference, steps, comparison);
   if (peer) {
-    Tensors theirs = peer->run();
     compareOutputs(options, module, "heddle", ours, "onnxruntime", theirs, steps, comparison);
     if (hasReference)
       compareOutputs(options, module, "onnxruntime", theirs, "reference", reference, steps,
                      comparison);
   }
-  if (peer && hasReference && (options.isPerNode || !comparison.agrees()))
+  if (peer && hasReference && !isRagged && (options.isPerNode || !comparison.agrees()))
     compareNodes(options, feeds, *peer, comparison);
   else if (options.isPerNode)
     comparison.notes.push_back("--per-node needs both the reference and ONNX Runtime");
@@ -303,6 +361,7 @@ Run addCompare(CLI::App &app) {
   app.add_flag("--per-node", options->isPerNode,
                "print each node's difference of ONNX Runtime from the reference");
   addCompileOptions(app, options->compile);
+  addRaggedOptions(app, options->compile);
   app.add_flag("--json", options->isJson, "print one JSON object");
   return [options] { return run(*options); };
 }

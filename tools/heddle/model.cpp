@@ -86,11 +86,20 @@ void addSizeOptions(CLI::App &app, CompileOptions &options) {
   addMany(app, "--typical", options.typical,
           "what a size usually is, which decides how work is laid out; it stays open: seq=128")
       ->type_name(kDimForm);
+  addRaggedOptions(app, options);
+}
+
+void addRaggedOptions(CLI::App &app, CompileOptions &options) {
   addMany(
       app, "--ragged", options.ragged,
       "rows of a batch have lengths of their own, which an input says, and only they are "
       "computed: batch:seq=lengths (a new input) or batch:seq=attention_mask (one of the model)")
       ->type_name("BATCH:SIZE=INPUT");
+  app.add_option(
+         "--ragged-outputs", options.raggedOutputs,
+         "outputs with rows: 'padded' with zeros (default), or 'packed': row after row, and "
+         "a last output row_offsets")
+      ->check(CLI::IsMember({"padded", "packed"}));
 }
 
 void addCacheOption(CLI::App &app, std::optional<std::string> &folder) {
@@ -152,6 +161,7 @@ void withRawOptions(const CompileOptions &options,
   raw.in_place_count = inPlace.size();
   raw.ragged = ragged.data();
   raw.ragged_count = ragged.size();
+  raw.ragged_outputs = options.raggedOutputs.c_str();
   raw.functions = functions.data();
   raw.function_count = functions.size();
   raw.plan = orNull(options.plan);

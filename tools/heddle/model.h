@@ -30,12 +30,15 @@ struct CompileOptions {
   std::vector<std::string> shapes, dims; // that the artefact is made for, no others
   std::vector<std::string> typical;      // sizes that are only usual
   std::vector<std::string> ragged;       // sizes of rows
-  std::vector<std::string> inPlace;      // outputs that may take the place of inputs
+  std::string raggedOutputs = "padded";
+  std::vector<std::string> inPlace; // outputs that may take the place of inputs
 };
 
 void addCompileOptions(CLI::App &app, CompileOptions &options);
 /// --shape and --dim, which fix sizes for good
 void addSizeOptions(CLI::App &app, CompileOptions &options);
+/// --ragged and --ragged-outputs
+void addRaggedOptions(CLI::App &app, CompileOptions &options);
 /// --cache
 void addCacheOption(CLI::App &app, std::optional<std::string> &folder);
 /// --input, --shape, --dim, --data, --seed

@@ -65,7 +65,7 @@ static int run(const Options &options) {
   Module module = openModel(options.model, options.compile);
   auto files = filesOf(options.outputs, "--output", module);
   auto expected = readExpected(options, module);
-  Feeds feeds = makeFeeds(inputsOf(module), options.feeds);
+  Feeds feeds = makeFeeds(inputsOf(module), options.feeds, options.compile.ragged);
   printNotes(feeds.notes);
   Runner runner(module, options.compile.threads, feeds);
   runner.seed(options.feeds.seed);
@@ -121,6 +121,7 @@ Run addRun(CLI::App &app) {
       ->type_name("NAME=@FILE");
   addTolerance(app, options->tolerance);
   addCompileOptions(app, options->compile);
+  addRaggedOptions(app, options->compile);
   app.add_flag("--json", options->isJson, "print one JSON object");
   return [options] { return run(*options); };
 }

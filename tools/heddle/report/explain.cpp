@@ -94,7 +94,7 @@ static Json explain(const Options &options, const Compiled &compiled) {
     heddle_module_t *created = nullptr;
     check(heddle_compiled_module(compiled.get(), &created));
     Module module(created);
-    Feeds feeds = makeFeeds(inputsOf(module), options.feeds);
+    Feeds feeds = makeFeeds(inputsOf(module), options.feeds, options.compile.ragged);
     printNotes(feeds.notes);
     addTimes(explanation, module, options.compile.threads, feeds, options.seconds);
     threads = explanation["run"]["threads"];
@@ -124,11 +124,12 @@ static int run(Options options) {
     failUsage("'" + options.model +
               "' is an artefact, which does not hold the reasons of its making"
               "\nnote: explain the model that it was made from");
-  // Sizes that are given are those of the compiled model, so that work and traffic are numbers.
-  options.compile.shapes = options.feeds.shapes;
-  options.compile.dims = options.feeds.dims;
-  options.feeds.shapes.clear();
-  options.feeds.dims.clear();
+  // Sizes that are given are those of the compiled model, so that work and traffic are numbers; but
+  // sizes of rows stay open.
+  if (options.compile.ragged.empty()) {
+    std::swap(options.compile.shapes, options.feeds.shapes);
+    std::swap(options.compile.dims, options.feeds.dims);
+  }
   options.compile.profiles = options.isMeasured;
   Compiled compiled = compileModel(options.model, options.compile);
   Json explanation = explain(options, compiled);
@@ -177,6 +178,7 @@ Run addExplain(CLI::App &app) {
                "measure the machine's limits again, which are kept in the user's cache");
   addFeedOptions(app, options->feeds);
   addCompileOptions(app, options->compile);
+  addRaggedOptions(app, options->compile);
   app.add_flag("--json", options->isJson, "print one JSON object");
   return [options] { return run(*options); };
 }

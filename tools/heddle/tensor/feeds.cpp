@@ -242,7 +242,33 @@ static std::vector<int64_t> chooseDims(const heddle_value_t &value,
   return dims;
 }
 
-Feeds makeFeeds(const Values &inputs, const FeedOptions &options) {
+RaggedOption::RaggedOption(const std::string &text) {
+  size_t colon = text.find(':'), equals = text.find('=');
+  if (colon != std::string::npos && equals != std::string::npos && colon < equals) {
+    of = text.substr(0, colon);
+    size = text.substr(colon + 1, equals - colon - 1);
+    input = text.substr(equals + 1);
+  }
+}
+
+/// Lengths of rows, from 1 where there is room: a vector of them, or a mask of ones and then zeros.
+static void fillLengths(Tensor &tensor, uint64_t seed, int64_t most) {
+  bool isMask = tensor.dims.size() == 2;
+  if (isMask)
+    most = tensor.dims[1];
+  Tensor lengths = makeTensor(HEDDLE_INT64, {tensor.dims[0]}, "lengths of rows");
+  fillRandom(lengths, seed, {true, std::min(1.0, double(most)), double(most)});
+  for (int64_t row = 0; row < tensor.dims[0]; ++row) {
+    int64_t length = integerElement(lengths, row);
+    for (int64_t i = 0; isMask && i < most; ++i)
+      setElement(tensor, row * most + i, i < length);
+    if (!isMask)
+      setInteger(tensor, row, length);
+  }
+}
+
+Feeds makeFeeds(const Values &inputs, const FeedOptions &options,
+                const std::vector<std::string> &ragged) {
   Feeds feeds;
   Symbols symbols;
   std::map<size_t, Tensor> given;
@@ -285,7 +311,13 @@ Feeds makeFeeds(const Values &inputs, const FeedOptions &options) {
     bind(symbols, value, dims);
     Tensor tensor = makeTensor(value.dtype, dims, "input '" + std::string(value.name) + "'");
     auto [seed, range] = random.count(i) ? random[i] : std::pair(options.seed + i, Range());
-    if (value.dtype != HEDDLE_STRING) // random strings would be empty ones
+    std::optional<int64_t> most;
+    for (const std::string &text : ragged)
+      if (RaggedOption names(text); names.input == value.name && !random.count(i))
+        most = symbols.count(names.size) ? symbols[names.size] : 0;
+    if (most)
+      fillLengths(tensor, seed, *most);
+    else if (value.dtype != HEDDLE_STRING) // random strings would be empty ones
       fillRandom(tensor, seed, range);
     feeds.inputs.push_back(std::move(tensor));
   }

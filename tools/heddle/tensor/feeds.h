@@ -16,6 +16,12 @@ struct FeedOptions {
   uint64_t seed = 0;               // of inputs that nothing else says
 };
 
+/// The parts of "batch:seq=lengths".
+struct RaggedOption {
+  std::string of, size, input;
+  explicit RaggedOption(const std::string &text);
+};
+
 struct Feeds {
   std::vector<Tensor> inputs;     // in the order of the model
   std::vector<std::string> notes; // what was assumed, a line each
@@ -23,7 +29,9 @@ struct Feeds {
   std::vector<heddle_tensor_t> views() const;
 };
 
-Feeds makeFeeds(const std::vector<const heddle_value_t *> &inputs, const FeedOptions &options);
+/// `ragged` holds options of --ragged: the input that says lengths has some between 1 and the size.
+Feeds makeFeeds(const std::vector<const heddle_value_t *> &inputs, const FeedOptions &options,
+                const std::vector<std::string> &ragged = {});
 
 /// The folder with input_0.pb: `data` or its first test_data_set_N.
 std::string testDataFolder(const std::string &data);

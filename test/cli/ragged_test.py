@@ -1,0 +1,69 @@
+"""`--ragged` in the commands that run a model."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+from onnx import TensorProto, helper
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from command import OK, USAGE, heddle, make_model, needs_heddle, save, value  # noqa: E402
+
+pytestmark = needs_heddle
+needs_onnxruntime = pytest.mark.skipif(importlib.util.find_spec("onnxruntime") is None,
+                                       reason="onnxruntime is not installed")
+RAGGED = ("--ragged", "batch:seq=lengths")
+
+
+@pytest.fixture
+def model(tmp_path):
+    nodes = [helper.make_node("Softmax", ["x"], ["y"], "soft", axis=1),
+             helper.make_node("ReduceMax", ["y"], ["top"], "top", axes=[1], keepdims=0)]
+    made = make_model(nodes, [value("x", ["batch", "seq", 2])],
+                      [value("y", ["batch", "seq", 2]), value("top", ["batch", 2])],
+                      opset=17)
+    return save(made, tmp_path / "model.onnx")
+
+
+def test_run_draws_lengths(model):
+    done = heddle("run", model, *RAGGED, "--dim", "batch=40", "--dim", "seq=9", "--json")
+    assert done.status == OK, done.errors
+    lengths = next(each for each in done.json["inputs"] if each["name"] == "lengths")
+    assert lengths["shape"] == [40] and set(lengths["first"]) <= set(range(1, 10))
+    assert len(set(lengths["first"])) > 2
+
+
+def test_run_packs(model):
+    done = heddle("run", model, *RAGGED, "--ragged-outputs", "packed", "--dim", "seq=4", "--input",
+                  "lengths=3xi64=2,0,4", "--json")
+    assert done.status == OK, done.errors
+    y, _, offsets = done.json["outputs"]
+    assert y["shape"] == [6, 2] and offsets["first"] == [0, 2, 2, 6]
+    done = heddle("run", model, "--ragged-outputs", "packed")
+    assert done.status == USAGE and "'--ragged' declares" in done.errors
+
+
+def test_a_length_that_is_none_is_named(model):
+    done = heddle("run", model, *RAGGED, "--dim", "seq=4", "--input", "lengths=2xi64=2,5")
+    assert done.status != OK and "row 1 has the length 5" in done.errors
+
+
+@needs_onnxruntime
+def test_compare_goes_row_by_row(model):
+    done = heddle("compare", model, *RAGGED, "--dim", "seq=7", "--input", "lengths=4xi64=3,0,7,1",
+                  "--json")
+    assert done.status == OK, done.errors
+    assert [row["output"] for row in done.json["outputs"]] == ["y", "top"] * 3
+    assert "row 1 has the length 0" in done.errors
+    done = heddle("compare", model, *RAGGED, "--per-node")
+    assert done.status == USAGE and "--per-node with --ragged" in done.errors
+
+
+@needs_onnxruntime
+def test_bench_beside_onnxruntime(model):
+    done = heddle("bench", model, *RAGGED, "--dim", "batch=3", "--dim", "seq=5", "--vs",
+                  "onnxruntime", "--time", "0.05", "--json")
+    assert done.status == OK, done.errors
+    assert done.json["onnxruntime"]["median_ms"] > 0
