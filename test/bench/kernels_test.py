@@ -9,7 +9,7 @@ from onnx import TensorProto, helper
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from bench.kernels import convolutions, peak, report, turns  # noqa: E402
+from bench.kernels import convolutions, encoders, peak, ragged, report, turns  # noqa: E402
 from bench.kernels.layers import node, normal  # noqa: E402
 
 
@@ -103,3 +103,29 @@ def test_equal_kernels_are_one_and_models_count_alike():
     assert conv.weight == pytest.approx(1.75) and conv.models == {"large", "small"}
     assert conv.of_bound == pytest.approx((0.75 * 0.5 + 1.0) / 1.75)
     assert pool.lost == pytest.approx(0.25 * 0.1)
+
+
+def test_weights_come_in_the_order_of_the_nodes():
+    layer = encoders.layer()
+    found = encoders.Weights(layer.model)
+    assert [weight.shape for weight, _ in found.linears] == [(512, 512)] * 4 + [
+        (512, 2048), (2048, 512)]
+    assert all(bias.shape == weight.shape[1:] for weight, bias in found.linears)
+    assert len(found.norms) == 2 and found.table("word_embeddings.weight") is None
+
+
+def test_batches_are_cut_to_the_longest_of_their_rows():
+    layer = encoders.layer()
+    feeds = ragged.cut(layer.inputs([3, 1, 2]), [1, 2], [3, 1, 2])
+    assert feeds["x"].shape == (2, 2, 512)
+    assert feeds["mask"].tolist() == [[1, 0], [1, 1]]
+    assert layer.flops([2, 2]) == 2 * layer.flops([2])
+
+
+def test_the_best_peer_is_the_fastest():
+    row = {"network": "layer", "set": "CoLA", "of_bound": 1.0, "prelude": 0.01,
+           "memory": {"padded": 4, "ragged": 2},
+           "peers": {"OpenVINO": {"ratio": 1.5}, "PyTorch": {"ratio": 2.0}}}
+    (line,) = ragged.goals([row])
+    assert "best peer / ragged 1.500" in line and "memory padded / ragged 2.00" in line
+    assert "CoLA 1.00%" in line and "RACE" not in line
