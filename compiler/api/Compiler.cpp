@@ -342,17 +342,30 @@ const char *heddle_compiled_report(const heddle_compiled_t *compiled) {
 }
 
 heddle_status_t *heddle_compiled_explain(const heddle_compiled_t *compiled, const char **json) {
+  return heddle_compiled_explain_run(compiled, nullptr, 0, nullptr, 0, json);
+}
+
+heddle_status_t *heddle_compiled_explain_run(const heddle_compiled_t *compiled,
+                                             const char *const *sizes, size_t size_count,
+                                             const int64_t *lengths, size_t length_count,
+                                             const char **json) {
   return guarded([&]() -> llvm::Error {
+    RunSizes run;
+    run.lengths.assign(lengths, lengths + length_count);
+    for (size_t i = 0; i < size_count; ++i) {
+      auto [name, size] = llvm::StringRef(sizes[i]).split('=');
+      if (name.empty() || size.getAsInteger(10, run.symbols[name.str()]))
+        return makeError(ErrorCode::Usage, "error: the size '" + llvm::Twine(sizes[i]) +
+                                               "' must be of the form batch=4");
+    }
     auto whole = compiled->whole();
     if (!whole)
       return whole.takeError();
     std::lock_guard<std::mutex> lock(compiled->mutex);
-    if (compiled->explanation.empty()) {
-      auto text = explain(**whole);
-      if (!text)
-        return text.takeError();
-      compiled->explanation = std::move(*text);
-    }
+    auto text = explain(**whole, run);
+    if (!text)
+      return text.takeError();
+    compiled->explanation = std::move(*text);
     *json = compiled->explanation.c_str();
     return llvm::Error::success();
   });

@@ -4,6 +4,7 @@
 
 #include "compiler/graph/LoopNest.h"
 #include "compiler/graph/cost/Traffic.h"
+#include "compiler/graph/ragged/Ragged.h"
 #include "compiler/lower/program/MemoryPlan.h"
 #include "compiler/pipeline/Planning.h"
 #include "compiler/warehouse/Builtin.h"
@@ -23,8 +24,12 @@ namespace {
 /// Groups by their numbers, and where the tensors between them come from.
 class Explainer {
 public:
-  Explainer(const Compiled &compiled, func::FuncOp model, const warehouse::Warehouse &cards)
-      : compiled(compiled), cards(cards) {
+  Explainer(const Compiled &compiled, func::FuncOp model, const warehouse::Warehouse &cards,
+            const RunSizes &sizes)
+      : compiled(compiled), cards(cards), sizes(sizes) {
+    auto lengths = model.getOps<graph::RowLengthsOp>();
+    if (!lengths.empty())
+      rows = *lengths.begin();
     model.walk([&](graph::GroupOp group) {
       numbers[group] = groups.size();
       groups.push_back(group);
@@ -41,6 +46,10 @@ public:
   Json write();
 
 private:
+  std::optional<int64_t> valueOf(const Dim &dim, ArrayRef<int64_t> lengths) const;
+  Json sizeOf(const Dim &dim) const;
+  Json sizeOf(const std::string &text) const;
+  Json rowsJson();
   Json sourceOf(Value value) const;
   Json groupOf(int64_t number);
   Json memory() const;
@@ -48,6 +57,8 @@ private:
 
   const Compiled &compiled;
   const warehouse::Warehouse &cards;
+  const RunSizes &sizes;
+  graph::RowLengthsOp rows; // null if the model is not ragged
   std::vector<graph::GroupOp> groups;
   llvm::DenseMap<Operation *, int64_t> numbers;
   std::set<std::string> simpler, chosen;
@@ -57,15 +68,59 @@ private:
 
 } // namespace
 
-/// A number, or an expression of the symbols as text.
-static Json sizeOf(const Dim &dim) {
-  auto constant = dim.constant();
-  return constant ? Json(*constant) : Json(dim.str());
+/// What the size is of rows with these lengths; nullopt if the sizes of the run do not say it.
+std::optional<int64_t> Explainer::valueOf(const Dim &dim, ArrayRef<int64_t> lengths) const {
+  return dim.evaluate([&](StringRef name) -> std::optional<int64_t> {
+    auto product = rows ? graph::summedBy(name) : std::nullopt;
+    if (!product) {
+      auto found = sizes.symbols.find(name.str());
+      return found == sizes.symbols.end() ? std::nullopt : std::optional(found->second);
+    }
+    graph::RowLengthsOp op = rows;
+    auto ofRow = graph::rowSize(op.getSize(), op.getOf()).symbolName();
+    int64_t sum = 0;
+    for (int64_t length : lengths) {
+      auto value = product->evaluate([&](StringRef each) -> std::optional<int64_t> {
+        return each == *ofRow ? std::optional(length) : std::nullopt;
+      });
+      if (!value || llvm::AddOverflow(sum, *value, sum))
+        return std::nullopt;
+    }
+    return sum;
+  });
 }
 
-static Json sizeOf(const std::string &text) {
+/// A number, or an expression of the symbols as text.
+Json Explainer::sizeOf(const Dim &dim) const {
+  auto number = valueOf(dim, sizes.lengths);
+  return number ? Json(*number) : Json(dim.str());
+}
+
+Json Explainer::sizeOf(const std::string &text) const {
   auto dim = Dim::parse(text);
   return dim ? sizeOf(*dim) : Json(text);
+}
+
+/// How much of a padded batch the rows are, and the work with and without the padding.
+Json Explainer::rowsJson() {
+  int64_t sum = 0;
+  for (int64_t length : sizes.lengths)
+    sum += length;
+  auto size = sizes.symbols.find(rows.getSize().str());
+  if (sizes.lengths.empty() || size == sizes.symbols.end())
+    return nullptr;
+  std::vector<int64_t> padded(sizes.lengths.size(), size->second);
+  Dim flops;
+  for (graph::GroupOp group : groups)
+    flops = flops + cost::flopsOf(group);
+  auto number = [&](ArrayRef<int64_t> lengths) {
+    auto value = valueOf(flops, lengths);
+    return value ? Json(*value) : Json(nullptr);
+  };
+  return {{"of", rows.getOf().str()},      {"size", rows.getSize().str()},
+          {"count", sizes.lengths.size()}, {"padded_length", size->second},
+          {"sum_of_lengths", sum},         {"flops", number(sizes.lengths)},
+          {"padded_flops", number(padded)}};
 }
 
 /// The type without its encoding: "2x?x768xf32" has the names of its sizes instead.
@@ -239,6 +294,8 @@ Json Explainer::write() {
   json["groups"] = Json::array();
   for (size_t i = 0; i < groups.size(); ++i)
     json["groups"].push_back(groupOf(i));
+  if (rows)
+    json["rows"] = rowsJson();
   json["feedback"] = feedbackJson(compiled);
   json["unfolded"] = unfoldedJson(compiled);
   json["memory"] = memory();
@@ -246,12 +303,12 @@ Json Explainer::write() {
   return json;
 }
 
-llvm::Expected<std::string> explain(const Compiled &compiled) {
+llvm::Expected<std::string> explain(const Compiled &compiled, const RunSizes &sizes) {
   auto cards = loadCards(compiled);
   if (!cards)
     return cards.takeError();
   ModuleOp module = *compiled.graph; // a handle: reading changes nothing
-  Explainer explainer(compiled, module.lookupSymbol<func::FuncOp>("main"), *cards);
+  Explainer explainer(compiled, module.lookupSymbol<func::FuncOp>("main"), *cards, sizes);
   return explainer.write().dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -9,7 +9,13 @@
 
 namespace heddle {
 
-llvm::Expected<std::string> explain(const Compiled &compiled);
+/// Sizes of a run, for which work and traffic are told as numbers.
+struct RunSizes {
+  std::map<std::string, int64_t> symbols;
+  std::vector<int64_t> lengths; // of the rows of a ragged model
+};
+
+llvm::Expected<std::string> explain(const Compiled &compiled, const RunSizes &sizes = {});
 
 } // namespace heddle
 

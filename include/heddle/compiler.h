@@ -97,6 +97,12 @@ HEDDLE_API const char *heddle_compiled_report(const heddle_compiled_t *compiled)
  * (docs/guide/explain.md). */
 HEDDLE_API heddle_status_t *heddle_compiled_explain(const heddle_compiled_t *compiled,
                                                     const char **json);
+/* The same, with work and traffic as numbers for a run of these sizes, "batch=4"; `lengths` are
+ * those of the rows of a ragged model. */
+HEDDLE_API heddle_status_t *heddle_compiled_explain_run(const heddle_compiled_t *compiled,
+                                                        const char *const *sizes, size_t size_count,
+                                                        const int64_t *lengths, size_t length_count,
+                                                        const char **json);
 
 /* Runs the model in the reference interpreter, slow and obvious, and calls `each` with every
  * node's results in the order of computation; `result` lives until `each` returns. */

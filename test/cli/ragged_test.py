@@ -67,3 +67,28 @@ def test_bench_beside_onnxruntime(model):
                   "onnxruntime", "--time", "0.05", "--json")
     assert done.status == OK, done.errors
     assert done.json["onnxruntime"]["median_ms"] > 0
+
+
+def test_explain_counts_the_work_of_the_rows(tmp_path):
+    """Products of a row of s: 2 * 8 * 16 * s, and 2 * 8 * s * s (CoRa's count of an encoder)."""
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["linear"], "linear"),
+             helper.make_node("Transpose", ["x"], ["t"], "t", perm=[0, 2, 1]),
+             helper.make_node("MatMul", ["x", "t"], ["scores"], "scores")]
+    weights = helper.make_tensor("w", TensorProto.FLOAT, [8, 16], [0.5] * 128)
+    model = save(make_model(nodes, [value("x", ["batch", "seq", 8])],
+                            [value("linear", ["batch", "seq", 16]),
+                             value("scores", ["batch", "seq", "seq"])], [weights]),
+                 tmp_path / "products.onnx")
+    lengths = [3, 0, 7, 10]
+    done = heddle("explain", model, *RAGGED, "--dim", "seq=10", "--input",
+                  "lengths=4xi64=3,0,7,10", "--json")
+    assert done.status == OK, done.errors
+
+    def flops(rows):
+        return sum(2 * 8 * 16 * s + 2 * 8 * s * s for s in rows)
+    assert done.json["rows"] == {
+        "of": "batch", "size": "seq", "count": 4, "padded_length": 10, "sum_of_lengths": 20,
+        "flops": flops(lengths), "padded_flops": flops([10] * 4)}
+    assert sum(group["flops"] for group in done.json["groups"]) == flops(lengths)
+    text = heddle("explain", model, *RAGGED, "--dim", "batch=2", "--dim", "seq=4").output
+    assert "of 8 'seq'" in text and "with padding" in text

@@ -49,21 +49,28 @@ std::vector<GroupInput> inputsOf(graph::GroupOp group) {
 
 static bool isFloat(Value value) { return isa<FloatType>(graph::elementOf(value)); }
 
+/// The elements of a box with the dimensions of both; those of ragged tensors are in the first.
+static Dim elementsOf(ArrayRef<Dim> first, ArrayRef<Dim> second) {
+  graph::DimVector dims(first);
+  dims.append(second.begin(), second.end());
+  return graph::elementCount(dims);
+}
+
 static Dim flopsOf(Operation *op) {
   if (op->getNumResults() == 0 || op->getNumOperands() == 0)
     return Dim(0);
-  Dim results = graph::elementCount(graph::dimsOf(op->getResult(0)));
+  graph::DimVector made = graph::dimsOf(op->getResult(0));
+  Dim results = graph::elementCount(made);
   graph::DimVector first = graph::dimsOf(op->getOperand(0));
   if (isa<graph::MatmulOp>(op))
-    return Dim(2) * results * first.back();
+    return Dim(2) * elementsOf(made, first.back());
   if (isa<graph::ConvOp>(op)) {
     graph::DimVector filter = graph::dimsOf(op->getOperand(1));
-    return Dim(2) * results * graph::elementCount(ArrayRef<Dim>(filter).drop_front());
+    return Dim(2) * elementsOf(made, ArrayRef<Dim>(filter).drop_front());
   }
   if (isa<graph::ConvTransposeOp>(op)) {
     graph::DimVector filter = graph::dimsOf(op->getOperand(1));
-    return Dim(2) * graph::elementCount(first) *
-           graph::elementCount(ArrayRef<Dim>(filter).drop_front());
+    return Dim(2) * elementsOf(first, ArrayRef<Dim>(filter).drop_front());
   }
   if (!isFloat(op->getOperand(op->getNumOperands() - 1)))
     return Dim(0);

@@ -4,6 +4,7 @@
 #include "tools/heddle/failure.h"
 #include "tools/heddle/file.h"
 #include "tools/heddle/model.h"
+#include "tools/heddle/peer/rows.h"
 #include "tools/heddle/report/machine.h"
 #include "tools/heddle/report/page.h"
 #include "tools/heddle/report/profile.h"
@@ -82,18 +83,51 @@ static void noteWrongLimits(const Json &explanation) {
     }
 }
 
-static Json explain(const Options &options, const Compiled &compiled) {
+static Json explanationOf(const Compiled &compiled, const std::vector<std::string> &sizes,
+                          const std::vector<int64_t> &lengths) {
+  std::vector<const char *> texts;
+  for (const std::string &size : sizes)
+    texts.push_back(size.c_str());
   const char *text = nullptr;
-  check(heddle_compiled_explain(compiled.get(), &text));
-  Json explanation = Json::parse(text);
+  check(heddle_compiled_explain_run(compiled.get(), texts.data(), texts.size(), lengths.data(),
+                                    lengths.size(), &text));
+  return Json::parse(text);
+}
+
+static Module moduleOf(const Compiled &compiled) {
+  heddle_module_t *created = nullptr;
+  check(heddle_compiled_module(compiled.get(), &created));
+  return Module(created);
+}
+
+/// Of a ragged model, for the sizes and lengths of what it is fed.
+static Json explainRows(const Options &options, const Compiled &compiled) {
+  Module module = moduleOf(compiled);
+  std::vector<const heddle_value_t *> inputs = inputsOf(module);
+  Feeds feeds = makeFeeds(inputs, options.feeds, options.compile.ragged);
+  printNotes(feeds.notes);
+  std::vector<std::string> sizes;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    for (int32_t axis = 0; axis < inputs[i]->rank; ++axis)
+      if (inputs[i]->dims[axis].value == HEDDLE_UNKNOWN)
+        sizes.push_back(inputs[i]->dims[axis].text + std::string("=") +
+                        std::to_string(feeds.inputs[i].dims[axis]));
+  Rows rows(options.compile.ragged[0], inputs, feeds);
+  std::vector<int64_t> lengths;
+  for (int64_t row = 0; row < rows.count(); ++row)
+    lengths.push_back(rows.lengthOf(row));
+  return explanationOf(compiled, sizes, lengths);
+}
+
+static Json explain(const Options &options, const Compiled &compiled) {
+  Json explanation = options.compile.ragged.empty() ? explanationOf(compiled, {}, {})
+                                                    : explainRows(options, compiled);
   Machine machine = options.isMachineMeasured ? measureMachine() : knownMachine();
   int threads = options.compile.threads == 1 ? 1 : machine.threads;
   if (options.isMeasured) {
     if (!machine.isKnown())
       machine = measureMachine();
-    heddle_module_t *created = nullptr;
-    check(heddle_compiled_module(compiled.get(), &created));
-    Module module(created);
+    Module module = moduleOf(compiled);
     Feeds feeds = makeFeeds(inputsOf(module), options.feeds, options.compile.ragged);
     printNotes(feeds.notes);
     addTimes(explanation, module, options.compile.threads, feeds, options.seconds);

@@ -101,6 +101,19 @@ static std::string unfoldedText(const Json &unfolded) {
   return text;
 }
 
+/// "rows     8 of 'batch' with 211 of 512 'seq'; 1.2 GFLOP instead of 3.1 with padding".
+static std::string rowsText(const Json &rows) {
+  auto text = [&](const char *name) { return rows.at(name).get<std::string>(); };
+  auto gflop = [&](const char *name) {
+    return rows.at(name).is_null() ? "?" : formatNumber(rows.at(name).get<double>() * 1e-9);
+  };
+  int64_t count = rows.at("count"), most = rows.at("padded_length");
+  return "rows     " + std::to_string(count) + " of '" + text("of") + "' with " +
+         rows.at("sum_of_lengths").dump() + " of " + std::to_string(count * most) + " '" +
+         text("size") + "'; " + gflop("flops") + " GFLOP instead of " + gflop("padded_flops") +
+         " with padding\n";
+}
+
 static std::string headOf(const Json &explanation) {
   auto text = [&](const char *name) { return explanation.at(name).get<std::string>(); };
   std::string head = "model    " + text("model") + "\ntarget   " + text("target") + "\n";
@@ -114,6 +127,8 @@ static std::string headOf(const Json &explanation) {
     symbols += (symbols.empty() ? "" : ", ") + symbol.get<std::string>();
   if (!symbols.empty())
     head += "symbols  " + symbols + ": give them with --dim to have sizes as numbers\n";
+  if (explanation.contains("rows") && !explanation.at("rows").is_null())
+    head += rowsText(explanation.at("rows"));
   if (const Json &splits = explanation.at("feedback"); !splits.empty())
     head += "split    " + std::to_string(splits.size()) + " groups were made and split again, as " +
             splits[0].at("group").get<std::string>() + " (" +
