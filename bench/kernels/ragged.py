@@ -57,7 +57,7 @@ def cut(feeds, rows, lengths):
 class Engines:
     """What is compared, for one network and number of threads."""
 
-    def __init__(self, encoder, threads):
+    def __init__(self, encoder, threads, peers):
         sys.path.insert(0, str(tool.ROOT / "python"))
         import heddle
 
@@ -70,7 +70,7 @@ class Engines:
         self.profiled = heddle.Session(
             module(ragged=encoder.ragged, profile=True), threads=threads,
             profile=lambda _, took: self.groups.append((time.perf_counter_ns(), took)))
-        self.peers = row_engines.opened(encoder, threads)
+        self.peers = row_engines.opened(peers, encoder, threads)
 
     def calls(self, feeds, lengths, parts):
         """{name: one run of the batch}."""
@@ -204,7 +204,7 @@ def measured(given):
             print(f"{network}: left out, {reason}", file=sys.stderr)
             continue
         for threads in given.threads:
-            engines = Engines(encoder, threads)
+            engines = Engines(encoder, threads, given.peers)
             for batch in given.batch:
                 for name in given.sets:
                     if given.only in name:
@@ -226,12 +226,14 @@ def main():
     options.add_argument("--batch", nargs="+", type=int, default=[32, 64, 128])
     options.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     options.add_argument("--parts", nargs="*", type=int, default=PARTS, help="of micro-batches")
+    options.add_argument("--peers", nargs="*", default=list(row_engines.PEERS),
+                         choices=row_engines.PEERS)
     options.add_argument("--add", action="store_true", help="to what earlier runs measured")
     given = options.parse_args()
     kept = report.last("ragged") if given.last or given.add else []
     found = {place(each): each for each in kept}
     if not given.last:
-        for line in row_engines.missing():
+        for line in row_engines.missing(given.peers):
             print(line, file=sys.stderr)
         found |= {place(each): each for each in measured(given)}
     found = [found[key] for key in sorted(found)]

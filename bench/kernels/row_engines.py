@@ -121,13 +121,13 @@ PEERS = {"ONNX Runtime": ("onnxruntime", OnnxRuntime), "OpenVINO": ("openvino", 
          "PyTorch": ("torch", Torch), "PyTorch nested": ("torch", TorchNested)}
 
 
-def opened(encoder, threads):
+def opened(names, encoder, threads):
     """{name: engine} of those that are installed."""
-    return {name: engine(encoder, threads) for name, (package, engine) in PEERS.items()
-            if importlib.util.find_spec(package)}
+    return {name: PEERS[name][1](encoder, threads) for name in names
+            if importlib.util.find_spec(PEERS[name][0])}
 
 
-def missing():
+def missing(names):
     """What to say of those that are not."""
-    return [f"{name}: left out, the package {package} is not installed"
-            for name, (package, _) in PEERS.items() if not importlib.util.find_spec(package)]
+    return [f"{name}: left out, the package {PEERS[name][0]} is not installed" for name in names
+            if not importlib.util.find_spec(PEERS[name][0])]
