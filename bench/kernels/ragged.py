@@ -107,8 +107,9 @@ class Engines:
         calls = self.calls(feeds, lengths, given.parts)
         check(calls, lengths)
         memory = {"padded": self.memory(self.padded), "ragged": self.memory(self.ragged)}
-        times = turns.by_turns({key: wall(call) for key, call in calls.items()}, given.rounds,
-                               given.turn / 1000, REST)
+        times = turns.by_turns({key: turns.timed_calls(call, time.perf_counter)
+                                for key, call in calls.items()},
+                               given.rounds, given.turn / 1000, REST)
         bound = self.encoder.flops([max(lengths)] * len(lengths)) / self.encoder.flops(lengths)
         padded = turns.ratio(times, "padded", "ragged")["ratio"]
         peers = {name: turns.ratio(times, name, "ragged") for name in self.peers}
@@ -134,18 +135,6 @@ def check(calls, lengths):
                                        atol=1e-3, err_msg=f"{name}, row {row}")
             assert name != "ragged" or not found[row, length:].any(), (
                 f"row {row} is not 0 beyond its length")
-
-
-def wall(call):
-    """A timed thing of a function that may have several threads."""
-    def run(runs):
-        found = []
-        for _ in range(runs):
-            begin = time.perf_counter()
-            call()
-            found.append(time.perf_counter() - begin)
-        return found
-    return run
 
 
 def best_peer(each):

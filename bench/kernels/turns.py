@@ -15,15 +15,15 @@ from bench.peers.rounds import quartiles
 WARM = 2  # runs before a turn: the first fetches what the turn before pushed out of the caches
 
 
-def timed_calls(call):
-    """A timed thing of a Python function, for what takes far longer than a call and has one thread:
-    its own time, without that of processes which share the core."""
+def timed_calls(call, clock=time.thread_time):
+    """A timed thing of a Python function, for what takes far longer than a call. The clock is that
+    of one thread, without processes which share the core; what may have several needs another."""
     def run(runs):
         found = []
         for _ in range(runs):
-            begin = time.thread_time()
+            begin = clock()
             call()
-            found.append(time.thread_time() - begin)
+            found.append(clock() - begin)
         return found
     return run
 
