@@ -29,7 +29,7 @@ struct heddle_compiled {
   mutable std::atomic<bool> isDamaged{false}; // what was cached: it is compiled anew then
   mutable std::mutex mutex;
   mutable std::unique_ptr<Compiled> compiled; // null where it was cached and nobody asked for more
-  mutable std::string explanation;            // made when it is asked for
+  mutable std::map<std::string, std::string> explanations; // of runs that were asked for
 
   llvm::Expected<const Compiled *> whole() const {
     std::lock_guard<std::mutex> lock(mutex);
@@ -351,22 +351,29 @@ heddle_status_t *heddle_compiled_explain_run(const heddle_compiled_t *compiled,
                                              const char **json) {
   return guarded([&]() -> llvm::Error {
     RunSizes run;
+    std::string key;
     run.lengths.assign(lengths, lengths + length_count);
     for (size_t i = 0; i < size_count; ++i) {
       auto [name, size] = llvm::StringRef(sizes[i]).split('=');
       if (name.empty() || size.getAsInteger(10, run.symbols[name.str()]))
         return makeError(ErrorCode::Usage, "error: the size '" + llvm::Twine(sizes[i]) +
                                                "' must be of the form batch=4");
+      key += sizes[i] + std::string(" ");
     }
+    for (int64_t length : run.lengths)
+      key += std::to_string(length) + ",";
     auto whole = compiled->whole();
     if (!whole)
       return whole.takeError();
     std::lock_guard<std::mutex> lock(compiled->mutex);
-    auto text = explain(**whole, run);
-    if (!text)
-      return text.takeError();
-    compiled->explanation = std::move(*text);
-    *json = compiled->explanation.c_str();
+    auto known = compiled->explanations.find(key);
+    if (known == compiled->explanations.end()) {
+      auto text = explain(**whole, run);
+      if (!text)
+        return text.takeError();
+      known = compiled->explanations.emplace(std::move(key), std::move(*text)).first;
+    }
+    *json = known->second.c_str();
     return llvm::Error::success();
   });
 }

@@ -308,6 +308,10 @@ llvm::Expected<std::string> explain(const Compiled &compiled, const RunSizes &si
   if (!cards)
     return cards.takeError();
   ModuleOp module = *compiled.graph; // a handle: reading changes nothing
+  for (auto [row, length] : llvm::enumerate(sizes.lengths))
+    if (length < 0)
+      return makeError(ErrorCode::Usage, "error: row " + Twine(row) + " has the length " +
+                                             Twine(length) + ", which must be 0 or more");
   Explainer explainer(compiled, module.lookupSymbol<func::FuncOp>("main"), *cards, sizes);
   return explainer.write().dump(-1, ' ', false, Json::error_handler_t::replace);
 }

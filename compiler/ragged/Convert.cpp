@@ -47,6 +47,11 @@ void Converter::refuse(Operation *op, const Twine &why) {
           .str();
 }
 
+Value Converter::refused(Operation *op, const Twine &why) {
+  refuse(op, why);
+  return {};
+}
+
 bool Converter::keepsPrefix(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op || isRagged(value) || replaced.contains(value))
@@ -116,6 +121,7 @@ void Converter::clone(Operation *op, bool isOfTokens) {
     mapping.map(operand, taken);
   }
   Operation *copy = builder.clone(*op, mapping);
+  superseded.insert(op);
   auto dims = [&](ArrayRef<Dim> of) {
     return isOfTokens ? tokenDims(of, names) : rowDims(of, names);
   };
@@ -153,10 +159,8 @@ Value Converter::asTokens(Value value, Operation *reader) {
   if (Value known = tokens.lookup(value))
     return known;
   auto place = tokensOf(dims, names);
-  if (!place) {
-    refuse(reader, "its operand has the two sizes apart from each other");
-    return {};
-  }
+  if (!place)
+    return refused(reader, "its operand has the two sizes apart from each other");
   Build build(builder, reader);
   DimVector wanted = tokenDims(dims, names);
   if (Value spread = ofPlain(value, wanted, build))
@@ -165,10 +169,8 @@ Value Converter::asTokens(Value value, Operation *reader) {
   if (place->isTimeMajor()) { // an input, or positions
     SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, dims.size()));
     std::swap(order[place->of], order[place->size]);
-    if (dims[place->of] != Dim::symbol(names.of) || rows.count(value)) {
-      refuse(reader, "its operand has several elements of each row and time together");
-      return {};
-    }
+    if (dims[place->of] != Dim::symbol(names.of) || rows.count(value))
+      return refused(reader, "its operand has several elements of each row and time together");
     made = cut(build.transpose(wholeOf(value), order), reader);
   } else {
     made = asRows(value, reader);
@@ -184,25 +186,19 @@ Value Converter::asRows(Value value, Operation *reader) {
     return known;
   Build build(builder, reader);
   if (!names.hasOf(dims)) { // positions: the same of all rows
-    if (dims.empty() || !dims[0].isConstant(1) || !isa<graph::MatmulOp>(reader)) {
-      refuse(reader, "it reads '" + names.size + "' elements that no row has of its own");
-      return {};
-    }
+    if (dims.empty() || !dims[0].isConstant(1) || !isa<graph::MatmulOp>(reader))
+      return refused(reader, "it reads '" + names.size + "' elements that no row has of its own");
     dims[0] = Dim::symbol(names.of);
     return cut(build.broadcast(value, dims), reader);
   }
-  if (!graph::hasRows(dims, names.of)) {
-    refuse(reader, "rows of its operand do not lie one after the other");
-    return {};
-  }
+  if (!graph::hasRows(dims, names.of))
+    return refused(reader, "rows of its operand do not lie one after the other");
   DimVector wanted = rowDims(dims, names);
   if (Value spread = ofPlain(value, wanted, build))
     return rows[value] = spread;
   if (Value long_ = tokens.lookup(value)) {
-    if (isTimeMajor(value)) {
-      refuse(reader, "rows of its operand do not lie one after the other");
-      return {};
-    }
+    if (isTimeMajor(value))
+      return refused(reader, "rows of its operand do not lie one after the other");
     return rows[value] = build.reshape(long_, wanted);
   }
   Value made = cut(value, reader);
@@ -210,11 +206,8 @@ Value Converter::asRows(Value value, Operation *reader) {
 }
 
 Value Converter::cut(Value value, Operation *reader) {
-  if (!keepsPrefix(value)) {
-    refuse(reader,
-           "its operand, made by '" + nameOf(value) + "', depends on the size of the padded batch");
+  if (!plain(value, reader))
     return {};
-  }
   DimVector dims = dimsOf(value);
   return Build(builder, reader)
       .slice(wholeOf(value), DimVector(dims.size(), Dim(0)), rowDims(dims, names),
@@ -228,9 +221,8 @@ std::string Converter::nameOf(Value value) {
 Value Converter::plain(Value value, Operation *reader) {
   if (keepsPrefix(value))
     return value;
-  refuse(reader,
-         "its operand, made by '" + nameOf(value) + "', depends on the size of the padded batch");
-  return {};
+  return refused(reader, "its operand, made by '" + nameOf(value) +
+                             "', depends on the size of the padded batch");
 }
 
 Value Converter::ofPlain(Value value, ArrayRef<Dim> wanted, Build &build) {
@@ -278,11 +270,9 @@ Value Converter::ofLength(Value x, Operation *reader) {
     }
   }
   bool isSpread = isa<graph::ReshapeOp>(op) || graph::isElementwise(op);
-  if (!isSpread || names.hasOf(dimsOf(x)) || names.hasSize(dimsOf(x))) {
-    refuse(reader,
-           "its operand, made by '" + nameOf(x) + "', depends on the size of the padded batch");
-    return {};
-  }
+  if (!isSpread || names.hasOf(dimsOf(x)) || names.hasSize(dimsOf(x)))
+    return refused(reader, "its operand, made by '" + nameOf(x) +
+                               "', depends on the size of the padded batch");
   IRMapping mapping;
   for (Value operand : op->getOperands()) {
     Value each = ofLength(operand, reader);
@@ -381,7 +371,7 @@ void Converter::exchange(graph::TransposeOp op) {
 
 void Converter::eraseDead(Block *block) {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*block)))
-    if (isOpTriviallyDead(&op))
+    if (isOpTriviallyDead(&op) || (superseded.contains(&op) && op.use_empty()))
       op.erase();
 }
 

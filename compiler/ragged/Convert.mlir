@@ -53,3 +53,22 @@ func.func @main(%x: tensor<?x?x4xf32, #graph.dims<"batch", "seq", 4>> {graph.nam
   %m = graph.reduce_max %r {axes = array<i64: 1>, keep_dims = true} : (tensor<?x?x2xf32, #graph.dims<"2*batch", "seq", 2>>) -> tensor<?x1x2xf32, #graph.dims<"2*batch", 1, 2>>
   return %m : tensor<?x1x2xf32, #graph.dims<"2*batch", 1, 2>>
 }
+
+// -----
+
+// A recurrence keeps the states of rows that are over, and there is one of it.
+// CHECK-LABEL: func.func @main
+// CHECK: %[[IN:.*]] = graph.less
+// CHECK: graph.scan %{{.*}}, %{{.*}}, %[[IN]]
+// CHECK: graph.select
+// CHECK-NOT: graph.scan
+// CHECK: return
+func.func @main(%x: tensor<?x?xf32, #graph.dims<"seq", "batch">> {graph.name = "x"}, %s: tensor<?xf32, #graph.dims<"batch">> {graph.name = "s"})
+    -> tensor<?xf32, #graph.dims<"batch">> {
+  %r = graph.scan %s, %x {state_count = 1 : i64} : (tensor<?xf32, #graph.dims<"batch">>, tensor<?x?xf32, #graph.dims<"seq", "batch">>) -> tensor<?xf32, #graph.dims<"batch">> {
+  ^bb0(%a: tensor<?xf32, #graph.dims<"batch">>, %b: tensor<?xf32, #graph.dims<"batch">>):
+    %c = graph.add %a, %b : tensor<?xf32, #graph.dims<"batch">>
+    graph.yield %c : tensor<?xf32, #graph.dims<"batch">>
+  }
+  return %r : tensor<?xf32, #graph.dims<"batch">>
+}

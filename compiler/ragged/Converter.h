@@ -35,6 +35,8 @@ private:
   bool isRagged(Value value) { return ragged.contains(value); }
 
   void refuse(Operation *op, const Twine &why);
+  /// The same, as the value that there is none of.
+  Value refused(Operation *op, const Twine &why);
 
   /// Whether the value, cut along `size`, is that of a smaller `size`.
   bool keepsPrefix(Value value);
@@ -122,6 +124,7 @@ private:
   llvm::DenseSet<Value> fusedTimeMajor; // with both sizes in one dimension
   llvm::DenseMap<Value, Value> tokens, rows, wholes;
   llvm::DenseMap<Value, bool> prefixes;
+  llvm::DenseSet<Operation *> superseded; // by ops on ragged tensors
 };
 } // namespace heddle::ragged
 

@@ -49,3 +49,18 @@ func.func @main(%x: tensor<?x?xf32, #graph.dims<"batch", "seq">> {graph.name = "
   %b = graph.broadcast %a : (tensor<1xf32>) -> tensor<?xf32, #graph.dims<"batch">>
   return %b : tensor<?xf32, #graph.dims<"batch">>
 }
+
+// -----
+
+// CHECK: node 'steps' (graph.scan): error: {{.*}} a recurrence whose steps depend on the size of the padded batch
+func.func @main(%x: tensor<?x?xf32, #graph.dims<"seq", "batch">> {graph.name = "x"}, %s: tensor<?xf32, #graph.dims<"batch">> {graph.name = "s"})
+    -> tensor<?xf32, #graph.dims<"batch">> {
+  %n = graph.sizes {values = #graph.dims<"seq">} : () -> tensor<f32>
+  %r = graph.scan %s, %x {state_count = 1 : i64} : (tensor<?xf32, #graph.dims<"batch">>, tensor<?x?xf32, #graph.dims<"seq", "batch">>) -> tensor<?xf32, #graph.dims<"batch">> {
+  ^bb0(%a: tensor<?xf32, #graph.dims<"batch">>, %b: tensor<?xf32, #graph.dims<"batch">>):
+    %w = graph.broadcast %n : (tensor<f32>) -> tensor<?xf32, #graph.dims<"batch">>
+    %c = graph.add %a, %w : tensor<?xf32, #graph.dims<"batch">>
+    graph.yield %c : tensor<?xf32, #graph.dims<"batch">>
+  } loc("steps")
+  return %r : tensor<?xf32, #graph.dims<"batch">>
+}

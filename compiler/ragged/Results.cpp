@@ -26,12 +26,10 @@ void Converter::setResult(OpOperand &result) {
 
 Value Converter::packed(Value value, Operation *reader) {
   auto place = tokensOf(dimsOf(value), names);
-  if (!place || fusedTimeMajor.contains(value)) {
-    refuse(value.getDefiningOp() ? value.getDefiningOp() : reader,
-           "a result of the model that has not one element, or one vector, of each '" + names.size +
-               "' cannot be packed");
-    return {};
-  }
+  if (!place || fusedTimeMajor.contains(value))
+    return refused(value.getDefiningOp() ? value.getDefiningOp() : reader,
+                   "a result of the model that has not one element, or one vector, of each '" +
+                       names.size + "' cannot be packed");
   Value source = asTokens(value, reader);
   if (!source)
     return {};
@@ -80,10 +78,8 @@ Value Converter::padded(Value value, Operation *reader) {
     Dim factor = dims[place->of].floorDiv(Dim::symbol(names.of) * Dim::symbol(names.size));
     DimVector apart = {Dim::symbol(names.of), Dim::symbol(names.size), factor};
     apart.append(dims.begin() + place->of + 1, dims.end());
-    if (source && fusedTimeMajor.contains(value)) {
-      refuse(reader, "a result of the model has time first");
-      return {};
-    }
+    if (source && fusedTimeMajor.contains(value))
+      return refused(reader, "a result of the model has time first");
     if (!source)
       return {};
     return build.reshape(padTo(build, build.reshape(source, rowDims(apart, names)), apart), dims);

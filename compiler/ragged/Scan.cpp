@@ -49,6 +49,7 @@ void Converter::cloneWhole(Operation *op) {
   Operation *copy = builder.clone(*op, mapping);
   for (auto [from, to] : llvm::zip(op->getResults(), copy->getResults()))
     noteWhole(from, to);
+  superseded.insert(op);
 }
 
 /// Whether the tensors with these numbers are all, or none, of so many.
@@ -76,11 +77,9 @@ std::string Converter::whyNoScan(graph::ScanOp op) {
   for (Operation &each : body) {
     bool isOfBatch = isa<graph::IotaOp, graph::SizesOp>(each) && !ragged::keepsPrefix(&each, names);
     for (Value operand : each.getOperands())
-      if (operand.getParentBlock() != &body && isRagged(operand))
-        return "that reads all of each row at each step";
-    for (Value result : each.getResults())
-      if (names.hasSize(dimsOf(result)))
-        return "that reads all of each row at each step";
+      if (names.hasSize(dimsOf(operand)) ||
+          (operand.getParentBlock() != &body && !keepsPrefix(operand)))
+        return "whose steps depend on the size of the padded batch";
     bool isApart = each.hasTrait<OpTrait::IsTerminator>() || keepsRowsApart(&each, names);
     if (each.getNumRegions() > 0 || isOfBatch || !isApart)
       return "whose steps mix rows";
@@ -122,6 +121,7 @@ void Converter::convertScan(graph::ScanOp op) {
     Value keeps = build.broadcast(build.reshape(isInRow, flags), dims);
     next.set(build.select(keeps, next.get(), body.getArgument(i)));
   }
+  superseded.insert(op);
   for (auto [i, from, to] : llvm::enumerate(op.getResults(), scan.getResults())) {
     if (static_cast<int64_t>(i) >= states) {
       noteWhole(from, to);

@@ -90,5 +90,7 @@ def test_explain_counts_the_work_of_the_rows(tmp_path):
         "of": "batch", "size": "seq", "count": 4, "padded_length": 10, "sum_of_lengths": 20,
         "flops": flops(lengths), "padded_flops": flops([10] * 4)}
     assert sum(group["flops"] for group in done.json["groups"]) == flops(lengths)
+    wrong = heddle("explain", model, *RAGGED, "--dim", "seq=4", "--input", "lengths=1xi64=-1")
+    assert wrong.status == USAGE and "row 0 has the length -1" in wrong.errors
     text = heddle("explain", model, *RAGGED, "--dim", "batch=2", "--dim", "seq=4").output
     assert "of 8 'seq'" in text and "with padding" in text

@@ -235,11 +235,10 @@ static std::string describeText(const Options &options, const Comparison &compar
 
 /// What the engines compute of each row of a ragged batch alone, as one padded batch. Rows without
 /// elements are ours: of many models no engine computes them.
-static void runRows(const Options &options, const Module &module, const Feeds &feeds,
-                    const Tensors &ours, Tensors *reference, Tensors *theirs,
+static void runRows(const Options &options, const Module &module, const PaddedModel &padded,
+                    const Feeds &feeds, const Tensors &ours, Tensors *reference, Tensors *theirs,
                     Comparison &comparison) {
   Rows rows(options.compile.ragged[0], inputsOf(module), feeds);
-  PaddedModel padded(options.model, options.compile, module, feeds);
   auto merge = [&](int64_t row, const Tensors &alone, Tensors &all) {
     for (const heddle_value_t *output : outputsOf(module)) {
       auto made = alone.find(output->name);
@@ -292,16 +291,14 @@ static int run(Options options) {
   Feeds feeds = makeFeeds(inputsOf(module), options.feeds, options.compile.ragged);
   printNotes(feeds.notes);
   Comparison comparison;
+  std::optional<PaddedModel> padded; // where rows are compared
+  if (isRagged)
+    padded.emplace(options.model, options.compile, module, feeds);
   std::unique_ptr<Peer> peer;
   if (hasPeer) {
     try {
-      if (isRagged) {
-        PaddedModel padded(options.model, options.compile, module, feeds);
-        peer = std::make_unique<Peer>(options.model, padded.module, padded.feeds,
-                                      options.compile.threads);
-      } else {
-        peer = std::make_unique<Peer>(options.model, module, feeds, options.compile.threads);
-      }
+      peer = std::make_unique<Peer>(options.model, padded ? padded->module : module,
+                                    padded ? padded->feeds : feeds, options.compile.threads);
     } catch (const Failure &failure) {
       if (!isDefault)
         throw;
@@ -317,8 +314,8 @@ static int run(Options options) {
     ours[outputs[i]->name] = std::move(results[i]);
   Tensors reference, theirs;
   std::map<std::string, double> steps = peer ? peer->steps : std::map<std::string, double>();
-  if (isRagged) {
-    runRows(options, module, feeds, ours, hasReference ? &reference : nullptr,
+  if (padded) {
+    runRows(options, module, *padded, feeds, ours, hasReference ? &reference : nullptr,
             peer ? &theirs : nullptr, comparison);
   } else {
     if (hasReference)

@@ -142,9 +142,8 @@ def judge(model, cases, threads=1):
         session = heddle.Session(module, threads=threads)
         results = [dict(zip(names, session.run(names, feeds))) for feeds in cases]
     except heddle.Error as error:
-        outcome = refusal(stage, error)
-        is_gap = isinstance(error, (heddle.RefusedError, heddle.UsageError))
-        return Outcome(GAP, f"{stage}: {outcome.message}") if is_gap else outcome
+        is_gap = stage == "compile" and isinstance(error, heddle.RefusedError)
+        return Outcome(GAP, str(error)) if is_gap else refusal(stage, error)
     for feeds, found in zip(cases, results):
         for row in range(len(feeds[GIVEN])):
             pairs = evaluate(model, row_of(model, feeds, row))
