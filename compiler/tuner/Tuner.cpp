@@ -12,18 +12,17 @@
 #include "compiler/records/Decision.h"
 #include "compiler/support/Error.h"
 #include "compiler/support/Guard.h"
+#include "compiler/tuner/AtSizes.h"
 #include "compiler/tuner/Comparison.h"
-#include "compiler/tuner/Subject.h"
-#include "compiler/tuner/Work.h"
+#include "compiler/tuner/Report.h"
 #include "compiler/tuner/joint/Sizes.h"
 
 #include "llvm/TargetParser/Host.h"
 
 #include <chrono>
-#include <nlohmann/json.hpp>
+#include <set>
 
 using namespace mlir;
-using Json = nlohmann::ordered_json;
 
 namespace heddle::tuner {
 
@@ -62,12 +61,15 @@ private:
   llvm::Error tuneJointly(Work &work, double seconds);
   llvm::Expected<double> measure(Work &work, Subject &subject, cards::Program &base,
                                  const Choice &choice, const Effort &effort);
+  llvm::Expected<double> speedupAt(Work &work, AtSize &size, const Choice &choice,
+                                   const Effort &effort);
+  llvm::Expected<std::vector<Choice>> fasterCards(Work &work, AtSizes &sizes, size_t count);
+  llvm::Error confirm(Work &work, AtSizes &sizes, const Choice &choice);
   llvm::Error explore(Work &work, Subject &subject, cards::Program &base, const Choice &choice);
   llvm::Expected<std::unique_ptr<Subject>> subjectOf(Work &work);
   llvm::Error keepBase(Work &work, double seconds);
   llvm::Error keep(Work &work, const Choice &choice, const Outcome &outcome, bool isConfirmed);
   uint64_t seedOf(const Work &work) const;
-  Json describe(const Work &work, double whole) const;
 
   Compiled &planned;
   const CompileOptions &compile;
@@ -81,14 +83,6 @@ private:
   int64_t trials = 0;
 };
 } // namespace
-
-static Json describe(const Choice &choice) {
-  Json json = {{"card", choice.card ? Json(choice.card->name) : Json()},
-               {"knobs", choice.knobs.empty() ? Json::object() : Json(choice.knobs)}};
-  for (const plan::Version &version : choice.versions)
-    json["versions"].push_back({{"when", version.when}, {"knobs", Json(version.knobs)}});
-  return json;
-}
 
 bool Tuner::shouldStop() {
   if (ended != "done")
@@ -293,8 +287,8 @@ llvm::Error Tuner::tune(Work &work, double seconds) {
     return base.takeError();
   for (auto choice = first; choice; choice = work.search->next()) {
     say();
-    if (isOver())
-      return llvm::Error::success();
+    if (isOver()) // of trials or of time: what trials found is confirmed all the same
+      break;
     if (llvm::Error error = explore(work, **subject, **base, *choice))
       return error;
     if (elapsed() >= exploring)
@@ -309,41 +303,79 @@ llvm::Error Tuner::tune(Work &work, double seconds) {
   return llvm::Error::success();
 }
 
-namespace {
-/// A group at one of the sizes that it is tuned for.
-struct AtSize {
-  Work work;
-  std::unique_ptr<Subject> subject;
-  std::unique_ptr<cards::Program> base;
-};
+/// The speedup at a size, measured unless it is known; 0 where the candidate failed.
+llvm::Expected<double> Tuner::speedupAt(Work &work, AtSize &size, const Choice &choice,
+                                        const Effort &effort) {
+  const Record *known = size.work.find(choice);
+  if (isSettled(known, options) &&
+      (!effort.isFinal || known->isConfirmed || !known->failure.empty()))
+    return known->failure.empty() ? known->speedup : 0;
+  ++trials;
+  ++work.measured;
+  return measure(size.work, *size.subject, *size.base, choice, effort);
+}
 
-/// Those that were asked for, made when they are.
-class Sizes {
-public:
-  using Make = std::function<llvm::Expected<std::unique_ptr<AtSize>>(size_t)>;
-  explicit Sizes(Make make) : make(std::move(make)) {}
-
-  /// Null where the group cannot run at the size.
-  llvm::Expected<AtSize *> at(size_t number) {
-    auto [known, isNew] = made.try_emplace(number);
-    if (isNew) {
-      auto size = make(number);
+/// The cards beside the default's that look faster as they are written, at the least, the middle
+/// and the greatest of the sizes together.
+llvm::Expected<std::vector<Choice>> Tuner::fasterCards(Work &work, AtSizes &sizes, size_t count) {
+  std::vector<Choice> faster;
+  for (const warehouse::Offer &offer : work.offers) {
+    if (!offer.isOffered() || offer.card == work.base.card)
+      continue;
+    Choice choice{offer.card, {}};
+    for (const warehouse::Knob &knob : offer.card->knobs)
+      choice.knobs[knob.name] = knob.initial;
+    double product = 1, looks = 0;
+    for (size_t i : std::set<size_t>{0, count / 2, count - 1}) {
+      if (isOver())
+        return faster;
+      doing = llvm::formatv("'{0}' over {1} sizes, card '{2}'", work.names.front(), count,
+                            offer.card->name);
+      auto size = sizes.at(i);
       if (!size)
         return size.takeError();
-      known->second = std::move(*size);
+      if (!*size)
+        continue;
+      auto speedup = speedupAt(work, **size, choice, kLook);
+      if (!speedup)
+        return speedup.takeError();
+      product *= *speedup;
+      ++looks;
     }
-    return known->second.get();
+    if (looks > 0 && std::pow(product, 1 / looks) >= records::kClearly)
+      faster.push_back(std::move(choice));
   }
+  return faster;
+}
 
-  std::map<size_t, std::unique_ptr<AtSize>> made;
+/// At every size of which there is a record: only so does a card count for all of them.
+llvm::Error Tuner::confirm(Work &work, AtSizes &sizes, const Choice &choice) {
+  for (AtSize *size : sizes.all()) {
+    if (shouldStop())
+      break;
+    auto speedup = speedupAt(work, *size, choice, kDecideSize);
+    if (!speedup)
+      return speedup.takeError();
+    if (*speedup == 0)
+      break;
+  }
+  return llvm::Error::success();
+}
 
-private:
-  Make make;
-};
-} // namespace
+/// What the sizes would have: the default's knobs wherever nothing is clearly faster.
+static std::vector<warehouse::KnobValues> wantedOf(const Joint &joint, const Work &work,
+                                                   llvm::ArrayRef<warehouse::KnobValues> defaults) {
+  auto wanted = joint.decide(records::mayVary(work.group) ? kMostVersions : 1);
+  for (size_t i = 0; i < wanted.size(); ++i)
+    if (wanted[i] == work.base.knobs ||
+        joint.speedOf(i, wanted[i]) < records::kClearly * joint.speedOf(i, defaults[i]))
+      wanted[i] = defaults[i];
+  return wanted;
+}
 
 /// Looks at micro-kernels, each at the size that it is best for, then measures at length those
-/// that the sizes would have, beside the default. Nothing else counts.
+/// that the sizes would have, and other cards that look faster, beside the default. Nothing else
+/// counts.
 llvm::Error Tuner::tuneJointly(Work &work, double seconds) {
   double exploring = elapsed() + 0.5 * seconds;
   std::vector<Instance> instances = instancesOf(options.over, work.key.symbols);
@@ -354,7 +386,7 @@ llvm::Error Tuner::tuneJointly(Work &work, double seconds) {
     shapes.push_back(shapeAt(work.group, instance, options.sizes, kNominalSize));
     defaults.push_back(knobsAt(work.base, instance.sizes, kNominalSize));
   }
-  Sizes sizes([&](size_t i) -> llvm::Expected<std::unique_ptr<AtSize>> {
+  AtSizes sizes([&](size_t i) -> llvm::Expected<std::unique_ptr<AtSize>> {
     auto made = std::make_unique<AtSize>(AtSize{work, nullptr, nullptr});
     made->work.records.clear();
     made->work.blank.sizes.clear();
@@ -390,6 +422,9 @@ llvm::Error Tuner::tuneJointly(Work &work, double seconds) {
     return known && known->failure.empty() ? known->seconds : 0;
   };
 
+  auto others = fasterCards(work, sizes, instances.size());
+  if (!others)
+    return others.takeError();
   Joint joint(*work.base.card, defaults, shapes, planned.machine, seedOf(work));
   for (int64_t count = 0; count < kJointTrials && !isOver() && elapsed() < exploring; ++count) {
     auto trial = joint.next();
@@ -415,12 +450,14 @@ llvm::Error Tuner::tuneJointly(Work &work, double seconds) {
       return took.takeError();
     joint.tell(*trial, *took);
   }
-  std::vector<warehouse::KnobValues> wanted =
-      joint.decide(records::mayVary(work.group) ? kMostVersions : 1);
-  for (size_t i = 0; i < wanted.size(); ++i)
-    if (wanted[i] == work.base.knobs ||
-        joint.speedOf(i, wanted[i]) < records::kClearly * joint.speedOf(i, defaults[i]))
-      wanted[i] = defaults[i];
+  std::vector<warehouse::KnobValues> wanted = wantedOf(joint, work, defaults);
+  // A card is confirmed at all sizes of which there is a record, so these come to be first.
+  for (size_t i : toConfirm(wanted))
+    if (auto size = sizes.at(i); !size)
+      return size.takeError();
+  for (const Choice &other : *others)
+    if (llvm::Error error = confirm(work, sizes, other))
+      return error;
   for (size_t i : toConfirm(wanted)) {
     if (shouldStop())
       break;
@@ -433,9 +470,8 @@ llvm::Error Tuner::tuneJointly(Work &work, double seconds) {
           !took)
         return took.takeError();
   }
-  for (auto &[number, size] : sizes.made)
-    if (size)
-      llvm::append_range(work.records, size->work.records);
+  for (AtSize *size : sizes.all())
+    llvm::append_range(work.records, size->work.records);
   work.isDone = true;
   return llvm::Error::success();
 }
@@ -504,54 +540,6 @@ llvm::Error Tuner::run() {
   if (ended == "done" && options.trials > 0 && trials >= options.trials)
     ended = "trials";
   return llvm::Error::success();
-}
-
-/// The mean of the speed-ups that the choice has at the sizes at which it was measured at length.
-static double jointRatio(const Work &work, const Choice &chosen) {
-  double logarithms = 0;
-  int64_t count = 0;
-  for (const Record &record : work.records) {
-    auto numbers = records::sizesOf(record, work.key.symbols.size());
-    if (!numbers || !record.isConfirmed || !record.failure.empty())
-      continue;
-    cards::Sizes sizes;
-    for (auto [symbol, size] : llvm::zip(work.key.symbols, *numbers))
-      sizes[symbol] = size;
-    if (knobsAt(chosen, sizes, kNominalSize) != record.knobs)
-      continue;
-    logarithms += std::log(record.speedup > 0 ? record.speedup : 1);
-    ++count;
-  }
-  return count ? std::exp(logarithms / static_cast<double>(count)) : 1;
-}
-
-Json Tuner::describe(const Work &work, double whole) const {
-  std::vector<std::string> symbols;
-  if (work.isJoint && records::mayVary(work.group))
-    symbols = work.key.symbols;
-  Choice chosen = records::bestOf(work.records, work.offers, work.base, symbols);
-  const Record *record = work.isJoint ? nullptr : work.find(chosen);
-  Json json = {{"groups", work.names},
-               {"loops", work.blank.nest},
-               {"sizes", Json::object()},
-               {"default", tuner::describe(work.base)},
-               {"chosen", tuner::describe(chosen)}};
-  for (const std::string &symbol : work.key.symbols) {
-    auto given = work.sizes.find(symbol);
-    json["sizes"][symbol] = given == work.sizes.end() ? kNominalSize : given->second;
-  }
-  int64_t failed = llvm::count_if(work.records, [](auto &each) { return !each.failure.empty(); });
-  json["seconds"] = work.problem.empty() ? Json(work.baseSeconds) : Json();
-  json["share"] = whole > 0 ? work.weight() / whole : 0;
-  json["ratio"] = work.isJoint                    ? jointRatio(work, chosen)
-                  : record && record->speedup > 0 ? record->speedup
-                                                  : 1;
-  json["known"] = work.records.size();
-  json["failed"] = failed;
-  json["measured"] = work.measured;
-  json["is_done"] = work.isDone;
-  json["problem"] = work.problem.empty() ? Json() : Json(work.problem);
-  return json;
 }
 
 Json Tuner::report() const {

@@ -271,10 +271,54 @@ def test_many_sizes_are_tuned_together(open_product, records, tmp_path):
     assert group["problem"] is None and group["default"]["versions"]
     measured = {size for size, in rows(records, "sizes")}
     assert measured <= {"9", "20", "33", "64"} and "64" in measured
-    assert found["trials"] <= 6 + 4  # what is confirmed counts, too
+    assert found["trials"] <= 6 + 8  # what is confirmed counts, too
     # Micro-kernels are measured at one size each, but for those that are confirmed.
-    looks = [row for row in rows(records, "knobs, confirmed") if not row[1]]
+    card = group["default"]["card"]
+    looks = [knobs for knobs, name, is_confirmed in rows(records, "knobs, card, confirmed")
+             if name == card and not is_confirmed]
     assert len(looks) == len(set(looks))
+
+
+def test_all_sizes_are_tuned_with_other_cards_too(open_product, records, tmp_path):
+    """The least, the middle and the greatest size say whether a card is worth more."""
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "my_tile.mlir").write_text(CARD.format(m=5))
+    found = tune(open_product, records, "--over", "seq=9,20,33,64,70", "--schedules", folder,
+                 trials=40)
+    tried = {(size, confirmed) for size, card, confirmed
+             in rows(records, "sizes, card, confirmed") if card == "my_tile"}
+    assert {"9", "33", "70"} <= {size for size, _ in tried}
+    # A card is for all sizes that were measured, so it is confirmed at all of them or chosen not.
+    measured = {size for size, in rows(records, "sizes")}
+    if found["groups"][0]["chosen"]["card"] == "my_tile":
+        assert {size for size, confirmed in tried if confirmed} == measured
+
+
+def slow_card(folder):
+    """A card that is preferred, and slower than those of the rules."""
+    folder.mkdir()
+    (folder / "slow_tile.mlir").write_text(
+        CARD.replace("priority = 1 ", "priority = 100 ").format(m=1).replace("16", "4"))
+    return "--schedules", folder
+
+
+def test_a_limit_of_trials_leaves_what_they_found_confirmed(model, records, tmp_path):
+    slow = slow_card(tmp_path / "mine")
+    found = tune(model, records, *slow, trials=4)
+    assert found["ended"] == "trials"
+    [group] = [each for each in found["groups"] if each["default"]["card"] == "slow_tile"]
+    assert group["chosen"]["card"] not in (None, "slow_tile") and group["ratio"] > 1.2
+
+
+def test_another_card_serves_all_sizes(open_product, records, tmp_path):
+    slow = slow_card(tmp_path / "mine")
+    [group] = tune(open_product, records, "--over", "seq=20,33,64", *slow, trials=20)["groups"]
+    card = group["chosen"]["card"]
+    assert group["default"]["card"] == "slow_tile" != card and group["ratio"] > 1.2
+    confirmed = {size for size, name, is_confirmed in rows(records, "sizes, card, confirmed")
+                 if name == card and is_confirmed}
+    assert confirmed == {size for size, in rows(records, "sizes")} and confirmed >= {"20", "64"}
 
 
 def test_records_of_several_sizes_become_a_decision(open_product, records, tmp_path):

@@ -1,0 +1,18 @@
+// Report: what a tuning says of one group.
+#ifndef HEDDLE_TUNER_REPORT_H
+#define HEDDLE_TUNER_REPORT_H
+
+#include "compiler/tuner/Work.h"
+
+#include <nlohmann/json.hpp>
+
+namespace heddle::tuner {
+
+using Json = nlohmann::ordered_json;
+
+/// `whole`: the weight of all groups.
+Json describe(const Work &work, double whole);
+
+} // namespace heddle::tuner
+
+#endif // HEDDLE_TUNER_REPORT_H
