@@ -94,6 +94,12 @@ struct ArenaBuffer {
   int64_t first, last;           // kernels between which it matters
 };
 
+/// Of a ragged model whose batch may run as blocks of rows, as heddle_executable_t.
+struct RowBlocks {
+  int32_t symbol, work; // indices into Program::symbols
+  int64_t bytes;        // of the arena for each thread; 0: they are not wanted
+};
+
 /// The module holds `func.func` kernels (`(!program.ptr args, i64 begin, i64 end, !program.ptr
 /// scratch)`, private), and public functions as abi.h wants them,
 /// `heddle_program_sizes(!program.ptr symbols, !program.ptr arena_bytes, !program.ptr output_dims,
@@ -109,6 +115,7 @@ struct Program {
   std::vector<ArenaBuffer> buffers;
   std::vector<LibraryCall> calls;
   std::vector<Source> sources;
+  RowBlocks rowBlocks = {0, 0, 0};
   bool bindsValues = false; // there is a heddle_program_bind
   bool isProfiled = false;  // it says to the runtime where each kernel begins and ends
   // AddressSanitizer looks at each access, and no tensor shares memory with another.

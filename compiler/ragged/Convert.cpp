@@ -380,6 +380,8 @@ llvm::Error convert(ModuleOp module) {
   for (auto lengths : llvm::make_early_inc_range(main.getOps<graph::RowLengthsOp>()))
     if (llvm::Error error = Converter(lengths).run())
       return error;
+    else
+      main->setAttr(graph::kRowsApart, UnitAttr::get(module.getContext()));
   return llvm::Error::success();
 }
 

@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 #define HEDDLE_EXECUTABLE_MAGIC 0x4c444448u /* "HDDL" */
-#define HEDDLE_ABI_VERSION 9u
+#define HEDDLE_ABI_VERSION 10u
 #define HEDDLE_ENTRY_SYMBOL "heddle_executable" /* const heddle_executable_t heddle_executable; */
 #define HEDDLE_DYNAMIC (-1)
 
@@ -230,6 +230,12 @@ typedef struct heddle_executable {
   int64_t string_count;
   const heddle_library_call_t *calls;
   int64_t call_count;
+  /* Of a ragged model: the symbol that is dimension 0 of each input and output which has rows, and
+   * the symbol whose sum over rows is the work of a batch. No row depends on another, so the
+   * runtime may run the batch as blocks of rows, one after the other; it does if the arena would be
+   * larger than `row_block` bytes for each thread. row_block 0: the batch is run as a whole. */
+  int32_t row_symbol, row_work;
+  int64_t row_block;
   /* Where the artefact serves several CPUs: what it has for each, this structure among them, the
    * one that needs most of a CPU first. The runtime takes the first that this CPU can run. */
   const struct heddle_executable *const *variants;

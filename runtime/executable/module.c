@@ -62,6 +62,11 @@ static void checkExecutable(const heddle_executable_t *executable, heddle_text_t
     heddle_text_add(problems, "; a count is negative, or a table or function is missing");
     return;
   }
+  bool isSymbol = executable->row_symbol >= 0 && executable->row_work >= 0 &&
+                  executable->row_symbol < executable->symbol_count &&
+                  executable->row_work < executable->symbol_count;
+  if (executable->row_block < 0 || (executable->row_block && (!isSymbol || !executable->bind)))
+    heddle_text_add(problems, "; blocks of rows without a symbol for rows or work");
   bool *isBound = calloc((size_t)executable->symbol_count + 1, sizeof *isBound);
   for (int32_t i = 0; isBound && i < executable->input_count; ++i)
     checkValue(executable, &executable->inputs[i], isBound, problems);

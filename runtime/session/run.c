@@ -6,6 +6,7 @@
 #include "runtime/base/tensor.h"
 #include "runtime/library/images.h"
 #include "runtime/routine/routine.h"
+#include "runtime/session/blocks.h"
 #include "runtime/session/feeds.h"
 #include "runtime/session/lists.h"
 #include "runtime/session/session.h"
@@ -34,6 +35,7 @@ typedef struct run {
   temporary_t *temporaries;       /* atomic: pushed from any worker */
   heddle_tensor_t *made;  /* one per output: those that are not plain, as callers see them */
   int64_t temporaryBytes; /* atomic */
+  int64_t arenaBytes;     /* the most so far */
   int64_t value, limit;   /* of the failure that came first */
   int64_t profiled;       /* the group that is being timed */
   int64_t profiledSince;  /* ns */
@@ -286,17 +288,16 @@ static heddle_status_t *failureStatus(const heddle_executable_t *executable, int
   return made;
 }
 
-heddle_status_t *heddle_run_sizes(heddle_session_t *session, heddle_workspace_t *workspace,
-                                  int64_t *arenaBytes) {
-  const heddle_executable_t *executable = session->module->executable;
+heddle_status_t *heddle_run_sizes(const heddle_module_t *module, const int64_t *symbols,
+                                  int64_t *outputDims, int64_t *arenaBytes) {
+  const heddle_executable_t *executable = module->executable;
   int64_t values[2] = {0, 0};
-  int32_t failed =
-      executable->sizes(workspace->symbols, arenaBytes, workspace->output_dims, values);
+  int32_t failed = executable->sizes(symbols, arenaBytes, outputDims, values);
   if (failed)
     return failureStatus(executable, failed, values[0], values[1]);
   bool isValid = *arenaBytes >= 0;
-  for (int64_t i = 0; i < session->module->output_dims_count; ++i)
-    isValid &= workspace->output_dims[i] >= HEDDLE_DYNAMIC;
+  for (int64_t i = 0; i < module->output_dims_count; ++i)
+    isValid &= outputDims[i] >= HEDDLE_DYNAMIC;
   return isValid ? NULL : failureStatus(executable, STATUS_SIZE_OVERFLOW, 0, 0);
 }
 
@@ -432,17 +433,42 @@ static heddle_status_t *execute(heddle_call_t *call, int64_t arenaBytes) {
   heddle_session_t *session = run->session;
   const heddle_executable_t *executable = session->module->executable;
   heddle_workspace_t *workspace = run->workspace;
+  if (!heddle_workspace_grow(session, &workspace->arena, arenaBytes))
+    return failureStatus(executable, STATUS_OUT_OF_MEMORY, arenaBytes, 0);
   call->arena = workspace->arena.data;
   uint64_t mode = heddle_denormals_disable();
   int32_t returned = executable->run(call);
   heddle_denormals_restore(mode);
-
-  pthread_mutex_lock(&session->mutex);
-  session->memory.arena_bytes = arenaBytes;
-  session->memory.scratch_bytes = workspace->used_scratch_bytes;
-  pthread_mutex_unlock(&session->mutex);
+  if (arenaBytes > run->arenaBytes)
+    run->arenaBytes = arenaBytes;
   int32_t failed = call->status ? call->status : returned;
   return failed ? failureStatus(executable, failed, run->value, run->limit) : NULL;
+}
+
+static heddle_status_t *executeBlocks(heddle_call_t *call, const heddle_tensor_t *inputs,
+                                      int64_t count) {
+  run_t *run = call->runtime;
+  const heddle_module_t *module = run->session->module;
+  heddle_blocks_t blocks =
+      heddle_blocks_of(call, module->executable, run->workspace, inputs, count);
+  heddle_status_t *status = NULL;
+  while (!status && heddle_blocks_next(&blocks)) {
+    int64_t arenaBytes = 0;
+    status = heddle_run_sizes(module, call->symbols, call->output_dims, &arenaBytes);
+    if (!status)
+      status = execute(call, arenaBytes);
+  }
+  if (!status && call->status) /* the lengths are others than before */
+    status = failureStatus(module->executable, call->status, run->value, run->limit);
+  return status;
+}
+
+static void tellMemory(const run_t *run) {
+  heddle_session_t *session = run->session;
+  pthread_mutex_lock(&session->mutex);
+  session->memory.arena_bytes = run->arenaBytes;
+  session->memory.scratch_bytes = run->workspace->used_scratch_bytes;
+  pthread_mutex_unlock(&session->mutex);
 }
 
 heddle_status_t *heddle_run(heddle_session_t *session, heddle_workspace_t *workspace,
@@ -454,16 +480,18 @@ heddle_status_t *heddle_run(heddle_session_t *session, heddle_workspace_t *works
   int64_t arenaBytes = 0;
   heddle_status_t *status = takeInputs(&call, inputs);
   if (!status)
-    status = heddle_run_sizes(session, workspace, &arenaBytes);
+    status =
+        heddle_run_sizes(session->module, workspace->symbols, workspace->output_dims, &arenaBytes);
   if (!status)
     status = heddle_feeds_check_outputs(session->module, inputs, outputs, outputCount,
                                         workspace->output_dims);
-  if (!status && !heddle_workspace_grow(session, &workspace->arena, arenaBytes))
-    status = failureStatus(executable, STATUS_OUT_OF_MEMORY, arenaBytes, 0);
   if (!status)
     status = prepareOutputs(session, workspace, outputs);
-  if (!status)
-    status = execute(&call, arenaBytes);
+  int64_t blocks = heddle_blocks_count(&call, executable, arenaBytes);
+  if (!status) {
+    status = blocks > 1 ? executeBlocks(&call, inputs, blocks) : execute(&call, arenaBytes);
+    tellMemory(&run);
+  }
   if (!status)
     status = checkResults(executable, workspace, outputs);
   if (!status)

@@ -101,9 +101,11 @@ static heddle_workspace_t *createWorkspace(const heddle_module_t *module) {
   size_t inputs = (size_t)module->executable->input_count;
   size_t outputs = (size_t)module->executable->output_count;
   size_t dims = (size_t)module->output_dims_count;
+  size_t views = module->executable->row_block ? 2 : 1; /* of the batch, and of a block of rows */
+  size_t words = symbols + dims, pointers = inputs + outputs;
   heddle_workspace_t *workspace =
-      calloc(1, sizeof *workspace + (symbols + dims) * sizeof(int64_t) +
-                    (inputs + outputs) * sizeof(void *) + outputs * sizeof(heddle_block_t));
+      calloc(1, sizeof *workspace + outputs * sizeof(heddle_block_t) +
+                    views * (words * sizeof(int64_t) + pointers * sizeof(void *)));
   if (!workspace)
     return NULL;
   workspace->symbols = (int64_t *)(workspace + 1);
@@ -111,6 +113,12 @@ static heddle_workspace_t *createWorkspace(const heddle_module_t *module) {
   workspace->owned = (heddle_block_t *)(workspace->output_dims + dims);
   workspace->inputs = (const void **)(workspace->owned + outputs);
   workspace->outputs = (void **)(workspace->inputs + inputs);
+  if (views > 1) {
+    workspace->rows.symbols = (int64_t *)(workspace->outputs + outputs);
+    workspace->rows.output_dims = workspace->rows.symbols + symbols;
+    workspace->rows.inputs = (const void **)(workspace->rows.output_dims + dims);
+    workspace->rows.outputs = (void **)(workspace->rows.inputs + inputs);
+  }
   workspace->strings.constants = module->executable->strings;
   workspace->strings.constant_count = module->executable->string_count;
   return workspace;
@@ -180,7 +188,8 @@ heddle_status_t *heddle_session_output_shapes(heddle_session_t *session,
   heddle_status_t *status =
       heddle_feeds_bind(session->module, inputs, inputCount, false, workspace->symbols);
   if (!status)
-    status = heddle_run_sizes(session, workspace, &arenaBytes);
+    status =
+        heddle_run_sizes(session->module, workspace->symbols, workspace->output_dims, &arenaBytes);
   const int64_t *dims = workspace->output_dims;
   for (size_t i = 0; !status && i < outputCount; dims += executable->outputs[i++].rank) {
     if (executable->outputs[i].kind != HEDDLE_IO_TENSOR) {

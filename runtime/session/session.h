@@ -28,7 +28,12 @@ typedef struct heddle_workspace {
   const void **inputs;        /* one an input */
   void **outputs;             /* one per output */
   heddle_block_t *owned;      /* one per output: what the runtime allocated for it */
-  heddle_strings_t strings;   /* holds the model's own between runs */
+  struct heddle_rows {        /* of one block of rows (blocks.h); empty where there are none */
+    int64_t *symbols, *output_dims;
+    const void **inputs;
+    void **outputs;
+  } rows;
+  heddle_strings_t strings; /* holds the model's own between runs */
 } heddle_workspace_t;
 
 struct heddle_session {
@@ -59,7 +64,7 @@ heddle_status_t *heddle_run(heddle_session_t *session, heddle_workspace_t *works
                             const heddle_tensor_t *inputs, heddle_tensor_t *outputs,
                             size_t output_count);
 
-/* Calls the executable's `sizes`: dims of outputs go to the workspace. */
-heddle_status_t *heddle_run_sizes(heddle_session_t *session, heddle_workspace_t *workspace,
-                                  int64_t *arenaBytes);
+/* Calls the executable's `sizes`, which writes the dims of outputs. */
+heddle_status_t *heddle_run_sizes(const heddle_module_t *module, const int64_t *symbols,
+                                  int64_t *output_dims, int64_t *arena_bytes);
 #endif

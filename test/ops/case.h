@@ -92,6 +92,7 @@ struct Case {
   std::map<std::string, int64_t> knobs = {};        // of that card
   bool takesWeights = false;                        // as inputs, known only at run time
   std::string versions = "";                        // of that card's groups, as a plan has them
+  std::map<std::string, int64_t> thresholds = {};   // as a plan has them
   bool inPlace = false; // results take the place of inputs of their types
 };
 using Cases = std::vector<Case>;

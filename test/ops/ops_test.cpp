@@ -163,6 +163,12 @@ std::string makeProgram(const Case &test, Program &program) {
     options.planText = *plan;
     options.planPath = "wanted.plan";
   }
+  if (!test.thresholds.empty()) {
+    nlohmann::json plan = {{"plan", 1}, {"groups", nlohmann::json::array()}};
+    plan["thresholds"] = test.thresholds;
+    options.planText = plan.dump();
+    options.planPath = "wanted.plan";
+  }
   auto compiled = compileGraph(std::move(context), std::move(model.module), options);
   if (!compiled)
     return "compile: " + messageOf(compiled.takeError());

@@ -172,6 +172,9 @@ static void addModel(Cases &cases, const std::string &name,
   for (auto [batch, seq] : {std::pair{5, 9}, {1, 1}, {7, 17}, {3, 65}, {12, 33}, {0, 4}, {4, 0}})
     runs.push_back({{"batch", batch}, {"seq", seq}});
   cases.push_back({"rows/" + name, whole, runs});
+  Case inBlocks{"rows/" + name + " in blocks", whole, runs};
+  inBlocks.thresholds = {{"row_block", 1}};
+  cases.push_back(inBlocks);
 }
 
 void addRows(Cases &cases) {

@@ -265,13 +265,22 @@ def compiled():
     return get
 
 
+def with_row_block(kilobytes):
+    """A plan with that threshold: few make a batch run as blocks of few rows."""
+    return {"plan": 1, "thresholds": {"row_block": kilobytes}, "groups": []}
+
+
+@pytest.mark.parametrize("blocks", [False, True])
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("name", MODELS)
-def test_each_row_is_as_if_it_were_alone(name, threads, compiled):
+def test_each_row_is_as_if_it_were_alone(name, threads, blocks, compiled):
     model, source = MODELS[name]
     session = onnxruntime.InferenceSession(model.SerializeToString(),
                                            providers=["CPUExecutionProvider"])
     ours = compiled(name, threads)
+    if blocks:
+        ours = heddle.Session(heddle.compile(model, ragged=f"batch:seq={source}", cache=False,
+                                             plan=with_row_block(1)), threads=threads)
     for lengths, size in LENGTHS:
         if name in NEEDS_ONE:
             lengths = [max(length, 1) for length in lengths]
@@ -335,6 +344,54 @@ def test_lengths_change_between_runs(compiled):
                 (wanted,) = session.run(None, {"x": feeds["x"][row:row + 1, :length]})
                 np.testing.assert_allclose(found[row:row + 1, :length], wanted, rtol=1e-4,
                                            atol=1e-5)
+
+
+def test_blocks_of_rows_need_the_memory_of_a_block():
+    lengths, size, made = [65, 1, 64, 0, 33, 31, 63, 60] * 4, 65, {}
+    model = encoder()
+    for kilobytes in (0, 8, 64, 1 << 20):
+        session = heddle.Session(heddle.compile(model, ragged="batch:seq=lengths", cache=False,
+                                                plan=with_row_block(kilobytes)), threads=1)
+        feeds = feeds_of(session, "lengths", lengths, size)
+        made[kilobytes] = session.run(None, feeds)[0], session.memory["arena_bytes"]
+    for result, _ in made.values():
+        np.testing.assert_array_equal(result, made[0][0])
+    assert made[1 << 20][1] == made[0][1] > 3 * made[64][1]
+    assert made[8][1] < made[64][1] < 2 * (64 << 10)
+
+
+def batch_as_number(make):
+    size = make.node("Gather", make.node("Shape", "x"), make.constant(0, np.int64))
+    return make.node("Mul", "x", make.node("Cast", size, to=TensorProto.FLOAT))
+
+
+def given_to_all_rows(make):
+    return make.node("MatMul", "x", "w")
+
+
+def of_no_row(make):
+    return make.node("Softmax", "w", axis=0)
+
+
+OF_ALL_ROWS = ("w", TensorProto.FLOAT, [8, 8])
+
+
+@pytest.mark.parametrize("result, inputs, shape, is_cut", [
+    (batch_as_number, [X], X[2], True),  # of a row alone it is 1
+    (given_to_all_rows, [X, OF_ALL_ROWS], X[2], True),
+    (of_no_row, [X, OF_ALL_ROWS], [8, 8], False),
+])
+def test_a_batch_is_cut_where_results_have_rows(result, inputs, shape, is_cut):
+    make = Maker()
+    model = make.model(inputs, result(make), shape)
+    lengths, size, found, needed = [5, 0, 17, 4, 16, 9, 33, 1], 33, [], []
+    for kilobytes in (0, 1):
+        session = heddle.Session(heddle.compile(model, ragged="batch:seq=lengths", cache=False,
+                                                plan=with_row_block(kilobytes)), threads=1)
+        found.append(session.run(None, feeds_of(session, "lengths", lengths, size))[0])
+        needed.append(session.memory["arena_bytes"])
+    assert found[0].any() and (needed[1] < needed[0]) == is_cut
+    np.testing.assert_array_equal(*found)
 
 
 @pytest.mark.parametrize("lengths, why", [

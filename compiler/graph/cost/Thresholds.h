@@ -70,6 +70,13 @@ inline constexpr Threshold kLongRowPiece = {"long_row_piece", "least elements of
 inline constexpr Threshold kShortRowsTask = {
     "short_rows_task", "elements of a task of rows that lie side by side in lanes", 4096};
 
+// Ragged batches (2026-11-24-ragged.md).
+inline constexpr Threshold kRowBlock = {
+    "row_block",
+    "KiB for each thread: a ragged batch whose intermediate tensors need more is run as blocks of "
+    "rows; 0: never",
+    12 << 10, 0, 1 << 30};
+
 // How far ahead memory is asked for (kernels.md of 2026-11-21 and -23,
 // 2026-11-22-stored-weights.md).
 inline constexpr Threshold kFetchFilters = {

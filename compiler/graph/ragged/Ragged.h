@@ -13,6 +13,9 @@
 
 namespace heddle::graph {
 
+/// Of a function, a unit attribute: nothing of one row of its inputs has to do with another row.
+inline constexpr llvm::StringLiteral kRowsApart = "graph.rows_apart";
+
 /// The symbol of a size of rows, `size(of)`.
 Dim rowSize(llvm::StringRef size, llvm::StringRef of);
 /// What `size(of)` is a size of: "of"; "" of any other symbol.

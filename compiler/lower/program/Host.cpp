@@ -2,6 +2,7 @@
 // flow is in HostControl.cpp.
 
 #include "compiler/lower/program/Host.h"
+#include "compiler/lower/program/RowBlocks.h"
 
 using namespace mlir;
 
@@ -18,6 +19,7 @@ llvm::Error Host::write() {
   writeSizes();
   if (program.bindsValues)
     writeBind();
+  program.rowBlocks = rowBlocksOf(model, tables, storage);
   return llvm::Error::success();
 }
 

@@ -178,6 +178,9 @@ static Constant *executableOf(DescriptorBuilder &b, const program::Program &prog
       b.i64(program.strings.size()),
       b.callsOf(program.calls),
       b.i64(program.calls.size()),
+      b.i32(program.rowBlocks.symbol),
+      b.i32(program.rowBlocks.work),
+      b.i64(program.rowBlocks.bytes),
       variants,
       b.i64(variantCount),
   });
