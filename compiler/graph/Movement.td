@@ -205,11 +205,12 @@ def Graph_BindSizesOp : Graph_Op<"bind_sizes"> {
   let description = [{
     What is known only at run time becomes a size: `graph.bind_sizes %k {symbols = #graph.dims<"$k.0">} : tensor<i64>`.
     `symbols` are fresh, one per element. The run refuses a negative element with `message`, in which %lld is the
-    element. It has an effect, so it stays where it is.
+    element, or of which the first two are those of `told`. It has an effect, so it stays where it is.
   }];
-  let constraints = ["BS1: x is a static tensor of integers with one element per symbol."];
-  let arguments = (ins Graph_Tensor:$x, Graph_DimsAttr:$symbols, StrAttr:$message);
-  let assemblyFormat = "$x attr-dict `:` type($x)";
+  let constraints = ["BS1: x is a static tensor of integers with one element per symbol.",
+                     "BS2: `told` is two integers."];
+  let arguments = (ins Graph_Tensor:$x, Optional<Graph_Tensor>:$told, Graph_DimsAttr:$symbols, StrAttr:$message);
+  let assemblyFormat = "$x (`told` $told^ `:` type($told))? attr-dict `:` type($x)";
   let hasVerifier = 1;
 }
 

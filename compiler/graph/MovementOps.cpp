@@ -325,6 +325,9 @@ LogicalResult BindSizesOp::verify() {
       type.getNumElements() != (int64_t)symbols.size())
     return emitOpError("BS1: ") << type << " is no static tensor of integers with "
                                 << symbols.size() << " elements";
+  if (Value told = getTold();
+      told && (!elementOf(told).isIntOrIndex() || dimsOf(told) != DimVector{Dim(2)}))
+    return emitOpError("BS2: ") << told.getType() << " is not two integers";
   return success();
 }
 

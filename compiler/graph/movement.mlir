@@ -343,6 +343,14 @@ func.func @bs1(%x: tensor<2xi64>) {
 
 // -----
 
+func.func @bs2(%x: tensor<1xi64>, %told: tensor<3xi64>) {
+  // expected-error @+1 {{BS2: 'tensor<3xi64>' is not two integers}}
+  graph.bind_sizes %x told %told : tensor<3xi64> {symbols = #graph.dims<"$a">, message = ""} : tensor<1xi64>
+  return
+}
+
+// -----
+
 func.func @iota_axis() {
   // expected-error @+1 {{AX1: axis 1 is outside of rank 1}}
   %y = graph.iota {axis = 1 : i64} : () -> tensor<4xi64>

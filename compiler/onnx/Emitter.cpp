@@ -230,7 +230,8 @@ Dim Emitter::freshSymbol(StringRef stem) {
 
 static constexpr int64_t kBoundElements = 1024;
 
-static DimVector bind(Emitter &emitter, Value x, StringRef stem, const Twine &message) {
+static DimVector bind(Emitter &emitter, Value x, StringRef stem, const Twine &message,
+                      Value told = {}) {
   auto type = cast<RankedTensorType>(x.getType());
   if (!type.hasStaticShape() || type.getNumElements() > kBoundElements)
     refuse("how many elements there are in '" + stem + "' is not known when the model is compiled",
@@ -238,7 +239,8 @@ static DimVector bind(Emitter &emitter, Value x, StringRef stem, const Twine &me
   DimVector symbols;
   for (int64_t i = 0; i < type.getNumElements(); ++i)
     symbols.push_back(emitter.freshSymbol(stem));
-  OperationState state(emitter.location, graph::BindSizesOp::getOperationName(), x, TypeRange(),
+  OperationState state(emitter.location, graph::BindSizesOp::getOperationName(),
+                       told ? ValueRange{x, told} : ValueRange{x}, TypeRange(),
                        {emitter.dims("symbols", symbols), emitter.text("message", message.str())});
   emitter.emit(state);
   return symbols;
@@ -267,6 +269,14 @@ void Emitter::requireNotNegative(Value x, const Twine &message) {
       known && llvm::all_of(*known, [](const Dim &dim) { return dim.isNeverNegative(); }))
     return;
   bind(*this, x, "check", message);
+}
+
+Dim Emitter::bindSizeOfRow(Value size, const Dim &most, Value row, StringRef what) {
+  Value limit = this->size(most), none = integerScalar(i64(), -1);
+  Value isInside = compare<graph::LessEqualOp>(size, limit);
+  Value told = concat({unsqueeze(row, {0}), unsqueeze(size, {0})}, 0);
+  return bind(*this, select(isInside, size, none), what,
+              "'" + what + "' of row %lld is %lld, which must be from 0 to " + most.str(), told)[0];
 }
 
 Value Emitter::mean(Value x, ArrayRef<int64_t> axes, bool keepDims) {

@@ -177,6 +177,9 @@ public:
   /// The run fails with `message`, in which %lld is the element, where one of x is negative.
   void requireNotNegative(Value x, const llvm::Twine &message);
 
+  /// The scalar as a size from 0 to `most`; the run refuses others with the number of the row.
+  Dim bindSizeOfRow(Value size, const Dim &most, Value row, llvm::StringRef what);
+
   // Products and reductions.
   Value matmul(Value a, Value b,
                Type result = {}); // NumPy's rules for ranks; default type that of a

@@ -5,6 +5,7 @@
 #include "compiler/onnx/Schemas.h"
 #include "compiler/onnx/Table.h"
 #include "compiler/onnx/ops/Custom.h"
+#include "compiler/onnx/ops/algebra/Body.h"
 #include "compiler/support/Printable.h"
 
 #include <queue>
@@ -275,50 +276,6 @@ void Reader::readNode(const proto::NodeProto &message, Scope &scope) {
   }
 }
 
-/// "1, 2, 3", of long lists the beginning.
-static std::string joined(size_t count, llvm::function_ref<std::string(size_t)> write) {
-  constexpr size_t most = 8;
-  std::string text;
-  for (size_t i = 0; i < std::min(count, most); ++i)
-    text += (i ? ", " : "") + write(i);
-  return text + (count > most ? ", ..." : "");
-}
-
-template <typename List, typename Write> static std::string listOf(const List &list, Write write) {
-  return "[" + joined(list.size(), [&](size_t i) { return write(list[i]); }) + "]";
-}
-
-static std::string valueOf(const proto::AttributeProto &attribute) {
-  auto integer = [](int64_t value) { return std::to_string(value); };
-  auto number = [](float value) {
-    char written[32];
-    snprintf(written, sizeof written, "%g", value);
-    return std::string(written);
-  };
-  auto text = [](StringRef value) {
-    constexpr size_t most = 32;
-    return "'" + value.take_front(most).str() + (value.size() > most ? "...'" : "'");
-  };
-  switch (attribute.type()) {
-  case proto::AttributeProto::INT:
-    return integer(attribute.i());
-  case proto::AttributeProto::FLOAT:
-    return number(attribute.f());
-  case proto::AttributeProto::STRING:
-    return text(attribute.s());
-  case proto::AttributeProto::INTS:
-    return listOf(attribute.ints(), integer);
-  case proto::AttributeProto::FLOATS:
-    return listOf(attribute.floats(), number);
-  case proto::AttributeProto::STRINGS:
-    return listOf(attribute.strings(), text);
-  case proto::AttributeProto::TENSOR:
-    return dataTypeName(attribute.t().data_type()) + listOf(attribute.t().dims(), integer);
-  default:
-    return proto::AttributeProto::AttributeType_Name(attribute.type());
-  }
-}
-
 /// What reports say of a node: "Conv(x f32[1, 3, 8, 8], w f32[4, 3, 3, 3]) strides=[2, 2]".
 static std::string describe(const proto::NodeProto &node, ArrayRef<Value> operands) {
   auto input = [&](size_t i) {
@@ -335,12 +292,15 @@ void Reader::importNode(const proto::NodeProto &message, Scope &scope) {
   std::string domain = domainOf(message.domain());
   auto function = functions.find(functionKey(domain, message.op_type(), message.overload()));
   const OpRow *row = findRow(domain, message.op_type());
+  if (function != functions.end() && row && row->body && textOf(*function->second) == row->body)
+    function = functions.end(); // it is ours
   bool isCustom = function == functions.end() && !row && isRegistered(domain, message.op_type());
   if (function == functions.end() && !row && !isCustom) {
     if (!newestVersion(domain))
       refuse("op '" + message.op_type() + "' is of the unknown domain '" + domain + "'",
              "known domains: ai.onnx, ai.onnx.ml, ai.onnx.preview, ai.onnx.preview.training, "
-             "com.microsoft, those of the model's own functions, and those that '--function FILE' "
+             "com.microsoft, heddle, those of the model's own functions, and those that "
+             "'--function FILE' "
              "and '--custom-op LIBRARY' give (docs/guide/custom-ops.md)");
     refuse("unknown op '" + message.op_type() + "'", suggestRow(domain, message.op_type()));
   }
@@ -348,8 +308,8 @@ void Reader::importNode(const proto::NodeProto &message, Scope &scope) {
     refuse("the node has no outputs");
   auto opset = scope.opsets->find(domain);
   // Many exporters use com.microsoft without importing it.
-  if (opset == scope.opsets->end() && domain != kMicrosoft && function == functions.end() &&
-      !isCustom)
+  if (opset == scope.opsets->end() && domain != kMicrosoft && domain != kHeddle &&
+      function == functions.end() && !isCustom)
     refuse("the model imports no opset of domain '" + (domain.empty() ? "ai.onnx" : domain) + "'");
   int64_t version = opset == scope.opsets->end() ? 1 : opset->second;
   if (row && function == functions.end() && (version < row->first || version > row->last))

@@ -57,7 +57,8 @@ static const std::vector<Category> &categories() {
                                             {"sums of products", einsumRows()},
                                             {"random numbers", randomRows()},
                                             {"training", trainingRows()},
-                                            {"derivatives", gradientRows()}};
+                                            {"derivatives", gradientRows()},
+                                            {"heddle", heddleRows()}};
   return all;
 }
 
@@ -92,7 +93,7 @@ std::optional<int64_t> newestVersion(llvm::StringRef domain) {
     return kNewestOpset;
   if (domain == kMl)
     return kNewestMlOpset;
-  if (domain == kMicrosoft || domain == kPreview || domain == kTraining)
+  if (domain == kMicrosoft || domain == kHeddle || domain == kPreview || domain == kTraining)
     return 1;
   return std::nullopt;
 }

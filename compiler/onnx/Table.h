@@ -15,12 +15,15 @@ struct OpRow {
   bool keepsLabels = false;
   const char *note = "";
   bool takesMaps = false; // inputs of the model that are maps
+  /// Of an op of our own: the function that it means, as textOf has it (algebra/Body.h).
+  const char *body = nullptr;
 };
 
 using OpRows = llvm::ArrayRef<OpRow>;
 constexpr int64_t kNewestOpset = 27, kNewestMlOpset = 5;
 constexpr const char *kMl = "ai.onnx.ml";
 constexpr const char *kMicrosoft = "com.microsoft";
+constexpr const char *kHeddle = "heddle";
 constexpr const char *kPreview = "ai.onnx.preview";
 constexpr const char *kTraining = "ai.onnx.preview.training";
 
@@ -64,6 +67,7 @@ OpRows einsumRows();
 OpRows randomRows();
 OpRows trainingRows();
 OpRows gradientRows();
+OpRows heddleRows();
 OpRows sequenceRows();
 OpRows stringRows();
 OpRows lookupRows();

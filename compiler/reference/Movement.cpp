@@ -354,13 +354,22 @@ Results compute(RangeOp, const Call &call) {
   });
 }
 
+/// The op's message with its numbers.
+static std::string refusalOf(BindSizesOp op, const Call &call, int64_t element) {
+  std::string text = op.getMessage().str();
+  for (int64_t i = 0; i < 2; ++i)
+    if (size_t place = text.find("%lld"); place != std::string::npos)
+      text.replace(place, 4, std::to_string(op.getTold() ? integerAt(call[1], i) : element));
+  return text;
+}
+
 Results compute(BindSizesOp op, const Call &call) {
   SmallVector<int64_t> sizes;
   for (int64_t i = 0; i < call[0].count(); ++i)
     sizes.push_back(integerAt(call[0], i));
   for (int64_t size : sizes)
     if (size < 0)
-      return call.error(llvm::formatv("{0}", op.getMessage()).str() + ": " + Twine(size));
+      return call.error(refusalOf(op, call, size));
   Type type = tensorOf(op.getContext(), dimsOf(op.getSymbols()), call[0].element);
   if (llvm::Error error = call.environment.bind(op, type, sizes))
     return error;

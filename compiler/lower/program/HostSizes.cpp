@@ -66,7 +66,10 @@ void Host::bindSizes(graph::BindSizesOp op) {
   std::string message = "node '" + graph::sourceName(op.getLoc()) + "': " + op.getMessage().str();
   for (auto [i, symbol] : llvm::enumerate(graph::dimsOf(op.getSymbols()))) {
     Value size = readInteger(op.getX(), i);
-    code->when(code->less(size, code->number(0)), [&] { fail(message, size, size); });
+    Value told = op.getTold();
+    code->when(code->less(size, code->number(0)), [&] {
+      fail(message, told ? readInteger(told, 0) : size, told ? readInteger(told, 1) : size);
+    });
     sizeCode->symbols[*symbol.symbolName()] = code->max(size, code->number(0));
   }
 }

@@ -139,7 +139,7 @@ std::optional<Storage::InputElements> Storage::inputElementsOf(Value value) cons
 
 void Storage::findBoundByValues() {
   for (auto op : model.getBody().front().getOps<graph::BindSizesOp>())
-    if (auto elements = inputElementsOf(op.getX())) {
+    if (auto elements = inputElementsOf(op.getX()); elements && !op.getTold()) {
       llvm::for_each(graph::dimsOf(op.getSymbols()),
                      [&](const Dim &symbol) { addSymbolOfValues(symbol); });
       boundByValues.insert({op, std::move(*elements)});

@@ -1,0 +1,101 @@
+// Vgemm: a batch of products of different sizes (CoRa, Fegade et al., MLSys 2022, section 7.1), an
+// op of the domain `heddle`. What it means is a function of ONNX, which a model carries for engines
+// that do not know it: python/heddle/ops.py writes it, and kBody is it.
+//
+// Each matrix is cut to its own sizes before it is multiplied, so that m * n * k of each are
+// computed, and what lies beyond, NaN or not, is never read.
+
+#include "compiler/onnx/Table.h"
+#include "compiler/onnx/ops/Numbers.h"
+#include "compiler/onnx/ops/Walk.h"
+
+using namespace mlir;
+using namespace heddle::graph;
+
+namespace heddle::onnx {
+
+/// As textOf(FunctionProto) has it.
+static constexpr const char *kBody = R"((A, B, m, k, n) => (C)
+zero_i = Constant(){value_int=0}
+one_i = Constant(){value_int=1}
+zero_f = Constant(){value_float=0}
+axis_0 = Constant(){value_ints=[0]}
+axis_1 = Constant(){value_ints=[1]}
+axis_2 = Constant(){value_ints=[2]}
+zero = CastLike(zero_f, A){}
+M_1 = Shape(A){end=2, start=1}
+K_1 = Shape(A){end=3, start=2}
+N_1 = Shape(B){end=3, start=2}
+M = Squeeze(M_1, axis_0){}
+K = Squeeze(K_1, axis_0){}
+N = Squeeze(N_1, axis_0){}
+rows = Range(zero_i, M, one_i){}
+depths = Range(zero_i, K, one_i){}
+columns = Range(zero_i, N, one_i){}
+m_1 = Unsqueeze(m, axis_1){}
+k_1 = Unsqueeze(k, axis_1){}
+n_1 = Unsqueeze(n, axis_1){}
+in_m = Less(rows, m_1){}
+in_k = Less(depths, k_1){}
+in_n = Less(columns, n_1){}
+m_down = Unsqueeze(in_m, axis_2){}
+k_down = Unsqueeze(in_k, axis_2){}
+k_along = Unsqueeze(in_k, axis_1){}
+n_along = Unsqueeze(in_n, axis_1){}
+in_A = And(m_down, k_along){}
+in_B = And(k_down, n_along){}
+in_C = And(m_down, n_along){}
+A_0 = Where(in_A, A, zero){}
+B_0 = Where(in_B, B, zero){}
+AB = MatMul(A_0, B_0){}
+C = Where(in_C, AB, zero){}
+)";
+
+static void importVgemm(Node &n) {
+  Value a = n.in(0), b = n.in(1);
+  DimVector left = dimsOf(a), right = dimsOf(b);
+  if (left.size() != 3 || right.size() != 3)
+    refuse("A and B must have rank 3, but have " + Twine(left.size()) + " and " +
+           Twine(right.size()));
+  if (elementOf(a) != elementOf(b) || !isFloat(a))
+    refuse("A and B must be of one floating-point type, but are " + nameOf(elementOf(a)) + " and " +
+           nameOf(elementOf(b)));
+  auto differ = [](const Dim &x, const Dim &y) { return x.constant() && y.constant() && x != y; };
+  if (differ(left[0], right[0]) || differ(left[2], right[1]))
+    refuse("A and B of the shapes " + textOf(left) + " and " + textOf(right) +
+           " cannot be multiplied");
+  SmallVector<Value> scanned = {a, b};
+  const char *names[] = {"m", "k", "n"};
+  for (auto [i, name] : llvm::enumerate(names)) {
+    Value sizes = n.vector(2 + i, name);
+    if (elementOf(sizes) != n.i64() || differ(dimsOf(sizes)[0], left[0]))
+      refuse("'" + Twine(name) + "' must be i64" + textOf({left[0]}) + ", but is " +
+             nameOf(elementOf(sizes)) + textOf(dimsOf(sizes)));
+    scanned.push_back(sizes);
+  }
+  scanned.push_back(countUp(n, left[0], n.i64()));
+  auto product = [&](ArrayRef<Value>, ArrayRef<Value> one) -> SmallVector<Value> {
+    Value row = one[5];
+    Dim m = n.bindSizeOfRow(one[2], left[1], row, names[0]);
+    Dim k = n.bindSizeOfRow(one[3], Dim::min(left[2], right[1]), row, names[1]);
+    Dim width = n.bindSizeOfRow(one[4], right[2], row, names[2]);
+    DimVector origin = {Dim(0), Dim(0)};
+    Value x = n.slice(one[0], origin, {m, k}, {1, 1}),
+          y = n.slice(one[1], origin, {k, width}, {1, 1});
+    Value whole =
+        n.pad(n.matmul(x, y), n.scalar(elementOf(a), 0), origin, {left[1] - m, right[2] - width});
+    return {n.reshape(whole, {left[1], right[2]})};
+  };
+  n.set(walk(n, {}, scanned, product)[0]);
+}
+
+OpRows heddleRows() {
+  static const OpRow rows[] = {
+      {"Vgemm", kHeddle, 1, 1, importVgemm, false,
+       "a function with this name is this op where its body is that of heddle.ops.vgemm", false,
+       kBody},
+  };
+  return rows;
+}
+
+} // namespace heddle::onnx

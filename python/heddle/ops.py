@@ -1,0 +1,58 @@
+"""ops: ops of the domain `heddle`, each as the ONNX function that it means.
+
+    model.functions.append(heddle.ops.vgemm())
+    helper.make_node("Vgemm", ["A", "B", "m", "k", "n"], ["C"], domain=heddle.ops.DOMAIN)
+
+A model that carries the function runs in any engine of ONNX; Heddle knows it, and does less.
+SPDX-License-Identifier: Apache-2.0
+"""
+
+DOMAIN = "heddle"
+
+_VGEMM = """<domain: "heddle", opset_import: ["" : 17]>
+Vgemm (A, B, m, k, n) => (C) {
+  zero_i = Constant <value_int = 0> ()
+  one_i = Constant <value_int = 1> ()
+  zero_f = Constant <value_float = 0.0> ()
+  axis_0 = Constant <value_ints = [0]> ()
+  axis_1 = Constant <value_ints = [1]> ()
+  axis_2 = Constant <value_ints = [2]> ()
+  zero = CastLike (zero_f, A)
+  M_1 = Shape <start = 1, end = 2> (A)
+  K_1 = Shape <start = 2, end = 3> (A)
+  N_1 = Shape <start = 2, end = 3> (B)
+  M = Squeeze (M_1, axis_0)
+  K = Squeeze (K_1, axis_0)
+  N = Squeeze (N_1, axis_0)
+  rows = Range (zero_i, M, one_i)
+  depths = Range (zero_i, K, one_i)
+  columns = Range (zero_i, N, one_i)
+  m_1 = Unsqueeze (m, axis_1)
+  k_1 = Unsqueeze (k, axis_1)
+  n_1 = Unsqueeze (n, axis_1)
+  in_m = Less (rows, m_1)
+  in_k = Less (depths, k_1)
+  in_n = Less (columns, n_1)
+  m_down = Unsqueeze (in_m, axis_2)
+  k_down = Unsqueeze (in_k, axis_2)
+  k_along = Unsqueeze (in_k, axis_1)
+  n_along = Unsqueeze (in_n, axis_1)
+  in_A = And (m_down, k_along)
+  in_B = And (k_down, n_along)
+  in_C = And (m_down, n_along)
+  A_0 = Where (in_A, A, zero)
+  B_0 = Where (in_B, B, zero)
+  AB = MatMul (A_0, B_0)
+  C = Where (in_C, AB, zero)
+}"""
+
+
+def vgemm():
+    """The onnx.FunctionProto of Vgemm(A[B, M, K], B[B, K, N], m[B], k[B], n[B]) -> C[B, M, N].
+
+    C[b, i, j] is the sum of A[b, i, p] * B[b, p, j] over p < k[b] where i < m[b] and j < n[b], else
+    0. What is beyond the sizes in A and B counts for nothing, NaN included.
+    """
+    from onnx import parser
+
+    return parser.parse_function(_VGEMM)
