@@ -122,6 +122,18 @@ def pooled(op):
     return make.model([X], make.linear(y, 8, 5), ["batch", 5])
 
 
+def bag(op):
+    """Vectors of a table, weighted, as one of each row: what torch calls an embedding bag."""
+    make = Maker()
+    weights = make.node("Unsqueeze", "weights", make.constant([2], np.int64))
+    x = make.node("Mul", make.node("Gather", make.weight(50, 8), "ids"), weights)
+    axes = make.constant([1], np.int64)
+    y = (make.node(op, x, axes, keepdims=0) if op == "ReduceSum"
+         else make.node(op, x, axes=[1], keepdims=0))
+    return make.model([("ids", TensorProto.INT64, ["batch", "seq"]),
+                       ("weights", TensorProto.FLOAT, ["batch", "seq"])], y, ["batch", 8])
+
+
 def masked_mean():
     """As sentence embeddings are made: the sum of what the mask keeps, divided by its sum."""
     make = Maker()
@@ -219,7 +231,9 @@ MODELS = {
     "causal": (causal(), "lengths"), "embedding": (embedding(), "lengths"),
     "sum": (pooled("ReduceSum"), "lengths"), "mean": (pooled("ReduceMean"), "lengths"),
     "largest": (pooled("ReduceMax"), "lengths"), "masked_mean": (masked_mean(), "mask"),
-    "per_row": (per_row(), "lengths"), "time_first": (time_first(), "lengths"),
+    "bag_sum": (bag("ReduceSum"), "lengths"), "bag_mean": (bag("ReduceMean"), "lengths"),
+    "bag_largest": (bag("ReduceMax"), "lengths"), "per_row": (per_row(), "lengths"),
+    "time_first": (time_first(), "lengths"),
     "flattened": (flattened(), "lengths"), "convolved": (convolved(), "lengths"),
     "classified": (classified(), "lengths"),
     "lstm": (recurrent("LSTM", "forward"), "lengths"),
@@ -227,7 +241,8 @@ MODELS = {
     "gru_last": (recurrent("GRU", "bidirectional", 2, is_last=True), "lengths"),
     "rnn_backwards": (recurrent("RNN", "reverse", is_last=True), "lengths"),
 }
-NEEDS_ONE = {"largest", "classified", "mean", "per_row", "masked_mean"}  # else 0 / 0, or no maximum
+# Else 0 / 0, or no maximum.
+NEEDS_ONE = {"bag_mean", "bag_largest", "largest", "classified", "mean", "per_row", "masked_mean"}
 
 
 def feeds_of(session, source, lengths, size, seed=1):
