@@ -163,8 +163,15 @@ static LoopNest serialNest(Value walked, StringRef name) {
 
 LoopNest nestOf(ArrayRef<Operation *> ops) {
   LoopNest nest;
+  // Numbers of places are computed wherever they are read.
+  auto isReadBeside = [&](Operation *op) {
+    return isa<IotaOp>(op) && llvm::any_of(op->getUsers(), [&](Operation *user) {
+             return llvm::is_contained(ops, user);
+           });
+  };
   for (Operation *op : ops)
-    append(nest, loopNestOf(op));
+    if (!isReadBeside(op))
+      append(nest, loopNestOf(op));
   coalesce(nest);
   return nest;
 }

@@ -121,7 +121,11 @@ struct Emitter {
       code.prefetch(product.fetched, product.element, code.mul(k, product.fetchedStep));
     Values next;
     for (int64_t i = 0; i < tile.rows; ++i) {
-      Value left = code.spread(code.load(product.element, rows[i], k));
+      Value left = code.load(product.element, rows[i], k);
+      if (product.counts)
+        left = code.b.create<arith::SelectOp>(code.loc, product.counts(i, k), left,
+                                              code.constantOf(product.element, 0));
+      left = code.spread(left);
       for (int64_t j = 0; j < tile.vectors; ++j)
         next.push_back(multiplyAdd(code, left, right[j], in[i * tile.vectors + j]));
     }

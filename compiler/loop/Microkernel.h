@@ -36,6 +36,9 @@ struct Product {
   Value fetched = {};                  // elements that are needed next: a step fetches
   Value fetchedStep = {};              // so many of them
   llvm::SmallVector<Value> start = {}; // accumulators to begin with, zeros when empty
+  /// Whether an element of a row of A counts, at a place of the innermost run; null: all do. Others
+  /// are 0.
+  std::function<Value(int64_t row, Value k)> counts = nullptr;
   /// 1, or: 2 elements are i16, 4 are bytes of A as `dot` says, and i8 of B. Each piece of B is
   /// filled up with zeros to a multiple of it.
   int64_t depth = 1;

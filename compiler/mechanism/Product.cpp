@@ -2,6 +2,7 @@
 
 #include "compiler/mechanism/Product.h"
 
+#include "compiler/graph/Constants.h"
 #include "compiler/mechanism/Checks.h"
 #include "compiler/mechanism/Shapes.h"
 
@@ -34,6 +35,83 @@ static bool knowsBatches(graph::MatmulOp op) {
   return true;
 }
 
+std::optional<Triangle> triangleOf(graph::MatmulOp product) {
+  auto select = product.getA().getDefiningOp<graph::SelectOp>();
+  auto weights = product.getB().getDefiningOp<graph::ConstantOp>();
+  DimVector left = graph::dimsOf(product.getA());
+  if (!select || !select->hasOneUse() || left[left.size() - 2].isConstant(1) ||
+      (weights && isa<graph::StoredAttr>(weights.getValue())))
+    return std::nullopt;
+  Type element = graph::elementOf(select);
+  auto band = graph::bandOf(select.getCondition());
+  if (!band || !(element.isF32() || element.isF64()))
+    return std::nullopt;
+  if (graph::splatOf(select.getY()) == 0.0)
+    return Triangle{select.getX(), *band};
+  if (graph::splatOf(select.getX()) == 0.0)
+    return Triangle{select.getY(), band->complement()};
+  return std::nullopt;
+}
+
+/// The number of a row or column is less than one of each matrix.
+static bool readLimit(graph::LessOp op, Value &row, Value &column) {
+  auto numbers = op.getX().getDefiningOp<graph::IotaOp>();
+  auto bound = op.getY().getDefiningOp<graph::BroadcastOp>();
+  if (!numbers || !bound)
+    return false;
+  DimVector dims = graph::dimsOf(bound.getX());
+  int64_t rank = graph::rankOf(op.getResult()), axis = numbers.getAxis();
+  bool isOfMatrix = (int64_t)dims.size() == rank && dims[rank - 2].isConstant(1) &&
+                    dims[rank - 1].isConstant(1) && axis + 2 >= rank;
+  Value &limit = axis + 1 == rank ? column : row;
+  if (!isOfMatrix || limit)
+    return false;
+  limit = bound.getX();
+  return true;
+}
+
+/// Of a mask that is these two alone, or one of them.
+static bool readLimits(Value mask, Value &row, Value &column) {
+  Operation *op = mask.getDefiningOp();
+  if (isa_and_nonnull<graph::AndOp>(op))
+    return readLimits(op->getOperand(0), row, column) && readLimits(op->getOperand(1), row, column);
+  auto less = dyn_cast_if_present<graph::LessOp>(op);
+  return less && graph::rankOf(mask) >= 2 && readLimit(less, row, column);
+}
+
+/// Of views of one tensor, which each reader may have of its own.
+static bool areSame(Value x, Value y) {
+  auto source = [](Value value) {
+    while (auto view = value.getDefiningOp<graph::ReshapeOp>())
+      value = view.getX();
+    return value;
+  };
+  return x.getType() == y.getType() && source(x) == source(y);
+}
+
+std::optional<Limits> limitsOf(graph::MatmulOp product) {
+  auto left = product.getA().getDefiningOp<graph::SelectOp>(),
+       right = product.getB().getDefiningOp<graph::SelectOp>();
+  auto read =
+      product->hasOneUse() ? dyn_cast<graph::SelectOp>(*product->user_begin()) : graph::SelectOp();
+  if (!left || !right || !read || read.getX() != product.getResult() || !left->hasOneUse() ||
+      graph::splatOf(left.getY()) != 0.0 || graph::splatOf(right.getY()) != 0.0 ||
+      !isa<FloatType>(graph::elementOf(left)))
+    return std::nullopt;
+  Limits limits;
+  limits.kept = left.getX();
+  Value rows, depth, columns;
+  if (!readLimits(left.getCondition(), rows, limits.depth) ||
+      !readLimits(right.getCondition(), depth, columns) ||
+      !readLimits(read.getCondition(), limits.rows, limits.columns))
+    return std::nullopt;
+  bool isCut = limits.depth && depth && areSame(limits.depth, depth) &&
+               (!rows || (limits.rows && areSame(rows, limits.rows)));
+  return isCut ? std::optional(limits) : std::nullopt;
+}
+
+bool leavesOut(graph::MatmulOp product) { return triangleOf(product) || limitsOf(product); }
+
 namespace {
 class Reader {
 public:
@@ -63,6 +141,20 @@ private:
     return op && inside.contains(op) && !isa<graph::ConstantOp>(op);
   }
 
+  /// Whether the left operand is made in the group of one in memory, parts of which are left out.
+  bool readLeft() {
+    auto matmul = dyn_cast<graph::MatmulOp>(product.root);
+    if (!matmul || !isComputed(matmul.getA()))
+      return false;
+    product.triangle = triangleOf(matmul);
+    if (!product.triangle)
+      product.limits = limitsOf(matmul);
+    Value kept = product.triangle ? product.triangle->kept
+                 : product.limits ? product.limits->kept
+                                  : matmul.getA();
+    return !isComputed(kept);
+  }
+
   bool collect(ValueRange results) {
     SmallVector<Value> open(results.begin(), results.end());
     while (!open.empty()) {
@@ -75,7 +167,8 @@ private:
           return no(named(op) + " is a second product");
         product.root = op;
       }
-      llvm::append_range(open, op->getOperands());
+      bool isCut = product.root == op && readLeft();
+      llvm::append_range(open, op->getOperands().drop_front(isCut ? 1 : 0));
     }
     return product.root || no("no result follows from a product");
   }
@@ -84,7 +177,7 @@ private:
     Operation *root = product.root;
     if (!hasTypes(root))
       return no("no register tile multiplies the element types of " + named(root));
-    if (isComputed(root->getOperand(0)))
+    if (isComputed(root->getOperand(0)) && !readLeft())
       return no("the left operand of " + named(root) +
                 " is computed in the group, and is read often");
     auto matmul = dyn_cast<graph::MatmulOp>(root);
@@ -162,7 +255,8 @@ private:
   /// product, or a reshape, reads memory.
   bool checkRoles() {
     for (Operation *op : product.members) {
-      bool isEpilogue = graph::isElementwise(op) || isa<graph::BroadcastOp, graph::SliceOp>(op) ||
+      bool isEpilogue = graph::isElementwise(op) ||
+                        isa<graph::BroadcastOp, graph::SliceOp, graph::IotaOp>(op) ||
                         (isa<graph::ReshapeOp>(op) && !isComputed(op->getOperand(0)));
       bool feedsRight = isComputed(product.root->getOperand(1)) && !isEpilogue;
       if (op != product.root && !isEpilogue && !feedsRight)

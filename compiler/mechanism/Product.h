@@ -3,9 +3,32 @@
 #ifndef HEDDLE_MECHANISM_PRODUCT_H
 #define HEDDLE_MECHANISM_PRODUCT_H
 
+#include "compiler/graph/edit/Band.h"
 #include "compiler/mechanism/Mechanism.h"
 
 namespace heddle::mechanism {
+
+/// A left operand of which one side of a diagonal is 0, whatever `kept` has there.
+struct Triangle {
+  mlir::Value kept;
+  graph::Band band; // what is not 0
+};
+/// Of a product of which register tiles leave out what is 0; nullopt for any other.
+std::optional<Triangle> triangleOf(graph::MatmulOp product);
+
+/// Sizes of each matrix of a batch, beyond which its elements count for nothing: `rows` and
+/// `columns` of the result, `depth` of the sum. Integers in the shape of the batch and two
+/// dimensions of 1; null: all count.
+struct Limits {
+  mlir::Value kept; // the left operand, whatever it is beyond
+  mlir::Value rows, depth, columns;
+};
+/// Of a product whose operands are 0 beyond the depth, and whose result is read within rows and
+/// columns alone; nullopt for any other.
+std::optional<Limits> limitsOf(graph::MatmulOp product);
+
+/// Whether it is one of these, whose operands are best made in its own kernel.
+bool leavesOut(graph::MatmulOp product);
 
 struct Product {
   mlir::Operation *root = nullptr;
@@ -16,6 +39,9 @@ struct Product {
   llvm::SmallVector<graph::SliceOp> slices;
   int64_t parts = 1;
   graph::Dim partColumns;
+  // Of a left operand that is made in the group: one of these.
+  std::optional<Triangle> triangle;
+  std::optional<Limits> limits;
 };
 
 /// Nullopt, with the reason, if register tiles do not serve the product that `results` follow from:

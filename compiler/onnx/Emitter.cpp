@@ -264,19 +264,11 @@ DimVector Emitter::bindOffsets(Value x, StringRef what) {
   return up;
 }
 
-void Emitter::requireNotNegative(Value x, const Twine &message) {
+void Emitter::requireNotNegative(Value x, const Twine &message, Value told) {
   if (auto known = shapeValue(x);
       known && llvm::all_of(*known, [](const Dim &dim) { return dim.isNeverNegative(); }))
     return;
-  bind(*this, x, "check", message);
-}
-
-Dim Emitter::bindSizeOfRow(Value size, const Dim &most, Value row, StringRef what) {
-  Value limit = this->size(most), none = integerScalar(i64(), -1);
-  Value isInside = compare<graph::LessEqualOp>(size, limit);
-  Value told = concat({unsqueeze(row, {0}), unsqueeze(size, {0})}, 0);
-  return bind(*this, select(isInside, size, none), what,
-              "'" + what + "' of row %lld is %lld, which must be from 0 to " + most.str(), told)[0];
+  bind(*this, x, "check", message, told);
 }
 
 Value Emitter::mean(Value x, ArrayRef<int64_t> axes, bool keepDims) {

@@ -174,11 +174,9 @@ public:
   DimVector bindSizes(Value x, llvm::StringRef what);
   /// As bindSizes, where elements may be negative.
   DimVector bindOffsets(Value x, llvm::StringRef what);
-  /// The run fails with `message`, in which %lld is the element, where one of x is negative.
-  void requireNotNegative(Value x, const llvm::Twine &message);
-
-  /// The scalar as a size from 0 to `most`; the run refuses others with the number of the row.
-  Dim bindSizeOfRow(Value size, const Dim &most, Value row, llvm::StringRef what);
+  /// The run fails with `message`, in which %lld is the element, or the two that `told` is, where
+  /// one of x is negative.
+  void requireNotNegative(Value x, const llvm::Twine &message, Value told = {});
 
   // Products and reductions.
   Value matmul(Value a, Value b,

@@ -58,7 +58,8 @@ static const std::vector<Category> &categories() {
                                             {"random numbers", randomRows()},
                                             {"training", trainingRows()},
                                             {"derivatives", gradientRows()},
-                                            {"heddle", heddleRows()}};
+                                            {"matrices of different sizes", heddleRows()},
+                                            {"triangular matrices", triangularRows()}};
   return all;
 }
 

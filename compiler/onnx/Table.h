@@ -68,6 +68,7 @@ OpRows randomRows();
 OpRows trainingRows();
 OpRows gradientRows();
 OpRows heddleRows();
+OpRows triangularRows();
 OpRows sequenceRows();
 OpRows stringRows();
 OpRows lookupRows();

@@ -3,6 +3,7 @@
 // better stored by the kernel that makes its operand.
 
 #include "compiler/graph/ragged/Ragged.h"
+#include "compiler/mechanism/Product.h"
 #include "compiler/partition/Partitioner.h"
 
 using namespace mlir;
@@ -81,9 +82,11 @@ static bool isReadOnce(Operation *op) {
   for (OpOperand &use : op->getUses()) {
     Operation *user = use.getOwner();
     Kind kind = kindOf(user);
+    if (auto product = dyn_cast<graph::MatmulOp>(user);
+        product && (use.getOperandNumber() == 0 || isa<graph::SelectOp>(op)))
+      return mechanism::leavesOut(product);
     if (isa<graph::MatmulOp>(user))
-      return isa<graph::TransposeOp>(op) && use.getOperandNumber() == 1 &&
-             !op->getOperand(0).getDefiningOp<graph::ConstantOp>();
+      return isa<graph::TransposeOp>(op) && !op->getOperand(0).getDefiningOp<graph::ConstantOp>();
     if (kind == Kind::Contraction || kind == Kind::Window || kind == Kind::Serial || isAlone(user))
       return false;
     bool isData = isa<graph::GatherOp, graph::GatherElementsOp, graph::GatherNdOp, graph::ResizeOp,
@@ -149,7 +152,7 @@ bool Partitioner::readOnlyElementwise(Operation *op, Group &group) {
   return llvm::all_of(op->getUsers(),
                       [&](Operation *user) { return graph::isElementwise(user); }) &&
          llvm::all_of(group.members, [&](Operation *member) {
-           return graph::isElementwise(member) || isa<graph::BroadcastOp>(member) ||
+           return graph::isElementwise(member) || isa<graph::BroadcastOp, graph::IotaOp>(member) ||
                   (mayRead && isRead(member));
          });
 }

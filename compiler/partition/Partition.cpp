@@ -14,6 +14,7 @@
 
 #include "compiler/graph/LoopNest.h"
 #include "compiler/mechanism/Shapes.h"
+#include "compiler/partition/Bands.h"
 #include "compiler/partition/Order.h"
 #include "compiler/partition/Partitioner.h"
 #include "compiler/partition/Regions.h"
@@ -280,6 +281,8 @@ private:
 std::string baseName(StringRef group) { return group.split('#').first.str(); }
 
 void partition(func::FuncOp function, const Options &options) {
+  if (options.fuses)
+    ownBands(function);
   SmallVector<Block *> blocks;
   function.walk([&](Block *block) { blocks.push_back(block); });
   for (Block *block : blocks)

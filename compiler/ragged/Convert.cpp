@@ -2,6 +2,7 @@
 // ragged tensors. A value is ragged in one form or both (Forms.h), a view of each other; what has
 // no rows of its own, such as positions, stays padded and is cut where it is read.
 
+#include "compiler/graph/edit/Band.h"
 #include "compiler/graph/edit/Sizes.h"
 #include "compiler/ragged/Converter.h"
 #include "compiler/ragged/Ragged.h"
@@ -196,6 +197,8 @@ Value Converter::asRows(Value value, Operation *reader) {
   DimVector wanted = rowDims(dims, names);
   if (Value spread = ofPlain(value, wanted, build))
     return rows[value] = spread;
+  if (Value mask = ofPositions(value, wanted, build))
+    return rows[value] = mask;
   if (Value long_ = tokens.lookup(value)) {
     if (isTimeMajor(value))
       return refused(reader, "rows of its operand do not lie one after the other");
@@ -232,6 +235,14 @@ Value Converter::ofPlain(Value value, ArrayRef<Dim> wanted, Build &build) {
   DimVector dims = dimsOf(broadcast.getX());
   bool isPlain = !names.hasOf(dims) && !names.hasSize(dims) && keepsPrefix(broadcast.getX());
   return isPlain ? build.broadcast(broadcast.getX(), wanted) : Value();
+}
+
+Value Converter::ofPositions(Value value, ArrayRef<Dim> wanted, Build &build) {
+  if (isRagged(value) || !graph::elementOf(value).isInteger(1))
+    return {};
+  auto band = graph::bandOf(value);
+  bool isPlain = band && band->shift.constant();
+  return isPlain ? graph::maskOf(build, wanted, *band) : Value();
 }
 
 void Converter::broadcastOfRows(graph::BroadcastOp op) {

@@ -72,3 +72,27 @@ func.func @main(%x: tensor<?x?xf32, #graph.dims<"seq", "batch">> {graph.name = "
   }
   return %r : tensor<?xf32, #graph.dims<"batch">>
 }
+
+// -----
+
+// A causal mask is one of the positions in each row.
+// CHECK-LABEL: func.func @main
+// CHECK-DAG: %[[ROW:.*]] = graph.iota {axis = 1 : i64} : () -> tensor<?x?x?xi64, #graph.dims<"batch", "seq(batch)", "seq(batch)">>
+// CHECK-DAG: %[[COLUMN:.*]] = graph.iota {axis = 2 : i64} : () -> tensor<?x?x?xi64, #graph.dims<"batch", "seq(batch)", "seq(batch)">>
+// CHECK: %[[MASK:.*]] = graph.greater_equal %[[ROW]], %[[COLUMN]]
+// CHECK: graph.select %[[MASK]]
+func.func @main(%x: tensor<?x?xf32, #graph.dims<"batch", "seq">> {graph.name = "x"})
+    -> tensor<?x?xf32, #graph.dims<"batch", "seq">> {
+  %zero = graph.constant dense<0.0> : tensor<f32>
+  %i = graph.iota {axis = 0} : () -> tensor<?x?xi64, #graph.dims<"seq", "seq">>
+  %j = graph.iota {axis = 1} : () -> tensor<?x?xi64, #graph.dims<"seq", "seq">>
+  %m = graph.less_equal %j, %i : (tensor<?x?xi64, #graph.dims<"seq", "seq">>, tensor<?x?xi64, #graph.dims<"seq", "seq">>) -> tensor<?x?xi1, #graph.dims<"seq", "seq">>
+  %b = graph.broadcast %m : (tensor<?x?xi1, #graph.dims<"seq", "seq">>) -> tensor<?x?x?xi1, #graph.dims<"batch", "seq", "seq">>
+  %c = graph.reshape %x : (tensor<?x?xf32, #graph.dims<"batch", "seq">>) -> tensor<?x?x1xf32, #graph.dims<"batch", "seq", 1>>
+  %r = graph.reshape %x : (tensor<?x?xf32, #graph.dims<"batch", "seq">>) -> tensor<?x1x?xf32, #graph.dims<"batch", 1, "seq">>
+  %s = graph.matmul %c, %r : (tensor<?x?x1xf32, #graph.dims<"batch", "seq", 1>>, tensor<?x1x?xf32, #graph.dims<"batch", 1, "seq">>) -> tensor<?x?x?xf32, #graph.dims<"batch", "seq", "seq">>
+  %z = graph.broadcast %zero : (tensor<f32>) -> tensor<?x?x?xf32, #graph.dims<"batch", "seq", "seq">>
+  %k = graph.select %b, %s, %z : (tensor<?x?x?xi1, #graph.dims<"batch", "seq", "seq">>, tensor<?x?x?xf32, #graph.dims<"batch", "seq", "seq">>, tensor<?x?x?xf32, #graph.dims<"batch", "seq", "seq">>) -> tensor<?x?x?xf32, #graph.dims<"batch", "seq", "seq">>
+  %t = graph.reduce_sum %k {axes = array<i64: 2>} : (tensor<?x?x?xf32, #graph.dims<"batch", "seq", "seq">>) -> tensor<?x?xf32, #graph.dims<"batch", "seq">>
+  return %t : tensor<?x?xf32, #graph.dims<"batch", "seq">>
+}

@@ -47,12 +47,44 @@ Vgemm (A, B, m, k, n) => (C) {
 }"""
 
 
+_TRIANGULAR = """<domain: "heddle", opset_import: ["" : 17]>
+%s <upper: int = 0> (A, B) => (C) {
+  %s
+}"""
+
+
+def _function(text):
+    from onnx import parser
+
+    return parser.parse_function(text)
+
+
 def vgemm():
     """The onnx.FunctionProto of Vgemm(A[B, M, K], B[B, K, N], m[B], k[B], n[B]) -> C[B, M, N].
 
     C[b, i, j] is the sum of A[b, i, p] * B[b, p, j] over p < k[b] where i < m[b] and j < n[b], else
     0. What is beyond the sizes in A and B counts for nothing, NaN included.
     """
-    from onnx import parser
+    return _function(_VGEMM)
 
-    return parser.parse_function(_VGEMM)
+
+def trmm():
+    """The onnx.FunctionProto of Trmm(A[..., M, K], B[..., K, N]) -> C[..., M, N]: A times B, where
+    A counts as 0 above its diagonal, or, with the attribute upper=1, below it.
+    """
+    return _function(_TRIANGULAR % ("Trmm", """T = Trilu <upper: int = @upper> (A)
+  C = MatMul (T, B)"""))
+
+
+def tradd():
+    """The onnx.FunctionProto of Tradd(A[..., M, N], B[..., M, N]) -> C[..., M, N]: A plus B on and
+    below the diagonal, or, with the attribute upper=1, on and above it; 0 elsewhere.
+    """
+    return _function(_TRIANGULAR % ("Tradd", """S = Add (A, B)
+  C = Trilu <upper: int = @upper> (S)"""))
+
+
+def trmul():
+    """As tradd, but A times B, element by element."""
+    return _function(_TRIANGULAR % ("Trmul", """P = Mul (A, B)
+  C = Trilu <upper: int = @upper> (P)"""))

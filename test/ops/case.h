@@ -113,6 +113,7 @@ void addMovement(Cases &cases);
 void addIndexed(Cases &cases);
 void addReductions(Cases &cases);
 void addProducts(Cases &cases);
+void addCut(Cases &cases);
 void addIntegers(Cases &cases);
 void addWindows(Cases &cases);
 void addWinograd(Cases &cases);

@@ -123,6 +123,10 @@ void addMasks(Cases &cases) {
       true);
   add(cases, "causal, first rows without keys added", added(-40, kLowest));
   add(cases, "causal, first rows without keys, -1e4 added", added(-40, -1e4));
+  add(cases, "keys from the query on", [](const Scores &scores, Value x) {
+    Value isSeen = scores.m.op("greater_equal", {scores.number(1), scores.number(0)});
+    return scores.keep(isSeen, scaled(scores, x), -1e4);
+  });
   add(cases, "a few keys before the query", [](const Scores &scores, Value x) {
     x = scores.keep(scores.upTo(0), scaled(scores, x), -kInfinity);
     Value row = scores.number(0), from = scores.m.op("sub", {row, scores.whole(20, row)});

@@ -427,10 +427,11 @@ std::string checkApart(const Case &test) {
 
 Cases allCases() {
   Cases cases;
-  for (auto add : {addElementwise, addCasts,     addMovement, addIndexed,  addReductions,
-                   addProducts,    addIntegers,  addWindows,  addWinograd, addNarrow,
-                   addDepthwise,   addResize,    addControl,  addHosted,   addRoutines,
-                   addGroups,      addAttention, addMasks,    addRandom,   addRows})
+  for (auto add :
+       {addElementwise, addCasts,    addMovement, addIndexed,  addReductions, addProducts,
+        addCut,         addIntegers, addWindows,  addWinograd, addNarrow,     addDepthwise,
+        addResize,      addControl,  addHosted,   addRoutines, addGroups,     addAttention,
+        addMasks,       addRandom,   addRows})
     add(cases);
   return cases;
 }

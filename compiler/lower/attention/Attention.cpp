@@ -304,6 +304,7 @@ void AttentionKernel::emit() {
   Elements e(kernel, group);
   Code &code = kernel.code();
   Dim blocks = stripsOfTask == strips ? Dim(1) : strips.ceilDiv(stripsOfTask);
+  bindSide(e);
   kernel.forEachTask([&](Value task) {
     Elements::Scope scope(e);
     batch = code.div(task, kernel.dim(blocks));

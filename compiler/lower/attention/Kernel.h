@@ -2,6 +2,7 @@
 #ifndef HEDDLE_LOWER_ATTENTION_KERNEL_H
 #define HEDDLE_LOWER_ATTENTION_KERNEL_H
 
+#include "compiler/graph/edit/Band.h"
 #include "compiler/lower/attention/Operands.h"
 #include "compiler/lower/elements/Definitions.h"
 #include "compiler/mechanism/Attention.h"
@@ -19,6 +20,12 @@ struct ScoreMasks {
   };
   double scale = 1;
   llvm::SmallVector<Step> steps; // in order
+};
+
+/// Masks that hide one side of a diagonal of the scores: there each is `hidden`, elsewhere 0.
+struct SideMask {
+  graph::Band seen;
+  double hidden;
 };
 
 /// Writes one kernel: Layout.cpp, Attention.cpp, Visible.cpp and Softmax.cpp.
@@ -78,6 +85,10 @@ private:
 
   // Visible.cpp
   void findMasks();
+  void findSide();
+  void bindSide(Elements &e);
+  Keys keysOfSide(Elements &e, const Slab &slab);
+  Keys panelsOf(Value low, Value high);
   bool areMasksOfKeys() const;
   Value maskOfScore(Elements &e, llvm::ArrayRef<Index> place);
   Value largestMagnitude(Elements &e, const Panels &panels, const Dim &offset);
@@ -103,6 +114,7 @@ private:
   const Schedule &schedule;
   mechanism::AttentionParts parts;
   std::optional<ScoreMasks> masks; // that may hide keys
+  std::optional<SideMask> side;    // what the masks are, if they are that alone
   Type number;                     // that all is computed in
   Dim batches, queries, keys, depth;
   Panels keyPanels, valuePanels;

@@ -70,6 +70,37 @@ void AttentionKernel::findMasks() {
   auto found = masksBetween(parts.logits, parts.scores.getResult());
   if (found && !found->steps.empty() && std::isfinite(found->scale))
     masks = *found;
+  if (masks && masks->steps.size() == 1)
+    findSide();
+}
+
+/// A choice between the score and one number by a band, in the shape of the scores.
+void AttentionKernel::findSide() {
+  const ScoreMasks::Step &step = masks->steps.front();
+  auto select = dyn_cast<graph::SelectOp>(step.op);
+  auto hidden = select ? graph::splatOf(select->getOperand(3 - step.scores)) : std::nullopt;
+  auto band = hidden ? graph::bandOf(select.getCondition()) : std::nullopt;
+  DimVector dims = graph::dimsOf(step.op->getResult(0));
+  if (band && dims[dims.size() - 2] == queries && dims.back() == keys)
+    side = SideMask{step.scores == 1 ? *band : band->complement(), *hidden};
+}
+
+/// Makes the choice of the side with a count of lanes in place of row and column numbers.
+void AttentionKernel::bindSide(Elements &e) {
+  if (!side)
+    return;
+  const ScoreMasks::Step step = masks->steps.front();
+  e.bind(step.op->getResult(0), [this, &e, step](ArrayRef<Index> place) -> Value {
+    Code &code = kernel.code();
+    bool isLower = side->seen.isLower;
+    Value edge = code.add(place[place.size() - 2].base, kernel.dim(side->seen.shift));
+    edge = isLower ? code.add(edge, code.number(1)) : edge;
+    Value count = code.max(code.sub(edge, place.back().base), code.number(0));
+    Value score = code.spread(e.at(step.op->getOperand(step.scores), place));
+    Value hidden = code.spread(code.constantOf(number, side->hidden));
+    return code.b.create<arith::SelectOp>(code.loc, code.maskOf(count), isLower ? score : hidden,
+                                          isLower ? hidden : score);
+  });
 }
 
 /// Whether all queries of a batch have the same masks.
@@ -171,7 +202,8 @@ AttentionKernel::Bounds AttentionKernel::boundsOfTask(Elements &e, Value firstRo
         Value isFinite =
             code.b.create<arith::CmpFOp>(code.loc, arith::CmpFPredicate::OLT, valueBound, infinity);
         keyBound = code.b.create<arith::SelectOp>(code.loc, isFinite, keyBound, none);
-        return Values{keyBound, areMasksOfKeys() ? readMasks(e, firstRow, code.number(1)) : none};
+        return Values{keyBound,
+                      !side && areMasksOfKeys() ? readMasks(e, firstRow, code.number(1)) : none};
       });
   return {bounds[0], bounds[1]};
 }
@@ -241,22 +273,70 @@ Value AttentionKernel::readMasks(Elements &e, Value firstRow, Value rows) {
   return least;
 }
 
+/// The panels that have the keys [low, high), in them exactly these.
+AttentionKernel::Keys AttentionKernel::panelsOf(Value low, Value high) {
+  Code &code = kernel.code();
+  int64_t width = keyPanels.width;
+  return {code.div(low, code.number(width)), code.ceilDiv(high, width), low, high};
+}
+
+/// Those on the side that some row of the slab sees. None where a row sees no key at all, since it
+/// takes the mean of all values.
+AttentionKernel::Keys AttentionKernel::keysOfSide(Elements &e, const Slab &slab) {
+  Code &code = kernel.code();
+  Value zero = code.number(0), all = kernel.dim(keys), shift = kernel.dim(side->seen.shift);
+  Value lastRow = code.sub(code.add(slab.first, rowsOfSlab(slab)), code.number(1));
+  Value first = code.add(slab.first, shift), last = code.add(rowNumber(lastRow), shift);
+  auto within = [&](Value key) { return code.min(code.max(key, zero), all); };
+  if (side->seen.isLower) {
+    Value none = code.less(first, zero);
+    return panelsOf(zero, code.b.createOrFold<arith::SelectOp>(
+                              code.loc, none, zero, within(code.add(last, code.number(1)))));
+  }
+  Value none = code.less(code.sub(all, code.number(1)), last);
+  return panelsOf(code.b.createOrFold<arith::SelectOp>(code.loc, none, all, within(first)), all);
+}
+
 AttentionKernel::Keys AttentionKernel::visibleKeys(Elements &e, const Slab &slab,
                                                    const Bounds &bounds) {
   Code &code = kernel.code();
   Value zero = code.number(0), panels = kernel.dim(keyPanels.count()), last = kernel.dim(keys);
   if (!masks)
     return {zero, panels, zero, last};
-  auto scan = [&] {
-    auto floats = [&](double value) { return code.constantOf(number, value); };
+  auto floats = [&](double value) { return code.constantOf(number, value); };
+  auto less = [&](Value x, Value y) -> Value {
+    return code.b.create<arith::CmpFOp>(code.loc, arith::CmpFPredicate::OLT, x, y);
+  };
+  /// How far below the largest mask of a row one is that leaves no weight.
+  auto reachOf = [&] {
     auto times = [&](Value x, Value y) -> Value {
       return code.b.create<arith::MulFOp>(code.loc, x, y);
     };
     // Sums of products round: a percent is more than they lose.
     Value terms = code.b.create<arith::SIToFPOp>(code.loc, number, kernel.dim(depth));
     Value reach = times(times(boundOfQueries(e, slab), bounds.keys), terms);
-    reach = code.b.create<arith::AddFOp>(code.loc, times(reach, floats(2.02 * masks->scale)),
-                                         floats(88));
+    return Value(code.b.create<arith::AddFOp>(code.loc, times(reach, floats(2.02 * masks->scale)),
+                                              floats(88)));
+  };
+  Value isBounded =
+      code.b.create<arith::CmpFOp>(code.loc, arith::CmpFPredicate::ORD, bounds.keys, bounds.keys);
+  Type i64 = code.b.getI64Type();
+  if (side) {
+    Values range = code.choose(
+        isBounded, {i64, i64},
+        [&] {
+          Keys seen = keysOfSide(e, slab);
+          Value isHidden = less(floats(side->hidden),
+                                code.b.create<arith::SubFOp>(code.loc, floats(0), reachOf()));
+          isHidden = code.both(isHidden, code.less(seen.low, seen.high));
+          return Values{code.b.create<arith::SelectOp>(code.loc, isHidden, seen.low, zero),
+                        code.b.create<arith::SelectOp>(code.loc, isHidden, seen.high, last)};
+        },
+        [&] { return Values{zero, last}; });
+    return panelsOf(range[0], range[1]);
+  }
+  auto scan = [&] {
+    Value reach = reachOf();
     Value best = areMasksOfKeys() ? bounds.masks : readMasks(e, slab.first, rowsOfSlab(slab));
     Value least = code.b.create<arith::SubFOp>(code.loc, best, reach);
     return foldScoped(e, zero, panels, {panels, zero}, [&](Value panel, ValueRange in) {
@@ -267,9 +347,6 @@ AttentionKernel::Keys AttentionKernel::visibleKeys(Elements &e, const Slab &slab
                     code.b.create<arith::SelectOp>(code.loc, isSeen, end, in[1])};
     });
   };
-  Value isBounded =
-      code.b.create<arith::CmpFOp>(code.loc, arith::CmpFPredicate::ORD, bounds.keys, bounds.keys);
-  Type i64 = code.b.getI64Type();
   Values range = code.choose(isBounded, {i64, i64}, scan, [&] { return Values{zero, panels}; });
   Value width = code.number(keyPanels.width);
   return {range[0], range[1], code.mul(range[0], width), code.min(code.mul(range[1], width), last)};

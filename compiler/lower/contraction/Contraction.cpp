@@ -25,7 +25,7 @@ LogicalResult Contraction::prepare(ValueRange wanted) {
   slices = std::move(read->slices);
   parts = read->parts;
   partColumns = read->partColumns;
-  shape = readShape(read->root);
+  shape = readShape(*read);
   if (failed(readTypes()))
     return kernel.refuse("the machine adds no products of neighbours");
   tileRows = schedule.knob("m", 8);
@@ -48,6 +48,11 @@ bool Contraction::epilogueCoalesces(size_t dimension) const {
         if (from.size() != rank || from[d] != to[d] || !starts[d].isConstant(0) ||
             slice.getSteps()[d] != 1)
           return false;
+    }
+    if (auto numbers = dyn_cast<graph::IotaOp>(op)) {
+      size_t fromEnd = graph::rankOf(numbers.getResult()) - numbers.getAxis();
+      if (fromEnd == rank - dimension || fromEnd == rank - dimension + 1)
+        return false;
     }
     auto broadcast = dyn_cast<graph::BroadcastOp>(op);
     if (!broadcast)
@@ -138,7 +143,8 @@ std::optional<Contraction::Ahead> Contraction::ahead(Value a, Value b, Value fir
                                                      int64_t rows) {
   Code &code = kernel.code();
   auto count = panels.constant();
-  if (!count || *count < 1 || stored || !shape.pieces.empty() || depth != 1 || runs.size() != 1)
+  if (!count || *count < 1 || stored || shape.isCut() || !shape.pieces.empty() || depth != 1 ||
+      runs.size() != 1)
     return std::nullopt;
   const Run &run = runs.back();
   if (*count > cost::thresholdAt(shape.root, cost::kProductPanels)) {
@@ -250,6 +256,10 @@ void Contraction::emitTile(Elements &e, Value outer, Value firstRow, int64_t row
   Value nextRow = code.add(firstRow, code.number(rows));
   Value nextRows = code.add(aBase, code.mul(nextRow, kernel.dim(runs.back().aStride)));
   auto next = ahead(nextRows, after, firstRow, code.sub(endPanel, firstPanel), rows);
+  Indices matrix(place.begin(), place.end() - std::min<size_t>(2, place.size()));
+  Value isInside; // the tile is, of limits
+  if (shape.limits && shape.limits->rows)
+    isInside = code.less(firstRow, limitAt(e, shape.limits->rows, matrix, runs.back().extent));
   code.forEach(firstPanel, endPanel, 1, [&](Value panel) {
     Elements::Scope scope(e);
     if (next) {
@@ -261,8 +271,16 @@ void Contraction::emitTile(Elements &e, Value outer, Value firstRow, int64_t row
     Value number = code.add(code.mul(batch, kernel.dim(panels)), panel);
     product.bOffset = code.mul(decodedFrom ? code.sub(number, decodedFrom) : number, panelSize);
     product.start = startOf(number, rows);
+    if (shape.limits) {
+      product.length = depthOf(e, matrix, code.mul(panel, code.number(partWidth())));
+      if (isInside)
+        product.length =
+            code.b.create<arith::SelectOp>(code.loc, isInside, product.length, code.number(0));
+    }
     loop::Tile tile{rows, vectors};
-    auto sums = product.b ? emitSums(tile, product) : stored->sums(tile, product, number);
+    SmallVector<Value> sums = shape.band  ? emitBandSums(tile, product, rowNumbers, number)
+                              : product.b ? emitSums(tile, product)
+                                          : stored->sums(tile, product, number);
     finishTile(e, sums, place, rowNumbers, code.mul(panel, code.number(partWidth())));
   });
 }
@@ -405,7 +423,15 @@ void Contraction::emitProducts() {
     Value end = code.min(code.add(first, kernel.dim(block)), kernel.dim(tileCount));
     auto emit = [&] {
       Elements::Scope scope(e);
-      emitTiles(e, tiles, first, end, firstPanel, endPanel);
+      if (!shape.isCut()) {
+        emitTiles(e, tiles, first, end, firstPanel, endPanel);
+        return Values();
+      }
+      code.forEach(first, end, 1, [&](Value number) {
+        Elements::Scope scope(e);
+        Value tile = dealtTile(number, kernel.dim(tileCount));
+        emitTiles(e, tiles, tile, code.add(tile, code.number(1)), firstPanel, endPanel);
+      });
       return Values();
     };
     if (!isDecoded) {
@@ -424,6 +450,24 @@ void Contraction::emitProducts() {
   });
   Dim panelBytes = shape.reduction * Dim(panelWidth() * graph::bytesOf(element));
   kernel.endPhase(chunks * blocks, work(), isDecoded ? chunk * panelBytes : Dim(0));
+}
+
+/// Where some tiles take longer than others, as those of a band do towards one end: neighbouring
+/// tasks are dealt to workers, each of which has every so many of the tiles.
+Value Contraction::dealtTile(Value number, Value count) {
+  Code &code = kernel.code();
+  Value workers = code.number(std::max<int64_t>(1, kernel.machine.workers)), one = code.number(1);
+  // The first workers have one tile more than the others.
+  Value least = code.div(count, workers), more = code.rem(count, workers);
+  Value most = code.add(least, one), rest = code.sub(number, code.mul(more, most));
+  auto deal = [&](Value firstWorker, Value place, Value tiles) {
+    tiles = code.max(tiles, one);
+    return code.add(code.mul(code.rem(place, tiles), workers),
+                    code.add(firstWorker, code.div(place, tiles)));
+  };
+  return code.b.createOrFold<arith::SelectOp>(code.loc, code.less(rest, code.number(0)),
+                                              deal(code.number(0), number, most),
+                                              deal(more, code.max(rest, code.number(0)), least));
 }
 
 LogicalResult emitContraction(KernelBuilder &kernel, Block *group, const Schedule &schedule) {

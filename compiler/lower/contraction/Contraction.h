@@ -68,6 +68,9 @@ protected:
   virtual void packConstant();
   /// The same of one known only at run time, in a phase of its own.
   virtual void emitPacking();
+  /// Of a product with a band, and the number of its panel.
+  llvm::SmallVector<Value> emitBandSums(const loop::Tile &tile, const loop::Product &product,
+                                        llvm::ArrayRef<Value> rowNumbers, Value panelNumber);
   /// The vectors of the result's columns, row by row.
   virtual llvm::SmallVector<Value> emitSums(const loop::Tile &tile, const loop::Product &product);
 
@@ -102,6 +105,7 @@ private:
   Value packDotPiece(Elements &e, const Indices &matrix, Value column, Value firstRow, Value target,
                      Value sum);
   Value converted(Value lanes);
+  void noteWhole(Value target, Value panelNumber);
   void packTransposed(Elements &e, Value rows, const Indices &matrix, Value column, Value target,
                       int64_t shift);
   void decodePanels(Value firstPanel, Value endPanel);
@@ -112,6 +116,9 @@ private:
   std::optional<Ahead> ahead(Value a, Value b, Value firstRow, Value chunk, int64_t rows);
   void emitTile(Elements &e, Value outer, Value firstRow, int64_t tileRows, bool clamp,
                 Value firstPanel, Value endPanel);
+  Value dealtTile(Value number, Value count);
+  Value limitAt(Elements &e, Value limit, llvm::ArrayRef<Index> batch, const Dim &most);
+  Value depthOf(Elements &e, llvm::ArrayRef<Index> batch, Value column);
   Values emitRest(const Tiling &tiling, Value firstRow,
                   llvm::function_ref<Values(int64_t rows, bool clamp)> emitOne);
   void finishTile(Elements &e, llvm::ArrayRef<Value> sums, const Indices &place,
@@ -136,6 +143,10 @@ private:
   int64_t border = -1;
   std::optional<StoredPanels> stored; // of a constant in fewer bits
   Value decodedFrom;                  // the first panel that is floats in the scratch, if any are
+  /// Of a band: for each panel, whether it has numbers that are not finite, of which 0 times are
+  /// NaN; and whether a constant has any.
+  int64_t wholeTemporary = -1;
+  bool isWhole = false;
   /// Of the instruction, as loop::Product says; above 1 for integers of 8 bits.
   int64_t depth = 1;
   /// An A whose sign instructions of depth 4 do not take is read plus or minus 128; the sums begin

@@ -1,5 +1,6 @@
 // Operands: what a product reads, in the layout that register tiles want.
 
+#include "compiler/graph/Constants.h"
 #include "compiler/graph/cost/Thresholds.h"
 #include "compiler/loop/Microkernel.h"
 #include "compiler/lower/contraction/Contraction.h"
@@ -59,6 +60,9 @@ void Contraction::packConstant() {
   }
   if (isShifted())
     addConstantShift(packed);
+  if (shape.band)
+    for (int64_t i = 0; i < rows * columns * matrices && !isWhole; ++i)
+      isWhole = !std::isfinite(*graph::elementAt(bytes, element, i));
   packedData = kernel.addData(std::move(packed));
 }
 
@@ -196,6 +200,8 @@ void Contraction::emitPacking() {
   packedTemporary = kernel.addTemporary(bytes);
   if (isShifted())
     startTemporary = kernel.addTemporary(batches * panels * Dim(width * 4));
+  if (shape.band)
+    wholeTemporary = kernel.addTemporary(batches * panels);
   kernel.beginPhase();
   Elements e(kernel, group);
   Code &code = kernel.code();
@@ -241,6 +247,8 @@ void Contraction::emitPacking() {
     }
     if (areFilters)
       packFilters(e, batch, columns, target);
+    if (shape.band)
+      noteWhole(target, task);
   });
   kernel.endPhase(batches * panels, batches * panels * shape.reduction * Dim(width));
 }
@@ -272,7 +280,7 @@ void Contraction::packColumns(Elements &e, const Indices &matrix, Value column, 
                               int64_t shift) {
   Code &code = kernel.code();
   Value width = code.number(panelWidth());
-  foldScoped(e, code.number(0), kernel.dim(shape.reduction), {}, [&](Value k, ValueRange) {
+  foldScoped(e, code.number(0), depthOf(e, matrix, column), {}, [&](Value k, ValueRange) {
     Value value = code.spread(e.at(shape.b, placeInRight(e, matrix, k, column)));
     Value at = code.add(target, code.add(code.mul(k, width), code.number(shift)));
     code.storeLanes(element, value, kernel.temporary(packedTemporary), at, {});

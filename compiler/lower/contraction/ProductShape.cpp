@@ -80,13 +80,22 @@ static void readConv(graph::ConvOp op, ProductShape &shape) {
   }
 }
 
-ProductShape readShape(Operation *product) {
+ProductShape readShape(const mechanism::Product &product) {
   ProductShape shape;
-  shape.root = product;
-  if (auto matmul = dyn_cast<graph::MatmulOp>(product))
+  shape.root = product.root;
+  if (auto matmul = dyn_cast<graph::MatmulOp>(product.root))
     readMatmul(matmul, shape);
   else
-    readConv(cast<graph::ConvOp>(product), shape);
+    readConv(cast<graph::ConvOp>(product.root), shape);
+  if (product.triangle) {
+    shape.a = product.triangle->kept;
+    shape.band = product.triangle->band;
+  } else if (product.limits) {
+    shape.a = product.limits->kept;
+    shape.limits = product.limits;
+  }
+  if (shape.isCut())
+    shape.rows.back().joins = false; // a row's number is that in its matrix
   return shape;
 }
 

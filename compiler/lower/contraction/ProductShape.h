@@ -3,6 +3,7 @@
 #define HEDDLE_LOWER_CONTRACTION_PRODUCTSHAPE_H
 
 #include "compiler/lower/Kernel.h"
+#include "compiler/mechanism/Product.h"
 
 namespace heddle::lower {
 
@@ -29,14 +30,16 @@ struct ProductShape {
   Dim aGroupStride = Dim(0);         // elements of A from one group to the next
   llvm::SmallVector<Taps, 2> pieces; // of the reduction, outside of the contiguous
   Dim length;
-  llvm::SmallVector<int64_t> batches; // row dimensions that B has too
-  DimVector bBatch;                   // sizes of B's leading dimensions
+  llvm::SmallVector<int64_t> batches;      // row dimensions that B has too
+  DimVector bBatch;                        // sizes of B's leading dimensions
+  std::optional<graph::Band> band;         // of A's matrices, outside of which elements count as 0
+  std::optional<mechanism::Limits> limits; // beyond which nothing counts
+  bool isCut() const { return band || limits; }
   bool needsBorder = false;
   llvm::SmallVector<int64_t> low, high; // borders of the spatial dimensions
 };
 
-/// Of a product that register tiles serve (mechanism::readProduct).
-ProductShape readShape(mlir::Operation *product);
+ProductShape readShape(const mechanism::Product &product);
 
 } // namespace heddle::lower
 

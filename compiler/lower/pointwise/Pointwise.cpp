@@ -3,6 +3,7 @@
 
 #include "compiler/graph/Typical.h"
 #include "compiler/graph/cost/Traffic.h"
+#include "compiler/graph/edit/Band.h"
 #include "compiler/lower/pointwise/Axes.h"
 #include "compiler/lower/pointwise/Squares.h"
 
@@ -351,16 +352,10 @@ private:
       piece = chunk;
   }
 
-  /// Concats along the last run that the roots are computed of element by element, with the same
-  /// sizes of their parts.
-  SmallVector<graph::ConcatOp> findConcats() {
-    SmallVector<graph::ConcatOp> found;
+  /// Visits what the roots are computed of element by element, each op of the group once.
+  void forEachElementwise(llvm::function_ref<void(Operation *)> visit) {
     SmallVector<Value> next = valuesOf(roots);
     llvm::DenseSet<Value> seen;
-    auto sizesOf = [](graph::ConcatOp concat) {
-      return llvm::map_to_vector(concat.getXs(),
-                                 [&](Value part) { return graph::dimsOf(part)[concat.getAxis()]; });
-    };
     while (!next.empty()) {
       Value value = next.pop_back_val();
       Operation *op = value.getDefiningOp();
@@ -368,12 +363,72 @@ private:
         continue;
       if (op->hasTrait<graph::Elementwise>())
         llvm::append_range(next, op->getOperands());
+      visit(op);
+    }
+  }
+
+  /// Concats along the last run that the roots are computed of element by element, with the same
+  /// sizes of their parts.
+  SmallVector<graph::ConcatOp> findConcats() {
+    SmallVector<graph::ConcatOp> found;
+    auto sizesOf = [](graph::ConcatOp concat) {
+      return llvm::map_to_vector(concat.getXs(),
+                                 [&](Value part) { return graph::dimsOf(part)[concat.getAxis()]; });
+    };
+    forEachElementwise([&](Operation *op) {
       auto concat = dyn_cast<graph::ConcatOp>(op);
       if (concat && (size_t)concat.getAxis() == runs.back().dimension &&
           (found.empty() || sizesOf(found.front()) == sizesOf(concat)))
         found.push_back(concat);
-    }
+    });
     return found;
+  }
+
+  /// Choices by one side of a diagonal of the last two dimensions, the same for all.
+  struct Sides {
+    graph::Band band;
+    SmallVector<graph::SelectOp> selects;
+  };
+
+  /// Nullopt where rows are short, or are not rows of that matrix.
+  std::optional<Sides> findSides() {
+    const Run &last = runs.back();
+    int64_t length = graph::typicalSize(group->getParentOp(), last.extent);
+    bool areRows = rank >= 2 && last.dimension + 1 == rank && reduced == 1 &&
+                   last.extent == roots.front().dims().back();
+    std::optional<Sides> sides;
+    if (areRows && length >= kLeastVectors * kernel.code().lanes)
+      forEachElementwise([&](Operation *op) {
+        auto select = dyn_cast<graph::SelectOp>(op);
+        auto band = select ? graph::bandOf(select.getCondition()) : std::nullopt;
+        if (band && !sides)
+          sides = Sides{*band, {}};
+        if (band && *band == sides->band)
+          sides->selects.push_back(select);
+      });
+    return sides;
+  }
+
+  /// A loop for each side of the diagonal, in which the choices are made.
+  void innerSides(Elements &elements, const Sides &sides, const Indices &place, Value low,
+                  Value high) {
+    Code &code = kernel.code();
+    bool isLower = sides.band.isLower;
+    Value middle = code.add(place[rank - 2].base, kernel.dim(sides.band.shift));
+    middle = code.add(middle, code.number(isLower ? 1 : 0));
+    middle = code.min(code.max(middle, low), high);
+    auto emitSide = [&](Value from, Value to, bool holds) {
+      Elements::Scope scope(elements);
+      for (graph::SelectOp select : sides.selects)
+        elements.bind(select, [&elements, select, holds](ArrayRef<Index> at) mutable {
+          return elements.at(holds ? select.getX() : select.getY(), at);
+        });
+      innerLanes(elements, place, from, to);
+    };
+    emitSide(low, middle, isLower);
+    emitSide(middle, high, !isLower);
+    for (graph::SelectOp select : sides.selects)
+      elements.unbind(select);
   }
 
   /// A loop for each part, in which the concats are that part.
@@ -419,10 +474,12 @@ private:
       return;
     }
     auto concats = piece ? SmallVector<graph::ConcatOp>() : findConcats();
-    if (concats.empty())
-      innerLanes(elements, place, low, high);
-    else
+    if (!concats.empty())
       innerParts(elements, concats, place);
+    else if (auto sides = findSides())
+      innerSides(elements, *sides, place, low, high);
+    else
+      innerLanes(elements, place, low, high);
   }
 
   void storeRoots(Elements &elements, ArrayRef<Index> place) {
@@ -434,6 +491,8 @@ private:
       elements.store(root.target, value, target);
     }
   }
+
+  static constexpr int64_t kLeastVectors = 8; // of a row, lest two short loops take longer than one
 
   KernelBuilder &kernel;
   Block *group;

@@ -3,6 +3,7 @@
 #include "compiler/onnx/Table.h"
 #include "compiler/onnx/ops/Places.h"
 #include "compiler/onnx/ops/RunTimeAxes.h"
+#include "compiler/onnx/ops/algebra/Triangular.h"
 
 using namespace mlir;
 using namespace heddle::graph;
@@ -300,14 +301,17 @@ struct Places {
 };
 } // namespace
 
-static void importTrilu(Node &n) {
-  Value x = n.in(0);
+Value triangular(Node &n, Value x, bool isUpper, Value diagonal) {
   Places at(n, dimsOf(x));
-  Value limit = n.has(1) ? at.shifted(n.cast(n.reshape(n.in(1), {}), n.i64())) : at.row;
-  bool isUpper = n.getInt("upper", 1);
+  Value limit = diagonal ? at.shifted(diagonal) : at.row;
   Value keeps = isUpper ? n.compare<GreaterEqualOp>(at.column, limit)
                         : n.compare<LessEqualOp>(at.column, limit);
-  n.set(n.select(keeps, x, n.scalar(elementOf(x), 0)));
+  return n.select(keeps, x, n.scalar(elementOf(x), 0));
+}
+
+static void importTrilu(Node &n) {
+  Value diagonal = n.has(1) ? n.cast(n.reshape(n.in(1), {}), n.i64()) : Value();
+  n.set(triangular(n, n.in(0), n.getInt("upper", 1), diagonal));
 }
 
 static void importEyeLike(Node &n) {

@@ -2,12 +2,11 @@
 // op of the domain `heddle`. What it means is a function of ONNX, which a model carries for engines
 // that do not know it: python/heddle/ops.py writes it, and kBody is it.
 //
-// Each matrix is cut to its own sizes before it is multiplied, so that m * n * k of each are
-// computed, and what lies beyond, NaN or not, is never read.
+// As its function has it, operands are 0 beyond the sizes, and so is the result; the kernel of the
+// product leaves out what is (mechanism::limitsOf). Sizes that are none are refused by the run.
 
 #include "compiler/onnx/Table.h"
 #include "compiler/onnx/ops/Numbers.h"
-#include "compiler/onnx/ops/Walk.h"
 
 using namespace mlir;
 using namespace heddle::graph;
@@ -51,6 +50,22 @@ AB = MatMul(A_0, B_0){}
 C = Where(in_C, AB, zero){}
 )";
 
+/// The run refuses a size below 0 or above `most`, with the number of the first such matrix.
+static void checkSizes(Node &n, Value sizes, const Dim &most, StringRef name) {
+  // One that is allowed after all others: there may be none.
+  Value all = n.concat({sizes, n.integers({0})}, 0);
+  Value isWrong = n.binary<OrOp>(n.compare<LessOp>(all, n.integerScalar(n.i64(), 0)),
+                                 n.compare<GreaterOp>(all, n.size(most)));
+  Value first =
+      n.infer<ArgMaxOp>(n.cast(isWrong, n.i32()),
+                        {n.integer("axis", 0), n.flag("keep_dims", true), n.flag("last", false)});
+  Value told = n.concat({first, n.gather(all, first, 0)}, 0);
+  Value isFine = n.reshape(n.gather(isWrong, first, 0), {});
+  n.requireNotNegative(n.select(isFine, n.integerScalar(n.i64(), -1), n.integerScalar(n.i64(), 0)),
+                       "'" + name + "' of row %lld is %lld, which must be from 0 to " + most.str(),
+                       told);
+}
+
 static void importVgemm(Node &n) {
   Value a = n.in(0), b = n.in(1);
   DimVector left = dimsOf(a), right = dimsOf(b);
@@ -64,29 +79,26 @@ static void importVgemm(Node &n) {
   if (differ(left[0], right[0]) || differ(left[2], right[1]))
     refuse("A and B of the shapes " + textOf(left) + " and " + textOf(right) +
            " cannot be multiplied");
-  SmallVector<Value> scanned = {a, b};
-  const char *names[] = {"m", "k", "n"};
-  for (auto [i, name] : llvm::enumerate(names)) {
+  const Dim most[] = {left[1], Dim::min(left[2], right[1]), right[2]};
+  SmallVector<Value> limits;
+  for (auto [i, name] : llvm::enumerate(ArrayRef<const char *>{"m", "k", "n"})) {
     Value sizes = n.vector(2 + i, name);
     if (elementOf(sizes) != n.i64() || differ(dimsOf(sizes)[0], left[0]))
       refuse("'" + Twine(name) + "' must be i64" + textOf({left[0]}) + ", but is " +
              nameOf(elementOf(sizes)) + textOf(dimsOf(sizes)));
-    scanned.push_back(sizes);
+    checkSizes(n, sizes, most[i], name);
+    limits.push_back(n.unsqueeze(sizes, {1, 2}));
   }
-  scanned.push_back(countUp(n, left[0], n.i64()));
-  auto product = [&](ArrayRef<Value>, ArrayRef<Value> one) -> SmallVector<Value> {
-    Value row = one[5];
-    Dim m = n.bindSizeOfRow(one[2], left[1], row, names[0]);
-    Dim k = n.bindSizeOfRow(one[3], Dim::min(left[2], right[1]), row, names[1]);
-    Dim width = n.bindSizeOfRow(one[4], right[2], row, names[2]);
-    DimVector origin = {Dim(0), Dim(0)};
-    Value x = n.slice(one[0], origin, {m, k}, {1, 1}),
-          y = n.slice(one[1], origin, {k, width}, {1, 1});
-    Value whole =
-        n.pad(n.matmul(x, y), n.scalar(elementOf(a), 0), origin, {left[1] - m, right[2] - width});
-    return {n.reshape(whole, {left[1], right[2]})};
+  auto within = [&](Value x, Value rows, Value columns) {
+    DimVector dims = dimsOf(x);
+    auto isBelow = [&](Value limit, int64_t axis) {
+      return n.compare<LessOp>(n.iota(dims, axis, n.i64()), n.broadcast(limit, dims));
+    };
+    Value isInside = n.binary<AndOp>(isBelow(rows, 1), isBelow(columns, 2));
+    return n.select(isInside, x, n.scalar(elementOf(x), 0));
   };
-  n.set(walk(n, {}, scanned, product)[0]);
+  Value product = n.matmul(within(a, limits[0], limits[1]), within(b, limits[1], limits[2]));
+  n.set(within(product, limits[0], limits[2]));
 }
 
 OpRows heddleRows() {

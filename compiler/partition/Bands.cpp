@@ -1,0 +1,51 @@
+// Bands: masks that several choices share, or that lie in memory, are made anew beside each.
+
+#include "compiler/partition/Bands.h"
+
+#include "compiler/graph/Constants.h"
+#include "compiler/graph/edit/Band.h"
+
+using namespace mlir;
+
+namespace heddle::partition {
+
+/// Whether nothing else reads what the mask is made of, and it is not read from memory.
+static bool isOwn(Value mask) {
+  if (graph::rankOf(mask) == 0 || graph::splatOf(mask))
+    return true;
+  Operation *op = mask.getDefiningOp();
+  if (isa<graph::IotaOp>(op))
+    return op->hasOneUse();
+  bool isNumbers = graph::isElementwise(op) || isa<graph::BroadcastOp>(op);
+  return isNumbers && op->hasOneUse() && llvm::all_of(op->getOperands(), isOwn);
+}
+
+static void eraseUnused(Operation *op) {
+  SmallVector<Operation *> open{op};
+  while (!open.empty()) {
+    Operation *next = open.pop_back_val();
+    if (!isOpTriviallyDead(next))
+      continue;
+    for (Value operand : next->getOperands())
+      if (Operation *source = operand.getDefiningOp(); source && !llvm::is_contained(open, source))
+        open.push_back(source);
+    llvm::erase(open, next);
+    next->erase();
+  }
+}
+
+void ownBands(func::FuncOp function) {
+  function.walk([](graph::SelectOp select) {
+    Value mask = select.getCondition();
+    Operation *source = mask.getDefiningOp();
+    auto band = graph::bandOf(mask);
+    if (!band || isOwn(mask))
+      return;
+    OpBuilder builder(select);
+    graph::Build build(builder, select);
+    select.getConditionMutable().assign(graph::maskOf(build, graph::dimsOf(mask), *band));
+    eraseUnused(source);
+  });
+}
+
+} // namespace heddle::partition
