@@ -7,7 +7,6 @@ use compiles into build/bench/kernels (package libdnnl-dev).
 
 import ctypes
 import functools
-import os
 import statistics
 import subprocess
 from ctypes import POINTER, c_char_p, c_double, c_float, c_int, c_int64, c_size_t, c_void_p
@@ -26,8 +25,8 @@ SIZES = POINTER(c_int64)
 
 @functools.cache
 def library():
-    """onednn.c, compiled; one thread."""
-    os.environ["OMP_NUM_THREADS"] = "1"
+    """onednn.c, compiled; one thread, also where OpenMP was loaded before."""
+    ctypes.CDLL("libgomp.so.1").omp_set_num_threads(1)
     path = report.STORE / "onednn.so"
     if not path.exists() or path.stat().st_mtime < SOURCE.stat().st_mtime:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -104,6 +103,11 @@ def matmuls(m, k, n):
         handle = library().layer_matmul(m, k, n, number)
         if handle:
             yield Layer(handle, name)
+
+
+def product(m, k, n):
+    """A product of matrices that are both known only at run time."""
+    return Layer(library().layer_matmul(m, k, n, len(MATMULS)), "matmul, plain weights")
 
 
 def best(layers, tensors, rounds=3, turn_s=0.002):
