@@ -1,35 +1,53 @@
 """One artefact for all lengths, tuned for all at once, beside one for each length.
 
-    ./dev bench dynamic [--only NT] [--lengths 5 24] [--note]
+    ./dev bench dynamic [--only NT] [--lengths 5 24] [--tvm-seconds 60] [--all] [--note]
 
-The work is that of BERT at batch 16, as in DietCode (Zheng et al., MLSys 2022): three products by
-constants, both batched products of attention, attention as one kernel, and whole models where
-`./dev bench` has exported them. `fixed` was compiled and tuned for its length alone, `reused` was
-tuned at 128 and runs at all lengths, `open` was not tuned; `jointly` is `heddle tune --over` all of
-them. Each tuning may take --seconds and ends earlier when it has nothing left to try. One thread,
-by turns. The seconds of tuning are those of the whole command, for the lengths of the table and,
-jointly, for all from 1 to 128 (--all).
+The work is that of BERT at batch 16, as in DietCode (Zheng et al., MLSys 2022): products by
+constants, both batched products of attention, attention as one kernel; and whole models of the
+exporter at --batch. `fixed` was compiled and tuned for its length alone, `reused` was tuned at 128
+and runs at all lengths, `open` was not tuned; `jointly` is `heddle tune --over` all of them. The
+best vendor is the faster one of ONNX Runtime and of the open artefact with oneDNN's products. TVM
+is MetaSchedule's for one length, tuned for --tvm-seconds. Each tuning of ours may take --seconds,
+those for all lengths --joint-seconds, and ends earlier when it has nothing left to try. One
+thread, by turns. The seconds of tuning are those of the whole command, for the lengths of the
+table and, jointly, for all from 1 to 128 (--all).
 """
 
 import json
 import statistics
 import sys
 import tempfile
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import onnx
 
+from bench.dynamic import tvm
 from bench.kernels import engines, report, turns
 from bench.kernels.layers import model, node, normal
 from bench.kernels.libraries import CALLS
 from bench.kernels.turns import timed_calls
-from bench.models import tool
+from bench.models import sources, tool
 
 LENGTHS = (5, 24, 43, 62, 81, 100, 119, 128)
 BATCH, HEADS, SIZE = 16, 12, 64
-EXPORTED = tool.ROOT / "build" / "models"
-GOAL, LESS, LESS_OF_ALL = 0.97, 5.9, 94
+GOAL, LESS, LESS_OF_ALL, OVER_VENDOR = 0.97, 5.9, 94, 1.19
+OURS = ("fixed", "reused", "open")
+VENDORS = {"onnxruntime": "ONNX Runtime", "onednn": "oneDNN", "vendor": "best vendor",
+           "tvm": "TVM tuned"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model whose length is the size `symbol`; it is `rows` times the length."""
+
+    name: str
+    path: Path
+    symbol: str
+    rows: int = 1
+    sizes: dict = field(default_factory=dict)  # its other symbols, which all artefacts know
+    is_whole: bool = False
 
 
 def dense(inputs, outputs):
@@ -65,25 +83,31 @@ def attention():
 CASES = {"dense 768x2304": lambda: dense(768, 2304), "dense 768x768": lambda: dense(768, 768),
          "dense 3072x768": lambda: dense(3072, 768), "dense 768x3072": lambda: dense(768, 3072),
          "NT": transposed, "NN": plain, "attention": attention}
-MODELS = ("bert_base", "gpt2", "albert_base")  # lengths are their last symbol
+MODELS = ("bert_base", "gpt2", "albert_base")
 
 
-def cases(only):
-    """(name, path of a model, the symbol, rows of a length) of those that are there."""
+def cases(given):
+    """Those that are asked for and there; lengths are the last symbol of whole models."""
     folder = Path(tempfile.mkdtemp())
     for name, make in CASES.items():
-        if only in name:
+        if given.only in name:
             network, rows = make()
             path = folder / f"{name.replace(' ', '_')}.onnx"
             onnx.save(network, path)
-            yield name, path, "rows", rows
+            yield Case(name, path, "rows", rows)
     for name in MODELS:
-        path = EXPORTED / f"{name}.onnx"
-        if only in name and path.exists():
-            network = onnx.load(path, load_external_data=False)
-            symbols = [dim.dim_param for place in network.graph.input
-                       for dim in place.type.tensor_type.shape.dim if dim.dim_param]
-            yield name, path, symbols[-1], 1
+        if given.only not in name:
+            continue
+        try:
+            path = sources.exported(name)
+        except sources.Missing as why:
+            print(why, file=sys.stderr)
+            continue
+        symbols = [dim.dim_param for place in onnx.load(path, load_external_data=False).graph.input
+                   for dim in place.type.tensor_type.shape.dim if dim.dim_param]
+        others = dict.fromkeys(symbols[:-1], given.batch)
+        others.pop(symbols[-1], None)
+        yield Case(name, path, symbols[-1], sizes=others, is_whole=True)
 
 
 def package():
@@ -93,22 +117,27 @@ def package():
     return heddle
 
 
-def tuned(path, records, given, *more):
+def known_of(case):
+    """Options of the command for the sizes that all artefacts know."""
+    return [word for size in case.sizes.items() for word in ("--dim", "{}={}".format(*size))]
+
+
+def tuned(case, records, seconds, *more):
     """Seconds of a tuning into these records."""
-    found = json.loads(engines.heddle("tune", path, "--records", records, "--threads", 1, "--time",
-                                      given.seconds, "--json", *more))
+    found = json.loads(engines.heddle("tune", case.path, "--records", records, "--threads", 1,
+                                      "--time", seconds, "--json", *known_of(case), *more))
     return found["seconds"]
 
 
-def feeds_of(path, symbol, size):
-    """Numbers for each input; other dynamic sizes are 1."""
+def feeds_of(case, size):
+    """Numbers for each input."""
     feeds, random = {}, np.random.default_rng(0)
-    network = onnx.load(path, load_external_data=False)
-    constants = {each.name for each in network.graph.initializer}
+    network = onnx.load(case.path, load_external_data=False)
+    constants, sizes = {each.name for each in network.graph.initializer}, {case.symbol: size}
     for place in network.graph.input:
         if place.name in constants:
             continue
-        shape = [dim.dim_value or (size if dim.dim_param == symbol else 1)
+        shape = [dim.dim_value or (sizes | case.sizes)[dim.dim_param]
                  for dim in place.type.tensor_type.shape.dim]
         kind = onnx.helper.tensor_dtype_to_np_dtype(place.type.tensor_type.elem_type)
         feeds[place.name] = (random.standard_normal(shape).astype(kind) / 8
@@ -116,75 +145,91 @@ def feeds_of(path, symbol, size):
     return feeds
 
 
-def session(path, **options):
+def session(case, sizes=None, **options):
     """Compiled into this process, for one thread."""
-    module = package().compile(str(path), threads=1, **options)
+    module = package().compile(str(case.path), threads=1, shapes={**case.sizes, **(sizes or {})},
+                               **options)
     return package().Session(module, threads=1)
 
 
-def with_library(path):
+def with_library(case):
     """The products by oneDNN's functions, or None where it takes none of them."""
-    plan = package().compile(str(path), threads=1, load=False).plan
+    plan = package().compile(str(case.path), threads=1, shapes=case.sizes, load=False).plan
+    told = json.loads(engines.heddle("explain", case.path, "--json", *known_of(case)))
+    offered = {(group["name"], offer["card"]) for group in told["groups"]
+               for offer in group["offers"] if offer["refusal"] is None}
     for group in plan["groups"]:
-        if group["card"] in CALLS:
+        if (group["name"], CALLS.get(group["card"])) in offered:
             group.update(card=CALLS[group["card"]], knobs={}, versions=[], card_hash="")
     try:
-        return session(path, plan=plan)
+        return session(case, plan=plan)
     except Exception as error:  # the library is not there, or refuses the group
         print(f"oneDNN: {error}", file=sys.stderr)
         return None
 
 
-def onnxruntime_of(path):
-    """ONNX Runtime's session for one thread."""
-    import onnxruntime
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+def into_place(run, feeds, expected):
+    """A run of a session whose results are where they were before."""
+    names = [place.name for place in run.get_outputs()]
+    places = dict(zip(names, run.run(None, feeds)))
+    for name, value in zip(names, expected):
+        np.testing.assert_allclose(places[name], value, rtol=2e-3, atol=2e-3)
+    return lambda: run.run(None, feeds, out=places)
+
+
+def at_length(case, size, runs, given):
+    """Turns of all at a length, and the seconds that TVM's tuning took."""
+    feeds = feeds_of(case, size)
+    theirs, expected = engines.onnxruntime_call(str(case.path), feeds)
+    timed = {engine: timed_calls(into_place(run, feeds, expected))
+             for engine, run in runs.items() if run}
+    timed["onnxruntime"] = timed_calls(theirs)
+    seconds = given.tvm_seconds if not case.is_whole else 0
+    with tvm.Tuned(case.path, feeds, expected, seconds) as other:
+        if other.run:
+            timed["tvm"] = other.run
+        rounds = given.rounds if not case.is_whole else min(given.rounds, 5)
+        found = turns.by_turns(timed, rounds, given.turn / 1000)
+    found["vendor"] = min((found[name] for name in ("onnxruntime", "onednn") if name in found),
+                          key=statistics.median)
+    return found, other.seconds
 
 
 def compare(case, given):
     """What was found of one case: seconds of tuning, and turns at each length."""
-    name, path, symbol, rows = case
-    sizes = {length: rows * length for length in given.lengths}
-    folder = Path(tempfile.mkdtemp())
-    spent = {"jointly": tuned(path, folder / "joint.db", given, "--over",
+    sizes = {length: case.rows * length for length in given.lengths}
+    folder, symbol = Path(tempfile.mkdtemp()), case.symbol
+    together = given.joint_seconds or given.seconds
+    spent = {"jointly": tuned(case, folder / "joint.db", together, "--over",
                               f"{symbol}={','.join(map(str, sizes.values()))}")}
     spent["of 128"] = None
     if given.all:
-        whole = ",".join(str(rows * length) for length in range(1, 129))
-        spent["of 128"] = tuned(path, folder / "all.db", given, "--over", f"{symbol}={whole}")
-    tuned(path, folder / "reused.db", given, "--at", f"{symbol}={rows * 128}")
-    runs = {"open": session(path), "onnxruntime": onnxruntime_of(path),
-            "jointly": session(path, records=str(folder / "joint.db")),
-            "reused": session(path, records=str(folder / "reused.db")),
-            "onednn": with_library(path)}
-    spent["each"], found = [], []
+        whole = ",".join(str(case.rows * length) for length in range(1, 129))
+        spent["of 128"] = tuned(case, folder / "all.db", together, "--over", f"{symbol}={whole}")
+    tuned(case, folder / "reused.db", given.seconds, "--at", f"{symbol}={case.rows * 128}")
+    runs = {"open": session(case), "jointly": session(case, records=str(folder / "joint.db")),
+            "reused": session(case, records=str(folder / "reused.db")),
+            "onednn": with_library(case)}
+    spent["each"], spent["tvm"], found = [], [], []
     for length, size in sizes.items():
         records = folder / f"{length}.db"
-        spent["each"].append(tuned(path, records, given, "--dim", f"{symbol}={size}"))
-        runs["fixed"] = session(path, records=str(records), shapes={symbol: size})
-        feeds = feeds_of(path, symbol, size)
-        expected = runs["onnxruntime"].run(None, feeds)[0]
-        for engine, run in runs.items():
-            if run:
-                np.testing.assert_allclose(run.run(None, feeds)[0], expected, rtol=2e-3, atol=2e-3,
-                                           err_msg=engine)
-        times = turns.by_turns(
-            {engine: timed_calls(lambda run=run: run.run(None, feeds))
-             for engine, run in runs.items() if run}, given.rounds, given.turn / 1000)
+        spent["each"].append(tuned(case, records, given.seconds, "--dim", f"{symbol}={size}"))
+        runs["fixed"] = session(case, {symbol: size}, records=str(records))
+        times, seconds = at_length(case, size, runs, given)
+        spent["tvm"].append(seconds)
         found.append({"length": length, "turns": times,
                       **{f"{engine} / jointly": turns.ratio(times, engine, "jointly")
                          for engine in times if engine != "jointly"}})
-    return {"name": name, "spent": spent, "lengths": found}
+        print(f"{case.name} at {length}:", {name: round(1e6 * statistics.median(each))
+                                            for name, each in times.items()}, file=sys.stderr)
+    return {"name": case.name, "is_whole": case.is_whole, "spent": spent, "lengths": found}
 
 
 def rows_of(found):
     """Lines of the table."""
     for case in found:
         for each in case["lengths"]:
-            ratios = (each.get(f"{engine} / jointly")
-                      for engine in ("fixed", "reused", "open", "onnxruntime", "onednn"))
+            ratios = (each.get(f"{engine} / jointly") for engine in (*OURS, *VENDORS))
             yield (case["name"], each["length"],
                    f"{1e6 * statistics.median(each['turns']['jointly']):.0f}",
                    *(report.spread(ratio) if ratio else "" for ratio in ratios))
@@ -195,29 +240,46 @@ def spent_of(found):
     for case in found:
         spent, count = case["spent"], len(case["lengths"])
         each, whole = sum(spent["each"]), spent["of 128"]
-        yield (case["name"], f"{each:.0f}", f"{spent['jointly']:.0f}",
-               f"{each / spent['jointly']:.1f}", f"{whole:.0f}" if whole else "",
-               f"{128 * each / count / whole:.0f}" if whole else "")
+        speed = report.geometric_mean(of["fixed / jointly"]["ratio"] for of in case["lengths"])
+        vendor = report.geometric_mean(of["vendor / jointly"]["ratio"] for of in case["lengths"])
+        yield (case["name"], f"{speed:.3f}", f"{vendor:.2f}", f"{each:.0f}",
+               f"{spent['jointly']:.0f}", f"{each / spent['jointly']:.1f}",
+               f"{whole:.0f}" if whole else "",
+               f"{128 * each / count / whole:.0f}" if whole else "",
+               f"{sum(spent['tvm']):.0f}" if any(spent["tvm"]) else "")
+
+
+def summary_of(found, engine, is_whole):
+    """The ratios of an engine's time to that of the joint artefact, of models or of parts."""
+    return report.summary([each[f"{engine} / jointly"] for case in found for each in case["lengths"]
+                           if case["is_whole"] == is_whole and f"{engine} / jointly" in each])
 
 
 def main():
     options = report.arguments(__doc__, rounds=9, turn_ms=10)
     options.add_argument("--lengths", type=int, nargs="+", default=LENGTHS)
     options.add_argument("--seconds", type=float, default=60, help="of each tuning, at most")
+    options.add_argument("--joint-seconds", type=float, help="of those for all lengths, if others")
+    options.add_argument("--tvm-seconds", type=float, default=0,
+                         help="of MetaSchedule for each product and length; 0: without TVM")
+    options.add_argument("--batch", type=int, default=4, help="of whole models")
     options.add_argument("--all", action="store_true", help="tune for all of 1 to 128, too")
     given = options.parse_args()
     found = report.last("dynamic") if given.last else [
-        compare(case, given) for case in cases(given.only)]
-    lines = report.table(["work", "length", "jointly, us", "fixed / jointly", "reused / jointly",
-                          "open / jointly", "ONNX Runtime / jointly", "oneDNN / jointly"],
+        compare(case, given) for case in cases(given)]
+    heads = [*OURS, *VENDORS.values()]
+    lines = report.table(["work", "length", "jointly, us", *(f"{h} / jointly" for h in heads)],
                          rows_of(found))
-    spent = report.table(["work", "each length, s", "jointly, s", "times less", "1 to 128, s",
-                          "times less"], spent_of(found))
-    ratios = [each["fixed / jointly"] for case in found for each in case["lengths"]]
+    spent = report.table(["work", "fixed / jointly", "best vendor / jointly", "each length, s",
+                          "jointly, s", "times less", "1 to 128, s", "times less", "TVM, s"],
+                         spent_of(found))
     report.publish("dynamic", [
-        *lines, "", f"Against one artefact for each length: {report.summary(ratios)} (goal: mean "
-        f"{GOAL}).", "", *spent, "", f"Goals: {LESS} times less for 8 lengths, {LESS_OF_ALL} for "
-        "128, of which each would take the mean of those that were tuned."], found, given)
+        *lines, "", *spent, "", f"Against one artefact for each length (goal: {GOAL}), kernels: "
+        f"{summary_of(found, 'fixed', False)}; models: {summary_of(found, 'fixed', True)}.",
+        f"Against the best vendor, kernels: {summary_of(found, 'vendor', False)}; models (goal: "
+        f"{OVER_VENDOR}): {summary_of(found, 'vendor', True)}.",
+        f"Tuning, goals: {LESS} times less for 8 lengths, {LESS_OF_ALL} for 128, of which each "
+        "would take the mean of those that were tuned."], found, given)
 
 
 if __name__ == "__main__":

@@ -187,6 +187,7 @@ def models() -> list[Model]:
         _exported("vit_b_16", *picture_224),
         _exported("bert_base", _tokens(1, 128, 30522), _tokens(2, 37, 30522)),
         _exported("gpt2", _tokens(1, 64, 50257), _tokens(2, 37, 50257)),
+        _exported("albert_base", _tokens(1, 128, 30000), _tokens(2, 37, 30000)),
     ]
 
 

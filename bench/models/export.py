@@ -44,6 +44,13 @@ def _gpt2():
     return _Text(GPT2LMHeadModel(GPT2Config(attn_implementation="eager")), "logits")
 
 
+def _albert_base():
+    from transformers import AlbertConfig, AlbertModel
+    config = AlbertConfig(hidden_size=768, num_attention_heads=12, intermediate_size=3072,
+                          attn_implementation="eager")
+    return _Text(AlbertModel(config, add_pooling_layer=False), "last_hidden_state")
+
+
 def _picture(batch):
     return (torch.randn(batch, 3, 224, 224),)
 
@@ -62,6 +69,7 @@ NETWORKS = {
     "vit_b_16": (networks.VisionTransformer, *_IMAGE),
     "bert_base": (_bert_base, *_TEXT, "last_hidden_state"),
     "gpt2": (_gpt2, *_TEXT, "logits"),
+    "albert_base": (_albert_base, *_TEXT, "last_hidden_state"),
 }
 
 

@@ -72,15 +72,15 @@ class Worker:
         np.savez(path, **{str(i): value for i, value in enumerate(arrays)})
         return {"count": len(arrays)}
 
-    def run(self, times, warm=0):
-        """Milliseconds of each run; `warm` runs before are not counted."""
-        run, found = self.loaded.run, []
+    def run(self, times, warm=0, clock="perf_counter_ns"):
+        """Milliseconds of each run by a clock of `time`; `warm` runs before are not counted."""
+        run, now, found = self.loaded.run, getattr(time, clock), []
         for _ in range(warm):
             run()
         for _ in range(times):
-            start = time.perf_counter_ns()
+            start = now()
             run()
-            found.append((time.perf_counter_ns() - start) / 1e6)
+            found.append((now() - start) / 1e6)
         return {"ms": found}
 
     def memory(self, times):

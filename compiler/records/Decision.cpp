@@ -11,7 +11,7 @@ namespace heddle::records {
 using plan::Version;
 using warehouse::KnobValues;
 
-static constexpr int kDeepest = 3; // 8 leaves: each may be code of its own
+static constexpr size_t kMostLeaves = 16; // each may be code of its own
 
 namespace {
 using Bounds = std::map<std::string, int64_t>;
@@ -27,21 +27,42 @@ class Tree {
 public:
   Tree(const plan::Choice &base, ArrayRef<std::string> symbols) : base(base), symbols(symbols) {}
 
-  void grow(const Points &points, const Bounds &bounds, int depth) {
-    auto split = depth < kDeepest ? bestSplit(points) : std::nullopt;
-    if (!split)
-      return addLeaf(points, bounds);
-    auto [left, right] = sides(points, *split);
-    Bounds closer = bounds;
-    auto [bound, isNew] = closer.try_emplace(symbols[split->symbol], split->most);
-    bound->second = std::min(bound->second, split->most);
-    grow(left, closer, depth + 1);
-    grow(right, bounds, depth + 1);
+  /// Splits the node that gains the most by it, again and again.
+  void grow(const Points &points) {
+    std::vector<Node> nodes{nodeOf(points, {})}; // from left to right
+    while (nodes.size() < kMostLeaves) {
+      auto node = llvm::max_element(
+          nodes, [](const Node &a, const Node &b) { return a.gain() < b.gain(); });
+      if (!node->split)
+        break;
+      Split split = *node->split;
+      auto [left, right] = sides(node->points, split);
+      Bounds closer = node->bounds;
+      auto [bound, isNew] = closer.try_emplace(symbols[split.symbol], split.most);
+      bound->second = std::min(bound->second, split.most);
+      Node rest = nodeOf(right, node->bounds);
+      *node = nodeOf(left, closer);
+      nodes.insert(std::next(node), std::move(rest));
+    }
+    for (const Node &node : nodes)
+      addLeaf(node.points, node.bounds);
   }
 
   std::vector<Version> leaves; // the last one without bounds, as it is the rightmost
 
 private:
+  struct Node {
+    Points points;
+    Bounds bounds;
+    double impurity;
+    std::optional<Split> split; // none where all points are alike
+    double gain() const { return split ? impurity - split->impurity : -1; }
+  };
+
+  Node nodeOf(const Points &points, const Bounds &bounds) const {
+    return {points, bounds, impurityOf(points), bestSplit(points)};
+  }
+
   static bool areAlike(const Points &points) {
     return llvm::all_of(points, [&](auto *each) { return each->knobs == points.front()->knobs; });
   }
@@ -131,7 +152,7 @@ plan::Choice decide(const plan::Choice &base, ArrayRef<std::string> symbols,
   if (all.empty() || llvm::none_of(points, [](const Point &each) { return each.knobs; }))
     return base;
   Tree tree(base, symbols);
-  tree.grow(all, {}, 0);
+  tree.grow(all);
   plan::Choice choice{base.card, tree.leaves.back().knobs, {}};
   for (Version &leaf : tree.leaves) {
     bool isReached = llvm::none_of(

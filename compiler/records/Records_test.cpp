@@ -320,6 +320,10 @@ TEST(Decision, IsATreeOfSizes) {
   EXPECT_EQ(texts(records::decide(base, {"a", "b"},
                                   {{{1, 5}, narrow}, {{1, 50}, {}}, {{8, 5}, {}}, {{8, 50}, {}}})),
             (Texts{"a<=4 b<=48 16", "64"}));
+  std::vector<records::Point> many;
+  for (int64_t size = 1; size <= 8; ++size)
+    many.push_back({{size * 100}, KnobValues{{"n", size}}});
+  EXPECT_EQ(records::decide(base, {"a"}, many).versions.size(), 7u) << "all are told apart";
   // Where the default stays, its own versions do.
   base.versions = {upTo(8, narrow), upTo(40, middle)};
   EXPECT_EQ(texts(records::decide(base, {"a"}, {{{4}, {}}, {{20}, {}}, {{99}, narrow}})),

@@ -10,6 +10,7 @@
 
 #include "compiler/tuner/Comparison.h"
 
+#include "compiler/cards/Numbers.h"
 #include "compiler/support/Error.h"
 
 #include <chrono>
@@ -233,6 +234,30 @@ llvm::Expected<Timing> compareSpeed(cards::Program *base, cards::Program &progra
       break;
   }
   return all;
+}
+
+llvm::Expected<std::string> differenceOf(cards::Program &base, cards::Program &program,
+                                         llvm::ArrayRef<reference::Tensor> inputs,
+                                         llvm::ArrayRef<mlir::Type> resultElements) {
+  auto expected = base.run(inputs, resultElements);
+  if (!expected)
+    return expected.takeError();
+  auto found = program.run(inputs, resultElements);
+  if (!found)
+    return found.takeError();
+  for (size_t i = 0; i < found->size(); ++i)
+    if (std::string what = cards::difference((*expected)[i], (*found)[i]); !what.empty())
+      return "its numbers are not the default's: result " + std::to_string(i) + ": " + what;
+  return "";
+}
+
+Effort decideSizeWithin(double seconds, size_t count) {
+  constexpr double kCompile = 0.3, kLeast = 0.04; // seconds
+  Effort effort = kDecideSize;
+  double each = seconds / static_cast<double>(std::max<size_t>(1, count)) - kCompile;
+  double ofRound = each / static_cast<double>(effort.rounds);
+  effort.seconds = std::clamp(ofRound, kLeast, kDecideSize.seconds);
+  return effort;
 }
 
 } // namespace heddle::tuner

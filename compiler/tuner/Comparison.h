@@ -26,6 +26,13 @@ constexpr Effort kCloserLook = {0.2, 3, 7, false};
 constexpr Effort kDecide = {0.4, 5, 9, true};
 /// The same where neighbouring sizes are decided, too.
 constexpr Effort kDecideSize = {0.2, 5, 9, true};
+/// The same, but of so many in so many seconds, as far as that can be.
+Effort decideSizeWithin(double seconds, size_t count);
+
+/// The first result of the program that is another than the base's; "" when all are equal.
+llvm::Expected<std::string> differenceOf(cards::Program &base, cards::Program &program,
+                                         llvm::ArrayRef<reference::Tensor> inputs,
+                                         llvm::ArrayRef<mlir::Type> resultElements);
 
 /// Times the program alone (`base` null), or beside `base`.
 llvm::Expected<Timing> compareSpeed(cards::Program *base, cards::Program &program,

@@ -2,6 +2,7 @@
 
 #include "compiler/records/Records.h"
 #include "compiler/support/Error.h"
+#include "compiler/tuner/Comparison.h"
 #include "compiler/tuner/Search.h"
 
 #include <gtest/gtest.h>
@@ -78,6 +79,14 @@ TEST_F(Searches, GoOnWhereAnotherOneEnded) {
   for (const Choice &choice : std::vector<Choice>(known))
     second.tell(choice, speedupOf(choice));
   EXPECT_TRUE(finish(second).empty());
+}
+
+TEST(Efforts, ShareTheTimeThatIsLeft) {
+  EXPECT_EQ(decideSizeWithin(100, 4).seconds, kDecideSize.seconds);
+  Effort less = decideSizeWithin(8, 10);
+  EXPECT_LT(less.seconds, kDecideSize.seconds);
+  EXPECT_TRUE(less.isFinal);
+  EXPECT_GT(decideSizeWithin(0, 0).seconds, 0);
 }
 
 } // namespace

@@ -55,6 +55,21 @@ static void addVersions(Cases &cases) {
         Value a = m.input("f32[n, 33]"), b = m.constant("f32[33, 72]");
         m.output(m.op("exp", {m.op("matmul", {a, b}, "", "f32[n, 72]")}));
       });
+  add("of a right operand that is one panel",
+      R"([{"when": {"n": 5}, "knobs": {"m": 5, "n": 32}},
+          {"when": {"n": 9}, "knobs": {"m": 4, "n": 16}}])",
+      sizes({{5, 7}, {6, 7}, {9, 0}, {10, 40}, {0, 3}}), [](Model &m) {
+        Value a = m.input("f32[3, n, m]"), b = m.input("f32[3, m, 32]");
+        m.output(m.op("exp", {m.op("matmul", {a, b}, "", "f32[3, n, 32]")}));
+      });
+  add("whose tasks pack for themselves, or all at once",
+      R"([{"when": {"n": 7}, "knobs": {"m": 4, "n": 32, "panels": 1}},
+          {"when": {"n": 20}, "knobs": {"m": 4, "n": 32, "tiles": 2}}])",
+      sizes({{7, 70}, {8, 70}, {20, 33}, {21, 5}, {5, 0}, {0, 5}}), [](Model &m) {
+        Value a = m.input("f32[64, n, 9]"), b = m.input("f32[64, m, 9]");
+        Value c = m.op("transpose", {b}, "permutation = array<i64: 0, 2, 1>");
+        m.output(m.op("matmul", {a, c}, "", "f32[64, n, m]"));
+      });
   add("of a size that the run finds", R"([{"when": {"$found": 9}, "knobs": {"m": 2, "n": 16}}])",
       {{{"n", 3}}, {{"n", 18}}, {{"n", 100}}, {{"n", 0}}}, [](Model &m) {
         Value x = m.input("f32[n, 7]"), b = m.input("f32[7, 33]");

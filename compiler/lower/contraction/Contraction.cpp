@@ -243,7 +243,7 @@ void Contraction::emitTile(Elements &e, Value outer, Value firstRow, int64_t row
   if (stored)
     product.b = decodedFrom ? kernel.scratch() : Value();
   else
-    product.b = packedData >= 0 ? kernel.data(packedData) : kernel.temporary(packedTemporary);
+    product.b = bPointer();
   for (const Taps &taps : shape.pieces)
     product.pieces.push_back(pieceOf(taps, place, rowNumbers));
   product.length = kernel.dim(shape.length);
@@ -342,31 +342,38 @@ Values Contraction::emitRest(const Tiling &tiling, Value firstRow,
   return least == 1 && half > 1 ? emitUpTo(1, emitSome) : emitSome();
 }
 
+/// Tile number `tile` of the run of rows that is walked for the `outer`-th time.
+void Contraction::emitTileAt(Elements &e, const Tiling &tiling, Value outer, Value tile,
+                             Value firstPanel, Value endPanel) {
+  Code &code = kernel.code();
+  Elements::Scope scope(e);
+  Value firstRow = firstRowOf(tiling, tile);
+  auto emitOne = [&](int64_t count, bool clamp) {
+    Elements::Scope scope(e);
+    emitTile(e, outer, firstRow, count, clamp, firstPanel, endPanel);
+    return Values();
+  };
+  if (tiling.isExact && tiling.larger == 0) {
+    emitOne(tiling.base, false);
+    return;
+  }
+  Value usual = tiling.isExact ? code.number(tiling.larger)
+                               : kernel.dim(tiling.rows.floorDiv(Dim(tiling.base)));
+  auto emitLast = [&] {
+    return tiling.isExact ? emitOne(tiling.base, false) : emitRest(tiling, firstRow, emitOne);
+  };
+  code.choose(
+      code.less(tile, usual), TypeRange(),
+      [&] { return emitOne(tiling.base + (tiling.isExact ? 1 : 0), false); }, emitLast);
+}
+
 void Contraction::emitTiles(Elements &e, const Tiling &tiling, Value first, Value end,
                             Value firstPanel, Value endPanel) {
   Code &code = kernel.code();
   code.forEach(first, end, 1, [&](Value number) {
-    Elements::Scope scope(e);
     Value tile = code.rem(number, kernel.dim(tiling.count));
     Value outer = code.div(number, kernel.dim(tiling.count));
-    Value firstRow = firstRowOf(tiling, tile);
-    auto emitOne = [&](int64_t count, bool clamp) {
-      Elements::Scope scope(e);
-      emitTile(e, outer, firstRow, count, clamp, firstPanel, endPanel);
-      return Values();
-    };
-    if (tiling.isExact && tiling.larger == 0) {
-      emitOne(tiling.base, false);
-      return;
-    }
-    Value usual = tiling.isExact ? code.number(tiling.larger)
-                                 : kernel.dim(tiling.rows.floorDiv(Dim(tiling.base)));
-    auto emitLast = [&] {
-      return tiling.isExact ? emitOne(tiling.base, false) : emitRest(tiling, firstRow, emitOne);
-    };
-    code.choose(
-        code.less(tile, usual), TypeRange(),
-        [&] { return emitOne(tiling.base + (tiling.isExact ? 1 : 0), false); }, emitLast);
+    emitTileAt(e, tiling, outer, tile, firstPanel, endPanel);
   });
 }
 
@@ -393,6 +400,29 @@ void Contraction::decodePanels(Value firstPanel, Value endPanel) {
   decodedFrom = firstPanel;
 }
 
+/// A chunk of panels of one of the right operand's matrices per task, which packs it and multiplies
+/// all rows of the matrix by it.
+void Contraction::emitPackedTasks(const Tiling &tiles, const Dim &chunk) {
+  Dim chunks = panels.ceilDiv(chunk);
+  kernel.beginPhase();
+  Elements e(kernel, group);
+  Code &code = kernel.code();
+  kernel.forEachTask([&](Value task) {
+    Elements::Scope scope(e);
+    if (shape.limits)
+      task = dealtTile(task, kernel.dim(tiles.outer * chunks));
+    Value batch = code.div(task, kernel.dim(chunks));
+    Value firstPanel = code.mul(code.rem(task, kernel.dim(chunks)), kernel.dim(chunk));
+    Value endPanel = code.min(code.add(firstPanel, kernel.dim(chunk)), kernel.dim(panels));
+    packChunk(batch, firstPanel, endPanel);
+    code.forEach(code.number(0), kernel.dim(tiles.count), 1,
+                 [&](Value tile) { emitTileAt(e, tiles, batch, tile, firstPanel, endPanel); });
+    decodedFrom = {};
+  });
+  Dim bytes = chunk * panelRows() * Dim(panelWidth() * graph::bytesOf(element));
+  kernel.endPhase(tiles.outer * chunks, work(), bytes);
+}
+
 void Contraction::emitProducts() {
   Tiling tiles = tiling();
   Dim tileCount = tiles.outer * tiles.count;
@@ -404,7 +434,10 @@ void Contraction::emitProducts() {
   };
   int64_t tasks = cost::thresholdAt(shape.root, cost::kProductTasks) * workers;
   Dim enough(workers > 1 ? tasks : 0);
-  Dim chunk = atMost(most, (tileCount * panels.ceilDiv(Dim(most)) - enough) * Dim(most));
+  const Dim &apart = packsInTasks ? tiles.outer : tileCount;
+  Dim chunk = atMost(most, (apart * panels.ceilDiv(Dim(most)) - enough) * Dim(most));
+  if (packsInTasks)
+    return emitPackedTasks(tiles, chunk);
   Dim chunks = panels.ceilDiv(chunk);
   Dim block = atMost(cost::thresholdAt(shape.root, cost::kProductTiles),
                      (tileCount * chunks).floorDiv(Dim(2 * tasks)));
@@ -476,7 +509,7 @@ LogicalResult emitContraction(KernelBuilder &kernel, Block *group, const Schedul
     return failure();
   if (kernel.isTrial)
     return success();
-  contraction.emitOperands();
+  contraction.emitOperands(/*mayPackInTasks=*/true);
   contraction.emitProducts();
   return success();
 }

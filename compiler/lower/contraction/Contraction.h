@@ -3,10 +3,11 @@
 //
 // The result is seen as rows (all dimensions but the last) times columns. Rows are walked in tiles
 // of the innermost row dimension; dimensions coalesce where both A and the epilogue let them.
-// Columns come in panels of the packed right operand: constants are packed at compile time, others
-// in a phase of their own; constants in fewer bits stay so (stored/Panels.h). A padded image is
-// copied once into a buffer with borders. Products of 8-bit integers are prepared in
-// Integers.cpp.
+// Columns come in panels of the packed right operand: constants are packed at compile time; others
+// in a phase of their own, or by the tasks that multiply by them where no two need the same; what
+// memory has as one panel already is read there. Constants in fewer bits stay so (stored/Panels.h).
+// A padded image is copied once into a buffer with borders. Products of 8-bit integers are prepared
+// in Integers.cpp.
 #ifndef HEDDLE_LOWER_CONTRACTION_CONTRACTION_H
 #define HEDDLE_LOWER_CONTRACTION_CONTRACTION_H
 
@@ -28,8 +29,8 @@ public:
   /// which have its shape. Writes no code.
   mlir::LogicalResult prepare(mlir::ValueRange results);
   /// The phases before the products: constants packed, images bordered, other right operands
-  /// packed.
-  void emitOperands();
+  /// packed, unless emitProducts follows and its tasks can do that.
+  void emitOperands(bool mayPackInTasks = false);
   /// The phase that computes and stores the results.
   void emitProducts();
 
@@ -114,6 +115,8 @@ private:
   bool hasIdleTaps(const Taps &taps) const;
   loop::Piece pieceOf(const Taps &taps, const Indices &place, llvm::ArrayRef<Value> rowNumbers);
   std::optional<Ahead> ahead(Value a, Value b, Value firstRow, Value chunk, int64_t rows);
+  void emitTileAt(Elements &e, const Tiling &tiling, Value outer, Value tile, Value firstPanel,
+                  Value endPanel);
   void emitTile(Elements &e, Value outer, Value firstRow, int64_t tileRows, bool clamp,
                 Value firstPanel, Value endPanel);
   Value dealtTile(Value number, Value count);
@@ -125,6 +128,11 @@ private:
                   llvm::ArrayRef<Value> rowNumbers, Value firstColumn);
   llvm::SmallVector<Value> startOf(Value panelNumber, int64_t rows);
   Dim panelRows() const; // of the packed right operand
+  bool isOnePanel() const;
+  bool canPackInTasks();
+  void packPanel(Elements &e, Value batch, Value panel, Value target, Value task);
+  void packChunk(Value batch, Value firstPanel, Value endPanel);
+  void emitPackedTasks(const Tiling &tiles, const Dim &chunk);
   bool isShifted() const {
     bool wantsUnsigned = kernel.machine.dot == program::Dot::Bytes;
     return depth == 4 && graph::elementOf(shape.a).isUnsignedInteger() != wantsUnsigned;
@@ -132,6 +140,16 @@ private:
   /// What the sums begin with, for each unit of a column's sum: the opposite of what was added to
   /// A.
   int64_t shiftOfSums() const { return kernel.machine.dot == program::Dot::Bytes ? -128 : 128; }
+  /// What is packed in the run.
+  Value packedPointer() {
+    return packsInTasks ? kernel.scratch() : kernel.temporary(packedTemporary);
+  }
+  /// The panels of a right operand that is not decoded.
+  Value bPointer() {
+    if (isInPlace)
+      return kernel.pointer(shape.b);
+    return packedData >= 0 ? kernel.data(packedData) : packedPointer();
+  }
   Value aPointer() { return border >= 0 ? kernel.temporary(border) : kernel.pointer(shape.a); }
 
   llvm::SmallVector<Value> results;
@@ -141,8 +159,9 @@ private:
   llvm::SmallVector<graph::SliceOp> slices;
   Dim partColumns;
   int64_t border = -1;
-  std::optional<StoredPanels> stored; // of a constant in fewer bits
-  Value decodedFrom;                  // the first panel that is floats in the scratch, if any are
+  bool isInPlace = false, packsInTasks = false; // the right operand
+  std::optional<StoredPanels> stored;           // of a constant in fewer bits
+  Value decodedFrom; // the first panel that is in the scratch, if any are
   /// Of a band: for each panel, whether it has numbers that are not finite, of which 0 times are
   /// NaN; and whether a constant has any.
   int64_t wholeTemporary = -1;

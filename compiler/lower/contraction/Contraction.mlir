@@ -33,3 +33,27 @@ func.func @main(%x: tensor<48x64xf32>, %w: tensor<64x96xf32>) -> tensor<48x96xf3
   %y = graph.matmul %x, %w : (tensor<48x64xf32>, tensor<64x96xf32>) -> tensor<48x96xf32>
   return %y : tensor<48x96xf32>
 }
+
+// -----
+
+// Where each of many right operands meets rows of its own, the task that multiplies packs it.
+// CHECK-LABEL: func.func private @kernel
+// CHECK: program.store
+// CHECK: math.fma
+// CHECK-LABEL: @heddle_program_run
+func.func @main(%x: tensor<512x48x64xf32>, %w: tensor<512x64x96xf32>) -> tensor<512x48x96xf32> {
+  %y = graph.matmul %x, %w : (tensor<512x48x64xf32>, tensor<512x64x96xf32>) -> tensor<512x48x96xf32>
+  return %y : tensor<512x48x96xf32>
+}
+
+// -----
+
+// What memory has as one panel is read where it is.
+// CHECK-LABEL: func.func private @kernel
+// CHECK-NOT: program.store
+// CHECK: math.fma
+// CHECK-LABEL: @heddle_program_run
+func.func @main(%x: tensor<48x64xf32>, %w: tensor<64x16xf32>) -> tensor<48x16xf32> {
+  %y = graph.matmul %x, %w : (tensor<48x64xf32>, tensor<64x16xf32>) -> tensor<48x16xf32>
+  return %y : tensor<48x16xf32>
+}

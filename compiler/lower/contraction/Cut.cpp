@@ -24,7 +24,7 @@ void Contraction::noteWhole(Value target, Value panelNumber) {
   Code &code = kernel.code();
   Type bits = IntegerType::get(element.getContext(), element.getIntOrFloatBitWidth());
   int64_t magnitude = bits.getIntOrFloatBitWidth() == 64 ? INT64_MAX : INT32_MAX;
-  Value memory = kernel.temporary(packedTemporary);
+  Value memory = packedPointer();
   Value end = code.add(target, code.mul(kernel.dim(shape.reduction), code.number(panelWidth())));
   Value none = code.spread(code.integerOf(bits, 0));
   Values largest = code.fold(target, end, code.lanes, none, [&](Value at, ValueRange in) {

@@ -186,7 +186,7 @@ Value Contraction::packDotPiece(Elements &e, const Indices &matrix, Value column
       packed = code.b.create<arith::OrIOp>(code.loc, packed, part);
     }
     Value at = code.add(target, code.mul(k, code.number(panelWidth())));
-    Value address = code.at(kernel.temporary(packedTemporary), element, at);
+    Value address = code.at(packedPointer(), element, at);
     code.storeLanes(word, packed, address, code.number(0), {});
     return Values{sum};
   };

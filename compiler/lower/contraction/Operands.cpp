@@ -1,6 +1,7 @@
 // Operands: what a product reads, in the layout that register tiles want.
 
 #include "compiler/graph/Constants.h"
+#include "compiler/graph/Typical.h"
 #include "compiler/graph/cost/Thresholds.h"
 #include "compiler/loop/Microkernel.h"
 #include "compiler/lower/contraction/Contraction.h"
@@ -152,8 +153,8 @@ void Contraction::packTransposed(Elements &e, Value rows, const Indices &matrix,
   Code &code = kernel.code();
   Value depth = kernel.dim(shape.reduction);
   Value last = code.sub(kernel.dim(shape.columns), code.number(1));
-  ColumnPlaces places{kernel.temporary(packedTemporary), element,
-                      code.add(target, code.number(shift)), code.number(panelWidth())};
+  ColumnPlaces places{packedPointer(), element, code.add(target, code.number(shift)),
+                      code.number(panelWidth())};
   storeColumns(e, code.number(0), depth, places, [&](int64_t number, Value k) {
     Indices place(matrix);
     place.push_back(e.uniform(code.min(code.add(column, code.number(number)), last)));
@@ -172,7 +173,7 @@ void Contraction::packFilters(Elements &e, Value groupNumber, ArrayRef<Value> co
   Value depth = kernel.dim(shape.reduction), width = code.number(panelWidth());
   Value last = code.sub(kernel.dim(shape.columns), code.number(1));
   Value before = code.mul(groupNumber, kernel.dim(shape.columns));
-  ColumnPlaces places{kernel.temporary(packedTemporary), element, target, width};
+  ColumnPlaces places{packedPointer(), element, target, width};
   if (!shape.taps.isConstant(1)) {
     places.taps = kernel.dim(shape.taps);
     places.inner = code.mul(kernel.dim(graph::dimsOf(conv.getW())[1]), width);
@@ -190,18 +191,61 @@ void Contraction::packFilters(Elements &e, Value groupNumber, ArrayRef<Value> co
   });
 }
 
+/// Packs a panel of a right operand known only at run time to `target`, the task's of that number.
+void Contraction::packPanel(Elements &e, Value batch, Value panel, Value target, Value task) {
+  Code &code = kernel.code();
+  int64_t lanes = code.lanes;
+  bool areFilters = isa<graph::ConvOp>(shape.root) && element.isF32();
+  DimVector matrices =
+      isa<graph::ConvOp>(shape.root) ? DimVector{shape.groups} : DimVector(shape.bBatch);
+  Indices matrix;
+  Value rest = batch;
+  SmallVector<Value> index(matrices.size());
+  for (size_t i = index.size(); i-- > 0;) {
+    Value extent = kernel.dim(matrices[i]);
+    index[i] = i == 0 ? rest : code.rem(rest, extent);
+    if (i > 0)
+      rest = code.div(rest, extent);
+  }
+  for (Value i : index)
+    matrix.push_back(e.uniform(i));
+  Value first = code.mul(panel, code.number(partWidth()));
+  bool isExact = partColumns.mod(Dim(partWidth())).isConstant(0);
+  Values columns;
+  for (int64_t j = 0; j < vectors; ++j) {
+    int64_t part = j / (vectors / parts);
+    Value inPart = code.add(first, code.number(j % (vectors / parts) * lanes));
+    Value column = code.add(inPart, kernel.dim(partColumns * Dim(part)));
+    columns.push_back(column);
+    if (areFilters)
+      continue;
+    if (Value rows = transposedSource(group, shape.b)) {
+      packTransposed(e, rows, matrix, column, target, j * lanes);
+      continue;
+    }
+    e.mask = isExact
+                 ? Value()
+                 : code.maskOf(code.max(code.sub(kernel.dim(partColumns), inPart), code.number(0)));
+    if (depth > 1)
+      packDots(e, matrix, column, target, task, j);
+    else
+      packColumns(e, matrix, column, target, j * lanes);
+    e.mask = {};
+  }
+  if (areFilters)
+    packFilters(e, batch, columns, target);
+  if (shape.band)
+    noteWhole(target, code.add(code.mul(batch, kernel.dim(panels)), panel));
+}
+
 /// Packs a right operand known only at run time: one panel per task.
 void Contraction::emitPacking() {
-  int64_t lanes = kernel.machine.lanes, width = vectors * lanes;
-  bool isConv = isa<graph::ConvOp>(shape.root), areFilters = isConv && element.isF32();
-  DimVector matrices = isConv ? DimVector{shape.groups} : shape.bBatch;
-  Dim batches = graph::elementCount(matrices);
+  int64_t width = panelWidth();
+  Dim batches = isa<graph::ConvOp>(shape.root) ? shape.groups : graph::elementCount(shape.bBatch);
   Dim bytes = batches * panels * panelRows() * Dim(width * graph::bytesOf(element));
   packedTemporary = kernel.addTemporary(bytes);
   if (isShifted())
     startTemporary = kernel.addTemporary(batches * panels * Dim(width * 4));
-  if (shape.band)
-    wholeTemporary = kernel.addTemporary(batches * panels);
   kernel.beginPhase();
   Elements e(kernel, group);
   Code &code = kernel.code();
@@ -209,48 +253,22 @@ void Contraction::emitPacking() {
     Elements::Scope scope(e);
     Value panel = code.rem(task, kernel.dim(panels));
     Value batch = code.div(task, kernel.dim(panels));
-    Indices matrix;
-    Value rest = batch;
-    SmallVector<Value> index(matrices.size());
-    for (size_t i = index.size(); i-- > 0;) {
-      Value extent = kernel.dim(matrices[i]);
-      index[i] = i == 0 ? rest : code.rem(rest, extent);
-      if (i > 0)
-        rest = code.div(rest, extent);
-    }
-    for (Value i : index)
-      matrix.push_back(e.uniform(i));
-    Value first = code.mul(panel, code.number(partWidth()));
     Value target = code.mul(task, code.mul(kernel.dim(panelRows()), code.number(width)));
-    bool isExact = partColumns.mod(Dim(partWidth())).isConstant(0);
-    Values columns;
-    for (int64_t j = 0; j < vectors; ++j) {
-      int64_t part = j / (vectors / parts);
-      Value inPart = code.add(first, code.number(j % (vectors / parts) * lanes));
-      Value column = code.add(inPart, kernel.dim(partColumns * Dim(part)));
-      columns.push_back(column);
-      if (areFilters)
-        continue;
-      if (Value rows = transposedSource(group, shape.b)) {
-        packTransposed(e, rows, matrix, column, target, j * lanes);
-        continue;
-      }
-      e.mask =
-          isExact
-              ? Value()
-              : code.maskOf(code.max(code.sub(kernel.dim(partColumns), inPart), code.number(0)));
-      if (depth > 1)
-        packDots(e, matrix, column, target, task, j);
-      else
-        packColumns(e, matrix, column, target, j * lanes);
-      e.mask = {};
-    }
-    if (areFilters)
-      packFilters(e, batch, columns, target);
-    if (shape.band)
-      noteWhole(target, task);
+    packPanel(e, batch, panel, target, task);
   });
   kernel.endPhase(batches * panels, batches * panels * shape.reduction * Dim(width));
+}
+
+/// Packs panels of one of the right operand's matrices into the worker's scratch.
+void Contraction::packChunk(Value batch, Value firstPanel, Value endPanel) {
+  Elements e(kernel, group);
+  Code &code = kernel.code();
+  Value size = code.mul(kernel.dim(panelRows()), code.number(panelWidth()));
+  code.forEach(firstPanel, endPanel, 1, [&](Value panel) {
+    Elements::Scope scope(e);
+    packPanel(e, batch, panel, code.mul(code.sub(panel, firstPanel), size), panel);
+  });
+  decodedFrom = code.add(code.mul(batch, kernel.dim(panels)), firstPanel);
 }
 
 /// The lanes from `column` on in a row of one of the right operand's matrices.
@@ -283,19 +301,46 @@ void Contraction::packColumns(Elements &e, const Indices &matrix, Value column, 
   foldScoped(e, code.number(0), depthOf(e, matrix, column), {}, [&](Value k, ValueRange) {
     Value value = code.spread(e.at(shape.b, placeInRight(e, matrix, k, column)));
     Value at = code.add(target, code.add(code.mul(k, width), code.number(shift)));
-    code.storeLanes(element, value, kernel.temporary(packedTemporary), at, {});
+    code.storeLanes(element, value, packedPointer(), at, {});
     return Values();
   });
 }
 
-void Contraction::emitOperands() {
+/// Whether memory has the right operand's matrices as panels of their own: one of all columns each,
+/// without zeros to fill it up.
+bool Contraction::isOnePanel() const {
+  Operation *maker = shape.b.getDefiningOp();
+  bool isComputed = maker && maker->getBlock() == group;
+  return isa<graph::MatmulOp>(shape.root) && !isComputed && !shape.band && depth == 1 &&
+         parts == 1 && shape.columns.isConstant(panelWidth()) &&
+         element == loop::memoryType(graph::elementOf(shape.b));
+}
+
+/// Whether each of the right operand's matrices meets rows of its own, and there are enough of them
+/// for all workers: a task finds what it has packed in its cache, and no other one needs it.
+bool Contraction::canPackInTasks() {
+  Dim batches = graph::elementCount(shape.bBatch);
+  int64_t workers = std::max<int64_t>(1, kernel.machine.workers);
+  int64_t enough = workers > 1 ? cost::thresholdAt(shape.root, cost::kProductTasks) * workers : 1;
+  return isa<graph::MatmulOp>(shape.root) && depth == 1 && schedule.knob("tiles", 0) == 0 &&
+         tiling().outer == batches && graph::typicalSize(shape.root, batches, 1) >= enough;
+}
+
+void Contraction::emitOperands(bool mayPackInTasks) {
   bool isConverted = element != loop::memoryType(graph::elementOf(shape.a)) || isShifted();
   if (shape.needsBorder)
     emitBorderCopy();
   else if (isConverted)
     emitCopy();
-  if (shape.b.getDefiningOp<graph::ConstantOp>())
+  bool isConstant = shape.b.getDefiningOp<graph::ConstantOp>() != nullptr;
+  if (shape.band && !isConstant)
+    wholeTemporary = kernel.addTemporary(graph::elementCount(shape.bBatch) * panels);
+  if (isConstant)
     packConstant();
+  else if (isOnePanel())
+    isInPlace = true;
+  else if (mayPackInTasks && canPackInTasks())
+    packsInTasks = true;
   else
     emitPacking();
 }

@@ -68,6 +68,15 @@ llvm::Error addOver(llvm::StringRef text, Over &over) {
   return llvm::Error::success();
 }
 
+llvm::Error checkOver(const Over &over, const std::set<std::string> &known) {
+  for (auto &[symbol, sizes] : over)
+    if (!known.count(symbol))
+      return makeError(ErrorCode::Usage, "error: no group has a size '" + symbol +
+                                             "' to tune over; there are: " +
+                                             (known.empty() ? "none" : llvm::join(known, ", ")));
+  return llvm::Error::success();
+}
+
 std::vector<Instance> instancesOf(const Over &over, llvm::ArrayRef<std::string> symbols,
                                   size_t most) {
   std::vector<Instance> all(1);

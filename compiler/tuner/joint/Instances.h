@@ -6,6 +6,8 @@
 
 #include "llvm/Support/Error.h"
 
+#include <set>
+
 namespace heddle::tuner {
 
 /// A size of one symbol, and how much it counts.
@@ -18,6 +20,9 @@ using Over = std::map<std::string, std::vector<Observed>>; // by symbols
 /// "seq=5,24:0.2,43", "seq=1..128" or "seq=@lengths.txt", a file of observed sizes, each of which
 /// counts as often as it is there. Sizes come in order, each once.
 llvm::Error addOver(llvm::StringRef text, Over &over);
+
+/// Whether all of them are among the symbols of groups.
+llvm::Error checkOver(const Over &over, const std::set<std::string> &known);
 
 struct Instance {
   cards::Sizes sizes;

@@ -36,10 +36,10 @@ double penaltyOf(const Shape &shape, const KnobValues &knobs, int64_t workers) {
   return padding * occupancy;
 }
 
-Joint::Joint(const warehouse::Card &card, std::vector<KnobValues> defaults,
-             std::vector<Shape> shapes, const program::Machine &machine, uint64_t seed)
-    : card(card), defaults(std::move(defaults)), shapes(std::move(shapes)), lanes(machine.lanes),
-      registers(machine.registers), workers(machine.workers), draws(seed) {}
+Joint::Joint(const warehouse::Card &card, std::vector<JointPoint> points,
+             const program::Machine &machine, uint64_t seed)
+    : card(card), points(std::move(points)), lanes(machine.lanes), registers(machine.registers),
+      workers(machine.workers), draws(seed) {}
 
 /// A tile's accumulators, a row of the right operand and an element of the left one fit the
 /// registers.
@@ -51,16 +51,16 @@ bool Joint::isPossible(const KnobValues &knobs) const {
 
 size_t Joint::bestShapeOf(const KnobValues &knobs) const {
   size_t best = 0;
-  for (size_t i = 1; i < shapes.size(); ++i)
-    if (std::pair(penaltyOf(shapes[i], knobs, workers), shapes[i].flops) >
-        std::pair(penaltyOf(shapes[best], knobs, workers), shapes[best].flops))
+  for (size_t i = 1; i < points.size(); ++i)
+    if (std::pair(penaltyOf(points[i].shape, knobs, workers), points[i].shape.flops) >
+        std::pair(penaltyOf(points[best].shape, knobs, workers), points[best].shape.flops))
       best = i;
   return best;
 }
 
 double Joint::speedOf(size_t shape, const KnobValues &knobs) const {
   auto known = speeds.find(knobs);
-  return known == speeds.end() ? 0 : known->second * penaltyOf(shapes[shape], knobs, workers);
+  return known == speeds.end() ? 0 : known->second * penaltyOf(points[shape].shape, knobs, workers);
 }
 
 double Joint::bestSpeedOf(size_t shape) const {
@@ -71,36 +71,55 @@ double Joint::bestSpeedOf(size_t shape) const {
 }
 
 void Joint::tell(const Trial &trial, double seconds) {
-  const Shape &shape = shapes[trial.shape];
+  const Shape &shape = points[trial.shape].shape;
   double speed = seconds > 0 ? shape.flops / (penaltyOf(shape, trial.knobs, workers) * seconds) : 0;
   double &known = speeds[trial.knobs];
   known = std::max(known, speed);
 }
 
-/// One knob or two, to a value beside its own or the one after.
+/// One knob or two, to a value beside its own or the one after, or to any: what is worth trying may
+/// be far, as where 0 stands for a rule.
 KnobValues Joint::mutated(KnobValues knobs) {
   for (uint64_t changes = 1 + draws() % 2; changes > 0; --changes) {
     const Knob &knob = card.knobs[draws() % card.knobs.size()];
     std::vector<int64_t> domain(knob.domain.begin(), knob.domain.end());
     llvm::sort(domain);
     int64_t here = llvm::find(domain, knobs[knob.name]) - domain.begin();
+    if (draws() % 2) {
+      knobs[knob.name] = domain[draws() % domain.size()];
+      continue;
+    }
     int64_t step = 1 + int64_t(draws() % 2), there = draws() % 2 ? here + step : here - step;
     knobs[knob.name] = domain[std::clamp<int64_t>(there, 0, int64_t(domain.size()) - 1)];
   }
   return knobs;
 }
 
+/// What rules would have, those of the shapes with the most to compute first.
+std::optional<Joint::Trial> Joint::first() const {
+  for (const JointPoint &point : points)
+    if (!speeds.count(point.byDefault))
+      return Trial{point.byDefault, bestShapeOf(point.byDefault)};
+  std::optional<size_t> most;
+  for (size_t i = 0; i < points.size(); ++i)
+    if (!speeds.count(points[i].alone) && isPossible(points[i].alone) &&
+        (!most || points[i].shape.flops * points[i].shape.weight >
+                      points[*most].shape.flops * points[*most].shape.weight))
+      most = i;
+  return most ? std::optional(Trial{points[*most].alone, bestShapeOf(points[*most].alone)})
+              : std::nullopt;
+}
+
 std::optional<Joint::Trial> Joint::next() {
-  for (const KnobValues &knobs : defaults)
-    if (!speeds.count(knobs))
-      return Trial{knobs, bestShapeOf(knobs)};
+  if (auto trial = first())
+    return trial;
   if (card.knobs.empty())
     return std::nullopt;
   // The shape that takes most of the time now is searched for most.
   std::vector<double> shares;
-  for (size_t i = 0; i < shapes.size(); ++i) {
+  for (size_t i = 0; i < points.size(); ++i) {
     double speed = bestSpeedOf(i);
-    shares.push_back(speed > 0 ? shapes[i].flops * shapes[i].weight / speed : 0);
+    shares.push_back(speed > 0 ? points[i].shape.flops * points[i].shape.weight / speed : 0);
   }
   for (int draw = 0; draw < kDraws; ++draw) {
     double place = std::uniform_real_distribution<>(
@@ -123,11 +142,15 @@ std::vector<KnobValues> Joint::decide(size_t most) const {
   for (auto &[knobs, speed] : speeds)
     if (speed > 0)
       states.push_back(knobs);
-  if (states.empty())
+  if (states.empty()) {
+    std::vector<KnobValues> defaults;
+    for (const JointPoint &point : points)
+      defaults.push_back(point.byDefault);
     return defaults;
+  }
   auto cover = [&](size_t k) {
-    std::vector<std::vector<size_t>> ranked(shapes.size());
-    for (size_t i = 0; i < shapes.size(); ++i) {
+    std::vector<std::vector<size_t>> ranked(points.size());
+    for (size_t i = 0; i < points.size(); ++i) {
       for (size_t s = 0; s < states.size(); ++s)
         ranked[i].push_back(s);
       llvm::sort(ranked[i], [&](size_t a, size_t b) {
@@ -136,14 +159,15 @@ std::vector<KnobValues> Joint::decide(size_t most) const {
       ranked[i].resize(std::min(k, states.size()));
     }
     std::vector<size_t> chosen;
-    std::vector<bool> isCovered(shapes.size());
+    std::vector<bool> isCovered(points.size());
     while (llvm::is_contained(isCovered, false)) {
       std::vector<double> sums(states.size());
-      for (size_t i = 0; i < shapes.size(); ++i)
+      for (size_t i = 0; i < points.size(); ++i)
         for (size_t s : ranked[i])
-          sums[s] += isCovered[i] ? 0 : shapes[i].weight * speedOf(i, states[s]) / bestSpeedOf(i);
+          sums[s] +=
+              isCovered[i] ? 0 : points[i].shape.weight * speedOf(i, states[s]) / bestSpeedOf(i);
       chosen.push_back(llvm::max_element(sums) - sums.begin());
-      for (size_t i = 0; i < shapes.size(); ++i)
+      for (size_t i = 0; i < points.size(); ++i)
         if (llvm::is_contained(ranked[i], chosen.back()))
           isCovered[i] = true;
     }
@@ -154,11 +178,62 @@ std::vector<KnobValues> Joint::decide(size_t most) const {
     if (chosen = cover(k); chosen.size() <= most)
       break;
   std::vector<KnobValues> result;
-  for (size_t i = 0; i < shapes.size(); ++i)
+  for (size_t i = 0; i < points.size(); ++i)
     result.push_back(states[*llvm::max_element(chosen, [&](size_t a, size_t b) {
       return speedOf(i, states[a]) < speedOf(i, states[b]);
     })]);
   return result;
+}
+
+std::vector<KnobValues> Joint::wanted(size_t most, const KnobValues &base, double factor) const {
+  std::vector<KnobValues> wanted = decide(most);
+  for (size_t i = 0; i < wanted.size(); ++i)
+    if (wanted[i] == base || speedOf(i, wanted[i]) < factor * speedOf(i, points[i].byDefault))
+      wanted[i] = points[i].byDefault;
+  return wanted;
+}
+
+std::vector<KnobValues> Joint::candidatesAt(size_t shape, const KnobValues &knobs,
+                                            size_t count) const {
+  std::vector<KnobValues> candidates;
+  auto add = [&](const KnobValues &each) {
+    if (each != points[shape].byDefault && candidates.size() < count && isPossible(each) &&
+        !llvm::is_contained(candidates, each))
+      candidates.push_back(each);
+  };
+  add(knobs);
+  if (const Knob *m = card.knob("m")) {
+    KnobValues half = knobs;
+    for (int64_t value : m->domain)
+      if (2 * value <= knobs.at("m") && (half == knobs || value > half["m"]))
+        half["m"] = value;
+    add(half);
+  }
+  std::vector<std::pair<double, KnobValues>> ranked;
+  for (auto &[each, speed] : speeds)
+    ranked.push_back({-speedOf(shape, each), each});
+  llvm::sort(ranked);
+  for (auto &[speed, each] : ranked)
+    if (speed < 0)
+      add(each);
+  return candidates;
+}
+
+std::vector<size_t> Joint::heaviestFirst(std::vector<size_t> some) const {
+  auto work = [&](size_t i) {
+    return std::pair(-points[i].shape.flops * points[i].shape.weight, i);
+  };
+  llvm::sort(some, [&](size_t a, size_t b) { return work(a) < work(b); });
+  return some;
+}
+
+double Joint::gainOf(llvm::ArrayRef<KnobValues> knobs) const {
+  double logarithms = 0;
+  for (size_t i = 0; i < knobs.size(); ++i)
+    if (double base = speedOf(i, points[i].byDefault), other = speedOf(i, knobs[i]);
+        base > 0 && other > 0)
+      logarithms += std::log(other / base);
+  return std::exp(logarithms / static_cast<double>(std::max<size_t>(1, knobs.size())));
 }
 
 } // namespace heddle::tuner

@@ -23,14 +23,20 @@ struct Shape {
   int64_t batches = 1, rows = 1, columns = 1; // of its product
 };
 
+/// A size, and the knobs that rules have for it.
+struct JointPoint {
+  Shape shape;
+  warehouse::KnobValues byDefault; // of the program for all sizes
+  warehouse::KnobValues alone;     // of a program for this size alone
+};
+
 /// Which share of its time a micro-kernel spends for what is asked for.
 double penaltyOf(const Shape &shape, const warehouse::KnobValues &knobs, int64_t workers);
 
 class Joint {
 public:
-  /// `defaults`: the default's knobs at each of the shapes.
-  Joint(const warehouse::Card &card, std::vector<warehouse::KnobValues> defaults,
-        std::vector<Shape> shapes, const program::Machine &machine, uint64_t seed);
+  Joint(const warehouse::Card &card, std::vector<JointPoint> points,
+        const program::Machine &machine, uint64_t seed);
 
   struct Trial {
     warehouse::KnobValues knobs;
@@ -46,17 +52,29 @@ public:
   /// Of each shape, the best of at most `most` micro-kernels that serve all: of each shape's k
   /// best, for the least k, those that together cover all shapes.
   std::vector<warehouse::KnobValues> decide(size_t most) const;
+  /// The same, with the default's knobs wherever nothing is faster by the factor, and where it
+  /// would be `base`, the knobs that the default has where no version is for the size.
+  std::vector<warehouse::KnobValues> wanted(size_t most, const warehouse::KnobValues &base,
+                                            double factor) const;
+  /// What may be the best of one shape: `knobs`, the same with half as many rows, and others that
+  /// are predicted to be next; `count` in all, without the default's.
+  std::vector<warehouse::KnobValues> candidatesAt(size_t shape, const warehouse::KnobValues &knobs,
+                                                  size_t count) const;
+  /// These shapes in the order of their work.
+  std::vector<size_t> heaviestFirst(std::vector<size_t> shapes) const;
+  /// How many times faster than the default, predicted; the geometric mean of all shapes.
+  double gainOf(llvm::ArrayRef<warehouse::KnobValues> knobs) const;
   /// Predicted, in floating point operations a second; 0 where it was not measured.
   double speedOf(size_t shape, const warehouse::KnobValues &knobs) const;
 
 private:
+  std::optional<Trial> first() const;
   bool isPossible(const warehouse::KnobValues &knobs) const;
   double bestSpeedOf(size_t shape) const;
   warehouse::KnobValues mutated(warehouse::KnobValues knobs);
 
   const warehouse::Card &card;
-  std::vector<warehouse::KnobValues> defaults;
-  std::vector<Shape> shapes;
+  std::vector<JointPoint> points;
   int64_t lanes, registers, workers;
   std::map<warehouse::KnobValues, double> speeds; // f_MK
   std::mt19937_64 draws;

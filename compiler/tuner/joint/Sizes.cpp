@@ -3,6 +3,8 @@
 #include "compiler/tuner/joint/Sizes.h"
 
 #include "compiler/graph/cost/Traffic.h"
+#include "compiler/graph/edit/CutOut.h"
+#include "compiler/graph/edit/Sizes.h"
 
 using namespace mlir;
 
@@ -18,11 +20,11 @@ static int64_t valueOf(const Dim &dim, const cards::Sizes &sizes, int64_t otherw
   return value.value_or(otherwise);
 }
 
-Shape shapeAt(graph::GroupOp group, const Instance &instance, const cards::Sizes &others,
-              int64_t otherwise) {
-  cards::Sizes sizes = instance.sizes;
-  sizes.insert(others.begin(), others.end());
-  auto at = [&](const Dim &dim) { return std::max<int64_t>(1, valueOf(dim, sizes, otherwise)); };
+/// What the group computes; symbols of which the instance says nothing are `otherwise`.
+static Shape shapeAt(graph::GroupOp group, const Instance &instance, int64_t otherwise) {
+  auto at = [&](const Dim &dim) {
+    return std::max<int64_t>(1, valueOf(dim, instance.sizes, otherwise));
+  };
   Shape shape;
   shape.weight = instance.weight;
   shape.flops = static_cast<double>(at(cost::flopsOf(group)));
@@ -31,6 +33,10 @@ Shape shapeAt(graph::GroupOp group, const Instance &instance, const cards::Sizes
       graph::DimVector dims = graph::dimsOf(matmul.getResult());
       shape.columns = at(dims.pop_back_val());
       shape.rows = at(dims.pop_back_val());
+      graph::DimVector right = graph::dimsOf(matmul.getB());
+      // Batches that share one right operand are more rows of the same product.
+      while (!dims.empty() && right[dims.size() - 1].isConstant(1))
+        shape.rows *= at(dims.pop_back_val());
       shape.batches = at(graph::elementCount(dims));
       break;
     }
@@ -53,6 +59,48 @@ warehouse::KnobValues knobsAt(const plan::Choice &choice, const cards::Sizes &si
         }))
       return version.knobs;
   return choice.knobs;
+}
+
+/// The knobs of the card by rule in a program for these sizes alone, where a tile has no more rows
+/// than there are; `otherwise` where the rule takes another card.
+static llvm::Expected<warehouse::KnobValues>
+knobsAlone(graph::GroupOp group, const warehouse::Card &card, const cards::Sizes &sizes,
+           int64_t rows, const program::Machine &machine, const warehouse::KnobValues &otherwise) {
+  graph::CutOut cut = graph::cutOut(group, graph::ownConstant);
+  graph::substituteSymbols(*cut.module, [&](StringRef symbol) -> std::optional<Dim> {
+    auto known = sizes.find(symbol.str());
+    return known == sizes.end() ? std::nullopt : std::optional(Dim(known->second));
+  });
+  auto choice = plan::DefaultChooser().choose(cut.group(), {{&card, ""}}, machine);
+  if (!choice)
+    return choice.takeError();
+  if (choice->card != &card)
+    return otherwise;
+  const warehouse::Knob *m = card.knob("m");
+  if (!m || choice->knobs["m"] <= rows)
+    return choice->knobs;
+  int64_t fitting = 0;
+  for (int64_t value : m->domain)
+    fitting = value <= rows ? std::max(fitting, value) : fitting;
+  if (fitting > 0)
+    choice->knobs["m"] = fitting;
+  return choice->knobs;
+}
+
+llvm::Expected<std::vector<JointPoint>> pointsOf(graph::GroupOp group, const plan::Choice &choice,
+                                                 ArrayRef<Instance> instances,
+                                                 const program::Machine &machine,
+                                                 int64_t otherwise) {
+  std::vector<JointPoint> points;
+  for (const Instance &instance : instances) {
+    Shape shape = shapeAt(group, instance, otherwise);
+    auto byDefault = knobsAt(choice, instance.sizes, otherwise);
+    auto alone = knobsAlone(group, *choice.card, instance.sizes, shape.rows, machine, byDefault);
+    if (!alone)
+      return alone.takeError();
+    points.push_back({shape, std::move(byDefault), std::move(*alone)});
+  }
+  return points;
 }
 
 std::vector<size_t> toConfirm(ArrayRef<warehouse::KnobValues> knobs) {

@@ -8,13 +8,15 @@
 
 namespace heddle::tuner {
 
-/// What the group computes; symbols of which `instance` says nothing are `otherwise`.
-Shape shapeAt(graph::GroupOp group, const Instance &instance, const cards::Sizes &others,
-              int64_t otherwise);
-
 /// The knobs that a run of these sizes takes.
 warehouse::KnobValues knobsAt(const plan::Choice &choice, const cards::Sizes &sizes,
                               int64_t otherwise);
+
+/// The group at each of the instances, for which the choice holds.
+llvm::Expected<std::vector<JointPoint>> pointsOf(graph::GroupOp group, const plan::Choice &choice,
+                                                 llvm::ArrayRef<Instance> instances,
+                                                 const program::Machine &machine,
+                                                 int64_t otherwise);
 
 /// The first, the middle and the last of neighbours with equal knobs: what is confirmed there is
 /// taken to hold between them.

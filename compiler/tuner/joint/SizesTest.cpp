@@ -40,9 +40,17 @@ protected:
     return shape.flops / (speed * penaltyOf(shape, knobs, 1));
   }
 
+  std::vector<JointPoint> points() const {
+    std::vector<JointPoint> points;
+    for (const Shape &shape : shapes)
+      points.push_back({shape, tile(8, 48), tile(8, 48)});
+    for (size_t i = 0; i < alone.size(); ++i)
+      points[i].alone = alone[i];
+    return points;
+  }
+
   Joint search(uint64_t seed, int64_t trials) {
-    Joint joint(card, std::vector<KnobValues>(shapes.size(), tile(8, 48)), shapes,
-                program::Machine(), seed);
+    Joint joint(card, points(), program::Machine(), seed);
     for (int64_t i = 0; i < trials; ++i)
       if (auto trial = joint.next()) {
         order.push_back(trial->knobs);
@@ -54,7 +62,7 @@ protected:
 
   warehouse::Card card;
   std::vector<Shape> shapes;
-  std::vector<KnobValues> order;
+  std::vector<KnobValues> alone, order;
 };
 
 TEST_F(JointSearch, SharesWhatIsMeasured) {
@@ -69,8 +77,42 @@ TEST_F(JointSearch, SharesWhatIsMeasured) {
   EXPECT_EQ(decided[2].at("n"), 32);
   EXPECT_EQ(decided[4].at("n"), 32);
   EXPECT_LE(std::set<KnobValues>(decided.begin(), decided.end()).size(), 4u);
+  std::vector<KnobValues> wanted = joint.wanted(4, tile(8, 48), 1.3);
+  EXPECT_EQ(wanted[0], decided[0]) << "three times less padding";
+  EXPECT_EQ(wanted[4], tile(8, 48)) << "a quarter is not enough";
+  EXPECT_GT(joint.gainOf(wanted), 1.2);
+  EXPECT_DOUBLE_EQ(joint.gainOf(std::vector(shapes.size(), tile(8, 48))), 1);
   decided = joint.decide(1);
   EXPECT_EQ(std::set<KnobValues>(decided.begin(), decided.end()).size(), 1u);
+}
+
+TEST_F(JointSearch, TriesFirstWhatRulesHaveForOneShape) {
+  alone = {tile(4, 16), tile(14, 16), tile(14, 32), tile(8, 48)};
+  alone.push_back(tile(14, 64)); // too large for the registers
+  search(1, 8);
+  order.resize(4);
+  EXPECT_EQ(order, (std::vector<KnobValues>{tile(8, 48), tile(14, 32), tile(14, 16), tile(4, 16)}));
+}
+
+TEST_F(JointSearch, OneShapeHasCandidatesOfItsOwn) {
+  Joint joint = search(1, 64);
+  auto candidates = joint.candidatesAt(4, tile(8, 32), 3);
+  ASSERT_EQ(candidates.size(), 3u);
+  EXPECT_EQ(candidates[0], tile(8, 32));
+  EXPECT_EQ(candidates[1], tile(4, 32));
+  EXPECT_EQ(candidates[2].at("n"), 32) << "what is predicted to be next";
+  EXPECT_NE(joint.candidatesAt(4, tile(8, 48), 3).front(), tile(8, 48)) << "that is the default's";
+  EXPECT_EQ(joint.heaviestFirst({0, 2, 4}), (std::vector<size_t>{4, 2, 0}));
+}
+
+TEST_F(JointSearch, GoesFarFromWhereItBegins) {
+  card.knobs.push_back({"panels", {0, 1, 2, 4, 8, 16, 32}, 0});
+  search(1, 32);
+  std::set<int64_t> panels;
+  for (const KnobValues &knobs : order)
+    if (knobs.count("panels"))
+      panels.insert(knobs.at("panels"));
+  EXPECT_GE(panels.size(), 6u);
 }
 
 TEST_F(JointSearch, FollowsFromTheSeed) {
@@ -81,8 +123,7 @@ TEST_F(JointSearch, FollowsFromTheSeed) {
 }
 
 TEST_F(JointSearch, WithoutASpeedTheDefaultsStay) {
-  Joint joint(card, std::vector<KnobValues>(shapes.size(), tile(8, 48)), shapes, program::Machine(),
-              1);
+  Joint joint(card, points(), program::Machine(), 1);
   joint.tell({tile(8, 48), 0}, 0);
   EXPECT_EQ(joint.decide(4)[1], tile(8, 48));
 }

@@ -1,0 +1,78 @@
+// Tuning: what is known while a model is tuned, and the steps of it. Tuner.cpp walks over the
+// groups and tunes one for one size; Jointly.cpp tunes one for all its sizes together.
+#ifndef HEDDLE_TUNER_TUNING_H
+#define HEDDLE_TUNER_TUNING_H
+
+#include "compiler/pipeline/Planning.h"
+#include "compiler/support/Guard.h"
+#include "compiler/tuner/AtSizes.h"
+#include "compiler/tuner/Comparison.h"
+#include "compiler/tuner/Report.h"
+#include "compiler/tuner/Tuner.h"
+#include "compiler/tuner/joint/Sizes.h"
+
+#include <chrono>
+
+namespace heddle::tuner {
+
+class Tuner {
+  using Clock = std::chrono::steady_clock;
+
+public:
+  Tuner(Compiled &planned, const CompileOptions &compile, const TuneOptions &options,
+        records::Records &records)
+      : planned(planned), compile(compile), options(options), records(records),
+        threads(records::threadsOf(compile.threads)) {}
+
+  llvm::Error run();
+  Json report() const;
+
+private:
+  double elapsed() const { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+  double left() const { return options.seconds - elapsed(); }
+  bool shouldStop();
+  bool isOver() { return shouldStop() || (options.trials > 0 && trials >= options.trials); }
+
+  llvm::Error prepare(Work &work, cards::Program *ready = nullptr);
+  llvm::Error measureBase(Work &work, Subject &subject, cards::Program *ready);
+  llvm::Error tune(Work &work, double seconds);
+  llvm::Error tuneJointly(Work &work, double seconds);
+  llvm::Expected<double> measure(Work &work, Subject &subject, cards::Program &base,
+                                 const plan::Choice &choice, const Effort &effort);
+  llvm::Expected<double> speedupAt(Work &work, AtSize &size, const plan::Choice &choice,
+                                   const Effort &effort);
+  struct Faster {
+    plan::Choice choice;
+    double speedup;
+  };
+  llvm::Expected<std::vector<Faster>> fasterCards(Work &work, AtSizes &sizes, size_t count);
+  llvm::Error refine(Work &work, AtSizes &sizes, const Joint &joint,
+                     llvm::ArrayRef<warehouse::KnobValues> wanted, double end);
+  llvm::Error confirmCards(Work &work, AtSizes &sizes, llvm::ArrayRef<Faster> others,
+                           const Effort &effort);
+  llvm::Error confirmKnobs(Work &work, AtSizes &sizes, llvm::ArrayRef<warehouse::KnobValues> wanted,
+                           llvm::ArrayRef<JointPoint> points, const Effort &effort);
+  llvm::Error explore(Work &work, Subject &subject, cards::Program &base,
+                      const plan::Choice &choice);
+  llvm::Expected<std::unique_ptr<Subject>> subjectOf(Work &work);
+  llvm::Error keepBase(Work &work, double seconds);
+  llvm::Error keep(Work &work, const plan::Choice &choice, const support::Outcome &outcome,
+                   bool isConfirmed);
+  bool isSettled(const records::Record *record) const;
+  uint64_t seedOf(const Work &work) const;
+
+  Compiled &planned;
+  const CompileOptions &compile;
+  const TuneOptions &options;
+  records::Records &records;
+  int64_t threads;
+  std::optional<warehouse::Warehouse> cards;
+  std::vector<std::unique_ptr<Work>> works;
+  Clock::time_point begin = Clock::now();
+  std::string doing = "planning", ended = "done";
+  int64_t trials = 0;
+};
+
+} // namespace heddle::tuner
+
+#endif // HEDDLE_TUNER_TUNING_H
