@@ -7,6 +7,7 @@
 #include "compiler/graph/ragged/Ragged.h"
 #include "compiler/lower/program/MemoryPlan.h"
 #include "compiler/pipeline/Planning.h"
+#include "compiler/pipeline/RowWork.h"
 #include "compiler/warehouse/Builtin.h"
 #include "compiler/warehouse/Warehouse.h"
 
@@ -50,6 +51,10 @@ private:
   Json sizeOf(const Dim &dim) const;
   Json sizeOf(const std::string &text) const;
   Json rowsJson();
+  std::optional<int64_t> ofRow(const Dim &dim, int64_t row) const;
+  ProductTile tileAt(graph::GroupOp group, SizeOf sizeOf) const;
+  int64_t computedBeyond(graph::GroupOp group) const;
+  Balance balanceOf(int64_t number) const;
   Json sourceOf(Value value) const;
   Json groupOf(int64_t number);
   Json memory() const;
@@ -101,9 +106,67 @@ Json Explainer::sizeOf(const std::string &text) const {
   return dim ? sizeOf(*dim) : Json(text);
 }
 
-/// How much of a padded batch the rows are, and the work with and without the padding.
+/// What the size is of one row; `of` is 1.
+std::optional<int64_t> Explainer::ofRow(const Dim &dim, int64_t row) const {
+  graph::RowLengthsOp op = rows;
+  auto size = graph::rowSize(op.getSize(), op.getOf()).symbolName();
+  return graph::inRow(dim, op.getOf()).evaluate([&](StringRef name) -> std::optional<int64_t> {
+    auto found = sizes.symbols.find(name.str());
+    if (name == *size)
+      return sizes.lengths[row];
+    return found == sizes.symbols.end() ? std::nullopt : std::optional(found->second);
+  });
+}
+
+/// By the knobs of the first version that is for these sizes.
+ProductTile Explainer::tileAt(graph::GroupOp group, SizeOf sizeOf) const {
+  std::string name = group.getName().str();
+  Json knobs = settings.at("knobs").value(name, Json::object());
+  for (const Json &version : settings.at("versions").value(name, Json::array())) {
+    bool fits = llvm::all_of(version.at("when").items(), [&](const auto &bound) {
+      auto dim = Dim::parse(bound.key());
+      auto size = dim ? sizeOf(*dim) : std::nullopt;
+      return size && *size <= bound.value().template get<int64_t>();
+    });
+    if (fits) {
+      knobs = version.at("knobs");
+      break;
+    }
+  }
+  return {std::max<int64_t>(1, knobs.value("m", 1)), std::max<int64_t>(1, knobs.value("n", 1))};
+}
+
+/// FLOPs that the group computes beside those of its rows.
+int64_t Explainer::computedBeyond(graph::GroupOp group) const {
+  auto whole = [&](const Dim &dim) { return valueOf(dim, sizes.lengths); };
+  if (graph::rowsOf(group).empty())
+    return filledUpFlops(group, tileAt(group, whole), whole);
+  int64_t flops = 0;
+  for (size_t row = 0; row < sizes.lengths.size(); ++row) {
+    auto size = [&](const Dim &dim) { return ofRow(dim, row); };
+    flops += filledUpFlops(group, tileAt(group, size), size);
+  }
+  return flops;
+}
+
+/// Of all launches of the group over rows.
+Balance Explainer::balanceOf(int64_t number) const {
+  Balance sum;
+  for (const program::RowLaunch &launch : compiled.program.rowLaunches)
+    if (launch.kernel == number)
+      if (auto balance = heddle::balanceOf(
+              launch, sizes.lengths.size(), std::max<int64_t>(1, compiled.machine.workers),
+              [&](const Dim &dim, int64_t row) { return ofRow(dim, row); })) {
+        sum.all += balance->all;
+        sum.most += balance->most;
+      }
+  return sum;
+}
+
+/// How much of a padded batch the rows are, the work with and without the padding, and what is left
+/// of padding and of unequal work.
 Json Explainer::rowsJson() {
-  int64_t sum = 0;
+  int64_t sum = 0, beyond = 0;
   for (int64_t length : sizes.lengths)
     sum += length;
   auto size = sizes.symbols.find(rows.getSize().str());
@@ -111,16 +174,30 @@ Json Explainer::rowsJson() {
     return nullptr;
   std::vector<int64_t> padded(sizes.lengths.size(), size->second);
   Dim flops;
-  for (graph::GroupOp group : groups)
+  Balance balance;
+  for (auto [number, group] : llvm::enumerate(groups)) {
     flops = flops + cost::flopsOf(group);
+    beyond += computedBeyond(group);
+    Balance ofGroup = balanceOf(number);
+    balance.all += ofGroup.all;
+    balance.most += ofGroup.most;
+  }
   auto number = [&](ArrayRef<int64_t> lengths) {
     auto value = valueOf(flops, lengths);
     return value ? Json(*value) : Json(nullptr);
   };
-  return {{"of", rows.getOf().str()},      {"size", rows.getSize().str()},
-          {"count", sizes.lengths.size()}, {"padded_length", size->second},
-          {"sum_of_lengths", sum},         {"flops", number(sizes.lengths)},
-          {"padded_flops", number(padded)}};
+  Json needed = number(sizes.lengths);
+  return {{"of", rows.getOf().str()},
+          {"size", rows.getSize().str()},
+          {"count", sizes.lengths.size()},
+          {"padded_length", size->second},
+          {"sum_of_lengths", sum},
+          {"flops", needed},
+          {"padded_flops", number(padded)},
+          {"computed_flops", needed.is_null() ? needed : Json(needed.get<int64_t>() + beyond)},
+          {"threads", std::max<int64_t>(1, compiled.machine.workers)},
+          {"largest_share",
+           balance.all > 0 ? Json(double(balance.most) / double(balance.all)) : Json(nullptr)}};
 }
 
 /// The type without its encoding: "2x?x768xf32" has the names of its sizes instead.

@@ -100,6 +100,16 @@ struct RowBlocks {
   int64_t bytes;        // of the arena for each thread; 0: they are not wanted
 };
 
+/// A launch over all rows of a ragged model, for reports: the tasks of one row and their work, as
+/// expressions in the size of a row.
+struct RowLaunch {
+  int64_t kernel; // index into Program::kernels
+  std::string tasks, work;
+};
+/// Parts into which such a launch cuts the work of all rows: many more than there are workers, so
+/// that shares are fine enough. Workers have neighbouring parts, as many each.
+inline constexpr int64_t kRowParts = 1024;
+
 /// The module holds `func.func` kernels (`(!program.ptr args, i64 begin, i64 end, !program.ptr
 /// scratch)`, private), and public functions as abi.h wants them,
 /// `heddle_program_sizes(!program.ptr symbols, !program.ptr arena_bytes, !program.ptr output_dims,
@@ -116,6 +126,7 @@ struct Program {
   std::vector<LibraryCall> calls;
   std::vector<Source> sources;
   RowBlocks rowBlocks = {0, 0, 0};
+  std::vector<RowLaunch> rowLaunches;
   bool bindsValues = false; // there is a heddle_program_bind
   bool isProfiled = false;  // it says to the runtime where each kernel begins and ends
   // AddressSanitizer looks at each access, and no tensor shares memory with another.

@@ -1,6 +1,7 @@
 """`--ragged` in the commands that run a model."""
 
 import importlib.util
+import json
 import sys
 from pathlib import Path
 
@@ -86,11 +87,45 @@ def test_explain_counts_the_work_of_the_rows(tmp_path):
 
     def flops(rows):
         return sum(2 * 8 * 16 * s + 2 * 8 * s * s for s in rows)
-    assert done.json["rows"] == {
+    told = done.json["rows"]
+    assert told["flops"] < told.pop("computed_flops") < told["padded_flops"]
+    assert told.pop("threads") * told.pop("largest_share") >= 1
+    assert told == {
         "of": "batch", "size": "seq", "count": 4, "padded_length": 10, "sum_of_lengths": 20,
         "flops": flops(lengths), "padded_flops": flops([10] * 4)}
     assert sum(group["flops"] for group in done.json["groups"]) == flops(lengths)
     wrong = heddle("explain", model, *RAGGED, "--dim", "seq=4", "--input", "lengths=1xi64=-1")
     assert wrong.status == USAGE and "row 0 has the length -1" in wrong.errors
     text = heddle("explain", model, *RAGGED, "--dim", "batch=2", "--dim", "seq=4").output
-    assert "of 8 'seq'" in text and "with padding" in text
+    assert "of 8 'seq'" in text and "with padding" in text and "with what fills up tiles" in text
+
+
+def test_explain_tells_what_is_left_of_padding_and_of_unequal_work(tmp_path):
+    """Of tiles of m rows and n columns, as a plan sets them; of threads, by the tasks of rows."""
+    nodes = [helper.make_node("Transpose", ["x"], ["t"], "t", perm=[0, 2, 1]),
+             helper.make_node("MatMul", ["x", "t"], ["scores"], "scores")]
+    model = save(make_model(nodes, [value("x", ["batch", "seq", 8])],
+                            [value("scores", ["batch", "seq", "seq"])]), tmp_path / "scores.onnx")
+    plan = heddle("plan", model, *RAGGED, "--json").json
+    m, n = 4, 16
+    for group in plan["groups"]:
+        if group["card"] == "matmul":
+            group["knobs"].update(m=m, n=n)
+            group.pop("versions", None)
+    (tmp_path / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
+    lengths = [1, 0, 6, 17, 32]
+    done = heddle("explain", model, *RAGGED, "--plan", tmp_path / "plan.json", "--dim", "seq=32",
+                  "--input", f"lengths=5xi64={','.join(map(str, lengths))}", "--threads", 2,
+                  "--json")
+    assert done.status == OK, done.errors
+
+    def rows_of(size):  # one row alone is a tile; else a tile as a whole, or half of one
+        rest = size % m
+        return size - rest + (rest if rest <= 1 else m // 2 if rest <= m // 2 else m)
+    told = done.json["rows"]
+    assert told["flops"] == sum(16 * s * s for s in lengths)
+    assert told["computed_flops"] == sum(2 * 8 * rows_of(s) * -(-s // n) * n for s in lengths)
+    assert told["threads"] == 2 and 0.5 <= told["largest_share"] < 0.9
+    alone = heddle("explain", model, *RAGGED, "--dim", "seq=32", "--input", "lengths=1xi64=7",
+                   "--threads", 1, "--json")
+    assert alone.json["rows"]["largest_share"] == 1

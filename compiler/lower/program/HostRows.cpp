@@ -11,8 +11,7 @@ using namespace mlir;
 
 namespace heddle::lower {
 
-/// Parts of the work of a launch: many more than there are workers, so that shares are fine enough.
-static constexpr int64_t kParts = 1024;
+using program::kRowParts;
 
 Value Host::isNonzero(Type element, Value memory, Value index) {
   Value value = code->load(element, memory, index);
@@ -231,8 +230,8 @@ func::FuncOp Host::rowDispatcher(func::FuncOp target, const Kernel &kernel, cons
   for (int64_t i = 0; i < count; ++i)
     if (llvm::none_of(varying, [&](const RowArgument &each) { return each.slot == i; }))
       inside.store(i64, inside.load(i64, slots, inside.number(2 + i)), own, inside.number(i));
-  // total * part / kParts, without a product that could leave int64.
-  Value total = inside.load(i64, work, rows), parts = inside.number(kParts);
+  // total * part / kRowParts, without a product that could leave int64.
+  Value total = inside.load(i64, work, rows), parts = inside.number(kRowParts);
   auto before = [&](Value part) {
     Value whole = inside.mul(inside.div(total, parts), part);
     return inside.add(whole, inside.div(inside.mul(inside.rem(total, parts), part), parts));
@@ -284,8 +283,11 @@ void Host::launchRows(graph::GroupOp group) {
   code->store(i64, rows, arguments, code->number(base + 1));
   storeArguments(group, base + 2);
   Value slots = code->at(arguments, i64, code->number(base));
+  int64_t number = llvm::find(program.kernels, group.getName()) - program.kernels.begin();
   profile(group, [&] {
     for (const Phase &phase : kernel.phases) {
+      program.rowLaunches.push_back({number, RowTables::tasksOf(kernel, phase).str(),
+                                     RowTables::workOf(kernel, phase).str()});
       func::FuncOp dispatcher = rowDispatcher(functionOf(phase), kernel, phase);
       bool needsScratch = !phase.scratchBytes.isConstant(0);
       code->when(isFine(), [&] {
@@ -293,7 +295,7 @@ void Host::launchRows(graph::GroupOp group) {
                                     code->number(tables.greatestOf(phase.scratchBytes)));
         Value all = code->load(
             i64, tableAt(table, rows, tables.sumOf(RowTables::workOf(kernel, phase))), rows);
-        launch(dispatcher, slots, code->number(kParts), all, greatest, needsScratch);
+        launch(dispatcher, slots, code->number(kRowParts), all, greatest, needsScratch);
       });
       ++program.launches;
     }

@@ -101,17 +101,22 @@ static std::string unfoldedText(const Json &unfolded) {
   return text;
 }
 
-/// "rows     8 of 'batch' with 211 of 512 'seq'; 1.2 GFLOP instead of 3.1 with padding".
+/// "rows     8 of 'batch' with 211 of 512 'seq'; 1.2 GFLOP instead of 3.1 with padding, 1.23 with
+/// what fills up tiles; a thread of 2 has at most 50.1 % of what rows do apart".
 static std::string rowsText(const Json &rows) {
   auto text = [&](const char *name) { return rows.at(name).get<std::string>(); };
   auto gflop = [&](const char *name) {
     return rows.at(name).is_null() ? "?" : formatNumber(rows.at(name).get<double>() * 1e-9);
   };
   int64_t count = rows.at("count"), most = rows.at("padded_length");
+  std::string share;
+  if (const Json &largest = rows.at("largest_share"); !largest.is_null())
+    share = "; a thread of " + rows.at("threads").dump() + " has at most " +
+            formatNumber(100 * largest.get<double>(), 3) + " % of what rows do apart";
   return "rows     " + std::to_string(count) + " of '" + text("of") + "' with " +
          rows.at("sum_of_lengths").dump() + " of " + std::to_string(count * most) + " '" +
          text("size") + "'; " + gflop("flops") + " GFLOP instead of " + gflop("padded_flops") +
-         " with padding\n";
+         " with padding, " + gflop("computed_flops") + " with what fills up tiles" + share + "\n";
 }
 
 static std::string headOf(const Json &explanation) {
