@@ -24,9 +24,17 @@ def operand(g, dtype, dims):
     return g.choice(found) if found and g.chance(0.6) else g.fresh(dtype, dims)
 
 
+def triangle(g, tensor):
+    """The tensor with 0 on one side of a diagonal."""
+    shift = g.scalar(g.between(-3, 3), "int64") if g.chance(0.5) else None
+    return g.emit("Trilu", [tensor, shift], upper=g.between(0, 1))
+
+
 @op("MatMul", weight=2.5)
 def matmul(g, name):
     tensor = squash(g, g.pick((*REALS, "bfloat16"), range(1, 5)), -20, 20)
+    if tensor.rank >= 2 and tensor.dtype != "bfloat16" and g.opset >= 14 and g.chance(0.15):
+        tensor = triangle(g, tensor)
     inner, columns = tensor.dims[-1], g.dim()
     kind = g.rng.random()
     if kind < 0.15:

@@ -189,8 +189,28 @@ def classify(g, name):
     g.emit(name, [tensor], **attributes)
 
 
+def side(g, tensor):
+    """A mask for the last two dimensions: one side of a diagonal, as causal masks are."""
+    def numbers(axis):
+        size = g.emit("Shape", [tensor], start=axis, end=axis + 1)
+        count = g.emit("Squeeze", [size, g.ints([0])])
+        return g.emit("Range", [g.scalar(0, "int64"), count, g.scalar(1, "int64")])
+    rows, columns = numbers(tensor.rank - 2), numbers(tensor.rank - 1)
+    if g.chance(0.5):
+        rows = g.emit("Add", [rows, g.scalar(g.between(-3, 3), "int64")])
+    rows = g.emit("Unsqueeze", [rows, g.ints([1])])
+    comparison = g.choice(["Less", "LessOrEqual", "Greater", "GreaterOrEqual"])
+    return g.emit(comparison, [columns, rows] if g.chance(0.5) else [rows, columns])
+
+
 @op("Where", weight=1.2)
 def where(g, name):
+    if g.opset >= 15 and g.chance(0.2):
+        tensor = g.pick(rank=range(2, 5))
+        inputs = [tensor, g.partner(tensor, tensor.dtype) if g.chance(0.5) else
+                  g.scalar(g.choice([0, 1]), tensor.dtype)]
+        g.emit(name, [side(g, tensor), *(inputs if g.chance(0.5) else inputs[::-1])])
+        return
     condition = g.pick(("bool",))
     dtype = g.dtype()
     g.emit(name, [condition, g.partner(condition, dtype), g.partner(condition, dtype)])
