@@ -5,6 +5,8 @@
 #include "compiler/graph/Constants.h"
 #include "compiler/graph/edit/Band.h"
 
+#include "mlir/IR/IRMapping.h"
+
 using namespace mlir;
 
 namespace heddle::partition {
@@ -34,7 +36,37 @@ static void eraseUnused(Operation *op) {
   }
 }
 
+/// A choice between two numbers by a band, as masks are that are added; nullopt for others.
+static std::optional<graph::Band> numbersBy(graph::SelectOp choice) {
+  bool areNumbers = choice && graph::splatOf(choice.getX()) && graph::splatOf(choice.getY());
+  return areNumbers ? graph::bandOf(choice.getCondition()) : std::nullopt;
+}
+
+/// Such a choice, spread to the shape of its reader, made anew there.
+static Value ownNumbers(Value mask, OpBuilder &builder) {
+  IRMapping made;
+  if (auto broadcast = mask.getDefiningOp<graph::BroadcastOp>()) {
+    Value own = ownNumbers(broadcast.getX(), builder);
+    if (own)
+      made.map(broadcast.getX(), own);
+    return own ? builder.clone(*broadcast, made)->getResult(0) : Value();
+  }
+  auto choice = mask.getDefiningOp<graph::SelectOp>();
+  return numbersBy(choice) ? builder.clone(*choice)->getResult(0) : Value();
+}
+
 void ownBands(func::FuncOp function) {
+  function.walk([](Operation *op) {
+    if (!isa<graph::AddOp>(op))
+      return;
+    OpBuilder builder(op);
+    for (OpOperand &use : op->getOpOperands())
+      if (Operation *source = use.get().getDefiningOp())
+        if (Value own = ownNumbers(use.get(), builder)) {
+          use.set(own);
+          eraseUnused(source);
+        }
+  });
   function.walk([](graph::SelectOp select) {
     Value mask = select.getCondition();
     Operation *source = mask.getDefiningOp();

@@ -2,6 +2,7 @@
 // ragged tensors. A value is ragged in one form or both (Forms.h), a view of each other; what has
 // no rows of its own, such as positions, stays padded and is cut where it is read.
 
+#include "compiler/graph/Constants.h"
 #include "compiler/graph/edit/Band.h"
 #include "compiler/graph/edit/Sizes.h"
 #include "compiler/ragged/Converter.h"
@@ -197,8 +198,8 @@ Value Converter::asRows(Value value, Operation *reader) {
   DimVector wanted = rowDims(dims, names);
   if (Value spread = ofPlain(value, wanted, build))
     return rows[value] = spread;
-  if (Value mask = ofPositions(value, wanted, build))
-    return rows[value] = mask;
+  if (Value made = ofPositions(value, wanted, build))
+    return rows[value] = made;
   if (Value long_ = tokens.lookup(value)) {
     if (isTimeMajor(value))
       return refused(reader, "rows of its operand do not lie one after the other");
@@ -237,12 +238,28 @@ Value Converter::ofPlain(Value value, ArrayRef<Dim> wanted, Build &build) {
   return isPlain ? build.broadcast(broadcast.getX(), wanted) : Value();
 }
 
-Value Converter::ofPositions(Value value, ArrayRef<Dim> wanted, Build &build) {
-  if (isRagged(value) || !graph::elementOf(value).isInteger(1))
+Value Converter::ofPositions(Value value, ArrayRef<Dim> wanted, Build &build, int depth) {
+  if (isRagged(value) || depth == 0 || graph::rankOf(value) < 2)
     return {};
-  auto band = graph::bandOf(value);
-  bool isPlain = band && band->shift.constant();
-  return isPlain ? graph::maskOf(build, wanted, *band) : Value();
+  if (auto number = graph::splatOf(value))
+    return build.full(wanted, graph::elementOf(value), *number);
+  bool isMask = graph::elementOf(value).isInteger(1);
+  if (auto band = isMask ? graph::bandOf(value) : std::nullopt; band && band->shift.constant())
+    return graph::maskOf(build, wanted, *band);
+  Operation *op = value.getDefiningOp();
+  if (auto broadcast = dyn_cast_if_present<graph::BroadcastOp>(op)) {
+    DimVector from = dimsOf(broadcast.getX()), to = dimsOf(value);
+    bool keepsMatrix = from.size() >= 2 && ArrayRef(from).take_back(2) == ArrayRef(to).take_back(2);
+    return keepsMatrix ? ofPositions(broadcast.getX(), wanted, build, depth - 1) : Value();
+  }
+  auto choice = dyn_cast_if_present<graph::SelectOp>(op);
+  if (!choice)
+    return {};
+  Value parts[3];
+  for (auto [part, operand] : llvm::zip(parts, choice->getOperands()))
+    if (part = ofPositions(operand, wanted, build, depth - 1); !part)
+      return {};
+  return build.select(parts[0], parts[1], parts[2]);
 }
 
 void Converter::broadcastOfRows(graph::BroadcastOp op) {

@@ -71,8 +71,9 @@ private:
   /// A number or a vector without either size, spread to these sizes at once; else null.
   Value ofPlain(Value value, ArrayRef<Dim> wanted, Build &build);
 
-  /// A mask that is one side of a diagonal, made of the positions in a row; else null.
-  Value ofPositions(Value value, ArrayRef<Dim> wanted, Build &build);
+  /// A mask that is one side of a diagonal, or numbers that are chosen by such masks, made of the
+  /// positions in a row; else null.
+  Value ofPositions(Value value, ArrayRef<Dim> wanted, Build &build, int depth = 8);
 
   /// What depends on the length of the row, spread.
   void broadcastOfRows(graph::BroadcastOp op);

@@ -58,6 +58,15 @@ LogicalResult indexAtLeast(GreaterEqualOp op, Rewriter &rewriter) {
   Build build(rewriter, op);
   return replace(op, build.full(dimsOf(op.getResult()), elementOf(op.getResult()), 1), rewriter);
 }
+/// x and true = x, x and false = false; x or false = x, x or true = true.
+template <typename Op> LogicalResult known(Op op, double neutral, Rewriter &rewriter) {
+  auto truth = splatOf(op.getY());
+  if (!truth)
+    return failure();
+  return replace(op, (*truth != 0) == (neutral != 0) ? op.getX() : op.getY(), rewriter);
+}
+LogicalResult andKnown(AndOp op, Rewriter &rewriter) { return known(op, 1, rewriter); }
+LogicalResult orKnown(OrOp op, Rewriter &rewriter) { return known(op, 0, rewriter); }
 // x ^ 1 = x
 LogicalResult powOne(PowOp op, Rewriter &rewriter) {
   return isSplat(op.getY(), 1) ? replace(op, op.getX(), rewriter) : failure();
@@ -205,7 +214,7 @@ void addArithmeticRules(RewritePatternSet &patterns) {
       .add(constantToTheRight<MinOp>)
       .add(constantToTheRight<AndOp>)
       .add(constantToTheRight<OrOp>);
-  patterns.add(indexAtLeast);
+  patterns.add(indexAtLeast).add(andKnown).add(orKnown);
   patterns.add(addZero).add(subZero).add(mulOne).add(divOne).add(powOne).add(powTwo).add(powHalf);
   patterns.add(divPowerOfTwo).add(subConstant).add(addAdd).add(mulMul).add(maxMax).add(minMin);
   patterns.add(mulAndDiv<MulOp, DivOp>).add(mulAndDiv<DivOp, MulOp>);

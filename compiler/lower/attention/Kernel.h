@@ -26,6 +26,7 @@ struct ScoreMasks {
 struct SideMask {
   graph::Band seen;
   double hidden;
+  graph::SelectOp choice; // by the diagonal
 };
 
 /// Writes one kernel: Layout.cpp, Attention.cpp, Visible.cpp and Softmax.cpp.

@@ -74,32 +74,47 @@ void AttentionKernel::findMasks() {
     findSide();
 }
 
-/// A choice between the score and one number by a band, in the shape of the scores.
+/// A choice by a band between the score and a number, or between two numbers that are added, in the
+/// shape of the scores.
 void AttentionKernel::findSide() {
   const ScoreMasks::Step &step = masks->steps.front();
-  auto select = dyn_cast<graph::SelectOp>(step.op);
-  auto hidden = select ? graph::splatOf(select->getOperand(3 - step.scores)) : std::nullopt;
-  auto band = hidden ? graph::bandOf(select.getCondition()) : std::nullopt;
   DimVector dims = graph::dimsOf(step.op->getResult(0));
-  if (band && dims[dims.size() - 2] == queries && dims.back() == keys)
-    side = SideMask{step.scores == 1 ? *band : band->complement(), *hidden};
+  Value mask =
+      isa<graph::AddOp>(step.op) ? step.op->getOperand(1 - step.scores) : step.op->getResult(0);
+  while (auto broadcast = mask.getDefiningOp<graph::BroadcastOp>())
+    mask = broadcast.getX();
+  auto choice = mask.getDefiningOp<graph::SelectOp>();
+  DimVector ofMask = graph::dimsOf(mask);
+  auto band = choice ? graph::bandOf(choice.getCondition()) : std::nullopt;
+  if (!band || dims[dims.size() - 2] != queries || dims.back() != keys ||
+      ArrayRef(ofMask).take_back(2) != ArrayRef(dims).take_back(2))
+    return;
+  // The score counts as 0.
+  auto numberAt = [&](unsigned operand) {
+    bool isScore = choice == step.op && operand == step.scores;
+    return isScore ? std::optional(0.0) : graph::splatOf(choice->getOperand(operand));
+  };
+  auto within = numberAt(1), beyond = numberAt(2);
+  if (within == 0.0 && beyond)
+    side = SideMask{*band, *beyond, choice};
+  else if (beyond == 0.0 && within)
+    side = SideMask{band->complement(), *within, choice};
 }
 
 /// Makes the choice of the side with a count of lanes in place of row and column numbers.
 void AttentionKernel::bindSide(Elements &e) {
   if (!side)
     return;
-  const ScoreMasks::Step step = masks->steps.front();
-  e.bind(step.op->getResult(0), [this, &e, step](ArrayRef<Index> place) -> Value {
+  graph::Band band = *graph::bandOf(side->choice.getCondition());
+  e.bind(side->choice, [this, &e, band](ArrayRef<Index> place) -> Value {
     Code &code = kernel.code();
-    bool isLower = side->seen.isLower;
-    Value edge = code.add(place[place.size() - 2].base, kernel.dim(side->seen.shift));
-    edge = isLower ? code.add(edge, code.number(1)) : edge;
-    Value count = code.max(code.sub(edge, place.back().base), code.number(0));
-    Value score = code.spread(e.at(step.op->getOperand(step.scores), place));
-    Value hidden = code.spread(code.constantOf(number, side->hidden));
-    return code.b.create<arith::SelectOp>(code.loc, code.maskOf(count), isLower ? score : hidden,
-                                          isLower ? hidden : score);
+    graph::SelectOp choice = side->choice;
+    Value edge = code.add(place[place.size() - 2].base, kernel.dim(band.shift));
+    edge = band.isLower ? code.add(edge, code.number(1)) : edge;
+    Value isBefore = code.maskOf(code.max(code.sub(edge, place.back().base), code.number(0)));
+    Value x = code.spread(e.at(choice.getX(), place)), y = code.spread(e.at(choice.getY(), place));
+    return code.b.create<arith::SelectOp>(code.loc, isBefore, band.isLower ? x : y,
+                                          band.isLower ? y : x);
   });
 }
 
