@@ -94,7 +94,9 @@ std::optional<Limits> limitsOf(graph::MatmulOp product) {
        right = product.getB().getDefiningOp<graph::SelectOp>();
   auto read =
       product->hasOneUse() ? dyn_cast<graph::SelectOp>(*product->user_begin()) : graph::SelectOp();
+  DimVector dims = graph::dimsOf(product.getA());
   if (!left || !right || !read || read.getX() != product.getResult() || !left->hasOneUse() ||
+      dims[dims.size() - 2].isConstant(1) || // tiles may then be of matrices
       graph::splatOf(left.getY()) != 0.0 || graph::splatOf(right.getY()) != 0.0 ||
       !isa<FloatType>(graph::elementOf(left)))
     return std::nullopt;
