@@ -28,7 +28,7 @@ struct Emitter {
   Code &code;
   const Tile &tile;
   const Product &product;
-  int64_t width = tile.vectors * code.lanes;
+  int64_t width = std::max(tile.vectors, product.panelVectors) * code.lanes;
 
   /// `aShift` and `bRow` say where the piece begins, in elements of A and in rows of the panel.
   Values nest(size_t depth, Value aShift, Value bRow, ValueRange sums) {

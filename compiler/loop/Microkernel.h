@@ -43,7 +43,8 @@ struct Product {
   /// filled up with zeros to a multiple of it.
   int64_t depth = 1;
   program::Dot dot = program::Dot::None;
-  bool isPadded = false; // up to depth - 1 elements after a piece of A can be read
+  int64_t panelVectors = 0; // of which the tile takes the first; 0: it takes all
+  bool isPadded = false;    // up to depth - 1 elements after a piece of A can be read
 };
 
 /// The accumulators, row by row.

@@ -146,14 +146,15 @@ Value AttentionKernel::largestOf(Value place) {
   return code.at(scratchAt(largestAt), number, code.mul(place, code.number(code.lanes)));
 }
 
-/// The strip times a panel of keys, through what precedes the softmax.
-void AttentionKernel::emitScores(Elements &e, const Strip &strip, Value panel) {
+/// The strip times the first vectors of a panel of keys, through what precedes the softmax.
+void AttentionKernel::emitScores(Elements &e, const Strip &strip, Value panel, int64_t vectors) {
   Code &code = kernel.code();
   Value scores = parts.scores.getResult(), logits = parts.logits, buffer = scratchAt(stripsAt);
   Values aRows = rowOffsets(strip, queryStride), targets = rowOffsets(strip, stripStride);
-  int64_t width = keyPanels.width, vectors = keyPanels.vectors;
+  int64_t width = keyPanels.width;
   loop::Product product{number, number, scratchAt(queriesAt), aRows, kernel.scratch(), {}, {},
                         {},     8};
+  product.panelVectors = keyPanels.vectors;
   product.length = kernel.dim(depth);
   product.bOffset = code.mul(panel, kernel.dim(depth * Dim(width)));
   auto sums = loop::emitProduct(code, {strip.count(), vectors}, product);
@@ -289,11 +290,22 @@ void AttentionKernel::emitValueChunks(Elements &e, const Slab &slab, const Keys 
 }
 
 void AttentionKernel::emitSlab(Elements &e, const Slab &slab, const Bounds &bounds) {
+  Code &code = kernel.code();
   copyQueries(e, slab);
   Keys seen = visibleKeys(e, slab, bounds);
+  int64_t half = keyPanels.vectors / 2;
   foldScoped(e, seen.first, seen.end, {}, [&](Value panel, ValueRange) {
-    forEachStrip(e, slab, [&](const Strip &strip) { emitScores(e, strip, panel); });
-    return Values();
+    auto emitPart = [&](int64_t vectors) {
+      forEachStrip(e, slab, [&](const Strip &strip) { emitScores(e, strip, panel, vectors); });
+      return Values();
+    };
+    if (!side || !side->seen.isLower || half == 0)
+      return emitPart(keyPanels.vectors);
+    // Of the panel in which the diagonal is, a half may be enough.
+    Value left = code.sub(seen.high, code.mul(panel, code.number(keyPanels.width)));
+    return code.choose(
+        code.less(code.number(half * code.lanes), left), TypeRange(),
+        [&] { return emitPart(keyPanels.vectors); }, [&] { return emitPart(half); });
   });
   emitSoftmax(e, slab, seen);
   emitValueChunks(e, slab, seen);

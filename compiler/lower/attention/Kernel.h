@@ -71,7 +71,7 @@ private:
   void forEachStrip(Elements &e, const Slab &slab, llvm::function_ref<void(const Strip &)> body);
   Strip stripOf(Value first, Value place, int64_t count);
   void copyQueries(Elements &e, const Slab &slab);
-  void emitScores(Elements &e, const Strip &strip, Value panel);
+  void emitScores(Elements &e, const Strip &strip, Value panel, int64_t vectors);
   void emitSoftmax(Elements &e, const Slab &slab, const Keys &seen);
   void emitSoftmaxRow(Elements &e, Value row, Value place, const Keys &seen);
   void emitValueChunks(Elements &e, const Slab &slab, const Keys &seen);
