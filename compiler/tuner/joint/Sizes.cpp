@@ -104,13 +104,18 @@ llvm::Expected<std::vector<JointPoint>> pointsOf(graph::GroupOp group, const pla
 }
 
 std::vector<size_t> toConfirm(ArrayRef<warehouse::KnobValues> knobs) {
+  constexpr size_t kParts = 8;
+  size_t farthest = std::max<size_t>(1, knobs.size() / kParts);
   std::vector<size_t> indices;
   for (size_t begin = 0, end; begin < knobs.size(); begin = end) {
     for (end = begin + 1; end < knobs.size() && knobs[end] == knobs[begin];)
       ++end;
-    for (size_t index : {begin, begin + (end - begin) / 2, end - 1})
+    for (size_t index : {begin, begin + (end - begin) / 2, end - 1}) {
+      while (!indices.empty() && indices.back() + farthest < index)
+        indices.push_back(indices.back() + farthest);
       if (indices.empty() || indices.back() != index)
         indices.push_back(index);
+    }
   }
   return indices;
 }
