@@ -158,11 +158,12 @@ def with_library(case):
     told = json.loads(engines.heddle("explain", case.path, "--json", *known_of(case)))
     offered = {(group["name"], offer["card"]) for group in told["groups"]
                for offer in group["offers"] if offer["refusal"] is None}
-    for group in plan["groups"]:
-        if (group["name"], CALLS.get(group["card"])) in offered:
-            group.update(card=CALLS[group["card"]], knobs={}, versions=[], card_hash="")
+    taken = [group for group in plan["groups"]
+             if (group["name"], CALLS.get(group["card"])) in offered]
+    for group in taken:
+        group.update(card=CALLS[group["card"]], knobs={}, versions=[], card_hash="")
     try:
-        return session(case, plan=plan)
+        return session(case, plan=plan) if taken else None
     except Exception as error:  # the library is not there, or refuses the group
         print(f"oneDNN: {error}", file=sys.stderr)
         return None

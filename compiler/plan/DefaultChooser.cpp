@@ -180,7 +180,8 @@ static void chooseAttentionTile(const Card &card, const program::Machine &machin
 }
 
 /// Keys known only at run time that are few have a tile of as many columns
-/// (bench/notes/2026-11-23-open-columns.md).
+/// (bench/notes/2026-11-23-open-columns.md); those of two panels have narrower ones where these do,
+/// as keys that are known have (bench/notes/2026-11-24-dynamic-all-sizes.md).
 static void chooseAttentionVersions(graph::GroupOp group, const program::Machine &machine,
                                     Choice &choice) {
   auto products = group.getBody().front().getOps<graph::MatmulOp>();
@@ -190,11 +191,19 @@ static void chooseAttentionVersions(graph::GroupOp group, const program::Machine
   Dim keys = graph::dimsOf((*products.begin()).getResult()).back();
   if (keys.constant())
     return;
-  for (int64_t columns = machine.lanes; columns < choice.knobs["n"]; columns += machine.lanes) {
-    Version version{{{keys.str(), columns}}, choice.knobs};
+  auto add = [&](int64_t mostKeys, int64_t columns) {
+    Version version{{{keys.str(), mostKeys}}, choice.knobs};
     version.knobs["n"] = columns;
     if (n->allows(columns))
       choice.versions.push_back(std::move(version));
+  };
+  for (int64_t columns = machine.lanes; columns < choice.knobs["n"]; columns += machine.lanes)
+    add(columns, columns);
+  int64_t lanes = machine.lanes, most = choice.knobs["n"] / lanes;
+  for (int64_t half = most / 2 + 1; half < most && n->allows(half * lanes); ++half) {
+    if (half == most / 2 + 1)
+      add(most * lanes, most * lanes);
+    add(2 * half * lanes, half * lanes);
   }
 }
 

@@ -118,6 +118,42 @@ TEST_F(Plans, areReplayed) {
   EXPECT_EQ(scheduled, (std::vector<bool>{true, false}));
 }
 
+constexpr StringLiteral kOpenAttention = R"(
+#tokens = #graph.dims<"seq", "64">
+#scores = #graph.dims<"seq", "seq">
+#row = #graph.dims<"seq", "1">
+func.func @main(%q: tensor<?x64xf32, #tokens>, %k: tensor<64x?xf32, #graph.dims<"64", "seq">>,
+                %v: tensor<?x64xf32, #tokens>) -> tensor<?x64xf32, #tokens> {
+  %g = graph.group "y" {kind = "attention"} : tensor<?x64xf32, #tokens> {
+    %s = graph.matmul %q, %k : (tensor<?x64xf32, #tokens>,
+      tensor<64x?xf32, #graph.dims<"64", "seq">>) -> tensor<?x?xf32, #scores>
+    %largest = graph.reduce_max %s {axes = array<i64: 1>, keep_dims = true}
+      : (tensor<?x?xf32, #scores>) -> tensor<?x1xf32, #row>
+    %most = graph.broadcast %largest : (tensor<?x1xf32, #row>) -> tensor<?x?xf32, #scores>
+    %less = graph.sub %s, %most : tensor<?x?xf32, #scores>
+    %e = graph.exp %less : tensor<?x?xf32, #scores>
+    %sum = graph.reduce_sum %e {axes = array<i64: 1>, keep_dims = true}
+      : (tensor<?x?xf32, #scores>) -> tensor<?x1xf32, #row>
+    %all = graph.broadcast %sum : (tensor<?x1xf32, #row>) -> tensor<?x?xf32, #scores>
+    %p = graph.div %e, %all : tensor<?x?xf32, #scores>
+    %y = graph.matmul %p, %v : (tensor<?x?xf32, #scores>, tensor<?x64xf32, #tokens>)
+      -> tensor<?x64xf32, #tokens>
+    graph.yield %y : tensor<?x64xf32, #tokens>
+  }
+  return %g : tensor<?x64xf32, #tokens>
+})";
+
+TEST_F(Plans, haveNarrowerPanelsForFewKeysAndForTwoPanels) {
+  module = parseSourceString<ModuleOp>(kOpenAttention, &context);
+  Plan made = llvm::cantFail(chosen(module->lookupSymbol<func::FuncOp>("main"), byRule));
+  std::vector<std::pair<int64_t, int64_t>> found;
+  for (const plan::Version &version : made.groups[0].versions)
+    found.push_back({version.when.at("seq"), version.knobs.at("n")});
+  EXPECT_EQ(found, (std::vector<std::pair<int64_t, int64_t>>{
+                       {16, 16}, {32, 32}, {48, 48}, {64, 64}, {96, 48}}));
+  EXPECT_EQ(made.groups[0].knobs["n"], 64);
+}
+
 constexpr StringLiteral kOpenProduct = R"(
 #seq = #graph.dims<"seq", "seq">
 func.func @main(%x: tensor<?x64xf32, #graph.dims<"seq", "64">>,

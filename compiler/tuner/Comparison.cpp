@@ -15,6 +15,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <ctime>
 #include <unistd.h>
 
 namespace heddle::tuner {
@@ -29,6 +30,13 @@ static constexpr int64_t kSmallWeights = 256 << 10; // bytes that a cache keeps 
 
 static double secondsSince(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+/// One thread has a clock of its own, which stands still while other processes have its core.
+static double secondsNow(int threads) {
+  timespec now = {};
+  clock_gettime(threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
 static double medianOf(std::vector<double> values) {
@@ -132,7 +140,7 @@ private:
 /// Turns of one or two programs.
 class Match {
 public:
-  Match(bool isCold) {
+  Match(bool isCold, int threads) : threads(threads) {
     if (isCold)
       caches = std::make_unique<Caches>();
   }
@@ -148,11 +156,11 @@ public:
           return std::move(error);
       }
       if (run == 0)
-        start = Clock::now();
+        start = secondsNow(threads);
       if (llvm::Error error = runner.again())
         return std::move(error);
     }
-    return secondsSince(start) / (caches ? 1 : runs);
+    return (secondsNow(threads) - start) / (caches ? 1 : static_cast<double>(runs));
   }
   llvm::Error calibrate(Runner &runner) {
     auto once = time(runner);
@@ -165,7 +173,8 @@ public:
 private:
   std::unique_ptr<Caches> caches;
   int64_t runs = 1;
-  Clock::time_point start;
+  int threads;
+  double start = 0;
 };
 } // namespace
 
@@ -181,7 +190,7 @@ static llvm::Expected<Timing> playRound(cards::Program *base, cards::Program &pr
     if (llvm::Error error = other->begin(*base, threads))
       return std::move(error);
   }
-  Match match(program.weightsBytes() > kSmallWeights);
+  Match match(program.weightsBytes() > kSmallWeights, threads);
   if (llvm::Error error = match.calibrate(other ? *other : own))
     return std::move(error);
   std::vector<Turn> turns;
@@ -215,7 +224,7 @@ llvm::Expected<Timing> compareSpeed(cards::Program *base, cards::Program &progra
                                     llvm::ArrayRef<reference::Tensor> inputs, int threads,
                                     const Effort &effort) {
   Timing all{INFINITY, INFINITY, 1};
-  double logarithms = 0;
+  std::vector<double> speedups;
   for (int64_t round = 0; round < effort.rounds; ++round) {
     if (base)
       if (llvm::Error error = base->place())
@@ -228,8 +237,10 @@ llvm::Expected<Timing> compareSpeed(cards::Program *base, cards::Program &progra
       return timing;
     all.seconds = std::min(all.seconds, timing->seconds);
     all.baseSeconds = std::min(all.baseSeconds, timing->baseSeconds);
-    logarithms += std::log(timing->speedup);
-    all.speedup = std::exp(logarithms / static_cast<double>(round + 1));
+    speedups.insert(llvm::upper_bound(speedups, timing->speedup), timing->speedup);
+    size_t half = speedups.size() / 2; // an unquiet round counts no more than another one
+    all.speedup =
+        speedups.size() % 2 ? speedups[half] : std::sqrt(speedups[half - 1] * speedups[half]);
     if (!effort.isFinal && all.speedup < kHopeless)
       break;
   }

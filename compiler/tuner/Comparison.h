@@ -10,7 +10,7 @@ namespace heddle::tuner {
 struct Timing {
   double seconds = 0;     // of one run, the median of a round's quiet turns; of rounds the least
   double baseSeconds = 0; // of the other program
-  double speedup = 1;     // the median of those turns' base by own; of rounds the mean
+  double speedup = 1;     // the median of those turns' base by own; of rounds the median
 };
 
 struct Effort {

@@ -101,23 +101,27 @@ llvm::Error Tuner::confirmKnobs(Work &work, AtSizes &sizes,
 }
 
 /// Looks at each of the sizes that are confirmed at what may be the best there: a micro-kernel is
-/// not quite as fast at one size as at another. What takes the most time comes first.
+/// not quite as fast at one size as at another. All have a first look before any has a second one.
 llvm::Error Tuner::refine(Work &work, AtSizes &sizes, const Joint &joint,
                           llvm::ArrayRef<warehouse::KnobValues> wanted, double end) {
   if (!records::mayVary(work.group))
     return llvm::Error::success();
-  for (size_t i : joint.heaviestFirst(toConfirm(wanted))) {
-    auto size = sizes.at(i);
-    if (!size)
-      return size.takeError();
-    for (const warehouse::KnobValues &knobs : joint.candidatesAt(i, wanted[i], kCandidates)) {
-      if (!*size || isOver() || elapsed() > end)
-        break;
+  std::vector<size_t> order = joint.heaviestFirst(toConfirm(wanted));
+  for (size_t number = 0; number < kCandidates; ++number)
+    for (size_t i : order) {
+      auto candidates = joint.candidatesAt(i, wanted[i], kCandidates);
+      if (number >= candidates.size() || isOver() || elapsed() > end)
+        continue;
       doing = llvm::formatv("'{0}' at size {1} of {2}", work.names.front(), i + 1, wanted.size());
-      if (auto speedup = speedupAt(work, **size, {work.base.card, knobs}, kLook); !speedup)
+      auto size = sizes.at(i);
+      if (!size)
+        return size.takeError();
+      if (!*size)
+        continue;
+      auto speedup = speedupAt(work, **size, {work.base.card, candidates[number]}, kLook);
+      if (!speedup)
         return speedup.takeError();
     }
-  }
   return llvm::Error::success();
 }
 

@@ -142,13 +142,12 @@ void Contraction::finishTile(Elements &e, ArrayRef<Value> sums, const Indices &o
 std::optional<Contraction::Ahead> Contraction::ahead(Value a, Value b, Value firstRow, Value chunk,
                                                      int64_t rows) {
   Code &code = kernel.code();
-  auto count = panels.constant();
-  if (!count || *count < 1 || stored || shape.isCut() || !shape.pieces.empty() || depth != 1 ||
-      runs.size() != 1)
+  int64_t count = graph::typicalSize(shape.root, panels);
+  if (count < 1 || stored || shape.isCut() || !shape.pieces.empty() || depth != 1)
     return std::nullopt;
   const Run &run = runs.back();
-  if (*count > cost::thresholdAt(shape.root, cost::kProductPanels)) {
-    if (packedData < 0)
+  if (count > cost::thresholdAt(shape.root, cost::kProductPanels)) {
+    if (packedData < 0 || runs.size() != 1 || !panels.constant())
       return std::nullopt;
     Dim tiles = Dim::max(Dim(1), run.extent.ceilDiv(Dim(tileRows)));
     Value step = kernel.dim(Dim(panelWidth()).ceilDiv(tiles));
@@ -156,11 +155,17 @@ std::optional<Contraction::Ahead> Contraction::ahead(Value a, Value b, Value fir
     Value share = code.mul(kernel.dim(shape.length), step);
     return Ahead{kernel.data(packedData), code.add(b, code.mul(before, share)), step};
   }
-  Dim bytes = run.extent * shape.length * Dim(graph::bytesOf(element));
+  Dim elements = shape.length; // of A; after the last row of one batch the next one's first follows
+  for (const Run &each : llvm::reverse(runs)) {
+    if (each.aStride != elements)
+      return std::nullopt;
+    elements = elements * each.extent;
+  }
+  Dim bytes = elements * Dim(graph::bytesOf(element));
   bool areFar = graph::typicalSize(shape.root, bytes) >= kernel.machine.l2Bytes / 2;
-  if (border >= 0 || run.aStride != shape.length || !areFar || rows < *count)
+  if (border >= 0 || !areFar || rows < count)
     return std::nullopt;
-  return Ahead{aPointer(), a, code.number(rows / *count)};
+  return Ahead{aPointer(), a, kernel.dim(Dim(rows).floorDiv(Dim::max(Dim(1), panels)))};
 }
 
 /// Whether so many of a window's taps along the dimension lie in the border that it pays to leave

@@ -202,6 +202,7 @@ std::vector<KnobValues> Joint::candidatesAt(size_t shape, const KnobValues &knob
       candidates.push_back(each);
   };
   add(knobs);
+  add(points[shape].alone);
   if (const Knob *m = card.knob("m")) {
     KnobValues half = knobs;
     for (int64_t value : m->domain)

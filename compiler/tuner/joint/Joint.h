@@ -56,8 +56,8 @@ public:
   /// would be `base`, the knobs that the default has where no version is for the size.
   std::vector<warehouse::KnobValues> wanted(size_t most, const warehouse::KnobValues &base,
                                             double factor) const;
-  /// What may be the best of one shape: `knobs`, the same with half as many rows, and others that
-  /// are predicted to be next; `count` in all, without the default's.
+  /// What may be the best of one shape: `knobs`, what a rule has for it alone, `knobs` with half as
+  /// many rows, and others that are predicted to be next; `count` in all, without the default's.
   std::vector<warehouse::KnobValues> candidatesAt(size_t shape, const warehouse::KnobValues &knobs,
                                                   size_t count) const;
   /// These shapes in the order of their work.

@@ -61,11 +61,30 @@ warehouse::KnobValues knobsAt(const plan::Choice &choice, const cards::Sizes &si
   return choice.knobs;
 }
 
-/// The knobs of the card by rule in a program for these sizes alone, where a tile has no more rows
-/// than there are; `otherwise` where the rule takes another card.
+/// Tiles have no more rows than there are, and no more vectors of columns: with known sizes kernels
+/// see to that themselves.
+static void fitTile(const warehouse::Card &card, const Shape &shape, int64_t lanes,
+                    warehouse::KnobValues &knobs) {
+  const warehouse::Knob *m = card.knob("m"), *n = card.knob("n");
+  if (m && knobs["m"] > shape.rows) {
+    int64_t fitting = 0;
+    for (int64_t value : m->domain)
+      fitting = value <= shape.rows ? std::max(fitting, value) : fitting;
+    knobs["m"] = fitting > 0 ? fitting : knobs["m"];
+  }
+  int64_t columns = llvm::alignTo(shape.columns, std::max<int64_t>(1, lanes));
+  if (n)
+    for (int64_t value : n->domain)
+      if (value >= columns)
+        knobs["n"] = std::min(knobs["n"], value);
+}
+
+/// The knobs of the card by rule in a program for these sizes alone; `otherwise` where the rule
+/// takes another card.
 static llvm::Expected<warehouse::KnobValues>
 knobsAlone(graph::GroupOp group, const warehouse::Card &card, const cards::Sizes &sizes,
-           int64_t rows, const program::Machine &machine, const warehouse::KnobValues &otherwise) {
+           const Shape &shape, const program::Machine &machine,
+           const warehouse::KnobValues &otherwise) {
   graph::CutOut cut = graph::cutOut(group, graph::ownConstant);
   graph::substituteSymbols(*cut.module, [&](StringRef symbol) -> std::optional<Dim> {
     auto known = sizes.find(symbol.str());
@@ -76,14 +95,7 @@ knobsAlone(graph::GroupOp group, const warehouse::Card &card, const cards::Sizes
     return choice.takeError();
   if (choice->card != &card)
     return otherwise;
-  const warehouse::Knob *m = card.knob("m");
-  if (!m || choice->knobs["m"] <= rows)
-    return choice->knobs;
-  int64_t fitting = 0;
-  for (int64_t value : m->domain)
-    fitting = value <= rows ? std::max(fitting, value) : fitting;
-  if (fitting > 0)
-    choice->knobs["m"] = fitting;
+  fitTile(card, shape, machine.lanes, choice->knobs);
   return choice->knobs;
 }
 
@@ -95,7 +107,7 @@ llvm::Expected<std::vector<JointPoint>> pointsOf(graph::GroupOp group, const pla
   for (const Instance &instance : instances) {
     Shape shape = shapeAt(group, instance, otherwise);
     auto byDefault = knobsAt(choice, instance.sizes, otherwise);
-    auto alone = knobsAlone(group, *choice.card, instance.sizes, shape.rows, machine, byDefault);
+    auto alone = knobsAlone(group, *choice.card, instance.sizes, shape, machine, byDefault);
     if (!alone)
       return alone.takeError();
     points.push_back({shape, std::move(byDefault), std::move(*alone)});
@@ -104,13 +116,18 @@ llvm::Expected<std::vector<JointPoint>> pointsOf(graph::GroupOp group, const pla
 }
 
 std::vector<size_t> toConfirm(ArrayRef<warehouse::KnobValues> knobs) {
+  constexpr size_t kParts = 8;
+  size_t farthest = std::max<size_t>(1, knobs.size() / kParts);
   std::vector<size_t> indices;
   for (size_t begin = 0, end; begin < knobs.size(); begin = end) {
     for (end = begin + 1; end < knobs.size() && knobs[end] == knobs[begin];)
       ++end;
-    for (size_t index : {begin, begin + (end - begin) / 2, end - 1})
+    for (size_t index : {begin, begin + (end - begin) / 2, end - 1}) {
+      while (!indices.empty() && indices.back() + farthest < index)
+        indices.push_back(indices.back() + farthest);
       if (indices.empty() || indices.back() != index)
         indices.push_back(index);
+    }
   }
   return indices;
 }

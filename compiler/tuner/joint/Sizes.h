@@ -18,8 +18,8 @@ llvm::Expected<std::vector<JointPoint>> pointsOf(graph::GroupOp group, const pla
                                                  const program::Machine &machine,
                                                  int64_t otherwise);
 
-/// The first, the middle and the last of neighbours with equal knobs: what is confirmed there is
-/// taken to hold between them.
+/// The first, the middle and the last of neighbours with equal knobs, and others so that no two are
+/// farther apart than an eighth of all: what is confirmed there is taken to hold between them.
 std::vector<size_t> toConfirm(llvm::ArrayRef<warehouse::KnobValues> knobs);
 
 } // namespace heddle::tuner

@@ -129,9 +129,10 @@ TEST_F(JointSearch, WithoutASpeedTheDefaultsStay) {
 }
 
 TEST(Sizes, FirstMiddleAndLastAreConfirmed) {
-  std::vector<KnobValues> knobs(7, tile(1, 16));
-  knobs[5] = knobs[6] = tile(2, 16);
-  EXPECT_EQ(toConfirm(knobs), (std::vector<size_t>{0, 2, 4, 5, 6}));
+  std::vector<KnobValues> knobs(32, tile(1, 16));
+  std::fill(knobs.begin() + 9, knobs.end(), tile(2, 16));
+  EXPECT_EQ(toConfirm(knobs), (std::vector<size_t>{0, 4, 8, 9, 13, 17, 20, 24, 28, 31}));
+  EXPECT_EQ(toConfirm(llvm::ArrayRef(knobs).take_front(8)).size(), 8u) << "all of a few";
 }
 
 TEST(Sizes, AreListsRangesAndFiles) {
