@@ -424,7 +424,8 @@ void Contraction::emitPackedTasks(const Tiling &tiles, const Dim &chunk) {
                  [&](Value tile) { emitTileAt(e, tiles, batch, tile, firstPanel, endPanel); });
     decodedFrom = {};
   });
-  Dim bytes = chunk * panelRows() * Dim(panelWidth() * graph::bytesOf(element));
+  // Some, lest there is no scratch to begin in where no terms are summed up.
+  Dim bytes = chunk * Dim::max(Dim(1), panelRows()) * Dim(panelWidth() * graph::bytesOf(element));
   kernel.endPhase(tiles.outer * chunks, work(), bytes);
 }
 
