@@ -73,8 +73,12 @@ static bool readLimit(graph::LessOp op, Value &row, Value &column) {
 /// Of a mask that is these two alone, or one of them.
 static bool readLimits(Value mask, Value &row, Value &column) {
   Operation *op = mask.getDefiningOp();
-  if (isa_and_nonnull<graph::AndOp>(op))
-    return readLimits(op->getOperand(0), row, column) && readLimits(op->getOperand(1), row, column);
+  if (auto both = dyn_cast_if_present<graph::AndOp>(op)) {
+    auto x = both.getX().getDefiningOp<graph::LessOp>(),
+         y = both.getY().getDefiningOp<graph::LessOp>();
+    return x && y && graph::rankOf(mask) >= 2 && readLimit(x, row, column) &&
+           readLimit(y, row, column);
+  }
   auto less = dyn_cast_if_present<graph::LessOp>(op);
   return less && graph::rankOf(mask) >= 2 && readLimit(less, row, column);
 }

@@ -18,6 +18,11 @@ struct Sum {
 
 /// Beyond it a sum of numbers may wrap.
 static constexpr int64_t kMostShift = int64_t(1) << 30;
+static constexpr int kDepth = 8; // of ops that are looked through
+
+static bool mayWrap(const Dim &shift) {
+  return std::abs(shift.constant().value_or(0)) > kMostShift;
+}
 
 /// A number that all elements are.
 static std::optional<Sum> shiftOf(Value value) {
@@ -26,7 +31,7 @@ static std::optional<Sum> shiftOf(Value value) {
     shift = Dim((int64_t)std::clamp<double>(*number, -2 * kMostShift, 2 * kMostShift));
   else if (auto size = rankOf(value) == 0 ? shapeValue(value) : std::nullopt)
     shift = size->front();
-  if (!shift || std::abs(shift->constant().value_or(0)) > kMostShift)
+  if (!shift || mayWrap(*shift))
     return std::nullopt;
   return Sum{0, 0, *shift};
 }
@@ -40,7 +45,7 @@ static std::optional<Sum> numbersAlong(ArrayRef<Dim> dims, size_t axis, ArrayRef
 }
 
 /// Of an integer tensor that is broadcast to one whose last two dimensions are `matrix`.
-static std::optional<Sum> sumOf(Value value, ArrayRef<Dim> matrix, int depth = 8) {
+static std::optional<Sum> sumOf(Value value, ArrayRef<Dim> matrix, int depth = kDepth) {
   Type element = elementOf(value);
   if (depth == 0 || !(element.isSignlessInteger(32) || element.isSignlessInteger(64)))
     return std::nullopt;
@@ -69,9 +74,11 @@ static std::optional<Sum> sumOf(Value value, ArrayRef<Dim> matrix, int depth = 8
        y = sumOf(op->getOperand(1), matrix, depth - 1);
   if (!x || !y)
     return std::nullopt;
-  if (isa<AddOp>(op))
-    return Sum{x->rows + y->rows, x->columns + y->columns, x->shift + y->shift};
-  return Sum{x->rows - y->rows, x->columns - y->columns, x->shift - y->shift};
+  int64_t sign = isa<AddOp>(op) ? 1 : -1;
+  Dim shift = x->shift + y->shift * Dim(sign);
+  if (mayWrap(shift))
+    return std::nullopt;
+  return Sum{x->rows + sign * y->rows, x->columns + sign * y->columns, shift};
 }
 
 /// Of a constant, all of whose matrices are equal.
@@ -103,26 +110,28 @@ static std::optional<Band> bandOf(ConstantOp op) {
   return std::nullopt;
 }
 
-std::optional<Band> bandOf(Value mask) {
+static std::optional<Band> bandOf(Value mask, int depth) {
+  if (depth == 0)
+    return std::nullopt;
   Operation *op = mask.getDefiningOp();
   DimVector dims = dimsOf(mask);
   if (auto broadcast = dyn_cast_if_present<BroadcastOp>(op)) {
     DimVector from = dimsOf(broadcast.getX());
     if (from.size() < 2 || ArrayRef(from).take_back(2) != ArrayRef(dims).take_back(2))
       return std::nullopt;
-    return bandOf(broadcast.getX());
+    return bandOf(broadcast.getX(), depth - 1);
   }
   if (auto constant = dyn_cast_if_present<ConstantOp>(op))
     return bandOf(constant);
   if (auto slice = dyn_cast_if_present<SliceOp>(op)) {
     DimVector starts = dimsOf(slice.getStarts());
-    auto band = starts.size() < 2 ? std::nullopt : bandOf(slice.getX());
+    auto band = starts.size() < 2 ? std::nullopt : bandOf(slice.getX(), depth - 1);
     if (!band || llvm::any_of(slice.getSteps(), [](int64_t step) { return step != 1; }))
       return std::nullopt;
     return Band{band->isLower, band->shift + starts[starts.size() - 2] - starts[starts.size() - 1]};
   }
   if (auto no = dyn_cast_if_present<NotOp>(op)) {
-    auto band = bandOf(no.getX());
+    auto band = bandOf(no.getX(), depth - 1);
     return band ? std::optional(band->complement()) : std::nullopt;
   }
   if (dims.size() < 2 || !isa_and_nonnull<LessOp, LessEqualOp, GreaterOp, GreaterEqualOp>(op))
@@ -131,7 +140,7 @@ std::optional<Band> bandOf(Value mask) {
   auto x = sumOf(op->getOperand(0), matrix), y = sumOf(op->getOperand(1), matrix);
   if (!x || !y)
     return std::nullopt;
-  // `large` - `small` is at least `least`.
+  // It holds where small <= large.
   bool isLess = isa<LessOp, LessEqualOp>(op);
   const Sum &small = isLess ? *x : *y, &large = isLess ? *y : *x;
   Dim shift = large.shift - small.shift - Dim(isa<LessOp, GreaterOp>(op) ? 1 : 0);
@@ -142,6 +151,8 @@ std::optional<Band> bandOf(Value mask) {
     return Band{false, Dim(0) - shift};
   return std::nullopt;
 }
+
+std::optional<Band> bandOf(Value mask) { return bandOf(mask, kDepth); }
 
 Value maskOf(Build &build, ArrayRef<Dim> dims, const Band &band) {
   int64_t rank = dims.size();

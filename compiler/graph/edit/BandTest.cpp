@@ -63,6 +63,19 @@ TEST_F(BandTest, OtherMasks) {
   EXPECT_EQ(compared("less_equal", "d", "i"), std::nullopt); // column <= 2 * row
 }
 
+TEST_F(BandTest, SumsThatMayWrap) {
+  auto shifted = [&](StringRef number) {
+    return bandOf(("%c = graph.constant dense<" + number +
+                   "> : tensor<4x5xi64>\n%s = graph.add %i, %c : tensor<4x5xi64>\n"
+                   "%u = graph.add %s, %c : tensor<4x5xi64>\n%m = graph.less_equal %j, %u : "
+                   "(tensor<4x5xi64>, tensor<4x5xi64>) -> tensor<4x5xi1>")
+                      .str());
+  };
+  EXPECT_EQ(shifted("536870912"), (Band{true, Dim(int64_t(1) << 30)}));
+  EXPECT_EQ(shifted("536870913"), std::nullopt);
+  EXPECT_EQ(shifted("-9223372036854775808"), std::nullopt);
+}
+
 TEST_F(BandTest, ThroughMovement) {
   StringRef lower =
       "%m = graph.less_equal %j, %i : (tensor<4x5xi64>, tensor<4x5xi64>) -> tensor<4x5xi1>\n";
