@@ -23,19 +23,6 @@ Value AttentionKernel::scratchAt(const Dim &elements) {
   return kernel.code().at(kernel.scratch(), number, kernel.dim(elements));
 }
 
-/// A position in row-major order as indices.
-static Indices indicesOf(Elements &e, ArrayRef<Dim> dims, Value position) {
-  Code &code = e.code();
-  Indices place(dims.size());
-  for (size_t i = dims.size(); i-- > 0;) {
-    Value extent = e.kernel.dim(dims[i]);
-    place[i] = e.uniform(i == 0 ? position : code.rem(position, extent));
-    if (i > 0)
-      position = code.div(position, extent);
-  }
-  return place;
-}
-
 /// The task's batch as indices of a tensor's own batch dimensions.
 Indices AttentionKernel::batchPlace(Elements &e, Value tensor) {
   return indicesOf(e, batchDims(tensor), batch);

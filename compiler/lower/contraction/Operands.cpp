@@ -198,17 +198,7 @@ void Contraction::packPanel(Elements &e, Value batch, Value panel, Value target,
   bool areFilters = isa<graph::ConvOp>(shape.root) && element.isF32();
   DimVector matrices =
       isa<graph::ConvOp>(shape.root) ? DimVector{shape.groups} : DimVector(shape.bBatch);
-  Indices matrix;
-  Value rest = batch;
-  SmallVector<Value> index(matrices.size());
-  for (size_t i = index.size(); i-- > 0;) {
-    Value extent = kernel.dim(matrices[i]);
-    index[i] = i == 0 ? rest : code.rem(rest, extent);
-    if (i > 0)
-      rest = code.div(rest, extent);
-  }
-  for (Value i : index)
-    matrix.push_back(e.uniform(i));
+  Indices matrix = indicesOf(e, matrices, batch);
   Value first = code.mul(panel, code.number(partWidth()));
   bool isExact = partColumns.mod(Dim(partWidth())).isConstant(0);
   Values columns;

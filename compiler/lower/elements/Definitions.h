@@ -27,6 +27,8 @@ Values foldScoped(Elements &elements, Value low, Value high, mlir::ValueRange in
 /// condition is i1, or a vector of i1.
 Value guarded(Elements &elements, Value condition, Type element, llvm::function_ref<Value()> value,
               llvm::function_ref<Value()> otherwise);
+/// A position in row-major order as indices.
+Indices indicesOf(Elements &elements, llvm::ArrayRef<Dim> dims, Value position);
 /// The index into a dimension of size `from` that is broadcast to `to`; if known only at run time
 /// whether `from` is 1, it decides.
 Index broadcastIndex(Elements &elements, const Index &index, const Dim &from, const Dim &to);

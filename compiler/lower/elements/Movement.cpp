@@ -49,6 +49,18 @@ Value inside(Elements &elements, const Index &index, Value size) {
   return code.b.createOrFold<arith::CmpIOp>(code.loc, arith::CmpIPredicate::ult, place, limit);
 }
 
+Indices indicesOf(Elements &e, ArrayRef<Dim> dims, Value position) {
+  Code &code = e.code();
+  Indices place(dims.size());
+  for (size_t i = dims.size(); i-- > 0;) {
+    Value extent = e.kernel.dim(dims[i]);
+    place[i] = e.uniform(i == 0 ? position : code.rem(position, extent));
+    if (i > 0)
+      position = code.div(position, extent);
+  }
+  return place;
+}
+
 Index broadcastIndex(Elements &e, const Index &index, const Dim &from, const Dim &to) {
   Code &code = e.code();
   if (from.isConstant(1))

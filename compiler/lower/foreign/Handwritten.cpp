@@ -255,16 +255,7 @@ private:
 
   /// Sizes of a run of dimensions from one number.
   void unfold(Elements &e, ArrayRef<Dim> dims, Value number, Indices &place) {
-    Code &code = kernel.code();
-    SmallVector<Value> indices(dims.size());
-    for (size_t i = dims.size(); i-- > 0;) {
-      Value extent = kernel.dim(dims[i]);
-      indices[i] = i == 0 ? number : code.rem(number, extent);
-      if (i > 0)
-        number = code.div(number, extent);
-    }
-    for (Value index : indices)
-      place.push_back(e.uniform(index));
+    llvm::append_range(place, indicesOf(e, dims, number));
   }
 
   /// The last index goes from lane to lane, so rows of several dimensions are walked one by one.
