@@ -56,7 +56,7 @@ void addOptions(cache::Key &key, const CompileOptions &options) {
     for (const std::string &text : *texts)
       key.add(text);
   }
-  key.add(options.packsRows);
+  key.add(options.packsRows).add(options.training);
   key.add(int64_t(options.functions.size()));
   for (const auto &[name, bytes] : options.functions)
     key.add(bytes);

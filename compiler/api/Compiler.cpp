@@ -166,6 +166,8 @@ llvm::Expected<CompileOptions> heddle::optionsOf(const heddle_compile_options_t 
   if (options.packsRows && options.ragged.empty())
     return makeError(ErrorCode::Usage, "error: packed outputs are those of rows with lengths of "
                                        "their own, which '--ragged' declares");
+  if (given->training)
+    options.training = given->training;
   if (given->plan) {
     auto buffer = llvm::MemoryBuffer::getFile(given->plan);
     if (!buffer)

@@ -80,10 +80,7 @@ public:
     return llvm::Error::success();
   }
 
-  Value adjointOf(Value x) {
-    Value found = adjoints.lookup(x);
-    return found ? found : maker.zeros(x);
-  }
+  Value adjointOf(Value x) const { return adjoints.lookup(x); }
 
 private:
   /// What follows from the xs with a slope that is not 0 everywhere is active.
@@ -144,9 +141,9 @@ static llvm::Error requireFloat(Value value, const Twine &name) {
                                            ", but must be of a floating-point type");
 }
 
-llvm::Expected<SmallVector<Value>> gradients(OpBuilder &builder, Location location,
-                                             ArrayRef<Value> ys, ArrayRef<Value> xs,
-                                             ArrayRef<Value> seeds) {
+llvm::Expected<SmallVector<Value>> gradientsOrNull(OpBuilder &builder, Location location,
+                                                   ArrayRef<Value> ys, ArrayRef<Value> xs,
+                                                   ArrayRef<Value> seeds) {
   for (auto [y, seed] : llvm::zip(ys, seeds)) {
     if (llvm::Error error = requireFloat(y, "what is differentiated"))
       return error;
@@ -164,6 +161,17 @@ llvm::Expected<SmallVector<Value>> gradients(OpBuilder &builder, Location locati
   SmallVector<Value> found;
   for (Value x : xs)
     found.push_back(backward.adjointOf(x));
+  return found;
+}
+
+llvm::Expected<SmallVector<Value>> gradients(OpBuilder &builder, Location location,
+                                             ArrayRef<Value> ys, ArrayRef<Value> xs,
+                                             ArrayRef<Value> seeds) {
+  auto found = gradientsOrNull(builder, location, ys, xs, seeds);
+  if (found)
+    for (auto [x, slope] : llvm::zip(xs, *found))
+      if (!slope)
+        slope = Maker(builder, location).zeros(x);
   return found;
 }
 

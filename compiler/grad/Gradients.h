@@ -28,6 +28,11 @@ llvm::Expected<llvm::SmallVector<mlir::Value>>
 gradients(mlir::OpBuilder &builder, mlir::Location location, llvm::ArrayRef<mlir::Value> ys,
           llvm::ArrayRef<mlir::Value> xs, llvm::ArrayRef<mlir::Value> seeds);
 
+/// As above, but null for an x that the ys do not depend on.
+llvm::Expected<llvm::SmallVector<mlir::Value>>
+gradientsOrNull(mlir::OpBuilder &builder, mlir::Location location, llvm::ArrayRef<mlir::Value> ys,
+                llvm::ArrayRef<mlir::Value> xs, llvm::ArrayRef<mlir::Value> seeds);
+
 struct Substituted {
   mlir::Value y;
   llvm::SmallVector<mlir::Value> variables; // what `y` follows from, one for each of `from`

@@ -2,6 +2,7 @@
 
 #include "compiler/onnx/Importer.h"
 
+#include "compiler/graph/edit/Weights.h"
 #include "compiler/onnx/InputRank.h"
 #include "compiler/onnx/Reader.h"
 #include "compiler/support/Printable.h"
@@ -106,6 +107,7 @@ private:
     reader.readInitializers(graph, scope);
     reader.readNodes(graph.node(), scope);
     readOutputs(graph, reader, scope);
+    addUpdates(reader);
     SmallVector<StringRef> strings(reader.strings.texts.begin(), reader.strings.texts.end());
     if (!strings.empty())
       (*module)->setAttr(graph::kStrings, builder.getStrArrayAttr(strings));
@@ -312,6 +314,18 @@ private:
       } catch (const Poisoned &) {
       }
     }
+    for (const std::string &name : options.alsoResults) {
+      if (llvm::any_of(graph.output(), [&](auto &output) { return output.name() == name; }))
+        continue;
+      try {
+        values.push_back(reader.lookup(name, scope));
+        attributes.push_back(builder.getDictionaryAttr(
+            {builder.getNamedAttr("graph.name", builder.getStringAttr(name))}));
+      } catch (const Refusal &refusal) {
+        problems.add("tensor '" + name + "'", refusal);
+      } catch (const Poisoned &) {
+      }
+    }
     builder.create<func::ReturnOp>(main.getLoc(), values);
     main.setType(
         builder.getFunctionType(main.getBody().getArgumentTypes(), ValueRange(values).getTypes()));
@@ -319,6 +333,18 @@ private:
       main.setArgAttr(i, "graph.name", builder.getStringAttr(name));
     main.setAllResultAttrs(llvm::to_vector(llvm::map_range(
         attributes, [](Attribute attribute) { return cast<DictionaryAttr>(attribute); })));
+  }
+
+  /// What running statistics become.
+  void addUpdates(Reader &reader) {
+    auto made = main.getBody().back().getTerminator();
+    for (auto &[weight, next] : reader.statistics) {
+      auto name = weight->getAttrOfType<StringAttr>(graph::kWeight);
+      made->insertOperands(made->getNumOperands(), next);
+      main.insertResult(main.getNumResults(), next.getType(),
+                        builder.getDictionaryAttr({builder.getNamedAttr("graph.name", name),
+                                                   builder.getNamedAttr(graph::kUpdates, name)}));
+    }
   }
 
   OpBuilder builder;

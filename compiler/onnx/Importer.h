@@ -22,6 +22,14 @@ struct ImportOptions {
   std::vector<std::pair<std::string, std::vector<std::string>>> shapes;
   /// Files of functions that nodes of the model may call: each its name and its bytes.
   std::vector<std::pair<std::string, std::string>> functions;
+  /// Constants of initializers carry `graph.weight`, running statistics of normalisations
+  /// `graph.statistics` (graph/edit/Weights.h).
+  bool marksWeights = false;
+  /// As in training: BatchNormalization takes the statistics of the batch. What running statistics
+  /// become are further results of @main, with `graph.updates`.
+  bool usesBatchStatistics = false;
+  bool drops = false; // as in training: Dropout drops
+  std::vector<std::string> alsoResults; // tensors of the main graph that become results, too
   int64_t maxNodes = 200'000;           // after inlining of functions and branches
   int64_t maxDepth = 64;                // functions and subgraphs inside one another
   int64_t maxBytes = int64_t(16) << 30; // of the model's file and of its external data

@@ -2,6 +2,7 @@
 
 #include "compiler/onnx/Reader.h"
 
+#include "compiler/graph/edit/Weights.h"
 #include "compiler/onnx/Schemas.h"
 #include "compiler/onnx/Table.h"
 #include "compiler/onnx/ops/Custom.h"
@@ -155,7 +156,10 @@ void Reader::readInitializers(const proto::GraphProto &graph, Scope &scope) {
       if (tensor.name().empty())
         refuse("an initializer has no name");
       Emitter emitter(builder, NameLoc::get(builder.getStringAttr(tensor.name())), diagnostics);
-      define(tensor.name(), emitter.constant(readTensor(tensor)), scope);
+      Value constant = emitter.constant(readTensor(tensor));
+      if (options.marksWeights)
+        constant.getDefiningOp()->setAttr(graph::kWeight, builder.getStringAttr(tensor.name()));
+      define(tensor.name(), constant, scope);
     } catch (const Refusal &refusal) {
       problems.add("initializer '" + tensor.name() + "'", refusal);
       scope.values.try_emplace(tensor.name(), Value());

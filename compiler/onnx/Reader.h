@@ -85,6 +85,8 @@ public:
   llvm::DenseMap<Value, LabelsPtr> labels;
   llvm::DenseMap<Value, MapInput> maps; // by their keys
   StringTable strings;
+  /// Where the model trains: what running statistics become, by the constants that they are now.
+  llvm::MapVector<mlir::Operation *, Value> statistics;
 
 private:
   void readNode(const proto::NodeProto &message, Scope &scope);

@@ -17,6 +17,7 @@
 #include "compiler/plan/Plan.h"
 #include "compiler/ragged/Ragged.h"
 #include "compiler/simplify/Passes.h"
+#include "compiler/training/Step.h"
 
 #include "mlir/IR/Verifier.h"
 #include "llvm/Support/Threading.h"
@@ -32,11 +33,28 @@ llvm::Expected<OwningOpRef<ModuleOp>> importGraph(MLIRContext &context, const Mo
   onnx::loadDialects(context);
   onnx::ImportOptions import;
   import.functions = options.functions;
+  std::optional<training::Recipe> recipe;
+  if (!options.training.empty()) {
+    auto read = training::readRecipe(options.training);
+    if (!read)
+      return read.takeError();
+    recipe = std::move(*read);
+    import.marksWeights = true;
+    import.usesBatchStatistics = recipe->trains() && recipe->usesBatchStatistics;
+    import.drops = recipe->trains() && recipe->drops;
+    if (!recipe->output.empty())
+      import.alsoResults.push_back(recipe->output);
+  }
   for (const std::string &shape : options.shapes)
     if (llvm::Error error = onnx::addShapeOption(import, shape))
       return std::move(error);
-  return source.bytes ? onnx::importModelFromBytes(context, *source.bytes, source.path, import)
-                      : onnx::importModel(context, source.path, import);
+  auto graph = source.bytes
+                   ? onnx::importModelFromBytes(context, *source.bytes, source.path, import)
+                   : onnx::importModel(context, source.path, import);
+  if (graph && recipe)
+    if (llvm::Error error = training::makeStep(**graph, *recipe))
+      return makeError(ErrorCode::Refused, source.path + ": " + llvm::toString(std::move(error)));
+  return graph;
 }
 
 static llvm::Error simplifyGraph(Compiled &compiled, const CompileOptions &options,

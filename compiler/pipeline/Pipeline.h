@@ -24,6 +24,7 @@ struct CompileOptions {
   std::vector<std::string> inPlace; // "new_state=state"; see graph/edit/Sharing.h
   std::vector<std::string> ragged;  // "batch:seq=lengths"; see ragged/Ragged.h
   bool packsRows = false;           // results of ragged rows have no padding
+  std::string training;             // a recipe (training/Recipe.h); "" compiles for inference
   std::vector<std::pair<std::string, std::string>> functions; // files of them: names and bytes
   std::string planText, planPath; // a plan to carry out; empty lets the chooser decide
   std::vector<std::string> scheduleFolders;

@@ -67,6 +67,8 @@ typedef struct heddle_compile_options {
   const char *ragged_outputs; /* "padded" (also NULL) or "packed": outputs [batch, seq, ...] become
                                  [sum of the lengths, ...], row after row, and a last output
                                  `row_offsets`, i64 [batch + 1], says where each begins */
+  const char *training; /* a recipe as JSON: what is compiled is a step of the model's training, its
+                           evaluation or a derivative (docs/spec/training.md); NULL: inference */
 } heddle_compile_options_t;
 
 /* `options` may be NULL. */

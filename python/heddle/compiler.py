@@ -146,6 +146,7 @@ def compile(  # noqa: A001: the package's own word
     in_place=None,
     ragged=None,
     ragged_outputs="padded",
+    training=None,
 ):
     """Compiles an ONNX model and returns a Module ready to run.
 
@@ -160,6 +161,8 @@ def compile(  # noqa: A001: the package's own word
     ragged     "batch:seq=lengths": each row along `batch` has a length of its own along `seq`,
                and only that is computed (docs/guide/ragged.md)
     ragged_outputs  "padded", or "packed": row after row, and a last output `row_offsets`
+    training   a recipe, {"loss": "mse", "optimizer": "adam"}: a step of the model's training, its
+               evaluation or a derivative (docs/spec/training.md)
     opt_level  0 to 3, of LLVM
     plan       a path, or the `plan` of an earlier compilation
     output     path of an artefact to write, which is then loaded; None compiles into this process
@@ -211,6 +214,7 @@ def compile(  # noqa: A001: the package's own word
             **_list("in_place", [f"{to}={place}" for to, place in (in_place or {}).items()]),
             **_list("ragged", [ragged] if isinstance(ragged, str) else ragged or []),
             ragged_outputs=ragged_outputs.encode(),
+            training=json.dumps(training).encode() if training is not None else None,
         )
         _compile(model, options, handle)
     compiled = Compiled(handle, threads)

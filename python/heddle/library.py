@@ -150,6 +150,7 @@ class CompileOptions(ctypes.Structure):
         ("ragged", POINTER(c_char_p)),
         ("ragged_count", c_size_t),
         ("ragged_outputs", c_char_p),
+        ("training", c_char_p),
     ]
 
 

@@ -15,6 +15,8 @@ namespace {
 struct Options {
   std::string model, output, kind, planOutput;
   CompileOptions compile;
+  std::vector<std::string> variables; // of a derivative
+  std::string differentiated;
   bool isVerbose = false, isJson = false;
 };
 
@@ -109,6 +111,12 @@ static void printReport(const Options &options, const Json &result) {
 
 static int run(Options options) {
   std::string kind = kindOf(options); // a wrong ending is said before the work, not after
+  if (!options.variables.empty())
+    options.compile.training = Json{
+        {"phase", "derivative"},
+        {"output", options.differentiated},
+        {"variables",
+         options.variables}}.dump();
   options.compile.plansOnly = kind == "plan" || kind == "graph" || kind == "loops";
   auto begin = std::chrono::steady_clock::now();
   Compiled compiled = compileModel(options.model, options.compile);
@@ -146,6 +154,15 @@ Run addCompile(CLI::App &app) {
   addMany(app, "--in-place", options->compile.inPlace,
           "an output that a run may write where an input lies: new_state=state")
       ->type_name("OUTPUT=INPUT");
+  app.add_option("--gradient", options->variables,
+                 "compile the derivative with respect to these inputs or initializers: x,y")
+      ->delimiter(',')
+      ->type_name("NAME,...")
+      ->excludes("--training");
+  app.add_option("--gradient-of", options->differentiated,
+                 "the output that is differentiated (default: the first)")
+      ->type_name("OUTPUT")
+      ->needs("--gradient");
   app.add_option("--plan-out", options->planOutput, "also write the plan")->type_name("FILE");
   app.add_option("--print-after", options->compile.printAfter,
                  "print what these stages have made, to standard error: import, simplify, "

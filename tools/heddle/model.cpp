@@ -46,6 +46,10 @@ void addCompileOptions(CLI::App &app, CompileOptions &options) {
   app.add_option("--records", options.records,
                  "use what 'heddle tune' has found (default: HEDDLE_RECORDS, or none)")
       ->type_name("FILE");
+  app.add_option_function<std::string>(
+         "--training", [&options](const std::string &path) { options.training = readFile(path); },
+         "a recipe: compile a step of the model's training (docs/spec/training.md)")
+      ->type_name("FILE.json");
   app.add_option("--schedules", options.schedules, "a folder of cards beside the built-in ones")
       ->type_name("DIR");
   app.add_option("--fold-limit", options.foldLimit,
@@ -162,6 +166,7 @@ void withRawOptions(const CompileOptions &options,
   raw.ragged = ragged.data();
   raw.ragged_count = ragged.size();
   raw.ragged_outputs = options.raggedOutputs.c_str();
+  raw.training = orNull(options.training);
   raw.functions = functions.data();
   raw.function_count = functions.size();
   raw.plan = orNull(options.plan);

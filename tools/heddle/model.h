@@ -32,6 +32,7 @@ struct CompileOptions {
   std::vector<std::string> ragged;       // sizes of rows
   std::string raggedOutputs = "padded";
   std::vector<std::string> inPlace; // outputs that may take the place of inputs
+  std::string training;             // a recipe as JSON; "" for inference
 };
 
 void addCompileOptions(CLI::App &app, CompileOptions &options);

@@ -2,6 +2,8 @@
 
 #include "compiler/onnx/ops/Normalize.h"
 
+#include "compiler/graph/edit/Weights.h"
+#include "compiler/onnx/Reader.h"
 #include "compiler/onnx/Table.h"
 #include "compiler/onnx/ops/Products.h"
 
@@ -30,9 +32,16 @@ static std::pair<Value, Value> trainStatistics(Node &n, Value x, Value mean, Val
   Value newVariance = n.cast(n.mean(n.mul(centred, centred), axes, false), elementOf(x));
   double momentum = n.getFloat("momentum", 0.9);
   auto running = [&](size_t i, Value before, Value now) {
+    auto next = [&] {
+      return n.cast(n.add(n.mul(before, momentum), n.mul(now, 1 - momentum)),
+                    elementOf(n.in(2 + i)));
+    };
     if (n.wants(i))
-      n.set(i, n.cast(n.add(n.mul(before, momentum), n.mul(now, 1 - momentum)),
-                      elementOf(n.in(2 + i))));
+      n.set(i, next());
+    Operation *weight = n.in(2 + i).getDefiningOp();
+    if (n.reader.options.usesBatchStatistics && weight && weight->hasAttr(kWeight) &&
+        n.scope.depth == 0)
+      n.reader.statistics[weight] = next();
   };
   running(1, mean, newMean);
   running(2, variance, newVariance);
@@ -53,7 +62,11 @@ static void importBatchNormalization(Node &n) {
   Type element = elementOf(x);
   Value scale = n.cast(n.in(1), element), bias = n.cast(n.in(2), element);
   Value mean = n.cast(n.in(3), element), variance = n.cast(n.in(4), element);
-  if (n.getInt("training_mode", 0))
+  if (n.reader.options.marksWeights)
+    for (size_t i : {3, 4})
+      if (Operation *weight = n.in(i).getDefiningOp(); weight && weight->hasAttr(kWeight))
+        weight->setAttr(kStatistics, n.builder.getUnitAttr());
+  if (n.reader.options.usesBatchStatistics || n.getInt("training_mode", 0))
     std::tie(mean, variance) = trainStatistics(n, x, mean, variance);
   Value factor = n.div(scale, n.unary<SqrtOp>(n.add(variance, n.getFloat("epsilon", 1e-5))));
   Value shift = n.sub(bias, n.mul(mean, factor));

@@ -7,6 +7,7 @@
 
 #include "compiler/onnx/ops/training/Random.h"
 
+#include "compiler/onnx/Reader.h"
 #include "compiler/onnx/Table.h"
 #include "compiler/onnx/ops/Numbers.h"
 
@@ -125,11 +126,14 @@ static void importMultinomial(Node &n) {
   n.set(n.cast(index, n.getElement("dtype", n.i32())));
 }
 
-/// Outside of training nothing is dropped. Whether the run trains, it may be told by operand 2.
+/// Outside of training nothing is dropped. Whether the run trains, it may be told by operand 2,
+/// unless the import decides it.
 static void importDropout(Node &n) {
   Value x = n.in(0);
   Type element = elementOf(x), draw = drawType(n, element);
-  Value training = n.has(2) ? n.reshape(n.in(2), {}) : Value();
+  Value training = n.reader.options.drops ? n.integerScalar(n.i1(), 1)
+                   : n.has(2)             ? n.reshape(n.in(2), {})
+                                          : Value();
   auto known = training ? shapeValue(training) : std::nullopt;
   if (!training || (known && (*known)[0].isConstant(0))) {
     n.set(x);
@@ -138,7 +142,8 @@ static void importDropout(Node &n) {
     return;
   }
   Value one = n.scalar(draw, 1), zero = n.scalar(draw, 0);
-  Value ratio = n.has(1) ? n.cast(n.reshape(n.in(1), {}), draw) : n.scalar(draw, 0.5);
+  Value ratio =
+      n.has(1) ? n.cast(n.reshape(n.in(1), {}), draw) : n.scalar(draw, n.getFloat("ratio", 0.5));
   ratio = n.select(training, ratio, zero);
   Value keeps = n.compare<GreaterEqualOp>(uniform(n, dimsOf(x), draw, seedOf(n), 0), ratio);
   Value scaled = n.mul(n.cast(x, draw), n.div(one, n.sub(one, ratio)));

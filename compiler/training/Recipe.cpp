@@ -1,0 +1,193 @@
+// Recipe: fields are taken one by one, and all that is wrong is told at once.
+
+#include "compiler/training/Recipe.h"
+
+#include "compiler/support/Error.h"
+#include "compiler/support/Suggest.h"
+#include "compiler/training/Losses.h"
+#include "compiler/training/Optimizers.h"
+
+#include "llvm/Support/GlobPattern.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+using Json = nlohmann::ordered_json;
+using llvm::StringRef;
+using llvm::Twine;
+
+namespace heddle::training {
+
+namespace {
+class RecipeReader {
+public:
+  llvm::Expected<Recipe> read(StringRef text) {
+    Json json = Json::parse(text.str(), nullptr, /*allow_exceptions=*/false);
+    if (!json.is_object())
+      return makeError(ErrorCode::Usage, "error: the training recipe is no JSON object");
+    checkFields(json, "",
+                {"phase", "loss", "output", "labels", "class_axis", "ignore_index",
+                 "label_smoothing", "delta", "optimizer", "trainable", "frozen", "groups",
+                 "clip_norm", "clip_value", "accumulate", "batch_norm", "dropout", "variables"});
+    readPhase(json);
+    readLoss(json);
+    readOptimizer(json);
+    take(json, "trainable", recipe.trainable, "a list of names or patterns such as '*.weight'");
+    take(json, "frozen", recipe.frozen, "a list of names or patterns such as 'encoder.*'");
+    readGroups(json);
+    takeNumber(json, "clip_norm", recipe.clipNorm, 0);
+    takeNumber(json, "clip_value", recipe.clipValue, 0);
+    take(json, "accumulate", recipe.accumulate, "an integer");
+    if (recipe.accumulate < 1)
+      complain("'accumulate' is " + Twine(recipe.accumulate) + ", but must be at least 1");
+    std::string statistics = "batch";
+    take(json, "batch_norm", statistics, "'batch' or 'running'");
+    if (statistics != "batch" && statistics != "running")
+      complain("'batch_norm' is '" + statistics + "', but must be 'batch' or 'running'");
+    recipe.usesBatchStatistics = statistics == "batch";
+    take(json, "dropout", recipe.drops, "true or false");
+    take(json, "variables", recipe.variables, "a list of names");
+    if (recipe.phase == Phase::Derivative && recipe.variables.empty())
+      complain("'variables' must name what is differentiated with respect to");
+    if (!problems.empty())
+      return makeError(ErrorCode::Usage, llvm::join(problems, "\n"));
+    return std::move(recipe);
+  }
+
+private:
+  void complain(const Twine &what) { problems.push_back(("error: recipe: " + what).str()); }
+
+  void checkFields(const Json &json, const Twine &where, llvm::ArrayRef<StringRef> known) {
+    for (auto &[name, value] : json.items())
+      if (!llvm::is_contained(known, StringRef(name)))
+        unknown(where + "field", name, known);
+  }
+  void unknown(const Twine &kind, StringRef name, llvm::ArrayRef<StringRef> known) {
+    std::string near = support::nearest(name, known);
+    complain("there is no " + kind + " '" + name + "'" +
+             (near.empty() ? "" : "; did you mean '" + near + "'?") +
+             " known: " + llvm::join(known, ", "));
+  }
+
+  template <typename T> void take(const Json &json, const char *name, T &value, const char *form) {
+    if (!json.contains(name))
+      return;
+    try {
+      value = json[name].get<T>();
+    } catch (const Json::exception &) {
+      complain("'" + Twine(name) + "' must be " + form);
+    }
+  }
+  void takeNumber(const Json &json, const char *name, double &value, double least,
+                  double most = std::numeric_limits<double>::max()) {
+    take(json, name, value, "a number");
+    if (!(value >= least && value <= most))
+      complain("'" + Twine(name) + "' is " + std::to_string(value) + ", but must be " +
+               (most == std::numeric_limits<double>::max()
+                    ? "at least " + std::to_string(least)
+                    : "from " + std::to_string(least) + " to " + std::to_string(most)));
+  }
+
+  void readPhase(const Json &json) {
+    static const std::pair<StringRef, Phase> kPhases[] = {{"step", Phase::Step},
+                                                          {"gradients", Phase::Gradients},
+                                                          {"update", Phase::Update},
+                                                          {"evaluate", Phase::Evaluate},
+                                                          {"derivative", Phase::Derivative}};
+    std::string name = "step";
+    take(json, "phase", name, "a string");
+    llvm::SmallVector<StringRef> known;
+    for (auto &[text, phase] : kPhases) {
+      known.push_back(text);
+      if (text == name)
+        recipe.phase = phase;
+    }
+    if (!llvm::is_contained(known, StringRef(name)))
+      unknown("phase", name, known);
+  }
+
+  void readLoss(const Json &json) {
+    take(json, "loss", recipe.loss, "a string");
+    if (!llvm::is_contained(lossNames(), StringRef(recipe.loss)))
+      unknown("loss", recipe.loss, lossNames());
+    take(json, "output", recipe.output, "a string");
+    take(json, "labels", recipe.labels, "a string");
+    take(json, "class_axis", recipe.classAxis, "an integer");
+    if (json.contains("ignore_index")) {
+      recipe.ignoreIndex = 0;
+      take(json, "ignore_index", *recipe.ignoreIndex, "an integer");
+    }
+    takeNumber(json, "label_smoothing", recipe.labelSmoothing, 0, 1);
+    takeNumber(json, "delta", recipe.delta, 1e-30);
+  }
+
+  /// "adam", or {"name": "adam", "beta1": 0.9}.
+  void readOptimizer(const Json &json) {
+    Json given = json.value("optimizer", Json("sgd"));
+    if (given.is_string())
+      given = {{"name", given}};
+    if (!given.is_object() || !given.contains("name") || !given["name"].is_string()) {
+      complain("'optimizer' must be a name, or an object with one and its settings: "
+               "{\"name\": \"adam\", \"beta1\": 0.9}");
+      return;
+    }
+    recipe.optimizer = given["name"];
+    const Optimizer *optimizer = findOptimizer(recipe.optimizer);
+    if (!optimizer) {
+      unknown("optimizer", recipe.optimizer, optimizerNames());
+      return;
+    }
+    llvm::SmallVector<StringRef> known = {"name"};
+    for (const Setting &setting : optimizer->settings) {
+      known.push_back(setting.name);
+      double &value = recipe.settings[setting.name.str()];
+      value = setting.otherwise;
+      takeNumber(given, setting.name.data(), value, 0, setting.most);
+    }
+    if (recipe.optimizer == "momentum") {
+      known.push_back("nesterov");
+      take(given, "nesterov", recipe.isNesterov, "true or false");
+    }
+    checkFields(given, "setting of '" + recipe.optimizer + "', no ", known);
+  }
+
+  void readGroups(const Json &json) {
+    Json groups = json.value("groups", Json::array());
+    if (!groups.is_array()) {
+      complain("'groups' must be a list of {\"match\": [\"*.bias\"], \"weight_decay\": 0}");
+      return;
+    }
+    for (const Json &each : groups) {
+      if (!each.is_object() || !each.contains("match")) {
+        complain("each of 'groups' must be {\"match\": [\"*.bias\"], \"weight_decay\": 0}");
+        continue;
+      }
+      checkFields(each, "group's ", {"match", "weight_decay", "learning_rate"});
+      Group group;
+      take(each, "match", group.match, "a list of names or patterns");
+      takeNumber(each, "learning_rate", group.rate, 0);
+      if (each.contains("weight_decay")) {
+        group.weightDecay = 0;
+        takeNumber(each, "weight_decay", *group.weightDecay, 0);
+      }
+      recipe.groups.push_back(std::move(group));
+    }
+  }
+
+  Recipe recipe;
+  std::vector<std::string> problems;
+};
+} // namespace
+
+llvm::Expected<Recipe> readRecipe(StringRef json) { return RecipeReader().read(json); }
+
+bool matches(StringRef name, const std::vector<std::string> &patterns) {
+  return llvm::any_of(patterns, [&](const std::string &text) {
+    auto pattern = llvm::GlobPattern::create(text);
+    if (!pattern)
+      llvm::consumeError(pattern.takeError());
+    return name == text || (pattern && pattern->match(name));
+  });
+}
+
+} // namespace heddle::training

@@ -1,0 +1,59 @@
+// Recipe: what a model is trained for and how, as JSON (docs/spec/training.md).
+#ifndef HEDDLE_TRAINING_RECIPE_H
+#define HEDDLE_TRAINING_RECIPE_H
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace heddle::training {
+
+/// What one artefact does of the training.
+enum class Phase {
+  Step,       // a loss, its gradients, and the update of all weights
+  Gradients,  // a loss, and its gradients added to what was accumulated
+  Update,     // the update of all weights by what was accumulated
+  Evaluate,   // the loss and the model's outputs as in inference, of weights that are inputs
+  Derivative, // the derivative of one output with respect to some inputs and weights
+};
+
+/// Overrides for the weights whose names match one of the patterns; the first group counts.
+struct Group {
+  std::vector<std::string> match;
+  std::optional<double> weightDecay;
+  double rate = 1; // times the learning rate
+};
+
+struct Recipe {
+  Phase phase = Phase::Step;
+  std::string loss = "cross_entropy", output, labels = "labels";
+  int64_t classAxis = -1;
+  std::optional<int64_t> ignoreIndex;
+  double labelSmoothing = 0, delta = 1;
+  std::string optimizer = "sgd";
+  std::map<std::string, double> settings; // of the optimiser; all that it knows
+  bool isNesterov = false;
+  std::vector<std::string> trainable = {"*"}, frozen; // patterns of names, "*" and "?"
+  std::vector<Group> groups;
+  double clipNorm = 0, clipValue = 0; // 0: none
+  int64_t accumulate = 1;             // micro-batches of an update
+  bool usesBatchStatistics = true, drops = true;
+  std::vector<std::string> variables; // of Phase::Derivative
+
+  bool trains() const { return phase != Phase::Evaluate && phase != Phase::Derivative; }
+  double setting(llvm::StringRef name) const { return settings.at(name.str()); }
+};
+
+/// Refuses unknown fields and values out of range, all in one message.
+llvm::Expected<Recipe> readRecipe(llvm::StringRef json);
+
+/// Whether a name matches one of the patterns.
+bool matches(llvm::StringRef name, const std::vector<std::string> &patterns);
+
+} // namespace heddle::training
+
+#endif // HEDDLE_TRAINING_RECIPE_H
