@@ -1,5 +1,6 @@
 // Reference: heddle_reference_run, the oracle behind the C API.
 
+#include "compiler/api/Options.h"
 #include "compiler/api/Status.h"
 #include "compiler/pipeline/Pipeline.h"
 #include "compiler/reference/Interpreter.h"
@@ -134,9 +135,25 @@ heddle_reference_run(const char *path, const heddle_tensor_t *inputs, size_t cou
                      void (*each)(void *data, const char *node, const char *op, const char *value,
                                   const heddle_tensor_t *result),
                      void *data) {
+  return heddle_reference_run_with(path, nullptr, inputs, count, each, data);
+}
+
+extern "C" heddle_status_t *
+heddle_reference_run_with(const char *path, const heddle_compile_options_t *given,
+                          const heddle_tensor_t *inputs, size_t count,
+                          void (*each)(void *data, const char *node, const char *op,
+                                       const char *value, const heddle_tensor_t *result),
+                          void *data) {
   return guarded([&]() -> llvm::Error {
+    CompileOptions options;
+    if (given) {
+      auto read = optionsOf(given);
+      if (!read)
+        return read.takeError();
+      options = std::move(*read);
+    }
     MLIRContext context;
-    auto graph = importGraph(context, {path, std::nullopt}, {});
+    auto graph = importGraph(context, {path, std::nullopt}, options);
     if (!graph)
       return graph.takeError();
     auto main = (*graph)->lookupSymbol<func::FuncOp>("main");

@@ -25,7 +25,7 @@ public:
     Json json = Json::parse(text.str(), nullptr, /*allow_exceptions=*/false);
     if (!json.is_object())
       return makeError(ErrorCode::Usage, "error: the training recipe is no JSON object");
-    checkFields(json, "",
+    checkFields(json, "there is no field",
                 {"phase", "loss", "output", "labels", "class_axis", "ignore_index",
                  "label_smoothing", "delta", "optimizer", "trainable", "frozen", "groups",
                  "clip_norm", "clip_value", "accumulate", "batch_norm", "dropout", "variables"});
@@ -60,13 +60,12 @@ private:
   void checkFields(const Json &json, const Twine &where, llvm::ArrayRef<StringRef> known) {
     for (auto &[name, value] : json.items())
       if (!llvm::is_contained(known, StringRef(name)))
-        unknown(where + "field", name, known);
+        unknown(where, name, known);
   }
-  void unknown(const Twine &kind, StringRef name, llvm::ArrayRef<StringRef> known) {
+  void unknown(const Twine &what, StringRef name, llvm::ArrayRef<StringRef> known) {
     std::string near = support::nearest(name, known);
-    complain("there is no " + kind + " '" + name + "'" +
-             (near.empty() ? "" : "; did you mean '" + near + "'?") +
-             " known: " + llvm::join(known, ", "));
+    complain(what + " '" + name + "'" + (near.empty() ? "" : "; did you mean '" + near + "'?") +
+             "; there are: " + llvm::join(known, ", "));
   }
 
   template <typename T> void take(const Json &json, const char *name, T &value, const char *form) {
@@ -103,13 +102,13 @@ private:
         recipe.phase = phase;
     }
     if (!llvm::is_contained(known, StringRef(name)))
-      unknown("phase", name, known);
+      unknown("there is no phase", name, known);
   }
 
   void readLoss(const Json &json) {
     take(json, "loss", recipe.loss, "a string");
     if (!llvm::is_contained(lossNames(), StringRef(recipe.loss)))
-      unknown("loss", recipe.loss, lossNames());
+      unknown("there is no loss", recipe.loss, lossNames());
     take(json, "output", recipe.output, "a string");
     take(json, "labels", recipe.labels, "a string");
     take(json, "class_axis", recipe.classAxis, "an integer");
@@ -134,7 +133,7 @@ private:
     recipe.optimizer = given["name"];
     const Optimizer *optimizer = findOptimizer(recipe.optimizer);
     if (!optimizer) {
-      unknown("optimizer", recipe.optimizer, optimizerNames());
+      unknown("there is no optimizer", recipe.optimizer, optimizerNames());
       return;
     }
     llvm::SmallVector<StringRef> known = {"name"};
@@ -148,7 +147,7 @@ private:
       known.push_back("nesterov");
       take(given, "nesterov", recipe.isNesterov, "true or false");
     }
-    checkFields(given, "setting of '" + recipe.optimizer + "', no ", known);
+    checkFields(given, "optimizer '" + recipe.optimizer + "' has no setting", known);
   }
 
   void readGroups(const Json &json) {
@@ -162,7 +161,7 @@ private:
         complain("each of 'groups' must be {\"match\": [\"*.bias\"], \"weight_decay\": 0}");
         continue;
       }
-      checkFields(each, "group's ", {"match", "weight_decay", "learning_rate"});
+      checkFields(each, "a group has no field", {"match", "weight_decay", "learning_rate"});
       Group group;
       take(each, "match", group.match, "a list of names or patterns");
       takeNumber(each, "learning_rate", group.rate, 0);

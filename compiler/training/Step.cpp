@@ -44,37 +44,23 @@ public:
       return error;
     if (llvm::Error error = findGradients())
       return error;
-    std::vector<Weight> statistics = std::move(selection.statistics);
     if (recipe.phase != Phase::Evaluate)
-      keepOnlyUpdates();
+      dropOutputs();
+    if (recipe.phase == Phase::Update) {
+      keepOnlyWeights();
+      update();
+      return llvm::Error::success();
+    }
     addWeights(selection.trained);
-    isWhole = recipe.phase == Phase::Update ? Value() : isFinite(loss.value);
-    switch (recipe.phase) {
-    case Phase::Step:
-      clip();
+    isWhole = isFinite(loss.value);
+    if (recipe.phase == Phase::Step)
       update();
-      break;
-    case Phase::Gradients:
+    else if (recipe.phase == Phase::Gradients)
       accumulate();
-      break;
-    case Phase::Update:
-      takeAccumulated();
-      clip();
-      update();
-      break;
-    default:
-      break;
-    }
-    if (recipe.phase != Phase::Update) {
-      addWeights(statistics);
-      updateStatistics(statistics);
-      signature.insertOutput(0, kLoss, loss.value);
-    } else {
-      dropStatistics();
-    }
+    addWeights(selection.statistics);
+    updateStatistics();
+    signature.insertOutput(0, kLoss, loss.value);
     eraseDeadOps();
-    if (recipe.phase == Phase::Update)
-      signature.eraseUnusedInputs();
     return llvm::Error::success();
   }
 
@@ -108,6 +94,7 @@ private:
                       grad::textOf(dimsOf(*type)));
       labels = m.reshape(m.cast(labels, wanted.getElementType()), dimsOf(*type));
     }
+    m.location = NameLoc::get(builder.getStringAttr(kLoss));
     loss = makeLoss(m, recipe, output, labels);
     return llvm::Error::success();
   }
@@ -138,11 +125,31 @@ private:
     return llvm::Error::success();
   }
 
-  /// The model's own outputs go.
-  void keepOnlyUpdates() {
+  /// All but those of running statistics.
+  void dropOutputs() {
     for (unsigned i = signature.outputs(); i-- > 0;)
       if (signature.updated(i).empty())
         signature.eraseOutput(i);
+  }
+
+  /// An update needs nothing of the model but its weights, and the gradients that were accumulated.
+  void keepOnlyWeights() {
+    SmallVector<Type> types, arithmetic;
+    for (const Weight &weight : selection.trained) {
+      types.push_back(weight.value.getType());
+      arithmetic.push_back(
+          tensorOf(m.builder.getContext(), dimsOf(weight.value), arithmeticOf(weight.value)));
+    }
+    while (signature.outputs() > 0)
+      signature.eraseOutput(0);
+    eraseDeadOps();
+    signature.eraseUnusedInputs();
+    for (auto [weight, type] : llvm::zip(selection.trained, types))
+      weight.value = signature.addInput(weight.name, type);
+    for (auto [weight, type, gradient] : llvm::zip(selection.trained, arithmetic, gradients)) {
+      gradient = addAccumulated(weight, type);
+      signature.addNext(gradient, m.zeros(gradient));
+    }
   }
 
   /// Weights are inputs from here on.
@@ -194,6 +201,7 @@ private:
   Value sumOfAll(Value x) { return m.sum(x, llvm::to_vector(llvm::seq<int64_t>(0, rankOf(x)))); }
 
   void update() {
+    clip();
     const Optimizer &optimizer = *findOptimizer(recipe.optimizer);
     Value rate = signature.addInput(kRate, scalarOf(builder.getF32Type()));
     Value count =
@@ -242,29 +250,19 @@ private:
       setNext(now, m.add(now, m.mul(gradient, 1.0 / recipe.accumulate)));
     }
   }
-  void takeAccumulated() {
-    for (auto [weight, gradient] : llvm::zip(selection.trained, gradients)) {
-      gradient = addAccumulated(weight, gradient.getType());
-      signature.addNext(gradient, m.zeros(gradient));
-    }
-  }
 
-  void updateStatistics(ArrayRef<Weight> statistics) {
+  void updateStatistics() {
     for (unsigned i = signature.outputs(); i-- > 0;) {
-      StringRef name = signature.updated(i);
+      std::string name = signature.updated(i).str();
       if (name.empty())
         continue;
-      auto found = llvm::find_if(statistics, [&](const Weight &each) { return each.name == name; });
       Value next = signature.output(i);
+      auto found = llvm::find_if(selection.statistics,
+                                 [&](const Weight &each) { return each.name == name; });
       signature.eraseOutput(i);
-      if (found != statistics.end())
+      if (found != selection.statistics.end())
         setNext(found->value, next);
     }
-  }
-  void dropStatistics() {
-    for (unsigned i = signature.outputs(); i-- > 0;)
-      if (!signature.updated(i).empty())
-        signature.eraseOutput(i);
   }
 
   /// Products with a vector: of one number the derivative itself, of more what an input weighs

@@ -84,6 +84,10 @@ def _encoded(path):
     return None if path is None else os.fsencode(path)
 
 
+def _recipe(training):
+    return None if training is None else json.dumps(training).encode()
+
+
 @contextlib.contextmanager
 def _plan_path(plan):
     """A plan may be a path or the value of an earlier compilation's `plan`."""
@@ -214,7 +218,7 @@ def compile(  # noqa: A001: the package's own word
             **_list("in_place", [f"{to}={place}" for to, place in (in_place or {}).items()]),
             **_list("ragged", [ragged] if isinstance(ragged, str) else ragged or []),
             ragged_outputs=ragged_outputs.encode(),
-            training=json.dumps(training).encode() if training is not None else None,
+            training=_recipe(training),
         )
         _compile(model, options, handle)
     compiled = Compiled(handle, threads)
@@ -234,9 +238,10 @@ def _loaded(compiled, output, threads):
     return module
 
 
-def reference(model_path, inputs):
+def reference(model_path, inputs, training=None):
     """Every node's results in the reference interpreter: a list of (node, op, value, array) in the
-    order of computation. `inputs` are in the model's order."""
+    order of computation. `inputs` are in the model's order; with the recipe `training`, in that of
+    what `compile` makes of it."""
     tensors, alive = (Tensor * len(inputs))(), []
     for i, value in enumerate(inputs):
         tensors[i], held = arrays.feed(value, NodeArg(f"#{i}", 0, []))
@@ -250,9 +255,12 @@ def reference(model_path, inputs):
         except Exception as failure:  # noqa: BLE001
             failures.append(failure)
 
+    options = library.CompileOptions(ctypes.sizeof(library.CompileOptions),
+                                     training=_recipe(training))
     call(
-        "heddle_reference_run",
+        "heddle_reference_run_with",
         os.fsencode(model_path),
+        options,
         tensors,
         len(tensors),
         library.Each(each),

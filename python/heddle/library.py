@@ -189,6 +189,10 @@ PROTOTYPES = {
     "heddle_compiled_plan": (c_char_p, [HANDLE]),
     "heddle_compiled_report": (c_char_p, [HANDLE]),
     "heddle_reference_run": (STATUS, [c_char_p, TENSORS, c_size_t, Each, c_void_p]),
+    "heddle_reference_run_with": (
+        STATUS,
+        [c_char_p, POINTER(CompileOptions), TENSORS, c_size_t, Each, c_void_p],
+    ),
 }
 
 

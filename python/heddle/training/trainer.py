@@ -1,0 +1,277 @@
+"""trainer: a model, a loss and an optimiser as a step that is called with a batch.
+
+The step is compiled once, for all sizes that the model leaves open. Weights and what the optimiser
+remembers of them are arrays that each run updates in place. SPDX-License-Identifier: Apache-2.0
+"""
+
+import hashlib
+import os
+import tempfile
+
+import numpy as np
+
+from .. import compiler
+from ..library import Error, RefusedError, UsageError
+from ..session import Session
+from . import checkpoint
+
+RATE, STEP, LOSS, NORM = "train.learning_rate", "train.step", "train.loss", "train.gradient_norm"
+DTYPES = {1: np.float32, 11: np.float64}  # of an optimiser's state
+
+
+class DivergedError(Error):
+    """A loss that is no number. The weights are those before the step."""
+
+
+class Trainer:
+    """Trains `model`, a path, bytes or an onnx.ModelProto.
+
+    loss            "cross_entropy" (logits and int64 classes), "nll", "bce", "bce_with_logits",
+                    "mse", "mae", "huber", or "output": the output itself, which is one number
+    labels          the name of the step's input with the labels
+    output          the tensor that the loss is of (default: the first output)
+    optimizer       "sgd", "momentum", "adam", "adamw", "adagrad", "rmsprop", "lion", or
+                    {"name": "adam", "beta1": 0.9, "weight_decay": 0.01}
+    learning_rate   a number, or a function of the number of updates done (heddle.training.cosine)
+    trainable       names of initializers or patterns, ["*.weight"]; default: all of floats that the
+                    loss depends on, but for single numbers
+    frozen          those that stay as they are
+    groups          [{"match": ["*.bias"], "weight_decay": 0, "learning_rate": 0.1}]: other decays
+                    and multiples of the learning rate; the first that matches counts
+    clip_norm, clip_value   limits of all gradients together, and of each of their elements
+    accumulate      how many calls of `step` make one update, by the mean of their gradients
+    seed            of dropout; equal seeds give equal runs
+    threads         of a run; None: all that the process may use
+    recipe          further fields of the recipe: {"class_axis": 1, "label_smoothing": 0.1}
+    options         further arguments of heddle.compile
+
+    The first batch decides for which sizes the step is laid out; it stays right for others.
+    `updates` counts those that were done.
+    """
+
+    def __init__(self, model, loss="cross_entropy", *, labels="labels", output=None,
+                 optimizer="adam", learning_rate=1e-3, trainable=None, frozen=(), groups=(),
+                 clip_norm=0.0, clip_value=0.0, accumulate=1, seed=0, threads=None, recipe=None,
+                 **options):
+        self.model = checkpoint.read_model(model)
+        self.recipe = {"loss": loss, "labels": labels, "optimizer": optimizer,
+                       "frozen": list(frozen), "groups": list(groups), "clip_norm": clip_norm,
+                       "clip_value": clip_value, "accumulate": accumulate, **(recipe or {})}
+        if output is not None:
+            self.recipe["output"] = output
+        if trainable is not None:
+            self.recipe["trainable"] = list(trainable)
+        self.learning_rate = learning_rate if callable(learning_rate) else lambda _: learning_rate
+        self.accumulate, self.seed, self.threads = accumulate, seed, threads
+        self.options = options
+        self.updates = 0
+        self._parts = 0  # micro-batches of the next one that were done
+        self._runs = {}  # by phase
+        self._source = model if isinstance(model, (str, os.PathLike)) else self.model
+        self._initial = checkpoint.initializers(self.model)
+        self._state = {}
+
+    # What is trained.
+
+    @property
+    def state(self):
+        """name -> array of all that steps update: weights, running statistics, and what the
+        optimiser remembers of a weight, as WEIGHT/first_moment. They are the arrays themselves."""
+        if not self._state:
+            self._prepare({})
+        return self._state
+
+    @property
+    def weights(self):
+        """Those of `state` that are in the model: weights and running statistics."""
+        return {name: array for name, array in self.state.items() if name in self._initial}
+
+    def state_dict(self):
+        """Copies of all arrays, and of the numbers of updates and of micro-batches since."""
+        return {**{name: array.copy() for name, array in self.state.items()},
+                STEP: np.int64(self.updates), "train.parts": np.int64(self._parts)}
+
+    def load_state_dict(self, state):
+        """Goes on from a `state_dict`, to the same bits. Weights alone will do: the optimiser then
+        begins anew."""
+        state = dict(state)
+        updates, parts = int(state.pop(STEP, 0)), int(state.pop("train.parts", 0))
+        problems = [f"'{name}' is missing" for name in self.weights if name not in state]
+        for name, array in state.items():
+            here = self.state.get(name)
+            if here is None:
+                problems.append(f"this model has no '{name}'")
+            elif here.shape != np.shape(array) or here.dtype != np.asarray(array).dtype:
+                array = np.asarray(array)
+                problems.append(f"'{name}' is {array.dtype}{list(array.shape)}, but must be "
+                                f"{here.dtype}{list(here.shape)}")
+        if problems:
+            more = f"; and {len(problems) - 5} more" if len(problems) > 5 else ""
+            raise RefusedError("the state is of another model or optimiser: "
+                               + "; ".join(problems[:5]) + more)
+        for name, here in self.state.items():
+            here[...] = state.get(name, 0)
+        self.updates, self._parts = updates, parts
+        self._seed()
+
+    def save(self, path):
+        """FILE.onnx: the trained model. FILE.safetensors: all that `load` needs to go on."""
+        if os.fspath(path).endswith(".onnx"):
+            checkpoint.write_model(path, self.model, self.weights)
+        elif os.fspath(path).endswith(".safetensors"):
+            notes = {"step": str(self.updates), "parts": str(self._parts),
+                     "seed": str(self.seed), "model": self._fingerprint()}
+            checkpoint.write_state(path, self.state, notes)
+        else:
+            raise UsageError(f"'{path}': a trained model ends in .onnx, a checkpoint in "
+                             ".safetensors")
+
+    def load(self, path):
+        """Goes on from a checkpoint of `save`."""
+        state, notes = checkpoint.read_state(path)
+        if notes.get("model", self._fingerprint()) != self._fingerprint():
+            raise RefusedError(f"'{path}': is a checkpoint of another model: its nodes differ")
+        self.seed = int(notes.get("seed", self.seed))
+        try:
+            self.load_state_dict({**state, STEP: int(notes.get("step", 0)),
+                                  "train.parts": int(notes.get("parts", 0))})
+        except RefusedError as error:
+            raise RefusedError(f"'{path}': {error}") from error
+
+    # Running.
+
+    def step(self, feeds):
+        """One batch: the model's inputs and the labels by name. Returns the loss before the update,
+        a float; with `accumulate`, each that many calls are one update."""
+        if self.accumulate == 1:
+            results = self._run("step", {**feeds, **self._numbers()})
+            self.updates += 1
+            return results
+        loss = self._run("gradients", feeds)
+        self._parts += 1
+        if self._parts == self.accumulate:
+            self._run("update", self._numbers())
+            self.updates += 1
+            self._parts = 0
+        return loss
+
+    def evaluate(self, feeds):
+        """The loss of a batch, and the model's outputs by name, as in inference."""
+        session = self._session("evaluate", feeds)
+        results = session.run(None, self._with_state(session, feeds))
+        values = {value.name: result for value, result in zip(session.get_outputs(), results)}
+        return float(values.pop(LOSS)), values
+
+    # The rest is the class's own.
+
+    def _numbers(self):
+        return {RATE: np.float32(self.learning_rate(self.updates)), STEP: np.int64(self.updates)}
+
+    def _prepare(self, feeds):
+        """Compiles the step, for the sizes of these feeds, and begins with the model's weights and
+        an optimiser that remembers nothing."""
+        for phase in ["step"] if self.accumulate == 1 else ["gradients", "update"]:
+            for output in self._compiled(phase, feeds).outputs:
+                if output.shares < 0 or output.name in self._state:
+                    continue
+                initial = self._initial.get(output.name)
+                self._state[output.name] = (
+                    np.zeros(output.shape, DTYPES[output.dtype]) if initial is None
+                    else np.array(initial, order="C"))
+        self._seed()
+
+    def _compiled(self, phase, feeds):
+        options = dict(self.options)
+        if phase == "update":  # which has no inputs of the model
+            for name in ("typical", "shapes"):
+                options.pop(name, None)
+        else:
+            options["typical"] = {**self._sizes(feeds), **options.get("typical", {})}
+        module = compiler.compile(self._source, threads=self.threads,
+                                  training={**self.recipe, "phase": phase}, **options)
+        self._runs[phase] = Session(module, self.threads)
+        return module
+
+    def _sizes(self, feeds):
+        """symbol -> size, as these feeds have it."""
+        sizes = {}
+        for value in self.model.graph.input:
+            if value.name not in feeds:
+                continue
+            for dim, size in zip(value.type.tensor_type.shape.dim, np.shape(feeds[value.name])):
+                if dim.dim_param.isidentifier():
+                    sizes[dim.dim_param] = size
+        return sizes
+
+    def _session(self, phase, feeds):
+        if not self._state:
+            self._prepare(feeds)
+        if phase not in self._runs:
+            self._compiled(phase, feeds)
+        return self._runs[phase]
+
+    def _seed(self):
+        """Each run of a session draws from the number after the last one's."""
+        done = self.updates * self.accumulate + self._parts
+        for session in self._runs.values():
+            session.seed((self.seed * 0x9E3779B97F4A7C15 + done) % 2**64)
+
+    def _with_state(self, session, feeds):
+        names = {value.name for value in session.get_inputs()}
+        return {**feeds, **{name: self.state[name] for name in names if name in self.state}}
+
+    def _run(self, phase, feeds):
+        session = self._session(phase, feeds)
+        places = {value.name: self.state[value.name] for value in session.get_outputs()
+                  if value.shares >= 0}
+        try:
+            results = session.run(None, self._with_state(session, feeds), out=places)
+        except UsageError as error:
+            raise UsageError(f"step {self.updates}: {error}{self._about_labels(error, feeds)}") \
+                from error
+        if phase == "update":
+            return None
+        loss = float(results[0])
+        if not np.isfinite(loss):
+            raise DivergedError(self._diagnosis(loss, phase, feeds))
+        return loss
+
+    def _about_labels(self, error, feeds):
+        labels = np.asarray(feeds.get(self.recipe["labels"], 0.5))
+        if LOSS not in str(error) or not np.issubdtype(labels.dtype, np.integer):
+            return ""
+        return (f"; '{self.recipe['labels']}' has classes from {labels.min()} to {labels.max()}, "
+                "which count from 0 (ignore_index in the recipe passes one over)")
+
+    def _diagnosis(self, loss, phase, feeds):
+        """Which tensor was the first that is no number; weights are those before the step."""
+        text = f"the loss of step {self.updates} is {loss}; the weights are those before it"
+        bad = [name for name, array in self.state.items() if not np.isfinite(array).all()]
+        if bad:
+            return f"{text}; '{bad[0]}' has elements that are no numbers already"
+        bad = [name for name, array in feeds.items()
+               if np.issubdtype(np.asarray(array).dtype, np.floating)
+               and not np.isfinite(array).all()]
+        if bad:
+            return f"{text}; the input '{bad[0]}' has elements that are no numbers"
+        session = self._runs[phase]
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "model.onnx")
+            checkpoint.write_model(path, self.model, {})
+            given = self._with_state(session, feeds)
+            values = compiler.reference(path, [given[value.name] for value in session.get_inputs()],
+                                        training={**self.recipe, "phase": phase})
+        for node, op, _, array in values:
+            if np.issubdtype(array.dtype, np.floating) and op != "graph.constant":
+                if np.isnan(array).any() or (np.isinf(loss) and np.isinf(array).any()):
+                    return (f"{text}; the first tensor with such elements is a result of node "
+                            f"'{node}' ({op})")
+        return text
+
+    def _fingerprint(self):
+        digest = hashlib.sha256()
+        for node in self.model.graph.node:
+            digest.update(node.SerializeToString())
+        for name, array in sorted(self._initial.items()):
+            digest.update(f"{name} {array.dtype} {array.shape}".encode())
+        return digest.hexdigest()
