@@ -117,6 +117,7 @@ private:
     bool isPassed = llvm::any_of(flowing, [](Value adjoint) { return adjoint != nullptr; });
     if (!isPassed || !llvm::is_contained(wanted, true))
       return llvm::Error::success();
+    maker.location = locationOf(op);
     Flow flow(maker.builder, maker.location, op, used, flowing, wanted);
     findRule(op)->rule(flow);
     if (!flow.refusal.empty())
@@ -126,6 +127,12 @@ private:
       if (adjoint)
         accumulate(operand, adjoint);
     return llvm::Error::success();
+  }
+
+  /// What an op's rule makes has the op's name, so that reports and plans tell one from another.
+  Location locationOf(Operation *op) const {
+    std::string name = sourceName(op->getLoc()) + ".gradient";
+    return NameLoc::get(maker.builder.getStringAttr(name));
   }
 
   Maker maker;
