@@ -2,6 +2,9 @@
 // dimensions that stay neighbours. So detection heads and channel shuffles lose theirs.
 //
 //   transpose(reshape(transpose x)) = transpose(reshape x) = reshape(transpose x)
+//
+// So does what a product made of a transposed operand: the gradient of a weight that is read
+// transposed.
 
 #include "compiler/simplify/Rules.h"
 
@@ -145,8 +148,37 @@ LogicalResult upperGoesDown(TransposeOp op, PatternRewriter &rewriter) {
   return success();
 }
 
+/// Whether the op swaps the last two dimensions and no others.
+bool isOfMatrices(TransposeOp op) {
+  SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, op.getPermutation().size()));
+  if (order.size() < 2)
+    return false;
+  std::swap(order.back(), order[order.size() - 2]);
+  return op.getPermutation() == ArrayRef<int64_t>(order);
+}
+
+// transpose(matmul(a, b)) = matmul(transpose b, transpose a), where that takes away a transpose
+LogicalResult transposedProduct(TransposeOp op, PatternRewriter &rewriter) {
+  auto product = op.getX().getDefiningOp<MatmulOp>();
+  if (!product || !product->hasOneUse() || !isOfMatrices(op))
+    return failure();
+  auto isTransposed = [](Value x) {
+    auto inner = x.getDefiningOp<TransposeOp>();
+    return inner && isOfMatrices(inner);
+  };
+  if (!isTransposed(product.getA()) && !isTransposed(product.getB()))
+    return failure();
+  Build build(rewriter, op);
+  auto swapped = [&](Value x) { return build.transpose(x, op.getPermutation()); };
+  Value left = swapped(product.getB()), right = swapped(product.getA());
+  rewriter.replaceOp(op, build.cast(build.matmul(left, right), elementOf(op.getResult())));
+  return success();
+}
+
 } // namespace
 
-void addRegroupRules(RewritePatternSet &patterns) { patterns.add(lowerGoesUp).add(upperGoesDown); }
+void addRegroupRules(RewritePatternSet &patterns) {
+  patterns.add(lowerGoesUp).add(upperGoesDown).add(transposedProduct);
+}
 
 } // namespace heddle::simplify

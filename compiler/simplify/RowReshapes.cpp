@@ -53,6 +53,29 @@ LogicalResult flattenedProduct(MatmulOp op, PatternRewriter &rewriter) {
   return success();
 }
 
+// matmul(a, reshape(transpose w)) = matmul(a, transpose(reshape w)), where the reshape only adds
+// sizes of 1 before the matrix: the product then packs w as it lies
+LogicalResult transposedMatrix(MatmulOp op, PatternRewriter &rewriter) {
+  auto reshape = op.getB().getDefiningOp<ReshapeOp>();
+  auto transpose = reshape ? reshape.getX().getDefiningOp<TransposeOp>() : nullptr;
+  if (!transpose || rankOf(transpose.getX()) != 2 ||
+      transpose.getPermutation() != ArrayRef<int64_t>({1, 0}))
+    return failure();
+  DimVector dims = dimsOf(reshape.getResult());
+  size_t rank = dims.size();
+  if (ArrayRef<Dim>(dims).take_back(2) != ArrayRef<Dim>(dimsOf(transpose.getResult())) ||
+      !llvm::all_of(ArrayRef<Dim>(dims).drop_back(2),
+                    [](const Dim &size) { return size.isConstant(1); }))
+    return failure();
+  std::swap(dims[rank - 1], dims[rank - 2]);
+  SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, rank));
+  std::swap(order[rank - 1], order[rank - 2]);
+  Build build(rewriter, op);
+  Value right = build.transpose(build.reshape(transpose.getX(), dims), order);
+  rewriter.modifyOpInPlace(op, [&] { op.getBMutable().assign(right); });
+  return success();
+}
+
 /// One value for all rows: the last dimension is its only one.
 std::optional<Value> sharedByRows(Value value) {
   auto op = value.getDefiningOp<BroadcastOp>();
@@ -127,7 +150,7 @@ struct ElementwiseOfReshape : RewritePattern {
 } // namespace
 
 void addRowRules(RewritePatternSet &patterns) {
-  patterns.add(flattenedProduct);
+  patterns.add(flattenedProduct).add(transposedMatrix);
   patterns.add<ElementwiseOfReshape>(patterns.getContext());
 }
 
