@@ -32,7 +32,10 @@ public:
       counted = m.compare<NotEqualOp>(labels, ignored);
       labels = m.select(counted, labels, integers(labels, 0));
     }
-    indices = m.reshape(labels, kept);
+    // A gather counts negative indices from the end, but no class does.
+    Value count = m.broadcast(sizeOf(dims[axis]), dimsOf(labels));
+    Value isNegative = m.compare<LessOp>(labels, m.zeros(labels));
+    indices = m.reshape(m.select(isNegative, count, labels), kept);
   }
 
   static int64_t axisOf(const Recipe &recipe, Value output) {
@@ -47,7 +50,8 @@ public:
     Value whole = m.add(m.unary<LogOp>(sum), largest); // log of the sum of exp(output)
     Value error = m.sub(whole, picked()), target = isLabel();
     if (smoothing > 0) {
-      Value share = m.div(m.scalar(elementOf(output), smoothing), countOf(dims[axis]));
+      Value share = m.div(m.scalar(elementOf(output), smoothing),
+                          m.cast(sizeOf(dims[axis]), elementOf(output)));
       Value mean = m.mul(m.sum(output, axis, true), m.broadcast(share, kept));
       error = m.sub(m.add(m.mul(error, 1 - smoothing), m.mul(whole, smoothing)), mean);
       target = m.add(m.mul(target, 1 - smoothing), m.broadcast(share, dims));
@@ -61,12 +65,11 @@ public:
   Value counts() { return counted ? m.cast(counted, elementOf(output)) : Value(); }
   /// A number for each label in the shape of the output.
   Value spread(Value each) { return m.broadcast(m.reshape(each, kept), dims); }
-  Value countOf(const Dim &size) {
-    Value count = m.typed<SizesOp>({}, m.builder.getI64Type(), attributeOf(m, size));
-    return m.cast(count, elementOf(output));
-  }
 
 private:
+  Value sizeOf(const Dim &size) {
+    return m.typed<SizesOp>({}, m.builder.getI64Type(), attributeOf(m, size));
+  }
   Value integers(Value like, int64_t value) { return m.like(like, static_cast<double>(value)); }
   /// The output at the labels; the run refuses a label that is no class.
   Value picked() { return m.make<GatherElementsOp>(output, indices, axis); }

@@ -1,4 +1,4 @@
-// Step: see Step.h. The graph of the model stays as it is; what follows from it is added behind.
+// Step: see Step.h. The graph of the model stays as it is; what follows from it is added after it.
 
 #include "compiler/training/Step.h"
 

@@ -114,14 +114,14 @@ heddle_reference_run(const char *model_path, const heddle_tensor_t *inputs, size
                                   const heddle_tensor_t *result),
                      void *data);
 
-/* As above, for the graph that these options make of the model: with sizes that are fixed, functions
- * of the user, or a recipe of its training. `options` may be NULL. */
-HEDDLE_API heddle_status_t *heddle_reference_run_with(
-    const char *model_path, const heddle_compile_options_t *options, const heddle_tensor_t *inputs,
-    size_t input_count,
-    void (*each)(void *data, const char *node, const char *op, const char *value,
-                 const heddle_tensor_t *result),
-    void *data);
+/* As above, for the graph that these options make of the model: with sizes that are fixed,
+ * functions of the user, or a recipe of its training. `options` may be NULL. */
+HEDDLE_API heddle_status_t *
+heddle_reference_run_with(const char *model_path, const heddle_compile_options_t *options,
+                          const heddle_tensor_t *inputs, size_t input_count,
+                          void (*each)(void *data, const char *node, const char *op,
+                                       const char *value, const heddle_tensor_t *result),
+                          void *data);
 
 /* A text that a function made; it lives until its handle is destroyed. */
 typedef struct heddle_text heddle_text_t;

@@ -38,6 +38,7 @@ Run addCompletion(CLI::App &app);
 /// These take their arguments as they are.
 int runFuzz(std::vector<std::string> arguments);
 int runReduce(std::vector<std::string> arguments);
+int runTrain(std::vector<std::string> arguments);
 
 } // namespace heddle::cli
 

@@ -21,6 +21,7 @@ static const std::vector<Command> kCommands = {
     {"plan", "print, write or check the plan of a model", addPlan},
     {"explain", "say what was decided about each group of a model, and why", addExplain},
     {"tune", "find faster cards and knobs by measuring, and keep them", addTune},
+    {"train", "train a model, and keep what it became", nullptr, runTrain},
     {"cards", "list, explain, prove or draft cards, which say how kernels are made", addCards},
     {"cache", "say what the cache of compiled models holds, or empty it", addCache},
     {"ops", "list the ONNX ops that are supported", addOps},

@@ -5,7 +5,8 @@
         loss = trainer.step({"x": x, "labels": y})
     trainer.save("trained.onnx")
 
-`heddle train` is the same as a command (docs/guide/training.md). SPDX-License-Identifier: Apache-2.0
+`heddle train` is the same as a command (docs/guide/training.md).
+SPDX-License-Identifier: Apache-2.0
 """
 
 from .schedules import constant, cosine, linear

@@ -33,7 +33,8 @@ def _replacing(path, suffix=""):
                 os.fsync(file.fileno())
             os.replace(written, path)
     except OSError as error:
-        kind = LimitError if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) else UsageError
+        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        kind = LimitError if is_full else UsageError
         raise kind(f"'{path}': cannot be written: {error.strerror or error}; what was there before "
                    "is as it was") from error
 
@@ -84,7 +85,8 @@ LARGEST_PROTO = 2**31 - 1  # bytes that a protobuf file can have
 
 
 def write_model(path, model, arrays):
-    """The model with these initializers. What is too large for one file has its data in PATH.data."""
+    """The model with these initializers; what is too large for one file has its data in
+    PATH.data."""
     onnx = _need("onnx", "saving a model")
     trained = onnx.ModelProto()
     trained.CopyFrom(model)

@@ -65,7 +65,7 @@ class Trainer:
         self.accumulate, self.seed, self.threads = accumulate, seed, threads
         self.options = options
         self.updates = 0
-        self._parts = 0  # micro-batches of the next one that were done
+        self.parts = 0  # calls of `step` since the last one
         self._runs = {}  # by phase
         self._source = model if isinstance(model, (str, os.PathLike)) else self.model
         self._initial = checkpoint.initializers(self.model)
@@ -89,7 +89,7 @@ class Trainer:
     def state_dict(self):
         """Copies of all arrays, and of the numbers of updates and of micro-batches since."""
         return {**{name: array.copy() for name, array in self.state.items()},
-                STEP: np.int64(self.updates), "train.parts": np.int64(self._parts)}
+                STEP: np.int64(self.updates), "train.parts": np.int64(self.parts)}
 
     def load_state_dict(self, state):
         """Goes on from a `state_dict`, to the same bits. Weights alone will do: the optimiser then
@@ -111,7 +111,7 @@ class Trainer:
                                + "; ".join(problems[:5]) + more)
         for name, here in self.state.items():
             here[...] = state.get(name, 0)
-        self.updates, self._parts = updates, parts
+        self.updates, self.parts = updates, parts
         self._seed()
 
     def save(self, path):
@@ -119,7 +119,7 @@ class Trainer:
         if os.fspath(path).endswith(".onnx"):
             checkpoint.write_model(path, self.model, self.weights)
         elif os.fspath(path).endswith(".safetensors"):
-            notes = {"step": str(self.updates), "parts": str(self._parts),
+            notes = {"step": str(self.updates), "parts": str(self.parts),
                      "seed": str(self.seed), "model": self._fingerprint()}
             checkpoint.write_state(path, self.state, notes)
         else:
@@ -148,11 +148,11 @@ class Trainer:
             self.updates += 1
             return results
         loss = self._run("gradients", feeds)
-        self._parts += 1
-        if self._parts == self.accumulate:
+        self.parts += 1
+        if self.parts == self.accumulate:
             self._run("update", self._numbers())
             self.updates += 1
-            self._parts = 0
+            self.parts = 0
         return loss
 
     def evaluate(self, feeds):
@@ -212,13 +212,14 @@ class Trainer:
 
     def _seed(self):
         """Each run of a session draws from the number after the last one's."""
-        done = self.updates * self.accumulate + self._parts
+        done = self.updates * self.accumulate + self.parts
         for session in self._runs.values():
             session.seed((self.seed * 0x9E3779B97F4A7C15 + done) % 2**64)
 
     def _with_state(self, session, feeds):
         names = {value.name for value in session.get_inputs()}
-        return {**feeds, **{name: self.state[name] for name in names if name in self.state}}
+        held = {**self._initial, **self.state}
+        return {**{name: held[name] for name in names if name in held}, **feeds}
 
     def _run(self, phase, feeds):
         session = self._session(phase, feeds)

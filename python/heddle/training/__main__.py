@@ -1,0 +1,234 @@
+"""`heddle train`: trains a model on batches of a .npz file.
+
+Exit codes are Heddle's: 0 done, 1 the loss is no number any more, 2 usage, 3 refused, 4 limit, 5
+internal error.
+SPDX-License-Identifier: Apache-2.0
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+
+import numpy as np
+
+from .. import library
+from . import checkpoint, schedules
+from .data import Samples, batches_of
+from .trainer import DivergedError, Trainer
+
+OF_CLASSES = ("cross_entropy", "nll")
+
+
+def setting(text):
+    name, _, value = text.partition("=")
+    if value in ("true", "false"):
+        return name, value == "true"
+    try:
+        return name, float(value)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is not of the form beta1=0.9") from None
+
+
+def parser_of(program):
+    parser = argparse.ArgumentParser(
+        prog=program, description="train a model; docs/guide/training.md says more")
+    parser.add_argument("model", metavar="MODEL", help="an ONNX model with its first weights")
+    parser.add_argument("--data", required=True, metavar="FILE.npz",
+                        help="an array for each input of the model and for the labels, by name; "
+                        "the first dimension counts the samples")
+    parser.add_argument("--validate", metavar="FILE.npz", help="samples for a loss after each "
+                        "epoch")
+    parser.add_argument("-o", "--output", metavar="FILE.onnx",
+                        help="where the trained model goes")
+    of_loss = parser.add_argument_group("what is minimised")
+    of_loss.add_argument("--loss", default="cross_entropy", help="cross_entropy (default), nll, "
+                         "bce, bce_with_logits, mse, mae, huber, or output: the output itself")
+    of_loss.add_argument("--labels", default="labels", metavar="NAME",
+                         help="the array with the labels (default %(default)s)")
+    of_loss.add_argument("--of", metavar="TENSOR", help="the tensor that the loss is of (default: "
+                         "the first output)")
+    of_loss.add_argument("--class-axis", type=int, default=-1, metavar="AXIS")
+    how = parser.add_argument_group("how")
+    how.add_argument("--optimizer", default="adam", help="sgd, momentum, adam (default), adamw, "
+                     "adagrad, rmsprop or lion")
+    how.add_argument("--set", type=setting, action="append", default=[], metavar="NAME=VALUE",
+                     help="of the optimiser: weight_decay=0.01, beta1=0.9")
+    how.add_argument("--lr", type=float, default=1e-3,
+                     help="the learning rate (default %(default)s)")
+    how.add_argument("--schedule", choices=sorted(schedules.NAMES), default="constant")
+    how.add_argument("--warmup", type=int, default=0, metavar="STEPS")
+    how.add_argument("--epochs", type=int, default=1, metavar="N")
+    how.add_argument("--batch", type=int, metavar="N",
+                     help="samples of a step (default: the model's, or 32)")
+    how.add_argument("--accumulate", type=int, default=1, metavar="N", help="steps of an update")
+    how.add_argument("--clip-norm", type=float, default=0, metavar="NORM")
+    how.add_argument("--trainable", action="append", metavar="PATTERN",
+                     help="initializers that are trained: '*.weight' (default: all)")
+    how.add_argument("--freeze", action="append", default=[], metavar="PATTERN")
+    how.add_argument("--seed", type=int, default=0, help="of the order of samples, and of dropout")
+    how.add_argument("--threads", type=int, default=0, metavar="N",
+                     help="0 (default): all there are")
+    state = parser.add_argument_group("checkpoints")
+    state.add_argument("--checkpoint", metavar="FILE.safetensors",
+                       help="written after each epoch, whole or not at all")
+    state.add_argument("--every", type=int, metavar="STEPS", help="and after so many steps")
+    state.add_argument("--resume", action="store_true",
+                       help="go on from the checkpoint, if there is one")
+    parser.add_argument("--json", action="store_true", help="print one JSON object an epoch")
+    return parser
+
+
+class Course:
+    """One call of the command."""
+
+    def __init__(self, options):
+        self.options = options
+        self.model = checkpoint.read_model(options.model)
+        names = self._inputs()
+        self.samples = Samples(options.data, names)
+        self.validation = Samples(options.validate, names) if options.validate else None
+        self.size, self.keeps_rest = self._batch()
+        self.per_epoch = batches_of(self.samples.count, self.size, self.keeps_rest)
+        if self.per_epoch == 0:
+            raise library.UsageError(f"'{options.data}': has {self.samples.count} samples, but a "
+                                     f"step takes {self.size}")
+        self.trainer = self._trainer()
+
+    def _inputs(self):
+        given = {tensor.name for tensor in self.model.graph.initializer}
+        names = [value.name for value in self.model.graph.input if value.name not in given]
+        if self.options.loss != "output" and self.options.labels not in names:
+            names.append(self.options.labels)
+        return names
+
+    def _batch(self):
+        """How many samples a step has, and whether it may have fewer."""
+        fixed = [value.type.tensor_type.shape.dim[0].dim_value
+                 for value in self.model.graph.input
+                 if len(value.type.tensor_type.shape.dim) > 0]
+        fixed = next((size for size in fixed if size > 0), None)
+        if fixed and self.options.batch not in (None, fixed):
+            raise library.UsageError(f"--batch {self.options.batch}: the model takes {fixed} "
+                                     "samples at once; without a fixed first size it would take "
+                                     "any number")
+        return fixed or self.options.batch or 32, not fixed
+
+    def _trainer(self):
+        options = self.options
+        steps = self.per_epoch * options.epochs // options.accumulate
+        schedule = schedules.NAMES[options.schedule]
+        rate = (schedule(options.lr, warmup=options.warmup) if options.schedule == "constant"
+                else schedule(options.lr, steps, warmup=options.warmup))
+        return Trainer(
+            options.model, options.loss, labels=options.labels, output=options.of,
+            optimizer={"name": options.optimizer, **dict(options.set)}, learning_rate=rate,
+            trainable=options.trainable, frozen=options.freeze, clip_norm=options.clip_norm,
+            accumulate=options.accumulate, seed=options.seed, threads=options.threads or None,
+            recipe={"class_axis": options.class_axis})
+
+    def run(self):
+        trainer, options = self.trainer, self.options
+        if options.resume and options.checkpoint and os.path.exists(options.checkpoint):
+            trainer.load(options.checkpoint)
+        self._say_what()
+        while (epoch := self._done() // self.per_epoch) < options.epochs:
+            self._epoch(epoch)
+        if options.output:
+            trainer.save(options.output)
+
+    def _done(self):
+        """Steps that were done, those of an earlier call among them."""
+        return self.trainer.updates * self.options.accumulate + self.trainer.parts
+
+    def _epoch(self, epoch):
+        trainer, options = self.trainer, self.options
+        order = self.samples.order(options.seed, epoch)
+        losses, seen, seconds = [], 0, 0.0
+        skipped = self._done() - epoch * self.per_epoch
+        for place, feeds in enumerate(self.samples.batches(self.size, self.keeps_rest, order)):
+            if place < skipped:
+                continue
+            begin = time.perf_counter()
+            losses.append(trainer.step(feeds))
+            seconds += time.perf_counter() - begin
+            seen += len(next(iter(feeds.values())))
+            if options.checkpoint and options.every and self._done() % options.every == 0:
+                trainer.save(options.checkpoint)
+        if options.checkpoint:
+            trainer.save(options.checkpoint)
+        told = {"epoch": epoch + 1, "epochs": options.epochs, "updates": trainer.updates,
+                "loss": float(np.mean(losses)), "samples_per_second": seen / seconds}
+        if self.validation:
+            told.update(self._validated())
+        self._say(told)
+
+    def _validated(self):
+        losses, counts, right, labels = [], [], 0, 0
+        for feeds in self.validation.batches(self.size, self.keeps_rest):
+            loss, outputs = self.trainer.evaluate(feeds)
+            losses.append(loss)
+            counts.append(len(next(iter(feeds.values()))))
+            if self.options.loss in OF_CLASSES:
+                scores = outputs[self.options.of or next(iter(outputs))]
+                wanted = feeds[self.options.labels]
+                right += int((scores.argmax(self.options.class_axis) == wanted).sum())
+                labels += wanted.size
+        told = {"validation_loss": float(np.average(losses, weights=counts))}
+        if labels:
+            told["accuracy"] = right / labels
+        return told
+
+    def _say_what(self):
+        if self.options.json:
+            return
+        weights = self.trainer.weights
+        count = sum(array.size for array in weights.values())
+        state = sum(array.nbytes for array in self.trainer.state.values())
+        print(f"{len(weights)} weights of {count} elements, {state / 2**20:.1f} MiB with what "
+              f"'{self.options.optimizer}' remembers; {self.per_epoch} steps of {self.size} "
+              "samples an epoch", flush=True)
+
+    def _say(self, told):
+        if self.options.json:
+            print(json.dumps(told), flush=True)
+            return
+        text = f"epoch {told['epoch']}/{told['epochs']}  loss {told['loss']:.5f}"
+        if "validation_loss" in told:
+            text += f"  validation {told['validation_loss']:.5f}"
+        if "accuracy" in told:
+            text += f"  accuracy {told['accuracy']:.4f}"
+        print(f"{text}  {told['samples_per_second']:.0f} samples/s", flush=True)
+
+
+def main(arguments=None, program="heddle train"):
+    parser = parser_of(program)
+    options = parser.parse_args(sys.argv[1:] if arguments is None else arguments)
+    for name in ("epochs", "accumulate"):
+        if getattr(options, name) < 1:
+            parser.error(f"--{name} must be at least 1")
+    if options.batch is not None and options.batch < 1:
+        parser.error("--batch must be at least 1")
+    for path, ending in ((options.output, ".onnx"), (options.checkpoint, ".safetensors")):
+        if path and not path.endswith(ending):
+            parser.error(f"'{path}' must end in {ending}")
+    if (options.resume or options.every) and not options.checkpoint:
+        parser.error("--resume and --every need --checkpoint")
+    try:
+        Course(options).run()
+        return 0
+    except DivergedError as error:
+        print(f"{program}: {error}", file=sys.stderr)
+        return 1
+    except library.Error as error:
+        print(f"{program}: {error}", file=sys.stderr)
+        return next((code for code, kind in library.ERRORS.items() if isinstance(error, kind)), 5)
+    except KeyboardInterrupt:
+        kept = f"; '{options.checkpoint}' is the last checkpoint" if options.checkpoint else ""
+        print(f"{program}: stopped{kept}", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())
