@@ -1,0 +1,275 @@
+"""networks: what `./dev bench training` trains, as PyTorch modules, each with a batch and a loss.
+
+Nothing is drawn at random in a step (no dropout), so that all engines have to agree on losses.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Callable
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+
+@dataclass(frozen=True)
+class Network:
+    name: str
+    make: Callable  # the module
+    batch: Callable  # its inputs by name, and "labels"
+    loss: str  # as recipes of training have it
+    optimizer: str = "adam"
+    class_axis: int = -1
+
+
+class Attention(nn.Module):
+    def __init__(self, width, heads, causal=False):
+        super().__init__()
+        self.heads, self.causal = heads, causal
+        self.query, self.key, self.value, self.out = (nn.Linear(width, width) for _ in range(4))
+
+    def forward(self, x, memory=None):
+        memory = x if memory is None else memory
+
+        def split(y):
+            return y.view(y.shape[0], y.shape[1], self.heads, -1).transpose(1, 2)
+
+        q, k, v = split(self.query(x)), split(self.key(memory)), split(self.value(memory))
+        if torch.onnx.is_in_onnx_export():
+            scores = q @ k.transpose(-1, -2) * (1 / math.sqrt(q.shape[-1]))
+            if self.causal:
+                mask = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1)
+                scores = scores.masked_fill(mask, float("-inf"))
+            mixed = scores.softmax(-1) @ v
+        else:
+            mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
+        return self.out(mixed.transpose(1, 2).reshape(x.shape))
+
+
+class Block(nn.Module):
+    """Pre-norm; with `crosses` also attention to another sequence."""
+
+    def __init__(self, width, heads, causal=False, crosses=False):
+        super().__init__()
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(3 if crosses else 2))
+        self.own = Attention(width, heads, causal)
+        self.cross = Attention(width, heads) if crosses else None
+        self.wide, self.narrow = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x, memory=None):
+        x = x + self.own(self.norms[0](x))
+        if self.cross is not None:
+            x = x + self.cross(self.norms[1](x), memory)
+        return x + self.narrow(functional.gelu(self.wide(self.norms[-1](x))))
+
+
+class Embedded(nn.Module):
+    def __init__(self, words, length, width):
+        super().__init__()
+        self.words, self.places = nn.Embedding(words, width), nn.Embedding(length, width)
+
+    def forward(self, ids):
+        return self.words(ids) + self.places.weight[:ids.shape[1]]
+
+
+class Gpt(nn.Module):
+    def __init__(self, words=8000, length=128, width=384, heads=6, layers=6):
+        super().__init__()
+        self.embedded = Embedded(words, length, width)
+        self.blocks = nn.ModuleList(Block(width, heads, causal=True) for _ in range(layers))
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, words, bias=False)
+
+    def forward(self, ids):
+        x = self.embedded(ids)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))
+
+
+class Bert(nn.Module):
+    """BERT's sizes: post-norm is what differs from a block above; a pooled classifier."""
+
+    def __init__(self, words=30522, length=128, width=768, heads=12, layers=12, classes=2):
+        super().__init__()
+        self.embedded, self.norm = Embedded(words, length, width), nn.LayerNorm(width)
+        self.attentions = nn.ModuleList(Attention(width, heads) for _ in range(layers))
+        self.wides = nn.ModuleList(nn.Linear(width, 4 * width) for _ in range(layers))
+        self.narrows = nn.ModuleList(nn.Linear(4 * width, width) for _ in range(layers))
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(2 * layers))
+        self.pool, self.classes = nn.Linear(width, width), nn.Linear(width, classes)
+
+    def forward(self, ids):
+        x = self.norm(self.embedded(ids))
+        for i, (attention, wide, narrow) in enumerate(
+                zip(self.attentions, self.wides, self.narrows)):
+            x = self.norms[2 * i](x + attention(x))
+            x = self.norms[2 * i + 1](x + narrow(functional.gelu(wide(x))))
+        return self.classes(torch.tanh(self.pool(x[:, 0])))
+
+
+class Translator(nn.Module):
+    """Encoder and decoder (Vaswani et al., 2017), base sizes with three layers each."""
+
+    def __init__(self, words=8000, length=64, width=512, heads=8, layers=3):
+        super().__init__()
+        self.source, self.target = Embedded(words, length, width), Embedded(words, length, width)
+        self.encoder = nn.ModuleList(Block(width, heads) for _ in range(layers))
+        self.decoder = nn.ModuleList(Block(width, heads, True, True) for _ in range(layers))
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(2))
+        self.head = nn.Linear(width, words)
+
+    def forward(self, source, target):
+        memory, x = self.source(source), self.target(target)
+        for block in self.encoder:
+            memory = block(memory)
+        memory = self.norms[0](memory)
+        for block in self.decoder:
+            x = block(x, memory)
+        return self.head(self.norms[1](x))
+
+
+def conv(inputs, outputs, size, stride=1, groups=1, act=nn.ReLU):
+    layers = [nn.Conv2d(inputs, outputs, size, stride, size // 2, groups=groups, bias=False),
+              nn.BatchNorm2d(outputs)]
+    return nn.Sequential(*layers, *([act()] if act else []))
+
+
+class Bottleneck(nn.Module):
+    def __init__(self, inputs, inner, stride):
+        super().__init__()
+        self.body = nn.Sequential(conv(inputs, inner, 1), conv(inner, inner, 3, stride),
+                                  conv(inner, 4 * inner, 1, act=None))
+        same = stride == 1 and inputs == 4 * inner
+        self.short = nn.Identity() if same else conv(inputs, 4 * inner, 1, stride, act=None)
+
+    def forward(self, x):
+        return functional.relu(self.body(x) + self.short(x))
+
+
+def resnet50(classes=1000):
+    layers, channels = [conv(3, 64, 7, 2), nn.MaxPool2d(3, 2, 1)], 64
+    for inner, count, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
+        for i in range(count):
+            layers.append(Bottleneck(channels, inner, stride if i == 0 else 1))
+            channels = 4 * inner
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(),
+                         nn.Linear(channels, classes))
+
+
+class Inverted(nn.Module):
+    def __init__(self, inputs, outputs, stride, times):
+        super().__init__()
+        inner = inputs * times
+        self.adds = stride == 1 and inputs == outputs
+        wide = [conv(inputs, inner, 1, act=nn.ReLU6)] if times > 1 else []
+        self.body = nn.Sequential(*wide, conv(inner, inner, 3, stride, inner, nn.ReLU6),
+                                  conv(inner, outputs, 1, act=None))
+
+    def forward(self, x):
+        return x + self.body(x) if self.adds else self.body(x)
+
+
+def mobilenet_v2(classes=1000):
+    layers, channels = [conv(3, 32, 3, 2, act=nn.ReLU6)], 32
+    for times, outputs, count, stride in ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2),
+                                          (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2),
+                                          (6, 320, 1, 1)):
+        for i in range(count):
+            layers.append(Inverted(channels, outputs, stride if i == 0 else 1, times))
+            channels = outputs
+    return nn.Sequential(*layers, conv(channels, 1280, 1, act=nn.ReLU6), nn.AdaptiveAvgPool2d(1),
+                         nn.Flatten(), nn.Linear(1280, classes))
+
+
+class Yolo(nn.Module):
+    """A backbone, a merged finer scale, a head of boxes: a small detector's shape."""
+
+    def __init__(self, outputs=85):
+        super().__init__()
+
+        def layer(inputs, outputs, size, stride=1):
+            return conv(inputs, outputs, size, stride, act=nn.SiLU)
+
+        self.stem = nn.Sequential(layer(3, 16, 3, 2), layer(16, 32, 3, 2), layer(32, 32, 1),
+                                  layer(32, 64, 3, 2), layer(64, 64, 3))
+        self.deep = nn.Sequential(layer(64, 128, 3, 2), layer(128, 128, 3), layer(128, 64, 1))
+        self.up = nn.Upsample(scale_factor=2, mode="nearest")
+        self.head = nn.Sequential(layer(128, 64, 3), nn.Conv2d(64, outputs, 1))
+
+    def forward(self, x):
+        fine = self.stem(x)
+        return self.head(torch.cat([fine, self.up(self.deep(fine))], 1))
+
+
+class DeepFm(nn.Module):
+    """Guo et al., 2017; `wide` instead of the pairs of the factorisation machine: Wide & Deep."""
+
+    def __init__(self, wide, fields=26, rows=20000, size=16, dense=13):
+        super().__init__()
+        self.wide, self.fields = wide, fields
+        self.embedded, self.linear = nn.Embedding(rows, size), nn.Embedding(rows, 1)
+        self.deep = nn.Sequential(nn.Linear(fields * size + dense, 400), nn.ReLU(),
+                                  nn.Linear(400, 400), nn.ReLU(), nn.Linear(400, 1))
+        self.numbers = nn.Linear(dense, 1)
+
+    def forward(self, dense, sparse):
+        each = self.embedded(sparse)
+        score = self.linear(sparse).sum(1) + self.numbers(dense)
+        if not self.wide:
+            total = each.sum(1)
+            score = score + 0.5 * (total * total - (each * each).sum(1)).sum(1, keepdim=True)
+        return score + self.deep(torch.cat([each.flatten(1), dense], 1))
+
+
+class Lstm(nn.Module):
+    def __init__(self, words=8000, width=400, layers=2):
+        super().__init__()
+        self.embedded = nn.Embedding(words, width)
+        self.lstm = nn.LSTM(width, width, layers)
+        self.head = nn.Linear(width, words)
+
+    def forward(self, ids):
+        return self.head(self.lstm(self.embedded(ids))[0])
+
+
+def words(most, *shape):
+    return torch.randint(0, most, shape)
+
+
+def images(count, size):
+    return {"x": torch.randn(count, 3, size, size), "labels": words(1000, count)}
+
+
+def clicks():
+    return {"dense": torch.rand(1024, 13), "sparse": words(20000, 1024, 26),
+            "labels": torch.randint(0, 2, (1024, 1)).float()}
+
+
+NETWORKS = [
+    Network("bert_base", Bert, lambda: {"ids": words(30522, 8, 128), "labels": words(2, 8)},
+            "cross_entropy"),
+    Network("gpt", Gpt, lambda: {"ids": words(8000, 8, 128), "labels": words(8000, 8, 128)},
+            "cross_entropy"),
+    Network("transformer", Translator,
+            lambda: {"source": words(8000, 8, 64), "target": words(8000, 8, 64),
+                     "labels": words(8000, 8, 64)}, "cross_entropy"),
+    Network("resnet50", resnet50, lambda: images(8, 224), "cross_entropy", "momentum"),
+    Network("mobilenet_v2", mobilenet_v2, lambda: images(8, 224), "cross_entropy", "momentum"),
+    Network("yolo", Yolo, lambda: {"x": torch.randn(4, 3, 320, 320),
+                                   "labels": torch.rand(4, 85, 40, 40)}, "mse"),
+    Network("wide_deep", lambda: DeepFm(True), clicks, "bce_with_logits", "adagrad"),
+    Network("deepfm", lambda: DeepFm(False), clicks, "bce_with_logits"),
+    Network("lstm", Lstm, lambda: {"ids": words(8000, 35, 20), "labels": words(8000, 35, 20)},
+            "cross_entropy", "sgd"),
+]
+
+
+def find(name):
+    return next(network for network in NETWORKS if network.name == name)
+
+
+def seeded(network):
+    """The module in training, and its batch: the same in every process."""
+    torch.manual_seed(0)
+    module = network.make()
+    return module.train(), network.batch()
