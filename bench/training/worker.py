@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-RATE = {"adam": 1e-4, "momentum": 1e-3, "adagrad": 1e-3, "sgd": 1e-1}
+RATE = {"adam": 1e-4, "momentum": 1e-4, "adagrad": 1e-3, "sgd": 1e-1}
 
 
 def heddle_steps(network, threads, path):

@@ -1,8 +1,9 @@
 // Control: derivatives of branches and loops.
 //
-// A branch is differentiated inside of an `if` of its own, which runs it again. A loop or scan runs
-// again and stacks what each step began with; a scan then takes the steps from the last to the
-// first, and carries the adjoints of the states and of what the body uses from around it.
+// A branch is differentiated inside of an `if` of its own, which runs it again. In the place of a
+// loop or scan comes one that also stacks what each step began with; a scan then takes the steps
+// from the last to the first, and carries the adjoints of the states and of what the body uses from
+// around it.
 
 #include "compiler/grad/Gradients.h"
 #include "compiler/grad/Rules.h"
@@ -83,10 +84,12 @@ struct Steps {
 };
 } // namespace
 
-/// The op once more, with the given arguments of its body stacked. Without a count the op makes
-/// one.
+/// The op, in whose place another one comes with the given arguments of its body stacked, too.
+/// Without a count the op makes one.
 static SmallVector<Value> recorded(Flow &f, ArrayRef<unsigned> arguments,
                                    std::optional<Dim> count) {
+  OpBuilder::InsertionGuard guard(f.builder);
+  f.builder.setInsertionPoint(f.op);
   IRMapping mapping;
   Operation *draft = cloneOps(f.builder, f.op, mapping).front();
   Block &body = draft->getRegion(0).front();
@@ -113,6 +116,7 @@ static SmallVector<Value> recorded(Flow &f, ArrayRef<unsigned> arguments,
   if (loop)
     cast<LoopOp>(op).setScanCount(loop.getScanCount() + arguments.size());
   draft->erase();
+  f.op->replaceAllUsesWith(op->getResults().take_front(f.op->getNumResults()));
   return op->getResults().take_back(arguments.size());
 }
 

@@ -33,6 +33,7 @@ struct AlgebraPass : PassWrapper<AlgebraPass, OperationPass<ModuleOp>> {
     addRowRules(patterns);
     addBroadcastRules(patterns);
     addTapRules(patterns);
+    addScanRules(patterns);
     (void)applyRules(getOperation(), std::move(patterns));
   }
 };

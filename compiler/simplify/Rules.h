@@ -17,6 +17,8 @@ void addRegroupRules(mlir::RewritePatternSet &patterns);
 void addRowRules(mlir::RewritePatternSet &patterns);
 /// f(broadcast x) = broadcast(f x) and its kin: compute once what is then repeated.
 void addBroadcastRules(mlir::RewritePatternSet &patterns);
+/// Products of the steps of a scan as one before or after it.
+void addScanRules(mlir::RewritePatternSet &patterns);
 /// argmax(x) = the first place of max(x), of long rows.
 void addExtremeRules(mlir::RewritePatternSet &patterns);
 /// conv(x, w) = conv(x, w without taps that only meet the border).
