@@ -62,6 +62,14 @@ def Loop_NarrowOp : Loop_Mechanism<"narrow", "kNarrowConv"> {
   }];
 }
 
+def Loop_FilterGradientOp : Loop_Mechanism<"filter_gradient", "kFilterGradient"> {
+  let summary = "carry the group out as sums of products over the positions of two images";
+  let description = [{
+    The gradient of a convolution's filters: register tiles of `m` channels of the image by `n` filters. Channels
+    are divided among `chunks`, the rows of the images among `parts`, whose sums are added up at the end.
+  }];
+}
+
 def Loop_StitchOp : Loop_Mechanism<"stitch", "kStitch"> {
   let summary = "carry the group out as a product and, while its rows are in the cache, their reductions";
   let description = [{

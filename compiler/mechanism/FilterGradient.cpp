@@ -1,0 +1,35 @@
+// FilterGradient: the gradient of a convolution's filters as sums of products over positions.
+
+#include "compiler/mechanism/Checks.h"
+
+using namespace mlir;
+
+namespace heddle::mechanism {
+
+static Fit fitsFilterGradient(const Mechanism &, Ops ops, std::string &why) {
+  graph::ConvFilterGradientOp found;
+  for (Operation *op : ops) {
+    if (isa<graph::ConstantOp>(op))
+      continue;
+    auto gradient = dyn_cast<graph::ConvFilterGradientOp>(op);
+    if (!gradient || found)
+      return refuse(why, named(op) + " is computed beside the gradient of filters");
+    found = gradient;
+  }
+  if (!found)
+    return Fit::Partial;
+  if (!graph::elementOf(found.getX()).isF32())
+    return refuse(why, "the element type of " + named(found) + " has no lanes");
+  if (!found.getChannelsLast() || graph::rankOf(found.getX()) > 5)
+    return refuse(why, named(found) + " is not channels last, of 1 to 3 dimensions of space");
+  for (const graph::Dim &size : graph::dimsOf(found.getResult()))
+    if (size.constant().value_or(0) < 1)
+      return refuse(why, "the sizes of the filters of " + named(found) + " are not known, or 0");
+  return Fit::Full;
+}
+
+static constexpr StringLiteral kKnobs[] = {"m", "n", "parts", "chunks"};
+const Mechanism kFilterGradient = {
+    .name = "filter_gradient", .check = fitsFilterGradient, .knobs = kKnobs};
+
+} // namespace heddle::mechanism
