@@ -298,32 +298,66 @@ static Value filterGradientElement(Elements &e, graph::ConvFilterGradientOp op,
   return narrow(e, total, element);
 }
 
+using AtWindow = llvm::function_ref<Values(ArrayRef<Index> window, ValueRange carried)>;
+
+/// Visits the windows without dilation that hold a place which all lanes share: along each
+/// dimension they are neighbours.
+static Values forEachHolder(Elements &e, graph::UnpoolOp op, ArrayRef<Index> place, Indices chosen,
+                            ValueRange carried, AtWindow visit) {
+  size_t d = chosen.size();
+  if (d == place.size())
+    return visit(chosen, carried);
+  Code &code = e.code();
+  int64_t stride = op.getStrides()[d], window = op.getWindow()[d];
+  Value count = e.sizesOf(op.getShare())[d + (op.getChannelsLast() ? 1 : 2)];
+  Value last = code.add(place[d].base, code.number(op.getLow()[d]));
+  Value first =
+      code.max(code.ceilDiv(code.sub(last, code.number(window - 1)), stride), code.number(0));
+  Value end = code.min(code.add(code.div(last, code.number(stride)), code.number(1)), count);
+  return foldScoped(e, first, end, carried, [&](Value number, ValueRange in) {
+    Indices next(chosen);
+    next.push_back(e.uniform(number));
+    return forEachHolder(e, op, place, next, in, visit);
+  });
+}
+
+/// Visits all windows that hold a place.
+static Values forEachWindow(Elements &e, graph::UnpoolOp op, ArrayRef<Index> place,
+                            ValueRange carried, AtWindow visit) {
+  bool isShared = llvm::all_of(place, [](const Index &index) { return index.isUniform(); });
+  if (isShared && llvm::all_of(op.getDilations(), [](int64_t d) { return d == 1; }))
+    return forEachHolder(e, op, place, {}, carried, visit);
+  Values sizes = e.sizesOf(op.getShare());
+  size_t first = op.getChannelsLast() ? 1 : 2;
+  Window window(e, Values(ArrayRef<Value>(sizes).slice(first, place.size())), Indices(place),
+                op.getStrides(), op.getDilations(), op.getLow(), true);
+  for (int64_t size : op.getWindow())
+    window.windows.push_back(e.code().number(size));
+  return window.walk(Values(carried), [&](ArrayRef<Index> source, ArrayRef<Value>, ValueRange in) {
+    return visit(source, in);
+  });
+}
+
 /// Sums what the windows give that hold this place.
 static Value unpoolElement(Elements &e, graph::UnpoolOp op, ArrayRef<Index> place) {
   Code &code = e.code();
   bool last = op.getChannelsLast();
   Type element = graph::elementOf(op.getResult()), accumulator = accumulatorType(element);
-  Values sizes = e.sizesOf(op.getShare());
-  size_t spatial = sizes.size() - 2, first = last ? 1 : 2;
-  Window window(e, Values(ArrayRef<Value>(sizes).slice(first, spatial)),
-                Indices(place.slice(first, spatial)), op.getStrides(), op.getDilations(),
-                op.getLow(), true);
-  for (int64_t size : op.getWindow())
-    window.windows.push_back(code.number(size));
   const Index &channel = last ? place.back() : place[1];
   ValueRange images = op.getImages();
   Value x = images.empty() ? Value() : code.spread(e.at(images[0], place));
-  Values start{code.spread(code.constantOf(accumulator, 0))};
-  Value total = window.walk(start, [&](ArrayRef<Index> source, ArrayRef<Value>, ValueRange in) {
-    Indices from = imagePlace(last, place[0], channel, source);
+  Value zero = code.spread(code.constantOf(accumulator, 0));
+  auto add = [&](ArrayRef<Index> window, ValueRange in) -> Values {
+    Indices from = imagePlace(last, place[0], channel, window);
     Value given = code.spread(widen(e, e.at(op.getShare(), from), accumulator));
     Value sum = sumOf(code, in[0], given);
     if (!x)
-      return Values{sum};
+      return {sum};
     Value isEqual = equal(code, x, code.spread(e.at(images[1], from)));
-    return Values{code.b.create<arith::SelectOp>(code.loc, isEqual, sum, in[0])};
-  })[0];
-  return narrow(e, total, element);
+    return {code.b.create<arith::SelectOp>(code.loc, isEqual, sum, in[0])};
+  };
+  ArrayRef<Index> spatial = place.slice(last ? 1 : 2, place.size() - 2);
+  return narrow(e, forEachWindow(e, op, spatial, zero, add)[0], element);
 }
 
 Value defineWindow(Elements &e, Operation *op, ArrayRef<Index> place) {
