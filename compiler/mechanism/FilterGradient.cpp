@@ -1,10 +1,22 @@
 // FilterGradient: the gradient of a convolution's filters as sums of products over positions.
 
+#include "compiler/mechanism/FilterGradient.h"
+
 #include "compiler/mechanism/Checks.h"
 
 using namespace mlir;
 
 namespace heddle::mechanism {
+
+bool meetsOnePixel(graph::ConvFilterGradientOp op) {
+  auto isOne = [](int64_t number) { return number == 1; };
+  auto isZero = [](int64_t number) { return number == 0; };
+  graph::DimVector w = graph::dimsOf(op.getResult());
+  return llvm::all_of(op.getStrides(), isOne) && llvm::all_of(op.getLow(), isZero) &&
+         llvm::all_of(op.getHigh(), isZero) &&
+         llvm::all_of(ArrayRef(w).drop_front(2),
+                      [](const graph::Dim &size) { return size.isConstant(1); });
+}
 
 static Fit fitsFilterGradient(const Mechanism &, Ops ops, std::string &why) {
   graph::ConvFilterGradientOp found;
@@ -28,7 +40,8 @@ static Fit fitsFilterGradient(const Mechanism &, Ops ops, std::string &why) {
   return Fit::Full;
 }
 
-static constexpr StringLiteral kKnobs[] = {"m", "n", "parts", "chunks"};
+static constexpr StringLiteral kKnobs[] = {"m",      "n",      "parts", "chunks",
+                                           "strips", "panels", "turned"};
 const Mechanism kFilterGradient = {
     .name = "filter_gradient", .check = fitsFilterGradient, .knobs = kKnobs};
 

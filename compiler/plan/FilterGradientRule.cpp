@@ -9,6 +9,7 @@
 #include "compiler/plan/FilterGradientRule.h"
 
 #include "compiler/graph/Typical.h"
+#include "compiler/mechanism/FilterGradient.h"
 
 using namespace mlir;
 
@@ -19,6 +20,7 @@ constexpr int64_t kLatency = 8, kLoop = 2;
 constexpr int64_t kTasks = 8;            // that keep threads busy
 constexpr int64_t kLeastPositions = 512; // of a part: its sums are written and read once more
 constexpr int64_t kLeastChannels = 64;   // of a chunk: it copies all of dy
+constexpr int64_t kFar = 256;            // elements between columns: few lines of a cache's set
 constexpr int64_t kMostOfSize = 1 << 16; // of a dimension, so that no product wraps
 
 struct Sizes {
@@ -63,33 +65,49 @@ static int64_t atMost(const warehouse::Knob &knob, int64_t wanted) {
   return best;
 }
 
+namespace {
+struct Tile {
+  int64_t m = 1, n = 1, cost = std::numeric_limits<int64_t>::max();
+};
+} // namespace
+
+static Tile bestTile(const Sizes &sizes, const warehouse::Card &card,
+                     const program::Machine &machine) {
+  Tile best;
+  for (int64_t m : card.knob("m")->domain)
+    for (int64_t n : card.knob("n")->domain)
+      if (fits(m, n, machine))
+        if (int64_t cost = costOf(sizes, m, n, machine); cost < best.cost)
+          best = {m, n, cost};
+  return best;
+}
+
 void chooseFilterGradient(graph::ConvFilterGradientOp op, const warehouse::Card &card,
                           const program::Machine &machine, warehouse::KnobValues &knobs) {
-  const warehouse::Knob *m = card.knob("m"), *n = card.knob("n"), *parts = card.knob("parts"),
-                        *chunks = card.knob("chunks");
+  for (const char *name : {"m", "n", "parts", "chunks", "strips", "panels", "turned"})
+    if (!card.knob(name))
+      return;
   graph::DimVector w = graph::dimsOf(op.getResult());
-  int64_t groups = op.getGroups();
-  auto places = graph::elementCount(ArrayRef<graph::Dim>(w).drop_front(2)).constant();
-  if (!m || !n || !parts || !chunks || !places || !w[0].constant() || !w[1].constant())
-    return;
-  Sizes sizes{groups, *w[1].constant(), *w[0].constant() / groups, *places};
-  std::optional<int64_t> best;
-  for (int64_t rows : m->domain)
-    for (int64_t columns : n->domain) {
-      if (!fits(rows, columns, machine))
-        continue;
-      int64_t cost = costOf(sizes, rows, columns, machine);
-      if (best && cost >= *best)
-        continue;
-      best = cost;
-      knobs["m"] = rows;
-      knobs["n"] = columns;
-    }
+  int64_t groups = op.getGroups(), filters = *w[0].constant() / groups;
+  int64_t places = *graph::elementCount(ArrayRef<graph::Dim>(w).drop_front(2)).constant();
+  Sizes sizes{groups, *w[1].constant(), filters, places};
+  Sizes turned{groups, sizes.filters, sizes.channels, places};
+  Tile tile = bestTile(sizes, card, machine), other = bestTile(turned, card, machine);
+  bool isTurned = mechanism::meetsOnePixel(op) && other.cost < tile.cost;
+  if (isTurned) {
+    std::swap(sizes, turned);
+    std::swap(tile, other);
+  }
   bool isDepthwise = sizes.channels == 1 && sizes.filters == 1;
   int64_t wanted = kTasks / (isDepthwise ? 1 : std::min(groups, kTasks));
-  knobs["parts"] = atMost(*parts, std::min(wanted, positionsOf(op) / kLeastPositions));
-  wanted /= knobs["parts"];
-  knobs["chunks"] = atMost(*chunks, std::min(wanted, sizes.channels / kLeastChannels));
+  knobs["m"] = tile.m;
+  knobs["n"] = tile.n;
+  knobs["turned"] = isTurned;
+  knobs["strips"] = sizes.channels * groups * op.getStrides().back() >= kFar;
+  knobs["panels"] = places > 1 || sizes.filters * groups >= kFar;
+  knobs["parts"] = atMost(*card.knob("parts"), std::min(wanted, positionsOf(op) / kLeastPositions));
+  knobs["chunks"] = atMost(*card.knob("chunks"),
+                           std::min(wanted / knobs["parts"], sizes.channels / kLeastChannels));
 }
 
 } // namespace heddle::plan

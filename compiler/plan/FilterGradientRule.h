@@ -8,7 +8,7 @@
 
 namespace heddle::plan {
 
-/// Sets the knobs `m`, `n`, `parts` and `chunks`, where the card has them.
+/// Sets the knobs of the card, if it has all that there are.
 void chooseFilterGradient(graph::ConvFilterGradientOp op, const warehouse::Card &card,
                           const program::Machine &machine, warehouse::KnobValues &knobs);
 

@@ -203,6 +203,11 @@ void addGradients(Cases &cases) {
     for (auto [m, n] : {std::pair(16, 16), std::pair(3, 64), std::pair(5, 80)})
       for (int i : {1, 2, 4, 5, 11, 14, 18})
         add(cases, kLayers[i], "f32", {{"m", m}, {"n", n}, {"parts", parts}});
+  for (int64_t copies : {0, 1})
+    for (int64_t turned : {0, 1})
+      for (int i : {0, 1, 3, 4, 6, 9, 11, 18})
+        add(cases, kLayers[i], "f32",
+            {{"m", 5}, {"n", 32}, {"panels", copies}, {"strips", copies}, {"turned", turned}});
   addInfinities(cases);
   addUnpools(cases);
 }

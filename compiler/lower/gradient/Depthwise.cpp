@@ -81,7 +81,7 @@ Values FilterGradient::sumColumns(const Line &line, ArrayRef<Span> spans, Span c
     mask = code.maskOf(code.min(code.sub(code.number(groups), channel), code.number(code.lanes)));
   Value distance = kernel.dim(x.back());
   Value step = code.mul(code.number(strides.back()), distance);
-  Value slopes = kernel.pointer(op.getDy()), image = kernel.pointer(op.getX());
+  Value ofSlopes = kernel.pointer(slopes), ofImage = kernel.pointer(image);
   auto placeIn = [&](Value first, Value begin, Value each) {
     return code.add(code.add(first, channel), code.mul(code.sub(columns.first, begin), each));
   };
@@ -91,11 +91,11 @@ Values FilterGradient::sumColumns(const Line &line, ArrayRef<Span> spans, Span c
     images.push_back(placeIn(span.image, span.first, step));
   return code.fold(code.number(0), columns.count, 1, sums, [&](Value column, ValueRange in) {
     Value at = code.add(from, code.mul(column, distance));
-    Value slope = code.loadLanes(element, slopes, at, mask);
+    Value slope = code.loadLanes(element, ofSlopes, at, mask);
     Values next;
     for (auto [start, sum] : llvm::zip(images, in)) {
       Value pixel = code.add(start, code.mul(column, step));
-      Value lanes = code.loadLanes(element, image, pixel, mask);
+      Value lanes = code.loadLanes(element, ofImage, pixel, mask);
       next.push_back(code.b.create<math::FmaOp>(code.loc, lanes, slope, sum));
     }
     return next;

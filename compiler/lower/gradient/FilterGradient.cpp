@@ -2,6 +2,8 @@
 
 #include "compiler/lower/gradient/FilterGradient.h"
 
+#include "compiler/mechanism/FilterGradient.h"
+
 #include <numeric>
 
 using namespace mlir;
@@ -15,8 +17,10 @@ LogicalResult FilterGradient::prepare() {
   if (!op)
     return failure();
   element = graph::elementOf(op.getResult());
-  x = graph::dimsOf(op.getX());
-  dy = graph::dimsOf(op.getDy());
+  image = op.getX();
+  slopes = op.getDy();
+  x = graph::dimsOf(image);
+  dy = graph::dimsOf(slopes);
   DimVector w = graph::dimsOf(op.getResult());
   for (const Dim &size : ArrayRef<Dim>(w).drop_front(2))
     window.push_back(*size.constant());
@@ -27,21 +31,22 @@ LogicalResult FilterGradient::prepare() {
   channels = *w[1].constant();
   filters = *w[0].constant() / groups;
   places = std::accumulate(window.begin(), window.end(), int64_t(1), std::multiplies<>());
-  if (isPlain())
+  if (mechanism::meetsOnePixel(op)) {
     flatten();
+    isTurned = schedule.knob("turned", 0) != 0;
+  }
+  if (isTurned) {
+    std::swap(image, slopes);
+    std::swap(x, dy);
+    std::swap(channels, filters);
+  }
   int64_t lanes = kernel.machine.lanes;
   n = isDepthwise() ? 0 : llvm::alignTo(schedule.knob("n", 2 * lanes), lanes);
   m = std::min(schedule.knob("m", 8), std::max<int64_t>(channels, 1));
   parts = schedule.knob("parts", 1);
+  copiesImage = !isDepthwise() && schedule.knob("strips", 0) != 0;
+  copiesSlopes = !isDepthwise() && schedule.knob("panels", 0) != 0;
   return success();
-}
-
-/// Whether each element of dy meets the pixel of its own place only.
-bool FilterGradient::isPlain() {
-  auto isOne = [](int64_t number) { return number == 1; };
-  auto isZero = [](int64_t number) { return number == 0; };
-  return llvm::all_of(window, isOne) && llvm::all_of(strides, isOne) && llvm::all_of(low, isZero) &&
-         llvm::all_of(op.getHigh(), isZero);
 }
 
 /// All positions are columns of one line.
@@ -56,7 +61,7 @@ void FilterGradient::flatten() {
 
 /// Few enough channels for many positions of them in the L2.
 int64_t FilterGradient::chunk() const {
-  int64_t most = std::max(kChunk / (outerPlaces() * slotStep()), m);
+  int64_t most = std::max(kChunk / copiesOfImage(), m);
   int64_t least = llvm::divideCeil(channels, most);
   int64_t count = std::max(least, schedule.knob("chunks", 1));
   return llvm::alignTo(llvm::divideCeil(channels, count), m);
@@ -125,9 +130,11 @@ void FilterGradient::emitTask(const Block &block, Value part) {
                [&](Value at) { code.storeLanes(element, zeros, block.sums, at, {}); });
   auto [first, last] = linesOfPart(part);
   forEachLines(first, last, [&](Value count) {
-    copyImage(block, count);
+    if (copiesImage)
+      copyImage(block, count);
     forEachPanel(block, [&](const Block &one) {
-      copyPanel(one, count);
+      if (copiesSlopes)
+        copyPanel(one, count);
       emitTiles(one, count);
     });
   });
@@ -144,19 +151,30 @@ Value FilterGradient::vectorsOf(const Block &block) {
   return code.ceilDiv(code.min(rest, code.number(n)), code.lanes);
 }
 
+/// Which lanes of a panel's vectors have filters; null: all.
+Values FilterGradient::masksOf(const Block &block) {
+  Code &code = kernel.code();
+  Value first = code.mul(block.panel, code.number(n));
+  Values masks(vectors());
+  for (int64_t j = 0; j < vectors() && filters % n != 0; ++j) {
+    Value rest = code.sub(code.number(filters), code.add(first, code.number(j * code.lanes)));
+    masks[j] = code.maskOf(code.max(code.min(rest, code.number(code.lanes)), code.number(0)));
+  }
+  return masks;
+}
+
+/// Of a group's panel in a pixel.
+Value FilterGradient::firstColumn(const Block &block) {
+  Code &code = kernel.code();
+  Value column = code.mul(block.panel, code.number(n));
+  return code.add(code.mul(block.group, code.number(filters)), column);
+}
+
 /// The columns of dy side by side, with zeros for those that no filter has.
 void FilterGradient::copyPanel(const Block &block, Value count) {
   Code &code = kernel.code();
-  Value from = kernel.pointer(op.getDy()), to = panelOfSlopes();
-  Value column = code.mul(block.panel, code.number(n));
-  Value first = code.add(code.mul(block.group, code.number(filters)), column);
-  Values masks;
-  for (int64_t j = 0; j < vectors(); ++j) {
-    Value rest = code.sub(code.number(filters), code.add(column, code.number(j * code.lanes)));
-    bool isWhole = filters % n == 0;
-    Value valid = code.max(code.min(rest, code.number(code.lanes)), code.number(0));
-    masks.push_back(isWhole ? Value() : code.maskOf(valid));
-  }
+  Value from = kernel.pointer(slopes), to = panelOfSlopes(), first = firstColumn(block);
+  Values masks = masksOf(block);
   code.forEach(code.number(0), count, 1, [&](Value number) {
     Line line = lineAt(number);
     Value source = code.add(line.start, first);
@@ -197,22 +215,16 @@ void FilterGradient::emitTile(const Block &block, const Tile &tile, Value count)
     return code.add(at, code.number(number % vectors() * code.lanes));
   };
   Values sums(tile.rows * vectors(), code.spread(code.constantOf(element, 0)));
-  Value panel = panelOfSlopes(), width = lineWidth();
-  Value strip = code.div(code.sub(tile.channel, block.low), code.number(m));
-  Value image = code.at(stripsOfImage(), element, code.mul(strip, stripSize()));
-  Value outer = code.div(tile.place, code.number(window.back()));
-  Value inner = code.rem(tile.place, code.number(window.back()));
+  Values masks = copiesSlopes ? Values(vectors()) : masksOf(block);
   sums = code.fold(code.number(0), count, 1, sums, [&](Value number, ValueRange in) {
     Line line = lineAt(number);
     Span span = spanOf(line, place);
-    Value column = code.sub(span.first, line.begin);
-    Value slot = code.add(code.mul(column, code.number(slotStep())),
-                          code.mul(inner, code.number(dilations.back())));
-    slot = code.add(slotAt(number, outer), slot);
-    column = code.add(code.mul(number, width), column);
-    Value pixels = code.at(image, element, code.mul(slot, code.number(m)));
-    Value slopes = code.at(panel, element, code.mul(column, code.number(n)));
-    return sumSpan(pixels, slopes, span.count, tile.rows, in);
+    Column column{number, code.sub(span.first, line.begin)};
+    Meeting meeting{copiesImage ? pixelsInStrip(block, tile, column)
+                                : pixelsInImage(block, tile, span),
+                    copiesSlopes ? slopesInPanel(column) : slopesInImage(block, line, column),
+                    span.count, tile.rows, masks};
+    return sumSpan(meeting, in);
   });
   for (auto [i, sum] : llvm::enumerate(sums)) {
     Value before = code.loadLanes(element, block.sums, placeOf(i), {});
@@ -221,20 +233,42 @@ void FilterGradient::emitTile(const Block &block, const Tile &tile, Value count)
   }
 }
 
+Value FilterGradient::pixelsInImage(const Block &block, const Tile &tile, const Span &span) {
+  Code &code = kernel.code();
+  Value channel = code.add(code.mul(block.group, code.number(channels)), tile.channel);
+  return code.at(kernel.pointer(image), element, code.add(span.image, channel));
+}
+
+Value FilterGradient::slopesInPanel(const Column &column) {
+  Code &code = kernel.code();
+  Value position = code.add(code.mul(column.line, lineWidth()), column.number);
+  return code.at(panelOfSlopes(), element, code.mul(position, code.number(n)));
+}
+
+Value FilterGradient::slopesInImage(const Block &block, const Line &line, const Column &column) {
+  Code &code = kernel.code();
+  Value shift = code.mul(column.number, kernel.dim(dy.back()));
+  Value first = code.add(line.start, firstColumn(block));
+  return code.at(kernel.pointer(slopes), element, code.add(first, shift));
+}
+
 /// One column at a time: a vector of dy for each of the tile's, times an element of the image for
 /// each row.
-Values FilterGradient::sumSpan(Value image, Value slopes, Value count, int64_t rows,
-                               ValueRange sums) {
+Values FilterGradient::sumSpan(const Meeting &meeting, ValueRange sums) {
   Code &code = kernel.code();
-  return code.fold(code.number(0), count, 1, sums, [&](Value column, ValueRange in) {
-    Value at = code.mul(column, code.number(slotStep() * m)),
-          from = code.mul(column, code.number(n));
+  Value pixelStep = copiesImage ? code.number(slotStep() * m)
+                                : code.mul(code.number(strides.back()), kernel.dim(x.back()));
+  Value slopeStep = copiesSlopes ? code.number(n) : kernel.dim(dy.back());
+  return code.fold(code.number(0), meeting.count, 1, sums, [&](Value column, ValueRange in) {
+    Value pixel = code.mul(column, pixelStep), slope = code.mul(column, slopeStep);
     Values right, next;
-    for (int64_t j = 0; j < vectors(); ++j)
-      right.push_back(
-          code.loadLanes(element, slopes, code.add(from, code.number(j * code.lanes)), {}));
-    for (int64_t i = 0; i < rows; ++i) {
-      Value left = code.spread(code.load(element, image, code.add(at, code.number(i))));
+    for (auto [j, mask] : llvm::enumerate(meeting.masks)) {
+      Value at = code.add(slope, code.number((int64_t)j * code.lanes));
+      right.push_back(code.loadLanes(element, meeting.slopes, at, mask));
+    }
+    for (int64_t i = 0; i < meeting.rows; ++i) {
+      Value at = code.add(pixel, code.number(i));
+      Value left = code.spread(code.load(element, meeting.pixels, at));
       for (int64_t j = 0; j < vectors(); ++j)
         next.push_back(code.b.create<math::FmaOp>(code.loc, left, right[j], in[i * vectors() + j]));
     }
@@ -242,9 +276,27 @@ Values FilterGradient::sumSpan(Value image, Value slopes, Value count, int64_t r
   });
 }
 
+/// Rows are filters and columns channels, as in the result.
+void FilterGradient::storeTurned(const Block &block, Value vector) {
+  Code &code = kernel.code();
+  Value shift = code.mul(vector, code.number(code.lanes));
+  Value column = code.add(code.mul(block.panel, code.number(n)), shift);
+  Value mask =
+      code.maskOf(code.min(code.sub(code.number(filters), column), code.number(code.lanes)));
+  code.forEach(block.low, block.high, 1, [&](Value filter) {
+    Value from = code.mul(code.sub(filter, block.low), code.number(n));
+    Value row = code.add(code.mul(block.group, code.number(channels)), filter);
+    Value to = code.add(code.mul(row, code.number(filters)), column);
+    Value sum = sumOfParts(block, code.add(from, shift))[0];
+    code.storeLanes(element, sum, kernel.pointer(op.getResult()), to, mask);
+  });
+}
+
 /// A vector of filters of the panel. Sums lie filters first, the result's terms first: squares of
 /// registers turn them.
 void FilterGradient::storeResult(const Block &block, Value vector) {
+  if (isTurned)
+    return storeTurned(block, vector);
   Code &code = kernel.code();
   Value terms = code.mul(code.sub(block.high, block.low), code.number(places));
   Value last = code.sub(terms, code.number(1)), shift = code.mul(vector, code.number(code.lanes));

@@ -80,7 +80,7 @@ private:
   int64_t positions() const; // of these lines at most
   // A worker's scratch: the table, the panel of dy, the image, then sums.
   int64_t tableBytes() const;
-  int64_t panelBytes() const { return positions() * n * (int64_t)sizeof(float); }
+  int64_t panelBytes() const { return copiesSlopes ? positions() * n * (int64_t)sizeof(float) : 0; }
   int64_t imageBytes() const;
   Value panelOfSlopes() { return scratchAt(tableBytes()); }
   Value stripsOfImage() { return scratchAt(tableBytes() + panelBytes()); }
@@ -97,6 +97,12 @@ private:
   Value slotAt(Value line, Value outerPlace);
   Value stripSize();
   int64_t strips() const { return llvm::divideCeil(chunk(), m); }
+  /// Elements of a strip for each position at most.
+  int64_t copiesOfImage() const { return copiesImage ? outerPlaces() * slotStep() : 1; }
+  struct Column {
+    Value line, number; // counted from the line's first
+  };
+  Value pixelsInStrip(const Block &block, const Tile &tile, const Column &column);
   void copyImage(const Block &block, Value count);
   void copyRow(const Block &block, const Line &line, const ImageRow &row, Value firstSlot);
   /// Of a pixel: pointers, its first element in both, and the distance of strips.
@@ -106,7 +112,6 @@ private:
   void copyPixel(const Copy &copy, Value channels);
 
   // FilterGradient.cpp
-  bool isPlain();
   void flatten();
   int64_t vectors() const { return n / kernel.machine.lanes; }
   int64_t panels() const { return llvm::divideCeil(filters, n); }
@@ -117,11 +122,23 @@ private:
   void emitTask(const Block &block, Value part);
   void forEachPanel(const Block &block, llvm::function_ref<void(const Block &)> body);
   Value vectorsOf(const Block &block);
+  Values masksOf(const Block &block);
+  Value firstColumn(const Block &block);
   void copyPanel(const Block &block, Value count);
   void emitTiles(const Block &block, Value count);
   void emitTile(const Block &block, const Tile &tile, Value count);
-  Values sumSpan(Value image, Value slopes, Value count, int64_t rows, mlir::ValueRange sums);
+  Value pixelsInImage(const Block &block, const Tile &tile, const Span &span);
+  Value slopesInPanel(const Column &column);
+  Value slopesInImage(const Block &block, const Line &line, const Column &column);
+  /// Columns of a line, from pointers to the first one's on; masks of the vectors of dy.
+  struct Meeting {
+    Value pixels, slopes, count;
+    int64_t rows;
+    Values masks;
+  };
+  Values sumSpan(const Meeting &meeting, mlir::ValueRange sums);
   void storeResult(const Block &block, Value vector);
+  void storeTurned(const Block &block, Value vector);
   Values sumOfParts(const Block &block, llvm::ArrayRef<Value> places);
   void emitAddition();
 
@@ -140,11 +157,13 @@ private:
   const Schedule &schedule;
   graph::ConvFilterGradientOp op;
   Type element;
+  Value image, slopes;                  // x and dy; the other way round where the product is turned
   DimVector x, dy;                      // [n, spatial..., c]
   Ints window, strides, dilations, low; // of each spatial dimension, the columns last
   int64_t groups = 1, places = 1;
   int64_t channels = 0, filters = 0; // of a group
   int64_t m = 0, n = 0, parts = 1;
+  bool copiesImage = false, copiesSlopes = false, isTurned = false;
   int64_t partial = -1; // the sums of parts
 };
 

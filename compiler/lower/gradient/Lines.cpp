@@ -29,7 +29,7 @@ Value FilterGradient::linesAtOnce() {
     return code.div(code.number(room), code.max(each, code.number(1)));
   };
   Value lines = code.min(fitting(positions(), lineWidth()), code.number(kTableLines));
-  if (isDepthwise())
+  if (!copiesImage)
     return lines;
   Value slots = code.mul(slotsOf(lineWidth()), code.number(outerPlaces()));
   return code.min(lines, fitting(imageSlots(), slots));
@@ -39,7 +39,7 @@ Value FilterGradient::linesAtOnce() {
 int64_t FilterGradient::positions() const {
   if (isDepthwise())
     return kLineColumns;
-  int64_t bytes = (n + outerPlaces() * slotStep() * chunk()) * (int64_t)sizeof(float);
+  int64_t bytes = (n + copiesOfImage() * chunk()) * (int64_t)sizeof(float);
   return std::max(kLineColumns, kernel.machine.l2Bytes / 4 / bytes);
 }
 

@@ -27,11 +27,24 @@ int64_t FilterGradient::imageSlots() const {
 }
 
 int64_t FilterGradient::imageBytes() const {
+  if (!copiesImage)
+    return 0;
   return strips() * imageSlots() * m * (int64_t)sizeof(float);
 }
 
 /// Elements from one strip to the next.
 Value FilterGradient::stripSize() { return kernel.code().number(imageSlots() * m); }
+
+Value FilterGradient::pixelsInStrip(const Block &block, const Tile &tile, const Column &column) {
+  Code &code = kernel.code();
+  Value size = code.number(window.back());
+  Value strip = code.div(code.sub(tile.channel, block.low), code.number(m));
+  Value slot = code.add(code.mul(column.number, code.number(slotStep())),
+                        code.mul(code.rem(tile.place, size), code.number(dilations.back())));
+  slot = code.add(slotAt(column.line, code.div(tile.place, size)), slot);
+  Value at = code.add(code.mul(strip, stripSize()), code.mul(slot, code.number(m)));
+  return code.at(stripsOfImage(), element, at);
+}
 
 void FilterGradient::copyImage(const Block &block, Value count) {
   Code &code = kernel.code();
@@ -57,14 +70,14 @@ void FilterGradient::copyRow(const Block &block, const Line &line, const ImageRo
                        slotsOf(code.sub(line.end, line.begin)));
   Value channels = code.sub(block.high, block.low);
   Value channel = code.add(code.mul(block.group, code.number(this->channels)), block.low);
-  Value image = code.at(kernel.pointer(op.getX()), element, code.add(row.first, channel));
+  Value pixels = code.at(kernel.pointer(image), element, code.add(row.first, channel));
   Value strips = stripsOfImage(), size = stripSize();
   code.forEach(code.number(0), row.among(code, code.sub(end, first)), 1, [&](Value number) {
     Value slot = code.add(first, number);
     Value column = code.add(begin, code.mul(slot, code.number(pixelStep)));
     Value from = code.mul(column, kernel.dim(x.back()));
     Value to = code.mul(code.add(firstSlot, slot), code.number(m));
-    copyPixel({image, from, strips, to, size}, channels);
+    copyPixel({pixels, from, strips, to, size}, channels);
   });
 }
 
