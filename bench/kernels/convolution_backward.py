@@ -21,6 +21,7 @@ from bench.models import tool
 TRAINING = "ai.onnx.preview.training"
 WANTED = {"dw": ["w"], "dx": ["x"]}
 GOAL, LEAST = 1.0, 0.8
+REST_S = 0.1  # until threads that an engine left spinning are asleep
 
 
 @dataclass(frozen=True)
@@ -166,7 +167,8 @@ def compare(given):
         for name, wanted in WANTED.items():
             if given.only not in f"{layer} {name}" or name not in given.of:
                 continue
-            times = turns.by_turns(case(layer, wanted, given), given.rounds, given.turn / 1000)
+            times = turns.by_turns(case(layer, wanted, given), given.rounds, given.turn / 1000,
+                                   REST_S if given.threads > 1 else 0)
             found = {"layer": str(layer), "of": name, "flops": layer.flops(given.batch),
                      "turns": times, **turns.ratio(times, "PyTorch", "heddle")}
             print(f"{layer} {name}: {report.spread(found)}", flush=True)

@@ -1,5 +1,5 @@
 // FilterGradientRule: the cost of a column of dy for all channels and filters, in vector
-// instructions.
+// instructions (bench/notes/2026-11-25-convolution-backward.md).
 //
 //     tile of m x v vectors    max(m v, m + v, latency) + loop
 //
