@@ -307,12 +307,12 @@ TEST(Gradients, refuse_an_op_inside_of_a_branch) {
 
 TEST(Gradients, refuse_filters_of_unknown_size) {
   EXPECT_EQ(
-      refusalOf({"", "%x: f64[4, 1, n], %i: f64[1, 1, 8]", "f64[1, 4, 9 - n]", R"(
-      %y = graph.conv %i, %x {strides = array<i64: 1>, dilations = array<i64: 1>,
-        low = array<i64: 0>, high = array<i64: 0>}
-        : (f64[1, 1, 8], f64[4, 1, n]) -> f64[1, 4, 9 - n] loc("c"))"}),
-      "op 'graph.conv' of 'c' has no derivative: its filters have shape [4, 1, n]; those with a "
-      "derivative have a window of constant size, of 1 to 1024 elements");
+      refusalOf({"", "%x: f64[1, 4, 8], %i: f64[4, 1, n]", "f64[1, 1, 7 + n]", R"(
+      %y = graph.conv_transpose %x, %i {strides = array<i64: 1>, dilations = array<i64: 1>,
+        low = array<i64: 0>, high = array<i64: 0>, output_padding = array<i64: 0>}
+        : (f64[1, 4, 8], f64[4, 1, n]) -> f64[1, 1, 7 + n] loc("c"))"}),
+      "op 'graph.conv_transpose' of 'c' has no derivative: its filters have shape [4, 1, n]; those "
+      "with a derivative have a window of constant size, of 1 to 1024 elements");
 }
 
 TEST(Gradients, refuse_pools_of_large_windows) {

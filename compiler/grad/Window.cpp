@@ -1,8 +1,8 @@
 // Window: derivatives of convolutions and pools.
 //
-// With respect to its image a convolution has its transpose as derivative. With respect to its
-// filters it is a product: the windows are laid out as columns, one strided slice of the image for
-// each place in the window. Pools are differentiated place by place.
+// With respect to its image a convolution has its transpose as derivative, with respect to its
+// filters an op of its own. What the windows of a pool give back to their elements is an op too;
+// which share of it is one element's is computed place by place.
 
 #include "compiler/grad/Rules.h"
 
@@ -42,13 +42,6 @@ public:
     DimVector sizes = dimsOf(bordered);
     std::copy(counts.begin(), counts.end(), sizes.begin() + 2);
     return f.slice(bordered, starts(place), sizes, steps);
-  }
-  /// The adjoint of `at`, without the border.
-  Value back(Value x, int64_t place, ArrayRef<Dim> image) {
-    DimVector starts = this->starts(place), before = amounts();
-    for (size_t i = 0; i < starts.size(); ++i)
-      starts[i] = starts[i] - before[i];
-    return f.unslice(x, starts, steps, image);
   }
 
 private:
@@ -108,45 +101,43 @@ static std::optional<Ints> windowOf(Flow &f, Value w) {
   return std::nullopt;
 }
 
-/// dw[o, c, k] = sum over batches and positions p of small[n, o, p] * image[n, c, p at place k],
-/// in the shape of `w`, group by group.
-static Value filterAdjoint(Flow &f, Places places, Value image, Value small, Value w,
-                           int64_t groups) {
-  DimVector filters = dimsOf(w), dims = dimsOf(small);
-  Dim batch = dims[0], group(groups), perGroup = filters[0].floorDiv(group);
-  Dim positions = elementCount(ArrayRef<Dim>(dims).drop_front(2));
-  image = places.bordered(image, 0);
-  SmallVector<Value> columns;
-  for (int64_t place = 0; place < places.size(); ++place) {
-    Value piece = f.reshape(places.at(image, place), {batch, group, filters[1], positions});
-    piece = f.transpose(piece, {1, 0, 3, 2});
-    columns.push_back(f.reshape(piece, {group, batch * positions, filters[1]}));
-  }
-  Value right = columns.size() == 1 ? columns[0] : f.make<ConcatOp>(columns, uint64_t(2));
-  Value left = f.transpose(f.reshape(small, {batch, group, perGroup, positions}), {1, 2, 0, 3});
-  left = f.reshape(left, {group, perGroup, batch * positions});
-  Value product = f.reshape(f.matmul(left, right), {filters[0], Dim(places.size()), filters[1]});
-  return f.reshape(f.transpose(product, {0, 2, 1}), filters);
+namespace {
+/// How a convolution walks its image.
+struct Geometry {
+  ArrayRef<int64_t> strides, dilations, low;
+  int64_t groups;
+};
+} // namespace
+
+template <typename Op> static Geometry geometryOf(Op op) {
+  return {op.getStrides(), op.getDilations(), op.getLow(), static_cast<int64_t>(op.getGroups())};
 }
 
-/// dx of a convolution: each element of dy goes back to its window.
-static Value imageAdjoint(Flow &f, ConvOp op, Value dy, ArrayRef<Dim> image) {
-  DimVector w = dimsOf(op.getW()), from = dimsOf(dy), to(image), high(image.size(), Dim(0));
+/// dx of a convolution with the filters w: each element of dy goes back to its window.
+static Value imageAdjoint(Flow &f, const Geometry &conv, Value dy, Value w, ArrayRef<Dim> image) {
+  DimVector window = dimsOf(w), from = dimsOf(dy), to(image), high(image.size(), Dim(0));
   Ints cropped, extended;
   for (size_t i = 0; i + 2 < image.size(); ++i) {
-    int64_t stride = op.getStrides()[i], dilation = op.getDilations()[i];
-    Dim whole = (from[i + 2] - Dim(1)) * Dim(stride) + Dim(dilation) * (w[i + 2] - Dim(1)) +
-                Dim(1 - op.getLow()[i]);
+    int64_t stride = conv.strides[i], dilation = conv.dilations[i];
+    Dim whole = (from[i + 2] - Dim(1)) * Dim(stride) + Dim(dilation) * (window[i + 2] - Dim(1)) +
+                Dim(1 - conv.low[i]);
     int64_t rest = (image[i + 2] - whole).constant().value_or(0);
     extended.push_back(std::max<int64_t>(rest, 0));
     cropped.push_back(std::max<int64_t>(-rest, 0));
     to[i + 2] = whole + Dim(rest);
     high[i + 2] = image[i + 2] - to[i + 2];
   }
-  Value x = f.typed<ConvTransposeOp>(to, elementOf(dy), dy, op.getW(), op.getStrides(),
-                                     op.getDilations(), op.getLow(), cropped, extended,
-                                     op.getGroups(), /*channels_last=*/false);
+  Value x = f.typed<ConvTransposeOp>(to, elementOf(dy), dy, w, conv.strides, conv.dilations,
+                                     conv.low, cropped, extended, conv.groups,
+                                     /*channels_last=*/false);
   return f.reshape(f.pad(x, DimVector(image.size(), Dim(0)), high), image);
+}
+
+/// dw of a convolution from `image` to the shape of `small`, in the shape of `w`.
+template <typename Op> static Value filterAdjoint(Flow &f, Op op, Value image, Value small) {
+  return f.typed<ConvFilterGradientOp>(dimsOf(op.getW()), elementOf(small), image, small,
+                                       op.getStrides(), op.getDilations(), op.getLow(),
+                                       op.getHigh(), op.getGroups(), /*channels_last=*/false);
 }
 
 static void convRule(Flow &f) {
@@ -154,36 +145,46 @@ static void convRule(Flow &f) {
   Layout layout(op.getChannelsLast(), rankOf(f.x()));
   Value dy = layout.first(f, f.dy()), x = layout.first(f, f.x());
   if (f.wants(0))
-    f.give(0, layout.back(f, imageAdjoint(f, op, dy, dimsOf(x))));
-  if (!f.wants(1))
-    return;
-  auto window = windowOf(f, op.getW());
-  if (!window)
-    return;
-  Places places(f, *window, op.getStrides(), op.getDilations(), op.getLow(),
-                ArrayRef<Dim>(dimsOf(dy)).drop_front(2));
-  f.give(1, filterAdjoint(f, places, x, dy, op.getW(), op.getGroups()));
+    f.give(0, layout.back(f, imageAdjoint(f, geometryOf(op), dy, op.getW(), dimsOf(x))));
+  if (f.wants(1))
+    f.give(1, filterAdjoint(f, op, x, dy));
 }
 
 static void convTransposeRule(Flow &f) {
   auto op = f.as<ConvTransposeOp>();
   Layout layout(op.getChannelsLast(), rankOf(f.x()));
   Value dy = layout.first(f, f.dy()), x = layout.first(f, f.x());
+  if (f.wants(1))
+    f.give(1, filterAdjoint(f, op, dy, x));
+  if (!f.wants(0))
+    return;
   auto window = windowOf(f, op.getW());
   if (!window)
     return;
   DimVector dims = dimsOf(x);
   Places places(f, *window, op.getStrides(), op.getDilations(), op.getLow(),
                 ArrayRef<Dim>(dims).drop_front(2));
-  if (f.wants(0)) { // the border makes exactly as many positions as x has
-    Ints none(window->size(), 0);
-    Value dx = f.typed<ConvOp>(dims, elementOf(dy), places.bordered(dy, 0), op.getW(),
-                               op.getStrides(), op.getDilations(), none, none, op.getGroups(),
-                               /*channels_last=*/false);
-    f.give(0, layout.back(f, dx));
+  Ints none(window->size(), 0); // the border makes exactly as many positions as x has
+  Value dx = f.typed<ConvOp>(dims, elementOf(dy), places.bordered(dy, 0), op.getW(),
+                             op.getStrides(), op.getDilations(), none, none, op.getGroups(),
+                             /*channels_last=*/false);
+  f.give(0, layout.back(f, dx));
+}
+
+/// Linear in both: by x it is the way back of a convolution with the gradient as filters, by dy
+/// that convolution itself.
+static void filterGradientRule(Flow &f) {
+  auto op = f.as<ConvFilterGradientOp>();
+  Layout layout(op.getChannelsLast(), rankOf(f.x()));
+  Value x = layout.first(f, f.x()), dy = layout.first(f, f.x(1));
+  if (f.wants(0))
+    f.give(0, layout.back(f, imageAdjoint(f, geometryOf(op), dy, f.dy(), dimsOf(x))));
+  if (f.wants(1)) {
+    Value back = f.typed<ConvOp>(dimsOf(dy), elementOf(dy), x, f.dy(), op.getStrides(),
+                                 op.getDilations(), op.getLow(), op.getHigh(), op.getGroups(),
+                                 /*channels_last=*/false);
+    f.give(1, layout.back(f, back));
   }
-  if (f.wants(1))
-    f.give(1, filterAdjoint(f, places, dy, x, op.getW(), op.getGroups()));
 }
 
 static Value overPlaces(Flow &f, const Places &places, llvm::function_ref<Value(int64_t)> term) {
@@ -224,28 +225,56 @@ static void poolRule(Flow &f) {
              Twine(kMostPlaces) + " or fewer");
     return;
   }
-  Value dx;
+  Value share;
+  SmallVector<Value> images;
   if (op.getKind() == "average") {
-    Value share = f.div(dy, f.broadcast(divisorOf(f, op, positions, image), sizes));
-    dx = overPlaces(f, places, [&](int64_t place) { return places.back(share, place, image); });
+    share = f.div(dy, f.broadcast(divisorOf(f, op, positions, image), sizes));
   } else {
     Value bordered = places.bordered(x, -std::numeric_limits<double>::infinity());
-    auto isBest = [&](int64_t place) {
+    Value equals = overPlaces(f, places, [&](int64_t place) {
       return f.cast(f.compare<EqualOp>(places.at(bordered, place), y), elementOf(y));
-    };
-    Value share = f.div(dy, overPlaces(f, places, isBest));
-    dx = overPlaces(f, places, [&](int64_t place) {
-      return places.back(f.mul(share, isBest(place)), place, image);
     });
+    share = f.div(dy, equals);
+    images = {x, y};
   }
+  Value dx = f.typed<UnpoolOp>(image, elementOf(dy), share, images, op.getWindow(), op.getStrides(),
+                               op.getDilations(), op.getLow(), /*channels_last=*/false);
   f.give(0, layout.back(f, dx));
+}
+
+/// Each window gives all its elements the same, so its slope is the sum of theirs; of the equal
+/// ones alone where there are images, which only say which these are.
+static void unpoolRule(Flow &f) {
+  auto op = f.as<UnpoolOp>();
+  if (!f.wants(0))
+    return;
+  Layout layout(op.getChannelsLast(), rankOf(f.x()));
+  Value share = layout.first(f, f.x()), slope = layout.first(f, f.dy()), x, y;
+  DimVector sizes = dimsOf(share);
+  Places places(f, op.getWindow(), op.getStrides(), op.getDilations(), op.getLow(),
+                ArrayRef<Dim>(sizes).drop_front(2));
+  if (!op.getImages().empty()) {
+    x = places.bordered(layout.first(f, op.getImages()[0]),
+                        -std::numeric_limits<double>::infinity());
+    y = layout.first(f, op.getImages()[1]);
+  }
+  Value bordered = places.bordered(slope, 0);
+  Value total = overPlaces(f, places, [&](int64_t place) {
+    Value term = places.at(bordered, place);
+    if (!x)
+      return term;
+    return f.mul(term, f.cast(f.compare<EqualOp>(places.at(x, place), y), elementOf(term)));
+  });
+  f.give(0, layout.back(f, total));
 }
 
 Rows windowRules() {
   static const Row rows[] = {
       {ConvOp::getOperationName(), convRule},
       {ConvTransposeOp::getOperationName(), convTransposeRule},
+      {ConvFilterGradientOp::getOperationName(), filterGradientRule},
       {PoolOp::getOperationName(), poolRule},
+      {UnpoolOp::getOperationName(), unpoolRule},
   };
   return rows;
 }

@@ -51,6 +51,23 @@ def Graph_ConvTransposeOp : Graph_TypedOp<"conv_transpose"> {
   let results = (outs Graph_Tensor:$result);
 }
 
+def Graph_ConvFilterGradientOp : Graph_TypedOp<"conv_filter_gradient"> {
+  let summary = "gradient of conv with respect to its filters";
+  let description = [{
+    result[o, c, k] = sum over n and p of dy[n, o, p] * x[n, c, p * stride - low + k * dilation], c counted within the
+    group of o. x and dy are the image and the gradient of the result of a conv with these attributes; the result has the
+    shape of its filters. Places outside of x count for nothing.
+  }];
+  let constraints = ["C1: x, dy and the result have one rank, at least 3.",
+                     "C2: `groups` is at least 1, x has groups * result[1] channels, dy has result[0], a multiple of groups.",
+                     "C3: there are one stride and dilation of at least 1 and two paddings per spatial dimension."];
+  let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$dy, DenseI64ArrayAttr:$strides,
+                       DenseI64ArrayAttr:$dilations, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high,
+                       DefaultValuedAttr<I64Attr, "1">:$groups,
+                       DefaultValuedAttr<BoolAttr, "false">:$channels_last);
+  let results = (outs Graph_Tensor:$result);
+}
+
 def Graph_PoolOp : Graph_TypedOp<"pool"> {
   let summary = "max or average over sliding windows";
   let description = [{
@@ -66,6 +83,22 @@ def Graph_PoolOp : Graph_TypedOp<"pool"> {
                        DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high,
                        DefaultValuedAttr<BoolAttr, "false">:$count_padding,
                        DefaultValuedAttr<BoolAttr, "false">:$ceil_mode,
+                       DefaultValuedAttr<BoolAttr, "false">:$channels_last);
+  let results = (outs Graph_Tensor:$result);
+}
+
+def Graph_UnpoolOp : Graph_TypedOp<"unpool"> {
+  let summary = "each element of an image is the sum of what the windows that hold it give";
+  let description = [{
+    result[n, c, i] = sum over p and k with p * stride - low + k * dilation = i of share[n, c, p]. With `images`, which
+    are none or two, x of the result's shape and y of the shape of share, only windows whose y equals x[n, c, i] give.
+    The gradient of pool, once each window has its share for one element.
+  }];
+  let constraints = ["C1: share and the result have one rank, at least 3.",
+                     "C3: there are one window, stride and dilation of at least 1 and one padding per spatial dimension.",
+                     "U1: `images` are none, or one of the result's shape and one of the shape of share."];
+  let arguments = (ins Graph_Tensor:$share, Variadic<Graph_Tensor>:$images, DenseI64ArrayAttr:$window,
+                       DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$dilations, DenseI64ArrayAttr:$low,
                        DefaultValuedAttr<BoolAttr, "false">:$channels_last);
   let results = (outs Graph_Tensor:$result);
 }

@@ -79,6 +79,48 @@ LogicalResult ConvTransposeOp::verify() {
   return checkSteps(*this, getDilations(), "a dilation");
 }
 
+LogicalResult ConvFilterGradientOp::verify() {
+  DimVector x = dimsOf(getX()), dy = dimsOf(getDy()), made = dimsOf(getResult());
+  size_t rank = x.size(), spatial = rank - 2;
+  if (rank < 3 || dy.size() != rank || made.size() != rank)
+    return emitOpError("C1: x, dy and the result must have one rank, at least 3");
+  int64_t groups = getGroups();
+  if (groups < 1)
+    return emitOpError("C2: groups is ") << groups << ", but must be at least 1";
+  const Dim &channels = getChannelsLast() ? x.back() : x[1],
+            &filters = getChannelsLast() ? dy.back() : dy[1];
+  if (mayDiffer(channels, made[1] * Dim(groups)) || mayDiffer(filters, made[0]) ||
+      made[0].constant().value_or(0) % groups != 0)
+    return emitOpError("C2: x has ")
+           << channels.str() << " channels, dy has " << filters.str() << " in " << groups
+           << " groups, which does not suit filters " << made[0].str() << " x " << made[1].str();
+  if (getStrides().size() != spatial || getDilations().size() != spatial ||
+      getLow().size() != spatial || getHigh().size() != spatial)
+    return emitOpError("C3: needs one stride, dilation and two paddings per spatial dimension");
+  if (failed(checkSteps(*this, getStrides(), "a stride")))
+    return failure();
+  return checkSteps(*this, getDilations(), "a dilation");
+}
+
+LogicalResult UnpoolOp::verify() {
+  size_t rank = rankOf(getResult()), spatial = rank - 2;
+  if (rank < 3 || rankOf(getShare()) != (int64_t)rank)
+    return emitOpError("C1: share and the result must have one rank, at least 3");
+  if (getWindow().size() != spatial || getStrides().size() != spatial ||
+      getDilations().size() != spatial || getLow().size() != spatial)
+    return emitOpError("C3: needs one window, stride, dilation and padding per spatial dimension");
+  if (failed(checkSteps(*this, getWindow(), "a window")) ||
+      failed(checkSteps(*this, getStrides(), "a stride")) ||
+      failed(checkSteps(*this, getDilations(), "a dilation")))
+    return failure();
+  ValueRange images = getImages();
+  if (!images.empty() && (images.size() != 2 || dimsOf(images[0]) != dimsOf(getResult()) ||
+                          dimsOf(images[1]) != dimsOf(getShare())))
+    return emitOpError("U1: images must be none, or one of the result's shape and one of the shape "
+                       "of share");
+  return success();
+}
+
 LogicalResult PoolOp::verify() {
   size_t spatial = rankOf(getX()) - 2;
   if (rankOf(getX()) < 3 || rankOf(getResult()) != rankOf(getX()))

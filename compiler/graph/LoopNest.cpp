@@ -112,6 +112,26 @@ template <typename Op> static LoopNest convNest(Op op, const Dim &channels, Stri
   return builder.finish({name.str()}, 1);
 }
 
+/// The dimensions of the filters, then images and positions.
+static LoopNest filterGradientNest(ConvFilterGradientOp op) {
+  DimVector summed = dimsOf(op.getDy());
+  summed.erase(op.getChannelsLast() ? summed.end() - 1 : summed.begin() + 1);
+  Builder builder;
+  builder.add(dimsOf(op.getResult()));
+  builder.add(summed, Kind::Reduction);
+  return builder.finish({"conv_filter_gradient"}, 0);
+}
+
+static LoopNest unpoolNest(UnpoolOp op) {
+  DimVector window;
+  for (int64_t size : op.getWindow())
+    window.push_back(Dim(size));
+  Builder builder;
+  builder.add(dimsOf(op.getResult()));
+  builder.add(window, Kind::Window);
+  return builder.finish({"unpool"}, op.getChannelsLast() ? 1 : 2);
+}
+
 static LoopNest poolNest(PoolOp op) {
   DimVector window;
   for (int64_t size : op.getWindow())
@@ -231,7 +251,9 @@ LoopNest loopNestOf(Operation *op) {
       .Case<ConvTransposeOp>([](ConvTransposeOp conv) {
         return convNest(conv, dimsOf(conv.getW())[0].floorDiv(Dim(conv.getGroups())), "dot");
       })
+      .Case<ConvFilterGradientOp>(filterGradientNest)
       .Case<PoolOp>([](PoolOp pool) { return poolNest(pool); })
+      .Case<UnpoolOp>(unpoolNest)
       .Case<ReduceSumOp>(
           [](auto fold) { return reductionNest(fold.getX(), fold.getAxes(), "sum"); })
       .Case<ReduceProdOp>(

@@ -94,6 +94,42 @@ func.func @c3(%x: tensor<1x2x8xf32>, %w: tensor<4x2x3xf32>) {
 
 // -----
 
+func.func @filter_gradient_c1(%x: tensor<1x2x8xf32>, %dy: tensor<1x4xf32>) {
+  // expected-error @+1 {{C1: x, dy and the result must have one rank, at least 3}}
+  %r = graph.conv_filter_gradient %x, %dy {strides = array<i64: 1>, dilations = array<i64: 1>, low = array<i64: 0>, high = array<i64: 0>}
+    : (tensor<1x2x8xf32>, tensor<1x4xf32>) -> tensor<4x2x3xf32>
+  return
+}
+
+// -----
+
+func.func @filter_gradient_c2(%x: tensor<1x2x8xf32>, %dy: tensor<1x4x6xf32>) {
+  // expected-error @+1 {{C2: x has 2 channels, dy has 4 in 1 groups, which does not suit filters 4 x 3}}
+  %r = graph.conv_filter_gradient %x, %dy {strides = array<i64: 1>, dilations = array<i64: 1>, low = array<i64: 0>, high = array<i64: 0>}
+    : (tensor<1x2x8xf32>, tensor<1x4x6xf32>) -> tensor<4x3x3xf32>
+  return
+}
+
+// -----
+
+func.func @filter_gradient_c3(%x: tensor<1x2x8xf32>, %dy: tensor<1x4x6xf32>) {
+  // expected-error @+1 {{C3: a dilation of 0, but at least 1 is needed}}
+  %r = graph.conv_filter_gradient %x, %dy {strides = array<i64: 1>, dilations = array<i64: 0>, low = array<i64: 0>, high = array<i64: 0>}
+    : (tensor<1x2x8xf32>, tensor<1x4x6xf32>) -> tensor<4x2x3xf32>
+  return
+}
+
+// -----
+
+func.func @unpool_u1(%s: tensor<1x2x7xf32>, %x: tensor<1x2x8xf32>) {
+  // expected-error @+1 {{U1: images must be none, or one of the result's shape and one of the shape of share}}
+  %r = graph.unpool %s, %x, %x {window = array<i64: 2>, strides = array<i64: 1>, dilations = array<i64: 1>, low = array<i64: 0>}
+    : (tensor<1x2x7xf32>, tensor<1x2x8xf32>, tensor<1x2x8xf32>) -> tensor<1x2x8xf32>
+  return
+}
+
+// -----
+
 func.func @kind(%x: tensor<1x2x8xf32>) {
   // expected-error @+1 {{PO1: kind is 'median', but must be 'max' or 'average'}}
   %r = graph.pool %x {kind = "median", window = array<i64: 1>, strides = array<i64: 1>, dilations = array<i64: 1>, low = array<i64: 0>,

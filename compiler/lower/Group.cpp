@@ -23,6 +23,7 @@ static constexpr Lowering kLowerings[] = {
     {&mechanism::kContraction, emitContraction},
     {&mechanism::kNarrowConv, emitNarrowConv},
     {&mechanism::kWinograd, emitWinograd},
+    {&mechanism::kFilterGradient, emitFilterGradient},
     {&mechanism::kStitch, emitStitch},
     {&mechanism::kAttention, emitAttention},
     {&mechanism::kWindow, emitWindow},

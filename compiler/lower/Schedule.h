@@ -65,6 +65,11 @@ mlir::LogicalResult emitNarrowConv(KernelBuilder &kernel, mlir::Block *group,
 mlir::LogicalResult emitWinograd(KernelBuilder &kernel, mlir::Block *group,
                                  const Schedule &schedule);
 
+/// The gradient of a convolution's filters as sums over positions. Knobs: `m` channels x `n`
+/// filters of a register tile, `parts` that a sum is divided into.
+mlir::LogicalResult emitFilterGradient(KernelBuilder &kernel, mlir::Block *group,
+                                       const Schedule &schedule);
+
 /// A product, its epilogue and reductions over its rows: the rows of a few tiles stay in the
 /// worker's scratch or the L2 between the two. Knobs: `m` x `n` of a register tile, `panels` at a
 /// time, `rows` at a time.

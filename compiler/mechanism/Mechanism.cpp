@@ -22,10 +22,11 @@ StringRef nameOf(CardType type) {
 
 ArrayRef<const Mechanism *> all() {
   static constexpr const Mechanism *kAll[] = {
-      &kPointwise,       &kPlace,         &kRows,         &kContraction,
-      &kNarrowConv,      &kWinograd,      &kStitch,       &kAttention,
-      &kWindow,          &kSerial,        &kOnednnMatmul, &kOnednnConvolution,
-      &kOnednnLayerNorm, &kKernelProduct, &kKernelRows,   &kKernelNest};
+      &kPointwise,         &kPlace,           &kRows,           &kContraction,
+      &kNarrowConv,        &kWinograd,        &kFilterGradient, &kStitch,
+      &kAttention,         &kWindow,          &kSerial,         &kOnednnMatmul,
+      &kOnednnConvolution, &kOnednnLayerNorm, &kKernelProduct,  &kKernelRows,
+      &kKernelNest};
   return kAll;
 }
 

@@ -86,7 +86,8 @@ Kind kindOf(Operation *op) {
 bool isAlone(Operation *op) {
   return kindOf(op) == Kind::Serial ||
          isa<graph::DynamicBroadcastOp, graph::DynamicSliceOp, graph::RangeOp,
-             graph::ConvTransposeOp, graph::ArgMaxOp, graph::ArgMinOp>(op);
+             graph::ConvTransposeOp, graph::ConvFilterGradientOp, graph::UnpoolOp, graph::ArgMaxOp,
+             graph::ArgMinOp>(op);
 }
 
 bool isExpensive(Operation *op) { return graph::isCostly(op) || isa<graph::ResizeOp>(op); }

@@ -3,6 +3,7 @@
 
 #include "compiler/mechanism/Shapes.h"
 #include "compiler/plan/Chooser.h"
+#include "compiler/plan/FilterGradientRule.h"
 #include "compiler/plan/NarrowRule.h"
 #include "compiler/plan/WinogradRule.h"
 
@@ -251,6 +252,9 @@ llvm::Expected<Choice> DefaultChooser::choose(graph::GroupOp group,
     if (choice.card->knob("late"))
       choice.knobs["late"] = form.isLate;
   }
+  if (choice.card->mechanism == &mechanism::kFilterGradient)
+    for (auto op : group.getBody().front().getOps<graph::ConvFilterGradientOp>())
+      chooseFilterGradient(op, *choice.card, machine, choice.knobs);
   if (choice.card->mechanism == &mechanism::kNarrowConv && choice.card->knob("m"))
     choice.knobs["m"] = nearestBelow(*choice.card->knob("m"), ofConv(narrowPixels, group, machine));
   return choice;

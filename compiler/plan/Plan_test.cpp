@@ -332,6 +332,37 @@ TEST_F(Plans, fewFiltersLeaveTheLanesToTheReduction) {
   EXPECT_EQ(pixelsOf(64, 48, 3), 0);
 }
 
+TEST_F(Plans, gradientsOfFiltersAreInTasksAndCopiedWherePixelsAreFarApart) {
+  auto knobsOf = [&](const std::string &in, const std::string &out, const std::string &window,
+                     const std::string &pixels, const std::string &border) {
+    std::string space = pixels + "x" + pixels + "x";
+    std::string x = "tensor<16x" + space + in + "xf32>", y = "tensor<16x" + space + out + "xf32>";
+    std::string w = "tensor<" + out + "x" + in + "x" + window + "x" + window + "xf32>";
+    std::string around = "array<i64: " + border + ", " + border + ">";
+    module = parseSourceString<ModuleOp>(
+        "func.func @main(%x: " + x + ", %d: " + y + ") -> " + w +
+            " {\n%g = graph.group \"filters\" {kind = \"pointwise\"} : " + w +
+            " {\n%c = graph.conv_filter_gradient %x, %d {strides = array<i64: 1, 1>, dilations = "
+            "array<i64: 1, 1>, low = " +
+            around + ", high = " + around + ", channels_last = true} : (" + x + ", " + y + ") -> " +
+            w + "\ngraph.yield %c : " + w + "\n}\nreturn %g : " + w + "\n}",
+        &context);
+    auto main = module->lookupSymbol<func::FuncOp>("main");
+    return llvm::cantFail(chosen(main, byRule)).groups.front().knobs;
+  };
+  KnobValues few = knobsOf("144", "24", "1", "56", "0"); // 24 filters would fill 2 vectors of 3
+  EXPECT_EQ(few["turned"], 1);
+  EXPECT_EQ(few["n"] % 48, 0);
+  EXPECT_EQ(few["strips"], 0);
+  EXPECT_EQ(few["parts"], 8);
+  KnobValues many = knobsOf("512", "512", "3", "7", "1");
+  EXPECT_EQ(many["turned"], 0);
+  EXPECT_EQ(many["strips"], 1);
+  EXPECT_EQ(many["panels"], 1);
+  EXPECT_EQ(many["parts"], 1); // too few positions
+  EXPECT_EQ(many["chunks"], 8);
+}
+
 TEST_F(Plans, fingerprintsDifferWithTheText) {
   std::string one = plan::fingerprint(product(128)), other = plan::fingerprint(product(64));
   EXPECT_NE(one, other);

@@ -1,5 +1,5 @@
-// Convolution: conv as a product of the filters with the windows laid out as columns, and its
-// transpose.
+// Convolution: conv as a product of the filters with the windows laid out as columns, its
+// transpose, and the gradient of its filters.
 
 #include "compiler/reference/Families.h"
 
@@ -209,6 +209,61 @@ Results compute(ConvTransposeOp op, const Call &call) {
     return result.takeError();
   withProduct(x.element, [&](auto zero, auto sum) {
     spread<decltype(zero), decltype(sum)>(call, *result, walk, groups, op.getChannelsLast());
+  });
+  return single(*result);
+}
+
+/// Each filter element is the sum of what it met, image by image and position by position.
+template <typename T, typename Sum>
+static void correlate(const Call &call, Tensor &result, const Walk &walk, int64_t groups,
+                      bool channelsLast) {
+  Layout from(call[0].shape, channelsLast), at(call[1].shape, channelsLast);
+  std::vector<T> x = load<T>(call[0]), dy = load<T>(call[1]);
+  std::vector<Sum> results(result.count());
+  int64_t windowSize = countOf(walk.window), positions = countOf(at.spatial);
+  int64_t channels = from.channels / groups, filters = at.channels / groups;
+  std::vector<int64_t> sources = walk.innerOffsets(from, at.spatial), places;
+  forEachIndex(at.spatial, [&](ArrayRef<int64_t> position, int64_t) {
+    places.push_back(at.offsetOf(position));
+  });
+  auto sumOf = [&](int64_t filter, int64_t channel, const int64_t *source) {
+    Sum sum(0);
+    for (int64_t n = 0; n < at.batches; ++n) {
+      const T *image = x.data() + n * from.batchStride + channel * from.channelStride;
+      const T *slopes = dy.data() + n * at.batchStride + filter * at.channelStride;
+      for (int64_t p = 0; p < positions; ++p)
+        if (source[p] >= 0)
+          sum += static_cast<Sum>(image[source[p]]) * static_cast<Sum>(slopes[places[p]]);
+    }
+    return sum;
+  };
+  for (int64_t filter = 0; filter < at.channels; ++filter)
+    for (int64_t c = 0; c < channels; ++c)
+      for (int64_t k = 0; k < windowSize; ++k)
+        results[(filter * channels + c) * windowSize + k] =
+            sumOf(filter, filter / filters * channels + c, sources.data() + k * positions);
+  storeSums(result, results);
+}
+
+Results compute(ConvFilterGradientOp op, const Call &call) {
+  auto shape = call.shapeOfResult();
+  if (!shape)
+    return shape.takeError();
+  Walk walk{op.getStrides(), op.getDilations(), op.getLow(), ArrayRef(*shape).drop_front(2)};
+  int64_t groups = op.getGroups();
+  if (llvm::Error error = checkWalk(call, walk, groups))
+    return error;
+  Layout from(call[0].shape, op.getChannelsLast()), at(call[1].shape, op.getChannelsLast());
+  if (from.batches != at.batches || from.channels != (*shape)[1] * groups ||
+      at.channels != (*shape)[0] || at.channels % groups != 0)
+    return call.error("images of shapes " + textOf(call[0].shape) + " and " +
+                      textOf(call[1].shape) + " do not suit filters of shape " + textOf(*shape) +
+                      " in " + Twine(groups) + " groups");
+  auto result = call.allocate(*shape);
+  if (!result)
+    return result.takeError();
+  withProduct(call[0].element, [&](auto zero, auto sum) {
+    correlate<decltype(zero), decltype(sum)>(call, *result, walk, groups, op.getChannelsLast());
   });
   return single(*result);
 }

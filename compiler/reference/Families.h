@@ -89,6 +89,7 @@ Results computeElementwise(const Call &call);
   DO(GatherOp) DO(GatherElementsOp) DO(GatherNdOp) DO(ScatterElementsOp) \
   DO(ScatterNdOp) DO(ResizeOp) DO(ReverseSequenceOp) DO(RangeOp) \
   DO(BindSizesOp) DO(RowLengthsOp) DO(MatmulOp) DO(ConvOp) DO(ConvTransposeOp) \
+  DO(ConvFilterGradientOp) DO(UnpoolOp) \
   DO(PoolOp) DO(ReduceSumOp) DO(ReduceProdOp) DO(ReduceMaxOp) \
   DO(ReduceMinOp) DO(ArgMaxOp) DO(ArgMinOp) DO(CumsumOp) \
   DO(TopkOp) DO(ListMakeOp) DO(ListInsertOp) DO(ListEraseOp) \

@@ -1,4 +1,4 @@
-// Pool: the largest or the average element of each window.
+// Pool: the largest or the average element of each window, and the way back.
 
 #include "compiler/reference/Families.h"
 
@@ -9,8 +9,8 @@ namespace heddle::reference {
 using namespace graph;
 
 /// Where the window of one output position lies along each dimension of x.
-static SmallVector<int64_t> placeOf(PoolOp op, ArrayRef<int64_t> position,
-                                    ArrayRef<int64_t> element) {
+template <typename Op>
+static SmallVector<int64_t> placeOf(Op op, ArrayRef<int64_t> position, ArrayRef<int64_t> element) {
   SmallVector<int64_t> place;
   for (size_t i = 0; i < position.size(); ++i)
     place.push_back(position[i] * op.getStrides()[i] - op.getLow()[i] +
@@ -95,6 +95,64 @@ Results compute(PoolOp op, const Call &call) {
           results[place] = isMax ? reduced : average(reduced, windows.divisors[number]);
         });
       }
+    store<T>(*result, results);
+    return 0;
+  });
+  return single(*result);
+}
+
+/// Every element of each window, with the position of the window: visit(place in the image, place
+/// of the window), both in elements.
+static void forEachMember(UnpoolOp op, ArrayRef<int64_t> image, ArrayRef<int64_t> share,
+                          llvm::function_ref<void(int64_t, int64_t)> visit) {
+  SmallVector<int64_t> ofImage = stridesOf(image), ofShare = stridesOf(share);
+  size_t first = op.getChannelsLast() ? 1 : 2,
+         channel = op.getChannelsLast() ? image.size() - 1 : 1;
+  size_t spatial = image.size() - 2;
+  auto at = [&](int64_t n, int64_t c, ArrayRef<int64_t> position, ArrayRef<int64_t> element) {
+    int64_t member = n * ofImage[0] + c * ofImage[channel];
+    int64_t window = n * ofShare[0] + c * ofShare[channel];
+    for (auto [i, place] : llvm::enumerate(placeOf(op, position, element))) {
+      if (place < 0 || place >= image[first + i])
+        return;
+      member += place * ofImage[first + i];
+      window += position[i] * ofShare[first + i];
+    }
+    visit(member, window);
+  };
+  for (int64_t n = 0; n < image[0]; ++n)
+    for (int64_t c = 0; c < image[channel]; ++c)
+      forEachIndex(share.slice(first, spatial), [&](ArrayRef<int64_t> position, int64_t) {
+        forEachIndex(op.getWindow(),
+                     [&](ArrayRef<int64_t> element, int64_t) { at(n, c, position, element); });
+      });
+}
+
+Results compute(UnpoolOp op, const Call &call) {
+  const Tensor &share = call[0];
+  auto shape = call.shapeOfResult();
+  if (!shape)
+    return shape.takeError();
+  size_t channel = op.getChannelsLast() ? share.rank() - 1 : 1;
+  bool hasImages = call.operands.size() == 3;
+  if ((*shape)[0] != share.shape[0] || (*shape)[channel] != share.shape[channel] ||
+      (hasImages && (call[1].shape != *shape || call[2].shape != share.shape)))
+    return call.error("a result of shape " + textOf(*shape) + " does not suit shares of shape " +
+                      textOf(share.shape));
+  auto result = call.allocate(*shape);
+  if (!result)
+    return result.takeError();
+  withNumber(share.element, [&](auto zero) {
+    using T = decltype(zero);
+    std::vector<T> given = load<T>(share), results(result->count()), x, y;
+    if (hasImages) {
+      x = load<T>(call[1]);
+      y = load<T>(call[2]);
+    }
+    forEachMember(op, *shape, share.shape, [&](int64_t member, int64_t window) {
+      if (!hasImages || x[member] == y[window])
+        results[member] = plus(results[member], given[window]);
+    });
     store<T>(*result, results);
     return 0;
   });

@@ -11,6 +11,8 @@
 #include "compiler/simplify/Passes.h"
 #include "compiler/simplify/Rewriting.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace heddle::graph;
 
@@ -44,12 +46,15 @@ int64_t termsOf(Operation *op) {
     Value w = op->getOperand(1);
     return count(w) / std::max<int64_t>(1, *dimsOf(w)[0].constant());
   }
-  if (auto pool = dyn_cast<PoolOp>(op)) {
-    int64_t terms = 1;
-    for (int64_t size : pool.getWindow())
-      terms *= size;
-    return terms;
-  }
+  if (auto gradient = dyn_cast<ConvFilterGradientOp>(op))
+    return count(gradient.getDy()) / std::max<int64_t>(1, *dimsOf(op->getResult(0))[0].constant());
+  auto placesOf = [](ArrayRef<int64_t> window) {
+    return std::accumulate(window.begin(), window.end(), int64_t(1), std::multiplies<>());
+  };
+  if (auto pool = dyn_cast<PoolOp>(op))
+    return placesOf(pool.getWindow());
+  if (auto unpool = dyn_cast<UnpoolOp>(op))
+    return placesOf(unpool.getWindow());
   return 1;
 }
 

@@ -18,6 +18,11 @@ SmallVector<int64_t> channelsLastOrder(int64_t rank) {
 static constexpr int64_t kLeastRank = 3; // of a tensor with channels and space
 static constexpr StringLiteral kChannelsLast = "channels_last";
 
+/// Ops with an attribute that says which layout their images have.
+static bool hasLayout(Operation *op) {
+  return isa<ConvOp, ConvTransposeOp, ConvFilterGradientOp, PoolOp, UnpoolOp>(op);
+}
+
 static bool isReduction(Operation *op) {
   return op->hasTrait<Reduction>() || op->hasTrait<ArgReduction>();
 }
@@ -44,7 +49,7 @@ static DimVector alignedSizes(Value x, int64_t rank) {
 }
 
 Role roleOf(Operation *op) {
-  if (isa<ConvOp, ConvTransposeOp, PoolOp>(op)) {
+  if (hasLayout(op)) {
     auto attr = op->getAttrOfType<BoolAttr>(kChannelsLast);
     return attr && attr.getValue() ? Role::Fixed : Role::Anchor;
   }
@@ -70,14 +75,16 @@ Role roleOf(Operation *op) {
 }
 
 bool isPermutedOperand(Operation *op, unsigned number) {
-  if (op->hasTrait<Elementwise>() || isa<ConcatOp>(op))
+  if (op->hasTrait<Elementwise>() || isa<ConcatOp, ConvFilterGradientOp, UnpoolOp>(op))
     return true;
   if (isa<BroadcastOp>(op))
     return rankOf(op->getOperand(0)) == rankOf(op->getResult(0));
   return number == 0;
 }
 
-bool isPermutedResult(Operation *op) { return !isReduction(op) || keepsDims(op); }
+bool isPermutedResult(Operation *op) {
+  return !isa<ConvFilterGradientOp>(op) && (!isReduction(op) || keepsDims(op));
+}
 
 bool hasBothLayouts(Value value) {
   return isConstant(value) || isa_and_nonnull<IotaOp>(value.getDefiningOp());
@@ -134,7 +141,7 @@ Operation *rebuildChannelsLast(OpBuilder &builder, Operation *op, ArrayRef<Value
   OperationState state(op->getLoc(), op->getName());
   state.addOperands(operands);
   NamedAttrList attrs(op->getAttrs());
-  if (isa<ConvOp, ConvTransposeOp, PoolOp>(op)) {
+  if (hasLayout(op)) {
     attrs.set(kChannelsLast, builder.getBoolAttr(true));
   } else {
     permuteAttributes(builder, attrs, order);

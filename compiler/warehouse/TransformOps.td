@@ -62,6 +62,17 @@ def Loop_NarrowOp : Loop_Mechanism<"narrow", "kNarrowConv"> {
   }];
 }
 
+def Loop_FilterGradientOp : Loop_Mechanism<"filter_gradient", "kFilterGradient"> {
+  let summary = "carry the group out as sums of products over the positions of two images";
+  let description = [{
+    The gradient of a convolution's filters: register tiles of `m` channels of the image by `n` filters. Channels
+    are divided among `chunks`, the rows of the images among `parts`, whose sums are added up at the end. Where
+    `strips` is 1, a task copies what it meets of the image into strips of `m` channels, and where `panels` is 1,
+    what it meets of the gradient into panels of `n` filters. Where `turned` is 1 and the window has one place,
+    tiles are of `m` filters by `n` channels.
+  }];
+}
+
 def Loop_StitchOp : Loop_Mechanism<"stitch", "kStitch"> {
   let summary = "carry the group out as a product and, while its rows are in the cache, their reductions";
   let description = [{

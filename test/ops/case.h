@@ -123,6 +123,7 @@ void addResize(Cases &cases);
 void addControl(Cases &cases);
 void addHosted(Cases &cases);
 void addRoutines(Cases &cases);
+void addGradients(Cases &cases);
 void addGroups(Cases &cases);
 void addAttention(Cases &cases);
 void addMasks(Cases &cases);

@@ -430,8 +430,8 @@ Cases allCases() {
   for (auto add :
        {addElementwise, addCasts,    addMovement, addIndexed,  addReductions, addProducts,
         addCut,         addIntegers, addWindows,  addWinograd, addNarrow,     addDepthwise,
-        addResize,      addControl,  addHosted,   addRoutines, addGroups,     addAttention,
-        addMasks,       addRandom,   addRows})
+        addResize,      addControl,  addHosted,   addRoutines, addGradients,  addGroups,
+        addAttention,   addMasks,    addRandom,   addRows})
     add(cases);
   return cases;
 }

@@ -72,6 +72,11 @@ static Dim flopsOf(Operation *op) {
     graph::DimVector filter = graph::dimsOf(op->getOperand(1));
     return Dim(2) * elementsOf(first, ArrayRef<Dim>(filter).drop_front());
   }
+  if (auto gradient = dyn_cast<graph::ConvFilterGradientOp>(op)) {
+    graph::DimVector summed = graph::dimsOf(gradient.getDy());
+    summed.erase(gradient.getChannelsLast() ? summed.end() - 1 : summed.begin() + 1);
+    return Dim(2) * elementsOf(made, summed);
+  }
   if (!isFloat(op->getOperand(op->getNumOperands() - 1)))
     return Dim(0);
   if (auto pool = dyn_cast<graph::PoolOp>(op)) {
@@ -80,6 +85,8 @@ static Dim flopsOf(Operation *op) {
       window *= size;
     return results * Dim(window);
   }
+  if (isa<graph::UnpoolOp>(op))
+    return graph::elementCount(first);
   if (op->hasTrait<graph::Reduction>() || op->hasTrait<graph::ArgReduction>() ||
       isa<graph::CumsumOp, graph::TopkOp>(op))
     return graph::elementCount(first);
@@ -118,7 +125,8 @@ int64_t opsPerElement(Block *group) {
 double productFlops(Operation *root) {
   double flops = 0;
   root->walk([&](Operation *op) {
-    if (isa<graph::ConvOp, graph::MatmulOp, graph::ConvTransposeOp>(op))
+    if (isa<graph::ConvOp, graph::MatmulOp, graph::ConvTransposeOp, graph::ConvFilterGradientOp>(
+            op))
       flops += static_cast<double>(flopsOf(op).constant().value_or(0));
   });
   return flops;

@@ -11,11 +11,15 @@
 // Before   %y = graph.conv_transpose %x, %w {strides = 2, 2 ...} : n h w c -> n 2h 2w o; relu
 // After    %p = graph.conv %x, %w' : n h w c -> n q q (2 2 o); relu, reshape, transpose, reshape,
 //          slice
+// Filters that are known only at run time, those of groups, and convolutions without strides have a
+// convolution for each phase instead (Phases.h).
+//
 // Needs    channels last, so that a phase is a run of channels, and a window of known sizes. Leaves
-//          alone dilated and grouped ones.
+//          alone those of dilations and strides both.
 
 #include "compiler/simplify/Passes.h"
 #include "compiler/simplify/Rewriting.h"
+#include "compiler/simplify/convolution/Phases.h"
 
 using namespace mlir;
 
@@ -44,8 +48,20 @@ struct TransposedConvPass : PassWrapper<TransposedConvPass, OperationPass<Module
 
 private:
   static void rewrite(graph::ConvTransposeOp op) {
-    if (!op.getChannelsLast() || !hasPhases(op))
+    if (!op.getChannelsLast())
       return;
+    OpBuilder builder(op);
+    bool isForEach = !hasPhases(op) || !isConstant(op.getW()) || hasNoStride(op);
+    if (Value result = isForEach ? convolvePhases(builder, op) : Value()) {
+      op->replaceAllUsesWith(ValueRange(result));
+      op->erase();
+      return;
+    }
+    if (hasPhases(op))
+      convolveAllPhases(builder, op);
+  }
+
+  static void convolveAllPhases(OpBuilder &builder, graph::ConvTransposeOp op) {
     ArrayRef<int64_t> window = cast<RankedTensorType>(op.getW().getType()).getShape().drop_front(2);
     if (ShapedType::isDynamicShape(window))
       return;
@@ -55,7 +71,6 @@ private:
       int64_t beyond = std::max<int64_t>(op.getOutputPadding()[d] - op.getHigh()[d], 0);
       taps[d] = llvm::divideCeil(window[d] + beyond, op.getStrides()[d]);
     }
-    OpBuilder builder(op);
     Value phases = convolve(builder, op, taps, phaseFilters(builder, op, taps));
     SmallVector<Operation *> moved = elementsBehind(op);
     for (Operation *each : ArrayRef(moved).drop_front()) {
@@ -65,6 +80,10 @@ private:
     moved.back()->replaceAllUsesWith(ValueRange(interleave(builder, op, phases)));
     for (Operation *each : llvm::reverse(moved))
       each->erase();
+  }
+
+  static bool hasNoStride(graph::ConvTransposeOp op) {
+    return llvm::all_of(op.getStrides(), [](int64_t stride) { return stride == 1; });
   }
 
   /// `op`, and the ops after it that take each element by itself, up to where elements are

@@ -15,15 +15,45 @@ func.func @becomes_one_convolution_of_all_phases(%x: tensor<1x4x5x3xf32>, %w: te
   return %y : tensor<1x8x10x2xf32>
 }
 
-// CHECK-LABEL: @leaves_groups_alone
-func.func @leaves_groups_alone(%x: tensor<1x4x5x4xf32>) -> tensor<1x8x10x4xf32> {
-  %f = graph.constant dense<1.0> : tensor<4x2x2x2xf32>
-  // CHECK: graph.conv_transpose
+// One convolution for each phase, columns beside each other as channels, rows as columns.
+// CHECK-LABEL: @has_a_convolution_for_each_phase
+func.func @has_a_convolution_for_each_phase(%x: tensor<1x4x5x3xf32>, %f: tensor<3x2x3x3xf32>)
+    -> tensor<1x8x10x2xf32> {
+  // CHECK: %[[A:.*]] = graph.matmul {{.*}} -> tensor<1x4x5x2xf32>
+  // CHECK: %[[B:.*]] = graph.conv {{.*}}high = array<i64: 0, 1>{{.*}} tensor<2x3x1x2xf32>) -> tensor<1x4x5x2xf32>
+  // CHECK: %[[AB:.*]] = graph.concat %[[A]], %[[B]] {axis = 3 : i64}
+  // CHECK: graph.conv {{.*}} tensor<2x3x2x1xf32>) -> tensor<1x4x5x2xf32>
+  // CHECK: graph.conv {{.*}} tensor<2x3x2x2xf32>) -> tensor<1x4x5x2xf32>
+  // CHECK: %[[CD:.*]] = graph.concat {{.*}} {axis = 3 : i64}
+  // CHECK: graph.concat %[[AB]], %[[CD]] {axis = 2 : i64}
   %y = graph.conv_transpose %x, %f {strides = array<i64: 2, 2>, dilations = array<i64: 1, 1>,
-      low = array<i64: 0, 0>, high = array<i64: 0, 0>, output_padding = array<i64: 0, 0>,
+      low = array<i64: 1, 1>, high = array<i64: 1, 1>, output_padding = array<i64: 1, 1>,
+      channels_last = true} : (tensor<1x4x5x3xf32>, tensor<3x2x3x3xf32>) -> tensor<1x8x10x2xf32>
+  return %y : tensor<1x8x10x2xf32>
+}
+
+// CHECK-LABEL: @turns_filters_without_strides
+func.func @turns_filters_without_strides(%x: tensor<1x4x5x4xf32>, %f: tensor<4x3x3x3xf32>)
+    -> tensor<1x4x5x6xf32> {
+  // CHECK: %[[F:.*]] = graph.slice {{.*}} steps = array<i64: 1, 1, -1, -1>
+  // CHECK: graph.transpose
+  // CHECK: graph.conv %{{.*}} groups = 2 : i64, high = array<i64: 1, 1>, low = array<i64: 1, 1>{{.*}} tensor<6x2x3x3xf32>)
+  // CHECK-NEXT: return
+  %y = graph.conv_transpose %x, %f {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>,
+      low = array<i64: 1, 1>, high = array<i64: 1, 1>, output_padding = array<i64: 0, 0>,
       groups = 2 : i64, channels_last = true}
-      : (tensor<1x4x5x4xf32>, tensor<4x2x2x2xf32>) -> tensor<1x8x10x4xf32>
-  return %y : tensor<1x8x10x4xf32>
+      : (tensor<1x4x5x4xf32>, tensor<4x3x3x3xf32>) -> tensor<1x4x5x6xf32>
+  return %y : tensor<1x4x5x6xf32>
+}
+
+// CHECK-LABEL: @leaves_dilated_strides_alone
+func.func @leaves_dilated_strides_alone(%x: tensor<1x4x5x4xf32>, %f: tensor<4x2x2x2xf32>) -> tensor<1x9x11x2xf32> {
+  // CHECK: graph.conv_transpose
+  %y = graph.conv_transpose %x, %f {strides = array<i64: 2, 2>, dilations = array<i64: 2, 2>,
+      low = array<i64: 0, 0>, high = array<i64: 0, 0>, output_padding = array<i64: 0, 0>,
+      channels_last = true}
+      : (tensor<1x4x5x4xf32>, tensor<4x2x2x2xf32>) -> tensor<1x9x11x2xf32>
+  return %y : tensor<1x9x11x2xf32>
 }
 
 // What takes each element by itself comes before the phases are interleaved.
