@@ -1,6 +1,6 @@
 // Apollo's first layer: an op joins the group of its users if all of them are in one group, and the
 // two fit one kernel. Each case is followed by a near miss.
-// RUN: heddle-opt %s --heddle-partition="without=stitch,regions" | FileCheck %s
+// RUN: heddle-opt %s --heddle-partition="without=stitch,siblings,regions" | FileCheck %s
 
 module {
 // Elementwise ops and broadcasts.

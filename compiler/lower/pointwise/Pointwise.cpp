@@ -290,7 +290,9 @@ private:
     auto isPlain = [](const Root &root) {
       return root.value == root.target && graph::elementOf(root.value).getIntOrFloatBitWidth() >= 8;
     };
-    if (code.lanes < 4 || runs.size() < 2 || !llvm::all_of(roots, isPlain) ||
+    // A result may lie where an operand does, which the squares of the next one would read.
+    bool isOne = roots.size() == 1 && isPlain(roots.front());
+    if (code.lanes < 4 || runs.size() < 2 || !isOne ||
         (int64_t)group->getOperations().size() > kMostOps)
       return std::nullopt;
     const Run &last = runs.back();
@@ -482,9 +484,12 @@ private:
       innerLanes(elements, place, low, high);
   }
 
+  /// Whatever is read, is read before anything is stored: a result may lie where an operand does.
   void storeRoots(Elements &elements, ArrayRef<Index> place) {
-    for (const Root &root : roots) {
-      Value value = elements.at(root.value, place);
+    Values values;
+    for (const Root &root : roots)
+      values.push_back(elements.at(root.value, place));
+    for (auto [root, value] : llvm::zip(roots, values)) {
       Indices target(place);
       if (!root.offset.isConstant(0))
         target[root.axis] = elements.shift(target[root.axis], kernel.dim(root.offset));
