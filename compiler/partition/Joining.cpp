@@ -57,7 +57,14 @@ bool Partitioner::mayGrow(Kind kind, Operation *op, const Group &group) const {
 bool Partitioner::mayJoin(Operation *op, Group &group) {
   Operation *root = group.root();
   if (group.isClaimed || !options.fuses || group.members.size() >= kMostOps || isAlone(op) ||
-      isAlone(root) || !isWanted(op, root) || graph::rowsOf(op) != graph::rowsOf(root))
+      !isWanted(op, root) || graph::rowsOf(op) != graph::rowsOf(root))
+    return false;
+  if (group.is(Kind::Serial)) { // which stores all elements of the first operand anyway
+    Ops all(group.members.begin(), group.members.end());
+    all.insert(op);
+    return !isRefused(root, group.kind) && serves(Kind::Serial, all);
+  }
+  if (isAlone(root))
     return false;
   Kind kind = kindOf(op);
   bool bringsKind = kind != Kind::Pointwise;
