@@ -96,7 +96,8 @@ static bool isReadOnce(Operation *op) {
       return isa<graph::TransposeOp>(op) && !op->getOperand(0).getDefiningOp<graph::ConstantOp>();
     if (kind == Kind::Contraction || kind == Kind::Window || kind == Kind::Serial || isAlone(user))
       return false;
-    bool isData = isa<graph::GatherOp, graph::GatherElementsOp, graph::GatherNdOp, graph::ResizeOp,
+    bool isData = !isa<graph::IotaOp>(op) &&
+                  isa<graph::GatherOp, graph::GatherElementsOp, graph::GatherNdOp, graph::ResizeOp,
                       graph::ReverseSequenceOp>(user) &&
                   use.getOperandNumber() == 0;
     if (isData)
@@ -116,6 +117,12 @@ static bool repeats(graph::BroadcastOp op) {
   });
 }
 
+/// Whether the op only checks an index: a kernel of rows takes the result, but cannot take it in.
+static bool checksIndex(Operation *op) {
+  auto gather = dyn_cast<graph::GatherElementsOp>(op);
+  return gather && gather.getX().getDefiningOp<graph::IotaOp>();
+}
+
 /// Whether the op, and what it is computed from element by element, would be computed again for
 /// each element that a broadcast shows of its result, and costs too much for that. What follows a
 /// reduction over rows is computed once per row where the reduction is in the group too.
@@ -130,7 +137,7 @@ bool Partitioner::isRepeated(Operation *op, Group &group) {
   sources.insert(op);
   for (size_t i = 0; i < sources.size() && i < kMostOps; ++i) {
     Operation *source = sources[i];
-    isCostly |= isExpensive(source);
+    isCostly |= isExpensive(source) || checksIndex(source);
     if (source != op && source->hasOneUse() && kindOf(source) == Kind::Rows &&
         mayJoin(source, group))
       return false;
