@@ -72,6 +72,30 @@ def test_an_optimiser_updates_all_its_states_in_one_kernel():
             np.testing.assert_allclose(state, number, rtol=1e-5, atol=1e-6)
 
 
+def test_places_of_many_states_are_looked_at_together():
+    count = 40
+    names = [f"x{i}" for i in range(count)]
+    graph = helper.make_graph(
+        [helper.make_node("Neg", [name], [f"n{name}"]) for name in names], "g",
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n"]) for name in names],
+        [helper.make_tensor_value_info(f"n{name}", TensorProto.FLOAT, ["n"]) for name in names])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)], ir_version=10)
+    session = heddle.Session(heddle.compile(model, threads=1, cache=False,
+                                            in_place={f"n{name}": name for name in names}))
+    states = {name: random(6) + i for i, name in enumerate(names)}
+    expected = {name: -state for name, state in states.items()}
+    session.run(None, states, out={f"n{name}": state for name, state in states.items()})
+    for name, state in states.items():
+        np.testing.assert_array_equal(state, expected[name])
+    memory = np.zeros(9, np.float32)
+    wrong = {"output 'nx7': its buffer overlaps input 'x3'": {"nx7": states["x3"]},
+             "output 'nx9': its buffer overlaps output 'nx8'": {"nx8": memory[:6],
+                                                               "nx9": memory[3:]}}
+    for message, places in wrong.items():
+        with pytest.raises(heddle.UsageError, match=message):
+            session.run(None, states, out=places)
+
+
 def test_without_the_option_outputs_stand_apart():
     session = session_of(STEP)
     w = random(5, 3)
