@@ -71,16 +71,37 @@ static bool haveCommonData(const Group &earlier, const Group &later, ArrayRef<gr
   });
 }
 
-/// The dimensions of the elements that a group walks: of its rows, where it reduces them.
+/// The reductions over leading dimensions of groups whose members these are, last to first.
+static bool areColumns(ArrayRef<Operation *> members, ValueRange results) {
+  std::string why;
+  SmallVector<Operation *> ops(llvm::reverse(members));
+  return mechanism::readColumns(ops, results, why).has_value();
+}
+
+static bool isColumns(const Group &group) {
+  SmallVector<Value> results(group.root()->getResults());
+  llvm::append_range(results, group.alsoRead);
+  return group.is(Kind::Pointwise) && !group.onlyElementwise && areColumns(group.members, results);
+}
+
+/// The dimensions of the elements that a group walks: of what it reduces, if it does.
 static DimVector walkedBy(const Group &group) {
   for (Operation *member : group.members)
-    if (group.is(Kind::Rows) && !graph::reducedAxes(member).empty())
+    if (!graph::reducedAxes(member).empty())
       return graph::dimsOf(member->getOperand(0));
   return graph::dimsOf(group.root()->getResult(0));
 }
 
-/// What the two are together, where each is elementwise or reduces rows.
+/// What the two are together, where each is elementwise or reduces rows, or both reduce columns.
 std::optional<Kind> Partitioner::kindOfSiblings(const Group &earlier, const Group &later) const {
+  if (!earlier.isClaimed && !later.isClaimed && isColumns(earlier) && isColumns(later)) {
+    SmallVector<Operation *> all(later.members);
+    all.append(earlier.members);
+    DimVector walked = walkedBy(later);
+    bool fits = walked == walkedBy(earlier) && haveCommonData(earlier, later, walked) &&
+                areColumns(all, {});
+    return fits ? std::optional(Kind::Pointwise) : std::nullopt;
+  }
   auto isOpen = [](const Group &group) {
     return !group.isClaimed &&
            (group.is(Kind::Rows) || (group.is(Kind::Pointwise) && group.onlyElementwise));
@@ -160,9 +181,12 @@ bool Partitioner::areSiblings(const Group &earlier, const Group &later) {
   all.insert(earlier.members.begin(), earlier.members.end());
   size_t streams =
       inputsOf(all.getArrayRef()).size() + readElsewhere(block, all.getArrayRef(), root).size() + 1;
-  bool pays = streams <= kMostStreams && hasManyRows(root, later) && hasManyRows(root, earlier) &&
-              hasFormForRows(root, earlier, later);
-  return (pays || isJoinAskedFor(earlier, later)) && serves(*kind, all);
+  bool areFit = *kind != Kind::Rows || (hasManyRows(root, later) && hasManyRows(root, earlier) &&
+                                        hasFormForRows(root, earlier, later));
+  bool pays = streams <= kMostStreams && areFit;
+  // Without a card a group is computed element by element, or by columns.
+  bool isServed = serves(*kind, all) || (*kind == Kind::Pointwise && isColumns(later));
+  return (pays || isJoinAskedFor(earlier, later)) && isServed;
 }
 
 /// The heads of groups before this one that make what it reads, or read it as well; the nearest

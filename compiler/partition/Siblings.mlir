@@ -118,4 +118,28 @@ func.func @would_close_a_cycle(%x: tensor<16x16xf32>, %y: tensor<16x16xf32>) -> 
   %b = graph.mul %a, %turned : tensor<16x16xf32> loc("b")
   return %b : tensor<16x16xf32>
 }
+
+// Two reductions down the columns of what both read.
+// CHECK-LABEL: @reductions_of_columns
+// CHECK: graph.group "b" {kind = "pointwise"} : tensor<16xf32>, tensor<16xf32>
+// CHECK-NOT: graph.group
+// CHECK: return
+func.func @reductions_of_columns(%x: tensor<64x16xf32>, %y: tensor<64x16xf32>) -> (tensor<16xf32>, tensor<16xf32>) {
+  %product = graph.mul %x, %y : tensor<64x16xf32>
+  %a = graph.reduce_sum %product {axes = array<i64: 0>} : (tensor<64x16xf32>) -> tensor<16xf32> loc("a")
+  %b = graph.reduce_sum %y {axes = array<i64: 0>} : (tensor<64x16xf32>) -> tensor<16xf32> loc("b")
+  return %a, %b : tensor<16xf32>, tensor<16xf32>
+}
+
+// The second one needs the whole of the first.
+// CHECK-LABEL: @columns_one_after_the_other
+// CHECK: graph.group "a"
+// CHECK: graph.group "b"
+func.func @columns_one_after_the_other(%x: tensor<64x16xf32>) -> (tensor<16xf32>, tensor<16xf32>) {
+  %a = graph.reduce_sum %x {axes = array<i64: 0>} : (tensor<64x16xf32>) -> tensor<16xf32> loc("a")
+  %wide = graph.broadcast %a : (tensor<16xf32>) -> tensor<64x16xf32>
+  %moved = graph.sub %x, %wide : tensor<64x16xf32>
+  %b = graph.reduce_sum %moved {axes = array<i64: 0>} : (tensor<64x16xf32>) -> tensor<16xf32> loc("b")
+  return %a, %b : tensor<16xf32>, tensor<16xf32>
+}
 }

@@ -171,7 +171,7 @@ public:
     if (!squares && runs.back().extent.constant() &&
         *runs.back().extent.constant() * 2 <= code.lanes)
       code.lanes = 1;
-    reduced = squares ? 1 : reducedDownRows(group);
+    reduced = squares || prepare ? 1 : reducedDownRows(group);
     if (reduced > 1 && code.lanes > 1)
       code.lanes *= vectorsSideBySide(group, runs.back().extent, code.lanes);
     split(squares.has_value());
@@ -201,8 +201,9 @@ public:
       });
     else
       forEachTaskOfRows(elements, high);
-    Dim work =
-        graph::elementCount(dims) * largestReduction(group) * Dim(cost::opsPerElement(group));
+    Dim work = graph::elementCount(dims) * Dim(cost::opsPerElement(group));
+    if (!prepare)
+      work = work * largestReduction(group);
     kernel.endPhase(tasks * rowPieces * chunks, work);
   }
 
