@@ -109,11 +109,12 @@ bool isAtOnePlace(Value condition, int64_t axis) {
          dimsOf(picked.getResult())[axis].isConstant(1);
 }
 
-// sum over j of (i == j ? u : 0) = u, and the same of its negation
+// sum over j of (i == j ? u : 0) = u, and the same of its negation, where others read the row, too,
+// so that the index is still checked
 LogicalResult sumOfOne(ReduceSumOp op, Rewriter &rewriter) {
   auto negation = op.getX().getDefiningOp<NegOp>();
   auto select = (negation ? negation.getX() : op.getX()).getDefiningOp<SelectOp>();
-  if (!select || op.getAxes().size() != 1 || !isSplat(select.getY(), 0) ||
+  if (!select || select->hasOneUse() || op.getAxes().size() != 1 || !isSplat(select.getY(), 0) ||
       !isAtOnePlace(select.getCondition(), op.getAxes().front()))
     return failure();
   DimVector rows = dimsOf(op.getX());
