@@ -35,6 +35,10 @@ static const mechanism::Mechanism &mechanismOf(Kind kind) {
 bool Partitioner::serves(Kind kind, Ops ops) const {
   auto ordered = ops.takeVector();
   llvm::sort(ordered, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  return servesInOrder(kind, ordered);
+}
+
+bool Partitioner::servesInOrder(Kind kind, ArrayRef<Operation *> ordered) const {
   const mechanism::Mechanism &mechanism = mechanismOf(kind);
   return mechanism.fits(ordered).isFull() &&
          (!options.cards || options.cards->takes(ordered, mechanism, partition::nameOf(kind)));

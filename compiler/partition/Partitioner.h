@@ -42,6 +42,8 @@ private:
   /// Whether the kind's mechanism serves these ops and, where there are cards, one of them is for
   /// them.
   bool serves(Kind kind, Ops ops) const;
+  /// The same of ops that are in order, operands first.
+  bool servesInOrder(Kind kind, llvm::ArrayRef<mlir::Operation *> ordered) const;
   bool isWanted(mlir::Operation *op, mlir::Operation *root) const;
   bool isAskedFor(mlir::Operation *op, mlir::Operation *root) const;
   bool isRefused(mlir::Operation *root, llvm::StringRef kind) const;

@@ -177,15 +177,15 @@ bool Partitioner::areSiblings(const Group &earlier, const Group &later) {
       isAlone(earlier.root()) || !areJoinsWanted(earlier, later) || isRefused(root, kSeveral) ||
       isRefused(root, partition::nameOf(*kind)))
     return false;
-  Ops all(later.members.begin(), later.members.end());
-  all.insert(earlier.members.begin(), earlier.members.end());
-  size_t streams =
-      inputsOf(all.getArrayRef()).size() + readElsewhere(block, all.getArrayRef(), root).size() + 1;
+  SmallVector<Operation *> all(later.members);
+  all.append(earlier.members);
+  size_t streams = inputsOf(all).size() + readElsewhere(block, all, root).size() + 1;
   bool areFit = *kind != Kind::Rows || (hasManyRows(root, later) && hasManyRows(root, earlier) &&
                                         hasFormForRows(root, earlier, later));
   bool pays = streams <= kMostStreams && areFit;
   // Without a card a group is computed element by element, or by columns.
-  bool isServed = serves(*kind, all) || (*kind == Kind::Pointwise && isColumns(later));
+  SmallVector<Operation *> inOrder(llvm::reverse(all));
+  bool isServed = servesInOrder(*kind, inOrder) || (*kind == Kind::Pointwise && isColumns(later));
   return (pays || isJoinAskedFor(earlier, later)) && isServed;
 }
 
