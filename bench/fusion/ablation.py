@@ -22,7 +22,8 @@ import onnxruntime
 from bench.fusion import networks
 from bench.models import tool
 
-LAYERS = {"cards": "cards", "I": "fusion", "II": "stitch", "III": "regions", "feedback": "feedback"}
+LAYERS = {"cards": "cards", "I": "fusion", "II": "stitch", "siblings": "siblings",
+          "III": "regions", "feedback": "feedback"}
 VARIANTS = {"everything": None} | {f"without {name}": layer for name, layer in LAYERS.items()} | {
     "without all": ",".join(LAYERS.values())}
 

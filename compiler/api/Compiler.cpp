@@ -195,11 +195,13 @@ llvm::Expected<CompileOptions> heddle::optionsOf(const heddle_compile_options_t 
     llvm::SmallVector<llvm::StringRef> layers;
     llvm::StringRef(given->without).split(layers, ',', -1, /*KeepEmpty=*/false);
     for (llvm::StringRef layer : layers) {
-      if (!llvm::is_contained({"cards", "fusion", "stitch", "regions", "feedback"}, layer))
+      if (!llvm::is_contained({"cards", "fusion", "stitch", "siblings", "regions", "feedback"},
+                              layer))
         return makeError(ErrorCode::Usage,
                          "error: there is no layer '" + layer +
                              "' to leave out; layers: cards (what cards claim as a whole), fusion "
                              "(of the rest), stitch (products and the reductions over their rows), "
+                             "siblings (groups that walk the same elements become one), "
                              "regions (groups that are launched at once), feedback (groups that "
                              "are split again since their kernel does not pay)");
       options.without.insert(layer.str());

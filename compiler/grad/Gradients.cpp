@@ -61,6 +61,59 @@ static std::string nameOf(Operation *op) {
   return "'" + op->getName().getStringRef().str() + "' of '" + sourceName(op->getLoc()) + "'";
 }
 
+/// Whether the maximum of x only shifts x where that changes nothing: exp(x - m) / sum(exp(x - m))
+/// and (x - m) - log(sum(exp(x - m))) are the same for any m, so that their slope to m is 0.
+static bool onlyShifts(ReduceMaxOp maximum) {
+  auto repeated = [&](Value row, llvm::function_ref<bool(Operation * user, Value whole)> isFit) {
+    return llvm::all_of(row.getUsers(), [&](Operation *user) {
+      auto whole = dyn_cast<BroadcastOp>(user);
+      return whole && llvm::all_of(whole->getUsers(), [&](Operation *reader) {
+               return isFit(reader, whole.getResult());
+             });
+    });
+  };
+  auto isSecond = [](Operation *user, Value first, Value second) {
+    return user->getNumOperands() == 2 && user->getOperand(0) == first &&
+           user->getOperand(1) == second;
+  };
+  auto isSumFit = [&](ReduceSumOp sum, Value power, Value shifted) {
+    return sum.getAxes() == maximum.getAxes() &&
+           llvm::all_of(sum->getUsers(), [&](Operation *user) {
+             if (auto log = dyn_cast<LogOp>(user))
+               return repeated(log.getResult(), [&](Operation *reader, Value whole) {
+                 return isa<SubOp>(reader) && isSecond(reader, shifted, whole);
+               });
+             auto whole = dyn_cast<BroadcastOp>(user);
+             return whole && llvm::all_of(whole->getUsers(), [&](Operation *reader) {
+                      return isa<DivOp>(reader) && isSecond(reader, power, whole.getResult());
+                    });
+           });
+  };
+  auto isPowerFit = [&](ExpOp power, Value shifted) {
+    return llvm::all_of(power->getUsers(), [&](Operation *user) {
+      if (auto sum = dyn_cast<ReduceSumOp>(user))
+        return isSumFit(sum, power, shifted);
+      auto whole = isa<DivOp>(user) ? user->getOperand(1).getDefiningOp<BroadcastOp>() : nullptr;
+      auto sum = whole ? whole.getX().getDefiningOp<ReduceSumOp>() : nullptr;
+      return sum && sum.getX() == power.getResult() && user->getOperand(0) == power.getResult();
+    });
+  };
+  return repeated(maximum.getResult(), [&](Operation *reader, Value whole) {
+    if (!isa<SubOp>(reader) || !isSecond(reader, maximum.getX(), whole))
+      return false;
+    Value shifted = reader->getResult(0);
+    return llvm::all_of(shifted.getUsers(), [&](Operation *user) {
+      if (auto power = dyn_cast<ExpOp>(user))
+        return isPowerFit(power, shifted);
+      auto sums = isa<SubOp>(user) ? user->getOperand(1).getDefiningOp<BroadcastOp>() : nullptr;
+      auto log = sums ? sums.getX().getDefiningOp<LogOp>() : nullptr;
+      auto sum = log ? log.getX().getDefiningOp<ReduceSumOp>() : nullptr;
+      auto power = sum ? sum.getX().getDefiningOp<ExpOp>() : nullptr;
+      return power && power.getX() == shifted && user->getOperand(0) == shifted;
+    });
+  });
+}
+
 namespace {
 class Backward {
 public:
@@ -92,7 +145,8 @@ private:
       return makeError(ErrorCode::Refused, "op " + nameOf(op) +
                                                " lies between what is differentiated and the "
                                                "variables, but has no derivative");
-    if (row->rule)
+    auto maximum = dyn_cast<ReduceMaxOp>(op);
+    if (row->rule && !(maximum && onlyShifts(maximum)))
       for (Value result : op->getResults())
         if (isFloat(result))
           active.insert(result);

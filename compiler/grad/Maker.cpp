@@ -86,6 +86,13 @@ Value Maker::unslice(Value x, ArrayRef<Dim> starts, ArrayRef<int64_t> steps, Arr
 }
 
 Value Maker::ungather(Value x, Value indices, int64_t axis, ArrayRef<Dim> dims) {
+  if (axis == 0) { // whole slices, each with one index
+    Dim count = elementCount(dimsOf(indices));
+    DimVector slices(dims);
+    slices[0] = count;
+    return make<ScatterNdOp>(full(dims, elementOf(x), 0), reshape(indices, {count, Dim(1)}),
+                             reshape(x, slices), "add");
+  }
   DimVector flat(dims), along(dims.size() - axis, Dim(1));
   flat[axis] = along[0] = elementCount(dimsOf(indices));
   Value places = broadcast(reshape(indices, along), flat);

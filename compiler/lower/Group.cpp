@@ -2,6 +2,7 @@
 
 #include "compiler/lower/Schedule.h"
 
+#include "compiler/lower/pointwise/Columns.h"
 #include "compiler/mechanism/Versions.h"
 
 #include "llvm/ADT/SmallSet.h"
@@ -11,7 +12,7 @@ using namespace mlir;
 namespace heddle::lower {
 
 static LogicalResult emitElements(KernelBuilder &kernel, Block *group, const Schedule &schedule) {
-  if (!kernel.isTrial)
+  if (!kernel.isTrial && !emitColumns(kernel, group, schedule))
     emitPointwise(kernel, group, schedule);
   return success();
 }

@@ -93,7 +93,8 @@ mlir::LogicalResult emitCall(KernelBuilder &kernel, mlir::Block *group, const Sc
 mlir::LogicalResult emitHandwritten(KernelBuilder &kernel, mlir::Block *group,
                                     const Schedule &schedule);
 
-/// Ops whose elements depend on each other in order: one task per scatter, one per row of a topk.
+/// A scatter, whose updates may meet: each task has a part of the result, and takes its updates in
+/// order.
 mlir::LogicalResult emitSerial(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule);
 
 /// Phases that end the run where an index that is data lies outside of its dimension.

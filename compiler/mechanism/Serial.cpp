@@ -1,4 +1,4 @@
-// Serial: ops whose elements depend on each other in order, one task.
+// Serial: ops whose elements depend on each other in order.
 
 #include "compiler/mechanism/Checks.h"
 
@@ -6,12 +6,29 @@ using namespace mlir;
 
 namespace heddle::mechanism {
 
+/// Whether the op is one number everywhere.
+static bool isFill(Operation *op) {
+  return isa<graph::BroadcastOp>(op) &&
+         llvm::all_of(graph::dimsOf(op->getOperand(0)),
+                      [](const graph::Dim &dim) { return dim.isConstant(1); });
+}
+
+/// One scatter, where the number is that its result begins with may be in the group too.
 static Fit fitsSerial(const Mechanism &, Ops ops, std::string &why) {
-  auto rest =
-      llvm::make_filter_range(ops, [](Operation *op) { return !isa<graph::ConstantOp>(op); });
-  bool isOne = llvm::hasSingleElement(rest) &&
-               isa<graph::ScatterElementsOp, graph::ScatterNdOp>(*rest.begin());
-  return isOne ? Fit::Full : refuse(why, "it is for one scatter alone");
+  Operation *scatter = nullptr;
+  for (Operation *op : ops)
+    if (isa<graph::ScatterElementsOp, graph::ScatterNdOp>(op)) {
+      if (scatter)
+        return refuse(why, "it is for one scatter alone");
+      scatter = op;
+    }
+  if (!scatter)
+    return refuse(why, "it is for one scatter alone");
+  for (Operation *op : ops)
+    if (op != scatter && !isa<graph::ConstantOp>(op) &&
+        !(isFill(op) && op == scatter->getOperand(0).getDefiningOp() && op->hasOneUse()))
+      return refuse(why, named(op) + " is no number that the scatter's result begins with");
+  return Fit::Full;
 }
 
 const Mechanism kSerial = {.name = "serial", .check = fitsSerial};

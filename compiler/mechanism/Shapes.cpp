@@ -66,6 +66,57 @@ std::optional<Rows> readRows(ArrayRef<Operation *> ops, ValueRange results, std:
   return rows;
 }
 
+/// Whether the value follows from one of these ops, as far as they are `among` some.
+static bool followsFrom(Value value, ArrayRef<Operation *> sources, ArrayRef<Operation *> among) {
+  SmallVector<Value> open = {value};
+  llvm::DenseSet<Value> seen;
+  while (!open.empty()) {
+    Value next = open.pop_back_val();
+    Operation *op = next.getDefiningOp();
+    if (!seen.insert(next).second || !op || !llvm::is_contained(among, op))
+      continue;
+    if (llvm::is_contained(sources, op))
+      return true;
+    llvm::append_range(open, op->getOperands());
+  }
+  return false;
+}
+
+std::optional<Columns> readColumns(ArrayRef<Operation *> ops, ValueRange results,
+                                   std::string &why) {
+  Columns columns;
+  auto no = [&](const Twine &text) {
+    refuse(why, text);
+    return std::nullopt;
+  };
+  for (Operation *op : ops) {
+    ArrayRef<int64_t> axes = graph::reducedAxes(op);
+    if (axes.empty()) {
+      if (!graph::isElementwise(op) && !graph::isFree(op))
+        return no(named(op) + " is neither a reduction nor computed element by element");
+      continue;
+    }
+    DimVector dims = graph::dimsOf(op->getOperand(0));
+    if (columns.reductions.empty())
+      columns.full = dims;
+    if (dims != columns.full || axes.size() + 1 != dims.size() ||
+        llvm::is_contained(axes, (int64_t)axes.size()))
+      return no(named(op) + " does not reduce all but the last dimension of what others do");
+    columns.reductions.push_back(op);
+  }
+  if (columns.reductions.empty())
+    return no("nothing is reduced");
+  for (Operation *reduction : columns.reductions)
+    if (followsFrom(reduction->getOperand(0), columns.reductions, ops))
+      return no(named(reduction) + " follows from another reduction");
+  for (Value result : results)
+    if (DimVector dims = graph::dimsOf(result); dims.empty() ||
+                                                dims.back() != columns.full.back() ||
+                                                graph::elementCount(dims) != columns.full.back())
+      return no("a result is no row of columns");
+  return columns;
+}
+
 int64_t partOf(graph::SliceOp slice) {
   int64_t columns = *graph::dimsOf(slice.getResult()).back().constant();
   return *graph::dimsOf(slice.getStarts()).back().constant() / columns;

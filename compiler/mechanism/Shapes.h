@@ -24,6 +24,16 @@ struct Rows {
 std::optional<Rows> readRows(llvm::ArrayRef<mlir::Operation *> ops, mlir::ValueRange results,
                              std::string &why);
 
+/// The reductions of a group over leading dimensions, none of which follows from another one.
+struct Columns {
+  graph::DimVector full; // what each reduces; the last dimension is that of the columns
+  llvm::SmallVector<mlir::Operation *> reductions;
+};
+/// Nullopt, with the reason, if there are none, or they reduce others than all dimensions but the
+/// last of one shape, or what else there is is not elementwise, or a result is no row of columns.
+std::optional<Columns> readColumns(llvm::ArrayRef<mlir::Operation *> ops, mlir::ValueRange results,
+                                   std::string &why);
+
 /// How slices read the last dimension of what they slice: in parts of one size, each whole.
 struct Parts {
   int64_t count, columns; // of each

@@ -1,6 +1,6 @@
 // Apollo's first layer: an op joins the group of its users if all of them are in one group, and the
 // two fit one kernel. Each case is followed by a near miss.
-// RUN: heddle-opt %s --heddle-partition="without=stitch,regions" | FileCheck %s
+// RUN: heddle-opt %s --heddle-partition="without=stitch,siblings,regions" | FileCheck %s
 
 module {
 // Elementwise ops and broadcasts.
@@ -155,7 +155,19 @@ func.func @window(%x: tensor<1x8x8x4xf32>) -> tensor<1x7x7x4xf32> {
   return %y : tensor<1x7x7x4xf32>
 }
 
-// A scatter is alone.
+// A scatter stores the number that its result begins with.
+// CHECK-LABEL: @onto_zeros
+// CHECK: graph.group "s" {kind = "serial"}
+// CHECK-NEXT: graph.broadcast
+// CHECK-NEXT: graph.scatter_nd
+func.func @onto_zeros(%i: tensor<2x1xi64>, %u: tensor<2xf32>) -> tensor<4xf32> {
+  %zero = graph.constant dense<0.0> : tensor<f32>
+  %x = graph.broadcast %zero : (tensor<f32>) -> tensor<4xf32>
+  %s = graph.scatter_nd %x, %i, %u : (tensor<4xf32>, tensor<2x1xi64>, tensor<2xf32>) -> tensor<4xf32> loc("s")
+  return %s : tensor<4xf32>
+}
+
+// A scatter is alone otherwise.
 // CHECK-LABEL: @serial
 // CHECK: graph.group "e" {kind = "pointwise"}
 // CHECK: graph.group "s" {kind = "serial"}

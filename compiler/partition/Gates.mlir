@@ -1,7 +1,7 @@
 // A product that is read in equal parts of its columns, and what follows from those elementwise, are
 // one group: the parts of one element meet in registers.
-// RUN: heddle-opt %s --heddle-partition="without=stitch,regions" | FileCheck %s
-// RUN: heddle-opt %s --heddle-partition="without=stitch,regions refused=y:gates" | FileCheck %s --check-prefix=REFUSED
+// RUN: heddle-opt %s --heddle-partition="without=stitch,siblings,regions" | FileCheck %s
+// RUN: heddle-opt %s --heddle-partition="without=stitch,siblings,regions refused=y:gates" | FileCheck %s --check-prefix=REFUSED
 
 module {
 // A gated linear unit.

@@ -1,6 +1,6 @@
 // Subgraphs that the nest of a card claims are grown op by op (PluS, algorithms 1 and 2).
-// RUN: heddle-opt %s --heddle-partition="cards=true without=stitch,regions" | FileCheck %s
-// RUN: heddle-opt %s --heddle-partition="cards=true without=stitch,regions refused=y:attention" | FileCheck %s --check-prefix=REFUSED
+// RUN: heddle-opt %s --heddle-partition="cards=true without=stitch,siblings,regions" | FileCheck %s
+// RUN: heddle-opt %s --heddle-partition="cards=true without=stitch,siblings,regions refused=y:attention" | FileCheck %s --check-prefix=REFUSED
 
 !q = tensor<2x8x4xf32>
 !k = tensor<2x4x8xf32>

@@ -35,6 +35,10 @@ static const mechanism::Mechanism &mechanismOf(Kind kind) {
 bool Partitioner::serves(Kind kind, Ops ops) const {
   auto ordered = ops.takeVector();
   llvm::sort(ordered, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  return servesInOrder(kind, ordered);
+}
+
+bool Partitioner::servesInOrder(Kind kind, ArrayRef<Operation *> ordered) const {
   const mechanism::Mechanism &mechanism = mechanismOf(kind);
   return mechanism.fits(ordered).isFull() &&
          (!options.cards || options.cards->takes(ordered, mechanism, partition::nameOf(kind)));
@@ -57,7 +61,14 @@ bool Partitioner::mayGrow(Kind kind, Operation *op, const Group &group) const {
 bool Partitioner::mayJoin(Operation *op, Group &group) {
   Operation *root = group.root();
   if (group.isClaimed || !options.fuses || group.members.size() >= kMostOps || isAlone(op) ||
-      isAlone(root) || !isWanted(op, root) || graph::rowsOf(op) != graph::rowsOf(root))
+      !isWanted(op, root) || graph::rowsOf(op) != graph::rowsOf(root))
+    return false;
+  if (group.is(Kind::Serial)) { // which stores all elements of the first operand anyway
+    Ops all(group.members.begin(), group.members.end());
+    all.insert(op);
+    return !isRefused(root, group.kind) && serves(Kind::Serial, all);
+  }
+  if (isAlone(root))
     return false;
   Kind kind = kindOf(op);
   bool bringsKind = kind != Kind::Pointwise;
@@ -89,7 +100,8 @@ static bool isReadOnce(Operation *op) {
       return isa<graph::TransposeOp>(op) && !op->getOperand(0).getDefiningOp<graph::ConstantOp>();
     if (kind == Kind::Contraction || kind == Kind::Window || kind == Kind::Serial || isAlone(user))
       return false;
-    bool isData = isa<graph::GatherOp, graph::GatherElementsOp, graph::GatherNdOp, graph::ResizeOp,
+    bool isData = !isa<graph::IotaOp>(op) &&
+                  isa<graph::GatherOp, graph::GatherElementsOp, graph::GatherNdOp, graph::ResizeOp,
                       graph::ReverseSequenceOp>(user) &&
                   use.getOperandNumber() == 0;
     if (isData)
@@ -109,6 +121,12 @@ static bool repeats(graph::BroadcastOp op) {
   });
 }
 
+/// Whether the op only checks an index: a kernel of rows takes the result, but cannot take it in.
+static bool checksIndex(Operation *op) {
+  auto gather = dyn_cast<graph::GatherElementsOp>(op);
+  return gather && gather.getX().getDefiningOp<graph::IotaOp>();
+}
+
 /// Whether the op, and what it is computed from element by element, would be computed again for
 /// each element that a broadcast shows of its result, and costs too much for that. What follows a
 /// reduction over rows is computed once per row where the reduction is in the group too.
@@ -123,7 +141,7 @@ bool Partitioner::isRepeated(Operation *op, Group &group) {
   sources.insert(op);
   for (size_t i = 0; i < sources.size() && i < kMostOps; ++i) {
     Operation *source = sources[i];
-    isCostly |= isExpensive(source);
+    isCostly |= isExpensive(source) || checksIndex(source);
     if (source != op && source->hasOneUse() && kindOf(source) == Kind::Rows &&
         mayJoin(source, group))
       return false;

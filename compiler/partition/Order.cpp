@@ -8,9 +8,7 @@ using namespace mlir;
 
 namespace heddle::partition {
 
-/// Whether others may not change sides with the op: types name sizes that it binds, or it has code
-/// of its own.
-static bool isBarrier(Operation &op) {
+bool isBarrier(Operation &op) {
   if (!isa<graph::GroupOp>(op))
     return op.getNumRegions() > 0 || graph::bindsSymbols(&op) ||
            op.hasTrait<OpTrait::IsTerminator>();

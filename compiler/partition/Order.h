@@ -6,6 +6,10 @@
 
 namespace heddle::partition {
 
+/// Whether others may not change sides with the op: types name sizes that it binds, or that an op
+/// in it does, or it has code of its own.
+bool isBarrier(mlir::Operation &op);
+
 /// Moves groups so that their numbers grow, as far as each stays after what it reads, and no op
 /// that binds sizes or has a region of its own is passed. Groups without a number, and what else
 /// there is, come right before the next one that has one.

@@ -5,7 +5,7 @@
 // to first: an op joins the group of its users when all of them are in one group and the two fit
 // one loop nest. What only one group reads needs no memory, and since every use is inside, joining
 // can never close a cycle. A group has one root, its last op, whose results are the group's
-// results.
+// results; those that walk the same elements become one with several in the end (Siblings.cpp).
 //
 // Keeps: every op that computes is in a group, in several only where it is cheap; reshapes (views),
 // constants and control flow are in none.
@@ -114,6 +114,8 @@ void Partitioner::run() {
   joinGates();
   if (options.stitches)
     stitchAll();
+  if (options.fuses && options.joinsSiblings)
+    joinSiblings();
   wrap();
 }
 
@@ -129,7 +131,8 @@ bool Partitioner::isWanted(Operation *op, Operation *root) const {
 bool Partitioner::isAskedFor(Operation *op, Operation *root) const {
   std::string name = sourceNameOf(op);
   auto group = options.wanted.find(sourceNameOf(root));
-  return group != options.wanted.end() && group->second.count(name) &&
+  return group != options.wanted.end() && !options.ambiguous.count(group->first) &&
+         group->second.count(name) &&
          llvm::count_if(options.wanted, [&](auto &each) { return each.second.count(name) > 0; }) ==
              1;
 }
@@ -244,9 +247,9 @@ struct PartitionPass : PassWrapper<PartitionPass, OperationPass<ModuleOp>> {
 
   LogicalResult initialize(MLIRContext *context) override {
     for (StringRef layer : without)
-      if (!llvm::is_contained({"fusion", "stitch", "regions"}, layer))
+      if (!llvm::is_contained({"fusion", "stitch", "siblings", "regions"}, layer))
         return emitOptionalError(UnknownLoc::get(context), "heddle-partition: no layer '", layer,
-                                 "'; there are fusion, stitch and regions");
+                                 "'; there are fusion, stitch, siblings and regions");
     if (!hasCards)
       return success();
     auto loaded = warehouse::Warehouse::load(*context);
@@ -261,6 +264,7 @@ struct PartitionPass : PassWrapper<PartitionPass, OperationPass<ModuleOp>> {
     groups.cards = cards.get();
     groups.fuses = !llvm::is_contained(without, "fusion");
     groups.stitches = !llvm::is_contained(without, "stitch");
+    groups.joinsSiblings = !llvm::is_contained(without, "siblings");
     groups.packs = !llvm::is_contained(without, "regions");
     for (StringRef entry : refused) {
       auto [name, kind] = entry.rsplit(':');

@@ -10,6 +10,9 @@ namespace heddle::partition {
 enum class Kind { Pointwise, Rows, Contraction, Window, Serial, Stitch, Gates };
 llvm::StringRef nameOf(Kind kind);
 
+/// In place of a kind: groups that are one because they walk the same elements (Options::refused).
+inline constexpr llvm::StringLiteral kSeveral = "several";
+
 /// Names of ops, by the name of the group that they are in.
 using Members = std::map<std::string, std::set<std::string>>;
 
@@ -23,11 +26,15 @@ struct Options {
   /// Groups that hold these ops and no others: how a plan splits a group, and joins what would not
   /// be joined, or computed again by each reader, of itself.
   Members wanted;
+  /// Of groups in `wanted`, those names that several have: which of them an op is in is not said.
+  std::set<std::string> ambiguous;
   /// Of groups by their names: in a block they are in this order, as far as what they read
   /// allows.
   std::map<std::string, int64_t> order;
   /// Whether a product and the reductions over its rows become one group, Apollo's second layer.
   bool stitches = true;
+  /// Whether groups that walk the same elements or rows become one with several results.
+  bool joinsSiblings = true;
   /// Name and kind of groups that turned out to be no kernel, or not worth it: such are not made.
   std::set<std::pair<std::string, std::string>> refused;
   /// With a plan: the region of each group that is launched together with others.

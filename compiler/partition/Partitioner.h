@@ -1,11 +1,13 @@
 // Partitioner: the groups of one block while they are made. Partition.cpp walks the block,
 // Joining.cpp says which ops join a group, Recompute.cpp gives what is cheap to each reader,
-// Gates.cpp joins products with what reads them in parts, Stitches.cpp products and reductions.
+// Gates.cpp joins products with what reads them in parts, Stitches.cpp products and reductions,
+// Siblings.cpp what walks the same elements.
 #ifndef HEDDLE_PARTITION_PARTITIONER_H
 #define HEDDLE_PARTITION_PARTITIONER_H
 
 #include "compiler/partition/Growth.h"
 #include "compiler/partition/Partition.h"
+#include "compiler/partition/Sequence.h"
 
 namespace heddle::partition {
 
@@ -40,6 +42,8 @@ private:
   /// Whether the kind's mechanism serves these ops and, where there are cards, one of them is for
   /// them.
   bool serves(Kind kind, Ops ops) const;
+  /// The same of ops that are in order, operands first.
+  bool servesInOrder(Kind kind, llvm::ArrayRef<mlir::Operation *> ordered) const;
   bool isWanted(mlir::Operation *op, mlir::Operation *root) const;
   bool isAskedFor(mlir::Operation *op, mlir::Operation *root) const;
   bool isRefused(mlir::Operation *root, llvm::StringRef kind) const;
@@ -79,6 +83,17 @@ private:
   Group *productBefore(mlir::Operation *fold, Group &rows);
   bool isReadRight(mlir::Operation *user, Group &rows);
   void stitch(Group &product, Group &rows);
+
+  // Groups with several results.
+  void joinSiblings();
+  bool joinOneSibling(mlir::Operation *later, Sequence &sequence);
+  llvm::SetVector<mlir::Operation *> siblingsBefore(mlir::Operation *later, Sequence &sequence);
+  bool areSiblings(const Group &earlier, const Group &later);
+  std::optional<Kind> kindOfSiblings(const Group &earlier, const Group &later) const;
+  bool areJoinsWanted(const Group &earlier, const Group &later) const;
+  bool isJoinAskedFor(const Group &earlier, const Group &later) const;
+  void joinSibling(Group &earlier, Group &later, Kind kind);
+  mlir::Operation *headOf(mlir::Operation *op);
 
   mlir::Block &block;
   const Options &options;

@@ -1,5 +1,5 @@
 // What is cheap and read by a few groups becomes part of each, if that moves no more bytes (Apollo).
-// RUN: heddle-opt %s --heddle-partition="without=stitch,regions" | FileCheck %s
+// RUN: heddle-opt %s --heddle-partition="without=stitch,siblings,regions" | FileCheck %s
 
 module {
 // CHECK-LABEL: @cheap_for_two_readers

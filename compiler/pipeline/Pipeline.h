@@ -29,7 +29,7 @@ struct CompileOptions {
   std::string planText, planPath; // a plan to carry out; empty lets the chooser decide
   std::vector<std::string> scheduleFolders;
   std::string recordsPath;                    // of tuning; "" for none
-  std::set<std::string> without;              // layers: cards, fusion, stitch, regions, feedback
+  std::set<std::string> without;              // see heddle/compiler.h
   int threads = 0;                            // 1 makes an artefact without a pool
   int64_t foldLimitBytes = int64_t(64) << 20; // larger constants stay ops
   int jobs = 0;                               // threads of the compiler; 0: all cores it may use

@@ -30,6 +30,7 @@ static partition::Options groupsOf(const plan::Plan &given, const CompileOptions
   partition::Options groups;
   groups.fuses = !options.without.count("fusion");
   groups.stitches = !options.without.count("stitch");
+  groups.joinsSiblings = !options.without.count("siblings");
   groups.packs = !options.without.count("regions");
   if (!options.planText.empty())
     groups.regions.emplace();
@@ -38,7 +39,10 @@ static partition::Options groupsOf(const plan::Plan &given, const CompileOptions
       groups.order[group.name] = *group.order;
     if (group.region >= 0)
       (*groups.regions)[group.name] = group.region;
-    groups.wanted[partition::baseName(group.name)].insert(group.ops.begin(), group.ops.end());
+    std::string name = partition::baseName(group.name);
+    if (groups.wanted.count(name))
+      groups.ambiguous.insert(name);
+    groups.wanted[name].insert(group.ops.begin(), group.ops.end());
   }
   std::erase_if(groups.wanted, [](auto &group) { return group.second.empty(); });
   return groups;
@@ -74,8 +78,12 @@ static llvm::Expected<bool> findRefused(Compiled &compiled, const plan::Plan &gi
       return; // there is nothing to split
     std::string kind = group.kindName().str();
     bool isIgnored = refused == Kind::Advice && (!isAdvised || given.find(group.getName()));
+    auto refuse = [&](StringRef what) {
+      return groups.refused.insert({partition::baseName(group.getName()), what.str()}).second;
+    };
+    bool hasSeveral = group.getNumResults() > 1;
     if (refused == Kind::None || kind.empty() || isIgnored ||
-        !groups.refused.insert({partition::baseName(group.getName()), kind}).second)
+        !((hasSeveral && refuse(partition::kSeveral)) || refuse(kind)))
       return;
     isNew = true;
     compiled.feedback.push_back({group.getName().str(), kind, why});

@@ -29,6 +29,7 @@ struct AlgebraPass : PassWrapper<AlgebraPass, OperationPass<ModuleOp>> {
     addArithmeticRules(patterns);
     addMovementRules(patterns);
     addExtremeRules(patterns);
+    addPickRules(patterns);
     addRegroupRules(patterns);
     addRowRules(patterns);
     addBroadcastRules(patterns);

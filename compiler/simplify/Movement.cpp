@@ -229,6 +229,25 @@ template <typename Op> LogicalResult reduceOnes(Op op, Rewriter &rewriter) {
   rewriter.replaceOp(op, Build(rewriter, op).reshape(fresh, dimsOf(op.getResult())));
   return success();
 }
+// sum over axes a and c, but not b = sum over a of the sum over c: then rows lie in memory, which a
+// kernel of rows reads, and what else it needs of them
+template <typename Op> LogicalResult reduceInnerFirst(Op op, Rewriter &rewriter) {
+  DimVector dims = dimsOf(op.getX());
+  int64_t first = dims.size(); // of the last axes that are reduced
+  while (first > 0 && llvm::is_contained(op.getAxes(), first - 1))
+    --first;
+  SmallVector<int64_t> inner, outer;
+  for (int64_t axis : op.getAxes())
+    (axis >= first ? inner : outer).push_back(axis);
+  // A narrow sum would be rounded between the two.
+  bool isWide = elementOf(op.getX()).getIntOrFloatBitWidth() >= 32;
+  if (inner.empty() || outer.empty() || !isWide)
+    return failure();
+  Value rows = rewriter.create<Op>(op.getLoc(), op.getX(), inner, false);
+  Value whole = rewriter.create<Op>(op.getLoc(), rows, outer, false);
+  rewriter.replaceOp(op, Build(rewriter, op).reshape(whole, dimsOf(op.getResult())));
+  return success();
+}
 
 } // namespace
 
@@ -248,6 +267,8 @@ void addMovementRules(RewritePatternSet &patterns) {
   patterns.add(reduceNothing<ReduceMaxOp>).add(reduceNothing<ReduceMinOp>);
   patterns.add(reduceOnes<ReduceSumOp>).add(reduceOnes<ReduceProdOp>);
   patterns.add(reduceOnes<ReduceMaxOp>).add(reduceOnes<ReduceMinOp>);
+  patterns.add(reduceInnerFirst<ReduceSumOp>).add(reduceInnerFirst<ReduceProdOp>);
+  patterns.add(reduceInnerFirst<ReduceMaxOp>).add(reduceInnerFirst<ReduceMinOp>);
 }
 
 } // namespace heddle::simplify

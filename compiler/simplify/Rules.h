@@ -21,6 +21,8 @@ void addBroadcastRules(mlir::RewritePatternSet &patterns);
 void addScanRules(mlir::RewritePatternSet &patterns);
 /// argmax(x) = the first place of max(x), of long rows.
 void addExtremeRules(mlir::RewritePatternSet &patterns);
+/// f(x)[i] = f(x[i]) and its kin: one element of each row.
+void addPickRules(mlir::RewritePatternSet &patterns);
 /// conv(x, w) = conv(x, w without taps that only meet the border).
 void addTapRules(mlir::RewritePatternSet &patterns);
 /// conv(x, w) * s = conv(x, w * s) and its kin.

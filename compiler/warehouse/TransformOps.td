@@ -110,7 +110,7 @@ def Loop_PlaceOp : Loop_Mechanism<"place", "kPlace"> {
 }
 
 def Loop_SerialOp : Loop_Mechanism<"serial", "kSerial"> {
-  let summary = "carry the group out in order, in one task";
+  let summary = "carry a scatter out, the updates of each element in order";
 }
 
 def Loop_CallOp : Op<Transform_Dialect, "loop.call",

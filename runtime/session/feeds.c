@@ -6,6 +6,8 @@
 #include "runtime/base/tensor.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
 static const char *modelName(const heddle_module_t *module) {
   return module->executable->model ? module->executable->model : "";
@@ -232,6 +234,74 @@ static int64_t touchedBytes(const heddle_tensor_t *output, int64_t needed) {
   return needed < 0 || needed > output->bytes ? output->bytes : needed;
 }
 
+/* Memory of an input, or of an output as the caller gives it. */
+typedef struct {
+  uintptr_t begin, end;
+  bool isOutput;
+} range_t;
+
+static int compareRanges(const void *first, const void *second) {
+  const range_t *a = first, *b = second;
+  return (a->begin > b->begin) - (a->begin < b->begin);
+}
+
+static void addRange(range_t *ranges, size_t *count, const void *data, int64_t bytes,
+                     bool isOutput) {
+  if (!data || bytes <= 0)
+    return;
+  range_t *range = &ranges[(*count)++];
+  range->begin = (uintptr_t)data;
+  range->end = range->begin + (uintptr_t)bytes;
+  range->isOutput = isOutput;
+}
+
+/* Inputs, but for those that an output lies in the place of, and outputs. */
+static size_t collectRanges(const heddle_executable_t *executable, const heddle_tensor_t *inputs,
+                            const heddle_tensor_t *outputs, range_t *ranges, bool *isReplaced) {
+  size_t count = 0;
+  for (int32_t i = 0; i < executable->output_count; ++i) {
+    int32_t input = executable->outputs[i].shares;
+    addRange(ranges, &count, outputs[i].data, outputs[i].bytes, true);
+    if (input >= 0 && outputs[i].data == inputs[input].data)
+      isReplaced[input] = true;
+  }
+  for (int32_t i = 0; i < executable->input_count; ++i)
+    if (!isReplaced[i])
+      addRange(ranges, &count, inputs[i].data,
+               heddle_tensor_bytes(inputs[i].dtype, inputs[i].rank, inputs[i].dims), false);
+  return count;
+}
+
+/* Whether all outputs stand apart from all else, or lie where an input is that they may take the
+ * place of. Not so where that is unclear: a step of an optimiser has thousands of tensors, each of
+ * which is compared with each of the others only then. */
+static bool areApart(const heddle_executable_t *executable, const heddle_tensor_t *inputs,
+                     const heddle_tensor_t *outputs) {
+  size_t inputCount = (size_t)executable->input_count;
+  size_t most = inputCount + (size_t)executable->output_count;
+  range_t *ranges = malloc(most * sizeof *ranges + inputCount);
+  if (!ranges)
+    return false;
+  bool *isReplaced = (bool *)(ranges + most);
+  memset(isReplaced, 0, inputCount);
+  size_t count = collectRanges(executable, inputs, outputs, ranges, isReplaced);
+  qsort(ranges, count, sizeof *ranges, compareRanges);
+  uintptr_t end = 0, outputEnd = 0; /* of those that begin before */
+  bool apart = true;
+  for (size_t i = 0; i < count && apart; ++i) {
+    apart = ranges[i].begin >= (ranges[i].isOutput ? end : outputEnd);
+    if (ranges[i].end > end)
+      end = ranges[i].end;
+    if (ranges[i].isOutput && ranges[i].end > outputEnd)
+      outputEnd = ranges[i].end;
+  }
+  free(ranges);
+  return apart;
+}
+
+/* So few tensors are compared with each other faster than they are sorted. */
+enum { kFewTensors = 32 };
+
 heddle_status_t *heddle_feeds_check_outputs(const heddle_module_t *module,
                                             const heddle_tensor_t *inputs,
                                             const heddle_tensor_t *outputs, size_t count,
@@ -243,6 +313,8 @@ heddle_status_t *heddle_feeds_check_outputs(const heddle_module_t *module,
                     executable->output_count);
     return finish(module, &problems, "wrong outputs");
   }
+  bool isApart = executable->input_count + executable->output_count > kFewTensors &&
+                 areApart(executable, inputs, outputs);
   for (int32_t i = 0; i < executable->output_count; dims += executable->outputs[i++].rank) {
     const heddle_io_t *io = &executable->outputs[i];
     int64_t needed = heddle_tensor_bytes(io->dtype, io->rank, dims);
@@ -265,6 +337,9 @@ heddle_status_t *heddle_feeds_check_outputs(const heddle_module_t *module,
     if (!isAligned(&as))
       heddle_text_add(&problems, "\n  output '%s': its buffer is not aligned for %s", io->name,
                       heddle_dtype_name(io->dtype));
+    bool liesIn = io->shares >= 0 && outputs[i].data == inputs[io->shares].data;
+    if (isApart && (!liesIn || isInPlace(io, &outputs[i], io->shares, &inputs[io->shares], needed)))
+      continue;
     int64_t touched = touchedBytes(&outputs[i], needed);
     for (int32_t j = 0; j < executable->input_count; ++j)
       if (!isInPlace(io, &outputs[i], j, &inputs[j], needed) &&

@@ -72,6 +72,9 @@ def test_what_costs_much_is_computed_once_a_row():
     assert groups(compiled(row_sums(subtract))) == [("sub", "reduce_rows")]
     # Here the sums are a result too, and a log beside each element would be computed 40 times.
     assert groups(compiled(row_sums(subtract, ("y", "s")))) == [
+        ("sub", "reduce_rows")]
+    # So are they where groups have one result.
+    assert groups(compiled(row_sums(subtract, ("y", "s")), without="siblings")) == [
         ("sum", "reduce_rows"), ("log", "elementwise"), ("sub", "elementwise")]
 
 
@@ -134,12 +137,22 @@ def test_parts_of_a_product_that_no_mechanism_takes_stay_apart():
 
 
 def test_what_is_cheap_is_computed_by_each_reader():
-    made = compiled(shared("Relu"))
+    made = compiled(shared("Relu"), without="siblings")
     assert [(group["name"], group["ops"]) for group in made.plan["groups"]] == [
         ("softmax", ["shared", "softmax"]), ("sigmoid", ["shared", "sigmoid"])]
-    assert [name for name, _ in groups(compiled(shared("Tanh")))] == [
+    assert [name for name, _ in groups(compiled(shared("Tanh"), without="siblings"))] == [
         "shared", "softmax", "sigmoid"]
     assert [name for name, _ in groups(compiled(shared("Relu"), without="fusion"))][0] == "shared"
+
+
+def test_a_plan_splits_and_joins_groups_of_several_results(tmp_path):
+    joined, split = tmp_path / "joined.plan", tmp_path / "split.plan"
+    model = row_sums(helper.make_node("Sub", ["x", "l"], ["y"], name="sub"), ("y", "s"))
+    compiled(model).write(joined)
+    compiled(model, without="siblings").write(split)
+    apart = [("sum", "reduce_rows"), ("log", "elementwise"), ("sub", "elementwise")]
+    assert groups(compiled(model, plan=str(split))) == apart
+    assert groups(compiled(model, plan=str(joined))) == [("sub", "reduce_rows")]
 
 
 def test_a_plan_splits_and_joins(tmp_path):

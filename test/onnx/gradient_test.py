@@ -69,6 +69,31 @@ def numbers(*shape, seed=0):
     return np.random.default_rng(seed + sum(shape)).uniform(-1, 1, shape)
 
 
+@pytest.mark.parametrize("classes", [2, 5, 10, 40, 1000])
+def test_cross_entropy_and_its_slope_are_one_pass_over_the_scores(classes):
+    scores = numbers(32, classes).astype(np.float32) * 5
+    labels = np.arange(32) % classes
+    labels[3] = -1  # counts from the end
+    nodes = [node("SoftmaxCrossEntropyLoss", "x labels", "y"),
+             gradient(["x", "labels"], ["dx"], ["x"], "y", ["labels"])]
+    model = model_of(nodes, {"x": scores, "labels": labels}, ["y", "dx"])
+    for output in model.graph.output:
+        output.type.tensor_type.elem_type = TensorProto.FLOAT
+    module = heddle.compile(model, threads=2, cache=False)
+    readers = [group for group in module.compiled.plan["groups"] if "max" in group["key"]]
+    assert len(readers) == 1, "one kernel has all reductions of the scores"
+    loss, slope = module.run(None, {"x": scores, "labels": labels})
+    shares = np.exp(scores - scores.max(1, keepdims=True)).astype(np.float64)
+    shares /= shares.sum(1, keepdims=True)
+    rows = np.arange(32)
+    np.testing.assert_allclose(loss, -np.log(shares[rows, labels]).mean(), rtol=1e-5)
+    shares[rows, labels] -= 1
+    np.testing.assert_allclose(slope, shares / 32, rtol=1e-4, atol=1e-7)
+    labels[5] = classes
+    with pytest.raises(heddle.Error, match="outside of a dimension"):
+        module.run(None, {"x": scores, "labels": labels})
+
+
 @pytest.mark.parametrize("symbols", [False, True])
 @pytest.mark.parametrize("activation", ["Relu", "Tanh", "Gelu", "Softplus"])
 def test_mlp_with_cross_entropy(activation, symbols):

@@ -45,6 +45,57 @@ def test_a_state_is_updated_in_place():
     np.testing.assert_allclose(w, expected, rtol=1e-6)
 
 
+def test_an_optimiser_updates_all_its_states_in_one_kernel():
+    text = """g (float rate, int64 step, float[n, 3] w, float[n, 3] g, float[n, 3] m, float[n, 3] v)
+        => (float[n, 3] w1, float[n, 3] m1, float[n, 3] v1) {
+        w1, m1, v1 = ai.onnx.preview.training.Adam <alpha = 0.9, beta = 0.99, epsilon = 1e-3>
+            (rate, step, w, g, m, v)
+    }"""
+    text = f'<ir_version: 10, opset_import: ["": 22, "ai.onnx.preview.training": 1]>\n{text}'
+    module = heddle.compile(onnx.parser.parse_model(text), threads=2, cache=False,
+                            in_place={"w1": "w", "m1": "m", "v1": "v"})
+    kernels = [group["name"] for group in module.compiled.plan["groups"]]
+    assert len(kernels) == 2, "one for the rate, one for the states"
+    session = heddle.Session(module)
+    w, m, g = random(40, 3), random(3, 40).reshape(40, 3), random(20, 6).reshape(40, 3)
+    v = np.abs(random(60, 2)).reshape(40, 3)
+    expected = [state.astype(np.float64) for state in (w, m, v)]
+    for step in range(3):
+        rate = np.float32(0.01)
+        session.run(None, {"rate": rate, "step": np.int64(step), "w": w, "g": g, "m": m, "v": v},
+                    out={"w1": w, "m1": m, "v1": v})
+        first = 0.9 * expected[1] + 0.1 * g
+        second = 0.99 * expected[2] + 0.01 * g.astype(np.float64) ** 2
+        rate = rate * np.sqrt(1 - 0.99 ** step) / (1 - 0.9 ** step) if step else rate
+        expected = [expected[0] - rate * first / (np.sqrt(second) + 1e-3), first, second]
+        for state, number in zip((w, m, v), expected):
+            np.testing.assert_allclose(state, number, rtol=1e-5, atol=1e-6)
+
+
+def test_places_of_many_states_are_looked_at_together():
+    count = 40
+    names = [f"x{i}" for i in range(count)]
+    graph = helper.make_graph(
+        [helper.make_node("Neg", [name], [f"n{name}"]) for name in names], "g",
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n"]) for name in names],
+        [helper.make_tensor_value_info(f"n{name}", TensorProto.FLOAT, ["n"]) for name in names])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)], ir_version=10)
+    session = heddle.Session(heddle.compile(model, threads=1, cache=False,
+                                            in_place={f"n{name}": name for name in names}))
+    states = {name: random(6) + i for i, name in enumerate(names)}
+    expected = {name: -state for name, state in states.items()}
+    session.run(None, states, out={f"n{name}": state for name, state in states.items()})
+    for name, state in states.items():
+        np.testing.assert_array_equal(state, expected[name])
+    memory = np.zeros(9, np.float32)
+    wrong = {"output 'nx7': its buffer overlaps input 'x3'": {"nx7": states["x3"]},
+             "output 'nx9': its buffer overlaps output 'nx8'": {"nx8": memory[:6],
+                                                               "nx9": memory[3:]}}
+    for message, places in wrong.items():
+        with pytest.raises(heddle.UsageError, match=message):
+            session.run(None, states, out=places)
+
+
 def test_without_the_option_outputs_stand_apart():
     session = session_of(STEP)
     w = random(5, 3)

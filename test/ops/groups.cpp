@@ -317,9 +317,57 @@ static void addImages(const Adder &add, const string &type) {
   });
 }
 
+namespace {
+/// A step of Adam with fixed rates: new weight, first and second moment.
+void adamStep(Builder &b, const string &shape) {
+  Value w = b.m.input(b.type + shape), m = b.m.input(b.type + shape),
+        v = b.m.input(b.type + shape, Fill::range(0, 2)), g = b.m.input(b.type + shape);
+  auto blend = [&](Value old, double keep, Value fresh) {
+    return b.m.op("add",
+                  {b.with("mul", old, b.number(keep)), b.with("mul", fresh, b.number(1 - keep))});
+  };
+  Value first = blend(m, 0.9, g), second = blend(v, 0.99, b.m.op("mul", {g, g}));
+  Value root = b.with("add", b.unary("sqrt", second), b.number(1e-3));
+  Value step = b.with("mul", b.m.op("div", {first, root}), b.number(0.1));
+  b.output(b.m.op("sub", {w, step}));
+  b.output(first);
+  b.output(second);
+}
+} // namespace
+
+/// Groups with several results.
+static void addSiblings(const Adder &add, const string &type) {
+  add("adam", kRuns, [=](Builder &b) { adamStep(b, "[n, m]"); });
+  add("adam of short rows", kRuns, [=](Builder &b) { adamStep(b, "[n, m, 3]"); });
+  for (size_t i = add.cases.size() - 2, end = add.cases.size(); i < end; ++i) {
+    Case one = add.cases[i];
+    one.name += " in place";
+    one.inPlace = true;
+    add.cases.push_back(std::move(one));
+  }
+  add("what a norm keeps for its derivative", kRuns, [=](Builder &b) {
+    Value x = b.m.input(type + "[32, n, m]"), dy = b.m.input(type + "[32, n, m]");
+    Value centred = b.with("sub", x, b.mean(x, 2, 33));
+    Value root = b.unary(
+        "sqrt", b.with("add", b.mean(b.m.op("mul", {centred, centred}), 2, 33), b.number(1e-2)));
+    Value normal = b.with("div", centred, root);
+    Value slope = b.mean(b.m.op("mul", {dy, normal}), 2, 33);
+    b.output(b.with("div", b.m.op("sub", {dy, b.with("mul", normal, slope)}), root), 400);
+    b.output(normal, 40);
+    b.output(root);
+  });
+  add("a reader between siblings", kRuns, [=](Builder &b) {
+    Value x = b.m.input(type + "[n, m]"), y = b.m.input(type + "[n, m]");
+    Value sum = b.m.op("add", {x, y});
+    b.output(b.transposed(sum, "1, 0"));
+    b.output(b.m.op("mul", {sum, y}));
+    b.output(sum);
+  });
+}
+
 void addGroups(Cases &cases) {
   for (const char *type : {"f32", "f64"}) {
-    for (auto family : {addRows, addStitches, addGates, addPlaced, addImages})
+    for (auto family : {addRows, addStitches, addGates, addPlaced, addImages, addSiblings})
       family({cases, type}, type);
   }
   // Too long for the tolerance of f16: only what stays near its inputs.

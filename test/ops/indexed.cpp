@@ -75,6 +75,23 @@ static void addScatters(Cases &cases, const string &type, const string &reductio
                      m.output(m.op("scatter_nd", {x, none, w}, attribute.substr(2)));
                    },
                    kRuns});
+  // Rows that tasks share by columns, and many short ones that they share; updates that meet, onto
+  // what a kernel need not read.
+  cases.push_back({"indexed/scatter rows" + label,
+                   [=](Model &m) {
+                     Value i = m.input("i64[40, 1]", Fill::index("n"));
+                     Value u = m.input(type + "[40, 1100]"), v = m.input(type + "[40, 3]");
+                     Value one = m.scalar(type, 1);
+                     Value x = m.op("broadcast", {one}, "", type + "[n, 1100]");
+                     Value y = m.op("broadcast", {one}, "", type + "[n, 3]");
+                     Value z = m.input(type + "[n, 1100]");
+                     // A place may have the sum of 40 updates.
+                     Tolerance sums = Tolerance::close(m.element(type), 40);
+                     m.output(m.op("scatter_nd", {x, i, u}, attribute.substr(2)), sums);
+                     m.output(m.op("scatter_nd", {y, i, v}, attribute.substr(2)), sums);
+                     m.output(m.op("scatter_nd", {z, i, u}, attribute.substr(2)), sums);
+                   },
+                   {{{"n", 3}}, {{"n", 17}}, {{"n", 1}}, {{"n", 300}}}});
 }
 
 void addIndexed(Cases &cases) {

@@ -174,7 +174,33 @@ static void addShortRows(Cases &cases, const string &type) {
   }
 }
 
+/// Reductions of many rows, whose columns and rows are shared among tasks.
+static void addColumns(Cases &cases, const string &type, const string &columns) {
+  cases.push_back(
+      {"reduction/columns of " + columns + " " + type,
+       [=](Model &m) {
+         string shape = "[n, 300, " + columns + "]";
+         Value x = m.input(type + shape, Fill::range(-1, 1)),
+               y = m.input(type + shape, Fill::range(-1, 1));
+         Value product = m.op("mul", {x, y});
+         auto reduced = [&](const char *op, Value value, const char *keeps) {
+           return m.op(op, {value}, string("axes = array<i64: 0, 1>, keep_dims = ") + keeps);
+         };
+         Tolerance sums = Tolerance::close(m.element(type), 2000);
+         m.output(reduced("reduce_sum", product, "true"), sums);
+         m.output(m.op("neg", {reduced("reduce_sum", y, "true")}), sums);
+         m.output(reduced("reduce_max", x, "false"));
+         Value flat = m.input(type + "[1200, " + columns + "]", Fill::range(-1, 1));
+         m.output(m.op("reduce_sum", {m.op("mul", {flat, flat})}, "axes = array<i64: 0>"), sums);
+       },
+       {{{"n", 1}, {"k", 11}}, {{"n", 5}, {"k", 97}}, {{"n", 0}, {"k", 1}}}});
+}
+
 void addReductions(Cases &cases) {
+  for (const char *columns : {"1", "3", "8", "33", "130", "768"})
+    for (const char *type : {"f32", "f64", "i32"})
+      addColumns(cases, type, columns);
+  addColumns(cases, "f32", "k");
   for (const char *type : {"f32", "f64", "f16"})
     addShortRows(cases, type);
   for (const char *type : {"f32", "f64"})

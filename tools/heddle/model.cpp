@@ -61,9 +61,10 @@ void addCompileOptions(CLI::App &app, CompileOptions &options) {
                  "by their order, and floats of 16 bits are rounded after each op")
       ->check(CLI::IsMember({"fast", "strict"}))
       ->type_name("MATH");
-  app.add_option("--without", options.without,
-                 "leave out layers of the partitioner, to compare: cards, fusion, stitch, "
-                 "regions, feedback")
+  app.add_option(
+         "--without", options.without,
+         "leave out layers of the partitioner, to compare: cards, fusion, stitch, siblings, "
+         "regions, feedback")
       ->type_name("LAYER,...");
   app.add_option("--jobs", options.jobs, "threads that compile; 0 (default): all cores")
       ->check(CLI::Range(0, 4096))

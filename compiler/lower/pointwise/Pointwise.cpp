@@ -171,7 +171,7 @@ public:
     if (!squares && runs.back().extent.constant() &&
         *runs.back().extent.constant() * 2 <= code.lanes)
       code.lanes = 1;
-    reduced = squares ? 1 : reducedDownRows(group);
+    reduced = squares || prepare ? 1 : reducedDownRows(group);
     if (reduced > 1 && code.lanes > 1)
       code.lanes *= vectorsSideBySide(group, runs.back().extent, code.lanes);
     split(squares.has_value());
@@ -201,8 +201,9 @@ public:
       });
     else
       forEachTaskOfRows(elements, high);
-    Dim work =
-        graph::elementCount(dims) * largestReduction(group) * Dim(cost::opsPerElement(group));
+    Dim work = graph::elementCount(dims) * Dim(cost::opsPerElement(group));
+    if (!prepare)
+      work = work * largestReduction(group);
     kernel.endPhase(tasks * rowPieces * chunks, work);
   }
 
@@ -290,7 +291,9 @@ private:
     auto isPlain = [](const Root &root) {
       return root.value == root.target && graph::elementOf(root.value).getIntOrFloatBitWidth() >= 8;
     };
-    if (code.lanes < 4 || runs.size() < 2 || !llvm::all_of(roots, isPlain) ||
+    // A result may lie where an operand does, which the squares of the next one would read.
+    bool isOne = roots.size() == 1 && isPlain(roots.front());
+    if (code.lanes < 4 || runs.size() < 2 || !isOne ||
         (int64_t)group->getOperations().size() > kMostOps)
       return std::nullopt;
     const Run &last = runs.back();
@@ -482,9 +485,12 @@ private:
       innerLanes(elements, place, low, high);
   }
 
+  /// Whatever is read, is read before anything is stored: a result may lie where an operand does.
   void storeRoots(Elements &elements, ArrayRef<Index> place) {
-    for (const Root &root : roots) {
-      Value value = elements.at(root.value, place);
+    Values values;
+    for (const Root &root : roots)
+      values.push_back(elements.at(root.value, place));
+    for (auto [root, value] : llvm::zip(roots, values)) {
       Indices target(place);
       if (!root.offset.isConstant(0))
         target[root.axis] = elements.shift(target[root.axis], kernel.dim(root.offset));

@@ -32,7 +32,9 @@ bool RowKernel::hasShortRows() const {
     return false;
   bool isFit = llvm::all_of(outputsOf(group), isTurnable);
   for (Operation &op : *group)
-    isFit &= llvm::all_of(op.getOperands(), isTurnable);
+    isFit &= llvm::all_of(op.getOperands(), [&](Value operand) {
+      return isComputedIn(group, operand) || isTurnable(operand);
+    });
   return isFit;
 }
 

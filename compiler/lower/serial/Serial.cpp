@@ -1,6 +1,11 @@
-// Serial: ops whose elements depend on each other in order: a scatter, one task since its updates
-// may meet in one place.
+// Serial: ops whose elements depend on each other in order: a scatter, whose updates may meet in
+// one place.
+//
+// Each task has a part of the result to itself: it stores what the result begins with there, and
+// then walks all updates in order and takes those of its part. So an element's updates come in
+// their order, however many tasks there are, and no two tasks write one element.
 
+#include "compiler/graph/Typical.h"
 #include "compiler/lower/Schedule.h"
 #include "compiler/lower/elements/Definitions.h"
 
@@ -47,95 +52,284 @@ static void forEachPlace(Elements &e, ArrayRef<Value> sizes, Indices &place, siz
   });
 }
 
-static void copyAll(KernelBuilder &kernel, Elements &e, Value from, Value to) {
-  Code &code = kernel.code();
-  Value bytes = code.mul(kernel.dim(graph::elementCount(graph::dimsOf(from))),
-                         code.number(graph::bytesOf(graph::elementOf(from))));
-  code.b.create<program::CopyOp>(code.loc, kernel.pointer(to), kernel.pointer(from), bytes);
-}
+namespace {
+/// Places from `low` on and before `high`.
+struct Range {
+  Value low, high;
+};
 
-static void emitScatterElements(KernelBuilder &kernel, Elements &e, graph::ScatterElementsOp op) {
-  Code &code = kernel.code();
-  Value result = op.getResult();
-  copyAll(kernel, e, op.getX(), result);
-  Type element = graph::elementOf(op.getX());
-  Values target = e.sizesOf(op.getX());
-  Indices place(target.size());
-  forEachPlace(e, e.sizesOf(op.getUpdates()), place, 0, [&] {
+/// What the two kinds of scatter share.
+class Scatter {
+public:
+  Scatter(KernelBuilder &kernel, Block *group, Operation *op, Value x, StringRef reduction)
+      : kernel(kernel), group(group), op(op), x(x), result(op->getResult(0)), reduction(reduction),
+        element(graph::elementOf(x)), dims(graph::dimsOf(x)) {}
+
+protected:
+  /// Begins the phase, whose loops are in lanes of elements that are whole bytes.
+  void begin() {
+    kernel.beginPhase();
+    if (element.getIntOrFloatBitWidth() < 8)
+      kernel.code().lanes = 1;
+  }
+
+  /// How many tasks may share the result: those that write parts of one byte would meet in it.
+  int64_t mostTasks() const {
+    return element.getIntOrFloatBitWidth() < 8 ? 1 : kernel.machine.workers;
+  }
+
+  void end(int64_t tasks, const Dim &updates) {
+    kernel.endPhase(Dim(tasks),
+                    (graph::elementCount(dims) + updates).ceilDiv(Dim(kernel.code().lanes)));
+  }
+
+  /// The share of a task of so many places.
+  Range shareOf(Value task, int64_t tasks, const Dim &places) {
+    Code &code = kernel.code();
+    Value size = kernel.dim(places), piece = kernel.dim(places.ceilDiv(Dim(tasks)));
+    Value low = code.min(code.mul(task, piece), size);
+    return {low, code.min(code.add(low, piece), size)};
+  }
+
+  /// Stores what the elements of these places of the result, as if it were a vector, begin with.
+  void fill(Elements &e, Range part) {
+    Code &code = e.code();
+    if (isComputedIn(group, x)) { // one number everywhere
+      Value one = cast<graph::BroadcastOp>(x.getDefiningOp()).getX();
+      Indices first(graph::rankOf(one), e.uniform(code.number(0)));
+      Value number = code.spread(e.at(one, first));
+      forLanes(e, part.low, part.high, [&](Value i) {
+        code.storeLanes(element, number, kernel.pointer(result), i, e.mask);
+      });
+      return;
+    }
+    copy(kernel.pointer(x), part.low, part.low, code.sub(part.high, part.low));
+  }
+
+  /// Copies `count` elements to the result.
+  void copy(Value from, Value source, Value target, Value count) {
+    Code &code = kernel.code();
+    code.b.create<program::CopyOp>(code.loc, code.at(kernel.pointer(result), element, target),
+                                   code.at(from, element, source),
+                                   code.mul(count, code.number(graph::bytesOf(element))));
+  }
+
+  KernelBuilder &kernel;
+  Block *group;
+  Operation *op;
+  Value x, result;
+  StringRef reduction;
+  Type element;
+  DimVector dims;
+};
+
+/// An update names a place along one axis; along the others it stays where it is. So tasks share
+/// another axis, and each walks only the updates of its part.
+class ScatterElements : Scatter {
+public:
+  ScatterElements(KernelBuilder &kernel, Block *group, graph::ScatterElementsOp op)
+      : Scatter(kernel, group, op, op.getX(), op.getReduction()), scatter(op),
+        shared(sharedAxis()) {}
+
+  void emit() {
+    begin();
+    int64_t tasks = shared ? mostTasks() : 1;
+    Elements e(kernel, group);
+    kernel.forEachTask([&](Value task) {
+      Elements::Scope scope(e);
+      Code &code = e.code();
+      Value whole = kernel.dim(graph::elementCount(dims));
+      if (!shared) {
+        fill(e, {code.number(0), whole});
+        return walk(e, {});
+      }
+      Range share = shareOf(task, tasks, dims[*shared]);
+      fillShare(e, share);
+      walk(e, share);
+    });
+    end(tasks, graph::elementCount(graph::dimsOf(scatter.getUpdates())));
+  }
+
+private:
+  /// The axis with most places to share.
+  std::optional<size_t> sharedAxis() {
+    std::optional<size_t> best;
+    auto sizeOf = [&](size_t axis) { return graph::typicalSize(group->getParentOp(), dims[axis]); };
+    for (size_t axis = 0; axis < dims.size(); ++axis)
+      if (axis != scatter.getAxis() && (!best || sizeOf(axis) > sizeOf(*best)))
+        best = axis;
+    return best;
+  }
+
+  void fillShare(Elements &e, Range share) {
+    Code &code = e.code();
+    ArrayRef<Dim> all = dims;
+    Value inner = kernel.dim(graph::elementCount(all.drop_front(*shared + 1)));
+    Value outer = kernel.dim(graph::elementCount(all.take_front(*shared)));
+    Value row = code.mul(kernel.dim(dims[*shared]), inner);
+    foldScoped(e, code.number(0), outer, {}, [&](Value i, ValueRange) {
+      Value begin = code.mul(i, row);
+      fill(e, {code.add(begin, code.mul(share.low, inner)),
+               code.add(begin, code.mul(share.high, inner))});
+      return Values();
+    });
+  }
+
+  /// All updates, or those whose place along the shared axis is in the share.
+  void walk(Elements &e, std::optional<Range> share) {
+    Code &code = e.code();
+    Values sizes = e.sizesOf(scatter.getUpdates());
+    Value begin = code.number(0);
+    if (share) {
+      begin = share->low;
+      Value end = code.min(sizes[*shared], share->high);
+      sizes[*shared] = code.max(code.sub(end, begin), code.number(0));
+    }
+    Indices offset(sizes.size());
+    forEachPlace(e, sizes, offset, 0, [&] {
+      Indices place(offset);
+      if (share)
+        place[*shared] = e.shift(place[*shared], begin);
+      update(e, place);
+    });
+  }
+
+  void update(Elements &e, const Indices &place) {
+    Code &code = e.code();
+    Values target = e.sizesOf(x);
     Indices where(place);
-    Value raw = e.at(op.getIndices(), place);
-    where[op.getAxis()] = e.uniform(legalPlace(e, raw, target[op.getAxis()]));
+    size_t axis = scatter.getAxis();
+    where[axis] = e.uniform(legalPlace(e, e.at(scatter.getIndices(), place), target[axis]));
     Value at = e.linear(target, where).base;
     Value old = code.load(element, kernel.pointer(result), at);
-    Value update = e.at(op.getUpdates(), place);
-    code.store(element, combineUpdate(code, op.getReduction(), element, old, update),
-               kernel.pointer(result), at);
-  });
-}
+    Value value = e.at(scatter.getUpdates(), place);
+    code.store(element, combineUpdate(code, reduction, element, old, value), kernel.pointer(result),
+               at);
+  }
 
-static void emitScatterNd(KernelBuilder &kernel, Elements &e, graph::ScatterNdOp op) {
-  Code &code = kernel.code();
-  Value result = op.getResult();
-  copyAll(kernel, e, op.getX(), result);
-  Type element = graph::elementOf(op.getX());
-  int64_t depth = *graph::dimsOf(op.getIndices()).back().constant();
-  size_t tuples = graph::rankOf(op.getIndices()) - 1;
-  Values target = e.sizesOf(op.getX());
-  Values sizes = e.sizesOf(op.getUpdates());
-  // A slice of the target, as long as what its tuple leaves open.
-  DimVector open = graph::dimsOf(op.getX());
-  Dim length = graph::elementCount(ArrayRef<Dim>(open).drop_front(depth));
-  Value inner = kernel.dim(length), step = code.number(graph::bytesOf(element));
-  bool isCopied = op.getReduction() == "none" && !length.isConstant(1);
-  Indices place(tuples);
-  forEachPlace(e, ArrayRef<Value>(sizes).take_front(tuples), place, 0, [&] {
+  graph::ScatterElementsOp scatter;
+  std::optional<size_t> shared;
+};
+
+/// An update is a slice of the result, a row of it here, that a tuple of indices names. Tasks share
+/// the columns of rows that are long enough, so that each has the same share of all updates;
+/// otherwise they share the rows, and look at all tuples.
+class ScatterRows : Scatter {
+public:
+  ScatterRows(KernelBuilder &kernel, Block *group, graph::ScatterNdOp op)
+      : Scatter(kernel, group, op, op.getX(), op.getReduction()), scatter(op),
+        depth(*graph::dimsOf(op.getIndices()).back().constant()),
+        rows(graph::elementCount(ArrayRef<Dim>(dims).take_front(depth))),
+        length(graph::elementCount(ArrayRef<Dim>(dims).drop_front(depth))) {}
+
+  void emit() {
+    begin();
+    int64_t tasks = mostTasks();
+    int64_t typical = graph::typicalSize(group->getParentOp(), length);
+    bool sharesColumns = typical >= kLeastColumns * tasks;
+    Code &code = kernel.code();
+    if (auto known = length.constant(); known && *known * 2 <= code.lanes)
+      code.lanes = 1;
+    Elements e(kernel, group);
+    kernel.forEachTask([&](Value task) {
+      Elements::Scope scope(e);
+      Range allRows{code.number(0), kernel.dim(rows)},
+          allColumns{code.number(0), kernel.dim(length)};
+      if (sharesColumns) {
+        Range columns = shareOf(task, tasks, length);
+        fillColumns(e, columns);
+        walk(e, allRows, columns, /*isPart=*/false);
+        return;
+      }
+      Range share = shareOf(task, tasks, rows);
+      Value row = kernel.dim(length);
+      fill(e, {code.mul(share.low, row), code.mul(share.high, row)});
+      walk(e, share, allColumns, tasks > 1);
+    });
+    end(tasks, graph::elementCount(graph::dimsOf(scatter.getUpdates())));
+  }
+
+private:
+  /// Of a task that has columns: a few cache lines, lest rows are read in pieces.
+  static constexpr int64_t kLeastColumns = 64;
+
+  void fillColumns(Elements &e, Range columns) {
+    Code &code = e.code();
+    if (mostTasks() == 1)
+      return fill(e, {code.number(0), kernel.dim(rows * length)});
+    foldScoped(e, code.number(0), kernel.dim(rows), {}, [&](Value i, ValueRange) {
+      Value begin = code.mul(i, kernel.dim(length));
+      fill(e, {code.add(begin, columns.low), code.add(begin, columns.high)});
+      return Values();
+    });
+  }
+
+  /// All updates in order; where the rows are a part of all, those of others are passed over.
+  void walk(Elements &e, Range own, Range columns, bool isPart) {
+    Code &code = e.code();
+    SmallVector<Value> sizes(e.sizesOf(scatter.getUpdates()));
+    size_t tuples = graph::rankOf(scatter.getIndices()) - 1;
+    sizes.truncate(tuples);
+    Indices place(tuples);
+    forEachPlace(e, sizes, place, 0, [&] {
+      Value row = rowOf(e, place), from = e.linear(sizes, place).base;
+      auto take = [&] { update(e, row, from, columns); };
+      if (!isPart)
+        return take();
+      Value isOwn =
+          code.both(code.less(row, own.high), code.less(own.low, code.add(row, code.number(1))));
+      code.when(isOwn, take);
+    });
+  }
+
+  /// The row that the tuple names.
+  Value rowOf(Elements &e, const Indices &place) {
+    SmallVector<Value> sizes(e.sizesOf(x));
+    sizes.truncate(depth);
     Indices where;
     for (int64_t k = 0; k < depth; ++k) {
       Indices tuple(place);
-      tuple.push_back(e.uniform(code.number(k)));
-      where.push_back(e.uniform(legalPlace(e, e.at(op.getIndices(), tuple), target[k])));
+      tuple.push_back(e.uniform(e.code().number(k)));
+      where.push_back(e.uniform(legalPlace(e, e.at(scatter.getIndices(), tuple), sizes[k])));
     }
-    where.append(target.size() - depth, e.uniform(code.number(0)));
-    Indices whole(place);
-    whole.append(sizes.size() - tuples, e.uniform(code.number(0)));
-    Value at = e.linear(target, where).base;
-    Value from = e.linear(sizes, whole).base;
-    if (isCopied) {
-      code.b.create<program::CopyOp>(code.loc, code.at(kernel.pointer(result), element, at),
-                                     code.at(kernel.pointer(op.getUpdates()), element, from),
-                                     code.mul(inner, step));
-      return;
-    }
-    code.forEach(code.number(0), inner, 1, [&](Value i) {
-      Value to = code.add(at, i);
-      Value old = code.load(element, kernel.pointer(result), to);
-      Value update = code.load(element, kernel.pointer(op.getUpdates()), code.add(from, i));
-      code.store(element, combineUpdate(code, op.getReduction(), element, old, update),
-                 kernel.pointer(result), to);
+    return e.linear(sizes, where).base;
+  }
+
+  void update(Elements &e, Value row, Value from, Range columns) {
+    Code &code = e.code();
+    Value size = kernel.dim(length), target = code.mul(row, size), source = code.mul(from, size);
+    Value updates = kernel.pointer(scatter.getUpdates());
+    if (reduction == "none" && code.lanes > 1)
+      return copy(updates, code.add(source, columns.low), code.add(target, columns.low),
+                  code.sub(columns.high, columns.low));
+    forLanes(e, columns.low, columns.high, [&](Value i) {
+      Value at = code.add(target, i);
+      Value old = code.loadLanes(element, kernel.pointer(result), at, e.mask);
+      Value value = code.loadLanes(element, updates, code.add(source, i), e.mask);
+      code.storeLanes(element, combineUpdate(code, reduction, element, old, value),
+                      kernel.pointer(result), at, e.mask);
     });
-  });
-}
+  }
+
+  graph::ScatterNdOp scatter;
+  int64_t depth; // of a tuple
+  Dim rows, length;
+};
+} // namespace
 
 LogicalResult emitSerial(KernelBuilder &kernel, Block *group, const Schedule &) {
-  Operation *op = &group->front();
-  while (isa<graph::ConstantOp>(op))
-    op = op->getNextNode();
-  if (!isa<graph::ScatterElementsOp, graph::ScatterNdOp>(op))
-    return failure();
-  if (kernel.isTrial)
-    return success();
-  kernel.beginPhase();
-  kernel.code().lanes = 1;
-  Elements e(kernel, group);
-  kernel.forEachTask([&](Value) {
-    Elements::Scope scope(e);
+  for (Operation &op : *group) {
+    if (!isa<graph::ScatterElementsOp, graph::ScatterNdOp>(op))
+      continue;
+    if (kernel.isTrial)
+      return success();
     if (auto scatter = dyn_cast<graph::ScatterElementsOp>(op))
-      emitScatterElements(kernel, e, scatter);
+      ScatterElements(kernel, group, scatter).emit();
     else
-      emitScatterNd(kernel, e, cast<graph::ScatterNdOp>(op));
-  });
-  kernel.endPhase(Dim(1), Dim(0));
-  return success();
+      ScatterRows(kernel, group, cast<graph::ScatterNdOp>(op)).emit();
+    return success();
+  }
+  return failure();
 }
 
 } // namespace heddle::lower

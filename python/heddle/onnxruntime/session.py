@@ -25,7 +25,7 @@ from .trace import Trace
 from .value import OrtValue, unwrap
 
 PROVIDER = "CPUExecutionProvider"
-PLAINLY = "cards,fusion,stitch,regions,feedback"  # layers that ORT_DISABLE_ALL leaves out
+PLAINLY = "cards,fusion,stitch,siblings,regions,feedback"  # layers that ORT_DISABLE_ALL leaves out
 
 
 def _check_providers(providers):
