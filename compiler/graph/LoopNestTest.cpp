@@ -38,7 +38,7 @@ protected:
 /// One op of each kind, in generic form where that is shorter.
 constexpr StringLiteral kEveryOp = R"(
 func.func @main(%x: tensor<2x3xf32>, %y: tensor<3x4xf32>, %i: tensor<2x3xi64>, %t: tensor<i1>, %n: tensor<i64>,
-                %im: tensor<1x2x5xf32>, %w: tensor<2x2x3xf32>, %s: tensor<f32>, %v: tensor<2xi64>,
+                %im: tensor<1x2x5xf32>, %gd: tensor<1x2x3xf32>, %w: tensor<2x2x3xf32>, %s: tensor<f32>, %v: tensor<2xi64>,
                 %rows: tensor<?xi64, #graph.dims<"batch">>) {
   UNARY
   %cmp = graph.less %x, %x : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xi1>
@@ -78,6 +78,10 @@ func.func @main(%x: tensor<2x3xf32>, %y: tensor<3x4xf32>, %i: tensor<2x3xi64>, %
     : (tensor<1x2x5xf32>, tensor<2x2x3xf32>) -> tensor<1x2x3xf32>
   %ct = graph.conv_transpose %im, %w {strides = array<i64: 1>, dilations = array<i64: 1>, low = array<i64: 0>, high = array<i64: 0>,
     output_padding = array<i64: 0>} : (tensor<1x2x5xf32>, tensor<2x2x3xf32>) -> tensor<1x2x7xf32>
+  %fg = graph.conv_filter_gradient %im, %gd {strides = array<i64: 1>, dilations = array<i64: 1>, low = array<i64: 0>, high = array<i64: 0>}
+    : (tensor<1x2x5xf32>, tensor<1x2x3xf32>) -> tensor<2x2x3xf32>
+  %up = graph.unpool %gd {window = array<i64: 3>, strides = array<i64: 1>, dilations = array<i64: 1>, low = array<i64: 0>}
+    : (tensor<1x2x3xf32>) -> tensor<1x2x5xf32>
   %po = graph.pool %im {kind = "max", window = array<i64: 3>, strides = array<i64: 1>, dilations = array<i64: 1>, low = array<i64: 0>,
     high = array<i64: 0>} : (tensor<1x2x5xf32>) -> tensor<1x2x3xf32>
   %rs = graph.reduce_sum %x {axes = array<i64: 0>} : (tensor<2x3xf32>) -> tensor<3xf32>
@@ -131,6 +135,9 @@ TEST_F(LoopNest, existsForEveryOp) {
   EXPECT_EQ(keys["exp"], "m:p { n:p(exp) }");
   EXPECT_EQ(keys["matmul"], "m:p { n:p { k:s(dot) } }");
   EXPECT_EQ(keys["conv"], "m:p { n:p { k:s { a:w(dot) } } }");
+  EXPECT_EQ(keys["conv_filter_gradient"],
+            "m:p { n:p { k:p { a:s { b:s(conv_filter_gradient) } } } }");
+  EXPECT_EQ(keys["unpool"], "m:p { n:p { k:w(unpool) } }");
   EXPECT_EQ(keys["pool"], "m:p { n:p { k:w(max) } }");
   EXPECT_EQ(keys["reduce_prod"], "m:p { n:s(prod) }");
   EXPECT_EQ(keys["reduce_max"], "m:s { n:s(max) }");

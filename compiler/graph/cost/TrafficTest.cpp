@@ -51,6 +51,14 @@ TEST_F(Traffic, aTransposedConvolutionWritesItsWindowForEachPixelOfTheImage) {
             2 * (16 * 5 * 7) * (17 * 2 * 2));
 }
 
+TEST_F(Traffic, aGradientOfFiltersMeetsEveryPixelOfTheResultInEachPlace) {
+  EXPECT_EQ(flopsOf("graph.conv_filter_gradient %x, %w {strides = array<i64: 2, 2>, "
+                    "dilations = array<i64: 1, 1>, low = array<i64: 0, 0>, "
+                    "high = array<i64: 0, 0>, groups = 2}",
+                    "2x6x9x9xf32", "2x8x4x4xf32", "8x3x3x3xf32"),
+            2 * (8 * 3 * 3 * 3) * (2 * 4 * 4));
+}
+
 TEST_F(Traffic, sizesThatOnlyTheRunKnowsCountNothing) {
   EXPECT_EQ(flopsOf("graph.matmul %x, %w", "?x3xf32, #graph.dims<\"n\", 3>", "3x4xf32",
                     "?x4xf32, #graph.dims<\"n\", 4>"),
