@@ -5,6 +5,7 @@ remembers of them are arrays that each run updates in place. SPDX-License-Identi
 """
 
 import hashlib
+import json
 import os
 import tempfile
 
@@ -70,6 +71,7 @@ class Trainer:
         self._source = model if isinstance(model, (str, os.PathLike)) else self.model
         self._initial = checkpoint.initializers(self.model)
         self._state = {}
+        self._typical = None  # sizes that the step is laid out for, by symbol
 
     # What is trained.
 
@@ -121,7 +123,9 @@ class Trainer:
         elif os.fspath(path).endswith(".safetensors"):
             notes = {"step": str(self.updates), "parts": str(self.parts),
                      "seed": str(self.seed), "model": self._fingerprint()}
-            checkpoint.write_state(path, self.state, notes)
+            state = self.state
+            notes["sizes"] = json.dumps(self._typical)  # which decide the order of sums
+            checkpoint.write_state(path, state, notes)
         else:
             raise UsageError(f"'{path}': a trained model ends in .onnx, a checkpoint in "
                              ".safetensors")
@@ -129,12 +133,18 @@ class Trainer:
     def load(self, path):
         """Goes on from a checkpoint of `save`."""
         state, notes = checkpoint.read_state(path)
+        try:
+            seed, step, parts = (int(notes.get(name, 0)) for name in ("seed", "step", "parts"))
+            sizes = json.loads(notes.get("sizes", "{}"))
+        except ValueError as error:
+            raise RefusedError(f"'{path}': is no checkpoint of a training: {error}") from error
         if notes.get("model", self._fingerprint()) != self._fingerprint():
             raise RefusedError(f"'{path}': is a checkpoint of another model: its nodes differ")
-        self.seed = int(notes.get("seed", self.seed))
+        self.seed = seed
+        if sizes != self._typical:
+            self._typical, self._runs, self._state = sizes, {}, {}
         try:
-            self.load_state_dict({**state, STEP: int(notes.get("step", 0)),
-                                  "train.parts": int(notes.get("parts", 0))})
+            self.load_state_dict({**state, STEP: step, "train.parts": parts})
         except RefusedError as error:
             raise RefusedError(f"'{path}': {error}") from error
 
@@ -170,8 +180,10 @@ class Trainer:
     def _prepare(self, feeds):
         """Compiles the step, for the sizes of these feeds, and begins with the model's weights and
         an optimiser that remembers nothing."""
+        if self._typical is None:
+            self._typical = self._sizes(feeds)
         for phase in ["step"] if self.accumulate == 1 else ["gradients", "update"]:
-            for output in self._compiled(phase, feeds).outputs:
+            for output in self._compiled(phase).outputs:
                 if output.shares < 0 or output.name in self._state:
                     continue
                 initial = self._initial.get(output.name)
@@ -180,13 +192,13 @@ class Trainer:
                     else np.array(initial, order="C"))
         self._seed()
 
-    def _compiled(self, phase, feeds):
+    def _compiled(self, phase):
         options = dict(self.options)
         if phase == "update":  # which has no inputs of the model
             for name in ("typical", "shapes"):
                 options.pop(name, None)
         else:
-            options["typical"] = {**self._sizes(feeds), **options.get("typical", {})}
+            options["typical"] = {**self._typical, **options.get("typical", {})}
         module = compiler.compile(self._source, threads=self.threads,
                                   training={**self.recipe, "phase": phase}, **options)
         self._runs[phase] = Session(module, self.threads)
@@ -207,7 +219,7 @@ class Trainer:
         if not self._state:
             self._prepare(feeds)
         if phase not in self._runs:
-            self._compiled(phase, feeds)
+            self._compiled(phase)
         return self._runs[phase]
 
     def _seed(self):
