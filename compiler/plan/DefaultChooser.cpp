@@ -25,9 +25,10 @@ struct ProductSize {
         leastRows(rows.evaluate([](StringRef) { return std::optional<int64_t>(1); }).value_or(1)) {}
   std::optional<int64_t> rows, columns;
   std::string columnsText;
-  int64_t leastRows;     // where every symbol is 1
-  int64_t parts = 1;     // that the columns are read in
-  bool hasCodes = false; // on the right: of 4 bits, two vectors share bytes
+  int64_t leastRows;       // where every symbol is 1
+  int64_t parts = 1;       // that the columns are read in
+  bool hasCodes = false;   // on the right: of 4 bits, two vectors share bytes
+  int64_t columnBytes = 0; // of the right operand; 0: not known
 };
 
 struct Tile {
@@ -45,7 +46,19 @@ static ProductSize sizeOf(graph::MatmulOp op) {
   auto right = op.getB().getDefiningOp<graph::ConstantOp>();
   auto stored = right ? dyn_cast<graph::StoredAttr>(right.getValue()) : nullptr;
   size.hasCodes = stored && isa<IntegerType>(stored.getCodes().getElementType());
+  if (auto depth = b[b.size() - 2].constant(); depth && !stored)
+    size.columnBytes = *depth * graph::bytesOf(graph::elementOf(op.getB()));
   return size;
+}
+
+/// How much longer a column takes in a panel that leaves the L2 from one tile of rows to the next
+/// (bench/notes/2026-11-25-training.md).
+static double missesOf(const ProductSize &size, int64_t columns, const program::Machine &machine) {
+  constexpr double kRoom = 0.7, kCost = 1.5;
+  if (size.rows && *size.rows <= machine.lanes)
+    return 1; // which read each panel once or twice
+  double panel = static_cast<double>(size.columnBytes) * static_cast<double>(columns);
+  return 1 + kCost * std::max(0.0, panel / static_cast<double>(machine.l2Bytes) - kRoom);
 }
 
 static ProductSize sizeOf(graph::ConvOp op) {
@@ -118,6 +131,7 @@ static Tile tileOf(const ProductSize &size, const program::Machine &machine) {
   auto total = [&](auto &kind) {
     bool isOdd = kind.tile.n / lanes % 2 == 1;
     return kind.cost * (size.hasCodes && isOdd ? kHalfEmpty : 1) *
+           missesOf(size, kind.tile.n, machine) *
            static_cast<double>(llvm::alignTo(columns, kind.tile.n));
   };
   // Columns known only at run time: what is best for many, and next to best for most.
