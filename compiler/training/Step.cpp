@@ -52,7 +52,11 @@ public:
       return llvm::Error::success();
     }
     addWeights(selection.trained);
-    isWhole = isFinite(loss.value);
+    {
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointAfterValue(loss.value);
+      isWhole = isFinite(loss.value);
+    }
     if (recipe.phase == Phase::Step)
       update();
     else if (recipe.phase == Phase::Gradients)
@@ -184,11 +188,11 @@ private:
       Value norm = m.unary<SqrtOp>(squares);
       Value factor = m.div(m.scalar(f32, recipe.clipNorm), m.add(norm, 1e-6));
       factor = m.binary<MinOp>(factor, m.scalar(f32, 1));
+      Value isOfNumbers = isFinite(norm);
+      isWhole = isWhole ? m.make<AndOp>(isWhole.getType(), isWhole, isOfNumbers) : isOfNumbers;
       for (Value &gradient : gradients)
         gradient =
             m.mul(gradient, m.broadcast(m.cast(factor, elementOf(gradient)), dimsOf(gradient)));
-      Value isOfNumbers = isFinite(norm);
-      isWhole = isWhole ? m.make<AndOp>(isWhole.getType(), isWhole, isOfNumbers) : isOfNumbers;
       signature.addOutput(kNorm, norm);
     }
     if (recipe.clipValue > 0)
@@ -200,15 +204,25 @@ private:
 
   Value sumOfAll(Value x) { return m.sum(x, llvm::to_vector(llvm::seq<int64_t>(0, rankOf(x)))); }
 
+  void continueAfter(Value gradient) {
+    if (Operation *op = gradient.getDefiningOp())
+      builder.setInsertionPointAfter(op);
+    else
+      builder.setInsertionPoint(signature.terminator());
+  }
+
   void update() {
     clip();
     const Optimizer &optimizer = *findOptimizer(recipe.optimizer);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(builder.getBlock());
     Value rate = signature.addInput(kRate, scalarOf(builder.getF32Type()));
     Value count =
         m.cast(signature.addInput(kStep, scalarOf(builder.getI64Type())), builder.getF64Type());
     count = m.add(count, 1);
     for (auto [weight, gradient] : llvm::zip(selection.trained, gradients)) {
       m.location = NameLoc::get(builder.getStringAttr(weight.name + ".update"));
+      continueAfter(gradient); // which is not needed any longer
       const Group *group = groupOf(weight.name);
       Type element = elementOf(gradient);
       Update each{recipe,
@@ -245,7 +259,9 @@ private:
   }
   /// The mean over the micro-batches of an update, so far.
   void accumulate() {
+    OpBuilder::InsertionGuard guard(builder);
     for (auto [weight, gradient] : llvm::zip(selection.trained, gradients)) {
+      continueAfter(gradient);
       Value now = addAccumulated(weight, gradient.getType());
       setNext(now, m.add(now, m.mul(gradient, 1.0 / recipe.accumulate)));
     }

@@ -158,9 +158,9 @@ def test_optimisers(name, settings, decay):
 def with_interpreter(trainer, feeds):
     """Results of the compiled step, and of the interpreter on the same graph."""
     trainer._prepare(feeds)
-    session = trainer._runs["step"]
+    session = trainer._phases["step"].session
     names = [value.name for value in session.get_inputs()]
-    given = trainer._with_state(session, {**feeds, **trainer._numbers()})
+    given = trainer._phases["step"].feeds({**feeds, **trainer._numbers()})
     results = session.run(None, given)
     recipe = {**trainer.recipe, "phase": "step"}
     return names, given, results, recipe
@@ -177,7 +177,8 @@ def test_a_step_is_what_the_interpreter_computes(tmp_path, optimizer, network, s
     values = heddle.reference(path, [given[name] for name in names], training=recipe)
     expected = [array for _, op, _, array in values if op == "output"]
     assert len(expected) == len(results) > 4
-    for output, ours, theirs in zip(trainer._runs["step"].get_outputs(), results, expected):
+    outputs = trainer._phases["step"].session.get_outputs()
+    for output, ours, theirs in zip(outputs, results, expected):
         np.testing.assert_allclose(ours, theirs, rtol=2e-4, atol=2e-5, err_msg=output.name)
 
 

@@ -7,8 +7,11 @@ SPDX-License-Identifier: Apache-2.0
 
 import contextlib
 import errno
+import hashlib
 import os
 import tempfile
+
+import numpy
 
 from ..library import LimitError, RefusedError, UsageError
 
@@ -76,9 +79,28 @@ def read_model(model):
 
 
 def initializers(model):
-    """name -> array of a ModelProto's dense initializers."""
+    """name -> array, which can be written to, of a ModelProto's dense initializers."""
     onnx = _need("onnx", "training")
-    return {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+    return {tensor.name: numpy.array(onnx.numpy_helper.to_array(tensor), order="C")
+            for tensor in model.graph.initializer}
+
+
+def fingerprint(model):
+    """Of what a checkpoint has to fit: the nodes, and the types of the initializers."""
+    digest = hashlib.sha256()
+    for node in model.graph.node:
+        digest.update(node.SerializeToString())
+    for tensor in sorted(model.graph.initializer, key=lambda tensor: tensor.name):
+        digest.update(f"{tensor.name} {tensor.data_type} {list(tensor.dims)}".encode())
+    return digest.hexdigest()
+
+
+def drop_data(model):
+    """Leaves names and types of initializers, for `write_model` to fill in."""
+    for tensor in model.graph.initializer:
+        for field in ("raw_data", "float_data", "double_data", "int32_data", "int64_data",
+                      "uint64_data"):
+            tensor.ClearField(field)
 
 
 LARGEST_PROTO = 2**31 - 1  # bytes that a protobuf file can have
@@ -93,7 +115,7 @@ def write_model(path, model, arrays):
     for tensor in trained.graph.initializer:
         if tensor.name in arrays:
             tensor.CopyFrom(onnx.numpy_helper.from_array(arrays[tensor.name], tensor.name))
-    if sum(array.nbytes for array in arrays.values()) + (1 << 20) < LARGEST_PROTO:
+    if trained.ByteSize() < LARGEST_PROTO:
         with _replacing(path) as written, open(written, "wb") as file:
             file.write(trained.SerializeToString())
         return

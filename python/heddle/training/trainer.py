@@ -4,7 +4,6 @@ The step is compiled once, for all sizes that the model leaves open. Weights and
 remembers of them are arrays that each run updates in place. SPDX-License-Identifier: Apache-2.0
 """
 
-import hashlib
 import json
 import os
 import tempfile
@@ -22,6 +21,24 @@ DTYPES = {1: np.float32, 11: np.float64}  # of an optimiser's state
 
 class DivergedError(Error):
     """A loss that is no number. The weights are those before the step."""
+
+
+class _Phase:
+    """What was compiled of one phase, with the arrays of the state that it reads and updates."""
+
+    def __init__(self, module, threads, held):
+        module.compiled = None  # the compiler's memory, which runs do not need
+        self.session = Session(module, threads)
+        self.inputs = {value.name: held[value.name] for value in module.inputs
+                       if value.name in held}
+        self.places = {value.name: held[value.name] for value in module.outputs
+                       if value.shares >= 0}
+
+    def feeds(self, given):
+        return {**self.inputs, **given}
+
+    def run(self, given):
+        return self.session.run(None, self.feeds(given), out=self.places)
 
 
 class Trainer:
@@ -67,9 +84,13 @@ class Trainer:
         self.options = options
         self.updates = 0
         self.parts = 0  # calls of `step` since the last one
-        self._runs = {}  # by phase
+        self._phases = {}  # by name
         self._source = model if isinstance(model, (str, os.PathLike)) else self.model
-        self._initial = checkpoint.initializers(self.model)
+        self._held = checkpoint.initializers(self.model)  # of which some become the state
+        self._of_model = set(self._held)
+        self._fingerprint = checkpoint.fingerprint(self.model)
+        if self._source is not self.model:
+            checkpoint.drop_data(self.model)  # it is in the file, and in what is held
         self._state = {}
         self._typical = None  # sizes that the step is laid out for, by symbol
 
@@ -86,7 +107,7 @@ class Trainer:
     @property
     def weights(self):
         """Those of `state` that are in the model: weights and running statistics."""
-        return {name: array for name, array in self.state.items() if name in self._initial}
+        return {name: array for name, array in self.state.items() if name in self._of_model}
 
     def state_dict(self):
         """Copies of all arrays, and of the numbers of updates and of micro-batches since."""
@@ -119,10 +140,10 @@ class Trainer:
     def save(self, path):
         """FILE.onnx: the trained model. FILE.safetensors: all that `load` needs to go on."""
         if os.fspath(path).endswith(".onnx"):
-            checkpoint.write_model(path, self.model, self.weights)
+            checkpoint.write_model(path, self.model, self._held)
         elif os.fspath(path).endswith(".safetensors"):
             notes = {"step": str(self.updates), "parts": str(self.parts),
-                     "seed": str(self.seed), "model": self._fingerprint()}
+                     "seed": str(self.seed), "model": self._fingerprint}
             state = self.state
             notes["sizes"] = json.dumps(self._typical)  # which decide the order of sums
             checkpoint.write_state(path, state, notes)
@@ -138,11 +159,12 @@ class Trainer:
             sizes = json.loads(notes.get("sizes", "{}"))
         except ValueError as error:
             raise RefusedError(f"'{path}': is no checkpoint of a training: {error}") from error
-        if notes.get("model", self._fingerprint()) != self._fingerprint():
+        if notes.get("model", self._fingerprint) != self._fingerprint:
             raise RefusedError(f"'{path}': is a checkpoint of another model: its nodes differ")
         self.seed = seed
         if sizes != self._typical:
-            self._typical, self._runs, self._state = sizes, {}, {}
+            self._typical = sizes
+            self._prepare({})
         try:
             self.load_state_dict({**state, STEP: step, "train.parts": parts})
         except RefusedError as error:
@@ -167,9 +189,10 @@ class Trainer:
 
     def evaluate(self, feeds):
         """The loss of a batch, and the model's outputs by name, as in inference."""
-        session = self._session("evaluate", feeds)
-        results = session.run(None, self._with_state(session, feeds))
-        values = {value.name: result for value, result in zip(session.get_outputs(), results)}
+        phase = self._phase("evaluate", feeds)
+        results = phase.session.run(None, phase.feeds(feeds))
+        values = {value.name: result
+                  for value, result in zip(phase.session.get_outputs(), results)}
         return float(values.pop(LOSS)), values
 
     # The rest is the class's own.
@@ -182,14 +205,16 @@ class Trainer:
         an optimiser that remembers nothing."""
         if self._typical is None:
             self._typical = self._sizes(feeds)
-        for phase in ["step"] if self.accumulate == 1 else ["gradients", "update"]:
-            for output in self._compiled(phase).outputs:
+        self._phases = {}
+        for name in ["step"] if self.accumulate == 1 else ["gradients", "update"]:
+            module = self._compiled(name)
+            for output in module.outputs:
                 if output.shares < 0 or output.name in self._state:
                     continue
-                initial = self._initial.get(output.name)
-                self._state[output.name] = (
-                    np.zeros(output.shape, DTYPES[output.dtype]) if initial is None
-                    else np.array(initial, order="C"))
+                if output.name not in self._held:
+                    self._held[output.name] = np.zeros(output.shape, DTYPES[output.dtype])
+                self._state[output.name] = self._held[output.name]
+            self._phases[name] = _Phase(module, self.threads, self._held)
         self._seed()
 
     def _compiled(self, phase):
@@ -199,10 +224,8 @@ class Trainer:
                 options.pop(name, None)
         else:
             options["typical"] = {**self._typical, **options.get("typical", {})}
-        module = compiler.compile(self._source, threads=self.threads,
-                                  training={**self.recipe, "phase": phase}, **options)
-        self._runs[phase] = Session(module, self.threads)
-        return module
+        return compiler.compile(self._source, threads=self.threads,
+                                training={**self.recipe, "phase": phase}, **options)
 
     def _sizes(self, feeds):
         """symbol -> size, as these feeds have it."""
@@ -215,38 +238,31 @@ class Trainer:
                     sizes[dim.dim_param] = size
         return sizes
 
-    def _session(self, phase, feeds):
+    def _phase(self, name, feeds):
         if not self._state:
             self._prepare(feeds)
-        if phase not in self._runs:
-            self._compiled(phase)
-        return self._runs[phase]
+        if name not in self._phases:
+            self._phases[name] = _Phase(self._compiled(name), self.threads, self._held)
+        return self._phases[name]
 
     def _seed(self):
         """Each run of a session draws from the number after the last one's."""
         done = self.updates * self.accumulate + self.parts
-        for session in self._runs.values():
-            session.seed((self.seed * 0x9E3779B97F4A7C15 + done) % 2**64)
+        for phase in self._phases.values():
+            phase.session.seed((self.seed * 0x9E3779B97F4A7C15 + done) % 2**64)
 
-    def _with_state(self, session, feeds):
-        names = {value.name for value in session.get_inputs()}
-        held = {**self._initial, **self.state}
-        return {**{name: held[name] for name in names if name in held}, **feeds}
-
-    def _run(self, phase, feeds):
-        session = self._session(phase, feeds)
-        places = {value.name: self.state[value.name] for value in session.get_outputs()
-                  if value.shares >= 0}
+    def _run(self, name, feeds):
+        phase = self._phase(name, feeds)
         try:
-            results = session.run(None, self._with_state(session, feeds), out=places)
+            results = phase.run(feeds)
         except UsageError as error:
             raise UsageError(f"step {self.updates}: {error}{self._about_labels(error, feeds)}") \
                 from error
-        if phase == "update":
+        if name == "update":
             return None
         loss = float(results[0])
         if not np.isfinite(loss):
-            raise DivergedError(self._diagnosis(loss, phase, feeds))
+            raise DivergedError(self._diagnosis(loss, name, feeds))
         return loss
 
     def _about_labels(self, error, feeds):
@@ -256,7 +272,7 @@ class Trainer:
         return (f"; '{self.recipe['labels']}' has classes from {labels.min()} to {labels.max()}, "
                 "which count from 0 (ignore_index in the recipe passes one over)")
 
-    def _diagnosis(self, loss, phase, feeds):
+    def _diagnosis(self, loss, name, feeds):
         """Which tensor was the first that is no number; weights are those before the step."""
         text = f"the loss of step {self.updates} is {loss}; the weights are those before it"
         bad = [name for name, array in self.state.items() if not np.isfinite(array).all()]
@@ -267,24 +283,17 @@ class Trainer:
                and not np.isfinite(array).all()]
         if bad:
             return f"{text}; the input '{bad[0]}' has elements that are no numbers"
-        session = self._runs[phase]
+        phase = self._phases[name]
+        given = phase.feeds(feeds)
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "model.onnx")
-            checkpoint.write_model(path, self.model, {})
-            given = self._with_state(session, feeds)
-            values = compiler.reference(path, [given[value.name] for value in session.get_inputs()],
-                                        training={**self.recipe, "phase": phase})
+            checkpoint.write_model(path, self.model, self._held)
+            values = compiler.reference(
+                path, [given[value.name] for value in phase.session.get_inputs()],
+                training={**self.recipe, "phase": name})
         for node, op, _, array in values:
             if np.issubdtype(array.dtype, np.floating) and op != "graph.constant":
                 if np.isnan(array).any() or (np.isinf(loss) and np.isinf(array).any()):
                     return (f"{text}; the first tensor with such elements is a result of node "
                             f"'{node}' ({op})")
         return text
-
-    def _fingerprint(self):
-        digest = hashlib.sha256()
-        for node in self.model.graph.node:
-            digest.update(node.SerializeToString())
-        for name, array in sorted(self._initial.items()):
-            digest.update(f"{name} {array.dtype} {array.shape}".encode())
-        return digest.hexdigest()
