@@ -111,6 +111,8 @@ def test_a_step_is_a_file_as_any_other(files):
     assert done.status == OK, done.errors
     names = [output["name"] for output in done.json["outputs"]]
     assert names[0] == "train.loss" and "conv.weight/velocity" in names
+    done = heddle("compare", files / "network.onnx", "--training", recipe, "--dim", "n=4")
+    assert done.status == OK, done.output + done.errors
     recipe.write_text("{", encoding="utf-8")
     done = heddle("compile", files / "network.onnx", "--training", recipe, "-o", files / "x.so")
     assert done.status == USAGE and "is no JSON object" in done.errors

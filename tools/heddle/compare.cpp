@@ -74,8 +74,13 @@ static void runReference(const Options &options, const Feeds &feeds,
     std::exception_ptr thrown;
   } state{each, Progress(options.compile.showProgress), nullptr};
   std::vector<heddle_tensor_t> inputs = feeds.views();
-  check(heddle_reference_run(
-      options.model.c_str(), inputs.data(), inputs.size(),
+  heddle_compile_options_t recipe = {};
+  recipe.size = sizeof recipe;
+  recipe.cache = "";
+  if (!options.compile.training.empty())
+    recipe.training = options.compile.training.c_str();
+  check(heddle_reference_run_with(
+      options.model.c_str(), &recipe, inputs.data(), inputs.size(),
       [](void *data, const char *node, const char *op, const char *value,
          const heddle_tensor_t *result) {
         State &state = *static_cast<State *>(data);
@@ -286,7 +291,9 @@ static int run(Options options) {
     return std::find(options.against.begin(), options.against.end(), engine) !=
            options.against.end();
   };
-  bool hasReference = isDefault || has("reference"), hasPeer = isDefault || has("onnxruntime");
+  bool trains = !options.compile.training.empty(); // which ONNX Runtime does not
+  bool hasReference = isDefault || has("reference"),
+       hasPeer = (isDefault && !trains) || has("onnxruntime");
   Module module = openModel(options.model, options.compile);
   Feeds feeds = makeFeeds(inputsOf(module), options.feeds, options.compile.ragged);
   printNotes(feeds.notes);
