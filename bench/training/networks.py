@@ -232,6 +232,29 @@ class Lstm(nn.Module):
         return self.head(self.lstm(self.embedded(ids))[0])
 
 
+class Quadratic(nn.Module):
+    """QuadraLib's layer: BN(W_a x) BN(W_b x) + BN(W_c x)."""
+
+    def __init__(self, inputs, outputs):
+        super().__init__()
+        self.parts = nn.ModuleList(conv(inputs, outputs, 3, act=None) for _ in range(3))
+
+    def forward(self, x):
+        a, b, c = (part(x) for part in self.parts)
+        return functional.relu(a * b + c)
+
+
+def quadratic_vgg(classes=10):
+    """VGG-16 of images of 32 x 32, of half the width, since each layer has three convolutions."""
+    layers, channels = [], 3
+    for width, count in ((32, 2), (64, 2), (128, 3), (256, 3), (256, 3)):
+        for _ in range(count):
+            layers.append(Quadratic(channels, width))
+            channels = width
+        layers.append(nn.MaxPool2d(2))
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(channels, classes))
+
+
 def words(most, *shape):
     return torch.randint(0, most, shape)
 
@@ -261,6 +284,9 @@ NETWORKS = [
     Network("deepfm", lambda: DeepFm(False), clicks, "bce_with_logits"),
     Network("lstm", Lstm, lambda: {"ids": words(8000, 35, 20), "labels": words(8000, 35, 20)},
             "cross_entropy", "sgd"),
+    Network("quadratic_vgg", quadratic_vgg,
+            lambda: {"x": torch.randn(16, 3, 32, 32), "labels": words(10, 16)}, "cross_entropy",
+            "momentum"),
 ]
 
 

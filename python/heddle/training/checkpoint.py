@@ -16,7 +16,7 @@ import numpy
 from ..library import LimitError, RefusedError, UsageError
 
 
-def _need(module, what):
+def need(module, what):
     try:
         return __import__(module, fromlist=["_"])
     except ImportError as error:
@@ -44,14 +44,14 @@ def _replacing(path, suffix=""):
 
 def write_state(path, arrays, notes):
     """`arrays` by name, and `notes`, texts by name."""
-    safetensors = _need("safetensors.numpy", "writing a checkpoint")
+    safetensors = need("safetensors.numpy", "writing a checkpoint")
     with _replacing(path) as written, open(written, "wb") as file:
         file.write(safetensors.save(arrays, metadata=notes))
 
 
 def read_state(path):
     """(arrays, notes) of a file of `write_state`."""
-    _need("safetensors", "reading a checkpoint")
+    need("safetensors", "reading a checkpoint")
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -65,7 +65,7 @@ def read_state(path):
 
 def read_model(model):
     """A ModelProto with all of its data in it, of a path, bytes or itself."""
-    onnx = _need("onnx", "training")
+    onnx = need("onnx", "training")
     if isinstance(model, onnx.ModelProto):
         return model
     try:
@@ -80,7 +80,7 @@ def read_model(model):
 
 def initializers(model):
     """name -> array, which can be written to, of a ModelProto's dense initializers."""
-    onnx = _need("onnx", "training")
+    onnx = need("onnx", "training")
     return {tensor.name: numpy.array(onnx.numpy_helper.to_array(tensor), order="C")
             for tensor in model.graph.initializer}
 
@@ -109,7 +109,7 @@ LARGEST_PROTO = 2**31 - 1  # bytes that a protobuf file can have
 def write_model(path, model, arrays):
     """The model with these initializers; what is too large for one file has its data in
     PATH.data."""
-    onnx = _need("onnx", "saving a model")
+    onnx = need("onnx", "saving a model")
     trained = onnx.ModelProto()
     trained.CopyFrom(model)
     for tensor in trained.graph.initializer:

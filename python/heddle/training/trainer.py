@@ -195,6 +195,14 @@ class Trainer:
                   for value, result in zip(phase.session.get_outputs(), results)}
         return float(values.pop(LOSS)), values
 
+    @property
+    def memory(self):
+        """Of the steps that were run, in bytes: `state_bytes`, which the trainer holds, and what
+        `Session.memory` tells of the memory between kernels."""
+        name = "step" if self.accumulate == 1 else "gradients"
+        return {"state_bytes": sum(array.nbytes for array in self.state.values()),
+                **self._phase(name, {}).session.memory}
+
     # The rest is the class's own.
 
     def _numbers(self):
