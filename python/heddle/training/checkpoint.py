@@ -95,12 +95,15 @@ def fingerprint(model):
     return digest.hexdigest()
 
 
-def drop_data(model):
-    """Leaves names and types of initializers, for `write_model` to fill in."""
+def without_data(model):
+    """The model with names and types of its initializers, which `write_model` fills in. The one
+    given is of no use any more."""
+    onnx = need("onnx", "training")
     for tensor in model.graph.initializer:
         for field in ("raw_data", "float_data", "double_data", "int32_data", "int64_data",
                       "uint64_data"):
             tensor.ClearField(field)
+    return onnx.load_from_string(model.SerializeToString())  # memory is freed with a message only
 
 
 LARGEST_PROTO = 2**31 - 1  # bytes that a protobuf file can have

@@ -89,8 +89,8 @@ class Trainer:
         self._held = checkpoint.initializers(self.model)  # of which some become the state
         self._of_model = set(self._held)
         self._fingerprint = checkpoint.fingerprint(self.model)
-        if self._source is not self.model:
-            checkpoint.drop_data(self.model)  # it is in the file, and in what is held
+        if self._source is not self.model:  # the data is in the file, and in what is held
+            self.model = checkpoint.without_data(self.model)
         self._state = {}
         self._typical = None  # sizes that the step is laid out for, by symbol
 
