@@ -36,6 +36,16 @@ LogicalResult MatmulOp::verify() {
   return success();
 }
 
+/// How the windows of a convolution lie on its image.
+template <typename Op> static LogicalResult checkWindow(Op op, size_t spatial) {
+  if (op.getStrides().size() != spatial || op.getDilations().size() != spatial ||
+      op.getLow().size() != spatial || op.getHigh().size() != spatial)
+    return op.emitOpError("C3: needs one stride, dilation and two paddings per spatial dimension");
+  if (failed(checkSteps(op, op.getStrides(), "a stride")))
+    return failure();
+  return checkSteps(op, op.getDilations(), "a dilation");
+}
+
 LogicalResult ConvOp::verify() {
   DimVector x = dimsOf(getX()), w = dimsOf(getW());
   size_t spatial = x.size() - 2;
@@ -51,12 +61,7 @@ LogicalResult ConvOp::verify() {
   if (auto out = w[0].constant(); out && *out % getGroups() != 0)
     return emitOpError("C2: ") << *out << " filters cannot be split into " << getGroups()
                                << " groups";
-  if (getStrides().size() != spatial || getDilations().size() != spatial ||
-      getLow().size() != spatial || getHigh().size() != spatial)
-    return emitOpError("C3: needs one stride, dilation and two paddings per spatial dimension");
-  if (failed(checkSteps(*this, getStrides(), "a stride")))
-    return failure();
-  return checkSteps(*this, getDilations(), "a dilation");
+  return checkWindow(*this, spatial);
 }
 
 LogicalResult ConvTransposeOp::verify() {
@@ -94,12 +99,7 @@ LogicalResult ConvFilterGradientOp::verify() {
     return emitOpError("C2: x has ")
            << channels.str() << " channels, dy has " << filters.str() << " in " << groups
            << " groups, which does not suit filters " << made[0].str() << " x " << made[1].str();
-  if (getStrides().size() != spatial || getDilations().size() != spatial ||
-      getLow().size() != spatial || getHigh().size() != spatial)
-    return emitOpError("C3: needs one stride, dilation and two paddings per spatial dimension");
-  if (failed(checkSteps(*this, getStrides(), "a stride")))
-    return failure();
-  return checkSteps(*this, getDilations(), "a dilation");
+  return checkWindow(*this, spatial);
 }
 
 LogicalResult UnpoolOp::verify() {

@@ -122,24 +122,15 @@ static LoopNest filterGradientNest(ConvFilterGradientOp op) {
   return builder.finish({"conv_filter_gradient"}, 0);
 }
 
-static LoopNest unpoolNest(UnpoolOp op) {
+/// Of a pool's window over its images, or of those windows that hold an element.
+template <typename Op> static LoopNest windowNest(Op op, StringRef name) {
   DimVector window;
   for (int64_t size : op.getWindow())
     window.push_back(Dim(size));
   Builder builder;
   builder.add(dimsOf(op.getResult()));
   builder.add(window, Kind::Window);
-  return builder.finish({"unpool"}, op.getChannelsLast() ? 1 : 2);
-}
-
-static LoopNest poolNest(PoolOp op) {
-  DimVector window;
-  for (int64_t size : op.getWindow())
-    window.push_back(Dim(size));
-  Builder builder;
-  builder.add(dimsOf(op.getResult()));
-  builder.add(window, Kind::Window);
-  return builder.finish({op.getKind() == "max" ? "max" : "sum"}, op.getChannelsLast() ? 1 : 2);
+  return builder.finish({name.str()}, op.getChannelsLast() ? 1 : 2);
 }
 
 /// The dimensions of x that stay, then those that are reduced.
@@ -252,8 +243,9 @@ LoopNest loopNestOf(Operation *op) {
         return convNest(conv, dimsOf(conv.getW())[0].floorDiv(Dim(conv.getGroups())), "dot");
       })
       .Case<ConvFilterGradientOp>(filterGradientNest)
-      .Case<PoolOp>([](PoolOp pool) { return poolNest(pool); })
-      .Case<UnpoolOp>(unpoolNest)
+      .Case<PoolOp>(
+          [](PoolOp pool) { return windowNest(pool, pool.getKind() == "max" ? "max" : "sum"); })
+      .Case<UnpoolOp>([](UnpoolOp unpool) { return windowNest(unpool, "unpool"); })
       .Case<ReduceSumOp>(
           [](auto fold) { return reductionNest(fold.getX(), fold.getAxes(), "sum"); })
       .Case<ReduceProdOp>(
