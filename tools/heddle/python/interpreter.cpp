@@ -48,12 +48,36 @@ static void setEnvironment() {
   }
 }
 
-void becomePython(const std::string &script, std::vector<std::string> arguments) {
+static std::string joined(const std::vector<std::string> &names) {
+  std::string text;
+  for (const std::string &name : names)
+    text += (text.empty() ? "" : " ") + name;
+  return text;
+}
+
+static const char *const kScript = R"__script__(
+import importlib, sys
+package, command, needed, wanted = (sys.argv.pop(1) for _ in range(4))
+try:
+    for name in needed.split():
+        importlib.import_module(name)
+except ImportError as error:
+    print(f"heddle {command}: needs the Python packages {' and '.join(needed.split())}, which "
+          f"'{sys.executable}' lacks: {error}\nnote: '{sys.executable} -m pip install {needed} "
+          f"{wanted}' installs them; HEDDLE_PYTHON names another Python", file=sys.stderr)
+    sys.exit(2)
+sys.exit(importlib.import_module(f"heddle.{package}.__main__").main())
+)__script__";
+
+void becomePython(const std::string &package, const std::string &command,
+                  std::vector<std::string> arguments, const std::vector<std::string> &needed,
+                  const std::vector<std::string> &wanted) {
   std::string python = findPython();
   setEnvironment();
   std::signal(SIGXFSZ, SIG_DFL); // what is ignored stays ignored in the new program
   std::signal(SIGPIPE, SIG_DFL);
-  arguments.insert(arguments.begin(), {python, "-c", script});
+  arguments.insert(arguments.begin(),
+                   {python, "-c", kScript, package, command, joined(needed), joined(wanted)});
   std::vector<char *> pointers;
   for (std::string &argument : arguments)
     pointers.push_back(argument.data());

@@ -10,9 +10,14 @@ namespace heddle::cli {
 /// $HEDDLE_PYTHON, else build/python/bin/python of this checkout, else python3.
 std::string findPython();
 
-/// Becomes `python -c SCRIPT ARGUMENTS...`, whose exit code is the command's. It finds the package
-/// of this checkout, where there is one, and this build's library, unless HEDDLE_LIBRARY is set.
-[[noreturn]] void becomePython(const std::string &script, std::vector<std::string> arguments);
+/// Becomes `main()` of `heddle.PACKAGE`, whose exit code is the command's. It finds the package of
+/// this checkout, where there is one, and this build's library, unless HEDDLE_LIBRARY is set.
+/// `command` is its name in messages; `needed` are names of packages that it cannot do without,
+/// `wanted` others that it uses.
+[[noreturn]] void becomePython(const std::string &package, const std::string &command,
+                               std::vector<std::string> arguments,
+                               const std::vector<std::string> &needed,
+                               const std::vector<std::string> &wanted = {});
 
 } // namespace heddle::cli
 
