@@ -10,7 +10,7 @@ import heddle
 import numpy as np
 import onnx
 import pytest
-from heddle.training import DivergedError, Trainer
+from heddle.training import DivergedError, Trainer, checkpoint
 from onnx import helper
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -69,6 +69,27 @@ def test_a_trained_model_is_a_model(tmp_path):
     runtime = pytest.importorskip("onnxruntime")
     theirs, = runtime.InferenceSession(str(path)).run(None, {"x": feeds["x"]})
     np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_a_model_too_large_for_one_file_has_its_data_beside_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "LARGEST_PROTO", 100)
+    trainer = trainer_of()
+    feeds = batch(0, SHAPE, 3)
+    trainer.step(feeds)
+    trainer.save(tmp_path / "large.onnx")
+    assert sorted(os.listdir(tmp_path)) == ["large.onnx", "large.onnx.data"]
+    ours, = heddle.compile(tmp_path / "large.onnx", **OPTIONS).run(None, {"x": feeds["x"]})
+    np.testing.assert_allclose(trainer.evaluate(feeds)[1]["y"], ours, rtol=1e-4, atol=1e-5)
+
+
+def test_a_step_that_failed_leaves_the_random_numbers_too():
+    feeds = batch(0, SHAPE, 3)
+    one, other = trainer_of(), trainer_of()
+    one.step(feeds)
+    other.step(feeds)
+    with pytest.raises(heddle.UsageError):
+        one.step({**feeds, "labels": feeds["labels"] + 7})
+    assert one.step(feeds) == other.step(feeds)
 
 
 def test_checkpoints_of_something_else_are_refused(tmp_path):

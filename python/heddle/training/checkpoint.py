@@ -25,12 +25,12 @@ def need(module, what):
 
 
 @contextlib.contextmanager
-def _replacing(path, suffix=""):
+def _replacing(path):
     """A path beside `path` to write to; it takes the place of `path` at the end."""
     folder = os.path.dirname(os.path.abspath(path))
     try:
         with tempfile.TemporaryDirectory(prefix=".heddle-", dir=folder) as place:
-            written = os.path.join(place, os.path.basename(path) + suffix)
+            written = os.path.join(place, os.path.basename(path))
             yield written
             with open(written, "rb") as file:
                 os.fsync(file.fileno())
@@ -110,8 +110,8 @@ LARGEST_PROTO = 2**31 - 1  # bytes that a protobuf file can have
 
 
 def write_model(path, model, arrays):
-    """The model with these initializers; what is too large for one file has its data in
-    PATH.data."""
+    """The model with these initializers; what is too large for one file has its data in PATH.data,
+    which is replaced just before."""
     onnx = need("onnx", "saving a model")
     trained = onnx.ModelProto()
     trained.CopyFrom(model)
@@ -124,7 +124,8 @@ def write_model(path, model, arrays):
         return
     data = os.path.basename(path) + ".data"
     with _replacing(path) as written:
-        onnx.save_model(trained, written, save_as_external_data=True, location=data)
+        onnx.save_model(trained, written, save_as_external_data=True, location=data,
+                        size_threshold=0)
         os.replace(os.path.join(os.path.dirname(written), data), os.fspath(path) + ".data")
 
 

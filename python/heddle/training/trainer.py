@@ -15,7 +15,7 @@ from ..library import Error, RefusedError, UsageError
 from ..session import Session
 from . import checkpoint
 
-RATE, STEP, LOSS, NORM = "train.learning_rate", "train.step", "train.loss", "train.gradient_norm"
+RATE, STEP, LOSS = "train.learning_rate", "train.step", "train.loss"
 DTYPES = {1: np.float32, 11: np.float64}  # of an optimiser's state
 
 
@@ -144,9 +144,8 @@ class Trainer:
         elif os.fspath(path).endswith(".safetensors"):
             notes = {"step": str(self.updates), "parts": str(self.parts),
                      "seed": str(self.seed), "model": self._fingerprint}
-            state = self.state
-            notes["sizes"] = json.dumps(self._typical)  # which decide the order of sums
-            checkpoint.write_state(path, state, notes)
+            state = self.state  # whose sizes decide the order of sums
+            checkpoint.write_state(path, state, {**notes, "sizes": json.dumps(self._typical)})
         else:
             raise UsageError(f"'{path}': a trained model ends in .onnx, a checkpoint in "
                              ".safetensors")
@@ -156,8 +155,8 @@ class Trainer:
         state, notes = checkpoint.read_state(path)
         try:
             seed, step, parts = (int(notes.get(name, 0)) for name in ("seed", "step", "parts"))
-            sizes = json.loads(notes.get("sizes", "{}"))
-        except ValueError as error:
+            sizes = dict(json.loads(notes.get("sizes", "{}")))
+        except (TypeError, ValueError) as error:
             raise RefusedError(f"'{path}': is no checkpoint of a training: {error}") from error
         if notes.get("model", self._fingerprint) != self._fingerprint:
             raise RefusedError(f"'{path}': is a checkpoint of another model: its nodes differ")
@@ -176,9 +175,9 @@ class Trainer:
         """One batch: the model's inputs and the labels by name. Returns the loss before the update,
         a float; with `accumulate`, each that many calls are one update."""
         if self.accumulate == 1:
-            results = self._run("step", {**feeds, **self._numbers()})
+            loss = self._run("step", {**feeds, **self._numbers()})
             self.updates += 1
-            return results
+            return loss
         loss = self._run("gradients", feeds)
         self.parts += 1
         if self.parts == self.accumulate:
@@ -264,12 +263,14 @@ class Trainer:
         try:
             results = phase.run(feeds)
         except UsageError as error:
+            self._seed()  # as if the run had not been
             raise UsageError(f"step {self.updates}: {error}{self._about_labels(error, feeds)}") \
                 from error
         if name == "update":
             return None
         loss = float(results[0])
         if not np.isfinite(loss):
+            self._seed()
             raise DivergedError(self._diagnosis(loss, name, feeds))
         return loss
 
