@@ -65,6 +65,7 @@ void addOptions(cache::Key &key, const CompileOptions &options) {
   key.add(std::string(ops.data ? ops.data : ""));
   heddle_text_free(&ops);
   key.add(options.planText).add(options.threads).add(options.foldLimitBytes);
+  key.add(options.memoryLimitBytes);
   key.add(int64_t(options.without.size()));
   for (const std::string &layer : options.without)
     key.add(layer);

@@ -125,6 +125,19 @@ static llvm::Error readPrinting(const heddle_compile_options_t &given, CompileOp
   return llvm::Error::success();
 }
 
+static llvm::Error readRaggedOutputs(const heddle_compile_options_t &given,
+                                     CompileOptions &options) {
+  llvm::StringRef outputs = given.ragged_outputs ? given.ragged_outputs : "padded";
+  if (outputs != "padded" && outputs != "packed")
+    return makeError(ErrorCode::Usage, "error: ragged_outputs is '" + outputs +
+                                           "', but must be 'padded' or 'packed'");
+  options.packsRows = outputs == "packed";
+  if (options.packsRows && options.ragged.empty())
+    return makeError(ErrorCode::Usage, "error: packed outputs are those of rows with lengths of "
+                                       "their own, which '--ragged' declares");
+  return llvm::Error::success();
+}
+
 llvm::Expected<CompileOptions> heddle::optionsOf(const heddle_compile_options_t *caller) {
   CompileOptions options;
   if (const char *records = std::getenv("HEDDLE_RECORDS"))
@@ -158,16 +171,15 @@ llvm::Expected<CompileOptions> heddle::optionsOf(const heddle_compile_options_t 
     options.inPlace.push_back(given->in_place[i]);
   for (size_t i = 0; i < given->ragged_count; ++i)
     options.ragged.push_back(given->ragged[i]);
-  llvm::StringRef outputs = given->ragged_outputs ? given->ragged_outputs : "padded";
-  if (outputs != "padded" && outputs != "packed")
-    return makeError(ErrorCode::Usage, "error: ragged_outputs is '" + outputs +
-                                           "', but must be 'padded' or 'packed'");
-  options.packsRows = outputs == "packed";
-  if (options.packsRows && options.ragged.empty())
-    return makeError(ErrorCode::Usage, "error: packed outputs are those of rows with lengths of "
-                                       "their own, which '--ragged' declares");
+  if (llvm::Error error = readRaggedOutputs(*given, options))
+    return std::move(error);
   if (given->training)
     options.training = given->training;
+  if (given->memory_limit_bytes < 0)
+    return makeError(ErrorCode::Usage, "error: memory_limit_bytes is " +
+                                           llvm::Twine(given->memory_limit_bytes) +
+                                           ", but must be positive, or 0 for no limit");
+  options.memoryLimitBytes = given->memory_limit_bytes;
   if (given->plan) {
     auto buffer = llvm::MemoryBuffer::getFile(given->plan);
     if (!buffer)

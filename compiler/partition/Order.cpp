@@ -32,31 +32,37 @@ static SmallVector<size_t> readsOf(Operation *op, const DenseMap<Operation *, si
 }
 
 static void sortStretch(ArrayRef<Operation *> ops, const std::map<std::string, int64_t> &order) {
-  SmallVector<int64_t> keys(ops.size());
-  int64_t next = INT64_MAX;
-  for (size_t i = ops.size(); i-- > 0;) {
-    if (auto group = dyn_cast<graph::GroupOp>(ops[i]))
-      if (auto found = order.find(group.getName().str()); found != order.end())
-        next = found->second;
-    keys[i] = next;
-  }
-  if (llvm::is_sorted(keys))
-    return;
   DenseMap<Operation *, size_t> places;
   for (auto [i, op] : llvm::enumerate(ops))
     places[op] = i;
   std::vector<SmallVector<size_t>> readers(ops.size());
   std::vector<size_t> awaited(ops.size());
-  using Ready = std::pair<int64_t, size_t>;
-  std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready;
-  for (size_t i = 0; i < ops.size(); ++i) {
+  for (size_t i = 0; i < ops.size(); ++i)
     for (size_t read : readsOf(ops[i], places)) {
       readers[read].push_back(i);
       ++awaited[i];
     }
+  // What has no number comes with the next one that has, or with the first of its readers.
+  SmallVector<int64_t> keys(ops.size());
+  int64_t next = INT64_MAX;
+  for (size_t i = ops.size(); i-- > 0;) {
+    auto group = dyn_cast<graph::GroupOp>(ops[i]);
+    auto found = group ? order.find(group.getName().str()) : order.end();
+    if (found != order.end()) {
+      keys[i] = next = found->second;
+      continue;
+    }
+    keys[i] = next;
+    for (size_t reader : readers[i])
+      keys[i] = std::min(keys[i], keys[reader]);
+  }
+  if (llvm::is_sorted(keys))
+    return;
+  using Ready = std::pair<int64_t, size_t>;
+  std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready;
+  for (size_t i = 0; i < ops.size(); ++i)
     if (!awaited[i])
       ready.push({keys[i], i});
-  }
   Operation *after = ops.back()->getNextNode();
   while (!ready.empty()) {
     size_t i = ready.top().second;

@@ -12,7 +12,7 @@ bool isBarrier(mlir::Operation &op);
 
 /// Moves groups so that their numbers grow, as far as each stays after what it reads, and no op
 /// that binds sizes or has a region of its own is passed. Groups without a number, and what else
-/// there is, come right before the next one that has one.
+/// there is, come right before the next one that has one, or before the first of their readers.
 void orderGroups(mlir::Block &block, const std::map<std::string, int64_t> &order);
 
 } // namespace heddle::partition

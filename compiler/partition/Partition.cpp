@@ -18,6 +18,7 @@
 #include "compiler/partition/Order.h"
 #include "compiler/partition/Partitioner.h"
 #include "compiler/partition/Regions.h"
+#include "compiler/partition/Sinks.h"
 
 using namespace mlir;
 
@@ -299,7 +300,9 @@ void partition(func::FuncOp function, const Options &options) {
     if (count > 0)
       group.setName((group.getName() + "#" + Twine(count)).str());
   });
-  if (!options.order.empty())
+  if (options.order.empty())
+    orderGroups(function.getBody().front(), orderOfSinks(function));
+  else
     for (Block *block : blocks)
       orderGroups(*block, options.order);
   if (options.packs)

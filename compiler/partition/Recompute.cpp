@@ -29,16 +29,20 @@ void Partitioner::giveToReaders(Group &group) {
   group.members.clear();
 }
 
-/// Whether a plan has no line for the group, but has its ops in those of others.
+/// Whether a plan has no line for the group, but has its ops in those of others. Where a node of
+/// the model stands for more ops than these, its name does not say that of them.
 bool Partitioner::isWantedByReaders(const Group &group) const {
   if (!group.is(Kind::Pointwise) || group.isClaimed || group.members.empty() ||
       options.wanted.empty() || options.wanted.count(graph::sourceName(group.root()->getLoc())))
     return false;
   return llvm::all_of(group.members, [&](Operation *member) {
     std::string name = graph::sourceName(member->getLoc());
-    return member->getNumResults() == 1 && llvm::count_if(options.wanted, [&](auto &each) {
-                                             return each.second.count(name) > 0;
-                                           }) > 1;
+    auto isOfNode = [&](Operation &op) { return graph::sourceName(op.getLoc()) == name; };
+    return llvm::count_if(block, isOfNode) ==
+               llvm::count_if(group.members, [&](Operation *op) { return isOfNode(*op); }) &&
+           member->getNumResults() == 1 &&
+           llvm::count_if(options.wanted, [&](auto &each) { return each.second.count(name) > 0; }) >
+               1;
   });
 }
 

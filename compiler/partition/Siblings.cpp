@@ -153,8 +153,17 @@ static bool hasFormForRows(Operation *at, const Group &group, const Group &other
 }
 
 /// Whether a plan, where it has a line for one of the two, has all ops of the earlier group in the
-/// later one.
+/// later one, or those of both in one line: that of a group which takes both, by steps.
 bool Partitioner::areJoinsWanted(const Group &earlier, const Group &later) const {
+  std::set<std::string> names;
+  for (const Group *group : {&earlier, &later})
+    for (Operation *op : group->members)
+      if (std::string name = graph::sourceName(op->getLoc()); !name.empty())
+        names.insert(name);
+  if (llvm::any_of(options.wanted, [&](auto &line) {
+        return std::includes(line.second.begin(), line.second.end(), names.begin(), names.end());
+      }))
+    return true;
   auto hasLine = [&](const Group &group) {
     return options.wanted.count(graph::sourceName(group.root()->getLoc())) > 0;
   };
@@ -215,6 +224,9 @@ void Partitioner::joinSibling(Group &earlier, Group &later, Kind kind) {
   for (Operation *member : earlier.members)
     groupOf[member] = index;
   later.members.append(earlier.members);
+  // In the model's order, whichever groups were joined first.
+  std::sort(later.members.begin() + 1, later.members.end(),
+            [this](Operation *a, Operation *b) { return places.at(a) > places.at(b); });
   later.kind = partition::nameOf(kind).str();
   later.alsoRead = readElsewhere(block, later.members, later.root());
   later.onlyElementwise &= earlier.onlyElementwise;

@@ -30,6 +30,7 @@ struct CompileOptions {
   std::vector<std::string> scheduleFolders;
   std::string recordsPath;                    // of tuning; "" for none
   std::set<std::string> without;              // see heddle/compiler.h
+  int64_t memoryLimitBytes = 0;               // of a run (see MemoryLimit.h); 0: as it comes
   int threads = 0;                            // 1 makes an artefact without a pool
   int64_t foldLimitBytes = int64_t(64) << 20; // larger constants stay ops
   int jobs = 0;                               // threads of the compiler; 0: all cores it may use

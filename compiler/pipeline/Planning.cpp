@@ -4,6 +4,7 @@
 
 #include "compiler/lower/Schedule.h"
 #include "compiler/partition/Partition.h"
+#include "compiler/pipeline/MemoryLimit.h"
 #include "compiler/plan/Chooser.h"
 #include "compiler/records/RecordedChooser.h"
 #include "compiler/simplify/Passes.h"
@@ -39,6 +40,8 @@ static partition::Options groupsOf(const plan::Plan &given, const CompileOptions
       groups.order[group.name] = *group.order;
     if (group.region >= 0)
       (*groups.regions)[group.name] = group.region;
+    if (group.again)
+      continue; // its ops are those of another group
     std::string name = partition::baseName(group.name);
     if (groups.wanted.count(name))
       groups.ambiguous.insert(name);
@@ -63,8 +66,9 @@ llvm::Error checkLayouts(const Compiled &compiled) {
 
 /// Adds the groups that no mechanism can carry out as the partitioner made them, or that it should
 /// not have made, to those that it shall not make again. A plan's own groups stay as they are where
-/// that is possible at all, however slow.
+/// that is possible at all, however slow; so does what computes results of others `again`.
 static llvm::Expected<bool> findRefused(Compiled &compiled, const plan::Plan &given, bool isAdvised,
+                                        ArrayRef<graph::Recomputation> again,
                                         partition::Options &groups) {
   using Kind = lower::Refusal::Kind;
   bool isNew = false;
@@ -74,7 +78,9 @@ static llvm::Expected<bool> findRefused(Compiled &compiled, const plan::Plan &gi
     if (refused == Kind::Broken)
       broken += ("internal error: group '" + group.getName() + "': " + why + "\n").str();
     auto ops = group.getBody().front().without_terminator();
-    if (llvm::count_if(ops, [](Operation &op) { return !isa<graph::ConstantOp>(op); }) < 2)
+    bool isAgain = llvm::any_of(again, [&](auto &each) { return each.name == group.getName(); });
+    if (isAgain ||
+        llvm::count_if(ops, [](Operation &op) { return !isa<graph::ConstantOp>(op); }) < 2)
       return; // there is nothing to split
     std::string kind = group.kindName().str();
     bool isIgnored = refused == Kind::Advice && (!isAdvised || given.find(group.getName()));
@@ -156,6 +162,17 @@ llvm::Expected<warehouse::Warehouse> loadCards(const Compiled &compiled) {
   return cards;
 }
 
+/// Adds what the given plan computes again.
+static llvm::Error recomputeGiven(func::FuncOp main, const plan::Plan &given,
+                                  ArrayRef<graph::Recomputation> again) {
+  auto problem = graph::recompute(main, again);
+  if (!problem)
+    return llvm::Error::success();
+  const plan::GroupPlan *line = given.find(problem->first);
+  return makeError(ErrorCode::Usage, given.path + ":" + Twine(line ? line->line : 0) + ": group '" +
+                                         problem->first + "': error: 'again': " + problem->second);
+}
+
 namespace {
 /// What decides besides the model: the cards, and the choosers in the order in which they are
 /// asked.
@@ -199,6 +216,7 @@ llvm::Error planGroups(const CompileOptions &options, Compiled &compiled, Stages
   OwningOpRef<ModuleOp> whole = compiled.graph->clone();
   std::unique_ptr<Deciders> deciders;
   partition::Options groups;
+  std::vector<graph::Recomputation> again = compiled.given->recomputations();
 
   auto split = [&]() -> llvm::Error {
     if (!deciders) {
@@ -210,7 +228,7 @@ llvm::Error planGroups(const CompileOptions &options, Compiled &compiled, Stages
       groups.cards = options.without.count("cards") ? nullptr : &deciders->cards;
     }
     partition::partition(main(), groups);
-    return llvm::Error::success();
+    return recomputeGiven(main(), *compiled.given, again);
   };
   bool isSettled = false;
   auto choose = [&]() -> llvm::Error {
@@ -225,7 +243,7 @@ llvm::Error planGroups(const CompileOptions &options, Compiled &compiled, Stages
             plan::choose(main(), deciders->cards, *deciders->byPlan, compiled.machine, made))
       return error;
     auto isSplit =
-        findRefused(compiled, *compiled.given, !options.without.count("feedback"), groups);
+        findRefused(compiled, *compiled.given, !options.without.count("feedback"), again, groups);
     if (!isSplit)
       return isSplit.takeError();
     isSettled = !*isSplit;
@@ -235,6 +253,10 @@ llvm::Error planGroups(const CompileOptions &options, Compiled &compiled, Stages
     if (isSettled)
       if (llvm::Error error = checkVersions(compiled, *compiled.given, made))
         return error;
+    for (plan::GroupPlan &line : made.groups)
+      for (const graph::Recomputation &each : again)
+        if (each.name == line.name)
+          line.again = each;
     compiled.planJson = made.str();
     return llvm::Error::success();
   };
@@ -244,9 +266,13 @@ llvm::Error planGroups(const CompileOptions &options, Compiled &compiled, Stages
     if (llvm::Error error = stages.run("plan", 0.22, choose, text))
       return error;
     if (isSettled)
-      return llvm::Error::success();
+      break;
     compiled.graph = whole->clone();
   }
+  if (!options.memoryLimitBytes)
+    return llvm::Error::success();
+  return fitMemory(compiled, options.memoryLimitBytes, again,
+                   [&] { return stages.run("plan", 0.23, choose, text); });
 }
 
 } // namespace heddle

@@ -3,6 +3,7 @@
 #include "compiler/pipeline/Report.h"
 
 #include "compiler/graph/Graph.h"
+#include "compiler/pipeline/MemoryLimit.h"
 #include "compiler/simplify/Passes.h"
 
 using namespace mlir;
@@ -58,6 +59,13 @@ std::string reportOf(const Compiled &compiled, const nlohmann::ordered_json &sec
       pointwise.push_back({{"group", group}, {"planned", mechanism}});
     report["pointwise_instead"] = pointwise;
     report["weights_bytes"] = program.weights.size;
+    ModuleOp module = *compiled.graph; // a handle: reading changes nothing
+    MemoryNeed memory = memoryOf(module.lookupSymbol<func::FuncOp>("main"), program);
+    report["memory"] = {{"inputs", memory.inputs},
+                        {"outputs", memory.outputs},
+                        {"weights", memory.weights},
+                        {"between_kernels", memory.arena},
+                        {"total", memory.total()}};
     report["objects"] = {{"count", code->parts}, {"from_cache", code->fromCache}};
   }
   if (!compiled.variants.empty())

@@ -21,6 +21,14 @@ const GroupPlan *Plan::find(StringRef group) const {
   return found == groups.end() ? nullptr : &*found;
 }
 
+std::vector<graph::Recomputation> Plan::recomputations() const {
+  std::vector<graph::Recomputation> all;
+  for (const GroupPlan &group : groups)
+    if (group.again)
+      all.push_back(*group.again);
+  return all;
+}
+
 std::string Plan::str() const {
   auto quoted = [](const std::string &text) {
     return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -51,6 +59,11 @@ std::string Plan::str() const {
       line["device"] = group.device;
     if (group.region >= 0)
       line["region"] = group.region;
+    if (group.again)
+      line["again"] = {{"group", group.again->group},
+                       {"results", group.again->results},
+                       {"from", group.again->from},
+                       {"readers", group.again->readers}};
     text += separator.str() + "  " + line.dump(-1, ' ', false, Json::error_handler_t::replace);
     separator = ",\n";
   }
@@ -169,6 +182,19 @@ private:
     }
   }
 
+  void readAgain(const Json &json, graph::Recomputation &again) {
+    again.name = group;
+    if (!json.is_object() || !json.contains("group") || !json.contains("results") ||
+        !json.contains("readers"))
+      return complain("'again' is " + json.dump() +
+                      ", but must be an object with 'group', 'results' and 'readers'");
+    checkFields(json, {"group", "results", "from", "readers"});
+    take(json, "group", again.group, "a string");
+    take(json, "results", again.results, "a list of integers");
+    take(json, "from", again.from, "a list of integers");
+    take(json, "readers", again.readers, "a list of strings");
+  }
+
   GroupPlan readGroup(const Json &json) {
     GroupPlan result;
     group.clear();
@@ -178,7 +204,7 @@ private:
     }
     group = result.name = json["name"].get<std::string>();
     checkFields(json, {"name", "ops", "key", "card", "card_hash", "knobs", "versions", "order",
-                       "device", "region"});
+                       "device", "region", "again"});
     take(json, "ops", result.ops, "a list of strings");
     take(json, "key", result.key, "a string");
     take(json, "card", result.card, "a string");
@@ -190,6 +216,8 @@ private:
       take(json, "order", result.order.emplace(), "an integer");
     take(json, "device", result.device, "an integer");
     take(json, "region", result.region, "an integer");
+    if (json.contains("again"))
+      readAgain(json["again"], result.again.emplace());
     result.line = lineOf(group);
     group.clear();
     return result;

@@ -3,6 +3,7 @@
 #ifndef HEDDLE_PLAN_PLAN_H
 #define HEDDLE_PLAN_PLAN_H
 
+#include "compiler/graph/edit/Recompute.h"
 #include "compiler/warehouse/Warehouse.h"
 
 namespace heddle::plan {
@@ -24,7 +25,9 @@ struct GroupPlan {
   std::optional<int64_t> order;
   int64_t device = 0;
   int64_t region = -1; // groups of one number are launched at once
-  int64_t line = 0;    // of the file, for messages
+  /// Of a group that computes results of another one again; its name is the line's.
+  std::optional<graph::Recomputation> again;
+  int64_t line = 0; // of the file, for messages
 };
 
 struct Plan {
@@ -38,6 +41,7 @@ struct Plan {
   std::vector<GroupPlan> groups;
 
   const GroupPlan *find(llvm::StringRef group) const;
+  std::vector<graph::Recomputation> recomputations() const;
   /// Deterministic, one group a line.
   std::string str() const;
 };

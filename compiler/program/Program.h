@@ -90,6 +90,7 @@ struct ArenaBuffer {
   bool isTemporary;              // else a result
   int64_t index;                 // of the result or temporary
   std::string bytes;             // "64", "batch*768": the symbols' sizes decide
+  int64_t typicalBytes;          // as they typically are
   std::optional<int64_t> offset; // where it does not depend on them
   int64_t first, last;           // kernels between which it matters
 };
@@ -123,6 +124,7 @@ struct Program {
   Weights weights;
   std::vector<std::vector<std::string>> functions; // of each kernel, in the order of its phases
   std::vector<ArenaBuffer> buffers;
+  int64_t arenaBytes = 0; // of all buffers, with typical sizes
   std::vector<LibraryCall> calls;
   std::vector<Source> sources;
   RowBlocks rowBlocks = {0, 0, 0};

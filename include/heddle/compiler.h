@@ -69,6 +69,10 @@ typedef struct heddle_compile_options {
                                  `row_offsets`, i64 [batch + 1], says where each begins */
   const char *training; /* a recipe as JSON: what is compiled is a step of the model's training, its
                            evaluation or a derivative (docs/spec/training.md); NULL: inference */
+  int64_t memory_limit_bytes; /* of a run: inputs, outputs that have no input's buffer, weights and
+                                 what lies between kernels, for typical sizes. Where it does not
+                                 suffice, results are computed twice, which the plan then says
+                                 (docs/spec/plan.md); 0: none */
 } heddle_compile_options_t;
 
 /* `options` may be NULL. */

@@ -126,6 +126,11 @@ def _compile(model, options, handle):
         call("heddle_compile", os.fsencode(model), options, ctypes.byref(handle))
 
 
+def _progress(told):
+    return library.Progress(
+        (lambda _, stage, fraction: told(stage.decode(), fraction)) if told else 0)
+
+
 def compile(  # noqa: A001: the package's own word
     model,
     target="host",
@@ -151,6 +156,7 @@ def compile(  # noqa: A001: the package's own word
     ragged=None,
     ragged_outputs="padded",
     training=None,
+    memory=0,
 ):
     """Compiles an ONNX model and returns a Module ready to run.
 
@@ -167,6 +173,7 @@ def compile(  # noqa: A001: the package's own word
     ragged_outputs  "padded", or "packed": row after row, and a last output `row_offsets`
     training   a recipe, {"loss": "mse", "optimizer": "adam"}: a step of the model's training, its
                evaluation or a derivative (docs/spec/training.md)
+    memory     bytes that a run may take; 0: no limit (docs/guide/memory.md)
     opt_level  0 to 3, of LLVM
     plan       a path, or the `plan` of an earlier compilation
     output     path of an artefact to write, which is then loaded; None compiles into this process
@@ -188,9 +195,7 @@ def compile(  # noqa: A001: the package's own word
     The result's `compiled` has `write`, `plan` and `report`.
     """
     texts = _texts(_shape_texts(shapes))
-    callback = library.Progress(
-        (lambda _, stage, fraction: progress(stage.decode(), fraction)) if progress else 0
-    )
+    callback = _progress(progress)
     handle = ctypes.c_void_p()
     with _plan_path(plan) as plan_path, _function_paths(functions) as function_paths:
         paths = (ctypes.c_char_p * len(function_paths))(*function_paths)
@@ -218,6 +223,7 @@ def compile(  # noqa: A001: the package's own word
             **_list("in_place", [f"{to}={place}" for to, place in (in_place or {}).items()]),
             **_list("ragged", [ragged] if isinstance(ragged, str) else ragged or []),
             ragged_outputs=ragged_outputs.encode(),
+            memory_limit_bytes=memory,
             training=_recipe(training),
         )
         _compile(model, options, handle)

@@ -151,6 +151,7 @@ class CompileOptions(ctypes.Structure):
         ("ragged_count", c_size_t),
         ("ragged_outputs", c_char_p),
         ("training", c_char_p),
+        ("memory_limit_bytes", c_int64),
     ]
 
 

@@ -50,6 +50,12 @@ void addCompileOptions(CLI::App &app, CompileOptions &options) {
          "--training", [&options](const std::string &path) { options.training = readFile(path); },
          "a recipe: compile a step of the model's training (docs/spec/training.md)")
       ->type_name("FILE.json");
+  app.add_option("--memory", options.memory,
+                 "what a run may take (docs/guide/memory.md): where it is too little, results are "
+                 "computed twice")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::PositiveNumber)
+      ->type_name("BYTES");
   app.add_option("--schedules", options.schedules, "a folder of cards beside the built-in ones")
       ->type_name("DIR");
   app.add_option("--fold-limit", options.foldLimit,
@@ -168,6 +174,7 @@ void withRawOptions(const CompileOptions &options,
   raw.ragged_count = ragged.size();
   raw.ragged_outputs = options.raggedOutputs.c_str();
   raw.training = orNull(options.training);
+  raw.memory_limit_bytes = options.memory;
   raw.functions = functions.data();
   raw.function_count = functions.size();
   raw.plan = orNull(options.plan);
@@ -206,10 +213,12 @@ Module openModel(const std::string &path, const CompileOptions &options) {
   if (isArtefact(path)) {
     if (!options.plan.empty() || !options.functions.empty() || !options.schedules.empty() ||
         options.level || options.foldLimit || !options.without.empty() ||
-        !options.records.empty() || options.target != "host" || options.math != "fast")
-      failUsage("'" + path +
-                "' is an artefact, which is compiled already: --target, -O, --plan, --function, "
-                "--records, --schedules, --fold-limit, --math and --without are for models");
+        !options.records.empty() || options.memory || options.target != "host" ||
+        options.math != "fast")
+      failUsage(
+          "'" + path +
+          "' is an artefact, which is compiled already: --target, -O, --plan, --function, "
+          "--records, --schedules, --memory, --fold-limit, --math and --without are for models");
     check(heddle_module_load(path.c_str(), &module));
   } else {
     check(heddle_compiled_module(compileModel(path, options).get(), &module));

@@ -33,6 +33,7 @@ struct CompileOptions {
   std::string raggedOutputs = "padded";
   std::vector<std::string> inPlace; // outputs that may take the place of inputs
   std::string training;             // a recipe as JSON; "" for inference
+  int64_t memory = 0;               // bytes of a run; 0 for no limit
 };
 
 void addCompileOptions(CLI::App &app, CompileOptions &options);

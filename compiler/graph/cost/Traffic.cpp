@@ -56,7 +56,7 @@ static Dim elementsOf(ArrayRef<Dim> first, ArrayRef<Dim> second) {
   return graph::elementCount(dims);
 }
 
-static Dim flopsOf(Operation *op) {
+Dim flopsOf(Operation *op) {
   if (op->getNumResults() == 0 || op->getNumOperands() == 0)
     return Dim(0);
   graph::DimVector made = graph::dimsOf(op->getResult(0));

@@ -20,6 +20,7 @@ graph::Dim bytesOf(mlir::Value tensor);
 
 /// Floating point operations: a product and its addition are two; any other op is one per element
 /// of its result, a reduction one per element of its operand. Moving elements is none.
+graph::Dim flopsOf(mlir::Operation *op);
 graph::Dim flopsOf(graph::GroupOp group);
 /// Scalar operations that one element of a group's results takes, roughly: a function of the
 /// mathematical library counts 17, an op that computes an index 4, any other 1.

@@ -26,7 +26,8 @@ struct MemoryPlan {
 constexpr int64_t kAlignment = 64;
 
 /// Packs the buffers as they are with their typical sizes: largest first, each at the lowest offset
-/// that is free while it lives (Pisarchyk & Lee 2020, "greedy by size").
+/// that is free while it lives (Pisarchyk & Lee 2020, "greedy by size"), and in other orders where
+/// that leaves gaps.
 MemoryPlan planMemory(llvm::ArrayRef<Buffer> buffers,
                       llvm::function_ref<int64_t(const graph::Dim &)> typicalSize);
 

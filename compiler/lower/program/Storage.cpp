@@ -208,6 +208,19 @@ static bool isReadInPlace(Value value, Operation *group) {
   });
 }
 
+/// Whether nobody but the group reads the value's memory when it runs, or later.
+bool Storage::isReadBefore(Value value, graph::GroupOp group) const {
+  return llvm::all_of(value.getUsers(), [&](Operation *user) {
+    Operation *reader = group->getBlock()->findAncestorOpInBlock(*user);
+    if (auto view = dyn_cast_or_null<graph::ReshapeOp>(reader); view && view == user)
+      return isReadBefore(view.getResult(), group) &&
+             llvm::none_of(view->getUsers(),
+                           [&](Operation *other) { return group->isAncestor(other); });
+    return reader == group || (isa_and_nonnull<graph::GroupOp>(reader) &&
+                               steps.at(reader).second < steps.at(group).first);
+  });
+}
+
 /// Whether the group of `root` may write it where `input` lies: nobody reads the input afterwards,
 /// and the group itself reads it at the elements that it writes.
 bool Storage::mayOverwrite(BlockArgument input, Value root) const {
@@ -216,13 +229,7 @@ bool Storage::mayOverwrite(BlockArgument input, Value root) const {
       scheduleOf(group).mechanism != &mechanism::kPointwise ||
       graph::dimsOf(root) != graph::dimsOf(input))
     return false;
-  for (Operation *user : input.getUsers()) {
-    auto reader = dyn_cast_or_null<graph::GroupOp>(group->getBlock()->findAncestorOpInBlock(*user));
-    bool isBefore = reader && reader != group && steps.at(reader).second < steps.at(group).first;
-    if (reader != group && !isBefore)
-      return false;
-  }
-  return isReadInPlace(input, group);
+  return isReadBefore(input, group) && isReadInPlace(input, group);
 }
 
 void Storage::number() {
@@ -381,16 +388,18 @@ void Storage::describeArena() {
         last = std::max<int64_t>(last, i);
     return last;
   };
-  std::vector<int64_t> sizes, offsets;
+  std::vector<int64_t> sizes;
   for (const Buffer &buffer : buffers)
-    if (auto bytes = buffer.bytes.constant())
-      sizes.push_back(*bytes);
-  bool areKnown = sizes.size() == buffers.size();
-  if (areKnown)
-    offsets = plan.offsets(sizes);
+    sizes.push_back(graph::typicalSize(model, buffer.bytes));
+  std::vector<int64_t> offsets = plan.offsets(sizes);
+  bool areKnown =
+      llvm::all_of(buffers, [](const Buffer &buffer) { return buffer.bytes.constant(); });
+  for (auto [bytes, offset] : llvm::zip(sizes, offsets))
+    program.arenaBytes =
+        std::max<int64_t>(program.arenaBytes, llvm::alignTo(offset + bytes, kAlignment));
   auto add = [&](int64_t kernel, bool isTemporary, int64_t index, int64_t number) {
     const Buffer &buffer = buffers[number];
-    program.buffers.push_back({kernel, isTemporary, index, buffer.bytes.str(),
+    program.buffers.push_back({kernel, isTemporary, index, buffer.bytes.str(), sizes[number],
                                areKnown ? std::optional(offsets[number]) : std::nullopt,
                                std::min(kernel, kernelAt(buffer.first)), kernelAt(buffer.last)});
   };

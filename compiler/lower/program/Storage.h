@@ -58,6 +58,7 @@ private:
   void describeArena();
   int64_t lastUse(Value value, int depth = 0) const;
   int64_t firstWrite(graph::GroupOp group) const;
+  bool isReadBefore(Value value, graph::GroupOp group) const;
   bool mayOverwrite(mlir::BlockArgument input, Value root) const;
 
   mlir::func::FuncOp model;

@@ -8,6 +8,7 @@ SPDX-License-Identifier: Apache-2.0
 import argparse
 import json
 import os
+import re
 import sys
 import time
 
@@ -29,6 +30,18 @@ def setting(text):
         return name, float(value)
     except ValueError:
         raise argparse.ArgumentTypeError(f"'{text}' is not of the form beta1=0.9") from None
+
+
+UNITS = {"": 1, "B": 1, **{unit + end: 2 ** (10 * power) for end in ("", "B", "iB")
+                           for power, unit in enumerate("KMGT", 1)}}
+
+
+def size(text):
+    parts = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)", text)
+    try:
+        return int(float(parts[1]) * UNITS[parts[2]])
+    except (TypeError, KeyError):
+        raise argparse.ArgumentTypeError(f"'{text}' is no size such as 800MiB or 2GiB") from None
 
 
 def parser_of(program):
@@ -70,6 +83,9 @@ def parser_of(program):
     how.add_argument("--seed", type=int, default=0, help="of the order of samples, and of dropout")
     how.add_argument("--threads", type=int, default=0, metavar="N",
                      help="0 (default): all there are")
+    how.add_argument("--memory", type=size, default=0, metavar="BYTES",
+                     help="what a step may take, 800MiB: where that is too little, results are "
+                     "computed twice (docs/guide/memory.md)")
     state = parser.add_argument_group("checkpoints")
     state.add_argument("--checkpoint", metavar="FILE.safetensors",
                        help="written after each epoch, whole or not at all")
@@ -78,6 +94,10 @@ def parser_of(program):
                        help="go on from the checkpoint, if there is one")
     parser.add_argument("--json", action="store_true", help="print one JSON object an epoch")
     return parser
+
+
+def mebibytes(count):
+    return f"{count / 2**20:.1f} MiB"
 
 
 class Course:
@@ -126,13 +146,15 @@ class Course:
             optimizer={"name": options.optimizer, **dict(options.set)}, learning_rate=rate,
             trainable=options.trainable, frozen=options.freeze, clip_norm=options.clip_norm,
             accumulate=options.accumulate, seed=options.seed, threads=options.threads or None,
-            recipe={"class_axis": options.class_axis})
+            recipe={"class_axis": options.class_axis}, memory=options.memory)
 
     def run(self):
         trainer, options = self.trainer, self.options
         if options.resume and options.checkpoint and os.path.exists(options.checkpoint):
             trainer.load(options.checkpoint)
-        self._say_what()
+        order = self.samples.order(options.seed, 0)
+        need = trainer.prepare(next(self.samples.batches(self.size, self.keeps_rest, order)))
+        self._say_what(need)
         while (epoch := self._done() // self.per_epoch) < options.epochs:
             self._epoch(epoch)
         if options.output:
@@ -180,15 +202,16 @@ class Course:
             told["accuracy"] = right / labels
         return told
 
-    def _say_what(self):
+    def _say_what(self, need):
         if self.options.json:
             return
         weights = self.trainer.weights
         count = sum(array.size for array in weights.values())
         state = sum(array.nbytes for array in self.trainer.state.values())
-        print(f"{len(weights)} weights of {count} elements, {state / 2**20:.1f} MiB with what "
+        print(f"{len(weights)} weights of {count} elements, {mebibytes(state)} with what "
               f"'{self.options.optimizer}' remembers; {self.per_epoch} steps of {self.size} "
-              "samples an epoch", flush=True)
+              f"samples an epoch, of which each takes {mebibytes(need['total'])}, "
+              f"{mebibytes(need['between_kernels'])} of them between kernels", flush=True)
 
     def _say(self, told):
         if self.options.json:

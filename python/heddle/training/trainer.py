@@ -27,6 +27,7 @@ class _Phase:
     """What was compiled of one phase, with the arrays of the state that it reads and updates."""
 
     def __init__(self, module, threads, held):
+        self.need = module.compiled.report["memory"]
         module.compiled = None  # the compiler's memory, which runs do not need
         self.session = Session(module, threads)
         self.inputs = {value.name: held[value.name] for value in module.inputs
@@ -61,7 +62,8 @@ class Trainer:
     seed            of dropout; equal seeds give equal runs
     threads         of a run; None: all that the process may use
     recipe          further fields of the recipe: {"class_axis": 1, "label_smoothing": 0.1}
-    options         further arguments of heddle.compile
+    options         further arguments of heddle.compile; memory=2**30 limits what a step takes
+                    (docs/guide/memory.md)
 
     The first batch decides for which sizes the step is laid out; it stays right for others.
     `updates` counts those that were done.
@@ -171,6 +173,12 @@ class Trainer:
 
     # Running.
 
+    def prepare(self, feeds):
+        """Compiles the step for the sizes of a batch, as the first `step` would. Returns bytes that
+        one takes: "inputs" (state among them), "outputs", "weights" (those that are frozen),
+        "between_kernels" and "total"."""
+        return dict(self._phase(self._step, feeds).need)
+
     def step(self, feeds):
         """One batch: the model's inputs and the labels by name. Returns the loss before the update,
         a float; with `accumulate`, each that many calls are one update."""
@@ -198,11 +206,15 @@ class Trainer:
     def memory(self):
         """Of the steps that were run, in bytes: `state_bytes`, which the trainer holds, and what
         `Session.memory` tells of the memory between kernels."""
-        name = "step" if self.accumulate == 1 else "gradients"
         return {"state_bytes": sum(array.nbytes for array in self.state.values()),
-                **self._phase(name, {}).session.memory}
+                **self._phase(self._step, {}).session.memory}
 
     # The rest is the class's own.
+
+    @property
+    def _step(self):
+        """The phase that has the inputs of the model."""
+        return "step" if self.accumulate == 1 else "gradients"
 
     def _numbers(self):
         return {RATE: np.float32(self.learning_rate(self.updates)), STEP: np.int64(self.updates)}

@@ -1,0 +1,43 @@
+// Recompute: results of groups that are computed once more, right before some of their readers, so
+// that they need not be in memory from the first reader to the last.
+#ifndef HEDDLE_GRAPH_EDIT_RECOMPUTE_H
+#define HEDDLE_GRAPH_EDIT_RECOMPUTE_H
+
+#include "compiler/graph/Graph.h"
+
+namespace heddle::graph {
+
+struct Recomputation {
+  std::string name;                 // of the group that it makes
+  std::string group;                // whose results it computes again
+  std::vector<int64_t> results;     // their numbers
+  std::vector<int64_t> from;        // of results that it reads instead of computing them
+  std::vector<std::string> readers; // groups that read its results in place of the group's
+
+  bool operator==(const Recomputation &) const = default;
+};
+
+/// What computes some results of a group.
+struct GroupPart {
+  llvm::SmallVector<mlir::Operation *> ops; // in their order
+  std::string kind;                         // of a group of them
+};
+
+/// The part of a group that computes `results`, where it may read its results `from`. None if no
+/// kernel is known to be able to do that alone: a part is either per element, or has all ops of the
+/// group that are not.
+std::optional<GroupPart> partOf(GroupOp group, llvm::ArrayRef<int64_t> results,
+                                llvm::ArrayRef<int64_t> from);
+
+/// The value that this one shows in another shape.
+mlir::Value unshaped(mlir::Value value);
+
+/// Adds groups to the function's block, each before the first of its readers, or before the first
+/// group that runs at once with that. A later one may be a reader of an earlier one. Returns what
+/// is wrong with the first that cannot be added, by its name; nothing for success.
+std::optional<std::pair<std::string, std::string>> recompute(mlir::func::FuncOp function,
+                                                             llvm::ArrayRef<Recomputation> all);
+
+} // namespace heddle::graph
+
+#endif // HEDDLE_GRAPH_EDIT_RECOMPUTE_H

@@ -1,0 +1,31 @@
+// MemoryLimit: what a run takes, and plans that take no more than they may.
+#ifndef HEDDLE_PIPELINE_MEMORYLIMIT_H
+#define HEDDLE_PIPELINE_MEMORYLIMIT_H
+
+#include "compiler/graph/edit/Recompute.h"
+#include "compiler/pipeline/Pipeline.h"
+
+namespace heddle {
+
+/// Bytes of one run, with typical sizes where they are open.
+struct MemoryNeed {
+  int64_t inputs = 0;
+  int64_t outputs = 0; // but for those that have an input's memory
+  int64_t weights = 0; // of the artefact
+  int64_t arena = 0;   // what lies between kernels
+
+  int64_t total() const { return inputs + outputs + weights + arena; }
+};
+
+/// Of what was lowered into `program`.
+MemoryNeed memoryOf(mlir::func::FuncOp main, const program::Program &program);
+
+/// Makes groups of the planned graph compute results again (plan/Rematerialise.h) until a run takes
+/// at most `limit` bytes. `again` has what they are then, and `choose` chooses for all groups anew.
+/// A plan that already says what is computed again is only held against the limit.
+llvm::Error fitMemory(Compiled &compiled, int64_t limit, std::vector<graph::Recomputation> &again,
+                      llvm::function_ref<llvm::Error()> choose);
+
+} // namespace heddle
+
+#endif // HEDDLE_PIPELINE_MEMORYLIMIT_H
