@@ -84,6 +84,9 @@ Dim freshSymbol(mlir::Operation *anchor, llvm::StringRef stem);
 /// Whether the op's results have sizes that it binds itself while running.
 bool bindsSymbols(mlir::Operation *op);
 
+/// Of an op: its result is stored where it is computed, and not computed again by who reads it.
+constexpr llvm::StringLiteral kIsStored = "graph.is_stored";
+
 // One meaning for each question that stages ask of an op.
 inline bool isElementwise(mlir::Operation *op) { return op->hasTrait<Elementwise>(); }
 inline bool isContraction(mlir::Operation *op) { return op->hasTrait<Contraction>(); }

@@ -60,8 +60,9 @@ bool Partitioner::mayGrow(Kind kind, Operation *op, const Group &group) const {
 
 bool Partitioner::mayJoin(Operation *op, Group &group) {
   Operation *root = group.root();
-  if (group.isClaimed || !options.fuses || group.members.size() >= kMostOps || isAlone(op) ||
-      !isWanted(op, root) || graph::rowsOf(op) != graph::rowsOf(root))
+  if (op->hasAttr(graph::kIsStored) || group.isClaimed || !options.fuses ||
+      group.members.size() >= kMostOps || isAlone(op) || !isWanted(op, root) ||
+      graph::rowsOf(op) != graph::rowsOf(root))
     return false;
   if (group.is(Kind::Serial)) { // which stores all elements of the first operand anyway
     Ops all(group.members.begin(), group.members.end());

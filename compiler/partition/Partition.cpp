@@ -70,6 +70,11 @@ bool isHost(Operation *op) {
          op->hasTrait<graph::Hosted>();
 }
 
+/// Whether the op can take its operands into its kernel, element by element.
+static bool readsInPlace(Operation *op) {
+  return graph::isElementwise(op) || isa<graph::TransposeOp>(op) || !graph::reducedAxes(op).empty();
+}
+
 Kind kindOf(Operation *op) {
   if (auto conv = dyn_cast<graph::ConvOp>(op))
     return isDepthwise(conv) ? Kind::Window : Kind::Contraction;
@@ -163,13 +168,26 @@ void Partitioner::takeClaims() {
   }
 }
 
+bool isWidening(Operation *op) {
+  auto cast = dyn_cast<graph::CastOp>(op);
+  if (!cast)
+    return false;
+  auto from = dyn_cast<FloatType>(graph::elementOf(cast.getX()));
+  auto to = dyn_cast<FloatType>(graph::elementOf(cast.getResult()));
+  return from && to && from.getWidth() < to.getWidth();
+}
+
 void Partitioner::giveFreeOpsToEachUser() {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
-    if (!graph::isFree(&op) || isHost(&op))
+    if (!(graph::isFree(&op) || isWidening(&op)) || isHost(&op))
       continue; // else it costs nothing to do again
     SmallVector<OpOperand *> uses;
     for (OpOperand &use : op.getUses())
-      uses.push_back(&use);
+      if (!isWidening(&op) || readsInPlace(use.getOwner()))
+        uses.push_back(&use);
+    bool hasOthers = uses.size() < (size_t)std::distance(op.use_begin(), op.use_end());
+    if (hasOthers) // who need it in memory
+      uses.insert(uses.begin(), nullptr);
     for (OpOperand *use : ArrayRef<OpOperand *>(uses).drop_front(uses.empty() ? 0 : 1)) {
       if (use->getOwner()->getBlock() != &block || isHost(use->getOwner()))
         continue;

@@ -17,6 +17,8 @@ Kind kindOf(mlir::Operation *op);
 bool isHost(mlir::Operation *op);
 /// Must stand alone: others neither join it nor does it join others.
 bool isAlone(mlir::Operation *op);
+/// A cast to a float of more bits, so that its operand is the cheaper one to store.
+bool isWidening(mlir::Operation *op);
 /// Elementwise or not, it takes many instructions an element.
 bool isExpensive(mlir::Operation *op);
 struct Group {

@@ -53,7 +53,8 @@ bool Partitioner::isCheap(const Group &group) const {
   Value result = group.root()->getResult(0);
   int64_t bytes = 0; // of an element of all that it reads
   for (Operation *member : group.members) {
-    if (isExpensive(member) || member->getNumResults() != 1 || isRefused(member, group.kind))
+    if (isExpensive(member) || member->hasAttr(graph::kIsStored) || member->getNumResults() != 1 ||
+        isRefused(member, group.kind))
       return false;
     for (Value operand : member->getOperands()) {
       Operation *source = operand.getDefiningOp();

@@ -181,7 +181,8 @@ bool Partitioner::isJoinAskedFor(const Group &earlier, const Group &later) const
 bool Partitioner::areSiblings(const Group &earlier, const Group &later) {
   Operation *root = later.root();
   auto kind = kindOfSiblings(earlier, later);
-  if (!kind || graph::rowsOf(earlier.root()) != graph::rowsOf(root) ||
+  if (!kind || llvm::all_of(later.members, isWidening) ||
+      graph::rowsOf(earlier.root()) != graph::rowsOf(root) ||
       earlier.members.size() + later.members.size() > kMostOps || isAlone(root) ||
       isAlone(earlier.root()) || !areJoinsWanted(earlier, later) || isRefused(root, kSeveral) ||
       isRefused(root, partition::nameOf(*kind)))

@@ -28,7 +28,8 @@ public:
     checkFields(json, "there is no field",
                 {"phase", "loss", "output", "labels", "class_axis", "ignore_index",
                  "label_smoothing", "delta", "optimizer", "trainable", "frozen", "groups",
-                 "clip_norm", "clip_value", "accumulate", "batch_norm", "dropout", "variables"});
+                 "clip_norm", "clip_value", "accumulate", "batch_norm", "dropout", "activations",
+                 "variables"});
     readPhase(json);
     readLoss(json);
     readOptimizer(json);
@@ -46,6 +47,11 @@ public:
       complain("'batch_norm' is '" + statistics + "', but must be 'batch' or 'running'");
     recipe.usesBatchStatistics = statistics == "batch";
     take(json, "dropout", recipe.drops, "true or false");
+    std::string activations = "f32";
+    take(json, "activations", activations, "'f32' or 'bf16'");
+    if (activations != "f32" && activations != "bf16")
+      complain("'activations' is '" + activations + "', but must be 'f32' or 'bf16'");
+    recipe.narrowsActivations = activations == "bf16";
     take(json, "variables", recipe.variables, "a list of names");
     if (recipe.phase == Phase::Derivative && recipe.variables.empty())
       complain("'variables' must name what is differentiated with respect to");

@@ -5,6 +5,7 @@
 #include "compiler/grad/Gradients.h"
 #include "compiler/graph/edit/Weights.h"
 #include "compiler/support/Error.h"
+#include "compiler/training/Activations.h"
 #include "compiler/training/Losses.h"
 #include "compiler/training/Optimizers.h"
 #include "compiler/training/Selection.h"
@@ -80,6 +81,13 @@ private:
     return llvm::Error::success();
   }
 
+  DenseSet<Operation *> opsSoFar() {
+    DenseSet<Operation *> ops;
+    for (Operation &op : *builder.getBlock())
+      ops.insert(&op);
+    return ops;
+  }
+
   llvm::Error findLoss() {
     auto type = labelsType(recipe, output);
     if (!type)
@@ -99,6 +107,7 @@ private:
       labels = m.reshape(m.cast(labels, wanted.getElementType()), dimsOf(*type));
     }
     m.location = NameLoc::get(builder.getStringAttr(kLoss));
+    forward = opsSoFar();
     loss = makeLoss(m, recipe, output, labels);
     return llvm::Error::success();
   }
@@ -111,9 +120,12 @@ private:
     SmallVector<Value> values;
     for (const Weight &weight : selected->trained)
       values.push_back(weight.value);
+    DenseSet<Operation *> exact = opsSoFar();
     auto found = grad::gradientsOrNull(builder, m.location, output, values, loss.gradient);
     if (!found)
       return refuse("the loss has no derivative: " + llvm::toString(found.takeError()));
+    if (recipe.narrowsActivations)
+      narrowActivations(*builder.getBlock(), forward, exact, builder.getBF16Type());
     selection.statistics = std::move(selected->statistics);
     for (auto [weight, gradient] : llvm::zip(selected->trained, *found)) {
       if (!gradient)
@@ -320,6 +332,7 @@ private:
   OpBuilder builder;
   Maker m;
   Value output;
+  DenseSet<Operation *> forward; // ops of the model
   Loss loss;
   Selection selection;
   SmallVector<Value> gradients; // of selection.trained

@@ -205,3 +205,17 @@ def test_inference_has_a_limit_too():
                        memory=need["inputs"])
     assert heddle.compile(deep(), threads=1, cache=False, typical={"n": BATCH}, load=False,
                           memory=need["total"]).plan == plain.plan
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_activations_of_16_bits_take_less_and_train_alike(name):
+    wide, narrow = trainer_of(name), trainer_of(name, recipe={"activations": "bf16"})
+    first = next(batches_of(name))
+    before, after = wide.prepare(first), narrow.prepare(first)
+    assert after["between_kernels"] < 0.9 * before["between_kernels"]
+    assert narrow.step(first) == pytest.approx(wide.step(first), rel=1e-6)  # the way forward is f32
+    weights = [key for key in wide.weights if key.startswith("w")]
+    start = trainer_of(name).state
+    for key in weights:  # updates differ by the rounding alone
+        moved = wide.state[key] - start[key]
+        assert np.abs(narrow.state[key] - wide.state[key]).max() <= 0.05 * np.abs(moved).max(), key
