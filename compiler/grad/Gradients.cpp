@@ -119,7 +119,7 @@ template <typename Op> static Op onlyUser(Value value) {
   return value.hasOneUse() ? dyn_cast<Op>(*value.user_begin()) : Op();
 }
 
-/// Whether the maximum of x is the m of log(sum(exp(x - m))) + m alone, which is the same for any m.
+/// Whether the maximum of x is only the m of log(sum(exp(x - m))) + m, which is the same for any m.
 /// It may be another number where it is infinite.
 static bool isShiftOfLogSum(ReduceMaxOp maximum) {
   Value m = maximum.getResult();
@@ -140,8 +140,8 @@ static bool isShiftOfLogSum(ReduceMaxOp maximum) {
     auto power = shifted && shifted.getX() == maximum.getX() ? onlyUser<ExpOp>(shifted.getResult())
                                                              : ExpOp();
     auto sum = power ? onlyUser<ReduceSumOp>(power.getResult()) : ReduceSumOp();
-    auto log = sum && sum.getAxes() == maximum.getAxes() ? onlyUser<LogOp>(sum.getResult())
-                                                         : LogOp();
+    auto log =
+        sum && sum.getAxes() == maximum.getAxes() ? onlyUser<LogOp>(sum.getResult()) : LogOp();
     if (log && onlyUser<AddOp>(log.getResult()) == users[1 - i])
       return true;
   }

@@ -257,9 +257,9 @@ private:
     return true;
   }
 
-  /// Only what is computed element by element can meet the product in the registers; a slice that is
-  /// no part of the product, or a reshape, reads memory. What the right operand alone follows from
-  /// may be any op.
+  /// Only what is computed element by element can meet the product in the registers; a slice that
+  /// is no part of the product, or a reshape, reads memory. What the right operand alone follows
+  /// from may be any op.
   bool checkRoles(ValueRange results) {
     SmallVector<Value> open(results.begin(), results.end());
     llvm::DenseSet<Operation *> seen{product.root};
