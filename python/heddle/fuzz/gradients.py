@@ -30,7 +30,7 @@ from .graph import FLOATS, Graph, make_rng, number_of
 STEPS = (2.11e-4, 1.27e-4, 5.3e-5)  # no multiples of each other, as roundings to f32 are
 JITTER = 0.01  # moves values away from corners, where many of those that are drawn would be
 REFUSAL = re.compile(r"op '(?:graph\.)?(\w+)' of '[^']*' (?:has no derivative: (?!op )|lies )")
-UNTRAINED = re.compile("nothing to train|none of them has a derivative")
+UNTRAINED = "does not depend on any weight"
 VARIABLES = (TensorProto.DOUBLE, TensorProto.FLOAT)
 
 
@@ -175,6 +175,7 @@ class Subject:
         model.graph.input.extend(
             helper.make_tensor_value_info(name, number_of(array.dtype.name), array.shape)
             for name, array in self.weights.items() if name not in known)
+        self.names = [value.name for value in model.graph.input]
         return ReferenceEvaluator(model, new_ops=OPS)
 
     def evaluate(self, values):
@@ -183,7 +184,8 @@ class Subject:
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                found = np.asarray(self.open.run(None, values)[0])
+                feeds = {name: values[name] for name in self.names}
+                found = np.asarray(self.open.run(None, feeds)[0])
             return found if np.all(np.isfinite(wide(found))) else None
         except Exception:  # noqa: BLE001: the evaluator has gaps
             return None
@@ -216,10 +218,11 @@ class Compiled:
         self.data, self.recipe = model.SerializeToString(), recipe
         self.module = heddle.compile(self.data, cache=False, training=recipe)
         self.session = heddle.Session(self.module, threads=threads)
+        self.feeds = [value.name for value in self.module.inputs]
 
     def run(self, values):
         """({name: array} of what was compiled, the same of the interpreter)."""
-        feeds = {value.name: values[value.name] for value in self.module.inputs}
+        feeds = {name: values[name] for name in self.feeds}
         names = [value.name for value in self.module.outputs]
         compiled = dict(zip(names, self.session.run(names, feeds)))
         with tempfile.NamedTemporaryFile(suffix=".onnx") as file:
@@ -255,9 +258,12 @@ def compare_slopes(subject, values, seed, reference, is_rounded):
     for name in subject.variables:
         found = subject.slope(values, name, seed)
         derivative = wide(reference[f"grad.{name}"])
-        if found is None or not np.all(np.isfinite(derivative)):
+        if found is None:
             continue
         direction, expected, error = found
+        if not np.all(np.isfinite(derivative)):
+            return Outcome("oracle", f"'grad.{name}' has elements that are no numbers, but along a "
+                           f"direction differences give {expected:.9g}"), held
         actual, flow = float(np.sum(derivative * direction)), np.abs(derivative * direction)
         error += NOISE["float32" if is_rounded else "float64"] * float(np.sum(flow))
         held += 1
@@ -279,11 +285,18 @@ def step_of(subject):
     return model, {"loss": "output", "output": names[1], "optimizer": kind, "dropout": False}
 
 
-def state_of(module, values):
+def state_of(feeds, values):
     """What a step takes besides the model's inputs: numbers, and a state that begins with 0."""
     rate = {"train.learning_rate": np.float32(0.1), "train.step": np.int64(0)}
-    return {**rate, **{each.name: np.zeros_like(values[each.name.partition("/")[0]])
-                       for each in module.inputs if "/" in each.name}}
+    return {**rate, **{name: np.zeros_like(values[name.partition("/")[0]])
+                       for name in feeds if "/" in name}}
+
+
+def seed_of(y, is_asked):
+    """What elements of the output are weighed by, numbers of f32; one number is not."""
+    if not is_asked:
+        return np.ones_like(y)
+    return random_of("seed").standard_normal(y.shape).astype(np.float32).astype(y.dtype)
 
 
 def outcome_of(error):
@@ -308,7 +321,7 @@ def judge_at(model, cases, threads, salt):
         try:
             pair = [Compiled(each, recipe, threads) for each in (network, narrowed(network))]
         except heddle.Error as error:
-            if UNTRAINED.search(str(error)):
+            if UNTRAINED in str(error):
                 continue
             return outcome_of(error)
         for feeds in cases:
@@ -316,9 +329,9 @@ def judge_at(model, cases, threads, salt):
             y = subject.evaluate(values)
             if y is None:
                 continue
-            seed = random_of("seed").standard_normal(y.shape).astype(np.float32).astype(y.dtype)
+            seed = seed_of(y, f"grad.{subject.output}" in pair[0].feeds)
             values[f"grad.{subject.output}"] = seed
-            values.update(state_of(pair[0].module, values))
+            values.update(state_of(pair[0].feeds, values))
             try:
                 found = [pair[0].run(values),
                          pair[1].run({name: narrow(array) for name, array in values.items()})]
@@ -330,12 +343,7 @@ def judge_at(model, cases, threads, salt):
                 if difference(wide(reference[subject.output]), wide(y), 1e-6 * np.max(
                         np.abs(y), initial=1.0)):
                     continue  # of models as they are others are the judges
-                for name in [f"grad.{subject.output}", *state_of(pair[0].module, values)]:
-                    values.pop(name)
-                seed = seed if f"grad.{subject.output}" in [
-                    each.name for each in pair[0].module.inputs] else np.ones_like(seed)
-                outcome, more = compare_slopes(subject, values, seed, reference,
-                                               is_rounded)
+                outcome, more = compare_slopes(subject, values, seed, reference, is_rounded)
                 held += more
             if outcome:
                 return outcome
