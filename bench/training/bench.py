@@ -27,13 +27,13 @@ MODELS = tool.ROOT / "build" / "models" / "training"
 TOLERANCE = 1e-3
 
 
-def exported(network):
+def exported(network, folder=MODELS):
     """The network as an ONNX file that can be trained."""
     import torch
 
-    path = MODELS / f"{network.name}.onnx"
+    path = folder / f"{network.name}.onnx"
     if not path.exists():
-        MODELS.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         module, batch = networks.seeded(network)
         batch.pop("labels")
         written = path.with_suffix(".part")

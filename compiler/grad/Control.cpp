@@ -90,8 +90,7 @@ static SmallVector<Value> recorded(Flow &f, ArrayRef<unsigned> arguments,
                                    std::optional<Dim> count) {
   OpBuilder::InsertionGuard guard(f.builder);
   f.builder.setInsertionPoint(f.op);
-  IRMapping mapping;
-  Operation *draft = cloneOps(f.builder, f.op, mapping).front();
+  Operation *draft = cloneToReplace(f.builder, f.op);
   Block &body = draft->getRegion(0).front();
   auto loop = dyn_cast<LoopOp>(draft);
   if (!count && loop.getScanCount() > 0)

@@ -114,6 +114,40 @@ static bool onlyShifts(ReduceMaxOp maximum) {
   });
 }
 
+/// The one user of a value if it is an Op, or null.
+template <typename Op> static Op onlyUser(Value value) {
+  return value.hasOneUse() ? dyn_cast<Op>(*value.user_begin()) : Op();
+}
+
+/// Whether the maximum of x is only the m of log(sum(exp(x - m))) + m, which is the same for any m.
+/// It may be another number where it is infinite.
+static bool isShiftOfLogSum(ReduceMaxOp maximum) {
+  Value m = maximum.getResult();
+  for (Operation *user : maximum->getUsers())
+    if (auto select = dyn_cast<SelectOp>(user); select && select.getY() == maximum.getResult())
+      m = select.getResult();
+    else if (!isa<IsInfOp>(user))
+      break;
+  auto isOther = [&](Operation *user) { return user != m.getDefiningOp() && !isa<IsInfOp>(user); };
+  if (m != maximum.getResult() && llvm::any_of(maximum->getUsers(), isOther))
+    return false;
+  auto users = llvm::to_vector(m.getUsers());
+  if (users.size() != 2)
+    return false;
+  for (int i : {0, 1}) {
+    auto whole = dyn_cast<BroadcastOp>(users[i]);
+    auto shifted = whole ? onlyUser<SubOp>(whole.getResult()) : SubOp();
+    auto power = shifted && shifted.getX() == maximum.getX() ? onlyUser<ExpOp>(shifted.getResult())
+                                                             : ExpOp();
+    auto sum = power ? onlyUser<ReduceSumOp>(power.getResult()) : ReduceSumOp();
+    auto log =
+        sum && sum.getAxes() == maximum.getAxes() ? onlyUser<LogOp>(sum.getResult()) : LogOp();
+    if (log && onlyUser<AddOp>(log.getResult()) == users[1 - i])
+      return true;
+  }
+  return false;
+}
+
 namespace {
 class Backward {
 public:
@@ -146,7 +180,7 @@ private:
                                                " lies between what is differentiated and the "
                                                "variables, but has no derivative");
     auto maximum = dyn_cast<ReduceMaxOp>(op);
-    if (row->rule && !(maximum && onlyShifts(maximum)))
+    if (row->rule && !(maximum && (onlyShifts(maximum) || isShiftOfLogSum(maximum))))
       for (Value result : op->getResults())
         if (isFloat(result))
           active.insert(result);

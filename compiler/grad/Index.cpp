@@ -51,9 +51,11 @@ public:
     return axis ? f.make<ScatterElementsOp>(x, f.x(1), updates, *axis, how)
                 : f.make<ScatterNdOp>(x, f.x(1), updates, how);
   }
+  /// In the shape of the updates, whose sizes may have names of their own.
   Value from(Value x) {
-    return axis ? f.make<GatherElementsOp>(x, f.x(1), *axis)
-                : f.make<GatherNdOp>(x, f.x(1), uint64_t(0));
+    Value picked = axis ? f.make<GatherElementsOp>(x, f.x(1), *axis)
+                        : f.make<GatherNdOp>(x, f.x(1), uint64_t(0));
+    return f.reshape(picked, dimsOf(f.x(2)));
   }
 
   void rule() {

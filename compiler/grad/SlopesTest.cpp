@@ -246,6 +246,37 @@ TEST(Gradients, equal_largest_elements_share_evenly) {
   EXPECT_EQ(slopesAt(test, {3, 1, 3, 2}), (Numbers{0.5, 0, 0.5, 0}));
 }
 
+/// Rounding of sums would be all that flows through the largest element.
+TEST(Gradients, the_shift_of_a_log_of_sums_has_no_slope) {
+  const std::string guarded = R"(
+      %i = graph.is_inf %m {positive = true, negative = true} : (f64[a, 1]) -> i1[a, 1]
+      %0 = graph.constant dense<0.0> : f64[]
+      %z = graph.broadcast %0 : (f64[]) -> f64[a, 1]
+      %s = graph.select %i, %z, %m : (i1[a, 1], f64[a, 1], f64[a, 1]) -> f64[a, 1])";
+  for (bool isGuarded : {false, true}) {
+    std::string body = R"(
+      %m = graph.reduce_max %x {axes = array<i64: 1>, keep_dims = true} : (f64[a, 3]) -> f64[a, 1]
+      GUARD
+      %b = graph.broadcast SHIFT : (f64[a, 1]) -> f64[a, 3]
+      %d = graph.sub %x, %b : f64[a, 3]
+      %e = graph.exp %d : f64[a, 3]
+      %t = graph.reduce_sum %e {axes = array<i64: 1>, keep_dims = true} : (f64[a, 3]) -> f64[a, 1]
+      %l = graph.log %t : f64[a, 1]
+      %y = graph.add %l, SHIFT : f64[a, 1])";
+    body = std::regex_replace(body, std::regex("GUARD"), isGuarded ? guarded : "");
+    body = std::regex_replace(body, std::regex("SHIFT"), isGuarded ? "%s" : "%m");
+    MLIRContext context;
+    auto module = moduleOf({"", "%x: f64[a, 3]", "f64[a, 1]", body.c_str()}, context);
+    ASSERT_TRUE(module);
+    func::FuncOp main = mainOf(*module);
+    ASSERT_FALSE(
+        llvm::errorToBool(differentiate(main, main.getArgument(0), main.getArguments().back())));
+    int64_t comparisons = 0;
+    main.walk([&](graph::EqualOp) { ++comparisons; });
+    EXPECT_EQ(comparisons, 0) << body;
+  }
+}
+
 TEST(Gradients, a_product_has_slopes_where_factors_are_zero) {
   Case test{"", "%x: f64[2, 3]", "f64[2]",
             "%y = graph.reduce_prod %x {axes = array<i64: 1>} : (f64[2, 3]) -> f64[2]"};

@@ -131,7 +131,7 @@ public:
     for (Value result : results)
       if (graph::dimsOf(result) != dims)
         return no("a result has another shape than the product");
-    return checkRoles();
+    return checkRoles(results);
   }
 
   Product product;
@@ -257,16 +257,23 @@ private:
     return true;
   }
 
-  /// Only what follows element by element can wait in the registers; a slice that is no part of the
-  /// product, or a reshape, reads memory.
-  bool checkRoles() {
-    for (Operation *op : product.members) {
+  /// Only what is computed element by element can meet the product in the registers; a slice that
+  /// is no part of the product, or a reshape, reads memory. What the right operand alone follows
+  /// from may be any op.
+  bool checkRoles(ValueRange results) {
+    SmallVector<Value> open(results.begin(), results.end());
+    llvm::DenseSet<Operation *> seen{product.root};
+    while (!open.empty()) {
+      Value value = open.pop_back_val();
+      Operation *op = value.getDefiningOp();
+      if (!isComputed(value) || !seen.insert(op).second)
+        continue;
       bool isEpilogue = graph::isElementwise(op) ||
                         isa<graph::BroadcastOp, graph::SliceOp, graph::IotaOp>(op) ||
                         (isa<graph::ReshapeOp>(op) && !isComputed(op->getOperand(0)));
-      bool feedsRight = isComputed(product.root->getOperand(1)) && !isEpilogue;
-      if (op != product.root && !isEpilogue && !feedsRight)
+      if (!isEpilogue)
         return no(named(op) + " is not computed element by element");
+      llvm::append_range(open, op->getOperands());
     }
     return true;
   }

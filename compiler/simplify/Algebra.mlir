@@ -59,6 +59,21 @@ func.func @merges_movement(%x: tensor<2x3x4xf32>) -> tensor<24xf32> {
   return %d : tensor<24xf32>
 }
 
+// Where n is no 12, or no 4, the run refuses it.
+// CHECK-LABEL: @keeps_movement_that_cannot_be
+// CHECK: graph.reshape %{{.*}} -> tensor<?xf32
+// CHECK: graph.reshape %{{.*}} -> tensor<6xf32>
+// CHECK: graph.broadcast %{{.*}} -> tensor<2x?xf32
+// CHECK: graph.broadcast %{{.*}} -> tensor<3x2x5xf32>
+func.func @keeps_movement_that_cannot_be(%x: tensor<12xf32>, %z: tensor<4xf32>,
+    %size: tensor<?xf32, #graph.dims<"n">>) -> (tensor<6xf32>, tensor<3x2x5xf32>) {
+  %a = graph.reshape %x : (tensor<12xf32>) -> tensor<?xf32, #graph.dims<"n">>
+  %b = graph.reshape %a : (tensor<?xf32, #graph.dims<"n">>) -> tensor<6xf32>
+  %c = graph.broadcast %z : (tensor<4xf32>) -> tensor<2x?xf32, #graph.dims<2, "n">>
+  %d = graph.broadcast %c : (tensor<2x?xf32, #graph.dims<2, "n">>) -> tensor<3x2x5xf32>
+  return %b, %d : tensor<6xf32>, tensor<3x2x5xf32>
+}
+
 // CHECK-LABEL: @computes_once
 // CHECK: graph.exp %{{.*}} : tensor<3x1xf32>
 // CHECK: graph.mul %{{.*}} : tensor<3x1xf32>

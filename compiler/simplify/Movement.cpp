@@ -22,10 +22,14 @@ LogicalResult forward(Operation *op, Rewriter &rewriter) {
 LogicalResult reshapeSame(ReshapeOp op, Rewriter &rewriter) {
   return keepsType(op) ? forward(op, rewriter) : failure();
 }
-// reshape(reshape x) = reshape x
+// reshape(reshape x) = reshape x, but where a run would find that one of them cannot be
 LogicalResult reshapeReshape(ReshapeOp op, Rewriter &rewriter) {
   auto inner = op.getX().getDefiningOp<ReshapeOp>();
   if (!inner)
+    return failure();
+  auto from = elementCount(dimsOf(inner.getX())).constant(),
+       to = elementCount(dimsOf(op.getResult())).constant();
+  if (from && to && *from != *to)
     return failure();
   rewriter.replaceOpWithNewOp<ReshapeOp>(op, op.getType(), inner.getX());
   return success();
@@ -44,11 +48,15 @@ LogicalResult reshapeSplat(ReshapeOp op, Rewriter &rewriter) {
 LogicalResult broadcastSame(BroadcastOp op, Rewriter &rewriter) {
   return keepsType(op) ? forward(op, rewriter) : failure();
 }
-// broadcast(broadcast x) = broadcast x
+// broadcast(broadcast x) = broadcast x, with the same exception
 LogicalResult broadcastBroadcast(BroadcastOp op, Rewriter &rewriter) {
   auto inner = op.getX().getDefiningOp<BroadcastOp>();
   if (!inner)
     return failure();
+  DimVector from = dimsOf(inner.getX()), to = dimsOf(op.getResult());
+  for (auto [size, wanted] : llvm::zip(llvm::reverse(from), llvm::reverse(to)))
+    if (size.constant() && wanted.constant() && size != wanted && !size.isConstant(1))
+      return failure();
   rewriter.replaceOpWithNewOp<BroadcastOp>(op, op.getType(), inner.getX());
   return success();
 }

@@ -23,8 +23,19 @@ Value Signature::input(StringRef name) {
   return {};
 }
 
+bool Signature::isInputSize(const graph::Dim &dim) {
+  return dim.symbolName() && llvm::any_of(main.getArgumentTypes(), [&](Type type) {
+           return llvm::is_contained(graph::dimsOf(type), dim);
+         });
+}
+
 Value Signature::addInput(StringRef name, Type type) {
   unsigned place = main.getNumArguments();
+  graph::DimVector dims = graph::dimsOf(type);
+  for (graph::Dim &dim : dims)
+    if (!dim.constant() && !isInputSize(dim))
+      dim = graph::freshSymbol(main, "size");
+  type = graph::tensorOf(main.getContext(), dims, cast<RankedTensorType>(type).getElementType());
   StringAttr text = builder.getStringAttr(name);
   main.insertArgument(place, type, builder.getDictionaryAttr(builder.getNamedAttr(kName, text)),
                       NameLoc::get(text));

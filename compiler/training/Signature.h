@@ -14,6 +14,7 @@ public:
   mlir::Operation *terminator() { return main.getBody().front().getTerminator(); }
 
   mlir::Value input(llvm::StringRef name); // null: there is none
+  /// Of this type, but a size that no other input has by this name gets one of its own.
   mlir::Value addInput(llvm::StringRef name, mlir::Type type);
   std::string inputNames(); // for messages
   void eraseUnusedInputs();
@@ -34,6 +35,8 @@ public:
   mlir::func::FuncOp main;
 
 private:
+  bool isInputSize(const graph::Dim &dim);
+
   mlir::Builder builder;
 };
 

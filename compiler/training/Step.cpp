@@ -29,6 +29,14 @@ static Type arithmeticOf(Value weight) {
   return element.getIntOrFloatBitWidth() < 32 ? Float32Type::get(weight.getContext()) : element;
 }
 
+/// Whether a run may find these sizes equal, or 1.
+static bool fits(ArrayRef<Dim> sizes, ArrayRef<Dim> wanted) {
+  return sizes.size() == wanted.size() && llvm::all_of(llvm::zip(sizes, wanted), [](auto pair) {
+           auto [size, other] = pair;
+           return !size.constant() || !other.constant() || size == other || size.isConstant(1);
+         });
+}
+
 namespace {
 class StepMaker {
 public:
@@ -98,13 +106,13 @@ private:
       labels = signature.input(recipe.labels);
       if (!labels)
         labels = signature.addInput(recipe.labels, wanted);
-      if (rankOf(labels) != wanted.getRank() ||
+      if (!fits(dimsOf(labels), dimsOf(wanted)) ||
           isa<FloatType>(elementOf(labels)) != isa<FloatType>(wanted.getElementType()))
         return refuse("the input '" + recipe.labels +
                       "', which the recipe has as labels, does not fit the output '" +
                       recipe.output + "': the loss '" + recipe.loss + "' needs labels " +
                       grad::textOf(dimsOf(*type)));
-      labels = m.reshape(m.cast(labels, wanted.getElementType()), dimsOf(*type));
+      labels = m.broadcast(m.cast(labels, wanted.getElementType()), dimsOf(*type));
     }
     m.location = NameLoc::get(builder.getStringAttr(kLoss));
     forward = opsSoFar();
@@ -309,7 +317,8 @@ private:
     }
     Value seed = elementCount(dimsOf(output)).isConstant(1)
                      ? m.like(output, 1)
-                     : signature.addInput("grad." + recipe.output, output.getType());
+                     : m.broadcast(signature.addInput("grad." + recipe.output, output.getType()),
+                                   dimsOf(output));
     auto found = grad::gradients(builder, m.location, output, xs, seed);
     if (!found)
       return refuse("output '" + recipe.output +

@@ -34,6 +34,7 @@ def test_models_are_checked():
 @pytest.mark.parametrize("arguments, message", [
     (["fuzz", "--ops", "9..2"], "'9..2' is no range"),
     (["fuzz", "--nonsense"], "--nonsense"),
+    (["fuzz", "--gradients", "--ragged"], "exclude each other"),
     (["reduce"], "MODEL"),
     (["reduce", "/none.onnx"], "'/none.onnx'"),
 ])

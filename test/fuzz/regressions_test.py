@@ -207,3 +207,19 @@ def test_what_a_scan_stacks_has_the_size_that_its_state_grows_to(columns):
                 [value("last", FLOAT, [None, None]), value("mean", FLOAT, [])],
                 {"init": state, "xs": xs})
     assert found[0].tolist() == (state + 6).tolist() and found[1] == np.mean(1 - 3 - np.arange(6.0))
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_transposed_tensor_added_to_a_product_with_a_transposed_operand(count):
+    """The product's tile reads what it adds row by row, which a transposed tensor is not."""
+    nodes = [helper.make_node("Transpose", ["b"], ["right"], perm=[1, 0]),
+             helper.make_node("Transpose", ["c"], ["turned"], perm=[0, 2, 1]),
+             helper.make_node("MatMul", ["a", "right"], ["product"]),
+             helper.make_node("Add", ["turned", "product"], ["y"])]
+    shapes = {"a": (count, 4, 8), "b": (5, 8), "c": (count, 5, 4)}
+    random = np.random.default_rng(1)
+    feeds = {name: random.standard_normal(shape, np.float32) for name, shape in shapes.items()}
+    found, = run(nodes, [value(name, FLOAT, shape) for name, shape in shapes.items()],
+                 [value("y", FLOAT, [None] * 3)], feeds)
+    expected = feeds["c"].transpose(0, 2, 1) + feeds["a"] @ feeds["b"].T
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)

@@ -8,7 +8,7 @@ import heddle
 import numpy as np
 import pytest
 from heddle.training import Trainer
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -293,3 +293,45 @@ def test_the_derivative_of_a_model():
         moved[1][place] -= 1e-2
         ys = [(compiled.run(None, {**given, "x": each})[0] * seed).sum() for each in moved]
         assert slope[place] == pytest.approx((ys[0] - ys[1]) / 2e-2, rel=1e-2, abs=1e-3)
+
+
+def test_labels_of_sizes_that_follow_from_those_of_the_image():
+    """Half the image's sizes: the labels have names of their own for them, which a run checks."""
+    network = model([helper.make_node("Conv", ["x", "conv.weight"], ["y"], "conv", strides=[2, 2])],
+                    {"x": ["n", 2, "h", "w"]}, {"y": ["n", 4, "p", "q"]},
+                    initializers(0, conv__weight=(4, 2, 3, 3)))
+    trainer = Trainer(network, "mse", optimizer="sgd", learning_rate=0.1, **OPTIONS)
+    x, labels = numbers_of(1, (3, 2, 9, 7)), numbers_of(2, (3, 4, 4, 3)).astype(np.float32)
+    feeds = {"x": x.astype(np.float32), "labels": labels}
+    first = trainer.step(feeds)
+    assert trainer.step(feeds) < first
+    with pytest.raises(heddle.UsageError, match="a size of .* cannot be broadcast to"):
+        trainer.step({**feeds, "labels": labels.transpose(0, 1, 3, 2).copy()})
+    given = {"phase": "derivative", "variables": ["x"]}
+    derivative = heddle.compile(network, training=given, **OPTIONS)
+    y, slope = derivative.run(None, {"x": feeds["x"], "grad.y": labels})
+    assert slope.shape == x.shape and (slope * x).sum() == pytest.approx((y * labels).sum(), 1e-4)
+
+
+def test_a_derivative_in_branches_of_other_sizes():
+    """The sum needs two rows, so the branch with one cannot be taken."""
+    def branch(name, node):
+        return helper.make_graph([node], name, [], [helper.make_tensor_value_info(
+            node.output[0], TensorProto.FLOAT, [None, None])])
+
+    first = branch("first", helper.make_node("Slice", ["x", "zero", "one"], ["a"], "slice"))
+    whole = branch("whole", helper.make_node("Relu", ["x"], ["b"], "relu"))
+    network = model([helper.make_node("If", ["c"], ["r"], "if", then_branch=first,
+                                      else_branch=whole),
+                     helper.make_node("Concat", ["r", "x"], ["y"], "concat", axis=1)],
+                    {"x": [2, 3]}, {"y": [2, 6]},
+                    [numpy_helper.from_array(np.array([i]), name)
+                     for i, name in enumerate(("zero", "one"))])
+    network.graph.input.append(helper.make_tensor_value_info("c", TensorProto.BOOL, []))
+    compiled = heddle.compile(network, training={"phase": "derivative", "variables": ["x"]},
+                              **OPTIONS)
+    x = np.array([[1, -1, 2], [-3, 4, -5]], np.float32)
+    given = {"x": x, "grad.y": np.ones((2, 6), np.float32)}
+    assert (compiled.run(None, {**given, "c": np.array(False)})[1] == 1 + (x > 0)).all()
+    with pytest.raises(heddle.Error, match="to be joined differ"):
+        compiled.run(None, {**given, "c": np.array(True)})

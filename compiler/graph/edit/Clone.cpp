@@ -41,27 +41,44 @@ static SmallVector<std::string> boundBy(Operation *op) {
   return bound;
 }
 
+using Names = llvm::StringMap<Dim>;
+
+static void rename(Operation *op, const Names &names) {
+  substituteSymbols(op, [&](StringRef name) -> std::optional<Dim> {
+    auto found = names.find(name);
+    return found == names.end() ? std::nullopt : std::optional(found->second);
+  });
+}
+
+/// Names for copies of all sizes that are bound by the op and below it.
+static void addNames(Operation *op, Operation *parent, Names &names) {
+  op->walk([&](Operation *inner) {
+    if (bindsSymbols(inner))
+      for (const std::string &name : boundBy(inner))
+        names.try_emplace(name, freshSymbol(parent, "copy"));
+  });
+}
+
 SmallVector<Operation *> cloneOps(OpBuilder &builder, ArrayRef<Operation *> ops,
                                   IRMapping &mapping) {
   SmallVector<Operation *> copies;
-  llvm::StringMap<Dim> renamed;
-  Operation *parent = builder.getInsertionBlock()->getParentOp();
+  Names names;
   for (Operation *op : ops) {
-    op->walk([&](Operation *inner) {
-      if (bindsSymbols(inner))
-        for (const std::string &name : boundBy(inner))
-          renamed.try_emplace(name, freshSymbol(parent, "copy"));
-    });
+    addNames(op, builder.getInsertionBlock()->getParentOp(), names);
     copies.push_back(builder.clone(*op, mapping));
   }
-  if (renamed.empty())
-    return copies;
-  for (Operation *copy : copies)
-    substituteSymbols(copy, [&](StringRef name) -> std::optional<Dim> {
-      auto found = renamed.find(name);
-      return found == renamed.end() ? std::nullopt : std::optional(found->second);
-    });
+  if (!names.empty())
+    for (Operation *copy : copies)
+      rename(copy, names);
   return copies;
+}
+
+Operation *cloneToReplace(OpBuilder &builder, Operation *op) {
+  Names names;
+  addNames(op, builder.getInsertionBlock()->getParentOp(), names);
+  Operation *copy = builder.clone(*op);
+  rename(op, names);
+  return copy;
 }
 
 } // namespace heddle::graph

@@ -14,6 +14,10 @@ llvm::SmallVector<mlir::Value> usedBy(mlir::Operation *op);
 llvm::SmallVector<mlir::Operation *>
 cloneOps(mlir::OpBuilder &builder, llvm::ArrayRef<mlir::Operation *> ops, mlir::IRMapping &mapping);
 
+/// A copy of the op that binds the names of sizes that the op has bound, so that it can come in its
+/// place; the op binds others.
+mlir::Operation *cloneToReplace(mlir::OpBuilder &builder, mlir::Operation *op);
+
 } // namespace heddle::graph
 
 #endif // HEDDLE_GRAPH_EDIT_CLONE_H

@@ -1,6 +1,7 @@
 """heddle.fuzz: random ONNX models, held against the reference interpreter and ONNX Runtime.
 
     python -m heddle.fuzz --count 2000 --seed 1 --out findings
+    python -m heddle.fuzz --gradients --count 2000
     python -m heddle.fuzz reduce model.onnx -o small.onnx
 
 A model is grown a node at a time, and each node is evaluated as it is added, so that every model is

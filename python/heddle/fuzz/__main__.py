@@ -8,7 +8,7 @@ import argparse
 import sys
 
 OK, DIFFERS, USAGE = 0, 1, 2
-MODEL_OPS = {"model": (5, 40), "rows": (1, 8)}
+MODEL_OPS = {"model": (5, 40), "rows": (1, 8), "gradients": (3, 12)}
 
 
 def op_range(text):
@@ -29,12 +29,15 @@ def fuzz_options(program):
                         help="models to check (default %(default)s)")
     parser.add_argument("--time", type=float, metavar="S", help="stop after S seconds")
     parser.add_argument("--ops", type=op_range, metavar="A..B",
-                        help="nodes a model has (default 5..40; with --ragged 1..8)")
+                        help="nodes a model has (default 5..40; with --ragged 1..8, with "
+                        "--gradients 3..12)")
     parser.add_argument("--only", metavar="OP,...", help="draw from these op kinds alone")
     parser.add_argument("--nodes", action="store_true", help="single nodes of any ONNX op instead, "
                         "legal or not, that read and write beside unreadable pages")
     parser.add_argument("--ragged", action="store_true", help="models of batches whose rows have "
                         "lengths of their own, judged row by row")
+    parser.add_argument("--gradients", action="store_true", help="differentiated models and steps "
+                        "of training, judged by differences of the model's values")
     parser.add_argument("--seed", type=int, default=1, help="model I of a seed is always the same")
     parser.add_argument("--first", type=int, default=0, metavar="I", help="index of the first one")
     parser.add_argument("--out", metavar="DIR", help="where findings are written")
@@ -53,10 +56,11 @@ def drawer(options, only):
 
         return ("node", {op for _, op in seeds.ops()},
                 lambda index: draw.generate(options.seed, index, only))
-    from . import generate, rows
+    from . import generate, gradients, rows
     from .spec import SPECS
 
-    kind, generate = ("rows", rows.generate) if options.ragged else ("model", generate.generate)
+    kind = "rows" if options.ragged else "gradients" if options.gradients else "model"
+    generate = {"rows": rows, "gradients": gradients, "model": generate}[kind].generate
     ops = options.ops or MODEL_OPS[kind]
     return kind, SPECS, lambda index: generate(options.seed, index, ops, only)
 
@@ -72,8 +76,8 @@ def run_fuzz(arguments, program):
     for name in only or []:
         if name not in known:
             parser.error(f"--only: unknown op '{name}'; known: {', '.join(sorted(known))}")
-    if options.nodes and options.ragged:
-        parser.error("--nodes and --ragged exclude each other")
+    if sum((options.nodes, options.ragged, options.gradients)) > 1:
+        parser.error("--nodes, --ragged and --gradients exclude each other")
     if options.jobs < 1 or options.count < 0:
         parser.error("--jobs and --count take positive numbers")
 

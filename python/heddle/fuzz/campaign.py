@@ -32,8 +32,8 @@ def limit_memory():
 
 class Campaign:
     """`draw(index)` gives (model, cases). Kinds are "model"; "node", a single one that may be
-    illegal: there is nothing to reduce, and findings are told apart by its op; and "rows", small
-    models of ragged batches."""
+    illegal: there is nothing to reduce, and findings are told apart by its op; "rows", small
+    models of ragged batches; and "gradients", models that are differentiated."""
 
     def __init__(self, seed, draw, out=None, limit=60.0, reduce_seconds=40.0, say=print,
                  kind="model"):
@@ -43,7 +43,7 @@ class Campaign:
         self.findings = collections.defaultdict(list)  # signature -> indices
         self.kinds = collections.Counter()
         self.gaps = collections.defaultdict(list)  # what the peers take -> indices
-        self.models = self.nodes = 0
+        self.models = self.nodes = self.held = 0
         self.start = time.monotonic()
 
     @property
@@ -87,6 +87,7 @@ class Campaign:
     def count(self, index, model, cases, outcome):
         self.models += 1
         self.nodes += len(model.graph.node)
+        self.held += outcome.held
         signature = f"{op_of(model)}: {outcome.signature}" if self.is_node else outcome.signature
         if outcome.kind == GAP:
             self.gaps[signature].append(index)
@@ -107,7 +108,7 @@ class Campaign:
         onnx.save(model, folder / "model.onnx")
         write_cases(folder, model, cases)
         text = f"{outcome.kind}\n{outcome.message}\n"
-        if self.kind != "model":
+        if self.kind in ("node", "rows"):
             text += onnx.printer.to_text(model) + "\n"
         elif self.reduce_seconds:
             small, cases, text_of_small = self.reduced(model, cases, outcome)
@@ -118,7 +119,7 @@ class Campaign:
         (folder / "message.txt").write_text(text, encoding="utf-8")
 
     def reduced(self, model, cases, outcome):
-        worker = Worker()
+        worker = Worker(self.kind)
         try:
             fails = same_failure(worker, outcome, min(self.limit, 20.0))
             small, cases = reduce_model(model, cases, fails, self.reduce_seconds)
@@ -130,14 +131,17 @@ class Campaign:
         return {"models": self.models, "nodes": self.nodes,
                 "seconds": round(time.monotonic() - self.start, 1), "findings": dict(self.kinds),
                 "signatures": {name: list(alike) for name, alike in self.findings.items()},
-                "gaps": {name: list(alike) for name, alike in self.gaps.items()}}
+                "gaps": {name: list(alike) for name, alike in self.gaps.items()},
+                **({"held": self.held} if self.kind == "gradients" else {})}
 
     def summary_line(self):
         about = self.summary()
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(self.kinds.items()))
         gaps = sum(map(len, self.gaps.values()))
+        others = "without a derivative" if self.kind == "gradients" else "refused that others take"
+        held = f"{self.held} derivatives held, " if self.kind == "gradients" else ""
         return (f"{about['models']} models, {about['nodes']} nodes, {about['seconds']} s, " +
-                (f"{gaps} refused that others take, " if self.kind != "model" else "") +
+                (f"{gaps} {others}, {held}" if self.kind != "model" else "") +
                 f"findings: {kinds or 'none'}")
 
 

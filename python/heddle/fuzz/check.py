@@ -28,6 +28,7 @@ class Outcome:
 
     kind: str
     message: str = ""
+    held: int = 0  # derivatives that were held against differences
 
     @property
     def is_finding(self):

@@ -33,6 +33,8 @@ def reduce_options():
                         help="what a symbolic size stands for (default 3)")
     parser.add_argument("--test", metavar="CMD", help="a command that gets a model's path, and "
                         "whose exit code other than 0 says that it fails")
+    parser.add_argument("--gradients", action="store_true",
+                        help="the failure is one of the model's derivatives, in f32 and f64")
     parser.add_argument("--time", type=float, default=120, metavar="S", help="seconds it may take")
     parser.add_argument("--limit", type=float, default=60, metavar="S", help="seconds a model")
     parser.add_argument("--seed", type=int, default=1, help="of the random inputs")
@@ -96,7 +98,7 @@ def run_reduce(arguments):
     except Exception as error:  # noqa: BLE001: files that are missing or not what they should be
         say(f"heddle reduce: '{options.model}': {error}")
         return USAGE
-    worker = Worker()
+    worker = Worker("gradients" if options.gradients else "model")
     try:
         if options.test:
             fails = command_fails(options.test)

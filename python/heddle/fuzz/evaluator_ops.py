@@ -14,9 +14,11 @@ of its two values (onnx 1.22 subtracts them, and infinities become NaN; indices 
 wrap), an Attention of rank 4
 reads no counts of heads (onnx 1.22 divides by them), and an AveragePool has no opinion of windows
 that ceil_mode lets reach beyond the image, larger ones or with dilations (onnx 1.22 pads in front
-of them).
+of them), and an Erf of f64 is one (onnx 1.22 rounds it to f32).
 SPDX-License-Identifier: Apache-2.0
 """
+
+import math
 
 import numpy as np
 from onnx.reference.op_run import OpRun
@@ -264,5 +266,12 @@ class AveragePool(op_average_pool.AveragePool_19):
                             kernel_shape=kernel_shape, **options)
 
 
+class Erf(OpRun):
+    op_domain = ""
+
+    def _run(self, x):
+        return (np.vectorize(math.erf, otypes=["d"])(x).astype(x.dtype),)
+
+
 OPS = [LRN, LpNormalization, RNN, GRU, LSTM, GlobalMaxPool, GridSample, Loop, Conv, ConvTranspose,
-       LinearRegressor, Hardmax, OneHot, Attention, AveragePool]
+       LinearRegressor, Hardmax, OneHot, Attention, AveragePool, Erf]

@@ -18,10 +18,10 @@ from .spec import SPECS
 OPSETS = {21: 50, 17: 12, 18: 12, 13: 8, 22: 6, 24: 11, 26: 3, 19: 4, 15: 4}
 
 
-def begin(rng):
+def begin(rng, kind=Graph):
     """A graph with an input or two."""
     opset = rng.choices(list(OPSETS), list(OPSETS.values()))[0]
-    g = Graph(rng, opset, cases=2 if rng.random() < 0.35 else 1)
+    g = kind(rng, opset, cases=2 if rng.random() < 0.35 else 1)
     for _ in range(g.between(1, 3)):
         g.input(g.dtype(), g.dims())
     return g

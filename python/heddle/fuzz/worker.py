@@ -24,6 +24,8 @@ def judge_of(kind):
         from .nodes.judge import judge
     elif kind == "rows":
         from .rows import judge
+    elif kind == "gradients":
+        from .gradients import judge
     else:
         from .check import check as judge
     return judge
@@ -55,7 +57,7 @@ class Worker:
     """One such process, started again after it died. One model at a time: begin, then finish."""
 
     def __init__(self, kind="model"):
-        self.kind = kind  # or "node", which may be illegal, or "rows"
+        self.kind = kind  # or "node", which may be illegal, "rows" or "gradients"
         self.process = self.pipe = self.log = self.is_peer_working = None
 
     def start(self):

@@ -1,0 +1,96 @@
+"""Differentiated models: how they are drawn and judged, and a short campaign."""
+
+import heddle
+import numpy as np
+import onnx
+import pytest
+from heddle.fuzz import gradients
+from heddle.fuzz.campaign import Campaign
+from onnx import TensorProto, helper, numpy_helper
+
+needs_library = pytest.mark.usefixtures("compiler")
+X = np.array([[0.5, -1.25, 2.0], [0.25, 3.0, -0.75]])
+
+
+def network(*nodes, **weights):
+    """Of an input x [2, 3] and an output y, in f64."""
+    graph = helper.make_graph(
+        list(nodes), "g", [helper.make_tensor_value_info("x", TensorProto.DOUBLE, [2, 3])],
+        [helper.make_tensor_value_info("y", TensorProto.DOUBLE, None)],
+        [numpy_helper.from_array(np.asarray(array), name) for name, array in weights.items()])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+def product():
+    """y = sin(x) w"""
+    return network(helper.make_node("Sin", ["x"], ["s"]),
+                   helper.make_node("Mul", ["s", "w"], ["y"]), w=np.array([1.5, -2.0, 0.25]))
+
+
+@pytest.mark.parametrize("index", range(10))
+def test_models_are_legal_and_always_the_same(index):
+    model, cases = gradients.generate(7, index)
+    onnx.checker.check_model(model, full_check=True)
+    onnx.checker.check_model(gradients.narrowed(model), full_check=True)
+    again, others = gradients.generate(7, index)
+    assert model.SerializeToString() == again.SerializeToString()
+    assert all(np.array_equal(feeds[name], other[name]) for feeds, other in zip(cases, others)
+               for name in feeds)
+
+
+def slopes_of(scale):
+    """What is found of y = sin(x) w, whose derivative by w is off by a factor."""
+    subject = gradients.Subject(product(), 0)
+    values = subject.values({"x": X})
+    x, w, seed = values["x"], values["w"], np.ones((2, 3))
+    derivatives = {"grad.x": np.cos(x) * w, "grad.w": np.sin(x).sum(0) * scale}
+    return gradients.compare_slopes(subject, values, seed, derivatives, is_rounded=False)
+
+
+def test_a_wrong_derivative_is_found():
+    assert slopes_of(1) == (None, 2)
+    outcome, held = slopes_of(1 + 1e-5)
+    assert outcome.kind == "oracle" and "'grad.w'" in outcome.message and held == 2
+
+
+@pytest.mark.parametrize("op, is_held", [("Abs", False), ("Relu", False), ("Floor", False),
+                                         ("Tanh", True)])
+def test_nothing_is_said_of_corners_and_jumps(op, is_held):
+    """At a distance of 1e-4 from one."""
+    subject = gradients.Subject(network(helper.make_node(op, ["x"], ["y"])), 0)
+    values = {"x": np.full((2, 3), 1e-4)}
+    assert (subject.slope(values, "x", np.ones((2, 3))) is not None) == is_held
+
+
+@needs_library
+def test_what_differs_from_the_interpreter_is_found(monkeypatch):
+    """A step that is off in its second digit stands for a compiler that gets it wrong."""
+    assert gradients.judge(product(), [{"x": X}]) == gradients.Outcome("agrees", held=2)
+    run = heddle.Session.run
+
+    def wrong(session, names, feeds):
+        return [array * 1.01 if name == wanted else array
+                for name, array in zip(names, run(session, names, feeds))]
+
+    monkeypatch.setattr(heddle.Session, "run", wrong)
+    for wanted in ("grad.x", "grad.w", "w"):
+        outcome = gradients.judge(product(), [{"x": X}])
+        assert outcome.kind == "wrong" and f"'{wanted}'" in outcome.message
+
+
+@needs_library
+def test_an_op_without_a_derivative_is_named():
+    """Its bits as an integer."""
+    model = network(helper.make_node("BitCast", ["x"], ["i"], to=TensorProto.INT64),
+                    helper.make_node("BitCast", ["i"], ["y"], to=TensorProto.DOUBLE))
+    model.opset_import[0].version = 26
+    outcome = gradients.judge(model, [{"x": X}])
+    assert outcome.kind == "gap" and outcome.message.startswith("bitcast has no derivative: ")
+
+
+@needs_library
+def test_a_short_campaign_finds_nothing():
+    campaign = Campaign(40, lambda index: gradients.generate(40, index), kind="gradients")
+    campaign.run(range(30), seconds=20)
+    assert not campaign.findings
+    assert campaign.models > 5 and campaign.held > campaign.models
