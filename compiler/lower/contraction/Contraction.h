@@ -130,6 +130,7 @@ private:
   Dim panelRows() const; // of the packed right operand
   bool isOnePanel() const;
   bool canPackInTasks();
+  bool isInvariant(Value operand) const;
   void packPanel(Elements &e, Value batch, Value panel, Value target, Value task);
   void packChunk(Value batch, Value firstPanel, Value endPanel);
   void emitPackedTasks(const Tiling &tiles, const Dim &chunk);
