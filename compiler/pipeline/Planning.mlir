@@ -55,3 +55,19 @@ func.func @main(%x: tensor<700x8xf32>, %w: tensor<8x2000xf32>) -> tensor<700x1xf
   %y = graph.reduce_max %product {axes = array<i64: 1>, keep_dims = true} : (tensor<700x2000xf32>) -> tensor<700x1xf32> loc("y")
   return %y : tensor<700x1xf32>
 }
+
+// -----
+
+// What is refused is the stitch alone: the row is still walked once.
+// CHECK-LABEL: @main
+// CHECK: graph.group "product" {card = "matmul"
+// CHECK: graph.group "y" {card = "reduce_rows"
+// CHECK-NOT: graph.group
+func.func @main(%x: tensor<700x400xf32>, %w: tensor<400x2000xf32>) -> (tensor<700x2000xf32>, tensor<700x1xf32>, tensor<700x1xf32>) {
+  %product = graph.matmul %x, %w : (tensor<700x400xf32>, tensor<400x2000xf32>) -> tensor<700x2000xf32> loc("product")
+  %max = graph.reduce_max %product {axes = array<i64: 1>, keep_dims = true} : (tensor<700x2000xf32>) -> tensor<700x1xf32> loc("y")
+  %wide = graph.broadcast %max : (tensor<700x1xf32>) -> tensor<700x2000xf32> loc("y")
+  %less = graph.sub %product, %wide : tensor<700x2000xf32> loc("y")
+  %sum = graph.reduce_sum %less {axes = array<i64: 1>, keep_dims = true} : (tensor<700x2000xf32>) -> tensor<700x1xf32> loc("y")
+  return %product, %max, %sum : tensor<700x2000xf32>, tensor<700x1xf32>, tensor<700x1xf32>
+}
