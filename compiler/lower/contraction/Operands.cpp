@@ -343,6 +343,8 @@ void Contraction::emitOperands(bool mayPackInTasks) {
     emitBorderCopy();
   else if (isConverted)
     emitCopy();
+  else if (copiesLeft())
+    emitLeftCopy();
   bool isConstant = shape.b.getDefiningOp<graph::ConstantOp>() != nullptr;
   if (shape.band && !isConstant)
     wholeTemporary = kernel.addTemporary(graph::elementCount(shape.bBatch) * panels);
