@@ -93,7 +93,7 @@ LogicalResult Stitch::advise(int64_t rowsOfTile, int64_t fitting, int64_t rowByt
   int64_t operand = graph::typicalSize(group->getParentOp(), contraction.operandBytes());
   int64_t rowCount = graph::typicalSize(group->getParentOp(), rows.rowCount());
   int64_t walks = machine.workers;
-  if (operand > machine.l2Bytes)
+  if (operand > machine.l2Bytes && rowCount > fitting)
     walks = std::max<int64_t>(walks, llvm::divideCeil(rowCount, fitting / rowsOfTile * rowsOfTile));
   int64_t more = (walks - 1) * operand, less = 2 * rowCount * rowBytes;
   if (more > less)
