@@ -117,6 +117,18 @@ func.func @transposed_left_operand(%x: tensor<8x4xf32>, %w: tensor<8x16xf32>) ->
   return %product : tensor<4x16xf32>
 }
 
+// What a broadcast repeats is read at indices as well as the broadcast would be.
+// CHECK-LABEL: @gathered_broadcast
+// CHECK: graph.group "y" {kind = "pointwise"}
+// CHECK-NEXT: graph.broadcast
+// CHECK-NEXT: graph.gather_elements
+// CHECK-NOT: graph.group
+func.func @gathered_broadcast(%x: tensor<8xf32>, %i: tensor<4x1xi64>) -> tensor<4x1xf32> {
+  %wide = graph.broadcast %x : (tensor<8xf32>) -> tensor<4x8xf32>
+  %y = graph.gather_elements %wide, %i {axis = 1} : (tensor<4x8xf32>, tensor<4x1xi64>) -> tensor<4x1xf32> loc("y")
+  return %y : tensor<4x1xf32>
+}
+
 // Two products each read what it transposes.
 // CHECK-LABEL: @transposed_for_two
 // CHECK: graph.group "a" {kind = "contraction"}

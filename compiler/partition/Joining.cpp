@@ -101,7 +101,7 @@ static bool isReadOnce(Operation *op) {
       return isa<graph::TransposeOp>(op) && !op->getOperand(0).getDefiningOp<graph::ConstantOp>();
     if (kind == Kind::Contraction || kind == Kind::Window || kind == Kind::Serial || isAlone(user))
       return false;
-    bool isData = !isa<graph::IotaOp>(op) &&
+    bool isData = !isa<graph::IotaOp, graph::BroadcastOp>(op) &&
                   isa<graph::GatherOp, graph::GatherElementsOp, graph::GatherNdOp, graph::ResizeOp,
                       graph::ReverseSequenceOp>(user) &&
                   use.getOperandNumber() == 0;
