@@ -133,8 +133,8 @@ static SmallVector<Value> record(Flow &f, Steps &steps, ArrayRef<unsigned> argum
 }
 
 /// Of values that a step computes, those that follow from a product or a reduction, and are read by
-/// what is no copy of the step's ops: to be stacked, not computed again. What only moves elements
-/// is computed again of what it moves.
+/// what is no copy of the step's ops: to be stacked, not computed again. What only moves elements,
+/// and a mask, is computed again of what it is made of.
 static llvm::SetVector<Value> costly(Block &body, const IRMapping &copies) {
   llvm::DenseSet<Operation *> copied;
   for (Operation &op : body.without_terminator())
@@ -151,29 +151,29 @@ static llvm::SetVector<Value> costly(Block &body, const IRMapping &copies) {
     return isFloat(value) &&
            llvm::all_of(used, [&](auto &name) { return llvm::is_contained(known, name); });
   };
+  auto isCostly = [](Operation *op) {
+    return isContraction(op) || !reducedAxes(op).empty() || op->getNumRegions() > 0;
+  };
   llvm::DenseSet<Value> follows;
-  llvm::SetVector<Value> found;
-  SmallVector<Value> read;
+  llvm::SetVector<Value> read, found;
   for (Operation &op : body.without_terminator())
     for (Value made : op.getResults()) {
-      bool isCostly = isContraction(&op) || !reducedAxes(&op).empty() || op.getNumRegions() > 0;
-      if (isCostly ||
+      if (isCostly(&op) ||
           llvm::any_of(op.getOperands(), [&](Value in) { return follows.contains(in); }))
         follows.insert(made);
       if (llvm::any_of(copies.lookup(made).getUsers(),
                        [&](Operation *user) { return !copied.contains(user); }))
-        read.push_back(made);
+        read.insert(made);
     }
-  while (!read.empty()) {
-    Value value = read.pop_back_val();
-    Operation *op = value.getDefiningOp();
-    if (!op || !follows.contains(value))
+  for (size_t i = 0; i < read.size(); ++i) {
+    Value value = read[i];
+    if (!follows.contains(value))
       continue;
-    if (!isElementwise(op) && !isContraction(op) && reducedAxes(op).empty() &&
-        op->getNumRegions() == 0)
-      llvm::append_range(read, op->getOperands());
-    else if (isKnown(value))
+    Operation *op = value.getDefiningOp();
+    if ((isElementwise(op) || isCostly(op)) && isKnown(value))
       found.insert(value);
+    else
+      read.insert(op->operand_begin(), op->operand_end());
   }
   return found;
 }
