@@ -2,7 +2,7 @@
 //
 // A tile would read its rows from another page in each step. So they are copied first, those of a
 // tile one step after the other: [tile][step][row]. Reading some lines of a page at once and
-// writing in order, it takes half the time of a transpose of the operand
+// writing in order, it takes less time than a transpose of the operand
 // (bench/notes/2026-11-25-training-speed.md).
 
 #include "compiler/lower/contraction/Contraction.h"
