@@ -1,8 +1,9 @@
 // Control: derivatives of branches and loops.
 //
 // A branch is differentiated inside of an `if` of its own, which runs it again. In the place of a
-// loop or scan comes one that also stacks what each step began with; a scan then takes the steps
-// from the last to the first, and carries the adjoints of the states and of what the body uses from
+// loop or scan comes one that also stacks what each step began with, and what its derivative reads
+// that follows from a product; a scan then takes the steps from the last to the first, computes the
+// rest of a step again, and carries the adjoints of the states and of what the body uses from
 // around it.
 
 #include "compiler/grad/Gradients.h"
@@ -79,44 +80,102 @@ struct Steps {
   SmallVector<bool> endsFirst;  // whether the first step took the last slice
   ArrayRef<int64_t> reversedOutputs;
   Dim count;
+  Operation *recorded = nullptr; // what is in the place of the loop or scan
+  IRMapping toRecorded = {};     // of values in the body
 
   unsigned behindStates() const { return firstState + states; }
 };
 } // namespace
 
-/// The op, in whose place another one comes with the given arguments of its body stacked, too.
-/// Without a count the op makes one.
-static SmallVector<Value> recorded(Flow &f, ArrayRef<unsigned> arguments,
-                                   std::optional<Dim> count) {
+/// In the place of the loop or scan, one that stacks these values of its body, too. Gives the
+/// stacked ones.
+static SmallVector<Value> stack(Flow &f, Operation *&op, ArrayRef<Value> values, const Dim &count) {
+  OpBuilder::InsertionGuard guard(f.builder);
+  f.builder.setInsertionPoint(op);
+  SmallVector<Type> types(op->getResultTypes());
+  SmallVector<Value> yielded(op->getRegion(0).front().getTerminator()->getOperands());
+  for (Value value : values) {
+    DimVector dims = dimsOf(value);
+    dims.insert(dims.begin(), count);
+    types.push_back(tensorOf(f.builder.getContext(), dims, elementOf(value)));
+    yielded.push_back(value);
+  }
+  OperationState state(f.location, op->getName(), op->getOperands(), types, op->getAttrs());
+  state.addRegion();
+  Operation *made = f.builder.create(state);
+  made->getRegion(0).takeBody(op->getRegion(0));
+  made->getRegion(0).front().getTerminator()->setOperands(yielded);
+  if (auto loop = dyn_cast<LoopOp>(made))
+    loop.setScanCount(loop.getScanCount() + values.size());
+  op->replaceAllUsesWith(made->getResults().take_front(op->getNumResults()));
+  op->erase();
+  op = made;
+  return made->getResults().take_back(values.size());
+}
+
+/// In the place of the op, one with the given arguments of its body stacked, too. Without a count
+/// the op makes one.
+static SmallVector<Value> record(Flow &f, Steps &steps, ArrayRef<unsigned> arguments,
+                                 std::optional<Dim> count) {
   OpBuilder::InsertionGuard guard(f.builder);
   f.builder.setInsertionPoint(f.op);
-  Operation *draft = cloneToReplace(f.builder, f.op);
-  Block &body = draft->getRegion(0).front();
-  auto loop = dyn_cast<LoopOp>(draft);
+  steps.recorded = cloneToReplace(f.builder, f.op, steps.toRecorded);
+  f.op->replaceAllUsesWith(steps.recorded->getResults());
+  auto loop = dyn_cast<LoopOp>(steps.recorded);
   if (!count && loop.getScanCount() > 0)
-    count = dimsOf(draft->getResults().back())[0];
+    count = dimsOf(steps.recorded->getResults().back())[0];
   if (!count)
     count = freshSymbol(f.builder.getInsertionBlock()->getParentOp(), "loop");
-  SmallVector<Type> types(draft->getResultTypes());
-  SmallVector<Value> yielded(body.getTerminator()->getOperands());
-  for (unsigned number : arguments) {
-    Value argument = body.getArgument(number);
-    DimVector dims = dimsOf(argument);
-    dims.insert(dims.begin(), *count);
-    types.push_back(tensorOf(f.builder.getContext(), dims, elementOf(argument)));
-    yielded.push_back(argument);
+  SmallVector<Value> values;
+  for (unsigned number : arguments)
+    values.push_back(steps.recorded->getRegion(0).front().getArgument(number));
+  return stack(f, steps.recorded, values, *count);
+}
+
+/// Of values that a step computes, those that follow from a product or a reduction, and are read by
+/// what is no copy of the step's ops: to be stacked, not computed again. What only moves elements,
+/// and a mask, is computed again of what it is made of.
+static llvm::SetVector<Value> costly(Block &body, const IRMapping &copies) {
+  llvm::DenseSet<Operation *> copied;
+  for (Operation &op : body.without_terminator())
+    for (Value made : op.getResults())
+      copied.insert(copies.lookup(made).getDefiningOp());
+  SmallVector<std::string> known;
+  for (Value argument : body.getArguments())
+    for (const Dim &dim : dimsOf(argument))
+      dim.collectSymbols(known);
+  auto isKnown = [&](Value value) {
+    SmallVector<std::string> used;
+    for (const Dim &dim : dimsOf(value))
+      dim.collectSymbols(used);
+    return isFloat(value) &&
+           llvm::all_of(used, [&](auto &name) { return llvm::is_contained(known, name); });
+  };
+  auto isCostly = [](Operation *op) {
+    return isContraction(op) || !reducedAxes(op).empty() || op->getNumRegions() > 0;
+  };
+  llvm::DenseSet<Value> follows;
+  llvm::SetVector<Value> read, found;
+  for (Operation &op : body.without_terminator())
+    for (Value made : op.getResults()) {
+      if (isCostly(&op) ||
+          llvm::any_of(op.getOperands(), [&](Value in) { return follows.contains(in); }))
+        follows.insert(made);
+      if (llvm::any_of(copies.lookup(made).getUsers(),
+                       [&](Operation *user) { return !copied.contains(user); }))
+        read.insert(made);
+    }
+  for (size_t i = 0; i < read.size(); ++i) {
+    Value value = read[i];
+    if (!follows.contains(value))
+      continue;
+    Operation *op = value.getDefiningOp();
+    if ((isElementwise(op) || isCostly(op)) && isKnown(value))
+      found.insert(value);
+    else
+      read.insert(op->operand_begin(), op->operand_end());
   }
-  body.getTerminator()->setOperands(yielded);
-  OperationState state(f.location, draft->getName(), draft->getOperands(), types,
-                       draft->getAttrs());
-  state.addRegion();
-  Operation *op = f.builder.create(state);
-  op->getRegion(0).takeBody(draft->getRegion(0));
-  if (loop)
-    cast<LoopOp>(op).setScanCount(loop.getScanCount() + arguments.size());
-  draft->erase();
-  f.op->replaceAllUsesWith(op->getResults().take_front(f.op->getNumResults()));
-  return op->getResults().take_back(arguments.size());
+  return found;
 }
 
 /// Whether states keep their sizes; else the op is refused.
@@ -129,9 +188,31 @@ static bool keepsSizes(Flow &f, const Steps &steps) {
   return true;
 }
 
+/// The scan on the way back, which reads what is costly of a step where it computed that again.
+static ScanOp readStacked(Flow &f, Steps &steps, ScanOp back, const IRMapping &copies) {
+  llvm::SetVector<Value> found = costly(steps.body, copies);
+  SmallVector<Value> values;
+  for (Value value : found)
+    values.push_back(steps.toRecorded.lookup(value));
+  SmallVector<Value> added = stack(f, steps.recorded, values, steps.count);
+  SmallVector<Value> operands(back.getInputs());
+  SmallVector<int64_t> reversed(back.getReverseInputs());
+  Block &body = back.getBody().front();
+  for (auto [value, stacked] : llvm::zip(found, added)) {
+    reversed.push_back(operands.size() - back.getStateCount());
+    operands.push_back(stacked);
+    copies.lookup(value).replaceAllUsesWith(body.addArgument(value.getType(), f.location));
+  }
+  auto made = f.builder.create<ScanOp>(f.location, back.getResultTypes(), operands,
+                                       back.getStateCount(), reversed, back.getReverseOutputs());
+  made.getBody().takeBody(back.getBody());
+  back.erase();
+  return made;
+}
+
 /// A scan from the last step to the first. Its states are the adjoints of the states, then those of
 /// what the body captures; it stacks the adjoints of what was scanned.
-static void stepsRule(Flow &f, const Steps &steps) {
+static void stepsRule(Flow &f, Steps &steps) {
   SmallVector<Value> inits, scanned, captured;
   SmallVector<int64_t> reverseInputs, reverseOutputs;
   SmallVector<unsigned> stateArguments, sliceArguments, capturedPlaces, sliceOfOutput;
@@ -177,6 +258,7 @@ static void stepsRule(Flow &f, const Steps &steps) {
   llvm::append_range(operands, scanned);
   auto back = f.builder.create<ScanOp>(f.location, types, operands, inits.size(), reverseInputs,
                                        reverseOutputs);
+  IRMapping mapping;
   {
     OpBuilder::InsertionGuard guard(f.builder);
     SmallVector<Type> inside(ValueRange(inits).getTypes());
@@ -186,7 +268,6 @@ static void stepsRule(Flow &f, const Steps &steps) {
     Block *block = f.builder.createBlock(&back.getBody(), {}, inside,
                                          SmallVector<Location>(inside.size(), f.location));
     unsigned next = inits.size();
-    IRMapping mapping;
     for (auto [argument, stacked] : llvm::zip(steps.body.getArguments(), steps.arguments))
       mapping.map(argument, stacked ? Value(block->getArgument(next++))
                                     : f.full(dimsOf(argument), elementOf(argument), 1));
@@ -205,6 +286,7 @@ static void stepsRule(Flow &f, const Steps &steps) {
       found[i] = f.add(block->getArgument(i), found[i]);
     f.builder.create<YieldOp>(f.location, found);
   }
+  back = readStacked(f, steps, back, mapping);
   unsigned next = 0;
   for (unsigned argument : stateArguments)
     f.give(argument, back.getResult(next++));
@@ -225,7 +307,7 @@ static void scanRule(Flow &f) {
               dimsOf(f.x(states))[0]};
   if (!keepsSizes(f, steps))
     return;
-  steps.arguments = recorded(f, llvm::to_vector(llvm::seq<unsigned>(0, states)), steps.count);
+  steps.arguments = record(f, steps, llvm::to_vector(llvm::seq<unsigned>(0, states)), steps.count);
   steps.endsFirst.assign(inputs, false);
   for (unsigned i = states; i < inputs; ++i) {
     steps.arguments.push_back(f.x(i));
@@ -242,7 +324,7 @@ static void loopRule(Flow &f) {
     return;
   SmallVector<unsigned> numbers{0};
   llvm::append_range(numbers, llvm::seq<unsigned>(2, states + 2));
-  steps.arguments = recorded(f, numbers, std::nullopt);
+  steps.arguments = record(f, steps, numbers, std::nullopt);
   steps.count = dimsOf(steps.arguments[0])[0];
   steps.arguments.insert(steps.arguments.begin() + 1, Value());
   steps.endsFirst.assign(states + 2, false);

@@ -304,6 +304,24 @@ TEST(Gradients, what_y_does_not_follow_from_has_slope_zero) {
   EXPECT_EQ(slopesAt(test, {1, 2}), (Numbers{0, 0}));
 }
 
+TEST(Gradients, steps_compute_no_product_again) {
+  MLIRContext context;
+  auto test =
+      llvm::find_if(slopeCases, [](auto &each) { return each.name == StringRef("scan_products"); });
+  OwningOpRef<ModuleOp> module = moduleOf(*test, context);
+  func::FuncOp main = mainOf(*module);
+  ASSERT_FALSE(llvm::errorToBool(differentiate(main, main.getArgument(0), nullptr)));
+  auto scans = llvm::to_vector(main.getOps<graph::ScanOp>());
+  graph::ScanOp back = scans.back();
+  // The copies of what the forward step computes have no readers; the sigmoid and the sum came.
+  for (auto sigmoid : back.getBody().getOps<graph::SigmoidOp>())
+    EXPECT_TRUE(sigmoid->use_empty());
+  int64_t read = 0;
+  for (BlockArgument slice : back.getBody().getArguments().drop_front(back.getStateCount()))
+    read += !slice.use_empty();
+  EXPECT_EQ(read, 5);
+}
+
 std::string refusalOf(const Case &test) {
   MLIRContext context;
   OwningOpRef<ModuleOp> module = moduleOf(test, context);

@@ -121,7 +121,7 @@ struct Emitter {
       code.prefetch(product.fetched, product.element, code.mul(k, product.fetchedStep));
     Values next;
     for (int64_t i = 0; i < tile.rows; ++i) {
-      Value left = code.load(product.element, rows[i], k);
+      Value left = code.load(product.element, rows[i], code.mul(k, code.number(product.aStep)));
       if (product.counts)
         left = code.b.create<arith::SelectOp>(code.loc, product.counts(i, k), left,
                                               code.constantOf(product.element, 0));

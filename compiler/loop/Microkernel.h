@@ -45,6 +45,7 @@ struct Product {
   program::Dot dot = program::Dot::None;
   int64_t panelVectors = 0; // of which the tile takes the first; 0: it takes all
   bool isPadded = false;    // up to depth - 1 elements after a piece of A can be read
+  int64_t aStep = 1;        // elements of A from one step of the innermost run to the next
 };
 
 /// The accumulators, row by row.

@@ -43,6 +43,9 @@ struct Phase {
   Dim scratchBytes;     // of one worker
   bool isAlone = false; // on the thread of the run: a library brings its own threads
   int64_t version = -1; // of the kernel, to which alone it belongs
+  /// What it writes are temporaries, and what it reads and its sizes come from outside of the loop
+  /// whose body has the group: the first iteration launches it for all.
+  bool isInvariant = false;
 };
 
 struct Kernel {

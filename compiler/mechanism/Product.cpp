@@ -118,6 +118,23 @@ std::optional<Limits> limitsOf(graph::MatmulOp product) {
 
 bool leavesOut(graph::MatmulOp product) { return triangleOf(product) || limitsOf(product); }
 
+bool readsThrough(graph::MatmulOp product, graph::TransposeOp left) {
+  auto weights = product.getB().getDefiningOp<graph::ConstantOp>();
+  Type element = graph::elementOf(product.getA());
+  bool isCopied = !element.isF32() && !element.isF64(); // in another form, before all tiles
+  if (isCopied || (weights && isa<graph::StoredAttr>(weights.getValue())))
+    return false;
+  ArrayRef<int64_t> permutation = left.getPermutation();
+  int64_t last = permutation.size() - 1;
+  return permutation[last] == last || permutation[last - 1] == last;
+}
+
+graph::TransposeOp transposedLeft(graph::MatmulOp product) {
+  auto transpose = product.getA().getDefiningOp<graph::TransposeOp>();
+  bool isRead = transpose && transpose->hasOneUse() && readsThrough(product, transpose);
+  return isRead ? transpose : graph::TransposeOp();
+}
+
 namespace {
 class Reader {
 public:
@@ -147,7 +164,8 @@ private:
     return op && inside.contains(op) && !isa<graph::ConstantOp>(op);
   }
 
-  /// Whether the left operand is made in the group of one in memory, parts of which are left out.
+  /// Whether the left operand is made in the group of one in memory, parts of which are left out or
+  /// which is read in another order.
   bool readLeft() {
     auto matmul = dyn_cast<graph::MatmulOp>(product.root);
     if (!matmul || !isComputed(matmul.getA()))
@@ -155,9 +173,11 @@ private:
     product.triangle = triangleOf(matmul);
     if (!product.triangle)
       product.limits = limitsOf(matmul);
-    Value kept = product.triangle ? product.triangle->kept
-                 : product.limits ? product.limits->kept
-                                  : matmul.getA();
+    product.transposed = transposedLeft(matmul);
+    Value kept = product.triangle     ? product.triangle->kept
+                 : product.limits     ? product.limits->kept
+                 : product.transposed ? product.transposed.getX()
+                                      : matmul.getA();
     return !isComputed(kept);
   }
 

@@ -30,6 +30,12 @@ std::optional<Limits> limitsOf(graph::MatmulOp product);
 /// Whether it is one of these, whose operands are best made in its own kernel.
 bool leavesOut(graph::MatmulOp product);
 
+/// Whether register tiles can read what the transpose is of in place of the left operand: along the
+/// reduction, or along the rows.
+bool readsThrough(graph::MatmulOp product, graph::TransposeOp left);
+/// Such a transpose that the left operand is; null for any other, and one that others read.
+graph::TransposeOp transposedLeft(graph::MatmulOp product);
+
 struct Product {
   mlir::Operation *root = nullptr;
   /// What the results follow from, the product included, without constants.
@@ -42,6 +48,7 @@ struct Product {
   // Of a left operand that is made in the group: one of these.
   std::optional<Triangle> triangle;
   std::optional<Limits> limits;
+  graph::TransposeOp transposed;
 };
 
 /// Nullopt, with the reason, if register tiles do not serve the product that `results` follow from:

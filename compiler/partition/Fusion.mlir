@@ -105,13 +105,62 @@ func.func @transposed_right_operand(%x: tensor<4x8xf32>, %w: tensor<16x8xf32>) -
   return %product : tensor<4x16xf32>
 }
 
+// Or of the left one, whose tiles are copied.
 // CHECK-LABEL: @transposed_left_operand
-// CHECK: graph.group "t" {kind = "pointwise"}
 // CHECK: graph.group "product" {kind = "contraction"}
+// CHECK-NEXT: graph.transpose
+// CHECK-NEXT: graph.matmul
+// CHECK-NOT: graph.group
 func.func @transposed_left_operand(%x: tensor<8x4xf32>, %w: tensor<8x16xf32>) -> tensor<4x16xf32> {
   %t = graph.transpose %x {permutation = array<i64: 1, 0>} : (tensor<8x4xf32>) -> tensor<4x8xf32> loc("t")
   %product = graph.matmul %t, %w : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32> loc("product")
   return %product : tensor<4x16xf32>
+}
+
+// What a broadcast repeats is read at indices as well as the broadcast would be.
+// CHECK-LABEL: @gathered_broadcast
+// CHECK: graph.group "y" {kind = "pointwise"}
+// CHECK-NEXT: graph.broadcast
+// CHECK-NEXT: graph.gather_elements
+// CHECK-NOT: graph.group
+func.func @gathered_broadcast(%x: tensor<8xf32>, %i: tensor<4x1xi64>) -> tensor<4x1xf32> {
+  %wide = graph.broadcast %x : (tensor<8xf32>) -> tensor<4x8xf32>
+  %y = graph.gather_elements %wide, %i {axis = 1} : (tensor<4x8xf32>, tensor<4x1xi64>) -> tensor<4x1xf32> loc("y")
+  return %y : tensor<4x1xf32>
+}
+
+// Two products each read what it transposes.
+// CHECK-LABEL: @transposed_for_two
+// CHECK: graph.group "a" {kind = "contraction"}
+// CHECK-NEXT: graph.transpose
+// CHECK: graph.group "b" {kind = "contraction"}
+// CHECK-NEXT: graph.transpose
+// CHECK-NOT: graph.group
+func.func @transposed_for_two(%x: tensor<8x4xf32>, %w: tensor<8x16xf32>, %v: tensor<5x4xf32>) -> (tensor<4x16xf32>, tensor<5x8xf32>) {
+  %t = graph.transpose %x {permutation = array<i64: 1, 0>} : (tensor<8x4xf32>) -> tensor<4x8xf32> loc("t")
+  %a = graph.matmul %t, %w : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32> loc("a")
+  %b = graph.matmul %v, %t : (tensor<5x4xf32>, tensor<4x8xf32>) -> tensor<5x8xf32> loc("b")
+  return %a, %b : tensor<4x16xf32>, tensor<5x8xf32>
+}
+
+// Neither rows nor terms of the sum are side by side.
+// CHECK-LABEL: @neither_side_by_side
+// CHECK: graph.group "t" {kind = "pointwise"}
+// CHECK: graph.group "product" {kind = "contraction"}
+func.func @neither_side_by_side(%x: tensor<8x4x3xf32>, %w: tensor<3x8x16xf32>) -> tensor<3x4x16xf32> {
+  %t = graph.transpose %x {permutation = array<i64: 2, 1, 0>} : (tensor<8x4x3xf32>) -> tensor<3x4x8xf32> loc("t")
+  %product = graph.matmul %t, %w : (tensor<3x4x8xf32>, tensor<3x8x16xf32>) -> tensor<3x4x16xf32> loc("product")
+  return %product : tensor<3x4x16xf32>
+}
+
+// Integers are copied in another form before.
+// CHECK-LABEL: @transposed_integers
+// CHECK: graph.group "t" {kind = "pointwise"}
+// CHECK: graph.group "product" {kind = "contraction"}
+func.func @transposed_integers(%x: tensor<8x4xi8>, %w: tensor<8x16xi8>) -> tensor<4x16xi32> {
+  %t = graph.transpose %x {permutation = array<i64: 1, 0>} : (tensor<8x4xi8>) -> tensor<4x8xi8> loc("t")
+  %product = graph.matmul %t, %w : (tensor<4x8xi8>, tensor<8x16xi8>) -> tensor<4x16xi32> loc("product")
+  return %product : tensor<4x16xi32>
 }
 
 // Reductions over the rows of one shape, with everything around them.

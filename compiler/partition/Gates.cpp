@@ -59,7 +59,8 @@ SetVector<Operation *> Partitioner::readersOf(ArrayRef<Operation *> slices) {
 }
 
 /// Slices of the product's result and elementwise ops after them: an op goes with its operands if
-/// it is the only one that reads what it reads of these, so that no more results leave the group.
+/// it is the only one in the block that reads what it reads of these, so that no more results leave
+/// the group; what the block yields leaves it in any case.
 SetVector<Operation *> Partitioner::followersOf(ArrayRef<Operation *> slices) {
   SetVector<Operation *> taken;
   for (Operation *slice : slices)
@@ -77,7 +78,7 @@ SetVector<Operation *> Partitioner::followersOf(ArrayRef<Operation *> slices) {
         auto isOnlyReader = [&](Value operand) {
           return !operand.getDefiningOp() || !taken.contains(operand.getDefiningOp()) ||
                  llvm::all_of(operand.getUsers(), [&](Operation *other) {
-                   return other == user || taken.contains(other);
+                   return other == user || taken.contains(other) || other == block.getTerminator();
                  });
         };
         SetVector<Operation *> more = taken;

@@ -64,4 +64,17 @@ func.func @two_results(%x: tensor<4x8xf32>, %w: tensor<8x48xf32>, %state: tensor
   %h = graph.mul %t, %o : tensor<4x16xf32> loc("h")
   return %h, %c : tensor<4x16xf32>, tensor<4x16xf32>
 }
+
+// What is read elsewhere in any case does not keep its other reader out.
+// CHECK-LABEL: @also_yielded
+// CHECK: graph.group "y" {kind = "gates"} : tensor<4x16xf32>, tensor<4x16xf32>
+// CHECK-NOT: graph.group
+func.func @also_yielded(%x: tensor<4x8xf32>, %w: tensor<8x32xf32>) -> (tensor<4x16xf32>, tensor<4x16xf32>) {
+  %product = graph.matmul %x, %w : (tensor<4x8xf32>, tensor<8x32xf32>) -> tensor<4x32xf32> loc("product")
+  %a = graph.slice %product {starts = #graph.dims<0, 0>, steps = array<i64: 1, 1>} : (tensor<4x32xf32>) -> tensor<4x16xf32>
+  %s = graph.sigmoid %a : tensor<4x16xf32>
+  %b = graph.slice %product {starts = #graph.dims<0, 16>, steps = array<i64: 1, 1>} : (tensor<4x32xf32>) -> tensor<4x16xf32>
+  %y = graph.mul %b, %s : tensor<4x16xf32> loc("y")
+  return %y, %s : tensor<4x16xf32>, tensor<4x16xf32>
+}
 }

@@ -96,12 +96,13 @@ static bool isReadOnce(Operation *op) {
     Kind kind = kindOf(user);
     if (auto product = dyn_cast<graph::MatmulOp>(user);
         product && (use.getOperandNumber() == 0 || isa<graph::SelectOp>(op)))
-      return mechanism::leavesOut(product);
+      return mechanism::leavesOut(product) ||
+             (isa<graph::TransposeOp>(op) && mechanism::transposedLeft(product));
     if (isa<graph::MatmulOp>(user))
       return isa<graph::TransposeOp>(op) && !op->getOperand(0).getDefiningOp<graph::ConstantOp>();
     if (kind == Kind::Contraction || kind == Kind::Window || kind == Kind::Serial || isAlone(user))
       return false;
-    bool isData = !isa<graph::IotaOp>(op) &&
+    bool isData = !isa<graph::IotaOp, graph::BroadcastOp>(op) &&
                   isa<graph::GatherOp, graph::GatherElementsOp, graph::GatherNdOp, graph::ResizeOp,
                       graph::ReverseSequenceOp>(user) &&
                   use.getOperandNumber() == 0;

@@ -13,6 +13,7 @@
 #include "compiler/partition/Partition.h"
 
 #include "compiler/graph/LoopNest.h"
+#include "compiler/mechanism/Product.h"
 #include "compiler/mechanism/Shapes.h"
 #include "compiler/partition/Bands.h"
 #include "compiler/partition/Order.h"
@@ -110,6 +111,7 @@ static std::string uniqueName(Operation *root) {
 void Partitioner::run() {
   giveFreeOpsToEachUser();
   takeClaims();
+  giveTransposesToProducts();
   for (Operation &op : llvm::reverse(block))
     if (!isHost(&op) && !groupOf.contains(&op))
       assign(&op);
@@ -194,6 +196,26 @@ void Partitioner::giveFreeOpsToEachUser() {
       Operation *copy = OpBuilder(&op).clone(op);
       use->set(copy->getResult(0));
     }
+  }
+}
+
+/// A transpose that only products read, each of which can do without it in memory.
+void Partitioner::giveTransposesToProducts() {
+  auto reads = [&](OpOperand &use) {
+    auto product = dyn_cast<graph::MatmulOp>(use.getOwner());
+    return product && product->getBlock() == &block && !groupOf.contains(product) &&
+           (use.getOperandNumber() == 1 ||
+            mechanism::readsThrough(product, cast<graph::TransposeOp>(use.get().getDefiningOp())));
+  };
+  for (auto op : llvm::make_early_inc_range(block.getOps<graph::TransposeOp>())) {
+    if (!options.fuses || op->use_empty() || groupOf.contains(op) ||
+        !llvm::all_of(op->getUses(), reads))
+      continue;
+    SmallVector<OpOperand *> uses;
+    for (OpOperand &use : op->getUses())
+      uses.push_back(&use);
+    for (OpOperand *use : ArrayRef<OpOperand *>(uses).drop_front())
+      use->set(OpBuilder(op).clone(*op)->getResult(0));
   }
 }
 

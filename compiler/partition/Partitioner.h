@@ -53,6 +53,7 @@ private:
   // Layer I.
   void takeClaims();
   void giveFreeOpsToEachUser();
+  void giveTransposesToProducts();
   std::optional<size_t> groupOfUsers(mlir::Operation *op);
   bool isRepeated(mlir::Operation *op, Group &group);
   bool mayGrow(Kind kind, mlir::Operation *op, const Group &group) const;

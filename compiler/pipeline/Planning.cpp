@@ -87,7 +87,8 @@ static llvm::Expected<bool> findRefused(Compiled &compiled, const plan::Plan &gi
     auto refuse = [&](StringRef what) {
       return groups.refused.insert({partition::baseName(group.getName()), what.str()}).second;
     };
-    bool hasSeveral = group.getNumResults() > 1;
+    // What a stitch gives beside its root is its product's, and no sibling's.
+    bool hasSeveral = group.getNumResults() > 1 && kind != mechanism::kStitch.name;
     if (refused == Kind::None || kind.empty() || isIgnored ||
         !((hasSeveral && refuse(partition::kSeveral)) || refuse(kind)))
       return;

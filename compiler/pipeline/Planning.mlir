@@ -7,6 +7,7 @@
 // Register tiles of the target's vectors.
 // CHECK-LABEL: @main
 // CHECK: graph.group "y" {card = "matmul", {{.*}} loop.schedule = {form = "contraction", m = 6 : i64, n = 16 : i64
+// STAYS-LABEL: @main
 // WIDE-LABEL: @main
 // WIDE: graph.group "y" {card = "matmul", {{.*}} loop.schedule = {form = "contraction", m = 8 : i64, n = 48 : i64
 func.func @main(%x: tensor<56x64xf32>) -> tensor<56x96xf32> {
@@ -28,4 +29,45 @@ func.func @main(%x: tensor<64x64xf32>) -> tensor<64x1xf32> {
   %product = graph.matmul %x, %w : (tensor<64x64xf32>, tensor<64x300000xf32>) -> tensor<64x300000xf32> loc("product")
   %y = graph.reduce_max %product {axes = array<i64: 1>, keep_dims = true} : (tensor<64x300000xf32>) -> tensor<64x1xf32> loc("y")
   return %y : tensor<64x1xf32>
+}
+
+// -----
+
+// The right operand leaves the L2, and would pass it once for every few rows.
+// CHECK-LABEL: @main
+// CHECK: graph.group "product" {card = "matmul"
+// CHECK: graph.group "y" {card = "reduce_rows"
+// STAYS-LABEL: @main
+// STAYS: graph.group "y" {{.*}} kind = "stitch"
+func.func @main(%x: tensor<700x400xf32>, %w: tensor<400x2000xf32>) -> tensor<700x1xf32> {
+  %product = graph.matmul %x, %w : (tensor<700x400xf32>, tensor<400x2000xf32>) -> tensor<700x2000xf32> loc("product")
+  %y = graph.reduce_max %product {axes = array<i64: 1>, keep_dims = true} : (tensor<700x2000xf32>) -> tensor<700x1xf32> loc("y")
+  return %y : tensor<700x1xf32>
+}
+
+// -----
+
+// This one stays there.
+// CHECK-LABEL: @main
+// CHECK: graph.group "y" {card = "matmul_rows"
+func.func @main(%x: tensor<700x8xf32>, %w: tensor<8x2000xf32>) -> tensor<700x1xf32> {
+  %product = graph.matmul %x, %w : (tensor<700x8xf32>, tensor<8x2000xf32>) -> tensor<700x2000xf32> loc("product")
+  %y = graph.reduce_max %product {axes = array<i64: 1>, keep_dims = true} : (tensor<700x2000xf32>) -> tensor<700x1xf32> loc("y")
+  return %y : tensor<700x1xf32>
+}
+
+// -----
+
+// What is refused is the stitch alone: the row is still walked once.
+// CHECK-LABEL: @main
+// CHECK: graph.group "product" {card = "matmul"
+// CHECK: graph.group "y" {card = "reduce_rows"
+// CHECK-NOT: graph.group
+func.func @main(%x: tensor<700x400xf32>, %w: tensor<400x2000xf32>) -> (tensor<700x2000xf32>, tensor<700x1xf32>, tensor<700x1xf32>) {
+  %product = graph.matmul %x, %w : (tensor<700x400xf32>, tensor<400x2000xf32>) -> tensor<700x2000xf32> loc("product")
+  %max = graph.reduce_max %product {axes = array<i64: 1>, keep_dims = true} : (tensor<700x2000xf32>) -> tensor<700x1xf32> loc("y")
+  %wide = graph.broadcast %max : (tensor<700x1xf32>) -> tensor<700x2000xf32> loc("y")
+  %less = graph.sub %product, %wide : tensor<700x2000xf32> loc("y")
+  %sum = graph.reduce_sum %less {axes = array<i64: 1>, keep_dims = true} : (tensor<700x2000xf32>) -> tensor<700x1xf32> loc("y")
+  return %product, %max, %sum : tensor<700x2000xf32>, tensor<700x1xf32>, tensor<700x1xf32>
 }

@@ -94,6 +94,34 @@ func.func @main(%trip: tensor<i64>, %inner: tensor<i64>, %x: tensor<3xf32>) -> t
 }
 )";
 
+// The inner loop packs what it finds, %own and %v, once each time it begins; the outer one packs
+// %other in each iteration.
+static const char kPacked[] = R"(
+!x = tensor<?x20xf32, #graph.dims<"n", 20>>
+!p = tensor<?x37xf32, #graph.dims<"n", 37>>
+!w = tensor<20x37xf32>
+!v = tensor<37x20xf32>
+!u = tensor<20x20xf32>
+func.func @main(%trip: tensor<i64>, %inner: tensor<i64>, %x: !x, %w: !w, %v: !v, %u: !u) -> (!x, !w) {
+  %true = graph.constant dense<true> : tensor<i1>
+  %r:3 = graph.loop %trip, %true, %x, %w, %u : (tensor<i64>, tensor<i1>, !x, !w, !u) -> (!x, !w, !u) {
+  ^bb0(%i: tensor<i64>, %c: tensor<i1>, %state: !x, %own: !w, %other: !u):
+    %n = graph.loop %inner, %true, %state : (tensor<i64>, tensor<i1>, !x) -> !x {
+    ^bb1(%j: tensor<i64>, %d: tensor<i1>, %s: !x):
+      %p = graph.matmul %s, %own : (!x, !w) -> !p
+      %q = graph.matmul %p, %v : (!p, !v) -> !x
+      %t = graph.tanh %q : !x
+      graph.yield %d, %t : tensor<i1>, !x
+    }
+    %y = graph.matmul %n, %other : (!x, !u) -> !x
+    %next = graph.sin %own : !w
+    %later = graph.sin %other : !u
+    graph.yield %c, %y, %next, %later : tensor<i1>, !x, !w, !u
+  }
+  return %r#0, %r#1 : !x, !w
+}
+)";
+
 // Carried values change places, so that no buffer may be written before it is read.
 static const char kSwap[] = R"(
 func.func @main(%trip: tensor<i64>, %x: tensor<33xf32>, %y: tensor<33xf32>) -> (tensor<33xf32>, tensor<33xf32>, tensor<33xf32>) {
@@ -157,6 +185,10 @@ void addControl(Cases &cases) {
     add("growing until" + label, kGrowing, {Fill::range(5, 5), fill, Fill()}, {});
     add("nested" + label, kNested, {fill, Fill::range(3, 3), Fill()}, {});
     add("never" + label, kNever, {fill, Fill::range(-0.1, 0.1)}, {});
+    add("packed" + label, kPacked,
+        {fill, Fill::range(3, 3), Fill(), Fill::range(-0.3, 0.3), Fill::range(-0.3, 0.3),
+         Fill::range(-0.3, 0.3)},
+        runs);
     add("swap" + label, kSwap, {fill, Fill(), Fill()}, {});
   }
   add("bind sizes", kBind, {Fill(), Fill::range(0, 9)}, runs);

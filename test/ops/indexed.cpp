@@ -32,6 +32,8 @@ static void addGathers(Cases &cases, const string &type, const string &index) {
                      Value j = m.input(index + "[n, 20]", Fill::index("m"));
                      exact(m, m.op("gather_elements", {x, i}, "axis = 0"));
                      exact(m, m.op("gather_elements", {x, j}, "axis = 1"));
+                     Value row = m.op("broadcast", {m.input(type + "[m]")}, "", type + "[n, m]");
+                     exact(m, m.op("gather_elements", {row, j}, "axis = 1"));
                    },
                    kRuns});
   cases.push_back({"indexed/gather nd" + label,

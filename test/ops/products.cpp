@@ -79,7 +79,49 @@ static void addVersions(Cases &cases) {
       });
 }
 
+/// Products whose left operand is a transpose, of rows that are apart or side by side in memory.
+static void addTransposed(Cases &cases) {
+  std::vector<Sizes> runs;
+  for (auto [n, m, k] : {std::tuple(3, 17, 7),
+                         {33, 1, 49},
+                         {1, 20, 5},
+                         {0, 4, 2},
+                         {2, 16, 0},
+                         {5, 0, 3},
+                         {49, 70, 33}})
+    runs.push_back({{"n", n}, {"m", m}, {"k", k}});
+  auto add = [&](const string &type, const string &x, const string &permutation,
+                 const string &right, const string &result, bool hasRows = false) {
+    string name = "product/transposed " + type + x + " " + permutation + " " + right;
+    cases.push_back({name + (hasRows ? " and its rows" : ""),
+                     [=](Model &m) {
+                       Value a = m.op("transpose", {m.input(type + x)},
+                                      "permutation = array<i64: " + permutation + ">");
+                       Value b = m.input(type + right), p;
+                       p = m.op("matmul", {a, b}, "", type + result);
+                       if (hasRows) {
+                         Value most =
+                             m.op("reduce_max", {p}, "axes = array<i64: 1>, keep_dims = true");
+                         p = m.op("sub", {p, m.broadcastTo(most, p)});
+                       }
+                       m.output(p, Tolerance::close(m.element(type), 40));
+                     },
+                     runs});
+  };
+  for (const char *type : {"f32", "f64", "f16", "i32"})
+    add(type, "[k, n]", "1, 0", "[k, m]", "[n, m]");
+  add("f32", "[3, k, n]", "0, 2, 1", "[3, k, m]", "[3, n, m]");
+  add("f32", "[n, 3, k]", "1, 0, 2", "[3, k, m]", "[3, n, m]");
+  add("f32", "[k, 3, n]", "1, 2, 0", "[1, k, m]", "[3, n, m]");
+  add("f32", "[3, n, k]", "1, 0, 2", "[1, k, m]", "[n, 3, m]");
+  add("f32", "[n, 3, k]", "2, 0, 1", "[1, 3, m]", "[k, n, m]");
+  add("f32", "[2, k, 3, n]", "0, 2, 3, 1", "[2, 3, k, m]", "[2, 3, n, m]");
+  add("f32", "[2, n, 3, k]", "0, 2, 1, 3", "[1, 3, k, m]", "[2, 3, n, m]");
+  add("f32", "[k, 700]", "1, 0", "[k, 33]", "[700, 33]", true);
+}
+
 void addProducts(Cases &cases) {
+  addTransposed(cases);
   addVersions(cases);
   const int sizes[][3] = {{1, 1, 1},     {7, 15, 17},  {16, 16, 16}, {33, 48, 49}, {1, 100, 33},
                           {100, 1, 7},   {49, 33, 1},  {2, 0, 5},    {0, 3, 4},    {5, 7, 0},

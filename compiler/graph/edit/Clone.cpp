@@ -73,10 +73,10 @@ SmallVector<Operation *> cloneOps(OpBuilder &builder, ArrayRef<Operation *> ops,
   return copies;
 }
 
-Operation *cloneToReplace(OpBuilder &builder, Operation *op) {
+Operation *cloneToReplace(OpBuilder &builder, Operation *op, IRMapping &mapping) {
   Names names;
   addNames(op, builder.getInsertionBlock()->getParentOp(), names);
-  Operation *copy = builder.clone(*op);
+  Operation *copy = builder.clone(*op, mapping);
   rename(op, names);
   return copy;
 }

@@ -15,8 +15,9 @@ llvm::SmallVector<mlir::Operation *>
 cloneOps(mlir::OpBuilder &builder, llvm::ArrayRef<mlir::Operation *> ops, mlir::IRMapping &mapping);
 
 /// A copy of the op that binds the names of sizes that the op has bound, so that it can come in its
-/// place; the op binds others.
-mlir::Operation *cloneToReplace(mlir::OpBuilder &builder, mlir::Operation *op);
+/// place; the op binds others. The mapping then holds the results.
+mlir::Operation *cloneToReplace(mlir::OpBuilder &builder, mlir::Operation *op,
+                                mlir::IRMapping &mapping);
 
 } // namespace heddle::graph
 

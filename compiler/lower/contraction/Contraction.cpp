@@ -143,7 +143,7 @@ std::optional<Contraction::Ahead> Contraction::ahead(Value a, Value b, Value fir
                                                      int64_t rows) {
   Code &code = kernel.code();
   int64_t count = graph::typicalSize(shape.root, panels);
-  if (count < 1 || stored || shape.isCut() || !shape.pieces.empty() || depth != 1)
+  if (count < 1 || stored || copiesLeft() || shape.isCut() || !shape.pieces.empty() || depth != 1)
     return std::nullopt;
   const Run &run = runs.back();
   if (count > cost::thresholdAt(shape.root, cost::kProductPanels)) {
@@ -206,13 +206,11 @@ loop::Piece Contraction::pieceOf(const Taps &taps, const Indices &place,
   return {count, step, tapsTo(code.number(0), last), tapsTo(size, first)};
 }
 
-void Contraction::emitTile(Elements &e, Value outer, Value firstRow, int64_t rows, bool clamp,
-                           Value firstPanel, Value endPanel) {
+/// The number of the group, and where A begins there; adds the indices of the dimensions outside of
+/// the tiles.
+std::pair<Value, Value> Contraction::placeOutside(Elements &e, Value outer, Indices &place) {
   Code &code = kernel.code();
-  int64_t width = vectors * code.lanes;
-  // Indices of the dimensions outside of the tile, and where they point in A and B.
-  Indices place(shape.rows.size() + 1, e.uniform(code.number(0)));
-  Value rest = outer, aBase = code.number(0);
+  Value rest = outer, base = code.number(0);
   for (size_t i = runs.size() - 1; i-- > 0;) {
     Value extent = kernel.dim(runs[i].extent);
     bool isLast = i == 0 && shape.groups.isConstant(1);
@@ -220,17 +218,26 @@ void Contraction::emitTile(Elements &e, Value outer, Value firstRow, int64_t row
     if (!isLast)
       rest = code.div(rest, extent);
     place[runs[i].dimension] = e.uniform(index);
-    aBase = code.add(aBase, code.mul(index, kernel.dim(runs[i].aStride)));
+    base = code.add(base, code.mul(index, kernel.dim(runs[i].aStride)));
   }
-  Value groupNumber = shape.groups.isConstant(1) ? code.number(0) : rest;
+  Value group = shape.groups.isConstant(1) ? code.number(0) : rest;
+  return {group, code.add(base, code.mul(group, kernel.dim(shape.aGroupStride)))};
+}
+
+void Contraction::emitTile(Elements &e, Value outer, Value tileNumber, Value firstRow, int64_t rows,
+                           bool clamp, Value firstPanel, Value endPanel) {
+  Code &code = kernel.code();
+  int64_t width = vectors * code.lanes;
+  Indices place(shape.rows.size() + 1, e.uniform(code.number(0)));
+  auto [groupNumber, aBase] = placeOutside(e, outer, place);
   place.back() = e.uniform(code.mul(groupNumber, kernel.dim(shape.columns)));
-  aBase = code.add(aBase, code.mul(groupNumber, kernel.dim(shape.aGroupStride)));
   Value batch = groupNumber;
   for (int64_t dimension : shape.batches)
     batch =
         code.add(code.mul(batch, kernel.dim(shape.rows[dimension].extent)), place[dimension].base);
-  Value stride = kernel.dim(runs.back().aStride);
-  Value aFirst = code.add(aBase, code.mul(firstRow, stride));
+  Value stride = copiesLeft() ? code.number(1) : kernel.dim(runs.back().aStride);
+  Value aFirst =
+      copiesLeft() ? copiedTile(outer, tileNumber) : code.add(aBase, code.mul(firstRow, stride));
   Values rowNumbers, aRows;
   for (int64_t i = 0; i < rows; ++i) {
     Value row = code.add(firstRow, code.number(i)), aRow = code.mul(code.number(i), stride);
@@ -242,6 +249,7 @@ void Contraction::emitTile(Elements &e, Value outer, Value firstRow, int64_t row
     aRows.push_back(code.add(aFirst, aRow)); // distances that the addresses of loads can hold
   }
   loop::Product product{element, accumulator, aPointer(), aRows, {}, {}, {}, {}, 0};
+  product.aStep = copiesLeft() ? tiling().mostRows() : 1;
   product.depth = depth;
   product.dot = kernel.machine.dot;
   product.isPadded = border >= 0;
@@ -355,7 +363,7 @@ void Contraction::emitTileAt(Elements &e, const Tiling &tiling, Value outer, Val
   Value firstRow = firstRowOf(tiling, tile);
   auto emitOne = [&](int64_t count, bool clamp) {
     Elements::Scope scope(e);
-    emitTile(e, outer, firstRow, count, clamp, firstPanel, endPanel);
+    emitTile(e, outer, tile, firstRow, count, clamp, firstPanel, endPanel);
     return Values();
   };
   if (tiling.isExact && tiling.larger == 0) {

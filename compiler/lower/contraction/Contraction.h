@@ -117,8 +117,14 @@ private:
   std::optional<Ahead> ahead(Value a, Value b, Value firstRow, Value chunk, int64_t rows);
   void emitTileAt(Elements &e, const Tiling &tiling, Value outer, Value tile, Value firstPanel,
                   Value endPanel);
-  void emitTile(Elements &e, Value outer, Value firstRow, int64_t tileRows, bool clamp,
-                Value firstPanel, Value endPanel);
+  // A left operand whose steps are apart in memory (Left.cpp).
+  bool copiesLeft() const { return !shape.aStep.isConstant(1); }
+  Dim copiedTileSize();
+  Value copiedTile(Value outer, Value tile);
+  void emitLeftCopy();
+  std::pair<Value, Value> placeOutside(Elements &e, Value outer, Indices &place);
+  void emitTile(Elements &e, Value outer, Value tileNumber, Value firstRow, int64_t tileRows,
+                bool clamp, Value firstPanel, Value endPanel);
   Value dealtTile(Value number, Value count);
   Value limitAt(Elements &e, Value limit, llvm::ArrayRef<Index> batch, const Dim &most);
   Value depthOf(Elements &e, llvm::ArrayRef<Index> batch, Value column);
@@ -130,6 +136,7 @@ private:
   Dim panelRows() const; // of the packed right operand
   bool isOnePanel() const;
   bool canPackInTasks();
+  bool isInvariant(Value operand) const;
   void packPanel(Elements &e, Value batch, Value panel, Value target, Value task);
   void packChunk(Value batch, Value firstPanel, Value endPanel);
   void emitPackedTasks(const Tiling &tiles, const Dim &chunk);
@@ -150,7 +157,11 @@ private:
       return kernel.pointer(shape.b);
     return packedData >= 0 ? kernel.data(packedData) : packedPointer();
   }
-  Value aPointer() { return border >= 0 ? kernel.temporary(border) : kernel.pointer(shape.a); }
+  Value aPointer() {
+    if (leftTemporary >= 0)
+      return kernel.temporary(leftTemporary);
+    return border >= 0 ? kernel.temporary(border) : kernel.pointer(shape.a);
+  }
 
   llvm::SmallVector<Value> results;
   llvm::SetVector<mlir::Operation *> members; // what the results follow from, in the group
@@ -158,7 +169,7 @@ private:
   /// columns of each part side by side. Else there is one part, the whole.
   llvm::SmallVector<graph::SliceOp> slices;
   Dim partColumns;
-  int64_t border = -1;
+  int64_t border = -1, leftTemporary = -1;      // copies of the left operand
   bool isInPlace = false, packsInTasks = false; // the right operand
   std::optional<StoredPanels> stored;           // of a constant in fewer bits
   Value decodedFrom; // the first panel that is in the scratch, if any are

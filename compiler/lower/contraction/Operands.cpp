@@ -316,23 +316,48 @@ bool Contraction::canPackInTasks() {
          tiling().outer == batches && graph::typicalSize(shape.root, batches, 1) >= enough;
 }
 
+/// Whether the group is in the body of a loop, and what the operand is made of outside of it.
+bool Contraction::isInvariant(Value operand) const {
+  Operation *loop = group->getParentOp()->getParentOp();
+  if (!isa_and_nonnull<graph::LoopOp, graph::ScanOp>(loop))
+    return false;
+  llvm::SetVector<Value> values;
+  SmallVector<std::string> known, used;
+  values.insert(operand);
+  for (size_t i = 0; i < values.size(); ++i) {
+    Value value = values[i];
+    bool isInside = value.getParentBlock() == group;
+    if (!isInside && loop->isAncestor(value.getParentBlock()->getParentOp()))
+      return false;
+    for (const Dim &dim : graph::dimsOf(value))
+      dim.collectSymbols(isInside ? used : known);
+    if (isInside)
+      values.insert(value.getDefiningOp()->operand_begin(), value.getDefiningOp()->operand_end());
+  }
+  return llvm::all_of(used, [&](auto &name) { return llvm::is_contained(known, name); });
+}
+
 void Contraction::emitOperands(bool mayPackInTasks) {
   bool isConverted = element != loop::memoryType(graph::elementOf(shape.a)) || isShifted();
   if (shape.needsBorder)
     emitBorderCopy();
   else if (isConverted)
     emitCopy();
+  else if (copiesLeft())
+    emitLeftCopy();
   bool isConstant = shape.b.getDefiningOp<graph::ConstantOp>() != nullptr;
   if (shape.band && !isConstant)
     wholeTemporary = kernel.addTemporary(graph::elementCount(shape.bBatch) * panels);
-  if (isConstant)
+  if (isConstant) {
     packConstant();
-  else if (isOnePanel())
+  } else if (isOnePanel()) {
     isInPlace = true;
-  else if (mayPackInTasks && canPackInTasks())
+  } else if (bool isOnce = isInvariant(shape.b); !isOnce && mayPackInTasks && canPackInTasks()) {
     packsInTasks = true;
-  else
+  } else {
     emitPacking();
+    kernel.kernel.phases.back().isInvariant = isOnce;
+  }
 }
 
 } // namespace heddle::lower

@@ -6,7 +6,19 @@ using namespace mlir;
 
 namespace heddle::lower {
 
-static void readMatmul(graph::MatmulOp op, ProductShape &shape) {
+/// Elements from one index to the next along each dimension of the left operand, in the memory of
+/// what it transposes, if it does.
+static SmallVector<Dim> leftStrides(graph::MatmulOp op, graph::TransposeOp transpose) {
+  DimVector dims = graph::dimsOf(transpose ? transpose.getX() : op.getA());
+  SmallVector<Dim> strides(dims.size(), Dim(1)), permuted;
+  for (size_t i = dims.size() - 1; i-- > 0;)
+    strides[i] = strides[i + 1] * dims[i + 1];
+  for (size_t i = 0; i < dims.size(); ++i)
+    permuted.push_back(strides[transpose ? transpose.getPermutation()[i] : i]);
+  return permuted;
+}
+
+static void readMatmul(graph::MatmulOp op, graph::TransposeOp transpose, ProductShape &shape) {
   shape.a = op.getA();
   shape.b = op.getB();
   DimVector a = graph::dimsOf(op.getA()), b = graph::dimsOf(op.getB()),
@@ -14,19 +26,16 @@ static void readMatmul(graph::MatmulOp op, ProductShape &shape) {
   size_t rank = c.size();
   shape.columns = c[rank - 1];
   shape.reduction = shape.length = a[rank - 1];
-  Dim stride = a[rank - 1];
-  SmallVector<Dim> strides(rank);
-  for (size_t i = rank - 1; i-- > 0;) {
-    strides[i] = stride;
-    stride = stride * a[i];
-  }
+  SmallVector<Dim> strides = leftStrides(op, transpose);
+  shape.aStep = strides.back();
   for (size_t i = 0; i + 1 < rank; ++i) {
     bool isBatch = i + 2 < rank;
     bool aHas = !isBatch || !a[i].isConstant(1) || c[i].isConstant(1);
     bool bHas = isBatch && !(b[i].isConstant(1) && !c[i].isConstant(1));
     if (isBatch && b[i].isConstant(1))
       bHas = false;
-    shape.rows.push_back({c[i], aHas ? strides[i] : Dim(0), i > 0 && aHas && !bHas});
+    bool joins = i > 0 && aHas && !bHas && strides[i - 1] == strides[i] * a[i];
+    shape.rows.push_back({c[i], aHas ? strides[i] : Dim(0), joins});
     if (isBatch)
       shape.bBatch.push_back(b[i]);
     if (bHas)
@@ -84,7 +93,7 @@ ProductShape readShape(const mechanism::Product &product) {
   ProductShape shape;
   shape.root = product.root;
   if (auto matmul = dyn_cast<graph::MatmulOp>(product.root))
-    readMatmul(matmul, shape);
+    readMatmul(matmul, product.transposed, shape);
   else
     readConv(cast<graph::ConvOp>(product.root), shape);
   if (product.triangle) {
@@ -93,6 +102,9 @@ ProductShape readShape(const mechanism::Product &product) {
   } else if (product.limits) {
     shape.a = product.limits->kept;
     shape.limits = product.limits;
+  } else if (product.transposed) {
+    graph::TransposeOp transpose = product.transposed;
+    shape.a = transpose.getX();
   }
   if (shape.isCut())
     shape.rows.back().joins = false; // a row's number is that in its matrix

@@ -28,6 +28,7 @@ struct ProductShape {
   Dim columns, reduction, groups = Dim(1);
   Dim taps = Dim(1);                 // of a window, in all
   Dim aGroupStride = Dim(0);         // elements of A from one group to the next
+  Dim aStep = Dim(1);                // and from one step of the reduction to the next
   llvm::SmallVector<Taps, 2> pieces; // of the reduction, outside of the contiguous
   Dim length;
   llvm::SmallVector<int64_t> batches;      // row dimensions that B has too

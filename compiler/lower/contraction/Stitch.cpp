@@ -88,15 +88,18 @@ LogicalResult Stitch::advise(int64_t rowsOfTile, int64_t fitting, int64_t rowByt
     return kernel.adviseAgainst("it has " + Twine(count) + " tiles of rows for " +
                                 Twine(machine.workers) +
                                 " workers; apart, they share the columns of the product");
-  // Each worker walks the whole right operand, of which it had its share of columns before; what
-  // lies between product and reductions is not written and read again.
-  int64_t more =
-      (machine.workers - 1) * graph::typicalSize(group->getParentOp(), contraction.operandBytes());
-  int64_t less = 2 * graph::typicalSize(group->getParentOp(), rows.rowCount()) * rowBytes;
+  // Apart, the right operand is read once and a result is read back. Here each worker walks the
+  // whole of it, and once more for all rows that fit where it does not stay in the L2.
+  int64_t operand = graph::typicalSize(group->getParentOp(), contraction.operandBytes());
+  int64_t rowCount = graph::typicalSize(group->getParentOp(), rows.rowCount());
+  int64_t walks = machine.workers;
+  if (operand > machine.l2Bytes && rowCount > fitting)
+    walks = std::max<int64_t>(walks, llvm::divideCeil(rowCount, fitting / rowsOfTile * rowsOfTile));
+  int64_t more = (walks - 1) * operand, less = 2 * rowCount * rowBytes;
   if (more > less)
-    return kernel.adviseAgainst(
-        "each of " + Twine(machine.workers) + " workers would read the whole right operand, " +
-        Twine(more) + " bytes more, to move " + Twine(less) + " bytes less between the two");
+    return kernel.adviseAgainst("its right operand would be read " + Twine(walks) + " times, " +
+                                Twine(more) + " bytes more, to move " + Twine(less) +
+                                " bytes less between the two");
   return success();
 }
 

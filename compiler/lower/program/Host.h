@@ -68,7 +68,7 @@ private:
   void writeGroup(graph::GroupOp group);
   void storeArguments(graph::GroupOp group, int64_t base);
   Value versionOf(const Kernel &kernel);
-  void launchAlone(const Kernel &kernel, Value slots);
+  void launchAlone(graph::GroupOp group, Value slots);
   void launch(mlir::func::FuncOp target, Value slots, Value tasks, Value work, Value scratch,
               bool needsScratch);
   void launchRegion(llvm::ArrayRef<graph::GroupOp> members);
@@ -113,6 +113,7 @@ private:
   static std::string withoutNumbers(const Check &check);
 
   // Control flow (HostControl.cpp).
+  void writeBody(mlir::Block &block, Value iteration);
   void writeIf(graph::IfOp op);
   struct Loop; // HostLoop.cpp
   void writeLoop(graph::LoopOp op);
@@ -160,6 +161,7 @@ private:
   llvm::DenseMap<Value, Value> pointers;
   llvm::SmallVector<Value> offsets; // of `buffers` in the arena
   Value call, arena, arguments;
+  Value isFirst;                                         // of the innermost loop's iterations
   int64_t openSlots = 0;                                 // of `arguments` that a region waits with
   std::map<std::string, mlir::func::FuncOp> dispatchers; // by their kernels and slots
 };

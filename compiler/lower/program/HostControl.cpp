@@ -71,6 +71,15 @@ void Host::writeIf(graph::IfOp op) {
     sizeCode->symbols[name] = made.getResult(op.getNumResults() + i);
 }
 
+/// The body of a loop or scan.
+void Host::writeBody(Block &block, Value iteration) {
+  Value outer = isFirst;
+  isFirst = builder.createOrFold<arith::CmpIOp>(code->loc, arith::CmpIPredicate::eq, iteration,
+                                                code->number(0));
+  writeBlock(block);
+  isFirst = outer;
+}
+
 /// The first dimension of what is scanned gives the number of iterations; slices are read and
 /// written in place.
 void Host::writeScan(graph::ScanOp op) {
@@ -130,7 +139,7 @@ void Host::writeScan(graph::ScanOp op) {
       pointers[slice] = sliceAt(pointerOf(op.getInputs()[states + s]), slice,
                                 llvm::is_contained(op.getReverseInputs(), (int64_t)s));
     }
-    writeBlock(body);
+    writeBody(body, i);
     Values next;
     Value isEven = builder.createOrFold<arith::CmpIOp>(
         code->loc, arith::CmpIPredicate::eq,

@@ -246,7 +246,9 @@ Value Host::versionOf(const Kernel &kernel) {
   return chosen;
 }
 
-void Host::launchAlone(const Kernel &kernel, Value slots) {
+void Host::launchAlone(graph::GroupOp group, Value slots) {
+  const Kernel &kernel = *kernels.at(group);
+  bool isOnce = storage.launchesOnce(group);
   Value chosen = versionOf(kernel);
   for (const Phase &phase : kernel.phases) {
     Value tasks = dim(phase.tasks), scratch = dim(phase.scratchBytes);
@@ -255,7 +257,9 @@ void Host::launchAlone(const Kernel &kernel, Value slots) {
       launch(functionOf(phase), slots, tasks, work, scratch, !phase.scratchBytes.isConstant(0));
     };
     bool isLast = phase.version + 1 == (int64_t)kernel.versions.size();
-    if (phase.version < 0) {
+    if (isOnce && phase.isInvariant) {
+      code->when(isFirst, write);
+    } else if (phase.version < 0) {
       write();
     } else {
       Value isChosen = builder.createOrFold<arith::CmpIOp>(code->loc, arith::CmpIPredicate::eq,
@@ -276,7 +280,7 @@ void Host::writeGroup(graph::GroupOp group) {
     int64_t base = openSlots;
     storeArguments(group, base);
     Value slots = code->at(arguments, builder.getI64Type(), code->number(base));
-    profile(group, [&] { launchAlone(kernel, slots); });
+    profile(group, [&] { launchAlone(group, slots); });
     return;
   }
   int64_t base = 1 + members.size();

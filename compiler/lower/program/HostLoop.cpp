@@ -129,7 +129,7 @@ void Host::Loop::writeIteration(Block *each) {
   SmallVector<Value> state(each->getArguments().begin(), each->getArguments().end());
   Value iteration = state[0];
   enterBody(state);
-  host.writeBlock(body);
+  host.writeBody(body, iteration);
   auto yielded = cast<graph::YieldOp>(body.getTerminator()).getValues();
   state[1] = host.readInteger(yielded[0], 0);
   for (unsigned i = 0; i < carried; ++i)

@@ -102,6 +102,45 @@ func.func @main(%x: tensor<8x8xf32>) -> (tensor<8x8xf32> {graph.shares = 0 : i64
 
 // -----
 
+// The first iteration packs the right operand for all.
+// CHECK-LABEL: func.func @heddle_program_run
+// CHECK: scf.for %[[I:.*]] = %c0_i64
+// CHECK: %[[IS_FIRST:.*]] = arith.cmpi eq, %[[I]], %c0_i64
+// CHECK: scf.if %[[IS_FIRST]] {
+// CHECK-NEXT: program.status
+// CHECK-NEXT: arith.cmpi
+// CHECK-NEXT: scf.if
+// CHECK: func.call @[[PACK:kernel_[0-9a-f]*]]
+// CHECK-NOT: @[[PACK]]
+// CHECK: scf.yield
+func.func @main(%h: tensor<20x40xf32>, %xs: tensor<5x20x40xf32>, %w: tensor<40x40xf32>) -> tensor<20x40xf32> {
+  %r = graph.scan %h, %xs {state_count = 1} : (tensor<20x40xf32>, tensor<5x20x40xf32>) -> tensor<20x40xf32> {
+  ^bb0(%s: tensor<20x40xf32>, %x: tensor<20x40xf32>):
+    %p = graph.matmul %s, %w : (tensor<20x40xf32>, tensor<40x40xf32>) -> tensor<20x40xf32> loc("p")
+    %y = graph.add %p, %x : tensor<20x40xf32> loc("y")
+    graph.yield %y : tensor<20x40xf32>
+  }
+  return %r : tensor<20x40xf32>
+}
+
+// -----
+
+// What an iteration finds it packs itself.
+// CHECK-LABEL: func.func @heddle_program_run
+// CHECK: scf.for %[[I:.*]] = %c0_i64
+// CHECK-NOT: arith.cmpi eq, %[[I]], %c0_i64
+// CHECK: scf.yield
+func.func @main(%h: tensor<20x40xf32>, %ws: tensor<5x40x40xf32>) -> tensor<20x40xf32> {
+  %r = graph.scan %h, %ws {state_count = 1} : (tensor<20x40xf32>, tensor<5x40x40xf32>) -> tensor<20x40xf32> {
+  ^bb0(%s: tensor<20x40xf32>, %w: tensor<40x40xf32>):
+    %p = graph.matmul %s, %w : (tensor<20x40xf32>, tensor<40x40xf32>) -> tensor<20x40xf32> loc("p")
+    graph.yield %p : tensor<20x40xf32>
+  }
+  return %r : tensor<20x40xf32>
+}
+
+// -----
+
 // Each op of the program is where its op of the model is; of an op that has no place, the nearest
 // one says it.
 // RUN: heddle-opt %s --split-input-file --heddle-plan --heddle-lower --mlir-print-debuginfo --mlir-pretty-debuginfo | FileCheck %s --check-prefix=PLACE

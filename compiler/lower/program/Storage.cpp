@@ -347,6 +347,14 @@ void Storage::place() {
   describeArena();
 }
 
+bool Storage::launchesOnce(graph::GroupOp group) const {
+  const Kernel &kernel = *kernels.at(group);
+  return isa<graph::LoopOp, graph::ScanOp>(group->getParentOp()) && kernel.rows.empty() &&
+         kernel.versions.empty() && !program.isSanitized &&
+         llvm::any_of(kernel.phases, [](const Phase &phase) { return phase.isInvariant; }) &&
+         llvm::all_of(kernel.temporaries, [&](const Dim &bytes) { return isEntryKnown(bytes); });
+}
+
 /// What lies in the arena, and for how long.
 void Storage::collectBuffers() {
   if (tables.lengths) {
@@ -369,6 +377,8 @@ void Storage::collectBuffers() {
         buffers.push_back({bytesOf(result), firstWrite(group), std::max(last, lastUse(result))});
       }
     auto &kernel = *kernels.at(group);
+    if (launchesOnce(group)) // which later iterations read
+      std::tie(first, last) = steps[group->getParentOp()];
     for (auto [i, bytes] : llvm::enumerate(kernel.temporaries))
       if (isEntryKnown(bytes)) {
         temporaryOf[{group, (int64_t)i}] = buffers.size();

@@ -29,6 +29,9 @@ public:
   /// The input whose memory an output takes.
   std::optional<unsigned> sharedInput(int64_t output) const;
   static Dim bytesOf(Value value);
+  /// Whether only the first iteration of the loop around the group launches what is invariant in
+  /// it: the temporaries then live as long as the loop.
+  bool launchesOnce(graph::GroupOp group) const;
   /// Whether a routine finds the sizes of a result, and makes its memory.
   static bool isFound(Value result);
 

@@ -2,6 +2,7 @@
 //
 //   y[t] = x[t] w in each step        =>  y = x w before the scan
 //   s += transpose(x[t]) y[t] in each  =>  s + transpose(x) y after the scan
+//   x[t] that no step reads            =>  not scanned
 //
 // The first is what a recurrent layer's gradient computes again of its states, the second is the
 // gradient of its weights.
@@ -177,8 +178,37 @@ LogicalResult productAfter(ScanOp op, PatternRewriter &rewriter) {
   return success();
 }
 
+// x[t] that no step reads = not scanned; one has to stay, which counts the steps
+LogicalResult unreadSlices(ScanOp op, PatternRewriter &rewriter) {
+  Steps steps(op);
+  SmallVector<Value> inputs(ArrayRef<Value>(steps.inputs).take_front(steps.states));
+  SmallVector<int64_t> reversed;
+  llvm::BitVector unread(steps.body.getNumArguments());
+  unsigned left = steps.inputs.size() - steps.states;
+  for (unsigned i = steps.states; i < steps.inputs.size(); ++i) {
+    if (left > 1 && steps.body.getArgument(i).use_empty() &&
+        dimsOf(steps.inputs[i])[0] == steps.count()) {
+      unread.set(i);
+      --left;
+      continue;
+    }
+    if (steps.isReversed(i - steps.states))
+      reversed.push_back(inputs.size() - steps.states);
+    inputs.push_back(steps.inputs[i]);
+  }
+  if (unread.none())
+    return failure();
+  steps.body.eraseArguments(unread);
+  steps.inputs = inputs;
+  steps.reverseInputs = reversed;
+  rewriter.replaceOp(op, steps.rebuild(rewriter));
+  return success();
+}
+
 } // namespace
 
-void addScanRules(RewritePatternSet &patterns) { patterns.add(productBefore).add(productAfter); }
+void addScanRules(RewritePatternSet &patterns) {
+  patterns.add(productBefore).add(productAfter).add(unreadSlices);
+}
 
 } // namespace heddle::simplify
