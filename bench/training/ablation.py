@@ -1,13 +1,13 @@
-"""Apollo's layers over whole training steps (Zhao et al., MLSys 2022, section 6.4): kernels, bytes
-that they move, and time, with more and more of the partitioner.
+"""Apollo's layers over whole training steps (Zhao et al., MLSys 2022, section 6.4): kernels,
+bytes that they move, and time, with more and more of the partitioner.
 
     ./dev bench training-ablation [--only gpt] [--threads 2] [--rounds 5]
 
-none: a kernel for each op; I: ops fused, groups with several results; I+II: products stitched to the
-reductions over their rows; I+II+III: independent groups launched at once. Each with and without the
-feedback that splits groups whose kernel does not pay, which none has nothing to do for. Bytes are
-those that kernels read and write in a step, weights apart. Times are medians of steps by turns, over
-that of all layers with feedback: above 1 is slower.
+none: a kernel for each op; I: ops fused, groups with several results; I+II: products stitched to
+the reductions over their rows; I+II+III: independent groups launched at once. Each with and without
+the feedback that splits groups whose kernel does not pay, which none has nothing to do for. Bytes
+are those that kernels read and write in a step, weights apart. Times are medians of steps by turns,
+over that of all layers with feedback: above 1 is slower.
 """
 
 import json

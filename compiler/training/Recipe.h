@@ -42,7 +42,7 @@ struct Recipe {
   double clipNorm = 0, clipValue = 0; // 0: none
   int64_t accumulate = 1;             // micro-batches of an update
   bool usesBatchStatistics = true, drops = true;
-  bool narrowsActivations = false; // those that the derivative reads are bf16 in memory
+  bool narrowsActivations = false;    // those that the derivative reads are bf16 in memory
   std::vector<std::string> variables; // of Phase::Derivative
 
   bool trains() const { return phase != Phase::Evaluate && phase != Phase::Derivative; }
