@@ -10,9 +10,7 @@ interleaved, as a ratio to everything: above 1 is slower.
 """
 
 import argparse
-import json
 import statistics
-import sys
 import time
 
 import heddle
@@ -20,7 +18,7 @@ import numpy as np
 import onnxruntime
 
 from bench.fusion import networks
-from bench.models import tool
+from bench.fusion.plan import plan_of
 
 LAYERS = {"cards": "cards", "I": "fusion", "II": "stitch", "siblings": "siblings",
           "III": "regions", "feedback": "feedback"}
@@ -41,19 +39,6 @@ def feeds_of(path):
         else:
             feeds[value.name] = random.standard_normal(value.shape).astype(np.float32)
     return feeds
-
-
-def plan_of(path, without, threads):
-    """(kernels, bytes moved) of one run."""
-    options = ("--without", without) if without else ()
-    done = tool.run_heddle("explain", path, "--json", "--threads", str(threads), *options)
-    if done.status:
-        sys.exit(done.errors.strip())
-    groups = json.loads(done.output)["groups"]
-    regions = [group["region"] for group in groups if group.get("region") is not None]
-    moved = sum(group["read_bytes"] + group["written_bytes"] - group["weight_bytes"]
-                for group in groups)
-    return len(groups) - len(regions) + len(set(regions)), moved
 
 
 def session_of(path, without, threads):
@@ -92,8 +77,8 @@ def main():
         for batch in arguments.batch:
             path = networks.export(name, batch, 17)
             for variant, without, ratio in measure(path, arguments.runs, arguments.threads):
-                kernels, moved = plan_of(path, without, arguments.threads)
-                print(f"{name:8}{batch:6}  {variant:18}{kernels:8}{moved / 2**20:11.1f}"
+                _, launches, moved = plan_of(path, without, arguments.threads)
+                print(f"{name:8}{batch:6}  {variant:18}{launches:8}{moved / 2**20:11.1f}"
                       f"{ratio:7.2f}", flush=True)
 
 

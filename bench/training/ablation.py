@@ -17,8 +17,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from bench.fusion.plan import plan_of
 from bench.kernels import report
-from bench.models import tool
 from bench.training import networks, worker
 from bench.training.bench import exported
 
@@ -38,15 +38,7 @@ def planned(network, path, without, threads):
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "recipe.json"
         file.write_text(json.dumps(recipe), encoding="utf-8")
-        done = tool.run_heddle("explain", path, "--json", "--threads", str(threads), "--training",
-                               str(file), *(("--without", without) if without else ()))
-    if done.status:
-        sys.exit(done.errors.strip())
-    groups = json.loads(done.output)["groups"]
-    regions = [group["region"] for group in groups if group.get("region") is not None]
-    moved = sum(group["read_bytes"] + group["written_bytes"] - group["weight_bytes"]
-                for group in groups)
-    return len(groups), len(groups) - len(regions) + len(set(regions)), moved
+        return plan_of(path, without, threads, "--training", str(file))
 
 
 def trainer_of(network, path, without, threads):

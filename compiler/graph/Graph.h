@@ -97,6 +97,8 @@ llvm::ArrayRef<int64_t> reducedAxes(mlir::Operation *op);
 llvm::SmallVector<int64_t> combinedAxes(mlir::Operation *op);
 /// A reshape that keeps indices.
 bool isView(mlir::Operation *op);
+/// The value whose memory this one shows in another shape, outside of kernels.
+mlir::Value unshaped(mlir::Value value);
 /// Costs no pass over memory: a repetition, numbers that follow from sizes, a constant, or a view.
 bool isFree(mlir::Operation *op);
 /// Elementwise ops that take many instructions.

@@ -383,6 +383,15 @@ bool isView(Operation *op) {
   return reshape && reshape.keepsIndices();
 }
 
+Value unshaped(Value value) {
+  while (auto reshape = value.getDefiningOp<ReshapeOp>()) {
+    if (reshape->getParentOfType<GroupOp>())
+      break;
+    value = reshape.getX();
+  }
+  return value;
+}
+
 bool isFree(Operation *op) {
   return isView(op) || isa<BroadcastOp, IotaOp, SizesOp, ConstantOp>(op);
 }

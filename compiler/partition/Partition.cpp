@@ -181,16 +181,17 @@ bool isWidening(Operation *op) {
 
 void Partitioner::giveFreeOpsToEachUser() {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
-    if (!(graph::isFree(&op) || isWidening(&op)) || isHost(&op))
+    bool widens = options.fuses && isWidening(&op);
+    if (!(graph::isFree(&op) || widens) || isHost(&op))
       continue; // else it costs nothing to do again
     SmallVector<OpOperand *> uses;
+    bool isTaken = false; // the op itself, by somebody who needs a widened one in memory
     for (OpOperand &use : op.getUses())
-      if (!isWidening(&op) || readsInPlace(use.getOwner()))
+      if (widens && !readsInPlace(use.getOwner()))
+        isTaken = true;
+      else
         uses.push_back(&use);
-    bool hasOthers = uses.size() < (size_t)std::distance(op.use_begin(), op.use_end());
-    if (hasOthers) // who need it in memory
-      uses.insert(uses.begin(), nullptr);
-    for (OpOperand *use : ArrayRef<OpOperand *>(uses).drop_front(uses.empty() ? 0 : 1)) {
+    for (OpOperand *use : ArrayRef(uses).drop_front(isTaken || uses.empty() ? 0 : 1)) {
       if (use->getOwner()->getBlock() != &block || isHost(use->getOwner()))
         continue;
       Operation *copy = OpBuilder(&op).clone(op);

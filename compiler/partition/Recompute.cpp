@@ -38,11 +38,11 @@ bool Partitioner::isWantedByReaders(const Group &group) const {
   return llvm::all_of(group.members, [&](Operation *member) {
     std::string name = graph::sourceName(member->getLoc());
     auto isOfNode = [&](Operation &op) { return graph::sourceName(op.getLoc()) == name; };
-    return llvm::count_if(block, isOfNode) ==
-               llvm::count_if(group.members, [&](Operation *op) { return isOfNode(*op); }) &&
-           member->getNumResults() == 1 &&
+    return member->getNumResults() == 1 &&
            llvm::count_if(options.wanted, [&](auto &each) { return each.second.count(name) > 0; }) >
-               1;
+               1 &&
+           llvm::count_if(block, isOfNode) ==
+               llvm::count_if(group.members, [&](Operation *op) { return isOfNode(*op); });
   });
 }
 

@@ -8,13 +8,6 @@ namespace heddle::partition {
 
 static constexpr size_t kMostGroups = 16;
 
-/// The value whose memory this one is.
-static Value memoryOf(Value value) {
-  while (auto reshape = value.getDefiningOp<graph::ReshapeOp>())
-    value = reshape.getX();
-  return value;
-}
-
 /// What the group reads, but for constants.
 static llvm::DenseSet<Value> readsOf(graph::GroupOp group) {
   llvm::DenseSet<Value> reads;
@@ -22,7 +15,7 @@ static llvm::DenseSet<Value> readsOf(graph::GroupOp group) {
     for (Value operand : op->getOperands())
       if (operand.getParentBlock() == group->getBlock() &&
           !operand.getDefiningOp<graph::ConstantOp>())
-        reads.insert(memoryOf(operand));
+        reads.insert(graph::unshaped(operand));
   });
   return reads;
 }

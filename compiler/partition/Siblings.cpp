@@ -155,6 +155,8 @@ static bool hasFormForRows(Operation *at, const Group &group, const Group &other
 /// Whether a plan, where it has a line for one of the two, has all ops of the earlier group in the
 /// later one, or those of both in one line: that of a group which takes both, by steps.
 bool Partitioner::areJoinsWanted(const Group &earlier, const Group &later) const {
+  if (options.wanted.empty())
+    return true;
   std::set<std::string> names;
   for (const Group *group : {&earlier, &later})
     for (Operation *op : group->members)

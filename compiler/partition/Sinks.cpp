@@ -5,7 +5,6 @@
 #include "compiler/graph/Typical.h"
 #include "compiler/graph/cost/Traffic.h"
 #include "compiler/graph/edit/Clone.h"
-#include "compiler/graph/edit/Recompute.h"
 #include "compiler/graph/edit/Sharing.h"
 
 #include "llvm/ADT/SetVector.h"

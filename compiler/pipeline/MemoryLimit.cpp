@@ -30,8 +30,9 @@ MemoryNeed memoryOf(func::FuncOp main, const program::Program &program) {
   return need;
 }
 
-static std::string mebibytes(int64_t bytes) {
-  return llvm::formatv("{0:F1} MiB", (double)bytes / (1 << 20)).str();
+static std::string sizeText(int64_t bytes) {
+  return bytes < 10 << 20 ? llvm::formatv("{0:F1} KiB", (double)bytes / (1 << 10)).str()
+                          : llvm::formatv("{0:F1} MiB", (double)bytes / (1 << 20)).str();
 }
 
 namespace {
@@ -57,11 +58,11 @@ static llvm::Expected<Measured> measure(const Compiled &compiled) {
 static llvm::Error refuse(const Compiled &compiled, int64_t limit, const MemoryNeed &least,
                           StringRef why) {
   return makeError(ErrorCode::Refused,
-                   compiled.program.model + ": error: a run may take " + mebibytes(limit) +
-                       ", but takes at least " + mebibytes(least.total()) + ": inputs " +
-                       mebibytes(least.inputs) + ", outputs " + mebibytes(least.outputs) +
-                       ", weights " + mebibytes(least.weights) + ", between kernels " +
-                       mebibytes(least.arena) + " " + why);
+                   compiled.program.model + ": error: a run may take " + sizeText(limit) +
+                       ", but the least that was found is " + sizeText(least.total()) +
+                       ": inputs " + sizeText(least.inputs) + ", outputs " +
+                       sizeText(least.outputs) + ", weights " + sizeText(least.weights) +
+                       ", between kernels " + sizeText(least.arena) + why);
 }
 
 llvm::Error fitMemory(Compiled &compiled, int64_t limit, std::vector<graph::Recomputation> &again,
@@ -74,9 +75,13 @@ llvm::Error fitMemory(Compiled &compiled, int64_t limit, std::vector<graph::Reco
     return llvm::Error::success();
   if (!again.empty())
     return refuse(compiled, limit, best,
-                  "with what the plan computes again; make the plan anew, or allow more");
-  OwningOpRef<ModuleOp> planned = compiled.graph->clone();
+                  " with what the plan computes again; make the plan anew, or allow more");
   int64_t allowed = limit - (best.total() - best.arena), wanted = allowed;
+  if (allowed <= 0)
+    return refuse(compiled, limit, best,
+                  "; all but the last are there in any case: allow more, or make the batch "
+                  "smaller");
+  OwningOpRef<ModuleOp> planned = compiled.graph->clone();
   for (int attempt = 0; attempt < kMostAttempts && wanted > 0; ++attempt) {
     compiled.graph = planned->clone();
     auto main = compiled.graph->lookupSymbol<func::FuncOp>("main");
@@ -99,7 +104,7 @@ llvm::Error fitMemory(Compiled &compiled, int64_t limit, std::vector<graph::Reco
     wanted -= std::max(now->need.arena - allowed, allowed / 50);
   }
   return refuse(compiled, limit, best,
-                "with all computed again that can be; allow more, or make the batch smaller");
+                " with results computed again; allow more, or make the batch smaller");
 }
 
 } // namespace heddle

@@ -7,11 +7,9 @@
 #include "compiler/graph/edit/Clone.h"
 #include "compiler/graph/edit/Sharing.h"
 
-#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/SetVector.h"
 
 #include <cmath>
-#include <numeric>
 
 using namespace mlir;
 

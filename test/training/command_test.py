@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -50,6 +51,8 @@ def test_it_trains_and_validates(files):
     done = train(files, "--epochs", 2)
     assert "5 weights" not in done.output and "4 weights of 59 elements" in done.output
     assert "epoch 2/2  loss" in done.output
+    assert re.search(r"of which each takes \d+\.\d MiB, \d+\.\d MiB of them between kernels",
+                     done.output)
 
 
 def test_a_killed_run_goes_on_to_the_same_weights(files):
@@ -76,6 +79,9 @@ def test_a_killed_run_goes_on_to_the_same_weights(files):
     (("--data", "mlp.onnx"), USAGE, "'mlp.onnx': is no .npz file"),
     (("--labels", "targets"), USAGE, "has no array 'targets'; it has x, labels"),
     (("--batch", "200"), OK, ""),
+    (("--memory", "1GiB"), OK, ""),
+    (("--memory", "1KiB"), REFUSED, "error: a run may take 1.0 KiB, but the least that was found"),
+    (("--memory", "plenty"), USAGE, "'plenty' is no size such as 800MiB or 2GiB"),
     (("--batch", "0"), USAGE, "--batch must be at least 1"),
     (("--resume",), USAGE, "--resume and --every need --checkpoint"),
     (("-o", "out.pt"), USAGE, "'out.pt' must end in .onnx"),

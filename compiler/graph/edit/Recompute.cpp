@@ -10,18 +10,7 @@ using namespace mlir;
 
 namespace heddle::graph {
 
-Value unshaped(Value value) {
-  while (auto reshape = value.getDefiningOp<ReshapeOp>()) {
-    if (reshape->getParentOfType<GroupOp>())
-      break; // an op of a kernel
-    value = reshape.getX();
-  }
-  return value;
-}
-
-static bool isPerElement(Operation *op) {
-  return isElementwise(op) || isFree(op) || isa<BroadcastOp, IotaOp, ConstantOp>(op);
-}
+static bool isPerElement(Operation *op) { return isElementwise(op) || isFree(op); }
 
 std::optional<GroupPart> partOf(GroupOp group, ArrayRef<int64_t> results, ArrayRef<int64_t> from) {
   Block &body = group.getBody().front();

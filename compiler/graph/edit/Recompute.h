@@ -13,8 +13,6 @@ struct Recomputation {
   std::vector<int64_t> results;     // their numbers
   std::vector<int64_t> from;        // of results that it reads instead of computing them
   std::vector<std::string> readers; // groups that read its results in place of the group's
-
-  bool operator==(const Recomputation &) const = default;
 };
 
 /// What computes some results of a group.
@@ -28,9 +26,6 @@ struct GroupPart {
 /// group that are not.
 std::optional<GroupPart> partOf(GroupOp group, llvm::ArrayRef<int64_t> results,
                                 llvm::ArrayRef<int64_t> from);
-
-/// The value that this one shows in another shape.
-mlir::Value unshaped(mlir::Value value);
 
 /// Adds groups to the function's block, each before the first of its readers, or before the first
 /// group that runs at once with that. A later one may be a reader of an earlier one. Returns what
