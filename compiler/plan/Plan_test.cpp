@@ -225,7 +225,7 @@ TEST_F(Plans, sayWhatIsWrongInThem) {
   EXPECT_EQ(
       replayGroup("\"cart\": \"matmul\""),
       "p.json:1: group 'dense': error: unknown field 'cart'; did you mean 'card'? known: name, "
-      "ops, key, card, card_hash, knobs, versions, order, device, region");
+      "ops, key, card, card_hash, knobs, versions, order, device, region, again");
   EXPECT_EQ(replayGroup("\"knobs\": {\"m\": \"x\"}"),
             "p.json:1: group 'dense': error: 'knobs' is {\"m\":\"x\"}, but must be an object of "
             "integers");
