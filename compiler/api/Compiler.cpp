@@ -138,6 +138,26 @@ static llvm::Error readRaggedOutputs(const heddle_compile_options_t &given,
   return llvm::Error::success();
 }
 
+static llvm::Error readLayers(llvm::StringRef without, CompileOptions &options) {
+  llvm::SmallVector<llvm::StringRef> layers;
+  without.split(layers, ',', -1, /*KeepEmpty=*/false);
+  for (llvm::StringRef layer : layers) {
+    if (!llvm::is_contained(
+            {"cards", "fusion", "stitch", "siblings", "regions", "feedback", "recomputation"},
+            layer))
+      return makeError(ErrorCode::Usage,
+                       "error: there is no layer '" + layer +
+                           "' to leave out; layers: cards (what cards claim as a whole), fusion "
+                           "(of the rest), stitch (products and the reductions over their rows), "
+                           "siblings (groups that walk the same elements become one), "
+                           "regions (groups that are launched at once), feedback (groups that "
+                           "are split again since their kernel does not pay), recomputation "
+                           "(of what steps of training need not keep)");
+    options.without.insert(layer.str());
+  }
+  return llvm::Error::success();
+}
+
 llvm::Expected<CompileOptions> heddle::optionsOf(const heddle_compile_options_t *caller) {
   CompileOptions options;
   if (const char *records = std::getenv("HEDDLE_RECORDS"))
@@ -203,22 +223,9 @@ llvm::Expected<CompileOptions> heddle::optionsOf(const heddle_compile_options_t 
   options.threads = given->threads;
   if (given->fold_limit_bytes)
     options.foldLimitBytes = given->fold_limit_bytes;
-  if (given->without) {
-    llvm::SmallVector<llvm::StringRef> layers;
-    llvm::StringRef(given->without).split(layers, ',', -1, /*KeepEmpty=*/false);
-    for (llvm::StringRef layer : layers) {
-      if (!llvm::is_contained({"cards", "fusion", "stitch", "siblings", "regions", "feedback"},
-                              layer))
-        return makeError(ErrorCode::Usage,
-                         "error: there is no layer '" + layer +
-                             "' to leave out; layers: cards (what cards claim as a whole), fusion "
-                             "(of the rest), stitch (products and the reductions over their rows), "
-                             "siblings (groups that walk the same elements become one), "
-                             "regions (groups that are launched at once), feedback (groups that "
-                             "are split again since their kernel does not pay)");
-      options.without.insert(layer.str());
-    }
-  }
+  if (given->without)
+    if (llvm::Error error = readLayers(given->without, options))
+      return std::move(error);
   if (given->math && llvm::StringRef(given->math) != "fast") {
     if (llvm::StringRef(given->math) != "strict")
       return makeError(ErrorCode::Usage, "error: there is no math '" + llvm::Twine(given->math) +

@@ -15,6 +15,8 @@ using namespace mlir;
 namespace heddle {
 
 static constexpr int kMostAttempts = 8;
+/// Memory that is saved without being asked for has to be so much less to be worth it.
+static constexpr double kWorthSaving = 0.95;
 
 MemoryNeed memoryOf(func::FuncOp main, const program::Program &program) {
   MemoryNeed need;
@@ -65,29 +67,60 @@ static llvm::Error refuse(const Compiled &compiled, int64_t limit, const MemoryN
                        ", between kernels " + sizeText(least.arena) + why);
 }
 
-llvm::Error fitMemory(Compiled &compiled, int64_t limit, std::vector<graph::Recomputation> &again,
-                      llvm::function_ref<llvm::Error()> choose) {
-  auto measured = measure(compiled);
-  if (!measured)
-    return measured.takeError();
-  MemoryNeed best = measured->need;
-  if (best.total() <= limit)
-    return llvm::Error::success();
-  if (!again.empty())
+namespace {
+/// The plan without recomputation, and what is tried with it.
+class Arrangement {
+public:
+  Arrangement(Compiled &compiled, Measured plain, std::vector<graph::Recomputation> &again,
+              llvm::function_ref<llvm::Error()> choose)
+      : compiled(compiled), planned(compiled.graph->clone()), plain(std::move(plain)), again(again),
+        choose(choose), need(this->plain.need) {}
+
+  /// Saves memory where that takes at most `share` of the time.
+  llvm::Error spare(double share) {
+    auto found = plan::rematerialiseWithin(planMain(), share, plain.temporaries);
+    if (found.all.empty())
+      return llvm::Error::success();
+    if (llvm::Error error = carryOut(std::move(found)))
+      return error;
+    bool isLittle = need.arena > kWorthSaving * (double)plain.need.arena;
+    return isLittle ? carryOut({}) : llvm::Error::success();
+  }
+
+  llvm::Error fit(int64_t limit) {
+    MemoryNeed best = need;
+    int64_t allowed = limit - (best.total() - best.arena), wanted = allowed;
+    if (allowed <= 0)
+      return refuse(compiled, limit, best,
+                    "; all but the last are there in any case: allow more, or make the batch "
+                    "smaller");
+    for (int attempt = 0; attempt < kMostAttempts && wanted > 0; ++attempt) {
+      auto found = plan::rematerialise(planMain(), wanted, plain.temporaries);
+      bool isLeast = found.bytes > wanted; // nothing else can be computed again
+      if (llvm::Error error = carryOut(std::move(found)))
+        return error;
+      if (need.total() <= limit)
+        return llvm::Error::success();
+      if (need.arena < best.arena)
+        best = need;
+      if (isLeast)
+        break;
+      wanted -= std::max(need.arena - allowed, allowed / 50);
+    }
     return refuse(compiled, limit, best,
-                  " with what the plan computes again; make the plan anew, or allow more");
-  int64_t allowed = limit - (best.total() - best.arena), wanted = allowed;
-  if (allowed <= 0)
-    return refuse(compiled, limit, best,
-                  "; all but the last are there in any case: allow more, or make the batch "
-                  "smaller");
-  OwningOpRef<ModuleOp> planned = compiled.graph->clone();
-  for (int attempt = 0; attempt < kMostAttempts && wanted > 0; ++attempt) {
+                  " with results computed again; allow more, or make the batch smaller");
+  }
+
+  int64_t total() const { return need.total(); }
+
+private:
+  func::FuncOp planMain() { return planned->lookupSymbol<func::FuncOp>("main"); }
+
+  llvm::Error carryOut(plan::Rematerialisation found) {
     compiled.graph = planned->clone();
-    auto main = compiled.graph->lookupSymbol<func::FuncOp>("main");
-    auto found = plan::rematerialise(main, wanted, measured->temporaries);
     again = std::move(found.all);
-    if (auto problem = graph::recompute(main, again))
+    auto problem = graph::recompute(compiled.graph->lookupSymbol<func::FuncOp>("main"), again);
+    if (problem)
       return makeError(ErrorCode::Internal,
                        "internal error: group '" + problem->first + "': " + problem->second);
     if (llvm::Error error = choose())
@@ -95,16 +128,37 @@ llvm::Error fitMemory(Compiled &compiled, int64_t limit, std::vector<graph::Reco
     auto now = measure(compiled);
     if (!now)
       return now.takeError();
-    if (now->need.total() <= limit)
-      return llvm::Error::success();
-    if (now->need.arena < best.arena)
-      best = now->need;
-    if (found.bytes > wanted)
-      break; // nothing else can be computed again
-    wanted -= std::max(now->need.arena - allowed, allowed / 50);
+    need = now->need;
+    return llvm::Error::success();
   }
-  return refuse(compiled, limit, best,
-                " with results computed again; allow more, or make the batch smaller");
+
+  Compiled &compiled;
+  OwningOpRef<ModuleOp> planned;
+  Measured plain;
+  std::vector<graph::Recomputation> &again;
+  llvm::function_ref<llvm::Error()> choose;
+  MemoryNeed need; // of what `compiled` holds
+};
+} // namespace
+
+llvm::Error arrangeMemory(Compiled &compiled, MemoryGoal goal,
+                          std::vector<graph::Recomputation> &again,
+                          llvm::function_ref<llvm::Error()> choose) {
+  auto measured = measure(compiled);
+  if (!measured)
+    return measured.takeError();
+  int64_t limit = goal.limit ? goal.limit : INT64_MAX;
+  if (!again.empty()) {
+    if (measured->need.total() <= limit)
+      return llvm::Error::success();
+    return refuse(compiled, limit, measured->need,
+                  " with what the plan computes again; make the plan anew, or allow more");
+  }
+  Arrangement arrangement(compiled, std::move(*measured), again, choose);
+  if (goal.share > 0)
+    if (llvm::Error error = arrangement.spare(goal.share))
+      return error;
+  return arrangement.total() <= limit ? llvm::Error::success() : arrangement.fit(limit);
 }
 
 } // namespace heddle

@@ -20,11 +20,17 @@ struct MemoryNeed {
 /// Of what was lowered into `program`.
 MemoryNeed memoryOf(mlir::func::FuncOp main, const program::Program &program);
 
-/// Makes groups of the planned graph compute results again (plan/Rematerialise.h) until a run takes
-/// at most `limit` bytes. `again` has what they are then, and `choose` chooses for all groups anew.
-/// A plan that already says what is computed again is only held against the limit.
-llvm::Error fitMemory(Compiled &compiled, int64_t limit, std::vector<graph::Recomputation> &again,
-                      llvm::function_ref<llvm::Error()> choose);
+struct MemoryGoal {
+  int64_t limit = 0; // bytes that a run may take; 0: none
+  double share = 0;  // of the time of a run, that saving memory may take where no limit asks for it
+};
+
+/// Makes groups of the planned graph compute results again (plan/Rematerialise.h). `again` has what
+/// they are then, and `choose` chooses for all groups anew. A plan that already says what is
+/// computed again is only held against the limit.
+llvm::Error arrangeMemory(Compiled &compiled, MemoryGoal goal,
+                          std::vector<graph::Recomputation> &again,
+                          llvm::function_ref<llvm::Error()> choose);
 
 } // namespace heddle
 

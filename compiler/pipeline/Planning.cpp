@@ -8,6 +8,7 @@
 #include "compiler/plan/Chooser.h"
 #include "compiler/records/RecordedChooser.h"
 #include "compiler/simplify/Passes.h"
+#include "compiler/training/Recipe.h"
 
 using namespace mlir;
 
@@ -211,6 +212,20 @@ struct Deciders {
 };
 } // namespace
 
+/// The memory of training grows with the depth of a model, so that some is saved where that is
+/// nearly free. What a given plan does not compute again, nobody does.
+static MemoryGoal memoryGoal(const CompileOptions &options) {
+  constexpr double kShare = 0.01;
+  bool isSpared = !options.without.count("recomputation") && options.planText.empty() &&
+                  !options.training.empty();
+  if (isSpared) {
+    auto recipe = training::readRecipe(options.training);
+    isSpared = recipe ? recipe->trains() : false;
+    llvm::consumeError(recipe.takeError());
+  }
+  return {options.memoryLimitBytes, isSpared ? kShare : 0};
+}
+
 llvm::Error planGroups(const CompileOptions &options, Compiled &compiled, Stages &stages) {
   auto main = [&] { return compiled.graph->lookupSymbol<func::FuncOp>("main"); };
   auto text = [&] { return graphText(compiled); };
@@ -270,10 +285,11 @@ llvm::Error planGroups(const CompileOptions &options, Compiled &compiled, Stages
       break;
     compiled.graph = whole->clone();
   }
-  if (!options.memoryLimitBytes)
+  MemoryGoal goal = memoryGoal(options);
+  if (!goal.limit && goal.share == 0)
     return llvm::Error::success();
-  return fitMemory(compiled, options.memoryLimitBytes, again,
-                   [&] { return stages.run("plan", 0.23, choose, text); });
+  return arrangeMemory(compiled, goal, again,
+                       [&] { return stages.run("plan", 0.23, choose, text); });
 }
 
 } // namespace heddle

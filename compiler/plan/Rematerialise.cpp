@@ -463,9 +463,7 @@ private:
 };
 } // namespace
 
-Rematerialisation rematerialise(func::FuncOp function, int64_t bytes,
-                                const std::map<std::string, int64_t> &temporaries) {
-  Schedule schedule(function, temporaries);
+static Rematerialisation bestOf(const Schedule &schedule, int64_t bytes) {
   std::optional<Rematerialisation> best;
   for (Weighting weighting : {Weighting{1, 1}, {0.5, 1}, {0, 1}, {1, 0.5}, {2, 1}}) {
     Rematerialisation found = Walk(schedule, bytes, weighting).run();
@@ -478,6 +476,30 @@ Rematerialisation rematerialise(func::FuncOp function, int64_t bytes,
       break; // it suffices as it is
   }
   return *best;
+}
+
+Rematerialisation rematerialise(func::FuncOp function, int64_t bytes,
+                                const std::map<std::string, int64_t> &temporaries) {
+  return bestOf(Schedule(function, temporaries), bytes);
+}
+
+Rematerialisation rematerialiseWithin(func::FuncOp function, double share,
+                                      const std::map<std::string, int64_t> &temporaries) {
+  constexpr int kHalvings = 6;
+  Schedule schedule(function, temporaries);
+  Rematerialisation best = bestOf(schedule, kNever);
+  int64_t tooFew = 0, enough = best.bytes;
+  for (int i = 0; i < kHalvings; ++i) {
+    int64_t bytes = tooFew + (enough - tooFew) / 2;
+    Rematerialisation found = bestOf(schedule, bytes);
+    if (found.bytes > bytes || found.share > share) {
+      tooFew = bytes;
+      continue;
+    }
+    enough = bytes;
+    best = std::move(found);
+  }
+  return best;
 }
 
 } // namespace heddle::plan

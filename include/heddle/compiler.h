@@ -30,7 +30,7 @@ typedef struct heddle_compile_options {
   void (*progress)(void *data, const char *stage, double fraction); /* 0..1 of the whole */
   void *progress_data;
   const char *without; /* layers of the partitioner to leave out, for comparisons: some of
-                          "cards,fusion,stitch,siblings,regions,feedback" */
+                          "cards,fusion,stitch,siblings,regions,feedback,recomputation" */
   int profiles; /* not 0: runs can tell heddle_session_options_t.profile how long each group took */
   const char *records; /* path of tuning records, whose findings are used where `plan` says nothing;
                           NULL: HEDDLE_RECORDS of the environment, or none */

@@ -179,7 +179,7 @@ def compile(  # noqa: A001: the package's own word
     output     path of an artefact to write, which is then loaded; None compiles into this process
     progress   called with (stage, fraction)
     without    layers of the partitioner to leave out, to compare:
-               "cards,fusion,stitch,siblings,regions,feedback"
+               "cards,fusion,stitch,siblings,regions,feedback,recomputation"
     records    a path of what `heddle tune` has found; None: HEDDLE_RECORDS, or none
     math       "fast" (default), or "strict": no algorithms that round sums otherwise than by
                their order, and floats of 16 bits are rounded after each op

@@ -92,7 +92,7 @@ def trainer_of(name, **options):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_step_in_less_memory_is_the_same_step(name):
-    wide = trainer_of(name)
+    wide = trainer_of(name, without="recomputation")
     first = next(batches_of(name))
     need = wide.prepare(first)
     assert need["total"] == sum(need.values()) - need["total"]
@@ -107,6 +107,18 @@ def test_a_step_in_less_memory_is_the_same_step(name):
         assert narrow.memory["arena_bytes"] <= share * need["between_kernels"]
         for key, value in wide.state.items():
             np.testing.assert_allclose(narrow.state[key], value, rtol=1e-4, atol=1e-5, err_msg=key)
+
+
+def test_a_step_saves_what_is_nearly_free():
+    plain, spared = (trainer_of("images", without=without) for without in ("recomputation", None))
+    first = next(batches_of("images"))
+    kept, need = plain.prepare(first), spared.prepare(first)
+    assert need["between_kernels"] < 0.95 * kept["between_kernels"]
+    assert spared.step(first) == pytest.approx(plain.step(first), rel=1e-6)
+    for phase, is_spared in (("step", True), ("gradients", True), ("evaluate", False)):
+        compiled = heddle.compile(images(), threads=1, cache=False, load=False, typical={"n": 16},
+                                  training={"optimizer": "momentum", "phase": phase})
+        assert is_spared == any("again" in group for group in compiled.plan["groups"]), phase
 
 
 @pytest.fixture(scope="module")

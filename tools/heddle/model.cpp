@@ -70,7 +70,7 @@ void addCompileOptions(CLI::App &app, CompileOptions &options) {
   app.add_option(
          "--without", options.without,
          "leave out layers of the partitioner, to compare: cards, fusion, stitch, siblings, "
-         "regions, feedback")
+         "regions, feedback, recomputation")
       ->type_name("LAYER,...");
   app.add_option("--jobs", options.jobs, "threads that compile; 0 (default): all cores")
       ->check(CLI::Range(0, 4096))
