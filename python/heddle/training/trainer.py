@@ -10,7 +10,7 @@ import tempfile
 
 import numpy as np
 
-from .. import compiler
+from .. import apart, compiler
 from ..library import Error, RefusedError, UsageError
 from ..session import Session
 from . import checkpoint
@@ -26,9 +26,8 @@ class DivergedError(Error):
 class _Phase:
     """What was compiled of one phase, with the arrays of the state that it reads and updates."""
 
-    def __init__(self, module, threads, held):
-        self.need = module.compiled.report["memory"]
-        module.compiled = None  # the compiler's memory, which runs do not need
+    def __init__(self, module, report, threads, held):
+        self.need = report["memory"]
         self.session = Session(module, threads)
         self.inputs = {value.name: held[value.name] for value in module.inputs
                        if value.name in held}
@@ -226,14 +225,14 @@ class Trainer:
             self._typical = self._sizes(feeds)
         self._phases = {}
         for name in ["step"] if self.accumulate == 1 else ["gradients", "update"]:
-            module = self._compiled(name)
+            module, report = self._compiled(name)
             for output in module.outputs:
                 if output.shares < 0 or output.name in self._state:
                     continue
                 if output.name not in self._held:
                     self._held[output.name] = np.zeros(output.shape, DTYPES[output.dtype])
                 self._state[output.name] = self._held[output.name]
-            self._phases[name] = _Phase(module, self.threads, self._held)
+            self._phases[name] = _Phase(module, report, self.threads, self._held)
         self._seed()
 
     def _compiled(self, phase):
@@ -243,8 +242,8 @@ class Trainer:
                 options.pop(name, None)
         else:
             options["typical"] = {**self._typical, **options.get("typical", {})}
-        return compiler.compile(self._source, threads=self.threads,
-                                training={**self.recipe, "phase": phase}, **options)
+        return apart.compile(self._source, threads=self.threads,
+                             training={**self.recipe, "phase": phase}, **options)
 
     def _sizes(self, feeds):
         """symbol -> size, as these feeds have it."""
@@ -261,7 +260,7 @@ class Trainer:
         if not self._state:
             self._prepare(feeds)
         if name not in self._phases:
-            self._phases[name] = _Phase(self._compiled(name), self.threads, self._held)
+            self._phases[name] = _Phase(*self._compiled(name), self.threads, self._held)
         return self._phases[name]
 
     def _seed(self):
