@@ -27,14 +27,14 @@ MODELS = tool.ROOT / "build" / "models" / "training"
 TOLERANCE = 1e-3
 
 
-def exported(network, folder=MODELS):
-    """The network as an ONNX file that can be trained."""
+def exported(network, *count, folder=MODELS):
+    """The network as an ONNX file that can be trained, for batches of `count`."""
     import torch
 
-    path = folder / f"{network.name}.onnx"
+    path = folder / ("-".join([network.name, *map(str, count)]) + ".onnx")
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        module, batch = networks.seeded(network)
+        module, batch = networks.seeded(network, *count)
         batch.pop("labels")
         written = path.with_suffix(".part")
         torch.onnx.export(module, tuple(batch.values()), str(written), dynamo=False,

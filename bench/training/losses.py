@@ -82,7 +82,7 @@ def trainer_of(network, optimizer, rate):
     from bench.training.bench import exported
     from heddle.training import Trainer
 
-    return Trainer(exported(network, MODELS), network.loss, optimizer=optimizer, threads=1,
+    return Trainer(exported(network, folder=MODELS), network.loss, optimizer=optimizer, threads=1,
                    learning_rate=rate, cache=False, recipe={"class_axis": network.class_axis})
 
 

@@ -1,10 +1,11 @@
 """How long a training step takes in less memory: results that are computed twice, by --memory.
 
-    ./dev bench memory [--only bert_base] [--rounds 5] [--picture docs/guide/memory.png]
+    ./dev bench memory [--only bert_base] [--batch 32] [--rounds 5] [--picture memory.png]
 
-Of each network a step without a limit and steps with less between the kernels, by turns in one
-process: the ratio of median times, what the report says lies between kernels, and the difference of
-the losses of the first steps. The time of a compilation is told, too.
+Of each network a step that keeps all (--without recomputation), one as it comes, and steps with
+shares of what the first has between kernels. Each is held against the first by turns in one
+process: the ratio of median times, what the report says of its memory, and the difference of the
+losses of the first steps. The time of a compilation is told, too.
 """
 
 import json
@@ -21,18 +22,21 @@ STEPS = 3
 
 
 class Limited:
-    """A step with a share of what lies between kernels; 1: without a limit."""
+    """A step with a share of what lies between kernels; 1: all is kept, None: as it comes."""
 
-    def __init__(self, network, path, threads, share, need):
+    def __init__(self, network, given, share, need=None):
         from heddle.training import Trainer
 
-        _, batch = networks.seeded(network)
+        count = [given.batch] if given.batch else []
+        _, batch = networks.seeded(network, *count)
         self.feeds = {name: value.numpy() for name, value in batch.items()}
-        limit = 0 if share == 1 else need["total"] - int((1 - share) * need["between_kernels"])
+        limit = need["total"] - int((1 - share) * need["between_kernels"]) if need else 0
         begin = time.perf_counter()
-        self.trainer = Trainer(path, network.loss, optimizer=network.optimizer, threads=threads,
+        self.trainer = Trainer(exported(network, *count), network.loss,
+                               optimizer=network.optimizer, threads=given.threads,
                                learning_rate=worker.RATE[network.optimizer], cache=False,
-                               recipe={"class_axis": network.class_axis}, memory=limit)
+                               recipe={"class_axis": network.class_axis}, memory=limit,
+                               without="recomputation" if share == 1 else None)
         self.need = self.trainer.prepare(self.feeds)
         self.compiling = time.perf_counter() - begin
         self.share, self.seconds, self.losses = share, [], []
@@ -42,27 +46,33 @@ class Limited:
         self.losses.append(self.trainer.step(self.feeds))
         self.seconds.append(time.perf_counter() - begin)
 
+    def row(self, ratio, difference):
+        return {"share": self.share, "need": self.need, "ratio": ratio,
+                "compiling": self.compiling, "difference": difference}
+
 
 def compare(network, given):
     import heddle
 
-    path = exported(network)
-    steps, refused = [Limited(network, path, given.threads, 1, None)], []
-    whole = steps[0]
-    for share in given.shares:
+    whole, refused = Limited(network, given, 1), []
+    rows = [whole.row(1, 0)]
+    for share in (None, *given.shares):
         try:
-            steps.append(Limited(network, path, given.threads, share, whole.need))
+            step = Limited(network, given, share, whole.need if share else None)
         except heddle.RefusedError as error:
             refused.append({"share": share, "why": str(error)})
-    for _ in range(given.rounds + STEPS):
-        for step in steps:
+            continue
+        first = len(whole.seconds)
+        for _ in range(given.rounds + 1):  # the first is to warm up
+            whole.run()
             step.run()
-    time_of = {step.share: statistics.median(step.seconds[STEPS:]) for step in steps}
-    return {"network": network.name, "threads": given.threads, "refused": refused, "steps": [
-        {"share": step.share, "need": step.need, "ratio": time_of[step.share] / time_of[1],
-         "compiling": step.compiling,
-         "difference": max(abs(a - b) / abs(a) for a, b in zip(whole.losses[:STEPS], step.losses))}
-        for step in steps]}
+        times = [statistics.median(seconds) for seconds in (step.seconds[1:],
+                                                            whole.seconds[first + 1:])]
+        rows.append(step.row(times[0] / times[1],
+                             max(abs(a - b) / abs(a)
+                                 for a, b in zip(whole.losses[:STEPS], step.losses))))
+    return {"network": network.name, "batch": given.batch, "threads": given.threads,
+            "refused": refused, "steps": rows}
 
 
 def rows_of(found):
@@ -70,12 +80,13 @@ def rows_of(found):
         base = each["steps"][0]["need"]
         for step in each["steps"]:
             need = step["need"]
-            yield [each["network"], f"{need['between_kernels'] / 2**20:.0f}",
-                   f"{need['between_kernels'] / base['between_kernels']:.2f}",
-                   f"{need['total'] / 2**20:.0f}", f"{step['ratio']:.3f}",
+            yield [each["network"], *(text for part in ("between_kernels", "total")
+                                      for text in (f"{need[part] / 2**20:.0f}",
+                                                   f"{need[part] / base[part]:.2f}")),
+                   f"{step['ratio']:.3f}",
                    f"{step['difference']:.0e}", f"{step['compiling']:.1f}"]
         for refusal in each["refused"]:
-            yield [each["network"], "refused", refusal["share"], "", "", "", ""]
+            yield [each["network"], "refused", refusal["share"], "", "", "", "", ""]
 
 
 def draw(found, path):
@@ -92,8 +103,8 @@ def draw(found, path):
         axes.plot(*zip(*points), marker="o", label=f"{each['network']} ({base / 2**20:.0f} MiB)")
     axes.axhline(1.25, color="#999999", linewidth=1, linestyle="--")
     axes.axvline(0.5, color="#999999", linewidth=1, linestyle="--")
-    axes.set(xlabel="bytes between kernels, over those without a limit", ylim=(0.9, None),
-             ylabel="time of a step, over that\nwithout a limit", xlim=(0, 1.05))
+    axes.set(xlabel="bytes between kernels, over those where all is kept", ylim=(0.9, None),
+             ylabel="time of a step, over that\nwhere all is kept", xlim=(0, 1.05))
     axes.legend()
     figure.savefig(path, dpi=120)
 
@@ -101,6 +112,7 @@ def draw(found, path):
 def main():
     options = report.arguments(__doc__, rounds=7, turn_ms=0)
     options.add_argument("--threads", type=int, default=1)
+    options.add_argument("--batch", type=int, help="examples of a step, if not the network's own")
     options.add_argument("--shares", type=float, nargs="+", default=SHARES)
     options.add_argument("--picture", help="a file to draw the curve into")
     given = options.parse_args()
@@ -111,8 +123,8 @@ def main():
                                                ("bert_base", "resnet50")):
                 found.append(compare(network, given))
                 print(json.dumps(found[-1]), file=sys.stderr, flush=True)
-    heads = ["network", "between kernels, MiB", "of those without a limit", "in all, MiB",
-             "time, over that without a limit", "losses differ by", "compiling, s"]
+    heads = ["network", "between kernels, MiB", "share", "in all, MiB", "share",
+             "time, over that where all is kept", "losses differ by", "compiling, s"]
     report.publish("memory", report.table(heads, rows_of(found)), found, given)
     if given.picture:
         draw(found, given.picture)

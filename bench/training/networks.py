@@ -16,7 +16,7 @@ from torch.nn import functional
 class Network:
     name: str
     make: Callable  # the module
-    batch: Callable  # its inputs by name, and "labels"
+    batch: Callable  # its inputs by name, and "labels"; of the size that is asked for
     loss: str  # as recipes of training have it
     optimizer: str = "adam"
     class_axis: int = -1
@@ -263,29 +263,29 @@ def images(count, size):
     return {"x": torch.randn(count, 3, size, size), "labels": words(1000, count)}
 
 
-def clicks():
-    return {"dense": torch.rand(1024, 13), "sparse": words(20000, 1024, 26),
-            "labels": torch.randint(0, 2, (1024, 1)).float()}
+def clicks(count=1024):
+    return {"dense": torch.rand(count, 13), "sparse": words(20000, count, 26),
+            "labels": torch.randint(0, 2, (count, 1)).float()}
 
 
 NETWORKS = [
-    Network("bert_base", Bert, lambda: {"ids": words(30522, 8, 128), "labels": words(2, 8)},
+    Network("bert_base", Bert, lambda n=8: {"ids": words(30522, n, 128), "labels": words(2, n)},
             "cross_entropy"),
-    Network("gpt", Gpt, lambda: {"ids": words(8000, 8, 128), "labels": words(8000, 8, 128)},
+    Network("gpt", Gpt, lambda n=8: {"ids": words(8000, n, 128), "labels": words(8000, n, 128)},
             "cross_entropy"),
     Network("transformer", Translator,
-            lambda: {"source": words(8000, 8, 64), "target": words(8000, 8, 64),
-                     "labels": words(8000, 8, 64)}, "cross_entropy"),
-    Network("resnet50", resnet50, lambda: images(8, 224), "cross_entropy", "momentum"),
-    Network("mobilenet_v2", mobilenet_v2, lambda: images(8, 224), "cross_entropy", "momentum"),
-    Network("yolo", Yolo, lambda: {"x": torch.randn(4, 3, 320, 320),
-                                   "labels": torch.rand(4, 85, 40, 40)}, "mse"),
+            lambda n=8: {"source": words(8000, n, 64), "target": words(8000, n, 64),
+                         "labels": words(8000, n, 64)}, "cross_entropy"),
+    Network("resnet50", resnet50, lambda n=8: images(n, 224), "cross_entropy", "momentum"),
+    Network("mobilenet_v2", mobilenet_v2, lambda n=8: images(n, 224), "cross_entropy", "momentum"),
+    Network("yolo", Yolo, lambda n=4: {"x": torch.randn(n, 3, 320, 320),
+                                      "labels": torch.rand(n, 85, 40, 40)}, "mse"),
     Network("wide_deep", lambda: DeepFm(True), clicks, "bce_with_logits", "adagrad"),
     Network("deepfm", lambda: DeepFm(False), clicks, "bce_with_logits"),
-    Network("lstm", Lstm, lambda: {"ids": words(8000, 35, 20), "labels": words(8000, 35, 20)},
+    Network("lstm", Lstm, lambda n=20: {"ids": words(8000, 35, n), "labels": words(8000, 35, n)},
             "cross_entropy", "sgd"),
     Network("quadratic_vgg", quadratic_vgg,
-            lambda: {"x": torch.randn(16, 3, 32, 32), "labels": words(10, 16)}, "cross_entropy",
+            lambda n=16: {"x": torch.randn(n, 3, 32, 32), "labels": words(10, n)}, "cross_entropy",
             "momentum"),
 ]
 
@@ -294,8 +294,8 @@ def find(name):
     return next(network for network in NETWORKS if network.name == name)
 
 
-def seeded(network):
+def seeded(network, *count):
     """The module in training, and its batch: the same in every process."""
     torch.manual_seed(0)
     module = network.make()
-    return module.train(), network.batch()
+    return module.train(), network.batch(*count)
