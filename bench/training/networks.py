@@ -235,21 +235,23 @@ class Lstm(nn.Module):
 class Quadratic(nn.Module):
     """QuadraLib's layer: BN(W_a x) BN(W_b x) + BN(W_c x)."""
 
-    def __init__(self, inputs, outputs):
+    def __init__(self, inputs, outputs, size=3, stride=1, groups=1, act=nn.ReLU):
         super().__init__()
-        self.parts = nn.ModuleList(conv(inputs, outputs, 3, act=None) for _ in range(3))
+        self.parts = nn.ModuleList(conv(inputs, outputs, size, stride, groups, act=None)
+                                   for _ in range(3))
+        self.act = act() if act else nn.Identity()
 
     def forward(self, x):
         a, b, c = (part(x) for part in self.parts)
-        return functional.relu(a * b + c)
+        return self.act(a * b + c)
 
 
-def quadratic_vgg(classes=10):
-    """VGG-16 of images of 32 x 32, of half the width, since each layer has three convolutions."""
+def vgg(layer, classes=10):
+    """VGG-16 of images of 32 x 32, of half the width; `layer` is `conv` or `Quadratic`."""
     layers, channels = [], 3
     for width, count in ((32, 2), (64, 2), (128, 3), (256, 3), (256, 3)):
         for _ in range(count):
-            layers.append(Quadratic(channels, width))
+            layers.append(layer(channels, width, 3))
             channels = width
         layers.append(nn.MaxPool2d(2))
     return nn.Sequential(*layers, nn.Flatten(), nn.Linear(channels, classes))
@@ -261,6 +263,10 @@ def words(most, *shape):
 
 def images(count, size):
     return {"x": torch.randn(count, 3, size, size), "labels": words(1000, count)}
+
+
+def small_images(count=16):
+    return {"x": torch.randn(count, 3, 32, 32), "labels": words(10, count)}
 
 
 def clicks(count=1024):
@@ -284,14 +290,14 @@ NETWORKS = [
     Network("deepfm", lambda: DeepFm(False), clicks, "bce_with_logits"),
     Network("lstm", Lstm, lambda n=20: {"ids": words(8000, 35, n), "labels": words(8000, 35, n)},
             "cross_entropy", "sgd"),
-    Network("quadratic_vgg", quadratic_vgg,
-            lambda n=16: {"x": torch.randn(n, 3, 32, 32), "labels": words(10, n)}, "cross_entropy",
-            "momentum"),
+    Network("quadratic_vgg", lambda: vgg(Quadratic), small_images, "cross_entropy", "momentum"),
 ]
 
 
 def find(name):
-    return next(network for network in NETWORKS if network.name == name)
+    from bench.training import quadralib
+
+    return next(network for network in (*NETWORKS, *quadralib.NETWORKS) if network.name == name)
 
 
 def seeded(network, *count):

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from heddle import quadratic
 from heddle.training import Trainer
-from onnx import numpy_helper
+from onnx import helper, numpy_helper
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from networks import batch, convolutional, mlp  # noqa: E402
+from networks import batch, convolutional, initializers, mlp, model  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
@@ -29,7 +29,7 @@ FORMULAS = {
     "squared_input": lambda x, w, b, get: (x * x) @ w + b,
     "square": lambda x, w, b, get: (x @ w + b) ** 2,
     "product": lambda x, w, b, get: (x @ get("first.a.weight")) * (x @ w + b),
-    "sum": lambda x, w, b, get: normed(x @ get("first.a.weight"))
+    "sum": lambda x, w, b, get: get("first.a.norm.scale") * normed(x @ get("first.a.weight"))
     * normed(x @ get("first.b.weight")) + normed(x @ w + b),
 }
 
@@ -65,15 +65,75 @@ def test_a_convolution_keeps_its_normalisation_in_the_linear_part():
     assert losses[-1] < losses[0]
 
 
+def deep(width=6, seed=4):
+    """[n, 6] -> scores [n, 2], of layers that can be taken out but for the last."""
+    nodes, last, shapes = [], "x", {}
+    for i, name in enumerate(("one", "two", "three")):
+        nodes += [helper.make_node("Gemm", [last, f"{name}.weight"], [f"h{i}"], name),
+                  helper.make_node("Tanh", [f"h{i}"], [f"t{i}"], f"tanh{i}")]
+        last, shapes[f"{name}__weight"] = f"t{i}", (width, width)
+    nodes.append(helper.make_node("MatMul", [last, "scores.weight"], ["y"], "scores"))
+    return model(nodes, {"x": ["n", width]}, {"y": ["n", 2]},
+                 initializers(seed, **shapes, scores__weight=(width, 2)))
+
+
 def test_layers_are_ranked_by_what_they_cost_and_bring():
-    network = mlp()
-    brings = {"first": 0.3, "second": 0.01}
-    found = quadratic.indicators(
-        network, ["first", "second"], lambda names: 0.5 + sum(brings[name] for name in names),
-        {"x": (1, 6)})
-    assert [each.layer for each in found] == ["second", "first"]
-    assert found[1].loss == pytest.approx(0.3)
-    assert sum(each.parameters for each in found) == pytest.approx(1)
+    made = quadratic.convert(deep(), "product", ["two"])
+    brings = {"one": 0.01, "two": 0.3, "three": 0.0}
+
+    def accuracy(model):
+        names = {node.name.split(".")[0] for node in model.graph.node}
+        return 0.5 + sum(value for name, value in brings.items() if name in names)
+
+    found = quadratic.indicators(made, accuracy, {"x": (1, 6)})
+    assert [each.layer for each in found] == ["three", "one", "two"]
+    assert [each.loss for each in found] == pytest.approx([0, 0.01, 0.3])
+    # 36 weights each, 72 of the quadratic one, 12 of the last, which changes the shape
+    assert [each.parameters for each in found] == pytest.approx([36 / 156, 36 / 156, 72 / 156])
+    assert [each.operations for each in found] == pytest.approx([36 / 156, 36 / 156, 72 / 156])
+
+
+@pytest.mark.parametrize("kind", [None, *quadratic.KINDS])
+def test_a_layer_that_is_taken_out_leaves_the_others(kind):
+    made = deep() if kind is None else quadratic.convert(deep(), kind)
+    shorter = quadratic.remove(made, ["two"], {"x": (1, 6)})
+    assert not any(tensor.name.startswith("two") for tensor in shorter.graph.initializer)
+    x = batch(1, (7, 6))["x"]
+    alone = {tensor.name: numpy_helper.to_array(tensor) for tensor in shorter.graph.initializer}
+    if kind is None:
+        hidden = np.tanh(np.tanh(np.tanh(x @ alone["one.weight"])) @ alone["three.weight"])
+        result, = heddle.compile(shorter, **OPTIONS).run(None, {"x": x})
+        np.testing.assert_allclose(result, hidden @ alone["scores.weight"], rtol=1e-5, atol=1e-6)
+    trainer = Trainer(shorter, learning_rate=0.02, **OPTIONS)
+    assert np.isfinite(trainer.step(batch(2, (16, 6), 2)))
+
+
+def test_a_normalisation_goes_with_its_layer():
+    made = quadratic.convert(convolutional(), "product", ["conv"])
+    with pytest.raises(heddle.UsageError, match=r"input is \[1, 2, 6, 6\], its result \[1, 4, 6"):
+        quadratic.remove(made, ["conv"], {"x": (1, 2, 6, 6)})
+
+
+def test_a_network_is_built_trained_and_shortened():
+    x = batch(2, (256, 6))["x"]
+    labels = (x[:, 0] * x[:, 1] > 0).astype(np.int64)  # one quadratic layer suffices
+
+    def train(model):
+        trainer = Trainer(model, learning_rate=0.02, **OPTIONS)
+        for _ in range(120):
+            trainer.step({"x": x, "labels": labels})
+        return trainer.trained()
+
+    def accuracy(model):
+        scores, = heddle.compile(model, **OPTIONS).run(None, {"x": x})
+        return float((scores.argmax(1) == labels).mean())
+
+    built = quadratic.build(deep(), train, accuracy, {"x": (1, 6)}, tolerance=0.02)
+    assert built.removals and built.accuracy > 0.9
+    assert built.accuracy == accuracy(built.model)
+    names = [each.indicator.layer for each in built.removals]
+    assert len(set(names)) == len(names)
+    assert not any(node.name.split(".")[0] in names for node in built.model.graph.node)
 
 
 def test_what_cannot_be_converted():
@@ -83,3 +143,9 @@ def test_what_cannot_be_converted():
         quadratic.convert(mlp(), layers=["third"])
     with pytest.raises(heddle.UsageError, match="'conv' is a convolution"):
         quadratic.convert(convolutional(), "bilinear", ["conv"])
+    for layers, why in ((["four"], "no layer 'four' .* it has: one, two, three, scores"),
+                        (["scores"], "'scores' cannot be taken out: its result is one of the")):
+        with pytest.raises(heddle.UsageError, match=why):
+            quadratic.remove(deep(), layers, {"x": (1, 6)})
+    with pytest.raises(heddle.UsageError, match="the shapes of its input and of its result are"):
+        quadratic.remove(deep(), ["two"], {})

@@ -109,15 +109,21 @@ def without_data(model):
 LARGEST_PROTO = 2**31 - 1  # bytes that a protobuf file can have
 
 
-def write_model(path, model, arrays):
-    """The model with these initializers; what is too large for one file has its data in PATH.data,
-    which is replaced just before."""
+def with_arrays(model, arrays):
+    """The model with these initializers."""
     onnx = need("onnx", "saving a model")
     trained = onnx.ModelProto()
     trained.CopyFrom(model)
     for tensor in trained.graph.initializer:
         if tensor.name in arrays:
             tensor.CopyFrom(onnx.numpy_helper.from_array(arrays[tensor.name], tensor.name))
+    return trained
+
+
+def write_model(path, model, arrays):
+    """The model with these initializers; what is too large for one file has its data in PATH.data,
+    which is replaced just before."""
+    onnx, trained = need("onnx", "saving a model"), with_arrays(model, arrays)
     if trained.ByteSize() < LARGEST_PROTO:
         with _replacing(path) as written, open(written, "wb") as file:
             file.write(trained.SerializeToString())

@@ -138,6 +138,10 @@ class Trainer:
         self.updates, self.parts = updates, parts
         self._seed()
 
+    def trained(self):
+        """The model with its weights as they are now, an onnx.ModelProto."""
+        return checkpoint.with_arrays(self.model, self._held)
+
     def save(self, path):
         """FILE.onnx: the trained model. FILE.safetensors: all that `load` needs to go on."""
         if os.fspath(path).endswith(".onnx"):

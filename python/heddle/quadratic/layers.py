@@ -1,8 +1,4 @@
-"""quadratic: layers of quadratic neurons in place of first-order ones, in an ONNX model (Xu et al.,
-QuadraLib, MLSys 2022).
-
-    model = quadratic.convert(onnx.load("vgg.onnx"), "sum")
-    trainer = heddle.training.Trainer(model, ...)
+"""layers: the layers of an ONNX model, and quadratic ones in their place.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -11,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .library import UsageError
-from .training.checkpoint import need
+from ..library import UsageError
+from ..training.checkpoint import need
 
 # Of a layer f(x) = W x, with further weights of W's shape:
 KINDS = {
@@ -22,8 +18,13 @@ KINDS = {
     "product": "(W_a x) (W x); T4",
     "sum": "BN(W_a x) BN(W_b x) + BN(W x): QuadraLib's own",
 }
+FLOAT = 1  # of TensorProto
 BATCH_NORM = ("scale", "bias", "mean", "variance")
 EPSILON = 1e-5
+# Of the normalisation of W_a x: a layer begins near its linear part, since products of two branches
+# that are as large as that make training unsteady (bench/notes/2026-11-25-quadratic.md).
+FIRST_SCALE = 0.1
+MARK = "quadratic layer "  # begins the doc_string of the nodes of one
 
 
 @dataclass
@@ -46,7 +47,8 @@ class Layer:
 
 def layers_of(model):
     """The convolutions and dense layers of a model whose weights are initializers."""
-    weights = {tensor.name: tensor for tensor in model.graph.initializer}
+    weights = {tensor.name: tensor for tensor in model.graph.initializer
+               if tensor.data_type == FLOAT}
     readers = {}
     for node in model.graph.node:
         for name in node.input:
@@ -56,6 +58,8 @@ def layers_of(model):
     for node in model.graph.node:
         if node.op_type not in ("Conv", "Gemm", "MatMul") or node.input[1] not in weights:
             continue
+        if node.op_type != "Conv" and len(weights[node.input[1]].dims) != 2:
+            continue  # a stack of matrices
         after = readers.get(node.output[0], [])
         is_normed = (len(after) == 1 and after[0].op_type == "BatchNormalization"
                      and after[0].input[0] == node.output[0] and node.output[0] not in results)
@@ -75,6 +79,7 @@ class _Converter:
         for node in [layer.node] + ([layer.norm] if self.kind == "sum" and layer.norm else []):
             self.model.graph.node.remove(node)
         for offset, node in enumerate(nodes):
+            node.doc_string = MARK + layer.name
             self.model.graph.node.insert(place + offset, node)
 
     # Each gives the nodes of a layer with the input x.
@@ -133,8 +138,10 @@ class _Converter:
             node.input[0], node.output[0] = x, f"{layer.name}.{part}.normed"
             return node
         count = self._outputs(layer)
-        values = [self._initializer(layer, f"{part}.norm.{name}", np.full(
-            count, name in ("scale", "variance"), np.float32)) for name in BATCH_NORM]
+        begin = {"scale": FIRST_SCALE if part == "a" else 1, "variance": 1}
+        values = [self._initializer(layer, f"{part}.norm.{name}",
+                                    np.full(count, begin.get(name, 0), np.float32))
+                  for name in BATCH_NORM]
         return self._node("BatchNormalization", [x, *values], layer, f"{part}.normed",
                           epsilon=EPSILON)
 
@@ -201,53 +208,3 @@ def convert(model, kind="sum", layers=None, seed=0):
     del made.graph.value_info[:]  # of tensors that may be gone
     onnx.checker.check_model(made)
     return made
-
-
-@dataclass(frozen=True)
-class Indicator:
-    """How little a quadratic layer is worth: its share of parameters times its share of operations,
-    over what the accuracy loses when the layer is linear (the RI of QuadraLib, section 4)."""
-
-    layer: str
-    parameters: float
-    operations: float
-    loss: float
-
-    @property
-    def value(self):
-        return self.parameters * self.operations / max(self.loss, 1e-4)
-
-
-def indicators(first_order, layers, accuracy, sizes):
-    """An Indicator of each layer, the least worth first. `accuracy(names)` is that of the trained
-    model whose layers of these names are quadratic; `sizes` are shapes of the model's inputs."""
-    onnx = need("onnx", "heddle.quadratic")
-    work = _work_of(onnx, first_order, sizes)
-    whole = accuracy(list(layers))
-    all_parameters = sum(parameters for parameters, _ in work.values()) or 1
-    all_operations = sum(operations for _, operations in work.values()) or 1
-    found = []
-    for name in layers:
-        parameters, operations = work[name]
-        left = accuracy([other for other in layers if other != name])
-        found.append(Indicator(name, parameters / all_parameters, operations / all_operations,
-                               max(0.0, whole - left)))
-    return sorted(found, key=lambda each: -each.value)
-
-
-def _work_of(onnx, model, sizes):
-    """name -> (parameters, multiplications) of each layer."""
-    sized = onnx.ModelProto()
-    sized.CopyFrom(model)
-    for value in sized.graph.input:
-        for dim, size in zip(value.type.tensor_type.shape.dim, sizes.get(value.name, ())):
-            dim.dim_value = size
-    shapes = {value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim]
-              for value in onnx.shape_inference.infer_shapes(sized).graph.value_info}
-    work = {}
-    for layer in layers_of(model):
-        parameters = int(np.prod(layer.weight.dims))
-        result = shapes.get(layer.node.output[0], [1])
-        places = np.prod(result[2:]) if layer.node.op_type == "Conv" else np.prod(result[:-1])
-        work[layer.name] = parameters, parameters * int(places)
-    return work
