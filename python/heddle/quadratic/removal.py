@@ -46,8 +46,8 @@ class Removal:
 
 @dataclass
 class Built:
-    """`removals` were done one after the other; the last of `tried` was one too many, if it is not
-    among them."""
+    """`removals` were done one after the other; those of `tried` that are not among them lost too
+    much."""
 
     model: object
     accuracy: float
@@ -56,24 +56,30 @@ class Built:
 
 
 def build(model, train, accuracy, sizes, *, kind="sum", layers=None, tolerance=0.005, seed=0):
-    """Makes layers of a model quadratic, trains, and takes out the layer with the greatest RI as
-    long as the accuracy after training again is within `tolerance` of that of all layers.
+    """Makes layers of a model quadratic, trains, and takes out layers, that with the greatest RI
+    first. A layer stays if the accuracy without it, after training again, is not within `tolerance`
+    of that of all layers.
 
     train(model)     returns the trained model
     accuracy(model)  of a trained model, from 0 to 1
     sizes            shapes of the model's inputs by name
     """
     made = train(convert(model, kind, layers, seed))
-    whole = best = accuracy(made)
-    built = Built(made, best, [], [])
-    while ranked := indicators(built.model, accuracy, sizes):
+    whole = accuracy(made)
+    built, stay = Built(made, whole, [], []), set()
+    while True:
+        ranked = [each for each in indicators(built.model, accuracy, sizes)
+                  if each.layer not in stay]
+        if not ranked:
+            return built
         made = train(remove(built.model, [ranked[0].layer], sizes))
-        built.tried.append(Removal(ranked[0], accuracy(made)))
-        if built.tried[-1].accuracy < whole - tolerance:
-            break
-        built.model, built.accuracy = made, built.tried[-1].accuracy
-        built.removals.append(built.tried[-1])
-    return built
+        tried = Removal(ranked[0], accuracy(made))
+        built.tried.append(tried)
+        if tried.accuracy < whole - tolerance:
+            stay.add(tried.indicator.layer)
+            continue
+        built.model, built.accuracy = made, tried.accuracy
+        built.removals.append(tried)
 
 
 def indicators(model, accuracy, sizes):
