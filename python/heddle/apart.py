@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import tempfile
@@ -19,7 +20,11 @@ from . import compiler, library, session
 
 
 def compile(model, *, progress=None, threads=None, **options):  # noqa: A001: as heddle.compile
-    """heddle.compile without a trace of the compiler in this process: (module, its report)."""
+    """heddle.compile without a trace of the compiler in this process: (module, its report). Where
+    Python is a part of another program, there is no other process to be had."""
+    if not sys.executable:
+        module = compiler.compile(model, progress=progress, threads=threads, **options)
+        return module, module.compiled.report
     with tempfile.TemporaryDirectory() as folder:
         output = os.path.join(folder, "model.so")
         options = {**options, "model": model, "threads": threads, "output": output}
@@ -58,6 +63,7 @@ def main():
     def tell(**what):
         print(json.dumps(what), file=answers, flush=True)
 
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # the parent tells of it
     options = pickle.load(sys.stdin.buffer)
     if options.pop("tells"):
         options["progress"] = lambda *given: tell(progress=given)

@@ -37,6 +37,13 @@ def test_the_module_is_what_compile_returns(tmp_path):
     assert stages.count("lower") == 3
 
 
+def test_an_embedded_interpreter_compiles_itself(monkeypatch):
+    monkeypatch.setattr(sys, "executable", None)
+    module, report = apart.compile(dense(), threads=1, cache=False)
+    assert module.run(None, {"x": np.ones((2, 8), np.float32)})[0].shape == (2, 4)
+    assert report["memory"]["total"] > 0
+
+
 def test_refusals_are_those_of_compile(tmp_path):
     for source, options, kind in (
             (tmp_path / "missing.onnx", {}, heddle.Error),
