@@ -34,6 +34,7 @@ static llvm::Expected<tuner::TuneOptions> tuneOptionsOf(const heddle_tune_option
   if (given->trial_seconds > 0)
     options.trialSeconds = given->trial_seconds;
   options.seed = given->seed;
+  options.collected = given->collected;
   if (given->progress)
     options.progress = [report = given->progress, data = given->progress_data](llvm::StringRef what,
                                                                                double fraction) {

@@ -1,5 +1,5 @@
-// Records: one table, one row a candidate. A rollback journal, not WAL: so a file of records can be
-// read where nothing may be written beside it, and copied as it is.
+// Records: a row for each candidate, and one for each group. A rollback journal, not WAL: so a file
+// of records can be read where nothing may be written beside it, and copied as it is.
 
 #include "compiler/records/Records.h"
 
@@ -14,7 +14,7 @@ using Json = nlohmann::ordered_json;
 namespace heddle::records {
 
 static constexpr int64_t kApplication = 0x48444c52; // "HDLR"
-static constexpr int64_t kVersion = 1;
+static constexpr int64_t kVersion = 2;
 static constexpr int kBusyMilliseconds = 20000; // that another process may keep the file
 
 static const char *const kSchema = R"(
@@ -26,6 +26,10 @@ CREATE TABLE trial (
   seconds REAL, speedup REAL, confirmed INTEGER NOT NULL, failure TEXT, limit_seconds REAL,
   UNIQUE (key, target, threads, sizes, base, card, card_hash, knobs));
 )";
+
+/// What version 2 has beside version 1, which had the trials alone.
+static const char *const kSubjects =
+    "CREATE TABLE subject (key TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;";
 
 std::string textOf(const plan::Choice &choice) {
   if (!choice.card)
@@ -47,12 +51,11 @@ bool Record::isSameCandidate(const Record &other) const {
   return card == other.card && cardHash == other.cardHash && knobs == other.knobs;
 }
 
-namespace {
 /// One statement, from its text to its rows.
 class Statement {
 public:
-  Statement(sqlite3 *database, const char *sql) {
-    sqlite3_prepare_v2(database, sql, -1, &statement, nullptr);
+  Statement(sqlite3 *database, const std::string &sql) {
+    sqlite3_prepare_v2(database, sql.c_str(), -1, &statement, nullptr);
   }
   ~Statement() { sqlite3_finalize(statement); }
 
@@ -84,7 +87,10 @@ private:
   sqlite3_stmt *statement = nullptr;
   int bound = 0, column = 0;
 };
-} // namespace
+
+static const std::string kTrials =
+    "SELECT key, target, threads, machine, nest, sizes, base, card, card_hash, knobs, seconds, "
+    "speedup, confirmed, failure, limit_seconds FROM trial ";
 
 static llvm::Error refuse(const std::string &path, const Twine &why, const Twine &wayOut) {
   return makeError(ErrorCode::Usage,
@@ -135,28 +141,35 @@ llvm::Error Records::prepare(Access access) {
     return error;
   if (llvm::Error error = run("COMMIT"))
     return error;
-  if (*tables == 0 && access == Access::Write) {
-    // Another process may be making it at this moment: the first wins.
-    if (llvm::Error error = run("BEGIN IMMEDIATE"))
-      return error;
-    auto now = number("SELECT count(*) FROM sqlite_master");
-    if (!now)
-      return now.takeError();
-    if (*now == 0) {
-      std::string make = kSchema + ("PRAGMA application_id = " + std::to_string(kApplication)) +
-                         "; PRAGMA user_version = " + std::to_string(kVersion);
-      if (llvm::Error error = run(make.c_str()))
-        return error;
-    }
-    return run("COMMIT");
-  }
-  if (*application != kApplication)
+  bool isEmpty = *tables == 0 && access == Access::Write;
+  if (!isEmpty && *application != kApplication)
     return refuse(path, "it is an SQLite file, but holds no tuning records", kOtherFile);
-  if (*version != kVersion)
-    return refuse(
-        path, "its schema is version " + Twine(*version) + ", this heddle reads " + Twine(kVersion),
-        kOtherFile);
-  return llvm::Error::success();
+  if (!isEmpty && (*version < 1 || *version > kVersion))
+    return refuse(path,
+                  "its schema is version " + Twine(*version) + ", this heddle reads 1 to " +
+                      Twine(kVersion),
+                  kOtherFile);
+  hasSubjects = *version == kVersion;
+  return access == Access::Read || hasSubjects ? llvm::Error::success() : bringUpToDate();
+}
+
+/// Makes the tables of an empty file, and those that an older one lacks.
+llvm::Error Records::bringUpToDate() {
+  // Another process may be doing so at this moment: the first wins.
+  if (llvm::Error error = run("BEGIN IMMEDIATE"))
+    return error;
+  auto version = number("PRAGMA user_version");
+  if (!version)
+    return version.takeError();
+  std::string make;
+  if (*version == 0)
+    make = kSchema + ("PRAGMA application_id = " + std::to_string(kApplication)) + ";";
+  if (*version < kVersion)
+    make += kSubjects + ("PRAGMA user_version = " + std::to_string(kVersion));
+  if (llvm::Error error = run(make.c_str()))
+    return error;
+  hasSubjects = true;
+  return run("COMMIT");
 }
 
 llvm::Expected<std::unique_ptr<Records>> Records::open(StringRef path, Access access) {
@@ -178,15 +191,24 @@ Records::~Records() { sqlite3_close(database); }
 
 llvm::Expected<std::vector<Record>> Records::find(const Situation &situation) {
   Statement statement(database,
-                      "SELECT machine, nest, sizes, base, card, card_hash, knobs, seconds, "
-                      "speedup, confirmed, failure, limit_seconds FROM trial "
-                      "WHERE key = ? AND target = ? AND threads = ? ORDER BY id");
+                      kTrials + "WHERE key = ? AND target = ? AND threads = ? ORDER BY id");
   statement.bind(situation.key).bind(situation.target).bind(situation.threads);
+  return read(statement);
+}
+
+llvm::Expected<std::vector<Record>> Records::all() {
+  Statement statement(database, kTrials + "ORDER BY id");
+  return read(statement);
+}
+
+llvm::Expected<std::vector<Record>> Records::read(Statement &statement) {
   std::vector<Record> found;
   int code;
   for (; (code = statement.step()) == SQLITE_ROW; statement.nextRow()) {
     Record &record = found.emplace_back();
-    record.situation = situation;
+    record.situation.key = statement.text();
+    record.situation.target = statement.text();
+    record.situation.threads = statement.integer();
     for (std::string *text : {&record.machine, &record.nest, &record.sizes, &record.base,
                               &record.card, &record.cardHash})
       *text = statement.text();
@@ -223,6 +245,22 @@ llvm::Error Records::add(const Record &record) {
   statement.bind(record.seconds).bind(record.speedup).bind(int64_t(record.isConfirmed));
   statement.bind(record.failure).bind(record.limitSeconds);
   return statement.step() == SQLITE_DONE ? llvm::Error::success() : problem();
+}
+
+llvm::Error Records::describe(const std::string &key, const std::string &text) {
+  Statement statement(database, "INSERT OR IGNORE INTO subject (key, text) VALUES (?, ?)");
+  statement.bind(key).bind(text);
+  return statement.step() == SQLITE_DONE ? llvm::Error::success() : problem();
+}
+
+llvm::Expected<std::string> Records::description(const std::string &key) {
+  if (!hasSubjects)
+    return "";
+  Statement statement(database, "SELECT text FROM subject WHERE key = ?");
+  int code = statement.bind(key).step();
+  if (code == SQLITE_ROW)
+    return statement.text();
+  return code == SQLITE_DONE ? llvm::Expected<std::string>("") : problem();
 }
 
 } // namespace heddle::records

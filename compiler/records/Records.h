@@ -38,6 +38,8 @@ std::string textOf(const plan::Choice &choice);
 /// What a speedup must be at least to count: timing is no better than this.
 constexpr double kClearly = 1.02;
 
+class Statement;
+
 class Records {
 public:
   enum class Access { Read, Write };
@@ -48,18 +50,28 @@ public:
 
   /// In the order in which they were first written.
   llvm::Expected<std::vector<Record>> find(const Situation &situation);
+  /// All that there are, likewise.
+  llvm::Expected<std::vector<Record>> all();
   /// Replaces what is known of the candidate, unless that was measured at more length.
   llvm::Error add(const Record &record);
+
+  /// Keeps what the group is, GroupKey::text.
+  llvm::Error describe(const std::string &key, const std::string &text);
+  /// The same; "" where it is not known, since an older heddle wrote the file.
+  llvm::Expected<std::string> description(const std::string &key);
 
 private:
   Records(std::string path, sqlite3 *database) : path(std::move(path)), database(database) {}
   llvm::Error prepare(Access access);
+  llvm::Error bringUpToDate();
+  llvm::Expected<std::vector<Record>> read(Statement &statement);
   llvm::Error run(const char *sql);
   llvm::Error problem();
   llvm::Expected<int64_t> number(const char *pragma);
 
   std::string path;
   sqlite3 *database;
+  bool hasSubjects = false; // only files of version 1 have none
 };
 
 } // namespace heddle::records

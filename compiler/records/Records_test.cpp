@@ -133,8 +133,37 @@ TEST_F(RecordFiles, RefuseAnotherVersion) {
   }
   execute(path, "PRAGMA user_version = 7");
   std::string problem = problemOf(path, Access::Read);
-  EXPECT_NE(problem.find("its schema is version 7, this heddle reads 1"), std::string::npos)
+  EXPECT_NE(problem.find("its schema is version 7, this heddle reads 1 to 2"), std::string::npos)
       << problem;
+}
+
+TEST_F(RecordFiles, KeepWhatGroupsAre) {
+  auto records = llvm::cantFail(Records::open(path, Access::Write));
+  llvm::cantFail(records->describe("k", "a product"));
+  llvm::cantFail(records->describe("k", "a product"));
+  EXPECT_EQ(llvm::cantFail(records->description("k")), "a product");
+  EXPECT_EQ(llvm::cantFail(records->description("other")), "");
+}
+
+TEST_F(RecordFiles, BringThoseOfVersionOneUpToDate) {
+  {
+    auto records = llvm::cantFail(Records::open(path, Access::Write));
+    llvm::cantFail(records->add(record("k", 0)));
+  }
+  execute(path, "DROP TABLE subject; PRAGMA user_version = 1");
+  { // which needs nothing of a file that is only read
+    auto records = llvm::cantFail(Records::open(path, Access::Read));
+    EXPECT_EQ(llvm::cantFail(records->all()).size(), 1u);
+    EXPECT_EQ(llvm::cantFail(records->description("k")), "");
+  }
+  auto bring = [&] { llvm::cantFail(Records::open(path, Access::Write)); };
+  std::thread one(bring), other(bring);
+  one.join();
+  other.join();
+  auto records = llvm::cantFail(Records::open(path, Access::Write));
+  llvm::cantFail(records->describe("k", "a product"));
+  EXPECT_EQ(llvm::cantFail(records->description("k")), "a product");
+  EXPECT_EQ(llvm::cantFail(records->find({"k", "cpu", 2})).size(), 1u);
 }
 
 /// A product whose sizes, element type, names and right operand are filled in.

@@ -14,6 +14,7 @@ using warehouse::Knob;
 
 static constexpr int64_t kRandom = 24;     // draws of a search
 static constexpr int64_t kRandomEvery = 4; // turns
+static constexpr int64_t kDraws = 1000;    // after which a card has nothing left
 static constexpr size_t kFarthest = 4;     // steps of two knobs together
 
 Search::Search(llvm::ArrayRef<const Card *> cards, const Choice &base, uint64_t seed)
@@ -94,18 +95,29 @@ std::optional<Choice> Search::neighbour() {
   return nearest ? std::optional(nearest->choice) : std::nullopt;
 }
 
-/// The draws follow from the seed alone, so a search that goes on where another one ended knows
-/// which of them are done.
+/// One draw, unless it was tried. Draws follow from the seed alone, so a search that goes on where
+/// another one ended knows which of them are done.
+std::optional<Choice> Search::drawn() {
+  const Card *card = cards[draws() % cards.size()];
+  Choice choice{card, {}};
+  for (const Knob &knob : card->knobs)
+    choice.knobs[knob.name] = knob.domain[draws() % knob.domain.size()];
+  return isNew(choice) ? std::optional(choice) : std::nullopt;
+}
+
 std::optional<Choice> Search::random() {
   for (; !cards.empty() && randomLeft > 0;) {
     --randomLeft;
-    const Card *card = cards[draws() % cards.size()];
-    Choice choice{card, {}};
-    for (const Knob &knob : card->knobs)
-      choice.knobs[knob.name] = knob.domain[draws() % knob.domain.size()];
-    if (isNew(choice))
+    if (auto choice = drawn())
       return choice;
   }
+  return std::nullopt;
+}
+
+std::optional<Choice> Search::draw() {
+  for (int64_t i = 0; !cards.empty() && i < kDraws; ++i)
+    if (auto choice = drawn())
+      return choice;
   return std::nullopt;
 }
 

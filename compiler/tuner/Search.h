@@ -16,6 +16,9 @@ public:
 
   /// nullopt when all is tried that is near the best, and enough of what is not.
   std::optional<plan::Choice> next();
+  /// Any candidate that was not tried, each of a card as likely as another; nullopt when hardly one
+  /// is left.
+  std::optional<plan::Choice> draw();
   /// What came of a candidate, of this search or an earlier one; 0 for one that failed.
   void tell(const plan::Choice &choice, double speedup);
 
@@ -27,6 +30,7 @@ private:
   std::optional<plan::Choice> start();
   std::optional<plan::Choice> neighbour();
   std::optional<plan::Choice> random();
+  std::optional<plan::Choice> drawn();
 
   std::vector<const warehouse::Card *> cards;
   plan::Choice base, best;

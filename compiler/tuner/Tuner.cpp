@@ -23,8 +23,9 @@ using plan::Choice;
 using records::Record;
 using support::Outcome;
 
-static constexpr double kLeastSlice = 3;     // seconds that a group gets at a time
-static constexpr double kFinalSeconds = 8;   // of a slice, to measure finalists at length
+static constexpr double kLeastSlice = 3;   // seconds that a group gets at a time
+static constexpr double kFinalSeconds = 8; // of a slice, to measure finalists at length
+static constexpr int64_t kCollectedAtOnce = 8;
 static constexpr double kLeastShare = 0.002; // of the model's time: less is not worth a trial
 
 bool Tuner::shouldStop() {
@@ -108,6 +109,8 @@ llvm::Error Tuner::prepare(Work &work, cards::Program *ready) {
     blank.sizes += (blank.sizes.empty() ? "" : ",") +
                    std::to_string(given == work.sizes.end() ? kNominalSize : given->second);
   }
+  if (llvm::Error error = records.describe(work.key.hash, work.key.text))
+    return error;
   auto known = records.find(blank.situation);
   if (!known)
     return known.takeError();
@@ -237,6 +240,74 @@ llvm::Error Tuner::tune(Work &work, double seconds) {
   return llvm::Error::success();
 }
 
+/// Has a look at drawn candidates of a group until so many are known.
+llvm::Error Tuner::collect(Work &work, int64_t count) {
+  if (work.search->triedCount() >= count)
+    return llvm::Error::success();
+  auto subject = subjectOf(work);
+  if (!subject)
+    return subject.takeError();
+  auto base = (*subject)->compile(work.base, compile);
+  if (!base)
+    return base.takeError();
+  while (work.search->triedCount() < count && !isOver()) {
+    auto choice = work.search->draw();
+    work.isDone = !choice;
+    if (!choice)
+      break;
+    doing = llvm::formatv("'{0}', candidate {1} of {2}", work.names.front(),
+                          work.search->triedCount() + 1, options.collected);
+    auto speedup = measure(work, **subject, **base, *choice, kLook);
+    if (!speedup)
+      return speedup.takeError();
+    if (ended != "done")
+      break;
+    ++trials;
+    ++work.measured;
+    work.search->tell(*choice, *speedup);
+  }
+  return llvm::Error::success();
+}
+
+/// A few candidates of each group at a time, so that all have some when the time is over.
+llvm::Error Tuner::collect() {
+  for (int64_t count = 0; count < options.collected && !isOver();) {
+    count = std::min(count + kCollectedAtOnce, options.collected);
+    for (auto &work : works) {
+      if (!work->search || work->isDone || isOver())
+        continue;
+      if (llvm::Error error = collect(*work, count))
+        return error;
+    }
+  }
+  return llvm::Error::success();
+}
+
+/// Shares the time by what the groups cost.
+llvm::Error Tuner::search() {
+  double whole = 0;
+  for (auto &work : works)
+    whole += work->weight();
+  for (auto &work : works)
+    work->isDone = !work->search || work->weight() < kLeastShare * whole;
+  while (!isOver()) {
+    double open = 0;
+    for (auto &work : works)
+      open += work->isDone ? 0 : work->weight();
+    if (open == 0)
+      break;
+    for (auto &work : works) {
+      if (work->isDone || isOver())
+        continue;
+      double slice = std::max(kLeastSlice, left() * work->weight() / open);
+      open -= work->weight();
+      if (llvm::Error error = work->isJoint ? tuneJointly(*work, slice) : tune(*work, slice))
+        return error;
+    }
+  }
+  return llvm::Error::success();
+}
+
 llvm::Error Tuner::run() {
   planned.context->disableMultithreading();
   if (int64_t others = support::countThreads() - 1)
@@ -269,26 +340,8 @@ llvm::Error Tuner::run() {
   llvm::sort(works, [](auto &a, auto &b) {
     return std::pair(-a->weight(), a->key.hash) < std::pair(-b->weight(), b->key.hash);
   });
-  double whole = 0;
-  for (auto &work : works)
-    whole += work->weight();
-  for (auto &work : works)
-    work->isDone = !work->search || work->weight() < kLeastShare * whole;
-  while (!isOver()) {
-    double open = 0;
-    for (auto &work : works)
-      open += work->isDone ? 0 : work->weight();
-    if (open == 0)
-      break;
-    for (auto &work : works) {
-      if (work->isDone || isOver())
-        continue;
-      double slice = std::max(kLeastSlice, left() * work->weight() / open);
-      open -= work->weight();
-      if (llvm::Error error = work->isJoint ? tuneJointly(*work, slice) : tune(*work, slice))
-        return error;
-    }
-  }
+  if (llvm::Error error = options.collected ? collect() : search())
+    return error;
   if (ended == "done" && options.trials > 0 && trials >= options.trials)
     ended = "trials";
   return llvm::Error::success();

@@ -36,6 +36,9 @@ private:
   llvm::Error prepare(Work &work, cards::Program *ready = nullptr);
   llvm::Error measureBase(Work &work, Subject &subject, cards::Program *ready);
   llvm::Error tune(Work &work, double seconds);
+  llvm::Error search();
+  llvm::Error collect();
+  llvm::Error collect(Work &work, int64_t count);
   llvm::Error tuneJointly(Work &work, double seconds);
   llvm::Expected<double> measure(Work &work, Subject &subject, cards::Program &base,
                                  const plan::Choice &choice, const Effort &effort);

@@ -175,6 +175,9 @@ typedef struct heddle_tune_options {
    * weights; knobs may then differ from size to size. A file holds observed sizes. */
   const char *const *over;
   size_t over_count;
+  /* If not 0, nothing is searched for: so many candidates of each group are drawn from all that
+   * there are and timed, what records have of it included. */
+  int64_t collected;
 } heddle_tune_options_t;
 
 /* Measures cards and knobs for each distinct group of the model on this machine, into

@@ -113,6 +113,26 @@ def test_goes_on_where_it_ended(model, records):
     assert found["trials"] == 5 and len(after) > len(before)
 
 
+def test_collects_candidates_of_each_group(model, records):
+    found = tune(model, records, "--collect", 6, trials=3)
+    assert found["trials"] == 3 and found["ended"] == "trials"
+    found = tune(model, records, "--collect", 6, trials=0)
+    counts = sqlite3.connect(records).execute(
+        "SELECT key, count(*), sum(confirmed) FROM trial GROUP BY key").fetchall()
+    assert [count for _, count, _ in counts] == [6, 6]  # the default choice among them
+    assert [confirmed for _, _, confirmed in counts] == [1, 1]
+    assert found["ended"] == "done" and found["plan"] is None and found["model_times"] is None
+    assert tune(model, records, "--collect", 6, trials=0)["trials"] == 0
+    # The file says what the groups are, as modules.
+    texts = dict(sqlite3.connect(records).execute("SELECT key, text FROM subject"))
+    assert set(texts) == {key for key, _, _ in counts}
+    for text in texts.values():
+        done = subprocess.run([ROOT / "build" / "release" / "bin" / "heddle-opt"], input=text,
+                              capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert "graph.group" in done.stdout
+
+
 def test_compile_uses_the_records(model, records, tmp_path):
     by_rule = knobs_of(model)
     prefer(records, model, tmp_path, m=2)

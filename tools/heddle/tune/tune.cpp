@@ -23,7 +23,7 @@ struct Options {
   CompileOptions compile;
   FeedOptions feeds;
   std::vector<std::string> sizes, over;
-  int64_t trials = 0;
+  int64_t trials = 0, collected = 0;
   double seconds = 300, trialSeconds = 20;
   bool isJson = false;
 };
@@ -81,6 +81,7 @@ static Json measureGroups(const Options &options, double seconds) {
   raw.size_count = sizes.size();
   raw.over = over.data();
   raw.over_count = over.size();
+  raw.collected = options.collected;
   raw.progress = [](void *data, const char *what, double fraction) -> int {
     static_cast<Progress *>(data)->report(what, fraction);
     return isInterrupted;
@@ -157,7 +158,7 @@ static int run(Options options) {
   found["model"] = options.model;
   found["plan"] = nullptr;
   found["model_times"] = nullptr;
-  if (isWhole && (isChanged(found) || !options.output.empty())) {
+  if (isWhole && !options.collected && (isChanged(found) || !options.output.empty())) {
     Compiled compiled = compileModel(options.model, options.compile);
     if (!options.output.empty()) {
       check(heddle_compiled_write(compiled.get(), "plan", options.output.c_str()));
@@ -187,11 +188,17 @@ Run addTune(CLI::App &app) {
   app.add_option("--trials", options->trials, "candidates to measure at most (default: no limit)")
       ->check(CLI::NonNegativeNumber)
       ->type_name("N");
+  auto *collect = app.add_option("--collect", options->collected,
+                                 "search for nothing, but time N drawn candidates of each group, "
+                                 "for models of costs")
+                      ->check(CLI::PositiveNumber)
+                      ->type_name("N");
   app.add_option("--trial-time", options->trialSeconds,
                  "after which a candidate has failed (default 20)")
       ->check(CLI::PositiveNumber)
       ->type_name("SECONDS");
   app.add_option("-o,--output", options->output, "write the plan of what was found")
+      ->excludes(collect)
       ->type_name("FILE");
   addCompileOptions(app, options->compile);
   addSizeOptions(app, options->compile);
@@ -201,6 +208,7 @@ Run addTune(CLI::App &app) {
   addMany(app, "--over", options->over,
           "tune for all of these sizes together: seq=5,24:0.2,43 with weights, seq=1..128, or "
           "seq=@FILE of observed ones")
+      ->excludes(collect)
       ->type_name("NAME=SIZES");
   addMany(app, "--input", options->feeds.inputs, "of the comparison at the end, as for bench")
       ->type_name("NAME=VALUE");
