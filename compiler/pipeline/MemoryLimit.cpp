@@ -55,56 +55,90 @@ static llvm::Expected<Measured> measure(const Compiled &compiled) {
   return measured;
 }
 
+// The total also as a number, which `--memory` takes.
 static llvm::Error refuse(const Compiled &compiled, int64_t limit, const MemoryNeed &least,
                           StringRef why) {
   return makeError(ErrorCode::Refused,
                    compiled.program.model + ": error: a run may take " + sizeText(limit) +
-                       ", but the least that was found is " + sizeText(least.total()) +
-                       ": inputs " + sizeText(least.inputs) + ", outputs " +
-                       sizeText(least.outputs) + ", weights " + sizeText(least.weights) +
-                       ", between kernels " + sizeText(least.arena) + why);
+                       ", but the least that was found is " + sizeText(least.total()) + " (" +
+                       std::to_string(least.total()) + " bytes): inputs " + sizeText(least.inputs) +
+                       ", outputs " + sizeText(least.outputs) + ", weights " +
+                       sizeText(least.weights) + ", between kernels " + sizeText(least.arena) +
+                       why);
 }
+
+namespace {
+/// Plans of one graph that compute results again.
+class Attempts {
+public:
+  Attempts(Compiled &compiled, std::vector<graph::Recomputation> &again,
+           llvm::function_ref<llvm::Error()> choose, std::map<std::string, int64_t> temporaries)
+      : compiled(compiled), again(again), choose(choose), planned(compiled.graph->clone()),
+        temporaries(std::move(temporaries)) {}
+
+  /// What a run takes with at most `wanted` bytes alive, or with as few as can be, which sets
+  /// `isLeast`.
+  llvm::Expected<MemoryNeed> make(int64_t wanted) {
+    compiled.graph = planned->clone();
+    auto main = compiled.graph->lookupSymbol<func::FuncOp>("main");
+    auto found = plan::rematerialise(main, wanted, temporaries);
+    again = std::move(found.all);
+    isLeast = found.bytes > wanted;
+    if (auto problem = graph::recompute(main, again))
+      return makeError(ErrorCode::Internal,
+                       "internal error: group '" + problem->first + "': " + problem->second);
+    if (llvm::Error error = choose())
+      return std::move(error);
+    auto now = measure(compiled);
+    if (!now)
+      return now.takeError();
+    return now->need;
+  }
+
+  bool isLeast = false;
+
+private:
+  Compiled &compiled;
+  std::vector<graph::Recomputation> &again;
+  llvm::function_ref<llvm::Error()> choose;
+  OwningOpRef<ModuleOp> planned;
+  std::map<std::string, int64_t> temporaries;
+};
+} // namespace
 
 llvm::Error fitMemory(Compiled &compiled, int64_t limit, std::vector<graph::Recomputation> &again,
                       llvm::function_ref<llvm::Error()> choose) {
   auto measured = measure(compiled);
   if (!measured)
     return measured.takeError();
-  MemoryNeed best = measured->need;
-  if (best.total() <= limit)
+  const MemoryNeed &plain = measured->need;
+  if (plain.total() <= limit)
     return llvm::Error::success();
   if (!again.empty())
-    return refuse(compiled, limit, best,
+    return refuse(compiled, limit, plain,
                   " with what the plan computes again; make the plan anew, or allow more");
-  int64_t allowed = limit - (best.total() - best.arena), wanted = allowed;
-  if (allowed <= 0)
-    return refuse(compiled, limit, best,
-                  "; all but the last are there in any case: allow more, or make the batch "
-                  "smaller");
-  OwningOpRef<ModuleOp> planned = compiled.graph->clone();
-  for (int attempt = 0; attempt < kMostAttempts && wanted > 0; ++attempt) {
-    compiled.graph = planned->clone();
-    auto main = compiled.graph->lookupSymbol<func::FuncOp>("main");
-    auto found = plan::rematerialise(main, wanted, measured->temporaries);
-    again = std::move(found.all);
-    if (auto problem = graph::recompute(main, again))
-      return makeError(ErrorCode::Internal,
-                       "internal error: group '" + problem->first + "': " + problem->second);
-    if (llvm::Error error = choose())
-      return error;
-    auto now = measure(compiled);
+  int64_t allowed = limit - (plain.total() - plain.arena), wanted = allowed;
+  Attempts attempts(compiled, again, choose, std::move(measured->temporaries));
+  for (int attempt = 0; attempt < kMostAttempts && wanted > 0 && !attempts.isLeast; ++attempt) {
+    auto now = attempts.make(wanted);
     if (!now)
       return now.takeError();
-    if (now->need.total() <= limit)
+    if (now->total() <= limit)
       return llvm::Error::success();
-    if (now->need.arena < best.arena)
-      best = now->need;
-    if (found.bytes > wanted)
-      break; // nothing else can be computed again
-    wanted -= std::max(now->need.arena - allowed, allowed / 50);
+    wanted -= std::max(now->arena - allowed, allowed / 50 + 1);
   }
-  return refuse(compiled, limit, best,
-                " with results computed again; allow more, or make the batch smaller");
+  // Neither of the two that a refusal can name depends on the limit, so that the one it names is
+  // found again when it is the limit.
+  auto least = attempts.make(0);
+  if (!least)
+    return least.takeError();
+  if (least->total() <= limit)
+    return llvm::Error::success();
+  return refuse(compiled, limit, least->total() < plain.total() ? *least : plain,
+                allowed <= 0 ? "; all but the last are there in any case: allow more, or make the "
+                               "batch smaller"
+                             : " with results computed again; allow more, or make the batch "
+                               "smaller");
 }
 
 } // namespace heddle
