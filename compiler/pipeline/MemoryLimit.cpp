@@ -57,14 +57,16 @@ static llvm::Expected<Measured> measure(const Compiled &compiled) {
   return measured;
 }
 
+// The total also as a number, which `--memory` takes.
 static llvm::Error refuse(const Compiled &compiled, int64_t limit, const MemoryNeed &least,
                           StringRef why) {
   return makeError(ErrorCode::Refused,
                    compiled.program.model + ": error: a run may take " + sizeText(limit) +
-                       ", but the least that was found is " + sizeText(least.total()) +
-                       ": inputs " + sizeText(least.inputs) + ", outputs " +
-                       sizeText(least.outputs) + ", weights " + sizeText(least.weights) +
-                       ", between kernels " + sizeText(least.arena) + why);
+                       ", but the least that was found is " + sizeText(least.total()) + " (" +
+                       std::to_string(least.total()) + " bytes): inputs " + sizeText(least.inputs) +
+                       ", outputs " + sizeText(least.outputs) + ", weights " +
+                       sizeText(least.weights) + ", between kernels " + sizeText(least.arena) +
+                       why);
 }
 
 namespace {
@@ -88,27 +90,28 @@ public:
   }
 
   llvm::Error fit(int64_t limit) {
-    MemoryNeed best = need;
-    int64_t allowed = limit - (best.total() - best.arena), wanted = allowed;
-    if (allowed <= 0)
-      return refuse(compiled, limit, best,
-                    "; all but the last are there in any case: allow more, or make the batch "
-                    "smaller");
-    for (int attempt = 0; attempt < kMostAttempts && wanted > 0; ++attempt) {
+    int64_t allowed = limit - (need.total() - need.arena), wanted = allowed;
+    bool isLeast = false; // nothing else can be computed again
+    for (int attempt = 0; attempt < kMostAttempts && wanted > 0 && !isLeast; ++attempt) {
       auto found = plan::rematerialise(planMain(), wanted, plain.temporaries);
-      bool isLeast = found.bytes > wanted; // nothing else can be computed again
+      isLeast = found.bytes > wanted;
       if (llvm::Error error = carryOut(std::move(found)))
         return error;
       if (need.total() <= limit)
         return llvm::Error::success();
-      if (need.arena < best.arena)
-        best = need;
-      if (isLeast)
-        break;
-      wanted -= std::max(need.arena - allowed, allowed / 50);
+      wanted -= std::max(need.arena - allowed, allowed / 50 + 1);
     }
-    return refuse(compiled, limit, best,
-                  " with results computed again; allow more, or make the batch smaller");
+    // Neither of the two that a refusal can name depends on the limit, so that the one it names is
+    // found again when it is the limit.
+    if (llvm::Error error = carryOut(plan::rematerialise(planMain(), 0, plain.temporaries)))
+      return error;
+    if (need.total() <= limit)
+      return llvm::Error::success();
+    return refuse(compiled, limit, need.total() < plain.need.total() ? need : plain.need,
+                  allowed <= 0 ? "; all but the last are there in any case: allow more, or make "
+                                 "the batch smaller"
+                               : " with results computed again; allow more, or make the batch "
+                                 "smaller");
   }
 
   int64_t total() const { return need.total(); }

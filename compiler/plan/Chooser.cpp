@@ -208,6 +208,8 @@ llvm::Error choose(func::FuncOp function, const warehouse::Warehouse &warehouse,
                    const program::Machine &machine, Plan &plan) {
   SmallVector<graph::GroupOp> groups;
   function.walk<WalkOrder::PreOrder>([&](graph::GroupOp group) { groups.push_back(group); });
+  for (graph::GroupOp group : groups)
+    group.clearChoice(); // of an earlier time, which others would be offered cards by
   llvm::Error problems = llvm::Error::success();
   for (graph::GroupOp group : groups) {
     auto offers = warehouse.offer(group);

@@ -166,7 +166,10 @@ private:
     }
     while (signature.outputs() > 0)
       signature.eraseOutput(0);
-    eraseDeadOps();
+    // Checks of sizes, which nothing reads, are of the model's inputs as well.
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*builder.getBlock())))
+      if (&op != signature.terminator())
+        op.erase();
     signature.eraseUnusedInputs();
     for (auto [weight, type] : llvm::zip(selection.trained, types))
       weight.value = signature.addInput(weight.name, type);

@@ -35,6 +35,7 @@ def test_models_are_checked():
     (["fuzz", "--ops", "9..2"], "'9..2' is no range"),
     (["fuzz", "--nonsense"], "--nonsense"),
     (["fuzz", "--gradients", "--ragged"], "exclude each other"),
+    (["fuzz", "--memory", "--training"], "exclude each other"),
     (["reduce"], "MODEL"),
     (["reduce", "/none.onnx"], "'/none.onnx'"),
 ])

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -205,6 +206,18 @@ def test_too_little_is_refused_with_what_it_takes(files, tmp_path):
     assert done.status == REFUSED and "with what the plan computes again" in done.errors
     done = compile_step(folder, "--memory", "-5", "-o", tmp_path / "a.so")
     assert done.status == USAGE
+
+
+def test_the_least_that_a_refusal_names_will_do(files, tmp_path):
+    folder, need = files
+    limit = need["total"] - need["between_kernels"] + 1000
+    done = compile_step(folder, "--memory", limit, "-o", tmp_path / "a.json")
+    least = int(re.search(r"the least that was found is [^:]*\((\d+) bytes\)", done.errors)[1])
+    assert limit < least < need["total"]
+    done = compile_step(folder, "--memory", least, "-o", tmp_path / "a.json")
+    assert done.status == OK, done.errors
+    plan = json.loads((tmp_path / "a.json").read_text())
+    assert any("again" in group for group in plan["groups"])
 
 
 def test_inference_has_a_limit_too():

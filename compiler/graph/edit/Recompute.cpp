@@ -85,9 +85,11 @@ public:
     }
     if (readers.empty())
       return "no group reads it";
-    groups[wish.name] = clone(group, *part, wish, firstOf(readers));
+    GroupOp copy = clone(group, *part, wish, beforeCopies(firstOf(readers)));
+    groups[wish.name] = copy;
+    copies.insert(copy);
     for (GroupOp reader : readers)
-      redirect(reader, group, groups[wish.name], wish);
+      redirect(reader, group, copy, wish);
     return "";
   }
 
@@ -129,6 +131,14 @@ private:
     return first;
   }
 
+  /// The first of the copies right before the place, and of what shows their results: they are of
+  /// later lines, and run later.
+  Operation *beforeCopies(Operation *place) const {
+    while (place->getPrevNode() && copies.contains(place->getPrevNode()))
+      place = place->getPrevNode();
+    return place;
+  }
+
   GroupOp clone(GroupOp group, const GroupPart &part, const Recomputation &wish, Operation *place) {
     OpBuilder builder(place);
     Operation *yield = group.getBody().front().getTerminator();
@@ -137,14 +147,14 @@ private:
       types.push_back(group.getResult(number).getType());
     auto copy = builder.create<GroupOp>(group.getLoc(), types, wish.name, part.kind);
     Block *body = builder.createBlock(&copy.getBody());
-    IRMapping copies;
+    IRMapping mapping;
     for (int64_t number : wish.from)
-      copies.map(yield->getOperand(number), group.getResult(number));
+      mapping.map(yield->getOperand(number), group.getResult(number));
     for (Operation *op : part.ops)
-      builder.clone(*op, copies);
+      builder.clone(*op, mapping);
     SmallVector<Value> yielded;
     for (int64_t number : wish.results)
-      yielded.push_back(copies.lookupOrDefault(yield->getOperand(number)));
+      yielded.push_back(mapping.lookupOrDefault(yield->getOperand(number)));
     builder.setInsertionPointToEnd(body);
     builder.create<YieldOp>(yield->getLoc(), yielded);
     return copy;
@@ -166,6 +176,7 @@ private:
         IRMapping mapping;
         mapping.map(view->getOperand(0), shownAs(view->getOperand(0)));
         made = builder.clone(*view, mapping)->getResult(0);
+        copies.insert(made.getDefiningOp());
       }
       shown[value] = made;
       return made;
@@ -179,6 +190,7 @@ private:
 
   Block &block;
   llvm::StringMap<GroupOp> groups;
+  DenseSet<Operation *> copies; // and views of them
 };
 } // namespace
 

@@ -8,7 +8,9 @@ import argparse
 import sys
 
 OK, DIFFERS, USAGE = 0, 1, 2
-MODEL_OPS = {"model": (5, 40), "rows": (1, 8), "gradients": (3, 12)}
+MODEL_OPS = {"model": (5, 40), "rows": (1, 8), "gradients": (3, 12),
+             "memory": (8, 40), "training": (3, 12)}
+KINDS = {"rows": "ragged"}  # the option of a kind that is not named after it
 
 
 def op_range(text):
@@ -30,7 +32,7 @@ def fuzz_options(program):
     parser.add_argument("--time", type=float, metavar="S", help="stop after S seconds")
     parser.add_argument("--ops", type=op_range, metavar="A..B",
                         help="nodes a model has (default 5..40; with --ragged 1..8, with "
-                        "--gradients 3..12)")
+                        "--gradients and --training 3..12, with --memory 8..40)")
     parser.add_argument("--only", metavar="OP,...", help="draw from these op kinds alone")
     parser.add_argument("--nodes", action="store_true", help="single nodes of any ONNX op instead, "
                         "legal or not, that read and write beside unreadable pages")
@@ -38,6 +40,10 @@ def fuzz_options(program):
                         "lengths of their own, judged row by row")
     parser.add_argument("--gradients", action="store_true", help="differentiated models and steps "
                         "of training, judged by differences of the model's values")
+    parser.add_argument("--memory", action="store_true", help="models and derivatives compiled for "
+                        "random limits of memory, judged by what they give without")
+    parser.add_argument("--training", action="store_true", help="steps of training by random "
+                        "recipes, judged by the interpreter")
     parser.add_argument("--seed", type=int, default=1, help="model I of a seed is always the same")
     parser.add_argument("--first", type=int, default=0, metavar="I", help="index of the first one")
     parser.add_argument("--out", metavar="DIR", help="where findings are written")
@@ -56,11 +62,12 @@ def drawer(options, only):
 
         return ("node", {op for _, op in seeds.ops()},
                 lambda index: draw.generate(options.seed, index, only))
-    from . import generate, gradients, rows
+    from . import generate, gradients, memory, rows, training
     from .spec import SPECS
 
-    kind = "rows" if options.ragged else "gradients" if options.gradients else "model"
-    generate = {"rows": rows, "gradients": gradients, "model": generate}[kind].generate
+    makers = {"rows": rows, "gradients": gradients, "memory": memory, "training": training}
+    kind = next((kind for kind in makers if getattr(options, KINDS.get(kind, kind))), "model")
+    generate = makers.get(kind, generate).generate
     ops = options.ops or MODEL_OPS[kind]
     return kind, SPECS, lambda index: generate(options.seed, index, ops, only)
 
@@ -76,8 +83,9 @@ def run_fuzz(arguments, program):
     for name in only or []:
         if name not in known:
             parser.error(f"--only: unknown op '{name}'; known: {', '.join(sorted(known))}")
-    if sum((options.nodes, options.ragged, options.gradients)) > 1:
-        parser.error("--nodes, --ragged and --gradients exclude each other")
+    if sum((options.nodes, options.ragged, options.gradients, options.memory,
+            options.training)) > 1:
+        parser.error("--nodes, --ragged, --gradients, --memory and --training exclude each other")
     if options.jobs < 1 or options.count < 0:
         parser.error("--jobs and --count take positive numbers")
 

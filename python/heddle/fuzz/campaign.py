@@ -17,6 +17,9 @@ from .check import GAP
 from .reduce import reduce_model
 from .worker import Worker
 
+# What Outcome.held counts.
+HELD = {"gradients": "derivatives held", "memory": "results computed again",
+        "training": "updates held"}
 ALIKE = 3  # findings with one signature that are written and reduced
 
 
@@ -33,7 +36,8 @@ def limit_memory():
 class Campaign:
     """`draw(index)` gives (model, cases). Kinds are "model"; "node", a single one that may be
     illegal: there is nothing to reduce, and findings are told apart by its op; "rows", small
-    models of ragged batches; and "gradients", models that are differentiated."""
+    models of ragged batches; "gradients", models that are differentiated; "memory", compiled for
+    limits of memory; and "training", with steps of random recipes."""
 
     def __init__(self, seed, draw, out=None, limit=60.0, reduce_seconds=40.0, say=print,
                  kind="model"):
@@ -132,14 +136,16 @@ class Campaign:
                 "seconds": round(time.monotonic() - self.start, 1), "findings": dict(self.kinds),
                 "signatures": {name: list(alike) for name, alike in self.findings.items()},
                 "gaps": {name: list(alike) for name, alike in self.gaps.items()},
-                **({"held": self.held} if self.kind == "gradients" else {})}
+                **({"held": self.held} if self.kind in HELD else {})}
 
     def summary_line(self):
         about = self.summary()
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(self.kinds.items()))
         gaps = sum(map(len, self.gaps.values()))
-        others = "without a derivative" if self.kind == "gradients" else "refused that others take"
-        held = f"{self.held} derivatives held, " if self.kind == "gradients" else ""
+        others = {"gradients": "without a derivative", "training": "without a derivative",
+                  "memory": "whose plan is not carried out"}.get(
+                      self.kind, "refused that others take")
+        held = f"{self.held} {HELD[self.kind]}, " if self.kind in HELD else ""
         return (f"{about['models']} models, {about['nodes']} nodes, {about['seconds']} s, " +
                 (f"{gaps} {others}, {held}" if self.kind != "model" else "") +
                 f"findings: {kinds or 'none'}")

@@ -28,7 +28,7 @@ class Outcome:
 
     kind: str
     message: str = ""
-    held: int = 0  # derivatives that were held against differences
+    held: int = 0  # how many of what campaign.HELD names
 
     @property
     def is_finding(self):

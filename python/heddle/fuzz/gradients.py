@@ -31,6 +31,7 @@ STEPS = (2.11e-4, 1.27e-4, 5.3e-5)  # no multiples of each other, as roundings t
 JITTER = 0.01  # moves values away from corners, where many of those that are drawn would be
 REFUSAL = re.compile(r"op '(?:graph\.)?(\w+)' of '[^']*' (?:has no derivative: (?!op )|lies )")
 UNTRAINED = "does not depend on any weight"
+EPSILON = float(np.finfo(np.float32).eps)
 VARIABLES = (TensorProto.DOUBLE, TensorProto.FLOAT)
 
 
@@ -143,7 +144,7 @@ class Subject:
     """A model at one point: its float initializers are moved by a little, as its inputs are."""
 
     def __init__(self, model, salt):
-        self.salt, self.weights = salt, {}
+        self.salt, self.weights, self.is_rounded = salt, {}, is_single(model)
         self.model = onnx.load_from_string(model.SerializeToString())
         sizes = {name for graph in graphs_of(model.graph) for node in graph.node
                  for name in node.input[1:] if node.op_type == "Resize"}
@@ -204,6 +205,8 @@ class Subject:
                 return None
             most = max(most, float(np.sum(np.abs(seed * sides[0]))))
             found.append(float(np.sum(seed * (wide(sides[0]) - wide(sides[1])))) / (2 * step))
+        if self.is_rounded and not any(found):  # f32 does not show less than this
+            return direction, 0.0, EPSILON * most / min(STEPS)
         error = 20 * float(np.ptp(found)) + NOISE["float64"] * most + 1e-6 * abs(found[-1])
         is_clear = error <= 1e-2 * abs(found[-1]) + 1e-4 * most
         return (direction, found[-1], error) if is_clear else None

@@ -26,6 +26,10 @@ def judge_of(kind):
         from .rows import judge
     elif kind == "gradients":
         from .gradients import judge
+    elif kind == "memory":
+        from .memory import judge
+    elif kind == "training":
+        from .training import judge
     else:
         from .check import check as judge
     return judge
@@ -57,7 +61,7 @@ class Worker:
     """One such process, started again after it died. One model at a time: begin, then finish."""
 
     def __init__(self, kind="model"):
-        self.kind = kind  # or "node", which may be illegal, "rows" or "gradients"
+        self.kind = kind  # that of a Campaign
         self.process = self.pipe = self.log = self.is_peer_working = None
 
     def start(self):
