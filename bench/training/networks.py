@@ -233,12 +233,15 @@ class Lstm(nn.Module):
 
 
 class Quadratic(nn.Module):
-    """QuadraLib's layer: BN(W_a x) BN(W_b x) + BN(W_c x)."""
+    """QuadraLib's layer: BN(W_a x) BN(W_b x) + BN(W_c x), near its linear part at first, since
+    products of size 1 in each layer make losses chaotic, in f64 as in f32."""
 
     def __init__(self, inputs, outputs, size=3, stride=1, groups=1, act=nn.ReLU):
         super().__init__()
         self.parts = nn.ModuleList(conv(inputs, outputs, size, stride, groups, act=None)
                                    for _ in range(3))
+        for part in self.parts[:2]:
+            nn.init.constant_(part[1].weight, 0.1)
         self.act = act() if act else nn.Identity()
 
     def forward(self, x):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from heddle import quadratic
 from heddle.training import Trainer
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -29,8 +29,8 @@ FORMULAS = {
     "squared_input": lambda x, w, b, get: (x * x) @ w + b,
     "square": lambda x, w, b, get: (x @ w + b) ** 2,
     "product": lambda x, w, b, get: (x @ get("first.a.weight")) * (x @ w + b),
-    "sum": lambda x, w, b, get: get("first.a.norm.scale") * normed(x @ get("first.a.weight"))
-    * normed(x @ get("first.b.weight")) + normed(x @ w + b),
+    "sum": lambda x, w, b, get: normed(x @ get("first.a.weight")) * get("first.a.norm.scale")
+    * normed(x @ get("first.b.weight")) * get("first.b.norm.scale") + normed(x @ w + b),
 }
 
 
@@ -136,6 +136,12 @@ def test_a_network_is_built_trained_and_shortened():
     assert not any(node.name.split(".")[0] in names for node in built.model.graph.node)
 
 
+@pytest.mark.parametrize("tolerance", [-1, float("nan")])
+def test_what_the_builder_refuses(tolerance):
+    with pytest.raises(heddle.UsageError, match="`tolerance` is .* but must be a number of at"):
+        quadratic.build(deep(), None, None, {"x": (1, 6)}, tolerance=tolerance)
+
+
 def test_what_cannot_be_converted():
     with pytest.raises(heddle.UsageError, match="no kind of quadratic layer 'cubic'"):
         quadratic.convert(mlp(), "cubic")
@@ -149,3 +155,100 @@ def test_what_cannot_be_converted():
             quadratic.remove(deep(), layers, {"x": (1, 6)})
     with pytest.raises(heddle.UsageError, match="the shapes of its input and of its result are"):
         quadratic.remove(deep(), ["two"], {})
+
+
+def test_what_else_cannot_be_converted():
+    shared = deep()
+    shared.graph.node[2].input[1] = "one.weight"
+    with pytest.raises(heddle.UsageError, match="'one' has the weight 'one.weight', which 'h1' re"):
+        quadratic.convert(shared)
+    with pytest.raises(heddle.UsageError, match="`layers` is 'one', but must be a list"):
+        quadratic.convert(deep(), layers="one")
+    with pytest.raises(heddle.UsageError, match="`layers` has 'one' 2 times"):
+        quadratic.convert(deep(), layers=["one", "one"])
+    with pytest.raises(heddle.UsageError, match="is of type str, but must be an onnx.ModelProto"):
+        quadratic.convert("model.onnx")
+    old = deep()
+    old.opset_import[0].version = 12
+    with pytest.raises(heddle.UsageError, match="opset 12, but 'bilinear' needs .* at least 13"):
+        quadratic.convert(old, "bilinear")
+    sequence = deep()
+    sequence.graph.input[0].type.tensor_type.shape.dim.add().dim_value = 6
+    sequence.graph.output[0].type.tensor_type.shape.dim.add().dim_value = 4
+    for kind in ("sum", "bilinear"):
+        with pytest.raises(heddle.UsageError, match=f"'one' multiplies .* of rank 3: '{kind}'"):
+            quadratic.convert(sequence, kind)
+    quadratic.convert(sequence, "product")
+    none = model([helper.make_node("Tanh", ["x"], ["y"])], {"x": ["n", 6]}, {"y": ["n", 6]}, [])
+    with pytest.raises(heddle.UsageError, match="the model has no layer that gives its result"):
+        quadratic.convert(none)
+
+
+def test_names_stay_apart_when_a_model_is_converted_twice():
+    once = quadratic.convert(mlp(), "product", ["first"])
+    twice = quadratic.convert(once, "product", ["first.a", "first.linear"])
+    tensors = [tensor.name for tensor in twice.graph.initializer]
+    assert len(set(tensors)) == len(tensors)
+
+
+def one_layer(form, is_normed):
+    """A layer of f64, tanh, and a dense layer to scores [n, 3]."""
+    def draw(name, *shape):
+        values = np.random.default_rng(len(name)).standard_normal(shape) * 0.5
+        return numpy_helper.from_array(values, name)
+
+    group = 2 if form == "grouped" else 1
+    weight = (draw("layer.weight", 6, 4) if form.startswith("dense")
+              else draw("layer.weight", 4, 4 // group, 3, 3))
+    weights, inputs = [weight], ["x", "layer.weight"]
+    if form.endswith("bias"):
+        weights.append(draw("layer.bias", 4))
+        inputs.append("layer.bias")
+    nodes = [helper.make_node("Gemm", inputs, ["h"], "layer") if form.startswith("dense") else
+             helper.make_node("Conv", inputs, ["h"], "layer", pads=[1, 1, 1, 1], group=group)]
+    if is_normed:
+        names = [f"norm.{what}" for what in ("scale", "bias", "mean", "variance")]
+        weights += [numpy_helper.from_array(np.full(4, value), name)
+                    for name, value in zip(names, (1.0, 0.1, 0.0, 1.0))]
+        nodes.append(helper.make_node("BatchNormalization", ["h", *names], ["n"], "norm"))
+    nodes += [helper.make_node("Tanh", [nodes[-1].output[0]], ["t"], "tanh"),
+              helper.make_node("Flatten", ["t"], ["f"], "flat"),
+              helper.make_node("MatMul", ["f", "classes.weight"], ["y"], "classes")]
+    shape = (6,) if form.startswith("dense") else (4, 3, 3)
+    weights.append(draw("classes.weight", 4 if len(shape) == 1 else 36, 3))
+    made = model(nodes, {"x": ["n", *shape]}, {"y": ["n", 3]}, weights)
+    for value in (*made.graph.input, *made.graph.output):
+        value.type.tensor_type.elem_type = TensorProto.DOUBLE
+    return made, shape
+
+
+FORMS = ("dense", "dense_bias", "conv", "conv_bias", "grouped")
+
+
+@pytest.mark.parametrize("kind, form, is_normed", [
+    (kind, form, is_normed) for kind in quadratic.KINDS for form in FORMS
+    for is_normed in (False, True) if kind != "bilinear" or form.startswith("dense")])
+def test_derivatives_are_what_differences_are(kind, form, is_normed):
+    network, shape = one_layer(form, is_normed)
+    trainer = Trainer(quadratic.convert(network, kind, ["layer"]), optimizer="sgd",
+                      learning_rate=1.0, **OPTIONS)
+    random = np.random.default_rng(4)
+    feeds = {"x": random.standard_normal((5, *shape)), "labels": random.integers(0, 3, 5)}
+    trained = {name: array for name, array in trainer.weights.items()
+               if not name.endswith((".mean", ".variance"))}
+    begin = {name: array + 0.3 * random.standard_normal(array.shape)
+             for name, array in trained.items()}
+
+    def loss_at(shift, direction):
+        for name, array in trained.items():
+            array[...] = begin[name] + shift * direction[name]
+        return trainer.step(feeds)
+
+    direction = {name: random.standard_normal(array.shape) for name, array in begin.items()}
+    loss_at(0, direction)
+    slopes = {name: begin[name] - array for name, array in trained.items()}
+    for name in begin:
+        alone = {other: direction[other] * (other == name) for other in begin}
+        difference = (loss_at(1e-5, alone) - loss_at(-1e-5, alone)) / 2e-5
+        assert difference == pytest.approx((slopes[name] * direction[name]).sum(), rel=1e-5,
+                                           abs=1e-7), name

@@ -3,6 +3,7 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,12 +19,12 @@ KINDS = {
     "product": "(W_a x) (W x); T4",
     "sum": "BN(W_a x) BN(W_b x) + BN(W x): QuadraLib's own",
 }
-FLOAT = 1  # of TensorProto
 BATCH_NORM = ("scale", "bias", "mean", "variance")
 EPSILON = 1e-5
-# Of the normalisation of W_a x: a layer begins near its linear part, since products of two branches
-# that are as large as that make training unsteady (bench/notes/2026-11-25-quadratic.md).
-FIRST_SCALE = 0.1
+BILINEAR_OPSET = 13  # ReduceSum and Unsqueeze with axes as inputs
+# What the normalisations of a sum's factors scale by at first. With less than 1 the layer begins
+# near its linear part, and learns better (bench/notes/2026-11-25-quadratic.md).
+SCALES = {"a": 0.1, "b": 0.1}
 MARK = "quadratic layer "  # begins the doc_string of the nodes of one
 
 
@@ -32,25 +33,38 @@ class Layer:
     """A node that multiplies by an initializer, and the batch normalisation that alone follows it.
     """
 
+    name: str
     node: object
     weight: object  # a TensorProto
     norm: object = None
-
-    @property
-    def name(self):
-        return self.node.name or self.node.output[0]
+    shares: tuple = ()  # outputs of other nodes that read the weight
 
     @property
     def output(self):
         return (self.norm or self.node).output[0]
 
 
+def _nodes(graph):
+    """Those of a graph and of the graphs in its nodes."""
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            for inner in [attribute.g, *attribute.graphs]:
+                yield from _nodes(inner)
+
+
+def _layer_types(onnx):
+    kinds = onnx.TensorProto
+    return (kinds.FLOAT, kinds.DOUBLE, kinds.FLOAT16, kinds.BFLOAT16)
+
+
 def layers_of(model):
-    """The convolutions and dense layers of a model whose weights are initializers."""
-    weights = {tensor.name: tensor for tensor in model.graph.initializer
-               if tensor.data_type == FLOAT}
-    readers = {}
-    for node in model.graph.node:
+    """The convolutions and dense layers of a model whose weights are initializers. A layer has its
+    node's name or, where that is empty or not the only one, its output's."""
+    types = _layer_types(need("onnx", "heddle.quadratic"))
+    weights = {tensor.name: tensor for tensor in model.graph.initializer}
+    readers, names = {}, Counter(node.name for node in model.graph.node)
+    for node in _nodes(model.graph):
         for name in node.input:
             readers.setdefault(name, []).append(node)
     results = {value.name for value in model.graph.output}
@@ -58,12 +72,19 @@ def layers_of(model):
     for node in model.graph.node:
         if node.op_type not in ("Conv", "Gemm", "MatMul") or node.input[1] not in weights:
             continue
-        if node.op_type != "Conv" and len(weights[node.input[1]].dims) != 2:
-            continue  # a stack of matrices
+        weight = weights[node.input[1]]
+        is_dense = node.op_type != "Conv"
+        if weight.data_type not in types or (is_dense and len(weight.dims) != 2):
+            continue
         after = readers.get(node.output[0], [])
         is_normed = (len(after) == 1 and after[0].op_type == "BatchNormalization"
+                     and after[0] in model.graph.node
                      and after[0].input[0] == node.output[0] and node.output[0] not in results)
-        found.append(Layer(node, weights[node.input[1]], after[0] if is_normed else None))
+        found.append(Layer(
+            node.name if names[node.name] == 1 and node.name else node.output[0], node, weight,
+            after[0] if is_normed else None,
+            tuple(other.output[0] for other in readers[weight.name]
+                  if other.output[0] != node.output[0])))
     return found
 
 
@@ -72,6 +93,33 @@ class _Converter:
         self.onnx = need("onnx", "heddle.quadratic")
         self.model, self.kind = model, kind
         self.random = np.random.default_rng(seed)
+        self.ranks = _ranks(self.onnx, model)
+        self.taken = {tensor.name for tensor in model.graph.initializer} | {
+            name for node in _nodes(model.graph) for name in [node.name, *node.output]}
+
+    def refuse(self, layer):
+        """What the kind cannot make of a layer."""
+        if layer.shares:
+            raise UsageError(
+                f"'{layer.name}' has the weight '{layer.weight.name}', which '{layer.shares[0]}' "
+                "reads, too; a quadratic layer has weights of its own: give each node an "
+                "initializer, or leave this layer out of `layers`")
+        if self.kind == "bilinear" and layer.node.op_type == "Conv":
+            raise UsageError(f"'{layer.name}' is a convolution: 'bilinear' is for dense layers, "
+                             "since it has a matrix of weights for each output")
+        if self.kind not in ("bilinear", "sum") or layer.node.op_type == "Conv":
+            return
+        rank = self.ranks.get(layer.node.input[0], 2)
+        if rank != 2 or self._attribute(layer, "transA"):
+            found = f"of rank {rank}" if rank != 2 else "that is transposed (transA)"
+            raise UsageError(
+                f"'{layer.name}' multiplies a tensor {found}: '{self.kind}' is for dense layers of "
+                "[batch, features]; reshape its input, or take 'product', 'square' or "
+                "'squared_input'")
+        opset = next((each.version for each in self.model.opset_import if not each.domain), 0)
+        if self.kind == "bilinear" and opset < BILINEAR_OPSET:
+            raise UsageError(f"the model has opset {opset}, but 'bilinear' needs one of at least "
+                             f"{BILINEAR_OPSET}: see onnx.version_converter")
 
     def convert(self, layer):
         nodes = getattr(self, f"_{self.kind}")(layer, layer.node.input[0])
@@ -101,13 +149,9 @@ class _Converter:
 
     def _bilinear(self, layer, x):
         """x' W x as (x W') x, where W' has the matrices of all outputs side by side."""
-        if layer.node.op_type == "Conv":
-            raise UsageError(f"'{layer.name}' is a convolution: 'bilinear' is for dense layers, "
-                             "since it has a matrix of weights for each output")
         rows, columns = self._sizes(layer)
-        scale = 1 / rows
         weight = self._initializer(layer, "a.weight", self.random.normal(
-            0, scale, (rows, columns * rows)).astype(np.float32))
+            0, 1 / rows, (rows, columns * rows)).astype(self._own(layer).dtype))
         split = self._initializer(layer, "sizes", np.array([0, columns, rows], np.int64))
         axis = self._initializer(layer, "axis", np.array([1], np.int64))
         last = self._initializer(layer, "last", np.array([2], np.int64))
@@ -135,13 +179,12 @@ class _Converter:
         if part == "linear" and layer.norm:
             node = self.onnx.NodeProto()
             node.CopyFrom(layer.norm)
-            node.input[0], node.output[0] = x, f"{layer.name}.{part}.normed"
+            node.input[0], node.output[0] = x, self._free(layer, f"{part}.normed")
             return node
-        count = self._outputs(layer)
-        begin = {"scale": FIRST_SCALE if part == "a" else 1, "variance": 1}
-        values = [self._initializer(layer, f"{part}.norm.{name}",
-                                    np.full(count, begin.get(name, 0), np.float32))
-                  for name in BATCH_NORM]
+        count, kind = self._outputs(layer), self._own(layer).dtype
+        scale = SCALES.get(part, 1)
+        values = [self._initializer(layer, f"{part}.norm.{name}", np.full(
+            count, {"scale": scale, "variance": 1}.get(name, 0), kind)) for name in BATCH_NORM]
         return self._node("BatchNormalization", [x, *values], layer, f"{part}.normed",
                           epsilon=EPSILON)
 
@@ -149,7 +192,7 @@ class _Converter:
         """The layer's node, on another input or with other weights of their shape."""
         node = self.onnx.NodeProto()
         node.CopyFrom(layer.node)
-        node.name = f"{layer.name}.{part}"
+        node.name = self._free(layer, part)
         node.input[0], node.output[0] = x, output or node.name
         if weight:
             node.input[1] = weight
@@ -157,20 +200,31 @@ class _Converter:
         return node
 
     def _node(self, op, inputs, layer, part, output=None, **attributes):
-        name = f"{layer.name}.{part}"
+        name = self._free(layer, part)
         return self.onnx.helper.make_node(op, inputs, [output or name], name, **attributes)
 
-    def _initializer(self, layer, part, array):
+    def _free(self, layer, part):
+        """A name that the model has not."""
         name = f"{layer.name}.{part}"
+        while name in self.taken:
+            name += "_"
+        self.taken.add(name)
+        return name
+
+    def _initializer(self, layer, part, array):
+        name = self._free(layer, part)
         self.model.graph.initializer.append(self.onnx.numpy_helper.from_array(array, name))
         return name
 
     def _drawn(self, layer, part):
         """Weights as large as the layer's own."""
-        own = self.onnx.numpy_helper.to_array(layer.weight)
+        own = self._own(layer)
         scale = own.std() or 1 / np.sqrt(max(1, own[0].size))
         return self._initializer(layer, f"{part}.weight",
                                  self.random.normal(0, scale, own.shape).astype(own.dtype))
+
+    def _own(self, layer):
+        return self.onnx.numpy_helper.to_array(layer.weight)
 
     def _attribute(self, layer, name):
         return next((each.i for each in layer.node.attribute if each.name == name), 0)
@@ -184,27 +238,60 @@ class _Converter:
         return layer.weight.dims[0] if layer.node.op_type == "Conv" else self._sizes(layer)[1]
 
 
+def _ranks(onnx, model):
+    """tensor -> rank, where it is known."""
+    try:
+        known = onnx.shape_inference.infer_shapes(model).graph
+    except (onnx.shape_inference.InferenceError, ValueError):  # of a model above 2 GiB
+        known = model.graph
+    return {value.name: len(value.type.tensor_type.shape.dim)
+            for value in [*known.value_info, *known.input]
+            if value.type.tensor_type.HasField("shape")}
+
+
+def _wanted(layers, names):
+    """The names of `layers`; by default all but the last."""
+    if layers is None:
+        if len(names) < 2:
+            raise UsageError(
+                "the model has " + (f"one layer, '{names[0]}', which" if names else "no layer that")
+                + " gives its result; `layers` names those to convert, of Conv, Gemm and MatMul "
+                "nodes whose weight is an initializer of floating-point numbers")
+        return names[:-1]
+    if isinstance(layers, str):
+        raise UsageError(f"`layers` is '{layers}', but must be a list of names: ['{layers}']")
+    layers = list(layers)
+    for name in layers:
+        if name not in names:
+            raise UsageError(f"the model has no layer '{name}' with weights of its own; it has: "
+                             + ", ".join(names))
+        if layers.count(name) > 1:
+            raise UsageError(f"`layers` has '{name}' {layers.count(name)} times; once is allowed")
+    return layers
+
+
 def convert(model, kind="sum", layers=None, seed=0):
     """A copy of the model in which layers are quadratic: those named, by default all but the last.
     What is there of weights and normalisations becomes the linear part; further weights are drawn.
+    A "sum" is near its linear part at first.
     """
     if kind not in KINDS:
         raise UsageError(f"there is no kind of quadratic layer '{kind}'; there are: "
                          + "; ".join(f"{name}, {what}" for name, what in KINDS.items()))
     onnx = need("onnx", "heddle.quadratic")
+    if not isinstance(model, onnx.ModelProto):
+        raise UsageError(f"the model is of type {type(model).__name__}, but must be an "
+                         "onnx.ModelProto: onnx.load(path) reads one")
     made = onnx.ModelProto()
     made.CopyFrom(model)
     found = layers_of(made)
-    names = [layer.name for layer in found]
-    wanted = names[:-1] if layers is None else list(layers)
-    for name in wanted:
-        if name not in names:
-            raise UsageError(f"the model has no layer '{name}' with weights of its own; it has: "
-                             + ", ".join(names))
+    wanted = _wanted(layers, [layer.name for layer in found])
     converter = _Converter(made, kind, seed)
-    for layer in found:
-        if layer.name in wanted:
-            converter.convert(layer)
+    chosen = [layer for layer in found if layer.name in wanted]
+    for layer in chosen:
+        converter.refuse(layer)
+    for layer in chosen:
+        converter.convert(layer)
     del made.graph.value_info[:]  # of tensors that may be gone
     onnx.checker.check_model(made)
     return made

@@ -60,10 +60,13 @@ def build(model, train, accuracy, sizes, *, kind="sum", layers=None, tolerance=0
     first. A layer stays if the accuracy without it, after training again, is not within `tolerance`
     of that of all layers.
 
-    train(model)     returns the trained model
+    train(model)     returns the trained model, an onnx.ModelProto
     accuracy(model)  of a trained model, from 0 to 1
     sizes            shapes of the model's inputs by name
     """
+    if not tolerance >= 0:
+        raise UsageError(f"`tolerance` is {tolerance!r}, but must be a number of at least 0: how "
+                         "much of the accuracy may go")
     made = train(convert(model, kind, layers, seed))
     whole = accuracy(made)
     built, stay = Built(made, whole, [], []), set()
@@ -194,26 +197,28 @@ def _work_of(model, block, shapes):
     return parameters, operations
 
 
-def _subgraphs(node):
-    for attribute in node.attribute:
-        yield from attribute.graphs
-        if attribute.HasField("g"):
-            yield attribute.g
+def _graphs(graph):
+    """A graph and those in its nodes."""
+    yield graph
+    for node in graph.node:
+        for attribute in node.attribute:
+            for inner in [attribute.g, *attribute.graphs]:
+                yield from _graphs(inner)
 
 
 def _names_in(graph):
-    """What the nodes of a graph and of those in it read, and its results."""
-    for node in graph.node:
-        yield from node.input
-        for inner in _subgraphs(node):
-            yield from _names_in(inner)
-    yield from (value.name for value in graph.output)
+    """What the nodes of a graph and of those in it read, and their results."""
+    for each in _graphs(graph):
+        yield from (name for node in each.node for name in node.input)
+        yield from (value.name for value in each.output)
 
 
 def _replace(graph, old, new):
-    for node in graph.node:
-        for i, name in enumerate(node.input):
-            if name == old:
-                node.input[i] = new
-        for inner in _subgraphs(node):
-            _replace(inner, old, new)
+    for each in _graphs(graph):
+        for node in each.node:
+            for i, name in enumerate(node.input):
+                if name == old:
+                    node.input[i] = new
+        for value in each.output if each is not graph else ():
+            if value.name == old:
+                value.name = new
