@@ -22,11 +22,24 @@ func.func @main(%x: tensor<48x64xf32>, %b: tensor<96xf32>) -> tensor<48x96xf32> 
 
 // -----
 
-// A right operand that is computed in the run is packed by a phase of its own.
+// A right operand that is computed in the run is packed by a phase of its own, where the left one
+// does not stay in the L2.
 // CHECK-LABEL: func.func private @kernel
 // CHECK-NOT: math.fma
 // CHECK: program.store
 // CHECK-LABEL: func.func private @kernel
+// CHECK: math.fma
+// CHECK-LABEL: @heddle_program_run
+func.func @main(%x: tensor<65536x64xf32>, %w: tensor<64x96xf32>) -> tensor<65536x96xf32> {
+  %y = graph.matmul %x, %w : (tensor<65536x64xf32>, tensor<64x96xf32>) -> tensor<65536x96xf32>
+  return %y : tensor<65536x96xf32>
+}
+
+// -----
+
+// Where it does, the task that multiplies by panels packs them.
+// CHECK-LABEL: func.func private @kernel
+// CHECK: program.store
 // CHECK: math.fma
 // CHECK-LABEL: @heddle_program_run
 func.func @main(%x: tensor<48x64xf32>, %w: tensor<64x96xf32>) -> tensor<48x96xf32> {

@@ -306,14 +306,25 @@ bool Contraction::isOnePanel() const {
          element == loop::memoryType(graph::elementOf(shape.b));
 }
 
+/// Panels of few matrices that each worker has at least where tasks pack them.
+static constexpr int64_t kPanelsOfWorker = 3;
+
 /// Whether each of the right operand's matrices meets rows of its own, and there are enough of them
-/// for all workers: a task finds what it has packed in its cache, and no other one needs it.
+/// for all workers: a task finds what it has packed in its cache, and no other one needs it. Panels
+/// of few matrices are enough as well where the left operand stays in the L2 from one to the next.
 bool Contraction::canPackInTasks() {
   Dim batches = graph::elementCount(shape.bBatch);
+  if (!isa<graph::MatmulOp>(shape.root) || depth != 1 || schedule.knob("tiles", 0) != 0 ||
+      tiling().outer != batches)
+    return false;
+  auto typical = [&](const Dim &dim) { return graph::typicalSize(shape.root, dim, 1); };
   int64_t workers = std::max<int64_t>(1, kernel.machine.workers);
   int64_t enough = workers > 1 ? cost::thresholdAt(shape.root, cost::kProductTasks) * workers : 1;
-  return isa<graph::MatmulOp>(shape.root) && depth == 1 && schedule.knob("tiles", 0) == 0 &&
-         tiling().outer == batches && graph::typicalSize(shape.root, batches, 1) >= enough;
+  if (typical(batches) >= enough)
+    return true;
+  Dim left = graph::elementCount(graph::dimsOf(shape.a)) * Dim(graph::bytesOf(element));
+  return typical(batches * panels) >= kPanelsOfWorker * workers &&
+         typical(left) <= kernel.machine.l2Bytes / 2;
 }
 
 /// Whether the group is in the body of a loop, and what the operand is made of outside of it.
