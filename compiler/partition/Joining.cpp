@@ -58,6 +58,10 @@ bool Partitioner::mayGrow(Kind kind, Operation *op, const Group &group) const {
   return !serves(kind, before);
 }
 
+static bool isSliced(Operation *op) {
+  return llvm::any_of(op->getUsers(), [](Operation *user) { return isa<graph::SliceOp>(user); });
+}
+
 bool Partitioner::mayJoin(Operation *op, Group &group) {
   Operation *root = group.root();
   if (op->hasAttr(graph::kIsStored) || group.isClaimed || !options.fuses ||
@@ -73,8 +77,10 @@ bool Partitioner::mayJoin(Operation *op, Group &group) {
     return false;
   Kind kind = kindOf(op);
   bool bringsKind = kind != Kind::Pointwise;
+  // A product that is read in parts is for Gates.cpp.
+  bool isAsked = isAskedFor(op, root) && !(kind == Kind::Contraction && isSliced(op));
   if (isRefused(root, bringsKind ? partition::nameOf(kind) : StringRef(group.kind)) ||
-      !(isAskedFor(op, root) || pays(op, group)))
+      !(isAsked || pays(op, group)))
     return false;
   if (bringsKind)
     return (group.is(Kind::Pointwise) || (kind == Kind::Rows && group.is(Kind::Rows))) &&

@@ -34,6 +34,9 @@ static partition::Options groupsOf(const plan::Plan &given, const CompileOptions
   groups.stitches = !options.without.count("stitch");
   groups.joinsSiblings = !options.without.count("siblings");
   groups.packs = !options.without.count("regions");
+  for (auto &[name, kinds] : given.split)
+    for (const std::string &kind : kinds)
+      groups.refused.insert({name, kind});
   if (!options.planText.empty())
     groups.regions.emplace();
   for (const plan::GroupPlan &group : given.groups) {
@@ -263,6 +266,8 @@ llvm::Error planGroups(const CompileOptions &options, Compiled &compiled, Stages
     if (!isSplit)
       return isSplit.takeError();
     isSettled = !*isSplit;
+    for (auto &[name, kind] : groups.refused)
+      made.split[name].push_back(kind);
     if (isSettled)
       if (llvm::Error error = settleGroups(compiled, *compiled.given, made))
         return error;

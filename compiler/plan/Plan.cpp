@@ -40,6 +40,9 @@ std::string Plan::str() const {
             ",\n ";
   if (!thresholds.empty())
     text += "\"thresholds\": " + Json(thresholds).dump() + ",\n ";
+  if (!split.empty())
+    text +=
+        "\"split\": " + Json(split).dump(-1, ' ', false, Json::error_handler_t::replace) + ",\n ";
   text += "\"groups\": [";
   StringRef separator = "\n";
   for (const GroupPlan &group : groups) {
@@ -82,7 +85,7 @@ public:
                        path + ": error: this is no plan: it must begin with {\"plan\": 1");
     Plan plan;
     plan.path = path.str();
-    checkFields(json, {"plan", "model", "target", "layouts", "thresholds", "groups"});
+    checkFields(json, {"plan", "model", "target", "layouts", "thresholds", "split", "groups"});
     take(json, "model", plan.model, "a string");
     take(json, "target", plan.target, "a string");
     take(json, "layouts", plan.layouts, "an object of 'first' and 'last'");
@@ -90,6 +93,7 @@ public:
       if (layout != "first" && layout != "last")
         complain("the layout of '" + node + "' is '" + layout + "', but must be 'first' or 'last'");
     take(json, "thresholds", plan.thresholds, "an object of integers");
+    take(json, "split", plan.split, "an object of lists of kinds");
     checkThresholds(plan);
     if (!json.contains("groups") || !json["groups"].is_array())
       complain("'groups' must be a list");

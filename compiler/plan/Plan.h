@@ -38,6 +38,8 @@ struct Plan {
   std::map<std::string, std::string> layouts;
   /// By their names, in place of their defaults (graph/cost/Thresholds.h).
   std::map<std::string, int64_t> thresholds;
+  /// Groups that feedback has split, by their names: the kinds that shall not be made again.
+  std::map<std::string, std::vector<std::string>> split;
   std::vector<GroupPlan> groups;
 
   const GroupPlan *find(llvm::StringRef group) const;

@@ -230,6 +230,30 @@ def test_a_recurrent_cell(model, cell):
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-6)
 
 
+def spectrum():
+    """The magnitudes of what a convolution gives as real and imaginary parts."""
+    filters = np.random.default_rng(6).standard_normal((32, 4, 3)).astype(np.float32)
+    numbers = [numpy_helper.from_array(np.array([n], np.int64), f"n{n}") for n in (0, 1, 16, 32)]
+    nodes = [helper.make_node("Conv", ["x", "filters"], ["both"], name="conv"),
+             helper.make_node("Slice", ["both", "n0", "n16", "n1"], ["real"], name="real"),
+             helper.make_node("Slice", ["both", "n16", "n32", "n1"], ["imaginary"], name="im"),
+             helper.make_node("Mul", ["real", "real"], ["a"], name="a"),
+             helper.make_node("Mul", ["imaginary", "imaginary"], ["b"], name="b"),
+             helper.make_node("Add", ["a", "b"], ["sum"], name="sum"),
+             helper.make_node("Sqrt", ["sum"], ["y"], name="sqrt")]
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(nodes, "spectrum", [value("x", TensorProto.FLOAT, [1, 4, 40])],
+                              [value("y", TensorProto.FLOAT, [1, 16, 38])],
+                              [numpy_helper.from_array(filters, "filters"), *numbers])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def test_a_plan_with_a_product_that_is_read_in_parts_is_carried_out():
+    made = compiled(spectrum())
+    assert "matmul_gates" in [card for _, card in groups(made)]
+    assert compiled(spectrum(), plan=made.plan).text("plan") == made.text("plan")
+
+
 def fire(reads_one_twice=False):
     """What SqueezeNet is made of: two convolutions side by side."""
     random = np.random.default_rng(5)

@@ -1,5 +1,6 @@
 """Limits of memory on random models: what the judge finds, and a short campaign."""
 
+import heddle
 import pytest
 from heddle.fuzz import memory
 from heddle.fuzz.campaign import Campaign
@@ -17,6 +18,17 @@ def test_a_plan_that_computes_results_again_is_carried_out(index):
     """Several copies before one reader; a group that is chosen for a second time."""
     outcome = judged(index)
     assert not outcome.is_finding and outcome.held > 1
+
+
+@pytest.mark.parametrize("index", [36, 67])
+def test_a_plan_says_what_feedback_has_split(index):
+    """Else what it split is joined again, and the groups of the plan are not there."""
+    model, _ = memory.generate(1, index, (8, 40))
+    options = {"cache": False}
+    module = heddle.compile(model.SerializeToString(), **options)
+    assert module.compiled.plan["split"]
+    wrong, _ = memory.replayed(model.SerializeToString(), module, options)
+    assert wrong is None or not wrong.startswith("refused")
 
 
 def test_what_differs_within_a_limit_is_found(monkeypatch):
