@@ -78,7 +78,7 @@ def build(model, train, accuracy, sizes, *, kind="sum", layers=None, tolerance=0
         made = train(remove(built.model, [ranked[0].layer], sizes))
         tried = Removal(ranked[0], accuracy(made))
         built.tried.append(tried)
-        if tried.accuracy < whole - tolerance:
+        if not tried.accuracy >= whole - tolerance:  # nor one that is no number
             stay.add(tried.indicator.layer)
             continue
         built.model, built.accuracy = made, tried.accuracy
