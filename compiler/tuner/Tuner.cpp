@@ -202,6 +202,18 @@ llvm::Error Tuner::keepBase(Work &work, double seconds) {
   return records.add(record);
 }
 
+/// The group cut out, and its default choice, which candidates are held against. That has run in a
+/// process of its own, so it is safe here; children inherit it as it is.
+llvm::Expected<Tuner::Beside> Tuner::besideBase(Work &work) {
+  auto subject = subjectOf(work);
+  if (!subject)
+    return subject.takeError();
+  auto base = (*subject)->compile(work.base, compile);
+  if (!base)
+    return base.takeError();
+  return Beside{std::move(*subject), std::move(*base)};
+}
+
 llvm::Error Tuner::tune(Work &work, double seconds) {
   double end = elapsed() + seconds, exploring = end - std::min(kFinalSeconds, 0.4 * seconds);
   size_t number =
@@ -215,18 +227,15 @@ llvm::Error Tuner::tune(Work &work, double seconds) {
     work.isDone = true;
     return llvm::Error::success();
   }
-  auto subject = subjectOf(work);
-  if (!subject)
-    return subject.takeError();
-  // It has run in a process of its own, so it is safe here; children inherit it as it is.
-  auto base = (*subject)->compile(work.base, compile);
-  if (!base)
-    return base.takeError();
+  auto beside = besideBase(work);
+  if (!beside)
+    return beside.takeError();
+  auto &[subject, base] = *beside;
   for (auto choice = first; choice; choice = work.search->next()) {
     say();
     if (isOver()) // of trials or of time: what trials found is confirmed all the same
       break;
-    if (llvm::Error error = explore(work, **subject, **base, *choice))
+    if (llvm::Error error = explore(work, *subject, *base, *choice))
       return error;
     if (elapsed() >= exploring)
       break;
@@ -234,7 +243,7 @@ llvm::Error Tuner::tune(Work &work, double seconds) {
   for (const Choice &choice : work.finalists()) {
     if (shouldStop())
       return llvm::Error::success();
-    if (auto speedup = measure(work, **subject, **base, choice, kDecide); !speedup)
+    if (auto speedup = measure(work, *subject, *base, choice, kDecide); !speedup)
       return speedup.takeError();
   }
   return llvm::Error::success();
@@ -244,12 +253,10 @@ llvm::Error Tuner::tune(Work &work, double seconds) {
 llvm::Error Tuner::collect(Work &work, int64_t count) {
   if (work.search->triedCount() >= count)
     return llvm::Error::success();
-  auto subject = subjectOf(work);
-  if (!subject)
-    return subject.takeError();
-  auto base = (*subject)->compile(work.base, compile);
-  if (!base)
-    return base.takeError();
+  auto beside = besideBase(work);
+  if (!beside)
+    return beside.takeError();
+  auto &[subject, base] = *beside;
   while (work.search->triedCount() < count && !isOver()) {
     auto choice = work.search->draw();
     work.isDone = !choice;
@@ -257,7 +264,7 @@ llvm::Error Tuner::collect(Work &work, int64_t count) {
       break;
     doing = llvm::formatv("'{0}', candidate {1} of {2}", work.names.front(),
                           work.search->triedCount() + 1, options.collected);
-    auto speedup = measure(work, **subject, **base, *choice, kLook);
+    auto speedup = measure(work, *subject, *base, *choice, kLook);
     if (!speedup)
       return speedup.takeError();
     if (ended != "done")

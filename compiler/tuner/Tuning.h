@@ -36,6 +36,11 @@ private:
   llvm::Error prepare(Work &work, cards::Program *ready = nullptr);
   llvm::Error measureBase(Work &work, Subject &subject, cards::Program *ready);
   llvm::Error tune(Work &work, double seconds);
+  struct Beside {
+    std::unique_ptr<Subject> subject;
+    std::unique_ptr<cards::Program> base;
+  };
+  llvm::Expected<Beside> besideBase(Work &work);
   llvm::Error search();
   llvm::Error collect();
   llvm::Error collect(Work &work, int64_t count);
