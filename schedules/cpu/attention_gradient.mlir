@@ -6,7 +6,7 @@
 //           once more, and its gradient), and products that take the result: the gradients of
 //           queries, keys and values; any batch dimensions.
 // Produces  one task per head. It takes `rows` query rows at a time, whose scores and their gradients stay
-//           in the worker's scratch from the products before to those behind; sums over queries wait
+//           in the worker's scratch from the products before to those after; sums over queries wait
 //           there too.
 // Needs     nothing of the sizes: tails are masked or clamped. Scratch for three packed operands and
 //           two sums of one head, and for the scores of `rows` rows.

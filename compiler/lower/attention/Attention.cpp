@@ -217,7 +217,7 @@ void AttentionKernel::storeValues(Elements &e, const Strip &strip, ArrayRef<Valu
         sum = code.b.create<arith::MulFOp>(code.loc, sum, code.spread(sumOfRow));
       sum = narrow(e, sum, graph::elementOf(values));
       e.bind(values, [sum](ArrayRef<Index>) { return sum; });
-      Indices target = placeBehind(e, parts.moves, place);
+      Indices target = placeAfterMoves(e, parts.moves, place);
       e.store(parts.result, e.at(parts.result, target), target);
       e.mask = {};
     }

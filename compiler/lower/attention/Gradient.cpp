@@ -3,15 +3,15 @@
 //
 // A task is a batch (head). It takes a few rows of queries at a time (a slab): products give their
 // scores, which go through all passes over their rows in the worker's scratch, and what becomes of
-// them is the left operand of the products behind. Those of queries are complete with the slab's
-// rows; those of keys and values are sums over all slabs, which wait in the scratch too.
+// them is the left operand of the products after them. Those of queries are complete with the
+// slab's rows; those of keys and values are sums over all slabs, which wait in the scratch too.
 
+#include "compiler/mechanism/attention/Gradient.h"
 #include "compiler/graph/Typical.h"
 #include "compiler/loop/Microkernel.h"
 #include "compiler/lower/attention/Operands.h"
 #include "compiler/lower/elements/Definitions.h"
 #include "compiler/lower/rows/Rows.h"
-#include "compiler/mechanism/AttentionGradient.h"
 
 using namespace mlir;
 
@@ -314,7 +314,7 @@ void AttentionGradientKernel::storeSum(Elements &e, Sum &sum, Value value, Indic
   Value product = sum.parts.product.getResult(), result = sum.parts.result;
   value = narrow(e, value, graph::elementOf(product));
   e.bind(product, [value](ArrayRef<Index>) { return value; });
-  Indices target = placeBehind(e, sum.parts.moves, place);
+  Indices target = placeAfterMoves(e, sum.parts.moves, place);
   e.store(result, e.at(result, target), target);
   e.unbind(product);
 }

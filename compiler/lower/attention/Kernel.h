@@ -5,7 +5,7 @@
 #include "compiler/graph/edit/Band.h"
 #include "compiler/lower/attention/Operands.h"
 #include "compiler/lower/elements/Definitions.h"
-#include "compiler/mechanism/Attention.h"
+#include "compiler/mechanism/attention/Attention.h"
 
 namespace heddle::lower {
 

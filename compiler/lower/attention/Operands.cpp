@@ -35,7 +35,7 @@ Indices operandBatch(Elements &e, graph::MatmulOp product, Value operand, ArrayR
   return place;
 }
 
-Indices placeBehind(Elements &e, ArrayRef<Operation *> moves, Indices place) {
+Indices placeAfterMoves(Elements &e, ArrayRef<Operation *> moves, Indices place) {
   for (Operation *move : moves) {
     if (auto transpose = dyn_cast<graph::TransposeOp>(move)) {
       Indices next;

@@ -28,7 +28,7 @@ DimVector batchDims(Value tensor);
 Indices operandBatch(Elements &elements, graph::MatmulOp product, Value operand,
                      llvm::ArrayRef<Index> batch);
 /// Where transposes and reshapes, one after the other, move what is at `place`.
-Indices placeBehind(Elements &elements, llvm::ArrayRef<mlir::Operation *> moves, Indices place);
+Indices placeAfterMoves(Elements &elements, llvm::ArrayRef<mlir::Operation *> moves, Indices place);
 /// Lanes from `column` on that are columns; null where all are in panels of this width.
 Value maskOfColumns(Elements &elements, const Dim &columns, int64_t width, Value column);
 

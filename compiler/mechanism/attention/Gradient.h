@@ -1,4 +1,4 @@
-// AttentionGradient: a set of graph ops read as an attention's gradient: products that make scores,
+// Gradient: a set of graph ops read as an attention's gradient: products that make scores,
 // what is computed of these row by row, and products that take the result.
 //
 //   scores  = A x B                      one or more; [batch..., queries, keys], all of one shape
@@ -9,10 +9,10 @@
 //   result  = elementwise ops, transposes and reshapes of sums, one for each
 //
 // A, B and what else is read may be computed by ops of the set: their elements are asked for one by
-// one. The scheme is that of FlashAttention's backward pass (Dao et al., NeurIPS 2022, appendix B.2):
+// one. The scheme is that of FlashAttention's backward pass (Dao et al., NeurIPS 2022, B.2):
 // scores are computed once more, and neither they nor their gradients reach memory.
-#ifndef HEDDLE_MECHANISM_ATTENTIONGRADIENT_H
-#define HEDDLE_MECHANISM_ATTENTIONGRADIENT_H
+#ifndef HEDDLE_MECHANISM_ATTENTION_GRADIENT_H
+#define HEDDLE_MECHANISM_ATTENTION_GRADIENT_H
 
 #include "compiler/mechanism/Shapes.h"
 
@@ -53,4 +53,4 @@ std::optional<AttentionGradientParts> readAttentionGradient(llvm::ArrayRef<mlir:
 
 } // namespace heddle::mechanism
 
-#endif // HEDDLE_MECHANISM_ATTENTIONGRADIENT_H
+#endif // HEDDLE_MECHANISM_ATTENTION_GRADIENT_H

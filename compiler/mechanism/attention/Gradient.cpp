@@ -1,6 +1,6 @@
-// AttentionGradient: the role of each op of a set.
+// Gradient: the role of each op of a set.
 
-#include "compiler/mechanism/AttentionGradient.h"
+#include "compiler/mechanism/attention/Gradient.h"
 
 #include "compiler/mechanism/Checks.h"
 
@@ -59,11 +59,11 @@ private:
     auto isRow = [&](Value in) { return isOfRow(in); };
     if (llvm::any_of(op->getOperands(), isTransposed))
       return no(named(op) + " reads transposed weights");
-    bool isBehind = llvm::any_of(op->getOperands(), isSum);
+    bool isAfter = llvm::any_of(op->getOperands(), isSum);
     if (llvm::any_of(op->getOperands(), isRow))
-      return isBehind ? no(named(op) + " reads scores and a result") : placeRow(op);
-    if (isBehind)
-      return placeBehind(op);
+      return isAfter ? no(named(op) + " reads scores and a result") : placeRow(op);
+    if (isAfter)
+      return placeAfter(op);
     bool isAhead =
         graph::isElementwise(op) ||
         isa<graph::TransposeOp, graph::ReshapeOp, graph::BroadcastOp, graph::SliceOp,
@@ -125,8 +125,8 @@ private:
     return true;
   }
 
-  /// An op behind a product that takes weights.
-  bool placeBehind(Operation *op) {
+  /// An op after a product that takes weights.
+  bool placeAfter(Operation *op) {
     std::optional<std::pair<size_t, Operation *>> stage;
     for (Value in : op->getOperands()) {
       auto known = stages.find(in);
@@ -191,7 +191,7 @@ private:
   std::string &why;
   AttentionGradientParts parts;
   llvm::DenseSet<Value> scores, numbers, transposed; // numbers: one for each row
-  /// Of each value behind a product that takes weights: the product's number, and the last
+  /// Of each value after a product that takes weights: the product's number, and the last
   /// transpose or reshape before the value.
   llvm::DenseMap<Value, std::pair<size_t, Operation *>> stages;
 };

@@ -1,6 +1,6 @@
-// AttentionGradientTest: which sets of ops are an attention's gradient, and why others are not.
+// GradientTest: which sets of ops are an attention's gradient, and why others are not.
 
-#include "compiler/mechanism/AttentionGradient.h"
+#include "compiler/mechanism/attention/Gradient.h"
 
 #include "compiler/mechanism/Mechanism.h"
 
@@ -28,7 +28,7 @@ constexpr StringLiteral kBegin = R"(
 !m = tensor<?x?x2x16xf32, #graph.dims<"b", "t", 2, 16>>
 func.func @main(%q: !q, %kt: !kt, %k: !k, %vt: !kt, %d: !q, %qt: !qt) -> )";
 
-/// Two products of scores, and of these what the products behind take.
+/// Two products of scores, and of these what the products after them take.
 constexpr StringLiteral kRows = R"(
   %scores = graph.matmul %q, %kt : (!q, !kt) -> !s
   %x = graph.reduce_max %scores {axes = array<i64: 3>, keep_dims = true} : (!s) -> !r
