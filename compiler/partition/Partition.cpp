@@ -159,6 +159,8 @@ void Partitioner::takeClaims() {
            llvm::all_of(claim.ops, [&](Operation *op) { return isWanted(op, root); });
   };
   std::vector<Claim> begun = beginAttentionGradients(block, *options.cards, isClaimWanted);
+  if (!begun.empty())
+    giveFreeOpsToEachUser(); // copies read those of their originals
   for (Claim &claim : growClaims(block, *options.cards, isHost, std::move(begun))) {
     Operation *root = claim.ops.back();
     if (!isClaimWanted(claim))

@@ -84,7 +84,7 @@ def labels_of(random, recipe, y):
 
 
 def settle_signs(optimizer, before, expected, found):
-    """Lion steps by a sign, which rounding decides where nothing else does: there either is right."""
+    """Lion steps by a sign: where rounding decides it, either one is right."""
     if optimizer["name"] != "lion":
         return
     beta1, beta2 = optimizer.get("beta1", 0.9), optimizer.get("beta2", 0.99)
