@@ -45,6 +45,10 @@ private:
   struct Slab {
     Value first, count, strips;
   };
+  /// Keys [low, high) that have weights.
+  struct Keys {
+    Value low, high;
+  };
 
   void chooseTiles();
   void layOutScratch();
@@ -54,15 +58,17 @@ private:
   void copyQueries(Elements &e, Scores &scores, const Slab &slab);
   void emitScores(Elements &e, Scores &scores, size_t number, const Slab &slab);
   void emitRows(Elements &e, const Slab &slab);
-  void emitQuerySums(Elements &e, Sum &sum, const Slab &slab);
+  Value areFinite(const Dim &offset, const Dim &elements);
+  Keys weighedKeys(Elements &e, const Slab &slab);
+  void emitQuerySums(Elements &e, Sum &sum, const Slab &slab, const Keys &seen);
   void packRows(Elements &e, Sum &sum, const Slab &slab);
-  void addKeySums(Elements &e, Sum &sum, const Slab &slab);
+  void addKeySums(Elements &e, Sum &sum, const Slab &slab, const Keys &seen);
   void clearKeySums(Elements &e, Sum &sum);
   void storeKeySums(Elements &e, Sum &sum);
   void storeSum(Elements &e, Sum &sum, Value value, Indices place);
 
-  /// Tiles of `count` panels by strips of so many rows.
-  void forEachTile(Elements &e, const Panels &panels, Value strips,
+  /// Tiles of all panels by the strips [first, end).
+  void forEachTile(Elements &e, const Panels &panels, Value first, Value end,
                    llvm::function_ref<void(Value panel, Value strip)> body);
   Values rowOffsets(Value strip, int64_t count, const Dim &stride);
   Indices placeOf(const mechanism::WeightProduct &parts, Index row, Index column) const;
@@ -86,6 +92,7 @@ private:
   Dim keyStrips;
   Dim buffersAt, bufferStride, bufferSize, scratchEnd; // in elements
   Indices batch;                                       // of the task
+  Value areKeysFinite;                                 // what weights of keys are multiplied by
   Value rowAt; // of the row that is computed, in each buffer
 };
 } // namespace
@@ -179,11 +186,11 @@ Dim AttentionGradientKernel::bufferOf(Value value) const {
   return bufferOf(llvm::find(weights, value) - weights.begin());
 }
 
-void AttentionGradientKernel::forEachTile(Elements &e, const Panels &panels, Value strips,
+void AttentionGradientKernel::forEachTile(Elements &e, const Panels &panels, Value first, Value end,
                                           llvm::function_ref<void(Value, Value)> body) {
   Code &code = kernel.code();
   foldScoped(e, code.number(0), kernel.dim(panels.count()), {}, [&](Value panel, ValueRange) {
-    foldScoped(e, code.number(0), strips, {}, [&](Value strip, ValueRange) {
+    foldScoped(e, first, end, {}, [&](Value strip, ValueRange) {
       body(panel, strip);
       return Values();
     });
@@ -222,7 +229,7 @@ void AttentionGradientKernel::emitScores(Elements &e, Scores &each, size_t buffe
   Code &code = kernel.code();
   const Panels &panels = each.panels;
   Type element = graph::elementOf(each.product.getResult());
-  forEachTile(e, panels, slab.strips, [&](Value panel, Value strip) {
+  forEachTile(e, panels, code.number(0), slab.strips, [&](Value panel, Value strip) {
     Values aRows = rowOffsets(strip, queryRows, each.rowStride);
     Values targets = rowOffsets(strip, queryRows, bufferStride);
     loop::Product product{
@@ -263,10 +270,11 @@ void AttentionGradientKernel::emitRows(Elements &e, const Slab &slab) {
   });
 }
 
-void AttentionGradientKernel::emitQuerySums(Elements &e, Sum &sum, const Slab &slab) {
+void AttentionGradientKernel::emitQuerySums(Elements &e, Sum &sum, const Slab &slab,
+                                            const Keys &seen) {
   Code &code = kernel.code();
   const Panels &panels = sum.panels;
-  forEachTile(e, panels, slab.strips, [&](Value panel, Value strip) {
+  forEachTile(e, panels, code.number(0), slab.strips, [&](Value panel, Value strip) {
     Values aRows = rowOffsets(strip, queryRows, bufferStride);
     loop::Product product{number,
                           number,
@@ -277,8 +285,12 @@ void AttentionGradientKernel::emitQuerySums(Elements &e, Sum &sum, const Slab &s
                           {},
                           {},
                           8};
-    product.length = kernel.dim(keys);
-    product.bOffset = code.mul(panel, kernel.dim(keys * Dim(panels.width)));
+    for (Value &row : aRows)
+      row = code.add(row, seen.low);
+    product.aRows = aRows;
+    product.length = code.sub(seen.high, seen.low);
+    product.bOffset =
+        code.mul(code.add(code.mul(panel, kernel.dim(keys)), seen.low), code.number(panels.width));
     auto tile = loop::emitProduct(code, {queryRows, panels.vectors}, product);
     for (int64_t i = 0; i < queryRows; ++i) {
       Value row = code.add(code.mul(strip, code.number(queryRows)), code.number(i));
@@ -325,7 +337,7 @@ void AttentionGradientKernel::packRows(Elements &e, Sum &sum, const Slab &slab) 
   const Panels &panels = sum.panels;
   Value other = sum.parts.other, target = scratchAt(sum.panelsAt);
   Indices matrix = operandBatch(e, sum.parts.product, other, batch);
-  forEachTile(e, panels, slab.count, [&](Value panel, Value row) {
+  forEachTile(e, panels, code.number(0), slab.count, [&](Value panel, Value row) {
     Value start = code.mul(code.add(code.mul(panel, kernel.dim(panels.rows)), row),
                            code.number(panels.width));
     for (int64_t j = 0; j < panels.vectors; ++j) {
@@ -344,10 +356,12 @@ void AttentionGradientKernel::packRows(Elements &e, Sum &sum, const Slab &slab) 
 }
 
 /// Weights of the slab, transposed, times the slab's rows, to the sums of earlier slabs.
-void AttentionGradientKernel::addKeySums(Elements &e, Sum &sum, const Slab &slab) {
+void AttentionGradientKernel::addKeySums(Elements &e, Sum &sum, const Slab &slab,
+                                         const Keys &seen) {
   Code &code = kernel.code();
   const Panels &panels = sum.panels;
-  forEachTile(e, panels, kernel.dim(keyStrips), [&](Value panel, Value strip) {
+  Value first = code.div(seen.low, code.number(keyRows)), end = code.ceilDiv(seen.high, keyRows);
+  forEachTile(e, panels, first, end, [&](Value panel, Value strip) {
     Values aRows, sumRows = rowOffsets(strip, keyRows, sum.stride());
     for (int64_t i = 0; i < keyRows; ++i)
       aRows.push_back(code.add(code.mul(strip, code.number(keyRows)), code.number(i)));
@@ -391,6 +405,61 @@ void AttentionGradientKernel::storeKeySums(Elements &e, Sum &sum) {
   });
 }
 
+/// Whether numbers in the scratch are; some beyond what was written there may be among them, and
+/// are none.
+Value AttentionGradientKernel::areFinite(const Dim &offset, const Dim &elements) {
+  Code &code = kernel.code();
+  Value zero = code.spread(code.constantOf(number, 0)), memory = scratchAt(offset);
+  Value sum = code.fold(code.number(0), kernel.dim(elements), code.lanes, zero,
+                        [&](Value i, ValueRange in) {
+                          Value value = code.loadLanes(number, memory, i, {});
+                          return Values{code.b.create<math::FmaOp>(code.loc, value, zero, in[0])};
+                        })[0];
+  sum = code.b.create<vector::ReductionOp>(code.loc, vector::CombiningKind::ADD, sum);
+  return code.b.create<arith::CmpFOp>(code.loc, arith::CmpFPredicate::OEQ, sum,
+                                      code.constantOf(number, 0));
+}
+
+/// From the first key to the last one that has a weight other than 0, whole vectors; all where that
+/// may not be asked.
+AttentionGradientKernel::Keys AttentionGradientKernel::weighedKeys(Elements &e, const Slab &slab) {
+  Code &code = kernel.code();
+  Value all = kernel.dim(keys), none = code.number(0), isFinite = areKeysFinite;
+  for (Sum &sum : sums)
+    if (sum.parts.sumsQueries())
+      isFinite = code.both(isFinite, areFinite(sum.panelsAt, sum.panels.elements()));
+  Type integer = code.b.getIntegerType(number.getIntOrFloatBitWidth());
+  Value noBits = code.spread(code.integerOf(integer, 0));
+  auto visit = [&](Value vector, ValueRange range) {
+    Value column = code.mul(vector, code.number(code.lanes));
+    Value mask = maskOfColumns(e, keys, code.lanes, column);
+    Value bits = foldScoped(e, none, slab.count, noBits, [&](Value row, ValueRange in) {
+      Value any = in[0], at = code.add(code.mul(row, kernel.dim(bufferStride)), column);
+      for (Value weight : weights) {
+        Value value = code.loadLanes(number, scratchAt(bufferOf(weight)), at, mask);
+        value = code.b.create<arith::BitcastOp>(code.loc, any.getType(), value);
+        value = code.b.create<arith::AddIOp>(code.loc, value, value); // without the sign
+        any = code.b.create<arith::OrIOp>(code.loc, any, value);
+      }
+      return Values{any};
+    })[0];
+    bits = code.b.create<vector::ReductionOp>(code.loc, vector::CombiningKind::OR, bits);
+    Value isWeighed = code.b.create<arith::CmpIOp>(code.loc, arith::CmpIPredicate::ne, bits,
+                                                   code.integerOf(integer, 0));
+    Value end = code.min(code.add(column, code.number(code.lanes)), all);
+    auto choice = [&](Value yes, Value no) -> Value {
+      return code.b.create<arith::SelectOp>(code.loc, isWeighed, yes, no);
+    };
+    return Values{choice(code.min(range[0], column), range[0]), choice(end, range[1])};
+  };
+  Type i64 = code.b.getI64Type();
+  Values range = code.choose(
+      isFinite, {i64, i64},
+      [&] { return foldScoped(e, none, code.ceilDiv(all, code.lanes), {all, none}, visit); },
+      [&] { return Values{none, all}; });
+  return {code.min(range[0], range[1]), range[1]};
+}
+
 void AttentionGradientKernel::emitSlab(Elements &e, const Slab &slab) {
   for (auto [i, each] : llvm::enumerate(scores)) {
     copyQueries(e, each, slab);
@@ -398,12 +467,14 @@ void AttentionGradientKernel::emitSlab(Elements &e, const Slab &slab) {
   }
   emitRows(e, slab);
   for (Sum &sum : sums)
-    if (sum.parts.sumsQueries()) {
+    if (sum.parts.sumsQueries())
       packRows(e, sum, slab);
-      addKeySums(e, sum, slab);
-    } else {
-      emitQuerySums(e, sum, slab);
-    }
+  Keys seen = weighedKeys(e, slab);
+  for (Sum &sum : sums)
+    if (sum.parts.sumsQueries())
+      addKeySums(e, sum, slab, seen);
+    else
+      emitQuerySums(e, sum, slab, seen);
 }
 
 void AttentionGradientKernel::emit() {
@@ -423,13 +494,17 @@ void AttentionGradientKernel::emit() {
       packPanels(e, each.panels, each.product.getB(),
                  operandBatch(e, each.product, each.product.getB(), batch),
                  scratchAt(each.panelsAt));
-    for (Sum &sum : sums)
-      if (sum.parts.sumsQueries())
+    areKeysFinite = {};
+    for (Sum &sum : sums) {
+      if (sum.parts.sumsQueries()) {
         clearKeySums(e, sum);
-      else
-        packPanels(e, sum.panels, sum.parts.other,
-                   operandBatch(e, sum.parts.product, sum.parts.other, batch),
-                   scratchAt(sum.panelsAt));
+        continue;
+      }
+      packPanels(e, sum.panels, sum.parts.other,
+                 operandBatch(e, sum.parts.product, sum.parts.other, batch),
+                 scratchAt(sum.panelsAt));
+      areKeysFinite = code.both(areKeysFinite, areFinite(sum.panelsAt, sum.panels.elements()));
+    }
     Value slabs = code.ceilDiv(kernel.dim(queries), rowsOfSlab);
     foldScoped(e, code.number(0), slabs, {}, [&](Value slab, ValueRange) {
       Value first = code.mul(slab, code.number(rowsOfSlab));
