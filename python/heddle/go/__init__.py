@@ -1,9 +1,11 @@
-"""heddle.go: placement, schedule and fusion of whole graphs, searched in a simulator.
+"""heddle.go: placement, schedule and fusion of whole graphs, searched and learned in a simulator.
 
     graph = generate("gnmt", layers=2)               # or from_onnx("model.onnx", {"batch": 8})
     simulator = Simulator(graph, Machine(devices=4))
     space = Space(simulator, start=asap(simulator))
-    plan, seconds = anneal(space, evaluations=1000)
+    episode = Episode(space)
+    plan = Agent(seed=0).search(episode, steps=50)
+    print(episode.first_seconds / episode.seconds)
 
 After GO (Zhou et al., NeurIPS 2020).
 SPDX-License-Identifier: Apache-2.0
@@ -15,6 +17,15 @@ from .graph import Builder, Graph
 from .onnx_reader import from_onnx
 from .simulator import Machine, Plan, Simulator, reward
 
-__all__ = ["FAMILIES", "Builder", "Graph", "Machine", "Plan", "Simulator",
+__all__ = ["FAMILIES", "Agent", "Builder", "Episode", "Graph", "Machine", "Plan", "Simulator",
            "Space", "anneal", "asap", "default_fusion", "from_onnx", "generate", "heft", "metis",
-           "no_fusion", "reward"]
+           "no_fusion", "pretrain", "reward"]
+
+
+def __getattr__(name):
+    """The policy needs libheddle and onnx; all else does not."""
+    if name in ("Agent", "Episode", "pretrain"):
+        from . import ppo
+
+        return getattr(ppo, name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
