@@ -129,7 +129,7 @@ class Searches:
         self.space = Space(self.simulator, start_of(self.simulator), TASKS[tasks])
         self.fold = next(fold for fold, families in FOLDS.items() if family not in families)
 
-    def policy(self, weights, seed, learn, rate=3e-4):
+    def policy(self, weights, seed, learn, rate=1e-4):
         """A search by the policy: the seconds of the plan, and how it was found."""
         agent = AGENTS.setdefault(self.tasks, Agent(TASKS[self.tasks]))
         if weights is None:

@@ -18,14 +18,18 @@ from .onnx_reader import from_onnx
 from .simulator import Machine, Plan, Simulator, reward
 
 __all__ = ["FAMILIES", "Agent", "Builder", "Episode", "Graph", "Machine", "Plan", "Simulator",
-           "Space", "anneal", "asap", "default_fusion", "from_onnx", "generate", "heft", "metis",
-           "no_fusion", "pretrain", "reward"]
+           "Space", "anneal", "asap", "default_fusion", "from_onnx", "generate", "heft",
+           "lower_peak", "metis", "no_fusion", "pretrain", "reward"]
 
 
 def __getattr__(name):
-    """The policy needs libheddle and onnx; all else does not."""
+    """What needs libheddle, as all else does not, is loaded when it is asked for."""
     if name in ("Agent", "Episode", "pretrain"):
         from . import ppo
 
         return getattr(ppo, name)
+    if name == "lower_peak":
+        from .orders import lower_peak
+
+        return lower_peak
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -253,6 +253,10 @@ class Space:
         device, level, fuse = state
         return Plan(device, level + self.base, fuse)
 
+    def cost(self, plan):
+        """What the search makes small."""
+        return self.simulator.seconds(plan)
+
     def run(self, device, level, fuse):
         return self.simulator.run(device, level + self.base, fuse)
 
@@ -291,4 +295,4 @@ def anneal(space, evaluations, seed=0, hottest=0.001, coldest=1e-5, spread=0.02,
             if curve is not None and result.is_valid[0]:
                 curve.append((step + 1, seconds))
     plan = space.plan(best)
-    return plan, simulator.seconds(plan)
+    return plan, space.cost(plan)
