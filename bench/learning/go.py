@@ -5,10 +5,12 @@ and simulated annealing.
 
 Two policies are pre-trained, each on small graphs of three families, and search plans for large
 graphs of the three other families, which they have never seen: without learning, and fine-tuned in
-50 steps. A policy that has learned nothing searches too. All searches begin with the plan of METIS
-and have as many evaluations of the simulator as the fine-tuned policy; annealing also has 20 times
-as many. Times of searches are CPU seconds of one thread. What is found is kept in build/bench/go,
-so a run that was interrupted goes on.
+50 steps. A policy that has learned nothing before searches too, and one that never learns, whose
+plans show what sampling by clusters and merging bring alone. All searches begin with the plan of
+METIS and have as many evaluations of the simulator as the fine-tuned policy; annealing also has 20
+times as many. Times of searches are CPU seconds of one thread. What is found is kept in
+build/bench/go, so a run that was interrupted goes on. One policy with six searches takes about 25
+minutes of CPU time for both choices of tasks.
 """
 
 import argparse
@@ -159,6 +161,7 @@ class Searches:
         found["annealing"] = self.anneal(seed, count)
         if search == 0:  # what takes longest, once per policy
             found["untrained"] = self.policy(None, seed, True, 1e-3)
+            found["unlearned"] = self.policy(None, seed, False)
             found["annealing20"] = self.anneal(seed, TIMES * count)
         return found
 
@@ -216,6 +219,8 @@ def huge(given):
 def spread(values, unit=1e3, digits=2):
     """Mean, and the least and the greatest."""
     values = [value * unit for value in values]
+    if not values:
+        return "-"
     mean = statistics.mean(values)
     if len(values) == 1:
         return f"{mean:.{digits}f}"
@@ -243,6 +248,7 @@ def table_of_baselines(cases):
 
 
 KINDS = {"tuned": "policy, fine-tuned", "frozen": "policy, held out", "untrained": "policy, new",
+         "unlearned": "policy, never learns",
          "annealing": "annealing", "annealing20": f"annealing, {TIMES} times"}
 
 
@@ -258,14 +264,16 @@ def table_of_searches(found):
 def summary(tasks, found, base):
     """Geometric means over graphs of how much less time the policies' plans take."""
     def mean(kind, name):
-        return statistics.mean(run[kind]["seconds"] for run in found[name] if kind in run)
+        values = [run[kind]["seconds"] for run in found[name] if kind in run]
+        return statistics.mean(values) if values else None
 
     def against(kind, other):
         ratios = []
         for name in found:
+            ours = mean(kind, name)
             value = base[name][other] if other in base[name] else mean(other, name)
-            if value and value < math.inf:
-                ratios.append(mean(kind, name) / value)
+            if ours and value and value < math.inf:
+                ratios.append(ours / value)
         return gain(report.geometric_mean(ratios), 1) if ratios else "-"
 
     others = {"annealing": "annealing, as many evaluations",
@@ -273,7 +281,7 @@ def summary(tasks, found, base):
               "metis, all fused": "METIS, all fused", "heft": "HEFT",
               "heft with links": "HEFT with links", "default": "the default",
               "default, no fusion": "the default, no fusion"}
-    kinds = ("tuned", "frozen", "untrained")
+    kinds = ("tuned", "frozen", "untrained", "unlearned")
     rows = [[text, *(against(kind, other) for kind in kinds)] for other, text in others.items()]
     lines = report.table([f"{tasks}: less time than", *(KINDS[kind] for kind in kinds)], rows)
     evaluations, cpu, never = [], [], 0

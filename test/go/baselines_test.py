@@ -128,6 +128,12 @@ def test_the_start_of_a_space_keeps_its_order():
     assert (np.diff(flat.base) < 0).all()
 
 
+def test_annealing_where_nothing_takes_time():
+    graph = graph_of(("matmul", (), 0, 0))
+    simulator = Simulator(graph, machine(2))
+    assert anneal(Space(simulator, plan_of(graph)), 5)[1] == 0
+
+
 def test_annealing_searches_the_tasks_that_it_is_told():
     graph = generate("wavenet", stacks=1, layers=3)
     simulator = Simulator(graph, Machine(2))

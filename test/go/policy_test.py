@@ -237,6 +237,16 @@ def test_the_critical_path_explains_the_makespan():
     assert critical_path(simulator, trace).tolist() == [1, 1, 1, 0]
 
 
+def test_a_policy_for_other_tasks():
+    simulator, start = products()
+    with pytest.raises(UsageError, match="the policy decides placement, but the space searches for "
+                                         "schedule, fusion"):
+        agent_for("placement").search(
+            Episode(Space(simulator, start, ("fusion", "schedule"))), 1)
+    with pytest.raises(UsageError, match="unknown task 'layout'; known: placement, schedule, fus"):
+        Agent(("layout",))
+
+
 def test_more_devices_than_the_policy_knows():
     simulator, start = products(4, 9)
     with pytest.raises(UsageError, match="the policy places on at most 8 devices, but the machine "

@@ -222,18 +222,25 @@ def metis(simulator, fuse=None, seed=0):
     return work.plan(device, work.upward_rank())
 
 
+TASKS = ("placement", "schedule", "fusion")
+
+
+def ordered(tasks):
+    """Some of TASKS, in their order."""
+    unknown = [task for task in tasks if task not in TASKS]
+    if unknown or not tasks:
+        raise UsageError(f"unknown task '{''.join(unknown[:1])}'; known: {', '.join(TASKS)}")
+    return tuple(task for task in TASKS if task in tasks)
+
+
 class Space:
     """The decisions of a search: per node a device, a level of its priority, and whether it is
     fused. Tasks that are not searched stay as in `start`."""
 
-    TASKS = ("placement", "schedule", "fusion")
+    TASKS = TASKS
 
     def __init__(self, simulator, start, tasks=TASKS):
-        unknown = [task for task in tasks if task not in self.TASKS]
-        if unknown or not tasks:
-            raise UsageError(f"unknown task '{''.join(unknown[:1])}'; known: "
-                             f"{', '.join(self.TASKS)}")
-        self.simulator, self.tasks = simulator, tuple(tasks)
+        self.simulator, self.tasks = simulator, ordered(tasks)
         self.start = start
         graph = simulator.graph
         # A level moves a node before all nodes of lower levels; within one the start's order holds.
@@ -272,7 +279,7 @@ def anneal(space, evaluations, seed=0, hottest=0.001, coldest=1e-5, spread=0.02,
              np.flatnonzero(space.may_place), "fusion": np.flatnonzero(space.may_fuse)}
     tasks = [task for task in space.tasks if len(nodes[task])]
     values = {"placement": simulator.machine.devices, "schedule": LEVELS, "fusion": 2}
-    base = float(space.run(*state).seconds[0])
+    base = max(float(space.run(*state).seconds[0]), 1e-30)  # 0 if nothing takes any
     cost, best_cost, best = None, float("inf"), None
     for step in range(evaluations):
         temperature = hottest * (coldest / hottest) ** (step / max(evaluations - 1, 1))

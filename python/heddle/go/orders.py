@@ -155,6 +155,8 @@ def lower_peak(model, evaluations=4000, seed=0, **options):
     plan is then the compiler's own."""
     compiled = compile(model, load=False, **options)
     before = compiled.report["memory"]["between_kernels"]
+    if before == 0:
+        return compiled.plan, before, before
     graph = group_graph(compiled)
     priority, _ = search_order(graph, evaluations, seed=seed)
     plan = order_plan(compiled, priority, graph)

@@ -2,8 +2,10 @@
 
 A step refines the decisions of the step before: it simulates them, asks the policy for scores,
 samples plans, simulates these, and updates the policy by PPO's clipped objective (Schulman et al.,
-2017), with the mean reward of the samples of a step as the baseline. The best plan so far is what
-the next step refines, as in XTAT's use of GO (Phothilimthana et al., PACT 2021, section 5).
+2017). The advantage of a sample is by how much its reward is better than that of the plan that it
+refines, relative to the best sample; the few changes that help are what the policy has to learn,
+not which plan is good on average. So there is no value network, unlike in GO. The best plan so far
+is what the next step refines, as in XTAT's use of GO (Phothilimthana et al., PACT 2021, section 5).
 SPDX-License-Identifier: Apache-2.0
 """
 
@@ -11,6 +13,7 @@ import numpy as np
 
 from ..library import UsageError
 from ..training import Trainer
+from .baselines import ordered
 from .chunks import chunks_of
 from .features import View
 from .policy import CHUNK, LAYERS, MOST_DEVICES, SAMPLES, SEGMENT, SIZE, SIZES, network
@@ -37,7 +40,7 @@ class Agent:
 
     def __init__(self, tasks=("placement", "schedule", "fusion"), seed=0, learning_rate=1e-3,
                  epochs=2, entropy=1e-3, threads=1):
-        self.tasks, self.epochs, self.entropy = tuple(tasks), epochs, entropy
+        self.tasks, self.epochs, self.entropy = ordered(tasks), epochs, entropy
         self.random = np.random.default_rng(seed)
         self.trainer = Trainer(network(self.tasks, True, seed), "output",
                                optimizer={"name": "adam"}, learning_rate=learning_rate,
@@ -102,6 +105,9 @@ class Agent:
 
     def step(self, episode, learn=True):
         """Samples plans, keeps the best, and learns if told so. Returns the rewards."""
+        if episode.space.tasks != self.tasks:
+            raise UsageError(f"the policy decides {', '.join(self.tasks)}, but the space searches "
+                             f"for {', '.join(episode.space.tasks)}")
         logs, feeds = self.logs(episode)
         states, decided = self.sample(episode, logs)
         result = episode.space.run(*states)
@@ -137,7 +143,6 @@ class Agent:
                 weight = chunk.own(weight.astype(np.float32))
                 found[f"{name}_{task}"] = weight / max(float(weight.sum()), 1.0)
         return found
-
 
     def weights(self):
         """Copies of the policy's weights by name."""
