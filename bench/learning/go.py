@@ -9,7 +9,7 @@ graphs of the three other families, which they have never seen: without learning
 plans show what sampling by clusters and merging bring alone. All searches begin with the plan of
 METIS and have as many evaluations of the simulator as the fine-tuned policy; annealing also has 20
 times as many. Times of searches are CPU seconds of one thread. What is found is kept in
-build/bench/go, so a run that was interrupted goes on. One policy with six searches takes about 25
+build/bench/go, so a run that was interrupted goes on. One policy with six searches takes about 15
 minutes of CPU time for both choices of tasks.
 """
 
