@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILT = ROOT / "build" / "release"
 BUNDLE = BUILT / "bundle"
 EXTENSION = "extension.abi3.so"
+SIMULATOR = "simulator.so"  # of heddle.go
 GLIBC = re.compile(r"^(linux-vdso|ld-linux|lib(c|m|dl|rt|pthread|util)\.so)")
 
 
@@ -62,7 +63,8 @@ def stage(folder):
     for part in ("bin", "lib"):
         shutil.copytree(BUNDLE / part, package / part)
     copy_libraries(package)
-    shutil.copy(BUILT / "lib" / EXTENSION, package / "lib" / EXTENSION)
+    for name in (EXTENSION, SIMULATOR):
+        shutil.copy(BUILT / "lib" / name, package / "lib" / name)
     for archive in (BUILT / "lib").rglob("*.a"):  # for programs with a model inside
         copy = package / "lib" / archive.relative_to(BUILT / "lib")
         copy.parent.mkdir(exist_ok=True)

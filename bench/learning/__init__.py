@@ -1,0 +1,1 @@
+"""What learning brings to the decisions of a compiler."""

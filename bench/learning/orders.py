@@ -1,0 +1,102 @@
+"""What an order of kernels brings that heddle.go searched for a low peak of memory: bytes between
+kernels and milliseconds, beside the compiler's own order.
+
+    ./dev bench orders [--only shufflenet] [--rounds 5]
+
+The networks are those in the Python package onnx, and steps of training of a residual MLP, plain
+and with the norm of all gradients clipped. Ours and theirs run by turns, on one thread.
+"""
+
+import argparse
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+import onnx
+from bench.kernels import report
+from onnx import TensorProto, helper, numpy_helper
+
+import heddle
+from heddle.go.orders import lower_peak
+
+LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+ADAM = {"loss": "cross_entropy", "optimizer": "adam"}
+
+
+def residual(depth=8, width=256, batch=64):
+    """Layers x + relu(W x + b) after the second."""
+    random, nodes, weights, x = np.random.default_rng(0), [], [], "x"
+    for layer in range(depth):
+        for name, shape in ((f"w{layer}", (width, width)), (f"b{layer}", (width,))):
+            weights.append(numpy_helper.from_array(
+                (random.standard_normal(shape) / 16).astype(np.float32), name))
+        nodes += [helper.make_node("Gemm", [x, f"w{layer}", f"b{layer}"], [f"h{layer}"],
+                                   f"dense{layer}"),
+                  helper.make_node("Relu", [f"h{layer}"], [f"r{layer}"], f"relu{layer}")]
+        x = f"r{layer}"
+        if layer > 1:
+            nodes.append(helper.make_node("Add", [x, f"r{layer - 2}"], [f"s{layer}"],
+                                          f"skip{layer}"))
+            x = f"s{layer}"
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [batch, width])
+              for name in ("x", x)]
+    graph = helper.make_graph(nodes, "residual", values[:1], values[1:], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def cases():
+    """name -> model, options."""
+    found = {path.stem.removeprefix("light_"): (str(path), {})
+             for path in sorted(LIGHT.glob("light_*.onnx")) if "vgg" not in path.stem}
+    found["residual-step"] = residual(), {"training": ADAM}
+    found["residual-step-clipped"] = residual(), {"training": {**ADAM, "clip_norm": 1.0}}
+    return found
+
+
+def feeds_of(module):
+    random = np.random.default_rng(1)
+    return {value.name: random.integers(0, 2, value.shape) if value.dtype == TensorProto.INT64
+            else (random.random(value.shape) * 0.1).astype(np.float32) for value in module.inputs}
+
+
+def milliseconds(sessions, feeds, rounds):
+    """Medians over rounds; sessions by turns."""
+    times = [[] for _ in sessions]
+    for _ in range(rounds + 1):
+        for session, each in zip(sessions, times):
+            begin = time.perf_counter()
+            session.run(None, feeds)
+            each.append(1e3 * (time.perf_counter() - begin))
+    return [float(np.median(each[1:])) for each in times]
+
+
+def measure(model, options, rounds):
+    options = {**options, "threads": 1, "cache": False}
+    plan, before, after = lower_peak(model, **options)
+    modules = [heddle.compile(model, plan=each, **options) for each in (None, plan)]
+    sessions = [heddle.Session(module, threads=1) for module in modules]
+    times = milliseconds(sessions, feeds_of(modules[0]), rounds)
+    return {"groups": len(plan["groups"]), "before": before, "after": after, "times": times}
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--only", default="", help="networks whose name has this in it")
+    options.add_argument("--rounds", type=int, default=15)
+    given = options.parse_args()
+    found = {}
+    for name, (model, more) in cases().items():
+        if given.only in name:
+            found[name] = measure(model, more, given.rounds)
+            print(json.dumps({name: found[name]}), flush=True)
+    rows = [[name, each["groups"], each["before"], each["after"],
+             f"{100 * (1 - each['after'] / each['before']):.1f} %",
+             *(f"{value:.2f}" for value in each["times"])] for name, each in found.items()]
+    print("\n".join([f"`./dev bench orders`; {report.machine()}.", "", *report.table(
+        ["network", "kernels", "bytes between kernels", "with the order", "less", "ms",
+         "with the order"], rows)]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""Orders of kernels that need less memory: graphs of compiled models, plans that take effect."""
+
+import sys
+from pathlib import Path
+
+import heddle
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from graphs import graph_of, machine, plan_of  # noqa: E402
+from heddle import UsageError  # noqa: E402
+from heddle.go import Simulator  # noqa: E402
+from heddle.go.orders import frugal, group_graph, lower_peak, search_order  # noqa: E402
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+
+TEXT = """module attributes {graph.layouts = {}} {
+  func.func @main(%arg0: tensor<2x3xf32> {graph.name = "x"}) -> (tensor<2x3xf32>) {
+    %0 = graph.constant dense<2.0> : tensor<3x3xf32>
+    %1:2 = graph.group "first" {kind = "pointwise"} : tensor<2x3xf32>, tensor<4xi8> {
+      %4 = graph.add %arg0, %arg0 : tensor<2x3xf32>
+      graph.yield %4, %4 : tensor<2x3xf32>, tensor<2x3xf32>
+    }
+    %2 = graph.group "second" : tensor<5xf64> {
+      %4 = graph.dot %1#0, %0 : tensor<2x3xf32>
+      %5 = graph.mul %4, %1#1 : tensor<2x3xf32>
+      graph.yield %5 : tensor<2x3xf32>
+    }
+    %6 = graph.reshape %2 : (tensor<5xf64>) -> tensor<5x1xf64>
+    %3 = graph.group "third" {kind = "pointwise"} : tensor<2x3xf32> {
+      %4 = graph.mul %6, %1#0 : tensor<2x3xf32>
+      graph.yield %4 : tensor<2x3xf32>
+    }
+    %7 = graph.reshape %3 : (tensor<2x3xf32>) -> tensor<6xf32>
+    return %7 : tensor<6xf32>
+  }
+}
+"""
+
+
+class Compiled:
+    """What heddle.compile made, as far as its graph goes."""
+
+    def __init__(self, text):
+        self.text = lambda kind: text
+
+
+def test_groups_become_nodes():
+    graph = group_graph(Compiled(TEXT))
+    assert graph.names == ["first", "second", "third"]
+    assert graph.bytes.tolist() == [24 + 4, 40, 0]  # the result of the model is the caller's
+    inputs = [graph.inputs[graph.first_input[i]:graph.first_input[i + 1]].tolist()
+              for i in range(3)]
+    assert [sorted(each) for each in inputs] == [[], [0], [0, 1]]
+
+
+def test_sizes_known_only_at_run_time():
+    text = TEXT.replace("tensor<5xf64> {", "tensor<?xf64> {")
+    with pytest.raises(UsageError, match="group 'second' has results of sizes known only at run "
+                                         "time; give all sizes to heddle.compile"):
+        group_graph(Compiled(text))
+
+
+def test_the_frugal_order_goes_deep_first():
+    """Four wide results, each of which a narrow one is made of."""
+    nodes = [("other", (), 1, 100)] * 4 + [("other", [node], 1, 1) for node in range(4)]
+    graph = graph_of(*nodes)
+    simulator = Simulator(graph, machine(1))
+    as_listed = plan_of(graph, priority=-np.arange(8))
+    assert simulator.run(as_listed.device, as_listed.priority, as_listed.fuse).peak_bytes == 401
+    priority = frugal(simulator)
+    assert simulator.run(as_listed.device, priority, as_listed.fuse).peak_bytes == 104
+    assert search_order(graph, 200)[1] == 104
+
+
+def branches(count=4, wide=512):
+    """Products that widen x, listed before the products that narrow each of them."""
+    random = np.random.default_rng(0)
+    weights, first, second, names = [], [], [], []
+    for branch in range(count):
+        for name, shape in ((f"up{branch}", (16, wide)), (f"down{branch}", (wide, 4))):
+            weights.append(numpy_helper.from_array(
+                random.standard_normal(shape).astype(np.float32), name))
+        first.append(helper.make_node("MatMul", ["x", f"up{branch}"], [f"u{branch}"],
+                                      f"widen{branch}"))
+        first.append(helper.make_node("Sigmoid", [f"u{branch}"], [f"s{branch}"], f"act{branch}"))
+        second.append(helper.make_node("MatMul", [f"s{branch}", f"down{branch}"], [f"d{branch}"],
+                                       f"narrow{branch}"))
+        names.append(f"d{branch}")
+    graph = helper.make_graph(
+        [*first, *second, helper.make_node("Concat", names, ["y"], "concat", axis=1)], "branches",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [64, 16])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [64, 4 * count])], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.mark.usefixtures("compiler")
+def test_a_plan_with_the_order_takes_less_memory():
+    model = branches()
+    plan, before, after = lower_peak(model, 400, threads=1)
+    assert after < 0.6 * before
+    x = np.random.default_rng(1).standard_normal((64, 16)).astype(np.float32)
+    outputs = [heddle.compile(model, threads=1, plan=each).run(None, {"x": x})[0]
+               for each in (None, plan)]
+    np.testing.assert_array_equal(*outputs)
+
+
+@pytest.mark.usefixtures("compiler")
+def test_an_order_that_brings_nothing_is_left():
+    model = branches(1)
+    plan, before, after = lower_peak(model, 50, threads=1)
+    assert before == after > 0 and plan == heddle.compile(model, threads=1, load=False).plan
+
+
+@pytest.mark.usefixtures("compiler")
+def test_a_model_of_one_kernel():
+    model = branches(1)
+    del model.graph.node[1:]
+    model.graph.node[0].output[0] = "y"
+    model.graph.output[0].type.tensor_type.shape.dim[1].dim_value = 512
+    del model.graph.initializer[1:]
+    assert lower_peak(model, 50, threads=1)[1:] == (0, 0)
