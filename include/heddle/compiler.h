@@ -189,6 +189,12 @@ HEDDLE_API heddle_status_t *heddle_tune(const char *model_path,
                                         const heddle_compile_options_t *options,
                                         const heddle_tune_options_t *tune, heddle_text_t **json);
 
+/* What a file of tuning records has measured, as numbers that a cost model is trained with: JSON
+ * (docs/spec/features.md). `target` names whose measurements are meant, NULL or "host" this
+ * machine's; `threads` those of how many threads, 0 all, which must be of one number. */
+HEDDLE_API heddle_status_t *heddle_cost_features(const char *records, const char *target,
+                                                 int threads, heddle_text_t **json);
+
 /* What a cache's folder holds, as JSON: {"path", "entries", "bytes"}. `folder` as
  * heddle_compile_options_t.cache; the path is "" where there is none. "not_used" says why a folder
  * that is there is not used: others may write to it. */
