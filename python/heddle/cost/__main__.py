@@ -9,7 +9,9 @@ import os
 import sys
 
 from .. import library
+from . import ranker
 from .corpus import Corpus
+from .evaluate import NAMES, evaluate, evaluate_file, usable
 
 
 def parser_of(program):
@@ -22,24 +24,32 @@ def parser_of(program):
         description="write what a file of tuning records has measured as numbers "
         "(docs/spec/features.md)")
     features.add_argument("-o", "--output", required=True, metavar="FILE.npz")
-    evaluate = actions.add_parser(
+    judging = actions.add_parser(
         "evaluate", help="compare models of costs on models that they have not seen",
         description="train each model of costs without some of the networks, and say how well it "
         "orders the candidates of those")
-    evaluate.add_argument("--models", nargs="+", default=["analytic", "trees", "network"],
-                          choices=("analytic", "trees", "network"), metavar="NAME",
-                          help="of analytic, trees, network (default: all)")
-    evaluate.add_argument("--folds", default="5", metavar="N",
-                          help="parts into which the networks are split, each left out once "
-                          "(default 5); 'models': each network alone")
-    evaluate.add_argument("--least", type=float, default=2e-6, metavar="S",
-                          help="groups whose default takes less than S seconds are left out: their "
-                          "times are mostly noise (default %(default)s)")
-    evaluate.add_argument("--epochs", type=int, default=40, help="of the network (default 40)")
-    evaluate.add_argument("--seed", type=int, default=0)
-    evaluate.add_argument("-o", "--output", metavar="DIR", help="write the figures as JSON, and "
+    judging.add_argument("--models", nargs="+", default=list(NAMES), choices=NAMES, metavar="NAME",
+                         help="of analytic, trees, network (default: all)")
+    judging.add_argument("--folds", default="5", metavar="N",
+                         help="parts into which the networks are split, each left out once "
+                         "(default 5); 'models': each network alone")
+    judging.add_argument("-o", "--output", metavar="DIR", help="write the figures as JSON, and "
                           "pictures of them")
-    for action in (features, evaluate):
+    judging.add_argument("--cost-model", metavar="FILE.onnx", help="judge what 'train' wrote, on "
+                         "the groups that it has not seen, and train nothing")
+    training = actions.add_parser(
+        "train", help="train the graph network with all of a corpus, and write it",
+        description="train the graph network with all of a corpus, by Heddle's own training step, "
+        "and write it as an ONNX model")
+    training.add_argument("-o", "--output", required=True, metavar="FILE.onnx")
+    for action in (judging, training):
+        action.add_argument("--least", type=float, default=2e-6, metavar="S",
+                            help="groups whose default takes less than S seconds are left out: "
+                            "their times are mostly noise (default %(default)s)")
+        action.add_argument("--epochs", type=int, default=40, metavar="N",
+                            help="of the network (default %(default)s)")
+        action.add_argument("--seed", type=int, default=0)
+    for action in (features, judging, training):
         action.add_argument("records", metavar="RECORDS" if action is features else "CORPUS",
                             help="a file that 'heddle tune --records' or './dev bench corpus' "
                             "wrote" + ("" if action is features else ", or a .npz of its features"))
@@ -67,16 +77,31 @@ def run_features(options):
 
 
 def run_evaluate(options):
-    from .evaluate import evaluate
-
     corpus = Corpus.read(options.records, options.target, options.threads)
-    print(evaluate(corpus, options, say))
+    if options.cost_model:
+        print(evaluate_file(corpus, options, options.cost_model))
+    else:
+        print(evaluate(corpus, options, say))
+
+
+def run_train(options):
+    corpus = Corpus.read(options.records, options.target, options.threads)
+    groups = usable(corpus, options.least)
+    if not groups:
+        raise library.UsageError(f"'{options.records}' has no group with an order to learn: three "
+                                 f"candidates, of a default that takes {options.least} seconds")
+    ranker.save(ranker.train(groups, corpus, options, say), groups, corpus, options.output)
+    print(f"{options.output}: trained with {sum(len(group.seconds) for group in groups)} "
+          f"candidates of {len(groups)} groups")
+
+
+RUNS = {"features": run_features, "evaluate": run_evaluate, "train": run_train}
 
 
 def main(arguments=None):
     options = parser_of("heddle cost").parse_args(arguments)
     try:
-        {"features": run_features, "evaluate": run_evaluate}[options.action](options)
+        RUNS[options.action](options)
     except library.Error as error:
         say(f"heddle cost: {error}")
         return next((code for code, kind in library.ERRORS.items() if type(error) is kind), 5)

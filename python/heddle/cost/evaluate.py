@@ -14,8 +14,10 @@ from ..library import UsageError
 from . import metrics
 from .analytic import Analytic
 from .network import Network
+from .ranker import Ranker
 from .trees import Trees
 
+NAMES = ("analytic", "trees", "network")
 LEAST_CANDIDATES = 3  # of a group, else there is no order to speak of
 
 
@@ -88,7 +90,7 @@ def judge(make, folds, corpus, say):
 COLUMNS = (("tau", "tau", 1, 3), ("tau of clear pairs", "clear_tau", 1, 3),
            ("top-1 %", "top1", 100, 2), ("top-5 %", "top5", 100, 2),
            ("models top-1 %", "top1_models", 100, 2), ("models top-5 %", "top5_models", 100, 2),
-           ("us/candidate", "microseconds_per_candidate", 1, 1),
+           ("guarded %", "guarded", 100, 2), ("us/candidate", "microseconds_per_candidate", 1, 1),
            ("training s", "training_seconds", 1, 1))
 
 
@@ -98,11 +100,35 @@ def table(found, rules):
     for name, figures in found.items():
         rows.append([name, *(f"{scale * figures[key]:.{digits}f}"
                              for _, key, scale, digits in COLUMNS)])
-    rows.append(["rules", "-", f"{100 * rules:.2f}", *["-"] * (len(COLUMNS) - 2)])
+    rows.append(["rules", *(f"{100 * rules:.2f}" if key in ("top1", "guarded") else "-"
+                            for _, key, *_ in COLUMNS)])
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return "\n".join("  ".join(cell.rjust(width) if i else cell.ljust(width)
                                for i, (cell, width) in enumerate(zip(row, widths)))
                      for row in rows)
+
+
+def _head(corpus, groups, held, parts):
+    networks = {name for group in groups for name in group.models}
+    return (f"{len(groups)} groups of {len(networks)} networks{parts}, {held} candidates judged; "
+            f"{corpus.about['machine']}, {corpus.about['threads']} thread(s)\n")
+
+
+def evaluate_file(corpus, options, path):
+    """A cost model that was trained before, on the groups of the corpus that it has not seen."""
+    ranker = Ranker(path)
+    ranker.check(corpus)
+    seen = set(ranker.about["keys"])
+    groups = [group for group in usable(corpus, options.least) if group.key not in seen]
+    if not groups:
+        raise UsageError(f"'{path}' was trained with all groups of the corpus that could be judged")
+    begin = time.perf_counter()
+    results = [(group, ranker.predict(group)) for group in groups]
+    seconds = time.perf_counter() - begin
+    found = metrics.summary(results)
+    found["microseconds_per_candidate"] = 1e6 * seconds / max(1, found["candidates"])
+    found["training_seconds"] = float("nan")
+    return _head(corpus, groups, found["candidates"], "") + table({"file": found}, found["rules"])
 
 
 def evaluate(corpus, options, say):
@@ -113,15 +139,13 @@ def evaluate(corpus, options, say):
         found[name], results[name], models[name] = judge(makers(options, say)[name], folds, corpus,
                                                          say)
     held = sum(len(group.seconds) for _, some in folds for group in some)
-    networks = {name for group in groups for name in group.models}
-    head = (f"{len(groups)} groups of {len(networks)} networks in {len(folds)} folds, "
-            f"{held} candidates judged; {corpus.about['machine']}, "
-            f"{corpus.about['threads']} thread(s)\n")
+    head = _head(corpus, groups, held, f" in {len(folds)} folds")
     if options.output:
         os.makedirs(options.output, exist_ok=True)
         with open(os.path.join(options.output, "evaluation.json"), "w", encoding="utf-8") as file:
             json.dump({"corpus": corpus.about, "folds": len(folds), "groups": len(groups),
-                       "networks": len(networks), "candidates": held, "seed": options.seed,
+                       "networks": len({name for group in groups for name in group.models}),
+                       "candidates": held, "seed": options.seed,
                        "models": found}, file, indent=2)
             file.write("\n")
         from . import pictures

@@ -42,6 +42,19 @@ def slowdown(scores, seconds, k):
     return best_of(scores, seconds, k) / float(np.min(seconds)) - 1
 
 
+MARGIN = 0.05  # a candidate has to be better than the default by so much, in the logarithm
+
+
+def guarded(scores, group):
+    """The slow-down of the model's favourite where it promises clearly more than the default, else
+    of the default: what is lost by choosing so without any measurement."""
+    own = np.flatnonzero(group.is_default)
+    best = float(np.min(group.seconds))
+    if len(own) and np.min(scores) > scores[own[0]] - MARGIN:
+        return float(group.seconds[own[0]]) / best - 1
+    return best_of(scores, group.seconds, 1) / best - 1
+
+
 def summary(results):
     """Of [(group, scores)], each over groups with at least 3 candidates: the mean of tau, and for k
     = 1 and 5 the mean of the slow-downs and that of whole models: the sum of what is picked for
@@ -63,7 +76,10 @@ def summary(results):
         of_models = [sum(picked for picked, _ in some) / sum(best for _, best in some) - 1
                      for some in sums.values()]
         found[f"top{k}_models"] = float(np.mean(of_models)) if of_models else float("nan")
+    with_default = [(g, s) for g, s in results if g.is_default.any()]
+    lost = [guarded(s, g) for g, s in with_default]
+    found["guarded"] = float(np.mean(lost)) if lost else float("nan")
     rules = [float(g.seconds[g.is_default][0]) / float(np.min(g.seconds)) - 1
-             for g, _ in results if g.is_default.any()]
+             for g, _ in with_default]
     found["rules"] = float(np.mean(rules)) if rules else float("nan")
     return found

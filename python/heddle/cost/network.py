@@ -2,13 +2,15 @@
 TpuGraphs, NeurIPS 2023).
 
 GraphSAGE with the early join: the candidate's features are added to each node of the group before
-the first of three layers, h' = norm(leaky(h W + mean over neighbours(h) V + b)). Mean and maximum
-over nodes, with the candidate again, give a score: ListMLE over the candidates of a group, and a
-little mean square of their logarithms. Adjacency is dense, of groups padded to one number of nodes.
+the first of three layers, h' = norm(leaky(h W + mean of makers(h) U + mean of readers(h) V + b)).
+Mean and maximum over nodes, with the candidate again, give a score: ListMLE over the candidates of
+a group, and the mean square of their logarithms. Adjacency is dense, of groups padded to one number
+of nodes.
 
 The network is an ONNX model. `heddle.training.Trainer` trains it, and Heddle compiles its form for
-inference. Unlike TpuGraphs, neighbours are averaged, not summed, and the maximum is taken beside
-the mean. SPDX-License-Identifier: Apache-2.0
+inference. Unlike TpuGraphs, neighbours are averaged, not summed, what a node reads and what reads
+it have weights of their own, and the maximum is taken beside the mean.
+SPDX-License-Identifier: Apache-2.0
 """
 
 import numpy as np
@@ -22,7 +24,7 @@ MOST_NODES = 256
 WIDTH, WORDS, LAYERS = 64, 32, 3
 LISTED = 16  # candidates of a group in a step
 BATCH = 8  # groups in a step
-SQUARES = 0.05  # the weight of the mean square
+SQUARES = 1.0  # the weight of the mean square
 
 
 class _Builder:
@@ -58,8 +60,8 @@ class _Builder:
 
 
 def _scores(g, scaling, words):
-    """[batch, candidates] of ops [batch, nodes], nodes [batch, nodes, features], adjacency [batch,
-    nodes, nodes], mask [batch, nodes, 1] and candidates [batch, candidates, features]."""
+    """[batch, candidates] of ops [batch, nodes], nodes [batch, nodes, features], makers and readers
+    [batch, nodes, nodes], mask [batch, nodes, 1] and candidates [batch, candidates, features]."""
     (node_mean, node_scale), (mean, scale) = scaling
 
     def normal(x, mean, scale):
@@ -79,9 +81,10 @@ def _scores(g, scaling, words):
     flat = g.constant(np.array([0, 0, -1], np.int64))
     apart = g.constant(np.array([0, 0, -1, WIDTH], np.int64))
     for layer in range(LAYERS):
-        near = g.op("Reshape", g.op("MatMul", "adjacency", g.op("Reshape", h, flat)), apart)
-        y = g.op("Add", g.dense(h, f"own{layer}", WIDTH, WIDTH),
-                 g.dense(near, f"near{layer}", WIDTH, WIDTH, bias=False))
+        rows, y = g.op("Reshape", h, flat), g.dense(h, f"own{layer}", WIDTH, WIDTH)
+        for side in ("makers", "readers"):
+            near = g.op("Reshape", g.op("MatMul", side, rows), apart)
+            y = g.op("Add", y, g.dense(near, f"{side}{layer}", WIDTH, WIDTH, bias=False))
         y = g.op("LeakyRelu", y, alpha=0.1)
         square = g.op("ReduceMean", g.op("Mul", y, y), g.constant(np.array([-1], np.int64)),
                       keepdims=1)
@@ -89,7 +92,8 @@ def _scores(g, scaling, words):
         h = g.op("Mul", g.op("Div", y, length), mask)
     count = g.op("Unsqueeze", g.sum("mask", 1), axis[2])
     average = g.op("Squeeze", g.op("Div", g.sum(h, 1), count), axis[1])
-    most = g.op("ReduceMax", h, axis[1], keepdims=0)
+    absent = g.op("Mul", g.op("Sub", mask, g.constant(np.float32(1))), g.constant(np.float32(1e4)))
+    most = g.op("ReduceMax", g.op("Add", h, absent), axis[1], keepdims=0)
     alone = g.op("LeakyRelu", g.dense(candidate, "late", len(mean), WIDTH), alpha=0.1)
     y = g.op("LeakyRelu", g.dense(g.op("Concat", average, most, alone, axis=-1), "head", 3 * WIDTH,
                                   WIDTH), alpha=0.1)
@@ -119,11 +123,19 @@ def _loss(g, scores):
     return g.op("Add", listed, weighed)
 
 
-def _model(g, inputs, output, shape):
-    made = helper.make_tensor_value_info(output, TensorProto.FLOAT, shape)
+def _outside(g, least, most):
+    """How many features of each candidate are outside of these ranges: [batch, candidates]."""
+    low = g.op("Less", "candidates", g.constant(least))
+    high = g.op("Greater", "candidates", g.constant(most))
+    either = g.op("Cast", g.op("Or", low, high), to=TensorProto.FLOAT)
+    return g.sum(either, 2, keepdims=0)
+
+
+def _model(g, inputs, outputs, shape):
+    made = [helper.make_tensor_value_info(output, TensorProto.FLOAT, shape) for output in outputs]
     graph = helper.make_graph(
         g.nodes, "cost", [helper.make_tensor_value_info(name, *about)
-                          for name, about in inputs.items()], [made],
+                          for name, about in inputs.items()], made,
         [numpy_helper.from_array(array, name) for name, array in g.arrays.items()])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
     model.ir_version = 9
@@ -135,7 +147,8 @@ def _inputs(batch, nodes, candidates, widths):
     node_width, width = widths
     return {"ops": (TensorProto.INT64, [batch, nodes]),
             "nodes": (TensorProto.FLOAT, [batch, nodes, node_width]),
-            "adjacency": (TensorProto.FLOAT, [batch, nodes, nodes]),
+            "makers": (TensorProto.FLOAT, [batch, nodes, nodes]),
+            "readers": (TensorProto.FLOAT, [batch, nodes, nodes]),
             "mask": (TensorProto.FLOAT, [batch, nodes, 1]),
             "candidates": (TensorProto.FLOAT, [batch, candidates, width])}
 
@@ -147,20 +160,20 @@ def _scaling(rows):
     return rows.mean(0).astype(np.float32), scale.astype(np.float32)
 
 
-def _adjacency(group, nodes):
-    """The mean over those that a node reads and that read it."""
+def _means(of, others, nodes):
+    """A matrix that takes for each node of `of` the mean over its `others`."""
     matrix = np.zeros((nodes, nodes), np.float32)
-    for maker, reader in group.edges:
-        matrix[maker, reader] = matrix[reader, maker] = 1
+    matrix[of, others] = 1
     return matrix / np.maximum(1, matrix.sum(1, keepdims=True))
 
 
 def feeds_of(groups, nodes):
-    """The first three inputs and the mask, of groups padded to so many nodes."""
+    """All inputs but the candidates, of groups padded to so many nodes."""
     count, width = len(groups), groups[0].nodes.shape[1]
     feeds = {"ops": np.zeros((count, nodes), np.int64),
              "nodes": np.zeros((count, nodes, width), np.float32),
-             "adjacency": np.stack([_adjacency(group, nodes) for group in groups]),
+             "makers": np.stack([_means(*group.edges.T[::-1], nodes) for group in groups]),
+             "readers": np.stack([_means(*group.edges.T, nodes) for group in groups]),
              "mask": np.zeros((count, nodes, 1), np.float32)}
     for i, group in enumerate(groups):
         own = len(group.ops)
@@ -181,15 +194,18 @@ class Network:
         """`words`: how many ops there are; those beyond, of a later heddle, count as the first."""
         groups = [g for g in groups if len(g.seconds) > 1 and len(g.ops) <= MOST_NODES]
         self.words = words or 1 + max(int(group.ops.max()) for group in groups)
+        candidates = np.concatenate([group.candidates for group in groups])
         self.scaling = (_scaling(np.concatenate([group.nodes for group in groups])),
-                        _scaling(np.concatenate([group.candidates for group in groups])))
+                        _scaling(candidates))
+        slack = np.float32(1e-3)  # of what was rounded
+        self.ranges = candidates.min(0) - slack, candidates.max(0) + slack
         g = _Builder(self.seed)
         loss = _loss(g, _scores(g, self.scaling, self.words))
         inputs = {**_inputs(BATCH, "count", LISTED, (groups[0].nodes.shape[1], len(names))),
                   "valid": (TensorProto.FLOAT, [BATCH, LISTED]),
                   "target": (TensorProto.FLOAT, [BATCH, LISTED])}
         steps = self.epochs * max(1, len(groups) // BATCH)
-        trainer = Trainer(_model(g, inputs, loss, []), loss="output", optimizer="adam",
+        trainer = Trainer(_model(g, inputs, [loss], []), loss="output", optimizer="adam",
                           learning_rate=cosine(2e-3, steps, warmup=min(50, steps // 10)),
                           trainable=["*.weight", "*.bias"], clip_norm=1.0, seed=self.seed,
                           threads=self.threads)
@@ -232,12 +248,13 @@ class Network:
         return feeds
 
     def model(self):
-        """The form for inference: one group, any numbers of nodes and candidates."""
+        """The form for inference: one group, any numbers of nodes and candidates. Its outputs are
+        scores, and how many features of a candidate are outside of what was trained with."""
         g = _Builder(self.seed)
-        scores = _scores(g, self.scaling, self.words)
+        outputs = [_scores(g, self.scaling, self.words), _outside(g, *self.ranges)]
         g.arrays.update(self.weights)
         widths = (len(self.scaling[0][0]), len(self.scaling[1][0]))
-        return _model(g, _inputs(1, "count", "listed", widths), scores, [1, "listed"])
+        return _model(g, _inputs(1, "count", "listed", widths), outputs, [1, "listed"])
 
     def predict(self, group):
         """Scores: logarithms of seconds but for a number that is the group's."""
