@@ -407,6 +407,8 @@ llvm::Expected<std::string> tune(const ModelSource &source, const CompileOptions
     return records.takeError();
   CompileOptions byRule = compile;
   byRule.recordsPath.clear();
+  byRule.costModel = nullptr;
+  byRule.costModelPath.clear();
   byRule.plansOnly = true;
   byRule.progress = nullptr;
   auto planned = heddle::compile(source, byRule);

@@ -73,6 +73,10 @@ typedef struct heddle_compile_options {
                                  what lies between kernels, for typical sizes. Where it does not
                                  suffice, results are computed twice, which the plan then says
                                  (docs/spec/plan.md); 0: none */
+  const char *cost_model; /* path of an artefact that was made of what `heddle cost train` wrote: it
+                             chooses where neither `plan` nor `records` do, without measuring, and
+                             where it promises enough; a file of another version is not used, which
+                             the report tells; NULL: the rules choose (docs/guide/cost.md) */
 } heddle_compile_options_t;
 
 /* `options` may be NULL. */

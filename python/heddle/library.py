@@ -152,6 +152,7 @@ class CompileOptions(ctypes.Structure):
         ("ragged_outputs", c_char_p),
         ("training", c_char_p),
         ("memory_limit_bytes", c_int64),
+        ("cost_model", c_char_p),
     ]
 
 

@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -136,3 +137,159 @@ def test_files_of_features_are_checked(records, tmp_path):
     del arrays["seconds"]
     np.savez(path, **arrays)
     assert heddle("cost", "evaluate", path).status == USAGE
+
+
+# Choosing by a cost model.
+
+def made_cost_model(says, folder, name, sign=-1, outside=0, version=1):
+    """An artefact with the interface of a cost model, which thinks that a tile is the faster the
+    more rows it has (or the fewer, with a `sign` of 1)."""
+    width, m = len(says["candidate_names"]), says["candidate_names"].index("knob_m")
+    weights = np.zeros((width, 1), np.float32)
+    weights[m] = sign
+    shapes = {"ops": [1, "n"], "nodes": [1, "n", len(says["node_names"])], "makers": [1, "n", "n"],
+              "readers": [1, "n", "n"], "mask": [1, "n", 1], "candidates": [1, "c", width]}
+    inputs = [helper.make_tensor_value_info(
+        each, TensorProto.INT64 if each == "ops" else TensorProto.FLOAT, shape)
+        for each, shape in shapes.items()]
+    outputs = [helper.make_tensor_value_info(each, TensorProto.FLOAT, shape) for each, shape in
+               (("scores", [1, "c"]), ("outside", [1, "c"]), ("version", [2]))]
+    constants = {"w": weights, "last": np.array([2], np.int64),
+                 "beyond": np.array(outside, np.float32), "zero": np.array(0, np.float32),
+                 "v": np.array([version, len(says["op_names"])], np.float32)}
+    nodes = [helper.make_node("MatMul", ["candidates", "w"], ["y"]),
+             helper.make_node("Squeeze", ["y", "last"], ["scores"]),
+             helper.make_node("Mul", ["scores", "zero"], ["none"]),
+             helper.make_node("Add", ["none", "beyond"], ["outside"]),
+             helper.make_node("Identity", ["v"], ["version"])]
+    model = helper.make_model(helper.make_graph(
+        nodes, "g", inputs, outputs,
+        [numpy_helper.from_array(array, each) for each, array in constants.items()]),
+        opset_imports=[helper.make_opsetid("", 20)])
+    model.ir_version = 9
+    onnx.save(model, folder / f"{name}.onnx")
+    done = heddle("compile", folder / f"{name}.onnx", "-o", folder / f"{name}.so", *ONE)
+    assert done.status == OK, done.errors
+    return folder / f"{name}.so"
+
+
+@pytest.fixture(scope="module")
+def says(records, tmp_path_factory):
+    path = tmp_path_factory.mktemp("says") / "x.npz"
+    assert features(records, path).status == OK
+    return about(path)[0]
+
+
+@pytest.fixture
+def product(tmp_path):
+    weights = numpy_helper.from_array(np.ones((96, 64), np.float32), "w")
+    return save(make_model([helper.make_node("MatMul", ["x", "w"], ["y"], "product")],
+                           [value("x", [200, 96])], [value("y", [200, 64])], [weights]),
+                tmp_path / "p.onnx")
+
+
+def knobs_of(model, *more):
+    done = heddle("plan", model, "--json", *ONE, *more)
+    assert done.status == OK, done.errors
+    return done.json["groups"][0]["knobs"], done.errors
+
+
+def test_a_cost_model_chooses(product, says, tmp_path):
+    many = made_cost_model(says, tmp_path, "many")
+    few = made_cost_model(says, tmp_path, "few", sign=1)
+    ruled, _ = knobs_of(product)
+    assert 1 < ruled["m"] < 14
+    assert knobs_of(product, "--cost-model", many)[0]["m"] == 14
+    assert knobs_of(product, "--cost-model", few)[0]["m"] == 1
+    done = heddle("explain", product, "--cost-model", few, *ONE, "--json")
+    assert done.status == OK, done.errors
+    said = done.json["cost_model"]["groups"]["product"]
+    assert said["kept"] is None and said["instead_of"]["knobs"]["m"] == ruled["m"]
+    assert said["speedup"] > 1.05
+    assert said["moved"][0]["feature"] == "knob_m" and said["moved"][0]["factor"] > 1.05
+    done = heddle("explain", product, "--cost-model", few, *ONE, "--group", "product")
+    assert "as the cost model says; what moved its score:\n  knob_m: " in done.output
+    done = heddle("explain", product, "--cost-model", few, *ONE)
+    assert "cost     1 of 1 groups as the cost model says" in done.output
+    # The numbers are right whatever was chosen.
+    for each in (many, few):
+        done = heddle("compare", product, "--cost-model", each, *ONE)
+        assert done.status == OK, done.errors
+
+
+def test_plans_and_records_decide_before_a_cost_model(product, says, tmp_path):
+    few = made_cost_model(says, tmp_path, "few", sign=1)
+    done = heddle("plan", product, "-o", tmp_path / "m.plan", *ONE)
+    assert done.status == OK, done.errors
+    ruled, _ = knobs_of(product)
+    assert knobs_of(product, "--cost-model", few, "--plan", tmp_path / "m.plan")[0] == ruled
+    done = heddle("tune", product, "--records", tmp_path / "r.db", "--collect", 3, *ONE)
+    assert done.status == OK, done.errors
+    both = ("--cost-model", few, "--records", tmp_path / "r.db")
+    assert knobs_of(product, *both)[0]["m"] == 1  # short looks are no tuning
+    connection = sqlite3.connect(tmp_path / "r.db")
+    connection.execute("UPDATE trial SET confirmed = 1, speedup = 0.9 WHERE speedup <> 1")
+    connection.commit()
+    assert knobs_of(product, *both)[0] == ruled
+    done = heddle("tune", product, "--cost-model", few, "--records", tmp_path / "r.db", *ONE)
+    assert done.status == USAGE and "--cost-model says what to choose" in done.errors
+
+
+def test_the_rules_take_over(product, says, tmp_path):
+    ruled, _ = knobs_of(product)
+    strange = made_cost_model(says, tmp_path, "strange", sign=1, outside=3)
+    assert knobs_of(product, "--cost-model", strange)[0] == ruled
+    done = heddle("explain", product, "--cost-model", strange, *ONE, "--group", "product")
+    assert ("the cost model was not followed: 3 of its features are outside of what the model has "
+            "learned from") in done.output
+    old = made_cost_model(says, tmp_path, "old", sign=1, version=77)
+    knobs, errors = knobs_of(product, "--cost-model", old)
+    assert knobs == ruled
+    assert "it has learned features of version 77, this heddle has 1; the rules choose" in errors
+    other = tmp_path / "other.so"
+    assert heddle("compile", product, "-o", other, *ONE).status == OK
+    knobs, errors = knobs_of(product, "--cost-model", other)
+    assert knobs == ruled and "its inputs are not those of a cost model" in errors
+    damaged = tmp_path / "damaged.so"
+    damaged.write_bytes(old.read_bytes()[:3000])
+    knobs, errors = knobs_of(product, "--cost-model", damaged)
+    assert knobs == ruled and f"note: '{damaged}' is no cost model of this heddle" in errors
+    done = heddle("plan", product, "--cost-model", tmp_path / "nothing.so", *ONE)
+    assert done.status == USAGE and "there is no such file" in done.errors
+
+
+def test_the_cache_tells_cost_models_apart(product, says, tmp_path, monkeypatch):
+    monkeypatch.setenv("HEDDLE_CACHE", str(tmp_path / "cache"))
+    path = made_cost_model(says, tmp_path, "one", sign=1)
+
+    def artefact():
+        done = heddle("compile", product, "-o", tmp_path / "p.so", "--cost-model", path, *ONE)
+        assert done.status == OK, done.errors
+        return (tmp_path / "p.so").read_bytes()
+
+    def entries():
+        done = heddle("cache", "--json")
+        assert done.status == OK, done.errors
+        return done.json["entries"]
+
+    first = artefact()
+    count = entries()
+    assert artefact() == first and entries() == count
+    made_cost_model(says, tmp_path, "one", sign=-1)  # in place of the first one
+    assert artefact() != first
+
+
+def test_training_makes_what_chooses(records, product, tmp_path):
+    done = heddle("cost", "train", records, "--least", 0, "--epochs", 2, "-o",
+                  tmp_path / "cost.onnx")
+    assert done.status == OK, done.errors
+    assert heddle("compile", tmp_path / "cost.onnx", "-o", tmp_path / "cost.so", *ONE).status == OK
+    done = heddle("explain", product, "--cost-model", tmp_path / "cost.so", *ONE, "--json")
+    assert done.status == OK, done.errors
+    assert done.json["cost_model"]["problem"] is None
+    said = done.json["cost_model"]["groups"]["product"]
+    # It has seen other sizes alone.
+    assert "are outside of what the model has learned from" in said["kept"]
+    assert said["knobs"] == said["instead_of"]["knobs"]
+    done = heddle("cost", "train", records, "--least", 1, "-o", tmp_path / "none.onnx")
+    assert done.status == USAGE and "has no group with an order to learn" in done.errors

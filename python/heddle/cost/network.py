@@ -19,6 +19,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ..training import Trainer
 from ..training.schedules import cosine
+from .corpus import FEATURES_VERSION
 
 MOST_NODES = 256
 WIDTH, WORDS, LAYERS = 64, 32, 3
@@ -131,8 +132,9 @@ def _outside(g, least, most):
     return g.sum(either, 2, keepdims=0)
 
 
-def _model(g, inputs, outputs, shape):
-    made = [helper.make_tensor_value_info(output, TensorProto.FLOAT, shape) for output in outputs]
+def _model(g, inputs, outputs):
+    made = [helper.make_tensor_value_info(output, TensorProto.FLOAT, shape)
+            for output, shape in outputs.items()]
     graph = helper.make_graph(
         g.nodes, "cost", [helper.make_tensor_value_info(name, *about)
                           for name, about in inputs.items()], made,
@@ -205,7 +207,7 @@ class Network:
                   "valid": (TensorProto.FLOAT, [BATCH, LISTED]),
                   "target": (TensorProto.FLOAT, [BATCH, LISTED])}
         steps = self.epochs * max(1, len(groups) // BATCH)
-        trainer = Trainer(_model(g, inputs, [loss], []), loss="output", optimizer="adam",
+        trainer = Trainer(_model(g, inputs, {loss: []}), loss="output", optimizer="adam",
                           learning_rate=cosine(2e-3, steps, warmup=min(50, steps // 10)),
                           trainable=["*.weight", "*.bias"], clip_norm=1.0, seed=self.seed,
                           threads=self.threads)
@@ -249,12 +251,19 @@ class Network:
 
     def model(self):
         """The form for inference: one group, any numbers of nodes and candidates. Its outputs are
-        scores, and how many features of a candidate are outside of what was trained with."""
+        scores, how many features of a candidate are outside of what was trained with, and the
+        version of the features with the number of ops that it knows. compiler/api/CostModelFile.cpp
+        runs an artefact of it."""
         g = _Builder(self.seed)
-        outputs = [_scores(g, self.scaling, self.words), _outside(g, *self.ranges)]
+        version = g.constant(np.array([FEATURES_VERSION, self.words], np.float32))
+        outputs = {"scores": _scores(g, self.scaling, self.words),
+                   "outside": _outside(g, *self.ranges), "version": version}
+        for name, value in outputs.items():
+            g.nodes.append(helper.make_node("Identity", [value], [name], name))
         g.arrays.update(self.weights)
         widths = (len(self.scaling[0][0]), len(self.scaling[1][0]))
-        return _model(g, _inputs(1, "count", "listed", widths), outputs, [1, "listed"])
+        shapes = {name: [2] if name == "version" else [1, "listed"] for name in outputs}
+        return _model(g, _inputs(1, "count", "listed", widths), shapes)
 
     def predict(self, group):
         """Scores: logarithms of seconds but for a number that is the group's."""

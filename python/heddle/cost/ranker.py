@@ -64,7 +64,7 @@ class Ranker:
             return np.zeros(count, np.float32), np.full(count, len(self.about["candidate_names"]))
         feeds = {**feeds_of([group], len(group.ops)), "candidates": group.candidates[None]}
         feeds["ops"] = np.where(feeds["ops"] < len(self.about["op_names"]), feeds["ops"], 0)
-        scores, outside = self._session.run(None, feeds)
+        scores, outside, _ = self._session.run(None, feeds)
         return np.asarray(scores)[0], np.asarray(outside)[0].astype(np.int64)
 
     def predict(self, group):
