@@ -93,8 +93,27 @@ static std::vector<Choice> expanded(ArrayRef<Scored> from, ArrayRef<warehouse::K
   return choices;
 }
 
-/// The best knobs of a card, from `begin` on.
-static llvm::Expected<Scored> bestOf(Scorer &scorer, const Card &card, KnobValues begin) {
+/// Whether a roofline finds the candidate about as good as the other choice: it neither pads, loads
+/// nor spills much more. The best of many predictions is mostly one of those that err, and what is
+/// far from any choice by rule is where they err most.
+static bool isPlausible(const Scored &candidate, const Scored &base) {
+  struct Limit {
+    StringRef feature;
+    double more;
+  };
+  // Logarithms to base 2, and of spills the registers.
+  static const Limit limits[] = {
+      {"padded_flops", 0.15}, {"vector_loads", 0.3}, {"register_spill", 0.05}};
+  static const std::vector<std::string> names = candidateNames();
+  return llvm::all_of(limits, [&](const Limit &limit) {
+    size_t at = llvm::find(names, limit.feature) - names.begin();
+    return candidate.features[at] <= base.features[at] + limit.more;
+  });
+}
+
+/// The best knobs of a card, from `begin` on; nullopt if none are plausible.
+static llvm::Expected<std::optional<Scored>> bestOf(Scorer &scorer, const Card &card,
+                                                    KnobValues begin, const Scored &base) {
   auto beam = scorer.scored(Choice{&card, std::move(begin)});
   if (!beam)
     return beam.takeError();
@@ -103,11 +122,14 @@ static llvm::Expected<Scored> bestOf(Scorer &scorer, const Card &card, KnobValue
     auto next = scorer.scored(expanded(*beam, pair));
     if (!next)
       return next.takeError();
+    llvm::erase_if(*next, [&](const Scored &each) { return !isPlausible(each, base); });
+    if (next->empty())
+      return std::nullopt;
     llvm::sort(*next, isFaster);
     next->resize(std::min(next->size(), kBeam));
     *beam = std::move(*next);
   }
-  return beam->front();
+  return std::optional(beam->front());
 }
 
 /// How much longer the choice is predicted to take where single features are as in another one.
@@ -168,14 +190,14 @@ llvm::Expected<Decision> LearnedChooser::decide(graph::GroupOp group,
     KnobValues begin;
     for (const warehouse::Knob &knob : card.knobs)
       begin[knob.name] = knob.initial;
-    auto found = bestOf(scorer, card, isOwn ? base.knobs : begin);
+    auto found = bestOf(scorer, card, isOwn ? base.knobs : begin, known->front());
     if (!found)
       return found.takeError();
-    if (!best || isFaster(*found, *best))
-      best = std::move(*found);
+    if (*found && (!best || isFaster(**found, *best)))
+      best = std::move(**found);
   }
   if (!best)
-    return keep("no card with knobs is for it");
+    return keep("no card has other knobs for it that a roofline finds as good");
   const Scored &old = known->front();
   decision.speedup = std::exp(old.logarithm - best->logarithm);
   if (old.outside > 0 || best->outside > 0)

@@ -22,12 +22,13 @@ struct Decision {
 
 /// It only orders what the warehouse offers. The other choice stays if the group's sizes are not
 /// all constant, if a feature is outside of what the model has learned from, if the promised
-/// speed-up is less than kPromise, if the model fails, and for groups that `isMeasured`.
+/// speed-up is less than kPromise, if the model fails, and for groups that `isMeasured`; and no
+/// candidate is taken that a roofline finds clearly worse.
 class LearnedChooser : public plan::Chooser {
 public:
-  /// A model errs by this factor, or less, on most groups that it has not seen
-  /// (docs/generated/cost.md).
-  static constexpr double kPromise = 1.05;
+  /// The best of many predictions is one of those that err: of what is promised, less is kept, and
+  /// of small promises nothing (bench/notes/2026-11-25-cost-models.md).
+  static constexpr double kPromise = 1.2;
 
   using IsMeasured = std::function<llvm::Expected<bool>(graph::GroupOp)>;
   LearnedChooser(Model &model, plan::Chooser &otherwise, IsMeasured isMeasured)

@@ -8,6 +8,7 @@
 #include "mlir/Parser/Parser.h"
 
 #include <cmath>
+#include <cstring>
 #include <gtest/gtest.h>
 
 using namespace mlir;
@@ -90,32 +91,58 @@ protected:
 };
 
 TEST_F(Choosers, FollowAModelThatPromisesMore) {
-  model.logarithm = [](auto &features) { // least at m = 5, n = 32, tiles = 4
-    return std::abs(FakeModel::knob(features, "knob_m") - 5) / 10 +
-           std::abs(FakeModel::knob(features, "knob_n") - 32) / 100 +
-           std::abs(FakeModel::knob(features, "knob_tiles") - 4) / 100;
+  model.logarithm = [](auto &features) { // least at panels = 2 and tiles = 16
+    return std::abs(FakeModel::knob(features, "knob_panels") - 2) / 10 +
+           std::abs(FakeModel::knob(features, "knob_tiles") - 16) / 20;
   };
   graph::GroupOp group = product();
   plan::Choice base = ruled(group), choice = choose(group);
   EXPECT_EQ(choice.card, base.card);
-  EXPECT_EQ(choice.knobs.at("m"), 5);
-  EXPECT_EQ(choice.knobs.at("n"), 32);
-  EXPECT_EQ(choice.knobs.at("tiles"), 4);
+  EXPECT_EQ(choice.knobs.at("panels"), 2);
+  EXPECT_EQ(choice.knobs.at("tiles"), 16);
   for (auto &[name, value] : choice.knobs)
     EXPECT_TRUE(choice.card->knob(name)->allows(value)) << name;
   EXPECT_EQ(decision().kept, "");
-  EXPECT_GT(decision().speedup, LearnedChooser::kPromise);
+  EXPECT_NEAR(decision().speedup, std::exp(0.2 + 0.8), 1e-3);
   EXPECT_EQ(records::textOf(decision().otherwise), records::textOf(base));
   EXPECT_LT(model.asked, 600); // of 4410 candidates of the card alone
 }
 
+TEST_F(Choosers, TakeNothingThatARooflineFindsWorse) {
+  graph::GroupOp group = product();
+  plan::Choice base = ruled(group);
+  // Of one row, half of a vector, and of more registers than there are.
+  for (auto [knob, value] :
+       {std::pair("knob_m", 1), std::pair("knob_n", 8), std::pair("knob_m", 14)}) {
+    model.logarithm = [knob = knob, value = value](auto &features) {
+      return FakeModel::knob(features, knob) == value ? -2.0 : 0.0;
+    };
+    plan::Choice choice = choose(group);
+    auto taken = choice.knobs.at(knob + strlen("knob_"));
+    if (taken == value) { // with another tile, which makes it as good
+      cost::Candidate old{"contraction", true, base.knobs}, made{"contraction", true, choice.knobs};
+      std::vector<double> before = cost::featuresOf(group, old, {}),
+                          after = cost::featuresOf(group, made, {});
+      for (StringRef feature : {"padded_flops", "vector_loads", "register_spill"})
+        EXPECT_LE(FakeModel::at(after, feature), FakeModel::at(before, feature) + 0.31)
+            << feature.str();
+    }
+  }
+  model.logarithm = [](auto &features) { // a tile of one vector, and of one row
+    return FakeModel::knob(features, "knob_m") == 1 && FakeModel::knob(features, "knob_n") == 16
+               ? -2.0
+               : 0.0;
+  };
+  EXPECT_EQ(records::textOf(choose(group)), records::textOf(base));
+}
+
 TEST_F(Choosers, SayWhichFeaturesMovedTheScore) {
   model.logarithm = [](auto &features) {
-    return FakeModel::knob(features, "knob_m") == 5 ? 0 : 0.5;
+    return FakeModel::knob(features, "knob_tiles") == 8 ? 0 : 0.5;
   };
   choose(product());
   ASSERT_FALSE(decision().moved.empty());
-  EXPECT_EQ(decision().moved.front().first, "knob_m");
+  EXPECT_EQ(decision().moved.front().first, "knob_tiles");
   EXPECT_NEAR(decision().moved.front().second, std::exp(0.5), 1e-6);
   for (auto &[feature, factor] : ArrayRef(decision().moved).drop_front())
     EXPECT_EQ(factor, 1) << feature;
@@ -123,7 +150,7 @@ TEST_F(Choosers, SayWhichFeaturesMovedTheScore) {
 
 TEST_F(Choosers, KeepTheOtherChoiceWhereLittleIsPromised) {
   model.logarithm = [](auto &features) {
-    return FakeModel::knob(features, "knob_m") == 5 ? 0 : 0.04;
+    return FakeModel::knob(features, "knob_tiles") == 8 ? 0 : 0.04;
   };
   graph::GroupOp group = product();
   EXPECT_EQ(records::textOf(choose(group)), records::textOf(ruled(group)));
@@ -134,8 +161,12 @@ TEST_F(Choosers, KeepTheOtherChoiceWhereLittleIsPromised) {
 }
 
 TEST_F(Choosers, KeepTheOtherChoiceBeyondWhatWasLearned) {
-  model.logarithm = [](auto &features) { return FakeModel::knob(features, "knob_m") == 5 ? 0 : 1; };
-  model.outside = [](auto &features) { return FakeModel::knob(features, "knob_m") == 5 ? 2 : 0; };
+  model.logarithm = [](auto &features) {
+    return FakeModel::knob(features, "knob_tiles") == 8 ? 0 : 1;
+  };
+  model.outside = [](auto &features) {
+    return FakeModel::knob(features, "knob_tiles") == 8 ? 2 : 0;
+  };
   graph::GroupOp group = product();
   EXPECT_EQ(records::textOf(choose(group)), records::textOf(ruled(group)));
   EXPECT_EQ(decision().kept, "2 of its features are outside of what the model has learned from");

@@ -141,12 +141,12 @@ def test_files_of_features_are_checked(records, tmp_path):
 
 # Choosing by a cost model.
 
-def made_cost_model(says, folder, name, sign=-1, outside=0, version=1):
-    """An artefact with the interface of a cost model, which thinks that a tile is the faster the
-    more rows it has (or the fewer, with a `sign` of 1)."""
-    width, m = len(says["candidate_names"]), says["candidate_names"].index("knob_m")
+def made_cost_model(says, folder, name, knob="tiles", outside=0, version=1):
+    """An artefact with the interface of a cost model, which thinks that a candidate is the faster
+    the larger this knob is."""
+    width = len(says["candidate_names"])
     weights = np.zeros((width, 1), np.float32)
-    weights[m] = sign
+    weights[says["candidate_names"].index(f"knob_{knob}")] = -1
     shapes = {"ops": [1, "n"], "nodes": [1, "n", len(says["node_names"])], "makers": [1, "n", "n"],
               "readers": [1, "n", "n"], "mask": [1, "n", 1], "candidates": [1, "c", width]}
     inputs = [helper.make_tensor_value_info(
@@ -195,54 +195,54 @@ def knobs_of(model, *more):
 
 
 def test_a_cost_model_chooses(product, says, tmp_path):
-    many = made_cost_model(says, tmp_path, "many")
-    few = made_cost_model(says, tmp_path, "few", sign=1)
+    tiles = made_cost_model(says, tmp_path, "tiles")
+    panels = made_cost_model(says, tmp_path, "panels", "panels")
     ruled, _ = knobs_of(product)
-    assert 1 < ruled["m"] < 14
-    assert knobs_of(product, "--cost-model", many)[0]["m"] == 14
-    assert knobs_of(product, "--cost-model", few)[0]["m"] == 1
-    done = heddle("explain", product, "--cost-model", few, *ONE, "--json")
+    assert ruled["tiles"] == ruled["panels"] == 0
+    assert knobs_of(product, "--cost-model", tiles)[0]["tiles"] == 32
+    assert knobs_of(product, "--cost-model", panels)[0]["panels"] == 32
+    done = heddle("explain", product, "--cost-model", tiles, *ONE, "--json")
     assert done.status == OK, done.errors
     said = done.json["cost_model"]["groups"]["product"]
-    assert said["kept"] is None and said["instead_of"]["knobs"]["m"] == ruled["m"]
-    assert said["speedup"] > 1.05
-    assert said["moved"][0]["feature"] == "knob_m" and said["moved"][0]["factor"] > 1.05
-    done = heddle("explain", product, "--cost-model", few, *ONE, "--group", "product")
-    assert "as the cost model says; what moved its score:\n  knob_m: " in done.output
-    done = heddle("explain", product, "--cost-model", few, *ONE)
+    assert said["kept"] is None and said["instead_of"]["knobs"] == ruled
+    assert said["speedup"] > 1.2
+    assert said["moved"][0]["feature"] == "knob_tiles" and said["moved"][0]["factor"] > 1.2
+    done = heddle("explain", product, "--cost-model", tiles, *ONE, "--group", "product")
+    assert "as the cost model says; what moved its score:\n  knob_tiles: " in done.output
+    done = heddle("explain", product, "--cost-model", tiles, *ONE)
     assert "cost     1 of 1 groups as the cost model says" in done.output
     # The numbers are right whatever was chosen.
-    for each in (many, few):
+    for each in (tiles, panels):
         done = heddle("compare", product, "--cost-model", each, *ONE)
         assert done.status == OK, done.errors
 
 
 def test_plans_and_records_decide_before_a_cost_model(product, says, tmp_path):
-    few = made_cost_model(says, tmp_path, "few", sign=1)
+    other = made_cost_model(says, tmp_path, "other")
     done = heddle("plan", product, "-o", tmp_path / "m.plan", *ONE)
     assert done.status == OK, done.errors
     ruled, _ = knobs_of(product)
-    assert knobs_of(product, "--cost-model", few, "--plan", tmp_path / "m.plan")[0] == ruled
+    assert knobs_of(product, "--cost-model", other, "--plan", tmp_path / "m.plan")[0] == ruled
     done = heddle("tune", product, "--records", tmp_path / "r.db", "--collect", 3, *ONE)
     assert done.status == OK, done.errors
-    both = ("--cost-model", few, "--records", tmp_path / "r.db")
-    assert knobs_of(product, *both)[0]["m"] == 1  # short looks are no tuning
+    both = ("--cost-model", other, "--records", tmp_path / "r.db")
+    assert knobs_of(product, *both)[0]["tiles"] == 32  # short looks are no tuning
     connection = sqlite3.connect(tmp_path / "r.db")
     connection.execute("UPDATE trial SET confirmed = 1, speedup = 0.9 WHERE speedup <> 1")
     connection.commit()
     assert knobs_of(product, *both)[0] == ruled
-    done = heddle("tune", product, "--cost-model", few, "--records", tmp_path / "r.db", *ONE)
+    done = heddle("tune", product, "--cost-model", other, "--records", tmp_path / "r.db", *ONE)
     assert done.status == USAGE and "--cost-model says what to choose" in done.errors
 
 
 def test_the_rules_take_over(product, says, tmp_path):
     ruled, _ = knobs_of(product)
-    strange = made_cost_model(says, tmp_path, "strange", sign=1, outside=3)
+    strange = made_cost_model(says, tmp_path, "strange", outside=3)
     assert knobs_of(product, "--cost-model", strange)[0] == ruled
     done = heddle("explain", product, "--cost-model", strange, *ONE, "--group", "product")
     assert ("the cost model was not followed: 3 of its features are outside of what the model has "
             "learned from") in done.output
-    old = made_cost_model(says, tmp_path, "old", sign=1, version=77)
+    old = made_cost_model(says, tmp_path, "old", version=77)
     knobs, errors = knobs_of(product, "--cost-model", old)
     assert knobs == ruled
     assert "it has learned features of version 77, this heddle has 1; the rules choose" in errors
@@ -260,7 +260,7 @@ def test_the_rules_take_over(product, says, tmp_path):
 
 def test_the_cache_tells_cost_models_apart(product, says, tmp_path, monkeypatch):
     monkeypatch.setenv("HEDDLE_CACHE", str(tmp_path / "cache"))
-    path = made_cost_model(says, tmp_path, "one", sign=1)
+    path = made_cost_model(says, tmp_path, "one")
 
     def artefact():
         done = heddle("compile", product, "-o", tmp_path / "p.so", "--cost-model", path, *ONE)
@@ -275,7 +275,7 @@ def test_the_cache_tells_cost_models_apart(product, says, tmp_path, monkeypatch)
     first = artefact()
     count = entries()
     assert artefact() == first and entries() == count
-    made_cost_model(says, tmp_path, "one", sign=-1)  # in place of the first one
+    made_cost_model(says, tmp_path, "one", "panels")  # in place of the first one
     assert artefact() != first
 
 

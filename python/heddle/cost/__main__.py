@@ -12,6 +12,7 @@ from .. import library
 from . import ranker
 from .corpus import Corpus
 from .evaluate import NAMES, evaluate, evaluate_file, usable
+from .train import train
 
 
 def parser_of(program):
@@ -90,7 +91,7 @@ def run_train(options):
     if not groups:
         raise library.UsageError(f"'{options.records}' has no group with an order to learn: three "
                                  f"candidates, of a default that takes {options.least} seconds")
-    ranker.save(ranker.train(groups, corpus, options, say), groups, corpus, options.output)
+    ranker.save(train(groups, corpus, options, say), groups, corpus, options.output)
     print(f"{options.output}: trained with {sum(len(group.seconds) for group in groups)} "
           f"candidates of {len(groups)} groups")
 

@@ -15,6 +15,7 @@ from heddle.cost import Corpus, metrics, ranker
 from heddle.cost.corpus import Group
 from heddle.cost.evaluate import evaluate, evaluate_file, folds_of, usable
 from heddle.cost.network import LISTED, Network, feeds_of
+from heddle.cost.train import scale_of, train
 from heddle.library import UsageError
 
 NODE_NAMES = ["size", "flag"]
@@ -73,7 +74,7 @@ def test_the_default_is_kept_where_little_is_promised():
     group = made_group(0, 3)
     group.seconds = np.array([2.0, 1.0, 4.0])  # the first is the default
     assert metrics.guarded(np.array([0, -1, 1]), group) == 0
-    assert metrics.guarded(np.array([0, -0.01, 1]), group) == 1
+    assert metrics.guarded(np.array([0, -0.1, 1]), group) == 1
     assert metrics.guarded(np.array([0, 1, -1]), group) == 3
 
 
@@ -215,6 +216,35 @@ def test_a_file_is_judged_on_what_it_has_not_seen(saved):
     text = evaluate_file(corpus, options, saved)
     assert text.startswith("10 groups of 1 networks, 80 candidates judged")
     assert float(text.splitlines()[2].split()[1]) > 0.5
+
+
+def test_scores_are_scaled_by_what_they_are_worth():
+    groups = [made_group(seed) for seed in range(20)]
+
+    class Exaggerating:
+        def __init__(self, factor):
+            self.factor = factor
+
+        def predict(self, group):
+            return 7 + self.factor * np.log(group.seconds)
+
+    assert scale_of(Exaggerating(4.0), groups) == pytest.approx(0.25)
+    assert scale_of(Exaggerating(0.5), groups) == 1  # timid ones are left so
+    assert scale_of(Exaggerating(-1.0), groups) == 0  # and wrong ones promise nothing
+    assert scale_of(Exaggerating(0.0), groups) == 0
+
+
+def test_training_scales_what_it_writes():
+    corpus, lines = made_corpus(24), []
+    trained = train(corpus.groups, corpus, argparse.Namespace(seed=0, epochs=2), lines.append)
+    assert 0 <= trained.scale <= 1 and f"with {trained.scale:.2f}, as " in "".join(lines)
+    scaled = trained.predict(corpus.groups[0])
+    trained.scale, trained._session = 1.0, None
+    assert np.allclose(scaled, trained.predict(corpus.groups[0]) * float(
+        "".join(lines).split("multiplied with ")[1].split(",")[0]), atol=2e-2)
+    alone = [group for group in corpus.groups if group.models == ("m0",)]
+    assert train(alone, corpus, argparse.Namespace(seed=0, epochs=1), lines.append).scale == 1
+    assert any("of one network" in line for line in lines)
 
 
 def changed(path, **more):

@@ -42,7 +42,9 @@ def slowdown(scores, seconds, k):
     return best_of(scores, seconds, k) / float(np.min(seconds)) - 1
 
 
-MARGIN = 0.05  # a candidate has to be better than the default by so much, in the logarithm
+# A candidate has to be better than the default by so much, in the logarithm: as
+# LearnedChooser::kPromise of compiler/cost has it.
+MARGIN = float(np.log(1.2))
 
 
 def guarded(scores, group):

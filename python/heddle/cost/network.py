@@ -191,6 +191,7 @@ class Network:
     def __init__(self, seed=0, epochs=40, threads=1, say=None):
         self.seed, self.epochs, self.threads, self.say = seed, epochs, threads, say
         self.losses = []  # the mean of each epoch
+        self.scale = 1.0  # of the scores
 
     def fit(self, groups, names, words=None):
         """`words`: how many ops there are; those beyond, of a later heddle, count as the first."""
@@ -256,7 +257,9 @@ class Network:
         runs an artefact of it."""
         g = _Builder(self.seed)
         version = g.constant(np.array([FEATURES_VERSION, self.words], np.float32))
-        outputs = {"scores": _scores(g, self.scaling, self.words),
+        scores = g.op("Mul", _scores(g, self.scaling, self.words),
+                      g.constant(np.float32(self.scale)))
+        outputs = {"scores": scores,
                    "outside": _outside(g, *self.ranges), "version": version}
         for name, value in outputs.items():
             g.nodes.append(helper.make_node("Identity", [value], [name], name))

@@ -13,7 +13,7 @@ import onnx
 
 from ..library import UsageError
 from .corpus import FEATURES_VERSION
-from .network import LISTED, MOST_NODES, Network, feeds_of
+from .network import LISTED, MOST_NODES, feeds_of
 
 ABOUT = "heddle.cost"  # of the metadata
 
@@ -99,9 +99,3 @@ def _read(path):
         raise UsageError(f"'{path}' has learned features of version {version}, this heddle has "
                          f"{FEATURES_VERSION}{way_out}")
     return about, model
-
-
-def train(groups, corpus, options, say):
-    """A network that has seen all of these groups."""
-    return Network(options.seed, options.epochs, say=say).fit(
-        groups, corpus.candidate_names, len(corpus.op_names))
