@@ -36,7 +36,7 @@ Words mechanismNames() {
   static const llvm::SmallVector<StringRef> names = wordsOf(
       "other attention contraction filter_gradient narrow place pointwise rows serial stitch "
       "window winograd onednn.matmul onednn.convolution onednn.layer_norm kernel.product "
-      "kernel.rows kernel.nest");
+      "kernel.rows kernel.nest attention_gradient");
   return names;
 }
 

@@ -240,20 +240,6 @@ private:
 };
 } // namespace
 
-/// The memory of training grows with the depth of a model, so that some is saved where that is
-/// nearly free. What a given plan does not compute again, nobody does.
-static MemoryGoal memoryGoal(const CompileOptions &options) {
-  constexpr double kShare = 0.01;
-  bool isSpared = !options.without.count("recomputation") && options.planText.empty() &&
-                  !options.training.empty();
-  if (isSpared) {
-    auto recipe = training::readRecipe(options.training);
-    isSpared = recipe ? recipe->trains() : false;
-    llvm::consumeError(recipe.takeError());
-  }
-  return {options.memoryLimitBytes, isSpared ? kShare : 0};
-}
-
 static nlohmann::ordered_json describe(const plan::Choice &choice) {
   nlohmann::ordered_json knobs = nlohmann::ordered_json::object();
   for (auto &[name, value] : choice.knobs)
@@ -285,6 +271,20 @@ static std::string costJson(const CompileOptions &options, const Deciders &decid
         said["moved"].push_back({{"feature", feature}, {"factor", factor}});
     }
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+/// The memory of training grows with the depth of a model, so that some is saved where that is
+/// nearly free. What a given plan does not compute again, nobody does.
+static MemoryGoal memoryGoal(const CompileOptions &options) {
+  constexpr double kShare = 0.01;
+  bool isSpared = !options.without.count("recomputation") && options.planText.empty() &&
+                  !options.training.empty();
+  if (isSpared) {
+    auto recipe = training::readRecipe(options.training);
+    isSpared = recipe ? recipe->trains() : false;
+    llvm::consumeError(recipe.takeError());
+  }
+  return {options.memoryLimitBytes, isSpared ? kShare : 0};
 }
 
 llvm::Error planGroups(const CompileOptions &options, Compiled &compiled, Stages &stages) {
