@@ -141,6 +141,9 @@ class Bottleneck(nn.Module):
                                   conv(inner, 4 * inner, 1, act=None))
         same = stride == 1 and inputs == 4 * inner
         self.short = nn.Identity() if same else conv(inputs, 4 * inner, 1, stride, act=None)
+        # Blocks begin as their shortcut (Goyal et al., 2017, 5.1); else gradients of so deep a
+        # network magnify the order of sums until no two engines agree.
+        nn.init.zeros_(self.body[-1][-1].weight)
 
     def forward(self, x):
         return functional.relu(self.body(x) + self.short(x))

@@ -27,6 +27,7 @@ static constexpr Lowering kLowerings[] = {
     {&mechanism::kFilterGradient, emitFilterGradient},
     {&mechanism::kStitch, emitStitch},
     {&mechanism::kAttention, emitAttention},
+    {&mechanism::kAttentionGradient, emitAttentionGradient},
     {&mechanism::kWindow, emitWindow},
     {&mechanism::kSerial, emitSerial},
     {&mechanism::kOnednnMatmul, emitCall},

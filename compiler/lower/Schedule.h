@@ -80,6 +80,11 @@ mlir::LogicalResult emitStitch(KernelBuilder &kernel, mlir::Block *group, const 
 mlir::LogicalResult emitAttention(KernelBuilder &kernel, mlir::Block *group,
                                   const Schedule &schedule);
 
+/// An attention's gradient: scores, their rows and the products of these, a few rows of queries at
+/// a time. Knobs: `m` rows and `n` columns of a register tile, `rows` of queries at a time.
+mlir::LogicalResult emitAttentionGradient(KernelBuilder &kernel, mlir::Block *group,
+                                          const Schedule &schedule);
+
 /// A depthwise convolution or pool over channels-last images: channels in lanes, blocks of them
 /// whose rows the L1 holds. Knobs: `pixels` of a row at most at a time.
 mlir::LogicalResult emitWindow(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule);

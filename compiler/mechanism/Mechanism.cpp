@@ -22,11 +22,10 @@ StringRef nameOf(CardType type) {
 
 ArrayRef<const Mechanism *> all() {
   static constexpr const Mechanism *kAll[] = {
-      &kPointwise,         &kPlace,           &kRows,           &kContraction,
-      &kNarrowConv,        &kWinograd,        &kFilterGradient, &kStitch,
-      &kAttention,         &kWindow,          &kSerial,         &kOnednnMatmul,
-      &kOnednnConvolution, &kOnednnLayerNorm, &kKernelProduct,  &kKernelRows,
-      &kKernelNest};
+      &kPointwise,     &kPlace,          &kRows,         &kContraction,       &kNarrowConv,
+      &kWinograd,      &kFilterGradient, &kStitch,       &kAttention,         &kAttentionGradient,
+      &kWindow,        &kSerial,         &kOnednnMatmul, &kOnednnConvolution, &kOnednnLayerNorm,
+      &kKernelProduct, &kKernelRows,     &kKernelNest};
   return kAll;
 }
 

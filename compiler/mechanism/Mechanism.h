@@ -50,8 +50,8 @@ struct Mechanism {
 
 /// The rows, each defined in the file of its mechanism.
 extern const Mechanism kPointwise, kPlace, kRows, kContraction, kNarrowConv, kWinograd,
-    kFilterGradient, kStitch, kAttention, kWindow, kSerial, kOnednnMatmul, kOnednnConvolution,
-    kOnednnLayerNorm, kKernelProduct, kKernelRows, kKernelNest;
+    kFilterGradient, kStitch, kAttention, kAttentionGradient, kWindow, kSerial, kOnednnMatmul,
+    kOnednnConvolution, kOnednnLayerNorm, kKernelProduct, kKernelRows, kKernelNest;
 llvm::ArrayRef<const Mechanism *> all();
 /// Null for a name that no mechanism has.
 const Mechanism *find(llvm::StringRef name);

@@ -14,31 +14,49 @@ using warehouse::Fit;
 namespace {
 class Grower {
 public:
-  Grower(Block &block, const warehouse::Warehouse &cards,
-         llvm::function_ref<bool(Operation *)> isHost)
+  Grower(Block &block, const warehouse::Warehouse &cards, IsHost isHost)
       : block(block), cards(cards), isHost(isHost) {
     int64_t number = 0;
     for (Operation &op : block)
       places[&op] = number++;
   }
 
-  std::vector<Claim> run() {
+  std::vector<Claim> run(std::vector<Claim> begun) {
+    for (Claim &claim : begun)
+      add(growOn(std::move(claim)));
     for (Operation &op : llvm::reverse(block)) {
       if (!isOpen(&op) || !warehouse::decides(&op))
         continue;
       Claim claim = growFrom(&op, false);
       Claim wider = growFrom(&op, true);
-      if (wider.ops.size() > claim.ops.size())
-        claim = std::move(wider);
-      for (Operation *member : claim.ops)
-        claimOf[member] = claims.size();
-      if (!claim.ops.empty())
-        claims.push_back(std::move(claim));
+      add(std::move(wider.ops.size() > claim.ops.size() ? wider : claim));
     }
     return std::move(claims);
   }
 
 private:
+  void add(Claim claim) {
+    for (Operation *member : claim.ops)
+      claimOf[member] = claims.size();
+    if (!claim.ops.empty())
+      claims.push_back(std::move(claim));
+  }
+
+  Claim growOn(Claim begun) {
+    several = true;
+    members = begun.ops;
+    mechanism = mechanism::find(begun.form);
+    archive = isConvex(members) ? std::move(begun) : Claim();
+    if (!archive.ops.empty()) {
+      do
+        addPrologues();
+      while (addReader());
+      giveBack();
+    }
+    mechanism = nullptr;
+    return std::move(archive);
+  }
+
   bool isOpen(Operation *op) {
     // A view belongs to no group, but a card may read through it.
     bool mayBe = isa<graph::ReshapeOp>(op) ? !graph::joinsRows(op) : !isHost(op);
@@ -59,7 +77,10 @@ private:
   }
 
   Fit fitOf(ArrayRef<Operation *> ops, std::string &form) const {
-    return cards.fit(ops, form, several);
+    if (!mechanism)
+      return cards.fit(ops, form, several);
+    form = mechanism->name;
+    return cards.takes(ops, *mechanism, form) ? Fit::Full : Fit::No;
   }
 
   /// Whether no path leads out of these ops and back, through other claims as a whole too.
@@ -192,13 +213,14 @@ private:
 
   Block &block;
   const warehouse::Warehouse &cards;
-  llvm::function_ref<bool(Operation *)> isHost;
+  IsHost isHost;
   llvm::DenseMap<Operation *, int64_t> places; // in the block
   std::vector<Claim> claims;
   llvm::DenseMap<Operation *, size_t> claimOf;
-  bool several = false;             // whether members may be read elsewhere
-  SmallVector<Operation *> members; // of the subgraph that grows, operands first
-  Claim archive;                    // its latest full match
+  const mechanism::Mechanism *mechanism = nullptr; // the only one that is asked for
+  bool several = false;                            // whether members may be read elsewhere
+  SmallVector<Operation *> members;                // of the subgraph that grows, operands first
+  Claim archive;                                   // its latest full match
 };
 } // namespace
 
@@ -224,9 +246,9 @@ static void moveReadersBehind(ArrayRef<Operation *> ops) {
   }
 }
 
-std::vector<Claim> growClaims(Block &block, const warehouse::Warehouse &cards,
-                              llvm::function_ref<bool(Operation *)> isHost) {
-  std::vector<Claim> claims = Grower(block, cards, isHost).run();
+std::vector<Claim> growClaims(Block &block, const warehouse::Warehouse &cards, IsHost isHost,
+                              std::vector<Claim> begun) {
+  std::vector<Claim> claims = Grower(block, cards, isHost).run(std::move(begun));
   for (const Claim &claim : claims)
     moveReadersBehind(claim.ops);
   for (Claim &claim : claims)

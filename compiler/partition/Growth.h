@@ -19,6 +19,10 @@ struct Claim {
   std::string form;                         // the mechanism of the card
 };
 
+/// What growth asks of an op or of a claim.
+using IsHost = llvm::function_ref<bool(mlir::Operation *)>;
+using IsWanted = llvm::function_ref<bool(const Claim &)>;
+
 /// PluS's algorithms 1 and 2 (Wu et al., USENIX ATC 2025, 4.3) on one block: from each op with a
 /// loop that is not parallel, last to first, the subgraph grows by producers all of whose users are
 /// inside and by the one consumer of its result, as long as a card's nest may still match; what
@@ -26,10 +30,12 @@ struct Claim {
 /// results it grows by all producers and readers instead, and matches where no path leads out of it
 /// and back.
 ///
+/// What is begun already comes first, and grows by all producers and readers as well.
+///
 /// So no grouping can close a cycle. Ops that are `isHost` belong to no group. Readers of a claim
 /// that are between its ops are moved after the last of them.
-std::vector<Claim> growClaims(mlir::Block &block, const warehouse::Warehouse &cards,
-                              llvm::function_ref<bool(mlir::Operation *)> isHost);
+std::vector<Claim> growClaims(mlir::Block &block, const warehouse::Warehouse &cards, IsHost isHost,
+                              std::vector<Claim> begun);
 
 } // namespace heddle::partition
 

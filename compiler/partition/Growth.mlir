@@ -1,6 +1,7 @@
 // Subgraphs that the nest of a card claims are grown op by op (PluS, algorithms 1 and 2).
 // RUN: heddle-opt %s --heddle-partition="cards=true without=stitch,siblings,regions" | FileCheck %s
 // RUN: heddle-opt %s --heddle-partition="cards=true without=stitch,siblings,regions refused=y:attention" | FileCheck %s --check-prefix=REFUSED
+// RUN: heddle-opt %s --heddle-partition="cards=true without=stitch,siblings,regions refused=dk:attention_gradient" | FileCheck %s --check-prefix=GRADIENT
 
 !q = tensor<2x8x4xf32>
 !k = tensor<2x4x8xf32>
@@ -76,5 +77,44 @@ func.func @read_elsewhere(%q: !q, %k: !k, %v: !q) -> (!q, !s) {
   %p = graph.div %power, %sums : !s
   %y = graph.matmul %p, %v : (!s, !q) -> !q
   return %y, %p : !q, !s
+}
+
+// What the gradient reads of the softmax it computes again, so that nobody stores it; where it
+// must not, both read the same one.
+// CHECK-LABEL: @gradient
+// CHECK: graph.group "y" {kind = "attention"}
+// CHECK: %[[g:.*]]:3 = graph.group "dk" {kind = "attention_gradient"} : tensor<2x8x4xf32>, tensor<2x8x4xf32>, tensor<2x8x4xf32>
+// CHECK-COUNT-5: graph.matmul
+// CHECK-NOT: graph.group
+// GRADIENT-LABEL: @gradient
+// GRADIENT: graph.group "p" {kind = "rows"}
+// GRADIENT: graph.group "y" {kind = "contraction"}
+// GRADIENT: graph.group "dv" {kind = "contraction"}
+// GRADIENT-NOT: graph.exp
+func.func @gradient(%q: !q, %k: !q, %v: !q, %w: !q) -> (!q, !q, !q, !q) {
+  %kt = graph.transpose %k {permutation = array<i64: 0, 2, 1>} : (!q) -> !k
+  %scores = graph.matmul %q, %kt : (!q, !k) -> !s
+  %max = graph.reduce_max %scores {axes = array<i64: 2>, keep_dims = true} : (!s) -> !r
+  %maxes = graph.broadcast %max : (!r) -> !s
+  %shifted = graph.sub %scores, %maxes : !s
+  %power = graph.exp %shifted : !s
+  %sum = graph.reduce_sum %power {axes = array<i64: 2>, keep_dims = true} : (!s) -> !r
+  %sums = graph.broadcast %sum : (!r) -> !s
+  %p = graph.div %power, %sums : !s loc("p")
+  %y = graph.matmul %p, %v : (!s, !q) -> !q loc("y")
+  %d = graph.mul %y, %w : !q
+  %pt = graph.transpose %p {permutation = array<i64: 0, 2, 1>} : (!s) -> !s
+  %dv = graph.matmul %pt, %d : (!s, !q) -> !q loc("dv")
+  %vt = graph.transpose %v {permutation = array<i64: 0, 2, 1>} : (!q) -> !k
+  %dp = graph.matmul %d, %vt : (!q, !k) -> !s
+  %both = graph.mul %p, %dp : !s
+  %whole = graph.reduce_sum %both {axes = array<i64: 2>, keep_dims = true} : (!s) -> !r
+  %wholes = graph.broadcast %whole : (!r) -> !s
+  %rest = graph.sub %dp, %wholes : !s
+  %ds = graph.mul %p, %rest : !s
+  %dq = graph.matmul %ds, %k : (!s, !q) -> !q loc("dq")
+  %dst = graph.transpose %ds {permutation = array<i64: 0, 2, 1>} : (!s) -> !s
+  %dk = graph.matmul %dst, %q : (!s, !q) -> !q loc("dk")
+  return %y, %dv, %dq, %dk : !q, !q, !q, !q
 }
 }

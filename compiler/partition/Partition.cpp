@@ -15,6 +15,7 @@
 #include "compiler/graph/LoopNest.h"
 #include "compiler/mechanism/Product.h"
 #include "compiler/mechanism/Shapes.h"
+#include "compiler/partition/AttentionGradients.h"
 #include "compiler/partition/Bands.h"
 #include "compiler/partition/Order.h"
 #include "compiler/partition/Partitioner.h"
@@ -152,10 +153,17 @@ bool Partitioner::isRefused(Operation *root, StringRef kind) const {
 void Partitioner::takeClaims() {
   if (!options.cards)
     return;
-  for (Claim &claim : growClaims(block, *options.cards, isHost)) {
+  auto isClaimWanted = [&](const Claim &claim) {
     Operation *root = claim.ops.back();
-    if (isRefused(root, claim.form) ||
-        !llvm::all_of(claim.ops, [&](Operation *op) { return isWanted(op, root); }))
+    return !isRefused(root, claim.form) &&
+           llvm::all_of(claim.ops, [&](Operation *op) { return isWanted(op, root); });
+  };
+  std::vector<Claim> begun = beginAttentionGradients(block, *options.cards, isClaimWanted);
+  if (!begun.empty())
+    giveFreeOpsToEachUser(); // copies read those of their originals
+  for (Claim &claim : growClaims(block, *options.cards, isHost, std::move(begun))) {
+    Operation *root = claim.ops.back();
+    if (!isClaimWanted(claim))
       continue;
     for (Operation *op : claim.ops)
       groupOf[op] = groups.size();

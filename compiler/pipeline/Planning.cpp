@@ -287,6 +287,22 @@ static MemoryGoal memoryGoal(const CompileOptions &options) {
   return {options.memoryLimitBytes, isSpared ? kShare : 0};
 }
 
+/// Whether groups come out as the given plan has them without being told their ops: then nothing
+/// depends on names of nodes, whose ops may be in several groups.
+static bool isAsPartitioned(Compiled &compiled, Deciders &deciders, partition::Options groups,
+                            ArrayRef<graph::Recomputation> again) {
+  groups.wanted.clear();
+  OwningOpRef<ModuleOp> trial = compiled.graph->clone();
+  auto main = trial->lookupSymbol<func::FuncOp>("main");
+  partition::partition(main, groups);
+  if (graph::recompute(main, again))
+    return false;
+  llvm::Error error = deciders.byPlan->check(main, compiled.fingerprint);
+  bool isAlike = !error;
+  llvm::consumeError(std::move(error));
+  return isAlike;
+}
+
 llvm::Error planGroups(const CompileOptions &options, Compiled &compiled, Stages &stages) {
   auto main = [&] { return compiled.graph->lookupSymbol<func::FuncOp>("main"); };
   auto text = [&] { return graphText(compiled); };
@@ -303,6 +319,8 @@ llvm::Error planGroups(const CompileOptions &options, Compiled &compiled, Stages
       deciders = std::move(*loaded);
       groups = groupsOf(*compiled.given, options);
       groups.cards = options.without.count("cards") ? nullptr : &deciders->cards;
+      if (!options.planText.empty() && isAsPartitioned(compiled, *deciders, groups, again))
+        groups.wanted.clear();
     }
     partition::partition(main(), groups);
     return recomputeGiven(main(), *compiled.given, again);

@@ -256,6 +256,8 @@ llvm::Expected<Choice> DefaultChooser::choose(graph::GroupOp group,
   if (group.kindName() == mechanism::kAttention.name) {
     chooseAttentionTile(*choice.card, machine, choice.knobs);
     chooseAttentionVersions(group, machine, choice);
+  } else if (group.kindName() == mechanism::kAttentionGradient.name) {
+    chooseAttentionTile(*choice.card, machine, choice.knobs);
   } else if (auto size = productOf(group)) {
     chooseTile(*choice.card, *size, machine, choice.knobs);
     chooseVersions(*size, machine, choice);

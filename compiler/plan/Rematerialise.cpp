@@ -244,7 +244,7 @@ public:
   Walk(const Schedule &schedule, int64_t limit, Weighting weighting)
       : schedule(schedule), limit(limit), weighting(weighting),
         isThere(schedule.tensors.size(), false), pins(schedule.tensors.size(), 0),
-        holders(schedule.tensors.size(), -1) {}
+        holders(schedule.tensors.size(), -1), chosen(schedule.tensors.size(), nullptr) {}
 
   Rematerialisation run() {
     for (now = 0; now < (int64_t)schedule.steps.size(); ++now) {
@@ -291,8 +291,23 @@ private:
     }
   }
 
+  /// Lets go of what shall be computed again. How is settled now, for its ancestors that are gone
+  /// too: later other results of a group are there, and another way may need what nobody has kept.
+  void giveUp(int64_t tensor) {
+    SmallVector<int64_t> open{tensor};
+    while (!open.empty()) {
+      int64_t gone = open.pop_back_val();
+      chosen[gone] = recipeOf(gone);
+      for (int64_t read : chosen[gone]->reads)
+        if (!isThere[read] && !chosen[read])
+          open.push_back(read);
+    }
+    drop(tensor);
+  }
+
   void put(int64_t tensor, int64_t holder) {
     isThere[tensor] = true;
+    chosen[tensor] = nullptr;
     holders[tensor] = holder;
     alive += schedule.tensors[tensor].bytes;
   }
@@ -310,6 +325,8 @@ private:
   bool wasMade(int64_t tensor) const { return schedule.tensors[tensor].madeAt < now; }
 
   const Recipe *recipeOf(int64_t tensor) const {
+    if (const Recipe *known = chosen[tensor])
+      return known;
     return schedule.recipeOf(
         tensor, [&](int64_t other) { return isThere[other]; },
         [&](int64_t other) { return wasMade(other) && nextRead(other) != kNever; });
@@ -421,7 +438,7 @@ private:
       auto worst = worstToKeep();
       if (!worst)
         break;
-      drop(*worst);
+      giveUp(*worst);
       isStale = true;
     }
     found.bytes = std::max(found.bytes, alive + bytes);
@@ -455,6 +472,7 @@ private:
   std::vector<bool> isThere;
   std::vector<int> pins;
   std::vector<int64_t> holders; // the recomputation whose result it is; -1: of the group itself
+  std::vector<const Recipe *> chosen; // for what is gone, once it is known to be wanted again
   std::vector<int64_t> next, last;
   DenseMap<Operation *, int> copies;
   int64_t now = 0, alive = 0;

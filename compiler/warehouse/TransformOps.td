@@ -87,6 +87,13 @@ def Loop_AttentionOp : Loop_Mechanism<"attention", "kAttention"> {
   }];
 }
 
+def Loop_AttentionGradientOp : Loop_Mechanism<"attention_gradient", "kAttentionGradient"> {
+  let summary = "carry the group out as products that make scores, their rows, and products that take these";
+  let description = [{
+    Strips of `m` rows or keys; `n` columns of a register tile; `rows` of queries at a time.
+  }];
+}
+
 def Loop_WindowOp : Loop_Mechanism<"window", "kWindow"> {
   let summary = "carry the group out as a window with channels in lanes";
   let description = "`pixels` of a row are computed together.";

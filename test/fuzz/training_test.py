@@ -47,3 +47,12 @@ def test_a_short_campaign_finds_nothing():
     campaign = Campaign(1, lambda index: training.generate(1, index), kind="training")
     campaign.run(range(12), seconds=10)
     assert not campaign.findings and campaign.held > campaign.models / 2
+
+
+def test_the_sign_of_a_rounded_number_is_either():
+    before = {"w/first_moment": np.zeros(3, np.float32)}
+    expected = {"w": np.float32([1, 1, 1]), "w/first_moment": np.float32([1e-2, 1e-9, -1e-9])}
+    found = {"w": np.float32([1.02, 1.02, 1.5])}
+    training.settle_signs({"name": "lion"}, before, expected, found)
+    # The first has a sign, the third is more than a step away.
+    np.testing.assert_array_equal(found["w"], np.float32([1.02, 1, 1.5]))

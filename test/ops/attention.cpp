@@ -57,13 +57,13 @@ static const std::vector<Sizes> kRuns = {
 
 static void add(Cases &cases, const string &name, const string &type,
                 std::function<void(Builder &)> build, std::vector<Sizes> runs = kRuns,
-                int64_t attentions = 1) {
+                std::map<string, int64_t> groups = {{"attention", 1}}) {
   cases.push_back({"attention/" + name + " " + type,
                    [=](Model &m) {
                      Builder builder{m, type};
                      build(builder);
                    },
-                   std::move(runs), attentions});
+                   std::move(runs), std::move(groups)});
 }
 
 /// What is between the products.
@@ -152,15 +152,14 @@ static void addEnds(Cases &cases, const string &type) {
     Value p = b.softmax(b.product(q, k, "b, 1, s, t"));
     b.output(b.reshape(b.transposed(b.product(p, v, "b, 1, s, 1"), "0, 2, 1, 3"), "b, s, 1"));
   });
-  add(
-      cases, "weights also wanted", type,
+  add(cases, "weights also wanted", type,
       [=](Builder &b) {
         Values in = inputs(b);
         Value p = b.softmax(b.product(in[0], in[1], "b, 3, s, t"));
         b.output(p);
         b.output(b.product(p, in[2], "b, 3, s, 20"));
       },
-      kRuns, 0);
+      kRuns, {{"attention", 0}});
 }
 
 /// How queries, keys and values arrive.
@@ -260,8 +259,103 @@ static void addShapes(Cases &cases, const string &type) {
   addShape("2", "1", "3", "1", "1", {});
 }
 
+namespace {
+/// An attention and its gradient, for queries [b, 3, s, depth] and keys [b, 3, t, depth].
+struct Gradient {
+  Builder &b;
+  string rows = "s", columns = "t", depth = "16", width = "16";
+
+  string matrix(const string &m, const string &n) const { return "b, 3, " + m + ", " + n; }
+  Value turned(Value x) { return b.transposed(x, "0, 1, 3, 2"); }
+  Value times(Value x, Value y) { return b.m.op("mul", {x, y}); }
+
+  Value q = b.input(matrix(rows, depth)), k = b.input(matrix(columns, depth)),
+        v = b.input(matrix(columns, width));
+  /// Between the products, and on the way back.
+  std::function<Value(Value)> logits = [this](Value x) { return b.scaled(x, 0.25); };
+  std::function<Value(Value)> logitsBack = [this](Value x) { return b.scaled(x, 0.25); };
+  std::function<Value(Value)> dropout = [](Value x) { return x; };
+  bool turnsSums = false; // q^T x weights instead of weights^T x q
+
+  /// weights^T x other.
+  Value sum(Value weights, Value other, const string &n) {
+    if (!turnsSums)
+      return b.product(turned(weights), other, matrix(columns, n));
+    return turned(b.product(turned(other), weights, matrix(n, columns)));
+  }
+  void build() {
+    string scores = matrix(rows, columns);
+    Value p = b.softmax(logits(b.product(q, turned(k), scores))), weights = dropout(p);
+    Value o = b.product(weights, v, matrix(rows, width));
+    Value d = times(o, b.input(matrix(rows, width)));
+    Value dp = dropout(b.product(d, turned(v), scores));
+    Value whole = b.fold("reduce_sum", times(p, dp));
+    Value ds = logitsBack(times(p, b.with("sub", dp, whole)));
+    b.output(o);
+    b.output(sum(weights, d, width), 40);
+    b.output(b.product(ds, k, matrix(rows, depth)), 40);
+    b.output(sum(ds, q, depth), 40);
+  }
+};
+} // namespace
+
+static const std::map<string, int64_t> kBoth = {{"attention", 1}, {"attention_gradient", 1}};
+
+static void addGradients(Cases &cases, const string &type) {
+  auto addGradient = [&](const string &name, std::function<void(Gradient &)> change,
+                         std::vector<Sizes> runs = kRuns) {
+    add(
+        cases, "gradient, " + name, type,
+        [=](Builder &b) {
+          Gradient gradient{b};
+          change(gradient);
+          gradient.build();
+        },
+        std::move(runs), kBoth);
+  };
+  auto addShape = [&](const string &rows, const string &columns, const string &depth,
+                      const string &width, std::vector<Sizes> runs,
+                      std::map<string, int64_t> groups = kBoth) {
+    add(
+        cases, "gradient, " + rows + " x " + depth + " x " + columns + " x " + width, type,
+        [=](Builder &b) { Gradient{b, rows, columns, depth, width}.build(); }, std::move(runs),
+        std::move(groups));
+  };
+  addGradient("plain", [](Gradient &g) {});
+  addGradient("sums turned", [](Gradient &g) { g.turnsSums = true; });
+  addGradient("causal", [](Gradient &g) {
+    g.logits = [&g](Value x) { return g.b.causal(x, "s", "t"); };
+    g.logitsBack = [&g](Value x) {
+      string dims = "i64[s, t]";
+      Value isSeen = g.b.m.op("greater_equal", {g.b.iota(dims, 0), g.b.iota(dims, 1)});
+      Value zero = g.b.m.broadcastTo(g.b.m.scalar(g.b.type, 0), x);
+      return g.b.m.op("select", {g.b.m.broadcastTo(isSeen, x), x, zero});
+    };
+  });
+  addGradient("dropout", [](Gradient &g) {
+    Value mask = g.b.input("b, 3, s, t", Fill::range(0, 2));
+    g.dropout = [&g, mask](Value x) { return g.times(x, mask); };
+  });
+  addGradient("numbers of all kinds",
+              [](Gradient &g) { g.q = g.b.input("b, 3, s, 16", Fill::any()); });
+  addGradient("heads of one tensor", [](Gradient &g) {
+    auto heads = [&](const string &rows) {
+      Value x = g.b.unary("neg", g.b.input("b, " + rows + ", 48"));
+      return g.b.transposed(g.b.reshape(x, "b, " + rows + ", 3, 16"), "0, 2, 1, 3");
+    };
+    g.q = heads("s"), g.k = heads("t"), g.v = heads("t");
+  });
+  addShape("s", "t", "40", "70", kRuns);
+  addShape("s", "s", "s", "16",
+           {{{"b", 2}, {"s", 24}}, {{"b", 1}, {"s", 1}}, {{"b", 1}, {"s", 0}}});
+  addShape("150", "130", "64", "64", {{{"b", 1}}});
+  addShape("13", "8", "1", "3", {{{"b", 2}}});
+  addShape("1", "300", "8", "8", {{{"b", 1}}, {{"b", 0}}}, {}); // its transposes are views
+}
+
 void addAttention(Cases &cases) {
   for (const char *type : {"f32", "f64"}) {
+    addGradients(cases, type);
     addMiddles(cases, type);
     addVersions(cases, type);
     addEnds(cases, type);

@@ -87,13 +87,13 @@ struct Case {
   std::string name; // "family/what"
   std::function<void(Model &)> build;
   std::vector<Sizes> runs;
-  std::optional<int64_t> attentions = std::nullopt; // how many groups of that kind it becomes
-  std::string card = "";                            // that its convolutions have to take
-  std::map<std::string, int64_t> knobs = {};        // of that card
-  bool takesWeights = false;                        // as inputs, known only at run time
-  std::string versions = "";                        // of that card's groups, as a plan has them
-  std::map<std::string, int64_t> thresholds = {};   // as a plan has them
-  bool inPlace = false; // results take the place of inputs of their types
+  std::map<std::string, int64_t> groups = {};     // how many of some kinds it becomes
+  std::string card = "";                          // that its convolutions have to take
+  std::map<std::string, int64_t> knobs = {};      // of that card
+  bool takesWeights = false;                      // as inputs, known only at run time
+  std::string versions = "";                      // of that card's groups, as a plan has them
+  std::map<std::string, int64_t> thresholds = {}; // as a plan has them
+  bool inPlace = false;                           // results take the place of inputs of their types
 };
 using Cases = std::vector<Case>;
 /// The case, and the same where the model takes its weights.

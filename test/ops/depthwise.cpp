@@ -67,8 +67,7 @@ static Value conv(Model &m, const Layer &layer, const Image &image, const string
 
 static void add(Cases &cases, const string &name, const Image &image, int64_t pixels,
                 const std::function<void(Model &)> &build) {
-  Case one{"depthwise/" + name, build, runsOf(image), std::nullopt, "conv_depthwise",
-           {{"pixels", pixels}}};
+  Case one{"depthwise/" + name, build, runsOf(image), {}, "conv_depthwise", {{"pixels", pixels}}};
   addBoth(cases, one);
 }
 

@@ -89,7 +89,7 @@ static void add(Cases &cases, const string &name, const Middle &middle, Numbers 
   };
   bool isKnown = sizes.first != "s";
   std::vector<Sizes> one = {{{"b", 2}}};
-  cases.push_back({"attention/masks, " + name, build, isKnown ? one : kRuns, 1});
+  cases.push_back({"attention/masks, " + name, build, isKnown ? one : kRuns, {{"attention", 1}}});
 }
 
 void addMasks(Cases &cases) {

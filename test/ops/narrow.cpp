@@ -52,12 +52,8 @@ static Value with(Model &m, const char *op, Value x, Value y) {
 
 static void add(Cases &cases, const string &name, std::vector<Sizes> runs, int64_t pixels,
                 const std::function<void(Model &)> &build) {
-  addBoth(cases, {"conv narrow/" + name,
-                  build,
-                  std::move(runs),
-                  std::nullopt,
-                  "conv_narrow",
-                  {{"m", pixels}}});
+  addBoth(cases,
+          {"conv narrow/" + name, build, std::move(runs), {}, "conv_narrow", {{"m", pixels}}});
 }
 
 static void addSizes(Cases &cases) {

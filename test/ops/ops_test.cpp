@@ -341,18 +341,15 @@ std::string checkGroups(const Case &test, const Compiled &compiled) {
     if (!nlohmann::json::parse(compiled.reportJson)["pointwise_instead"].empty())
       return "a group runs element by element\n";
   }
-  if (!test.attentions)
-    return "";
-  int64_t found = 0;
-  compiled.graph.get()->walk([&](graph::GroupOp group) {
-    auto kind = group->getAttrOfType<StringAttr>("kind");
-    found += kind && kind.getValue() == "attention";
-  });
-  if (found != *test.attentions)
-    return std::to_string(found) + " groups of kind attention instead of " +
-           std::to_string(*test.attentions) + "\n";
-  if (compiled.reportJson.find("\"planned\": \"attention\"") != std::string::npos)
-    return "an attention runs element by element\n";
+  for (auto &[kind, wanted] : test.groups) {
+    int64_t found = 0;
+    compiled.graph.get()->walk([&](graph::GroupOp group) { found += group.kindName() == kind; });
+    if (found != wanted)
+      return std::to_string(found) + " groups of kind " + kind + " instead of " +
+             std::to_string(wanted) + "\n";
+    if (compiled.reportJson.find("\"planned\": \"" + kind + "\"") != std::string::npos)
+      return "a group of kind " + kind + " runs element by element\n";
+  }
   return "";
 }
 

@@ -56,7 +56,7 @@ static void add(Cases &cases, const string &name, std::vector<Sizes> runs,
       knobs["tile"] = tile;
       knobs["late"] = late;
       string form = std::to_string(tile) + "x" + std::to_string(tile) + (late ? " late" : "");
-      Case one{"winograd/" + name + " " + form, build, runs, std::nullopt, "conv_winograd", knobs};
+      Case one{"winograd/" + name + " " + form, build, runs, {}, "conv_winograd", knobs};
       late ? addBoth(cases, one) : cases.push_back(one);
     }
 }

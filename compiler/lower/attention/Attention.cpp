@@ -41,27 +41,7 @@ Indices AttentionKernel::placeOfRow(Elements &e, Value tensor, Value row) {
 }
 
 Indices AttentionKernel::operandBatch(Elements &e, graph::MatmulOp product, Value operand) {
-  Indices place = batchPlace(e, product.getResult());
-  DimVector from = graph::dimsOf(operand), to = graph::dimsOf(product.getResult());
-  for (auto [i, index] : llvm::enumerate(place))
-    index = broadcastIndex(e, index, from[i], to[i]);
-  return place;
-}
-
-/// Where the kernel's result has what is at `place` of the second product.
-Indices AttentionKernel::resultPlace(Elements &e, Indices place) {
-  for (Operation *move : parts.moves) {
-    if (auto transpose = dyn_cast<graph::TransposeOp>(move)) {
-      Indices next;
-      for (int64_t axis : transpose.getPermutation())
-        next.push_back(place[axis]);
-      place = next;
-    } else {
-      DimVector from = graph::dimsOf(move->getOperand(0)), to = graph::dimsOf(move->getResult(0));
-      place = reshapedPlace(e, to, from, place);
-    }
-  }
-  return place;
+  return lower::operandBatch(e, product, operand, batchPlace(e, product.getResult()));
 }
 
 Value AttentionKernel::rowNumber(Value row) {
@@ -76,13 +56,6 @@ Values AttentionKernel::rowOffsets(const Strip &strip, const Dim &stride) {
   for (int64_t i = 0; i < strip.count(); ++i)
     offsets.push_back(code.mul(code.add(strip.place, code.number(i)), kernel.dim(stride)));
   return offsets;
-}
-
-Value AttentionKernel::maskAt(Elements &e, const Dim &columns, int64_t width, Value column) {
-  Code &code = kernel.code();
-  if (columns.mod(Dim(width)).isConstant(0))
-    return {};
-  return code.maskOf(code.max(code.sub(kernel.dim(columns), column), code.number(0)));
 }
 
 AttentionKernel::Strip AttentionKernel::stripOf(Value first, Value place, int64_t count) {
@@ -155,7 +128,7 @@ void AttentionKernel::emitScores(Elements &e, const Strip &strip, Value panel, i
   for (int64_t j = 0; j < vectors; ++j) {
     Elements::Scope scope(e);
     Value column = code.add(code.mul(panel, code.number(width)), code.number(j * code.lanes));
-    e.mask = maskAt(e, keys, width, column);
+    e.mask = maskOfColumns(e, keys, width, column);
     for (int64_t i = 0; i < strip.count(); ++i) {
       Indices place(places[i]);
       place.push_back({column, 1, {}});
@@ -237,14 +210,14 @@ void AttentionKernel::storeValues(Elements &e, const Strip &strip, ArrayRef<Valu
     for (int64_t j = 0; j < valuePanels.vectors; ++j) {
       Elements::Scope scope(e);
       Value column = code.add(firstColumn, code.number(j * code.lanes));
-      e.mask = maskAt(e, valuePanels.columns, valuePanels.width, column);
+      e.mask = maskOfColumns(e, valuePanels.columns, valuePanels.width, column);
       place.back() = {column, 1, {}};
       Value sum = sums[i * valuePanels.vectors + j];
       if (parts.dividesLast)
         sum = code.b.create<arith::MulFOp>(code.loc, sum, code.spread(sumOfRow));
       sum = narrow(e, sum, graph::elementOf(values));
       e.bind(values, [sum](ArrayRef<Index>) { return sum; });
-      Indices target = resultPlace(e, place);
+      Indices target = placeAfterMoves(e, parts.moves, place);
       e.store(parts.result, e.at(parts.result, target), target);
       e.mask = {};
     }

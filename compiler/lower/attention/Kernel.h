@@ -5,12 +5,9 @@
 #include "compiler/graph/edit/Band.h"
 #include "compiler/lower/attention/Operands.h"
 #include "compiler/lower/elements/Definitions.h"
-#include "compiler/mechanism/Attention.h"
+#include "compiler/mechanism/attention/Attention.h"
 
 namespace heddle::lower {
-
-/// All but the last two sizes.
-DimVector batchDims(Value tensor);
 
 /// What makes logits of scores: a factor, and masks that are added or taken instead.
 struct ScoreMasks {
@@ -104,11 +101,9 @@ private:
   /// The place of a row, without the last index, in a tensor whose rows are those of the scores.
   Indices placeOfRow(Elements &e, Value tensor, Value row);
   Indices operandBatch(Elements &e, graph::MatmulOp product, Value operand);
-  Indices resultPlace(Elements &e, Indices place);
   Value rowNumber(Value row);
   Values rowOffsets(const Strip &strip, const Dim &stride);
   Value scratchAt(const Dim &elements);
-  Value maskAt(Elements &e, const Dim &columns, int64_t width, Value column);
 
   KernelBuilder &kernel;
   mlir::Block *group;

@@ -9,12 +9,6 @@ using namespace mlir;
 
 namespace heddle::lower {
 
-DimVector batchDims(Value tensor) {
-  DimVector dims = graph::dimsOf(tensor);
-  dims.pop_back_n(2);
-  return dims;
-}
-
 LogicalResult AttentionKernel::prepare() {
   std::string why;
   auto read = mechanism::readAttention(mechanism::opsOf(*group), why);
@@ -33,23 +27,13 @@ LogicalResult AttentionKernel::prepare() {
   return success();
 }
 
-/// The vectors of a panel: as many as asked for, fewer where as many panels do with fewer.
-static int64_t vectorsOf(const Dim &columns, int64_t wanted, int64_t lanes) {
-  auto known = columns.constant();
-  if (!known || *known == 0)
-    return wanted;
-  int64_t vectors = llvm::divideCeil(*known, lanes);
-  return llvm::divideCeil(vectors, llvm::divideCeil(vectors, wanted));
-}
-
 int64_t AttentionKernel::stripsTogether() {
   return cost::thresholdAt(parts.values, cost::kAttentionStrips);
 }
 
 void AttentionKernel::chooseTiles() {
   int64_t lanes = kernel.machine.lanes;
-  int64_t wanted = std::max<int64_t>(
-      1, schedule.knob("n", (kernel.machine.registers < 32 ? 2 : 4) * lanes) / lanes);
+  int64_t wanted = wantedVectors(schedule, kernel.machine);
   stripRows = std::max<int64_t>(1, schedule.knob("m", 6));
   // Known rows: strips of one size that fits best.
   if (auto known = queries.constant(); known && *known > 0)

@@ -8,6 +8,55 @@ using namespace mlir;
 
 namespace heddle::lower {
 
+int64_t vectorsOf(const Dim &columns, int64_t wanted, int64_t lanes) {
+  auto known = columns.constant();
+  if (!known || *known == 0)
+    return wanted;
+  int64_t vectors = llvm::divideCeil(*known, lanes);
+  return llvm::divideCeil(vectors, llvm::divideCeil(vectors, wanted));
+}
+
+int64_t wantedVectors(const Schedule &schedule, const program::Machine &machine) {
+  int64_t columns = schedule.knob("n", (machine.registers < 32 ? 2 : 4) * machine.lanes);
+  return std::max<int64_t>(1, columns / machine.lanes);
+}
+
+DimVector batchDims(Value tensor) {
+  DimVector dims = graph::dimsOf(tensor);
+  dims.pop_back_n(2);
+  return dims;
+}
+
+Indices operandBatch(Elements &e, graph::MatmulOp product, Value operand, ArrayRef<Index> batch) {
+  DimVector from = graph::dimsOf(operand), to = graph::dimsOf(product.getResult());
+  Indices place;
+  for (auto [index, fromSize, toSize] : llvm::zip(batch, from, to))
+    place.push_back(broadcastIndex(e, index, fromSize, toSize));
+  return place;
+}
+
+Indices placeAfterMoves(Elements &e, ArrayRef<Operation *> moves, Indices place) {
+  for (Operation *move : moves) {
+    if (auto transpose = dyn_cast<graph::TransposeOp>(move)) {
+      Indices next;
+      for (int64_t axis : transpose.getPermutation())
+        next.push_back(place[axis]);
+      place = next;
+    } else {
+      DimVector from = graph::dimsOf(move->getOperand(0)), to = graph::dimsOf(move->getResult(0));
+      place = reshapedPlace(e, to, from, place);
+    }
+  }
+  return place;
+}
+
+Value maskOfColumns(Elements &e, const Dim &columns, int64_t width, Value column) {
+  if (columns.mod(Dim(width)).isConstant(0))
+    return {};
+  Code &code = e.code();
+  return code.maskOf(code.max(code.sub(e.kernel.dim(columns), column), code.number(0)));
+}
+
 /// The dimension of `value` that memory walks fastest, when it is one of the last two.
 static bool isTransposed(Block *group, Value value) {
   int64_t dimension = graph::rankOf(value) - 2; // followed back; -1 when lost
@@ -85,15 +134,14 @@ static void packSquares(Elements &e, const Panels &panels, Value tensor, ArrayRe
 static void packInOrder(Elements &e, const Panels &panels, Value tensor, ArrayRef<Index> batch,
                         Value target) {
   Code &code = e.code();
-  Value rows = e.kernel.dim(panels.rows), columns = e.kernel.dim(panels.columns);
-  bool isExact = panels.columns.mod(Dim(panels.width)).isConstant(0);
+  Value rows = e.kernel.dim(panels.rows);
   foldScoped(e, code.number(0), e.kernel.dim(panels.count()), {}, [&](Value panel, ValueRange) {
     Value first = code.mul(panel, code.number(panels.width));
     Value start = code.mul(panel, e.kernel.dim(panels.rows * Dim(panels.width)));
-    Values masks(panels.vectors);
-    for (int64_t j = 0; j < panels.vectors && !isExact; ++j)
-      masks[j] = code.maskOf(code.max(
-          code.sub(columns, code.add(first, code.number(j * code.lanes))), code.number(0)));
+    Values masks;
+    for (int64_t j = 0; j < panels.vectors; ++j)
+      masks.push_back(maskOfColumns(e, panels.columns, panels.width,
+                                    code.add(first, code.number(j * code.lanes))));
     foldScoped(e, code.number(0), rows, {}, [&](Value k, ValueRange) {
       Value row = code.add(start, code.mul(k, code.number(panels.width)));
       for (int64_t j = 0; j < panels.vectors; ++j) {

@@ -17,6 +17,21 @@ struct Panels {
   Dim elements() const { return count() * rows * Dim(width); }
 };
 
+/// The vectors of a panel: as many as asked for, fewer where as many panels do with fewer.
+int64_t vectorsOf(const Dim &columns, int64_t wanted, int64_t lanes);
+/// The vectors of `n` columns, by default as many as the registers are for.
+int64_t wantedVectors(const Schedule &schedule, const program::Machine &machine);
+
+/// All but the last two sizes.
+DimVector batchDims(Value tensor);
+/// The place of an operand's matrix, where that of the product's result is at `batch`.
+Indices operandBatch(Elements &elements, graph::MatmulOp product, Value operand,
+                     llvm::ArrayRef<Index> batch);
+/// Where transposes and reshapes, one after the other, move what is at `place`.
+Indices placeAfterMoves(Elements &elements, llvm::ArrayRef<mlir::Operation *> moves, Indices place);
+/// Lanes from `column` on that are columns; null where all are in panels of this width.
+Value maskOfColumns(Elements &elements, const Dim &columns, int64_t width, Value column);
+
 /// Packs the matrix that the last two dimensions of `tensor` are, at `batch`, to `target`.
 void packPanels(Elements &elements, const Panels &panels, Value tensor, llvm::ArrayRef<Index> batch,
                 Value target);

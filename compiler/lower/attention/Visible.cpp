@@ -178,7 +178,7 @@ Value AttentionKernel::largestMagnitude(Elements &e, const Panels &panels, const
     for (int64_t j = 0; j < panels.vectors; ++j) {
       Value column =
           code.add(code.mul(panel, code.number(panels.width)), code.number(j * code.lanes));
-      masks.push_back(maskAt(e, panels.columns, panels.width, column));
+      masks.push_back(maskOfColumns(e, panels.columns, panels.width, column));
     }
     return foldScoped(
         e, code.number(0), kernel.dim(panels.rows), carried, [&](Value k, ValueRange in) {
@@ -261,7 +261,7 @@ Value AttentionKernel::readMasks(Elements &e, Value firstRow, Value rows) {
         Elements::Scope scope(e);
         Value column =
             code.add(code.mul(panel, code.number(keyPanels.width)), code.number(j * code.lanes));
-        e.mask = maskAt(e, keys, keyPanels.width, column);
+        e.mask = maskOfColumns(e, keys, keyPanels.width, column);
         place.back() = {column, 1, {}};
         Value mask = maskOfScore(e, place);
         if (e.mask)

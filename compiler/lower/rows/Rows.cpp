@@ -13,8 +13,14 @@ namespace heddle::lower {
 
 LogicalResult RowKernel::prepare(Value bound) {
   given = bound;
+  return prepare(mechanism::opsOf(*group), llvm::to_vector(outputsOf(group)));
+}
+
+LogicalResult RowKernel::prepare(ArrayRef<Operation *> some, ArrayRef<Value> made) {
+  ops.assign(some.begin(), some.end());
+  results.assign(made.begin(), made.end());
   std::string why;
-  auto rows = mechanism::readRows(mechanism::opsOf(*group), outputsOf(group), why);
+  auto rows = mechanism::readRows(ops, results, why);
   if (!rows)
     return failure();
   full = std::move(rows->full);
@@ -61,11 +67,11 @@ bool RowKernel::isRowValue(Value value) const {
 
 /// Expensive values that more than one pass wants.
 void RowKernel::chooseKeptValues() {
-  for (Operation &op : *group)
-    if (graph::isCostly(&op) && graph::dimsOf(op.getResult(0)) == full &&
-        !op.getResult(0).hasOneUse() && !op.getResult(0).use_empty() &&
-        !(given && dependsOn(given, op.getResult(0))))
-      keptValues.push_back(op.getResult(0));
+  for (Operation *op : ops)
+    if (graph::isCostly(op) && graph::dimsOf(op->getResult(0)) == full &&
+        !op->getResult(0).hasOneUse() && !op->getResult(0).use_empty() &&
+        !(given && dependsOn(given, op->getResult(0))))
+      keptValues.push_back(op->getResult(0));
 }
 
 Indices RowKernel::placeOf(Elements &e, Value row) {
@@ -189,9 +195,8 @@ Value RowKernel::bindShares(Elements &e, Operation *sum, Value total) {
   return shares;
 }
 
-void RowKernel::emitRow(Elements &e, Value row) {
+void RowKernel::emitRow(Elements &e, const Indices &start) {
   Code &code = kernel.code();
-  Indices start = placeOf(e, row);
   llvm::DenseSet<Value> stored;
   SmallVector<Value> shares;
   for (Operation *reduction : reductions) {
@@ -240,29 +245,39 @@ void RowKernel::emitRow(Elements &e, Value row) {
 
 void RowKernel::emitOutputs(Elements &e, const Indices &start) {
   Code &code = kernel.code();
+  auto put = [&](Value output, Value value, ArrayRef<Index> place) {
+    if (store)
+      store(e, output, value, place);
+    else
+      e.store(output, value, place);
+  };
   SmallVector<Value> wide;
-  for (Value output : outputsOf(group)) {
+  for (Value output : results) {
     if (output == given)
       continue;
     if (!isRowValue(output)) {
       wide.push_back(output);
       continue;
     }
-    auto store = [&] {
+    auto putNumber = [&] {
       Elements::Scope scope(e);
       Indices place(start);
       place.resize(graph::rankOf(output), e.uniform(code.number(0)));
-      e.store(output, e.at(output, place), place);
+      put(output, e.at(output, place), place);
     };
     if (piece) // the first one's task does it
-      code.when(code.less(piece->low, code.number(1)), store);
+      code.when(code.less(piece->low, code.number(1)), putNumber);
     else
-      store();
+      putNumber();
   }
   if (!wide.empty())
     walk(e, kept, start, {}, [&](ArrayRef<Index> place, ValueRange) {
+      // All first: one may take the place of what another one reads.
+      SmallVector<Value> values;
       for (Value output : wide)
-        e.store(output, e.at(output, place), place);
+        values.push_back(e.at(output, place));
+      for (auto [output, value] : llvm::zip(wide, values))
+        put(output, value, place);
       return Values();
     });
 }

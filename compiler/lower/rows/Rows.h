@@ -17,10 +17,15 @@ public:
   /// Fails where the group has no reductions, or reductions of different dimensions. Where `bound`
   /// is set, the caller computes, stores and binds that value. Writes no code.
   mlir::LogicalResult prepare(Value bound = {});
+  /// The same of some ops of the group, whose results `store` takes.
+  mlir::LogicalResult prepare(llvm::ArrayRef<mlir::Operation *> some, llvm::ArrayRef<Value> made);
+  /// Where results go, if not to memory.
+  std::function<void(Elements &, Value result, Value value, llvm::ArrayRef<Index> place)> store;
   /// The whole phase, with so many rows in one task.
   void emit(int64_t rowsPerTask);
   /// All passes over one row.
-  void emitRow(Elements &e, Value row);
+  void emitRow(Elements &e, Value row) { emitRow(e, placeOf(e, row)); }
+  void emitRow(Elements &e, const Indices &start);
 
   /// Of the worker; emitRow takes it from this many bytes on.
   Dim scratchBytes() const;
@@ -61,7 +66,8 @@ private:
 
   KernelBuilder &kernel;
   mlir::Block *group;
-  llvm::SmallVector<mlir::Operation *> reductions;
+  llvm::SmallVector<mlir::Operation *> ops, reductions;
+  llvm::SmallVector<Value> results;
   llvm::SmallVector<Value> keptValues;
   Value given;
   /// Of one axis of a row, where only a part of it is walked.

@@ -10,8 +10,8 @@
 //
 // Q, K, V, masks and other operands may be computed by ops of the set: their elements are asked for
 // one by one. A value "depends on the scores" when it is computed from the first product.
-#ifndef HEDDLE_MECHANISM_ATTENTION_H
-#define HEDDLE_MECHANISM_ATTENTION_H
+#ifndef HEDDLE_MECHANISM_ATTENTION_ATTENTION_H
+#define HEDDLE_MECHANISM_ATTENTION_ATTENTION_H
 
 #include "compiler/mechanism/Mechanism.h"
 
@@ -34,4 +34,4 @@ std::optional<AttentionParts> readAttention(Ops ops, std::string &why);
 
 } // namespace heddle::mechanism
 
-#endif // HEDDLE_MECHANISM_ATTENTION_H
+#endif // HEDDLE_MECHANISM_ATTENTION_ATTENTION_H

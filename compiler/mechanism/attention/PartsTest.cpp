@@ -1,6 +1,6 @@
-// AttentionTest: which sets of ops are an attention, which may become one, and why others may not.
+// PartsTest: which sets of ops are an attention, which may become one, and why others may not.
 
-#include "compiler/mechanism/Attention.h"
+#include "compiler/mechanism/attention/Attention.h"
 
 #include "mlir/Parser/Parser.h"
 

@@ -1,7 +1,7 @@
 // Attention: finds the ops between the second product and the first one, and checks the role of
 // each op of a set.
 
-#include "compiler/mechanism/Attention.h"
+#include "compiler/mechanism/attention/Attention.h"
 
 #include "compiler/mechanism/Checks.h"
 
