@@ -95,6 +95,17 @@ void addRecords(cache::Key &key, const std::string &path) {
       key.add("none");
 }
 
+/// Both its content and whether it is used: another version of the compiler may refuse it.
+void addCostModel(cache::Key &key, const CompileOptions &options) {
+  const std::string &path = options.costModelPath;
+  auto digest = path.empty() ? std::nullopt : digestOfFile(path);
+  if (digest)
+    key.add(*digest);
+  else
+    key.add("none");
+  key.add(options.costModelProblem);
+}
+
 } // namespace
 
 std::optional<ModelKey> keyOfModel(const std::string &path, const CompileOptions &options) {
@@ -111,6 +122,7 @@ std::optional<ModelKey> keyOfModel(const std::string &path, const CompileOptions
   key.add(*model).add(llvm::sys::path::filename(path));
   addOptions(key, options);
   addRecords(key, options.recordsPath);
+  addCostModel(key, options);
   if (!addTargets(key, options))
     return std::nullopt;
   return ModelKey{key.digest(), path, state, now};

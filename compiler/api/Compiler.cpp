@@ -1,6 +1,7 @@
 // Compiler: include/heddle/compiler.h over the pipeline. No exception and no LLVM error crosses it.
 
 #include "compiler/api/CachedArtefact.h"
+#include "compiler/api/CostModelFile.h"
 #include "compiler/api/Options.h"
 #include "compiler/api/Status.h"
 #include "compiler/onnx/Importer.h"
@@ -11,6 +12,7 @@
 #include "heddle/compiler.h"
 #include "runtime/executable/variants.h"
 
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 #include <atomic>
@@ -158,6 +160,24 @@ static llvm::Error readLayers(llvm::StringRef without, CompileOptions &options) 
   return llvm::Error::success();
 }
 
+/// A file that is no cost model of this heddle is a reason to go by the rules, which the report
+/// tells; one that is not there is a mistake.
+static llvm::Error readCostModel(const char *path, CompileOptions &options) {
+  if (!llvm::sys::fs::exists(path))
+    return makeError(ErrorCode::Usage, "error: cannot read cost model '" + llvm::Twine(path) +
+                                           "': there is no such file");
+  options.costModelPath = path;
+  auto model = loadCostModel(path);
+  if (model)
+    options.costModel = std::move(*model);
+  else
+    options.costModelProblem = "'" + options.costModelPath + "' is no cost model of this heddle: " +
+                               llvm::toString(model.takeError()) +
+                               "; the rules choose instead ('heddle cost train' makes one, and "
+                               "'heddle compile' an artefact of it)";
+  return llvm::Error::success();
+}
+
 llvm::Expected<CompileOptions> heddle::optionsOf(const heddle_compile_options_t *caller) {
   CompileOptions options;
   if (const char *records = std::getenv("HEDDLE_RECORDS"))
@@ -218,6 +238,9 @@ llvm::Expected<CompileOptions> heddle::optionsOf(const heddle_compile_options_t 
   }
   if (given->records)
     options.recordsPath = given->records;
+  if (given->cost_model)
+    if (llvm::Error error = readCostModel(given->cost_model, options))
+      return std::move(error);
   if (given->schedules)
     options.scheduleFolders.push_back(given->schedules);
   options.threads = given->threads;

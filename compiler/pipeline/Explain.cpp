@@ -375,6 +375,8 @@ Json Explainer::write() {
     json["rows"] = rowsJson();
   json["feedback"] = feedbackJson(compiled);
   json["unfolded"] = unfoldedJson(compiled);
+  if (!compiled.costJson.empty())
+    json["cost_model"] = Json::parse(compiled.costJson);
   json["memory"] = memory();
   json["cards"] = chosenCards();
   return json;

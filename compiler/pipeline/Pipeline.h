@@ -15,6 +15,9 @@ namespace heddle {
 namespace plan {
 struct Plan;
 }
+namespace cost {
+class Model;
+}
 
 struct CompileOptions {
   std::string target = "host"; // or several: target::targetsFor
@@ -28,16 +31,18 @@ struct CompileOptions {
   std::vector<std::pair<std::string, std::string>> functions; // files of them: names and bytes
   std::string planText, planPath; // a plan to carry out; empty lets the chooser decide
   std::vector<std::string> scheduleFolders;
-  std::string recordsPath;                    // of tuning; "" for none
-  std::set<std::string> without;              // see heddle/compiler.h
-  int64_t memoryLimitBytes = 0;               // of a run (see MemoryLimit.h); 0: as it comes
-  int threads = 0;                            // 1 makes an artefact without a pool
-  int64_t foldLimitBytes = int64_t(64) << 20; // larger constants stay ops
-  int jobs = 0;                               // threads of the compiler; 0: all cores it may use
-  std::shared_ptr<cache::Cache> cache;        // null: everything is compiled anew
-  bool isProfiled = false;                    // see program::Program
-  bool isSanitized = false;                   // the same
-  bool isStrict = false;                      // no cards of `math = "fast"`, halves are rounded
+  std::string recordsPath;                     // of tuning; "" for none
+  std::shared_ptr<cost::Model> costModel;      // chooses where records do not; null: the rules
+  std::string costModelPath, costModelProblem; // its file, and why that is not used
+  std::set<std::string> without;               // see heddle/compiler.h
+  int64_t memoryLimitBytes = 0;                // of a run (see MemoryLimit.h); 0: as it comes
+  int threads = 0;                             // 1 makes an artefact without a pool
+  int64_t foldLimitBytes = int64_t(64) << 20;  // larger constants stay ops
+  int jobs = 0;                                // threads of the compiler; 0: all cores it may use
+  std::shared_ptr<cache::Cache> cache;         // null: everything is compiled anew
+  bool isProfiled = false;                     // see program::Program
+  bool isSanitized = false;                    // the same
+  bool isStrict = false;                       // no cards of `math = "fast"`, halves are rounded
   std::function<void(llvm::StringRef stage, double fraction)> progress;
   std::set<std::string> printAfter; // names of stages, whose modules `print` gets as text
   std::function<void(llvm::StringRef stage, llvm::StringRef text)> print;
@@ -70,6 +75,7 @@ struct Compiled {
   std::string fingerprint;                 // of the model, as it was before anything was chosen
   std::shared_ptr<const plan::Plan> given; // empty where the options have none
   std::string planJson, reportJson;
+  std::string costJson; // what the cost model said of each group; "" if there is none
   std::vector<Feedback> feedback;
   std::vector<Simplified> simplified;
   /// For the other targets that were asked for, the one that asks most first; this one asks more

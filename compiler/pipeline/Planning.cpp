@@ -2,10 +2,12 @@
 
 #include "compiler/pipeline/Planning.h"
 
+#include "compiler/cost/LearnedChooser.h"
 #include "compiler/lower/Schedule.h"
 #include "compiler/partition/Partition.h"
 #include "compiler/pipeline/MemoryLimit.h"
 #include "compiler/plan/Chooser.h"
+#include "compiler/records/GroupKey.h"
 #include "compiler/records/RecordedChooser.h"
 #include "compiler/simplify/Passes.h"
 #include "compiler/training/Recipe.h"
@@ -186,6 +188,7 @@ struct Deciders {
   plan::DefaultChooser byRule;
   std::unique_ptr<records::Records> records;
   std::optional<records::RecordedChooser> byRecords;
+  std::optional<cost::LearnedChooser> byCost;
   std::optional<plan::PlanChooser> byPlan;
 
   Deciders(warehouse::Warehouse cards) : cards(std::move(cards)) {}
@@ -207,13 +210,68 @@ struct Deciders {
       made->byRecords.emplace(*made->records, compiled.target->identity,
                               records::threadsOf(options.threads), made->byRule);
     }
-    made->byPlan.emplace(*compiled.given, made->byRecords
-                                              ? static_cast<plan::Chooser &>(*made->byRecords)
-                                              : made->byRule);
+    plan::Chooser *last = &made->byRule;
+    if (made->byRecords)
+      last = &*made->byRecords;
+    if (options.costModel) {
+      auto isMeasured = [&deciders = *made, target = compiled.target->identity,
+                         threads = records::threadsOf(options.threads)](graph::GroupOp group) {
+        return deciders.isMeasured(group, target, threads);
+      };
+      last = &made->byCost.emplace(*options.costModel, *last, isMeasured);
+    }
+    made->byPlan.emplace(*compiled.given, *last);
     return made;
+  }
+
+private:
+  /// Whether records have measured the group at length: its default choice alone says nothing.
+  llvm::Expected<bool> isMeasured(graph::GroupOp group, const std::string &target,
+                                  int64_t threads) {
+    if (!records)
+      return false;
+    auto found = records->find({records::keyOf(group).hash, target, threads});
+    if (!found)
+      return found.takeError();
+    return llvm::any_of(*found, [](const records::Record &record) {
+      return record.isConfirmed && record.speedup != 1;
+    });
   }
 };
 } // namespace
+
+static nlohmann::ordered_json describe(const plan::Choice &choice) {
+  nlohmann::ordered_json knobs = nlohmann::ordered_json::object();
+  for (auto &[name, value] : choice.knobs)
+    knobs[name] = value;
+  return {{"card", choice.card ? nlohmann::ordered_json(choice.card->name) : nullptr},
+          {"knobs", knobs}};
+}
+
+/// What the cost model said of each group, or why it is not asked.
+static std::string costJson(const CompileOptions &options, const Deciders &deciders) {
+  if (options.costModelPath.empty())
+    return "";
+  nlohmann::ordered_json json = {{"path", options.costModelPath},
+                                 {"problem", nullptr},
+                                 {"groups", nlohmann::ordered_json::object()}};
+  if (!options.costModelProblem.empty())
+    json["problem"] = options.costModelProblem;
+  if (deciders.byCost)
+    for (auto &[group, decision] : deciders.byCost->decisions()) {
+      auto &said = json["groups"][group];
+      said = describe(decision.choice);
+      said["instead_of"] = describe(decision.otherwise);
+      said["kept"] = nullptr;
+      if (!decision.kept.empty())
+        said["kept"] = decision.kept;
+      said["speedup"] = decision.speedup;
+      said["moved"] = nlohmann::ordered_json::array();
+      for (auto &[feature, factor] : decision.moved)
+        said["moved"].push_back({{"feature", feature}, {"factor", factor}});
+    }
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
 
 /// The memory of training grows with the depth of a model, so that some is saved where that is
 /// nearly free. What a given plan does not compute again, nobody does.
@@ -297,6 +355,7 @@ llvm::Error planGroups(const CompileOptions &options, Compiled &compiled, Stages
         if (each.name == line.name)
           line.again = each;
     compiled.planJson = made.str();
+    compiled.costJson = costJson(options, *deciders);
     return llvm::Error::success();
   };
   while (true) {

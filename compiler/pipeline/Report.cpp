@@ -68,6 +68,8 @@ std::string reportOf(const Compiled &compiled, const nlohmann::ordered_json &sec
                         {"total", memory.total()}};
     report["objects"] = {{"count", code->parts}, {"from_cache", code->fromCache}};
   }
+  if (!compiled.costJson.empty())
+    report["cost_model"] = nlohmann::ordered_json::parse(compiled.costJson);
   if (!compiled.variants.empty())
     report["variants"] = variantsJson(compiled);
   return report.dump(2);

@@ -64,9 +64,12 @@ GroupKey keyOf(graph::GroupOp group) {
   OpPrintingFlags flags;
   flags.elideLargeElementsAttrs(16).elideLargeResourceString(16);
   cut.module->print(stream, flags);
-  key.hash =
-      "sha256:" + llvm::toHex(llvm::SHA256::hash(llvm::arrayRefFromStringRef(stream.str())), true);
+  key.hash = hashOf(stream.str());
   return key;
+}
+
+std::string hashOf(StringRef text) {
+  return "sha256:" + llvm::toHex(llvm::SHA256::hash(llvm::arrayRefFromStringRef(text)), true);
 }
 
 } // namespace heddle::records

@@ -18,6 +18,9 @@ struct GroupKey {
 /// the order in which they occur. What was chosen for the group does not enter it.
 GroupKey keyOf(graph::GroupOp group);
 
+/// GroupKey::hash of a text.
+std::string hashOf(llvm::StringRef text);
+
 } // namespace heddle::records
 
 #endif // HEDDLE_RECORDS_GROUPKEY_H

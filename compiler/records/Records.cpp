@@ -14,10 +14,11 @@ using Json = nlohmann::ordered_json;
 namespace heddle::records {
 
 static constexpr int64_t kApplication = 0x48444c52; // "HDLR"
-static constexpr int64_t kVersion = 2;
+static constexpr int64_t kVersion = 3, kSubjects = 2, kOrigins = 3;
 static constexpr int kBusyMilliseconds = 20000; // that another process may keep the file
 
-static const char *const kSchema = R"(
+/// What each version has beside the one before it.
+static const char *const kTables[] = {R"(
 CREATE TABLE trial (
   id INTEGER PRIMARY KEY,
   key TEXT NOT NULL, target TEXT NOT NULL, threads INTEGER NOT NULL,
@@ -25,11 +26,25 @@ CREATE TABLE trial (
   card TEXT NOT NULL, card_hash TEXT NOT NULL, knobs TEXT NOT NULL,
   seconds REAL, speedup REAL, confirmed INTEGER NOT NULL, failure TEXT, limit_seconds REAL,
   UNIQUE (key, target, threads, sizes, base, card, card_hash, knobs));
-)";
-
-/// What version 2 has beside version 1, which had the trials alone.
-static const char *const kSubjects =
-    "CREATE TABLE subject (key TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;";
+)",
+                                      R"(
+CREATE TABLE subject (key TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
+)",
+                                      R"(
+CREATE TABLE origin (
+  key TEXT NOT NULL, model TEXT NOT NULL, count INTEGER NOT NULL,
+  PRIMARY KEY (key, model)) WITHOUT ROWID;
+CREATE TABLE card (
+  name TEXT NOT NULL, hash TEXT NOT NULL, mechanism TEXT NOT NULL,
+  PRIMARY KEY (name, hash)) WITHOUT ROWID;
+CREATE TABLE machine (
+  target TEXT NOT NULL, threads INTEGER NOT NULL, machine TEXT NOT NULL,
+  lanes INTEGER NOT NULL, registers INTEGER NOT NULL, l1_bytes INTEGER NOT NULL,
+  l2_bytes INTEGER NOT NULL, workers INTEGER NOT NULL, dot INTEGER NOT NULL,
+  permutes_words INTEGER NOT NULL, permutes_bytes INTEGER NOT NULL,
+  PRIMARY KEY (target, threads, machine)) WITHOUT ROWID;
+)"};
+static_assert(std::size(kTables) == kVersion);
 
 std::string textOf(const plan::Choice &choice) {
   if (!choice.card)
@@ -149,8 +164,9 @@ llvm::Error Records::prepare(Access access) {
                   "its schema is version " + Twine(*version) + ", this heddle reads 1 to " +
                       Twine(kVersion),
                   kOtherFile);
-  hasSubjects = *version == kVersion;
-  return access == Access::Read || hasSubjects ? llvm::Error::success() : bringUpToDate();
+  this->version = *version;
+  bool isUpToDate = *version == kVersion;
+  return access == Access::Read || isUpToDate ? llvm::Error::success() : bringUpToDate();
 }
 
 /// Makes the tables of an empty file, and those that an older one lacks.
@@ -161,14 +177,13 @@ llvm::Error Records::bringUpToDate() {
   auto version = number("PRAGMA user_version");
   if (!version)
     return version.takeError();
-  std::string make;
-  if (*version == 0)
-    make = kSchema + ("PRAGMA application_id = " + std::to_string(kApplication)) + ";";
-  if (*version < kVersion)
-    make += kSubjects + ("PRAGMA user_version = " + std::to_string(kVersion));
+  std::string make = "PRAGMA application_id = " + std::to_string(kApplication) +
+                     ";PRAGMA user_version = " + std::to_string(kVersion) + ";";
+  for (int64_t missing = *version; missing < kVersion; ++missing)
+    make += kTables[missing];
   if (llvm::Error error = run(make.c_str()))
     return error;
-  hasSubjects = true;
+  this->version = kVersion;
   return run("COMMIT");
 }
 
@@ -243,24 +258,104 @@ llvm::Error Records::add(const Record &record) {
                                   &record.card, &record.cardHash, &knobs})
     statement.bind(*text);
   statement.bind(record.seconds).bind(record.speedup).bind(int64_t(record.isConfirmed));
-  statement.bind(record.failure).bind(record.limitSeconds);
+  return finish(statement.bind(record.failure).bind(record.limitSeconds));
+}
+
+llvm::Error Records::finish(Statement &statement) {
   return statement.step() == SQLITE_DONE ? llvm::Error::success() : problem();
 }
 
 llvm::Error Records::describe(const std::string &key, const std::string &text) {
   Statement statement(database, "INSERT OR IGNORE INTO subject (key, text) VALUES (?, ?)");
-  statement.bind(key).bind(text);
-  return statement.step() == SQLITE_DONE ? llvm::Error::success() : problem();
+  return finish(statement.bind(key).bind(text));
 }
 
 llvm::Expected<std::string> Records::description(const std::string &key) {
-  if (!hasSubjects)
+  if (version < kSubjects)
     return "";
   Statement statement(database, "SELECT text FROM subject WHERE key = ?");
   int code = statement.bind(key).step();
   if (code == SQLITE_ROW)
     return statement.text();
   return code == SQLITE_DONE ? llvm::Expected<std::string>("") : problem();
+}
+
+llvm::Error Records::addOrigin(const std::string &key, const std::string &model, int64_t count) {
+  Statement statement(database,
+                      "INSERT OR REPLACE INTO origin (key, model, count) VALUES (?, ?, ?)");
+  return finish(statement.bind(key).bind(model).bind(count));
+}
+
+llvm::Expected<std::multimap<std::string, std::string>> Records::origins() {
+  std::multimap<std::string, std::string> found;
+  if (version < kOrigins)
+    return found;
+  Statement statement(database, "SELECT key, model FROM origin ORDER BY key, model");
+  int code;
+  for (; (code = statement.step()) == SQLITE_ROW; statement.nextRow()) {
+    std::string key = statement.text();
+    found.emplace(std::move(key), statement.text());
+  }
+  if (code != SQLITE_DONE)
+    return problem();
+  return found;
+}
+
+llvm::Error Records::addCard(const warehouse::Card &card) {
+  Statement statement(database, "INSERT OR IGNORE INTO card (name, hash, mechanism) "
+                                "VALUES (?, ?, ?)");
+  return finish(statement.bind(card.name).bind(card.hash).bind(card.mechanism->name.str()));
+}
+
+llvm::Expected<std::map<Records::CardName, std::string>> Records::mechanisms() {
+  std::map<CardName, std::string> found;
+  if (version < kOrigins)
+    return found;
+  Statement statement(database, "SELECT name, hash, mechanism FROM card");
+  int code;
+  for (; (code = statement.step()) == SQLITE_ROW; statement.nextRow()) {
+    std::string name = statement.text(), hash = statement.text();
+    found[{name, hash}] = statement.text();
+  }
+  if (code != SQLITE_DONE)
+    return problem();
+  return found;
+}
+
+llvm::Error Records::addMachine(const Record &record, const program::Machine &machine) {
+  Statement statement(database,
+                      "INSERT OR REPLACE INTO machine (target, threads, machine, lanes, registers, "
+                      "l1_bytes, l2_bytes, workers, dot, permutes_words, permutes_bytes) "
+                      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  statement.bind(record.situation.target).bind(record.situation.threads).bind(record.machine);
+  for (int64_t value : {machine.lanes, machine.registers, machine.l1Bytes, machine.l2Bytes,
+                        machine.workers, static_cast<int64_t>(machine.dot),
+                        int64_t(machine.permutesWords), int64_t(machine.permutesBytes)})
+    statement.bind(value);
+  return finish(statement);
+}
+
+llvm::Expected<std::optional<program::Machine>>
+Records::machine(const std::string &target, int64_t threads, const std::string &machine) {
+  std::optional<program::Machine> found;
+  if (version < kOrigins)
+    return found;
+  Statement statement(database, "SELECT lanes, registers, l1_bytes, l2_bytes, workers, dot, "
+                                "permutes_words, permutes_bytes FROM machine "
+                                "WHERE target = ? AND threads = ? AND machine = ?");
+  int code = statement.bind(target).bind(threads).bind(machine).step();
+  if (code == SQLITE_ROW) {
+    found.emplace();
+    for (int64_t *value :
+         {&found->lanes, &found->registers, &found->l1Bytes, &found->l2Bytes, &found->workers})
+      *value = statement.integer();
+    found->dot = static_cast<program::Dot>(
+        std::clamp<int64_t>(statement.integer(), 0, static_cast<int64_t>(program::Dot::Bytes)));
+    found->permutesWords = statement.integer() != 0;
+    found->permutesBytes = statement.integer() != 0;
+    return found;
+  }
+  return code == SQLITE_DONE ? llvm::Expected<std::optional<program::Machine>>(found) : problem();
 }
 
 } // namespace heddle::records

@@ -59,6 +59,20 @@ public:
   llvm::Error describe(const std::string &key, const std::string &text);
   /// The same; "" where it is not known, since an older heddle wrote the file.
   llvm::Expected<std::string> description(const std::string &key);
+  /// Keeps that so many groups of a model are this one.
+  llvm::Error addOrigin(const std::string &key, const std::string &model, int64_t count);
+  /// The models of each group, by key; empty where an older heddle wrote the file.
+  llvm::Expected<std::multimap<std::string, std::string>> origins();
+  /// Keeps by which mechanism a card makes kernels.
+  llvm::Error addCard(const warehouse::Card &card);
+  /// The same, by the cards' names and hashes.
+  using CardName = std::pair<std::string, std::string>;
+  llvm::Expected<std::map<CardName, std::string>> mechanisms();
+  /// Keeps what schedules were told of the machine, for records of its target and threads.
+  llvm::Error addMachine(const Record &record, const program::Machine &machine);
+  /// The same, by Record::machine; nullopt where it is not known.
+  llvm::Expected<std::optional<program::Machine>>
+  machine(const std::string &target, int64_t threads, const std::string &machine);
 
 private:
   Records(std::string path, sqlite3 *database) : path(std::move(path)), database(database) {}
@@ -68,10 +82,11 @@ private:
   llvm::Error run(const char *sql);
   llvm::Error problem();
   llvm::Expected<int64_t> number(const char *pragma);
+  llvm::Error finish(Statement &statement);
 
   std::string path;
   sqlite3 *database;
-  bool hasSubjects = false; // only files of version 1 have none
+  int64_t version = 0; // of the file, which may lack tables of a later one
 };
 
 } // namespace heddle::records

@@ -133,7 +133,7 @@ TEST_F(RecordFiles, RefuseAnotherVersion) {
   }
   execute(path, "PRAGMA user_version = 7");
   std::string problem = problemOf(path, Access::Read);
-  EXPECT_NE(problem.find("its schema is version 7, this heddle reads 1 to 2"), std::string::npos)
+  EXPECT_NE(problem.find("its schema is version 7, this heddle reads 1 to 3"), std::string::npos)
       << problem;
 }
 
@@ -150,11 +150,15 @@ TEST_F(RecordFiles, BringThoseOfVersionOneUpToDate) {
     auto records = llvm::cantFail(Records::open(path, Access::Write));
     llvm::cantFail(records->add(record("k", 0)));
   }
-  execute(path, "DROP TABLE subject; PRAGMA user_version = 1");
+  execute(path, "DROP TABLE subject; DROP TABLE origin; DROP TABLE card; DROP TABLE machine;"
+                "PRAGMA user_version = 1");
   { // which needs nothing of a file that is only read
     auto records = llvm::cantFail(Records::open(path, Access::Read));
     EXPECT_EQ(llvm::cantFail(records->all()).size(), 1u);
     EXPECT_EQ(llvm::cantFail(records->description("k")), "");
+    EXPECT_TRUE(llvm::cantFail(records->origins()).empty());
+    EXPECT_TRUE(llvm::cantFail(records->mechanisms()).empty());
+    EXPECT_FALSE(llvm::cantFail(records->machine("cpu", 2, "")));
   }
   auto bring = [&] { llvm::cantFail(Records::open(path, Access::Write)); };
   std::thread one(bring), other(bring);
@@ -164,6 +168,61 @@ TEST_F(RecordFiles, BringThoseOfVersionOneUpToDate) {
   llvm::cantFail(records->describe("k", "a product"));
   EXPECT_EQ(llvm::cantFail(records->description("k")), "a product");
   EXPECT_EQ(llvm::cantFail(records->find({"k", "cpu", 2})).size(), 1u);
+}
+
+TEST_F(RecordFiles, BringThoseOfVersionTwoUpToDate) {
+  {
+    auto records = llvm::cantFail(Records::open(path, Access::Write));
+    llvm::cantFail(records->describe("k", "a product"));
+  }
+  execute(path, "DROP TABLE origin; DROP TABLE card; DROP TABLE machine; PRAGMA user_version = 2");
+  {
+    auto records = llvm::cantFail(Records::open(path, Access::Read));
+    EXPECT_EQ(llvm::cantFail(records->description("k")), "a product");
+    EXPECT_TRUE(llvm::cantFail(records->origins()).empty());
+  }
+  auto records = llvm::cantFail(Records::open(path, Access::Write));
+  EXPECT_EQ(llvm::cantFail(records->description("k")), "a product");
+  llvm::cantFail(records->addOrigin("k", "m.onnx", 3));
+  EXPECT_EQ(llvm::cantFail(records->origins()).count("k"), 1u);
+}
+
+TEST_F(RecordFiles, KeepWhatMeasurementsWereMadeOf) {
+  auto records = llvm::cantFail(Records::open(path, Access::Write));
+  for (const char *model : {"b.onnx", "a.onnx", "b.onnx"})
+    llvm::cantFail(records->addOrigin("k", model, 2));
+  llvm::cantFail(records->addOrigin("other", "a.onnx", 1));
+  auto origins = llvm::cantFail(records->origins());
+  auto [first, last] = origins.equal_range("k");
+  std::vector<std::string> models;
+  for (auto &[key, model] : llvm::make_range(first, last))
+    models.push_back(model);
+  EXPECT_EQ(models, (std::vector<std::string>{"a.onnx", "b.onnx"}));
+
+  warehouse::Card card;
+  card.name = "matmul";
+  card.hash = "1";
+  card.mechanism = &mechanism::kContraction;
+  llvm::cantFail(records->addCard(card));
+  llvm::cantFail(records->addCard(card));
+  EXPECT_EQ((llvm::cantFail(records->mechanisms())[{"matmul", "1"}]), "contraction");
+
+  Record known = record("k", 4);
+  known.machine = "znver4, 2 threads";
+  program::Machine machine{8, 16, 48 << 10, 2 << 20, 2, program::Dot::Bytes, true, false};
+  llvm::cantFail(records->addMachine(known, machine));
+  auto found = llvm::cantFail(records->machine("cpu", 2, "znver4, 2 threads"));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->lanes, 8);
+  EXPECT_EQ(found->registers, 16);
+  EXPECT_EQ(found->l1Bytes, 48 << 10);
+  EXPECT_EQ(found->l2Bytes, 2 << 20);
+  EXPECT_EQ(found->workers, 2);
+  EXPECT_EQ(found->dot, program::Dot::Bytes);
+  EXPECT_TRUE(found->permutesWords);
+  EXPECT_FALSE(found->permutesBytes);
+  EXPECT_FALSE(llvm::cantFail(records->machine("cpu", 1, "znver4, 2 threads")));
+  EXPECT_FALSE(llvm::cantFail(records->machine("cpu", 2, "another")));
 }
 
 /// A product whose sizes, element type, names and right operand are filled in.

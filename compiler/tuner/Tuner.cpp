@@ -11,6 +11,7 @@
 #include "compiler/support/Error.h"
 #include "compiler/tuner/Tuning.h"
 
+#include "llvm/Support/Path.h"
 #include "llvm/TargetParser/Host.h"
 
 #include <set>
@@ -95,6 +96,22 @@ llvm::Error Tuner::measureBase(Work &work, Subject &subject, cards::Program *rea
   return keep(work, work.base, outcome, /*isConfirmed=*/true);
 }
 
+/// Keeps what the group is, who has it, which cards it is offered and what it runs on, so that
+/// records are enough to learn from.
+llvm::Error Tuner::keepSubject(Work &work) {
+  if (llvm::Error error = records.describe(work.key.hash, work.key.text))
+    return error;
+  if (!options.model.empty())
+    if (llvm::Error error =
+            records.addOrigin(work.key.hash, options.model, int64_t(work.names.size())))
+      return error;
+  for (const warehouse::Offer &offer : work.offers)
+    if (offer.isOffered())
+      if (llvm::Error error = records.addCard(*offer.card))
+        return error;
+  return records.addMachine(work.blank, planned.machine);
+}
+
 /// What is known of the group from records, and what its default choice costs, as the program that
 /// is `ready`, if any.
 llvm::Error Tuner::prepare(Work &work, cards::Program *ready) {
@@ -109,7 +126,7 @@ llvm::Error Tuner::prepare(Work &work, cards::Program *ready) {
     blank.sizes += (blank.sizes.empty() ? "" : ",") +
                    std::to_string(given == work.sizes.end() ? kNominalSize : given->second);
   }
-  if (llvm::Error error = records.describe(work.key.hash, work.key.text))
+  if (llvm::Error error = keepSubject(work))
     return error;
   auto known = records.find(blank.situation);
   if (!known)
@@ -276,11 +293,18 @@ llvm::Error Tuner::collect(Work &work, int64_t count) {
   return llvm::Error::success();
 }
 
-/// A few candidates of each group at a time, so that all have some when the time is over.
+/// A few candidates of each group at a time, so that all have some when the time is over. A group
+/// is prepared before its first ones: with many groups, that alone may take all of the time.
 llvm::Error Tuner::collect() {
   for (int64_t count = 0; count < options.collected && !isOver();) {
+    bool isFirst = count == 0;
     count = std::min(count + kCollectedAtOnce, options.collected);
     for (auto &work : works) {
+      if (isFirst && isOver())
+        work->problem = "it was not reached in time";
+      else if (isFirst)
+        if (llvm::Error error = prepare(*work))
+          return error;
       if (!work->search || work->isDone || isOver())
         continue;
       if (llvm::Error error = collect(*work, count))
@@ -341,14 +365,20 @@ llvm::Error Tuner::run() {
     for (auto &[symbol, size] : instances.back().sizes) // the largest: for its share of the time
       work->sizes[symbol] = size;
   }
-  for (auto &work : works)
-    if (llvm::Error error = prepare(*work))
+  if (options.collected) {
+    if (llvm::Error error = collect())
       return error;
+  } else {
+    for (auto &work : works)
+      if (llvm::Error error = prepare(*work))
+        return error;
+  }
   llvm::sort(works, [](auto &a, auto &b) {
     return std::pair(-a->weight(), a->key.hash) < std::pair(-b->weight(), b->key.hash);
   });
-  if (llvm::Error error = options.collected ? collect() : search())
-    return error;
+  if (!options.collected)
+    if (llvm::Error error = search())
+      return error;
   if (ended == "done" && options.trials > 0 && trials >= options.trials)
     ended = "trials";
   return llvm::Error::success();
@@ -377,6 +407,8 @@ llvm::Expected<std::string> tune(const ModelSource &source, const CompileOptions
     return records.takeError();
   CompileOptions byRule = compile;
   byRule.recordsPath.clear();
+  byRule.costModel = nullptr;
+  byRule.costModelPath.clear();
   byRule.plansOnly = true;
   byRule.progress = nullptr;
   auto planned = heddle::compile(source, byRule);
@@ -385,6 +417,7 @@ llvm::Expected<std::string> tune(const ModelSource &source, const CompileOptions
   if (llvm::Error error = target::checkRunsHere(*(*planned)->target, source.path))
     return std::move(error);
   TuneOptions measured = options;
+  measured.model = llvm::sys::path::filename(source.path).str();
   if (auto typical = (*(*planned)->graph)->getAttrOfType<DictionaryAttr>(graph::kTypicalAttr))
     for (NamedAttribute size : typical)
       measured.sizes.try_emplace(size.getName().str(), cast<IntegerAttr>(size.getValue()).getInt());

@@ -18,6 +18,7 @@ struct TuneOptions {
   uint64_t seed = 0;
   std::map<std::string, int64_t> sizes; // at which symbols are measured, else at typical ones
   Over over;                            // of these symbols, all of the sizes instead
+  std::string model;                    // the file's name, which records keep
   /// Told what goes on and how much of the whole is done; true ends the tuning.
   std::function<bool(llvm::StringRef what, double fraction)> progress;
 };

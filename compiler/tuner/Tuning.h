@@ -33,6 +33,7 @@ private:
   bool shouldStop();
   bool isOver() { return shouldStop() || (options.trials > 0 && trials >= options.trials); }
 
+  llvm::Error keepSubject(Work &work);
   llvm::Error prepare(Work &work, cards::Program *ready = nullptr);
   llvm::Error measureBase(Work &work, Subject &subject, cards::Program *ready);
   llvm::Error tune(Work &work, double seconds);

@@ -73,6 +73,10 @@ typedef struct heddle_compile_options {
                                  what lies between kernels, for typical sizes. Where it does not
                                  suffice, results are computed twice, which the plan then says
                                  (docs/spec/plan.md); 0: none */
+  const char *cost_model; /* path of an artefact that was made of what `heddle cost train` wrote: it
+                             chooses where neither `plan` nor `records` do, without measuring, and
+                             where it promises enough; a file of another version is not used, which
+                             the report tells; NULL: the rules choose (docs/guide/cost.md) */
 } heddle_compile_options_t;
 
 /* `options` may be NULL. */
@@ -188,6 +192,12 @@ typedef struct heddle_tune_options {
 HEDDLE_API heddle_status_t *heddle_tune(const char *model_path,
                                         const heddle_compile_options_t *options,
                                         const heddle_tune_options_t *tune, heddle_text_t **json);
+
+/* What a file of tuning records has measured, as numbers that a cost model is trained with: JSON
+ * (docs/spec/features.md). `target` names whose measurements are meant, NULL or "host" this
+ * machine's; `threads` those of how many threads, 0 all, which must be of one number. */
+HEDDLE_API heddle_status_t *heddle_cost_features(const char *records, const char *target,
+                                                 int threads, heddle_text_t **json);
 
 /* What a cache's folder holds, as JSON: {"path", "entries", "bytes"}. `folder` as
  * heddle_compile_options_t.cache; the path is "" where there is none. "not_used" says why a folder

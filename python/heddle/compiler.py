@@ -115,6 +115,13 @@ def _function_paths(functions):
         yield paths
 
 
+def _functions(paths):
+    """The two options that hand them over."""
+    held = (ctypes.c_char_p * len(paths))(*paths)
+    return {"functions": ctypes.cast(held, ctypes.POINTER(ctypes.c_char_p)),
+            "function_count": len(paths)}
+
+
 def _compile(model, options, handle):
     """A path, bytes or a ModelProto, into the handle."""
     if hasattr(model, "SerializeToString"):
@@ -157,6 +164,7 @@ def compile(  # noqa: A001: the package's own word
     ragged_outputs="padded",
     training=None,
     memory=0,
+    cost_model=None,
 ):
     """Compiles an ONNX model and returns a Module ready to run.
 
@@ -181,6 +189,7 @@ def compile(  # noqa: A001: the package's own word
     without    layers of the partitioner to leave out, to compare:
                "cards,fusion,stitch,siblings,regions,feedback,recomputation"
     records    a path of what `heddle tune` has found; None: HEDDLE_RECORDS, or none
+    cost_model  an artefact that chooses where plan and records do not (docs/guide/cost.md)
     math       "fast" (default), or "strict": no algorithms that round sums otherwise than by
                their order, and floats of 16 bits are rounded after each op
     jobs       threads that compile; 0: all cores
@@ -198,7 +207,6 @@ def compile(  # noqa: A001: the package's own word
     callback = _progress(progress)
     handle = ctypes.c_void_p()
     with _plan_path(plan) as plan_path, _function_paths(functions) as function_paths:
-        paths = (ctypes.c_char_p * len(function_paths))(*function_paths)
         options = library.CompileOptions(
             ctypes.sizeof(library.CompileOptions),
             target.encode(),
@@ -217,24 +225,25 @@ def compile(  # noqa: A001: the package's own word
             math.encode() if math else None,
             jobs,
             b"" if cache is False else _encoded(cache),
-            functions=ctypes.cast(paths, ctypes.POINTER(ctypes.c_char_p)),
-            function_count=len(function_paths),
+            **_functions(function_paths),
             **_list("typical", _shape_texts(typical)),
             **_list("in_place", [f"{to}={place}" for to, place in (in_place or {}).items()]),
             **_list("ragged", [ragged] if isinstance(ragged, str) else ragged or []),
             ragged_outputs=ragged_outputs.encode(),
             memory_limit_bytes=memory,
             training=_recipe(training),
+            cost_model=_encoded(cost_model),
         )
         _compile(model, options, handle)
-    compiled = Compiled(handle, threads)
+    return _finished(Compiled(handle, threads), output, threads, load)
+
+
+def _finished(compiled, output, threads, load):
+    """What `compile` returns: the module in this process, or the one in the file `output`."""
     if output is not None:
         compiled.write(output)
-    return _loaded(compiled, output, threads) if load else compiled
-
-
-def _loaded(compiled, output, threads):
-    """The module in this process, or the one in the file `output`."""
+    if not load:
+        return compiled
     if output is None:
         return compiled.module()
     from . import session

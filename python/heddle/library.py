@@ -152,6 +152,7 @@ class CompileOptions(ctypes.Structure):
         ("ragged_outputs", c_char_p),
         ("training", c_char_p),
         ("memory_limit_bytes", c_int64),
+        ("cost_model", c_char_p),
     ]
 
 
@@ -184,6 +185,9 @@ PROTOTYPES = {
         STATUS,
         [c_char_p, c_size_t, c_char_p, POINTER(CompileOptions), POINTER(HANDLE)],
     ),
+    "heddle_text_str": (c_char_p, [HANDLE]),
+    "heddle_text_destroy": (None, [HANDLE]),
+    "heddle_cost_features": (STATUS, [c_char_p, c_char_p, c_int, POINTER(HANDLE)]),
     "heddle_compiled_destroy": (None, [HANDLE]),
     "heddle_compiled_write": (STATUS, [HANDLE, c_char_p, c_char_p]),
     "heddle_compiled_module": (STATUS, [HANDLE, POINTER(HANDLE)]),

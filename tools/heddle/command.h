@@ -39,6 +39,7 @@ Run addCompletion(CLI::App &app);
 int runFuzz(std::vector<std::string> arguments);
 int runReduce(std::vector<std::string> arguments);
 int runTrain(std::vector<std::string> arguments);
+int runCost(std::vector<std::string> arguments);
 
 } // namespace heddle::cli
 

@@ -19,4 +19,9 @@ int runTrain(std::vector<std::string> arguments) {
   becomePython("training", "train", arguments, {"numpy", "onnx", "safetensors"});
 }
 
+int runCost(std::vector<std::string> arguments) {
+  becomePython("cost", "cost", arguments, {"numpy", "onnx", "safetensors"},
+               {"lightgbm", "matplotlib", "scipy"});
+}
+
 } // namespace heddle::cli

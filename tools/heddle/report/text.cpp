@@ -154,6 +154,48 @@ static std::string headOf(const Json &explanation) {
   return head;
 }
 
+static std::string knobsText(const Json &choice) {
+  std::string text = choice.at("card").is_null() ? "the default form" : choice.at("card");
+  for (const auto &[name, value] : choice.at("knobs").items())
+    text += " " + name + "=" + value.dump();
+  return text;
+}
+
+/// "cost     1.21 times as fast as matmul m=8 n=48, by the cost model", and what speaks for it.
+static std::string costText(const Json &explanation, const Json &group) {
+  if (!explanation.contains("cost_model"))
+    return "";
+  const Json &said = explanation.at("cost_model").at("groups");
+  std::string name = group.at("name");
+  if (!said.contains(name))
+    return "";
+  const Json &decision = said.at(name);
+  std::string promise = formatNumber(decision.at("speedup"), 3) + " times as fast";
+  if (const Json &kept = decision.at("kept"); kept.is_string())
+    return "cost     the cost model was not followed: " + kept.get<std::string>() + "\n";
+  std::string text = "cost     " + promise + " as " + knobsText(decision.at("instead_of")) +
+                     ", as the cost model says; what moved its score:\n";
+  for (const Json &moved : decision.at("moved"))
+    text += "  " + moved.at("feature").get<std::string>() + ": " +
+            formatNumber(moved.at("factor"), 3) + " times as long as that one has it\n";
+  return text;
+}
+
+/// Of all groups: "cost     4 of 9 groups as the cost model says".
+static std::string costHead(const Json &explanation) {
+  if (!explanation.contains("cost_model"))
+    return "";
+  const Json &model = explanation.at("cost_model");
+  if (model.at("problem").is_string())
+    return "cost     " + model.at("problem").get<std::string>() + "\n";
+  int64_t followed = 0;
+  for (const Json &decision : model.at("groups"))
+    followed += decision.at("kept").is_null();
+  return "cost     " + std::to_string(followed) + " of " +
+         std::to_string(model.at("groups").size()) +
+         " groups as the cost model says; --group tells why\n";
+}
+
 std::string tableOf(const Json &explanation) {
   std::vector<std::string> header{"#",       "group",  "ops",      "kind",    "card", "knobs",
                                   "refused", "region", "read KiB", "written", "MFLOP"};
@@ -176,7 +218,7 @@ std::string tableOf(const Json &explanation) {
     addMeasures(explanation, group, row);
     table.add(std::move(row));
   }
-  return headOf(explanation) + "\n" + table.text();
+  return headOf(explanation) + costHead(explanation) + "\n" + table.text();
 }
 
 static std::string opsText(const Json &group) {
@@ -263,7 +305,7 @@ std::string detailsOf(const Json &explanation, const Json &group) {
       "choice   " +
       (cardOf(group) == "-" ? "no card: the default form of its kind" : "card " + cardOf(group)) +
       (knobs.empty() ? "" : ", " + knobs) + "\n";
-  text += versionsText(group);
+  text += versionsText(group) + costText(explanation, group);
   if (group.at("is_fallback"))
     text += "note     its schedule could not be carried out; it runs element by element\n";
   text += opsText(group) + offersText(group) + trafficText(explanation, group) +

@@ -143,6 +143,9 @@ static int run(Options options) {
   if (!options.compile.plan.empty())
     failUsage("--plan says what to choose, and tuning chooses"
               "\nnote: leave it out; -o writes what was found as a plan");
+  if (!options.compile.costModel.empty())
+    failUsage("--cost-model says what to choose, and tuning measures"
+              "\nnote: leave it out; 'heddle compile --records FILE --cost-model FILE' takes both");
   std::string records = recordsOf(options);
   options.compile.records.clear();
   Module before = openModel(options.model, options.compile);

@@ -1,0 +1,101 @@
+"""Is what a cost model chooses without measuring faster than what the rules choose?
+
+    ./dev bench choosing [--cost-model FILE.so] [--networks N] [--first SEED] [--epochs N]
+
+Drawn networks that no corpus has (`./dev bench corpus` draws those of the first seeds) are compiled
+with and without the model, and both run by turns on one thread, by its own clock. Without a file, a
+model is trained with the corpus that is kept beside this file.
+"""
+
+import argparse
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+import heddle
+from bench.learning import bench, drawn
+from bench.models import tool
+from heddle.cost import Corpus, ranker
+from heddle.cost.evaluate import usable
+from heddle.cost.train import train
+
+
+def _options():
+    parser = argparse.ArgumentParser(prog="./dev bench choosing",
+                                     description=__doc__.split("\n")[0])
+    parser.add_argument("--cost-model", type=Path, metavar="FILE.so")
+    parser.add_argument("--networks", type=int, default=40, metavar="N")
+    parser.add_argument("--first", type=int, default=300, metavar="SEED")
+    parser.add_argument("--turns", type=int, default=9)
+    parser.add_argument("--epochs", type=int, default=40, help="of a training (default 40)")
+    parser.add_argument("--most", type=int, metavar="N", help="groups to train with at most")
+    parser.add_argument("--seed", type=int, default=0)
+    return parser
+
+
+def trained(options):
+    """The artefact of a model that is trained with the kept corpus."""
+    folder = tool.RESULTS / "learning"
+    path = bench.unpacked(folder)
+    corpus = Corpus.read(path, bench.target_of(path))
+    groups = usable(corpus, 2e-6)[:options.most]
+    made = train(groups, corpus, options, lambda line: print(line, file=sys.stderr))
+    ranker.save(made, groups, corpus, folder / "cost.onnx")
+    subprocess.run([tool.find_heddle(), "compile", folder / "cost.onnx", "-o", folder / "cost.so",
+                    "--threads", "1"], check=True, stdout=subprocess.DEVNULL)
+    return folder / "cost.so"
+
+
+def _seconds(session, feeds, runs):
+    begin = time.thread_time()
+    for _ in range(runs):
+        session.run(None, feeds)
+    return max(1e-9, time.thread_time() - begin) / runs
+
+
+def compare(model, cost_model, turns):
+    """(seconds by the rules, the rules' time by the cost model's, its report)."""
+    random = np.random.default_rng(0)
+    feeds = {value.name: random.standard_normal(
+        [dim.dim_value for dim in value.type.tensor_type.shape.dim]).astype(np.float32)
+        for value in model.graph.input}
+    modules = [heddle.compile(model.SerializeToString(), threads=1, cache=False, cost_model=each)
+               for each in (None, cost_model)]
+    sessions = [heddle.Session(module, threads=1) for module in modules]
+    for session in sessions:
+        session.run(None, feeds)
+    once = _seconds(sessions[0], feeds, 2)
+    runs = max(1, int(0.03 / once))
+    ratios = []
+    for turn in range(turns):
+        pair = [_seconds(sessions[i], feeds, runs) for i in ((0, 1) if turn % 2 else (1, 0))]
+        ratios.append(pair[0] / pair[1] if turn % 2 else pair[1] / pair[0])
+    return once, float(np.median(ratios)), modules[1].compiled.report["cost_model"]
+
+
+def main():
+    options = _options().parse_args()
+    cost_model = options.cost_model or trained(options)
+    ratios, followed, groups = [], 0, 0
+    for seed in range(options.first, options.first + options.networks):
+        name, model = drawn.network(seed)
+        once, ratio, said = compare(model, cost_model, options.turns)
+        if said["problem"]:
+            print(said["problem"], file=sys.stderr)
+            return 1
+        own = sum(each["kept"] is None for each in said["groups"].values())
+        followed, groups = followed + own, groups + len(said["groups"])
+        ratios.append(ratio)
+        print(f"{name:40} {1e3 * once:9.3f} ms  {own:3} of {len(said['groups']):3} groups chosen "
+              f"otherwise, ratio {ratio:.3f}", flush=True)
+    print(f"{len(ratios)} networks: {followed} of {groups} groups chosen otherwise; ratio "
+          f"{np.exp(np.mean(np.log(ratios))):.3f} (geometric mean; above 1 the cost model is "
+          f"faster), from {min(ratios):.3f} to {max(ratios):.3f}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,54 @@
+"""sources: the models of the corpus: networks that are drawn, the catalogue, and the fuzzer's.
+
+They are interleaved, so that a corpus that was ended early has some of each.
+"""
+
+import itertools
+from pathlib import Path
+
+import onnx
+
+from bench.learning import drawn
+from bench.models import catalogue
+
+PACE = {"drawn": 4, "catalogue": 1, "fuzz": 1}  # models of each kind in a row
+
+
+def _saved(folder, name, model):
+    path = Path(folder) / f"{name}.onnx"
+    onnx.save(model, path)
+    return path
+
+
+def _drawn(folder, count):
+    for seed in range(count):
+        name, model = drawn.network(seed)
+        yield name, lambda name=name, model=model: _saved(folder, name, model)
+
+
+def _catalogue(_, count):
+    for model in catalogue.models()[:count]:
+        yield model.name, model.path
+
+
+def _fuzz(folder, count):
+    from heddle.fuzz import generate  # imports ONNX's evaluator, which takes seconds
+
+    for index in range(count):
+        yield f"fuzz_{index:03}", lambda index=index: _saved(
+            folder, f"fuzz_{index:03}", generate.generate(1, index)[0])
+
+
+MAKERS = {"drawn": _drawn, "catalogue": _catalogue, "fuzz": _fuzz}
+
+
+def models(counts, folder):
+    """(name, function that gives a path) of so many models of each kind. `folder` is for those
+    that are made; the function may raise catalogue.Missing."""
+    streams = {kind: MAKERS[kind](folder, count) for kind, count in counts.items() if count}
+    while streams:
+        for kind in list(streams):
+            some = list(itertools.islice(streams[kind], PACE[kind]))
+            yield from some
+            if not some:
+                del streams[kind]

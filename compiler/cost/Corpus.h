@@ -1,0 +1,22 @@
+// Corpus: the features of all that a file of records has measured, and the times.
+#ifndef HEDDLE_COST_CORPUS_H
+#define HEDDLE_COST_CORPUS_H
+
+#include "compiler/records/Records.h"
+
+namespace heddle::cost {
+
+/// Which measurements of a file are meant: those of one situation are comparable.
+struct Measured {
+  std::string target;                      // target::Target::identity
+  std::optional<int64_t> threads;          // nullopt: all that there are, which must be one number
+  std::optional<program::Machine> machine; // where an older file does not say it
+};
+
+/// As JSON (docs/spec/features.md). An error if the file is damaged, has no such measurements, or
+/// is of several machines.
+llvm::Expected<std::string> featuresJson(llvm::StringRef path, const Measured &measured);
+
+} // namespace heddle::cost
+
+#endif // HEDDLE_COST_CORPUS_H

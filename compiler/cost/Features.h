@@ -1,0 +1,45 @@
+// Features: what a model of costs is told of a group and of a candidate for it, as numbers
+// (docs/spec/features.md).
+//
+// They follow from GroupKey::text, the sizes, the candidate and the machine alone, so a file of
+// records holds all that they are computed from. Names of values do not enter them.
+#ifndef HEDDLE_COST_FEATURES_H
+#define HEDDLE_COST_FEATURES_H
+
+#include "compiler/cost/Extents.h"
+#include "compiler/program/Machine.h"
+#include "compiler/warehouse/Card.h"
+
+namespace heddle::cost {
+
+/// Counts up if a feature is added or changes its meaning. A cost model says which it has learned.
+constexpr int64_t kFeaturesVersion = 1;
+
+/// The numbers are rounded to 1e-4, so that a file of them is small and as exact as they are.
+struct GroupFeatures {
+  std::vector<int64_t> ops;                       // of each node: an index of opNames()
+  std::vector<std::vector<double>> nodes;         // of each node: one for each of nodeNames()
+  std::vector<std::pair<int64_t, int64_t>> edges; // from a node to one that reads it
+};
+
+llvm::ArrayRef<llvm::StringLiteral> nodeNames();
+std::vector<std::string> candidateNames();
+
+/// What is done to the group: a mechanism with its knobs.
+struct Candidate {
+  llvm::StringRef mechanism; // the group's kind, for the default form
+  bool hasCard = false;
+  warehouse::KnobValues knobs;
+};
+
+/// The nodes: what the group reads, in the order in which its ops do, then its ops in theirs. Of a
+/// group with constant sizes.
+GroupFeatures featuresOf(graph::GroupOp group);
+
+/// One number for each of candidateNames(), of a group with constant sizes.
+std::vector<double> featuresOf(graph::GroupOp group, const Candidate &candidate,
+                               const program::Machine &machine);
+
+} // namespace heddle::cost
+
+#endif // HEDDLE_COST_FEATURES_H

@@ -1,0 +1,54 @@
+// LearnedChooser: what a cost model finds fastest for a group, without measuring anything; what
+// another chooser says where the model knows too little.
+#ifndef HEDDLE_COST_LEARNEDCHOOSER_H
+#define HEDDLE_COST_LEARNEDCHOOSER_H
+
+#include "compiler/cost/Model.h"
+#include "compiler/plan/Chooser.h"
+
+#include <functional>
+
+namespace heddle::cost {
+
+/// What became of a group.
+struct Decision {
+  std::string kept;               // why the other chooser's choice stays; "" where it does not
+  plan::Choice choice, otherwise; // of the model, and of the other chooser
+  double speedup = 1;             // that the model promises over the other choice
+  /// Features that differ between the two choices: by what factor the predicted time grows where
+  /// one of them is as in the other choice. The largest first.
+  std::vector<std::pair<std::string, double>> moved;
+};
+
+/// It only orders what the warehouse offers. The other choice stays if the group's sizes are not
+/// all constant, if a feature is outside of what the model has learned from, if the promised
+/// speed-up is less than kPromise, if the model fails, and for groups that `isMeasured`; and no
+/// candidate is taken that a roofline finds clearly worse.
+class LearnedChooser : public plan::Chooser {
+public:
+  /// The best of many predictions is one of those that err: of what is promised, less is kept, and
+  /// of small promises nothing (bench/notes/2026-11-25-cost-models.md).
+  static constexpr double kPromise = 1.2;
+
+  using IsMeasured = std::function<llvm::Expected<bool>(graph::GroupOp)>;
+  LearnedChooser(Model &model, plan::Chooser &otherwise, IsMeasured isMeasured)
+      : model(model), otherwise(otherwise), isMeasured(std::move(isMeasured)) {}
+  llvm::Expected<plan::Choice> choose(graph::GroupOp group, llvm::ArrayRef<warehouse::Offer> offers,
+                                      const program::Machine &machine) override;
+
+  /// By the groups' names, of the last time that each was chosen for.
+  const std::map<std::string, Decision> &decisions() const { return made; }
+
+private:
+  llvm::Expected<Decision> decide(graph::GroupOp group, llvm::ArrayRef<warehouse::Offer> offers,
+                                  const program::Machine &machine, const plan::Choice &base);
+
+  Model &model;
+  plan::Chooser &otherwise;
+  IsMeasured isMeasured;
+  std::map<std::string, Decision> made;
+};
+
+} // namespace heddle::cost
+
+#endif // HEDDLE_COST_LEARNEDCHOOSER_H

@@ -1,0 +1,26 @@
+// Model: what has learned from records how long candidates take, whoever runs it.
+#ifndef HEDDLE_COST_MODEL_H
+#define HEDDLE_COST_MODEL_H
+
+#include "compiler/cost/Features.h"
+
+#include "llvm/Support/Error.h"
+
+namespace heddle::cost {
+
+class Model {
+public:
+  virtual ~Model() = default;
+
+  struct Scores {
+    std::vector<double> logarithms; // of each candidate's seconds, but for a number of the group's
+    std::vector<double> outside;    // features that are beyond what was trained with
+  };
+  /// `candidates`: numbers by candidateNames(), of each.
+  virtual llvm::Expected<Scores> score(const GroupFeatures &group,
+                                       llvm::ArrayRef<std::vector<double>> candidates) = 0;
+};
+
+} // namespace heddle::cost
+
+#endif // HEDDLE_COST_MODEL_H

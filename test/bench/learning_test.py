@@ -1,0 +1,94 @@
+"""The corpus of measured candidates: networks that are drawn, and a collection that is ended."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from onnx import checker, shape_inference
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from bench.learning import bench, corpus, drawn, sources  # noqa: E402
+
+
+def test_drawn_networks_are_models():
+    names = set()
+    for seed in range(2 * 3 * len(drawn.FAMILIES)):
+        name, model = drawn.network(seed)
+        names.add(name)
+        if "step_of" not in name:  # the checker knows nothing of Gradient
+            checker.check_model(model)
+            shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
+    assert len(names) == 42
+    assert {name.split("_", 2)[2] for name in names} == {
+        *drawn.FAMILIES, *(f"step_of_{name}" for name in drawn.TRAINED)}
+
+
+def test_a_seed_is_always_the_same_network():
+    for seed in range(14):
+        (name, one), (_, other) = drawn.network(seed), drawn.network(seed)
+        assert one.SerializeToString() == other.SerializeToString(), name
+    assert drawn.network(0)[1] != drawn.network(7)[1]
+
+
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize("seed", range(21))
+def test_drawn_networks_are_planned(seed, tmp_path):
+    import onnx
+
+    import heddle
+
+    name, model = drawn.network(seed)
+    onnx.save(model, tmp_path / "m.onnx")
+    compiled = heddle.compile(tmp_path / "m.onnx", cache=False, threads=1, opt_level=0, load=False)
+    assert compiled.plan["groups"], name
+
+
+def test_kinds_are_interleaved(tmp_path):
+    names = [name for name, _ in sources.models({"drawn": 9, "catalogue": 2, "fuzz": 3}, tmp_path)]
+    kinds = ["drawn" if name.startswith("drawn") else "fuzz" if name.startswith("fuzz") else "real"
+             for name in names]
+    four = ["drawn"] * 4
+    assert kinds == [*four, "real", "fuzz", *four, "real", "fuzz", "drawn", "fuzz"]
+
+
+@pytest.mark.usefixtures("compiler")
+def test_a_collection_goes_on_where_it_was_ended(tmp_path):
+    path = tmp_path / "corpus.db"
+    command = [sys.executable, "-m", "bench.learning.corpus", "-o", str(path), "--drawn", "3",
+               "--catalogue", "0", "--fuzz", "0", "--collect", "3"]
+    environment = {**os.environ, "HEDDLE_CACHE": "",
+                   "PYTHONPATH": f"{ROOT / 'python'}:{ROOT}"}
+    child = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True)
+    for _ in range(600):
+        if path.exists() and corpus.counts_of(path)[1] >= 2:
+            break
+        time.sleep(0.1)
+    child.send_signal(signal.SIGTERM)
+    output, errors = child.communicate(timeout=60)
+    assert child.returncode == 0, errors
+    assert "ended; the same command goes on" in output
+    before = corpus.counts_of(path)
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True,
+                          check=False, timeout=600)
+    assert done.returncode == 0, done.stderr
+    after = corpus.counts_of(path)
+    assert "3 models" in done.stdout and after[1] > before[1]
+    again = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True,
+                           check=False, timeout=600)
+    assert corpus.counts_of(path) == after and again.stdout.count(" 0 trials now") == 3
+    packed = tmp_path / "corpus.db.xz"
+    corpus.pack(path, packed)
+    (tmp_path / "unpacked").mkdir()
+    held, bench.KEPT = bench.KEPT, packed
+    try:
+        assert corpus.counts_of(bench.unpacked(tmp_path / "unpacked")) == after
+        assert bench.target_of(path)
+    finally:
+        bench.KEPT = held

@@ -1,0 +1,295 @@
+"""`heddle cost`: features of records, and models that learn from them."""
+
+import json
+import shutil
+import sqlite3
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from command import OK, USAGE, heddle, make_model, needs_heddle, save, value  # noqa: E402
+
+pytestmark = needs_heddle
+ONE = ("--threads", "1")
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory):
+    """Three small models, some candidates of each."""
+    folder = tmp_path_factory.mktemp("cost")
+    random = np.random.default_rng(0)
+    for number, width in enumerate((32, 48, 80)):
+        weights = numpy_helper.from_array(
+            random.standard_normal((width, width)).astype(np.float32), "w")
+        nodes = [helper.make_node("MatMul", ["x", "w"], ["y"], "product"),
+                 helper.make_node("Softmax", ["y"], ["z"], "softmax")]
+        model = save(make_model(nodes, [value("x", ["batch", width])],
+                                [value("z", ["batch", width])], [weights]),
+                     folder / f"m{number}.onnx")
+        done = heddle("tune", model, "--records", folder / "records.db", "--collect", 5, *ONE)
+        assert done.status == OK, done.errors
+    return folder / "records.db"
+
+
+@pytest.fixture
+def copy(records, tmp_path):
+    return Path(shutil.copy(records, tmp_path / "copy.db"))
+
+
+def features(path, into, *more):
+    return heddle("cost", "features", path, "-o", into, *more)
+
+
+def about(path):
+    with np.load(path) as file:
+        return json.loads(file["about"].tobytes()), dict(file)
+
+
+def test_features_are_of_all_candidates(records, tmp_path):
+    done = features(records, tmp_path / "x.npz")
+    assert done.status == OK, done.errors
+    says, arrays = about(tmp_path / "x.npz")
+    trials = sqlite3.connect(records).execute("SELECT count(*) FROM trial WHERE failure = ''")
+    assert len(arrays["seconds"]) == trials.fetchone()[0]
+    assert arrays["candidates"].shape == (len(arrays["seconds"]), len(says["candidate_names"]))
+    assert arrays["nodes"].shape == (len(arrays["ops"]), len(says["node_names"]))
+    assert {model for group in says["groups"] for model in group["models"]} == {
+        "m0.onnx", "m1.onnx", "m2.onnx"}
+    assert says["threads"] == 1 and np.all(arrays["seconds"] > 0)
+    # The default choice of each group is among its candidates.
+    starts = arrays["candidate_starts"]
+    assert [int(arrays["is_default"][a:b].sum()) for a, b in zip(starts, starts[1:])] == \
+        [1] * len(says["groups"])
+    # Knobs are told as they were recorded.
+    m = says["candidate_names"].index("knob_m")
+    rows = sqlite3.connect(records).execute("SELECT knobs FROM trial WHERE failure = ''")
+    measured = {json.loads(knobs)["m"] for knobs, in rows if "m" in json.loads(knobs)}
+    told = {round(2 ** (float(x) - 1) - 1) for x in arrays["candidates"][:, m] if x}
+    assert told == measured and len(told) > 1
+
+
+def test_version_two_files_will_do(copy, records, tmp_path):
+    sqlite3.connect(copy).executescript(
+        "DROP TABLE origin; DROP TABLE card; DROP TABLE machine; PRAGMA user_version = 2")
+    done = features(copy, tmp_path / "old.npz")
+    assert done.status == OK, done.errors
+    assert features(records, tmp_path / "new.npz").status == OK
+    (old, arrays), (new, same) = about(tmp_path / "old.npz"), about(tmp_path / "new.npz")
+    assert np.array_equal(arrays["candidates"], same["candidates"])
+    assert all(not group["models"] for group in old["groups"])
+    done = heddle("cost", "evaluate", tmp_path / "old.npz", "--models", "analytic", "--least", 0)
+    assert done.status == USAGE
+    assert "does not say which models its groups are of" in done.errors
+
+
+def test_damaged_files_are_refused(copy, tmp_path):
+    sqlite3.connect(copy).executescript("UPDATE subject SET text = 'module {}'")
+    done = features(copy, tmp_path / "x.npz")
+    assert done.status == USAGE and "is damaged" in done.errors
+    assert not (tmp_path / "x.npz").exists()
+    copy.write_text("no records at all, and this is long enough to be looked at as a database")
+    done = features(copy, tmp_path / "x.npz")
+    assert done.status == USAGE and "it is no SQLite file, or a damaged one" in done.errors
+
+
+def test_other_versions_are_refused(copy, tmp_path):
+    sqlite3.connect(copy).execute("PRAGMA user_version = 99")
+    done = features(copy, tmp_path / "x.npz")
+    assert done.status == USAGE and "its schema is version 99" in done.errors
+
+
+def test_records_of_another_machine_are_refused(copy, tmp_path):
+    connection = sqlite3.connect(copy)
+    connection.execute("UPDATE trial SET target = 'elsewhere'")
+    connection.commit()
+    done = features(copy, tmp_path / "x.npz")
+    assert done.status == USAGE
+    assert "its measurements are of another machine: they are for 'elsewhere'" in done.errors
+    # Those who ask for them are told that the file has to describe that machine.
+    done = features(copy, tmp_path / "x.npz", "--target", "elsewhere")
+    assert done.status == USAGE and "it does not describe the machine" in done.errors
+    connection.execute("UPDATE machine SET target = 'elsewhere'")
+    connection.commit()
+    done = features(copy, tmp_path / "x.npz", "--target", "elsewhere")
+    assert done.status == OK, done.errors
+    assert about(tmp_path / "x.npz")[0]["target"] == "elsewhere"
+
+
+def test_files_of_features_are_checked(records, tmp_path):
+    path = tmp_path / "x.npz"
+    assert features(records, path).status == OK
+    held = path.read_bytes()
+    path.write_bytes(held[:len(held) // 2])
+    done = heddle("cost", "evaluate", path)
+    assert done.status == USAGE and "cannot use tuning records" in done.errors
+    path.write_bytes(held)
+    says, arrays = about(path)
+    arrays["about"] = np.frombuffer(json.dumps({**says, "version": 99}).encode(), np.uint8)
+    np.savez(path, **arrays)
+    done = heddle("cost", "evaluate", path)
+    assert done.status == USAGE and "has features of version 99, this heddle reads" in done.errors
+    del arrays["seconds"]
+    np.savez(path, **arrays)
+    assert heddle("cost", "evaluate", path).status == USAGE
+
+
+# Choosing by a cost model.
+
+def made_cost_model(says, folder, name, knob="tiles", outside=0, version=1):
+    """An artefact with the interface of a cost model, which thinks that a candidate is the faster
+    the larger this knob is."""
+    width = len(says["candidate_names"])
+    weights = np.zeros((width, 1), np.float32)
+    weights[says["candidate_names"].index(f"knob_{knob}")] = -1
+    shapes = {"ops": [1, "n"], "nodes": [1, "n", len(says["node_names"])], "makers": [1, "n", "n"],
+              "readers": [1, "n", "n"], "mask": [1, "n", 1], "candidates": [1, "c", width]}
+    inputs = [helper.make_tensor_value_info(
+        each, TensorProto.INT64 if each == "ops" else TensorProto.FLOAT, shape)
+        for each, shape in shapes.items()]
+    outputs = [helper.make_tensor_value_info(each, TensorProto.FLOAT, shape) for each, shape in
+               (("scores", [1, "c"]), ("outside", [1, "c"]), ("version", [2]))]
+    constants = {"w": weights, "last": np.array([2], np.int64),
+                 "beyond": np.array(outside, np.float32), "zero": np.array(0, np.float32),
+                 "v": np.array([version, len(says["op_names"])], np.float32)}
+    nodes = [helper.make_node("MatMul", ["candidates", "w"], ["y"]),
+             helper.make_node("Squeeze", ["y", "last"], ["scores"]),
+             helper.make_node("Mul", ["scores", "zero"], ["none"]),
+             helper.make_node("Add", ["none", "beyond"], ["outside"]),
+             helper.make_node("Identity", ["v"], ["version"])]
+    model = helper.make_model(helper.make_graph(
+        nodes, "g", inputs, outputs,
+        [numpy_helper.from_array(array, each) for each, array in constants.items()]),
+        opset_imports=[helper.make_opsetid("", 20)])
+    model.ir_version = 9
+    onnx.save(model, folder / f"{name}.onnx")
+    done = heddle("compile", folder / f"{name}.onnx", "-o", folder / f"{name}.so", *ONE)
+    assert done.status == OK, done.errors
+    return folder / f"{name}.so"
+
+
+@pytest.fixture(scope="module")
+def says(records, tmp_path_factory):
+    path = tmp_path_factory.mktemp("says") / "x.npz"
+    assert features(records, path).status == OK
+    return about(path)[0]
+
+
+@pytest.fixture
+def product(tmp_path):
+    weights = numpy_helper.from_array(np.ones((96, 64), np.float32), "w")
+    return save(make_model([helper.make_node("MatMul", ["x", "w"], ["y"], "product")],
+                           [value("x", [200, 96])], [value("y", [200, 64])], [weights]),
+                tmp_path / "p.onnx")
+
+
+def knobs_of(model, *more):
+    done = heddle("plan", model, "--json", *ONE, *more)
+    assert done.status == OK, done.errors
+    return done.json["groups"][0]["knobs"], done.errors
+
+
+def test_a_cost_model_chooses(product, says, tmp_path):
+    tiles = made_cost_model(says, tmp_path, "tiles")
+    panels = made_cost_model(says, tmp_path, "panels", "panels")
+    ruled, _ = knobs_of(product)
+    assert ruled["tiles"] == ruled["panels"] == 0
+    assert knobs_of(product, "--cost-model", tiles)[0]["tiles"] == 32
+    assert knobs_of(product, "--cost-model", panels)[0]["panels"] == 32
+    done = heddle("explain", product, "--cost-model", tiles, *ONE, "--json")
+    assert done.status == OK, done.errors
+    said = done.json["cost_model"]["groups"]["product"]
+    assert said["kept"] is None and said["instead_of"]["knobs"] == ruled
+    assert said["speedup"] > 1.2
+    assert said["moved"][0]["feature"] == "knob_tiles" and said["moved"][0]["factor"] > 1.2
+    done = heddle("explain", product, "--cost-model", tiles, *ONE, "--group", "product")
+    assert "as the cost model says; what moved its score:\n  knob_tiles: " in done.output
+    done = heddle("explain", product, "--cost-model", tiles, *ONE)
+    assert "cost     1 of 1 groups as the cost model says" in done.output
+    # The numbers are right whatever was chosen.
+    for each in (tiles, panels):
+        done = heddle("compare", product, "--cost-model", each, *ONE)
+        assert done.status == OK, done.errors
+
+
+def test_plans_and_records_decide_before_a_cost_model(product, says, tmp_path):
+    other = made_cost_model(says, tmp_path, "other")
+    done = heddle("plan", product, "-o", tmp_path / "m.plan", *ONE)
+    assert done.status == OK, done.errors
+    ruled, _ = knobs_of(product)
+    assert knobs_of(product, "--cost-model", other, "--plan", tmp_path / "m.plan")[0] == ruled
+    done = heddle("tune", product, "--records", tmp_path / "r.db", "--collect", 3, *ONE)
+    assert done.status == OK, done.errors
+    both = ("--cost-model", other, "--records", tmp_path / "r.db")
+    assert knobs_of(product, *both)[0]["tiles"] == 32  # short looks are no tuning
+    connection = sqlite3.connect(tmp_path / "r.db")
+    connection.execute("UPDATE trial SET confirmed = 1, speedup = 0.9 WHERE speedup <> 1")
+    connection.commit()
+    assert knobs_of(product, *both)[0] == ruled
+    done = heddle("tune", product, "--cost-model", other, "--records", tmp_path / "r.db", *ONE)
+    assert done.status == USAGE and "--cost-model says what to choose" in done.errors
+
+
+def test_the_rules_take_over(product, says, tmp_path):
+    ruled, _ = knobs_of(product)
+    strange = made_cost_model(says, tmp_path, "strange", outside=3)
+    assert knobs_of(product, "--cost-model", strange)[0] == ruled
+    done = heddle("explain", product, "--cost-model", strange, *ONE, "--group", "product")
+    assert ("the cost model was not followed: 3 of its features are outside of what the model has "
+            "learned from") in done.output
+    old = made_cost_model(says, tmp_path, "old", version=77)
+    knobs, errors = knobs_of(product, "--cost-model", old)
+    assert knobs == ruled
+    assert "it has learned features of version 77, this heddle has 1; the rules choose" in errors
+    other = tmp_path / "other.so"
+    assert heddle("compile", product, "-o", other, *ONE).status == OK
+    knobs, errors = knobs_of(product, "--cost-model", other)
+    assert knobs == ruled and "its inputs are not those of a cost model" in errors
+    damaged = tmp_path / "damaged.so"
+    damaged.write_bytes(old.read_bytes()[:3000])
+    knobs, errors = knobs_of(product, "--cost-model", damaged)
+    assert knobs == ruled and f"note: '{damaged}' is no cost model of this heddle" in errors
+    done = heddle("plan", product, "--cost-model", tmp_path / "nothing.so", *ONE)
+    assert done.status == USAGE and "there is no such file" in done.errors
+
+
+def test_the_cache_tells_cost_models_apart(product, says, tmp_path, monkeypatch):
+    monkeypatch.setenv("HEDDLE_CACHE", str(tmp_path / "cache"))
+    path = made_cost_model(says, tmp_path, "one")
+
+    def artefact():
+        done = heddle("compile", product, "-o", tmp_path / "p.so", "--cost-model", path, *ONE)
+        assert done.status == OK, done.errors
+        return (tmp_path / "p.so").read_bytes()
+
+    def entries():
+        done = heddle("cache", "--json")
+        assert done.status == OK, done.errors
+        return done.json["entries"]
+
+    first = artefact()
+    count = entries()
+    assert artefact() == first and entries() == count
+    made_cost_model(says, tmp_path, "one", "panels")  # in place of the first one
+    assert artefact() != first
+
+
+def test_training_makes_what_chooses(records, product, tmp_path):
+    done = heddle("cost", "train", records, "--least", 0, "--epochs", 2, "-o",
+                  tmp_path / "cost.onnx")
+    assert done.status == OK, done.errors
+    assert heddle("compile", tmp_path / "cost.onnx", "-o", tmp_path / "cost.so", *ONE).status == OK
+    done = heddle("explain", product, "--cost-model", tmp_path / "cost.so", *ONE, "--json")
+    assert done.status == OK, done.errors
+    assert done.json["cost_model"]["problem"] is None
+    said = done.json["cost_model"]["groups"]["product"]
+    # It has seen other sizes alone.
+    assert "are outside of what the model has learned from" in said["kept"]
+    assert said["knobs"] == said["instead_of"]["knobs"]
+    done = heddle("cost", "train", records, "--least", 1, "-o", tmp_path / "none.onnx")
+    assert done.status == USAGE and "has no group with an order to learn" in done.errors
