@@ -27,6 +27,7 @@
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
 #include "mlir/Dialect/Vector/Transforms/VectorRewritePatterns.h"
+#include "mlir/Rewrite/PatternApplicator.h"
 #include "mlir/Transforms/DialectConversion.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -84,6 +85,41 @@ struct ExpandArithmetic : PassWrapper<ExpandArithmetic, OperationPass<func::Func
   }
 
   const cpu::Target &target;
+  FrozenRewritePatternSet patterns;
+};
+
+/// Loops and branches become blocks, the last ones first. A dialect conversion would note each op
+/// that splitting a block moves, which is quadratic in the length of the function that launches the
+/// kernels.
+struct LowerLoops : PassWrapper<LowerLoops, OperationPass<func::FuncOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LowerLoops)
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry.insert<arith::ArithDialect, cf::ControlFlowDialect>();
+  }
+  LogicalResult initialize(MLIRContext *context) override {
+    RewritePatternSet set(context);
+    populateSCFToControlFlowConversionPatterns(set);
+    patterns = FrozenRewritePatternSet(std::move(set));
+    return success();
+  }
+  void runOnOperation() override {
+    struct Rewriter : PatternRewriter {
+      using PatternRewriter::PatternRewriter;
+    } rewriter(&getContext());
+    PatternApplicator applicator(patterns);
+    applicator.applyDefaultCostModel();
+    SmallVector<Operation *> loops;
+    getOperation()->walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (isa<scf::SCFDialect>(op->getDialect()) && op->getNumRegions() > 0)
+        loops.push_back(op);
+    });
+    for (Operation *op : llvm::reverse(loops)) {
+      rewriter.setInsertionPoint(op);
+      if (failed(applicator.matchAndRewrite(op, rewriter)))
+        return signalPassFailure();
+    }
+  }
+
   FrozenRewritePatternSet patterns;
 };
 
@@ -219,7 +255,7 @@ void buildPipeline(PassManager &manager, const cpu::Target &target) {
   manager.addPass(createConvertMathToFuncs()); // powers of integers
   manager.addPass(std::make_unique<CallLibm>());
   OpPassManager &loops = manager.nest<func::FuncOp>();
-  loops.addPass(createConvertSCFToCFPass());
+  loops.addPass(std::make_unique<LowerLoops>());
   loops.addPass(memref::createExpandStridedMetadataPass());
   loops.addPass(createLowerAffinePass());
   manager.addPass(std::make_unique<ConvertSignatures>());
