@@ -88,9 +88,9 @@ struct ExpandArithmetic : PassWrapper<ExpandArithmetic, OperationPass<func::Func
   FrozenRewritePatternSet patterns;
 };
 
-/// Loops and branches become blocks, the last ones first. A dialect conversion would note each op
-/// that splitting a block moves, which is quadratic in the length of the function that launches the
-/// kernels.
+/// Loops and branches become blocks, the last ones first, but for loops with a condition. A dialect
+/// conversion would note each op that splitting a block moves, which is quadratic in the length of
+/// the function that launches the kernels.
 struct LowerLoops : PassWrapper<LowerLoops, OperationPass<func::FuncOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LowerLoops)
   void getDependentDialects(DialectRegistry &registry) const override {
@@ -109,15 +109,28 @@ struct LowerLoops : PassWrapper<LowerLoops, OperationPass<func::FuncOp>> {
     PatternApplicator applicator(patterns);
     applicator.applyDefaultCostModel();
     SmallVector<Operation *> loops;
-    getOperation()->walk<WalkOrder::PreOrder>([&](Operation *op) {
-      if (isa<scf::SCFDialect>(op->getDialect()) && op->getNumRegions() > 0)
-        loops.push_back(op);
-    });
-    for (Operation *op : llvm::reverse(loops)) {
+    for (Region &region : getOperation()->getRegions())
+      collect(region, loops);
+    for (Operation *op : loops) {
       rewriter.setInsertionPoint(op);
       if (failed(applicator.matchAndRewrite(op, rewriter)))
         return signalPassFailure();
     }
+  }
+
+private:
+  /// A loop before those in it, which its rewrite expects as they were, and after those that
+  /// follow.
+  static void collect(Region &region, SmallVectorImpl<Operation *> &loops) {
+    for (Block &block : llvm::reverse(region))
+      for (Operation &op : llvm::reverse(block)) {
+        if (isa<scf::WhileOp>(op))
+          continue; // its rewrite reads what it has erased, which only a conversion keeps
+        if (isa<scf::SCFDialect>(op.getDialect()) && op.getNumRegions() > 0)
+          loops.push_back(&op);
+        for (Region &inner : op.getRegions())
+          collect(inner, loops);
+      }
   }
 
   FrozenRewritePatternSet patterns;
@@ -256,6 +269,7 @@ void buildPipeline(PassManager &manager, const cpu::Target &target) {
   manager.addPass(std::make_unique<CallLibm>());
   OpPassManager &loops = manager.nest<func::FuncOp>();
   loops.addPass(std::make_unique<LowerLoops>());
+  loops.addPass(createConvertSCFToCFPass()); // what is left: loops with a condition
   loops.addPass(memref::createExpandStridedMetadataPass());
   loops.addPass(createLowerAffinePass());
   manager.addPass(std::make_unique<ConvertSignatures>());
