@@ -8,6 +8,7 @@ import os
 import numpy as np
 
 from ..library import RefusedError, UsageError
+from ..onnx_graph import nodes_of
 from ..training.checkpoint import need
 from .graph import KIND_NAMES, Builder
 
@@ -46,15 +47,6 @@ def _loaded(onnx, model):
         return onnx.load(path, load_external_data=False)
     except Exception as error:  # protobuf's, whose type differs between versions
         raise RefusedError(f"'{path}' is no ONNX model: {error}") from error
-
-
-def _inner_nodes(graph):
-    """Nodes of a graph and of the graphs in their attributes."""
-    for node in graph.node:
-        yield node
-        for attribute in node.attribute:
-            for inner in [attribute.g, *attribute.graphs]:
-                yield from _inner_nodes(inner)
 
 
 class _Reader:
@@ -150,7 +142,7 @@ class _Reader:
                                    "nothing in the model computes")
         inner = [name for attribute in node.attribute
                  for graph in [attribute.g, *attribute.graphs]
-                 for each in _inner_nodes(graph) for name in each.input if name in number]
+                 for each in nodes_of(graph) for name in each.input if name in number]
         return dict.fromkeys([*(name for name in node.input if name), *inner])
 
     @staticmethod

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..library import UsageError
+from ..onnx_graph import nodes_of
 from ..training.checkpoint import need
 
 # Of a layer f(x) = W x, with further weights of W's shape:
@@ -44,15 +45,6 @@ class Layer:
         return (self.norm or self.node).output[0]
 
 
-def _nodes(graph):
-    """Those of a graph and of the graphs in its nodes."""
-    for node in graph.node:
-        yield node
-        for attribute in node.attribute:
-            for inner in [attribute.g, *attribute.graphs]:
-                yield from _nodes(inner)
-
-
 def _layer_types(onnx):
     kinds = onnx.TensorProto
     return (kinds.FLOAT, kinds.DOUBLE, kinds.FLOAT16, kinds.BFLOAT16)
@@ -64,7 +56,7 @@ def layers_of(model):
     types = _layer_types(need("onnx", "heddle.quadratic"))
     weights = {tensor.name: tensor for tensor in model.graph.initializer}
     readers, names = {}, Counter(node.name for node in model.graph.node)
-    for node in _nodes(model.graph):
+    for node in nodes_of(model.graph):
         for name in node.input:
             readers.setdefault(name, []).append(node)
     results = {value.name for value in model.graph.output}
@@ -95,7 +87,7 @@ class _Converter:
         self.random = np.random.default_rng(seed)
         self.ranks = _ranks(self.onnx, model)
         self.taken = {tensor.name for tensor in model.graph.initializer} | {
-            name for node in _nodes(model.graph) for name in [node.name, *node.output]}
+            name for node in nodes_of(model.graph) for name in [node.name, *node.output]}
 
     def refuse(self, layer):
         """What the kind cannot make of a layer."""
