@@ -20,6 +20,35 @@ static llvm::Error readSizes(const heddle_tune_options_t &given, tuner::TuneOpti
   return llvm::Error::success();
 }
 
+/// `what` as a message about the option calls it.
+static llvm::Error checkOneOf(llvm::StringRef what, llvm::StringRef value,
+                              llvm::ArrayRef<llvm::StringRef> known) {
+  if (llvm::is_contained(known, value))
+    return llvm::Error::success();
+  return makeError(ErrorCode::Usage, "error: there is no " + what + " '" + value +
+                                         "'; there are: " + llvm::join(known, ", "));
+}
+
+static llvm::Error readPlans(const heddle_tune_options_t &given, tuner::PlanOptions &plans) {
+  plans.areTuned = given.plans;
+  if (given.strategy)
+    plans.strategy = given.strategy;
+  llvm::StringRef schedule = given.schedule ? given.schedule : "joint";
+  plans.isSequential = schedule == "sequential";
+  if (llvm::Error error = checkOneOf("strategy", plans.strategy, {"annealing", "evolution"}))
+    return error;
+  if (llvm::Error error = checkOneOf("schedule", schedule, {"joint", "sequential"}))
+    return error;
+  llvm::SmallVector<llvm::StringRef> decided;
+  llvm::StringRef(given.decide ? given.decide : "").split(decided, ',', -1, /*KeepEmpty=*/false);
+  for (llvm::StringRef each : decided) {
+    if (llvm::Error error = checkOneOf("decision", each, {"layouts", "fusion", "split", "knobs"}))
+      return error;
+    plans.decided.insert(each.str());
+  }
+  return llvm::Error::success();
+}
+
 static llvm::Expected<tuner::TuneOptions> tuneOptionsOf(const heddle_tune_options_t *given) {
   tuner::TuneOptions options;
   if (!given)
@@ -35,6 +64,8 @@ static llvm::Expected<tuner::TuneOptions> tuneOptionsOf(const heddle_tune_option
     options.trialSeconds = given->trial_seconds;
   options.seed = given->seed;
   options.collected = given->collected;
+  if (llvm::Error error = readPlans(*given, options.plans))
+    return std::move(error);
   if (given->progress)
     options.progress = [report = given->progress, data = given->progress_data](llvm::StringRef what,
                                                                                double fraction) {

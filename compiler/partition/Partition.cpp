@@ -128,17 +128,22 @@ void Partitioner::run() {
   wrap();
 }
 
-/// Whether the plan, where it names the group of this root, has the op in it.
+/// Whether the plan, where it names the group of this root, has the op in it, and does not want the
+/// op's node apart from it.
 bool Partitioner::isWanted(Operation *op, Operation *root) const {
   auto group = options.wanted.find(sourceNameOf(root));
   std::string name = sourceNameOf(op);
+  if (options.apart.count(name) && name != sourceNameOf(root))
+    return false;
   return group == options.wanted.end() || name.empty() || group->second.count(name) > 0;
 }
 
 /// Whether the plan has the op in the group of this root and in no other, so that it says it of all
-/// that the name stands for.
+/// that the name stands for, or wants its node joined to what reads it.
 bool Partitioner::isAskedFor(Operation *op, Operation *root) const {
   std::string name = sourceNameOf(op);
+  if (options.joined.count(name))
+    return true;
   auto group = options.wanted.find(sourceNameOf(root));
   return group != options.wanted.end() && !options.ambiguous.count(group->first) &&
          group->second.count(name) &&

@@ -28,6 +28,9 @@ struct Options {
   Members wanted;
   /// Of groups in `wanted`, those names that several have: which of them an op is in is not said.
   std::set<std::string> ambiguous;
+  /// Nodes whose results no group of other nodes takes in, and those that their readers take in
+  /// wherever a mechanism can, even where that costs more.
+  std::set<std::string> apart, joined;
   /// Of groups by their names: in a block they are in this order, as far as what they read
   /// allows.
   std::map<std::string, int64_t> order;

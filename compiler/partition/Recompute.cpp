@@ -29,11 +29,15 @@ void Partitioner::giveToReaders(Group &group) {
   group.members.clear();
 }
 
-/// Whether a plan has no line for the group, but has its ops in those of others. Where a node of
-/// the model stands for more ops than these, its name does not say that of them.
+/// Whether a plan wants the group's node joined to all that read it, or has no line for the group,
+/// but has its ops in those of others. Where a node of the model stands for more ops than these,
+/// its name does not say that of them.
 bool Partitioner::isWantedByReaders(const Group &group) const {
-  if (!group.is(Kind::Pointwise) || group.isClaimed || group.members.empty() ||
-      options.wanted.empty() || options.wanted.count(graph::sourceName(group.root()->getLoc())))
+  if (!group.is(Kind::Pointwise) || group.isClaimed || group.members.empty())
+    return false;
+  if (options.joined.count(graph::sourceName(group.root()->getLoc())))
+    return llvm::all_of(group.members, [](Operation *op) { return op->getNumResults() == 1; });
+  if (options.wanted.empty() || options.wanted.count(graph::sourceName(group.root()->getLoc())))
     return false;
   return llvm::all_of(group.members, [&](Operation *member) {
     std::string name = graph::sourceName(member->getLoc());

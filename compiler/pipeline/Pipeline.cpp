@@ -57,6 +57,22 @@ llvm::Expected<OwningOpRef<ModuleOp>> importGraph(MLIRContext &context, const Mo
   return graph;
 }
 
+llvm::Expected<OwningOpRef<ModuleOp>> importGiven(MLIRContext &context, const ModelSource &source,
+                                                  const CompileOptions &options) {
+  auto graph = importGraph(context, source, options);
+  if (!graph)
+    return graph;
+  std::string problem = graph::setTypicalSizes(**graph, options.typical);
+  for (const std::string &text : options.ragged)
+    if (llvm::Error error = ragged::declare(**graph, text, options.packsRows))
+      return std::move(error);
+  if (problem.empty())
+    problem = graph::setShared(**graph, options.inPlace);
+  if (!problem.empty())
+    return makeError(ErrorCode::Usage, "error: " + problem);
+  return graph;
+}
+
 static llvm::Error simplifyGraph(Compiled &compiled, const CompileOptions &options,
                                  const target::Targets &targets) {
   simplify::SimplifyOptions rules;
@@ -202,18 +218,10 @@ llvm::Expected<std::unique_ptr<Compiled>> compile(const ModelSource &source,
   if (llvm::Error error = stages.run(
           "import", 0,
           [&] {
-            auto graph = importGraph(*result->context, source, options);
-            if (!graph)
-              return graph.takeError();
-            result->graph = std::move(*graph);
-            std::string problem = graph::setTypicalSizes(*result->graph, options.typical);
-            for (const std::string &text : options.ragged)
-              if (llvm::Error error = ragged::declare(*result->graph, text, options.packsRows))
-                return error;
-            if (problem.empty())
-              problem = graph::setShared(*result->graph, options.inPlace);
-            return problem.empty() ? llvm::Error::success()
-                                   : makeError(ErrorCode::Usage, "error: " + problem);
+            auto graph = importGiven(*result->context, source, options);
+            if (graph)
+              result->graph = std::move(*graph);
+            return graph.takeError();
           },
           [&] { return graphText(*result); }))
     return std::move(error);

@@ -114,6 +114,11 @@ llvm::Expected<std::string> loopsText(const Compiled &compiled);
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
 importGraph(mlir::MLIRContext &context, const ModelSource &source, const CompileOptions &options);
 
+/// The same with what the options say of its sizes and of what outputs share memory with: what
+/// compileGraph begins with.
+llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
+importGiven(mlir::MLIRContext &context, const ModelSource &source, const CompileOptions &options);
+
 } // namespace heddle
 
 #endif // HEDDLE_PIPELINE_PIPELINE_H

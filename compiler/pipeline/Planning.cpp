@@ -36,10 +36,12 @@ static partition::Options groupsOf(const plan::Plan &given, const CompileOptions
   groups.stitches = !options.without.count("stitch");
   groups.joinsSiblings = !options.without.count("siblings");
   groups.packs = !options.without.count("regions");
+  for (auto &[node, fusion] : given.fusion)
+    (fusion == "apart" ? groups.apart : groups.joined).insert(node);
   for (auto &[name, kinds] : given.split)
     for (const std::string &kind : kinds)
       groups.refused.insert({name, kind});
-  if (!options.planText.empty())
+  if (!given.groups.empty())
     groups.regions.emplace();
   for (const plan::GroupPlan &group : given.groups) {
     if (group.order)
@@ -68,6 +70,13 @@ static simplify::Layouts layoutsOf(ModuleOp module) {
 
 llvm::Error checkLayouts(const Compiled &compiled) {
   return plan::checkLayouts(*compiled.given, layoutsOf(*compiled.graph));
+}
+
+/// Whether all nodes of the given plan's 'fusion' are in the graph.
+static llvm::Error checkFusion(const Compiled &compiled) {
+  std::set<std::string> nodes;
+  compiled.graph.get().walk([&](Operation *op) { nodes.insert(graph::sourceName(op->getLoc())); });
+  return plan::checkFusion(*compiled.given, nodes);
 }
 
 /// Adds the groups that no mechanism can carry out as the partitioner made them, or that it should
@@ -275,10 +284,10 @@ static std::string costJson(const CompileOptions &options, const Deciders &decid
 
 /// The memory of training grows with the depth of a model, so that some is saved where that is
 /// nearly free. What a given plan does not compute again, nobody does.
-static MemoryGoal memoryGoal(const CompileOptions &options) {
+static MemoryGoal memoryGoal(const CompileOptions &options, const plan::Plan &given) {
   constexpr double kShare = 0.01;
-  bool isSpared = !options.without.count("recomputation") && options.planText.empty() &&
-                  !options.training.empty();
+  bool isSpared =
+      !options.without.count("recomputation") && given.groups.empty() && !options.training.empty();
   if (isSpared) {
     auto recipe = training::readRecipe(options.training);
     isSpared = recipe ? recipe->trains() : false;
@@ -319,6 +328,8 @@ llvm::Error planGroups(const CompileOptions &options, Compiled &compiled, Stages
       deciders = std::move(*loaded);
       groups = groupsOf(*compiled.given, options);
       groups.cards = options.without.count("cards") ? nullptr : &deciders->cards;
+      if (llvm::Error error = checkFusion(compiled))
+        return error;
       if (!options.planText.empty() && isAsPartitioned(compiled, *deciders, groups, again))
         groups.wanted.clear();
     }
@@ -332,6 +343,7 @@ llvm::Error planGroups(const CompileOptions &options, Compiled &compiled, Stages
     plan::Plan made;
     made.model = compiled.fingerprint;
     made.layouts = layoutsOf(*compiled.graph);
+    made.fusion = compiled.given->fusion;
     made.thresholds = compiled.given->thresholds;
     made.target = compiled.target->backend.name().str();
     if (llvm::Error error =
@@ -367,7 +379,7 @@ llvm::Error planGroups(const CompileOptions &options, Compiled &compiled, Stages
       break;
     compiled.graph = whole->clone();
   }
-  MemoryGoal goal = memoryGoal(options);
+  MemoryGoal goal = memoryGoal(options, *compiled.given);
   if (!goal.limit && goal.share == 0)
     return llvm::Error::success();
   return arrangeMemory(compiled, goal, again,

@@ -38,6 +38,9 @@ std::string Plan::str() const {
   if (!layouts.empty())
     text += "\"layouts\": " + Json(layouts).dump(-1, ' ', false, Json::error_handler_t::replace) +
             ",\n ";
+  if (!fusion.empty())
+    text +=
+        "\"fusion\": " + Json(fusion).dump(-1, ' ', false, Json::error_handler_t::replace) + ",\n ";
   if (!thresholds.empty())
     text += "\"thresholds\": " + Json(thresholds).dump() + ",\n ";
   if (!split.empty())
@@ -85,13 +88,19 @@ public:
                        path + ": error: this is no plan: it must begin with {\"plan\": 1");
     Plan plan;
     plan.path = path.str();
-    checkFields(json, {"plan", "model", "target", "layouts", "thresholds", "split", "groups"});
+    checkFields(json,
+                {"plan", "model", "target", "layouts", "fusion", "thresholds", "split", "groups"});
     take(json, "model", plan.model, "a string");
     take(json, "target", plan.target, "a string");
     take(json, "layouts", plan.layouts, "an object of 'first' and 'last'");
     for (const auto &[node, layout] : plan.layouts)
       if (layout != "first" && layout != "last")
         complain("the layout of '" + node + "' is '" + layout + "', but must be 'first' or 'last'");
+    take(json, "fusion", plan.fusion, "an object of 'apart' and 'joined'");
+    for (const auto &[node, fusion] : plan.fusion)
+      if (fusion != "apart" && fusion != "joined")
+        complain("the fusion of '" + node + "' is '" + fusion +
+                 "', but must be 'apart' or 'joined'");
     take(json, "thresholds", plan.thresholds, "an object of integers");
     take(json, "split", plan.split, "an object of lists of kinds");
     checkThresholds(plan);
@@ -268,19 +277,36 @@ llvm::Error writePlan(const Plan &plan, StringRef path) {
   return llvm::Error::success();
 }
 
-llvm::Error checkLayouts(const Plan &given, const std::map<std::string, std::string> &made) {
-  SmallVector<StringRef> known;
-  for (auto &[name, layout] : made)
-    known.push_back(name);
+/// That a section of the plan names what the model does not have: one line for each of `unknown`.
+static llvm::Error whyUnknown(const Plan &given, StringRef section, StringRef what,
+                              ArrayRef<StringRef> unknown, ArrayRef<StringRef> known) {
   std::vector<std::string> problems;
-  for (auto &[name, layout] : given.layouts)
-    if (!made.count(name)) {
-      std::string near = support::nearest(name, known);
-      problems.push_back(given.path + ": error: 'layouts': the model has no convolution or pool '" +
-                         name + "'" + (near.empty() ? "" : "; did you mean '" + near + "'?"));
-    }
+  for (StringRef name : unknown) {
+    std::string near = support::nearest(name, known);
+    problems.push_back(given.path + ": error: '" + section.str() + "': the model has no " +
+                       what.str() + " '" + name.str() + "'" +
+                       (near.empty() ? "" : "; did you mean '" + near + "'?"));
+  }
   return problems.empty() ? llvm::Error::success()
                           : makeError(ErrorCode::Usage, llvm::join(problems, "\n"));
+}
+
+llvm::Error checkLayouts(const Plan &given, const std::map<std::string, std::string> &made) {
+  SmallVector<StringRef> known, unknown;
+  for (auto &[name, layout] : made)
+    known.push_back(name);
+  for (auto &[name, layout] : given.layouts)
+    if (!made.count(name))
+      unknown.push_back(name);
+  return whyUnknown(given, "layouts", "convolution or pool", unknown, known);
+}
+
+llvm::Error checkFusion(const Plan &given, const std::set<std::string> &nodes) {
+  SmallVector<StringRef> known(nodes.begin(), nodes.end()), unknown;
+  for (auto &[name, fusion] : given.fusion)
+    if (!nodes.count(name))
+      unknown.push_back(name);
+  return whyUnknown(given, "fusion", "node that computes", unknown, known);
 }
 
 std::string fingerprint(func::FuncOp function) {

@@ -38,6 +38,8 @@ struct Plan {
   std::map<std::string, std::string> layouts;
   /// By their names, in place of their defaults (graph/cost/Thresholds.h).
   std::map<std::string, int64_t> thresholds;
+  /// Of nodes of the model by their names: "apart" from what reads them, or "joined" to it.
+  std::map<std::string, std::string> fusion;
   /// Groups that feedback has split, by their names: the kinds that shall not be made again.
   std::map<std::string, std::vector<std::string>> split;
   std::vector<GroupPlan> groups;
@@ -55,6 +57,9 @@ llvm::Error writePlan(const Plan &plan, llvm::StringRef path);
 
 /// Whether all that the plan gives a layout has one in the model, where `made` says what they are.
 llvm::Error checkLayouts(const Plan &given, const std::map<std::string, std::string> &made);
+
+/// Whether all nodes whose fusion the plan says are in the model, which has `nodes`.
+llvm::Error checkFusion(const Plan &given, const std::set<std::string> &nodes);
 
 /// "sha256:..." of the function's text; large constants count by type and name only.
 std::string fingerprint(mlir::func::FuncOp function);

@@ -38,8 +38,11 @@ void Subject::addSizes(const cards::Sizes &given) {
   });
 }
 
-std::optional<int64_t> Subject::valueOf(const Dim &dim) const {
-  return dim.evaluate([&](StringRef symbol) { return std::optional(sizes.at(symbol.str())); });
+static std::optional<int64_t> valueOf(const Dim &dim, const cards::Sizes &sizes) {
+  return dim.evaluate([&](StringRef symbol) -> std::optional<int64_t> {
+    auto known = sizes.find(symbol.str());
+    return known == sizes.end() ? std::nullopt : std::optional(known->second);
+  });
 }
 
 /// A program's inputs have numbers and symbols as sizes, but a group may read a tensor of 2 * w +
@@ -63,7 +66,7 @@ void Subject::makeInputsPlain() {
       auto [known, isNew] =
           plain.try_emplace(dim.str(), Dim::symbol("$input." + std::to_string(plain.size())));
       if (isNew)
-        sizes[*known->second.symbolName()] = valueOf(dim).value_or(-1);
+        sizes[*known->second.symbolName()] = valueOf(dim, sizes).value_or(-1);
       dim = known->second;
     }
     auto type = cast<RankedTensorType>(argument.getType());
@@ -111,8 +114,7 @@ static std::pair<Value, graph::DimVector> indexedBy(Operation *op) {
 
 /// Whole numbers of more than 8 bits are indices below the least size that they may have to be
 /// below, else 0 or 1, which is right for most other things that they may be.
-void Subject::addRanges() {
-  func::FuncOp main = cut.main();
+void addRanges(func::FuncOp main, const cards::Sizes &sizes) {
   Builder builder(main.getContext());
   for (BlockArgument argument : main.getArguments()) {
     Type element = graph::elementOf(argument);
@@ -126,7 +128,7 @@ void Subject::addRanges() {
       if (!indices || !follows(indices, argument, seen))
         return;
       for (const Dim &dim : dims) {
-        int64_t size = valueOf(dim).value_or(1);
+        int64_t size = valueOf(dim, sizes).value_or(1);
         most = isIndex ? std::min(most, size - 1) : size - 1;
         isIndex = true;
       }
@@ -146,7 +148,7 @@ llvm::Expected<std::unique_ptr<Subject>> Subject::make(graph::GroupOp group,
         return std::move(error);
   subject->addSizes(sizes);
   subject->makeInputsPlain();
-  subject->addRanges();
+  addRanges(main, subject->sizes);
   cards::Random random(seed);
   auto numbers = cards::randomInputs(main, subject->sizes, random);
   if (!numbers)

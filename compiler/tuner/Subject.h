@@ -30,14 +30,16 @@ private:
   explicit Subject(graph::GroupOp group);
   void addSizes(const cards::Sizes &given);
   void makeInputsPlain();
-  void addRanges();
-  std::optional<int64_t> valueOf(const graph::Dim &dim) const;
 
   graph::CutOut cut;
   cards::Sizes sizes;
   reference::Tensors numbers;
   llvm::SmallVector<mlir::Type> elements;
 };
+
+/// Says in attributes of integer arguments which numbers they may be: indices that are below all
+/// that they index at these sizes.
+void addRanges(mlir::func::FuncOp main, const cards::Sizes &sizes);
 
 } // namespace heddle::tuner
 

@@ -10,6 +10,7 @@
 #include "compiler/records/Decision.h"
 #include "compiler/support/Error.h"
 #include "compiler/tuner/Tuning.h"
+#include "compiler/tuner/plans/PlanTuner.h"
 
 #include "llvm/Support/Path.h"
 #include "llvm/TargetParser/Host.h"
@@ -339,7 +340,7 @@ llvm::Error Tuner::search() {
   return llvm::Error::success();
 }
 
-llvm::Error Tuner::run() {
+llvm::Error Tuner::run(OwningOpRef<ModuleOp> imported) {
   planned.context->disableMultithreading();
   if (int64_t others = support::countThreads() - 1)
     return makeError(ErrorCode::Usage, "error: this process has " + Twine(others) +
@@ -376,9 +377,15 @@ llvm::Error Tuner::run() {
   llvm::sort(works, [](auto &a, auto &b) {
     return std::pair(-a->weight(), a->key.hash) < std::pair(-b->weight(), b->key.hash);
   });
-  if (!options.collected)
+  if (imported) {
+    PlanTuner search(*this, std::move(imported));
+    if (llvm::Error error = search.run())
+      return error;
+    plans = search.report();
+  } else if (!options.collected) {
     if (llvm::Error error = search())
       return error;
+  }
   if (ended == "done" && options.trials > 0 && trials >= options.trials)
     ended = "trials";
   return llvm::Error::success();
@@ -397,6 +404,8 @@ Json Tuner::report() const {
                {"groups", Json::array()}};
   for (auto &work : works)
     json["groups"].push_back(describe(*work, whole));
+  if (!plans.is_null())
+    json["plans"] = plans;
   return json;
 }
 
@@ -424,7 +433,14 @@ llvm::Expected<std::string> tune(const ModelSource &source, const CompileOptions
   CompileOptions groups = compile;
   groups.progress = nullptr;
   Tuner tuner(**planned, groups, measured, **records);
-  if (llvm::Error error = tuner.run())
+  OwningOpRef<ModuleOp> imported;
+  if (options.plans.areTuned) {
+    auto graph = importGiven(*(*planned)->context, source, byRule);
+    if (!graph)
+      return graph.takeError();
+    imported = std::move(*graph);
+  }
+  if (llvm::Error error = tuner.run(std::move(imported)))
     return std::move(error);
   return tuner.report().dump(2, ' ', false, Json::error_handler_t::replace);
 }

@@ -10,6 +10,16 @@
 
 namespace heddle::tuner {
 
+/// Of a search over whole plans (plans/PlanTuner.h).
+struct PlanOptions {
+  bool areTuned = false;
+  std::string strategy = "annealing"; // or "evolution"
+  bool isSequential = false;          // plans first and then knobs, instead of by turns
+  std::set<std::string> decided;      // sections of plans, and "knobs"; all if empty
+
+  bool decides(llvm::StringRef what) const { return decided.empty() || decided.count(what.str()); }
+};
+
 struct TuneOptions {
   int64_t trials = 0;       // candidates to measure at most; 0: as many as the time allows
   double seconds = 300;     // for all
@@ -18,7 +28,8 @@ struct TuneOptions {
   uint64_t seed = 0;
   std::map<std::string, int64_t> sizes; // at which symbols are measured, else at typical ones
   Over over;                            // of these symbols, all of the sizes instead
-  std::string model;                    // the file's name, which records keep
+  PlanOptions plans;
+  std::string model; // the file's name, which records keep
   /// Told what goes on and how much of the whole is done; true ends the tuning.
   std::function<bool(llvm::StringRef what, double fraction)> progress;
 };

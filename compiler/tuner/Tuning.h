@@ -16,6 +16,7 @@
 namespace heddle::tuner {
 
 class Tuner {
+  friend class PlanTuner;
   using Clock = std::chrono::steady_clock;
 
 public:
@@ -24,7 +25,8 @@ public:
       : planned(planned), compile(compile), options(options), records(records),
         threads(records::threadsOf(compile.threads)) {}
 
-  llvm::Error run();
+  /// `imported`: the model as it was imported, for a search over plans.
+  llvm::Error run(mlir::OwningOpRef<mlir::ModuleOp> imported = {});
   Json report() const;
 
 private:
@@ -80,6 +82,7 @@ private:
   Clock::time_point begin = Clock::now();
   std::string doing = "planning", ended = "done";
   int64_t trials = 0;
+  Json plans; // what a search over plans has found
 };
 
 } // namespace heddle::tuner

@@ -182,6 +182,11 @@ typedef struct heddle_tune_options {
   /* If not 0, nothing is searched for: so many candidates of each group are drawn from all that
    * there are and timed, what records have of it included. */
   int64_t collected;
+  /* Not 0: searches over whole plans as well: what is fused, split and laid out how. */
+  int plans;
+  const char *strategy; /* of that: "annealing" (NULL: this one) or "evolution" */
+  const char *schedule; /* "joint": plans and knobs by turns (NULL: this one), or "sequential" */
+  const char *decide;   /* "layouts,fusion,split,knobs", or some of them; NULL: all */
 } heddle_tune_options_t;
 
 /* Measures cards and knobs for each distinct group of the model on this machine, into

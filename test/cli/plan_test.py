@@ -154,6 +154,44 @@ def test_layouts_are_in_the_plan_and_carried_out(tmp_path):
     assert "must be 'first' or 'last'" in compiled(path, first | {"layouts": {"c": "middle"}})
 
 
+# What two others read.
+FUSED = """m (float[32, 16] x, float[16, 24] w, float[32, 24] u, float[32, 24] v)
+    => (float[32, 24] y, float[32, 1] z) {
+    [a] a = MatMul(x, w)
+    [b] b = Sigmoid(a)
+    [c] c = Add(u, v)
+    [d] d = Exp(c)
+    [y] y = Mul(b, d)
+    one = Constant <value_ints = [1]> ()
+    [z] z = ReduceMax(d, one)
+}"""
+
+
+def test_fusion_says_what_is_stored_and_what_is_computed_by_its_readers(tmp_path):
+    path = model_of(FUSED, tmp_path)
+    rng = np.random.default_rng(5)
+    feeds = {name: rng.standard_normal(shape, np.float32) for name, shape in
+             (("x", (32, 16)), ("w", (16, 24)), ("u", (32, 24)), ("v", (32, 24)))}
+    expected = ran(path, None, feeds)
+
+    def ops(plan):
+        return {group["name"]: set(group["ops"]) for group in plan["groups"]}
+
+    alone = "--without", "siblings,regions"
+    plan = plan_of(path, *alone)
+    assert "a" not in ops(plan) and ops(plan)["d"] == {"c", "d"}
+    decided = {"plan": 1, "fusion": {"a": "apart", "d": "joined"}, "groups": []}
+    made = compiled(path, decided, *alone)
+    assert made["fusion"] == decided["fusion"]
+    assert ops(made)["a"] == {"a"} and "d" not in ops(made)
+    assert all("d" in ops(made)[name] for name in ("y", "z"))
+    assert compiled(path, made, *alone) == made  # a plan that came out is carried out as it is
+    for one, other in zip(ran(path, made, feeds), expected):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
+    assert "did you mean" in compiled(path, decided | {"fusion": {"aa": "apart"}})
+    assert "must be 'apart' or 'joined'" in compiled(path, decided | {"fusion": {"a": "x"}})
+
+
 def test_the_fingerprint_is_of_the_model_alone(tmp_path):
     path = model_of(BRANCHES, tmp_path)
     found = {plan_of(path, *options)["model"]

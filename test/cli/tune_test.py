@@ -372,3 +372,46 @@ def test_records_of_several_sizes_become_a_decision(open_product, records, tmp_p
 def test_what_is_no_list_of_sizes_is_refused(open_product, records, over, message):
     done = heddle("tune", open_product, "--records", records, "--over", over, *ONE)
     assert done.status == USAGE and message in done.errors
+
+
+def test_whole_plans_are_searched_and_replay(tmp_path, records):
+    """Two softmaxes after a product, of which parts may be stored or not."""
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["m"], "product"),
+             helper.make_node("Sigmoid", ["m"], ["s"], "gate"),
+             helper.make_node("Softmax", ["s"], ["y"], "first"),
+             helper.make_node("Mul", ["s", "y"], ["z"], "scaled")]
+    weights = [numpy_helper.from_array(np.eye(48, dtype=np.float32), "w")]
+    path = save(make_model(nodes, [value("x", [64, 48])], [value("z", [64, 48])], weights),
+                tmp_path / "p.onnx")
+    plan = tmp_path / "found.plan"
+    found = tune(path, records, "--plans", "-o", plan, seconds=20, trials=4)
+    searched = found["plans"]
+    assert searched["sites"] > 1 and searched["tried"] > 1 and searched["schedule"] == "joint"
+    assert searched["seconds"] <= searched["default_seconds"]
+    assert found["kept"] in ("default", "knobs", "plan") and found["plan"] == str(plan)
+    again = tmp_path / "again.json"
+    done = heddle("compile", path, "--plan", plan, "-o", again, "--no-cache", *ONE)
+    assert done.status == OK and again.read_text() == plan.read_text()
+
+    for strategy in ("annealing", "evolution"):
+        found = tune(path, records, "--plans", "-o", plan, "--strategy", strategy, "--decide",
+                     "fusion,split", "--schedule", "sequential", seconds=8, trials=0)
+        assert found["trials"] == 0 and found["plans"]["strategy"] == strategy
+        assert {d["section"] for d in found["plans"]["decisions"]} <= {"fusion", "split"}
+    knobs = tune(path, records, "--plans", "-o", plan, "--decide", "knobs", seconds=8, trials=2)
+    assert knobs["plans"]["sites"] == 0 and knobs["plans"]["plan"] is None
+
+
+def test_options_of_plans_that_do_not_fit_are_refused(model, records, tmp_path):
+    def refused(*options):
+        done = heddle("tune", model, "--records", records, *ONE, *options)
+        assert done.status == USAGE
+        return done.errors
+
+    output = "-o", tmp_path / "p"
+    assert "--output" in refused("--plans")
+    assert "--plans" in refused("--strategy", "evolution", *output)
+    assert "--strategy" in refused("--plans", "--strategy", "luck", *output)
+    assert "--plans" in refused("--plans", "--over", "batch=1,2", *output)
+    assert "there is no decision 'loops'; there are: layouts, fusion, split, knobs" in refused(
+        "--plans", "--decide", "loops", *output)

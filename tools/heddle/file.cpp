@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -30,6 +31,17 @@ public:
   throw Failure(isFull ? HEDDLE_LIMIT : HEDDLE_USAGE,
                 "cannot write '" + path + "': " + std::strerror(errno));
 }
+
+TemporaryFile::TemporaryFile(const std::string &name, const std::string &what) {
+  std::string folder = std::filesystem::temp_directory_path();
+  file = folder + "/heddle-" + name + "-XXXXXX";
+  Descriptor made(mkostemp(file.data(), O_CLOEXEC));
+  if (made.number < 0)
+    throw Failure(HEDDLE_LIMIT, "cannot make a file in '" + folder + "' for " + what + ": " +
+                                    std::strerror(errno) + "\nnote: TMPDIR names another folder");
+}
+
+TemporaryFile::~TemporaryFile() { unlink(file.c_str()); }
 
 std::string readFile(const std::string &path) {
   auto failReading = [&] { failUsage("cannot read '" + path + "': " + std::strerror(errno)); };

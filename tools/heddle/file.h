@@ -13,6 +13,20 @@ std::string readFile(const std::string &path);
 /// as /dev/null, is written in place.
 void writeFile(const std::string &path, std::string_view content);
 
+/// An empty file in the folder for temporary files, which goes with this object.
+class TemporaryFile {
+public:
+  /// `name` is a part of its name; `what` it is for, in messages.
+  TemporaryFile(const std::string &name, const std::string &what);
+  ~TemporaryFile();
+  TemporaryFile(const TemporaryFile &) = delete;
+
+  const std::string &path() const { return file; }
+
+private:
+  std::string file;
+};
+
 /// Is it an artefact? By its first bytes, or by the ending of its name.
 bool isArtefact(const std::string &path);
 

@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <unistd.h>
 
 namespace heddle::cli {
 
@@ -54,19 +53,9 @@ static const Json &findGroup(const Json &explanation, const std::string &name,
 
 /// The program's assembly, through a file that is gone afterwards.
 static std::string assemblyOf(const Compiled &compiled) {
-  std::string path = (std::filesystem::temp_directory_path() / "heddle-explain-XXXXXX").string();
-  int descriptor = mkstemp(path.data());
-  if (descriptor < 0)
-    throw Failure(HEDDLE_LIMIT, "cannot make a file in '" +
-                                    std::filesystem::temp_directory_path().string() +
-                                    "' for the assembly\nnote: TMPDIR names another folder");
-  close(descriptor);
-  struct Remove {
-    std::string path;
-    ~Remove() { std::filesystem::remove(path); }
-  } remove{path};
-  check(heddle_compiled_write(compiled.get(), "asm", path.c_str()));
-  return readFile(path);
+  TemporaryFile file("explain", "the assembly");
+  check(heddle_compiled_write(compiled.get(), "asm", file.path().c_str()));
+  return readFile(file.path());
 }
 
 /// A machine that was busy while it was measured looks slower than it is.

@@ -32,6 +32,29 @@ static std::string changeText(const Json &group) {
   return text;
 }
 
+/// What the search over plans has decided otherwise.
+static std::string plansText(const Json &found) {
+  const Json &plans = found.at("plans");
+  std::string text;
+  for (const Json &decision : plans.at("decisions")) {
+    const Json &names = decision.at("names");
+    text += "decided  " + decision.at("section").get<std::string>() + ": " +
+            decision.at("value").get<std::string>() + ": " + names.at(0).get<std::string>() +
+            (names.size() > 1 ? " and " + std::to_string(names.size() - 1) + " like it" : "") +
+            "\n";
+  }
+  text += "plans    " + plans.at("tried").dump() + " tried of " + plans.at("sites").dump() +
+          " decisions; their groups together " +
+          formatSeconds(plans.at("default_seconds").get<double>()) + " -> " +
+          formatSeconds(plans.at("seconds").get<double>()) + "\n";
+  if (found.contains("candidates"))
+    for (const auto &[name, times] : found.at("candidates").items())
+      text += "whole    " + name + ": " +
+              (times.is_object() ? "ratio " + formatNumber(times.at("ratio"), 3) : "not timed") +
+              "\n";
+  return text + "kept     " + found.at("kept").get<std::string>() + "\n";
+}
+
 std::string textOf(const Json &found) {
   Table table({"group", "times", "share %", "default", "chosen", "ratio", "tried"});
   std::string problems;
@@ -53,6 +76,8 @@ std::string textOf(const Json &found) {
     text += "model    " + formatSeconds(model.at("default_seconds")) + " -> " +
             formatSeconds(model.at("tuned_seconds")) + ", ratio " +
             formatNumber(model.at("ratio"), 3) + " (above 1: tuned is faster)\n";
+  if (found.contains("plans"))
+    text += plansText(found);
   text += "trials   " + found.at("trials").dump() + " now, ended by " +
           found.at("ended").get<std::string>() + "\n";
   text += "records  " + found.at("records").get<std::string>() + "\n";

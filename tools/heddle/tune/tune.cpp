@@ -25,7 +25,8 @@ struct Options {
   std::vector<std::string> sizes, over;
   int64_t trials = 0, collected = 0;
   double seconds = 300, trialSeconds = 20;
-  bool isJson = false;
+  bool tunesPlans = false, isJson = false;
+  std::string strategy, schedule, decide; // of a search over plans
 };
 using Clock = std::chrono::steady_clock;
 } // namespace
@@ -82,6 +83,10 @@ static Json measureGroups(const Options &options, double seconds) {
   raw.over = over.data();
   raw.over_count = over.size();
   raw.collected = options.collected;
+  raw.plans = options.tunesPlans;
+  raw.strategy = options.strategy.empty() ? nullptr : options.strategy.c_str();
+  raw.schedule = options.schedule.empty() ? nullptr : options.schedule.c_str();
+  raw.decide = options.decide.c_str();
   raw.progress = [](void *data, const char *what, double fraction) -> int {
     static_cast<Progress *>(data)->report(what, fraction);
     return isInterrupted;
@@ -116,22 +121,75 @@ static Feeds feedsOf(const Module &module, const Options &options) {
   return makeFeeds(inputs, feeds);
 }
 
-static bool isChanged(const Json &found) {
-  return std::any_of(found.at("groups").begin(), found.at("groups").end(),
-                     [](const Json &group) { return group.at("default") != group.at("chosen"); });
-}
+namespace {
+/// A way to compile the model.
+struct Candidate {
+  std::string name;
+  CompileOptions compile;
+};
+} // namespace
 
-/// What was found stays found, even where the model does not take these numbers.
-static void addTimes(Json &found, const Module &before, const Module &after, const Options &options,
-                     const Feeds &feeds, double seconds) {
-  printNotes(feeds.notes);
+/// The candidate beside the model as it was; null if the model does not take these numbers, or when
+/// it was stopped at once.
+static Json timesOf(const Candidate &candidate, const Module &before, const Options &options,
+                    const Feeds &feeds, double seconds) {
+  Module after = openModel(options.model, candidate.compile);
   try {
-    found["model_times"] = compareModels(before, after, options.compile.threads, feeds, seconds,
-                                         [] { return isInterrupted != 0; });
+    return compareModels(before, after, options.compile.threads, feeds, seconds,
+                         [] { return isInterrupted != 0; });
   } catch (const Failure &failure) {
     printNotes({std::string("the whole model was not timed: ") + failure.what() +
                 "; --input or --data give it other numbers"});
   }
+  return nullptr;
+}
+
+/// What tuning has found, the most promising last.
+static std::vector<Candidate> candidatesOf(const Json &found, const Options &options,
+                                           const TemporaryFile &plan) {
+  std::vector<Candidate> candidates;
+  if (std::any_of(found.at("groups").begin(), found.at("groups").end(),
+                  [](const Json &group) { return group.at("default") != group.at("chosen"); }))
+    candidates.push_back({"knobs", options.compile});
+  if (found.contains("plans") && found.at("plans").at("plan").is_string()) {
+    writeFile(plan.path(), found.at("plans").at("plan").get<std::string>());
+    candidates.push_back({"plan", options.compile});
+    candidates.back().compile.plan = plan.path();
+  }
+  return candidates;
+}
+
+/// Times what was found by turns with the model as it was, and writes the plan of what is kept:
+/// the cards and knobs of records, which were measured by turns before; a plan's groups only
+/// where the whole model is faster.
+static void confirm(Json &found, const Module &before, const Options &options, const Feeds &feeds,
+                    double seconds) {
+  TemporaryFile file("plan", "a plan that is timed");
+  std::vector<Candidate> candidates = candidatesOf(found, options, file);
+  Candidate kept{"default", options.compile};
+  if (options.tunesPlans)
+    kept.compile.records.clear();
+  if (!candidates.empty())
+    printNotes(feeds.notes);
+  double best = 1;
+  for (const Candidate &candidate : candidates) {
+    Json times = timesOf(candidate, before, options, feeds, seconds);
+    found["candidates"][candidate.name] = times;
+    bool isBest = times.is_object() && times.at("ratio") > best;
+    if (isBest)
+      best = times.at("ratio");
+    if (isBest || !options.tunesPlans) {
+      kept = candidate;
+      found["model_times"] = times;
+    }
+  }
+  found["kept"] = kept.name;
+  if (options.output.empty())
+    return;
+  kept.compile.plansOnly = true;
+  check(heddle_compiled_write(compileModel(options.model, kept.compile).get(), "plan",
+                              options.output.c_str()));
+  found["plan"] = options.output;
 }
 
 static int run(Options options) {
@@ -151,29 +209,18 @@ static int run(Options options) {
   Module before = openModel(options.model, options.compile);
   Feeds feeds = feedsOf(before, options); // what is wrong with them is said before the work
   double compiling = secondsSince(begin);
-  // The end of the time is for the whole model: compiling it again, and both by turns.
+  // The end of the time is for the whole model: compiling what was found, and both by turns.
   double comparing = std::clamp(0.05 * options.seconds, 0.5, 10.0);
-  double seconds = options.seconds - 2.2 * compiling - comparing;
+  int candidates = options.tunesPlans ? 2 : 1;
+  double seconds = options.seconds - (1.2 + candidates) * compiling - candidates * comparing;
   options.compile.records = records;
   catchInterrupt();
   Json found = measureGroups(options, std::max(1.0, seconds));
-  bool isWhole = found.at("ended") != "interrupted";
   found["model"] = options.model;
   found["plan"] = nullptr;
   found["model_times"] = nullptr;
-  if (isWhole && !options.collected && (isChanged(found) || !options.output.empty())) {
-    Compiled compiled = compileModel(options.model, options.compile);
-    if (!options.output.empty()) {
-      check(heddle_compiled_write(compiled.get(), "plan", options.output.c_str()));
-      found["plan"] = options.output;
-    }
-    heddle_module_t *module = nullptr;
-    check(heddle_compiled_module(compiled.get(), &module));
-    Module after(module);
-    compiled.reset();
-    if (isChanged(found))
-      addTimes(found, before, after, options, feeds, comparing);
-  }
+  if (found.at("ended") != "interrupted" && !options.collected)
+    confirm(found, before, options, feeds, comparing);
   found["seconds"] = secondsSince(begin);
   if (options.isJson)
     print(found);
@@ -196,13 +243,28 @@ Run addTune(CLI::App &app) {
                                  "for models of costs")
                       ->check(CLI::PositiveNumber)
                       ->type_name("N");
+  auto *plans = app.add_flag("--plans", options->tunesPlans,
+                             "search over whole plans as well: what is fused, split and laid out "
+                             "how (-o writes the best)");
+  app.add_option("--strategy", options->strategy, "of that search (default annealing)")
+      ->check(CLI::IsMember({"annealing", "evolution"}))
+      ->needs(plans);
+  app.add_option("--schedule", options->schedule,
+                 "of that search: 'joint' (default), plans and knobs by turns, or 'sequential'")
+      ->check(CLI::IsMember({"joint", "sequential"}))
+      ->needs(plans);
+  app.add_option("--decide", options->decide,
+                 "what that search decides (default all): layouts, fusion, split, knobs")
+      ->type_name("WHAT,...")
+      ->needs(plans);
   app.add_option("--trial-time", options->trialSeconds,
                  "after which a candidate has failed (default 20)")
       ->check(CLI::PositiveNumber)
       ->type_name("SECONDS");
-  app.add_option("-o,--output", options->output, "write the plan of what was found")
-      ->excludes(collect)
-      ->type_name("FILE");
+  auto *output = app.add_option("-o,--output", options->output, "write the plan of what was found")
+                     ->excludes(collect)
+                     ->type_name("FILE");
+  plans->excludes(collect)->needs(output);
   addCompileOptions(app, options->compile);
   addSizeOptions(app, options->compile);
   addMany(app, "--at", options->sizes,
@@ -212,6 +274,7 @@ Run addTune(CLI::App &app) {
           "tune for all of these sizes together: seq=5,24:0.2,43 with weights, seq=1..128, or "
           "seq=@FILE of observed ones")
       ->excludes(collect)
+      ->excludes(plans)
       ->type_name("NAME=SIZES");
   addMany(app, "--input", options->feeds.inputs, "of the comparison at the end, as for bench")
       ->type_name("NAME=VALUE");

@@ -1,0 +1,306 @@
+// PlanTuner: see PlanTuner.h.
+
+#include "compiler/tuner/plans/PlanTuner.h"
+
+#include "compiler/cards/Numbers.h"
+#include "compiler/support/Error.h"
+#include "compiler/tuner/Subject.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace heddle::tuner {
+
+static constexpr int64_t kStepsAtOnce = 5;      // of plans, then as long of knobs: S of the paper
+static constexpr double kClearlyLess = 0.97;    // of what the groups took that a plan replaces
+static constexpr double kKnobSlice = 3;         // seconds that a group gets at a time
+static constexpr double kSequentialShare = 0.5; // of the time, for plans before any knobs
+
+PlanTuner::PlanTuner(Tuner &tuner, OwningOpRef<ModuleOp> imported)
+    : tuner(tuner), imported(std::move(imported)) {
+  for (auto &work : tuner.works)
+    byKey[work->key.hash] = work.get();
+}
+
+/// Groups without schedules of their own: candidates are held against the default choice.
+llvm::Expected<std::unique_ptr<Compiled>> PlanTuner::plan(const Decisions &decisions) {
+  CompileOptions options = tuner.compile;
+  options.recordsPath.clear();
+  options.costModel = nullptr;
+  options.plansOnly = true;
+  plan::Plan wanted = planOf(sites, decisions);
+  options.planText = wanted.str();
+  options.planPath = wanted.path;
+  return compileGraph(tuner.planned.context, imported->clone(), options);
+}
+
+/// Null if the decisions cannot be carried out, or make a group that cannot be measured.
+llvm::Expected<std::unique_ptr<PlanTuner::Costed>> PlanTuner::costOf(const Decisions &decisions) {
+  auto planned = plan(decisions);
+  if (!planned) {
+    ++refused;
+    llvm::consumeError(planned.takeError());
+    return nullptr;
+  }
+  auto costed = std::make_unique<Costed>();
+  costed->planned = std::move(*planned);
+  if (llvm::Error error = measureNew(*costed))
+    return std::move(error);
+  for (auto &[work, names] : costed->groups) {
+    if (!work->problem.empty() && best && !atFirst.count(work)) {
+      ++refused;
+      return nullptr;
+    }
+    costed->seconds += work->baseSeconds * static_cast<double>(names.size());
+  }
+  return costed;
+}
+
+llvm::Error PlanTuner::measureNew(Costed &costed) {
+  auto found = worksOf(*costed.planned->graph, *tuner.cards, tuner.planned.machine);
+  if (!found)
+    return found.takeError();
+  bool isKept = false;
+  for (std::unique_ptr<Work> &work : *found) {
+    Work *&known = byKey[work->key.hash];
+    std::vector<std::string> names = work->names;
+    if (!known) {
+      known = tuner.works.emplace_back(std::move(work)).get();
+      known->sizes = tuner.options.sizes;
+      isKept = true;
+      if (llvm::Error error = tuner.prepare(*known))
+        return error;
+    }
+    costed.groups[known] = std::move(names);
+  }
+  if (isKept) // their groups live in it
+    kept.push_back(costed.planned);
+  return llvm::Error::success();
+}
+
+/// What the two plans do not share is measured once more: of many candidates the luckiest would
+/// win.
+llvm::Error PlanTuner::measureAgain(const Costed &costed) {
+  for (const Costed *from : {static_cast<const Costed *>(best.get()), &costed})
+    for (auto &[work, names] : from->groups) {
+      bool isShared = best->groups.count(work) && costed.groups.count(work);
+      if (isShared || !work->problem.empty() || tuner.shouldStop())
+        continue;
+      double before = work->baseSeconds;
+      auto subject = tuner.subjectOf(*work);
+      if (!subject)
+        return subject.takeError();
+      if (llvm::Error error = tuner.measureBase(*work, **subject, nullptr))
+        return error;
+      if (const records::Record *record = work->find(work->base); record->failure.empty())
+        work->baseSeconds = std::min(before, record->seconds);
+    }
+  return llvm::Error::success();
+}
+
+llvm::Expected<bool> PlanTuner::isClearlyFaster(Costed &costed) {
+  if (costed.seconds >= best->seconds)
+    return false;
+  if (llvm::Error error = measureAgain(costed))
+    return std::move(error);
+  double before = 0, after = 0; // of what is not in both
+  auto count = [](const Costed &of, Work *work) {
+    auto found = of.groups.find(work);
+    return found == of.groups.end() ? 0.0 : static_cast<double>(found->second.size());
+  };
+  for (Costed *of : {best.get(), &costed}) {
+    of->seconds = 0;
+    for (auto &[work, names] : of->groups) {
+      of->seconds += work->baseSeconds * count(*of, work);
+      double more = count(*of, work) - count(of == &costed ? *best : costed, work);
+      (of == &costed ? after : before) += std::max(0.0, more) * work->baseSeconds;
+    }
+  }
+  return after < kClearlyLess * before;
+}
+
+/// Numbers for the whole model, of the sizes at which groups are measured.
+void PlanTuner::drawInputs() {
+  auto main = imported->lookupSymbol<func::FuncOp>("main");
+  cards::Sizes sizes = tuner.options.sizes;
+  for (Type type : main.getArgumentTypes())
+    for (const graph::Dim &dim : graph::dimsOf(cast<RankedTensorType>(type)))
+      if (auto symbol = dim.symbolName())
+        sizes.try_emplace(*symbol, kNominalSize);
+  addRanges(main, sizes);
+  cards::Random random(tuner.options.seed);
+  auto drawn = cards::randomInputs(main, sizes, random);
+  if (!drawn)
+    whyNotWhole = "a size is negative, or a tensor is too large to try";
+  else
+    inputs = std::move(*drawn);
+}
+
+llvm::Expected<std::unique_ptr<cards::Program>> PlanTuner::programOf(const Costed &costed) {
+  OwningOpRef<ModuleOp> module(costed.module().clone());
+  return cards::Program::borrow(*tuner.planned.context, std::move(module), tuner.compile);
+}
+
+/// Whether the whole model is faster as this plan has it than as the best one has, by turns. Where
+/// the model cannot be run on random numbers, the groups alone decide.
+llvm::Expected<bool> PlanTuner::isFasterWhole(const Costed &costed) {
+  if (!whyNotWhole.empty())
+    return true;
+  tuner.doing = "a plan as a whole";
+  support::Outcome outcome = support::guarded(
+      [&]() -> llvm::Expected<std::string> {
+        auto before = programOf(*best), after = programOf(costed);
+        if (!before || !after)
+          return llvm::joinErrors(before.takeError(), after.takeError());
+        auto timing = compareSpeed(before->get(), **after, inputs, static_cast<int>(tuner.threads),
+                                   kCloserLook);
+        return timing ? llvm::Expected<std::string>(std::to_string(timing->speedup))
+                      : timing.takeError();
+      },
+      tuner.left(), [&] { return tuner.shouldStop(); });
+  if (outcome.isStopped || outcome.isTimeout)
+    return false;
+  if (!outcome.failure.empty()) {
+    whyNotWhole = outcome.failure;
+    return true;
+  }
+  bool isFaster = std::stod(outcome.result) > 1;
+  ++(isFaster ? confirmed : refuted);
+  return isFaster;
+}
+
+void PlanTuner::take(std::unique_ptr<Costed> costed, const Decisions &decisions) {
+  best = std::move(costed);
+  decided = decisions;
+  auto made = plan::parsePlan(best->planned->planJson, "the plan of a search");
+  if (!made) { // it has just been written
+    llvm::consumeError(made.takeError());
+    return;
+  }
+  auto secondsOf = [&](graph::GroupOp group) {
+    return byKey.at(records::keyOf(group).hash)->baseSeconds;
+  };
+  for (Site &site : sitesOf(best->module(), made->layouts, secondsOf))
+    if (tuner.options.plans.decides(nameOf(site.section)) && !llvm::is_contained(sites, site))
+      sites.push_back(std::move(site));
+}
+
+llvm::Error PlanTuner::step(Strategy &strategy) {
+  auto decisions = strategy.next(sites);
+  if (!decisions) {
+    isExhausted = true;
+    return llvm::Error::success();
+  }
+  tuner.doing = llvm::formatv("plan {0} of {1} sites", ++steps, sites.size());
+  auto costed = costOf(*decisions);
+  if (!costed)
+    return costed.takeError();
+  bool isTaken = false;
+  if (*costed) {
+    auto isFaster = isClearlyFaster(**costed);
+    if (!isFaster)
+      return isFaster.takeError();
+    if (*isFaster) {
+      auto isConfirmed = isFasterWhole(**costed);
+      if (!isConfirmed)
+        return isConfirmed.takeError();
+      isTaken = *isConfirmed;
+      if (!isTaken) // its groups apart have promised too much
+        (*costed)->seconds = std::max((*costed)->seconds, best->seconds);
+    }
+  }
+  strategy.tell(*decisions, *costed ? (*costed)->seconds : std::numeric_limits<double>::infinity(),
+                tuner.elapsed() / tuner.options.seconds);
+  if (isTaken)
+    take(std::move(*costed), *decisions);
+  return llvm::Error::success();
+}
+
+/// The group of the best plan that has had least for what it costs gets a slice.
+llvm::Error PlanTuner::tuneKnobs() {
+  Work *next = nullptr;
+  auto urgency = [&](Work *work) {
+    return work->baseSeconds * static_cast<double>(best->groups.at(work).size()) /
+           (kKnobSlice + spent[work]);
+  };
+  for (auto &[work, names] : best->groups)
+    if (work->search && !work->isDone && (!next || urgency(work) > urgency(next)))
+      next = work;
+  if (!next) {
+    isTuned = true;
+    return llvm::Error::success();
+  }
+  double before = tuner.elapsed();
+  llvm::Error error = tuner.tune(*next, kKnobSlice);
+  spent[next] += tuner.elapsed() - before;
+  return error;
+}
+
+llvm::Error PlanTuner::run() {
+  const PlanOptions &options = tuner.options.plans;
+  std::unique_ptr<Strategy> strategy = strategyOf(options.strategy, tuner.options.seed);
+  drawInputs();
+  auto first = costOf({});
+  if (!first)
+    return first.takeError();
+  if (!*first)
+    return makeError(ErrorCode::Internal, "internal error: the default plan is refused");
+  strategy->tell({}, (*first)->seconds, 0);
+  defaultSeconds = (*first)->seconds;
+  for (auto &[work, names] : (*first)->groups)
+    atFirst.insert(work);
+  take(std::move(*first), {});
+  bool isKnobs = options.decides("knobs");
+  isExhausted = sites.empty();
+  isTuned = !isKnobs;
+  while (!tuner.isOver() && !(isExhausted && isTuned)) {
+    double begin = tuner.elapsed();
+    bool isSequential = options.isSequential && isKnobs;
+    auto isGraphOver = [&] {
+      return isExhausted || tuner.isOver() ||
+             (isSequential && tuner.elapsed() > kSequentialShare * tuner.options.seconds);
+    };
+    for (int64_t i = 0; !isGraphOver() && (isSequential || isTuned || i < kStepsAtOnce); ++i)
+      if (llvm::Error error = step(*strategy))
+        return error;
+    double end = tuner.elapsed() + (tuner.elapsed() - begin);
+    do {
+      if (isTuned || tuner.isOver())
+        break;
+      if (llvm::Error error = tuneKnobs())
+        return error;
+    } while (isSequential || isExhausted || tuner.elapsed() < end);
+  }
+  keepBest();
+  return llvm::Error::success();
+}
+
+/// The tuner's works are those of the best plan, by their share.
+void PlanTuner::keepBest() {
+  std::erase_if(tuner.works, [&](auto &work) { return !best->groups.count(work.get()); });
+  for (auto &[work, names] : best->groups)
+    work->names = names;
+}
+
+Json PlanTuner::report() const {
+  Json json = {{"strategy", tuner.options.plans.strategy},
+               {"schedule", tuner.options.plans.isSequential ? "sequential" : "joint"},
+               {"sites", sites.size()},
+               {"tried", steps},
+               {"refused", refused},
+               {"confirmed", confirmed},
+               {"refuted", refuted},
+               {"not_run_whole", whyNotWhole.empty() ? Json() : Json(whyNotWhole)},
+               {"default_seconds", defaultSeconds},
+               {"seconds", best->seconds},
+               {"decisions", Json::array()},
+               {"plan", decided.empty() ? Json() : Json(planOf(sites, decided).str())}};
+  for (size_t number : decided)
+    json["decisions"].push_back({{"section", nameOf(sites[number].section)},
+                                 {"names", sites[number].names},
+                                 {"value", sites[number].value}});
+  return json;
+}
+
+} // namespace heddle::tuner

@@ -1,0 +1,63 @@
+// PlanTuner: searches over whole plans: what is fused, split and laid out how, and the cards and
+// knobs of what that makes (XTAT, Phothilimthana et al., PACT 2021).
+//
+// A plan costs what its groups take, each measured once with its default choice, however many plans
+// have it. So a plan of a few new groups is judged in a second.
+#ifndef HEDDLE_TUNER_PLANS_PLANTUNER_H
+#define HEDDLE_TUNER_PLANS_PLANTUNER_H
+
+#include "compiler/tuner/Tuning.h"
+#include "compiler/tuner/plans/Strategy.h"
+
+namespace heddle::tuner {
+
+class PlanTuner {
+public:
+  PlanTuner(Tuner &tuner, mlir::OwningOpRef<mlir::ModuleOp> imported);
+
+  /// Until the time is over. The tuner's groups are then those of the best plan.
+  llvm::Error run();
+  /// The best plan's decisions and what is expected of them.
+  Json report() const;
+
+private:
+  /// The groups of a plan, by which it is judged.
+  struct Costed {
+    std::shared_ptr<Compiled> planned;
+    std::map<Work *, std::vector<std::string>> groups; // names of equal ones
+    double seconds = 0;
+    mlir::ModuleOp module() const { return planned->graph.get(); }
+  };
+  llvm::Expected<std::unique_ptr<Compiled>> plan(const Decisions &decisions);
+  llvm::Expected<std::unique_ptr<Costed>> costOf(const Decisions &decisions);
+  llvm::Error measureNew(Costed &costed);
+  llvm::Error measureAgain(const Costed &costed);
+  llvm::Expected<bool> isClearlyFaster(Costed &costed);
+  void drawInputs();
+  llvm::Expected<std::unique_ptr<cards::Program>> programOf(const Costed &costed);
+  llvm::Expected<bool> isFasterWhole(const Costed &costed);
+  void take(std::unique_ptr<Costed> costed, const Decisions &decisions);
+  llvm::Error step(Strategy &strategy);
+  llvm::Error tuneKnobs();
+  void keepBest();
+
+  Tuner &tuner;
+  mlir::OwningOpRef<mlir::ModuleOp> imported;
+  std::vector<Site> sites;
+  std::map<std::string, Work *> byKey;
+  std::map<Work *, double> spent; // seconds on its knobs
+  std::unique_ptr<Costed> best;
+  std::set<Work *> atFirst; // groups of the default plan
+  Decisions decided;
+  std::vector<std::shared_ptr<Compiled>> kept; // modules that have groups of works
+  reference::Tensors inputs;                   // of the whole model
+  std::string whyNotWhole;                     // why it is not run
+  int64_t steps = 0, refused = 0, confirmed = 0, refuted = 0;
+  double defaultSeconds = 0;
+  bool isExhausted = false; // there are no more plans to try
+  bool isTuned = false;     // nor knobs of the best one
+};
+
+} // namespace heddle::tuner
+
+#endif // HEDDLE_TUNER_PLANS_PLANTUNER_H
