@@ -1,0 +1,170 @@
+"""Are plans that a search has found faster than those of the rules?
+
+    ./dev bench plans [--variants NAME...] [--time S] [--drawn N] [--catalogue N] [--jobs N]
+
+For each model, `heddle tune --plans` searches for so long on one thread. Then the model runs by
+turns as the rules have it and by the plan that was found, anew: luck of the search counts for nothing.
+Variants leave out decisions or have another schedule or strategy. Models are drawn networks that no
+corpus has, a third of those that can be trained with their gradients, and the catalogue, whose open
+sizes are 32 or what is typical. What is measured is kept in a file: the same command goes on.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from bench.learning import drawn
+from bench.models import catalogue, tool
+
+VARIANTS = {
+    "joint": [],
+    "sequential": ["--schedule", "sequential"],
+    "evolution": ["--strategy", "evolution"],
+    "knobs": ["--decide", "knobs"],
+    "fusion": ["--decide", "fusion"],
+    "split": ["--decide", "split"],
+    "layouts": ["--decide", "layouts"],
+}
+FIRST = 400  # seed of the networks, of which the corpus has others
+RESULTS = tool.RESULTS / "plans.jsonl"
+
+
+def _options():
+    parser = argparse.ArgumentParser(prog="./dev bench plans", description=__doc__.split("\n")[0])
+    parser.add_argument("--variants", nargs="+", default=["joint"], choices=list(VARIANTS))
+    parser.add_argument("--time", type=float, default=60, metavar="S", help="of a search")
+    parser.add_argument("--drawn", type=int, default=48, metavar="N")
+    parser.add_argument("--catalogue", type=int, default=31, metavar="N")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="models at once")
+    parser.add_argument("--turns", type=int, default=15)
+    parser.add_argument("--results", type=Path, default=RESULTS, metavar="FILE")
+    return parser
+
+
+def models(options, folder):
+    """(name, path) of each."""
+    import onnx
+
+    for seed in range(FIRST, FIRST + options.drawn):
+        name, model = drawn.network(seed)
+        path = Path(folder) / f"{name}.onnx"
+        onnx.save(model, path)
+        yield name, path
+    for model in catalogue.models()[:options.catalogue]:
+        try:
+            yield model.name, model.path()
+        except catalogue.Missing as missing:
+            print(f"{model.name}: left out: {missing}", file=sys.stderr)
+
+
+def _feeds(session):
+    from onnx import helper
+
+    random = np.random.default_rng(0)
+    feeds = {}
+    for value in session.get_inputs():
+        shape = [size if isinstance(size, int) else 32 for size in value.shape]
+        dtype = helper.tensor_dtype_to_np_dtype(value.dtype)
+        feeds[value.name] = (random.standard_normal(shape).astype(dtype) if dtype.kind == "f" else
+                             random.integers(0, 2, shape).astype(dtype))
+    return feeds
+
+
+def _seconds(session, feeds, runs):
+    begin = time.thread_time()
+    for _ in range(runs):
+        session.run(None, feeds)
+    return max(1e-9, time.thread_time() - begin) / runs
+
+
+def compare(path, plan, turns):
+    """(seconds by the rules, theirs by the plan's: the median of turns)."""
+    import heddle
+
+    modules = [heddle.compile(str(path), threads=1, cache=False, plan=each)
+               for each in (None, str(plan))]
+    sessions = [heddle.Session(module, threads=1) for module in modules]
+    feeds = _feeds(sessions[0])
+    for session in sessions:
+        session.run(None, feeds)
+    once = _seconds(sessions[0], feeds, 2)
+    runs = max(1, int(0.03 / once))
+    ratios = []
+    for turn in range(turns):
+        times = {i: _seconds(sessions[i], feeds, runs) for i in ((0, 1) if turn % 2 else (1, 0))}
+        ratios.append(times[0] / times[1])
+    return once, float(np.median(ratios))
+
+
+def measure(name, path, variant, options):
+    """What one search has found, as a dict."""
+    with tempfile.TemporaryDirectory() as folder:
+        plan = Path(folder) / "found.json"
+        command = [tool.find_heddle(), "tune", path, "--plans", *VARIANTS[variant], "-o", plan,
+                   "--records", Path(folder) / "records.db", "--threads", "1", "--time",
+                   options.time, "--json"]
+        done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+        found = {"model": name, "variant": variant, "time": options.time}
+        if done.returncode:
+            return found | {"problem": (done.stderr.strip() or "?").split("\n")[0]}
+        said = json.loads(done.stdout)
+        found |= {"kept": said["kept"], "trials": said["trials"], "plans": said["plans"],
+                  "candidates": said.get("candidates", {})}
+        if said["kept"] == "default":  # the same program
+            return found | {"ratio": 1.0}
+        try:
+            once, ratio = compare(path, plan, options.turns)
+        except Exception as error:  # numbers that the model does not take
+            return found | {"problem": str(error).split("\n")[0]}
+        return found | {"seconds": once, "ratio": ratio}
+
+
+def table(rows, options):
+    """A line for each variant, over the models that all of them have."""
+    by_variant = {variant: {row["model"]: row for row in rows
+                            if row["variant"] == variant and "ratio" in row}
+                  for variant in options.variants}
+    shared = set.intersection(*(set(each) for each in by_variant.values()))
+    for variant, found in by_variant.items():
+        ratios = {model: found[model]["ratio"] for model in shared}
+        if not ratios:
+            continue
+        best = max(ratios, key=ratios.get)
+        print(f"{variant:12} {len(ratios):3} models  geometric mean "
+              f"{np.exp(np.mean(np.log(list(ratios.values())))):.3f}  best {ratios[best]:.3f} "
+              f"({best})  slower {sum(ratio < 0.99 for ratio in ratios.values())}  kept: " +
+              ", ".join(f"{kept} {sum(found[model]['kept'] == kept for model in shared)}"
+                        for kept in ("plan", "knobs", "default")))
+
+
+def main():
+    options = _options().parse_args()
+    options.results.parent.mkdir(parents=True, exist_ok=True)
+    rows = [json.loads(line) for line in options.results.read_text().splitlines()
+            ] if options.results.exists() else []
+    known = {(row["model"], row["variant"], row["time"]) for row in rows}
+    with tempfile.TemporaryDirectory() as folder, options.results.open("a") as file, \
+            concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        waiting = [pool.submit(measure, name, path, variant, options)
+                   for name, path in models(options, folder) for variant in options.variants
+                   if (name, variant, options.time) not in known]
+        for done in concurrent.futures.as_completed(waiting):
+            row = done.result()
+            rows.append(row)
+            print(json.dumps(row), file=file, flush=True)
+            print(f"{row['model']:40} {row['variant']:11} " +
+                  (f"{row['kept']:8} ratio {row['ratio']:.3f}" if "ratio" in row else
+                   row["problem"]), flush=True)
+    table(rows, options)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
