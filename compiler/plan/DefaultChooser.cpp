@@ -106,11 +106,24 @@ static bool fits(Tile tile, const program::Machine &machine) {
          tile.m * vectors + vectors + 1 <= machine.registers;
 }
 
+/// One row takes as long as its weights need to be read, those that fill up the last panel included
+/// (bench/notes/2026-11-25-plans.md).
+static int64_t columnsOfOneRow(const ProductSize &size, const program::Machine &machine) {
+  int64_t lanes = machine.lanes, most = 4 * lanes;
+  if (size.columns && *size.columns <= most)
+    return std::max<int64_t>(1, llvm::divideCeil(*size.columns, lanes)) * lanes;
+  if (!size.columns || size.hasCodes || machine.registers < 32)
+    return most;
+  auto read = [&](int64_t columns) { return llvm::alignTo(*size.columns, columns); };
+  return std::min({most, 5 * lanes, 7 * lanes},
+                  [&](int64_t a, int64_t b) { return read(a) < read(b); });
+}
+
 static Tile tileOf(const ProductSize &size, const program::Machine &machine) {
   int64_t lanes = machine.lanes, columns = size.columns.value_or(INT64_MAX);
   bool isSmall = machine.registers < 32;
   if (size.rows == 1)
-    return {1, std::min<int64_t>(4, llvm::divideCeil(std::min(columns, 4 * lanes), lanes)) * lanes};
+    return {1, columnsOfOneRow(size, machine)};
   if (columns <= lanes)
     return {14, lanes};
   if (isSmall)

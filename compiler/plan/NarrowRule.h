@@ -8,6 +8,10 @@
 
 namespace heddle::plan {
 
+/// What a pixel of all filters costs in multiply-adds of a vector; nullopt where filters in lanes are
+/// faster.
+std::optional<double> narrowCost(graph::ConvOp conv, const program::Machine &machine);
+
 /// Pixels of a register tile of all filters; 0 where filters in lanes are faster.
 int64_t narrowPixels(graph::ConvOp conv, const program::Machine &machine);
 

@@ -271,7 +271,10 @@ TEST_F(Plans, tilesFollowTheMachineAndTheSizes) {
   EXPECT_EQ(tile(128, 112), Tile(3, 112));
   EXPECT_EQ(tile(128, 160), Tile(5, 80));
   EXPECT_EQ(tile(128, 96), Tile(8, 48));
-  EXPECT_EQ(tile(1, 1000), Tile(1, 64));
+  EXPECT_EQ(tile(1, 1000), Tile(1, 112)); // 8 columns fill up the last panel, of 64 24
+  EXPECT_EQ(tile(1, 2048), Tile(1, 64));
+  EXPECT_EQ(tile(1, 72), Tile(1, 80));
+  EXPECT_EQ(tile(1, 40), Tile(1, 48));
   program::Machine avx2{8, 16};
   EXPECT_EQ(tile(128, 8, avx2), Tile(14, 8));
   EXPECT_EQ(tile(128, 256, avx2), Tile(6, 16));
@@ -279,7 +282,7 @@ TEST_F(Plans, tilesFollowTheMachineAndTheSizes) {
 }
 
 TEST_F(Plans, transformedTilesAreForManyChannelsAndPixels) {
-  auto formOf = [&](int64_t size, int64_t in, int64_t out, bool isKnown = true) {
+  auto formOf = [&](int64_t size, int64_t in, int64_t out, bool isKnown = true, int64_t fmas = 2) {
     auto type = [&](int64_t channels) {
       std::string sizes = std::to_string(size) + "x" + std::to_string(size);
       return "tensor<1x" + sizes + "x" + std::to_string(channels) + "xf32>";
@@ -295,7 +298,9 @@ TEST_F(Plans, transformedTilesAreForManyChannelsAndPixels) {
                        "\n}";
     module = parseSourceString<ModuleOp>(text, &context);
     auto main = module->lookupSymbol<func::FuncOp>("main");
-    auto form = plan::winogradForm(*main.getOps<graph::ConvOp>().begin(), {});
+    program::Machine machine;
+    machine.fmas = fmas;
+    auto form = plan::winogradForm(*main.getOps<graph::ConvOp>().begin(), machine);
     return std::pair(form.tile, form.isLate);
   };
   using Form = std::pair<int64_t, bool>;
@@ -306,7 +311,13 @@ TEST_F(Plans, transformedTilesAreForManyChannelsAndPixels) {
   EXPECT_EQ(formOf(224, 3, 64), Form(0, false));  // its transforms cost more than they save
   EXPECT_EQ(formOf(4, 256, 256), Form(0, false)); // its filters are used for few pixels
   EXPECT_EQ(formOf(1, 256, 256), Form(0, false));
-  EXPECT_EQ(formOf(56, 64, 64, false), Form(4, true)); // what the run gives is transformed in it
+  EXPECT_EQ(formOf(56, 64, 64, false), Form(4, true));   // what the run gives is transformed in it
+  EXPECT_EQ(formOf(32, 16, 12), Form(4, false));         // the direct form has 4 idle lanes, too
+  EXPECT_EQ(formOf(32, 32, 8), Form(0, false));          // few filters have a form of their own,
+  EXPECT_EQ(formOf(32, 32, 8, true, 1), Form(4, false)); // and sums cost it twice as much here
+  EXPECT_EQ(formOf(32, 8, 12), Form(0, false));
+  EXPECT_EQ(formOf(32, 8, 12, true, 1), Form(4, false));
+  EXPECT_EQ(formOf(32, 32, 4, true, 1), Form(0, false));
 }
 
 TEST_F(Plans, fewFiltersLeaveTheLanesToTheReduction) {

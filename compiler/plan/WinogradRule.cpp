@@ -1,22 +1,26 @@
 // WinogradRule: the times of a 3x3 convolution, direct and in tiles, in multiply-adds
 // (bench/notes/2026-11-21-winograd.md).
 //
-//     direct   9 in out (pixels + f)
-//     tiles    places (tiles (in out + t (in + out)) + f in out),   places = (m + 2)^2
+//     direct   9 in (columns pixels + f out)
+//     tiles    places (tiles (in columns + t (in + out)) + f in out),   places = (m + 2)^2
 //
+// columns are filters in whole vectors. Few filters have a form of their own, whose cost is
+// NarrowRule's (bench/notes/2026-11-25-plans.md).
 // f is what a number of the filters costs to be read, more where they do not stay in the cache, or
-// to be transformed by each task; t what a number of a tile costs to be transformed.
+// to be transformed by each task; t what a number of a tile costs to be transformed, in cycles,
+// each of which has one or two multiply-adds.
 
 #include "compiler/plan/WinogradRule.h"
 
 #include "compiler/graph/Typical.h"
+#include "compiler/plan/NarrowRule.h"
 
 namespace heddle::plan {
 
 using graph::Dim;
 
 namespace {
-constexpr double kNear = 4, kFar = 24, kTransform = 3; // t = 3 (m + 2)
+constexpr double kNear = 4, kFar = 24, kTransform = 1.5; // cycles; t = 1.5 (m + 2)
 constexpr double kFarBytes = 12 << 20;
 constexpr double kLate = 5, kLateTiles = 64; // f, and the tiles of a task
 /// Tiles of 2x2 read V more often for what they compute; and what is about as fast as the direct
@@ -61,17 +65,21 @@ WinogradForm winogradForm(graph::ConvOp conv, const program::Machine &machine) {
     return {};
   double in = layer->in, out = layer->out, pixels = layer->pixels();
   auto lanes = static_cast<double>(machine.lanes);
+  double columns = std::ceil(out / lanes) * lanes;
   double vectors = (std::ceil(in / lanes) + std::ceil(out / lanes)) * lanes;
   double room = kRoomBytes + kRoomPerImageByte * sizeof(float) * (in + out) * pixels;
-  double least = (9 * in * out * pixels + costOfFilters(9 * in * out)) / kGain;
+  double ofPixel = 9 * in * columns;
+  if (auto narrow = narrowCost(conv, machine))
+    ofPixel = std::min(ofPixel, lanes * *narrow);
+  double least = (ofPixel * pixels + costOfFilters(9 * in * out)) / kGain;
   bool isKnown = conv.getW().getDefiningOp<graph::ConstantOp>() != nullptr;
   WinogradForm best;
   for (int64_t m : {4, 2}) {
     auto places = static_cast<double>((m + 2) * (m + 2));
     double tiles = layer->tiles(m), numbers = places * in * out;
-    double transforms = kTransform * static_cast<double>(m + 2) * vectors;
+    double transforms = kTransform * static_cast<double>((m + 2) * machine.fmas) * vectors;
     auto offer = [&](bool isLate, double filters) {
-      double cost = places * tiles * (in * out + transforms) + filters;
+      double cost = places * tiles * (in * columns + transforms) + filters;
       cost *= m == 2 ? kSmallTiles : 1;
       if (cost < least) {
         best = {m, isLate};

@@ -274,6 +274,14 @@ std::string Target::identity() const {
   return text;
 }
 
+/// Whether vectors of 512 bits are multiplied by one unit, or by two of 256 bits together. LLVM's
+/// schedules say so of servers as well, which have two.
+static bool hasOneWideFma(const Target &target) {
+  static constexpr llvm::StringLiteral cpus[] = {"znver4", "icelake-client", "tigerlake",
+                                                 "rocketlake", "cannonlake"};
+  return target.vectorBits == 512 && llvm::is_contained(cpus, target.cpu);
+}
+
 program::Machine machineOf(const Target &target, int64_t workers) {
   program::Machine machine{target.vectorBits / 32, target.registers, target.l1Bytes, target.l2Bytes,
                            workers};
@@ -283,6 +291,7 @@ program::Machine machineOf(const Target &target, int64_t workers) {
                                    : program::Dot::Words;
   } else {
     machine.dot = target.vnni ? program::Dot::Bytes : program::Dot::Words;
+    machine.fmas = hasOneWideFma(target) ? 1 : 2;
     machine.permutesWords = target.avx2;
     machine.permutesBytes = target.vbmi;
   }
