@@ -1,10 +1,11 @@
 """What an order of kernels brings that heddle.go searched for a low peak of memory: bytes between
 kernels and milliseconds, beside the compiler's own order.
 
-    ./dev bench orders [--only shufflenet] [--rounds 5]
+    ./dev bench orders [--only shufflenet] [--rounds 5] [--fusion]
 
 The networks are those in the Python package onnx, and steps of training of a residual MLP, plain
-and with the norm of all gradients clipped. Ours and theirs run by turns, on one thread.
+and with the norm of all gradients clipped. Ours and theirs run by turns, on one thread. `--fusion`
+carries out fusion bits instead: none, GO's default and those of a search in the simulator.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from bench.kernels import report
 from onnx import TensorProto, helper, numpy_helper
 
 import heddle
+from heddle.go import default_fusion, from_onnx, fusion_plan, no_fusion, search_fusion
 from heddle.go.orders import lower_peak
 
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
@@ -80,16 +82,36 @@ def measure(model, options, rounds):
     return {"groups": len(plan["groups"]), "before": before, "after": after, "times": times}
 
 
+def measure_fusion(model, rounds):
+    """Milliseconds by the compiler's own groups and by those of fusion bits."""
+    graph = from_onnx(model, {"N": 1})
+    bits = {"none": no_fusion(graph), "default": default_fusion(graph),
+            "searched": search_fusion(graph)[0]}
+    options = {"threads": 1, "cache": False}
+    plans = [None, *(fusion_plan(model, graph, each, **options) for each in bits.values())]
+    modules = [heddle.compile(model, plan=plan, **options) for plan in plans]
+    sessions = [heddle.Session(module, threads=1) for module in modules]
+    times = milliseconds(sessions, feeds_of(modules[0]), rounds)
+    return dict(zip(("rules", *bits), times)) | {
+        "kernels": [len(module.compiled.plan["groups"]) for module in modules]}
+
+
 def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--only", default="", help="networks whose name has this in it")
     options.add_argument("--rounds", type=int, default=15)
+    options.add_argument("--fusion", action="store_true")
     given = options.parse_args()
     found = {}
     for name, (model, more) in cases().items():
-        if given.only in name:
+        if given.only in name and given.fusion:
+            if not more:  # steps of training have nodes that no model has
+                print(json.dumps({name: measure_fusion(model, given.rounds)}), flush=True)
+        elif given.only in name:
             found[name] = measure(model, more, given.rounds)
             print(json.dumps({name: found[name]}), flush=True)
+    if given.fusion:
+        return
     rows = [[name, each["groups"], each["before"], each["after"],
              f"{100 * (1 - each['after'] / each['before']):.1f} %",
              *(f"{value:.2f}" for value in each["times"])] for name, each in found.items()]

@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from graphs import graph_of, machine, plan_of  # noqa: E402
 from heddle import UsageError  # noqa: E402
 from heddle.go import Simulator  # noqa: E402
+from heddle.go import from_onnx, fusion_plan, search_fusion  # noqa: E402
 from heddle.go.orders import frugal, group_graph, lower_peak, search_order  # noqa: E402
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
@@ -121,3 +122,23 @@ def test_a_model_of_one_kernel():
     model.graph.output[0].type.tensor_type.shape.dim[1].dim_value = 512
     del model.graph.initializer[1:]
     assert lower_peak(model, 50, threads=1)[1:] == (0, 0)
+
+
+@pytest.mark.usefixtures("compiler")
+def test_fusion_bits_become_a_plan():
+    model = branches(2)
+    graph = from_onnx(model)
+    fuse, faster = search_fusion(graph, 400)
+    assert faster > 1 and fuse.sum() > 0
+    x = np.random.default_rng(1).standard_normal((64, 16)).astype(np.float32)
+    expected = heddle.compile(model, threads=1).run(None, {"x": x})[0]
+    for bits in (fuse, np.zeros(len(graph)), np.ones(len(graph))):
+        plan = fusion_plan(model, graph, bits, threads=1)
+        assert plan["fusion"]["act0"] == ("joined" if bits[graph.names.index("act0")] else "apart")
+        module = heddle.compile(model, threads=1, plan=plan)
+        np.testing.assert_allclose(module.run(None, {"x": x})[0], expected, rtol=1e-5, atol=1e-6)
+    stored = heddle.compile(model, threads=1, load=False,
+                            plan=fusion_plan(model, graph, np.zeros(len(graph)), threads=1)).plan
+    assert {"widen0", "act0"} <= {group["name"] for group in stored["groups"]}
+    with pytest.raises(heddle.UsageError, match="3 fusion bits"):
+        fusion_plan(model, graph, np.zeros(3))

@@ -18,8 +18,8 @@ from .onnx_reader import from_onnx
 from .simulator import Machine, Plan, Simulator, reward
 
 __all__ = ["FAMILIES", "Agent", "Builder", "Episode", "Graph", "Machine", "Plan", "Simulator",
-           "Space", "anneal", "asap", "default_fusion", "from_onnx", "generate", "heft",
-           "lower_peak", "metis", "no_fusion", "pretrain", "reward"]
+           "Space", "anneal", "asap", "default_fusion", "from_onnx", "fusion_plan", "generate",
+           "heft", "lower_peak", "metis", "no_fusion", "pretrain", "reward", "search_fusion"]
 
 
 def __getattr__(name):
@@ -32,4 +32,8 @@ def __getattr__(name):
         from .orders import lower_peak
 
         return lower_peak
+    if name in ("fusion_plan", "search_fusion"):
+        from . import fusions
+
+        return getattr(fusions, name)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
