@@ -13,8 +13,8 @@ from .simulator import Machine, Plan, Simulator
 
 
 def fusion_plan(model, graph, fuse, **options):
-    """A plan with the fusion bits `fuse`, one for each node of from_onnx(model): a node whose bit is
-    set is "joined" to all that read it, any other that could be fused stays "apart". Nodes that
+    """A plan with the fusion bits `fuse`, one for each node of from_onnx(model): a node whose bit
+    is set is "joined" to all that read it, any other that could be fused stays "apart". Nodes that
     the compiler folds, or that nothing reads, are left to it. `options` are those of
     heddle.compile."""
     if graph.names is None:
