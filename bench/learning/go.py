@@ -22,6 +22,7 @@ import sys
 import time
 
 import numpy as np
+from onnx import numpy_helper
 
 from bench.kernels import report
 from bench.models import tool
@@ -40,6 +41,7 @@ from heddle.go import (
     no_fusion,
     pretrain,
 )
+from heddle.go.policy import network
 from heddle.library import UsageError
 
 STORE = tool.RESULTS / ("go-quick" if "--quick" in sys.argv else "go")
@@ -107,7 +109,7 @@ def trained(tasks, fold, seed, given):
             for devices in (2, 4):
                 simulator = simulator_of(family, knobs, devices)
                 spaces.append(Space(simulator, start_of(simulator), TASKS[tasks]))
-    agent, curve, begin = Agent(TASKS[tasks], seed), [], time.process_time()
+    agent, curve, begin = agent_of(tasks, seed), [], time.process_time()
 
     def note(step, mean):
         curve.append((step, mean, time.process_time() - begin))
@@ -119,6 +121,20 @@ def trained(tasks, fold, seed, given):
     path.with_suffix(".json").write_text(json.dumps(curve) + "\n", encoding="utf-8")
     np.savez(path, **agent.weights())
     return agent.weights()
+
+
+AGENTS = {}
+
+
+def agent_of(tasks, seed, rate=1e-3):
+    """A policy that has learned nothing: that of a choice of tasks is compiled once."""
+    agent = AGENTS.setdefault(tasks, Agent(TASKS[tasks]))
+    names = agent.trainer.weights
+    begun = network(agent.tasks, True, seed).graph.initializer
+    agent.load({tensor.name: numpy_helper.to_array(tensor) for tensor in begun
+                if tensor.name in names})
+    agent.random, agent.trainer.learning_rate = np.random.default_rng(seed), lambda _: rate
+    return agent
 
 
 class Searches:
@@ -133,12 +149,10 @@ class Searches:
 
     def policy(self, weights, seed, learn, rate=1e-4):
         """A search by the policy: the seconds of the plan, and how it was found."""
-        agent = AGENTS.setdefault(self.tasks, Agent(TASKS[self.tasks]))
-        if weights is None:
-            weights = Agent(TASKS[self.tasks], 100 + seed).weights()
-        agent.load(weights)
+        agent = agent_of(self.tasks, 100 + seed, rate)
+        if weights is not None:
+            agent.load(weights)
         agent.random = np.random.default_rng(1000 + seed)
-        agent.trainer.learning_rate = lambda _: rate
         agent.logs(Episode(self.space))  # compiles the policy
         begin = time.process_time()
         episode = Episode(self.space)
@@ -166,9 +180,6 @@ class Searches:
         return found
 
 
-AGENTS = {}
-
-
 def baselines(case):
     """Seconds of plans that are not searched, and of one without fusion on one device."""
     simulator = simulator_of(*case)
@@ -191,13 +202,13 @@ def huge(given):
     """Segments of a graph of 80,000 nodes: seconds of a step of training, and memory."""
     import resource
 
-    family, knobs, devices = HUGE if not given.quick else ("gnmt", {"layers": 4, "steps": 20}, 8)
+    family, knobs, devices = HUGE if not given.quick else ("gnmt", {"layers": 2, "steps": 10}, 8)
     simulator = simulator_of(family, knobs, devices, memory_bytes=64 * 2**30)
     space = Space(simulator, heft(simulator, with_links=True))
     begin = time.process_time()
     episode = Episode(space)
     prepared = time.process_time() - begin
-    agent = Agent(seed=0)
+    agent = agent_of("joint", 0)
     agent.logs(episode)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     begin = time.process_time()
@@ -328,7 +339,7 @@ def arguments():
     if given.quick:
         given.tasks, given.only = ["joint"], "wavenet-2x9x2"
         given.policies = given.searches = given.graphs = given.huge_steps = 1
-        given.steps, given.fine_tune = 24, 4
+        given.steps, given.fine_tune = 6, 2
     return given
 
 

@@ -108,7 +108,8 @@ def without_labels(file_name: str) -> Path:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Writes a whole file or none: an interrupted download leaves nothing that looks finished."""
-    partial = path.with_suffix(path.suffix + ".partial")
+    """Writes a whole file or none: an interrupted download leaves nothing that looks finished, and
+    processes that write the same one do not mix."""
+    partial = path.with_suffix(f"{path.suffix}.{os.getpid()}.partial")
     partial.write_bytes(content)
     partial.replace(path)

@@ -27,6 +27,7 @@ class Basic(nn.Module):
                                                                          act=None))
         same = stride == 1 and inputs == outputs
         self.short = nn.Identity() if same else conv(inputs, outputs, 1, stride, act=None)
+        nn.init.zeros_(self.body[-1][-1].weight)  # as Bottleneck, and for the same reason
 
     def forward(self, x):
         return functional.relu(self.body(x) + self.short(x))

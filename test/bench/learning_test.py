@@ -60,8 +60,8 @@ def test_kinds_are_interleaved(tmp_path):
 @pytest.mark.usefixtures("compiler")
 def test_a_collection_goes_on_where_it_was_ended(tmp_path):
     path = tmp_path / "corpus.db"
-    command = [sys.executable, "-m", "bench.learning.corpus", "-o", str(path), "--drawn", "3",
-               "--catalogue", "0", "--fuzz", "0", "--collect", "3"]
+    command = [sys.executable, "-m", "bench.learning.corpus", "-o", str(path), "--drawn", "2",
+               "--catalogue", "0", "--fuzz", "0", "--collect", "2", "--model-time", "600"]
     environment = {**os.environ, "HEDDLE_CACHE": "",
                    "PYTHONPATH": f"{ROOT / 'python'}:{ROOT}"}
     child = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE,
@@ -79,10 +79,10 @@ def test_a_collection_goes_on_where_it_was_ended(tmp_path):
                           check=False, timeout=600)
     assert done.returncode == 0, done.stderr
     after = corpus.counts_of(path)
-    assert "3 models" in done.stdout and after[1] > before[1]
+    assert "2 models" in done.stdout and after[1] > before[1]
     again = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True,
                            check=False, timeout=600)
-    assert corpus.counts_of(path) == after and again.stdout.count(" 0 trials now") == 3
+    assert corpus.counts_of(path) == after and again.stdout.count(" 0 trials now") == 2
     packed = tmp_path / "corpus.db.xz"
     corpus.pack(path, packed)
     (tmp_path / "unpacked").mkdir()

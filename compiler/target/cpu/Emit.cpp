@@ -76,9 +76,12 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine, int optLevel) 
   };
   if (llvm::any_of(module, isSanitized))
     builder.registerOptimizerLastEPCallback([](llvm::ModulePassManager &passes, auto) {
-      // No constructor: whoever loads the code has the sanitizer's runtime.
-      passes.addPass(llvm::AddressSanitizerPass({}, /*UseGlobalGC=*/true, /*UseOdrIndicator=*/true,
-                                                llvm::AsanDtorKind::None,
+      // Each access is a call: checks in line make several times the code, which takes longer to
+      // compile than it runs. No constructor: whoever loads the code has the sanitizer's runtime.
+      llvm::AddressSanitizerOptions options;
+      options.InstrumentationWithCallsThreshold = 0;
+      passes.addPass(llvm::AddressSanitizerPass(options, /*UseGlobalGC=*/true,
+                                                /*UseOdrIndicator=*/true, llvm::AsanDtorKind::None,
                                                 llvm::AsanCtorKind::None));
     });
   using Level = llvm::OptimizationLevel;
