@@ -207,6 +207,21 @@ static void chooseAttentionTile(const Card &card, const program::Machine &machin
     knobs["n"] = nearestBelow(*card.knob("n"), vectors * machine.lanes);
 }
 
+/// Where a cycle begins one multiply-add, so few sums hide how long each takes that a tile can be
+/// as narrow as keys want it (bench/notes/2026-11-25-plans.md).
+static void narrowAttentionTile(graph::GroupOp group, const Card &card,
+                                const program::Machine &machine, KnobValues &knobs) {
+  constexpr int64_t kMostVectors = 14; // more keys fill up wide panels
+  auto products = group.getBody().front().getOps<graph::MatmulOp>();
+  if (machine.fmas > 1 || products.empty() || !card.knob("m") || !card.knob("n"))
+    return;
+  auto keys = graph::dimsOf((*products.begin()).getResult()).back().constant();
+  if (!keys || *keys > kMostVectors * machine.lanes || !card.knob("n")->allows(machine.lanes))
+    return;
+  knobs["m"] = nearestBelow(*card.knob("m"), 4);
+  knobs["n"] = machine.lanes;
+}
+
 /// Keys known only at run time that are few have a tile of as many columns
 /// (bench/notes/2026-11-23-open-columns.md); those of two panels have narrower ones where these do,
 /// as keys that are known have (bench/notes/2026-11-24-dynamic-all-sizes.md).
@@ -268,6 +283,7 @@ llvm::Expected<Choice> DefaultChooser::choose(graph::GroupOp group,
     choice.knobs[knob.name] = knob.initial;
   if (group.kindName() == mechanism::kAttention.name) {
     chooseAttentionTile(*choice.card, machine, choice.knobs);
+    narrowAttentionTile(group, *choice.card, machine, choice.knobs);
     chooseAttentionVersions(group, machine, choice);
   } else if (group.kindName() == mechanism::kAttentionGradient.name) {
     chooseAttentionTile(*choice.card, machine, choice.knobs);

@@ -8,6 +8,7 @@
 #include "mlir/Parser/Parser.h"
 
 #include <gtest/gtest.h>
+#include <regex>
 
 using namespace mlir;
 using namespace heddle;
@@ -152,6 +153,23 @@ TEST_F(Plans, haveNarrowerPanelsForFewKeysAndForTwoPanels) {
   EXPECT_EQ(found, (std::vector<std::pair<int64_t, int64_t>>{
                        {16, 16}, {32, 32}, {48, 48}, {64, 64}, {96, 48}}));
   EXPECT_EQ(made.groups[0].knobs["n"], 64);
+}
+
+TEST_F(Plans, haveNarrowPanelsOfKeysWhereFewSumsHideTheirLatency) {
+  auto tile = [&](const std::string &keys, int64_t fmas) {
+    std::string text = std::regex_replace(kOpenAttention.str(),
+                                          std::regex(", #(graph\\.dims<[^>]*>|[a-z]+)>"), ">");
+    module =
+        parseSourceString<ModuleOp>(std::regex_replace(text, std::regex("\\?"), keys), &context);
+    program::Machine machine;
+    machine.fmas = fmas;
+    Plan made = llvm::cantFail(chosen(module->lookupSymbol<func::FuncOp>("main"), byRule, machine));
+    return std::pair(made.groups[0].knobs["m"], made.groups[0].knobs["n"]);
+  };
+  using Tile = std::pair<int64_t, int64_t>;
+  EXPECT_EQ(tile("128", 1), Tile(4, 16));
+  EXPECT_EQ(tile("128", 2), Tile(6, 64));
+  EXPECT_EQ(tile("512", 1), Tile(6, 64));
 }
 
 constexpr StringLiteral kOpenProduct = R"(
