@@ -76,7 +76,11 @@ typedef struct heddle_compile_options {
   const char *cost_model; /* path of an artefact that was made of what `heddle cost train` wrote: it
                              chooses where neither `plan` nor `records` do, without measuring, and
                              where it promises enough; a file of another version is not used, which
-                             the report tells; NULL: the rules choose (docs/guide/cost.md) */
+                             the report tells; NULL: that of HEDDLE_COST_MODEL, or none
+                             (docs/guide/cost.md) */
+  const char *chooser; /* who chooses where `plan` does not: "learned", the cost model without any
+                          records, or "rules", which ask neither; NULL: records, then the cost
+                          model, then the rules, as far as they are there */
 } heddle_compile_options_t;
 
 /* `options` may be NULL. */
@@ -187,8 +191,8 @@ typedef struct heddle_tune_options {
 /* Measures cards and knobs for each distinct group of the model on this machine, into
  * options->records, from where later compilations with the same target and number of threads take
  * them; what is there already is not measured again. Gives what was found as JSON
- * (docs/guide/tune.md). Candidates run in forked processes, so this process may have no threads but
- * the caller's. `tune` may be NULL. */
+ * (docs/guide/tune.md). Candidates run in forked
+ * processes, so this process may have no threads but the caller's. `tune` may be NULL. */
 HEDDLE_API heddle_status_t *heddle_tune(const char *model_path,
                                         const heddle_compile_options_t *options,
                                         const heddle_tune_options_t *tune, heddle_text_t **json);

@@ -258,6 +258,62 @@ def test_the_rules_take_over(product, says, tmp_path):
     assert done.status == USAGE and "there is no such file" in done.errors
 
 
+def test_who_chooses_can_be_said(product, says, tmp_path, monkeypatch):
+    tiles = made_cost_model(says, tmp_path, "tiles")
+    ruled, _ = knobs_of(product)
+    for more in (("--cost-model", tiles), ("--chooser", "learned", "--cost-model", tiles)):
+        assert knobs_of(product, *more)[0]["tiles"] == 32
+    done = heddle("plan", product, "--chooser", "learned", *ONE)
+    assert done.status == USAGE
+    assert "error: chooser 'learned' needs a cost model" in done.errors
+    assert "--cost-model or HEDDLE_COST_MODEL names its file" in done.errors
+    done = heddle("plan", product, "--chooser", "rules", "--cost-model", tiles, *ONE)
+    assert done.status == USAGE
+    assert f"error: chooser 'rules' asks no cost model, but '{tiles}' is given" in done.errors
+    done = heddle("plan", product, "--chooser", "oracle", *ONE)
+    assert done.status == USAGE and "--chooser" in done.errors and "learned" in done.errors
+    # Records are measurements, which neither goes by.
+    done = heddle("tune", product, "--records", tmp_path / "r.db", "--collect", 2, *ONE)
+    assert done.status == OK, done.errors
+    connection = sqlite3.connect(tmp_path / "r.db")
+    connection.execute("UPDATE trial SET confirmed = 1, speedup = 2 WHERE speedup <> 1")
+    connection.commit()
+    [(card, knobs)] = connection.execute("SELECT card, knobs FROM trial WHERE speedup = 2 LIMIT 1")
+    monkeypatch.setenv("HEDDLE_RECORDS", str(tmp_path / "r.db"))
+    monkeypatch.setenv("HEDDLE_COST_MODEL", str(tiles))
+    assert knobs_of(product)[0] == json.loads(knobs), card
+    assert knobs_of(product, "--chooser", "learned")[0]["tiles"] == 32
+    assert knobs_of(product, "--chooser", "rules")[0] == ruled
+    done = heddle("plan", product, "--chooser", "rules", "--records", tmp_path / "r.db", *ONE)
+    assert done.status == USAGE and "error: chooser 'rules' goes by no measurement" in done.errors
+    import heddle as package
+
+    monkeypatch.delenv("HEDDLE_RECORDS")
+    options = {"threads": 1, "cache": False, "load": False}
+    assert package.compile(product, **options).plan["groups"][0]["knobs"]["tiles"] == 32
+    made = package.compile(product, chooser="rules", **options)
+    assert made.plan["groups"][0]["knobs"] == ruled and "cost_model" not in made.report
+    with pytest.raises(package.UsageError, match="there is no chooser 'oracle'; known: learned"):
+        package.compile(product, chooser="oracle", **options)
+
+
+def test_the_environment_only_hints(product, says, tmp_path, monkeypatch):
+    ruled, _ = knobs_of(product)
+    missing = tmp_path / "nothing.so"
+    monkeypatch.setenv("HEDDLE_COST_MODEL", str(missing))
+    for more in ((), ("--chooser", "learned")):
+        knobs, errors = knobs_of(product, *more)
+        assert knobs == ruled
+        assert (f"note: '{missing}' is no cost model of this heddle: there is no such file; the "
+                "rules choose instead ('heddle cost train' makes one") in errors
+    assert knobs_of(product, "--chooser", "rules") == (ruled, "")
+    damaged = tmp_path / "damaged.so"
+    damaged.write_bytes(made_cost_model(says, tmp_path, "whole").read_bytes()[:3000])
+    monkeypatch.setenv("HEDDLE_COST_MODEL", str(damaged))
+    knobs, errors = knobs_of(product)
+    assert knobs == ruled and f"note: '{damaged}' is no cost model of this heddle: " in errors
+
+
 def test_the_cache_tells_cost_models_apart(product, says, tmp_path, monkeypatch):
     monkeypatch.setenv("HEDDLE_CACHE", str(tmp_path / "cache"))
     path = made_cost_model(says, tmp_path, "one")

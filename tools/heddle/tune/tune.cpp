@@ -47,7 +47,7 @@ static void catchInterrupt() {
 }
 
 /// --records, else HEDDLE_RECORDS, else a file in the user's cache. The environment is forgotten:
-/// the default choice is compiled without records.
+/// the default choice is compiled without records, and without a cost model.
 static std::string recordsOf(const Options &options) {
   namespace fs = std::filesystem;
   const char *named = std::getenv("HEDDLE_RECORDS");
@@ -55,6 +55,7 @@ static std::string recordsOf(const Options &options) {
                      : named                          ? named
                                                       : "";
   unsetenv("HEDDLE_RECORDS");
+  unsetenv("HEDDLE_COST_MODEL");
   if (!path.empty())
     return path;
   const char *cache = std::getenv("XDG_CACHE_HOME"), *home = std::getenv("HOME");
@@ -143,6 +144,9 @@ static int run(Options options) {
   if (!options.compile.plan.empty())
     failUsage("--plan says what to choose, and tuning chooses"
               "\nnote: leave it out; -o writes what was found as a plan");
+  if (!options.compile.chooser.empty())
+    failUsage("--chooser says who chooses without measuring, and tuning measures"
+              "\nnote: leave it out");
   if (!options.compile.costModel.empty())
     failUsage("--cost-model says what to choose, and tuning measures"
               "\nnote: leave it out; 'heddle compile --records FILE --cost-model FILE' takes both");
