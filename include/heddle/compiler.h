@@ -186,12 +186,14 @@ typedef struct heddle_tune_options {
   /* If not 0, nothing is searched for: so many candidates of each group are drawn from all that
    * there are and timed, what records have of it included. */
   int64_t collected;
+  int64_t candidates; /* with heddle_compile_options_t.cost_model: that are measured at most of
+                         those of each group that the model judges; 0: 8 */
 } heddle_tune_options_t;
 
 /* Measures cards and knobs for each distinct group of the model on this machine, into
  * options->records, from where later compilations with the same target and number of threads take
- * them; what is there already is not measured again. Gives what was found as JSON
- * (docs/guide/tune.md). Candidates run in forked
+ * them; what is there already is not measured again. A cost model of `options` says what is worth a
+ * measurement. Gives what was found as JSON (docs/guide/tune.md). Candidates run in forked
  * processes, so this process may have no threads but the caller's. `tune` may be NULL. */
 HEDDLE_API heddle_status_t *heddle_tune(const char *model_path,
                                         const heddle_compile_options_t *options,

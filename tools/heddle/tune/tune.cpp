@@ -23,7 +23,7 @@ struct Options {
   CompileOptions compile;
   FeedOptions feeds;
   std::vector<std::string> sizes, over;
-  int64_t trials = 0, collected = 0;
+  int64_t trials = 0, collected = 0, candidates = 0;
   double seconds = 300, trialSeconds = 20;
   bool isJson = false;
 };
@@ -83,6 +83,7 @@ static Json measureGroups(const Options &options, double seconds) {
   raw.over = over.data();
   raw.over_count = over.size();
   raw.collected = options.collected;
+  raw.candidates = options.candidates;
   raw.progress = [](void *data, const char *what, double fraction) -> int {
     static_cast<Progress *>(data)->report(what, fraction);
     return isInterrupted;
@@ -146,12 +147,18 @@ static int run(Options options) {
               "\nnote: leave it out; -o writes what was found as a plan");
   if (!options.compile.chooser.empty())
     failUsage("--chooser says who chooses without measuring, and tuning measures"
-              "\nnote: leave it out");
-  if (!options.compile.costModel.empty())
-    failUsage("--cost-model says what to choose, and tuning measures"
-              "\nnote: leave it out; 'heddle compile --records FILE --cost-model FILE' takes both");
-  std::string records = recordsOf(options);
+              "\nnote: leave it out; --cost-model says what is worth a measurement");
+  if (!options.compile.costModel.empty() && (options.collected || !options.over.empty()))
+    failUsage("--cost-model says what is worth a measurement at one size, " +
+              std::string(options.collected ? "and --collect draws by chance"
+                                            : "but --over searches for all sizes together") +
+              "\nnote: leave one of them out");
+  if (options.candidates && options.compile.costModel.empty())
+    failUsage("--candidates counts what a cost model proposes, but there is none"
+              "\nnote: --cost-model names one; --trials limits a search without one");
+  std::string records = recordsOf(options), costModel = options.compile.costModel;
   options.compile.records.clear();
+  options.compile.costModel.clear(); // of the default choice and of what records say
   Module before = openModel(options.model, options.compile);
   Feeds feeds = feedsOf(before, options); // what is wrong with them is said before the work
   double compiling = secondsSince(begin);
@@ -160,7 +167,11 @@ static int run(Options options) {
   double seconds = options.seconds - 2.2 * compiling - comparing;
   options.compile.records = records;
   catchInterrupt();
+  options.compile.costModel = costModel;
   Json found = measureGroups(options, std::max(1.0, seconds));
+  options.compile.costModel.clear();
+  if (const Json &led = found.at("cost_model"); led.is_object() && led.at("problem").is_string())
+    printNotes({led.at("problem").get<std::string>()});
   bool isWhole = found.at("ended") != "interrupted";
   found["model"] = options.model;
   found["plan"] = nullptr;
@@ -200,6 +211,11 @@ Run addTune(CLI::App &app) {
                                  "for models of costs")
                       ->check(CLI::PositiveNumber)
                       ->type_name("N");
+  app.add_option("--candidates", options->candidates,
+                 "with --cost-model: of each group measure at most N of those that it judges "
+                 "(default 8)")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
   app.add_option("--trial-time", options->trialSeconds,
                  "after which a candidate has failed (default 20)")
       ->check(CLI::PositiveNumber)
