@@ -1,105 +1,71 @@
-"""How well do models of costs order candidates of networks that they have not seen?
+"""All that learns from measurements: every claim on cost models and policies, made again.
 
-    ./dev bench learning [CORPUS] [--folds N] [--epochs N] [--models NAME...] [--write]
+    ./dev bench learning [--only PART...]
+    ./dev bench learning --quick
 
-CORPUS is a file of tuning records of this machine, which `./dev bench corpus` makes; without one,
-the corpus that is kept beside this file, of the machine that its records name. A roofline, boosted
-trees and the graph network that Heddle trains and compiles are trained on the same splits: networks
-are left out whole. `--write` makes docs/generated/cost.md and its pictures.
+The parts are benchmarks of their own: `cost-models` (order), `repeats` (the best that an order
+can be), `tuning-with-model` (fewer measurements), `choosing` (none) and `go` (plans for several
+devices). One cost model, which has seen none of the networks that are tuned, serves all parts.
+Ended and called again, parts go on with what they have measured; --quick is small and begins anew.
 """
 
 import argparse
-import json
-import lzma
 import shutil
-import sqlite3
+import subprocess
 import sys
-from pathlib import Path
+import time
 
 from bench.models import tool
-from heddle.cost import Corpus
-from heddle.cost import evaluate as evaluation
 
-KEPT = Path(__file__).with_name("corpus.db.xz")
-PAGE = tool.ROOT / "docs" / "generated" / "cost.md"
-PICTURES = {"scatter": "Times as measured, and as predicted without having seen the network",
-            "slowdown": "What is lost by the best of a model's favourites",
-            "network_training": "The loss of the graph network, of the last split"}
-
-HEAD = """# How well are costs predicted?
-
-Written by `./dev bench learning --write`. {head}
-Networks are left out whole, each once, with all groups that they have; groups whose default takes
-less than {least} us, or with fewer than three candidates, are not judged. *tau* is Kendall's over
-the candidates of a group, the mean over groups; *clear pairs* are those that differ by 5 % at
-least. *top-k* is how much slower the fastest of a model's k favourites is than the fastest of all,
-the mean over groups, and *models top-k* that of the sums over a network's groups. *rules* is the
-default choice.
-
-```
-{table}
-```
-"""
+FOLDER = tool.RESULTS / "learning"
+MODEL = ["--cost-model", FOLDER / "cost.so"]
+# part -> module, arguments, those of a quick run, and of the least one, which only runs
+PARTS = {
+    "cost-models": ("evaluation", [],
+                    ["--models", "analytic", "network", "--folds", "2", "--epochs", "12"],
+                    ["--models", "analytic", "network", "--folds", "2", "--epochs", "1",
+                     "--most", "40"]),
+    "repeats": ("repeats", [], ["--networks", "2", "--collect", "4", "--passes", "2"],
+                ["--networks", "1", "--first", "2", "--collect", "3", "--passes", "2"]),
+    "tuning-with-model": ("tuning", [],
+                          ["--first", "425", "--networks", "2", "--catalogue", "--group-time", "10",
+                           "--epochs", "15", "--turns", "7"],
+                          ["--first", "426", "--networks", "1", "--catalogue", "--group-time", "1",
+                           "--candidates", "1", "--epochs", "1", "--most", "40", "--turns", "1"]),
+    "choosing": ("choosing", MODEL, [*MODEL, "--networks", "8", "--turns", "5"],
+                 [*MODEL, "--networks", "2", "--turns", "1"]),
+    "go": ("go", [], ["--quick"], ["--quick"]),
+}
 
 
 def _options():
     parser = argparse.ArgumentParser(prog="./dev bench learning",
                                      description=__doc__.split("\n")[0])
-    parser.add_argument("corpus", nargs="?", type=Path, metavar="CORPUS")
-    parser.add_argument("--folds", default="10", help="'models', or a number (default 10)")
-    parser.add_argument("--epochs", type=int, default=40)
-    parser.add_argument("--models", nargs="+", default=list(evaluation.NAMES),
-                        choices=evaluation.NAMES)
-    parser.add_argument("--least", type=float, default=2e-6, metavar="S")
-    parser.add_argument("--most", type=int, metavar="N", help="groups at most, for a short run")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--only", nargs="+", default=list(PARTS), choices=list(PARTS),
+                        metavar="PART")
+    parser.add_argument("--quick", action="store_true", help="small, in less than ten minutes")
+    parser.add_argument("--least", action="store_true", help="so small that figures say nothing")
     return parser
-
-
-def unpacked(folder):
-    """The kept corpus as a file of records."""
-    path = folder / "corpus.db"
-    folder.mkdir(parents=True, exist_ok=True)
-    with lzma.open(KEPT) as packed, open(path, "wb") as file:
-        shutil.copyfileobj(packed, file)
-    return path
-
-
-def target_of(path):
-    """The one target of a file of records, whichever machine this is."""
-    database = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-    found = [target for target, in database.execute("SELECT DISTINCT target FROM trial")]
-    database.close()
-    return found[0] if len(found) == 1 else None
-
-
-def write(options, text):
-    """The page of what was found, and its pictures beside it."""
-    head, *table = text.splitlines()
-    lines = [HEAD.format(head=head + ".", least=round(1e6 * options.least, 3),
-                         table="\n".join(table))]
-    for name, title in PICTURES.items():
-        if (options.output / f"{name}.png").exists():
-            shutil.copy(options.output / f"{name}.png", PAGE.with_name(f"cost-{name}.png"))
-            lines.append(f"![{title}](cost-{name}.png)\n")
-    PAGE.write_text("\n".join(lines), encoding="utf-8")
 
 
 def main():
     options = _options().parse_args()
-    options.output = tool.RESULTS / "learning"
-    path = options.corpus or unpacked(options.output)
-    corpus = Corpus.read(path, target_of(path) if not options.corpus else None)
-    if options.most:
-        corpus.groups = evaluation.usable(corpus, options.least)[:options.most]
-    print(json.dumps(corpus.about["left_out"]), file=sys.stderr)
-    text = evaluation.evaluate(corpus, options, lambda line: print(line, file=sys.stderr))
-    print(text)
-    print(f"pictures in {options.output}")
-    if options.write:
-        write(options, text)
-    return 0
+    if options.quick or options.least:
+        shutil.rmtree(FOLDER, ignore_errors=True)
+    failed = []
+    for name in options.only:
+        module, *ways = PARTS[name]
+        arguments = ways[2 if options.least else 1 if options.quick else 0]
+        print(f"== {name}", flush=True)
+        begin = time.monotonic()
+        done = subprocess.run([sys.executable, "-m", f"bench.learning.{module}",
+                               *map(str, arguments)], check=False)
+        print(f"   {name} took {time.monotonic() - begin:.0f} s", flush=True)
+        if done.returncode:
+            failed.append(name)
+    if failed:
+        print(f"failed: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

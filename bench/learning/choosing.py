@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import heddle
-from bench.learning import bench, drawn
+from bench.learning import drawn, evaluation
 from bench.models import tool
 from heddle.cost import Corpus, ranker
 from heddle.cost.evaluate import usable
@@ -36,12 +36,13 @@ def _options():
     return parser
 
 
-def trained(options):
-    """The artefact of a model that is trained with the kept corpus."""
+def trained(options, unseen=()):
+    """The artefact of a model that is trained with the kept corpus, but for groups with these
+    keys."""
     folder = tool.RESULTS / "learning"
-    path = bench.unpacked(folder)
-    corpus = Corpus.read(path, bench.target_of(path))
-    groups = usable(corpus, 2e-6)[:options.most]
+    path = evaluation.unpacked(folder)
+    corpus = Corpus.read(path, evaluation.target_of(path))
+    groups = [group for group in usable(corpus, 2e-6) if group.key not in unseen][:options.most]
     made = train(groups, corpus, options, lambda line: print(line, file=sys.stderr))
     ranker.save(made, groups, corpus, folder / "cost.onnx")
     subprocess.run([tool.find_heddle(), "compile", folder / "cost.onnx", "-o", folder / "cost.so",
@@ -49,7 +50,8 @@ def trained(options):
     return folder / "cost.so"
 
 
-def _seconds(session, feeds, runs):
+def seconds_of(session, feeds, runs):
+    """Of a run, by the clock of this thread."""
     begin = time.thread_time()
     for _ in range(runs):
         session.run(None, feeds)
@@ -67,11 +69,11 @@ def compare(model, cost_model, turns):
     sessions = [heddle.Session(module, threads=1) for module in modules]
     for session in sessions:
         session.run(None, feeds)
-    once = _seconds(sessions[0], feeds, 2)
+    once = seconds_of(sessions[0], feeds, 2)
     runs = max(1, int(0.03 / once))
     ratios = []
     for turn in range(turns):
-        pair = [_seconds(sessions[i], feeds, runs) for i in ((0, 1) if turn % 2 else (1, 0))]
+        pair = [seconds_of(sessions[i], feeds, runs) for i in ((0, 1) if turn % 2 else (1, 0))]
         ratios.append(pair[0] / pair[1] if turn % 2 else pair[1] / pair[0])
     return once, float(np.median(ratios)), modules[1].compiled.report["cost_model"]
 

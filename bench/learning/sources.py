@@ -14,7 +14,8 @@ from bench.models import catalogue
 PACE = {"drawn": 4, "catalogue": 1, "fuzz": 1}  # models of each kind in a row
 
 
-def _saved(folder, name, model):
+def saved(folder, name, model):
+    """The model as a file of the folder."""
     path = Path(folder) / f"{name}.onnx"
     onnx.save(model, path)
     return path
@@ -23,7 +24,7 @@ def _saved(folder, name, model):
 def _drawn(folder, count):
     for seed in range(count):
         name, model = drawn.network(seed)
-        yield name, lambda name=name, model=model: _saved(folder, name, model)
+        yield name, lambda name=name, model=model: saved(folder, name, model)
 
 
 def _catalogue(_, count):
@@ -35,7 +36,7 @@ def _fuzz(folder, count):
     from heddle.fuzz import generate  # imports ONNX's evaluator, which takes seconds
 
     for index in range(count):
-        yield f"fuzz_{index:03}", lambda index=index: _saved(
+        yield f"fuzz_{index:03}", lambda index=index: saved(
             folder, f"fuzz_{index:03}", generate.generate(1, index)[0])
 
 

@@ -160,30 +160,71 @@ static llvm::Error readLayers(llvm::StringRef without, CompileOptions &options) 
   return llvm::Error::success();
 }
 
-/// A file that is no cost model of this heddle is a reason to go by the rules, which the report
-/// tells; one that is not there is a mistake.
-static llvm::Error readCostModel(const char *path, CompileOptions &options) {
-  if (!llvm::sys::fs::exists(path))
-    return makeError(ErrorCode::Usage, "error: cannot read cost model '" + llvm::Twine(path) +
-                                           "': there is no such file");
-  options.costModelPath = path;
+/// A file that is no cost model of this heddle is a reason to do without, which the report tells.
+static void readCostModel(llvm::StringRef path, CompileOptions &options) {
+  options.costModelPath = path.str();
+  auto refuse = [&](const llvm::Twine &why) {
+    options.costModelProblem = ("'" + path + "' is no cost model of this heddle: " + why).str();
+  };
+  if (!llvm::sys::fs::exists(path)) {
+    refuse("there is no such file");
+    return;
+  }
   auto model = loadCostModel(path);
   if (model)
     options.costModel = std::move(*model);
   else
-    options.costModelProblem = "'" + options.costModelPath + "' is no cost model of this heddle: " +
-                               llvm::toString(model.takeError()) +
-                               "; the rules choose instead ('heddle cost train' makes one, and "
-                               "'heddle compile' an artefact of it)";
+    refuse(llvm::toString(model.takeError()));
+}
+
+static llvm::StringRef environment(const char *name) {
+  const char *value = std::getenv(name);
+  return value ? value : "";
+}
+
+/// Who chooses where the plan does not. What the environment names is a hint: it is left aside
+/// where the caller says who is to choose, and a cost model that is not there is no mistake.
+static llvm::Error readChooser(const heddle_compile_options_t &given, CompileOptions &options) {
+  llvm::StringRef chooser = given.chooser ? given.chooser : "";
+  if (!llvm::is_contained({"", "learned", "rules"}, chooser))
+    return makeError(ErrorCode::Usage,
+                     "error: there is no chooser '" + chooser + "'; known: learned, rules");
+  if (!chooser.empty() && given.records)
+    return makeError(ErrorCode::Usage, "error: chooser '" + chooser +
+                                           "' goes by no measurement, but records '" +
+                                           given.records + "' are given\nnote: leave one out");
+  if (chooser == "rules" && given.cost_model)
+    return makeError(ErrorCode::Usage, "error: chooser 'rules' asks no cost model, but '" +
+                                           llvm::Twine(given.cost_model) +
+                                           "' is given\nnote: leave one out");
+  if (given.cost_model && !llvm::sys::fs::exists(given.cost_model))
+    return makeError(ErrorCode::Usage, "error: cannot read cost model '" +
+                                           llvm::Twine(given.cost_model) +
+                                           "': there is no such file");
+  if (given.records)
+    options.recordsPath = given.records;
+  else if (chooser.empty())
+    options.recordsPath = environment("HEDDLE_RECORDS").str();
+  llvm::StringRef model = given.cost_model     ? given.cost_model
+                          : chooser == "rules" ? ""
+                                               : environment("HEDDLE_COST_MODEL");
+  if (!model.empty())
+    readCostModel(model, options);
+  else if (chooser == "learned")
+    return makeError(
+        ErrorCode::Usage,
+        "error: chooser 'learned' needs a cost model"
+        "\nnote: --cost-model or HEDDLE_COST_MODEL names its file; 'heddle cost train' "
+        "makes one, and 'heddle compile' an artefact of it");
   return llvm::Error::success();
 }
 
 llvm::Expected<CompileOptions> heddle::optionsOf(const heddle_compile_options_t *caller) {
   CompileOptions options;
-  if (const char *records = std::getenv("HEDDLE_RECORDS"))
-    options.recordsPath = records;
   if (!caller) {
     options.cache = cacheOf(nullptr, 0);
+    if (llvm::Error error = readChooser({}, options))
+      return std::move(error);
     return options;
   }
   // A caller of an earlier version knows fewer fields, one of a later version more.
@@ -236,11 +277,8 @@ llvm::Expected<CompileOptions> heddle::optionsOf(const heddle_compile_options_t 
                                              "': " + buffer.getError().message());
     options.functions.emplace_back(given->functions[i], (*buffer)->getBuffer().str());
   }
-  if (given->records)
-    options.recordsPath = given->records;
-  if (given->cost_model)
-    if (llvm::Error error = readCostModel(given->cost_model, options))
-      return std::move(error);
+  if (llvm::Error error = readChooser(*given, options))
+    return std::move(error);
   if (given->schedules)
     options.scheduleFolders.push_back(given->schedules);
   options.threads = given->threads;

@@ -66,6 +66,11 @@ static llvm::Expected<tuner::TuneOptions> tuneOptionsOf(const heddle_tune_option
   options.collected = given->collected;
   if (llvm::Error error = readPlans(*given, options.plans))
     return std::move(error);
+  if (given->candidates < 0)
+    return makeError(ErrorCode::Usage, "error: candidates is " + llvm::Twine(given->candidates) +
+                                           ", but must be positive, or 0 for 8");
+  if (given->candidates)
+    options.candidates = given->candidates;
   if (given->progress)
     options.progress = [report = given->progress, data = given->progress_data](llvm::StringRef what,
                                                                                double fraction) {

@@ -3,14 +3,12 @@
 #include "compiler/cost/Corpus.h"
 
 #include "compiler/cost/Features.h"
+#include "compiler/cost/GroupText.h"
 #include "compiler/cost/Vocabulary.h"
-#include "compiler/graph/edit/Sizes.h"
 #include "compiler/records/GroupKey.h"
 #include "compiler/records/RecordedChooser.h"
 #include "compiler/support/Error.h"
 #include "compiler/warehouse/Warehouse.h"
-
-#include "mlir/Parser/Parser.h"
 
 #include <nlohmann/json.hpp>
 #include <set>
@@ -178,24 +176,12 @@ llvm::Expected<OwningOpRef<ModuleOp>> Corpus::parse(const std::string &key) {
     return refuse("the text of group '" + key + "' is damaged: its hash is " +
                       records::hashOf(*text),
                   "name another file, or remove this one");
-  std::string problem;
-  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
-    problem += (problem.empty() ? "" : "; ") + diagnostic.str();
-  });
-  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(*text, &context);
+  auto module = parseGroup(context, *text);
   if (!module)
-    return refuse("the text of group '" + key + "' is not one of this heddle: " + problem,
+    return refuse("the text of group '" + key +
+                      "' is not one of this heddle: " + llvm::toString(module.takeError()),
                   "measure again with this heddle, into another file");
   return module;
-}
-
-static void setSizes(ModuleOp module, ArrayRef<int64_t> sizes) {
-  graph::substituteSymbols(module, [&](StringRef symbol) -> std::optional<graph::Dim> {
-    size_t number = 0;
-    if (!symbol.consume_front("$") || symbol.getAsInteger(10, number) || number >= sizes.size())
-      return std::nullopt;
-    return graph::Dim(sizes[number]);
-  });
 }
 
 llvm::Error Corpus::addGroup(const Place &place, ArrayRef<Record> trials) {
@@ -203,9 +189,7 @@ llvm::Error Corpus::addGroup(const Place &place, ArrayRef<Record> trials) {
   auto module = parse(key);
   if (!module)
     return module.takeError();
-  graph::GroupOp group;
-  if (*module)
-    (**module)->walk([&](graph::GroupOp each) { group = each; });
+  graph::GroupOp group = *module ? groupOf(**module) : nullptr;
   size_t symbols = sizes.empty() ? 0 : StringRef(sizes).count(',') + 1;
   auto numbers = symbols ? records::sizesOf(trials.front(), symbols)
                          : std::optional<std::vector<int64_t>>(std::in_place);

@@ -3,6 +3,8 @@
 
 #include "compiler/cost/LearnedChooser.h"
 
+#include "compiler/cost/Scorer.h"
+
 #include <cmath>
 #include <set>
 
@@ -15,63 +17,7 @@ using warehouse::Card;
 using warehouse::KnobValues;
 
 static constexpr size_t kBeam = 4;
-static constexpr size_t kAtOnce = 256; // candidates that the model sees together
-static constexpr size_t kShown = 5;    // features that are told
-
-namespace {
-struct Scored {
-  Choice choice;
-  std::vector<double> features;
-  double logarithm = 0, outside = 0;
-};
-
-/// Scores candidates of one group, each once.
-class Scorer {
-public:
-  Scorer(Model &model, graph::GroupOp group, const program::Machine &machine)
-      : model(model), group(group), machine(machine), features(featuresOf(group)) {}
-
-  std::vector<double> featuresOfChoice(const Choice &choice) {
-    Candidate candidate{group.kindName(), choice.card != nullptr, choice.knobs};
-    if (choice.card)
-      candidate.mechanism = choice.card->mechanism->name;
-    return featuresOf(group, candidate, machine);
-  }
-
-  llvm::Error score(std::vector<Scored> &some) {
-    for (size_t begin = 0; begin < some.size(); begin += kAtOnce) {
-      auto part = MutableArrayRef(some).drop_front(begin);
-      part = part.take_front(std::min(kAtOnce, part.size()));
-      std::vector<std::vector<double>> rows;
-      for (Scored &each : part)
-        rows.push_back(each.features);
-      auto scores = model.score(features, rows);
-      if (!scores)
-        return scores.takeError();
-      for (auto [i, each] : llvm::enumerate(part)) {
-        double logarithm = scores->logarithms[i];
-        each.logarithm = std::isnan(logarithm) ? INFINITY : logarithm;
-        each.outside = scores->outside[i];
-      }
-    }
-    return llvm::Error::success();
-  }
-
-  llvm::Expected<std::vector<Scored>> scored(ArrayRef<Choice> choices) {
-    std::vector<Scored> some;
-    for (const Choice &choice : choices)
-      some.push_back({choice, featuresOfChoice(choice)});
-    if (llvm::Error error = score(some))
-      return std::move(error);
-    return some;
-  }
-
-  Model &model;
-  graph::GroupOp group;
-  const program::Machine &machine;
-  GroupFeatures features;
-};
-} // namespace
+static constexpr size_t kShown = 5; // features that are told
 
 static bool isFaster(const Scored &a, const Scored &b) {
   return std::tie(a.logarithm, a.choice.knobs) < std::tie(b.logarithm, b.choice.knobs);
@@ -183,9 +129,8 @@ llvm::Expected<Decision> LearnedChooser::decide(graph::GroupOp group,
   for (const warehouse::Offer &offer : offers) {
     const Card &card = *offer.card;
     bool isOwn = &card == base.card;
-    bool isMeant =
-        isOwn || (card.priority >= 0 && card.mechanism->type == mechanism::CardType::Schedule);
-    if (!offer.isOffered() || !isMeant || card.knobs.empty())
+    if (!offer.isOffered() || card.knobs.empty() ||
+        !(isOwn || (card.priority >= 0 && isJudged(card))))
       continue;
     KnobValues begin;
     for (const warehouse::Knob &knob : card.knobs)

@@ -1,6 +1,9 @@
 // LearnedChooserTest: when a cost model is followed, and when the other chooser is.
 
 #include "compiler/cost/LearnedChooser.h"
+#include "compiler/cost/GroupText.h"
+#include "compiler/cost/Scorer.h"
+#include "compiler/records/GroupKey.h"
 #include "compiler/records/Records.h"
 #include "compiler/support/Error.h"
 #include "compiler/warehouse/Warehouse.h"
@@ -10,6 +13,7 @@
 #include <cmath>
 #include <cstring>
 #include <gtest/gtest.h>
+#include <set>
 
 using namespace mlir;
 using namespace heddle;
@@ -192,6 +196,48 @@ TEST_F(Choosers, GoByTheOtherChoiceIfTheModelFails) {
   graph::GroupOp group = product();
   EXPECT_EQ(records::textOf(choose(group)), records::textOf(ruled(group)));
   EXPECT_EQ(decision().kept, "the cost model failed: it ran out of luck");
+}
+
+TEST_F(Choosers, ScoreAllThatACardAllows) {
+  graph::GroupOp group = product();
+  const warehouse::Card *card = cards.find("matmul");
+  ASSERT_TRUE(card);
+  EXPECT_TRUE(cost::isJudged(*card));
+  EXPECT_FALSE(cost::isJudged(*cards.find("onednn_matmul")));
+  size_t count = 1;
+  for (const warehouse::Knob &knob : card->knobs)
+    count *= knob.domain.size();
+  std::vector<plan::Choice> all = cost::productOf(*card, count, 0);
+  std::set<warehouse::KnobValues> distinct;
+  for (const plan::Choice &choice : all)
+    distinct.insert(choice.knobs);
+  EXPECT_EQ(distinct.size(), count);
+  std::vector<plan::Choice> some = cost::productOf(*card, 100, 1);
+  EXPECT_EQ(some.size(), 100u);
+  for (const plan::Choice &choice : some)
+    EXPECT_TRUE(distinct.count(choice.knobs));
+  model.logarithm = [](auto &features) { return FakeModel::knob(features, "knob_m"); };
+  auto scored = llvm::cantFail(cost::Scorer(model, group, {}).scored(some));
+  for (auto [choice, each] : llvm::zip(some, scored))
+    EXPECT_EQ(each.logarithm, double(choice.knobs.at("m")));
+}
+
+TEST_F(Choosers, ReadGroupsFromTheTextsOfRecords) {
+  graph::GroupOp group = product("?", ", #graph.dims<\"batch\", 64>");
+  records::GroupKey key = records::keyOf(group);
+  auto text = llvm::cantFail(cost::parseGroup(context, key.text));
+  graph::GroupOp read = cost::groupOf(*text);
+  ASSERT_TRUE(read);
+  EXPECT_FALSE(cost::hasConstantSizes(read));
+  cost::setSizes(*text, {100});
+  ASSERT_TRUE(cost::hasConstantSizes(read));
+  cost::Candidate candidate{"contraction", true, {{"m", 6}}};
+  std::vector<double> fixed = cost::featuresOf(product(), candidate, {});
+  EXPECT_EQ(FakeModel::at(cost::featuresOf(read, candidate, {}), "rows"),
+            FakeModel::at(fixed, "rows"));
+  auto damaged = cost::parseGroup(context, "module { nothing }");
+  EXPECT_FALSE(damaged);
+  llvm::consumeError(damaged.takeError());
 }
 
 TEST_F(Choosers, TakeNoCardThatIsRefused) {

@@ -8,6 +8,10 @@
 
 namespace heddle::cost {
 
+/// For messages on a file that is of no use.
+constexpr llvm::StringLiteral kWayOut =
+    " ('heddle cost train' makes one, and 'heddle compile' an artefact of it)";
+
 class Model {
 public:
   virtual ~Model() = default;

@@ -265,7 +265,7 @@ static std::string costJson(const CompileOptions &options, const Deciders &decid
                                  {"problem", nullptr},
                                  {"groups", nlohmann::ordered_json::object()}};
   if (!options.costModelProblem.empty())
-    json["problem"] = options.costModelProblem;
+    json["problem"] = options.costModelProblem + "; the rules choose instead" + cost::kWayOut.str();
   if (deciders.byCost)
     for (auto &[group, decision] : deciders.byCost->decisions()) {
       auto &said = json["groups"][group];

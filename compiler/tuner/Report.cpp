@@ -65,6 +65,8 @@ Json describe(const Work &work, double whole) {
   json["known"] = work.records.size();
   json["failed"] = failed;
   json["measured"] = work.measured;
+  json["scored"] = work.scored;
+  json["unscored"] = work.unscored.empty() ? Json() : Json(work.unscored);
   json["is_done"] = work.isDone;
   json["problem"] = work.problem.empty() ? Json() : Json(work.problem);
   return json;

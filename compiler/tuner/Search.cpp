@@ -25,15 +25,26 @@ bool Search::isNew(const Choice &choice) const { return !tried.count(records::te
 
 void Search::tell(const Choice &choice, double speedup) {
   tried[records::textOf(choice)] = speedup;
+  told.emplace_back(choice, speedup);
+  if (favourites)
+    favourites->tell(choice, speedup);
   if (speedup > highest) {
     highest = speedup;
     best = choice;
   }
 }
 
+void Search::follow(Favourites some) {
+  favourites = std::move(some);
+  for (auto &[choice, speedup] : told)
+    favourites->tell(choice, speedup);
+}
+
 /// Each card once with the values that it is written with.
 std::optional<Choice> Search::start() {
   for (const Card *card : cards) {
+    if (favourites && favourites->judges(*card))
+      continue;
     Choice choice{card, {}};
     for (const Knob &knob : card->knobs)
       choice.knobs[knob.name] = knob.initial;
@@ -124,6 +135,8 @@ std::optional<Choice> Search::draw() {
 std::optional<Choice> Search::next() {
   if (auto choice = start())
     return choice;
+  if (favourites)
+    return favourites->next();
   if (++turn % kRandomEvery == 0)
     if (auto choice = random())
       return choice;

@@ -1,9 +1,9 @@
 // Search: which candidate of a group to try next: a local search around the best so far, with
-// random candidates in between.
+// random candidates in between; or what a cost model finds fastest.
 #ifndef HEDDLE_TUNER_SEARCH_H
 #define HEDDLE_TUNER_SEARCH_H
 
-#include "compiler/plan/Chooser.h"
+#include "compiler/tuner/Favourites.h"
 
 #include <random>
 
@@ -13,6 +13,10 @@ class Search {
 public:
   /// `cards` are those that are offered; `base` is the default choice, of speedup 1.
   Search(llvm::ArrayRef<const warehouse::Card *> cards, const plan::Choice &base, uint64_t seed);
+
+  /// From now on these instead of a local search, after the cards that they do not judge. What is
+  /// told already counts.
+  void follow(Favourites some);
 
   /// nullopt when all is tried that is near the best, and enough of what is not.
   std::optional<plan::Choice> next();
@@ -35,7 +39,9 @@ private:
   std::vector<const warehouse::Card *> cards;
   plan::Choice base, best;
   double highest = 1;
-  std::map<std::string, double> tried; // speedups by the candidates' texts
+  std::map<std::string, double> tried;               // speedups by the candidates' texts
+  std::vector<std::pair<plan::Choice, double>> told; // the same in their order
+  std::optional<Favourites> favourites;
   std::mt19937_64 order, draws;
   int64_t randomLeft, turn = 0;
 };

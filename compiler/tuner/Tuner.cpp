@@ -6,6 +6,7 @@
 
 #include "compiler/tuner/Tuner.h"
 
+#include "compiler/cost/Model.h"
 #include "compiler/graph/Typical.h"
 #include "compiler/records/Decision.h"
 #include "compiler/support/Error.h"
@@ -322,6 +323,10 @@ llvm::Error Tuner::search() {
     whole += work->weight();
   for (auto &work : works)
     work->isDone = !work->search || work->weight() < kLeastShare * whole;
+  for (auto &work : works)
+    if (model && !work->isDone && !work->isJoint)
+      if (llvm::Error error = follow(*work, whole))
+        return error;
   while (!isOver()) {
     double open = 0;
     for (auto &work : works)
@@ -401,7 +406,15 @@ Json Tuner::report() const {
                {"ended", ended},
                {"trials", trials},
                {"seconds", elapsed()},
+               {"cost_model", nullptr},
                {"groups", Json::array()}};
+  if (!compile.costModelPath.empty())
+    json["cost_model"] = {
+        {"path", compile.costModelPath},
+        {"problem", compile.costModelProblem.empty()
+                        ? Json()
+                        : Json(compile.costModelProblem + "; the search goes on without it" +
+                               cost::kWayOut.str())}};
   for (auto &work : works)
     json["groups"].push_back(describe(*work, whole));
   if (!plans.is_null())
@@ -432,7 +445,8 @@ llvm::Expected<std::string> tune(const ModelSource &source, const CompileOptions
       measured.sizes.try_emplace(size.getName().str(), cast<IntegerAttr>(size.getValue()).getInt());
   CompileOptions groups = compile;
   groups.progress = nullptr;
-  Tuner tuner(**planned, groups, measured, **records);
+  groups.costModel = nullptr; // of a group alone the choice is given
+  Tuner tuner(**planned, groups, measured, **records, compile.costModel.get());
   OwningOpRef<ModuleOp> imported;
   if (options.plans.areTuned) {
     auto graph = importGiven(*(*planned)->context, source, byRule);

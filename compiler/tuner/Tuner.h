@@ -26,6 +26,7 @@ struct TuneOptions {
   int64_t collected = 0;    // if not 0, no search: so many drawn candidates of each group are timed
   double trialSeconds = 20; // that one candidate may take
   uint64_t seed = 0;
+  int64_t candidates = 8; // of each group that a cost model judges are measured at most
   std::map<std::string, int64_t> sizes; // at which symbols are measured, else at typical ones
   Over over;                            // of these symbols, all of the sizes instead
   PlanOptions plans;
@@ -34,8 +35,9 @@ struct TuneOptions {
   std::function<bool(llvm::StringRef what, double fraction)> progress;
 };
 
-/// What was found, as JSON (docs/guide/tune.md). `compile.recordsPath` is the file of records. The
-/// process must have no other threads.
+/// What was found, as JSON (docs/guide/tune.md). `compile.recordsPath` is the file of records, and
+/// `compile.costModel` says which candidates are worth a measurement, or is null. The process must
+/// have no other threads.
 llvm::Expected<std::string> tune(const ModelSource &source, const CompileOptions &compile,
                                  const TuneOptions &options);
 

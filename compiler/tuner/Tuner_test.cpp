@@ -1,4 +1,5 @@
-// Tuner_test: a search visits what is near the best first, and goes on where another one ended.
+// Tuner_test: a search visits what is near the best first, and goes on where another one ended; one
+// that a cost model leads measures little.
 
 #include "compiler/records/Records.h"
 #include "compiler/support/Error.h"
@@ -79,6 +80,87 @@ TEST_F(Searches, GoOnWhereAnotherOneEnded) {
   for (const Choice &choice : std::vector<Choice>(known))
     second.tell(choice, speedupOf(choice));
   EXPECT_TRUE(finish(second).empty());
+}
+
+/// A search that a cost model leads. It knows of one card alone.
+class LedSearches : public Searches {
+protected:
+  using Says = std::function<double(double m, double n)>;
+
+  Favourites favourites(const Says &logarithm, int64_t count) {
+    std::vector<Favourites::Candidate> all;
+    double own = logarithm(4, 8);
+    for (int64_t m : tile.knobs[0].domain)
+      for (int64_t n : tile.knobs[1].domain)
+        all.push_back({{&tile, {{"m", m}, {"n", n}}}, logarithm(double(m), double(n)) - own});
+    return Favourites(all, base, {count, 2e-4});
+  }
+
+  /// What is measured of so many.
+  std::vector<std::string> led(const Says &logarithm, int64_t count) {
+    Search search({&tile, &flat}, base, 1);
+    search.tell(base, 1);
+    search.follow(favourites(logarithm, count));
+    std::vector<std::string> texts = finish(search);
+    highest = search.bestSpeedup();
+    return texts;
+  }
+
+  static double truth(double m, double n) {
+    return -std::log(2 / (1 + std::abs(m - 8) / 8 + std::abs(n - 32) / 32));
+  }
+
+  double highest = 1;
+};
+
+TEST_F(LedSearches, MeasureWhatTheModelFindsFastest) {
+  std::vector<std::string> texts = led(truth, 3);
+  ASSERT_GE(texts.size(), 2u);
+  EXPECT_EQ(texts[0], "flat@1 chunk=1"); // of which the model says nothing
+  EXPECT_EQ(texts[1], "tile@1 m=8 n=32");
+  EXPECT_LE(texts.size(), 1u + 3u);
+  EXPECT_EQ(highest, 2);
+}
+
+TEST_F(LedSearches, EndWhereNothingIsToBeGained) {
+  // Of a model that is right, little is expected once its favourite is known.
+  EXPECT_LT(led(truth, 100).size(), 31u);
+  // One that finds all others much slower is believed.
+  auto texts = led([](double m, double n) { return m == 4 && n == 8 ? 0.0 : 2.0; }, 100);
+  EXPECT_EQ(texts, std::vector<std::string>{"flat@1 chunk=1"});
+}
+
+TEST_F(LedSearches, LearnFromWhatTheModelGotWrong) {
+  // It promises most where tiles are the largest, which are slow; what is near these is then left
+  // alone.
+  auto wrong = [](double m, double n) { return truth(m, n) - (n == 64 ? 0.8 : 0.0); };
+  std::vector<std::string> texts = led(wrong, 6);
+  EXPECT_NE(texts[1].find("n=64"), std::string::npos);
+  EXPECT_NE(llvm::find(texts, "tile@1 m=8 n=32"), texts.end());
+  EXPECT_EQ(highest, 2);
+}
+
+TEST_F(LedSearches, CountWhatIsKnown) {
+  Search search({&tile, &flat}, base, 1);
+  search.tell(base, 1);
+  search.tell({&tile, {{"m", 8}, {"n", 32}}}, 2);
+  search.tell({&flat, {{"chunk", 1}}}, 0.5);
+  search.follow(favourites(truth, 1));
+  EXPECT_FALSE(search.next().has_value());
+  search.follow(favourites([](double m, double n) { return -m * n / 100; }, 2));
+  EXPECT_TRUE(search.next().has_value());
+}
+
+TEST_F(LedSearches, TakeAFailureForSlow) {
+  Search search({&tile}, base, 1);
+  search.tell(base, 1);
+  search.follow(favourites(truth, 4));
+  auto first = search.next();
+  ASSERT_TRUE(first.has_value());
+  search.tell(*first, 0);
+  auto second = search.next();
+  ASSERT_TRUE(second.has_value());
+  EXPECT_NE(records::textOf(*second), records::textOf(*first));
 }
 
 TEST(Efforts, ShareTheTimeThatIsLeft) {

@@ -21,8 +21,8 @@ class Tuner {
 
 public:
   Tuner(Compiled &planned, const CompileOptions &compile, const TuneOptions &options,
-        records::Records &records)
-      : planned(planned), compile(compile), options(options), records(records),
+        records::Records &records, cost::Model *model)
+      : planned(planned), compile(compile), options(options), records(records), model(model),
         threads(records::threadsOf(compile.threads)) {}
 
   /// `imported`: the model as it was imported, for a search over plans.
@@ -39,6 +39,7 @@ private:
   llvm::Error prepare(Work &work, cards::Program *ready = nullptr);
   llvm::Error measureBase(Work &work, Subject &subject, cards::Program *ready);
   llvm::Error tune(Work &work, double seconds);
+  llvm::Error follow(Work &work, double whole);
   struct Beside {
     std::unique_ptr<Subject> subject;
     std::unique_ptr<cards::Program> base;
@@ -76,6 +77,7 @@ private:
   const CompileOptions &compile;
   const TuneOptions &options;
   records::Records &records;
+  cost::Model *model; // null: the search is a local one
   int64_t threads;
   std::optional<warehouse::Warehouse> cards;
   std::vector<std::unique_ptr<Work>> works;

@@ -20,6 +20,8 @@ struct Work {
   std::vector<records::Record> records; // of this base and these sizes
   std::optional<Search> search;
   std::string problem;    // why it cannot be measured
+  int64_t scored = 0;     // candidates, by a cost model
+  std::string unscored;   // why it has scored none
   double baseSeconds = 0; // of one run with the default choice
   int64_t measured = 0;   // candidates, now
   bool isDone = false;    // there is nothing left to try

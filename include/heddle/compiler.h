@@ -76,7 +76,11 @@ typedef struct heddle_compile_options {
   const char *cost_model; /* path of an artefact that was made of what `heddle cost train` wrote: it
                              chooses where neither `plan` nor `records` do, without measuring, and
                              where it promises enough; a file of another version is not used, which
-                             the report tells; NULL: the rules choose (docs/guide/cost.md) */
+                             the report tells; NULL: that of HEDDLE_COST_MODEL, or none
+                             (docs/guide/cost.md) */
+  const char *chooser; /* who chooses where `plan` does not: "learned", the cost model without any
+                          records, or "rules", which ask neither; NULL: records, then the cost
+                          model, then the rules, as far as they are there */
 } heddle_compile_options_t;
 
 /* `options` may be NULL. */
@@ -187,13 +191,15 @@ typedef struct heddle_tune_options {
   const char *strategy; /* of that: "annealing" (NULL: this one) or "evolution" */
   const char *schedule; /* "joint": plans and knobs by turns (NULL: this one), or "sequential" */
   const char *decide;   /* "layouts,fusion,split,knobs", or some of them; NULL: all */
+  int64_t candidates; /* with heddle_compile_options_t.cost_model: that are measured at most of
+                         those of each group that the model judges; 0: 8 */
 } heddle_tune_options_t;
 
 /* Measures cards and knobs for each distinct group of the model on this machine, into
  * options->records, from where later compilations with the same target and number of threads take
- * them; what is there already is not measured again. Gives what was found as JSON
- * (docs/guide/tune.md). Candidates run in forked processes, so this process may have no threads but
- * the caller's. `tune` may be NULL. */
+ * them; what is there already is not measured again. A cost model of `options` says what is worth a
+ * measurement. Gives what was found as JSON (docs/guide/tune.md). Candidates run in forked
+ * processes, so this process may have no threads but the caller's. `tune` may be NULL. */
 HEDDLE_API heddle_status_t *heddle_tune(const char *model_path,
                                         const heddle_compile_options_t *options,
                                         const heddle_tune_options_t *tune, heddle_text_t **json);

@@ -165,6 +165,7 @@ def compile(  # noqa: A001: the package's own word
     training=None,
     memory=0,
     cost_model=None,
+    chooser=None,
 ):
     """Compiles an ONNX model and returns a Module ready to run.
 
@@ -188,16 +189,16 @@ def compile(  # noqa: A001: the package's own word
     progress   called with (stage, fraction)
     without    layers of the partitioner to leave out, to compare:
                "cards,fusion,stitch,siblings,regions,feedback,recomputation"
-    records    a path of what `heddle tune` has found; None: HEDDLE_RECORDS, or none
-    cost_model  an artefact that chooses where plan and records do not (docs/guide/cost.md)
+    records    a path of what `heddle tune` has found; None: HEDDLE_RECORDS
+    cost_model  an artefact that chooses where plan and records do not; None: HEDDLE_COST_MODEL
+    chooser    "learned", by the cost model and no records, or "rules" (docs/guide/cost.md)
     math       "fast" (default), or "strict": no algorithms that round sums otherwise than by
                their order, and floats of 16 bits are rounded after each op
     jobs       threads that compile; 0: all cores
     cache      a folder of what was compiled before; None: HEDDLE_CACHE, or the user's folder for
                caches; False: everything is compiled anew
-    functions  ops of the user's own: paths of ONNX models or FunctionProtos, or such protos
-               themselves, whose functions the model's nodes may call by domain and name
-               (docs/guide/custom-ops.md)
+    functions  paths of ONNX models or FunctionProtos, or such protos themselves, whose functions
+               the model's nodes may call by domain and name (docs/guide/custom-ops.md)
     profile    code that can tell a Session's `profile` how long each group of ops took
     load       False returns what was compiled instead, which this machine need not be able to run
 
@@ -233,6 +234,7 @@ def compile(  # noqa: A001: the package's own word
             memory_limit_bytes=memory,
             training=_recipe(training),
             cost_model=_encoded(cost_model),
+            chooser=_encoded(chooser),
         )
         _compile(model, options, handle)
     return _finished(Compiled(handle, threads), output, threads, load)

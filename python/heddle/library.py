@@ -153,6 +153,7 @@ class CompileOptions(ctypes.Structure):
         ("training", c_char_p),
         ("memory_limit_bytes", c_int64),
         ("cost_model", c_char_p),
+        ("chooser", c_char_p),
     ]
 
 

@@ -2,18 +2,20 @@
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from onnx import checker, shape_inference
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from bench.learning import bench, corpus, drawn, sources  # noqa: E402
+from bench.learning import corpus, drawn, evaluation, repeats, sources, tuning  # noqa: E402
 
 
 def test_drawn_networks_are_models():
@@ -86,9 +88,45 @@ def test_a_collection_goes_on_where_it_was_ended(tmp_path):
     packed = tmp_path / "corpus.db.xz"
     corpus.pack(path, packed)
     (tmp_path / "unpacked").mkdir()
-    held, bench.KEPT = bench.KEPT, packed
+    held, evaluation.KEPT = evaluation.KEPT, packed
     try:
-        assert corpus.counts_of(bench.unpacked(tmp_path / "unpacked")) == after
-        assert bench.target_of(path)
+        assert corpus.counts_of(evaluation.unpacked(tmp_path / "unpacked")) == after
+        assert evaluation.target_of(path)
     finally:
-        bench.KEPT = held
+        evaluation.KEPT = held
+
+
+def trial_file(path, seconds):
+    """Records of two groups: candidates of these seconds, and one that is alone."""
+    database = sqlite3.connect(path)
+    database.execute("CREATE TABLE trial (key, sizes, base, card, knobs, seconds, speedup, "
+                     "failure)")
+    for number, each in enumerate(seconds):
+        database.execute("INSERT INTO trial VALUES ('a', '', 'b', 'c', ?, ?, ?, '')",
+                         [str(number), each, 1e-4 / each])
+    database.execute("INSERT INTO trial VALUES ('b', '', 'b', 'c', '0', 1.0, 1.0, '')")
+    database.commit()
+    database.close()
+    return repeats.read(path, 2e-6)
+
+
+def test_what_is_timed_again_is_compared(tmp_path):
+    once = trial_file(tmp_path / "0.db", [1e-4, 2e-4, 3e-4, 3.03e-4])
+    again = trial_file(tmp_path / "1.db", [1e-4, 2e-4, 3.06e-4, 3e-4])
+    [group] = repeats.common([once, again])  # the other has one candidate
+    assert group.shape == (4, 2)
+    tau, clear = repeats.between([group], [0], [1])
+    assert tau == pytest.approx(4 / 6) and clear == 1  # what differs by 1 % changed places
+    assert repeats.between([group], [0], [0]) == (1, 1)
+
+
+def test_tunings_are_summed_up():
+    def found(led, trials):
+        less = {"trials": trials, "seconds": 20.0}
+        return {"full": {"trials": 160, "seconds": 100.0}, "led": less, "few": less,
+                "times": {"full": 0.8, "led": led, "few": 1.0}}
+
+    text = tuning.summary({"a": found(0.8, 20), "b": found(0.8, 20)})
+    assert "with the model: 1.000 of full tuning's speed" in text and "8.0 times fewer" in text
+    assert "in 5.0 times less time" in text and "led: 1.250 times as fast" in text
+    assert np.isclose(tuning.mean([1, 4]), 2)

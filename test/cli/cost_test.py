@@ -139,6 +139,28 @@ def test_files_of_features_are_checked(records, tmp_path):
     assert heddle("cost", "evaluate", path).status == USAGE
 
 
+@pytest.mark.parametrize("action", ["evaluate", "train"])
+@pytest.mark.parametrize("change, problem, way_out", [
+    (lambda path: path.unlink(), "no such file", ""),
+    (lambda path: path.write_bytes(path.read_bytes()[:5000]), "", ""),
+    (lambda path: path.write_text("no records at all, and this is long enough to be one"),
+     "it is no SQLite file, or a damaged one", ""),
+    (lambda path: sqlite3.connect(path).executescript("UPDATE subject SET text = 'module {}'"),
+     "is damaged: its hash is", "note: name another file, or remove this one"),
+    (lambda path: sqlite3.connect(path).executescript("UPDATE trial SET target = 'elsewhere'"),
+     "of another machine: they are for 'elsewhere'", "note: --target names one of these"),
+    (lambda path: sqlite3.connect(path).executescript("PRAGMA user_version = 99"),
+     "its schema is version 99", "note: "),
+])
+def test_models_learn_from_no_bad_corpus(copy, tmp_path, action, change, problem, way_out):
+    change(copy)
+    more = ("-o", tmp_path / "cost.onnx") if action == "train" else ("--models", "analytic")
+    done = heddle("cost", action, copy, "--least", 0, *more)
+    assert done.status == USAGE and str(copy) in done.errors
+    assert problem in done.errors and way_out in done.errors
+    assert not (tmp_path / "cost.onnx").exists()
+
+
 # Choosing by a cost model.
 
 def made_cost_model(says, folder, name, knob="tiles", outside=0, version=1):
@@ -231,8 +253,6 @@ def test_plans_and_records_decide_before_a_cost_model(product, says, tmp_path):
     connection.execute("UPDATE trial SET confirmed = 1, speedup = 0.9 WHERE speedup <> 1")
     connection.commit()
     assert knobs_of(product, *both)[0] == ruled
-    done = heddle("tune", product, "--cost-model", other, "--records", tmp_path / "r.db", *ONE)
-    assert done.status == USAGE and "--cost-model says what to choose" in done.errors
 
 
 def test_the_rules_take_over(product, says, tmp_path):
@@ -256,6 +276,140 @@ def test_the_rules_take_over(product, says, tmp_path):
     assert knobs == ruled and f"note: '{damaged}' is no cost model of this heddle" in errors
     done = heddle("plan", product, "--cost-model", tmp_path / "nothing.so", *ONE)
     assert done.status == USAGE and "there is no such file" in done.errors
+
+
+def test_who_chooses_can_be_said(product, says, tmp_path, monkeypatch):
+    tiles = made_cost_model(says, tmp_path, "tiles")
+    ruled, _ = knobs_of(product)
+    for more in (("--cost-model", tiles), ("--chooser", "learned", "--cost-model", tiles)):
+        assert knobs_of(product, *more)[0]["tiles"] == 32
+    done = heddle("plan", product, "--chooser", "learned", *ONE)
+    assert done.status == USAGE
+    assert "error: chooser 'learned' needs a cost model" in done.errors
+    assert "--cost-model or HEDDLE_COST_MODEL names its file" in done.errors
+    done = heddle("plan", product, "--chooser", "rules", "--cost-model", tiles, *ONE)
+    assert done.status == USAGE
+    assert f"error: chooser 'rules' asks no cost model, but '{tiles}' is given" in done.errors
+    done = heddle("plan", product, "--chooser", "oracle", *ONE)
+    assert done.status == USAGE and "--chooser" in done.errors and "learned" in done.errors
+    # Records are measurements, which neither goes by.
+    done = heddle("tune", product, "--records", tmp_path / "r.db", "--collect", 2, *ONE)
+    assert done.status == OK, done.errors
+    connection = sqlite3.connect(tmp_path / "r.db")
+    connection.execute("UPDATE trial SET confirmed = 1, speedup = 2 WHERE speedup <> 1")
+    connection.commit()
+    [(card, knobs)] = connection.execute("SELECT card, knobs FROM trial WHERE speedup = 2 LIMIT 1")
+    monkeypatch.setenv("HEDDLE_RECORDS", str(tmp_path / "r.db"))
+    monkeypatch.setenv("HEDDLE_COST_MODEL", str(tiles))
+    assert knobs_of(product)[0] == json.loads(knobs), card
+    assert knobs_of(product, "--chooser", "learned")[0]["tiles"] == 32
+    assert knobs_of(product, "--chooser", "rules")[0] == ruled
+    done = heddle("plan", product, "--chooser", "rules", "--records", tmp_path / "r.db", *ONE)
+    assert done.status == USAGE and "error: chooser 'rules' goes by no measurement" in done.errors
+    import heddle as package
+
+    monkeypatch.delenv("HEDDLE_RECORDS")
+    options = {"threads": 1, "cache": False, "load": False}
+    assert package.compile(product, **options).plan["groups"][0]["knobs"]["tiles"] == 32
+    made = package.compile(product, chooser="rules", **options)
+    assert made.plan["groups"][0]["knobs"] == ruled and "cost_model" not in made.report
+    with pytest.raises(package.UsageError, match="there is no chooser 'oracle'; known: learned"):
+        package.compile(product, chooser="oracle", **options)
+
+
+def test_the_environment_only_hints(product, says, tmp_path, monkeypatch):
+    ruled, _ = knobs_of(product)
+    missing = tmp_path / "nothing.so"
+    monkeypatch.setenv("HEDDLE_COST_MODEL", str(missing))
+    for more in ((), ("--chooser", "learned")):
+        knobs, errors = knobs_of(product, *more)
+        assert knobs == ruled
+        assert (f"note: '{missing}' is no cost model of this heddle: there is no such file; the "
+                "rules choose instead ('heddle cost train' makes one") in errors
+    assert knobs_of(product, "--chooser", "rules") == (ruled, "")
+    damaged = tmp_path / "damaged.so"
+    damaged.write_bytes(made_cost_model(says, tmp_path, "whole").read_bytes()[:3000])
+    monkeypatch.setenv("HEDDLE_COST_MODEL", str(damaged))
+    knobs, errors = knobs_of(product)
+    assert knobs == ruled and f"note: '{damaged}' is no cost model of this heddle: " in errors
+
+
+# Tuning by a cost model.
+
+def tune(model, records, *more):
+    done = heddle("tune", model, "--records", records, "--time", 60, "--json", *ONE, *more)
+    assert done.status == OK, done.errors
+    return done
+
+
+def measured(records, card="matmul"):
+    rows = sqlite3.connect(records).execute("SELECT knobs FROM trial WHERE card = ?", [card])
+    return [json.loads(knobs) for knobs, in rows]
+
+
+def test_tuning_measures_what_a_cost_model_finds_fastest(product, says, tmp_path):
+    path = made_cost_model(says, tmp_path, "tiles")
+    done = tune(product, tmp_path / "r.db", "--cost-model", path, "--candidates", 3)
+    [group] = done.json["groups"]
+    assert group["scored"] > 4000 and group["unscored"] is None
+    assert done.json["cost_model"] == {"path": str(path), "problem": None}
+    assert done.json["ended"] == "done" and group["is_done"]
+    knobs = measured(tmp_path / "r.db")
+    assert 1 + 1 <= len(knobs) <= 1 + 3  # the default choice is one of them
+    assert any(each["tiles"] == 32 for each in knobs)
+    # A second time there is nothing left, and more candidates are more.
+    again = tune(product, tmp_path / "r.db", "--cost-model", path, "--candidates", 3)
+    assert again.json["trials"] == 0 and len(measured(tmp_path / "r.db")) == len(knobs)
+    more = tune(product, tmp_path / "r.db", "--cost-model", path, "--candidates", 5)
+    assert more.json["trials"] <= 2
+
+
+def test_tuning_tries_what_a_cost_model_cannot_judge(records, says, tmp_path):
+    weights = numpy_helper.from_array(np.ones((96, 64), np.float32), "w")
+    model = save(make_model([helper.make_node("MatMul", ["x", "w"], ["y"], "product")],
+                            [value("x", ["batch", 96])], [value("y", ["batch", 64])], [weights]),
+                 tmp_path / "p.onnx")
+    path = made_cost_model(says, tmp_path, "tiles")
+    done = tune(model, tmp_path / "r.db", "--cost-model", path, "--candidates", 1, "--at",
+                "batch=200")
+    [group] = done.json["groups"]
+    assert group["scored"] > 4000 and group["sizes"] == {"batch": 200}
+    offered = {card for card, in sqlite3.connect(tmp_path / "r.db").execute(
+        "SELECT name FROM card WHERE mechanism LIKE 'onednn%' OR mechanism LIKE 'kernel%'")}
+    assert all(len(measured(tmp_path / "r.db", card)) == 1 for card in offered)
+
+
+def test_tuning_goes_on_without_a_cost_model_that_is_none(product, says, tmp_path, monkeypatch):
+    old = made_cost_model(says, tmp_path, "old", version=77)
+    done = tune(product, tmp_path / "r.db", "--cost-model", old, "--trials", 3)
+    assert done.json["trials"] == 3 and done.json["groups"][0]["scored"] == 0
+    problem = (f"'{old}' is no cost model of this heddle: it has learned features of version 77, "
+               "this heddle has 1; the search goes on without it ('heddle cost train' makes one")
+    assert f"note: {problem}" in done.errors
+    assert done.json["cost_model"]["problem"].startswith(problem)
+    strange = made_cost_model(says, tmp_path, "strange", outside=3)
+    done = tune(product, tmp_path / "s.db", "--cost-model", strange, "--candidates", 2)
+    assert done.json["groups"][0]["scored"] > 4000  # as strange as the default choice
+    # The environment is for compilations.
+    monkeypatch.setenv("HEDDLE_COST_MODEL", str(tmp_path / "nothing.so"))
+    done = tune(product, tmp_path / "t.db", "--trials", 1)
+    assert done.json["cost_model"] is None and done.errors == ""
+
+
+@pytest.mark.parametrize("more, problem", [
+    (("--candidates", 3), "--candidates counts what a cost model proposes, but there is none"),
+    (("--candidates", 0), "--candidates"),
+    (("--cost-model", "MODEL", "--collect", 3), "and --collect draws by chance"),
+    (("--cost-model", "MODEL", "--over", "batch=1,2"), "but --over searches for all sizes"),
+    (("--cost-model", "nothing.so"), "cannot read cost model 'nothing.so': there is no such file"),
+    (("--chooser", "rules"), "--chooser says who chooses without measuring, and tuning measures"),
+])
+def test_tuning_refuses_what_contradicts(product, says, tmp_path, more, problem):
+    if "MODEL" in more:
+        path = made_cost_model(says, tmp_path, "one")
+        more = [path if each == "MODEL" else each for each in more]
+    done = heddle("tune", product, "--records", tmp_path / "r.db", *ONE, *more)
+    assert done.status == USAGE and problem in done.errors
 
 
 def test_the_cache_tells_cost_models_apart(product, says, tmp_path, monkeypatch):

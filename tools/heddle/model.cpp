@@ -47,8 +47,14 @@ void addCompileOptions(CLI::App &app, CompileOptions &options) {
                  "use what 'heddle tune' has found (default: HEDDLE_RECORDS, or none)")
       ->type_name("FILE");
   app.add_option("--cost-model", options.costModel,
-                 "let a cost model choose where records do not (docs/guide/cost.md)")
+                 "let a cost model choose where records do not (docs/guide/cost.md; default: "
+                 "HEDDLE_COST_MODEL, or none)")
       ->type_name("FILE.so");
+  app.add_option("--chooser", options.chooser,
+                 "who chooses where the plan does not: 'learned', the cost model without any "
+                 "records, or 'rules', which ask neither (default: records, cost model, rules)")
+      ->check(CLI::IsMember({"learned", "rules"}))
+      ->type_name("WHO");
   app.add_option_function<std::string>(
          "--training", [&options](const std::string &path) { options.training = readFile(path); },
          "a recipe: compile a step of the model's training (docs/spec/training.md)")
@@ -192,6 +198,7 @@ void withRawOptions(const CompileOptions &options,
   raw.profiles = options.profiles;
   raw.records = orNull(options.records);
   raw.cost_model = orNull(options.costModel);
+  raw.chooser = orNull(options.chooser);
   raw.math = options.math.c_str();
   raw.jobs = options.jobs;
   raw.cache = options.cache ? options.cache->c_str() : nullptr;
@@ -210,11 +217,10 @@ Compiled compileModel(const std::string &path, const CompileOptions &options) {
     check(heddle_compile(path.c_str(), &raw, &compiled));
   });
   Compiled made(compiled);
-  if (!options.costModel.empty()) {
-    Json report = Json::parse(heddle_compiled_report(compiled));
+  Json report = Json::parse(heddle_compiled_report(compiled));
+  if (report.contains("cost_model"))
     if (const Json &problem = report.at("cost_model").at("problem"); problem.is_string())
       printNotes({problem.get<std::string>()});
-  }
   return made;
 }
 
@@ -223,12 +229,13 @@ Module openModel(const std::string &path, const CompileOptions &options) {
   if (isArtefact(path)) {
     if (!options.plan.empty() || !options.functions.empty() || !options.schedules.empty() ||
         options.level || options.foldLimit || !options.without.empty() ||
-        !options.records.empty() || !options.costModel.empty() || options.memory ||
-        options.target != "host" || options.math != "fast")
-      failUsage("'" + path +
-                "' is an artefact, which is compiled already: --target, -O, --plan, --function, "
-                "--records, --cost-model, --schedules, --memory, --fold-limit, --math and "
-                "--without are for models");
+        !options.records.empty() || !options.costModel.empty() || !options.chooser.empty() ||
+        options.memory || options.target != "host" || options.math != "fast")
+      failUsage(
+          "'" + path +
+          "' is an artefact, which is compiled already: --target, -O, --plan, --function, "
+          "--records, --cost-model, --chooser, --schedules, --memory, --fold-limit, --math and "
+          "--without are for models");
     check(heddle_module_load(path.c_str(), &module));
   } else {
     check(heddle_compiled_module(compileModel(path, options).get(), &module));

@@ -16,7 +16,7 @@ namespace heddle::cli {
 using Json = nlohmann::ordered_json;
 
 struct CompileOptions {
-  std::string target = "host", plan, records, costModel, schedules;
+  std::string target = "host", plan, records, costModel, chooser, schedules;
   std::optional<int> level; // of LLVM
   int threads = 0;
   std::string without, math = "fast", printAfter;

@@ -23,7 +23,7 @@ struct Options {
   CompileOptions compile;
   FeedOptions feeds;
   std::vector<std::string> sizes, over;
-  int64_t trials = 0, collected = 0;
+  int64_t trials = 0, collected = 0, candidates = 0;
   double seconds = 300, trialSeconds = 20;
   bool tunesPlans = false, isJson = false;
   std::string strategy, schedule, decide; // of a search over plans
@@ -48,7 +48,7 @@ static void catchInterrupt() {
 }
 
 /// --records, else HEDDLE_RECORDS, else a file in the user's cache. The environment is forgotten:
-/// the default choice is compiled without records.
+/// the default choice is compiled without records, and without a cost model.
 static std::string recordsOf(const Options &options) {
   namespace fs = std::filesystem;
   const char *named = std::getenv("HEDDLE_RECORDS");
@@ -56,6 +56,7 @@ static std::string recordsOf(const Options &options) {
                      : named                          ? named
                                                       : "";
   unsetenv("HEDDLE_RECORDS");
+  unsetenv("HEDDLE_COST_MODEL");
   if (!path.empty())
     return path;
   const char *cache = std::getenv("XDG_CACHE_HOME"), *home = std::getenv("HOME");
@@ -87,6 +88,7 @@ static Json measureGroups(const Options &options, double seconds) {
   raw.strategy = options.strategy.empty() ? nullptr : options.strategy.c_str();
   raw.schedule = options.schedule.empty() ? nullptr : options.schedule.c_str();
   raw.decide = options.decide.c_str();
+  raw.candidates = options.candidates;
   raw.progress = [](void *data, const char *what, double fraction) -> int {
     static_cast<Progress *>(data)->report(what, fraction);
     return isInterrupted;
@@ -201,11 +203,20 @@ static int run(Options options) {
   if (!options.compile.plan.empty())
     failUsage("--plan says what to choose, and tuning chooses"
               "\nnote: leave it out; -o writes what was found as a plan");
-  if (!options.compile.costModel.empty())
-    failUsage("--cost-model says what to choose, and tuning measures"
-              "\nnote: leave it out; 'heddle compile --records FILE --cost-model FILE' takes both");
-  std::string records = recordsOf(options);
+  if (!options.compile.chooser.empty())
+    failUsage("--chooser says who chooses without measuring, and tuning measures"
+              "\nnote: leave it out; --cost-model says what is worth a measurement");
+  if (!options.compile.costModel.empty() && (options.collected || !options.over.empty()))
+    failUsage("--cost-model says what is worth a measurement at one size, " +
+              std::string(options.collected ? "and --collect draws by chance"
+                                            : "but --over searches for all sizes together") +
+              "\nnote: leave one of them out");
+  if (options.candidates && options.compile.costModel.empty())
+    failUsage("--candidates counts what a cost model proposes, but there is none"
+              "\nnote: --cost-model names one; --trials limits a search without one");
+  std::string records = recordsOf(options), costModel = options.compile.costModel;
   options.compile.records.clear();
+  options.compile.costModel.clear(); // of the default choice and of what records say
   Module before = openModel(options.model, options.compile);
   Feeds feeds = feedsOf(before, options); // what is wrong with them is said before the work
   double compiling = secondsSince(begin);
@@ -215,7 +226,11 @@ static int run(Options options) {
   double seconds = options.seconds - (1.2 + candidates) * compiling - candidates * comparing;
   options.compile.records = records;
   catchInterrupt();
+  options.compile.costModel = costModel;
   Json found = measureGroups(options, std::max(1.0, seconds));
+  options.compile.costModel.clear();
+  if (const Json &led = found.at("cost_model"); led.is_object() && led.at("problem").is_string())
+    printNotes({led.at("problem").get<std::string>()});
   found["model"] = options.model;
   found["plan"] = nullptr;
   found["model_times"] = nullptr;
@@ -257,6 +272,11 @@ Run addTune(CLI::App &app) {
                  "what that search decides (default all): layouts, fusion, split, knobs")
       ->type_name("WHAT,...")
       ->needs(plans);
+  app.add_option("--candidates", options->candidates,
+                 "with --cost-model: of each group measure at most N of those that it judges "
+                 "(default 8)")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
   app.add_option("--trial-time", options->trialSeconds,
                  "after which a candidate has failed (default 20)")
       ->check(CLI::PositiveNumber)

@@ -1,0 +1,60 @@
+// Favourites: which candidates of a group to measure where a cost model has scored them all: those
+// that it finds fastest, as far as what was measured since bears it out.
+//
+// The model's scores are the prior mean of a Gaussian process, in which candidates of a card err
+// the more alike the fewer steps their knobs are apart, and all that it promises over the
+// default choice may be too much or too little by one factor. Next is what is expected to be the
+// most faster than the best so far (expected improvement: Jones, Schonlau and Welch 1998,
+// section 4.1), every other time among the best one's neighbours, which the model tells apart
+// better than what is far from any choice by rule.
+#ifndef HEDDLE_TUNER_FAVOURITES_H
+#define HEDDLE_TUNER_FAVOURITES_H
+
+#include "compiler/plan/Chooser.h"
+
+namespace heddle::tuner {
+
+class Favourites {
+public:
+  struct Candidate {
+    plan::Choice choice;
+    double logarithm; // of its seconds by the default choice's, as the model says
+  };
+  struct Limits {
+    int64_t count;      // that are measured, those included that are known already
+    double improvement; // of the logarithm: what promises less is not measured
+  };
+  Favourites(llvm::ArrayRef<Candidate> candidates, const plan::Choice &base, const Limits &limits);
+
+  /// nullopt when enough were measured, or when none is expected to be faster to speak of.
+  std::optional<plan::Choice> next() const;
+  /// What came of a candidate, 0 for one that failed. The first word on it counts.
+  void tell(const plan::Choice &choice, double speedup);
+  /// Whether the model has scored candidates of this card.
+  bool judges(const warehouse::Card &card) const;
+
+private:
+  struct Belief {
+    plan::Choice choice;
+    std::vector<size_t> places; // of the knobs' values in their domains
+    double promise;             // of the logarithm of its seconds by the default's, by the model
+    double mean, variance;      // of the same, by all that is known
+    std::vector<double> shares; // a row of the Cholesky factor of all covariances
+    bool isKnown = false;
+  };
+  Belief *find(const plan::Choice &choice);
+  double covariance(const Belief &a, const Belief &b) const;
+  void learn(Belief &belief, double logarithm);
+  const Belief *mostPromising(bool isNear) const;
+
+  plan::Choice base;
+  std::vector<Belief> beliefs;
+  Limits limits;
+  double best = 0;   // logarithm that was measured
+  size_t bestAt = 0; // of the beliefs
+  int64_t known = 0; // candidates
+};
+
+} // namespace heddle::tuner
+
+#endif // HEDDLE_TUNER_FAVOURITES_H

@@ -1,0 +1,70 @@
+// Led: a search that a cost model leads. The model scores all that the knobs of a group's cards
+// allow, from the features that records of the group would have, so that it is asked what it has
+// learned.
+
+#include "compiler/cost/GroupText.h"
+#include "compiler/cost/Scorer.h"
+#include "compiler/tuner/Tuning.h"
+
+using namespace mlir;
+
+namespace heddle::tuner {
+
+using plan::Choice;
+
+// Candidates of one card that are scored: at 30 us each, less than the measurement of one.
+static constexpr size_t kScored = 6000;
+// Of the whole model's time: what is expected to save less is not worth a measurement.
+static constexpr double kWorth = 5e-4;
+
+static std::vector<int64_t> sizesOf(const Work &work) {
+  std::vector<int64_t> sizes;
+  for (const std::string &symbol : work.key.symbols) {
+    auto given = work.sizes.find(symbol);
+    sizes.push_back(given == work.sizes.end() ? kNominalSize : given->second);
+  }
+  return sizes;
+}
+
+/// Where the model cannot be asked, the search stays a local one. `whole` is the model's time: what
+/// a group is worth decides how much is measured of it.
+llvm::Error Tuner::follow(Work &work, double whole) {
+  auto module = cost::parseGroup(*planned.context, work.key.text);
+  if (!module)
+    return module.takeError();
+  cost::setSizes(**module, sizesOf(work));
+  graph::GroupOp group = cost::groupOf(**module);
+  if (!group || !cost::hasConstantSizes(group)) {
+    work.unscored = "its sizes are known at run time only";
+    return llvm::Error::success();
+  }
+  std::vector<Choice> choices{work.base};
+  for (const warehouse::Offer &offer : work.offers)
+    if (offer.isOffered() && cost::isJudged(*offer.card))
+      llvm::append_range(choices, cost::productOf(*offer.card, kScored, seedOf(work)));
+  if (choices.size() == 1) {
+    work.unscored = "none of its cards has knobs to choose";
+    return llvm::Error::success();
+  }
+  program::Machine machine = planned.machine;
+  machine.workers = threads;
+  auto scored = cost::Scorer(*model, group, machine).scored(choices);
+  if (!scored) {
+    work.unscored = llvm::toString(scored.takeError());
+    return llvm::Error::success();
+  }
+  std::vector<Favourites::Candidate> candidates;
+  const cost::Scored &base = scored->front();
+  for (const cost::Scored &each : ArrayRef(*scored).drop_front())
+    if (each.outside <= base.outside && std::isfinite(each.logarithm - base.logarithm))
+      candidates.push_back({each.choice, each.logarithm - base.logarithm});
+  work.scored = static_cast<int64_t>(candidates.size());
+  if (candidates.empty())
+    work.unscored = "all are outside of what the model has learned from";
+  else
+    work.search->follow(
+        Favourites(candidates, work.base, {options.candidates, kWorth * whole / work.weight()}));
+  return llvm::Error::success();
+}
+
+} // namespace heddle::tuner
