@@ -6,8 +6,8 @@ For each model, `heddle tune --plans` searches for so long on one thread. Then t
 turns as the rules have it and by the plan that was found, anew: luck of the search counts for
 nothing. Variants leave out decisions or have another schedule or strategy. Models are drawn
 networks that no corpus has, a third of those that can be trained with their gradients, and the
-catalogue, whose open sizes are 32 or what is typical. What is measured is kept in a file: the same
-command goes on.
+catalogue, whose dynamic sizes are 32 or what is typical. What is measured is kept in a file: the
+same command goes on.
 """
 
 import argparse

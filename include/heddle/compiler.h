@@ -191,8 +191,8 @@ typedef struct heddle_tune_options {
   const char *strategy; /* of that: "annealing" (NULL: this one) or "evolution" */
   const char *schedule; /* "joint": plans and knobs by turns (NULL: this one), or "sequential" */
   const char *decide;   /* "layouts,fusion,split,knobs", or some of them; NULL: all */
-  int64_t candidates; /* with heddle_compile_options_t.cost_model: that are measured at most of
-                         those of each group that the model judges; 0: 8 */
+  int64_t candidates;   /* with heddle_compile_options_t.cost_model: that are measured at most of
+                           those of each group that the model judges; 0: 8 */
 } heddle_tune_options_t;
 
 /* Measures cards and knobs for each distinct group of the model on this machine, into

@@ -221,8 +221,9 @@ llvm::Error PlanTuner::step(Strategy &strategy) {
 llvm::Error PlanTuner::tuneKnobs() {
   Work *next = nullptr;
   auto urgency = [&](Work *work) {
+    auto known = spent.find(work);
     return work->baseSeconds * static_cast<double>(best->groups.at(work).size()) /
-           (kKnobSlice + spent[work]);
+           (kKnobSlice + (known == spent.end() ? 0 : known->second));
   };
   for (auto &[work, names] : best->groups)
     if (work->search && !work->isDone && (!next || urgency(work) > urgency(next)))
@@ -232,6 +233,9 @@ llvm::Error PlanTuner::tuneKnobs() {
     return llvm::Error::success();
   }
   double before = tuner.elapsed();
+  if (tuner.model && !spent.count(next))
+    if (llvm::Error error = tuner.follow(*next, best->seconds))
+      return error;
   llvm::Error error = tuner.tune(*next, kKnobSlice);
   spent[next] += tuner.elapsed() - before;
   return error;
