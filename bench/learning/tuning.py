@@ -32,7 +32,7 @@ def _options():
     parser = argparse.ArgumentParser(prog="./dev bench tuning-with-model",
                                      description=__doc__.split("\n")[0])
     parser.add_argument("--cost-model", type=Path, metavar="FILE.so")
-    parser.add_argument("--networks", type=int, default=10, metavar="N", help="that are drawn")
+    parser.add_argument("--networks", type=int, default=7, metavar="N", help="that are drawn")
     parser.add_argument("--first", type=int, default=406, metavar="SEED")
     parser.add_argument("--catalogue", nargs="*", default=list(CATALOGUE), metavar="NAME")
     parser.add_argument("--group-time", type=float, default=60, metavar="S",
