@@ -58,6 +58,21 @@ def seconds_of(session, feeds, runs):
     return max(1e-9, time.thread_time() - begin) / runs
 
 
+def by_turns(modules, feeds, turns):
+    """(seconds of a run of the first module, its time by the second one's: the median of turns), on
+    one thread."""
+    sessions = [heddle.Session(module, threads=1) for module in modules]
+    for session in sessions:
+        session.run(None, feeds)
+    once = seconds_of(sessions[0], feeds, 2)
+    runs = max(1, int(0.03 / once))
+    ratios = []
+    for turn in range(turns):
+        times = {i: seconds_of(sessions[i], feeds, runs) for i in ((0, 1) if turn % 2 else (1, 0))}
+        ratios.append(times[0] / times[1])
+    return once, float(np.median(ratios))
+
+
 def compare(model, cost_model, turns):
     """(seconds by the rules, the rules' time by the cost model's, its report)."""
     random = np.random.default_rng(0)
@@ -66,16 +81,7 @@ def compare(model, cost_model, turns):
         for value in model.graph.input}
     modules = [heddle.compile(model.SerializeToString(), threads=1, cache=False, cost_model=each)
                for each in (None, cost_model)]
-    sessions = [heddle.Session(module, threads=1) for module in modules]
-    for session in sessions:
-        session.run(None, feeds)
-    once = seconds_of(sessions[0], feeds, 2)
-    runs = max(1, int(0.03 / once))
-    ratios = []
-    for turn in range(turns):
-        pair = [seconds_of(sessions[i], feeds, runs) for i in ((0, 1) if turn % 2 else (1, 0))]
-        ratios.append(pair[0] / pair[1] if turn % 2 else pair[1] / pair[0])
-    return once, float(np.median(ratios)), modules[1].compiled.report["cost_model"]
+    return *by_turns(modules, feeds, turns), modules[1].compiled.report["cost_model"]
 
 
 def main():

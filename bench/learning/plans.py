@@ -16,12 +16,14 @@ import json
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
+import onnx
+from onnx import helper
 
-from bench.learning import drawn
+import heddle
+from bench.learning import choosing, drawn
 from bench.models import catalogue, tool
 
 VARIANTS = {
@@ -51,8 +53,6 @@ def _options():
 
 def models(options, folder):
     """(name, path) of each."""
-    import onnx
-
     for seed in range(FIRST, FIRST + options.drawn):
         name, model = drawn.network(seed)
         path = Path(folder) / f"{name}.onnx"
@@ -65,12 +65,10 @@ def models(options, folder):
             print(f"{model.name}: left out: {missing}", file=sys.stderr)
 
 
-def _feeds(session):
-    from onnx import helper
-
+def _feeds(module):
     random = np.random.default_rng(0)
     feeds = {}
-    for value in session.get_inputs():
+    for value in module.inputs:
         shape = [size if isinstance(size, int) else 32 for size in value.shape]
         dtype = helper.tensor_dtype_to_np_dtype(value.dtype)
         feeds[value.name] = (random.standard_normal(shape).astype(dtype) if dtype.kind == "f" else
@@ -78,30 +76,11 @@ def _feeds(session):
     return feeds
 
 
-def _seconds(session, feeds, runs):
-    begin = time.thread_time()
-    for _ in range(runs):
-        session.run(None, feeds)
-    return max(1e-9, time.thread_time() - begin) / runs
-
-
 def compare(path, plan, turns):
     """(seconds by the rules, theirs by the plan's: the median of turns)."""
-    import heddle
-
     modules = [heddle.compile(str(path), threads=1, cache=False, plan=each)
                for each in (None, str(plan))]
-    sessions = [heddle.Session(module, threads=1) for module in modules]
-    feeds = _feeds(sessions[0])
-    for session in sessions:
-        session.run(None, feeds)
-    once = _seconds(sessions[0], feeds, 2)
-    runs = max(1, int(0.03 / once))
-    ratios = []
-    for turn in range(turns):
-        times = {i: _seconds(sessions[i], feeds, runs) for i in ((0, 1) if turn % 2 else (1, 0))}
-        ratios.append(times[0] / times[1])
-    return once, float(np.median(ratios))
+    return choosing.by_turns(modules, _feeds(modules[0]), turns)
 
 
 def measure(name, path, variant, options):
