@@ -374,7 +374,7 @@ llvm::Error Tuner::run(OwningOpRef<ModuleOp> imported) {
   if (options.collected) {
     if (llvm::Error error = collect())
       return error;
-  } else {
+  } else if (!imported) {
     for (auto &work : works)
       if (llvm::Error error = prepare(*work))
         return error;

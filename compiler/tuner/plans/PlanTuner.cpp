@@ -3,6 +3,7 @@
 #include "compiler/tuner/plans/PlanTuner.h"
 
 #include "compiler/cards/Numbers.h"
+#include "compiler/graph/cost/Traffic.h"
 #include "compiler/support/Error.h"
 #include "compiler/tuner/Subject.h"
 
@@ -15,12 +16,35 @@ namespace heddle::tuner {
 static constexpr int64_t kStepsAtOnce = 5;      // of plans, then as long of knobs: S of the paper
 static constexpr double kClearlyLess = 0.97;    // of what the groups took that a plan replaces
 static constexpr double kKnobSlice = 3;         // seconds that a group gets at a time
+static constexpr double kLeastShare = 0.002;    // of the plan's time: less is not worth a trial
 static constexpr double kSequentialShare = 0.5; // of the time, for plans before any knobs
 
 PlanTuner::PlanTuner(Tuner &tuner, OwningOpRef<ModuleOp> imported)
     : tuner(tuner), imported(std::move(imported)) {
-  for (auto &work : tuner.works)
+  for (auto &work : tuner.works) {
+    work->baseSeconds = estimated(*work);
     byKey[work->key.hash] = work.get();
+  }
+}
+
+/// What a run of the group takes, roughly: a start, and arithmetic or memory. It only says where it
+/// is worth to look; what plans are compared by is measured.
+double PlanTuner::estimated(const Work &work) const {
+  constexpr double kStart = 2e-7, kFlops = 3e10, kBytes = 1e10; // seconds, and per second
+  auto valueOf = [&](const graph::Dim &dim) {
+    auto value = dim.evaluate([&](StringRef symbol) {
+      auto known = work.sizes.find(symbol.str());
+      return std::optional(known == work.sizes.end() ? kNominalSize : known->second);
+    });
+    return static_cast<double>(value.value_or(0));
+  };
+  graph::GroupOp group = work.group;
+  double bytes = 0;
+  for (const cost::GroupInput &input : cost::inputsOf(group))
+    bytes += valueOf(input.bytes);
+  for (Value result : group->getResults())
+    bytes += valueOf(cost::bytesOf(result));
+  return kStart + std::max(valueOf(cost::flopsOf(group)) / kFlops, bytes / kBytes);
 }
 
 /// Groups without schedules of their own: candidates are held against the default choice.
@@ -45,19 +69,25 @@ llvm::Expected<std::unique_ptr<PlanTuner::Costed>> PlanTuner::costOf(const Decis
   }
   auto costed = std::make_unique<Costed>();
   costed->planned = std::move(*planned);
-  if (llvm::Error error = measureNew(*costed))
+  if (llvm::Error error = findGroups(*costed))
     return std::move(error);
-  for (auto &[work, names] : costed->groups) {
-    if (!work->problem.empty() && best && !atFirst.count(work)) {
-      ++refused;
-      return nullptr;
+  if (!best)
+    return costed;
+  for (Costed *from : {best.get(), costed.get()})
+    for (auto &[work, names] : from->groups) {
+      if (best->groups.count(work) && costed->groups.count(work))
+        continue;
+      if (llvm::Error error = measure(*work))
+        return std::move(error);
+      if (from != best.get() && !work->problem.empty()) {
+        ++refused;
+        return nullptr;
+      }
     }
-    costed->seconds += work->baseSeconds * static_cast<double>(names.size());
-  }
   return costed;
 }
 
-llvm::Error PlanTuner::measureNew(Costed &costed) {
+llvm::Error PlanTuner::findGroups(Costed &costed) {
   auto found = worksOf(*costed.planned->graph, *tuner.cards, tuner.planned.machine);
   if (!found)
     return found.takeError();
@@ -66,17 +96,30 @@ llvm::Error PlanTuner::measureNew(Costed &costed) {
     Work *&known = byKey[work->key.hash];
     std::vector<std::string> names = work->names;
     if (!known) {
+      work->sizes = tuner.options.sizes;
+      work->baseSeconds = estimated(*work);
       known = tuner.works.emplace_back(std::move(work)).get();
-      known->sizes = tuner.options.sizes;
       isKept = true;
-      if (llvm::Error error = tuner.prepare(*known))
-        return error;
     }
     costed.groups[known] = std::move(names);
   }
   if (isKept) // their groups live in it
     kept.push_back(costed.planned);
   return llvm::Error::success();
+}
+
+/// With its default choice, once.
+llvm::Error PlanTuner::measure(Work &work) {
+  return measured.insert(&work).second ? tuner.prepare(work) : llvm::Error::success();
+}
+
+/// Of the whole plan: groups that were not measured, which it shares with the best one, as they are
+/// estimated.
+double PlanTuner::secondsOf(const Costed &costed) const {
+  double seconds = 0;
+  for (auto &[work, names] : costed.groups)
+    seconds += work->baseSeconds * static_cast<double>(names.size());
+  return seconds;
 }
 
 /// What the two plans do not share is measured once more: of many candidates the luckiest would
@@ -100,7 +143,7 @@ llvm::Error PlanTuner::measureAgain(const Costed &costed) {
 }
 
 llvm::Expected<bool> PlanTuner::isClearlyFaster(Costed &costed) {
-  if (costed.seconds >= best->seconds)
+  if (secondsOf(costed) >= secondsOf(*best))
     return false;
   if (llvm::Error error = measureAgain(costed))
     return std::move(error);
@@ -109,14 +152,11 @@ llvm::Expected<bool> PlanTuner::isClearlyFaster(Costed &costed) {
     auto found = of.groups.find(work);
     return found == of.groups.end() ? 0.0 : static_cast<double>(found->second.size());
   };
-  for (Costed *of : {best.get(), &costed}) {
-    of->seconds = 0;
+  for (Costed *of : {best.get(), &costed})
     for (auto &[work, names] : of->groups) {
-      of->seconds += work->baseSeconds * count(*of, work);
       double more = count(*of, work) - count(of == &costed ? *best : costed, work);
       (of == &costed ? after : before) += std::max(0.0, more) * work->baseSeconds;
     }
-  }
   return after < kClearlyLess * before;
 }
 
@@ -170,7 +210,7 @@ llvm::Expected<bool> PlanTuner::isFasterWhole(const Costed &costed) {
   return isFaster;
 }
 
-void PlanTuner::take(std::unique_ptr<Costed> costed, const Decisions &decisions) {
+void PlanTuner::take(std::shared_ptr<Costed> costed, const Decisions &decisions) {
   best = std::move(costed);
   decided = decisions;
   auto made = plan::parsePlan(best->planned->planJson, "the plan of a search");
@@ -178,10 +218,10 @@ void PlanTuner::take(std::unique_ptr<Costed> costed, const Decisions &decisions)
     llvm::consumeError(made.takeError());
     return;
   }
-  auto secondsOf = [&](graph::GroupOp group) {
+  auto ofGroup = [&](graph::GroupOp group) {
     return byKey.at(records::keyOf(group).hash)->baseSeconds;
   };
-  for (Site &site : sitesOf(best->module(), made->layouts, secondsOf))
+  for (Site &site : sitesOf(best->module(), made->layouts, ofGroup))
     if (tuner.options.plans.decides(nameOf(site.section)) && !llvm::is_contained(sites, site))
       sites.push_back(std::move(site));
 }
@@ -197,6 +237,7 @@ llvm::Error PlanTuner::step(Strategy &strategy) {
   if (!costed)
     return costed.takeError();
   bool isTaken = false;
+  double seconds = std::numeric_limits<double>::infinity();
   if (*costed) {
     auto isFaster = isClearlyFaster(**costed);
     if (!isFaster)
@@ -206,12 +247,14 @@ llvm::Error PlanTuner::step(Strategy &strategy) {
       if (!isConfirmed)
         return isConfirmed.takeError();
       isTaken = *isConfirmed;
-      if (!isTaken) // its groups apart have promised too much
-        (*costed)->seconds = std::max((*costed)->seconds, best->seconds);
     }
+    seconds = secondsOf(**costed);
+    if (!isTaken) // its groups apart may have promised too much
+      seconds = std::max(seconds, secondsOf(*best));
+    // What was estimated before, and has been measured since, is in all plans.
+    seconds += defaultSeconds - secondsOf(*first);
   }
-  strategy.tell(*decisions, *costed ? (*costed)->seconds : std::numeric_limits<double>::infinity(),
-                tuner.elapsed() / tuner.options.seconds);
+  strategy.tell(*decisions, seconds, tuner.elapsed() / tuner.options.seconds);
   if (isTaken)
     take(std::move(*costed), *decisions);
   return llvm::Error::success();
@@ -226,15 +269,22 @@ llvm::Error PlanTuner::tuneKnobs() {
            (kKnobSlice + (known == spent.end() ? 0 : known->second));
   };
   for (auto &[work, names] : best->groups)
-    if (work->search && !work->isDone && (!next || urgency(work) > urgency(next)))
+    if (!work->isDone && (!next || urgency(work) > urgency(next)))
       next = work;
   if (!next) {
     isTuned = true;
     return llvm::Error::success();
   }
   double before = tuner.elapsed();
+  if (llvm::Error error = measure(*next))
+    return error;
+  double share = next->baseSeconds * static_cast<double>(best->groups.at(next).size());
+  if (!next->search || share < kLeastShare * secondsOf(*best)) {
+    next->isDone = true;
+    return llvm::Error::success();
+  }
   if (tuner.model && !spent.count(next))
-    if (llvm::Error error = tuner.follow(*next, best->seconds))
+    if (llvm::Error error = tuner.follow(*next, secondsOf(*best)))
       return error;
   llvm::Error error = tuner.tune(*next, kKnobSlice);
   spent[next] += tuner.elapsed() - before;
@@ -245,16 +295,15 @@ llvm::Error PlanTuner::run() {
   const PlanOptions &options = tuner.options.plans;
   std::unique_ptr<Strategy> strategy = strategyOf(options.strategy, tuner.options.seed);
   drawInputs();
-  auto first = costOf({});
-  if (!first)
-    return first.takeError();
-  if (!*first)
+  auto made = costOf({});
+  if (!made)
+    return made.takeError();
+  if (!*made)
     return makeError(ErrorCode::Internal, "internal error: the default plan is refused");
-  strategy->tell({}, (*first)->seconds, 0);
-  defaultSeconds = (*first)->seconds;
-  for (auto &[work, names] : (*first)->groups)
-    atFirst.insert(work);
-  take(std::move(*first), {});
+  first = std::move(*made);
+  defaultSeconds = secondsOf(*first);
+  strategy->tell({}, defaultSeconds, 0);
+  take(first, {});
   bool isKnobs = options.decides("knobs");
   isExhausted = sites.empty();
   isTuned = !isKnobs;
@@ -283,8 +332,11 @@ llvm::Error PlanTuner::run() {
 /// The tuner's works are those of the best plan, by their share.
 void PlanTuner::keepBest() {
   std::erase_if(tuner.works, [&](auto &work) { return !best->groups.count(work.get()); });
-  for (auto &[work, names] : best->groups)
+  for (auto &[work, names] : best->groups) {
     work->names = names;
+    if (!measured.count(work))
+      work->problem = "the search did not come to it";
+  }
 }
 
 Json PlanTuner::report() const {
@@ -296,8 +348,8 @@ Json PlanTuner::report() const {
                {"confirmed", confirmed},
                {"refuted", refuted},
                {"not_run_whole", whyNotWhole.empty() ? Json() : Json(whyNotWhole)},
-               {"default_seconds", defaultSeconds},
-               {"seconds", best->seconds},
+               {"default_seconds", secondsOf(*first)},
+               {"seconds", secondsOf(*best)},
                {"decisions", Json::array()},
                {"plan", decided.empty() ? Json() : Json(planOf(sites, decided).str())}};
   for (size_t number : decided)

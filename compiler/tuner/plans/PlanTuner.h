@@ -1,8 +1,9 @@
 // PlanTuner: searches over whole plans: what is fused, split and laid out how, and the cards and
 // knobs of what that makes (XTAT, Phothilimthana et al., PACT 2021).
 //
-// A plan costs what its groups take, each measured once with its default choice, however many plans
-// have it. So a plan of a few new groups is judged in a second.
+// A plan costs what its groups take. Those in which it differs from the best one are measured with
+// their default choices, each once, however many plans have it. So a plan is judged in a second;
+// one that seems faster has to be faster as a whole, too.
 #ifndef HEDDLE_TUNER_PLANS_PLANTUNER_H
 #define HEDDLE_TUNER_PLANS_PLANTUNER_H
 
@@ -25,18 +26,20 @@ private:
   struct Costed {
     std::shared_ptr<Compiled> planned;
     std::map<Work *, std::vector<std::string>> groups; // names of equal ones
-    double seconds = 0;
     mlir::ModuleOp module() const { return planned->graph.get(); }
   };
   llvm::Expected<std::unique_ptr<Compiled>> plan(const Decisions &decisions);
   llvm::Expected<std::unique_ptr<Costed>> costOf(const Decisions &decisions);
-  llvm::Error measureNew(Costed &costed);
+  double estimated(const Work &work) const;
+  llvm::Error findGroups(Costed &costed);
+  llvm::Error measure(Work &work);
+  double secondsOf(const Costed &costed) const;
   llvm::Error measureAgain(const Costed &costed);
   llvm::Expected<bool> isClearlyFaster(Costed &costed);
   void drawInputs();
   llvm::Expected<std::unique_ptr<cards::Program>> programOf(const Costed &costed);
   llvm::Expected<bool> isFasterWhole(const Costed &costed);
-  void take(std::unique_ptr<Costed> costed, const Decisions &decisions);
+  void take(std::shared_ptr<Costed> costed, const Decisions &decisions);
   llvm::Error step(Strategy &strategy);
   llvm::Error tuneKnobs();
   void keepBest();
@@ -45,17 +48,17 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> imported;
   std::vector<Site> sites;
   std::map<std::string, Work *> byKey;
-  std::map<Work *, double> spent; // seconds on its knobs
-  std::unique_ptr<Costed> best;
-  std::set<Work *> atFirst; // groups of the default plan
+  std::map<Work *, double> spent;      // seconds on its knobs
+  std::shared_ptr<Costed> first, best; // the default plan, and the fastest one
+  std::set<Work *> measured;
   Decisions decided;
   std::vector<std::shared_ptr<Compiled>> kept; // modules that have groups of works
   reference::Tensors inputs;                   // of the whole model
   std::string whyNotWhole;                     // why it is not run
   int64_t steps = 0, refused = 0, confirmed = 0, refuted = 0;
-  double defaultSeconds = 0;
-  bool isExhausted = false; // there are no more plans to try
-  bool isTuned = false;     // nor knobs of the best one
+  double defaultSeconds = 0; // of the first plan, as it was told to the strategy
+  bool isExhausted = false;  // there are no more plans to try
+  bool isTuned = false;      // nor knobs of the best one
 };
 
 } // namespace heddle::tuner

@@ -4,6 +4,8 @@
 
 #include "tools/heddle/table.h"
 
+#include <map>
+
 namespace heddle::cli {
 
 static std::string choiceText(const Json &choice) {
@@ -57,12 +59,11 @@ static std::string plansText(const Json &found) {
 
 std::string textOf(const Json &found) {
   Table table({"group", "times", "share %", "default", "chosen", "ratio", "tried"});
-  std::string problems;
+  std::map<std::string, std::vector<std::string>> problems; // the groups that have each
   for (const Json &group : found.at("groups")) {
     std::string name = group.at("groups").at(0);
     if (group.at("problem").is_string()) {
-      problems += "note     group '" + name +
-                  "' was not tried: " + group.at("problem").get<std::string>() + "\n";
+      problems[group.at("problem")].push_back(name);
       continue;
     }
     table.add({name, std::to_string(group.at("groups").size()),
@@ -70,7 +71,12 @@ std::string textOf(const Json &found) {
                choiceText(group.at("default")), changeText(group),
                formatNumber(group.at("ratio").get<double>(), 3), group.at("known").dump()});
   }
-  std::string text = table.text() + problems;
+  std::string text = table.text();
+  for (const auto &[problem, names] : problems)
+    text += "note     group '" + names.front() + "'" +
+            (names.size() > 1 ? " and " + std::to_string(names.size() - 1) + " more were"
+                              : std::string(" was")) +
+            " not tried: " + problem + "\n";
   const Json &model = found.at("model_times");
   if (model.is_object())
     text += "model    " + formatSeconds(model.at("default_seconds")) + " -> " +
