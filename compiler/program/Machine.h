@@ -21,9 +21,9 @@ struct Machine {
   int64_t l2Bytes = 1 << 20;
   int64_t workers = 2; // that run a kernel together
   Dot dot = Dot::None;
-  int64_t fmas = 2;           // multiply-adds of whole registers that begin in a cycle
   bool permutesWords = false; // 32-bit lanes of a register, by another register: AVX2
   bool permutesBytes = false; // of two registers at once: AVX512-VBMI
+  int64_t fmas = 2;           // multiply-adds of whole registers that begin in a cycle
 };
 
 } // namespace heddle::program
