@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+os.environ.pop("COLUMNS", None)  # which pytest's workers have; tests that want a width say it
 os.environ["HEDDLE_CACHE"] = ""  # tests are of the compiler, not of what it once made
 
 

@@ -21,6 +21,7 @@ using graph::Dim;
 
 namespace {
 constexpr double kNear = 4, kFar = 24, kTransform = 1.5; // cycles; t = 1.5 (m + 2)
+constexpr int64_t kMostFmas = 2; // for late filters, transforms were not measured with fewer
 constexpr double kFarBytes = 12 << 20;
 constexpr double kLate = 5, kLateTiles = 64; // f, and the tiles of a task
 /// Tiles of 2x2 read V more often for what they compute; and what is about as fast as the direct
@@ -77,9 +78,12 @@ WinogradForm winogradForm(graph::ConvOp conv, const program::Machine &machine) {
   for (int64_t m : {4, 2}) {
     auto places = static_cast<double>((m + 2) * (m + 2));
     double tiles = layer->tiles(m), numbers = places * in * out;
-    double transforms = kTransform * static_cast<double>((m + 2) * machine.fmas) * vectors;
+    auto transforms = [&](int64_t fmas) {
+      return kTransform * static_cast<double>((m + 2) * fmas) * vectors;
+    };
     auto offer = [&](bool isLate, double filters) {
-      double cost = places * tiles * (in * columns + transforms) + filters;
+      double ofTile = in * columns + transforms(isLate ? kMostFmas : machine.fmas);
+      double cost = places * tiles * ofTile + filters;
       cost *= m == 2 ? kSmallTiles : 1;
       if (cost < least) {
         best = {m, isLate};

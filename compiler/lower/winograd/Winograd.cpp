@@ -51,6 +51,9 @@ void Winograd::chooseBlocks() {
       near, cost::thresholdAt(conv, isLate ? cost::kWinogradLateTiles : cost::kWinogradTiles));
   int64_t leastRows = cost::thresholdAt(conv, cost::kWinogradRows);
   int64_t fitting = std::max(schedule.knob("tiles", usual), most);
+  if (auto all = tileCount.constant())
+    fitting =
+        std::min(fitting, static_cast<int64_t>(llvm::alignTo(std::max<int64_t>(1, *all), most)));
   tilesOfBlock = fitting / most * most;
   // One, if the number of images is known only at run time.
   auto count = tileCount.evaluate([](StringRef) { return std::optional<int64_t>(1); });
