@@ -375,7 +375,7 @@ def test_what_is_no_list_of_sizes_is_refused(open_product, records, over, messag
 
 
 def test_whole_plans_are_searched_and_replay(tmp_path, records):
-    """Two softmaxes after a product, of which parts may be stored or not."""
+    """A product, a gate and a softmax, of which parts may be stored or not."""
     nodes = [helper.make_node("MatMul", ["x", "w"], ["m"], "product"),
              helper.make_node("Sigmoid", ["m"], ["s"], "gate"),
              helper.make_node("Softmax", ["s"], ["y"], "first"),

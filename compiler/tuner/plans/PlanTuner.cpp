@@ -162,7 +162,8 @@ llvm::Expected<bool> PlanTuner::isClearlyFaster(Costed &costed) {
 
 /// Numbers for the whole model, of the sizes at which groups are measured.
 void PlanTuner::drawInputs() {
-  auto main = imported->lookupSymbol<func::FuncOp>("main");
+  OwningOpRef<ModuleOp> copy(imported->clone()); // ranges are attributes, which no plan shall see
+  auto main = copy->lookupSymbol<func::FuncOp>("main");
   cards::Sizes sizes = tuner.options.sizes;
   for (Type type : main.getArgumentTypes())
     for (const graph::Dim &dim : graph::dimsOf(cast<RankedTensorType>(type)))

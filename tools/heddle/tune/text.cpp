@@ -49,6 +49,10 @@ static std::string plansText(const Json &found) {
           " decisions; their groups together " +
           formatSeconds(plans.at("default_seconds").get<double>()) + " -> " +
           formatSeconds(plans.at("seconds").get<double>()) + "\n";
+  if (plans.at("not_run_whole").is_string())
+    text +=
+        "note     plans were judged by their groups alone, since the whole model did not run: " +
+        plans.at("not_run_whole").get<std::string>() + "\n";
   if (found.contains("candidates"))
     for (const auto &[name, times] : found.at("candidates").items())
       text += "whole    " + name + ": " +
