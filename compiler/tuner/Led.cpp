@@ -19,10 +19,8 @@ static constexpr double kWorth = 5e-4;
 
 static std::vector<int64_t> sizesOf(const Work &work) {
   std::vector<int64_t> sizes;
-  for (const std::string &symbol : work.key.symbols) {
-    auto given = work.sizes.find(symbol);
-    sizes.push_back(given == work.sizes.end() ? kNominalSize : given->second);
-  }
+  for (const std::string &symbol : work.key.symbols)
+    sizes.push_back(work.sizeOf(symbol));
   return sizes;
 }
 

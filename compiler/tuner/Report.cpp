@@ -52,10 +52,8 @@ Json describe(const Work &work, double whole) {
                {"sizes", Json::object()},
                {"default", describe(work.base)},
                {"chosen", describe(chosen)}};
-  for (const std::string &symbol : work.key.symbols) {
-    auto given = work.sizes.find(symbol);
-    json["sizes"][symbol] = given == work.sizes.end() ? kNominalSize : given->second;
-  }
+  for (const std::string &symbol : work.key.symbols)
+    json["sizes"][symbol] = work.sizeOf(symbol);
   int64_t failed = llvm::count_if(work.records, [](auto &each) { return !each.failure.empty(); });
   json["seconds"] = work.problem.empty() ? Json(work.baseSeconds) : Json();
   json["share"] = whole > 0 ? work.weight() / whole : 0;

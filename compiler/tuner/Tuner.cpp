@@ -29,7 +29,6 @@ using support::Outcome;
 static constexpr double kLeastSlice = 3;   // seconds that a group gets at a time
 static constexpr double kFinalSeconds = 8; // of a slice, to measure finalists at length
 static constexpr int64_t kCollectedAtOnce = 8;
-static constexpr double kLeastShare = 0.002; // of the model's time: less is not worth a trial
 
 bool Tuner::shouldStop() {
   if (ended != "done")
@@ -123,11 +122,8 @@ llvm::Error Tuner::prepare(Work &work, cards::Program *ready) {
   blank.situation.threads = threads;
   blank.machine =
       (llvm::sys::getHostCPUName() + ", " + Twine(records::threadsOf(0)) + " threads").str();
-  for (const std::string &symbol : work.key.symbols) {
-    auto given = work.sizes.find(symbol);
-    blank.sizes += (blank.sizes.empty() ? "" : ",") +
-                   std::to_string(given == work.sizes.end() ? kNominalSize : given->second);
-  }
+  for (const std::string &symbol : work.key.symbols)
+    blank.sizes += (blank.sizes.empty() ? "" : ",") + std::to_string(work.sizeOf(symbol));
   if (llvm::Error error = keepSubject(work))
     return error;
   auto known = records.find(blank.situation);

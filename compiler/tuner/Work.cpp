@@ -3,6 +3,7 @@
 #include "compiler/tuner/Work.h"
 
 #include "compiler/graph/LoopNest.h"
+#include "compiler/tuner/Subject.h"
 
 using namespace mlir;
 
@@ -12,6 +13,11 @@ using plan::Choice;
 using records::Record;
 
 static constexpr size_t kFinalists = 3;
+
+int64_t Work::sizeOf(const std::string &symbol) const {
+  auto given = sizes.find(symbol);
+  return given == sizes.end() ? kNominalSize : given->second;
+}
 
 const Record *Work::find(const Choice &choice) const {
   Record wanted = recordOf(choice);

@@ -9,6 +9,9 @@
 
 namespace heddle::tuner {
 
+/// Of the model's time: a group that takes less is not worth a trial.
+constexpr double kLeastShare = 0.002;
+
 struct Work {
   graph::GroupOp group;           // the first of those that are equal
   std::vector<std::string> names; // of all of them
@@ -29,6 +32,8 @@ struct Work {
 
   /// Of the model's time, but for a factor.
   double weight() const { return baseSeconds * static_cast<double>(names.size()); }
+  /// At which a symbol is measured.
+  int64_t sizeOf(const std::string &symbol) const;
   const records::Record *find(const plan::Choice &choice) const;
   /// Replaces what is known of the candidate.
   void keep(const records::Record &record);

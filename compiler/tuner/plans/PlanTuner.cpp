@@ -16,7 +16,6 @@ namespace heddle::tuner {
 static constexpr int64_t kStepsAtOnce = 5;      // of plans, then as long of knobs: S of the paper
 static constexpr double kClearlyLess = 0.97;    // of what the groups took that a plan replaces
 static constexpr double kKnobSlice = 3;         // seconds that a group gets at a time
-static constexpr double kLeastShare = 0.002;    // of the plan's time: less is not worth a trial
 static constexpr double kSequentialShare = 0.5; // of the time, for plans before any knobs
 
 PlanTuner::PlanTuner(Tuner &tuner, OwningOpRef<ModuleOp> imported)
@@ -32,10 +31,8 @@ PlanTuner::PlanTuner(Tuner &tuner, OwningOpRef<ModuleOp> imported)
 double PlanTuner::estimated(const Work &work) const {
   constexpr double kStart = 2e-7, kFlops = 3e10, kBytes = 1e10; // seconds, and per second
   auto valueOf = [&](const graph::Dim &dim) {
-    auto value = dim.evaluate([&](StringRef symbol) {
-      auto known = work.sizes.find(symbol.str());
-      return std::optional(known == work.sizes.end() ? kNominalSize : known->second);
-    });
+    auto value =
+        dim.evaluate([&](StringRef symbol) { return std::optional(work.sizeOf(symbol.str())); });
     return static_cast<double>(value.value_or(0));
   };
   graph::GroupOp group = work.group;
