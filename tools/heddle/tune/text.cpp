@@ -94,9 +94,11 @@ std::string textOf(const Json &found) {
   if (found.at("plan").is_string())
     text += "plan     " + found.at("plan").get<std::string>() + "\n";
   bool isOpen = found.at("ended") != "done";
-  return text + "next     heddle compile " + found.at("model").get<std::string>() + " --records " +
-         found.at("records").get<std::string>() + " -o ..." +
-         (isOpen ? ", or the same command again to go on" : "") + "\n";
+  std::string with = found.contains("plans") && found.at("plan").is_string()
+                         ? " --plan " + found.at("plan").get<std::string>()
+                         : " --records " + found.at("records").get<std::string>();
+  return text + "next     heddle compile " + found.at("model").get<std::string>() + with +
+         " -o ..." + (isOpen ? ", or the same command again to go on" : "") + "\n";
 }
 
 } // namespace heddle::cli
