@@ -183,6 +183,19 @@ bool Partitioner::readOnlyElementwise(Operation *op, Group &group) {
          });
 }
 
+/// Whether the op stores along another axis than it reads along, sizes of 1 aside: a kernel of its
+/// own turns squares of registers.
+static bool turnsRows(Operation *op) {
+  auto transpose = dyn_cast<graph::TransposeOp>(op);
+  if (!transpose)
+    return false;
+  DimVector dims = graph::dimsOf(transpose.getX());
+  auto isLasting = [&](int64_t axis) { return !dims[axis].isConstant(1); };
+  auto last = llvm::find_if(llvm::reverse(transpose.getPermutation()), isLasting);
+  return last != llvm::reverse(transpose.getPermutation()).end() &&
+         llvm::any_of(llvm::seq<int64_t>(*last + 1, dims.size()), isLasting);
+}
+
 /// Whether the op, computed in the group, costs no more than stored and read.
 bool Partitioner::pays(Operation *op, Group &group) {
   if (!isReadOnce(op) || isRepeated(op, group))
@@ -208,6 +221,10 @@ bool Partitioner::pays(Operation *op, Group &group) {
   if (isBetterBehind && graph::isElementwise(op) && llvm::any_of(op->getOperands(), [&](Value in) {
         return graph::followsProduct(in) && graph::dimsOf(in) == dims;
       }))
+    return false;
+  // A concat computes its elements one by one, and a kernel of the transpose stores them in place.
+  if (turnsRows(op) &&
+      llvm::any_of(op->getUsers(), [](Operation *user) { return isa<graph::ConcatOp>(user); }))
     return false;
   bool isGuarded = isa<graph::ConcatOp, graph::PadOp>(op);
   return !isGuarded || group.onlyElementwise;

@@ -197,6 +197,35 @@ static void addSquares(Cases &cases, const string &type) {
     // Of f16 the reference rounds the product, which the sum may cancel.
     m.output(m.op("add", {product, z}), Tolerance::close(m.element(type), 30));
   });
+  add("of slices", [=](Model &m) {
+    auto sliced = [&](Value x, string starts, string steps, string result) {
+      return m.op("slice", {x},
+                  "starts = #graph.dims<" + starts + ">, steps = array<i64: " + steps + ">",
+                  type + result);
+    };
+    Value x = m.input(type + "[n, 24, 20, m]", Fill::any());
+    Value rows = sliced(x, "0, 5, 0, 0", "1, 1, 1, 1", "[n, 17, 20, m]");
+    m.output(turned(m, rows, "0, 2, 3, 1"));
+    m.output(plus(m, turned(m, rows, "0, 3, 2, 1"), m.input(type + "[17]")));
+    Value few = sliced(x, "0, 3, 2, 0", "1, 1, 1, 1", "[n, 1, 16, m]");
+    m.output(turned(m, few, "0, 2, 3, 1"));
+    m.output(turned(m, few, "3, 0, 1, 2"));
+    Value apart = sliced(x, "0, 22, 1, 0", "1, -1, 2, 1", "[n, 20, 9, m]");
+    m.output(turned(m, apart, "0, 2, 3, 1"));
+    Value part =
+        sliced(m.input(type + "[n, m, 40]", Fill::any()), "0, 0, 3", "1, 1, 1", "[n, m, 33]");
+    m.output(turned(m, part, "0, 2, 1"));
+    m.output(turned(m, m.op("add", {part, m.input(type + "[n, m, 33]")}), "2, 0, 1"));
+    Value second =
+        sliced(m.input(type + "[n, m, 40]", Fill::any()), "0, 0, 39", "1, 1, -1", "[n, m, 40]");
+    m.output(turned(m, second, "0, 2, 1"));
+  });
+  add("in a concat", [=](Model &m) {
+    Value x = m.input(type + "[n, m, 24]"), y = m.input(type + "[n, 8, m]");
+    Value sum = plus(m, x, m.input(type + "[24]"));
+    m.output(m.op("concat", {y, turned(m, sum, "0, 2, 1")}, "axis = 1"));
+    m.output(m.op("concat", {turned(m, y, "0, 2, 1"), turned(m, y, "0, 2, 1"), x}, "axis = 2"));
+  });
   add("narrow", [=](Model &m) {
     Value x = m.input(type + "[n, 3, m, 2, 2, 1]", Fill::any()), y = m.input(type + "[n, 3, 5, m]"),
           row = m.input(type + "[3]");

@@ -18,11 +18,13 @@ using Axes = SmallVector<int64_t, 6>;
 struct Walk {
   Block *group;
   SmallVector<ReadTensor, 4> reads;
-  std::set<std::pair<void *, std::vector<int64_t>>> seen;
+  std::set<std::tuple<void *, std::vector<int64_t>, std::vector<int64_t>>> seen;
 
   /// False when an op moves elements in another way.
-  bool visit(Value value, const Axes &axes) {
-    if (!seen.insert({value.getAsOpaquePointer(), {axes.begin(), axes.end()}}).second)
+  bool visit(Value value, const Axes &axes, const Axes &sliced) {
+    if (!seen.insert({value.getAsOpaquePointer(), std::vector(axes.begin(), axes.end()),
+                      std::vector(sliced.begin(), sliced.end())})
+             .second)
       return true;
     Operation *op = value.getDefiningOp();
     if (auto constant = dyn_cast_if_present<graph::ConstantOp>(op)) {
@@ -31,16 +33,16 @@ struct Walk {
         return true; // a number in the code
     }
     if (!op || op->getBlock() != group || isa<graph::ConstantOp>(op)) {
-      reads.push_back({value, axes});
+      reads.push_back({value, axes, {sliced.begin(), sliced.end()}});
       return true;
     }
     if (op->hasTrait<graph::Elementwise>())
-      return llvm::all_of(op->getOperands(), [&](Value operand) { return visit(operand, axes); });
+      return llvm::all_of(op->getOperands(), [&](Value operand) { return visit(operand, axes, sliced); });
     if (auto transpose = dyn_cast<graph::TransposeOp>(op)) {
       Axes source(axes.size());
       for (auto [result, from] : llvm::enumerate(transpose.getPermutation()))
         source[from] = axes[result];
-      return visit(transpose.getX(), source);
+      return visit(transpose.getX(), source, sliced);
     }
     if (auto broadcast = dyn_cast<graph::BroadcastOp>(op)) {
       DimVector from = graph::dimsOf(broadcast.getX()), to = graph::dimsOf(broadcast.getResult());
@@ -50,14 +52,27 @@ struct Walk {
         source.push_back(from[i].isConstant(1)      ? ReadTensor::kNoAxis
                          : from[i] == to[i + added] ? axes[i + added]
                                                     : ReadTensor::kAnyAxis);
-      return visit(broadcast.getX(), source);
+      return visit(broadcast.getX(), source, sliced);
     }
     if (auto resize = dyn_cast<graph::ResizeOp>(op)) {
       Axes source(axes);
       for (size_t i = 0; i < axes.size(); ++i)
         if (!keepsAxis(resize, i))
           source[i] = ReadTensor::kAnyAxis;
-      return visit(resize.getX(), source);
+      return visit(resize.getX(), source, sliced);
+    }
+    if (auto slice = dyn_cast<graph::SliceOp>(op)) {
+      Axes source(axes), parts(sliced);
+      DimVector from = graph::dimsOf(slice.getX()), to = graph::dimsOf(slice.getResult());
+      for (size_t i = 0; i < axes.size(); ++i) {
+        if (slice.getSteps()[i] != 1)
+          source[i] = ReadTensor::kAnyAxis;
+        else if (to[i].isConstant(1))
+          source[i] = ReadTensor::kNoAxis;
+        else if (from[i] != to[i] && axes[i] >= 0)
+          parts.push_back(axes[i]);
+      }
+      return visit(slice.getX(), source, parts);
     }
     return false;
   }
@@ -69,7 +84,7 @@ std::optional<SmallVector<ReadTensor, 4>> readTensors(Block *group, ArrayRef<Val
   for (Value root : roots) {
     Axes axes(graph::dimsOf(root).size());
     std::iota(axes.begin(), axes.end(), 0);
-    if (!walk.visit(root, axes))
+    if (!walk.visit(root, axes, {}))
       return std::nullopt;
   }
   return std::move(walk.reads);
@@ -87,7 +102,8 @@ static Axes lastingAxes(const ReadTensor &read) {
 bool isOneAxis(ArrayRef<ReadTensor> reads, int64_t outer, int64_t inner) {
   return llvm::all_of(reads, [&](const ReadTensor &read) {
     Axes axes = lastingAxes(read);
-    if (llvm::is_contained(axes, ReadTensor::kAnyAxis))
+    if (llvm::is_contained(axes, ReadTensor::kAnyAxis) ||
+        llvm::is_contained(read.slicedAxes, inner))
       return false;
     auto first = llvm::find(axes, outer), second = llvm::find(axes, inner);
     if (first == axes.end() || second == axes.end())

@@ -15,10 +15,11 @@ struct ReadTensor {
   static constexpr int64_t kNoAxis = -1, kAnyAxis = -2;
   Value tensor;
   llvm::SmallVector<int64_t, 6> axes;
+  llvm::SmallVector<int64_t, 2> slicedAxes; // of the results, along which only a part is read
 };
 
 /// What computing `roots`, which have equal shapes, reads; none when an op other than elementwise
-/// ones, broadcasts, transposes and resizes is in between.
+/// ones, broadcasts, transposes, slices and resizes is in between.
 std::optional<llvm::SmallVector<ReadTensor, 4>> readTensors(mlir::Block *group,
                                                             llvm::ArrayRef<Value> roots);
 
