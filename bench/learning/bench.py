@@ -1,11 +1,13 @@
-"""All that learns from measurements: every claim on cost models and policies, made again.
+"""All that learns from measurements: every claim on cost models, plans and policies, made again.
 
     ./dev bench learning [--only PART...]
     ./dev bench learning --quick
 
 The parts are benchmarks of their own: `cost-models` (order), `repeats` (the best that an order
-can be), `tuning-with-model` (fewer measurements), `choosing` (none) and `go` (plans for several
-devices). One cost model, which has seen none of the networks that are tuned, serves all parts.
+can be), `tuning-with-model` (fewer measurements), `choosing` (none), `plans` (searches over whole
+plans), `go` (plans for several devices) and `orders` (of kernels, for less memory). One cost model,
+which has seen none of the networks that are tuned, serves all parts but `choosing`, whose model has
+seen none of the catalogue.
 Ended and called again, parts go on with what they have measured; --quick is small and begins anew.
 """
 
@@ -19,6 +21,7 @@ from bench.models import tool
 
 FOLDER = tool.RESULTS / "learning"
 MODEL = ["--cost-model", FOLDER / "cost.so"]
+PLANS = ["--results", FOLDER / "plans.jsonl"]
 # part -> module, arguments, those of a quick run, and of the least one, which only runs
 PARTS = {
     "cost-models": ("evaluation", [],
@@ -32,9 +35,16 @@ PARTS = {
                            "--epochs", "15", "--turns", "7"],
                           ["--first", "426", "--networks", "1", "--catalogue", "--group-time", "1",
                            "--candidates", "1", "--epochs", "1", "--most", "40", "--turns", "1"]),
-    "choosing": ("choosing", MODEL, [*MODEL, "--networks", "8", "--turns", "5"],
-                 [*MODEL, "--networks", "2", "--turns", "1"]),
+    "choosing": ("choosing", [],
+                 [*MODEL, "--networks", "8", "--catalogue", "0", "--turns", "5"],
+                 [*MODEL, "--networks", "2", "--catalogue", "0", "--turns", "1"]),
+    "plans": ("plans", [],
+              [*PLANS, "--drawn", "2", "--published", "2", "--catalogue", "0", "--time", "10"],
+              [*PLANS, "--drawn", "1", "--published", "0", "--catalogue", "0", "--time", "4",
+               "--turns", "3"]),
     "go": ("go", [], ["--quick"], ["--quick"]),
+    "orders": ("orders", [], ["--only", "shufflenet", "--rounds", "1"],
+               ["--only", "residual-step-clipped", "--rounds", "1"]),
 }
 
 

@@ -1,6 +1,7 @@
 """The corpus of measured candidates that models of costs are trained with.
 
-    ./dev bench corpus [-o FILE] [--time S] [--collect N] [--drawn N] [--catalogue N] [--fuzz N]
+    ./dev bench corpus [-o FILE] [--time S] [--collect N] [--drawn N] [--published N]
+                       [--catalogue N] [--fuzz N]
 
 For each model, `heddle tune --collect N` draws candidates of each of its groups from all that the
 cards allow, and times them; all go into one file of tuning records (docs/spec/records.md). The
@@ -42,7 +43,7 @@ def _options():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--pack", type=Path, metavar="FILE.xz",
                         help="measure nothing, but write the file of records compressed")
-    for kind, count in (("drawn", 140), ("catalogue", 100), ("fuzz", 60)):
+    for kind, count in (("drawn", 220), ("published", 64), ("catalogue", 100), ("fuzz", 60)):
         parser.add_argument(f"--{kind}", type=int, default=count, metavar="N",
                             help=f"models of this kind (default at most {count})")
     return parser

@@ -1,12 +1,13 @@
 """Are plans that a search has found faster than those of the rules?
 
-    ./dev bench plans [--variants NAME...] [--time S] [--drawn N] [--catalogue N] [--jobs N]
+    ./dev bench plans [--variants NAME...] [--time S] [--drawn N] [--published N] [--catalogue N]
 
 For each model, `heddle tune --plans` searches for so long on one thread. Then the model runs by
 turns as the rules have it and by the plan that was found, anew: luck of the search counts for
 nothing. Variants leave out decisions or have another schedule or strategy. Models are drawn
-networks that no corpus has, a third of those that can be trained with their gradients, and the
-catalogue, whose dynamic sizes are 32 or what is typical. What is measured is kept in a file: the
+networks that no corpus has, a third of those that can be trained with their gradients, blocks of
+published networks, some with dynamic sizes, and the catalogue; dynamic sizes are 32 or what is
+typical. What is measured is kept in a file: the
 same command goes on.
 """
 
@@ -19,11 +20,9 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-import onnx
-from onnx import helper
 
 import heddle
-from bench.learning import choosing, drawn
+from bench.learning import choosing, drawn, published, sources
 from bench.models import catalogue, tool
 
 VARIANTS = {
@@ -42,8 +41,10 @@ RESULTS = tool.RESULTS / "plans.jsonl"
 def _options():
     parser = argparse.ArgumentParser(prog="./dev bench plans", description=__doc__.split("\n")[0])
     parser.add_argument("--variants", nargs="+", default=["joint"], choices=list(VARIANTS))
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="of the models, only these")
     parser.add_argument("--time", type=float, default=60, metavar="S", help="of a search")
     parser.add_argument("--drawn", type=int, default=48, metavar="N")
+    parser.add_argument("--published", type=int, default=len(published.NAMES), metavar="N")
     parser.add_argument("--catalogue", type=int, default=31, metavar="N")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="models at once")
     parser.add_argument("--turns", type=int, default=15)
@@ -55,9 +56,9 @@ def models(options, folder):
     """(name, path) of each."""
     for seed in range(FIRST, FIRST + options.drawn):
         name, model = drawn.network(seed)
-        path = Path(folder) / f"{name}.onnx"
-        onnx.save(model, path)
-        yield name, path
+        yield name, sources.saved(folder, name, model)
+    for name in published.NAMES[:options.published]:
+        yield name, sources.saved(folder, name, published.network(name))
     for model in catalogue.models()[:options.catalogue]:
         try:
             yield model.name, model.path()
@@ -65,22 +66,11 @@ def models(options, folder):
             print(f"{model.name}: left out: {missing}", file=sys.stderr)
 
 
-def _feeds(module):
-    random = np.random.default_rng(0)
-    feeds = {}
-    for value in module.inputs:
-        shape = [size if isinstance(size, int) else 32 for size in value.shape]
-        dtype = helper.tensor_dtype_to_np_dtype(value.dtype)
-        feeds[value.name] = (random.standard_normal(shape).astype(dtype) if dtype.kind == "f" else
-                             random.integers(0, 2, shape).astype(dtype))
-    return feeds
-
-
 def compare(path, plan, turns):
     """(seconds by the rules, theirs by the plan's: the median of turns)."""
     modules = [heddle.compile(str(path), threads=1, cache=False, plan=each)
                for each in (None, str(plan))]
-    return choosing.by_turns(modules, _feeds(modules[0]), turns)
+    return choosing.by_turns(modules, choosing.feeds_of(modules[0]), turns)
 
 
 def measure(name, path, variant, options):
@@ -134,7 +124,8 @@ def main():
             concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         waiting = [pool.submit(measure, name, path, variant, options)
                    for name, path in models(options, folder) for variant in options.variants
-                   if (name, variant, options.time) not in known]
+                   if (not options.only or name in options.only)
+                   and (name, variant, options.time) not in known]
         for done in concurrent.futures.as_completed(waiting):
             row = done.result()
             rows.append(row)

@@ -20,6 +20,7 @@ import numpy as np
 from bench.learning import corpus, drawn, sources
 from bench.models import tool
 from heddle.cost import metrics
+from heddle.cost.corpus import features
 
 SEEDS = (0, 1, 2, 3, 14, 15, 16, 4, 5, 6)  # of all families, those that are trained twice
 
@@ -75,14 +76,21 @@ def read(file, least):
     return found
 
 
-def common(passes):
-    """[candidates x passes] of each group with at least three candidates that all passes timed."""
-    groups = []
+def kinds_of(file):
+    """Key -> kind of group, of a file of records."""
+    return {group["key"]: group["kind"] for group in features(file)["groups"]}
+
+
+def common(passes, kinds):
+    """kind -> [candidates x passes] of each group with at least three candidates that all passes
+    timed."""
+    groups = {}
     for group in passes[0]:
         if all(group in each for each in passes):
             names = sorted(set.intersection(*(set(each[group]) for each in passes)))
             if len(names) >= 3:
-                groups.append(np.array([[each[group][name] for each in passes] for name in names]))
+                groups.setdefault(kinds.get(group[0], ""), []).append(
+                    np.array([[each[group][name] for each in passes] for name in names]))
     return groups
 
 
@@ -94,18 +102,24 @@ def between(groups, ones, others):
         for values, value in ((taus, metrics.kendall_tau(a, b)), (clear, metrics.clear_tau(a, b))):
             if value is not None:
                 values.append(value)
-    return float(np.mean(taus)), float(np.mean(clear))
+    return tuple(float(np.mean(some)) if some else float("nan") for some in (taus, clear))
 
 
-def report(passes):
-    groups = common(passes)
-    count, half = len(passes), len(passes) // 2
+def once(groups, count):
+    """(tau, tau of clear pairs) of one measurement against another: the mean over all pairs."""
     pairs = [between(groups, [i], [j]) for i in range(count) for j in range(count) if i != j]
+    return np.mean(pairs, axis=0).tolist()
+
+
+def report(kinds, count):
+    groups, half = [group for some in kinds.values() for group in some], count // 2
     halves = [between(groups, list(range(start, count, 2)), list(range(1 - start, count, 2)))
               for start in (0, 1)]
     apart = np.concatenate([np.abs(np.log(group[:, 0] / group[:, 1])) for group in groups])
     found = {"groups": len(groups), "candidates": sum(len(group) for group in groups),
-             "passes": count, "once": np.mean(pairs, axis=0).tolist(),
+             "passes": count, "once": once(groups, count),
+             "kinds": {kind: {"groups": len(some), "once": once(some, count)}
+                       for kind, some in kinds.items()},
              "averaged": half, "halves": np.mean(halves, axis=0).tolist(),
              "median_difference": float(np.median(apart)),
              "ninth_decile": float(np.quantile(apart, 0.9))}
@@ -115,6 +129,9 @@ def report(passes):
           f"by at most {100 * found['ninth_decile']:.1f} %)")
     print(f"tau of one measurement against another {found['once'][0]:.3f}, of pairs that differ "
           f"by 5 % {found['once'][1]:.3f}")
+    for kind, of in sorted(found["kinds"].items(), key=lambda each: -each[1]["groups"]):
+        print(f"  {kind or '-':16} {of['groups']:3} groups  {of['once'][0]:.3f}  "
+              f"{of['once'][1]:.3f}")
     if half > 1:
         print(f"tau of the mean of {half} against that of the other {half} "
               f"{found['halves'][0]:.3f}, of clear pairs {found['halves'][1]:.3f}")
@@ -122,11 +139,12 @@ def report(passes):
 
 def main():
     options = _options().parse_args()
-    passes = [read(file, options.least) for file in measure(options)]
-    if not common(passes):
+    files = measure(options)
+    groups = common([read(file, options.least) for file in files], kinds_of(files[0]))
+    if not groups:
         print("no group has three candidates that were timed each time", file=sys.stderr)
         return 1
-    report(passes)
+    report(groups, len(files))
     return 0
 
 

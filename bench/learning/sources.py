@@ -1,4 +1,5 @@
-"""sources: the models of the corpus: networks that are drawn, the catalogue, and the fuzzer's.
+"""sources: the models of the corpus: networks that are drawn, blocks of published ones, the
+catalogue, and the fuzzer's.
 
 They are interleaved, so that a corpus that was ended early has some of each.
 """
@@ -8,10 +9,10 @@ from pathlib import Path
 
 import onnx
 
-from bench.learning import drawn
+from bench.learning import drawn, published
 from bench.models import catalogue
 
-PACE = {"drawn": 4, "catalogue": 1, "fuzz": 1}  # models of each kind in a row
+PACE = {"drawn": 4, "published": 2, "catalogue": 1, "fuzz": 1}  # models of each kind in a row
 
 
 def saved(folder, name, model):
@@ -27,6 +28,11 @@ def _drawn(folder, count):
         yield name, lambda name=name, model=model: saved(folder, name, model)
 
 
+def _published(folder, count):
+    for name in [name for name in published.NAMES if not name.endswith("dynamic")][:count]:
+        yield name, lambda name=name: saved(folder, name, published.network(name))
+
+
 def _catalogue(_, count):
     for model in catalogue.models()[:count]:
         yield model.name, model.path
@@ -40,7 +46,7 @@ def _fuzz(folder, count):
             folder, f"fuzz_{index:03}", generate.generate(1, index)[0])
 
 
-MAKERS = {"drawn": _drawn, "catalogue": _catalogue, "fuzz": _fuzz}
+MAKERS = {"drawn": _drawn, "published": _published, "catalogue": _catalogue, "fuzz": _fuzz}
 
 
 def models(counts, folder):

@@ -180,7 +180,7 @@ private:
 
 static llvm::Expected<Timing> playRound(cards::Program *base, cards::Program &program,
                                         llvm::ArrayRef<reference::Tensor> inputs, int threads,
-                                        const Effort &effort) {
+                                        const Effort &effort, Extent extent) {
   Runner own(program, inputs);
   if (llvm::Error error = own.begin(program, threads))
     return std::move(error);
@@ -190,7 +190,7 @@ static llvm::Expected<Timing> playRound(cards::Program *base, cards::Program &pr
     if (llvm::Error error = other->begin(*base, threads))
       return std::move(error);
   }
-  Match match(program.weightsBytes() > kSmallWeights, threads);
+  Match match(extent == Extent::Group && program.weightsBytes() > kSmallWeights, threads);
   if (llvm::Error error = match.calibrate(other ? *other : own))
     return std::move(error);
   std::vector<Turn> turns;
@@ -222,7 +222,7 @@ static llvm::Expected<Timing> playRound(cards::Program *base, cards::Program &pr
 
 llvm::Expected<Timing> compareSpeed(cards::Program *base, cards::Program &program,
                                     llvm::ArrayRef<reference::Tensor> inputs, int threads,
-                                    const Effort &effort) {
+                                    const Effort &effort, Extent extent) {
   Timing all{INFINITY, INFINITY, 1};
   std::vector<double> speedups;
   for (int64_t round = 0; round < effort.rounds; ++round) {
@@ -232,7 +232,7 @@ llvm::Expected<Timing> compareSpeed(cards::Program *base, cards::Program &progra
     if (round > 0) // before the first it has just been placed
       if (llvm::Error error = program.place())
         return std::move(error);
-    auto timing = playRound(base, program, inputs, threads, effort);
+    auto timing = playRound(base, program, inputs, threads, effort, extent);
     if (!timing)
       return timing;
     all.seconds = std::min(all.seconds, timing->seconds);

@@ -34,10 +34,14 @@ llvm::Expected<std::string> differenceOf(cards::Program &base, cards::Program &p
                                          llvm::ArrayRef<reference::Tensor> inputs,
                                          llvm::ArrayRef<mlir::Type> resultElements);
 
+/// What is in the caches when a run begins: of a group, what its neighbours in a model would leave
+/// there; of a whole model, what its last run has left.
+enum class Extent { Group, Model };
+
 /// Times the program alone (`base` null), or beside `base`.
 llvm::Expected<Timing> compareSpeed(cards::Program *base, cards::Program &program,
                                     llvm::ArrayRef<reference::Tensor> inputs, int threads,
-                                    const Effort &effort);
+                                    const Effort &effort, Extent extent = Extent::Group);
 
 } // namespace heddle::tuner
 

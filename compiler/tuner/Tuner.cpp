@@ -334,11 +334,25 @@ llvm::Error Tuner::search() {
         continue;
       double slice = std::max(kLeastSlice, left() * work->weight() / open);
       open -= work->weight();
-      if (llvm::Error error = work->isJoint ? tuneJointly(*work, slice) : tune(*work, slice))
+      if (llvm::Error error = tuneFor(*work, slice))
         return error;
     }
   }
   return llvm::Error::success();
+}
+
+/// At which sizes a group is measured; of several, what it costs is that of the largest.
+void Tuner::setSizes(Work &work) const {
+  work.sizes = options.sizes;
+  std::vector<Instance> instances = instancesOf(options.over, work.key.symbols);
+  work.isJoint = instances.size() > 1 && work.base.card;
+  for (auto &[symbol, size] : instances.back().sizes)
+    work.sizes[symbol] = size;
+}
+
+/// Candidates for a group, for so long.
+llvm::Error Tuner::tuneFor(Work &work, double seconds) {
+  return work.isJoint ? tuneJointly(work, seconds) : tune(work, seconds);
 }
 
 llvm::Error Tuner::run(OwningOpRef<ModuleOp> imported) {
@@ -360,13 +374,8 @@ llvm::Error Tuner::run(OwningOpRef<ModuleOp> imported) {
     known.insert(work->key.symbols.begin(), work->key.symbols.end());
   if (llvm::Error error = checkOver(options.over, known))
     return error;
-  for (auto &work : works) {
-    work->sizes = options.sizes;
-    std::vector<Instance> instances = instancesOf(options.over, work->key.symbols);
-    work->isJoint = instances.size() > 1 && work->base.card;
-    for (auto &[symbol, size] : instances.back().sizes) // the largest: for its share of the time
-      work->sizes[symbol] = size;
-  }
+  for (auto &work : works)
+    setSizes(*work);
   if (options.collected) {
     if (llvm::Error error = collect())
       return error;

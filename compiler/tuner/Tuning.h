@@ -35,9 +35,11 @@ private:
   bool shouldStop();
   bool isOver() { return shouldStop() || (options.trials > 0 && trials >= options.trials); }
 
+  void setSizes(Work &work) const;
   llvm::Error keepSubject(Work &work);
   llvm::Error prepare(Work &work, cards::Program *ready = nullptr);
   llvm::Error measureBase(Work &work, Subject &subject, cards::Program *ready);
+  llvm::Error tuneFor(Work &work, double seconds);
   llvm::Error tune(Work &work, double seconds);
   llvm::Error follow(Work &work, double whole);
   struct Beside {

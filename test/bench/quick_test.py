@@ -16,7 +16,7 @@ LARGE = {"torch", "transformers", "lightgbm", "onnxmltools", "lleaves", "treelit
 
 # What takes minutes even in its quick form has a smaller one, which runs its parts.
 SMALLER = {"learning": ["bench.learning.bench", "--least"]}
-PARTS = {"cost-models", "repeats", "tuning-with-model", "choosing", "go"}
+PARTS = {"cost-models", "repeats", "tuning-with-model", "choosing", "plans", "go", "orders"}
 
 pytestmark = pytest.mark.usefixtures("compiler")
 

@@ -37,7 +37,8 @@ struct Walk {
       return true;
     }
     if (op->hasTrait<graph::Elementwise>())
-      return llvm::all_of(op->getOperands(), [&](Value operand) { return visit(operand, axes, sliced); });
+      return llvm::all_of(op->getOperands(),
+                          [&](Value operand) { return visit(operand, axes, sliced); });
     if (auto transpose = dyn_cast<graph::TransposeOp>(op)) {
       Axes source(axes.size());
       for (auto [result, from] : llvm::enumerate(transpose.getPermutation()))

@@ -15,6 +15,8 @@ namespace heddle::tuner {
 
 static constexpr int64_t kStepsAtOnce = 5;      // of plans, then as long of knobs: S of the paper
 static constexpr double kClearlyLess = 0.97;    // of what the groups took that a plan replaces
+static constexpr double kFasterWhole = 1.01;    // of a whole model, by turns, looked at twice
+static constexpr double kNewer = 1.0 / 3;       // weight of the last trial in what they take
 static constexpr double kKnobSlice = 3;         // seconds that a group gets at a time
 static constexpr double kSequentialShare = 0.5; // of the time, for plans before any knobs
 
@@ -56,7 +58,7 @@ llvm::Expected<std::unique_ptr<Compiled>> PlanTuner::plan(const Decisions &decis
   return compileGraph(tuner.planned.context, imported->clone(), options);
 }
 
-/// Null if the decisions cannot be carried out, or make a group that cannot be measured.
+/// Null if the decisions cannot be carried out.
 llvm::Expected<std::unique_ptr<PlanTuner::Costed>> PlanTuner::costOf(const Decisions &decisions) {
   auto planned = plan(decisions);
   if (!planned) {
@@ -68,19 +70,6 @@ llvm::Expected<std::unique_ptr<PlanTuner::Costed>> PlanTuner::costOf(const Decis
   costed->planned = std::move(*planned);
   if (llvm::Error error = findGroups(*costed))
     return std::move(error);
-  if (!best)
-    return costed;
-  for (Costed *from : {best.get(), costed.get()})
-    for (auto &[work, names] : from->groups) {
-      if (best->groups.count(work) && costed->groups.count(work))
-        continue;
-      if (llvm::Error error = measure(*work))
-        return std::move(error);
-      if (from != best.get() && !work->problem.empty()) {
-        ++refused;
-        return nullptr;
-      }
-    }
   return costed;
 }
 
@@ -93,7 +82,7 @@ llvm::Error PlanTuner::findGroups(Costed &costed) {
     Work *&known = byKey[work->key.hash];
     std::vector<std::string> names = work->names;
     if (!known) {
-      work->sizes = tuner.options.sizes;
+      tuner.setSizes(*work);
       work->baseSeconds = estimated(*work);
       known = tuner.works.emplace_back(std::move(work)).get();
       isKept = true;
@@ -107,7 +96,12 @@ llvm::Error PlanTuner::findGroups(Costed &costed) {
 
 /// With its default choice, once.
 llvm::Error PlanTuner::measure(Work &work) {
-  return measured.insert(&work).second ? tuner.prepare(work) : llvm::Error::success();
+  if (!measured.insert(&work).second)
+    return llvm::Error::success();
+  double begin = tuner.elapsed();
+  llvm::Error error = tuner.prepare(work);
+  ofGroup += kNewer * (tuner.elapsed() - begin - ofGroup);
+  return error;
 }
 
 /// Of the whole plan: groups that were not measured, which it shares with the best one, as they are
@@ -139,6 +133,7 @@ llvm::Error PlanTuner::measureAgain(const Costed &costed) {
   return llvm::Error::success();
 }
 
+/// By the groups in which the plans differ, which have been measured.
 llvm::Expected<bool> PlanTuner::isClearlyFaster(Costed &costed) {
   if (secondsOf(costed) >= secondsOf(*best))
     return false;
@@ -162,6 +157,8 @@ void PlanTuner::drawInputs() {
   OwningOpRef<ModuleOp> copy(imported->clone()); // ranges are attributes, which no plan shall see
   auto main = copy->lookupSymbol<func::FuncOp>("main");
   cards::Sizes sizes = tuner.options.sizes;
+  for (auto &[symbol, some] : tuner.options.over) // the largest
+    sizes[symbol] = some.back().size;
   for (Type type : main.getArgumentTypes())
     for (const graph::Dim &dim : graph::dimsOf(cast<RankedTensorType>(type)))
       if (auto symbol = dim.symbolName())
@@ -180,48 +177,110 @@ llvm::Expected<std::unique_ptr<cards::Program>> PlanTuner::programOf(const Coste
   return cards::Program::borrow(*tuner.planned.context, std::move(module), tuner.compile);
 }
 
-/// Whether the whole model is faster as this plan has it than as the best one has, by turns. Where
-/// the model cannot be run on random numbers, the groups alone decide.
-llvm::Expected<bool> PlanTuner::isFasterWhole(const Costed &costed) {
+/// The best plan's program stays, and runs in each trial's process beside another one.
+llvm::Error PlanTuner::compileBest() {
+  bestProgram.reset();
   if (!whyNotWhole.empty())
-    return true;
-  tuner.doing = "a plan as a whole";
+    return llvm::Error::success();
+  auto program = programOf(*best);
+  if (!program)
+    return program.takeError();
+  bestProgram = std::move(*program);
+  return llvm::Error::success();
+}
+
+/// Of the whole model as this plan has it, over the best one, by turns; nothing if it fails.
+std::optional<double> PlanTuner::wholeSpeedup(const Costed &costed, const Effort &effort) {
+  double begin = tuner.elapsed();
   support::Outcome outcome = support::guarded(
       [&]() -> llvm::Expected<std::string> {
-        auto before = programOf(*best), after = programOf(costed);
-        if (!before || !after)
-          return llvm::joinErrors(before.takeError(), after.takeError());
-        auto timing = compareSpeed(before->get(), **after, inputs, static_cast<int>(tuner.threads),
-                                   kCloserLook);
+        auto program = programOf(costed);
+        if (!program)
+          return program.takeError();
+        auto timing = compareSpeed(bestProgram.get(), **program, inputs,
+                                   static_cast<int>(tuner.threads), effort, Extent::Model);
         return timing ? llvm::Expected<std::string>(std::to_string(timing->speedup))
                       : timing.takeError();
       },
       tuner.left(), [&] { return tuner.shouldStop(); });
   if (outcome.isStopped || outcome.isTimeout)
-    return false;
-  if (!outcome.failure.empty()) {
-    whyNotWhole = outcome.failure;
-    return true;
-  }
-  bool isFaster = std::stod(outcome.result) > 1;
-  ++(isFaster ? confirmed : refuted);
-  return isFaster;
+    return std::nullopt;
+  ofWhole += kNewer * (tuner.elapsed() - begin - ofWhole);
+  if (outcome.failure.empty())
+    return std::stod(outcome.result);
+  lastFailure = outcome.failure;
+  return std::nullopt;
 }
 
-void PlanTuner::take(std::shared_ptr<Costed> costed, const Decisions &decisions) {
+bool PlanTuner::isWholeCheaper(const Costed &costed) const {
+  if (!whyNotWhole.empty())
+    return false;
+  auto countNew = [&](const Costed &of, const Costed &than) {
+    return llvm::count_if(of.groups, [&](const auto &group) {
+      return !than.groups.count(group.first) && !measured.count(group.first);
+    });
+  };
+  return ofWhole < ofGroup * static_cast<double>(countNew(costed, *best) + countNew(*best, costed));
+}
+
+std::optional<PlanTuner::Judgement> PlanTuner::judgeWhole(const Costed &costed) {
+  std::optional<double> speedup = wholeSpeedup(costed, kLook);
+  bool isFaster = false;
+  if (speedup > kFasterWhole) {
+    speedup = wholeSpeedup(costed, kCloserLook);
+    isFaster = speedup > kFasterWhole;
+    ++(isFaster ? confirmed : refuted);
+  }
+  if (!speedup) {
+    refused += !tuner.shouldStop();
+    return std::nullopt;
+  }
+  return Judgement{isFaster, bestSeconds / *speedup};
+}
+
+llvm::Expected<std::optional<PlanTuner::Judgement>> PlanTuner::judgeByGroups(Costed &costed) {
+  for (Costed *from : {best.get(), &costed})
+    for (auto &[work, names] : from->groups) {
+      if (best->groups.count(work) && costed.groups.count(work))
+        continue;
+      if (llvm::Error error = measure(*work))
+        return std::move(error);
+      if (from != best.get() && !work->problem.empty()) {
+        ++refused;
+        return std::nullopt;
+      }
+    }
+  auto isFaster = isClearlyFaster(costed);
+  if (!isFaster)
+    return isFaster.takeError();
+  double speedup = secondsOf(*best) / secondsOf(costed);
+  if (*isFaster && whyNotWhole.empty()) {
+    std::optional<double> whole = wholeSpeedup(costed, kCloserLook);
+    isFaster = whole > 1;
+    ++(*isFaster ? confirmed : refuted);
+    speedup = whole.value_or(1);
+  } else if (!*isFaster) { // its groups apart may promise too much
+    speedup = std::min(speedup, 1.0);
+  }
+  return Judgement{*isFaster, bestSeconds / speedup};
+}
+
+/// The best plan from now on.
+llvm::Error PlanTuner::take(std::shared_ptr<Costed> costed, const Decisions &decisions,
+                            double seconds) {
   best = std::move(costed);
+  bestSeconds = seconds;
   decided = decisions;
   auto made = plan::parsePlan(best->planned->planJson, "the plan of a search");
-  if (!made) { // it has just been written
-    llvm::consumeError(made.takeError());
-    return;
-  }
+  if (!made)
+    return made.takeError();
   auto ofGroup = [&](graph::GroupOp group) {
     return byKey.at(records::keyOf(group).hash)->baseSeconds;
   };
   for (Site &site : sitesOf(best->module(), made->layouts, ofGroup))
     if (tuner.options.plans.decides(nameOf(site.section)) && !llvm::is_contained(sites, site))
       sites.push_back(std::move(site));
+  return compileBest();
 }
 
 llvm::Error PlanTuner::step(Strategy &strategy) {
@@ -234,27 +293,20 @@ llvm::Error PlanTuner::step(Strategy &strategy) {
   auto costed = costOf(*decisions);
   if (!costed)
     return costed.takeError();
-  bool isTaken = false;
-  double seconds = std::numeric_limits<double>::infinity();
-  if (*costed) {
-    auto isFaster = isClearlyFaster(**costed);
-    if (!isFaster)
-      return isFaster.takeError();
-    if (*isFaster) {
-      auto isConfirmed = isFasterWhole(**costed);
-      if (!isConfirmed)
-        return isConfirmed.takeError();
-      isTaken = *isConfirmed;
-    }
-    seconds = secondsOf(**costed);
-    if (!isTaken) // its groups apart may have promised too much
-      seconds = std::max(seconds, secondsOf(*best));
-    // What was estimated before, and has been measured since, is in all plans.
-    seconds += defaultSeconds - secondsOf(*first);
+  std::optional<Judgement> judgement;
+  if (*costed && isWholeCheaper(**costed)) {
+    judgement = judgeWhole(**costed);
+  } else if (*costed) {
+    auto judged = judgeByGroups(**costed);
+    if (!judged)
+      return judged.takeError();
+    judgement = *judged;
   }
-  strategy.tell(*decisions, seconds, tuner.elapsed() / tuner.options.seconds);
-  if (isTaken)
-    take(std::move(*costed), *decisions);
+  strategy.tell(*decisions,
+                judgement ? judgement->seconds : std::numeric_limits<double>::infinity(),
+                tuner.elapsed() / tuner.options.seconds);
+  if (judgement && judgement->isFaster)
+    return take(std::move(*costed), *decisions, judgement->seconds);
   return llvm::Error::success();
 }
 
@@ -281,10 +333,10 @@ llvm::Error PlanTuner::tuneKnobs() {
     next->isDone = true;
     return llvm::Error::success();
   }
-  if (tuner.model && !spent.count(next))
+  if (tuner.model && !next->isJoint && !spent.count(next))
     if (llvm::Error error = tuner.follow(*next, secondsOf(*best)))
       return error;
-  llvm::Error error = tuner.tune(*next, kKnobSlice);
+  llvm::Error error = tuner.tuneFor(*next, kKnobSlice);
   spent[next] += tuner.elapsed() - before;
   return error;
 }
@@ -301,7 +353,12 @@ llvm::Error PlanTuner::run() {
   first = std::move(*made);
   defaultSeconds = secondsOf(*first);
   strategy->tell({}, defaultSeconds, 0);
-  take(first, {});
+  if (llvm::Error error = take(first, {}, defaultSeconds))
+    return error;
+  if (bestProgram && !wholeSpeedup(*best, kLook) && !tuner.shouldStop()) {
+    whyNotWhole = lastFailure;
+    bestProgram.reset();
+  }
   bool isKnobs = options.decides("knobs");
   isExhausted = sites.empty();
   isTuned = !isKnobs;
@@ -346,8 +403,7 @@ Json PlanTuner::report() const {
                {"confirmed", confirmed},
                {"refuted", refuted},
                {"not_run_whole", whyNotWhole.empty() ? Json() : Json(whyNotWhole)},
-               {"default_seconds", secondsOf(*first)},
-               {"seconds", secondsOf(*best)},
+               {"ratio", defaultSeconds / bestSeconds},
                {"decisions", Json::array()},
                {"plan", decided.empty() ? Json() : Json(planOf(sites, decided).str())}};
   for (size_t number : decided)

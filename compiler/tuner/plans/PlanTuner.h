@@ -1,9 +1,10 @@
 // PlanTuner: searches over whole plans: what is fused, split and laid out how, and the cards and
 // knobs of what that makes (XTAT, Phothilimthana et al., PACT 2021).
 //
-// A plan costs what its groups take. Those in which it differs from the best one are measured with
-// their default choices, each once, however many plans have it. So a plan is judged in a second;
-// one that seems faster has to be faster as a whole, too.
+// A plan is held against the best one so far in the way that takes less time. Either the whole
+// model is compiled and run by turns; or the groups in which the two differ are measured with their
+// default choices, each once, however many plans have it, and a plan that seems faster has to be
+// faster as a whole, too.
 #ifndef HEDDLE_TUNER_PLANS_PLANTUNER_H
 #define HEDDLE_TUNER_PLANS_PLANTUNER_H
 
@@ -28,6 +29,11 @@ private:
     std::map<Work *, std::vector<std::string>> groups; // names of equal ones
     mlir::ModuleOp module() const { return planned->graph.get(); }
   };
+  /// What came of a trial; null: the plan cannot be carried out.
+  struct Judgement {
+    bool isFaster;
+    double seconds; // of a run, on the scale of `defaultSeconds`
+  };
   llvm::Expected<std::unique_ptr<Compiled>> plan(const Decisions &decisions);
   llvm::Expected<std::unique_ptr<Costed>> costOf(const Decisions &decisions);
   double estimated(const Work &work) const;
@@ -38,8 +44,12 @@ private:
   llvm::Expected<bool> isClearlyFaster(Costed &costed);
   void drawInputs();
   llvm::Expected<std::unique_ptr<cards::Program>> programOf(const Costed &costed);
-  llvm::Expected<bool> isFasterWhole(const Costed &costed);
-  void take(std::shared_ptr<Costed> costed, const Decisions &decisions);
+  llvm::Error compileBest();
+  std::optional<double> wholeSpeedup(const Costed &costed, const Effort &effort);
+  bool isWholeCheaper(const Costed &costed) const;
+  std::optional<Judgement> judgeWhole(const Costed &costed);
+  llvm::Expected<std::optional<Judgement>> judgeByGroups(Costed &costed);
+  llvm::Error take(std::shared_ptr<Costed> costed, const Decisions &decisions, double seconds);
   llvm::Error step(Strategy &strategy);
   llvm::Error tuneKnobs();
   void keepBest();
@@ -54,11 +64,14 @@ private:
   Decisions decided;
   std::vector<std::shared_ptr<Compiled>> kept; // modules that have groups of works
   reference::Tensors inputs;                   // of the whole model
-  std::string whyNotWhole;                     // why it is not run
+  std::string whyNotWhole, lastFailure;        // why it is not run; of the last trial that failed
+  std::unique_ptr<cards::Program> bestProgram; // null where it is not run
   int64_t steps = 0, refused = 0, confirmed = 0, refuted = 0;
-  double defaultSeconds = 0; // of the first plan, as it was told to the strategy
-  bool isExhausted = false;  // there are no more plans to try
-  bool isTuned = false;      // nor knobs of the best one
+  double defaultSeconds = 0; // of the first plan, roughly
+  double bestSeconds = 0;    // of the best one, by how much faster than that it was found to be
+  double ofWhole = 1.0, ofGroup = 0.6; // seconds that trials took so far, each later one by a third
+  bool isExhausted = false;            // there are no more plans to try
+  bool isTuned = false;                // nor knobs of the best one
 };
 
 } // namespace heddle::tuner

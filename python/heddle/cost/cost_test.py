@@ -310,8 +310,8 @@ def test_evaluation_judges_all_on_equal_splits(tmp_path):
     with redirect_stderr(lines):
         text = evaluate(made_corpus(), options, lambda line: print(line, file=lines))
     assert "48 groups of 6 networks in 3 folds, 384 candidates judged" in text
-    rows = {line.split()[0]: line.split() for line in text.splitlines()[1:]}
-    assert {"analytic", "network", "rules"} <= set(rows)
+    rows = {line.split()[0]: line.split() for line in text.splitlines()[1:] if line}
+    assert {"analytic", "network", "rules", "kind"} <= set(rows)
     assert float(rows["network"][1]) > 0.3
     assert {path.name for path in tmp_path.iterdir()} == {
         "evaluation.json", "scatter.png", "slowdown.png", "network_training.png"}

@@ -102,10 +102,33 @@ def table(found, rules):
                              for _, key, scale, digits in COLUMNS)])
     rows.append(["rules", *(f"{100 * rules:.2f}" if key in ("top1", "guarded") else "-"
                             for _, key, *_ in COLUMNS)])
+    return _aligned(rows)
+
+
+def _aligned(rows):
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return "\n".join("  ".join(cell.rjust(width) if i else cell.ljust(width)
                                for i, (cell, width) in enumerate(zip(row, widths)))
                      for row in rows)
+
+
+def table_of_kinds(results):
+    """tau, and that of clear pairs, of each kind of group: `results` has what each model says."""
+    kinds = {}
+    for name, some in results.items():
+        for group, scores in some:
+            kinds.setdefault(group.kind, {}).setdefault(name, []).append((group, scores))
+    found = {kind: {name: metrics.summary(some) for name, some in of.items()}
+             for kind, of in kinds.items()}
+    rows = [["kind", "groups", "candidates",
+             *(title for name in results for title in (f"{name}: tau", "clear pairs"))]]
+    for kind, of in sorted(found.items(), key=lambda each: -max(
+            figures["groups"] for figures in each[1].values())):
+        first = next(iter(of.values()))
+        rows.append([kind or "-", str(first["groups"]), str(first["candidates"]),
+                     *(f"{of[name][key]:.3f}" if name in of else "-" for name in results
+                       for key in ("tau", "clear_tau"))])
+    return _aligned(rows)
 
 
 def _head(corpus, groups, held, parts):
@@ -151,4 +174,5 @@ def evaluate(corpus, options, say):
         from . import pictures
 
         pictures.write(results, models, options.output)
-    return head + table(found, next(iter(found.values()))["rules"])
+    return (head + table(found, next(iter(found.values()))["rules"]) + "\n\n"
+            + table_of_kinds(results))

@@ -46,9 +46,7 @@ static std::string plansText(const Json &found) {
             "\n";
   }
   text += "plans    " + plans.at("tried").dump() + " tried of " + plans.at("sites").dump() +
-          " decisions; their groups together " +
-          formatSeconds(plans.at("default_seconds").get<double>()) + " -> " +
-          formatSeconds(plans.at("seconds").get<double>()) + "\n";
+          " decisions; ratio of the best " + formatNumber(plans.at("ratio"), 3) + "\n";
   if (plans.at("not_run_whole").is_string())
     text +=
         "note     plans were judged by their groups alone, since the whole model did not run: " +

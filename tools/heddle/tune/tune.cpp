@@ -294,7 +294,6 @@ Run addTune(CLI::App &app) {
           "tune for all of these sizes together: seq=5,24:0.2,43 with weights, seq=1..128, or "
           "seq=@FILE of observed ones")
       ->excludes(collect)
-      ->excludes(plans)
       ->type_name("NAME=SIZES");
   addMany(app, "--input", options->feeds.inputs, "of the comparison at the end, as for bench")
       ->type_name("NAME=VALUE");
