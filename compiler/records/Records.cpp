@@ -14,7 +14,7 @@ using Json = nlohmann::ordered_json;
 namespace heddle::records {
 
 static constexpr int64_t kApplication = 0x48444c52; // "HDLR"
-static constexpr int64_t kVersion = 3, kSubjects = 2, kOrigins = 3;
+static constexpr int64_t kVersion = 4, kSubjects = 2, kOrigins = 3, kPlans = 4;
 static constexpr int kBusyMilliseconds = 20000; // that another process may keep the file
 
 /// What each version has beside the one before it.
@@ -43,6 +43,14 @@ CREATE TABLE machine (
   l2_bytes INTEGER NOT NULL, workers INTEGER NOT NULL, dot INTEGER NOT NULL,
   permutes_words INTEGER NOT NULL, permutes_bytes INTEGER NOT NULL,
   PRIMARY KEY (target, threads, machine)) WITHOUT ROWID;
+)",
+                                      R"(
+CREATE TABLE plan (
+  id INTEGER PRIMARY KEY,
+  model TEXT NOT NULL, target TEXT NOT NULL, threads INTEGER NOT NULL, machine TEXT NOT NULL,
+  sizes TEXT NOT NULL, base TEXT NOT NULL, decisions TEXT NOT NULL, groups TEXT NOT NULL,
+  seconds REAL, speedup REAL, confirmed INTEGER NOT NULL, failure TEXT,
+  UNIQUE (model, target, threads, sizes, base, decisions));
 )"};
 static_assert(std::size(kTables) == kVersion);
 
@@ -263,6 +271,43 @@ llvm::Error Records::add(const Record &record) {
 
 llvm::Error Records::finish(Statement &statement) {
   return statement.step() == SQLITE_DONE ? llvm::Error::success() : problem();
+}
+
+llvm::Error Records::add(const PlanRecord &record) {
+  Statement statement(database,
+                      "INSERT OR REPLACE INTO plan (model, target, threads, machine, sizes, base, "
+                      "decisions, groups, seconds, speedup, confirmed, failure) "
+                      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  statement.bind(record.model).bind(record.target).bind(record.threads);
+  for (const std::string *text :
+       {&record.machine, &record.sizes, &record.base, &record.decisions, &record.groups})
+    statement.bind(*text);
+  statement.bind(record.seconds).bind(record.speedup).bind(int64_t(record.isConfirmed));
+  return finish(statement.bind(record.failure));
+}
+
+llvm::Expected<std::vector<PlanRecord>> Records::plansLike(const PlanRecord &like) {
+  std::vector<PlanRecord> found;
+  if (version < kPlans)
+    return found;
+  Statement statement(database,
+                      "SELECT machine, decisions, groups, seconds, speedup, confirmed, failure "
+                      "FROM plan WHERE model = ? AND target = ? AND threads = ? AND sizes = ? "
+                      "AND base = ? ORDER BY id");
+  statement.bind(like.model).bind(like.target).bind(like.threads).bind(like.sizes).bind(like.base);
+  int code;
+  for (; (code = statement.step()) == SQLITE_ROW; statement.nextRow()) {
+    PlanRecord &record = found.emplace_back(like);
+    for (std::string *text : {&record.machine, &record.decisions, &record.groups})
+      *text = statement.text();
+    record.seconds = statement.real();
+    record.speedup = statement.real();
+    record.isConfirmed = statement.integer();
+    record.failure = statement.text();
+  }
+  if (code != SQLITE_DONE)
+    return problem();
+  return found;
 }
 
 llvm::Error Records::describe(const std::string &key, const std::string &text) {

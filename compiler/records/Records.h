@@ -32,6 +32,21 @@ struct Record {
   bool isSameCandidate(const Record &other) const;
 };
 
+/// What a whole model takes as one plan has it (tuner/plans).
+struct PlanRecord {
+  std::string model;  // its fingerprint, as plans have it
+  std::string target; // target::Target::identity
+  int64_t threads = 1;
+  std::string machine, sizes; // as in Record; sizes with their symbols: "batch=4,seq=32"
+  std::string base;           // a hash of the plan that the compiler makes by itself
+  std::string decisions;      // the plan, with the sections alone that differ from that
+  std::string groups;         // JSON: how many groups of each key there are
+  double seconds = 0;         // of one run
+  double speedup = 0;         // over the plan that the compiler makes by itself
+  bool isConfirmed = false;   // measured at length
+  std::string failure;        // why there are no seconds
+};
+
 /// "matmul@4f0c... m=8 n=48; <=16 m=14 n=16"; "none" for the default form of the group's kind.
 std::string textOf(const plan::Choice &choice);
 
@@ -54,6 +69,11 @@ public:
   llvm::Expected<std::vector<Record>> all();
   /// Replaces what is known of the candidate, unless that was measured at more length.
   llvm::Error add(const Record &record);
+
+  /// Replaces what is known of the plan.
+  llvm::Error add(const PlanRecord &record);
+  /// Of the same model, target, threads, sizes and base as `like`.
+  llvm::Expected<std::vector<PlanRecord>> plansLike(const PlanRecord &like);
 
   /// Keeps what the group is, GroupKey::text.
   llvm::Error describe(const std::string &key, const std::string &text);

@@ -16,6 +16,7 @@
 
 using namespace mlir;
 using namespace heddle;
+using records::PlanRecord;
 using records::Record;
 using records::Records;
 using warehouse::KnobValues;
@@ -133,7 +134,7 @@ TEST_F(RecordFiles, RefuseAnotherVersion) {
   }
   execute(path, "PRAGMA user_version = 7");
   std::string problem = problemOf(path, Access::Read);
-  EXPECT_NE(problem.find("its schema is version 7, this heddle reads 1 to 3"), std::string::npos)
+  EXPECT_NE(problem.find("its schema is version 7, this heddle reads 1 to 4"), std::string::npos)
       << problem;
 }
 
@@ -151,7 +152,7 @@ TEST_F(RecordFiles, BringThoseOfVersionOneUpToDate) {
     llvm::cantFail(records->add(record("k", 0)));
   }
   execute(path, "DROP TABLE subject; DROP TABLE origin; DROP TABLE card; DROP TABLE machine;"
-                "PRAGMA user_version = 1");
+                "DROP TABLE plan; PRAGMA user_version = 1");
   { // which needs nothing of a file that is only read
     auto records = llvm::cantFail(Records::open(path, Access::Read));
     EXPECT_EQ(llvm::cantFail(records->all()).size(), 1u);
@@ -175,7 +176,8 @@ TEST_F(RecordFiles, BringThoseOfVersionTwoUpToDate) {
     auto records = llvm::cantFail(Records::open(path, Access::Write));
     llvm::cantFail(records->describe("k", "a product"));
   }
-  execute(path, "DROP TABLE origin; DROP TABLE card; DROP TABLE machine; PRAGMA user_version = 2");
+  execute(path, "DROP TABLE origin; DROP TABLE card; DROP TABLE machine; DROP TABLE plan;"
+                "PRAGMA user_version = 2");
   {
     auto records = llvm::cantFail(Records::open(path, Access::Read));
     EXPECT_EQ(llvm::cantFail(records->description("k")), "a product");
@@ -185,6 +187,50 @@ TEST_F(RecordFiles, BringThoseOfVersionTwoUpToDate) {
   EXPECT_EQ(llvm::cantFail(records->description("k")), "a product");
   llvm::cantFail(records->addOrigin("k", "m.onnx", 3));
   EXPECT_EQ(llvm::cantFail(records->origins()).count("k"), 1u);
+}
+
+TEST_F(RecordFiles, BringThoseOfVersionThreeUpToDate) {
+  {
+    auto records = llvm::cantFail(Records::open(path, Access::Write));
+    llvm::cantFail(records->addOrigin("k", "m.onnx", 3));
+  }
+  execute(path, "DROP TABLE plan; PRAGMA user_version = 3");
+  {
+    auto records = llvm::cantFail(Records::open(path, Access::Read));
+    EXPECT_TRUE(llvm::cantFail(records->plansLike({})).empty());
+  }
+  auto records = llvm::cantFail(Records::open(path, Access::Write));
+  EXPECT_EQ(llvm::cantFail(records->origins()).size(), 1u);
+  llvm::cantFail(records->add(PlanRecord()));
+  EXPECT_EQ(llvm::cantFail(records->plansLike({})).size(), 1u);
+}
+
+TEST_F(RecordFiles, KeepWhatPlansTake) {
+  auto records = llvm::cantFail(Records::open(path, Access::Write));
+  PlanRecord plan{"sha256:1", "cpu",      2,        "znver4, 2 threads",
+                  "seq=32",   "sha256:2", "{plan}", "{}",
+                  0.5,        1.25,       true,     ""};
+  llvm::cantFail(records->add(plan));
+  PlanRecord other = plan;
+  other.decisions = "{other}";
+  other.failure = "it crashed";
+  llvm::cantFail(records->add(other));
+  plan.speedup = 1.5;
+  llvm::cantFail(records->add(plan)); // in place of the first
+  auto found = llvm::cantFail(records->plansLike(plan));
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].failure, "it crashed");
+  EXPECT_EQ(found[1].decisions, "{plan}");
+  EXPECT_EQ(found[1].groups, "{}");
+  EXPECT_EQ(found[1].seconds, 0.5);
+  EXPECT_EQ(found[1].speedup, 1.5);
+  EXPECT_TRUE(found[1].isConfirmed);
+  for (auto change :
+       {&PlanRecord::model, &PlanRecord::target, &PlanRecord::sizes, &PlanRecord::base}) {
+    PlanRecord elsewhere = plan;
+    elsewhere.*change = "else";
+    EXPECT_TRUE(llvm::cantFail(records->plansLike(elsewhere)).empty());
+  }
 }
 
 TEST_F(RecordFiles, KeepWhatMeasurementsWereMadeOf) {

@@ -30,6 +30,10 @@ static constexpr double kLeastSlice = 3;   // seconds that a group gets at a tim
 static constexpr double kFinalSeconds = 8; // of a slice, to measure finalists at length
 static constexpr int64_t kCollectedAtOnce = 8;
 
+std::string machineName() {
+  return (llvm::sys::getHostCPUName() + ", " + Twine(records::threadsOf(0)) + " threads").str();
+}
+
 bool Tuner::shouldStop() {
   if (ended != "done")
     return true;
@@ -120,8 +124,7 @@ llvm::Error Tuner::prepare(Work &work, cards::Program *ready) {
   Record &blank = work.blank;
   blank.situation.target = planned.target->identity;
   blank.situation.threads = threads;
-  blank.machine =
-      (llvm::sys::getHostCPUName() + ", " + Twine(records::threadsOf(0)) + " threads").str();
+  blank.machine = machineName();
   for (const std::string &symbol : work.key.symbols)
     blank.sizes += (blank.sizes.empty() ? "" : ",") + std::to_string(work.sizeOf(symbol));
   if (llvm::Error error = keepSubject(work))

@@ -15,6 +15,9 @@
 
 namespace heddle::tuner {
 
+/// Where it is measured, for the reader of records: "znver4, 2 threads".
+std::string machineName();
+
 class Tuner {
   friend class PlanTuner;
   using Clock = std::chrono::steady_clock;

@@ -163,6 +163,8 @@ void PlanTuner::drawInputs() {
     for (const graph::Dim &dim : graph::dimsOf(cast<RankedTensorType>(type)))
       if (auto symbol = dim.symbolName())
         sizes.try_emplace(*symbol, kNominalSize);
+  for (auto &[symbol, size] : sizes)
+    blank.sizes += (blank.sizes.empty() ? "" : ",") + symbol + "=" + std::to_string(size);
   addRanges(main, sizes);
   cards::Random random(tuner.options.seed);
   auto drawn = cards::randomInputs(main, sizes, random);
@@ -189,8 +191,8 @@ llvm::Error PlanTuner::compileBest() {
   return llvm::Error::success();
 }
 
-/// Of the whole model as this plan has it, over the best one, by turns; nothing if it fails.
-std::optional<double> PlanTuner::wholeSpeedup(const Costed &costed, const Effort &effort) {
+/// The whole model as this plan has it, beside the best one, by turns; nothing if it fails.
+std::optional<Timing> PlanTuner::timeWhole(const Costed &costed, const Effort &effort) {
   double begin = tuner.elapsed();
   support::Outcome outcome = support::guarded(
       [&]() -> llvm::Expected<std::string> {
@@ -199,17 +201,66 @@ std::optional<double> PlanTuner::wholeSpeedup(const Costed &costed, const Effort
           return program.takeError();
         auto timing = compareSpeed(bestProgram.get(), **program, inputs,
                                    static_cast<int>(tuner.threads), effort, Extent::Model);
-        return timing ? llvm::Expected<std::string>(std::to_string(timing->speedup))
+        return timing ? llvm::Expected<std::string>(Json({timing->seconds, timing->speedup}).dump())
                       : timing.takeError();
       },
       tuner.left(), [&] { return tuner.shouldStop(); });
   if (outcome.isStopped || outcome.isTimeout)
     return std::nullopt;
   ofWhole += kNewer * (tuner.elapsed() - begin - ofWhole);
-  if (outcome.failure.empty())
-    return std::stod(outcome.result);
   lastFailure = outcome.failure;
-  return std::nullopt;
+  if (!outcome.failure.empty())
+    return std::nullopt;
+  Json found = Json::parse(outcome.result);
+  return Timing{found[0], 0, found[1]};
+}
+
+/// What records know of plans for this model.
+llvm::Error PlanTuner::recall() {
+  blank.target = tuner.planned.target->identity;
+  blank.threads = tuner.threads;
+  blank.machine = machineName();
+  blank.base = records::hashOf(first->planned->planJson);
+  auto found = tuner.records.plansLike(blank);
+  if (!found)
+    return found.takeError();
+  for (records::PlanRecord &record : *found)
+    known[record.decisions] = std::move(record);
+  return llvm::Error::success();
+}
+
+/// Only what the whole model took: the records of groups know the rest.
+llvm::Error PlanTuner::keep(const Costed &costed, const std::string &decisions,
+                            const Judgement &judgement) {
+  if (tuner.shouldStop())
+    return llvm::Error::success();
+  records::PlanRecord record = blank;
+  record.decisions = decisions;
+  std::map<std::string, size_t> counts;
+  for (auto &[work, names] : costed.groups)
+    counts[work->key.hash] = names.size();
+  record.groups = Json(counts).dump();
+  if (judgement.measured > 0) {
+    record.seconds = judgement.measured;
+    record.speedup = defaultSeconds / judgement.seconds;
+    record.isConfirmed = judgement.isFaster;
+  } else {
+    record.failure = lastFailure;
+  }
+  known[decisions] = record;
+  return tuner.records.add(record);
+}
+
+/// What records say of a plan.
+std::optional<PlanTuner::Judgement> PlanTuner::remembered(const std::string &decisions) const {
+  auto found = known.find(decisions);
+  if (found == known.end())
+    return std::nullopt;
+  const records::PlanRecord &record = found->second;
+  if (!record.failure.empty() || record.speedup <= 0)
+    return Judgement();
+  double seconds = defaultSeconds / record.speedup;
+  return Judgement{seconds, record.isConfirmed && seconds < bestSeconds, record.seconds};
 }
 
 bool PlanTuner::isWholeCheaper(const Costed &costed) const {
@@ -223,22 +274,21 @@ bool PlanTuner::isWholeCheaper(const Costed &costed) const {
   return ofWhole < ofGroup * static_cast<double>(countNew(costed, *best) + countNew(*best, costed));
 }
 
-std::optional<PlanTuner::Judgement> PlanTuner::judgeWhole(const Costed &costed) {
-  std::optional<double> speedup = wholeSpeedup(costed, kLook);
+PlanTuner::Judgement PlanTuner::judgeWhole(const Costed &costed) {
+  std::optional<Timing> timing = timeWhole(costed, kLook);
   bool isFaster = false;
-  if (speedup > kFasterWhole) {
-    speedup = wholeSpeedup(costed, kCloserLook);
-    isFaster = speedup > kFasterWhole;
+  if (timing && timing->speedup > kFasterWhole) {
+    timing = timeWhole(costed, kCloserLook);
+    isFaster = timing && timing->speedup > kFasterWhole;
     ++(isFaster ? confirmed : refuted);
   }
-  if (!speedup) {
-    refused += !tuner.shouldStop();
-    return std::nullopt;
-  }
-  return Judgement{isFaster, bestSeconds / *speedup};
+  if (timing)
+    return {bestSeconds / timing->speedup, isFaster, timing->seconds};
+  refused += !tuner.shouldStop();
+  return {};
 }
 
-llvm::Expected<std::optional<PlanTuner::Judgement>> PlanTuner::judgeByGroups(Costed &costed) {
+llvm::Expected<PlanTuner::Judgement> PlanTuner::judgeByGroups(Costed &costed) {
   for (Costed *from : {best.get(), &costed})
     for (auto &[work, names] : from->groups) {
       if (best->groups.count(work) && costed.groups.count(work))
@@ -247,22 +297,22 @@ llvm::Expected<std::optional<PlanTuner::Judgement>> PlanTuner::judgeByGroups(Cos
         return std::move(error);
       if (from != best.get() && !work->problem.empty()) {
         ++refused;
-        return std::nullopt;
+        return Judgement();
       }
     }
   auto isFaster = isClearlyFaster(costed);
   if (!isFaster)
     return isFaster.takeError();
   double speedup = secondsOf(*best) / secondsOf(costed);
-  if (*isFaster && whyNotWhole.empty()) {
-    std::optional<double> whole = wholeSpeedup(costed, kCloserLook);
-    isFaster = whole > 1;
-    ++(*isFaster ? confirmed : refuted);
-    speedup = whole.value_or(1);
-  } else if (!*isFaster) { // its groups apart may promise too much
-    speedup = std::min(speedup, 1.0);
-  }
-  return Judgement{*isFaster, bestSeconds / speedup};
+  if (!*isFaster) // its groups apart may promise too much
+    return Judgement{bestSeconds / std::min(speedup, 1.0)};
+  if (!whyNotWhole.empty())
+    return Judgement{bestSeconds / speedup, true};
+  std::optional<Timing> whole = timeWhole(costed, kCloserLook);
+  if (!whole)
+    return Judgement();
+  ++(whole->speedup > 1 ? confirmed : refuted);
+  return Judgement{bestSeconds / whole->speedup, whole->speedup > 1, whole->seconds};
 }
 
 /// The best plan from now on.
@@ -274,6 +324,7 @@ llvm::Error PlanTuner::take(std::shared_ptr<Costed> costed, const Decisions &dec
   auto made = plan::parsePlan(best->planned->planJson, "the plan of a search");
   if (!made)
     return made.takeError();
+  blank.model = made->model;
   auto ofGroup = [&](graph::GroupOp group) {
     return byKey.at(records::keyOf(group).hash)->baseSeconds;
   };
@@ -290,23 +341,29 @@ llvm::Error PlanTuner::step(Strategy &strategy) {
     return llvm::Error::success();
   }
   tuner.doing = llvm::formatv("plan {0} of {1} sites", ++steps, sites.size());
-  auto costed = costOf(*decisions);
-  if (!costed)
-    return costed.takeError();
-  std::optional<Judgement> judgement;
-  if (*costed && isWholeCheaper(**costed)) {
-    judgement = judgeWhole(**costed);
-  } else if (*costed) {
-    auto judged = judgeByGroups(**costed);
+  std::string text = planOf(sites, *decisions).str();
+  std::optional<Judgement> recalled = remembered(text);
+  Judgement judgement = recalled.value_or(Judgement());
+  std::unique_ptr<Costed> costed;
+  if (!recalled || judgement.isFaster) {
+    auto made = costOf(*decisions);
+    if (!made)
+      return made.takeError();
+    costed = std::move(*made);
+  }
+  if (costed && !recalled) {
+    bool isWhole = isWholeCheaper(*costed);
+    auto judged = isWhole ? judgeWhole(*costed) : judgeByGroups(*costed);
     if (!judged)
       return judged.takeError();
     judgement = *judged;
+    if (isWhole || judgement.measured > 0)
+      if (llvm::Error error = keep(*costed, text, judgement))
+        return error;
   }
-  strategy.tell(*decisions,
-                judgement ? judgement->seconds : std::numeric_limits<double>::infinity(),
-                tuner.elapsed() / tuner.options.seconds);
-  if (judgement && judgement->isFaster)
-    return take(std::move(*costed), *decisions, judgement->seconds);
+  strategy.tell(*decisions, judgement.seconds, tuner.elapsed() / tuner.options.seconds);
+  if (costed && judgement.isFaster)
+    return take(std::move(costed), *decisions, judgement.seconds);
   return llvm::Error::success();
 }
 
@@ -355,10 +412,12 @@ llvm::Error PlanTuner::run() {
   strategy->tell({}, defaultSeconds, 0);
   if (llvm::Error error = take(first, {}, defaultSeconds))
     return error;
-  if (bestProgram && !wholeSpeedup(*best, kLook) && !tuner.shouldStop()) {
+  if (bestProgram && !timeWhole(*best, kLook) && !tuner.shouldStop()) {
     whyNotWhole = lastFailure;
     bestProgram.reset();
   }
+  if (llvm::Error error = recall())
+    return error;
   bool isKnobs = options.decides("knobs");
   isExhausted = sites.empty();
   isTuned = !isKnobs;

@@ -29,10 +29,12 @@ private:
     std::map<Work *, std::vector<std::string>> groups; // names of equal ones
     mlir::ModuleOp module() const { return planned->graph.get(); }
   };
-  /// What came of a trial; null: the plan cannot be carried out.
+  /// What came of a trial.
   struct Judgement {
-    bool isFaster;
-    double seconds; // of a run, on the scale of `defaultSeconds`
+    /// Of a run, on the scale of `defaultSeconds`; infinite if the plan cannot be carried out.
+    double seconds = std::numeric_limits<double>::infinity();
+    bool isFaster = false;
+    double measured = 0; // seconds by the clock, if the whole model ran
   };
   llvm::Expected<std::unique_ptr<Compiled>> plan(const Decisions &decisions);
   llvm::Expected<std::unique_ptr<Costed>> costOf(const Decisions &decisions);
@@ -45,10 +47,13 @@ private:
   void drawInputs();
   llvm::Expected<std::unique_ptr<cards::Program>> programOf(const Costed &costed);
   llvm::Error compileBest();
-  std::optional<double> wholeSpeedup(const Costed &costed, const Effort &effort);
+  std::optional<Timing> timeWhole(const Costed &costed, const Effort &effort);
+  llvm::Error recall();
+  std::optional<Judgement> remembered(const std::string &decisions) const;
+  llvm::Error keep(const Costed &costed, const std::string &decisions, const Judgement &judgement);
   bool isWholeCheaper(const Costed &costed) const;
-  std::optional<Judgement> judgeWhole(const Costed &costed);
-  llvm::Expected<std::optional<Judgement>> judgeByGroups(Costed &costed);
+  Judgement judgeWhole(const Costed &costed);
+  llvm::Expected<Judgement> judgeByGroups(Costed &costed);
   llvm::Error take(std::shared_ptr<Costed> costed, const Decisions &decisions, double seconds);
   llvm::Error step(Strategy &strategy);
   llvm::Error tuneKnobs();
@@ -62,8 +67,10 @@ private:
   std::shared_ptr<Costed> first, best; // the default plan, and the fastest one
   std::set<Work *> measured;
   Decisions decided;
-  std::vector<std::shared_ptr<Compiled>> kept; // modules that have groups of works
-  reference::Tensors inputs;                   // of the whole model
+  std::vector<std::shared_ptr<Compiled>> kept;      // modules that have groups of works
+  reference::Tensors inputs;                        // of the whole model
+  records::PlanRecord blank;                        // what all records of plans share
+  std::map<std::string, records::PlanRecord> known; // by decisions
   std::string whyNotWhole, lastFailure;        // why it is not run; of the last trial that failed
   std::unique_ptr<cards::Program> bestProgram; // null where it is not run
   int64_t steps = 0, refused = 0, confirmed = 0, refuted = 0;

@@ -6,8 +6,9 @@
 
 namespace heddle::tuner {
 
-static constexpr int kDraws = 64;         // of neighbours, until one is new
-static constexpr int kDrawsNear = 16;     // after which one site more is changed
+static constexpr int kDraws = 64;                          // of neighbours, until one is new
+static constexpr int kDrawsNear = 16;                      // after which one site more is changed
+static constexpr double kClearlySlower = 1.1, kOdds = 0.1; // so changed sites are drawn less
 static constexpr double kHot = 0.02;      // slower by so much is accepted once in e times at first
 static constexpr size_t kMostFlips = 4;   // of sites at once
 static constexpr size_t kPopulation = 24; // the paper has 100, and a hundred times the evaluations
@@ -15,12 +16,16 @@ static constexpr size_t kTournament = 3;
 
 /// By the time of what a site decides, which also is what it can win.
 size_t Strategy::draw(llvm::ArrayRef<Site> sites) {
+  auto weight = [&](size_t i) {
+    auto known = odds.find(i);
+    return sites[i].seconds * (known == odds.end() ? 1 : known->second);
+  };
   double whole = 0;
-  for (const Site &site : sites)
-    whole += site.seconds;
+  for (size_t i = 0; i < sites.size(); ++i)
+    whole += weight(i);
   double at = uniform() * whole;
   for (size_t i = 0; i < sites.size(); ++i)
-    if ((at -= sites[i].seconds) < 0)
+    if ((at -= weight(i)) < 0)
       return i;
   return sites.size() - 1;
 }
@@ -30,9 +35,11 @@ std::optional<Decisions> Strategy::next(llvm::ArrayRef<Site> sites) {
     return Decisions();
   for (int i = 0; !sites.empty() && i < kDraws; ++i) {
     Decisions decisions = from();
+    changed.clear();
     // Where all near ones are known, it looks farther.
     for (size_t left = flips() + i / kDrawsNear; left > 0; --left) {
       size_t site = draw(sites);
+      changed.push_back(site);
       if (!decisions.erase(site))
         decisions.insert(site);
     }
@@ -44,6 +51,8 @@ std::optional<Decisions> Strategy::next(llvm::ArrayRef<Site> sites) {
 
 void Strategy::tell(const Decisions &decisions, double seconds, double progress) {
   tried.insert(decisions);
+  if (changed.size() == 1 && seconds > kClearlySlower * lowest)
+    odds[changed.front()] = kOdds;
   if (seconds < lowest) {
     lowest = seconds;
     bestDecisions = decisions;

@@ -38,6 +38,8 @@ private:
   size_t draw(llvm::ArrayRef<Site> sites);
 
   std::set<Decisions> tried;
+  std::vector<size_t> changed;   // sites, by the last call of `next`
+  std::map<size_t, double> odds; // of sites whose change alone was clearly slower
   Decisions bestDecisions;
   double lowest = std::numeric_limits<double>::infinity();
 };

@@ -66,6 +66,23 @@ TEST_P(Strategies, EndWhereNothingIsLeft) {
   EXPECT_LE(count, 4);
 }
 
+TEST_P(Strategies, SeldomChangeWhatWasClearlySlower) {
+  std::vector<Site> sites = exampleSites();
+  int slow = 0;
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    auto strategy = strategyOf(GetParam(), seed);
+    strategy->tell(*strategy->next(sites), 1, 0);
+    for (int i = 0; i < 60; ++i) {
+      auto decisions = strategy->next(sites);
+      ASSERT_TRUE(decisions);
+      bool isSlow = decisions->count(5) || decisions->count(8);
+      slow += isSlow;
+      strategy->tell(*decisions, isSlow ? 3 : 1, 0);
+    }
+  }
+  EXPECT_LT(slow, 150); // of 600: most plans have several sites, and these are a quarter of all
+}
+
 INSTANTIATE_TEST_SUITE_P(Of, Strategies, testing::Values("annealing", "evolution"));
 
 TEST(Strategy, IsKnownByName) { EXPECT_EQ(strategyOf("luck", 0), nullptr); }
