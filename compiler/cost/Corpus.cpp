@@ -17,6 +17,7 @@ using namespace mlir;
 using Json = nlohmann::ordered_json;
 using heddle::records::Record;
 using heddle::records::Records;
+using heddle::warehouse::KnobValues;
 
 namespace heddle::cost {
 
@@ -42,7 +43,7 @@ private:
   llvm::Error readMechanisms();
   llvm::Expected<OwningOpRef<ModuleOp>> parse(const std::string &key);
   llvm::Error addGroup(const Place &place, ArrayRef<Record> trials);
-  Json candidatesOf(graph::GroupOp group, ArrayRef<Record> trials);
+  Json candidatesOf(graph::GroupOp group, std::vector<Record> trials);
 
   std::string path, machineText;
   Records &records;
@@ -224,8 +225,24 @@ llvm::Error Corpus::addGroup(const Place &place, ArrayRef<Record> trials) {
   return llvm::Error::success();
 }
 
-Json Corpus::candidatesOf(graph::GroupOp group, ArrayRef<Record> trials) {
+/// Without the knobs that change nothing with one worker.
+static KnobValues knobsThatMatter(const Record &record, const mechanism::Mechanism *mechanism) {
+  KnobValues knobs = record.knobs;
+  if (mechanism && record.situation.threads == 1)
+    for (StringRef name : mechanism->sharing)
+      knobs.erase(name.str());
+  return knobs;
+}
+
+/// Of those that are one program, the default or the first.
+Json Corpus::candidatesOf(graph::GroupOp group, std::vector<Record> trials) {
   Json candidates = Json::array();
+  std::set<std::tuple<std::string, std::string, KnobValues>> seen;
+  auto base = llvm::find_if(trials, [](const Record &record) {
+    return records::textOf(record) == StringRef(record.base).split(';').first;
+  });
+  if (base != trials.end())
+    std::rotate(trials.begin(), base, base + 1);
   for (const Record &record : trials) {
     if (!record.failure.empty() || !(record.seconds > 0) || !(record.speedup > 0)) {
       leftOut["candidates that failed"] += 1;
@@ -239,6 +256,11 @@ Json Corpus::candidatesOf(graph::GroupOp group, ArrayRef<Record> trials) {
         continue;
       }
       candidate.mechanism = known->second;
+    }
+    KnobValues knobs = knobsThatMatter(record, mechanism::find(candidate.mechanism));
+    if (!seen.insert({record.card, record.cardHash, knobs}).second) {
+      leftOut["candidates that are another one's program for one thread"] += 1;
+      continue;
     }
     candidates.push_back({{"card", record.card},
                           {"mechanism", candidate.mechanism.str()},

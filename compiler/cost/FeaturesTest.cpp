@@ -237,6 +237,29 @@ TEST_F(Features, AreWrittenForRecords) {
   EXPECT_EQ(json["left_out"]["candidates of unknown cards"], 1);
 }
 
+TEST_F(Features, AreThoseOfProgramsThatDiffer) {
+  graph::GroupOp group = product();
+  std::vector<Record> trials;
+  for (int64_t threads : {1, 2})
+    for (int64_t chunk : {512, 4096, 8192}) {
+      Record made = trial(group, 8, 1e-3);
+      made.situation.threads = threads;
+      made.card = "elementwise";
+      made.cardHash = cards.find("elementwise")->hash;
+      made.base = "elementwise@" + made.cardHash + " chunk=4096";
+      made.knobs = {{"chunk", chunk}};
+      trials.push_back(made);
+    }
+  write(trials, group);
+  for (int64_t threads : {1, 2}) {
+    auto text = cost::featuresJson(path, {"cpu", threads, std::nullopt});
+    ASSERT_TRUE(bool(text)) << llvm::toString(text.takeError());
+    Json found = Json::parse(*text)["groups"][0]["candidates"];
+    ASSERT_EQ(found.size(), threads == 1 ? 1u : 3u);
+    EXPECT_EQ(found[0]["knobs"]["chunk"], 4096) << "the default comes first";
+  }
+}
+
 TEST_F(Features, TakeDynamicSizesAsMeasured) {
   std::string text = kText.str();
   for (auto [hole, filling] :

@@ -207,12 +207,12 @@ TEST_F(Choosers, ScoreAllThatACardAllows) {
   size_t count = 1;
   for (const warehouse::Knob &knob : card->knobs)
     count *= knob.domain.size();
-  std::vector<plan::Choice> all = cost::productOf(*card, count, 0);
+  std::vector<plan::Choice> all = cost::productOf(*card, 2, count, 0);
   std::set<warehouse::KnobValues> distinct;
   for (const plan::Choice &choice : all)
     distinct.insert(choice.knobs);
   EXPECT_EQ(distinct.size(), count);
-  std::vector<plan::Choice> some = cost::productOf(*card, 100, 1);
+  std::vector<plan::Choice> some = cost::productOf(*card, 2, 100, 1);
   EXPECT_EQ(some.size(), 100u);
   for (const plan::Choice &choice : some)
     EXPECT_TRUE(distinct.count(choice.knobs));

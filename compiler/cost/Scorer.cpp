@@ -55,13 +55,14 @@ bool isJudged(const Card &card) {
   return card.mechanism->type == mechanism::CardType::Schedule && !card.knobs.empty();
 }
 
-std::vector<Choice> productOf(const Card &card, size_t most, uint64_t seed) {
+std::vector<Choice> productOf(const Card &card, int64_t workers, size_t most, uint64_t seed) {
+  std::vector<Knob> knobs = card.knobsFor(workers);
   size_t count = 1;
-  for (const Knob &knob : card.knobs)
+  for (const Knob &knob : knobs)
     count *= knob.domain.size();
   auto choiceOf = [&](size_t number) {
     Choice choice{&card, {}};
-    for (const Knob &knob : card.knobs) {
+    for (const Knob &knob : knobs) {
       choice.knobs[knob.name] = knob.domain[number % knob.domain.size()];
       number /= knob.domain.size();
     }

@@ -36,9 +36,10 @@ private:
 /// library calls and kernels that are written by hand, are told apart by running them.
 bool isJudged(const warehouse::Card &card);
 
-/// Candidates of the card from all that its knobs allow: all of them, or `most` that follow from
-/// the seed.
-std::vector<plan::Choice> productOf(const warehouse::Card &card, size_t most, uint64_t seed);
+/// Candidates of the card from all that its knobs allow for so many workers: all of them, or `most`
+/// that follow from the seed.
+std::vector<plan::Choice> productOf(const warehouse::Card &card, int64_t workers, size_t most,
+                                    uint64_t seed);
 
 } // namespace heddle::cost
 

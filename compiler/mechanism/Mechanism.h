@@ -29,6 +29,9 @@ struct Mechanism {
   CardType type = CardType::Schedule;
   /// Those that a card may set; a kernel has its own instead.
   llvm::ArrayRef<llvm::StringLiteral> knobs = {};
+  /// Those of them that only say how the work is shared among workers: one worker runs the same
+  /// code whatever they are.
+  llvm::ArrayRef<llvm::StringLiteral> sharing = {};
   /// All results are stored element by element, so that each may lie inside of a larger tensor.
   bool storesElements = false;
   /// It serves only some of the ops that have its loops, of which a key says nothing: strides, or

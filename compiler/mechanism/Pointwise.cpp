@@ -15,7 +15,10 @@ static Fit fitsPointwise(const Mechanism &, Ops ops, std::string &why) {
 }
 
 static constexpr StringLiteral kKnobs[] = {"chunk"};
-const Mechanism kPointwise = {
-    .name = "pointwise", .check = fitsPointwise, .knobs = kKnobs, .storesElements = true};
+const Mechanism kPointwise = {.name = "pointwise",
+                              .check = fitsPointwise,
+                              .knobs = kKnobs,
+                              .sharing = kKnobs,
+                              .storesElements = true};
 
 } // namespace heddle::mechanism

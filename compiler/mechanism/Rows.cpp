@@ -26,6 +26,6 @@ static Fit fitsRows(const Mechanism &, Ops ops, std::string &why) {
 
 static constexpr StringLiteral kKnobs[] = {"rows"};
 const Mechanism kRows = {
-    .name = "rows", .check = fitsRows, .knobs = kKnobs, .storesElements = true};
+    .name = "rows", .check = fitsRows, .knobs = kKnobs, .sharing = kKnobs, .storesElements = true};
 
 } // namespace heddle::mechanism

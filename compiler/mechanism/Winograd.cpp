@@ -9,6 +9,8 @@ namespace heddle::mechanism {
 
 using graph::DimVector;
 
+static constexpr int64_t kMostApart = 1024; // no image makes tiles of pixels farther apart pay
+
 /// One channels-last convolution of 3x3, every pixel, whose transform keeps f32's accuracy.
 static Fit fitsWinograd(const Mechanism &, Ops ops, std::string &why) {
   if (Fit fit = checkPlainProduct(ops, why); fit != Fit::Full)
@@ -23,8 +25,10 @@ static Fit fitsWinograd(const Mechanism &, Ops ops, std::string &why) {
     auto isOne = [](int64_t number) { return number == 1; };
     if (w.size() != 4 || !w[2].isConstant(3) || !w[3].isConstant(3))
       return refuse(why, "the window of " + named(op) + " is not 3x3");
-    if (!llvm::all_of(conv.getStrides(), isOne) || !llvm::all_of(conv.getDilations(), isOne))
-      return refuse(why, named(op) + " has strides or dilations");
+    if (!llvm::all_of(conv.getStrides(), isOne))
+      return refuse(why, named(op) + " has strides");
+    if (!llvm::all_of(conv.getDilations(), [](int64_t d) { return d <= kMostApart; }))
+      return refuse(why, named(op) + " has dilations of more than " + Twine(kMostApart));
     if (conv.getGroups() != 1)
       return refuse(why, named(op) + " has groups");
     if (!conv.getChannelsLast() || !graph::elementOf(conv.getX()).isF32())

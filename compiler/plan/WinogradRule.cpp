@@ -1,14 +1,14 @@
 // WinogradRule: the times of a 3x3 convolution, direct and in tiles, in multiply-adds
 // (bench/notes/2026-11-21-winograd.md).
 //
-//     direct   9 in (columns pixels + f out)
+//     direct   taps in columns pixels + f 9 in out
 //     tiles    places (tiles (in columns + t (in + out)) + f in out),   places = (m + 2)^2
 //
-// columns are filters in whole vectors. Few filters have a form of their own, whose cost is
-// NarrowRule's (bench/notes/2026-11-25-plans.md).
-// f is what a number of the filters costs to be read, more where they do not stay in the cache, or
-// to be transformed by each task; t what a number of a tile costs to be transformed, in cycles,
-// each of which has one or two multiply-adds.
+// taps are those that are in the image, 9 but for dilations; columns are filters in whole vectors.
+// Few filters have a form of their own, whose cost is NarrowRule's
+// (bench/notes/2026-11-25-plans.md). f is what a number of the filters costs to be read, more where
+// they do not stay in the cache, or to be transformed by each task; t what a number of a tile costs
+// to be transformed, in cycles, each of which has one or two multiply-adds.
 
 #include "compiler/plan/WinogradRule.h"
 
@@ -28,18 +28,29 @@ constexpr double kLate = 5, kLateTiles = 64; // f, and the tiles of a task
 /// form is left to it.
 constexpr double kSmallTiles = 1.25, kGain = 1.1;
 /// What transformed filters may take beyond the plain ones: some, and more where images are large.
-constexpr double kRoomBytes = 1 << 18, kRoomPerImageByte = 4, kMostRoomBytes = 4 << 20;
+constexpr double kRoomBytes = 1 << 19, kRoomPerImageByte = 4, kMostRoomBytes = 4 << 20;
 /// Of images and of their rows, where nothing says a typical size.
 constexpr int64_t kLikelyImages = 1, kLikelySize = 56;
 
 /// A layer in numbers.
 struct Layer {
   double in, out, images, height, width;
+  double apart[2]; // dilations
 
   double pixels() const { return images * height * width; }
   double tiles(int64_t m) const {
-    auto size = static_cast<double>(m);
-    return images * std::ceil(height / size) * std::ceil(width / size);
+    auto along = [&](double size, double step) {
+      return step * std::ceil(std::ceil(size / step) / static_cast<double>(m));
+    };
+    return images * along(height, apart[0]) * along(width, apart[1]);
+  }
+  /// Taps of a pixel, the mean: the direct form leaves out those that are beyond the border where a
+  /// dilation makes them many.
+  double taps() const {
+    auto along = [](double size, double step) {
+      return step > 1 ? 1 + 2 * std::max(0.0, size - step) / size : 3;
+    };
+    return along(height, apart[0]) * along(width, apart[1]);
   }
 };
 } // namespace
@@ -56,8 +67,13 @@ static std::optional<Layer> layerOf(graph::ConvOp conv) {
     return static_cast<double>(
         std::max<int64_t>(1, graph::knownTypicalSize(conv, dim).value_or(size)));
   };
-  return Layer{static_cast<double>(*w[1].constant()), static_cast<double>(*w[0].constant()),
-               likely(y[0], kLikelyImages), likely(y[1], kLikelySize), likely(y[2], kLikelySize)};
+  return Layer{
+      static_cast<double>(*w[1].constant()),
+      static_cast<double>(*w[0].constant()),
+      likely(y[0], kLikelyImages),
+      likely(y[1], kLikelySize),
+      likely(y[2], kLikelySize),
+      {static_cast<double>(conv.getDilations()[0]), static_cast<double>(conv.getDilations()[1])}};
 }
 
 WinogradForm winogradForm(graph::ConvOp conv, const program::Machine &machine) {
@@ -69,7 +85,7 @@ WinogradForm winogradForm(graph::ConvOp conv, const program::Machine &machine) {
   double columns = std::ceil(out / lanes) * lanes;
   double vectors = (std::ceil(in / lanes) + std::ceil(out / lanes)) * lanes;
   double room = kRoomBytes + kRoomPerImageByte * sizeof(float) * (in + out) * pixels;
-  double ofPixel = 9 * in * columns;
+  double ofPixel = layer->taps() * in * columns;
   if (auto narrow = narrowCost(conv, machine))
     ofPixel = std::min(ofPixel, lanes * *narrow);
   double least = (ofPixel * pixels + costOfFilters(9 * in * out)) / kGain;

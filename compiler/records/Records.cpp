@@ -54,12 +54,22 @@ CREATE TABLE plan (
 )"};
 static_assert(std::size(kTables) == kVersion);
 
+static std::string textOf(const std::string &card, const std::string &hash,
+                          const warehouse::KnobValues &knobs) {
+  std::string text = card + "@" + hash;
+  for (auto &[name, value] : knobs)
+    text += " " + name + "=" + std::to_string(value);
+  return text;
+}
+
+std::string textOf(const Record &record) {
+  return record.card.empty() ? "none" : textOf(record.card, record.cardHash, record.knobs);
+}
+
 std::string textOf(const plan::Choice &choice) {
   if (!choice.card)
     return "none";
-  std::string text = choice.card->name + "@" + choice.card->hash;
-  for (auto &[name, value] : choice.knobs)
-    text += " " + name + "=" + std::to_string(value);
+  std::string text = textOf(choice.card->name, choice.card->hash, choice.knobs);
   for (const plan::Version &version : choice.versions) { // symbols have other names elsewhere
     text += ";";
     for (auto &[size, most] : version.when)

@@ -49,6 +49,8 @@ struct PlanRecord {
 
 /// "matmul@4f0c... m=8 n=48; <=16 m=14 n=16"; "none" for the default form of the group's kind.
 std::string textOf(const plan::Choice &choice);
+/// The same of the record's candidate.
+std::string textOf(const Record &record);
 
 /// What a speedup must be at least to count: timing is no better than this.
 constexpr double kClearly = 1.02;

@@ -39,7 +39,7 @@ llvm::Error Tuner::follow(Work &work, double whole) {
   std::vector<Choice> choices{work.base};
   for (const warehouse::Offer &offer : work.offers)
     if (offer.isOffered() && cost::isJudged(*offer.card))
-      llvm::append_range(choices, cost::productOf(*offer.card, kScored, seedOf(work)));
+      llvm::append_range(choices, cost::productOf(*offer.card, threads, kScored, seedOf(work)));
   if (choices.size() == 1) {
     work.unscored = "none of its cards has knobs to choose";
     return llvm::Error::success();

@@ -17,9 +17,13 @@ static constexpr int64_t kRandomEvery = 4; // turns
 static constexpr int64_t kDraws = 1000;    // after which a card has nothing left
 static constexpr size_t kFarthest = 4;     // steps of two knobs together
 
-Search::Search(llvm::ArrayRef<const Card *> cards, const Choice &base, uint64_t seed)
+Search::Search(llvm::ArrayRef<const Card *> cards, const Choice &base, int64_t workers,
+               uint64_t seed)
     : cards(cards.begin(), cards.end()), base(base), best(base), order(seed), draws(seed),
-      randomLeft(kRandom) {}
+      randomLeft(kRandom) {
+  for (const Card *card : cards)
+    knobs[card] = card->knobsFor(workers);
+}
 
 bool Search::isNew(const Choice &choice) const { return !tried.count(records::textOf(choice)); }
 
@@ -46,7 +50,7 @@ std::optional<Choice> Search::start() {
     if (favourites && favourites->judges(*card))
       continue;
     Choice choice{card, {}};
-    for (const Knob &knob : card->knobs)
+    for (const Knob &knob : knobs.at(card))
       choice.knobs[knob.name] = knob.initial;
     if (card != base.card && isNew(choice))
       return choice;
@@ -94,12 +98,12 @@ std::optional<Choice> Search::neighbour() {
     if (isNew(step.choice) && (!nearest || step < *nearest))
       nearest = std::move(step);
   };
-  const std::vector<Knob> &knobs = best.card->knobs;
-  for (size_t i = 0; i < knobs.size(); ++i)
-    for (Step &one : stepsAlong(knobs[i], {0, 0, 0, best})) {
+  const std::vector<Knob> &some = knobs.at(best.card);
+  for (size_t i = 0; i < some.size(); ++i)
+    for (Step &one : stepsAlong(some[i], {0, 0, 0, best})) {
       consider(one);
-      for (size_t j = i + 1; j < knobs.size(); ++j)
-        for (Step &two : stepsAlong(knobs[j], one))
+      for (size_t j = i + 1; j < some.size(); ++j)
+        for (Step &two : stepsAlong(some[j], one))
           if (two.distance <= kFarthest)
             consider(two);
     }
@@ -111,7 +115,7 @@ std::optional<Choice> Search::neighbour() {
 std::optional<Choice> Search::drawn() {
   const Card *card = cards[draws() % cards.size()];
   Choice choice{card, {}};
-  for (const Knob &knob : card->knobs)
+  for (const Knob &knob : knobs.at(card))
     choice.knobs[knob.name] = knob.domain[draws() % knob.domain.size()];
   return isNew(choice) ? std::optional(choice) : std::nullopt;
 }

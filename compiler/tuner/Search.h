@@ -12,7 +12,8 @@ namespace heddle::tuner {
 class Search {
 public:
   /// `cards` are those that are offered; `base` is the default choice, of speedup 1.
-  Search(llvm::ArrayRef<const warehouse::Card *> cards, const plan::Choice &base, uint64_t seed);
+  Search(llvm::ArrayRef<const warehouse::Card *> cards, const plan::Choice &base, int64_t workers,
+         uint64_t seed);
 
   /// From now on these instead of a local search, after the cards that they do not judge. What is
   /// told already counts.
@@ -37,6 +38,7 @@ private:
   std::optional<plan::Choice> drawn();
 
   std::vector<const warehouse::Card *> cards;
+  std::map<const warehouse::Card *, std::vector<warehouse::Knob>> knobs;
   plan::Choice base, best;
   double highest = 1;
   std::map<std::string, double> tried;               // speedups by the candidates' texts

@@ -154,7 +154,7 @@ llvm::Error Tuner::prepare(Work &work, cards::Program *ready) {
   for (const warehouse::Offer &offer : work.offers)
     if (offer.isOffered())
       offered.push_back(offer.card);
-  work.search.emplace(offered, work.base, seedOf(work));
+  work.search.emplace(offered, work.base, threads, seedOf(work));
   for (const Record &record : work.records)
     if (isSettled(&record))
       work.search->tell(work.choiceOf(record), record.speedup);

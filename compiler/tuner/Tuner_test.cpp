@@ -25,6 +25,8 @@ protected:
     }
     tile.knobs = {{"m", {1, 2, 4, 6, 8, 12}, 4}, {"n", {4, 8, 16, 32, 64}, 8}};
     flat.knobs = {{"chunk", {1, 2}, 1}};
+    tile.mechanism = &mechanism::kContraction;
+    flat.mechanism = &mechanism::kPointwise;
     base = {&tile, {{"m", 4}, {"n", 8}}};
   }
 
@@ -52,7 +54,7 @@ protected:
 };
 
 TEST_F(Searches, FindTheBestAndEnd) {
-  Search search({&tile, &flat}, base, 1);
+  Search search({&tile, &flat}, base, 2, 1);
   search.tell(base, 1);
   std::vector<std::string> texts = finish(search);
   EXPECT_EQ(texts.front(), "flat@1 chunk=1"); // each card is tried before any knob
@@ -62,8 +64,8 @@ TEST_F(Searches, FindTheBestAndEnd) {
 }
 
 TEST_F(Searches, FollowFromTheSeed) {
-  Search one({&tile, &flat}, base, 7), same({&tile, &flat}, base, 7),
-      other({&tile, &flat}, base, 8);
+  Search one({&tile, &flat}, base, 2, 7), same({&tile, &flat}, base, 2, 7),
+      other({&tile, &flat}, base, 2, 8);
   for (Search *search : {&one, &same, &other})
     search->tell(base, 1);
   auto texts = finish(one);
@@ -72,14 +74,23 @@ TEST_F(Searches, FollowFromTheSeed) {
 }
 
 TEST_F(Searches, GoOnWhereAnotherOneEnded) {
-  Search first({&tile, &flat}, base, 3);
+  Search first({&tile, &flat}, base, 2, 3);
   first.tell(base, 1);
   finish(first);
-  Search second({&tile, &flat}, base, 3);
+  Search second({&tile, &flat}, base, 2, 3);
   second.tell(base, 1);
   for (const Choice &choice : std::vector<Choice>(known))
     second.tell(choice, speedupOf(choice));
   EXPECT_TRUE(finish(second).empty());
+}
+
+TEST_F(Searches, LeaveWhatOnlySharesTheWorkToSeveralWorkers) {
+  for (int64_t workers : {1, 2}) {
+    Search search({&tile, &flat}, base, workers, 1);
+    std::vector<std::string> texts = finish(search);
+    EXPECT_EQ(llvm::is_contained(texts, "flat@1 chunk=2"), workers == 2);
+    EXPECT_TRUE(llvm::is_contained(texts, "flat@1 chunk=1"));
+  }
 }
 
 /// A search that a cost model leads. It knows of one card alone.
@@ -98,7 +109,7 @@ protected:
 
   /// What is measured of so many.
   std::vector<std::string> led(const Says &logarithm, int64_t count) {
-    Search search({&tile, &flat}, base, 1);
+    Search search({&tile, &flat}, base, 2, 1);
     search.tell(base, 1);
     search.follow(favourites(logarithm, count));
     std::vector<std::string> texts = finish(search);
@@ -141,7 +152,7 @@ TEST_F(LedSearches, LearnFromWhatTheModelGotWrong) {
 }
 
 TEST_F(LedSearches, CountWhatIsKnown) {
-  Search search({&tile, &flat}, base, 1);
+  Search search({&tile, &flat}, base, 2, 1);
   search.tell(base, 1);
   search.tell({&tile, {{"m", 8}, {"n", 32}}}, 2);
   search.tell({&flat, {{"chunk", 1}}}, 0.5);
@@ -152,7 +163,7 @@ TEST_F(LedSearches, CountWhatIsKnown) {
 }
 
 TEST_F(LedSearches, TakeAFailureForSlow) {
-  Search search({&tile}, base, 1);
+  Search search({&tile}, base, 2, 1);
   search.tell(base, 1);
   search.follow(favourites(truth, 4));
   auto first = search.next();

@@ -18,6 +18,14 @@ const Knob *Card::knob(StringRef wanted) const {
   return found == knobs.end() ? nullptr : &*found;
 }
 
+std::vector<Knob> Card::knobsFor(int64_t workers) const {
+  std::vector<Knob> some = knobs;
+  for (Knob &knob : some)
+    if (workers == 1 && llvm::is_contained(mechanism->sharing, knob.name))
+      knob.domain = {knob.initial};
+  return some;
+}
+
 static std::string textOf(Type type) {
   std::string text;
   llvm::raw_string_ostream(text) << type;

@@ -44,6 +44,9 @@ struct Card {
   mlir::func::FuncOp example; // of the module, or null
 
   const Knob *knob(llvm::StringRef name) const;
+  /// The knobs with the values that are worth a trial: for one worker, those that only share the
+  /// work among workers have the one that they are written with.
+  std::vector<Knob> knobsFor(int64_t workers) const;
   /// What @example computes, operands first, without constants.
   llvm::SmallVector<mlir::Operation *> exampleOps() const;
   /// How these ops, operands first, stand to the card's nests: what the partitioner grows by.

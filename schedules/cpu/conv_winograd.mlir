@@ -7,8 +7,8 @@
 //           multiplied there with transformed filters, transformed back and stored. 4 or 2.25 multiplications
 //           a pixel instead of 9. Filters that are transformed when the model is compiled take 1.8 or 4 times
 //           the memory; with `late` each task transforms those that it needs.
-// Needs     filters that are constant, pixels whose channels are neighbours, no strides, dilations or
-//           groups, f32. Sums are rounded otherwise than those of products (`math = "fast"`): tiles of 4x4
+// Needs     filters that are constant, pixels whose channels are neighbours, no strides or groups, dilations
+//           of at most 1024, f32. Sums are rounded otherwise than those of products (`math = "fast"`): tiles of 4x4
 //           have up to 2.5 times the error of a plain sum. An infinity or NaN makes its whole tile NaN.
 // Why       it is what makes 3x3 convolutions faster than their multiplications would allow
 //           (bench/notes/2026-11-21-winograd.md).

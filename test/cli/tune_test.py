@@ -119,7 +119,8 @@ def test_collects_candidates_of_each_group(model, records):
     found = tune(model, records, "--collect", 6, trials=0)
     counts = sqlite3.connect(records).execute(
         "SELECT key, count(*), sum(confirmed) FROM trial GROUP BY key").fetchall()
-    assert [count for _, count, _ in counts] == [6, 6]  # the default choice among them
+    # The default choice among them; what is computed per element has only that for one thread.
+    assert sorted(count for _, count, _ in counts) == [1, 6]
     assert [confirmed for _, _, confirmed in counts] == [1, 1]
     assert found["ended"] == "done" and found["plan"] is None and found["model_times"] is None
     assert tune(model, records, "--collect", 6, trials=0)["trials"] == 0

@@ -8,23 +8,25 @@ namespace heddle::ops {
 using std::string;
 
 namespace {
-/// A convolution of `in` channels to `out`; `low` and `high` are its borders.
+/// A convolution of `in` channels to `out`; `low` and `high` are its borders, `apart` its
+/// dilations.
 struct Layer {
   int64_t in, out;
   std::array<int64_t, 2> low, high;
+  std::array<int64_t, 2> apart = {1, 1};
 
   string channels(int64_t count) const { return std::to_string(count); }
   string attributes() const {
     auto list = [](std::array<int64_t, 2> numbers) {
       return "array<i64: " + std::to_string(numbers[0]) + ", " + std::to_string(numbers[1]) + ">";
     };
-    return "strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, low = " + list(low) +
+    return "strides = array<i64: 1, 1>, dilations = " + list(apart) + ", low = " + list(low) +
            ", high = " + list(high);
   }
   /// The sizes of the result for an image of these sizes.
   string dims(const string &images, const string &height, const string &width) const {
     auto size = [&](const string &from, int64_t d) {
-      return from + " + " + std::to_string(low[d] + high[d] - 2);
+      return from + " + " + std::to_string(low[d] + high[d] - 2 * apart[d]);
     };
     return "[" + images + ", " + channels(out) + ", " + size(height, 0) + ", " + size(width, 1) +
            "]";
@@ -72,7 +74,10 @@ static void addSizes(Cases &cases) {
                {"borders apart", {16, 70, {2, 1}, {0, 3}}, {{"m", 14}, {"n", 16}}},
                {"far borders", {3, 8, {6, 2}, {3, 7}}, {{"m", 2}, {"n", 8}}},
                {"many channels", {130, 33, {1, 1}, {1, 1}}, {{"n", 64}, {"tiles", 8}}},
-               {"small blocks", {33, 50, {1, 1}, {1, 1}}, {{"m", 1}, {"tiles", 8}}}};
+               {"small blocks", {33, 50, {1, 1}, {1, 1}}, {{"m", 1}, {"tiles", 8}}},
+               {"dilations", {19, 24, {2, 2}, {2, 2}, {2, 2}}, {{"n", 32}}},
+               {"dilations apart", {16, 33, {4, 1}, {3, 1}, {3, 1}}, {{"m", 6}}},
+               {"far dilations", {8, 16, {8, 5}, {8, 6}, {8, 5}}, {{"m", 2}, {"tiles", 8}}}};
   for (auto &kind : kinds) {
     auto build = [layer = kind.layer](Model &m) {
       Value x = m.input("f32[n, " + layer.channels(layer.in) + ", h, w]", Fill::range(-1, 1));
@@ -94,6 +99,20 @@ static void addSizes(Cases &cases) {
             m.output(conv(m, layer, x, dims), kClose);
           });
     }
+  }
+}
+
+static void addDilations(Cases &cases) {
+  for (auto [height, width, apart] : {std::array{36, 40, 8}, std::array{28, 28, 4},
+                                      std::array{25, 33, 3}, std::array{32, 16, 2}}) {
+    int64_t step = apart;
+    Layer layer{24, 40, {step, step}, {step, step}, {step, step}};
+    string sizes = std::to_string(height) + ", " + std::to_string(width) + "]";
+    add(cases, "dilation of " + std::to_string(step), {}, [=](Model &m) {
+      Value x = m.input("f32[2, 24, " + sizes, Fill::range(-1, 1));
+      Value y = conv(m, layer, x, "[2, 40, " + sizes);
+      m.output(with(m, "add", y, m.input("f32[2, 1, " + sizes)), kClose);
+    });
   }
 }
 
@@ -142,6 +161,7 @@ static void addSums(Cases &cases) {
 void addWinograd(Cases &cases) {
   addSums(cases);
   addSizes(cases);
+  addDilations(cases);
   addEpilogues(cases);
 }
 

@@ -18,7 +18,9 @@ void Winograd::transformInput(Elements &e, Value source, Value target, ArrayRef<
       Value mask = e.mask;
       if (!rows.empty())
         mask = code.both(mask, code.spread(code.both(rows[i], columns[j])));
-      Value at = code.add(code.add(source, kernel.dim(x[3] * (Dim(i) * x[2] + Dim(j)))), channel);
+      Value at = code.add(
+          code.add(source, kernel.dim(x[3] * (Dim(i * step(0)) * x[2] + Dim(j * step(1))))),
+          channel);
       return code.loadLanes(element, kernel.pointer(conv.getX()), at, mask);
     };
     Value inRun = code.rem(channel, code.number(run));
@@ -53,13 +55,13 @@ void Winograd::emitInput(Elements &e, Value number, Value tile) {
   Value line = code.add(code.mul(place.image, height), top);
   Value source = code.mul(code.add(code.mul(line, width), left), kernel.dim(x[3]));
   Value target = code.mul(number, code.number(run));
-  auto insideFrom = [&](Value first, Value size) {
+  auto insideFrom = [&](Value first, Value size, size_t axis) {
     Values result;
     for (int64_t i = 0; i < inputs(); ++i)
-      result.push_back(inside(e, e.uniform(code.add(first, code.number(i))), size));
+      result.push_back(inside(e, e.uniform(code.add(first, code.number(i * step(axis)))), size));
     return result;
   };
-  Values rows = insideFrom(top, height), columns = insideFrom(left, width);
+  Values rows = insideFrom(top, height, 0), columns = insideFrom(left, width, 1);
   Value isInside =
       code.both(code.both(rows.front(), rows.back()), code.both(columns.front(), columns.back()));
   code.choose(
@@ -76,14 +78,14 @@ void Winograd::emitInput(Elements &e, Value number, Value tile) {
       });
 }
 
-/// The epilogue of one pixel: `value` stands for the convolution's result.
+/// The epilogue of one pixel of the tile: `value` stands for the convolution's result.
 void Winograd::storePixel(Elements &e, const Place &place, Value i, Value j, Value value,
                           Value column) {
   Code &code = kernel.code();
   Elements::Scope scope(e);
   Indices at{e.uniform(place.image),
-             e.uniform(code.add(place.row, i)),
-             e.uniform(code.add(place.column, j)),
+             e.uniform(code.add(place.row, code.mul(i, code.number(step(0))))),
+             e.uniform(code.add(place.column, code.mul(j, code.number(step(1))))),
              {column, 1, {}}};
   e.bind(conv.getResult(), [value](ArrayRef<Index>) { return value; });
   for (Value result : outputsOf(group))
@@ -112,8 +114,12 @@ void Winograd::transformOutput(Elements &e, Value source, Value column, const Pl
       row.push_back(transformed[j][i]);
     pixels.push_back(transform.output(code, row));
   }
-  Value height = code.sub(kernel.dim(y[1]), place.row), size = code.number(m);
-  Value across = code.sub(kernel.dim(y[2]), place.column);
+  auto countFrom = [&](Value first, size_t axis) { // of the tile's rows, or columns
+    Value left = code.sub(kernel.dim(y[1 + axis]), first);
+    return step(axis) == 1 ? left : code.ceilDiv(code.max(left, code.number(0)), step(axis));
+  };
+  Value height = countFrom(place.row, 0), across = countFrom(place.column, 1);
+  Value size = code.number(m);
   auto storeAll = [&] {
     for (int64_t i = 0; i < m; ++i)
       for (int64_t j = 0; j < m; ++j)
@@ -133,7 +139,8 @@ void Winograd::transformOutput(Elements &e, Value source, Value column, const Pl
     });
     return Values();
   };
-  bool isExact = y[1].mod(Dim(m)).isConstant(0) && y[2].mod(Dim(m)).isConstant(0);
+  bool isExact =
+      y[1].mod(Dim(m * step(0))).isConstant(0) && y[2].mod(Dim(m * step(1))).isConstant(0);
   if (isExact) {
     storeAll();
     return;

@@ -33,14 +33,30 @@ static Dim atLeastNone(const Dim &dim) {
   return dim.isNeverNegative() ? dim : Dim::max(dim, Dim(0));
 }
 
+/// Those of each of the images that a dilation makes, in turn: some of the last may have no pixel.
+Dim Winograd::tilesAlong(size_t axis) {
+  Dim ofOne = atLeastNone(y[1 + axis]).ceilDiv(Dim(step(axis)));
+  return ofOne.ceilDiv(Dim(outputs())) * Dim(step(axis));
+}
+
+/// The first row, or column, of the result's tile with this number among all along the axis.
+Value Winograd::pixelOf(Value tile, size_t axis) {
+  Code &code = kernel.code();
+  if (step(axis) == 1)
+    return code.mul(tile, code.number(outputs()));
+  Value apart = code.number(step(axis));
+  Value first = code.mul(code.div(tile, apart), code.number(outputs() * step(axis)));
+  return code.add(first, code.rem(tile, apart));
+}
+
 /// Blocks of tiles whose V and M fit the L2, equal ones and as many for each worker where the
 /// images' sizes are known. Where there are fewer blocks than workers, these share the panels of a
 /// block; and if its filters are late and there are panels enough, it is not split instead: to
 /// transform its tiles again is less work than its filters.
 void Winograd::chooseBlocks() {
   int64_t workers = std::max<int64_t>(1, kernel.machine.workers);
-  tilesDown = atLeastNone(y[1]).ceilDiv(Dim(outputs()));
-  tilesAcross = atLeastNone(y[2]).ceilDiv(Dim(outputs()));
+  tilesDown = tilesAlong(0);
+  tilesAcross = tilesAlong(1);
   tileCount = y[0] * tilesDown * tilesAcross;
   int64_t most = schedule.knob("m", 8), lanes = kernel.machine.lanes;
   int64_t numbersOfTile = places() * (llvm::alignTo(channels, lanes) + panelWidth());
@@ -102,9 +118,9 @@ void Winograd::layOut() {
 Winograd::Place Winograd::placeOf(Value tile) {
   Code &code = kernel.code();
   Value across = kernel.dim(tilesAcross), down = kernel.dim(tilesDown);
-  Value line = code.div(tile, across), m = code.number(outputs());
-  return {code.div(line, down), code.mul(code.rem(line, down), m),
-          code.mul(code.rem(tile, across), m)};
+  Value line = code.div(tile, across);
+  return {code.div(line, down), pixelOf(code.rem(line, down), 0),
+          pixelOf(code.rem(tile, across), 1)};
 }
 
 /// A register tile: tiles from `first` on at one place, times a run of channels' filters, to M or,

@@ -6,6 +6,9 @@
 // that back and stores it with the elementwise epilogue. Image borders are masked loads, so there
 // is no copy with borders.
 //
+// A dilated convolution is one of each d x d pixels of the image that lie a dilation apart: tiles
+// are of such pixels.
+//
 // Filters are transformed when the model is compiled or, with the knob `late`, by each task, a run
 // of channels at a time: they then take the memory of plain ones.
 //
@@ -62,6 +65,10 @@ private:
   void storePixel(Elements &e, const Place &place, Value i, Value j, Value value, Value column);
 
   bool areFiltersKnown() { return conv.getW().getDefiningOp<graph::ConstantOp>() != nullptr; }
+  /// From one row of a tile to the next, and from one column.
+  int64_t step(size_t axis) { return conv.getDilations()[axis]; }
+  Dim tilesAlong(size_t axis);
+  Value pixelOf(Value tile, size_t axis);
   int64_t outputs() const { return transform.outputs(); }
   int64_t inputs() const { return transform.inputs(); }
   int64_t places() const { return inputs() * inputs(); }
