@@ -15,7 +15,8 @@ from onnx import checker, shape_inference
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from bench.learning import corpus, drawn, evaluation, repeats, sources, tuning  # noqa: E402
+from bench.learning import (  # noqa: E402
+    corpus, drawn, evaluation, published, repeats, sources, tuning)
 
 
 def test_drawn_networks_are_models():
@@ -51,6 +52,26 @@ def test_drawn_networks_are_planned(seed, tmp_path):
     assert compiled.plan["groups"], name
 
 
+def test_published_networks_are_models():
+    assert len(set(published.NAMES)) == 2 * len(published.MAKERS) + len(published.SYMBOLS)
+    for name in published.NAMES:
+        model = published.network(name)
+        checker.check_model(model)
+        shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
+        sizes = [dim for value in model.graph.input for dim in value.type.tensor_type.shape.dim]
+        assert any(dim.dim_param for dim in sizes) == name.endswith("dynamic"), name
+
+
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize("name", [name for name in published.NAMES if not name.endswith("big")])
+def test_published_networks_are_planned(name):
+    import heddle
+
+    compiled = heddle.compile(published.network(name).SerializeToString(), cache=False, threads=1,
+                              opt_level=0, load=False)
+    assert compiled.plan["groups"]
+
+
 def test_kinds_are_interleaved(tmp_path):
     names = [name for name, _ in sources.models({"drawn": 9, "catalogue": 2, "fuzz": 3}, tmp_path)]
     kinds = ["drawn" if name.startswith("drawn") else "fuzz" if name.startswith("fuzz") else "real"
@@ -63,7 +84,7 @@ def test_kinds_are_interleaved(tmp_path):
 def test_a_collection_goes_on_where_it_was_ended(tmp_path):
     path = tmp_path / "corpus.db"
     command = [sys.executable, "-m", "bench.learning.corpus", "-o", str(path), "--drawn", "2",
-               "--catalogue", "0", "--fuzz", "0", "--collect", "2", "--model-time", "600"]
+               "--published", "0", "--catalogue", "0", "--fuzz", "0", "--collect", "2", "--model-time", "600"]
     environment = {**os.environ, "HEDDLE_CACHE": "",
                    "PYTHONPATH": f"{ROOT / 'python'}:{ROOT}"}
     child = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE,
@@ -113,7 +134,8 @@ def trial_file(path, seconds):
 def test_what_is_timed_again_is_compared(tmp_path):
     once = trial_file(tmp_path / "0.db", [1e-4, 2e-4, 3e-4, 3.03e-4])
     again = trial_file(tmp_path / "1.db", [1e-4, 2e-4, 3.06e-4, 3e-4])
-    [group] = repeats.common([once, again])  # the other has one candidate
+    kinds = repeats.common([once, again], {"a": "rows"})
+    [group] = kinds["rows"]  # the other group has one candidate
     assert group.shape == (4, 2)
     tau, clear = repeats.between([group], [0], [1])
     assert tau == pytest.approx(4 / 6) and clear == 1  # what differs by 1 % changed places
