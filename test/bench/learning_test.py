@@ -84,7 +84,8 @@ def test_kinds_are_interleaved(tmp_path):
 def test_a_collection_goes_on_where_it_was_ended(tmp_path):
     path = tmp_path / "corpus.db"
     command = [sys.executable, "-m", "bench.learning.corpus", "-o", str(path), "--drawn", "2",
-               "--published", "0", "--catalogue", "0", "--fuzz", "0", "--collect", "2", "--model-time", "600"]
+               "--published", "0", "--catalogue", "0", "--fuzz", "0", "--collect", "2",
+               "--model-time", "600"]
     environment = {**os.environ, "HEDDLE_CACHE": "",
                    "PYTHONPATH": f"{ROOT / 'python'}:{ROOT}"}
     child = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE,
