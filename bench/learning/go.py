@@ -184,10 +184,9 @@ class Searches:
                  "frozen": self.policy(weights, seed, False)}
         count = found["tuned"]["evaluations"]
         found["annealing"] = self.anneal(seed, count)
-        if search == 0:  # what takes longer, once per policy
+        if seed == 0:  # what takes longer, once
             found["untrained"] = self.policy(None, seed, True, 1e-3)
             found["unlearned"] = self.policy(None, seed, False)
-        if seed == 0:
             found["annealing20"] = self.anneal(seed, TIMES * count)
         return found
 
@@ -436,9 +435,9 @@ def arguments():
 def found_searches(cases, given):
     """Runs by tasks and start, and by graph: first one of each, then the next."""
     found = {}
-    turns = itertools.product(range(given.policies), range(given.searches), given.tasks,
+    turns = itertools.product(range(given.searches), range(given.policies), given.tasks,
                               given.starts, cases.items())
-    for policy, search, tasks, start, (name, case) in turns:
+    for search, policy, tasks, start, (name, case) in turns:
         key = f"{tasks}-{start}-{name}-{policy}-{search}-{given.steps}-{given.fine_tune}"
         if given.last and not (STORE / f"{key}.json").exists():
             continue

@@ -10,6 +10,8 @@ refines, as in XTAT's use of GO (Phothilimthana et al., PACT 2021, section 5).
 SPDX-License-Identifier: Apache-2.0
 """
 
+import itertools
+
 import numpy as np
 
 from ..library import UsageError
@@ -24,6 +26,7 @@ MEMORIES = ["modulation", *(f"layer{layer}" for layer in range(LAYERS))]
 MOST_CHUNKS = 2  # that an update of a larger graph goes through: graph segment training
 # How many clusters a sample is expected to change, and the temperature at which it draws them.
 CHANGES = ((1, 3.0), (1, 6.0), (3, 6.0))
+DRAWS = 16  # until a sample has any
 
 
 def tempered(logs, heat):
@@ -75,27 +78,40 @@ class Agent:
         return found, feeds
 
     def sample(self, episode, logs):
-        """SAMPLES states, per task [sample, node]. A sample changes one task or all, some clusters
-        of one size, and draws the same noise for all nodes of a cluster; every node follows its own
-        probabilities, made flatter. All others keep what they have."""
-        view, ways = episode.view, [(task,) for task in logs] + [tuple(logs)] * (len(logs) > 1)
-        drawn = {(task, heat): tempered(logs[task], heat) for task in logs for _, heat in CHANGES}
+        """SAMPLES states, per task [sample, node], each with some changes, if it was not drawn in
+        vain too often."""
+        drawn = {}
+        for task, heat in itertools.product(logs, sorted({heat for _, heat in CHANGES})):
+            place, scores = TASKS.index(task), tempered(logs[task], heat)
+            kept = np.take_along_axis(scores, episode.state[place][:, None].astype(int), 1)[:, 0]
+            drawn[task, heat] = scores, -np.expm1(kept) * episode.may[place]
         states = [np.repeat(array[None], SAMPLES, 0) for array in episode.state]
         for number in range(SAMPLES):
-            tasks = ways[self.random.integers(len(ways))]
-            level = self.random.integers(len(view.clusters))
-            of_node, share = view.clusters[level], view.shares[level]
-            most, heat = CHANGES[self.random.integers(len(CHANGES))]
-            for task in tasks:
-                place = TASKS.index(task)
-                values, may, scores = states[place][number], episode.may[place], drawn[task, heat]
-                kept = np.exp(np.take_along_axis(scores, values[:, None].astype(int), 1)[:, 0])
-                expected = max(float(((1 - kept) * share)[may].sum()), 1e-9)
-                chosen = self.random.random(of_node.max() + 1) < most / expected
-                nodes = np.flatnonzero(chosen[of_node] & may)
-                noise = self.random.gumbel(size=(len(chosen), scores.shape[1]))
-                values[nodes] = np.argmax(scores[nodes] + noise[of_node[nodes]], 1)
+            for _ in range(DRAWS):
+                if self._draw(episode, drawn, [array[number] for array in states]):
+                    break
         return states
+
+    def _draw(self, episode, drawn, state):
+        """Changes one task or all, for some clusters of one size, and tells whether it did. The
+        noise is the same for all nodes of a cluster, but every node follows its own probabilities,
+        made flatter."""
+        tasks, view = self.tasks, episode.view
+        way = self.random.integers(len(tasks) + (len(tasks) > 1))
+        level = self.random.integers(len(view.clusters))
+        of_node, share = view.clusters[level], view.shares[level]
+        most, heat = CHANGES[self.random.integers(len(CHANGES))]
+        is_changed = False
+        for task in tasks[way:way + 1] or tasks:
+            values, (scores, leaves) = state[TASKS.index(task)], drawn[task, heat]
+            expected = max(float(leaves @ share), 1e-9)
+            chosen = self.random.random(of_node.max() + 1) < most / expected
+            nodes = np.flatnonzero(chosen[of_node] & (leaves > 0))
+            noise = self.random.gumbel(size=(len(chosen), scores.shape[1]))
+            new = np.argmax(scores[nodes] + noise[of_node[nodes]], 1)
+            is_changed |= bool((new != values[nodes]).any())
+            values[nodes] = new
+        return is_changed
 
     def step(self, episode, learn=True):
         """Samples changes, keeps those that help, and learns if told so. Returns the gains."""
