@@ -8,10 +8,11 @@ Two policies for each choice of tasks are pre-trained, each on small graphs of t
 search plans for large graphs of the three other families, which they have never seen: without
 learning, and fine-tuned in 25 steps. A policy that has learned nothing before searches too, and one
 that never learns, whose plans show what sampling by clusters brings alone. All searches from one
-start have as many evaluations of the simulator as the fine-tuned policy; annealing also has 20
-times as many. Times of searches are CPU seconds of one thread. What is found is kept in
-build/bench/go, so a run that was interrupted goes on, and `--last` tells what there is by now.
-`--write` draws docs/generated/go-training.png and go-search.png.
+start have as many evaluations of the simulator as the fine-tuned policy; annealing has 20 times as
+many, too, when all others are done. Times of searches are CPU seconds of one thread. What is found
+is kept in build/bench/go, so a run that was interrupted goes on, and `--last` tells what there is
+by now. `--write` draws docs/generated/go-training.png and go-search.png. A complete run takes about
+35 minutes of CPU time.
 """
 
 import argparse
