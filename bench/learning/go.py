@@ -1,19 +1,22 @@
 """Plans for several devices in the simulator: the learned policy beside HEFT, METIS, the default
 and simulated annealing.
 
-    ./dev bench go [--tasks joint placement] [--policies 2] [--searches 3] [--only gnmt] [--last]
+    ./dev bench go [--tasks placement joint] [--starts default metis heft] [--policies 2]
+                   [--searches 3] [--only gnmt] [--last] [--write]
 
-Two policies are pre-trained, each on small graphs of three families, and search plans for large
-graphs of the three other families, which they have never seen: without learning, and fine-tuned in
-50 steps. A policy that has learned nothing before searches too, and one that never learns, whose
-plans show what sampling by clusters and merging bring alone. All searches begin with the plan of
-METIS and have as many evaluations of the simulator as the fine-tuned policy; annealing also has 20
-times as many. Times of searches are CPU seconds of one thread. What is found is kept in
-build/bench/go, so a run that was interrupted goes on. One policy with six searches takes about 15
-minutes of CPU time for both choices of tasks.
+Two policies for each choice of tasks are pre-trained, each on small graphs of three families, and
+search plans for large graphs of the three other families, which they have never seen: without
+learning, and fine-tuned in 25 steps. A policy that has learned nothing before searches too, and one
+that never learns, whose plans show what sampling by clusters brings alone. All searches from one
+start have as many evaluations of the simulator as the fine-tuned policy; annealing has 20 times as
+many, too, when all others are done. Times of searches are CPU seconds of one thread. What is found
+is kept in build/bench/go, so a run that was interrupted goes on, and `--last` tells what there is
+by now. `--write` draws docs/generated/go-training.png and go-search.png. A complete run takes about
+35 minutes of CPU time.
 """
 
 import argparse
+import itertools
 import json
 import math
 import shutil
@@ -41,11 +44,12 @@ from heddle.go import (
     no_fusion,
     pretrain,
 )
-from heddle.go.policy import network
+from heddle.go.policy import SAMPLES, network
 from heddle.library import UsageError
 
+PICTURES = tool.ROOT / "docs" / "generated"
 STORE = tool.RESULTS / ("go-quick" if "--quick" in sys.argv else "go")
-TASKS = {"joint": Space.TASKS, "placement": ("placement",)}
+TASKS = {"placement": ("placement",), "joint": Space.TASKS}
 FOLDS = {"sequences": ("rnnlm", "transformer_xl", "inception"),
          "branches": ("gnmt", "amoebanet", "wavenet")}
 SMALL = {
@@ -56,15 +60,17 @@ SMALL = {
     "amoebanet": [{"cells": 2}, {"cells": 2, "filters": 192}],
     "wavenet": [{"stacks": 1, "layers": 8}, {"stacks": 1, "layers": 6, "channels": 192}],
 }
-# (family, knobs, devices), as in the paper's Table 1 but for steps of the recurrent ones.
+# (family, knobs, devices), as in the paper's Table 1 but for fewer steps of the recurrent ones.
 LARGE = [
-    ("rnnlm", {"layers": 2}, 2), ("rnnlm", {"layers": 4}, 4),
-    ("transformer_xl", {"layers": 4}, 4), ("inception", {}, 2),
-    ("gnmt", {"layers": 2, "steps": 10}, 2), ("amoebanet", {}, 4),
+    ("rnnlm", {"layers": 2}, 2), ("rnnlm", {"layers": 4, "steps": 10}, 4),
+    ("rnnlm", {"layers": 8, "steps": 5}, 8),
+    ("gnmt", {"layers": 2, "steps": 10}, 2), ("gnmt", {"layers": 4, "steps": 5}, 4),
+    ("gnmt", {"layers": 8, "steps": 3}, 8),
+    ("transformer_xl", {"layers": 2}, 2), ("transformer_xl", {"layers": 4}, 4),
+    ("transformer_xl", {"layers": 8}, 8),
+    ("inception", {}, 2), ("inception", {"batch": 64}, 2), ("amoebanet", {}, 4),
     ("wavenet", {}, 2), ("wavenet", {"stacks": 4}, 4),
 ]
-LARGER = [("transformer_xl", {"layers": 8}, 8), ("inception", {"batch": 64, "width": 96}, 4),
-          ("gnmt", {"layers": 4, "steps": 20}, 4), ("rnnlm", {"layers": 8}, 8)]
 HUGE = ("gnmt", {"layers": 8, "steps": 104}, 8)
 TIMES = 20  # as many evaluations for the second annealing
 
@@ -74,18 +80,23 @@ def simulator_of(family, knobs, devices, **machine):
 
 
 def name_of(family, knobs, devices):
-    return f"{generate(family, **knobs).name}x{devices}"
+    batch = f"b{knobs['batch']}" if "batch" in knobs else ""
+    return f"{generate(family, **knobs).name}{batch}x{devices}"
 
 
-def start_of(simulator):
-    """METIS's plan; where METIS is not installed, or its plan has not the memory, HEFT's."""
+STARTS = {"default": asap, "metis": metis,
+          "heft": lambda simulator: heft(simulator, with_links=True)}
+
+
+def start_of(simulator, start):
+    """A plan to begin with; HEFT's where METIS is not installed, or has not the memory."""
     try:
-        plan = metis(simulator)
+        plan = STARTS[start](simulator)
         if simulator.seconds(plan) < math.inf:
             return plan
     except UsageError as error:
         print(f"{error}; searches begin with HEFT", file=sys.stderr)
-    return heft(simulator, with_links=True)
+    return STARTS["heft"](simulator)
 
 
 def kept(name, make):
@@ -108,7 +119,8 @@ def trained(tasks, fold, seed, given):
         for knobs in SMALL[family][:given.graphs]:
             for devices in (2, 4):
                 simulator = simulator_of(family, knobs, devices)
-                spaces.append(Space(simulator, start_of(simulator), TASKS[tasks]))
+                spaces += [Space(simulator, start_of(simulator, start), TASKS[tasks])
+                           for start in ("default", "metis")]
     agent, curve, begin = agent_of(tasks, seed), [], time.process_time()
 
     def note(step, mean):
@@ -138,13 +150,13 @@ def agent_of(tasks, seed, rate=1e-3):
 
 
 class Searches:
-    """All searches of one graph for one choice of tasks."""
+    """All searches of one graph for one choice of tasks, from one start."""
 
-    def __init__(self, tasks, case, given):
+    def __init__(self, tasks, start, case, given):
         self.tasks, self.given = tasks, given
         family = case[0]
         self.simulator = simulator_of(*case)
-        self.space = Space(self.simulator, start_of(self.simulator), TASKS[tasks])
+        self.space = Space(self.simulator, start_of(self.simulator, start), TASKS[tasks])
         self.fold = next(fold for fold, families in FOLDS.items() if family not in families)
 
     def policy(self, weights, seed, learn, rate=1e-4):
@@ -169,15 +181,18 @@ class Searches:
     def run(self, policy, search):
         weights = trained(self.tasks, self.fold, policy, self.given)
         seed = policy * 100 + search
-        found = {"tuned": self.policy(weights, seed, True),
-                 "frozen": self.policy(weights, seed, False)}
-        count = found["tuned"]["evaluations"]
-        found["annealing"] = self.anneal(seed, count)
-        if search == 0:  # what takes longest, once per policy
+        found = {"tuned": self.policy(weights, seed, True)}
+        found["annealing"] = self.anneal(seed, found["tuned"]["evaluations"])
+        if search == 0:
+            found["frozen"] = self.policy(weights, seed, False)
+        if seed == 0:
             found["untrained"] = self.policy(None, seed, True, 1e-3)
             found["unlearned"] = self.policy(None, seed, False)
-            found["annealing20"] = self.anneal(seed, TIMES * count)
         return found
+
+    def longer(self, found):
+        """Annealing with TIMES as many evaluations."""
+        return self.anneal(0, TIMES * found["tuned"]["evaluations"])
 
 
 def baselines(case):
@@ -261,79 +276,161 @@ def table_of_baselines(cases):
 KINDS = {"tuned": "policy, fine-tuned", "frozen": "policy, held out", "untrained": "policy, new",
          "unlearned": "policy, never learns",
          "annealing": "annealing", "annealing20": f"annealing, {TIMES} times"}
+POLICIES = ("tuned", "frozen", "untrained", "unlearned")
+OTHERS = {"annealing": "annealing, as many evaluations",
+          "annealing20": f"annealing, {TIMES} times as many", "metis": "METIS",
+          "metis, all fused": "METIS, all fused", "heft": "HEFT",
+          "heft with links": "HEFT with links", "default": "the default",
+          "default, no fusion": "the default, no fusion"}
 
 
 def table_of_searches(found):
+    kinds = [kind for kind in KINDS if any(kind in runs[0] for runs in found.values())]
     rows = []
     for name, runs in found.items():
         rows.append([name, f"{runs[0]['tuned']['curve'][0][1] * 1e3:.2f}",
                      *(spread([run[kind]["seconds"] for run in runs if kind in run])
-                       for kind in KINDS)])
-    return report.table(["graph x devices", "start", *KINDS.values()], rows)
+                       for kind in kinds)])
+    return report.table(["graph x devices", "start", *(KINDS[kind] for kind in kinds)], rows)
 
 
-def summary(tasks, found, base):
-    """Geometric means over graphs of how much less time the policies' plans take."""
-    def mean(kind, name):
-        values = [run[kind]["seconds"] for run in found[name] if kind in run]
-        return statistics.mean(values) if values else None
+def after_one_step(run):
+    """What a policy that has not seen the graph found in its first step, before it learned."""
+    return min(seconds for count, seconds in run["tuned"]["curve"] if count <= 1 + SAMPLES)
 
+
+def table_of_gains(title, found, base):
+    """Geometric means over graphs of how much less time the policies' plans take. A policy is
+    compared with annealing in the searches that both ran."""
     def against(kind, other):
         ratios = []
-        for name in found:
-            ours = mean(kind, name)
-            value = base[name][other] if other in base[name] else mean(other, name)
-            if ours and value and value < math.inf:
-                ratios.append(ours / value)
+        for name, runs in found.items():
+            runs = [run for run in runs if kind in run or kind == "zero-shot"]
+            if other in KINDS:
+                runs = [run for run in runs if other in run]
+            ours = [after_one_step(run) if kind == "zero-shot" else run[kind]["seconds"]
+                    for run in runs]
+            theirs = [run[other]["seconds"] for run in runs] if other in KINDS else \
+                [base[name][other] or math.inf]
+            if ours and statistics.mean(theirs) < math.inf:
+                ratios.append(statistics.mean(ours) / statistics.mean(theirs))
         return gain(report.geometric_mean(ratios), 1) if ratios else "-"
 
-    others = {"annealing": "annealing, as many evaluations",
-              "annealing20": f"annealing, {TIMES} times as many", "metis": "METIS",
-              "metis, all fused": "METIS, all fused", "heft": "HEFT",
-              "heft with links": "HEFT with links", "default": "the default",
-              "default, no fusion": "the default, no fusion"}
-    kinds = ("tuned", "frozen", "untrained", "unlearned")
-    rows = [[text, *(against(kind, other) for kind in kinds)] for other, text in others.items()]
-    lines = report.table([f"{tasks}: less time than", *(KINDS[kind] for kind in kinds)], rows)
-    evaluations, cpu, never = [], [], 0
-    for runs in found.values():
-        for run in runs:
-            target = run["annealing"]["seconds"]
-            ours = first_within(run["tuned"]["curve"], target)
-            if ours is None:
-                never += 1
-                continue
-            evaluations.append(run["annealing"]["evaluations"] / ours)
-            cpu.append(run["annealing"]["cpu"] / (run["tuned"]["cpu"] * ours
-                                                  / run["tuned"]["evaluations"]))
-    if evaluations:
-        lines += ["", "To be as good as annealing with as many evaluations, the fine-tuned policy "
-                  f"needs {report.geometric_mean(evaluations):.1f} times fewer evaluations and "
-                  f"{report.geometric_mean(cpu):.2f} times less CPU time of this simulator "
-                  f"(geometric means of {len(cpu)} searches; {never} never were)."]
-    longer = [run for runs in found.values() for run in runs if "annealing20" in run]
-    reached = [first_within(run["annealing20"]["curve"], run["tuned"]["seconds"])
-               for run in longer]
-    ratios = [count / run["tuned"]["evaluations"] for count, run in zip(reached, longer) if count]
-    lines += ["", f"Annealing reaches what the fine-tuned policy found in {len(ratios)} of "
-              f"{len(reached)} searches of {TIMES} times as many evaluations"
-              + (f", there after {statistics.median(ratios):.1f} times as many (median)."
-                 if ratios else ".")]
-    return lines
+    rows = [[text, *(against(kind, other) for kind in (*POLICIES, "zero-shot"))]
+            for other, text in OTHERS.items()]
+    rows = [row for row in rows if set(row[1:]) != {"-"}]
+    rows += [[text, *(needed(found, kind, what) for kind in POLICIES), ""] for what, text in (
+        ("evaluations", "evaluations until annealing's quality"),
+        ("cpu", "CPU time until annealing's quality"))]
+    return report.table([title, *(KINDS[kind] for kind in POLICIES), "policy, first step"], rows)
+
+
+def needed(found, kind, what):
+    """How many times less of something a policy needs to be as good as annealing with as many
+    evaluations: the geometric mean of all searches that were."""
+    ratios, never = [], 0
+    for run in (run for runs in found.values() for run in runs if kind in run):
+        ours, theirs = run[kind], run["annealing"]
+        count = first_within(ours["curve"], theirs["seconds"])
+        if count is None:
+            never += 1
+        else:
+            ratios.append(theirs[what] / (ours[what] * count / ours["evaluations"]))
+    if not ratios:
+        return "-"
+    return (f"{report.geometric_mean(ratios):.1f} times less"
+            + f" ({never} of {never + len(ratios)} never)" * (never > 0))
+
+
+def longer(found):
+    """What annealing finds with many more evaluations."""
+    runs = [run for runs in found.values() for run in runs if "annealing20" in run]
+    if not runs:
+        return "Annealing with more evaluations was not run."
+    reached = [first_within(run["annealing20"]["curve"], run["tuned"]["seconds"]) for run in runs]
+    ratios = [count / run["tuned"]["evaluations"] for count, run in zip(reached, runs) if count]
+    return (f"Annealing reaches what the fine-tuned policy found in {len(ratios)} of "
+            f"{len(reached)} searches of {TIMES} times as many evaluations"
+            + (f", there after {statistics.median(ratios):.1f} times as many (median)." if ratios
+               else "."))
+
+
+# Pictures.
+
+
+def draw_trainings(trainings, path):
+    """How much faster plans of the graphs that a policy learns from become, by its steps."""
+    figure, axes = pyplot().subplots(1, len(TASKS), figsize=(9, 3), squeeze=False)
+    for axis, tasks in zip(axes[0], TASKS):
+        for (own, fold, seed), curve in trainings.items():
+            if own == tasks:
+                axis.plot([step for step, *_ in curve], [mean for _, mean, _ in curve],
+                          label=f"{fold}, {seed}")
+        axis.set(title=tasks, xlabel="step of pre-training", ylabel="times faster than the start")
+        axis.legend(fontsize=7)
+    figure.tight_layout()
+    figure.savefig(path, dpi=120)
+
+
+def draw_searches(found, path):
+    """Time relative to the start's by evaluations: geometric means over graphs and searches."""
+    figure, axes = pyplot().subplots(1, len(found), figsize=(4 * len(found), 3.2), squeeze=False)
+    for axis, ((tasks, start), graphs) in zip(axes[0], found.items()):
+        for kind in KINDS:
+            runs = [run[kind] for runs in graphs.values() for run in runs if kind in run]
+            last = min((run["evaluations"] for run in runs), default=1)
+            counts = np.unique(np.geomspace(1, last, 60).astype(int))
+            times = np.array([reached_by(run["curve"], counts) for run in runs])
+            if len(times):
+                axis.plot(counts, np.exp(np.log(times / times[:, :1]).mean(0)), label=KINDS[kind])
+        axis.set(title=f"{tasks}, from {start}", xscale="log", xlabel="evaluations",
+                 ylabel="time relative to the start's")
+    axes[0][0].legend(fontsize=7)
+    figure.tight_layout()
+    figure.savefig(path, dpi=120)
+
+
+def reached_by(curve, counts):
+    """The best seconds after so many evaluations."""
+    at = np.searchsorted([count for count, _ in curve], counts, side="right") - 1
+    return np.array([seconds for _, seconds in curve])[np.maximum(at, 0)]
+
+
+def pyplot():
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    return pyplot
+
+
+def draw(found, given):
+    trainings = {}
+    for tasks in given.tasks:
+        for fold in FOLDS:
+            for seed in range(given.policies):
+                path = STORE / f"policy-{tasks}-{fold}-{seed}-{given.steps}.json"
+                if path.exists():
+                    trainings[tasks, fold, seed] = json.loads(path.read_text(encoding="utf-8"))
+    draw_trainings(trainings, PICTURES / "go-training.png")
+    draw_searches(found, PICTURES / "go-search.png")
 
 
 def arguments():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--tasks", nargs="+", default=list(TASKS), choices=list(TASKS))
+    options.add_argument("--starts", nargs="+", default=["default", "metis"], choices=list(STARTS),
+                         help="plans that searches begin with")
     options.add_argument("--only", default="", help="graphs whose name has this in it")
     options.add_argument("--policies", type=int, default=2, help="that are pre-trained")
     options.add_argument("--searches", type=int, default=3, help="with each policy")
     options.add_argument("--steps", type=int, default=1200, help="of pre-training")
     options.add_argument("--graphs", type=int, default=2, help="of a family to train on")
-    options.add_argument("--fine-tune", type=int, default=50, help="steps of a search")
+    options.add_argument("--fine-tune", type=int, default=25, help="steps of a search")
     options.add_argument("--huge-steps", type=int, default=3, help="for the graph of 80,000 nodes")
-    options.add_argument("--larger", action="store_true", help="four larger graphs, too")
     options.add_argument("--last", action="store_true", help="only tell what was kept")
+    options.add_argument("--write", action="store_true", help="draw the pictures of docs/generated")
     options.add_argument("--quick", action="store_true", help="the smallest run; says nothing")
     given = options.parse_args()
     if given.quick:
@@ -343,19 +440,24 @@ def arguments():
     return given
 
 
-def found_searches(tasks, cases, given):
-    """Runs of each graph: first one of every graph, then the next."""
-    found = {}
-    for policy in range(given.policies):
-        for search in range(given.searches):
-            for name, case in cases.items():
-                key = f"{tasks}-{name}-{policy}-{search}-{given.steps}-{given.fine_tune}"
-                if given.last and not (STORE / f"{key}.json").exists():
-                    continue
-                run = kept(key, lambda: Searches(tasks, case, given).run(policy, search))
-                found.setdefault(name, []).append(run)
-                print(key, {kind: round(run[kind]["seconds"] * 1e3, 2) for kind in run},
-                      file=sys.stderr, flush=True)
+def found_searches(cases, given):
+    """Runs by tasks and start, and by graph; the longer searches last."""
+    found, seeds = {}, list(itertools.product(range(given.searches), range(given.policies)))
+    combinations = list(itertools.product(given.tasks, given.starts))
+    for (tasks, start), (search, policy), name in itertools.product(combinations, seeds, cases):
+        key = f"{tasks}-{start}-{name}-{policy}-{search}-{given.steps}-{given.fine_tune}"
+        if given.last and not (STORE / f"{key}.json").exists():
+            continue
+        run = kept(key, lambda: Searches(tasks, start, cases[name], given).run(policy, search))
+        found.setdefault((tasks, start), {}).setdefault(name, []).append(run)
+        print(key, {kind: round(run[kind]["seconds"] * 1e3, 2) for kind in run},
+              file=sys.stderr, flush=True)
+    for (tasks, start), graphs in found.items():
+        for name, runs in graphs.items():
+            key = f"{tasks}-{start}-{name}-longer-{given.fine_tune}"
+            if not given.last or (STORE / f"{key}.json").exists():
+                runs[0]["annealing20"] = kept(key, lambda: Searches(
+                    tasks, start, cases[name], given).longer(runs[0]))
     return found
 
 
@@ -363,18 +465,20 @@ def main():
     given = arguments()
     if given.quick:
         shutil.rmtree(STORE, ignore_errors=True)
-    cases = {name_of(*case): case for case in LARGE + LARGER * given.larger
-             if given.only in name_of(*case)}
+    cases = {name_of(*case): case for case in LARGE if given.only in name_of(*case)}
     base = {name: kept(f"baselines-{name}", lambda: baselines(case))
             for name, case in cases.items()}
     lines = [f"`./dev bench go`, {given.policies} policies pre-trained in {given.steps} steps, "
              f"{given.searches} searches with each; {report.machine()}.", "",
              "Simulated milliseconds of a step of training:", "", *table_of_baselines(base)]
-    for tasks in given.tasks:
-        found = found_searches(tasks, cases, given)
-        if found:
-            lines += ["", f"Search of {tasks}, mean [least..greatest]:", "",
-                      *table_of_searches(found), "", *summary(tasks, found, base)]
+    searches = found_searches(cases, given)
+    for (tasks, start), found in searches.items():
+        title = f"{tasks}, from {start}"
+        lines += ["", f"Search of {title}, mean [least..greatest]:", "",
+                  *table_of_searches(found), "",
+                  *table_of_gains(f"{title}: less time than", found, base), "", longer(found)]
+    if given.write:
+        draw(searches, given)
     if given.quick or not given.only:
         each = kept("huge" + "-quick" * given.quick, lambda: huge(given))
         lines += ["", f"{each['graph']}, {each['nodes']} nodes in {each['chunks']} chunks: "

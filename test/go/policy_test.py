@@ -99,27 +99,50 @@ def test_a_plan_beyond_the_memory_becomes_a_valid_one():
     assert episode.seconds == 3
 
 
-def moves(agent, count, devices):
-    """How likely a node of `count` products leaves the device that all are on, and the mean reward
-    of samples that decide all nodes."""
-    episode = Episode(Space(*products(count, devices), ("placement",)))
-    agent.random = np.random.default_rng(5)
+def leaving(agent, count, devices):
+    """How much likelier a long product leaves the device that all are on than a short one. Every
+    other one is short."""
+    episode = Episode(products_of_two_lengths(count, devices))
     logs, _ = agent.logs(episode)
-    rewards = []
-    for _ in range(8):
-        rewards.append(agent.step(episode, learn=False)[:4].mean())
-        episode.restart()
-    return 1 - np.exp(logs["placement"][:, 0]).mean(), np.mean(rewards)
+    leaves = 1 - np.exp(logs["placement"][:, 0])
+    return leaves[::2].mean() / leaves[1::2].mean()
+
+
+def products_of_two_lengths(count, devices):
+    graph = graph_of(*[("matmul", (), length, 1) for length in (30, 1)] * (count // 2))
+    return Space(Simulator(graph, machine(devices)), plan_of(graph), ("placement",))
 
 
 def test_what_is_learned_serves_larger_graphs_and_more_devices():
     agent = agent_for("placement")
-    before = moves(agent, 40, 4)
-    pretrain(agent, [Space(*products(count, devices), ("placement",))
+    before = leaving(agent, 40, 4)
+    pretrain(agent, [products_of_two_lengths(count, devices)
                      for count in (12, 20) for devices in (2, 3)], 120, length=1)
-    after = moves(agent, 40, 4)
-    assert after[0] > 2 * before[0]  # three of four have to leave
-    assert after[1] > before[1] + 0.05
+    assert leaving(agent, 40, 4) > 1.5 * before
+
+
+def test_changes_of_a_step_add_up():
+    """Each sample is tried on the best plan by then; one without changes is not simulated."""
+    simulator, start = products(4, 2)
+    episode = Episode(Space(simulator, start, ("placement",)))
+    states = [np.repeat(array[None], SAMPLES, 0) for array in episode.state]
+    states[0][0, 0] = states[0][1, 1] = states[0][2, 2] = 1
+    gains = episode.took(states)
+    assert episode.state[0].tolist() == [1, 1, 0, 0] and episode.seconds == 6
+    assert episode.evaluations == 4 and episode.curve == [(1, 12), (2, 9), (3, 6)]
+    times = np.sqrt(np.array([12, 9, 6, 9]) / 12)
+    assert gains[:3] == pytest.approx(times[:3] - times[1:]) and (gains[3:] == -np.inf).all()
+
+
+def test_a_plan_that_stays_is_asked_for_once():
+    simulator, start = products(1, 2)  # no other plan is faster
+    episode, agent = Episode(Space(simulator, start, ("placement",))), agent_for("placement")
+    agent.step(episode)
+    known = agent.known
+    agent.step(episode)
+    assert agent.known is known
+    agent.load(agent.weights())
+    assert agent.known is None
 
 
 def test_equal_seeds_find_equal_plans():

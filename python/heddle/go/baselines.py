@@ -268,7 +268,7 @@ class Space:
         return self.simulator.run(device, level + self.base, fuse)
 
 
-def anneal(space, evaluations, seed=0, hottest=0.001, coldest=1e-5, spread=0.02, curve=None):
+def anneal(space, evaluations, seed=0, hottest=1e-4, coldest=1e-5, spread=0.05, curve=None):
     """Simulated annealing from the start of the space. A move draws new decisions for some nodes;
     how many, at most `spread` of all at first, falls with the temperature, as in XTAT
     (Phothilimthana et al., 2021, section 5). Costs are GO's: roots of times relative to the

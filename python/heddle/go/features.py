@@ -13,6 +13,7 @@ STATIC, DYNAMIC = 10, 8
 FEATURES = STATIC + DYNAMIC
 HOPS = (1, 2, 4, 8)
 DEVICE_FEATURES = 5 + len(HOPS)
+CLUSTERS = (4, 16, 64, 256, 1024)  # nodes of a cluster, at most
 BINS = 32  # of time, in which the load of devices is told
 
 
@@ -76,7 +77,10 @@ class View:
             np.log2(np.bincount(producers, minlength=count) + 1) / 2,
             (traits & FUSIBLE) != 0, (traits & HEAVY) != 0, (traits & RESIDENT) != 0,
             rank / max(rank.max(), 1e-12), np.arange(count) / count], 1).astype(np.float32)
-        self.clusters = [clusters_of(graph, most) for most in (4, 16, 64)]
+        self.clusters = [np.arange(count), *(clusters_of(graph, most) for most in CLUSTERS
+                                             if most < count)]
+        # of its cluster that a node is
+        self.shares = [1 / np.bincount(of_node)[of_node] for of_node in self.clusters]
 
     def spread(self, values):
         """The mean of the values of a node's neighbours."""
@@ -85,10 +89,10 @@ class View:
             / self.degree[self.has_edges]
         return result
 
-    def dynamic(self, state):
-        """Simulates a state; its features, [node, DYNAMIC] and [node, device, DEVICE_FEATURES]."""
-        device, level, fuse = state
-        trace = self.space.simulator.trace(self.space.plan(state))
+    def dynamic(self, state, trace):
+        """Features of a state and its trace, [node, DYNAMIC] and [node, device,
+        DEVICE_FEATURES]."""
+        _, level, fuse = state
         total = max(float(trace.result.seconds[0]), 1e-12)
         length = trace.finish - trace.start
         mean = max(float(length[length > 0].mean()) if (length > 0).any() else 0.0, 1e-12)
@@ -97,7 +101,7 @@ class View:
             trace.start / total, trace.finish / total, np.log1p((trace.start - trace.ready) / mean),
             np.log1p(length / mean), trace.fused, critical,
             (level - LEVELS // 2) / 2, fuse], 1).astype(np.float32)
-        return features, self._of_devices(trace, total), trace
+        return features, self._of_devices(trace, total)
 
     def _of_devices(self, trace, total):
         count, devices = len(self.graph), self.machine.devices

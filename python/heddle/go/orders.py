@@ -123,7 +123,7 @@ def search_order(graph, evaluations=4000, rounds=4, seed=0):
     best = min((-np.arange(count, dtype=float), frugal(simulator)), key=peak)
     for turn in range(rounds):
         space = PeakSpace(simulator, Plan(device, best, fuse), ("schedule",))
-        plan, _ = anneal(space, evaluations // rounds, seed + turn, hottest=0.01)
+        plan, _ = anneal(space, evaluations // rounds, seed + turn, hottest=0.01, spread=0.02)
         if peak(plan.priority) < peak(best):
             best = plan.priority
     return best, peak(best)

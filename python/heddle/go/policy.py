@@ -24,7 +24,7 @@ from .graph import KIND_NAMES
 CHUNK, SEGMENT, HALO = 512, 256, 256
 SIZE, HEADS, LAYERS, HIDDEN = 64, 4, 2, 32
 MOST_DEVICES = 8
-SAMPLES = 16  # per step
+SAMPLES = 32  # per step
 CLIP = 0.2  # of PPO
 KEEP = 6.0  # at first, over log(nodes) / 7: the score of the decision that is refined
 MASKED = -1e4

@@ -1,19 +1,22 @@
 """ppo: an agent that proposes plans by the policy and learns from what the simulator says of them.
 
-A step refines the decisions of the step before: it simulates them, asks the policy for scores,
-samples plans, simulates these, and updates the policy by PPO's clipped objective (Schulman et al.,
-2017). The advantage of a sample is by how much its reward is better than that of the plan that it
-refines, relative to the best sample; the few changes that help are what the policy has to learn,
-not which plan is good on average. So there is no value network, unlike in GO. The best plan so far
-is what the next step refines, as in XTAT's use of GO (Phothilimthana et al., PACT 2021, section 5).
+A step asks the policy for scores of the best plan so far, samples changes of it, and tries them one
+after the other: those of each sample are made to the best plan by then, and stay if it gets faster.
+Then it updates the policy by PPO's clipped objective (Schulman et al., 2017). The advantage of a
+sample is by how much it was better than the plan before it, relative to the best sample, less the
+mean of the step; what the policy has to learn is which changes help, not which plan is good on
+average. So there is no value network, unlike in GO. The best plan so far is what the next step
+refines, as in XTAT's use of GO (Phothilimthana et al., PACT 2021, section 5).
 SPDX-License-Identifier: Apache-2.0
 """
+
+import itertools
 
 import numpy as np
 
 from ..library import UsageError
 from ..training import Trainer
-from .baselines import ordered
+from .baselines import TASKS, ordered
 from .chunks import chunks_of
 from .features import View
 from .policy import CHUNK, LAYERS, MOST_DEVICES, SAMPLES, SEGMENT, SIZE, SIZES, network
@@ -21,10 +24,9 @@ from .simulator import INVALID_REWARD, reward
 
 MEMORIES = ["modulation", *(f"layer{layer}" for layer in range(LAYERS))]
 MOST_CHUNKS = 2  # that an update of a larger graph goes through: graph segment training
-# Of a quarter of the samples each: how many decisions per task a sample is expected to change, at
-# most, and the temperature at which it draws them.
-EXPLORATION = ((np.inf, 1.0), (32, 1.0), (8, 1.5), (2, 3.0))
-WORSE = -0.1  # advantage of a sample that is no better than the plan that it refines
+# How many clusters a sample is expected to change, and the temperature at which it draws them.
+CHANGES = ((1, 3.0), (1, 6.0), (3, 6.0))
+DRAWS = 16  # until a sample has any
 
 
 def tempered(logs, heat):
@@ -42,6 +44,7 @@ class Agent:
                  epochs=2, entropy=1e-3, threads=1):
         self.tasks, self.epochs, self.entropy = ordered(tasks), epochs, entropy
         self.random = np.random.default_rng(seed)
+        self.known = None  # a state and what the policy says of it
         self.trainer = Trainer(network(self.tasks, True, seed), "output",
                                optimizer={"name": "adam"}, learning_rate=learning_rate,
                                clip_norm=1.0, threads=threads, seed=seed)
@@ -58,7 +61,7 @@ class Agent:
 
     def logs(self, episode):
         """Logarithms of probabilities per task, [node, decision], and the feeds of all chunks."""
-        dynamic, of_devices, _ = episode.view.dynamic(episode.state)
+        dynamic, of_devices = episode.view.dynamic(episode.state, episode.trace)
         memories = {f"memory_{name}": np.zeros((SEGMENT, SIZE), np.float32) for name in MEMORIES}
         parts, feeds, nothing = {task: [] for task in self.tasks}, [], self._nothing()
         for chunk in episode.chunks:
@@ -75,73 +78,88 @@ class Agent:
         return found, feeds
 
     def sample(self, episode, logs):
-        """SAMPLES states, and per task which nodes each sample decided, [sample, node]; the others
-        keep what they have. Samples differ in how many nodes they decide, from all to so few
-        that only two changes are expected. They decide whole clusters, of sizes that differ too,
-        and draw the same noise for all nodes of one; every node that is decided still follows its
-        own probabilities, or flatter ones where few are decided."""
+        """SAMPLES states, per task [sample, node], each with some changes, if it was not drawn in
+        vain too often."""
+        drawn = {}
+        for task, heat in itertools.product(logs, sorted({heat for _, heat in CHANGES})):
+            place, scores = TASKS.index(task), tempered(logs[task], heat)
+            kept = np.take_along_axis(scores, episode.state[place][:, None].astype(int), 1)[:, 0]
+            drawn[task, heat] = scores, -np.expm1(kept) * episode.may[place]
         states = [np.repeat(array[None], SAMPLES, 0) for array in episode.state]
-        clusters, decided = [None, *episode.view.clusters], {}
-        for task, values, may in zip(SIZES, states, episode.may):
-            if task not in logs:
-                continue
-            decided[task] = np.zeros(values.shape, bool)
-            drawn = [tempered(logs[task], heat) for _, heat in EXPLORATION]
-            kept = [np.exp(np.take_along_axis(each, values[0][:, None].astype(int), 1)[:, 0])
-                    for each in drawn]
-            for number in range(SAMPLES):
-                of_node = clusters[number % len(clusters)]
-                kind = number // len(clusters) % len(EXPLORATION)
-                changes = max(float((1 - kept[kind])[may].sum()), 1e-9)
-                share = EXPLORATION[kind][0] / changes
-                count = len(may) if of_node is None else of_node.max() + 1
-                chosen = self.random.random(count) < share
-                noise = self.random.gumbel(size=(count, logs[task].shape[1]))
-                if of_node is not None:
-                    chosen, noise = chosen[of_node], noise[of_node]
-                decided[task][number] = chosen = chosen & may
-                values[number] = np.where(chosen, np.argmax(drawn[kind] + noise, 1), values[number])
-        return states, decided
+        for number in range(SAMPLES):
+            for _ in range(DRAWS):
+                if self._draw(episode, drawn, [array[number] for array in states]):
+                    break
+        return states
+
+    def _draw(self, episode, drawn, state):
+        """Changes one task or all, for some clusters of one size, and tells whether it did. The
+        noise is the same for all nodes of a cluster, but every node follows its own probabilities,
+        made flatter."""
+        tasks, view = self.tasks, episode.view
+        way = self.random.integers(len(tasks) + (len(tasks) > 1))
+        level = self.random.integers(len(view.clusters))
+        of_node, share = view.clusters[level], view.shares[level]
+        most, heat = CHANGES[self.random.integers(len(CHANGES))]
+        is_changed = False
+        for task in tasks[way:way + 1] or tasks:
+            values, (scores, leaves) = state[TASKS.index(task)], drawn[task, heat]
+            expected = max(float(leaves @ share), 1e-9)
+            chosen = self.random.random(of_node.max() + 1) < most / expected
+            nodes = np.flatnonzero(chosen[of_node] & (leaves > 0))
+            noise = self.random.gumbel(size=(len(chosen), scores.shape[1]))
+            new = np.argmax(scores[nodes] + noise[of_node[nodes]], 1)
+            is_changed |= bool((new != values[nodes]).any())
+            values[nodes] = new
+        return is_changed
 
     def step(self, episode, learn=True):
-        """Samples plans, keeps the best, and learns if told so. Returns the rewards."""
+        """Samples changes, keeps those that help, and learns if told so. Returns the gains."""
         if episode.space.tasks != self.tasks:
             raise UsageError(f"the policy decides {', '.join(self.tasks)}, but the space searches "
                              f"for {', '.join(episode.space.tasks)}")
-        logs, feeds = self.logs(episode)
-        states, decided = self.sample(episode, logs)
-        result = episode.space.run(*states)
-        rewards = reward(result, episode.first_seconds)
+        if self.known is None or self.known[0] is not episode.state:
+            self.known = episode.state, self.logs(episode)
+        logs, feeds = self.known[1]
+        before = episode.state
+        states = self.sample(episode, logs)
+        gains = episode.took(states)
         if learn:
-            self._learn(episode, logs, feeds, (states, decided), rewards)
-        episode.took(states, result)
-        return rewards
+            self._learn(episode, logs, feeds, (before, states), gains)
+        return gains
 
-    def _learn(self, episode, logs, feeds, samples, rewards):
-        gain = rewards - episode.reward()
-        if gain.max() <= 0:
+    def _learn(self, episode, logs, feeds, samples, gains):
+        if not gains.max() > 0:
             return
-        advantage = np.where(gain > 0, gain / gain.max(), WORSE).astype(np.float32)[None]
+        is_tried = np.isfinite(gains)
+        advantage = np.where(is_tried, np.maximum(gains, 0) / gains.max(), 0)
+        advantage[is_tried] -= advantage[is_tried].mean()
         numbers = self.random.permutation(len(feeds))[:MOST_CHUNKS]
         batches = [self._batch(episode, number, logs, feeds[number], samples, advantage)
                    for number in numbers]
+        self.known = None
         for _ in range(self.epochs):
             for batch in batches:
                 self.trainer.step(batch)
 
     def _batch(self, episode, number, logs, feeds, samples, advantage):
-        chunk, (states, decided) = episode.chunks[number], samples
-        found = {**feeds, "advantage": advantage, "entropy_share": np.float32(self.entropy)}
-        for task, values, may in zip(SIZES, states, episode.may):
+        """Inputs of the loss for a chunk. Each sample counts as much as any other, and its nodes
+        that changed share this."""
+        chunk, (before, states) = episode.chunks[number], samples
+        found = {**feeds, "advantage": advantage.astype(np.float32)[None],
+                 "entropy_share": np.float32(self.entropy)}
+        for task, old, values, may in zip(SIZES, before, states, episode.may):
             if task not in logs:
                 continue
             actions = np.ascontiguousarray(values.T.astype(np.int64))
             found[f"actions_{task}"] = chunk.own(actions)
             found[f"before_{task}"] = chunk.own(
                 np.take_along_axis(logs[task], actions, 1).astype(np.float32))
-            for name, weight in (("weight", decided[task].T), ("decides", may[:, None])):
-                weight = chunk.own(weight.astype(np.float32))
-                found[f"{name}_{task}"] = weight / max(float(weight.sum()), 1.0)
+            changed = (values != old).T.astype(np.float32)
+            found[f"weight_{task}"] = chunk.own(
+                changed / np.maximum(changed.sum(0), 1) / SAMPLES)
+            decides = chunk.own(may[:, None].astype(np.float32))
+            found[f"decides_{task}"] = decides / max(float(decides.sum()), 1.0)
         return found
 
     def weights(self):
@@ -151,6 +169,7 @@ class Agent:
     def load(self, weights):
         """Takes the weights of another agent for the same tasks; the optimizer begins anew."""
         self.trainer.load_state_dict(weights)
+        self.known = None
 
     def search(self, episode, steps, learn=True):
         """Refines the plan of an episode in so many steps."""
@@ -194,37 +213,31 @@ class Episode:
         """From the start of the space again."""
         self.state = self.space.state()
         result = self.space.run(*self.state)
+        self.trace = self.space.simulator.last_trace(result)
         self.first_seconds = float(result.seconds[0])
         self.seconds = self.first_seconds if result.is_valid[0] else float("inf")
         self.evaluations = 1
         self.curve = [(1, self.seconds)]
 
-    def took(self, states, result):
-        """Notes the results of samples; the best one replaces the state if it is better. So does a
-        plan with the changes of all samples that were better, the best of them first."""
-        self.evaluations += len(result.seconds) + 1  # and the simulation for the features
-        seconds = np.where(result.is_valid, result.seconds, np.inf)
-        better = np.flatnonzero(seconds < self.seconds)
-        if not len(better):
-            return
-        better = better[np.argsort(-seconds[better], kind="stable")]
-        before = self.state
-        self._take(tuple(array[better[-1]].copy() for array in states), seconds[better[-1]])
-        if len(better) == 1:
-            return
-        merged = [array.copy() for array in before]
-        for sample in better:
-            for array, values, old in zip(merged, states, before):
-                changed = values[sample] != old
-                array[changed] = values[sample][changed]
-        again = self.space.run(*merged)
-        self.evaluations += 1
-        if again.is_valid[0] and again.seconds[0] < self.seconds:
-            self._take(tuple(merged), again.seconds[0])
-
-    def _take(self, state, seconds):
-        self.state, self.seconds = state, float(seconds)
-        self.curve.append((self.evaluations, self.seconds))
+    def took(self, states):
+        """Tries the changes of each sample on the best plan so far, one after the other. Returns
+        by how much each made the reward greater: -inf for a sample without any, which is not
+        simulated."""
+        before, gains = self.state, np.full(SAMPLES, -np.inf)
+        for number in range(SAMPLES):
+            changed = [values[number] != old for values, old in zip(states, before)]
+            if not any(each.any() for each in changed):
+                continue
+            candidate = tuple(np.where(each, values[number], now)
+                              for each, values, now in zip(changed, states, self.state))
+            result = self.space.run(*candidate)
+            self.evaluations += 1
+            gains[number] = reward(result, self.first_seconds)[0] - self.reward()
+            if result.is_valid[0] and result.seconds[0] < self.seconds:
+                self.state, self.seconds = candidate, float(result.seconds[0])
+                self.trace = self.space.simulator.last_trace(result)
+                self.curve.append((self.evaluations, self.seconds))
+        return gains
 
     def reward(self):
         """That of the state."""

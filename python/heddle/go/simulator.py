@@ -208,7 +208,10 @@ class Simulator:
 
     def trace(self, plan):
         """Simulates one plan and tells when each kernel ran where."""
-        result = self.run(plan.device, plan.priority, plan.fuse)
+        return self.last_trace(self.run(plan.device, plan.priority, plan.fuse))
+
+    def last_trace(self, result):
+        """When each kernel ran where in the plan that was simulated last, with this result."""
         count = len(self.graph)
         found = Trace(np.empty(count, np.int32), np.empty(count), np.empty(count),
                       np.empty(count), np.empty(count, np.uint8), result)
