@@ -33,10 +33,12 @@ def card_of(compiled):
     return group["card"]
 
 
-def in_double(x, w):
-    """The result with borders of one pixel."""
-    padded = np.pad(x.astype(np.float64), ((0, 0), (0, 0), (1, 1), (1, 1)))
-    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
+def in_double(x, w, dilation=1):
+    """The result with borders as wide as the dilation."""
+    border, span = (dilation, dilation), 2 * dilation + 1
+    padded = np.pad(x.astype(np.float64), ((0, 0), (0, 0), border, border))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (span, span), axis=(2, 3))
+    windows = windows[..., ::dilation, ::dilation]
     return np.einsum("nchwij,ocij->nohw", windows, w.astype(np.float64), optimize=True)
 
 
@@ -49,10 +51,22 @@ def test_both_ways_agree_with_double_precision(math):
     np.testing.assert_allclose(module.run(None, {"x": x})[0], in_double(x, w), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("attributes", [{"strides": [2, 2]}, {"dilations": [2, 2]}])
+@pytest.mark.parametrize("attributes", [
+    {"strides": [2, 2]}, {"dilations": [20, 20], "pads": [20] * 4},
+    {"dilations": [1025, 1025], "pads": [1025] * 4}])
 def test_other_convolutions_stay_direct(attributes):
     model, _ = convolution(64, 48, **attributes)
     assert card_of(heddle.compile(model).compiled) == "conv"
+
+
+@pytest.mark.parametrize("dilation", [2, 3, 4])
+def test_dilations_agree_with_double_precision(dilation):
+    model, w = convolution(64, 48, dilations=[dilation] * 2, pads=[dilation] * 4)
+    module = heddle.compile(model)
+    assert card_of(module.compiled) == "conv_winograd"
+    x = random.uniform(-1, 1, (2, 64, 30, 27)).astype(np.float32)
+    np.testing.assert_allclose(module.run(None, {"x": x})[0], in_double(x, w, dilation), rtol=1e-4,
+                               atol=1e-4)
 
 
 def test_few_channels_stay_direct():

@@ -180,15 +180,14 @@ llvm::Expected<std::unique_ptr<cards::Program>> PlanTuner::programOf(const Coste
 }
 
 /// The best plan's program stays, and runs in each trial's process beside another one.
-llvm::Error PlanTuner::compileBest() {
+void PlanTuner::compileBest() {
   bestProgram.reset();
   if (!whyNotWhole.empty())
-    return llvm::Error::success();
-  auto program = programOf(*best);
-  if (!program)
-    return program.takeError();
-  bestProgram = std::move(*program);
-  return llvm::Error::success();
+    return;
+  if (auto program = programOf(*best))
+    bestProgram = std::move(*program);
+  else
+    whyNotWhole = llvm::toString(program.takeError());
 }
 
 /// The whole model as this plan has it, beside the best one, by turns; nothing if it fails.
@@ -331,7 +330,8 @@ llvm::Error PlanTuner::take(std::shared_ptr<Costed> costed, const Decisions &dec
   for (Site &site : sitesOf(best->module(), made->layouts, ofGroup))
     if (tuner.options.plans.decides(nameOf(site.section)) && !llvm::is_contained(sites, site))
       sites.push_back(std::move(site));
-  return compileBest();
+  compileBest();
+  return llvm::Error::success();
 }
 
 llvm::Error PlanTuner::step(Strategy &strategy) {

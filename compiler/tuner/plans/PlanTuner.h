@@ -46,7 +46,7 @@ private:
   llvm::Expected<bool> isClearlyFaster(Costed &costed);
   void drawInputs();
   llvm::Expected<std::unique_ptr<cards::Program>> programOf(const Costed &costed);
-  llvm::Error compileBest();
+  void compileBest();
   std::optional<Timing> timeWhole(const Costed &costed, const Effort &effort);
   llvm::Error recall();
   std::optional<Judgement> remembered(const std::string &decisions) const;
