@@ -399,12 +399,12 @@ def test_whole_plans_are_searched_and_replay(tmp_path, records):
                      "fusion,split", "--schedule", "sequential", seconds=8, trials=0)
         assert found["trials"] == 0 and found["plans"]["strategy"] == strategy
         assert {d["section"] for d in found["plans"]["decisions"]} <= {"fusion", "split"}
-    database = sqlite3.connect(records)
-    known = database.execute("SELECT decisions, groups, speedup FROM plan WHERE failure = ''")
-    for decisions, groups, speedup in known.fetchall():
+    known = sqlite3.connect(records).execute(
+        "SELECT decisions, groups, speedup FROM plan WHERE failure = ''").fetchall()
+    assert known  # those that were run whole
+    for decisions, groups, speedup in known:
         assert json.loads(decisions)["plan"] == 1 and sum(json.loads(groups).values()) > 0
         assert speedup > 0
-    database.close()
     knobs = tune(path, records, "--plans", "-o", plan, "--decide", "knobs", seconds=8, trials=2)
     assert knobs["plans"]["sites"] == 0 and knobs["plans"]["plan"] is None
 

@@ -179,15 +179,22 @@ llvm::Expected<std::unique_ptr<cards::Program>> PlanTuner::programOf(const Coste
   return cards::Program::borrow(*tuner.planned.context, std::move(module), tuner.compile);
 }
 
-/// The best plan's program stays, and runs in each trial's process beside another one.
-void PlanTuner::compileBest() {
-  bestProgram.reset();
-  if (!whyNotWhole.empty())
-    return;
-  if (auto program = programOf(*best))
-    bestProgram = std::move(*program);
-  else
+/// Whether the whole model runs here. The best plan's program is compiled when it is first needed,
+/// and runs in each trial's process beside another one; the default plan's runs beside itself once.
+bool PlanTuner::runsWhole() {
+  if (!whyNotWhole.empty() || bestProgram)
+    return whyNotWhole.empty();
+  auto program = programOf(*best);
+  if (!program) {
     whyNotWhole = llvm::toString(program.takeError());
+    return false;
+  }
+  bestProgram = std::move(*program);
+  if (best == first && !timeWhole(*best, kLook) && !tuner.shouldStop()) {
+    whyNotWhole = lastFailure;
+    bestProgram.reset();
+  }
+  return whyNotWhole.empty();
 }
 
 /// The whole model as this plan has it, beside the best one, by turns; nothing if it fails.
@@ -262,15 +269,14 @@ std::optional<PlanTuner::Judgement> PlanTuner::remembered(const std::string &dec
   return Judgement{seconds, record.isConfirmed && seconds < bestSeconds, record.seconds};
 }
 
-bool PlanTuner::isWholeCheaper(const Costed &costed) const {
-  if (!whyNotWhole.empty())
-    return false;
+bool PlanTuner::isWholeCheaper(const Costed &costed) {
   auto countNew = [&](const Costed &of, const Costed &than) {
     return llvm::count_if(of.groups, [&](const auto &group) {
       return !than.groups.count(group.first) && !measured.count(group.first);
     });
   };
-  return ofWhole < ofGroup * static_cast<double>(countNew(costed, *best) + countNew(*best, costed));
+  auto count = static_cast<double>(countNew(costed, *best) + countNew(*best, costed));
+  return ofWhole < ofGroup * count && runsWhole();
 }
 
 PlanTuner::Judgement PlanTuner::judgeWhole(const Costed &costed) {
@@ -305,7 +311,7 @@ llvm::Expected<PlanTuner::Judgement> PlanTuner::judgeByGroups(Costed &costed) {
   double speedup = secondsOf(*best) / secondsOf(costed);
   if (!*isFaster) // its groups apart may promise too much
     return Judgement{bestSeconds / std::min(speedup, 1.0)};
-  if (!whyNotWhole.empty())
+  if (!runsWhole())
     return Judgement{bestSeconds / speedup, true};
   std::optional<Timing> whole = timeWhole(costed, kCloserLook);
   if (!whole)
@@ -318,6 +324,7 @@ llvm::Expected<PlanTuner::Judgement> PlanTuner::judgeByGroups(Costed &costed) {
 llvm::Error PlanTuner::take(std::shared_ptr<Costed> costed, const Decisions &decisions,
                             double seconds) {
   best = std::move(costed);
+  bestProgram.reset();
   bestSeconds = seconds;
   decided = decisions;
   auto made = plan::parsePlan(best->planned->planJson, "the plan of a search");
@@ -330,7 +337,6 @@ llvm::Error PlanTuner::take(std::shared_ptr<Costed> costed, const Decisions &dec
   for (Site &site : sitesOf(best->module(), made->layouts, ofGroup))
     if (tuner.options.plans.decides(nameOf(site.section)) && !llvm::is_contained(sites, site))
       sites.push_back(std::move(site));
-  compileBest();
   return llvm::Error::success();
 }
 
@@ -412,10 +418,6 @@ llvm::Error PlanTuner::run() {
   strategy->tell({}, defaultSeconds, 0);
   if (llvm::Error error = take(first, {}, defaultSeconds))
     return error;
-  if (bestProgram && !timeWhole(*best, kLook) && !tuner.shouldStop()) {
-    whyNotWhole = lastFailure;
-    bestProgram.reset();
-  }
   if (llvm::Error error = recall())
     return error;
   bool isKnobs = options.decides("knobs");
