@@ -21,8 +21,8 @@ import numpy as np
 from onnx import helper
 
 import heddle
-from bench.learning import drawn, evaluation, sources
-from bench.models import catalogue, tool
+from bench.learning import evaluation, sources
+from bench.models import tool
 from heddle.cost import Corpus, ranker
 from heddle.cost.evaluate import usable
 from heddle.cost.train import train
@@ -122,26 +122,13 @@ def judged(networks, cost_model, turns):
               f"faster), from {min(ratios):.3f} to {max(ratios):.3f}", flush=True)
 
 
-def _drawn(options, folder):
-    for seed in range(options.first, options.first + options.networks):
-        name, model = drawn.network(seed)
-        yield name, sources.saved(folder, name, model)
-
-
-def _catalogue(options):
-    for model in catalogue.models()[:options.catalogue]:
-        try:
-            yield model.name, Path(model.path())
-        except catalogue.Missing as missing:
-            print(f"{model.name}: left out: {missing}", file=sys.stderr)
-
-
 def main():
     options = _options().parse_args()
-    known = list(_catalogue(options))
+    known = list(sources.real(options.catalogue))
     cost_model = options.cost_model or trained(options, files=[path.name for _, path in known])
     with tempfile.TemporaryDirectory() as folder:
-        judged(_drawn(options, folder), cost_model, options.turns)
+        judged(sources.drawn_from(options.first, options.networks, folder), cost_model,
+               options.turns)
     judged(known, cost_model, options.turns)
     return 0
 

@@ -29,6 +29,7 @@ from onnx import numpy_helper
 
 from bench.kernels import report
 from bench.models import tool
+from heddle.cost.pictures import load_pyplot
 from heddle.go import (
     Agent,
     Episode,
@@ -360,7 +361,7 @@ def longer(found):
 
 def draw_trainings(trainings, path):
     """How much faster plans of the graphs that a policy learns from become, by its steps."""
-    figure, axes = pyplot().subplots(1, len(TASKS), figsize=(9, 3), squeeze=False)
+    figure, axes = load_pyplot().subplots(1, len(TASKS), figsize=(9, 3), squeeze=False)
     for axis, tasks in zip(axes[0], TASKS):
         for (own, fold, seed), curve in trainings.items():
             if own == tasks:
@@ -374,7 +375,8 @@ def draw_trainings(trainings, path):
 
 def draw_searches(found, path):
     """Time relative to the start's by evaluations: geometric means over graphs and searches."""
-    figure, axes = pyplot().subplots(1, len(found), figsize=(4 * len(found), 3.2), squeeze=False)
+    figure, axes = load_pyplot().subplots(1, len(found), figsize=(4 * len(found), 3.2),
+                                          squeeze=False)
     for axis, ((tasks, start), graphs) in zip(axes[0], found.items()):
         for kind in KINDS:
             runs = [run[kind] for runs in graphs.values() for run in runs if kind in run]
@@ -394,15 +396,6 @@ def reached_by(curve, counts):
     """The best seconds after so many evaluations."""
     at = np.searchsorted([count for count, _ in curve], counts, side="right") - 1
     return np.array([seconds for _, seconds in curve])[np.maximum(at, 0)]
-
-
-def pyplot():
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    return pyplot
 
 
 def draw(found, given):

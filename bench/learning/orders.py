@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 from bench.kernels import report
+from bench.learning import choosing
 from onnx import TensorProto, helper, numpy_helper
 
 import heddle
@@ -56,12 +57,6 @@ def cases():
     return found
 
 
-def feeds_of(module):
-    random = np.random.default_rng(1)
-    return {value.name: random.integers(0, 2, value.shape) if value.dtype == TensorProto.INT64
-            else (random.random(value.shape) * 0.1).astype(np.float32) for value in module.inputs}
-
-
 def milliseconds(sessions, feeds, rounds):
     """Medians over rounds; sessions by turns."""
     times = [[] for _ in sessions]
@@ -78,7 +73,7 @@ def measure(model, options, rounds):
     plan, before, after = lower_peak(model, **options)
     modules = [heddle.compile(model, plan=each, **options) for each in (None, plan)]
     sessions = [heddle.Session(module, threads=1) for module in modules]
-    times = milliseconds(sessions, feeds_of(modules[0]), rounds)
+    times = milliseconds(sessions, choosing.feeds_of(modules[0]), rounds)
     return {"groups": len(plan["groups"]), "before": before, "after": after, "times": times}
 
 
@@ -91,7 +86,7 @@ def measure_fusion(model, rounds):
     plans = [None, *(fusion_plan(model, graph, each, **options) for each in bits.values())]
     modules = [heddle.compile(model, plan=plan, **options) for plan in plans]
     sessions = [heddle.Session(module, threads=1) for module in modules]
-    times = milliseconds(sessions, feeds_of(modules[0]), rounds)
+    times = milliseconds(sessions, choosing.feeds_of(modules[0]), rounds)
     return dict(zip(("rules", *bits), times)) | {
         "kernels": [len(module.compiled.plan["groups"]) for module in modules]}
 

@@ -22,8 +22,8 @@ from pathlib import Path
 import numpy as np
 
 import heddle
-from bench.learning import choosing, drawn, published, sources
-from bench.models import catalogue, tool
+from bench.learning import choosing, published, sources
+from bench.models import tool
 
 VARIANTS = {
     "joint": [],
@@ -54,16 +54,10 @@ def _options():
 
 def models(options, folder):
     """(name, path) of each."""
-    for seed in range(FIRST, FIRST + options.drawn):
-        name, model = drawn.network(seed)
-        yield name, sources.saved(folder, name, model)
+    yield from sources.drawn_from(FIRST, options.drawn, folder)
     for name in published.NAMES[:options.published]:
         yield name, sources.saved(folder, name, published.network(name))
-    for model in catalogue.models()[:options.catalogue]:
-        try:
-            yield model.name, model.path()
-        except catalogue.Missing as missing:
-            print(f"{model.name}: left out: {missing}", file=sys.stderr)
+    yield from sources.real(options.catalogue)
 
 
 def compare(path, plan, turns):

@@ -5,6 +5,7 @@ They are interleaved, so that a corpus that was ended early has some of each.
 """
 
 import itertools
+import sys
 from pathlib import Path
 
 import onnx
@@ -20,6 +21,22 @@ def saved(folder, name, model):
     path = Path(folder) / f"{name}.onnx"
     onnx.save(model, path)
     return path
+
+
+def drawn_from(first, count, folder):
+    """(name, path) of networks of so many seeds, from the first one on."""
+    for seed in range(first, first + count):
+        name, model = drawn.network(seed)
+        yield name, saved(folder, name, model)
+
+
+def real(count):
+    """(name, path) of the first models of the catalogue; those that are missing are named."""
+    for model in catalogue.models()[:count]:
+        try:
+            yield model.name, Path(model.path())
+        except catalogue.Missing as missing:
+            print(f"{model.name}: left out: {missing}", file=sys.stderr)
 
 
 def _drawn(folder, count):

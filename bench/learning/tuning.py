@@ -18,10 +18,9 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-import onnx
 
 import heddle
-from bench.learning import choosing, drawn, sources
+from bench.learning import choosing, sources
 from bench.models import catalogue, tool
 
 CATALOGUE = ("kws_fp32", "light_squeezenet")
@@ -50,9 +49,7 @@ def _options():
 
 def networks(options, folder):
     """(name, path) of each."""
-    for seed in range(options.first, options.first + options.networks):
-        name, model = drawn.network(seed)
-        yield name, sources.saved(folder, name, model)
+    yield from sources.drawn_from(options.first, options.networks, folder)
     known = {model.name: model for model in catalogue.models()}
     for name in options.catalogue:
         try:
@@ -89,15 +86,10 @@ def tune(path, records, *more):
 def times(path, records, turns):
     """Seconds with the rules, and with each file of records, by turns: the median of each one's
     ratio to the first."""
-    model = onnx.load(path)
-    weights = {each.name for each in model.graph.initializer}
-    random = np.random.default_rng(0)
-    feeds = {value.name: random.standard_normal(
-        [dim.dim_value for dim in value.type.tensor_type.shape.dim]).astype(np.float32)
-        for value in model.graph.input if value.name not in weights}
     ways = [{"chooser": "rules"}, *({"records": str(file)} for file in records)]
-    sessions = [heddle.Session(heddle.compile(str(path), threads=1, cache=False, **way), threads=1)
-                for way in ways]
+    modules = [heddle.compile(str(path), threads=1, cache=False, **way) for way in ways]
+    feeds = choosing.feeds_of(modules[0])
+    sessions = [heddle.Session(module, threads=1) for module in modules]
     for session in sessions:
         session.run(None, feeds)
     once = choosing.seconds_of(sessions[0], feeds, 2)

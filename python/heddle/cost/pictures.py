@@ -11,7 +11,8 @@ from ..library import UsageError
 from . import metrics
 
 
-def _pyplot():
+def load_pyplot():
+    """matplotlib's, which draws into files."""
     try:
         import matplotlib
     except ImportError as error:
@@ -26,7 +27,7 @@ def _pyplot():
 def scatter(results, path):
     """Each candidate beside its group's mean, as measured and as predicted by a model that has not
     seen its network."""
-    pyplot = _pyplot()
+    pyplot = load_pyplot()
     figure, axes = pyplot.subplots(1, len(results), figsize=(4 * len(results), 4), squeeze=False)
     for axis, (name, some) in zip(axes[0], results.items()):
         measured, learned = [], []
@@ -46,7 +47,7 @@ def scatter(results, path):
 
 def orders(results, path):
     """The share of groups whose pick is at most so much slower than the best."""
-    pyplot = _pyplot()
+    pyplot = load_pyplot()
     figure, axis = pyplot.subplots(figsize=(5, 4))
     for name, some in results.items():
         for k, style in ((1, "-"), (5, "--")):
@@ -61,7 +62,7 @@ def orders(results, path):
 
 
 def losses(values, path):
-    pyplot = _pyplot()
+    pyplot = load_pyplot()
     figure, axis = pyplot.subplots(figsize=(5, 3))
     axis.plot(range(1, len(values) + 1), values)
     axis.set(xlabel="epoch", ylabel="loss of training")
