@@ -1,4 +1,5 @@
-# One folder of compiler/ is one stage: a static library heddle-<folder> with one precompiled header.
+# One folder of compiler/ is one stage: a static library heddle-<folder>, compiled with a precompiled
+# header that holds no more than the stage may use.
 
 # MLIR generates functions that do not use all of their parameters.
 set(HEDDLE_WARNINGS -Wall -Wextra -Werror -Wno-unused-parameter)
@@ -6,6 +7,10 @@ set(HEDDLE_WARNINGS -Wall -Wextra -Werror -Wno-unused-parameter)
 # functions that cannot be written to once the library is loaded.
 set(HEDDLE_HARDENED -Wl,-z,now -Wl,-z,relro -Wl,-z,noexecstack)
 add_compile_options(-fstack-protector-strong)
+if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+  # What is compiled in one checkout is found again in another (cmake/cached).
+  add_compile_options(-ffile-compilation-dir=. "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Xclang -fno-pch-timestamp>")
+endif()
 if(NOT HEDDLE_SANITIZE)
   add_compile_definitions($<$<CONFIG:Release>:_FORTIFY_SOURCE=2>)
 endif()
@@ -18,8 +23,22 @@ if(HEDDLE_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link -fno-sanitize=vptr,function)
 endif()
 
+# heddle_prelude(<target> <header> [target ...]): builds the precompiled header that others reuse, after
+# the targets that generate what it includes. Its name is given without the checkout's folder, since
+# objects depend on it.
+function(heddle_prelude target header)
+  add_library(${target} OBJECT EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/compiler/Prelude.cpp)
+  target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include ${CMAKE_BINARY_DIR})
+  target_include_directories(${target} SYSTEM PRIVATE ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
+  target_compile_options(${target} PRIVATE ${HEDDLE_WARNINGS})
+  target_precompile_headers(${target} PRIVATE <${header}>)
+  if(ARGN)
+    add_dependencies(${target} ${ARGN})
+  endif()
+endfunction()
+
 # heddle_stage(<folder> SOURCES a.cpp ... [USES stage ...] [LINKS library ...])
-# The one precompiled header of all stages is built by the target heddle-pch (compiler/Prelude.h).
+# A stage that uses the graph, itself or through others, is compiled with the graph's header.
 function(heddle_stage name)
   cmake_parse_arguments(STAGE "" "" "SOURCES;USES;LINKS" ${ARGN})
   set(target heddle-${name})
@@ -27,10 +46,19 @@ function(heddle_stage name)
   target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include ${CMAKE_BINARY_DIR})
   target_include_directories(${target} SYSTEM PUBLIC ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
   target_compile_options(${target} PRIVATE ${HEDDLE_WARNINGS})
-  target_precompile_headers(${target} REUSE_FROM heddle-pch)
+  set(pch heddle-pch)
   foreach(used ${STAGE_USES})
     target_link_libraries(${target} PUBLIC heddle-${used})
+    get_target_property(pch_of_used heddle-${used} HEDDLE_PCH)
+    if(pch_of_used STREQUAL heddle-graph-pch)
+      set(pch heddle-graph-pch)
+    endif()
   endforeach()
+  if(name STREQUAL graph)
+    set(pch heddle-graph-pch)
+  endif()
+  set_target_properties(${target} PROPERTIES HEDDLE_PCH ${pch})
+  target_precompile_headers(${target} REUSE_FROM ${pch})
   target_link_libraries(${target} PUBLIC ${STAGE_LINKS})
   if(TARGET heddle-graph-gen)
     add_dependencies(${target} heddle-graph-gen)
@@ -43,23 +71,35 @@ function(heddle_stage name)
   endif()
 endfunction()
 
-# heddle_test(<name> SOURCES a.cpp ... LINKS library ...)
-# The unit tests heddle-<name>-test, where GoogleTest is installed. An object library, since only that
-# is compiled as the precompiled header is.
+# heddle_test_program(<target> source ...): a program that is built with the target `tests`, not by default.
+function(heddle_test_program target)
+  add_executable(${target} EXCLUDE_FROM_ALL ${ARGN})
+  add_dependencies(tests ${target})
+endfunction()
+
+# heddle_test(<name> [UNLISTED] SOURCES a.cpp ... LINKS library ...)
+# The unit tests heddle-<name>-test, where GoogleTest is installed, known to ctest unless UNLISTED. An
+# object library, since only that is compiled as the precompiled header is.
 function(heddle_test name)
   find_package(GTest QUIET)
   if(NOT GTest_FOUND)
     return()
   endif()
-  cmake_parse_arguments(TEST "" "" "SOURCES;LINKS" ${ARGN})
+  if(NOT TARGET heddle-test-pch)
+    heddle_prelude(heddle-test-pch test/Prelude.h heddle-graph-gen)
+    target_link_libraries(heddle-test-pch PRIVATE GTest::gtest) # its definitions
+  endif()
+  cmake_parse_arguments(TEST "UNLISTED" "" "SOURCES;LINKS" ${ARGN})
   set(target heddle-${name}-test)
-  add_library(${target}-objects OBJECT ${TEST_SOURCES})
+  add_library(${target}-objects OBJECT EXCLUDE_FROM_ALL ${TEST_SOURCES})
   target_link_libraries(${target}-objects PRIVATE ${TEST_LINKS} GTest::gtest)
   target_compile_options(${target}-objects PRIVATE ${HEDDLE_WARNINGS})
-  target_precompile_headers(${target}-objects REUSE_FROM heddle-pch)
-  add_executable(${target} $<TARGET_OBJECTS:${target}-objects>)
+  target_precompile_headers(${target}-objects REUSE_FROM heddle-test-pch)
+  heddle_test_program(${target} $<TARGET_OBJECTS:${target}-objects>)
   target_link_libraries(${target} PRIVATE ${TEST_LINKS} GTest::gtest_main)
-  add_test(NAME ${target} COMMAND ${target} --gtest_brief=1)
+  if(NOT TEST_UNLISTED)
+    add_test(NAME ${target} COMMAND ${target} --gtest_brief=1)
+  endif()
 endfunction()
 
 # heddle_fuzz(<name> SOURCES a.cpp ... LINKS library ...): the libFuzzer target heddle-<name>-fuzz.
@@ -69,7 +109,7 @@ function(heddle_fuzz name)
   add_library(${target}-objects OBJECT ${FUZZ_SOURCES})
   target_link_libraries(${target}-objects PRIVATE ${FUZZ_LINKS})
   target_compile_options(${target}-objects PRIVATE ${HEDDLE_WARNINGS})
-  target_precompile_headers(${target}-objects REUSE_FROM heddle-pch)
+  target_precompile_headers(${target}-objects REUSE_FROM heddle-graph-pch)
   add_executable(${target} $<TARGET_OBJECTS:${target}-objects>)
   target_link_libraries(${target} PRIVATE ${FUZZ_LINKS})
   target_link_options(${target} PRIVATE -fsanitize=fuzzer)

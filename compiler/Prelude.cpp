@@ -1,1 +1,1 @@
-// Prelude.cpp: the translation unit that builds the precompiled header.
+// Prelude.cpp: the source that each library of a precompiled header must have.

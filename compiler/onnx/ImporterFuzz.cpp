@@ -7,6 +7,8 @@
 #include "compiler/onnx/ModelMutator.h"
 
 #include "mlir/IR/Verifier.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 
 using namespace mlir;
 using namespace heddle;
@@ -49,7 +51,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 }
 
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t limit, unsigned seed) {
-  static heddle::onnx::ModelMutator mutator(HEDDLE_ONNX_DESCRIPTOR);
+  static std::string program = llvm::sys::fs::getMainExecutable(nullptr, nullptr);
+  static heddle::onnx::ModelMutator mutator(llvm::sys::path::parent_path(program).str() +
+                                            "/generated/onnx.descriptor");
   std::string model;
   if (seed % 64 != 0)
     model = mutator.mutate(std::string(reinterpret_cast<const char *>(data), size), seed);

@@ -15,6 +15,12 @@ Node::Node(Reader &reader, Scope &scope, const proto::NodeProto &message, int64_
     : Emitter(reader.builder, location, reader.diagnostics), reader(reader), scope(scope),
       message(message), opset(opset) {}
 
+StringRef Node::op() const { return message.op_type(); }
+
+size_t Node::outputs() const { return message.output_size(); }
+
+bool Node::wants(size_t i) const { return i < outputs() && !message.output(i).empty(); }
+
 Value Node::in(size_t i) const {
   if (!has(i))
     refuse("input " + Twine(i) + " is missing");

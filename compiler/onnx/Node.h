@@ -5,7 +5,13 @@
 
 #include "compiler/onnx/Emitter.h"
 
-#include "onnx.pb.h"
+// From onnx.pb.h, which few files need and which is slow to read.
+namespace onnx {
+class AttributeProto;
+class GraphProto;
+class NodeProto;
+class TensorProto;
+} // namespace onnx
 
 namespace heddle::onnx {
 
@@ -25,7 +31,7 @@ public:
   Node(Reader &reader, Scope &scope, const proto::NodeProto &message, int64_t opset,
        mlir::Location location);
 
-  llvm::StringRef op() const { return message.op_type(); }
+  llvm::StringRef op() const;
 
   // Operands and results.
   size_t inputs() const { return operands.size(); }
@@ -34,8 +40,8 @@ public:
   Value optional(size_t i) const { return has(i) ? operands[i] : Value(); } // null when missing
   /// Operand i, refused where it is no vector; messages call it `name`.
   Value vector(size_t i, llvm::StringRef name) const;
-  size_t outputs() const { return message.output_size(); }
-  bool wants(size_t i) const { return i < outputs() && !message.output(i).empty(); }
+  size_t outputs() const;
+  bool wants(size_t i) const;
   void set(Value value) { set(0, value); }
   void set(size_t i, Value value);
 

@@ -233,12 +233,19 @@ def test_tally_counts(tmp_path, report, status, counts):
     assert tally.count(path, status) == counts
 
 
-def test_tally_ends_with_the_sum(tmp_path, capsys):
+def test_tally_ends_with_the_sum(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(tally, "TIMES", tmp_path / "build" / "times.jsonl")
     (tmp_path / "lit.xml").write_text(REPORT)
-    assert tally.main(tmp_path, ["lit=1", "unit=0"]) == 1
+    assert tally.main(tmp_path, ["lit=1=30", "unit=0=70"]) == 1
     assert capsys.readouterr().out.splitlines()[-1] == "2 passed, 1 failed, 1 skipped"
-    assert tally.main(tmp_path, ["unit=0"]) == 0
+    assert tally.main(tmp_path, ["unit=0=7"]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "1 passed, 0 failed"
+    assert tally.compare() == 2  # no two runs of the same suites
+    tally.main(tmp_path, ["unit=0=8"])
+    capsys.readouterr()
+    assert tally.compare() == 0
+    assert capsys.readouterr().out.splitlines()[-1].split() == [
+        "7", "8", "the", "whole:", "+14%,", "more", "than", "5%"]
 
 
 def test_long_functions(tree):

@@ -7,6 +7,8 @@
 #include "compiler/onnx/ops/Products.h"
 #include "compiler/onnx/ops/contrib/Delegate.h"
 
+#include "onnx.pb.h"
+
 using namespace mlir;
 using namespace heddle::graph;
 
