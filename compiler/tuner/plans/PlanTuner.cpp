@@ -362,6 +362,7 @@ llvm::Error PlanTuner::step(Strategy &strategy) {
     auto judged = isWhole ? judgeWhole(*costed) : judgeByGroups(*costed);
     if (!judged)
       return judged.takeError();
+    ++tuner.trials;
     judgement = *judged;
     if (isWhole || judgement.measured > 0)
       if (llvm::Error error = keep(*costed, text, judgement))
