@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "python"), str(HERE / "cli")]  # whichever test comes first
 for name in ("COLUMNS", "NO_COLOR", "HEDDLE_COST_MODEL", "HEDDLE_CPU", "HEDDLE_RECORDS",
              "HEDDLE_SCHEDULES"):
     os.environ.pop(name, None)  # tests that want one say it
