@@ -1,17 +1,30 @@
 """conftest: what the folders of tests share."""
 
+import copy
 import os
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tools" / "check")]
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "python"), str(HERE.parent / "tools" / "check"),
+                str(HERE / "cli")]  # whichever test comes first
 import tally  # noqa: E402
 
-os.environ.pop("COLUMNS", None)  # which pytest's workers have; tests that want a width say it
+for name in ("COLUMNS", "NO_COLOR", "HEDDLE_COST_MODEL", "HEDDLE_CPU", "HEDDLE_RECORDS",
+             "HEDDLE_SCHEDULES"):
+    os.environ.pop(name, None)  # tests that want one say it
 os.environ["HEDDLE_CACHE"] = ""  # tests are of the compiler, not of what it once made
+
+
+@pytest.fixture(autouse=True)
+def own_numbers(request, monkeypatch):
+    """A module's `random` begins anew with each test: no test has the numbers of another one."""
+    random = getattr(request.module, "random", None)
+    if isinstance(random, np.random.Generator):
+        monkeypatch.setattr(request.module, "random", copy.deepcopy(random))
 
 
 def pytest_collection_modifyitems(items):

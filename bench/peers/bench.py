@@ -128,7 +128,7 @@ class Contest:
         for name, member in self.members.items():
             with contextlib.suppress(Failed):
                 peak = member.ask("memory", self.setting.limit_s, times=1)["peak_bytes"]
-                idle = member.ask("idle", 30, seconds=1.0)["cpu_s"]
+                idle = member.ask("idle", self.setting.limit_s, seconds=1.0)["cpu_s"]
                 self.report[name] |= {"idle_cpu": idle, "peak_bytes": peak}
 
 

@@ -17,7 +17,7 @@ def throughput(loaded, count, seconds):
     def call(run, times):
         ready.wait()
         try:
-            while not over.is_set():
+            while not times or not over.is_set():  # one run at least
                 start = time.perf_counter_ns()
                 run()
                 times.append(time.perf_counter_ns() - start)

@@ -39,7 +39,7 @@ bool Tuner::shouldStop() {
     return true;
   if (left() <= 0)
     ended = "time";
-  else if (options.progress && options.progress(doing, elapsed() / options.seconds))
+  else if (options.progress && options.progress(doing, done()))
     ended = "interrupted";
   return ended != "done";
 }

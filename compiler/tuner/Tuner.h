@@ -21,7 +21,7 @@ struct PlanOptions {
 };
 
 struct TuneOptions {
-  int64_t trials = 0;       // candidates to measure at most; 0: as many as the time allows
+  int64_t trials = 0;       // candidates and plans to try at most; 0: as many as the time allows
   double seconds = 300;     // for all
   int64_t collected = 0;    // if not 0, no search: so many drawn candidates of each group are timed
   double trialSeconds = 20; // that one candidate may take

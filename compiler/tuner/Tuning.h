@@ -35,6 +35,11 @@ public:
 private:
   double elapsed() const { return std::chrono::duration<double>(Clock::now() - begin).count(); }
   double left() const { return options.seconds - elapsed(); }
+  /// Of the whole, by the time or the trials.
+  double done() const {
+    double ofTrials = options.trials > 0 ? double(trials) / double(options.trials) : 0;
+    return std::min(1.0, std::max(elapsed() / options.seconds, ofTrials));
+  }
   bool shouldStop();
   bool isOver() { return shouldStop() || (options.trials > 0 && trials >= options.trials); }
 

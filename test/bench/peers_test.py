@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+HANGS = 600  # seconds, after which no answer will come
 sys.path.insert(0, str(ROOT))
 
 from bench.models.sources import Missing  # noqa: E402
@@ -46,7 +47,7 @@ def make_case(tmp_path):
     return Case("toy", lambda: model, lambda batch, random: {"x": np.ones(3 * batch, np.float32)})
 
 
-def compete(case, monkeypatch, *engines, limit=10):
+def compete(case, monkeypatch, *engines, limit=HANGS):
     """The reports of a contest of fake engines."""
     chosen = {engine.name: engine for engine in engines}
     monkeypatch.setattr(bench, "engines", lambda *_: {"onnxruntime": fake("onnxruntime")} | chosen)
@@ -56,27 +57,27 @@ def compete(case, monkeypatch, *engines, limit=10):
 
 def test_a_worker_answers_and_its_chatter_is_no_answer(job):
     with Member(job) as member:
-        assert member.ask("prepare", 10)["seconds"] == 0.5
-        loaded = member.ask("load", 10)
+        assert member.ask("prepare", HANGS)["seconds"] == 0.5
+        loaded = member.ask("load", HANGS)
         assert loaded["loaded_bytes"] >= loaded["base_bytes"] > 0
-        assert len(member.ask("run", 10, times=4, warm=1)["ms"]) == 4
-        assert member.ask("memory", 10, times=1)["peak_bytes"] > 0
-        assert member.ask("idle", 10, seconds=0.01)["cpu_s"] < 0.1
-        assert member.ask("serve", 10, callers=2, seconds=0.05)["runs_per_s"] > 0
+        assert member.ask("run", HANGS, times=4, warm=1)["ms"] == [1] * 4
+        assert member.ask("memory", HANGS, times=1)["peak_bytes"] > 0
+        assert member.ask("idle", HANGS, seconds=0.01)["cpu_s"] < 0.1
+        assert member.ask("serve", HANGS, callers=2, seconds=0.05)["runs_per_s"] > 0
 
 
 def test_an_error_is_one_line_and_the_worker_lives_on(job):
     with Member(replace(job, options={"refuses": True})) as member:
         with pytest.raises(Failed, match="^RuntimeError: no such op and a long story$"):
-            member.ask("prepare", 10)
-        assert member.ask("load", 10)
+            member.ask("prepare", HANGS)
+        assert member.ask("load", HANGS)
 
 
 def test_a_worker_that_dies_is_told_with_its_signal(job):
     with Member(replace(job, options={"dies_after": 1})) as member:
-        member.ask("load", 10)
+        member.ask("load", HANGS)
         with pytest.raises(Failed, match="died with SIGKILL"):
-            member.ask("run", 10, times=1)
+            member.ask("run", HANGS, times=1)
 
 
 def test_a_worker_that_hangs_is_ended(job):
@@ -91,7 +92,7 @@ def test_a_contest_ranks_who_agrees_and_tells_of_the_others(case, monkeypatch):
                       fake("wrong", adds=2), fake("refusing", refuses=True),
                       fake("dying", dies_after=3))
     assert reports["heddle"]["ratio"] == 1
-    assert 1.5 < reports["onnxruntime"]["ratio"] < 6
+    assert reports["onnxruntime"]["ratio"] == 4
     assert reports["wrong"]["status"] == "differs" and "median_ms" not in reports["wrong"]
     assert reports["refusing"]["error"].startswith("RuntimeError: no such op")
     assert reports["dying"]["status"] == "failed" and "SIGKILL" in reports["dying"]["error"]

@@ -1,8 +1,10 @@
 """What engines of a contest have prepared is kept, taken again, and made anew where it must be."""
 
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import onnx
@@ -12,7 +14,7 @@ from onnx import TensorProto, helper
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from bench.peers import bench, prepared  # noqa: E402
+from bench.peers import bench, member, prepared  # noqa: E402
 from bench.peers.cases import Case  # noqa: E402
 from bench.peers.engines import Engine  # noqa: E402
 from bench.peers.job import Job  # noqa: E402
@@ -35,7 +37,7 @@ class Desk:
         self.shelf = prepared.Shelf(root / "shelf")
         np.savez(root / "feeds.npz", x=np.ones(3, np.float32))
 
-    def prepare(self, model="m", limit_s=10.0, threads=1, name="fake", **options):
+    def prepare(self, model="m", limit_s=600.0, threads=1, name="fake", **options):
         """(what was told, the job's folder)."""
         self.count += 1
         options |= {"diary": str(self.diary)}
@@ -104,13 +106,25 @@ def test_a_refusal_is_kept_with_its_reason(desk):
     assert desk.times() == 1
 
 
-def test_want_of_time_is_kept_for_no_longer_limits(desk):
-    with pytest.raises(Late):
-        desk.prepare(ponders=2, limit_s=1)
+def test_want_of_time_is_kept_for_no_longer_limits(desk, monkeypatch):
+    def no_answer(*_):
+        """The time is over once the engine has begun."""
+        for _ in range(60000):
+            if desk.diary.exists() and desk.times():
+                break
+            time.sleep(0.01)
+        return [], [], []
+
+    wanted = desk.root / "wanted"
+    with monkeypatch.context() as patch, pytest.raises(Late):
+        patch.setattr(member, "select", SimpleNamespace(select=no_answer))
+        desk.prepare(ponders_until=str(wanted), limit_s=1)
     with pytest.raises(Failed, match="no answer to 'prepare' within 1 s"):
-        desk.prepare(ponders=2, limit_s=0.5)
+        desk.prepare(ponders_until=str(wanted), limit_s=0.5)
     assert desk.times() == 1
-    assert desk.prepare(ponders=2, limit_s=20)[0] == {"seconds": 0.5}
+    wanted.touch()
+    assert desk.prepare(ponders_until=str(wanted))[0] == {"seconds": 0.5}
+    assert desk.times() == 2
 
 
 def test_what_was_interrupted_leaves_nothing(desk, monkeypatch):
@@ -138,7 +152,7 @@ def test_a_contest_takes_what_was_prepared_before_it(tmp_path, monkeypatch, caps
     model.write_bytes(b"a model")
     case = Case("toy", lambda: model, lambda batch, random: {"x": np.ones(batch, np.float32)})
     engine = Engine("onnxruntime", "fake_engine", {"diary": str(diary)})
-    setting = bench.Setting(1, [], 10, bench.rounds.Pace(0.1, 1, 2, pause_s=0))
+    setting = bench.Setting(1, [], 600, bench.rounds.Pace(0.1, 1, 2, pause_s=0, limit_s=600))
     assert bench.prepare_only(case, 1, setting, {"onnxruntime": engine})
     assert "compiled in 0.5 s" in capsys.readouterr().out
     report = bench.contest(case, 1, setting, {"onnxruntime": engine})["onnxruntime"]

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("compiler")
 
 def bench(*arguments):
     return subprocess.run([ROOT / "dev", "bench", *arguments], capture_output=True, text=True,
-                          cwd=ROOT, timeout=900, check=False,
+                          cwd=ROOT, timeout=3600, check=False,
                           env={**os.environ, "HEDDLE_CACHE": ""})
 
 
@@ -34,7 +34,7 @@ def names():
 
 def smaller(module, *arguments):
     return subprocess.run([sys.executable, "-m", module, *arguments], capture_output=True,
-                          text=True, cwd=ROOT, timeout=900, check=False,
+                          text=True, cwd=ROOT, timeout=3600, check=False,
                           env={**os.environ, "HEDDLE_CACHE": "",
                                "HEDDLE_BENCH_RESULTS": str(FOUND.parent),
                                "PYTHONPATH": f"{ROOT / 'python'}:{ROOT}"})

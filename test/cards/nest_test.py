@@ -181,7 +181,7 @@ def test_a_group_of_several_results_is_tuned_and_found_in_the_records(tmp_path):
         return json.loads(done.stdout)
 
     # So many that draws among all cards are in them, whichever looks the fastest on this machine.
-    found = heddle_command("tune", *asked, "--trials", "12", "--time", "60")
+    found = heddle_command("tune", *asked, "--trials", "12", "--time", "600")
     [group] = found["groups"]
     assert group["problem"] is None and group["default"]["card"] == "softmax_argmax"
     database = sqlite3.connect(records)

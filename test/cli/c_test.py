@@ -31,7 +31,7 @@ class Model:
     def __init__(self, source, compiler, flags):
         library = source.with_suffix(".so")
         subprocess.run([compiler, *FLAGS, *flags, "-shared", "-fPIC", "-o", library, source, "-lm"],
-                       check=True, timeout=300)
+                       check=True, timeout=900)
         text = source.read_text(errors="replace")
         self.prefix, self.outputs, rank = re.search(
             r"(\w+)_OUTPUTS = (\d+), \w+_MAX_RANK = (\d+)", text).groups()

@@ -15,6 +15,7 @@ from onnx import TensorProto, helper
 
 ROOT = Path(__file__).resolve().parents[2]
 OK, DIFFERS, USAGE, REFUSED, LIMIT, INTERNAL = range(6)
+HANGS = 900  # seconds, after which a command will not end
 
 
 @dataclass(frozen=True)
@@ -38,12 +39,12 @@ needs_heddle = pytest.mark.skipif(find_heddle() is None,
                                   reason="there is no heddle command; `./dev build` makes it")
 
 
-def heddle(*arguments, before=None, stdout=None, seconds=120):
+def heddle(*arguments, before=None, stdout=None):
     """Runs `heddle ARGUMENTS...`; `before` is called in the child before it starts."""
     environment = {**os.environ, "HEDDLE_PYTHON": sys.executable}
     done = subprocess.run([find_heddle(), *map(str, arguments)], stdin=subprocess.DEVNULL,
                           stdout=stdout or subprocess.PIPE, stderr=subprocess.PIPE,
-                          env=environment, preexec_fn=before, timeout=seconds)
+                          env=environment, preexec_fn=before, timeout=HANGS)
     return Outcome(done.returncode, (done.stdout or b"").decode(errors="replace"),
                    done.stderr.decode(errors="replace"))
 

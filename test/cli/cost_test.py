@@ -337,7 +337,7 @@ def test_the_environment_only_hints(product, says, tmp_path, monkeypatch):
 # Tuning by a cost model.
 
 def tune(model, records, *more):
-    done = heddle("tune", model, "--records", records, "--time", 60, "--json", *ONE, *more)
+    done = heddle("tune", model, "--records", records, "--time", 600, "--json", *ONE, *more)
     assert done.status == OK, done.errors
     return done
 

@@ -16,7 +16,7 @@ from onnx import helper, numpy_helper
 sys.path.insert(0, str(Path(__file__).parent))
 
 from command import (  # noqa: E402
-    OK, ROOT, USAGE, find_heddle, heddle, make_model, needs_heddle, save, value)
+    HANGS, OK, ROOT, USAGE, find_heddle, heddle, make_model, needs_heddle, save, value)
 
 pytestmark = needs_heddle
 ONE = ("--threads", "1")
@@ -50,8 +50,9 @@ def model(tmp_path):
                 tmp_path / "m.onnx")
 
 
-def tune(model, records, *more, seconds=60, trials=12):
-    done = heddle("tune", model, "--records", records, "--time", seconds, "--trials", trials, *ONE,
+def tune(model, records, *more, trials=12):
+    """Of so many trials: the time only ends what hangs."""
+    done = heddle("tune", model, "--records", records, "--time", 600, "--trials", trials, *ONE,
                   "--json", *more)
     assert done.status == OK, done.errors
     return done.json
@@ -66,6 +67,7 @@ def prefer(records, model, tmp_path, **knobs):
     machine's mood."""
     tune(model, records, trials=1)
     database = sqlite3.connect(records)
+    database.execute("UPDATE trial SET speedup = min(speedup, 1)")
     [row] = database.execute("SELECT * FROM trial WHERE card = 'matmul' ORDER BY id LIMIT 1")
     columns = [each[1] for each in database.execute("PRAGMA table_info(trial)")]
     made = dict(zip(columns, row))
@@ -222,6 +224,38 @@ CARD = """module attributes {{transform.with_named_sequence, heddle.card = {{
 """
 
 
+KERNEL = """module attributes {{transform.with_named_sequence, heddle.card = {{
+    target = "cpu", priority = {priority} : i64, dtypes = ["f32"], key = "p* {{ k:s(dot) }}"}}}} {{
+  transform.named_sequence @schedule(%group: !transform.any_op {{transform.readonly}}) {{
+    transform.loop.kernel "product" %group from "{name}.c" : !transform.any_op
+    transform.yield
+  }}
+}}
+"""
+IN_C = """/* An element at a time, the sums in memory. */
+int64_t heddle_tasks(const heddle_group *g) {{ return heddle_batches(g); }}
+void heddle_kernel(const heddle_group *g, int64_t begin, int64_t end, void *scratch) {{
+  (void)scratch;
+  for (int64_t b = begin; b < end; ++b)
+    for (int64_t i = 0; i < heddle_rows(g); ++i)
+      for (int64_t j = 0; j < heddle_columns(g); ++j) {{
+        volatile heddle_element sum = 0;
+        for (int64_t k = 0; k < heddle_depth(g); ++k)
+          sum += heddle_read_a(g, b, i, k) * heddle_read_b(g, b, k, j);
+        heddle_write(g, b, i, j, {result});
+      }}
+}}
+"""
+
+
+def kernel_card(folder, name, priority, result="sum"):
+    """A card whose kernel is many times slower than those that are generated."""
+    folder.mkdir(exist_ok=True)
+    (folder / f"{name}.mlir").write_text(KERNEL.format(name=name, priority=priority))
+    (folder / f"{name}.c").write_text(IN_C.format(result=result))
+    return "--schedules", folder
+
+
 def test_cards_of_a_folder_are_tried_too(model, records, tmp_path):
     folder = tmp_path / "mine"
     folder.mkdir()
@@ -232,25 +266,30 @@ def test_cards_of_a_folder_are_tried_too(model, records, tmp_path):
 
 
 def test_a_card_whose_trial_fails_is_survived(model, records, tmp_path):
-    folder = tmp_path / "mine"
-    folder.mkdir()
-    (folder / "huge_tile.mlir").write_text(CARD.format(m=4000))
-    found = tune(model, records, "--schedules", folder, "--trial-time", "3")
-    assert found["trials"] == 12
-    [failure] = [failure for card, failure in rows(records, "card, failure")
-                 if card == "huge_tile"]
-    assert failure
+    kernel_card(tmp_path / "mine", "wrong", 1, "sum + 1")
+    cards = kernel_card(tmp_path / "mine", "dies", 1, "(__builtin_trap(), sum)")
+    assert tune(model, records, *cards)["trials"] == 12
+    failures = {card: failure for card, failure in rows(records, "card, failure") if failure}
+    assert failures.keys() == {"wrong", "dies"}
+    assert failures["wrong"].startswith("its numbers are not the default's: result 0: ")
+    assert failures["dies"].startswith("it crashed: ")
 
 
 def test_interruption_keeps_what_was_found(model, records):
-    process = subprocess.Popen([find_heddle(), "tune", model, "--records", records, "--json", *ONE],
+    process = subprocess.Popen([find_heddle(), "tune", model, "--records", records, "--json",
+                                "--time", "3600", *ONE],
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    for _ in range(600):
-        if records.exists() and records.stat().st_size and len(rows(records)) > 3:
-            break
+
+    def has_some():
+        try:
+            return records.exists() and len(rows(records)) > 3
+        except sqlite3.OperationalError:  # there is no table yet
+            return False
+
+    while process.poll() is None and not has_some():
         time.sleep(0.1)
     process.send_signal(signal.SIGINT)
-    output, errors = process.communicate(timeout=60)
+    output, errors = process.communicate(timeout=HANGS)
     assert process.returncode == OK, errors
     found = json.loads(output)
     assert found["ended"] in ("interrupted", "done")
@@ -292,7 +331,9 @@ def test_many_sizes_are_tuned_together(open_product, records, tmp_path):
     assert group["problem"] is None and group["default"]["versions"]
     measured = {size for size, in rows(records, "sizes")}
     assert measured <= {"9", "20", "33", "64"} and "64" in measured
-    assert found["trials"] <= 6 + 8  # what is confirmed counts, too
+    # What is confirmed counts, too, but the default of each size does not.
+    confirmed = sum(is_confirmed for is_confirmed, in rows(records, "confirmed"))
+    assert found["trials"] <= 6 + confirmed - len(measured)
     # Micro-kernels are measured at one size each, but for those that are confirmed.
     card = group["default"]["card"]
     looks = [knobs for knobs, name, is_confirmed in rows(records, "knobs, card, confirmed")
@@ -316,27 +357,19 @@ def test_all_sizes_are_tuned_with_other_cards_too(open_product, records, tmp_pat
         assert {size for size, confirmed in tried if confirmed} == measured
 
 
-def slow_card(folder):
-    """A card that is preferred, and slower than those of the rules."""
-    folder.mkdir()
-    (folder / "slow_tile.mlir").write_text(
-        CARD.replace("priority = 1 ", "priority = 100 ").format(m=1).replace("16", "4"))
-    return "--schedules", folder
-
-
 def test_a_limit_of_trials_leaves_what_they_found_confirmed(model, records, tmp_path):
-    slow = slow_card(tmp_path / "mine")
+    slow = kernel_card(tmp_path / "mine", "slow", 100)
     found = tune(model, records, *slow, trials=4)
     assert found["ended"] == "trials"
-    [group] = [each for each in found["groups"] if each["default"]["card"] == "slow_tile"]
-    assert group["chosen"]["card"] not in (None, "slow_tile") and group["ratio"] > 1.2
+    [group] = [each for each in found["groups"] if each["default"]["card"] == "slow"]
+    assert group["chosen"]["card"] not in (None, "slow") and group["ratio"] > 1.2
 
 
 def test_another_card_serves_all_sizes(open_product, records, tmp_path):
-    slow = slow_card(tmp_path / "mine")
+    slow = kernel_card(tmp_path / "mine", "slow", 100)
     [group] = tune(open_product, records, "--over", "seq=20,33,64", *slow, trials=20)["groups"]
     card = group["chosen"]["card"]  # which docs/spec/records.md wants to be so much faster
-    assert group["default"]["card"] == "slow_tile" != card and group["ratio"] >= 1.02
+    assert group["default"]["card"] == "slow" != card and group["ratio"] >= 1.02
     confirmed = {size for size, name, is_confirmed in rows(records, "sizes, card, confirmed")
                  if name == card and is_confirmed}
     assert confirmed == {size for size, in rows(records, "sizes")} and confirmed >= {"20", "64"}
@@ -385,8 +418,9 @@ def test_whole_plans_are_searched_and_replay(tmp_path, records):
     path = save(make_model(nodes, [value("x", [64, 48])], [value("z", [64, 48])], weights),
                 tmp_path / "p.onnx")
     plan = tmp_path / "found.plan"
-    found = tune(path, records, "--plans", "-o", plan, seconds=20, trials=4)
+    found = tune(path, records, "--plans", "-o", plan, trials=8)
     searched = found["plans"]
+    assert found["ended"] in ("trials", "done") and 0 < found["trials"] <= 8
     assert searched["sites"] > 1 and searched["tried"] > 1 and searched["schedule"] == "joint"
     assert searched["ratio"] >= 1
     assert found["kept"] in ("default", "knobs", "plan") and found["plan"] == str(plan)
@@ -396,8 +430,9 @@ def test_whole_plans_are_searched_and_replay(tmp_path, records):
 
     for strategy in ("annealing", "evolution"):
         found = tune(path, records, "--plans", "-o", plan, "--strategy", strategy, "--decide",
-                     "fusion,split", "--schedule", "sequential", seconds=8, trials=0)
-        assert found["trials"] == 0 and found["plans"]["strategy"] == strategy
+                     "fusion,split", "--schedule", "sequential", trials=4)
+        assert found["plans"]["tried"] > 0 and found["plans"]["strategy"] == strategy
+        assert not any(group["measured"] for group in found["groups"])
         assert {d["section"] for d in found["plans"]["decisions"]} <= {"fusion", "split"}
     known = sqlite3.connect(records).execute(
         "SELECT decisions, groups, speedup FROM plan WHERE failure = ''").fetchall()
@@ -405,14 +440,13 @@ def test_whole_plans_are_searched_and_replay(tmp_path, records):
     for decisions, groups, speedup in known:
         assert json.loads(decisions)["plan"] == 1 and sum(json.loads(groups).values()) > 0
         assert speedup > 0
-    knobs = tune(path, records, "--plans", "-o", plan, "--decide", "knobs", seconds=8, trials=2)
+    knobs = tune(path, records, "--plans", "-o", plan, "--decide", "knobs", trials=2)
     assert knobs["plans"]["sites"] == 0 and knobs["plans"]["plan"] is None
 
 
 def test_plans_are_searched_for_several_sizes(open_product, records, tmp_path):
     plan = tmp_path / "found.plan"
-    found = tune(open_product, records, "--plans", "--over", "seq=4,40", "-o", plan, seconds=15,
-                 trials=3)
+    found = tune(open_product, records, "--plans", "--over", "seq=4,40", "-o", plan, trials=8)
     assert found["kept"] in ("default", "knobs", "plan") and found["trials"] > 0
     assert heddle("compile", open_product, "--plan", plan, "--emit", "plan", "-o",
                   tmp_path / "again.plan", "--no-cache", *ONE).status == OK

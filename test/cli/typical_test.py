@@ -63,7 +63,7 @@ def test_is_part_of_the_key_of_what_is_kept(model, tmp_path):
 
 
 def test_tuning_measures_at_it(model, tmp_path):
-    done = heddle("tune", model, "--records", tmp_path / "r.db", "--time", 20, "--trials", 1,
+    done = heddle("tune", model, "--records", tmp_path / "r.db", "--time", 600, "--trials", 1,
                   "--threads", 1, "--typical", "height=8", "--typical", "width=8", "--at",
                   "width=9", "--json")
     assert done.status == OK, done.errors

@@ -31,7 +31,7 @@ def texts(tmp_path):
 def search(tmp_path, *arguments):
     return subprocess.run(
         [sys.executable, EXAMPLE / "ragged_search.py", *SMALL, "--picture", tmp_path / "times.svg",
-         *map(str, arguments)], capture_output=True, text=True, check=False, timeout=300)
+         *map(str, arguments)], capture_output=True, text=True, check=False, timeout=900)
 
 
 def test_it_runs_and_finds(tmp_path, texts):

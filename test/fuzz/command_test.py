@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(HEDDLE is None, reason="there is no heddle comma
 
 def heddle(*arguments, python=sys.executable):
     done = subprocess.run([HEDDLE, *map(str, arguments)], capture_output=True, text=True,
-                          timeout=300, env={**os.environ, "HEDDLE_PYTHON": python})
+                          timeout=900, env={**os.environ, "HEDDLE_PYTHON": python})
     return done.returncode, done.stdout, done.stderr
 
 

@@ -44,9 +44,9 @@ def test_what_differs_from_the_interpreter_is_found(monkeypatch):
 
 
 def test_a_short_campaign_finds_nothing():
-    campaign = Campaign(1, lambda index: training.generate(1, index), kind="training")
-    campaign.run(range(12), seconds=10)
-    assert not campaign.findings and campaign.held > campaign.models / 2
+    campaign = Campaign(1, lambda index: training.generate(1, index), limit=600, kind="training")
+    campaign.run(range(8))
+    assert not campaign.findings and campaign.models == 8 and campaign.held > 4
 
 
 def test_the_sign_of_a_rounded_number_is_either():

@@ -32,8 +32,8 @@ def test_peak_memory_is_not_the_callers(run):
 
 
 def test_a_run_over_the_limit_is_ended(run):
-    done = run("import time; time.sleep(60)", limit_seconds=0.2)
-    assert done.status == -9 and done.seconds < 10
+    done = run("import signal; signal.pause()", limit_seconds=0.2)
+    assert done.status == -9 and done.seconds >= 0.2
 
 
 def test_without_heddle_the_message_says_what_to_do(monkeypatch):

@@ -48,7 +48,7 @@ def missing():
 def runner():
     """The path of run_artefact, built where that was not done."""
     newest = max(path.stat().st_mtime for path in [SOURCE, *ARCHIVES])
-    if not RUNNER.exists() or RUNNER.stat().st_mtime < newest:
+    if not RUNNER.exists() or RUNNER.stat().st_mtime <= newest:
         RUNNER.parent.mkdir(parents=True, exist_ok=True)
         fresh = RUNNER.with_suffix(f".{os.getpid()}")
         subprocess.run(["aarch64-linux-gnu-gcc", "-std=gnu11", "-O1", f"-I{ROOT / 'include'}",
@@ -86,7 +86,7 @@ def run_artefact(path, inputs, cpu="max", threads=1, variant=None):
     environment = {**os.environ, **({"HEDDLE_CPU": variant} if variant else {})}
     done = subprocess.run(["qemu-aarch64", "-L", SYSROOT, "-cpu", cpu, str(runner()), str(path),
                            str(threads)], input=b"".join(inputs), capture_output=True,
-                          env=environment, timeout=300, check=False)
+                          env=environment, timeout=900, check=False)
     errors = done.stderr.decode(errors="replace").strip()
     if done.returncode != 0:
         raise Failure(f"exit {done.returncode}: {errors}")

@@ -18,7 +18,7 @@ static constexpr double kClearlyLess = 0.97;    // of what the groups took that 
 static constexpr double kFasterWhole = 1.01;    // of a whole model, by turns, looked at twice
 static constexpr double kNewer = 1.0 / 3;       // weight of the last trial in what they take
 static constexpr double kKnobSlice = 3;         // seconds that a group gets at a time
-static constexpr double kSequentialShare = 0.5; // of the time, for plans before any knobs
+static constexpr double kSequentialShare = 0.5; // of the whole, for plans before any knobs
 
 PlanTuner::PlanTuner(Tuner &tuner, OwningOpRef<ModuleOp> imported)
     : tuner(tuner), imported(std::move(imported)) {
@@ -362,12 +362,13 @@ llvm::Error PlanTuner::step(Strategy &strategy) {
     auto judged = isWhole ? judgeWhole(*costed) : judgeByGroups(*costed);
     if (!judged)
       return judged.takeError();
+    ++tuner.trials;
     judgement = *judged;
     if (isWhole || judgement.measured > 0)
       if (llvm::Error error = keep(*costed, text, judgement))
         return error;
   }
-  strategy.tell(*decisions, judgement.seconds, tuner.elapsed() / tuner.options.seconds);
+  strategy.tell(*decisions, judgement.seconds, tuner.done());
   if (costed && judgement.isFaster)
     return take(std::move(costed), *decisions, judgement.seconds);
   return llvm::Error::success();
@@ -427,8 +428,7 @@ llvm::Error PlanTuner::run() {
     double begin = tuner.elapsed();
     bool isSequential = options.isSequential && isKnobs;
     auto isGraphOver = [&] {
-      return isExhausted || tuner.isOver() ||
-             (isSequential && tuner.elapsed() > kSequentialShare * tuner.options.seconds);
+      return isExhausted || tuner.isOver() || (isSequential && tuner.done() > kSequentialShare);
     };
     for (int64_t i = 0; !isGraphOver() && (isSequential || isTuned || i < kStepsAtOnce); ++i)
       if (llvm::Error error = step(*strategy))

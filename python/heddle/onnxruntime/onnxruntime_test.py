@@ -173,7 +173,7 @@ def test_run_async(ort):
         done.set()
 
     session.run_async(["y"], {"x": X}, callback, "mine")
-    assert done.wait(60)
+    assert done.wait(600)
     ((results, user_data, error),) = found
     assert (user_data, error) == ("mine", "")
     np.testing.assert_allclose(results[0], Y, rtol=1e-5)

@@ -250,7 +250,8 @@ Run addTune(CLI::App &app) {
   app.add_option("--time", options->seconds, "for the whole command (default 300)")
       ->check(CLI::PositiveNumber)
       ->type_name("SECONDS");
-  app.add_option("--trials", options->trials, "candidates to measure at most (default: no limit)")
+  app.add_option("--trials", options->trials,
+                 "candidates and plans to try at most (default: no limit)")
       ->check(CLI::NonNegativeNumber)
       ->type_name("N");
   auto *collect = app.add_option("--collect", options->collected,

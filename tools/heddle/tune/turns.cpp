@@ -12,7 +12,7 @@ namespace heddle::cli {
 
 using Clock = std::chrono::steady_clock;
 
-static const size_t kFewestTurns = 5;
+static const size_t kFewestTurns = 5, kMostTurns = 5000;
 
 static double secondsSince(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -33,7 +33,8 @@ Json compareModels(const Module &before, const Module &after, int threads, const
   for (Runner *runner : {&slow, &fast, &slow, &fast})
     runner->run();
   Clock::time_point begin = Clock::now();
-  while (!shouldStop() && (turns.size() < kFewestTurns || secondsSince(begin) < seconds)) {
+  while (!shouldStop() && turns.size() < kMostTurns &&
+         (turns.size() < kFewestTurns || secondsSince(begin) < seconds)) {
     bool isSlowFirst = turns.size() % 2 == 0;
     double first = time(isSlowFirst ? slow : fast), second = time(isSlowFirst ? fast : slow);
     turns.push_back(isSlowFirst ? Turn{first, second} : Turn{second, first});

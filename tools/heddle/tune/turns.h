@@ -9,6 +9,7 @@
 namespace heddle::cli {
 
 /// {"default_seconds", "tuned_seconds", "ratio", "turns"}, or null when it was stopped at once.
+/// It ends after `seconds`, of a fast model after some thousand turns.
 Json compareModels(const Module &before, const Module &after, int threads, const Feeds &feeds,
                    double seconds, const std::function<bool()> &shouldStop);
 
