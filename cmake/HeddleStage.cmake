@@ -86,7 +86,7 @@ function(heddle_test name)
     return()
   endif()
   if(NOT TARGET heddle-test-pch)
-    heddle_prelude(heddle-test-pch test/Prelude.h heddle-graph-gen)
+    heddle_prelude(heddle-test-pch test/prelude.h heddle-graph-gen)
     target_link_libraries(heddle-test-pch PRIVATE GTest::gtest) # its definitions
   endif()
   cmake_parse_arguments(TEST "UNLISTED" "" "SOURCES;LINKS" ${ARGN})

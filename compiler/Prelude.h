@@ -1,5 +1,5 @@
-// Prelude.h: the precompiled header of the stages below the graph. Only headers of MLIR, LLVM and the
-// standard library.
+// Prelude.h: the precompiled header of the stages below the graph. Only headers of MLIR, LLVM and
+// the standard library.
 #ifndef HEDDLE_PRELUDE_H
 #define HEDDLE_PRELUDE_H
 

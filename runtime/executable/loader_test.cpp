@@ -34,7 +34,9 @@ std::string read(const std::string &path) {
 }
 
 /// The path of a file beside this program.
-std::string beside(const char *name) { return fs::read_symlink("/proc/self/exe").replace_filename(name); }
+std::string beside(const char *name) {
+  return fs::read_symlink("/proc/self/exe").replace_filename(name);
+}
 
 class Loader : public testing::Test {
 protected:
@@ -118,7 +120,8 @@ TEST_F(Loader, RefusesAnotherVersion) {
 }
 
 TEST_F(Loader, RefusesWhatTheCpuCannotRunAndListsWhy) {
-  EXPECT_REFUSED(load(beside(NEEDY)), HEDDLE_REFUSED, "that this machine lacks: avx1024f, teleport;");
+  EXPECT_REFUSED(load(beside(NEEDY)), HEDDLE_REFUSED,
+                 "that this machine lacks: avx1024f, teleport;");
 }
 
 TEST_F(Loader, RefusesAWrongMagicNumber) {

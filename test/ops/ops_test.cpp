@@ -6,7 +6,8 @@
 // with AddressSanitizer, which also looks at each access of the compiled code. With
 // HEDDLE_OPS_TARGET=c (the test heddle-ops-c-test) each case is a C file, see c_program.h, that the
 // command HEDDLE_OPS_CC compiles; heddle-ops-c-asan-test has that look for undefined behaviour.
-// With HEDDLE_OPS_IN_PLACE results take the place of inputs wherever types allow it.
+// With HEDDLE_OPS_IN_PLACE results take the place of inputs wherever types allow it. HEDDLE_OPS_OPT
+// is the effort of LLVM, as a C compiler's -O: with 1, meaning is tested in less time.
 
 #include "test/ops/c_program.h"
 #include "test/ops/case.h"
@@ -119,6 +120,8 @@ CompileOptions plainOptions() {
   CompileOptions options;
   if (const char *target = getenv("HEDDLE_OPS_TARGET"))
     options.target = target;
+  if (const char *level = getenv("HEDDLE_OPS_OPT"))
+    options.optLevel = atoi(level);
   options.isSanitized = __asan_init != nullptr && options.target != "c"; // a C compiler does that
   return options;
 }

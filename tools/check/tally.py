@@ -77,7 +77,8 @@ def main(folder, suites):
     print("\nthe slowest tests:", *(f"{taken:7.1f} s  {name}" for name, taken in slowest), sep="\n")
     cache = compilations(Path(folder))
     passed, failed, skipped = total
-    print(f"\n{cache}\n{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
+    print(f"\n{cache}\n{passed} passed, {failed} failed"
+          + (f", {skipped} skipped" if skipped else ""))
     TIMES.parent.mkdir(exist_ok=True)
     with TIMES.open("a", encoding="utf-8") as kept:
         kept.write(json.dumps({"suites": took, "files": files, "slowest": slowest, "cache": cache,

@@ -1,4 +1,4 @@
-// Prelude.h: the precompiled header of the unit tests of compiler/.
+// prelude: the precompiled header of the unit tests of compiler/.
 #ifndef HEDDLE_TEST_PRELUDE_H
 #define HEDDLE_TEST_PRELUDE_H
 
