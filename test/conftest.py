@@ -19,6 +19,13 @@ for name in ("COLUMNS", "NO_COLOR", "HEDDLE_COST_MODEL", "HEDDLE_CPU", "HEDDLE_R
 os.environ["HEDDLE_CACHE"] = ""  # tests are of the compiler, not of what it once made
 
 
+OPT_LEVEL = os.environ.get("HEDDLE_TEST_OPT")  # of LLVM, where a test asks for none
+if OPT_LEVEL:
+    from heddle import compiler as heddle_compiler
+
+    heddle_compiler.compile.__kwdefaults__["opt_level"] = int(OPT_LEVEL)
+
+
 @pytest.fixture(autouse=True)
 def own_numbers(request, monkeypatch):
     """A module's `random` begins anew with each test: no test has the numbers of another one."""
@@ -27,8 +34,20 @@ def own_numbers(request, monkeypatch):
         monkeypatch.setattr(request.module, "random", copy.deepcopy(random))
 
 
+def mark_long(items):
+    """Marks what `./dev test` leaves to `./dev test --all`."""
+    for line in (HERE / "long.tsv").read_text(encoding="utf-8").splitlines():
+        if not line.startswith("#"):
+            _, share, name = line.split("\t")
+            found = [item for item in items if item.nodeid.startswith(name)]
+            for number, item in enumerate(found):
+                if share == "0" or number % int(share):
+                    item.add_marker("long")
+
+
 def pytest_collection_modifyitems(items):
     """Files that took long in the last run come first, so that all processes end at one time."""
+    mark_long(items)
     runs = [run for run in tally.kept_runs() if "pytest" in run["suites"]]
     took = runs[-1]["files"] if runs else {}
 

@@ -4,7 +4,9 @@ A test of expected_failures.tsv that passes fails here too: its line has to go. 
 run are written to build/onnx-suite.json, which docs/generated/onnx-support.md is made of.
 """
 
+import functools
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -22,14 +24,21 @@ RESULTS = ROOT / "build" / "onnx-suite.json"
 def cases():
     from heddle.onnx_backend import HeddleBackend
 
-    return [(name, mode) for mode in suite.MODES
-            for name in sorted(suite.tests_of(HeddleBackend, mode))]
+    return [pytest.param(name, mode, marks=[] if mode == "dynamic" else pytest.mark.long)
+            for mode in suite.MODES for name in sorted(suite.tests_of(HeddleBackend, mode))]
+
+
+@functools.cache
+def results_of(mode):
+    """{test: record}"""
+    level = os.environ.get("HEDDLE_TEST_OPT")
+    return suite.run(mode, {"threads": 1} | ({"opt_level": int(level)} if level else {}))
 
 
 @pytest.fixture(scope="module")
 def results():
     """{mode: {test: record}}"""
-    found = {mode: suite.run(mode, {"threads": 1}) for mode in suite.MODES}
+    found = {mode: results_of(mode) for mode in suite.MODES}
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps(found, indent=1, sort_keys=True), encoding="utf-8")
     return found
@@ -39,8 +48,8 @@ EXPECTED = suite.expected_failures()
 
 
 @pytest.mark.parametrize("name, mode", cases())
-def test_node(results, name, mode):
-    record = results[mode][name]
+def test_node(name, mode):
+    record = results_of(mode)[name]
     reason = EXPECTED.get((mode, name))
     if reason is None:
         assert record["status"] == "passed", record["text"]
@@ -50,11 +59,13 @@ def test_node(results, name, mode):
         pytest.xfail(reason)
 
 
+@pytest.mark.long
 def test_the_list_names_tests_that_exist(results):
     unknown = [key for key in EXPECTED if key[1] not in results[key[0]]]
     assert not unknown
 
 
+@pytest.mark.long
 def test_at_least_98_percent_of_the_node_tests_pass(results):
     for mode, records in results.items():
         node = [record for record in records.values() if record["kind"] == "Node"]
@@ -62,6 +73,7 @@ def test_at_least_98_percent_of_the_node_tests_pass(results):
         assert share >= 0.98, f"{mode}: {share:.2%}"
 
 
+@pytest.mark.long
 def test_the_support_page_is_what_the_results_say(results):
     kept = support.PAGE.read_text(encoding="utf-8")
     assert without_errors(kept) == without_errors(support.page(results)), (

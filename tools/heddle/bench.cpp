@@ -14,6 +14,7 @@
 #include "tools/heddle/statistics.h"
 #include "tools/heddle/table.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <iostream>

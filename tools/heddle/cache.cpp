@@ -5,6 +5,8 @@
 #include "tools/heddle/model.h"
 #include "tools/heddle/table.h"
 
+#include <CLI/CLI.hpp>
+
 namespace heddle::cli {
 
 namespace {

@@ -7,6 +7,7 @@
 #include "tools/heddle/table.h"
 #include "tools/heddle/terminal/terminal.h"
 
+#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <iostream>
 

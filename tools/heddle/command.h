@@ -2,11 +2,13 @@
 #ifndef HEDDLE_TOOLS_HEDDLE_COMMAND_H
 #define HEDDLE_TOOLS_HEDDLE_COMMAND_H
 
-#include <CLI/CLI.hpp>
-
 #include <functional>
 #include <string>
 #include <vector>
+
+namespace CLI {
+class App;
+}
 
 namespace heddle::cli {
 

@@ -13,6 +13,7 @@
 #include "tools/heddle/progress.h"
 #include "tools/heddle/table.h"
 
+#include <CLI/CLI.hpp>
 #include <exception>
 #include <functional>
 #include <iostream>

@@ -5,6 +5,7 @@
 #include "tools/heddle/model.h"
 #include "tools/heddle/table.h"
 
+#include <CLI/CLI.hpp>
 #include <chrono>
 #include <filesystem>
 #include <iostream>

@@ -7,6 +7,7 @@
 #include "tools/heddle/model.h"
 #include "tools/heddle/terminal/terminal.h"
 
+#include <CLI/CLI.hpp>
 #include <csignal>
 #include <iostream>
 

@@ -6,6 +6,7 @@
 #include "tools/heddle/file.h"
 #include "tools/heddle/progress.h"
 
+#include <CLI/CLI.hpp>
 #include <heddle/custom_op.h>
 
 #include <cerrno>

@@ -6,10 +6,15 @@
 #include "tools/heddle/tensor/difference.h"
 #include "tools/heddle/tensor/feeds.h"
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <functional>
+
+// CLI11 is slow to compile: only files that add options include it.
+namespace CLI {
+class App;
+class Option;
+} // namespace CLI
 
 namespace heddle::cli {
 

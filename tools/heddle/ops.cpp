@@ -5,6 +5,7 @@
 
 #include "heddle/compiler.h"
 
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <iostream>

@@ -6,6 +6,7 @@
 #include "tools/heddle/model.h"
 #include "tools/heddle/table.h"
 
+#include <CLI/CLI.hpp>
 #include <iostream>
 
 namespace heddle::cli {

@@ -7,6 +7,7 @@
 #include "tools/heddle/tensor/npy.h"
 #include "tools/heddle/tensor/tensor_proto.h"
 
+#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <iostream>
 #include <map>

@@ -12,6 +12,7 @@
 #include "tools/heddle/report/trace.h"
 #include "tools/heddle/table.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>

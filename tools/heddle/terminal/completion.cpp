@@ -4,6 +4,8 @@
 #include "tools/heddle/command.h"
 #include "tools/heddle/model.h"
 
+#include <CLI/CLI.hpp>
+
 namespace heddle::cli {
 
 namespace {

@@ -9,6 +9,7 @@
 #include "tools/heddle/tune/text.h"
 #include "tools/heddle/tune/turns.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <csignal>
