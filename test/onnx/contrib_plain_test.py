@@ -84,6 +84,7 @@ def test_is_all_finite(attributes):
         assert got == wanted
 
 
+@pytest.mark.usefixtures("exact_peer")
 @pytest.mark.parametrize("last", [0, 1])
 def test_quantised_convolution(last):
     x, w = bytes_of(2, 3, 7, 6), bytes_of(4, 3, 3, 3, kind=np.int8, seed=1)
@@ -149,6 +150,7 @@ def test_matmul_bnb4(kind):
             constants=("x1", "x2"), symbolic=(False,))
 
 
+@pytest.mark.usefixtures("exact_peer")
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 @pytest.mark.parametrize("per_column", [False, True])
 def test_lstm_of_integers(direction, per_column):

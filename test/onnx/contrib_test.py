@@ -163,6 +163,7 @@ def test_matmul_n_bits(bits, block, with_zeros):
             symbolic=(False,))
 
 
+@pytest.mark.usefixtures("exact_peer")
 @pytest.mark.parametrize("kind", [np.uint8, np.int8])
 def test_integer_products(kind):
     a, b = bytes_of(3, 5), bytes_of(5, 7, kind=kind, seed=1)

@@ -84,6 +84,7 @@ def arguments_of(folder):
     return [folder / "small.so", *feeds, *expected]
 
 
+@pytest.mark.usefixtures("exact_peer")
 @pytest.mark.parametrize("form", FORMS)
 def test_each_form_gives_the_right_numbers(artefact, form):
     if not runnable(form):
