@@ -2,13 +2,12 @@
 
 #include "compiler/api/Options.h"
 #include "compiler/api/Text.h"
-
-#include <nlohmann/json.hpp>
+#include "compiler/support/Json.h"
 
 using namespace heddle;
 
 static std::string describe(const cache::Cache *cache, cache::Usage usage) {
-  nlohmann::ordered_json json = {
+  Json json = {
       {"path", cache ? cache->path() : ""}, {"entries", usage.entries}, {"bytes", usage.bytes}};
   if (std::string complaint = cache ? cache->complaint() : ""; !complaint.empty())
     json["not_used"] = complaint;

@@ -3,6 +3,7 @@
 #include "compiler/api/CachedArtefact.h"
 
 #include "compiler/onnx/Importer.h"
+#include "compiler/support/Json.h"
 #include "runtime/library/custom.h"
 
 #include "llvm/Support/FileSystem.h"
@@ -12,14 +13,11 @@
 #include <chrono>
 #include <cstdlib>
 #include <ctime>
-#include <nlohmann/json.hpp>
 #include <sys/stat.h>
 #include <thread>
 
 namespace heddle {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::optional<cache::Digest> digestOfFile(const llvm::Twine &path) {
   auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
@@ -133,7 +131,7 @@ std::optional<CachedArtefact> findCached(const ModelKey &key, const CompileOptio
   auto entry = options.cache->open(key.digest);
   if (!entry)
     return std::nullopt;
-  Json note = Json::parse(entry->note(), nullptr, /*allow_exceptions=*/false);
+  Json note = parseJson(entry->note().str());
   if (!note.is_object())
     return std::nullopt;
   for (const auto &[location, digest] : note.at("files").items()) {
@@ -170,7 +168,7 @@ void keep(const ModelKey &key, const Compiled &compiled, const CompileOptions &o
     }
   Json note = {{"files", files},
                {"plan", compiled.planJson},
-               {"report", Json::parse(compiled.reportJson)},
+               {"report", parseJson(compiled.reportJson)},
                {"header", compiled.target->backend.header(compiled.program)}};
   options.cache->storeFile(key.digest, artefact, note.dump());
 }

@@ -8,12 +8,12 @@
 #include "compiler/pipeline/Planning.h"
 #include "compiler/reference/Interpreter.h"
 #include "compiler/support/Error.h"
+#include "compiler/support/Json.h"
 #include "compiler/warehouse/Warehouse.h"
 
 #include "mlir/Parser/Parser.h"
 
 #include <chrono>
-#include <nlohmann/json.hpp>
 
 using namespace mlir;
 
@@ -257,22 +257,22 @@ llvm::Expected<Proof> check(StringRef path, const CheckOptions &options) {
 }
 
 std::string Proof::json() const {
-  nlohmann::ordered_json json = {{"card", card},           {"path", path},
-                                 {"mechanism", mechanism}, {"passes", !difference},
-                                 {"groups", groups},       {"cases", cases},
-                                 {"kernels", kernels},     {"carried_out", carriedOut},
-                                 {"mutation", caught},     {"mutations_missed", missed},
-                                 {"seconds", seconds}};
+  Json json = {{"card", card},           {"path", path},
+               {"mechanism", mechanism}, {"passes", !difference},
+               {"groups", groups},       {"cases", cases},
+               {"kernels", kernels},     {"carried_out", carriedOut},
+               {"mutation", caught},     {"mutations_missed", missed},
+               {"seconds", seconds}};
   if (!difference)
-    return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-  auto versions = nlohmann::ordered_json::array();
+    return json.dump(2, ' ', false, Json::error_handler_t::replace);
+  auto versions = Json::array();
   for (const plan::Version &version : difference->versions)
     versions.push_back({{"when", version.when}, {"knobs", version.knobs}});
   json["difference"] = {
       {"group", difference->group}, {"what", difference->what},
       {"sizes", difference->sizes}, {"knobs", difference->knobs},
       {"versions", versions},       {"compiled_for_these_sizes", difference->isFixed}};
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return json.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
 } // namespace heddle::cards

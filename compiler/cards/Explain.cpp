@@ -6,15 +6,13 @@
 #include "compiler/pipeline/Planning.h"
 #include "compiler/plan/Plan.h"
 #include "compiler/support/Error.h"
+#include "compiler/support/Json.h"
 #include "compiler/support/Suggest.h"
-
-#include <nlohmann/json.hpp>
 
 using namespace mlir;
 
 namespace heddle::cards {
 
-using Json = nlohmann::ordered_json;
 using warehouse::Card;
 using warehouse::Warehouse;
 

@@ -6,10 +6,9 @@
 #include "compiler/plan/Versions.h"
 #include "compiler/support/Error.h"
 #include "compiler/support/Guard.h"
+#include "compiler/support/Json.h"
 
 #include "mlir/Parser/Parser.h"
-
-#include <nlohmann/json.hpp>
 
 using namespace mlir;
 
@@ -78,7 +77,7 @@ llvm::Expected<std::unique_ptr<Program>> Program::load(std::shared_ptr<MLIRConte
     return compiled.takeError();
   std::unique_ptr<Program> program(new Program);
   program->compiled = std::move(*compiled);
-  auto report = nlohmann::json::parse(program->compiled->reportJson);
+  auto report = parseJson(program->compiled->reportJson);
   program->isCarriedOut = report.at("pointwise_instead").empty();
   if (llvm::Error error = program->place())
     return std::move(error);

@@ -8,13 +8,12 @@
 #include "compiler/records/GroupKey.h"
 #include "compiler/records/RecordedChooser.h"
 #include "compiler/support/Error.h"
+#include "compiler/support/Json.h"
 #include "compiler/warehouse/Warehouse.h"
 
-#include <nlohmann/json.hpp>
 #include <set>
 
 using namespace mlir;
-using Json = nlohmann::ordered_json;
 using heddle::records::Record;
 using heddle::records::Records;
 using heddle::warehouse::KnobValues;

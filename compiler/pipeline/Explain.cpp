@@ -8,16 +8,14 @@
 #include "compiler/lower/program/MemoryPlan.h"
 #include "compiler/pipeline/Planning.h"
 #include "compiler/pipeline/RowWork.h"
+#include "compiler/support/Json.h"
 #include "compiler/warehouse/Builtin.h"
 #include "compiler/warehouse/Warehouse.h"
-
-#include <nlohmann/json.hpp>
 
 using namespace mlir;
 
 namespace heddle {
 
-using Json = nlohmann::ordered_json;
 using graph::Dim;
 
 namespace {
@@ -35,10 +33,10 @@ public:
       numbers[group] = groups.size();
       groups.push_back(group);
     });
-    Json report = Json::parse(compiled.reportJson, nullptr, false);
+    Json report = parseJson(compiled.reportJson);
     for (const Json &group : report.value("pointwise_instead", Json::array()))
       simpler.insert(group.at("group").get<std::string>());
-    Json plan = Json::parse(compiled.planJson, nullptr, false);
+    Json plan = parseJson(compiled.planJson);
     for (const Json &group : plan.value("groups", Json::array()))
       for (const char *field : {"knobs", "versions"})
         if (group.contains(field))
@@ -376,7 +374,7 @@ Json Explainer::write() {
   json["feedback"] = feedbackJson(compiled);
   json["unfolded"] = unfoldedJson(compiled);
   if (!compiled.costJson.empty())
-    json["cost_model"] = Json::parse(compiled.costJson);
+    json["cost_model"] = parseJson(compiled.costJson);
   json["memory"] = memory();
   json["cards"] = chosenCards();
   return json;

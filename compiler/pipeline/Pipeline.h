@@ -3,11 +3,11 @@
 #define HEDDLE_PIPELINE_PIPELINE_H
 
 #include "compiler/cache/Cache.h"
+#include "compiler/support/Json.h"
 #include "compiler/target/Backend.h"
 
 #include "llvm/Support/ThreadPool.h"
 
-#include <nlohmann/json_fwd.hpp>
 #include <set>
 
 namespace heddle {
@@ -101,10 +101,10 @@ llvm::Expected<std::unique_ptr<Compiled>> compileGraph(std::shared_ptr<mlir::MLI
                                                        const CompileOptions &options);
 
 /// The groups that were split again, as JSON: of each its name, kind and reason.
-nlohmann::ordered_json feedbackJson(const Compiled &compiled);
+Json feedbackJson(const Compiled &compiled);
 /// What is dequantised and computed with all the same, as JSON: of each the ONNX node's name, the
 /// graph op and the reason.
-nlohmann::ordered_json unfoldedJson(const Compiled &compiled);
+Json unfoldedJson(const Compiled &compiled);
 
 /// The groups as graph ops; the kernels and the program around them as loops.
 std::string graphText(const Compiled &compiled);

@@ -10,6 +10,7 @@
 #include "compiler/records/GroupKey.h"
 #include "compiler/records/RecordedChooser.h"
 #include "compiler/simplify/Passes.h"
+#include "compiler/support/Json.h"
 #include "compiler/training/Recipe.h"
 
 using namespace mlir;
@@ -249,21 +250,18 @@ private:
 };
 } // namespace
 
-static nlohmann::ordered_json describe(const plan::Choice &choice) {
-  nlohmann::ordered_json knobs = nlohmann::ordered_json::object();
+static Json describe(const plan::Choice &choice) {
+  Json knobs = Json::object();
   for (auto &[name, value] : choice.knobs)
     knobs[name] = value;
-  return {{"card", choice.card ? nlohmann::ordered_json(choice.card->name) : nullptr},
-          {"knobs", knobs}};
+  return {{"card", choice.card ? Json(choice.card->name) : nullptr}, {"knobs", knobs}};
 }
 
 /// What the cost model said of each group, or why it is not asked.
 static std::string costJson(const CompileOptions &options, const Deciders &deciders) {
   if (options.costModelPath.empty())
     return "";
-  nlohmann::ordered_json json = {{"path", options.costModelPath},
-                                 {"problem", nullptr},
-                                 {"groups", nlohmann::ordered_json::object()}};
+  Json json = {{"path", options.costModelPath}, {"problem", nullptr}, {"groups", Json::object()}};
   if (!options.costModelProblem.empty())
     json["problem"] = options.costModelProblem + "; the rules choose instead" + cost::kWayOut.str();
   if (deciders.byCost)
@@ -275,11 +273,11 @@ static std::string costJson(const CompileOptions &options, const Deciders &decid
       if (!decision.kept.empty())
         said["kept"] = decision.kept;
       said["speedup"] = decision.speedup;
-      said["moved"] = nlohmann::ordered_json::array();
+      said["moved"] = Json::array();
       for (auto &[feature, factor] : decision.moved)
         said["moved"].push_back({{"feature", feature}, {"factor", factor}});
     }
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 /// The memory of training grows with the depth of a model, so that some is saved where that is

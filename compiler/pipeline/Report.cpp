@@ -5,20 +5,21 @@
 #include "compiler/graph/Graph.h"
 #include "compiler/pipeline/MemoryLimit.h"
 #include "compiler/simplify/Passes.h"
+#include "compiler/support/Json.h"
 
 using namespace mlir;
 
 namespace heddle {
 
-nlohmann::ordered_json feedbackJson(const Compiled &compiled) {
-  auto feedback = nlohmann::ordered_json::array();
+Json feedbackJson(const Compiled &compiled) {
+  auto feedback = Json::array();
   for (const Feedback &each : compiled.feedback)
     feedback.push_back({{"group", each.group}, {"kind", each.kind}, {"why", each.why}});
   return feedback;
 }
 
-nlohmann::ordered_json unfoldedJson(const Compiled &compiled) {
-  auto unfolded = nlohmann::ordered_json::array();
+Json unfoldedJson(const Compiled &compiled) {
+  auto unfolded = Json::array();
   ModuleOp module = *compiled.graph; // a handle: reading changes nothing
   auto list = module->getAttrOfType<ArrayAttr>(simplify::kUnfolded);
   for (Attribute entry : list ? list.getValue() : ArrayRef<Attribute>()) {
@@ -29,8 +30,8 @@ nlohmann::ordered_json unfoldedJson(const Compiled &compiled) {
   return unfolded;
 }
 
-static nlohmann::ordered_json variantsJson(const Compiled &compiled) {
-  auto variants = nlohmann::ordered_json::array();
+static Json variantsJson(const Compiled &compiled) {
+  auto variants = Json::array();
   auto add = [&](const Compiled &variant) {
     variants.push_back({{"target", variant.target->name},
                         {"groups", variant.program.kernels.size()},
@@ -43,9 +44,9 @@ static nlohmann::ordered_json variantsJson(const Compiled &compiled) {
   return variants;
 }
 
-std::string reportOf(const Compiled &compiled, const nlohmann::ordered_json &seconds) {
+std::string reportOf(const Compiled &compiled, const Json &seconds) {
   const program::Program &program = compiled.program;
-  nlohmann::ordered_json report;
+  Json report;
   report["model"] = program.model;
   report["target"] = compiled.target->name;
   report["seconds"] = seconds;
@@ -54,7 +55,7 @@ std::string reportOf(const Compiled &compiled, const nlohmann::ordered_json &sec
   if (const target::Code *code = compiled.code.get()) {
     report["groups"] = program.kernels.size();
     report["launches"] = program.launches;
-    auto pointwise = nlohmann::ordered_json::array();
+    auto pointwise = Json::array();
     for (auto &[group, mechanism] : compiled.simplified)
       pointwise.push_back({{"group", group}, {"planned", mechanism}});
     report["pointwise_instead"] = pointwise;
@@ -69,7 +70,7 @@ std::string reportOf(const Compiled &compiled, const nlohmann::ordered_json &sec
     report["objects"] = {{"count", code->parts}, {"from_cache", code->fromCache}};
   }
   if (!compiled.costJson.empty())
-    report["cost_model"] = nlohmann::ordered_json::parse(compiled.costJson);
+    report["cost_model"] = parseJson(compiled.costJson);
   if (!compiled.variants.empty())
     report["variants"] = variantsJson(compiled);
   return report.dump(2);

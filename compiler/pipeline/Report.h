@@ -3,13 +3,12 @@
 #define HEDDLE_PIPELINE_REPORT_H
 
 #include "compiler/pipeline/Pipeline.h"
-
-#include <nlohmann/json.hpp>
+#include "compiler/support/Json.h"
 
 namespace heddle {
 
 /// `seconds` of each stage.
-std::string reportOf(const Compiled &compiled, const nlohmann::ordered_json &seconds);
+std::string reportOf(const Compiled &compiled, const Json &seconds);
 
 } // namespace heddle
 

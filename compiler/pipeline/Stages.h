@@ -4,8 +4,7 @@
 #define HEDDLE_PIPELINE_STAGES_H
 
 #include "compiler/pipeline/Pipeline.h"
-
-#include <nlohmann/json.hpp>
+#include "compiler/support/Json.h"
 
 namespace heddle {
 
@@ -19,7 +18,7 @@ public:
   /// What begins from now on is for variant number `i` of `count`, which is compiled for `target`.
   void enterVariant(size_t i, size_t count, llvm::StringRef target);
 
-  nlohmann::ordered_json seconds = nlohmann::ordered_json::object(); // of each stage that has ended
+  Json seconds = Json::object(); // of each stage that has ended
 
 private:
   const CompileOptions &options;

@@ -4,16 +4,14 @@
 
 #include "compiler/graph/cost/Thresholds.h"
 #include "compiler/support/Error.h"
+#include "compiler/support/Json.h"
 #include "compiler/support/Suggest.h"
 
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SHA256.h"
-#include <nlohmann/json.hpp>
 
 using namespace mlir;
-using Json = nlohmann::ordered_json;
-
 namespace heddle::plan {
 
 const GroupPlan *Plan::find(StringRef group) const {

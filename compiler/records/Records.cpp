@@ -4,13 +4,11 @@
 #include "compiler/records/Records.h"
 
 #include "compiler/support/Error.h"
+#include "compiler/support/Json.h"
 
-#include <nlohmann/json.hpp>
 #include <sqlite3.h>
 
 using namespace mlir;
-using Json = nlohmann::ordered_json;
-
 namespace heddle::records {
 
 static constexpr int64_t kApplication = 0x48444c52; // "HDLR"
@@ -245,7 +243,7 @@ llvm::Expected<std::vector<Record>> Records::read(Statement &statement) {
     for (std::string *text : {&record.machine, &record.nest, &record.sizes, &record.base,
                               &record.card, &record.cardHash})
       *text = statement.text();
-    auto knobs = Json::parse(statement.text(), nullptr, false);
+    auto knobs = parseJson(statement.text());
     for (auto &[name, value] : knobs.items())
       if (value.is_number_integer())
         record.knobs[name] = value.get<int64_t>();

@@ -3,6 +3,7 @@
 #include "compiler/training/Recipe.h"
 
 #include "compiler/support/Error.h"
+#include "compiler/support/Json.h"
 #include "compiler/support/Suggest.h"
 #include "compiler/training/Losses.h"
 #include "compiler/training/Optimizers.h"
@@ -10,9 +11,7 @@
 #include "llvm/Support/GlobPattern.h"
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
-using Json = nlohmann::ordered_json;
 using llvm::StringRef;
 using llvm::Twine;
 
@@ -22,7 +21,7 @@ namespace {
 class RecipeReader {
 public:
   llvm::Expected<Recipe> read(StringRef text) {
-    Json json = Json::parse(text.str(), nullptr, /*allow_exceptions=*/false);
+    Json json = parseJson(text.str());
     if (!json.is_object())
       return makeError(ErrorCode::Usage, "error: the training recipe is no JSON object");
     checkFields(json, "there is no field",

@@ -2,13 +2,10 @@
 #ifndef HEDDLE_TUNER_REPORT_H
 #define HEDDLE_TUNER_REPORT_H
 
+#include "compiler/support/Json.h"
 #include "compiler/tuner/Work.h"
 
-#include <nlohmann/json.hpp>
-
 namespace heddle::tuner {
-
-using Json = nlohmann::ordered_json;
 
 /// `whole`: the weight of all groups.
 Json describe(const Work &work, double whole);

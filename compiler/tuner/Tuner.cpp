@@ -69,7 +69,7 @@ llvm::Error Tuner::keep(Work &work, const Choice &choice, const Outcome &outcome
   record.limitSeconds = outcome.isTimeout ? options.trialSeconds : 0;
   record.isConfirmed = isConfirmed && outcome.failure.empty();
   if (outcome.failure.empty()) {
-    Json timing = Json::parse(outcome.result);
+    Json timing = parseJson(outcome.result);
     record.seconds = timing.at("seconds");
     record.speedup = timing.at("speedup");
   }
@@ -186,7 +186,7 @@ llvm::Expected<double> Tuner::measure(Work &work, Subject &subject, cards::Progr
     return std::move(error);
   if (!outcome.failure.empty())
     return 0.0;
-  Json timing = Json::parse(outcome.result);
+  Json timing = parseJson(outcome.result);
   if (llvm::Error error = keepBase(work, timing.at("base_seconds")))
     return std::move(error);
   return timing.at("speedup").get<double>();

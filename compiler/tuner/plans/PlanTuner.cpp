@@ -217,7 +217,7 @@ std::optional<Timing> PlanTuner::timeWhole(const Costed &costed, const Effort &e
   lastFailure = outcome.failure;
   if (!outcome.failure.empty())
     return std::nullopt;
-  Json found = Json::parse(outcome.result);
+  Json found = parseJson(outcome.result);
   return Timing{found[0], 0, found[1]};
 }
 
