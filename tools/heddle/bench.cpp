@@ -14,7 +14,6 @@
 #include "tools/heddle/statistics.h"
 #include "tools/heddle/table.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <iostream>
@@ -217,26 +216,22 @@ static int run(const Options &options) {
   return HEDDLE_OK;
 }
 
-Run addBench(CLI::App &app) {
+Run addBench(Parser app) {
   auto options = std::make_shared<Options>();
-  app.add_option("MODEL", options->model, "an ONNX model, or an artefact of 'heddle compile'")
-      ->required();
-  app.add_option("--vs", options->rival, "also time this engine, by turns")
-      ->check(CLI::IsMember({"onnxruntime"}));
-  app.add_option("--vs-model", options->rivalModel, "the model for it, when MODEL is an artefact")
-      ->type_name("FILE");
-  app.add_option("--warmup", options->warmup, "runs before (default 3)")
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--iters", options->runs, "runs to time, in place of --time")
-      ->check(CLI::Range(1, 1000000000));
-  app.add_option("--time", options->seconds, "how long to time each engine (default 1)")
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("SECONDS");
+  app.add("MODEL", &options->model, "an ONNX model, or an artefact of 'heddle compile'").required();
+  app.add("--vs", &options->rival, "also time this engine, by turns").oneOf({"onnxruntime"});
+  app.add("--vs-model", &options->rivalModel, "the model for it, when MODEL is an artefact")
+      .type("FILE");
+  app.add("--warmup", &options->warmup, "runs before (default 3)").notNegative();
+  app.add("--iters", &options->runs, "runs to time, in place of --time").between(1, 1000000000);
+  app.add("--time", &options->seconds, "how long to time each engine (default 1)")
+      .notNegative()
+      .type("SECONDS");
   addFeedOptions(app, options->feeds);
   addTolerance(app, options->tolerance);
   addCompileOptions(app, options->compile);
   addRaggedOptions(app, options->compile);
-  app.add_flag("--json", options->isJson, "print one JSON object");
+  app.addJson(&options->isJson);
   return [options] { return run(*options); };
 }
 

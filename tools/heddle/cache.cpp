@@ -5,8 +5,6 @@
 #include "tools/heddle/model.h"
 #include "tools/heddle/table.h"
 
-#include <CLI/CLI.hpp>
-
 namespace heddle::cli {
 
 namespace {
@@ -25,7 +23,7 @@ static int run(const Options &options) {
   else
     check(heddle_cache_usage(folder, &made));
   Text text(made);
-  Json usage = Json::parse(heddle_text_str(text.get()));
+  Json usage = parseJson(heddle_text_str(text.get()));
   if (options.isJson) {
     print(usage);
     return HEDDLE_OK;
@@ -43,17 +41,17 @@ static int run(const Options &options) {
   return HEDDLE_OK;
 }
 
-Run addCache(CLI::App &app) {
+Run addCache(Parser app) {
   auto options = std::make_shared<Options>();
   addCacheOption(app, options->folder);
-  auto *clear = app.add_flag("--clear", options->isCleared, "remove all entries");
-  app.add_option("--shrink", options->left,
-                 "remove what was not used for the longest time, until "
-                 "so much is left")
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("BYTES")
-      ->excludes(clear);
-  app.add_flag("--json", options->isJson, "print one JSON object");
+  app.addFlag("--clear", &options->isCleared, "remove all entries");
+  app.add("--shrink", &options->left,
+          "remove what was not used for the longest time, until "
+          "so much is left")
+      .notNegative()
+      .type("BYTES")
+      .excludes("--clear");
+  app.addJson(&options->isJson);
   return [options] { return run(*options); };
 }
 

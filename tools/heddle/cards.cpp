@@ -7,7 +7,6 @@
 #include "tools/heddle/table.h"
 #include "tools/heddle/terminal/terminal.h"
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <iostream>
 
@@ -60,7 +59,7 @@ static std::string knobsOf(const Json &card) {
 }
 
 static int list(const Options &options) {
-  Json result = Json::parse(textOf([&](heddle_text_t **text) {
+  Json result = parseJson(textOf([&](heddle_text_t **text) {
     return heddle_cards_list(orNull(options.compile.schedules), text);
   }));
   if (options.isJson) {
@@ -129,7 +128,7 @@ static int explain(const Options &options) {
       return heddle_cards_explain(options.model.c_str(), &raw, orNull(options.group), result);
     });
   });
-  Json result = Json::parse(text);
+  Json result = parseJson(text);
   if (options.isJson) {
     print(result);
     return HEDDLE_OK;
@@ -172,7 +171,7 @@ static int checkCards(const Options &options) {
   int code = HEDDLE_OK;
   for (const std::string &path : options.paths) {
     try {
-      Json proof = Json::parse(textOf([&](heddle_text_t **text) {
+      Json proof = parseJson(textOf([&](heddle_text_t **text) {
         return heddle_cards_check(path.c_str(), options.count, options.seed, options.seconds, text);
       }));
       if (!proof.at("passes"))
@@ -211,64 +210,54 @@ static int draft(const Options &options) {
   return HEDDLE_OK;
 }
 
-/// One action, which runs when it is the one that was named.
-static CLI::App *addAction(CLI::App &app, const std::string &name, const std::string &summary) {
-  CLI::App *action = app.add_subcommand(name, summary);
-  action->allow_extras(false);
-  return action;
-}
-
-static void addSchedules(CLI::App &action, Options &options) {
+static void addSchedules(Parser action, Options &options) {
   action
-      .add_option("--schedules", options.compile.schedules,
-                  "a folder of cards beside the built-in ones")
-      ->type_name("DIR");
+      .add("--schedules", &options.compile.schedules, "a folder of cards beside the built-in ones")
+      .type("DIR");
 }
 
-static void addShapes(CLI::App &action, Options &options) {
+static void addShapes(Parser action, Options &options) {
   addCompileOptions(action, options.compile);
   addSizeOptions(action, options.compile);
 }
 
-Run addCards(CLI::App &app) {
+Run addCards(Parser app) {
   auto options = std::make_shared<Options>();
-  app.require_subcommand(1);
-  CLI::App *listed = addAction(app, "list", "the cards in the order of their priority");
-  addSchedules(*listed, *options);
-  CLI::App *shown = addAction(app, "show", "the text of a card");
-  shown->add_option("NAME", options->name, "of a card")->required();
-  addSchedules(*shown, *options);
-  CLI::App *why = addAction(app, "explain", "for each group of a model, which cards are for it");
-  why->add_option("MODEL", options->model, "an ONNX model")->required();
-  why->add_option("--group", options->group, "this group alone")->type_name("NAME");
-  addShapes(*why, *options);
-  CLI::App *proved = addAction(app, "check", "prove cards against the reference interpreter");
-  proved->add_option("CARD", options->paths, "files of cards")->required();
-  proved->add_option("--count", options->count, "cases: sizes and knobs (default 24)")
-      ->check(CLI::Range(1, 100000))
-      ->type_name("N");
-  proved->add_option("--limit", options->seconds, "seconds that one run may take (default 30)")
-      ->check(CLI::Range(1, 3600))
-      ->type_name("S");
-  proved->add_option("--seed", options->seed, "of sizes, knobs and numbers (default 1)")
-      ->type_name("N");
-  CLI::App *made = addAction(app, "new", "write a first card for a group of a model");
-  made->add_option("NAME", options->name, "of the new card")->required();
-  made->add_option("--from", options->model, "an ONNX model")->required()->type_name("MODEL");
-  made->add_option("--group", options->group,
-                   "of the model (default: the first with a reduction or a window)")
-      ->type_name("NAME");
-  made->add_option("-o,--output", options->output, "what to write")->required()->type_name("FILE");
-  made->add_flag("--force", options->isForced, "replace a file that is there");
-  addShapes(*made, *options);
-  for (CLI::App *action : {listed, why, proved})
-    action->add_flag("--json", options->isJson, "print one JSON object");
+  Parser listed = app.addAction("list", "the cards in the order of their priority");
+  addSchedules(listed, *options);
+  Parser shown = app.addAction("show", "the text of a card");
+  shown.add("NAME", &options->name, "of a card").required();
+  addSchedules(shown, *options);
+  Parser why = app.addAction("explain", "for each group of a model, which cards are for it");
+  why.add("MODEL", &options->model, "an ONNX model").required();
+  why.add("--group", &options->group, "this group alone").type("NAME");
+  addShapes(why, *options);
+  Parser proved = app.addAction("check", "prove cards against the reference interpreter");
+  proved.add("CARD", &options->paths, "files of cards").required();
+  proved.add("--count", &options->count, "cases: sizes and knobs (default 24)")
+      .between(1, 100000)
+      .type("N");
+  proved.add("--limit", &options->seconds, "seconds that one run may take (default 30)")
+      .between(1, 3600)
+      .type("S");
+  proved.add("--seed", &options->seed, "of sizes, knobs and numbers (default 1)").type("N");
+  Parser made = app.addAction("new", "write a first card for a group of a model");
+  made.add("NAME", &options->name, "of the new card").required();
+  made.add("--from", &options->model, "an ONNX model").required().type("MODEL");
+  made.add("--group", &options->group,
+           "of the model (default: the first with a reduction or a window)")
+      .type("NAME");
+  made.add("-o,--output", &options->output, "what to write").required().type("FILE");
+  made.addFlag("--force", &options->isForced, "replace a file that is there");
+  addShapes(made, *options);
+  for (Parser action : {listed, why, proved})
+    action.addJson(&options->isJson);
   return [=] {
-    return *listed   ? list(*options)
-           : *shown  ? show(*options)
-           : *why    ? explain(*options)
-           : *proved ? checkCards(*options)
-                     : draft(*options);
+    return listed.isNamed()   ? list(*options)
+           : shown.isNamed()  ? show(*options)
+           : why.isNamed()    ? explain(*options)
+           : proved.isNamed() ? checkCards(*options)
+                              : draft(*options);
   };
 }
 

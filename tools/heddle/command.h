@@ -2,13 +2,11 @@
 #ifndef HEDDLE_TOOLS_HEDDLE_COMMAND_H
 #define HEDDLE_TOOLS_HEDDLE_COMMAND_H
 
+#include "tools/heddle/terminal/parser.h"
+
 #include <functional>
 #include <string>
 #include <vector>
-
-namespace CLI {
-class App;
-}
 
 namespace heddle::cli {
 
@@ -17,25 +15,25 @@ using Run = std::function<int()>;
 
 struct Command {
   const char *name, *summary;
-  Run (*add)(CLI::App &app);                                 // describes its options, or else
+  Run (*add)(Parser app);                                    // describes its options, or else
   int (*hand)(std::vector<std::string> arguments) = nullptr; // takes all arguments as they are
 };
 /// All, in the order in which they are listed.
 const std::vector<Command> &commands();
 
 /// Each adds its options to `app`.
-Run addCompile(CLI::App &app);
-Run addRun(CLI::App &app);
-Run addVerify(CLI::App &app);
-Run addBench(CLI::App &app);
-Run addCompare(CLI::App &app);
-Run addPlan(CLI::App &app);
-Run addExplain(CLI::App &app);
-Run addTune(CLI::App &app);
-Run addCards(CLI::App &app);
-Run addCache(CLI::App &app);
-Run addOps(CLI::App &app);
-Run addCompletion(CLI::App &app);
+Run addCompile(Parser app);
+Run addRun(Parser app);
+Run addVerify(Parser app);
+Run addBench(Parser app);
+Run addCompare(Parser app);
+Run addPlan(Parser app);
+Run addExplain(Parser app);
+Run addTune(Parser app);
+Run addCards(Parser app);
+Run addCache(Parser app);
+Run addOps(Parser app);
+Run addCompletion(Parser app);
 
 /// These take their arguments as they are.
 int runFuzz(std::vector<std::string> arguments);

@@ -13,7 +13,6 @@
 #include "tools/heddle/progress.h"
 #include "tools/heddle/table.h"
 
-#include <CLI/CLI.hpp>
 #include <exception>
 #include <functional>
 #include <iostream>
@@ -353,21 +352,20 @@ static int run(Options options) {
   return comparison.agrees() ? HEDDLE_OK : HEDDLE_DIFFERS;
 }
 
-Run addCompare(CLI::App &app) {
+Run addCompare(Parser app) {
   auto options = std::make_shared<Options>();
-  app.add_option("MODEL", options->model, "an ONNX model")->required();
-  app.add_option("--against", options->against,
-                 "reference, onnxruntime (default: both, the latter if installed)")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(CLI::IsMember({"reference", "onnxruntime"}));
+  app.add("MODEL", &options->model, "an ONNX model").required();
+  app.add("--against", &options->against,
+          "reference, onnxruntime (default: both, the latter if installed)")
+      .separated()
+      .oneOf({"reference", "onnxruntime"});
   addFeedOptions(app, options->feeds);
   addTolerance(app, options->tolerance);
-  app.add_flag("--per-node", options->isPerNode,
-               "print each node's difference of ONNX Runtime from the reference");
+  app.addFlag("--per-node", &options->isPerNode,
+              "print each node's difference of ONNX Runtime from the reference");
   addCompileOptions(app, options->compile);
   addRaggedOptions(app, options->compile);
-  app.add_flag("--json", options->isJson, "print one JSON object");
+  app.addJson(&options->isJson);
   return [options] { return run(*options); };
 }
 

@@ -5,7 +5,6 @@
 #include "tools/heddle/model.h"
 #include "tools/heddle/table.h"
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <filesystem>
 #include <iostream>
@@ -130,7 +129,7 @@ static int run(Options options) {
     auto bytes = std::filesystem::file_size(path, error);
     result["files"].push_back({{"path", path}, {"bytes", error ? 0 : bytes}});
   }
-  Json report = Json::parse(text ? text : "{}", nullptr, false);
+  Json report = parseJson(text ? text : "{}");
   result["report"] = report.is_object() ? report : Json::object();
   result["target"] = result["report"].value("target", options.compile.target);
   result["seconds"] = seconds.count();
@@ -142,35 +141,35 @@ static int run(Options options) {
   return HEDDLE_OK;
 }
 
-Run addCompile(CLI::App &app) {
+Run addCompile(Parser app) {
   auto options = std::make_shared<Options>();
-  app.add_option("MODEL", options->model, "an ONNX model")->required();
-  app.add_option("-o,--output", options->output, "what to write; model.so comes with model.h")
-      ->required()
-      ->type_name("FILE");
-  app.add_option("--emit", options->kind, "its kind (default: what the ending of FILE says)")
-      ->check(CLI::IsMember({"so", "o", "h", "ll", "asm", "c", "plan", "graph", "loops"}));
+  app.add("MODEL", &options->model, "an ONNX model").required();
+  app.add("-o,--output", &options->output, "what to write; model.so comes with model.h")
+      .required()
+      .type("FILE");
+  app.add("--emit", &options->kind, "its kind (default: what the ending of FILE says)")
+      .oneOf({"so", "o", "h", "ll", "asm", "c", "plan", "graph", "loops"});
   addCompileOptions(app, options->compile);
   addSizeOptions(app, options->compile);
-  addMany(app, "--in-place", options->compile.inPlace,
-          "an output that a run may write where an input lies: new_state=state")
-      ->type_name("OUTPUT=INPUT");
-  app.add_option("--gradient", options->variables,
-                 "compile the derivative with respect to these inputs or initializers: x,y")
-      ->delimiter(',')
-      ->type_name("NAME,...")
-      ->excludes("--training");
-  app.add_option("--gradient-of", options->differentiated,
-                 "the output that is differentiated (default: the first)")
-      ->type_name("OUTPUT")
-      ->needs("--gradient");
-  app.add_option("--plan-out", options->planOutput, "also write the plan")->type_name("FILE");
-  app.add_option("--print-after", options->compile.printAfter,
-                 "print what these stages have made, to standard error: import, simplify, "
-                 "partition, plan, lower, emit")
-      ->type_name("STAGE,...");
-  app.add_flag("-v,--verbose", options->isVerbose, "print the whole report");
-  app.add_flag("--json", options->isJson, "print one JSON object");
+  app.addMany("--in-place", &options->compile.inPlace,
+              "an output that a run may write where an input lies: new_state=state")
+      .type("OUTPUT=INPUT");
+  app.add("--gradient", &options->variables,
+          "compile the derivative with respect to these inputs or initializers: x,y")
+      .separated()
+      .type("NAME,...")
+      .excludes("--training");
+  app.add("--gradient-of", &options->differentiated,
+          "the output that is differentiated (default: the first)")
+      .type("OUTPUT")
+      .needs("--gradient");
+  app.add("--plan-out", &options->planOutput, "also write the plan").type("FILE");
+  app.add("--print-after", &options->compile.printAfter,
+          "print what these stages have made, to standard error: import, simplify, "
+          "partition, plan, lower, emit")
+      .type("STAGE,...");
+  app.addFlag("-v,--verbose", &options->isVerbose, "print the whole report");
+  app.addJson(&options->isJson);
   return [options] { return run(*options); };
 }
 

@@ -7,7 +7,6 @@
 #include "tools/heddle/model.h"
 #include "tools/heddle/terminal/terminal.h"
 
-#include <CLI/CLI.hpp>
 #include <csignal>
 #include <iostream>
 
@@ -61,53 +60,16 @@ static const Command &findCommand(const std::string &name) {
             ", help");
 }
 
-static std::string helpOf(const CLI::App &app, const Command &command) {
-  CLI::Formatter formatter;
-  formatter.column_width(32);
-  std::string name = std::string("heddle ") + command.name;
-  const CLI::App *shown = &app;
-  for (const CLI::App *action : app.get_subcommands()) { // that were named
-    shown = action;
-    name += " " + action->get_name();
-  }
-  return formatter.make_help(shown, name, CLI::AppFormatMode::Normal) + kExitCodes;
-}
-
-/// Arguments that the command does not know.
-static void refuseExtras(const CLI::App &app, const Command &command) {
-  std::vector<std::string> extras = app.remaining();
-  if (extras.empty())
-    return;
-  std::vector<std::string> names;
-  for (const CLI::Option *option : app.get_options())
-    for (const std::string &name : option->get_lnames())
-      names.push_back("--" + name);
-  std::string word = extras[0].substr(0, extras[0].find('='));
-  failUsage("heddle " + std::string(command.name) + ": unexpected '" + extras[0] + "'" +
-            didYouMean(word, names) + "\nnote: 'heddle " + command.name +
-            " --help' lists what it takes");
-}
-
 static int runCommand(const Command &command, int argc, char **argv) {
-  if (command.hand)
-    return command.hand({argv, argv + argc});
-  CLI::App app(command.summary);
-  app.allow_extras();
-  app.get_formatter()->column_width(32);
-  Run run = command.add(app);
   std::vector<std::string> arguments(argv, argv + argc);
-  std::reverse(arguments.begin(), arguments.end()); // as CLI11 wants them
-  try {
-    app.parse(arguments);
-  } catch (const CLI::CallForHelp &) {
-    print(helpOf(app, command));
+  if (command.hand)
+    return command.hand(arguments);
+  Parser parser(command.name, command.summary);
+  Run run = command.add(parser);
+  if (std::optional<std::string> help = parser.parse(arguments)) {
+    print(*help + kExitCodes);
     return HEDDLE_OK;
-  } catch (const CLI::ParseError &error) {
-    refuseExtras(app, command);
-    failUsage("heddle " + std::string(command.name) + ": " + error.what() + "\nnote: 'heddle " +
-              command.name + " --help' lists what it takes");
   }
-  refuseExtras(app, command);
   return run();
 }
 

@@ -6,7 +6,6 @@
 #include "tools/heddle/file.h"
 #include "tools/heddle/progress.h"
 
-#include <CLI/CLI.hpp>
 #include <heddle/custom_op.h>
 
 #include <cerrno>
@@ -16,141 +15,126 @@
 
 namespace heddle::cli {
 
-CLI::Option *addMany(CLI::App &app, const std::string &name, std::vector<std::string> &values,
-                     const std::string &description) {
-  return app.add_option(name, values, description)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-}
-
-void addCompileOptions(CLI::App &app, CompileOptions &options) {
-  app.add_option(
-         "--target", options.target,
+void addCompileOptions(Parser app, CompileOptions &options) {
+  app.add(
+         "--target", &options.target,
          "'host' (default), c (a C99 file), x86-64-v2, x86-64-v3, x86-64-v4, x86-64-vnni, aarch64, "
          "aarch64-dotprod, aarch64-i8mm, or an LLVM CPU name; several in one artefact: "
          "x86-64-v2+v3+v4+vnni; 'help' lists all")
-      ->type_name("CPU[+CPU...]");
-  app.add_option("-O", options.level, "optimisation level of LLVM")
-      ->check(CLI::Range(0, 3))
-      ->type_name("0..3");
-  app.add_option("--threads", options.threads, "threads of a run; 0 (default): all there are")
-      ->check(CLI::Range(0, 4096))
-      ->type_name("N");
-  addMany(app, "--function", options.functions,
-          "an ONNX file with functions that the model's nodes may call")
-      ->type_name("FILE");
-  addMany(app, "--custom-op", options.customOps,
-          "a library with ops of your own (docs/guide/custom-ops.md)")
-      ->type_name("LIBRARY")
-      ->each([](const std::string &path) { check(heddle_custom_op_load(path.c_str())); });
-  app.add_option("--plan", options.plan, "carry out this plan")->type_name("FILE");
-  app.add_option("--records", options.records,
-                 "use what 'heddle tune' has found (default: HEDDLE_RECORDS, or none)")
-      ->type_name("FILE");
-  app.add_option("--cost-model", options.costModel,
-                 "let a cost model choose where records do not (docs/guide/cost.md; default: "
-                 "HEDDLE_COST_MODEL, or none)")
-      ->type_name("FILE.so");
-  app.add_option("--chooser", options.chooser,
-                 "who chooses where the plan does not: 'learned', the cost model without any "
-                 "records, or 'rules', which ask neither (default: records, cost model, rules)")
-      ->check(CLI::IsMember({"learned", "rules"}))
-      ->type_name("WHO");
-  app.add_option_function<std::string>(
-         "--training", [&options](const std::string &path) { options.training = readFile(path); },
-         "a recipe: compile a step of the model's training (docs/spec/training.md)")
-      ->type_name("FILE.json");
-  app.add_option("--memory", options.memory,
-                 "what a run may take (docs/guide/memory.md): where it is too little, results are "
-                 "computed twice")
-      ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::PositiveNumber)
-      ->type_name("BYTES");
-  app.add_option("--schedules", options.schedules, "a folder of cards beside the built-in ones")
-      ->type_name("DIR");
-  app.add_option("--fold-limit", options.foldLimit,
-                 "do not compute larger constants at compile time")
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("BYTES");
-  app.add_option("--math", options.math,
-                 "'fast' (default), or 'strict': no algorithms that round sums otherwise than "
-                 "by their order, and floats of 16 bits are rounded after each op")
-      ->check(CLI::IsMember({"fast", "strict"}))
-      ->type_name("MATH");
-  app.add_option(
-         "--without", options.without,
-         "leave out layers of the partitioner, to compare: cards, fusion, stitch, siblings, "
-         "regions, feedback, recomputation")
-      ->type_name("LAYER,...");
-  app.add_option("--jobs", options.jobs, "threads that compile; 0 (default): all cores")
-      ->check(CLI::Range(0, 4096))
-      ->type_name("N");
+      .type("CPU[+CPU...]");
+  app.add("-O", &options.level, "optimisation level of LLVM").between(0, 3).type("0..3");
+  app.add("--threads", &options.threads, "threads of a run; 0 (default): all there are")
+      .between(0, 4096)
+      .type("N");
+  app.addMany("--function", &options.functions,
+              "an ONNX file with functions that the model's nodes may call")
+      .type("FILE");
+  app.addMany("--custom-op", &options.customOps,
+              "a library with ops of your own (docs/guide/custom-ops.md)")
+      .type("LIBRARY")
+      .each([](const std::string &path) { check(heddle_custom_op_load(path.c_str())); });
+  app.add("--plan", &options.plan, "carry out this plan").type("FILE");
+  app.add("--records", &options.records,
+          "use what 'heddle tune' has found (default: HEDDLE_RECORDS, or none)")
+      .type("FILE");
+  app.add("--cost-model", &options.costModel,
+          "let a cost model choose where records do not (docs/guide/cost.md; default: "
+          "HEDDLE_COST_MODEL, or none)")
+      .type("FILE.so");
+  app.add("--chooser", &options.chooser,
+          "who chooses where the plan does not: 'learned', the cost model without any "
+          "records, or 'rules', which ask neither (default: records, cost model, rules)")
+      .oneOf({"learned", "rules"})
+      .type("WHO");
+  app.add("--training", &options.training,
+          "a recipe: compile a step of the model's training (docs/spec/training.md)")
+      .text()
+      .type("FILE.json");
+  app.add("--memory", &options.memory,
+          "what a run may take (docs/guide/memory.md): where it is too little, results are "
+          "computed twice")
+      .bytes()
+      .positive()
+      .type("BYTES");
+  app.add("--schedules", &options.schedules, "a folder of cards beside the built-in ones")
+      .type("DIR");
+  app.add("--fold-limit", &options.foldLimit, "do not compute larger constants at compile time")
+      .notNegative()
+      .type("BYTES");
+  app.add("--math", &options.math,
+          "'fast' (default), or 'strict': no algorithms that round sums otherwise than "
+          "by their order, and floats of 16 bits are rounded after each op")
+      .oneOf({"fast", "strict"})
+      .type("MATH");
+  app.add("--without", &options.without,
+          "leave out layers of the partitioner, to compare: cards, fusion, stitch, siblings, "
+          "regions, feedback, recomputation")
+      .type("LAYER,...");
+  app.add("--jobs", &options.jobs, "threads that compile; 0 (default): all cores")
+      .between(0, 4096)
+      .type("N");
   addCacheOption(app, options.cache);
-  app.add_flag_callback(
-         "--no-cache", [&options] { options.cache = ""; },
-         "compile everything anew, and keep nothing")
-      ->excludes("--cache");
-  app.add_option("--cache-limit", options.cacheLimit,
-                 "of the cache's folder; above it goes what was not used (default 2 GiB)")
-      ->check(CLI::PositiveNumber)
-      ->type_name("BYTES");
-  app.add_flag("--progress", options.showProgress, "show progress also without a terminal");
+  app.addFlag("--no-cache", &options.isUncached, "compile everything anew, and keep nothing")
+      .excludes("--cache");
+  app.add("--cache-limit", &options.cacheLimit,
+          "of the cache's folder; above it goes what was not used (default 2 GiB)")
+      .positive()
+      .type("BYTES");
+  app.addFlag("--progress", &options.showProgress, "show progress also without a terminal");
 }
 
 static const char *const kDimForm = "NAME=SIZE";
 
-void addSizeOptions(CLI::App &app, CompileOptions &options) {
-  addMany(app, "--shape", options.shapes, "fix the sizes of an input: x=1x3x?x?")
-      ->type_name("NAME=SIZES");
-  addMany(app, "--dim", options.dims, "fix a size by its name, or by its place: batch=4, x.0=4")
-      ->type_name(kDimForm);
-  addMany(app, "--typical", options.typical,
-          "what a size usually is, which decides how work is laid out; it stays open: seq=128")
-      ->type_name(kDimForm);
+void addSizeOptions(Parser app, CompileOptions &options) {
+  app.addMany("--shape", &options.shapes, "fix the sizes of an input: x=1x3x?x?")
+      .type("NAME=SIZES");
+  app.addMany("--dim", &options.dims, "fix a size by its name, or by its place: batch=4, x.0=4")
+      .type(kDimForm);
+  app.addMany("--typical", &options.typical,
+              "what a size usually is, which decides how work is laid out; it stays open: seq=128")
+      .type(kDimForm);
   addRaggedOptions(app, options);
 }
 
-void addRaggedOptions(CLI::App &app, CompileOptions &options) {
-  addMany(
-      app, "--ragged", options.ragged,
-      "rows of a batch have lengths of their own, which an input says, and only they are "
-      "computed: batch:seq=lengths (a new input) or batch:seq=attention_mask (one of the model)")
-      ->type_name("BATCH:SIZE=INPUT");
-  app.add_option(
-         "--ragged-outputs", options.raggedOutputs,
-         "outputs with rows: 'padded' with zeros (default), or 'packed': row after row, and "
-         "a last output row_offsets")
-      ->check(CLI::IsMember({"padded", "packed"}));
+void addRaggedOptions(Parser app, CompileOptions &options) {
+  app.addMany(
+         "--ragged", &options.ragged,
+         "rows of a batch have lengths of their own, which an input says, and only they are "
+         "computed: batch:seq=lengths (a new input) or batch:seq=attention_mask (one of the model)")
+      .type("BATCH:SIZE=INPUT");
+  app.add("--ragged-outputs", &options.raggedOutputs,
+          "outputs with rows: 'padded' with zeros (default), or 'packed': row after row, and "
+          "a last output row_offsets")
+      .oneOf({"padded", "packed"});
 }
 
-void addCacheOption(CLI::App &app, std::optional<std::string> &folder) {
-  app.add_option("--cache", folder,
-                 "folder of what was compiled before (default: HEDDLE_CACHE, or heddle/compiled in "
-                 "the folder of caches)")
-      ->type_name("DIR");
+void addCacheOption(Parser app, std::optional<std::string> &folder) {
+  app.add("--cache", &folder,
+          "folder of what was compiled before (default: HEDDLE_CACHE, or heddle/compiled in "
+          "the folder of caches)")
+      .type("DIR");
 }
 
-void addFeedOptions(CLI::App &app, FeedOptions &options) {
-  addMany(app, "--input", options.inputs,
-          "x=@FILE.npy, x=2x3xf32=1,2,..., x=random:SEED or x=random:SEED:LOW..HIGH")
-      ->type_name("NAME=VALUE");
-  addMany(app, "--shape", options.shapes, "sizes of an input that is random: x=1x3x224x224")
-      ->type_name("NAME=SIZES");
-  addMany(app, "--dim", options.dims, "a size by its name, or by its place: batch=4, x.0=4")
-      ->type_name(kDimForm);
-  app.add_option("--data", options.data, "a folder with input_0.pb, as ONNX's tests have it")
-      ->type_name("DIR");
-  app.add_option("--seed", options.seed,
-                 "of inputs that nothing else says and, in 'run', of random ops (default 0)")
-      ->type_name("N");
+void addFeedOptions(Parser app, FeedOptions &options) {
+  app.addMany("--input", &options.inputs,
+              "x=@FILE.npy, x=2x3xf32=1,2,..., x=random:SEED or x=random:SEED:LOW..HIGH")
+      .type("NAME=VALUE");
+  app.addMany("--shape", &options.shapes, "sizes of an input that is random: x=1x3x224x224")
+      .type("NAME=SIZES");
+  app.addMany("--dim", &options.dims, "a size by its name, or by its place: batch=4, x.0=4")
+      .type(kDimForm);
+  app.add("--data", &options.data, "a folder with input_0.pb, as ONNX's tests have it").type("DIR");
+  app.add("--seed", &options.seed,
+          "of inputs that nothing else says and, in 'run', of random ops (default 0)")
+      .type("N");
 }
 
-void addTolerance(CLI::App &app, Tolerance &tolerance) {
+void addTolerance(Parser app, Tolerance &tolerance) {
   const char *const formula = "|difference| <= atol + rtol |expected| (default 1e-4)";
-  app.add_option("--rtol", tolerance.rtol, formula)->check(CLI::NonNegativeNumber);
-  app.add_option("--atol", tolerance.atol, formula)->check(CLI::NonNegativeNumber);
-  app.add_option("--steps", tolerance.steps, "what quantised values may differ by (default 1)")
-      ->check(CLI::NonNegativeNumber);
+  app.add("--rtol", &tolerance.rtol, formula).notNegative();
+  app.add("--atol", &tolerance.atol, formula).notNegative();
+  app.add("--steps", &tolerance.steps, "what quantised values may differ by (default 1)")
+      .notNegative();
 }
 
 void withRawOptions(const CompileOptions &options,
@@ -202,7 +186,7 @@ void withRawOptions(const CompileOptions &options,
   raw.chooser = orNull(options.chooser);
   raw.math = options.math.c_str();
   raw.jobs = options.jobs;
-  raw.cache = options.cache ? options.cache->c_str() : nullptr;
+  raw.cache = options.isUncached ? "" : options.cache ? options.cache->c_str() : nullptr;
   raw.cache_limit_bytes = options.cacheLimit;
   raw.plan_only = options.plansOnly;
   raw.print_after = orNull(options.printAfter);
@@ -218,7 +202,7 @@ Compiled compileModel(const std::string &path, const CompileOptions &options) {
     check(heddle_compile(path.c_str(), &raw, &compiled));
   });
   Compiled made(compiled);
-  Json report = Json::parse(heddle_compiled_report(compiled));
+  Json report = parseJson(heddle_compiled_report(compiled));
   if (report.contains("cost_model"))
     if (const Json &problem = report.at("cost_model").at("problem"); problem.is_string())
       printNotes({problem.get<std::string>()});
@@ -305,6 +289,8 @@ std::vector<Tensor> Runner::outputs() const {
     copies.push_back(copyOf(result));
   return copies;
 }
+
+Json parseJson(const std::string &text) { return Json::parse(text, nullptr, false); }
 
 Json describe(const std::string &name, const Tensor &tensor, int64_t firstValues) {
   Json json = {{"name", name}, {"dtype", heddle_dtype_name(tensor.dtype)}, {"shape", tensor.dims}};

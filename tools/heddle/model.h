@@ -5,16 +5,11 @@
 #include "tools/heddle/handles.h"
 #include "tools/heddle/tensor/difference.h"
 #include "tools/heddle/tensor/feeds.h"
+#include "tools/heddle/terminal/parser.h"
 
 #include <nlohmann/json.hpp>
 
 #include <functional>
-
-// CLI11 is slow to compile: only files that add options include it.
-namespace CLI {
-class App;
-class Option;
-} // namespace CLI
 
 namespace heddle::cli {
 
@@ -28,6 +23,7 @@ struct CompileOptions {
   int64_t foldLimit = 0;
   int jobs = 0;
   std::optional<std::string> cache; // a folder, "" for none
+  bool isUncached = false;          // whatever the folder
   int64_t cacheLimit = 0;
   bool showProgress = false, profiles = false, plansOnly = false;
   std::vector<std::string> functions;    // files of them
@@ -41,19 +37,16 @@ struct CompileOptions {
   int64_t memory = 0;               // bytes of a run; 0 for no limit
 };
 
-void addCompileOptions(CLI::App &app, CompileOptions &options);
+void addCompileOptions(Parser app, CompileOptions &options);
 /// --shape and --dim, which fix sizes for good
-void addSizeOptions(CLI::App &app, CompileOptions &options);
+void addSizeOptions(Parser app, CompileOptions &options);
 /// --ragged and --ragged-outputs
-void addRaggedOptions(CLI::App &app, CompileOptions &options);
+void addRaggedOptions(Parser app, CompileOptions &options);
 /// --cache
-void addCacheOption(CLI::App &app, std::optional<std::string> &folder);
+void addCacheOption(Parser app, std::optional<std::string> &folder);
 /// --input, --shape, --dim, --data, --seed
-void addFeedOptions(CLI::App &app, FeedOptions &options);
-void addTolerance(CLI::App &app, Tolerance &tolerance);
-/// An option that may be given many times, with one value each.
-CLI::Option *addMany(CLI::App &app, const std::string &name, std::vector<std::string> &values,
-                     const std::string &description);
+void addFeedOptions(Parser app, FeedOptions &options);
+void addTolerance(Parser app, Tolerance &tolerance);
 
 /// Calls `use` with the options as the C API takes them, and shows its progress.
 void withRawOptions(const CompileOptions &options,
@@ -91,6 +84,9 @@ private:
   std::vector<heddle_tensor_t> inputs, results, reused;
 };
 
+/// Returns the value of a text; it is_discarded() where the text is none. The parser takes two
+/// seconds to compile, so it is compiled once.
+Json parseJson(const std::string &text);
 /// {"name", "dtype", "shape"} and, with a limit, the first values.
 Json describe(const std::string &name, const Tensor &tensor, int64_t firstValues = 0);
 Json describe(const Difference &difference);

@@ -1,12 +1,8 @@
 // heddle ops: the table of supported ONNX ops, as the importer's own table says.
 
 #include "tools/heddle/command.h"
+#include "tools/heddle/model.h"
 #include "tools/heddle/table.h"
-
-#include "heddle/compiler.h"
-
-#include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include <iostream>
 #include <sstream>
@@ -32,24 +28,24 @@ static std::vector<std::vector<std::string>> rowsOf(const std::string &markdown)
   return rows;
 }
 
-Run addOps(CLI::App &app) {
+Run addOps(Parser app) {
   auto isMarkdown = std::make_shared<bool>(false), isJson = std::make_shared<bool>(false);
-  app.add_flag("--markdown", *isMarkdown, "print docs/generated/supported-ops.md");
-  app.add_flag("--json", *isJson, "print one JSON object");
+  app.addFlag("--markdown", isMarkdown.get(), "print docs/generated/supported-ops.md");
+  app.addJson(isJson.get());
   return [isMarkdown, isJson] {
     std::string markdown = heddle_support_table();
     auto rows = rowsOf(markdown);
     if (*isMarkdown) {
       std::cout << "# Supported ONNX ops\n\nWritten by `heddle ops --markdown`.\n\n" << markdown;
     } else if (*isJson) {
-      auto ops = nlohmann::ordered_json::array();
+      auto ops = Json::array();
       for (size_t i = 1; i < rows.size(); ++i) {
-        nlohmann::ordered_json op;
+        Json op;
         for (size_t c = 0; c < rows[0].size() && c < rows[i].size(); ++c)
           op[rows[0][c]] = rows[i][c];
         ops.push_back(op);
       }
-      std::cout << nlohmann::ordered_json{{"ops", ops}}.dump(2) << "\n";
+      std::cout << Json{{"ops", ops}}.dump(2) << "\n";
     } else {
       Table table(rows.at(0));
       for (size_t i = 1; i < rows.size(); ++i)

@@ -6,7 +6,6 @@
 #include "tools/heddle/model.h"
 #include "tools/heddle/table.h"
 
-#include <CLI/CLI.hpp>
 #include <iostream>
 
 namespace heddle::cli {
@@ -94,7 +93,7 @@ static int run(Options options) {
   }
   options.compile.plansOnly = true;
   Compiled compiled = compileModel(options.model, options.compile);
-  Json plan = Json::parse(heddle_compiled_plan(compiled.get()), nullptr, false);
+  Json plan = parseJson(heddle_compiled_plan(compiled.get()));
   if (!plan.is_object())
     throw Failure(HEDDLE_INTERNAL,
                   "internal error: the plan of '" + options.model + "' is not a JSON object");
@@ -118,15 +117,14 @@ static int run(Options options) {
   return lines.empty() ? HEDDLE_OK : HEDDLE_DIFFERS;
 }
 
-Run addPlan(CLI::App &app) {
+Run addPlan(Parser app) {
   auto options = std::make_shared<Options>();
-  app.add_option("MODEL", options->model, "an ONNX model")->required();
-  app.add_option("-o,--output", options->output, "write the plan instead of printing it")
-      ->type_name("FILE");
-  app.add_option("--check", options->checked, "does this plan fit the model?")->type_name("FILE");
+  app.add("MODEL", &options->model, "an ONNX model").required();
+  app.add("-o,--output", &options->output, "write the plan instead of printing it").type("FILE");
+  app.add("--check", &options->checked, "does this plan fit the model?").type("FILE");
   addCompileOptions(app, options->compile);
   addSizeOptions(app, options->compile);
-  app.add_flag("--json", options->isJson, "print one JSON object");
+  app.addJson(&options->isJson);
   return [options] { return run(*options); };
 }
 

@@ -7,7 +7,6 @@
 #include "tools/heddle/tensor/npy.h"
 #include "tools/heddle/tensor/tensor_proto.h"
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <iostream>
 #include <map>
@@ -112,18 +111,17 @@ static int run(const Options &options) {
   return agrees ? HEDDLE_OK : HEDDLE_DIFFERS;
 }
 
-Run addRun(CLI::App &app) {
+Run addRun(Parser app) {
   auto options = std::make_shared<Options>();
-  app.add_option("MODEL", options->model, "an ONNX model, or an artefact of 'heddle compile'")
-      ->required();
+  app.add("MODEL", &options->model, "an ONNX model, or an artefact of 'heddle compile'").required();
   addFeedOptions(app, options->feeds);
-  addMany(app, "--output", options->outputs, "write an output: y=@y.npy")->type_name("NAME=@FILE");
-  addMany(app, "--expect", options->expects, "hold an output against a file: y=@y.npy")
-      ->type_name("NAME=@FILE");
+  app.addMany("--output", &options->outputs, "write an output: y=@y.npy").type("NAME=@FILE");
+  app.addMany("--expect", &options->expects, "hold an output against a file: y=@y.npy")
+      .type("NAME=@FILE");
   addTolerance(app, options->tolerance);
   addCompileOptions(app, options->compile);
   addRaggedOptions(app, options->compile);
-  app.add_flag("--json", options->isJson, "print one JSON object");
+  app.addJson(&options->isJson);
   return [options] { return run(*options); };
 }
 

@@ -5,7 +5,6 @@
 #include "tools/heddle/model.h"
 #include "tools/heddle/table.h"
 
-#include <CLI/CLI.hpp>
 #include <iostream>
 
 namespace heddle::cli {
@@ -38,10 +37,10 @@ static int run(const Options &options) {
   return code;
 }
 
-Run addVerify(CLI::App &app) {
+Run addVerify(Parser app) {
   auto options = std::make_shared<Options>();
-  app.add_option("ARTEFACT", options->paths, "files that 'heddle compile' has written")->required();
-  app.add_flag("--json", options->isJson, "print one JSON object");
+  app.add("ARTEFACT", &options->paths, "files that 'heddle compile' has written").required();
+  app.addJson(&options->isJson);
   return [options] { return run(*options); };
 }
 

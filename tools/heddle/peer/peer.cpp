@@ -122,7 +122,7 @@ Json Peer::receive() {
       failEnded();
     line += static_cast<char>(c);
   }
-  Json answer = Json::parse(line);
+  Json answer = parseJson(line);
   if (answer.contains("error"))
     throw Failure(static_cast<heddle_code_t>(answer.at("code").get<int>()), answer.at("error"));
   return answer;

@@ -12,7 +12,6 @@
 #include "tools/heddle/report/trace.h"
 #include "tools/heddle/table.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -81,7 +80,7 @@ static Json explanationOf(const Compiled &compiled, const std::vector<std::strin
   const char *text = nullptr;
   check(heddle_compiled_explain_run(compiled.get(), texts.data(), texts.size(), lengths.data(),
                                     lengths.size(), &text));
-  return Json::parse(text);
+  return parseJson(text);
 }
 
 static Module moduleOf(const Compiled &compiled) {
@@ -130,7 +129,7 @@ static Json explain(const Options &options, const Compiled &compiled) {
 
 /// An earlier explanation, which `heddle explain --json` has printed.
 static Json readExplanation(const std::string &path) {
-  Json read = Json::parse(readFile(path), nullptr, /*allow_exceptions=*/false);
+  Json read = parseJson(readFile(path));
   bool isWhole = read.is_object() && read.contains("groups") && read["groups"].is_array();
   for (const Json &group : isWhole ? read["groups"] : Json::array())
     isWhole &= group.is_object() && group.contains("ops") && group.contains("name") &&
@@ -181,29 +180,27 @@ static int run(Options options) {
   return HEDDLE_OK;
 }
 
-Run addExplain(CLI::App &app) {
+Run addExplain(Parser app) {
   auto options = std::make_shared<Options>();
-  app.add_option("MODEL", options->model, "an ONNX model")->required();
-  app.add_option("--group", options->group, "all about one group: its name, number or an op of it")
-      ->type_name("NAME");
-  app.add_option("--html", options->page, "write a page, one file of at most 1 MB")
-      ->type_name("FILE");
-  app.add_option("--trace", options->trace,
-                 "measure, and write a Chrome trace, which Perfetto opens")
-      ->type_name("FILE");
-  app.add_option("--against", options->against,
-                 "say what is other than in an earlier '--json' of it, with --measure times too")
-      ->type_name("FILE");
-  app.add_flag("--measure", options->isMeasured, "also run the model, and time each group");
-  app.add_option("--time", options->seconds, "how long to measure (default 1)")
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("SECONDS");
-  app.add_flag("--measure-machine", options->isMachineMeasured,
-               "measure the machine's limits again, which are kept in the user's cache");
+  app.add("MODEL", &options->model, "an ONNX model").required();
+  app.add("--group", &options->group, "all about one group: its name, number or an op of it")
+      .type("NAME");
+  app.add("--html", &options->page, "write a page, one file of at most 1 MB").type("FILE");
+  app.add("--trace", &options->trace, "measure, and write a Chrome trace, which Perfetto opens")
+      .type("FILE");
+  app.add("--against", &options->against,
+          "say what is other than in an earlier '--json' of it, with --measure times too")
+      .type("FILE");
+  app.addFlag("--measure", &options->isMeasured, "also run the model, and time each group");
+  app.add("--time", &options->seconds, "how long to measure (default 1)")
+      .notNegative()
+      .type("SECONDS");
+  app.addFlag("--measure-machine", &options->isMachineMeasured,
+              "measure the machine's limits again, which are kept in the user's cache");
   addFeedOptions(app, options->feeds);
   addCompileOptions(app, options->compile);
   addRaggedOptions(app, options->compile);
-  app.add_flag("--json", options->isJson, "print one JSON object");
+  app.addJson(&options->isJson);
   return [options] { return run(*options); };
 }
 

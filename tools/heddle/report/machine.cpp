@@ -5,8 +5,7 @@
 
 #include "tools/heddle/failure.h"
 #include "tools/heddle/file.h"
-
-#include <nlohmann/json.hpp>
+#include "tools/heddle/model.h"
 
 #include <algorithm>
 #include <barrier>
@@ -21,7 +20,6 @@
 
 namespace heddle::cli {
 
-using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
 static const double kSeconds =
@@ -172,7 +170,7 @@ static Machine thisMachine() {
 Machine knownMachine() {
   Machine machine = thisMachine();
   std::ifstream file(machine.file);
-  Json json = Json::parse(file, nullptr, false);
+  Json json = parseJson({std::istreambuf_iterator<char>(file), {}});
   if (!json.is_object() || json.value("threads", 0) != machine.threads)
     return machine;
   machine.oneFlops = json.value("one_thread_flops", 0.0);

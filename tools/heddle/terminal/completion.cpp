@@ -4,25 +4,7 @@
 #include "tools/heddle/command.h"
 #include "tools/heddle/model.h"
 
-#include <CLI/CLI.hpp>
-
 namespace heddle::cli {
-
-namespace {
-struct Described {
-  std::vector<std::string> names; // "--target", "-O"
-  std::string description;
-  std::vector<std::string> values; // that it takes, if these are few
-  bool isFlag;
-};
-
-/// A command, or an action of one.
-struct Node {
-  std::string name, summary;
-  std::vector<Described> options;
-  std::vector<Node> actions;
-};
-} // namespace
 
 static std::string joined(const std::vector<std::string> &words) {
   std::string text;
@@ -31,50 +13,20 @@ static std::string joined(const std::vector<std::string> &words) {
   return text;
 }
 
-/// The members of CLI11's "TEXT:{a,b}".
-static std::vector<std::string> membersOf(const CLI::Option &option) {
-  std::string type = option.get_type_name();
-  size_t begin = type.find('{'), end = type.rfind('}');
-  std::vector<std::string> members;
-  if (begin == std::string::npos || end == std::string::npos)
-    return members;
-  std::istringstream words(type.substr(begin + 1, end - begin - 1));
-  for (std::string word; std::getline(words, word, ',');)
-    members.push_back(word);
-  return members;
-}
-
-static Node describe(const CLI::App &app, const std::string &name, const std::string &summary) {
-  Node node = {name, summary, {}, {}};
-  for (const CLI::Option *option : app.get_options()) {
-    Described described = {
-        {}, option->get_description(), membersOf(*option), option->get_expected_max() == 0};
-    for (const std::string &word : option->get_snames())
-      described.names.push_back("-" + word);
-    for (const std::string &word : option->get_lnames())
-      described.names.push_back("--" + word);
-    if (!described.names.empty()) // else it is a file
-      node.options.push_back(described);
-  }
-  for (const CLI::App *action : app.get_subcommands([](const CLI::App *) { return true; }))
-    node.actions.push_back(describe(*action, action->get_name(), action->get_description()));
-  return node;
-}
-
-static std::vector<Node> describeAll() {
-  std::vector<Node> nodes;
+static std::vector<Described> describeAll() {
+  std::vector<Described> nodes;
   for (const Command &command : commands()) {
-    CLI::App app(command.summary);
+    Parser parser(command.name, command.summary);
     if (command.add)
-      command.add(app);
-    nodes.push_back(describe(app, command.name, command.summary));
+      command.add(parser);
+    nodes.push_back(parser.describe());
   }
   return nodes;
 }
 
-static std::vector<std::string> namesOf(const std::vector<Node> &nodes) {
+static std::vector<std::string> namesOf(const std::vector<Described> &nodes) {
   std::vector<std::string> names;
-  for (const Node &node : nodes)
+  for (const Described &node : nodes)
     names.push_back(node.name);
   return names;
 }
@@ -93,28 +45,28 @@ static std::string quoted(const std::string &text, const char *alsoEscaped = "")
   return result + "'";
 }
 
-static std::string allOptions(const Node &node) {
+static std::string allOptions(const Described &node) {
   std::string words;
-  for (const Described &option : node.options)
+  for (const Described::Option &option : node.options)
     words += (words.empty() ? "" : " ") + joined(option.names);
-  for (const Node &action : node.actions)
+  for (const Described &action : node.actions)
     words += " " + allOptions(action);
   return words;
 }
 
-static void addBashValues(const Node &node, const std::string &command, std::string &text) {
-  for (const Described &option : node.options)
+static void addBashValues(const Described &node, const std::string &command, std::string &text) {
+  for (const Described::Option &option : node.options)
     if (!option.values.empty())
       for (const std::string &name : option.names)
         text +=
             "    \"" + command + " " + name + "\") words=\"" + joined(option.values) + "\" ;;\n";
-  for (const Node &action : node.actions)
+  for (const Described &action : node.actions)
     addBashValues(action, command, text);
 }
 
-static std::string bash(const std::vector<Node> &nodes) {
+static std::string bash(const std::vector<Described> &nodes) {
   std::string values, options, actions;
-  for (const Node &node : nodes) {
+  for (const Described &node : nodes) {
     addBashValues(node, node.name, values);
     options += "      " + node.name + ") words=\"" + allOptions(node) + "\" ;;\n";
     if (!node.actions.empty())
@@ -147,8 +99,8 @@ static std::string bash(const std::vector<Node> &nodes) {
          "complete -o filenames -F _heddle heddle\n";
 }
 
-static void addZshOptions(const Node &node, std::string &text) {
-  for (const Described &option : node.options)
+static void addZshOptions(const Described &node, std::string &text) {
+  for (const Described::Option &option : node.options)
     for (const std::string &name : option.names) {
       std::string value =
           option.values.empty() ? ":value:_files" : ":value:(" + joined(option.values) + ")";
@@ -156,13 +108,13 @@ static void addZshOptions(const Node &node, std::string &text) {
       text +=
           " \\\n        '*" + name + "['" + described + "']" + (option.isFlag ? "" : value) + "'";
     }
-  for (const Node &action : node.actions)
+  for (const Described &action : node.actions)
     addZshOptions(action, text);
 }
 
-static std::string zsh(const std::vector<Node> &nodes) {
+static std::string zsh(const std::vector<Described> &nodes) {
   std::string commands, cases;
-  for (const Node &node : nodes) {
+  for (const Described &node : nodes) {
     commands += "    " + quoted(node.name + ":" + node.summary) + "\n";
     cases += "    " + node.name + ")\n      _arguments";
     addZshOptions(node, cases);
@@ -187,8 +139,8 @@ static std::string zsh(const std::vector<Node> &nodes) {
          "compdef _heddle heddle\n";
 }
 
-static void addFishOptions(const Node &node, const std::string &command, std::string &text) {
-  for (const Described &option : node.options) {
+static void addFishOptions(const Described &node, const std::string &command, std::string &text) {
+  for (const Described::Option &option : node.options) {
     text += "complete -c heddle -n '__fish_seen_subcommand_from " + command + "'";
     for (const std::string &name : option.names)
       text += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
@@ -198,13 +150,13 @@ static void addFishOptions(const Node &node, const std::string &command, std::st
       text += " -r";
     text += " -d " + quoted(option.description) + "\n";
   }
-  for (const Node &action : node.actions)
+  for (const Described &action : node.actions)
     addFishOptions(action, command, text);
 }
 
-static std::string fish(const std::vector<Node> &nodes) {
+static std::string fish(const std::vector<Described> &nodes) {
   std::string text = "# heddle completion fish > ~/.config/fish/completions/heddle.fish\n";
-  for (const Node &node : nodes) {
+  for (const Described &node : nodes) {
     text += "complete -c heddle -n __fish_use_subcommand -f -a " + node.name + " -d " +
             quoted(node.summary) + "\n";
     if (!node.actions.empty())
@@ -215,13 +167,11 @@ static std::string fish(const std::vector<Node> &nodes) {
   return text;
 }
 
-Run addCompletion(CLI::App &app) {
+Run addCompletion(Parser app) {
   auto shell = std::make_shared<std::string>();
-  app.add_option("SHELL", *shell, "bash, zsh or fish")
-      ->required()
-      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  app.add("SHELL", shell.get(), "bash, zsh or fish").required().oneOf({"bash", "zsh", "fish"});
   return [shell] {
-    std::vector<Node> nodes = describeAll();
+    std::vector<Described> nodes = describeAll();
     print(*shell == "bash" ? bash(nodes) : *shell == "zsh" ? zsh(nodes) : fish(nodes));
     return HEDDLE_OK;
   };

@@ -9,7 +9,6 @@
 #include "tools/heddle/tune/text.h"
 #include "tools/heddle/tune/turns.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -99,7 +98,7 @@ static Json measureGroups(const Options &options, double seconds) {
   withRawOptions(options.compile, [&](const heddle_compile_options_t &compile) {
     check(heddle_tune(options.model.c_str(), &compile, &raw, &text));
   });
-  return Json::parse(heddle_text_str(Text(text).get()));
+  return parseJson(heddle_text_str(Text(text).get()));
 }
 
 /// Feeds of the sizes at which groups are measured.
@@ -245,65 +244,61 @@ static int run(Options options) {
   return HEDDLE_OK;
 }
 
-Run addTune(CLI::App &app) {
+Run addTune(Parser app) {
   auto options = std::make_shared<Options>();
-  app.add_option("MODEL", options->model, "an ONNX model")->required();
-  app.add_option("--time", options->seconds, "for the whole command (default 300)")
-      ->check(CLI::PositiveNumber)
-      ->type_name("SECONDS");
-  app.add_option("--trials", options->trials,
-                 "candidates and plans to try at most (default: no limit)")
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("N");
-  auto *collect = app.add_option("--collect", options->collected,
-                                 "search for nothing, but time N drawn candidates of each group, "
-                                 "for models of costs")
-                      ->check(CLI::PositiveNumber)
-                      ->type_name("N");
-  auto *plans = app.add_flag("--plans", options->tunesPlans,
-                             "search over whole plans as well: what is fused, split and laid out "
-                             "how (-o writes the best)");
-  app.add_option("--strategy", options->strategy, "of that search (default annealing)")
-      ->check(CLI::IsMember({"annealing", "evolution"}))
-      ->needs(plans);
-  app.add_option("--schedule", options->schedule,
-                 "of that search: 'joint' (default), plans and knobs by turns, or 'sequential'")
-      ->check(CLI::IsMember({"joint", "sequential"}))
-      ->needs(plans);
-  app.add_option("--decide", options->decide,
-                 "what that search decides (default all): layouts, fusion, split, knobs")
-      ->type_name("WHAT,...")
-      ->needs(plans);
-  app.add_option("--candidates", options->candidates,
-                 "with --cost-model: of each group measure at most N of those that it judges "
-                 "(default 8)")
-      ->check(CLI::PositiveNumber)
-      ->type_name("N");
-  app.add_option("--trial-time", options->trialSeconds,
-                 "after which a candidate has failed (default 20)")
-      ->check(CLI::PositiveNumber)
-      ->type_name("SECONDS");
-  auto *output = app.add_option("-o,--output", options->output, "write the plan of what was found")
-                     ->excludes(collect)
-                     ->type_name("FILE");
-  plans->excludes(collect)->needs(output);
+  app.add("MODEL", &options->model, "an ONNX model").required();
+  app.add("--time", &options->seconds, "for the whole command (default 300)")
+      .positive()
+      .type("SECONDS");
+  app.add("--trials", &options->trials, "candidates and plans to try at most (default: no limit)")
+      .notNegative()
+      .type("N");
+  app.add("--collect", &options->collected,
+          "search for nothing, but time N drawn candidates of each group, "
+          "for models of costs")
+      .positive()
+      .type("N");
+  Argument plans = app.addFlag("--plans", &options->tunesPlans,
+                               "search over whole plans as well: what is fused, split and laid out "
+                               "how (-o writes the best)");
+  app.add("--strategy", &options->strategy, "of that search (default annealing)")
+      .oneOf({"annealing", "evolution"})
+      .needs("--plans");
+  app.add("--schedule", &options->schedule,
+          "of that search: 'joint' (default), plans and knobs by turns, or 'sequential'")
+      .oneOf({"joint", "sequential"})
+      .needs("--plans");
+  app.add("--decide", &options->decide,
+          "what that search decides (default all): layouts, fusion, split, knobs")
+      .type("WHAT,...")
+      .needs("--plans");
+  app.add("--candidates", &options->candidates,
+          "with --cost-model: of each group measure at most N of those that it judges "
+          "(default 8)")
+      .positive()
+      .type("N");
+  app.add("--trial-time", &options->trialSeconds, "after which a candidate has failed (default 20)")
+      .positive()
+      .type("SECONDS");
+  app.add("-o,--output", &options->output, "write the plan of what was found")
+      .excludes("--collect")
+      .type("FILE");
+  plans.excludes("--collect").needs("--output");
   addCompileOptions(app, options->compile);
   addSizeOptions(app, options->compile);
-  addMany(app, "--at", options->sizes,
-          "measure at this size, which stays a symbol: batch=4 (default 32)")
-      ->type_name("NAME=SIZE");
-  addMany(app, "--over", options->over,
-          "tune for all of these sizes together: seq=5,24:0.2,43 with weights, seq=1..128, or "
-          "seq=@FILE of observed ones")
-      ->excludes(collect)
-      ->type_name("NAME=SIZES");
-  addMany(app, "--input", options->feeds.inputs, "of the comparison at the end, as for bench")
-      ->type_name("NAME=VALUE");
-  app.add_option("--data", options->feeds.data, "the same from a folder with input_0.pb")
-      ->type_name("DIR");
-  app.add_option("--seed", options->feeds.seed, "of the candidates that are drawn (default 0)")
-      ->type_name("N");
-  app.add_flag("--json", options->isJson, "print one JSON object");
+  app.addMany("--at", &options->sizes,
+              "measure at this size, which stays a symbol: batch=4 (default 32)")
+      .type("NAME=SIZE");
+  app.addMany("--over", &options->over,
+              "tune for all of these sizes together: seq=5,24:0.2,43 with weights, seq=1..128, or "
+              "seq=@FILE of observed ones")
+      .excludes("--collect")
+      .type("NAME=SIZES");
+  app.addMany("--input", &options->feeds.inputs, "of the comparison at the end, as for bench")
+      .type("NAME=VALUE");
+  app.add("--data", &options->feeds.data, "the same from a folder with input_0.pb").type("DIR");
+  app.add("--seed", &options->feeds.seed, "of the candidates that are drawn (default 0)").type("N");
+  app.addJson(&options->isJson);
   return [options] { return run(*options); };
 }
 
