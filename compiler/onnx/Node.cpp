@@ -170,13 +170,6 @@ std::vector<std::string> Node::getTexts(StringRef name) const {
   return {found->strings().begin(), found->strings().end()};
 }
 
-const proto::TensorProto &Node::getTensor(StringRef name) const {
-  const auto *found = attribute(name);
-  if (!found || !found->has_t())
-    refuse("the tensor '" + name + "' is missing");
-  return found->t();
-}
-
 Value Node::stringConstant(ArrayRef<std::string> texts) {
   std::vector<int64_t> numbers;
   for (const std::string &text : texts)

@@ -59,7 +59,6 @@ public:
   /// The element type that an attribute with a TensorProto::DataType names.
   Type getElement(llvm::StringRef name, Type otherwise) const;
 
-  const proto::TensorProto &getTensor(llvm::StringRef name) const;
   /// A constant vector of an attribute that is a list of numbers, strings, or a tensor; null
   /// without.
   Value constantFrom(llvm::StringRef name);

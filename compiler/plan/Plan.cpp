@@ -252,29 +252,6 @@ llvm::Expected<Plan> parsePlan(StringRef text, StringRef path) {
   }
 }
 
-llvm::Expected<Plan> readPlan(StringRef path) {
-  auto buffer = llvm::MemoryBuffer::getFile(path);
-  if (!buffer)
-    return makeError(ErrorCode::Usage,
-                     "cannot read plan '" + path + "': error: " + buffer.getError().message());
-  return parsePlan((*buffer)->getBuffer(), path);
-}
-
-llvm::Error writePlan(const Plan &plan, StringRef path) {
-  std::error_code error;
-  llvm::raw_fd_ostream stream(path, error);
-  if (!error) {
-    stream << plan.str();
-    stream.close();
-    error = stream.error();
-    stream.clear_error();
-  }
-  if (error)
-    return makeError(ErrorCode::Usage,
-                     "cannot write plan '" + path + "': error: " + error.message());
-  return llvm::Error::success();
-}
-
 /// That a section of the plan names what the model does not have: one line for each of `unknown`.
 static llvm::Error whyUnknown(const Plan &given, StringRef section, StringRef what,
                               ArrayRef<StringRef> unknown, ArrayRef<StringRef> known) {

@@ -52,8 +52,6 @@ struct Plan {
 
 /// Reads what `str` prints; `path` is in messages.
 llvm::Expected<Plan> parsePlan(llvm::StringRef text, llvm::StringRef path);
-llvm::Expected<Plan> readPlan(llvm::StringRef path);
-llvm::Error writePlan(const Plan &plan, llvm::StringRef path);
 
 /// Whether all that the plan gives a layout has one in the model, where `made` says what they are.
 llvm::Error checkLayouts(const Plan &given, const std::map<std::string, std::string> &made);

@@ -17,8 +17,3 @@ def sources(root, *suffixes):
                  if p.is_file() and p.relative_to(root).parts[0] not in ("build", ".git")]
     return sorted({name for name in names
                    if (not suffixes or name.suffix in suffixes) and (Path(root) / name).is_file()})
-
-
-def read_lines(path):
-    """The lines of a text file."""
-    return path.read_text(encoding="utf-8", errors="replace").splitlines()

@@ -96,10 +96,6 @@ def needs(node):
     return list(dict.fromkeys([name for name in node.input if name] + captured(node)))
 
 
-def node_type(array):
-    return helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(array.dtype), None)
-
-
 class Evaluator:
     """Evaluates one node again and again; sums and steps of half precision in float32."""
 

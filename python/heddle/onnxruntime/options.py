@@ -33,15 +33,6 @@ class GraphOptimizationLevel(enum.IntEnum):
     ORT_ENABLE_ALL = 99
 
 
-# What can be set, and has no effect that a program could see.
-SILENT = "has no counterpart, and results do not depend on it"
-IGNORED_SILENTLY = {
-    "enable_cpu_mem_arena", "enable_mem_pattern", "enable_mem_reuse", "execution_order", "logid",
-    "log_severity_level", "log_verbosity_level", "use_per_session_threads",
-    "use_deterministic_compute", "inter_op_num_threads", "execution_mode",
-}
-
-
 class _Attributes:
     """Attributes of fixed names; another one is an AttributeError, as in ONNX Runtime."""
 
