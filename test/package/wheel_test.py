@@ -77,10 +77,6 @@ def bare_root(tmp_path_factory, wheel):
     pip = next((root / "wheels").glob("pip-*.whl")).name
     inside("/usr/bin/python3.11", f"/wheels/{pip}/pip", "install", "-q", "--no-index",
            "--find-links", "/wheels", "--break-system-packages", "heddle")
-    return inside
-
-
-def test_readmes_first_example(bare_root):
     weights = [onnx.numpy_helper.from_array(array, name) for name, array in
                (("w", np.ones((3, 4), np.float32)), ("b", np.full(4, -5, np.float32)))]
     nodes = [helper.make_node("Gemm", ["x", "w", "b"], ["h"]),
@@ -89,8 +85,12 @@ def test_readmes_first_example(bare_root):
         nodes, "g", [helper.make_tensor_value_info("x", 1, ["batch", 3])],
         [helper.make_tensor_value_info("y", 1, ["batch", 4])], weights)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    onnx.save(model, root / "work" / "model.onnx")
+    return inside
+
+
+def test_readmes_first_example(bare_root):
     work = bare_root.folder / "work"
-    onnx.save(model, work / "model.onnx")
     np.save(work / "x.npy", np.arange(6, dtype=np.float32).reshape(2, 3))
     bare_root("heddle", "compile", "/work/model.onnx", "-o", "/work/model.so")
     bare_root("heddle", "run", "/work/model.so", "--input", "x=@/work/x.npy", "--output",
