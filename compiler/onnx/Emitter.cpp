@@ -3,6 +3,7 @@
 #include "compiler/onnx/Emitter.h"
 
 #include "compiler/graph/edit/Build.h"
+#include "compiler/graph/edit/Rounding.h"
 
 #include "mlir/IR/Verifier.h"
 
@@ -271,15 +272,28 @@ void Emitter::requireNotNegative(Value x, const Twine &message, Value told) {
   bind(*this, x, "check", message, told);
 }
 
+Type wideType(Emitter &e, Type element) {
+  return isa<FloatType>(element) && element.getIntOrFloatBitWidth() < 32 ? e.f32() : element;
+}
+
+Value narrowed(Emitter &e, Value x, Type element) {
+  Value y = e.cast(x, element);
+  if (y != x)
+    if (auto cast = y.getDefiningOp<graph::CastOp>())
+      cast->setAttr(graph::kOwnRounding, e.builder.getUnitAttr());
+  return y;
+}
+
 Value Emitter::mean(Value x, ArrayRef<int64_t> axes, bool keepDims) {
-  Value sum = reduce<graph::ReduceSumOp>(x, axes, keepDims);
+  Type element = elementOf(x), wide = wideType(*this, element); // the count may not fit 16 bits
+  Value sum = reduce<graph::ReduceSumOp>(cast(x, wide), axes, keepDims);
   Dim count(1);
   DimVector dims = dimsOf(x);
   for (int64_t axis : axes)
     count = count * dims[axis];
   if (auto number = count.constant())
-    return div(sum, static_cast<double>(*number));
-  return div(sum, cast(size(count), elementOf(x)));
+    return narrowed(*this, div(sum, static_cast<double>(*number)), element);
+  return narrowed(*this, div(sum, cast(size(count), wide)), element);
 }
 
 Value Emitter::softmax(Value x, ArrayRef<int64_t> axes) {

@@ -204,6 +204,11 @@ protected:
 std::string nameOf(Type element);
 std::string textOf(llvm::ArrayRef<Dim> dims); // "[batch, 3, 2*h]"
 
+/// f32 for floats that are narrower, else `element`: what sums and powers are computed in.
+Type wideType(Emitter &e, Type element);
+/// What was computed in wideType(element), as `element`.
+Value narrowed(Emitter &e, Value x, Type element);
+
 } // namespace heddle::onnx
 
 #endif // HEDDLE_ONNX_EMITTER_H

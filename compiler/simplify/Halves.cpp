@@ -5,8 +5,10 @@
 //
 // Between ops of f16 nothing is cast, so sums and chains are more exact than the model asks for,
 // and a value beyond f16's range stays finite: `--math strict` does without. CPUs without
-// arithmetic of 16 bits would cast before and after each op.
+// arithmetic of 16 bits would cast before and after each op. Casts with which the importer ends an
+// op that it computes in f32 round nothing here either.
 
+#include "compiler/graph/edit/Rounding.h"
 #include "compiler/simplify/Passes.h"
 #include "compiler/simplify/Rewriting.h"
 
@@ -49,7 +51,9 @@ struct HalvesPass : PassWrapper<HalvesPass, OperationPass<ModuleOp>> {
         ops.push_back(op);
     });
     for (Operation *op : ops)
-      if (auto cast = dyn_cast<CastOp>(op))
+      if (auto cast = dyn_cast<CastOp>(op); cast && cast->hasAttr(kOwnRounding))
+        wideOnes[cast.getResult()] = cast.getX();
+      else if (cast)
         readWide(cast);
       else if (!keepsTypes(op))
         widen(op);

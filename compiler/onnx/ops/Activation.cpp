@@ -117,13 +117,18 @@ static Ints softmaxAxes(Node &n) {
     return {n.axis(n.getInt("axis", -1), rank)};
   return llvm::to_vector(llvm::seq<int64_t>(n.axis(n.getInt("axis", 1), rank), rank));
 }
-static void importSoftmax(Node &n) { n.set(n.softmax(n.in(0), softmaxAxes(n))); }
+static void importSoftmax(Node &n) {
+  Type element = elementOf(n.in(0));
+  Value wide = n.cast(n.in(0), wideType(n, element));
+  n.set(narrowed(n, n.softmax(wide, softmaxAxes(n)), element));
+}
 static void importLogSoftmax(Node &n) {
-  Value x = n.in(0);
+  Type element = elementOf(n.in(0));
+  Value x = n.cast(n.in(0), wideType(n, element));
   Ints axes = softmaxAxes(n);
   Value shifted = n.sub(x, n.reduce<ReduceMaxOp>(x, axes));
   Value total = n.reduce<ReduceSumOp>(n.unary<ExpOp>(shifted), axes);
-  n.set(n.sub(shifted, n.unary<LogOp>(total)));
+  n.set(narrowed(n, n.sub(shifted, n.unary<LogOp>(total)), element));
 }
 static void importHardmax(Node &n) {
   Value x = n.in(0);

@@ -5,6 +5,7 @@
 #include "compiler/graph/edit/Weights.h"
 #include "compiler/onnx/Reader.h"
 #include "compiler/onnx/Table.h"
+#include "compiler/onnx/ops/Numbers.h"
 #include "compiler/onnx/ops/Products.h"
 
 using namespace mlir;
@@ -26,10 +27,10 @@ static std::pair<Value, Value> trainStatistics(Node &n, Value x, Value mean, Val
   Ints axes = {0};
   for (int64_t axis = 2; axis < rankOf(x); ++axis)
     axes.push_back(axis);
-  Value wide = n.cast(x, elementOf(x).getIntOrFloatBitWidth() < 32 ? n.f32() : elementOf(x));
+  Value wide = n.cast(x, wideType(n, elementOf(x)));
   Value newMean = n.mean(wide, axes), centred = n.sub(wide, newMean);
-  newMean = n.cast(n.squeeze(newMean, axes), elementOf(x));
-  Value newVariance = n.cast(n.mean(n.mul(centred, centred), axes, false), elementOf(x));
+  newMean = n.squeeze(newMean, axes);
+  Value newVariance = n.mean(n.mul(centred, centred), axes, false);
   double momentum = n.getFloat("momentum", 0.9);
   auto running = [&](size_t i, Value before, Value now) {
     auto next = [&] {
@@ -59,9 +60,9 @@ static void importBatchNormalization(Node &n) {
   int64_t rank = rankOf(x);
   if (rank < 2)
     refuse("the input must have rank 1 or more");
-  Type element = elementOf(x);
-  Value scale = n.cast(n.in(1), element), bias = n.cast(n.in(2), element);
-  Value mean = n.cast(n.in(3), element), variance = n.cast(n.in(4), element);
+  Type element = elementOf(x), wide = wideType(n, element);
+  Value scale = n.cast(n.in(1), wide), bias = n.cast(n.in(2), wide);
+  Value mean = n.cast(n.in(3), wide), variance = n.cast(n.in(4), wide);
   if (n.reader.options.marksWeights)
     for (size_t i : {3, 4})
       if (Operation *weight = n.in(i).getDefiningOp(); weight && weight->hasAttr(kWeight))
@@ -69,7 +70,8 @@ static void importBatchNormalization(Node &n) {
   if (n.reader.options.usesBatchStatistics || n.getInt("training_mode", 0))
     std::tie(mean, variance) = trainStatistics(n, x, mean, variance);
   Value factor = n.div(scale, n.unary<SqrtOp>(n.add(variance, n.getFloat("epsilon", 1e-5))));
-  Value shift = n.sub(bias, n.mul(mean, factor));
+  Value shift = narrowed(n, n.sub(bias, n.mul(mean, factor)), element);
+  factor = narrowed(n, factor, element);
   Value y = n.add(n.mul(x, n.alongAxis(factor, 1, rank)), n.alongAxis(shift, 1, rank));
   n.set(dims.size() == 1 ? n.squeeze(y, {1}) : y);
 }
@@ -77,9 +79,10 @@ static void importBatchNormalization(Node &n) {
 static void importInstanceNormalization(Node &n) {
   Value x = n.in(0);
   int64_t rank = rankOf(x);
-  Value y = normalize(n, x, spatialAxes(x), n.getFloat("epsilon", 1e-5)).value;
-  y = n.mul(y, n.alongAxis(n.in(1), 1, rank));
-  n.set(n.add(y, n.alongAxis(n.in(2), 1, rank)));
+  Type wide = wideType(n, elementOf(x));
+  Value y = normalize(n, n.cast(x, wide), spatialAxes(x), n.getFloat("epsilon", 1e-5)).value;
+  y = n.mul(y, n.alongAxis(n.cast(n.in(1), wide), 1, rank));
+  n.set(narrowed(n, n.add(y, n.alongAxis(n.cast(n.in(2), wide), 1, rank)), elementOf(x)));
 }
 
 static Ints axesFrom(Node &n, Value x) {
@@ -87,17 +90,12 @@ static Ints axesFrom(Node &n, Value x) {
   return llvm::to_vector(llvm::seq<int64_t>(n.axis(n.getInt("axis", -1), rank), rank));
 }
 
-/// The element type in which statistics are computed: f32 for the narrow ones.
-static Type statisticsType(Node &n, Value x) {
-  return elementOf(x).getIntOrFloatBitWidth() < 32 ? n.f32() : elementOf(x);
-}
-
 static void importLayerNormalization(Node &n) {
   Value x = n.in(0);
   Type element = elementOf(x);
   auto [value, mean, inverse] =
-      normalize(n, n.cast(x, statisticsType(n, x)), axesFrom(n, x), n.getFloat("epsilon", 1e-5));
-  Value y = n.mul(n.cast(value, element), n.in(1));
+      normalize(n, n.cast(x, wideType(n, element)), axesFrom(n, x), n.getFloat("epsilon", 1e-5));
+  Value y = n.mul(narrowed(n, value, element), n.in(1));
   n.set(n.has(2) ? n.add(y, n.in(2)) : y);
   if (n.wants(1))
     n.set(1, mean);
@@ -107,10 +105,10 @@ static void importLayerNormalization(Node &n) {
 
 static void importRmsNormalization(Node &n) {
   Value x = n.in(0);
-  Value wide = n.cast(x, statisticsType(n, x));
+  Value wide = n.cast(x, wideType(n, elementOf(x)));
   Value square = n.mean(n.mul(wide, wide), axesFrom(n, x));
   Value root = n.unary<SqrtOp>(n.add(square, n.getFloat("epsilon", 1e-5)));
-  n.set(n.mul(n.cast(n.div(wide, root), elementOf(x)), n.in(1)));
+  n.set(n.mul(narrowed(n, n.div(wide, root), elementOf(x)), n.in(1)));
 }
 
 static void importGroupNormalization(Node &n) {
@@ -123,8 +121,9 @@ static void importGroupNormalization(Node &n) {
   DimVector split = {dims[0], g, each};
   split.append(dims.begin() + 2, dims.end());
   Ints axes = llvm::to_vector(llvm::seq<int64_t>(2, rank + 1));
-  Value wide = n.cast(n.reshape(x, split), statisticsType(n, x));
-  Value y = n.cast(normalize(n, wide, axes, n.getFloat("epsilon", 1e-5)).value, elementOf(x));
+  Value wide = n.cast(n.reshape(x, split), wideType(n, elementOf(x)));
+  Value y = normalize(n, wide, axes, n.getFloat("epsilon", 1e-5)).value;
+  y = narrowed(n, y, elementOf(x));
   if (n.opset < 21) { // one scale per group
     y = n.add(n.mul(y, n.alongAxis(n.in(1), 1, rank + 1)), n.alongAxis(n.in(2), 1, rank + 1));
     return n.set(n.reshape(y, dims));
@@ -140,31 +139,34 @@ static void importLrn(Node &n) {
   int64_t size = n.getInt("size", 0), rank = dims.size();
   if (size < 1 || size > 1024 || rank < 2)
     refuse("'size' must be from 1 to 1024 and the input of rank 2 or more");
-  Type element = elementOf(x);
+  Type element = elementOf(x), wide = wideType(n, element);
+  x = n.cast(x, wide);
   DimVector low(rank, Dim(0)), high(rank, Dim(0));
   low[1] = Dim((size - 1) / 2);
   high[1] = Dim(size - 1 - (size - 1) / 2);
-  Value squares = n.pad(n.mul(x, x), n.scalar(element, 0), low, high);
+  Value squares = n.pad(n.mul(x, x), n.scalar(wide, 0), low, high);
   Value sum;
   for (int64_t i = 0; i < size; ++i) {
     Value shifted = n.sliceAlong(squares, 1, Dim(i), dims[1]);
     sum = sum ? n.add(sum, shifted) : shifted;
   }
   Value base = n.add(n.mul(sum, n.getFloat("alpha", 1e-4) / size), n.getFloat("bias", 1));
-  Value power = n.binary<PowOp>(base, n.scalar(element, n.getFloat("beta", 0.75)));
-  n.set(n.div(x, power));
+  Value power = n.binary<PowOp>(base, n.scalar(wide, n.getFloat("beta", 0.75)));
+  n.set(narrowed(n, n.div(x, power), element));
 }
 
 static void importMeanVarianceNormalization(Node &n) {
-  Value x = n.in(0);
+  Type element = elementOf(n.in(0));
+  Value x = n.cast(n.in(0), wideType(n, element));
   Ints axes = n.axes(n.getInts("axes", {0, 2, 3}), rankOf(x));
   Value centred = n.sub(x, n.mean(x, axes));
   Value deviation = n.unary<SqrtOp>(n.mean(n.mul(centred, centred), axes));
-  n.set(n.div(centred, n.add(deviation, 1e-9)));
+  n.set(narrowed(n, n.div(centred, n.add(deviation, 1e-9)), element));
 }
 
 static void importLpNormalization(Node &n) {
-  Value x = n.in(0);
+  Type element = elementOf(n.in(0));
+  Value x = n.cast(n.in(0), wideType(n, element));
   Ints axes = {n.axis(n.getInt("axis", -1), rankOf(x))};
   int64_t p = n.getInt("p", 2);
   if (p != 1 && p != 2)
@@ -173,7 +175,8 @@ static void importLpNormalization(Node &n) {
   Value sum = n.reduce<ReduceSumOp>(isFirst ? n.unary<AbsOp>(x) : n.mul(x, x), axes);
   Value norm = isFirst ? sum : n.unary<SqrtOp>(sum), zero = n.scalar(elementOf(x), 0);
   // A vector of zeros stays one.
-  n.set(n.select(n.compare<EqualOp>(norm, zero), zero, n.div(x, norm)));
+  Value y = n.select(n.compare<EqualOp>(norm, zero), zero, n.div(x, norm));
+  n.set(narrowed(n, y, element));
 }
 
 /// The experimental ImageScaler: x * scale + bias of each channel.

@@ -30,10 +30,6 @@ Value sizeNumber(Emitter &e, const Dim &size, Type element) {
   return e.cast(e.size(size), element);
 }
 
-Type wideType(Emitter &e, Type element) {
-  return isa<FloatType>(element) && element.getIntOrFloatBitWidth() < 32 ? e.f32() : element;
-}
-
 bool isFloat(Value x) { return isa<FloatType>(elementOf(x)); }
 
 Value countUp(Emitter &e, const Dim &count, Type element) {

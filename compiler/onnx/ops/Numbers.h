@@ -11,8 +11,6 @@ Value numbers(Emitter &e, llvm::ArrayRef<double> values, llvm::ArrayRef<int64_t>
               Type element);
 /// A size as a scalar of `element`.
 Value sizeNumber(Emitter &e, const Dim &size, Type element);
-/// f32 where `element` is narrower, else `element`: what sums and powers are computed in.
-Type wideType(Emitter &e, Type element);
 bool isFloat(Value x);
 /// From 0 to count - 1 as a vector.
 Value countUp(Emitter &e, const Dim &count, Type element);

@@ -1,6 +1,7 @@
 // Reduction: reductions over axes, and running sums.
 
 #include "compiler/onnx/Table.h"
+#include "compiler/onnx/ops/Numbers.h"
 #include "compiler/onnx/ops/RunTimeAxes.h"
 #include "compiler/onnx/ops/Walk.h"
 
@@ -23,12 +24,19 @@ static Value l1(Emitter &e, Value x, ArrayRef<int64_t> axes, bool keep) {
 static Value sumSquare(Emitter &e, Value x, ArrayRef<int64_t> axes, bool keep) {
   return e.reduce<ReduceSumOp>(e.mul(x, x), axes, keep);
 }
+/// Floats of 16 bits are folded in f32: a sum or square leaves their range where the result does
+/// not.
+template <Value (*fold)(Emitter &, Value, ArrayRef<int64_t>, bool)>
+static Value inWide(Emitter &e, Value x, ArrayRef<int64_t> axes, bool keep) {
+  Type element = elementOf(x);
+  return narrowed(e, fold(e, e.cast(x, wideType(e, element)), axes, keep), element);
+}
 /// A root or logarithm of integers is that of f64, rounded toward zero.
 template <Value (*fold)(Emitter &, Value, ArrayRef<int64_t>, bool)>
 static Value asFloat(Emitter &e, Value x, ArrayRef<int64_t> axes, bool keep) {
   Type element = elementOf(x);
   if (!isa<IntegerType>(element))
-    return fold(e, x, axes, keep);
+    return inWide<fold>(e, x, axes, keep);
   return e.cast(fold(e, e.cast(x, e.builder.getF64Type()), axes, keep), element);
 }
 static Value l2(Emitter &e, Value x, ArrayRef<int64_t> axes, bool keep) {
@@ -123,9 +131,9 @@ OpRows reductionRows() {
       {"ReduceMax", "", 1, 27, reduction<plain<ReduceMaxOp>>},
       {"ReduceMin", "", 1, 27, reduction<plain<ReduceMinOp>>},
       {"ReduceMean", "", 1, 27, reduction<meanOf>},
-      {"ReduceL1", "", 1, 27, reduction<l1>},
+      {"ReduceL1", "", 1, 27, reduction<inWide<l1>>},
       {"ReduceL2", "", 1, 27, reduction<asFloat<l2>>},
-      {"ReduceSumSquare", "", 1, 27, reduction<sumSquare>},
+      {"ReduceSumSquare", "", 1, 27, reduction<inWide<sumSquare>>},
       {"ReduceLogSum", "", 1, 27, reduction<asFloat<logSum>>},
       {"ReduceLogSumExp", "", 1, 27, reduction<asFloat<logSumExp>>},
       {"ArgMax", "", 1, 27, argument<ArgMaxOp>},
