@@ -98,6 +98,8 @@ private:
     llvm::StringSet<> initializers;
     for (const auto &tensor : graph.initializer())
       initializers.insert(tensor.name());
+    for (const auto &tensor : graph.sparse_initializer())
+      initializers.insert(tensor.values().name());
     // Before IR version 4 every initializer was listed as an input as well.
     for (const auto &input : graph.input())
       if (!initializers.contains(input.name()))

@@ -76,14 +76,16 @@ void Reader::stop(StringRef where, const Twine &message) {
 Opsets
 Reader::readOpsets(const google::protobuf::RepeatedPtrField<proto::OperatorSetIdProto> &imports) {
   Opsets opsets;
-  for (const auto &import : imports) {
-    std::string domain = domainOf(import.domain());
-    opsets[domain] = import.version();
+  for (const auto &import : imports) { // of a domain that is imported twice, the later version
+    auto [place, isNew] = opsets.try_emplace(domainOf(import.domain()), import.version());
+    place->second = std::max<int64_t>(place->second, import.version());
+  }
+  for (const auto &[domain, version] : opsets) {
     auto newest = newestVersion(domain);
-    if (newest && (import.version() > *newest || import.version() < 1))
-      problems.add("", {"the model needs opset " + std::to_string(import.version()) +
-                            " of domain '" + (domain.empty() ? "ai.onnx" : domain) +
-                            "', but only 1 to " + std::to_string(*newest) + " are known",
+    if (newest && (version > *newest || version < 1))
+      problems.add("", {"the model needs opset " + std::to_string(version) + " of domain '" +
+                            (domain.empty() ? "ai.onnx" : domain) + "', but only 1 to " +
+                            std::to_string(*newest) + " are known",
                         "export the model for an older opset, or convert it with "
                         "onnx.version_converter"});
   }
@@ -311,11 +313,12 @@ void Reader::importNode(const proto::NodeProto &message, Scope &scope) {
   if (message.output_size() == 0)
     refuse("the node has no outputs");
   auto opset = scope.opsets->find(domain);
-  // Many exporters use com.microsoft without importing it.
-  if (opset == scope.opsets->end() && domain != kMicrosoft && domain != kHeddle &&
-      function == functions.end() && !isCustom)
-    refuse("the model imports no opset of domain '" + (domain.empty() ? "ai.onnx" : domain) + "'");
-  int64_t version = opset == scope.opsets->end() ? 1 : opset->second;
+  if (opset == scope.opsets->end() && domain.empty() && function == functions.end())
+    refuse("the model imports no opset of domain 'ai.onnx'");
+  // Exporters use com.microsoft and ai.onnx.ml without importing them: as in ONNX Runtime, they are
+  // taken at their newest version.
+  int64_t version =
+      opset == scope.opsets->end() ? newestVersion(domain).value_or(1) : opset->second;
   if (row && function == functions.end() && (version < row->first || version > row->last))
     refuse(Twine("opset ") + Twine(version) + " has no such op, or not one that is supported: " +
            "known from " + Twine(row->first) + " to " + Twine(row->last));

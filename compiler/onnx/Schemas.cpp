@@ -140,7 +140,9 @@ void checkSchema(const Node &node, StringRef domain) {
 }
 
 void checkResults(const Node &node, StringRef domain) {
-  const Schema *schema = findSchema(domain, node.op(), node.opset);
+  // Exporters wrote constants of all types before opset 9 allowed them.
+  int64_t opset = node.op() == "Constant" ? std::max<int64_t>(node.opset, 9) : node.opset;
+  const Schema *schema = findSchema(domain, node.op(), opset);
   for (size_t i = 0; schema && i < node.results.size() && !schema->outputs.empty(); ++i) {
     const Formal &formal = schema->outputs[std::min(i, schema->outputs.size() - 1)];
     int type = node.results[i] ? dataTypeOf(node.results[i].getType()) : 0;

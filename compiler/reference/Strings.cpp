@@ -198,7 +198,7 @@ static Results format(const Call &call) {
     if (isFloat(x.element))
       texts.push_back(decimalOf(numberAt(x, i), x.element.isF32()));
     else if (x.element.isInteger(1))
-      texts.push_back(integerAt(x, i) ? "True" : "False");
+      texts.push_back(integerAt(x, i) ? "1" : "0"); // as ONNX Runtime
     else
       texts.push_back(isUnsigned(x.element) ? std::to_string(static_cast<uint64_t>(integerAt(x, i)))
                                             : std::to_string(integerAt(x, i)));

@@ -191,7 +191,7 @@ static int64_t formatted(heddle_call_t *call, int32_t dtype, const void *x, int6
   else if (dtype == HEDDLE_FLOAT64)
     size = formatFloat(text, sizeof text, ((const double *)x)[i], false);
   else if (dtype == HEDDLE_BOOL)
-    size = snprintf(text, sizeof text, "%s", ((const uint8_t *)x)[i] ? "True" : "False");
+    size = snprintf(text, sizeof text, "%d", ((const uint8_t *)x)[i] != 0); /* as ONNX Runtime */
   else if (dtype == HEDDLE_UINT64)
     size = snprintf(text, sizeof text, "%" PRIu64, ((const uint64_t *)x)[i]);
   else

@@ -206,6 +206,16 @@ static bool generalise(Node &n, Body &body) {
   return changed;
 }
 
+/// Values of one element in the rank that the body declares for them: exporters give the counter of
+/// a loop, and its condition, the shape [1].
+static void declareLeading(Node &n, const Body &body, MutableArrayRef<Value> inside) {
+  for (size_t i = 0; i < body.leading.size() && (int)i < body.graph.input_size(); ++i) {
+    const auto &type = body.graph.input(i).type().tensor_type();
+    if (type.has_shape() && type.shape().dim_size() == 1)
+      inside[i] = n.reshape(inside[i], {Dim(1)});
+  }
+}
+
 /// Fills region 0 of `op`, whose carried types may become more general meanwhile.
 static void importBody(Node &n, Operation *op, Body &body) {
   body.start = symbolCount(n);
@@ -215,6 +225,7 @@ static void importBody(Node &n, Operation *op, Body &body) {
     arguments.append(body.carried);
     arguments.append(body.trailing);
     SmallVector<Value> inside = n.beginRegion(op, 0, arguments);
+    declareLeading(n, body, inside);
     body.yielded = n.reader.readSubgraph(body.graph, n.scope, inside);
     if (body.yielded.size() < body.skipped + body.carried.size())
       refuse("the body has " + Twine(body.yielded.size()) + " outputs, but needs at least " +
@@ -222,6 +233,8 @@ static void importBody(Node &n, Operation *op, Body &body) {
     if (!generalise(n, body)) {
       for (auto [i, type] : llvm::enumerate(body.carried))
         body.yielded[body.skipped + i] = asType(n, body.yielded[body.skipped + i], type);
+      if (body.skipped) // the condition
+        body.yielded[0] = asType(n, body.yielded[0], body.leading[1]);
       n.yield(body.yielded);
       return;
     }
@@ -246,6 +259,13 @@ static Type stackedResult(Node &n, const Body &body, Value each, const Dim &coun
   DimVector own = dimsOf(each), dims = {count};
   dims.append(outerDims(n, own, own, body.start, body.stem));
   return n.tensor(dims, elementOf(each));
+}
+
+/// The value of which reshapes made this one.
+static Value reshaped(Value value) {
+  while (auto op = value.getDefiningOp<ReshapeOp>())
+    value = op.getOperand();
+  return value;
 }
 
 static bool isTrue(Value value) {
@@ -287,7 +307,7 @@ static void importLoop(Node &n) {
   size_t carried = body.carried.size();
   size_t stacked = body.yielded.size() - 1 - carried;
   Value again = body.yielded[0], given = draft->getRegion(0).getArgument(1);
-  bool runsAll = isTrue(condition) && (again == given || isTrue(again));
+  bool runsAll = isTrue(condition) && (reshaped(again) == given || isTrue(again));
   auto count = n.has(0) && runsAll ? shapeValue(trips) : std::nullopt;
   Dim iterations = count ? Dim::max((*count)[0], Dim(0)) : n.freshSymbol("loop");
   SmallVector<Type> results;

@@ -31,7 +31,8 @@ static void importSimplifiedLayerNormalization(Node &n) {
     n.set(1, inverse);
 }
 
-/// Operands: input, skip, gamma, bias. Output 3 is the sum before normalisation.
+/// Operands: input, skip, gamma, bias. Output 1 is the mean, which nothing here needs; output 3 is
+/// the sum before normalisation.
 static void importSkipSimplifiedLayerNormalization(Node &n) {
   Value sum = n.add(n.in(0), n.in(1));
   if (n.has(3))
@@ -39,6 +40,8 @@ static void importSkipSimplifiedLayerNormalization(Node &n) {
   auto [y, inverse] =
       rootMeanSquare(n, sum, n.in(2), rankOf(sum) - 1, n.getFloat("epsilon", 1e-12));
   n.set(0, y);
+  if (n.wants(1))
+    n.set(1, n.mean(n.cast(sum, wideType(n, elementOf(sum))), {rankOf(sum) - 1}));
   if (n.wants(2))
     n.set(2, inverse);
   if (n.wants(3))

@@ -11,9 +11,14 @@ using namespace heddle::graph;
 
 namespace heddle::onnx {
 
-/// `count` rows of coefficients as the columns of a matrix [features, count].
-static Value columnsOf(Node &n, StringRef name, int64_t count, Type element) {
+/// `count` rows of coefficients as the columns of a matrix [features, count]. Where they are not
+/// whole rows, those past the features of x are surplus.
+static Value columnsOf(Node &n, StringRef name, int64_t count, Value x) {
+  Type element = elementOf(x);
   auto values = n.getFloats(name);
+  if (auto needed = dimsOf(x)[1].constant(); needed && *needed > 0 && count > 0)
+    if (size_t most = *needed * count; most < values.size() && values.size() % count != 0)
+      values.resize(most);
   if (count < 1 || values.empty() || values.size() % count != 0)
     refuse("'" + name + "' has " + Twine(values.size()) + " entries, but needs a multiple of " +
            Twine(count));
@@ -43,7 +48,7 @@ static Value argMax(Node &n, Value scores) {
 static void importLinearRegressor(Node &n) {
   Value x = featuresOf(n);
   int64_t targets = n.getInt("targets", 1);
-  Value y = n.matmul(x, columnsOf(n, "coefficients", targets, elementOf(x)));
+  Value y = n.matmul(x, columnsOf(n, "coefficients", targets, x));
   auto intercepts = n.getFloats("intercepts").size();
   if (intercepts && (int64_t)intercepts != targets)
     refuse("'intercepts' has " + Twine(intercepts) + " entries, but 'targets' is " +
@@ -63,7 +68,7 @@ static void importLinearClassifier(Node &n) {
     rows = given.size() / *features;
   if (rows == 0)
     rows = labels;
-  Value scores = n.matmul(x, columnsOf(n, "coefficients", rows, elementOf(x)));
+  Value scores = n.matmul(x, columnsOf(n, "coefficients", rows, x));
   scores = plusList(n, scores, "intercepts");
   if (rows == 1 && labels == 2)
     scores = bothSides(n, scores);
@@ -84,7 +89,7 @@ static Value kernelsOf(Node &n, Value x, int64_t count) {
   auto params = n.getFloats("kernel_params");
   params.resize(3);
   double gamma = params[0], shift = params[1], degree = params[2];
-  Value vectors = columnsOf(n, "support_vectors", count, element);
+  Value vectors = columnsOf(n, "support_vectors", count, x);
   std::string kernel = n.getText("kernel_type", "LINEAR");
   Value dots = n.matmul(x, vectors);
   if (kernel == "LINEAR")
@@ -108,11 +113,12 @@ static void importSvmRegressor(Node &n) {
   Value sum;
   if (count > 0) {
     auto given = n.getFloats("coefficients");
-    if ((int64_t)given.size() != count)
+    if ((int64_t)given.size() < count)
       refuse("'coefficients' has " + Twine(given.size()) + " entries, but needs " + Twine(count));
+    given.resize(count);
     sum = n.matmul(kernelsOf(n, x, count), numbers(n, given, {count, 1}, elementOf(x)));
   } else {
-    sum = n.matmul(x, columnsOf(n, "coefficients", 1, elementOf(x)));
+    sum = n.matmul(x, columnsOf(n, "coefficients", 1, x));
   }
   sum = plusList(n, sum, "rho");
   if (n.getInt("one_class", 0))
@@ -138,7 +144,7 @@ static Duels duelsOf(Node &n, Value x, ArrayRef<int64_t> perClass) {
     vectors += count;
   }
   auto given = n.getFloats("coefficients");
-  if ((int64_t)given.size() != (classes - 1) * vectors)
+  if ((int64_t)given.size() < (classes - 1) * vectors)
     refuse("'coefficients' has " + Twine(given.size()) + " entries, but needs " +
            Twine((classes - 1) * vectors));
   std::vector<double> weights(vectors * pairs, 0), first(pairs * classes, 0), second = first;
@@ -222,7 +228,7 @@ static void importSvmClassifier(Node &n) {
   Value scores, classes;
   bool hasChances = !n.getFloats("prob_a").empty() && !perClass.empty();
   if (perClass.empty()) {
-    scores = n.add(n.matmul(x, columnsOf(n, "coefficients", std::max<int64_t>(labels, 1), element)),
+    scores = n.add(n.matmul(x, columnsOf(n, "coefficients", std::max<int64_t>(labels, 1), x)),
                    n.getFloats("rho").empty() ? 0.0 : n.getFloats("rho")[0]);
     classes = argMax(n, scores);
   } else {

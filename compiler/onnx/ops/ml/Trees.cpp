@@ -143,8 +143,8 @@ static void setBinary(Node &n, Value scores, int64_t id, bool isChance) {
     return;
   Value other = isChance ? n.sub(n.scalar(element, 1), score) : n.unary<NegOp>(score);
   Value both = id == 1 ? scores : n.concat({other, score}, 1);
-  if (id == 0 && (isChance || transform != "LOGISTIC")) // as ONNX Runtime has it
-    transform = "NONE";
+  if (id == 0 && (isChance || transform != "LOGISTIC") && transform != "PROBIT")
+    transform = "NONE"; // as ONNX Runtime has it
   n.set(1, n.cast(postTransform(n, both, transform), n.f32()));
 }
 

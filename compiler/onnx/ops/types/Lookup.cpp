@@ -125,10 +125,8 @@ static void importCategoryMapper(Node &n) {
                n.reshape(n.stringConstant({n.getText("default_string", "_Unused")}), {})));
 }
 
-/// One more dimension, with a 1 where a category is x.
+/// One more dimension, with a 1 where a category is x. Without 'zeros', each x must be one.
 static void importOneHotEncoder(Node &n) {
-  if (!n.getInt("zeros", 1))
-    refuse("'zeros' is 0, but what is no category can only become zeros");
   std::set<std::string> texts;
   for (const std::string &text : n.getTexts("cats_strings"))
     if (!texts.insert(text).second)
@@ -140,7 +138,13 @@ static void importOneHotEncoder(Node &n) {
   Value x = n.in(0), categories = given(n, {"cats_strings", "cats_int64s"});
   if (!isString(elementOf(x)))
     x = n.cast(x, n.i64());
-  Value isOne = n.compare<EqualOp>(n.unsqueeze(ordered(n, x), {rankOf(x)}), ordered(n, categories));
+  int64_t axis = rankOf(x);
+  Value isOne = n.compare<EqualOp>(n.unsqueeze(ordered(n, x), {axis}), ordered(n, categories));
+  if (!n.getInt("zeros", 1)) {
+    Value known = n.reduce<ReduceMaxOp>(n.cast(isOne, n.i64()), {axis}, false);
+    Value all = n.reduce<ReduceMinOp>(known, llvm::to_vector(llvm::seq<int64_t>(0, axis)), false);
+    n.requireNotNegative(n.add(all, -1), "an input is no category, which 'zeros' = 0 forbids");
+  }
   n.set(n.cast(isOne, n.f32()));
 }
 
@@ -234,7 +238,7 @@ OpRows lookupRows() {
   static const OpRow rows[] = {
       {"LabelEncoder", kMl, 1, 5, importLabelEncoder},
       {"CategoryMapper", kMl, 1, 5, importCategoryMapper},
-      {"OneHotEncoder", kMl, 1, 5, importOneHotEncoder, false, "what is no category becomes zeros"},
+      {"OneHotEncoder", kMl, 1, 5, importOneHotEncoder},
       {"TfIdfVectorizer", "", 9, 27, importTfIdfVectorizer, false,
        "'ngram_indexes' without repeats"},
   };
