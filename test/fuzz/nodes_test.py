@@ -231,9 +231,10 @@ def test_a_crash_that_does_not_come_again_is_none(monkeypatch):
 
 
 def test_three_hundred_nodes():
-    """A short campaign; `heddle fuzz --nodes --count 100000 --jobs 2` is a long one."""
+    """A short campaign; `heddle fuzz --nodes --count 100000 --jobs 2` is a long one. ONNX Runtime
+    never ends with one of them, a TfIdfVectorizer whose max_skip_count is the largest integer."""
     found = []
-    campaign = Campaign(40, lambda index: draw.generate(40, index), limit=600, say=found.append,
+    campaign = Campaign(40, lambda index: draw.generate(40, index), limit=120, say=found.append,
                         kind="node")
     campaign.run(range(300), jobs=2)
     assert campaign.models == 300 and not campaign.kinds, found
