@@ -75,8 +75,9 @@ def test_truths_as_texts():
 @pytest.mark.parametrize("rank", [0, 1])
 def test_the_counter_of_a_loop_as_a_vector(rank):
     """tf2onnx declares it so."""
+    start = node("Identity", ["i"], ["from"]) if rank else node("Reshape", ["i", "one"], ["from"])
     body = helper.make_graph(
-        [node("Reshape", ["i", "one"], ["from"]), node("Add", ["from", "one"], ["to"]),
+        [start, node("Add", ["from", "one"], ["to"]),
          node("Slice", ["x", "from", "to", "zero"], ["s"]), node("Identity", ["c"], ["again"])],
         "body", [value("i", I64, [1] * rank), value("c", BOOL, [])],
         [value("again", BOOL, []), value("s", F32, [1, 3])])
