@@ -220,6 +220,49 @@ def artefact(tmp_path_factory):
     return (folder / "m.so").read_bytes()
 
 
+def npy(descr="<f4", shape="(2, 3)", data=bytes(256)):
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + data
+
+
+def tensor(dtype=1, raw=None, **fields):
+    made = TensorProto(data_type=dtype, dims=[2, 3], **fields)
+    if raw is not None:
+        made.raw_data = raw
+    return made.SerializeToString()
+
+
+FILES = {
+    "texts": (npy("string"), ["'string'"]),
+    "a negative size": (npy(shape="(-2, 3)"), ["(-2, 3)"]),
+    "half a size": (npy(shape="(2, 3.0)"), ["(2, 3.0)"]),
+    "a product beyond 64 bits": (npy(shape=f"({1 << 40}, {1 << 40})"), ["larger than"]),
+    "a size beyond 64 bits": (npy(shape=f"({1 << 80}, 3)"), ["larger than"]),
+    "too little data": (npy(data=bytes(23)), ["24 bytes", "23"]),
+    "numbers of four bits": (npy("int4"), ["'x'", "int4"]),
+    "a longer header than file": (npy()[:8] + b"\xff\xff" + npy()[10:], ["truncated"]),
+    "two fields": (tensor(raw=bytes(24), float_data=[1.5] * 1000), ["two fields"]),
+    "integers of floats": (tensor(int32_data=[1] * 6), ["not for float32"]),
+    "floats of integers": (tensor(dtype=7, float_data=[1] * 6), ["not for int64"]),
+    "bytes of texts": (tensor(dtype=8, raw=bytes(6)), ["not for string"]),
+    "texts of floats": (tensor(string_data=[b"a"] * 6), ["not for float32"]),
+    "too few numbers": (tensor(float_data=[1.0] * 5), ["6 values", "has 5"]),
+    "no tensor": (b"\xff" * 40, ["is not an onnx.TensorProto"]),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_bad_files_of_feeds(artefact, tmp_path, name):
+    path, (content, words) = save(artefact, tmp_path / "m.so"), FILES[name]
+    if content.startswith(b"\x93NUMPY"):
+        feed = ("--input", f"x=@{save(content, tmp_path / 'x.npy')}")
+    else:
+        (tmp_path / "data").mkdir()
+        save(content, tmp_path / "data" / "input_0.pb")
+        feed = ("--data", tmp_path / "data")
+    assert_clear(heddle("run", path, *feed), [USAGE, LIMIT], words)
+
+
 @pytest.mark.parametrize("part", [0, 3, 64, 0.3, 0.7, 0.99])
 def test_a_truncated_artefact(artefact, tmp_path, part):
     size = part if isinstance(part, int) else int(part * len(artefact))

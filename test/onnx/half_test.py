@@ -1,5 +1,5 @@
-"""Counts, sums, squares and epsilons within one op of 16-bit floats, past the range and precision of
-their type: judged by double precision, in both modes of arithmetic."""
+"""Counts, sums, squares and epsilons within one op of 16-bit floats, past the range and precision
+of their type: judged by double precision, in both modes of arithmetic."""
 
 import heddle
 import ml_dtypes

@@ -48,10 +48,13 @@ static std::vector<int64_t> parseShape(const std::string &path, const std::strin
     failUsage("'" + path + "': its header has no 'shape' in parentheses");
   std::vector<int64_t> dims;
   for (size_t at = 1; at < end;) {
-    if (!std::isdigit(static_cast<unsigned char>(text[at]))) {
+    if (text[at] == ' ' || text[at] == ',') {
       ++at;
       continue;
     }
+    if (!std::isdigit(static_cast<unsigned char>(text[at])))
+      failUsage("'" + path + "': its shape is '" + text.substr(0, end + 1) +
+                "', but sizes are numbers of digits alone");
     char *after = nullptr;
     dims.push_back(std::strtoll(text.c_str() + at, &after, 10));
     at = static_cast<size_t>(after - text.c_str());
@@ -88,7 +91,7 @@ static int32_t dtypeOfDescr(const std::string &path, const std::string &descr, i
     return wanted;
   if (kind == "V1" && (heddle_dtype_bits(wanted) <= 8 && wanted))
     return wanted;
-  if (int32_t named = dtypeOf(descr)) // the name of a type of ml_dtypes
+  if (int32_t named = dtypeOf(descr); named && named != HEDDLE_STRING) // as ml_dtypes names it
     return named;
   failUsage("'" + path + "': its type is '" + descr +
             "'; supported are numbers and bool of this machine's byte order, V2 for bfloat16 and "
@@ -116,8 +119,12 @@ Tensor readNpy(const std::string &path, int32_t wanted) {
   size_t dataAt = 0;
   Header header = parseHeader(path, file, dataAt);
   int32_t dtype = dtypeOfDescr(path, header.descr, wanted);
+  // A byte holds one element of four bits.
   bool isPacked = heddle_dtype_bits(wanted) == 4 && heddle_dtype_bits(dtype) <= 8;
-  Tensor tensor = makeTensor(isPacked ? wanted : dtype, header.dims, "'" + path + "'");
+  if (isPacked)
+    dtype = wanted;
+  isPacked |= heddle_dtype_bits(dtype) == 4;
+  Tensor tensor = makeTensor(dtype, header.dims, "'" + path + "'");
   size_t elementBytes = isPacked ? 1 : static_cast<size_t>(heddle_dtype_bits(dtype)) / 8;
   size_t bytes = static_cast<size_t>(tensor.count()) * elementBytes;
   if (file.size() - dataAt < bytes)

@@ -64,10 +64,10 @@ bool isSigned(int32_t dtype) {
 bool isComplex(int32_t dtype) { return dtype == HEDDLE_COMPLEX64 || dtype == HEDDLE_COMPLEX128; }
 
 int64_t Tensor::count() const {
-  int64_t count = 1;
+  uint64_t count = 1; // which may wrap before a size of 0
   for (int64_t dim : dims)
-    count *= dim;
-  return count;
+    count *= static_cast<uint64_t>(dim);
+  return static_cast<int64_t>(count);
 }
 
 heddle_tensor_t Tensor::view() const {

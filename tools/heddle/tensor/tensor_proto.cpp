@@ -131,6 +131,21 @@ static void readField(Reader &reader, const std::string &path, Fields &fields) {
     reader.fail("its wire type " + std::to_string(wire) + " is unknown");
 }
 
+/// Refuses elements in a field that is not for the data type, or in two fields.
+static void checkPlaces(const Reader &reader, const Fields &fields) {
+  bool isString = fields.dtype == HEDDLE_STRING;
+  bool isNumber =
+      fields.dtype == HEDDLE_FLOAT32 || fields.dtype == HEDDLE_FLOAT64 || isComplex(fields.dtype);
+  if (fields.hasRaw + !fields.strings.empty() + !fields.numbers.empty() + !fields.integers.empty() >
+      1)
+    reader.fail("its elements are in two fields");
+  if ((fields.hasRaw && isString) || (!fields.strings.empty() && !isString) ||
+      (!fields.numbers.empty() && !isNumber) ||
+      (!fields.integers.empty() && (isString || isNumber)))
+    reader.fail("its elements are in a field that is not for " +
+                std::string(heddle_dtype_name(fields.dtype)));
+}
+
 Tensor readTensorProto(const std::string &path) {
   std::string file = readFile(path);
   Reader reader(path, file);
@@ -141,6 +156,7 @@ Tensor readTensorProto(const std::string &path) {
     reader.fail("its data lies in another file");
   if (fields.dtype != HEDDLE_STRING && heddle_dtype_bits(fields.dtype) == 0)
     reader.fail("its data type is " + std::to_string(fields.dtype));
+  checkPlaces(reader, fields);
   Tensor tensor = makeTensor(fields.dtype, fields.dims, "'" + path + "'");
   auto count = static_cast<size_t>(tensor.count());
   size_t found = fields.hasRaw
@@ -153,7 +169,8 @@ Tensor readTensorProto(const std::string &path) {
     reader.fail(formatDims(tensor.dims) + " of " + heddle_dtype_name(fields.dtype) + " needs " +
                 std::to_string(wanted) + (fields.hasRaw ? " bytes" : " values") + ", but it has " +
                 std::to_string(found));
-  tensor.strings = fields.strings;
+  if (fields.dtype == HEDDLE_STRING)
+    tensor.strings = fields.strings;
   if (fields.hasRaw)
     std::copy(fields.raw.begin(), fields.raw.end(), tensor.bytes.begin());
   for (size_t i = 0; i < fields.numbers.size(); ++i)
