@@ -8,10 +8,10 @@
 #include "compiler/support/Suggest.h"
 
 #include "llvm/ADT/StringSet.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SHA256.h"
 
 using namespace mlir;
+
 namespace heddle::plan {
 
 const GroupPlan *Plan::find(StringRef group) const {

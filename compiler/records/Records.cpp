@@ -9,6 +9,7 @@
 #include <sqlite3.h>
 
 using namespace mlir;
+
 namespace heddle::records {
 
 static constexpr int64_t kApplication = 0x48444c52; // "HDLR"

@@ -112,6 +112,16 @@ def test_no_category():
     assert y.tolist() == [[[0, 0]]]
 
 
+@pytest.mark.parametrize("op, attributes", [
+    ("LinearRegressor", {"targets": 2, "coefficients": [1., 2, 3, 4, 5, 6, 7],
+                         "intercepts": [0., 1]}),
+    ("SVMRegressor", {"n_supports": 2, "support_vectors": [1., 2, 3, 4, 5, 6], "rho": [.5],
+                      "coefficients": [1., 2, 3], "kernel_params": [1., 0, 0]})])
+def test_surplus_coefficients(op, attributes):
+    agrees(model_of([node(op, ["x"], ["y"], domain=ML, **attributes)], [value("x", F32, ["n", 3])],
+                    [value("y", F32, None)], [("", 15), (ML, 1)]), {"x": X.reshape(2, 3)})
+
+
 def test_a_leaf_that_no_node_leads_to():
     tree = node("TreeEnsemble", ["x"], ["y"], domain=ML, n_targets=1, aggregate_function=1,
                 post_transform=0, tree_roots=[0], nodes_featureids=[0],

@@ -11,19 +11,25 @@ using namespace heddle::graph;
 
 namespace heddle::onnx {
 
-/// `count` rows of coefficients as the columns of a matrix [features, count]. Where they are not
-/// whole rows, those past the features of x are surplus.
-static Value columnsOf(Node &n, StringRef name, int64_t count, Value x) {
-  Type element = elementOf(x);
-  auto values = n.getFloats(name);
-  if (auto needed = dimsOf(x)[1].constant(); needed && *needed > 0 && count > 0)
-    if (size_t most = *needed * count; most < values.size() && values.size() % count != 0)
-      values.resize(most);
+/// `count` rows of numbers, of attribute `name`, as the columns of a matrix [features, count].
+static Value columnsOf(Node &n, StringRef name, ArrayRef<double> values, int64_t count,
+                       Type element) {
   if (count < 1 || values.empty() || values.size() % count != 0)
     refuse("'" + name + "' has " + Twine(values.size()) + " entries, but needs a multiple of " +
            Twine(count));
   int64_t features = values.size() / count;
   return n.transpose(numbers(n, values, {count, features}, element), {1, 0});
+}
+
+/// The rows of 'coefficients' as columns. Where these are not whole rows, those past the features
+/// of x are surplus, as ONNX Runtime has it.
+static Value coefficientsOf(Node &n, int64_t count, Value x) {
+  std::vector<double> values = n.getFloats("coefficients");
+  auto features = dimsOf(x)[1].constant();
+  if (features && count > 0 && values.size() % count != 0 &&
+      static_cast<int64_t>(values.size() / count) >= *features)
+    values.resize(*features * count);
+  return columnsOf(n, "coefficients", values, count, elementOf(x));
 }
 
 static Value plusList(Node &n, Value scores, StringRef name) {
@@ -48,7 +54,7 @@ static Value argMax(Node &n, Value scores) {
 static void importLinearRegressor(Node &n) {
   Value x = featuresOf(n);
   int64_t targets = n.getInt("targets", 1);
-  Value y = n.matmul(x, columnsOf(n, "coefficients", targets, x));
+  Value y = n.matmul(x, coefficientsOf(n, targets, x));
   auto intercepts = n.getFloats("intercepts").size();
   if (intercepts && (int64_t)intercepts != targets)
     refuse("'intercepts' has " + Twine(intercepts) + " entries, but 'targets' is " +
@@ -68,7 +74,7 @@ static void importLinearClassifier(Node &n) {
     rows = given.size() / *features;
   if (rows == 0)
     rows = labels;
-  Value scores = n.matmul(x, columnsOf(n, "coefficients", rows, x));
+  Value scores = n.matmul(x, coefficientsOf(n, rows, x));
   scores = plusList(n, scores, "intercepts");
   if (rows == 1 && labels == 2)
     scores = bothSides(n, scores);
@@ -89,7 +95,7 @@ static Value kernelsOf(Node &n, Value x, int64_t count) {
   auto params = n.getFloats("kernel_params");
   params.resize(3);
   double gamma = params[0], shift = params[1], degree = params[2];
-  Value vectors = columnsOf(n, "support_vectors", count, x);
+  Value vectors = columnsOf(n, "support_vectors", n.getFloats("support_vectors"), count, element);
   std::string kernel = n.getText("kernel_type", "LINEAR");
   Value dots = n.matmul(x, vectors);
   if (kernel == "LINEAR")
@@ -118,7 +124,7 @@ static void importSvmRegressor(Node &n) {
     given.resize(count);
     sum = n.matmul(kernelsOf(n, x, count), numbers(n, given, {count, 1}, elementOf(x)));
   } else {
-    sum = n.matmul(x, columnsOf(n, "coefficients", 1, x));
+    sum = n.matmul(x, coefficientsOf(n, 1, x));
   }
   sum = plusList(n, sum, "rho");
   if (n.getInt("one_class", 0))
@@ -228,7 +234,7 @@ static void importSvmClassifier(Node &n) {
   Value scores, classes;
   bool hasChances = !n.getFloats("prob_a").empty() && !perClass.empty();
   if (perClass.empty()) {
-    scores = n.add(n.matmul(x, columnsOf(n, "coefficients", std::max<int64_t>(labels, 1), x)),
+    scores = n.add(n.matmul(x, coefficientsOf(n, std::max<int64_t>(labels, 1), x)),
                    n.getFloats("rho").empty() ? 0.0 : n.getFloats("rho")[0]);
     classes = argMax(n, scores);
   } else {
