@@ -67,13 +67,13 @@ void addOptions(cache::Key &key, const CompileOptions &options) {
   key.add(int64_t(options.without.size()));
   for (const std::string &layer : options.without)
     key.add(layer);
-  key.add(options.isProfiled).add(options.isStrict);
+  key.add(options.isProfiled).add(options.isStrict).add(options.keepsSubnormals);
 }
 
 /// The machine decides what "host" and all threads mean. False where there is no such target.
 bool addTargets(cache::Key &key, const CompileOptions &options) {
-  auto targets = target::targetsFor(options.target,
-                                    {options.threads, options.isProfiled, options.isSanitized});
+  auto targets = target::targetsFor(options.target, {options.threads, options.isProfiled,
+                                                     options.isSanitized, options.keepsSubnormals});
   if (!targets) {
     llvm::consumeError(targets.takeError()); // the pipeline says why
     return false;

@@ -293,6 +293,11 @@ llvm::Expected<CompileOptions> heddle::optionsOf(const heddle_compile_options_t 
                                              "'; known: fast, strict");
     options.isStrict = true;
   }
+  llvm::StringRef subnormals = given->subnormals ? given->subnormals : "";
+  if (!subnormals.empty() && subnormals != "keep" && subnormals != "flush")
+    return makeError(ErrorCode::Usage,
+                     "error: subnormals are '" + subnormals + "', but must be keep or flush");
+  options.keepsSubnormals = subnormals.empty() ? options.isStrict : subnormals == "keep";
   if (llvm::Error error = readPrinting(*given, options))
     return std::move(error);
   options.jobs = given->jobs;

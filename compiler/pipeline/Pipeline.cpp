@@ -76,7 +76,7 @@ llvm::Expected<OwningOpRef<ModuleOp>> importGiven(MLIRContext &context, const Mo
 static llvm::Error simplifyGraph(Compiled &compiled, const CompileOptions &options,
                                  const target::Targets &targets) {
   simplify::SimplifyOptions rules;
-  rules.widensHalves = !options.isStrict;
+  rules.isStrict = options.isStrict;
   rules.foldLimitBytes = options.foldLimitBytes;
   rules.prefersUnsigned = llvm::none_of(targets, [](const auto &target) {
     return target->machine(1).dot == program::Dot::SignedBytes;
@@ -159,8 +159,8 @@ static llvm::Error compileFor(std::shared_ptr<const target::Target> target, Comp
 /// What asks most of a machine comes last, so that its weights hold those of all.
 static llvm::Error compileStages(Compiled &compiled, const CompileOptions &options,
                                  Stages &stages) {
-  auto targets = target::targetsFor(options.target,
-                                    {options.threads, options.isProfiled, options.isSanitized});
+  auto targets = target::targetsFor(options.target, {options.threads, options.isProfiled,
+                                                     options.isSanitized, options.keepsSubnormals});
   if (!targets)
     return targets.takeError();
   if (llvm::Error error = readGiven(compiled, options))

@@ -43,6 +43,7 @@ struct CompileOptions {
   bool isProfiled = false;                     // see program::Program
   bool isSanitized = false;                    // the same
   bool isStrict = false;                       // no cards of `math = "fast"`, halves are rounded
+  bool keepsSubnormals = false;                // else results that would be subnormal are 0
   std::function<void(llvm::StringRef stage, double fraction)> progress;
   std::set<std::string> printAfter; // names of stages, whose modules `print` gets as text
   std::function<void(llvm::StringRef stage, llvm::StringRef text)> print;

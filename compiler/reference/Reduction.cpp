@@ -79,10 +79,10 @@ struct Around {
 };
 } // namespace
 
-/// Whether x goes before y in descending (ascending) order; NaN counts as larger than all.
+/// Whether x is more extreme than y, as NaN is than all numbers.
 template <typename T> static bool isBefore(T x, T y, bool largest) {
   if (x != x || y != y)
-    return largest ? x != x && y == y : x == x && y != y;
+    return x != x && y == y;
   return largest ? x > y : x < y;
 }
 

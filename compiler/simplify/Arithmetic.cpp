@@ -1,7 +1,8 @@
 // Arithmetic: equations on elements. One function is one equation; the comment is its statement.
 //
-// c, d are constants. None changes what a NaN or an infinity gives: x * 0 = 0 and x - x = 0 are no
-// equations here. Sums and products of constants that might overflow are not merged.
+// c, d are constants. All are exact, but for the sign of a zero: none changes what a NaN or an
+// infinity gives, or how a result is rounded. x * 0 = 0, x - x = 0 and, of floats, (x + c) + d =
+// x + (c + d) are no equations here.
 
 #include "compiler/simplify/Rules.h"
 
@@ -108,53 +109,29 @@ LogicalResult subConstant(SubOp op, Rewriter &rewriter) {
   return success();
 }
 
-/// (x ∘ c) ∘ d = x ∘ (c ∘ d), where c ∘ d is safe.
-template <typename Op>
-LogicalResult reassociate(Op op, Rewriter &rewriter, bool (*isSafe)(Value, Value)) {
+/// (x ∘ c) ∘ d = x ∘ (c ∘ d)
+template <typename Op> LogicalResult reassociate(Op op, Rewriter &rewriter) {
   auto inner = op.getX().template getDefiningOp<Op>();
   if (!inner || !inner->hasOneUse() || !isConstant(op.getY()) || !isConstant(inner.getY()) ||
-      isConstant(inner.getX()) || !isSafe(inner.getY(), op.getY()))
+      isConstant(inner.getX()))
     return failure();
   Value both = rewriter.create<Op>(op.getLoc(), inner.getY(), op.getY());
   rewriter.replaceOpWithNewOp<Op>(op, inner.getX(), both);
   return success();
 }
-bool isAlwaysSafe(Value, Value) { return true; }
 
-// (x + c) + d = x + (c + d)
-LogicalResult addAdd(AddOp op, Rewriter &rewriter) { return reassociate(op, rewriter, isSumSafe); }
-// (x * c) * d = x * (c * d)
-LogicalResult mulMul(MulOp op, Rewriter &rewriter) {
-  return reassociate(op, rewriter, isProductSafe);
+// (x + c) + d = x + (c + d), of integers, which wrap
+LogicalResult addAdd(AddOp op, Rewriter &rewriter) {
+  return isFloat(op.getX()) ? failure() : reassociate(op, rewriter);
 }
-// (x / c) * d = x * (d / c), and (x * d) / c = x * (d / c), where c is one number
-template <typename Outer, typename Inner> LogicalResult mulAndDiv(Outer op, Rewriter &rewriter) {
-  auto inner = op.getX().template getDefiningOp<Inner>();
-  if (!inner || !inner->hasOneUse() || !isFloat(op.getX()) || isConstant(inner.getX()))
-    return failure();
-  bool isDivFirst = isa<DivOp>(inner);
-  Value divisor = isDivFirst ? inner.getY() : op.getY();
-  Value factor = isDivFirst ? op.getY() : inner.getY();
-  auto number = splatOf(divisor);
-  auto size = isConstant(factor) ? magnitudesOf(factor) : std::nullopt;
-  // Moderate numbers, so that the quotient neither overflows nor underflows in f16.
-  constexpr double kLeast = 1e-2, kMost = 1e2;
-  auto isModerate = [](double x) { return x >= kLeast && x <= kMost; };
-  if (!number || !isModerate(std::abs(*number)) || !size || !isModerate(size->smallest) ||
-      !isModerate(size->largest))
-    return failure();
-  Value quotient = rewriter.create<DivOp>(op.getLoc(), factor, divisor);
-  rewriter.replaceOpWithNewOp<MulOp>(op, inner.getX(), quotient);
-  return success();
+// (x * c) * d = x * (c * d), of integers
+LogicalResult mulMul(MulOp op, Rewriter &rewriter) {
+  return isFloat(op.getX()) ? failure() : reassociate(op, rewriter);
 }
 // max(max(x, c), d) = max(x, max(c, d)): relu(relu x) = relu x
-LogicalResult maxMax(MaxOp op, Rewriter &rewriter) {
-  return reassociate(op, rewriter, isAlwaysSafe);
-}
+LogicalResult maxMax(MaxOp op, Rewriter &rewriter) { return reassociate(op, rewriter); }
 // min(min(x, c), d) = min(x, min(c, d))
-LogicalResult minMin(MinOp op, Rewriter &rewriter) {
-  return reassociate(op, rewriter, isAlwaysSafe);
-}
+LogicalResult minMin(MinOp op, Rewriter &rewriter) { return reassociate(op, rewriter); }
 
 /// f(f x) = x
 template <typename Op> LogicalResult involution(Op op, Rewriter &rewriter) {
@@ -217,7 +194,6 @@ void addArithmeticRules(RewritePatternSet &patterns) {
   patterns.add(indexAtLeast).add(andKnown).add(orKnown);
   patterns.add(addZero).add(subZero).add(mulOne).add(divOne).add(powOne).add(powTwo).add(powHalf);
   patterns.add(divPowerOfTwo).add(subConstant).add(addAdd).add(mulMul).add(maxMax).add(minMin);
-  patterns.add(mulAndDiv<MulOp, DivOp>).add(mulAndDiv<DivOp, MulOp>);
   patterns.add(involution<NegOp>).add(involution<NotOp>).add(involution<BitNotOp>);
   patterns.add(idempotent<AbsOp>).add(idempotent<FloorOp>).add(idempotent<CeilOp>);
   patterns.add(idempotent<RoundOp>).add(idempotent<TruncOp>).add(idempotent<SignOp>);

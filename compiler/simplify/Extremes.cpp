@@ -11,22 +11,17 @@ namespace heddle::simplify {
 
 namespace {
 /// argmax(x) = min over i of (x[i] == max(x) or x[i] is NaN ? i : none), along the last dimension;
-/// argmin(x) = min over i of (x[i] == min(x without NaN) ? i : none), 0 where all are NaN.
+/// argmin as well. Where there is a NaN, max(x) is, so that no number equals it.
 template <typename Op, typename Best> struct PlaceOfBest : OpRewritePattern<Op> {
   using OpRewritePattern<Op>::OpRewritePattern;
-  static constexpr bool isMax = std::is_same_v<Op, ArgMaxOp>;
 
   /// Where x is as good as anything in its row.
   Value isBest(OpBuilder &b, Location loc, Value x, int64_t axis) const {
-    DimVector dims = dimsOf(x);
-    Value isNan = isFloat(x) ? b.create<IsNanOp>(loc, x).getResult() : Value(), numbers = x;
-    if (isNan && !isMax)
-      numbers = b.create<SelectOp>(loc, isNan, Build(b, loc).full(dims, elementOf(x), INFINITY), x);
-    Value best = b.create<Best>(loc, numbers, ArrayRef<int64_t>(axis), true);
-    Value isEqual = b.create<EqualOp>(loc, x, Build(b, loc).broadcast(best, dims));
-    if (isNan && isMax)
-      return b.create<OrOp>(loc, isEqual.getType(), isEqual, isNan);
-    return isEqual;
+    Value best = b.create<Best>(loc, x, ArrayRef<int64_t>(axis), true);
+    Value isEqual = b.create<EqualOp>(loc, x, Build(b, loc).broadcast(best, dimsOf(x)));
+    if (!isFloat(x))
+      return isEqual;
+    return b.create<OrOp>(loc, isEqual.getType(), isEqual, b.create<IsNanOp>(loc, x));
   }
 
   LogicalResult matchAndRewrite(Op op, PatternRewriter &b) const override {
@@ -34,9 +29,9 @@ template <typename Op, typename Best> struct PlaceOfBest : OpRewritePattern<Op> 
     DimVector dims = dimsOf(x);
     int64_t axis = rankOf(x) - 1;
     auto size = dims[axis].constant();
-    bool canBeNone = isFloat(x) && !isMax, isLast = op.getLast();
+    bool isLast = op.getLast();
     if (static_cast<int64_t>(op.getAxis()) != axis ||
-        (size && *size < cost::thresholdAt(op, cost::kArgRow)) || (canBeNone && isLast && !size))
+        (size && *size < cost::thresholdAt(op, cost::kArgRow)))
       return failure();
     Location loc = op.getLoc();
     bool isNarrow = size && *size < INT32_MAX;
@@ -49,11 +44,6 @@ template <typename Op, typename Best> struct PlaceOfBest : OpRewritePattern<Op> 
     Value found = isLast
                       ? b.create<ReduceMaxOp>(loc, candidate, axes, op.getKeepDims()).getResult()
                       : b.create<ReduceMinOp>(loc, candidate, axes, op.getKeepDims()).getResult();
-    if (canBeNone) {
-      auto all = [&](double number) { return Build(b, loc).full(dimsOf(found), index, number); };
-      Value isNone = b.create<EqualOp>(loc, found, all(none));
-      found = b.create<SelectOp>(loc, isNone, all(isLast ? *size - 1 : 0), found);
-    }
     b.replaceOpWithNewOp<CastOp>(op, op.getType(), found);
     return success();
   }

@@ -1,7 +1,7 @@
 // Passes: graph -> graph rewrites that need no target.
 //
-// No rule changes what NaN and infinities give; the sign of a zero may change, and sums and
-// products of constants are reassociated.
+// No rule changes what NaN and infinities give; the sign of a zero may change. Which sets of rules
+// round otherwise than the ops is told in Rules.h.
 #ifndef HEDDLE_SIMPLIFY_PASSES_H
 #define HEDDLE_SIMPLIFY_PASSES_H
 
@@ -36,12 +36,14 @@ std::unique_ptr<mlir::Pass> createChannelsLastPass(Layouts wanted = {});
 std::unique_ptr<mlir::Pass> createTransposedConvPass();
 std::unique_ptr<mlir::Pass> createWeightsPass();
 
-/// Fold, shapes and algebra until nothing changes, at most 4 times.
-std::unique_ptr<mlir::Pass> createFixpointPass(int64_t foldLimitBytes = kFoldLimitBytes);
+/// Fold, shapes and algebra until nothing changes, at most 4 times. `isStrict`: by exact rules
+/// only.
+std::unique_ptr<mlir::Pass> createFixpointPass(int64_t foldLimitBytes = kFoldLimitBytes,
+                                               bool isStrict = false);
 
 struct SimplifyOptions {
   bool channelsLast = true;
-  bool widensHalves = true;    // floats of 16 bits are computed as f32
+  bool isStrict = false;       // rounds as the ops do, those of 16 bits too
   bool prefersUnsigned = true; // integer products take a left side without a sign as it is
   bool hasCheapTables = true;  // of 256 bytes
   int64_t foldLimitBytes = kFoldLimitBytes;

@@ -22,13 +22,9 @@ struct Magnitudes {
   bool hasZero;
 };
 std::optional<Magnitudes> magnitudesOf(mlir::Value constant);
-/// Whether a * b neither overflows nor underflows in `element`, whichever elements meet. Integers
-/// wrap.
-bool isProductSafe(mlir::Value a, mlir::Value b);
-/// As isProductSafe, but a product may underflow: that loses a weight too small to matter.
+/// Whether a * b does not overflow, whichever elements meet; where it underflows, a weight too
+/// small to matter is lost. Integers wrap.
 bool isProductFinite(mlir::Value a, mlir::Value b);
-/// Whether a + b does not overflow. Integers wrap.
-bool isSumSafe(mlir::Value a, mlir::Value b);
 
 /// Whether no element is below zero; NaN counts as not below.
 bool isNeverNegative(mlir::Value value);

@@ -2,7 +2,8 @@
 //
 // f is a conv, conv_transpose or matmul whose weights are constant and that nobody else uses; s, b
 // are constants that vary along the axis of its output channels alone. Where a product of constants
-// might overflow, nothing is carried.
+// might overflow, nothing is carried. They round otherwise than the ops: `--math strict` does
+// without.
 
 #include "compiler/simplify/Rules.h"
 
@@ -92,6 +93,23 @@ LogicalResult mulOfSum(MulOp op, Rewriter &rewriter) {
   return success();
 }
 
+// (f(x, w) + b) + d = f(x, w) + (b + d), where b and d are no larger than results of f: a large d
+// is added to round to its last place
+LogicalResult addOfSum(AddOp op, Rewriter &rewriter) {
+  constexpr double kMost = 1e3;
+  auto isSmall = [](Value constant) {
+    auto size = isConstant(constant) ? magnitudesOf(constant) : std::nullopt;
+    return size && size->largest <= kMost;
+  };
+  auto sum = op.getX().getDefiningOp<AddOp>();
+  if (!sum || !sum->hasOneUse() || !productOf(sum.getX()) || !isSmall(sum.getY()) ||
+      !isSmall(op.getY()))
+    return failure();
+  Value both = rewriter.create<AddOp>(op.getLoc(), sum.getY(), op.getY());
+  rewriter.replaceOpWithNewOp<AddOp>(op, sum.getX(), both);
+  return success();
+}
+
 /// Whether the reciprocals of a constant are normal numbers, even in f16.
 bool isInvertible(Value constant) {
   constexpr double kLeast = 1e-4, kMost = 1e4;
@@ -161,7 +179,12 @@ LogicalResult convOfDiv(ConvOp op, Rewriter &rewriter) {
 } // namespace
 
 void addConvScaleRules(RewritePatternSet &patterns) {
-  patterns.add(mulOfProduct).add(mulOfSum).add(divOfProduct).add(convOfMul).add(convOfDiv);
+  patterns.add(mulOfProduct)
+      .add(mulOfSum)
+      .add(addOfSum)
+      .add(divOfProduct)
+      .add(convOfMul)
+      .add(convOfDiv);
 }
 
 } // namespace heddle::simplify

@@ -15,7 +15,8 @@ constexpr int kRounds = 4;
 /// Runs the rules that feed each other until the graph stays as it was.
 struct FixpointPass : PassWrapper<FixpointPass, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(FixpointPass)
-  explicit FixpointPass(int64_t foldLimitBytes) : foldLimitBytes(foldLimitBytes) {}
+  FixpointPass(int64_t foldLimitBytes, bool isStrict)
+      : foldLimitBytes(foldLimitBytes), isStrict(isStrict) {}
   StringRef getArgument() const override { return "heddle-simplify-fixpoint"; }
   StringRef getDescription() const override {
     return "fold, shapes, algebra, quantized and conv-scale until nothing changes";
@@ -32,7 +33,8 @@ struct FixpointPass : PassWrapper<FixpointPass, OperationPass<ModuleOp>> {
     round.addPass(createQuantizedPass());
     // The rules of conv-scale look at constants that algebra has put together.
     round.addPass(createFoldPass(foldLimitBytes));
-    round.addPass(createConvScalePass());
+    if (!isStrict)
+      round.addPass(createConvScalePass());
     round.addPass(createAlgebraPass());
     round.addPass(createFoldPass(foldLimitBytes));
     round.addPass(createCSEPass());
@@ -49,29 +51,30 @@ struct FixpointPass : PassWrapper<FixpointPass, OperationPass<ModuleOp>> {
 
 private:
   int64_t foldLimitBytes;
+  bool isStrict;
 };
 
 } // namespace
 
-std::unique_ptr<Pass> createFixpointPass(int64_t foldLimitBytes) {
-  return std::make_unique<FixpointPass>(foldLimitBytes);
+std::unique_ptr<Pass> createFixpointPass(int64_t foldLimitBytes, bool isStrict) {
+  return std::make_unique<FixpointPass>(foldLimitBytes, isStrict);
 }
 
 void addSimplifyPasses(OpPassManager &manager, const SimplifyOptions &options) {
   manager.addPass(createCSEPass());
-  if (options.widensHalves)
+  if (!options.isStrict)
     manager.addPass(createHalvesPass());
   if (options.prefersUnsigned)
     manager.addPass(createUnsignedPass()); // before zero points become shifts and borders
   manager.addPass(createQuantizedPass());  // before fold makes floats of quantised weights
   manager.addPass(createUnfoldedPass());   // and what is still to be seen of them
   manager.addPass(createStoredPass());     // what is left of such weights
-  manager.addPass(createFixpointPass(options.foldLimitBytes));
+  manager.addPass(createFixpointPass(options.foldLimitBytes, options.isStrict));
   if (options.channelsLast) {
     manager.addPass(createChannelsLastPass(options.layouts));
     manager.addPass(createWeightsPass());
     manager.addPass(createTransposedConvPass()); // needs channels last and constant weights
-    manager.addPass(createFixpointPass(options.foldLimitBytes));
+    manager.addPass(createFixpointPass(options.foldLimitBytes, options.isStrict));
   }
   manager.addPass(createTablesPass(options.hasCheapTables));
   manager.addPass(createWeightsPass());

@@ -45,29 +45,11 @@ static double largestOf(Type element) {
   return APFloat::getLargest(cast<FloatType>(element).getFloatSemantics()).convertToDouble();
 }
 
-bool isProductSafe(Value a, Value b) {
-  Type element = elementOf(a);
-  if (!isa<FloatType>(element))
-    return true;
-  auto x = magnitudesOf(a), y = magnitudesOf(b);
-  double least = APFloat::getSmallestNormalized(cast<FloatType>(element).getFloatSemantics())
-                     .convertToDouble();
-  return x && y && x->largest * y->largest <= largestOf(element) &&
-         x->smallest * y->smallest >= least;
-}
-
 bool isProductFinite(Value a, Value b) {
   if (!isFloat(a))
     return true;
   auto x = magnitudesOf(a), y = magnitudesOf(b);
   return x && y && x->largest * y->largest <= largestOf(elementOf(a));
-}
-
-bool isSumSafe(Value a, Value b) {
-  if (!isFloat(a))
-    return true;
-  auto x = magnitudesOf(a), y = magnitudesOf(b);
-  return x && y && x->largest + y->largest <= largestOf(elementOf(a));
 }
 
 static bool isNeverNegative(Value value, int depth) {

@@ -24,6 +24,7 @@ class Backend;
 struct Request {
   int threads = 0; // 1: artefacts without a pool
   bool isProfiled = false, isSanitized = false;
+  bool keepsSubnormals = false;
 };
 
 struct EmitOptions {

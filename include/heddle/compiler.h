@@ -81,6 +81,9 @@ typedef struct heddle_compile_options {
   const char *chooser; /* who chooses where `plan` does not: "learned", the cost model without any
                           records, or "rules", which ask neither; NULL: records, then the cost
                           model, then the rules, as far as they are there */
+  const char *subnormals; /* "keep": results below the normal numbers (1.2e-38 in float32) are as
+                             IEEE 754 says; "flush": they are 0, since arithmetic on such numbers is
+                             up to 100 times slower; NULL: "keep" where math is "strict" */
 } heddle_compile_options_t;
 
 /* `options` may be NULL. */

@@ -166,6 +166,7 @@ def compile(  # noqa: A001: the package's own word
     memory=0,
     cost_model=None,
     chooser=None,
+    subnormals=None,
 ):
     """Compiles an ONNX model and returns a Module ready to run.
 
@@ -194,6 +195,8 @@ def compile(  # noqa: A001: the package's own word
     chooser    "learned", by the cost model and no records, or "rules" (docs/guide/cost.md)
     math       "fast" (default), or "strict": no algorithms that round sums otherwise than by
                their order, and floats of 16 bits are rounded after each op
+    subnormals  results below the normal numbers: "keep" (the default where math is strict), or
+               "flush" them to 0
     jobs       threads that compile; 0: all cores
     cache      a folder of what was compiled before; None: HEDDLE_CACHE, or the user's folder for
                caches; False: everything is compiled anew
@@ -204,7 +207,6 @@ def compile(  # noqa: A001: the package's own word
 
     The result's `compiled` has `write`, `plan` and `report`.
     """
-    texts = _texts(_shape_texts(shapes))
     callback = _progress(progress)
     handle = ctypes.c_void_p()
     with _plan_path(plan) as plan_path, _function_paths(functions) as function_paths:
@@ -212,8 +214,7 @@ def compile(  # noqa: A001: the package's own word
             ctypes.sizeof(library.CompileOptions),
             target.encode(),
             -1 if opt_level == 0 else opt_level or 0,
-            ctypes.cast(texts, ctypes.POINTER(ctypes.c_char_p)),
-            len(texts),
+            *_list("shape", _shape_texts(shapes)).values(),
             plan_path,
             _encoded(schedules),
             threads or 0,
@@ -235,6 +236,7 @@ def compile(  # noqa: A001: the package's own word
             training=_recipe(training),
             cost_model=_encoded(cost_model),
             chooser=_encoded(chooser),
+            subnormals=_encoded(subnormals),
         )
         _compile(model, options, handle)
     return _finished(Compiled(handle, threads), output, threads, load)

@@ -54,7 +54,7 @@ ERRORS = {1: DiffersError, 2: UsageError, 3: RefusedError, 4: LimitError, 5: Int
 MAX_RANK = 16
 UNKNOWN = -1
 DENSE, MAP, INT_MAP = 0, 2, 3
-TENSOR, SEQUENCE, OPTIONAL, OPTIONAL_SEQUENCE = 0, 1, 2, 3
+TENSOR, SEQUENCE, OPTIONAL, OPTIONAL_SEQUENCE, ANY_RANK = 0, 1, 2, 3, 4
 
 
 class Tensor(ctypes.Structure):
@@ -154,6 +154,7 @@ class CompileOptions(ctypes.Structure):
         ("memory_limit_bytes", c_int64),
         ("cost_model", c_char_p),
         ("chooser", c_char_p),
+        ("subnormals", c_char_p),
     ]
 
 

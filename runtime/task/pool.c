@@ -3,7 +3,6 @@
 #include "runtime/task/pool.h"
 
 #include "runtime/base/status.h"
-#include "runtime/task/denormals.h"
 
 #include <stdlib.h>
 
@@ -25,9 +24,7 @@ typedef struct launch {
 static void runOnWorker(void *data, size_t index) {
   launch_t *launch = data;
   (void)__atomic_load_n(&launch->isReady, __ATOMIC_ACQUIRE);
-  uint64_t mode = heddle_denormals_disable();
   launch->task(launch->context, index);
-  heddle_denormals_restore(mode);
   __atomic_add_fetch(&launch->done, 1, __ATOMIC_RELEASE);
 }
 

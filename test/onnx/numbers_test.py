@@ -7,7 +7,7 @@ import pytest
 from heddle.fuzz.check import run_onnxruntime, run_reference
 from heddle.fuzz.nodes.case import ML, Case
 from heddle.fuzz.nodes.judge import judge
-from onnx import helper
+from onnx import TensorProto, helper
 
 MS = "com.microsoft"
 X = np.arange(35, dtype=np.float32).reshape(1, 1, 5, 7)
@@ -251,6 +251,73 @@ def test_no_element_is_the_largest_of_none(op, kind):
             module = heddle.compile(model.SerializeToString(), cache=False)
             heddle.Session(module, threads=1).run(None, feeds)
         assert judge(model, [feeds]).kind == "agrees"  # and reads nothing beyond the array
+
+
+@pytest.mark.parametrize("op", ["ArgMax", "ArgMin"])
+@pytest.mark.parametrize("last", [0, 1])
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+def test_a_nan_is_both_the_largest_and_the_smallest(op, last, kind):
+    for length in (5, 400):  # long rows are two folds
+        x = np.random.default_rng(length).standard_normal((4, length)).astype(kind)
+        x[1, length // 2] = x[2, 0] = x[2, length - 2] = np.nan
+        x[3] = np.nan
+        node = helper.make_node(op, ["x"], ["y"], axis=1, keepdims=0, select_last_index=last)
+        model = helper.make_model(helper.make_graph(
+            [node], "g", [helper.make_tensor_value_info(
+                "x", helper.np_dtype_to_tensor_dtype(np.dtype(kind)), ["n", "m"])],
+            [helper.make_tensor_value_info("y", 7, ["n"])]),
+            opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+        place = np.argmax if op == "ArgMax" else np.argmin
+        wanted = length - 1 - place(x[:, ::-1], 1) if last else place(x, 1)
+        found = heddle.compile(model, cache=False, threads=1).run(None, {"x": x})[0]
+        np.testing.assert_array_equal(found, wanted)
+
+
+SUBNORMAL = np.array([1e-45, -1e-40, 5.877e-39, 1.1e-38, -0.0, 1e-30, -3.0] * 9, np.float32)
+
+
+def node_of(op, *inputs, to=None, **attributes):
+    """(model, feeds) of one op on vectors."""
+    kind = to or TensorProto.BOOL if op in ("Cast", "Greater", "Equal") else TensorProto.FLOAT
+    if op == "Cast":
+        attributes["to"] = to
+    names = [f"x{i}" for i in range(len(inputs))]
+    model = helper.make_model(helper.make_graph(
+        [helper.make_node(op, names, ["y"], **attributes)], "g",
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n"]) for name in names],
+        [helper.make_tensor_value_info("y", kind, ["n"])]),
+        opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    return model, dict(zip(names, inputs))
+
+
+@pytest.mark.parametrize("how", [{}, {"math": "strict"}, {"subnormals": "keep"}])
+@pytest.mark.parametrize("op, operands, attributes", [
+    ("Sign", 1, {}), ("Log", 1, {}), ("Min", 2, {}), ("Max", 2, {}), ("Greater", 2, {}),
+    ("Equal", 2, {}), ("Abs", 1, {}), ("Sqrt", 1, {}), ("Cast", 1, {"to": TensorProto.DOUBLE}),
+    ("Cast", 1, {"to": TensorProto.BOOL})])
+def test_subnormal_operands_are_as_they_are(op, operands, attributes, how):
+    x = np.abs(SUBNORMAL) if op in ("Log", "Sqrt") else SUBNORMAL
+    model, feeds = node_of(op, *[x, np.roll(x, 1)][:operands], **attributes)
+    found = heddle.compile(model, cache=False, **how).run(None, feeds)[0]
+    np.testing.assert_allclose(found, run_onnxruntime(model.SerializeToString(), ["y"], feeds)["y"],
+                               rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("op, inputs", [
+    ("Mul", [SUBNORMAL, np.full(63, 0.75, np.float32)]),
+    ("Mul", [np.full(63, 3e-20, np.float32), np.full(63, -1.1e-20, np.float32)]),
+    ("Exp", [np.linspace(-105, -86, 63, dtype=np.float32)]),
+    ("Div", [np.full(63, 1e-30, np.float32), np.linspace(1e8, 1e12, 63, dtype=np.float32)])])
+def test_subnormal_results_are_kept_or_none(op, inputs):
+    model, feeds = node_of(op, *inputs)
+    wanted = run_onnxruntime(model.SerializeToString(), ["y"], feeds)["y"]
+    is_subnormal = (np.abs(wanted) < np.finfo(np.float32).tiny) & (wanted != 0)
+    assert is_subnormal.any()
+    for how, keeps in (({}, False), ({"math": "strict"}, True), ({"subnormals": "keep"}, True),
+                       ({"math": "strict", "subnormals": "flush"}, False)):
+        found = heddle.compile(model, cache=False, **how).run(None, feeds)[0]
+        np.testing.assert_allclose(found, wanted if keeps else np.where(is_subnormal, 0, wanted),
+                                   rtol=1e-6, atol=3e-45)
 
 
 def test_a_swish_of_halves_has_a_slope_that_is_no_half():

@@ -66,6 +66,11 @@ void addCompileOptions(Parser app, CompileOptions &options) {
           "by their order, and floats of 16 bits are rounded after each op")
       .oneOf({"fast", "strict"})
       .type("MATH");
+  app.add("--subnormals", &options.subnormals,
+          "results below the normal numbers: 'keep' (default with --math strict), or 'flush' them "
+          "to 0, which is faster where there are any")
+      .oneOf({"keep", "flush"})
+      .type("HOW");
   app.add("--without", &options.without,
           "leave out layers of the partitioner, to compare: cards, fusion, stitch, siblings, "
           "regions, feedback, recomputation")
@@ -185,6 +190,7 @@ void withRawOptions(const CompileOptions &options,
   raw.cost_model = orNull(options.costModel);
   raw.chooser = orNull(options.chooser);
   raw.math = options.math.c_str();
+  raw.subnormals = options.subnormals.c_str();
   raw.jobs = options.jobs;
   raw.cache = options.isUncached ? "" : options.cache ? options.cache->c_str() : nullptr;
   raw.cache_limit_bytes = options.cacheLimit;
@@ -215,12 +221,12 @@ Module openModel(const std::string &path, const CompileOptions &options) {
     if (!options.plan.empty() || !options.functions.empty() || !options.schedules.empty() ||
         options.level || options.foldLimit || !options.without.empty() ||
         !options.records.empty() || !options.costModel.empty() || !options.chooser.empty() ||
-        options.memory || options.target != "host" || options.math != "fast")
-      failUsage(
-          "'" + path +
-          "' is an artefact, which is compiled already: --target, -O, --plan, --function, "
-          "--records, --cost-model, --chooser, --schedules, --memory, --fold-limit, --math and "
-          "--without are for models");
+        options.memory || options.target != "host" || options.math != "fast" ||
+        !options.subnormals.empty())
+      failUsage("'" + path +
+                "' is an artefact, which is compiled already: --target, -O, --plan, --function, "
+                "--records, --cost-model, --chooser, --schedules, --memory, --fold-limit, --math, "
+                "--subnormals and --without are for models");
     check(heddle_module_load(path.c_str(), &module));
   } else {
     check(heddle_compiled_module(compileModel(path, options).get(), &module));

@@ -19,7 +19,7 @@ struct CompileOptions {
   std::string target = "host", plan, records, costModel, chooser, schedules;
   std::optional<int> level; // of LLVM
   int threads = 0;
-  std::string without, math = "fast", printAfter;
+  std::string without, math = "fast", subnormals, printAfter;
   int64_t foldLimit = 0;
   int jobs = 0;
   std::optional<std::string> cache; // a folder, "" for none

@@ -84,7 +84,7 @@ Value emitElementwise(Code &code, mlir::Operation *op, llvm::ArrayRef<Value> ope
 /// The combining op of a reduction (reduce_sum -> addition ...) and its neutral element.
 Value combine(Code &code, mlir::Operation *reduction, Value x, Value y);
 Value neutral(Code &code, mlir::Operation *reduction, Type element);
-/// Whether x goes before y in descending (ascending) order; NaN counts as larger than all.
+/// Whether x is larger (smaller) than y, or NaN where y is none.
 Value isBefore(Code &code, Type element, bool descending, Value x, Value y);
 /// Reduces the lanes of a vector into a scalar.
 Value combineLanes(Code &code, mlir::Operation *reduction, Value vector);

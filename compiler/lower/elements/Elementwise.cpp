@@ -467,8 +467,7 @@ Value isBefore(Code &code, Type element, bool descending, Value x, Value y) {
   if (isa<FloatType>(element)) {
     using P = arith::CmpFPredicate;
     Value goes = code.b.create<arith::CmpFOp>(code.loc, descending ? P::UGT : P::ULT, x, y);
-    Value lower = descending ? y : x; // may not be NaN
-    Value isNumber = code.b.create<arith::CmpFOp>(code.loc, P::ORD, lower, lower);
+    Value isNumber = code.b.create<arith::CmpFOp>(code.loc, P::ORD, y, y);
     return code.b.create<arith::AndIOp>(code.loc, goes, isNumber);
   }
   using P = arith::CmpIPredicate;

@@ -122,13 +122,15 @@ public:
   bool isMeant(llvm::StringRef) const override { return true; } // LLVM knows many CPUs
 
   llvm::Expected<target::Targets> targetsFor(llvm::StringRef names,
-                                             const target::Request &) const override {
+                                             const target::Request &request) const override {
     auto described = cpu::targetsFor(names);
     if (!described)
       return described.takeError();
     target::Targets targets;
-    for (Target &each : *described)
+    for (Target &each : *described) {
+      each.keepsSubnormals = request.keepsSubnormals;
       targets.push_back(std::make_shared<Cpu>(std::move(each)));
+    }
     return targets;
   }
 

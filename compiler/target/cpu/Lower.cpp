@@ -63,7 +63,7 @@ struct ExpandArithmetic : PassWrapper<ExpandArithmetic, OperationPass<func::Func
     RewritePatternSet set(context);
     target::populateNarrowFloatPatterns(set, target.f16c);
     populateMathAlgebraicSimplificationPatterns(set);
-    populateExpPatterns(set, target.avx512);
+    populateExpPatterns(set, {target.avx512, target.keepsSubnormals});
     populateTrigonometryPatterns(set);
     populatePowerPatterns(set);
     populateExtremesPatterns(set);

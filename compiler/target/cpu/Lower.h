@@ -3,6 +3,7 @@
 #define HEDDLE_TARGET_CPU_LOWER_H
 
 #include "compiler/target/cpu/Target.h"
+#include "compiler/target/cpu/math/FloatMath.h"
 
 namespace heddle::cpu {
 
@@ -14,7 +15,7 @@ llvm::Error lowerToLLVM(mlir::ModuleOp module, const Target &target);
 mlir::LogicalResult lowerProgram(mlir::func::FuncOp function, const Target &target);
 
 /// math on f32, scalars and vectors, by short polynomials.
-void populateExpPatterns(mlir::RewritePatternSet &patterns, bool avx512);
+void populateExpPatterns(mlir::RewritePatternSet &patterns, Scaling scaling);
 void populateTrigonometryPatterns(mlir::RewritePatternSet &patterns);
 void populatePowerPatterns(mlir::RewritePatternSet &patterns);
 /// remf, also of f64.

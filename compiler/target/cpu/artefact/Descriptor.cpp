@@ -19,7 +19,8 @@ static_assert(program::kDynamic == HEDDLE_DYNAMIC);
 static_assert(int(program::IoKind::Tensor) == HEDDLE_IO_TENSOR &&
               int(program::IoKind::Sequence) == HEDDLE_IO_SEQUENCE &&
               int(program::IoKind::Optional) == HEDDLE_IO_OPTIONAL &&
-              int(program::IoKind::OptionalSequence) == HEDDLE_IO_OPTIONAL_SEQUENCE);
+              int(program::IoKind::OptionalSequence) == HEDDLE_IO_OPTIONAL_SEQUENCE &&
+              int(program::IoKind::AnyRank) == HEDDLE_IO_ANY_RANK);
 static_assert(int(program::Encoding::Dense) == HEDDLE_ENCODING_DENSE &&
               int(program::Encoding::Map) == HEDDLE_ENCODING_MAP &&
               int(program::Encoding::IntMap) == HEDDLE_ENCODING_INT_MAP);
@@ -183,6 +184,7 @@ static Constant *executableOf(DescriptorBuilder &b, const program::Program &prog
       b.i64(program.rowBlocks.bytes),
       variants,
       b.i64(variantCount),
+      b.i32(target.keepsSubnormals),
   });
 }
 

@@ -14,7 +14,8 @@ namespace heddle::cpu {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double expLow = -87.33654, expHigh = 88.72283; // beyond: 0 and infinity
+constexpr double expLow = -87.33654, expHigh = 88.72283; // of results that are normal numbers
+constexpr double expLowest = -103.97209;                 // of those that are not 0
 constexpr double log2e = 1.44269504088896341, ln2 = 0.693147180559945309;
 constexpr double ln2Head = 0.693359375, ln2Tail = -2.12194440e-4; // n * ln2Head is exact
 
@@ -41,23 +42,39 @@ Value scaleByPower(FloatMath &f, Value y, Value n) {
   return f.fromBits(f.make<arith::AddIOp>(f.toBits(y), shifted));
 }
 
-/// Results below the normal numbers are 0: denormals are slow wherever they go next.
-Value limitExp(FloatMath &f, Value x, Value result) {
+/// y * 2^n for n below 128, where y is about 1: also where that is below the normal numbers, if
+/// they are kept.
+Value scaleDown(FloatMath &f, Value y, Value n) {
+  if (!f.scaling.keepsSubnormals)
+    return scaleByPower(f, y, n);
+  Value magic = f.constant(12582912.0);
+  Value half = f.sub(f.fma(n, f.constant(0.5), magic), magic);
+  return f.mul(scaleByPower(f, y, half), scaleByPower(f, f.constant(1), f.sub(n, half)));
+}
+
+/// The least argument whose exponential is not 0, given where that is no normal number any more and
+/// where it is none at all.
+double lowest(FloatMath &f, double normal, double subnormal) {
+  return f.scaling.keepsSubnormals ? subnormal : normal;
+}
+
+Value limitExp(FloatMath &f, Value x, Value result, double low) {
   result = f.select(f.is(FloatMath::Compare::UGT, x, f.constant(expHigh)),
                     f.add(x, f.constant(infinity)), result);
-  return f.select(f.is(FloatMath::Compare::OLT, x, f.constant(expLow)), f.constant(0), result);
+  return f.select(f.is(FloatMath::Compare::OLT, x, f.constant(low)), f.constant(0), result);
 }
 
 Value exp2(FloatMath &f, Value x) {
-  Value clamped = f.atMost(f.atLeast(x, -126), 127.99999);
+  double low = lowest(f, -126, -150);
+  Value clamped = f.atMost(f.atLeast(x, low), 127.99999);
   Value magic = f.constant(12582912.0);
   Value n = f.sub(f.add(clamped, magic), magic);
   Value r = f.mul(f.sub(clamped, n), f.constant(ln2));
   Value y = f.add(f.fma(expTail(f, r), f.mul(r, r), r), f.constant(1));
-  Value result = scaleByPower(f, y, n);
+  Value result = scaleDown(f, y, n);
   result = f.select(f.is(FloatMath::Compare::UGE, x, f.constant(128)),
                     f.add(x, f.constant(infinity)), result);
-  return f.select(f.is(FloatMath::Compare::OLT, x, f.constant(-126)), f.constant(0), result);
+  return f.select(f.is(FloatMath::Compare::OLT, x, f.constant(low)), f.constant(0), result);
 }
 
 /// log(x) from the parts of `splitLog`, for all x; `scale` is log(2) in the base.
@@ -148,7 +165,7 @@ Value atanh(FloatMath &f, Value x) {
 
 bool FloatMath::canScale() const {
   auto vector = dyn_cast<VectorType>(type);
-  return avx512 && vector && vector.getRank() == 1 && element().isF32() &&
+  return scaling.avx512 && vector && vector.getRank() == 1 && element().isF32() &&
          llvm::is_contained({4, 8, 16}, vector.getDimSize(0));
 }
 
@@ -167,20 +184,22 @@ Value FloatMath::scale(Value y, Value n) {
 Value FloatMath::exp(Value x) {
   // An instruction that scales finds 0 and infinity by itself; x only stays where n is exact.
   bool scales = canScale();
+  double low = lowest(*this, expLow, expLowest);
   Reduced reduced =
-      reduceByLn2(*this, atMost(atLeast(x, scales ? -110 : expLow), scales ? 89 : expHigh));
+      reduceByLn2(*this, atMost(atLeast(x, scales ? -110 : low), scales ? 89 : expHigh));
   Value r = reduced.r;
   Value y = add(fma(expTail(*this, r), mul(r, r), r), constant(1));
   if (scales)
     return scale(y, reduced.n);
-  return limitExp(*this, x, scaleByPower(*this, y, reduced.n));
+  return limitExp(*this, x, scaleDown(*this, y, reduced.n), low);
 }
 
 Value FloatMath::expm1(Value x) {
   Reduced reduced = reduceByLn2(*this, atMost(atLeast(x, expLow), expHigh));
   Value r = reduced.r;
   Value minusOne = fma(expTail(*this, r), mul(r, r), r);
-  Value large = limitExp(*this, x, scaleByPower(*this, add(minusOne, constant(1)), reduced.n));
+  Value large =
+      limitExp(*this, x, scaleByPower(*this, add(minusOne, constant(1)), reduced.n), expLow);
   Value power = scaleByPower(*this, constant(1), reduced.n);
   Value small = fma(power, minusOne, sub(power, constant(1)));
   small = select(is(Compare::OEQ, reduced.n, constant(0)), minusOne, small);
@@ -226,26 +245,26 @@ Value FloatMath::log1p(Value x) {
   return select(is(Compare::OLT, abs(x), constant(1e-7)), x, result);
 }
 
-void populateExpPatterns(RewritePatternSet &patterns, bool avx512) {
+void populateExpPatterns(RewritePatternSet &patterns, Scaling scaling) {
   MLIRContext *c = patterns.getContext();
   auto exp = [](FloatMath &f, Value x) { return f.exp(x); };
   auto expm1 = [](FloatMath &f, Value x) { return f.expm1(x); };
   auto log = [](FloatMath &f, Value x) { return f.log(x); };
   auto log1p = [](FloatMath &f, Value x) { return f.log1p(x); };
-  patterns.add<ExpandUnary<math::ExpOp>>(c, exp, avx512);
-  patterns.add<ExpandUnary<math::Exp2Op>>(c, exp2);
-  patterns.add<ExpandUnary<math::ExpM1Op>>(c, expm1, avx512);
-  patterns.add<ExpandUnary<math::LogOp>>(c, log);
-  patterns.add<ExpandUnary<math::Log1pOp>>(c, log1p);
-  patterns.add<ExpandUnary<math::Log2Op>>(c, log2);
-  patterns.add<ExpandUnary<math::Log10Op>>(c, log10);
-  patterns.add<ExpandUnary<math::TanhOp>>(c, tanh);
-  patterns.add<ExpandUnary<math::ErfOp>>(c, erf);
-  patterns.add<ExpandUnary<math::SinhOp>>(c, sinh, avx512);
-  patterns.add<ExpandUnary<math::CoshOp>>(c, cosh, avx512);
-  patterns.add<ExpandUnary<math::AsinhOp>>(c, asinh);
-  patterns.add<ExpandUnary<math::AcoshOp>>(c, acosh);
-  patterns.add<ExpandUnary<math::AtanhOp>>(c, atanh);
+  patterns.add<ExpandUnary<math::ExpOp>>(c, exp, scaling);
+  patterns.add<ExpandUnary<math::Exp2Op>>(c, exp2, scaling);
+  patterns.add<ExpandUnary<math::ExpM1Op>>(c, expm1, scaling);
+  patterns.add<ExpandUnary<math::LogOp>>(c, log, scaling);
+  patterns.add<ExpandUnary<math::Log1pOp>>(c, log1p, scaling);
+  patterns.add<ExpandUnary<math::Log2Op>>(c, log2, scaling);
+  patterns.add<ExpandUnary<math::Log10Op>>(c, log10, scaling);
+  patterns.add<ExpandUnary<math::TanhOp>>(c, tanh, scaling);
+  patterns.add<ExpandUnary<math::ErfOp>>(c, erf, scaling);
+  patterns.add<ExpandUnary<math::SinhOp>>(c, sinh, scaling);
+  patterns.add<ExpandUnary<math::CoshOp>>(c, cosh, scaling);
+  patterns.add<ExpandUnary<math::AsinhOp>>(c, asinh, scaling);
+  patterns.add<ExpandUnary<math::AcoshOp>>(c, acosh, scaling);
+  patterns.add<ExpandUnary<math::AtanhOp>>(c, atanh, scaling);
 }
 
 } // namespace heddle::cpu

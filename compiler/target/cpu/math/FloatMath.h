@@ -6,13 +6,18 @@
 
 namespace heddle::cpu {
 
+/// What exponentials ask of the machine and of the run.
+struct Scaling {
+  bool avx512 = false;          // there is an instruction that scales by powers of two
+  bool keepsSubnormals = false; // else results below the normal numbers may be 0
+};
+
 class FloatMath : public target::FloatBuilder {
 public:
-  /// `avx512`: there is an instruction that scales by powers of two.
-  FloatMath(mlir::OpBuilder &b, mlir::Location loc, mlir::Type type, bool avx512 = false)
-      : FloatBuilder(b, loc, type), avx512(avx512) {}
+  FloatMath(mlir::OpBuilder &b, mlir::Location loc, mlir::Type type, Scaling scaling = {})
+      : FloatBuilder(b, loc, type), scaling(scaling) {}
   /// The same shape with elements of another type.
-  FloatMath as(mlir::Type element) const { return FloatMath(b, loc, like(element), avx512); }
+  FloatMath as(mlir::Type element) const { return FloatMath(b, loc, like(element), scaling); }
 
   // The functions that others are built on; in Exponentials.cpp.
   Value exp(Value x);
@@ -25,23 +30,23 @@ public:
   Value log(Value x);
   Value log1p(Value x);
 
-  bool avx512;
+  Scaling scaling;
 };
 
 /// Rewrites a math op on f32 with one operand by a function over FloatMath.
 template <typename Op> struct ExpandUnary : mlir::OpRewritePattern<Op> {
   using Function = mlir::Value (*)(FloatMath &, mlir::Value);
-  ExpandUnary(mlir::MLIRContext *context, Function function, bool avx512 = false)
-      : mlir::OpRewritePattern<Op>(context), function(function), avx512(avx512) {}
+  ExpandUnary(mlir::MLIRContext *context, Function function, Scaling scaling = {})
+      : mlir::OpRewritePattern<Op>(context), function(function), scaling(scaling) {}
   mlir::LogicalResult matchAndRewrite(Op op, mlir::PatternRewriter &rewriter) const override {
     if (!mlir::getElementTypeOrSelf(op.getType()).isF32())
       return mlir::failure();
-    FloatMath f(rewriter, op.getLoc(), op.getType(), avx512);
+    FloatMath f(rewriter, op.getLoc(), op.getType(), scaling);
     rewriter.replaceOp(op, function(f, op->getOperand(0)));
     return mlir::success();
   }
   Function function;
-  bool avx512;
+  Scaling scaling;
 };
 
 } // namespace heddle::cpu

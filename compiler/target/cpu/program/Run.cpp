@@ -43,6 +43,7 @@ static int64_t numberOfService(program::Service service) {
       {Service::ListConcat, HEDDLE_SERVICE_LIST_CONCAT},
       {Service::ListSplit, HEDDLE_SERVICE_LIST_SPLIT},
       {Service::ListCast, HEDDLE_SERVICE_LIST_CAST},
+      {Service::ListRank, HEDDLE_SERVICE_LIST_RANK},
       {Service::StringConcat, HEDDLE_SERVICE_STRING_CONCAT},
       {Service::StringSplit, HEDDLE_SERVICE_STRING_SPLIT},
       {Service::StringNormalize, HEDDLE_SERVICE_STRING_NORMALIZE},
