@@ -85,10 +85,22 @@ LogicalResult DimsAttr::verifyEncoding(ArrayRef<int64_t> shape, Type,
   return success();
 }
 
+/// What a text says. Few texts are read very often, while groups are made above all.
+static const Dim &parsed(StringRef text) {
+  constexpr size_t kMost = 1 << 14;
+  thread_local llvm::StringMap<Dim> known;
+  if (known.size() > kMost)
+    known.clear();
+  auto [place, isNew] = known.try_emplace(text);
+  if (isNew)
+    place->second = *Dim::parse(text);
+  return place->second;
+}
+
 DimVector dimsOf(DimsAttr attr) {
   DimVector dims;
   for (StringAttr size : attr.getSizes())
-    dims.push_back(*Dim::parse(size.getValue()));
+    dims.push_back(parsed(size.getValue()));
   return dims;
 }
 

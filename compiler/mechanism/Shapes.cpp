@@ -24,14 +24,21 @@ bool isRowShape(ArrayRef<Dim> dims, ArrayRef<Dim> rows, size_t axes) {
 bool staysInRow(Value value, ArrayRef<Dim> rows, size_t axes) {
   auto kept = rows.drop_back(axes);
   bool isOnlyRow = llvm::all_of(kept, [](const Dim &dim) { return dim.isConstant(1); });
-  bool isWhole = graph::rankOf(value) == (int64_t)rows.size();
-  return isRowShape(graph::dimsOf(value), rows, axes) &&
-         llvm::all_of(value.getUsers(), [&](Operation *user) {
-           if (isa<graph::BroadcastOp>(user))
-             return isOnlyRow || isWhole;
-           bool passesOn = graph::isElementwise(user) || isa<graph::ReshapeOp>(user);
-           return !passesOn || staysInRow(user->getResult(0), rows, axes);
-         });
+  llvm::SetVector<Value> made;
+  made.insert(value);
+  for (size_t next = 0; next < made.size(); ++next) {
+    Value each = made[next];
+    if (!isRowShape(graph::dimsOf(each), rows, axes))
+      return false;
+    bool isWhole = graph::rankOf(each) == (int64_t)rows.size();
+    for (Operation *user : each.getUsers()) {
+      if (isa<graph::BroadcastOp>(user) && !isOnlyRow && !isWhole)
+        return false;
+      if (graph::isElementwise(user) || isa<graph::ReshapeOp>(user))
+        made.insert(user->getResult(0));
+    }
+  }
+  return true;
 }
 
 std::optional<Rows> readRows(ArrayRef<Operation *> ops, ValueRange results, std::string &why) {
