@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from onnx import TensorProto, helper
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -104,3 +105,15 @@ def test_a_reader_that_went_away(tmp_path):
     with os.fdopen(writer, "wb") as gone:
         done = heddle("--version", stdout=gone)
     assert done.status == USAGE and "cannot write to standard output" in done.errors
+
+
+def test_sizes_of_what_has_none(tmp_path):
+    """A list has no sizes that an option could name, whatever the rank of its tensors."""
+    tensors = helper.make_tensor_sequence_value_info("x", TensorProto.FLOAT, ["n", 2])
+    graph = helper.make_graph([helper.make_node("ConcatFromSequence", ["x"], ["y"], axis=0)], "g",
+                              [tensors], [helper.make_tensor_value_info("y", 1, ["m", 2])])
+    path = save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8),
+                tmp_path / "m.onnx")
+    for options in (["--dim", "n=2"], ["--dim", "x.0=2"], ["--shape", "x=2x2"]):
+        done = heddle("run", path, *options)
+        assert done.status in (2, 3), done.errors

@@ -97,7 +97,7 @@ static Json explainRows(const Options &options, const Compiled &compiled) {
   printNotes(feeds.notes);
   std::vector<std::string> sizes;
   for (size_t i = 0; i < inputs.size(); ++i)
-    for (int32_t axis = 0; axis < inputs[i]->rank; ++axis)
+    for (size_t axis = 0; axis < dimsOf(*inputs[i]).size(); ++axis)
       if (inputs[i]->dims[axis].value == HEDDLE_UNKNOWN)
         sizes.push_back(inputs[i]->dims[axis].text + std::string("=") +
                         std::to_string(feeds.inputs[i].dims[axis]));

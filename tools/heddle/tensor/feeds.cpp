@@ -135,7 +135,7 @@ static std::pair<uint64_t, Range> parseRandom(const std::string &text, const std
 
 /// Sizes of a tensor that was given also say what the symbols of its input are.
 static void bind(Symbols &symbols, const heddle_value_t &value, const std::vector<int64_t> &dims) {
-  for (size_t i = 0; i < std::min(dims.size(), static_cast<size_t>(value.rank)); ++i)
+  for (size_t i = 0; i < std::min(dims.size(), dimsOf(value).size()); ++i)
     if (value.dims[i].value == HEDDLE_UNKNOWN && dims[i] >= 0)
       symbols.emplace(value.dims[i].text, dims[i]);
 }
@@ -155,9 +155,9 @@ static std::vector<int64_t> parseSizes(const std::string &sizes, const std::stri
 static std::vector<std::string> symbolNames(const Values &inputs) {
   std::vector<std::string> names;
   for (const heddle_value_t *input : inputs)
-    for (int32_t i = 0; i < input->rank; ++i)
-      if (input->dims[i].value == HEDDLE_UNKNOWN)
-        names.push_back(input->dims[i].text);
+    for (const heddle_dim_t &dim : dimsOf(*input))
+      if (dim.value == HEDDLE_UNKNOWN)
+        names.push_back(dim.text);
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
@@ -166,9 +166,9 @@ static std::vector<std::string> symbolNames(const Values &inputs) {
 /// The symbol that a caller means: by its name, or as dimension 0 of input x by "x.0".
 static std::string resolved(const Values &inputs, const std::string &name) {
   size_t dot = name.rfind('.');
-  auto number = dot == std::string::npos ? std::nullopt : parsed<int32_t>(name.substr(dot + 1));
+  auto number = dot == std::string::npos ? std::nullopt : parsed<size_t>(name.substr(dot + 1));
   for (const heddle_value_t *input : inputs)
-    if (number && name.substr(0, dot) == input->name && *number >= 0 && *number < input->rank &&
+    if (number && name.substr(0, dot) == input->name && *number < dimsOf(*input).size() &&
         input->dims[*number].value == HEDDLE_UNKNOWN)
       return input->dims[*number].text;
   return name;
@@ -203,9 +203,9 @@ readShapes(const Values &inputs, const FeedOptions &options, Symbols &symbols) {
     auto [name, sizes] = splitAssignment(text, "--shape", "NAME=SIZES as in x=1x3x224x224");
     size_t index = indexOf(inputs, name, option);
     std::vector<int64_t> dims = parseSizes(sizes, option);
-    if (dims.size() != static_cast<size_t>(inputs[index]->rank))
+    if (dims.size() != dimsOf(*inputs[index]).size())
       failUsage(option + ": it has " + std::to_string(dims.size()) + " sizes, but input '" + name +
-                "' has rank " + std::to_string(inputs[index]->rank));
+                "' has rank " + std::to_string(dimsOf(*inputs[index]).size()));
     bind(symbols, *inputs[index], dims);
     shapes[index] = std::move(dims);
   }
@@ -302,6 +302,9 @@ Feeds makeFeeds(const Values &inputs, const FeedOptions &options,
       continue;
     }
     const heddle_value_t &value = *inputs[i];
+    if (value.kind == HEDDLE_KIND_ANY_RANK)
+      failUsage("input '" + std::string(value.name) +
+                "' may have any rank; give it with --input, or its shape with --shape");
     if (value.kind != HEDDLE_KIND_TENSOR)
       failUsage("input '" + std::string(value.name) +
                 "' is a sequence or an optional; use the C API or Python");

@@ -4,6 +4,8 @@
 
 #include "tools/heddle/tensor/tensor.h"
 
+#include <span>
+
 namespace heddle::cli {
 
 struct FeedOptions {
@@ -15,6 +17,11 @@ struct FeedOptions {
   std::string data;                // a folder of input_0.pb, output_0.pb, or what holds one
   uint64_t seed = 0;               // of inputs that nothing else says
 };
+
+/// The sizes of an input or output; none of a list, and of a tensor that may have any rank.
+inline std::span<const heddle_dim_t> dimsOf(const heddle_value_t &value) {
+  return {value.dims, value.dims ? static_cast<size_t>(value.rank) : 0};
+}
 
 /// The parts of "batch:seq=lengths".
 struct RaggedOption {

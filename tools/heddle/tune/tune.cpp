@@ -114,10 +114,10 @@ static Feeds feedsOf(const Module &module, const Options &options) {
   std::vector<const heddle_value_t *> inputs = inputsOf(module);
   if (feeds.inputs.empty() && feeds.data.empty())
     for (const heddle_value_t *input : inputs)
-      for (int32_t i = 0; i < input->rank; ++i) {
-        std::string text = input->dims[i].text;
+      for (const heddle_dim_t &dim : dimsOf(*input)) {
+        std::string text = dim.text;
         bool isName = !text.empty() && text.find_first_of(" *+-/(") == std::string::npos;
-        if (input->dims[i].value == HEDDLE_UNKNOWN && isName && !isKnown(text))
+        if (dim.value == HEDDLE_UNKNOWN && isName && !isKnown(text))
           feeds.dims.push_back(text + "=" + std::to_string(kNominalSize));
       }
   return makeFeeds(inputs, feeds);
