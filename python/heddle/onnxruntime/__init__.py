@@ -9,6 +9,8 @@ What differs is in docs/guide/onnxruntime.md, which is made from `differences.py
 SPDX-License-Identifier: Apache-2.0
 """
 
+import importlib.util
+import os
 import sys
 
 from ..library import call
@@ -73,13 +75,25 @@ def enable_telemetry_events():
     """Nothing: there is no telemetry."""
 
 
+def preload_dlls(cuda=True, cudnn=True, msvc=True, directory=None):  # noqa: ARG001
+    """Nothing: runs are on the CPU, and need no library."""
+
+
 def install():
     """Makes `import onnxruntime` give this module, for a program that is not to be changed. Call it
-    before anything imports onnxruntime."""
+    before anything imports onnxruntime. What is not of this module, such as
+    `onnxruntime.quantization` and `onnxruntime.transformers`, comes from the installed onnxruntime,
+    if there is one."""
     here = sys.modules[__name__]
     known = sys.modules.get("onnxruntime")
-    if known is not None and known is not here:
+    if known is here:
+        return
+    if known is not None:
         raise ImportError("onnxruntime has been imported already; call install() before that")
+    installed = importlib.util.find_spec("onnxruntime")
+    for folder in (installed and installed.submodule_search_locations) or ():
+        __path__.append(folder)
+        capi.__path__.append(os.path.join(folder, "capi"))
     sys.modules["onnxruntime"] = here
     sys.modules["onnxruntime.capi"] = capi
     sys.modules["onnxruntime.capi.onnxruntime_pybind11_state"] = onnxruntime_pybind11_state
@@ -90,6 +104,6 @@ __all__ = [
     "InferenceSession", "ModelMetadata", "NodeArg", "OrtDevice", "OrtValue", "RunOptions",
     "SessionIOBinding", "SessionOptions", "disable_telemetry_events", "enable_telemetry_events",
     "get_all_providers", "get_available_providers", "get_build_info", "get_device",
-    "get_version_string", "has_collective_ops", "install", "set_default_logger_severity",
-    "set_default_logger_verbosity",
+    "get_version_string", "has_collective_ops", "install", "preload_dlls",
+    "set_default_logger_severity", "set_default_logger_verbosity",
 ]

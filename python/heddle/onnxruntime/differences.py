@@ -25,7 +25,7 @@ ABSENT = {
                   "OrtEpAssignedSubgraph", "OrtEpContextData", "OrtEpContextDataBuffer",
                   "OrtEpDevice", "OrtExecutionProviderDevicePolicy", "OrtHardwareDevice",
                   "OrtHardwareDeviceType", "OrtSyncStream", "copy_tensors", "cuda_version",
-                  "get_ep_devices", "preload_dlls", "register_execution_provider_library",
+                  "get_ep_devices", "register_execution_provider_library",
                   "unregister_execution_provider_library"),
         _SPARSE: ("OrtSparseFormat", "SparseTensor"),
         "nothing is logged; what is wrong is an exception": ("set_default_logger_callback",),

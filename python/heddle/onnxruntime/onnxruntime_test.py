@@ -114,6 +114,14 @@ def test_io_binding_of_arrays(ort):
     assert y.device_name() == "cpu"
 
 
+def test_io_binding_of_another_session(ort):
+    binding = session_of(ort).io_binding()
+    binding.bind_cpu_input("x", X)
+    binding.bind_output("y")
+    with pytest.raises(ValueError, match="session that created it"):
+        session_of(ort).run_with_iobinding(binding)
+
+
 def test_io_binding_of_buffers(ort):
     session = session_of(ort)
     value, place = ort.OrtValue.ortvalue_from_numpy(X), np.zeros((2, 4), np.float32)
@@ -306,6 +314,8 @@ def test_unchanged_programs():
     """Under the name onnxruntime, in a process of its own."""
     code = ("import heddle.onnxruntime as ours; ours.install(); import onnxruntime as ort;"
             "from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument;"
+            "from onnxruntime.quantization import quantize_dynamic;"
+            "import onnxruntime.transformers.optimizer;"
             "assert ort.InferenceSession is ours.InferenceSession; print(ort.__version__)")
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert "+heddle" in done.stdout

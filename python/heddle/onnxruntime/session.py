@@ -72,6 +72,7 @@ class InferenceSession(sessions.Session):
         _check_providers(providers)
         self._options = sess_options if sess_options is not None else SessionOptions()
         data, path = _bytes_of(path_or_bytes)
+        self._model_path = path  # optimum reads it
         self._metadata = _read_metadata(data, path)
         self._pool, self._pool_lock = None, threading.Lock()
         self._trace = None
@@ -147,6 +148,8 @@ class InferenceSession(sessions.Session):
         return IOBinding(self)
 
     def run_with_iobinding(self, iobinding, run_options=None):
+        if iobinding._session is not self:
+            raise ValueError("an IOBinding must be used with the session that created it")
         iobinding._run(run_options)
 
     def run_async(self, output_names, input_feed, callback, user_data, run_options=None):
