@@ -43,6 +43,10 @@ private:
 
   void fillList(heddle_tensor_t &view, const reference::Tensor &tensor) {
     const reference::Tensors *list = environment.list(wordAt(tensor, 0));
+    if (cast<graph::ListType>(tensor.element).getKind() == graph::kAnyRank) {
+      view = of((*list)[0]);
+      return;
+    }
     view.dtype = HEDDLE_SEQUENCE;
     view.rank = 1;
     view.dims[0] = list ? static_cast<int64_t>(list->size()) : -1;
@@ -93,6 +97,10 @@ reference::Tensor ofWords(Type element, llvm::ArrayRef<int64_t> shape,
 llvm::Expected<reference::Tensor> tensorOf(Type element, const heddle_tensor_t &input,
                                            reference::Environment &environment) {
   auto list = dyn_cast<graph::ListType>(element);
+  if (list && list.getKind() == graph::kAnyRank) {
+    auto only = tensorOf(list.getElement(), input, environment);
+    return only ? ofWords(element, {}, environment.addList({*only})) : std::move(only);
+  }
   int32_t wanted = list ? HEDDLE_SEQUENCE : graph::onnxTypeOf(element);
   if (wanted != input.dtype)
     return makeError(ErrorCode::Usage, "error: an input has dtype " + llvm::Twine(input.dtype) +

@@ -23,7 +23,7 @@ Words opNames() {
       "dynamic_reshape dynamic_slice equal erf exp expm1 floor forest fourier gather "
       "gather_elements gather_nd greater greater_equal group if image_decode iota is_inf "
       "is_nan less less_equal list_at list_cast list_concat list_erase list_insert "
-      "list_length list_make list_split log log1p lookup loop matmul max min mod mul neg "
+      "list_length list_make list_rank list_split log log1p lookup loop matmul max min mod mul neg "
       "nonzero not not_equal or pad pool pow range reduce_max reduce_min reduce_prod "
       "reduce_sum reshape resize reverse_sequence round row_lengths run_seed scan "
       "scatter_elements scatter_nd select shift_left shift_right sigmoid sign sin sinh sizes "

@@ -78,7 +78,7 @@ def Graph_ListType : TypeDef<Graph_Dialect, "List"> {
   let summary = "handle of a list of tensors, the element type of a scalar tensor";
   let description = [{
     `kind`: "sequence"; "optional", a list of at most one tensor that may be absent; or "optional_sequence", a sequence that may be
-    absent. `element` is the tensors' element type and `rank` their rank; -1 where there is no tensor yet,
+    absent; or "any_rank", a list of one tensor, which callers of the model see as that tensor. `element` is the tensors' element type and `rank` their rank; -1 where there is no tensor yet,
     -2 where they may differ. It is a promise that ops hold against the tensors that they take out.
   }];
   let parameters = (ins StringRefParameter<>:$kind, "::mlir::Type":$element, "int64_t":$rank);

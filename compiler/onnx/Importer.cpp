@@ -3,7 +3,7 @@
 #include "compiler/onnx/Importer.h"
 
 #include "compiler/graph/edit/Weights.h"
-#include "compiler/onnx/InputRank.h"
+#include "compiler/onnx/ranks/InputRank.h"
 #include "compiler/onnx/Reader.h"
 #include "compiler/support/Printable.h"
 
@@ -107,8 +107,10 @@ private:
     reader.readDeclared(graph.value_info(), scope);
     reader.readDeclared(graph.output(), scope);
     reader.readInitializers(graph, scope);
-    reader.readNodes(graph.node(), scope);
-    readOutputs(graph, reader, scope);
+    std::vector<Reader::Step> steps = std::move(openRanks);
+    llvm::append_range(steps, reader.stepsOf(graph.node(), scope));
+    setOutputs(reader.readSteps(
+        steps, scope, [&](const Scope &scope) { return readOutputs(graph, reader, scope); }));
     addUpdates(reader);
     SmallVector<StringRef> strings(reader.strings.texts.begin(), reader.strings.texts.end());
     if (!strings.empty())
@@ -171,7 +173,8 @@ private:
     return found == fixedSizes.end() ? Dim::symbol(name) : Dim(found->second);
   }
 
-  DimVector inputDims(const proto::ValueInfoProto &input) {
+  /// The sizes of an input; nullopt where its rank is any.
+  std::optional<DimVector> inputDims(const proto::ValueInfoProto &input) {
     const auto &type = input.type().tensor_type();
     const std::vector<std::string> *asked = nullptr;
     for (const auto &[name, sizes] : options.shapes)
@@ -185,9 +188,7 @@ private:
     else
       found = rankByReaders(file.model->graph(), input.name());
     if (!found)
-      refuse("its rank is not known: the model does not declare it, and no node that reads it "
-             "allows one rank only",
-             "give its shape, for example --shape " + input.name() + "=1x3x224x224");
+      return std::nullopt;
     size_t rank = *found;
     if (asked && asked->size() != rank)
       refuse("its rank is " + Twine(rank) + ", but the shape that was asked for it has " +
@@ -245,18 +246,45 @@ private:
       Type element = elementType(builder.getContext(), dataType);
       if (!element)
         refuse("inputs of " + dataTypeName(dataType) + " are not supported");
-      DimVector dims = inputDims(input);
-      for (const Dim &dim : dims)
+      std::optional<DimVector> dims = inputDims(input);
+      if (!dims)
+        return readAnyRank(input, element, reader);
+      for (const Dim &dim : *dims)
         if (dim.constant().value_or(0) > INT32_MAX)
           refuse("its size " + dim.str() + " is too large");
       Value argument = main.getBody().addArgument(
-          graph::tensorOf(builder.getContext(), dims, element), location);
+          graph::tensorOf(builder.getContext(), *dims, element), location);
       reader.define(input.name(), argument, scope);
       inputNames.push_back(input.name());
     } catch (const Refusal &refusal) {
       problems.add("input '" + input.name() + "'", refusal);
       scope.values.try_emplace(input.name(), Value());
     }
+  }
+
+  /// A tensor whose rank each run tells: the model has a version for each rank that its nodes take.
+  void readAnyRank(const proto::ValueInfoProto &input, Type element, Reader &reader) {
+    constexpr int64_t kMost = kMostVersions - 1;
+    Location location = NameLoc::get(builder.getStringAttr(input.name()));
+    Type type = graph::listTensor(builder.getContext(), graph::kAnyRank, element, -2);
+    Value list = main.getBody().addArgument(type, location);
+    inputNames.push_back(input.name());
+    openRanks.push_back([this, &input, &reader, list, element, location](Scope &scope) {
+      Emitter e(builder, location, reader.diagnostics);
+      int64_t rank = 0;
+      try {
+        while (rank < kMost && !reader.ask(e, hasRank(list, rank, input.name())))
+          ++rank;
+      } catch (const Refusal &refusal) { // of a model that is to be trained
+        problems.add("input '" + input.name() + "'", refusal);
+        scope.values.try_emplace(input.name(), Value());
+        return;
+      }
+      DimVector dims;
+      for (int64_t i = 0; i < rank; ++i)
+        dims.push_back(e.freshSymbol(symbolText(input.name())));
+      reader.define(input.name(), e.typed<graph::ListAtOp>(e.tensor(dims, element), list), scope);
+    });
   }
 
   /// Two vectors of one size, `NAME.keys` and `NAME.values`.
@@ -290,9 +318,9 @@ private:
     return emitter.asList(value, kind, list.getRank());
   }
 
-  void readOutputs(const proto::GraphProto &graph, Reader &reader, Scope &scope) {
-    SmallVector<Value> values;
-    SmallVector<Attribute> attributes;
+  Reader::Outputs readOutputs(const proto::GraphProto &graph, Reader &reader, const Scope &scope) {
+    Reader::Outputs outputs;
+    auto &[values, attributes] = outputs;
     if (graph.output_size() == 0)
       problems.add("", {"the graph has no outputs", ""});
     for (const auto &output : graph.output()) {
@@ -328,13 +356,17 @@ private:
       } catch (const Poisoned &) {
       }
     }
-    builder.create<func::ReturnOp>(main.getLoc(), values);
-    main.setType(
-        builder.getFunctionType(main.getBody().getArgumentTypes(), ValueRange(values).getTypes()));
+    return outputs;
+  }
+
+  void setOutputs(const Reader::Outputs &outputs) {
+    builder.create<func::ReturnOp>(main.getLoc(), outputs.values);
+    main.setType(builder.getFunctionType(main.getBody().getArgumentTypes(),
+                                         ValueRange(outputs.values).getTypes()));
     for (auto [i, name] : llvm::enumerate(inputNames))
       main.setArgAttr(i, "graph.name", builder.getStringAttr(name));
     main.setAllResultAttrs(llvm::to_vector(llvm::map_range(
-        attributes, [](Attribute attribute) { return cast<DictionaryAttr>(attribute); })));
+        outputs.attributes, [](Attribute attribute) { return cast<DictionaryAttr>(attribute); })));
   }
 
   /// What running statistics become.
@@ -356,6 +388,7 @@ private:
   OwningOpRef<ModuleOp> module;
   func::FuncOp main;
   std::vector<std::string> inputNames;
+  std::vector<Reader::Step> openRanks; // define inputs whose rank the run tells
   llvm::StringMap<int64_t> fixedSizes; // that callers ask for, by symbol
 };
 } // namespace

@@ -252,14 +252,22 @@ topologicalOrder(const google::protobuf::RepeatedPtrField<proto::NodeProto> &nod
   return order;
 }
 
-void Reader::readNodes(const google::protobuf::RepeatedPtrField<proto::NodeProto> &nodes,
-                       Scope &scope) {
+std::vector<Reader::Step>
+Reader::stepsOf(const google::protobuf::RepeatedPtrField<proto::NodeProto> &nodes, Scope &scope) {
   for (const auto &node : nodes)
     for (const std::string &output : node.output())
       if (!output.empty())
         scope.later.try_emplace(output, nodeName(node));
+  std::vector<Step> steps;
   for (int i : topologicalOrder(nodes))
-    readNode(nodes[i], scope);
+    steps.push_back([this, &node = nodes[i]](Scope &scope) { readNode(node, scope); });
+  return steps;
+}
+
+void Reader::readNodes(const google::protobuf::RepeatedPtrField<proto::NodeProto> &nodes,
+                       Scope &scope) {
+  for (const Step &step : stepsOf(nodes, scope))
+    step(scope);
 }
 
 void Reader::poison(const proto::NodeProto &message, Scope &scope) {

@@ -8,9 +8,12 @@
 
 #include "compiler/onnx/ModelFile.h"
 #include "compiler/onnx/Tensor.h"
+#include "compiler/onnx/ranks/Versions.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/StringSet.h"
+
+#include <set>
 
 namespace heddle::onnx {
 
@@ -45,6 +48,7 @@ public:
   void add(llvm::StringRef where, const Refusal &refusal);
   bool any() const { return !lines.empty(); }
   size_t count() const { return total; }
+  llvm::StringRef last() const { return lines.back(); } // that was added
   llvm::Error take() const;
 
 private:
@@ -63,12 +67,29 @@ public:
   Opsets readOpsets(const google::protobuf::RepeatedPtrField<proto::OperatorSetIdProto> &imports);
   void readInitializers(const proto::GraphProto &graph, Scope &scope);
   void readNodes(const google::protobuf::RepeatedPtrField<proto::NodeProto> &nodes, Scope &scope);
+  using Step = std::function<void(Scope &)>;
+  /// What readNodes does, one node a step.
+  std::vector<Step> stepsOf(const google::protobuf::RepeatedPtrField<proto::NodeProto> &nodes,
+                            Scope &scope);
   /// The values of a subgraph, built at the builder's place. Throws Poisoned.
   llvm::SmallVector<Value> readSubgraph(const proto::GraphProto &graph, const Scope &parent,
                                         llvm::ArrayRef<Value> inputs);
   /// The value of a name, looked up outward. Throws Refusal or Poisoned.
   Value lookup(llvm::StringRef name, const Scope &scope);
   void define(llvm::StringRef name, Value value, Scope &scope);
+
+  // Versions of the main graph (Versions.cpp).
+  struct Outputs {
+    llvm::SmallVector<Value> values;
+    llvm::SmallVector<mlir::Attribute> attributes;
+  };
+  using Finish = std::function<Outputs(Scope &)>;
+  /// Takes the steps of the main graph, and then what it gives.
+  Outputs readSteps(llvm::ArrayRef<Step> steps, Scope &scope, const Finish &finish);
+  std::optional<bool> answered(const Question &question) const;
+  /// The answer in the version that is read. Where there can be no versions it is `likely`, which
+  /// the run checks, or refused.
+  bool ask(Emitter &e, const Question &question, std::optional<bool> likely = {});
 
   mlir::ElementsAttr readTensor(const proto::TensorProto &tensor);
   /// Remembers the types that a graph or function declares.
@@ -95,6 +116,25 @@ private:
   void poison(const proto::NodeProto &message, Scope &scope);
   [[noreturn]] void stop(llvm::StringRef where, const llvm::Twine &message);
 
+  Outputs readVersions(const Question &question, llvm::ArrayRef<Step> steps, const Scope &scope,
+                       const Finish &finish);
+  using Key = std::pair<std::string, const void *>;
+  Key keyOf(const Question &question) const;
+  Dim withoutOnes(const Dim &size) const;
+  void answer(const Question &question, bool answer);
+  bool isAskable(const Question &question) const;
+  /// The run fails where the answer is another one.
+  void require(Emitter &e, const Question &question, bool answer, llvm::StringRef why);
+  void undo(mlir::Block *block, mlir::Operation *last);
+
+  std::map<Key, bool> answers;
+  std::set<std::string, std::less<>> ones; // sizes that are 1 in the version that is read
+  int64_t versions = 1;
+  struct {
+    mlir::Block *block = nullptr;
+    mlir::Operation *last = nullptr; // of the block, before the step
+    int64_t symbols = 0;             // fresh ones, before the step
+  } step;
   mlir::ScopedDiagnosticHandler handler;
   std::map<std::string, const proto::FunctionProto *> functions;
   int64_t nodeCount = 0;

@@ -14,7 +14,7 @@ inline constexpr int64_t kDynamic = -1;
 /// What an input or output is, how its elements stand for the model's values, what the bytes of a
 /// pixel are, functions of libraries and what they do to their results: numbered as in
 /// runtime/executable/abi.h, which says what each means.
-enum class IoKind : int32_t { Tensor, Sequence, Optional, OptionalSequence };
+enum class IoKind : int32_t { Tensor, Sequence, Optional, OptionalSequence, AnyRank };
 enum class Encoding : int32_t { Dense = 0, Map = 2, IntMap = 3 };
 enum class Pixels : int64_t { Rgb, Bgr, Gray };
 enum class LibraryFunction : int32_t { Matmul, Convolution, LayerNorm };

@@ -91,7 +91,8 @@ def Program_Service : I32EnumAttr<"Service", "what the runtime does for a progra
     I32EnumAttrCase<"Custom", 16, "custom">, I32EnumAttrCase<"Topk", 17, "topk">,
     I32EnumAttrCase<"Cumsum", 18, "cumsum">, I32EnumAttrCase<"Nonzero", 19, "nonzero">,
     I32EnumAttrCase<"Unique", 20, "unique">, I32EnumAttrCase<"Suppress", 21, "suppress">,
-    I32EnumAttrCase<"Forest", 22, "forest">, I32EnumAttrCase<"Fourier", 23, "fourier">]> {
+    I32EnumAttrCase<"Forest", 22, "forest">, I32EnumAttrCase<"Fourier", 23, "fourier">,
+    I32EnumAttrCase<"ListRank", 24, "list_rank">]> {
   let cppNamespace = "::heddle::program";
 }
 

@@ -94,7 +94,7 @@ Results computeElementwise(const Call &call);
   DO(ReduceMinOp) DO(ArgMaxOp) DO(ArgMinOp) DO(CumsumOp) \
   DO(TopkOp) DO(ListMakeOp) DO(ListInsertOp) DO(ListEraseOp) \
   DO(ListAtOp) DO(ListLengthOp) DO(ListConcatOp) DO(ListSplitOp) \
-  DO(ListCastOp) DO(StringConcatOp) DO(StringSplitOp) DO(StringNormalizeOp) \
+  DO(ListCastOp) DO(ListRankOp) DO(StringConcatOp) DO(StringSplitOp) DO(StringNormalizeOp) \
   DO(StringMatchOp) DO(StringCastOp) DO(ImageDecodeOp) DO(NonzeroOp) \
   DO(UniqueOp) DO(SuppressOp) DO(ForestOp) DO(FourierOp) DO(CustomOp) \
   DO(RunSeedOp)

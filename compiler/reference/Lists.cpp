@@ -77,6 +77,10 @@ Results compute(ListLengthOp, const Call &call) {
   return handle(call, list ? static_cast<int64_t>(list->size()) : -1);
 }
 
+Results compute(ListRankOp, const Call &call) {
+  return handle(call, listIn(call, call[0])[0].shape.size());
+}
+
 Results compute(ListConcatOp op, const Call &call) {
   Tensors list = listIn(call, call[0]);
   size_t axis = op.getAxis();

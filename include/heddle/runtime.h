@@ -148,6 +148,7 @@ typedef enum heddle_kind {
   HEDDLE_KIND_SEQUENCE = 1, /* its tensors have dtype and rank; rank is -1 when unknown */
   HEDDLE_KIND_OPTIONAL = 2, /* one tensor or none */
   HEDDLE_KIND_OPTIONAL_SEQUENCE = 3,
+  HEDDLE_KIND_ANY_RANK = 4, /* a tensor whose rank differs from run to run; rank is -1 */
 } heddle_kind_t;
 
 typedef struct heddle_dim {
@@ -163,7 +164,7 @@ typedef struct heddle_value {
   int32_t encoding;
   int32_t label_count;
   const char *const *labels;
-  int32_t kind;   /* heddle_kind_t; dims are NULL for what is no tensor */
+  int32_t kind;   /* heddle_kind_t; dims are NULL for all but HEDDLE_KIND_TENSOR */
   int32_t shares; /* of an output: the input whose buffer it may be given, too, or -1 */
 } heddle_value_t;
 
@@ -218,7 +219,7 @@ HEDDLE_API heddle_status_t *heddle_session_create(heddle_module_t *module,
 HEDDLE_API void heddle_session_destroy(heddle_session_t *session);
 
 /* Fills dtype, rank, dims and bytes of every output for inputs of these shapes, whose data is not
- * looked at. Sizes known only at run time are HEDDLE_UNKNOWN, and `bytes` is then too. */
+ * looked at. Sizes and ranks known only at run time are HEDDLE_UNKNOWN, and `bytes` is then too. */
 HEDDLE_API heddle_status_t *
 heddle_session_output_shapes(heddle_session_t *session, const heddle_tensor_t *inputs,
                              size_t input_count, heddle_tensor_t *outputs, size_t output_count);

@@ -271,8 +271,8 @@ bool feedList(PyObject *value, const Value &wanted, heddle_tensor_t &tensor, Kee
 } // namespace
 
 bool feed(PyObject *value, const Value &wanted, heddle_tensor_t &tensor, Keep &keep) {
-  return wanted.kind == HEDDLE_KIND_TENSOR ? feedTensor(value, wanted, tensor, keep)
-                                           : feedList(value, wanted, tensor, keep);
+  bool isTensor = wanted.kind == HEDDLE_KIND_TENSOR || wanted.kind == HEDDLE_KIND_ANY_RANK;
+  return isTensor ? feedTensor(value, wanted, tensor, keep) : feedList(value, wanted, tensor, keep);
 }
 
 bool place(PyObject *buffer, const Value &wanted, heddle_tensor_t &tensor, Keep &keep) {
@@ -281,7 +281,8 @@ bool place(PyObject *buffer, const Value &wanted, heddle_tensor_t &tensor, Keep 
     return false;
   };
   if (wanted.kind != HEDDLE_KIND_TENSOR || wanted.dtype == HEDDLE_STRING || wanted.isMap)
-    return refuse("cannot be: strings, lists and maps are always allocated by the run");
+    return refuse("cannot be: strings, lists, maps and tensors whose rank differs from run to run "
+                  "are always allocated by the run");
   if (api.dtype_bits(wanted.dtype) < 8)
     return refuse("cannot be: elements of less than a byte are always allocated by the run");
   int32_t dtype = 0;

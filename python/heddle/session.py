@@ -21,7 +21,7 @@ class NodeArg:
     shape: list
     encoding: int = library.DENSE
     labels: list = field(default_factory=list)
-    kind: int = library.TENSOR  # of a list's tensors dtype holds, and shape is not told
+    kind: int = library.TENSOR  # of a list's tensors dtype holds; only a TENSOR's shape is told
     shares: int = -1  # of an output: the number of the input whose memory it may have
 
     @property

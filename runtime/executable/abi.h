@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 #define HEDDLE_EXECUTABLE_MAGIC 0x4c444448u /* "HDDL" */
-#define HEDDLE_ABI_VERSION 10u
+#define HEDDLE_ABI_VERSION 11u
 #define HEDDLE_ENTRY_SYMBOL "heddle_executable" /* const heddle_executable_t heddle_executable; */
 #define HEDDLE_DYNAMIC (-1)
 
@@ -49,6 +49,8 @@ enum heddle_service {
   HEDDLE_SERVICE_LIST_SPLIT,
   /* [result, m: it is absent, handle, may it be absent?] */
   HEDDLE_SERVICE_LIST_CAST,
+  /* [result, handle of a list of one tensor] */
+  HEDDLE_SERVICE_LIST_RANK,
   /* [count, x, y, result] */
   HEDDLE_SERVICE_STRING_CONCAT,
   /* [result data, result pieces, count, x, delimiter, most, counts] */
@@ -127,8 +129,9 @@ typedef struct heddle_io_dim {
 enum {
   HEDDLE_IO_TENSOR = 0,
   HEDDLE_IO_SEQUENCE = 1,
-  HEDDLE_IO_OPTIONAL = 2,         /* a list of at most one tensor, or none */
-  HEDDLE_IO_OPTIONAL_SEQUENCE = 3 /* a list, or none */
+  HEDDLE_IO_OPTIONAL = 2,          /* a list of at most one tensor, or none */
+  HEDDLE_IO_OPTIONAL_SEQUENCE = 3, /* a list, or none */
+  HEDDLE_IO_ANY_RANK = 4 /* a list of one tensor, which callers see as a tensor of some rank */
 };
 
 /* How the elements of an input or output stand for the model's own values. */
@@ -239,7 +242,8 @@ typedef struct heddle_executable {
   /* Where the artefact serves several CPUs: what it has for each, this structure among them, the
    * one that needs most of a CPU first. The runtime takes the first that this CPU can run. */
   const struct heddle_executable *const *variants;
-  int64_t variant_count; /* 0: there is this one alone */
+  int64_t variant_count;    /* 0: there is this one alone */
+  int32_t keeps_subnormals; /* 0: arithmetic whose result would be a subnormal number gives 0 */
 } heddle_executable_t;
 
 #ifdef __cplusplus

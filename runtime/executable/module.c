@@ -21,7 +21,7 @@ static void checkValue(const heddle_executable_t *executable, const heddle_io_t 
   }
   if (value->encoding != HEDDLE_ENCODING_DENSE && (value->label_count < 0 || !value->labels))
     heddle_text_add(problems, "; '%s' has no labels", value->name);
-  if (value->kind < HEDDLE_IO_TENSOR || value->kind > HEDDLE_IO_OPTIONAL_SEQUENCE ||
+  if (value->kind < HEDDLE_IO_TENSOR || value->kind > HEDDLE_IO_ANY_RANK ||
       (value->kind != HEDDLE_IO_TENSOR &&
        (value->rank != 0 || value->tensor_rank < -1 || value->tensor_rank > HEDDLE_MAX_RANK)))
     heddle_text_add(problems, "; '%s' is a list of kind %d and rank %d", value->name, value->kind,

@@ -21,6 +21,10 @@ static void addShape(heddle_text_t *text, const heddle_tensor_t *tensor) {
 }
 
 static void addAllowed(heddle_text_t *text, const heddle_io_t *allowed) {
+  if (allowed->kind == HEDDLE_IO_ANY_RANK) {
+    heddle_text_add(text, " of any rank");
+    return;
+  }
   heddle_text_add(text, "[");
   for (int32_t i = 0; i < allowed->rank; ++i)
     heddle_text_add(text, "%s%s", i ? "," : "", allowed->dims[i].text);
@@ -62,9 +66,9 @@ static void checkData(const heddle_tensor_t *tensor, const heddle_io_t *allowed,
     checkStrings(tensor, allowed, problems);
 }
 
-/* One tensor of a list. */
+/* One tensor of a list, or the one of any rank. */
 static void checkItem(const heddle_tensor_t *item, int64_t number, const heddle_io_t *allowed,
-                      heddle_text_t *problems) {
+                      bool withData, heddle_text_t *problems) {
   if (item->dtype != allowed->dtype)
     heddle_text_add(problems,
                     "\n  input '%s': tensor %" PRId64 " has dtype %s (%d), but %s (%d) is allowed",
@@ -77,12 +81,16 @@ static void checkItem(const heddle_tensor_t *item, int64_t number, const heddle_
   else if (heddle_tensor_bytes(item->dtype, item->rank, item->dims) < 0)
     heddle_text_add(problems, "\n  input '%s': tensor %" PRId64 " has sizes that cannot be",
                     allowed->name, number);
-  else
+  else if (withData)
     checkData(item, allowed, problems);
 }
 
 static void checkList(const heddle_tensor_t *list, const heddle_io_t *allowed, bool withData,
                       heddle_text_t *problems) {
+  if (allowed->kind == HEDDLE_IO_ANY_RANK) {
+    checkItem(list, 0, allowed, withData, problems);
+    return;
+  }
   bool mayBeAbsent = allowed->kind != HEDDLE_IO_SEQUENCE;
   int64_t most = allowed->kind == HEDDLE_IO_OPTIONAL ? 1 : INT64_MAX / (int64_t)sizeof *list;
   if (list->dtype != HEDDLE_SEQUENCE || list->rank != 1) {
@@ -104,7 +112,7 @@ static void checkList(const heddle_tensor_t *list, const heddle_io_t *allowed, b
     return;
   }
   for (int64_t i = 0; i < list->dims[0]; ++i)
-    checkItem((const heddle_tensor_t *)list->data + i, i, allowed, problems);
+    checkItem((const heddle_tensor_t *)list->data + i, i, allowed, true, problems);
 }
 
 /* True when dtype, rank and every constant dim fit, so that dims may be looked at. */
@@ -326,7 +334,8 @@ heddle_status_t *heddle_feeds_check_outputs(const heddle_module_t *module,
       continue;
     if (io->kind != HEDDLE_IO_TENSOR || io->dtype == HEDDLE_STRING) {
       heddle_text_add(&problems,
-                      "\n  output '%s': strings and sequences are allocated by the run; pass NULL",
+                      "\n  output '%s': strings, sequences and tensors of any rank are allocated "
+                      "by the run; pass NULL",
                       io->name);
       continue;
     }

@@ -115,6 +115,11 @@ void heddle_service_list_length(heddle_call_t *call, int64_t *frame) {
   frame[0] = frame[1] ? listOf(frame[1])->count : -1;
 }
 
+void heddle_service_list_rank(heddle_call_t *call, int64_t *frame) {
+  (void)call;
+  frame[0] = listOf(frame[1])->items[0]->rank;
+}
+
 /* Bytes of one index of the dimensions before `axis`. */
 static int64_t rowBytes(const heddle_item_t *item, int32_t axis) {
   return heddle_inner_bytes(item->dtype, item->rank - axis, item->dims + axis);

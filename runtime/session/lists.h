@@ -31,4 +31,5 @@ void heddle_service_list_length(heddle_call_t *call, int64_t *frame);
 void heddle_service_list_concat(heddle_call_t *call, int64_t *frame);
 void heddle_service_list_split(heddle_call_t *call, int64_t *frame);
 void heddle_service_list_cast(heddle_call_t *call, int64_t *frame);
+void heddle_service_list_rank(heddle_call_t *call, int64_t *frame);
 #endif

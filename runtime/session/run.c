@@ -90,6 +90,7 @@ static const heddle_service_fn kServices[HEDDLE_SERVICE_COUNT] = {
     [HEDDLE_SERVICE_LIST_CONCAT] = heddle_service_list_concat,
     [HEDDLE_SERVICE_LIST_SPLIT] = heddle_service_list_split,
     [HEDDLE_SERVICE_LIST_CAST] = heddle_service_list_cast,
+    [HEDDLE_SERVICE_LIST_RANK] = heddle_service_list_rank,
     [HEDDLE_SERVICE_STRING_CONCAT] = heddle_service_string_concat,
     [HEDDLE_SERVICE_STRING_SPLIT] = heddle_service_string_split,
     [HEDDLE_SERVICE_STRING_NORMALIZE] = heddle_service_string_normalize,
@@ -196,14 +197,17 @@ typedef struct chunked {
   int64_t tasks, chunks;
   uint8_t *scratch;
   int64_t scratchStride;
+  bool keepsSubnormals;
 } chunked_t;
 
 static void runChunk(void *context, size_t index) {
   const chunked_t *launch = context;
   int64_t begin, end;
   heddle_pool_chunk(launch->tasks, launch->chunks, (int64_t)index, &begin, &end);
+  uint64_t mode = heddle_denormals_keep(launch->keepsSubnormals);
   launch->kernel(launch->args, begin, end,
                  launch->scratch ? launch->scratch + (int64_t)index * launch->scratchStride : NULL);
+  heddle_denormals_restore(mode);
 }
 
 /* Each worker has its part, and nothing after it. */
@@ -237,11 +241,17 @@ static void launchKernel(heddle_call_t *call, heddle_kernel_fn kernel, const int
       run->workspace->used_scratch_bytes = total;
     guardScratch(scratch, chunks, stride, scratchBytes);
   }
-  if (chunks == 1) { /* denormals are zero already, and nothing needs the pool */
+  if (chunks == 1) { /* what becomes of denormals is said already, and nothing needs the pool */
     kernel(args, 0, tasks, total ? scratch->data : NULL);
     return;
   }
-  chunked_t launch = {kernel, args, tasks, chunks, total ? scratch->data : NULL, stride};
+  chunked_t launch = {kernel,
+                      args,
+                      tasks,
+                      chunks,
+                      total ? scratch->data : NULL,
+                      stride,
+                      run->session->module->executable->keeps_subnormals != 0};
   heddle_pool_run(run->session->pool, runChunk, &launch, (size_t)chunks);
 }
 
@@ -436,7 +446,7 @@ static heddle_status_t *execute(heddle_call_t *call, int64_t arenaBytes) {
   if (!heddle_workspace_grow(session, &workspace->arena, arenaBytes))
     return failureStatus(executable, STATUS_OUT_OF_MEMORY, arenaBytes, 0);
   call->arena = workspace->arena.data;
-  uint64_t mode = heddle_denormals_disable();
+  uint64_t mode = heddle_denormals_keep(executable->keeps_subnormals != 0);
   int32_t returned = executable->run(call);
   heddle_denormals_restore(mode);
   if (arenaBytes > run->arenaBytes)

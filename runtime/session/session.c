@@ -192,6 +192,12 @@ heddle_status_t *heddle_session_output_shapes(heddle_session_t *session,
         heddle_run_sizes(session->module, workspace->symbols, workspace->output_dims, &arenaBytes);
   const int64_t *dims = workspace->output_dims;
   for (size_t i = 0; !status && i < outputCount; dims += executable->outputs[i++].rank) {
+    if (executable->outputs[i].kind == HEDDLE_IO_ANY_RANK) {
+      outputs[i].dtype = executable->outputs[i].dtype;
+      outputs[i].rank = HEDDLE_UNKNOWN;
+      outputs[i].bytes = HEDDLE_UNKNOWN;
+      continue;
+    }
     if (executable->outputs[i].kind != HEDDLE_IO_TENSOR) {
       outputs[i].dtype = HEDDLE_SEQUENCE;
       outputs[i].rank = 1;

@@ -60,18 +60,10 @@ static const void *takeTensor(heddle_call_t *call, heddle_strings_t *strings,
   return inner;
 }
 
-const void *heddle_value_take(heddle_call_t *call, heddle_strings_t *strings, const heddle_io_t *io,
-                              const heddle_tensor_t *tensor) {
-  if (io->kind == HEDDLE_IO_TENSOR)
-    return takeTensor(call, strings, tensor);
-  heddle_list_t **handle = call->alloc(call, sizeof *handle);
-  if (!handle)
-    return NULL;
-  *handle = NULL;
-  if (tensor->dims[0] < 0)
-    return handle;
-  const heddle_tensor_t *tensors = tensor->data;
-  heddle_list_t *list = heddle_list_create(call, tensor->dims[0]);
+/* A list of `count` tensors; NULL, after the call has failed, when out of memory. */
+static heddle_list_t *takeList(heddle_call_t *call, heddle_strings_t *strings,
+                               const heddle_tensor_t *tensors, int64_t count) {
+  heddle_list_t *list = heddle_list_create(call, count);
   for (int64_t i = 0; list && i < list->count; ++i) {
     const heddle_tensor_t *each = &tensors[i];
     const void *data = takeTensor(call, strings, each);
@@ -81,8 +73,24 @@ const void *heddle_value_take(heddle_call_t *call, heddle_strings_t *strings, co
     if (!list->items[i])
       return NULL;
   }
-  *handle = list;
-  return list ? handle : NULL;
+  return list;
+}
+
+const void *heddle_value_take(heddle_call_t *call, heddle_strings_t *strings, const heddle_io_t *io,
+                              const heddle_tensor_t *tensor) {
+  if (io->kind == HEDDLE_IO_TENSOR)
+    return takeTensor(call, strings, tensor);
+  heddle_list_t **handle = call->alloc(call, sizeof *handle);
+  if (!handle)
+    return NULL;
+  *handle = NULL;
+  if (io->kind == HEDDLE_IO_ANY_RANK)
+    *handle = takeList(call, strings, tensor, 1);
+  else if (tensor->dims[0] < 0)
+    return handle;
+  else
+    *handle = takeList(call, strings, tensor->data, tensor->dims[0]);
+  return *handle ? handle : NULL;
 }
 
 static void pack(uint8_t *bytes, int64_t count, int bits) {
@@ -164,9 +172,22 @@ static bool giveList(const heddle_strings_t *strings, const heddle_list_t *list,
   return true;
 }
 
+/* A copy of a tensor in a block of its own. */
+static bool giveCopy(const heddle_strings_t *strings, const heddle_item_t *item,
+                     heddle_tensor_t *result) {
+  char *block = heddle_result_allocate(NULL, outerBytes(strings, item));
+  if (!block)
+    return false;
+  giveTensor(strings, item, block, result);
+  result->owner = block;
+  return true;
+}
+
 bool heddle_value_give(const heddle_strings_t *strings, const heddle_io_t *io, void *inner,
                        const int64_t *dims, heddle_tensor_t *result) {
   *result = (heddle_tensor_t){0};
+  if (io->kind == HEDDLE_IO_ANY_RANK)
+    return giveCopy(strings, (*(heddle_list_t *const *)inner)->items[0], result);
   if (io->kind != HEDDLE_IO_TENSOR)
     return giveList(strings, *(heddle_list_t *const *)inner, result);
   heddle_item_t item = {inner, io->dtype, io->rank, {0}};
@@ -177,10 +198,5 @@ bool heddle_value_give(const heddle_strings_t *strings, const heddle_io_t *io, v
     result->bytes = heddle_tensor_bytes(io->dtype, io->rank, dims);
     return true;
   }
-  char *block = heddle_result_allocate(NULL, outerBytes(strings, &item));
-  if (!block)
-    return false;
-  giveTensor(strings, &item, block, result);
-  result->owner = block;
-  return true;
+  return giveCopy(strings, &item, result);
 }

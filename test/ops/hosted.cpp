@@ -54,8 +54,9 @@ static const char kCarried[] = R"(
 !maybe = tensor<!graph.list<"optional", f32, 1>>
 !maybes = tensor<!graph.list<"optional_sequence", f32, 1>>
 !taken = tensor<?xf32, #graph.dims<"$taken">>
+!any = tensor<!graph.list<"any_rank", f32, -2>>
 func.func @main(%trips: tensor<i64>, %has: tensor<i1>, %x: tensor<?xf32, #graph.dims<"n">>)
-    -> (tensor<?xf32, #graph.dims<"$all">>, tensor<i64>, !taken) {
+    -> (tensor<?xf32, #graph.dims<"$all">>, tensor<i64>, !taken, tensor<i64>) {
   %true = graph.constant dense<true> : tensor<i1>
   %empty = graph.list_make %x : (tensor<?xf32, #graph.dims<"n">>) -> !list
   %l = graph.loop %trips, %true, %empty : (tensor<i64>, tensor<i1>, !list) -> !list {
@@ -78,7 +79,17 @@ func.func @main(%trips: tensor<i64>, %has: tensor<i1>, %x: tensor<?xf32, #graph.
   %all = graph.list_concat %l {axis = 0} : (!list) -> tensor<?xf32, #graph.dims<"$all">>
   %one = graph.list_make %all : (tensor<?xf32, #graph.dims<"$all">>) -> !maybe
   %only = graph.list_at %one : (!maybe) -> !taken
-  return %all, %length, %only : tensor<?xf32, #graph.dims<"$all">>, tensor<i64>, !taken
+  %any = graph.if %has : (tensor<i1>) -> !any {
+    %m = graph.list_make %all : (tensor<?xf32, #graph.dims<"$all">>) -> !any
+    graph.yield %m : !any
+  } else {
+    %zero = graph.constant dense<0.0> : tensor<f32>
+    %n = graph.list_make %zero : (tensor<f32>) -> !any
+    graph.yield %n : !any
+  }
+  %rank = graph.list_rank %any : (!any) -> tensor<i64>
+  return %all, %length, %only, %rank
+    : tensor<?xf32, #graph.dims<"$all">>, tensor<i64>, !taken, tensor<i64>
 }
 )";
 

@@ -41,15 +41,29 @@ static const std::map<StringRef, StringRef> kNotCompiled = {
 };
 
 /// Ops that a C file cannot have, as they need services of the runtime.
-static const std::set<StringRef> kNeedsRuntime = {
-    "graph.cumsum",        "graph.custom",       "graph.forest",
-    "graph.fourier",       "graph.image_decode", "graph.list_at",
-    "graph.list_cast",     "graph.list_concat",  "graph.list_erase",
-    "graph.list_insert",   "graph.list_length",  "graph.list_make",
-    "graph.list_split",    "graph.nonzero",      "graph.string_cast",
-    "graph.string_concat", "graph.string_match", "graph.string_normalize",
-    "graph.string_split",  "graph.suppress",     "graph.topk",
-    "graph.unique"};
+static const std::set<StringRef> kNeedsRuntime = {"graph.cumsum",
+                                                  "graph.custom",
+                                                  "graph.forest",
+                                                  "graph.fourier",
+                                                  "graph.image_decode",
+                                                  "graph.list_at",
+                                                  "graph.list_cast",
+                                                  "graph.list_concat",
+                                                  "graph.list_erase",
+                                                  "graph.list_insert",
+                                                  "graph.list_length",
+                                                  "graph.list_make",
+                                                  "graph.list_rank",
+                                                  "graph.list_split",
+                                                  "graph.nonzero",
+                                                  "graph.string_cast",
+                                                  "graph.string_concat",
+                                                  "graph.string_match",
+                                                  "graph.string_normalize",
+                                                  "graph.string_split",
+                                                  "graph.suppress",
+                                                  "graph.topk",
+                                                  "graph.unique"};
 
 namespace {
 

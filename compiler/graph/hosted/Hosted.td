@@ -60,6 +60,13 @@ def Graph_ListLengthOp : Graph_HostedOp<"list_length"> {
   let results = (outs Graph_Tensor:$result);
 }
 
+def Graph_ListRankOp : Graph_HostedOp<"list_rank"> {
+  let summary = "the rank of the tensor of a list of the kind any_rank, as an i64";
+  let constraints = [Graph_IsList];
+  let arguments = (ins Graph_Tensor:$list);
+  let results = (outs Graph_Tensor:$result);
+}
+
 def Graph_ListConcatOp : Graph_BindingOp<"list_concat", [Graph_Hosted]> {
   let summary = "all tensors of a list joined along `axis`, or stacked along a new one";
   let description = "Sizes of the result are fresh symbols, which this op binds. The run refuses an empty list.";

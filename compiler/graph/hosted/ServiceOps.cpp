@@ -44,6 +44,8 @@ LogicalResult ListMakeOp::verify() {
       return failure();
   if (listOf(getResult()).getKind() != "sequence" && getXs().size() > 1)
     return emitOpError("LS4: an optional holds at most one tensor");
+  if (listOf(getResult()).getKind() == kAnyRank && getXs().empty())
+    return emitOpError("LS4: a list of the kind any_rank holds one tensor");
   return success();
 }
 
@@ -70,6 +72,13 @@ LogicalResult ListAtOp::verify() {
 }
 
 LogicalResult ListLengthOp::verify() { return checkList(*this, getList(), "the operand"); }
+
+LogicalResult ListRankOp::verify() {
+  if (ListType list = listOf(getList()); list && list.getKind() == kAnyRank)
+    return success();
+  return emitOpError("LS1: the operand must be a list of the kind any_rank, but is ")
+         << getList().getType();
+}
 
 LogicalResult ListConcatOp::verify() {
   if (failed(checkList(*this, getList(), "the operand")))

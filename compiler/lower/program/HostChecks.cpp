@@ -187,6 +187,14 @@ void Host::forEachCheck(Operation *op, llvm::function_ref<void(const Check &)> v
   std::string node = "node '" + graph::sourceName(op->getLoc()) + "': ";
   for (Value result : op->getResults())
     checkTensor(result, node, visit);
+  if (auto bind = dyn_cast<graph::BindSizesOp>(op)) {
+    Value x = bind.getX();
+    if (auto group = x.getDefiningOp<graph::GroupOp>())
+      x = group.getBody().front().getTerminator()->getOperand(cast<OpResult>(x).getResultNumber());
+    if (auto sizes = graph::shapeValue(x))
+      for (const Dim &size : *sizes)
+        visit({size, Dim(0), Check::NotNegative, node + bind.getMessage().str()});
+  }
   for (const Agreement &agreement : Agreements::of(op)) {
     Check::Kind kind = agreement.fit == Fit::Equal   ? Check::Equal
                        : agreement.fit == Fit::OrOne ? Check::EqualOrOne

@@ -124,6 +124,10 @@ void Host::writeListOp(Operation *op) {
         frame.push_back(handleOf(length.getList()));
         pointers[length.getResult()] = callOn(program::Service::ListLength, frame);
       })
+      .Case([&](graph::ListRankOp rank) {
+        frame.push_back(handleOf(rank.getList()));
+        pointers[rank.getResult()] = callOn(program::Service::ListRank, frame);
+      })
       .Case([&](graph::ListConcatOp concat) {
         int64_t rank = graph::rankOf(concat.getResult());
         frame.append({messages({"the sequence is empty", kRank,

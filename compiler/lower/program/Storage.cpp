@@ -18,6 +18,7 @@ static program::Io describeValue(Value value, DictionaryAttr attributes,
     io.kind = llvm::StringSwitch<program::IoKind>(list.getKind())
                   .Case("sequence", program::IoKind::Sequence)
                   .Case("optional", program::IoKind::Optional)
+                  .Case(graph::kAnyRank, program::IoKind::AnyRank)
                   .Default(program::IoKind::OptionalSequence);
     io.tensorRank = std::max<int64_t>(list.getRank(), -1);
   }

@@ -3,6 +3,7 @@
 // Sizes that a body makes have symbols of their own, which nothing outside may use: a result gets a
 // fresh symbol wherever its size is not one that was known before the body.
 
+#include "compiler/onnx/ranks/Branches.h"
 #include "compiler/onnx/Reader.h"
 #include "compiler/onnx/Table.h"
 #include "compiler/onnx/ops/algebra/Stepwise.h"
@@ -12,71 +13,23 @@ using namespace heddle::graph;
 
 namespace heddle::onnx {
 
-/// How many fresh symbols there are; those made later are local to what is imported then.
-static int64_t symbolCount(Node &n) {
-  Operation *top = n.builder.getInsertionBlock()->getParentOp();
-  while (top->getParentOp())
-    top = top->getParentOp();
-  auto counter = top->getAttrOfType<IntegerAttr>(GraphDialect::kSymbolCounter);
-  return counter ? counter.getInt() : 0;
-}
-
-static bool isLocal(const Dim &dim, int64_t before) {
-  SmallVector<std::string> names;
-  dim.collectSymbols(names);
-  return llvm::any_of(names, [&](StringRef name) {
-    int64_t number;
-    return name.starts_with("$") && !name.rsplit('.').second.getAsInteger(10, number) &&
-           number >= before;
-  });
-}
-
-/// dims, with a fresh symbol for each size that is local or differs from `other`.
-static DimVector outerDims(Node &n, ArrayRef<Dim> dims, ArrayRef<Dim> other, int64_t before,
-                           StringRef stem) {
-  DimVector result(dims);
-  for (size_t i = 0; i < result.size(); ++i)
-    if (isLocal(result[i], before) || result[i] != other[i])
-      result[i] = n.freshSymbol(stem);
-  return result;
-}
-
-/// The type of a list that is one of two; null where no list is both.
-static Type joined(Node &n, ListType a, ListType b) {
-  if (a.getElement() != b.getElement())
-    return {};
-  // -1: there is no tensor yet; -2: their ranks differ.
-  int64_t rank = a.getRank() == b.getRank() || b.getRank() == -1 ? a.getRank()
-                 : a.getRank() == -1                             ? b.getRank()
-                                                                 : -2;
-  StringRef kind = a.getKind();
-  if (kind != b.getKind()) {
-    if (kind == "optional" || b.getKind() == "optional")
-      return {};
-    kind = "optional_sequence";
-  }
-  return listTensor(n.context(), kind, a.getElement(), rank);
-}
-
-/// A list as another type of list, and one element in another rank; what is neither stays.
-static Value asType(Node &n, Value value, Type type) {
-  if (auto list = dyn_cast<ListType>(getElementTypeOrSelf(type)))
-    return listOf(value) ? n.asList(value, list.getKind(), list.getRank()) : value;
-  bool isOne =
-      elementCount(dimsOf(value)).isConstant(1) && elementCount(dimsOf(type)).isConstant(1);
-  return isOne ? n.reshape(value, dimsOf(type)) : value;
-}
-
 /// The type of result `i`, where branches yield lists, or one element in different ranks: the rank
 /// that the model declares, or else the larger one, which broadcasts as the smaller one does.
 static Type commonType(Node &n, size_t i, Value x, Value y) {
   if (ListType a = listOf(x), b = listOf(y); a && b)
-    return joined(n, a, b);
+    return joinedList(n, a, b);
   auto isOne = [](Value value) { return elementCount(dimsOf(value)).isConstant(1); };
   if (elementOf(x) != elementOf(y) || rankOf(x) == rankOf(y) || !isOne(x) || !isOne(y))
     return {};
   int64_t rank = n.declaredRank(i).value_or(std::max(rankOf(x), rankOf(y)));
   return n.tensor(DimVector(rank, Dim(1)), elementOf(x));
+}
+
+/// The value of which reshapes made this one.
+static Value reshaped(Value value) {
+  while (auto op = value.getDefiningOp<ReshapeOp>())
+    value = op.getOperand();
+  return value;
 }
 
 static void takeBranch(Node &n, const proto::GraphProto &graph) {
@@ -86,76 +39,44 @@ static void takeBranch(Node &n, const proto::GraphProto &graph) {
       n.set(i, value);
 }
 
-/// PyTorch exports squeeze(axis) as "if the size is 1, Squeeze, else Identity". A tensor has one
-/// rank, so the squeeze is taken where the ranks differ; the run refuses a size that is not 1.
-static bool isSqueeze(const proto::GraphProto &graph) {
-  return graph.output_size() == 1 && llvm::any_of(graph.node(), [&](const proto::NodeProto &node) {
-           return node.op_type() == "Squeeze" && node.output_size() == 1 &&
-                  node.output(0) == graph.output(0).name();
-         });
-}
-
-/// Ends both regions of an if, the second of which the builder is in.
-static void yieldJoined(Node &n, Region &first, MutableArrayRef<Value> yes,
-                        MutableArrayRef<Value> no) {
-  SmallVector<Type> types(std::min(yes.size(), no.size()));
-  for (auto [i, type] : llvm::enumerate(types))
-    type = commonType(n, i, yes[i], no[i]);
-  auto finish = [&](MutableArrayRef<Value> values) {
-    for (auto [value, type] : llvm::zip(values, types))
-      if (type)
-        value = asType(n, value, type);
-    n.yield(values);
-  };
-  finish(no);
-  OpBuilder::InsertionGuard guard(n.builder);
-  n.builder.setInsertionPointToEnd(&first.front());
-  finish(yes);
+/// The size that is compared with 1, where the condition is nothing else.
+static std::optional<Dim> sizeComparedWithOne(Value condition) {
+  auto equal = reshaped(condition).getDefiningOp<EqualOp>();
+  if (!equal)
+    return std::nullopt;
+  auto x = shapeValue(equal->getOperand(0)), y = shapeValue(equal->getOperand(1));
+  if (!x || !y || x->size() != 1 || y->size() != 1)
+    return std::nullopt;
+  return (*x)[0].isConstant(1) ? (*y)[0] : (*y)[0].isConstant(1) ? (*x)[0] : std::optional<Dim>();
 }
 
 static void importIf(Node &n) {
   Value condition = n.reshape(n.in(0), {});
-  const auto &thenGraph = n.getGraph("then_branch"), &elseGraph = n.getGraph("else_branch");
+  const proto::GraphProto *graphs[2] = {&n.getGraph("then_branch"), &n.getGraph("else_branch")};
   if (auto known = shapeValue(condition); known && (*known)[0].constant())
-    return takeBranch(n, (*known)[0].isConstant(0) ? elseGraph : thenGraph);
-  int64_t before = symbolCount(n);
-  // The regions are filled before the op exists, for only they tell the types of its results.
-  Region regions[2];
-  SmallVector<Value> yielded[2];
-  const proto::GraphProto *graphs[2] = {&thenGraph, &elseGraph};
-  for (int i = 0; i < 2; ++i) {
-    OpBuilder::InsertionGuard guard(n.builder);
-    OperationState holder(n.location, IfOp::getOperationName());
-    // A placeholder keeps the region inside of the module while it is filled.
-    holder.addOperands(condition);
-    holder.addRegion();
-    holder.addRegion();
-    Operation *placeholder = n.builder.create(holder);
-    n.beginRegion(placeholder, 0, {});
-    yielded[i] = n.reader.readSubgraph(*graphs[i], n.scope, {});
-    // Lists of the second branch are made those of the first; the first one's end comes later.
-    if (i == 1)
-      yieldJoined(n, regions[0], yielded[0], yielded[1]);
-    regions[i].takeBody(placeholder->getRegion(0));
-    placeholder->erase();
+    return takeBranch(n, *graphs[(*known)[0].isConstant(0)]);
+  Question question = holds(n.in(0), nodeName(n.message));
+  std::optional<bool> likely;
+  if (auto size = sizeComparedWithOne(n.in(0))) { // as PyTorch exports squeeze(axis)
+    question = isOne(*size);
+    likely = true;
   }
-  if (yielded[0].size() != yielded[1].size() || yielded[0].size() < n.outputs())
-    refuse("the branches have " + Twine(yielded[0].size()) + " and " + Twine(yielded[1].size()) +
+  if (auto answer = n.reader.answered(question))
+    return takeBranch(n, *graphs[!*answer]);
+  Branches branches(n, condition);
+  for (int i : {0, 1})
+    branches.fill(i, [&] { return n.reader.readSubgraph(*graphs[i], n.scope, {}); });
+  size_t counts[2] = {branches.yielded[0].size(), branches.yielded[1].size()};
+  if (counts[0] != counts[1] || counts[0] < n.outputs())
+    refuse("the branches have " + Twine(counts[0]) + " and " + Twine(counts[1]) +
            " outputs, but the node has " + Twine(n.outputs()));
-  SmallVector<Type> types;
-  for (auto [x, y] : llvm::zip(yielded[0], yielded[1])) {
-    if (rankOf(x) < rankOf(y) && isSqueeze(thenGraph))
-      return takeBranch(n, thenGraph);
-    if (elementOf(x) != elementOf(y) || rankOf(x) != rankOf(y))
-      refuse("the branches yield " + nameOf(elementOf(x)) + textOf(dimsOf(x)) + " and " +
-                 nameOf(elementOf(y)) + textOf(dimsOf(y)) + " for one result",
-             "branches of different ranks are supported only where the condition is constant");
-    types.push_back(n.tensor(outerDims(n, dimsOf(x), dimsOf(y), before, "if"), elementOf(x)));
-  }
-  OperationState state(n.location, IfOp::getOperationName(), condition, types);
-  for (Region &region : regions)
-    state.addRegion()->takeBody(region);
-  Operation *op = n.emit(state);
+  branches.join([&](size_t i, Value x, Value y) { return commonType(n, i, x, y); });
+  bool isOfOneRank = llvm::all_of(llvm::zip(branches.yielded[0], branches.yielded[1]), [](auto xy) {
+    return rankOf(std::get<0>(xy)) == rankOf(std::get<1>(xy));
+  });
+  if (!isOfOneRank)
+    return takeBranch(n, *graphs[!n.reader.ask(n, question, likely)]);
+  Operation *op = branches.make();
   for (size_t i = 0; i < n.outputs(); ++i)
     n.set(i, op->getResult(i));
 }
@@ -181,7 +102,7 @@ static bool generalise(Node &n, Body &body) {
   for (auto [i, type] : llvm::enumerate(body.carried)) {
     Value value = body.yielded[body.skipped + i];
     auto list = dyn_cast<ListType>(getElementTypeOrSelf(type));
-    if (Type both = list && listOf(value) ? joined(n, list, listOf(value)) : Type()) {
+    if (Type both = list && listOf(value) ? joinedList(n, list, listOf(value)) : Type()) {
       changed |= both != type;
       type = both;
       continue;
@@ -259,13 +180,6 @@ static Type stackedResult(Node &n, const Body &body, Value each, const Dim &coun
   DimVector own = dimsOf(each), dims = {count};
   dims.append(outerDims(n, own, own, body.start, body.stem));
   return n.tensor(dims, elementOf(each));
-}
-
-/// The value of which reshapes made this one.
-static Value reshaped(Value value) {
-  while (auto op = value.getDefiningOp<ReshapeOp>())
-    value = op.getOperand();
-  return value;
 }
 
 static bool isTrue(Value value) {
@@ -397,8 +311,7 @@ static void importScan(Node &n) {
 OpRows controlRows() {
   static const OpRow rows[] = {
       {"If", "", 1, 27, importIf, false,
-       "branches of one rank, unless the condition is constant, one is a squeeze, or both yield "
-       "one element"},
+       "branches of one rank inside of other branches and of loops"},
       {"Loop", "", 1, 27, importLoop, false, "carried values keep their rank"},
       {"Scan", "", 8, 27, importScan, false, "carried values keep their rank"},
   };

@@ -141,10 +141,9 @@ static void importFlatten(Node &n) {
 static void importSqueeze(Node &n) {
   Value x = n.in(0);
   DimVector dims = dimsOf(x);
-  auto declared = n.declaredRank(0);
   if (n.isLate(1)) {
     auto count = elementCount(dimsOf(n.in(1))).constant();
-    int64_t rank = count ? rankOf(x) - *count : declared.value_or(-1);
+    int64_t rank = count ? rankOf(x) - *count : n.declaredRank(0).value_or(-1);
     if (rank < 0 || rank > rankOf(x))
       refuse("the rank of the result is not known when the model is compiled",
              "give 'axes' a constant length, or declare the rank of the result in value_info");
@@ -155,32 +154,10 @@ static void importSqueeze(Node &n) {
   if (auto asked = n.intsFrom(1, "axes"))
     return n.set(n.squeeze(x, n.axes(*asked, rankOf(x))));
   Ints axes;
-  bool isKnown = llvm::all_of(dims, [](const Dim &dim) { return dim.constant().has_value(); });
   for (auto [i, dim] : llvm::enumerate(dims))
-    if (dim.isConstant(1))
+    if (n.reader.ask(n, isOne(dim), false))
       axes.push_back(i);
-  if (isKnown)
-    return n.set(n.squeeze(x, axes));
-  if (!declared) { // a rank must be known: what has a name is not 1, and the run checks that
-    DimVector open;
-    for (const Dim &dim : dims)
-      if (!dim.constant())
-        open.push_back(dim);
-    Value beyond = n.sub(n.sizes(open), n.integerScalar(n.i64(), 1)); // 0 for a size of 1
-    n.requireNotNegative(n.sub(n.mul(beyond, beyond), n.integerScalar(n.i64(), 1)),
-                         "a size of " + textOf(dims) +
-                             " that Squeeze is to keep is 1 in this run; "
-                             "compile for that size, give 'axes', or declare the rank (%lld)");
-    return n.set(n.squeeze(x, axes));
-  }
-  if (*declared > rankOf(x))
-    refuse("the result is declared with rank " + Twine(*declared) + ", but the input has " +
-           Twine(rankOf(x)));
-  // Sizes that are not 1 first.
-  Value all = n.sizes(dims);
-  Value isOne = n.compare<EqualOp>(all, n.integerScalar(n.i64(), 1));
-  Value sorted = RunTimeAxes::marked(n, n.cast(isOne, n.i64())).sortedSizes(x);
-  n.set(reshapeAtRunTime(n, x, n.sliceAlong(sorted, 0, Dim(0), Dim(*declared)), true));
+  n.set(n.squeeze(x, axes));
 }
 
 static void importUnsqueeze(Node &n) {

@@ -22,12 +22,6 @@ RunTimeAxes::RunTimeAxes(Node &n, Value axes, int64_t rank)
   chosen = n.min(n.reduce<ReduceSumOp>(n.cast(hits, n.i64()), {0}, false), 1);
 }
 
-RunTimeAxes RunTimeAxes::marked(Node &n, Value mask) {
-  RunTimeAxes axes(n, *dimsOf(mask)[0].constant());
-  axes.chosen = mask;
-  return axes;
-}
-
 Value RunTimeAxes::spread(Value values, Value otherwise) const {
   Value column = n.reshape(n.cast(values, n.i64()), {count, Dim(1)});
   Value zero = n.integerScalar(n.i64(), 0);

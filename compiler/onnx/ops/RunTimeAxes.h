@@ -12,8 +12,6 @@ public:
   /// `axes` is a scalar or a vector, of any length; negative ones count from the end. The run
   /// refuses those outside of the rank.
   RunTimeAxes(Node &n, Value axes, int64_t rank);
-  /// Those where `mask`, i64[rank], is 1.
-  static RunTimeAxes marked(Node &n, Value mask);
 
   /// i64[rank]: 1 where an axis is chosen, else 0.
   Value mask() const { return chosen; }
@@ -28,7 +26,6 @@ public:
   Value sortedSizes(Value x);
 
 private:
-  RunTimeAxes(Node &n, int64_t rank) : n(n), rank(rank), count(rank) {}
   void sort();
 
   Node &n;

@@ -113,7 +113,10 @@ llvm::Error check(const program::Program &program) {
   for (const auto *ios : {&program.inputs, &program.outputs})
     for (const program::Io &io : *ios) {
       if (io.kind != program::IoKind::Tensor)
-        return refuse(program, "'" + io.name + "' is a sequence or an optional");
+        return refuse(program, "'" + io.name + "' is " +
+                                   (io.kind == program::IoKind::AnyRank
+                                        ? "a tensor whose rank differs from run to run"
+                                        : "a sequence or an optional"));
       if (!elementTypeOf(io.dtype))
         return refuse(program, "'" + io.name + "' has elements of type " +
                                    (io.dtype == 8 ? "string" : std::to_string(io.dtype)));

@@ -1,6 +1,6 @@
 // InputRank: what nodes that read an input say of its rank.
 
-#include "compiler/onnx/InputRank.h"
+#include "compiler/onnx/ranks/InputRank.h"
 
 using namespace mlir;
 

@@ -1,0 +1,130 @@
+"""Ranks that are known only at run time, judged by ONNX Runtime."""
+
+import heddle
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper
+
+pytestmark = pytest.mark.usefixtures("compiler")
+
+F32, I64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+value, node = helper.make_tensor_value_info, helper.make_node
+
+
+def model_of(nodes, inputs, outputs, initializers=(), infos=()):
+    constants = [helper.make_tensor(name, I64, np.shape(numbers), np.ravel(numbers))
+                 for name, numbers in dict(initializers).items()]
+    return helper.make_model(
+        helper.make_graph(nodes, "g", inputs, outputs, constants, value_info=list(infos)),
+        ir_version=8, opset_imports=[helper.make_opsetid("", 13)])
+
+
+def numbers(*shape):
+    return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
+
+
+def agrees(model, *runs):
+    """Each run twice, in this order and back, in one session."""
+    peer = onnxruntime.InferenceSession(model.SerializeToString(),
+                                        providers=["CPUExecutionProvider"])
+    session = heddle.compile(model, cache=False, threads=1)
+    for feeds in [*runs, *reversed(runs)]:
+        for want, got in zip(peer.run(None, feeds), session.run(None, feeds), strict=True):
+            assert got.shape == want.shape
+            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+    return session
+
+
+@pytest.mark.parametrize("declared", [[], [value("u", F32, ["b", 4])]])
+def test_squeeze_of_a_batch_of_one(declared):
+    model = model_of([node("Squeeze", ["x"], ["u"]), node("Softmax", ["u"], ["y"])],
+                     [value("x", F32, ["b", 4, 1, 1])], [value("y", F32, None)], infos=declared)
+    agrees(model, *({"x": numbers(batch, 4, 1, 1)} for batch in (2, 1, 3)))
+
+
+def test_squeeze_of_several_open_sizes():
+    model = model_of([node("Relu", ["x"], ["r"]), node("Squeeze", ["r"], ["y"]),
+                      node("ReduceSum", ["r"], ["s"], keepdims=0)],
+                     [value("x", F32, ["b", "h", "w"])],
+                     [value("y", F32, None), value("s", F32, [])])
+    session = agrees(model, *({"x": numbers(*shape)} for shape in
+                              ((2, 3, 4), (1, 3, 4), (2, 1, 1), (1, 1, 1), (0, 1, 2), (1, 4, 1))))
+    assert session.outputs[0].shape == []
+
+
+def test_one_answer_serves_all_nodes():
+    """Two squeezes of one size, and an addition of what they make."""
+    model = model_of([node("Squeeze", ["x"], ["u"]), node("Squeeze", ["z"], ["v"]),
+                      node("Add", ["u", "v"], ["y"])],
+                     [value("x", F32, ["b", 3]), value("z", F32, ["b", 1, 3])],
+                     [value("y", F32, None)])
+    agrees(model, *({"x": numbers(batch, 3), "z": numbers(batch, 1, 3)} for batch in (1, 5)))
+
+
+def branch(name, op, output, *inputs, **attributes):
+    return helper.make_graph([node(op, list(inputs), [output], **attributes)], name, [],
+                             [value(output, F32, None)])
+
+
+def test_squeeze_as_pytorch_exports_it():
+    model = model_of(
+        [node("Shape", ["x"], ["s"]), node("Gather", ["s", "place"], ["size"]),
+         node("Equal", ["size", "one"], ["c"]),
+         node("If", ["c"], ["u"], then_branch=branch("t", "Squeeze", "a", "x", "axes"),
+              else_branch=branch("e", "Identity", "b", "x")),
+         node("ReduceSum", ["u", "last"], ["y"], keepdims=0)],
+        [value("x", F32, ["b", "t", 4])], [value("y", F32, None)],
+        {"place": 1, "one": 1, "axes": [1], "last": [-1]})
+    agrees(model, *({"x": numbers(2, length, 4)} for length in (1, 3, 1)))
+
+
+def test_branches_of_different_ranks():
+    model = model_of(
+        [node("If", ["c"], ["y"], then_branch=branch("t", "Squeeze", "a", "x", "axes"),
+              else_branch=branch("e", "Identity", "b", "x")),
+         node("ReduceMax", ["y"], ["z"], axes=[-1], keepdims=1)],
+        [value("c", BOOL, []), value("x", F32, ["n", 1, 2])],
+        [value("y", F32, None), value("z", F32, None)], {"axes": [1]})
+    agrees(model, *({"c": np.array(truth), "x": numbers(size, 1, 2)}
+                    for truth in (True, False) for size in (1, 3)))
+
+
+def test_a_version_that_cannot_be_is_refused_by_the_run():
+    """The concatenation needs what the squeeze makes at a size of 1."""
+    model = model_of(
+        [node("Squeeze", ["x"], ["u"]), node("Concat", ["u", "w"], ["y"], axis=0)],
+        [value("x", F32, ["b", 3]), value("w", F32, [2])], [value("y", F32, None)])
+    session = agrees(model, {"x": numbers(1, 3), "w": numbers(2)})
+    with pytest.raises(heddle.UsageError, match="not so that b is 1.*node 'Concat_y'"):
+        session.run(None, {"x": numbers(2, 3), "w": numbers(2)})
+
+
+def test_an_input_of_any_rank():
+    model = model_of([node("Relu", ["x"], ["r"]), node("Transpose", ["r"], ["y"])],
+                     [value("x", F32, None)], [value("y", F32, None)])
+    shapes = ((), (3,), (2, 3), (2, 1, 3), (2, 0, 3, 1), (1, 2, 1, 2, 1, 2, 1, 2))
+    session = agrees(model, *({"x": numbers(*shape)} for shape in shapes))
+    for wrong in (np.zeros((1,) * 9, np.float32), np.zeros(2)):
+        with pytest.raises(heddle.UsageError, match="'x'|rank 9"):
+            session.run(None, {"x": wrong})
+
+
+def test_the_rank_that_a_node_takes():
+    model = model_of([node("Gemm", ["x", "w"], ["g"]), node("Squeeze", ["g"], ["y"])],
+                     [value("x", F32, None), value("w", F32, [3, 1])], [value("y", F32, None)])
+    session = agrees(model, *({"x": numbers(rows, 3), "w": numbers(3, 1)} for rows in (1, 2)))
+    with pytest.raises(heddle.UsageError, match=r"\[2,2,3\], but \[x.0,x.1\] is allowed"):
+        session.run(None, {"x": numbers(2, 2, 3), "w": numbers(3, 1)})
+
+
+def test_what_is_told_of_any_rank(tmp_path):
+    two = model_of([node("Add", ["x", "z"], ["y"])], [value("x", F32, None), value("z", F32, None)],
+                   [value("y", F32, None)])
+    with pytest.raises(heddle.LimitError, match="versions of the model.*--shape"):
+        heddle.compile(two, cache=False)
+    squeeze = model_of([node("Squeeze", ["x"], ["y"])], [value("x", F32, ["b", 3])],
+                       [value("y", F32, None)])
+    with pytest.raises(heddle.RefusedError, match="rank differs from run to run"):
+        heddle.compile(squeeze, cache=False, target="c")
+    assert heddle.compile(squeeze, cache=False, target="c", shapes=["b=2"], load=False)
