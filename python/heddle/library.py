@@ -11,6 +11,7 @@ import functools
 import importlib.machinery
 import importlib.util
 import os
+import threading
 from ctypes import (
     POINTER,
     c_char_p,
@@ -264,6 +265,35 @@ def function(name):
     return found
 
 
+raised = {}  # by thread: what an op in Python has raised there
+
+
+def explained(error):
+    """The error that a call has ended with, as caused by what an op in Python has raised; that
+    itself where nothing else is said, or where it is to pass, as KeyboardInterrupt is."""
+    cause = raised.pop(threading.get_ident(), None)
+    if cause is None:
+        return error
+    if cause.__traceback__:
+        cause.__traceback__.tb_frame.clear()  # of custom.py, with arrays over the run's memory
+    if error is None or not isinstance(cause, Exception):
+        return cause
+    error.__cause__ = cause
+    return error
+
+
+class Held:
+    """Something of C that only this object gives back: its copy is the object itself."""
+
+    def __copy__(self):
+        return self
+
+    def __reduce_ex__(self, protocol):
+        raise TypeError(f"a heddle.{type(self).__name__} belongs to its process, and cannot be "
+                        "pickled or copied deeply: write an artefact (compile's `output`), and "
+                        "load that elsewhere")
+
+
 def call(name, *arguments):
     """Calls a function of the C API; a status becomes an exception."""
     result = function(name)(*arguments)
@@ -273,5 +303,6 @@ def call(name, *arguments):
         code = function("heddle_status_code")(result)
         message = function("heddle_status_message")(result).decode(errors="replace")
         function("heddle_status_destroy")(result)
-        raise ERRORS.get(code, InternalError)(message)
+        raise explained(ERRORS.get(code, InternalError)(message))
+    raised.pop(threading.get_ident(), None)
     return None

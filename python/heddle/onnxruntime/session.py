@@ -130,7 +130,7 @@ class InferenceSession(sessions.Session):
         try:
             return super().run(output_names, feeds, out=out, tensors=tensors)
         except sessions.library.Error as error:
-            raise renamed(error) from None
+            raise renamed(error) from error.__cause__
         finally:
             if self._trace:
                 self._trace.run(begin)
