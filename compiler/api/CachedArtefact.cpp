@@ -144,7 +144,8 @@ std::optional<CachedArtefact> findCached(const ModelKey &key, const CompileOptio
   std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   report["seconds"] = {{"cache", seconds.count()}};
   report["from_cache"] = true;
-  return CachedArtefact{std::move(*entry), note.at("plan").get<std::string>(), report.dump(2),
+  return CachedArtefact{std::move(*entry), note.at("plan").get<std::string>(),
+                        report.dump(2, ' ', false, Json::error_handler_t::replace),
                         note.at("header").get<std::string>()};
 }
 
@@ -170,7 +171,8 @@ void keep(const ModelKey &key, const Compiled &compiled, const CompileOptions &o
                {"plan", compiled.planJson},
                {"report", parseJson(compiled.reportJson)},
                {"header", compiled.target->backend.header(compiled.program)}};
-  options.cache->storeFile(key.digest, artefact, note.dump());
+  options.cache->storeFile(key.digest, artefact,
+                           note.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 } // namespace heddle

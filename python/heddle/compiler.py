@@ -44,12 +44,12 @@ class Compiled(library.Held):
 
     @property
     def plan(self):
-        return json.loads(call("heddle_compiled_plan", self._handle))
+        return json.loads(os.fsdecode(call("heddle_compiled_plan", self._handle)))
 
     @property
     def report(self):
         """Seconds a stage, groups, arena."""
-        return json.loads(call("heddle_compiled_report", self._handle))
+        return json.loads(os.fsdecode(call("heddle_compiled_report", self._handle)))
 
     def module(self):
         handle = ctypes.c_void_p()
@@ -274,7 +274,7 @@ def reference(model_path, inputs, training=None):
     results, failures = [], {}
 
     def each(_, node, op, value, tensor):
-        names = (text.decode() for text in (node, op, value))
+        names = (os.fsdecode(text) for text in (node, op, value))
         results.append((*names, arrays.copied(tensor.contents)))
 
     options = library.CompileOptions(ctypes.sizeof(library.CompileOptions),

@@ -130,7 +130,7 @@ def _view(tensor):
 
 
 def _attributes(asked):
-    lines = (asked.attributes or b"").decode().splitlines()
+    lines = os.fsdecode(asked.attributes or b"").splitlines()
     return {name: _value(text) for name, _, text in (line.partition("=") for line in lines)}
 
 

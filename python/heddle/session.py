@@ -53,11 +53,11 @@ def _describe(value):
     is_tensor = value.kind == library.TENSOR
     dims = [value.dims[i] for i in range(value.rank)] if is_tensor else []
     return NodeArg(
-        value.name.decode(),
+        os.fsdecode(value.name),
         value.dtype,
-        [dim.text.decode() if dim.value == library.UNKNOWN else dim.value for dim in dims],
+        [os.fsdecode(dim.text) if dim.value == library.UNKNOWN else dim.value for dim in dims],
         value.encoding,
-        [value.labels[i].decode() for i in range(value.label_count)]
+        [os.fsdecode(value.labels[i]) for i in range(value.label_count)]
         if value.encoding != library.DENSE
         else [],
         value.kind,
@@ -88,7 +88,7 @@ class Module(library.Held):
         """model, producer, target, features, weights_bytes, flops."""
         info = call("heddle_module_info", self._handle)
         values = {name: getattr(info, name) for name, _ in info._fields_}
-        return {k: v.decode() if isinstance(v, bytes) else v for k, v in values.items()}
+        return {k: os.fsdecode(v) if isinstance(v, bytes) else v for k, v in values.items()}
 
     def run(self, output_names, feeds):
         if self._session is None:

@@ -98,6 +98,9 @@ MODELS = {
     "external data outside": (external("../outside.bin"), [REFUSED], ["../outside.bin"]),
     "external data elsewhere": (external("/etc/passwd"), [REFUSED], ["/etc/passwd"]),
     "raw_data and float_data": (two_data_fields(), [REFUSED], ["'w'"]),
+    "input not in UTF-8": (
+        one_node("Relu").SerializeToString().replace(b"\x01x", b"\x01\xff"), [REFUSED],
+        ["the name '\ufffd' is no UTF-8, as names in ONNX are", "note: rename it"]),
     "constant of terabytes": (huge_constant(), [LIMIT], ["4398046511104 bytes"]),
 }
 

@@ -251,6 +251,20 @@ def test_a_signal_that_comes_while_c_runs():
         signal.signal(signal.SIGALRM, previous)
 
 
+def test_texts_and_files_that_are_no_utf_8(tmp_path):
+    """Python has them as it has file names."""
+    heddle.custom_op("org.python", "Told", shape=lambda x, text: x)(
+        lambda x, text: x + len(text) if text == "a\udcffb" else x)
+    path = tmp_path / "m\udcff.onnx"
+    data = model_of("Told", domain="org.python", text="a_b").SerializeToString()
+    path.write_bytes(data.replace(b"a_b", b"a\xffb"))
+    for output in (None, tmp_path / "m\udcff.so"):
+        module = heddle.compile(path, cache=tmp_path / "cache", output=output)
+        np.testing.assert_array_equal(module.run(None, {"x": X})[0], X + 3)
+        assert module.info["model"] == "m\udcff"
+        assert module.compiled.plan and module.compiled.report["seconds"]
+
+
 def test_an_op_may_keep_its_inputs():
     kept = []
     heddle.custom_op("org.python", "Keeps", shape=lambda x: x)(lambda x: kept.append(x) or x)
