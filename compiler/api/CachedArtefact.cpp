@@ -3,6 +3,7 @@
 #include "compiler/api/CachedArtefact.h"
 
 #include "compiler/onnx/Importer.h"
+#include "compiler/support/Files.h"
 #include "compiler/support/Json.h"
 #include "runtime/library/custom.h"
 
@@ -20,6 +21,8 @@ namespace heddle {
 namespace {
 
 std::optional<cache::Digest> digestOfFile(const llvm::Twine &path) {
+  if (!support::irregularity(path.str()).empty())
+    return std::nullopt;
   auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
                                             /*RequiresNullTerminator=*/false);
   if (!buffer)

@@ -11,6 +11,7 @@ import functools
 import importlib.machinery
 import importlib.util
 import os
+import stat
 import threading
 from ctypes import (
     POINTER,
@@ -280,6 +281,23 @@ def explained(error):
         return cause
     error.__cause__ = cause
     return error
+
+
+def check_file(path, what, most=64 << 30):
+    """Refuses what is no regular file, before anything waits for a pipe or reads a device, and one
+    of more than `most` bytes. That there is no such file the one who opens it says."""
+    try:
+        about = os.stat(path)
+    except OSError:
+        return
+    if not stat.S_ISREG(about.st_mode):
+        kind = ("a folder" if stat.S_ISDIR(about.st_mode) else
+                "a pipe" if stat.S_ISFIFO(about.st_mode) else "a device or a socket")
+        raise UsageError(f"cannot read {what} '{os.fspath(path)}': it is {kind}, but a regular "
+                         "file is needed")
+    if about.st_size > most:
+        raise LimitError(f"cannot read {what} '{os.fspath(path)}': it has {about.st_size} bytes, "
+                         f"but at most {most} are allowed")
 
 
 class Held:

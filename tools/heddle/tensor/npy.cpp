@@ -115,7 +115,7 @@ static std::string transposed(const std::string &data, const std::vector<int64_t
 }
 
 Tensor readNpy(const std::string &path, int32_t wanted) {
-  std::string file = readFile(path);
+  std::string file = readFile(path, kMaxTensorBytes);
   size_t dataAt = 0;
   Header header = parseHeader(path, file, dataAt);
   int32_t dtype = dtypeOfDescr(path, header.descr, wanted);

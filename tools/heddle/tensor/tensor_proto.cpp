@@ -147,7 +147,7 @@ static void checkPlaces(const Reader &reader, const Fields &fields) {
 }
 
 Tensor readTensorProto(const std::string &path) {
-  std::string file = readFile(path);
+  std::string file = readFile(path, kMaxTensorBytes);
   Reader reader(path, file);
   Fields fields;
   while (!reader.isAtEnd())

@@ -45,7 +45,9 @@ Argument Argument::bytes() { return Argument(option->transform(CLI::AsSizeValue(
 
 Argument Argument::separated() { return Argument(option->delimiter(',')->allow_extra_args(false)); }
 
-Argument Argument::text() { return Argument(option->transform(readFile)); }
+Argument Argument::text() {
+  return Argument(option->transform([](const std::string &path) { return readFile(path); }));
+}
 
 Argument Argument::each(const std::function<void(const std::string &)> &use) {
   return Argument(option->each(use));
