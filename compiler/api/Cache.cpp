@@ -11,7 +11,7 @@ static std::string describe(const cache::Cache *cache, cache::Usage usage) {
       {"path", cache ? cache->path() : ""}, {"entries", usage.entries}, {"bytes", usage.bytes}};
   if (std::string complaint = cache ? cache->complaint() : ""; !complaint.empty())
     json["not_used"] = complaint;
-  return json.dump();
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 extern "C" {

@@ -3,6 +3,7 @@
 #include "compiler/api/CachedArtefact.h"
 
 #include "compiler/onnx/Importer.h"
+#include "compiler/support/Files.h"
 #include "compiler/support/Json.h"
 #include "runtime/library/custom.h"
 
@@ -20,6 +21,8 @@ namespace heddle {
 namespace {
 
 std::optional<cache::Digest> digestOfFile(const llvm::Twine &path) {
+  if (!support::irregularity(path.str()).empty())
+    return std::nullopt;
   auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
                                             /*RequiresNullTerminator=*/false);
   if (!buffer)
@@ -144,7 +147,8 @@ std::optional<CachedArtefact> findCached(const ModelKey &key, const CompileOptio
   std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   report["seconds"] = {{"cache", seconds.count()}};
   report["from_cache"] = true;
-  return CachedArtefact{std::move(*entry), note.at("plan").get<std::string>(), report.dump(2),
+  return CachedArtefact{std::move(*entry), note.at("plan").get<std::string>(),
+                        report.dump(2, ' ', false, Json::error_handler_t::replace),
                         note.at("header").get<std::string>()};
 }
 
@@ -170,7 +174,8 @@ void keep(const ModelKey &key, const Compiled &compiled, const CompileOptions &o
                {"plan", compiled.planJson},
                {"report", parseJson(compiled.reportJson)},
                {"header", compiled.target->backend.header(compiled.program)}};
-  options.cache->storeFile(key.digest, artefact, note.dump());
+  options.cache->storeFile(key.digest, artefact,
+                           note.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 } // namespace heddle

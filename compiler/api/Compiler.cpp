@@ -262,19 +262,20 @@ llvm::Expected<CompileOptions> heddle::optionsOf(const heddle_compile_options_t 
                                            ", but must be positive, or 0 for no limit");
   options.memoryLimitBytes = given->memory_limit_bytes;
   if (given->plan) {
-    auto buffer = llvm::MemoryBuffer::getFile(given->plan);
+    auto buffer = support::readFile("plan", given->plan, support::kMaxTextBytes);
     if (!buffer)
-      return makeError(ErrorCode::Usage, "error: cannot read plan '" + llvm::Twine(given->plan) +
-                                             "': " + buffer.getError().message());
+      return buffer.takeError();
+    if ((*buffer)->getBuffer().trim().empty())
+      return makeError(ErrorCode::Usage, "error: plan '" + llvm::Twine(given->plan) +
+                                             "' is empty\nnote: 'heddle plan MODEL -o PLAN' "
+                                             "writes one");
     options.planText = (*buffer)->getBuffer().str();
     options.planPath = given->plan;
   }
   for (size_t i = 0; i < given->function_count; ++i) {
-    auto buffer = llvm::MemoryBuffer::getFile(given->functions[i]);
+    auto buffer = support::readFile("functions", given->functions[i], INT32_MAX);
     if (!buffer)
-      return makeError(ErrorCode::Usage, "error: cannot read functions '" +
-                                             llvm::Twine(given->functions[i]) +
-                                             "': " + buffer.getError().message());
+      return buffer.takeError();
     options.functions.emplace_back(given->functions[i], (*buffer)->getBuffer().str());
   }
   if (llvm::Error error = readChooser(*given, options))

@@ -128,8 +128,11 @@ TEST_F(CacheTest, AFolderThatOthersMayWriteToIsNotUsed) {
   EXPECT_EQ(cache.complaint(), "other users may write to it");
   cache.store(keyOf(2), "body");
   EXPECT_FALSE(llvm::sys::fs::exists(fileOf(keyOf(2))));
-  ASSERT_EQ(chmod(folder.c_str(), 0755), 0); // made private when it is used
+  ASSERT_EQ(chmod(folder.c_str(), 0755), 0); // as its owner wants it
   EXPECT_EQ(found(cache, keyOf(1)), "body");
+  struct stat status;
+  ASSERT_EQ(stat(folder.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0755u);
 }
 
 TEST_F(CacheTest, NeitherLinksNorPipesStandForAnything) {

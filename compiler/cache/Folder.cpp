@@ -27,7 +27,8 @@ static std::string complaintOf(const struct stat &status) {
 Folder::Folder(const std::string &path, bool makes) {
   if (makes) {
     // What is above it may be anybody's; a folder of its own is the user's.
-    if (llvm::sys::fs::create_directories(llvm::sys::path::parent_path(path)))
+    llvm::StringRef above = llvm::sys::path::parent_path(path);
+    if (!above.empty() && llvm::sys::fs::create_directories(above))
       return;
     if (mkdir(path.c_str(), 0700) && errno != EEXIST)
       return;
@@ -44,8 +45,6 @@ Folder::Folder(const std::string &path, bool makes) {
     close(opened);
     return;
   }
-  if ((status.st_mode & 0777) != 0700)
-    fchmod(opened, 0700); // where it cannot be changed, others may read it
   descriptor = opened;
 }
 

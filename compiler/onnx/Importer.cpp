@@ -9,6 +9,8 @@
 
 #include "mlir/IR/Verifier.h"
 
+#include "llvm/Support/JSON.h"
+
 using namespace mlir;
 
 namespace heddle::onnx {
@@ -223,6 +225,8 @@ private:
   static void checkName(const std::string &name) {
     if (support::hasControls(name))
       refuse("the name '" + name + "' has control characters");
+    if (!llvm::json::isUTF8(name))
+      refuse("the name '" + name + "' is no UTF-8, as names in ONNX are", "rename it in the model");
   }
 
   void readInput(const proto::ValueInfoProto &input, Reader &reader, Scope &scope) {

@@ -3,6 +3,7 @@
 #include "compiler/onnx/ModelFile.h"
 
 #include "compiler/onnx/Emitter.h"
+#include "compiler/support/Files.h"
 
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FileSystem.h"
@@ -136,8 +137,8 @@ llvm::Expected<ModelFile> openModel(llvm::StringRef name, const ImportOptions &o
   fs::file_status status;
   if (auto error = fs::status(name, status))
     return makeError(ErrorCode::Usage, name + ": error: cannot read the model: " + error.message());
-  if (status.type() != fs::file_type::regular_file)
-    return makeError(ErrorCode::Usage, name + ": error: cannot read the model: it is not a file");
+  if (std::string problem = support::irregularity(name); !problem.empty())
+    return makeError(ErrorCode::Usage, name + ": error: cannot read the model: " + problem);
   auto buffer = llvm::MemoryBuffer::getFile(name, false, /*RequiresNullTerminator=*/false);
   if (!buffer)
     return makeError(ErrorCode::Usage,

@@ -73,7 +73,7 @@ std::string reportOf(const Compiled &compiled, const Json &seconds) {
     report["cost_model"] = parseJson(compiled.costJson);
   if (!compiled.variants.empty())
     report["variants"] = variantsJson(compiled);
-  return report.dump(2);
+  return report.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
 } // namespace heddle

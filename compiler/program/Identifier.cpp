@@ -11,7 +11,9 @@ std::string identifierOf(const Program &program) {
   for (char &c : name)
     if (!llvm::isAlnum(c) && c != '_')
       c = '_';
-  if (name.empty() || llvm::isDigit(name[0]))
+  llvm::StringRef start = name;
+  bool isReserved = start == "h" || start.starts_with("h_") || start.starts_with("_");
+  if (isReserved || name.empty() || llvm::isDigit(name[0]))
     name = "model_" + name;
   return name;
 }

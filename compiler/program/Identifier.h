@@ -6,7 +6,8 @@
 
 namespace heddle::program {
 
-/// "models/resnet50-v1.onnx": resnet50_v1. Always a C identifier.
+/// "models/resnet50-v1.onnx": resnet50_v1. Always a C identifier; those that
+/// begin with "h_" are a generated file's own, those with "_" the C compiler's.
 std::string identifierOf(const Program &program);
 
 } // namespace heddle::program

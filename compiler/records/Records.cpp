@@ -3,7 +3,7 @@
 
 #include "compiler/records/Records.h"
 
-#include "compiler/support/Error.h"
+#include "compiler/support/Files.h"
 #include "compiler/support/Json.h"
 
 #include <sqlite3.h>
@@ -205,6 +205,8 @@ llvm::Error Records::bringUpToDate() {
 }
 
 llvm::Expected<std::unique_ptr<Records>> Records::open(StringRef path, Access access) {
+  if (std::string problem = support::irregularity(path); !problem.empty())
+    return refuse(path.str(), problem, kOtherFile);
   sqlite3 *database = nullptr;
   int flags =
       access == Access::Write ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;

@@ -2,6 +2,7 @@
 
 #include "compiler/support/Files.h"
 
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
@@ -15,6 +16,45 @@
 #include <unistd.h>
 
 namespace heddle::support {
+
+static std::string irregularity(mode_t mode) {
+  const char *kind = S_ISREG(mode)    ? nullptr
+                     : S_ISDIR(mode)  ? "a folder"
+                     : S_ISFIFO(mode) ? "a pipe"
+                                      : "a device or a socket";
+  return kind ? std::string("it is ") + kind + ", but a regular file is needed" : "";
+}
+
+std::string irregularity(llvm::StringRef path) {
+  struct stat status;
+  return stat(path.str().c_str(), &status) ? "" : irregularity(status.st_mode);
+}
+
+llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
+readFile(llvm::StringRef what, llvm::StringRef path, int64_t maxBytes) {
+  auto fail = [&](ErrorCode code, const llvm::Twine &why) {
+    return makeError(code, "error: cannot read " + what + " '" + path + "': " + why);
+  };
+  int file = open(path.str().c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0)
+    return fail(ErrorCode::Usage, std::strerror(errno));
+  auto closed = llvm::make_scope_exit([&] { ::close(file); });
+  struct stat status;
+  if (fstat(file, &status))
+    return fail(ErrorCode::Usage, std::strerror(errno));
+  if (std::string problem = irregularity(status.st_mode); !problem.empty())
+    return fail(ErrorCode::Usage, problem);
+  if (status.st_size > maxBytes)
+    return fail(ErrorCode::Limit, "it has " + llvm::Twine(int64_t(status.st_size)) +
+                                      " bytes, but at most " + llvm::Twine(maxBytes) +
+                                      " are allowed");
+  auto buffer = llvm::MemoryBuffer::getOpenFile(file, path, status.st_size,
+                                                /*RequiresNullTerminator=*/true,
+                                                /*IsVolatile=*/true);
+  if (!buffer)
+    return fail(ErrorCode::Usage, buffer.getError().message());
+  return std::move(*buffer);
+}
 
 llvm::Error writeError(llvm::StringRef path, int errnoValue) {
   // What ran out is a limit; where it cannot be written at all is the caller's mistake.

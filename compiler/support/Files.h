@@ -5,11 +5,22 @@
 #include "compiler/support/Error.h"
 
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 #include <cstdint>
 #include <string>
 
 namespace heddle::support {
+
+constexpr int64_t kMaxTextBytes = 64 << 20; // of a plan, a list of sizes
+
+/// "" where `path` is a regular file or nothing, else "it is a pipe, but a regular file is needed".
+std::string irregularity(llvm::StringRef path);
+
+/// The bytes of a regular file, which are `what` in messages: "error: cannot read plan 'p': ...".
+/// Other kinds of files are never waited for.
+llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
+readFile(llvm::StringRef what, llvm::StringRef path, int64_t maxBytes);
 
 /// "error: cannot write 'out/model.so': No space left on device".
 llvm::Error writeError(llvm::StringRef path, int errnoValue);

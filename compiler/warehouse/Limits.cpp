@@ -3,11 +3,12 @@
 
 #include "compiler/warehouse/Limits.h"
 
+#include "compiler/warehouse/Warehouse.h"
+
 using namespace llvm;
 
 namespace heddle::warehouse {
 
-static constexpr size_t kMostBytes = size_t(1) << 20;
 static constexpr int64_t kMostDeep = 128;
 
 namespace {
@@ -58,9 +59,9 @@ private:
 } // namespace
 
 std::string limitProblem(StringRef text) {
-  if (text.size() > kMostBytes)
+  if (int64_t(text.size()) > kMaxCardBytes)
     return formatv(": error: it has {0} bytes, but a card has at most {1}", text.size(),
-                   kMostBytes);
+                   kMaxCardBytes);
   if (int64_t line = Depths(text).lineTooDeep())
     return formatv(":{0}: error: brackets are nested more than {1} deep", line, kMostDeep);
   return "";

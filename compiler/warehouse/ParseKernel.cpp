@@ -5,8 +5,10 @@
 
 #include "compiler/mechanism/foreign/Holes.h"
 #include "compiler/program/Dialect.h"
+#include "compiler/support/Files.h"
 #include "compiler/support/Suggest.h"
 #include "compiler/warehouse/TransformOps.h"
+#include "compiler/warehouse/Warehouse.h"
 
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -15,8 +17,6 @@
 using namespace mlir;
 
 namespace heddle::warehouse {
-
-static constexpr size_t kMostBytes = 1 << 20;
 
 static transform::KernelOp callOf(ModuleOp module) {
   transform::KernelOp found;
@@ -103,14 +103,11 @@ private:
       return complain(call.getLoc(), "'" + name + "' is no file of C (.c) or C++ (.cpp, .cc)");
     if (llvm::sys::path::is_absolute(name) || name.contains(".."))
       return complain(call.getLoc(), "'" + name + "' must be beside the card or below it");
-    auto buffer = llvm::MemoryBuffer::getFile(path);
-    if (!buffer)
-      return complain(call.getLoc(), "cannot read the kernel's source '" + path +
-                                         "': " + buffer.getError().message());
-    if ((*buffer)->getBufferSize() > kMostBytes)
-      return complain(call.getLoc(), "the kernel's source '" + path + "' has " +
-                                         Twine((*buffer)->getBufferSize()) +
-                                         " bytes, but a kernel has at most " + Twine(kMostBytes));
+    auto buffer = support::readFile("the kernel's source", path, kMaxCardBytes);
+    if (!buffer) {
+      std::string problem = toString(buffer.takeError());
+      return complain(call.getLoc(), StringRef(problem).drop_front(strlen("error: ")));
+    }
     card.source = path.str().str();
     card.code = (*buffer)->getBuffer().str();
   }

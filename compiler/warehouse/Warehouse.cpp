@@ -3,7 +3,7 @@
 #include "compiler/warehouse/Warehouse.h"
 
 #include "compiler/program/Dialect.h"
-#include "compiler/support/Error.h"
+#include "compiler/support/Files.h"
 #include "compiler/warehouse/Builtin.h"
 #include "compiler/warehouse/TransformOps.h"
 
@@ -31,11 +31,7 @@ static void prepare(MLIRContext &context) {
 }
 
 llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> readCard(StringRef path) {
-  auto buffer = llvm::MemoryBuffer::getFile(path);
-  if (!buffer)
-    return makeError(ErrorCode::Usage,
-                     "cannot read card '" + path + "': error: " + buffer.getError().message());
-  return std::move(*buffer);
+  return support::readFile("card", path, kMaxCardBytes);
 }
 
 llvm::Expected<Card> loadCard(MLIRContext &context, StringRef path) {

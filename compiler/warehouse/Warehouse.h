@@ -53,6 +53,8 @@ private:
   std::map<std::string, std::string> withdrawn; // by name, with the reason
 };
 
+constexpr int64_t kMaxCardBytes = 1 << 20; // of a card, and of a kernel's source
+
 /// The text of a card's file.
 llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> readCard(llvm::StringRef path);
 /// One card from a file.

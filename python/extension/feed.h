@@ -31,6 +31,8 @@ public:
     objects.push_back(std::move(object));
     return objects.back().get();
   }
+  /// What a tensor that was just fed points into, or NULL.
+  PyObject *last() const { return objects.empty() ? nullptr : objects.back().get(); }
   template <typename T> T *block(size_t count) {
     size_t bytes = (count ? count : 1) * sizeof(T);
     blocks.push_back(std::make_unique<std::byte[]>(bytes)); // zeroed

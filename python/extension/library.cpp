@@ -73,6 +73,43 @@ void raise(heddle_code_t code, const char *format, ...) {
   set(code, text);
 }
 
+/// heddle.library.explained(error), or NULL with an exception set.
+static Ref explained(PyObject *error) {
+  Ref module(PyImport_ImportModule("heddle.library"));
+  return module ? Ref(PyObject_CallMethod(module.get(), "explained", "O", error)) : Ref();
+}
+
+bool raiseOfCallback() {
+  Ref error = explained(Py_None);
+  if (error && error.get() != Py_None)
+    PyErr_SetObject(reinterpret_cast<PyObject *>(Py_TYPE(error.get())), error.get());
+  return PyErr_Occurred();
+}
+
+static PyObject *callGuarded(PyObject *self, PyObject *arguments) {
+  Ref result(PyObject_CallObject(PyTuple_GetItem(self, 0), arguments));
+  if (result)
+    return PyLong_FromLong(0);
+  PyObject *type, *error, *trace;
+  PyErr_Fetch(&type, &error, &trace);
+  PyErr_NormalizeException(&type, &error, &trace);
+  if (trace)
+    PyException_SetTraceback(error, trace);
+  Ref first(type), second(error), third(trace);
+  Ref thread(PyLong_FromUnsignedLong(PyThread_get_thread_ident()));
+  if (!thread || PyDict_SetItem(PyTuple_GetItem(self, 1), thread.get(), error) < 0)
+    PyErr_WriteUnraisable(self);
+  return PyLong_FromLong(1);
+}
+
+PyObject *guarded(PyObject *, PyObject *arguments) {
+  static PyMethodDef method = {"guarded", callGuarded, METH_VARARGS, nullptr};
+  PyObject *function, *failures;
+  if (!PyArg_ParseTuple(arguments, "OO!", &function, &PyDict_Type, &failures))
+    return nullptr;
+  return PyCFunction_New(&method, arguments);
+}
+
 void raise(heddle_status_t *status) {
   const char *message = api.status_message(status);
   PyObject *text =
@@ -80,6 +117,12 @@ void raise(heddle_status_t *status) {
   heddle_code_t code = api.status_code(status);
   api.status_destroy(status);
   set(code, text);
+  PyObject *type, *error, *trace;
+  PyErr_Fetch(&type, &error, &trace);
+  PyErr_NormalizeException(&type, &error, &trace);
+  Ref first(type), second(error), third(trace), chosen = explained(error);
+  if (chosen)
+    PyErr_SetObject(reinterpret_cast<PyObject *>(Py_TYPE(chosen.get())), chosen.get());
 }
 
 } // namespace heddle::python

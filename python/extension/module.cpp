@@ -80,6 +80,7 @@ PyMODINIT_FUNC PyInit_extension() {
   import_array();
   static PyMethodDef functions[] = {
       {"open", open, METH_VARARGS, "open(path, arrays, errors): the library that all here calls."},
+      {"guarded", guarded, METH_VARARGS, "guarded(function, failures): a callback for C."},
       {"adopt", adoptAt, METH_VARARGS, "adopt(address of a heddle_tensor_t that a run gave, kind)"},
       {"copy", copyAt, METH_VARARGS, "copy(address of a heddle_tensor_t, kind)"},
       {},

@@ -16,6 +16,7 @@ struct State {
   heddle_session_t *session = nullptr;
   std::vector<Value> inputs, outputs;
   Ref inputInfos, outputInfos; // lists of heddle.NodeArg
+  bool isProfiled = false;
 };
 
 struct Object {
@@ -75,6 +76,7 @@ int initialize(PyObject *object, PyObject *arguments, PyObject *) {
   }
   try {
     auto state = std::make_unique<State>();
+    state->isProfiled = profile;
     state->inputInfos = Ref::borrow(inputs);
     state->outputInfos = Ref::borrow(outputs);
     if (!readInfos(inputs, state->inputs) || !readInfos(outputs, state->outputs))
@@ -91,6 +93,14 @@ int initialize(PyObject *object, PyObject *arguments, PyObject *) {
     PyErr_NoMemory();
     return -1;
   }
+}
+
+/// NULL with an exception set where a subclass has not called __init__.
+State *stateOf(PyObject *object) {
+  if (!self(object)->state)
+    PyErr_SetString(PyExc_RuntimeError, "the session was never initialised: __init__ of a subclass "
+                                        "of heddle.Session calls super().__init__(module)");
+  return self(object)->state;
 }
 
 void destroy(PyObject *object) {
@@ -297,6 +307,8 @@ PyObject *runOnce(const State &state, PyObject *names, PyObject *feeds, PyObject
     raise(status);
     return nullptr;
   }
+  if (state.isProfiled && raiseOfCallback())
+    return nullptr;
   std::vector<Ref> made(state.outputs.size());
   for (size_t i = 0; i < places.objects.size(); ++i) {
     if (!places.objects[i])
@@ -322,22 +334,27 @@ PyObject *run(PyObject *object, PyObject *const *given, Py_ssize_t count, PyObje
   PyObject *values[5] = {};
   if (!parse({"run", 2, 3, 5, names}, given, count, keywords, values))
     return nullptr;
-  if (!self(object)->state) {
-    PyErr_SetString(PyExc_RuntimeError, "the session was never initialised");
+  State *state = stateOf(object);
+  if (!state)
     return nullptr;
-  }
   int isTensor = values[4] ? PyObject_IsTrue(values[4]) : 0;
   if (isTensor < 0)
     return nullptr;
   try {
-    return runOnce(*self(object)->state, values[0], values[1], values[3], isTensor);
+    return runOnce(*state, values[0], values[1], values[3], isTensor);
   } catch (const std::bad_alloc &) {
     return PyErr_NoMemory();
   }
 }
 
 PyObject *handle(PyObject *object, void *) {
-  return PyLong_FromVoidPtr(self(object)->state ? self(object)->state->session : nullptr);
+  State *state = stateOf(object);
+  return state ? PyLong_FromVoidPtr(state->session) : nullptr;
+}
+
+template <Ref State::*infos> PyObject *listOf(PyObject *object, PyObject *) {
+  State *state = stateOf(object);
+  return state ? PySequence_List((state->*infos).get()) : nullptr;
 }
 
 } // namespace
@@ -346,6 +363,8 @@ PyObject *makeSessionType() {
   static PyGetSetDef properties[] = {
       {"_handle", handle, nullptr, "address of the heddle_session_t", nullptr}, {}};
   static PyMethodDef methods[] = {
+      {"get_inputs", listOf<&State::inputInfos>, METH_NOARGS, "A list of heddle.NodeArg."},
+      {"get_outputs", listOf<&State::outputInfos>, METH_NOARGS, "A list of heddle.NodeArg."},
       {"run", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(run)),
        METH_FASTCALL | METH_KEYWORDS,
        "run(output_names, feeds, run_options=None, *, out=None, tensors=False)\n--\n\n"

@@ -46,11 +46,13 @@ PyObject *make(PyTypeObject *, PyObject *arguments, PyObject *keywords) {
   } catch (const std::bad_alloc &) {
     return PyErr_NoMemory();
   }
-  // Shared memory is as writable as the array that it is shared with.
-  if (PyArray_Check(value))
-    made->isWritable = PyArray_ISWRITEABLE(reinterpret_cast<PyArrayObject *>(value));
+  // Shared memory is as writable as what it is shared with.
+  PyObject *held = made->keep->last();
+  if (held && tensorIn(held))
+    made->isWritable = isWritable(held);
   else
-    made->isWritable = tensorIn(value) ? isWritable(value) : true;
+    made->isWritable =
+        held && PyArray_Check(held) && PyArray_ISWRITEABLE(reinterpret_cast<PyArrayObject *>(held));
   return owned.release();
 }
 

@@ -5,7 +5,10 @@ Needs a C compiler for artefacts that were written by hand. SPDX-License-Identif
 """
 
 import concurrent.futures
+import copy
 import gc
+import mmap
+import pickle
 import re
 import sys
 import weakref
@@ -201,6 +204,62 @@ def test_wrong_calls(session):
         heddle.Session.__new__(heddle.Session).run(None, x)
     with pytest.raises(RuntimeError, match="initialised once"):
         session.__init__(session._module)
+
+
+class Forgets(heddle.Session):
+    def __init__(self):
+        pass
+
+
+@pytest.mark.parametrize("use", [
+    lambda session: session.run(None, feeds(2)), lambda session: session.memory,
+    lambda session: session.threads, lambda session: session.seed(1),
+    lambda session: session.get_inputs(), lambda session: session.get_outputs()])
+@pytest.mark.parametrize("kind", [Forgets, lambda: heddle.Session.__new__(heddle.Session)])
+def test_sessions_that_were_never_initialised(kind, use):
+    with pytest.raises(RuntimeError, match="subclass of heddle.Session calls super.*__init__"):
+        use(kind())
+
+
+@pytest.mark.parametrize("kind", [heddle.Tensor, heddle.Module])
+def test_nothing_is_made_of_nothing(kind):
+    for use in (repr, lambda made: made.info, lambda made: made.numpy()):
+        with pytest.raises((TypeError, AttributeError)):
+            use(kind.__new__(kind))
+
+
+def test_a_copy_is_the_object_itself(artefact):  # noqa: F811
+    module = heddle.load(artefact("increment"))
+    session = heddle.Session(module, threads=1)
+    for held in (module, session):
+        assert copy.copy(held) is held
+        for move in (copy.deepcopy, pickle.dumps):
+            with pytest.raises(TypeError, match="belongs to its process"):
+                move(held)
+    again = copy.copy(module)
+    del module, held
+    gc.collect()
+    assert again.info["model"] == "increment"
+
+
+def test_results_go_into_no_memory_that_may_only_be_read(session, tmp_path):
+    (tmp_path / "file").write_bytes(bytes(48))
+    with open(tmp_path / "file", "rb") as file:
+        mapped = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+    array = np.zeros((3, 4), np.float32)
+    array.flags.writeable = False
+    for memory in (memoryview(bytes(48)).cast("f", (3, 4)), memoryview(mapped).cast("f", (3, 4)),
+                   array, heddle.Tensor(array)):
+        tensor = heddle.Tensor(memory)
+        assert not tensor.numpy().flags.writeable
+        assert session.run(None, {"x": tensor, "z": feeds(3)["z"]})[0].shape == (3, 4)
+        for place in (tensor, tensor.numpy()):
+            with pytest.raises(heddle.UsageError, match="output 'y': its place in 'out' is read-o"):
+                session.run(None, feeds(3), out={"y": place})
+    written = bytearray(48)
+    session.run(None, feeds(3), out={"y": heddle.Tensor(memoryview(written).cast("f", (3, 4)))})
+    np.testing.assert_array_equal(np.frombuffer(written, np.float32).reshape(3, 4),
+                                  expected(**feeds(3)))
 
 
 def test_references_are_given_back(session):

@@ -18,7 +18,7 @@ KINDS = {".so": "so", ".o": "o", ".h": "h", ".ll": "ll", ".s": "asm", ".c": "c",
          ".plan": "plan"}
 
 
-class Compiled:
+class Compiled(library.Held):
     """What one compilation made: write it to files, ask it for its plan and report."""
 
     def __init__(self, handle, threads=None):
@@ -44,12 +44,12 @@ class Compiled:
 
     @property
     def plan(self):
-        return json.loads(call("heddle_compiled_plan", self._handle))
+        return json.loads(os.fsdecode(call("heddle_compiled_plan", self._handle)))
 
     @property
     def report(self):
         """Seconds a stage, groups, arena."""
-        return json.loads(call("heddle_compiled_report", self._handle))
+        return json.loads(os.fsdecode(call("heddle_compiled_report", self._handle)))
 
     def module(self):
         handle = ctypes.c_void_p()
@@ -134,8 +134,15 @@ def _compile(model, options, handle):
 
 
 def _progress(told):
-    return library.Progress(
-        (lambda _, stage, fraction: told(stage.decode(), fraction)) if told else 0)
+    """A callback for C, and the exceptions that it has raised."""
+    failures = {}
+    function = told and (lambda _, stage, fraction: told(stage.decode(), fraction))
+    return library.Progress(library.extension.guarded(function, failures) if told else 0), failures
+
+
+def _pass_on(failures):
+    for failure in failures.values():
+        raise failure
 
 
 def compile(  # noqa: A001: the package's own word
@@ -207,7 +214,7 @@ def compile(  # noqa: A001: the package's own word
 
     The result's `compiled` has `write`, `plan` and `report`.
     """
-    callback = _progress(progress)
+    callback, failures = _progress(progress)
     handle = ctypes.c_void_p()
     with _plan_path(plan) as plan_path, _function_paths(functions) as function_paths:
         options = library.CompileOptions(
@@ -239,11 +246,12 @@ def compile(  # noqa: A001: the package's own word
             subnormals=_encoded(subnormals),
         )
         _compile(model, options, handle)
-    return _finished(Compiled(handle, threads), output, threads, load)
+    return _finished(Compiled(handle, threads), output, threads, load, failures)
 
 
-def _finished(compiled, output, threads, load):
+def _finished(compiled, output, threads, load, failures):
     """What `compile` returns: the module in this process, or the one in the file `output`."""
+    _pass_on(failures)
     if output is not None:
         compiled.write(output)
     if not load:
@@ -265,14 +273,11 @@ def reference(model_path, inputs, training=None):
     for i, value in enumerate(inputs):
         tensors[i], held = arrays.feed(value, NodeArg(f"#{i}", 0, []))
         alive.append(held)
-    results, failures = [], []
+    results, failures = [], {}
 
     def each(_, node, op, value, tensor):
-        try:  # ctypes would only print what a callback raises
-            names = (text.decode() for text in (node, op, value))
-            results.append((*names, arrays.copied(tensor.contents)))
-        except Exception as failure:  # noqa: BLE001
-            failures.append(failure)
+        names = (os.fsdecode(text) for text in (node, op, value))
+        results.append((*names, arrays.copied(tensor.contents)))
 
     options = library.CompileOptions(ctypes.sizeof(library.CompileOptions),
                                      training=_recipe(training))
@@ -282,9 +287,8 @@ def reference(model_path, inputs, training=None):
         options,
         tensors,
         len(tensors),
-        library.Each(each),
+        library.Each(library.extension.guarded(each, failures)),
         None,
     )
-    if failures:
-        raise failures[0]
+    _pass_on(failures)
     return results

@@ -5,12 +5,11 @@ SPDX-License-Identifier: Apache-2.0
 
 import ctypes
 import os
-import traceback
 from dataclasses import dataclass
 
 import numpy as np
 
-from . import arrays
+from . import arrays, library
 from .library import call
 
 VERSION, MAX_RANK = 1, 16
@@ -59,17 +58,19 @@ def custom_op(domain, name, shape):
         def scale(x, factor):
             return x * np.float32(factor)
 
-    Inputs come first, as arrays that may only be read; attributes of the node follow by name: a
-    number, a text, or a list of such. `shape` takes TensorTypes in place of arrays and returns that
-    of the result, or a list of them; it may depend on nothing else. An exception is printed, and
-    ends the run with an error. Models with such an op run in this process alone: an artefact that
-    was written to a file asks any other process to register the op.
+    Inputs come first, as arrays of the op's own; attributes of the node follow by name: a number,
+    a text, or a list of such. `shape` takes TensorTypes in place of arrays and returns that of the
+    result, or a list of them; it may depend on nothing else. An exception is the cause of the error
+    that the run ends with; KeyboardInterrupt and SystemExit end it as themselves. Models with such
+    an op run in this process alone: an artefact that was written to a file asks any other process
+    to register the op.
     """
 
     def register(function):
         number = {arrays.numpy_dtype(n): n for n in arrays.DTYPES if n not in arrays.PACKED}
 
-        def ask_shape(asked):
+        def ask_shape(pointer):
+            asked = pointer.contents
             inputs = [TensorType(arrays.numpy_dtype(t.dtype), _shape(t)) for t in _inputs(asked)]
             found = _listed(shape(*inputs, **_attributes(asked)))
             for output, about in zip(_outputs(asked, found), found):
@@ -77,10 +78,9 @@ def custom_op(domain, name, shape):
                 output.rank = len(about.shape)
                 output.dims[: output.rank] = [int(size) for size in about.shape]
 
-        def compute(asked):
-            inputs = [_view(tensor) for tensor in _inputs(asked)]
-            for array in inputs:
-                array.flags.writeable = False
+        def compute(pointer):
+            asked = pointer.contents
+            inputs = [_view(tensor).copy() for tensor in _inputs(asked)]  # the op may keep them
             found = _listed(function(*inputs, **_attributes(asked)))
             for output, value in zip(_outputs(asked, found), found):
                 room, value = _view(output), np.asarray(value)
@@ -98,17 +98,8 @@ def custom_op(domain, name, shape):
 
 
 def _guarded(function):
-    """As C calls it: an exception becomes the number 1."""
-
-    def guarded(asked):
-        try:
-            function(asked.contents)
-        except Exception:  # noqa: BLE001: nothing may pass through C
-            traceback.print_exc()
-            return 1
-        return 0
-
-    return _FUNCTION(guarded)
+    """As C calls it: an exception becomes the number 1, and is raised where C returns."""
+    return _FUNCTION(library.extension.guarded(function, library.raised))
 
 
 def _listed(found):
@@ -139,7 +130,7 @@ def _view(tensor):
 
 
 def _attributes(asked):
-    lines = (asked.attributes or b"").decode().splitlines()
+    lines = os.fsdecode(asked.attributes or b"").splitlines()
     return {name: _value(text) for name, _, text in (line.partition("=") for line in lines)}
 
 

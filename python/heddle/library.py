@@ -11,6 +11,8 @@ import functools
 import importlib.machinery
 import importlib.util
 import os
+import stat
+import threading
 from ctypes import (
     POINTER,
     c_char_p,
@@ -265,6 +267,52 @@ def function(name):
     return found
 
 
+raised = {}  # by thread: what an op in Python has raised there
+
+
+def explained(error):
+    """The error that a call has ended with, as caused by what an op in Python has raised; that
+    itself where nothing else is said, or where it is to pass, as KeyboardInterrupt is."""
+    cause = raised.pop(threading.get_ident(), None)
+    if cause is None:
+        return error
+    if cause.__traceback__:
+        cause.__traceback__.tb_frame.clear()  # of custom.py, with arrays over the run's memory
+    if error is None or not isinstance(cause, Exception):
+        return cause
+    error.__cause__ = cause
+    return error
+
+
+def check_file(path, what, most=64 << 30):
+    """Refuses what is no regular file, before anything waits for a pipe or reads a device, and one
+    of more than `most` bytes. That there is no such file the one who opens it says."""
+    try:
+        about = os.stat(path)
+    except OSError:
+        return
+    if not stat.S_ISREG(about.st_mode):
+        kind = ("a folder" if stat.S_ISDIR(about.st_mode) else
+                "a pipe" if stat.S_ISFIFO(about.st_mode) else "a device or a socket")
+        raise UsageError(f"cannot read {what} '{os.fspath(path)}': it is {kind}, but a regular "
+                         "file is needed")
+    if about.st_size > most:
+        raise LimitError(f"cannot read {what} '{os.fspath(path)}': it has {about.st_size} bytes, "
+                         f"but at most {most} are allowed")
+
+
+class Held:
+    """Something of C that only this object gives back: its copy is the object itself."""
+
+    def __copy__(self):
+        return self
+
+    def __reduce_ex__(self, protocol):
+        raise TypeError(f"a heddle.{type(self).__name__} belongs to its process, and cannot be "
+                        "pickled or copied deeply: write an artefact (compile's `output`), and "
+                        "load that elsewhere")
+
+
 def call(name, *arguments):
     """Calls a function of the C API; a status becomes an exception."""
     result = function(name)(*arguments)
@@ -274,5 +322,6 @@ def call(name, *arguments):
         code = function("heddle_status_code")(result)
         message = function("heddle_status_message")(result).decode(errors="replace")
         function("heddle_status_destroy")(result)
-        raise ERRORS.get(code, InternalError)(message)
+        raise explained(ERRORS.get(code, InternalError)(message))
+    raised.pop(threading.get_ident(), None)
     return None

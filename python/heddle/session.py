@@ -53,11 +53,11 @@ def _describe(value):
     is_tensor = value.kind == library.TENSOR
     dims = [value.dims[i] for i in range(value.rank)] if is_tensor else []
     return NodeArg(
-        value.name.decode(),
+        os.fsdecode(value.name),
         value.dtype,
-        [dim.text.decode() if dim.value == library.UNKNOWN else dim.value for dim in dims],
+        [os.fsdecode(dim.text) if dim.value == library.UNKNOWN else dim.value for dim in dims],
         value.encoding,
-        [value.labels[i].decode() for i in range(value.label_count)]
+        [os.fsdecode(value.labels[i]) for i in range(value.label_count)]
         if value.encoding != library.DENSE
         else [],
         value.kind,
@@ -65,7 +65,7 @@ def _describe(value):
     )
 
 
-class Module:
+class Module(library.Held):
     """A compiled model. Sessions run it; `module.run` does so with a session of its own, which
     has `threads` threads (None: all that the process may use)."""
 
@@ -88,7 +88,7 @@ class Module:
         """model, producer, target, features, weights_bytes, flops."""
         info = call("heddle_module_info", self._handle)
         values = {name: getattr(info, name) for name, _ in info._fields_}
-        return {k: v.decode() if isinstance(v, bytes) else v for k, v in values.items()}
+        return {k: os.fsdecode(v) if isinstance(v, bytes) else v for k, v in values.items()}
 
     def run(self, output_names, feeds):
         if self._session is None:
@@ -120,7 +120,7 @@ def load(path, verify=False, threads=None):
     return Module(handle, threads=threads)
 
 
-class Session(library.extension.Session):
+class Session(library.Held, library.extension.Session):
     """A module with threads and memory. Any number of threads may run one session at once.
 
     `threads`: None, or 0, for all that the process may use. `profile(group, nanoseconds)` is called
@@ -128,24 +128,20 @@ class Session(library.extension.Session):
     """
 
     def __init__(self, module, threads=None, profile=None):
-        self._module = module if isinstance(module, Module) else load(module)
-        # Held as long as the session: the runtime calls it.
-        self._profile = profile and library.Profile(lambda _, *measured: profile(*measured))
+        module = module if isinstance(module, Module) else load(module)
+        called = profile and library.Profile(library.extension.guarded(
+            lambda _, *measured: profile(*measured), library.raised))
         super().__init__(
-            self._module._handle.value, threads or 0, self._module.inputs, self._module.outputs,
-            ctypes.cast(self._profile, ctypes.c_void_p).value if profile else 0,
+            module._handle.value, threads or 0, module.inputs, module.outputs,
+            ctypes.cast(called, ctypes.c_void_p).value if profile else 0,
         )
+        # Held as long as the session: the runtime calls it.
+        self._module, self._profile = module, called
 
     def seed(self, number):
         """The next run draws its random numbers from this seed (0 to 2^64 - 1), those after it from
         the numbers that follow. A new session begins with 0."""
         call("heddle_session_seed", self._handle, number)
-
-    def get_inputs(self):
-        return list(self._module.inputs)
-
-    def get_outputs(self):
-        return list(self._module.outputs)
 
     @property
     def threads(self):

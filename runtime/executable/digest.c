@@ -66,11 +66,14 @@ heddle_status_t *heddle_module_verify(const char *path) {
       close(file);
     return failed;
   }
+  if (!S_ISREG(status.st_mode)) {
+    close(file);
+    return heddle_status_make(HEDDLE_USAGE, "cannot open '%s': it is not a regular file", path);
+  }
   heddle_footer_t found, footer;
   off_t size = status.st_size - (off_t)sizeof found;
   heddle_status_t *result = NULL;
-  if (!S_ISREG(status.st_mode) || size < 0 ||
-      pread(file, &found, sizeof found, size) != sizeof found ||
+  if (size < 0 || pread(file, &found, sizeof found, size) != sizeof found ||
       memcmp(found.magic, kMagic, sizeof kMagic) != 0)
     result = heddle_status_make(HEDDLE_REFUSED,
                                 "'%s' has no digest at its end: it is no artefact, was cut off, or "

@@ -49,6 +49,12 @@ heddle_status_t *heddle_custom_op_register(const heddle_custom_op_t *op) {
   return add(op, "");
 }
 
+/* Whether dlopen could be kept waiting, as by a pipe. */
+static int isIrregular(const char *path) {
+  struct stat about;
+  return stat(path, &about) == 0 && !S_ISREG(about.st_mode);
+}
+
 static const heddle_custom_op_t *const *opsOf(void *library) {
   return dlsym(library, HEDDLE_CUSTOM_OP_SYMBOL);
 }
@@ -58,10 +64,11 @@ heddle_status_t *heddle_custom_op_load(const char *library) {
   if (!path)
     return heddle_status_make(HEDDLE_USAGE, "cannot read the library of ops '%s'",
                               library ? library : "");
-  void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  int isFile = !isIrregular(path);
+  void *handle = isFile ? dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) : NULL;
   heddle_status_t *status = NULL;
   if (!handle) {
-    const char *why = dlerror();
+    const char *why = isFile ? dlerror() : "it is not a regular file";
     status = heddle_status_make(HEDDLE_USAGE, "cannot load the library of ops '%s': %s", path,
                                 why ? why : "unknown");
   } else {
@@ -115,7 +122,8 @@ const heddle_custom_op_t *heddle_custom_find(const char *library, const char *do
   const heddle_custom_op_t *op = heddle_custom_registered(domain, name, NULL);
   if (op || !*library)
     return op;
-  void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  void *handle =
+      isIrregular(library) ? NULL : dlopen(library, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   const char *base = strrchr(library, '/');
   if (!handle && base)
     handle = dlopen(base + 1, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);

@@ -98,6 +98,9 @@ MODELS = {
     "external data outside": (external("../outside.bin"), [REFUSED], ["../outside.bin"]),
     "external data elsewhere": (external("/etc/passwd"), [REFUSED], ["/etc/passwd"]),
     "raw_data and float_data": (two_data_fields(), [REFUSED], ["'w'"]),
+    "input not in UTF-8": (
+        one_node("Relu").SerializeToString().replace(b"\x01x", b"\x01\xff"), [REFUSED],
+        ["the name '\ufffd' is no UTF-8, as names in ONNX are", "note: rename it"]),
     "constant of terabytes": (huge_constant(), [LIMIT], ["4398046511104 bytes"]),
 }
 
@@ -240,6 +243,10 @@ FILES = {
     "a size beyond 64 bits": (npy(shape=f"({1 << 80}, 3)"), ["larger than"]),
     "too little data": (npy(data=bytes(23)), ["24 bytes", "23"]),
     "numbers of four bits": (npy("int4"), ["'x'", "int4"]),
+    "numbers of two bits": (npy("int2"), ["'x'", "int2"]),
+    "terabytes of nothing": (npy(shape=f"({1 << 30}, 1024)"), ["4398046511104 bytes", "256"]),
+    "terabytes of texts": (TensorProto(data_type=8, dims=[1 << 40]).SerializeToString(),
+                           ["1099511627776 of string is more than the 0 values"]),
     "a longer header than file": (npy()[:8] + b"\xff\xff" + npy()[10:], ["truncated"]),
     "two fields": (tensor(raw=bytes(24), float_data=[1.5] * 1000), ["two fields"]),
     "integers of floats": (tensor(int32_data=[1] * 6), ["not for float32"]),
@@ -296,6 +303,59 @@ def test_wrong_shapes_on_the_command_line(tmp_path):
 
 def test_onnx_checks_our_good_model():
     onnx.checker.check_model(dense_model())
+
+
+READERS = {  # what reads FILE: the command, after which each {} is the file
+    "model": ["compile", "{}", "-o", "made.so"], "any": ["run", "{}"],
+    "artefact": ["verify", "{}"], "tensor": ["run", "m.onnx", "--input", "x=@{}"],
+    "array": ["run", "m.onnx", "--input", "x=@{}.npy"],
+    "folder of data": ["run", "m.onnx", "--data", "{}.d"],
+    "expected": ["run", "m.onnx", "--input", "x=1x3xf32=1", "--expect", "y=@{}"],
+    "plan": ["compile", "m.onnx", "-o", "made.so", "--plan", "{}"],
+    "checked plan": ["plan", "m.onnx", "--check", "{}"],
+    "records": ["compile", "m.onnx", "-o", "made.so", "--records", "{}"],
+    "written records": ["tune", "m.onnx", "--time", "1", "--records", "{}"],
+    "sizes": ["tune", "m.onnx", "--time", "1", "--over", "batch=@{}"],
+    "recipe": ["compile", "m.onnx", "-o", "made.so", "--training", "{}"],
+    "function": ["compile", "m.onnx", "-o", "made.so", "--function", "{}"],
+    "op": ["compile", "m.onnx", "-o", "made.so", "--custom-op", "{}"],
+    "card": ["cards", "check", "{}"],
+    "explanation": ["explain", "m.onnx", "--against", "{}"],
+    "samples": ["train", "m.onnx", "--data", "{}", "-o", "made.onnx"],
+    "checkpoint": ["train", "m.onnx", "--data", "x.npz", "--resume", "-o", "made.onnx",
+                   "--checkpoint", "{}.safetensors"],
+    "features": ["cost", "train", "{}", "-o", "made.onnx"],
+}
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder", "large"])
+@pytest.mark.parametrize("reader", READERS)
+def test_what_is_no_regular_file_is_not_read(tmp_path, monkeypatch, reader, kind):
+    """Nothing waits for a pipe that nobody writes to, or reads a device that never ends."""
+    monkeypatch.chdir(tmp_path)
+    save(dense_model(), tmp_path / "m.onnx")
+    np.savez("x.npz", x=np.zeros((4, 3), np.float32), labels=np.zeros(4, np.int64))
+    os.mkdir("file.d")
+    for name in ("file", "file.npy", "file.safetensors", "file.d/input_0.pb"):
+        if kind == "pipe":
+            os.mkfifo(name)
+        elif kind == "device":
+            os.symlink("/dev/zero", name)
+        elif kind == "folder":
+            os.mkdir(name)
+        else:
+            with open(name, "wb") as file:
+                file.truncate(1 << 42)
+    done = heddle(*(word.format("file") for word in READERS[reader]))
+    assert_clear(done, [USAGE, REFUSED, LIMIT], ["file" if kind == "large" else "regular file"])
+
+
+def test_an_empty_plan_is_none(tmp_path):
+    model, plan = save(dense_model(), tmp_path / "m.onnx"), tmp_path / "m.plan"
+    for text in ("", " \n"):
+        plan.write_text(text)
+        assert_clear(heddle("compile", model, "--plan", plan, "-o", tmp_path / "m.so"), [USAGE],
+                     ["m.plan' is empty", "note: 'heddle plan MODEL -o PLAN'"])
 
 
 def test_only_regular_files_are_replaced(tmp_path):

@@ -40,7 +40,7 @@ class Model:
         class Tensor(ctypes.Structure):
             _fields_ = [("data", ctypes.c_void_p), ("bytes", ctypes.c_int64),
                         ("dtype", ctypes.c_int32), ("rank", ctypes.c_int32),
-                        ("dims", ctypes.c_int64 * int(rank))]
+                        ("dims", ctypes.c_int64 * int(rank)), ("result", ctypes.c_void_p)]
         self.tensor = Tensor
 
     def run(self, arrays, shorten=0):
@@ -69,7 +69,7 @@ class Model:
         dtype = helper.tensor_dtype_to_np_dtype(tensor.dtype)
         shape = tuple(tensor.dims[:tensor.rank])
         size = int(np.prod(shape)) * dtype.itemsize
-        return np.frombuffer(ctypes.string_at(tensor.data, size), dtype).reshape(shape)
+        return np.frombuffer(ctypes.string_at(tensor.result, size), dtype).reshape(shape)
 
 
 def written(model, folder, name="dense"):
@@ -124,8 +124,109 @@ def test_the_guide_s_program(tmp_path):
     (tmp_path / "main.c").write_text(re.search(r"```c\n(.*?)```", guide, re.S).group(1))
     subprocess.run([COMPILERS[0], *FLAGS, "main.c", "dense.c", "-lm"], cwd=tmp_path, check=True)
     done = subprocess.run([tmp_path / "a.out"], stdout=subprocess.PIPE, check=True)
-    expected = dense(np.float32([[1, 2, 3]]))[0]
-    assert done.stdout.decode().split() == [f"{number:g}" for number in expected]
+    expected = [dense(np.float32([[1, 2, 3], [-1, 0, 1]])[:rows]).ravel() for rows in (1, 2)]
+    assert done.stdout.decode().split() == [f"{number:g}" for number in np.concatenate(expected)]
+
+
+LOOP = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#define grows_INTERFACE_ONLY
+#include "grows.c"
+
+static const int64_t rows[] = {3, 3, 50, 1, 0, 50};
+static float results[6][2][1600 + 50];
+
+int main(void) {
+  char message[grows_MESSAGE_BYTES] = "";
+  for (int own = 0; own < 2; ++own) { /* outputs in the arena, then in the caller's memory */
+    float *y = malloc(1600 * 4), *z = malloc(50 * 4);
+    grows_tensor input = {.dtype = 1, .rank = 2, .dims = {0, 40}}, outputs[2] = {{0}}, before[2];
+    if (own) {
+      outputs[0].data = y, outputs[0].bytes = 1600 * 4;
+      outputs[1].data = z, outputs[1].bytes = 50 * 4;
+    }
+    memcpy(before, outputs, sizeof before);
+    for (int k = 0; k < 6; ++k) {
+      int64_t bytes, count = rows[k] * 40;
+      input.dims[0] = rows[k], input.bytes = count * 4, input.data = malloc(count * 4 + 1);
+      for (int i = 0; i < count; ++i)
+        ((float *)input.data)[i] = (float)(i * 37 % 101) / 100;
+      if (grows_arena_bytes(&input, outputs, &bytes, message))
+        return puts(message), 1;
+      bytes += 8192;
+      void *arena = malloc(bytes);
+      if (grows_run(&input, outputs, arena, bytes, message))
+        return puts(message), 1;
+      for (int i = 0; i < 2; ++i)
+        if (outputs[i].data != before[i].data || outputs[i].bytes != before[i].bytes)
+          return puts("the caller's description was changed"), 1;
+      if (outputs[1].dims[0] > 50)
+        return puts("too many"), 1;
+      memcpy(results[k][own], outputs[0].result, 1600 * 4);
+      memcpy(results[k][own] + 1600, outputs[1].result, outputs[1].dims[0] * 4);
+      if (memcmp(results[k][own], results[k][0], sizeof results[k][0]))
+        return puts("the caller's memory has other results than the arena"), 1;
+      if (k == 5 && !own) {
+        outputs[0].data = outputs[0].result, outputs[0].bytes = 1600 * 4;
+        if (!grows_run(&input, outputs, arena, bytes, message))
+          return puts("memory of the arena was taken"), 1;
+        puts(message);
+      }
+      free(arena), free(input.data);
+    }
+    free(y), free(z);
+  }
+  return memcmp(results[0], results[1], sizeof results[0]) ||
+         memcmp(results[2], results[5], sizeof results[2]);
+}
+"""
+
+
+def growing(folder):
+    """A model with an output of one size, and one whose size is known only at run time."""
+    nodes = [helper.make_node("Gemm", ["x", "x"], ["y"], transA=1),
+             helper.make_node("Cast", ["x"], ["ones"], to=7),
+             helper.make_node("ReduceSum", ["ones"], ["count"], keepdims=0),
+             helper.make_node("Range", ["zero", "count", "one"], ["range"]),
+             helper.make_node("Cast", ["range"], ["z"], to=1)]
+    numbers = [numpy_helper.from_array(np.int64(i), name) for i, name in enumerate(["zero", "one"])]
+    return save(make_model(nodes, [value("x", ["rows", 40])],
+                           [value("y", [40, 40]), value("z", ["k"])], numbers),
+                folder / "grows.onnx")
+
+
+def test_runs_after_the_first_are_as_right(tmp_path):
+    written(growing(tmp_path), tmp_path, "grows")
+    (tmp_path / "main.c").write_text(LOOP)
+    for compiler in COMPILERS:
+        subprocess.run([compiler, *FLAGS, "-g", "-fsanitize=address,undefined", "main.c", "grows.c",
+                        "-lm"], cwd=tmp_path, check=True)
+        done = subprocess.run([tmp_path / "a.out"], stdout=subprocess.PIPE, check=False)
+        assert done.returncode == 0, done.stdout
+        assert b"output 'y': its buffer lies in the arena" in done.stdout
+
+
+def test_a_session_s_runs_after_the_first_are_as_right(tmp_path):
+    package = pytest.importorskip("heddle")
+    module = package.compile(growing(tmp_path), cache=False, output=tmp_path / "grows.so")
+    session, place = package.Session(module, threads=1), np.empty((40, 40), np.float32)
+    for rows in (3, 3, 50, 1, 0, 50):
+        x = np.float32(np.arange(rows * 40) * 37 % 101).reshape(rows, 40) / 100
+        for own in ({}, {"y": place}, {"y": package.Tensor(place)}):
+            place[:] = np.nan
+            for result, wanted in zip(session.run(None, {"x": x}, out=own),
+                                      package.Session(module, threads=1).run(None, {"x": x})):
+                assert np.asarray(result).tobytes() == wanted.tobytes()
+
+
+@pytest.mark.parametrize("name", ["h", "h_heddle_program", "_Exit", "__x", "int", "main", "malloc",
+                                  "size_t", "INT64", "3d"])
+def test_any_name_of_a_model(tmp_path, name):
+    model = Model(written(dense_model(), tmp_path, name), COMPILERS[0], ["-O0"])
+    np.testing.assert_array_equal(model.run([np.ones((1, 3), np.float32)])[0],
+                                  dense(np.ones((1, 3), np.float32)))
 
 
 @pytest.mark.parametrize("options, status, words", [

@@ -218,6 +218,18 @@ def test_a_damaged_entry_is_compiled_anew_and_says_so(model, folder, tmp_path):
     assert is_whole_hit(compiled(model, tmp_path / "c.so", folder))
 
 
+def test_the_folder_may_be_a_name_alone(model, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert not is_whole_hit(compiled(model, "a.so", "name"))
+    assert is_whole_hit(compiled(model, "b.so", "name")) and (tmp_path / "name").is_dir()
+
+
+def test_a_limit_of_nothing(model, tmp_path):
+    done = heddle("compile", model, "-o", tmp_path / "m.so", "--cache-limit", "0")
+    assert done.status == USAGE
+    assert "--cache-limit: it is 0, but a number above 0 is allowed\n" in done.errors
+
+
 def test_a_folder_that_others_may_write_to_is_not_used(model, folder, tmp_path):
     compiled(model, tmp_path / "a.so", folder)
     folder.chmod(0o777)

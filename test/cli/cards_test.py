@@ -135,7 +135,7 @@ def test_a_card_that_is_wrong_stops_no_other(tmp_path):
     (["chek"], "heddle cards: unexpected 'chek'"),
     (["check"], "heddle cards: CARD is required"),
     (["check", "no/such.mlir"],
-     "cannot read card 'no/such.mlir': error: No such file or directory"),
+     "error: cannot read card 'no/such.mlir': No such file or directory"),
 ])
 def test_mistakes(arguments, message):
     done = heddle("cards", *arguments)

@@ -215,3 +215,21 @@ def test_plan(model, tmp_path):
     (tmp_path / "p.json").write_text("{")
     checked = heddle("plan", "--check", tmp_path / "p.json", model)
     assert checked.status == USAGE and "is not JSON" in checked.errors
+
+
+@pytest.mark.parametrize("name", ["INT4", "UINT4", "INT2", "UINT2"])
+def test_files_of_elements_of_which_a_byte_holds_several(tmp_path, name):
+    number = getattr(onnx.TensorProto, name, None)
+    if number is None:
+        pytest.skip(f"this onnx has no {name}")
+    model = save(make_model([helper.make_node("Identity", ["x"], ["y"])], [value("x", [5], number)],
+                            [value("y", [5], number)], opset=25), tmp_path / "m.onnx")
+    numbers = np.array([1, 0, 1, -2 if name[0] == "I" else 3, 0], "i1" if name[0] == "I" else "u1")
+    np.save(tmp_path / "x.npy", numbers)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "input_0.pb").write_bytes(
+        helper.make_tensor("x", number, [5], numbers.tolist()).SerializeToString())
+    for feed in (["--input", f"x=@{tmp_path}/x.npy"], ["--data", tmp_path / "data"]):
+        done = heddle("run", model, "--no-cache", *feed, "--output", f"y=@{tmp_path}/y.npy")
+        assert done.status == OK, done.errors
+        np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), numbers)

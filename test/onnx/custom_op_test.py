@@ -1,5 +1,6 @@
 """Ops of the user's own, in C and in Python: in process, command line, programs and artefacts."""
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -205,11 +206,76 @@ def test_an_op_in_python():
         assert module.outputs[0].shape == [3, "n", "m"]
 
 
-def test_an_exception_in_python(capfd):
+def test_an_exception_in_python():
     heddle.custom_op("org.python", "Wrong", shape=lambda x: x)(lambda x: x[:1])
-    with pytest.raises(heddle.Error, match="the compute function of its op returns 1"):
+    with pytest.raises(heddle.Error, match="the compute function of its op returns 1") as failed:
         run(model_of("Wrong", domain="org.python"))
-    assert "its shape function float32[2, 3]" in capfd.readouterr().err
+    assert isinstance(failed.value.__cause__, ValueError)
+    assert "its shape function float32[2, 3]" in str(failed.value.__cause__)
+    heddle.custom_op("org.python", "Shapeless", shape=lambda x: 1 // 0)(lambda x: x)
+    with pytest.raises(heddle.RefusedError, match="node 'it'") as failed:
+        run(model_of("Shapeless", domain="org.python"))
+    assert isinstance(failed.value.__cause__, ZeroDivisionError)
+    with pytest.raises(heddle.UsageError) as failed:  # another one, which no op has caused
+        heddle.load("none.so")
+    assert failed.value.__cause__ is None
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, GeneratorExit])
+def test_what_is_no_failure_passes_through(kind):
+    model = model_of("Stops", domain="org.python")
+    heddle.custom_op("org.python", "Stops", shape=lambda x: x)(
+        lambda x: (_ for _ in ()).throw(kind("stop")) if x[0, 0] else x)
+    module = heddle.compile(model, cache=False)
+    session = heddle.Session(module, threads=2)
+    for _ in range(2):
+        with pytest.raises(kind, match="stop"):
+            session.run(None, {"x": X + 1})
+        np.testing.assert_array_equal(session.run(None, {"x": X})[0], X)
+    with pytest.raises(kind, match="stop"):
+        heddle.compile(model, cache=False, progress=lambda *_: (_ for _ in ()).throw(kind("stop")))
+
+
+def test_a_signal_that_comes_while_c_runs():
+    """It is seen at the op's first line, which is no place for it to be lost."""
+    heddle.custom_op("org.python", "Late", shape=lambda x: x)(lambda x: x)
+    before = [helper.make_node("MatMul", ["x", "x"], ["v"])]
+    module = heddle.compile(model_of("Late", ("n", "n"), 1, before, "org.python"), cache=False)
+    session, x = heddle.Session(module, threads=1), np.zeros((1500, 1500), np.float32)
+    previous = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            signal.setitimer(signal.ITIMER_REAL, 0.01)
+            session.run(None, {"x": x})
+    finally:
+        signal.signal(signal.SIGALRM, previous)
+
+
+def test_texts_and_files_that_are_no_utf_8(tmp_path):
+    """Python has them as it has file names."""
+    heddle.custom_op("org.python", "Told", shape=lambda x, text: x)(
+        lambda x, text: x + len(text) if text == "a\udcffb" else x)
+    path = tmp_path / "m\udcff.onnx"
+    data = model_of("Told", domain="org.python", text="a_b").SerializeToString()
+    path.write_bytes(data.replace(b"a_b", b"a\xffb"))
+    for output in (None, tmp_path / "m\udcff.so"):
+        module = heddle.compile(path, cache=tmp_path / "cache", output=output)
+        np.testing.assert_array_equal(module.run(None, {"x": X})[0], X + 3)
+        assert module.info["model"] == "m\udcff"
+        assert module.compiled.plan and module.compiled.report["seconds"]
+
+
+def test_an_op_may_keep_its_inputs():
+    kept = []
+    heddle.custom_op("org.python", "Keeps", shape=lambda x: x)(lambda x: kept.append(x) or x)
+    before = [helper.make_node("Exp", ["x"], ["v"])]
+    module = heddle.compile(model_of("Keeps", ("n", 4), 1, before, "org.python"), cache=False)
+    session = heddle.Session(module, threads=1)
+    for i in range(3):
+        session.run(None, {"x": np.full((1000, 4), i, np.float32)})
+    del session, module
+    for i, array in enumerate(kept):
+        np.testing.assert_allclose(array, np.full((1000, 4), np.exp(np.float32(i))), rtol=1e-6)
 
 
 def test_an_artefact_that_leaves_python(tmp_path):

@@ -13,7 +13,7 @@
 namespace heddle::ops {
 
 namespace {
-/// The file's own struct, whose dims are as many as its largest rank.
+/// The file's own struct, whose dims are as many as its largest rank, and then the result's place.
 struct Head {
   void *data;
   int64_t bytes;
@@ -65,19 +65,15 @@ CProgram::~CProgram() {
 std::string CProgram::run(llvm::ArrayRef<heddle_tensor_t> inputs,
                           llvm::ArrayRef<heddle_tensor_t> places, uint64_t seed,
                           std::vector<CResult> &results) {
-  size_t words = sizeof(Head) / 8 + maxRank;
+  size_t words = sizeof(Head) / 8 + maxRank + 1;
   std::vector<int64_t> ins(words * inputs.size() + 1), outs(words * outputs.size() + 1);
   for (auto [i, input] : llvm::enumerate(inputs)) {
     auto *head = reinterpret_cast<Head *>(&ins[i * words]);
     *head = {input.data, input.bytes, input.dtype, input.rank};
     std::copy_n(input.dims, input.rank, &ins[i * words + sizeof(Head) / 8]);
   }
-  auto placeOutputs = [&] {
-    outs.assign(outs.size(), 0);
-    for (auto [i, place] : llvm::enumerate(places))
-      *reinterpret_cast<Head *>(&outs[i * words]) = {place.data, place.bytes, 0, 0};
-  };
-  placeOutputs();
+  for (auto [i, place] : llvm::enumerate(places))
+    *reinterpret_cast<Head *>(&outs[i * words]) = {place.data, place.bytes, 0, 0};
   char message[512] = "";
   int64_t bytes = 0;
   if (arenaBytes(ins.data(), outs.data(), &bytes, message))
@@ -86,7 +82,6 @@ std::string CProgram::run(llvm::ArrayRef<heddle_tensor_t> inputs,
   if (runModel(ins.data(), outs.data(), arena.data(), bytes, seed, message)) {
     if (!llvm::StringRef(message).contains("known only at run time"))
       return message;
-    placeOutputs();
     arena.assign(bytes + kMore, 0);
     message[0] = 0;
     if (runModel(ins.data(), outs.data(), arena.data(), bytes + kMore, seed, message))
@@ -99,7 +94,7 @@ std::string CProgram::run(llvm::ArrayRef<heddle_tensor_t> inputs,
     const int64_t *dims = &outs[i * words + sizeof(Head) / 8];
     result.shape.assign(dims, dims + head->rank);
     int64_t count = reference::countOf(result.shape) * c::elementTypeOf(head->dtype)->bytes;
-    const char *data = static_cast<const char *>(head->data);
+    auto *data = reinterpret_cast<const char *>(outs[(i + 1) * words - 1]);
     result.bytes.assign(data, data + count);
     results.push_back(std::move(result));
   }

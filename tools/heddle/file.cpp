@@ -43,11 +43,22 @@ TemporaryFile::TemporaryFile(const std::string &name, const std::string &what) {
 
 TemporaryFile::~TemporaryFile() { unlink(file.c_str()); }
 
-std::string readFile(const std::string &path) {
+std::string readFile(const std::string &path, int64_t maxBytes) {
   auto failReading = [&] { failUsage("cannot read '" + path + "': " + std::strerror(errno)); };
-  Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.number < 0)
+  Descriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  struct stat about;
+  if (file.number < 0 || fstat(file.number, &about))
     failReading();
+  if (!S_ISREG(about.st_mode))
+    failUsage("cannot read '" + path + "': it is " +
+              (S_ISDIR(about.st_mode)    ? "a folder"
+               : S_ISFIFO(about.st_mode) ? "a pipe"
+                                         : "a device or a socket") +
+              ", but a regular file is needed");
+  if (about.st_size > maxBytes)
+    throw Failure(HEDDLE_LIMIT, "cannot read '" + path + "': it has " +
+                                    std::to_string(about.st_size) + " bytes, but at most " +
+                                    std::to_string(maxBytes) + " are allowed");
   std::string content;
   char buffer[1 << 16];
   while (true) {
@@ -56,9 +67,10 @@ std::string readFile(const std::string &path) {
       continue;
     if (count < 0)
       failReading();
-    if (count == 0)
-      return content;
     content.append(buffer, static_cast<size_t>(count));
+    // Of a file that grows meanwhile, what it was.
+    if (count == 0 || static_cast<int64_t>(content.size()) > maxBytes)
+      return content;
   }
 }
 
@@ -97,7 +109,7 @@ void writeFile(const std::string &path, std::string_view content) {
 }
 
 bool isArtefact(const std::string &path) {
-  Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  Descriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   char magic[4] = {};
   if (file.number >= 0 && read(file.number, magic, sizeof magic) == sizeof magic &&
       std::memcmp(magic, "\177ELF", sizeof magic) == 0)

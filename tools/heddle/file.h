@@ -2,12 +2,17 @@
 #ifndef HEDDLE_TOOLS_HEDDLE_FILE_H
 #define HEDDLE_TOOLS_HEDDLE_FILE_H
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace heddle::cli {
 
-std::string readFile(const std::string &path);
+constexpr int64_t kMaxTextBytes = 256 << 20;           // of a plan, an explanation, assembly
+constexpr int64_t kMaxTensorBytes = int64_t(64) << 30; // of an .npy or .pb file
+
+/// Of a regular file; other kinds are refused, and never waited for.
+std::string readFile(const std::string &path, int64_t maxBytes = kMaxTextBytes);
 
 /// Through a temporary file beside `path`, which is then renamed. What is not a regular file, such
 /// as /dev/null, is written in place.

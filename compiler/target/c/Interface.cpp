@@ -90,18 +90,21 @@ std::string declarationsOf(const program::Program &program, const std::string &p
                         " *\n * Inputs:\n" +
                         listOf(program.inputs) + " * Outputs:\n" + listOf(program.outputs) + R"C( *
  * Fill in an array of inputs and one of outputs: of an input `data`, `bytes`, `dtype`, `rank` and
- * `dims`; of an output `data` and `bytes`, or NULL and 0 for one that shall lie in the arena. Then
+ * `dims`; of an output `data` and `bytes`, or NULL and 0 for one that shall lie in the arena; the
+ * rest is 0. Then
  *
  *   @_arena_bytes  says how much memory a run with these inputs needs (if all have data, with the
  *                  sizes that values of inputs are; else without),
- *   @_run          runs the model, and fills in `dtype`, `rank` and `dims` of the outputs,
+ *   @_run          runs the model, and fills in all of the outputs but `data` and `bytes`, so that
+ *                  the same arrays serve the next run,
  *   @_run_seeded   does so with a seed for the model's random numbers, which is 0 in @_run.
  *
  * Both return 0, or another number and a message. The arena is the caller's: memory of any
  * alignment, which the functions never free; what a run leaves in it is of no use but for outputs
- * that lie there. Outputs whose sizes are found only at run time, and what the model makes of such
- * sizes on its way, need more than @_arena_bytes says. There are no other variables that change, so
- * threads may run the model at once, each with an arena of its own.
+ * that lie there, and these last until the next run in it. Outputs whose sizes are found only at
+ * run time, and what the model makes of such sizes on its way, need more than @_arena_bytes says.
+ * There are no other variables that change, so threads may run the model at once, each with an
+ * arena of its own.
  * Elements of fewer than 8 bits have a byte each. The machine has to be little-endian.
  *
  * To have the declarations alone: define @_INTERFACE_ONLY, then include this file.
@@ -122,6 +125,7 @@ typedef struct @_tensor {
   int32_t dtype; /* as onnx.TensorProto.DataType: 1 float32, 2 uint8, 3 int8, 7 int64 ... */
   int32_t rank;
   int64_t dims[@_MAX_RANK];
+  void *result; /* where a run has put an output: `data`, or a place in the arena */
 } @_tensor;
 
 /* `message` has @_MESSAGE_BYTES bytes, or is NULL. */
@@ -450,18 +454,31 @@ static void h_place(h_run *run, h_tensor *outputs, unsigned char **data, const i
     int isKnown = 1;
     int64_t bytes;
     data[i] = NULL;
+    outputs[i].result = outputs[i].data;
     for (int32_t j = 0; j < h_outputs[i].rank; ++j)
       isKnown &= dim[j] >= 0;
     if (!isKnown)
       continue;
     bytes = h_bytes(h_outputs[i].bytes, h_outputs[i].rank, dim);
     if (!outputs[i].data) {
-      outputs[i].data = run->next;
-      outputs[i].bytes = bytes;
+      outputs[i].result = run->next;
       run->next += h_rounded(bytes);
     }
-    data[i] = (unsigned char *)outputs[i].data;
+    data[i] = (unsigned char *)outputs[i].result;
   }
+}
+
+/* Whether a tensor of the caller's has memory of the arena, as results of the run before do. */
+static int h_lies_in(const h_tensor *tensor, const char *side, const char *name, const void *arena,
+  int64_t arena_bytes, h_text *text) {
+  uintptr_t data = (uintptr_t)tensor->data, first = (uintptr_t)arena;
+  if (!data || tensor->bytes <= 0 || arena_bytes <= 0 || data >= first + (uint64_t)arena_bytes ||
+      first >= data + (uint64_t)tensor->bytes)
+    return 0;
+  h_add(text, side);
+  h_add(text, name);
+  h_add(text, "': its buffer lies in the arena, which the run overwrites; copy it out of there");
+  return 1;
 }
 
 int @_run(const @_tensor *inputs, @_tensor *outputs, void *arena, int64_t arena_bytes,
@@ -486,6 +503,12 @@ int @_run_seeded(const @_tensor *inputs, @_tensor *outputs, void *arena, int64_t
     h_add_number(&text, all);
     return 1;
   }
+  for (int i = 0; i < h_input_count; ++i)
+    if (h_lies_in(&inputs[i], "input '", h_inputs[i].name, arena, arena_bytes, &text))
+      return 1;
+  for (int i = 0; i < h_output_count; ++i)
+    if (h_lies_in(&outputs[i], "output '", h_outputs[i].name, arena, arena_bytes, &text))
+      return 1;
   memset(&run, 0, sizeof run);
   run.arena = (unsigned char *)arena;
   run.next = run.arena + first;

@@ -213,10 +213,8 @@ static const Helper all[] = {
     return place;
   }
   place = h_alloc(handle, bytes);
-  if (!run->status) {
-    run->given[output].data = place;
-    run->given[output].bytes = (int64_t)bytes;
-  }
+  if (!run->status)
+    run->given[output].result = place;
   return place;
 })"},
     {"launch",

@@ -2,9 +2,7 @@
 
 #include "compiler/tuner/joint/Instances.h"
 
-#include "compiler/support/Error.h"
-
-#include "llvm/Support/MemoryBuffer.h"
+#include "compiler/support/Files.h"
 
 namespace heddle::tuner {
 
@@ -45,10 +43,10 @@ llvm::Error addOver(llvm::StringRef text, Over &over) {
   llvm::SmallVector<llvm::StringRef> items;
   std::unique_ptr<llvm::MemoryBuffer> file;
   if (list.consume_front("@")) {
-    auto read = llvm::MemoryBuffer::getFile(list);
+    auto read =
+        support::readFile(("the sizes of '" + name + "' from").str(), list, support::kMaxTextBytes);
     if (!read)
-      return makeError(ErrorCode::Usage, "error: cannot read the sizes of '" + name + "' from '" +
-                                             list + "': " + read.getError().message());
+      return read.takeError();
     file = std::move(*read);
     llvm::SplitString(file->getBuffer(), items, ", \t\r\n");
     problem = ("error: '" + list +

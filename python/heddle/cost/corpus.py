@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..library import UsageError, call
+from ..library import UsageError, call, check_file
 
 FEATURES_VERSION = 1  # compiler/cost/Features.h has the same one
 
@@ -63,6 +63,7 @@ class Corpus:
         """A .npz that `save` wrote, or a file of tuning records."""
         if not os.path.exists(path):
             raise UsageError(f"'{path}': no such file")
+        check_file(path, "records")
         if zipfile.is_zipfile(path):
             return cls.load(path)
         return cls.from_json(features(path, target, threads))

@@ -11,7 +11,7 @@ import os
 import numpy as np
 import onnx
 
-from ..library import UsageError
+from ..library import UsageError, check_file
 from .corpus import FEATURES_VERSION
 from .network import LISTED, MOST_NODES, feeds_of
 
@@ -73,6 +73,7 @@ class Ranker:
 
 def _read(path):
     """(metadata, model) of a file that `save` wrote."""
+    check_file(path, "cost model", 2 << 30)
     if not os.path.exists(path):
         raise UsageError(f"'{path}': no such file")
     way_out = "\nnote: 'heddle cost train CORPUS -o FILE.onnx' makes one"

@@ -42,6 +42,8 @@ def _bytes_of(model):
         return bytes(model), None
     if not isinstance(model, (str, os.PathLike)):
         raise TypeError(f"the model is a {type(model).__name__}, but a path or bytes are allowed")
+    with named():
+        sessions.library.check_file(model, "model", 2 << 30)
     try:
         with open(model, "rb") as file:
             return file.read(), os.fspath(model)
@@ -131,7 +133,7 @@ class InferenceSession(sessions.Session):
         try:
             return super().run(output_names, feeds, out=out, tensors=tensors)
         except sessions.library.Error as error:
-            raise renamed(error) from None
+            raise renamed(error) from error.__cause__
         finally:
             if self._trace:
                 self._trace.run(begin)

@@ -13,7 +13,7 @@ import tempfile
 
 import numpy
 
-from ..library import LimitError, RefusedError, UsageError
+from ..library import Error, LimitError, RefusedError, UsageError, check_file
 
 
 def need(module, what):
@@ -54,6 +54,7 @@ def read_state(path):
     need("safetensors", "reading a checkpoint")
     from safetensors import SafetensorError, safe_open
 
+    check_file(path, "checkpoint")
     try:
         with safe_open(path, framework="numpy") as file:
             return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}
@@ -71,9 +72,12 @@ def read_model(model):
     try:
         if isinstance(model, (bytes, bytearray, memoryview)):
             return onnx.load_from_string(bytes(model))
+        check_file(model, "model", 2 << 30)
         return onnx.load(os.fspath(model))
     except FileNotFoundError as error:
         raise UsageError(f"'{model}': there is no such model") from error
+    except Error:
+        raise
     except Exception as error:  # protobuf's and onnx's own, of many kinds
         raise RefusedError(f"'{model}': is no ONNX model: {error}") from error
 

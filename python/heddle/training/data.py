@@ -7,7 +7,7 @@ import zipfile
 
 import numpy as np
 
-from ..library import UsageError
+from ..library import UsageError, check_file
 
 
 class Samples:
@@ -15,6 +15,7 @@ class Samples:
 
     def __init__(self, path, names):
         """`names`: the inputs that each sample has, its labels among them."""
+        check_file(path, "samples")
         try:
             with np.load(path, allow_pickle=False) as file:
                 self.arrays = {name: file[name] for name in file.files}

@@ -169,8 +169,7 @@ static Machine thisMachine() {
 
 Machine knownMachine() {
   Machine machine = thisMachine();
-  std::ifstream file(machine.file);
-  Json json = parseJson({std::istreambuf_iterator<char>(file), {}});
+  Json json = std::filesystem::exists(machine.file) ? parseJson(readFile(machine.file)) : Json();
   if (!json.is_object() || json.value("threads", 0) != machine.threads)
     return machine;
   machine.oneFlops = json.value("one_thread_flops", 0.0);

@@ -115,26 +115,26 @@ static std::string transposed(const std::string &data, const std::vector<int64_t
 }
 
 Tensor readNpy(const std::string &path, int32_t wanted) {
-  std::string file = readFile(path);
+  std::string file = readFile(path, kMaxTensorBytes);
   size_t dataAt = 0;
   Header header = parseHeader(path, file, dataAt);
   int32_t dtype = dtypeOfDescr(path, header.descr, wanted);
-  // A byte holds one element of four bits.
-  bool isPacked = heddle_dtype_bits(wanted) == 4 && heddle_dtype_bits(dtype) <= 8;
-  if (isPacked)
+  if (isPacked(wanted) && heddle_dtype_bits(dtype) <= 8)
     dtype = wanted;
-  isPacked |= heddle_dtype_bits(dtype) == 4;
-  Tensor tensor = makeTensor(dtype, header.dims, "'" + path + "'");
-  size_t elementBytes = isPacked ? 1 : static_cast<size_t>(heddle_dtype_bits(dtype)) / 8;
-  size_t bytes = static_cast<size_t>(tensor.count()) * elementBytes;
-  if (file.size() - dataAt < bytes)
+  // A byte holds one element of two or four bits.
+  size_t elementBytes = isPacked(dtype) ? 1 : static_cast<size_t>(heddle_dtype_bits(dtype)) / 8;
+  checkDims(header.dims, "'" + path + "'");
+  // Memory is asked for what is there, or refused for more than any machine has.
+  size_t bytes, count = static_cast<size_t>(countOf(header.dims));
+  if (!__builtin_mul_overflow(count, elementBytes, &bytes) && file.size() - dataAt < bytes)
     failUsage("'" + path + "' is truncated: " + formatDims(header.dims) + " of '" + header.descr +
               "' needs " + std::to_string(bytes) + " bytes, but " +
               std::to_string(file.size() - dataAt) + " follow the header");
+  Tensor tensor = makeTensor(dtype, header.dims, "'" + path + "'");
   std::string data = file.substr(dataAt, bytes);
   if (header.isFortran && header.dims.size() > 1)
     data = transposed(data, header.dims, elementBytes);
-  if (isPacked)
+  if (isPacked(dtype))
     for (int64_t i = 0; i < tensor.count(); ++i)
       setInteger(tensor, i, data[static_cast<size_t>(i)]);
   else
@@ -146,8 +146,8 @@ static std::string descrOf(int32_t dtype) {
   for (const Descr &entry : kDescrs)
     if (entry.dtype == dtype)
       return (heddle_dtype_bits(dtype) > 8 ? "<" : "|") + std::string(entry.text);
-  if (heddle_dtype_bits(dtype) == 4)
-    return isSigned(dtype) ? "|i1" : dtype == HEDDLE_UINT4 ? "|u1" : "|V1";
+  if (isPacked(dtype))
+    return isSigned(dtype) ? "|i1" : isInteger(dtype) ? "|u1" : "|V1";
   return "|V" + std::to_string(heddle_dtype_bits(dtype) / 8);
 }
 
@@ -166,7 +166,7 @@ void writeNpy(const std::string &path, const Tensor &tensor) {
   file +=
       {'\1', '\0', static_cast<char>(header.size() & 255), static_cast<char>(header.size() >> 8)};
   file += header;
-  if (heddle_dtype_bits(tensor.dtype) == 4)
+  if (isPacked(tensor.dtype))
     for (int64_t i = 0; i < tensor.count(); ++i)
       file += static_cast<char>(integerElement(tensor, i));
   else

@@ -63,12 +63,17 @@ bool isSigned(int32_t dtype) {
 
 bool isComplex(int32_t dtype) { return dtype == HEDDLE_COMPLEX64 || dtype == HEDDLE_COMPLEX128; }
 
-int64_t Tensor::count() const {
-  uint64_t count = 1; // which may wrap before a size of 0
+int64_t countOf(const std::vector<int64_t> &dims) {
+  if (std::find(dims.begin(), dims.end(), 0) != dims.end())
+    return 0;
+  int64_t count = 1;
   for (int64_t dim : dims)
-    count *= static_cast<uint64_t>(dim);
-  return static_cast<int64_t>(count);
+    if (__builtin_mul_overflow(count, dim, &count))
+      return INT64_MAX;
+  return count;
 }
+
+int64_t Tensor::count() const { return countOf(dims); }
 
 heddle_tensor_t Tensor::view() const {
   heddle_tensor_t tensor = {};
@@ -87,20 +92,26 @@ heddle_tensor_t Tensor::view() const {
   return tensor;
 }
 
-Tensor makeTensor(int32_t dtype, std::vector<int64_t> dims, const std::string &what) {
+bool isPacked(int32_t dtype) {
+  int bits = heddle_dtype_bits(dtype);
+  return bits > 0 && bits < 8;
+}
+
+void checkDims(const std::vector<int64_t> &dims, const std::string &what) {
   if (dims.size() > HEDDLE_MAX_RANK)
     failUsage(what + ": its rank is " + std::to_string(dims.size()) + ", but at most " +
               std::to_string(HEDDLE_MAX_RANK) + " is supported");
   for (int64_t dim : dims)
     if (dim < 0)
       failUsage(what + ": a size of " + formatDims(dims) + " is negative");
-  int64_t count = 1, bits = heddle_dtype_bits(dtype), total = 0;
-  bool isTooLarge = false;
-  for (int64_t dim : dims)
-    isTooLarge |= __builtin_mul_overflow(count, dim, &count);
-  if (bool hasZero = std::find(dims.begin(), dims.end(), 0) != dims.end())
-    isTooLarge = !hasZero, count = 0;
-  isTooLarge |= __builtin_mul_overflow(count, bits, &total);
+}
+
+Tensor makeTensor(int32_t dtype, std::vector<int64_t> dims, const std::string &what) {
+  checkDims(dims, what);
+  int64_t count = countOf(dims), total = 0;
+  bool isText = dtype == HEDDLE_STRING;
+  int64_t bits = isText ? int64_t(8 * sizeof(std::string)) : heddle_dtype_bits(dtype);
+  bool isTooLarge = __builtin_mul_overflow(count, bits, &total);
   int64_t memory = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   int64_t bytes = total / 8 + (total % 8 != 0);
   if (isTooLarge || bytes > memory)

@@ -24,6 +24,14 @@ struct Tensor {
   heddle_tensor_t view() const;
 };
 
+/// Whether a byte holds several elements.
+bool isPacked(int32_t dtype);
+
+/// Refuses a rank or a size that no tensor has.
+void checkDims(const std::vector<int64_t> &dims, const std::string &what);
+/// How many elements there are, or INT64_MAX where they are more.
+int64_t countOf(const std::vector<int64_t> &dims);
+
 /// Zeros. Fails with HEDDLE_LIMIT where this machine has not got the memory; `what` names the
 /// tensor in the message.
 Tensor makeTensor(int32_t dtype, std::vector<int64_t> dims, const std::string &what);

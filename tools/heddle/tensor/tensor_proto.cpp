@@ -147,7 +147,7 @@ static void checkPlaces(const Reader &reader, const Fields &fields) {
 }
 
 Tensor readTensorProto(const std::string &path) {
-  std::string file = readFile(path);
+  std::string file = readFile(path, kMaxTensorBytes);
   Reader reader(path, file);
   Fields fields;
   while (!reader.isAtEnd())
@@ -157,14 +157,20 @@ Tensor readTensorProto(const std::string &path) {
   if (fields.dtype != HEDDLE_STRING && heddle_dtype_bits(fields.dtype) == 0)
     reader.fail("its data type is " + std::to_string(fields.dtype));
   checkPlaces(reader, fields);
-  Tensor tensor = makeTensor(fields.dtype, fields.dims, "'" + path + "'");
-  auto count = static_cast<size_t>(tensor.count());
+  checkDims(fields.dims, "'" + path + "'");
+  auto count = static_cast<size_t>(countOf(fields.dims));
   size_t found = fields.hasRaw
                      ? fields.raw.size()
                      : fields.strings.size() + fields.numbers.size() + fields.integers.size();
-  bool isInt4 = heddle_dtype_bits(fields.dtype) == 4; // int32_data then holds two elements each
+  // Memory is asked for what is there: a byte holds no more than four elements.
+  if (count / 4 > found)
+    reader.fail(formatDims(fields.dims) + " of " + heddle_dtype_name(fields.dtype) +
+                " is more than the " + std::to_string(found) +
+                (fields.hasRaw ? " bytes" : " values") + " that it has");
+  Tensor tensor = makeTensor(fields.dtype, fields.dims, "'" + path + "'");
+  bool isInBytes = isPacked(fields.dtype); // int32_data then holds a byte of elements each
   size_t wanted =
-      fields.hasRaw || isInt4 ? tensor.bytes.size() : count * (isComplex(fields.dtype) ? 2 : 1);
+      fields.hasRaw || isInBytes ? tensor.bytes.size() : count * (isComplex(fields.dtype) ? 2 : 1);
   if (found != wanted)
     reader.fail(formatDims(tensor.dims) + " of " + heddle_dtype_name(fields.dtype) + " needs " +
                 std::to_string(wanted) + (fields.hasRaw ? " bytes" : " values") + ", but it has " +
@@ -176,7 +182,7 @@ Tensor readTensorProto(const std::string &path) {
   for (size_t i = 0; i < fields.numbers.size(); ++i)
     setElement(tensor, static_cast<int64_t>(i), fields.numbers[i]);
   for (size_t i = 0; i < fields.integers.size(); ++i)
-    if (isInt4)
+    if (isInBytes)
       tensor.bytes[i] = static_cast<char>(fields.integers[i]);
     else // 16-bit and 8-bit floats are given by their bits, as integers are
       setInteger(tensor, static_cast<int64_t>(i), fields.integers[i]);

@@ -8,6 +8,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cmath>
+
 namespace heddle::cli {
 
 Argument Argument::required() { return Argument(option->required()); }
@@ -22,15 +24,30 @@ Argument Argument::between(int64_t least, int64_t most) {
   return Argument(option->check(CLI::Range(least, most)));
 }
 
-Argument Argument::positive() { return Argument(option->check(CLI::PositiveNumber)); }
+/// A finite number above 0, or 0 if that is included.
+static CLI::Validator fromZero(bool isIncluded, const std::string &name) {
+  auto complaint = [=](const std::string &text) -> std::string {
+    double number = NAN;
+    bool isNumber = CLI::detail::lexical_cast(text, number) && std::isfinite(number);
+    if (isNumber && (number > 0 || (isIncluded && number == 0)))
+      return "";
+    return "it is " + text + ", but a number " +
+           (isIncluded ? "of 0 and more is allowed" : "above 0 is allowed");
+  };
+  return CLI::Validator(complaint, name);
+}
 
-Argument Argument::notNegative() { return Argument(option->check(CLI::NonNegativeNumber)); }
+Argument Argument::positive() { return Argument(option->check(fromZero(false, "POSITIVE"))); }
+
+Argument Argument::notNegative() { return Argument(option->check(fromZero(true, "NONNEGATIVE"))); }
 
 Argument Argument::bytes() { return Argument(option->transform(CLI::AsSizeValue(false))); }
 
 Argument Argument::separated() { return Argument(option->delimiter(',')->allow_extra_args(false)); }
 
-Argument Argument::text() { return Argument(option->transform(readFile)); }
+Argument Argument::text() {
+  return Argument(option->transform([](const std::string &path) { return readFile(path); }));
+}
 
 Argument Argument::each(const std::function<void(const std::string &)> &use) {
   return Argument(option->each(use));
