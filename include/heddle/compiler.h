@@ -83,6 +83,9 @@ typedef struct heddle_compile_options {
                           model, then the rules, as far as they are there */
 } heddle_compile_options_t;
 
+/* Refuses options, their recipe of a training among them, that no model can be compiled with. */
+HEDDLE_API heddle_status_t *heddle_compile_options_check(const heddle_compile_options_t *options);
+
 /* `options` may be NULL. */
 HEDDLE_API heddle_status_t *heddle_compile(const char *model_path,
                                            const heddle_compile_options_t *options,
