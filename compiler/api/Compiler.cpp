@@ -368,6 +368,13 @@ static heddle_status_t *compileSource(const ModelSource &source,
 
 extern "C" {
 
+heddle_status_t *heddle_compile_options_check(const heddle_compile_options_t *given) {
+  return guarded([&]() -> llvm::Error {
+    auto options = optionsOf(given);
+    return options ? checkOptions(*options) : options.takeError();
+  });
+}
+
 heddle_status_t *heddle_compile(const char *path, const heddle_compile_options_t *options,
                                 heddle_compiled_t **compiled) {
   return compileSource({path, std::nullopt}, options, compiled);

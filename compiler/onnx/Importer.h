@@ -28,6 +28,7 @@ struct ImportOptions {
   /// As in training: BatchNormalization takes the statistics of the batch. What running statistics
   /// become are further results of @main, with `graph.updates`.
   bool usesBatchStatistics = false;
+  bool keepsUnbiasedVariance = false;   // running variances are divided by count - 1, not count
   bool drops = false;                   // as in training: Dropout drops
   std::vector<std::string> alsoResults; // tensors of the main graph that become results, too
   int64_t maxNodes = 200'000;           // after inlining of functions and branches

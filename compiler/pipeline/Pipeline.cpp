@@ -28,6 +28,19 @@ using namespace mlir;
 
 namespace heddle {
 
+llvm::Error checkOptions(const CompileOptions &options) {
+  auto targets = target::targetsFor(options.target, {options.threads, options.isProfiled});
+  if (!targets)
+    return targets.takeError();
+  onnx::ImportOptions import;
+  for (const std::string &shape : options.shapes)
+    if (llvm::Error error = onnx::addShapeOption(import, shape))
+      return error;
+  if (options.training.empty())
+    return llvm::Error::success();
+  return training::readRecipe(options.training).takeError();
+}
+
 llvm::Expected<OwningOpRef<ModuleOp>> importGraph(MLIRContext &context, const ModelSource &source,
                                                   const CompileOptions &options) {
   onnx::loadDialects(context);
@@ -41,6 +54,7 @@ llvm::Expected<OwningOpRef<ModuleOp>> importGraph(MLIRContext &context, const Mo
     recipe = std::move(*read);
     import.marksWeights = true;
     import.usesBatchStatistics = recipe->trains() && recipe->usesBatchStatistics;
+    import.keepsUnbiasedVariance = recipe->keepsUnbiased;
     import.drops = recipe->trains() && recipe->drops;
     if (!recipe->output.empty())
       import.alsoResults.push_back(recipe->output);

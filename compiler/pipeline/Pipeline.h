@@ -111,6 +111,9 @@ Json unfoldedJson(const Compiled &compiled);
 std::string graphText(const Compiled &compiled);
 llvm::Expected<std::string> loopsText(const Compiled &compiled);
 
+/// Refuses a target, shapes and a recipe that no model could be compiled with.
+llvm::Error checkOptions(const CompileOptions &options);
+
 /// The imported graph, as the reference interpreter takes it.
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
 importGraph(mlir::MLIRContext &context, const ModelSource &source, const CompileOptions &options);

@@ -8,7 +8,7 @@ using heddle::grad::Maker;
 
 namespace heddle::training {
 
-static constexpr double kAny = std::numeric_limits<double>::max();
+static constexpr Range kAny = {0, kLargest}, kShare = {0, 1, /*isBelow=*/true};
 static constexpr Setting kDecay = {"weight_decay", 0, kAny};
 
 /// A number times a tensor.
@@ -91,24 +91,27 @@ static void lion(Maker &m, Update &u) {
 static ArrayRef<Optimizer> optimizers() {
   static const Optimizer table[] = {
       {"sgd", {kDecay}, {}, sgd},
-      {"momentum", {kDecay, {"momentum", 0.9, 1}}, {"velocity"}, momentum},
+      {"momentum", {kDecay, {"momentum", 0.9, kShare}}, {"velocity"}, momentum},
       {"adam",
-       {kDecay, {"beta1", 0.9, 1}, {"beta2", 0.999, 1}, {"epsilon", 1e-8, kAny}},
+       {kDecay, {"beta1", 0.9, kShare}, {"beta2", 0.999, kShare}, {"epsilon", 1e-8, kPositive}},
        {"first_moment", "second_moment"},
        adam},
       {"adamw",
        {{"weight_decay", 0.01, kAny},
-        {"beta1", 0.9, 1},
-        {"beta2", 0.999, 1},
-        {"epsilon", 1e-8, kAny}},
+        {"beta1", 0.9, kShare},
+        {"beta2", 0.999, kShare},
+        {"epsilon", 1e-8, kPositive}},
        {"first_moment", "second_moment"},
        adamw},
       {"adagrad",
-       {kDecay, {"learning_rate_decay", 0, kAny}, {"epsilon", 1e-10, kAny}},
+       {kDecay, {"learning_rate_decay", 0, kAny}, {"epsilon", 1e-10, kPositive}},
        {"squares"},
        adagrad},
-      {"rmsprop", {kDecay, {"alpha", 0.99, 1}, {"epsilon", 1e-8, kAny}}, {"squares"}, rmsprop},
-      {"lion", {kDecay, {"beta1", 0.9, 1}, {"beta2", 0.99, 1}}, {"first_moment"}, lion},
+      {"rmsprop",
+       {kDecay, {"alpha", 0.99, kShare}, {"epsilon", 1e-8, kPositive}},
+       {"squares"},
+       rmsprop},
+      {"lion", {kDecay, {"beta1", 0.9, kShare}, {"beta2", 0.99, kShare}}, {"first_moment"}, lion},
   };
   return table;
 }

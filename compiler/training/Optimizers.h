@@ -11,7 +11,7 @@ namespace heddle::training {
 struct Setting {
   llvm::StringRef name;
   double otherwise; // its default
-  double most;      // the largest value that makes sense; all are at least 0
+  Range range;
 };
 
 /// Numbers that all weights share, computed once a step; each of type f32 or f64 as the weights'.

@@ -24,33 +24,41 @@ public:
     Json json = parseJson(text.str());
     if (!json.is_object())
       return makeError(ErrorCode::Usage, "error: the training recipe is no JSON object");
-    checkFields(json, "there is no field",
-                {"phase", "loss", "output", "labels", "class_axis", "ignore_index",
-                 "label_smoothing", "delta", "optimizer", "trainable", "frozen", "groups",
-                 "clip_norm", "clip_value", "accumulate", "batch_norm", "dropout", "activations",
-                 "variables"});
+    checkFields(json, "there is no field", {"phase",
+                                            "loss",
+                                            "output",
+                                            "labels",
+                                            "class_axis",
+                                            "ignore_index",
+                                            "label_smoothing",
+                                            "delta",
+                                            "optimizer",
+                                            "trainable",
+                                            "frozen",
+                                            "groups",
+                                            "clip_norm",
+                                            "clip_value",
+                                            "accumulate",
+                                            "batch_norm",
+                                            "running_variance",
+                                            "dropout",
+                                            "activations",
+                                            "variables"});
     readPhase(json);
     readLoss(json);
     readOptimizer(json);
     take(json, "trainable", recipe.trainable, "a list of names or patterns such as '*.weight'");
     take(json, "frozen", recipe.frozen, "a list of names or patterns such as 'encoder.*'");
     readGroups(json);
-    takeNumber(json, "clip_norm", recipe.clipNorm, 0);
-    takeNumber(json, "clip_value", recipe.clipValue, 0);
-    take(json, "accumulate", recipe.accumulate, "an integer");
+    takeNumber(json, "clip_norm", recipe.clipNorm, {0, kLargest});
+    takeNumber(json, "clip_value", recipe.clipValue, {0, kLargest});
+    takeInteger(json, "accumulate", recipe.accumulate);
     if (recipe.accumulate < 1)
       complain("'accumulate' is " + Twine(recipe.accumulate) + ", but must be at least 1");
-    std::string statistics = "batch";
-    take(json, "batch_norm", statistics, "'batch' or 'running'");
-    if (statistics != "batch" && statistics != "running")
-      complain("'batch_norm' is '" + statistics + "', but must be 'batch' or 'running'");
-    recipe.usesBatchStatistics = statistics == "batch";
+    recipe.usesBatchStatistics = !takesSecond(json, "batch_norm", "batch", "running");
+    recipe.keepsUnbiased = takesSecond(json, "running_variance", "biased", "unbiased");
     take(json, "dropout", recipe.drops, "true or false");
-    std::string activations = "f32";
-    take(json, "activations", activations, "'f32' or 'bf16'");
-    if (activations != "f32" && activations != "bf16")
-      complain("'activations' is '" + activations + "', but must be 'f32' or 'bf16'");
-    recipe.narrowsActivations = activations == "bf16";
+    recipe.narrowsActivations = takesSecond(json, "activations", "f32", "bf16");
     take(json, "variables", recipe.variables, "a list of names");
     if (recipe.phase == Phase::Derivative && recipe.variables.empty())
       complain("'variables' must name what is differentiated with respect to");
@@ -82,22 +90,34 @@ private:
       complain("'" + Twine(name) + "' must be " + form);
     }
   }
-  void takeNumber(const Json &json, const char *name, double &value, double least,
-                  double most = std::numeric_limits<double>::max()) {
+  void takeInteger(const Json &json, const char *name, int64_t &value) {
+    if (!json.contains(name))
+      return;
+    const Json &given = json[name];
+    if (!given.is_number_integer() ||
+        (given.is_number_unsigned() && given.get<uint64_t>() > uint64_t(INT64_MAX)))
+      return complain("'" + Twine(name) + "' is " + given.dump() + ", but must be an integer");
+    value = given.get<int64_t>();
+  }
+  void takeNumber(const Json &json, const char *name, double &value, Range range) {
     take(json, name, value, "a number");
-    if (!(value >= least && value <= most))
-      complain("'" + Twine(name) + "' is " + std::to_string(value) + ", but must be " +
-               (most == std::numeric_limits<double>::max()
-                    ? "at least " + std::to_string(least)
-                    : "from " + std::to_string(least) + " to " + std::to_string(most)));
+    if (!range.contains(value))
+      complain("'" + Twine(name) + "' is " + json[name].dump() + ", but must be " + range.text());
+  }
+  /// Whether a field of two choices has the second one, and not the first, its default.
+  bool takesSecond(const Json &json, const char *name, StringRef first, StringRef second) {
+    std::string value = first.str(), form = ("'" + first + "' or '" + second + "'").str();
+    take(json, name, value, form.c_str());
+    if (value != first && value != second)
+      complain("'" + Twine(name) + "' is '" + value + "', but must be " + form);
+    return value == second;
   }
 
   void readPhase(const Json &json) {
-    static const std::pair<StringRef, Phase> kPhases[] = {{"step", Phase::Step},
-                                                          {"gradients", Phase::Gradients},
-                                                          {"update", Phase::Update},
-                                                          {"evaluate", Phase::Evaluate},
-                                                          {"derivative", Phase::Derivative}};
+    static const std::pair<StringRef, Phase> kPhases[] = {
+        {"step", Phase::Step},       {"gradients", Phase::Gradients},
+        {"update", Phase::Update},   {"evaluate", Phase::Evaluate},
+        {"predict", Phase::Predict}, {"derivative", Phase::Derivative}};
     std::string name = "step";
     take(json, "phase", name, "a string");
     llvm::SmallVector<StringRef> known;
@@ -116,13 +136,13 @@ private:
       unknown("there is no loss", recipe.loss, lossNames());
     take(json, "output", recipe.output, "a string");
     take(json, "labels", recipe.labels, "a string");
-    take(json, "class_axis", recipe.classAxis, "an integer");
+    takeInteger(json, "class_axis", recipe.classAxis);
     if (json.contains("ignore_index")) {
       recipe.ignoreIndex = 0;
-      take(json, "ignore_index", *recipe.ignoreIndex, "an integer");
+      takeInteger(json, "ignore_index", *recipe.ignoreIndex);
     }
-    takeNumber(json, "label_smoothing", recipe.labelSmoothing, 0, 1);
-    takeNumber(json, "delta", recipe.delta, 1e-30);
+    takeNumber(json, "label_smoothing", recipe.labelSmoothing, {0, 1});
+    takeNumber(json, "delta", recipe.delta, kPositive);
   }
 
   /// "adam", or {"name": "adam", "beta1": 0.9}.
@@ -146,7 +166,7 @@ private:
       known.push_back(setting.name);
       double &value = recipe.settings[setting.name.str()];
       value = setting.otherwise;
-      takeNumber(given, setting.name.data(), value, 0, setting.most);
+      takeNumber(given, setting.name.data(), value, setting.range);
     }
     if (recipe.optimizer == "momentum") {
       known.push_back("nesterov");
@@ -169,10 +189,10 @@ private:
       checkFields(each, "a group has no field", {"match", "weight_decay", "learning_rate"});
       Group group;
       take(each, "match", group.match, "a list of names or patterns");
-      takeNumber(each, "learning_rate", group.rate, 0);
+      takeNumber(each, "learning_rate", group.rate, {0, kLargest});
       if (each.contains("weight_decay")) {
         group.weightDecay = 0;
-        takeNumber(each, "weight_decay", *group.weightDecay, 0);
+        takeNumber(each, "weight_decay", *group.weightDecay, {0, kLargest});
       }
       recipe.groups.push_back(std::move(group));
     }
@@ -182,6 +202,13 @@ private:
   std::vector<std::string> problems;
 };
 } // namespace
+
+std::string Range::text() const {
+  auto shown = [](double x) { return Json(x).dump(); };
+  if (isBelow)
+    return "at least " + shown(least) + " and less than " + shown(most);
+  return "from " + shown(least) + " to " + shown(most);
+}
 
 llvm::Expected<Recipe> readRecipe(StringRef json) { return RecipeReader().read(json); }
 

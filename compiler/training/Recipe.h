@@ -5,6 +5,7 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -18,6 +19,7 @@ enum class Phase {
   Gradients,  // a loss, and its gradients added to what was accumulated
   Update,     // the update of all weights by what was accumulated
   Evaluate,   // the loss and the model's outputs as in inference, of weights that are inputs
+  Predict,    // the outputs alone
   Derivative, // the derivative of one output with respect to some inputs and weights
 };
 
@@ -42,12 +44,26 @@ struct Recipe {
   double clipNorm = 0, clipValue = 0; // 0: none
   int64_t accumulate = 1;             // micro-batches of an update
   bool usesBatchStatistics = true, drops = true;
+  bool keepsUnbiased = false;         // running variances, which are divided by count - 1
   bool narrowsActivations = false;    // those that the derivative reads are bf16 in memory
   std::vector<std::string> variables; // of Phase::Derivative
 
-  bool trains() const { return phase != Phase::Evaluate && phase != Phase::Derivative; }
+  bool trains() const {
+    return phase == Phase::Step || phase == Phase::Gradients || phase == Phase::Update;
+  }
   double setting(llvm::StringRef name) const { return settings.at(name.str()); }
 };
+
+/// Values that a number of a recipe may have.
+struct Range {
+  double least, most;
+  bool isBelow = false; // `most` itself is too large
+
+  bool contains(double x) const { return x >= least && (isBelow ? x < most : x <= most); }
+  std::string text() const; // "from 0 to 1"
+};
+inline constexpr double kLargest = std::numeric_limits<float>::max(); // most weights are f32
+inline constexpr Range kPositive = {1e-30, kLargest};                 // what is divided by
 
 /// Refuses unknown fields and values out of range, all in one message.
 llvm::Expected<Recipe> readRecipe(llvm::StringRef json);

@@ -53,7 +53,7 @@ public:
       return error;
     if (llvm::Error error = findGradients())
       return error;
-    if (recipe.phase != Phase::Evaluate)
+    if (recipe.trains())
       dropOutputs();
     if (recipe.phase == Phase::Update) {
       keepOnlyWeights();
@@ -61,7 +61,7 @@ public:
       return llvm::Error::success();
     }
     addWeights(selection.trained);
-    {
+    if (recipe.trains()) {
       OpBuilder::InsertionGuard guard(builder);
       builder.setInsertionPointAfterValue(loss.value);
       isWhole = isFinite(loss.value);
@@ -72,7 +72,8 @@ public:
       accumulate();
     addWeights(selection.statistics);
     updateStatistics();
-    signature.insertOutput(0, kLoss, loss.value);
+    if (loss.value)
+      signature.insertOutput(0, kLoss, loss.value);
     eraseDeadOps();
     return llvm::Error::success();
   }
@@ -100,6 +101,10 @@ private:
     auto type = labelsType(recipe, output);
     if (!type)
       return refuse(llvm::toString(type.takeError()));
+    if (recipe.phase == Phase::Predict) { // only which weights the output depends on
+      loss.gradient = m.like(output, 1);
+      return llvm::Error::success();
+    }
     Value labels;
     if (*type) {
       auto wanted = cast<RankedTensorType>(*type);
@@ -192,31 +197,43 @@ private:
     Value isNan = m.make<IsNanOp>(x), isInf = m.make<IsInfOp>(x, true, true);
     return m.unary<NotOp>(m.make<OrOp>(isNan.getType(), isNan, isInf));
   }
-  /// `next`, or `now` after a step whose loss is no number: such a step changes nothing.
+  /// `next`, or `now` after a step whose loss or gradients are no numbers: it changes nothing.
   void setNext(Value now, Value next) {
     next = m.cast(next, elementOf(now));
     signature.addNext(now, isWhole ? m.select(m.broadcast(isWhole, dimsOf(now)), next, now) : next);
   }
 
+  /// The norm of all gradients together, known before any weight changes.
+  Value norm() {
+    Value squares;
+    for (Value gradient : gradients) {
+      Value square;
+      {
+        OpBuilder::InsertionGuard guard(builder);
+        if (Operation *op = gradient.getDefiningOp())
+          builder.setInsertionPointAfter(op); // while it is in a cache
+        square = m.cast(sumOfAll(m.mul(gradient, gradient)), builder.getF32Type());
+      }
+      squares = squares ? m.add(squares, square) : square;
+    }
+    Value norm = m.unary<SqrtOp>(squares), isOfNumbers = isFinite(norm);
+    isWhole = isWhole ? m.make<AndOp>(isWhole.getType(), isWhole, isOfNumbers) : isOfNumbers;
+    signature.addOutput(kNorm, norm);
+    for (Value &gradient : gradients) // updates begin when all of them are known
+      gradient = m.select(m.broadcast(isWhole, dimsOf(gradient)), gradient, m.zeros(gradient));
+    return norm;
+  }
+
   /// Pascanu et al., On the Difficulty of Training Recurrent Neural Networks (2013), Algorithm 1,
   /// over all gradients together; and each of their elements by itself.
-  void clip() {
+  void clip(Value norm) {
     if (recipe.clipNorm > 0) {
       Type f32 = builder.getF32Type();
-      Value squares;
-      for (Value gradient : gradients) {
-        Value square = m.cast(sumOfAll(m.mul(gradient, gradient)), f32);
-        squares = squares ? m.add(squares, square) : square;
-      }
-      Value norm = m.unary<SqrtOp>(squares);
       Value factor = m.div(m.scalar(f32, recipe.clipNorm), m.add(norm, 1e-6));
       factor = m.binary<MinOp>(factor, m.scalar(f32, 1));
-      Value isOfNumbers = isFinite(norm);
-      isWhole = isWhole ? m.make<AndOp>(isWhole.getType(), isWhole, isOfNumbers) : isOfNumbers;
       for (Value &gradient : gradients)
         gradient =
             m.mul(gradient, m.broadcast(m.cast(factor, elementOf(gradient)), dimsOf(gradient)));
-      signature.addOutput(kNorm, norm);
     }
     if (recipe.clipValue > 0)
       for (Value &gradient : gradients) {
@@ -227,25 +244,15 @@ private:
 
   Value sumOfAll(Value x) { return m.sum(x, llvm::to_vector(llvm::seq<int64_t>(0, rankOf(x)))); }
 
-  void continueAfter(Value gradient) {
-    if (Operation *op = gradient.getDefiningOp())
-      builder.setInsertionPointAfter(op);
-    else
-      builder.setInsertionPoint(signature.terminator());
-  }
-
   void update() {
-    clip();
+    clip(norm());
     const Optimizer &optimizer = *findOptimizer(recipe.optimizer);
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(builder.getBlock());
     Value rate = signature.addInput(kRate, scalarOf(builder.getF32Type()));
     Value count =
         m.cast(signature.addInput(kStep, scalarOf(builder.getI64Type())), builder.getF64Type());
     count = m.add(count, 1);
     for (auto [weight, gradient] : llvm::zip(selection.trained, gradients)) {
       m.location = NameLoc::get(builder.getStringAttr(weight.name + ".update"));
-      continueAfter(gradient); // which is not needed any longer
       const Group *group = groupOf(weight.name);
       Type element = elementOf(gradient);
       Update each{recipe,
@@ -284,7 +291,8 @@ private:
   void accumulate() {
     OpBuilder::InsertionGuard guard(builder);
     for (auto [weight, gradient] : llvm::zip(selection.trained, gradients)) {
-      continueAfter(gradient);
+      if (Operation *op = gradient.getDefiningOp())
+        builder.setInsertionPointAfter(op); // it is not needed any longer
       Value now = addAccumulated(weight, gradient.getType());
       setNext(now, m.add(now, m.mul(gradient, 1.0 / recipe.accumulate)));
     }

@@ -86,6 +86,9 @@ typedef struct heddle_compile_options {
                              up to 100 times slower; NULL: "keep" where math is "strict" */
 } heddle_compile_options_t;
 
+/* Refuses options, their recipe of a training among them, that no model can be compiled with. */
+HEDDLE_API heddle_status_t *heddle_compile_options_check(const heddle_compile_options_t *options);
+
 /* `options` may be NULL. */
 HEDDLE_API heddle_status_t *heddle_compile(const char *model_path,
                                            const heddle_compile_options_t *options,

@@ -13,10 +13,9 @@ import pickle
 import signal
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
-from . import compiler, library, session
+from . import compiler, library, session, workplace
 
 
 def compile(model, *, progress=None, threads=None, **options):  # noqa: A001: as heddle.compile
@@ -25,7 +24,7 @@ def compile(model, *, progress=None, threads=None, **options):  # noqa: A001: as
     if not sys.executable:
         module = compiler.compile(model, progress=progress, threads=threads, **options)
         return module, module.compiled.report
-    with tempfile.TemporaryDirectory() as folder:
+    with workplace.folder() as folder:
         output = os.path.join(folder, "model.so")
         options = {**options, "model": model, "threads": threads, "output": output}
         report = _ask(options, progress)
@@ -61,10 +60,16 @@ def main():
     os.dup2(2, 1)  # what else is printed is no answer
 
     def tell(**what):
-        print(json.dumps(what), file=answers, flush=True)
+        try:
+            print(json.dumps(what), file=answers, flush=True)
+        except BrokenPipeError:  # the parent has ended
+            os._exit(1)
 
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # the parent tells of it
-    options = pickle.load(sys.stdin.buffer)
+    try:
+        options = pickle.load(sys.stdin.buffer)
+    except (EOFError, pickle.UnpicklingError):  # the parent has ended
+        return
     if options.pop("tells"):
         options["progress"] = lambda *given: tell(progress=given)
     try:

@@ -5,12 +5,18 @@ SPDX-License-Identifier: Apache-2.0
 
 import contextlib
 import ctypes
+import difflib
+import inspect
 import json
+import operator
 import os
+import reprlib
 import tempfile
 import weakref
 
-from . import arrays, library
+import numpy as np
+
+from . import arrays, library, workplace
 from .library import Tensor, UsageError, call
 from .session import Module, NodeArg
 
@@ -84,8 +90,109 @@ def _encoded(path):
     return None if path is None else os.fsencode(path)
 
 
+def _plain(value):
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"JSON has no {type(value).__name__}")
+
+
 def _recipe(training):
-    return None if training is None else json.dumps(training).encode()
+    """The recipe as JSON."""
+    if training is None:
+        return None
+    fields = []
+    for name, value in training.items():
+        try:
+            text = json.dumps(value, allow_nan=False, default=_plain)
+            fields.append(f"{json.dumps(name)}: {text}")
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"recipe: '{name}' is {reprlib.repr(value)}: {error}") from error
+    return f"{{{', '.join(fields)}}}".encode()
+
+
+PATH = (str, bytes, os.PathLike)
+TYPES = {  # of options that are not None
+    **dict.fromkeys(("target", "without", "math", "ragged_outputs", "chooser",
+                    "subnormals"), (str,)),
+    **dict.fromkeys(("schedules", "records", "cost_model", "output"), PATH),
+    **dict.fromkeys(("shapes", "typical"), (dict, list, tuple)),
+    **dict.fromkeys(("training", "in_place"), (dict,)),
+    "plan": (dict, *PATH), "cache": (bool, *PATH), "functions": (list, tuple),
+    "ragged": (str, list, tuple)}
+MOST = {"threads": 2**31 - 1, "jobs": 2**31 - 1, "opt_level": 3, "memory": 2**63 - 1,
+        "fold_limit_bytes": 2**63 - 1}
+
+
+def _checked(given):
+    """Options of the right types: ctypes would wrap integers that are too large."""
+    for name, types in TYPES.items():
+        value = given[name]
+        if value is not None and not isinstance(value, types):
+            raise UsageError(f"`{name}` is of type {type(value).__name__}, but must be of "
+                             f"{' or '.join(kind.__name__ for kind in types)}")
+    return {**given, **{name: integer(f"`{name}`", given[name], most)
+                        for name, most in MOST.items() if given[name] is not None}}
+
+
+def integer(what, value, most):
+    """The value as an int, which is from 0 to `most`."""
+    if not hasattr(value, "__index__") or not 0 <= operator.index(value) <= most:
+        raise UsageError(f"{what} is {reprlib.repr(value)}, but must be an integer from 0 to "
+                         f"{most}")
+    return operator.index(value)
+
+
+@contextlib.contextmanager
+def _options(given):
+    """The structure of the C API for arguments of `compile`."""
+    given = _checked(given)
+    level, cache, ragged = given["opt_level"], given["cache"], given["ragged"]
+    with _plan_path(given["plan"]) as plan, _function_paths(given["functions"]) as functions:
+        yield library.CompileOptions(
+            ctypes.sizeof(library.CompileOptions),
+            given["target"].encode(),
+            -1 if level == 0 else level or 0,
+            *_list("shape", _shape_texts(given["shapes"])).values(),
+            plan,
+            _encoded(given["schedules"]),
+            given["threads"] or 0,
+            given["fold_limit_bytes"],
+            given["progress"],
+            None,
+            given["without"].encode() if given["without"] else None,
+            int(bool(given["profile"])),
+            _encoded(given["records"]),
+            given["math"].encode() if given["math"] else None,
+            given["jobs"],
+            b"" if cache is False else _encoded(cache),
+            **_functions(functions),
+            **_list("typical", _shape_texts(given["typical"])),
+            **_list("in_place", [f"{to}={place}"
+                                 for to, place in (given["in_place"] or {}).items()]),
+            **_list("ragged", [ragged] if isinstance(ragged, str) else ragged or []),
+            ragged_outputs=given["ragged_outputs"].encode(),
+            memory_limit_bytes=given["memory"],
+            training=_recipe(given["training"]),
+            cost_model=_encoded(given["cost_model"]),
+            chooser=_encoded(given["chooser"]),
+            subnormals=_encoded(given["subnormals"]),
+        )
+
+
+def check(among=(), **options):
+    """Refuses options of `compile` that no model can be compiled with. `among` are names of others,
+    one of which may have been meant."""
+    known = inspect.signature(compile)
+    for name in options:
+        if name not in known.parameters:
+            near = difflib.get_close_matches(name, {*known.parameters, *among}, 1)
+            raise TypeError(f"there is no option '{name}'"
+                            + (f"; did you mean '{near[0]}'?" if near else ""))
+    bound = known.bind(None, **options)
+    bound.apply_defaults()
+    bound.arguments["progress"], _ = _progress(None)
+    with _options(bound.arguments) as given:
+        call("heddle_compile_options_check", given)
 
 
 @contextlib.contextmanager
@@ -103,7 +210,8 @@ def _plan_path(plan):
 @contextlib.contextmanager
 def _function_paths(functions):
     """Files of what may be paths and protos."""
-    with tempfile.TemporaryDirectory() as folder:
+    protos = any(hasattr(given, "SerializeToString") for given in functions or ())
+    with workplace.folder() if protos else contextlib.nullcontext() as folder:
         paths = []
         for i, given in enumerate(functions or ()):
             if hasattr(given, "SerializeToString"):
@@ -214,37 +322,9 @@ def compile(  # noqa: A001: the package's own word
 
     The result's `compiled` has `write`, `plan` and `report`.
     """
-    callback, failures = _progress(progress)
-    handle = ctypes.c_void_p()
-    with _plan_path(plan) as plan_path, _function_paths(functions) as function_paths:
-        options = library.CompileOptions(
-            ctypes.sizeof(library.CompileOptions),
-            target.encode(),
-            -1 if opt_level == 0 else opt_level or 0,
-            *_list("shape", _shape_texts(shapes)).values(),
-            plan_path,
-            _encoded(schedules),
-            threads or 0,
-            fold_limit_bytes,
-            callback,
-            None,
-            without.encode() if without else None,
-            int(bool(profile)),
-            _encoded(records),
-            math.encode() if math else None,
-            jobs,
-            b"" if cache is False else _encoded(cache),
-            **_functions(function_paths),
-            **_list("typical", _shape_texts(typical)),
-            **_list("in_place", [f"{to}={place}" for to, place in (in_place or {}).items()]),
-            **_list("ragged", [ragged] if isinstance(ragged, str) else ragged or []),
-            ragged_outputs=ragged_outputs.encode(),
-            memory_limit_bytes=memory,
-            training=_recipe(training),
-            cost_model=_encoded(cost_model),
-            chooser=_encoded(chooser),
-            subnormals=_encoded(subnormals),
-        )
+    given, handle = dict(locals()), ctypes.c_void_p()
+    given["progress"], failures = _progress(progress)
+    with _options(given) as options:
         _compile(model, options, handle)
     return _finished(Compiled(handle, threads), output, threads, load, failures)
 

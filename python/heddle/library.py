@@ -184,6 +184,7 @@ PROTOTYPES = {
     "heddle_session_memory": (Memory, [HANDLE]),
     "heddle_session_threads": (c_int, [HANDLE]),
     "heddle_session_seed": (None, [HANDLE, c_uint64]),
+    "heddle_compile_options_check": (STATUS, [POINTER(CompileOptions)]),
     "heddle_compile": (STATUS, [c_char_p, POINTER(CompileOptions), POINTER(HANDLE)]),
     "heddle_compile_bytes": (
         STATUS,

@@ -22,6 +22,15 @@ Normalized normalize(Emitter &e, Value x, ArrayRef<int64_t> axes, double epsilon
   return {e.mul(centred, inverse), mean, inverse};
 }
 
+/// n / (n - 1) of the n elements that are averaged along these axes; 1 where there is only one.
+static Value unbiasing(Node &n, Value x, ArrayRef<int64_t> axes) {
+  Dim count(1);
+  for (int64_t axis : axes)
+    count = count * dimsOf(x)[axis];
+  Value all = n.cast(n.size(count), elementOf(x)), one = n.scalar(elementOf(x), 1);
+  return n.div(all, n.binary<MaxOp>(n.sub(all, one), one));
+}
+
 /// Mean and variance of each channel of the batch; results 1 and 2 are the running ones.
 static std::pair<Value, Value> trainStatistics(Node &n, Value x, Value mean, Value variance) {
   Ints axes = {0};
@@ -32,20 +41,22 @@ static std::pair<Value, Value> trainStatistics(Node &n, Value x, Value mean, Val
   newMean = n.squeeze(newMean, axes);
   Value newVariance = n.mean(n.mul(centred, centred), axes, false);
   double momentum = n.getFloat("momentum", 0.9);
-  auto running = [&](size_t i, Value before, Value now) {
-    auto next = [&] {
+  auto running = [&](size_t i, Value before, Value now, Value kept) {
+    auto next = [&](Value now) {
       return n.cast(n.add(n.mul(before, momentum), n.mul(now, 1 - momentum)),
                     elementOf(n.in(2 + i)));
     };
     if (n.wants(i))
-      n.set(i, next());
+      n.set(i, next(now));
     Operation *weight = n.in(2 + i).getDefiningOp();
     if (n.reader.options.usesBatchStatistics && weight && weight->hasAttr(kWeight) &&
         n.scope.depth == 0)
-      n.reader.statistics[weight] = next();
+      n.reader.statistics[weight] = next(kept);
   };
-  running(1, mean, newMean);
-  running(2, variance, newVariance);
+  running(1, mean, newMean, newMean);
+  running(2, variance, newVariance,
+          n.reader.options.keepsUnbiasedVariance ? n.mul(newVariance, unbiasing(n, wide, axes))
+                                                 : newVariance);
   return {newMean, newVariance};
 }
 
