@@ -18,6 +18,7 @@
 #include <atomic>
 #include <cstring>
 #include <fstream>
+#include <malloc.h>
 #include <mutex>
 
 using namespace heddle;
@@ -27,7 +28,8 @@ using namespace heddle;
 struct heddle_compiled {
   CompileOptions options;
   std::optional<ModelKey> key; // where the artefact is cached, or will be
-  std::optional<CachedArtefact> cached;
+  mutable std::optional<CachedArtefact> cached;
+  mutable std::atomic<bool> isCached{false};  // there is `cached`
   mutable std::atomic<bool> isDamaged{false}; // what was cached: it is compiled anew then
   mutable std::mutex mutex;
   mutable std::unique_ptr<Compiled> compiled; // null where it was cached and nobody asked for more
@@ -45,7 +47,10 @@ struct heddle_compiled {
   }
 
   /// What was cached, while it is what this stands for.
-  const CachedArtefact *fromCache() const { return cached && !isDamaged ? &*cached : nullptr; }
+  const CachedArtefact *fromCache() const { return isCached && !isDamaged ? &*cached : nullptr; }
+  /// Keeps the artefact of what was compiled for a run in this process: then its weights are mapped
+  /// and shared between processes, and all that compiling has taken is let go.
+  void settle() const;
   void dropCached() const {
     options.cache->remove(key->digest);
     isDamaged = true;
@@ -53,6 +58,7 @@ struct heddle_compiled {
   /// What `heddle_compiled_report` and `heddle_compiled_plan` tell.
   const std::string &told(std::string CachedArtefact::*ofCached,
                           std::string Compiled::*ofCompiled) const {
+    std::lock_guard<std::mutex> lock(mutex);
     const CachedArtefact *found = fromCache();
     return found ? found->*ofCached : compiled.get()->*ofCompiled;
   }
@@ -338,6 +344,33 @@ static llvm::Expected<const Compiled *> formForThisMachine(const Compiled &compi
   return makeError(code, message);
 }
 
+void heddle_compiled::settle() const {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (!key || cached || !compiled)
+    return;
+  // What is wrong is said by who loads it.
+  auto forget = [](llvm::Error error) { llvm::consumeError(std::move(error)); };
+  if (auto form = formForThisMachine(*compiled); !form)
+    return forget(form.takeError());
+  llvm::SmallString<128> path;
+  if (llvm::sys::fs::createTemporaryFile("heddle", "so", path))
+    return;
+  llvm::FileRemover remover(path);
+  if (llvm::Error error = writeKind(*compiled, options.threads, "so", path))
+    return forget(std::move(error));
+  keep(*key, *compiled, options, path.str().str());
+  auto found = findCached(*key, options);
+  if (!found)
+    return;
+  // Moved, since callers may hold their characters.
+  found->planJson = std::move(compiled->planJson);
+  found->reportJson = std::move(compiled->reportJson);
+  cached.emplace(std::move(*found));
+  isCached = true;
+  compiled.reset();
+  malloc_trim(0);
+}
+
 static heddle_status_t *compileSource(const ModelSource &source,
                                       const heddle_compile_options_t *given,
                                       heddle_compiled_t **result) {
@@ -353,6 +386,7 @@ static heddle_status_t *compileSource(const ModelSource &source,
     if (made->key && made->options.printAfter.empty()) // what is cached has no stages
       if (auto found = findCached(*made->key, made->options))
         made->cached.emplace(std::move(*found));
+    made->isCached = made->cached.has_value();
     if (!made->cached) {
       auto compiled = compile(source, made->options);
       if (!compiled)
@@ -393,6 +427,7 @@ heddle_status_t *heddle_compiled_module(const heddle_compiled_t *compiled,
                                         heddle_module_t **module) {
   *module = nullptr;
   return guarded([&]() -> llvm::Error {
+    compiled->settle();
     if (const CachedArtefact *cached = compiled->fromCache(); cached && !cached->entry.isSound()) {
       compiled->dropCached();
     } else if (cached) {

@@ -1,6 +1,8 @@
 """What is compiled again comes from the cache, whole or in parts, and is the same."""
 
+import json
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -62,6 +64,33 @@ def test_the_same_model_is_compiled_once(model, tmp_path, folder):
     assert again["report"]["groups"] == first["report"]["groups"]
     assert os.access(tmp_path / "b.so", os.X_OK) == os.access(tmp_path / "a.so", os.X_OK)
     assert runs(tmp_path / "b.so", tmp_path)
+
+
+SESSION = """
+import json, sys
+import numpy as np
+import heddle
+
+module = heddle.compile(sys.argv[1], cache=sys.argv[2])
+report, plan = module.compiled.report, module.compiled.plan
+y = module.run(None, {"x": np.ones((2, 3), np.float32)})[0]
+print(json.dumps({"from_cache": report.get("from_cache", False), "groups": report["groups"],
+                  "mapped": sys.argv[2] in open("/proc/self/maps").read(), "y": y.tolist(),
+                  "told": module.compiled.report == report and module.compiled.plan == plan}))
+"""
+
+
+def test_a_session_maps_its_artefact(model, folder):
+    def session():
+        done = subprocess.run([sys.executable, "-c", SESSION, str(model), str(folder)], check=True,
+                              capture_output=True, text=True,
+                              env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "python")})
+        return json.loads(done.stdout)
+
+    first, again = session(), session()
+    assert len(entries(folder)) > 0
+    assert (first.pop("from_cache"), again.pop("from_cache")) == (False, True)
+    assert first == again and first["mapped"] and first["told"]
 
 
 def test_bytes_depend_neither_on_jobs_nor_on_the_cache(model, tmp_path, folder):

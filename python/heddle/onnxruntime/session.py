@@ -4,6 +4,7 @@ SPDX-License-Identifier: Apache-2.0
 """
 
 import concurrent.futures
+import mmap
 import os
 import threading
 import warnings
@@ -37,16 +38,18 @@ def _check_providers(providers):
 
 
 def _bytes_of(model):
-    """(the model's bytes, its path or None)"""
+    """(the model's bytes, which are mapped where they are a file's, and its path or None)"""
     if isinstance(model, (bytes, bytearray, memoryview)):
         return bytes(model), None
     if not isinstance(model, (str, os.PathLike)):
         raise TypeError(f"the model is a {type(model).__name__}, but a path or bytes are allowed")
     with named():
-        sessions.library.check_file(model, "model", 2 << 30)
+        sessions.library.check_file(model, "model")
     try:
         with open(model, "rb") as file:
-            return file.read(), os.fspath(model)
+            is_empty = os.fstat(file.fileno()).st_size == 0
+            data = b"" if is_empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            return data, os.fspath(model)
     except OSError as error:
         raise NoSuchFile(f"cannot read '{os.fspath(model)}': {error.strerror}") from None
 
