@@ -1,9 +1,11 @@
 """Checkpoints go on to the same bits, are of one model, and are whole or not there; trained models
 are models. What training refuses, it refuses by name."""
 
+import json
 import os
 import resource
 import sys
+import warnings
 from pathlib import Path
 
 import heddle
@@ -163,6 +165,107 @@ def test_a_loss_that_is_no_number_changes_nothing_and_names_its_source():
     same_state_after(trainer, {**feeds, "x": x}, DivergedError, "the input 'x' has elements")
 
 
+def rooted(accumulate):
+    """A network with a root, whose slope at 0 is infinite while the loss is finite."""
+    nodes = [helper.make_node("MatMul", ["x", "first"], ["h"], "first"),
+             helper.make_node("Sqrt", ["h"], ["r"], "root"),
+             helper.make_node("MatMul", ["r", "second"], ["y"], "second")]
+    ones = [onnx.numpy_helper.from_array(np.ones(shape, np.float32), name)
+            for name, shape in (("first", (3, 4)), ("second", (4, 2)))]
+    return trainer_of(model(nodes, {"x": ["n", 3]}, {"y": ["n", 2]}, ones), accumulate=accumulate)
+
+
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_gradients_that_are_no_numbers_change_nothing_and_are_named(accumulate):
+    trainer = rooted(accumulate)
+    feeds = {"x": np.abs(batch(0, (4, 3))["x"]), "labels": np.array([0, 1, 0, 1])}
+    for _ in range(2 * accumulate):
+        trainer.step(feeds)
+    kept = trainer.state_dict()
+    for _ in range(accumulate - 1):
+        trainer.step(feeds)
+    zeros = np.zeros_like(feeds["x"])
+    with pytest.raises(DivergedError, match="gradient of 'first' in update 2 has elements that are "
+                                            "no numbers; the weights are those before it"):
+        trainer.step({**feeds, "x": zeros})
+    assert all((kept[name] == array).all() for name, array in trainer.state_dict().items())
+    for _ in range(accumulate):
+        trainer.step(feeds)
+    assert trainer.updates == 3 and np.isfinite(trainer.weights["first"]).all()
+
+
+def test_nothing_is_saved_that_is_no_number(tmp_path):
+    trainer = trainer_of(mlp())
+    trainer.step(batch(0, (8, 6), 4))
+    paths = [tmp_path / "a.onnx", tmp_path / "a.safetensors"]
+    for path in paths:
+        trainer.save(path)
+    before = [path.read_bytes() for path in paths]
+    trainer.weights["first.bias"][2] = np.nan
+    for save in (*(lambda path=path: trainer.save(path) for path in paths), trainer.trained):
+        with pytest.raises(DivergedError, match="is not written: after 1 updates 'first.bias' has"):
+            save()
+    assert [path.read_bytes() for path in paths] == before
+
+
+def test_a_mask_may_begin_with_infinities(tmp_path):
+    network = mlp()
+    bias = np.float32([0, -np.inf, 0, 0])
+    network.graph.initializer[3].CopyFrom(onnx.numpy_helper.from_array(bias, "second.bias"))
+    trainer = trainer_of(network)
+    feeds = batch(0, (8, 6), 4)
+    trainer.step({**feeds, "labels": np.zeros(8, np.int64)})
+    trainer.save(tmp_path / "a.onnx")
+
+
+@pytest.mark.parametrize("notes, message", [
+    ({"seed": "-1"}, "'seed' is -1"), ({"step": "-3"}, "updates is -3"), ({"step": "x"}, "literal"),
+    ({"parts": "1"}, "since the last update is 1, but must be an integer from 0 to 0"),
+    ({"sizes": "[1]"}, "is no checkpoint"), ({"sizes": '{"n": -4}'}, "the size 'n' is -4"),
+    ({"sizes": "[" * 9999}, "is no checkpoint"), ({"sizes": '{"n": 1e99}'}, "the size 'n'")])
+def test_notes_of_a_checkpoint_that_are_none(tmp_path, notes, message):
+    from safetensors.numpy import save_file
+
+    trainer = trainer_of(mlp())
+    state = {name: array for name, array in trainer.state.items()}
+    path = tmp_path / "a.safetensors"
+    save_file(state, path, {"step": "0", "parts": "0", "sizes": json.dumps({}), **notes})
+    with pytest.raises(heddle.RefusedError, match=f"a.safetensors': .*{message}"):
+        trainer.load(path)
+
+
+def test_a_checkpoint_may_be_no_file_at_all(tmp_path):
+    folder, pickled = tmp_path / "a.safetensors", tmp_path / "b.safetensors"
+    folder.mkdir()
+    pickled.write_bytes(b"cos\nsystem\n(S'touch " + bytes(tmp_path / "ran") + b"'\ntR.")
+    narrow = tmp_path / "c.safetensors"
+    header = json.dumps({"first.bias": {"dtype": "BF16", "shape": [5], "data_offsets": [0, 10]}})
+    narrow.write_bytes(len(header).to_bytes(8, "little") + header.encode() + bytes(10))
+    for path in (folder, pickled, narrow):
+        with pytest.raises(heddle.RefusedError, match="safetensors': "):
+            trainer_of(mlp()).load(path)
+    assert not (tmp_path / "ran").exists()
+    with pytest.raises(heddle.UsageError, match="a.safetensors': cannot be written: it is a f"):
+        trainer_of(mlp()).save(folder)
+
+
+def test_folded_normalisations_are_told_of():
+    network = convolutional()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        trainer_of(network)
+        trainer_of(mlp())
+    network.graph.node[0].output[0] = "norm.BatchNorm2d"
+    network.graph.node[2].input[0] = "norm.BatchNorm2d"
+    del network.graph.node[1]
+    with pytest.warns(UserWarning, match="1 layers, 'conv' first, have a batch normalisation fold"):
+        trainer_of(network)
+    network.graph.node[0].output[0] = network.graph.node[1].input[0] = "c"
+    network.graph.node[0].input[1] = network.graph.initializer[0].name = "onnx::Conv_15"
+    with pytest.warns(UserWarning, match="optimize=False"):
+        trainer_of(network)
+
+
 def refused(message, network=None, kind=heddle.Error, **options):
     with pytest.raises(kind, match=message):
         trainer_of(network or mlp(), **options).state  # noqa: B018: what compiles it
@@ -172,7 +275,8 @@ def test_recipes_that_cannot_be(tmp_path):
     refused("there is no loss 'msse'; did you mean 'mse'", loss="msse")
     refused("there is no optimizer 'adm'; did you mean 'adam'", optimizer="adm")
     refused("optimizer 'adam' has no setting 'beta'", optimizer={"name": "adam", "beta": 0.5})
-    refused("'beta1' is 2, but must be at least", optimizer={"name": "adam", "beta1": 2})
+    refused("'beta1' is 2, but must be at least 0.0 and less than 1.0",
+            optimizer={"name": "adam", "beta1": 2})
     refused("there is no field 'los'; did you mean 'loss'", recipe={"los": "mse"})
     refused("a group has no field 'matches'", groups=[{"match": ["*"], "matches": 1}])
     refused("'trainable' has 'first.weigh', but the model has no such initializer; did you mean "
@@ -184,6 +288,48 @@ def test_recipes_that_cannot_be(tmp_path):
     refused("tensor 'nothing'", output="nothing")
     refused("axis 5", recipe={"class_axis": 5})
     refused("there is no such model", kind=heddle.UsageError, network=tmp_path / "none.onnx")
+
+
+NAN, INFINITY = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize("options, message", [
+    ({"learning_rate": NAN}, "rate of update 0 is nan, but must be a number from 0"),
+    ({"learning_rate": -1}, "rate of update 0 is -1"),
+    ({"clip_norm": NAN}, "recipe: 'clip_norm' is nan"),
+    ({"clip_norm": -1}, "'clip_norm' is -1, but must be from 0"),
+    ({"clip_value": INFINITY}, "recipe: 'clip_value' is inf"),
+    ({"optimizer": {"name": "adam", "beta1": 1}}, "'beta1' is 1, but must be at least 0.0 and"),
+    ({"optimizer": {"name": "adam", "epsilon": 0}}, "'epsilon' is 0, but must be from 1e-30"),
+    ({"optimizer": {"name": "momentum", "momentum": 1.5}}, "'momentum' is 1.5"),
+    ({"optimizer": {"name": "sgd", "weight_decay": -1}}, "'weight_decay' is -1"),
+    ({"optimizer": {"name": "sgd", "weight_decay": 1e39}}, "'weight_decay' is 1e.39"),
+    ({"optimizer": {"name": "rmsprop", "alpha": "x"}}, "'alpha' must be a number"),
+    ({"accumulate": 0}, "'accumulate' is 0, but must be at least 1"),
+    ({"accumulate": 1.5}, "'accumulate' is 1.5, but must be an integer"),
+    ({"accumulate": 2**63}, "'accumulate' is 9223372036854775808, but must be an integer"),
+    ({"trainable": "*"}, "'trainable' must be a list"), ({"groups": ["*"]}, "each of 'groups'"),
+    ({"seed": -1}, "`seed` is -1, but must be an integer from 0"), ({"seed": 0.5}, "`seed` is 0.5"),
+    ({"threads": -1}, "`threads` is -1"), ({"memory": 10**400}, "`memory` is 1000.*from 0 to"),
+    ({"memory": "2GiB"}, "`memory` is '2GiB', but must be an integer"),
+    ({"math": "exact"}, "there is no math 'exact'; known: fast, strict"),
+    ({"target": "avx5"}, "avx5"), ({"shapes": ["x"]}, "'x'"), ({"cache": 3}, "`cache` is of type"),
+    ({"recipe": {"class_axis": 0.5}}, "'class_axis' is 0.5, but must be an integer"),
+    ({"recipe": {"running_variance": "pytorch"}}, "must be 'biased' or 'unbiased'"),
+    ({"recipe": {"delta": {1}}}, "recipe: 'delta' is {1}"),
+])
+def test_options_are_checked_before_anything_is_compiled(options, message):
+    with pytest.raises(heddle.UsageError, match=message):
+        trainer_of(mlp(), **options)
+
+
+@pytest.mark.parametrize("option, message", [
+    ("class_axis", r"a field of the recipe: recipe=\{'class_axis'"),
+    ("learning_rte", "no option 'learning_rte'; did you mean 'learning_rate'"),
+    ("memry", "did you mean 'memory'"), ("load", "which it sets itself")])
+def test_unknown_options(option, message):
+    with pytest.raises(TypeError, match=message):
+        Trainer(mlp(), **{option: 1})
 
 
 def test_weights_and_ops_that_cannot_be_trained():

@@ -198,6 +198,53 @@ def test_running_statistics_follow_those_of_batches():
     np.testing.assert_allclose(trainer.weights["norm.variance"], variance, rtol=1e-4)
 
 
+def test_running_variances_are_those_of_pytorch_if_asked_for():
+    feeds = batch(1, (2, 2, 6, 6), 3)
+    for count, size in ((2 * 36, 2), (36, 1)):
+        part = {name: array[:size] for name, array in feeds.items()}
+        biased, unbiased = (Trainer(convolutional(), optimizer="sgd", learning_rate=0.0,
+                                    recipe={"running_variance": kind}, **OPTIONS)
+                            for kind in ("biased", "unbiased"))
+        for trainer in (biased, unbiased):
+            trainer.step(part)
+        found = (unbiased.weights["norm.variance"] - 0.8) / (biased.weights["norm.variance"] - 0.8)
+        np.testing.assert_allclose(found, count / (count - 1), rtol=1e-4)
+
+
+def test_a_rate_is_that_of_the_next_update_and_can_be_set():
+    trainer = Trainer(single(), "mse", optimizer="sgd", learning_rate=0.5, **OPTIONS)
+    feeds = {"x": np.zeros((3, 4), np.float32), "labels": TARGET}
+    for rate in (0.5, 0.25, 0.0):
+        trainer.learning_rate = rate
+        before = trainer.weights["w"].copy()
+        trainer.step(feeds)
+        np.testing.assert_allclose(trainer.weights["w"],
+                                   before - rate * 2 * (before - TARGET) / 12, rtol=1e-5)
+    trainer.learning_rate = lambda step: 0.1 * step if step < 4 else float("nan")
+    assert trainer.learning_rate == pytest.approx(0.3)
+    for wrong in (-1, float("inf"), float("nan"), 1e39, "0.1", None, lambda _: -1):
+        with pytest.raises(heddle.UsageError, match="rate of update 3 is .*, but must be a number"):
+            trainer.learning_rate = wrong
+        assert trainer.learning_rate == pytest.approx(0.3)
+    trainer.step(feeds)
+    kept = trainer.state_dict()
+    with pytest.raises(heddle.UsageError, match="rate of update 4 is nan"):
+        trainer.step(feeds)
+    assert all((kept[name] == array).all() for name, array in trainer.state_dict().items())
+
+
+def test_predictions_need_no_labels():
+    trainer = Trainer(convolutional(), **OPTIONS)
+    feeds = batch(1, (6, 2, 6, 6), 3)
+    for _ in range(2):
+        outputs = trainer.predict({"x": feeds["x"]})
+        np.testing.assert_array_equal(outputs["y"], trainer.evaluate(feeds)[1]["y"])
+        trainer.step(feeds)
+    module = heddle.compile(convolutional(), training={"phase": "predict"}, **OPTIONS)
+    assert "labels" not in [value.name for value in module.inputs]
+    assert [value.name for value in module.outputs] == ["y"]
+
+
 def test_statistics_may_stay_as_they_are():
     trainer = Trainer(convolutional(), recipe={"batch_norm": "running", "dropout": False},
                       **OPTIONS)

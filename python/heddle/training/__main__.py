@@ -7,10 +7,13 @@ SPDX-License-Identifier: Apache-2.0
 
 import argparse
 import json
+import math
 import os
 import re
+import signal
 import sys
 import time
+import warnings
 
 import numpy as np
 
@@ -27,9 +30,25 @@ def setting(text):
     if value in ("true", "false"):
         return name, value == "true"
     try:
-        return name, float(value)
+        number = float(value)
+        if math.isfinite(number):
+            return name, number
     except ValueError:
-        raise argparse.ArgumentTypeError(f"'{text}' is not of the form beta1=0.9") from None
+        pass
+    raise argparse.ArgumentTypeError(f"'{text}' is not of the form beta1=0.9")
+
+
+def count(least):
+    """A type of arguments: integers of at least this."""
+    def read(text):
+        try:
+            number = int(text)
+        except ValueError:
+            number = None
+        if number is None or number < least:
+            raise argparse.ArgumentTypeError(f"must be an integer of at least {least}")
+        return number
+    return read
 
 
 UNITS = {"": 1, "B": 1, **{unit + end: 2 ** (10 * power) for end in ("", "B", "iB")
@@ -40,7 +59,7 @@ def size(text):
     parts = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)", text)
     try:
         return int(float(parts[1]) * UNITS[parts[2]])
-    except (TypeError, KeyError):
+    except (TypeError, KeyError, OverflowError):
         raise argparse.ArgumentTypeError(f"'{text}' is no size such as 800MiB or 2GiB") from None
 
 
@@ -54,7 +73,7 @@ def parser_of(program):
     parser.add_argument("--validate", metavar="FILE.npz", help="samples for a loss after each "
                         "epoch")
     parser.add_argument("-o", "--output", metavar="FILE.onnx",
-                        help="where the trained model goes")
+                        help="where the trained model goes; this or --checkpoint is needed")
     of_loss = parser.add_argument_group("what is minimised")
     of_loss.add_argument("--loss", default="cross_entropy", help="cross_entropy (default), nll, "
                          "bce, bce_with_logits, mse, mae, huber, or output: the output itself")
@@ -71,17 +90,21 @@ def parser_of(program):
     how.add_argument("--lr", type=float, default=1e-3,
                      help="the learning rate (default %(default)s)")
     how.add_argument("--schedule", choices=sorted(schedules.NAMES), default="constant")
-    how.add_argument("--warmup", type=int, default=0, metavar="STEPS")
-    how.add_argument("--epochs", type=int, default=1, metavar="N")
-    how.add_argument("--batch", type=int, metavar="N",
+    how.add_argument("--warmup", type=count(0), default=0, metavar="STEPS")
+    how.add_argument("--epochs", type=count(1), default=1, metavar="N")
+    how.add_argument("--batch", type=count(1), metavar="N",
                      help="samples of a step (default: the model's, or 32)")
-    how.add_argument("--accumulate", type=int, default=1, metavar="N", help="steps of an update")
+    how.add_argument("--accumulate", type=count(1), default=1, metavar="N",
+                     help="steps of an update; those left over at the end make none")
     how.add_argument("--clip-norm", type=float, default=0, metavar="NORM")
+    how.add_argument("--running-variance", choices=["biased", "unbiased"], default="biased",
+                     help="of BatchNormalization: ONNX's (default), or PyTorch's")
     how.add_argument("--trainable", action="append", metavar="PATTERN",
                      help="initializers that are trained: '*.weight' (default: all)")
     how.add_argument("--freeze", action="append", default=[], metavar="PATTERN")
-    how.add_argument("--seed", type=int, default=0, help="of the order of samples, and of dropout")
-    how.add_argument("--threads", type=int, default=0, metavar="N",
+    how.add_argument("--seed", type=count(0), default=0,
+                     help="of the order of samples, and of dropout")
+    how.add_argument("--threads", type=count(0), default=0, metavar="N",
                      help="0 (default): all there are")
     how.add_argument("--memory", type=size, default=0, metavar="BYTES",
                      help="what a step may take, 800MiB: where that is too little, results are "
@@ -89,7 +112,7 @@ def parser_of(program):
     state = parser.add_argument_group("checkpoints")
     state.add_argument("--checkpoint", metavar="FILE.safetensors",
                        help="written after each epoch, whole or not at all")
-    state.add_argument("--every", type=int, metavar="STEPS", help="and after so many steps")
+    state.add_argument("--every", type=count(1), metavar="STEPS", help="and after so many steps")
     state.add_argument("--resume", action="store_true",
                        help="go on from the checkpoint, if there is one")
     parser.add_argument("--json", action="store_true", help="print one JSON object an epoch")
@@ -105,6 +128,8 @@ class Course:
 
     def __init__(self, options):
         self.options = options
+        for path in filter(None, (options.output, options.checkpoint)):
+            checkpoint.check_place(path)
         self.model = checkpoint.read_model(options.model)
         names = self._inputs()
         self.samples = Samples(options.data, names)
@@ -114,6 +139,7 @@ class Course:
         if self.per_epoch == 0:
             raise library.UsageError(f"'{options.data}': has {self.samples.count} samples, but a "
                                      f"step takes {self.size}")
+        self._check_updates()
         self.trainer = self._trainer()
 
     def _inputs(self):
@@ -135,6 +161,14 @@ class Course:
                                      "any number")
         return fixed or self.options.batch or 32, not fixed
 
+    def _check_updates(self):
+        options, steps = self.options, self.per_epoch * self.options.epochs
+        if steps < options.accumulate:
+            raise library.UsageError(
+                f"--accumulate {options.accumulate}: no update is made of {steps} steps, "
+                f"{self.per_epoch} of {self.size} samples in each of {options.epochs} epochs; it "
+                f"may be at most {steps}")
+
     def _trainer(self):
         options = self.options
         steps = self.per_epoch * options.epochs // options.accumulate
@@ -146,7 +180,8 @@ class Course:
             optimizer={"name": options.optimizer, **dict(options.set)}, learning_rate=rate,
             trainable=options.trainable, frozen=options.freeze, clip_norm=options.clip_norm,
             accumulate=options.accumulate, seed=options.seed, threads=options.threads or None,
-            recipe={"class_axis": options.class_axis}, memory=options.memory)
+            recipe={"class_axis": options.class_axis,
+                    "running_variance": options.running_variance}, memory=options.memory)
 
     def run(self):
         trainer, options = self.trainer, self.options
@@ -154,11 +189,22 @@ class Course:
             trainer.load(options.checkpoint)
         order = self.samples.order(options.seed, 0)
         need = trainer.prepare(next(self.samples.batches(self.size, self.keeps_rest, order)))
+        for samples in filter(None, (self.samples, self.validation)):
+            samples.check(trainer.inputs, options.labels, self._classes())
         self._say_what(need)
         while (epoch := self._done() // self.per_epoch) < options.epochs:
             self._epoch(epoch)
         if options.output:
             trainer.save(options.output)
+
+    def _classes(self):
+        """How many there are, if the loss is of classes and the model says it."""
+        outputs = [value for value in self.model.graph.output
+                   if value.name == self.options.of or self.options.of is None]
+        if self.options.loss not in OF_CLASSES or not outputs:
+            return None
+        dims = outputs[0].type.tensor_type.shape.dim
+        return dims[self.options.class_axis].dim_value or None if dims else None
 
     def _done(self):
         """Steps that were done, those of an earlier call among them."""
@@ -228,29 +274,44 @@ class Course:
 def main(arguments=None, program="heddle train"):
     parser = parser_of(program)
     options = parser.parse_args(sys.argv[1:] if arguments is None else arguments)
-    for name in ("epochs", "accumulate"):
-        if getattr(options, name) < 1:
-            parser.error(f"--{name} must be at least 1")
-    if options.batch is not None and options.batch < 1:
-        parser.error("--batch must be at least 1")
+    if not options.output and not options.checkpoint:
+        parser.error("nothing would be kept: -o FILE.onnx names the place of the trained model, or "
+                     "--checkpoint FILE.safetensors that of a state to go on from")
     for path, ending in ((options.output, ".onnx"), (options.checkpoint, ".safetensors")):
         if path and not path.endswith(ending):
             parser.error(f"'{path}' must end in {ending}")
     if (options.resume or options.every) and not options.checkpoint:
         parser.error("--resume and --every need --checkpoint")
+    def tell(text):
+        print(f"{program}: {text}", file=sys.stderr)
+
+    def stop(number, _):
+        raise KeyboardInterrupt(number)  # through what removes files that are not whole
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
+    def kept():
+        path = options.checkpoint
+        return f"; '{path}' is the last checkpoint" if path and os.path.exists(path) else ""
+
+    warnings.showwarning = lambda text, *_: tell(f"warning: {text}")
     try:
         Course(options).run()
         return 0
     except DivergedError as error:
-        print(f"{program}: {error}", file=sys.stderr)
+        tell(f"{error}{kept()}")
         return 1
     except library.Error as error:
-        print(f"{program}: {error}", file=sys.stderr)
+        tell(error)
         return next((code for code, kind in library.ERRORS.items() if isinstance(error, kind)), 5)
-    except KeyboardInterrupt:
-        kept = f"; '{options.checkpoint}' is the last checkpoint" if options.checkpoint else ""
-        print(f"{program}: stopped{kept}", file=sys.stderr)
-        return 130
+    except MemoryError as error:
+        tell(f"out of memory: {error}")
+        return 4
+    except KeyboardInterrupt as stopped:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)  # until the interpreter has ended
+        tell(f"stopped{kept()}")
+        return 128 + (stopped.args or (signal.SIGINT,))[0]
 
 
 if __name__ == "__main__":

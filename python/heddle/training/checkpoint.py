@@ -9,11 +9,14 @@ import contextlib
 import errno
 import hashlib
 import os
+import re
+import stat
 import tempfile
 
 import numpy
 
-from ..library import Error, LimitError, RefusedError, UsageError, check_file
+from .. import workplace
+from ..library import LimitError, RefusedError, UsageError, check_file
 
 
 def need(module, what):
@@ -26,20 +29,42 @@ def need(module, what):
 
 @contextlib.contextmanager
 def _replacing(path):
-    """A path beside `path` to write to; it takes the place of `path` at the end."""
-    folder = os.path.dirname(os.path.abspath(path))
-    try:
-        with tempfile.TemporaryDirectory(prefix=".heddle-", dir=folder) as place:
-            written = os.path.join(place, os.path.basename(path))
+    """A path to write to; the file takes the place of `path`, or of what that links to."""
+    with _told(path):
+        target = _target(path)
+        with workplace.folder(os.path.dirname(target)) as place:
+            written = os.path.join(place, os.path.basename(target))
             yield written
             with open(written, "rb") as file:
                 os.fsync(file.fileno())
-            os.replace(written, path)
+            os.replace(written, target)
+
+
+@contextlib.contextmanager
+def _told(path):
+    try:
+        yield
     except OSError as error:
         is_full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         kind = LimitError if is_full else UsageError
         raise kind(f"'{path}': cannot be written: {error.strerror or error}; what was there before "
                    "is as it was") from error
+
+
+def _target(path):
+    """The place of the file that is replaced: only a regular one is."""
+    target = os.path.realpath(path)
+    with contextlib.suppress(FileNotFoundError):
+        if not stat.S_ISREG(mode := os.stat(target).st_mode):
+            raise OSError(errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL,
+                          "it is a folder" if stat.S_ISDIR(mode) else "it is no regular file")
+    return target
+
+
+def check_place(path):
+    """Refuses a path at which nothing can be written, before there is anything to write."""
+    with _told(path), tempfile.TemporaryFile(dir=os.path.dirname(_target(path))):
+        pass
 
 
 def write_state(path, arrays, notes):
@@ -60,7 +85,7 @@ def read_state(path):
             return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}
     except FileNotFoundError as error:
         raise UsageError(f"'{path}': there is no such checkpoint") from error
-    except (SafetensorError, OSError) as error:
+    except (SafetensorError, OSError, TypeError, ValueError) as error:  # of bf16 among others
         raise RefusedError(f"'{path}': is no whole checkpoint: {error}") from error
 
 
@@ -87,6 +112,27 @@ def initializers(model):
     onnx = need("onnx", "training")
     return {tensor.name: numpy.array(onnx.numpy_helper.to_array(tensor), order="C")
             for tensor in model.graph.initializer}
+
+
+FOLDED = re.compile("batch_?norm", re.IGNORECASE)
+
+
+def folded(model):
+    """What to say of a model in whose layers an exporter has folded normalisations of batches, ""
+    of others. PyTorch's exporters show it: in a node's notes, or in names of folded weights."""
+    def shows(node):
+        notes = [note.value for note in getattr(node, "metadata_props", ())]
+        return (any(FOLDED.search(text) for text in (node.name, *node.output, *notes))
+                or re.match("onnx::Conv_[0-9]+$", next(iter(node.input[1:]), "")))
+
+    layers = [node for node in model.graph.node
+              if node.op_type in ("Conv", "ConvTranspose", "Gemm", "MatMul") and shows(node)]
+    if not layers:
+        return ""
+    return (f"{len(layers)} layers, '{layers[0].name}' first, have a batch normalisation folded "
+            "into their weights, which is not trained as one: export the model with "
+            "torch.onnx.export(model.train(), ..., dynamo=True, optimize=False) to keep it "
+            "(docs/guide/training.md)")
 
 
 def fingerprint(model):

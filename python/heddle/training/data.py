@@ -4,9 +4,11 @@ SPDX-License-Identifier: Apache-2.0
 """
 
 import zipfile
+import zlib
 
 import numpy as np
 
+from ..arrays import numpy_dtype
 from ..library import UsageError, check_file
 
 
@@ -16,12 +18,14 @@ class Samples:
     def __init__(self, path, names):
         """`names`: the inputs that each sample has, its labels among them."""
         check_file(path, "samples")
+        self.path = path
         try:
             with np.load(path, allow_pickle=False) as file:
                 self.arrays = {name: file[name] for name in file.files}
         except FileNotFoundError as error:
             raise UsageError(f"'{path}': there is no such file") from error
-        except (ValueError, OSError, EOFError, zipfile.BadZipFile, AttributeError) as error:
+        except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, AttributeError,
+                TypeError) as error:  # the last of a .npy file
             raise UsageError(f"'{path}': is no .npz file of arrays: {error}; numpy.savez("
                              f"'{path}', {', '.join(f'{name}=...' for name in names)}) makes one"
                              ) from error
@@ -35,6 +39,27 @@ class Samples:
         if len(set(counts.values())) != 1:
             raise UsageError(f"'{path}': its arrays have different numbers of samples: {counts}")
         self.count = counts[names[0]]
+
+    def check(self, inputs, labels, classes):
+        """Refuses what does not fit the inputs of a step, and labels that are none of so many
+        classes (None: no such labels)."""
+        for value in inputs:
+            array, kind = self.arrays[value.name], numpy_dtype(value.dtype)
+            fits = len(value.shape) == array.ndim and all(
+                size == found or isinstance(size, str)
+                for size, found in zip(value.shape[1:], array.shape[1:]))
+            is_plain = array.dtype.kind not in "VUSO"  # texts, and types that NumPy lacks
+            if not fits or (is_plain and array.dtype != kind):
+                wanted = ", ".join(["samples", *map(str, value.shape[1:])][:len(value.shape)])
+                raise UsageError(f"'{self.path}': '{value.name}' is {array.dtype}"
+                                 f"{list(array.shape)}, but the model takes {kind}[{wanted}]")
+        if classes is None:
+            return
+        bad = np.argwhere((self.arrays[labels] < 0) | (self.arrays[labels] >= classes))
+        if len(bad):
+            at = tuple(map(int, bad[0]))
+            raise UsageError(f"'{self.path}': {labels}{list(at)} is {self.arrays[labels][at]}, but "
+                             f"there are {classes} classes, from 0 to {classes - 1}")
 
     def batch(self, indices):
         return {name: np.ascontiguousarray(array[indices]) for name, array in self.arrays.items()}
