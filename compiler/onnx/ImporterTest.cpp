@@ -120,7 +120,7 @@ TEST(BadFile, a_missing_file_or_a_folder_is_no_model) {
   expectRefused(result, "/does/not/exist.onnx: error: cannot read the model", ErrorCode::Usage);
   Result folder;
   folder.take(heddle::onnx::importModel(folder.context, "/"));
-  expectRefused(folder, "it is not a file", ErrorCode::Usage);
+  expectRefused(folder, "it is a folder, but a regular file is needed", ErrorCode::Usage);
 }
 
 TEST(BadGraph, all_problems_are_told_at_once) {

@@ -240,15 +240,23 @@ private:
 };
 } // namespace
 
+/// "file:3: error: this is not JSON: ..."; the line of the byte, where it is known.
+static llvm::Error notJson(StringRef text, StringRef path, const Json::exception &error,
+                           std::optional<size_t> byte) {
+  std::string line = byte ? ":" + std::to_string(1 + text.take_front(*byte).count('\n')) : "";
+  StringRef why(error.what());
+  return makeError(ErrorCode::Usage,
+                   path + line + ": error: this is not JSON: " +
+                       why.substr(why.rfind("] ") == StringRef::npos ? 0 : why.find("] ") + 2));
+}
+
 llvm::Expected<Plan> parsePlan(StringRef text, StringRef path) {
   try {
     return PlanReader(text, path).read(Json::parse(text.begin(), text.end()));
-  } catch (const nlohmann::json::parse_error &error) {
-    size_t line = 1 + text.take_front(error.byte).count('\n');
-    StringRef why(error.what());
-    return makeError(ErrorCode::Usage,
-                     path + ":" + Twine(line) + ": error: this is not JSON: " +
-                         why.substr(why.rfind("] ") == StringRef::npos ? 0 : why.find("] ") + 2));
+  } catch (const Json::parse_error &error) {
+    return notJson(text, path, error, error.byte);
+  } catch (const Json::out_of_range &error) { // a number that no double holds
+    return notJson(text, path, error, std::nullopt);
   }
 }
 

@@ -240,6 +240,8 @@ TEST_F(Plans, sayWhatIsWrongInThem) {
   EXPECT_EQ(replay("{\"plan\": 2}"),
             "p.json: error: this is no plan: it must begin with {\"plan\": 1");
   EXPECT_EQ(replay("{\n\"plan\" 1}").substr(0, 33), "p.json:2: error: this is not JSON");
+  EXPECT_EQ(replay("{\"plan\": 1e999}"),
+            "p.json: error: this is not JSON: number overflow parsing '1e999'");
   EXPECT_EQ(
       replayGroup("\"cart\": \"matmul\""),
       "p.json:1: group 'dense': error: unknown field 'cart'; did you mean 'card'? known: name, "

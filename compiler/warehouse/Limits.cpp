@@ -19,10 +19,10 @@ public:
 
   /// The line on which nesting becomes too deep; 0 when it never does.
   int64_t lineTooDeep() {
-    for (; !rest.empty(); rest = rest.drop_front()) {
-      skip();
-      if (!rest.empty() && !step(rest.front()))
+    for (skip(); !rest.empty(); skip()) {
+      if (!step(rest.front()))
         return line;
+      rest = rest.drop_front();
     }
     return 0;
   }
@@ -34,7 +34,7 @@ private:
     if (!rest.starts_with("\""))
       return;
     for (rest = rest.drop_front(); !rest.empty() && rest.front() != '"' && rest.front() != '\n';)
-      rest = rest.drop_front(rest.front() == '\\' ? 2 : 1);
+      rest = rest.substr(rest.front() == '\\' ? 2 : 1); // or to the text's end
     if (rest.starts_with("\""))
       rest = rest.drop_front();
   }

@@ -78,7 +78,7 @@ static std::vector<std::string> differencesOf(const Json &file, const Json &carr
 static Json parsePlan(const std::string &text, const std::string &path) {
   try {
     return Json::parse(text);
-  } catch (const Json::parse_error &error) {
+  } catch (const Json::exception &error) { // of its form, or of numbers beyond all
     failUsage("'" + path + "' is not JSON: " + error.what());
   }
 }
