@@ -13,6 +13,7 @@
 #include "runtime/executable/variants.h"
 
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 #include <atomic>

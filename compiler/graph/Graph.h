@@ -69,7 +69,7 @@ inline bool isFloat8Scale(mlir::Type element) { return element.isSignedInteger(8
 inline bool isString(mlir::Type element) { return element.isSignedInteger(64); }
 inline bool isBits(mlir::Type element) { return element.isSignedInteger(); }
 inline ListType listOf(mlir::Value value) { return mlir::dyn_cast<ListType>(elementOf(value)); }
-/// The kind of a list of one tensor, which stands for a tensor whose rank is known only at run time.
+/// The kind of a list of one tensor: it stands for a tensor whose rank is known only at run time.
 inline constexpr llvm::StringLiteral kAnyRank = "any_rank";
 /// The scalar tensor that holds a list.
 RankedTensorType listTensor(mlir::MLIRContext *context, llvm::StringRef kind, mlir::Type element,

@@ -3,8 +3,8 @@
 #include "compiler/onnx/Importer.h"
 
 #include "compiler/graph/edit/Weights.h"
-#include "compiler/onnx/ranks/InputRank.h"
 #include "compiler/onnx/Reader.h"
+#include "compiler/onnx/ranks/InputRank.h"
 #include "compiler/support/Printable.h"
 
 #include "mlir/IR/Verifier.h"

@@ -18,6 +18,7 @@ from command import (  # noqa: E402
     OK, USAGE, dense, dense_model, heddle, make_model, needs_heddle, save, value)
 
 pytestmark = needs_heddle
+PACKAGE = Path(__file__).parents[2] / "python"
 X = np.float32([[1, 2, 3], [-4, 5, 0.5]])
 
 
@@ -84,7 +85,7 @@ def test_a_session_maps_its_artefact(model, folder):
     def session():
         done = subprocess.run([sys.executable, "-c", SESSION, str(model), str(folder)], check=True,
                               capture_output=True, text=True,
-                              env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "python")})
+                              env={**os.environ, "PYTHONPATH": str(PACKAGE)})
         return json.loads(done.stdout)
 
     first, again = session(), session()

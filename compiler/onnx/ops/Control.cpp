@@ -3,10 +3,10 @@
 // Sizes that a body makes have symbols of their own, which nothing outside may use: a result gets a
 // fresh symbol wherever its size is not one that was known before the body.
 
-#include "compiler/onnx/ranks/Branches.h"
 #include "compiler/onnx/Reader.h"
 #include "compiler/onnx/Table.h"
 #include "compiler/onnx/ops/algebra/Stepwise.h"
+#include "compiler/onnx/ranks/Branches.h"
 
 using namespace mlir;
 using namespace heddle::graph;
