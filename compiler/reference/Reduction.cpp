@@ -80,10 +80,15 @@ struct Around {
 } // namespace
 
 /// Whether x is more extreme than y, as NaN is than all numbers.
-template <typename T> static bool isBefore(T x, T y, bool largest) {
+template <typename T> static bool isMoreExtreme(T x, T y, bool largest) {
   if (x != x || y != y)
     return x != x && y == y;
   return largest ? x > y : x < y;
+}
+
+/// Whether x goes before y in descending (ascending) order; NaN counts as larger than all.
+template <typename T> static bool isBefore(T x, T y, bool largest) {
+  return largest ? isMoreExtreme(x, y, true) : isMoreExtreme(y, x, true);
 }
 
 template <typename Op> static Results placeOfExtreme(Op op, const Call &call, bool largest) {
@@ -105,8 +110,8 @@ template <typename Op> static Results placeOfExtreme(Op op, const Call &call, bo
         int64_t best = 0;
         for (int64_t i = 1; i < around.size; ++i) {
           T candidate = values[around.at(o, i, n)], leader = values[around.at(o, best, n)];
-          if (isBefore(candidate, leader, largest) ||
-              (op.getLast() && !isBefore(leader, candidate, largest)))
+          if (isMoreExtreme(candidate, leader, largest) ||
+              (op.getLast() && !isMoreExtreme(leader, candidate, largest)))
             best = i;
         }
         places.push_back(best);
