@@ -86,7 +86,7 @@ public:
   using Finish = std::function<Outputs(Scope &)>;
   /// Takes the steps of the main graph, and then what it gives.
   Outputs readSteps(llvm::ArrayRef<Step> steps, Scope &scope, const Finish &finish);
-  std::optional<bool> answered(const Question &question) const;
+  std::optional<bool> answered(Emitter &e, const Question &question);
   /// The answer in the version that is read. Where there can be no versions it is `likely`, which
   /// the run checks, or refused.
   bool ask(Emitter &e, const Question &question, std::optional<bool> likely = {});
@@ -127,7 +127,7 @@ private:
   void require(Emitter &e, const Question &question, bool answer, llvm::StringRef why);
   void undo(mlir::Block *block, mlir::Operation *last);
 
-  std::map<Key, bool> answers;
+  std::map<Key, std::pair<bool, std::string>> answers; // and why the run has to have this one
   std::set<std::string, std::less<>> ones; // sizes that are 1 in the version that is read
   int64_t versions = 1;
   struct {

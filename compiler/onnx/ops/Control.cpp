@@ -61,7 +61,7 @@ static void importIf(Node &n) {
     question = isOne(*size);
     likely = true;
   }
-  if (auto answer = n.reader.answered(question))
+  if (auto answer = n.reader.answered(n, question))
     return takeBranch(n, *graphs[!*answer]);
   Branches branches(n, condition);
   for (int i : {0, 1})

@@ -36,12 +36,20 @@ Question hasRank(Value list, int64_t rank, StringRef input) {
            "give its shape, for example --shape " + name + "=1x3x224x224"}};
 }
 
-std::optional<bool> Reader::answered(const Question &question) const {
+std::optional<bool> Reader::answered(Emitter &e, const Question &question) {
   if (!question.value)
     if (auto known = withoutOnes(question.size).constant())
       return *known == 1;
   auto found = answers.find(keyOf(question));
-  return found == answers.end() ? std::nullopt : std::optional(found->second);
+  if (found == answers.end())
+    return std::nullopt;
+  // Said here, since only what is computed asks for it: not in a branch that the run does not take.
+  auto &[answer, why] = found->second;
+  if (!why.empty())
+    require(e, question, answer, why);
+  if (builder.getInsertionBlock() == step.block)
+    why.clear(); // what follows has it from here
+  return answer;
 }
 
 Dim Reader::withoutOnes(const Dim &size) const {
@@ -55,7 +63,7 @@ Reader::Key Reader::keyOf(const Question &question) const {
 }
 
 void Reader::answer(const Question &question, bool answer) {
-  answers[keyOf(question)] = answer;
+  answers[keyOf(question)] = {answer, ""};
   if (auto name = question.size.symbolName(); answer && name)
     ones.insert(*name);
 }
@@ -74,7 +82,7 @@ bool Reader::isAskable(const Question &question) const {
 }
 
 bool Reader::ask(Emitter &e, const Question &question, std::optional<bool> likely) {
-  if (auto known = answered(question))
+  if (auto known = answered(e, question))
     return *known;
   if (isAskable(question)) {
     if (versions < kMostVersions)
@@ -186,8 +194,7 @@ Reader::Outputs Reader::readVersions(const Question &question, ArrayRef<Step> st
         problems.add("", question.ifNone);
       return {};
     }
-    require(e, question, isWrong[1], found[isWrong[1]].last());
-    answer(question, isWrong[1]);
+    answers[keyOf(question)] = {isWrong[1], found[isWrong[1]].last().str()};
     Scope own = scope;
     return readSteps(steps, own, finish);
   }

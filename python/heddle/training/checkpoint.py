@@ -57,7 +57,8 @@ def _target(path):
     with contextlib.suppress(FileNotFoundError):
         if not stat.S_ISREG(mode := os.stat(target).st_mode):
             raise OSError(errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL,
-                          "it is a folder" if stat.S_ISDIR(mode) else "it is no regular file")
+                          ("it is a folder" if stat.S_ISDIR(mode) else "it is a device or a pipe")
+                          + ", but a regular file is needed")
     return target
 
 
