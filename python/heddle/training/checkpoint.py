@@ -16,7 +16,7 @@ import tempfile
 import numpy
 
 from .. import workplace
-from ..library import LimitError, RefusedError, UsageError, check_file
+from ..library import Error, LimitError, RefusedError, UsageError, check_file
 
 
 def need(module, what):
