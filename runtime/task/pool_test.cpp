@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <sched.h>
+#include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 
@@ -97,6 +98,30 @@ TEST(Pool, WakesWorkersThatSleepAndWaitsForSlowOnes) {
 
 // A worker that has to share the caller's core is sent away, where it may go elsewhere, and has its
 // affinity again once it ran there.
+TEST(Pool, ServesAChildThatHasNoWorkers) {
+#if __has_feature(thread_sanitizer)
+  GTEST_SKIP() << "ThreadSanitizer lets no child of a process with threads have any";
+#endif
+  std::vector<heddle_pool_t *> pools(20);
+  for (heddle_pool_t *&pool : pools) {
+    ASSERT_EQ(take(heddle_pool_create(0, &pool)), "");
+    runEverywhere(pool, 10);
+  }
+  pid_t child = fork();
+  if (child == 0) {
+    runEverywhere(pools[0], 10);
+    for (heddle_pool_t *pool : pools)
+      heddle_pool_destroy(pool); // joins nobody
+    std::thread([] {}).join();   // takes a stack of those that the threads had
+    _exit(testing::Test::HasFailure());
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  for (heddle_pool_t *pool : pools)
+    heddle_pool_destroy(pool);
+}
+
 TEST(Pool, LeavesAffinityAsItIs) {
   cpu_set_t all, one, found;
   ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);

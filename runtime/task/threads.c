@@ -50,6 +50,7 @@ typedef struct thread_pool {
   slot_t *slots; /* one a thread */
   pthread_t *workers;
   int worker_count; /* started */
+  pid_t process;    /* that has the workers: a child by fork has none, and no need of any */
   heddle_task_fn task;
   void *context;
   uint64_t job;  /* number of the launch << COUNT_BITS | its chunks */
@@ -256,7 +257,7 @@ static void destroy(heddle_pool_t *base) {
   __atomic_store_n(&pool->stop, 1, __ATOMIC_SEQ_CST);
   __atomic_add_fetch(&pool->bell, 1, __ATOMIC_SEQ_CST);
   syscall(SYS_futex, &pool->bell, FUTEX_WAKE_PRIVATE, MOST_THREADS, NULL, NULL, 0);
-  for (int i = 0; i < pool->worker_count; ++i)
+  for (int i = 0; i < pool->worker_count && pool->process == getpid(); ++i)
     pthread_join(pool->workers[i], NULL);
   free(pool->slots);
   free(pool->workers);
@@ -293,6 +294,7 @@ heddle_status_t *heddle_pool_create(int threads, heddle_pool_t **result) {
   bool isMade = pool != NULL;
   if (isMade) {
     pool->base = (heddle_pool_t){threads, true, 0, launch, destroy};
+    pool->process = getpid();
     pool->slots = heddle_memory_allocate((int64_t)sizeof(slot_t) * threads);
     pool->workers = calloc((size_t)threads, sizeof *pool->workers);
     isMade = pool->slots && pool->workers;
