@@ -21,6 +21,7 @@
 #include <fstream>
 #include <malloc.h>
 #include <mutex>
+#include <unistd.h>
 
 using namespace heddle;
 
@@ -35,6 +36,15 @@ struct heddle_compiled {
   mutable std::mutex mutex;
   mutable std::unique_ptr<Compiled> compiled; // null where it was cached and nobody asked for more
   mutable std::map<std::string, std::string> explanations; // of runs that were asked for
+  pid_t process = getpid();
+
+  ~heddle_compiled() { letGo(); }
+  /// In a child by fork it is left as it is: there are none of LLVM's threads, for which it waits.
+  void letGo() const {
+    if (process == getpid())
+      compiled.reset();
+    (void)compiled.release();
+  }
 
   llvm::Expected<const Compiled *> whole() const {
     std::lock_guard<std::mutex> lock(mutex);
@@ -368,7 +378,7 @@ void heddle_compiled::settle() const {
   found->reportJson = std::move(compiled->reportJson);
   cached.emplace(std::move(*found));
   isCached = true;
-  compiled.reset();
+  letGo();
   malloc_trim(0);
 }
 

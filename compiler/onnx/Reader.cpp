@@ -284,6 +284,8 @@ void Reader::readNode(const proto::NodeProto &message, Scope &scope) {
     importNode(message, scope);
   } catch (const Refusal &refusal) {
     problems.add(labelOf(message), refusal);
+    if (isTrying)
+      throw NoVersion{};
     poison(message, scope);
   } catch (const Poisoned &) {
     poison(message, scope);

@@ -41,6 +41,8 @@ struct MapInput {
 struct Poisoned {};
 /// Thrown when a limit ends the whole import.
 struct Stopped {};
+/// Thrown at the first problem of a version that may turn out to be none (Versions.cpp).
+struct NoVersion {};
 
 class Problems {
 public:
@@ -48,7 +50,10 @@ public:
   void add(llvm::StringRef where, const Refusal &refusal);
   bool any() const { return !lines.empty(); }
   size_t count() const { return total; }
-  llvm::StringRef last() const { return lines.back(); } // that was added
+  /// The first line that `before` has not.
+  llvm::StringRef firstAfter(const Problems &before) const {
+    return lines.size() > before.lines.size() ? llvm::StringRef(lines[before.lines.size()]) : "";
+  }
   llvm::Error take() const;
 
 private:
@@ -127,9 +132,17 @@ private:
   void require(Emitter &e, const Question &question, bool answer, llvm::StringRef why);
   void undo(mlir::Block *block, mlir::Operation *last);
 
-  std::map<Key, std::pair<bool, std::string>> answers; // and why the run has to have this one
+  struct Answer {
+    bool is;
+    bool isOnly = false; // the run has to have it, since with another one there is `why`
+    std::string why = {};
+    bool isSaid = false; // before what is read now
+  };
+  std::map<Key, Answer> answers;
   std::set<std::string, std::less<>> ones; // sizes that are 1 in the version that is read
   int64_t versions = 1;
+  int64_t tried = 0;     // questions of which two versions were read
+  bool isTrying = false; // a version is read that may turn out to be none
   struct {
     mlir::Block *block = nullptr;
     mlir::Operation *last = nullptr; // of the block, before the step

@@ -24,18 +24,13 @@ KINDS = {".so": "so", ".o": "o", ".h": "h", ".ll": "ll", ".s": "asm", ".c": "c",
          ".plan": "plan"}
 
 
-def _destroy(handle, process):
-    if os.getpid() == process:  # a child by fork has no threads of the compiler to wait for
-        call("heddle_compiled_destroy", handle)
-
-
 class Compiled(library.Held):
     """What one compilation made: write it to files, ask it for its plan and report."""
 
     def __init__(self, handle, threads=None):
         self._handle = handle
         self._threads = threads
-        self._finalizer = weakref.finalize(self, _destroy, handle, os.getpid())
+        self._finalizer = weakref.finalize(self, call, "heddle_compiled_destroy", handle)
 
     def write(self, path, kind=None):
         """Writes "so", "o", "h", "ll", "asm", "c", "plan", "graph" or "loops", by default what the

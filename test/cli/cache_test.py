@@ -94,6 +94,28 @@ def test_a_session_maps_its_artefact(model, folder):
     assert first == again and first["mapped"] and first["told"]
 
 
+CHILD = """
+import os, signal, sys
+import heddle
+
+compiled = [heddle.compile(sys.argv[1], cache=False, load=False, jobs=2) for _ in range(3)]
+modules = [each.module() for each in compiled]
+child = os.fork()
+if not child:
+    signal.alarm(60)  # ends what would hang
+    modules.clear()
+    compiled.clear()
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+def test_a_child_leaves_what_its_parent_has_compiled(model):
+    """It has none of the compiler's threads, which whoever lets go of a compilation waits for."""
+    subprocess.run([sys.executable, "-c", CHILD, str(model)], check=True,
+                   env={**os.environ, "PYTHONPATH": str(PACKAGE)})
+
+
 def test_bytes_depend_neither_on_jobs_nor_on_the_cache(model, tmp_path, folder):
     ways = (["--no-cache", "--jobs", "1"], ["--no-cache", "--jobs", "2"], ["--no-cache"],
             ["--cache", folder, "--jobs", "2"], ["--cache", folder, "-O", "3"])

@@ -100,6 +100,36 @@ def test_a_version_that_cannot_be_is_refused_by_the_run():
         session.run(None, {"x": numbers(2, 3), "w": numbers(2)})
 
 
+def test_a_node_that_asks_twice():
+    """Of the first node's questions one has an answer that the second's product needs, one both."""
+    model = model_of(
+        [node("Squeeze", ["z"], ["u"]), node("Squeeze", ["x"], ["v"]),
+         node("Concat", ["v", "w"], ["y"], axis=0)],
+        [value("z", F32, ["b", "c", 3]), value("x", F32, ["b", 3]), value("w", F32, [2])],
+        [value("u", F32, None), value("y", F32, None)])
+    session = agrees(model, *({"z": numbers(1, c, 3), "x": numbers(1, 3), "w": numbers(2)}
+                              for c in (1, 4)))
+    for c in (1, 4):
+        with pytest.raises(heddle.UsageError, match="not so that b is 1.*node 'Concat_y'"):
+            session.run(None, {"z": numbers(2, c, 3), "x": numbers(2, 3), "w": numbers(2)})
+
+
+def test_many_questions_of_which_each_has_one_answer():
+    """Each product takes what its squeeze makes at a size of 1, and no other; were both answers read
+    to the end, and again after each, this would not end."""
+    nodes, inputs = [], []
+    for i in range(30):
+        nodes += [node("Squeeze", [f"x{i}"], [f"u{i}"]),
+                  node("Concat", [f"u{i}", "w"], [f"c{i}"], axis=0)]
+        inputs.append(value(f"x{i}", F32, [f"b{i}", 3]))
+    nodes.append(node("Sum", [f"c{i}" for i in range(30)], ["y"]))
+    model = model_of(nodes, [*inputs, value("w", F32, [2])], [value("y", F32, None)])
+    session = agrees(model, {**{f"x{i}": numbers(1, 3) for i in range(30)}, "w": numbers(2)})
+    with pytest.raises(heddle.UsageError, match="not so that b7 is 1.*node 'Concat_c7'"):
+        session.run(None, {**{f"x{i}": numbers(1 + (i == 7), 3) for i in range(30)},
+                           "w": numbers(2)})
+
+
 def test_an_input_of_any_rank():
     model = model_of([node("Relu", ["x"], ["r"]), node("Transpose", ["r"], ["y"])],
                      [value("x", F32, None)], [value("y", F32, None)])

@@ -187,6 +187,7 @@ void Host::forEachCheck(Operation *op, llvm::function_ref<void(const Check &)> v
   std::string node = "node '" + graph::sourceName(op->getLoc()) + "': ";
   for (Value result : op->getResults())
     checkTensor(result, node, visit);
+  // What is required of sizes alone is checked before all that follows from them.
   if (auto bind = dyn_cast<graph::BindSizesOp>(op); bind && !bind.getMessage().contains("%lld")) {
     Value x = bind.getX();
     if (auto group = x.getDefiningOp<graph::GroupOp>())

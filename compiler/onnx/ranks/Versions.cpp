@@ -44,12 +44,11 @@ std::optional<bool> Reader::answered(Emitter &e, const Question &question) {
   if (found == answers.end())
     return std::nullopt;
   // Said here, since only what is computed asks for it: not in a branch that the run does not take.
-  auto &[answer, why] = found->second;
-  if (!why.empty())
-    require(e, question, answer, why);
-  if (builder.getInsertionBlock() == step.block)
-    why.clear(); // what follows has it from here
-  return answer;
+  Answer &answer = found->second;
+  if (answer.isOnly && !answer.isSaid)
+    require(e, question, answer.is, answer.why);
+  answer.isSaid |= builder.getInsertionBlock() == step.block;
+  return answer.is;
 }
 
 Dim Reader::withoutOnes(const Dim &size) const {
@@ -63,7 +62,7 @@ Reader::Key Reader::keyOf(const Question &question) const {
 }
 
 void Reader::answer(const Question &question, bool answer) {
-  answers[keyOf(question)] = {answer, ""};
+  answers[keyOf(question)] = {answer};
   if (auto name = question.size.symbolName(); answer && name)
     ones.insert(*name);
 }
@@ -85,7 +84,7 @@ bool Reader::ask(Emitter &e, const Question &question, std::optional<bool> likel
   if (auto known = answered(e, question))
     return *known;
   if (isAskable(question)) {
-    if (versions < kMostVersions)
+    if (versions < kMostVersions && tried < kMostTried)
       throw question;
     if (!likely)
       stop("", "ranks depend on whether " + question.text + ", which is one question more than " +
@@ -125,6 +124,8 @@ void Reader::undo(Block *block, Operation *last) {
     block->back().walk([&](Operation *op) { llvm::for_each(op->getResults(), forget); });
     block->back().erase();
   }
+  for (auto &[key, answer] : answers)
+    answer.isSaid = false; // perhaps there
   builder.setInsertionPointToEnd(block);
 }
 
@@ -167,36 +168,47 @@ Reader::Outputs Reader::readVersions(const Question &question, ArrayRef<Step> st
   Emitter e(builder, NameLoc::get(builder.getStringAttr(question.text)), diagnostics);
   Block *block = builder.getInsertionBlock();
   Operation *last = block->empty() ? nullptr : &block->back();
-  const auto before = std::tuple(problems, answers, ones);
-  Outputs outputs[2];
-  Problems found[2] = {problems, problems};
-  std::optional<Branches> branches(std::in_place, e, question.condition(e));
+  const auto before = std::tuple(problems, answers, ones, isTrying);
+  const int64_t hadVersions = versions;
+  ++tried;
   ++versions;
-  for (int no : {0, 1}) {
-    answer(question, !no);
+  Outputs outputs[2];
+  std::map<Key, Answer> learned; // where the answer is no
+  std::optional<Branches> branches(std::in_place, e, question.condition(e));
+  for (bool is : {false, true}) { // where one is no version, it is mostly the first
+    isTrying = true;
+    answer(question, is);
     Scope own = scope;
-    branches->fill(no, [&] {
-      outputs[no] = readSteps(steps, own, finish);
-      return outputs[no].values;
+    branches->fill(!is, [&] {
+      try {
+        outputs[!is] = readSteps(steps, own, finish);
+      } catch (const NoVersion &) {
+      }
+      return outputs[!is].values;
     });
-    found[no] = problems;
-    std::tie(problems, answers, ones) = before;
-  }
-  bool isWrong[2] = {found[0].count() != problems.count(), found[1].count() != problems.count()};
-  if (isWrong[0] || isWrong[1]) {
+    Problems found = problems;
+    if (!is)
+      learned = answers;
+    std::tie(problems, answers, ones, isTrying) = before;
+    if (found.count() == problems.count())
+      continue;
+    // The other one is the only version: it is read in place of both, with what was learned of
+    // later questions, so that none is looked into again.
     branches.reset();
     undo(block, last);
-    --versions;
-    if (isWrong[0] && isWrong[1]) {
-      if (question.ifNone.message.empty())
-        problems = found[1];
-      else
-        problems.add("", question.ifNone);
-      return {};
+    versions = hadVersions;
+    for (auto &[later, answer] : learned)
+      if (is && answer.isOnly)
+        answers.try_emplace(later, Answer{answer.is, true, answer.why});
+    answers[keyOf(question)] = {!is, true, found.firstAfter(problems).str()};
+    Scope only = scope;
+    Outputs made = readSteps(steps, only, finish);
+    if (problems.count() != std::get<Problems>(before).count() &&
+        !question.ifNone.message.empty()) {
+      problems = std::get<Problems>(before);
+      problems.add("", question.ifNone);
     }
-    answers[keyOf(question)] = {isWrong[1], found[isWrong[1]].last().str()};
-    Scope own = scope;
-    return readSteps(steps, own, finish);
+    return made;
   }
   try {
     if (outputs[0].attributes != outputs[1].attributes)

@@ -28,6 +28,8 @@ Question hasRank(Value list, int64_t rank, llvm::StringRef input);
 
 /// How many versions of what follows there are at most.
 constexpr int64_t kMostVersions = 9;
+/// And how many questions are looked into: most have one answer that its nodes can take.
+constexpr int64_t kMostTried = 64;
 
 } // namespace heddle::onnx
 
