@@ -219,8 +219,6 @@ private:
     Value norm = m.unary<SqrtOp>(squares), isOfNumbers = isFinite(norm);
     isWhole = isWhole ? m.make<AndOp>(isWhole.getType(), isWhole, isOfNumbers) : isOfNumbers;
     signature.addOutput(kNorm, norm);
-    for (Value &gradient : gradients) // updates begin when all of them are known
-      gradient = m.select(m.broadcast(isWhole, dimsOf(gradient)), gradient, m.zeros(gradient));
     return norm;
   }
 

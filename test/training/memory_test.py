@@ -235,7 +235,7 @@ def test_activations_of_16_bits_take_less_and_train_alike(name):
     wide, narrow = trainer_of(name), trainer_of(name, recipe={"activations": "bf16"})
     first = next(batches_of(name))
     before, after = wide.prepare(first), narrow.prepare(first)
-    assert after["between_kernels"] < 0.92 * before["between_kernels"]
+    assert after["between_kernels"] < 0.9 * before["between_kernels"]
     assert narrow.step(first) == pytest.approx(wide.step(first), rel=1e-6)  # the way forward is f32
     weights = [key for key in wide.weights if key.startswith("w")]
     start = trainer_of(name).state
