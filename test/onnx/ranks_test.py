@@ -115,8 +115,8 @@ def test_a_node_that_asks_twice():
 
 
 def test_many_questions_of_which_each_has_one_answer():
-    """Each product takes what its squeeze makes at a size of 1, and no other; were both answers read
-    to the end, and again after each, this would not end."""
+    """Each concatenation takes what its squeeze makes at a size of 1, and no other. Were both
+    answers read to the end, and again after each, this would not end."""
     nodes, inputs = [], []
     for i in range(30):
         nodes += [node("Squeeze", [f"x{i}"], [f"u{i}"]),
