@@ -148,6 +148,67 @@ Dim Dim::atom(Kind kind, const Dim &lhs, const Dim &rhs) {
   return result;
 }
 
+/// Of monomials: by the power of the first symbol in which they differ, so that the order stays
+/// when both are multiplied.
+static bool isLower(const Dim::Product &a, const Dim::Product &b) {
+  auto [x, y] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
+  return y != b.end() && (x == a.end() || *y < *x);
+}
+
+static Dim combine(Dim::Kind kind, const Dim &left, const Dim &right) {
+  switch (kind) {
+  case Dim::Kind::FloorDiv:
+    return left.floorDiv(right);
+  case Dim::Kind::Mod:
+    return left.mod(right);
+  case Dim::Kind::Max:
+    return Dim::max(left, right);
+  case Dim::Kind::Min:
+    return Dim::min(left, right);
+  case Dim::Kind::Symbol:
+    break;
+  }
+  llvm_unreachable("a symbol has no operands");
+}
+
+static Dim dimOf(const Dim::Product &factors, int64_t coefficient) {
+  Dim result(coefficient);
+  for (const Dim::Atom &factor : factors)
+    result = result * (factor.kind == Dim::Kind::Symbol
+                           ? Dim::symbol(factor.text)
+                           : combine(factor.kind, *factor.lhs, *factor.rhs));
+  return result;
+}
+
+/// The polynomial that times `divisor` is `dividend`, by long division; nullopt if there is none.
+static std::optional<Dim> exactQuotient(const Dim &dividend, const Dim &divisor) {
+  auto leading = [](const Dim &dim) {
+    return *std::max_element(dim.sum().begin(), dim.sum().end(), [](const auto &a, const auto &b) {
+      return isLower(a.first, b.first);
+    });
+  };
+  if (divisor == Dim(0))
+    return std::nullopt;
+  const auto [ofDivisor, divisorCoefficient] = leading(divisor);
+  Dim quotient, rest = dividend;
+  while (rest != Dim(0)) {
+    const auto [product, coefficient] = leading(rest);
+    if ((coefficient == INT64_MIN && divisorCoefficient == -1) ||
+        coefficient % divisorCoefficient != 0 ||
+        !std::includes(product.begin(), product.end(), ofDivisor.begin(), ofDivisor.end()))
+      return std::nullopt;
+    Dim::Product factors;
+    std::set_difference(product.begin(), product.end(), ofDivisor.begin(), ofDivisor.end(),
+                        std::back_inserter(factors));
+    Dim term = dimOf(factors, coefficient / divisorCoefficient);
+    quotient = quotient + term;
+    rest = rest - divisor * term;
+    if (rest.isTooLarge() || quotient.sum().size() > dividend.sum().size())
+      return std::nullopt;
+  }
+  return quotient;
+}
+
 Dim Dim::floorDiv(const Dim &divisor) const {
   auto constantDivisor = divisor.constant();
   if (isNothingButTooLarge() || divisor.isNothingButTooLarge())
@@ -182,32 +243,25 @@ Dim Dim::floorDiv(const Dim &divisor) const {
     }
     return whole + atom(Kind::FloorDiv, rest, divisor);
   }
-  // A symbolic divisor that is one product divides term by term, or not at all.
-  if (divisor.terms.size() == 1) {
-    const auto &[divisorProduct, divisorCoefficient] = *divisor.terms.begin();
-    if (divisorCoefficient == -1)
-      return (*this * Dim(-1)).floorDiv(divisor * Dim(-1));
-    Dim quotient;
-    bool exact = true;
-    for (const auto &[product, coefficient] : terms) {
-      Product remaining = product;
-      for (const Atom &factor : divisorProduct) {
-        auto place = std::find(remaining.begin(), remaining.end(), factor);
-        if (place == remaining.end())
-          exact = false;
-        else
-          remaining.erase(place);
-      }
-      exact = exact && coefficient % divisorCoefficient == 0;
-      if (!exact)
-        break;
-      quotient.addTerm(remaining, coefficient / divisorCoefficient);
+  if (auto quotient = exactQuotient(*this, divisor))
+    return *quotient;
+  if (divisor.terms.size() == 1 && divisor.terms.begin()->second == -1)
+    return (*this * Dim(-1)).floorDiv(divisor * Dim(-1));
+  // A factor of all terms of both is none of the quotient's.
+  Product common = divisor.terms.empty() ? Product() : divisor.terms.begin()->first;
+  for (const Dim *dim : {&divisor, this})
+    for (const auto &[product, coefficient] : dim->terms) {
+      Product both;
+      std::set_intersection(common.begin(), common.end(), product.begin(), product.end(),
+                            std::back_inserter(both));
+      common = std::move(both);
     }
-    if (exact)
-      return quotient;
+  if (!common.empty()) {
+    Dim factor = dimOf(common, 1);
+    if (auto left = exactQuotient(*this, factor), right = exactQuotient(divisor, factor);
+        left && right)
+      return left->floorDiv(*right);
   }
-  if (*this == divisor)
-    return Dim(1);
   return atom(Kind::FloorDiv, *this, divisor);
 }
 
@@ -228,7 +282,7 @@ Dim Dim::mod(const Dim &divisor) const {
       return Dim(*constantRest % *constantDivisor);
     return atom(Kind::Mod, rest, divisor);
   }
-  if (*this == divisor)
+  if (exactQuotient(*this, divisor))
     return Dim(0);
   return atom(Kind::Mod, *this, divisor);
 }
@@ -354,23 +408,8 @@ Dim Dim::substitute(llvm::function_ref<std::optional<Dim>(llvm::StringRef)> repl
         value = value * (found ? *found : symbol(factor.text));
         continue;
       }
-      Dim left = factor.lhs->substitute(replacement), right = factor.rhs->substitute(replacement);
-      switch (factor.kind) {
-      case Kind::FloorDiv:
-        value = value * left.floorDiv(right);
-        break;
-      case Kind::Mod:
-        value = value * left.mod(right);
-        break;
-      case Kind::Max:
-        value = value * max(left, right);
-        break;
-      case Kind::Min:
-        value = value * min(left, right);
-        break;
-      case Kind::Symbol:
-        break;
-      }
+      value = value * combine(factor.kind, factor.lhs->substitute(replacement),
+                              factor.rhs->substitute(replacement));
     }
     result = result + value;
   }

@@ -135,6 +135,14 @@ TEST(Dim, simplifiesWhatShapesAreMadeOf) {
   EXPECT_EQ((h * Dim(6) + Dim(3)).floorDiv(Dim(3)).str(), "2*h + 1");
   EXPECT_EQ((h * Dim(4)).floorDiv(Dim(2)), h * Dim(2));
   EXPECT_EQ((h * n * w).floorDiv(n), h * w);
+  EXPECT_EQ((h * n * w * Dim(512) + h * n * n * Dim(512)).floorDiv((w + n) * n * Dim(64)),
+            h * Dim(8));
+  EXPECT_EQ((h * h - w * w).floorDiv(h + w), h - w);
+  EXPECT_EQ((h * h - w * w).mod(h + w), Dim(0));
+  EXPECT_EQ((h * n).floorDiv(h * w + h).str(), "n floordiv (w + 1)");
+  EXPECT_EQ((h * Dim(3)).floorDiv(h * Dim(2) + h * w), Dim(3).floorDiv(w + Dim(2)));
+  Dim row = h.floorDiv(Dim(2));
+  EXPECT_EQ((row * w + row * n).floorDiv(w + n), row);
   EXPECT_EQ(h.floorDiv(Dim(2)).floorDiv(Dim(3)), h.floorDiv(Dim(6)));
   EXPECT_EQ((h - Dim(1)).floorDiv(Dim(2)) + Dim(1), (h + Dim(1)).floorDiv(Dim(2)));
   EXPECT_EQ(h.ceilDiv(Dim(2)), (h + Dim(1)).floorDiv(Dim(2)));
