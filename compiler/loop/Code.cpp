@@ -32,7 +32,11 @@ Value Code::number(int64_t value) {
   return b.create<arith::ConstantOp>(loc, b.getI64IntegerAttr(value));
 }
 
-Value Code::add(Value x, Value y) { return b.createOrFold<arith::AddIOp>(loc, x, y); }
+Value Code::add(Value x, Value y) {
+  if (constant(x)) // folds look for constants on the right
+    std::swap(x, y);
+  return b.createOrFold<arith::AddIOp>(loc, x, y);
+}
 Value Code::sub(Value x, Value y) {
   auto p = constant(x), q = constant(y);
   if (p && q)

@@ -15,6 +15,8 @@ template <typename Checked, typename Plain>
 static Value arithmetic(const SizeArithmetic &sizes, Value x, Value y, Plain plain,
                         bool (*leaves)(int64_t, int64_t)) {
   Code &code = sizes.code;
+  if (Code::constant(x)) // folds look for constants on the right
+    std::swap(x, y);
   auto p = Code::constant(x), q = Code::constant(y);
   if (p && q && sizes.overflow && leaves(*p, *q)) {
     *sizes.overflow = code.integerOf(code.b.getI1Type(), 1);
@@ -29,16 +31,29 @@ static Value arithmetic(const SizeArithmetic &sizes, Value x, Value y, Plain pla
   return made.getResult();
 }
 
-/// Frozen, since LLVM looks through chains of `or` for swapped bytes, from each of them anew.
+/// The number of flags that `isAny` has counted; null if it is another test.
+static Value countOf(Value isAny) {
+  auto test = isAny.getDefiningOp<arith::CmpIOp>();
+  auto sum = test ? test.getLhs().getDefiningOp<arith::AddIOp>() : nullptr;
+  bool isCount = sum && test.getPredicate() == arith::CmpIPredicate::ne &&
+                 Code::constant(test.getRhs()) == 0 && sum.getRhs().getDefiningOp<arith::ExtUIOp>();
+  return isCount ? sum.getResult() : Value();
+}
+
+/// Counted, since LLVM looks for swapped bytes through a chain of `or` from each of them anew.
 void SizeArithmetic::noteOverflow(Value found) const {
   if (!*overflow) {
     *overflow = found;
     return;
   }
-  Value either = code.b.createOrFold<arith::OrIOp>(code.loc, *overflow, found);
-  *overflow = either.getDefiningOp<arith::OrIOp>()
-                  ? code.b.create<program::FreezeOp>(code.loc, either).getResult()
-                  : either;
+  OpBuilder &b = code.b;
+  auto flag = [&](Value is) {
+    return b.createOrFold<arith::ExtUIOp>(code.loc, b.getI64Type(), is);
+  };
+  Value before = countOf(*overflow),
+        count = code.add(before ? before : flag(*overflow), flag(found));
+  *overflow =
+      b.createOrFold<arith::CmpIOp>(code.loc, arith::CmpIPredicate::ne, count, code.number(0));
 }
 
 Value SizeArithmetic::add(Value x, Value y) const {

@@ -23,10 +23,10 @@ using mlir::Type;
 using mlir::Value;
 
 struct Argument {
-  enum class Kind { Call, Tensor, Temporary, Data, Size, Message, LibraryCall };
+  enum class Kind { Call, Tensor, Temporary, Data, Size, Number, Message, LibraryCall };
   Kind kind;
   Value tensor;      // Tensor: a value of the graph, constants included
-  int64_t index = 0; // Temporary, Data or LibraryCall: its number
+  int64_t index = 0; // Temporary, Data or LibraryCall: its number; Number: the word
   std::string text;  // Size: of a Dim; Message: what a failure says, with %lld for two values
 };
 

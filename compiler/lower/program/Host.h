@@ -69,6 +69,7 @@ private:
   void storeArguments(graph::GroupOp group, int64_t base);
   Value versionOf(const Kernel &kernel);
   void launchAlone(graph::GroupOp group, Value slots);
+  mlir::func::FuncOp starterOf(mlir::func::FuncOp target);
   void launch(mlir::func::FuncOp target, Value slots, Value tasks, Value work, Value scratch,
               bool needsScratch);
   void launchRegion(llvm::ArrayRef<graph::GroupOp> members);
@@ -164,6 +165,7 @@ private:
   Value isFirst;                                         // of the innermost loop's iterations
   int64_t openSlots = 0;                                 // of `arguments` that a region waits with
   std::map<std::string, mlir::func::FuncOp> dispatchers; // by their kernels and slots
+  llvm::DenseMap<mlir::Operation *, mlir::func::FuncOp> starters; // by the functions they call
 };
 
 } // namespace heddle::lower

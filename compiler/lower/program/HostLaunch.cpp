@@ -92,6 +92,9 @@ void Host::storeArguments(graph::GroupOp group, int64_t base) {
       else // each row has its own
         value = code->number(0);
       break;
+    case Argument::Kind::Number:
+      value = code->number(argument.index);
+      break;
     case Argument::Kind::LibraryCall:
       program.calls.push_back(kernel.calls[argument.index]);
       value = code->number(program.calls.size() - 1);
@@ -107,49 +110,72 @@ void Host::storeArguments(graph::GroupOp group, int64_t base) {
   }
 }
 
-void Host::launch(func::FuncOp target, Value slots, Value tasks, Value work, Value scratch,
-                  bool needsScratch) {
-  auto inParallel = [&] {
-    builder.create<program::LaunchOp>(code->loc, target.getSymName(), call, slots, tasks, scratch);
-    return Values();
-  };
-  code->when(isFine(), [&] {
-    if (needsScratch) {
-      inParallel();
-      return;
-    }
-    Value isSmall = code->less(work, code->number(cost::thresholdAt(model, cost::kParallelWork)));
-    code->choose(
-        isSmall, TypeRange(),
+/// A function that begins the tasks of a kernel: none where the run has failed, little work on this
+/// thread. In line these branches would be most of the code around hundreds of kernels.
+func::FuncOp Host::starterOf(func::FuncOp target) {
+  func::FuncOp &known = starters[target];
+  if (known)
+    return known;
+  OpBuilder b(builder.getContext());
+  b.setInsertionPoint(function);
+  Type pointer = code->pointerType(), i64 = b.getI64Type();
+  known = b.create<func::FuncOp>(code->loc, ("start_" + target.getSymName()).str(),
+                                 b.getFunctionType({pointer, pointer, i64, i64}, {}));
+  known.setPrivate();
+  Block *body = known.addEntryBlock();
+  b.setInsertionPointToEnd(body);
+  Code inside(b, code->loc, 1);
+  Value run = body->getArgument(0), slots = body->getArgument(1), tasks = body->getArgument(2);
+  Value status = b.create<program::StatusOp>(code->loc, run);
+  Value isFine = b.create<arith::CmpIOp>(code->loc, arith::CmpIPredicate::eq, status,
+                                         inside.integerOf(b.getI32Type(), 0));
+  inside.when(isFine, [&] {
+    Value parallelWork = inside.number(cost::thresholdAt(model, cost::kParallelWork));
+    inside.choose(
+        inside.less(body->getArgument(3), parallelWork), TypeRange(),
         [&] {
-          Value none = builder.create<program::NullOp>(code->loc);
-          builder.create<func::CallOp>(code->loc, target,
-                                       ValueRange{slots, code->number(0), tasks, none});
+          Value none = b.create<program::NullOp>(code->loc);
+          b.create<func::CallOp>(code->loc, target,
+                                 ValueRange{slots, inside.number(0), tasks, none});
           return Values();
         },
-        inParallel);
+        [&] {
+          b.create<program::LaunchOp>(code->loc, target.getSymName(), run, slots, tasks,
+                                      inside.number(0));
+          return Values();
+        });
+  });
+  b.create<func::ReturnOp>(code->loc);
+  return known;
+}
+
+void Host::launch(func::FuncOp target, Value slots, Value tasks, Value work, Value scratch,
+                  bool needsScratch) {
+  if (!needsScratch) {
+    builder.create<func::CallOp>(code->loc, starterOf(target),
+                                 ValueRange{call, slots, tasks, work});
+    return;
+  }
+  code->when(isFine(), [&] {
+    builder.create<program::LaunchOp>(code->loc, target.getSymName(), call, slots, tasks, scratch);
   });
 }
 
-/// How many of a kernel's tasks are before `part` of `all` tasks of a region, of which it is
-/// number `i`. In a region of equal kernels they are one kernel after the other, so that a worker
-/// reads the weights of few. Where kernels differ a task of one is not as long as one of another:
-/// each kernel's tasks are shared out for themselves, floor(tasks * part / all + (i + 1/2) /
-/// count), rounded otherwise for each, so that kernels of one task are spread over the workers.
-static Value tasksBefore(Code &code, Value part, ArrayRef<Value> tasks, size_t i, bool areEqual) {
-  auto sum = [&](ArrayRef<Value> values) {
-    Value result = code.number(0);
-    for (Value value : values)
-      result = code.add(result, value);
-    return result;
-  };
-  Value inTurn =
-      code.min(code.max(code.sub(part, sum(tasks.take_front(i))), code.number(0)), tasks[i]);
-  if (areEqual)
+/// How many of a kernel's tasks are before `part` of `all` tasks of a region of `count` kernels, of
+/// which it is number `i`, after kernels of `before` tasks. In a region of equal kernels they are
+/// one kernel after the other, so that a worker reads the weights of few. Where kernels differ a
+/// task of one is not as long as one of another: each kernel's tasks are shared out for themselves,
+/// floor(tasks * part / all + (i + 1/2) / count), rounded otherwise for each, so that kernels of
+/// one task are spread over the workers.
+static Value tasksBefore(Code &code, Value part, Value tasks, Value before, Value all, Value i,
+                         int64_t count) {
+  Value inTurn = code.min(code.max(code.sub(part, before), code.number(0)), tasks);
+  if (!all) // the kernels are equal
     return inTurn;
-  Value all = sum(tasks), twice = code.number(2 * tasks.size());
-  Value scaled = code.mul(code.mul(tasks[i], part), twice);
-  Value rounded = code.add(scaled, code.mul(all, code.number(2 * i + 1)));
+  Value twice = code.number(2 * count);
+  Value scaled = code.mul(code.mul(tasks, part), twice);
+  Value half = code.add(code.mul(i, code.number(2)), code.number(1));
+  Value rounded = code.add(scaled, code.mul(all, half));
   Value spread = code.div(rounded, code.max(code.mul(all, twice), code.number(1)));
   // Products of so many tasks could overflow; they are one kernel after the other.
   Value areMany = code.less(code.number(INT64_C(1) << 28), all);
@@ -173,18 +199,37 @@ func::FuncOp Host::dispatcherOf(ArrayRef<func::FuncOp> targets, ArrayRef<int64_t
   Block *body = known.addEntryBlock();
   b.setInsertionPointToEnd(body);
   Code inside(b, code->loc, 1);
-  Value slots = body->getArgument(0), begin = body->getArgument(1), end = body->getArgument(2);
+  Value slots = body->getArgument(0);
   Type i64 = b.getI64Type();
-  Values tasks;
-  for (size_t i = 0; i < targets.size(); ++i)
-    tasks.push_back(inside.load(i64, slots, inside.number(1 + i)));
-  for (auto [i, target] : llvm::enumerate(targets)) {
-    Value low = tasksBefore(inside, begin, tasks, i, areEqual);
-    Value high = tasksBefore(inside, end, tasks, i, areEqual);
-    inside.when(inside.less(low, high), [&] {
-      Value own = inside.at(slots, i64, inside.number(bases[i]));
-      b.create<func::CallOp>(code->loc, target, ValueRange{own, low, high, body->getArgument(3)});
-    });
+  int64_t count = targets.size();
+  auto tasksOf = [&](Value i) { return inside.load(i64, slots, inside.add(i, inside.number(1))); };
+  Value zero = inside.number(0), all;
+  if (!areEqual)
+    all = inside.fold(zero, inside.number(count), 1, zero, [&](Value i, ValueRange sum) {
+      return Values{inside.add(sum[0], tasksOf(i))};
+    })[0];
+  Value before = zero;
+  for (int64_t first = 0, end; first < count; first = end) {
+    // Neighbours with the same function and as many slots are a loop.
+    for (end = first + 1; end < count && targets[end] == targets[first]; ++end)
+      ;
+    int64_t stride = first + 1 < count ? bases[first + 1] - bases[first] : 0;
+    auto runPart = [&](Value i, ValueRange carried) {
+      Value tasks = tasksOf(i);
+      auto place = [&](unsigned part) {
+        return tasksBefore(inside, body->getArgument(part), tasks, carried[0], all, i, count);
+      };
+      Value low = place(1), high = place(2);
+      inside.when(inside.less(low, high), [&] {
+        Value base = inside.add(inside.number(bases[first] - first * stride),
+                                inside.mul(i, inside.number(stride)));
+        b.create<func::CallOp>(
+            code->loc, func::FuncOp(targets[first]),
+            ValueRange{inside.at(slots, i64, base), low, high, body->getArgument(3)});
+      });
+      return Values{inside.add(carried[0], tasks)};
+    };
+    before = inside.fold(inside.number(first), inside.number(end), 1, before, runPart)[0];
   }
   b.create<func::ReturnOp>(code->loc);
   return known;

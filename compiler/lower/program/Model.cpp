@@ -1,55 +1,17 @@
-// Model: kernels of all groups, each distinct function once, and the program around them.
+// Model: kernels of all groups, and the program around them.
 
 #include "compiler/lower/program/Model.h"
 
 #include "compiler/graph/ragged/Ragged.h"
 
+#include "compiler/lower/Functions.h"
 #include "compiler/lower/Schedule.h"
 #include "compiler/lower/program/Host.h"
 #include "compiler/lower/program/RowTables.h"
 
-#include "llvm/Support/xxhash.h"
-
 using namespace mlir;
 
 namespace heddle::lower {
-
-namespace {
-struct SharedFunctions {
-  llvm::StringMap<std::string> nameOf; // by their text
-  llvm::StringMap<char> names;
-};
-} // namespace
-
-/// Groups of one form become functions of one text, however their tensors and weights differ: one
-/// of them is enough. Its name is its text's, so that other models have the same function, too.
-static void shareFunctions(ModuleOp module, Kernel &kernel, SharedFunctions &functions) {
-  for (Phase &phase : kernel.phases) {
-    // It is among the last that were made; a search from the front would look at all others.
-    auto made = llvm::find_if(llvm::reverse(*module.getBody()), [&](Operation &op) {
-      auto function = dyn_cast<func::FuncOp>(op);
-      return function && function.getSymName() == phase.function;
-    });
-    auto function = cast<func::FuncOp>(*made);
-    std::string text;
-    llvm::raw_string_ostream stream(text);
-    function.setSymName("phase");
-    function.print(stream, OpPrintingFlags().useLocalScope());
-    function.setSymName(phase.function);
-    auto [known, isNew] = functions.nameOf.try_emplace(stream.str());
-    if (isNew) {
-      std::string name =
-          "kernel_" + llvm::utohexstr(llvm::xxh3_64bits(text), /*LowerCase=*/true, 16);
-      while (!functions.names.try_emplace(name).second) // of another text
-        name += "x";
-      function.setSymName(name);
-      known->second = name;
-    } else {
-      function.erase();
-    }
-    phase.function = known->second;
-  }
-}
 
 /// The size that has the rows of a ragged group; "" of others.
 static std::string rowsOf(graph::GroupOp group) {
@@ -66,8 +28,9 @@ llvm::Error lowerModel(func::FuncOp model, const program::Machine &machine,
                        vector::VectorDialect, program::ProgramDialect, cf::ControlFlowDialect>();
   program.module = ModuleOp::create(model.getLoc());
   std::map<Operation *, std::shared_ptr<Kernel>> kernels;
+  SmallVector<const Kernel *> inOrder;
   llvm::Error problems = llvm::Error::success();
-  SharedFunctions functions;
+  Functions functions(*program.module);
   mechanism::Placements placements = mechanism::placementsOf(model);
   int64_t number = 0;
   model.walk([&](graph::GroupOp group) {
@@ -103,15 +66,20 @@ llvm::Error lowerModel(func::FuncOp model, const program::Machine &machine,
       return;
     }
     program.kernels.push_back(group.getName().str());
-    shareFunctions(*program.module, builder.kernel, functions);
-    std::vector<std::string> &phases = program.functions.emplace_back();
-    for (const Phase &phase : builder.kernel.phases)
-      phases.push_back(phase.function);
     llvm::move(builder.kernel.sources, std::back_inserter(program.sources));
-    kernels[group] = std::make_shared<Kernel>(std::move(builder.kernel));
+    auto kernel = std::make_shared<Kernel>(std::move(builder.kernel));
+    functions.add(*kernel);
+    inOrder.push_back(kernel.get());
+    kernels[group] = std::move(kernel);
   });
   if (problems)
     return problems;
+  functions.merge();
+  for (const Kernel *kernel : inOrder) {
+    std::vector<std::string> &phases = program.functions.emplace_back();
+    for (const Phase &phase : kernel->phases)
+      phases.push_back(phase.function);
+  }
   return Host(model, kernels, placements, program).write();
 }
 

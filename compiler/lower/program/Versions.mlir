@@ -13,10 +13,10 @@
 // CHECK: %[[CHOSEN:.*]] = arith.select %[[IS_FEW]], %c0_i64, %[[SECOND]]
 // CHECK: arith.cmpi eq, %[[CHOSEN]], %c0_i64
 // CHECK: scf.if
-// CHECK: program.launch @[[FIRST:kernel_[0-9a-f]*]]
+// CHECK: call @[[FIRST:start_kernel_[0-9a-f]*]]
 // CHECK: arith.cmpi eq, %[[CHOSEN]], %c1_i64
 // CHECK: arith.cmpi eq, %[[CHOSEN]], %c2_i64
-// CHECK: program.launch @[[FIRST]]
+// CHECK: call @[[FIRST]]
 func.func @main(%x: !x) -> !y {
   %w = graph.constant dense<1.0> : tensor<33x48xf32>
   %a = graph.group "product" {kind = "contraction", card = "matmul", card_hash = "0",

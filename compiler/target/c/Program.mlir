@@ -9,9 +9,11 @@
 // CHECK: static void [[KERNEL:h_kernel[_0-9a-f]*]](unsigned char *a0, uint64_t a1, uint64_t a2, unsigned char *a3) {
 // CHECK: h_word(a0 + 8)
 // CHECK: for (int64_t
+// CHECK: static void h_start_kernel{{[_0-9a-f]*}}(unsigned char *a0,
+// CHECK: h_launch(a0, [[KERNEL]],
 // CHECK: static uint32_t h_heddle_program_run(unsigned char *a0) {
 // CHECK: ((h_run *)(void *)a0)->symbols;
-// CHECK: h_launch(a0, [[KERNEL]],
+// CHECK: h_start_kernel
 // CHECK: static uint32_t h_heddle_program_sizes(unsigned char *a0, unsigned char *a1, unsigned char *a2, unsigned char *a3) {
 // CHECK: h_multiply_checked(
 func.func @main(%x: tensor<?x?xf32, #graph.dims<"a", "b">>) -> tensor<?x?xf32, #graph.dims<"a", "b">> {
