@@ -137,8 +137,9 @@ std::optional<CachedArtefact> findCached(const ModelKey &key, const CompileOptio
   Json note = parseJson(entry->note().str());
   if (!note.is_object())
     return std::nullopt;
+  std::vector<std::string> files;
   for (const auto &[location, digest] : note.at("files").items()) {
-    auto now = digestOfFile(besideModel(key.path, location));
+    auto now = digestOfFile(files.emplace_back(besideModel(key.path, location)));
     if (!now || cache::hexOf(*now) != digest.get<std::string>())
       return std::nullopt;
   }
@@ -149,7 +150,7 @@ std::optional<CachedArtefact> findCached(const ModelKey &key, const CompileOptio
   report["from_cache"] = true;
   return CachedArtefact{std::move(*entry), note.at("plan").get<std::string>(),
                         report.dump(2, ' ', false, Json::error_handler_t::replace),
-                        note.at("header").get<std::string>()};
+                        note.at("header").get<std::string>(), std::move(files)};
 }
 
 void keep(const ModelKey &key, const Compiled &compiled, const CompileOptions &options,

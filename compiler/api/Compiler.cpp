@@ -4,10 +4,12 @@
 #include "compiler/api/CostModelFile.h"
 #include "compiler/api/Options.h"
 #include "compiler/api/Status.h"
+#include "compiler/api/Text.h"
 #include "compiler/onnx/Importer.h"
 #include "compiler/pipeline/Explain.h"
 #include "compiler/pipeline/Pipeline.h"
 #include "compiler/support/Files.h"
+#include "compiler/support/Json.h"
 
 #include "heddle/compiler.h"
 #include "runtime/executable/variants.h"
@@ -473,6 +475,23 @@ heddle_status_t *heddle_compiled_module(const heddle_compiled_t *compiled,
     std::string message = heddle_status_message(status);
     heddle_status_destroy(status);
     return makeError(ErrorCode::Internal, message);
+  });
+}
+
+heddle_status_t *heddle_compiled_kept(const heddle_compiled_t *compiled, heddle_text_t **json) {
+  return textOf(json, [&]() -> llvm::Expected<std::string> {
+    compiled->settle();
+    std::lock_guard<std::mutex> lock(compiled->mutex);
+    const CachedArtefact *found = compiled->fromCache();
+    if (found && !found->entry.isSound()) {
+      compiled->dropCached();
+      found = nullptr;
+    }
+    Json kept;
+    if (found)
+      kept = {{"path", compiled->options.cache->pathOf(compiled->key->digest)},
+              {"files", found->files}};
+    return kept.dump(-1, ' ', false, Json::error_handler_t::replace);
   });
 }
 

@@ -216,6 +216,11 @@ HEDDLE_API heddle_status_t *heddle_tune(const char *model_path,
 HEDDLE_API heddle_status_t *heddle_cost_features(const char *records, const char *target,
                                                  int threads, heddle_text_t **json);
 
+/* Keeps the artefact in the cache, and says where, and of which files of external data it was made,
+ * as JSON: {"path": "...", "files": ["..."]}; "null" where the cache cannot have it. */
+HEDDLE_API heddle_status_t *heddle_compiled_kept(const heddle_compiled_t *compiled,
+                                                 heddle_text_t **json);
+
 /* What a cache's folder holds, as JSON: {"path", "entries", "bytes"}. `folder` as
  * heddle_compile_options_t.cache; the path is "" where there is none. "not_used" says why a folder
  * that is there is not used: others may write to it. */

@@ -6,6 +6,7 @@ SPDX-License-Identifier: Apache-2.0
 import contextlib
 import ctypes
 import difflib
+import functools
 import inspect
 import json
 import operator
@@ -16,9 +17,9 @@ import weakref
 
 import numpy as np
 
-from . import arrays, library, workplace
+from . import arrays, library, starts, workplace
 from .library import Tensor, UsageError, call
-from .session import Module, NodeArg
+from .session import Module, NodeArg, load
 
 KINDS = {".so": "so", ".o": "o", ".h": "h", ".ll": "ll", ".s": "asm", ".c": "c",
          ".plan": "plan"}
@@ -27,10 +28,16 @@ KINDS = {".so": "so", ".o": "o", ".h": "h", ".ll": "ll", ".s": "asm", ".c": "c",
 class Compiled(library.Held):
     """What one compilation made: write it to files, ask it for its plan and report."""
 
-    def __init__(self, handle, threads=None):
-        self._handle = handle
-        self._threads = threads
-        self._finalizer = weakref.finalize(self, call, "heddle_compiled_destroy", handle)
+    def __init__(self, make, threads=None):
+        """`make()`: the handle of C, when it is first asked for."""
+        self._make, self._threads = make, threads
+
+    @functools.cached_property
+    def _handle(self):
+        handle = self._make()
+        self._make = None  # with the model's bytes
+        weakref.finalize(self, call, "heddle_compiled_destroy", handle)
+        return handle
 
     def write(self, path, kind=None):
         """Writes "so", "o", "h", "ll", "asm", "c", "plan", "graph" or "loops", by default what the
@@ -57,10 +64,30 @@ class Compiled(library.Held):
         """Seconds a stage, groups, arena."""
         return json.loads(os.fsdecode(call("heddle_compiled_report", self._handle)))
 
+    @property
+    def kept(self):
+        """Where the artefact is in the cache, and the files of its external data; or None."""
+        text = ctypes.c_void_p()
+        call("heddle_compiled_kept", self._handle, ctypes.byref(text))
+        try:
+            return json.loads(os.fsdecode(call("heddle_text_str", text)))
+        finally:
+            call("heddle_text_destroy", text)
+
     def module(self):
         handle = ctypes.c_void_p()
-        call("heddle_compiled_module", self._handle, ctypes.byref(handle))
-        return Module(handle, compiled=self, threads=self._threads)
+        if library.library() is library.compiler():
+            call("heddle_compiled_module", self._handle, ctypes.byref(handle))
+            return Module(handle, compiled=self, threads=self._threads)
+        # The runtime that was there before the compiler has structures of its own.
+        if kept := self.kept:
+            module = load(kept["path"], threads=self._threads)
+        else:
+            with workplace.folder() as folder:
+                self.write(os.path.join(folder, "model.so"))
+                module = load(os.path.join(folder, "model.so"), threads=self._threads)
+        module.compiled = self
+        return module
 
 
 def _shape_texts(shapes):
@@ -322,16 +349,30 @@ def compile(  # noqa: A001: the package's own word
 
     The result's `compiled` has `write`, `plan` and `report`.
     """
-    given, handle = dict(locals()), ctypes.c_void_p()
-    given["progress"], failures = _progress(progress)
-    with _options(given) as options:
-        _compile(model, options, handle)
-    return _finished(Compiled(handle, threads), output, threads, load, failures)
-
-
-def _finished(compiled, output, threads, load, failures):
-    """What `compile` returns: the module in this process, or the one in the file `output`."""
+    given = dict(locals())
+    start = starts.Start(model, given)
+    compiled, failures = Compiled(lambda: _made(model, given, failures), threads), {}
+    if module := start.find():
+        module.threads, module.compiled = threads, compiled
+        return module
+    compiled._handle  # noqa: B018: compiled now
     _pass_on(failures)
+    result = _finished(compiled, output, threads, load)
+    start.keep(compiled)
+    return result
+
+
+def _made(model, given, failures):
+    handle = ctypes.c_void_p()
+    progress, raised = _progress(given["progress"])
+    with _options({**given, "progress": progress}) as options:
+        _compile(model, options, handle)
+    failures |= raised
+    return handle
+
+
+def _finished(compiled, output, threads, load):
+    """What `compile` returns: the module in this process, or the one in the file `output`."""
     if output is not None:
         compiled.write(output)
     if not load:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from . import arrays, library
-from .library import call
+from .library import call_everywhere
 
 VERSION, MAX_RANK = 1, 16
 
@@ -48,7 +48,7 @@ _registered = []  # what C points to must stay
 
 def load_custom_ops(path):
     """Registers the ops of a library: nodes of their domains and names compile from now on."""
-    call("heddle_custom_op_load", os.fsencode(path))
+    call_everywhere("heddle_custom_op_load", os.fsencode(path))
 
 
 def custom_op(domain, name, shape):
@@ -90,7 +90,7 @@ def custom_op(domain, name, shape):
                 room[...] = value
 
         op = _Op(VERSION, domain.encode(), name.encode(), _guarded(ask_shape), _guarded(compute))
-        call("heddle_custom_op_register", ctypes.addressof(op))
+        call_everywhere("heddle_custom_op_register", ctypes.addressof(op))
         _registered.append(op)
         return function
 

@@ -1,8 +1,9 @@
-"""library: libheddle.so: where it is found, its structures, its errors.
+"""library: libheddle.so and libheddle_runtime.so: where they are found, their structures, errors.
 
 Runs go through the extension (python/extension), which is loaded with the package. What is rare,
-compiling and loading, goes through ctypes: `call(name, ...)` raises what a status says. libheddle
-itself is loaded at the first call, so that importing the package costs next to nothing.
+compiling and loading, goes through ctypes: `call(name, ...)` raises what a status says. A library
+is loaded at the first call, so that importing the package costs next to nothing: the runtime alone
+where nothing was compiled before, since the compiler takes 65 MB and as much time as a small model.
 SPDX-License-Identifier: Apache-2.0
 """
 
@@ -195,6 +196,7 @@ PROTOTYPES = {
     "heddle_cost_features": (STATUS, [c_char_p, c_char_p, c_int, POINTER(HANDLE)]),
     "heddle_compiled_destroy": (None, [HANDLE]),
     "heddle_compiled_write": (STATUS, [HANDLE, c_char_p, c_char_p]),
+    "heddle_compiled_kept": (STATUS, [HANDLE, POINTER(HANDLE)]),
     "heddle_compiled_module": (STATUS, [HANDLE, POINTER(HANDLE)]),
     "heddle_compiled_plan": (c_char_p, [HANDLE]),
     "heddle_compiled_report": (c_char_p, [HANDLE]),
@@ -210,9 +212,14 @@ HERE = Path(__file__).resolve().parent
 FOLDERS = (HERE / "lib", HERE.parents[1] / "build" / "release" / "lib")
 
 
-def candidates():
-    """Where the library may be, best first. The last one is left to the system's loader."""
-    return [*(folder / "libheddle.so" for folder in FOLDERS), "libheddle.so"]
+WHOLE, LIGHT = "libheddle.so", "libheddle_runtime.so"
+COMPILER = ("heddle_compile", "heddle_text", "heddle_cost", "heddle_reference")  # what WHOLE alone has
+
+
+def candidates(name=WHOLE):
+    """Where a library may be, best first. The last one is left to the system's loader."""
+    chosen = os.environ.get("HEDDLE_LIBRARY")
+    return [chosen] if chosen else [*(folder / name for folder in FOLDERS), name]
 
 
 def _load_extension():
@@ -231,13 +238,16 @@ def _load_extension():
 extension = _load_extension()
 
 
-@functools.lru_cache(maxsize=None)
-def library():
-    """The loaded library. CDLL lets go of Python's lock while a function runs."""
-    chosen = os.environ.get("HEDDLE_LIBRARY")
-    tried = [chosen] if chosen else candidates()
+_lock = threading.RLock()
+_loaded = {}  # by name; the first one loads and runs modules
+_everywhere = []
+
+
+def _load(name):
+    if name in _loaded:
+        return _loaded[name]
     reasons = []
-    for path in tried:
+    for path in candidates(name):
         if isinstance(path, Path) and not path.exists():
             reasons.append(f"{path}: no such file")
             continue
@@ -245,27 +255,53 @@ def library():
             from . import arrays
 
             found = ctypes.CDLL(str(path))
-            extension.open(str(path), arrays, ERRORS)
-            return found
+            if not _loaded:
+                extension.open(str(path), arrays, ERRORS)
         except OSError as error:
             reasons.append(str(error))
+            continue
+        for function_name, arguments in _everywhere:
+            _checked(found, function_name, arguments)
+        _loaded[name] = found
+        return found
     raise Error(
-        "cannot load libheddle.so: "
+        f"cannot load {name}: "
         + "; ".join(reasons)
         + "; build it with './dev build', or name it in HEDDLE_LIBRARY"
     )
 
 
+def compiler():
+    """The library with the compiler. CDLL lets go of Python's lock while a function runs."""
+    with _lock:
+        return _load(WHOLE)
+
+
+def library():
+    """The library that loads and runs modules: that of the compiler if it was there before."""
+    with _lock:
+        if _loaded:
+            return next(iter(_loaded.values()))
+        is_beside = any(isinstance(path, Path) and path.exists() for path in candidates(LIGHT))
+        return _load(LIGHT if is_beside else WHOLE)
+
+
 @functools.lru_cache(maxsize=None)
-def function(name):
+def _function(found, name):
     try:
-        found = getattr(library(), name)
+        function = getattr(found, name)
     except AttributeError:
-        raise Error(
-            f"'{library()._name}' has no {name}: it is a runtime without the compiler"
-        ) from None
-    found.restype, found.argtypes = PROTOTYPES[name]
-    return found
+        raise Error(f"'{found._name}' has no {name}: it is a runtime without the compiler") from None
+    function.restype, function.argtypes = PROTOTYPES[name]
+    return function
+
+
+def _library_of(name):
+    return compiler() if name.startswith(COMPILER) else library()
+
+
+def function(name):
+    return _function(_library_of(name), name)
 
 
 raised = {}  # by thread: what an op in Python has raised there
@@ -316,13 +352,31 @@ class Held:
 
 def call(name, *arguments):
     """Calls a function of the C API; a status becomes an exception."""
-    result = function(name)(*arguments)
+    return _checked(_library_of(name), name, arguments)
+
+
+def call_everywhere(name, *arguments):
+    """Calls a function in each library that is or will be loaded: each has ops of its own."""
+    with _lock:
+        library()
+        for found in _loaded.values():
+            _checked(found, name, arguments)
+        _everywhere.append((name, arguments))
+
+
+def has_own_ops():
+    """Whether models may mean by a name what only this process knows."""
+    return bool(_everywhere)
+
+
+def _checked(found, name, arguments):
+    result = _function(found, name)(*arguments)
     if PROTOTYPES[name][0] is not STATUS:
         return result
     if result:
-        code = function("heddle_status_code")(result)
-        message = function("heddle_status_message")(result).decode(errors="replace")
-        function("heddle_status_destroy")(result)
+        code = _function(found, "heddle_status_code")(result)
+        message = _function(found, "heddle_status_message")(result).decode(errors="replace")
+        _function(found, "heddle_status_destroy")(result)
         raise explained(ERRORS.get(code, InternalError)(message))
     raised.pop(threading.get_ident(), None)
     return None
