@@ -210,6 +210,15 @@ HERE = Path(__file__).resolve().parent
 FOLDERS = (HERE / "lib", HERE.parents[1] / "build" / "release" / "lib")
 
 
+def get_include():
+    """The folder of the headers, for compilers: include/heddle of the wheel or of the checkout."""
+    for folder in (HERE / "include", HERE.parents[1] / "include"):
+        if (folder / "heddle" / "runtime.h").exists():
+            return str(folder)
+    raise Error(f"there are no headers in '{HERE / 'include'}'; './dev wheel' makes a package "
+                "that has them")
+
+
 def candidates():
     """Where the library may be, best first. The last one is left to the system's loader."""
     return [*(folder / "libheddle.so" for folder in FOLDERS), "libheddle.so"]
