@@ -363,6 +363,8 @@ Json Explainer::write() {
   Json json = {{"model", compiled.program.model},
                {"target", compiled.target->name},
                {"vector_bits", compiled.machine.lanes * 32},
+               {"math", compiled.isStrict ? "strict" : "fast"},
+               {"subnormals", compiled.target->subnormals().str()},
                {"symbols", compiled.program.symbols},
                {"launches", compiled.program.launches},
                {"weights_bytes", compiled.program.weights.size}};

@@ -12,7 +12,9 @@ std::string identifierOf(const Program &program) {
     if (!llvm::isAlnum(c) && c != '_')
       c = '_';
   llvm::StringRef start = name;
-  bool isReserved = start == "h" || start.starts_with("h_") || start.starts_with("_");
+  bool isReserved = start.starts_with("_");
+  for (llvm::StringRef ours : {"h", "heddle"}) // begin names of the generated code and of the API
+    isReserved |= start == ours || start.starts_with((ours + "_").str());
   if (isReserved || name.empty() || llvm::isDigit(name[0]))
     name = "model_" + name;
   return name;

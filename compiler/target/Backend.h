@@ -71,6 +71,9 @@ public:
   virtual std::string whyNoLibrary(llvm::StringRef file) const = 0;
   /// "" if kernels written in C or C++ can be compiled for it, else why not.
   virtual std::string whyNoSources() const = 0;
+  /// What becomes of results below the normal numbers: "keep", "flush", or "caller", whose mode of
+  /// the CPU decides.
+  virtual llvm::StringRef subnormals() const = 0;
   /// "" if this process may load its code, else the end of a sentence about the target, "which is
   /// ...", and a note with the way out.
   virtual std::string whyNotHere() const = 0;

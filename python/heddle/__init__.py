@@ -18,6 +18,7 @@ from .library import (
     RefusedError,
     UsageError,
     extension,
+    get_include,
 )
 from .session import InferenceSession, Module, NodeArg, Session, load
 
@@ -39,6 +40,7 @@ __all__ = [
     "UsageError",
     "compile",
     "custom_op",
+    "get_include",
     "load",
     "load_custom_ops",
     "reference",

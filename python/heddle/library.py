@@ -213,7 +213,17 @@ FOLDERS = (HERE / "lib", HERE.parents[1] / "build" / "release" / "lib")
 
 
 WHOLE, LIGHT = "libheddle.so", "libheddle_runtime.so"
-COMPILER = ("heddle_compile", "heddle_text", "heddle_cost", "heddle_reference")  # what WHOLE alone has
+# What WHOLE alone has.
+COMPILER = ("heddle_compile", "heddle_text", "heddle_cost", "heddle_reference")
+
+
+def get_include():
+    """The folder of the headers, for compilers: include/heddle of the wheel or of the checkout."""
+    for folder in (HERE / "include", HERE.parents[1] / "include"):
+        if (folder / "heddle" / "runtime.h").exists():
+            return str(folder)
+    raise Error(f"there are no headers in '{HERE / 'include'}'; './dev wheel' makes a package "
+                "that has them")
 
 
 def candidates(name=WHOLE):

@@ -128,6 +128,53 @@ def test_the_guide_s_program(tmp_path):
     assert done.stdout.decode().split() == [f"{number:g}" for number in np.concatenate(expected)]
 
 
+IN_C = r"""
+#include "%(file)s.h"
+#include <stdio.h>
+int main(void) {
+  int %(file)s = 3; /* a name of the program's own */
+  heddle_module_t *module;
+  heddle_status_t *status = heddle_module_from_executable(&%(name)s_executable, 0, 0, &module);
+  if (status) { puts(heddle_status_message(status)); return 1; }
+  printf("%%s %%d\n", heddle_module_input(module, 0)->name, %(file)s);
+  heddle_module_destroy(module);
+  return 0;
+}
+"""
+AS_C = r"""
+#include <heddle/runtime.h>
+#define %(name)s_INTERFACE_ONLY
+#include "%(file)s.c"
+int main(void) {
+  int %(file)s = 3;
+  %(name)s_tensor x = {.dtype = 1, .rank = 2, .dims = {2, 3}}, y = {.data = 0};
+  int64_t bytes;
+  return %(file)s + %(name)s_arena_bytes(&x, &y, &bytes, 0) - 3;
+}
+"""
+
+
+@pytest.mark.parametrize("file, name", [
+    ("h", "model_h"), ("heddle", "model_heddle"), ("heddle_m", "model_heddle_m"),
+    ("runtime", "runtime"), ("version", "version"), ("m", "m")])
+def test_any_name_serves_in_c(tmp_path, file, name):
+    """Names of the generated code, of Heddle's functions and of its headers, and any other."""
+    names = {"file": file, "name": name}
+    path = save(dense_model(), tmp_path / f"{file}.onnx")
+    for made in (f"{file}.o", f"{file}.c"):
+        done = heddle("compile", path, "-o", tmp_path / made, "-O0",
+                      *(("--target", "c") if made.endswith(".c") else ()))
+        assert done.status == OK, done.errors
+    (tmp_path / "in_c.c").write_text(IN_C % names)
+    (tmp_path / "as_c.c").write_text(AS_C % names)
+    include, runtime = ROOT / "include", ROOT / "build/release/lib/libheddle_runtime.a"
+    for sources in (["in_c.c", f"{file}.o", runtime], ["as_c.c", f"{file}.c"]):
+        subprocess.run([COMPILERS[0], *FLAGS, f"-I{include}", *sources, "-lm", "-o", "program"],
+                       cwd=tmp_path, check=True)
+        done = subprocess.run([tmp_path / "program"], capture_output=True, text=True, check=True)
+        assert done.stdout == ("x 3\n" if "in_c.c" in sources else "")
+
+
 LOOP = r"""
 #include <stdio.h>
 #include <stdlib.h>

@@ -167,10 +167,34 @@ def test_bench_beside_onnxruntime(model):
     assert times["ratio"] == pytest.approx(times["onnxruntime"]["median_ms"] / times["median_ms"])
 
 
-def test_bench_without_onnxruntime_says_how_to_get_it(model, monkeypatch):
-    monkeypatch.setattr(sys, "executable", "/none/python")
+@pytest.fixture(params=["no Python", "no package"])
+def without_onnxruntime(request, tmp_path, monkeypatch):
+    """What is said where it is missing."""
+    python = tmp_path / "python"
+    if request.param == "no package":
+        python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "$@"\n')
+        python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    return (f"cannot run '{python}'" if request.param == "no Python"
+            else "-m pip install onnxruntime' installs it; HEDDLE_PYTHON names another Python")
+
+
+def test_bench_without_onnxruntime_says_how_to_get_it(model, without_onnxruntime):
     done = heddle("bench", model, "--vs", "onnxruntime")
-    assert done.status == USAGE and "cannot run '/none/python'" in done.errors
+    assert done.status == USAGE and without_onnxruntime in done.errors
+    assert "Traceback" not in done.errors
+
+
+def test_compare_without_onnxruntime(model, without_onnxruntime):
+    sizes = "--dim", "batch=10000"  # more bytes than a pipe holds
+    done = heddle("compare", model, *sizes, "--per-node", "--json")
+    assert done.status == OK, done.errors
+    assert [row["against"] for row in done.json["outputs"]] == ["reference"]
+    assert without_onnxruntime in done.errors and "Traceback" not in done.errors
+    assert "no nodes are compared: that takes both the reference and ONNX Runtime" in done.errors
+    done = heddle("compare", model, *sizes, "--against", "onnxruntime")
+    assert done.status == USAGE and done.output == ""
+    assert without_onnxruntime in done.errors and "Traceback" not in done.errors
 
 
 @needs_onnxruntime
@@ -214,7 +238,28 @@ def test_plan(model, tmp_path):
     assert checked.status == OK and "fits" in checked.output
     (tmp_path / "p.json").write_text("{")
     checked = heddle("plan", "--check", tmp_path / "p.json", model)
-    assert checked.status == USAGE and "is not JSON" in checked.errors
+    assert checked.status == USAGE and "p.json:1: error: this is not JSON" in checked.errors
+
+
+@pytest.mark.parametrize("edit", [
+    lambda plan: plan.update(groups=[]),
+    lambda plan: plan.update(groups=[], fusion={"product": "apart"}),
+    lambda plan: plan.update(groups=plan["groups"][::-1]),
+    lambda plan: [group.update(order=7 + 3 * group["order"]) for group in plan["groups"]],
+    lambda plan: [group.update(ops=group["ops"][::-1]) for group in plan["groups"]],
+    lambda plan: [group.update(knobs={"m": group["knobs"]["m"]}) for group in plan["groups"]],
+    lambda plan: [group.pop(field) for group in plan["groups"] for field in
+                  ("ops", "key", "card_hash", "knobs", "order")],
+    lambda plan: [group.update(device=0, card_hash="", region=3) for group in plan["groups"]],
+])
+def test_a_plan_that_is_carried_out_fits(model, tmp_path, edit):
+    plan = heddle("plan", model, "--json").json
+    edit(plan)
+    (tmp_path / "p.json").write_text(json.dumps(plan))
+    done = heddle("compile", model, "--plan", tmp_path / "p.json", "-o", tmp_path / "made.json")
+    assert done.status == OK, done.errors
+    done = heddle("plan", model, "--check", tmp_path / "p.json", "--json")
+    assert done.status == OK and done.json["fits"], done.output + done.errors
 
 
 @pytest.mark.parametrize("name", ["INT4", "UINT4", "INT2", "UINT2"])

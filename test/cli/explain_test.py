@@ -65,6 +65,19 @@ def test_text_has_a_line_for_each_group(chain):
     assert "symbols  batch" in done.output
 
 
+@pytest.mark.parametrize("options, json_says, text_says", [
+    ((), "flush", "math     fast; subnormal results are flushed to 0 (--subnormals keep keeps"),
+    (("--subnormals", "keep"), "keep", "math     fast; subnormal results are kept"),
+    (("--math", "strict"), "keep", "math     strict; subnormal results are kept"),
+    (("--math", "strict", "--subnormals", "flush"), "flush",
+     "math     strict; subnormal results are flushed"),
+    (("--target", "c"), "caller", "subnormal results are left to the program"),
+])
+def test_says_what_becomes_of_subnormal_results(model, options, json_says, text_says):
+    assert heddle("explain", model, "--json", *options).json["subnormals"] == json_says
+    assert text_says in heddle("explain", model, *options).output
+
+
 def test_json_says_what_was_offered_and_why_not(model):
     told = heddle("explain", model, "--json").json
     [group] = told["groups"]

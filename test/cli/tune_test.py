@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -103,7 +105,45 @@ def test_text_names_what_is_next(model, records):
     done = heddle("tune", model, "--records", records, "--trials", "2", *ONE)
     assert done.status == OK, done.errors
     assert "matmul m=" in done.output and f"records  {records}" in done.output
-    assert f"heddle compile {model} --records {records}" in done.output
+    found, kept = re.search(r"^kept +(\w+)$", done.output, re.M), "--chooser rules"
+    if found[1] != "default" or "\nmodel " not in done.output:
+        kept = f"--records {records}"
+    assert f"\nnext     heddle compile {model} --threads 1 {kept} -o m.so\n" in done.output
+
+
+def test_what_is_next_can_be_pasted_into_a_shell(model, tmp_path, monkeypatch):
+    """All that a compilation takes as tuning did, with names that a shell would split."""
+    folder = tmp_path / "a folder; it's"
+    folder.mkdir()
+    shutil.copy(model, folder / "my $model.onnx")
+    monkeypatch.chdir(folder)
+    for more in ((), ("-o", "a plan.json")):
+        done = heddle("tune", "my $model.onnx", "--trials", "1", "--records", "the records.db",
+                      *ONE, "--dim", "batch=4", "--math", "strict", "-O2", *more)
+        assert done.status == OK, done.errors
+        [line] = re.findall(r"^next +(.*)$", done.output, re.M)
+        path = f"{Path(find_heddle()).parent}:{os.environ['PATH']}"
+        ran = subprocess.run(["sh", "-c", line], env={**os.environ, "PATH": path}, check=False,
+                             capture_output=True, text=True)
+        assert ran.returncode == 0, line + ran.stderr
+        assert (folder / "my $model.so").exists() and (folder / "my $model.h").exists()
+        (folder / "my $model.so").unlink()
+        for option in ("--threads 1", "--dim batch=4", "--math strict", "-O 2"):
+            assert option in line
+
+
+def test_what_is_slower_as_a_whole_is_not_kept(model, records, tmp_path):
+    """One row at a time: slower, whatever the machine does beside it."""
+    prefer(records, model, tmp_path, m=1, n=4)
+    by_rule, plan = tmp_path / "by_rule.json", tmp_path / "found.json"
+    assert heddle("plan", model, "-o", by_rule, *ONE).status == OK
+    assert knobs_of(model, "--records", records) != knobs_of(model)
+    for more in (("-o", plan), ()):
+        found = tune(model, records, *more, trials=1)
+        assert found["model_times"]["ratio"] < 1 and found["kept"] == "default"
+        assert found["next"].endswith(f"--plan {plan} -o m.so" if more else
+                                      "--chooser rules -o m.so")
+    assert plan.read_text() == by_rule.read_text()
 
 
 def test_goes_on_where_it_ended(model, records):
@@ -184,7 +224,8 @@ def test_the_plan_gives_the_same_without_records(model, records, tmp_path):
     found = tune(model, records, "-o", plan, trials=1)
     assert found["plan"] == str(plan)
     objects = []
-    for more in (("--plan", plan), ("--records", records)):
+    chosen = ("--chooser", "rules") if found["kept"] == "default" else ("--records", records)
+    for more in (("--plan", plan), chosen):
         path = tmp_path / "o.o"
         done = heddle("compile", model, "-o", path, *ONE, *more)
         assert done.status == OK, done.errors

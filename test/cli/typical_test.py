@@ -33,9 +33,11 @@ def model(tmp_path):
 
 
 def cards(model, *options):
-    done = heddle("plan", model, "--json", *options)
-    assert done.status == OK, done.errors
-    return [group["card"] for group in done.json["groups"]]
+    found = [heddle(command, model, "--json", *options) for command in ("plan", "explain")]
+    assert all(done.status == OK for done in found), found
+    planned, explained = ([group["card"] or "" for group in done.json["groups"]] for done in found)
+    assert planned == explained
+    return planned
 
 
 def test_decides_between_forms(model):

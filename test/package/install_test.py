@@ -1,7 +1,11 @@
-"""`cmake --install`, and projects in C and C++ that find the package and run a model with it."""
+"""`cmake --install` and the wheel: projects in C and C++ that find the package, or are told by
+`heddle config`, and run a model with it."""
 
+import json
+import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import onnx
@@ -59,35 +63,85 @@ def run(*command, **options):
     return done.stdout
 
 
-@pytest.fixture(scope="module")
-def programs(tmp_path_factory):
+def installed(folder):
+    prefix = folder / "prefix"
+    run("cmake", "--install", ROOT / "build/release", "--prefix", prefix)
+    return prefix
+
+
+def from_wheel(folder):
+    wheels = sorted((ROOT / "build" / "wheel").glob("heddle-*.whl"))
+    if not wheels:
+        pytest.skip("there is no wheel; './dev wheel' makes it")
+    run(sys.executable, "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--target",
+        folder / "site", wheels[-1])
+    return folder / "site" / "heddle"
+
+
+@pytest.fixture(scope="module", params=[installed, from_wheel])
+def prefix(request, tmp_path_factory):
     if not (ROOT / "build/release/bin/heddle").exists() or not shutil.which("cmake"):
         pytest.skip("needs cmake and a build; './dev build' makes it")
-    folder = tmp_path_factory.mktemp("install")
-    prefix, project = folder / "prefix", folder / "project"
-    run("cmake", "--install", ROOT / "build/release", "--prefix", prefix)
-    project.mkdir()
-    for name, text in (("CMakeLists.txt", PROJECT), ("main.c", IN_C), ("main.cpp", IN_CPP)):
-        (project / name).write_text(text, encoding="utf-8")
-    run("cmake", "-S", project, "-B", project / "build", f"-DCMAKE_PREFIX_PATH={prefix}")
-    run("cmake", "--build", project / "build")
+    return request.param(tmp_path_factory.mktemp("install"))
+
+
+@pytest.fixture(scope="module")
+def artefact(prefix, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model")
     graph = helper.make_graph([helper.make_node("Neg", ["x"], ["y"])], "g",
                               [helper.make_tensor_value_info("x", 1, ["n"])],
                               [helper.make_tensor_value_info("y", 1, ["n"])])
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)],
                                 ir_version=10), folder / "m.onnx")
     run(prefix / "bin" / "heddle", "compile", folder / "m.onnx", "-o", folder / "m.so")
-    return project / "build", folder / "m.so"
+    return folder / "m.so"
 
 
-def test_a_program_in_c(programs):
-    build, artefact = programs
-    assert run(build / "in_c", artefact) == "1 x\n"
+@pytest.fixture(scope="module")
+def programs(prefix, tmp_path_factory):
+    project = tmp_path_factory.mktemp("project")
+    for name, text in (("CMakeLists.txt", PROJECT), ("main.c", IN_C), ("main.cpp", IN_CPP)):
+        (project / name).write_text(text, encoding="utf-8")
+    package = run(prefix / "bin" / "heddle", "config", "--cmakedir").strip()
+    run("cmake", "-S", project, "-B", project / "build", f"-Dheddle_DIR={package}")
+    run("cmake", "--build", project / "build")
+    return project / "build"
+
+
+def test_a_program_in_c(programs, artefact):
+    assert run(programs / "in_c", artefact) == "1 x\n"
 
 
 @pytest.mark.parametrize("name", ["in_cpp", "in_one"])
-def test_a_program_in_cpp(programs, name):
-    build, artefact = programs
-    first, *others = run(build / name, artefact).splitlines()
+def test_a_program_in_cpp(programs, artefact, name):
+    first, *others = run(programs / name, artefact).splitlines()
     assert first == "-1 2 -3 the tensor holds float32, but float64 is asked for"
     assert "input" in " ".join(others)
+
+
+def test_what_a_compiler_is_told(prefix, artefact, tmp_path):
+    (tmp_path / "main.c").write_text(IN_C, encoding="utf-8")
+    line = f"cc main.c $('{prefix}/bin/heddle' config --cflags --libs) -o program"
+    run("sh", "-c", line, cwd=tmp_path)
+    assert run(tmp_path / "program", artefact) == "1 x\n"
+
+
+def test_a_checkout_tells_a_compiler_too(tmp_path):
+    heddle = ROOT / "build/release/bin/heddle"
+    if not heddle.exists():
+        pytest.skip("'./dev build' makes the command")
+    flags, libraries = (run(heddle, "config", option).strip() for option in ("--cflags", "--libs"))
+    told = json.loads(run(heddle, "config", "--cflags", "--libs", "--json"))
+    assert told == {"cflags": flags, "libs": libraries}
+    assert flags == f"-I{ROOT}/include" and f"{ROOT}/build/release/lib/" in libraries
+    done = subprocess.run([heddle, "config", "--cmakedir"], capture_output=True, text=True)
+    assert done.returncode == 2 and "cmake --install build/release --prefix DIR" in done.stderr
+    assert subprocess.run([heddle, "config"], capture_output=True).returncode == 2
+
+
+def test_python_knows_where_the_headers_are(prefix):
+    package = prefix.parent if (prefix / "__init__.py").exists() else ROOT / "python"
+    folder = run(sys.executable, "-c", "import heddle; print(heddle.get_include())",
+                 env={**os.environ, "PYTHONPATH": str(package)}).strip()
+    assert (Path(folder) / "heddle" / "runtime.h").exists()
+    assert Path(folder).is_relative_to(prefix) == (package == prefix.parent)

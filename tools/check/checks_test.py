@@ -266,7 +266,9 @@ def test_private_words_are_refused_and_terms_allowed(tree):
     root, files = tree(**{
         "compiler/A.cpp": "// A: a size that only the run knows, behind the others.\n",
         "docs/a.md": "A size known only at run time; what is left behind; one per row.\n",
+        "docs/b.md": "`pip install 'heddle[go]'`\n\n`pip install build/wheel/heddle-*.whl`\n",
         "bench/notes/a.md": "What stood behind it.\n"})
-    first, second = words.check(root, files)
+    first, second, third = words.check(root, files)
+    assert third.startswith("docs/b.md:1: 'pip install 'heddle'; say: pip install build/wheel")
     assert first == ("compiler/A.cpp:1: 'only the run knows'; say: known only at run time")
     assert second.startswith("compiler/A.cpp:1: 'behind'; say: after")

@@ -17,6 +17,8 @@ TERMS = {re.compile(phrase): term for phrase, term in {
     r"\bstands? (before|behind|between|beside|in the)\b": "is (before, after, between, beside, in)",
     r"\b(a|the|their|its|no|of) folds?\b(?!-)(?! of)": "reduction; a fold is of constants",
     r"\b(one|once) an? (element|row|task|head|channel|node|call)\b": "one per ..., once per ...",
+    r"pip install\b.*\bheddle\b(?!-)":
+        "pip install build/wheel/heddle-*.whl; what PyPI calls heddle is another project's",
     r"\bopen sizes?\b": "dynamic size",
 }.items()}
 

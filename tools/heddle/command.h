@@ -32,6 +32,7 @@ Run addExplain(Parser app);
 Run addTune(Parser app);
 Run addCards(Parser app);
 Run addCache(Parser app);
+Run addConfig(Parser app);
 Run addOps(Parser app);
 Run addCompletion(Parser app);
 

@@ -340,8 +340,9 @@ static int run(Options options) {
   }
   if (peer && hasReference && !isRagged && (options.isPerNode || !comparison.agrees()))
     compareNodes(options, feeds, *peer, comparison);
-  else if (options.isPerNode)
-    comparison.notes.push_back("--per-node needs both the reference and ONNX Runtime");
+  else if (options.isPerNode || !comparison.agrees())
+    comparison.notes.push_back("no nodes are compared: that takes both the reference and ONNX "
+                               "Runtime, without --ragged and --training");
   printNotes(comparison.notes);
   if (options.isJson)
     print(toJson(options, feeds, module, comparison));
@@ -364,7 +365,7 @@ Run addCompare(Parser app) {
   app.addFlag("--per-node", &options->isPerNode,
               "print each node's difference of ONNX Runtime from the reference");
   addCompileOptions(app, options->compile);
-  addRaggedOptions(app, options->compile);
+  addOpenSizeOptions(app, options->compile);
   app.addJson(&options->isJson);
   return [options] { return run(*options); };
 }

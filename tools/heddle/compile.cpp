@@ -50,7 +50,7 @@ static std::vector<std::string> writeFiles(const Options &options, const Compile
   std::vector<std::string> paths;
   bool isNewHeader = false;
   std::error_code error;
-  if (kind == "so" && fs::path(options.output).extension() == ".so") {
+  if ((kind == "so" || kind == "o") && fs::path(options.output).extension() == "." + kind) {
     header = fs::path(options.output).replace_extension(".h");
     isNewHeader = !fs::exists(header, error);
     check(heddle_compiled_write(compiled.get(), "h", header.c_str()));
@@ -144,7 +144,7 @@ static int run(Options options) {
 Run addCompile(Parser app) {
   auto options = std::make_shared<Options>();
   app.add("MODEL", &options->model, "an ONNX model").required();
-  app.add("-o,--output", &options->output, "what to write; model.so comes with model.h")
+  app.add("-o,--output", &options->output, "what to write; model.so and model.o come with model.h")
       .required()
       .type("FILE");
   app.add("--emit", &options->kind, "its kind (default: what the ending of FILE says)")

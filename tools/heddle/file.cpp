@@ -108,6 +108,12 @@ void writeFile(const std::string &path, std::string_view content) {
   }
 }
 
+std::filesystem::path binaryFolder() {
+  std::error_code error;
+  std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  return error ? std::filesystem::path() : self.parent_path();
+}
+
 bool isArtefact(const std::string &path) {
   Descriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   char magic[4] = {};

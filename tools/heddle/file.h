@@ -3,6 +3,7 @@
 #define HEDDLE_TOOLS_HEDDLE_FILE_H
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -31,6 +32,9 @@ public:
 private:
   std::string file;
 };
+
+/// The folder of this binary, or an empty path where it is not known.
+std::filesystem::path binaryFolder();
 
 /// Is it an artefact? By its first bytes, or by the ending of its name.
 bool isArtefact(const std::string &path);

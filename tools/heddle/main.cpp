@@ -25,6 +25,7 @@ static const std::vector<Command> kCommands = {
     {"cost", "learn from records what candidates cost", nullptr, runCost},
     {"cards", "list, explain, prove or draft cards, which say how kernels are made", addCards},
     {"cache", "say what the cache of compiled models holds, or empty it", addCache},
+    {"config", "say how a program in C or C++ is built with a model", addConfig},
     {"ops", "list the ONNX ops that are supported", addOps},
     {"fuzz", "check random models against the reference and ONNX Runtime", nullptr, runFuzz},
     {"reduce", "write the least part of a model that fails as it does", nullptr, runReduce},

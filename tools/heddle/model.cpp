@@ -46,9 +46,9 @@ void addCompileOptions(Parser app, CompileOptions &options) {
           "records, or 'rules', which ask neither (default: records, cost model, rules)")
       .oneOf({"learned", "rules"})
       .type("WHO");
-  app.add("--training", &options.training,
+  app.add("--training", &options.trainingFile,
           "a recipe: compile a step of the model's training (docs/spec/training.md)")
-      .text()
+      .each([&options](const std::string &path) { options.training = readFile(path); })
       .type("FILE.json");
   app.add("--memory", &options.memory,
           "what a run may take (docs/guide/memory.md): where it is too little, results are "
@@ -95,13 +95,13 @@ void addSizeOptions(Parser app, CompileOptions &options) {
       .type("NAME=SIZES");
   app.addMany("--dim", &options.dims, "fix a size by its name, or by its place: batch=4, x.0=4")
       .type(kDimForm);
+  addOpenSizeOptions(app, options);
+}
+
+void addOpenSizeOptions(Parser app, CompileOptions &options) {
   app.addMany("--typical", &options.typical,
               "what a size usually is, which decides how work is laid out; it stays open: seq=128")
       .type(kDimForm);
-  addRaggedOptions(app, options);
-}
-
-void addRaggedOptions(Parser app, CompileOptions &options) {
   app.addMany(
          "--ragged", &options.ragged,
          "rows of a batch have lengths of their own, which an input says, and only they are "
@@ -221,12 +221,13 @@ Module openModel(const std::string &path, const CompileOptions &options) {
     if (!options.plan.empty() || !options.functions.empty() || !options.schedules.empty() ||
         options.level || options.foldLimit || !options.without.empty() ||
         !options.records.empty() || !options.costModel.empty() || !options.chooser.empty() ||
-        options.memory || options.target != "host" || options.math != "fast" ||
-        !options.subnormals.empty())
-      failUsage("'" + path +
-                "' is an artefact, which is compiled already: --target, -O, --plan, --function, "
-                "--records, --cost-model, --chooser, --schedules, --memory, --fold-limit, --math, "
-                "--subnormals and --without are for models");
+        options.memory || !options.typical.empty() || options.target != "host" ||
+        options.math != "fast" || !options.subnormals.empty())
+      failUsage(
+          "'" + path +
+          "' is an artefact, which is compiled already: --target, -O, --plan, --function, "
+          "--records, --cost-model, --chooser, --schedules, --memory, --typical, --fold-limit, "
+          "--math, --subnormals and --without are for models");
     check(heddle_module_load(path.c_str(), &module));
   } else {
     check(heddle_compiled_module(compileModel(path, options).get(), &module));

@@ -33,15 +33,16 @@ struct CompileOptions {
   std::vector<std::string> ragged;       // sizes of rows
   std::string raggedOutputs = "padded";
   std::vector<std::string> inPlace; // outputs that may take the place of inputs
-  std::string training;             // a recipe as JSON; "" for inference
+  std::string trainingFile;         // of a recipe
+  std::string training;             // the recipe as JSON; "" for inference
   int64_t memory = 0;               // bytes of a run; 0 for no limit
 };
 
 void addCompileOptions(Parser app, CompileOptions &options);
 /// --shape and --dim, which fix sizes for good
 void addSizeOptions(Parser app, CompileOptions &options);
-/// --ragged and --ragged-outputs
-void addRaggedOptions(Parser app, CompileOptions &options);
+/// --typical, --ragged and --ragged-outputs, which leave sizes open
+void addOpenSizeOptions(Parser app, CompileOptions &options);
 /// --cache
 void addCacheOption(Parser app, std::optional<std::string> &folder);
 /// --input, --shape, --dim, --data, --seed

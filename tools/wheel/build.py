@@ -55,6 +55,16 @@ def copy_libraries(package):
         patch(program, libraries, "--set-rpath", "$ORIGIN/../lib")
 
 
+def copy_cmake_package(package):
+    """What find_package(heddle) reads, and the library of it that the bundle has not got."""
+    with tempfile.TemporaryDirectory() as prefix:
+        subprocess.run(["cmake", "--install", BUILT, "--prefix", prefix], check=True,
+                       stdout=subprocess.DEVNULL)
+        installed = Path(prefix) / "lib"
+        shutil.copytree(installed / "cmake", package / "lib" / "cmake")
+        shutil.copy(installed / "libheddle_runtime.so", package / "lib")
+
+
 def stage(folder):
     """The package as setuptools wants it."""
     package = folder / "heddle"
@@ -70,6 +80,7 @@ def stage(folder):
         copy.parent.mkdir(exist_ok=True)
         shutil.copy(archive, copy)
     shutil.copytree(ROOT / "include", package / "include")
+    copy_cmake_package(package)
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     (folder / "pyproject.toml").write_text(text.replace('"" = "python"', '"" = "."'),
                                            encoding="utf-8")

@@ -43,6 +43,7 @@ public:
   std::string whyNoSources() const override {
     return "target 'c' takes only kernels that heddle writes itself";
   }
+  llvm::StringRef subnormals() const override { return "caller"; }
   std::string whyNotHere() const override {
     return "which is a C file to be compiled elsewhere\nnote: 'heddle compile --target c -o "
            "model.c' writes it, and a C compiler makes a program of it (docs/guide/c.md); without "

@@ -54,6 +54,9 @@ public:
     return cpu::whyNoLibrary(described, file);
   }
   std::string whyNoSources() const override { return whyNoClang(); }
+  llvm::StringRef subnormals() const override {
+    return described.keepsSubnormals ? "keep" : "flush";
+  }
   std::string whyNotHere() const override {
     return described.isOwnArchitecture()
                ? ""

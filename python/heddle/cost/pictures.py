@@ -17,7 +17,7 @@ def load_pyplot():
         import matplotlib
     except ImportError as error:
         raise UsageError(f"pictures need the Python package matplotlib: {error}\nnote: "
-                         "'pip install heddle[cost]' installs it") from None
+                         "'pip install matplotlib' installs it") from None
     matplotlib.use("Agg")
     from matplotlib import pyplot
 

@@ -14,7 +14,7 @@ def _lightgbm():
         import lightgbm
     except ImportError as error:
         raise UsageError(f"the trees need the Python package lightgbm: {error}\nnote: "
-                         "'pip install heddle[cost]' installs it") from None
+                         "'pip install lightgbm' installs it") from None
     return lightgbm
 
 

@@ -189,8 +189,8 @@ def metis(simulator, fuse=None, seed=0):
     try:
         import pymetis
     except ImportError:
-        raise UsageError("METIS needs the Python package pymetis: pip install "
-                         "\"heddle[go]\"") from None
+        raise UsageError("METIS needs the Python package pymetis: 'pip install pymetis' "
+                         "installs it") from None
     work = _Work(simulator, default_fusion(simulator.graph) if fuse is None else fuse)
     graph, kernels = work.graph, work.kernels
     roots = np.flatnonzero(kernels.is_root)

@@ -5,9 +5,11 @@
 import importlib
 import inspect
 import json
+import re
 import subprocess
 import sys
 import threading
+import time
 import types
 import warnings
 from pathlib import Path
@@ -188,13 +190,24 @@ def test_run_async(ort):
 
 
 def test_profiling(ort, tmp_path):
+    before = time.time_ns()
     session = session_of(ort, enable_profiling=True, profile_file_prefix=str(tmp_path / "trace"))
+    start, made = session.get_profiling_start_time_ns(), time.time_ns()
+    time.sleep(0.05)
     session.run(None, {"x": X})
     path = Path(session.end_profiling())
-    assert path.parent == tmp_path and path.name.startswith("trace") and path.suffix == ".json"
+    took = time.time_ns() - before
+    assert path.parent == tmp_path
+    date, part = re.fullmatch(r"trace_(\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d)_(\d{3})\.json",
+                              path.name).groups()
+    named = time.mktime(time.strptime(date, "%Y-%m-%d_%H-%M-%S")) + int(part) / 1000
+    assert before - 2e6 < named * 1e9 < made and before <= start <= made
     events = json.loads(path.read_text())
     assert {"Session", "Node"} <= {event["cat"] for event in events}
-    assert "model_run" in {event["name"] for event in events}
+    names = {event["name"]: event for event in events}
+    assert 0 <= names["session_initialization"]["ts"] < names["model_run"]["ts"]
+    assert (made - start + 0.04e9) / 1000 < names["model_run"]["ts"] < took / 1000
+    assert all(isinstance(event[key], int) for event in events for key in ("ts", "dur"))
     assert all({"ph", "ts", "dur", "name", "pid", "tid"} <= event.keys()
                for event in events if event["ph"] == "X")
 

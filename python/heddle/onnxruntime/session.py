@@ -80,13 +80,14 @@ class InferenceSession(sessions.Session):
         self._model_path = path  # optimum reads it
         self._metadata = _read_metadata(data, path)
         self._pool, self._pool_lock = None, threading.Lock()
-        self._trace = None
+        profiles = self._options.enable_profiling
+        self._trace = Trace(self._options.profile_file_prefix) if profiles else None
         with named():
             module = self._compile(data, path)
-            if self._options.enable_profiling:
-                self._trace = Trace(module, self._options.profile_file_prefix)
             super().__init__(module, self._options.intra_op_num_threads,
                              self._trace and self._trace.group)
+            if self._trace:
+                self._trace.made(module)
 
     def _compile(self, data, path):
         given = self._options

@@ -12,20 +12,22 @@ MOST = 1_000_000  # events, as many as ONNX Runtime keeps
 
 
 class Trace:
-    """Events of one session: each run, and within it each group of ops."""
+    """Events of one session: how it was made, each run, and within it each group of ops. Their
+    times are microseconds since `start`, which is in nanoseconds since 1970, as ONNX Runtime's."""
 
-    def __init__(self, module, prefix):
-        self.start = time.perf_counter_ns()
-        self._path = f"{prefix}{time.strftime('%Y-%m-%d_%H-%M-%S')}_{os.getpid()}.json"
-        self._events, self._names = [], self._names_of(module)
+    def __init__(self, prefix):
+        self.start, self._begin = time.time_ns(), time.perf_counter_ns()
+        second, rest = divmod(self.start, 10**9)
+        date = time.strftime("%Y-%m-%d_%H-%M-%S", time.localtime(second))
+        self._path = f"{prefix}_{date}_{rest // 10**6:03}.json"
+        self._events, self._names = [], []
 
-    @staticmethod
-    def _names_of(module):
-        """Of each group its name and ops; none for an artefact that was loaded."""
-        if module.compiled is None:
-            return []
-        return [(group.get("name", ""), " ".join(group.get("ops", [])))
-                for group in module.compiled.plan.get("groups", [])]
+    def made(self, module):
+        """The session is there. An artefact that was loaded does not name its groups."""
+        self._add("session_initialization", "Session", self._begin, self.now() - self._begin, {})
+        if module.compiled is not None:
+            self._names = [(group.get("name", ""), " ".join(group.get("ops", [])))
+                           for group in module.compiled.plan.get("groups", [])]
 
     def now(self):
         return time.perf_counter_ns()
@@ -43,7 +45,7 @@ class Trace:
         if len(self._events) < MOST:
             self._events.append({
                 "cat": category, "pid": os.getpid(), "tid": threading.get_native_id(),
-                "dur": nanoseconds / 1e3, "ts": (begin - self.start) / 1e3, "ph": "X",
+                "dur": nanoseconds // 1000, "ts": (begin - self._begin) // 1000, "ph": "X",
                 "name": name, "args": about})
 
     def write(self):

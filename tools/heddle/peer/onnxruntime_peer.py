@@ -191,6 +191,8 @@ class Peer:
             for blob in blobs:
                 self.writer.write(blob)
             self.writer.flush()
+            if message["command"] == "load" and "error" in answer:
+                self.reader.read()  # tensors that were not taken, until the parent has heard
 
 
 def node_name(node):

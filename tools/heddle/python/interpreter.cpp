@@ -4,24 +4,17 @@
 #include "tools/heddle/python/interpreter.h"
 
 #include "tools/heddle/failure.h"
+#include "tools/heddle/file.h"
 
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <unistd.h>
 
 namespace heddle::cli {
 
 namespace fs = std::filesystem;
-
-/// The binary's folder, or an empty path where it is not known.
-static fs::path binaryFolder() {
-  std::error_code error;
-  fs::path self = fs::read_symlink("/proc/self/exe", error);
-  return error ? fs::path() : self.parent_path();
-}
 
 static bool isThere(const fs::path &path) {
   std::error_code error;

@@ -152,6 +152,8 @@ static int run(Options options) {
   if (options.compile.ragged.empty()) {
     std::swap(options.compile.shapes, options.feeds.shapes);
     std::swap(options.compile.dims, options.feeds.dims);
+    if (options.feeds.inputs.empty() && options.feeds.data.empty())
+      options.feeds.dims = options.compile.typical; // at which it is measured
   }
   options.compile.profiles = options.isMeasured;
   Compiled compiled = compileModel(options.model, options.compile);
@@ -199,7 +201,7 @@ Run addExplain(Parser app) {
               "measure the machine's limits again, which are kept in the user's cache");
   addFeedOptions(app, options->feeds);
   addCompileOptions(app, options->compile);
-  addRaggedOptions(app, options->compile);
+  addOpenSizeOptions(app, options->compile);
   app.addJson(&options->isJson);
   return [options] { return run(*options); };
 }

@@ -4,6 +4,8 @@
 
 #include "tools/heddle/table.h"
 
+#include <map>
+
 namespace heddle::cli {
 
 /// A size that is a number, else the expression of the symbols that it is.
@@ -119,11 +121,21 @@ static std::string rowsText(const Json &rows) {
          " with padding, " + gflop("computed_flops") + " with what fills up tiles" + share + "\n";
 }
 
+/// "math     fast; subnormal results are flushed to 0 (--subnormals keep keeps them)".
+static std::string mathText(const Json &explanation) {
+  static const std::map<std::string, std::string> kSubnormals = {
+      {"keep", "kept (--subnormals flush makes them 0)"},
+      {"flush", "flushed to 0 (--subnormals keep keeps them)"},
+      {"caller", "left to the program that the C file is linked into"}};
+  return "math     " + explanation.at("math").get<std::string>() + "; subnormal results are " +
+         kSubnormals.at(explanation.at("subnormals")) + "\n";
+}
+
 static std::string headOf(const Json &explanation) {
   auto text = [&](const char *name) { return explanation.at(name).get<std::string>(); };
   std::string head = "model    " + text("model") + "\ntarget   " + text("target") + "\n";
-  head += "groups   " + std::to_string(explanation.at("groups").size()) + " in " +
-          explanation.at("launches").dump() + " launches\n";
+  head += mathText(explanation) + "groups   " + std::to_string(explanation.at("groups").size()) +
+          " in " + explanation.at("launches").dump() + " launches\n";
   head += "weights  " + formatBytes(explanation.at("weights_bytes")) + "\n";
   head += "arena    " + bytesText(explanation.at("memory").at("arena_bytes")) + " for " +
           std::to_string(explanation.at("memory").at("buffers").size()) + " buffers\n";

@@ -3,6 +3,7 @@
 
 #include "tools/heddle/command.h"
 #include "tools/heddle/model.h"
+#include "tools/heddle/terminal/terminal.h"
 
 namespace heddle::cli {
 
@@ -29,20 +30,6 @@ static std::vector<std::string> namesOf(const std::vector<Described> &nodes) {
   for (const Described &node : nodes)
     names.push_back(node.name);
   return names;
-}
-
-/// In single quotes for any of the three shells.
-static std::string quoted(const std::string &text, const char *alsoEscaped = "") {
-  std::string result = "'";
-  for (char c : text) {
-    if (c == '\'')
-      result += "'\\''";
-    else if (std::string(alsoEscaped).find(c) != std::string::npos)
-      result += std::string("\\") + c;
-    else
-      result += c;
-  }
-  return result + "'";
 }
 
 static std::string allOptions(const Described &node) {

@@ -3,7 +3,6 @@
 #include "tools/heddle/terminal/parser.h"
 
 #include "tools/heddle/failure.h"
-#include "tools/heddle/file.h"
 #include "tools/heddle/terminal/terminal.h"
 
 #include <CLI/CLI.hpp>
@@ -44,10 +43,6 @@ Argument Argument::notNegative() { return Argument(option->check(fromZero(true, 
 Argument Argument::bytes() { return Argument(option->transform(CLI::AsSizeValue(false))); }
 
 Argument Argument::separated() { return Argument(option->delimiter(',')->allow_extra_args(false)); }
-
-Argument Argument::text() {
-  return Argument(option->transform([](const std::string &path) { return readFile(path); }));
-}
 
 Argument Argument::each(const std::function<void(const std::string &)> &use) {
   return Argument(option->each(use));
@@ -155,5 +150,22 @@ static Described describeApp(const CLI::App &app) {
 }
 
 Described Parser::describe() const { return describeApp(*app); }
+
+std::vector<std::string> Parser::givenFor(const Parser &other,
+                                          const std::vector<std::string> &without) const {
+  std::vector<std::string> words;
+  for (const CLI::Option *option : app->get_options()) {
+    std::string name = option->get_name(); // "--target", "-O"; of an argument without dashes
+    bool isOut = std::find(without.begin(), without.end(), name) != without.end();
+    if (isOut || !name.starts_with("-") || !other.app->get_option_no_throw(name))
+      continue;
+    for (const std::string &value : option->results()) {
+      words.push_back(name);
+      if (option->get_expected_max() > 0)
+        words.push_back(value);
+    }
+  }
+  return words;
+}
 
 } // namespace heddle::cli

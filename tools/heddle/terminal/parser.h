@@ -34,8 +34,6 @@ public:
   Argument bytes();
   /// Takes several values, separated by commas.
   Argument separated();
-  /// Takes a file, whose text is the value.
-  Argument text();
   Argument each(const std::function<void(const std::string &)> &use);
   /// Another option of the command, which was added before.
   Argument needs(const std::string &name);
@@ -84,6 +82,10 @@ public:
   /// is a failure of usage.
   std::optional<std::string> parse(std::vector<std::string> arguments);
   Described describe() const;
+  /// The options that were given and that another command takes, too, as words for it; without
+  /// those of these long names.
+  std::vector<std::string> givenFor(const Parser &other,
+                                    const std::vector<std::string> &without) const;
 
 private:
   explicit Parser(std::shared_ptr<CLI::App> app) : app(std::move(app)) {}

@@ -48,6 +48,26 @@ std::string coloured(const std::string &message) {
   return text;
 }
 
+std::string quoted(const std::string &text, const char *alsoEscaped) {
+  std::string result = "'";
+  for (char c : text) {
+    if (c == '\'')
+      result += "'\\''";
+    else if (std::string(alsoEscaped).find(c) != std::string::npos)
+      result += std::string("\\") + c;
+    else
+      result += c;
+  }
+  return result + "'";
+}
+
+std::string shellWord(const std::string &text) {
+  bool isPlain = !text.empty() && text.find_first_not_of("abcdefghijklmnopqrstuvwxyz"
+                                                         "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                                         "0123456789%+,-./:=@_") == text.npos;
+  return isPlain ? text : quoted(text);
+}
+
 std::string wrapped(const std::string &text, const std::string &indent, size_t columns) {
   std::istringstream words(text);
   std::string lines, line;

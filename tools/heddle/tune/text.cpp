@@ -56,7 +56,7 @@ static std::string plansText(const Json &found) {
       text += "whole    " + name + ": " +
               (times.is_object() ? "ratio " + formatNumber(times.at("ratio"), 3) : "not timed") +
               "\n";
-  return text + "kept     " + found.at("kept").get<std::string>() + "\n";
+  return text;
 }
 
 std::string textOf(const Json &found) {
@@ -86,17 +86,16 @@ std::string textOf(const Json &found) {
             formatNumber(model.at("ratio"), 3) + " (above 1: tuned is faster)\n";
   if (found.contains("plans"))
     text += plansText(found);
+  if (found.contains("kept"))
+    text += "kept     " + found.at("kept").get<std::string>() + "\n";
+  bool isDone = found.at("ended") == "done";
   text += "trials   " + found.at("trials").dump() + " now, ended by " +
-          found.at("ended").get<std::string>() + "\n";
+          found.at("ended").get<std::string>() +
+          (isDone ? "" : "; the same command again goes on") + "\n";
   text += "records  " + found.at("records").get<std::string>() + "\n";
   if (found.at("plan").is_string())
     text += "plan     " + found.at("plan").get<std::string>() + "\n";
-  bool isOpen = found.at("ended") != "done";
-  std::string with = found.contains("plans") && found.at("plan").is_string()
-                         ? " --plan " + found.at("plan").get<std::string>()
-                         : " --records " + found.at("records").get<std::string>();
-  return text + "next     heddle compile " + found.at("model").get<std::string>() + with +
-         " -o ..." + (isOpen ? ", or the same command again to go on" : "") + "\n";
+  return text + "next     " + found.at("next").get<std::string>() + "\n";
 }
 
 } // namespace heddle::cli

@@ -6,6 +6,7 @@
 #include "tools/heddle/file.h"
 #include "tools/heddle/model.h"
 #include "tools/heddle/progress.h"
+#include "tools/heddle/terminal/terminal.h"
 #include "tools/heddle/tune/text.h"
 #include "tools/heddle/tune/turns.h"
 
@@ -27,6 +28,7 @@ struct Options {
   double seconds = 300, trialSeconds = 20;
   bool tunesPlans = false, isJson = false;
   std::string strategy, schedule, decide; // of a search over plans
+  std::vector<std::string> passedOn;      // to a compilation with what was found
 };
 using Clock = std::chrono::steady_clock;
 } // namespace
@@ -162,28 +164,28 @@ static std::vector<Candidate> candidatesOf(const Json &found, const Options &opt
 }
 
 /// Times what was found by turns with the model as it was, and writes the plan of what is kept:
-/// the cards and knobs of records, which were measured by turns before; a plan's groups only
-/// where the whole model is faster.
+/// what makes the whole model faster. Where that is not timed, cards and knobs are kept, which were
+/// measured by turns before, but no plan's groups.
 static void confirm(Json &found, const Module &before, const Options &options, const Feeds &feeds,
                     double seconds) {
   TemporaryFile file("plan", "a plan that is timed");
   std::vector<Candidate> candidates = candidatesOf(found, options, file);
   Candidate kept{"default", options.compile};
-  if (options.tunesPlans)
-    kept.compile.records.clear();
+  kept.compile.records.clear();
   if (!candidates.empty())
     printNotes(feeds.notes);
   double best = 1;
   for (const Candidate &candidate : candidates) {
     Json times = timesOf(candidate, before, options, feeds, seconds);
     found["candidates"][candidate.name] = times;
-    bool isBest = times.is_object() && times.at("ratio") > best;
+    bool isTimed = times.is_object();
+    bool isBest = isTimed ? times.at("ratio") > best : !options.tunesPlans;
     if (isBest)
-      best = times.at("ratio");
-    if (isBest || !options.tunesPlans) {
       kept = candidate;
+    if (isBest && isTimed)
+      best = times.at("ratio");
+    if (isBest || !options.tunesPlans)
       found["model_times"] = times;
-    }
   }
   found["kept"] = kept.name;
   if (options.output.empty())
@@ -192,6 +194,25 @@ static void confirm(Json &found, const Module &before, const Options &options, c
   check(heddle_compiled_write(compileModel(options.model, kept.compile).get(), "plan",
                               options.output.c_str()));
   found["plan"] = options.output;
+}
+
+/// The command that compiles the model with what is kept, for a shell.
+static std::string nextOf(const Json &found, const Options &options) {
+  bool isSlower = found.value("kept", "") == "default" && found.at("model_times").is_object();
+  std::vector<std::string> words{"heddle", "compile", options.model};
+  words.insert(words.end(), options.passedOn.begin(), options.passedOn.end());
+  if (found.at("plan").is_string())
+    words.insert(words.end(), {"--plan", options.output});
+  else if (isSlower)
+    words.insert(words.end(), {"--chooser", "rules"});
+  else
+    words.insert(words.end(), {"--records", options.compile.records});
+  words.insert(words.end(),
+               {"-o", std::filesystem::path(options.model).filename().replace_extension(".so")});
+  std::string line;
+  for (const std::string &word : words)
+    line += (line.empty() ? "" : " ") + shellWord(word);
+  return line;
 }
 
 static int run(Options options) {
@@ -237,6 +258,7 @@ static int run(Options options) {
   if (found.at("ended") != "interrupted" && !options.collected)
     confirm(found, before, options, feeds, comparing);
   found["seconds"] = secondsSince(begin);
+  found["next"] = nextOf(found, options);
   if (options.isJson)
     print(found);
   else
@@ -299,7 +321,14 @@ Run addTune(Parser app) {
   app.add("--data", &options->feeds.data, "the same from a folder with input_0.pb").type("DIR");
   app.add("--seed", &options->feeds.seed, "of the candidates that are drawn (default 0)").type("N");
   app.addJson(&options->isJson);
-  return [options] { return run(*options); };
+  return [options, app] {
+    Parser compile("compile", "");
+    addCompile(compile);
+    // Words that name what was found come later; a cost model proposes, and does not choose.
+    options->passedOn =
+        app.givenFor(compile, {"--output", "--records", "--cost-model", "--json", "--progress"});
+    return run(*options);
+  };
 }
 
 } // namespace heddle::cli

@@ -304,7 +304,7 @@ std::string commentText(llvm::StringRef text) {
 
 std::string headerOf(const program::Program &program) {
   std::string name = program::identifierOf(program),
-              guard = "HEDDLE_" + llvm::StringRef(name).upper() + "_H";
+              guard = "HEDDLE_MODEL_" + llvm::StringRef(name).upper() + "_H";
   std::string text;
   llvm::raw_string_ostream out(text);
   out << "/* " << name << ": a model compiled by heddle.\n";
