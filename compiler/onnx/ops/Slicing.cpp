@@ -1,5 +1,6 @@
 // Slicing: ops that pick elements by bounds or indices, pad, or sample on another grid.
 
+#include "compiler/onnx/Agreement.h"
 #include "compiler/onnx/Table.h"
 #include "compiler/onnx/ops/Places.h"
 #include "compiler/onnx/ops/RunTimeAxes.h"
@@ -269,8 +270,7 @@ static void importTopK(Node &n) {
   if (dims[axis].constant() && count.constant().value_or(0) > *dims[axis].constant())
     refuse("'k' is " + count.str() + ", but the axis has size " + dims[axis].str());
   if (n.opset >= 10 && (!count.constant() || !dims[axis].constant()))
-    n.requireNotNegative(n.sub(n.size(dims[axis]), n.size(count)),
-                         "'k' is larger than the axis: there are %lld elements left");
+    requireAtMost(n, count, dims[axis], "'k' is %lld, but the axis has size %lld");
   auto [values, indices] = topK(n, x, axis, count, n.getInt("largest", 1));
   n.set(0, values);
   if (n.wants(1))
