@@ -287,13 +287,15 @@ Dim Dim::mod(const Dim &divisor) const {
   return atom(Kind::Mod, *this, divisor);
 }
 
-/// The parts of nested atoms of one kind: of max(max(a, b), c) they are a, b and c.
+/// The parts of nested atoms of one kind: of max(max(a, b) + 1, c) they are a + 1, b + 1 and c.
 static void flatten(Dim::Kind kind, const Dim &dim, DimVector &parts) {
-  if (dim.sum().size() == 1) {
-    const auto &[product, coefficient] = *dim.sum().begin();
+  auto number = dim.sum().find({});
+  Dim offset(number == dim.sum().end() ? 0 : number->second), nested = dim - offset;
+  if (nested.sum().size() == 1) {
+    const auto &[product, coefficient] = *nested.sum().begin();
     if (coefficient == 1 && product.size() == 1 && product[0].kind == kind) {
-      flatten(kind, *product[0].lhs, parts);
-      return flatten(kind, *product[0].rhs, parts);
+      flatten(kind, *product[0].lhs + offset, parts);
+      return flatten(kind, *product[0].rhs + offset, parts);
     }
   }
   parts.push_back(dim);

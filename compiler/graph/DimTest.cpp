@@ -153,6 +153,9 @@ TEST(Dim, simplifiesWhatShapesAreMadeOf) {
   EXPECT_EQ(Dim::max(most, h), most);
   EXPECT_EQ(Dim::max(Dim::symbol("w"), Dim::max(Dim(1) + h, most)),
             Dim::max(h + Dim(1), Dim::symbol("w")));
+  Dim less = Dim::max(h - Dim(1), Dim(0));
+  EXPECT_EQ(Dim::max(less - Dim(2), Dim(0)), Dim::max(h - Dim(3), Dim(0)));
+  EXPECT_EQ(Dim::min(Dim::min(h, Dim(7)) + Dim(1), Dim(5)), Dim::min(h + Dim(1), Dim(5)));
   EXPECT_EQ(Dim::parse(Dim::max(Dim::symbol("c"), most).str()), Dim::max(most, Dim::symbol("c")));
   EXPECT_EQ(Dim::min(h, Dim(0)), Dim(0));
   EXPECT_EQ(h - h, Dim(0));

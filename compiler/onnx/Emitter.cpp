@@ -2,6 +2,8 @@
 
 #include "compiler/onnx/Emitter.h"
 
+#include "compiler/graph/edit/Words.h"
+
 #include "compiler/graph/edit/Build.h"
 #include "compiler/graph/edit/Rounding.h"
 
@@ -42,24 +44,10 @@ std::string textOf(ArrayRef<Dim> dims) {
   return text + "]";
 }
 
-/// What a verifier says, without the name of the op and the label of the constraint, which are
-/// ours:
-/// "'graph.matmul' op M3: a row of a ..." as "a row of a ...".
-static std::string plainly(StringRef message) {
-  if (message.starts_with("'graph."))
-    message = message.substr(message.find("' op ") + 5);
-  StringRef text = message.drop_while(llvm::isUpper);
-  StringRef rest = text.drop_while(llvm::isDigit);
-  bool isLabel = text.size() < message.size() && rest.size() < text.size();
-  if (isLabel && rest.consume_front(": "))
-    message = rest;
-  return message.str();
-}
-
 void Emitter::refuseDiagnostics() {
   std::string message = diagnostics.empty() ? "an op of the graph dialect refused it" : diagnostics;
   diagnostics.clear();
-  refuse(plainly(message));
+  refuse(graph::plainly(message));
 }
 
 // One node becomes no more: lengths that an attribute spells out one by one.

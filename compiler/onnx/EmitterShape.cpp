@@ -1,6 +1,6 @@
 // EmitterShape: broadcasting, movement, and products of unequal ranks.
 
-#include "compiler/onnx/Emitter.h"
+#include "compiler/onnx/Agreement.h"
 
 using namespace mlir;
 
@@ -184,6 +184,25 @@ Value Emitter::alongAxis(Value vector, int64_t axis, int64_t rank) {
   return reshape(vector, dims);
 }
 
+Dim agreed(Emitter &e, const Dim &x, const Dim &y, StringRef message) {
+  auto first = x.constant(), second = y.constant();
+  if (x == y)
+    return x;
+  if (first && second) {
+    std::string text = message.str();
+    for (int64_t number : {*first, *second})
+      if (size_t place = text.find("%lld"); place != std::string::npos)
+        text.replace(place, 4, std::to_string(number));
+    refuse(text);
+  }
+  e.requireNotNegative(e.sizes({x - y, y - x}), message, e.sizes({x, y}));
+  return first ? x : y;
+}
+
+void requireAtMost(Emitter &e, const Dim &x, const Dim &y, StringRef message) {
+  e.requireNotNegative(e.sizes(y - x), message, e.sizes({x, y}));
+}
+
 Value Emitter::matmul(Value a, Value b, Type result) {
   if (rankOf(a) == 0 || rankOf(b) == 0)
     refuse("an operand of a matrix product is a scalar");
@@ -200,13 +219,12 @@ Value Emitter::matmul(Value a, Value b, Type result) {
   a = raise(a);
   b = raise(b);
   DimVector left = dimsOf(a), right = dimsOf(b);
-  // What one side leaves open, the other tells; the run sees that they agree.
+  // What one side leaves open, the other tells.
   Dim &depth = left[rank - 1], &other = right[rank - 2];
-  if (other.constant() && !depth.constant()) {
-    depth = other;
+  if (depth.constant() || other.constant()) {
+    depth = other = agreed(*this, depth, other,
+                           "the left operand has %lld columns, but the right one has %lld rows");
     a = reshape(a, left);
-  } else if (depth.constant() && !other.constant()) {
-    other = depth;
     b = reshape(b, right);
   }
   DimVector dims =

@@ -245,8 +245,8 @@ TEST(BadGraph, a_wrong_shape_names_its_node) {
   expectRefused(*import(model), "node 'n_y' (Reshape): error: input of shape [2, 3] cannot be");
   auto product = emptyModel();
   addNode(product, "MatMul", {"x", "x"}, "y");
-  expectRefused(*import(product),
-                "(MatMul): error: a row of a has 3 elements, a column of b has 2");
+  expectRefused(*import(product), "(MatMul): error: the left operand has 3 columns, but the right "
+                                  "one has 2 rows");
 }
 
 TEST(BadGraph, ranks_that_nothing_holds) {

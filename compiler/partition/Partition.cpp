@@ -66,6 +66,9 @@ static bool foldsTrailing(Operation *op) {
 bool isHost(Operation *op) {
   if (auto reshape = dyn_cast<graph::ReshapeOp>(op))
     return !reshape.keepsIndices();
+  if (isa<graph::SizesOp>(op)) // checks of sizes alone need no memory
+    return llvm::all_of(op->getUsers(),
+                        [](Operation *user) { return isa<graph::BindSizesOp>(user); });
   return isa<graph::ConstantOp, graph::DynamicReshapeOp, graph::BindSizesOp, graph::RowLengthsOp,
              graph::IfOp, graph::LoopOp, graph::ScanOp, graph::YieldOp, graph::GroupOp,
              func::ReturnOp>(op) ||

@@ -73,15 +73,63 @@ static Texts piecesOf(StringRef text, StringRef delimiter, int64_t most) {
   }
 }
 
+/// Which first state, or column from 256 on, of a scanner stands for a byte beside a match.
+static int64_t sideOf(StringRef text, size_t place) {
+  return place >= text.size() ? 0 : llvm::isAlnum(text[place]) || text[place] == '_' ? 2 : 1;
+}
+
+/// The end of the longest match that begins at `from`, or npos.
+static size_t matchEnd(StringRef text, size_t from, ArrayRef<int64_t> scanner) {
+  size_t end = StringRef::npos;
+  int64_t state = sideOf(text, from - 1);
+  for (size_t place = from; state >= 0; ++place) {
+    ArrayRef<int64_t> row = scanner.slice(state * 259, 259);
+    if (row[256 + sideOf(text, place)])
+      end = place;
+    if (place == text.size())
+      break;
+    state = row[static_cast<unsigned char>(text[place])];
+  }
+  return end;
+}
+
+static Texts piecesAround(StringRef text, ArrayRef<int64_t> scanner) {
+  auto afterLetter = [&](size_t place) {
+    do
+      ++place;
+    while (place < text.size() && (static_cast<unsigned char>(text[place]) & 0xc0) == 0x80);
+    return place;
+  };
+  Texts pieces;
+  size_t begin = 0;
+  for (size_t from = 0; from <= text.size();) {
+    size_t end = matchEnd(text, from, scanner);
+    if (end == StringRef::npos) {
+      from = afterLetter(from);
+      continue;
+    }
+    pieces.push_back(text.slice(begin, from).str());
+    pieces.push_back(text.slice(from, end).str());
+    begin = from = end > from ? end : afterLetter(end);
+  }
+  if (begin <= text.size())
+    pieces.push_back(text.substr(begin).str());
+  return pieces;
+}
+
 Results compute(StringSplitOp op, const Call &call) {
-  auto x = textsIn(call, call[0]), delimiter = textsIn(call, call[1]);
+  bool isScanner = call[1].rank() == 2;
+  auto x = textsIn(call, call[0]);
+  auto delimiter = isScanner ? Texts() : textsIn(call, call[1]);
   if (!x || !delimiter)
     return llvm::joinErrors(x.takeError(), delimiter.takeError());
+  std::vector<int64_t> scanner = isScanner ? load<int64_t>(call[1]) : std::vector<int64_t>();
   std::vector<Texts> all;
   std::vector<int64_t> counts;
   size_t width = 0;
   for (const std::string &text : *x) {
-    all.push_back(piecesOf(text, delimiter->front(), op.getMost()));
+    all.push_back(isScanner ? piecesAround(text, scanner)
+                            : piecesOf(text, delimiter->front(), op.getMost()));
     counts.push_back(all.back().size());
     width = std::max(width, all.back().size());
   }

@@ -2,7 +2,9 @@
 
 #include "compiler/simplify/Rewriting.h"
 
+#include "compiler/graph/edit/Build.h"
 #include "compiler/graph/edit/Sizes.h"
+#include "compiler/graph/edit/Words.h"
 
 using namespace mlir;
 using namespace heddle::graph;
@@ -55,6 +57,42 @@ DimVector refine(Refinement &refinement, ArrayRef<Dim> was, ArrayRef<Dim> is) {
   return result;
 }
 
+/// Replaces an op by a run that fails where it stands, with `why`, and by zeros for what reads it.
+static void failInstead(Operation *op, StringRef why) {
+  OpBuilder builder(op);
+  auto type = RankedTensorType::get({1}, builder.getI64Type());
+  Value never = builder.create<ConstantOp>(op->getLoc(), type,
+                                           DenseElementsAttr::get(type, ArrayRef<int64_t>{-1}));
+  Dim symbol = freshSymbol(op->getParentOp(), "check");
+  builder.create<BindSizesOp>(op->getLoc(), never, Value(), dimsAttr(op->getContext(), symbol),
+                              why);
+  for (Value result : op->getResults())
+    result.replaceAllUsesWith(Build(builder, op).full(dimsOf(result), elementOf(result), 0));
+  op->erase();
+}
+
+/// Sizes of the model's own may contradict each other once they are known. Only the run says
+/// whether it comes to such an op.
+static void replaceContradictions(ModuleOp module) {
+  SmallVector<std::pair<Operation *, std::string>> found;
+  std::string why;
+  ScopedDiagnosticHandler handler(module.getContext(), [&](Diagnostic &diagnostic) {
+    why = plainly(diagnostic.str());
+    return success();
+  });
+  module.walk([&](Operation *op) {
+    bool isPlain = op->getNumRegions() == 0 && isa<GraphDialect>(op->getDialect()) &&
+                   !op->hasTrait<OpTrait::IsTerminator>() && !bindsSymbols(op) &&
+                   llvm::all_of(op->getResultTypes(), [](Type type) {
+                     return getElementTypeOrSelf(type).isIntOrFloat();
+                   });
+    if (isPlain && failed(verify(op, /*verifyRecursively=*/false)))
+      found.push_back({op, why});
+  });
+  for (auto &[op, text] : found)
+    failInstead(op, text);
+}
+
 void applyRefinement(ModuleOp module, const Refinement &refinement) {
   if (refinement.empty())
     return;
@@ -62,6 +100,7 @@ void applyRefinement(ModuleOp module, const Refinement &refinement) {
     auto found = refinement.find(name);
     return found == refinement.end() ? std::nullopt : std::optional(found->second);
   });
+  replaceContradictions(module);
 }
 
 } // namespace heddle::simplify

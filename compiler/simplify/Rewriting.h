@@ -51,7 +51,8 @@ graph::DimVector refine(Refinement &refinement, llvm::ArrayRef<graph::Dim> was,
                         llvm::ArrayRef<graph::Dim> is);
 /// The sizes with every symbol that is known replaced.
 graph::DimVector resolve(const Refinement &refinement, llvm::ArrayRef<graph::Dim> sizes);
-/// Writes a refinement into all types and attributes.
+/// Writes a refinement into all types and attributes. An op whose sizes contradict each other then
+/// becomes a failure of the run.
 void applyRefinement(mlir::ModuleOp module, const Refinement &refinement);
 
 } // namespace heddle::simplify

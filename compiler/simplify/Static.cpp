@@ -10,6 +10,9 @@ namespace heddle::simplify {
 // Models write "to the end" as a number that no size reaches.
 static constexpr int64_t kBeyondAnySize = std::numeric_limits<int32_t>::max();
 
+/// Letters of a size's formula: a chain of slices would double it with each.
+static constexpr size_t kLongestFormula = 200;
+
 /// The result type: where the op bound a fresh symbol, the size that is known now.
 static RankedTensorType resultType(Operation *op, ArrayRef<Dim> dims, Refinement &refinement) {
   Value result = op->getResult(0);
@@ -148,6 +151,11 @@ static Value makeSlice(OpBuilder &builder, DynamicSliceOp op, Refinement &refine
     places[axis] = span->start;
     strides[axis] = *step;
   }
+  bool isLong = llvm::any_of(resolve(refinement, sizes), [](const Dim &size) {
+    return size.isTooLarge() || size.str().size() > kLongestFormula;
+  });
+  if (isLong)
+    return {};
   auto type = resultType(op, sizes, refinement);
   return builder.create<SliceOp>(op.getLoc(), type, op.getX(), dimsAttr(op.getContext(), places),
                                  builder.getDenseI64ArrayAttr(strides));

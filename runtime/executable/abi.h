@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 #define HEDDLE_EXECUTABLE_MAGIC 0x4c444448u /* "HDDL" */
-#define HEDDLE_ABI_VERSION 11u
+#define HEDDLE_ABI_VERSION 12u
 #define HEDDLE_ENTRY_SYMBOL "heddle_executable" /* const heddle_executable_t heddle_executable; */
 #define HEDDLE_DYNAMIC (-1)
 
@@ -53,7 +53,8 @@ enum heddle_service {
   HEDDLE_SERVICE_LIST_RANK,
   /* [count, x, y, result] */
   HEDDLE_SERVICE_STRING_CONCAT,
-  /* [result data, result pieces, count, x, delimiter, most, counts] */
+  /* [result data, result pieces, count, x, delimiter, most, counts, is the delimiter int32
+   * transitions?] */
   HEDDLE_SERVICE_STRING_SPLIT,
   /* [result data, result count, count, x, stopwords' count, stopwords, 0 as it is 1 lower 2 upper,
    * case_sensitive] */

@@ -54,10 +54,17 @@ void heddle_service_string_concat(heddle_call_t *call, int64_t *frame) {
 
 static bool isSpace(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-/* The next piece of *rest, which becomes what is after its delimiter; false where there is none.
- * `data` of *rest is NULL after the last piece. */
-static bool nextPiece(heddle_string_t *rest, heddle_string_t delimiter, bool mayCut,
-                      heddle_string_t *piece) {
+/* Cuts a string. */
+typedef struct {
+  heddle_string_t text, rest; /* `data` of the rest is NULL after the last piece */
+  heddle_string_t delimiter;  /* empty: white space */
+  const int32_t *scanner;     /* cuts where it matches, if there is one */
+  heddle_string_t match;      /* is the next piece, unless its `data` is NULL */
+} cutter_t;
+
+/* The next piece between delimiters; false where there is none. */
+static bool nextBetween(cutter_t *cutter, bool mayCut, heddle_string_t *piece) {
+  heddle_string_t *rest = &cutter->rest, delimiter = cutter->delimiter;
   bool isSpaces = delimiter.size == 0;
   while (isSpaces && rest->size && isSpace(*rest->data)) {
     ++rest->data;
@@ -83,17 +90,83 @@ static bool nextPiece(heddle_string_t *rest, heddle_string_t delimiter, bool may
   return true;
 }
 
+/* Which of a scanner's first states or last columns stands for the byte at `place`, or for none. */
+static int sideOf(heddle_string_t text, size_t place) {
+  if (place >= text.size)
+    return 0;
+  unsigned char byte = (unsigned char)text.data[place];
+  bool isWord =
+      byte == '_' || (byte >= '0' && byte <= '9') || ((byte | 0x20) >= 'a' && (byte | 0x20) <= 'z');
+  return isWord ? 2 : 1;
+}
+
+/* Bytes of the letter at `place`, which is before `end`. */
+static size_t letterAt(const char *place, const char *end) {
+  const char *next = place + 1;
+  while (next < end && ((unsigned char)*next & 0xc0) == 0x80)
+    ++next;
+  return (size_t)(next - place);
+}
+
+/* The longest of the first matches in the rest; false where there is none. */
+static bool findMatch(cutter_t *cutter) {
+  const char *end = cutter->rest.data + cutter->rest.size;
+  for (const char *from = cutter->rest.data;; from += letterAt(from, end)) {
+    int32_t state = sideOf(cutter->text, (size_t)(from - cutter->text.data) - 1);
+    cutter->match.data = NULL;
+    for (const char *place = from; state >= 0; ++place) {
+      const int32_t *row = cutter->scanner + (int64_t)state * 259;
+      if (row[256 + sideOf(cutter->text, (size_t)(place - cutter->text.data))])
+        cutter->match = (heddle_string_t){from, (size_t)(place - from)};
+      if (place == end)
+        break;
+      state = row[(unsigned char)*place];
+    }
+    if (cutter->match.data || from == end)
+      return cutter->match.data != NULL;
+  }
+}
+
+/* By turns what lies before a match, and the match. */
+static bool nextAround(cutter_t *cutter, heddle_string_t *piece) {
+  heddle_string_t *rest = &cutter->rest;
+  if (!rest->data)
+    return false;
+  if (cutter->match.data) {
+    const char *end = rest->data + rest->size, *after = cutter->match.data + cutter->match.size;
+    *piece = cutter->match;
+    cutter->match.data = NULL;
+    if (piece->size == 0)
+      after = after < end ? after + letterAt(after, end) : NULL;
+    *rest = (heddle_string_t){after, after ? (size_t)(end - after) : 0};
+  } else {
+    *piece = *rest;
+    if (findMatch(cutter))
+      piece->size = (size_t)(cutter->match.data - rest->data);
+    else
+      *rest = (heddle_string_t){NULL, 0};
+  }
+  return true;
+}
+
 void heddle_service_string_split(heddle_call_t *call, int64_t *frame) {
   int64_t count = frame[2], most = frame[5], width = 0;
   const int64_t *x = pointerOf(frame[3]);
-  heddle_string_t delimiter = textOf(call, *(int64_t *)pointerOf(frame[4]));
+  cutter_t cutter = {0};
+  if (frame[7])
+    cutter.scanner = pointerOf(frame[4]);
+  else
+    cutter.delimiter = textOf(call, *(int64_t *)pointerOf(frame[4]));
   int64_t *counts = pointerOf(frame[6]), *pieces = NULL;
   /* Once to count, once to write. */
   for (int pass = 0; pass < 2; ++pass) {
     for (int64_t i = 0; i < count; ++i) {
-      heddle_string_t rest = textOf(call, x[i]), piece;
+      heddle_string_t piece;
       int64_t found = 0;
-      while (nextPiece(&rest, delimiter, most < 0 || found < most, &piece)) {
+      cutter.text = cutter.rest = textOf(call, x[i]);
+      cutter.match.data = NULL;
+      while (cutter.scanner ? nextAround(&cutter, &piece)
+                            : nextBetween(&cutter, most < 0 || found < most, &piece)) {
         if (pass == 1)
           pieces[i * width + found] = numberOf(call, piece.data, piece.size);
         ++found;

@@ -13,16 +13,19 @@ TYPES = {np.dtype(name): helper.np_dtype_to_tensor_dtype(np.dtype(name))
 
 
 def model_of(op, domain, inputs, outputs, attributes, symbolic, constants=()):
-    """A model of one node; with `symbolic` every size of an input has a name of its own value."""
+    """A model of one node; with `symbolic` every size of an input has a name, that of its value, or
+    one of its own."""
     names = {}
 
-    def shape_of(array):
+    def shape_of(name, array):
         if not symbolic:
             return array.shape
+        if symbolic == "own":
+            return [f"{name}_{axis}" for axis in range(array.ndim)]
         return [names.setdefault(size, f"s{size}") for size in array.shape]
 
     given = [("" if array is None else f"x{i}", array) for i, array in enumerate(inputs)]
-    infos = [helper.make_tensor_value_info(name, TYPES[array.dtype], shape_of(array))
+    infos = [helper.make_tensor_value_info(name, TYPES[array.dtype], shape_of(name, array))
              for name, array in given if name and name not in constants]
     tensors = [onnx.numpy_helper.from_array(array, name) for name, array in given
                if name in constants]
@@ -96,9 +99,18 @@ def test_attention(causal):
     inputs = [floats(2, 5, 12), floats(12, 36, seed=1), floats(36, seed=2)]
     compare("Attention", inputs, {"num_heads": 3, "unidirectional": causal})
     mask = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]], np.int32)
-    compare("Attention", inputs + [mask], {"num_heads": 3, "unidirectional": causal})
-    lengths = np.array([3, 5], np.int32)
-    compare("Attention", inputs + [lengths], {"num_heads": 3})
+    masks = {"symbolic": (False, True, "own")}
+    compare("Attention", inputs + [mask], {"num_heads": 3, "unidirectional": causal}, **masks)
+    for lengths in ([3, 5], [3, 5, 1, 0]):  # ends; ends and begins
+        compare("Attention", inputs + [np.array(lengths, np.int32)], {"num_heads": 3}, **masks)
+
+
+def test_a_mask_of_another_batch():
+    inputs = [floats(2, 5, 12), floats(12, 36, seed=1), floats(36, seed=2), np.ones(3, np.int32)]
+    model = model_of("Attention", MS, inputs, ["y"], {"num_heads": 3}, "own")
+    with pytest.raises(heddle.UsageError, match=r"a mask of 3 \('x3_0'\) lengths does not fit a "
+                                                r"batch of 2 \('x0_0'\)"):
+        heddle.compile(model).run(None, {f"x{i}": array for i, array in enumerate(inputs)})
 
 
 def test_attention_with_a_past():
@@ -112,7 +124,8 @@ def test_multi_head_attention():
     compare("MultiHeadAttention", [query, key, value], {"num_heads": 3})
     compare("MultiHeadAttention", [query, key, value, floats(36, seed=3)], {"num_heads": 3})
     mask = np.array([[1, 1, 1, 0, 0, 0, 0], [1] * 7], np.int32)
-    compare("MultiHeadAttention", [query, key, value, None, mask], {"num_heads": 3})
+    compare("MultiHeadAttention", [query, key, value, None, mask], {"num_heads": 3},
+            symbolic=(False, True, "own"))
     bias = floats(2, 3, 5, 7, seed=4)
     compare("MultiHeadAttention", [query, key, value, None, None, bias], {"num_heads": 3})
     past = [floats(2, 3, 4, 4, seed=5), floats(2, 3, 4, 4, seed=6)]

@@ -105,7 +105,7 @@ def test_categories(zeros):
 def test_no_category():
     """scikit-learn's OneHotEncoder writes zeros=0 unless it is told otherwise."""
     session = heddle.compile(encoder(cats_strings=["a", "b"], zeros=0), cache=False)
-    with pytest.raises(heddle.Error, match="node 'OneHotEncoder_y': an input is no category"):
+    with pytest.raises(heddle.Error, match="node 'OneHotEncoder_y' .*: an input is no category"):
         session.run(None, {"x": np.array([["a"], ["q"]], object)})
     session = heddle.compile(encoder(cats_strings=["a", "b"]), cache=False)
     y, = session.run(None, {"x": np.array([["q"]], object)})

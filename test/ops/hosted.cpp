@@ -100,8 +100,10 @@ static const char kStrings[] = R"(
 !numbers = tensor<?x3x?xi64, #graph.dims<"n", 3, "$pieces">>
 !f = tensor<?x3xf64, #graph.dims<"n", 3>>
 !t = tensor<?x3xi1, #graph.dims<"n", 3>>
+!around = tensor<?x3x?xsi64, #graph.dims<"n", 3, "$around">>
+!are = tensor<?x3x?xi1, #graph.dims<"n", 3, "$around">>
 module attributes {graph.strings = ["12", "", "-3", "7"]} {
-func.func @main(%x: !x, %y: !x, %z: !f) -> (!numbers, !x, !t, !f, !t) {
+func.func @main(%x: !x, %y: !x, %z: !f) -> (!numbers, !x, !t, !f, !t, !x, !are) {
   %s = graph.string_cast %x : (!x) -> !s
   %t = graph.string_cast %y : (!x) -> !s
   %both = graph.string_concat %s, %t : (!s, !s) -> !s
@@ -122,7 +124,11 @@ func.func @main(%x: !x, %y: !x, %z: !f) -> (!numbers, !x, !t, !f, !t) {
   %back = graph.string_cast %texts : (!s) -> !f
   %automaton = graph.constant dense<AUTOMATON> : tensor<2x257xi32>
   %matches = graph.string_match %both, %automaton : (!s, tensor<2x257xi32>) -> !t
-  return %numbers, %counts, %same, %back, %matches : !numbers, !x, !t, !f, !t
+  %scanner = graph.constant dense<SCANNER> : tensor<4x259xi32>
+  %around, %found = graph.string_split %texts, %scanner : (!s, tensor<4x259xi32>) -> (!around, !x)
+  %are = graph.string_match %around, %automaton : (!around, tensor<2x257xi32>) -> !are
+  return %numbers, %counts, %same, %back, %matches, %found, %are
+    : !numbers, !x, !t, !f, !t, !x, !are
 }
 }
 )";
@@ -179,15 +185,17 @@ func.func @main(%x: tensor<18xui8>) -> (!p, !g) {
 }
 )";
 
-/// Accepts strings of digits.
-static std::string digits() {
-  std::string rows[2];
-  for (int state = 0; state < 2; ++state)
-    for (int byte = 0; byte <= 256; ++byte) {
-      int next = byte == 256 ? state : byte >= '0' && byte <= '9' ? 1 : -1;
-      rows[state] += (byte ? ", " : "") + std::to_string(next);
+/// Accepts strings of digits: first `starts` states, from which none is read yet, then one more.
+static std::string digits(int starts) {
+  std::string rows;
+  for (int state = 0; state <= starts; ++state) {
+    rows += state ? "], [" : "";
+    for (int byte = 0; byte < 256 + starts; ++byte) {
+      int next = byte >= 256 ? state == starts : byte >= '0' && byte <= '9' ? starts : -1;
+      rows += (byte ? ", " : "") + std::to_string(next);
     }
-  return "[[" + rows[0] + "], [" + rows[1] + "]]";
+  }
+  return "[[" + rows + "]]";
 }
 
 void addHosted(Cases &cases) {
@@ -206,7 +214,8 @@ void addHosted(Cases &cases) {
     add("carried " + std::to_string(int(truth)), kCarried,
         {Fill::range(4, 4), Fill::range(truth, truth), Fill()}, runs);
   std::string text = kStrings;
-  text.replace(text.find("AUTOMATON"), 9, digits());
+  text.replace(text.find("AUTOMATON"), 9, digits(1));
+  text.replace(text.find("SCANNER"), 7, digits(3));
   add("strings", text, {Fill::range(0, 90), Fill::range(1, 900), Fill::range(-9, 1e7)}, runs);
   for (double word : {0, 2, 4})
     add("words " + std::to_string(int(word)), kWords, {Fill::range(word, word)}, {});

@@ -109,8 +109,13 @@ def Graph_StringSplitOp : Graph_BindingOp<"string_split", [Graph_Hosted]> {
     pieces: [shape of x, n], where n, the largest number of pieces, is a fresh symbol which this op binds; filled up with
     empty strings. An empty delimiter: runs of white space, of which leading and trailing ones count for nothing.
     `most`: the most cuts in one string, or -1.
+    A delimiter may also be an automaton that reads bytes, i32[states, 259]. Pieces are then by turns what lies before the
+    next match and this match, the longest of the first; a match without bytes takes the letter after it away.
+    `delimiter[s, byte]` is the state after s, or -1. It starts in state 0, 1 or 2, where the string begins, another byte
+    comes before, or a letter, digit or `_`; the columns 256 to 258 say whether it accepts before each of these.
   }];
-  let constraints = [Graph_IsString, "SP1: `pieces` has one dimension more than x."];
+  let constraints = [Graph_IsString, "SP1: `pieces` has one dimension more than x.",
+                     "SP2: `delimiter` is a string or i32[states, 259]."];
   let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$delimiter, DefaultValuedAttr<I64Attr, "-1">:$most);
   let results = (outs Graph_Tensor:$pieces, Graph_Tensor:$counts);
 }

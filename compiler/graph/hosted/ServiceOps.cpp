@@ -119,7 +119,13 @@ LogicalResult StringSplitOp::verify() {
     return emitOpError("SP1: the pieces must have a dimension more than x");
   if (failed(checkString(*this, getX(), "x")))
     return failure();
-  return checkString(*this, getDelimiter(), "the delimiter");
+  Type element = elementOf(getDelimiter());
+  DimVector table = dimsOf(getDelimiter());
+  if (isString(element) ? !table.empty()
+                        : table.size() != 2 || !table[1].isConstant(259) || !element.isInteger(32))
+    return emitOpError("SP2: the delimiter must be a string or i32[states, 259], but is ")
+           << getDelimiter().getType();
+  return success();
 }
 
 LogicalResult StringNormalizeOp::verify() {

@@ -155,6 +155,14 @@ func.func @sp1(%x: tensor<2xsi64>, %d: tensor<si64>) {
 
 // -----
 
+func.func @sp2(%x: tensor<2xsi64>, %d: tensor<4x257xi32>) {
+  // expected-error @+1 {{SP2: the delimiter must be a string or i32[states, 259], but is 'tensor<4x257xi32>'}}
+  %p, %c = graph.string_split %x, %d : (tensor<2xsi64>, tensor<4x257xi32>) -> (tensor<2x?xsi64, #graph.dims<2, "$p">>, tensor<2xi64>)
+  return
+}
+
+// -----
+
 func.func @no1(%x: tensor<1x1x2xsi64>, %s: tensor<1xsi64>) {
   // expected-error @+1 {{NO1: x must have rank 1 or 2, and the result the same}}
   %y = graph.string_normalize %x, %s {letter_case = "none"} : (tensor<1x1x2xsi64>, tensor<1xsi64>) -> tensor<?xsi64, #graph.dims<"$n">>

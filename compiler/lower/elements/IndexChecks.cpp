@@ -3,6 +3,7 @@
 // A phase before the group's own looks at every index once and ends the run at the first that is
 // outside, so that no form of schedule reads or writes beyond a tensor, and none has to check.
 
+#include "compiler/graph/edit/Words.h"
 #include "compiler/lower/Schedule.h"
 #include "compiler/lower/elements/Definitions.h"
 
@@ -106,7 +107,7 @@ static void emitCheck(KernelBuilder &kernel, Block *group, Operation *op, const 
   Dim rows = graph::elementCount(ArrayRef<Dim>(dims).drop_back(dims.empty() ? 0 : 1));
   // A row without entries would pass for one of zeros.
   Dim tasks = dims.empty() ? Dim(1) : Dim::min(rows, graph::elementCount(dims));
-  std::string message = "node '" + graph::sourceName(op->getLoc()) + "': ";
+  std::string message = graph::nodeText(op->getLoc()) + ": ";
   message += isa<graph::ReverseSequenceOp>(op)
                  ? "a sequence of %lld is longer than the dimension, or negative: it has %lld"
                  : "index %lld is outside of a dimension of %lld";

@@ -176,7 +176,7 @@ void Host::writeBlock(Block &block) {
   Location before = code->loc;
   for (Operation &op : block) {
     code->loc = sourceOf(op);
-    node = "node '" + graph::sourceName(code->loc) + "': ";
+    node = graph::nodeText(code->loc) + ": ";
     if (isa<graph::GroupOp>(op))
       bindSymbols(&op);
     if (isa<graph::GroupOp, graph::ReshapeOp>(op))

@@ -9,6 +9,7 @@
 #ifndef HEDDLE_LOWER_HOST_H
 #define HEDDLE_LOWER_HOST_H
 
+#include "compiler/graph/edit/Words.h"
 #include "compiler/lower/Kernel.h"
 #include "compiler/lower/program/RowTables.h"
 #include "compiler/lower/program/SizeCode.h"
@@ -98,9 +99,10 @@ private:
   struct Check {
     Dim a, b;
     enum Kind { NotNegative, Equal, EqualOrOne, AtMost, Memory } kind;
-    std::string message;  // with %lld for a and b
+    std::string message;  // with %lld for a and b, or for what is told
     DimVector shape = {}; // Memory: of a tensor whose elements have `elementBytes`
     int64_t elementBytes = 0;
+    DimVector told = {}; // two sizes, if not a and b
   };
   void forEachCheck(mlir::Operation *op, llvm::function_ref<void(const Check &)> visit);
   bool isEntryKnown(const Check &check) const;
@@ -111,7 +113,11 @@ private:
   Value writeEntryChecks(Value values);
   void writeChecks(mlir::Operation *op);
   std::vector<Check> rowChecks();
-  static std::string withoutNumbers(const Check &check);
+  /// The sizes that a tensor of integers holds, if shapes tell.
+  static std::optional<DimVector> sizesIn(Value tensor);
+  Values toldBy(const Check &check);
+  std::string messageOf(const Check &check) const;
+  void failUnless(const Check &check);
 
   // Control flow (HostControl.cpp).
   void writeBody(mlir::Block &block, Value iteration);

@@ -16,6 +16,7 @@ struct Agreement {
   Dim a, b;
   Fit fit;
   std::string what;
+  DimVector told = {};
 };
 } // namespace
 
@@ -32,7 +33,7 @@ namespace {
 /// What an op's operands and result have to agree in, beyond what their types say.
 class Agreements {
 public:
-  static SmallVector<Agreement> of(Operation *op) {
+  static std::vector<Agreement> of(Operation *op) {
     Agreements made;
     TypeSwitch<Operation *>(op)
         .Case<graph::ReshapeOp, graph::BroadcastOp, graph::MatmulOp, graph::ConvOp,
@@ -64,10 +65,29 @@ private:
       require(a[i], b[i], false, what);
   }
 
+  /// Where one dimension differs, that is told.
   void add(graph::ReshapeOp op) {
-    require(graph::elementCount(graph::dimsOf(op.getX())),
-            graph::elementCount(graph::dimsOf(op.getResult())), false,
-            "cannot reshape %lld elements to a shape of %lld");
+    DimVector from = graph::dimsOf(op.getX()), to = graph::dimsOf(op.getResult());
+    Dim count = graph::elementCount(from), wanted = graph::elementCount(to);
+    auto isOne = [](const Dim &dim) { return dim.isConstant(1); };
+    llvm::erase_if(from, isOne);
+    llvm::erase_if(to, isOne);
+    while (!from.empty() && !to.empty() && from.back() == to.back()) {
+      from.pop_back();
+      to.pop_back();
+    }
+    size_t same = 0;
+    while (same < std::min(from.size(), to.size()) && from[same] == to[same])
+      ++same;
+    if (count == wanted)
+      return;
+    if (from.size() > same + 1 || to.size() > same + 1)
+      return require(count, wanted, false, "cannot reshape %lld elements to a shape of %lld");
+    require(count, wanted, false, "a dimension of %lld cannot become one of %lld");
+    auto differing = [&](const DimVector &dims) {
+      return same < dims.size() ? dims[same] : Dim(1);
+    };
+    result.back().told = {differing(from), differing(to)};
   }
   void add(graph::BroadcastOp op) {
     DimVector from = graph::dimsOf(op.getX()), to = graph::dimsOf(op.getResult());
@@ -80,7 +100,7 @@ private:
               c = graph::dimsOf(op.getResult());
     size_t rank = a.size();
     require(a[rank - 1], b[rank - 2], false,
-            "rows of the left operand have %lld elements, columns of the right one %lld");
+            "the left operand has %lld columns, but the right one has %lld rows");
     for (size_t i = 0; i + 2 < rank; ++i) {
       require(a[i], c[i], true, "a batch of %lld cannot be broadcast to %lld");
       require(b[i], c[i], true, "a batch of %lld cannot be broadcast to %lld");
@@ -160,7 +180,7 @@ private:
           require(size, result[i], false, "sizes %lld and %lld to be joined differ");
   }
 
-  SmallVector<Agreement> result;
+  std::vector<Agreement> result;
 };
 } // namespace
 
@@ -184,23 +204,22 @@ void Host::checkTensor(Value tensor, const std::string &node,
 }
 
 void Host::forEachCheck(Operation *op, llvm::function_ref<void(const Check &)> visit) {
-  std::string node = "node '" + graph::sourceName(op->getLoc()) + "': ";
+  std::string node = graph::nodeText(op->getLoc()) + ": ";
   for (Value result : op->getResults())
     checkTensor(result, node, visit);
   // What is required of sizes alone is checked before all that follows from them.
-  if (auto bind = dyn_cast<graph::BindSizesOp>(op); bind && !bind.getMessage().contains("%lld")) {
-    Value x = bind.getX();
-    if (auto group = x.getDefiningOp<graph::GroupOp>())
-      x = group.getBody().front().getTerminator()->getOperand(cast<OpResult>(x).getResultNumber());
-    if (auto sizes = graph::shapeValue(x))
+  if (auto bind = dyn_cast<graph::BindSizesOp>(op)) {
+    auto sizes = sizesIn(bind.getX()),
+         told = bind.getTold() ? sizesIn(bind.getTold()) : DimVector();
+    if (sizes && told)
       for (const Dim &size : *sizes)
-        visit({size, Dim(0), Check::NotNegative, node + bind.getMessage().str()});
+        visit({size, Dim(0), Check::NotNegative, node + bind.getMessage().str(), {}, 0, *told});
   }
   for (const Agreement &agreement : Agreements::of(op)) {
     Check::Kind kind = agreement.fit == Fit::Equal   ? Check::Equal
                        : agreement.fit == Fit::OrOne ? Check::EqualOrOne
                                                      : Check::AtMost;
-    visit({agreement.a, agreement.b, kind, node + agreement.what});
+    visit({agreement.a, agreement.b, kind, node + agreement.what, {}, 0, agreement.told});
   }
 }
 
@@ -262,12 +281,7 @@ Value Host::writeEntryChecks(Value values) {
       told[i] = builder.createOrFold<arith::SelectOp>(code->loc, isIt, value, told[i]);
   };
   auto reportCheck = [&](const Check &check) {
-    bool hasNames =
-        check.kind == Check::Memory || (storage.isOfShapes(check.a) && storage.isOfShapes(check.b));
-    if (hasNames)
-      return report(violation(check), withoutNumbers(check));
-    report(violation(check), check.message,
-           {sizeCode->of(check.a, nullptr), sizeCode->of(check.b, nullptr)});
+    report(violation(check), messageOf(check), toldBy(check));
   };
   auto checkOp = [&](Operation *op) {
     forEachCheck(op, [&](const Check &check) {
@@ -301,13 +315,45 @@ bool Host::isEntryKnown(const Check &check) const {
          llvm::all_of(check.shape, [&](const Dim &size) { return storage.isEntryKnown(size); });
 }
 
-/// Sizes that are shapes are named: their caller knows them by these names.
-std::string Host::withoutNumbers(const Check &check) {
+/// The numbers of the check's message; none where its text tells all.
+Values Host::toldBy(const Check &check) {
+  if (check.kind == Check::Memory)
+    return {};
+  if (!check.told.empty())
+    return {sizeCode->of(check.told[0], nullptr), sizeCode->of(check.told[1], nullptr)};
+  return {sizeCode->of(check.a, nullptr), sizeCode->of(check.b, nullptr)};
+}
+
+/// Longer formulas say less than their numbers.
+static constexpr size_t kLongestName = 24;
+
+/// The message, with the names by which the caller knows the sizes, after their numbers.
+std::string Host::messageOf(const Check &check) const {
   std::string text = check.message;
-  for (const Dim *size : {&check.a, &check.b})
-    if (size_t place = text.find("%lld"); place != std::string::npos)
-      text.replace(place, 4, check.kind == Check::NotNegative ? "negative" : size->str());
+  DimVector told = check.told;
+  if (told.empty() && check.kind != Check::NotNegative && check.kind != Check::Memory)
+    told = {check.a, check.b};
+  size_t place = 0;
+  for (const Dim &size : told) {
+    place = text.find("%lld", place);
+    if (place == std::string::npos)
+      break;
+    std::string name = size.str();
+    place += 4;
+    bool isKnown = !size.constant() && storage.isOfShapes(size) && name.size() <= kLongestName &&
+                   name.find('$') == std::string::npos;
+    if (isKnown)
+      text.insert(place, " ('" + name + "')");
+  }
   return text;
+}
+
+void Host::failUnless(const Check &check) {
+  code->when(violation(check), [&] {
+    Values told = toldBy(check);
+    told.resize(2, code->number(0));
+    fail(messageOf(check), told[0], told[1]);
+  });
 }
 
 /// Beside an op: what the entry could not check.
@@ -320,14 +366,7 @@ void Host::writeChecks(Operation *op) {
           llvm::any_of(check.shape, [](const Dim &size) { return !graph::rowsOf(size).empty(); });
       if ((isTop && isEntryKnown(check)) || isOfRows) // checked before: rowChecks
         return;
-      // The message of a tensor that is too large has its text, and no numbers.
-      bool isOfNumbers = check.kind != Check::Memory;
-      code->when(violation(check), [&] {
-        auto told = [&](const Dim &size) {
-          return isOfNumbers ? sizeCode->of(size, nullptr) : code->number(0);
-        };
-        fail(check.message, told(check.a), told(check.b));
-      });
+      failUnless(check);
     });
   };
   checkOp(op);

@@ -15,8 +15,7 @@ void Host::writeBind() {
   Value inputs = area(program::Area::Inputs), given = area(program::Area::Symbols);
   for (auto &[op, elements] : storage.boundByValues) {
     auto bind = cast<graph::BindSizesOp>(op);
-    std::string message =
-        "node '" + graph::sourceName(op->getLoc()) + "': " + bind.getMessage().str();
+    std::string message = graph::nodeText(op->getLoc()) + ": " + bind.getMessage().str();
     for (auto [symbol, element] : llvm::zip(graph::dimsOf(bind.getSymbols()), elements)) {
       Value address = code->at(inputs, pointer, code->number(element.input.getArgNumber()));
       Value memory = builder.create<program::LoadOp>(code->loc, pointer, address, 8);

@@ -115,9 +115,8 @@ void Host::Loop::writeCondition(Block *before) {
   Value most = code.number(kMostTrips);
   Value isEndless = compare(arith::CmpIPredicate::eq, before->getArgument(0), most);
   code.when(code.both(goesOn, isEndless), [&] {
-    host.fail("node '" + graph::sourceName(op.getLoc()) +
-                  "': the loop has not ended after %lld iterations",
-              most, most);
+    host.fail(graph::nodeText(op.getLoc()) + ": the loop has not ended after %lld iterations", most,
+              most);
   });
   goesOn = builder.create<arith::AndIOp>(code.loc, goesOn, host.isFine());
   builder.create<scf::ConditionOp>(code.loc, goesOn, before->getArguments());

@@ -126,9 +126,7 @@ void Host::writeTables(graph::RowLengthsOp op) {
       code->store(i64, found[0], table, row);
       sizeCode->symbols[size] = found[0];
       for (const Check &check : checks)
-        code->when(violation(check), [&] {
-          fail(check.message, sizeCode->of(check.a, nullptr), sizeCode->of(check.b, nullptr));
-        });
+        failUnless(check);
       Value overflow;
       SizeArithmetic arithmetic{*code, &overflow};
       for (auto [i, sum] : llvm::enumerate(tables.sums)) {
@@ -165,6 +163,7 @@ std::vector<Host::Check> Host::rowChecks() {
       check.a = graph::inRow(check.a, of);
       check.b = graph::inRow(check.b, of);
       check.shape = graph::inRow(check.shape, of);
+      check.told = graph::inRow(check.told, of);
       bool isOfRow = !graph::rowsOf(check.a).empty() || !graph::rowsOf(check.b).empty();
       std::string key = std::to_string(check.kind) + "|" + check.a.str() + "|" + check.b.str() +
                         "|" + std::to_string(check.shape.size());

@@ -165,9 +165,12 @@ void Host::writeStringOp(Operation *op) {
                {count, addressOf(x), addressOf(concat.getY()), addressOf(concat.getResult())});
       })
       .Case([&](graph::StringSplitOp split) {
+        Value delimiter = split.getDelimiter();
+        bool isScanner = graph::rankOf(delimiter) == 2;
         Value frame = callOn(program::Service::StringSplit,
-                             {zero, zero, count, addressOf(x), addressOf(split.getDelimiter()),
-                              code->number(split.getMost()), addressOf(split.getCounts())});
+                             {zero, zero, count, addressOf(x), addressOf(delimiter),
+                              code->number(split.getMost()), addressOf(split.getCounts()),
+                              code->number(isScanner)});
         SmallVector<Value> sizes;
         for (const Dim &size : graph::dimsOf(x))
           sizes.push_back(dim(size));

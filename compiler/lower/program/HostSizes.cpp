@@ -16,7 +16,15 @@ Value Host::loadInteger(Type element, Value memory, int64_t index) {
   return builder.create<arith::ExtSIOp>(code->loc, i64, value);
 }
 
+std::optional<DimVector> Host::sizesIn(Value x) {
+  if (auto group = x.getDefiningOp<graph::GroupOp>())
+    x = group.getBody().front().getTerminator()->getOperand(cast<OpResult>(x).getResultNumber());
+  return graph::shapeValue(x);
+}
+
 Value Host::readInteger(Value tensor, int64_t index) {
+  if (auto sizes = sizesIn(tensor))
+    return dim((*sizes)[index]);
   Type element = graph::elementOf(tensor);
   Value memory = pointerOf(tensor);
   return code->choose(
@@ -63,7 +71,7 @@ void Host::bindSymbols(Operation *group) {
 void Host::bindSizes(graph::BindSizesOp op) {
   if (storage.boundByValues.contains(op))
     return;
-  std::string message = "node '" + graph::sourceName(op.getLoc()) + "': " + op.getMessage().str();
+  std::string message = graph::nodeText(op.getLoc()) + ": " + op.getMessage().str();
   for (auto [i, symbol] : llvm::enumerate(graph::dimsOf(op.getSymbols()))) {
     Value size = readInteger(op.getX(), i);
     Value told = op.getTold();

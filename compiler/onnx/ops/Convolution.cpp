@@ -1,5 +1,6 @@
 // Convolution: convolutions, pools, and the paddings that they name in four ways.
 
+#include "compiler/onnx/Agreement.h"
 #include "compiler/onnx/Table.h"
 #include "compiler/onnx/ops/Products.h"
 #include "compiler/onnx/ops/Unfold.h"
@@ -169,7 +170,8 @@ Value convolve(Node &n, Value x, Value w) {
         n, x, w, {window.strides, window.dilations, sizes(window.low), sizes(window.high), groups});
   DimVector dims = dimsOf(x);
   if (Dim channels = dimsOf(w)[1] * Dim(groups); channels.constant() && !dims[1].constant()) {
-    dims[1] = channels;
+    dims[1] =
+        agreed(n, dims[1], channels, "the image has %lld channels, but the filters take %lld");
     x = n.reshape(x, dims);
   }
   dims[1] = dimsOf(w)[0];

@@ -1,5 +1,6 @@
 // Movement: constants, shapes, and ops that rearrange elements without indices.
 
+#include "compiler/onnx/Agreement.h"
 #include "compiler/onnx/Reader.h"
 #include "compiler/onnx/Table.h"
 #include "compiler/onnx/ops/RunTimeAxes.h"
@@ -278,14 +279,7 @@ static void importSplit(Node &n) {
   Dim start(0), sum(0);
   for (const Dim &size : sizes)
     sum = sum + size;
-  if (sum.constant() && total.constant() && sum != total)
-    refuse("'split' adds up to " + sum.str() + ", but the size is " + total.str());
-  if (sum != total) {
-    n.requireNotNegative(n.sub(n.size(total), n.size(sum)),
-                         "'split' adds up to more than the size: by %lld");
-    n.requireNotNegative(n.sub(n.size(sum), n.size(total)),
-                         "'split' adds up to less than the size: by %lld");
-  }
+  agreed(n, sum, total, "'split' adds up to %lld, but the size is %lld");
   for (size_t i = 0; i < n.outputs(); ++i) {
     n.set(i, n.sliceAlong(x, axis, start, sizes[i]));
     start = start + sizes[i];

@@ -4,6 +4,7 @@
 // the scan keeps only the product with R. A direction is read into Direction, run, and put beside
 // the other.
 
+#include "compiler/onnx/Agreement.h"
 #include "compiler/onnx/Table.h"
 #include "compiler/onnx/ops/Activations.h"
 #include "compiler/onnx/ops/Products.h"
@@ -303,7 +304,11 @@ static void importRecurrent(Node &n, int64_t gates, int64_t stateCount, Cell cel
   int64_t count = text == "bidirectional" ? 2 : 1;
   bool splitsHidden = gates == 3 && n.getInt("linear_before_reset", 0);
   // Sizes that the model leaves open, but its attributes tell.
-  Dim all(count), width(gates * hidden), inputs = dims[2];
+  Dim all(count), width(gates * hidden);
+  Dim inputs = agreed(n, dims[2], dimsOf(n.in(1))[isQuantized ? 1 : 2],
+                      "X has %lld features, but W takes %lld");
+  dims[2] = inputs;
+  layer.x = n.reshape(x, dims);
   auto weights = [&](const Dim &depth) {
     return isQuantized ? DimVector{all, depth, width} : DimVector{all, width, depth};
   };

@@ -1,5 +1,6 @@
 // Slicing: ops that pick elements by bounds or indices, pad, or sample on another grid.
 
+#include "compiler/onnx/Agreement.h"
 #include "compiler/onnx/Table.h"
 #include "compiler/onnx/ops/Places.h"
 #include "compiler/onnx/ops/RunTimeAxes.h"
@@ -56,7 +57,8 @@ static std::optional<Bounds> resolveBounds(const Dim &size, Dim start, Dim end, 
     // A start past the end needs no clamping: nothing is taken then. A size is never negative.
     Dim low = first->isNeverNegative() ? *first : Dim::max(*first, Dim(0));
     Dim high = last->isConstant(0) || *last == size ? *last : clamp(*last, Dim(0), size);
-    Dim count = (high - low).ceilDiv(Dim(step));
+    Dim taken = low == *first ? high - low : Dim::min(high - *first, high);
+    Dim count = taken.ceilDiv(Dim(step));
     return Bounds{low,
                   low.isConstant(0) || count.isNeverNegative() ? count : Dim::max(count, Dim(0))};
   }
@@ -69,6 +71,9 @@ static std::optional<Bounds> resolveBounds(const Dim &size, Dim start, Dim end, 
   Dim count = (high - low).ceilDiv(Dim(-step));
   return Bounds{high, count.isNeverNegative() ? count : Dim::max(count, Dim(0))};
 }
+
+/// A chain of slices would double its formula with each: beyond this length the run finds the size.
+static bool isLong(const Dim &dim) { return dim.isTooLarge() || dim.str().size() > 200; }
 
 /// All axes are sliced, from one end to the other where the run names none.
 static void sliceAtRunTime(Node &n) {
@@ -121,8 +126,8 @@ static void importSlice(Node &n) {
       refuse("a step is 0");
     steps[i] = std::clamp(steps[i], -kLongestStep, kLongestStep);
     auto bounds = resolveBounds(sizes[axes[i]], (*starts)[i], (*ends)[i], steps[i]);
-    isStatic = bounds.has_value();
-    if (!bounds)
+    isStatic = bounds && !isLong(bounds->start) && !isLong(bounds->size);
+    if (!isStatic)
       break;
     first[axes[i]] = bounds->start;
     sizes[axes[i]] = bounds->size;
@@ -133,10 +138,12 @@ static void importSlice(Node &n) {
   DimVector dims = dimsOf(x);
   for (int64_t axis : axes)
     dims[axis] = n.freshSymbol("slice");
-  n.set(n.typed<DynamicSliceOp>(
-      n.tensor(dims, elementOf(x)),
-      {x, n.cast(n.in(1), n.i64()), n.cast(n.in(2), n.i64()), n.integers(steps)},
-      {n.list("axes", axes)}));
+  auto bound = [&](const std::optional<DimVector> &known, size_t i) {
+    return known ? n.sizes(*known) : n.cast(n.in(i), n.i64());
+  };
+  n.set(n.typed<DynamicSliceOp>(n.tensor(dims, elementOf(x)),
+                                {x, bound(starts, 1), bound(ends, 2), n.integers(steps)},
+                                {n.list("axes", axes)}));
 }
 
 static void importGather(Node &n) {
@@ -263,8 +270,7 @@ static void importTopK(Node &n) {
   if (dims[axis].constant() && count.constant().value_or(0) > *dims[axis].constant())
     refuse("'k' is " + count.str() + ", but the axis has size " + dims[axis].str());
   if (n.opset >= 10 && (!count.constant() || !dims[axis].constant()))
-    n.requireNotNegative(n.sub(n.size(dims[axis]), n.size(count)),
-                         "'k' is larger than the axis: there are %lld elements left");
+    requireAtMost(n, count, dims[axis], "'k' is %lld, but the axis has size %lld");
   auto [values, indices] = topK(n, x, axis, count, n.getInt("largest", 1));
   n.set(0, values);
   if (n.wants(1))

@@ -44,8 +44,14 @@ static Value allowedBy(Node &n, size_t i, const Dim &batch, const Dim &keys) {
     Value fits = n.compare<LessOp>(place, rows(Dim(0)));
     if (dims[0] == batch)
       return fits;
-    if (dims[0] != batch * Dim(2))
+    // The run sees that there are `batch` or twice as many; begins that are not there are 0.
+    Dim twice = batch * Dim(2), other = (dims[0] - batch) * (dims[0] - twice);
+    if (other.constant().value_or(0) != 0)
       refuse("a mask of shape " + textOf(dims) + " does not fit the batch " + batch.str());
+    n.requireNotNegative(n.sizes({other, Dim(0) - other}),
+                         "a mask of %lld lengths does not fit a batch of %lld",
+                         n.sizes({dims[0], batch}));
+    mask = n.pad(mask, zero, Dim(0), Dim::max(twice - dims[0], Dim(0)));
     return n.binary<AndOp>(fits, n.compare<GreaterEqualOp>(place, rows(batch)));
   }
   if (dims.size() == 2)

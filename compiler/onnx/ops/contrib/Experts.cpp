@@ -3,6 +3,7 @@
 // tokens and what each chooses, not with the experts, and of quantised weights only one expert's
 // are floats.
 
+#include "compiler/onnx/Agreement.h"
 #include "compiler/onnx/Table.h"
 #include "compiler/onnx/ops/Activations.h"
 #include "compiler/onnx/ops/Numbers.h"
@@ -107,8 +108,7 @@ private:
     if (k < 1 || k > dims[1].constant().value_or(k))
       refuse("'k' is " + Twine(k) + ", but there are " + dims[1].str() + " experts");
     if (!dims[1].constant())
-      n.requireNotNegative(n.sub(n.size(dims[1]), n.integerScalar(n.i64(), k)),
-                           "'k' is larger than the number of experts by -(%lld)");
+      requireAtMost(n, Dim(k), dims[1], "'k' is %lld, but there are %lld experts");
     Value places = topK(n, logits, 1, Dim(k), /*largest=*/true).second;
     Value isPlace = n.compare<EqualOp>(n.unsqueeze(places, {2}), n.iota({dims[1]}, 0, n.i64()));
     Value count = n.reduce<ReduceSumOp>(n.cast(isPlace, n.i32()), {1}, false);

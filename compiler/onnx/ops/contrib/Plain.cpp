@@ -1,6 +1,7 @@
 // Plain: ops of com.microsoft that are an op of ONNX under another name or in another layout, and
 // small sums of those.
 
+#include "compiler/onnx/Agreement.h"
 #include "compiler/onnx/Table.h"
 #include "compiler/onnx/ops/Activations.h"
 #include "compiler/onnx/ops/Numbers.h"
@@ -254,8 +255,7 @@ static void importUnfoldTensor(Node &n) {
            ", but they must be at least 1, and the dimension, " + whole.str() +
            ", as large as 'size'");
   if (!whole.constant())
-    n.requireNotNegative(n.sub(n.size(whole), n.integerScalar(n.i64(), size)),
-                         "the dimension is smaller than 'size' by -(%lld)");
+    requireAtMost(n, Dim(size), whole, "'size' is %lld, but the dimension has %lld");
   DimVector places = {(whole - Dim(size)).floorDiv(Dim(step)) + Dim(1), Dim(size)};
   Value first = n.mul(n.iota(places, 0, n.i64()), n.integerScalar(n.i64(), step));
   Value slices = n.gather(x, n.add(first, n.iota(places, 1, n.i64())), axis);

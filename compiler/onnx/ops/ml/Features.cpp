@@ -1,5 +1,6 @@
 // Features: ops of ai.onnx.ml that prepare the columns of a table.
 
+#include "compiler/onnx/Agreement.h"
 #include "compiler/onnx/Table.h"
 #include "compiler/onnx/ops/Numbers.h"
 #include "compiler/onnx/ops/ml/Scores.h"
@@ -16,11 +17,13 @@ static void importBinarizer(Node &n) {
   n.set(n.cast(n.compare<GreaterOp>(n.cast(x, wide), n.scalar(wide, threshold)), element));
 }
 
-/// Attribute `name` as a constant that broadcasts along the last dimension.
-static Value perFeature(Node &n, StringRef name, Type element) {
+/// Attribute `name` as a constant that broadcasts along the last dimension of x.
+static Value perFeature(Node &n, Value x, StringRef name, Type element) {
   auto values = n.getFloats(name);
   if (values.size() == 1)
     return n.scalar(element, values[0]);
+  agreed(n, dimsOf(x).back(), Dim(values.size()),
+         "the input has %lld features, but '" + name.str() + "' has %lld entries");
   return numbers(n, values, {(int64_t)values.size()}, element);
 }
 
@@ -29,9 +32,9 @@ static void importScaler(Node &n) {
   Type wide = elementOf(x).isF64() ? elementOf(x) : n.f32();
   Value y = n.cast(x, wide);
   if (n.hasAttribute("offset"))
-    y = n.sub(y, perFeature(n, "offset", wide));
+    y = n.sub(y, perFeature(n, x, "offset", wide));
   if (n.hasAttribute("scale"))
-    y = n.mul(y, perFeature(n, "scale", wide));
+    y = n.mul(y, perFeature(n, x, "scale", wide));
   n.set(n.cast(n.broadcast(y, dimsOf(x)), n.f32()));
 }
 
@@ -44,7 +47,7 @@ static void importImputer(Node &n) {
                                      : n.compare<EqualOp>(x, n.scalar(element, replaced));
     if (!n.hasAttribute("imputed_value_floats"))
       refuse("'imputed_value_floats' is missing");
-    value = perFeature(n, "imputed_value_floats", element);
+    value = perFeature(n, x, "imputed_value_floats", element);
   } else {
     int64_t replaced = n.getInt("replaced_value_int64", 0);
     isMissing = n.compare<EqualOp>(x, n.integerScalar(element, replaced));

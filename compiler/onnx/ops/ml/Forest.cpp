@@ -3,6 +3,7 @@
 // such as an equality, becomes several.
 
 #include "compiler/onnx/ops/ml/Forest.h"
+#include "compiler/onnx/Agreement.h"
 
 #include "compiler/onnx/ops/Numbers.h"
 
@@ -274,8 +275,7 @@ Value evaluate(Node &n, const Forest &forest, Value x, Aggregate aggregate) {
   int64_t features = 1 + *llvm::max_element(forest.features);
   Dim width = dimsOf(x)[1];
   if (!width.constant())
-    n.requireNotNegative(n.sub(n.size(width), n.size(Dim(features))),
-                         "the trees ask for features that x lacks: there are %lld too many");
+    requireAtMost(n, Dim(features), width, "the trees ask for %lld features, but x has %lld");
   Layout layout(forest, width.constant().value_or(features), element.isF64());
   if (!width.constant()) // a second set of features begins where it is known to
     x = n.sliceAlong(x, 1, Dim(0), Dim(features));

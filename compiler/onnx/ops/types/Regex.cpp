@@ -375,7 +375,11 @@ static Parts reachable(const std::vector<Part> &parts, const Parts &from, int en
   return result;
 }
 
-std::vector<std::array<int32_t, 257>> automatonOf(llvm::StringRef pattern) {
+/// The automaton whose first states begin after each of `sides`; it accepts before each of them,
+/// too, as the columns from 256 on say.
+template <size_t count>
+static std::vector<std::array<int32_t, 256 + count>> tableOf(llvm::StringRef pattern,
+                                                             const Side (&sides)[count]) {
   Parser parser(pattern);
   Piece whole = parser.parse();
   const std::vector<Part> &parts = parser.parts;
@@ -388,8 +392,9 @@ std::vector<std::array<int32_t, 257>> automatonOf(llvm::StringRef pattern) {
       states.push_back(state);
     return known->second;
   };
-  numberOf({{whole.begin}, Side::End});
-  std::vector<std::array<int32_t, 257>> rows;
+  for (Side side : sides)
+    numberOf({{whole.begin}, side});
+  std::vector<std::array<int32_t, 256 + count>> rows;
   for (size_t i = 0; i < states.size(); ++i) {
     if (states.size() > kMostStates)
       refuse("the pattern '" + pattern + "' needs more than " + llvm::Twine(kMostStates) +
@@ -397,7 +402,7 @@ std::vector<std::array<int32_t, 257>> automatonOf(llvm::StringRef pattern) {
     auto [standing, before] = states[i];
     Parts open[] = {reachable(parts, standing, whole.end, before, Side::Other),
                     reachable(parts, standing, whole.end, before, Side::Word)};
-    std::array<int32_t, 257> row;
+    auto &row = rows.emplace_back();
     for (int byte = 0; byte < 256; ++byte) {
       bool isWord = llvm::isAlnum(static_cast<char>(byte)) || byte == '_';
       Parts next;
@@ -406,10 +411,18 @@ std::vector<std::array<int32_t, 257>> automatonOf(llvm::StringRef pattern) {
           next.insert(parts[part].next);
       row[byte] = next.empty() ? -1 : numberOf({next, isWord ? Side::Word : Side::Other});
     }
-    row[256] = reachable(parts, standing, whole.end, before, Side::End).count(whole.end);
-    rows.push_back(row);
+    for (size_t side = 0; side < count; ++side)
+      row[256 + side] = reachable(parts, standing, whole.end, before, sides[side]).count(whole.end);
   }
   return rows;
+}
+
+std::vector<std::array<int32_t, 257>> automatonOf(llvm::StringRef pattern) {
+  return tableOf(pattern, {Side::End});
+}
+
+std::vector<std::array<int32_t, 259>> scannerOf(llvm::StringRef pattern) {
+  return tableOf(pattern, {Side::End, Side::Other, Side::Word});
 }
 
 } // namespace heddle::onnx

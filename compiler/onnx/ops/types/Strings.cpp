@@ -1,5 +1,7 @@
 // Strings: ops that make strings, or look inside of them.
 
+#include "compiler/onnx/ops/types/Strings.h"
+
 #include "compiler/onnx/Reader.h"
 #include "compiler/onnx/Table.h"
 #include "compiler/onnx/ops/types/Regex.h"
@@ -26,16 +28,18 @@ static void importStringConcat(Node &n) {
   n.set(n.typed<StringConcatOp>(x.getType(), {x, y}));
 }
 
-static void importStringSplit(Node &n) {
-  Value x = strings(n, 0);
+Operation *splitText(Node &n, Value x, Value delimiter, int64_t most) {
   DimVector dims = dimsOf(x), wide = dims;
   wide.push_back(n.freshSymbol("pieces"));
-  int64_t most = n.hasAttribute("maxsplit") ? n.getInt("maxsplit", -1) : -1;
-  OperationState state(n.location, StringSplitOp::getOperationName(),
-                       {x, stringScalar(n, n.getText("delimiter", ""))},
+  OperationState state(n.location, StringSplitOp::getOperationName(), {x, delimiter},
                        {n.tensor(wide, elementOf(x)), n.tensor(dims, n.i64())},
                        {n.integer("most", most)});
-  Operation *op = n.emit(state);
+  return n.emit(state);
+}
+
+static void importStringSplit(Node &n) {
+  int64_t most = n.hasAttribute("maxsplit") ? n.getInt("maxsplit", -1) : -1;
+  Operation *op = splitText(n, strings(n, 0), stringScalar(n, n.getText("delimiter", "")), most);
   n.set(0, op->getResult(0));
   if (n.wants(1))
     n.set(1, op->getResult(1));
@@ -62,13 +66,24 @@ static void importStringNormalizer(Node &n) {
   n.set(dims.size() == 2 ? n.unsqueeze(result, {0}) : result);
 }
 
-static void importRegexFullMatch(Node &n) {
-  Value x = strings(n, 0);
-  auto rows = automatonOf(n.getText("pattern", ""));
+template <size_t columns>
+static Value tableConstant(Node &n, ArrayRef<std::array<int32_t, columns>> rows) {
   ArrayRef<char> bytes(reinterpret_cast<const char *>(rows.data()), rows.size() * sizeof rows[0]);
-  auto type = RankedTensorType::get({static_cast<int64_t>(rows.size()), 257}, n.i32());
-  n.set(n.typed<StringMatchOp>(n.tensor(dimsOf(x), n.i1()),
-                               {x, n.constant(constantAttr(type, bytes))}));
+  auto type = RankedTensorType::get({static_cast<int64_t>(rows.size()), columns}, n.i32());
+  return n.constant(constantAttr(type, bytes));
+}
+
+Value matchText(Node &n, Value x, StringRef pattern) {
+  Value automaton = tableConstant<257>(n, automatonOf(pattern));
+  return n.typed<StringMatchOp>(n.tensor(dimsOf(x), n.i1()), {x, automaton});
+}
+
+Value scannerConstant(Node &n, StringRef pattern) {
+  return tableConstant<259>(n, scannerOf(pattern));
+}
+
+static void importRegexFullMatch(Node &n) {
+  n.set(matchText(n, strings(n, 0), n.getText("pattern", "")));
 }
 
 OpRows stringRows() {
@@ -79,6 +94,7 @@ OpRows stringRows() {
        "case of Latin, Greek, Cyrillic and Armenian letters, whatever the locale"},
       {"RegexFullMatch", "", 20, 27, importRegexFullMatch, false,
        "no classes of letters beyond ASCII, no anchors inside, no flags"},
+      {"Tokenizer", kMicrosoft, 1, 1, importTokenizer, false, "expressions as in RegexFullMatch"},
   };
   return rows;
 }
