@@ -180,30 +180,47 @@ static Dim dimOf(const Dim::Product &factors, int64_t coefficient) {
   return result;
 }
 
+/// A term of a polynomial by another one; nullopt where that leaves a rest.
+static std::optional<Dim> termQuotient(const std::pair<const Dim::Product, int64_t> &term,
+                                       const std::pair<const Dim::Product, int64_t> &divisor) {
+  if ((term.second == INT64_MIN && divisor.second == -1) || term.second % divisor.second != 0 ||
+      !std::includes(term.first.begin(), term.first.end(), divisor.first.begin(),
+                     divisor.first.end()))
+    return std::nullopt;
+  Dim::Product factors;
+  std::set_difference(term.first.begin(), term.first.end(), divisor.first.begin(),
+                      divisor.first.end(), std::back_inserter(factors));
+  return dimOf(factors, term.second / divisor.second);
+}
+
 /// The polynomial that times `divisor` is `dividend`, by long division; nullopt if there is none.
 static std::optional<Dim> exactQuotient(const Dim &dividend, const Dim &divisor) {
-  auto leading = [](const Dim &dim) {
+  constexpr size_t mostTerms = 64; // each step of a long division takes as many
+  bool isTermByTerm = divisor.sum().size() == 1;
+  if (divisor == Dim(0) || (!isTermByTerm && dividend.sum().size() > mostTerms))
+    return std::nullopt;
+  auto leading = [](const Dim &dim) -> const auto & {
     return *std::max_element(dim.sum().begin(), dim.sum().end(), [](const auto &a, const auto &b) {
       return isLower(a.first, b.first);
     });
   };
-  if (divisor == Dim(0))
-    return std::nullopt;
-  const auto [ofDivisor, divisorCoefficient] = leading(divisor);
-  Dim quotient, rest = dividend;
-  while (rest != Dim(0)) {
-    const auto [product, coefficient] = leading(rest);
-    if ((coefficient == INT64_MIN && divisorCoefficient == -1) ||
-        coefficient % divisorCoefficient != 0 ||
-        !std::includes(product.begin(), product.end(), ofDivisor.begin(), ofDivisor.end()))
+  Dim quotient;
+  if (isTermByTerm) {
+    for (const auto &term : dividend.sum()) {
+      auto part = termQuotient(term, *divisor.sum().begin());
+      if (!part)
+        return std::nullopt;
+      quotient = std::move(quotient) + *part;
+    }
+    return quotient;
+  }
+  for (Dim rest = dividend; rest != Dim(0);) {
+    auto part = termQuotient(leading(rest), leading(divisor));
+    if (!part)
       return std::nullopt;
-    Dim::Product factors;
-    std::set_difference(product.begin(), product.end(), ofDivisor.begin(), ofDivisor.end(),
-                        std::back_inserter(factors));
-    Dim term = dimOf(factors, coefficient / divisorCoefficient);
-    quotient = quotient + term;
-    rest = rest - divisor * term;
-    if (rest.isTooLarge() || quotient.sum().size() > dividend.sum().size())
+    quotient = std::move(quotient) + *part;
+    rest = rest - divisor * *part;
+    if (rest.isTooLarge() || rest.sum().size() > mostTerms)
       return std::nullopt;
   }
   return quotient;
