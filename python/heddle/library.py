@@ -301,7 +301,8 @@ def _function(found, name):
     try:
         function = getattr(found, name)
     except AttributeError:
-        raise Error(f"'{found._name}' has no {name}: it is a runtime without the compiler") from None
+        raise Error(f"'{found._name}' has no {name}: it is a runtime without the "
+                    "compiler") from None
     function.restype, function.argtypes = PROTOTYPES[name]
     return function
 

@@ -195,7 +195,7 @@ TEST(Values, ProfilesTellGroups) {
 int32_t splitAndJoin(heddle_call_t *call) {
   int64_t counts[4], comma = 0;
   int64_t frame[] = {
-      0, 0, call->symbols[0], (int64_t)call->inputs[0], (int64_t)&comma, -1, (int64_t)counts};
+      0, 0, call->symbols[0], (int64_t)call->inputs[0], (int64_t)&comma, -1, (int64_t)counts, 0};
   call->services[HEDDLE_SERVICE_STRING_SPLIT](call, frame);
   auto *pieces = reinterpret_cast<int64_t *>(frame[0]);
   auto *result = static_cast<int64_t *>(call->outputs[0]);
