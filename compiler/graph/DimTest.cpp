@@ -1,6 +1,6 @@
 // dim_test: random size expressions: canonical text, and values against arithmetic done directly.
 
-#include "compiler/graph/DimExpression.h"
+#include "compiler/graph/fuzz/DimExpression.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 //
 // `./dev fuzz-dims` builds and runs this; DimTest runs a fixed number of expressions.
 
-#include "compiler/graph/DimExpression.h"
+#include "compiler/graph/fuzz/DimExpression.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   std::string problem = heddle::graph::DimExpression({data, size}).problem();

@@ -1,7 +1,7 @@
 // DimExpression: a size expression read from bytes, beside its value in exact arithmetic of 128
 // bits. What DimFuzz and a unit test ask of it: whatever a Dim says of its value is true.
-#ifndef HEDDLE_GRAPH_DIMEXPRESSION_H
-#define HEDDLE_GRAPH_DIMEXPRESSION_H
+#ifndef HEDDLE_GRAPH_FUZZ_DIM_EXPRESSION_H
+#define HEDDLE_GRAPH_FUZZ_DIM_EXPRESSION_H
 
 #include "compiler/graph/Dim.h"
 
@@ -102,4 +102,4 @@ private:
 
 } // namespace heddle::graph
 
-#endif // HEDDLE_GRAPH_DIMEXPRESSION_H
+#endif // HEDDLE_GRAPH_FUZZ_DIM_EXPRESSION_H
