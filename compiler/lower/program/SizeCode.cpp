@@ -34,8 +34,8 @@ bool SizeCode::isReadable(const Written &known, ArrayRef<Value> symbols, bool is
          isVisible(known.value, code.b) && (!isTested || known.isTested);
 }
 
-/// A sum that is another one and a term or two is written as that: the places of n operands in a
-/// concat would else have n^2 / 2 terms.
+/// A sum that is another one and at most half as many terms is written as that: the places of n
+/// operands in a concat would else have n^2 / 2 terms.
 Value SizeCode::write(const Dim &dim, Value *overflow) {
   SizeArithmetic arithmetic{code, overflow};
   constexpr size_t few = 2, kept = 4;
@@ -45,8 +45,8 @@ Value SizeCode::write(const Dim &dim, Value *overflow) {
   for (const Dim &sum : lastSums) {
     auto known = written.find(sum.str());
     rest = dim - sum;
-    if (isLong && rest.sum().size() <= few && !rest.isTooLarge() && known != written.end() &&
-        isReadable(known->second, symbolsOf(sum), overflow != nullptr)) {
+    if (isLong && rest.sum().size() <= std::max(few, dim.sum().size() / 2) && !rest.isTooLarge() &&
+        known != written.end() && isReadable(known->second, symbolsOf(sum), overflow != nullptr)) {
       before = of(sum, overflow);
       break;
     }
