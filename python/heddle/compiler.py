@@ -84,7 +84,11 @@ class Compiled(library.Held):
             module = load(kept["path"], threads=self._threads)
         else:
             with workplace.folder() as folder:
-                self.write(os.path.join(folder, "model.so"))
+                try:
+                    self.write(os.path.join(folder, "model.so"))
+                except UsageError:  # of a target that has none, as who loads it says
+                    call("heddle_compiled_module", self._handle, ctypes.byref(handle))
+                    raise
                 module = load(os.path.join(folder, "model.so"), threads=self._threads)
         module.compiled = self
         return module

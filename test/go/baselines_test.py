@@ -93,8 +93,8 @@ def test_metis_cuts_where_few_bytes_flow():
 def test_without_metis(monkeypatch):
     monkeypatch.setitem(sys.modules, "pymetis", None)
     simulator = Simulator(chains(), machine(2))
-    with pytest.raises(UsageError, match=r"METIS needs the Python package pymetis: pip install "
-                                         r"\"heddle\[go\]\""):
+    with pytest.raises(UsageError, match="METIS needs the Python package pymetis: 'pip install "
+                                         "pymetis' installs it"):
         metis(simulator)
 
 

@@ -43,7 +43,7 @@ WHY = {
         "PackedSparseAttentionIndexerMerge VarlenCausalConvWithState VarlenNGramHashMapping "
         "SpeculativePrefixCommit ConvStateReplay GatedDeltaNetStateReplay Mamba2Verify",
     "text before the model: tokenizers and hashes":
-        "Tokenizer MurmurHash3 NGramHashMapping WordConvEmbedding",
+        "MurmurHash3 NGramHashMapping WordConvEmbedding",
     "of language models whose attention is linear or sparse; not yet":
         "MoEGroupRouter RouterGateUpProj SparseAttention SparseAttentionIndexer "
         "DynamicSparseAttention GatedDeltaNet "

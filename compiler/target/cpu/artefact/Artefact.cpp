@@ -17,9 +17,6 @@
 #include "llvm/Object/ELFObjectFile.h"
 
 #include <cerrno>
-#include <cmath>
-#include <cstdlib>
-#include <dlfcn.h>
 
 namespace heddle::cpu {
 
@@ -32,13 +29,6 @@ int saveBytes(llvm::StringRef bytes, const std::string &path) {
   support::FileWriter writer(path);
   writer.write(bytes);
   return writer.close();
-}
-
-/// The shared library of this process that holds `function`: it is on the machine even where
-/// development packages are not.
-std::string libraryOf(void *function) {
-  Dl_info info;
-  return dladdr(function, &info) && info.dli_fname ? info.dli_fname : "";
 }
 
 /// A descriptor and its objects as files; `prefix` parts those of variants.
@@ -143,10 +133,8 @@ llvm::Expected<std::vector<std::string>>
 systemLibraries(const Target &target, const Workplace &place, llvm::StringRef path) {
   std::vector<std::string> libraries;
   if (target.isOwnArchitecture()) {
-    double (*mathFunction)(double) = std::cbrt;
-    for (void *function : {reinterpret_cast<void *>(mathFunction),
-                           reinterpret_cast<void *>(static_cast<void *(*)(size_t)>(std::malloc))})
-      if (std::string library = libraryOf(function); !library.empty())
+    for (const char *name : {"libm.so.6", "libc.so.6"})
+      if (std::string library = pathOfLoaded(name); !library.empty())
         libraries.push_back(library);
     return libraries;
   }

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <link.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -124,6 +125,16 @@ llvm::Error runLinker(std::vector<std::string> arguments, llvm::StringRef path) 
 bool hasLLVMLinker() {
   return !ownLinker().empty() || llvm::sys::findProgramByName("ld.lld-19") ||
          llvm::sys::findProgramByName("ld.lld");
+}
+
+std::string pathOfLoaded(const char *name) {
+  void *library = dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
+  if (!library)
+    return "";
+  link_map *map = nullptr;
+  std::string path = dlinfo(library, RTLD_DI_LINKMAP, &map) ? "" : map->l_name;
+  dlclose(library);
+  return path;
 }
 
 } // namespace heddle::cpu
