@@ -42,7 +42,9 @@ class Start:
             return
         self.model = os.path.realpath(model)
         options = {name: value for name, value in given.items() if name not in ("model", "cache")}
-        whole = next(path for path in library.candidates() if os.path.exists(path))
+        whole = next((path for path in library.candidates() if os.path.exists(path)), None)
+        if whole is None:
+            return
         parts = [os.fsdecode(model), self.model, _state(self.model), options, str(whole),
                  _state(whole), _machine()]
         self.name = hashlib.blake2b(json.dumps(parts).encode(), digest_size=20).hexdigest()

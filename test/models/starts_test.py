@@ -145,6 +145,9 @@ def test_other_options_are_another_model(tmp_path, cache, monkeypatch):
     assert not is_found(path, cache=tmp_path / "elsewhere")
     monkeypatch.setenv("HEDDLE_RECORDS", "r.sqlite")
     assert not is_found(path)
+    monkeypatch.delenv("HEDDLE_RECORDS")
+    monkeypatch.setattr(starts.library, "candidates", lambda: ["libheddle.so"])
+    assert not is_found(path)
 
 
 def test_a_file_that_is_just_written_is_not_noted(tmp_path, cache):

@@ -211,9 +211,11 @@ func::FuncOp Host::dispatcherOf(ArrayRef<func::FuncOp> targets, ArrayRef<int64_t
   Value before = zero;
   for (int64_t first = 0, end; first < count; first = end) {
     // Neighbours with the same function and as many slots are a loop.
-    for (end = first + 1; end < count && targets[end] == targets[first]; ++end)
-      ;
     int64_t stride = first + 1 < count ? bases[first + 1] - bases[first] : 0;
+    for (end = first + 1;
+         end < count && targets[end] == targets[first] && bases[end] - bases[end - 1] == stride;
+         ++end)
+      ;
     auto runPart = [&](Value i, ValueRange carried) {
       Value tasks = tasksOf(i);
       auto place = [&](unsigned part) {
