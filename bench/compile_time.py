@@ -1,6 +1,7 @@
 """Compile time against the size of a model: `./dev bench compile-time [FAMILY...] [--most N]`.
 
-Families of models that only differ in a count: of nodes, operands, inputs, outputs or named sizes.
+Families of models that only differ in a count: of nodes, operands, inputs, outputs, named sizes, or
+groups that only differ in a number.
 Each row is a count, the seconds of `heddle compile` without its cache, and the growth since the
 row before as an exponent: 1 is linear."""
 
@@ -62,9 +63,22 @@ def symbols(count):
                  [value(name, [f"n_{name}"]) for name in names], [value("y", None)])
 
 
+def columns(count):
+    """As many columns of one matrix, each on its own: groups that differ in a number."""
+    nodes, places = [], []
+    for i in range(count):
+        places += [helper.make_tensor(f"{side}{i}", TensorProto.INT64, [1], [at])
+                   for side, at in (("begin", i), ("end", i + 1))]
+        nodes.append(helper.make_node("Slice", ["x", f"begin{i}", f"end{i}", "axis"], [f"y{i}"]))
+    made = model(nodes, [value("x", [9, count])], [value(f"y{i}", [9, 1]) for i in range(count)])
+    made.graph.initializer.extend(
+        [*places, helper.make_tensor("axis", TensorProto.INT64, [1], [1])])
+    return made
+
+
 FAMILIES = {"chain": (chain, [1250, 5000, 20000]), "concat": (concat, [1250, 5000, 20000]),
             "inputs": (inputs, [1250, 5000]), "outputs": (outputs, [1250, 5000]),
-            "symbols": (symbols, [50, 100, 200, 400])}
+            "symbols": (symbols, [50, 100, 200, 400]), "columns": (columns, [100, 200, 400, 800])}
 
 
 def seconds(made):

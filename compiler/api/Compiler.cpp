@@ -35,6 +35,7 @@ struct heddle_compiled {
   mutable std::optional<CachedArtefact> cached;
   mutable std::atomic<bool> isCached{false};  // there is `cached`
   mutable std::atomic<bool> isDamaged{false}; // what was cached: it is compiled anew then
+  mutable bool isSound = false;               // all of what was cached has been read
   mutable std::mutex mutex;
   mutable std::unique_ptr<Compiled> compiled; // null where it was cached and nobody asked for more
   mutable std::map<std::string, std::string> explanations; // of runs that were asked for
@@ -67,6 +68,15 @@ struct heddle_compiled {
   void dropCached() const {
     options.cache->remove(key->digest);
     isDamaged = true;
+  }
+  /// What was cached, whose bytes are what was stored; null, and dropped, where they are not.
+  const CachedArtefact *soundCached() const {
+    std::lock_guard<std::mutex> lock(mutex);
+    const CachedArtefact *found = fromCache();
+    if (!found || isSound || (isSound = found->entry.isSound()))
+      return found;
+    dropCached();
+    return nullptr;
   }
   /// What `heddle_compiled_report` and `heddle_compiled_plan` tell.
   const std::string &told(std::string CachedArtefact::*ofCached,
@@ -441,9 +451,7 @@ heddle_status_t *heddle_compiled_module(const heddle_compiled_t *compiled,
   *module = nullptr;
   return guarded([&]() -> llvm::Error {
     compiled->settle();
-    if (const CachedArtefact *cached = compiled->fromCache(); cached && !cached->entry.isSound()) {
-      compiled->dropCached();
-    } else if (cached) {
+    if (compiled->soundCached()) {
       std::string path = compiled->options.cache->pathOf(compiled->key->digest);
       heddle_status_t *status = heddle_module_load(path.c_str(), module);
       if (!status)
@@ -481,16 +489,12 @@ heddle_status_t *heddle_compiled_module(const heddle_compiled_t *compiled,
 heddle_status_t *heddle_compiled_kept(const heddle_compiled_t *compiled, heddle_text_t **json) {
   return textOf(json, [&]() -> llvm::Expected<std::string> {
     compiled->settle();
-    std::lock_guard<std::mutex> lock(compiled->mutex);
-    const CachedArtefact *found = compiled->fromCache();
-    if (found && !found->entry.isSound()) {
-      compiled->dropCached();
-      found = nullptr;
-    }
     Json kept;
-    if (found)
+    if (const CachedArtefact *found = compiled->soundCached())
       kept = {{"path", compiled->options.cache->pathOf(compiled->key->digest)},
               {"files", found->files}};
+    else if (auto whole = compiled->whole(); !whole) // of what was damaged
+      return whole.takeError();
     return kept.dump(-1, ' ', false, Json::error_handler_t::replace);
   });
 }
