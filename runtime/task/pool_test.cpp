@@ -96,8 +96,7 @@ TEST(Pool, WakesWorkersThatSleepAndWaitsForSlowOnes) {
   heddle_pool_destroy(pool);
 }
 
-// A worker that has to share the caller's core is sent away, where it may go elsewhere, and has its
-// affinity again once it ran there.
+// A child by fork has no workers, whether or not those of its parent had begun.
 TEST(Pool, ServesAChildThatHasNoWorkers) {
 #if __has_feature(thread_sanitizer)
   GTEST_SKIP() << "ThreadSanitizer lets no child of a process with threads have any";
@@ -122,6 +121,8 @@ TEST(Pool, ServesAChildThatHasNoWorkers) {
     heddle_pool_destroy(pool);
 }
 
+// A worker that has to share the caller's core is sent away, where it may go elsewhere, and has its
+// affinity again once it ran there.
 TEST(Pool, LeavesAffinityAsItIs) {
   cpu_set_t all, one, found;
   ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);

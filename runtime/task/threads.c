@@ -42,7 +42,7 @@ typedef struct slot {
   int64_t patience;  /* and for how long that may be so before it is sent away */
   int64_t awayFrom;  /* the core that it may not use for now, or -1 */
   cpu_set_t away;    /* and those that it may use meanwhile */
-  char padding[8];
+  struct thread_pool *pool;
 } slot_t;
 
 typedef struct thread_pool {
@@ -59,11 +59,6 @@ typedef struct thread_pool {
   int sleepers, stop;
   int isCallerAsleep;
 } thread_pool_t;
-
-typedef struct worker {
-  thread_pool_t *pool;
-  size_t index;
-} worker_t;
 
 static int64_t nowNs(void) {
   struct timespec time;
@@ -146,17 +141,16 @@ static uint64_t awaitJob(thread_pool_t *pool, uint64_t last) {
 }
 
 static void *work(void *data) {
-  worker_t worker = *(worker_t *)data;
-  free(data);
-  slot_t *slot = &worker.pool->slots[worker.index];
+  slot_t *slot = data;
+  thread_pool_t *pool = slot->pool;
   __atomic_store_n(&slot->tid, syscall(SYS_gettid), __ATOMIC_RELEASE);
   for (uint64_t job = 0;;) {
-    job = awaitJob(worker.pool, job);
-    if (__atomic_load_n(&worker.pool->stop, __ATOMIC_ACQUIRE))
+    job = awaitJob(pool, job);
+    if (__atomic_load_n(&pool->stop, __ATOMIC_ACQUIRE))
       return NULL;
     __atomic_store_n(&slot->cpu, sched_getcpu(), __ATOMIC_RELAXED);
     __atomic_store_n(&slot->seen, job >> COUNT_BITS, __ATOMIC_RELEASE);
-    help(worker.pool, job, worker.index);
+    help(pool, job, (size_t)(slot - pool->slots));
   }
 }
 
@@ -265,19 +259,14 @@ static void destroy(heddle_pool_t *base) {
 }
 
 static bool startWorker(thread_pool_t *pool) {
-  worker_t *worker = malloc(sizeof *worker);
-  if (!worker)
-    return false;
-  *worker = (worker_t){pool, (size_t)pool->worker_count + 1};
+  slot_t *slot = &pool->slots[pool->worker_count + 1];
   sigset_t all, before; /* signals are for the program's own threads */
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  int failed = pthread_create(&pool->workers[pool->worker_count], NULL, work, worker);
+  int failed = pthread_create(&pool->workers[pool->worker_count], NULL, work, slot);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
-  if (failed) {
-    free(worker);
+  if (failed)
     return false;
-  }
   pthread_setname_np(pool->workers[pool->worker_count++], "heddle");
   return true;
 }
@@ -304,6 +293,7 @@ heddle_status_t *heddle_pool_create(int threads, heddle_pool_t **result) {
   for (int i = 0; isMade && i < threads; ++i) {
     pool->slots[i].patience = LATE_NS;
     pool->slots[i].awayFrom = -1;
+    pool->slots[i].pool = pool;
   }
   while (isMade && pool->worker_count < threads - 1)
     isMade = startWorker(pool);

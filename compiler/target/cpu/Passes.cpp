@@ -11,7 +11,8 @@ using namespace mlir;
 namespace heddle::cpu {
 
 namespace {
-struct LowerProgram final : PassWrapper<LowerProgram, OperationPass<func::FuncOp>> {
+/// Lowers a module at once: the type of a function is verified in each that launches it.
+struct LowerProgram final : PassWrapper<LowerProgram, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LowerProgram)
   LowerProgram() = default;
   LowerProgram(const LowerProgram &other) : PassWrapper(other) {}
@@ -26,8 +27,9 @@ struct LowerProgram final : PassWrapper<LowerProgram, OperationPass<func::FuncOp
       getOperation().emitError() << llvm::toString(chosen.takeError());
       return signalPassFailure();
     }
-    if (failed(lowerProgram(getOperation(), *chosen)))
-      signalPassFailure();
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (failed(lowerProgram(function, *chosen)))
+        return signalPassFailure();
   }
   Option<std::string> target{*this, "target", llvm::cl::init("x86-64-v3"),
                              llvm::cl::desc("CPU, as of heddle compile --target")};
