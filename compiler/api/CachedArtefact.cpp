@@ -27,7 +27,9 @@ std::optional<cache::Digest> digestOfFile(const llvm::Twine &path) {
                                             /*RequiresNullTerminator=*/false);
   if (!buffer)
     return std::nullopt;
-  return cache::digestOf((*buffer)->getBuffer());
+  llvm::StringRef bytes = (*buffer)->getBuffer();
+  bool isMapped = (*buffer)->getBufferKind() == llvm::MemoryBuffer::MemoryBuffer_MMap;
+  return isMapped ? cache::digestOfMapped(bytes) : cache::digestOf(bytes);
 }
 
 /// What changes when somebody writes to the file; "" where there is none.

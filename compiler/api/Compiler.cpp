@@ -10,6 +10,7 @@
 #include "compiler/pipeline/Pipeline.h"
 #include "compiler/support/Files.h"
 #include "compiler/support/Json.h"
+#include "compiler/support/Mapped.h"
 
 #include "heddle/compiler.h"
 #include "runtime/executable/variants.h"
@@ -392,6 +393,7 @@ void heddle_compiled::settle() const {
   isCached = true;
   letGo();
   malloc_trim(0);
+  support::letCodeGo();
 }
 
 static heddle_status_t *compileSource(const ModelSource &source,

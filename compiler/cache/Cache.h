@@ -19,7 +19,7 @@ class MemoryBuffer;
 
 namespace heddle::cache {
 
-constexpr int64_t kDefaultLimitBytes = int64_t(2) << 30;
+constexpr int64_t kDefaultLimitBytes = int64_t(10) << 30;
 
 struct Usage {
   int64_t bytes = 0, entries = 0;

@@ -3,6 +3,7 @@
 #include "compiler/cache/Digest.h"
 
 #include "compiler/cache/Identity.h"
+#include "compiler/support/Mapped.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -17,13 +18,17 @@ static llvm::ArrayRef<uint8_t> bytesOf(llvm::StringRef text) {
   return {reinterpret_cast<const uint8_t *>(text.data()), text.size()};
 }
 
-Digest digestOf(llvm::StringRef bytes) {
+/// `done` hears of each piece that was read.
+static Digest digestOf(llvm::StringRef bytes, void (*done)(llvm::ArrayRef<char>)) {
   constexpr size_t piece = 4 << 20;
   std::vector<Digest> digests(llvm::divideCeil(bytes.size(), piece));
   std::atomic<size_t> next{0};
   auto work = [&] {
-    for (size_t i; (i = next++) < digests.size();)
-      digests[i] = llvm::BLAKE3::hash<16>(bytesOf(bytes.substr(i * piece, piece)));
+    for (size_t i; (i = next++) < digests.size();) {
+      llvm::StringRef read = bytes.substr(i * piece, piece);
+      digests[i] = llvm::BLAKE3::hash<16>(bytesOf(read));
+      done({read.data(), read.size()});
+    }
   };
   size_t cores = llvm::hardware_concurrency().compute_thread_count();
   std::vector<std::thread> helpers;
@@ -35,6 +40,12 @@ Digest digestOf(llvm::StringRef bytes) {
   return llvm::BLAKE3::hash<16>(
       {reinterpret_cast<const uint8_t *>(digests.data()), digests.size() * sizeof(Digest)});
 }
+
+Digest digestOf(llvm::StringRef bytes) {
+  return digestOf(bytes, [](llvm::ArrayRef<char>) {});
+}
+
+Digest digestOfMapped(llvm::StringRef bytes) { return digestOf(bytes, support::letMappedPagesGo); }
 
 std::string hexOf(const Digest &digest) { return llvm::toHex(digest, /*LowerCase=*/true); }
 

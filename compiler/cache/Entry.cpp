@@ -81,7 +81,7 @@ Entry::~Entry() {
     close(file);
 }
 
-bool Entry::isSound() const { return digestOf(body()) == ofBody; }
+bool Entry::isSound() const { return digestOfMapped(body()) == ofBody; }
 
 int Entry::copyTo(const std::string &path) const {
   int target = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0777);
@@ -116,7 +116,7 @@ int writeEntry(const Folder &folder, const std::string &name, const Digest &key,
   footer.bodySize = body.size();
   footer.noteSize = note.size();
   footer.key = key;
-  footer.ofBody = digestOf(body);
+  footer.ofBody = source >= 0 ? digestOfMapped(body) : digestOf(body);
   footer.ofRest = digestOfRest(footer, note);
   int failure = source >= 0 ? copyBytes(source, body, file) : writeAll(file, body);
   if (!failure)

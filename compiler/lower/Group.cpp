@@ -4,6 +4,7 @@
 
 #include "compiler/lower/pointwise/Columns.h"
 #include "compiler/mechanism/Versions.h"
+#include "compiler/support/Mapped.h"
 
 #include "llvm/ADT/SmallSet.h"
 
@@ -160,9 +161,21 @@ bool sharesData(graph::GroupOp group, const program::Machine &machine) {
          counts.size() == 1;
 }
 
+/// What kernels read of weights, they have in their own order now.
+static void letWeightsGo(graph::GroupOp group) {
+  group.walk([](Operation *op) {
+    for (Value operand : op->getOperands())
+      if (auto constant = operand.getDefiningOp<graph::ConstantOp>())
+        if (auto resource = dyn_cast<DenseResourceElementsAttr>(constant.getValue()))
+          support::letPagesGo(resource.getRawHandle().getBlob()->getData());
+  });
+}
+
 LogicalResult emitGroup(KernelBuilder &kernel, graph::GroupOp group) {
   emitIndexChecks(kernel, &group.getBody().front());
-  return emitVersions(kernel, group, [] {});
+  LogicalResult result = emitVersions(kernel, group, [] {});
+  letWeightsGo(group);
+  return result;
 }
 
 } // namespace heddle::lower

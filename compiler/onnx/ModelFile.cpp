@@ -4,6 +4,7 @@
 
 #include "compiler/onnx/Emitter.h"
 #include "compiler/support/Files.h"
+#include "compiler/support/Mapped.h"
 
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FileSystem.h"
@@ -186,7 +187,7 @@ Mapping ModelFile::mapExternal(const std::string &location, int64_t maxBytes) {
     throw Refusal{"external data is larger than the limit of " + std::to_string(maxBytes) +
                       " bytes",
                   "", ErrorCode::Limit};
-  return external[location] = Mapping(std::move(*buffer));
+  return external[location] = support::shareFile(std::move(*buffer));
 }
 
 } // namespace heddle::onnx

@@ -41,7 +41,7 @@ typedef struct heddle_compile_options {
   const char *cache;   /* folder of what was compiled before, "" for none; NULL: HEDDLE_CACHE of
                           the environment (which may be empty, too), or heddle/compiled in the
                           user's folder for caches (docs/guide/cache.md) */
-  int64_t cache_limit_bytes; /* of the folder, above which what was not used goes; 0: 2 GiB */
+  int64_t cache_limit_bytes; /* of the folder, above which what was not used goes; 0: 10 GiB */
   int plan_only; /* not 0: end after the plan, with heddle_compiled_plan and the kinds "plan",
                     "graph" and "loops" only */
   const char *const *functions; /* paths of ONNX models, or FunctionProtos, whose functions the

@@ -17,6 +17,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#define PIECE ((size_t)16 << 20) /* a multiple of all sizes of pages */
+
 typedef struct heddle_footer {
   char magic[8];
   uint64_t size; /* of what precedes it */
@@ -26,14 +28,19 @@ typedef struct heddle_footer {
 
 static const char kMagic[8] = {'H', 'e', 'd', 'd', 'l', 'e', 'D', '1'};
 
-/* Of `size` bytes; false when they cannot be read. */
+/* Of `size` bytes, a piece of which is in memory at a time. Errno when they cannot be read. */
 static int footerOf(int file, size_t size, heddle_footer_t *footer) {
-  void *memory = size ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, file, 0) : NULL;
-  if (memory == MAP_FAILED)
-    return errno;
-  XXH128_hash_t hash = XXH3_128bits(memory, size);
-  if (memory)
-    munmap(memory, size);
+  XXH3_state_t state;
+  XXH3_128bits_reset(&state);
+  for (size_t at = 0, piece; at < size; at += piece) {
+    piece = size - at < PIECE ? size - at : PIECE;
+    void *memory = mmap(NULL, piece, PROT_READ, MAP_PRIVATE, file, (off_t)at);
+    if (memory == MAP_FAILED)
+      return errno;
+    XXH3_128bits_update(&state, memory, piece);
+    munmap(memory, piece);
+  }
+  XXH128_hash_t hash = XXH3_128bits_digest(&state);
   *footer = (heddle_footer_t){{0}, size, hash.low64, hash.high64, 0};
   memcpy(footer->magic, kMagic, sizeof kMagic);
   return 0;

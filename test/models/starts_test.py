@@ -207,3 +207,37 @@ def test_notes_do_not_pile_up(tmp_path, cache, monkeypatch):
         time.sleep(0.12)
         product(tmp_path / f"{name}.onnx")
     assert 3 <= len(list((cache / "starts").iterdir())) <= 6
+
+
+MEMORY = """
+import json, sys, numpy as np
+sys.path.insert(0, {python!r})
+import heddle
+module = heddle.compile({model!r}, threads=1)
+module.run(None, {{"x": np.ones((1, {side}), np.float32)}})
+with open("/proc/self/status") as file:
+    print(json.dumps([int(line.split()[1]) >> 10 for line in file
+                      if line.startswith(("VmHWM:", "VmRSS:"))]))
+"""
+
+
+def test_weights_are_in_memory_once(cache, tmp_path):
+    """Those of external data, while a model is compiled (1) and by the run after it (2), in MiB."""
+    side, count = 4096, 4
+    names = ["x", *(f"h{i}" for i in range(1, count)), "y"]
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", [names[i], f"w{i}"], [names[i + 1]])
+         for i in range(count)], "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", side])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", side])],
+        [numpy_helper.from_array(np.full((side, side), i, np.float32), f"w{i}")
+         for i in range(count)])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    path, weights = str(tmp_path / "m.onnx"), count * side * side * 4 >> 20
+    onnx.save(model, path, save_as_external_data=True, location="w.bin")
+    time.sleep(1.1)
+    program = MEMORY.format(python=str(ROOT / "python"), model=path, side=side)
+    peak, kept = json.loads(subprocess.run([sys.executable, "-c", program], check=True,
+                                           stdout=subprocess.PIPE).stdout)
+    assert is_found(path)
+    assert peak < 1.2 * weights + 250 and kept < 1.05 * weights + 250, (peak, kept)

@@ -82,7 +82,7 @@ void addCompileOptions(Parser app, CompileOptions &options) {
   app.addFlag("--no-cache", &options.isUncached, "compile everything anew, and keep nothing")
       .excludes("--cache");
   app.add("--cache-limit", &options.cacheLimit,
-          "of the cache's folder; above it goes what was not used (default 2 GiB)")
+          "of the cache's folder; above it goes what was not used (default 10 GiB)")
       .positive()
       .type("BYTES");
   app.addFlag("--progress", &options.showProgress, "show progress also without a terminal");

@@ -3,6 +3,7 @@
 
 #include "compiler/lower/program/Host.h"
 #include "compiler/lower/program/RowBlocks.h"
+#include "compiler/support/Mapped.h"
 
 using namespace mlir;
 
@@ -217,8 +218,11 @@ Value Host::pointerOf(Value value) {
     if (!weightOf.count(key)) {
       std::vector<char> storage;
       ArrayRef<char> bytes = graph::constantBytes(constant.getValue(), storage);
+      bool isBorrowed = storage.empty();
       weightOf[key] =
-          storage.empty() ? program.weights.borrow(bytes) : program.weights.own(std::move(storage));
+          isBorrowed ? program.weights.borrow(bytes) : program.weights.own(std::move(storage));
+      if (isBorrowed)
+        support::letPagesGo(bytes); // until they are written
     }
     Value weights = area(program::Area::Weights);
     return entryCode->at(weights, entry.getI8Type(), entryCode->number(weightOf[key]));

@@ -5,6 +5,7 @@
 #include "compiler/cache/Digest.h"
 #include "compiler/program/Identifier.h"
 #include "compiler/support/Files.h"
+#include "compiler/support/Mapped.h"
 #include "compiler/target/cpu/artefact/Descriptor.h"
 #include "compiler/target/cpu/artefact/Linker.h"
 #include "compiler/target/cpu/artefact/WeightsObject.h"
@@ -204,6 +205,7 @@ std::string buildIdOf(const program::Program &program, const Objects &objects,
   for (const program::Weights::Piece &piece : program.weights.pieces) {
     digests += std::to_string(piece.offset) + " ";
     add({piece.bytes.data(), piece.bytes.size()});
+    support::letPagesGo(piece.bytes);
   }
   return cache::hexOf(cache::digestOf(digests));
 }

@@ -5,6 +5,7 @@
 #include "compiler/target/cpu/artefact/WeightsObject.h"
 
 #include "compiler/support/Files.h"
+#include "compiler/support/Mapped.h"
 
 #include <cerrno>
 #include <elf.h>
@@ -101,6 +102,7 @@ int writeWeightsObject(const program::Weights &weights, const std::string &symbo
     if (inside) {
       writer.zeros(page + piece.offset - writer.written());
       writer.write({piece.bytes.data(), piece.bytes.size()});
+      support::letPagesGo(piece.bytes);
     }
   writer.zeros(symbolsAt - writer.written());
   writer.write(bytesOf(symbols));
@@ -217,9 +219,11 @@ int fillHole(const program::Weights &weights, const std::string &path, bool &isD
   found->sh_offset = *hole;
   int failure = 0;
   for (const program::Weights::Piece &piece : weights.pieces)
-    if (!failure)
+    if (!failure) {
       failure =
           file.write({piece.bytes.data(), piece.bytes.size()}, found->sh_offset + piece.offset);
+      support::letPagesGo(piece.bytes);
+    }
   found->sh_type = SHT_PROGBITS;
   if (!failure)
     failure = file.write(bytesOf(*found),
