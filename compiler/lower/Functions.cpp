@@ -32,18 +32,19 @@ static bool isLiftable(arith::ConstantOp op) {
   return isNumber && llvm::none_of(op->getUses(), isBetterConstant);
 }
 
-/// None of products, whose addresses and lengths are better known when they are compiled.
+/// Addresses and lengths of products are better known when they are compiled.
 static SmallVector<arith::ConstantOp> liftableOf(func::FuncOp function) {
   SmallVector<arith::ConstantOp> constants;
-  auto walked = function.walk([&](Operation *op) {
-    if (isa<math::FmaOp, program::DotOp, vector::ContractionOp>(op))
-      return WalkResult::interrupt();
+  bool isProduct = false;
+  function.walk([&](Operation *op) {
+    isProduct |= isa<math::FmaOp, program::DotOp, vector::ContractionOp>(op);
     if (auto constant = dyn_cast<arith::ConstantOp>(op); constant && isLiftable(constant))
       constants.push_back(constant);
-    return WalkResult::advance();
   });
-  if (walked.wasInterrupted())
-    constants.clear();
+  if (isProduct)
+    llvm::erase_if(constants, [](arith::ConstantOp constant) {
+      return getElementTypeOrSelf(constant.getType()).isSignlessInteger(64);
+    });
   return constants;
 }
 

@@ -132,27 +132,53 @@ static int64_t truncate(double value, Type to) {
                                            : std::numeric_limits<int32_t>::min();
 }
 
+/// Calls function(index, word) for each element, a word being as many bits as an element has.
+template <typename Word, typename Function>
+static void forEachWord(const Tensor &tensor, Function function) {
+  const char *bytes = tensor.bytes().data();
+  for (int64_t i = 0, count = tensor.count(); i < count; ++i) {
+    Word word;
+    std::memcpy(&word, bytes + i * sizeof word, sizeof word);
+    function(i, word);
+  }
+}
+
+template <typename Function> static void forEachWord(const Tensor &tensor, Function function) {
+  switch (tensor.width()) {
+  case 1:
+    return forEachWord<uint8_t>(tensor, function);
+  case 2:
+    return forEachWord<uint16_t>(tensor, function);
+  case 4:
+    return forEachWord<uint32_t>(tensor, function);
+  default:
+    return forEachWord<uint64_t>(tensor, function);
+  }
+}
+
 template <typename T> std::vector<T> load(const Tensor &tensor) {
   std::vector<T> values(tensor.count());
-  const char *bytes = tensor.bytes().data();
-  if (auto type = dyn_cast<FloatType>(tensor.element)) {
-    const std::vector<double> *table = type.getWidth() <= 16 ? &valuesOf(type) : nullptr;
-    int64_t width = tensor.width();
-    for (size_t i = 0; i < values.size(); ++i) {
-      double value = table ? (*table)[wordAt(bytes, width, i)] : floatAt(type, bytes, i);
-      if constexpr (std::is_floating_point_v<T>)
-        values[i] = static_cast<T>(value);
-      else
-        values[i] = static_cast<T>(truncate(value));
-    }
-    return values;
-  }
-  unsigned bits = tensor.element.getIntOrFloatBitWidth();
-  bool hasNoSign = isUnsigned(tensor.element);
-  int64_t width = tensor.width();
-  for (size_t i = 0; i < values.size(); ++i) {
-    int64_t value = wrap(wordAt(bytes, width, i), bits, hasNoSign);
-    values[i] = hasNoSign ? static_cast<T>(static_cast<uint64_t>(value)) : static_cast<T>(value);
+  auto type = dyn_cast<FloatType>(tensor.element);
+  auto set = [&](int64_t i, double value) {
+    if constexpr (std::is_floating_point_v<T>)
+      values[i] = static_cast<T>(value);
+    else
+      values[i] = static_cast<T>(truncate(value));
+  };
+  if (type && type.getWidth() <= 16) {
+    const std::vector<double> &table = valuesOf(type);
+    forEachWord(tensor, [&](int64_t i, uint64_t word) { set(i, table[word]); });
+  } else if (type && type.isF32()) {
+    forEachWord<float>(tensor, set);
+  } else if (type) {
+    forEachWord<double>(tensor, set);
+  } else {
+    unsigned bits = tensor.element.getIntOrFloatBitWidth();
+    bool hasNoSign = isUnsigned(tensor.element);
+    forEachWord(tensor, [&](int64_t i, uint64_t word) {
+      int64_t value = wrap(word, bits, hasNoSign);
+      values[i] = hasNoSign ? static_cast<T>(static_cast<uint64_t>(value)) : static_cast<T>(value);
+    });
   }
   return values;
 }

@@ -63,8 +63,9 @@ def alike(kind, dtype, shape, count):
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
 
 
-CASES = [(kind, dtype) for kind in ("Add", "Mul", "Max", "where", "slice", "pad", "gather")
-         for dtype in TYPES if not (kind in ("Add", "Mul", "Max") and dtype in ("u1", "i1"))]
+MOVES = "slice", "pad", "gather"  # keep the sign of a zero, which arithmetic may lose
+CASES = [(kind, dtype) for kind in ("Add", "Mul", "Max", "where", *MOVES) for dtype in TYPES
+         if not (kind in ("Add", "Mul", "Max") and dtype in ("u1", "i1"))]
 
 
 @pytest.mark.parametrize(("kind", "dtype"), CASES)
@@ -78,15 +79,52 @@ def test_each_has_its_own_numbers(kind, dtype):
         for _ in range(2):
             for k, (found, expected) in enumerate(zip(session.run(None, {"x": x}), wanted)):
                 np.testing.assert_array_equal(found, expected, err_msg=f"output {k}")
-                signs = np.signbit(found) == np.signbit(expected)
-                assert np.all(signs | np.isnan(found)), k
+                if kind in MOVES:
+                    signs = np.signbit(found) == np.signbit(expected)
+                    assert np.all(signs | np.isnan(found)), k
+
+
+def products(dtype, shape, count):
+    """Layers with weights, zero points and scales of their own."""
+    nodes, constants, outputs = [], {}, []
+    for k in range(count):
+        constants[f"w{k}"] = random.integers(-5, 6, [shape[1], 24]).astype(np.int8)
+        constants[f"c{k}"] = np.float32(random.uniform(0.01, 1))
+        if dtype == "u1":
+            constants[f"z{k}"] = np.uint8(random.integers(256))
+            nodes += [helper.make_node("MatMulInteger", ["x", f"w{k}", f"z{k}"], [f"i{k}"]),
+                      helper.make_node("Cast", [f"i{k}"], [f"m{k}"], to=TensorProto.FLOAT)]
+        else:
+            constants[f"w{k}"] = constants[f"w{k}"].astype(np.float32)
+            nodes.append(helper.make_node("MatMul", ["x", f"w{k}"], [f"m{k}"]))
+        nodes.append(helper.make_node("Mul", [f"m{k}", f"c{k}"], [f"y{k}"]))
+        outputs.append(helper.make_tensor_value_info(f"y{k}", TensorProto.FLOAT, None))
+    graph = helper.make_graph(
+        nodes, "products", [helper.make_tensor_value_info("x", TYPES[dtype], shape)], outputs,
+        [numpy_helper.from_array(value, name) for name, value in constants.items()])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "u1"])
+def test_each_product_has_its_own_scale(dtype):
+    for _ in range(3):
+        shape = [int(size) for size in random.integers(1, 70, 2)]
+        model = products(dtype, shape, 6).SerializeToString()
+        x = random.integers(0, 256, shape).astype(dtype)
+        wanted = ort.InferenceSession(model).run(None, {"x": x})
+        session = heddle.Session(heddle.compile(model))
+        for _ in range(2):
+            for found, expected in zip(session.run(None, {"x": x}), wanted):
+                np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-2)
 
 
 @needs_heddle
-def test_groups_that_differ_in_numbers_are_one_function(tmp_path):
-    onnx.save(alike("slice", "f4", [9, 60], 40), tmp_path / "m.onnx")
+@pytest.mark.parametrize("model", [alike("slice", "f4", [9, 60], 40), products("f4", [9, 60], 8),
+                                   products("u1", [9, 60], 8)], ids=["slice", "f4", "u1"])
+def test_groups_that_differ_in_numbers_are_one_function(model, tmp_path):
+    onnx.save(model, tmp_path / "m.onnx")
     made = tmp_path / "m.ll"
     run_heddle("compile", tmp_path / "m.onnx", "-o", made, "--emit", "ll", "-O0")
     kernels = [line for line in made.read_text().splitlines()
                if line.startswith("define") and "@kernel_" in line]
-    assert len(kernels) <= 4, kernels
+    assert 1 <= len(kernels) <= 4, kernels

@@ -167,41 +167,55 @@ llvm::Expected<std::unique_ptr<llvm::Module>> translate(const program::Program &
   return module;
 }
 
-/// Names of the functions of each part. A large function is a part of its own, so that a cache has
-/// it for other models, too; the parts of all others are about as large as each other. Parts are
-/// the program's own, however many threads there are, so that bytes are reproducible.
-std::vector<llvm::StringMap<char>> partition(const llvm::Module &module) {
-  std::vector<std::pair<size_t, llvm::StringRef>> functions;
-  llvm::StringMap<char> handwritten;
+struct Part {
+  llvm::StringMap<char> names;
+  std::string first;
+  size_t size = 0; // instructions
+  void add(const llvm::Function &function) {
+    if (names.empty())
+      first = function.getName();
+    names[function.getName()] = 0;
+    size += function.getInstructionCount() + 1;
+  }
+};
+
+/// The functions of each part. A large function is a part of its own, so that a cache has it for
+/// other models, too; the parts of all others are about as large as each other. The largest come
+/// first, as threads take them. Parts are the program's own, however many threads there are, so
+/// that bytes are reproducible.
+std::vector<Part> partition(const llvm::Module &module) {
   constexpr size_t instructionsAlone = 1000, instructionsPerPart = 4000, maxParts = 64;
+  std::vector<Part> parts;
+  Part handwritten;
+  std::vector<const llvm::Function *> small;
   size_t total = 0;
-  std::vector<llvm::StringMap<char>> alone;
-  for (const llvm::Function &function : module)
-    if (isHandwritten(function) && !function.isDeclaration()) {
-      handwritten[function.getName()] = 0;
-    } else if (!function.isDeclaration() && !isShared(function)) {
-      size_t size = function.getInstructionCount() + 1;
-      if (size >= instructionsAlone) {
-        alone.emplace_back()[function.getName()] = 0;
-        continue;
-      }
-      functions.push_back({size, function.getName()});
+  for (const llvm::Function &function : module) {
+    if (function.isDeclaration() || isShared(function))
+      continue;
+    size_t size = function.getInstructionCount() + 1;
+    if (isHandwritten(function)) {
+      handwritten.add(function);
+    } else if (size >= instructionsAlone) {
+      parts.emplace_back().add(function);
+    } else {
+      small.push_back(&function);
       total += size;
     }
-  size_t count = std::clamp<size_t>(total / instructionsPerPart, 1, maxParts);
-  llvm::sort(functions, [](auto &a, auto &b) {
-    return a.first != b.first ? a.first > b.first : a.second < b.second;
-  });
-  std::vector<llvm::StringMap<char>> parts(count);
-  std::vector<size_t> sizes(count);
-  for (auto &[size, name] : functions) {
-    size_t smallest = std::min_element(sizes.begin(), sizes.end()) - sizes.begin();
-    parts[smallest][name] = 0;
-    sizes[smallest] += size;
   }
-  llvm::move(alone, std::back_inserter(parts));
-  if (!handwritten.empty())
+  llvm::sort(small, [](const llvm::Function *a, const llvm::Function *b) {
+    size_t sizes[] = {a->getInstructionCount(), b->getInstructionCount()};
+    return sizes[0] != sizes[1] ? sizes[0] > sizes[1] : a->getName() < b->getName();
+  });
+  std::vector<Part> shared(std::clamp<size_t>(total / instructionsPerPart, 1, maxParts));
+  auto isSmaller = [](const Part &a, const Part &b) { return a.size < b.size; };
+  for (const llvm::Function *function : small)
+    std::min_element(shared.begin(), shared.end(), isSmaller)->add(*function);
+  llvm::move(shared, std::back_inserter(parts));
+  if (handwritten.size)
     parts.push_back(std::move(handwritten));
+  llvm::sort(parts, [](const Part &a, const Part &b) {
+    return a.size != b.size ? a.size > b.size : a.first < b.first;
+  });
   return parts;
 }
 
@@ -280,7 +294,7 @@ llvm::Expected<Objects> emitObjects(program::Program &program, const Target &tar
   if (llvm::Error error = compileSources(program.sources, target))
     return std::move(error);
   std::string bitcode;
-  std::vector<llvm::StringMap<char>> parts;
+  std::vector<Part> parts;
   {
     llvm::LLVMContext context;
     auto module = translate(program, context);
@@ -296,7 +310,8 @@ llvm::Expected<Objects> emitObjects(program::Program &program, const Target &tar
   auto work = [&] {
     for (size_t i; (i = next++) < parts.size();) {
       llvm::Error error = catchFatalErrors([&]() -> llvm::Error {
-        auto object = compilePart({bitcode, "heddle"}, parts[i], i == 0, target, optLevel, cache);
+        auto object =
+            compilePart({bitcode, "heddle"}, parts[i].names, i == 0, target, optLevel, cache);
         if (!object)
           return object.takeError();
         objects[i] = std::move(*object);
