@@ -133,13 +133,9 @@ void Functions::merge(Form &form) {
   }
   constexpr size_t mostWords = 16; // each run stores them
   size_t slot = 0;
-  llvm::SmallPtrSet<Kernel *, 16> kernels;
   for (const Member &member : form)
-    for (const User &user : member.users) {
-      if (!kernels.insert(user.kernel).second)
-        return; // one kernel has one set of arguments
+    for (const User &user : member.users)
       slot = std::max(slot, user.kernel->arguments.size());
-    }
   if (words.size() > mostWords)
     return;
 
@@ -158,8 +154,11 @@ void Functions::merge(Form &form) {
   std::string name = nameOf(textOf(first.function));
   first.function.setSymName(name);
   for (Member &member : form) {
+    llvm::SmallPtrSet<Kernel *, 2> told;
     for (auto [kernel, phase] : member.users) {
       kernel->phases[phase].function = name;
+      if (!told.insert(kernel).second)
+        continue; // another phase of equal numbers
       kernel->arguments.resize(slot, {Argument::Kind::Number, {}, 0, ""});
       for (const auto &word : words)
         kernel->arguments.push_back(
@@ -170,11 +169,34 @@ void Functions::merge(Form &form) {
   }
 }
 
+/// A kernel has one set of arguments, so phases of it that differ in numbers are of different
+/// parts.
+std::vector<Functions::Form> Functions::partsOf(Form form) {
+  std::vector<Form> parts;
+  std::vector<llvm::SmallPtrSet<Kernel *, 16>> kernels; // of each part
+  for (Member &member : form) {
+    size_t i = 0;
+    while (i < parts.size() &&
+           llvm::any_of(
+               member.users, [&](const User &user) { return kernels[i].contains(user.kernel); }))
+      ++i;
+    if (i == parts.size()) {
+      parts.emplace_back();
+      kernels.emplace_back();
+    }
+    for (const User &user : member.users)
+      kernels[i].insert(user.kernel);
+    parts[i].push_back(std::move(member));
+  }
+  return parts;
+}
+
 void Functions::merge() {
   constexpr size_t fewest = 4; // as many are worth words for a run to store
   for (auto &[text, form] : forms)
-    if (form.size() >= fewest)
-      merge(form);
+    for (Form &part : partsOf(std::move(form)))
+      if (part.size() >= fewest)
+        merge(part);
 }
 
 } // namespace heddle::lower

@@ -36,6 +36,7 @@ private:
   using Form = std::vector<Member>; // texts that are equal but for their numbers
 
   std::string nameOf(llvm::StringRef text);
+  static std::vector<Form> partsOf(Form form);
   void merge(Form &form);
 
   mlir::ModuleOp module;
