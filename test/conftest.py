@@ -57,25 +57,6 @@ def pytest_collection_modifyitems(items):
     items.sort(key=seconds, reverse=True)
 
 
-@pytest.fixture(scope="session")
-def exact_peer():
-    """Skips where ONNX Runtime's products of 8-bit integers saturate: on CPUs without VNNI."""
-    import onnxruntime
-    from onnx import TensorProto, helper
-
-    a, b = np.full((1, 4), 255, np.uint8), np.full((4, 1), 127, np.int8)
-    graph = helper.make_graph(
-        [helper.make_node("MatMulInteger", ["a", "b"], ["y"])], "g",
-        [helper.make_tensor_value_info("a", TensorProto.UINT8, a.shape),
-         helper.make_tensor_value_info("b", TensorProto.INT8, b.shape)],
-        [helper.make_tensor_value_info("y", TensorProto.INT32, (1, 1))])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    session = onnxruntime.InferenceSession(model.SerializeToString(),
-                                           providers=["CPUExecutionProvider"])
-    if session.run(None, {"a": a, "b": b})[0] != 4 * 255 * 127:
-        pytest.skip("ONNX Runtime's products of 8-bit integers saturate on this CPU")
-
-
 @pytest.fixture
 def compiler():
     """Skips a test where libheddle.so was not built."""

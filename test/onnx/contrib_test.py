@@ -65,6 +65,9 @@ def floats(*shape, seed=0):
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
+HALF = 2  # of signed weights: ONNX Runtime's sums of pairs saturate at i16 on CPUs without VNNI
+
+
 def bytes_of(*shape, kind=np.uint8, seed=0):
     info = np.iinfo(kind)
     return np.random.default_rng(seed).integers(info.min, info.max + 1, shape).astype(kind)
@@ -176,10 +179,9 @@ def test_matmul_n_bits(bits, block, with_zeros):
             symbolic=(False,))
 
 
-@pytest.mark.usefixtures("exact_peer")
 @pytest.mark.parametrize("kind", [np.uint8, np.int8])
 def test_integer_products(kind):
-    a, b = bytes_of(3, 5), bytes_of(5, 7, kind=kind, seed=1)
+    a, b = bytes_of(3, 5), bytes_of(5, 7, kind=kind, seed=1) // HALF
     scales = [np.array(0.02, np.float32), np.array(0.03, np.float32)]
     zeros = [np.array(3, np.uint8), np.array(5, kind)]
     compare("MatMulIntegerToFloat", [a, b] + scales + zeros + [floats(7)], {})

@@ -48,7 +48,8 @@ def small_model():
     random = np.random.default_rng(3)
     constants = {"w": random.normal(size=(40, 24)).astype(np.float32),
                  "bias": random.normal(size=24).astype(np.float32),
-                 "q": random.integers(-128, 128, (33, 17)).astype(np.int8)}
+                 # ONNX Runtime's sums of pairs saturate at i16 on CPUs without VNNI.
+                 "q": random.integers(-64, 64, (33, 17)).astype(np.int8)}
     nodes = [helper.make_node("MatMul", ["x", "w"], ["m"]),
              helper.make_node("Add", ["m", "bias"], ["b"]),
              helper.make_node("Softmax", ["b"], ["y"]),
@@ -84,7 +85,6 @@ def arguments_of(folder):
     return [folder / "small.so", *feeds, *expected]
 
 
-@pytest.mark.usefixtures("exact_peer")
 @pytest.mark.parametrize("form", FORMS)
 def test_each_form_gives_the_right_numbers(artefact, form):
     if not runnable(form):
