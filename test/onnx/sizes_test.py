@@ -82,6 +82,18 @@ def test_sizes_that_do_not_fit_are_told(op, fed, given, attributes, message):
         of_onnxruntime(model, feeds)
 
 
+def test_reduced_axes_that_the_declared_rank_does_not_allow():
+    feeds = {"x": ones(2, 3), "axes": i64(0, 1)}
+    model = model_of([helper.make_node("ReduceSum", ["x", "axes"], ["y"], name="it", keepdims=0)],
+                     feeds)
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", F32, ["a"]))
+    module = heddle.compile(model)
+    assert module.run(None, {**feeds, "axes": i64(1)})[0].tolist() == [3, 3]
+    with pytest.raises(heddle.UsageError, match="2 axes are reduced, but the declared rank of the "
+                                                "output is for 1"):
+        module.run(None, feeds)
+
+
 LATE = {  # how a vector of sizes is hidden from the importer
     "Pad": [helper.make_node("Pad", ["s", "p"], ["t"])],
     "CumSum": [helper.make_node("CumSum", ["s", "zero"], ["t"])],

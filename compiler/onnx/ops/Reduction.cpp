@@ -81,8 +81,10 @@ static Value foldRunTimeAxes(Node &n, Fold fold) {
   if (!left || *left < 0 || *left > rank)
     refuse("the rank of the result is not known when the model is compiled",
            "declare the shape of the output, give 'axes' a constant size, or keep the dimensions");
-  n.requireNotNegative(n.sub(n.integerScalar(n.i64(), rank - *left), last),
-                       "the result has fewer dimensions than declared, by %lld");
+  Value most = n.integerScalar(n.i64(), rank - *left);
+  n.requireNotNegative(n.sub(most, last),
+                       "%lld axes are reduced, but the declared rank of the output is for %lld",
+                       n.concat({n.unsqueeze(last, {0}), n.unsqueeze(most, {0})}, 0));
   return n.reshape(result, n.bindSizes(n.sliceAlong(sizes, 0, Dim(0), Dim(*left)), "size"));
 }
 
