@@ -10,6 +10,7 @@
 #include "compiler/reference/Interpreter.h"
 #include "compiler/simplify/Passes.h"
 #include "compiler/simplify/Rewriting.h"
+#include "compiler/support/Mapped.h"
 
 #include <numeric>
 
@@ -162,6 +163,7 @@ private:
       return false;
     OpBuilder builder(op);
     ElementsAttr result = permuted(value, transpose.getPermutation());
+    support::letPagesGo(value.getRawHandle().getBlob()->getData());
     transpose.getResult().replaceAllUsesWith(
         builder.create<ConstantOp>(op->getLoc(), transpose.getType(), result));
     dead.push_back(op);
@@ -179,6 +181,8 @@ private:
       operands.push_back(*tensor);
     }
     auto results = evaluate(op, operands);
+    for (const reference::Tensor &read : operands)
+      support::letPagesGo(read.bytes());
     if (!results)
       return;
     for (auto &result : *results)
