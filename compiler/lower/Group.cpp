@@ -161,13 +161,19 @@ bool sharesData(graph::GroupOp group, const program::Machine &machine) {
          counts.size() == 1;
 }
 
+static void letPagesGo(ElementsAttr weights) {
+  if (auto stored = dyn_cast<graph::StoredAttr>(weights))
+    weights = stored.getCodes();
+  if (auto resource = dyn_cast<DenseResourceElementsAttr>(weights))
+    support::letPagesGo(resource.getRawHandle().getBlob()->getData());
+}
+
 /// What kernels read of weights, they have in their own order now.
 static void letWeightsGo(graph::GroupOp group) {
   group.walk([](Operation *op) {
     for (Value operand : op->getOperands())
       if (auto constant = operand.getDefiningOp<graph::ConstantOp>())
-        if (auto resource = dyn_cast<DenseResourceElementsAttr>(constant.getValue()))
-          support::letPagesGo(resource.getRawHandle().getBlob()->getData());
+        letPagesGo(constant.getValue());
   });
 }
 

@@ -2,6 +2,7 @@
 
 #include "compiler/target/cpu/Jit.h"
 
+#include "compiler/support/Mapped.h"
 #include "compiler/target/cpu/artefact/Descriptor.h"
 
 #include "runtime/executable/abi.h"
@@ -72,8 +73,10 @@ private:
       return makeError(ErrorCode::Limit,
                        "error: no memory for " + llvm::Twine(size) + " bytes of weights");
     memory = static_cast<char *>(mapped);
-    for (const program::Weights::Piece &piece : weights.pieces)
+    for (const program::Weights::Piece &piece : weights.pieces) {
       std::memcpy(memory + piece.offset, piece.bytes.data(), piece.bytes.size());
+      support::letPagesGo(piece.bytes);
+    }
     mprotect(memory, size, PROT_READ);
     return llvm::Error::success();
   }
