@@ -1,5 +1,6 @@
 // Exponentials: exponentials, logarithms, hyperbolic functions and erf on f32. Polynomials are
-// those of Cephes and Eigen; every function keeps NaN and gives the limits at infinity.
+// those of Cephes and Eigen where nothing else is said; every function keeps NaN and gives the
+// limits at infinity.
 
 #include "compiler/target/cpu/Lower.h"
 #include "compiler/target/cpu/math/FloatMath.h"
@@ -23,17 +24,25 @@ constexpr double ln2Head = 0.693359375, ln2Tail = -2.12194440e-4; // n * ln2Head
 struct Reduced {
   Value n, r;
 };
+Value remainderByLn2(FloatMath &f, Value x, Value n) {
+  return f.fma(n, f.constant(-ln2Tail), f.fma(n, f.constant(-ln2Head), x));
+}
 Reduced reduceByLn2(FloatMath &f, Value x) {
   Value magic = f.constant(12582912.0); // 1.5 * 2^23: the sum has no room for a fraction
   Value n = f.sub(f.fma(x, f.constant(log2e), magic), magic);
-  Value r = f.fma(n, f.constant(-ln2Head), x);
-  return {n, f.fma(n, f.constant(-ln2Tail), r)};
+  return {n, remainderByLn2(f, x, n)};
 }
 
-/// e^r - 1 - r over r^2, |r| <= ln 2 / 2.
+/// e^r - 1 - r over r^2, -ln 2 / 2 <= r <= ln 2: fitted so that e^r is 8e-10 off up to ln 2 / 2,
+/// 4e-9 beyond.
 Value expTail(FloatMath &f, Value r) {
-  return f.horner(r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2,
-                      1.6666665459e-1, 5.0000001201e-1});
+  return f.horner(r, {2.252288756e-4, 1.389919476e-3, 8.327750333e-3, 4.166688355e-2,
+                      1.666669481e-1, 4.999999949e-1});
+}
+
+/// e^r, of the same r.
+Value expOfRemainder(FloatMath &f, Value r) {
+  return f.fma(f.fma(expTail(f, r), r, f.constant(1)), r, f.constant(1));
 }
 
 /// y * 2^n through the exponent's bits: right while y * 2^n is a normal number.
@@ -70,8 +79,7 @@ Value exp2(FloatMath &f, Value x) {
   Value magic = f.constant(12582912.0);
   Value n = f.sub(f.add(clamped, magic), magic);
   Value r = f.mul(f.sub(clamped, n), f.constant(ln2));
-  Value y = f.add(f.fma(expTail(f, r), f.mul(r, r), r), f.constant(1));
-  Value result = scaleDown(f, y, n);
+  Value result = scaleDown(f, expOfRemainder(f, r), n);
   result = f.select(f.is(FloatMath::Compare::UGE, x, f.constant(128)),
                     f.add(x, f.constant(infinity)), result);
   return f.select(f.is(FloatMath::Compare::OLT, x, f.constant(low)), f.constant(0), result);
@@ -98,18 +106,16 @@ Value log10(FloatMath &f, Value x) {
   return finishLog(f, x, f.fma(exponent, f.constant(0.301025390625), low));
 }
 
-/// Eigen's rational function; odd, so exact near 0. Its bound is where it rounds to 1, so that
-/// 1 + tanh(x) of a large negative x, which Gelu multiplies by x, is 0.
+/// A rational function of Eigen's form, fitted to [0, 8.6] with both polynomials 1 at 0: odd, and x
+/// itself near 0 (5 ulp off at most). Its bound is where it rounds to 1, so that 1 + tanh(x) of a
+/// large negative x, which Gelu multiplies by x, is 0.
 Value tanh(FloatMath &f, Value x) {
-  Value a = f.atMost(f.atLeast(x, -7.99881172180175781), 7.99881172180175781);
+  Value a = f.atMost(f.atLeast(x, -8.00931453705), 8.00931453705);
   Value a2 = f.mul(a, a);
-  Value p = f.horner(a2, {-2.76076847742355e-16, 2.00018790482477e-13, -8.60467152213735e-11,
-                          5.12229709037114e-08, 1.48572235717979e-05, 6.37261928875436e-04,
-                          4.89352455891786e-03});
-  Value q = f.horner(
-      a2, {1.19825839466702e-06, 1.18534705686654e-04, 2.26843463243900e-03, 4.89352518554385e-03});
-  Value result = f.div(f.mul(a, p), q);
-  return f.select(f.is(FloatMath::Compare::OLT, f.abs(x), f.constant(0.0004)), x, result);
+  Value p = f.horner(a2, {-9.68964424e-14, 5.72603458e-11, -2.11241034e-08, 1.13706938e-05,
+                          3.12440284e-03, 1.31022587e-01, 1});
+  Value q = f.horner(a2, {2.57605338e-04, 2.45764181e-02, 4.64355886e-01, 1});
+  return f.div(f.mul(a, p), q);
 }
 
 /// Eigen's rational function on [-4, 4]; 1 beyond.
@@ -181,17 +187,28 @@ Value FloatMath::scale(Value y, Value n) {
   return b.create<LLVM::CallIntrinsicOp>(loc, type, b.getStringAttr(name), operands).getResults();
 }
 
+/// e^x by the polynomial and one product, for all x, where results below the normal numbers may be
+/// 0. Bits of n + 127 are 2^n from 0, at n = -127, on. n stops at 127: what is left of x then grows
+/// past ln 2 / 2, and the product goes on to infinity by itself.
+static Value expOfNormals(FloatMath &f, Value x) {
+  Value above = f.atLeast(x, -88);
+  Value magic = f.constant(12582912.0 + 127); // as in reduceByLn2
+  Value biased = f.fma(f.atMost(above, 88.02), f.constant(log2e), magic);
+  Value y = expOfRemainder(f, remainderByLn2(f, above, f.sub(biased, magic)));
+  return f.mul(y, f.fromBits(f.make<arith::ShLIOp>(f.toBits(biased), f.bits(23))));
+}
+
 Value FloatMath::exp(Value x) {
   // An instruction that scales finds 0 and infinity by itself; x only stays where n is exact.
   bool scales = canScale();
-  double low = lowest(*this, expLow, expLowest);
+  if (!scales && !scaling.keepsSubnormals)
+    return expOfNormals(*this, x);
   Reduced reduced =
-      reduceByLn2(*this, atMost(atLeast(x, scales ? -110 : low), scales ? 89 : expHigh));
-  Value r = reduced.r;
-  Value y = add(fma(expTail(*this, r), mul(r, r), r), constant(1));
+      reduceByLn2(*this, atMost(atLeast(x, scales ? -110 : expLowest), scales ? 89 : expHigh));
+  Value y = expOfRemainder(*this, reduced.r);
   if (scales)
     return scale(y, reduced.n);
-  return limitExp(*this, x, scaleDown(*this, y, reduced.n), low);
+  return limitExp(*this, x, scaleDown(*this, y, reduced.n), expLowest);
 }
 
 Value FloatMath::expm1(Value x) {
