@@ -125,6 +125,33 @@ def test_what_would_not_be_kept_is_not_trained(files):
     assert "nothing would be kept: -o FILE.onnx names the place" in done.errors
 
 
+INTERRUPTED = """
+import os, signal, sys
+from heddle.library import UsageError
+from heddle.training import __main__ as command
+
+class Course:
+    def __init__(self, options):
+        pass
+
+    def run(self):
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            while True:
+                pass
+        except KeyboardInterrupt:
+            raise UsageError("a.safetensors: cannot be written: Bad file descriptor")
+
+command.Course = Course
+sys.exit(command.main(["mlp.onnx", "--data", "mlp.npz", "--checkpoint", "a.safetensors"]))
+"""
+
+
+def test_what_a_signal_interrupts_may_fail():
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True)
+    assert done.returncode == 128 + signal.SIGTERM and done.stderr == "heddle train: stopped\n"
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_leaves_no_folders(files, number):
     temporary = files / "temporary"

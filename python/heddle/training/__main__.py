@@ -285,8 +285,11 @@ def main(arguments=None, program="heddle train"):
     def tell(text):
         print(f"{program}: {text}", file=sys.stderr)
 
+    signals = []
+
     def stop(number, _):
-        raise KeyboardInterrupt(number)  # through what removes files that are not whole
+        signals.append(number)
+        raise KeyboardInterrupt  # through what removes files that are not whole
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
@@ -294,24 +297,32 @@ def main(arguments=None, program="heddle train"):
         path = options.checkpoint
         return f"; '{path}' is the last checkpoint" if path and os.path.exists(path) else ""
 
+    def told(error):
+        """Its exit code; raises what is no error of the user's."""
+        if isinstance(error, DivergedError):
+            tell(f"{error}{kept()}")
+            return 1
+        if isinstance(error, library.Error):
+            tell(error)
+            return next((code for code, kind in library.ERRORS.items() if isinstance(error, kind)),
+                        5)
+        if isinstance(error, MemoryError):
+            tell(f"out of memory: {error}")
+            return 4
+        raise error
+
     warnings.showwarning = lambda text, *_: tell(f"warning: {text}")
     try:
         Course(options).run()
         return 0
-    except DivergedError as error:
-        tell(f"{error}{kept()}")
-        return 1
-    except library.Error as error:
-        tell(error)
-        return next((code for code, kind in library.ERRORS.items() if isinstance(error, kind)), 5)
-    except MemoryError as error:
-        tell(f"out of memory: {error}")
-        return 4
-    except KeyboardInterrupt as stopped:
+    except (Exception, KeyboardInterrupt) as error:
+        if not signals:
+            return told(error)
+        # Whatever the error is: what was interrupted may have made its own of it.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)  # until the interpreter has ended
         tell(f"stopped{kept()}")
-        return 128 + (stopped.args or (signal.SIGINT,))[0]
+        return 128 + signals[0]
 
 
 if __name__ == "__main__":
