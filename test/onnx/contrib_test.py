@@ -299,6 +299,20 @@ def test_support_vectors(kernel):
             outputs=("l", "s"), tolerance=2e-3)
 
 
+@pytest.mark.parametrize("rows", [1, 300])
+def test_chances_of_many_classes(rows):
+    """Rows whose chances are found after different numbers of rounds."""
+    classes, pairs = 7, 21
+    compare("SVMClassifier", [floats(rows, 3) * 3],
+            {"kernel_type": "RBF", "kernel_params": [0.5, 0.0, 3.0],
+             "support_vectors": floats(classes * 4, 3, seed=1).ravel().tolist(),
+             "coefficients": floats((classes - 1) * classes * 4, seed=2).tolist(),
+             "vectors_per_class": [4] * classes, "rho": floats(pairs, seed=3).tolist(),
+             "prob_a": [-1.5] * pairs, "prob_b": floats(pairs, seed=4).tolist(),
+             "classlabels_ints": list(range(classes))}, domain=ML, outputs=("l", "s"),
+            tolerance=1e-5)
+
+
 def stumps(stem, ids, weights):
     """Two trees of one split each."""
     return {"nodes_treeids": [0, 0, 0, 1, 1, 1], "nodes_nodeids": [0, 1, 2] * 2,

@@ -74,8 +74,10 @@ SmallVector<Value> repeat(Emitter &e, Value count, ArrayRef<Value> states, Round
   {
     OpBuilder::InsertionGuard guard(e.builder);
     SmallVector<Value> inside = e.beginRegion(loop, 0, arguments);
-    SmallVector<Value> yielded = {inside[1]};
-    yielded.append(step(inside[0], ArrayRef<Value>(inside).drop_front(2)));
+    SmallVector<Value> yielded = step(inside[0], ArrayRef<Value>(inside).drop_front(2));
+    if (yielded.size() == states.size())
+      yielded.push_back(inside[1]);
+    std::rotate(yielded.begin(), yielded.end() - 1, yielded.end());
     for (size_t i = 0; i < states.size(); ++i)
       yielded[i + 1] = e.broadcast(yielded[i + 1], dimsOf(states[i]));
     e.yield(yielded);

@@ -14,11 +14,12 @@ using Step = llvm::function_ref<llvm::SmallVector<Value>(llvm::ArrayRef<Value> s
 /// then the stacked values. A step keeps the types of the states.
 llvm::SmallVector<Value> walk(Emitter &e, llvm::ArrayRef<Value> states,
                               llvm::ArrayRef<Value> scanned, Step step, bool reverse = false);
-/// From the number of the iteration (an i64 scalar) and the states: the next states.
+/// From the number of the iteration (an i64 scalar) and the states: the next states, and where it
+/// may end before, whether it goes on (an i1 scalar).
 using Round =
     llvm::function_ref<llvm::SmallVector<Value>(Value iteration, llvm::ArrayRef<Value> states)>;
 
-/// Repeats a step `count` times (an i64 scalar): the final states, whose types stay.
+/// Repeats a step at most `count` times (an i64 scalar): the final states, whose types stay.
 llvm::SmallVector<Value> repeat(Emitter &e, Value count, llvm::ArrayRef<Value> states, Round step);
 /// make(axis) for the axis that the scalar `axis` names, which may be known only at run time. Sizes
 /// that depend on the axis then are fresh symbols.

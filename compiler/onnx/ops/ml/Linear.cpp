@@ -179,48 +179,50 @@ static Value coupled(Node &n, const Duels &duels) {
   Value chance = sigmoid(n, n.unary<NegOp>(n.add(n.mul(duels.scores, a), b)));
   chance = n.min(n.max(chance, 1e-7), 1 - 1e-7);
   Dim rows = dimsOf(chance)[0];
+  int64_t pairs = k * (k - 1) / 2;
   auto column = [&](Value x, int64_t i) { return n.sliceAlong(x, 1, Dim(i), Dim(1)); };
-  // r[i][j]: the chance of i against j.
-  std::vector<std::vector<Value>> r(k, std::vector<Value>(k)), q = r;
+  // Of [n, k, k], the chance of i against j, and that of j against i; the diagonal counts nowhere.
+  Ints ours(k * k, 0), theirs(k * k, 0);
+  std::vector<double> apart(k * k, 1), same(k * k, 0);
   int64_t pair = 0;
-  for (int64_t i = 0; i < k; ++i)
+  for (int64_t i = 0; i < k; ++i) {
+    apart[i * k + i] = 0;
+    same[i * k + i] = 1;
     for (int64_t j = i + 1; j < k; ++j, ++pair) {
-      r[i][j] = column(chance, pair);
-      r[j][i] = n.sub(n.scalar(element, 1), r[i][j]);
+      ours[i * k + j] = theirs[j * k + i] = pair;
+      ours[j * k + i] = theirs[i * k + j] = pairs + pair;
     }
-  for (int64_t t = 0; t < k; ++t)
-    for (int64_t j = 0; j < k; ++j) {
-      if (j != t) {
-        q[t][j] = n.unary<NegOp>(n.mul(r[j][t], r[t][j]));
-        continue;
-      }
-      for (int64_t other = 0; other < k; ++other)
-        if (other != t) {
-          Value square = n.mul(r[other][t], r[other][t]);
-          q[t][t] = q[t][t] ? n.add(q[t][t], square) : square;
-        }
-    }
-  std::vector<Value> lines;
-  for (int64_t t = 0; t < k; ++t)
-    lines.push_back(n.unsqueeze(n.concat(q[t], 1), {1}));
-  Value matrix = n.concat(lines, 1); // [n, k, k]
+  }
+  Value both = n.concat({chance, n.sub(n.scalar(element, 1), chance)}, 1);
+  auto square = [&](ArrayRef<int64_t> columns) {
+    Value picked = n.reshape(n.gather(both, n.integers(columns), 1), {rows, Dim(k), Dim(k)});
+    return n.mul(picked, numbers(n, apart, {k, k}, element));
+  };
+  Value r = square(ours), turned = square(theirs);
+  Value own = n.reduce<ReduceSumOp>(n.mul(r, r), {1}); // [n, 1, k]
+  Value matrix = n.sub(n.mul(own, numbers(n, same, {k, k}, element)), n.mul(r, turned));
+  own = n.squeeze(own, {1});
+  auto line = [&](int64_t t) { return n.squeeze(n.sliceAlong(matrix, 1, Dim(t), Dim(1)), {1}); };
   auto product = [&](Value p) { return n.squeeze(n.matmul(matrix, n.unsqueeze(p, {2})), {2}); };
   auto round = [&](Value, ArrayRef<Value> states) -> SmallVector<Value> {
     Value p = states[0], qp = product(p), one = n.scalar(element, 1);
     Value pqp = n.reduce<ReduceSumOp>(n.mul(p, qp), {1});
     Value error = n.reduce<ReduceMaxOp>(n.unary<AbsOp>(n.sub(qp, pqp)), {1});
-    Value isOpen = n.compare<GreaterEqualOp>(error, n.scalar(element, 0.005 / k));
+    auto isOpen = [&](Value error) {
+      return n.compare<GreaterEqualOp>(error, n.scalar(element, 0.005 / k));
+    };
     for (int64_t t = 0; t < k; ++t) {
-      Value own = q[t][t], here = column(qp, t);
-      Value step = n.div(n.sub(pqp, here), own), grown = n.add(one, step);
-      pqp = n.div(n.add(pqp, n.mul(step, n.add(n.mul(step, own), n.mul(here, 2)))),
+      Value here = column(qp, t), diagonal = column(own, t);
+      Value step = n.div(n.sub(pqp, here), diagonal), grown = n.add(one, step);
+      pqp = n.div(n.add(pqp, n.mul(step, n.add(n.mul(step, diagonal), n.mul(here, 2)))),
                   n.mul(grown, grown));
       std::vector<double> mark(k, 0);
       mark[t] = 1;
       p = n.div(n.add(p, n.mul(step, numbers(n, mark, {k}, element))), grown);
-      qp = n.div(n.add(qp, n.mul(step, n.concat(q[t], 1))), grown);
+      qp = n.div(n.add(qp, n.mul(step, line(t))), grown);
     }
-    return {n.select(isOpen, p, states[0])};
+    Value largest = n.reduce<ReduceMaxOp>(error, {0, 1}, false);
+    return {n.select(isOpen(error), p, states[0]), isOpen(largest)};
   };
   Value start = n.full({rows, Dim(k)}, element, 1.0 / k);
   return repeat(n, n.integerScalar(n.i64(), std::max<int64_t>(100, k)), start, round)[0];
