@@ -181,11 +181,18 @@ static Value readRising(Elements &e, Type element, Value pointer, ArrayRef<Value
   Code &code = e.code();
   OpBuilder &b = code.b;
   Location loc = code.loc;
+  Type words = code.vectorOf(b.getI32Type());
   Value lanes = place.back().free;
   Value first = b.create<vector::ExtractOp>(loc, lanes, ArrayRef<int64_t>{0});
-  Value offsets = b.create<arith::SubIOp>(loc, lanes, code.spread(first));
-  Value isWithin = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::ult, offsets,
-                                           code.spread(code.number(code.lanes)));
+  // Lanes that were extended from 32 bits are compared as such.
+  auto extended = lanes.getDefiningOp<arith::ExtSIOp>();
+  if (extended && extended.getIn().getType() == words)
+    lanes = extended.getIn();
+  Value origin = b.create<vector::ExtractOp>(loc, lanes, ArrayRef<int64_t>{0});
+  Value offsets = b.create<arith::SubIOp>(loc, lanes, code.spread(origin));
+  Value length = code.integerOf(getElementTypeOrSelf(offsets.getType()), code.lanes);
+  Value isWithin =
+      b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::ult, offsets, code.spread(length));
   if (e.mask)
     isWithin = b.create<arith::OrIOp>(
         loc, isWithin,
@@ -197,14 +204,14 @@ static Value readRising(Elements &e, Type element, Value pointer, ArrayRef<Value
     start.back() = e.uniform(first);
     Value rest = code.min(code.sub(sizes.back(), first), code.number(code.lanes));
     Value whole = code.loadLanes(element, pointer, e.linear(sizes, start).base, code.maskOf(rest));
-    Type words = code.vectorOf(b.getI32Type());
     Type bits = code.vectorOf(b.getIntegerType(compute.getIntOrFloatBitWidth()));
     bool isWide = bits == words;
     whole = b.createOrFold<arith::BitcastOp>(loc, bits, whole);
     if (!isWide)
       whole = b.create<arith::ExtUIOp>(loc, words, whole);
-    whole =
-        b.create<program::PermuteOp>(loc, whole, b.create<arith::TruncIOp>(loc, words, offsets));
+    Value order =
+        offsets.getType() == words ? offsets : b.create<arith::TruncIOp>(loc, words, offsets);
+    whole = b.create<program::PermuteOp>(loc, whole, order);
     if (!isWide)
       whole = b.create<arith::TruncIOp>(loc, bits, whole);
     return {b.createOrFold<arith::BitcastOp>(loc, code.vectorOf(compute), whole)};

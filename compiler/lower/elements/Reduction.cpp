@@ -140,22 +140,33 @@ static Value argElement(Elements &e, Operation *op, int64_t axis, bool keepDims,
   Value first = guarded(
       e, isSome, element, [&] { return e.at(x, source); },
       [&] { return code.constantOf(loop::computeType(element), 0); });
-  Values start{code.spread(first), code.spread(code.number(0))};
+  // As wide as the values, where that is enough: as many registers, and one mask for both.
+  auto extent = graph::dimsOf(x)[axis].constant();
+  Type i64 = code.b.getI64Type(), number = code.b.getI32Type();
+  if (element.getIntOrFloatBitWidth() > 32 || !extent || *extent > INT32_MAX)
+    number = i64;
+  auto numbered = [&](Value i) {
+    return code.spread(number == i64 ? i
+                                     : code.b.createOrFold<arith::TruncIOp>(code.loc, number, i));
+  };
+  Values start{code.spread(first), numbered(code.number(0))};
   Indices rows = source;
-  return foldScoped(e, code.number(1), e.sizesOf(x)[axis], start, [&](Value i, ValueRange best) {
-    fetchRowsAhead(e, x, rows, i);
-    source[axis] = e.uniform(i);
-    fetchStepsAhead(e, x, source, axis);
-    Value value = code.spread(e.at(x, source));
-    Value isBetter = last ? isBefore(code, element, wantLargest, best[0], value)
-                          : isBefore(code, element, wantLargest, value, best[0]);
-    if (last) { // what is as good comes later
-      Value one = code.spread(code.integerOf(code.b.getI1Type(), 1));
-      isBetter = code.b.create<arith::XOrIOp>(code.loc, isBetter, one);
-    }
-    return Values{code.b.create<arith::SelectOp>(code.loc, isBetter, value, best[0]),
-                  code.b.create<arith::SelectOp>(code.loc, isBetter, code.spread(i), best[1])};
-  })[1];
+  Value best =
+      foldScoped(e, code.number(1), e.sizesOf(x)[axis], start, [&](Value i, ValueRange best) {
+        fetchRowsAhead(e, x, rows, i);
+        source[axis] = e.uniform(i);
+        fetchStepsAhead(e, x, source, axis);
+        Value value = code.spread(e.at(x, source));
+        Value isBetter = last ? isBefore(code, element, wantLargest, best[0], value)
+                              : isBefore(code, element, wantLargest, value, best[0]);
+        if (last) { // what is as good comes later
+          Value one = code.spread(code.integerOf(code.b.getI1Type(), 1));
+          isBetter = code.b.create<arith::XOrIOp>(code.loc, isBetter, one);
+        }
+        return Values{code.b.create<arith::SelectOp>(code.loc, isBetter, value, best[0]),
+                      code.b.create<arith::SelectOp>(code.loc, isBetter, numbered(i), best[1])};
+      })[1];
+  return widen(e, best, i64);
 }
 
 static Value matmulElement(Elements &e, graph::MatmulOp op, ArrayRef<Index> place) {

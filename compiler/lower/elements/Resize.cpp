@@ -36,10 +36,17 @@ struct Sampler {
     return code.b.create<arith::SIToFPOp>(code.loc, type, integer);
   }
   template <typename Op> Value make(Value x, Value y) { return code.b.create<Op>(code.loc, x, y); }
+  Type wordsLike(Value like) {
+    Type i32 = code.b.getI32Type();
+    return Code::isVector(like) ? Type(code.vectorOf(i32)) : i32;
+  }
 
-  /// ONNX's coordinate_transformation_mode, in f32 as its reference does it.
+  /// ONNX's coordinate_transformation_mode, in f32 as its reference does it. Places have 32 bits,
+  /// which machines convert a vector at a time: floats past 2^31 are 256 apart, so that no axis is
+  /// that long.
   Value coordinate(size_t d, const Index &place, Value size, Value resultSize) {
-    Value at = toFloat(e.lanesOf(place));
+    Value at = e.lanesOf(place);
+    at = toFloat(code.b.createOrFold<arith::TruncIOp>(code.loc, wordsLike(at), at));
     auto like = [&](Value value) { return Code::isVector(at) ? code.spread(value) : value; };
     Value length = toFloat(size), resultLength = toFloat(resultSize);
     Value scale = op.getScales()[d] != 0 ? code.constantOf(f32, op.getScales()[d])
@@ -90,12 +97,15 @@ struct Sampler {
   }
 
   Index clamped(size_t d, Value place, Value size) {
-    Type i64 = code.b.getI64Type();
-    Value lanes = code.b.create<arith::FPToSIOp>(
-        code.loc, Code::isVector(place) ? Type(code.vectorOf(i64)) : i64, place);
-    auto like = [&](Value value) { return Code::isVector(lanes) ? code.spread(value) : value; };
-    lanes = make<arith::MinSIOp>(lanes, like(code.sub(size, code.number(1))));
-    Index index = e.fromLanes(make<arith::MaxSIOp>(lanes, like(code.number(0))));
+    // The greatest float below 2^31 keeps what is past the end in the type; NaN is the first place.
+    place = make<arith::MinNumFOp>(make<arith::MaxNumFOp>(place, number(place, 0)),
+                                   number(place, 2147483520.0));
+    Value lanes = code.b.create<arith::FPToSIOp>(code.loc, wordsLike(place), place);
+    Value last = code.max(code.sub(size, code.number(1)), code.number(0));
+    last = code.min(last, code.number(INT32_MAX));
+    last = code.b.createOrFold<arith::TruncIOp>(code.loc, code.b.getI32Type(), last);
+    Index index =
+        e.fromLanes(make<arith::MinSIOp>(lanes, Code::isVector(lanes) ? code.spread(last) : last));
     index.isRising = index.free && enlarges(d);
     return index;
   }

@@ -139,6 +139,25 @@ static Dim largestReduction(Block *group) {
   return most;
 }
 
+/// How many vectors of as many elements as there are f32 in a register fit into one, where all of a
+/// group are narrow integers at one place.
+static int64_t vectorsInRegister(Block *group) {
+  int64_t bits = 8;
+  for (Operation &op : group->without_terminator()) {
+    if (!graph::isElementwise(&op))
+      return 1;
+    SmallVector<Type> types(op.getOperandTypes());
+    llvm::append_range(types, op.getResultTypes());
+    for (Type type : types) {
+      Type element = getElementTypeOrSelf(type);
+      if (!isa<IntegerType>(element))
+        return 1;
+      bits = std::max<int64_t>(bits, element.getIntOrFloatBitWidth());
+    }
+  }
+  return std::max<int64_t>(1, 32 / bits);
+}
+
 /// How many vectors side by side one step of such reductions takes, so that it reads whole runs of
 /// cache lines: few where each holds more, and no more than fit into `extent` without much waste.
 static int64_t vectorsSideBySide(Block *group, const Dim &extent, int64_t lanes) {
@@ -174,6 +193,8 @@ public:
     reduced = squares || prepare ? 1 : reducedDownRows(group);
     if (reduced > 1 && code.lanes > 1)
       code.lanes *= vectorsSideBySide(group, runs.back().extent, code.lanes);
+    if (!squares && !prepare && code.lanes > 1 && reduced == 1)
+      vectorsInOne = vectorsInRegister(group);
     split(squares.has_value());
     Elements elements(kernel, group);
     if (prepare)
@@ -455,11 +476,24 @@ private:
   }
 
   void innerLanes(Elements &elements, const Indices &place, Value low, Value high) {
-    forLanes(elements, low, high, [&](Value i) {
+    Code &code = kernel.code();
+    auto body = [&](Value i) {
       Indices here(place);
-      here[runs.back().dimension] = {i, kernel.code().lanes == 1 ? 0 : 1, {}};
+      here[runs.back().dimension] = {i, code.lanes == 1 ? 0 : 1, {}};
       storeRoots(elements, here);
-    });
+    };
+    if (vectorsInOne > 1) {
+      code.lanes *= vectorsInOne;
+      Value lanes = code.number(code.lanes), length = code.sub(high, low),
+            middle = code.add(low, code.mul(code.div(length, lanes), lanes));
+      code.forEach(low, middle, code.lanes, [&](Value i) {
+        Elements::Scope scope(elements);
+        body(i);
+      });
+      code.lanes /= vectorsInOne;
+      low = middle;
+    }
+    forLanes(elements, low, high, body);
   }
 
   void inner(Elements &elements, size_t run, Indices &place, Value low, Value high) {
@@ -506,9 +540,10 @@ private:
   int64_t chunk;
   SmallVector<Run> runs;
   size_t taskRuns = 0, rank = 0;
-  int64_t reduced = 1;  // elements that one of the results reduces, down rows of memory
-  int64_t rowPiece = 0; // of the last run, the rows of squares, that is one task; 0: all
-  int64_t piece = 0;    // of the last run, or of the squares' other side, that is one task; 0: all
+  int64_t vectorsInOne = 1; // of what a step takes where it can
+  int64_t reduced = 1;      // elements that one of the results reduces, down rows of memory
+  int64_t rowPiece = 0;     // of the last run, the rows of squares, that is one task; 0: all
+  int64_t piece = 0; // of the last run, or of the squares' other side, that is one task; 0: all
 };
 } // namespace
 

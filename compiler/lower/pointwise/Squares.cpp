@@ -58,40 +58,58 @@ struct Writer {
     return rows;
   }
 
-  void store(Value row, Value lane, Value first, Value valid) {
+  /// Stores of `count` lanes; of all of them where that is null.
+  void store(Value row, const Indices &here, Value count) {
     Value before = elements.mask;
-    elements.mask = code.maskOf(valid);
-    Indices here(place);
-    here[squares.lanesAxis] = elements.uniform(lane);
-    here[squares.rowAxis] = {first, 1, {}};
+    elements.mask = count ? code.maskOf(code.max(count, code.number(0))) : Value();
     elements.store(value, row, here);
     elements.mask = before;
   }
 
-  /// Interleaved vectors of all parts, of `rest` places from `first` on.
+  void storeRow(Value row, Value lane, Value first, Value count) {
+    Indices here(place);
+    here[squares.lanesAxis] = elements.uniform(lane);
+    here[squares.rowAxis] = {first, 1, {}};
+    store(row, here, count);
+  }
+
+  /// Interleaved vectors of all parts, of `rest` places from `first` on; null means all lanes.
   void storeParts(ArrayRef<Value> columns, Value lane, Value first, Value rest) {
-    Value before = elements.mask, count = code.mul(rest, code.number(squares.parts));
+    Value count = rest ? code.mul(rest, code.number(squares.parts)) : Value();
     Indices here(place);
     here[squares.lanesAxis] = elements.uniform(lane);
     here[squares.rowAxis] = elements.uniform(first);
     for (auto [k, row] : llvm::enumerate(fromBits(code, code.interleave(columns), type))) {
       Value start = code.number(k * code.lanes);
-      elements.mask = code.maskOf(code.max(code.sub(count, start), code.number(0)));
       here[squares.partAxis] = {start, 1, {}};
-      elements.store(value, row, here);
+      store(row, here, count ? code.sub(count, start) : Value());
     }
-    elements.mask = before;
+  }
+
+  /// Emits stores twice, as what is masked takes many times as long on machines without mask
+  /// registers: without masks where `isWhole` holds, else with them.
+  void storeWholeOrPart(Value isWhole, llvm::function_ref<void(bool)> stores) {
+    auto as = [&](bool whole) {
+      return [&stores, whole] {
+        stores(whole);
+        return Values();
+      };
+    };
+    code.choose(isWhole, {}, as(true), as(false));
   }
 
   void storeInterleaved(Value lane, Value valid) {
     int64_t width = *squares.rowExtent.constant();
     Values rows = asBits(code, compute(lane, code.number(0), width, valid));
-    Values whole = fromBits(code, code.interleave(rows), type);
+    Values vectors = fromBits(code, code.interleave(rows), type);
     Value count = code.mul(valid, code.number(width));
-    for (auto [k, row] : llvm::enumerate(whole)) {
-      Value first = code.number(k * code.lanes);
-      store(row, lane, first, code.max(code.sub(count, first), code.number(0)));
-    }
+    Value isWhole = code.less(code.number(code.lanes - 1), valid);
+    storeWholeOrPart(isWhole, [&](bool whole) {
+      for (auto [k, row] : llvm::enumerate(vectors)) {
+        Value first = code.number(k * code.lanes);
+        storeRow(row, lane, first, whole ? Value() : code.sub(count, first));
+      }
+    });
   }
 
   void storeTurned(Value lane, Value valid, Span rows) {
@@ -102,16 +120,22 @@ struct Writer {
         columns.push_back(
             code.transpose(asBits(code, compute(lane, first, code.lanes, valid, part))));
       Value rest = code.sub(rows.high, first);
-      for (int64_t i = 0; i < code.lanes; ++i) {
-        Value number = code.number(i), at = code.add(lane, number);
+      auto column = [&](int64_t i, Value count) {
         auto each = llvm::map_to_vector(columns, [&](const Values &part) { return part[i]; });
-        code.when(code.less(number, valid), [&] {
-          if (squares.parts > 1)
-            storeParts(each, at, first, rest);
+        Value at = code.add(lane, code.number(i));
+        if (squares.parts > 1)
+          storeParts(each, at, first, count);
+        else
+          storeRow(fromBits(code, {each[0]}, type)[0], at, first, count);
+      };
+      Value isWhole = code.less(code.number(code.lanes - 1), code.min(valid, rest));
+      storeWholeOrPart(isWhole, [&](bool whole) {
+        for (int64_t i = 0; i < code.lanes; ++i)
+          if (whole)
+            column(i, Value());
           else
-            store(fromBits(code, {each[0]}, type)[0], at, first, rest);
-        });
-      }
+            code.when(code.less(code.number(i), valid), [&] { column(i, rest); });
+      });
     });
   }
 
