@@ -120,14 +120,18 @@ std::optional<Kind> Partitioner::kindOfSiblings(const Group &earlier, const Grou
   return areNumbers ? std::optional(kind) : std::nullopt;
 }
 
-/// Whether rows are many enough that a task takes whole ones, or the whole is small.
-static bool hasManyRows(Operation *at, const Group &group) {
+/// Whether rows are many enough that a task takes whole ones, or the whole is small, or the kernel
+/// shares out each row.
+static bool fillsWorkers(Operation *at, const Group &group) {
   DimVector dims = walkedBy(group);
   int64_t all = graph::typicalSize(at, graph::elementCount(dims));
   for (Operation *member : group.members)
     if (ArrayRef<int64_t> axes = graph::reducedAxes(member); !axes.empty()) {
       auto kept = ArrayRef<graph::Dim>(dims).drop_back(axes.size());
-      return all <= cost::thresholdAt(at, cost::kParallelWork) ||
+      auto length = graph::elementCount(ArrayRef<graph::Dim>(dims).take_back(axes.size()));
+      bool isSharedOut = graph::elementCount(kept).constant() &&
+                         length.constant().value_or(0) >= cost::thresholdAt(at, cost::kLongRow);
+      return isSharedOut || all <= cost::thresholdAt(at, cost::kParallelWork) ||
              graph::typicalSize(at, graph::elementCount(kept)) >= kLeastRows;
     }
   return true;
@@ -192,7 +196,7 @@ bool Partitioner::areSiblings(const Group &earlier, const Group &later) {
   SmallVector<Operation *> all(later.members);
   all.append(earlier.members);
   size_t streams = inputsOf(all).size() + readElsewhere(block, all, root).size() + 1;
-  bool areFit = *kind != Kind::Rows || (hasManyRows(root, later) && hasManyRows(root, earlier) &&
+  bool areFit = *kind != Kind::Rows || (fillsWorkers(root, later) && fillsWorkers(root, earlier) &&
                                         hasFormForRows(root, earlier, later));
   bool pays = streams <= kMostStreams && areFit;
   // Without a card a group is computed element by element, or by columns.

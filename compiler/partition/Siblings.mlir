@@ -131,6 +131,27 @@ func.func @reductions_of_columns(%x: tensor<64x16xf32>, %y: tensor<64x16xf32>) -
   return %a, %b : tensor<16xf32>, tensor<16xf32>
 }
 
+// One row that is long enough for pieces, which the kernel shares among workers.
+// CHECK-LABEL: @least_and_largest_of_a_long_row
+// CHECK: graph.group "b" {kind = "rows"} : tensor<f32>, tensor<f32>
+// CHECK-NOT: graph.group
+// CHECK: return
+func.func @least_and_largest_of_a_long_row(%x: tensor<4194304xf32>) -> (tensor<f32>, tensor<f32>) {
+  %a = graph.reduce_min %x {axes = array<i64: 0>} : (tensor<4194304xf32>) -> tensor<f32> loc("a")
+  %b = graph.reduce_max %x {axes = array<i64: 0>} : (tensor<4194304xf32>) -> tensor<f32> loc("b")
+  return %a, %b : tensor<f32>, tensor<f32>
+}
+
+// One row that no kernel shares: two kernels run beside each other.
+// CHECK-LABEL: @least_and_largest_of_one_row
+// CHECK: graph.group "a"
+// CHECK: graph.group "b"
+func.func @least_and_largest_of_one_row(%x: tensor<200000xf32>) -> (tensor<f32>, tensor<f32>) {
+  %a = graph.reduce_min %x {axes = array<i64: 0>} : (tensor<200000xf32>) -> tensor<f32> loc("a")
+  %b = graph.reduce_max %x {axes = array<i64: 0>} : (tensor<200000xf32>) -> tensor<f32> loc("b")
+  return %a, %b : tensor<f32>, tensor<f32>
+}
+
 // The second one needs the whole of the first.
 // CHECK-LABEL: @columns_one_after_the_other
 // CHECK: graph.group "a"

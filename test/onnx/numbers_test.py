@@ -39,6 +39,16 @@ def test_nearest_places(coordinates, rule):
                 "mode": "nearest"}, opset=13, forms=("constant",))
 
 
+@pytest.mark.parametrize("op", ["Softmax", "LogSoftmax"])
+@pytest.mark.parametrize("length", [3, 8, 40, 1000, 300000])
+def test_rows_with_what_is_no_number(op, length):
+    x = np.random.default_rng(length).standard_normal((6, length)).astype(np.float32)
+    x[0, length // 2] = x[1, 0] = np.nan
+    x[1, 1] = x[2, -1] = np.inf
+    x[3, 0] = x[4] = -np.inf
+    agrees(op, [x], {"axis": 1}, opset=13)
+
+
 @pytest.mark.parametrize("base, exponent", [
     (np.array([4, 7, 9], np.int64), np.array([0.5, 2.5, 1.5], np.float32)),
     (np.array([4, -7, 9], np.int32), np.array([2.0, 3.0, 0.0], np.float64)),

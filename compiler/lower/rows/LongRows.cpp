@@ -1,8 +1,8 @@
 // LongRows: fewer rows than workers, but long ones: each is shared out in pieces.
 //
-// A reduction is a phase of its own, in which a task reduces a piece of a row; whoever wants the
-// whole reduces what the pieces came to. What a pass computes is computed again by the next one,
-// not kept: a row is longer than a worker's caches.
+// A pass of reductions is a phase of its own, in which a task reduces a piece of a row; whoever
+// wants the whole reduces what the pieces came to. What a pass computes is computed again by the
+// next one, not kept: a row is longer than a worker's caches.
 
 #include "compiler/graph/cost/Thresholds.h"
 #include "compiler/graph/cost/Traffic.h"
@@ -82,27 +82,19 @@ void RowKernel::bindTotals(Elements &e, ArrayRef<int64_t> totals, Value task) {
 void RowKernel::emitLongRows(size_t axis) {
   SmallVector<int64_t> totals;
   Dim work = rowCount() * rowLength() * Dim(cost::opsPerElement(group));
-  for (Operation *reduction : reductions) {
-    Value x = reduction->getOperand(0);
-    Type type = accumulatorType(graph::elementOf(x));
-    int64_t temporary =
-        kernel.addTemporary(rowCount() * Dim(piecesOf(kernel, group) *
-                                             llvm::divideCeil(type.getIntOrFloatBitWidth(), 8)));
+  for (ArrayRef<Operation *> pass : passes()) {
+    SmallVector<int64_t> temporaries;
+    for (Operation *reduction : pass) {
+      Type type = accumulatorType(graph::elementOf(reduction->getOperand(0)));
+      int64_t bytes = llvm::divideCeil(type.getIntOrFloatBitWidth(), 8);
+      temporaries.push_back(kernel.addTemporary(rowCount() * Dim(piecesOf(kernel, group) * bytes)));
+    }
     emitPieces(axis, work, [&](Elements &e, const Indices &start, Value task) {
-      Code &code = e.code();
       bindTotals(e, totals, task);
-      Value initial = code.spread(neutral(code, reduction, type));
-      auto fold = [&](ArrayRef<Index> place, ValueRange carried) {
-        Value value = code.spread(widen(e, e.at(x, place), type));
-        Value next = combine(code, reduction, carried[0], value);
-        return Values{
-            e.mask ? code.b.create<arith::SelectOp>(code.loc, e.mask, next, carried[0]).getResult()
-                   : next};
-      };
-      Value total = walk(e, kept, start, initial, fold, reduction)[0];
-      code.store(type, combineLanes(code, reduction, total), kernel.temporary(temporary), task);
+      for (auto [temporary, total] : llvm::zip(temporaries, reduce(e, start, pass)))
+        e.code().store(total.getType(), total, kernel.temporary(temporary), task);
     });
-    totals.push_back(temporary);
+    llvm::append_range(totals, temporaries);
   }
   bool isWide = llvm::any_of(outputsOf(group), [&](Value output) { return !isRowValue(output); });
   emitPieces(axis, isWide ? work : rowCount(), [&](Elements &e, const Indices &start, Value task) {

@@ -90,32 +90,43 @@ Indices RowKernel::placeOf(Elements &e, Value row) {
 /// Vectors of a row that are reduced side by side: each sum waits for itself only.
 static constexpr int64_t kSideBySide = 4;
 
-/// Reduces the whole blocks of [low, high) into `start`, several vectors at once; where they end.
-static std::pair<Value, Value> reduceBlocks(Elements &e, Value low, Value high, Value start,
-                                            Value neutral,
-                                            llvm::function_ref<Value(Value, Value)> body,
-                                            llvm::function_ref<Value(Value, Value)> join) {
+/// Reduces the whole blocks of [low, high) into what `initial` holds for each reduction, several
+/// vectors at once; returns where they end.
+static Value reduceBlocks(Elements &e, Value low, Value high, ArrayRef<Operation *> reductions,
+                          Values &initial, llvm::function_ref<Values(Value, ValueRange)> body) {
   Code &code = e.code();
+  size_t count = reductions.size();
   int64_t step = kSideBySide * code.lanes;
   Value blocks = code.div(code.sub(high, low), code.number(step));
   Value end = code.add(low, code.mul(blocks, code.number(step)));
-  Values initial(kSideBySide, neutral);
-  initial[0] = start;
-  Values parts = code.fold(low, end, step, initial, [&](Value i, ValueRange carried) {
+  Values all(initial);
+  for (int64_t k = 1; k < kSideBySide; ++k)
+    for (Operation *reduction : reductions) {
+      Type accumulator = accumulatorType(graph::elementOf(reduction->getOperand(0)));
+      all.push_back(code.spread(neutral(code, reduction, accumulator)));
+    }
+  Values parts = code.fold(low, end, step, all, [&](Value i, ValueRange carried) {
     Elements::Scope scope(e);
     Values next;
     for (int64_t k = 0; k < kSideBySide; ++k)
-      next.push_back(body(code.add(i, code.number(k * code.lanes)), carried[k]));
+      llvm::append_range(
+          next, body(code.add(i, code.number(k * code.lanes)), carried.slice(k * count, count)));
     return next;
   });
-  return {end, join(join(parts[0], parts[1]), join(parts[2], parts[3]))};
+  for (auto [r, reduction] : llvm::enumerate(reductions)) {
+    auto both = [&, r = r, reduction = reduction](size_t k) {
+      return combine(code, reduction, parts[k * count + r], parts[(k + 1) * count + r]);
+    };
+    initial[r] = combine(code, reduction, both(0), both(2));
+  }
+  return end;
 }
 
-/// Walks the row's elements: nested loops over reduced dimensions, the last one in lanes. With a
-/// reduction, whose sums `initial` are, several vectors are reduced at once.
+/// Walks the row's elements: nested loops over reduced dimensions, the last one in lanes. With
+/// reductions, whose sums `initial` are, several vectors are reduced at once.
 Values RowKernel::walk(Elements &e, size_t dimension, Indices place, ValueRange initial,
                        llvm::function_ref<Values(ArrayRef<Index>, ValueRange)> body,
-                       Operation *reduction) {
+                       ArrayRef<Operation *> pass) {
   Code &code = kernel.code();
   bool isPart = piece && piece->axis == dimension;
   Value begin = isPart ? piece->low : code.number(0);
@@ -123,7 +134,7 @@ Values RowKernel::walk(Elements &e, size_t dimension, Indices place, ValueRange 
   if (dimension + 1 < full.size())
     return foldScoped(e, begin, end, initial, [&](Value i, ValueRange carried) {
       place[dimension] = e.uniform(i);
-      return walk(e, dimension + 1, place, carried, body, reduction);
+      return walk(e, dimension + 1, place, carried, body, pass);
     });
   auto bodyAt = [&](Value i, ValueRange carried) {
     place.back() = {i, code.lanes == 1 ? 0 : 1, {}};
@@ -131,15 +142,8 @@ Values RowKernel::walk(Elements &e, size_t dimension, Indices place, ValueRange 
   };
   Values carried(initial.begin(), initial.end());
   auto known = full.back().constant();
-  if (reduction && code.lanes > 1 && (!known || *known >= 2 * kSideBySide * code.lanes)) {
-    Type accumulator = accumulatorType(graph::elementOf(reduction->getOperand(0)));
-    auto [middle, reduced] = reduceBlocks(
-        e, begin, end, initial[0], code.spread(neutral(code, reduction, accumulator)),
-        [&](Value i, Value sum) { return bodyAt(i, sum)[0]; },
-        [&](Value x, Value y) { return combine(code, reduction, x, y); });
-    begin = middle;
-    carried = {reduced};
-  }
+  if (!pass.empty() && code.lanes > 1 && (!known || *known >= 2 * kSideBySide * code.lanes))
+    begin = reduceBlocks(e, begin, end, pass, carried, bodyAt);
   return foldLanes(e, begin, end, carried, bodyAt);
 }
 
@@ -195,33 +199,108 @@ Value RowKernel::bindShares(Elements &e, Operation *sum, Value total) {
   return shares;
 }
 
+/// The one user of the value that is of this kind; null where there are several, or none.
+template <typename Op> static Op onlyUser(Value value) {
+  Op found;
+  for (Operation *user : value.getUsers())
+    if (auto op = dyn_cast<Op>(user)) {
+      if (found)
+        return nullptr;
+      found = op;
+    }
+  return found;
+}
+
+/// Whether all that follows from the largest element of a row is exp(x - max), divided by its sum,
+/// or x - max less the sum's logarithm: a NaN of the row is in the sum, and need not be in the max.
+static bool leavesNanToSum(Operation *reduction) {
+  auto most = dyn_cast<graph::ReduceMaxOp>(reduction);
+  auto spread =
+      most && most->hasOneUse() ? onlyUser<graph::BroadcastOp>(most.getResult()) : nullptr;
+  auto moved = spread && spread->hasOneUse() ? onlyUser<graph::SubOp>(spread.getResult()) : nullptr;
+  auto power =
+      moved && moved.getX() == most.getX() ? onlyUser<graph::ExpOp>(moved.getResult()) : nullptr;
+  auto sum = power ? onlyUser<graph::ReduceSumOp>(power.getResult()) : nullptr;
+  if (!sum || sum.getAxes() != most.getAxes() || sum->getBlock() != most->getBlock())
+    return false;
+  auto isOfSum = [&](Value value) {
+    auto spread = value.getDefiningOp<graph::BroadcastOp>();
+    auto log = spread ? spread.getX().getDefiningOp<graph::LogOp>() : nullptr;
+    return spread && (log ? log.getX() : spread.getX()) == sum.getResult();
+  };
+  auto followFrom = [&](Operation *op, Operation *known) {
+    return llvm::all_of(op->getUsers(), [&](Operation *user) {
+      return user == known ||
+             (isa<graph::SubOp, graph::DivOp>(user) && isOfSum(user->getOperand(1)));
+    });
+  };
+  return followFrom(moved, power) && followFrom(power, sum);
+}
+
+/// The larger one where that is one instruction, which leaves a NaN in y out.
+static Value largerOf(Code &code, Value x, Value y) {
+  Value isLarger = code.b.create<arith::CmpFOp>(code.loc, arith::CmpFPredicate::OGT, y, x);
+  return code.b.create<arith::SelectOp>(code.loc, isLarger, y, x);
+}
+
+std::vector<SmallVector<Operation *, 2>> RowKernel::passes() {
+  std::vector<SmallVector<Operation *, 2>> passes;
+  for (Operation *reduction : reductions) {
+    bool waits = passes.empty() || llvm::any_of(passes.back(), [&](Operation *earlier) {
+                   return dependsOn(reduction->getOperand(0), earlier->getResult(0));
+                 });
+    if (waits)
+      passes.emplace_back();
+    passes.back().push_back(reduction);
+  }
+  return passes;
+}
+
+Values RowKernel::reduce(Elements &e, const Indices &start, ArrayRef<Operation *> pass,
+                         llvm::function_ref<void(ArrayRef<Index>)> visit) {
+  Code &code = kernel.code();
+  auto accumulatorOf = [](Operation *reduction) {
+    return accumulatorType(graph::elementOf(reduction->getOperand(0)));
+  };
+  Values initial;
+  for (Operation *reduction : pass)
+    initial.push_back(code.spread(neutral(code, reduction, accumulatorOf(reduction))));
+  auto step = [&](ArrayRef<Index> place, ValueRange carried) {
+    Values sums;
+    for (auto [reduction, sum] : llvm::zip(pass, carried)) {
+      Value x = e.at(reduction->getOperand(0), place);
+      x = code.spread(widen(e, x, accumulatorOf(reduction)));
+      Value next =
+          leavesNanToSum(reduction) ? largerOf(code, sum, x) : combine(code, reduction, sum, x);
+      if (e.mask)
+        next = code.b.create<arith::SelectOp>(code.loc, e.mask, next, sum);
+      sums.push_back(next);
+    }
+    visit(place);
+    return sums;
+  };
+  Values totals = walk(e, kept, start, initial, step, pass);
+  for (auto [reduction, total] : llvm::zip(pass, totals))
+    total = combineLanes(code, reduction, total);
+  return totals;
+}
+
 void RowKernel::emitRow(Elements &e, const Indices &start) {
   Code &code = kernel.code();
   llvm::DenseSet<Value> stored;
   SmallVector<Value> shares;
-  for (Operation *reduction : reductions) {
-    Value x = reduction->getOperand(0);
-    Type element = graph::elementOf(x), accumulator = accumulatorType(element);
-    Value initial = code.spread(neutral(code, reduction, accumulator));
+  for (ArrayRef<Operation *> pass : passes()) {
     SmallVector<std::pair<size_t, Value>> storedNow;
-    Value total = walk(
-        e, kept, start, initial,
-        [&](ArrayRef<Index> place, ValueRange carried) {
-          Value value = code.spread(widen(e, e.at(x, place), accumulator));
-          for (auto [i, keep] : llvm::enumerate(keptValues)) {
-            if (stored.contains(keep) || !dependsOn(x, keep))
-              continue;
-            Type type = graph::elementOf(keep);
-            code.storeLanes(type, e.at(keep, place), scratchOf(i), rowIndex(e, place), e.mask);
-            if (llvm::none_of(storedNow, [&](auto &known) { return known.second == keep; }))
-              storedNow.push_back({i, keep});
-          }
-          Value next = combine(code, reduction, carried[0], value);
-          if (e.mask)
-            next = code.b.create<arith::SelectOp>(code.loc, e.mask, next, carried[0]);
-          return Values{next};
-        },
-        reduction)[0];
+    for (auto [i, keep] : llvm::enumerate(keptValues))
+      if (!stored.contains(keep) && llvm::any_of(pass, [&, keep = keep](Operation *reduction) {
+            return dependsOn(reduction->getOperand(0), keep);
+          }))
+        storedNow.push_back({i, keep});
+    Values totals = reduce(e, start, pass, [&](ArrayRef<Index> place) {
+      for (auto [i, keep] : storedNow)
+        code.storeLanes(graph::elementOf(keep), e.at(keep, place), scratchOf(i), rowIndex(e, place),
+                        e.mask);
+    });
     for (auto [i, keep] : storedNow) {
       stored.insert(keep);
       Value memory = scratchOf(i);
@@ -229,10 +308,12 @@ void RowKernel::emitRow(Elements &e, const Indices &start) {
         return e.code().loadLanes(graph::elementOf(keep), memory, rowIndex(e, place), e.mask);
       });
     }
-    Value result = narrow(e, combineLanes(code, reduction, total), element);
-    e.bind(reduction->getResult(0), [result](ArrayRef<Index>) { return result; });
-    if (Value bound = bindShares(e, reduction, result))
-      shares.push_back(bound);
+    for (auto [reduction, total] : llvm::zip(pass, totals)) {
+      Value result = narrow(e, total, graph::elementOf(reduction->getOperand(0)));
+      e.bind(reduction->getResult(0), [result](ArrayRef<Index>) { return result; });
+      if (Value bound = bindShares(e, reduction, result))
+        shares.push_back(bound);
+    }
   }
   emitOutputs(e, start);
   for (Value bound : shares)

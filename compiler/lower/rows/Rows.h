@@ -1,8 +1,8 @@
 // Rows: groups whose reductions all reduce the same trailing dimensions (softmax, normalisations,
 // plain sums of rows).
 //
-// Each reduction is one pass over the row, in lanes; what a pass computes at cost (an exponential)
-// and later passes want again is kept in the worker's scratch.
+// Reductions that do not need each other are one pass over the row, in lanes; what a pass computes
+// at cost (an exponential) and later passes want again is kept in the worker's scratch.
 #ifndef HEDDLE_LOWER_ROWS_ROWS_H
 #define HEDDLE_LOWER_ROWS_ROWS_H
 
@@ -58,7 +58,13 @@ private:
   Indices placeOf(Elements &e, Value row);
   Values walk(Elements &e, size_t dimension, Indices place, mlir::ValueRange initial,
               llvm::function_ref<Values(llvm::ArrayRef<Index>, mlir::ValueRange)> body,
-              mlir::Operation *reduction = nullptr);
+              llvm::ArrayRef<mlir::Operation *> pass = {});
+  /// The reductions in their order, by passes over the row: those of one do not need each other.
+  std::vector<llvm::SmallVector<mlir::Operation *, 2>> passes();
+  /// What the reductions of one pass come to; `visit` is called for each place.
+  Values reduce(
+      Elements &e, const Indices &start, llvm::ArrayRef<mlir::Operation *> pass,
+      llvm::function_ref<void(llvm::ArrayRef<Index>)> visit = [](auto) {});
   Value scratchOf(size_t number);
   Value rowIndex(Elements &e, llvm::ArrayRef<Index> place);
   void emitOutputs(Elements &e, const Indices &start);
