@@ -305,10 +305,40 @@ def signals():
     yield Row("STFT", "", lambda n: [normal(1, n, 1), scalar(160), np.hanning(400).astype("f"),
                                      scalar(400)], constants=(1, 2, 3),
               sizes=(1600, 16000, 480000))
+    # torchaudio's resampling: a filter for each sample of the shorter period, over the longer one.
+    for form, filters, stride, taps in (("44.1 to 16 kHz", 160, 441, 475),
+                                        ("22.05 to 16 kHz", 320, 441, 459),
+                                        ("11.025 to 16 kHz", 640, 441, 455),
+                                        ("48 to 16 kHz", 1, 3, 41), ("8 to 16 kHz", 2, 1, 15)):
+        yield Row("Conv", form, lambda n, filters=filters, taps=taps: [
+            normal(1, 1, n + taps), normal(filters, 1, taps)], constants=(1,),
+            attributes={"strides": [stride]}, sizes=(4410, 44100, 441000))
     yield Row("HannWindow", "", lambda n: [scalar(n)], sizes=(64, 400, 4096))
     yield Row("MelWeightMatrix", "", lambda n: [ints(80)[0], scalar(n), scalar(16000),
                                                 np.float32(0), np.float32(8000)],
               sizes=(64, 400, 2048))
+
+
+def support_vectors(classes, each, features):
+    """Attributes of SVMClassifier with probabilities, as scikit-learn's SVC has them."""
+    vectors, pairs = classes * each, classes * (classes - 1) // 2
+    return {"kernel_type": "RBF", "kernel_params": [1 / features, 0.0, 3.0],
+            "support_vectors": normal(vectors * features).tolist(),
+            "coefficients": normal((classes - 1) * vectors).tolist(),
+            "vectors_per_class": [each] * classes, "rho": normal(pairs).tolist(),
+            "prob_a": [-1.0] * pairs, "prob_b": [0.0] * pairs,
+            "classlabels_ints": list(range(classes)), "post_transform": "NONE"}
+
+
+def perceptron(names, outputs):
+    """Gemm, Relu, Gemm, Relu, Gemm: scikit-learn's MLPClassifier without its last function."""
+    nodes, x = [], names[0]
+    for layer in range(3):
+        y = outputs[0] if layer == 2 else f"y{layer}"
+        nodes.append(helper.make_node("Gemm", [x, *names[2 * layer + 1:2 * layer + 3]], [y]))
+        x = f"z{layer}"
+        nodes.append(helper.make_node("Relu", [y], [x]))
+    return nodes[:-1]
 
 
 def learning():
@@ -320,6 +350,13 @@ def learning():
         yield Row("TreeEnsembleClassifier", f"3 classes, {rows} rows",
                   lambda n, rows=rows: [normal(rows, 30)], sizes=(rows,), outputs=2,
                   attributes=trees.classifier(60, 6, 30, 3), domain="ai.onnx.ml")
+        for classes in (2, 10):
+            yield Row("SVMClassifier", f"{classes} classes, {rows} rows",
+                      lambda n, rows=rows: [normal(rows, 30)], sizes=(rows,), outputs=2,
+                      attributes=support_vectors(classes, 40, 30), domain="ai.onnx.ml")
+        yield Row("Gemm", f"three layers, {rows} rows", lambda n, rows=rows: [
+            normal(rows, 30), normal(30, 100), normal(100), normal(100, 100), normal(100),
+            normal(100, 3), normal(3)], constants=range(1, 7), sizes=(rows,), nodes=perceptron)
     rows = lambda n: [normal(max(1, n // 16), 16)]  # noqa: E731
     yield Row("Scaler", "", rows, domain="ai.onnx.ml",
               attributes={"offset": [0.5] * 16, "scale": [2.0] * 16})
