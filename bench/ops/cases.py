@@ -221,7 +221,8 @@ def networks():
               sizes=(64, 65536, 1048576))
     yield Row("MatMulInteger", "", lambda n: [
         between(0, 255, side(n), side(n), dtype=np.uint8),
-        between(-99, 99, side(n), side(n), dtype=np.int8)], constants=(1,),
+        # ONNX Runtime's sums of pairs saturate at i16 on CPUs without VNNI.
+        between(-64, 64, side(n), side(n), dtype=np.int8)], constants=(1,),
         sizes=(64, 65536, 1048576))
     yield Row("Conv", "3x3", lambda n: [image(n), normal(8, 8, 3, 3)], constants=(1,),
               attributes={"pads": [1] * 4}, sizes=images)
