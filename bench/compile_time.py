@@ -1,7 +1,7 @@
 """Compile time against the size of a model: `./dev bench compile-time [FAMILY...] [--most N]`.
 
-Families of models that only differ in a count: of nodes, operands, inputs, outputs, named sizes, or
-groups that only differ in a number.
+Families of models that only differ in a count: of nodes, operands, inputs, outputs, named sizes,
+groups that only differ in a number, trees of an isolation forest, or classes of support vectors.
 Each row is a count, the seconds of `heddle compile` without its cache, and the growth since the
 row before as an exponent: 1 is linear."""
 
@@ -14,9 +14,12 @@ import time
 from pathlib import Path
 
 import onnx
+from bench.ops import trees
+from bench.ops.cases import support_vectors
 from onnx import TensorProto, helper
 
 ROOT = Path(__file__).resolve().parents[1]
+ML = "ai.onnx.ml"
 
 
 def value(name, shape):
@@ -76,9 +79,41 @@ def columns(count):
     return made
 
 
+def with_learning(nodes, width):
+    made = model(nodes, [value("x", ["n", 8])], [value("y", ["n", width])])
+    made.opset_import.append(helper.make_opsetid(ML, 3))
+    return made
+
+
+def forest(count):
+    """An isolation forest as scikit-learn's exporter spells it: trees that give the numbers of
+    their leaves, whose depths encoders look up, and a sum."""
+    leaves, nodes = range(32), []
+    for i in range(count):
+        tree = trees.regressor(1, 5, 8) | {
+            "target_weights": [float((leaf * (2 * i + 1) + i) % 32) for leaf in leaves]}
+        nodes += [helper.make_node("TreeEnsembleRegressor", ["x"], [f"f{i}"], domain=ML, **tree),
+                  helper.make_node("Cast", [f"f{i}"], [f"l{i}"], to=TensorProto.INT64)]
+        nodes += [helper.make_node(
+            "LabelEncoder", [f"l{i}"], [f"{name}{i}"], domain=ML, keys_int64s=[*leaves],
+            values_floats=[float(1 + (leaf * step + i) % 9) for leaf in leaves])
+            for name, step in (("a", 3), ("b", 4))]
+        nodes += [helper.make_node("Log", [f"a{i}"], [f"g{i}"]),
+                  helper.make_node("Div", [f"g{i}", f"b{i}"], [f"d{i}"])]
+    return with_learning([*nodes, helper.make_node("Sum", [f"d{i}" for i in range(count)], ["y"])],
+                         1)
+
+
+def classes(count):
+    """A support-vector machine with probabilities of count classes."""
+    return with_learning([helper.make_node("SVMClassifier", ["x"], ["l", "y"], domain=ML,
+                                           **support_vectors(count, 4, 8))], count)
+
+
 FAMILIES = {"chain": (chain, [1250, 5000, 20000]), "concat": (concat, [1250, 5000, 20000]),
             "inputs": (inputs, [1250, 5000]), "outputs": (outputs, [1250, 5000]),
-            "symbols": (symbols, [50, 100, 200, 400]), "columns": (columns, [100, 200, 400, 800])}
+            "symbols": (symbols, [50, 100, 200, 400]), "columns": (columns, [100, 200, 400, 800]),
+            "forest": (forest, [50, 100, 200, 400]), "classes": (classes, [4, 8, 16, 32])}
 
 
 def seconds(made):

@@ -26,6 +26,7 @@ std::unique_ptr<mlir::Pass> createUnfoldedPass();
 std::unique_ptr<mlir::Pass> createStoredPass();
 /// `areCheap`: a table costs less than 16 simple ops.
 std::unique_ptr<mlir::Pass> createTablesPass(bool areCheap = true);
+std::unique_ptr<mlir::Pass> createTreesPass();
 std::unique_ptr<mlir::Pass> createHalvesPass();
 /// Of convolutions and pools by the names of their nodes: "last" or "first", where channels stand.
 using Layouts = std::map<std::string, std::string>;

@@ -69,6 +69,8 @@ void addSimplifyPasses(OpPassManager &manager, const SimplifyOptions &options) {
   manager.addPass(createQuantizedPass());  // before fold makes floats of quantised weights
   manager.addPass(createUnfoldedPass());   // and what is still to be seen of them
   manager.addPass(createStoredPass());     // what is left of such weights
+  manager.addPass(createFoldPass(options.foldLimitBytes));
+  manager.addPass(createTreesPass()); // before the rules look at what trees do without
   manager.addPass(createFixpointPass(options.foldLimitBytes, options.isStrict));
   if (options.channelsLast) {
     manager.addPass(createChannelsLastPass(options.layouts));
@@ -92,6 +94,7 @@ void registerSimplifyPasses() {
   registerPass(createUnfoldedPass);
   registerPass(createStoredPass);
   registerPass([] { return createTablesPass(); });
+  registerPass(createTreesPass);
   registerPass(createHalvesPass);
   registerPass([] { return createChannelsLastPass(); });
   registerPass(createTransposedConvPass);

@@ -6,7 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import heddle
+import numpy as np
 import onnx
+import onnxruntime
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,3 +34,17 @@ def longest_function(family, count, folder):
 def test_no_function_grows_faster_than_the_model(family, tmp_path):
     few, many = (longest_function(family, count, tmp_path) for count in (80, 160))
     assert many < 2.3 * few, f"{few} lines for 80, {many} for 160"
+
+
+@pytest.mark.parametrize("family", ["forest", "classes"])
+def test_a_family_gives_what_onnxruntime_gives(family):
+    made = compile_time.FAMILIES[family][0](7)
+    peer = onnxruntime.InferenceSession(made.SerializeToString(),
+                                        providers=["CPUExecutionProvider"])
+    session = heddle.compile(made, cache=False, threads=1)
+    for rows in (0, 1, 50):
+        x = np.random.default_rng(rows).standard_normal((rows, 8)).astype(np.float32)
+        if family == "forest":
+            x[::7, 1], x[::9, 2], x[::11, 3] = np.nan, np.inf, -np.inf
+        np.testing.assert_allclose(session.run(None, {"x": x})[0], peer.run(None, {"x": x})[0],
+                                   rtol=1e-5)

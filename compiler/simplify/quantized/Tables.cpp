@@ -9,9 +9,8 @@
 // Leaves alone functions that take fewer instructions than a table, as a requantisation does.
 
 #include "compiler/graph/cost/Thresholds.h"
-#include "compiler/reference/Interpreter.h"
+#include "compiler/simplify/Chain.h"
 #include "compiler/simplify/Passes.h"
-#include "compiler/simplify/Rewriting.h"
 
 #include <numeric>
 
@@ -25,17 +24,11 @@ constexpr int64_t kValues = 256;
 
 bool isByte(Type element) { return element.isInteger(8) && !isBits(element); }
 
-/// What is between a tensor of 8 bits and a result that depends on it alone, element by element.
-struct Chain {
-  Value source;
-  SmallVector<Operation *> ops; // from the last one
-};
-
 /// The longest chain after `root`: all ways from it lead through the source.
 std::optional<Chain> chainBehind(CastOp root) {
   constexpr size_t kMostOps = 128;
   std::optional<Chain> found;
-  SmallVector<Operation *> ops;
+  SmallVector<Operation *> ops;              // from the last one
   SmallVector<Value> open{root.getResult()}; // values that the chain has yet to go after
   auto isBefore = [](Value x, Value y) {
     Operation *a = x.getDefiningOp(), *b = y.getDefiningOp();
@@ -53,11 +46,11 @@ std::optional<Chain> chainBehind(CastOp root) {
       Operation *before = operand.getDefiningOp();
       if (before && before->getBlock() != root->getBlock())
         return found;
-      if (!splatOf(operand) && !llvm::is_contained(open, operand))
+      if (!isUniform(operand) && !llvm::is_contained(open, operand))
         open.push_back(operand);
     }
     if (open.size() == 1 && isByte(elementOf(open[0])) && !isConstant(open[0]))
-      found = Chain{open[0], ops};
+      found = Chain{open[0], SmallVector<Operation *>(llvm::reverse(ops))};
   }
   return found;
 }
@@ -68,48 +61,17 @@ bool isLong(ArrayRef<Operation *> ops, bool areTablesCheap) {
   return llvm::any_of(ops, isCostly) || (areTablesCheap && (int64_t)ops.size() >= least);
 }
 
-/// The chain as a function of all values of its source.
-OwningOpRef<ModuleOp> functionOf(const Chain &chain) {
-  MLIRContext *context = chain.source.getContext();
-  Location location = chain.ops.front()->getLoc();
-  auto typeOf = [&](Value value) { return RankedTensorType::get({kValues}, elementOf(value)); };
-  OwningOpRef<ModuleOp> module = ModuleOp::create(location);
-  OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
-  Type result = typeOf(chain.ops.front()->getResult(0));
-  auto type = FunctionType::get(context, {typeOf(chain.source)}, {result});
-  auto function = builder.create<func::FuncOp>(location, "main", type);
-  Block *body = function.addEntryBlock();
-  builder.setInsertionPointToEnd(body);
-  IRMapping copies;
-  copies.map(chain.source, body->getArgument(0));
-  for (Operation *op : llvm::reverse(chain.ops)) {
-    SmallVector<Value> operands;
-    for (Value operand : op->getOperands()) {
-      Value copy = copies.lookupOrNull(operand);
-      operands.push_back(copy ? copy
-                              : Build(builder, location)
-                                    .full({Dim(kValues)}, elementOf(operand), *splatOf(operand)));
-    }
-    copies.map(op->getResult(0),
-               rebuild(builder, op, operands, typeOf(op->getResult(0)))->getResult(0));
-  }
-  builder.create<func::ReturnOp>(location, copies.lookup(chain.ops.front()->getResult(0)));
-  return module;
-}
-
 /// False where the interpreter cannot say.
 bool lookUp(const Chain &chain) {
   std::vector<char> values(kValues);
   std::iota(values.begin(), values.end(), char(0));
   auto all = reference::Tensor::borrow(elementOf(chain.source), {kValues}, values);
-  auto table = reference::Interpreter(*functionOf(chain)).run({all});
-  if (!table) {
-    llvm::consumeError(table.takeError());
+  auto table = resultsOf(chain, all);
+  if (!table)
     return false;
-  }
-  Operation *root = chain.ops.front();
+  Operation *root = chain.ops.back();
   auto type = RankedTensorType::get({kValues}, elementOf(root->getResult(0)));
-  auto attr = DenseElementsAttr::getFromRawBuffer(type, table->front().bytes());
+  auto attr = DenseElementsAttr::getFromRawBuffer(type, table->bytes());
   OpBuilder builder(root);
   root->replaceAllUsesWith(
       builder.create<LookupOp>(root->getLoc(), root->getResultTypes(), chain.source, attr));
@@ -138,7 +100,7 @@ struct TablesPass : PassWrapper<TablesPass, OperationPass<ModuleOp>> {
       auto chain = gone.contains(root) ? std::nullopt : chainBehind(root);
       if (!chain || !isLong(chain->ops, areCheap) || !lookUp(*chain))
         continue;
-      for (Operation *op : chain->ops)
+      for (Operation *op : llvm::reverse(chain->ops))
         if (op->use_empty()) {
           gone.insert(op);
           op->erase();
