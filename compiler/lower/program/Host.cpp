@@ -145,6 +145,8 @@ void Host::writeRun() {
     Value address = entryCode->at(outputs, pointer, entryCode->number(index));
     pointers[value] = entry.create<program::LoadOp>(code->loc, pointer, address, 8);
   }
+  auto &known = checked.emplace_back();
+  forEachEntryCheck([&](const Check &check) { known.insert(keyOf(check)); });
   writeBlock(model.getBody().front());
   Value status = builder.create<program::StatusOp>(code->loc, call);
   builder.create<func::ReturnOp>(code->loc, status);
@@ -175,6 +177,7 @@ static Location sourceOf(Operation &op) {
 void Host::writeBlock(Block &block) {
   std::string outer = node;
   Location before = code->loc;
+  checked.emplace_back();
   for (Operation &op : block) {
     code->loc = sourceOf(op);
     node = graph::nodeText(code->loc) + ": ";
@@ -204,6 +207,7 @@ void Host::writeBlock(Block &block) {
     else if (auto results = dyn_cast<func::ReturnOp>(op))
       writeOutputs(results);
   }
+  checked.pop_back();
   node = outer;
   code->loc = before;
 }

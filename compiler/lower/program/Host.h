@@ -15,6 +15,7 @@
 #include "compiler/lower/program/SizeCode.h"
 #include "compiler/lower/program/Storage.h"
 
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Error.h"
 
 #include <optional>
@@ -105,6 +106,8 @@ private:
     DimVector told = {}; // two sizes, if not a and b
   };
   void forEachCheck(mlir::Operation *op, llvm::function_ref<void(const Check &)> visit);
+  void forEachEntryCheck(llvm::function_ref<void(const Check &)> visit);
+  static std::string keyOf(const Check &check);
   bool isEntryKnown(const Check &check) const;
   Value violation(const Check &check);
   Value isBeyondMemory(const Check &check, Value *overflow);
@@ -160,6 +163,9 @@ private:
   llvm::DenseMap<mlir::Attribute, int64_t> weightOf;
   std::map<const void *, int64_t> dataOf;
 
+  // By their keys, the checks that hold where code is being written: those of the entry, then of
+  // each block around it.
+  llvm::SmallVector<llvm::StringSet<>> checked;
   std::string node; // "node 'conv_1': ", of the op whose code is being written
   // Sizes that heddle_program_run computes unchecked from the symbols of inputs, with the first
   // node that wants them; heddle_program_sizes shows that none overflows.

@@ -261,13 +261,28 @@ Value Host::isBeyondMemory(const Check &check, Value *overflow) {
   return code->less(most, product);
 }
 
+/// Those that the inputs decide, of what runs in any case, each once.
+void Host::forEachEntryCheck(llvm::function_ref<void(const Check &)> visit) {
+  llvm::StringSet<> seen;
+  auto checkOp = [&](Operation *op) {
+    forEachCheck(op, [&](const Check &check) {
+      if (isEntryKnown(check) && seen.insert(keyOf(check)).second)
+        visit(check);
+    });
+  };
+  for (Operation &op : model.getBody().front()) {
+    checkOp(&op);
+    if (isa<graph::GroupOp>(op))
+      op.walk([&](Operation *inner) { checkOp(inner); });
+  }
+}
+
 /// In heddle_program_sizes: the number of the first message whose check fails, 0 when all hold. Its
 /// numbers are stored at `values`.
 Value Host::writeEntryChecks(Value values) {
   Type i32 = builder.getI32Type();
   Value status = code->integerOf(i32, 0);
   Value told[] = {code->number(0), code->number(0)};
-  llvm::StringMap<bool> seen;
   auto report = [&](Value fails, const std::string &message, ArrayRef<Value> numbers = {}) {
     if (Code::constant(fails) == 0)
       return;
@@ -283,22 +298,9 @@ Value Host::writeEntryChecks(Value values) {
   auto reportCheck = [&](const Check &check) {
     report(violation(check), messageOf(check), toldBy(check));
   };
-  auto checkOp = [&](Operation *op) {
-    forEachCheck(op, [&](const Check &check) {
-      std::string key = std::to_string(check.kind) + "|" + check.a.str() + "|" + check.b.str();
-      for (const Dim &size : check.shape)
-        key += "|" + size.str();
-      if (isEntryKnown(check) && seen.insert({key, true}).second)
-        reportCheck(check);
-    });
-  };
   for (BlockArgument input : model.getArguments())
     checkTensor(input, "input '" + program.inputs[input.getArgNumber()].name + "': ", reportCheck);
-  for (Operation &op : model.getBody().front()) {
-    checkOp(&op);
-    if (isa<graph::GroupOp>(op))
-      op.walk([&](Operation *inner) { checkOp(inner); });
-  }
+  forEachEntryCheck(reportCheck);
   for (const auto &[text, wanted] : entrySizes) {
     Value overflow;
     sizeCode->of(wanted.first, &overflow);
@@ -308,6 +310,14 @@ Value Host::writeEntryChecks(Value values) {
   for (auto [i, value] : llvm::enumerate(told))
     code->store(builder.getI64Type(), value, values, code->number(i));
   return status;
+}
+
+/// What is asked of which sizes: checks of one key hold together.
+std::string Host::keyOf(const Check &check) {
+  std::string key = std::to_string(check.kind) + "|" + check.a.str() + "|" + check.b.str();
+  for (const Dim &size : check.shape)
+    key += "|" + size.str();
+  return key;
 }
 
 bool Host::isEntryKnown(const Check &check) const {
@@ -356,16 +366,18 @@ void Host::failUnless(const Check &check) {
   });
 }
 
-/// Beside an op: what the entry could not check.
+/// Beside an op: what neither the entry nor an op before it, here or around, has checked.
 void Host::writeChecks(Operation *op) {
-  bool isTop = op->getParentOp() == model;
   auto checkOp = [&](Operation *inner) {
     forEachCheck(inner, [&](const Check &check) {
       bool isOfRows =
           !graph::rowsOf(check.a).empty() || !graph::rowsOf(check.b).empty() ||
           llvm::any_of(check.shape, [](const Dim &size) { return !graph::rowsOf(size).empty(); });
-      if ((isTop && isEntryKnown(check)) || isOfRows) // checked before: rowChecks
+      std::string key = keyOf(check);
+      auto isIn = [&](const llvm::StringSet<> &known) { return known.contains(key); };
+      if (isOfRows || llvm::any_of(checked, isIn)) // of rows: rowChecks
         return;
+      checked.back().insert(key);
       failUnless(check);
     });
   };

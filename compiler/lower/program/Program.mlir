@@ -61,6 +61,33 @@ func.func @main(%c: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
+// A branch asks once of sizes that nothing before it has asked of; of its result's, the entry has.
+// CHECK-LABEL: func.func @heddle_program_run
+// CHECK-NOT: program.fail
+// CHECK: scf.if {{.*}} -> (!program.ptr) {
+// CHECK: program.fail
+// CHECK-NOT: program.fail
+// CHECK: } else {
+// CHECK: program.fail
+// CHECK-NOT: program.fail
+// CHECK-LABEL: func.func @heddle_program_sizes
+func.func @main(%c: tensor<i1>, %x: tensor<?x8xf32, #graph.dims<"n", 8>>) -> tensor<?x3xf32, #graph.dims<"n", 3>> {
+  %y = graph.if %c : (tensor<i1>) -> tensor<?x3xf32, #graph.dims<"n", 3>> {
+    %a = graph.slice %x {starts = #graph.dims<0, 1>, steps = array<i64: 1, 1>} : (tensor<?x8xf32, #graph.dims<"n", 8>>) -> tensor<?x4xf32, #graph.dims<"n", 4>>
+    %b = graph.neg %a : tensor<?x4xf32, #graph.dims<"n", 4>> loc("b")
+    %d = graph.slice %b {starts = #graph.dims<0, 1>, steps = array<i64: 1, 1>} : (tensor<?x4xf32, #graph.dims<"n", 4>>) -> tensor<?x3xf32, #graph.dims<"n", 3>>
+    graph.yield %d : tensor<?x3xf32, #graph.dims<"n", 3>>
+  } else {
+    %e = graph.slice %x {starts = #graph.dims<0, 1>, steps = array<i64: 1, 1>} : (tensor<?x8xf32, #graph.dims<"n", 8>>) -> tensor<?x4xf32, #graph.dims<"n", 4>>
+    %f = graph.exp %e : tensor<?x4xf32, #graph.dims<"n", 4>> loc("f")
+    %g = graph.slice %f {starts = #graph.dims<0, 1>, steps = array<i64: 1, 1>} : (tensor<?x4xf32, #graph.dims<"n", 4>>) -> tensor<?x3xf32, #graph.dims<"n", 3>>
+    graph.yield %g : tensor<?x3xf32, #graph.dims<"n", 3>>
+  }
+  return %y : tensor<?x3xf32, #graph.dims<"n", 3>>
+}
+
+// -----
+
 // A size that is a value of an input is bound before the sizes are computed, which take it as they
 // take those of shapes; the run finds it with them.
 // CHECK-LABEL: func.func @heddle_program_run
