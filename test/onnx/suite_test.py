@@ -73,12 +73,17 @@ def test_at_least_98_percent_of_the_node_tests_pass(results):
         assert share >= 0.98, f"{mode}: {share:.2%}"
 
 
+def test_the_support_page_has_the_operators_that_there_are():
+    rows = [line[2:-2].split(" | ") for line in support.PAGE.read_text("utf-8").splitlines()]
+    found = [(*row[:3], row[-1]) for row in rows if len(row) == 9]
+    assert found[1:] == [(row["op"], row["domain"], row["opsets"], row["remarks"])
+                         for row in support.operators()], support.OLD
+
+
 @pytest.mark.long
 def test_the_support_page_is_what_the_results_say(results):
     kept = support.PAGE.read_text(encoding="utf-8")
-    assert without_errors(kept) == without_errors(support.page(results)), (
-        "docs/generated/onnx-support.md is old: run python test/onnx/support.py"
-    )
+    assert without_errors(kept) == without_errors(support.page(results)), support.OLD
 
 
 def without_errors(page):
