@@ -48,15 +48,14 @@ void readThrough(ForestOp forest) {
     return;
   auto all = dimsOf(gather.getX())[1].constant();
   int64_t read = columns->size();
-  if (!all || *all / kMostColumns > read ||
+  if (!all || read == 0 || *all / kMostColumns > read ||
       !llvm::all_of(*columns, [&](int64_t column) { return column >= 0 && column < *all; }))
     return;
   Ints nodes = *constantIntegers(forest.getNodes());
   for (size_t i = 0; i < nodes.size(); i += 2) {
     int64_t child = nodes[i + 1] >> 32, feature = nodes[i + 1] & 0xffffffff;
     bool isMirror = feature >= read;
-    if (read > 0)
-      nodes[i + 1] = ((*columns)[feature % read] + (isMirror ? *all : 0)) | child << 32;
+    nodes[i + 1] = ((*columns)[feature % read] + (isMirror ? *all : 0)) | child << 32;
   }
   OpBuilder builder(forest);
   forest.getXMutable().assign(gather.getX());
@@ -189,30 +188,31 @@ bool isTerm(ForestOp forest) {
          forest.getWeights().getDefiningOp<ConstantOp>();
 }
 
-/// The forests of (((a + b) + c) + d), all but `first` of one tree, and the last sum.
-std::pair<SmallVector<ForestOp>, Operation *> termsFrom(ForestOp first) {
+/// The forests of (((a + b) + c) + d), all but `first` of one tree, and its sums in their order.
+std::pair<SmallVector<ForestOp>, SmallVector<AddOp>> termsFrom(ForestOp first) {
   SmallVector<ForestOp> forests{first};
-  Operation *last = first;
-  while (last->hasOneUse()) {
+  SmallVector<AddOp> sums;
+  for (Operation *last = first; last->hasOneUse(); last = sums.back()) {
     auto add = dyn_cast<AddOp>(*last->user_begin());
-    if (!add)
+    if (!add || add->getBlock() != first->getBlock())
       break;
     bool isLeft = add.getX() == last->getResult(0);
     auto other = (isLeft ? add.getY() : add.getX()).getDefiningOp<ForestOp>();
-    if (!isTerm(other) || !hasOneTree(other) || first.getX() != other.getX() ||
-        add->getBlock() != first->getBlock())
+    if (!isTerm(other) || !hasOneTree(other) || first.getX() != other.getX())
       break;
     forests.push_back(other);
-    last = add;
+    sums.push_back(add);
   }
-  return {forests, last};
+  return {forests, sums};
 }
 
 /// One forest in the place of the last sum; the forests that are gone.
 SmallVector<ForestOp> joinSums(ForestOp first) {
   if (!isTerm(first))
     return {};
-  auto [forests, last] = termsFrom(first);
+  auto [forests, sums] = termsFrom(first);
+  if (sums.empty())
+    return {};
   Ints nodes, roots;
   std::vector<char> weights;
   bool isMirrored = false;
@@ -226,22 +226,19 @@ SmallVector<ForestOp> joinSums(ForestOp first) {
     isMirrored |= forest.getMirrored();
   }
   int64_t count = nodes.size() / 2;
-  if (forests.size() == 1 || count > INT32_MAX)
+  if (count > INT32_MAX)
     return {};
-  OpBuilder builder(last);
-  Location location = last->getLoc();
+  OpBuilder builder(sums.back());
+  Location location = sums.back().getLoc();
   auto was = cast<RankedTensorType>(first.getWeights().getType());
   auto type = RankedTensorType::get({count, was.getShape()[1]}, was.getElementType());
   Value joined = builder.create<ForestOp>(
       location, first.getType(), first.getX(), integerPairs(builder, location, nodes),
       integerPairs(builder, location, roots),
       builder.create<ConstantOp>(location, type, constantAttr(type, weights)), 0, isMirrored);
-  last->getResult(0).replaceAllUsesWith(joined);
-  for (Operation *op = last; op != first;) {
-    Operation *left = op->getOperand(0).getDefiningOp(), *right = op->getOperand(1).getDefiningOp();
-    op->erase();
-    op = isa<AddOp>(left) || left == first ? left : right;
-  }
+  sums.back().getResult().replaceAllUsesWith(joined);
+  for (AddOp sum : llvm::reverse(sums))
+    sum->erase();
   for (ForestOp forest : forests)
     forest->erase();
   return forests;
