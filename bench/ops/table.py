@@ -23,7 +23,6 @@ REASONS = {
     "Hardmax one row": "the place of the largest is found in a second pass, in lanes of 64 bits",
     "Conv 8 to 16 kHz": "reduces in lanes, which is much for fifteen taps",
     "ConvTranspose": "the product is stored before it is turned: 16 MB more at this size",
-    "MatMul vector": "a task reads 256 bytes of each row, and rows are pages apart",
     "DFT": "ONNX Runtime's angles are of 32 bits: beside NumPy's transform in f64 its largest "
            "difference is 2 to 180, Heddle's 1e-4",
 }

@@ -211,16 +211,18 @@ private:
   }
 
   bool checkMatmul(graph::MatmulOp op) {
-    DimVector a = graph::dimsOf(op.getA()), c = graph::dimsOf(op.getResult());
+    DimVector b = graph::dimsOf(op.getB()), c = graph::dimsOf(op.getResult());
     if (!knowsBatches(op))
       return no("which operand of " + named(op) + " repeats is only known at run time");
     if (c.back().isConstant(0))
       return no(named(op) + " has no columns");
-    // One row uses each element of the right operand once: packing it would only cost a second
-    // pass.
-    if (isa<FloatType>(graph::elementOf(op.getA())) && !isComputed(op.getB()) &&
-        !isWeight(op.getB()) && !c.back().isConstant(1) && a[a.size() - 2].isConstant(1))
-      return no("a product of one row with a matrix known only at run time");
+    // Packing a right operand whose elements are used once would only cost a second pass.
+    bool readsOnce = c[c.size() - 2].isConstant(1);
+    for (size_t i = 0; i + 2 < c.size(); ++i)
+      readsOnce &= c[i].isConstant(1) || !b[i].isConstant(1);
+    product.isOneRow = readsOnce && isa<FloatType>(graph::elementOf(op.getA())) &&
+                       !isComputed(op.getB()) && !isWeight(op.getB()) && !c.back().isConstant(1) &&
+                       !product.triangle && !product.limits;
     return true;
   }
 

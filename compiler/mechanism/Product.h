@@ -49,6 +49,9 @@ struct Product {
   std::optional<Triangle> triangle;
   std::optional<Limits> limits;
   graph::TransposeOp transposed;
+  /// Whether each matrix of the right operand, known only at run time and in memory, meets a single
+  /// row: it is read where it lies, and once.
+  bool isOneRow = false;
 };
 
 /// Nullopt, with the reason, if register tiles do not serve the product that `results` follow from:

@@ -115,6 +115,20 @@ TEST_F(Products, readTheirLeftOperandFromMemory) {
   EXPECT_EQ(reason(), "the left operand of matmul is computed in the group, and is read often");
 }
 
+TEST_F(Products, ofOneRowReadTheirMatricesOnce) {
+  auto isOneRow = [&](const Twine &a, const Twine &b, const Twine &c) {
+    auto product = read("(%a: tensor<" + a + ">, %b: tensor<" + b + ">) -> tensor<" + c +
+                        "> {\n %p = graph.matmul %a, %b : (tensor<" + a + ">, tensor<" + b +
+                        ">) -> tensor<" + c + ">\n return %p : tensor<" + c + "> }");
+    EXPECT_TRUE(product) << why;
+    return product && product->isOneRow;
+  };
+  EXPECT_TRUE(isOneRow("1x9xf32", "9x7xf32", "1x7xf32"));
+  EXPECT_TRUE(isOneRow("5x1x9xf32", "5x9x7xf32", "5x1x7xf32"));
+  EXPECT_FALSE(isOneRow("5x1x9xf32", "1x9x7xf32", "5x1x7xf32")); // which all rows share
+  EXPECT_FALSE(isOneRow("2x9xf32", "9x7xf32", "2x7xf32"));
+}
+
 TEST_F(Products, areFollowedElementByElement) {
   EXPECT_FALSE(read(R"((%x: !x, %w: !w) -> !r {
     %p = graph.matmul %x, %w : (!x, !w) -> !s

@@ -62,8 +62,11 @@ static Fit fitsStitch(const Mechanism &, Ops ops, std::string &why) {
   Value between = betweenOf(ops);
   if (!between)
     return refuse(why, "its reductions do not all follow from one value of the product's shape");
-  if (!readProduct(ops, between, why))
+  auto product = readProduct(ops, between, why);
+  if (!product)
     return Fit::No;
+  if (product->isOneRow)
+    return refuse(why, "its product has one row, which is no tile, and reads a matrix once");
   auto rows = readRows(ops, resultsOf(ops), why);
   if (!rows)
     return Fit::No;

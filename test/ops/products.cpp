@@ -120,8 +120,53 @@ static void addTransposed(Cases &cases) {
   add("f32", "[k, 700]", "1, 0", "[k, 33]", "[700, 33]", true);
 }
 
+/// Products of one row with matrices known only at run time, which are read where they lie.
+static void addOneRow(Cases &cases) {
+  std::vector<Sizes> runs;
+  for (auto [n, k, m] : {std::tuple(3, 7, 17),
+                         {1, 8, 1},
+                         {2, 0, 5},
+                         {0, 4, 4},
+                         {2, 9, 0},
+                         {1, 16, 2051},
+                         {2, 31, 1030},
+                         {5, 1, 40}})
+    runs.push_back({{"n", n}, {"k", k}, {"m", m}});
+  for (const char *type : {"f32", "f64"}) {
+    addProduct(cases, type, "[n, 1, k]", "[n, k, m]", "[n, 1, m]", runs);
+    addProduct(cases, type, "[2, n, 1, k]", "[1, n, k, m]", "[2, n, 1, m]", runs);
+    addProduct(cases, type, "[2, n, 1, k]", "[2, 1, k, m]", "[2, n, 1, m]", runs);
+    addProduct(cases, type, "[n, 1, k]", "[1, k, m]", "[n, 1, m]", runs);
+  }
+  cases.push_back({"product/one row of a transpose, and what follows it",
+                   [](Model &m) {
+                     Value a = m.op("transpose", {m.input("f32[k, 1]")},
+                                    "permutation = array<i64: 1, 0>");
+                     Value p = m.op("matmul", {a, m.input("f32[k, m]")}, "", "f32[1, m]");
+                     m.output(m.op("exp", {m.op("add", {p, m.input("f32[1, m]")})}),
+                              Tolerance::close(m.element("f32"), 40));
+                     m.output(p);
+                   },
+                   runs});
+  cases.push_back(
+      {"product/one row in two parts",
+       [](Model &m) {
+         Value p =
+             m.op("matmul", {m.input("f32[1, k]"), m.input("f32[k, 1100]")}, "", "f32[1, 1100]");
+         auto part = [&](const string &start) {
+           return m.op("slice", {p},
+                       "starts = #graph.dims<0, " + start + ">, steps = array<i64: 1, 1>",
+                       "f32[1, 550]");
+         };
+         m.output(m.op("mul", {part("0"), m.op("tanh", {part("550")})}),
+                  Tolerance::close(m.element("f32"), 40));
+       },
+       runs});
+}
+
 void addProducts(Cases &cases) {
   addTransposed(cases);
+  addOneRow(cases);
   addVersions(cases);
   const int sizes[][3] = {{1, 1, 1},     {7, 15, 17},  {16, 16, 16}, {33, 48, 49}, {1, 100, 33},
                           {100, 1, 7},   {49, 33, 1},  {2, 0, 5},    {0, 3, 4},    {5, 7, 0},

@@ -25,6 +25,7 @@ LogicalResult Contraction::prepare(ValueRange wanted) {
   slices = std::move(read->slices);
   parts = read->parts;
   partColumns = read->partColumns;
+  hasOneRow = read->isOneRow;
   shape = readShape(*read);
   if (failed(readTypes()))
     return kernel.refuse("the machine adds no products of neighbours");
@@ -523,6 +524,10 @@ LogicalResult emitContraction(KernelBuilder &kernel, Block *group, const Schedul
     return failure();
   if (kernel.isTrial)
     return success();
+  if (contraction.isOneRow()) {
+    contraction.emitOneRow();
+    return success();
+  }
   contraction.emitOperands(/*mayPackInTasks=*/true);
   contraction.emitProducts();
   return success();

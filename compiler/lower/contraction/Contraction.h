@@ -33,6 +33,8 @@ public:
   void emitOperands(bool mayPackInTasks = false);
   /// The phase that computes and stores the results.
   void emitProducts();
+  /// The only phase of a product of one row (mechanism::Product::isOneRow).
+  void emitOneRow();
 
   /// Tiles of the innermost run of rows. Sizes that are known: tiles of `base` rows, the first
   /// `larger` of them one row more. Else full tiles and a clamped last one.
@@ -58,6 +60,7 @@ public:
   Store store;
 
   mlir::Operation *product() const { return shape.root; }
+  bool isOneRow() const { return hasOneRow; }
   const Dim &columns() const { return shape.columns; }
   const Dim &panelCount() const { return panels; }
   int64_t panelWidth() const { return vectors * kernel.machine.lanes; }
@@ -169,6 +172,7 @@ private:
   /// columns of each part side by side. Else there is one part, the whole.
   llvm::SmallVector<graph::SliceOp> slices;
   Dim partColumns;
+  bool hasOneRow = false;
   int64_t border = -1, leftTemporary = -1;      // copies of the left operand
   bool isInPlace = false, packsInTasks = false; // the right operand
   std::optional<StoredPanels> stored;           // of a constant in fewer bits

@@ -70,3 +70,17 @@ func.func @main(%x: tensor<48x64xf32>, %w: tensor<64x16xf32>) -> tensor<48x16xf3
   %y = graph.matmul %x, %w : (tensor<48x64xf32>, tensor<64x16xf32>) -> tensor<48x16xf32>
   return %y : tensor<48x16xf32>
 }
+
+// -----
+
+// One row: the right operand is read as it lies, eight of its rows at a time, and sums are in the L1.
+// CHECK-LABEL: func.func private @kernel
+// CHECK: scf.for
+// CHECK: %[[SUM:.*]] = program.load {{.*}} : vector<8xf32>
+// CHECK-COUNT-8: math.fma {{.*}} : vector<8xf32>
+// CHECK-NEXT: program.store {{.*}} : vector<8xf32>
+// CHECK-LABEL: @heddle_program_run
+func.func @main(%x: tensor<1x64xf32>, %w: tensor<64x96xf32>) -> tensor<1x96xf32> {
+  %y = graph.matmul %x, %w : (tensor<1x64xf32>, tensor<64x96xf32>) -> tensor<1x96xf32>
+  return %y : tensor<1x96xf32>
+}
