@@ -42,6 +42,19 @@ func.func @costly_before_a_broadcast(%x: tensor<4x8xf32>, %row: tensor<1x8xf32>)
   return %y : tensor<4x8xf32>
 }
 
+// Where parts of it are broadcast, too.
+// CHECK-LABEL: @costly_before_a_part_is_broadcast
+// CHECK: graph.group "e" {kind = "pointwise"} : tensor<1x8xf32>
+// CHECK: graph.group "y" {kind = "pointwise"} : tensor<4x8xf32>
+// CHECK-NEXT: graph.broadcast
+func.func @costly_before_a_part_is_broadcast(%x: tensor<4x8xf32>, %row: tensor<1x9xf32>) -> tensor<4x8xf32> {
+  %all = graph.exp %row : tensor<1x9xf32> loc("all")
+  %e = graph.slice %all {starts = #graph.dims<0, 1>, steps = array<i64: 1, 1>} : (tensor<1x9xf32>) -> tensor<1x8xf32> loc("e")
+  %wide = graph.broadcast %e : (tensor<1x8xf32>) -> tensor<4x8xf32>
+  %y = graph.add %x, %wide : tensor<4x8xf32> loc("y")
+  return %y : tensor<4x8xf32>
+}
+
 // CHECK-LABEL: @cheap_before_a_broadcast
 // CHECK: graph.group "y" {kind = "pointwise"} : tensor<4x8xf32>
 // CHECK-NEXT: graph.neg

@@ -135,8 +135,8 @@ static bool checksIndex(Operation *op) {
   return gather && gather.getX().getDefiningOp<graph::IotaOp>();
 }
 
-/// Whether the op, and what it is computed from element by element, would be computed again for
-/// each element that a broadcast shows of its result, and costs too much for that. What follows a
+/// Whether the op, and what each of its elements is computed from, would be computed again for each
+/// element that a broadcast shows of its result, and costs too much for that. What follows a
 /// reduction over rows is computed once per row where the reduction is in the group too.
 bool Partitioner::isRepeated(Operation *op, Group &group) {
   if (llvm::none_of(op->getUsers(), [](Operation *user) {
@@ -153,7 +153,7 @@ bool Partitioner::isRepeated(Operation *op, Group &group) {
     if (source != op && source->hasOneUse() && kindOf(source) == Kind::Rows &&
         mayJoin(source, group))
       return false;
-    if (graph::isElementwise(source))
+    if (graph::isElementwise(source) || isRead(source) || isa<graph::TransposeOp>(source))
       for (Value operand : source->getOperands())
         if (Operation *next = operand.getDefiningOp();
             next && !isHost(next) && !groupOf.contains(next))

@@ -42,13 +42,13 @@ static void importMelWeightMatrix(Node &n) {
   };
   Value low = mel(scalar(3)), high = mel(scalar(4));
   Value step = n.div(n.sub(high, low), n.add(n.cast(bands, wide), 2));
-  Value band = countUpTo(n, bands, "num_mel_bins");
+  Dim count = n.bindSizes(bands, "num_mel_bins")[0];
   Value rate = n.cast(scalar(2), wide), points = n.add(n.cast(length, wide), 1);
-  auto corner = [&](int64_t shift) { // the bin at which corner band + shift lies
-    Value mels = n.add(n.mul(n.add(n.cast(band, wide), shift), step), low);
-    Value hertz = n.mul(n.add(n.binary<PowOp>(n.scalar(wide, 10), n.div(mels, 2595)), -1), 700);
-    return n.cast(n.unary<FloorOp>(n.div(n.mul(points, hertz), rate)), narrow);
-  };
+  // The bins at which corners lie, of which neighbouring bands share two.
+  Value mels = n.add(n.mul(countUp(n, count + Dim(2), wide), step), low);
+  Value hertz = n.mul(n.add(n.binary<PowOp>(n.scalar(wide, 10), n.div(mels, 2595)), -1), 700);
+  Value corners = n.cast(n.unary<FloorOp>(n.div(n.mul(points, hertz), rate)), narrow);
+  auto corner = [&](int64_t i) { return n.sliceAlong(corners, 0, Dim(i), count); };
   Value left = corner(0), centre = corner(1), right = corner(2);
   Value half = n.add(n.div(length, n.integerScalar(n.i64(), 2)), n.integerScalar(n.i64(), 1));
   Value bin = n.unsqueeze(n.cast(countUpTo(n, half, "dft_length"), narrow), {1});
