@@ -162,6 +162,20 @@ static void addEnds(Cases &cases, const string &type) {
       kRuns, {{"attention", 0}});
 }
 
+/// Softmaxes that keep their exponentials where their shares will be: in the place of what they
+/// read, and where a concat has them.
+static void addAlone(Cases &cases, const string &type) {
+  add(cases, "softmaxes alone", type,
+      [=](Builder &b) {
+        Value x = b.product(b.input("b, 3, s, 16"), b.input("b, 3, 16, t"), "b, 3, s, t");
+        Value p = b.softmax(b.softmax(b.softmax(x)));
+        b.output(p);
+        b.output(b.m.op("concat", {b.softmax(b.scaled(x, 0.5)), b.softmax(p)}, "axis = 2",
+                        b.of("b, 3, 2*s, t")));
+      },
+      kRuns, {});
+}
+
 /// How queries, keys and values arrive.
 static void addOperands(Cases &cases, const string &type) {
   add(cases, "heads of one tensor", type, [=](Builder &b) {
@@ -359,6 +373,7 @@ void addAttention(Cases &cases) {
     addMiddles(cases, type);
     addVersions(cases, type);
     addEnds(cases, type);
+    addAlone(cases, type);
     addOperands(cases, type);
     addShapes(cases, type);
   }

@@ -34,7 +34,8 @@ Dim RowKernel::scratchBytes() const {
   Dim bytes(0);
   // 64 bytes more for each kept value: vectors may begin at any element.
   for (Value value : keptValues)
-    bytes = bytes + rowLength() * Dim(graph::bytesOf(graph::elementOf(value))) + Dim(64);
+    if (value != keptInResult)
+      bytes = bytes + rowLength() * Dim(graph::bytesOf(graph::elementOf(value))) + Dim(64);
   return bytes;
 }
 
@@ -43,6 +44,7 @@ void RowKernel::emit(int64_t rowsPerTask) {
     return emitShortRows();
   if (auto axis = axisOfPieces())
     return emitLongRows(*axis);
+  chooseKeptInResult();
   Dim rows = rowCount(), length = rowLength();
   kernel.beginPhase();
   Elements elements(kernel, group);
@@ -151,7 +153,8 @@ Value RowKernel::scratchOf(size_t number) {
   Code &code = kernel.code();
   Dim offset = scratchBegin + Dim(64 * static_cast<int64_t>(number));
   for (size_t i = 0; i < number; ++i)
-    offset = offset + rowLength() * Dim(graph::bytesOf(graph::elementOf(keptValues[i])));
+    if (keptValues[i] != keptInResult)
+      offset = offset + rowLength() * Dim(graph::bytesOf(graph::elementOf(keptValues[i])));
   return code.at(kernel.scratch(), code.b.getI8Type(), kernel.dim(offset));
 }
 
@@ -243,6 +246,17 @@ static Value largerOf(Code &code, Value x, Value y) {
   return code.b.create<arith::SelectOp>(code.loc, isLarger, y, x);
 }
 
+/// The exponentials of a softmax wait where its shares will be: misses of the stores then overlap
+/// with the arithmetic, and a long row needs no other memory.
+void RowKernel::chooseKeptInResult() {
+  graph::DivOp shares = reductions.size() == 2 ? sharesOf(reductions.back()) : nullptr;
+  if (!shares || results.size() != 1 || results.front() != shares.getResult() ||
+      kernel.placementOf(shares.getResult()) || !llvm::is_contained(keptValues, shares.getX()) ||
+      graph::elementOf(shares.getX()) != graph::elementOf(shares.getResult()))
+    return;
+  keptInResult = shares.getX();
+}
+
 std::vector<SmallVector<Operation *, 2>> RowKernel::passes() {
   std::vector<SmallVector<Operation *, 2>> passes;
   for (Operation *reduction : reductions) {
@@ -298,11 +312,21 @@ void RowKernel::emitRow(Elements &e, const Indices &start) {
         storedNow.push_back({i, keep});
     Values totals = reduce(e, start, pass, [&](ArrayRef<Index> place) {
       for (auto [i, keep] : storedNow)
-        code.storeLanes(graph::elementOf(keep), e.at(keep, place), scratchOf(i), rowIndex(e, place),
-                        e.mask);
+        if (keep == keptInResult)
+          e.store(results.front(), e.at(keep, place), place);
+        else
+          code.storeLanes(graph::elementOf(keep), e.at(keep, place), scratchOf(i),
+                          rowIndex(e, place), e.mask);
     });
     for (auto [i, keep] : storedNow) {
       stored.insert(keep);
+      if (keep == keptInResult) {
+        e.bind(keep, [this, &e](ArrayRef<Index> place) {
+          Value result = results.front();
+          return e.read(graph::elementOf(result), kernel.pointer(result), e.sizesOf(result), place);
+        });
+        continue;
+      }
       Value memory = scratchOf(i);
       e.bind(keep, [this, &e, memory, keep = keep](ArrayRef<Index> place) {
         return e.code().loadLanes(graph::elementOf(keep), memory, rowIndex(e, place), e.mask);

@@ -55,6 +55,7 @@ private:
 
   bool isRowValue(Value value) const;
   void chooseKeptValues();
+  void chooseKeptInResult();
   Indices placeOf(Elements &e, Value row);
   Values walk(Elements &e, size_t dimension, Indices place, mlir::ValueRange initial,
               llvm::function_ref<Values(llvm::ArrayRef<Index>, mlir::ValueRange)> body,
@@ -75,6 +76,7 @@ private:
   llvm::SmallVector<mlir::Operation *> ops, reductions;
   llvm::SmallVector<Value> results;
   llvm::SmallVector<Value> keptValues;
+  Value keptInResult; // the one of them that lies in the memory of the only result
   Value given;
   /// Of one axis of a row, where only a part of it is walked.
   struct Piece {
