@@ -24,9 +24,10 @@ using namespace heddle;
 void mlir::transform::detail::checkImplementsTransformOpInterface(llvm::StringRef, MLIRContext *) {}
 #endif
 
-/// A file with these bytes, which each call writes anew.
+/// Writes these bytes to the one file of this process, in memory: a file system on a disk would
+/// write each of them out when the next one cuts the file short.
 static const std::string &fileOf(llvm::StringRef bytes) {
-  static std::string path = "/tmp/heddle-reader-fuzz-XXXXXX";
+  static std::string path = "/dev/shm/heddle-reader-fuzz-XXXXXX";
   static int file = [] {
     int made = mkstemp(path.data());
     std::atexit([] { unlink(path.c_str()); });
