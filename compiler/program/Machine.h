@@ -24,6 +24,7 @@ struct Machine {
   bool permutesWords = false; // 32-bit lanes of a register, by another register: AVX2
   bool permutesBytes = false; // of two registers at once: AVX512-VBMI
   int64_t fmas = 2;           // multiply-adds of whole registers that begin in a cycle
+  bool masksFreely = true;    // a store of some lanes takes as long as one of all: AVX-512
 };
 
 } // namespace heddle::program

@@ -90,21 +90,39 @@ void Contraction::coalesceRows() {
   }
 }
 
-/// Stores one tile: for each row and vector, the epilogue with the accumulator in place of the
-/// product.
+/// Stores one tile. If a masked store takes longer, tiles that end within the columns have branches
+/// of their own without masks.
 void Contraction::finishTile(Elements &e, ArrayRef<Value> sums, const Indices &outer,
                              ArrayRef<Value> rowNumbers, Value firstColumn) {
   Code &code = kernel.code();
-  int64_t lanes = code.lanes;
   bool isExact = partColumns.mod(Dim(partWidth())).isConstant(0);
+  if (isExact || kernel.machine.masksFreely)
+    return storeTile(e, sums, outer, rowNumbers, firstColumn, /*isMasked=*/!isExact);
+  Value last = code.add(firstColumn, code.number(partWidth() - 1));
+  auto store = [&](bool isMasked) {
+    Elements::Scope scope(e);
+    storeTile(e, sums, outer, rowNumbers, firstColumn, isMasked);
+    return Values();
+  };
+  code.choose(
+      code.less(last, kernel.dim(partColumns)), TypeRange(), [&] { return store(false); },
+      [&] { return store(true); });
+}
+
+/// Stores one tile: for each row and vector, the epilogue with the accumulator in place of the
+/// product.
+void Contraction::storeTile(Elements &e, ArrayRef<Value> sums, const Indices &outer,
+                            ArrayRef<Value> rowNumbers, Value firstColumn, bool isMasked) {
+  Code &code = kernel.code();
+  int64_t lanes = code.lanes;
   Value product = shape.root->getResult(0);
   Value groupColumn = firstColumn; // outer.back().base holds the first column of the group
   for (int64_t j = 0; j < vectors / parts; ++j) {
     Value column = code.add(groupColumn, code.number(j * lanes));
     Elements::Scope vectorScope(e);
-    e.mask = isExact
-                 ? Value()
-                 : code.maskOf(code.max(code.sub(kernel.dim(partColumns), column), code.number(0)));
+    e.mask = isMasked
+                 ? code.maskOf(code.max(code.sub(kernel.dim(partColumns), column), code.number(0)))
+                 : Value();
     for (auto [i, row] : llvm::enumerate(rowNumbers)) {
       Elements::Scope scope(e);
       Indices place(outer);

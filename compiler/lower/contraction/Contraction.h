@@ -135,6 +135,8 @@ private:
                   llvm::function_ref<Values(int64_t rows, bool clamp)> emitOne);
   void finishTile(Elements &e, llvm::ArrayRef<Value> sums, const Indices &place,
                   llvm::ArrayRef<Value> rowNumbers, Value firstColumn);
+  void storeTile(Elements &e, llvm::ArrayRef<Value> sums, const Indices &place,
+                 llvm::ArrayRef<Value> rowNumbers, Value firstColumn, bool isMasked);
   llvm::SmallVector<Value> startOf(Value panelNumber, int64_t rows);
   Dim panelRows() const; // of the packed right operand
   bool isOnePanel() const;

@@ -157,13 +157,14 @@ void Winograd::emitOutput(Elements &e, Value number, Value tile, Value panel) {
   Value source = code.add(code.mul(number, code.number(productStride)), code.number(productsAt));
   Value left = code.sub(code.number(filters), first);
   Value end = code.min(code.number(panelWidth()), left);
-  bool isExact = filters % code.lanes == 0;
-  code.forEach(code.number(0), end, code.lanes, [&](Value shift) {
+  auto transform = [&](Value shift) {
     Elements::Scope scope(e);
-    e.mask = isExact ? Value() : code.maskOf(code.sub(left, shift));
     transformOutput(e, code.add(source, shift), code.add(first, shift), place);
-    e.mask = {};
-  });
+  };
+  if (filters % code.lanes == 0)
+    code.forEach(code.number(0), end, code.lanes, transform);
+  else
+    forLanes(e, code.number(0), end, transform);
 }
 
 } // namespace heddle::lower
