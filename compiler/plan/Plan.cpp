@@ -170,11 +170,25 @@ private:
     auto found = json.find(name);
     if (found == json.end())
       return;
+    bool isRead = hasOnlyIntegers(*found);
     try {
-      value = found->template get<T>();
+      if (isRead)
+        value = found->template get<T>();
     } catch (const nlohmann::json::exception &) {
-      complain("'" + Twine(name) + "' is " + found->dump() + ", but must be " + wanted);
+      isRead = false;
     }
+    if (!isRead)
+      complain("'" + Twine(name) + "' is " + found->dump() + ", but must be " + wanted);
+  }
+
+  /// Whether all numbers in it are integers of 64 bits, as those of plans are: others would be cut
+  /// off.
+  static bool hasOnlyIntegers(const Json &json) {
+    if (json.is_structured())
+      return llvm::all_of(json, hasOnlyIntegers);
+    return !json.is_number() ||
+           (json.is_number_integer() &&
+            (!json.is_number_unsigned() || json.get<uint64_t>() <= uint64_t(INT64_MAX)));
   }
 
   void readVersions(const Json &json, std::vector<Version> &versions) {

@@ -246,9 +246,10 @@ TEST_F(Plans, sayWhatIsWrongInThem) {
       replayGroup("\"cart\": \"matmul\""),
       "p.json:1: group 'dense': error: unknown field 'cart'; did you mean 'card'? known: name, "
       "ops, key, card, card_hash, knobs, versions, order, device, region, again");
-  EXPECT_EQ(replayGroup("\"knobs\": {\"m\": \"x\"}"),
-            "p.json:1: group 'dense': error: 'knobs' is {\"m\":\"x\"}, but must be an object of "
-            "integers");
+  for (StringRef number : {"\"x\"", "8.5", "7e+79", "18446744073709551615"})
+    EXPECT_EQ(replayGroup(("\"knobs\": {\"m\": " + number + "}").str()),
+              "p.json:1: group 'dense': error: 'knobs' is {\"m\":" + number.str() +
+                  "}, but must be an object of integers");
   EXPECT_EQ(
       replay("{\"plan\": 1, \"groups\": [{\"name\": \"dens\"}]}"),
       "p.json:1: group 'dens': error: the model has no group of this name; did you mean 'dense'?");
