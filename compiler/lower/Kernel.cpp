@@ -147,11 +147,9 @@ void KernelBuilder::beginVersion(std::vector<Bound> bounds) {
 }
 
 void KernelBuilder::beginPhase() {
-  MLIRContext *context = module.getContext();
-  Type pointer = program::pointerType(context), i64 = IntegerType::get(context, 64);
   isHole = false;
   begin(kernel.name + "." + std::to_string(kernel.phases.size()),
-        FunctionType::get(context, {pointer, i64, i64, pointer}, {}), machine.lanes);
+        program::kernelType(module.getContext()), machine.lanes);
 }
 
 ValueRange KernelBuilder::beginHole(StringRef name, ArrayRef<Type> inputs, Type result,

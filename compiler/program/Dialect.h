@@ -19,6 +19,9 @@ inline constexpr llvm::StringLiteral kInline = "program.inline";
 
 inline PtrType pointerType(mlir::MLIRContext *context) { return PtrType::get(context); }
 
+/// The type of a kernel's functions, of which program.launch runs one.
+mlir::FunctionType kernelType(mlir::MLIRContext *context);
+
 } // namespace heddle::program
 
 #endif // HEDDLE_PROGRAM_DIALECT_H

@@ -9,6 +9,7 @@
 include "mlir/IR/OpBase.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
+include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
@@ -22,6 +23,7 @@ def Program_Dialect : Dialect {
     memory as i8. A function with the unit attribute `program.inline` is copied to where it is called; kernels
     are private functions, those of the program around them public ones.
   }];
+  let hasOperationAttrVerify = 1;
   let useDefaultTypePrinterParser = 1;
 }
 
@@ -38,6 +40,16 @@ def Program_Vector : VectorOfRank<[1]>;
 def Program_Mask : VectorOfRankAndType<[1], [I1]>;
 def Program_Integers : VectorOfRankAndType<[1], [I32]>;
 
-class Program_Op<string mnemonic, list<Trait> traits = []> : Op<Program_Dialect, mnemonic, traits>;
+/// `constraints`: what the verifier holds an op to beside the types of its operands, each with the
+/// label that its messages begin with. docs/spec/program.md lists them.
+class Program_Op<string mnemonic, list<Trait> traits = []> : Op<Program_Dialect, mnemonic, traits> {
+  list<string> constraints = [];
+}
+
+// Constraints that several ops have.
+defvar Program_InMemory =
+  "M1: the value is an integer of 8, 16, 32 or 64 bits, f16, bf16, f32, f64, a pointer, or a vector of such numbers of one dimension.";
+defvar Program_Aligned = "A1: `alignment` is a power of two, at most the bytes of the value.";
+defvar Program_AlignedLanes = "A2: `alignment` is a power of two, at most the bytes of a lane.";
 
 #endif // HEDDLE_PROGRAM_TD

@@ -9,9 +9,11 @@ include "compiler/program/Program.td"
 def Program_ArgumentOp : Program_Op<"argument", [MemoryEffects<[MemRead]>]> {
   let summary = "a word of a kernel's arguments";
   let description = "A size (i64) or a pointer. `invariant`: nothing writes to it while the function runs.";
+  let constraints = ["S1: `slot` is not negative."];
   let arguments = (ins Program_Ptr:$arguments, I64Attr:$slot, UnitAttr:$invariant);
   let results = (outs AnyTypeOf<[I64, Program_Ptr]>:$result);
   let assemblyFormat = "(`invariant` $invariant^)? $arguments `[` $slot `]` attr-dict `:` type($result)";
+  let hasVerifier = 1;
 }
 
 def Program_Area : I32EnumAttr<"Area", "memory that a run has", [
@@ -57,9 +59,11 @@ def Program_AllocOp : Program_Op<"alloc", [MemoryEffects<[MemAlloc, MemRead, Mem
 def Program_AllocOutputOp : Program_Op<"alloc_output", [MemoryEffects<[MemAlloc, MemRead, MemWrite]>]> {
   let summary = "memory for an output whose size is known only at run time";
   let description = "Null, after the run has failed, if there is none.";
+  let constraints = ["O1: `output` is not negative."];
   let arguments = (ins Program_Ptr:$run, I64Attr:$output, I64:$bytes);
   let results = (outs Program_Ptr:$result);
   let assemblyFormat = "$run `,` $output `,` $bytes attr-dict";
+  let hasVerifier = 1;
 }
 
 def Program_FailOp : Program_Op<"fail", [MemoryEffects<[MemRead, MemWrite]>]> {
@@ -72,9 +76,12 @@ def Program_FailOp : Program_Op<"fail", [MemoryEffects<[MemRead, MemWrite]>]> {
   let assemblyFormat = "$run `,` $message `,` $value `,` $limit attr-dict";
 }
 
-def Program_LaunchOp : Program_Op<"launch", [MemoryEffects<[MemRead, MemWrite]>]> {
+def Program_LaunchOp : Program_Op<"launch",
+    [MemoryEffects<[MemRead, MemWrite]>, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "run a kernel's tasks on all workers, and wait";
   let description = "Each worker calls `kernel` with `arguments`, some of the tasks, and memory of `scratch` bytes.";
+  let constraints = ["K1: `kernel` names a function of the module.",
+                     "K2: it has the type of a kernel, (!program.ptr, i64, i64, !program.ptr) -> ()."];
   let arguments = (ins FlatSymbolRefAttr:$kernel, Program_Ptr:$run, Program_Ptr:$arguments, I64:$tasks, I64:$scratch);
   let assemblyFormat = "$kernel `(` $run `,` $arguments `,` $tasks `,` $scratch `)` attr-dict";
 }

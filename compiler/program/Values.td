@@ -22,9 +22,11 @@ def Program_MulOp : Program_Op<"mul", [Pure, Commutative]> {
 def Program_FreezeOp : Program_Op<"freeze", [Pure, SameOperandsAndResultType]> {
   let summary = "the value itself, computed once";
   let description = "An optimiser may neither look through it nor merge what computes it with its uses.";
+  let constraints = ["F1: x is a number, a pointer, or a vector of numbers."];
   let arguments = (ins AnyType:$x);
   let results = (outs AnyType:$result);
   let assemblyFormat = "$x attr-dict `:` type($x)";
+  let hasVerifier = 1;
 }
 
 def Program_DotKind : I32EnumAttr<"DotKind", "what 32-bit lanes hold", [
@@ -48,9 +50,11 @@ def Program_DotOp : Program_Op<"dot", [Pure, AllTypesMatch<["left", "right", "su
 def Program_PermuteOp : Program_Op<"permute", [Pure, AllTypesMatch<["vector", "places", "result"]>]> {
   let summary = "lanes in another order";
   let description = "`result[i] = vector[places[i]]`, where places are between 0 and the number of lanes, a power of 2.";
+  let constraints = ["P1: the number of lanes is a power of 2."];
   let arguments = (ins Program_Integers:$vector, Program_Integers:$places);
   let results = (outs Program_Integers:$result);
   let assemblyFormat = "$vector `,` $places attr-dict `:` type($result)";
+  let hasVerifier = 1;
 }
 
 def Program_LookupOp : Program_Op<"lookup", [MemoryEffects<[MemRead]>, AllTypesMatch<["places", "result"]>]> {

@@ -7,9 +7,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import dialect_spec  # noqa: E402
 import docs  # noqa: E402
 import functions  # noqa: E402
-import graph_spec  # noqa: E402
 import layers  # noqa: E402
 import layout  # noqa: E402
 import names  # noqa: E402
@@ -182,28 +182,42 @@ GRAPH = {
   list<string> constraints = ["A1: a.", "A2: b.", "A3: c."];
 }
 def Graph_AddOp : Graph_Op<"add">;
+def Graph_SubOp : Graph_Op<"sub"> { let constraints = ["A1: a.", "E1: of a trait."]; }
 """,
     "compiler/graph/Ops.cpp":
-        '// Ops.\nemitOpError("A1: no"); check("A2"); emitOpError("A4: no");\n',
-    "compiler/graph/ops.mlir": "// Ops.\n// expected-error @+1 {{A1: no}}\n"}
+        '// Ops.\nemitOpError("A1: no"); check("A2"); emitOpError("A4: no"); check("E1");\n'
+        'emitOpError("F1: no");\n',
+    "compiler/graph/Functions.h": "// It.\n/// F1: Of a function.\n",
+    "compiler/graph/ops.mlir": """// Ops.
+// expected-error @+2 {{A1: no}}
+// expected-error @below {{E1: no}}
+%x = graph.add %y : f32 // not graph.sub
+// expected-error @+1 {{F1: no}}
+func.func @f()
+"""}
 
 
-def test_graph_spec_wants_labels_stated_checked_and_provoked(tree):
+def test_dialect_spec_wants_labels_stated_checked_and_provoked(tree):
     root, _ = tree(**GRAPH)
-    assert list(graph_spec.labels(root, graph_spec.records(root))) == [
+    graph = dialect_spec.Dialect("graph", (), (), functions="Functions.h")
+    assert list(dialect_spec.labels(root, graph, dialect_spec.records(root, graph))) == [
         "compiler/graph: no verifier has a message for constraint A3",
         "compiler/graph: constraint A4 of a verifier is in no .td file",
         "compiler/graph: no .mlir file provokes constraint A2",
-        "compiler/graph: no .mlir file provokes constraint A3"]
+        "compiler/graph: no .mlir file provokes constraint A3",
+        "compiler/graph: no .mlir file provokes constraint A2 of add",
+        "compiler/graph: no .mlir file provokes constraint A3 of add",
+        "compiler/graph: no .mlir file provokes constraint A1 of sub"]
 
 
-def test_graph_spec_wants_the_page_of_today(tmp_path):
+@pytest.mark.parametrize("name", ["graph", "program"])
+def test_dialect_spec_wants_the_page_of_today(tmp_path, name):
     (tmp_path / "compiler").symlink_to(ROOT / "compiler")
-    page = tmp_path / graph_spec.PAGE
+    page = tmp_path / "docs/spec" / f"{name}.md"
     page.parent.mkdir(parents=True)
     page.write_text("of yesterday")
-    (problem,) = graph_spec.check(tmp_path, [Path("compiler/graph/Ops.td")])
-    assert "docs/spec/graph.md: is not what the .td files say" in problem
+    (problem,) = dialect_spec.check(tmp_path, [Path(f"compiler/{name}/Ops.td")])
+    assert f"docs/spec/{name}.md: is not what the .td files say" in problem
 
 
 def test_layout_names_the_place(tree):

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import docs
 import functions
-import graph_spec
+import dialect_spec
 import layers
 import layout
 import names
@@ -18,7 +18,7 @@ import sizes
 import words
 from sources import ROOT, sources
 
-CHECKS = (layers, sizes, functions, names, words, docs, graph_spec, layout)
+CHECKS = (layers, sizes, functions, names, words, docs, dialect_spec, layout)
 
 
 def main():

@@ -269,6 +269,9 @@ std::string Printer::signatureOf(func::FuncOp function) {
 }
 
 llvm::Error Printer::print(func::FuncOp function) {
+  if (function.isExternal())
+    return makeError(ErrorCode::Internal, "internal error: function '" + function.getName() +
+                                              "' has no body, and C text is compiled alone");
   names.clear();
   count = 0;
   depth = 0;

@@ -22,6 +22,11 @@ struct VectorOps {
         .getResults();
   }
 
+  /// Whether a register has so many lanes of 32 bits.
+  bool isRegister(int64_t lanes) const {
+    return lanes == 4 || (lanes == 8 && target.avx2) || (lanes == 16 && target.avx512);
+  }
+
   Value pairs(Value left, Value right, Value sum) {
     auto type = cast<VectorType>(sum.getType());
     int64_t lanes = type.getNumElements();
@@ -52,6 +57,8 @@ struct VectorOps {
   Value lower(program::DotOp op) {
     Value left = op.getLeft(), right = op.getRight(), sum = op.getSum();
     int64_t lanes = op.getType().getNumElements();
+    if (!isRegister(lanes))
+      return {};
     if (op.getKind() == program::DotKind::Pairs)
       return pairs(left, right, sum);
     bool isUnsigned = op.getKind() == program::DotKind::UnsignedBytes;
@@ -70,7 +77,7 @@ struct VectorOps {
 
   Value lower(program::PermuteOp op) {
     int64_t lanes = op.getType().getNumElements();
-    if (lanes < 8 || !(lanes == 16 ? target.avx512 : target.avx2))
+    if (!isRegister(lanes) || lanes < 8 || !(lanes == 16 ? target.avx512 : target.avx2))
       return {};
     return intrinsic(lanes == 16 ? "llvm.x86.avx512.permvar.si.512" : "llvm.x86.avx2.permd",
                      op.getType(), {op.getVector(), op.getPlaces()});
@@ -80,7 +87,7 @@ struct VectorOps {
   /// of which two.
   Value lower(program::LookupOp op) {
     constexpr int64_t kBytes = 64;
-    if (!target.vbmi)
+    if (!target.vbmi || op.getType().getNumElements() > kBytes)
       return {};
     Type i8 = b.getI8Type(), whole = VectorType::get({kBytes}, i8);
     auto pick = [&](Value bytes, ArrayRef<int32_t> order) {

@@ -1,0 +1,159 @@
+// Ops: what the verifier holds ops of the dialect to, and what they fold to. A target makes
+// instructions of these ops as they are, so all that it relies on is checked here.
+
+#include "compiler/program/Dialect.h"
+
+using namespace mlir;
+
+namespace heddle::program {
+
+/// Bytes of a number or pointer in memory; 0 of a type that memory does not hold.
+static int64_t bytesOf(Type type) {
+  if (isa<PtrType>(type))
+    return 8;
+  bool isNumber = type.isSignlessInteger(8) || type.isSignlessInteger(16) ||
+                  type.isSignlessInteger(32) || type.isSignlessInteger(64) || type.isF16() ||
+                  type.isBF16() || type.isF32() || type.isF64();
+  return isNumber ? type.getIntOrFloatBitWidth() / 8 : 0;
+}
+
+/// M1: memory holds values of the type.
+static LogicalResult checkInMemory(Operation *op, Type type) {
+  auto vector = dyn_cast<VectorType>(type);
+  if (!vector ? bytesOf(type)
+              : vector.getRank() == 1 && !vector.isScalable() && bytesOf(vector.getElementType()))
+    return success();
+  return op->emitOpError("M1: memory holds integers of 8, 16, 32 and 64 bits, f16, bf16, f32, "
+                         "f64, pointers and vectors of such numbers of one dimension, but this is ")
+         << type << "; an i1 or a narrower integer is in memory as i8";
+}
+
+/// A1 and A2: the alignment is one that an access of so many bytes can have.
+static LogicalResult checkAlignment(Operation *op, StringRef label, int64_t alignment,
+                                    int64_t bytes) {
+  if (alignment > 0 && alignment <= bytes && llvm::isPowerOf2_64(alignment))
+    return success();
+  return op->emitOpError() << label << ": alignment must be a power of two from 1 to " << bytes
+                           << " bytes, but is " << alignment;
+}
+
+/// M1 and A1.
+static LogicalResult checkAccess(Operation *op, Type type, int64_t alignment) {
+  if (failed(checkInMemory(op, type)))
+    return failure();
+  auto vector = dyn_cast<VectorType>(type);
+  int64_t bytes = bytesOf(getElementTypeOrSelf(type)) * (vector ? vector.getNumElements() : 1);
+  return checkAlignment(op, "A1", alignment, bytes);
+}
+
+/// M1 and A2.
+static LogicalResult checkLanes(Operation *op, Type type, int64_t alignment) {
+  if (failed(checkInMemory(op, type)))
+    return failure();
+  return checkAlignment(op, "A2", alignment, bytesOf(getElementTypeOrSelf(type)));
+}
+
+LogicalResult AtOp::verify() {
+  if (bytesOf(getElement()))
+    return success();
+  return emitOpError("M2: the index counts integers of 8, 16, 32 and 64 bits, f16, bf16, f32, f64 "
+                     "or pointers, but the element is ")
+         << getElement() << "; that of a vector's address is the type of its lanes";
+}
+
+LogicalResult LoadOp::verify() { return checkAccess(*this, getType(), getAlignment()); }
+LogicalResult StoreOp::verify() { return checkAccess(*this, getValue().getType(), getAlignment()); }
+LogicalResult MaskedLoadOp::verify() { return checkAccess(*this, getType(), getAlignment()); }
+LogicalResult MaskedStoreOp::verify() {
+  return checkAccess(*this, getValue().getType(), getAlignment());
+}
+LogicalResult GatherOp::verify() { return checkLanes(*this, getType(), getAlignment()); }
+LogicalResult ScatterOp::verify() {
+  return checkLanes(*this, getValue().getType(), getAlignment());
+}
+
+LogicalResult ArrayOp::verify() {
+  constexpr int64_t kMost = int64_t(1) << 20; // of words: the stack of most threads has no more
+  int64_t words = getWords();
+  if (words >= 1 && words <= kMost)
+    return success();
+  return emitOpError("W1: an array has 1 to ")
+         << kMost << " words, but this one has " << words << "; program.alloc has room for more";
+}
+
+LogicalResult ArgumentOp::verify() {
+  if (static_cast<int64_t>(getSlot()) >= 0)
+    return success();
+  return emitOpError("S1: slots are numbered from 0, but this is slot ")
+         << static_cast<int64_t>(getSlot());
+}
+
+LogicalResult AllocOutputOp::verify() {
+  if (static_cast<int64_t>(getOutput()) >= 0)
+    return success();
+  return emitOpError("O1: outputs are numbered from 0, but this is output ")
+         << static_cast<int64_t>(getOutput());
+}
+
+LogicalResult FreezeOp::verify() {
+  Type element = getElementTypeOrSelf(getX().getType());
+  if (isa<PtrType>(getX().getType()) ||
+      (element.isIntOrIndexOrFloat() &&
+       (element == getX().getType() || isa<VectorType>(getX().getType()))))
+    return success();
+  return emitOpError("F1: x must be a number, a pointer or a vector of numbers, but is of ")
+         << getX().getType();
+}
+
+LogicalResult PermuteOp::verify() {
+  int64_t lanes = getType().getNumElements();
+  if (llvm::isPowerOf2_64(lanes))
+    return success();
+  return emitOpError("P1: the number of lanes must be a power of 2, but is ") << lanes;
+}
+
+FunctionType kernelType(MLIRContext *context) {
+  Type pointer = pointerType(context), i64 = IntegerType::get(context, 64);
+  return FunctionType::get(context, {pointer, i64, i64, pointer}, {});
+}
+
+LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto kernel = symbols.lookupNearestSymbolFrom<func::FuncOp>(*this, getKernelAttr());
+  if (!kernel)
+    return emitOpError("K1: there is no function '")
+           << getKernel() << "' in the module; a kernel is a func.func of type "
+           << kernelType(getContext());
+  if (kernel.getFunctionType() == kernelType(getContext()))
+    return success();
+  InFlightDiagnostic error = emitOpError("K2: kernel '")
+                             << getKernel() << "' must be of type " << kernelType(getContext())
+                             << ", but is of " << kernel.getFunctionType();
+  error.attachNote(kernel.getLoc()) << "the function is here";
+  return error;
+}
+
+LogicalResult ProgramDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  if (attribute.getName() == kInline && isa<func::FuncOp>(op) &&
+      isa<UnitAttr>(attribute.getValue()))
+    return success();
+  return op->emitError("the attribute '")
+         << attribute.getName().getValue() << "' is none of the dialect, which has '" << kInline
+         << "' alone, a unit attribute of functions";
+}
+
+OpFoldResult AtOp::fold(FoldAdaptor adaptor) {
+  auto index = dyn_cast_or_null<IntegerAttr>(adaptor.getIndex());
+  return index && index.getValue().isZero() ? getPointer() : Value();
+}
+
+OpFoldResult WordOp::fold(FoldAdaptor) {
+  auto made = getPointer().getDefiningOp<PointerOp>();
+  return made ? made.getWord() : Value();
+}
+
+OpFoldResult PointerOp::fold(FoldAdaptor) {
+  auto made = getWord().getDefiningOp<WordOp>();
+  return made ? made.getPointer() : Value();
+}
+
+} // namespace heddle::program
