@@ -68,6 +68,11 @@ def Graph_GroupOp : Graph_Op<"group", [RecursiveMemoryEffects, SingleBlock, NoRe
     the card that claimed it. The chooser adds `card`, `card_hash` and the schedule: a dictionary `loop.schedule` of
     the mechanism's name, as `form`, and of knobs. Groups of a block with one `region` are launched together.
   }];
+  let constraints = ["GR1: the body ends with graph.yield of as many values as there are results, at least one, of their types.",
+                     "GR2: no group is in a group.",
+                     "GR3: the body has an op beside its yield, and makes the values that it yields.",
+                     "GR4: `loop.schedule` is a dictionary whose `form` is text.",
+                     "GR5: ops of the body are those of kernels: neither hosted nor control flow, nor what binds sizes for others."];
   let arguments = (ins StrAttr:$name, OptionalAttr<StrAttr>:$kind, OptionalAttr<StrAttr>:$card,
                        OptionalAttr<StrAttr>:$card_hash, OptionalAttr<I64Attr>:$region);
   let results = (outs Variadic<Graph_Tensor>:$results);
@@ -88,6 +93,7 @@ def Graph_GroupOp : Graph_Op<"group", [RecursiveMemoryEffects, SingleBlock, NoRe
     void clearChoice();
   }];
   let assemblyFormat = "$name attr-dict `:` type($results) $body";
+  let hasVerifier = 1;
 }
 
 #endif // HEDDLE_GRAPH_CONTROL_TD

@@ -7,7 +7,7 @@ using namespace mlir;
 namespace heddle::graph {
 
 static LogicalResult checkYield(Operation *op, Region &region, unsigned expected, StringRef label) {
-  auto yield = dyn_cast<YieldOp>(region.front().getTerminator());
+  auto yield = dyn_cast<YieldOp>(region.front().back());
   if (!yield)
     return op->emitOpError() << label << ": a region must end with graph.yield";
   if (yield.getValues().size() != expected)
@@ -25,7 +25,7 @@ LogicalResult IfOp::verify() {
     if (failed(checkYield(*this, *region, getNumResults(), "I2")))
       return failure();
     for (auto [yielded, result] :
-         llvm::zip(cast<YieldOp>(region->front().getTerminator()).getValues(), getResults()))
+         llvm::zip(cast<YieldOp>(region->front().back()).getValues(), getResults()))
       if (elementOf(yielded) != elementOf(result) || rankOf(yielded) != rankOf(result))
         return emitOpError("I2: a branch yields ")
                << yielded.getType() << " for a result of " << result.getType();
@@ -54,6 +54,49 @@ void GroupOp::build(OpBuilder &builder, OperationState &state, TypeRange results
                     StringRef kind) {
   build(builder, state, results, builder.getStringAttr(name), builder.getStringAttr(kind), {}, {},
         {});
+}
+
+/// Whether a kernel can compute the op; what cannot is the business of the program around kernels.
+static bool isOfKernel(Operation *op) {
+  return isa_and_nonnull<GraphDialect>(op->getDialect()) && !op->hasTrait<Hosted>() &&
+         !isa<DynamicReshapeOp, BindSizesOp, RowLengthsOp, IfOp, LoopOp, ScanOp, YieldOp>(op);
+}
+
+LogicalResult GroupOp::verify() {
+  if (getNumResults() == 0)
+    return emitOpError("GR1: a group has at least one result; remove the group of ops that nobody "
+                       "reads");
+  if (failed(checkYield(*this, getBody(), getNumResults(), "GR1")))
+    return failure();
+  if (auto outer = (*this)->getParentOfType<GroupOp>())
+    return emitOpError("GR2: group '")
+           << getName() << "' is in group '" << outer.getName() << "'; no group is in a group";
+  Block &body = getBody().front();
+  if (llvm::hasSingleElement(body))
+    return emitOpError("GR3: the body has no op beside its yield, so that there is nothing to "
+                       "compute; read the value itself");
+  for (auto [i, yielded] : llvm::enumerate(body.back().getOperands())) {
+    if (yielded.getType() != getResult(i).getType())
+      return emitOpError("GR1: result ")
+             << i << " is of " << getResult(i).getType() << ", but the body yields "
+             << yielded.getType() << "; both must be of one type";
+    if (yielded.getParentBlock() != &body)
+      return emitOpError("GR3: value ") << i
+                                        << " that the body yields is made outside of it; read "
+                                           "the value itself, not a result of the group";
+  }
+  for (Operation &op : body.without_terminator())
+    if (!isOfKernel(&op) && !isa<GroupOp>(op))
+      return emitOpError("GR5: '") << op.getName()
+                                   << "' cannot be in a kernel, and so in no group; "
+                                      "move it out of the group";
+  Attribute schedule = (*this)->getAttr(kSchedule);
+  auto fields = dyn_cast_or_null<DictionaryAttr>(schedule);
+  if (schedule && (!fields || !fields.getAs<StringAttr>("form")))
+    return emitOpError("GR4: '")
+           << kSchedule << "' must be a dictionary with the name of a mechanism, such as {form = "
+           << "\"pointwise\"}, but is " << schedule;
+  return success();
 }
 
 DictionaryAttr GroupOp::getSchedule() { return (*this)->getAttrOfType<DictionaryAttr>(kSchedule); }

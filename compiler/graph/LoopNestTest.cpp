@@ -102,7 +102,10 @@ func.func @main(%x: tensor<2x3xf32>, %y: tensor<3x4xf32>, %i: tensor<2x3xi64>, %
     %r = graph.add %p, %q : tensor<f32>
     graph.yield %r : tensor<f32>
   }
-  %gr = graph.group "g" : tensor<2x3xf32> { graph.yield %x : tensor<2x3xf32> }
+  %gr = graph.group "g" : tensor<2x3xf32> {
+    %in = graph.exp %x : tensor<2x3xf32>
+    graph.yield %in : tensor<2x3xf32>
+  }
   return
 })";
 

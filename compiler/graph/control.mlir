@@ -12,7 +12,10 @@ func.func @round_trip(%c: tensor<i1>, %n: tensor<i64>, %x: tensor<2xf32>) -> ten
     graph.yield %b, %s : tensor<i1>, tensor<2xf32>
   }
   // CHECK: graph.group "g" {card = "c"} : tensor<2xf32> {
-  %g = graph.group "g" {card = "c"} : tensor<2xf32> { graph.yield %l : tensor<2xf32> }
+  %g = graph.group "g" {card = "c"} : tensor<2xf32> {
+    %e = graph.exp %l : tensor<2xf32>
+    graph.yield %e : tensor<2xf32>
+  }
   return %g : tensor<2xf32>
 }
 
@@ -59,5 +62,115 @@ func.func @sc1(%x: tensor<2xf32>) {
 func.func @i1(%c: tensor<2xi1>) {
   // expected-error @+1 {{I1: the condition must be one element of i1, but is 'tensor<2xi1>'}}
   graph.if %c : (tensor<2xi1>) -> () { graph.yield } else { graph.yield }
+  return
+}
+
+// -----
+
+func.func @gr1_shape(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{GR1: result 0 is of 'tensor<100x100xf32>', but the body yields 'tensor<4x8xf32>'; both must be of one type}}
+  %g = graph.group "g" : tensor<100x100xf32> {
+    %e = graph.exp %x : tensor<4x8xf32>
+    graph.yield %e : tensor<4x8xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @gr1_type(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{GR1: result 0 is of 'tensor<4x8xi64>', but the body yields 'tensor<4x8xf32>'}}
+  %g = graph.group "g" : tensor<4x8xi64> {
+    %e = graph.exp %x : tensor<4x8xf32>
+    graph.yield %e : tensor<4x8xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @gr1_number(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{GR1: a region yields 1 values, but 2 are needed}}
+  %g:2 = graph.group "g" : tensor<4x8xf32>, tensor<4x8xf32> {
+    %e = graph.exp %x : tensor<4x8xf32>
+    graph.yield %e : tensor<4x8xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @gr1_nothing(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{GR1: a group has at least one result; remove the group of ops that nobody reads}}
+  "graph.group"() <{name = "g"}> ({
+    %e = graph.exp %x : tensor<4x8xf32>
+    graph.yield
+  }) : () -> ()
+  return
+}
+
+// -----
+
+func.func @gr2(%x: tensor<4x8xf32>) {
+  %g = graph.group "outer" : tensor<4x8xf32> {
+    // expected-error @+1 {{GR2: group 'inner' is in group 'outer'; no group is in a group}}
+    %i = graph.group "inner" : tensor<4x8xf32> {
+      %e = graph.exp %x : tensor<4x8xf32>
+      graph.yield %e : tensor<4x8xf32>
+    }
+    graph.yield %i : tensor<4x8xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @gr3_empty(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{GR3: the body has no op beside its yield, so that there is nothing to compute; read the value itself}}
+  %g = graph.group "g" : tensor<4x8xf32> { graph.yield %x : tensor<4x8xf32> }
+  return
+}
+
+// -----
+
+func.func @gr3_outer(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{GR3: value 1 that the body yields is made outside of it; read the value itself, not a result of the group}}
+  %g:2 = graph.group "g" : tensor<4x8xf32>, tensor<4x8xf32> {
+    %e = graph.exp %x : tensor<4x8xf32>
+    graph.yield %e, %x : tensor<4x8xf32>, tensor<4x8xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @gr4(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{GR4: 'loop.schedule' must be a dictionary with the name of a mechanism, such as {form = "pointwise"}, but is {chunk = 4096 : i64}}}
+  %g = graph.group "g" {loop.schedule = {chunk = 4096}} : tensor<4x8xf32> {
+    %e = graph.exp %x : tensor<4x8xf32>
+    graph.yield %e : tensor<4x8xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @gr5_hosted(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{GR5: 'graph.cumsum' cannot be in a kernel, and so in no group; move it out of the group}}
+  %g = graph.group "g" : tensor<4x8xf32> {
+    %s = graph.cumsum %x {axis = 1} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+    graph.yield %s : tensor<4x8xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @gr5_other_dialect(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{GR5: 'math.exp' cannot be in a kernel}}
+  %g = graph.group "g" : tensor<4x8xf32> {
+    %e = math.exp %x : tensor<4x8xf32>
+    graph.yield %e : tensor<4x8xf32>
+  }
   return
 }

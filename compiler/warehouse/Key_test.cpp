@@ -203,9 +203,11 @@ protected:
 
   /// Skeletons of the deciding ops of the one group.
   Strings of(StringRef arguments, StringRef body) {
-    std::string text = ("func.func @main(" + arguments + ") {\n\"graph.group\"() ({\n" + body +
-                        "\n\"graph.yield\"() : () -> ()\n}) {name = \"g\"} : () -> ()\nreturn\n}")
-                           .str();
+    std::string text =
+        ("func.func @main(" + arguments + ") {\n%g = graph.group \"g\" : tensor<f32> {\n" + body +
+         "\n%made = graph.constant dense<0.0> : tensor<f32>\n"
+         "graph.yield %made : tensor<f32>\n}\nreturn\n}")
+            .str();
     module = parseSourceString<ModuleOp>(text, &context);
     EXPECT_TRUE(module) << text;
     Strings skeletons;
