@@ -110,8 +110,13 @@ DimVector dimsOf(Type type) {
     return dimsOf(named);
   DimVector dims;
   for (int64_t extent : tensor.getShape())
-    dims.push_back(ShapedType::isDynamic(extent) ? Dim::symbol("?") : Dim(extent));
+    dims.push_back(ShapedType::isDynamic(extent) ? Dim::tooLarge() : Dim(extent));
   return dims;
+}
+
+bool hasNamedSizes(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  return tensor.hasStaticShape() || isa_and_nonnull<DimsAttr>(tensor.getEncoding());
 }
 
 DimsAttr dimsAttr(MLIRContext *context, ArrayRef<Dim> dims) {

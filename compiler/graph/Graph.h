@@ -37,6 +37,11 @@ template <typename ConcreteOp>
 class Routine : public mlir::OpTrait::TraitBase<ConcreteOp, Routine> {};
 } // namespace heddle::graph
 
+namespace heddle::graph {
+/// TN1: whether each dynamic size of a ranked tensor has a name.
+bool hasNamedSizes(mlir::Type tensor);
+} // namespace heddle::graph
+
 #include "compiler/graph/Dialect.h.inc"
 #define GET_TYPEDEF_CLASSES
 #include "compiler/graph/Types.h.inc"
@@ -49,7 +54,8 @@ namespace heddle::graph {
 
 using mlir::RankedTensorType;
 
-/// Sizes of a tensor type: constants, or the expressions that its encoding names.
+/// Sizes of a tensor type: constants, or the expressions that its encoding names; no value of what
+/// no op takes (TN1).
 DimVector dimsOf(mlir::Type tensor);
 inline DimVector dimsOf(mlir::Value value) { return dimsOf(value.getType()); }
 /// The tensor type of these sizes; it has an encoding only where a size is not constant.

@@ -20,7 +20,8 @@ def Graph_Dialect : Dialect {
   let summary = "primitive tensor ops with value semantics and named sizes";
   let description = [{
     Tensors are ranked. A size that is not constant has a name, in the encoding of the type:
-    `tensor<?x3x?xf32, #graph.dims<"batch", 3, "2*w + 1">>`. Equal texts are equal sizes. A signless
+    `tensor<?x3x?xf32, #graph.dims<"batch", 3, "2*w + 1">>`. Equal texts are equal sizes; ops take no tensor with a
+    dynamic size that has no name (TN1). A signless
     integer is signed, `ui8` is unsigned, `i1` is a truth value. Elementwise ops take operands of one
     shape; `graph.broadcast` makes it. Locations carry the name of the ONNX node.
 
@@ -85,7 +86,9 @@ def Graph_ListType : TypeDef<Graph_Dialect, "List"> {
   let assemblyFormat = "`<` $kind `,` $element `,` $rank `>`";
 }
 
-def Graph_Tensor : AnyTypeOf<[AnyRankedTensor]>;
+def Graph_Tensor : Type<
+    And<[AnyRankedTensor.predicate, CPred<"::heddle::graph::hasNamedSizes($_self)">]>,
+    "ranked tensor whose dynamic sizes have names, as #graph.dims gives them (TN1)">;
 
 /// `constraints`: what the verifier or the shape rule holds an op to, each with the label that its
 /// messages begin with. docs/spec/graph.md lists them.

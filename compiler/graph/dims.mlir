@@ -28,3 +28,27 @@ func.func private @number(tensor<?x4xf32, #graph.dims<"h", 3>>)
 
 // expected-error @+1 {{#graph.dims says 'h' where the shape of the tensor says otherwise}}
 func.func private @name(tensor<4xf32, #graph.dims<"h">>)
+
+// -----
+
+func.func @nameless(%x: tensor<?x?xf32>) {
+  // expected-error @+1 {{operand #0 must be ranked tensor whose dynamic sizes have names, as #graph.dims gives them (TN1), but got 'tensor<?x?xf32>'}}
+  %y = graph.transpose %x {permutation = array<i64: 1, 0>} : (tensor<?x?xf32>) -> tensor<?x?xf32>
+  return
+}
+
+// -----
+
+func.func @nameless_result(%x: tensor<2x3xf32>) {
+  // expected-error @+1 {{result #0 must be ranked tensor whose dynamic sizes have names, as #graph.dims gives them (TN1), but got 'tensor<?xf32>'}}
+  %y = graph.reshape %x : (tensor<2x3xf32>) -> tensor<?xf32>
+  return
+}
+
+// -----
+
+func.func @nameless_values(%x: tensor<?xf32>) {
+  // expected-error @+1 {{operand #0 must be variadic of ranked tensor whose dynamic sizes have names, as #graph.dims gives them (TN1), but got 'tensor<?xf32>'}}
+  %y = graph.concat %x, %x {axis = 0} : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+  return
+}

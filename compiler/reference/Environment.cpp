@@ -72,7 +72,7 @@ llvm::Error Environment::bind(Operation *op, Type type, ArrayRef<int64_t> shape)
                            Twine(dims.size()));
   for (auto [dim, size] : llvm::zip(dims, shape)) {
     auto name = dim.symbolName();
-    if (name && *name != "?" && !lookup(*name)) {
+    if (name && !lookup(*name)) {
       symbols[*name] = size;
       bound.push_back(*name);
     }

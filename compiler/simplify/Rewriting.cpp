@@ -48,8 +48,7 @@ DimVector refine(Refinement &refinement, ArrayRef<Dim> was, ArrayRef<Dim> is) {
     resolved.collectSymbols(used);
     // Only symbols that an op bound are refined ("$..."), never those of the model's inputs.
     bool isFree = symbol && StringRef(*symbol).starts_with("$") &&
-                  !llvm::is_contained(used, *symbol) && !llvm::is_contained(used, "?") &&
-                  !refinement.count(*symbol);
+                  !llvm::is_contained(used, *symbol) && !refinement.count(*symbol);
     if (isFree)
       refinement.try_emplace(*symbol, resolved);
     result.push_back(isFree ? resolved : old);
