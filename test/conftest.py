@@ -19,10 +19,11 @@ for name in ("COLUMNS", "NO_COLOR", "HEDDLE_COST_MODEL", "HEDDLE_CPU", "HEDDLE_R
 os.environ["HEDDLE_CACHE"] = ""  # tests are of the compiler, not of what it once made
 
 
+from heddle import compiler as heddle_compiler  # noqa: E402
+
+heddle_compiler.compile.__kwdefaults__["verify_stages"] = True
 OPT_LEVEL = os.environ.get("HEDDLE_TEST_OPT")  # of LLVM, where a test asks for none
 if OPT_LEVEL:
-    from heddle import compiler as heddle_compiler
-
     heddle_compiler.compile.__kwdefaults__["opt_level"] = int(OPT_LEVEL)
 
 

@@ -333,6 +333,7 @@ llvm::Expected<CompileOptions> heddle::optionsOf(const heddle_compile_options_t 
     return std::move(error);
   options.jobs = given->jobs;
   options.plansOnly = given->plan_only;
+  options.verifiesStages |= given->verify_stages != 0;
   options.cache = cacheOf(given->cache, given->cache_limit_bytes);
   if (given->progress)
     options.progress = [report = given->progress,
@@ -408,7 +409,8 @@ static heddle_status_t *compileSource(const ModelSource &source,
     made->options = std::move(*options);
     if (!source.bytes)
       made->key = keyOfModel(source.path, made->options);
-    if (made->key && made->options.printAfter.empty()) // what is cached has no stages
+    bool showsStages = !made->options.printAfter.empty() || (given && given->verify_stages);
+    if (made->key && !showsStages) // what is cached has none
       if (auto found = findCached(*made->key, made->options))
         made->cached.emplace(std::move(*found));
     made->isCached = made->cached.has_value();

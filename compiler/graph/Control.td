@@ -66,7 +66,8 @@ def Graph_GroupOp : Graph_Op<"group", [RecursiveMemoryEffects, SingleBlock, NoRe
   let description = [{
     Made by partition. `name` identifies it in the plan; `kind` says what it was built around, or names the mechanism of
     the card that claimed it. The chooser adds `card`, `card_hash` and the schedule: a dictionary `loop.schedule` of
-    the mechanism's name, as `form`, and of knobs. Groups of a block with one `region` are launched together.
+    the mechanism's name, as `form`, and of knobs. Groups of a block with one `region` are launched together. What
+    mechanisms hold a schedule to is in [cards](cards.md), *Mechanisms*.
   }];
   let constraints = ["GR1: the body ends with graph.yield of as many values as there are results, at least one, of their types.",
                      "GR2: no group is in a group.",

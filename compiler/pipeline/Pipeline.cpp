@@ -14,12 +14,12 @@
 #include "compiler/pipeline/Planning.h"
 #include "compiler/pipeline/Report.h"
 #include "compiler/pipeline/Stages.h"
+#include "compiler/pipeline/Verify.h"
 #include "compiler/plan/Plan.h"
 #include "compiler/ragged/Ragged.h"
 #include "compiler/simplify/Passes.h"
 #include "compiler/training/Step.h"
 
-#include "mlir/IR/Verifier.h"
 #include "llvm/Support/Threading.h"
 
 #include <thread>
@@ -113,16 +113,17 @@ static llvm::Error simplifyGraph(Compiled &compiled, const CompileOptions &optio
   return checkLayouts(compiled);
 }
 
+/// Verifies what it takes and what it makes: what is wrong before it would be wrong numbers after.
 static llvm::Error lowerGroups(Compiled &compiled) {
+  if (llvm::Error error = requireValid(*compiled.graph, "before lower"))
+    return error;
   auto model = compiled.graph->lookupSymbol<func::FuncOp>("main");
   for (lower::Settled &each :
        lower::settle(model, compiled.machine)) // of a graph that came planned
     compiled.simplified.push_back({each.group, each.mechanism});
   if (llvm::Error error = lower::lowerModel(model, compiled.machine, compiled.program))
     return error;
-  if (failed(verify(*compiled.program.module)))
-    return makeError(ErrorCode::Internal, "internal error: a kernel is not valid");
-  return llvm::Error::success();
+  return requireValid(*compiled.program.module, "after lower");
 }
 
 static llvm::Error emitProgram(Compiled &compiled, const CompileOptions &options) {
@@ -158,9 +159,9 @@ static llvm::Error compileFor(std::shared_ptr<const target::Target> target, Comp
   if (!options.plansOnly) {
     if (llvm::Error error = stages.run(
             "lower", 0.25, [&] { return lowerGroups(compiled); },
-            [&] { return textOf(*compiled.program.module); }))
+            [&] { return *compiled.program.module; }))
       return error;
-    if (llvm::Error error = stages.run(
+    if (llvm::Error error = stages.runToText(
             "emit", 0.4, [&] { return emitProgram(compiled, options); },
             [&] { return codeOf(compiled); }))
       return error;
@@ -182,7 +183,7 @@ static llvm::Error compileStages(Compiled &compiled, const CompileOptions &optio
   if (!options.isPlanned)
     if (llvm::Error error = stages.run(
             "simplify", 0.1, [&] { return simplifyGraph(compiled, options, *targets); },
-            [&] { return graphText(compiled); }))
+            [&] { return *compiled.graph; }))
       return error;
   for (size_t i = 0; i + 1 < targets->size(); ++i) {
     stages.enterVariant(i, targets->size(), (*targets)[i]->name);
@@ -237,7 +238,7 @@ llvm::Expected<std::unique_ptr<Compiled>> compile(const ModelSource &source,
               result->graph = std::move(*graph);
             return graph.takeError();
           },
-          [&] { return graphText(*result); }))
+          [&] { return *result->graph; }))
     return std::move(error);
   if (llvm::Error error = compileStages(*result, options, stages))
     return std::move(error);

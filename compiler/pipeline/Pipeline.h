@@ -49,6 +49,11 @@ struct CompileOptions {
   std::function<void(llvm::StringRef stage, llvm::StringRef text)> print;
   bool isPlanned = false; // the graph's groups have their schedules: begins at lower
   bool plansOnly = false; // ends after the plan: there are no objects
+#ifdef NDEBUG
+  bool verifiesStages = false; // the module is verified after each stage (see Verify.h)
+#else
+  bool verifiesStages = true;
+#endif
 };
 
 /// A group that was made and then split again, since its kernel could not be made or did not pay.

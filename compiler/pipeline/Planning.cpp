@@ -310,9 +310,22 @@ static bool isAsPartitioned(Compiled &compiled, Deciders &deciders, partition::O
   return isAlike;
 }
 
+/// Whether the function has no groups yet, as the partitioner takes it.
+static llvm::Error requireUngrouped(func::FuncOp main) {
+  std::string name;
+  main.walk([&](graph::GroupOp group) { name = group.getName().str(); });
+  if (name.empty())
+    return llvm::Error::success();
+  return makeError(ErrorCode::Usage,
+                   "GR2: the function has group '" + name +
+                       "' already, and no group is in a group; what has groups goes to lower");
+}
+
 llvm::Error planGroups(const CompileOptions &options, Compiled &compiled, Stages &stages) {
   auto main = [&] { return compiled.graph->lookupSymbol<func::FuncOp>("main"); };
-  auto text = [&] { return graphText(compiled); };
+  auto module = [&] { return *compiled.graph; };
+  if (llvm::Error error = requireUngrouped(main()))
+    return error;
   OwningOpRef<ModuleOp> whole = compiled.graph->clone();
   std::unique_ptr<Deciders> deciders;
   partition::Options groups;
@@ -369,9 +382,9 @@ llvm::Error planGroups(const CompileOptions &options, Compiled &compiled, Stages
     return llvm::Error::success();
   };
   while (true) {
-    if (llvm::Error error = stages.run("partition", 0.2, split, text))
+    if (llvm::Error error = stages.run("partition", 0.2, split, module))
       return error;
-    if (llvm::Error error = stages.run("plan", 0.22, choose, text))
+    if (llvm::Error error = stages.run("plan", 0.22, choose, module))
       return error;
     if (isSettled)
       break;
@@ -381,7 +394,7 @@ llvm::Error planGroups(const CompileOptions &options, Compiled &compiled, Stages
   if (!goal.limit && goal.share == 0)
     return llvm::Error::success();
   return arrangeMemory(compiled, goal, again,
-                       [&] { return stages.run("plan", 0.23, choose, text); });
+                       [&] { return stages.run("plan", 0.23, choose, module); });
 }
 
 } // namespace heddle

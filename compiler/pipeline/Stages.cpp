@@ -2,6 +2,8 @@
 
 #include "compiler/pipeline/Stages.h"
 
+#include "compiler/pipeline/Verify.h"
+
 #include <chrono>
 
 using namespace mlir;
@@ -19,8 +21,8 @@ void Stages::enterVariant(size_t i, size_t count, StringRef name) {
   target = name.str();
 }
 
-llvm::Error Stages::run(StringRef name, double fraction, llvm::function_ref<llvm::Error()> stage,
-                        llvm::function_ref<std::string()> text) {
+llvm::Error Stages::carryOut(StringRef name, double fraction,
+                             llvm::function_ref<llvm::Error()> stage) {
   assert(llvm::is_contained(stageNames(), name));
   if (options.progress)
     options.progress(name, before + fraction * share);
@@ -29,8 +31,29 @@ llvm::Error Stages::run(StringRef name, double fraction, llvm::function_ref<llvm
     return error;
   std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
   seconds[name.str()] = seconds.value(name.str(), 0.0) + passed.count();
+  return llvm::Error::success();
+}
+
+void Stages::print(StringRef name, llvm::function_ref<std::string()> text) {
   if (options.print && options.printAfter.count(name.str()))
     options.print((target.empty() ? name : name + " for " + target).str(), text());
+}
+
+llvm::Error Stages::run(StringRef name, double fraction, llvm::function_ref<llvm::Error()> stage,
+                        llvm::function_ref<ModuleOp()> made) {
+  if (llvm::Error error = carryOut(name, fraction, stage))
+    return error;
+  print(name, [&] { return textOf(made()); });
+  return options.verifiesStages ? requireValid(made(), ("after " + name).str())
+                                : llvm::Error::success();
+}
+
+llvm::Error Stages::runToText(StringRef name, double fraction,
+                              llvm::function_ref<llvm::Error()> stage,
+                              llvm::function_ref<std::string()> text) {
+  if (llvm::Error error = carryOut(name, fraction, stage))
+    return error;
+  print(name, text);
   return llvm::Error::success();
 }
 

@@ -1,5 +1,5 @@
 // Stages: carries out the stages of a compilation by name: how long each takes, who is told of it,
-// and the module after it as text for who asks for that.
+// whether the module after it is valid, and that module as text for who asks for that.
 #ifndef HEDDLE_PIPELINE_STAGES_H
 #define HEDDLE_PIPELINE_STAGES_H
 
@@ -12,15 +12,24 @@ class Stages {
 public:
   explicit Stages(const CompileOptions &options) : options(options) {}
 
-  /// Runs `stage`, which begins at `fraction` of a compilation. `text` gives what it has made.
+  /// Runs `stage`, which begins at `fraction` of a compilation, and verifies the module that it has
+  /// made where that is asked for, as it is in builds with assertions.
   llvm::Error run(llvm::StringRef name, double fraction, llvm::function_ref<llvm::Error()> stage,
-                  llvm::function_ref<std::string()> text);
+                  llvm::function_ref<mlir::ModuleOp()> made);
+  /// Runs a stage that makes no module, but `text`.
+  llvm::Error runToText(llvm::StringRef name, double fraction,
+                        llvm::function_ref<llvm::Error()> stage,
+                        llvm::function_ref<std::string()> text);
   /// What begins from now on is for variant number `i` of `count`, which is compiled for `target`.
   void enterVariant(size_t i, size_t count, llvm::StringRef target);
 
   Json seconds = Json::object(); // of each stage that has ended
 
 private:
+  llvm::Error carryOut(llvm::StringRef name, double fraction,
+                       llvm::function_ref<llvm::Error()> stage);
+  void print(llvm::StringRef name, llvm::function_ref<std::string()> text);
+
   const CompileOptions &options;
   double before = 0, share = 1; // of the whole compilation: earlier variants, this one
   std::string target;

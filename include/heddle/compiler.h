@@ -84,6 +84,8 @@ typedef struct heddle_compile_options {
   const char *subnormals; /* "keep": results below the normal numbers (1.2e-38 in float32) are as
                              IEEE 754 says; "flush": they are 0, since arithmetic on such numbers is
                              up to 100 times slower; NULL: "keep" where math is "strict" */
+  int verify_stages; /* not 0: what each stage has made is verified, for who changes the compiler;
+                        otherwise only what the stage `lower` takes and makes is */
 } heddle_compile_options_t;
 
 /* Refuses options, their recipe of a training among them, that no model can be compiled with. */

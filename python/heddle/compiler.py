@@ -207,6 +207,7 @@ def _options(given):
             cost_model=_encoded(given["cost_model"]),
             chooser=_encoded(given["chooser"]),
             subnormals=_encoded(given["subnormals"]),
+            verify_stages=int(bool(given["verify_stages"])),
         )
 
 
@@ -313,6 +314,7 @@ def compile(  # noqa: A001: the package's own word
     cost_model=None,
     chooser=None,
     subnormals=None,
+    verify_stages=False,
 ):
     """Compiles an ONNX model and returns a Module ready to run.
 
@@ -349,6 +351,7 @@ def compile(  # noqa: A001: the package's own word
     functions  paths of ONNX models or FunctionProtos, or such protos themselves, whose functions
                the model's nodes may call by domain and name (docs/guide/custom-ops.md)
     profile    code that can tell a Session's `profile` how long each group of ops took
+    verify_stages  what each stage has made is verified, not only the stage lower
     load       False returns what was compiled instead, which this machine need not be able to run
 
     The result's `compiled` has `write`, `plan` and `report`.

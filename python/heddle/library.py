@@ -158,6 +158,7 @@ class CompileOptions(ctypes.Structure):
         ("cost_model", c_char_p),
         ("chooser", c_char_p),
         ("subnormals", c_char_p),
+        ("verify_stages", c_int),
     ]
 
 

@@ -32,7 +32,8 @@ def cases():
 def results_of(mode):
     """{test: record}"""
     level = os.environ.get("HEDDLE_TEST_OPT")
-    return suite.run(mode, {"threads": 1} | ({"opt_level": int(level)} if level else {}))
+    return suite.run(mode, {"threads": 1, "verify_stages": True}
+                     | ({"opt_level": int(level)} if level else {}))
 
 
 @pytest.fixture(scope="module")

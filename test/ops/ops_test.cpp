@@ -132,6 +132,7 @@ std::string messageOf(heddle_status_t *status) {
 
 CompileOptions plainOptions() {
   CompileOptions options;
+  options.verifiesStages = true;
   if (const char *target = getenv("HEDDLE_OPS_TARGET"))
     options.target = target;
   if (const char *level = getenv("HEDDLE_OPS_OPT"))

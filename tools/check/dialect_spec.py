@@ -78,7 +78,7 @@ DIALECTS = (
              ("Routines", "hosted/Routine.td"),
              ("Lists, strings and images", "hosted/Hosted.td")),
             ("Graph_DimsAttr", "Graph_StoredAttr", "Graph_ListType"),
-            " What an op\nmeans is what `compiler/reference` computes."),
+            " What an op\nmeans is what `compiler/reference` computes.", "Function.h"),
     Dialect("program",
             (("Memory", "Memory.td"), ("The run", "Run.td"), ("Values", "Values.td")),
             ("Program_PtrType",)))

@@ -12,7 +12,8 @@ void registerInterpret();
 void registerApplyCard();
 /// heddle-ragged: rows with lengths of their own.
 void registerMakeRagged();
-/// heddle-plan and heddle-lower: the stages after partition; steps of the targets.
+/// heddle-plan and heddle-lower: the stages after partition; heddle-verify: what holds between two;
+/// steps of the targets.
 void registerStages();
 
 } // namespace heddle::opt

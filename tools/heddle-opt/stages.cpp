@@ -1,8 +1,9 @@
 // stages: the stages after partition as passes: heddle-plan chooses cards and knobs, heddle-lower
-// writes the kernels and the program around them.
+// writes the kernels and the program around them; heddle-verify is what both begin with.
 
 #include "compiler/lower/program/Model.h"
 #include "compiler/pipeline/Planning.h"
+#include "compiler/pipeline/Verify.h"
 #include "compiler/program/Dialect.h"
 #include "compiler/warehouse/Warehouse.h"
 #include "tools/heddle-opt/passes.h"
@@ -38,6 +39,8 @@ private:
     auto main = getOperation().lookupSymbol<func::FuncOp>("main");
     auto chosen = target::targetFor(target);
     llvm::Error error = chosen.takeError();
+    if (!error && failed(verifyStage(getOperation())))
+      return signalPassFailure();
     if (!error && !main)
       error = makeError(ErrorCode::Usage, "there is no function @main");
     if (!error)
@@ -69,6 +72,7 @@ struct PlanPass final : Stage {
                   const program::Machine &machine) final {
     CompileOptions options;
     options.without.insert(without.begin(), without.end());
+    options.verifiesStages = true;
     Compiled compiled;
     compiled.context = {module.getContext(), [](MLIRContext *) {}}; // it belongs to the driver
     compiled.graph = module.clone();
@@ -108,6 +112,17 @@ struct LowerPass final : Stage {
     return llvm::Error::success();
   }
 };
+
+/// Holds a module to what it is held to between two stages.
+struct VerifyPass final : PassWrapper<VerifyPass, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(VerifyPass)
+  StringRef getArgument() const final { return "heddle-verify"; }
+  StringRef getDescription() const final { return "symbols are bound, schedules can be read"; }
+  void runOnOperation() final {
+    if (failed(verifyStage(getOperation())))
+      signalPassFailure();
+  }
+};
 } // namespace
 
 void registerStages() {
@@ -115,6 +130,7 @@ void registerStages() {
     backend->registerPasses();
   PassRegistration<PlanPass>();
   PassRegistration<LowerPass>();
+  PassRegistration<VerifyPass>();
 }
 
 } // namespace heddle::opt

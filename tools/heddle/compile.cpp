@@ -168,6 +168,8 @@ Run addCompile(Parser app) {
           "print what these stages have made, to standard error: import, simplify, "
           "partition, plan, lower, emit")
       .type("STAGE,...");
+  app.addFlag("--verify-stages", &options->compile.verifiesStages,
+              "verify what each stage has made, not only the stage lower");
   app.addFlag("-v,--verbose", &options->isVerbose, "print the whole report");
   app.addJson(&options->isJson);
   return [options] { return run(*options); };

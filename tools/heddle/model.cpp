@@ -195,6 +195,7 @@ void withRawOptions(const CompileOptions &options,
   raw.cache = options.isUncached ? "" : options.cache ? options.cache->c_str() : nullptr;
   raw.cache_limit_bytes = options.cacheLimit;
   raw.plan_only = options.plansOnly;
+  raw.verify_stages = options.verifiesStages;
   raw.print_after = orNull(options.printAfter);
   raw.print = [](void *, const char *stage, const char *text) {
     std::cerr << "// after " << stage << "\n" << text << std::flush;

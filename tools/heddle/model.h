@@ -25,7 +25,7 @@ struct CompileOptions {
   std::optional<std::string> cache; // a folder, "" for none
   bool isUncached = false;          // whatever the folder
   int64_t cacheLimit = 0;
-  bool showProgress = false, profiles = false, plansOnly = false;
+  bool showProgress = false, profiles = false, plansOnly = false, verifiesStages = false;
   std::vector<std::string> functions;    // files of them
   std::vector<std::string> customOps;    // libraries, which are loaded when they are read
   std::vector<std::string> shapes, dims; // that the artefact is made for, no others

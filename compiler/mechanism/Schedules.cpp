@@ -1,0 +1,109 @@
+// Schedules: see Schedules.h.
+
+#include "compiler/mechanism/Schedules.h"
+
+#include "compiler/mechanism/Mechanism.h"
+#include "compiler/mechanism/Versions.h"
+
+using namespace mlir;
+
+namespace heddle::mechanism {
+namespace {
+
+constexpr int64_t kLargest = std::numeric_limits<int32_t>::max();
+
+/// The schedule of one group.
+struct Reader {
+  graph::GroupOp group;
+  const Mechanism *mechanism = nullptr;
+
+  InFlightDiagnostic refuse(StringRef label) const {
+    return graph::GroupOp(group).emitOpError() << label << ": ";
+  }
+
+  LogicalResult read(DictionaryAttr schedule) {
+    auto form = schedule.getAs<StringAttr>("form");
+    mechanism = form ? find(form) : nullptr;
+    if (mechanism)
+      return readFields(schedule, /*isVersion=*/false);
+    auto names = llvm::map_range(all(), [](const Mechanism *each) { return each->name; });
+    return refuse("SK1") << "there is no mechanism '" << (form ? form.getValue() : "")
+                         << "'; known: " << llvm::join(names, ", ");
+  }
+
+private:
+  bool isKernel() const { return mechanism->type == CardType::Kernel; }
+
+  LogicalResult readFields(DictionaryAttr schedule, bool isVersion) const {
+    for (NamedAttribute field : schedule)
+      if (failed(readField(field, isVersion)))
+        return failure();
+    return success();
+  }
+
+  LogicalResult readField(NamedAttribute field, bool isVersion) const {
+    StringRef name = field.getName();
+    if (name == "form" || (isVersion && name == kWhen))
+      return success();
+    if (name == kVersions && !isVersion)
+      return readVersions(field.getValue());
+    if (isKernel() && (name == "source" || name == "code"))
+      return isa<StringAttr>(field.getValue())
+                 ? success()
+                 : LogicalResult(refuse("SK2") << "'" << name << "' of a kernel is text, but is "
+                                               << field.getValue());
+    if (!isKernel() && !llvm::is_contained(mechanism->knobs, name)) {
+      std::string known = mechanism->knobs.empty() ? "none" : llvm::join(mechanism->knobs, ", ");
+      return refuse("SK2") << "mechanism '" << mechanism->name << "' has no knob '" << name
+                           << "'; its knobs: " << known;
+    }
+    auto number = dyn_cast<IntegerAttr>(field.getValue());
+    bool isNumber = number && number.getType().isSignlessInteger(64);
+    if (isNumber && (isKernel() || (number.getInt() >= 1 && number.getInt() <= kLargest)))
+      return success();
+    if (isKernel())
+      return refuse("SK3") << "knob '" << name << "' must be an i64, but is " << field.getValue();
+    return refuse("SK3") << "knob '" << name << "' must be an i64 from 1 to " << kLargest
+                         << ", but is " << field.getValue()
+                         << "; leave it out, and lower finds a number";
+  }
+
+  LogicalResult readVersions(Attribute versions) const {
+    auto list = dyn_cast<ArrayAttr>(versions);
+    if (!list)
+      return refuse("SK4") << "'versions' must be a list of schedules, but is " << versions;
+    for (Attribute version : list) {
+      auto schedule = dyn_cast<DictionaryAttr>(version);
+      auto form = schedule ? schedule.getAs<StringAttr>("form") : StringAttr();
+      if (!form || form.getValue() != mechanism->name)
+        return refuse("SK4") << "a version must be a schedule of '" << mechanism->name
+                             << "', as the group's, but is " << version;
+      auto bounds = schedule.getAs<DictionaryAttr>(kWhen);
+      if (!bounds || !llvm::all_of(bounds, isBound))
+        return refuse("SK4") << "a version says under 'when' what sizes are at most, such as "
+                                "{batch = 4 : i64}, but this is "
+                             << version;
+      if (failed(readFields(schedule, /*isVersion=*/true)))
+        return failure();
+    }
+    return success();
+  }
+
+  static bool isBound(NamedAttribute bound) {
+    auto number = dyn_cast<IntegerAttr>(bound.getValue());
+    return number && number.getType().isSignlessInteger(64) &&
+           graph::Dim::parse(bound.getName().strref()).has_value();
+  }
+};
+} // namespace
+
+LogicalResult verifySchedules(Operation *root) {
+  bool isValid = true;
+  root->walk([&](graph::GroupOp group) {
+    if (DictionaryAttr schedule = group.getSchedule())
+      isValid &= succeeded(Reader{group}.read(schedule));
+  });
+  return success(isValid);
+}
+
+} // namespace heddle::mechanism

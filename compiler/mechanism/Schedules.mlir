@@ -1,0 +1,205 @@
+// What mechanisms hold schedules to: each label of Schedules.h.
+// RUN: heddle-opt %s --heddle-verify --split-input-file --verify-diagnostics
+
+func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %g = graph.group "g" {loop.schedule = {form = "pointwise", chunk = 64 : i64}} : tensor<4x8xf32> {
+    %e = graph.exp %x : tensor<4x8xf32>
+    graph.yield %e : tensor<4x8xf32>
+  }
+  return %g : tensor<4x8xf32>
+}
+
+// -----
+
+func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %g = graph.group "g" {loop.schedule = {form = "pointwise"}} : tensor<4x8xf32> {
+    %e = graph.exp %x : tensor<4x8xf32>
+    graph.yield %e : tensor<4x8xf32>
+  }
+  return %g : tensor<4x8xf32>
+}
+
+// -----
+
+func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %g = graph.group "g" {loop.schedule = {form = "kernel.nest", anything = -3 : i64, source = "", code = "x"}} : tensor<4x8xf32> {
+    %e = graph.exp %x : tensor<4x8xf32>
+    graph.yield %e : tensor<4x8xf32>
+  }
+  return %g : tensor<4x8xf32>
+}
+
+// -----
+
+func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %g = graph.group "g" {loop.schedule = {form = "pointwise", chunk = 64 : i64, versions = [{form = "pointwise", chunk = 1 : i64, when = {"2*n" = 32 : i64}}]}} : tensor<4x8xf32> {
+    %e = graph.exp %x : tensor<4x8xf32>
+    graph.yield %e : tensor<4x8xf32>
+  }
+  return %g : tensor<4x8xf32>
+}
+
+// -----
+
+func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  // expected-error @+1 {{SK1: there is no mechanism 'pointwize'; known: pointwise, place, rows, contraction,}}
+  %g = graph.group "g" {loop.schedule = {form = "pointwize"}} : tensor<4x8xf32> {
+    %e = graph.exp %x : tensor<4x8xf32>
+    graph.yield %e : tensor<4x8xf32>
+  }
+  return %g : tensor<4x8xf32>
+}
+
+// -----
+
+func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  // expected-error @+1 {{SK2: mechanism 'pointwise' has no knob 'chonk'; its knobs: chunk}}
+  %g = graph.group "g" {loop.schedule = {form = "pointwise", chonk = 64 : i64}} : tensor<4x8xf32> {
+    %e = graph.exp %x : tensor<4x8xf32>
+    graph.yield %e : tensor<4x8xf32>
+  }
+  return %g : tensor<4x8xf32>
+}
+
+// -----
+
+func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  // expected-error @+1 {{SK2: mechanism 'serial' has no knob 'chunk'; its knobs: none}}
+  %g = graph.group "g" {loop.schedule = {form = "serial", chunk = 64 : i64}} : tensor<4x8xf32> {
+    %e = graph.exp %x : tensor<4x8xf32>
+    graph.yield %e : tensor<4x8xf32>
+  }
+  return %g : tensor<4x8xf32>
+}
+
+// -----
+
+func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  // expected-error @+1 {{SK2: 'source' of a kernel is text, but is 3 : i64}}
+  %g = graph.group "g" {loop.schedule = {form = "kernel.nest", source = 3 : i64}} : tensor<4x8xf32> {
+    %e = graph.exp %x : tensor<4x8xf32>
+    graph.yield %e : tensor<4x8xf32>
+  }
+  return %g : tensor<4x8xf32>
+}
+
+// -----
+
+func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  // expected-error @+1 {{SK3: knob 'chunk' must be an i64 from 1 to 2147483647, but is -5 : i64; leave it out, and lower finds a number}}
+  %g = graph.group "g" {loop.schedule = {form = "pointwise", chunk = -5 : i64}} : tensor<4x8xf32> {
+    %e = graph.exp %x : tensor<4x8xf32>
+    graph.yield %e : tensor<4x8xf32>
+  }
+  return %g : tensor<4x8xf32>
+}
+
+// -----
+
+func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  // expected-error @+1 {{SK3: knob 'chunk' must be an i64 from 1 to 2147483647, but is 0 : i64; leave it out, and lower finds a number}}
+  %g = graph.group "g" {loop.schedule = {form = "pointwise", chunk = 0 : i64}} : tensor<4x8xf32> {
+    %e = graph.exp %x : tensor<4x8xf32>
+    graph.yield %e : tensor<4x8xf32>
+  }
+  return %g : tensor<4x8xf32>
+}
+
+// -----
+
+func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  // expected-error @+1 {{SK3: knob 'chunk' must be an i64 from 1 to 2147483647, but is 2147483648 : i64; leave it out, and lower finds a number}}
+  %g = graph.group "g" {loop.schedule = {form = "pointwise", chunk = 2147483648 : i64}} : tensor<4x8xf32> {
+    %e = graph.exp %x : tensor<4x8xf32>
+    graph.yield %e : tensor<4x8xf32>
+  }
+  return %g : tensor<4x8xf32>
+}
+
+// -----
+
+func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  // expected-error @+1 {{SK3: knob 'chunk' must be an i64 from 1 to 2147483647, but is 64 : i32; leave it out, and lower finds a number}}
+  %g = graph.group "g" {loop.schedule = {form = "pointwise", chunk = 64 : i32}} : tensor<4x8xf32> {
+    %e = graph.exp %x : tensor<4x8xf32>
+    graph.yield %e : tensor<4x8xf32>
+  }
+  return %g : tensor<4x8xf32>
+}
+
+// -----
+
+func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  // expected-error @+1 {{SK3: knob 'chunk' must be an i64 from 1 to 2147483647, but is "64"; leave it out, and lower finds a number}}
+  %g = graph.group "g" {loop.schedule = {form = "pointwise", chunk = "64"}} : tensor<4x8xf32> {
+    %e = graph.exp %x : tensor<4x8xf32>
+    graph.yield %e : tensor<4x8xf32>
+  }
+  return %g : tensor<4x8xf32>
+}
+
+// -----
+
+func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  // expected-error @+1 {{SK3: knob 'width' must be an i64, but is 1.000000e+00 : f32}}
+  %g = graph.group "g" {loop.schedule = {form = "kernel.nest", width = 1.0 : f32}} : tensor<4x8xf32> {
+    %e = graph.exp %x : tensor<4x8xf32>
+    graph.yield %e : tensor<4x8xf32>
+  }
+  return %g : tensor<4x8xf32>
+}
+
+// -----
+
+func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  // expected-error @+1 {{SK4: 'versions' must be a list of schedules, but is 1 : i64}}
+  %g = graph.group "g" {loop.schedule = {form = "pointwise", versions = 1 : i64}} : tensor<4x8xf32> {
+    %e = graph.exp %x : tensor<4x8xf32>
+    graph.yield %e : tensor<4x8xf32>
+  }
+  return %g : tensor<4x8xf32>
+}
+
+// -----
+
+func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  // expected-error @+1 {{SK4: a version must be a schedule of 'pointwise', as the group's, but is {form = "rows",}}
+  %g = graph.group "g" {loop.schedule = {form = "pointwise", versions = [{form = "rows", when = {n = 4 : i64}}]}} : tensor<4x8xf32> {
+    %e = graph.exp %x : tensor<4x8xf32>
+    graph.yield %e : tensor<4x8xf32>
+  }
+  return %g : tensor<4x8xf32>
+}
+
+// -----
+
+func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  // expected-error @+1 {{SK4: a version says under 'when' what sizes are at most, such as {batch = 4 : i64}, but this is {form = "pointwise"}}}
+  %g = graph.group "g" {loop.schedule = {form = "pointwise", versions = [{form = "pointwise"}]}} : tensor<4x8xf32> {
+    %e = graph.exp %x : tensor<4x8xf32>
+    graph.yield %e : tensor<4x8xf32>
+  }
+  return %g : tensor<4x8xf32>
+}
+
+// -----
+
+func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  // expected-error @+1 {{SK4: a version says under 'when' what sizes are at most}}
+  %g = graph.group "g" {loop.schedule = {form = "pointwise", versions = [{form = "pointwise", when = {"2*" = 4 : i64}}]}} : tensor<4x8xf32> {
+    %e = graph.exp %x : tensor<4x8xf32>
+    graph.yield %e : tensor<4x8xf32>
+  }
+  return %g : tensor<4x8xf32>
+}
+
+// -----
+
+func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  // expected-error @+1 {{SK2: mechanism 'pointwise' has no knob 'm'}}
+  %g = graph.group "g" {loop.schedule = {form = "pointwise", versions = [{form = "pointwise", m = 8 : i64, when = {n = 4 : i64}}]}} : tensor<4x8xf32> {
+    %e = graph.exp %x : tensor<4x8xf32>
+    graph.yield %e : tensor<4x8xf32>
+  }
+  return %g : tensor<4x8xf32>
+}
