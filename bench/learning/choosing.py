@@ -23,9 +23,9 @@ from onnx import helper
 import heddle
 from bench.learning import evaluation, sources
 from bench.models import tool
-from heddle.cost import Corpus, ranker
-from heddle.cost.evaluate import usable
-from heddle.cost.train import train
+from heddle_lab.cost import Corpus, ranker
+from heddle_lab.cost.evaluate import usable
+from heddle_lab.cost.train import train
 
 
 def _options():

@@ -17,8 +17,8 @@ import sys
 from pathlib import Path
 
 from bench.models import tool
-from heddle.cost import Corpus
-from heddle.cost import evaluate
+from heddle_lab.cost import Corpus
+from heddle_lab.cost import evaluate
 
 KEPT = Path(__file__).with_name("corpus.db.xz")
 PAGE = tool.ROOT / "docs" / "generated" / "cost.md"

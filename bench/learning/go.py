@@ -29,8 +29,8 @@ from onnx import numpy_helper
 
 from bench.kernels import report
 from bench.models import tool
-from heddle.cost.pictures import load_pyplot
-from heddle.go import (
+from heddle_lab.cost.pictures import load_pyplot
+from heddle_lab.go import (
     Agent,
     Episode,
     Machine,
@@ -45,7 +45,7 @@ from heddle.go import (
     no_fusion,
     pretrain,
 )
-from heddle.go.policy import SAMPLES, network
+from heddle_lab.go.policy import SAMPLES, network
 from heddle.library import UsageError
 
 PICTURES = tool.ROOT / "docs" / "generated"

@@ -1,5 +1,5 @@
-"""What an order of kernels brings that heddle.go searched for a low peak of memory: bytes between
-kernels and milliseconds, beside the compiler's own order.
+"""What an order of kernels brings that heddle_lab.go searched for a low peak of memory: bytes
+between kernels and milliseconds, beside the compiler's own order.
 
     ./dev bench orders [--only shufflenet] [--rounds 5] [--fusion]
 
@@ -20,8 +20,8 @@ from bench.learning import choosing
 from onnx import TensorProto, helper, numpy_helper
 
 import heddle
-from heddle.go import default_fusion, from_onnx, fusion_plan, no_fusion, search_fusion
-from heddle.go.orders import lower_peak
+from heddle_lab.go import default_fusion, from_onnx, fusion_plan, no_fusion, search_fusion
+from heddle_lab.go.orders import lower_peak
 
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 ADAM = {"loss": "cross_entropy", "optimizer": "adam"}

@@ -19,8 +19,8 @@ import numpy as np
 
 from bench.learning import corpus, drawn, sources
 from bench.models import tool
-from heddle.cost import metrics
-from heddle.cost.corpus import features
+from heddle import cost_features
+from heddle_lab.cost import metrics
 
 SEEDS = (0, 1, 2, 3, 14, 15, 16, 4, 5, 6)  # of all families, those that are trained twice
 
@@ -78,7 +78,7 @@ def read(file, least):
 
 def kinds_of(file):
     """Key -> kind of group, of a file of records."""
-    return {group["key"]: group["kind"] for group in features(file)["groups"]}
+    return {group["key"]: group["kind"] for group in cost_features(file)["groups"]}
 
 
 def common(passes, kinds):

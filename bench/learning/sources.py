@@ -56,7 +56,7 @@ def _catalogue(_, count):
 
 
 def _fuzz(folder, count):
-    from heddle.fuzz import generate  # imports ONNX's evaluator, which takes seconds
+    from heddle_lab.fuzz import generate  # imports ONNX's evaluator, which takes seconds
 
     for index in range(count):
         yield f"fuzz_{index:03}", lambda index=index: saved(

@@ -40,7 +40,7 @@ def network(widths, seed):
 
 
 def quadratic_network(widths, seed):
-    from heddle import quadratic
+    from heddle_lab import quadratic
 
     made = network(widths, seed)
     return quadratic.convert(made, "sum", [f"conv{i + 1}" for i in range(len(widths))], seed)
@@ -81,7 +81,7 @@ def accuracy(model, epochs, seed, data):
 def built(widths, epochs, seed, data):
     """The builder on a deeper network."""
     import heddle
-    from heddle import quadratic
+    from heddle_lab import quadratic
     from heddle.training import Trainer, cosine
 
     images, asked, labels, wanted = data

@@ -1,5 +1,5 @@
-// CostModelFile: the inputs are those of python/heddle/cost/network.py: one group of any number of
-// nodes, and any number of candidates.
+// CostModelFile: the inputs are those of python/heddle_lab/cost/network.py: one group of any number
+// of nodes, and any number of candidates.
 
 #include "compiler/api/CostModelFile.h"
 

@@ -17,9 +17,11 @@ from .library import (
     LimitError,
     RefusedError,
     UsageError,
+    check_file,
     extension,
     get_include,
 )
+from .records import cost_features
 from .session import InferenceSession, Module, NodeArg, Session, load
 
 Tensor = extension.Tensor
@@ -38,7 +40,9 @@ __all__ = [
     "Tensor",
     "TensorType",
     "UsageError",
+    "check_file",
     "compile",
+    "cost_features",
     "custom_op",
     "get_include",
     "load",

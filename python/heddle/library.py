@@ -29,19 +29,28 @@ from pathlib import Path
 
 
 class Error(Exception):
-    """What Heddle says about a failure; the base of all below."""
+    """What Heddle says about a failure; the base of all below. `code` is the exit status of a
+    command that ends with it."""
+
+    code = 5
 
 
 class UsageError(Error, ValueError):
     """The caller's mistake: a missing file, a wrong feed, a bad option."""
 
+    code = 2
+
 
 class RefusedError(Error):
     """A model or artefact that Heddle does not accept."""
 
+    code = 3
+
 
 class LimitError(Error, MemoryError):
     """Out of memory, or a size too large for this machine."""
+
+    code = 4
 
 
 class InternalError(Error):
@@ -51,8 +60,11 @@ class InternalError(Error):
 class DiffersError(Error):
     """Numbers differ from the reference."""
 
+    code = 1
 
-ERRORS = {1: DiffersError, 2: UsageError, 3: RefusedError, 4: LimitError, 5: InternalError}
+
+ERRORS = {kind.code: kind for kind in (DiffersError, UsageError, RefusedError, LimitError,
+                                       InternalError)}
 
 MAX_RANK = 16
 UNKNOWN = -1

@@ -42,6 +42,11 @@ class NodeArg:
         return text
 
     @property
+    def numpy_dtype(self):
+        """The dtype of arrays of it; of ml_dtypes where NumPy has none."""
+        return arrays.numpy_dtype(self.dtype)
+
+    @property
     def keys(self):
         """The keys of a map."""
         if self.encoding == library.INT_MAP:
@@ -63,6 +68,12 @@ def _describe(value):
         value.kind,
         value.shares,
     )
+
+
+def _shape_of(tensor, info):
+    is_known = info.kind in (library.TENSOR, library.ANY_RANK) and tensor.rank >= 0
+    shape = tuple(tensor.dims[:tensor.rank]) if is_known else (library.UNKNOWN,)
+    return None if library.UNKNOWN in shape else shape
 
 
 class Module(library.Held):
@@ -137,6 +148,17 @@ class Session(library.Held, library.extension.Session):
         )
         # Held as long as the session: the runtime calls it.
         self._module, self._profile = module, called
+
+    def output_shapes(self, feeds):
+        """{name: shape} of the results for these feeds, whose elements are not looked at. None for
+        a shape known only at run time, a list, or an optional result."""
+        inputs, outputs = self.get_inputs(), self.get_outputs()
+        feeds = arrays.complete(feeds, inputs)
+        fed = [arrays.feed(feeds[info.name], info) for info in inputs]
+        given = (library.Tensor * len(inputs))(*(tensor for tensor, _ in fed))
+        found = (library.Tensor * len(outputs))()
+        call("heddle_session_output_shapes", self._handle, given, len(inputs), found, len(outputs))
+        return {info.name: _shape_of(tensor, info) for tensor, info in zip(found, outputs)}
 
     def seed(self, number):
         """The next run draws its random numbers from this seed (0 to 2^64 - 1), those after it from

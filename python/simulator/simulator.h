@@ -1,5 +1,5 @@
 /* simulator.h: time and memory that a plan of a graph takes on several devices, computed by
- * simulating it. heddle.go (Python) searches plans with it. One evaluation is a single-threaded
+ * simulating it. heddle_lab.go (Python) searches plans with it. One evaluation is a single-threaded
  * function of its arguments, so equal plans have equal results. SPDX-License-Identifier: Apache-2.0
  */
 #ifndef HEDDLE_SIMULATOR_H

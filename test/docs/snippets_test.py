@@ -35,9 +35,9 @@ LEFT_OUT = {
     "./dev ": "the project's own script", "pip install": "nothing is fetched",
     "build/python/bin/python": "models are fetched", "test/onnx/suite.py": "test/onnx",
     "python ragged_search.py": "test/examples", "python train_digits.py": "test/examples",
-    "trainer = Trainer(digits_network()": "test/examples", "heddle cost": "python/heddle/cost",
-    "cost.so": "python/heddle/cost", "compile cost.onnx": "python/heddle/cost",
-    "heddle.quadratic": "test/training/quadratic_test.py", "find_package": "test/package",
+    "trainer = Trainer(digits_network()": "test/examples", "heddle cost": "python/heddle_lab/cost",
+    "cost.so": "python/heddle_lab/cost", "compile cost.onnx": "python/heddle_lab/cost",
+    "heddle_lab.quadratic": "test/training/quadratic_test.py", "find_package": "test/package",
     "heddle.compile(model, ragged": "test/examples",
     "heddle completion": "test/cli/terminal_test.py"}
 
@@ -78,7 +78,7 @@ PAGES = {
 
 def graphs():
     """What the page of graph policies takes as given."""
-    from heddle.go import Machine, Simulator, Space, generate, heft
+    from heddle_lab.go import Machine, Simulator, Space, generate, heft
 
     simulators = [Simulator(generate("gnmt", layers=1), Machine(devices=2))]
     return {"simulators": simulators, "other": Space(simulators[0], heft(simulators[0]))}

@@ -18,16 +18,16 @@ sys.path.insert(0, str(ROOT / "python"))
 
 pytest.importorskip("ml_dtypes")
 
-from heddle.fuzz import distribution, evaluate  # noqa: E402
-from heddle.fuzz.__main__ import main  # noqa: E402
-from heddle.fuzz.campaign import Campaign  # noqa: E402
-from heddle.fuzz.check import Outcome, check  # noqa: E402
-from heddle.fuzz.evaluator_ops import OPS  # noqa: E402
-from heddle.fuzz.generate import generate  # noqa: E402
-from heddle.fuzz.graph import Graph, make_rng  # noqa: E402
-from heddle.fuzz.reduce import reduce_model  # noqa: E402
-from heddle.fuzz.spec import SPECS  # noqa: E402
-from heddle.fuzz.worker import Worker  # noqa: E402
+from heddle_lab.fuzz import distribution, evaluate  # noqa: E402
+from heddle_lab.fuzz.__main__ import main  # noqa: E402
+from heddle_lab.fuzz.campaign import Campaign  # noqa: E402
+from heddle_lab.fuzz.check import Outcome, check  # noqa: E402
+from heddle_lab.fuzz.evaluator_ops import OPS  # noqa: E402
+from heddle_lab.fuzz.generate import generate  # noqa: E402
+from heddle_lab.fuzz.graph import Graph, make_rng  # noqa: E402
+from heddle_lab.fuzz.reduce import reduce_model  # noqa: E402
+from heddle_lab.fuzz.spec import SPECS  # noqa: E402
+from heddle_lab.fuzz.worker import Worker  # noqa: E402
 
 
 needs_library = pytest.mark.usefixtures("compiler")
@@ -151,7 +151,7 @@ def test_a_dead_or_silent_worker_is_a_finding(monkeypatch):
             os.kill(os.getpid(), signal.SIGKILL)
         signal.pause()
 
-    monkeypatch.setattr("heddle.fuzz.check.check", crash)
+    monkeypatch.setattr("heddle_lab.fuzz.check.check", crash)
     model, cases = generate(1, 0, (1, 2))
     worker = Worker()
     try:
@@ -170,7 +170,7 @@ def test_a_finding_is_written_and_reduced(monkeypatch, tmp_path):
         bad = [node for node in model.graph.node if node.op_type == "Relu"]
         return Outcome("wrong", "output 'y': differs") if bad else Outcome("agrees")
 
-    monkeypatch.setattr("heddle.fuzz.check.check", dislikes)
+    monkeypatch.setattr("heddle_lab.fuzz.check.check", dislikes)
     campaign = Campaign(1, lambda index: generate(1, index, (4, 8), ["Relu", "Add", "Transpose"]),
                         tmp_path, limit=600, reduce_seconds=600, say=lambda text: None)
     campaign.run(range(3))

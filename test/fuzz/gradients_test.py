@@ -4,8 +4,8 @@ import heddle
 import numpy as np
 import onnx
 import pytest
-from heddle.fuzz import gradients
-from heddle.fuzz.campaign import Campaign
+from heddle_lab.fuzz import gradients
+from heddle_lab.fuzz.campaign import Campaign
 from onnx import TensorProto, helper, numpy_helper
 
 needs_library = pytest.mark.usefixtures("compiler")

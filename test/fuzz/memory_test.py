@@ -2,8 +2,8 @@
 
 import heddle
 import pytest
-from heddle.fuzz import memory
-from heddle.fuzz.campaign import Campaign
+from heddle_lab.fuzz import memory
+from heddle_lab.fuzz.campaign import Campaign
 
 pytestmark = pytest.mark.usefixtures("compiler")
 

@@ -10,12 +10,12 @@ import heddle
 import ml_dtypes
 import numpy as np
 import pytest
-from heddle.fuzz.campaign import Campaign
-from heddle.fuzz.check import Outcome
-from heddle.fuzz.evaluate import evaluate, is_stable
-from heddle.fuzz.nodes import draw, guarded, judge, mutate, seeds
-from heddle.fuzz.nodes.case import Case
-from heddle.fuzz.worker import Worker
+from heddle_lab.fuzz.campaign import Campaign
+from heddle_lab.fuzz.check import Outcome
+from heddle_lab.fuzz.evaluate import evaluate, is_stable
+from heddle_lab.fuzz.nodes import draw, guarded, judge, mutate, seeds
+from heddle_lab.fuzz.nodes.case import Case
+from heddle_lab.fuzz.worker import Worker
 from onnx import helper
 
 

@@ -4,8 +4,8 @@ import heddle
 import numpy as np
 import onnx
 import pytest
-from heddle.fuzz import rows
-from heddle.fuzz.campaign import Campaign
+from heddle_lab.fuzz import rows
+from heddle_lab.fuzz.campaign import Campaign
 from onnx import TensorProto, helper
 
 needs_library = pytest.mark.usefixtures("compiler")

@@ -3,8 +3,8 @@
 import heddle
 import numpy as np
 import pytest
-from heddle.fuzz import training
-from heddle.fuzz.campaign import Campaign
+from heddle_lab.fuzz import training
+from heddle_lab.fuzz.campaign import Campaign
 
 pytestmark = pytest.mark.usefixtures("compiler")
 

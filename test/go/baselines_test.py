@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from graphs import graph_of, machine, plan_of, random_graph  # noqa: E402
 from heddle import UsageError  # noqa: E402
-from heddle.go import (  # noqa: E402
+from heddle_lab.go import (  # noqa: E402
     Machine,
     Simulator,
     Space,
@@ -21,7 +21,7 @@ from heddle.go import (  # noqa: E402
     heft,
     metis,
 )
-from heddle.go.baselines import upward_rank  # noqa: E402
+from heddle_lab.go.baselines import upward_rank  # noqa: E402
 
 
 def chains(count=2, length=4, size=8):
@@ -93,8 +93,8 @@ def test_metis_cuts_where_few_bytes_flow():
 def test_without_metis(monkeypatch):
     monkeypatch.setitem(sys.modules, "pymetis", None)
     simulator = Simulator(chains(), machine(2))
-    with pytest.raises(UsageError, match="METIS needs the Python package pymetis: 'pip install "
-                                         "pymetis' installs it"):
+    with pytest.raises(UsageError, match="METIS needs the Python package 'pymetis', of the "
+                                         "extra 'go': .*; 'pip install pymetis' installs it"):
         metis(simulator)
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from heddle import RefusedError, UsageError
-from heddle.go import FAMILIES, Builder, from_onnx, generate
-from heddle.go.graph import KIND_NAMES
+from heddle_lab.go import FAMILIES, Builder, from_onnx, generate
+from heddle_lab.go.graph import KIND_NAMES
 from onnx import TensorProto, helper, numpy_helper
 
 

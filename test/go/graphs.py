@@ -1,7 +1,7 @@
 """graphs: small graphs and machines with round numbers, and a simulator that is slow and plain."""
 
 import numpy as np
-from heddle.go import Builder, Machine, Plan, Simulator
+from heddle_lab.go import Builder, Machine, Plan, Simulator
 
 
 def machine(devices=2, launch=0.0, memory=1e12, flops=1.0, bytes=1e18, link=2.0, latency=0.5):

@@ -11,9 +11,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from graphs import graph_of, machine, plan_of  # noqa: E402
 from heddle import UsageError  # noqa: E402
-from heddle.go import Simulator  # noqa: E402
-from heddle.go import from_onnx, fusion_plan, search_fusion  # noqa: E402
-from heddle.go.orders import frugal, group_graph, lower_peak, search_order  # noqa: E402
+from heddle_lab.go import Simulator  # noqa: E402
+from heddle_lab.go import from_onnx, fusion_plan, search_fusion  # noqa: E402
+from heddle_lab.go.orders import frugal, group_graph, lower_peak, search_order  # noqa: E402
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
 TEXT = """module attributes {graph.layouts = {}} {

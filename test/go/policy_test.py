@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from graphs import graph_of, machine, plan_of, random_graph  # noqa: E402
 from heddle import UsageError  # noqa: E402
-from heddle.go import (  # noqa: E402
+from heddle_lab.go import (  # noqa: E402
     Agent,
     Episode,
     Machine,
@@ -21,9 +21,9 @@ from heddle.go import (  # noqa: E402
     generate,
     pretrain,
 )
-from heddle.go.chunks import chunks_of  # noqa: E402
-from heddle.go.features import View, clusters_of, critical_path  # noqa: E402
-from heddle.go.policy import CHUNK, CLIP, HALO, SAMPLES, SEGMENT  # noqa: E402
+from heddle_lab.go.chunks import chunks_of  # noqa: E402
+from heddle_lab.go.features import View, clusters_of, critical_path  # noqa: E402
+from heddle_lab.go.policy import CHUNK, CLIP, HALO, SAMPLES, SEGMENT  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("compiler")
 

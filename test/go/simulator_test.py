@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from graphs import graph_of, machine, plan_of, random_graph, seconds, slow_makespan  # noqa: E402
 from heddle import UsageError  # noqa: E402
-from heddle.go import Machine, Simulator, default_fusion, generate, reward  # noqa: E402
+from heddle_lab.go import Machine, Simulator, default_fusion, generate, reward  # noqa: E402
 
 
 def test_a_node_takes_its_launch_and_the_longer_of_flops_and_traffic():
@@ -125,7 +125,7 @@ def test_the_reward_is_minus_the_root_of_the_relative_time():
 
 
 def test_colocated_nodes_follow_their_node():
-    from heddle.go import Builder
+    from heddle_lab.go import Builder
 
     builder = Builder("colocated")
     weight = builder.node("variable", (), 0, 4, 4, colocate=1)

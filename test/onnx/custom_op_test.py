@@ -9,7 +9,7 @@ import heddle
 import numpy as np
 import onnx
 import pytest
-from heddle.fuzz.check import run_reference
+from heddle_lab.fuzz.check import run_reference
 from onnx import helper
 
 ROOT = Path(__file__).resolve().parents[2]

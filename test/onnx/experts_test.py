@@ -3,7 +3,7 @@
 import heddle
 import numpy as np
 import pytest
-from heddle.fuzz.check import run_onnxruntime
+from heddle_lab.fuzz.check import run_onnxruntime
 from onnx import helper
 
 TOKENS, HIDDEN, EXPERTS, INNER = 7, 32, 5, 64

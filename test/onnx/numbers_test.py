@@ -4,9 +4,9 @@ import heddle
 import numpy as np
 import onnx.parser
 import pytest
-from heddle.fuzz.check import run_onnxruntime, run_reference
-from heddle.fuzz.nodes.case import ML, Case
-from heddle.fuzz.nodes.judge import judge
+from heddle_lab.fuzz.check import run_onnxruntime, run_reference
+from heddle_lab.fuzz.nodes.case import ML, Case
+from heddle_lab.fuzz.nodes.judge import judge
 from onnx import TensorProto, helper
 
 MS = "com.microsoft"

@@ -7,7 +7,7 @@ import onnx
 import onnxruntime
 import pytest
 from heddle import ops
-from heddle.fuzz.check import run_reference
+from heddle_lab.fuzz.check import run_reference
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 

@@ -139,6 +139,14 @@ def test_a_checkout_tells_a_compiler_too(tmp_path):
     assert subprocess.run([heddle, "config"], capture_output=True).returncode == 2
 
 
+def test_a_command_of_the_lab_says_what_it_lacks(prefix):
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run([prefix / "bin" / "heddle", "fuzz"], capture_output=True, text=True,
+                          env={**environment, "HEDDLE_PYTHON": sys.executable}, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("heddle fuzz: is part of the Python package heddle_lab, which")
+
+
 def test_python_knows_where_the_headers_are(prefix):
     package = prefix.parent if (prefix / "__init__.py").exists() else ROOT / "python"
     folder = run(sys.executable, "-c", "import heddle; print(heddle.get_include())",

@@ -49,7 +49,13 @@ def wheel():
 
 
 @pytest.fixture(scope="module")
-def bare_root(tmp_path_factory, wheel):
+def lab(wheel):
+    (found,) = wheel.parent.glob("heddle_lab-*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def bare_root(tmp_path_factory, wheel, lab):
     may_mount = subprocess.run(["unshare", "--mount", "true"], check=False,
                                capture_output=True).returncode == 0
     if os.geteuid() != 0 or not shutil.which("apt-get") or not may_mount:
@@ -64,7 +70,8 @@ def bare_root(tmp_path_factory, wheel):
         run("dpkg-deb", "-x", str(package), str(root))
     run(sys.executable, "-m", "pip", "download", "-q", "-d", str(root / "wheels"), "numpy", "pip",
         "--python-version", "3.11", "--only-binary", ":all:")
-    shutil.copy(wheel, root / "wheels")
+    for each in (wheel, lab):
+        shutil.copy(each, root / "wheels")
 
     # A loader looks into /proc for where a program lies.
     enter = ('mount --bind /proc "$0/proc" && '
@@ -76,7 +83,7 @@ def bare_root(tmp_path_factory, wheel):
     inside.folder = root
     pip = next((root / "wheels").glob("pip-*.whl")).name
     inside("/usr/bin/python3.11", f"/wheels/{pip}/pip", "install", "-q", "--no-index",
-           "--find-links", "/wheels", "--break-system-packages", "heddle")
+           "--find-links", "/wheels", "--break-system-packages", "heddle", "heddle_lab")
     weights = [onnx.numpy_helper.from_array(array, name) for name, array in
                (("w", np.ones((3, 4), np.float32)), ("b", np.full(4, -5, np.float32)))]
     nodes = [helper.make_node("Gemm", ["x", "w", "b"], ["h"]),
@@ -105,6 +112,23 @@ def test_other_machines(bare_root):
     bare_root("heddle", "compile", "/work/model.onnx", "-o", "/work/arm.so", "--target", "aarch64")
     header = (bare_root.folder / "work" / "arm.so").read_bytes()[:20]
     assert header[:4] == b"\x7fELF" and header[18] == 183
+
+
+def test_the_lab_has_its_simulator(bare_root):
+    script = ("from heddle_lab.go import Machine, Simulator, generate, heft\n"
+              "simulator = Simulator(generate('gnmt', layers=1), Machine(devices=2))\n"
+              "plan = heft(simulator)\n"
+              "print(simulator.run(plan.device, plan.priority, plan.fuse).is_valid.tolist())\n")
+    (bare_root.folder / "work" / "go.py").write_text(script, encoding="utf-8")
+    assert bare_root("/usr/bin/python3.11", "/work/go.py").strip() == "[True]"
+
+
+def test_the_two_wheels_are_apart(wheel, lab):
+    names = [set(zipfile.ZipFile(each).namelist()) for each in (wheel, lab)]
+    assert not names[0] & names[1] and "heddle_lab/lib/simulator.so" in names[1]
+    assert {name.split("/")[0].split("-")[0] for name in names[0]} == {"heddle"}
+    assert {name.split("/")[0].split("-")[0] for name in names[1]} == {"heddle_lab"}
+    assert "-py3-none-manylinux" in lab.name
 
 
 def test_what_a_wheel_is_called(wheel):

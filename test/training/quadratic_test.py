@@ -6,7 +6,7 @@ from pathlib import Path
 import heddle
 import numpy as np
 import pytest
-from heddle import quadratic
+from heddle_lab import quadratic
 from heddle.training import Trainer
 from onnx import TensorProto, helper, numpy_helper
 

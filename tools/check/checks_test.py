@@ -13,6 +13,7 @@ import functions  # noqa: E402
 import layers  # noqa: E402
 import layout  # noqa: E402
 import names  # noqa: E402
+import packages  # noqa: E402
 import sizes  # noqa: E402
 import tally  # noqa: E402
 import words  # noqa: E402
@@ -124,6 +125,50 @@ def test_layers_refuses_pages_in_another_order(tree, page, line):
     (root / page).write_text(listed["onnx"] + listed["graph"])
     (problem,) = layers.check(root, files)
     assert problem == f"{page}: its folders are in another order than in LAYERS: graph, onnx"
+
+
+PACKAGES = {
+    "docs/guide/python.md": "| `heddle` | all |\n| `heddle.ops` | ops |\n",
+    "python/heddle/__init__.py": 'from .library import Error, call\n__all__ = ["Error"]\n',
+    "python/heddle/library.py": "class Error(Exception): pass\ndef call(): pass\n",
+    "python/heddle/ops.py": "import os\nDOMAIN, _VGEMM = 'heddle', ''\ndef vgemm(): pass\n"}
+
+
+@pytest.mark.parametrize("path, code, complaint", [
+    ("heddle_lab/a.py", "from heddle.library import Error", "'heddle.library' is not public"),
+    ("heddle_lab/a.py", "import heddle.library", "'heddle.library' is not public"),
+    ("heddle_lab/a.py", "from heddle import library", "'library' is no public name of 'heddle'"),
+    ("heddle_lab/a.py", "from heddle import call", "'call' is no public name of 'heddle'"),
+    ("heddle_lab/a.py", "import heddle\nheddle.call()", "'call' is no public name of 'heddle'"),
+    ("heddle_lab/a.py", "from heddle.ops import _VGEMM", "'_VGEMM' is no public name"),
+    ("heddle_lab/a.py", "from heddle.ops import os", "'os' is no public name"),
+    ("heddle_lab/go/a_test.py", "from heddle.library import Error", "is not public"),
+    ("heddle_lab/a.py", "session._handle", "'_handle' belongs to what defines it"),
+    ("heddle/a.py", "from heddle_lab.go import Graph", "heddle may not use 'heddle_lab.go'"),
+    ("heddle/a.py", "def f():\n    import heddle_lab", "heddle may not use 'heddle_lab'"),
+])
+def test_packages_refuses(tree, path, code, complaint):
+    root, files = tree(**PACKAGES, **{f"python/{path}": f"{code}\n"})
+    (problem,) = packages.check(root, files)
+    assert problem.startswith(f"python/{path}:") and complaint in problem
+
+
+@pytest.mark.parametrize("path, code", [
+    ("heddle_lab/a.py", "import heddle\nheddle.Error, heddle.ops"),
+    ("heddle_lab/a.py", "from heddle import Error, ops\nfrom heddle.ops import DOMAIN, vgemm"),
+    ("heddle_lab/go/a.py", "from ..library import Error\nimport onnx\nself._x = other._x"),
+    ("heddle_lab/go/a_test.py", "made._session"),
+    ("heddle/a.py", "from .library import call\nfrom heddle.library import Error"),
+])
+def test_packages_allows(tree, path, code):
+    root, files = tree(**PACKAGES, **{f"python/{path}": f"{code}\n"})
+    assert packages.check(root, files) == []
+
+
+def test_packages_wants_the_modules_of_its_page(tree):
+    root, files = tree(**PACKAGES | {"docs/guide/python.md": "| `heddle.gone` | nothing |\n"})
+    assert packages.check(root, files) == [
+        "docs/guide/python.md: 'heddle.gone' is listed, but there is no such module"]
 
 
 @pytest.mark.parametrize("path, lines, allowed", [

@@ -14,11 +14,12 @@ import dialect_spec
 import layers
 import layout
 import names
+import packages
 import sizes
 import words
 from sources import ROOT, sources
 
-CHECKS = (layers, sizes, functions, names, words, docs, dialect_spec, layout)
+CHECKS = (layers, packages, sizes, functions, names, words, docs, dialect_spec, layout)
 
 
 def main():

@@ -1,4 +1,5 @@
-"""build: packs build/release/bundle and the Python package as a wheel that needs only NumPy.
+"""build: packs build/release/bundle and the Python package as a wheel that needs only NumPy, and
+heddle_lab as another.
 
     python tools/wheel/build.py OUT
 
@@ -19,7 +20,6 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILT = ROOT / "build" / "release"
 BUNDLE = BUILT / "bundle"
 EXTENSION = "extension.abi3.so"
-SIMULATOR = "simulator.so"  # of heddle.go
 GLIBC = re.compile(r"^(linux-vdso|ld-linux|lib(c|m|dl|rt|pthread|util)\.so)")
 
 
@@ -73,8 +73,7 @@ def stage(folder):
     for part in ("bin", "lib"):
         shutil.copytree(BUNDLE / part, package / part)
     copy_libraries(package)
-    for name in (EXTENSION, SIMULATOR):
-        shutil.copy(BUILT / "lib" / name, package / "lib" / name)
+    shutil.copy(BUILT / "lib" / EXTENSION, package / "lib" / EXTENSION)
     for archive in (BUILT / "lib").rglob("*.a"):  # for programs with a model inside
         copy = package / "lib" / archive.relative_to(BUILT / "lib")
         copy.parent.mkdir(exist_ok=True)
@@ -86,28 +85,45 @@ def stage(folder):
                                            encoding="utf-8")
 
 
+def stage_lab(folder):
+    """heddle_lab: pure Python, and the simulator of heddle_lab.go, which is called through ctypes,
+    so that one wheel serves every Python."""
+    package = folder / "heddle_lab"
+    shutil.copytree(ROOT / "python" / "heddle_lab", package,
+                    ignore=shutil.ignore_patterns("*_test.py", "__pycache__", "pyproject.toml"))
+    (package / "lib").mkdir()
+    shutil.copy(BUILT / "lib" / "simulator.so", package / "lib")
+    shutil.copy(ROOT / "python" / "heddle_lab" / "pyproject.toml", folder)
+
+
 def platform_tag():
     """manylinux_2_36_x86_64 on Debian 12: what this is linked with is the least it needs."""
     version = os.confstr("CS_GNU_LIBC_VERSION").split()[1].replace(".", "_")
     return f"manylinux_{version}_{platform.machine()}"
 
 
+def pack(name, fill, out, python, abi):
+    """The wheel NAME of what `fill` stages, for Pythons and their interfaces of these tags."""
+    for old in out.glob(f"{name}-*.whl"):
+        old.unlink()
+    with tempfile.TemporaryDirectory() as folder:
+        fill(Path(folder))
+        subprocess.run([sys.executable, "-m", "pip", "wheel", "-q", "--no-deps",
+                        "--no-build-isolation", "-w", out, folder], check=True)
+    wheel, = out.glob(f"{name}-*.whl")
+    subprocess.run([sys.executable, "-m", "wheel", "tags", "--remove", "--python-tag", python,
+                    "--abi-tag", abi, "--platform-tag", platform_tag(), wheel],
+                   check=True, stdout=subprocess.DEVNULL)
+    wheel, = out.glob(f"{name}-*.whl")
+    print(f"{wheel.relative_to(ROOT)}  {wheel.stat().st_size / 2**20:.1f} MiB")
+
+
 def main(out):
     out = Path(out).resolve()
     out.mkdir(parents=True, exist_ok=True)
-    for old in out.glob("heddle-*.whl"):
-        old.unlink()
-    with tempfile.TemporaryDirectory() as folder:
-        stage(Path(folder))
-        subprocess.run([sys.executable, "-m", "pip", "wheel", "-q", "--no-deps",
-                        "--no-build-isolation", "-w", out, folder], check=True)
-    wheel, = out.glob("heddle-*.whl")
     # One wheel for all Pythons from 3.10 on: the extension uses what is stable of their interface.
-    subprocess.run([sys.executable, "-m", "wheel", "tags", "--remove", "--python-tag", "cp310",
-                    "--abi-tag", "abi3", "--platform-tag", platform_tag(), wheel],
-                   check=True, stdout=subprocess.DEVNULL)
-    wheel, = out.glob("heddle-*.whl")
-    print(f"{wheel.relative_to(ROOT)}  {wheel.stat().st_size / 2**20:.1f} MiB")
+    pack("heddle", stage, out, "cp310", "abi3")
+    pack("heddle_lab", stage_lab, out, "py3", "none")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,6 @@ SPDX-License-Identifier: Apache-2.0
 """
 
 from .schedules import constant, cosine, linear
-from .trainer import DivergedError, Trainer
+from .trainer import RATE, STEP, DivergedError, Trainer
 
-__all__ = ["DivergedError", "Trainer", "constant", "cosine", "linear"]
+__all__ = ["RATE", "STEP", "DivergedError", "Trainer", "constant", "cosine", "linear"]

@@ -304,8 +304,7 @@ def main(arguments=None, program="heddle train"):
             return 1
         if isinstance(error, library.Error):
             tell(error)
-            return next((code for code, kind in library.ERRORS.items() if isinstance(error, kind)),
-                        5)
+            return error.code
         if isinstance(error, MemoryError):
             tell(f"out of memory: {error}")
             return 4

@@ -17,14 +17,7 @@ import numpy
 
 from .. import workplace
 from ..library import Error, LimitError, RefusedError, UsageError, check_file
-
-
-def need(module, what):
-    try:
-        return __import__(module, fromlist=["_"])
-    except ImportError as error:
-        raise UsageError(f"{what} needs the Python package '{module.split('.')[0]}': {error}; "
-                         f"'pip install {module.split('.')[0]}' installs it") from error
+from ..packages import need
 
 
 @contextlib.contextmanager
@@ -70,14 +63,14 @@ def check_place(path):
 
 def write_state(path, arrays, notes):
     """`arrays` by name, and `notes`, texts by name."""
-    safetensors = need("safetensors.numpy", "writing a checkpoint")
+    safetensors = need("safetensors.numpy", "writing a checkpoint", "training")
     with _replacing(path) as written, open(written, "wb") as file:
         file.write(safetensors.save(arrays, metadata=notes))
 
 
 def read_state(path):
     """(arrays, notes) of a file of `write_state`."""
-    need("safetensors", "reading a checkpoint")
+    need("safetensors", "reading a checkpoint", "training")
     from safetensors import SafetensorError, safe_open
 
     check_file(path, "checkpoint")
@@ -92,7 +85,7 @@ def read_state(path):
 
 def read_model(model):
     """A ModelProto with all of its data in it, of a path, bytes or itself."""
-    onnx = need("onnx", "training")
+    onnx = need("onnx", "training", "training")
     if isinstance(model, onnx.ModelProto):
         return model
     try:
@@ -110,7 +103,7 @@ def read_model(model):
 
 def initializers(model):
     """name -> array, which can be written to, of a ModelProto's dense initializers."""
-    onnx = need("onnx", "training")
+    onnx = need("onnx", "training", "training")
     return {tensor.name: numpy.array(onnx.numpy_helper.to_array(tensor), order="C")
             for tensor in model.graph.initializer}
 
@@ -149,7 +142,7 @@ def fingerprint(model):
 def without_data(model):
     """The model with names and types of its initializers, which `write_model` fills in. The one
     given is of no use any more."""
-    onnx = need("onnx", "training")
+    onnx = need("onnx", "training", "training")
     for tensor in model.graph.initializer:
         for field in ("raw_data", "float_data", "double_data", "int32_data", "int64_data",
                       "uint64_data"):
@@ -162,7 +155,7 @@ LARGEST_PROTO = 2**31 - 1  # bytes that a protobuf file can have
 
 def with_arrays(model, arrays):
     """The model with these initializers."""
-    onnx = need("onnx", "saving a model")
+    onnx = need("onnx", "saving a model", "training")
     trained = onnx.ModelProto()
     trained.CopyFrom(model)
     for tensor in trained.graph.initializer:
@@ -174,7 +167,7 @@ def with_arrays(model, arrays):
 def write_model(path, model, arrays):
     """The model with these initializers; what is too large for one file has its data in PATH.data,
     which is replaced just before."""
-    onnx, trained = need("onnx", "saving a model"), with_arrays(model, arrays)
+    onnx, trained = need("onnx", "saving a model", "training"), with_arrays(model, arrays)
     if trained.ByteSize() < LARGEST_PROTO:
         with _replacing(path) as written, open(written, "wb") as file:
             file.write(trained.SerializeToString())

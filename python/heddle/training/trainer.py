@@ -18,6 +18,7 @@ from ..library import Error, RefusedError, UsageError
 from ..session import Session
 from . import checkpoint
 
+# Names of inputs and outputs of a step (docs/spec/training.md).
 RATE, STEP, LOSS = "train.learning_rate", "train.step", "train.loss"
 NORM, GRADIENT = "train.gradient_norm", "/gradient"
 DTYPES = {1: np.float32, 11: np.float64}  # of an optimiser's state
@@ -343,6 +344,10 @@ class Trainer:
                 if dim.dim_param.isidentifier():
                     sizes[dim.dim_param] = size
         return sizes
+
+    def input_names(self, phase):
+        """Names of all that a phase takes, "step" or "evaluate", the weights among them."""
+        return [value.name for value in self._phase(phase, {}).session.get_inputs()]
 
     def _phase(self, name, feeds):
         if not self._state:

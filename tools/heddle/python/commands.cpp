@@ -1,5 +1,5 @@
-// Commands that hand their arguments on to Heddle's Python package, which works through the C API
-// as any other user does, and has ONNX's own tools at hand.
+// Commands that hand their arguments on to Heddle's Python packages, which work through the C API
+// as any other user does, and have ONNX's own tools at hand.
 
 #include "tools/heddle/command.h"
 #include "tools/heddle/python/interpreter.h"
@@ -7,7 +7,8 @@
 namespace heddle::cli {
 
 int runFuzz(std::vector<std::string> arguments) {
-  becomePython("fuzz", "fuzz", arguments, {"numpy", "onnx"}, {"ml_dtypes", "onnxruntime"});
+  becomePython("heddle_lab.fuzz", "fuzz", arguments, {"numpy", "onnx"},
+               {"ml_dtypes", "onnxruntime"});
 }
 
 int runReduce(std::vector<std::string> arguments) {
@@ -16,11 +17,11 @@ int runReduce(std::vector<std::string> arguments) {
 }
 
 int runTrain(std::vector<std::string> arguments) {
-  becomePython("training", "train", arguments, {"numpy", "onnx", "safetensors"});
+  becomePython("heddle.training", "train", arguments, {"numpy", "onnx", "safetensors"});
 }
 
 int runCost(std::vector<std::string> arguments) {
-  becomePython("cost", "cost", arguments, {"numpy", "onnx", "safetensors"},
+  becomePython("heddle_lab.cost", "cost", arguments, {"numpy", "onnx", "safetensors"},
                {"lightgbm", "matplotlib", "scipy"});
 }
 

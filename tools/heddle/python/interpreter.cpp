@@ -49,7 +49,7 @@ static std::string joined(const std::vector<std::string> &names) {
 }
 
 static const char *const kScript = R"__script__(
-import importlib, sys
+import importlib.util, sys
 package, command, needed, wanted = (sys.argv.pop(1) for _ in range(4))
 try:
     for name in needed.split():
@@ -59,7 +59,13 @@ except ImportError as error:
           f"'{sys.executable}' lacks: {error}\nnote: '{sys.executable} -m pip install {needed} "
           f"{wanted}' installs them; HEDDLE_PYTHON names another Python", file=sys.stderr)
     sys.exit(2)
-sys.exit(importlib.import_module(f"heddle.{package}.__main__").main())
+top = package.split(".")[0]
+if importlib.util.find_spec(top) is None:
+    print(f"heddle {command}: is part of the Python package {top}, which '{sys.executable}' "
+          f"lacks\nnote: './dev wheel' makes build/wheel/{top}-*.whl; HEDDLE_PYTHON names another "
+          "Python", file=sys.stderr)
+    sys.exit(2)
+sys.exit(importlib.import_module(f"{package}.__main__").main())
 )__script__";
 
 void becomePython(const std::string &package, const std::string &command,

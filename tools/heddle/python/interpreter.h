@@ -1,4 +1,4 @@
-// Interpreter: the Python that commands start, and Heddle's own package in it.
+// Interpreter: the Python that commands start, and Heddle's own packages in it.
 #ifndef HEDDLE_TOOLS_HEDDLE_PYTHON_INTERPRETER_H
 #define HEDDLE_TOOLS_HEDDLE_PYTHON_INTERPRETER_H
 
@@ -10,8 +10,8 @@ namespace heddle::cli {
 /// $HEDDLE_PYTHON, else build/python/bin/python of this checkout, else python3.
 std::string findPython();
 
-/// Becomes `main()` of `heddle.PACKAGE`, whose exit code is the command's. It finds the package of
-/// this checkout, where there is one, and this build's library, unless HEDDLE_LIBRARY is set.
+/// Becomes `main()` of PACKAGE, whose exit code is the command's. It finds the packages of this
+/// checkout, where there is one, and this build's library, unless HEDDLE_LIBRARY is set.
 /// `command` is its name in messages; `needed` are names of packages that it cannot do without,
 /// `wanted` others that it uses.
 [[noreturn]] void becomePython(const std::string &package, const std::string &command,
