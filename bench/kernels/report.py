@@ -65,7 +65,7 @@ def last(name):
     """What the last run of a command found."""
     place = STORE / f"{name}.json"
     if not place.exists():
-        raise SystemExit(f"there is no {place}: run bench.kernels.{name} without --last first")
+        raise SystemExit(f"there is no {place}: './dev bench {name}' without --last makes it")
     return json.loads(place.read_text(encoding="utf-8"))["found"]
 
 

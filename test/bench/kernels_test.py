@@ -9,8 +9,11 @@ from onnx import TensorProto, helper
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from bench.kernels import convolutions, encoders, peak, ragged, report, turns  # noqa: E402
+from bench.kernels import convolutions, report, turns  # noqa: E402
 from bench.kernels.layers import node, normal  # noqa: E402
+from bench.models import peak  # noqa: E402
+from bench.ragged import bench as ragged  # noqa: E402
+from bench.ragged import encoders  # noqa: E402
 
 
 def network(nodes, constants):

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from bench.__main__ import BENCHMARKS
+
 ROOT = Path(__file__).resolve().parents[2]
 FOUND = ROOT / "build" / "bench" / "quick" / "kernels"
 LARGE = {"torch", "transformers", "lightgbm", "onnxmltools", "lleaves", "treelite", "openvino"}
@@ -27,11 +29,6 @@ def bench(*arguments):
                           env={**os.environ, "HEDDLE_CACHE": ""})
 
 
-def names():
-    """`./dev bench` tells what there is."""
-    return re.search(r"there are: (.*)", bench("nothing").stderr)[1].split()
-
-
 def smaller(module, *arguments):
     return subprocess.run([sys.executable, "-m", module, *arguments], capture_output=True,
                           text=True, cwd=ROOT, timeout=3600, check=False,
@@ -40,7 +37,7 @@ def smaller(module, *arguments):
                                "PYTHONPATH": f"{ROOT / 'python'}:{ROOT}"})
 
 
-@pytest.mark.parametrize("name", [name for name in names() if name not in PARTS])
+@pytest.mark.parametrize("name", [name for name in BENCHMARKS if name not in PARTS])
 def test_the_smallest_run(name):
     (FOUND / f"{name}.json").unlink(missing_ok=True)
     done = smaller(*SMALLER[name]) if name in SMALLER else bench(name, "--quick")
@@ -53,3 +50,11 @@ def test_the_smallest_run(name):
         found = json.loads((FOUND / f"{name}.json").read_text(encoding="utf-8"))["found"]
         if not found:
             pytest.skip("its networks are not there: './dev bench' exports them with torch")
+
+
+def test_a_name_that_is_none():
+    done = bench("nothing")
+    assert done.returncode and "no benchmark 'nothing'; there are: attention c" in done.stderr
+    listed = bench("--list")
+    assert listed.returncode == 0, listed.stderr
+    assert [line.split()[0] for line in listed.stdout.splitlines()] == list(BENCHMARKS)

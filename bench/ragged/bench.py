@@ -7,7 +7,7 @@
 layers and the embeddings. Lengths are drawn from the 64-quantiles of eight data sets
 (lengths.json), the seed fixed. Beside the ragged artefact, by turns: the padded one, the padded one
 over micro-batches (the batch sorted by length and cut into parts; the best count of parts is told),
-and the peers of row_engines.py. `bound` is by how much padding multiplies the arithmetic; `of
+and the peers of engines.py. `bound` is by how much padding multiplies the arithmetic; `of
 bound` is the share of it that the ragged artefact gains over the padded one. Every engine's result
 is compared with the padded one's, row by row.
 
@@ -25,10 +25,11 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.kernels import report, row_engines, turns
-from bench.kernels.encoders import NETWORKS
+from bench.kernels import report, turns
 from bench.models import tool
 from bench.models.catalogue import Missing
+from bench.ragged import engines
+from bench.ragged.encoders import NETWORKS
 
 PARTS = (2, 4, 8, 16)
 REST = 0.02  # seconds before a turn: threads of the engine before may spin
@@ -70,7 +71,7 @@ class Engines:
         self.profiled = heddle.Session(
             module(ragged=encoder.ragged, profile=True), threads=threads,
             profile=lambda _, took: self.groups.append((time.perf_counter_ns(), took)))
-        self.peers = row_engines.opened(peers, encoder, threads)
+        self.peers = engines.opened(peers, encoder, threads)
 
     def calls(self, feeds, lengths, parts):
         """{name: one run of the batch}."""
@@ -146,14 +147,14 @@ def times(found):
     """The table of times."""
     heads = ["network", "set", "batch", "threads", "ragged, ms", "bound", "padded / ragged",
              "of bound", "micro-batched / ragged", *(f"{name} / ragged" for name in
-                                                     row_engines.PEERS)]
+                                                     engines.PEERS)]
     return report.table(heads, [
         (each["network"], each["set"], each["batch"], each["threads"],
          f"{1e3 * statistics.median(each['turns']['ragged']):.1f}", f"{each['bound']:.2f}",
          f"{each['padded']:.2f}", f"{each['of_bound']:.2f}",
          f"{report.spread(each)} ({each['micro']})" if "micro" in each else "",
          *(report.spread(each["peers"][name]) if name in each["peers"] else ""
-           for name in row_engines.PEERS)) for each in found])
+           for name in engines.PEERS)) for each in found])
 
 
 def costs(found):
@@ -215,14 +216,14 @@ def main():
     options.add_argument("--batch", nargs="+", type=int, default=[32, 64, 128])
     options.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     options.add_argument("--parts", nargs="*", type=int, default=PARTS, help="of micro-batches")
-    options.add_argument("--peers", nargs="*", default=list(row_engines.PEERS),
-                         choices=row_engines.PEERS)
+    options.add_argument("--peers", nargs="*", default=list(engines.PEERS),
+                         choices=engines.PEERS)
     options.add_argument("--add", action="store_true", help="to what earlier runs measured")
     given = options.parse_args()
     kept = report.last("ragged") if given.last or given.add else []
     found = {place(each): each for each in kept}
     if not given.last:
-        for line in row_engines.missing(given.peers):
+        for line in engines.missing(given.peers):
             print(line, file=sys.stderr)
         found |= {place(each): each for each in measured(given)}
     found = [found[key] for key in sorted(found)]

@@ -11,7 +11,7 @@ import warnings
 
 import numpy as np
 
-from bench.kernels.encoders import Weights
+from bench.ragged.encoders import Weights
 
 
 class OnnxRuntime:

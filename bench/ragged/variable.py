@@ -22,11 +22,11 @@ import onnx
 from onnx import TensorProto, helper
 
 from bench.kernels import engines, onednn, report, turns
-from bench.kernels.encoders import WIDE
 from bench.kernels.layers import model, node, normal
-from bench.kernels.ragged import drawn
 from bench.kernels.turns import timed_calls
 from bench.models import tool
+from bench.ragged.bench import drawn
+from bench.ragged.encoders import WIDE
 
 SQUARES, BATCHES = (512, 1024, 2048, 4096), (8, 32)
 LEAST, MOST, STEP = 512, 1408, 128  # of vgemm

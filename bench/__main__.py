@@ -1,0 +1,231 @@
+"""The benchmarks: `./dev bench NAME`.
+
+    python -m bench NAME [OPTION...]    # as ./dev bench does, which also builds and installs
+    python -m bench NAME --quick        # the smallest run, whose figures say nothing
+    python -m bench --list              # what each answers
+    python -m bench --needs NAME        # "FILE ENVIRONMENT": what goes into build/ENVIRONMENT
+
+A benchmark is a module of bench, run in the environment that its requirements were installed into.
+A quick run takes the tests' environment where that is not there, and keeps its results apart.
+"""
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+TESTS = ("-", "python")
+MODELS = ("bench/requirements.txt", "python")
+PEERS = ("bench/peers/requirements.txt", "peers")
+LEARNING = ("bench/learning/requirements.txt", "python")
+
+
+@dataclass
+class Benchmark:
+    """A module below bench, the question that it answers, the options of its smallest run, and what
+    is installed for it."""
+
+    module: str
+    title: str
+    quick: str
+    needs: tuple = TESTS
+
+
+BENCHMARKS = {
+    "models": Benchmark(
+        "models.bench",
+        "how long does every model take beside ONNX Runtime, with one and two threads?",
+        "--models light_squeezenet --threads 1", MODELS),
+    "peers": Benchmark(
+        "peers.bench",
+        "how fast is Heddle beside ONNX Runtime, OpenVINO, TorchInductor, IREE and TVM?",
+        "--models silero_vad --engines onnxruntime --threads 1 --seconds 0.1 --rounds 1", PEERS),
+    "serving": Benchmark(
+        "peers.serving", "how many runs a second for eight callers at once, beside ONNX Runtime?",
+        "--models silero_vad --threads 1 --callers 2 --seconds 0.1 --rounds 1", PEERS),
+    "peers-table": Benchmark(
+        "peers.table", "writes what `peers` found into README.md and docs/generated/peers.md",
+        "--into build/bench/quick", PEERS),
+    "compile-time": Benchmark(
+        "compile_time",
+        "how does compile time grow with nodes, operands, inputs, outputs, named sizes, equal "
+        "groups, trees and classes?",
+        "chain --most 1250"),
+    "start": Benchmark(
+        "start",
+        "what do a session and its first run take in a new process, beside ONNX Runtime: "
+        "seconds and memory?",
+        "--models light_squeezenet --rounds 1"),
+    "calls": Benchmark(
+        "calls", "what does a call from Python cost, beside ONNX Runtime?",
+        "--rounds 1 --turn 0.1"),
+    "cards": Benchmark(
+        "cards",
+        "which card takes which groups of the catalogue, by which loops, and which take none?",
+        "--models light_squeezenet"),
+    "ops": Benchmark(
+        "ops.bench", "how fast is every op alone beside ONNX Runtime, small, usual and large?",
+        "--match Relu --sizes small --rounds 1 --turn 1"),
+    "forests": Benchmark(
+        "forests.bench",
+        "how fast are trained ensembles of trees beside ONNX Runtime, lleaves and treelite?",
+        "--rounds 1 --turn 1", ("bench/forests/requirements.txt", "forests")),
+    "fusion": Benchmark(
+        "fusion.table",
+        "how many kernels do the transformers of PluS's Table 1 become? `--inductor`: and with "
+        "TorchInductor?",
+        "--models bert --opset 17 --batch 1", MODELS),
+    "fusion-ablation": Benchmark(
+        "fusion.ablation", "what is each layer of the partitioner worth?",
+        "--models bert --batch 1 --runs 1", MODELS),
+    "go": Benchmark(
+        "learning.go",
+        "are plans for several devices by the learned policy better than those of HEFT, METIS "
+        "and simulated annealing?",
+        "--quick", LEARNING),
+    "orders": Benchmark(
+        "learning.orders",
+        "what does an order of kernels bring that is searched for a low peak of memory?",
+        "--only residual-step-clipped --rounds 1"),
+    "libraries": Benchmark(
+        "kernels.libraries", "do generated kernels earn their place beside oneDNN's?",
+        "--only scores --rounds 1 --time 0.001"),
+    "integers": Benchmark(
+        "kernels.integers",
+        "what do products of 8-bit integers gain over floats, and beside ONNX Runtime's?",
+        "--only 256->64 --rounds 1 --time 0.001"),
+    "matmuls": Benchmark(
+        "kernels.matmuls", "how fast are f32 products with constant weights beside oneDNN's?",
+        "--only 128x768x768 --rounds 1 --turn 1"),
+    "convolutions": Benchmark(
+        "kernels.convolutions", "how fast is every convolution of eight CNNs beside oneDNN's?",
+        "--only 64->64 --rounds 1 --turn 1"),
+    "convolution-backward": Benchmark(
+        "kernels.convolution_backward",
+        "how fast are the gradients of convolutions, of their images and filters, beside "
+        "PyTorch's?",
+        "--only 960->960 --rounds 1 --turn 1", PEERS),
+    "filters": Benchmark(
+        "kernels.filters", "what do filters cost that are known only at run time?",
+        "--only 64->64 --rounds 1 --turn 1"),
+    "training": Benchmark(
+        "training.bench",
+        "is a step of training faster than that of XLA, TorchInductor and PyTorch, and does it "
+        "need less memory?",
+        "--only deepfm --engines heddle eager --rounds 1 --runs 1 --steps 2", PEERS),
+    "training-losses": Benchmark(
+        "training.losses", "are the losses of 100 steps of training those of PyTorch?",
+        "--only mlp --optimizers sgd --steps 3", PEERS),
+    "quadratic": Benchmark(
+        "training.quadratic",
+        "what do quadratic layers bring, which can be taken out, and what do they take beside "
+        "PyTorch's?",
+        "--seeds 1 --epochs 2", PEERS),
+    "corpus": Benchmark(
+        "learning.corpus",
+        "measures candidates of many networks into one file, which models of costs learn from; "
+        "goes on where it ended",
+        "-o build/bench/quick/corpus.db --drawn 1 --published 0 --catalogue 0 --fuzz 0 "
+        "--collect 2 --time 15"),
+    "learning": Benchmark(
+        "learning.bench",
+        "makes `cost-models`, `repeats`, `tuning-with-model`, `choosing`, `plans`, `go` and "
+        "`orders`",
+        "--quick", LEARNING),
+    "cost-models": Benchmark(
+        "learning.evaluation",
+        "how well do a roofline, boosted trees and a graph network order candidates of networks "
+        "that they have not seen?",
+        "--models analytic network --folds 2 --epochs 1 --most 40", LEARNING),
+    "repeats": Benchmark(
+        "learning.repeats",
+        "how well could models order candidates at most, where timing is uncertain?",
+        "--networks 1 --first 2 --collect 3 --passes 2 -o build/bench/quick/repeats"),
+    "tuning-with-model": Benchmark(
+        "learning.tuning",
+        "does a cost model save the tuner measurements, and what does that cost?",
+        "--first 426 --networks 1 --catalogue --group-time 1 --candidates 1 --epochs 1 --most "
+        "40 --turns 1"),
+    "choosing": Benchmark(
+        "learning.choosing",
+        "is what a cost model chooses without measuring faster than what the rules choose?",
+        "--networks 2 --catalogue 0 --turns 1 --epochs 1 --most 40"),
+    "plans": Benchmark(
+        "learning.plans",
+        "do searches over whole plans find faster ones than the rules, and by which decisions?",
+        "--drawn 1 --published 0 --catalogue 0 --time 4 --turns 3 --results "
+        "build/bench/quick/plans.jsonl"),
+    "dynamic": Benchmark(
+        "dynamic.bench",
+        "is one artefact for all lengths, tuned for all at once, as fast as one for each?",
+        "--only NT --lengths 5 24 --seconds 3 --rounds 1 --turn 1", PEERS),
+    "attention": Benchmark(
+        "kernels.attention", "how fast is attention beside ONNX Runtime's?",
+        "--only 1x128xF --rounds 1 --turn 1"),
+    "ragged": Benchmark(
+        "ragged.bench",
+        "what does a batch of texts gain that is not padded, beside micro-batches, ONNX "
+        "Runtime, OpenVINO and PyTorch with nested tensors? And its memory?",
+        "--networks layer --sets CoLA --batch 4 --threads 1 --rounds 1 --turn 1", PEERS),
+    "variable": Benchmark(
+        "ragged.variable",
+        "how fast are products of matrices of different sizes, triangular ones and causal "
+        "attention beside oneDNN and OpenBLAS, and beside whole ones?",
+        "--only tr --sizes 64 --rounds 1 --turn 1", PEERS),
+    "quantised": Benchmark(
+        "models.quantised", "what does a whole network gain as 8-bit integers?",
+        "--only resnet50 --rounds 1 --turn 1"),
+    "peak": Benchmark(
+        "models.peak",
+        "which kernels of all models take the time, and how far are they from the machine's "
+        "limits?",
+        "--only silero_vad --rounds 1 --turn 1"),
+    "c": Benchmark(
+        "models.c", "how fast are models written as C files beside Heddle's own machine code?",
+        "--only light_squeezenet --flags=-O0 --rounds 1 --turn 1"),
+    "memory": Benchmark(
+        "training.memory",
+        "how long does a step of training take in less memory, where results are computed twice?",
+        "--only deepfm --rounds 1 --shares 0.95", PEERS),
+    "training-ablation": Benchmark(
+        "training.ablation", "what is each layer of the partitioner worth in steps of training?",
+        "--only wide_deep --rounds 1", PEERS),
+    "winograd": Benchmark(
+        "kernels.winograd", "how fast are 3x3 convolutions in tiles, directly and by oneDNN?",
+        "--only 512->512 --rounds 1 --time 0.001"),
+}
+
+
+def find(name):
+    """The benchmark; exits where there is none."""
+    if name not in BENCHMARKS:
+        raise SystemExit(f"no benchmark '{name}'; there are: {' '.join(sorted(BENCHMARKS))}")
+    return BENCHMARKS[name]
+
+
+def run(name, options):
+    """Becomes the benchmark."""
+    chosen = find(name)
+    python = ROOT / "build" / chosen.needs[1] / "bin" / "python"
+    if "--quick" in options:
+        os.environ["HEDDLE_BENCH_RESULTS"] = str(ROOT / "build" / "bench" / "quick")
+        python, options = python if python.exists() else sys.executable, chosen.quick.split()
+    os.execv(python, [str(python), "-m", f"bench.{chosen.module}", *options])
+
+
+def main():
+    words = sys.argv[1:]
+    if words[:1] == ["--list"]:
+        for name, each in BENCHMARKS.items():
+            print(f"{name:22}{each.title}")
+    elif words[:1] == ["--needs"]:
+        print(*find(words[1]).needs)
+    elif not words or words[0].startswith("-"):
+        run("models", words)
+    else:
+        run(words[0], words[1:])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Batches whose rows have lengths of their own."""
