@@ -17,8 +17,8 @@ import heddle
 import numpy as np
 import onnxruntime
 
-from bench.fusion import networks
 from bench.fusion.plan import plan_of
+from bench.networks import fixed as networks
 
 LAYERS = {"cards": "cards", "I": "fusion", "II": "stitch", "siblings": "siblings",
           "III": "regions", "feedback": "feedback"}

@@ -61,7 +61,7 @@ def light(name: str) -> Path:
 
 
 def exported(name: str) -> Path:
-    """A network with seeded random weights, written by export.py, which needs torch."""
+    """A network with seeded random weights, by bench/networks/export.py, which needs torch."""
     path = STORE / f"{name}.onnx"
     if path.exists():
         return path
@@ -69,7 +69,7 @@ def exported(name: str) -> Path:
         if importlib.util.find_spec(package) is None:
             raise Missing(f"{name} is exported with {package}, which is not installed; "
                           "`./dev bench` installs bench/requirements.txt")
-    command = [sys.executable, "-m", "bench.models.export", name]
+    command = [sys.executable, "-m", "bench.networks.export", name]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode or not path.exists():
         raise Missing(f"export of {name} failed: {done.stderr.strip()[-400:]}")

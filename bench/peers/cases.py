@@ -44,7 +44,7 @@ def exported(name):
         if importlib.util.find_spec("torchvision") is None:
             raise Missing(f"{name} is exported with torchvision, which is not installed; "
                           "`./dev bench peers` installs bench/peers/requirements.txt")
-        done = subprocess.run([sys.executable, "-m", "bench.peers.export", name], cwd=ROOT,
+        done = subprocess.run([sys.executable, "-m", "bench.networks.export", name], cwd=ROOT,
                               capture_output=True, text=True, check=False)
         if done.returncode or not path.exists():
             raise Missing(f"export of {name} failed: {done.stderr.strip()[-400:]}")

@@ -75,9 +75,9 @@ def with_constants(network):
 
 def module_of(job):
     """The torch module; it takes the feeds in their order."""
-    from bench.peers import networks  # also declares what onnx2torch's import asks for
+    from bench.networks import published  # also declares what onnx2torch's import asks for
     if job.network:
-        return networks.make(job.network)
+        return published.make(job.network)
     import onnx
     from onnx import version_converter
 

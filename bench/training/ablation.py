@@ -19,7 +19,8 @@ from pathlib import Path
 
 from bench.fusion.plan import plan_of
 from bench.kernels import report
-from bench.training import networks, worker
+from bench.networks import trained as networks
+from bench.training import worker
 from bench.training.bench import exported
 
 LAYERS = {"none": "cards,fusion,siblings,stitch,regions", "I": "stitch,regions", "I+II": "regions",

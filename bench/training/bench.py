@@ -2,7 +2,7 @@
 
     ./dev bench training [--only bert] [--threads 1 2] [--rounds 5] [--note]
 
-Every engine has the same first weights, batch and optimiser (bench/training/networks.py), in a
+Every engine has the same first weights, batch and optimiser (bench/networks/trained.py), in a
 process of its own; only one of them runs at a time, in an order drawn anew each round. First all
 have to agree on the losses of --steps steps, relative difference 1e-3. The figure is the median of
 the seconds of a step over Heddle's; memory is the highest resident size that the training added to
@@ -19,7 +19,7 @@ import time
 
 from bench.kernels import report
 from bench.models import tool
-from bench.training import networks
+from bench.networks import trained as networks
 
 ENGINES = ("heddle", "xla", "inductor", "eager")
 OVER = {"xla": 1.37, "inductor": 1.25}

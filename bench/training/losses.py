@@ -39,7 +39,7 @@ class Torch:
     """Training by PyTorch in one precision."""
 
     def __init__(self, network, optimizer, rate, dtype):
-        from bench.training import networks
+        from bench.networks import trained as networks
 
         self.network, self.dtype = network, dtype
         self.module = networks.seeded(network)[0].to(dtype)
@@ -178,7 +178,7 @@ def main():
         sys.modules["torchvision"] = None  # the networks need none
         import torch
 
-        from bench.training import small
+        from bench.networks import small
 
         torch.set_num_threads(1)
         for network in small.NETWORKS:

@@ -15,7 +15,8 @@ import sys
 import time
 
 from bench.kernels import report
-from bench.training import networks, worker
+from bench.networks import trained as networks
+from bench.training import worker
 from bench.training.bench import exported
 
 SHARES = (0.65, 0.5, 0.4)

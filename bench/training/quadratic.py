@@ -112,7 +112,8 @@ def need_of(network, threads, without=None):
     """Bytes between the kernels of a step."""
     from heddle.training import Trainer
 
-    from bench.training import networks, worker
+    from bench.networks import trained as networks
+    from bench.training import worker
     from bench.training.bench import exported
 
     _, batch = networks.seeded(network)
@@ -124,7 +125,9 @@ def need_of(network, threads, without=None):
 
 
 def compare_networks(given):
-    from bench.training import bench, networks, quadralib
+    from bench.networks import quadralib
+    from bench.networks import trained as networks
+    from bench.training import bench
 
     found = report.last("quadratic") if given.last else []
     for threads in () if given.last else given.threads:

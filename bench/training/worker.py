@@ -15,7 +15,7 @@ RATE = {"adam": 1e-4, "momentum": 1e-4, "adagrad": 1e-3, "sgd": 1e-1}
 
 
 def heddle_steps(network, threads, path):
-    from bench.training import networks
+    from bench.networks import trained as networks
 
     _, batch = networks.seeded(network)
     from heddle.training import Trainer
@@ -52,7 +52,7 @@ def torch_optimizer(network, parameters):
 def torch_steps(network, threads, path, compiles):
     import torch
 
-    from bench.training import networks
+    from bench.networks import trained as networks
 
     torch.set_num_threads(threads)
     module, batch = networks.seeded(network)
@@ -110,7 +110,8 @@ def jax_steps(network, threads, path):
     import onnx
     from jax import numpy as jnp
 
-    from bench.training import jax_onnx, networks
+    from bench.networks import trained as networks
+    from bench.training import jax_onnx
 
     _, batch = networks.seeded(network)
     model = onnx.load(path)
@@ -175,7 +176,7 @@ def main():
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:int(threads)])
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a library prints is no answer
-    from bench.training import networks
+    from bench.networks import trained as networks
 
     network = networks.find(name)
     step, tell = None, lambda answer: print(json.dumps(answer), file=answers, flush=True)

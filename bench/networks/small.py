@@ -9,8 +9,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from bench.training import networks
-from bench.training.networks import Bert, DeepFm, Gpt, Lstm, Network, conv
+from bench.networks.trained import Bert, DeepFm, Gpt, Lstm, Network, words
+from bench.networks.vision import conv
 
 WORDS, CLASSES = 200, 10
 
@@ -56,7 +56,7 @@ def mlp():
 
 
 def patterns(count, *shape):
-    labels = networks.words(CLASSES, count)
+    labels = words(CLASSES, count)
     return {"x": 0.5 * fixed(CLASSES, *shape)[labels] + torch.randn(count, *shape),
             "labels": labels}
 
@@ -64,25 +64,25 @@ def patterns(count, *shape):
 def sentences(count, length):
     """Words [count, length + 1], each of which mostly decides the next one."""
     follow = fixed(WORDS).argsort()
-    words = [networks.words(WORDS, count)]
+    drawn = [words(WORDS, count)]
     for _ in range(length):
-        drawn = networks.words(WORDS, count)
-        words.append(torch.where(torch.rand(count) < 0.9, follow[words[-1]], drawn))
-    return torch.stack(words, 1)
+        other = words(WORDS, count)
+        drawn.append(torch.where(torch.rand(count) < 0.9, follow[drawn[-1]], other))
+    return torch.stack(drawn, 1)
 
 
 def next_words(count, length):
-    words = sentences(count, length)
-    return {"ids": words[:, :-1].contiguous(), "labels": words[:, 1:].contiguous()}
+    ids = sentences(count, length)
+    return {"ids": ids[:, :-1].contiguous(), "labels": ids[:, 1:].contiguous()}
 
 
 def opinions(count, length):
-    words = sentences(count, length - 1)
-    return {"ids": words, "labels": (fixed(WORDS)[words].sum(1) > 0).long()}
+    ids = sentences(count, length - 1)
+    return {"ids": ids, "labels": (fixed(WORDS)[ids].sum(1) > 0).long()}
 
 
 def clicks(count):
-    dense, sparse = torch.rand(count, 13), networks.words(500, count, 26)
+    dense, sparse = torch.rand(count, 13), words(500, count, 26)
     score = dense @ fixed(13) + fixed(500)[sparse].sum(1) / 5
     return {"dense": dense, "sparse": sparse, "labels": (score > 0).float()[:, None]}
 

@@ -1,19 +1,18 @@
-"""The convolution and vision networks of the benchmark, as compact definitions in torch.
+"""The convolution and vision networks of inference and training, as compact definitions in torch.
 
 They have the layers and sizes of the published networks (ResNet-50 v1.5, MobileNetV2, ViT-B/16), so
-their cost is that of the real ones; the weights are random, and batch statistics are measured on a
-random batch, so that activations stay in the range that a trained network has.
+their cost is that of the real ones.
 """
 
 import torch
 from torch import nn
 
 
-def _conv(inputs, outputs, size, stride=1, groups=1, activation=nn.ReLU):
+def conv(inputs, outputs, size, stride=1, groups=1, act=nn.ReLU):
     """Convolution, batch norm and, unless None, an activation."""
     layers = [nn.Conv2d(inputs, outputs, size, stride, size // 2, groups=groups, bias=False),
               nn.BatchNorm2d(outputs)]
-    return nn.Sequential(*layers, *([activation(inplace=True)] if activation else []))
+    return nn.Sequential(*layers, *([act()] if act else []))
 
 
 class Bottleneck(nn.Module):
@@ -21,52 +20,55 @@ class Bottleneck(nn.Module):
 
     def __init__(self, inputs, width, stride):
         super().__init__()
-        outputs = 4 * width
-        self.body = nn.Sequential(_conv(inputs, width, 1), _conv(width, width, 3, stride),
-                                  _conv(width, outputs, 1, activation=None))
-        same = stride == 1 and inputs == outputs
-        self.skip = nn.Identity() if same else _conv(inputs, outputs, 1, stride, activation=None)
+        self.body = nn.Sequential(conv(inputs, width, 1), conv(width, width, 3, stride),
+                                  conv(width, 4 * width, 1, act=None))
+        same = stride == 1 and inputs == 4 * width
+        self.short = nn.Identity() if same else conv(inputs, 4 * width, 1, stride, act=None)
+        # Blocks begin as their shortcut (Goyal et al., 2017, 5.1); else gradients of so deep a
+        # network magnify the order of sums until no two engines agree.
+        nn.init.zeros_(self.body[-1][-1].weight)
 
     def forward(self, x):
-        return torch.relu(self.body(x) + self.skip(x))
+        return torch.relu(self.body(x) + self.short(x))
 
 
-def resnet50():
+def resnet50(classes=1000):
     """ResNet-50 v1.5 (the stride is in the 3x3 convolution)."""
-    layers, inputs = [_conv(3, 64, 7, 2), nn.MaxPool2d(3, 2, 1)], 64
+    layers, channels = [conv(3, 64, 7, 2), nn.MaxPool2d(3, 2, 1)], 64
     for width, blocks, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
         for block in range(blocks):
-            layers.append(Bottleneck(inputs, width, stride if block == 0 else 1))
-            inputs = 4 * width
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, 1000))
+            layers.append(Bottleneck(channels, width, stride if block == 0 else 1))
+            channels = 4 * width
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(),
+                         nn.Linear(channels, classes))
 
 
-class InvertedResidual(nn.Module):
+class Inverted(nn.Module):
     """1x1 up, depthwise 3x3, 1x1 down; added to the input where the shapes agree."""
 
-    def __init__(self, inputs, outputs, stride, expand):
+    def __init__(self, inputs, outputs, stride, times):
         super().__init__()
-        width = inputs * expand
-        up = [] if expand == 1 else [_conv(inputs, width, 1, activation=nn.ReLU6)]
-        self.body = nn.Sequential(*up, _conv(width, width, 3, stride, width, nn.ReLU6),
-                                  _conv(width, outputs, 1, activation=None))
+        width = inputs * times
         self.adds = stride == 1 and inputs == outputs
+        up = [conv(inputs, width, 1, act=nn.ReLU6)] if times > 1 else []
+        self.body = nn.Sequential(*up, conv(width, width, 3, stride, width, nn.ReLU6),
+                                  conv(width, outputs, 1, act=None))
 
     def forward(self, x):
         return x + self.body(x) if self.adds else self.body(x)
 
 
-def mobilenet_v2():
+def mobilenet_v2(classes=1000):
     """MobileNetV2 of width 1.0."""
-    layers, inputs = [_conv(3, 32, 3, 2, activation=nn.ReLU6)], 32
-    table = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1),
-             (6, 160, 3, 2), (6, 320, 1, 1))
-    for expand, outputs, blocks, stride in table:
+    layers, channels = [conv(3, 32, 3, 2, act=nn.ReLU6)], 32
+    for times, outputs, blocks, stride in ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2),
+                                           (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2),
+                                           (6, 320, 1, 1)):
         for block in range(blocks):
-            layers.append(InvertedResidual(inputs, outputs, stride if block == 0 else 1, expand))
-            inputs = outputs
-    return nn.Sequential(*layers, _conv(inputs, 1280, 1, activation=nn.ReLU6),
-                         nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(1280, 1000))
+            layers.append(Inverted(channels, outputs, stride if block == 0 else 1, times))
+            channels = outputs
+    return nn.Sequential(*layers, conv(channels, 1280, 1, act=nn.ReLU6), nn.AdaptiveAvgPool2d(1),
+                         nn.Flatten(), nn.Linear(1280, classes))
 
 
 class Block(nn.Module):
@@ -107,20 +109,3 @@ class VisionTransformer(nn.Module):
         x = self.patches(x).flatten(2).transpose(1, 2)
         x = torch.cat([self.token.expand(x.shape[0], -1, -1), x], 1) + self.position
         return self.head(self.norm(self.blocks(x))[:, 0])
-
-
-def measure_statistics(network):
-    """Sets each batch norm's mean and variance to those of a random batch, then freezes them."""
-    norms = [m for m in network.modules() if isinstance(m, nn.BatchNorm2d)]
-    for norm in norms:
-        norm.momentum = None
-        nn.init.uniform_(norm.weight, 0.6, 1.0)
-        nn.init.normal_(norm.bias, std=0.1)
-    for block in network.modules():
-        if isinstance(block, Bottleneck):  # sums over skips would grow; training keeps them small
-            nn.init.constant_(block.body[-1][1].weight, 0.2)
-    if norms:
-        network.train()
-        with torch.no_grad():
-            network(torch.randn(4, 3, 224, 224))
-    return network.eval()

@@ -13,7 +13,7 @@ from typing import Callable
 import torch
 from torch import nn
 
-from bench.models import networks as compact
+from bench.networks import vision as compact
 
 SEED = 20
 LAYERS, HEADS, WIDTH = 12, 12, 64  # of GPT-2's cache
@@ -47,30 +47,41 @@ def vision(name):
     return getattr(models, name)(weights=None)
 
 
-class _Bert(nn.Module):
-    """BERT with plain tensors in and one tensor out."""
+class Part(nn.Module):
+    """A transformers model with plain tensors in and one tensor out."""
 
-    def __init__(self, **sizes):
+    def __init__(self, model, output="last_hidden_state",
+                 names=("input_ids", "attention_mask"), **options):
         super().__init__()
-        from transformers import BertConfig, BertModel
-        config = BertConfig(attn_implementation="eager", **sizes)
-        self.model = BertModel(config, add_pooling_layer=False)
+        self.model, self.output, self.names, self.options = model, output, names, options
 
-    def forward(self, input_ids, attention_mask):
-        return self.model(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+    def forward(self, *inputs):
+        result = self.model(**dict(zip(self.names, inputs)), **self.options)
+        return getattr(result, self.output)
 
 
-class _Gpt2(nn.Module):
-    """GPT-2 over a whole prompt, without a cache."""
+def _bert(**sizes):
+    from transformers import BertConfig, BertModel
+    config = BertConfig(attn_implementation="eager", **sizes)
+    return Part(BertModel(config, add_pooling_layer=False))
 
-    def __init__(self):
-        super().__init__()
-        from transformers import GPT2Config, GPT2LMHeadModel
-        self.model = GPT2LMHeadModel(GPT2Config(attn_implementation="eager"))
 
-    def forward(self, input_ids, attention_mask):
-        return self.model(input_ids=input_ids, attention_mask=attention_mask,
-                          use_cache=False).logits
+def albert(**options):
+    """ALBERT of base size."""
+    from transformers import AlbertConfig, AlbertModel
+    config = AlbertConfig(hidden_size=768, num_attention_heads=12, intermediate_size=3072,
+                          attn_implementation="eager")
+    return AlbertModel(config, **options)
+
+
+def _gpt2_model():
+    from transformers import GPT2Config, GPT2LMHeadModel
+    return GPT2LMHeadModel(GPT2Config(attn_implementation="eager"))
+
+
+def _t5_encoder():
+    from transformers import T5Config, T5EncoderModel
+    return Part(T5EncoderModel(T5Config(**T5_SMALL)))
 
 
 def _cache(pairs):
@@ -91,24 +102,18 @@ def _contents(cache):
     return [tensor for layer in cache.layers for tensor in (layer.keys, layer.values)]
 
 
-class _Gpt2Step(_Gpt2):
+class _Gpt2Step(nn.Module):
     """One token of GPT-2: the keys and values of those before come in, and all go out."""
+
+    def __init__(self):
+        super().__init__()
+        self.model = _gpt2_model()
 
     def forward(self, input_ids, position_ids, attention_mask, *past):
         result = self.model(input_ids=input_ids, position_ids=position_ids,
                             attention_mask=attention_mask, past_key_values=_cache(_pairs(past)),
                             use_cache=True)
         return result.logits, *_contents(result.past_key_values)
-
-
-class _T5Encoder(nn.Module):
-    def __init__(self):
-        super().__init__()
-        from transformers import T5Config, T5EncoderModel
-        self.model = T5EncoderModel(T5Config(**T5_SMALL))
-
-    def forward(self, input_ids, attention_mask):
-        return self.model(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
 
 
 class _T5Step(nn.Module):
@@ -210,28 +215,32 @@ NETWORKS = {
     **{name: _picture(lambda name=name: vision(name)) for name in (
         "mobilenet_v3_large", "efficientnet_b0", "squeezenet1_1", "densenet121",
         "shufflenet_v2_x1_0", "vgg19", "swin_t")},
-    "bert_base": _text(_Bert),
-    "minilm_l6": _text(lambda: _Bert(**MINILM)),
-    "gpt2": _text(_Gpt2, "logits"),
+    "bert_base": _text(_bert),
+    "minilm_l6": _text(lambda: _bert(**MINILM)),
+    "albert_base": _text(lambda: Part(albert(add_pooling_layer=False))),
+    "gpt2": _text(lambda: Part(_gpt2_model(), "logits", use_cache=False), "logits"),
     "gpt2_step": _gpt2_step(),
-    "t5_small_encoder": _text(_T5Encoder),
+    "t5_small_encoder": _text(_t5_encoder),
     "t5_small_step": _t5_step(),
 }
-COMPACT = ("resnet50", "mobilenet_v2", "vit_b_16")  # bench/models/export.py has these too
+COMPACT = ("resnet50", "mobilenet_v2", "vit_b_16")  # whose batches are drawn after the weights
 
 
 def settle(network, example):
-    """Gives each batch norm the statistics of the example, with weights that damp: a sum over many
-    residual blocks must not grow."""
+    """Gives each batch norm the statistics of what `example` makes, with weights that damp: a sum
+    over many residual blocks must not grow."""
     norms = [module for module in network.modules() if isinstance(module, nn.BatchNorm2d)]
     for norm in norms:
         norm.momentum = None
         nn.init.uniform_(norm.weight, 0.6, 1.0)
         nn.init.normal_(norm.bias, std=0.1)
         norm.train()
+    for block in network.modules():
+        if isinstance(block, compact.Bottleneck):
+            nn.init.constant_(block.body[-1][1].weight, 0.2)
     if norms:
         with torch.no_grad():
-            network(*example.values())
+            network(*example().values())
     return network.eval()
 
 
@@ -241,5 +250,6 @@ def make(name):
     recipe = NETWORKS[name]
     network = recipe.make().eval()
     if name in COMPACT:
-        return compact.measure_statistics(network)
-    return settle(network, recipe.example(4))
+        return settle(network, lambda: recipe.example(4))
+    drawn = recipe.example(4)
+    return settle(network, lambda: drawn)

@@ -1,6 +1,6 @@
-"""Exports the networks of networks.py to build/models/NAME.onnx, and quantises two of them.
+"""Exports the networks of published.py to build/models/NAME.onnx, and quantises two of them.
 
-    python -m bench.peers.export [NAME...]      (all when none is named)
+    python -m bench.networks.export [NAME...]      (all when none is named)
 
 Opset 17, through torch's tracing exporter; batch, lengths and cache are dynamic. A file that is
 there is kept. Each is run by ONNX Runtime at sizes other than those that it was traced with, and
@@ -15,7 +15,7 @@ import onnxruntime
 import torch
 
 from bench.models.sources import STORE
-from bench.peers import networks
+from bench.networks import published
 
 OPSET = 17
 QUANTISED = {"resnet50_int8": "resnet50", "bert_base_int8": "bert_base"}
@@ -33,7 +33,7 @@ def as_feeds(tensors):
 
 def write(name, partial):
     """Traces the network into the file and checks it."""
-    recipe, network = networks.NETWORKS[name], networks.make(name)
+    recipe, network = published.NETWORKS[name], published.make(name)
     example, other = recipe.example(2), recipe.example(3)
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
@@ -54,12 +54,12 @@ def quantise(source, partial):
 
     class Batches(CalibrationDataReader):
         def __init__(self):
-            self.left = iter([as_feeds(networks.NETWORKS[source].example(2)) for _ in range(4)])
+            self.left = iter([as_feeds(published.NETWORKS[source].example(2)) for _ in range(4)])
 
         def get_next(self):
             return next(self.left, None)
 
-    torch.manual_seed(networks.SEED)
+    torch.manual_seed(published.SEED)
     prepared = partial.with_suffix(".prepared.onnx")
     quant_pre_process(str(export(source)), str(prepared), skip_symbolic_shape=True)
     quantize_static(str(prepared), str(partial), Batches(), quant_format=QuantFormat.QDQ,
@@ -69,7 +69,7 @@ def quantise(source, partial):
                                                                        "GlobalAveragePool"]
                     if source == "resnet50" else ["MatMul", "Gemm"])
     prepared.unlink()
-    run(partial, as_feeds(networks.NETWORKS[source].example(3)))
+    run(partial, as_feeds(published.NETWORKS[source].example(3)))
 
 
 def export(name):
@@ -88,7 +88,7 @@ def export(name):
 
 def main(names):
     """Exports the networks of those names, or all; exit status 1 when one failed."""
-    known, failed = [*networks.NETWORKS, *QUANTISED], 0
+    known, failed = [*published.NETWORKS, *QUANTISED], 0
     for name in names or known:
         if name not in known:
             sys.exit(f"export: no network '{name}'; there are: {', '.join(known)}")

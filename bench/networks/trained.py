@@ -1,4 +1,4 @@
-"""networks: what `./dev bench training` trains, as PyTorch modules, each with a batch and a loss.
+"""trained: what `./dev bench training` trains, as PyTorch modules, each with a batch and a loss.
 
 Nothing is drawn at random in a step (no dropout), so that all engines have to agree on losses.
 """
@@ -10,6 +10,8 @@ from typing import Callable
 import torch
 from torch import nn
 from torch.nn import functional
+
+from bench.networks.vision import conv, mobilenet_v2, resnet50
 
 
 @dataclass(frozen=True)
@@ -126,62 +128,6 @@ class Translator(nn.Module):
         for block in self.decoder:
             x = block(x, memory)
         return self.head(self.norms[1](x))
-
-
-def conv(inputs, outputs, size, stride=1, groups=1, act=nn.ReLU):
-    layers = [nn.Conv2d(inputs, outputs, size, stride, size // 2, groups=groups, bias=False),
-              nn.BatchNorm2d(outputs)]
-    return nn.Sequential(*layers, *([act()] if act else []))
-
-
-class Bottleneck(nn.Module):
-    def __init__(self, inputs, inner, stride):
-        super().__init__()
-        self.body = nn.Sequential(conv(inputs, inner, 1), conv(inner, inner, 3, stride),
-                                  conv(inner, 4 * inner, 1, act=None))
-        same = stride == 1 and inputs == 4 * inner
-        self.short = nn.Identity() if same else conv(inputs, 4 * inner, 1, stride, act=None)
-        # Blocks begin as their shortcut (Goyal et al., 2017, 5.1); else gradients of so deep a
-        # network magnify the order of sums until no two engines agree.
-        nn.init.zeros_(self.body[-1][-1].weight)
-
-    def forward(self, x):
-        return functional.relu(self.body(x) + self.short(x))
-
-
-def resnet50(classes=1000):
-    layers, channels = [conv(3, 64, 7, 2), nn.MaxPool2d(3, 2, 1)], 64
-    for inner, count, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
-        for i in range(count):
-            layers.append(Bottleneck(channels, inner, stride if i == 0 else 1))
-            channels = 4 * inner
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(),
-                         nn.Linear(channels, classes))
-
-
-class Inverted(nn.Module):
-    def __init__(self, inputs, outputs, stride, times):
-        super().__init__()
-        inner = inputs * times
-        self.adds = stride == 1 and inputs == outputs
-        wide = [conv(inputs, inner, 1, act=nn.ReLU6)] if times > 1 else []
-        self.body = nn.Sequential(*wide, conv(inner, inner, 3, stride, inner, nn.ReLU6),
-                                  conv(inner, outputs, 1, act=None))
-
-    def forward(self, x):
-        return x + self.body(x) if self.adds else self.body(x)
-
-
-def mobilenet_v2(classes=1000):
-    layers, channels = [conv(3, 32, 3, 2, act=nn.ReLU6)], 32
-    for times, outputs, count, stride in ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2),
-                                          (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2),
-                                          (6, 320, 1, 1)):
-        for i in range(count):
-            layers.append(Inverted(channels, outputs, stride if i == 0 else 1, times))
-            channels = outputs
-    return nn.Sequential(*layers, conv(channels, 1280, 1, act=nn.ReLU6), nn.AdaptiveAvgPool2d(1),
-                         nn.Flatten(), nn.Linear(1280, classes))
 
 
 class Yolo(nn.Module):
@@ -301,7 +247,7 @@ NETWORKS = [
 
 
 def find(name):
-    from bench.training import quadralib
+    from bench.networks import quadralib
 
     return next(network for network in (*NETWORKS, *quadralib.NETWORKS) if network.name == name)
 

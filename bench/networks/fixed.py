@@ -10,20 +10,9 @@ import torch
 from torch import nn
 
 from bench.models.sources import STORE
+from bench.networks.published import Part, albert
 
 LENGTH, VOCABULARY = 128, 30000
-
-
-class _Part(nn.Module):
-    """A transformers model with plain tensors in and one tensor out."""
-
-    def __init__(self, model, names, output):
-        super().__init__()
-        self.model, self.names, self.output = model, names, output
-
-    def forward(self, *inputs):
-        result = self.model(**dict(zip(self.names, inputs)), use_cache=False)
-        return getattr(result, self.output)
 
 
 class _Picture(nn.Module):
@@ -40,19 +29,12 @@ def _text(model, names=("input_ids", "attention_mask"), output="last_hidden_stat
         ids = torch.randint(0, VOCABULARY, (batch, LENGTH))
         return tuple(torch.ones_like(ids) if "mask" in name else ids for name in names)
 
-    return _Part(model, names, output), inputs, list(names)
+    return Part(model, output, names, use_cache=False), inputs, list(names)
 
 
 def _bert():
     from transformers import BertConfig, BertModel
     return _text(BertModel(BertConfig(attn_implementation="eager")))
-
-
-def _albert():
-    from transformers import AlbertConfig, AlbertModel
-    config = AlbertConfig(hidden_size=768, num_attention_heads=12, intermediate_size=3072,
-                          attn_implementation="eager")
-    return _text(AlbertModel(config))
 
 
 def _gpt2():
@@ -72,7 +54,7 @@ def _vit():
     return _Picture(model), lambda batch: (torch.randn(batch, 3, 224, 224),), ["pixels"]
 
 
-NETWORKS = {"bert": _bert, "albert": _albert, "gpt2": _gpt2, "t5": _t5, "vit": _vit}
+NETWORKS = {"bert": _bert, "albert": lambda: _text(albert()), "gpt2": _gpt2, "t5": _t5, "vit": _vit}
 
 
 def make(name, batch):

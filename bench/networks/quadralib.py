@@ -5,7 +5,8 @@ first-order and with quadratic layers, for `./dev bench quadratic --networks`.
 from torch import nn
 from torch.nn import functional
 
-from bench.training.networks import Network, Quadratic, conv, small_images, vgg
+from bench.networks.trained import Network, Quadratic, small_images, vgg
+from bench.networks.vision import conv
 
 
 class Residual(nn.Module):

@@ -1,0 +1,1 @@
+"""The networks of benchmarks, in torch and as ONNX files."""
