@@ -5,69 +5,55 @@ from typing import Callable
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from heddle.onnx_graph import FLOAT, INT64, Graph
+from onnx import numpy_helper
 
 from bench.models import catalogue
 
 WIDE, HEADS, INNER = 512, 8, 2048
 
 
-class Layer:
+class Layer(Graph):
     """CoRa's layer, node by node."""
 
     def __init__(self):
-        self.random = np.random.default_rng(7)
-        self.nodes, self.constants = [], []
-
-    def constant(self, value):
-        name = f"c{len(self.constants)}"
-        self.constants.append(numpy_helper.from_array(np.asarray(value), name))
-        return name
+        super().__init__(seed=7)
 
     def weight(self, *shape):
-        return self.constant((self.random.standard_normal(shape) / 20).astype(np.float32))
-
-    def node(self, op, *inputs, **attributes):
-        name = f"n{len(self.nodes)}"
-        self.nodes.append(helper.make_node(op, list(inputs), [name], name, **attributes))
-        return name
+        return super().weight(*shape, scale=1 / 20)
 
     def linear(self, x, rows, columns):
-        product = self.node("MatMul", x, self.weight(rows, columns))
-        return self.node("Add", product, self.weight(columns))
+        product = self.op("MatMul", x, self.weight(rows, columns))
+        return self.op("Add", product, self.weight(columns))
 
     def normalized(self, x):
-        return self.node("LayerNormalization", x, self.weight(WIDE), self.weight(WIDE), axis=-1)
+        return self.op("LayerNormalization", x, self.weight(WIDE), self.weight(WIDE), axis=-1)
 
     def attention(self, x, bias):
         split = self.constant(np.int64([0, 0, HEADS, WIDE // HEADS]))
-        q, k, v = (self.node("Transpose", self.node("Reshape", self.linear(x, WIDE, WIDE), split),
-                             perm=perm) for perm in ([0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3]))
+        q, k, v = (self.op("Transpose", self.op("Reshape", self.linear(x, WIDE, WIDE), split),
+                           perm=perm) for perm in ([0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3]))
         scale = self.constant(np.float32((WIDE / HEADS) ** -0.5))
-        scores = self.node("Add", self.node("Mul", self.node("MatMul", q, k), scale), bias)
-        mixed = self.node("MatMul", self.node("Softmax", scores, axis=-1), v)
-        joined = self.node("Reshape", self.node("Transpose", mixed, perm=[0, 2, 1, 3]),
-                           self.constant(np.int64([0, 0, WIDE])))
+        scores = self.op("Add", self.op("Mul", self.op("MatMul", q, k), scale), bias)
+        mixed = self.op("MatMul", self.op("Softmax", scores, axis=-1), v)
+        joined = self.op("Reshape", self.op("Transpose", mixed, perm=[0, 2, 1, 3]),
+                         self.constant(np.int64([0, 0, WIDE])))
         return self.linear(joined, WIDE, WIDE)
 
-    def model(self):
+    def whole(self):
         """x [batch, seq, 512] and its mask [batch, seq] -> y."""
-        kept = self.node("Unsqueeze", self.node("Cast", "mask", to=TensorProto.FLOAT),
-                         self.constant(np.int64([1, 2])))
-        bias = self.node("Mul", self.node("Sub", self.constant(np.float32(1)), kept),
-                         self.constant(np.float32(-1e4)))
-        x = self.normalized(self.node("Add", self.attention("x", bias), "x"))
-        inner = self.linear(self.node("Relu", self.linear(x, WIDE, INNER)), INNER, WIDE)
-        y = self.normalized(self.node("Add", inner, x))
-        self.nodes.append(helper.make_node("Identity", [y], ["y"]))
+        kept = self.op("Unsqueeze", self.op("Cast", "mask", to=FLOAT),
+                       self.constant(np.int64([1, 2])))
+        bias = self.op("Mul", self.op("Sub", self.constant(np.float32(1)), kept),
+                       self.constant(np.float32(-1e4)))
+        x = self.normalized(self.op("Add", self.attention("x", bias), "x"))
+        inner = self.linear(self.op("Relu", self.linear(x, WIDE, INNER)), INNER, WIDE)
+        y = self.normalized(self.op("Add", inner, x))
         place = ["batch", "seq", WIDE]
-        graph = helper.make_graph(
-            self.nodes, "encoder",
-            [helper.make_tensor_value_info("x", TensorProto.FLOAT, place),
-             helper.make_tensor_value_info("mask", TensorProto.INT64, place[:2])],
-            [helper.make_tensor_value_info("y", TensorProto.FLOAT, place)], self.constants)
-        return helper.make_model(graph, ir_version=8,
-                                 opset_imports=[helper.make_opsetid("", 17)])
+        self.input("x", place)
+        self.input("mask", place[:2], INT64)
+        self.output(self.op("Identity", y, name="y"), place)
+        return self.model()
 
 
 @dataclass(frozen=True)
@@ -102,7 +88,7 @@ def layer():
     """One layer of the sizes that CoRa's paper measures."""
     def values(shape):
         return np.random.default_rng(5).standard_normal((*shape, WIDE)).astype(np.float32)
-    return Encoder(Layer().model(), WIDE, HEADS, INNER, 1, 1e-5, "relu", "batch:seq=mask", values)
+    return Encoder(Layer().whole(), WIDE, HEADS, INNER, 1, 1e-5, "relu", "batch:seq=mask", values)
 
 
 def bert_base():

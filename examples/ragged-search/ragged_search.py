@@ -97,7 +97,7 @@ def main():
         sys.exit("ragged_search: no texts; --texts names Markdown files")
     tokenizer = texts.Trained(given.tokenizer) if given.tokenizer else texts.Hashes()
     model = (onnx.load(given.model) if given.model else
-             encoder.Encoder(tokenizer.rarity(held), layers=given.layers).model())
+             encoder.Encoder(tokenizer.rarity(held), layers=given.layers).whole())
     services = {name: Service(model, name == "ragged", given.threads)
                 for name in ("padded", "ragged")}
     times, vectors, furthest = {name: [] for name in services}, [], 0.0

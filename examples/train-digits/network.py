@@ -5,52 +5,45 @@ SPDX-License-Identifier: Apache-2.0
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from heddle.onnx_graph import Graph
 
 
-class Network:
+class Network(Graph):
     """Layers one after the other, each by its ONNX node."""
 
     def __init__(self, shape, seed=0):
-        self.random = np.random.default_rng(seed)
-        self.nodes, self.weights, self.last = [], [], "images"
-        self.channels, self.shape = shape[0], shape
+        super().__init__(seed)
+        self.last, self.channels = self.input("images", ["batch", *shape]), shape[0]
 
-    def weight(self, name, array):
-        self.weights.append(numpy_helper.from_array(array.astype(np.float32), name))
-        return name
+    def filled(self, name, array):
+        return self.constant(array.astype(np.float32), name)
 
     def drawn(self, name, shape, fan_in):
         """He et al., Delving Deep into Rectifiers (2015)."""
-        return self.weight(name, self.random.normal(0, np.sqrt(2 / fan_in), shape))
+        return self.filled(name, self.random.normal(0, np.sqrt(2 / fan_in), shape))
 
     def add(self, op, *inputs, name, **attributes):
-        self.nodes.append(helper.make_node(op, [self.last, *inputs], [name], name, **attributes))
-        self.last = name
+        self.last = self.op(op, self.last, *inputs, name=name, **attributes)
 
     def conv(self, name, channels):
         """3 x 3, batch normalisation, relu."""
         filters = self.drawn(f"{name}.weight", (channels, self.channels, 3, 3), 9 * self.channels)
         self.add("Conv", filters, name=name, pads=[1, 1, 1, 1])
         ones, zeros = np.ones(channels), np.zeros(channels)
-        norm = [self.weight(f"{name}.norm.{what}", value) for what, value in (
+        norm = [self.filled(f"{name}.norm.{what}", value) for what, value in (
             ("scale", ones), ("bias", zeros), ("mean", zeros), ("variance", ones))]
         self.add("BatchNormalization", *norm, name=f"{name}.norm")
         self.add("Relu", name=f"{name}.relu")
         self.channels = channels
 
-    def model(self, classes):
+    def classifier(self, classes):
         self.add("GlobalAveragePool", name="pool")
         self.add("Flatten", name="flat")
-        self.add("Dropout", self.weight("dropout.ratio", np.float32(0.2)), name="dropout")
+        self.add("Dropout", self.filled("dropout.ratio", np.float32(0.2)), name="dropout")
         self.add("Gemm", self.drawn("classes.weight", (self.channels, classes), self.channels),
-                 self.weight("classes.bias", np.zeros(classes)), name="scores")
-        graph = helper.make_graph(
-            self.nodes, "digits",
-            [helper.make_tensor_value_info("images", TensorProto.FLOAT, ["batch", *self.shape])],
-            [helper.make_tensor_value_info("scores", TensorProto.FLOAT, ["batch", classes])],
-            self.weights)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+                 self.filled("classes.bias", np.zeros(classes)), name="scores")
+        self.output("scores", ["batch", classes])
+        model = self.model()
         onnx.checker.check_model(model)
         return model
 
@@ -62,4 +55,4 @@ def digits_network(seed=0):
     network.add("MaxPool", name="pool2", kernel_shape=[2, 2], strides=[2, 2])
     network.conv("conv3", 64)
     network.conv("conv4", 64)
-    return network.model(10)
+    return network.classifier(10)

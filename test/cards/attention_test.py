@@ -8,40 +8,31 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, numpy_helper
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
 
 import heddle  # noqa: E402
+from heddle.onnx_graph import Graph  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("compiler")
 B, H, S, D = 2, 4, 9, 16
 FLOAT, BOOL = TensorProto.FLOAT, TensorProto.BOOL
 
 
-class Writer:
+class Writer(Graph):
     """Nodes and inputs of a model as they are added."""
 
     def __init__(self):
-        self.nodes, self.inputs, self.constants, self.feeds = [], [], [], {}
-        self.random = np.random.default_rng(3)
+        super().__init__(seed=3)
+        self.feeds = {}
 
-    def input(self, name, *shape):
-        self.inputs.append(helper.make_tensor_value_info(name, FLOAT, shape))
+    def fed(self, name, *shape):
         self.feeds[name] = self.random.standard_normal(shape).astype(np.float32)
-        return name
+        return self.input(name, shape)
 
-    def constant(self, array):
-        name = f"c{len(self.constants)}"
-        self.constants.append(numpy_helper.from_array(np.asarray(array), name))
-        return name
-
-    def __call__(self, op, *inputs, outputs=1, **attributes):
-        names = [f"v{len(self.nodes)}_{i}" for i in range(outputs)]
-        self.nodes.append(helper.make_node(op, inputs, names, name=f"n{len(self.nodes)}",
-                                           **attributes))
-        return names[0] if outputs == 1 else names
+    __call__ = Graph.op
 
     def heads(self, x, heads=H):
         """[B, S, heads * D] -> [B, heads, S, D]"""
@@ -53,7 +44,7 @@ class Writer:
         return self("Reshape", x, self.constant(np.array([0, 0, H * D])))
 
     def inputs_of_heads(self):
-        return [self.heads(self.input(name, B, S, H * D)) for name in "qkv"]
+        return [self.heads(self.fed(name, B, S, H * D)) for name in "qkv"]
 
     def scores(self, q, k):
         return self("MatMul", q, self("Transpose", k, perm=[0, 1, 3, 2]))
@@ -78,14 +69,14 @@ def scale_before(w):
 
 def additive_mask(w):
     q, k, v = w.inputs_of_heads()
-    mask = w.input("mask", B, 1, 1, S)
+    mask = w.fed("mask", B, 1, 1, S)
     scores = w("Div", w.scores(q, k), w.constant(np.float32(D**0.5)))
     return w.rest(w("Add", scores, mask), v)
 
 
 def where_mask(w):
     q, k, v = w.inputs_of_heads()
-    keep = w("Greater", w.input("mask", B, 1, 1, S), w.constant(np.float32(-1)))
+    keep = w("Greater", w.fed("mask", B, 1, 1, S), w.constant(np.float32(-1)))
     return w.rest(w("Where", keep, w.scaled(w.scores(q, k)), w.constant(np.float32(-1e9))), v)
 
 
@@ -105,7 +96,7 @@ def causal_by_constant(w):
 
 def fused_projection(w):
     """One tensor of queries, keys and values, split."""
-    parts = w("Split", w.input("qkv", B, S, 3 * H * D), axis=2, outputs=3,
+    parts = w("Split", w.fed("qkv", B, S, 3 * H * D), axis=2, outputs=3,
               **({"num_outputs": 3}))
     q, k, v = (w.heads(part) for part in parts)
     return w.rest(w.scaled(w.scores(q, k)), v)
@@ -113,8 +104,8 @@ def fused_projection(w):
 
 def grouped_by_expand(w):
     """Two heads of keys and values for four of queries, repeated by Expand."""
-    q = w.heads(w.input("q", B, S, H * D))
-    k, v = (w.heads(w.input(name, B, S, 2 * D), 2) for name in "kv")
+    q = w.heads(w.fed("q", B, S, H * D))
+    k, v = (w.heads(w.fed(name, B, S, 2 * D), 2) for name in "kv")
 
     def repeated(x):
         x = w("Unsqueeze", x, w.constant(np.array([2])))
@@ -133,8 +124,8 @@ def transposed_once(w):
 
 def cached_keys(w):
     q, k, v = w.inputs_of_heads()
-    k = w("Concat", w.input("past_k", B, H, 5, D), k, axis=2)
-    v = w("Concat", w.input("past_v", B, H, 5, D), v, axis=2)
+    k = w("Concat", w.fed("past_k", B, H, 5, D), k, axis=2)
+    v = w("Concat", w.fed("past_v", B, H, 5, D), v, axis=2)
     return w.rest(w.scaled(w.scores(q, k)), v)
 
 
@@ -152,10 +143,8 @@ def test_is_one_kernel(way):
     writer = Writer()
     result = way(writer)
     opset = 23 if way is opset_23 else 18
-    graph = helper.make_graph(writer.nodes, "attention", writer.inputs,
-                              [helper.make_tensor_value_info(result, FLOAT, [B, S, H * D])],
-                              writer.constants)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+    writer.output(result, [B, S, H * D])
+    model = writer.model(opset, 10)
     onnx.checker.check_model(model)
     compiled = heddle.compile(model)
     cards = [group["card"] for group in compiled.compiled.plan["groups"]]

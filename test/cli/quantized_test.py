@@ -5,37 +5,35 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from heddle.onnx_graph import Graph
+from onnx import TensorProto
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from command import OK, heddle, make_model, needs_heddle, save, value  # noqa: E402
+from command import OK, heddle, needs_heddle, save, value  # noqa: E402
 
 pytestmark = needs_heddle
 
 
-class Quantized:
+class Quantized(Graph):
     """A model that grows node by node, from x of f32."""
 
     def __init__(self, sizes):
+        super().__init__()
         self.sizes = sizes
-        self.nodes, self.weights = [], []
-        self.inputs = [value("x", sizes)]
+        self.input("x", sizes)
 
     def constant(self, name, array):
-        self.weights.append(numpy_helper.from_array(np.asarray(array), name))
-        return name
+        return super().constant(array, name)
 
     def add(self, op, inputs, name, **attributes):
-        self.nodes.append(helper.make_node(op, inputs, [name], name, **attributes))
-        return name
+        return self.op(op, *inputs, name=name, **attributes)
 
     def scale(self, name, scale):
         """A scale of the model, or one that the run is given."""
         if scale is not None:
             return self.constant(name, np.float32(scale))
-        self.inputs.append(value(name, []))
-        return name
+        return self.input(name, [])
 
     def quantize(self, x, name, scale=0.1, zero=np.uint8(3), **more):
         zero = self.constant(f"{name}_zero", zero)
@@ -57,8 +55,8 @@ class Quantized:
         return self.dequantize(stored, "wd", scale, dtype(0) if zero is None else zero, **more)
 
     def save(self, last, sizes, path, opset=21, dtype=TensorProto.FLOAT):
-        return save(make_model(self.nodes, self.inputs, [value(last, sizes, dtype)], self.weights,
-                               opset=opset), path)
+        self.output(last, sizes, dtype)
+        return save(self.model(opset), path)
 
 
 def blocks(made):

@@ -48,7 +48,7 @@ def test_it_takes_a_model_and_its_tokenizer(tmp_path, texts):
     pytest.importorskip("tokenizers", reason="tokenizers is not installed")
     sys.path.insert(0, str(EXAMPLE))
     import encoder
-    onnx.save(encoder.Encoder(np.ones(9), wide=32, layers=1, heads=4).model(),
+    onnx.save(encoder.Encoder(np.ones(9), wide=32, layers=1, heads=4).whole(),
               tmp_path / "model.onnx")
     (tmp_path / "tokenizer.json").write_text(json.dumps({
         "version": "1.0", "added_tokens": [], "pre_tokenizer": {"type": "Whitespace"},

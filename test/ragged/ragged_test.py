@@ -6,9 +6,10 @@ import itertools
 import numpy as np
 import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 import heddle
+from heddle.onnx_graph import Graph
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
@@ -24,37 +25,23 @@ TYPES = {"tensor(int64)": np.int64, "tensor(float)": np.float32, "tensor(bool)":
          "tensor(int32)": np.int32}
 
 
-class Maker:
-    """Collects the nodes of a model."""
-
-    def __init__(self, seed=0):
-        self.random = np.random.default_rng(seed)
-        self.nodes, self.constants = [], []
+class Maker(Graph):
+    """The graph of a test as it grows."""
 
     def constant(self, value, dtype=np.float32):
-        name = f"c{len(self.constants)}"
-        self.constants.append(numpy_helper.from_array(np.asarray(value, dtype), name))
-        return name
+        return super().constant(np.asarray(value, dtype))
 
     def weight(self, *shape):
         return self.constant(self.random.standard_normal(shape) / np.sqrt(shape[0]))
 
-    def node(self, op, *inputs, **attributes):
-        name = f"n{len(self.nodes)}"
-        self.nodes.append(helper.make_node(op, list(inputs), [name], name, **attributes))
-        return name
-
     def linear(self, x, wide, out):
-        return self.node("Add", self.node("MatMul", x, self.weight(wide, out)), self.weight(out))
+        return self.op("Add", self.op("MatMul", x, self.weight(wide, out)), self.weight(out))
 
-    def model(self, inputs, result, shape, dtype=TensorProto.FLOAT):
-        self.nodes.append(helper.make_node("Identity", [result], ["y"], "y"))
-        values = [helper.make_tensor_value_info(name, kind, sizes) for name, kind, sizes in inputs]
-        graph = helper.make_graph(self.nodes, "ragged", values,
-                                  [helper.make_tensor_value_info("y", dtype, shape)],
-                                  self.constants)
-        return helper.make_model(graph, ir_version=8,
-                                 opset_imports=[helper.make_opsetid("", 17)])
+    def made(self, inputs, result, shape, dtype=TensorProto.FLOAT):
+        for name, kind, sizes in inputs:
+            self.input(name, sizes, kind)
+        self.output(self.op("Identity", result, name="y"), shape, dtype)
+        return self.model()
 
 
 X = ("x", TensorProto.FLOAT, ["batch", "seq", 8])
@@ -64,20 +51,20 @@ MASK = ("mask", TensorProto.INT64, ["batch", "seq"])
 def attention(make, x, bias=None, heads=2, wide=8):
     """As exporters spell it, over [batch, seq, wide]."""
     split = make.constant([0, 0, heads, wide // heads], np.int64)
-    parts = [make.node("Transpose", make.node("Reshape", make.linear(x, wide, wide), split),
-                       perm=perm) for perm in ([0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3])]
-    scores = make.node("Mul", make.node("MatMul", parts[0], parts[1]), make.constant(0.5))
+    parts = [make.op("Transpose", make.op("Reshape", make.linear(x, wide, wide), split),
+                     perm=perm) for perm in ([0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3])]
+    scores = make.op("Mul", make.op("MatMul", parts[0], parts[1]), make.constant(0.5))
     if bias:
-        scores = make.node("Add", scores, bias)
-    mixed = make.node("MatMul", make.node("Softmax", scores, axis=-1), parts[2])
+        scores = make.op("Add", scores, bias)
+    mixed = make.op("MatMul", make.op("Softmax", scores, axis=-1), parts[2])
     whole = make.constant([0, 0, wide], np.int64)
-    return make.node("Reshape", make.node("Transpose", mixed, perm=[0, 2, 1, 3]), whole)
+    return make.op("Reshape", make.op("Transpose", mixed, perm=[0, 2, 1, 3]), whole)
 
 
 def bias_of(make, mask):
-    kept = make.node("Unsqueeze", make.node("Cast", mask, to=TensorProto.FLOAT),
-                     make.constant([1, 2], np.int64))
-    return make.node("Mul", make.node("Sub", make.constant(1), kept), make.constant(-10000))
+    kept = make.op("Unsqueeze", make.op("Cast", mask, to=TensorProto.FLOAT),
+                   make.constant([1, 2], np.int64))
+    return make.op("Mul", make.op("Sub", make.constant(1), kept), make.constant(-10000))
 
 
 def encoder(layers=1, has_mask=False):
@@ -85,122 +72,122 @@ def encoder(layers=1, has_mask=False):
     bias = bias_of(make, "mask") if has_mask else None
     x = "x"
     for _ in range(layers):
-        x = make.node("LayerNormalization", make.node("Add", attention(make, x, bias), x),
-                      make.weight(8), make.weight(8), axis=-1)
-        inner = make.node("Relu", make.linear(x, 8, 24))
-        x = make.node("Add", make.linear(inner, 24, 8), x)
-    return make.model([X, MASK] if has_mask else [X], x, ["batch", "seq", 8])
+        x = make.op("LayerNormalization", make.op("Add", attention(make, x, bias), x),
+                    make.weight(8), make.weight(8), axis=-1)
+        inner = make.op("Relu", make.linear(x, 8, 24))
+        x = make.op("Add", make.linear(inner, 24, 8), x)
+    return make.made([X, MASK] if has_mask else [X], x, ["batch", "seq", 8])
 
 
 def causal():
     make = Maker()
-    size = make.node("Gather", make.node("Shape", "x"), make.constant(1, np.int64))
-    steps = make.node("Range", make.constant(0, np.int64), size, make.constant(1, np.int64))
-    later = make.node("Less", make.node("Unsqueeze", steps, make.constant([1], np.int64)),
-                      make.node("Unsqueeze", steps, make.constant([0], np.int64)))
-    bias = make.node("Where", later, make.constant(-1e9), make.constant(0))
-    return make.model([X], attention(make, "x", bias), ["batch", "seq", 8])
+    size = make.op("Gather", make.op("Shape", "x"), make.constant(1, np.int64))
+    steps = make.op("Range", make.constant(0, np.int64), size, make.constant(1, np.int64))
+    later = make.op("Less", make.op("Unsqueeze", steps, make.constant([1], np.int64)),
+                    make.op("Unsqueeze", steps, make.constant([0], np.int64)))
+    bias = make.op("Where", later, make.constant(-1e9), make.constant(0))
+    return make.made([X], attention(make, "x", bias), ["batch", "seq", 8])
 
 
 def embedding():
     """Words and positions, of which each row has its own."""
     make = Maker()
     table, places = make.weight(50, 8), make.weight(512, 8)
-    size = make.node("Gather", make.node("Shape", "ids"), make.constant(1, np.int64))
-    steps = make.node("Range", make.constant(0, np.int64), size, make.constant(1, np.int64))
-    x = make.node("Add", make.node("Gather", table, "ids"), make.node("Gather", places, steps))
-    return make.model([("ids", TensorProto.INT64, ["batch", "seq"])], attention(make, x),
+    size = make.op("Gather", make.op("Shape", "ids"), make.constant(1, np.int64))
+    steps = make.op("Range", make.constant(0, np.int64), size, make.constant(1, np.int64))
+    x = make.op("Add", make.op("Gather", table, "ids"), make.op("Gather", places, steps))
+    return make.made([("ids", TensorProto.INT64, ["batch", "seq"])], attention(make, x),
                       ["batch", "seq", 8])
 
 
 def pooled(op):
     make = Maker()
-    y = make.node(op, make.linear("x", 8, 8), **(
+    y = make.op(op, make.linear("x", 8, 8), **(
         {"axes": [1], "keepdims": 0} if op != "ReduceSum" else {"keepdims": 0}))
     if op == "ReduceSum":
         make.nodes[-1].input.append(make.constant([1], np.int64))
-    return make.model([X], make.linear(y, 8, 5), ["batch", 5])
+    return make.made([X], make.linear(y, 8, 5), ["batch", 5])
 
 
 def bag(op):
     """Vectors of a table, weighted, as one of each row: what torch calls an embedding bag."""
     make = Maker()
-    weights = make.node("Unsqueeze", "weights", make.constant([2], np.int64))
-    x = make.node("Mul", make.node("Gather", make.weight(50, 8), "ids"), weights)
+    weights = make.op("Unsqueeze", "weights", make.constant([2], np.int64))
+    x = make.op("Mul", make.op("Gather", make.weight(50, 8), "ids"), weights)
     axes = make.constant([1], np.int64)
-    y = (make.node(op, x, axes, keepdims=0) if op == "ReduceSum"
-         else make.node(op, x, axes=[1], keepdims=0))
-    return make.model([("ids", TensorProto.INT64, ["batch", "seq"]),
+    y = (make.op(op, x, axes, keepdims=0) if op == "ReduceSum"
+         else make.op(op, x, axes=[1], keepdims=0))
+    return make.made([("ids", TensorProto.INT64, ["batch", "seq"]),
                        ("weights", TensorProto.FLOAT, ["batch", "seq"])], y, ["batch", 8])
 
 
 def masked_mean():
     """As sentence embeddings are made: the sum of what the mask keeps, divided by its sum."""
     make = Maker()
-    kept = make.node("Unsqueeze", make.node("Cast", "mask", to=TensorProto.FLOAT),
-                     make.constant([2], np.int64))
+    kept = make.op("Unsqueeze", make.op("Cast", "mask", to=TensorProto.FLOAT),
+                   make.constant([2], np.int64))
     axis = make.constant([1], np.int64)
     x = attention(make, "x", bias_of(make, "mask"))
-    total = make.node("ReduceSum", make.node("Mul", x, kept), axis, keepdims=0)
-    count = make.node("Max", make.node("ReduceSum", kept, axis, keepdims=0), make.constant(1e-9))
-    return make.model([X, MASK], make.node("Div", total, count), ["batch", 8])
+    total = make.op("ReduceSum", make.op("Mul", x, kept), axis, keepdims=0)
+    count = make.op("Max", make.op("ReduceSum", kept, axis, keepdims=0), make.constant(1e-9))
+    return make.made([X, MASK], make.op("Div", total, count), ["batch", 8])
 
 
 def per_row():
     """A vector of each row is added to all of its tokens."""
     make = Maker()
-    mean = make.node("ReduceMean", "x", axes=[1], keepdims=1)
-    return make.model([X], make.node("Mul", make.node("Sub", "x", mean), make.weight(8)),
+    mean = make.op("ReduceMean", "x", axes=[1], keepdims=1)
+    return make.made([X], make.op("Mul", make.op("Sub", "x", mean), make.weight(8)),
                       ["batch", "seq", 8])
 
 
 def time_first():
     """As torch.nn.MultiheadAttention spells it: time first, rows and heads in one dimension."""
     make = Maker()
-    x = make.node("Transpose", "x", perm=[1, 0, 2])
-    shape = make.node("Shape", x)
-    time, rows = (make.node("Slice", shape, make.constant([i], np.int64),
-                            make.constant([i + 1], np.int64)) for i in (0, 1))
-    heads = make.node("Concat", time, make.node("Mul", rows, make.constant([2], np.int64)),
-                      make.constant([4], np.int64), axis=0)
-    q, k, v = (make.node("Transpose", make.node("Reshape", make.linear(x, 8, 8), heads),
-                         perm=[1, 0, 2]) for _ in range(3))
-    scores = make.node("Softmax", make.node("MatMul", q, make.node("Transpose", k,
+    x = make.op("Transpose", "x", perm=[1, 0, 2])
+    shape = make.op("Shape", x)
+    time, rows = (make.op("Slice", shape, make.constant([i], np.int64),
+                          make.constant([i + 1], np.int64)) for i in (0, 1))
+    heads = make.op("Concat", time, make.op("Mul", rows, make.constant([2], np.int64)),
+                    make.constant([4], np.int64), axis=0)
+    q, k, v = (make.op("Transpose", make.op("Reshape", make.linear(x, 8, 8), heads),
+                       perm=[1, 0, 2]) for _ in range(3))
+    scores = make.op("Softmax", make.op("MatMul", q, make.op("Transpose", k,
                                                                     perm=[0, 2, 1])), axis=-1)
-    mixed = make.node("Transpose", make.node("MatMul", scores, v), perm=[1, 0, 2])
-    y = make.node("Reshape", mixed, make.node("Concat", time, rows,
-                                              make.constant([8], np.int64), axis=0))
-    return make.model([X], make.node("Transpose", make.linear(y, 8, 8), perm=[1, 0, 2]),
+    mixed = make.op("Transpose", make.op("MatMul", scores, v), perm=[1, 0, 2])
+    y = make.op("Reshape", mixed, make.op("Concat", time, rows,
+                                          make.constant([8], np.int64), axis=0))
+    return make.made([X], make.op("Transpose", make.linear(y, 8, 8), perm=[1, 0, 2]),
                       ["batch", "seq", 8])
 
 
 def flattened():
     """Products over tokens of all rows in one dimension."""
     make = Maker()
-    flat = make.node("Reshape", "x", make.constant([-1, 8], np.int64))
-    y = make.node("Gemm", flat, make.weight(8, 6), make.weight(6))
-    y = make.node("Tanh", y)
-    shape = make.node("Concat", make.node("Slice", make.node("Shape", "x"),
-                                          make.constant([0], np.int64),
-                                          make.constant([2], np.int64)),
-                      make.constant([6], np.int64), axis=0)
-    return make.model([X], make.node("Reshape", y, shape), ["batch", "seq", 6])
+    flat = make.op("Reshape", "x", make.constant([-1, 8], np.int64))
+    y = make.op("Gemm", flat, make.weight(8, 6), make.weight(6))
+    y = make.op("Tanh", y)
+    shape = make.op("Concat", make.op("Slice", make.op("Shape", "x"),
+                                      make.constant([0], np.int64),
+                                      make.constant([2], np.int64)),
+                    make.constant([6], np.int64), axis=0)
+    return make.made([X], make.op("Reshape", y, shape), ["batch", "seq", 6])
 
 
 def convolved():
     """Over time, with zeros at the borders of each row."""
     make = Maker()
-    x = make.node("Transpose", "x", perm=[0, 2, 1])
-    y = make.node("Relu", make.node("Conv", x, make.weight(6, 8, 3), make.weight(6), pads=[1, 1]))
-    y = make.node("Conv", y, make.weight(6, 6, 3), pads=[2, 2], dilations=[2])
-    return make.model([X], make.node("Transpose", y, perm=[0, 2, 1]), ["batch", "seq", 6])
+    x = make.op("Transpose", "x", perm=[0, 2, 1])
+    y = make.op("Relu", make.op("Conv", x, make.weight(6, 8, 3), make.weight(6), pads=[1, 1]))
+    y = make.op("Conv", y, make.weight(6, 6, 3), pads=[2, 2], dilations=[2])
+    return make.made([X], make.op("Transpose", y, perm=[0, 2, 1]), ["batch", "seq", 6])
 
 
 def classified():
     """The first token of each row."""
     make = Maker()
-    first = make.node("Gather", attention(make, "x"), make.constant(0, np.int64), axis=1)
-    return make.model([X], make.node("Tanh", make.linear(first, 8, 3)), ["batch", 3])
+    first = make.op("Gather", attention(make, "x"), make.constant(0, np.int64), axis=1)
+    return make.made([X], make.op("Tanh", make.linear(first, 8, 3)), ["batch", 3])
 
 
 def recurrent(op, direction, layers=1, is_last=False):
@@ -208,19 +195,19 @@ def recurrent(op, direction, layers=1, is_last=False):
     make = Maker()
     both = 2 if direction == "bidirectional" else 1
     gates = {"LSTM": 4, "GRU": 3, "RNN": 1}[op]
-    x, wide = make.node("Transpose", "x", perm=[1, 0, 2]), 8
+    x, wide = make.op("Transpose", "x", perm=[1, 0, 2]), 8
     for _ in range(layers):
         weights = [make.constant(make.random.standard_normal(shape) * 0.4) for shape in
                    ([both, gates * 6, wide], [both, gates * 6, 6], [both, 2 * gates * 6])]
         last = f"last{len(make.nodes)}"
         make.nodes.append(helper.make_node(op, [x, *weights], [f"all{last}", last], hidden_size=6,
                                            direction=direction))
-        steps = make.node("Transpose", f"all{last}", perm=[0, 2, 1, 3])
-        x, wide = make.node("Reshape", steps, make.constant([0, 0, -1], np.int64)), 6 * both
+        steps = make.op("Transpose", f"all{last}", perm=[0, 2, 1, 3])
+        x, wide = make.op("Reshape", steps, make.constant([0, 0, -1], np.int64)), 6 * both
     if is_last:
-        state = make.node("Transpose", last, perm=[1, 0, 2])
-        return make.model([X], make.linear(make.node("Flatten", state), wide, 3), ["batch", 3])
-    return make.model([X], make.linear(make.node("Transpose", x, perm=[1, 0, 2]), wide, 3),
+        state = make.op("Transpose", last, perm=[1, 0, 2])
+        return make.made([X], make.linear(make.op("Flatten", state), wide, 3), ["batch", 3])
+    return make.made([X], make.linear(make.op("Transpose", x, perm=[1, 0, 2]), wide, 3),
                       ["batch", "seq", 3])
 
 
@@ -341,9 +328,9 @@ def test_what_cannot_be_packed():
     with pytest.raises(heddle.UsageError, match="'--ragged' declares"):
         heddle.compile(encoder(), ragged_outputs="packed", cache=False)
     make = Maker()
-    product = make.node("MatMul", "x", make.node("Transpose", "x", perm=[0, 2, 1]))
+    product = make.op("MatMul", "x", make.op("Transpose", "x", perm=[0, 2, 1]))
     with pytest.raises(heddle.RefusedError, match="cannot be packed"):
-        heddle.compile(make.model([X], product, ["batch", "seq", "seq"]), cache=False,
+        heddle.compile(make.made([X], product, ["batch", "seq", "seq"]), cache=False,
                        ragged="batch:seq=lengths", ragged_outputs="packed")
 
 
@@ -376,16 +363,16 @@ def test_blocks_of_rows_need_the_memory_of_a_block():
 
 
 def batch_as_number(make):
-    size = make.node("Gather", make.node("Shape", "x"), make.constant(0, np.int64))
-    return make.node("Mul", "x", make.node("Cast", size, to=TensorProto.FLOAT))
+    size = make.op("Gather", make.op("Shape", "x"), make.constant(0, np.int64))
+    return make.op("Mul", "x", make.op("Cast", size, to=TensorProto.FLOAT))
 
 
 def given_to_all_rows(make):
-    return make.node("MatMul", "x", "w")
+    return make.op("MatMul", "x", "w")
 
 
 def of_no_row(make):
-    return make.node("Softmax", "w", axis=0)
+    return make.op("Softmax", "w", axis=0)
 
 
 OF_ALL_ROWS = ("w", TensorProto.FLOAT, [8, 8])
@@ -398,7 +385,7 @@ OF_ALL_ROWS = ("w", TensorProto.FLOAT, [8, 8])
 ])
 def test_a_batch_is_cut_where_results_have_rows(result, inputs, shape, is_cut):
     make = Maker()
-    model = make.model(inputs, result(make), shape)
+    model = make.made(inputs, result(make), shape)
     lengths, size, found, needed = [5, 0, 17, 4, 16, 9, 33, 1], 33, [], []
     for kilobytes in (0, 1):
         session = heddle.Session(heddle.compile(model, ragged="batch:seq=lengths", cache=False,
@@ -454,10 +441,10 @@ def test_a_batch_of_nothing_and_a_batch_of_one(compiled):
 def test_a_mask_of_floats_and_of_truths():
     for kind in (TensorProto.FLOAT, TensorProto.BOOL, TensorProto.INT32):
         make = Maker()
-        x = make.node("Mul", "x", make.node("Unsqueeze", make.node("Cast", "mask",
+        x = make.op("Mul", "x", make.op("Unsqueeze", make.op("Cast", "mask",
                                                                   to=TensorProto.FLOAT),
-                                            make.constant([2], np.int64)))
-        model = make.model([X, ("mask", kind, ["batch", "seq"])], make.node("Neg", x),
+                                        make.constant([2], np.int64)))
+        model = make.made([X, ("mask", kind, ["batch", "seq"])], make.op("Neg", x),
                            ["batch", "seq", 8])
         module = heddle.compile(model, ragged="batch:seq=mask", cache=False)
         mask = np.array([[1, 1, 0], [0, 0, 0]]).astype(helper.tensor_dtype_to_np_dtype(kind))
@@ -468,13 +455,13 @@ def test_a_mask_of_floats_and_of_truths():
 
 def test_rows_that_cannot_be_separated():
     make = Maker()
-    model = make.model([X], make.node("Softmax", "x", axis=0), ["batch", "seq", 8])
-    with pytest.raises(heddle.Error, match="node 'n0'.*cannot be separated"):
+    model = make.made([X], make.op("Softmax", "x", axis=0), ["batch", "seq", 8])
+    with pytest.raises(heddle.Error, match="node 'softmax_0'.*cannot be separated"):
         heddle.compile(model, ragged="batch:seq=lengths", cache=False)
     make = Maker()
-    turned = make.node("Slice", "x", make.constant([-1], np.int64),
-                       make.constant([-2**40], np.int64), make.constant([0], np.int64),
-                       make.constant([-1], np.int64))
-    with pytest.raises(heddle.Error, match="n0"):
-        heddle.compile(make.model([X], turned, ["batch", "seq", 8]), ragged="batch:seq=lengths",
+    turned = make.op("Slice", "x", make.constant([-1], np.int64),
+                     make.constant([-2**40], np.int64), make.constant([0], np.int64),
+                     make.constant([-1], np.int64))
+    with pytest.raises(heddle.Error, match="slice_0"):
+        heddle.compile(make.made([X], turned, ["batch", "seq", 8]), ragged="batch:seq=lengths",
                        cache=False)

@@ -7,7 +7,8 @@ from pathlib import Path
 import heddle
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from heddle.onnx_graph import Graph
+from onnx import numpy_helper
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "cli")]
@@ -22,26 +23,22 @@ WIDTH, HEADS, LAYERS = 32, 4, 2
 RECIPE = {"loss": "mse", "optimizer": "adam"}
 
 
-class Encoder:
+class Encoder(Graph):
     """[2, length, 32] -> the same: attention and perceptrons with dropout and normalised sums."""
 
     def __init__(self, length, is_causal):
-        self.length, self.is_causal, self.nodes = length, is_causal, []
-        self.weights = [numpy_helper.from_array(np.float32(0.1), "ratio"),
-                        numpy_helper.from_array(np.float32((WIDTH // HEADS)**-0.5), "scale"),
-                        numpy_helper.from_array(np.float32(-np.inf), "hidden"),
-                        numpy_helper.from_array(np.array([2, length, HEADS, WIDTH // HEADS]),
-                                                "heads"),
-                        numpy_helper.from_array(np.array([2, length, WIDTH]), "rows"),
-                        numpy_helper.from_array(np.tri(length).astype(bool), "seen")]
-
-    def op(self, kind, *inputs, name, **attributes):
-        self.nodes.append(helper.make_node(kind, inputs, [name], name, **attributes))
-        return name
+        super().__init__()
+        self.length, self.is_causal = length, is_causal
+        for name, value in (
+                ("ratio", np.float32(0.1)), ("scale", np.float32((WIDTH // HEADS)**-0.5)),
+                ("hidden", np.float32(-np.inf)), ("rows", np.array([2, length, WIDTH])),
+                ("heads", np.array([2, length, HEADS, WIDTH // HEADS])),
+                ("seen", np.tri(length).astype(bool))):
+            self.constant(value, name)
 
     def weight(self, name, *shape):
-        self.weights += initializers(len(self.weights), **{name: shape})
-        return name
+        (made,) = initializers(len(self.arrays), **{name: shape})
+        return self.constant(numpy_helper.to_array(made), name)
 
     def dense(self, x, name, inputs, outputs):
         x = self.op("MatMul", x, self.weight(f"{name}_weight", inputs, outputs), name=f"{name}_mul")
@@ -72,7 +69,7 @@ class Encoder:
         return self.op("LayerNormalization", x, self.weight(f"{name}_scale", WIDTH),
                        self.weight(f"{name}_shift", WIDTH), name=f"{name}_norm")
 
-    def model(self):
+    def whole(self):
         x = self.dropout(self.op("Add", "x", self.weight("places", self.length, WIDTH),
                                  name="placed"), "placed")
         for layer in range(LAYERS):
@@ -80,16 +77,14 @@ class Encoder:
             y = self.op("Relu", self.dense(x, f"wide{layer}", WIDTH, 2 * WIDTH), name=f"r{layer}")
             x = self.added(x, self.dense(y, f"narrow{layer}", 2 * WIDTH, WIDTH), f"m{layer}_end")
         shape = [2, self.length, WIDTH]
-        graph = helper.make_graph(
-            self.nodes, "encoder",
-            [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
-            [helper.make_tensor_value_info(x, TensorProto.FLOAT, shape)], self.weights)
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        self.input("x", shape)
+        self.output(x, shape)
+        return self.model()
 
 
 @pytest.mark.parametrize("is_causal", [False, True])
 def test_each_attention_and_each_gradient_is_one_kernel(is_causal):
-    made = heddle.compile(Encoder(24, is_causal).model(), threads=1, cache=False, load=False,
+    made = heddle.compile(Encoder(24, is_causal).whole(), threads=1, cache=False, load=False,
                           training=RECIPE)
     cards = [group["card"] for group in made.plan["groups"]]
     assert cards.count("attention") == cards.count("attention_gradient") == LAYERS
@@ -97,14 +92,14 @@ def test_each_attention_and_each_gradient_is_one_kernel(is_causal):
 
 def test_no_scores_lie_between_kernels():
     length = 256
-    made = heddle.compile(Encoder(length, False).model(), threads=1, cache=False, load=False,
+    made = heddle.compile(Encoder(length, False).whole(), threads=1, cache=False, load=False,
                           without="recomputation", training={**RECIPE, "dropout": False})
     assert made.report["memory"]["between_kernels"] < 2 * HEADS * length**2 * 4
 
 
 @pytest.fixture(params=[False, True], ids=["all", "causal"])
 def files(request, tmp_path):
-    (tmp_path / "encoder.onnx").write_bytes(Encoder(19, request.param).model().SerializeToString())
+    (tmp_path / "encoder.onnx").write_bytes(Encoder(19, request.param).whole().SerializeToString())
     (tmp_path / "recipe.json").write_text(json.dumps(RECIPE))
     return tmp_path
 

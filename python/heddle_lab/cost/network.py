@@ -15,9 +15,10 @@ SPDX-License-Identifier: Apache-2.0
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 from heddle import Session, compile
+from heddle.onnx_graph import Graph
 from heddle.training import Trainer, cosine
 
 from .corpus import FEATURES_VERSION
@@ -29,32 +30,15 @@ BATCH = 8  # groups in a step
 SQUARES = 1.0  # the weight of the mean square
 
 
-class _Builder:
-    """Nodes of an ONNX graph; weights begin at random."""
-
-    def __init__(self, seed):
-        self.random = np.random.default_rng(seed)
-        self.nodes, self.arrays = [], {}
-
-    def op(self, kind, *inputs, **attributes):
-        name = f"{kind.lower()}_{len(self.nodes)}"
-        self.nodes.append(helper.make_node(kind, inputs, [name], name, **attributes))
-        return name
-
-    def constant(self, value, name=None):
-        name = name or f"constant_{len(self.arrays)}"
-        self.arrays[name] = np.asarray(value)
-        return name
+class _Builder(Graph):
+    """The graph of a cost model as it grows."""
 
     def dense(self, x, name, inputs, outputs, bias=True):
-        scale = (2.0 / inputs) ** 0.5
-        self.arrays[f"{name}.weight"] = (
-            scale * self.random.standard_normal((inputs, outputs))).astype(np.float32)
-        y = self.op("MatMul", x, f"{name}.weight")
+        y = self.op("MatMul", x, self.weight(inputs, outputs, name=f"{name}.weight",
+                                             scale=(2.0 / inputs) ** 0.5))
         if not bias:
             return y
-        self.arrays[f"{name}.bias"] = np.zeros(outputs, np.float32)
-        return self.op("Add", y, f"{name}.bias")
+        return self.op("Add", y, self.constant(np.zeros(outputs, np.float32), f"{name}.bias"))
 
     def sum(self, x, axis, keepdims=1):
         return self.op("ReduceSum", x, self.constant(np.array([axis], np.int64)),
@@ -69,8 +53,7 @@ def _scores(g, scaling, words):
     def normal(x, mean, scale):
         return g.op("Mul", g.op("Sub", x, g.constant(mean)), g.constant(scale))
 
-    g.arrays["words.weight"] = (0.3 * g.random.standard_normal((words, WORDS))).astype(np.float32)
-    word = g.op("Gather", "words.weight", "ops")
+    word = g.op("Gather", g.weight(words, WORDS, name="words.weight", scale=0.3), "ops")
     node = g.op("Concat", word, normal("nodes", node_mean, node_scale), axis=-1)
     candidate = normal("candidates", mean, scale)
     axis = {i: g.constant(np.array([i], np.int64)) for i in (1, 2)}
@@ -134,14 +117,11 @@ def _outside(g, least, most):
 
 
 def _model(g, inputs, outputs):
-    made = [helper.make_tensor_value_info(output, TensorProto.FLOAT, shape)
-            for output, shape in outputs.items()]
-    graph = helper.make_graph(
-        g.nodes, "cost", [helper.make_tensor_value_info(name, *about)
-                          for name, about in inputs.items()], made,
-        [numpy_helper.from_array(array, name) for name, array in g.arrays.items()])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
-    model.ir_version = 9
+    for name, (dtype, shape) in inputs.items():
+        g.input(name, shape, dtype)
+    for name, shape in outputs.items():
+        g.output(name, shape)
+    model = g.model(20, 9)
     onnx.checker.check_model(model)
     return model
 

@@ -16,7 +16,7 @@ SPDX-License-Identifier: Apache-2.0
 
 import numpy as np
 
-from heddle.packages import need
+from heddle.onnx_graph import FLOAT, INT64, Graph
 
 from .baselines import LEVELS
 from .features import DEVICE_FEATURES, FEATURES, NEIGHBOURS
@@ -31,38 +31,25 @@ KEEP = 6.0  # at first, over log(nodes) / 7: the score of the decision that is r
 MASKED = -1e4
 
 
-class _Model:
-    """Collects nodes and weights of an ONNX graph."""
-
-    def __init__(self, seed):
-        self.onnx = need("onnx", "heddle_lab.go", "go")
-        self.random = np.random.default_rng(seed)
-        self.nodes, self.weights, self.names = [], {}, set()
-
-    def op(self, kind, *inputs, **attributes):
-        name = f"{kind.lower()}_{len(self.nodes)}"
-        self.nodes.append(self.onnx.helper.make_node(kind, list(inputs), [name], name,
-                                                     **attributes))
-        return name
+class _Model(Graph):
+    """The graph of a policy as it grows."""
 
     def ints(self, *values):
         name = "shape_" + "_".join(str(each).replace("-", "m") for each in values)
-        self.weights.setdefault(name, np.array(values, np.int64))
+        self.arrays.setdefault(name, np.array(values, np.int64))
         return name
 
     def number(self, value):
         name = f"number_{value:g}".replace("-", "m").replace(".", "_")
-        self.weights.setdefault(name, np.float32(value))
+        self.arrays.setdefault(name, np.float32(value))
         return name
 
     def weight(self, name, *shape, scale=None):
         scale = 1 / np.sqrt(shape[0]) if scale is None else scale
-        self.weights[name] = (self.random.standard_normal(shape) * scale).astype(np.float32)
-        return name
+        return super().weight(*shape, name=name, scale=scale)
 
     def filled(self, name, value, *shape):
-        self.weights[name] = np.full(shape, value, np.float32)
-        return name
+        return self.constant(np.full(shape, value, np.float32), name)
 
     def dense(self, x, name, inner, columns, scale=None, bias=True):
         y = self.op("MatMul", x, self.weight(f"{name}.weight", inner, columns, scale=scale))
@@ -72,21 +59,12 @@ class _Model:
         return self.op("LayerNormalization", x, self.filled(f"{name}.scale", 1, size),
                        self.filled(f"{name}.shift", 0, size))
 
-    def model(self, inputs, outputs):
-        helper, numbers = self.onnx.helper, self.onnx.TensorProto
-
-        def values(named, dtype):
-            return [helper.make_tensor_value_info(name, dtype, shape)
-                    for name, shape in named.items()]
-
-        integers = {name: shape for name, shape in inputs.items() if name in INTEGERS}
-        floats = {name: shape for name, shape in inputs.items() if name not in INTEGERS}
-        graph = helper.make_graph(
-            self.nodes, "policy", values(floats, numbers.FLOAT) + values(integers, numbers.INT64),
-            values(outputs, numbers.FLOAT),
-            [self.onnx.numpy_helper.from_array(np.asarray(array), name)
-             for name, array in self.weights.items()])
-        made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    def model_of(self, inputs, outputs):
+        for name in sorted(inputs, key=lambda each: each in INTEGERS):
+            self.input(name, inputs[name], INT64 if name in INTEGERS else FLOAT)
+        for name, shape in outputs.items():
+            self.output(name, shape)
+        made = self.model(18, 9)
         self.onnx.checker.check_model(made)
         return made
 
@@ -213,4 +191,4 @@ def network(tasks, with_loss, seed=0):
             total = m.op("Add", total, each)
         m.nodes.append(m.onnx.helper.make_node("Identity", [total], ["loss"], "loss"))
         outputs = {"loss": [], **outputs}
-    return m.model(inputs, outputs)
+    return m.model_of(inputs, outputs)
