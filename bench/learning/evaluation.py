@@ -22,9 +22,6 @@ from heddle_lab.cost import evaluate
 
 KEPT = Path(__file__).with_name("corpus.db.xz")
 PAGE = tool.ROOT / "docs" / "generated" / "cost.md"
-PICTURES = {"scatter": "Times as measured, and as predicted without having seen the network",
-            "slowdown": "What is lost by the best of a model's favourites",
-            "network_training": "The loss of the graph network, of the last split"}
 
 HEAD = """# How well are costs predicted?
 
@@ -75,15 +72,11 @@ def target_of(path):
 
 
 def write(options, text):
-    """The page of what was found, and its pictures beside it."""
+    """The page of what was found."""
     head, *table = text.splitlines()
-    lines = [HEAD.format(head=head + ".", least=round(1e6 * options.least, 3),
-                         table="\n".join(table))]
-    for name, title in PICTURES.items():
-        if (options.output / f"{name}.png").exists():
-            shutil.copy(options.output / f"{name}.png", PAGE.with_name(f"cost-{name}.png"))
-            lines.append(f"![{title}](cost-{name}.png)\n")
-    PAGE.write_text("\n".join(lines), encoding="utf-8")
+    page = HEAD.format(head=head + ".", least=round(1e6 * options.least, 3),
+                       table="\n".join(table))
+    PAGE.write_text(page, encoding="utf-8")
 
 
 def main():

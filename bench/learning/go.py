@@ -11,7 +11,7 @@ that never learns, whose plans show what sampling by clusters brings alone. All 
 start have as many evaluations of the simulator as the fine-tuned policy; annealing has 20 times as
 many, too, when all others are done. Times of searches are CPU seconds of one thread. What is found
 is kept in build/bench/go, so a run that was interrupted goes on, and `--last` tells what there is
-by now. `--write` draws docs/generated/go-training.png and go-search.png. A complete run takes about
+by now. `--write` draws training.png and search.png there. A complete run takes about
 35 minutes of CPU time.
 """
 
@@ -48,7 +48,6 @@ from heddle_lab.go import (
 from heddle_lab.go.policy import SAMPLES, network
 from heddle.library import UsageError
 
-PICTURES = tool.ROOT / "docs" / "generated"
 STORE = tool.RESULTS / ("go-quick" if "--quick" in sys.argv else "go")
 TASKS = {"placement": ("placement",), "joint": Space.TASKS}
 FOLDS = {"sequences": ("rnnlm", "transformer_xl", "inception"),
@@ -406,8 +405,8 @@ def draw(found, given):
                 path = STORE / f"policy-{tasks}-{fold}-{seed}-{given.steps}.json"
                 if path.exists():
                     trainings[tasks, fold, seed] = json.loads(path.read_text(encoding="utf-8"))
-    draw_trainings(trainings, PICTURES / "go-training.png")
-    draw_searches(found, PICTURES / "go-search.png")
+    draw_trainings(trainings, STORE / "training.png")
+    draw_searches(found, STORE / "search.png")
 
 
 def arguments():

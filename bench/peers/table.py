@@ -1,5 +1,5 @@
 """Writes what `./dev bench peers` found: README.md between its markers, and all of it in
-docs/generated/peers.md with a picture, docs/generated/peers.svg.
+docs/generated/peers.md, and draws the ratios beside the results, peers.svg.
 
     ./dev bench peers-table [--threads N]    (for README; by default the fewest that there are)
 
@@ -194,7 +194,7 @@ def main(arguments=None):
     page.parent.mkdir(parents=True, exist_ok=True)
     parts = ["# Heddle beside its peers", "",
              "Written by `./dev bench peers-table`; `bench/README.md` says how it is measured.",
-             "", heading(found, "./dev bench peers"), "![ratios](peers.svg)", ""]
+             "", heading(found, "./dev bench peers"), ""]
     for count in sorted({result["threads"] for result in found}):
         some = [result for result in found if result["threads"] == count]
         parts += [f"## {count} thread{'s' if count > 1 else ''}", "", table(some), ""]
@@ -202,7 +202,7 @@ def main(arguments=None):
               costs(found), ""]
     page.write_text("\n".join(parts), encoding="utf-8")
     from bench.peers import picture
-    picture.draw(found, page.with_suffix(".svg"))
+    picture.draw(found, tool.RESULTS / "peers.svg")
     print(f"{len(found)} results: wrote {options.into / 'README.md'} and {page}")
     return 0
 
