@@ -35,8 +35,8 @@ LEFT_OUT = {
     "./dev ": "the project's own script", "pip install": "nothing is fetched",
     "build/python/bin/python": "models are fetched", "test/onnx/suite.py": "test/onnx",
     "python ragged_search.py": "test/examples", "python train_digits.py": "test/examples",
-    "trainer = Trainer(digits_network()": "test/examples", "heddle cost": "python/heddle_lab/cost",
-    "cost.so": "python/heddle_lab/cost", "compile cost.onnx": "python/heddle_lab/cost",
+    "trainer = Trainer(digits_network()": "test/examples", "heddle cost": "test/cost",
+    "cost.so": "test/cost", "compile cost.onnx": "test/cost",
     "heddle_lab.quadratic": "test/training/quadratic_test.py", "find_package": "test/package",
     "heddle.compile(model, ragged": "test/examples",
     "heddle completion": "test/cli/terminal_test.py"}

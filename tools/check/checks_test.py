@@ -142,7 +142,7 @@ PACKAGES = {
     ("heddle_lab/a.py", "import heddle\nheddle.call()", "'call' is no public name of 'heddle'"),
     ("heddle_lab/a.py", "from heddle.ops import _VGEMM", "'_VGEMM' is no public name"),
     ("heddle_lab/a.py", "from heddle.ops import os", "'os' is no public name"),
-    ("heddle_lab/go/a_test.py", "from heddle.library import Error", "is not public"),
+    ("heddle_lab/go/a_test.py", "import heddle", "tests in Python are in test/"),
     ("heddle_lab/a.py", "session._handle", "'_handle' belongs to what defines it"),
     ("heddle/a.py", "from heddle_lab.go import Graph", "heddle may not use 'heddle_lab.go'"),
     ("heddle/a.py", "def f():\n    import heddle_lab", "heddle may not use 'heddle_lab'"),
@@ -157,7 +157,6 @@ def test_packages_refuses(tree, path, code, complaint):
     ("heddle_lab/a.py", "import heddle\nheddle.Error, heddle.ops"),
     ("heddle_lab/a.py", "from heddle import Error, ops\nfrom heddle.ops import DOMAIN, vgemm"),
     ("heddle_lab/go/a.py", "from ..library import Error\nimport onnx\nself._x = other._x"),
-    ("heddle_lab/go/a_test.py", "made._session"),
     ("heddle/a.py", "from .library import call\nfrom heddle.library import Error"),
 ])
 def test_packages_allows(tree, path, code):

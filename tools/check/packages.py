@@ -73,9 +73,8 @@ def _of_lab(root, path, tree, public):
             yield f"{path}:{line}: '{module}' is not public; {PAGE} lists: {', '.join(public)}"
         elif name is not None and name not in public_names(root, module):
             yield f"{path}:{line}: '{name}' is no public name of '{module}'"
-    if not path.stem.endswith("_test"):
-        yield from (f"{path}:{line}: '{name}' belongs to what defines it; use what is public"
-                    for line, name in _foreign_privates(tree))
+    yield from (f"{path}:{line}: '{name}' belongs to what defines it; use what is public"
+                for line, name in _foreign_privates(tree))
 
 
 def check(root, files):
@@ -89,6 +88,8 @@ def check(root, files):
     for path in files:
         if path.suffix != ".py" or path.parts[:2] not in (CORE, LAB):
             continue
+        if path.stem.endswith("_test"):
+            problems.append(f"{path}: tests in Python are in test/, not in what wheels hold")
         tree = _tree(Path(root) / path)
         if path.parts[:2] == LAB:
             problems += _of_lab(root, path, tree, public)

@@ -69,7 +69,7 @@ def stage(folder):
     """The package as setuptools wants it."""
     package = folder / "heddle"
     shutil.copytree(ROOT / "python" / "heddle", package,
-                    ignore=shutil.ignore_patterns("*_test.py", "__pycache__"))
+                    ignore=shutil.ignore_patterns("__pycache__"))
     for part in ("bin", "lib"):
         shutil.copytree(BUNDLE / part, package / part)
     copy_libraries(package)
@@ -90,7 +90,7 @@ def stage_lab(folder):
     so that one wheel serves every Python."""
     package = folder / "heddle_lab"
     shutil.copytree(ROOT / "python" / "heddle_lab", package,
-                    ignore=shutil.ignore_patterns("*_test.py", "__pycache__", "pyproject.toml"))
+                    ignore=shutil.ignore_patterns("__pycache__", "pyproject.toml"))
     (package / "lib").mkdir()
     shutil.copy(BUILT / "lib" / "simulator.so", package / "lib")
     shutil.copy(ROOT / "python" / "heddle_lab" / "pyproject.toml", folder)

@@ -63,6 +63,15 @@ def feeds(batch):
     return {"x": x, "z": np.arange(batch, dtype=np.float32)}
 
 
+def test_shapes_are_known_before_a_run(increment):
+    session = heddle.Session(increment, threads=1)
+    assert session.output_shapes(feeds(3)) == {"y": (3, 4)}
+    assert session.get_outputs()[0].numpy_dtype == np.float32
+    with pytest.raises(heddle.UsageError, match="'z'.* are missing") as error:
+        session.output_shapes({"x": feeds(3)["x"]})
+    assert error.value.code == 2
+
+
 def test_describes_as_onnx_runtime_does(increment):
     session = heddle.InferenceSession(increment, threads=1)
     (x, z), (y,) = session.get_inputs(), session.get_outputs()

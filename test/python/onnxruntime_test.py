@@ -23,7 +23,7 @@ from heddle.onnxruntime import differences, metadata
 
 onnx = pytest.importorskip("onnx")
 theirs = pytest.importorskip("onnxruntime")
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "guide" / "onnxruntime.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "onnxruntime.md"
 
 
 @pytest.fixture(params=["onnxruntime", "heddle.onnxruntime"])
