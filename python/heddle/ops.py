@@ -7,6 +7,8 @@ A model that carries the function runs in any engine of ONNX; Heddle knows it, a
 SPDX-License-Identifier: Apache-2.0
 """
 
+from .packages import need
+
 DOMAIN = "heddle"
 
 _VGEMM = """<domain: "heddle", opset_import: ["" : 17]>
@@ -54,9 +56,7 @@ _TRIANGULAR = """<domain: "heddle", opset_import: ["" : 17]>
 
 
 def _function(text):
-    from onnx import parser
-
-    return parser.parse_function(text)
+    return need("onnx.parser", "heddle.ops", "training").parse_function(text)
 
 
 def vgemm():
