@@ -49,17 +49,26 @@ std::string besideModel(const std::string &path, llvm::StringRef location) {
   return joined.str().str();
 }
 
-void addOptions(cache::Key &key, const CompileOptions &options) {
-  key.add(options.target).add(options.optLevel);
-  key.add(int64_t(options.shapes.size()));
-  for (const std::string &shape : options.shapes)
-    key.add(shape);
-  for (const auto *texts : {&options.typical, &options.inPlace, &options.ragged}) {
-    key.add(int64_t(texts->size()));
-    for (const std::string &text : *texts)
+template <typename Option> void add(cache::Key &key, const Option &option) {
+  if constexpr (requires { key.add(option); }) {
+    key.add(option);
+  } else {
+    key.add(int64_t(option.size()));
+    for (const std::string &text : option)
       key.add(text);
   }
-  key.add(options.packsRows).add(options.training);
+}
+
+/// All options but those that change no artefact, and names of files, of which the bytes count.
+void addOptions(cache::Key &key, const CompileOptions &options) {
+  const std::set<llvm::StringRef> leftOut = {"plan", "records",   "cost_model",  "functions",
+                                             "jobs", "plan_only", "print_after", "verify_stages"};
+#define HEDDLE_OPTION(kind, field, member, ...)                                                    \
+  if (!leftOut.count(#field))                                                                      \
+    add(key, options.member);
+#define HEDDLE_LIST(field, count, member, ...) HEDDLE_OPTION(Texts, field, member, )
+#include "heddle/compile_options.def"
+  key.add(options.optLevel).add(options.keepsSubnormals).add(options.planText);
   key.add(int64_t(options.functions.size()));
   for (const auto &[name, bytes] : options.functions)
     key.add(bytes);
@@ -67,12 +76,6 @@ void addOptions(cache::Key &key, const CompileOptions &options) {
   heddle_custom_describe(&ops);
   key.add(std::string(ops.data ? ops.data : ""));
   heddle_text_free(&ops);
-  key.add(options.planText).add(options.threads).add(options.foldLimitBytes);
-  key.add(options.memoryLimitBytes);
-  key.add(int64_t(options.without.size()));
-  for (const std::string &layer : options.without)
-    key.add(layer);
-  key.add(options.isProfiled).add(options.isStrict).add(options.keepsSubnormals);
 }
 
 /// The machine decides what "host" and all threads mean. False where there is no such target.

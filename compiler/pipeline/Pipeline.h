@@ -19,41 +19,40 @@ namespace cost {
 class Model;
 }
 
-struct CompileOptions {
-  std::string target = "host"; // or several: target::targetsFor
-  int optLevel = 3;
-  std::vector<std::string> shapes;  // "x=1x3x?x?", "batch=4"
-  std::vector<std::string> typical; // "seq=128"; see graph/Typical.h
-  std::vector<std::string> inPlace; // "new_state=state"; see graph/edit/Sharing.h
-  std::vector<std::string> ragged;  // "batch:seq=lengths"; see ragged/Ragged.h
-  bool packsRows = false;           // results of ragged rows have no padding
-  std::string training;             // a recipe (training/Recipe.h); "" compiles for inference
-  std::vector<std::pair<std::string, std::string>> functions; // files of them: names and bytes
-  std::string planText, planPath; // a plan to carry out; empty lets the chooser decide
-  std::vector<std::string> scheduleFolders;
-  std::string recordsPath;                     // of tuning; "" for none
-  std::shared_ptr<cost::Model> costModel;      // chooses where records do not; null: the rules
-  std::string costModelPath, costModelProblem; // its file, and why that is not used
-  std::set<std::string> without;               // see heddle/compiler.h
-  int64_t memoryLimitBytes = 0;                // of a run (see MemoryLimit.h); 0: as it comes
-  int threads = 0;                             // 1 makes an artefact without a pool
-  int64_t foldLimitBytes = int64_t(64) << 20;  // larger constants stay ops
-  int jobs = 0;                                // threads of the compiler; 0: all cores it may use
-  std::shared_ptr<cache::Cache> cache;         // null: everything is compiled anew
-  bool isProfiled = false;                     // see program::Program
-  bool isSanitized = false;                    // the same
-  bool isStrict = false;                       // no cards of `math = "fast"`, halves are rounded
-  bool keepsSubnormals = false;                // else results that would be subnormal are 0
-  std::function<void(llvm::StringRef stage, double fraction)> progress;
-  std::set<std::string> printAfter; // names of stages, whose modules `print` gets as text
-  std::function<void(llvm::StringRef stage, llvm::StringRef text)> print;
-  bool isPlanned = false; // the graph's groups have their schedules: begins at lower
-  bool plansOnly = false; // ends after the plan: there are no objects
+/// What a kind of heddle/compile_options.def is here.
+namespace options {
+using Text = std::string;
+using Path = std::string;
+using Choice = bool; // true for its last word
+using Words = std::set<std::string>;
+using Number = int;
+using Bytes = int64_t;
+using Flag = bool;
+} // namespace options
+
 #ifdef NDEBUG
-  bool verifiesStages = false; // the module is verified after each stage (see Verify.h)
+constexpr bool kIsDebug = false;
 #else
-  bool verifiesStages = true;
+constexpr bool kIsDebug = true;
 #endif
+
+struct CompileOptions {
+#define HEDDLE_OPTION(kind, field, member, value, ...) options::kind member = value;
+#define HEDDLE_LIST(field, count, member, ...) std::vector<std::string> member;
+#include "heddle/compile_options.def"
+
+  int optLevel = 3;
+  bool keepsSubnormals = false;                               // else they are 0
+  std::string planText;                                       // of planPath
+  std::vector<std::pair<std::string, std::string>> functions; // names and bytes of functionPaths
+  std::vector<std::string> scheduleFolders;
+  std::shared_ptr<cost::Model> costModel; // chooses where records do not; null: the rules
+  std::string costModelProblem;           // why that of costModelPath is not used
+  std::shared_ptr<cache::Cache> cache;    // null: everything is compiled anew
+  std::function<void(llvm::StringRef stage, double fraction)> progress;
+  std::function<void(llvm::StringRef stage, llvm::StringRef text)> print;
+  bool isSanitized = false; // see program::Program
+  bool isPlanned = false;   // the graph's groups have their schedules: begins at lower
 };
 
 /// A group that was made and then split again, since its kernel could not be made or did not pay.
@@ -88,9 +87,6 @@ struct Compiled {
   /// than all of them, and its weights hold theirs.
   std::vector<std::unique_ptr<Compiled>> variants;
 };
-
-/// The names of all stages, in their order.
-llvm::ArrayRef<llvm::StringRef> stageNames();
 
 /// A model as a file, or as bytes that stand for one.
 struct ModelSource {

@@ -16,76 +16,102 @@ typedef struct heddle_compiled heddle_compiled_t;
 
 #define HEDDLE_OPT_NONE (-1) /* what a compiler calls -O0 */
 
-/* Zero all, set size, then what is wanted: zero and NULL are the defaults. */
+/* Zero all, set size, then what is wanted: zero and NULL are the defaults. Written by
+ * tools/check/options.py from compile_options.def, which has the same as flags and for Python. */
 typedef struct heddle_compile_options {
-  size_t size;               /* sizeof(heddle_compile_options_t) */
-  const char *target;        /* "host" (default), or a CPU name of LLVM: "x86-64-v3" */
-  int opt_level;             /* of LLVM, 1..3; 0: the default, 3; HEDDLE_OPT_NONE */
-  const char *const *shapes; /* "x=1x3x?x?" fixes an input, "batch=4" a symbol */
+  size_t size; /* sizeof(heddle_compile_options_t) */
+  /* 'host' (default), 'c' (a C99 file), x86-64-v2, x86-64-v3, x86-64-v4, x86-64-vnni, aarch64,
+     aarch64-dotprod, aarch64-i8mm, or a CPU name of LLVM; several in one artefact:
+     x86-64-v2+v3+v4+vnni; 'help' lists all. */
+  const char *target;
+  /* Optimisation level of LLVM, 0 to 3 (default 3). 0 is the default, HEDDLE_OPT_NONE what a
+     compiler calls -O0. */
+  int opt_level;
+  /* Fix the sizes of an input, x=1x3x?x?, or a size by its name, batch=4. */
+  const char *const *shapes;
   size_t shape_count;
-  const char *plan;         /* path of a plan to follow */
-  const char *schedules;    /* path of a folder of cards beside the built-in ones */
-  int threads;              /* that runs will use; 0: as many as the machine has */
-  int64_t fold_limit_bytes; /* larger constants are not computed at compile time */
-  void (*progress)(void *data, const char *stage, double fraction); /* 0..1 of the whole */
+  /* Carry out this plan. */
+  const char *plan;
+  /* A folder of cards beside the built-in ones. HEDDLE_SCHEDULES names more of them, by colons. */
+  const char *schedules;
+  /* Threads of a run; 0 (default): as many as the machine has. */
+  int threads;
+  /* Do not compute larger constants at compile time (default 64 MiB). */
+  int64_t fold_limit_bytes;
+  /* Called with a stage and 0..1 of the whole. */
+  void (*progress)(void *data, const char *stage, double fraction);
   void *progress_data;
-  const char *without; /* layers of the partitioner to leave out, for comparisons: some of
-                          "cards,fusion,stitch,siblings,regions,feedback,recomputation" */
-  int profiles; /* not 0: runs can tell heddle_session_options_t.profile how long each group took */
-  const char *records; /* path of tuning records, whose findings are used where `plan` says nothing;
-                          NULL: HEDDLE_RECORDS of the environment, or none */
-  const char *math;    /* "fast" (default), or "strict": no cards whose sums are rounded otherwise
-                          than by another order (Winograd's convolutions), and floats of 16 bits
-                          are rounded after each op, not only where they leave the model */
-  int jobs;            /* threads that compile; 0: as many as the cores that the process may use */
-  const char *cache;   /* folder of what was compiled before, "" for none; NULL: HEDDLE_CACHE of
-                          the environment (which may be empty, too), or heddle/compiled in the
-                          user's folder for caches (docs/guide/cache.md) */
-  int64_t cache_limit_bytes; /* of the folder, above which what was not used goes; 0: 10 GiB */
-  int plan_only; /* not 0: end after the plan, with heddle_compiled_plan and the kinds "plan",
-                    "graph" and "loops" only */
-  const char *const *functions; /* paths of ONNX models, or FunctionProtos, whose functions the
-                                   model's nodes may call (docs/guide/custom-ops.md) */
+  /* Leave out layers of the partitioner, to compare: cards (what cards claim as a whole), fusion
+     (of the rest), stitch (products and the reductions over their rows), siblings (groups that walk
+     the same elements become one), regions (groups that are launched at once), feedback (groups
+     that are split again since their kernel does not pay), recomputation (of what steps of training
+     need not keep). */
+  const char *without;
+  /* Make code that can tell how long each group of ops took. heddle_session_options_t.profile is
+     told. */
+  int profiles;
+  /* Use what 'heddle tune' has found where the plan says nothing (default: HEDDLE_RECORDS, or
+     none). */
+  const char *records;
+  /* 'fast' (default), or 'strict': no algorithms that round sums otherwise than by their order
+     (Winograd's convolutions), and floats of 16 bits are rounded after each op, not only where they
+     leave the model. */
+  const char *math;
+  /* Threads that compile; 0 (default): as many as the cores that the process may use. */
+  int jobs;
+  /* Folder of what was compiled before (default: HEDDLE_CACHE, or heddle/compiled in the user's
+     folder for caches). docs/guide/cache.md says more. "" is none. */
+  const char *cache;
+  /* Of the cache's folder; above it goes what was not used (default 10 GiB). */
+  int64_t cache_limit_bytes;
+  /* End after the plan: there are heddle_compiled_plan and the kinds "plan", "graph" and "loops"
+     alone. */
+  int plan_only;
+  /* An ONNX file, a model or a FunctionProto, with functions that the model's nodes may call by
+     domain and name (docs/guide/custom-ops.md). */
+  const char *const *functions;
   size_t function_count;
-  const char *print_after; /* stages "import,simplify,partition,plan,lower,emit", or some of them:
-                              after each `print` is called with what it has made: the graph, the
-                              kernels and the program around them, assembly */
+  /* Print what these stages have made: import, simplify, partition, plan, lower, emit. `print` is
+     called with it: the graph, the kernels and the program around them, assembly. */
+  const char *print_after;
+  /* Called with the text of a stage of `print_after`. */
   void (*print)(void *data, const char *stage, const char *text);
   void *print_data;
-  const char *const *typical; /* "seq=128": sizes that symbols of inputs usually have, for which
-                                 kernels and memory are laid out; they stay right for all sizes */
+  /* What a size usually is, which decides how work and memory are laid out; it stays open:
+     seq=128. */
+  const char *const *typical;
   size_t typical_count;
-  const char *const *in_place; /* "new_state=state": the output may be given the input's buffer in
-                                  a run, which then updates it in place */
+  /* An output that a run may write where an input lies: new_state=state. */
+  const char *const *in_place;
   size_t in_place_count;
-  const char *const *ragged; /* "batch:seq=lengths": each index along `batch` has a length of its
-                                own along `seq`, which the input `lengths` says: integers [batch],
-                                a new input if there is none of the name, or a mask [batch, seq] of
-                                the model. Only they are computed; outputs are 0 beyond
-                                (docs/guide/ragged.md) */
+  /* Rows of a batch have lengths of their own, which an input says, and only they are computed:
+     batch:seq=lengths (integers [batch], a new input) or batch:seq=attention_mask (a mask [batch,
+     seq] of the model). Outputs are 0 beyond (docs/guide/ragged.md). */
+  const char *const *ragged;
   size_t ragged_count;
-  const char *ragged_outputs; /* "padded" (also NULL) or "packed": outputs [batch, seq, ...] become
-                                 [sum of the lengths, ...], row after row, and a last output
-                                 `row_offsets`, i64 [batch + 1], says where each begins */
-  const char *training; /* a recipe as JSON: what is compiled is a step of the model's training, its
-                           evaluation or a derivative (docs/spec/training.md); NULL: inference */
-  int64_t memory_limit_bytes; /* of a run: inputs, outputs that have no input's buffer, weights and
-                                 what lies between kernels, for typical sizes. Where it does not
-                                 suffice, results are computed twice, which the plan then says
-                                 (docs/spec/plan.md); 0: none */
-  const char *cost_model; /* path of an artefact that was made of what `heddle cost train` wrote: it
-                             chooses where neither `plan` nor `records` do, without measuring, and
-                             where it promises enough; a file of another version is not used, which
-                             the report tells; NULL: that of HEDDLE_COST_MODEL, or none
-                             (docs/guide/cost.md) */
-  const char *chooser; /* who chooses where `plan` does not: "learned", the cost model without any
-                          records, or "rules", which ask neither; NULL: records, then the cost
-                          model, then the rules, as far as they are there */
-  const char *subnormals; /* "keep": results below the normal numbers (1.2e-38 in float32) are as
-                             IEEE 754 says; "flush": they are 0, since arithmetic on such numbers is
-                             up to 100 times slower; NULL: "keep" where math is "strict" */
-  int verify_stages; /* not 0: what each stage has made is verified, for who changes the compiler;
-                        otherwise only what the stage `lower` takes and makes is */
+  /* Outputs with rows: 'padded' with zeros (default), or 'packed': [batch, seq, ...] becomes [sum
+     of the lengths, ...], row after row, and a last output `row_offsets`, i64 [batch + 1], says
+     where each begins. */
+  const char *ragged_outputs;
+  /* A recipe: compile a step of the model's training, its evaluation or a derivative
+     (docs/spec/training.md). The recipe is JSON. */
+  const char *training;
+  /* What a run may take (docs/guide/memory.md): where it is too little, results are computed twice.
+     It counts inputs, outputs that have no input's buffer, weights and what lies between kernels,
+     for typical sizes; 0: no limit. */
+  int64_t memory_limit_bytes;
+  /* Let a cost model, an artefact of what 'heddle cost train' wrote, choose where plan and records
+     do not (docs/guide/cost.md; default: HEDDLE_COST_MODEL, or none). A file of another version is
+     not used, which the report tells. */
+  const char *cost_model;
+  /* Who chooses where the plan does not: 'learned', the cost model without any records, or 'rules',
+     which ask neither (default: records, cost model, rules). */
+  const char *chooser;
+  /* Results below the normal numbers (1.2e-38 in float32): 'keep' (default where math is strict),
+     or 'flush' them to 0, since arithmetic on such numbers is up to 100 times slower. */
+  const char *subnormals;
+  /* Verify what each stage has made, not only the stage lower: for who changes the compiler. */
+  int verify_stages;
 } heddle_compile_options_t;
 
 /* Refuses options, their recipe of a training among them, that no model can be compiled with. */
@@ -101,8 +127,8 @@ HEDDLE_API heddle_status_t *heddle_compile_bytes(const void *model, size_t bytes
                                                  heddle_compiled_t **compiled);
 HEDDLE_API void heddle_compiled_destroy(heddle_compiled_t *compiled);
 
-/* Writes "so", "o", "h", "ll", "asm", "plan", "graph" or "loops". The file appears whole or not at
- * all: a failure leaves nothing, and what was there before stays. */
+/* Writes "so", "o", "h", "ll", "asm", "c", "plan", "graph" or "loops". The file appears whole or
+ * not at all: a failure leaves nothing, and what was there before stays. */
 HEDDLE_API heddle_status_t *heddle_compiled_write(const heddle_compiled_t *compiled,
                                                   const char *kind, const char *path);
 

@@ -17,7 +17,7 @@ import weakref
 
 import numpy as np
 
-from . import arrays, library, starts, workplace
+from . import arrays, library, options, starts, workplace
 from .library import Tensor, UsageError, call
 from .session import Module, NodeArg, load
 
@@ -106,21 +106,6 @@ def _shape_texts(shapes):
     ]
 
 
-def _texts(texts):
-    """An array of C strings."""
-    return (ctypes.c_char_p * len(texts))(*(text.encode() for text in texts))
-
-
-def _list(name, texts):
-    """The two options that hand over a list of texts."""
-    held = _texts(texts)
-    return {name: ctypes.cast(held, ctypes.POINTER(ctypes.c_char_p)), f"{name}_count": len(texts)}
-
-
-def _encoded(path):
-    return None if path is None else os.fsencode(path)
-
-
 def _plain(value):
     if isinstance(value, np.generic):
         return value.item()
@@ -142,27 +127,27 @@ def _recipe(training):
 
 
 PATH = (str, bytes, os.PathLike)
-TYPES = {  # of options that are not None
-    **dict.fromkeys(("target", "without", "math", "ragged_outputs", "chooser",
-                    "subnormals"), (str,)),
-    **dict.fromkeys(("schedules", "records", "cost_model", "output"), PATH),
-    **dict.fromkeys(("shapes", "typical"), (dict, list, tuple)),
-    **dict.fromkeys(("training", "in_place"), (dict,)),
-    "plan": (dict, *PATH), "cache": (bool, *PATH), "functions": (list, tuple),
-    "ragged": (str, list, tuple)}
-MOST = {"threads": 2**31 - 1, "jobs": 2**31 - 1, "opt_level": 3, "memory": 2**63 - 1,
-        "fold_limit_bytes": 2**63 - 1}
+TYPES = {  # of options that are not None, by their kind
+    "Text": (str,), "Choice": (str,), "Words": (str,), "Path": PATH, "List": (dict, list, tuple)}
+OWN_TYPES = {"plan": (dict, *PATH), "cache": (bool, *PATH), "training": (dict,),
+             "in_place": (dict,), "functions": (list, tuple), "ragged": (str, list, tuple)}
 
 
 def _checked(given):
     """Options of the right types: ctypes would wrap integers that are too large."""
-    for name, types in TYPES.items():
+    checked = dict(given)
+    kinds = {name: OWN_TYPES.get(name, TYPES.get(kind, ()))
+             for name, (_, kind, _) in options.ROWS.items()}
+    for name, types in {**kinds, "output": PATH}.items():
         value = given[name]
-        if value is not None and not isinstance(value, types):
+        if value is not None and types and not isinstance(value, types):
             raise UsageError(f"`{name}` is of type {type(value).__name__}, but must be of "
                              f"{' or '.join(kind.__name__ for kind in types)}")
-    return {**given, **{name: integer(f"`{name}`", given[name], most)
-                        for name, most in MOST.items() if given[name] is not None}}
+    for name, (_, kind, most) in options.ROWS.items():
+        if kind in ("Number", "Bytes"):
+            value = given[name]
+            checked[name] = value if value is None else integer(f"`{name}`", value, most)
+    return checked
 
 
 def integer(what, value, most):
@@ -179,59 +164,47 @@ def _options(given):
     given = _checked(given)
     level, cache, ragged = given["opt_level"], given["cache"], given["ragged"]
     with _plan_path(given["plan"]) as plan, _function_paths(given["functions"]) as functions:
-        yield library.CompileOptions(
-            ctypes.sizeof(library.CompileOptions),
-            given["target"].encode(),
-            -1 if level == 0 else level or 0,
-            *_list("shape", _shape_texts(given["shapes"])).values(),
-            plan,
-            _encoded(given["schedules"]),
-            given["threads"] or 0,
-            given["fold_limit_bytes"],
-            given["progress"],
-            None,
-            given["without"].encode() if given["without"] else None,
-            int(bool(given["profile"])),
-            _encoded(given["records"]),
-            given["math"].encode() if given["math"] else None,
-            given["jobs"],
-            b"" if cache is False else _encoded(cache),
-            **_functions(functions),
-            **_list("typical", _shape_texts(given["typical"])),
-            **_list("in_place", [f"{to}={place}"
-                                 for to, place in (given["in_place"] or {}).items()]),
-            **_list("ragged", [ragged] if isinstance(ragged, str) else ragged or []),
-            ragged_outputs=given["ragged_outputs"].encode(),
-            memory_limit_bytes=given["memory"],
-            training=_recipe(given["training"]),
-            cost_model=_encoded(given["cost_model"]),
-            chooser=_encoded(given["chooser"]),
-            subnormals=_encoded(given["subnormals"]),
-            verify_stages=int(bool(given["verify_stages"])),
-        )
+        given |= {
+            "plan": plan, "functions": functions, "training": _recipe(given["training"]),
+            "opt_level": -1 if level == 0 else level, "cache": b"" if cache is False else cache,
+            "shapes": _shape_texts(given["shapes"]), "typical": _shape_texts(given["typical"]),
+            "in_place": [f"{to}={place}" for to, place in (given["in_place"] or {}).items()],
+            "ragged": [ragged] if isinstance(ragged, str) else ragged or []}
+        made = options.CompileOptions(ctypes.sizeof(options.CompileOptions))
+        made.progress = given["progress"]
+        for name, (field, kind, count) in options.ROWS.items():
+            value = given[name]
+            if kind == "List":
+                texts = (ctypes.c_char_p * len(value))(*(os.fsencode(text) for text in value))
+                setattr(made, field, ctypes.cast(texts, ctypes.POINTER(ctypes.c_char_p)))
+                setattr(made, count, len(value))
+            elif value is not None:
+                setattr(made, field, os.fsencode(value) if kind in TYPES
+                        else bool(value) if kind == "Flag" else value)
+        yield made
 
 
-def check(among=(), **options):
+def check(among=(), **given):
     """Refuses options of `compile` that no model can be compiled with. `among` are names of others,
     one of which may have been meant."""
     known = inspect.signature(compile)
-    for name in options:
+    for name in given:
         if name not in known.parameters:
             near = difflib.get_close_matches(name, {*known.parameters, *among}, 1)
             raise TypeError(f"there is no option '{name}'"
                             + (f"; did you mean '{near[0]}'?" if near else ""))
-    bound = known.bind(None, **options)
+    bound = known.bind(None, **given)
     bound.apply_defaults()
     bound.arguments["progress"], _ = _progress(None)
-    with _options(bound.arguments) as given:
-        call("heddle_compile_options_check", given)
+    with _options(bound.arguments) as made:
+        call("heddle_compile_options_check", made)
 
 
 @contextlib.contextmanager
 def _plan_path(plan):
     """A plan may be a path or the value of an earlier compilation's `plan`."""
     if not isinstance(plan, dict):
-        yield _encoded(plan)
+        yield plan
         return
     with tempfile.NamedTemporaryFile("w", suffix=".plan", encoding="utf-8") as file:
         json.dump(plan, file)
@@ -255,29 +228,22 @@ def _function_paths(functions):
         yield paths
 
 
-def _functions(paths):
-    """The two options that hand them over."""
-    held = (ctypes.c_char_p * len(paths))(*paths)
-    return {"functions": ctypes.cast(held, ctypes.POINTER(ctypes.c_char_p)),
-            "function_count": len(paths)}
-
-
-def _compile(model, options, handle):
+def _compile(model, given, handle):
     """A path, bytes or a ModelProto, into the handle."""
     if hasattr(model, "SerializeToString"):
         model = model.SerializeToString()
     if isinstance(model, (bytes, bytearray, memoryview)):
         data = bytes(model)
-        call("heddle_compile_bytes", data, len(data), b"<bytes>", options, ctypes.byref(handle))
+        call("heddle_compile_bytes", data, len(data), b"<bytes>", given, ctypes.byref(handle))
     else:
-        call("heddle_compile", os.fsencode(model), options, ctypes.byref(handle))
+        call("heddle_compile", os.fsencode(model), given, ctypes.byref(handle))
 
 
 def _progress(told):
     """A callback for C, and the exceptions that it has raised."""
     failures = {}
     function = told and (lambda _, stage, fraction: told(stage.decode(), fraction))
-    return library.Progress(library.extension.guarded(function, failures) if told else 0), failures
+    return options.Progress(library.extension.guarded(function, failures) if told else 0), failures
 
 
 def _pass_on(failures):
@@ -286,73 +252,73 @@ def _pass_on(failures):
 
 
 def compile(  # noqa: A001: the package's own word
-    model,
-    target="host",
-    threads=None,
-    shapes=None,
-    plan=None,
-    output=None,
-    *,
-    opt_level=None,
-    schedules=None,
-    fold_limit_bytes=0,
-    progress=None,
-    without=None,
-    records=None,
-    math=None,
-    jobs=0,
-    cache=None,
-    load=True,
-    functions=None,
-    profile=False,
-    typical=None,
-    in_place=None,
-    ragged=None,
-    ragged_outputs="padded",
-    training=None,
-    memory=0,
-    cost_model=None,
-    chooser=None,
-    subnormals=None,
-    verify_stages=False,
+    model, target="host", threads=None, shapes=None, plan=None, output=None, *, opt_level=None,
+    schedules=None, fold_limit_bytes=0, progress=None, without=None, profile=False, records=None,
+    math=None, jobs=0, cache=None, functions=None, typical=None, in_place=None, ragged=None,
+    ragged_outputs="padded", training=None, memory=0, cost_model=None, chooser=None,
+    subnormals=None, verify_stages=False, load=True,
 ):
     """Compiles an ONNX model and returns a Module ready to run.
 
-    model      a path, the bytes of a model, or an onnx.ModelProto
-    target     "host", "x86-64-v3", "aarch64", a CPU name of LLVM, or several of them in one
-               artefact: "x86-64-v2+v3+v4+vnni"
-    shapes     {"x": (1, 3, None, None)} or {"batch": 4} or ["x=1x3x?x?"]
-    typical    {"seq": 128}: what sizes usually are, which decides how work and memory are laid
-               out; they stay open
-    in_place   {"new_state": "state"}: outputs whose memory in a run may be that of an input, as
-               `Session.run(..., out={"new_state": state})` gives it
-    ragged     "batch:seq=lengths": each row along `batch` has a length of its own along `seq`,
-               and only that is computed (docs/guide/ragged.md)
-    ragged_outputs  "padded", or "packed": row after row, and a last output `row_offsets`
-    training   a recipe, {"loss": "mse", "optimizer": "adam"}: a step of the model's training, its
-               evaluation or a derivative (docs/spec/training.md)
-    memory     bytes that a run may take; 0: no limit (docs/guide/memory.md)
-    opt_level  0 to 3, of LLVM
-    plan       a path, or the `plan` of an earlier compilation
-    output     path of an artefact to write, which is then loaded; None compiles into this process
-    progress   called with (stage, fraction)
-    without    layers of the partitioner to leave out, to compare:
-               "cards,fusion,stitch,siblings,regions,feedback,recomputation"
-    records    a path of what `heddle tune` has found; None: HEDDLE_RECORDS
-    cost_model  an artefact that chooses where plan and records do not; None: HEDDLE_COST_MODEL
-    chooser    "learned", by the cost model and no records, or "rules" (docs/guide/cost.md)
-    math       "fast" (default), or "strict": no algorithms that round sums otherwise than by
-               their order, and floats of 16 bits are rounded after each op
-    subnormals  results below the normal numbers: "keep" (the default where math is strict), or
-               "flush" them to 0
-    jobs       threads that compile; 0: all cores
-    cache      a folder of what was compiled before; None: HEDDLE_CACHE, or the user's folder for
-               caches; False: everything is compiled anew
-    functions  paths of ONNX models or FunctionProtos, or such protos themselves, whose functions
-               the model's nodes may call by domain and name (docs/guide/custom-ops.md)
-    profile    code that can tell a Session's `profile` how long each group of ops took
-    verify_stages  what each stage has made is verified, not only the stage lower
-    load       False returns what was compiled instead, which this machine need not be able to run
+    model      A path, the bytes of a model, or an onnx.ModelProto.
+    target     'host' (default), 'c' (a C99 file), x86-64-v2, x86-64-v3, x86-64-v4, x86-64-vnni,
+               aarch64, aarch64-dotprod, aarch64-i8mm, or a CPU name of LLVM; several in one
+               artefact: x86-64-v2+v3+v4+vnni; 'help' lists all.
+    threads    Threads of a run; 0 (default): as many as the machine has.
+    shapes     Fix the sizes of an input, x=1x3x?x?, or a size by its name, batch=4. As {'x': (1, 3,
+               None, None)} or {'batch': 4} or ['x=1x3x?x?'].
+    plan       Carry out this plan. A path, or the `plan` of an earlier compilation.
+    output     Path of an artefact to write, which is then loaded; None compiles into this process.
+    opt_level  Optimisation level of LLVM, 0 to 3 (default 3).
+    schedules  A folder of cards beside the built-in ones. HEDDLE_SCHEDULES names more of them, by
+               colons.
+    fold_limit_bytes  Do not compute larger constants at compile time (default 64 MiB).
+    progress   Called with a stage and 0..1 of the whole.
+    without    Leave out layers of the partitioner, to compare: cards (what cards claim as a whole),
+               fusion (of the rest), stitch (products and the reductions over their rows), siblings
+               (groups that walk the same elements become one), regions (groups that are launched at
+               once), feedback (groups that are split again since their kernel does not pay),
+               recomputation (of what steps of training need not keep).
+    profile    Make code that can tell how long each group of ops took. A Session's `profile` is
+               told.
+    records    Use what 'heddle tune' has found where the plan says nothing (default:
+               HEDDLE_RECORDS, or none).
+    math       'fast' (default), or 'strict': no algorithms that round sums otherwise than by their
+               order (Winograd's convolutions), and floats of 16 bits are rounded after each op, not
+               only where they leave the model.
+    jobs       Threads that compile; 0 (default): as many as the cores that the process may use.
+    cache      Folder of what was compiled before (default: HEDDLE_CACHE, or heddle/compiled in the
+               user's folder for caches). docs/guide/cache.md says more. False is none: everything
+               is compiled anew.
+    functions  An ONNX file, a model or a FunctionProto, with functions that the model's nodes may
+               call by domain and name (docs/guide/custom-ops.md). Paths, or such protos themselves.
+    typical    What a size usually is, which decides how work and memory are laid out; it stays
+               open: seq=128. As {'seq': 128}.
+    in_place   An output that a run may write where an input lies: new_state=state. As {'new_state':
+               'state'}, as `Session.run(..., out={'new_state': state})` gives it.
+    ragged     Rows of a batch have lengths of their own, which an input says, and only they are
+               computed: batch:seq=lengths (integers [batch], a new input) or
+               batch:seq=attention_mask (a mask [batch, seq] of the model). Outputs are 0 beyond
+               (docs/guide/ragged.md).
+    ragged_outputs  Outputs with rows: 'padded' with zeros (default), or 'packed': [batch, seq, ...]
+               becomes [sum of the lengths, ...], row after row, and a last output `row_offsets`,
+               i64 [batch + 1], says where each begins.
+    training   A recipe: compile a step of the model's training, its evaluation or a derivative
+               (docs/spec/training.md). As {'loss': 'mse', 'optimizer': 'adam'}.
+    memory     What a run may take (docs/guide/memory.md): where it is too little, results are
+               computed twice. It counts inputs, outputs that have no input's buffer, weights and
+               what lies between kernels, for typical sizes; 0: no limit.
+    cost_model  Let a cost model, an artefact of what 'heddle cost train' wrote, choose where plan
+               and records do not (docs/guide/cost.md; default: HEDDLE_COST_MODEL, or none). A file
+               of another version is not used, which the report tells.
+    chooser    Who chooses where the plan does not: 'learned', the cost model without any records,
+               or 'rules', which ask neither (default: records, cost model, rules).
+    subnormals  Results below the normal numbers (1.2e-38 in float32): 'keep' (default where math is
+               strict), or 'flush' them to 0, since arithmetic on such numbers is up to 100 times
+               slower.
+    verify_stages  Verify what each stage has made, not only the stage lower: for who changes the
+               compiler.
+    load       False returns what was compiled instead, which this machine need not be able to run.
 
     The result's `compiled` has `write`, `plan` and `report`.
     """
@@ -372,8 +338,8 @@ def compile(  # noqa: A001: the package's own word
 def _made(model, given, failures):
     handle = ctypes.c_void_p()
     progress, raised = _progress(given["progress"])
-    with _options({**given, "progress": progress}) as options:
-        _compile(model, options, handle)
+    with _options({**given, "progress": progress}) as made:
+        _compile(model, made, handle)
     failures |= raised
     return handle
 
@@ -407,12 +373,12 @@ def reference(model_path, inputs, training=None):
         names = (os.fsdecode(text) for text in (node, op, value))
         results.append((*names, arrays.copied(tensor.contents)))
 
-    options = library.CompileOptions(ctypes.sizeof(library.CompileOptions),
-                                     training=_recipe(training))
+    recipe = options.CompileOptions(ctypes.sizeof(options.CompileOptions),
+                                    training=_recipe(training))
     call(
         "heddle_reference_run_with",
         os.fsencode(model_path),
-        options,
+        recipe,
         tensors,
         len(tensors),
         library.Each(library.extension.guarded(each, failures)),

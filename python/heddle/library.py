@@ -27,6 +27,8 @@ from ctypes import (
 )
 from pathlib import Path
 
+from .options import CompileOptions
+
 
 class Error(Exception):
     """What Heddle says about a failure; the base of all below. `code` is the exit status of a
@@ -126,52 +128,8 @@ class Memory(ctypes.Structure):
     ]
 
 
-Progress = ctypes.CFUNCTYPE(None, c_void_p, c_char_p, c_double)
-Print = ctypes.CFUNCTYPE(None, c_void_p, c_char_p, c_char_p)
 Profile = ctypes.CFUNCTYPE(None, c_void_p, c_int64, c_int64)
 Each = ctypes.CFUNCTYPE(None, c_void_p, c_char_p, c_char_p, c_char_p, POINTER(Tensor))
-
-
-class CompileOptions(ctypes.Structure):
-    _fields_ = [
-        ("size", c_size_t),
-        ("target", c_char_p),
-        ("opt_level", c_int),
-        ("shapes", POINTER(c_char_p)),
-        ("shape_count", c_size_t),
-        ("plan", c_char_p),
-        ("schedules", c_char_p),
-        ("threads", c_int),
-        ("fold_limit_bytes", c_int64),
-        ("progress", Progress),
-        ("progress_data", c_void_p),
-        ("without", c_char_p),
-        ("profiles", c_int),
-        ("records", c_char_p),
-        ("math", c_char_p),
-        ("jobs", c_int),
-        ("cache", c_char_p),
-        ("cache_limit_bytes", c_int64),
-        ("plan_only", c_int),
-        ("functions", POINTER(c_char_p)),
-        ("function_count", c_size_t),
-        ("print_after", c_char_p),
-        ("print", Print),
-        ("print_data", c_void_p),
-        ("typical", POINTER(c_char_p)),
-        ("typical_count", c_size_t),
-        ("in_place", POINTER(c_char_p)),
-        ("in_place_count", c_size_t),
-        ("ragged", POINTER(c_char_p)),
-        ("ragged_count", c_size_t),
-        ("ragged_outputs", c_char_p),
-        ("training", c_char_p),
-        ("memory_limit_bytes", c_int64),
-        ("cost_model", c_char_p),
-        ("chooser", c_char_p),
-        ("subnormals", c_char_p),
-        ("verify_stages", c_int),
-    ]
 
 
 HANDLE, TENSORS = c_void_p, POINTER(Tensor)

@@ -166,7 +166,7 @@ def test_a_plan_splits_and_joins(tmp_path):
 
 
 def test_an_unknown_layer_is_refused():
-    with pytest.raises(heddle.UsageError, match="there is no layer 'glue' to leave out"):
+    with pytest.raises(heddle.UsageError, match="there is no layer 'glue'; layers: cards, fusion"):
         compiled(classifier(4, 4), without="glue")
 
 

@@ -1,5 +1,6 @@
 """Each check says no to what it forbids, with the place first, and nothing to what it allows."""
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import functions  # noqa: E402
 import layers  # noqa: E402
 import layout  # noqa: E402
 import names  # noqa: E402
+import options  # noqa: E402
 import packages  # noqa: E402
 import sizes  # noqa: E402
 import tally  # noqa: E402
@@ -262,6 +264,25 @@ def test_dialect_spec_wants_the_page_of_today(tmp_path, name):
     page.write_text("of yesterday")
     (problem,) = dialect_spec.check(tmp_path, [Path(f"compiler/{name}/Ops.td")])
     assert f"docs/spec/{name}.md: is not what the .td files say" in problem
+
+
+def test_options_are_those_of_the_table(tmp_path):
+    for path in (options.TABLE, *options.texts(ROOT)):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / path, tmp_path / path)
+    assert options.check(tmp_path, []) == []
+    row = ('HEDDLE_OPTION(Bytes, most_bytes, mostBytes, 0, atLeast(0), Common, "--most BYTES",\n'
+           '    "most=0", "Of a test.")\n')
+    table = tmp_path / options.TABLE
+    table.write_text(table.read_text().replace("\nHEDDLE_KEYWORD(", f"\n{row}HEDDLE_KEYWORD(", 1))
+    assert len(options.check(tmp_path, [])) == 4
+    texts = options.texts(tmp_path)
+    assert "  /* Of a test. */\n  int64_t most_bytes;\n} heddle_" in texts[options.HEADER]
+    assert '("most_bytes", c_int64),\n    ]' in texts[options.STRUCTURE]
+    assert '"most": ("most_bytes", "Bytes", 9223372036854775807)' in texts[options.STRUCTURE]
+    assert "verify_stages=False, most=0," in texts[options.FUNCTION]
+    assert "    most       Of a test.\n" in texts[options.FUNCTION]
+    assert "| `most_bytes` | `--most BYTES` | `most=0` |  | Of a test. |" in texts[options.PAGE]
 
 
 def test_layout_names_the_place(tree):

@@ -14,12 +14,14 @@ import dialect_spec
 import layers
 import layout
 import names
+import options as options_check
 import packages
 import sizes
 import words
 from sources import ROOT, sources
 
-CHECKS = (layers, packages, sizes, functions, names, words, docs, dialect_spec, layout)
+CHECKS = (layers, packages, sizes, functions, names, words, docs, dialect_spec, options_check,
+          layout)
 
 
 def main():

@@ -230,7 +230,7 @@ Run addBench(Parser app) {
   addFeedOptions(app, options->feeds);
   addTolerance(app, options->tolerance);
   addCompileOptions(app, options->compile);
-  addOpenSizeOptions(app, options->compile);
+  addGroup(app, options->compile, Group::OpenSizes);
   app.addJson(&options->isJson);
   return [options] { return run(*options); };
 }

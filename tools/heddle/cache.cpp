@@ -43,7 +43,7 @@ static int run(const Options &options) {
 
 Run addCache(Parser app) {
   auto options = std::make_shared<Options>();
-  addCacheOption(app, options->folder);
+  addCacheOption(app, &options->folder);
   app.addFlag("--clear", &options->isCleared, "remove all entries");
   app.add("--shrink", &options->left,
           "remove what was not used for the longest time, until "

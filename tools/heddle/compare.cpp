@@ -283,7 +283,7 @@ static int run(Options options) {
               "Runtime need the model\nnote: 'heddle run --expect' holds an "
               "artefact against files");
   bool isRagged = !options.compile.ragged.empty();
-  if (isRagged && (options.isPerNode || options.compile.raggedOutputs == "packed"))
+  if (isRagged && (options.isPerNode || options.compile.ragged_outputs == "packed"))
     failUsage(std::string(options.isPerNode ? "--per-node" : "--ragged-outputs packed") +
               " with --ragged: rows are compared by the padded outputs of the whole model");
   bool isDefault = options.against.empty();
@@ -365,7 +365,7 @@ Run addCompare(Parser app) {
   app.addFlag("--per-node", &options->isPerNode,
               "print each node's difference of ONNX Runtime from the reference");
   addCompileOptions(app, options->compile);
-  addOpenSizeOptions(app, options->compile);
+  addGroup(app, options->compile, Group::OpenSizes);
   app.addJson(&options->isJson);
   return [options] { return run(*options); };
 }

@@ -117,7 +117,7 @@ static int run(Options options) {
         {"output", options.differentiated},
         {"variables",
          options.variables}}.dump();
-  options.compile.plansOnly = kind == "plan" || kind == "graph" || kind == "loops";
+  options.compile.plan_only = kind == "plan" || kind == "graph" || kind == "loops";
   auto begin = std::chrono::steady_clock::now();
   Compiled compiled = compileModel(options.model, options.compile);
   std::vector<std::string> paths = writeFiles(options, compiled);
@@ -151,9 +151,7 @@ Run addCompile(Parser app) {
       .oneOf({"so", "o", "h", "ll", "asm", "c", "plan", "graph", "loops"});
   addCompileOptions(app, options->compile);
   addSizeOptions(app, options->compile);
-  app.addMany("--in-place", &options->compile.inPlace,
-              "an output that a run may write where an input lies: new_state=state")
-      .type("OUTPUT=INPUT");
+  addGroup(app, options->compile, Group::Compile);
   app.add("--gradient", &options->variables,
           "compile the derivative with respect to these inputs or initializers: x,y")
       .separated()
@@ -164,12 +162,6 @@ Run addCompile(Parser app) {
       .type("OUTPUT")
       .needs("--gradient");
   app.add("--plan-out", &options->planOutput, "also write the plan").type("FILE");
-  app.add("--print-after", &options->compile.printAfter,
-          "print what these stages have made, to standard error: import, simplify, "
-          "partition, plan, lower, emit")
-      .type("STAGE,...");
-  app.addFlag("--verify-stages", &options->compile.verifiesStages,
-              "verify what each stage has made, not only the stage lower");
   app.addFlag("-v,--verbose", &options->isVerbose, "print the whole report");
   app.addJson(&options->isJson);
   return [options] { return run(*options); };

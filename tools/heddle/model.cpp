@@ -12,111 +12,97 @@
 #include <cmath>
 #include <cstring>
 #include <iostream>
+#include <set>
 
 namespace heddle::cli {
 
+namespace {
+/// What the parser checks of an option's value.
+using Domain = std::function<void(Argument)>;
+
+const Domain any = [](Argument) {};
+Domain variable(const char *) { return any; }
+Domain range(int64_t least, int64_t most) {
+  return [=](Argument option) { option.between(least, most); };
+}
+Domain atLeast(int64_t least) {
+  return [=](Argument option) { least > 0 ? option.positive() : option.notNegative(); };
+}
+template <typename... Words> Domain oneOf(Words... words) {
+  return [=](Argument option) { option.oneOf({words...}); };
+}
+template <typename... Words> Domain someOf(Words...) { return any; } // the compiler knows them
+
+/// A flag of the table, "--plan FILE", and the first sentence about it.
+struct Flag {
+  Flag(const std::string &flag, const std::string &about)
+      : name(flag.substr(0, flag.find(' '))),
+        type(flag.size() > name.size() ? flag.substr(name.size() + 1) : ""),
+        help(about.substr(0, std::min(about.find(". "), about.find(".\n")))) {
+    if (help == about)
+      help.pop_back();
+    help[0] = static_cast<char>(std::tolower(help[0]));
+  }
+
+  void add(Parser app, bool &value, const Domain &) const { app.addFlag(name, &value, help); }
+  void add(Parser app, std::vector<std::string> &values, const Domain &) const {
+    app.addMany(name, &values, help).type(type);
+  }
+  template <typename Value> void add(Parser app, Value &value, const Domain &domain) const {
+    Argument option = app.add(name, &value, help);
+    if (std::is_same_v<Value, int64_t>)
+      option.bytes();
+    domain(option);
+    option.type(type);
+  }
+
+  std::string name, type, help;
+};
+
+const char *const kDimForm = "NAME=SIZE";
+} // namespace
+
+void addGroup(Parser app, CompileOptions &options, Group wanted) {
+#define HEDDLE_OPTION_BY_HAND(kind, field, domain, group, flag, keyword, about)                    \
+  if (Group::group == wanted)                                                                      \
+    Flag(flag, about).add(app, options.field, domain);
+#define HEDDLE_OPTION(kind, field, member, value, domain, group, flag, keyword, about)             \
+  HEDDLE_OPTION_BY_HAND(kind, field, domain, group, flag, keyword, about)
+#define HEDDLE_LIST(field, count, member, group, flag, keyword, about)                             \
+  HEDDLE_OPTION_BY_HAND(Texts, field, any, group, flag, keyword, about)
+#include <heddle/compile_options.def>
+}
+
 void addCompileOptions(Parser app, CompileOptions &options) {
-  app.add(
-         "--target", &options.target,
-         "'host' (default), c (a C99 file), x86-64-v2, x86-64-v3, x86-64-v4, x86-64-vnni, aarch64, "
-         "aarch64-dotprod, aarch64-i8mm, or an LLVM CPU name; several in one artefact: "
-         "x86-64-v2+v3+v4+vnni; 'help' lists all")
-      .type("CPU[+CPU...]");
-  app.add("-O", &options.level, "optimisation level of LLVM").between(0, 3).type("0..3");
-  app.add("--threads", &options.threads, "threads of a run; 0 (default): all there are")
-      .between(0, 4096)
-      .type("N");
-  app.addMany("--function", &options.functions,
-              "an ONNX file with functions that the model's nodes may call")
-      .type("FILE");
+  addGroup(app, options, Group::Common);
   app.addMany("--custom-op", &options.customOps,
               "a library with ops of your own (docs/guide/custom-ops.md)")
       .type("LIBRARY")
       .each([](const std::string &path) { check(heddle_custom_op_load(path.c_str())); });
-  app.add("--plan", &options.plan, "carry out this plan").type("FILE");
-  app.add("--records", &options.records,
-          "use what 'heddle tune' has found (default: HEDDLE_RECORDS, or none)")
-      .type("FILE");
-  app.add("--cost-model", &options.costModel,
-          "let a cost model choose where records do not (docs/guide/cost.md; default: "
-          "HEDDLE_COST_MODEL, or none)")
-      .type("FILE.so");
-  app.add("--chooser", &options.chooser,
-          "who chooses where the plan does not: 'learned', the cost model without any "
-          "records, or 'rules', which ask neither (default: records, cost model, rules)")
-      .oneOf({"learned", "rules"})
-      .type("WHO");
   app.add("--training", &options.trainingFile,
           "a recipe: compile a step of the model's training (docs/spec/training.md)")
       .each([&options](const std::string &path) { options.training = readFile(path); })
       .type("FILE.json");
-  app.add("--memory", &options.memory,
-          "what a run may take (docs/guide/memory.md): where it is too little, results are "
-          "computed twice")
-      .bytes()
-      .positive()
-      .type("BYTES");
-  app.add("--schedules", &options.schedules, "a folder of cards beside the built-in ones")
-      .type("DIR");
-  app.add("--fold-limit", &options.foldLimit, "do not compute larger constants at compile time")
-      .notNegative()
-      .type("BYTES");
-  app.add("--math", &options.math,
-          "'fast' (default), or 'strict': no algorithms that round sums otherwise than "
-          "by their order, and floats of 16 bits are rounded after each op")
-      .oneOf({"fast", "strict"})
-      .type("MATH");
-  app.add("--subnormals", &options.subnormals,
-          "results below the normal numbers: 'keep' (default with --math strict), or 'flush' them "
-          "to 0, which is faster where there are any")
-      .oneOf({"keep", "flush"})
-      .type("HOW");
-  app.add("--without", &options.without,
-          "leave out layers of the partitioner, to compare: cards, fusion, stitch, siblings, "
-          "regions, feedback, recomputation")
-      .type("LAYER,...");
-  app.add("--jobs", &options.jobs, "threads that compile; 0 (default): all cores")
-      .between(0, 4096)
-      .type("N");
-  addCacheOption(app, options.cache);
+  addCacheOption(app, &options.cache).each([&options](const std::string &folder) {
+    options.isUncached = folder.empty();
+  });
   app.addFlag("--no-cache", &options.isUncached, "compile everything anew, and keep nothing")
       .excludes("--cache");
-  app.add("--cache-limit", &options.cacheLimit,
-          "of the cache's folder; above it goes what was not used (default 10 GiB)")
-      .positive()
-      .type("BYTES");
   app.addFlag("--progress", &options.showProgress, "show progress also without a terminal");
 }
 
-static const char *const kDimForm = "NAME=SIZE";
-
 void addSizeOptions(Parser app, CompileOptions &options) {
-  app.addMany("--shape", &options.shapes, "fix the sizes of an input: x=1x3x?x?")
-      .type("NAME=SIZES");
+  addGroup(app, options, Group::Sizes);
   app.addMany("--dim", &options.dims, "fix a size by its name, or by its place: batch=4, x.0=4")
       .type(kDimForm);
-  addOpenSizeOptions(app, options);
+  addGroup(app, options, Group::OpenSizes);
 }
 
-void addOpenSizeOptions(Parser app, CompileOptions &options) {
-  app.addMany("--typical", &options.typical,
-              "what a size usually is, which decides how work is laid out; it stays open: seq=128")
-      .type(kDimForm);
-  app.addMany(
-         "--ragged", &options.ragged,
-         "rows of a batch have lengths of their own, which an input says, and only they are "
-         "computed: batch:seq=lengths (a new input) or batch:seq=attention_mask (one of the model)")
-      .type("BATCH:SIZE=INPUT");
-  app.add("--ragged-outputs", &options.raggedOutputs,
-          "outputs with rows: 'padded' with zeros (default), or 'packed': row after row, and "
-          "a last output row_offsets")
-      .oneOf({"padded", "packed"});
-}
-
-void addCacheOption(Parser app, std::optional<std::string> &folder) {
-  app.add("--cache", &folder,
-          "folder of what was compiled before (default: HEDDLE_CACHE, or heddle/compiled in "
-          "the folder of caches)")
+Argument addCacheOption(Parser app, Parser::Value folder) {
+  return app
+      .add("--cache", folder,
+           "folder of what was compiled before (default: HEDDLE_CACHE, or heddle/compiled in "
+           "the folder of caches)")
       .type("DIR");
 }
 
@@ -142,65 +128,65 @@ void addTolerance(Parser app, Tolerance &tolerance) {
       .notNegative();
 }
 
-void withRawOptions(const CompileOptions &options,
+static void set(const char *&to, const std::string &text) {
+  to = text.empty() ? nullptr : text.c_str();
+}
+template <typename Number, typename Given> static void set(Number &to, Given number) {
+  to = number;
+}
+
+static std::vector<const char *> pointersOf(const std::vector<std::string> &texts) {
+  std::vector<const char *> pointers;
+  for (const std::string &text : texts)
+    pointers.push_back(text.c_str());
+  return pointers;
+}
+
+void withRawOptions(const CompileOptions &given,
                     const std::function<void(const heddle_compile_options_t &)> &use) {
-  std::vector<const char *> shapes, functions, typical, inPlace, ragged;
-  for (const std::vector<std::string> *texts : {&options.shapes, &options.dims})
-    for (const std::string &text : *texts)
-      shapes.push_back(text.c_str());
-  for (const std::string &function : options.functions)
-    functions.push_back(function.c_str());
-  for (const std::string &size : options.typical)
-    typical.push_back(size.c_str());
-  for (const std::string &pair : options.inPlace)
-    inPlace.push_back(pair.c_str());
-  for (const std::string &text : options.ragged)
-    ragged.push_back(text.c_str());
-  auto orNull = [](const std::string &text) { return text.empty() ? nullptr : text.c_str(); };
+  CompileOptions options = given;
+  options.shapes.insert(options.shapes.end(), given.dims.begin(), given.dims.end());
   Progress progress(options.showProgress);
   heddle_compile_options_t raw = {};
   raw.size = sizeof raw;
-  raw.target = options.target.c_str();
-  if (options.level)
-    raw.opt_level = *options.level == 0 ? HEDDLE_OPT_NONE : *options.level;
-  raw.shapes = shapes.data();
-  raw.shape_count = shapes.size();
-  raw.typical = typical.data();
-  raw.typical_count = typical.size();
-  raw.in_place = inPlace.data();
-  raw.in_place_count = inPlace.size();
-  raw.ragged = ragged.data();
-  raw.ragged_count = ragged.size();
-  raw.ragged_outputs = options.raggedOutputs.c_str();
-  raw.training = orNull(options.training);
-  raw.memory_limit_bytes = options.memory;
-  raw.functions = functions.data();
-  raw.function_count = functions.size();
-  raw.plan = orNull(options.plan);
-  raw.schedules = orNull(options.schedules);
-  raw.threads = options.threads;
-  raw.fold_limit_bytes = options.foldLimit;
+#define HEDDLE_OPTION(kind, field, ...) set(raw.field, options.field);
+#define HEDDLE_OPTION_BY_HAND HEDDLE_OPTION
+#define HEDDLE_LIST(field, count, ...)                                                             \
+  std::vector<const char *> field = pointersOf(options.field);                                     \
+  raw.field = field.data();                                                                        \
+  raw.count = field.size();
+#include <heddle/compile_options.def>
+  if (options.opt_level == 0)
+    raw.opt_level = HEDDLE_OPT_NONE;
+  if (options.isUncached)
+    raw.cache = "";
   raw.progress = [](void *data, const char *stage, double fraction) {
     static_cast<Progress *>(data)->report(stage, fraction);
   };
   raw.progress_data = &progress;
-  raw.without = orNull(options.without);
-  raw.profiles = options.profiles;
-  raw.records = orNull(options.records);
-  raw.cost_model = orNull(options.costModel);
-  raw.chooser = orNull(options.chooser);
-  raw.math = options.math.c_str();
-  raw.subnormals = options.subnormals.c_str();
-  raw.jobs = options.jobs;
-  raw.cache = options.isUncached ? "" : options.cache ? options.cache->c_str() : nullptr;
-  raw.cache_limit_bytes = options.cacheLimit;
-  raw.plan_only = options.plansOnly;
-  raw.verify_stages = options.verifiesStages;
-  raw.print_after = orNull(options.printAfter);
   raw.print = [](void *, const char *stage, const char *text) {
     std::cerr << "// after " << stage << "\n" << text << std::flush;
   };
   use(raw);
+}
+
+/// Refuses options that only the compilation of a model takes.
+static void refuseForArtefact(const std::string &path, const CompileOptions &options) {
+  const std::set<std::string> taken = {"threads", "jobs", "cache_limit_bytes"};
+  CompileOptions none;
+  std::string given;
+#define HEDDLE_OPTION_BY_HAND(kind, field, domain, group, flag, ...)                               \
+  if (Group::group == Group::Common && !taken.count(#field) && options.field != none.field)        \
+    given += ", " + Flag(flag, " ").name;
+#define HEDDLE_OPTION(kind, field, member, value, ...)                                             \
+  HEDDLE_OPTION_BY_HAND(kind, field, __VA_ARGS__)
+#define HEDDLE_LIST(field, count, member, ...) HEDDLE_OPTION_BY_HAND(Texts, field, any, __VA_ARGS__)
+#include <heddle/compile_options.def>
+  if (!options.typical.empty())
+    given += ", --typical";
+  if (!given.empty())
+    failUsage("'" + path +
+              "' is an artefact, which is compiled already; for models only: " + given.substr(2));
 }
 
 Compiled compileModel(const std::string &path, const CompileOptions &options) {
@@ -219,16 +205,7 @@ Compiled compileModel(const std::string &path, const CompileOptions &options) {
 Module openModel(const std::string &path, const CompileOptions &options) {
   heddle_module_t *module = nullptr;
   if (isArtefact(path)) {
-    if (!options.plan.empty() || !options.functions.empty() || !options.schedules.empty() ||
-        options.level || options.foldLimit || !options.without.empty() ||
-        !options.records.empty() || !options.costModel.empty() || !options.chooser.empty() ||
-        options.memory || !options.typical.empty() || options.target != "host" ||
-        options.math != "fast" || !options.subnormals.empty())
-      failUsage(
-          "'" + path +
-          "' is an artefact, which is compiled already: --target, -O, --plan, --function, "
-          "--records, --cost-model, --chooser, --schedules, --memory, --typical, --fold-limit, "
-          "--math, --subnormals and --without are for models");
+    refuseForArtefact(path, options);
     check(heddle_module_load(path.c_str(), &module));
   } else {
     check(heddle_compiled_module(compileModel(path, options).get(), &module));

@@ -15,36 +15,42 @@ namespace heddle::cli {
 
 using Json = nlohmann::ordered_json;
 
+/// What a kind of heddle/compile_options.def is here.
+namespace kinds {
+using Text = std::string; // "": not given
+using Path = std::string;
+using Choice = std::string;
+using Words = std::string;
+using Number = int;
+using Bytes = int64_t;
+using Flag = bool;
+} // namespace kinds
+
+/// Who adds the flags of the table.
+enum class Group { Common, Sizes, OpenSizes, Compile, Own };
+
+/// heddle_compile_options_t with texts of its own.
 struct CompileOptions {
-  std::string target = "host", plan, records, costModel, chooser, schedules;
-  std::optional<int> level; // of LLVM
-  int threads = 0;
-  std::string without, math = "fast", subnormals, printAfter;
-  int64_t foldLimit = 0;
-  int jobs = 0;
-  std::optional<std::string> cache; // a folder, "" for none
-  bool isUncached = false;          // whatever the folder
-  int64_t cacheLimit = 0;
-  bool showProgress = false, profiles = false, plansOnly = false, verifiesStages = false;
-  std::vector<std::string> functions;    // files of them
-  std::vector<std::string> customOps;    // libraries, which are loaded when they are read
-  std::vector<std::string> shapes, dims; // that the artefact is made for, no others
-  std::vector<std::string> typical;      // sizes that are only usual
-  std::vector<std::string> ragged;       // sizes of rows
-  std::string raggedOutputs = "padded";
-  std::vector<std::string> inPlace; // outputs that may take the place of inputs
-  std::string trainingFile;         // of a recipe
-  std::string training;             // the recipe as JSON; "" for inference
-  int64_t memory = 0;               // bytes of a run; 0 for no limit
+#define HEDDLE_OPTION(kind, field, ...) kinds::kind field = {};
+#define HEDDLE_OPTION_BY_HAND HEDDLE_OPTION
+#define HEDDLE_LIST(field, ...) std::vector<std::string> field;
+#include <heddle/compile_options.def>
+
+  CompileOptions() { opt_level = 3; } // here 0 is what a compiler calls -O0
+  bool isUncached = false;            // whatever the folder
+  bool showProgress = false;
+  std::vector<std::string> customOps; // libraries, which are loaded when they are read
+  std::vector<std::string> dims;      // as shapes, for single sizes
+  std::string trainingFile;           // of the recipe
 };
 
+/// The flags of one group.
+void addGroup(Parser app, CompileOptions &options, Group group);
 void addCompileOptions(Parser app, CompileOptions &options);
-/// --shape and --dim, which fix sizes for good
+/// --shape and --dim, which fix sizes for good, and those that leave sizes open
 void addSizeOptions(Parser app, CompileOptions &options);
-/// --typical, --ragged and --ragged-outputs, which leave sizes open
-void addOpenSizeOptions(Parser app, CompileOptions &options);
 /// --cache
-void addCacheOption(Parser app, std::optional<std::string> &folder);
+Argument addCacheOption(Parser app, Parser::Value folder);
 /// --input, --shape, --dim, --data, --seed
 void addFeedOptions(Parser app, FeedOptions &options);
 void addTolerance(Parser app, Tolerance &tolerance);

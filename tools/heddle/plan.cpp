@@ -105,7 +105,7 @@ static int run(Options options) {
       failUsage("--check and --plan exclude each other");
     options.compile.plan = options.checked;
   }
-  options.compile.plansOnly = true;
+  options.compile.plan_only = true;
   Compiled compiled = compileModel(options.model, options.compile);
   Json plan = parseJson(heddle_compiled_plan(compiled.get()));
   if (!plan.is_object())

@@ -120,7 +120,7 @@ Run addRun(Parser app) {
       .type("NAME=@FILE");
   addTolerance(app, options->tolerance);
   addCompileOptions(app, options->compile);
-  addOpenSizeOptions(app, options->compile);
+  addGroup(app, options->compile, Group::OpenSizes);
   app.addJson(&options->isJson);
   return [options] { return run(*options); };
 }

@@ -21,7 +21,7 @@ static void copyElement(const Tensor &from, int64_t at, Tensor &to, int64_t plac
 
 static Module openPadded(const std::string &path, CompileOptions options) {
   options.ragged.clear();
-  options.raggedOutputs = "padded";
+  options.ragged_outputs.clear();
   return openModel(path, options);
 }
 

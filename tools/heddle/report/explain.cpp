@@ -201,7 +201,7 @@ Run addExplain(Parser app) {
               "measure the machine's limits again, which are kept in the user's cache");
   addFeedOptions(app, options->feeds);
   addCompileOptions(app, options->compile);
-  addOpenSizeOptions(app, options->compile);
+  addGroup(app, options->compile, Group::OpenSizes);
   app.addJson(&options->isJson);
   return [options] { return run(*options); };
 }

@@ -190,7 +190,7 @@ static void confirm(Json &found, const Module &before, const Options &options, c
   found["kept"] = kept.name;
   if (options.output.empty())
     return;
-  kept.compile.plansOnly = true;
+  kept.compile.plan_only = true;
   check(heddle_compiled_write(compileModel(options.model, kept.compile).get(), "plan",
                               options.output.c_str()));
   found["plan"] = options.output;
@@ -227,17 +227,17 @@ static int run(Options options) {
   if (!options.compile.chooser.empty())
     failUsage("--chooser says who chooses without measuring, and tuning measures"
               "\nnote: leave it out; --cost-model says what is worth a measurement");
-  if (!options.compile.costModel.empty() && (options.collected || !options.over.empty()))
+  if (!options.compile.cost_model.empty() && (options.collected || !options.over.empty()))
     failUsage("--cost-model says what is worth a measurement at one size, " +
               std::string(options.collected ? "and --collect draws by chance"
                                             : "but --over searches for all sizes together") +
               "\nnote: leave one of them out");
-  if (options.candidates && options.compile.costModel.empty())
+  if (options.candidates && options.compile.cost_model.empty())
     failUsage("--candidates counts what a cost model proposes, but there is none"
               "\nnote: --cost-model names one; --trials limits a search without one");
-  std::string records = recordsOf(options), costModel = options.compile.costModel;
+  std::string records = recordsOf(options), costModel = options.compile.cost_model;
   options.compile.records.clear();
-  options.compile.costModel.clear(); // of the default choice and of what records say
+  options.compile.cost_model.clear(); // of the default choice and of what records say
   Module before = openModel(options.model, options.compile);
   Feeds feeds = feedsOf(before, options); // what is wrong with them is said before the work
   double compiling = secondsSince(begin);
@@ -247,9 +247,9 @@ static int run(Options options) {
   double seconds = options.seconds - (1.2 + candidates) * compiling - candidates * comparing;
   options.compile.records = records;
   catchInterrupt();
-  options.compile.costModel = costModel;
+  options.compile.cost_model = costModel;
   Json found = measureGroups(options, std::max(1.0, seconds));
-  options.compile.costModel.clear();
+  options.compile.cost_model.clear();
   if (const Json &led = found.at("cost_model"); led.is_object() && led.at("problem").is_string())
     printNotes({led.at("problem").get<std::string>()});
   found["model"] = options.model;
