@@ -115,9 +115,7 @@ void addCostModel(cache::Key &key, const CompileOptions &options) {
 } // namespace
 
 std::optional<ModelKey> keyOfModel(const std::string &path, const CompileOptions &options) {
-  const char *schedules = std::getenv("HEDDLE_SCHEDULES");
-  if (!options.cache || options.plansOnly || !options.scheduleFolders.empty() ||
-      (schedules && *schedules))
+  if (!options.cache || options.plansOnly || !options.scheduleFolders.empty())
     return std::nullopt;
   int64_t now = std::time(nullptr);
   std::string state = stateOf(path);

@@ -8,10 +8,6 @@
 
 using namespace heddle;
 
-static std::vector<std::string> foldersOf(const char *schedules) {
-  return schedules ? std::vector<std::string>{schedules} : std::vector<std::string>{};
-}
-
 extern "C" {
 
 heddle_status_t *heddle_cards_list(const char *schedules, heddle_text_t **json) {
@@ -39,6 +35,7 @@ heddle_status_t *heddle_cards_check(const char *path, int64_t count, uint32_t se
     if (count > 0)
       options.count = count;
     options.seed = seed;
+    options.oneDnn = oneDnnFile();
     if (seconds > 0)
       options.seconds = seconds;
     auto proof = cards::check(path, options);

@@ -103,8 +103,16 @@ const Domain &domainOf(StringRef field) {
   return domains.at(field);
 }
 
+/// Reads the environment for the whole compiler.
+std::optional<std::string> environment(const char *name) {
+  const char *value = std::getenv(name);
+  return value ? std::optional<std::string>(value) : std::nullopt;
+}
+
 /// The value of the variable that stands in for an option.
-StringRef environment(StringRef field) { return textOr(std::getenv(domainOf(field).variable)); }
+std::optional<std::string> variableOf(StringRef field) {
+  return environment(domainOf(field).variable);
+}
 
 /// The options whose members follow from their kinds.
 Error readRows(const Given &given, CompileOptions &options) {
@@ -134,8 +142,8 @@ Error readFiles(const Given &given, CompileOptions &options) {
       return buffer.takeError();
     options.functions.emplace_back(path, (*buffer)->getBuffer().str());
   }
-  if (given.schedules)
-    options.scheduleFolders.push_back(given.schedules);
+  options.scheduleFolders = foldersOf(given.schedules);
+  options.oneDnn = oneDnnFile();
   return Error::success();
 }
 
@@ -172,9 +180,9 @@ Error readChooser(const Given &given, CompileOptions &options) {
     return makeError(ErrorCode::Usage, "error: cannot read cost model '" + Twine(given.cost_model) +
                                            "': there is no such file");
   if (!given.records && chooser.empty())
-    options.recordsPath = environment("records").str();
+    options.recordsPath = variableOf("records").value_or("");
   if (!given.cost_model && chooser != "rules")
-    options.costModelPath = environment("cost_model").str();
+    options.costModelPath = variableOf("cost_model").value_or("");
   if (!options.costModelPath.empty())
     useCostModel(options);
   else if (chooser == "learned")
@@ -221,8 +229,21 @@ Error readByHand(const Given &given, CompileOptions &options) {
 }
 } // namespace
 
+std::vector<std::string> heddle::foldersOf(const char *schedules) {
+  std::string listed = variableOf("schedules").value_or("");
+  llvm::SmallVector<StringRef> folders;
+  StringRef(listed).split(folders, ':', -1, /*KeepEmpty=*/false);
+  std::vector<std::string> all(folders.begin(), folders.end());
+  if (schedules)
+    all.push_back(schedules);
+  return all;
+}
+
+std::string heddle::oneDnnFile() { return environment("HEDDLE_ONEDNN").value_or(""); }
+
 std::shared_ptr<cache::Cache> heddle::cacheOf(const char *folder, int64_t limitBytes) {
-  std::string path = folder ? folder : cache::defaultFolder();
+  std::optional<std::string> named = folder ? folder : variableOf("cache");
+  std::string path = named ? *named : cache::defaultFolder();
   return path.empty() ? nullptr
                       : std::make_shared<cache::Cache>(
                             path, limitBytes > 0 ? limitBytes : cache::kDefaultLimitBytes);

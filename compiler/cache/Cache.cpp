@@ -205,8 +205,6 @@ Usage Cache::shrink(int64_t bytes) const {
 }
 
 std::string defaultFolder() {
-  if (const char *folder = std::getenv("HEDDLE_CACHE"))
-    return folder;
   llvm::SmallString<256> path;
   if (!llvm::sys::path::cache_directory(path) || !llvm::sys::path::is_absolute(path))
     return "";

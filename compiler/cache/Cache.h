@@ -64,8 +64,7 @@ private:
   std::atomic<int64_t> added{0};
 };
 
-/// HEDDLE_CACHE of the environment, else the user's folder for caches, else "": without a home.
-/// HEDDLE_CACHE that is empty means none.
+/// heddle/compiled in the user's folder for caches; "" without a home.
 std::string defaultFolder();
 
 } // namespace heddle::cache

@@ -237,12 +237,15 @@ llvm::Expected<Proof> checkText(StringRef text, StringRef path, const CheckOptio
   auto card = warehouse::parseCard(*context, text, path);
   if (!card)
     return card.takeError();
-  auto target = target::targetFor("host");
-  if (!target)
-    return target.takeError();
-  if (std::string why = whyMissing(*card, **target); !why.empty())
+  target::Request request;
+  request.oneDnn = options.oneDnn;
+  auto targets = target::targetsFor("host", request);
+  if (!targets)
+    return targets.takeError();
+  const target::Target &target = *targets->front();
+  if (std::string why = whyMissing(*card, target); !why.empty())
     return makeError(ErrorCode::Usage, card->path + ": error: " + why);
-  auto proof = Checker(*card, text, options, (*target)->machine(1).lanes).run(options.count);
+  auto proof = Checker(*card, text, options, target.machine(1).lanes).run(options.count);
   if (proof)
     proof->seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

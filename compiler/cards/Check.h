@@ -10,7 +10,8 @@ namespace heddle::cards {
 struct CheckOptions {
   int64_t count = 24; // cases: sizes and knobs
   uint32_t seed = 1;
-  int64_t seconds = 30; // that one run of a kernel may take
+  int64_t seconds = 30;    // that one run of a kernel may take
+  std::string oneDnn = ""; // as CompileOptions has it
 };
 
 /// The first case whose numbers are wrong.

@@ -174,8 +174,9 @@ static llvm::Error compileFor(std::shared_ptr<const target::Target> target, Comp
 /// What asks most of a machine comes last, so that its weights hold those of all.
 static llvm::Error compileStages(Compiled &compiled, const CompileOptions &options,
                                  Stages &stages) {
-  auto targets = target::targetsFor(options.target, {options.threads, options.isProfiled,
-                                                     options.isSanitized, options.keepsSubnormals});
+  auto targets =
+      target::targetsFor(options.target, {options.threads, options.isProfiled, options.isSanitized,
+                                          options.keepsSubnormals, options.oneDnn});
   if (!targets)
     return targets.takeError();
   if (llvm::Error error = readGiven(compiled, options))

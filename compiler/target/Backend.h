@@ -25,6 +25,7 @@ struct Request {
   int threads = 0; // 1: artefacts without a pool
   bool isProfiled = false, isSanitized = false;
   bool keepsSubnormals = false;
+  std::string oneDnn = ""; // the file of oneDNN's library; "" lets the system find it
 };
 
 struct EmitOptions {

@@ -78,11 +78,7 @@ llvm::Expected<Warehouse> Warehouse::load(MLIRContext &context, ArrayRef<std::st
   };
   for (const BuiltinCard &card : builtinCards())
     add(parseCard(context, card.text, card.path), true);
-  SmallVector<StringRef> all;
-  if (const char *listed = std::getenv("HEDDLE_SCHEDULES"))
-    StringRef(listed).split(all, ':', -1, /*KeepEmpty=*/false);
-  all.append(folders.begin(), folders.end());
-  for (StringRef folder : all) {
+  for (StringRef folder : folders) {
     auto paths = cardsBelow(folder);
     if (!paths) {
       problems = llvm::joinErrors(std::move(problems), paths.takeError());

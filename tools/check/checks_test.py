@@ -90,6 +90,17 @@ def test_layers_keeps_llvm_in_targets(tree, line):
     assert layers.check(root, sources(root)) == []
 
 
+@pytest.mark.parametrize("path, is_allowed", [
+    ("compiler/cache/Cache.cpp", False), ("compiler/api/Options.cpp", True),
+    ("compiler/target/testing/ArtefactTest.cpp", True), ("runtime/library/onednn.c", True)])
+def test_layers_keeps_the_environment_in_the_api(tree, path, is_allowed):
+    root, files = tree(**{"LAYERS": "cache:\napi:\ntarget:\n", "README.md": "", "DESIGN.md": "",
+                          path: '// It.\nauto value = std::getenv("HEDDLE_CACHE");\n'})
+    wanted = [] if is_allowed else [f"{path}:2: only compiler/api reads the environment; take the "
+                                    "value as an option"]
+    assert layers.check(root, files) == wanted
+
+
 @pytest.mark.parametrize("path, line, is_allowed", [
     ("compiler/target/cpu/A.cpp", "cpu::emit();", True),
     ("compiler/target/Backends.cpp", '#include "compiler/target/cpu/Backend.h"', True),

@@ -4,7 +4,7 @@ A line of LAYERS is `folder: folders it may use`, for the folders of compiler/. 
 runtime sees nothing of the compiler, and tools, python and tuner see the public API in
 include/heddle only (tools/heddle-opt, which shows the passes, may see all of compiler/). In
 compiler/, only targets write LLVM's dialect; what comes before them writes that of
-compiler/program.
+compiler/program; and compiler/api alone reads the environment.
 
 A backend, a folder of compiler/target with a Backend.h, is named by its own sources, by the table
 of backends and by tests; all others ask compiler/target/Backend.h.
@@ -15,6 +15,7 @@ from pathlib import Path
 
 INCLUDE = re.compile(r'\s*#\s*include\s*"([^"]+)"')
 LLVM = re.compile(r"\bLLVM::|mlir/Dialect/LLVMIR|\"!?llvm\.")
+ENVIRONMENT = re.compile(r"\b(secure_)?getenv\(|\bProcess::GetEnv\(")
 TABLE = Path("compiler/target/Backends.cpp")
 TESTS = ("compiler/target/testing/", "test/")
 # Pages that list the folders of compiler/, and how.
@@ -77,6 +78,12 @@ def _writes_llvm(path, line):
     return inside and LLVM.search(line.split("//", 1)[0])
 
 
+def _reads_environment(path, line):
+    """Whether a line of a folder of compiler/ that is not api reads a variable; tests may."""
+    inside = path.parts[:1] == ("compiler",) and path.parts[1] != "api"
+    return inside and "testing" not in path.parts and ENVIRONMENT.search(line.split("//", 1)[0])
+
+
 def backends_of(files):
     """The names of all backends."""
     return sorted(path.parts[2] for path in files
@@ -134,6 +141,8 @@ def check(root, files):
             why = problem_of(path, found.group(1), arrows) if found else None
             if _writes_llvm(path, line):
                 why = "only targets write LLVM's dialect; use the ops of compiler/program"
+            if _reads_environment(path, line):
+                why = "only compiler/api reads the environment; take the value as an option"
             if backend := backend_named(path, line, backends):
                 why = f"only the table of backends names '{backend}'; ask compiler/target/Backend.h"
             if why:

@@ -132,6 +132,7 @@ public:
     target::Targets targets;
     for (Target &each : *described) {
       each.keepsSubnormals = request.keepsSubnormals;
+      each.oneDnn = request.oneDnn;
       targets.push_back(std::make_shared<Cpu>(std::move(each)));
     }
     return targets;

@@ -19,8 +19,7 @@ std::string whyNoLibrary(const Target &target, llvm::StringRef file) {
   static std::map<std::string, std::string> known; // by file
   if (!target.isHost)
     return "";
-  const char *named = std::getenv("HEDDLE_ONEDNN");
-  std::string path = named && *named ? named : file.str();
+  std::string path = target.oneDnn.empty() ? file.str() : target.oneDnn;
   std::lock_guard<std::mutex> lock(mutex);
   auto [place, isNew] = known.try_emplace(path);
   if (isNew)

@@ -23,6 +23,7 @@ struct Target {
   bool dotprod = false, i8mm = false; // AArch64: dot products of s8 and s8, of u8 and s8
   bool keepsSubnormals = false;       // asked for by who compiles
   int64_t l1Bytes = 32 << 10, l2Bytes = 1 << 20;
+  std::string oneDnn; // the library's file where it is not in the system's folders
   /// What the artefact needs: on x86 as __builtin_cpu_supports, on AArch64 as LLVM spells it.
   std::vector<std::string> required;
 

@@ -37,12 +37,12 @@ TEST(Target, HostRequiresOnlyWhatThisMachineHas) {
 }
 
 TEST(Target, LibrariesOfOthersAreNotThoseOfThisMachine) {
-  setenv("HEDDLE_ONEDNN", "/nowhere", 1);
-  EXPECT_EQ(cpu::whyNoLibrary(host(), "libdnnl.so.2").substr(0, 45),
+  cpu::Target here = host();
+  here.oneDnn = "/nowhere";
+  EXPECT_EQ(cpu::whyNoLibrary(here, "libdnnl.so.2").substr(0, 45),
             "oneDNN is not on this machine: /nowhere: cann");
   EXPECT_EQ(cpu::whyNoLibrary(named("x86-64-v3"), "libdnnl.so.2"), "");
   EXPECT_EQ(cpu::whyNoLibrary(named("aarch64"), "libdnnl.so.2"), "");
-  unsetenv("HEDDLE_ONEDNN");
 }
 
 TEST(Target, UnknownNameSuggestsANearOne) {
