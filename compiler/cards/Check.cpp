@@ -3,12 +3,12 @@
 #include "compiler/cards/Check.h"
 
 #include "compiler/cards/Mutation.h"
-#include "compiler/cards/Numbers.h"
-#include "compiler/cards/Program.h"
 #include "compiler/pipeline/Planning.h"
 #include "compiler/reference/Interpreter.h"
 #include "compiler/support/Error.h"
 #include "compiler/support/Json.h"
+#include "compiler/trial/Numbers.h"
+#include "compiler/trial/Program.h"
 #include "compiler/warehouse/Warehouse.h"
 
 #include "mlir/Parser/Parser.h"
@@ -18,6 +18,8 @@
 using namespace mlir;
 
 namespace heddle::cards {
+
+using namespace trial;
 
 /// Cases of one kernel; every other kernel is made for the sizes of one case alone.
 static constexpr int64_t kCasesOfKernel = 5;

@@ -2,7 +2,7 @@
 
 #include "compiler/cards/Check.h"
 #include "compiler/cards/Mutation.h"
-#include "compiler/cards/Numbers.h"
+#include "compiler/trial/Numbers.h"
 
 #include "mlir/Parser/Parser.h"
 
@@ -13,6 +13,7 @@
 using namespace mlir;
 using namespace heddle;
 using namespace heddle::cards;
+using namespace heddle::trial;
 using reference::Tensor;
 
 namespace {

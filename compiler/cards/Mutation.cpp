@@ -6,6 +6,8 @@ using namespace mlir;
 
 namespace heddle::cards {
 
+using namespace trial;
+
 /// Ops of one signature; each becomes the other.
 static constexpr std::pair<StringLiteral, StringLiteral> kCounterparts[] = {
     {"add", "sub"},

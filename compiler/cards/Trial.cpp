@@ -2,10 +2,10 @@
 
 #include "compiler/cards/Trial.h"
 
-#include "compiler/cards/Numbers.h"
 #include "compiler/graph/edit/CutOut.h"
 #include "compiler/graph/edit/Sizes.h"
 #include "compiler/support/Error.h"
+#include "compiler/trial/Numbers.h"
 #include "compiler/warehouse/Warehouse.h"
 
 #include "mlir/IR/Verifier.h"
@@ -19,33 +19,7 @@ using namespace mlir;
 
 namespace heddle::cards {
 
-std::unique_ptr<MLIRContext> makeContext() {
-  auto context = std::make_unique<MLIRContext>(MLIRContext::Threading::DISABLED);
-  DialectRegistry registry;
-  warehouse::registerDialects(registry);
-  context->appendDialectRegistry(registry);
-  context->loadDialect<graph::GraphDialect, func::FuncDialect, transform::TransformDialect>();
-  return context;
-}
-
-std::string textOf(ModuleOp module) {
-  std::string text;
-  llvm::raw_string_ostream(text) << module;
-  return text;
-}
-
-graph::GroupOp groupOf(ModuleOp module) {
-  graph::GroupOp found;
-  module.walk([&](graph::GroupOp group) { found = group; });
-  return found;
-}
-
-void fixSizes(ModuleOp module, const Sizes &sizes) {
-  graph::substituteSymbols(module, [&](StringRef symbol) -> std::optional<graph::Dim> {
-    auto known = sizes.find(symbol.str());
-    return known == sizes.end() ? std::nullopt : std::optional(graph::Dim(known->second));
-  });
-}
+using namespace trial;
 
 /// What is on the argument of a function that this value is, if it is one.
 static Attribute argumentAttr(Value value, StringRef name) {

@@ -2,14 +2,13 @@
 #ifndef HEDDLE_CARDS_TRIAL_H
 #define HEDDLE_CARDS_TRIAL_H
 
+#include "compiler/trial/Group.h"
 #include "compiler/warehouse/Card.h"
-
-#include <random>
 
 namespace heddle::cards {
 
-using Random = std::mt19937;
-using Sizes = std::map<std::string, int64_t>; // of symbols
+using trial::fixSizes, trial::groupOf, trial::makeContext, trial::textOf;
+using trial::Random, trial::Sizes;
 
 /// As text, since each compilation has a context of its own.
 struct Trial {
@@ -27,17 +26,6 @@ using MayRun = llvm::function_ref<bool(const Trial &)>;
 /// numbers are tried with others, too, where the ops and the card take them.
 llvm::Expected<std::vector<Trial>> trialsOf(const warehouse::Card &card, Random &random,
                                             MayRun mayRun);
-
-/// The one group of a trial's module.
-graph::GroupOp groupOf(mlir::ModuleOp module);
-
-/// Replaces symbols by these sizes, in all types and attributes.
-void fixSizes(mlir::ModuleOp module, const Sizes &sizes);
-
-/// A context that can read trials and cards.
-std::unique_ptr<mlir::MLIRContext> makeContext();
-
-std::string textOf(mlir::ModuleOp module);
 
 } // namespace heddle::cards
 

@@ -11,7 +11,7 @@ namespace heddle::tuner {
 struct AtSize {
   Work work;
   std::unique_ptr<Subject> subject;
-  std::shared_ptr<cards::Program> base; // one program for all sizes
+  std::shared_ptr<trial::Program> base; // one program for all sizes
 };
 
 /// Those that were asked for, made when they are.

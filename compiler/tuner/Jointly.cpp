@@ -19,7 +19,7 @@ static constexpr size_t kMostVersions = 8;  // of micro-kernels that a decision 
 
 /// The speedup at a size, measured unless it is known; 0 where the candidate failed.
 llvm::Expected<double> Tuner::speedupAt(Work &work, AtSize &size, const Choice &choice,
-                                        const Effort &effort) {
+                                        const trial::Effort &effort) {
   const Record *known = size.work.find(choice);
   if (isSettled(known) && (!effort.isFinal || known->isConfirmed || !known->failure.empty()))
     return known->failure.empty() ? known->speedup : 0;
@@ -50,7 +50,7 @@ llvm::Expected<std::vector<Tuner::Faster>> Tuner::fasterCards(Work &work, AtSize
         return size.takeError();
       if (!*size)
         continue;
-      auto speedup = speedupAt(work, **size, choice, kLook);
+      auto speedup = speedupAt(work, **size, choice, trial::kLook);
       if (!speedup)
         return speedup.takeError();
       looks.push_back(*speedup);
@@ -65,7 +65,7 @@ llvm::Expected<std::vector<Tuner::Faster>> Tuner::fasterCards(Work &work, AtSize
 
 /// At every size of which there is a record: only so does a card count for all of them.
 llvm::Error Tuner::confirmCards(Work &work, AtSizes &sizes, llvm::ArrayRef<Faster> others,
-                                const Effort &effort) {
+                                const trial::Effort &effort) {
   for (const Faster &other : others)
     for (AtSize *size : sizes.all()) {
       if (shouldStop())
@@ -82,7 +82,7 @@ llvm::Error Tuner::confirmCards(Work &work, AtSizes &sizes, llvm::ArrayRef<Faste
 /// What looks fastest at each size, else what is predicted to be.
 llvm::Error Tuner::confirmKnobs(Work &work, AtSizes &sizes,
                                 llvm::ArrayRef<warehouse::KnobValues> wanted,
-                                llvm::ArrayRef<JointPoint> points, const Effort &effort) {
+                                llvm::ArrayRef<JointPoint> points, const trial::Effort &effort) {
   for (size_t i : toConfirm(wanted)) {
     auto size = sizes.at(i);
     if (!size)
@@ -118,7 +118,7 @@ llvm::Error Tuner::refine(Work &work, AtSizes &sizes, const Joint &joint,
         return size.takeError();
       if (!*size)
         continue;
-      auto speedup = speedupAt(work, **size, {work.base.card, candidates[number]}, kLook);
+      auto speedup = speedupAt(work, **size, {work.base.card, candidates[number]}, trial::kLook);
       if (!speedup)
         return speedup.takeError();
     }
@@ -137,7 +137,7 @@ llvm::Error Tuner::tuneJointly(Work &work, double seconds) {
   if (!points)
     return points.takeError();
   Joint joint(*work.base.card, *points, planned.machine, seedOf(work));
-  std::shared_ptr<cards::Program> program; // the default's, once it has run in another process
+  std::shared_ptr<trial::Program> program; // the default's, once it has run in another process
   AtSizes sizes([&](size_t i) -> llvm::Expected<std::unique_ptr<AtSize>> {
     auto made = std::make_unique<AtSize>(AtSize{work, nullptr, nullptr});
     made->work.records.clear();
@@ -165,7 +165,7 @@ llvm::Error Tuner::tuneJointly(Work &work, double seconds) {
                        bool isDefault) -> llvm::Expected<double> {
     if (isDefault)
       return size.work.baseSeconds;
-    auto speedup = speedupAt(work, size, choice, kLook);
+    auto speedup = speedupAt(work, size, choice, trial::kLook);
     if (!speedup)
       return speedup.takeError();
     return *speedup > 0 ? size.work.baseSeconds / *speedup : 0;
@@ -210,7 +210,7 @@ llvm::Error Tuner::tuneJointly(Work &work, double seconds) {
   if (llvm::Error error = refine(work, sizes, joint, wanted, end - 0.35 * seconds))
     return error;
   size_t count = toConfirm(wanted).size() + others->size() * sizes.all().size();
-  Effort effort = decideSizeWithin(end - elapsed(), count);
+  trial::Effort effort = trial::decideSizeWithin(end - elapsed(), count);
   // What promises the most is first, should the time not do for all.
   bool areOthersFirst = llvm::any_of(*others, [&](auto &each) { return each.speedup > gain; });
   for (bool isOfOthers : {areOthersFirst, !areOthersFirst})

@@ -29,7 +29,7 @@ static double jointRatio(const Work &work, const Choice &chosen) {
     auto numbers = records::sizesOf(record, work.key.symbols.size());
     if (!numbers || !record.isConfirmed || !record.failure.empty())
       continue;
-    cards::Sizes sizes;
+    trial::Sizes sizes;
     for (auto [symbol, size] : llvm::zip(work.key.symbols, *numbers))
       sizes[symbol] = size;
     if (!chosen.card || record.card != chosen.card->name ||

@@ -2,10 +2,10 @@
 
 #include "compiler/tuner/Subject.h"
 
-#include "compiler/cards/Numbers.h"
 #include "compiler/graph/edit/Sizes.h"
 #include "compiler/plan/Versions.h"
 #include "compiler/support/Error.h"
+#include "compiler/trial/Numbers.h"
 
 using namespace mlir;
 
@@ -30,7 +30,7 @@ static llvm::Error checkType(Type type) {
 }
 
 /// Every symbol gets a size.
-void Subject::addSizes(const cards::Sizes &given) {
+void Subject::addSizes(const trial::Sizes &given) {
   graph::substituteSymbols(*cut.module, [&](StringRef symbol) -> std::optional<Dim> {
     auto known = given.find(symbol.str());
     sizes.try_emplace(symbol.str(), known == given.end() ? kNominalSize : known->second);
@@ -38,7 +38,7 @@ void Subject::addSizes(const cards::Sizes &given) {
   });
 }
 
-static std::optional<int64_t> valueOf(const Dim &dim, const cards::Sizes &sizes) {
+static std::optional<int64_t> valueOf(const Dim &dim, const trial::Sizes &sizes) {
   return dim.evaluate([&](StringRef symbol) -> std::optional<int64_t> {
     auto known = sizes.find(symbol.str());
     return known == sizes.end() ? std::nullopt : std::optional(known->second);
@@ -114,7 +114,7 @@ static std::pair<Value, graph::DimVector> indexedBy(Operation *op) {
 
 /// Whole numbers of more than 8 bits are indices below the least size that they may have to be
 /// below, else 0 or 1, which is right for most other things that they may be.
-void addRanges(func::FuncOp main, const cards::Sizes &sizes) {
+void addRanges(func::FuncOp main, const trial::Sizes &sizes) {
   Builder builder(main.getContext());
   for (BlockArgument argument : main.getArguments()) {
     Type element = graph::elementOf(argument);
@@ -139,7 +139,7 @@ void addRanges(func::FuncOp main, const cards::Sizes &sizes) {
 }
 
 llvm::Expected<std::unique_ptr<Subject>> Subject::make(graph::GroupOp group,
-                                                       const cards::Sizes &sizes, uint64_t seed) {
+                                                       const trial::Sizes &sizes, uint64_t seed) {
   std::unique_ptr<Subject> subject(new Subject(group));
   func::FuncOp main = subject->cut.main();
   for (TypeRange types : {TypeRange(main.getArgumentTypes()), TypeRange(main.getResultTypes())})
@@ -149,22 +149,22 @@ llvm::Expected<std::unique_ptr<Subject>> Subject::make(graph::GroupOp group,
   subject->addSizes(sizes);
   subject->makeInputsPlain();
   addRanges(main, subject->sizes);
-  cards::Random random(seed);
-  auto numbers = cards::randomInputs(main, subject->sizes, random);
+  trial::Random random(seed);
+  auto numbers = trial::randomInputs(main, subject->sizes, random);
   if (!numbers)
     return makeError(ErrorCode::Refused, "a size is negative, or a tensor is too large to try");
   subject->numbers = std::move(*numbers);
   return subject;
 }
 
-llvm::Expected<std::unique_ptr<cards::Program>> Subject::compile(const plan::Choice &choice,
+llvm::Expected<std::unique_ptr<trial::Program>> Subject::compile(const plan::Choice &choice,
                                                                  const CompileOptions &options) {
   OwningOpRef<ModuleOp> module = cut.module->clone();
   graph::GroupOp group;
   module->walk([&](graph::GroupOp each) { group = each; });
   if (llvm::Error error = plan::applyChoice(choice, group))
     return std::move(error);
-  return cards::Program::borrow(*module->getContext(), std::move(module), options);
+  return trial::Program::borrow(*module->getContext(), std::move(module), options);
 }
 
 } // namespace heddle::tuner

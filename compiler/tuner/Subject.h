@@ -2,10 +2,10 @@
 #ifndef HEDDLE_TUNER_SUBJECT_H
 #define HEDDLE_TUNER_SUBJECT_H
 
-#include "compiler/cards/Program.h"
 #include "compiler/graph/edit/CutOut.h"
 #include "compiler/pipeline/Pipeline.h"
 #include "compiler/plan/Chooser.h"
+#include "compiler/trial/Program.h"
 
 namespace heddle::tuner {
 
@@ -17,10 +17,10 @@ public:
   /// `sizes`: of symbols by their names in the model. An error for a group that cannot run alone,
   /// such as one of strings.
   static llvm::Expected<std::unique_ptr<Subject>> make(graph::GroupOp group,
-                                                       const cards::Sizes &sizes, uint64_t seed);
+                                                       const trial::Sizes &sizes, uint64_t seed);
 
   /// In the model's context, with the model's own constants.
-  llvm::Expected<std::unique_ptr<cards::Program>> compile(const plan::Choice &choice,
+  llvm::Expected<std::unique_ptr<trial::Program>> compile(const plan::Choice &choice,
                                                           const CompileOptions &options);
 
   const reference::Tensors &inputs() const { return numbers; }
@@ -28,18 +28,18 @@ public:
 
 private:
   explicit Subject(graph::GroupOp group);
-  void addSizes(const cards::Sizes &given);
+  void addSizes(const trial::Sizes &given);
   void makeInputsPlain();
 
   graph::CutOut cut;
-  cards::Sizes sizes;
+  trial::Sizes sizes;
   reference::Tensors numbers;
   llvm::SmallVector<mlir::Type> elements;
 };
 
 /// Says in attributes of integer arguments which numbers they may be: indices that are below all
 /// that they index at these sizes.
-void addRanges(mlir::func::FuncOp main, const cards::Sizes &sizes);
+void addRanges(mlir::func::FuncOp main, const trial::Sizes &sizes);
 
 } // namespace heddle::tuner
 

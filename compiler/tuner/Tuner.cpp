@@ -54,7 +54,7 @@ llvm::Expected<std::unique_ptr<Subject>> Tuner::subjectOf(Work &work) {
   return Subject::make(work.group, work.sizes, seedOf(work));
 }
 
-static Json timingJson(const Timing &timing) {
+static Json timingJson(const trial::Timing &timing) {
   return {{"seconds", timing.seconds},
           {"base_seconds", timing.baseSeconds},
           {"speedup", timing.speedup}};
@@ -82,18 +82,18 @@ bool Tuner::isSettled(const Record *record) const {
   return record && (record->limitSeconds == 0 || record->limitSeconds >= options.trialSeconds);
 }
 
-llvm::Error Tuner::measureBase(Work &work, Subject &subject, cards::Program *ready) {
+llvm::Error Tuner::measureBase(Work &work, Subject &subject, trial::Program *ready) {
   Outcome outcome = support::guarded(
       [&]() -> llvm::Expected<std::string> {
-        std::unique_ptr<cards::Program> made;
+        std::unique_ptr<trial::Program> made;
         if (!ready) {
           auto program = subject.compile(work.base, compile);
           if (!program)
             return program.takeError();
           made = std::move(*program);
         }
-        auto timing =
-            compareSpeed(nullptr, ready ? *ready : *made, subject.inputs(), threads, kLook);
+        auto timing = trial::compareSpeed(nullptr, ready ? *ready : *made, subject.inputs(),
+                                          threads, trial::kLook);
         return timing ? llvm::Expected<std::string>(timingJson(*timing).dump())
                       : timing.takeError();
       },
@@ -119,7 +119,7 @@ llvm::Error Tuner::keepSubject(Work &work) {
 
 /// What is known of the group from records, and what its default choice costs, as the program that
 /// is `ready`, if any.
-llvm::Error Tuner::prepare(Work &work, cards::Program *ready) {
+llvm::Error Tuner::prepare(Work &work, trial::Program *ready) {
   doing = "measuring '" + work.names.front() + "' as it is";
   Record &blank = work.blank;
   blank.situation.target = planned.target->identity;
@@ -162,8 +162,8 @@ llvm::Error Tuner::prepare(Work &work, cards::Program *ready) {
 }
 
 /// The speedup, which is kept; 0 when the candidate failed, or when the tuning was ended meanwhile.
-llvm::Expected<double> Tuner::measure(Work &work, Subject &subject, cards::Program &base,
-                                      const Choice &choice, const Effort &effort) {
+llvm::Expected<double> Tuner::measure(Work &work, Subject &subject, trial::Program &base,
+                                      const Choice &choice, const trial::Effort &effort) {
   Outcome outcome = support::guarded(
       [&]() -> llvm::Expected<std::string> {
         auto program = subject.compile(choice, compile);
@@ -172,12 +172,13 @@ llvm::Expected<double> Tuner::measure(Work &work, Subject &subject, cards::Progr
         if (!(*program)->isCarriedOut)
           return makeError(ErrorCode::Refused, "its mechanism '" + choice.card->mechanism->name +
                                                    "' cannot be carried out for this group");
-        auto difference = differenceOf(base, **program, subject.inputs(), subject.resultElements());
+        auto difference =
+            trial::differenceOf(base, **program, subject.inputs(), subject.resultElements());
         if (!difference)
           return difference.takeError();
         if (!difference->empty())
           return makeError(ErrorCode::NumbersDiffer, *difference);
-        auto timing = compareSpeed(&base, **program, subject.inputs(), threads, effort);
+        auto timing = trial::compareSpeed(&base, **program, subject.inputs(), threads, effort);
         return timing ? llvm::Expected<std::string>(timingJson(*timing).dump())
                       : timing.takeError();
       },
@@ -194,11 +195,11 @@ llvm::Expected<double> Tuner::measure(Work &work, Subject &subject, cards::Progr
 
 /// A look at a candidate; a closer one where it seems better than all before, lest the search
 /// follows what was luck.
-llvm::Error Tuner::explore(Work &work, Subject &subject, cards::Program &base,
+llvm::Error Tuner::explore(Work &work, Subject &subject, trial::Program &base,
                            const Choice &choice) {
-  auto speedup = measure(work, subject, base, choice, kLook);
+  auto speedup = measure(work, subject, base, choice, trial::kLook);
   if (speedup && *speedup > work.search->bestSpeedup())
-    speedup = measure(work, subject, base, choice, kCloserLook);
+    speedup = measure(work, subject, base, choice, trial::kCloserLook);
   if (!speedup)
     return speedup.takeError();
   if (ended != "done")
@@ -261,7 +262,7 @@ llvm::Error Tuner::tune(Work &work, double seconds) {
   for (const Choice &choice : work.finalists()) {
     if (shouldStop())
       return llvm::Error::success();
-    if (auto speedup = measure(work, *subject, *base, choice, kDecide); !speedup)
+    if (auto speedup = measure(work, *subject, *base, choice, trial::kDecide); !speedup)
       return speedup.takeError();
   }
   return llvm::Error::success();
@@ -282,7 +283,7 @@ llvm::Error Tuner::collect(Work &work, int64_t count) {
       break;
     doing = llvm::formatv("'{0}', candidate {1} of {2}", work.names.front(),
                           work.search->triedCount() + 1, options.collected);
-    auto speedup = measure(work, *subject, *base, *choice, kLook);
+    auto speedup = measure(work, *subject, *base, *choice, trial::kLook);
     if (!speedup)
       return speedup.takeError();
     if (ended != "done")

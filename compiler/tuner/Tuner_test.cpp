@@ -3,7 +3,7 @@
 
 #include "compiler/records/Records.h"
 #include "compiler/support/Error.h"
-#include "compiler/tuner/Comparison.h"
+#include "compiler/trial/Comparison.h"
 #include "compiler/tuner/Search.h"
 
 #include <gtest/gtest.h>
@@ -175,11 +175,11 @@ TEST_F(LedSearches, TakeAFailureForSlow) {
 }
 
 TEST(Efforts, ShareTheTimeThatIsLeft) {
-  EXPECT_EQ(decideSizeWithin(100, 4).seconds, kDecideSize.seconds);
-  Effort less = decideSizeWithin(8, 10);
-  EXPECT_LT(less.seconds, kDecideSize.seconds);
+  EXPECT_EQ(trial::decideSizeWithin(100, 4).seconds, trial::kDecideSize.seconds);
+  trial::Effort less = trial::decideSizeWithin(8, 10);
+  EXPECT_LT(less.seconds, trial::kDecideSize.seconds);
   EXPECT_TRUE(less.isFinal);
-  EXPECT_GT(decideSizeWithin(0, 0).seconds, 0);
+  EXPECT_GT(trial::decideSizeWithin(0, 0).seconds, 0);
 }
 
 } // namespace

@@ -5,8 +5,8 @@
 
 #include "compiler/pipeline/Planning.h"
 #include "compiler/support/Guard.h"
+#include "compiler/trial/Comparison.h"
 #include "compiler/tuner/AtSizes.h"
-#include "compiler/tuner/Comparison.h"
 #include "compiler/tuner/Report.h"
 #include "compiler/tuner/Tuner.h"
 #include "compiler/tuner/joint/Sizes.h"
@@ -45,24 +45,24 @@ private:
 
   void setSizes(Work &work) const;
   llvm::Error keepSubject(Work &work);
-  llvm::Error prepare(Work &work, cards::Program *ready = nullptr);
-  llvm::Error measureBase(Work &work, Subject &subject, cards::Program *ready);
+  llvm::Error prepare(Work &work, trial::Program *ready = nullptr);
+  llvm::Error measureBase(Work &work, Subject &subject, trial::Program *ready);
   llvm::Error tuneFor(Work &work, double seconds);
   llvm::Error tune(Work &work, double seconds);
   llvm::Error follow(Work &work, double whole);
   struct Beside {
     std::unique_ptr<Subject> subject;
-    std::unique_ptr<cards::Program> base;
+    std::unique_ptr<trial::Program> base;
   };
   llvm::Expected<Beside> besideBase(Work &work);
   llvm::Error search();
   llvm::Error collect();
   llvm::Error collect(Work &work, int64_t count);
   llvm::Error tuneJointly(Work &work, double seconds);
-  llvm::Expected<double> measure(Work &work, Subject &subject, cards::Program &base,
-                                 const plan::Choice &choice, const Effort &effort);
+  llvm::Expected<double> measure(Work &work, Subject &subject, trial::Program &base,
+                                 const plan::Choice &choice, const trial::Effort &effort);
   llvm::Expected<double> speedupAt(Work &work, AtSize &size, const plan::Choice &choice,
-                                   const Effort &effort);
+                                   const trial::Effort &effort);
   struct Faster {
     plan::Choice choice;
     double speedup;
@@ -71,10 +71,10 @@ private:
   llvm::Error refine(Work &work, AtSizes &sizes, const Joint &joint,
                      llvm::ArrayRef<warehouse::KnobValues> wanted, double end);
   llvm::Error confirmCards(Work &work, AtSizes &sizes, llvm::ArrayRef<Faster> others,
-                           const Effort &effort);
+                           const trial::Effort &effort);
   llvm::Error confirmKnobs(Work &work, AtSizes &sizes, llvm::ArrayRef<warehouse::KnobValues> wanted,
-                           llvm::ArrayRef<JointPoint> points, const Effort &effort);
-  llvm::Error explore(Work &work, Subject &subject, cards::Program &base,
+                           llvm::ArrayRef<JointPoint> points, const trial::Effort &effort);
+  llvm::Error explore(Work &work, Subject &subject, trial::Program &base,
                       const plan::Choice &choice);
   llvm::Expected<std::unique_ptr<Subject>> subjectOf(Work &work);
   llvm::Error keepBase(Work &work, double seconds);

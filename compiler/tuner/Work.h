@@ -2,9 +2,9 @@
 #ifndef HEDDLE_TUNER_WORK_H
 #define HEDDLE_TUNER_WORK_H
 
-#include "compiler/cards/Trial.h"
 #include "compiler/records/GroupKey.h"
 #include "compiler/records/RecordedChooser.h"
+#include "compiler/trial/Group.h"
 #include "compiler/tuner/Search.h"
 
 namespace heddle::tuner {
@@ -17,7 +17,7 @@ struct Work {
   std::vector<std::string> names; // of all of them
   records::GroupKey key;
   records::Record blank; // what all records of the group share
-  cards::Sizes sizes;    // at which it is measured
+  trial::Sizes sizes;    // at which it is measured
   std::vector<warehouse::Offer> offers;
   plan::Choice base;
   std::vector<records::Record> records; // of this base and these sizes

@@ -2,7 +2,7 @@
 #ifndef HEDDLE_TUNER_JOINT_INSTANCES_H
 #define HEDDLE_TUNER_JOINT_INSTANCES_H
 
-#include "compiler/cards/Trial.h"
+#include "compiler/trial/Group.h"
 
 #include "llvm/Support/Error.h"
 
@@ -25,7 +25,7 @@ llvm::Error addOver(llvm::StringRef text, Over &over);
 llvm::Error checkOver(const Over &over, const std::set<std::string> &known);
 
 struct Instance {
-  cards::Sizes sizes;
+  trial::Sizes sizes;
   double weight = 1;
 };
 

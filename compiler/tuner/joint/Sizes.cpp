@@ -12,7 +12,7 @@ namespace heddle::tuner {
 
 using graph::Dim;
 
-static int64_t valueOf(const Dim &dim, const cards::Sizes &sizes, int64_t otherwise) {
+static int64_t valueOf(const Dim &dim, const trial::Sizes &sizes, int64_t otherwise) {
   auto value = dim.evaluate([&](StringRef symbol) {
     auto known = sizes.find(symbol.str());
     return std::optional<int64_t>(known == sizes.end() ? otherwise : known->second);
@@ -51,7 +51,7 @@ static Shape shapeAt(graph::GroupOp group, const Instance &instance, int64_t oth
   return shape;
 }
 
-warehouse::KnobValues knobsAt(const plan::Choice &choice, const cards::Sizes &sizes,
+warehouse::KnobValues knobsAt(const plan::Choice &choice, const trial::Sizes &sizes,
                               int64_t otherwise) {
   for (const plan::Version &version : choice.versions)
     if (llvm::all_of(version.when, [&](auto &bound) {
@@ -82,7 +82,7 @@ static void fitTile(const warehouse::Card &card, const Shape &shape, int64_t lan
 /// The knobs of the card by rule in a program for these sizes alone; `otherwise` where the rule
 /// takes another card.
 static llvm::Expected<warehouse::KnobValues>
-knobsAlone(graph::GroupOp group, const warehouse::Card &card, const cards::Sizes &sizes,
+knobsAlone(graph::GroupOp group, const warehouse::Card &card, const trial::Sizes &sizes,
            const Shape &shape, const program::Machine &machine,
            const warehouse::KnobValues &otherwise) {
   graph::CutOut cut = graph::cutOut(group, graph::ownConstant);

@@ -9,7 +9,7 @@
 namespace heddle::tuner {
 
 /// The knobs that a run of these sizes takes.
-warehouse::KnobValues knobsAt(const plan::Choice &choice, const cards::Sizes &sizes,
+warehouse::KnobValues knobsAt(const plan::Choice &choice, const trial::Sizes &sizes,
                               int64_t otherwise);
 
 /// The group at each of the instances, for which the choice holds.

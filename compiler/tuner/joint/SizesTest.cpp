@@ -141,7 +141,7 @@ TEST(Sizes, AreListsRangesAndFiles) {
   ASSERT_FALSE(addOver("batch=1..3", over));
   auto instances = instancesOf(over, {"batch", "other", "seq"});
   ASSERT_EQ(instances.size(), 6u);
-  EXPECT_EQ(instances[0].sizes, (cards::Sizes{{"batch", 1}, {"seq", 5}}));
+  EXPECT_EQ(instances[0].sizes, (trial::Sizes{{"batch", 1}, {"seq", 5}}));
   EXPECT_EQ(instances[0].weight, 0.25);
   EXPECT_EQ(instancesOf(over, {"other"}).size(), 1u);
   EXPECT_EQ(instancesOf(over, {"seq", "batch"}, 3).size(), 3u);

@@ -2,9 +2,9 @@
 
 #include "compiler/tuner/plans/PlanTuner.h"
 
-#include "compiler/cards/Numbers.h"
 #include "compiler/graph/cost/Traffic.h"
 #include "compiler/support/Error.h"
+#include "compiler/trial/Numbers.h"
 #include "compiler/tuner/Subject.h"
 
 #include <cmath>
@@ -156,7 +156,7 @@ llvm::Expected<bool> PlanTuner::isClearlyFaster(Costed &costed) {
 void PlanTuner::drawInputs() {
   OwningOpRef<ModuleOp> copy(imported->clone()); // ranges are attributes, which no plan shall see
   auto main = copy->lookupSymbol<func::FuncOp>("main");
-  cards::Sizes sizes = tuner.options.sizes;
+  trial::Sizes sizes = tuner.options.sizes;
   for (auto &[symbol, some] : tuner.options.over) // the largest
     sizes[symbol] = some.back().size;
   for (Type type : main.getArgumentTypes())
@@ -166,17 +166,17 @@ void PlanTuner::drawInputs() {
   for (auto &[symbol, size] : sizes)
     blank.sizes += (blank.sizes.empty() ? "" : ",") + symbol + "=" + std::to_string(size);
   addRanges(main, sizes);
-  cards::Random random(tuner.options.seed);
-  auto drawn = cards::randomInputs(main, sizes, random);
+  trial::Random random(tuner.options.seed);
+  auto drawn = trial::randomInputs(main, sizes, random);
   if (!drawn)
     whyNotWhole = "a size is negative, or a tensor is too large to try";
   else
     inputs = std::move(*drawn);
 }
 
-llvm::Expected<std::unique_ptr<cards::Program>> PlanTuner::programOf(const Costed &costed) {
+llvm::Expected<std::unique_ptr<trial::Program>> PlanTuner::programOf(const Costed &costed) {
   OwningOpRef<ModuleOp> module(costed.module().clone());
-  return cards::Program::borrow(*tuner.planned.context, std::move(module), tuner.compile);
+  return trial::Program::borrow(*tuner.planned.context, std::move(module), tuner.compile);
 }
 
 /// Whether the whole model runs here. The best plan's program is compiled when it is first needed,
@@ -190,7 +190,7 @@ bool PlanTuner::runsWhole() {
     return false;
   }
   bestProgram = std::move(*program);
-  if (best == first && !timeWhole(*best, kLook) && !tuner.shouldStop()) {
+  if (best == first && !timeWhole(*best, trial::kLook) && !tuner.shouldStop()) {
     whyNotWhole = lastFailure;
     bestProgram.reset();
   }
@@ -198,15 +198,17 @@ bool PlanTuner::runsWhole() {
 }
 
 /// The whole model as this plan has it, beside the best one, by turns; nothing if it fails.
-std::optional<Timing> PlanTuner::timeWhole(const Costed &costed, const Effort &effort) {
+std::optional<trial::Timing> PlanTuner::timeWhole(const Costed &costed,
+                                                  const trial::Effort &effort) {
   double begin = tuner.elapsed();
   support::Outcome outcome = support::guarded(
       [&]() -> llvm::Expected<std::string> {
         auto program = programOf(costed);
         if (!program)
           return program.takeError();
-        auto timing = compareSpeed(bestProgram.get(), **program, inputs,
-                                   static_cast<int>(tuner.threads), effort, Extent::Model);
+        auto timing =
+            trial::compareSpeed(bestProgram.get(), **program, inputs,
+                                static_cast<int>(tuner.threads), effort, trial::Extent::Model);
         return timing ? llvm::Expected<std::string>(Json({timing->seconds, timing->speedup}).dump())
                       : timing.takeError();
       },
@@ -218,7 +220,7 @@ std::optional<Timing> PlanTuner::timeWhole(const Costed &costed, const Effort &e
   if (!outcome.failure.empty())
     return std::nullopt;
   Json found = parseJson(outcome.result);
-  return Timing{found[0], 0, found[1]};
+  return trial::Timing{found[0], 0, found[1]};
 }
 
 /// What records know of plans for this model.
@@ -280,10 +282,10 @@ bool PlanTuner::isWholeCheaper(const Costed &costed) {
 }
 
 PlanTuner::Judgement PlanTuner::judgeWhole(const Costed &costed) {
-  std::optional<Timing> timing = timeWhole(costed, kLook);
+  std::optional<trial::Timing> timing = timeWhole(costed, trial::kLook);
   bool isFaster = false;
   if (timing && timing->speedup > kFasterWhole) {
-    timing = timeWhole(costed, kCloserLook);
+    timing = timeWhole(costed, trial::kCloserLook);
     isFaster = timing && timing->speedup > kFasterWhole;
     ++(isFaster ? confirmed : refuted);
   }
@@ -313,7 +315,7 @@ llvm::Expected<PlanTuner::Judgement> PlanTuner::judgeByGroups(Costed &costed) {
     return Judgement{bestSeconds / std::min(speedup, 1.0)};
   if (!runsWhole())
     return Judgement{bestSeconds / speedup, true};
-  std::optional<Timing> whole = timeWhole(costed, kCloserLook);
+  std::optional<trial::Timing> whole = timeWhole(costed, trial::kCloserLook);
   if (!whole)
     return Judgement();
   ++(whole->speedup > 1 ? confirmed : refuted);

@@ -45,9 +45,9 @@ private:
   llvm::Error measureAgain(const Costed &costed);
   llvm::Expected<bool> isClearlyFaster(Costed &costed);
   void drawInputs();
-  llvm::Expected<std::unique_ptr<cards::Program>> programOf(const Costed &costed);
+  llvm::Expected<std::unique_ptr<trial::Program>> programOf(const Costed &costed);
   bool runsWhole();
-  std::optional<Timing> timeWhole(const Costed &costed, const Effort &effort);
+  std::optional<trial::Timing> timeWhole(const Costed &costed, const trial::Effort &effort);
   llvm::Error recall();
   std::optional<Judgement> remembered(const std::string &decisions) const;
   llvm::Error keep(const Costed &costed, const std::string &decisions, const Judgement &judgement);
@@ -72,7 +72,7 @@ private:
   records::PlanRecord blank;                        // what all records of plans share
   std::map<std::string, records::PlanRecord> known; // by decisions
   std::string whyNotWhole, lastFailure;        // why it is not run; of the last trial that failed
-  std::unique_ptr<cards::Program> bestProgram; // null until it is needed
+  std::unique_ptr<trial::Program> bestProgram; // null until it is needed
   int64_t steps = 0, refused = 0, confirmed = 0, refuted = 0;
   double defaultSeconds = 0; // of the first plan, roughly
   double bestSeconds = 0;    // of the best one, by how much faster than that it was found to be

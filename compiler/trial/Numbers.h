@@ -1,11 +1,11 @@
 // Numbers: what a trial runs on, and whether two results are the same.
-#ifndef HEDDLE_CARDS_NUMBERS_H
-#define HEDDLE_CARDS_NUMBERS_H
+#ifndef HEDDLE_TRIAL_NUMBERS_H
+#define HEDDLE_TRIAL_NUMBERS_H
 
-#include "compiler/cards/Trial.h"
 #include "compiler/reference/Tensor.h"
+#include "compiler/trial/Group.h"
 
-namespace heddle::cards {
+namespace heddle::trial {
 
 /// Numbers of about 1, or of the range [low, high] where one is given.
 reference::Tensor randomTensor(mlir::Type element, llvm::ArrayRef<int64_t> shape,
@@ -32,6 +32,6 @@ std::optional<reference::Tensors> randomInputs(mlir::func::FuncOp main, const Si
 /// What differs, beyond what the order of roundings explains; "" when nothing does.
 std::string difference(const reference::Tensor &expected, const reference::Tensor &found);
 
-} // namespace heddle::cards
+} // namespace heddle::trial
 
-#endif // HEDDLE_CARDS_NUMBERS_H
+#endif // HEDDLE_TRIAL_NUMBERS_H

@@ -1,10 +1,10 @@
 // Program: a trial, or a group cut out of a model, compiled and loaded in this process.
-#ifndef HEDDLE_CARDS_PROGRAM_H
-#define HEDDLE_CARDS_PROGRAM_H
+#ifndef HEDDLE_TRIAL_PROGRAM_H
+#define HEDDLE_TRIAL_PROGRAM_H
 
-#include "compiler/cards/Trial.h"
 #include "compiler/plan/Plan.h"
 #include "compiler/reference/Tensor.h"
+#include "compiler/trial/Group.h"
 
 #include "heddle/runtime.h"
 
@@ -16,7 +16,7 @@ namespace heddle::target {
 class LoadedProgram;
 }
 
-namespace heddle::cards {
+namespace heddle::trial {
 
 class Program {
 public:
@@ -67,6 +67,6 @@ reference::Tensor packed(const reference::Tensor &tensor);
 heddle_tensor_t viewOf(const reference::Tensor &packed);
 llvm::Error errorOf(heddle_status_t *status);
 
-} // namespace heddle::cards
+} // namespace heddle::trial
 
-#endif // HEDDLE_CARDS_PROGRAM_H
+#endif // HEDDLE_TRIAL_PROGRAM_H

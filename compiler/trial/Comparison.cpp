@@ -8,17 +8,17 @@
 // Which pages of memory a program has got changes its speed by several per cent. So each round
 // gives both programs others.
 
-#include "compiler/tuner/Comparison.h"
+#include "compiler/trial/Comparison.h"
 
-#include "compiler/cards/Numbers.h"
 #include "compiler/support/Error.h"
+#include "compiler/trial/Numbers.h"
 
 #include <chrono>
 #include <cmath>
 #include <ctime>
 #include <unistd.h>
 
-namespace heddle::tuner {
+namespace heddle::trial {
 
 using Clock = std::chrono::steady_clock;
 
@@ -96,11 +96,11 @@ private:
 /// A program with its inputs, ready to run again and again.
 class Runner {
 public:
-  Runner(cards::Program &program, llvm::ArrayRef<reference::Tensor> inputs)
+  Runner(Program &program, llvm::ArrayRef<reference::Tensor> inputs)
       : results(heddle_module_output_count(program.handle())) {
     for (const reference::Tensor &input : inputs) {
-      tensors.push_back(cards::packed(input));
-      views.push_back(cards::viewOf(tensors.back()));
+      tensors.push_back(packed(input));
+      views.push_back(viewOf(tensors.back()));
     }
   }
   ~Runner() {
@@ -110,12 +110,11 @@ public:
   }
   Runner(const Runner &) = delete;
 
-  llvm::Error begin(cards::Program &program, int threads) {
+  llvm::Error begin(Program &program, int threads) {
     heddle_session_options_t options = {};
     options.size = sizeof options;
     options.threads = threads;
-    if (llvm::Error error =
-            cards::errorOf(heddle_session_create(program.handle(), &options, &session)))
+    if (llvm::Error error = errorOf(heddle_session_create(program.handle(), &options, &session)))
       return error;
     if (llvm::Error error = run(results))
       return error;
@@ -129,7 +128,7 @@ public:
 
 private:
   llvm::Error run(std::vector<heddle_tensor_t> &outputs) {
-    return cards::errorOf(
+    return errorOf(
         heddle_session_run(session, views.data(), views.size(), outputs.data(), outputs.size()));
   }
   std::vector<reference::Tensor> tensors;
@@ -178,7 +177,7 @@ private:
 };
 } // namespace
 
-static llvm::Expected<Timing> playRound(cards::Program *base, cards::Program &program,
+static llvm::Expected<Timing> playRound(Program *base, Program &program,
                                         llvm::ArrayRef<reference::Tensor> inputs, int threads,
                                         const Effort &effort, Extent extent) {
   Runner own(program, inputs);
@@ -220,7 +219,7 @@ static llvm::Expected<Timing> playRound(cards::Program *base, cards::Program &pr
   return timingOf(std::move(turns));
 }
 
-llvm::Expected<Timing> compareSpeed(cards::Program *base, cards::Program &program,
+llvm::Expected<Timing> compareSpeed(Program *base, Program &program,
                                     llvm::ArrayRef<reference::Tensor> inputs, int threads,
                                     const Effort &effort, Extent extent) {
   Timing all{INFINITY, INFINITY, 1};
@@ -247,7 +246,7 @@ llvm::Expected<Timing> compareSpeed(cards::Program *base, cards::Program &progra
   return all;
 }
 
-llvm::Expected<std::string> differenceOf(cards::Program &base, cards::Program &program,
+llvm::Expected<std::string> differenceOf(Program &base, Program &program,
                                          llvm::ArrayRef<reference::Tensor> inputs,
                                          llvm::ArrayRef<mlir::Type> resultElements) {
   auto expected = base.run(inputs, resultElements);
@@ -257,7 +256,7 @@ llvm::Expected<std::string> differenceOf(cards::Program &base, cards::Program &p
   if (!found)
     return found.takeError();
   for (size_t i = 0; i < found->size(); ++i)
-    if (std::string what = cards::difference((*expected)[i], (*found)[i]); !what.empty())
+    if (std::string what = difference((*expected)[i], (*found)[i]); !what.empty())
       return "its numbers are not the default's: result " + std::to_string(i) + ": " + what;
   return "";
 }
@@ -271,4 +270,4 @@ Effort decideSizeWithin(double seconds, size_t count) {
   return effort;
 }
 
-} // namespace heddle::tuner
+} // namespace heddle::trial

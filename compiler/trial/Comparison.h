@@ -1,11 +1,11 @@
 // Comparison: how fast a program is beside another one that does the same, run by turns, so that a
 // machine that slows down slows down both.
-#ifndef HEDDLE_TUNER_COMPARISON_H
-#define HEDDLE_TUNER_COMPARISON_H
+#ifndef HEDDLE_TRIAL_COMPARISON_H
+#define HEDDLE_TRIAL_COMPARISON_H
 
-#include "compiler/cards/Program.h"
+#include "compiler/trial/Program.h"
 
-namespace heddle::tuner {
+namespace heddle::trial {
 
 struct Timing {
   double seconds = 0;     // of one run, the median of a round's quiet turns; of rounds the least
@@ -30,7 +30,7 @@ constexpr Effort kDecideSize = {0.2, 5, 9, true};
 Effort decideSizeWithin(double seconds, size_t count);
 
 /// The first result of the program that is another than the base's; "" when all are equal.
-llvm::Expected<std::string> differenceOf(cards::Program &base, cards::Program &program,
+llvm::Expected<std::string> differenceOf(Program &base, Program &program,
                                          llvm::ArrayRef<reference::Tensor> inputs,
                                          llvm::ArrayRef<mlir::Type> resultElements);
 
@@ -39,10 +39,10 @@ llvm::Expected<std::string> differenceOf(cards::Program &base, cards::Program &p
 enum class Extent { Group, Model };
 
 /// Times the program alone (`base` null), or beside `base`.
-llvm::Expected<Timing> compareSpeed(cards::Program *base, cards::Program &program,
+llvm::Expected<Timing> compareSpeed(Program *base, Program &program,
                                     llvm::ArrayRef<reference::Tensor> inputs, int threads,
                                     const Effort &effort, Extent extent = Extent::Group);
 
-} // namespace heddle::tuner
+} // namespace heddle::trial
 
-#endif // HEDDLE_TUNER_COMPARISON_H
+#endif // HEDDLE_TRIAL_COMPARISON_H

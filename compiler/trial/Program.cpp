@@ -1,6 +1,6 @@
 // Program: compiled as models are, from lower on; run through the runtime as artefacts are.
 
-#include "compiler/cards/Program.h"
+#include "compiler/trial/Program.h"
 
 #include "compiler/pipeline/Pipeline.h"
 #include "compiler/plan/Versions.h"
@@ -12,7 +12,7 @@
 
 using namespace mlir;
 
-namespace heddle::cards {
+namespace heddle::trial {
 
 using reference::Tensor;
 
@@ -207,4 +207,4 @@ llvm::Expected<reference::Tensors> Program::runApart(ArrayRef<Tensor> inputs,
   return read(outcome.result, elements);
 }
 
-} // namespace heddle::cards
+} // namespace heddle::trial

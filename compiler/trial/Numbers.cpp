@@ -1,6 +1,6 @@
 // Numbers: random sizes and tensors, and the comparison of results.
 
-#include "compiler/cards/Numbers.h"
+#include "compiler/trial/Numbers.h"
 
 #include "compiler/graph/LoopNest.h"
 #include "compiler/support/Error.h"
@@ -9,7 +9,7 @@
 
 using namespace mlir;
 
-namespace heddle::cards {
+namespace heddle::trial {
 
 using graph::Dim;
 using reference::Tensor;
@@ -196,4 +196,4 @@ std::string difference(const Tensor &expected, const Tensor &found) {
                        count, first, text(found), text(expected));
 }
 
-} // namespace heddle::cards
+} // namespace heddle::trial
