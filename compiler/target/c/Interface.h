@@ -14,9 +14,12 @@ struct ElementType {
 /// Of a number of onnx.TensorProto.DataType; null where C has nothing for it.
 const ElementType *elementTypeOf(int32_t dtype);
 
-/// The comment that says how to use the file, and the declarations.
+/// The files of text/.
+extern const char *const kInterfaceText, *const kTablesText, *const kEntriesText;
+
+/// The comment that says how to use the file, the declarations, and types of the tables.
 std::string declarationsOf(const program::Program &program, const std::string &prefix);
-/// Types and tables that the functions read.
+/// Tables that the functions read.
 std::string tablesOf(const program::Program &program);
 /// The definitions of what is declared. They call h_heddle_program_*.
 std::string entriesOf(const std::string &prefix);
