@@ -338,13 +338,6 @@ Json Explainer::chosenCards() const {
   for (const warehouse::Card &card : cards.cards()) {
     if (!chosen.count(card.name))
       continue;
-    std::string text;
-    for (const warehouse::BuiltinCard &builtin : warehouse::builtinCards())
-      if (card.path == builtin.path)
-        text = builtin.text;
-    if (text.empty())
-      if (auto file = llvm::MemoryBuffer::getFile(card.path))
-        text = (*file)->getBuffer().str();
     Json knobs = Json::object();
     for (const warehouse::Knob &knob : card.knobs)
       knobs[knob.name] = {{"values", knob.domain}, {"default", knob.initial}};
@@ -354,7 +347,7 @@ Json Explainer::chosenCards() const {
                        {"priority", card.priority},
                        {"mechanism", card.mechanism->name},
                        {"knobs", knobs},
-                       {"text", text}};
+                       {"text", card.text}};
   }
   return json;
 }
