@@ -223,7 +223,7 @@ llvm::Expected<std::unique_ptr<Records>> Records::open(StringRef path, Access ac
 
 Records::~Records() { sqlite3_close(database); }
 
-llvm::Expected<std::vector<Record>> Records::find(const Situation &situation) {
+llvm::Expected<std::vector<Record>> Records::find(const RecordKey &situation) {
   Statement statement(database,
                       kTrials + "WHERE key = ? AND target = ? AND threads = ? ORDER BY id");
   statement.bind(situation.key).bind(situation.target).bind(situation.threads);
@@ -270,7 +270,7 @@ llvm::Error Records::add(const Record &record) {
       "ON CONFLICT DO UPDATE SET machine = excluded.machine, seconds = excluded.seconds, "
       "speedup = excluded.speedup, confirmed = excluded.confirmed, failure = excluded.failure, "
       "limit_seconds = excluded.limit_seconds WHERE excluded.confirmed >= confirmed");
-  const Situation &situation = record.situation;
+  const RecordKey &situation = record.situation;
   const std::string knobs = record.knobs.empty() ? "{}" : Json(record.knobs).dump();
   statement.bind(situation.key).bind(situation.target).bind(situation.threads);
   for (const std::string *text : {&record.machine, &record.nest, &record.sizes, &record.base,

@@ -10,14 +10,14 @@ struct sqlite3;
 namespace heddle::records {
 
 /// What a measurement holds for.
-struct Situation {
+struct RecordKey {
   std::string key;    // GroupKey::hash
   std::string target; // target::Target::identity
   int64_t threads = 1;
 };
 
 struct Record {
-  Situation situation;
+  RecordKey situation;
   std::string machine, nest; // for the reader
   std::string sizes;         // of the symbols at which it was measured: "32,128"
   std::string base;          // the default choice beside which it was measured, as `textOf` has it
@@ -66,7 +66,7 @@ public:
   ~Records();
 
   /// In the order in which they were first written.
-  llvm::Expected<std::vector<Record>> find(const Situation &situation);
+  llvm::Expected<std::vector<Record>> find(const RecordKey &situation);
   /// All that there are, likewise.
   llvm::Expected<std::vector<Record>> all();
   /// Replaces what is known of the candidate, unless that was measured at more length.

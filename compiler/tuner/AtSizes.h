@@ -2,15 +2,15 @@
 #ifndef HEDDLE_TUNER_ATSIZES_H
 #define HEDDLE_TUNER_ATSIZES_H
 
-#include "compiler/tuner/Subject.h"
-#include "compiler/tuner/Work.h"
+#include "compiler/tuner/ExtractedGroup.h"
+#include "compiler/tuner/GroupTuning.h"
 
 namespace heddle::tuner {
 
 /// A group at one of the sizes that it is tuned for.
 struct AtSize {
-  Work work;
-  std::unique_ptr<Subject> subject;
+  GroupTuning work;
+  std::unique_ptr<ExtractedGroup> subject;
   std::shared_ptr<trial::Program> base; // one program for all sizes
 };
 

@@ -130,7 +130,7 @@ const Favourites::Belief *Favourites::mostPromising(bool isNear) const {
   return found;
 }
 
-std::optional<Choice> Favourites::next() const {
+std::optional<Choice> Favourites::next() {
   if (known >= limits.count)
     return std::nullopt;
   const Belief *found = known % 2 ? mostPromising(/*isNear=*/true) : nullptr;

@@ -11,10 +11,11 @@
 #define HEDDLE_TUNER_FAVOURITES_H
 
 #include "compiler/plan/Chooser.h"
+#include "compiler/tuner/Searcher.h"
 
 namespace heddle::tuner {
 
-class Favourites {
+class Favourites : public Searcher<plan::Choice> {
 public:
   struct Candidate {
     plan::Choice choice;
@@ -27,9 +28,9 @@ public:
   Favourites(llvm::ArrayRef<Candidate> candidates, const plan::Choice &base, const Limits &limits);
 
   /// nullopt when enough were measured, or when none is expected to be faster to speak of.
-  std::optional<plan::Choice> next() const;
+  std::optional<plan::Choice> next() override;
   /// What came of a candidate, 0 for one that failed. The first word on it counts.
-  void tell(const plan::Choice &choice, double speedup);
+  void tell(const plan::Choice &choice, double speedup) override;
   /// Whether the model has scored candidates of this card.
   bool judges(const warehouse::Card &card) const;
 

@@ -18,7 +18,7 @@ static constexpr size_t kCandidates = 3;    // of one of these sizes
 static constexpr size_t kMostVersions = 8;  // of micro-kernels that a decision chooses from
 
 /// The speedup at a size, measured unless it is known; 0 where the candidate failed.
-llvm::Expected<double> Tuner::speedupAt(Work &work, AtSize &size, const Choice &choice,
+llvm::Expected<double> Tuner::speedupAt(GroupTuning &work, AtSize &size, const Choice &choice,
                                         const trial::Effort &effort) {
   const Record *known = size.work.find(choice);
   if (isSettled(known) && (!effort.isFinal || known->isConfirmed || !known->failure.empty()))
@@ -30,7 +30,7 @@ llvm::Expected<double> Tuner::speedupAt(Work &work, AtSize &size, const Choice &
 
 /// The cards beside the default's that look faster as they are written: the middle one of what they
 /// gain at the least, the middle and the greatest of the sizes, lest one unquiet look decides.
-llvm::Expected<std::vector<Tuner::Faster>> Tuner::fasterCards(Work &work, AtSizes &sizes,
+llvm::Expected<std::vector<Tuner::Faster>> Tuner::fasterCards(GroupTuning &work, AtSizes &sizes,
                                                               size_t count) {
   std::vector<Faster> faster;
   for (const warehouse::Offer &offer : work.offers) {
@@ -64,7 +64,7 @@ llvm::Expected<std::vector<Tuner::Faster>> Tuner::fasterCards(Work &work, AtSize
 }
 
 /// At every size of which there is a record: only so does a card count for all of them.
-llvm::Error Tuner::confirmCards(Work &work, AtSizes &sizes, llvm::ArrayRef<Faster> others,
+llvm::Error Tuner::confirmCards(GroupTuning &work, AtSizes &sizes, llvm::ArrayRef<Faster> others,
                                 const trial::Effort &effort) {
   for (const Faster &other : others)
     for (AtSize *size : sizes.all()) {
@@ -80,7 +80,7 @@ llvm::Error Tuner::confirmCards(Work &work, AtSizes &sizes, llvm::ArrayRef<Faste
 }
 
 /// What looks fastest at each size, else what is predicted to be.
-llvm::Error Tuner::confirmKnobs(Work &work, AtSizes &sizes,
+llvm::Error Tuner::confirmKnobs(GroupTuning &work, AtSizes &sizes,
                                 llvm::ArrayRef<warehouse::KnobValues> wanted,
                                 llvm::ArrayRef<JointPoint> points, const trial::Effort &effort) {
   for (size_t i : toConfirm(wanted)) {
@@ -102,7 +102,7 @@ llvm::Error Tuner::confirmKnobs(Work &work, AtSizes &sizes,
 
 /// Looks at each of the sizes that are confirmed at what may be the best there: a micro-kernel is
 /// not quite as fast at one size as at another. All have a first look before any has a second one.
-llvm::Error Tuner::refine(Work &work, AtSizes &sizes, const Joint &joint,
+llvm::Error Tuner::refine(GroupTuning &work, AtSizes &sizes, const Joint &joint,
                           llvm::ArrayRef<warehouse::KnobValues> wanted, double end) {
   if (!records::mayVary(work.group))
     return llvm::Error::success();
@@ -128,7 +128,7 @@ llvm::Error Tuner::refine(Work &work, AtSizes &sizes, const Joint &joint,
 /// Looks at micro-kernels, each at the size that it is best for, then measures at length those
 /// that the sizes would have, and other cards that look faster, beside the default. Nothing else
 /// counts.
-llvm::Error Tuner::tuneJointly(Work &work, double seconds) {
+llvm::Error Tuner::tuneJointly(GroupTuning &work, double seconds) {
   double end = elapsed() + seconds, exploring = end - 0.65 * seconds;
   std::vector<Instance> instances = instancesOf(options.over, work.key.symbols);
   for (Instance &instance : instances)
@@ -147,7 +147,7 @@ llvm::Error Tuner::tuneJointly(Work &work, double seconds) {
       return std::move(error);
     if (!made->work.problem.empty())
       return std::unique_ptr<AtSize>();
-    auto subject = subjectOf(made->work);
+    auto subject = extractedGroupOf(made->work);
     if (!subject)
       return subject.takeError();
     made->subject = std::move(*subject);

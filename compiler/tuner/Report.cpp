@@ -3,7 +3,7 @@
 #include "compiler/tuner/Report.h"
 
 #include "compiler/records/Decision.h"
-#include "compiler/tuner/Subject.h"
+#include "compiler/tuner/ExtractedGroup.h"
 #include "compiler/tuner/joint/Sizes.h"
 
 using namespace mlir;
@@ -22,7 +22,7 @@ static Json describe(const Choice &choice) {
 }
 
 /// The mean of the speed-ups that the choice has at the sizes at which it was measured at length.
-static double jointRatio(const Work &work, const Choice &chosen) {
+static double jointRatio(const GroupTuning &work, const Choice &chosen) {
   double logarithms = 0;
   int64_t count = 0;
   for (const Record &record : work.records) {
@@ -41,7 +41,7 @@ static double jointRatio(const Work &work, const Choice &chosen) {
   return count ? std::exp(logarithms / static_cast<double>(count)) : 1;
 }
 
-Json describe(const Work &work, double whole) {
+Json describe(const GroupTuning &work, double whole) {
   std::vector<std::string> symbols;
   if (work.isJoint && records::mayVary(work.group))
     symbols = work.key.symbols;

@@ -3,12 +3,12 @@
 #define HEDDLE_TUNER_REPORT_H
 
 #include "compiler/support/Json.h"
-#include "compiler/tuner/Work.h"
+#include "compiler/tuner/GroupTuning.h"
 
 namespace heddle::tuner {
 
 /// `whole`: the weight of all groups.
-Json describe(const Work &work, double whole);
+Json describe(const GroupTuning &work, double whole);
 
 } // namespace heddle::tuner
 

@@ -9,7 +9,7 @@
 
 namespace heddle::tuner {
 
-class Search {
+class Search : public Searcher<plan::Choice> {
 public:
   /// `cards` are those that are offered; `base` is the default choice, of speedup 1.
   Search(llvm::ArrayRef<const warehouse::Card *> cards, const plan::Choice &base, int64_t workers,
@@ -20,12 +20,12 @@ public:
   void follow(Favourites some);
 
   /// nullopt when all is tried that is near the best, and enough of what is not.
-  std::optional<plan::Choice> next();
+  std::optional<plan::Choice> next() override;
   /// Any candidate that was not tried, each of a card as likely as another; nullopt when hardly one
   /// is left.
   std::optional<plan::Choice> draw();
   /// What came of a candidate, of this search or an earlier one; 0 for one that failed.
-  void tell(const plan::Choice &choice, double speedup);
+  void tell(const plan::Choice &choice, double speedup) override;
 
   double bestSpeedup() const { return highest; }
   int64_t triedCount() const { return tried.size(); }

@@ -44,14 +44,14 @@ bool Tuner::shouldStop() {
   return ended != "done";
 }
 
-uint64_t Tuner::seedOf(const Work &work) const {
+uint64_t Tuner::seedOf(const GroupTuning &work) const {
   uint64_t seed = 0;
   StringRef(work.key.hash).take_back(16).getAsInteger(16, seed);
   return seed ^ options.seed;
 }
 
-llvm::Expected<std::unique_ptr<Subject>> Tuner::subjectOf(Work &work) {
-  return Subject::make(work.group, work.sizes, seedOf(work));
+llvm::Expected<std::unique_ptr<ExtractedGroup>> Tuner::extractedGroupOf(GroupTuning &work) {
+  return ExtractedGroup::make(work.group, work.sizes, seedOf(work));
 }
 
 static Json timingJson(const trial::Timing &timing) {
@@ -60,7 +60,7 @@ static Json timingJson(const trial::Timing &timing) {
           {"speedup", timing.speedup}};
 }
 
-llvm::Error Tuner::keep(Work &work, const Choice &choice, const Outcome &outcome,
+llvm::Error Tuner::keep(GroupTuning &work, const Choice &choice, const Outcome &outcome,
                         bool isConfirmed) {
   if (outcome.isStopped)
     return llvm::Error::success();
@@ -82,7 +82,7 @@ bool Tuner::isSettled(const Record *record) const {
   return record && (record->limitSeconds == 0 || record->limitSeconds >= options.trialSeconds);
 }
 
-llvm::Error Tuner::measureBase(Work &work, Subject &subject, trial::Program *ready) {
+llvm::Error Tuner::measureBase(GroupTuning &work, ExtractedGroup &subject, trial::Program *ready) {
   Outcome outcome = support::guarded(
       [&]() -> llvm::Expected<std::string> {
         std::unique_ptr<trial::Program> made;
@@ -103,7 +103,7 @@ llvm::Error Tuner::measureBase(Work &work, Subject &subject, trial::Program *rea
 
 /// Keeps what the group is, who has it, which cards it is offered and what it runs on, so that
 /// records are enough to learn from.
-llvm::Error Tuner::keepSubject(Work &work) {
+llvm::Error Tuner::keepExtracted(GroupTuning &work) {
   if (llvm::Error error = records.describe(work.key.hash, work.key.text))
     return error;
   if (!options.model.empty())
@@ -119,7 +119,7 @@ llvm::Error Tuner::keepSubject(Work &work) {
 
 /// What is known of the group from records, and what its default choice costs, as the program that
 /// is `ready`, if any.
-llvm::Error Tuner::prepare(Work &work, trial::Program *ready) {
+llvm::Error Tuner::prepare(GroupTuning &work, trial::Program *ready) {
   doing = "measuring '" + work.names.front() + "' as it is";
   Record &blank = work.blank;
   blank.situation.target = planned.target->identity;
@@ -127,7 +127,7 @@ llvm::Error Tuner::prepare(Work &work, trial::Program *ready) {
   blank.machine = machineName();
   for (const std::string &symbol : work.key.symbols)
     blank.sizes += (blank.sizes.empty() ? "" : ",") + std::to_string(work.sizeOf(symbol));
-  if (llvm::Error error = keepSubject(work))
+  if (llvm::Error error = keepExtracted(work))
     return error;
   auto known = records.find(blank.situation);
   if (!known)
@@ -136,7 +136,7 @@ llvm::Error Tuner::prepare(Work &work, trial::Program *ready) {
     if (record.base == blank.base && record.sizes == blank.sizes)
       work.keep(record);
   if (!isSettled(work.find(work.base))) {
-    auto subject = subjectOf(work);
+    auto subject = extractedGroupOf(work);
     if (!subject) {
       work.problem = llvm::toString(subject.takeError());
       return llvm::Error::success();
@@ -162,8 +162,9 @@ llvm::Error Tuner::prepare(Work &work, trial::Program *ready) {
 }
 
 /// The speedup, which is kept; 0 when the candidate failed, or when the tuning was ended meanwhile.
-llvm::Expected<double> Tuner::measure(Work &work, Subject &subject, trial::Program &base,
-                                      const Choice &choice, const trial::Effort &effort) {
+llvm::Expected<double> Tuner::measure(GroupTuning &work, ExtractedGroup &subject,
+                                      trial::Program &base, const Choice &choice,
+                                      const trial::Effort &effort) {
   Outcome outcome = support::guarded(
       [&]() -> llvm::Expected<std::string> {
         auto program = subject.compile(choice, compile);
@@ -195,7 +196,7 @@ llvm::Expected<double> Tuner::measure(Work &work, Subject &subject, trial::Progr
 
 /// A look at a candidate; a closer one where it seems better than all before, lest the search
 /// follows what was luck.
-llvm::Error Tuner::explore(Work &work, Subject &subject, trial::Program &base,
+llvm::Error Tuner::explore(GroupTuning &work, ExtractedGroup &subject, trial::Program &base,
                            const Choice &choice) {
   auto speedup = measure(work, subject, base, choice, trial::kLook);
   if (speedup && *speedup > work.search->bestSpeedup())
@@ -211,7 +212,7 @@ llvm::Error Tuner::explore(Work &work, Subject &subject, trial::Program &base,
 }
 
 /// The least of what was seen: what else the machine did only ever adds.
-llvm::Error Tuner::keepBase(Work &work, double seconds) {
+llvm::Error Tuner::keepBase(GroupTuning &work, double seconds) {
   if (seconds >= work.baseSeconds)
     return llvm::Error::success();
   work.baseSeconds = seconds;
@@ -223,8 +224,8 @@ llvm::Error Tuner::keepBase(Work &work, double seconds) {
 
 /// The group cut out, and its default choice, which candidates are held against. That has run in a
 /// process of its own, so it is safe here; children inherit it as it is.
-llvm::Expected<Tuner::Beside> Tuner::besideBase(Work &work) {
-  auto subject = subjectOf(work);
+llvm::Expected<Tuner::Beside> Tuner::besideBase(GroupTuning &work) {
+  auto subject = extractedGroupOf(work);
   if (!subject)
     return subject.takeError();
   auto base = (*subject)->compile(work.base, compile);
@@ -233,7 +234,7 @@ llvm::Expected<Tuner::Beside> Tuner::besideBase(Work &work) {
   return Beside{std::move(*subject), std::move(*base)};
 }
 
-llvm::Error Tuner::tune(Work &work, double seconds) {
+llvm::Error Tuner::tune(GroupTuning &work, double seconds) {
   double end = elapsed() + seconds, exploring = end - std::min(kFinalSeconds, 0.4 * seconds);
   size_t number =
       llvm::find_if(works, [&](auto &each) { return each.get() == &work; }) - works.begin() + 1;
@@ -269,7 +270,7 @@ llvm::Error Tuner::tune(Work &work, double seconds) {
 }
 
 /// Has a look at drawn candidates of a group until so many are known.
-llvm::Error Tuner::collect(Work &work, int64_t count) {
+llvm::Error Tuner::collect(GroupTuning &work, int64_t count) {
   if (work.search->triedCount() >= count)
     return llvm::Error::success();
   auto beside = besideBase(work);
@@ -346,7 +347,7 @@ llvm::Error Tuner::search() {
 }
 
 /// At which sizes a group is measured; of several, what it costs is that of the largest.
-void Tuner::setSizes(Work &work) const {
+void Tuner::setSizes(GroupTuning &work) const {
   work.sizes = options.sizes;
   std::vector<Instance> instances = instancesOf(options.over, work.key.symbols);
   work.isJoint = instances.size() > 1 && work.base.card;
@@ -355,7 +356,7 @@ void Tuner::setSizes(Work &work) const {
 }
 
 /// Candidates for a group, for so long.
-llvm::Error Tuner::tuneFor(Work &work, double seconds) {
+llvm::Error Tuner::tuneFor(GroupTuning &work, double seconds) {
   return work.isJoint ? tuneJointly(work, seconds) : tune(work, seconds);
 }
 

@@ -19,7 +19,6 @@ namespace heddle::tuner {
 std::string machineName();
 
 class Tuner {
-  friend class PlanTuner;
   using Clock = std::chrono::steady_clock;
 
 public:
@@ -32,7 +31,7 @@ public:
   llvm::Error run(mlir::OwningOpRef<mlir::ModuleOp> imported = {});
   Json report() const;
 
-private:
+  // The search over plans shares the time, the steps and what is known.
   double elapsed() const { return std::chrono::duration<double>(Clock::now() - begin).count(); }
   double left() const { return options.seconds - elapsed(); }
   /// Of the whole, by the time or the trials.
@@ -43,45 +42,12 @@ private:
   bool shouldStop();
   bool isOver() { return shouldStop() || (options.trials > 0 && trials >= options.trials); }
 
-  void setSizes(Work &work) const;
-  llvm::Error keepSubject(Work &work);
-  llvm::Error prepare(Work &work, trial::Program *ready = nullptr);
-  llvm::Error measureBase(Work &work, Subject &subject, trial::Program *ready);
-  llvm::Error tuneFor(Work &work, double seconds);
-  llvm::Error tune(Work &work, double seconds);
-  llvm::Error follow(Work &work, double whole);
-  struct Beside {
-    std::unique_ptr<Subject> subject;
-    std::unique_ptr<trial::Program> base;
-  };
-  llvm::Expected<Beside> besideBase(Work &work);
-  llvm::Error search();
-  llvm::Error collect();
-  llvm::Error collect(Work &work, int64_t count);
-  llvm::Error tuneJointly(Work &work, double seconds);
-  llvm::Expected<double> measure(Work &work, Subject &subject, trial::Program &base,
-                                 const plan::Choice &choice, const trial::Effort &effort);
-  llvm::Expected<double> speedupAt(Work &work, AtSize &size, const plan::Choice &choice,
-                                   const trial::Effort &effort);
-  struct Faster {
-    plan::Choice choice;
-    double speedup;
-  };
-  llvm::Expected<std::vector<Faster>> fasterCards(Work &work, AtSizes &sizes, size_t count);
-  llvm::Error refine(Work &work, AtSizes &sizes, const Joint &joint,
-                     llvm::ArrayRef<warehouse::KnobValues> wanted, double end);
-  llvm::Error confirmCards(Work &work, AtSizes &sizes, llvm::ArrayRef<Faster> others,
-                           const trial::Effort &effort);
-  llvm::Error confirmKnobs(Work &work, AtSizes &sizes, llvm::ArrayRef<warehouse::KnobValues> wanted,
-                           llvm::ArrayRef<JointPoint> points, const trial::Effort &effort);
-  llvm::Error explore(Work &work, Subject &subject, trial::Program &base,
-                      const plan::Choice &choice);
-  llvm::Expected<std::unique_ptr<Subject>> subjectOf(Work &work);
-  llvm::Error keepBase(Work &work, double seconds);
-  llvm::Error keep(Work &work, const plan::Choice &choice, const support::Outcome &outcome,
-                   bool isConfirmed);
-  bool isSettled(const records::Record *record) const;
-  uint64_t seedOf(const Work &work) const;
+  void setSizes(GroupTuning &work) const;
+  llvm::Error prepare(GroupTuning &work, trial::Program *ready = nullptr);
+  llvm::Error measureBase(GroupTuning &work, ExtractedGroup &subject, trial::Program *ready);
+  llvm::Error tuneFor(GroupTuning &work, double seconds);
+  llvm::Error follow(GroupTuning &work, double whole);
+  llvm::Expected<std::unique_ptr<ExtractedGroup>> extractedGroupOf(GroupTuning &work);
 
   Compiled &planned;
   const CompileOptions &compile;
@@ -90,10 +56,48 @@ private:
   cost::Model *model; // null: the search is a local one
   int64_t threads;
   std::optional<warehouse::Warehouse> cards;
-  std::vector<std::unique_ptr<Work>> works;
-  Clock::time_point begin = Clock::now();
-  std::string doing = "planning", ended = "done";
+  std::vector<std::unique_ptr<GroupTuning>> works;
+  std::string doing = "planning"; // for who asks how it goes
   int64_t trials = 0;
+
+private:
+  llvm::Error keepExtracted(GroupTuning &work);
+  llvm::Error tune(GroupTuning &work, double seconds);
+  struct Beside {
+    std::unique_ptr<ExtractedGroup> subject;
+    std::unique_ptr<trial::Program> base;
+  };
+  llvm::Expected<Beside> besideBase(GroupTuning &work);
+  llvm::Error search();
+  llvm::Error collect();
+  llvm::Error collect(GroupTuning &work, int64_t count);
+  llvm::Error tuneJointly(GroupTuning &work, double seconds);
+  llvm::Expected<double> measure(GroupTuning &work, ExtractedGroup &subject, trial::Program &base,
+                                 const plan::Choice &choice, const trial::Effort &effort);
+  llvm::Expected<double> speedupAt(GroupTuning &work, AtSize &size, const plan::Choice &choice,
+                                   const trial::Effort &effort);
+  struct Faster {
+    plan::Choice choice;
+    double speedup;
+  };
+  llvm::Expected<std::vector<Faster>> fasterCards(GroupTuning &work, AtSizes &sizes, size_t count);
+  llvm::Error refine(GroupTuning &work, AtSizes &sizes, const Joint &joint,
+                     llvm::ArrayRef<warehouse::KnobValues> wanted, double end);
+  llvm::Error confirmCards(GroupTuning &work, AtSizes &sizes, llvm::ArrayRef<Faster> others,
+                           const trial::Effort &effort);
+  llvm::Error confirmKnobs(GroupTuning &work, AtSizes &sizes,
+                           llvm::ArrayRef<warehouse::KnobValues> wanted,
+                           llvm::ArrayRef<JointPoint> points, const trial::Effort &effort);
+  llvm::Error explore(GroupTuning &work, ExtractedGroup &subject, trial::Program &base,
+                      const plan::Choice &choice);
+  llvm::Error keepBase(GroupTuning &work, double seconds);
+  llvm::Error keep(GroupTuning &work, const plan::Choice &choice, const support::Outcome &outcome,
+                   bool isConfirmed);
+  bool isSettled(const records::Record *record) const;
+  uint64_t seedOf(const GroupTuning &work) const;
+
+  Clock::time_point begin = Clock::now();
+  std::string ended = "done";
   Json plans; // what a search over plans has found
 };
 

@@ -70,7 +70,7 @@ double Joint::bestSpeedOf(size_t shape) const {
   return best;
 }
 
-void Joint::tell(const Trial &trial, double seconds) {
+void Joint::tell(const JointTrial &trial, double seconds) {
   const Shape &shape = points[trial.shape].shape;
   double speed = seconds > 0 ? shape.flops / (penaltyOf(shape, trial.knobs, workers) * seconds) : 0;
   double &known = speeds[trial.knobs];
@@ -96,21 +96,21 @@ KnobValues Joint::mutated(KnobValues knobs) {
 }
 
 /// What rules would have, those of the shapes with the most to compute first.
-std::optional<Joint::Trial> Joint::first() const {
+std::optional<JointTrial> Joint::first() const {
   for (const JointPoint &point : points)
     if (!speeds.count(point.byDefault))
-      return Trial{point.byDefault, bestShapeOf(point.byDefault)};
+      return JointTrial{point.byDefault, bestShapeOf(point.byDefault)};
   std::optional<size_t> most;
   for (size_t i = 0; i < points.size(); ++i)
     if (!speeds.count(points[i].alone) && isPossible(points[i].alone) &&
         (!most || points[i].shape.flops * points[i].shape.weight >
                       points[*most].shape.flops * points[*most].shape.weight))
       most = i;
-  return most ? std::optional(Trial{points[*most].alone, bestShapeOf(points[*most].alone)})
+  return most ? std::optional(JointTrial{points[*most].alone, bestShapeOf(points[*most].alone)})
               : std::nullopt;
 }
 
-std::optional<Joint::Trial> Joint::next() {
+std::optional<JointTrial> Joint::next() {
   if (auto trial = first())
     return trial;
   if (card.knobs.empty())
@@ -132,7 +132,7 @@ std::optional<Joint::Trial> Joint::next() {
     KnobValues one = drawn(), other = drawn();
     KnobValues child = mutated(speedOf(shape, one) >= speedOf(shape, other) ? one : other);
     if (!speeds.count(child) && isPossible(child))
-      return Trial{child, bestShapeOf(child)};
+      return JointTrial{child, bestShapeOf(child)};
   }
   return std::nullopt;
 }

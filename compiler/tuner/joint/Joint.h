@@ -12,6 +12,7 @@
 #define HEDDLE_TUNER_JOINT_JOINT_H
 
 #include "compiler/plan/Chooser.h"
+#include "compiler/tuner/Searcher.h"
 
 #include <random>
 
@@ -33,19 +34,21 @@ struct JointPoint {
 /// Which share of its time a micro-kernel spends for what is asked for.
 double penaltyOf(const Shape &shape, const warehouse::KnobValues &knobs, int64_t workers);
 
-class Joint {
+/// A micro-kernel, and the shape at which to measure it.
+struct JointTrial {
+  warehouse::KnobValues knobs;
+  size_t shape;
+};
+
+class Joint : public Searcher<JointTrial> {
 public:
   Joint(const warehouse::Card &card, std::vector<JointPoint> points,
         const program::Machine &machine, uint64_t seed);
 
-  struct Trial {
-    warehouse::KnobValues knobs;
-    size_t shape; // at which to measure it
-  };
   /// nullopt when nothing new is found.
-  std::optional<Trial> next();
-  /// What came of it; 0 seconds for one that failed.
-  void tell(const Trial &trial, double seconds);
+  std::optional<JointTrial> next() override;
+  /// Takes the seconds of a run; 0 for one that failed.
+  void tell(const JointTrial &trial, double seconds) override;
   /// The shape that a micro-kernel is best for; of equal ones that with the most to compute.
   size_t bestShapeOf(const warehouse::KnobValues &knobs) const;
 
@@ -68,7 +71,7 @@ public:
   double speedOf(size_t shape, const warehouse::KnobValues &knobs) const;
 
 private:
-  std::optional<Trial> first() const;
+  std::optional<JointTrial> first() const;
   bool isPossible(const warehouse::KnobValues &knobs) const;
   double bestSpeedOf(size_t shape) const;
   warehouse::KnobValues mutated(warehouse::KnobValues knobs);

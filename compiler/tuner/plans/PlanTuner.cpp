@@ -5,7 +5,7 @@
 #include "compiler/graph/cost/Traffic.h"
 #include "compiler/support/Error.h"
 #include "compiler/trial/Numbers.h"
-#include "compiler/tuner/Subject.h"
+#include "compiler/tuner/ExtractedGroup.h"
 
 #include <cmath>
 
@@ -30,7 +30,7 @@ PlanTuner::PlanTuner(Tuner &tuner, OwningOpRef<ModuleOp> imported)
 
 /// What a run of the group takes, roughly: a start, and arithmetic or memory. It only says where it
 /// is worth to look; what plans are compared by is measured.
-double PlanTuner::estimated(const Work &work) const {
+double PlanTuner::estimated(const GroupTuning &work) const {
   constexpr double kStart = 2e-7, kFlops = 3e10, kBytes = 1e10; // seconds, and per second
   auto valueOf = [&](const graph::Dim &dim) {
     auto value =
@@ -78,8 +78,8 @@ llvm::Error PlanTuner::findGroups(Costed &costed) {
   if (!found)
     return found.takeError();
   bool isKept = false;
-  for (std::unique_ptr<Work> &work : *found) {
-    Work *&known = byKey[work->key.hash];
+  for (std::unique_ptr<GroupTuning> &work : *found) {
+    GroupTuning *&known = byKey[work->key.hash];
     std::vector<std::string> names = work->names;
     if (!known) {
       tuner.setSizes(*work);
@@ -95,7 +95,7 @@ llvm::Error PlanTuner::findGroups(Costed &costed) {
 }
 
 /// With its default choice, once.
-llvm::Error PlanTuner::measure(Work &work) {
+llvm::Error PlanTuner::measure(GroupTuning &work) {
   if (!measured.insert(&work).second)
     return llvm::Error::success();
   double begin = tuner.elapsed();
@@ -122,7 +122,7 @@ llvm::Error PlanTuner::measureAgain(const Costed &costed) {
       if (isShared || !work->problem.empty() || tuner.shouldStop())
         continue;
       double before = work->baseSeconds;
-      auto subject = tuner.subjectOf(*work);
+      auto subject = tuner.extractedGroupOf(*work);
       if (!subject)
         return subject.takeError();
       if (llvm::Error error = tuner.measureBase(*work, **subject, nullptr))
@@ -140,7 +140,7 @@ llvm::Expected<bool> PlanTuner::isClearlyFaster(Costed &costed) {
   if (llvm::Error error = measureAgain(costed))
     return std::move(error);
   double before = 0, after = 0; // of what is not in both
-  auto count = [](const Costed &of, Work *work) {
+  auto count = [](const Costed &of, GroupTuning *work) {
     auto found = of.groups.find(work);
     return found == of.groups.end() ? 0.0 : static_cast<double>(found->second.size());
   };
@@ -343,7 +343,8 @@ llvm::Error PlanTuner::take(std::shared_ptr<Costed> costed, const Decisions &dec
 }
 
 llvm::Error PlanTuner::step(Strategy &strategy) {
-  auto decisions = strategy.next(sites);
+  strategy.setScene(sites, tuner.done());
+  auto decisions = strategy.next();
   if (!decisions) {
     isExhausted = true;
     return llvm::Error::success();
@@ -370,7 +371,8 @@ llvm::Error PlanTuner::step(Strategy &strategy) {
       if (llvm::Error error = keep(*costed, text, judgement))
         return error;
   }
-  strategy.tell(*decisions, judgement.seconds, tuner.done());
+  strategy.setScene(sites, tuner.done());
+  strategy.tell(*decisions, judgement.seconds);
   if (costed && judgement.isFaster)
     return take(std::move(costed), *decisions, judgement.seconds);
   return llvm::Error::success();
@@ -378,8 +380,8 @@ llvm::Error PlanTuner::step(Strategy &strategy) {
 
 /// The group of the best plan that has had least for what it costs gets a slice.
 llvm::Error PlanTuner::tuneKnobs() {
-  Work *next = nullptr;
-  auto urgency = [&](Work *work) {
+  GroupTuning *next = nullptr;
+  auto urgency = [&](GroupTuning *work) {
     auto known = spent.find(work);
     return work->baseSeconds * static_cast<double>(best->groups.at(work).size()) /
            (kKnobSlice + (known == spent.end() ? 0 : known->second));
@@ -418,7 +420,7 @@ llvm::Error PlanTuner::run() {
     return makeError(ErrorCode::Internal, "internal error: the default plan is refused");
   first = std::move(*made);
   defaultSeconds = secondsOf(*first);
-  strategy->tell({}, defaultSeconds, 0);
+  strategy->tell({}, defaultSeconds);
   if (llvm::Error error = take(first, {}, defaultSeconds))
     return error;
   if (llvm::Error error = recall())

@@ -26,7 +26,7 @@ private:
   /// The groups of a plan, by which it is judged.
   struct Costed {
     std::shared_ptr<Compiled> planned;
-    std::map<Work *, std::vector<std::string>> groups; // names of equal ones
+    std::map<GroupTuning *, std::vector<std::string>> groups; // names of equal ones
     mlir::ModuleOp module() const { return planned->graph.get(); }
   };
   /// What came of a trial.
@@ -38,9 +38,9 @@ private:
   };
   llvm::Expected<std::unique_ptr<Compiled>> plan(const Decisions &decisions);
   llvm::Expected<std::unique_ptr<Costed>> costOf(const Decisions &decisions);
-  double estimated(const Work &work) const;
+  double estimated(const GroupTuning &work) const;
   llvm::Error findGroups(Costed &costed);
-  llvm::Error measure(Work &work);
+  llvm::Error measure(GroupTuning &work);
   double secondsOf(const Costed &costed) const;
   llvm::Error measureAgain(const Costed &costed);
   llvm::Expected<bool> isClearlyFaster(Costed &costed);
@@ -62,10 +62,10 @@ private:
   Tuner &tuner;
   mlir::OwningOpRef<mlir::ModuleOp> imported;
   std::vector<Site> sites;
-  std::map<std::string, Work *> byKey;
-  std::map<Work *, double> spent;      // seconds on its knobs
-  std::shared_ptr<Costed> first, best; // the default plan, and the fastest one
-  std::set<Work *> measured;
+  std::map<std::string, GroupTuning *> byKey;
+  std::map<GroupTuning *, double> spent; // seconds on its knobs
+  std::shared_ptr<Costed> first, best;   // the default plan, and the fastest one
+  std::set<GroupTuning *> measured;
   Decisions decided;
   std::vector<std::shared_ptr<Compiled>> kept;      // modules that have groups of works
   reference::Tensors inputs;                        // of the whole model

@@ -15,7 +15,7 @@ static constexpr size_t kPopulation = 24; // the paper has 100, and a hundred ti
 static constexpr size_t kTournament = 3;
 
 /// By the time of what a site decides, which also is what it can win.
-size_t Strategy::draw(llvm::ArrayRef<Site> sites) {
+size_t Strategy::draw() {
   auto weight = [&](size_t i) {
     auto known = odds.find(i);
     return sites[i].seconds * (known == odds.end() ? 1 : known->second);
@@ -30,7 +30,7 @@ size_t Strategy::draw(llvm::ArrayRef<Site> sites) {
   return sites.size() - 1;
 }
 
-std::optional<Decisions> Strategy::next(llvm::ArrayRef<Site> sites) {
+std::optional<Decisions> Strategy::next() {
   if (tried.empty())
     return Decisions();
   for (int i = 0; !sites.empty() && i < kDraws; ++i) {
@@ -38,7 +38,7 @@ std::optional<Decisions> Strategy::next(llvm::ArrayRef<Site> sites) {
     changed.clear();
     // Where all near ones are known, it looks farther.
     for (size_t left = flips() + i / kDrawsNear; left > 0; --left) {
-      size_t site = draw(sites);
+      size_t site = draw();
       changed.push_back(site);
       if (!decisions.erase(site))
         decisions.insert(site);
@@ -49,7 +49,7 @@ std::optional<Decisions> Strategy::next(llvm::ArrayRef<Site> sites) {
   return std::nullopt;
 }
 
-void Strategy::tell(const Decisions &decisions, double seconds, double progress) {
+void Strategy::tell(const Decisions &decisions, double seconds) {
   tried.insert(decisions);
   if (changed.size() == 1 && seconds > kClearlySlower * lowest)
     odds[changed.front()] = kOdds;
@@ -57,7 +57,7 @@ void Strategy::tell(const Decisions &decisions, double seconds, double progress)
     lowest = seconds;
     bestDecisions = decisions;
   }
-  take(decisions, seconds, progress);
+  take(decisions, seconds);
 }
 
 size_t Annealing::flips() {
@@ -67,7 +67,7 @@ size_t Annealing::flips() {
   return count;
 }
 
-void Annealing::take(const Decisions &decisions, double found, double progress) {
+void Annealing::take(const Decisions &decisions, double found) {
   heat = std::max(0.0, 1 - progress);
   double slower = seconds > 0 ? found / seconds - 1 : 0;
   if (seconds == 0 || slower <= 0 || uniform() < std::exp(-slower / (kHot * heat + 1e-9))) {
@@ -88,7 +88,7 @@ Decisions Evolution::from() {
 
 size_t Evolution::flips() { return uniform() < 0.75 ? 1 : 2; }
 
-void Evolution::take(const Decisions &decisions, double seconds, double) {
+void Evolution::take(const Decisions &decisions, double seconds) {
   if (!std::isfinite(seconds))
     return;
   population.push_back({decisions, seconds});

@@ -2,6 +2,7 @@
 #ifndef HEDDLE_TUNER_PLANS_STRATEGY_H
 #define HEDDLE_TUNER_PLANS_STRATEGY_H
 
+#include "compiler/tuner/Searcher.h"
 #include "compiler/tuner/plans/Sites.h"
 
 #include <deque>
@@ -10,17 +11,19 @@
 
 namespace heddle::tuner {
 
-class Strategy {
+class Strategy : public Searcher<Decisions> {
 public:
   explicit Strategy(uint64_t seed) : random(seed) {}
-  virtual ~Strategy() = default;
 
+  /// Sets what can be decided, which may have become more, and how far the whole search is, 0 to 1.
+  void setScene(llvm::ArrayRef<Site> all, double done) {
+    sites = all;
+    progress = done;
+  }
   /// Decisions that were not tried; nullopt when hardly any are left near those that are good.
-  /// `sites` may have become more since the last call.
-  std::optional<Decisions> next(llvm::ArrayRef<Site> sites);
-  /// What a run takes with these decisions, in seconds; infinity if they cannot be carried out.
-  /// `progress` is 0 to 1, of the whole search.
-  void tell(const Decisions &decisions, double seconds, double progress);
+  std::optional<Decisions> next() override;
+  /// Takes the seconds of a run with these decisions; infinity if they cannot be carried out.
+  void tell(const Decisions &decisions, double seconds) override;
 
   const Decisions &best() const { return bestDecisions; }
   double bestSeconds() const { return lowest; }
@@ -29,14 +32,16 @@ public:
 protected:
   virtual Decisions from() = 0;
   virtual size_t flips() = 0;
-  virtual void take(const Decisions &decisions, double seconds, double progress) = 0;
+  virtual void take(const Decisions &decisions, double seconds) = 0;
   double uniform() { return std::uniform_real_distribution<double>(0, 1)(random); }
 
   std::mt19937_64 random;
+  double progress = 0;
 
 private:
-  size_t draw(llvm::ArrayRef<Site> sites);
+  size_t draw();
 
+  llvm::ArrayRef<Site> sites;
   std::set<Decisions> tried;
   std::vector<size_t> changed;   // sites, by the last call of `next`
   std::map<size_t, double> odds; // of sites whose change alone was clearly slower
@@ -53,7 +58,7 @@ public:
 private:
   Decisions from() override { return current; }
   size_t flips() override;
-  void take(const Decisions &decisions, double seconds, double progress) override;
+  void take(const Decisions &decisions, double seconds) override;
 
   Decisions current;
   double seconds = 0, heat = 1;
@@ -68,7 +73,7 @@ public:
 private:
   Decisions from() override;
   size_t flips() override;
-  void take(const Decisions &decisions, double seconds, double progress) override;
+  void take(const Decisions &decisions, double seconds) override;
 
   struct Individual {
     Decisions decisions;

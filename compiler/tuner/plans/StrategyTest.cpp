@@ -40,14 +40,16 @@ TEST_P(Strategies, FindWhatPays) {
   int found = 0;
   for (uint64_t seed = 0; seed < 10; ++seed) {
     auto strategy = strategyOf(GetParam(), seed);
+    strategy->setScene(sites, 0);
     std::set<Decisions> tried;
     for (int i = 0; i < 150; ++i) {
-      auto decisions = strategy->next(sites);
+      auto decisions = strategy->next();
       ASSERT_TRUE(decisions);
       EXPECT_TRUE(tried.insert(*decisions).second);
       EXPECT_FALSE(decisions->count(3) && decisions->count(4));
       EXPECT_EQ(decisions->empty(), i == 0); // the compiler's own plan comes first
-      strategy->tell(*decisions, secondsOf(*decisions), i / 150.0);
+      strategy->setScene(sites, i / 150.0);
+      strategy->tell(*decisions, secondsOf(*decisions));
     }
     EXPECT_EQ(strategy->triedCount(), 150u);
     found += strategy->best() == Decisions{2, 7};
@@ -59,9 +61,10 @@ TEST_P(Strategies, EndWhereNothingIsLeft) {
   std::vector<Site> sites = exampleSites();
   sites.resize(2);
   auto strategy = strategyOf(GetParam(), 0);
+  strategy->setScene(sites, 0);
   int count = 0;
-  for (; auto decisions = strategy->next(sites); ++count)
-    strategy->tell(*decisions, 1, 0);
+  for (; auto decisions = strategy->next(); ++count)
+    strategy->tell(*decisions, 1);
   EXPECT_GE(count, 3);
   EXPECT_LE(count, 4);
 }
@@ -71,13 +74,14 @@ TEST_P(Strategies, SeldomChangeWhatWasClearlySlower) {
   int slow = 0;
   for (uint64_t seed = 0; seed < 10; ++seed) {
     auto strategy = strategyOf(GetParam(), seed);
-    strategy->tell(*strategy->next(sites), 1, 0);
+    strategy->setScene(sites, 0);
+    strategy->tell(*strategy->next(), 1);
     for (int i = 0; i < 60; ++i) {
-      auto decisions = strategy->next(sites);
+      auto decisions = strategy->next();
       ASSERT_TRUE(decisions);
       bool isSlow = decisions->count(5) || decisions->count(8);
       slow += isSlow;
-      strategy->tell(*decisions, isSlow ? 3 : 1, 0);
+      strategy->tell(*decisions, isSlow ? 3 : 1);
     }
   }
   EXPECT_LT(slow, 150); // of 600: most plans have several sites, and these are a quarter of all

@@ -1,6 +1,6 @@
-// Subject: a group cut out of its model, with numbers to run it on.
-#ifndef HEDDLE_TUNER_SUBJECT_H
-#define HEDDLE_TUNER_SUBJECT_H
+// ExtractedGroup: a group cut out of its model, with numbers to run it on.
+#ifndef HEDDLE_TUNER_EXTRACTEDGROUP_H
+#define HEDDLE_TUNER_EXTRACTEDGROUP_H
 
 #include "compiler/graph/edit/CutOut.h"
 #include "compiler/pipeline/Pipeline.h"
@@ -12,12 +12,12 @@ namespace heddle::tuner {
 /// What a symbol is taken as where nothing says its size.
 constexpr int64_t kNominalSize = 32;
 
-class Subject {
+class ExtractedGroup {
 public:
   /// `sizes`: of symbols by their names in the model. An error for a group that cannot run alone,
   /// such as one of strings.
-  static llvm::Expected<std::unique_ptr<Subject>> make(graph::GroupOp group,
-                                                       const trial::Sizes &sizes, uint64_t seed);
+  static llvm::Expected<std::unique_ptr<ExtractedGroup>>
+  make(graph::GroupOp group, const trial::Sizes &sizes, uint64_t seed);
 
   /// In the model's context, with the model's own constants.
   llvm::Expected<std::unique_ptr<trial::Program>> compile(const plan::Choice &choice,
@@ -27,7 +27,7 @@ public:
   const llvm::SmallVector<mlir::Type> &resultElements() const { return elements; }
 
 private:
-  explicit Subject(graph::GroupOp group);
+  explicit ExtractedGroup(graph::GroupOp group);
   void addSizes(const trial::Sizes &given);
   void makeInputsPlain();
 
@@ -43,4 +43,4 @@ void addRanges(mlir::func::FuncOp main, const trial::Sizes &sizes);
 
 } // namespace heddle::tuner
 
-#endif // HEDDLE_TUNER_SUBJECT_H
+#endif // HEDDLE_TUNER_EXTRACTEDGROUP_H

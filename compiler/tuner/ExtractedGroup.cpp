@@ -1,6 +1,6 @@
-// Subject: sizes and legal numbers for what a group reads, and its program under a choice.
+// ExtractedGroup: sizes and legal numbers for what a group reads, and its program under a choice.
 
-#include "compiler/tuner/Subject.h"
+#include "compiler/tuner/ExtractedGroup.h"
 
 #include "compiler/graph/edit/Sizes.h"
 #include "compiler/plan/Versions.h"
@@ -13,7 +13,8 @@ namespace heddle::tuner {
 
 using graph::Dim;
 
-Subject::Subject(graph::GroupOp group) : cut(graph::cutOut(group, graph::ownConstant)) {
+ExtractedGroup::ExtractedGroup(graph::GroupOp group)
+    : cut(graph::cutOut(group, graph::ownConstant)) {
   graph::GroupOp copy = cut.group();
   copy.clearChoice();
   copy.removeRegionAttr();
@@ -30,7 +31,7 @@ static llvm::Error checkType(Type type) {
 }
 
 /// Every symbol gets a size.
-void Subject::addSizes(const trial::Sizes &given) {
+void ExtractedGroup::addSizes(const trial::Sizes &given) {
   graph::substituteSymbols(*cut.module, [&](StringRef symbol) -> std::optional<Dim> {
     auto known = given.find(symbol.str());
     sizes.try_emplace(symbol.str(), known == given.end() ? kNominalSize : known->second);
@@ -48,7 +49,7 @@ static std::optional<int64_t> valueOf(const Dim &dim, const trial::Sizes &sizes)
 /// A program's inputs have numbers and symbols as sizes, but a group may read a tensor of 2 * w +
 /// 1: it gets one of a symbol of its own, seen as one of 2 * w + 1. A symbol that is no input's
 /// size alone gets an input that says it.
-void Subject::makeInputsPlain() {
+void ExtractedGroup::makeInputsPlain() {
   func::FuncOp main = cut.main();
   MLIRContext *context = main.getContext();
   OpBuilder builder = OpBuilder::atBlockBegin(&main.getBody().front());
@@ -138,9 +139,9 @@ void addRanges(func::FuncOp main, const trial::Sizes &sizes) {
   }
 }
 
-llvm::Expected<std::unique_ptr<Subject>> Subject::make(graph::GroupOp group,
-                                                       const trial::Sizes &sizes, uint64_t seed) {
-  std::unique_ptr<Subject> subject(new Subject(group));
+llvm::Expected<std::unique_ptr<ExtractedGroup>>
+ExtractedGroup::make(graph::GroupOp group, const trial::Sizes &sizes, uint64_t seed) {
+  std::unique_ptr<ExtractedGroup> subject(new ExtractedGroup(group));
   func::FuncOp main = subject->cut.main();
   for (TypeRange types : {TypeRange(main.getArgumentTypes()), TypeRange(main.getResultTypes())})
     for (Type type : types)
@@ -157,8 +158,8 @@ llvm::Expected<std::unique_ptr<Subject>> Subject::make(graph::GroupOp group,
   return subject;
 }
 
-llvm::Expected<std::unique_ptr<trial::Program>> Subject::compile(const plan::Choice &choice,
-                                                                 const CompileOptions &options) {
+llvm::Expected<std::unique_ptr<trial::Program>>
+ExtractedGroup::compile(const plan::Choice &choice, const CompileOptions &options) {
   OwningOpRef<ModuleOp> module = cut.module->clone();
   graph::GroupOp group;
   module->walk([&](graph::GroupOp each) { group = each; });

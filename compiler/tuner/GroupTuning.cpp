@@ -1,9 +1,9 @@
-// Work: see Work.h.
+// GroupTuning: see GroupTuning.h.
 
-#include "compiler/tuner/Work.h"
+#include "compiler/tuner/GroupTuning.h"
 
 #include "compiler/graph/LoopNest.h"
-#include "compiler/tuner/Subject.h"
+#include "compiler/tuner/ExtractedGroup.h"
 
 using namespace mlir;
 
@@ -14,19 +14,19 @@ using records::Record;
 
 static constexpr size_t kFinalists = 3;
 
-int64_t Work::sizeOf(const std::string &symbol) const {
+int64_t GroupTuning::sizeOf(const std::string &symbol) const {
   auto given = sizes.find(symbol);
   return given == sizes.end() ? kNominalSize : given->second;
 }
 
-const Record *Work::find(const Choice &choice) const {
+const Record *GroupTuning::find(const Choice &choice) const {
   Record wanted = recordOf(choice);
   auto found =
       llvm::find_if(records, [&](const Record &each) { return each.isSameCandidate(wanted); });
   return found == records.end() ? nullptr : &*found;
 }
 
-void Work::keep(const Record &record) {
+void GroupTuning::keep(const Record &record) {
   auto old =
       llvm::find_if(records, [&](const Record &each) { return each.isSameCandidate(record); });
   if (old == records.end())
@@ -35,7 +35,7 @@ void Work::keep(const Record &record) {
     *old = record;
 }
 
-std::vector<Choice> Work::finalists() const {
+std::vector<Choice> GroupTuning::finalists() const {
   std::vector<const Record *> good;
   for (const Record &record : records)
     if (record.failure.empty() && record.speedup >= records::kClearly && choiceOf(record).card)
@@ -51,14 +51,14 @@ std::vector<Choice> Work::finalists() const {
   return choices;
 }
 
-Choice Work::choiceOf(const Record &record) const {
+Choice GroupTuning::choiceOf(const Record &record) const {
   for (const warehouse::Offer &offer : offers)
     if (offer.isOffered() && offer.card->name == record.card && offer.card->hash == record.cardHash)
       return {offer.card, record.knobs};
   return {};
 }
 
-Record Work::recordOf(const Choice &choice) const {
+Record GroupTuning::recordOf(const Choice &choice) const {
   Record record = blank;
   if (choice.card) {
     record.card = choice.card->name;
@@ -68,17 +68,17 @@ Record Work::recordOf(const Choice &choice) const {
   return record;
 }
 
-llvm::Expected<std::vector<std::unique_ptr<Work>>>
+llvm::Expected<std::vector<std::unique_ptr<GroupTuning>>>
 worksOf(ModuleOp module, const warehouse::Warehouse &cards, const program::Machine &machine) {
   SmallVector<graph::GroupOp> groups;
   module.walk<WalkOrder::PreOrder>([&](graph::GroupOp group) { groups.push_back(group); });
-  std::vector<std::unique_ptr<Work>> works;
-  llvm::StringMap<Work *> byKey;
+  std::vector<std::unique_ptr<GroupTuning>> works;
+  llvm::StringMap<GroupTuning *> byKey;
   for (graph::GroupOp group : groups) {
     records::GroupKey key = records::keyOf(group);
-    Work *&known = byKey[key.hash];
+    GroupTuning *&known = byKey[key.hash];
     if (!known) {
-      known = works.emplace_back(std::make_unique<Work>()).get();
+      known = works.emplace_back(std::make_unique<GroupTuning>()).get();
       known->group = group;
       known->offers = cards.offer(group);
       auto base = plan::DefaultChooser().choose(group, known->offers, machine);

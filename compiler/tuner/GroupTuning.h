@@ -1,6 +1,6 @@
-// Work: one distinct group of a model, and what is known of its candidates.
-#ifndef HEDDLE_TUNER_WORK_H
-#define HEDDLE_TUNER_WORK_H
+// GroupTuning: one distinct group of a model, and what is known of its candidates.
+#ifndef HEDDLE_TUNER_GROUPTUNING_H
+#define HEDDLE_TUNER_GROUPTUNING_H
 
 #include "compiler/records/GroupKey.h"
 #include "compiler/records/RecordedChooser.h"
@@ -12,7 +12,7 @@ namespace heddle::tuner {
 /// Of the model's time: a group that takes less is not worth a trial.
 constexpr double kLeastShare = 0.002;
 
-struct Work {
+struct GroupTuning {
   graph::GroupOp group;           // the first of those that are equal
   std::vector<std::string> names; // of all of them
   records::GroupKey key;
@@ -30,7 +30,7 @@ struct Work {
   bool isDone = false;    // there is nothing left to try
   bool isJoint = false;   // it was tuned for several sizes; the records are of all of them
 
-  /// Of the model's time, but for a factor.
+  /// Share of the model's time, unnormalised.
   double weight() const { return baseSeconds * static_cast<double>(names.size()); }
   /// At which a symbol is measured.
   int64_t sizeOf(const std::string &symbol) const;
@@ -44,9 +44,9 @@ struct Work {
 };
 
 /// The distinct groups below the module, with the default choice of each.
-llvm::Expected<std::vector<std::unique_ptr<Work>>>
+llvm::Expected<std::vector<std::unique_ptr<GroupTuning>>>
 worksOf(mlir::ModuleOp module, const warehouse::Warehouse &cards, const program::Machine &machine);
 
 } // namespace heddle::tuner
 
-#endif // HEDDLE_TUNER_WORK_H
+#endif // HEDDLE_TUNER_GROUPTUNING_H

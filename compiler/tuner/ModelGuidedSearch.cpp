@@ -1,6 +1,6 @@
-// Led: a search that a cost model leads. The model scores all that the knobs of a group's cards
-// allow, from the features that records of the group would have, so that it is asked what it has
-// learned.
+// ModelGuidedSearch: a search that a cost model leads. The model scores all that the knobs of a
+// group's cards allow, from the features that records of the group would have, so that it is asked
+// what it has learned.
 
 #include "compiler/cost/GroupText.h"
 #include "compiler/cost/Scorer.h"
@@ -17,7 +17,7 @@ static constexpr size_t kScored = 6000;
 // Of the whole model's time: what is expected to save less is not worth a measurement.
 static constexpr double kWorth = 5e-4;
 
-static std::vector<int64_t> sizesOf(const Work &work) {
+static std::vector<int64_t> sizesOf(const GroupTuning &work) {
   std::vector<int64_t> sizes;
   for (const std::string &symbol : work.key.symbols)
     sizes.push_back(work.sizeOf(symbol));
@@ -26,7 +26,7 @@ static std::vector<int64_t> sizesOf(const Work &work) {
 
 /// Where the model cannot be asked, the search stays a local one. `whole` is the model's time: what
 /// a group is worth decides how much is measured of it.
-llvm::Error Tuner::follow(Work &work, double whole) {
+llvm::Error Tuner::follow(GroupTuning &work, double whole) {
   auto module = cost::parseGroup(*planned.context, work.key.text);
   if (!module)
     return module.takeError();
