@@ -1,12 +1,14 @@
 # lit: the .mlir tests that are beside the code, and those of test/ and schedules/.
 #
-# Run by `./dev test`; one folder: python3 /usr/lib/llvm-19/build/utils/lit/lit.py -v compiler/graph
+# Run by `./dev test`; CONTRIBUTING.md has the command for one folder.
 
 import os
 
 import lit.formats
 
 root = os.path.dirname(os.path.abspath(__file__))
+with open(os.path.join(root, "cmake", "llvm-version"), encoding="utf-8") as version:
+    llvm = f"/usr/lib/llvm-{version.read().strip()}/bin"
 release = os.path.join(root, "build", "release")
 
 config.name = "heddle"
@@ -18,7 +20,7 @@ config.test_exec_root = os.path.join(root, "build", "lit")
 
 # Our tools first, then FileCheck, not and count of LLVM, then the project's Python.
 config.environment["PATH"] = os.pathsep.join([
-    os.path.join(release, "bin"), "/usr/lib/llvm-19/bin",
+    os.path.join(release, "bin"), llvm,
     os.path.join(root, "build", "python", "bin"), os.environ["PATH"]])
 config.environment["PYTHONPATH"] = os.pathsep.join([os.path.join(root, "python"), root])
 config.environment["HEDDLE_CACHE"] = ""  # tests are of the compiler, not of what it once made

@@ -6,8 +6,8 @@
 # heddle_aarch64_runtime(RUNTIME source ... POOL source ... INCLUDES folder ... HEADERS file ...)
 function(heddle_aarch64_runtime)
   cmake_parse_arguments(CROSS "" "" "RUNTIME;POOL;INCLUDES;HEADERS" ${ARGN})
-  find_program(HEDDLE_CROSS_CLANG NAMES clang-19 clang)
-  find_program(HEDDLE_CROSS_AR NAMES llvm-ar-19 llvm-ar PATHS /usr/lib/llvm-19/bin)
+  find_program(HEDDLE_CROSS_CLANG NAMES clang-${HEDDLE_LLVM} clang)
+  find_program(HEDDLE_CROSS_AR NAMES llvm-ar-${HEDDLE_LLVM} llvm-ar PATHS /usr/lib/llvm-${HEDDLE_LLVM}/bin)
   find_path(HEDDLE_AARCH64_LIBC stdlib.h PATHS /usr/aarch64-linux-gnu/include NO_DEFAULT_PATH)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64" OR HEDDLE_SANITIZE OR NOT HEDDLE_CROSS_CLANG OR
      NOT HEDDLE_CROSS_AR OR NOT HEDDLE_AARCH64_LIBC)

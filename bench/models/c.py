@@ -21,7 +21,7 @@ from bench.kernels import engines, report, turns
 from bench.models import catalogue, tool
 
 MODELS = ("kws_fp32", "silero_vad_v5", "light_squeezenet", "ultraface")
-COMPILERS = ("gcc", "clang-19")
+COMPILERS = ("gcc", "clang-" + (tool.ROOT / "cmake/llvm-version").read_text().strip())
 FLAGS = ("-O2", "-O3", "-O3 -march=native")
 BUILT = report.STORE / "c"
 DTYPES = {"float32": 1, "int64": 7}

@@ -7,20 +7,20 @@
 #define HEDDLE_LOWER_KERNEL_H
 
 #include "compiler/graph/Graph.h"
-#include "compiler/loop/Code.h"
 #include "compiler/mechanism/Placement.h"
 #include "compiler/program/Dialect.h"
 #include "compiler/program/Machine.h"
 #include "compiler/program/Program.h"
+#include "compiler/program/build/Code.h"
 
 namespace heddle::lower {
 
 using graph::Dim;
 using graph::DimVector;
-using loop::Code;
-using loop::Values;
 using mlir::Type;
 using mlir::Value;
+using program::Code;
+using program::Values;
 
 struct Argument {
   enum class Kind { Call, Tensor, Temporary, Data, Size, Number, Message, LibraryCall };

@@ -16,13 +16,13 @@ from onnx import helper, numpy_helper
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from command import (OK, REFUSED, ROOT, USAGE, dense, dense_model, heddle,  # noqa: E402
+from command import (LLVM, OK, REFUSED, ROOT, USAGE, dense, dense_model, heddle,  # noqa: E402
                      make_model, needs_heddle, save, value)
 
 pytestmark = needs_heddle
 MODELS = ROOT.parent / "shared" / "models"
 FLAGS = ["-std=c99", "-Wall", "-Wextra", "-Werror"]
-COMPILERS = [name for name in ("gcc", "clang-19") if shutil.which(name)]
+COMPILERS = [name for name in ("gcc", f"clang-{LLVM}") if shutil.which(name)]
 
 
 class Model:

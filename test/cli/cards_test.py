@@ -99,7 +99,7 @@ def test_new_writes_a_card_that_is_proved_and_chosen(norm, tmp_path):
     assert done.status == OK, done.errors
     text = (folder / "rms.mlir").read_text()
     assert all(f"// {field} " in text for field in ("Matches", "Produces", "Needs", "Why"))
-    assert "transform.loop.rows %group rows %rows" in text
+    assert "transform.heddle.rows %group rows %rows" in text
     done = heddle("cards", "check", folder / "rms.mlir")
     assert done.status == OK, done.errors
     groups = heddle("cards", "explain", norm, "--schedules", folder, "--json").json["groups"]

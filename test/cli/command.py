@@ -14,6 +14,7 @@ import pytest
 from onnx import TensorProto, helper
 
 ROOT = Path(__file__).resolve().parents[2]
+LLVM = (ROOT / "cmake/llvm-version").read_text().strip()
 OK, DIFFERS, USAGE, REFUSED, LIMIT, INTERNAL = range(6)
 HANGS = 900  # seconds, after which a command will not end
 

@@ -258,7 +258,7 @@ CARD = """module attributes {{transform.with_named_sequence, heddle.card = {{
         heddle.knob = [{m}], heddle.default = {m} : i64}},
       %n: !transform.param<i64> {{transform.readonly,
         heddle.knob = [16], heddle.default = 16 : i64}}) {{
-    transform.loop.contract %group m %m n %n : !transform.any_op
+    transform.heddle.contract %group m %m n %n : !transform.any_op
     transform.yield
   }}
 }}
@@ -268,7 +268,7 @@ CARD = """module attributes {{transform.with_named_sequence, heddle.card = {{
 KERNEL = """module attributes {{transform.with_named_sequence, heddle.card = {{
     target = "cpu", priority = {priority} : i64, dtypes = ["f32"], key = "p* {{ k:s(dot) }}"}}}} {{
   transform.named_sequence @schedule(%group: !transform.any_op {{transform.readonly}}) {{
-    transform.loop.kernel "product" %group from "{name}.c" : !transform.any_op
+    transform.heddle.kernel "product" %group from "{name}.c" : !transform.any_op
     transform.yield
   }}
 }}

@@ -6,6 +6,7 @@ import subprocess
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from sources import LLVM
 
 from bench.models import tool
 
@@ -14,7 +15,7 @@ LIBRARY = tool.ROOT / "build" / "release" / "lib" / "libheddle_runtime.so"
 
 def needs(path):
     """Names of the shared libraries that a file asks for."""
-    listed = subprocess.run(["/usr/lib/llvm-19/bin/llvm-readelf", "-d", path],
+    listed = subprocess.run([f"/usr/lib/llvm-{LLVM}/bin/llvm-readelf", "-d", path],
                             capture_output=True, text=True, check=True).stdout
     return set(re.findall(r"Shared library: \[(.*?)\]", listed))
 

@@ -15,7 +15,7 @@ import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
-from sources import ROOT
+from sources import LLVM, ROOT
 
 LABEL = r"[A-Z]{1,3}\d+"
 # Checked by a trait, in one function for all ops that have them.
@@ -28,7 +28,7 @@ KINDS = {"i64 dense array attribute": "list of i64", "f64 dense array attribute"
          "any type attribute": "type", "flat symbol reference attribute": "function",
          "constant vector/tensor attribute": "tensor",
          "sizes of a tensor, constant or as expressions over named symbols": "[dims](#dims)"}
-TABLEGEN, INCLUDES = "llvm-tblgen-19", "/usr/lib/llvm-19/include"
+TABLEGEN, INCLUDES = f"llvm-tblgen-{LLVM}", f"/usr/lib/llvm-{LLVM}/include"
 
 HEAD = """# The {name} dialect
 
@@ -248,7 +248,7 @@ def check(root, files):
         if dialect.folder / "Ops.td" not in files:
             continue
         if not shutil.which(TABLEGEN):
-            return [f"{dialect.folder}: {TABLEGEN} is missing; install llvm-19-dev"]
+            return [f"{dialect.folder}: {TABLEGEN} is missing; install llvm-{LLVM}-dev"]
         found = records(root, dialect)
         problems += labels(root, dialect, found)
         path = root / dialect.page

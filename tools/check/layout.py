@@ -3,17 +3,21 @@
 import shutil
 import subprocess
 
+from sources import LLVM
+
+TOOL = f"clang-format-{LLVM}"
+
 
 def find_tool():
     """clang-format of the version that the project is laid out with, or None."""
-    return shutil.which("clang-format-19")
+    return shutil.which(TOOL)
 
 
 def check(root, files):
     """The first line of each source that clang-format would change."""
     tool = find_tool()
     if not tool:
-        return ["clang-format-19 is not installed; `./dev check` installs it"]
+        return [f"{TOOL} is not installed; `./dev check` installs it"]
     sources = [str(path) for path in files if path.suffix in (".cpp", ".c", ".h")]
     if not sources:
         return []
@@ -23,4 +27,4 @@ def check(root, files):
     found = [line for line in done.stderr.splitlines() if "error:" in line]
     if done.returncode and not found:
         return [done.stderr.strip()]
-    return [line.split(" error:")[0] + " clang-format-19 -i would change it" for line in found]
+    return [line.split(" error:")[0] + f" {TOOL} -i would change it" for line in found]

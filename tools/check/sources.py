@@ -4,6 +4,8 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+# Of clang, LLVM and MLIR.
+LLVM = (ROOT / "cmake/llvm-version").read_text(encoding="utf-8").strip()
 
 
 def sources(root, *suffixes):

@@ -12,8 +12,8 @@
 // panel of keys and each chunk of values before the next one is read
 // (bench/notes/2026-11-21-attention.md).
 
-#include "compiler/loop/Microkernel.h"
 #include "compiler/lower/attention/Kernel.h"
+#include "compiler/lower/contraction/Microkernel.h"
 
 using namespace mlir;
 
@@ -112,12 +112,11 @@ void AttentionKernel::emitScores(Elements &e, const Strip &strip, Value panel, i
   Value scores = parts.scores.getResult(), logits = parts.logits, buffer = scratchAt(stripsAt);
   Values aRows = rowOffsets(strip, queryStride), targets = rowOffsets(strip, stripStride);
   int64_t width = keyPanels.width;
-  loop::Product product{number, number, scratchAt(queriesAt), aRows, kernel.scratch(), {}, {},
-                        {},     8};
+  TileProduct product{number, number, scratchAt(queriesAt), aRows, kernel.scratch(), {}, {}, {}, 8};
   product.panelVectors = keyPanels.vectors;
   product.length = kernel.dim(depth);
   product.bOffset = code.mul(panel, kernel.dim(depth * Dim(width)));
-  auto sums = loop::emitProduct(code, {strip.count(), vectors}, product);
+  auto sums = emitProduct(code, {strip.count(), vectors}, product);
   Values largest;
   for (int64_t i = 0; i < strip.count(); ++i)
     largest.push_back(code.loadLanes(number, largestOf(code.add(strip.place, code.number(i))),
@@ -163,8 +162,7 @@ void AttentionKernel::emitValues(Elements &e, const Strip &strip, Value panel, c
       body(i, code.add(waiting[i / vectors], code.number(i % vectors * code.lanes)));
   };
   SmallVector<Type> types(strip.count() * vectors, zero.getType());
-  loop::Product product{number, number, scratchAt(stripsAt), {}, scratchAt(valuesAt), {}, {},
-                        {},     8};
+  TileProduct product{number, number, scratchAt(stripsAt), {}, scratchAt(valuesAt), {}, {}, {}, 8};
   Values aRows = rowOffsets(strip, stripStride);
   for (Value &row : aRows)
     row = code.add(row, chunk.low);
@@ -181,7 +179,7 @@ void AttentionKernel::emitValues(Elements &e, const Strip &strip, Value panel, c
         return sums;
       },
       [&] { return Values(types.size(), zero); });
-  auto sums = loop::emitProduct(code, {strip.count(), vectors}, product);
+  auto sums = emitProduct(code, {strip.count(), vectors}, product);
   code.choose(
       code.less(chunk.high, seen.high), TypeRange(),
       [&] {

@@ -8,8 +8,8 @@
 
 #include "compiler/mechanism/attention/Gradient.h"
 #include "compiler/graph/Typical.h"
-#include "compiler/loop/Microkernel.h"
 #include "compiler/lower/attention/Operands.h"
+#include "compiler/lower/contraction/Microkernel.h"
 #include "compiler/lower/elements/Definitions.h"
 #include "compiler/lower/rows/Rows.h"
 
@@ -232,11 +232,11 @@ void AttentionGradientKernel::emitScores(Elements &e, Scores &each, size_t buffe
   forEachTile(e, panels, code.number(0), slab.strips, [&](Value panel, Value strip) {
     Values aRows = rowOffsets(strip, queryRows, each.rowStride);
     Values targets = rowOffsets(strip, queryRows, bufferStride);
-    loop::Product product{
+    TileProduct product{
         number, number, scratchAt(each.rowsAt), aRows, scratchAt(each.panelsAt), {}, {}, {}, 8};
     product.length = kernel.dim(each.depth());
     product.bOffset = code.mul(panel, kernel.dim(each.depth() * Dim(panels.width)));
-    auto tile = loop::emitProduct(code, {queryRows, panels.vectors}, product);
+    auto tile = emitProduct(code, {queryRows, panels.vectors}, product);
     Value column = code.mul(panel, code.number(panels.width));
     for (int64_t i = 0; i < queryRows * panels.vectors; ++i) {
       Value at = code.add(code.add(targets[i / panels.vectors], column),
@@ -276,22 +276,22 @@ void AttentionGradientKernel::emitQuerySums(Elements &e, Sum &sum, const Slab &s
   const Panels &panels = sum.panels;
   forEachTile(e, panels, code.number(0), slab.strips, [&](Value panel, Value strip) {
     Values aRows = rowOffsets(strip, queryRows, bufferStride);
-    loop::Product product{number,
-                          number,
-                          scratchAt(bufferOf(sum.parts.weights)),
-                          aRows,
-                          scratchAt(sum.panelsAt),
-                          {},
-                          {},
-                          {},
-                          8};
+    TileProduct product{number,
+                        number,
+                        scratchAt(bufferOf(sum.parts.weights)),
+                        aRows,
+                        scratchAt(sum.panelsAt),
+                        {},
+                        {},
+                        {},
+                        8};
     for (Value &row : aRows)
       row = code.add(row, seen.low);
     product.aRows = aRows;
     product.length = code.sub(seen.high, seen.low);
     product.bOffset =
         code.mul(code.add(code.mul(panel, kernel.dim(keys)), seen.low), code.number(panels.width));
-    auto tile = loop::emitProduct(code, {queryRows, panels.vectors}, product);
+    auto tile = emitProduct(code, {queryRows, panels.vectors}, product);
     for (int64_t i = 0; i < queryRows; ++i) {
       Value row = code.add(code.mul(strip, code.number(queryRows)), code.number(i));
       // The rows of the last strip that repeat were not computed.
@@ -370,7 +370,7 @@ void AttentionGradientKernel::addKeySums(Elements &e, Sum &sum, const Slab &slab
       return code.add(code.add(sumRows[i / panels.vectors], column),
                       code.number(i % panels.vectors * code.lanes));
     };
-    loop::Product product{
+    TileProduct product{
         number, number, scratchAt(bufferOf(sum.parts.weights)), aRows, scratchAt(sum.panelsAt), {},
         {},     {}};
     product.bOffset = code.mul(panel, kernel.dim(panels.rows * Dim(panels.width)));
@@ -378,7 +378,7 @@ void AttentionGradientKernel::addKeySums(Elements &e, Sum &sum, const Slab &slab
     product.length = code.number(1);
     for (int64_t i = 0; i < keyRows * panels.vectors; ++i)
       product.start.push_back(code.loadLanes(number, memory, at(i), {}));
-    auto tile = loop::emitProduct(code, {keyRows, panels.vectors}, product);
+    auto tile = emitProduct(code, {keyRows, panels.vectors}, product);
     for (int64_t i = 0; i < keyRows * panels.vectors; ++i)
       code.storeLanes(number, tile[i], memory, at(i), {});
   });

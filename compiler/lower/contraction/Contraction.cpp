@@ -6,7 +6,7 @@
 
 #include "compiler/graph/Typical.h"
 #include "compiler/graph/cost/Thresholds.h"
-#include "compiler/loop/Microkernel.h"
+#include "compiler/lower/contraction/Microkernel.h"
 #include "compiler/lower/elements/Definitions.h"
 #include "compiler/mechanism/Product.h"
 #include "compiler/mechanism/Shapes.h"
@@ -204,8 +204,8 @@ bool Contraction::hasIdleTaps(const Taps &taps) const {
 }
 
 /// The taps that any row of the tile needs, where the others would meet zeros only.
-loop::Piece Contraction::pieceOf(const Taps &taps, const Indices &place,
-                                 ArrayRef<Value> rowNumbers) {
+ReductionPiece Contraction::pieceOf(const Taps &taps, const Indices &place,
+                                    ArrayRef<Value> rowNumbers) {
   Code &code = kernel.code();
   Value count = kernel.dim(taps.count), step = kernel.dim(taps.aStep);
   if (border < 0 || isShifted() || !hasIdleTaps(taps))
@@ -267,7 +267,7 @@ void Contraction::emitTile(Elements &e, Value outer, Value tileNumber, Value fir
     rowNumbers.push_back(row);
     aRows.push_back(code.add(aFirst, aRow)); // distances that the addresses of loads can hold
   }
-  loop::Product product{element, accumulator, aPointer(), aRows, {}, {}, {}, {}, 0};
+  TileProduct product{element, accumulator, aPointer(), aRows, {}, {}, {}, {}, 0};
   product.aStep = copiesLeft() ? tiling().mostRows() : 1;
   product.depth = depth;
   product.dot = kernel.machine.dot;
@@ -309,7 +309,7 @@ void Contraction::emitTile(Elements &e, Value outer, Value tileNumber, Value fir
         product.length =
             code.b.create<arith::SelectOp>(code.loc, isInside, product.length, code.number(0));
     }
-    loop::Tile tile{rows, vectors};
+    RegisterTile tile{rows, vectors};
     SmallVector<Value> sums = shape.band  ? emitBandSums(tile, product, rowNumbers, number)
                               : product.b ? emitSums(tile, product)
                                           : stored->sums(tile, product, number);
@@ -317,8 +317,8 @@ void Contraction::emitTile(Elements &e, Value outer, Value tileNumber, Value fir
   });
 }
 
-SmallVector<Value> Contraction::emitSums(const loop::Tile &tile, const loop::Product &product) {
-  return loop::emitProduct(kernel.code(), tile, product);
+SmallVector<Value> Contraction::emitSums(const RegisterTile &tile, const TileProduct &product) {
+  return emitProduct(kernel.code(), tile, product);
 }
 
 Contraction::Tiling Contraction::tiling() {

@@ -11,8 +11,8 @@
 #ifndef HEDDLE_LOWER_CONTRACTION_CONTRACTION_H
 #define HEDDLE_LOWER_CONTRACTION_CONTRACTION_H
 
-#include "compiler/loop/Microkernel.h"
 #include "compiler/lower/Schedule.h"
+#include "compiler/lower/contraction/Microkernel.h"
 #include "compiler/lower/contraction/ProductShape.h"
 #include "compiler/lower/elements/Elements.h"
 #include "compiler/lower/stored/Panels.h"
@@ -73,10 +73,10 @@ protected:
   /// The same of one known only at run time, in a phase of its own.
   virtual void emitPacking();
   /// Of a product with a band, and the number of its panel.
-  llvm::SmallVector<Value> emitBandSums(const loop::Tile &tile, const loop::Product &product,
+  llvm::SmallVector<Value> emitBandSums(const RegisterTile &tile, const TileProduct &product,
                                         llvm::ArrayRef<Value> rowNumbers, Value panelNumber);
   /// The vectors of the result's columns, row by row.
-  virtual llvm::SmallVector<Value> emitSums(const loop::Tile &tile, const loop::Product &product);
+  virtual llvm::SmallVector<Value> emitSums(const RegisterTile &tile, const TileProduct &product);
 
   KernelBuilder &kernel;
   mlir::Block *group;
@@ -97,7 +97,7 @@ private:
   /// Columns of each part that a panel has.
   int64_t partWidth() const { return vectors / parts * kernel.machine.lanes; }
   llvm::SmallVector<int64_t> placedColumns() const;
-  void packIntegers(const loop::PanelSource &source, std::vector<char> &packed);
+  void packIntegers(const PanelSource &source, std::vector<char> &packed);
   void addConstantShift(llvm::ArrayRef<char> packed);
   void emitCopy();
   void emitBorderCopy();
@@ -116,7 +116,7 @@ private:
   void coalesceRows();
   bool epilogueCoalesces(size_t dimension) const;
   bool hasIdleTaps(const Taps &taps) const;
-  loop::Piece pieceOf(const Taps &taps, const Indices &place, llvm::ArrayRef<Value> rowNumbers);
+  ReductionPiece pieceOf(const Taps &taps, const Indices &place, llvm::ArrayRef<Value> rowNumbers);
   std::optional<Ahead> ahead(Value a, Value b, Value firstRow, Value chunk, int64_t rows);
   void emitTileAt(Elements &e, const Tiling &tiling, Value outer, Value tile, Value firstPanel,
                   Value endPanel);
@@ -183,7 +183,7 @@ private:
   /// NaN; and whether a constant has any.
   int64_t wholeTemporary = -1;
   bool isWhole = false;
-  /// Of the instruction, as loop::Product says; above 1 for integers of 8 bits.
+  /// Of the instruction, as TileProduct says; above 1 for integers of 8 bits.
   int64_t depth = 1;
   /// An A whose sign instructions of depth 4 do not take is read plus or minus 128; the sums begin
   /// with what this adds.

@@ -65,7 +65,7 @@ Value Contraction::depthOf(Elements &e, ArrayRef<Index> batch, Value column) {
   return code.b.create<arith::SelectOp>(code.loc, isInside, depth, code.number(0));
 }
 
-SmallVector<Value> Contraction::emitBandSums(const loop::Tile &tile, const loop::Product &product,
+SmallVector<Value> Contraction::emitBandSums(const RegisterTile &tile, const TileProduct &product,
                                              ArrayRef<Value> rowNumbers, Value panelNumber) {
   Code &code = kernel.code();
   Value none = code.number(0), all = kernel.dim(shape.reduction);
@@ -87,7 +87,7 @@ SmallVector<Value> Contraction::emitBandSums(const loop::Tile &tile, const loop:
   auto unlessWhole = [&](Value otherwise, Value bound) {
     return code.b.createOrFold<arith::SelectOp>(code.loc, whole, otherwise, bound);
   };
-  loop::Product part = product;
+  TileProduct part = product;
   auto sumUp = [&](Value from, Value to, bool isEdge) {
     Values rows;
     for (Value row : product.aRows)

@@ -8,8 +8,8 @@
 // saturates, so it has no place here.
 
 #include "compiler/graph/cost/Thresholds.h"
-#include "compiler/loop/Microkernel.h"
 #include "compiler/lower/contraction/Contraction.h"
+#include "compiler/lower/contraction/Microkernel.h"
 #include "compiler/lower/elements/Definitions.h"
 
 using namespace mlir;
@@ -85,7 +85,7 @@ static int64_t integerAt(ArrayRef<char> bytes, Type element, int64_t i) {
 }
 
 /// Appends one matrix of a constant right operand.
-void Contraction::packIntegers(const loop::PanelSource &source, std::vector<char> &packed) {
+void Contraction::packIntegers(const PanelSource &source, std::vector<char> &packed) {
   Type from = graph::elementOf(shape.b);
   int64_t length = *shape.length.constant(), width = panelWidth();
   int64_t filled = llvm::alignTo(length, depth), rows = *panelRows().constant();
@@ -96,7 +96,7 @@ void Contraction::packIntegers(const loop::PanelSource &source, std::vector<char
     int64_t first = source.rows[row / filled * length + inPiece];
     return integerAt(source.bytes, from, first + source.columns[column]);
   };
-  auto part = loop::packDots(depth, rows, *panels.constant(), width, number);
+  auto part = packConstantDots(depth, rows, *panels.constant(), width, number);
   packed.insert(packed.end(), part.begin(), part.end());
 }
 

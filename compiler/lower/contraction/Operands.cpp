@@ -3,8 +3,8 @@
 #include "compiler/graph/Constants.h"
 #include "compiler/graph/Typical.h"
 #include "compiler/graph/cost/Thresholds.h"
-#include "compiler/loop/Microkernel.h"
 #include "compiler/lower/contraction/Contraction.h"
+#include "compiler/lower/contraction/Microkernel.h"
 #include "compiler/lower/elements/Definitions.h"
 #include "compiler/lower/stored/FilterLanes.h"
 
@@ -44,7 +44,7 @@ void Contraction::packConstant() {
   int64_t taps = rows / std::max<int64_t>(1, inputs);
   int64_t matrices =
       conv ? int64_t(conv.getGroups()) : *graph::elementCount(shape.bBatch).constant();
-  loop::PanelSource source{bytes, elementBytes, {}, {}};
+  PanelSource source{bytes, elementBytes, {}, {}};
   for (int64_t column : placedColumns())
     source.columns.push_back(column < 0 || !conv ? column : column * rows);
   std::vector<char> packed(depth > 1 ? 0 : matrices * rows * places * elementBytes);
@@ -56,8 +56,8 @@ void Contraction::packConstant() {
     if (depth > 1)
       packIntegers(source, packed);
     else
-      loop::packPanels(shape.root->getContext(), source, width,
-                       packed.data() + matrix * rows * places * elementBytes);
+      packConstantPanels(shape.root->getContext(), source, width,
+                         packed.data() + matrix * rows * places * elementBytes);
   }
   if (isShifted())
     addConstantShift(packed);
@@ -303,7 +303,7 @@ bool Contraction::isOnePanel() const {
   bool isComputed = maker && maker->getBlock() == group;
   return isa<graph::MatmulOp>(shape.root) && !isComputed && !shape.band && depth == 1 &&
          parts == 1 && shape.columns.isConstant(panelWidth()) &&
-         element == loop::memoryType(graph::elementOf(shape.b));
+         element == program::memoryType(graph::elementOf(shape.b));
 }
 
 /// Panels of few matrices that each worker has at least where tasks pack them.
@@ -349,7 +349,7 @@ bool Contraction::isInvariant(Value operand) const {
 }
 
 void Contraction::emitOperands(bool mayPackInTasks) {
-  bool isConverted = element != loop::memoryType(graph::elementOf(shape.a)) || isShifted();
+  bool isConverted = element != program::memoryType(graph::elementOf(shape.a)) || isShifted();
   if (shape.needsBorder)
     emitBorderCopy();
   else if (isConverted)

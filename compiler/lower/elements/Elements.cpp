@@ -73,7 +73,7 @@ Value Elements::constantAt(Value tensor, ArrayRef<Index> place) {
   Type element = graph::elementOf(tensor);
   auto dense = dyn_cast<DenseElementsAttr>(value);
   if (dense && dense.isSplat()) {
-    Type compute = loop::computeType(element);
+    Type compute = program::computeType(element);
     if (isa<FloatType>(element))
       return code().b.create<arith::ConstantOp>(
           code().loc, FloatAttr::get(compute, dense.getSplatValue<APFloat>()));
@@ -198,7 +198,7 @@ static Value readRising(Elements &e, Type element, Value pointer, ArrayRef<Value
         loc, isWithin,
         b.create<arith::XOrIOp>(loc, e.mask, code.spread(code.integerOf(b.getI1Type(), 1))));
   Value areWithin = b.create<vector::ReductionOp>(loc, vector::CombiningKind::AND, isWithin);
-  Type compute = loop::computeType(element);
+  Type compute = program::computeType(element);
   auto pick = [&]() -> Values {
     Indices start(place);
     start.back() = e.uniform(first);
@@ -238,7 +238,7 @@ Value Elements::read(Type element, Value pointer, ArrayRef<Value> sizes, ArrayRe
     return readStrided(code(), element, pointer, where);
   bool isPicked = kernel.machine.permutesWords && code().lanes >= 8 &&
                   code().lanes <= kernel.machine.lanes &&
-                  loop::computeType(element).getIntOrFloatBitWidth() <= 32;
+                  program::computeType(element).getIntOrFloatBitWidth() <= 32;
   if (isPicked && place.back().isRising &&
       llvm::all_of(place.drop_back(), [](const Index &index) { return index.isUniform(); }))
     return readRising(*this, element, pointer, sizes, place, lanesOf(where));

@@ -123,7 +123,7 @@ static Value saturated(const Words &w, Value x, FloatType narrow) {
 static Value emitCast(const Words &w, Type from, Type to) {
   Code &code = w.code;
   Value x = w.in[0];
-  Type target = loop::computeType(to);
+  Type target = program::computeType(to);
   if (auto vector = dyn_cast<VectorType>(x.getType()))
     target = VectorType::get(vector.getShape(), target);
   bool fromFloat = isa<FloatType>(from), toFloat = isa<FloatType>(to);
@@ -400,7 +400,7 @@ Value emitElementwise(Code &code, Operation *op, ArrayRef<Value> operands) {
   if (isa<graph::CastOp>(op))
     return emitCast(words, graph::elementOf(op->getOperand(0)), graph::elementOf(op->getResult(0)));
   if (isa<graph::BitcastOp>(op)) {
-    Type target = loop::computeType(graph::elementOf(op->getResult(0)));
+    Type target = program::computeType(graph::elementOf(op->getResult(0)));
     if (target == getElementTypeOrSelf(operands[0].getType()))
       return operands[0];
     if (auto vector = dyn_cast<VectorType>(operands[0].getType()))
@@ -460,7 +460,7 @@ Value neutral(Code &code, Operation *reduction, Type element) {
   APInt limit = isMax ? (isUnsigned ? APInt::getZero(bits) : APInt::getSignedMinValue(bits))
                       : (isUnsigned ? APInt::getAllOnes(bits) : APInt::getSignedMaxValue(bits));
   return code.b.create<arith::ConstantOp>(code.loc,
-                                          IntegerAttr::get(loop::computeType(element), limit));
+                                          IntegerAttr::get(program::computeType(element), limit));
 }
 
 Value isBefore(Code &code, Type element, bool descending, Value x, Value y) {

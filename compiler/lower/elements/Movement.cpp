@@ -30,7 +30,7 @@ Value guarded(Elements &elements, Value condition, Type element, llvm::function_
   }
   if (auto known = Code::constant(condition))
     return *known ? value() : otherwise();
-  Type type = loop::computeType(element);
+  Type type = program::computeType(element);
   if (code.lanes > 1)
     type = code.vectorOf(type);
   auto branch = [&](llvm::function_ref<Value()> make) {
@@ -311,7 +311,7 @@ static Value padElement(Elements &e, graph::PadOp op, ArrayRef<Index> place) {
 
 static Value sizesElement(Elements &e, graph::SizesOp op, ArrayRef<Index> place) {
   Code &code = e.code();
-  Type element = loop::computeType(graph::elementOf(op.getResult()));
+  Type element = program::computeType(graph::elementOf(op.getResult()));
   DimVector values = graph::dimsOf(op.getValues());
   Value result;
   Value lanes = place.empty() ? code.number(0) : e.lanesOf(place[0]);
@@ -336,7 +336,7 @@ static Value sizesElement(Elements &e, graph::SizesOp op, ArrayRef<Index> place)
 /// An i64 lane value as an element of an integer or float type.
 static Value numberAs(Elements &e, Value lanes, Type element) {
   Code &code = e.code();
-  Type target = loop::computeType(element);
+  Type target = program::computeType(element);
   if (Code::isVector(lanes))
     target = code.vectorOf(target);
   if (isa<FloatType>(element))

@@ -11,7 +11,7 @@ namespace heddle::lower {
 Type accumulatorType(Type element) {
   if (isa<FloatType>(element) && element.getIntOrFloatBitWidth() < 32)
     return Float32Type::get(element.getContext());
-  return loop::computeType(element);
+  return program::computeType(element);
 }
 
 static Type likeLanes(Elements &e, Value value, Type element) {
@@ -31,7 +31,7 @@ Value widen(Elements &e, Value value, Type accumulator, bool isUnsigned) {
 }
 
 Value narrow(Elements &e, Value value, Type element) {
-  Type target = loop::computeType(element);
+  Type target = program::computeType(element);
   if (getElementTypeOrSelf(value.getType()) == target)
     return value;
   return e.code().b.create<arith::TruncFOp>(e.code().loc, likeLanes(e, value, target), value);
@@ -139,7 +139,7 @@ static Value argElement(Elements &e, Operation *op, int64_t axis, bool keepDims,
   Value isSome = code.less(code.number(0), e.sizesOf(x)[axis]);
   Value first = guarded(
       e, isSome, element, [&] { return e.at(x, source); },
-      [&] { return code.constantOf(loop::computeType(element), 0); });
+      [&] { return code.constantOf(program::computeType(element), 0); });
   // As wide as the values, where that is enough: as many registers, and one mask for both.
   auto extent = graph::dimsOf(x)[axis].constant();
   Type i64 = code.b.getI64Type(), number = code.b.getI32Type();

@@ -99,8 +99,7 @@ Values NarrowConv::step(ArrayRef<Value> pixels, Value panel, Value place, Value 
 }
 
 /// What lies after a run may be no number, so it is not read, although it would meet zeros.
-Values NarrowConv::sumRun(const loop::Product &product, Value aShift, Value piece,
-                          ValueRange sums) {
+Values NarrowConv::sumRun(const TileProduct &product, Value aShift, Value piece, ValueRange sums) {
   Code &code = kernel.code();
   int64_t lanes = code.lanes, whole = run / lanes * lanes;
   Values pixels;
@@ -115,12 +114,12 @@ Values NarrowConv::sumRun(const loop::Product &product, Value aShift, Value piec
   return step(pixels, panel, code.number(whole), code.maskOf(code.number(run - whole)), next);
 }
 
-Values NarrowConv::sumPieces(const loop::Product &product, size_t depth, Value aShift, Value piece,
+Values NarrowConv::sumPieces(const TileProduct &product, size_t depth, Value aShift, Value piece,
                              ValueRange sums) {
   if (depth == product.pieces.size())
     return sumRun(product, aShift, piece, sums);
   Code &code = kernel.code();
-  const loop::Piece &pieces = product.pieces[depth];
+  const ReductionPiece &pieces = product.pieces[depth];
   return code.fold(code.number(0), pieces.count, 1, sums, [&](Value i, ValueRange in) {
     return sumPieces(product, depth + 1, code.add(aShift, code.mul(i, pieces.aStep)),
                      code.add(code.mul(piece, pieces.count), i), in);
@@ -149,7 +148,7 @@ static Value sumOfLanes(Code &code, Values rows) {
   return rows[0];
 }
 
-SmallVector<Value> NarrowConv::emitSums(const loop::Tile &tile, const loop::Product &product) {
+SmallVector<Value> NarrowConv::emitSums(const RegisterTile &tile, const TileProduct &product) {
   Code &code = kernel.code();
   Value zero = code.spread(code.constantOf(element, 0)), none = code.number(0);
   Values start(tile.rows * filters, zero);

@@ -21,10 +21,10 @@ public:
 private:
   void packConstant() override;
   void emitPacking() override;
-  llvm::SmallVector<Value> emitSums(const loop::Tile &tile, const loop::Product &product) override;
-  Values sumPieces(const loop::Product &product, size_t depth, Value aShift, Value piece,
+  llvm::SmallVector<Value> emitSums(const RegisterTile &tile, const TileProduct &product) override;
+  Values sumPieces(const TileProduct &product, size_t depth, Value aShift, Value piece,
                    mlir::ValueRange sums);
-  Values sumRun(const loop::Product &product, Value aShift, Value piece, mlir::ValueRange sums);
+  Values sumRun(const TileProduct &product, Value aShift, Value piece, mlir::ValueRange sums);
   Values step(llvm::ArrayRef<Value> pixels, Value panel, Value place, Value mask,
               mlir::ValueRange sums);
   int64_t vectorsOfRun() const { return llvm::divideCeil(run, kernel.machine.lanes); }

@@ -161,7 +161,7 @@ Values StoredPanels::parametersAt(int64_t data, Value panel, Value number) {
   return found;
 }
 
-SmallVector<Value> StoredPanels::sums(const loop::Tile &tile, const loop::Product &product,
+SmallVector<Value> StoredPanels::sums(const RegisterTile &tile, const TileProduct &product,
                                       Value panel) {
   Code &code = kernel.code();
   Type f32 = code.b.getF32Type(), byte = code.b.getI8Type();

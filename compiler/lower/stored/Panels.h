@@ -7,8 +7,8 @@
 #ifndef HEDDLE_LOWER_STORED_PANELS_H
 #define HEDDLE_LOWER_STORED_PANELS_H
 
-#include "compiler/loop/Microkernel.h"
 #include "compiler/lower/Kernel.h"
+#include "compiler/lower/contraction/Microkernel.h"
 
 namespace heddle::lower {
 
@@ -20,7 +20,7 @@ public:
                int64_t vectors, int64_t ahead);
 
   /// The accumulators of a tile at a panel, row by row. Of the product, only the rows are read.
-  llvm::SmallVector<Value> sums(const loop::Tile &tile, const loop::Product &product, Value panel);
+  llvm::SmallVector<Value> sums(const RegisterTile &tile, const TileProduct &product, Value panel);
   /// Writes the panel as f32 rows of `width` to `target`, from element `at` on.
   void decode(Value panel, Value target, Value at);
 

@@ -115,7 +115,7 @@ std::pair<Value, Value> Winograd::filtersOf(const Strip &strip) {
 
 /// While a run is multiplied, the plain filters of the next one come to the cache: each strip of
 /// each place fetches its share.
-void Winograd::fetchFilters(const Strip &strip, loop::Product &product) {
+void Winograd::fetchFilters(const Strip &strip, TileProduct &product) {
   Code &code = kernel.code();
   int64_t strips = tilesOfBlock / tileRows;
   int64_t step = kTaps * panelWidth() / (places() * strips);

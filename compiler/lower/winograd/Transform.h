@@ -7,13 +7,13 @@
 #ifndef HEDDLE_LOWER_WINOGRAD_TRANSFORM_H
 #define HEDDLE_LOWER_WINOGRAD_TRANSFORM_H
 
-#include "compiler/loop/Code.h"
+#include "compiler/program/build/Code.h"
 
 namespace heddle::lower {
 
-using loop::Code;
-using loop::Values;
 using mlir::Value;
+using program::Code;
+using program::Values;
 
 class WinogradTransform {
 public:

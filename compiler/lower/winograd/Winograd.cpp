@@ -3,7 +3,7 @@
 #include "compiler/lower/winograd/Winograd.h"
 
 #include "compiler/graph/cost/Thresholds.h"
-#include "compiler/loop/Microkernel.h"
+#include "compiler/lower/contraction/Microkernel.h"
 #include "compiler/lower/elements/Definitions.h"
 
 using namespace mlir;
@@ -140,14 +140,14 @@ void Winograd::emitStrip(const Strip &strip) {
     for (int64_t j = 0; j < vectors; ++j)
       targets.push_back(code.add(target, code.number(productsAt + j * lanes)));
   }
-  loop::Product product;
+  TileProduct product;
   product.element = product.accumulator = element;
   product.a = kernel.scratch();
   product.aRows = aRows;
   std::tie(product.b, product.bOffset) = filtersOf(strip);
   fetchFilters(strip, product);
   product.length = strip.length;
-  SmallVector<Value> sums = loop::emitProduct(code, {tileRows, vectors}, product);
+  SmallVector<Value> sums = emitProduct(code, {tileRows, vectors}, product);
   // All are read before any is written: the last tile may be there many times.
   if (!strip.isFirst)
     for (auto [sum, target] : llvm::zip(sums, targets))

@@ -17,8 +17,8 @@
 #ifndef HEDDLE_LOWER_WINOGRAD_WINOGRAD_H
 #define HEDDLE_LOWER_WINOGRAD_WINOGRAD_H
 
-#include "compiler/loop/Microkernel.h"
 #include "compiler/lower/Schedule.h"
+#include "compiler/lower/contraction/Microkernel.h"
 #include "compiler/lower/winograd/Transform.h"
 
 namespace heddle::lower {
@@ -58,7 +58,7 @@ private:
   void emitFilters(Value panel, Value channel, Value length);
   void emitStrip(const Strip &strip);
   std::pair<Value, Value> filtersOf(const Strip &strip);
-  void fetchFilters(const Strip &strip, loop::Product &product);
+  void fetchFilters(const Strip &strip, TileProduct &product);
   void emitProducts(Value panel, Value count);
   void emitOutput(Elements &e, Value number, Value tile, Value panel);
   void transformOutput(Elements &e, Value source, Value column, const Place &place);

@@ -3,6 +3,8 @@
 
 #include "compiler/target/cpu/Clang.h"
 
+#include "compiler/target/cpu/Versioned.h"
+
 #include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/Linker/Linker.h"
 #include "llvm/Support/Path.h"
@@ -25,13 +27,20 @@ namespace heddle::cpu {
 static constexpr const char *kAttribute = "heddle-handwritten";
 static constexpr std::chrono::seconds kMostTime(60);
 
-std::string whyNoClang() {
-  for (const char *name : {"clang-19", "clang"})
-    if (llvm::sys::findProgramByName(name))
-      return "";
-  return "its kernel is C or C++, but there is no 'clang-19' or 'clang' in PATH; install Debian's "
-         "'clang-19'";
+static std::string missing() {
+  return "there is no '" + versioned("clang") + "' or 'clang' in PATH; install Debian's '" +
+         versioned("clang") + "'";
 }
+
+/// The path of clang; nullopt if there is none.
+static std::optional<std::string> clangInPath() {
+  for (const std::string &name : {versioned("clang"), std::string("clang")})
+    if (auto found = llvm::sys::findProgramByName(name))
+      return *found;
+  return std::nullopt;
+}
+
+std::string whyNoClang() { return clangInPath() ? "" : "its kernel is C or C++, but " + missing(); }
 
 namespace {
 /// A file without a name.
@@ -83,12 +92,10 @@ static std::optional<int> waitFor(pid_t child) {
 }
 
 static llvm::Expected<std::string> findClang(llvm::StringRef path) {
-  for (const char *name : {"clang-19", "clang"})
-    if (auto found = llvm::sys::findProgramByName(name))
-      return *found;
-  return makeError(ErrorCode::Limit, path + ": error: a kernel of a card is C or C++, but there is "
-                                            "no 'clang-19' or 'clang' in PATH\nnote: Debian has it "
-                                            "in 'clang-19'");
+  if (auto found = clangInPath())
+    return *found;
+  return makeError(ErrorCode::Limit,
+                   path + ": error: a kernel of a card is C or C++, but " + missing());
 }
 
 static std::vector<std::string> commandOf(const std::string &clang, llvm::StringRef path,
@@ -164,9 +171,11 @@ llvm::Error linkSources(llvm::Module &module, const std::vector<program::Source>
   for (const program::Source &source : sources) {
     auto parsed = llvm::parseBitcodeFile({source.bitcode, source.path}, module.getContext());
     if (!parsed)
-      return makeError(ErrorCode::Limit,
-                       source.path + ": error: the clang of this machine is no clang 19: " +
-                           llvm::toString(parsed.takeError()) + "; install Debian's 'clang-19'");
+      return makeError(
+          ErrorCode::Limit,
+          source.path + ": error: the clang of this machine is not the one that belongs to LLVM " +
+              std::to_string(LLVM_VERSION_MAJOR) + ": " + llvm::toString(parsed.takeError()) +
+              "; install Debian's '" + versioned("clang") + "'");
     (*parsed)->setDataLayout(module.getDataLayout());
     (*parsed)->setTargetTriple(module.getTargetTriple());
     for (const std::string &name : source.wanted) {

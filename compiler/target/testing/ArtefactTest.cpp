@@ -218,7 +218,7 @@ TEST_F(Artefact, WithoutALinkerTheErrorSaysWhatToInstall) {
   setenv("PATH", "/nowhere", 1);
   std::string error = write("so", this->path("a.so"));
   setenv("PATH", path.c_str(), 1);
-  EXPECT_NE(error.find("no linker found in PATH\nnote: looked for ld.lld-19"), std::string::npos)
+  EXPECT_NE(error.find("no linker found in PATH\nnote: looked for ld.lld-"), std::string::npos)
       << error;
   EXPECT_EQ(filesInFolder(), 0);
 }

@@ -2,6 +2,8 @@
 
 #include "compiler/target/cpu/artefact/Linker.h"
 
+#include "compiler/target/cpu/Versioned.h"
+
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
@@ -39,15 +41,16 @@ std::string ownLinker() {
 llvm::Expected<Linker> findLinker(llvm::StringRef path) {
   if (std::string own = ownLinker(); !own.empty())
     return Linker{own, false};
-  for (const char *name : {"ld.lld-19", "ld.lld", "ld"})
+  for (const std::string &name : {versioned("ld.lld"), std::string("ld.lld"), std::string("ld")})
     if (auto found = llvm::sys::findProgramByName(name))
       return Linker{*found, false};
   if (auto found = llvm::sys::findProgramByName("cc"))
     return Linker{*found, true};
-  return makeError(ErrorCode::Limit,
-                   "error: cannot write '" + path +
-                       "': no linker found in PATH\nnote: looked for ld.lld-19, ld.lld, ld and cc; "
-                       "Debian has them in 'lld-19' and 'binutils'");
+  return makeError(ErrorCode::Limit, "error: cannot write '" + path +
+                                         "': no linker found in PATH\nnote: looked for " +
+                                         versioned("ld.lld") +
+                                         ", ld.lld, ld and cc; Debian has them in '" +
+                                         versioned("lld") + "' and 'binutils'");
 }
 
 std::vector<std::string> forDriver(const std::vector<std::string> &arguments) {
@@ -123,7 +126,7 @@ llvm::Error runLinker(std::vector<std::string> arguments, llvm::StringRef path) 
 }
 
 bool hasLLVMLinker() {
-  return !ownLinker().empty() || llvm::sys::findProgramByName("ld.lld-19") ||
+  return !ownLinker().empty() || llvm::sys::findProgramByName(versioned("ld.lld")) ||
          llvm::sys::findProgramByName("ld.lld");
 }
 

@@ -9,8 +9,8 @@
 
 namespace heddle::cpu {
 
-/// Runs ld.lld-19, ld.lld, ld or cc, whichever PATH has first, with arguments of ld. `path` is what
-/// the user asked for: errors name it.
+/// Runs versioned("ld.lld"), ld.lld, ld or cc, whichever PATH has first, with arguments of ld.
+/// `path` is what the user asked for: errors name it.
 llvm::Error runLinker(std::vector<std::string> arguments, llvm::StringRef path);
 
 /// Will it be LLVM's?

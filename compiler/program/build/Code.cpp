@@ -1,12 +1,12 @@
 // Code: each word of the vocabulary as a few ops of arith, scf, vector and program.
 
-#include "compiler/loop/Code.h"
+#include "compiler/program/build/Code.h"
 
 #include <numeric>
 
 using namespace mlir;
 
-namespace heddle::loop {
+namespace heddle::program {
 
 Type computeType(Type element) {
   if (auto integer = dyn_cast<IntegerType>(element))
@@ -324,4 +324,4 @@ void Code::prefetch(Value pointer, Type element, Value index) {
   b.create<program::PrefetchOp>(loc, at(pointer, element, index));
 }
 
-} // namespace heddle::loop
+} // namespace heddle::program

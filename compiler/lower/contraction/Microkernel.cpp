@@ -1,12 +1,12 @@
 // Microkernel: the nest of reduction loops that carries the accumulators in registers.
 
-#include "compiler/loop/Microkernel.h"
+#include "compiler/lower/contraction/Microkernel.h"
 
 #include "mlir/IR/Threading.h"
 
 using namespace mlir;
 
-namespace heddle::loop {
+namespace heddle::lower {
 
 static Value multiplyAdd(Code &code, Value x, Value y, Value sum) {
   if (isa<FloatType>(getElementTypeOrSelf(sum.getType())))
@@ -16,7 +16,7 @@ static Value multiplyAdd(Code &code, Value x, Value y, Value sum) {
 }
 
 /// What lanes of 32 bits hold of A and of B.
-static program::DotKind dotKindOf(const Product &product) {
+static program::DotKind dotKindOf(const TileProduct &product) {
   if (product.depth == 2)
     return program::DotKind::Pairs;
   return product.dot == program::Dot::Bytes ? program::DotKind::UnsignedBytes
@@ -26,8 +26,8 @@ static program::DotKind dotKindOf(const Product &product) {
 namespace {
 struct Emitter {
   Code &code;
-  const Tile &tile;
-  const Product &product;
+  const RegisterTile &tile;
+  const TileProduct &product;
   int64_t width = std::max(tile.vectors, product.panelVectors) * code.lanes;
 
   /// `aShift` and `bRow` say where the piece begins, in elements of A and in rows of the panel.
@@ -39,7 +39,7 @@ struct Emitter {
       rowsInside = code.mul(code.ceilDiv(rowsInside, product.depth), code.number(product.depth));
     for (size_t i = depth + 1; i < product.pieces.size(); ++i)
       rowsInside = code.mul(rowsInside, product.pieces[i].count);
-    const Piece &piece = product.pieces[depth];
+    const ReductionPiece &piece = product.pieces[depth];
     Value first = piece.first ? piece.first : code.number(0);
     Value end = piece.end ? piece.end : piece.count;
     return code.fold(first, end, 1, sums, [&](Value i, ValueRange in) {
@@ -134,7 +134,7 @@ struct Emitter {
 };
 } // namespace
 
-SmallVector<Value> emitProduct(Code &code, const Tile &tile, const Product &product) {
+SmallVector<Value> emitProduct(Code &code, const RegisterTile &tile, const TileProduct &product) {
   Value zero = code.spread(code.constantOf(product.accumulator, 0));
   SmallVector<Value> start(product.start);
   if (start.empty())
@@ -157,7 +157,8 @@ static void packPanel(const PanelSource &source, int64_t panel, int64_t width, c
   }
 }
 
-void packPanels(MLIRContext *context, const PanelSource &source, int64_t width, char *target) {
+void packConstantPanels(MLIRContext *context, const PanelSource &source, int64_t width,
+                        char *target) {
   auto pack = source.elementBytes == 1   ? packPanel<uint8_t>
               : source.elementBytes == 2 ? packPanel<uint16_t>
               : source.elementBytes == 4 ? packPanel<uint32_t>
@@ -166,8 +167,8 @@ void packPanels(MLIRContext *context, const PanelSource &source, int64_t width, 
               [&](size_t panel) { pack(source, panel, width, target); });
 }
 
-std::vector<char> packDots(int64_t depth, int64_t rows, int64_t panels, int64_t width,
-                           llvm::function_ref<int64_t(int64_t, int64_t)> number) {
+std::vector<char> packConstantDots(int64_t depth, int64_t rows, int64_t panels, int64_t width,
+                                   llvm::function_ref<int64_t(int64_t, int64_t)> number) {
   int64_t bytes = 4 / depth;
   std::vector<char> packed(panels * rows * width * bytes, 0);
   for (int64_t row = 0; row < rows; ++row)
@@ -180,4 +181,4 @@ std::vector<char> packDots(int64_t depth, int64_t rows, int64_t panels, int64_t 
   return packed;
 }
 
-} // namespace heddle::loop
+} // namespace heddle::lower

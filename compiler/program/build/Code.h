@@ -3,12 +3,12 @@
 // Sizes, indices and offsets are i64 values and fold as they are made. Memory is reached through
 // !program.ptr with a linear element index, so a kernel needs no descriptors and no bufferization.
 // A "lane value" is either a scalar (the same in all lanes) or vector<lanes x T>.
-#ifndef HEDDLE_LOOP_CODE_H
-#define HEDDLE_LOOP_CODE_H
+#ifndef HEDDLE_PROGRAM_BUILD_CODE_H
+#define HEDDLE_PROGRAM_BUILD_CODE_H
 
 #include "compiler/program/Dialect.h"
 
-namespace heddle::loop {
+namespace heddle::program {
 
 using mlir::Type;
 using mlir::Value;
@@ -81,6 +81,6 @@ private:
   Value toMemory(Type element, Value value);
 };
 
-} // namespace heddle::loop
+} // namespace heddle::program
 
-#endif // HEDDLE_LOOP_CODE_H
+#endif // HEDDLE_PROGRAM_BUILD_CODE_H

@@ -5,32 +5,36 @@
 // pieces of the image, one piece per row of the window, so there is no im2col
 // (bench/notes/2026-11-21-register-tiles.md). Integers of 8 bits go through instructions that take
 // `depth` neighbouring elements of the reduction at once (bench/notes/2026-11-21-int8.md).
-#ifndef HEDDLE_LOOP_MICROKERNEL_H
-#define HEDDLE_LOOP_MICROKERNEL_H
+#ifndef HEDDLE_LOWER_CONTRACTION_MICROKERNEL_H
+#define HEDDLE_LOWER_CONTRACTION_MICROKERNEL_H
 
-#include "compiler/loop/Code.h"
 #include "compiler/program/Machine.h"
+#include "compiler/program/build/Code.h"
 
-namespace heddle::loop {
+namespace heddle::lower {
 
-struct Tile {
+using mlir::Value;
+using program::Code;
+using program::Values;
+
+struct RegisterTile {
   int64_t rows;    // of A and of the result
   int64_t vectors; // of B and of the result; each of Code::lanes
 };
 
 /// An outer loop over pieces of the reduction: `count` pieces, `aStep` elements of A apart. All but
 /// [first, end) may be left out, where these are given.
-struct Piece {
+struct ReductionPiece {
   Value count, aStep, first = {}, end = {};
 };
 
-struct Product {
+struct TileProduct {
   mlir::Type element, accumulator;
   Value a;                     // pointer
   llvm::ArrayRef<Value> aRows; // element offset of each row of the tile, at the first piece
   Value b;       // pointer to the packed panel: [reduction / depth][vectors * lanes][depth]
   Value bOffset; // in elements
-  llvm::SmallVector<Piece, 2> pieces;
+  llvm::SmallVector<ReductionPiece, 2> pieces;
   Value length;                        // of the innermost, contiguous run
   int64_t prefetch = 0;                // steps of the innermost run ahead, 0 for none
   Value fetched = {};                  // elements that are needed next: a step fetches
@@ -49,7 +53,8 @@ struct Product {
 };
 
 /// The accumulators, row by row.
-llvm::SmallVector<Value> emitProduct(Code &code, const Tile &tile, const Product &product);
+llvm::SmallVector<Value> emitProduct(Code &code, const RegisterTile &tile,
+                                     const TileProduct &product);
 
 /// Elements of a matrix as packed panels [panels][rows][width] at `target`, which is zero. The one
 /// of a row and a place among the panels' columns is number rows[row] + columns[place] of `bytes`;
@@ -59,13 +64,14 @@ struct PanelSource {
   int64_t elementBytes;
   llvm::SmallVector<int64_t> rows, columns;
 };
-void packPanels(mlir::MLIRContext *context, const PanelSource &source, int64_t width, char *target);
+void packConstantPanels(mlir::MLIRContext *context, const PanelSource &source, int64_t width,
+                        char *target);
 
 /// Integers as panels of which `depth` rows, a divisor of `rows`, fill 32 bits:
 /// [panels][rows / depth][width][depth]. `number(row, place)` gives the integer.
-std::vector<char> packDots(int64_t depth, int64_t rows, int64_t panels, int64_t width,
-                           llvm::function_ref<int64_t(int64_t, int64_t)> number);
+std::vector<char> packConstantDots(int64_t depth, int64_t rows, int64_t panels, int64_t width,
+                                   llvm::function_ref<int64_t(int64_t, int64_t)> number);
 
-} // namespace heddle::loop
+} // namespace heddle::lower
 
-#endif // HEDDLE_LOOP_MICROKERNEL_H
+#endif // HEDDLE_LOWER_CONTRACTION_MICROKERNEL_H
