@@ -25,7 +25,7 @@ module attributes {transform.with_named_sequence, heddle.card = {target = "cpu"}
   transform.named_sequence @schedule(%group: !transform.any_op {transform.readonly},
       %rows: !transform.param<i64> {transform.readonly, heddle.knob = [1, 4],
         heddle.default = 1 : i64}) {
-    transform.loop.rows %group rows %rows : !transform.any_op
+    transform.heddle.rows %group rows %rows : !transform.any_op
     transform.yield
   }
   func.func @example(%x: !x) -> !x {

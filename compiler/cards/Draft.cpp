@@ -70,7 +70,10 @@ static std::string matchOf(graph::GroupOp group, const Card &from, bool isNest) 
   std::vector<std::string> keys;
   for (const warehouse::Key &key : from.keys)
     keys.push_back(key.str());
-  return dtypes + (from.kind.empty() ? "" : "kind = \"" + from.kind + "\", ") +
+  return dtypes +
+         (!from.readsParts   ? ""
+          : *from.readsParts ? "parts = true, "
+                             : "parts = false, ") +
          "key = " + listOf(keys);
 }
 

@@ -37,8 +37,8 @@ static Json describe(const Card &card) {
     json["key"] = textsOf(card.keys);
   if (!card.nests.empty())
     json["nest"] = textsOf(card.nests);
-  if (!card.kind.empty())
-    json["kind"] = card.kind;
+  if (card.readsParts)
+    json["parts"] = *card.readsParts;
   if (!card.dtypes.empty())
     json["dtypes"] = card.dtypes;
   if (!card.least.empty())
@@ -122,8 +122,8 @@ llvm::Expected<graph::GroupOp> findGroup(ModuleOp module, StringRef model, Strin
 
 static Json describe(graph::GroupOp group, const Warehouse &cards, const plan::GroupPlan &made) {
   Json json = {{"name", group.getName().str()}, {"ops", made.ops}, {"loops", made.key}};
-  if (auto kind = group.getKind())
-    json["kind"] = kind->str();
+  if (auto mechanism = group.getMechanism())
+    json["mechanism"] = mechanism->str();
   json["cards"] = Json::array();
   for (const warehouse::Offer &offer : cards.offer(group)) {
     Json line = {{"card", offer.card->name},

@@ -96,9 +96,8 @@ static OwningOpRef<ModuleOp> grouped(const warehouse::Card &card) {
   Operation *terminator = block.getTerminator();
   builder.setInsertionPoint(terminator);
   auto results = llvm::to_vector(terminator->getOperands());
-  auto group = builder.create<graph::GroupOp>(
-      example.getLoc(), terminator->getOperandTypes(), "example",
-      card.kind.empty() ? StringRef(card.mechanism->name) : StringRef(card.kind));
+  auto group = builder.create<graph::GroupOp>(example.getLoc(), terminator->getOperandTypes(),
+                                              "example", card.mechanism->name);
   Block *body = builder.createBlock(&group.getBody());
   for (Operation &op : llvm::make_early_inc_range(block.without_terminator()))
     if (!isa<graph::ConstantOp>(op) && &op != group.getOperation())

@@ -214,7 +214,7 @@ llvm::Error Corpus::addGroup(const Place &place, ArrayRef<Record> trials) {
   json["groups"].push_back({{"key", key},
                             {"sizes", sizes},
                             {"base", base},
-                            {"kind", group.kindName().str()},
+                            {"kind", group.getMechanism().value_or("").str()},
                             {"nest", trials.front().nest},
                             {"models", models},
                             {"ops", features.ops},
@@ -247,7 +247,7 @@ Json Corpus::candidatesOf(graph::GroupOp group, std::vector<Record> trials) {
       leftOut["candidates that failed"] += 1;
       continue;
     }
-    Candidate candidate{group.kindName(), !record.card.empty(), record.knobs};
+    Candidate candidate{group.getMechanism().value_or(""), !record.card.empty(), record.knobs};
     if (candidate.hasCard) {
       auto known = mechanisms.find({record.card, record.cardHash});
       if (known == mechanisms.end()) {

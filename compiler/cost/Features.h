@@ -27,7 +27,7 @@ std::vector<std::string> candidateNames();
 
 /// What is done to the group: a mechanism with its knobs.
 struct Candidate {
-  llvm::StringRef mechanism; // the group's kind, for the default form
+  llvm::StringRef mechanism; // without a card, that which the group is made for
   bool hasCard = false;
   warehouse::KnobValues knobs;
 };

@@ -28,7 +28,7 @@ namespace {
 constexpr StringLiteral kText = R"(
 func.func @main(%x: tensor<MxKxf32>, %y: tensor<MxNxf32>) -> tensor<MxNxf32> {
   %w = graph.constant dense<1.0> : tensor<KxNxf32>
-  %g = graph.group "NAME" {kind = "contraction"} : tensor<MxNxf32> {
+  %g = graph.group "NAME" {mechanism = "contraction"} : tensor<MxNxf32> {
     %NAMEd = graph.matmul %x, %w
       : (tensor<MxKxf32>, tensor<KxNxf32>) -> tensor<MxNxf32> loc("NAME")
     %NAMEe = graph.exp %NAMEd : tensor<MxNxf32>

@@ -3,6 +3,7 @@
 #include "compiler/cost/GroupText.h"
 
 #include "compiler/graph/edit/Sizes.h"
+#include "compiler/records/GroupKey.h"
 #include "compiler/support/Error.h"
 
 #include "mlir/Parser/Parser.h"
@@ -19,6 +20,8 @@ llvm::Expected<OwningOpRef<ModuleOp>> parseGroup(MLIRContext &context, StringRef
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
   if (!module)
     return makeError(ErrorCode::Refused, problem);
+  if (graph::GroupOp group = groupOf(*module))
+    records::readWords(group);
   return module;
 }
 

@@ -63,7 +63,7 @@ protected:
     std::string type = ("tensor<" + rows + "x64xf32" + dims + ">").str();
     module = parseSourceString<ModuleOp>("func.func @main(%x: " + type +
                                              ", %w: tensor<64x64xf32>) -> " + type + R"( {
-      %g = graph.group "dense" {kind = "contraction"} : )" +
+      %g = graph.group "dense" {mechanism = "contraction"} : )" +
                                              type + R"( {
         %d = graph.matmul %x, %w : ()" + type +
                                              ", tensor<64x64xf32>) -> " + type + R"(

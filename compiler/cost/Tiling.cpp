@@ -4,6 +4,7 @@
 #include "compiler/cost/Tiling.h"
 
 #include "compiler/graph/cost/Thresholds.h"
+#include "compiler/mechanism/Mechanism.h"
 
 #include <cmath>
 
@@ -20,8 +21,7 @@ public:
   Tiling of(double flops) {
     double lanes =
         std::max(1.0, static_cast<double>(machine.lanes) * 4 / std::max(1.0, extents.elementBytes));
-    bool hasTile = extents.isProduct && candidate.mechanism != "serial" &&
-                   candidate.mechanism != "pointwise" && candidate.mechanism != "window";
+    bool hasTile = extents.isProduct && !(mechanism && !mechanism->hasTiles);
     tiling.m = hasTile ? knob("m", 1) : 1;
     tiling.n = hasTile ? knob("n", lanes) : lanes;
     tiling.rowTiles = tiles(extents.rows, tiling.m);
@@ -59,7 +59,7 @@ private:
 
   /// Winograd's F(t x t, 3 x 3) multiplies (t + 2)^2 times for t^2 results.
   double savings() const {
-    if (candidate.mechanism != "winograd")
+    if (mechanism != &mechanism::kWinograd)
       return 1;
     double t = knob("tile", 2);
     return (t + 2) * (t + 2) / (extents.taps * t * t);
@@ -80,8 +80,7 @@ private:
   }
 
   double tasks(bool hasTile) const {
-    if (candidate.mechanism == "attention" || candidate.mechanism == "stitch" ||
-        candidate.mechanism == "rows") {
+    if (mechanism && mechanism->takesRows) {
       double rows = knob("rows", 0);
       return extents.batches * (rows > 0 ? tiles(extents.rows, rows) : 1);
     }
@@ -105,6 +104,7 @@ private:
 
   const Extents &extents;
   const Candidate &candidate;
+  const mechanism::Mechanism *mechanism = mechanism::find(candidate.mechanism);
   const program::Machine &machine;
   double elements, workers, panels = 1;
   Tiling tiling;

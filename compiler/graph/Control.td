@@ -64,32 +64,28 @@ def Graph_ScanOp : Graph_Op<"scan", [SingleBlock]> {
 def Graph_GroupOp : Graph_Op<"group", [RecursiveMemoryEffects, SingleBlock, NoRegionArguments]> {
   let summary = "ops that share one kernel";
   let description = [{
-    Made by partition. `name` identifies it in the plan; `kind` says what it was built around, or names the mechanism of
-    the card that claimed it. The chooser adds `card`, `card_hash` and the schedule: a dictionary `loop.schedule` of
-    the mechanism's name, as `form`, and of knobs. Groups of a block with one `region` are launched together. What
+    Made by partition. `name` identifies it in the plan; `mechanism` names the mechanism that it was made for: that of
+    the loops that it is built around, or of the card that claimed it. The chooser adds `card`, `card_hash` and
+    `schedule`, a dictionary of knobs and of the mechanism that carries the group out: the same, or another one that
+    serves it. Groups of a block with one `region` are launched together. What
     mechanisms hold a schedule to is in [cards](cards.md), *Mechanisms*.
   }];
   let constraints = ["GR1: the body ends with graph.yield of as many values as there are results, at least one, of their types.",
                      "GR2: no group is in a group.",
                      "GR3: the body has an op beside its yield, and makes the values that it yields.",
-                     "GR4: `loop.schedule` is a dictionary whose `form` is text.",
+                     "GR4: `schedule` is a dictionary whose `mechanism` is text.",
                      "GR5: ops of the body are those of kernels: neither hosted nor control flow, nor what binds sizes for others."];
-  let arguments = (ins StrAttr:$name, OptionalAttr<StrAttr>:$kind, OptionalAttr<StrAttr>:$card,
-                       OptionalAttr<StrAttr>:$card_hash, OptionalAttr<I64Attr>:$region);
+  let arguments = (ins StrAttr:$name, OptionalAttr<StrAttr>:$mechanism, OptionalAttr<StrAttr>:$card,
+                       OptionalAttr<StrAttr>:$card_hash, OptionalAttr<I64Attr>:$region,
+                       OptionalAttr<DictionaryAttr>:$schedule);
   let results = (outs Variadic<Graph_Tensor>:$results);
   let regions = (region SizedRegion<1>:$body);
-  let builders = [OpBuilder<(ins "::mlir::TypeRange":$results, "::mlir::StringRef":$name, "::mlir::StringRef":$kind)>];
+  let builders = [OpBuilder<(ins "::mlir::TypeRange":$results, "::mlir::StringRef":$name, "::mlir::StringRef":$mechanism)>];
   let extraClassDeclaration = [{
-    static constexpr ::llvm::StringLiteral kSchedule = "loop.schedule";
-    /// "" where partition has not said it.
-    ::mlir::StringRef kindName() { return getKind().value_or(""); }
     /// "" where no card was chosen.
     ::mlir::StringRef cardName() { return getCard().value_or(""); }
-    /// Null where nothing was chosen.
-    ::mlir::DictionaryAttr getSchedule();
-    void setSchedule(::mlir::DictionaryAttr schedule);
-    /// The name of the mechanism that the schedule asks for; "" where nothing was chosen.
-    ::mlir::StringRef getMechanism();
+    /// The name of the mechanism that the schedule asks for; "" before one was chosen.
+    ::mlir::StringRef chosenMechanism();
     /// Forgets card and schedule.
     void clearChoice();
   }];

@@ -51,9 +51,9 @@ LogicalResult ScanOp::verify() {
 }
 
 void GroupOp::build(OpBuilder &builder, OperationState &state, TypeRange results, StringRef name,
-                    StringRef kind) {
-  build(builder, state, results, builder.getStringAttr(name), builder.getStringAttr(kind), {}, {},
-        {});
+                    StringRef mechanism) {
+  build(builder, state, results, builder.getStringAttr(name), builder.getStringAttr(mechanism), {},
+        {}, {}, {});
 }
 
 /// Whether a kernel can compute the op; what cannot is the business of the program around kernels.
@@ -90,29 +90,24 @@ LogicalResult GroupOp::verify() {
       return emitOpError("GR5: '") << op.getName()
                                    << "' cannot be in a kernel, and so in no group; "
                                       "move it out of the group";
-  Attribute schedule = (*this)->getAttr(kSchedule);
-  auto fields = dyn_cast_or_null<DictionaryAttr>(schedule);
-  if (schedule && (!fields || !fields.getAs<StringAttr>("form")))
-    return emitOpError("GR4: '")
-           << kSchedule << "' must be a dictionary with the name of a mechanism, such as {form = "
-           << "\"pointwise\"}, but is " << schedule;
+  DictionaryAttr schedule = getScheduleAttr();
+  if (schedule && !schedule.getAs<StringAttr>(getMechanismAttrName()))
+    return emitOpError("GR4: 'schedule' must be a dictionary with the name of a mechanism, such as "
+                       "{mechanism = \"pointwise\"}, but is ")
+           << schedule;
   return success();
 }
 
-DictionaryAttr GroupOp::getSchedule() { return (*this)->getAttrOfType<DictionaryAttr>(kSchedule); }
-
-void GroupOp::setSchedule(DictionaryAttr schedule) { (*this)->setAttr(kSchedule, schedule); }
-
-StringRef GroupOp::getMechanism() {
-  DictionaryAttr schedule = getSchedule();
-  auto name = schedule ? schedule.getAs<StringAttr>("form") : StringAttr();
-  return name ? name.getValue() : "";
+StringRef GroupOp::chosenMechanism() {
+  DictionaryAttr schedule = getScheduleAttr();
+  auto chosen = schedule ? schedule.getAs<StringAttr>(getMechanismAttrName()) : StringAttr();
+  return chosen ? chosen.getValue() : "";
 }
 
 void GroupOp::clearChoice() {
   removeCardAttr();
   removeCardHashAttr();
-  (*this)->removeAttr(kSchedule);
+  removeScheduleAttr();
 }
 
 } // namespace heddle::graph

@@ -145,8 +145,8 @@ func.func @gr3_outer(%x: tensor<4x8xf32>) {
 // -----
 
 func.func @gr4(%x: tensor<4x8xf32>) {
-  // expected-error @+1 {{GR4: 'loop.schedule' must be a dictionary with the name of a mechanism, such as {form = "pointwise"}, but is {chunk = 4096 : i64}}}
-  %g = graph.group "g" {loop.schedule = {chunk = 4096}} : tensor<4x8xf32> {
+  // expected-error @+1 {{GR4: 'schedule' must be a dictionary with the name of a mechanism, such as {mechanism = "pointwise"}, but is {chunk = 4096 : i64}}}
+  %g = graph.group "g" {schedule = {chunk = 4096}} : tensor<4x8xf32> {
     %e = graph.exp %x : tensor<4x8xf32>
     graph.yield %e : tensor<4x8xf32>
   }

@@ -52,8 +52,7 @@ static Schedule scheduleOf(graph::GroupOp group, DictionaryAttr chosen) {
   Schedule schedule;
   schedule.group = group.getName().str();
   schedule.card = group.cardName();
-  schedule.kind = group.kindName();
-  schedule.mechanism = mechanism::find(schedule.kind);
+  schedule.mechanism = chosen ? mechanism::chosenFor(group) : mechanism::of(group);
   if (chosen) {
     for (NamedAttribute field : chosen)
       if (auto number = dyn_cast<IntegerAttr>(field.getValue()))
@@ -62,18 +61,17 @@ static Schedule scheduleOf(graph::GroupOp group, DictionaryAttr chosen) {
       auto text = chosen.getAs<StringAttr>(name);
       return text ? text.str() : "";
     };
-    schedule.mechanism = mechanism::find(group.getMechanism());
     schedule.source = textOf("source");
     schedule.code = textOf("code");
   }
   return schedule;
 }
 
-Schedule scheduleOf(graph::GroupOp group) { return scheduleOf(group, group.getSchedule()); }
+Schedule scheduleOf(graph::GroupOp group) { return scheduleOf(group, group.getScheduleAttr()); }
 
 std::vector<Version> versionsOf(graph::GroupOp group) {
   std::vector<Version> versions;
-  DictionaryAttr chosen = group.getSchedule();
+  DictionaryAttr chosen = group.getScheduleAttr();
   auto others = chosen ? chosen.getAs<ArrayAttr>(mechanism::kVersions) : ArrayAttr();
   for (Attribute other : others ? others.getValue() : ArrayRef<Attribute>()) {
     auto schedule = cast<DictionaryAttr>(other);
@@ -91,7 +89,7 @@ static Refusal refusal(Block *group, const Schedule &schedule, const program::Ma
   using Kind = Refusal::Kind;
   Emit emit = emitterOf(schedule.mechanism);
   if (!emit)
-    return {Kind::NotServed, "no card serves a group of kind '" + schedule.kind + "' like it"};
+    return {Kind::NotServed, "the group names no mechanism that is known here"};
   if (auto verdict = schedule.mechanism->fits(mechanism::opsOf(*group)); !verdict.isFull())
     return {Kind::NotServed,
             verdict.why.empty()
@@ -125,12 +123,13 @@ std::vector<Settled> settle(func::FuncOp model, const program::Machine &machine)
     if (found.kind != Refusal::Kind::NotServed && found.kind != Refusal::Kind::Numbers)
       return;
     settled.push_back({group.getName().str(),
-                       schedule.mechanism ? schedule.mechanism->name.str() : schedule.kind,
-                       schedule.card, found.why});
+                       schedule.mechanism ? schedule.mechanism->name.str() : "", schedule.card,
+                       found.why});
     Builder builder(group.getContext());
+    auto pointwise = builder.getStringAttr(mechanism::kPointwise.name);
     group.clearChoice();
-    group.setSchedule(builder.getDictionaryAttr(
-        builder.getNamedAttr("form", builder.getStringAttr(mechanism::kPointwise.name))));
+    group.setScheduleAttr(
+        builder.getDictionaryAttr(builder.getNamedAttr(group.getMechanismAttrName(), pointwise)));
   });
   return settled;
 }

@@ -31,14 +31,14 @@ protected:
 !x = tensor<4x8xf32>
 !y = tensor<4x16xf32>
 func.func @main(%x: !x, %w: tensor<8x16xf32>) -> (!y, !y) {
-  %a = graph.group "first" {kind = "contraction", card = "mine", card_hash = "0",
-                            loop.schedule = )" +
+  %a = graph.group "first" {mechanism = "contraction", card = "mine", card_hash = "0",
+                            schedule = )" +
                         schedule + R"(} : !y {
     %p = graph.matmul %x, %w : (!x, tensor<8x16xf32>) -> !y
     graph.yield %p : !y
   }
-  %b = graph.group "second" {kind = "contraction", card = "matmul", card_hash = "0",
-      loop.schedule = {form = "contraction", m = 4 : i64, n = 16 : i64}} : !y {
+  %b = graph.group "second" {mechanism = "contraction", card = "matmul", card_hash = "0",
+      schedule = {mechanism = "contraction", m = 4 : i64, n = 16 : i64}} : !y {
     %p = graph.matmul %x, %w : (!x, tensor<8x16xf32>) -> !y
     graph.yield %p : !y
   }
@@ -60,21 +60,21 @@ func.func @main(%x: !x, %w: tensor<8x16xf32>) -> (!y, !y) {
 };
 
 TEST_F(Settling, leavesWhatMechanismsServe) {
-  EXPECT_TRUE(settle("{form = \"contraction\", m = 4 : i64, n = 16 : i64}").empty());
+  EXPECT_TRUE(settle("{mechanism = \"contraction\", m = 4 : i64, n = 16 : i64}").empty());
   EXPECT_EQ(group("first").cardName(), "mine");
-  EXPECT_EQ(group("first").getMechanism(), "contraction");
+  EXPECT_EQ(group("first").chosenMechanism(), "contraction");
 }
 
 TEST_F(Settling, computesElementByElementWhatNoMechanismServes) {
-  auto settled = settle("{form = \"rows\", rows = 1 : i64}");
+  auto settled = settle("{mechanism = \"rows\", rows = 1 : i64}");
   ASSERT_EQ(settled.size(), 1u);
   EXPECT_EQ(settled[0].group, "first");
   EXPECT_EQ(settled[0].mechanism, "rows");
   EXPECT_EQ(settled[0].card, "mine");
   EXPECT_FALSE(settled[0].why.empty());
   EXPECT_EQ(group("first").cardName(), "");
-  EXPECT_EQ(group("first").getMechanism(), "pointwise");
-  EXPECT_EQ(group("second").getMechanism(), "contraction");
+  EXPECT_EQ(group("first").chosenMechanism(), "pointwise");
+  EXPECT_EQ(group("second").chosenMechanism(), "contraction");
 }
 
 } // namespace

@@ -11,8 +11,7 @@
 namespace heddle::lower {
 
 struct Schedule {
-  const mechanism::Mechanism *mechanism = nullptr; // null: none has the name of the group's kind
-  std::string kind;
+  const mechanism::Mechanism *mechanism = nullptr; // null: the group names none
   std::map<std::string, int64_t> knobs;
   std::string card, group;  // names, for messages
   std::string source, code; // of a kernel written by hand: its file, or "", and the text
@@ -22,7 +21,7 @@ struct Schedule {
   }
 };
 
-/// What the chooser has left on the group; the mechanism of its kind's name if it has chosen
+/// What the chooser has left on the group; the mechanism that it is made for if it has chosen
 /// nothing.
 Schedule scheduleOf(graph::GroupOp group);
 

@@ -13,8 +13,20 @@ static Fit fitsContraction(const Mechanism &, Ops ops, std::string &why) {
   return readProduct(ops, resultsOf(ops), why) ? Fit::Full : Fit::No;
 }
 
+bool isReadInParts(Ops ops) {
+  std::string why;
+  if (llvm::none_of(ops, graph::isContraction))
+    return false;
+  auto product = readProduct(ops, resultsOf(ops), why);
+  return product && product->parts > 1;
+}
+
 static constexpr StringLiteral kKnobs[] = {"m", "n", "panels", "tiles"};
-const Mechanism kContraction = {
-    .name = "contraction", .check = fitsContraction, .knobs = kKnobs, .storesElements = true};
+const Mechanism kContraction = {.name = "contraction",
+                                .check = fitsContraction,
+                                .knobs = kKnobs,
+                                .storesElements = true,
+                                .takesParts = true,
+                                .isSplittable = false};
 
 } // namespace heddle::mechanism

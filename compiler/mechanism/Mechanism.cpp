@@ -36,6 +36,10 @@ const Mechanism *find(StringRef name) {
   return nullptr;
 }
 
+const Mechanism *of(graph::GroupOp group) { return find(group.getMechanism().value_or("")); }
+
+const Mechanism *chosenFor(graph::GroupOp group) { return find(group.chosenMechanism()); }
+
 SmallVector<Operation *> opsOf(Block &group) {
   return llvm::to_vector(llvm::make_pointer_range(group.without_terminator()));
 }

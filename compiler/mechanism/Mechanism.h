@@ -41,6 +41,15 @@ struct Mechanism {
   bool readsProducers = false;
   /// Several of its ops may be read elsewhere, so that a group may grow by what others read too.
   bool storesSeveral = false;
+  /// It computes products in register tiles.
+  bool hasTiles = true;
+  /// A task takes as many rows as the knob `rows` says.
+  bool takesRows = false;
+  /// A part of the ops of its groups is a kernel of it as well, if it has all that are not
+  /// elementwise.
+  bool takesParts = false;
+  /// Its groups are made of what could be several groups. All others are built around one op.
+  bool isSplittable = true;
   /// The file of a call's library, "libdnnl.so.2".
   llvm::StringLiteral library = "";
 
@@ -58,6 +67,10 @@ extern const Mechanism kPointwise, kPlace, kRows, kContraction, kNarrowConv, kWi
 llvm::ArrayRef<const Mechanism *> all();
 /// Null for a name that no mechanism has.
 const Mechanism *find(llvm::StringRef name);
+
+/// The row that the group is made for, and the one that its schedule names; null if none is named.
+const Mechanism *of(graph::GroupOp group);
+const Mechanism *chosenFor(graph::GroupOp group);
 
 /// The ops of a group.
 llvm::SmallVector<mlir::Operation *> opsOf(mlir::Block &group);

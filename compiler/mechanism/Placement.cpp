@@ -8,11 +8,8 @@ using namespace mlir;
 
 namespace heddle::mechanism {
 
-/// What the group's schedule names; null before one was chosen.
-static const Mechanism *mechanismOf(graph::GroupOp group) { return find(group.getMechanism()); }
-
 static bool storesElements(graph::GroupOp group) {
-  const Mechanism *mechanism = mechanismOf(group);
+  const Mechanism *mechanism = chosenFor(group);
   return mechanism && mechanism->storesElements;
 }
 
@@ -52,7 +49,7 @@ Placements placementsOf(graph::GroupOp group) {
 Placements placementsOf(func::FuncOp model) {
   Placements all;
   model.walk([&](graph::GroupOp group) {
-    if (mechanismOf(group) == &kPlace)
+    if (chosenFor(group) == &kPlace)
       for (auto &placement : placementsOf(group))
         all.insert(placement);
   });

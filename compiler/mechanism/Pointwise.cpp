@@ -19,6 +19,9 @@ const Mechanism kPointwise = {.name = "pointwise",
                               .check = fitsPointwise,
                               .knobs = kKnobs,
                               .sharing = kKnobs,
-                              .storesElements = true};
+                              .storesElements = true,
+                              .hasTiles = false,
+                              .takesParts = true,
+                              .isSplittable = false};
 
 } // namespace heddle::mechanism

@@ -58,6 +58,9 @@ struct Product {
 /// what lies between has to be computed element by element or read from memory.
 std::optional<Product> readProduct(Ops ops, mlir::ValueRange results, std::string &why);
 
+/// Whether they have a product that is read in several parts only, as gates are.
+bool isReadInParts(Ops ops);
+
 /// One product, with ops of its shape alone that follow it element by element, and before it at
 /// most a transpose of its right operand. Partial without a product.
 Fit checkPlainProduct(Ops ops, std::string &why);

@@ -25,7 +25,13 @@ static Fit fitsRows(const Mechanism &, Ops ops, std::string &why) {
 }
 
 static constexpr StringLiteral kKnobs[] = {"rows"};
-const Mechanism kRows = {
-    .name = "rows", .check = fitsRows, .knobs = kKnobs, .sharing = kKnobs, .storesElements = true};
+const Mechanism kRows = {.name = "rows",
+                         .check = fitsRows,
+                         .knobs = kKnobs,
+                         .sharing = kKnobs,
+                         .storesElements = true,
+                         .takesRows = true,
+                         .takesParts = true,
+                         .isSplittable = false};
 
 } // namespace heddle::mechanism

@@ -15,6 +15,7 @@ constexpr int64_t kLargest = std::numeric_limits<int32_t>::max();
 /// The schedule of one group.
 struct Reader {
   graph::GroupOp group;
+  StringAttr key = group.getMechanismAttrName();
   const Mechanism *mechanism = nullptr;
 
   InFlightDiagnostic refuse(StringRef label) const {
@@ -22,12 +23,14 @@ struct Reader {
   }
 
   LogicalResult read(DictionaryAttr schedule) {
-    auto form = schedule.getAs<StringAttr>("form");
-    mechanism = form ? find(form) : nullptr;
-    if (mechanism)
-      return readFields(schedule, /*isVersion=*/false);
+    mechanism = chosenFor(group);
+    return mechanism ? readFields(schedule, /*isVersion=*/false)
+                     : refuseName(group.chosenMechanism());
+  }
+
+  LogicalResult refuseName(StringRef name) const {
     auto names = llvm::map_range(all(), [](const Mechanism *each) { return each->name; });
-    return refuse("SK1") << "there is no mechanism '" << (form ? form.getValue() : "")
+    return refuse("SK1") << "there is no mechanism '" << name
                          << "'; known: " << llvm::join(names, ", ");
   }
 
@@ -43,7 +46,7 @@ private:
 
   LogicalResult readField(NamedAttribute field, bool isVersion) const {
     StringRef name = field.getName();
-    if (name == "form" || (isVersion && name == kWhen))
+    if (name == key || (isVersion && name == kWhen))
       return success();
     if (name == kVersions && !isVersion)
       return readVersions(field.getValue());
@@ -74,8 +77,8 @@ private:
       return refuse("SK4") << "'versions' must be a list of schedules, but is " << versions;
     for (Attribute version : list) {
       auto schedule = dyn_cast<DictionaryAttr>(version);
-      auto form = schedule ? schedule.getAs<StringAttr>("form") : StringAttr();
-      if (!form || form.getValue() != mechanism->name)
+      auto named = schedule ? schedule.getAs<StringAttr>(key) : StringAttr();
+      if (!named || named.getValue() != mechanism->name)
         return refuse("SK4") << "a version must be a schedule of '" << mechanism->name
                              << "', as the group's, but is " << version;
       auto bounds = schedule.getAs<DictionaryAttr>(kWhen);
@@ -100,8 +103,11 @@ private:
 LogicalResult verifySchedules(Operation *root) {
   bool isValid = true;
   root->walk([&](graph::GroupOp group) {
-    if (DictionaryAttr schedule = group.getSchedule())
-      isValid &= succeeded(Reader{group}.read(schedule));
+    Reader reader{group};
+    if (auto name = group.getMechanism(); name && !of(group))
+      isValid &= succeeded(reader.refuseName(*name));
+    if (DictionaryAttr schedule = group.getScheduleAttr())
+      isValid &= succeeded(reader.read(schedule));
   });
   return success(isValid);
 }

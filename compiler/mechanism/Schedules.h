@@ -1,7 +1,7 @@
 // Schedules: what the rows of the table hold the schedules of groups to. The verifier of
 // graph.group knows no mechanisms; whoever takes a planned graph asks here.
 //
-// SK1: `form` is the name of a mechanism.
+// SK1: `mechanism`, of a group and of its schedule, is the name of a mechanism.
 // SK2: each other name is a knob of the mechanism; of a kernel any name is, beside `source` and
 //      `code`.
 // SK3: a knob is an i64 from 1 to 2^31 - 1; one that is left out leaves the number to lower. A

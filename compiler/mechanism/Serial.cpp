@@ -31,6 +31,7 @@ static Fit fitsSerial(const Mechanism &, Ops ops, std::string &why) {
   return Fit::Full;
 }
 
-const Mechanism kSerial = {.name = "serial", .check = fitsSerial};
+const Mechanism kSerial = {
+    .name = "serial", .check = fitsSerial, .hasTiles = false, .isSplittable = false};
 
 } // namespace heddle::mechanism

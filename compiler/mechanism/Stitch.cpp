@@ -76,6 +76,7 @@ static Fit fitsStitch(const Mechanism &, Ops ops, std::string &why) {
 }
 
 static constexpr StringLiteral kKnobs[] = {"m", "n", "panels", "rows"};
-const Mechanism kStitch = {.name = "stitch", .check = fitsStitch, .knobs = kKnobs};
+const Mechanism kStitch = {
+    .name = "stitch", .check = fitsStitch, .knobs = kKnobs, .takesRows = true};
 
 } // namespace heddle::mechanism

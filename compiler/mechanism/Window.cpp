@@ -100,7 +100,12 @@ static Fit fitsWindow(const Mechanism &, Ops ops, std::string &why) {
 }
 
 static constexpr StringLiteral kKnobs[] = {"pixels"};
-const Mechanism kWindow = {
-    .name = "window", .check = fitsWindow, .knobs = kKnobs, .storesElements = true};
+const Mechanism kWindow = {.name = "window",
+                           .check = fitsWindow,
+                           .knobs = kKnobs,
+                           .storesElements = true,
+                           .hasTiles = false,
+                           .takesParts = true,
+                           .isSplittable = false};
 
 } // namespace heddle::mechanism

@@ -200,8 +200,8 @@ static std::optional<Claim> begin(Block &block, const Scores &scores,
   for (Operation *op : moves)
     copies.add(op, all);
   all.insert(copies.made.begin(), copies.made.end());
-  Claim claim{inOrder(all), mechanism::kAttentionGradient.name.str()};
-  if (!cards.takes(claim.ops, mechanism::kAttentionGradient, claim.form) || !isWanted(claim)) {
+  Claim claim{inOrder(all), &mechanism::kAttentionGradient};
+  if (!cards.takes(claim.ops, *claim.mechanism) || !isWanted(claim)) {
     copies.takeBack();
     return std::nullopt;
   }

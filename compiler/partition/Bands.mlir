@@ -4,12 +4,12 @@
 
 // A mask of two products, as those of layers share one: each leaves out what is 0.
 // CHECK-LABEL: func.func @shared
-// CHECK: graph.group {{.*}} {kind = "contraction"}
+// CHECK: graph.group {{.*}} {mechanism = "contraction"}
 // CHECK: graph.iota
 // CHECK: graph.greater_equal
 // CHECK: graph.select
 // CHECK: graph.matmul
-// CHECK: graph.group {{.*}} {kind = "contraction"}
+// CHECK: graph.group {{.*}} {mechanism = "contraction"}
 // CHECK: graph.iota
 // CHECK: graph.less_equal
 // CHECK: graph.select

@@ -15,7 +15,8 @@ static constexpr int64_t kMostParts = 4;
 
 void Partitioner::joinGates() {
   for (size_t i = 0, count = groups.size(); i < count; ++i)
-    if (options.fuses && !groups[i].members.empty() && groups[i].is(Kind::Contraction))
+    if (options.fuses && !groups[i].members.empty() && groups[i].is(mechanism::kContraction) &&
+        !groups[i].isGates)
       joinReaders(groups[i]);
 }
 
@@ -25,8 +26,8 @@ Group *Partitioner::openGroupOf(Operation *op) {
   if (known == groupOf.end())
     return nullptr;
   Group &group = groups[known->second];
-  bool isOpen = !group.isClaimed && group.alsoRead.empty() &&
-                (group.is(Kind::Pointwise) || group.is(Kind::Contraction));
+  bool isOpen = !group.isClaimed && !group.isGates && group.alsoRead.empty() &&
+                (group.is(mechanism::kPointwise) || group.is(mechanism::kContraction));
   return isOpen ? &group : nullptr;
 }
 
@@ -50,7 +51,7 @@ SetVector<Operation *> Partitioner::readersOf(ArrayRef<Operation *> slices) {
   SetVector<Operation *> taken;
   for (Operation *slice : slices) {
     Group *group = openGroupOf(slice);
-    if (!group || !group->is(Kind::Pointwise) || !group->onlySlices ||
+    if (!group || !group->is(mechanism::kPointwise) || !group->onlySlices ||
         graph::dimsOf(group->root()->getResult(0)) != graph::dimsOf(slice->getResult(0)))
       return {};
     taken.insert(group->members.begin(), group->members.end());
@@ -115,18 +116,21 @@ bool Partitioner::joinIfFits(Group &product, Ops taken) {
     Operation *reader = known == groupOf.end() ? user : groups[known->second].root();
     return taken.contains(user) || places.at(reader) > places.at(last);
   };
-  bool fits = taken.size() <= kMostOps && !isRefused(last, partition::nameOf(Kind::Gates)) &&
+  bool fits = taken.size() <= kMostOps && !isRefused(last, kGates) &&
               llvm::all_of(taken, [&](Operation *op) {
                 return isWanted(op, last) && llvm::all_of(op->getUsers(), isBehind);
               });
-  fits = fits && serves(Kind::Gates, taken);
+  fits = fits && serves(mechanism::kContraction, taken);
   if (fits)
     join(product, taken, last);
   return fits;
 }
 
 void Partitioner::join(Group &product, const SetVector<Operation *> &taken, Operation *last) {
-  Group made{partition::nameOf(Kind::Gates).str(), {}, {}, {}, false, true};
+  Group made;
+  made.mechanism = &mechanism::kContraction;
+  made.onlyElementwise = false;
+  made.isGates = true;
   size_t index = &product - groups.data();
   for (Operation *op : taken) {
     llvm::erase(groups[groupOf.at(op)].members, op);

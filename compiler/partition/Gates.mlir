@@ -6,14 +6,14 @@
 module {
 // A gated linear unit.
 // CHECK-LABEL: @gated
-// CHECK: graph.group "y" {kind = "gates"}
+// CHECK: graph.group "y" {mechanism = "contraction"}
 // CHECK-NEXT: graph.matmul
 // CHECK-COUNT-2: graph.slice
 // CHECK: graph.mul
 // CHECK-NOT: graph.group
 // REFUSED-LABEL: @gated
-// REFUSED: graph.group "product" {kind = "contraction"}
-// REFUSED: graph.group "y" {kind = "pointwise"}
+// REFUSED: graph.group "product" {mechanism = "contraction"}
+// REFUSED: graph.group "y" {mechanism = "pointwise"}
 func.func @gated(%x: tensor<4x8xf32>, %w: tensor<8x32xf32>) -> tensor<4x16xf32> {
   %product = graph.matmul %x, %w : (tensor<4x8xf32>, tensor<8x32xf32>) -> tensor<4x32xf32> loc("product")
   %a = graph.slice %product {starts = #graph.dims<0, 0>, steps = array<i64: 1, 1>} : (tensor<4x32xf32>) -> tensor<4x16xf32>
@@ -25,8 +25,9 @@ func.func @gated(%x: tensor<4x8xf32>, %w: tensor<8x32xf32>) -> tensor<4x16xf32> 
 
 // Parts of different sizes.
 // CHECK-LABEL: @unequal_parts
-// CHECK: graph.group "product" {kind = "contraction"}
-// CHECK-NOT: "gates"
+// CHECK: graph.group "product" {mechanism = "contraction"}
+// CHECK-NEXT: graph.matmul
+// CHECK-NEXT: graph.yield
 func.func @unequal_parts(%x: tensor<4x8xf32>, %w: tensor<8x32xf32>) -> (tensor<4x8xf32>, tensor<4x24xf32>) {
   %product = graph.matmul %x, %w : (tensor<4x8xf32>, tensor<8x32xf32>) -> tensor<4x32xf32> loc("product")
   %a = graph.slice %product {starts = #graph.dims<0, 0>, steps = array<i64: 1, 1>} : (tensor<4x32xf32>) -> tensor<4x8xf32>
@@ -38,8 +39,9 @@ func.func @unequal_parts(%x: tensor<4x8xf32>, %w: tensor<8x32xf32>) -> (tensor<4
 
 // Others read the whole product.
 // CHECK-LABEL: @read_whole
-// CHECK: graph.group "product" {kind = "contraction"}
-// CHECK-NOT: "gates"
+// CHECK: graph.group "product" {mechanism = "contraction"}
+// CHECK-NEXT: graph.matmul
+// CHECK-NEXT: graph.yield
 func.func @read_whole(%x: tensor<4x8xf32>, %w: tensor<8x32xf32>) -> (tensor<4x16xf32>, tensor<4x32xf32>) {
   %product = graph.matmul %x, %w : (tensor<4x8xf32>, tensor<8x32xf32>) -> tensor<4x32xf32> loc("product")
   %a = graph.slice %product {starts = #graph.dims<0, 0>, steps = array<i64: 1, 1>} : (tensor<4x32xf32>) -> tensor<4x16xf32>
@@ -50,7 +52,7 @@ func.func @read_whole(%x: tensor<4x8xf32>, %w: tensor<8x32xf32>) -> (tensor<4x16
 
 // The cell of an LSTM: its state and its output are two results of one group.
 // CHECK-LABEL: @two_results
-// CHECK: graph.group "h" {kind = "gates"} : tensor<4x16xf32>, tensor<4x16xf32>
+// CHECK: graph.group "h" {mechanism = "contraction"} : tensor<4x16xf32>, tensor<4x16xf32>
 // CHECK: graph.yield %{{.*}}, %{{.*}}
 // CHECK-NOT: graph.group
 func.func @two_results(%x: tensor<4x8xf32>, %w: tensor<8x48xf32>, %state: tensor<4x16xf32>) -> (tensor<4x16xf32>, tensor<4x16xf32>) {
@@ -67,7 +69,7 @@ func.func @two_results(%x: tensor<4x8xf32>, %w: tensor<8x48xf32>, %state: tensor
 
 // What is read elsewhere in any case does not keep its other reader out.
 // CHECK-LABEL: @also_yielded
-// CHECK: graph.group "y" {kind = "gates"} : tensor<4x16xf32>, tensor<4x16xf32>
+// CHECK: graph.group "y" {mechanism = "contraction"} : tensor<4x16xf32>, tensor<4x16xf32>
 // CHECK-NOT: graph.group
 func.func @also_yielded(%x: tensor<4x8xf32>, %w: tensor<8x32xf32>) -> (tensor<4x16xf32>, tensor<4x16xf32>) {
   %product = graph.matmul %x, %w : (tensor<4x8xf32>, tensor<8x32xf32>) -> tensor<4x32xf32> loc("product")

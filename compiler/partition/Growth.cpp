@@ -45,7 +45,7 @@ private:
   Claim growOn(Claim begun) {
     several = true;
     members = begun.ops;
-    mechanism = mechanism::find(begun.form);
+    mechanism = begun.mechanism;
     archive = isConvex(members) ? std::move(begun) : Claim();
     if (!archive.ops.empty()) {
       do
@@ -76,11 +76,11 @@ private:
     return std::move(archive);
   }
 
-  Fit fitOf(ArrayRef<Operation *> ops, std::string &form) const {
+  /// What cards make of the ops, and the mechanism by which they do.
+  std::pair<Fit, const mechanism::Mechanism *> fitOf(ArrayRef<Operation *> ops) const {
     if (!mechanism)
-      return cards.fit(ops, form, several);
-    form = mechanism->name;
-    return cards.takes(ops, *mechanism, form) ? Fit::Full : Fit::No;
+      return cards.fit(ops, several);
+    return {cards.takes(ops, *mechanism) ? Fit::Full : Fit::No, mechanism};
   }
 
   /// Whether no path leads out of these ops and back, through other claims as a whole too.
@@ -116,10 +116,12 @@ private:
           continue;
         SmallVector<Operation *> rest(archive.ops);
         llvm::erase(rest, op);
-        std::string form;
-        if (rest.empty() || fitOf(rest, form) != Fit::Full)
+        if (rest.empty())
           continue;
-        archive = {std::move(rest), form};
+        auto [fit, found] = fitOf(rest);
+        if (fit != Fit::Full)
+          continue;
+        archive = {std::move(rest), found};
         isShrinking = true;
         break;
       }
@@ -157,13 +159,12 @@ private:
         llvm::upper_bound(wider, op,
                           [&](Operation *a, Operation *b) { return places.at(a) < places.at(b); }),
         op);
-    std::string form;
-    Fit fit = fitOf(wider, form);
+    auto [fit, found] = fitOf(wider);
     if (fit == Fit::No)
       return false;
     members = std::move(wider);
     if (fit == Fit::Full && (!several || isConvex(members)))
-      archive = {members, form};
+      archive = {members, found};
     return true;
   }
 

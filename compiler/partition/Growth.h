@@ -15,8 +15,8 @@ inline constexpr size_t kMostCopied = 4;
 /// A subgraph that some card takes as a whole. Results of several of its ops may be read elsewhere
 /// if the card's mechanism stores them; then no such reader leads back into it.
 struct Claim {
-  llvm::SmallVector<mlir::Operation *> ops; // operands first
-  std::string form;                         // the mechanism of the card
+  llvm::SmallVector<mlir::Operation *> ops;        // operands first
+  const mechanism::Mechanism *mechanism = nullptr; // of the card
 };
 
 /// What growth asks of an op or of a claim.

@@ -9,13 +9,13 @@
 !r = tensor<2x8x1xf32>
 module {
 // CHECK-LABEL: @attention
-// CHECK: graph.group "y" {kind = "attention"}
+// CHECK: graph.group "y" {mechanism = "attention"}
 // CHECK-COUNT-2: graph.matmul
 // CHECK-NOT: graph.group
 // REFUSED-LABEL: @attention
-// REFUSED: graph.group "scores" {kind = "contraction"}
-// REFUSED: graph.group "p" {kind = "rows"}
-// REFUSED: graph.group "y" {kind = "contraction"}
+// REFUSED: graph.group "scores" {mechanism = "contraction"}
+// REFUSED: graph.group "p" {mechanism = "rows"}
+// REFUSED: graph.group "y" {mechanism = "contraction"}
 func.func @attention(%q: !q, %k: !k, %v: !q, %scale: tensor<f32>) -> !q {
   %product = graph.matmul %q, %k : (!q, !k) -> !s
   %scales = graph.broadcast %scale : (tensor<f32>) -> !s
@@ -33,8 +33,8 @@ func.func @attention(%q: !q, %k: !k, %v: !q, %scale: tensor<f32>) -> !q {
 
 // What can be the epilogue of another product is given back; so is the view at the rim.
 // CHECK-LABEL: @given_back
-// CHECK: graph.group "q" {kind = "contraction"}
-// CHECK: graph.group "y" {kind = "attention"}
+// CHECK: graph.group "q" {mechanism = "contraction"}
+// CHECK: graph.group "y" {mechanism = "attention"}
 // CHECK: graph.reshape
 // CHECK-NOT: graph.group
 func.func @given_back(%x: !q, %w: tensor<2x4x4xf32>, %b: !q, %k: !k, %v: !q) -> tensor<16x4xf32> {
@@ -82,14 +82,14 @@ func.func @read_elsewhere(%q: !q, %k: !k, %v: !q) -> (!q, !s) {
 // What the gradient reads of the softmax it computes again, so that nobody stores it; where it
 // must not, both read the same one.
 // CHECK-LABEL: @gradient
-// CHECK: graph.group "y" {kind = "attention"}
-// CHECK: %[[g:.*]]:3 = graph.group "dk" {kind = "attention_gradient"} : tensor<2x8x4xf32>, tensor<2x8x4xf32>, tensor<2x8x4xf32>
+// CHECK: graph.group "y" {mechanism = "attention"}
+// CHECK: %[[g:.*]]:3 = graph.group "dk" {mechanism = "attention_gradient"} : tensor<2x8x4xf32>, tensor<2x8x4xf32>, tensor<2x8x4xf32>
 // CHECK-COUNT-5: graph.matmul
 // CHECK-NOT: graph.group
 // GRADIENT-LABEL: @gradient
-// GRADIENT: graph.group "p" {kind = "rows"}
-// GRADIENT: graph.group "y" {kind = "contraction"}
-// GRADIENT: graph.group "dv" {kind = "contraction"}
+// GRADIENT: graph.group "p" {mechanism = "rows"}
+// GRADIENT: graph.group "y" {mechanism = "contraction"}
+// GRADIENT: graph.group "dv" {mechanism = "contraction"}
 // GRADIENT-NOT: graph.exp
 func.func @gradient(%q: !q, %k: !q, %v: !q, %w: !q) -> (!q, !q, !q, !q) {
   %kt = graph.transpose %k {permutation = array<i64: 0, 2, 1>} : (!q) -> !k

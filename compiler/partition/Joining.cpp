@@ -12,50 +12,29 @@ namespace heddle::partition {
 
 using graph::DimVector;
 
-/// The mechanism that carries out groups of this kind.
-static const mechanism::Mechanism &mechanismOf(Kind kind) {
-  switch (kind) {
-  case Kind::Pointwise:
-    return mechanism::kPointwise;
-  case Kind::Rows:
-    return mechanism::kRows;
-  case Kind::Contraction:
-  case Kind::Gates:
-    return mechanism::kContraction;
-  case Kind::Window:
-    return mechanism::kWindow;
-  case Kind::Serial:
-    return mechanism::kSerial;
-  case Kind::Stitch:
-    return mechanism::kStitch;
-  }
-  llvm_unreachable("all kinds have a mechanism");
-}
-
-bool Partitioner::serves(Kind kind, Ops ops) const {
+bool Partitioner::serves(const Mechanism &mechanism, Ops ops) const {
   auto ordered = ops.takeVector();
   llvm::sort(ordered, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
-  return servesInOrder(kind, ordered);
+  return servesInOrder(mechanism, ordered);
 }
 
-bool Partitioner::servesInOrder(Kind kind, ArrayRef<Operation *> ordered) const {
-  const mechanism::Mechanism &mechanism = mechanismOf(kind);
+bool Partitioner::servesInOrder(const Mechanism &mechanism, ArrayRef<Operation *> ordered) const {
   return mechanism.fits(ordered).isFull() &&
-         (!options.cards || options.cards->takes(ordered, mechanism, partition::nameOf(kind)));
+         (!options.cards || options.cards->takes(ordered, mechanism));
 }
 
-/// Whether the kind's mechanism serves the group with the op. Where it does not serve what the op
+/// Whether the mechanism serves the group with the op. Where it does not serve what the op
 /// would be added to either, all is computed element by element, which any op allows.
-bool Partitioner::mayGrow(Kind kind, Operation *op, const Group &group) const {
+bool Partitioner::mayGrow(const Mechanism &mechanism, Operation *op, const Group &group) const {
   Ops before(group.members.begin(), group.members.end()), after(before);
   after.insert(op);
-  if (serves(kind, after))
+  if (serves(mechanism, after))
     return true;
-  if (kind == Kind::Rows) // a pass over the row for each reduction
+  if (&mechanism == &mechanism::kRows) // a pass over the row for each reduction
     return false;
-  if (!group.is(kind))
+  if (!group.is(mechanism))
     before = Ops(&op, &op + 1);
-  return !serves(kind, before);
+  return !serves(mechanism, before);
 }
 
 static bool isSliced(Operation *op) {
@@ -68,27 +47,26 @@ bool Partitioner::mayJoin(Operation *op, Group &group) {
       group.members.size() >= kMostOps || isAlone(op) || !isWanted(op, root) ||
       graph::rowsOf(op) != graph::rowsOf(root))
     return false;
-  if (group.is(Kind::Serial)) { // which stores all elements of the first operand anyway
+  if (group.is(mechanism::kSerial)) { // which stores all elements of the first operand anyway
     Ops all(group.members.begin(), group.members.end());
     all.insert(op);
-    return !isRefused(root, group.kind) && serves(Kind::Serial, all);
+    return !isRefused(root, group.mechanism->name) && serves(mechanism::kSerial, all);
   }
   if (isAlone(root))
     return false;
-  Kind kind = kindOf(op);
-  bool bringsKind = kind != Kind::Pointwise;
+  const Mechanism *brought = mechanismOf(op);
+  bool bringsLoops = brought != &mechanism::kPointwise;
   // A product that is read in parts is for Gates.cpp.
-  bool isAsked = isAskedFor(op, root) && !(kind == Kind::Contraction && isSliced(op));
-  if (isRefused(root, bringsKind ? partition::nameOf(kind) : StringRef(group.kind)) ||
+  bool isAsked = isAskedFor(op, root) && !(brought == &mechanism::kContraction && isSliced(op));
+  if (isRefused(root, (bringsLoops ? brought : group.mechanism)->name) ||
       !(isAsked || pays(op, group)))
     return false;
-  if (bringsKind)
-    return (group.is(Kind::Pointwise) || (kind == Kind::Rows && group.is(Kind::Rows))) &&
-           mayGrow(kind, op, group);
-  for (Kind built : {Kind::Rows, Kind::Contraction, Kind::Window})
-    if (group.is(built))
-      return mayGrow(built, op, group);
-  return true; // element by element
+  if (bringsLoops)
+    return (group.is(mechanism::kPointwise) ||
+            (brought == &mechanism::kRows && group.is(mechanism::kRows))) &&
+           mayGrow(*brought, op, group);
+  // Element by element, any op may join.
+  return group.is(mechanism::kPointwise) || mayGrow(*group.mechanism, op, group);
 }
 
 /// What a product's epilogue reads in place: memory, in another shape or a part of it.
@@ -99,14 +77,15 @@ static bool isReadOnce(Operation *op) {
   // A product, a window or a sampled op reads its operand from memory, often and out of order.
   for (OpOperand &use : op->getUses()) {
     Operation *user = use.getOwner();
-    Kind kind = kindOf(user);
+    const Mechanism *reader = mechanismOf(user);
     if (auto product = dyn_cast<graph::MatmulOp>(user);
         product && (use.getOperandNumber() == 0 || isa<graph::SelectOp>(op)))
       return mechanism::leavesOut(product) ||
              (isa<graph::TransposeOp>(op) && mechanism::transposedLeft(product));
     if (isa<graph::MatmulOp>(user))
       return isa<graph::TransposeOp>(op) && !op->getOperand(0).getDefiningOp<graph::ConstantOp>();
-    if (kind == Kind::Contraction || kind == Kind::Window || kind == Kind::Serial || isAlone(user))
+    if (reader == &mechanism::kContraction || reader == &mechanism::kWindow ||
+        reader == &mechanism::kSerial || isAlone(user))
       return false;
     bool isData = !isa<graph::IotaOp, graph::BroadcastOp>(op) &&
                   isa<graph::GatherOp, graph::GatherElementsOp, graph::GatherNdOp, graph::ResizeOp,
@@ -150,7 +129,7 @@ bool Partitioner::isRepeated(Operation *op, Group &group) {
   for (size_t i = 0; i < sources.size() && i < kMostOps; ++i) {
     Operation *source = sources[i];
     isCostly |= isExpensive(source) || checksIndex(source);
-    if (source != op && source->hasOneUse() && kindOf(source) == Kind::Rows &&
+    if (source != op && source->hasOneUse() && mechanismOf(source) == &mechanism::kRows &&
         mayJoin(source, group))
       return false;
     if (graph::isElementwise(source) || isRead(source) || isa<graph::TransposeOp>(source))
@@ -174,7 +153,7 @@ static bool narrowsProduct(Operation *op) {
 
 /// Whether every path from op to the root goes through ops that keep the place.
 bool Partitioner::readOnlyElementwise(Operation *op, Group &group) {
-  bool mayRead = kindOf(op) == Kind::Contraction;
+  bool mayRead = mechanismOf(op) == &mechanism::kContraction;
   return llvm::all_of(op->getUsers(),
                       [&](Operation *user) { return graph::isElementwise(user); }) &&
          llvm::all_of(group.members, [&](Operation *member) {
@@ -201,14 +180,14 @@ bool Partitioner::pays(Operation *op, Group &group) {
   if (!isReadOnce(op) || isRepeated(op, group))
     return false;
   DimVector dims = graph::dimsOf(op->getResult(0));
-  bool isStored = group.is(Kind::Contraction) || group.is(Kind::Window);
-  Kind kind = kindOf(op);
-  if (kind == Kind::Rows)
+  bool isStored = group.is(mechanism::kContraction) || group.is(mechanism::kWindow);
+  const Mechanism *brought = mechanismOf(op);
+  if (brought == &mechanism::kRows)
     return true;
   // What makes an element of many others is computed once for each element of the result.
-  if (kind != Kind::Pointwise || !graph::reducedAxes(op).empty())
-    return group.is(Kind::Pointwise) &&
-           (kind == Kind::Contraction ? group.onlySlices : group.onlyElementwise) &&
+  if (brought != &mechanism::kPointwise || !graph::reducedAxes(op).empty())
+    return group.is(mechanism::kPointwise) &&
+           (brought == &mechanism::kContraction ? group.onlySlices : group.onlyElementwise) &&
            dims == group.domain && readOnlyElementwise(op, group);
   // What a slice or a view reads lies in memory.
   if (isStored)
@@ -216,7 +195,7 @@ bool Partitioner::pays(Operation *op, Group &group) {
   // What can be an epilogue is no prologue: each pass over the row would compute it again, and a
   // product stores its result where a concat wants it.
   bool isBetterBehind =
-      group.is(Kind::Rows) || (!group.onlySlices && narrowsProduct(op)) ||
+      group.is(mechanism::kRows) || (!group.onlySlices && narrowsProduct(op)) ||
       llvm::any_of(op->getUsers(), [](Operation *user) { return isa<graph::ConcatOp>(user); });
   if (isBetterBehind && graph::isElementwise(op) && llvm::any_of(op->getOperands(), [&](Value in) {
         return graph::followsProduct(in) && graph::dimsOf(in) == dims;

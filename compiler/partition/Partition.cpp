@@ -26,24 +26,22 @@ using namespace mlir;
 
 namespace heddle::partition {
 
-StringRef nameOf(Kind kind) {
-  switch (kind) {
-  case Kind::Pointwise:
-    return "pointwise";
-  case Kind::Rows:
-    return "rows";
-  case Kind::Contraction:
-    return "contraction";
-  case Kind::Window:
-    return "window";
-  case Kind::Serial:
-    return "serial";
-  case Kind::Stitch:
-    return "stitch";
-  case Kind::Gates:
-    return "gates";
-  }
-  llvm_unreachable("all kinds have names");
+SmallVector<StringRef, 2> stepsOf(graph::GroupOp group) {
+  SmallVector<StringRef, 2> steps;
+  const Mechanism *made = mechanism::of(group);
+  // What a stitch gives beside its root is its product's, and no sibling's.
+  if (group.getNumResults() > 1 && made != &mechanism::kStitch)
+    steps.push_back(kSeveral);
+  auto ops = mechanism::opsOf(group.getBody().front());
+  if (made)
+    steps.push_back(made == &mechanism::kContraction && mechanism::isReadInParts(ops) ? kGates
+                                                                                      : made->name);
+  return steps;
+}
+
+bool isSplittable(StringRef step) {
+  const Mechanism *made = mechanism::find(step);
+  return made ? made->isSplittable : step == kSeveral || step == kGates;
 }
 
 using graph::DimVector;
@@ -80,22 +78,22 @@ static bool readsInPlace(Operation *op) {
   return graph::isElementwise(op) || isa<graph::TransposeOp>(op) || !graph::reducedAxes(op).empty();
 }
 
-Kind kindOf(Operation *op) {
+const Mechanism *mechanismOf(Operation *op) {
   if (auto conv = dyn_cast<graph::ConvOp>(op))
-    return isDepthwise(conv) ? Kind::Window : Kind::Contraction;
+    return isDepthwise(conv) ? &mechanism::kWindow : &mechanism::kContraction;
   if (isa<graph::MatmulOp>(op))
-    return Kind::Contraction;
+    return &mechanism::kContraction;
   if (isa<graph::PoolOp>(op))
-    return Kind::Window;
+    return &mechanism::kWindow;
   if (!graph::reducedAxes(op).empty())
-    return foldsTrailing(op) ? Kind::Rows : Kind::Pointwise;
+    return foldsTrailing(op) ? &mechanism::kRows : &mechanism::kPointwise;
   if (isa<graph::ScatterElementsOp, graph::ScatterNdOp>(op))
-    return Kind::Serial;
-  return Kind::Pointwise;
+    return &mechanism::kSerial;
+  return &mechanism::kPointwise;
 }
 
 bool isAlone(Operation *op) {
-  return kindOf(op) == Kind::Serial ||
+  return mechanismOf(op) == &mechanism::kSerial ||
          isa<graph::DynamicBroadcastOp, graph::DynamicSliceOp, graph::RangeOp,
              graph::ConvTransposeOp, graph::ConvFilterGradientOp, graph::UnpoolOp, graph::ArgMaxOp,
              graph::ArgMinOp>(op);
@@ -154,8 +152,8 @@ bool Partitioner::isAskedFor(Operation *op, Operation *root) const {
              1;
 }
 
-bool Partitioner::isRefused(Operation *root, StringRef kind) const {
-  return options.refused.count({sourceNameOf(root), kind.str()}) > 0;
+bool Partitioner::isRefused(Operation *root, StringRef step) const {
+  return options.refused.count({sourceNameOf(root), step.str()}) > 0;
 }
 
 void Partitioner::takeClaims() {
@@ -163,7 +161,7 @@ void Partitioner::takeClaims() {
     return;
   auto isClaimWanted = [&](const Claim &claim) {
     Operation *root = claim.ops.back();
-    return !isRefused(root, claim.form) &&
+    return !isRefused(root, claim.mechanism->name) &&
            llvm::all_of(claim.ops, [&](Operation *op) { return isWanted(op, root); });
   };
   std::vector<Claim> begun = beginAttentionGradients(block, *options.cards, isClaimWanted);
@@ -175,7 +173,8 @@ void Partitioner::takeClaims() {
       continue;
     for (Operation *op : claim.ops)
       groupOf[op] = groups.size();
-    Group group{claim.form, {}, llvm::to_vector(llvm::reverse(claim.ops)), {}, false, true, true};
+    Group group{
+        claim.mechanism, {}, llvm::to_vector(llvm::reverse(claim.ops)), {}, false, true, true};
     for (Operation *op : claim.ops)
       for (Value made : op->getResults())
         if (op != root && llvm::any_of(made.getUsers(), [&](Operation *user) {
@@ -257,12 +256,11 @@ void Partitioner::assign(Operation *op) {
     if (auto reshape = dyn_cast<graph::ReshapeOp>(op))
       return; // a view
     index = groups.size();
-    groups.push_back({"pointwise", graph::dimsOf(op->getResult(0)), {}, {}});
+    groups.push_back({&mechanism::kPointwise, graph::dimsOf(op->getResult(0)), {}, {}});
   }
   Group &group = groups[index];
-  Kind kind = kindOf(op);
-  if (kind != Kind::Pointwise)
-    group.kind = partition::nameOf(kind).str();
+  if (const Mechanism *brought = mechanismOf(op); brought != &mechanism::kPointwise)
+    group.mechanism = brought;
   bool isInPlace = graph::isElementwise(op) || graph::isFree(op);
   group.onlyElementwise &= isInPlace;
   group.onlySlices &= isInPlace || isa<graph::SliceOp>(op);
@@ -279,7 +277,7 @@ void Partitioner::wrap() {
     llvm::append_range(results, group.alsoRead);
     OpBuilder builder(root);
     auto wrapped = builder.create<graph::GroupOp>(root->getLoc(), TypeRange(ValueRange(results)),
-                                                  uniqueName(root), group.kind);
+                                                  uniqueName(root), group.mechanism->name);
     Block *body = builder.createBlock(&wrapped.getBody());
     for (Operation *member : llvm::reverse(group.members))
       member->moveBefore(body, body->end());
@@ -290,6 +288,8 @@ void Partitioner::wrap() {
     builder.create<graph::YieldOp>(root->getLoc(), results);
   }
 }
+
+static constexpr StringLiteral kLayers[] = {"fusion", "stitch", "siblings", "regions"};
 
 namespace {
 /// Options have the names of `heddle compile --without`; by default no card claims anything.
@@ -305,7 +305,7 @@ struct PartitionPass : PassWrapper<PartitionPass, OperationPass<ModuleOp>> {
 
   LogicalResult initialize(MLIRContext *context) override {
     for (StringRef layer : without)
-      if (!llvm::is_contained({"fusion", "stitch", "siblings", "regions"}, layer))
+      if (!llvm::is_contained(kLayers, layer))
         return emitOptionalError(UnknownLoc::get(context), "heddle-partition: no layer '", layer,
                                  "'; there are fusion, stitch, siblings and regions");
     if (!hasCards)

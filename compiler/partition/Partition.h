@@ -6,12 +6,14 @@
 
 namespace heddle::partition {
 
-/// What a group is built around; the chooser offers cards for it.
-enum class Kind { Pointwise, Rows, Contraction, Window, Serial, Stitch, Gates };
-llvm::StringRef nameOf(Kind kind);
-
-/// In place of a kind: groups that are one because they walk the same elements (Options::refused).
-inline constexpr llvm::StringLiteral kSeveral = "several";
+/// Steps that make groups larger and have no mechanism of their own: groups that are one because
+/// they walk the same elements, and products with their readers in parts.
+inline constexpr llvm::StringLiteral kSeveral = "several", kGates = "gates";
+/// The names of steps, or of the mechanism, that made a group of more than one: any of them can be
+/// refused (Options::refused), the first of them first.
+llvm::SmallVector<llvm::StringRef, 2> stepsOf(graph::GroupOp group);
+/// Whether the step made a group of what could be several.
+bool isSplittable(llvm::StringRef step);
 
 /// Names of ops, by the name of the group that they are in.
 using Members = std::map<std::string, std::set<std::string>>;
@@ -38,7 +40,7 @@ struct Options {
   bool stitches = true;
   /// Whether groups that walk the same elements or rows become one with several results.
   bool joinsSiblings = true;
-  /// Name and kind of groups that turned out to be no kernel, or not worth it: such are not made.
+  /// Name and step of groups that turned out to be no kernel, or not worth it: such are not made.
   std::set<std::pair<std::string, std::string>> refused;
   /// With a plan: the region of each group that is launched together with others.
   std::optional<std::map<std::string, int64_t>> regions;

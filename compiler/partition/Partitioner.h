@@ -11,8 +11,10 @@
 
 namespace heddle::partition {
 
-/// What a group is built around that the op is the root of.
-Kind kindOf(mlir::Operation *op);
+using mechanism::Mechanism;
+
+/// The mechanism that a group is made for when it is built around the op.
+const Mechanism *mechanismOf(mlir::Operation *op);
 /// No kernel computes it: the program around the kernels does, or it is a view.
 bool isHost(mlir::Operation *op);
 /// Must stand alone: others neither join it nor does it join others.
@@ -22,15 +24,16 @@ bool isWidening(mlir::Operation *op);
 /// Elementwise or not, it takes many instructions an element.
 bool isExpensive(mlir::Operation *op);
 struct Group {
-  std::string kind;
+  const Mechanism *mechanism = nullptr;
   graph::DimVector domain;                      // of the root's result
   llvm::SmallVector<mlir::Operation *> members; // last to first
   llvm::SmallVector<mlir::Value> alsoRead;      // besides the root's results, by others
   bool onlyElementwise = true;                  // besides broadcasts and constants
   bool onlySlices = true;                       // besides these, and elementwise ops
   bool isClaimed = false;                       // by a card: nothing joins it
+  bool isGates = false;                         // a product and its readers in parts
 
-  bool is(Kind wanted) const { return kind == nameOf(wanted); }
+  bool is(const Mechanism &wanted) const { return mechanism == &wanted; }
   mlir::Operation *root() const { return members.front(); }
 };
 
@@ -41,14 +44,13 @@ public:
 
 private:
   using Ops = llvm::SetVector<mlir::Operation *>;
-  /// Whether the kind's mechanism serves these ops and, where there are cards, one of them is for
-  /// them.
-  bool serves(Kind kind, Ops ops) const;
+  /// Whether the mechanism serves these ops and, where there are cards, one of them is for them.
+  bool serves(const Mechanism &mechanism, Ops ops) const;
   /// The same of ops that are in order, operands first.
-  bool servesInOrder(Kind kind, llvm::ArrayRef<mlir::Operation *> ordered) const;
+  bool servesInOrder(const Mechanism &mechanism, llvm::ArrayRef<mlir::Operation *> ordered) const;
   bool isWanted(mlir::Operation *op, mlir::Operation *root) const;
   bool isAskedFor(mlir::Operation *op, mlir::Operation *root) const;
-  bool isRefused(mlir::Operation *root, llvm::StringRef kind) const;
+  bool isRefused(mlir::Operation *root, llvm::StringRef step) const;
 
   // Layer I.
   void takeClaims();
@@ -56,7 +58,7 @@ private:
   void giveTransposesToProducts();
   std::optional<size_t> groupOfUsers(mlir::Operation *op);
   bool isRepeated(mlir::Operation *op, Group &group);
-  bool mayGrow(Kind kind, mlir::Operation *op, const Group &group) const;
+  bool mayGrow(const Mechanism &mechanism, mlir::Operation *op, const Group &group) const;
   bool mayJoin(mlir::Operation *op, Group &group);
   bool pays(mlir::Operation *op, Group &group);
   bool readOnlyElementwise(mlir::Operation *op, Group &group);
@@ -92,10 +94,11 @@ private:
   bool joinOneSibling(mlir::Operation *later, Sequence &sequence);
   llvm::SetVector<mlir::Operation *> siblingsBefore(mlir::Operation *later, Sequence &sequence);
   bool areSiblings(const Group &earlier, const Group &later);
-  std::optional<Kind> kindOfSiblings(const Group &earlier, const Group &later) const;
+  /// Null if they are none.
+  const Mechanism *mechanismOfSiblings(const Group &earlier, const Group &later) const;
   bool areJoinsWanted(const Group &earlier, const Group &later) const;
   bool isJoinAskedFor(const Group &earlier, const Group &later) const;
-  void joinSibling(Group &earlier, Group &later, Kind kind);
+  void joinSibling(Group &earlier, Group &later, const Mechanism &mechanism);
   mlir::Operation *headOf(mlir::Operation *op);
 
   mlir::Block &block;

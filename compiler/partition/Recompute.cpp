@@ -33,7 +33,7 @@ void Partitioner::giveToReaders(Group &group) {
 /// but has its ops in those of others. Where a node of the model stands for more ops than these,
 /// its name does not say that of them.
 bool Partitioner::isWantedByReaders(const Group &group) const {
-  if (!group.is(Kind::Pointwise) || group.isClaimed || group.members.empty())
+  if (!group.is(mechanism::kPointwise) || group.isClaimed || group.members.empty())
     return false;
   if (options.joined.count(graph::sourceName(group.root()->getLoc())))
     return llvm::all_of(group.members, [](Operation *op) { return op->getNumResults() == 1; });
@@ -51,14 +51,14 @@ bool Partitioner::isWantedByReaders(const Group &group) const {
 }
 
 bool Partitioner::isCheap(const Group &group) const {
-  if (!group.is(Kind::Pointwise) || !group.onlyElementwise || group.isClaimed ||
+  if (!group.is(mechanism::kPointwise) || !group.onlyElementwise || group.isClaimed ||
       group.members.empty() || group.members.size() > kMostCopied || !options.fuses)
     return false;
   Value result = group.root()->getResult(0);
   int64_t bytes = 0; // of an element of all that it reads
   for (Operation *member : group.members) {
     if (isExpensive(member) || member->hasAttr(graph::kIsStored) || member->getNumResults() != 1 ||
-        isRefused(member, group.kind))
+        isRefused(member, group.mechanism->name))
       return false;
     for (Value operand : member->getOperands()) {
       Operation *source = operand.getDefiningOp();

@@ -3,9 +3,9 @@
 
 module {
 // CHECK-LABEL: @independent
-// CHECK: graph.group "a" {kind = "contraction", region = 0 : i64}
-// CHECK: graph.group "b" {kind = "contraction", region = 0 : i64}
-// CHECK: graph.group "y" {kind = "pointwise"}
+// CHECK: graph.group "a" {mechanism = "contraction", region = 0 : i64}
+// CHECK: graph.group "b" {mechanism = "contraction", region = 0 : i64}
+// CHECK: graph.group "y" {mechanism = "pointwise"}
 func.func @independent(%x: tensor<4x8xf32>, %w: tensor<8x16xf32>, %v: tensor<8x16xf32>) -> tensor<4x16xf32> {
   %a = graph.matmul %x, %w : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32> loc("a")
   %b = graph.matmul %x, %v : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32> loc("b")

@@ -81,7 +81,8 @@ static bool areColumns(ArrayRef<Operation *> members, ValueRange results) {
 static bool isColumns(const Group &group) {
   SmallVector<Value> results(group.root()->getResults());
   llvm::append_range(results, group.alsoRead);
-  return group.is(Kind::Pointwise) && !group.onlyElementwise && areColumns(group.members, results);
+  return group.is(mechanism::kPointwise) && !group.onlyElementwise &&
+         areColumns(group.members, results);
 }
 
 /// The dimensions of the elements that a group walks: of what it reduces, if it does.
@@ -93,31 +94,32 @@ static DimVector walkedBy(const Group &group) {
 }
 
 /// What the two are together, where each is elementwise or reduces rows, or both reduce columns.
-std::optional<Kind> Partitioner::kindOfSiblings(const Group &earlier, const Group &later) const {
+const Mechanism *Partitioner::mechanismOfSiblings(const Group &earlier, const Group &later) const {
   if (!earlier.isClaimed && !later.isClaimed && isColumns(earlier) && isColumns(later)) {
     SmallVector<Operation *> all(later.members);
     all.append(earlier.members);
     DimVector walked = walkedBy(later);
     bool fits = walked == walkedBy(earlier) && haveCommonData(earlier, later, walked) &&
                 areColumns(all, {});
-    return fits ? std::optional(Kind::Pointwise) : std::nullopt;
+    return fits ? &mechanism::kPointwise : nullptr;
   }
   auto isOpen = [](const Group &group) {
-    return !group.isClaimed &&
-           (group.is(Kind::Rows) || (group.is(Kind::Pointwise) && group.onlyElementwise));
+    return !group.isClaimed && (group.is(mechanism::kRows) ||
+                                (group.is(mechanism::kPointwise) && group.onlyElementwise));
   };
   if (!isOpen(earlier) || !isOpen(later))
-    return std::nullopt;
-  Kind kind = earlier.is(Kind::Rows) || later.is(Kind::Rows) ? Kind::Rows : Kind::Pointwise;
+    return nullptr;
+  bool hasRows = earlier.is(mechanism::kRows) || later.is(mechanism::kRows);
+  const Mechanism *made = hasRows ? &mechanism::kRows : &mechanism::kPointwise;
   DimVector first = walkedBy(earlier), second = walkedBy(later);
   bool walkTheSame = first == second && haveCommonData(earlier, later, first);
-  if (walkTheSame || kind == Kind::Pointwise)
-    return walkTheSame ? std::optional(kind) : std::nullopt;
+  if (walkTheSame || !hasRows)
+    return walkTheSame ? made : nullptr;
   // A number for each row, and the reductions that it is made of or for.
-  const Group &other = earlier.is(Kind::Rows) ? later : earlier;
+  const Group &other = earlier.is(mechanism::kRows) ? later : earlier;
   DimVector numbers = graph::dimsOf(other.root()->getResult(0));
-  bool areNumbers = other.is(Kind::Pointwise) && haveCommonData(earlier, later, numbers);
-  return areNumbers ? std::optional(kind) : std::nullopt;
+  bool areNumbers = other.is(mechanism::kPointwise) && haveCommonData(earlier, later, numbers);
+  return areNumbers ? made : nullptr;
 }
 
 /// Whether rows are many enough that a task takes whole ones, or the whole is small, or the kernel
@@ -186,22 +188,24 @@ bool Partitioner::isJoinAskedFor(const Group &earlier, const Group &later) const
 /// Whether the two, of which one does not need the other's whole result, are better one.
 bool Partitioner::areSiblings(const Group &earlier, const Group &later) {
   Operation *root = later.root();
-  auto kind = kindOfSiblings(earlier, later);
-  if (!kind || llvm::all_of(later.members, isWidening) ||
+  const Mechanism *made = mechanismOfSiblings(earlier, later);
+  if (!made || llvm::all_of(later.members, isWidening) ||
       graph::rowsOf(earlier.root()) != graph::rowsOf(root) ||
       earlier.members.size() + later.members.size() > kMostOps || isAlone(root) ||
       isAlone(earlier.root()) || !areJoinsWanted(earlier, later) || isRefused(root, kSeveral) ||
-      isRefused(root, partition::nameOf(*kind)))
+      isRefused(root, made->name))
     return false;
   SmallVector<Operation *> all(later.members);
   all.append(earlier.members);
   size_t streams = inputsOf(all).size() + readElsewhere(block, all, root).size() + 1;
-  bool areFit = *kind != Kind::Rows || (fillsWorkers(root, later) && fillsWorkers(root, earlier) &&
-                                        hasFormForRows(root, earlier, later));
+  bool areFit =
+      made != &mechanism::kRows || (fillsWorkers(root, later) && fillsWorkers(root, earlier) &&
+                                    hasFormForRows(root, earlier, later));
   bool pays = streams <= kMostStreams && areFit;
   // Without a card a group is computed element by element, or by columns.
   SmallVector<Operation *> inOrder(llvm::reverse(all));
-  bool isServed = servesInOrder(*kind, inOrder) || (*kind == Kind::Pointwise && isColumns(later));
+  bool isServed =
+      servesInOrder(*made, inOrder) || (made == &mechanism::kPointwise && isColumns(later));
   return (pays || isJoinAskedFor(earlier, later)) && isServed;
 }
 
@@ -226,7 +230,7 @@ SetVector<Operation *> Partitioner::siblingsBefore(Operation *later, Sequence &s
   return SetVector<Operation *>(found.begin(), found.end());
 }
 
-void Partitioner::joinSibling(Group &earlier, Group &later, Kind kind) {
+void Partitioner::joinSibling(Group &earlier, Group &later, const Mechanism &mechanism) {
   size_t index = groupOf.at(later.root());
   for (Operation *member : earlier.members)
     groupOf[member] = index;
@@ -234,7 +238,7 @@ void Partitioner::joinSibling(Group &earlier, Group &later, Kind kind) {
   // In the model's order, whichever groups were joined first.
   std::sort(later.members.begin() + 1, later.members.end(),
             [this](Operation *a, Operation *b) { return places.at(a) > places.at(b); });
-  later.kind = partition::nameOf(kind).str();
+  later.mechanism = &mechanism;
   later.alsoRead = readElsewhere(block, later.members, later.root());
   later.onlyElementwise &= earlier.onlyElementwise;
   later.onlySlices &= earlier.onlySlices;
@@ -248,9 +252,9 @@ bool Partitioner::joinOneSibling(Operation *later, Sequence &sequence) {
     Group &earlier = groups[groupOf.at(head)];
     if (!areSiblings(earlier, group) || !sequence.mayJoin(head, later))
       continue;
-    Kind kind = *kindOfSiblings(earlier, group);
+    const Mechanism *made = mechanismOfSiblings(earlier, group);
     sequence.join(head, later);
-    joinSibling(earlier, group, kind);
+    joinSibling(earlier, group, *made);
     return true;
   }
   return false;

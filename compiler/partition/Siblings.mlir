@@ -5,12 +5,12 @@
 
 module {
 // CHECK-LABEL: @one_reads_the_other
-// CHECK: graph.group "b" {kind = "pointwise"} : tensor<8x16xf32>, tensor<8x16xf32>
+// CHECK: graph.group "b" {mechanism = "pointwise"} : tensor<8x16xf32>, tensor<8x16xf32>
 // CHECK-NOT: graph.group
 // CHECK: graph.yield %[[B:.*]], %[[A:.*]] :
 // REFUSED-LABEL: @one_reads_the_other
 // REFUSED: graph.group "a"
-// REFUSED: graph.group "b" {kind = "pointwise"} : tensor<8x16xf32> {
+// REFUSED: graph.group "b" {mechanism = "pointwise"} : tensor<8x16xf32> {
 func.func @one_reads_the_other(%x: tensor<8x16xf32>, %y: tensor<8x16xf32>) -> (tensor<8x16xf32>, tensor<8x16xf32>) {
   %a = graph.add %x, %y : tensor<8x16xf32> loc("a")
   %b = graph.mul %a, %y : tensor<8x16xf32> loc("b")
@@ -18,7 +18,7 @@ func.func @one_reads_the_other(%x: tensor<8x16xf32>, %y: tensor<8x16xf32>) -> (t
 }
 
 // CHECK-LABEL: @both_read_a_tensor
-// CHECK: graph.group "b" {kind = "pointwise"} : tensor<8x16xf32>, tensor<8x16xf32>
+// CHECK: graph.group "b" {mechanism = "pointwise"} : tensor<8x16xf32>, tensor<8x16xf32>
 func.func @both_read_a_tensor(%x: tensor<8x16xf32>, %y: tensor<8x16xf32>) -> (tensor<8x16xf32>, tensor<8x16xf32>) {
   %a = graph.exp %x : tensor<8x16xf32> loc("a")
   %b = graph.add %x, %y : tensor<8x16xf32> loc("b")
@@ -49,7 +49,7 @@ func.func @only_a_vector(%x: tensor<8x16xf32>, %y: tensor<8x16xf32>, %v: tensor<
 
 // A new weight and two moments.
 // CHECK-LABEL: @adam
-// CHECK: %[[W:.*]]:3 = graph.group "w" {kind = "pointwise"} : tensor<64xf32>, tensor<64xf32>, tensor<64xf32>
+// CHECK: %[[W:.*]]:3 = graph.group "w" {mechanism = "pointwise"} : tensor<64xf32>, tensor<64xf32>, tensor<64xf32>
 // CHECK-NOT: graph.group
 // CHECK: return %[[W]]#0, %[[W]]#1, %[[W]]#2
 func.func @adam(%w: tensor<64xf32>, %m: tensor<64xf32>, %v: tensor<64xf32>, %g: tensor<64xf32>, %rate: tensor<f32>) -> (tensor<64xf32>, tensor<64xf32>, tensor<64xf32>) {
@@ -66,7 +66,7 @@ func.func @adam(%w: tensor<64xf32>, %m: tensor<64xf32>, %v: tensor<64xf32>, %g: 
 
 // What the reduction takes is stored by its kernel.
 // CHECK-LABEL: @reduced_and_stored
-// CHECK: graph.group "sum" {kind = "rows"} : tensor<32xf32>, tensor<32x64xf32>
+// CHECK: graph.group "sum" {mechanism = "rows"} : tensor<32xf32>, tensor<32x64xf32>
 func.func @reduced_and_stored(%x: tensor<32x64xf32>, %y: tensor<32x64xf32>) -> (tensor<32x64xf32>, tensor<32xf32>) {
   %a = graph.add %x, %y : tensor<32x64xf32> loc("a")
   %sum = graph.reduce_sum %a {axes = array<i64: 1>} : (tensor<32x64xf32>) -> tensor<32xf32> loc("sum")
@@ -75,7 +75,7 @@ func.func @reduced_and_stored(%x: tensor<32x64xf32>, %y: tensor<32x64xf32>) -> (
 
 // Several reductions of the same rows, and a number for each row that follows from one of them.
 // CHECK-LABEL: @reductions_of_rows
-// CHECK: graph.group "last" {kind = "rows"} : tensor<32x1xf32>, tensor<32x1xf32>
+// CHECK: graph.group "last" {mechanism = "rows"} : tensor<32x1xf32>, tensor<32x1xf32>
 // CHECK-NOT: graph.group
 // CHECK: return
 func.func @reductions_of_rows(%x: tensor<32x64xf32>) -> (tensor<32x1xf32>, tensor<32x1xf32>) {
@@ -87,8 +87,8 @@ func.func @reductions_of_rows(%x: tensor<32x64xf32>) -> (tensor<32x1xf32>, tenso
 
 // One long row would leave the workers without tasks that an elementwise group has.
 // CHECK-LABEL: @one_row
-// CHECK: graph.group "a" {kind = "pointwise"}
-// CHECK: graph.group "sum" {kind = "rows"}
+// CHECK: graph.group "a" {mechanism = "pointwise"}
+// CHECK: graph.group "sum" {mechanism = "rows"}
 func.func @one_row(%x: tensor<1x65536xf32>, %y: tensor<1x65536xf32>) -> (tensor<1x65536xf32>, tensor<1xf32>) {
   %a = graph.add %x, %y : tensor<1x65536xf32> loc("a")
   %sum = graph.reduce_sum %a {axes = array<i64: 1>} : (tensor<1x65536xf32>) -> tensor<1xf32> loc("sum")
@@ -97,7 +97,7 @@ func.func @one_row(%x: tensor<1x65536xf32>, %y: tensor<1x65536xf32>) -> (tensor<
 
 // What reads a part of the group and is read by nothing of it runs after it.
 // CHECK-LABEL: @reader_in_between
-// CHECK: graph.group "b" {kind = "pointwise"} : tensor<8x16xf32>, tensor<8x16xf32>
+// CHECK: graph.group "b" {mechanism = "pointwise"} : tensor<8x16xf32>, tensor<8x16xf32>
 // CHECK: graph.group "turned"
 func.func @reader_in_between(%x: tensor<8x16xf32>, %y: tensor<8x16xf32>) -> (tensor<16x8xf32>, tensor<8x16xf32>) {
   %a = graph.add %x, %y : tensor<8x16xf32> loc("a")
@@ -121,7 +121,7 @@ func.func @would_close_a_cycle(%x: tensor<16x16xf32>, %y: tensor<16x16xf32>) -> 
 
 // Two reductions down the columns of what both read.
 // CHECK-LABEL: @reductions_of_columns
-// CHECK: graph.group "b" {kind = "pointwise"} : tensor<16xf32>, tensor<16xf32>
+// CHECK: graph.group "b" {mechanism = "pointwise"} : tensor<16xf32>, tensor<16xf32>
 // CHECK-NOT: graph.group
 // CHECK: return
 func.func @reductions_of_columns(%x: tensor<64x16xf32>, %y: tensor<64x16xf32>) -> (tensor<16xf32>, tensor<16xf32>) {
@@ -133,7 +133,7 @@ func.func @reductions_of_columns(%x: tensor<64x16xf32>, %y: tensor<64x16xf32>) -
 
 // One row that is long enough for pieces, which the kernel shares among workers.
 // CHECK-LABEL: @least_and_largest_of_a_long_row
-// CHECK: graph.group "b" {kind = "rows"} : tensor<f32>, tensor<f32>
+// CHECK: graph.group "b" {mechanism = "rows"} : tensor<f32>, tensor<f32>
 // CHECK-NOT: graph.group
 // CHECK: return
 func.func @least_and_largest_of_a_long_row(%x: tensor<4194304xf32>) -> (tensor<f32>, tensor<f32>) {

@@ -12,7 +12,7 @@ namespace heddle::partition {
 /// Apollo's Layer II: the rows of a product's result and the reductions over them.
 void Partitioner::stitchAll() {
   for (Group &rows : groups)
-    if (rows.is(Kind::Rows))
+    if (rows.is(mechanism::kRows))
       for (Operation *member : rows.members)
         if (Group *product = productBefore(member, rows)) {
           stitch(*product, rows);
@@ -25,7 +25,7 @@ void Partitioner::stitchAll() {
 Group *Partitioner::productBefore(Operation *fold, Group &rows) {
   ArrayRef<int64_t> axes = graph::reducedAxes(fold);
   Operation *root = rows.root();
-  if (axes.size() != 1 || !options.fuses || isRefused(root, partition::nameOf(Kind::Stitch)))
+  if (axes.size() != 1 || !options.fuses || isRefused(root, mechanism::kStitch.name))
     return nullptr;
   graph::DimVector dims = graph::dimsOf(fold->getOperand(0));
   for (Operation *member : rows.members)
@@ -36,13 +36,13 @@ Group *Partitioner::productBefore(Operation *fold, Group &rows) {
         continue;
       Group &product = groups[known->second];
       bool fits =
-          product.is(Kind::Contraction) && product.root() == last &&
+          product.is(mechanism::kContraction) && !product.isGates && product.root() == last &&
           product.members.size() + rows.members.size() <= kMostOps &&
           llvm::all_of(product.members, [&](Operation *op) { return isWanted(op, root); }) &&
           llvm::all_of(last->getUsers(), [&](Operation *user) { return isReadRight(user, rows); });
       llvm::SetVector<Operation *> all(product.members.begin(), product.members.end());
       all.insert(rows.members.begin(), rows.members.end());
-      if (fits && serves(Kind::Stitch, all))
+      if (fits && serves(mechanism::kStitch, all))
         return &product;
     }
   return nullptr;
@@ -72,7 +72,7 @@ void Partitioner::stitch(Group &product, Group &rows) {
     groupOf[member] = index;
   rows.members.append(product.members);
   llvm::sort(rows.members, [&](Operation *a, Operation *b) { return places.at(a) > places.at(b); });
-  rows.kind = partition::nameOf(Kind::Stitch).str();
+  rows.mechanism = &mechanism::kStitch;
   product.members.clear();
 }
 

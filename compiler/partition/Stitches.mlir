@@ -4,14 +4,14 @@
 
 module {
 // CHECK-LABEL: @product_and_its_rows
-// CHECK: graph.group "y" {kind = "stitch"}
+// CHECK: graph.group "y" {mechanism = "stitch"}
 // CHECK-NEXT: graph.matmul
 // CHECK: graph.reduce_max
 // CHECK: graph.exp
 // CHECK-NOT: graph.group
 // REFUSED-LABEL: @product_and_its_rows
-// REFUSED: graph.group "product" {kind = "contraction"}
-// REFUSED: graph.group "y" {kind = "rows"}
+// REFUSED: graph.group "product" {mechanism = "contraction"}
+// REFUSED: graph.group "y" {mechanism = "rows"}
 func.func @product_and_its_rows(%x: tensor<4x8xf32>, %w: tensor<8x16xf32>) -> tensor<4x16xf32> {
   %product = graph.matmul %x, %w : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32> loc("product")
   %max = graph.reduce_max %product {axes = array<i64: 1>, keep_dims = true} : (tensor<4x16xf32>) -> tensor<4x1xf32>
@@ -23,8 +23,8 @@ func.func @product_and_its_rows(%x: tensor<4x8xf32>, %w: tensor<8x16xf32>) -> te
 
 // A residual that others read later is a second result.
 // CHECK-LABEL: @a_second_result
-// CHECK: graph.group "y" {kind = "stitch"} : tensor<4x1xf32>, tensor<4x16xf32>
-// CHECK: graph.group "z" {kind = "pointwise"}
+// CHECK: graph.group "y" {mechanism = "stitch"} : tensor<4x1xf32>, tensor<4x16xf32>
+// CHECK: graph.group "z" {mechanism = "pointwise"}
 func.func @a_second_result(%x: tensor<4x8xf32>, %w: tensor<8x16xf32>) -> (tensor<4x1xf32>, tensor<4x16xf32>) {
   %product = graph.matmul %x, %w : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32> loc("product")
   %y = graph.reduce_max %product {axes = array<i64: 1>, keep_dims = true} : (tensor<4x16xf32>) -> tensor<4x1xf32> loc("y")
@@ -34,9 +34,9 @@ func.func @a_second_result(%x: tensor<4x8xf32>, %w: tensor<8x16xf32>) -> (tensor
 
 // One that is read before the rows end would make a cycle.
 // CHECK-LABEL: @read_before
-// CHECK: graph.group "product" {kind = "contraction"}
-// CHECK: graph.group "z" {kind = "contraction"}
-// CHECK: graph.group "y" {kind = "rows"}
+// CHECK: graph.group "product" {mechanism = "contraction"}
+// CHECK: graph.group "z" {mechanism = "contraction"}
+// CHECK: graph.group "y" {mechanism = "rows"}
 func.func @read_before(%x: tensor<4x8xf32>, %w: tensor<8x16xf32>, %v: tensor<16x16xf32>) -> (tensor<4x16xf32>, tensor<4x1xf32>) {
   %product = graph.matmul %x, %w : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32> loc("product")
   %z = graph.matmul %product, %v : (tensor<4x16xf32>, tensor<16x16xf32>) -> tensor<4x16xf32> loc("z")

@@ -268,16 +268,17 @@ Json Explainer::groupOf(int64_t number) {
   graph::GroupOp group = groups[number];
   Json json = {{"number", number}, {"name", group.getName().str()}, {"ops", opsOf(group)}};
   json["key"] = graph::loopNestOf(group).str();
-  json["kind"] = group.kindName().str();
+  json["made_for"] = group.getMechanism().value_or("").str();
   json["region"] = group.getRegion() ? Json(*group.getRegion()) : Json(nullptr);
   json["card"] = group.getCard() ? Json(group.cardName().str()) : Json(nullptr);
   json["card_hash"] = group.getCardHash().value_or("").str();
-  json["form"] = simpler.count(group.getName().str()) ? "pointwise" : group.kindName().str();
   json["knobs"] = settings["knobs"].value(group.getName().str(), Json::object());
   json["versions"] = settings["versions"].value(group.getName().str(), Json::array());
   bool isFallback = simpler.count(group.getName().str());
-  if (StringRef mechanism = group.getMechanism(); !mechanism.empty() && !isFallback)
-    json["form"] = mechanism.str();
+  const mechanism::Mechanism *used = isFallback            ? &mechanism::kPointwise
+                                     : group.getSchedule() ? mechanism::chosenFor(group)
+                                                           : mechanism::of(group);
+  json["mechanism"] = used ? used->name.str() : "";
   json["is_fallback"] = isFallback;
   json["offers"] = Json::array();
   for (const warehouse::Offer &offer : cards.offer(group))

@@ -73,7 +73,7 @@ namespace {
 /// The plan without recomputation, and what is tried with it.
 class Arrangement {
 public:
-  Arrangement(Compiled &compiled, Measured plain, std::vector<graph::Recomputation> &again,
+  Arrangement(Compiled &compiled, Measured plain, std::vector<plan::Recomputation> &again,
               llvm::function_ref<llvm::Error()> choose)
       : compiled(compiled), planned(compiled.graph->clone()), plain(std::move(plain)), again(again),
         choose(choose), need(this->plain.need) {}
@@ -122,7 +122,7 @@ private:
   llvm::Error carryOut(plan::Rematerialisation found) {
     compiled.graph = planned->clone();
     again = std::move(found.all);
-    auto problem = graph::recompute(compiled.graph->lookupSymbol<func::FuncOp>("main"), again);
+    auto problem = plan::recompute(compiled.graph->lookupSymbol<func::FuncOp>("main"), again);
     if (problem)
       return makeError(ErrorCode::Internal,
                        "internal error: group '" + problem->first + "': " + problem->second);
@@ -138,14 +138,14 @@ private:
   Compiled &compiled;
   OwningOpRef<ModuleOp> planned;
   Measured plain;
-  std::vector<graph::Recomputation> &again;
+  std::vector<plan::Recomputation> &again;
   llvm::function_ref<llvm::Error()> choose;
   MemoryNeed need; // of what `compiled` holds
 };
 } // namespace
 
 llvm::Error arrangeMemory(Compiled &compiled, MemoryGoal goal,
-                          std::vector<graph::Recomputation> &again,
+                          std::vector<plan::Recomputation> &again,
                           llvm::function_ref<llvm::Error()> choose) {
   auto measured = measure(compiled);
   if (!measured)

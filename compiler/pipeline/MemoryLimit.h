@@ -2,8 +2,8 @@
 #ifndef HEDDLE_PIPELINE_MEMORYLIMIT_H
 #define HEDDLE_PIPELINE_MEMORYLIMIT_H
 
-#include "compiler/graph/edit/Recompute.h"
 #include "compiler/pipeline/Pipeline.h"
+#include "compiler/plan/Recompute.h"
 
 namespace heddle {
 
@@ -29,7 +29,7 @@ struct MemoryGoal {
 /// they are then, and `choose` chooses for all groups anew. A plan that already says what is
 /// computed again is only held against the limit.
 llvm::Error arrangeMemory(Compiled &compiled, MemoryGoal goal,
-                          std::vector<graph::Recomputation> &again,
+                          std::vector<plan::Recomputation> &again,
                           llvm::function_ref<llvm::Error()> choose);
 
 } // namespace heddle

@@ -58,7 +58,7 @@ struct CompileOptions {
 
 /// A group that was made and then split again, since its kernel could not be made or did not pay.
 struct Feedback {
-  std::string group, kind, why;
+  std::string group, step, why;
 };
 
 /// A group whose mechanism does not serve it, and that is computed element by element instead.

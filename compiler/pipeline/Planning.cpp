@@ -39,9 +39,9 @@ static partition::Options groupsOf(const plan::Plan &given, const CompileOptions
   groups.packs = !options.without.count("regions");
   for (auto &[node, fusion] : given.fusion)
     (fusion == "apart" ? groups.apart : groups.joined).insert(node);
-  for (auto &[name, kinds] : given.split)
-    for (const std::string &kind : kinds)
-      groups.refused.insert({name, kind});
+  for (auto &[name, steps] : given.split)
+    for (const std::string &step : steps)
+      groups.refused.insert({name, step});
   if (!given.groups.empty())
     groups.regions.emplace();
   for (const plan::GroupPlan &group : given.groups) {
@@ -84,7 +84,7 @@ static llvm::Error checkFusion(const Compiled &compiled) {
 /// not have made, to those that it shall not make again. A plan's own groups stay as they are where
 /// that is possible at all, however slow; so does what computes results of others `again`.
 static llvm::Expected<bool> findRefused(Compiled &compiled, const plan::Plan &given, bool isAdvised,
-                                        ArrayRef<graph::Recomputation> again,
+                                        ArrayRef<plan::Recomputation> again,
                                         partition::Options &groups) {
   using Kind = lower::Refusal::Kind;
   bool isNew = false;
@@ -98,18 +98,15 @@ static llvm::Expected<bool> findRefused(Compiled &compiled, const plan::Plan &gi
     if (isAgain ||
         llvm::count_if(ops, [](Operation &op) { return !isa<graph::ConstantOp>(op); }) < 2)
       return; // there is nothing to split
-    std::string kind = group.kindName().str();
     bool isIgnored = refused == Kind::Advice && (!isAdvised || given.find(group.getName()));
-    auto refuse = [&](StringRef what) {
-      return groups.refused.insert({partition::baseName(group.getName()), what.str()}).second;
+    auto steps = partition::stepsOf(group);
+    auto isNewlyRefused = [&](StringRef step) {
+      return groups.refused.insert({partition::baseName(group.getName()), step.str()}).second;
     };
-    // What a stitch gives beside its root is its product's, and no sibling's.
-    bool hasSeveral = group.getNumResults() > 1 && kind != mechanism::kStitch.name;
-    if (refused == Kind::None || kind.empty() || isIgnored ||
-        !((hasSeveral && refuse(partition::kSeveral)) || refuse(kind)))
+    if (refused == Kind::None || isIgnored || llvm::none_of(steps, isNewlyRefused))
       return;
     isNew = true;
-    compiled.feedback.push_back({group.getName().str(), kind, why});
+    compiled.feedback.push_back({group.getName().str(), steps.back().str(), why});
   });
   if (!broken.empty())
     return makeError(ErrorCode::Internal, StringRef(broken).rtrim());
@@ -181,8 +178,8 @@ llvm::Expected<warehouse::Warehouse> loadCards(const Compiled &compiled) {
 
 /// Adds what the given plan computes again.
 static llvm::Error recomputeGiven(func::FuncOp main, const plan::Plan &given,
-                                  ArrayRef<graph::Recomputation> again) {
-  auto problem = graph::recompute(main, again);
+                                  ArrayRef<plan::Recomputation> again) {
+  auto problem = plan::recompute(main, again);
   if (!problem)
     return llvm::Error::success();
   const plan::GroupPlan *line = given.find(problem->first);
@@ -297,12 +294,12 @@ static MemoryGoal memoryGoal(const CompileOptions &options, const plan::Plan &gi
 /// Whether groups come out as the given plan has them without being told their ops: then nothing
 /// depends on names of nodes, whose ops may be in several groups.
 static bool isAsPartitioned(Compiled &compiled, Deciders &deciders, partition::Options groups,
-                            ArrayRef<graph::Recomputation> again) {
+                            ArrayRef<plan::Recomputation> again) {
   groups.wanted.clear();
   OwningOpRef<ModuleOp> trial = compiled.graph->clone();
   auto main = trial->lookupSymbol<func::FuncOp>("main");
   partition::partition(main, groups);
-  if (graph::recompute(main, again))
+  if (plan::recompute(main, again))
     return false;
   llvm::Error error = deciders.byPlan->check(main, compiled.fingerprint);
   bool isAlike = !error;
@@ -329,7 +326,7 @@ llvm::Error planGroups(const CompileOptions &options, Compiled &compiled, Stages
   OwningOpRef<ModuleOp> whole = compiled.graph->clone();
   std::unique_ptr<Deciders> deciders;
   partition::Options groups;
-  std::vector<graph::Recomputation> again = compiled.given->recomputations();
+  std::vector<plan::Recomputation> again = compiled.given->recomputations();
 
   auto split = [&]() -> llvm::Error {
     if (!deciders) {
@@ -374,7 +371,7 @@ llvm::Error planGroups(const CompileOptions &options, Compiled &compiled, Stages
       if (llvm::Error error = checkVersions(compiled, *compiled.given, made))
         return error;
     for (plan::GroupPlan &line : made.groups)
-      for (const graph::Recomputation &each : again)
+      for (const plan::Recomputation &each : again)
         if (each.name == line.name)
           line.again = each;
     compiled.planJson = made.str();

@@ -6,10 +6,10 @@
 
 // Register tiles of the target's vectors.
 // CHECK-LABEL: @main
-// CHECK: graph.group "y" {card = "matmul", {{.*}} loop.schedule = {form = "contraction", m = 6 : i64, n = 16 : i64
+// CHECK: graph.group "y" {card = "matmul", {{.*}} schedule = {m = 6 : i64, mechanism = "contraction", n = 16 : i64
 // STAYS-LABEL: @main
 // WIDE-LABEL: @main
-// WIDE: graph.group "y" {card = "matmul", {{.*}} loop.schedule = {form = "contraction", m = 8 : i64, n = 48 : i64
+// WIDE: graph.group "y" {card = "matmul", {{.*}} schedule = {m = 8 : i64, mechanism = "contraction", n = 48 : i64
 func.func @main(%x: tensor<56x64xf32>) -> tensor<56x96xf32> {
   %w = graph.constant dense<1.0> : tensor<64x96xf32>
   %y = graph.matmul %x, %w : (tensor<56x64xf32>, tensor<64x96xf32>) -> tensor<56x96xf32> loc("y")
@@ -23,7 +23,7 @@ func.func @main(%x: tensor<56x64xf32>) -> tensor<56x96xf32> {
 // CHECK: graph.group "product" {card = "matmul"
 // CHECK: graph.group "y" {card = "reduce_rows"
 // STAYS-LABEL: @main
-// STAYS: graph.group "y" {{.*}} kind = "stitch"
+// STAYS: graph.group "y" {{.*}} mechanism = "stitch"
 func.func @main(%x: tensor<64x64xf32>) -> tensor<64x1xf32> {
   %w = graph.constant dense<1.0> : tensor<64x300000xf32>
   %product = graph.matmul %x, %w : (tensor<64x64xf32>, tensor<64x300000xf32>) -> tensor<64x300000xf32> loc("product")
@@ -38,7 +38,7 @@ func.func @main(%x: tensor<64x64xf32>) -> tensor<64x1xf32> {
 // CHECK: graph.group "product" {card = "matmul"
 // CHECK: graph.group "y" {card = "reduce_rows"
 // STAYS-LABEL: @main
-// STAYS: graph.group "y" {{.*}} kind = "stitch"
+// STAYS: graph.group "y" {{.*}} mechanism = "stitch"
 func.func @main(%x: tensor<700x400xf32>, %w: tensor<400x2000xf32>) -> tensor<700x1xf32> {
   %product = graph.matmul %x, %w : (tensor<700x400xf32>, tensor<400x2000xf32>) -> tensor<700x2000xf32> loc("product")
   %y = graph.reduce_max %product {axes = array<i64: 1>, keep_dims = true} : (tensor<700x2000xf32>) -> tensor<700x1xf32> loc("y")

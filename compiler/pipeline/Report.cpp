@@ -14,7 +14,7 @@ namespace heddle {
 Json feedbackJson(const Compiled &compiled) {
   auto feedback = Json::array();
   for (const Feedback &each : compiled.feedback)
-    feedback.push_back({{"group", each.group}, {"kind", each.kind}, {"why", each.why}});
+    feedback.push_back({{"group", each.group}, {"step", each.step}, {"why", each.why}});
   return feedback;
 }
 

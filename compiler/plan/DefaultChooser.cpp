@@ -281,11 +281,11 @@ llvm::Expected<Choice> DefaultChooser::choose(graph::GroupOp group,
   choice.card = first->card;
   for (const Knob &knob : choice.card->knobs)
     choice.knobs[knob.name] = knob.initial;
-  if (group.kindName() == mechanism::kAttention.name) {
+  if (mechanism::of(group) == &mechanism::kAttention) {
     chooseAttentionTile(*choice.card, machine, choice.knobs);
     narrowAttentionTile(group, *choice.card, machine, choice.knobs);
     chooseAttentionVersions(group, machine, choice);
-  } else if (group.kindName() == mechanism::kAttentionGradient.name) {
+  } else if (mechanism::of(group) == &mechanism::kAttentionGradient) {
     chooseAttentionTile(*choice.card, machine, choice.knobs);
   } else if (auto size = productOf(group)) {
     chooseTile(*choice.card, *size, machine, choice.knobs);

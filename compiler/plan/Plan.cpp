@@ -19,8 +19,8 @@ const GroupPlan *Plan::find(StringRef group) const {
   return found == groups.end() ? nullptr : &*found;
 }
 
-std::vector<graph::Recomputation> Plan::recomputations() const {
-  std::vector<graph::Recomputation> all;
+std::vector<Recomputation> Plan::recomputations() const {
+  std::vector<Recomputation> all;
   for (const GroupPlan &group : groups)
     if (group.again)
       all.push_back(*group.again);
@@ -207,7 +207,7 @@ private:
     }
   }
 
-  void readAgain(const Json &json, graph::Recomputation &again) {
+  void readAgain(const Json &json, Recomputation &again) {
     again.name = group;
     if (!json.is_object() || !json.contains("group") || !json.contains("results") ||
         !json.contains("readers"))

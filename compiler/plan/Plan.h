@@ -3,7 +3,7 @@
 #ifndef HEDDLE_PLAN_PLAN_H
 #define HEDDLE_PLAN_PLAN_H
 
-#include "compiler/graph/edit/Recompute.h"
+#include "compiler/plan/Recompute.h"
 #include "compiler/warehouse/Warehouse.h"
 
 namespace heddle::plan {
@@ -26,7 +26,7 @@ struct GroupPlan {
   int64_t device = 0;
   int64_t region = -1; // groups of one number are launched at once
   /// Of a group that computes results of another one again; its name is the line's.
-  std::optional<graph::Recomputation> again;
+  std::optional<Recomputation> again;
   int64_t line = 0; // of the file, for messages
 };
 
@@ -45,7 +45,7 @@ struct Plan {
   std::vector<GroupPlan> groups;
 
   const GroupPlan *find(llvm::StringRef group) const;
-  std::vector<graph::Recomputation> recomputations() const;
+  std::vector<Recomputation> recomputations() const;
   /// Deterministic, one group a line.
   std::string str() const;
 };

@@ -19,12 +19,12 @@ namespace {
 
 constexpr StringLiteral kProduct = R"(
 func.func @main(%x: tensor<MxKxf32>, %w: tensor<KxNxf32> {heddle.constant}) -> tensor<MxNxf32> {
-  %g = graph.group "dense" {kind = "contraction"} : tensor<MxNxf32> {
+  %g = graph.group "dense" {mechanism = "contraction"} : tensor<MxNxf32> {
     %d = graph.matmul %x, %w : (tensor<MxKxf32>, tensor<KxNxf32>) -> tensor<MxNxf32> loc("dot_1")
     %e = graph.exp %d : tensor<MxNxf32> loc("exp_1")
     graph.yield %e : tensor<MxNxf32>
   }
-  %h = graph.group "fold" {kind = "rows"} : tensor<Mxf32> {
+  %h = graph.group "fold" {mechanism = "rows"} : tensor<Mxf32> {
     %s = graph.reduce_sum %g {axes = array<i64: 1>}
       : (tensor<MxNxf32>) -> tensor<Mxf32> loc("sum_1")
     graph.yield %s : tensor<Mxf32>
@@ -115,7 +115,7 @@ TEST_F(Plans, areReplayed) {
   EXPECT_EQ(result.groups[0].knobs["m"], 4);
   EXPECT_EQ(result.groups[1].card, "");
   std::vector<bool> scheduled;
-  function.walk([&](graph::GroupOp op) { scheduled.push_back(op->hasAttr("loop.schedule")); });
+  function.walk([&](graph::GroupOp op) { scheduled.push_back(op->hasAttr("schedule")); });
   EXPECT_EQ(scheduled, (std::vector<bool>{true, false}));
 }
 
@@ -125,7 +125,7 @@ constexpr StringLiteral kOpenAttention = R"(
 #row = #graph.dims<"seq", "1">
 func.func @main(%q: tensor<?x64xf32, #tokens>, %k: tensor<64x?xf32, #graph.dims<"64", "seq">>,
                 %v: tensor<?x64xf32, #tokens>) -> tensor<?x64xf32, #tokens> {
-  %g = graph.group "y" {kind = "attention"} : tensor<?x64xf32, #tokens> {
+  %g = graph.group "y" {mechanism = "attention"} : tensor<?x64xf32, #tokens> {
     %s = graph.matmul %q, %k : (tensor<?x64xf32, #tokens>,
       tensor<64x?xf32, #graph.dims<"64", "seq">>) -> tensor<?x?xf32, #scores>
     %largest = graph.reduce_max %s {axes = array<i64: 1>, keep_dims = true}
@@ -176,7 +176,7 @@ constexpr StringLiteral kOpenProduct = R"(
 #seq = #graph.dims<"seq", "seq">
 func.func @main(%x: tensor<?x64xf32, #graph.dims<"seq", "64">>,
                 %w: tensor<64x?xf32, #graph.dims<"64", "seq">>) -> tensor<?x?xf32, #seq> {
-  %g = graph.group "dense" {kind = "contraction"} : tensor<?x?xf32, #seq> {
+  %g = graph.group "dense" {mechanism = "contraction"} : tensor<?x?xf32, #seq> {
     %d = graph.matmul %x, %w : (tensor<?x64xf32, #graph.dims<"seq", "64">>,
       tensor<64x?xf32, #graph.dims<"64", "seq">>) -> tensor<?x?xf32, #seq>
     graph.yield %d : tensor<?x?xf32, #seq>
@@ -373,7 +373,7 @@ TEST_F(Plans, gradientsOfFiltersAreInTasksAndCopiedWherePixelsAreFarApart) {
     std::string around = "array<i64: " + border + ", " + border + ">";
     module = parseSourceString<ModuleOp>(
         "func.func @main(%x: " + x + ", %d: " + y + ") -> " + w +
-            " {\n%g = graph.group \"filters\" {kind = \"pointwise\"} : " + w +
+            " {\n%g = graph.group \"filters\" {mechanism = \"pointwise\"} : " + w +
             " {\n%c = graph.conv_filter_gradient %x, %d {strides = array<i64: 1, 1>, dilations = "
             "array<i64: 1, 1>, low = " +
             around + ", high = " + around + ", channels_last = true} : (" + x + ", " + y + ") -> " +

@@ -16,7 +16,6 @@ using namespace mlir;
 namespace heddle::plan {
 
 using graph::GroupOp;
-using graph::Recomputation;
 
 namespace {
 constexpr int64_t kNever = INT64_MAX;
@@ -188,16 +187,16 @@ private:
     uint64_t all =
         group.getNumResults() == 64 ? ~uint64_t(0) : (uint64_t(1) << group.getNumResults()) - 1;
     Recipe recipe;
-    std::optional<graph::GroupPart> part;
+    std::optional<GroupPart> part;
     auto attempt = [&](SmallVector<int64_t> results, SmallVector<int64_t> from) {
       if (part)
         return;
       recipe.results = std::move(results);
       recipe.from = std::move(from);
-      part = graph::partOf(group, recipe.results, recipe.from);
+      part = partOf(group, recipe.results, recipe.from);
     };
     attempt({own}, numbersIn(there));
-    if (part && part->kind != "pointwise")
+    if (part && part->mechanism != &mechanism::kPointwise)
       part.reset(); // costs as much as all that is wanted of the group
     attempt(numbersIn(wanted), {});
     attempt(numbersIn(all), {});

@@ -2,12 +2,12 @@
 #ifndef HEDDLE_PLAN_REMATERIALISE_H
 #define HEDDLE_PLAN_REMATERIALISE_H
 
-#include "compiler/graph/edit/Recompute.h"
+#include "compiler/plan/Recompute.h"
 
 namespace heddle::plan {
 
 struct Rematerialisation {
-  std::vector<graph::Recomputation> all; // in the order in which they run
+  std::vector<Recomputation> all; // in the order in which they run
   int64_t bytes = 0; // the most that is alive between and in the groups, with typical sizes
   double share = 0;  // the estimated time of what is computed again, over that of all groups
 };

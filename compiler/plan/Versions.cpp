@@ -57,7 +57,7 @@ llvm::Error applyChoice(const Choice &choice, graph::GroupOp group) {
     NamedAttrList when;
     for (auto &[size, most] : version.when)
       when.set(size, builder.getI64IntegerAttr(most));
-    NamedAttrList schedule(group.getSchedule());
+    NamedAttrList schedule(group.getScheduleAttr());
     schedule.set(mechanism::kWhen, when.getDictionary(group.getContext()));
     versions.push_back(schedule.getDictionary(group.getContext()));
   }
@@ -65,9 +65,9 @@ llvm::Error applyChoice(const Choice &choice, graph::GroupOp group) {
     return error;
   if (versions.empty())
     return llvm::Error::success();
-  NamedAttrList schedule(group.getSchedule());
+  NamedAttrList schedule(group.getScheduleAttr());
   schedule.set(mechanism::kVersions, builder.getArrayAttr(versions));
-  group.setSchedule(schedule.getDictionary(group.getContext()));
+  group.setScheduleAttr(schedule.getDictionary(group.getContext()));
   return llvm::Error::success();
 }
 

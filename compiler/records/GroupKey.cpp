@@ -7,12 +7,16 @@
 #include "compiler/graph/cost/Thresholds.h"
 #include "compiler/graph/edit/CutOut.h"
 #include "compiler/graph/edit/Sizes.h"
+#include "compiler/mechanism/Product.h"
 
 #include "llvm/Support/SHA256.h"
 
 using namespace mlir;
 
 namespace heddle::records {
+
+/// Of a group in the text of a key: what it is made for.
+static constexpr StringLiteral kKind = "kind", kGates = "gates";
 
 /// How a matrix is kept, without its numbers.
 static Attribute kindOf(graph::StoredAttr stored) {
@@ -40,6 +44,23 @@ static void forgetChoice(graph::GroupOp group) {
   group.removeRegionAttr();
 }
 
+/// Names what the group is made for as the first records do, whose keys stay valid.
+static void keepWords(graph::GroupOp group) {
+  StringAttr kind = group.getMechanismAttr();
+  bool isContraction = mechanism::of(group) == &mechanism::kContraction;
+  if (isContraction && mechanism::isReadInParts(mechanism::opsOf(group.getBody().front())))
+    kind = StringAttr::get(group.getContext(), kGates);
+  group.removeMechanismAttr();
+  if (kind)
+    group->setAttr(kKind, kind);
+}
+
+void readWords(graph::GroupOp group) {
+  auto kind = dyn_cast_or_null<StringAttr>(group->removeAttr(kKind));
+  if (kind)
+    group.setMechanism(kind == kGates ? StringRef(mechanism::kContraction.name) : kind.getValue());
+}
+
 GroupKey keyOf(graph::GroupOp group) {
   graph::CutOut cut = graph::cutOut(group, [](Value) { return ElementsAttr(); });
   GroupKey key;
@@ -54,6 +75,7 @@ GroupKey keyOf(graph::GroupOp group) {
     (*cut.module)->removeAttr(hint); // no record depends on it
   forgetValues(*cut.module);
   forgetChoice(cut.group());
+  keepWords(cut.group());
   for (auto [i, value] : llvm::enumerate(cut.outside))
     if (auto constant = graph::ownConstant(value)) {
       auto stored = dyn_cast<graph::StoredAttr>(constant);

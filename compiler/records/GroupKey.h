@@ -18,6 +18,9 @@ struct GroupKey {
 /// the order in which they occur. What was chosen for the group does not enter it.
 GroupKey keyOf(graph::GroupOp group);
 
+/// Gives the group of a key's text the attribute `mechanism`, in place of the word that texts have.
+void readWords(graph::GroupOp group);
+
 /// GroupKey::hash of a text.
 std::string hashOf(llvm::StringRef text);
 

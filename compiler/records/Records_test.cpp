@@ -275,7 +275,7 @@ TEST_F(RecordFiles, KeepWhatMeasurementsWereMadeOf) {
 constexpr StringLiteral kProduct = R"(
 func.func @main(%x: tensor<MxKxTYPE>, %v: tensor<KxNxTYPE>) -> tensor<MxNxTYPE> {
   %w = graph.constant dense<VALUE> : tensor<KxNxTYPE>
-  %g = graph.group "NAME" {kind = "contraction"} : tensor<MxNxTYPE> {
+  %g = graph.group "NAME" {mechanism = "contraction"} : tensor<MxNxTYPE> {
     %d = graph.matmul %x, %RIGHT
       : (tensor<MxKxTYPE>, tensor<KxNxTYPE>) -> tensor<MxNxTYPE> loc("NAME")
     %e = graph.LAST %d : tensor<MxNxTYPE>
@@ -340,6 +340,11 @@ protected:
   plan::DefaultChooser byRule;
   std::vector<OwningOpRef<ModuleOp>> modules;
 };
+
+TEST_F(Groups, keepsTheWordsOfTheFirstRecords) {
+  std::string text = records::keyOf(product({})).text;
+  EXPECT_NE(text.find("graph.group \"group\" {kind = \"contraction\"}"), std::string::npos) << text;
+}
 
 TEST_F(Groups, AreEqualWhateverTheirNamesAndWeights) {
   EXPECT_EQ(key(), key({{"NAME", "other"}}));

@@ -2,6 +2,7 @@
 
 #include "compiler/warehouse/Card.h"
 
+#include "compiler/mechanism/Product.h"
 #include "compiler/mechanism/foreign/Holes.h"
 #include "compiler/support/Error.h"
 
@@ -194,12 +195,10 @@ std::string Card::kernelRefusal(ArrayRef<Operation *> ops) const {
 }
 
 std::string Card::refusal(graph::GroupOp group) const {
-  return refusal(mechanism::opsOf(group.getBody().front()), group.getKind().value_or(""));
+  return refusal(mechanism::opsOf(group.getBody().front()));
 }
 
-std::string Card::refusal(ArrayRef<Operation *> ops, StringRef built) const {
-  if (!kind.empty() && !built.empty() && built != kind)
-    return ("the group is built around " + built + ", not " + kind).str();
+std::string Card::refusal(ArrayRef<Operation *> ops) const {
   std::string why;
   if (!nests.empty()) {
     if (why = nestRefusal(ops); !why.empty())
@@ -224,6 +223,9 @@ std::string Card::refusal(ArrayRef<Operation *> ops, StringRef built) const {
     if (std::string refused = guardRefusal(*this, *extents); !refused.empty())
       return refused;
   }
+  if (readsParts && *readsParts != mechanism::isReadInParts(ops))
+    return *readsParts ? "no product of the group is read in parts"
+                       : "the group's product is read in parts";
   return mechanismRefusal(ops);
 }
 
@@ -271,10 +273,10 @@ llvm::Error apply(const Card &card, graph::GroupOp group, const KnobValues &valu
                                              "' matched but could not be applied: error: " +
                                              messages + " (" + card.path + ")");
   if (card.mechanism->type == CardType::Kernel) {
-    NamedAttrList chosen(group.getSchedule());
+    NamedAttrList chosen(group.getScheduleAttr());
     chosen.set("source", builder.getStringAttr(card.source));
     chosen.set("code", builder.getStringAttr(card.code));
-    group.setSchedule(chosen.getDictionary(group.getContext()));
+    group.setScheduleAttr(chosen.getDictionary(group.getContext()));
   }
   group.setCard(card.name);
   group.setCardHash(card.hash);

@@ -32,7 +32,7 @@ struct Card {
   std::string source, code;        // of a kernel: its file, "" for the card itself, and the text
   int64_t reductions = 0;          // that a kernel of rows is written for
   std::string nestText;            // of its example, for a kernel of a nest: mechanism::Nest::str
-  std::string kind;                // of the group, as partition named it; "" for any
+  std::optional<bool> readsParts;  // whether a product of the group is read in parts; none: any
   std::vector<std::string> dtypes; // of the deciding ops; empty for any
   std::map<std::string, int64_t> least, most;  // guards on extents, by letter
   std::vector<Knob> knobs;                     // in the order of the arguments
@@ -55,8 +55,8 @@ struct Card {
   /// "" when the card is for this group, else why not. Its target, and what it needs besides, a
   /// library or a compiler, are not asked.
   std::string refusal(graph::GroupOp group) const;
-  /// The same of ops, operands first, that partition would build around `built`; "" for any.
-  std::string refusal(llvm::ArrayRef<mlir::Operation *> ops, llvm::StringRef built) const;
+  /// The same of ops, operands first.
+  std::string refusal(llvm::ArrayRef<mlir::Operation *> ops) const;
 
   /// The loops of ops as this card sees them.
   graph::LoopNest nestOf(llvm::ArrayRef<mlir::Operation *> ops) const;
@@ -74,11 +74,11 @@ private:
 };
 
 /// Reads and checks a card. `path` is in messages. The context must know the ops of
-/// compiler/loop.
+/// registerDialects.
 llvm::Expected<Card> parseCard(mlir::MLIRContext &context, llvm::StringRef text,
                                llvm::StringRef path);
 
-/// Runs @schedule on the group with these knobs, defaults for the others. Leaves `loop.schedule`,
+/// Runs @schedule on the group with these knobs, defaults for the others. Leaves `schedule`,
 /// `card` and `card_hash` on the group.
 llvm::Error apply(const Card &card, graph::GroupOp group, const KnobValues &knobs = {});
 

@@ -21,7 +21,7 @@ module attributes {transform.with_named_sequence, heddle.card = {target = "cpu",
       %rows: !transform.param<i64> {transform.readonly, heddle.knob = [1, 2],
         heddle.default = 2 : i64}) {
     %c = transform.param.constant 4 : i64 -> !transform.param<i64>
-    transform.loop.rows %group rows %rows : !transform.any_op
+    transform.heddle.rows %group rows %rows : !transform.any_op
     transform.yield
   }
   func.func @example(%x: tensor<?x8xf32, #graph.dims<"n", 8>> {heddle.range = [0, 4]})

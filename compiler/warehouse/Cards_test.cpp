@@ -25,7 +25,7 @@ module attributes {transform.with_named_sequence, heddle.card = {
   transform.named_sequence @schedule(%group: !transform.any_op {transform.readonly},
       %m: !transform.param<i64> {transform.readonly, heddle.knob = [4, 8],
         heddle.default = 8 : i64}) {
-    transform.loop.contract %group m %m : !transform.any_op
+    transform.heddle.contract %group m %m : !transform.any_op
     transform.yield
   }
 }
@@ -33,7 +33,7 @@ module attributes {transform.with_named_sequence, heddle.card = {
 
 constexpr StringLiteral kGroup = R"(
 func.func @main(%x: tensor<2xKxf32>, %w: tensor<Kx4xf32>) -> tensor<2x4xf32> {
-  %g = graph.group "dense" {kind = "contraction"} : tensor<2x4xf32> {
+  %g = graph.group "dense" {mechanism = "contraction"} : tensor<2x4xf32> {
     %d = graph.matmul %x, %w : (tensor<2xKxf32>, tensor<Kx4xf32>) -> tensor<2x4xf32>
     graph.yield %d : tensor<2x4xf32>
   }
@@ -98,7 +98,7 @@ TEST_F(Cards, saysWhatIsWrongAndWhere) {
             "holds @schedule and @example");
   EXPECT_EQ(problemOf("heddle.knob = [4, 8],", "").substr(0, 40),
             "x.mlir:5:7: error: knob 'm' must be writ");
-  EXPECT_EQ(problemOf(" m %m", " q %m"), "x.mlir:7:5: error: 'transform.loop.contract' op has no "
+  EXPECT_EQ(problemOf(" m %m", " q %m"), "x.mlir:7:5: error: 'transform.heddle.contract' op has no "
                                          "knob 'q'; its knobs: m, n, panels, tiles");
   EXPECT_EQ(problemOf("transform.yield", "transform.yeld").substr(0, 18), "x.mlir:8:5: error:");
 }
@@ -126,7 +126,7 @@ constexpr StringLiteral kRows = R"(
 !x = tensor<2x8xf32>
 !s = tensor<2x1xf32>
 func.func @main(%x: !x) -> !x {
-  %g = graph.group "rows" {kind = "rows"} : !x {
+  %g = graph.group "rows" {mechanism = "rows"} : !x {
     %q = graph.mul %x, %x : !x
     %s = graph.reduce_sum %q {axes = array<i64: 1>, keep_dims = true} : (!x) -> !s
     %r = graph.sqrt %s : !s
@@ -202,7 +202,7 @@ TEST_F(Cards, areOfferedByLoopsAndGuards) {
   EXPECT_EQ(refused["reduce_rows"],
             "loops 'm:p { n:p { k:s(dot) } }' are not 'p* { s+(max|min|sum|prod) }': "
             "loop 's(dot)' has other ops than 's+(max|min|sum|prod)'");
-  EXPECT_EQ(refused["matmul_gates"], "the group is built around contraction, not gates");
+  EXPECT_EQ(refused["matmul_gates"], "no product of the group is read in parts");
   EXPECT_EQ(refused["matmul_rows"],
             "'stitch' cannot compute it: it is for a product and the reductions over its rows");
 }
@@ -236,9 +236,9 @@ TEST_F(Cards, writeTheScheduleAndTheirName) {
   Card card = llvm::cantFail(warehouse::parseCard(context, kCard, "x.mlir"));
   graph::GroupOp op = group();
   ASSERT_FALSE(!!warehouse::apply(card, op, {{"m", 4}}));
-  auto schedule = op->getAttrOfType<DictionaryAttr>("loop.schedule");
+  auto schedule = op->getAttrOfType<DictionaryAttr>("schedule");
   ASSERT_TRUE(schedule);
-  EXPECT_EQ(cast<StringAttr>(schedule.get("form")).getValue(), "contraction");
+  EXPECT_EQ(cast<StringAttr>(schedule.get("mechanism")).getValue(), "contraction");
   EXPECT_EQ(cast<IntegerAttr>(schedule.get("m")).getInt(), 4);
   EXPECT_EQ(op->getAttrOfType<StringAttr>("card").getValue(), "x");
   EXPECT_EQ(op->getAttrOfType<StringAttr>("card_hash").getValue(), card.hash);

@@ -31,7 +31,7 @@ SmallVector<StringRef> knownTargets() {
   return names;
 }
 
-constexpr StringLiteral kFields[] = {"target", "priority", "key", "nest",     "moves",    "kind",
+constexpr StringLiteral kFields[] = {"target", "priority", "key", "nest",     "moves",    "parts",
                                      "dtypes", "min",      "max", "prologue", "epilogue", "math"};
 
 class CardParser {
@@ -107,8 +107,8 @@ private:
     readTarget(fields);
     if (auto priority = field<IntegerAttr>(fields, "priority", "an integer"))
       card.priority = priority.getInt();
-    if (auto kind = field<StringAttr>(fields, "kind", "a string"))
-      card.kind = kind.str();
+    if (auto parts = field<BoolAttr>(fields, "parts", "true or false"))
+      card.readsParts = parts.getValue();
     if (auto dtypes = field<ArrayAttr>(fields, "dtypes", "a list of strings"))
       for (Attribute dtype : dtypes) {
         if (auto name = dyn_cast<StringAttr>(dtype))
@@ -219,7 +219,7 @@ private:
             !mechanismOf(inner))
           complain(inner->getLoc(), "'" + inner->getName().getStringRef() +
                                         "' may rewrite the program; a card calls only "
-                                        "transform.loop.* mechanisms");
+                                        "transform.heddle.* mechanisms");
       });
     }
   }
@@ -288,7 +288,7 @@ private:
     }
     if (!card.mechanism && problems.empty())
       complain(sequence.getLoc(),
-               "@schedule calls no mechanism such as 'transform.loop.rows %group "
+               "@schedule calls no mechanism such as 'transform.heddle.rows %group "
                ": !transform.any_op'; see docs/spec/cards.md");
   }
 

@@ -59,7 +59,7 @@ static DiagnosedSilenceableFailure writeSchedule(transform::TransformOpInterface
     return emitDefiniteFailure(op) << "needs exactly one group, got " << payload.size();
   Builder builder(op.getContext());
   NamedAttrList schedule;
-  schedule.set("form", builder.getStringAttr(mechanism->name));
+  schedule.set("mechanism", builder.getStringAttr(mechanism->name));
   for (auto [name, knob] : llvm::zip(names.getAsRange<StringAttr>(), knobs)) {
     ArrayRef<Attribute> values = state.getParams(knob);
     auto value = values.size() == 1 ? dyn_cast<IntegerAttr>(values.front()) : IntegerAttr();
@@ -70,7 +70,7 @@ static DiagnosedSilenceableFailure writeSchedule(transform::TransformOpInterface
       schedule.set(name, builder.getI64IntegerAttr(value.getInt()));
   }
   cast<heddle::graph::GroupOp>(payload.front())
-      .setSchedule(schedule.getDictionary(op.getContext()));
+      .setScheduleAttr(schedule.getDictionary(op.getContext()));
   return DiagnosedSilenceableFailure::success();
 }
 

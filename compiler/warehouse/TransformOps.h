@@ -1,7 +1,7 @@
-// TransformOps: the transform ops `transform.loop.*` that a card calls to say how its group is
+// TransformOps: the transform ops `transform.heddle.*` that a card calls to say how its group is
 // carried out.
 //
-// They write the attribute `loop.schedule` onto the group and rewrite nothing: strategy is data,
+// They write the attribute `schedule` onto the group and rewrite nothing: strategy is data,
 // mechanism is code. lower reads the attribute.
 #ifndef HEDDLE_WAREHOUSE_TRANSFORMOPS_H
 #define HEDDLE_WAREHOUSE_TRANSFORMOPS_H

@@ -1,9 +1,9 @@
 // TransformOps.td: the mechanisms that a card may call, as ops of the transform dialect.
 //
 // Strategy is data, mechanism is code: an op here rewrites nothing. It writes the attribute
-// `loop.schedule = {form = "contraction", m = 8, ...}` onto its graph.group, which lower carries out.
-#ifndef HEDDLE_LOOP_TRANSFORMOPS_TD
-#define HEDDLE_LOOP_TRANSFORMOPS_TD
+// `schedule = {mechanism = "contraction", m = 8, ...}` onto its graph.group, which lower carries out.
+#ifndef HEDDLE_WAREHOUSE_TRANSFORMOPS_TD
+#define HEDDLE_WAREHOUSE_TRANSFORMOPS_TD
 
 include "mlir/Dialect/Transform/IR/TransformDialect.td"
 include "mlir/Dialect/Transform/Interfaces/TransformInterfaces.td"
@@ -12,8 +12,8 @@ include "mlir/IR/OpBase.td"
 
 /// Knobs are pairs of a name and a parameter, `m %m n %n`, in any order; each may be left out, which leaves the
 /// value to lower. `row` is the mechanism's in compiler/mechanism, which says what knobs there are.
-class Loop_Mechanism<string mnemonic, string row>
-    : Op<Transform_Dialect, "loop." # mnemonic,
+class Heddle_Mechanism<string mnemonic, string row>
+    : Op<Transform_Dialect, "heddle." # mnemonic,
          [DeclareOpInterfaceMethods<TransformOpInterface>,
           DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let arguments = (ins TransformHandleTypeInterface:$group,
@@ -39,14 +39,14 @@ class Loop_Mechanism<string mnemonic, string row>
   }];
 }
 
-def Loop_ContractOp : Loop_Mechanism<"contract", "kContraction"> {
+def Heddle_ContractOp : Heddle_Mechanism<"contract", "kContraction"> {
   let summary = "carry the group out as a product in register tiles";
   let description = [{
     `m` rows by `n` columns of a register tile, `panels` of columns and `tiles` of rows in one task.
   }];
 }
 
-def Loop_WinogradOp : Loop_Mechanism<"winograd", "kWinograd"> {
+def Heddle_WinogradOp : Heddle_Mechanism<"winograd", "kWinograd"> {
   let summary = "carry the group out as products of transformed tiles of images";
   let description = [{
     A 3x3 convolution of stride 1 in tiles of `tile` x `tile` pixels (2 or 4). `m` tiles by `n` output channels
@@ -55,14 +55,14 @@ def Loop_WinogradOp : Loop_Mechanism<"winograd", "kWinograd"> {
   }];
 }
 
-def Loop_NarrowOp : Loop_Mechanism<"narrow", "kNarrowConv"> {
+def Heddle_NarrowOp : Heddle_Mechanism<"narrow", "kNarrowConv"> {
   let summary = "carry the group out as a convolution of few filters, the reduction in lanes";
   let description = [{
     `m` pixels by all filters of a register tile, `tiles` of them in one task.
   }];
 }
 
-def Loop_FilterGradientOp : Loop_Mechanism<"filter_gradient", "kFilterGradient"> {
+def Heddle_FilterGradientOp : Heddle_Mechanism<"filter_gradient", "kFilterGradient"> {
   let summary = "carry the group out as sums of products over the positions of two images";
   let description = [{
     The gradient of a convolution's filters: register tiles of `m` channels of the image by `n` filters. Channels
@@ -73,54 +73,54 @@ def Loop_FilterGradientOp : Loop_Mechanism<"filter_gradient", "kFilterGradient">
   }];
 }
 
-def Loop_StitchOp : Loop_Mechanism<"stitch", "kStitch"> {
+def Heddle_StitchOp : Heddle_Mechanism<"stitch", "kStitch"> {
   let summary = "carry the group out as a product and, while its rows are in the cache, their reductions";
   let description = [{
     `m` rows by `n` columns of a register tile, `panels` of columns and `rows` at a time.
   }];
 }
 
-def Loop_AttentionOp : Loop_Mechanism<"attention", "kAttention"> {
+def Heddle_AttentionOp : Heddle_Mechanism<"attention", "kAttention"> {
   let summary = "carry the group out as two products with a softmax between them";
   let description = [{
     Strips of `m` rows by all keys; `n` columns of a register tile; `rows` of one task.
   }];
 }
 
-def Loop_AttentionGradientOp : Loop_Mechanism<"attention_gradient", "kAttentionGradient"> {
+def Heddle_AttentionGradientOp : Heddle_Mechanism<"attention_gradient", "kAttentionGradient"> {
   let summary = "carry the group out as products that make scores, their rows, and products that take these";
   let description = [{
     Strips of `m` rows or keys; `n` columns of a register tile; `rows` of queries at a time.
   }];
 }
 
-def Loop_WindowOp : Loop_Mechanism<"window", "kWindow"> {
+def Heddle_WindowOp : Heddle_Mechanism<"window", "kWindow"> {
   let summary = "carry the group out as a window with channels in lanes";
   let description = "`pixels` of a row are computed together.";
 }
 
-def Loop_RowsOp : Loop_Mechanism<"rows", "kRows"> {
+def Heddle_RowsOp : Heddle_Mechanism<"rows", "kRows"> {
   let summary = "carry the group out a row at a time";
   let description = "`rows` of one task.";
 }
 
-def Loop_PointwiseOp : Loop_Mechanism<"pointwise", "kPointwise"> {
+def Heddle_PointwiseOp : Heddle_Mechanism<"pointwise", "kPointwise"> {
   let summary = "carry the group out an output element at a time, the last dimension in lanes";
   let description = "`chunk` elements of one task.";
 }
 
-def Loop_PlaceOp : Loop_Mechanism<"place", "kPlace"> {
+def Heddle_PlaceOp : Heddle_Mechanism<"place", "kPlace"> {
   let summary = "let the kernels that make a concat's operands write them where they belong";
   let description = [{
     Operands whose kernels cannot, or that others read too, are copied; `chunk` elements of one task.
   }];
 }
 
-def Loop_SerialOp : Loop_Mechanism<"serial", "kSerial"> {
+def Heddle_SerialOp : Heddle_Mechanism<"serial", "kSerial"> {
   let summary = "carry a scatter out, the updates of each element in order";
 }
 
-def Loop_CallOp : Op<Transform_Dialect, "loop.call",
+def Heddle_CallOp : Op<Transform_Dialect, "heddle.call",
     [DeclareOpInterfaceMethods<TransformOpInterface>,
      DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "have a function of an existing library carry the group out";
@@ -138,7 +138,7 @@ def Loop_CallOp : Op<Transform_Dialect, "loop.call",
   }];
 }
 
-def Loop_KernelOp : Op<Transform_Dialect, "loop.kernel",
+def Heddle_KernelOp : Op<Transform_Dialect, "heddle.kernel",
     [DeclareOpInterfaceMethods<TransformOpInterface>,
      DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "have a kernel that is written by hand carry the group out";
@@ -159,4 +159,4 @@ def Loop_KernelOp : Op<Transform_Dialect, "loop.kernel",
   }];
 }
 
-#endif // HEDDLE_LOOP_TRANSFORMOPS_TD
+#endif // HEDDLE_WAREHOUSE_TRANSFORMOPS_TD

@@ -107,24 +107,21 @@ void Warehouse::requireStrict() {
       withdraw(card.name, "its math is fast, which --math strict rules out");
 }
 
-Fit Warehouse::fit(ArrayRef<Operation *> ops, std::string &form, bool several) const {
-  Fit best = Fit::No;
+std::pair<Fit, const mechanism::Mechanism *> Warehouse::fit(ArrayRef<Operation *> ops,
+                                                            bool several) const {
+  std::pair<Fit, const mechanism::Mechanism *> best(Fit::No, nullptr);
   for (const Card &card : all) {
     bool isAsked = !withdrawn.count(card.name) && (!several || card.mechanism->storesSeveral);
     Fit found = isAsked ? card.fit(ops) : Fit::No;
-    if (found > best) {
-      best = found;
-      form = card.mechanism->name;
-    }
+    if (found > best.first)
+      best = {found, card.mechanism};
   }
   return best;
 }
 
-bool Warehouse::takes(ArrayRef<Operation *> ops, const mechanism::Mechanism &mechanism,
-                      StringRef kind) const {
+bool Warehouse::takes(ArrayRef<Operation *> ops, const mechanism::Mechanism &mechanism) const {
   return llvm::any_of(all, [&](const Card &card) {
-    return card.mechanism == &mechanism && !withdrawn.count(card.name) &&
-           card.refusal(ops, kind).empty();
+    return card.mechanism == &mechanism && !withdrawn.count(card.name) && card.refusal(ops).empty();
   });
 }
 

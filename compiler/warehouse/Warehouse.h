@@ -40,11 +40,10 @@ public:
   /// The best that any card with a nest makes of these ops, operands first, and the mechanism of
   /// the first card that makes it so. `several`: of those alone whose mechanism stores several
   /// results.
-  Fit fit(llvm::ArrayRef<mlir::Operation *> ops, std::string &form, bool several = false) const;
-  /// Whether a card of this mechanism is for these ops, operands first, as a group that is built
-  /// around `kind`.
-  bool takes(llvm::ArrayRef<mlir::Operation *> ops, const mechanism::Mechanism &mechanism,
-             llvm::StringRef kind) const;
+  std::pair<Fit, const mechanism::Mechanism *> fit(llvm::ArrayRef<mlir::Operation *> ops,
+                                                   bool several = false) const;
+  /// Whether a card of this mechanism is for these ops, operands first.
+  bool takes(llvm::ArrayRef<mlir::Operation *> ops, const mechanism::Mechanism &mechanism) const;
   /// Every card, in their order, with the reason of those that are refused.
   std::vector<Offer> offer(graph::GroupOp group) const;
 

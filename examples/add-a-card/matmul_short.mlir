@@ -8,20 +8,20 @@
 // Why       an example: with few steps a tile, storing it dominates, and one vector a row stores rows
 //           one after the other.
 module attributes {transform.with_named_sequence, heddle.card = {
-    target = "cpu", priority = 20 : i64, kind = "contraction", dtypes = ["f32"],
+    target = "cpu", priority = 20 : i64, parts = false, dtypes = ["f32"],
     key = "p* { k:s(dot) }", max = {k = 32}}} {
   // CHECK: graph.group "short"
   // CHECK-SAME: card = "matmul_short"
-  // CHECK-SAME: loop.schedule = {form = "contraction", m = 12 : i64, n = 16 : i64}
+  // CHECK-SAME: schedule = {m = 12 : i64, mechanism = "contraction", n = 16 : i64}
   // CHECK: graph.group "long"
-  // CHECK-NOT: loop.schedule
+  // CHECK-NOT: schedule
   transform.named_sequence @schedule(
       %group: !transform.any_op {transform.readonly},
       %m: !transform.param<i64> {transform.readonly,
         heddle.knob = [8, 12, 14], heddle.default = 12 : i64},
       %n: !transform.param<i64> {transform.readonly,
         heddle.knob = [8, 16], heddle.default = 16 : i64}) {
-    transform.loop.contract %group m %m n %n : !transform.any_op
+    transform.heddle.contract %group m %m n %n : !transform.any_op
     transform.yield
   }
 }

@@ -13,13 +13,13 @@
 module attributes {transform.with_named_sequence, heddle.card = {target = "cpu", priority = 20 : i64,
     nest = "p* { s(sum) p { s(dot) } p { s(dot) } }"}} {
   // CHECK: card = "norm_gate"
-  // CHECK-SAME: form = "kernel.nest", m = 8 : i64
+  // CHECK-SAME: m = 8 : i64, mechanism = "kernel.nest"
   transform.named_sequence @schedule(%group: !transform.any_op {transform.readonly},
       %m: !transform.param<i64> {transform.readonly,
         heddle.knob = [1, 2, 4, 6, 8, 12], heddle.default = 8 : i64},
       %rows: !transform.param<i64> {transform.readonly,
         heddle.knob = [16, 32, 64, 128], heddle.default = 128 : i64}) {
-    transform.loop.kernel "nest" %group from "norm_gate.c" m %m rows %rows : !transform.any_op
+    transform.heddle.kernel "nest" %group from "norm_gate.c" m %m rows %rows : !transform.any_op
     transform.yield
   }
   func.func @example(%x: !x, %scale: tensor<96xf32>, %a: tensor<96x80xf32> {heddle.constant},

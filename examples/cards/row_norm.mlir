@@ -12,12 +12,12 @@ module attributes {transform.with_named_sequence, heddle.card = {
     target = "cpu", priority = 15 : i64, dtypes = ["f32"], nest = "m:p* { n:s(sum) n:p }"}} {
   // CHECK: graph.group "norm"
   // CHECK-SAME: card = "row_norm"
-  // CHECK-SAME: form = "kernel.rows", rows = 4 : i64
+  // CHECK-SAME: mechanism = "kernel.rows", rows = 4 : i64
   transform.named_sequence @schedule(
       %group: !transform.any_op {transform.readonly},
       %rows: !transform.param<i64> {transform.readonly,
         heddle.knob = [1, 2, 4, 8, 16], heddle.default = 4 : i64}) {
-    transform.loop.kernel "rows" %group rows %rows : !transform.any_op
+    transform.heddle.kernel "rows" %group rows %rows : !transform.any_op
     transform.yield
   }
 

@@ -13,12 +13,12 @@ module attributes {transform.with_named_sequence, heddle.card = {
     key = "p* { n:p { k:s(dot) } }", max = {n = 64, k = 64}}} {
   // CHECK: graph.group "small"
   // CHECK-SAME: card = "small_matmul"
-  // CHECK-SAME: form = "kernel.product", m = 8 : i64
+  // CHECK-SAME: m = 8 : i64, mechanism = "kernel.product"
   transform.named_sequence @schedule(
       %group: !transform.any_op {transform.readonly},
       %m: !transform.param<i64> {transform.readonly,
         heddle.knob = [1, 2, 4, 8], heddle.default = 8 : i64}) {
-    transform.loop.kernel "product" %group from "small_matmul.c" m %m : !transform.any_op
+    transform.heddle.kernel "product" %group from "small_matmul.c" m %m : !transform.any_op
     transform.yield
   }
 }

@@ -16,11 +16,11 @@ module attributes {transform.with_named_sequence, heddle.card = {target = "cpu",
     min = {n = 2048}, nest = ["p* { n:s(max) n:s(sum) } p* { n:s(max) n:s(min) }",
                              "p* { n:s(max) n:s(sum) n:s(max) n:s(min) }"]}} {
   // CHECK: card = "softmax_argmax"
-  // CHECK-SAME: form = "kernel.nest", rows = 1 : i64
+  // CHECK-SAME: mechanism = "kernel.nest", rows = 1 : i64
   transform.named_sequence @schedule(%group: !transform.any_op {transform.readonly},
       %rows: !transform.param<i64> {transform.readonly,
         heddle.knob = [1, 2, 4, 8, 16], heddle.default = 1 : i64}) {
-    transform.loop.kernel "nest" %group from "softmax_argmax.c" rows %rows : !transform.any_op
+    transform.heddle.kernel "nest" %group from "softmax_argmax.c" rows %rows : !transform.any_op
     transform.yield
   }
   func.func @example(%x: !x, %t: tensor<f32>) -> (!x, tensor<?xi32, #graph.dims<"m">>) {

@@ -11,12 +11,12 @@ module attributes {transform.with_named_sequence, heddle.card = {
     target = "cpu", priority = 20 : i64, nest = "m:p* { n:s(sum) n:p }"}} {
   // CHECK: graph.group "norm"
   // CHECK-SAME: card = "t5_layer_norm"
-  // CHECK-SAME: loop.schedule = {form = "rows", rows = 4 : i64}
+  // CHECK-SAME: schedule = {mechanism = "rows", rows = 4 : i64}
   transform.named_sequence @schedule(
       %group: !transform.any_op {transform.readonly},
       %rows: !transform.param<i64> {transform.readonly,
         heddle.knob = [1, 2, 4, 8, 16, 32], heddle.default = 4 : i64}) {
-    transform.loop.rows %group rows %rows : !transform.any_op
+    transform.heddle.rows %group rows %rows : !transform.any_op
     transform.yield
   }
 }

@@ -19,7 +19,7 @@ module attributes {transform.with_named_sequence, heddle.card = {
             "p* { p* { s(dot) } p* { n:s(max) n:s(sum) } p* { s(dot) } }"]}} {
   // CHECK: graph.group "attention"
   // CHECK-SAME: card = "attention"
-  // CHECK-SAME: loop.schedule = {form = "attention", m = 6 : i64, n = 64 : i64}
+  // CHECK-SAME: schedule = {m = 6 : i64, mechanism = "attention", n = 64 : i64}
   transform.named_sequence @schedule(
       %group: !transform.any_op {transform.readonly},
       %m: !transform.param<i64> {transform.readonly,
@@ -29,7 +29,7 @@ module attributes {transform.with_named_sequence, heddle.card = {
       %rows: !transform.param<i64> {transform.readonly,
         heddle.knob = [0, 8, 16, 32, 64, 128, 256], heddle.default = 0 : i64}) {
     // 0 rows: all of a head where there are heads enough for the workers.
-    transform.loop.attention %group m %m n %n rows %rows : !transform.any_op
+    transform.heddle.attention %group m %m n %n rows %rows : !transform.any_op
     transform.yield
   }
 }

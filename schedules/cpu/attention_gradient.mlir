@@ -17,7 +17,7 @@ module attributes {transform.with_named_sequence, heddle.card = {
     key = ["p* { k:s(dot) }", "p* { s(max|min|sum|prod) }"]}} {
   // CHECK: graph.group "attention"
   // CHECK-SAME: card = "attention_gradient"
-  // CHECK-SAME: loop.schedule = {form = "attention_gradient", m = 6 : i64, n = 64 : i64
+  // CHECK-SAME: schedule = {m = 6 : i64, mechanism = "attention_gradient", n = 64 : i64
   transform.named_sequence @schedule(
       %group: !transform.any_op {transform.readonly},
       %m: !transform.param<i64> {transform.readonly,
@@ -27,7 +27,7 @@ module attributes {transform.with_named_sequence, heddle.card = {
       %rows: !transform.param<i64> {transform.readonly,
         heddle.knob = [0, 6, 12, 24, 48, 96], heddle.default = 0 : i64}) {
     // 0 rows: as many as a quarter of the L2 holds.
-    transform.loop.attention_gradient %group m %m n %n rows %rows : !transform.any_op
+    transform.heddle.attention_gradient %group m %m n %n rows %rows : !transform.any_op
     transform.yield
   }
 }

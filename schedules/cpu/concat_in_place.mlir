@@ -12,12 +12,12 @@ module attributes {transform.with_named_sequence, heddle.card = {
     target = "cpu", priority = 12 : i64, key = "p*(*)"}} {
   // CHECK: graph.group "sum"
   // CHECK: graph.group "joined"
-  // CHECK-SAME: loop.schedule = {chunk = 4096 : i64, form = "place"}
+  // CHECK-SAME: schedule = {chunk = 4096 : i64, mechanism = "place"}
   transform.named_sequence @schedule(
       %group: !transform.any_op {transform.readonly},
       %chunk: !transform.param<i64> {transform.readonly,
         heddle.knob = [512, 1024, 2048, 4096, 8192, 16384, 32768], heddle.default = 4096 : i64}) {
-    transform.loop.place %group chunk %chunk : !transform.any_op
+    transform.heddle.place %group chunk %chunk : !transform.any_op
     transform.yield
   }
 }

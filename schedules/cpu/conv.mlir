@@ -14,7 +14,7 @@ module attributes {transform.with_named_sequence, heddle.card = {
     key = "p* { k:s { w+(dot) } }"}} {
   // CHECK: graph.group "conv"
   // CHECK-SAME: card = "conv"
-  // CHECK-SAME: loop.schedule = {form = "contraction", m = 8 : i64, n = 48 : i64}
+  // CHECK-SAME: schedule = {m = 8 : i64, mechanism = "contraction", n = 48 : i64}
   transform.named_sequence @schedule(
       %group: !transform.any_op {transform.readonly},
       %m: !transform.param<i64> {transform.readonly,
@@ -25,7 +25,7 @@ module attributes {transform.with_named_sequence, heddle.card = {
         heddle.knob = [0, 1, 2, 4, 8, 16, 32], heddle.default = 0 : i64},
       %tiles: !transform.param<i64> {transform.readonly,
         heddle.knob = [0, 1, 2, 4, 8, 16, 32], heddle.default = 0 : i64}) {
-    transform.loop.contract %group m %m n %n panels %panels tiles %tiles : !transform.any_op
+    transform.heddle.contract %group m %m n %n panels %panels tiles %tiles : !transform.any_op
     transform.yield
   }
 }

@@ -11,12 +11,12 @@
 module attributes {transform.with_named_sequence, heddle.card = {
     target = "cpu", priority = 10 : i64, key = "p* { w+(dot) }"}} {
   // CHECK: graph.group "depthwise"
-  // CHECK-SAME: loop.schedule = {form = "window", pixels = 8 : i64}
+  // CHECK-SAME: schedule = {mechanism = "window", pixels = 8 : i64}
   transform.named_sequence @schedule(
       %group: !transform.any_op {transform.readonly},
       %pixels: !transform.param<i64> {transform.readonly,
         heddle.knob = [1, 2, 4, 6, 8], heddle.default = 8 : i64}) {
-    transform.loop.window %group pixels %pixels : !transform.any_op
+    transform.heddle.window %group pixels %pixels : !transform.any_op
     transform.yield
   }
 }

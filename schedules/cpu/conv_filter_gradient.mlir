@@ -13,7 +13,7 @@ module attributes {transform.with_named_sequence, heddle.card = {
     key = "p* { s+(conv_filter_gradient) }"}} {
   // CHECK: graph.group "filters"
   // CHECK-SAME: card = "conv_filter_gradient"
-  // CHECK-SAME: loop.schedule = {chunks = 1 : i64, form = "filter_gradient", m = 8 : i64, n = 32 : i64, panels = 1 : i64, parts = 4 : i64, strips = 1 : i64}
+  // CHECK-SAME: schedule = {chunks = 1 : i64, m = 8 : i64, mechanism = "filter_gradient", n = 32 : i64, panels = 1 : i64, parts = 4 : i64, strips = 1 : i64}
   transform.named_sequence @schedule(
       %group: !transform.any_op {transform.readonly},
       %m: !transform.param<i64> {transform.readonly,
@@ -30,7 +30,7 @@ module attributes {transform.with_named_sequence, heddle.card = {
         heddle.knob = [0, 1], heddle.default = 1 : i64},
       %turned: !transform.param<i64> {transform.readonly,
         heddle.knob = [0, 1], heddle.default = 0 : i64}) {
-    transform.loop.filter_gradient %group m %m n %n parts %parts chunks %chunks strips %strips panels %panels turned %turned
+    transform.heddle.filter_gradient %group m %m n %n parts %parts chunks %chunks strips %strips panels %panels turned %turned
       : !transform.any_op
     transform.yield
   }

@@ -13,14 +13,14 @@ module attributes {transform.with_named_sequence, heddle.card = {
     key = "p* { k:s { w+(dot) } }"}} {
   // CHECK: graph.group "conv"
   // CHECK-SAME: card = "conv_narrow"
-  // CHECK-SAME: loop.schedule = {form = "narrow", m = 8 : i64}
+  // CHECK-SAME: schedule = {m = 8 : i64, mechanism = "narrow"}
   transform.named_sequence @schedule(
       %group: !transform.any_op {transform.readonly},
       %m: !transform.param<i64> {transform.readonly,
         heddle.knob = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14], heddle.default = 8 : i64},
       %tiles: !transform.param<i64> {transform.readonly,
         heddle.knob = [0, 1, 2, 4, 8, 16, 32], heddle.default = 0 : i64}) {
-    transform.loop.narrow %group m %m tiles %tiles : !transform.any_op
+    transform.heddle.narrow %group m %m tiles %tiles : !transform.any_op
     transform.yield
   }
 }

@@ -17,7 +17,7 @@ module attributes {transform.with_named_sequence, heddle.card = {
     key = "p* { k:s { h:w { v:w(dot) } } }", min = {h = 3, v = 3}, max = {h = 3, v = 3}}} {
   // CHECK: graph.group "conv"
   // CHECK-SAME: card = "conv_winograd"
-  // CHECK-SAME: loop.schedule = {form = "winograd", m = 8 : i64, n = 48 : i64, tile = 4 : i64}
+  // CHECK-SAME: schedule = {m = 8 : i64, mechanism = "winograd", n = 48 : i64, tile = 4 : i64}
   transform.named_sequence @schedule(
       %group: !transform.any_op {transform.readonly},
       %tile: !transform.param<i64> {transform.readonly, heddle.knob = [2, 4], heddle.default = 4 : i64},
@@ -28,7 +28,7 @@ module attributes {transform.with_named_sequence, heddle.card = {
       %tiles: !transform.param<i64> {transform.readonly,
         heddle.knob = [0, 8, 16, 24, 32, 48, 64, 96, 128], heddle.default = 0 : i64},
       %late: !transform.param<i64> {transform.readonly, heddle.knob = [0, 1], heddle.default = 0 : i64}) {
-    transform.loop.winograd %group tile %tile m %m n %n tiles %tiles late %late : !transform.any_op
+    transform.heddle.winograd %group tile %tile m %m n %n tiles %tiles late %late : !transform.any_op
     transform.yield
   }
 }

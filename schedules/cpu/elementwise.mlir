@@ -12,12 +12,12 @@ module attributes {transform.with_named_sequence, heddle.card = {
     target = "cpu", priority = 10 : i64,
     key = ["p*(*)", "p* { s+ { p+(max|min|sum|prod) } }"]}} {
   // CHECK: graph.group "gelu"
-  // CHECK-SAME: loop.schedule = {chunk = 4096 : i64, form = "pointwise"}
+  // CHECK-SAME: schedule = {chunk = 4096 : i64, mechanism = "pointwise"}
   transform.named_sequence @schedule(
       %group: !transform.any_op {transform.readonly},
       %chunk: !transform.param<i64> {transform.readonly,
         heddle.knob = [512, 1024, 2048, 4096, 8192, 16384, 32768], heddle.default = 4096 : i64}) {
-    transform.loop.pointwise %group chunk %chunk : !transform.any_op
+    transform.heddle.pointwise %group chunk %chunk : !transform.any_op
     transform.yield
   }
 }

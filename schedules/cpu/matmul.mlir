@@ -13,7 +13,7 @@ module attributes {transform.with_named_sequence, heddle.card = {
     key = "p* { k:s(dot) }"}} {
   // CHECK: graph.group "dense"
   // CHECK-SAME: card = "matmul"
-  // CHECK-SAME: loop.schedule = {form = "contraction", m = 8 : i64, n = 48 : i64}
+  // CHECK-SAME: schedule = {m = 8 : i64, mechanism = "contraction", n = 48 : i64}
   transform.named_sequence @schedule(
       %group: !transform.any_op {transform.readonly},
       %m: !transform.param<i64> {transform.readonly,
@@ -25,7 +25,7 @@ module attributes {transform.with_named_sequence, heddle.card = {
       %tiles: !transform.param<i64> {transform.readonly,
         heddle.knob = [0, 1, 2, 4, 8, 16, 32], heddle.default = 0 : i64}) {
     // 0 panels: as many as the L2 holds; 0 tiles: as many as make a task worth its start.
-    transform.loop.contract %group m %m n %n panels %panels tiles %tiles : !transform.any_op
+    transform.heddle.contract %group m %m n %n panels %panels tiles %tiles : !transform.any_op
     transform.yield
   }
 }

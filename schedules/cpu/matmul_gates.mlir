@@ -10,10 +10,10 @@
 //           of `matmul` and `conv`, which are for such groups too: that slices take parts is no loop.
 // Why       no part is written to memory and read again, and a launch or two less: one kernel a step.
 module attributes {transform.with_named_sequence, heddle.card = {
-    target = "cpu", priority = 11 : i64, kind = "gates", dtypes = ["f32", "f64", "i32", "i8", "ui8", "i16"],
+    target = "cpu", priority = 11 : i64, parts = true, dtypes = ["f32", "f64", "i32", "i8", "ui8", "i16"],
     key = ["p* { k:s(dot) }", "p* { k:s { w+(dot) } }"]}} {
   // CHECK: graph.group "cell"
-  // CHECK-SAME: loop.schedule = {form = "contraction", m = 6 : i64, n = 64 : i64}
+  // CHECK-SAME: schedule = {m = 6 : i64, mechanism = "contraction", n = 64 : i64}
   transform.named_sequence @schedule(
       %group: !transform.any_op {transform.readonly},
       %m: !transform.param<i64> {transform.readonly,
@@ -25,7 +25,7 @@ module attributes {transform.with_named_sequence, heddle.card = {
       %tiles: !transform.param<i64> {transform.readonly,
         heddle.knob = [0, 1, 2, 4, 8, 16, 32], heddle.default = 0 : i64}) {
     // 0 panels: as many as the L2 holds; 0 tiles: as many as make a task worth its start.
-    transform.loop.contract %group m %m n %n panels %panels tiles %tiles : !transform.any_op
+    transform.heddle.contract %group m %m n %n panels %panels tiles %tiles : !transform.any_op
     transform.yield
   }
 }

@@ -12,7 +12,7 @@ module attributes {transform.with_named_sequence, heddle.card = {
     target = "cpu", priority = 10 : i64, dtypes = ["f32", "f64", "i32", "i8", "ui8", "i16"],
     key = ["p* { k:s(dot) }", "p* { k:s { w+(dot) } }", "p* { s(max|min|sum|prod) }"]}} {
   // CHECK: graph.group "projection"
-  // CHECK-SAME: loop.schedule = {form = "stitch", m = 8 : i64, n = 48 : i64}
+  // CHECK-SAME: schedule = {m = 8 : i64, mechanism = "stitch", n = 48 : i64}
   transform.named_sequence @schedule(
       %group: !transform.any_op {transform.readonly},
       %m: !transform.param<i64> {transform.readonly,
@@ -24,7 +24,7 @@ module attributes {transform.with_named_sequence, heddle.card = {
       %rows: !transform.param<i64> {transform.readonly,
         heddle.knob = [0, 8, 16, 32, 64, 128, 256], heddle.default = 0 : i64}) {
     // 0 panels, 0 rows: as many as the L2 holds.
-    transform.loop.stitch %group m %m n %n panels %panels rows %rows : !transform.any_op
+    transform.heddle.stitch %group m %m n %n panels %panels rows %rows : !transform.any_op
     transform.yield
   }
 }

@@ -16,9 +16,9 @@ module attributes {transform.with_named_sequence, heddle.card = {
     key = ["p* { k:s { w+(dot) } }", "p* { w+(dot) }"]}} {
   // CHECK: graph.group "conv"
   // CHECK-SAME: card = "onednn_conv"
-  // CHECK-SAME: loop.schedule = {form = "onednn.convolution"}
+  // CHECK-SAME: schedule = {mechanism = "onednn.convolution"}
   transform.named_sequence @schedule(%group: !transform.any_op {transform.readonly}) {
-    transform.loop.call "onednn.convolution" %group : !transform.any_op
+    transform.heddle.call "onednn.convolution" %group : !transform.any_op
     transform.yield
   }
 }

@@ -15,9 +15,9 @@ module attributes {transform.with_named_sequence, heddle.card = {
     key = "p* { s+(sum) }"}} {
   // CHECK: graph.group "norm"
   // CHECK-SAME: card = "onednn_layer_norm"
-  // CHECK-SAME: loop.schedule = {form = "onednn.layer_norm"}
+  // CHECK-SAME: schedule = {mechanism = "onednn.layer_norm"}
   transform.named_sequence @schedule(%group: !transform.any_op {transform.readonly}) {
-    transform.loop.call "onednn.layer_norm" %group : !transform.any_op
+    transform.heddle.call "onednn.layer_norm" %group : !transform.any_op
     transform.yield
   }
 }

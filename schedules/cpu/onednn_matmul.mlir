@@ -16,9 +16,9 @@ module attributes {transform.with_named_sequence, heddle.card = {
     key = "p* { k:s(dot) }"}} {
   // CHECK: graph.group "dense"
   // CHECK-SAME: card = "onednn_matmul"
-  // CHECK-SAME: loop.schedule = {form = "onednn.matmul"}
+  // CHECK-SAME: schedule = {mechanism = "onednn.matmul"}
   transform.named_sequence @schedule(%group: !transform.any_op {transform.readonly}) {
-    transform.loop.call "onednn.matmul" %group : !transform.any_op
+    transform.heddle.call "onednn.matmul" %group : !transform.any_op
     transform.yield
   }
 }

@@ -12,12 +12,12 @@
 module attributes {transform.with_named_sequence, heddle.card = {
     target = "cpu", priority = 10 : i64, key = "p* { s+(max|min|sum|prod) }"}} {
   // CHECK: graph.group "softmax"
-  // CHECK-SAME: loop.schedule = {form = "rows", rows = 1 : i64}
+  // CHECK-SAME: schedule = {mechanism = "rows", rows = 1 : i64}
   transform.named_sequence @schedule(
       %group: !transform.any_op {transform.readonly},
       %rows: !transform.param<i64> {transform.readonly,
         heddle.knob = [1, 2, 4, 8, 16, 32], heddle.default = 1 : i64}) {
-    transform.loop.rows %group rows %rows : !transform.any_op
+    transform.heddle.rows %group rows %rows : !transform.any_op
     transform.yield
   }
 }

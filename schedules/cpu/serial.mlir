@@ -11,9 +11,9 @@ module attributes {transform.with_named_sequence, heddle.card = {
     target = "cpu", priority = 10 : i64,
     key = "s*(scatter_elements|scatter_nd)"}} {
   // CHECK: graph.group "scatter"
-  // CHECK-SAME: loop.schedule = {form = "serial"}
+  // CHECK-SAME: schedule = {mechanism = "serial"}
   transform.named_sequence @schedule(%group: !transform.any_op {transform.readonly}) {
-    transform.loop.serial %group : !transform.any_op
+    transform.heddle.serial %group : !transform.any_op
     transform.yield
   }
 }

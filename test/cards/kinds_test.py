@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from sources import LLVM
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
@@ -155,7 +156,7 @@ def test_a_call_is_only_offered_where_the_library_is():
 def test_a_kernel_in_c_needs_clang_where_the_model_is_compiled(tmp_path):
     found = run("cards", "check", ROOT / "examples/cards/small_matmul.mlir", PATH=str(tmp_path))
     assert found.returncode == 2
-    assert "there is no 'clang-19' or 'clang' in PATH" in found.stderr
+    assert f"there is no 'clang-{LLVM}' or 'clang' in PATH" in found.stderr
 
 
 def test_a_kernel_leaves_no_files_behind(tmp_path):
@@ -184,7 +185,7 @@ extern "C" void heddle_kernel(const heddle_group *g, int64_t begin, int64_t end,
 CARD = """module attributes {transform.with_named_sequence, heddle.card = {
     target = "cpu", priority = 30 : i64, dtypes = ["f32"], key = "p* { k:s(dot) }"}} {
   transform.named_sequence @schedule(%group: !transform.any_op {transform.readonly}) {
-    transform.loop.kernel "product" %group from "plain.cpp" : !transform.any_op
+    transform.heddle.kernel "product" %group from "plain.cpp" : !transform.any_op
     transform.yield
   }
 }

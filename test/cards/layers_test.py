@@ -92,7 +92,7 @@ def test_what_does_not_pay_is_split_again(rows, columns, why):
     made = compiled(model)
     assert groups(made) == [("dense", "matmul"), ("softmax", "reduce_rows")]
     (feedback,) = made.report["feedback"]
-    assert feedback["group"] == "softmax" and feedback["kind"] == "stitch"
+    assert feedback["group"] == "softmax" and feedback["step"] == "stitch"
     assert why in feedback["why"]
     # Without the feedback it is carried out all the same, and right.
     alone = compiled(model, without="feedback")

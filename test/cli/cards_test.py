@@ -80,7 +80,7 @@ def test_explain_says_who_is_chosen_and_why_others_are_not(tmp_path):
     refusals = {card["card"]: card.get("refusal") for card in group["cards"]}
     assert refusals["matmul"] is None
     assert "are not 'p* { s+(max|min|sum|prod) }'" in refusals["reduce_rows"]
-    assert refusals["matmul_gates"] == "the group is built around contraction, not gates"
+    assert refusals["matmul_gates"] == "no product of the group is read in parts"
     assert "are not 'p* { k:s { w+(dot) } }'" in refusals["conv"]
     text = heddle("cards", "explain", model, "--group", group["name"]).output
     assert "  chosen   matmul: m=" in text and "  refused  reduce_rows: loops" in text

@@ -252,7 +252,7 @@ def test_what_does_not_end_in_time_is_survived(model, records):
 
 
 CARD = """module attributes {{transform.with_named_sequence, heddle.card = {{
-    target = "cpu", priority = 1 : i64, kind = "contraction", key = "p* {{ k:s(dot) }}"}}}} {{
+    target = "cpu", priority = 1 : i64, key = "p* {{ k:s(dot) }}"}}}} {{
   transform.named_sequence @schedule(%group: !transform.any_op {{transform.readonly}},
       %m: !transform.param<i64> {{transform.readonly,
         heddle.knob = [{m}], heddle.default = {m} : i64}},

@@ -19,7 +19,7 @@ from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 TEXT = """module attributes {graph.layouts = {}} {
   func.func @main(%arg0: tensor<2x3xf32> {graph.name = "x"}) -> (tensor<2x3xf32>) {
     %0 = graph.constant dense<2.0> : tensor<3x3xf32>
-    %1:2 = graph.group "first" {kind = "pointwise"} : tensor<2x3xf32>, tensor<4xi8> {
+    %1:2 = graph.group "first" {mechanism = "pointwise"} : tensor<2x3xf32>, tensor<4xi8> {
       %4 = graph.add %arg0, %arg0 : tensor<2x3xf32>
       graph.yield %4, %4 : tensor<2x3xf32>, tensor<2x3xf32>
     }
@@ -29,7 +29,7 @@ TEXT = """module attributes {graph.layouts = {}} {
       graph.yield %5 : tensor<2x3xf32>
     }
     %6 = graph.reshape %2 : (tensor<5xf64>) -> tensor<5x1xf64>
-    %3 = graph.group "third" {kind = "pointwise"} : tensor<2x3xf32> {
+    %3 = graph.group "third" {mechanism = "pointwise"} : tensor<2x3xf32> {
       %4 = graph.mul %6, %1#0 : tensor<2x3xf32>
       graph.yield %4 : tensor<2x3xf32>
     }

@@ -13,6 +13,7 @@
 #include "test/ops/case.h"
 
 #include "compiler/graph/edit/Sharing.h"
+#include "compiler/partition/Partition.h"
 #include "compiler/pipeline/Pipeline.h"
 #include "compiler/reference/Environment.h"
 
@@ -359,14 +360,15 @@ std::string checkGroups(const Case &test, const Compiled &compiled) {
     if (!nlohmann::json::parse(compiled.reportJson)["pointwise_instead"].empty())
       return "a group runs element by element\n";
   }
-  for (auto &[kind, wanted] : test.groups) {
+  for (auto &[step, wanted] : test.groups) {
     int64_t found = 0;
-    compiled.graph.get()->walk([&](graph::GroupOp group) { found += group.kindName() == kind; });
+    compiled.graph.get()->walk(
+        [&](graph::GroupOp group) { found += partition::stepsOf(group).back() == step; });
     if (found != wanted)
-      return std::to_string(found) + " groups of kind " + kind + " instead of " +
+      return std::to_string(found) + " groups of " + step + " instead of " +
              std::to_string(wanted) + "\n";
-    if (compiled.reportJson.find("\"planned\": \"" + kind + "\"") != std::string::npos)
-      return "a group of kind " + kind + " runs element by element\n";
+    if (compiled.reportJson.find("\"planned\": \"" + step + "\"") != std::string::npos)
+      return "a group of " + step + " runs element by element\n";
   }
   return "";
 }

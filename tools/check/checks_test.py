@@ -16,6 +16,7 @@ import layout  # noqa: E402
 import names  # noqa: E402
 import options  # noqa: E402
 import packages  # noqa: E402
+import places  # noqa: E402
 import sizes  # noqa: E402
 import tally  # noqa: E402
 import words  # noqa: E402
@@ -296,9 +297,34 @@ def test_options_are_those_of_the_table(tmp_path):
     assert "| `most_bytes` | `--most BYTES` | `most=0` |  | Of a test. |" in texts[options.PAGE]
 
 
+ROW = {"compiler/mechanism/Rows.cpp": '// A row.\nconst Mechanism kRows = {.name = "rows"};\n'}
+
+
+@pytest.mark.parametrize("path, line", [
+    ("compiler/plan/A.cpp", 'if (mechanism == "rows")'),
+    ("compiler/plan/A.cpp", 'auto row = mechanism::find("rows");'),
+    ("compiler/plan/A.cpp", 'return llvm::is_contained({"none", "rows"}, name);'),
+    ("tools/a.py", f'TOOL = "clang-{19}"'),
+])
+def test_places_refuses(tree, path, line):
+    root, files = tree(**ROW, **{path: f"// A file.\n{line}\n"})
+    (problem,) = places.check(root, files)
+    assert problem.startswith(f"{path}:2: ")
+
+
+@pytest.mark.parametrize("path, line", [
+    ("compiler/plan/A.cpp", 'auto rows = knob("rows", 1);'),
+    ("compiler/mechanism/A.cpp", 'auto row = find("rows");'),
+    ("compiler/plan/A_test.cpp", 'EXPECT_TRUE(name == "rows");'),
+])
+def test_places_allows(tree, path, line):
+    root, files = tree(**ROW, **{path: f"// A file.\n{line}\n"})
+    assert not places.check(root, files)
+
+
 def test_layout_names_the_place(tree):
     if not layout.find_tool():
-        pytest.skip("clang-format-19 is not installed")
+        pytest.skip(f"{layout.TOOL} is not installed")
     root, files = tree(**{".clang-format": "BasedOnStyle: LLVM\n", "a.cpp": "int  x ;\n",
                           "b.cpp": "int x;\n"})
     (problem,) = layout.check(root, files)

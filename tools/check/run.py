@@ -16,12 +16,13 @@ import layout
 import names
 import options as options_check
 import packages
+import places
 import sizes
 import words
 from sources import ROOT, sources
 
-CHECKS = (layers, packages, sizes, functions, names, words, docs, dialect_spec, options_check,
-          layout)
+CHECKS = (layers, packages, places, sizes, functions, names, words, docs, dialect_spec,
+          options_check, layout)
 
 
 def main():

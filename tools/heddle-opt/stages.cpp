@@ -85,7 +85,7 @@ struct PlanPass final : Stage {
       return error;
     replaceBody(std::move(compiled.graph));
     for (const Feedback &each : compiled.feedback)
-      emitRemark(module.getLoc()) << each.group << " is no " << each.kind << ": " << each.why;
+      emitRemark(module.getLoc()) << each.group << " is no " << each.step << ": " << each.why;
     return llvm::Error::success();
   }
 

@@ -101,7 +101,8 @@ static int show(const Options &options) {
 
 static std::string explained(const Json &group) {
   std::string text = "group '" + group.at("name").get<std::string>() + "' (" +
-                     group.value("kind", "") + "): " + group.at("loops").get<std::string>() + "\n";
+                     group.value("mechanism", "") + "): " + group.at("loops").get<std::string>() +
+                     "\n";
   if (!group.at("ops").empty())
     text += "  ops      " + joined(group.at("ops")) + "\n";
   for (const Json &card : group.at("cards")) {

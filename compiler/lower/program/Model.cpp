@@ -57,7 +57,7 @@ llvm::Error lowerModel(func::FuncOp model, const program::Machine &machine,
       row->restore(builder.kernel);
     if (!isDone) {
       Schedule schedule = scheduleOf(group);
-      std::string name = schedule.mechanism ? schedule.mechanism->name.str() : schedule.kind;
+      std::string name = schedule.mechanism ? schedule.mechanism->name.str() : "";
       problems = llvm::joinErrors(
           std::move(problems),
           llvm::createStringError("internal error: group '" + group.getName() + "': mechanism '" +

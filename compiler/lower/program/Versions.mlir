@@ -19,10 +19,10 @@
 // CHECK: call @[[FIRST]]
 func.func @main(%x: !x) -> !y {
   %w = graph.constant dense<1.0> : tensor<33x48xf32>
-  %a = graph.group "product" {kind = "contraction", card = "matmul", card_hash = "0",
-      loop.schedule = {form = "contraction", m = 8 : i64, n = 16 : i64, versions = [
-        {form = "contraction", m = 8 : i64, n = 16 : i64, when = {n = 4 : i64}},
-        {form = "contraction", m = 2 : i64, n = 16 : i64, when = {"2*n" = 32 : i64}}]}} : !y {
+  %a = graph.group "product" {mechanism = "contraction", card = "matmul", card_hash = "0",
+      schedule = {mechanism = "contraction", m = 8 : i64, n = 16 : i64, versions = [
+        {mechanism = "contraction", m = 8 : i64, n = 16 : i64, when = {n = 4 : i64}},
+        {mechanism = "contraction", m = 2 : i64, n = 16 : i64, when = {"2*n" = 32 : i64}}]}} : !y {
     %p = graph.matmul %x, %w : (!x, tensor<33x48xf32>) -> !y
     graph.yield %p : !y
   }

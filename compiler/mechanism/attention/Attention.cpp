@@ -439,6 +439,7 @@ std::optional<AttentionParts> readAttention(ArrayRef<Operation *> ops, std::stri
 }
 
 static constexpr StringLiteral kKnobs[] = {"m", "n", "rows"};
-const Mechanism kAttention = {.name = "attention", .check = fitsAttention, .knobs = kKnobs};
+const Mechanism kAttention = {
+    .name = "attention", .check = fitsAttention, .knobs = kKnobs, .takesRows = true};
 
 } // namespace heddle::mechanism

@@ -2,6 +2,7 @@
 
 #include "compiler/tuner/plans/Sites.h"
 
+#include "compiler/partition/Partition.h"
 #include "compiler/records/GroupKey.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -80,14 +81,10 @@ private:
 
   /// What feedback splits, a search may split as well.
   void visitKind(graph::GroupOp group) {
-    StringRef kind = group.kindName();
-    static constexpr llvm::StringLiteral kPlain[] = {"pointwise", "rows", "contraction", "window",
-                                                     "serial"};
     std::string name = group.getName().split('#').first.str();
-    if (group.getNumResults() > 1 && kind != "stitch")
-      add(Section::Split, "several", name, "");
-    else if (!kind.empty() && !llvm::is_contained(kPlain, kind))
-      add(Section::Split, kind, name, "");
+    auto steps = partition::stepsOf(group);
+    if (!steps.empty() && partition::isSplittable(steps.front()))
+      add(Section::Split, steps.front(), name, "");
   }
 
   void add(Section section, StringRef value, const std::string &name, const Twine &like) {

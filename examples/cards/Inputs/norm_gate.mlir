@@ -6,7 +6,7 @@ func.func @main(%x: !x, %scale: tensor<96xf32>, %a: tensor<96x80xf32>,
     %b: tensor<96x80xf32>) -> !y {
   %length = graph.constant dense<96.0> : tensor<f32>
   %epsilon = graph.constant dense<1.0e-6> : tensor<f32>
-  %g = graph.group "y" {kind = "kernel.nest"} : !y {
+  %g = graph.group "y" {mechanism = "kernel.nest"} : !y {
     %square = graph.mul %x, %x : !x
     %sum = graph.reduce_sum %square {axes = array<i64: 1>, keep_dims = true} : (!x) -> !r
     %lengths = graph.broadcast %length : (tensor<f32>) -> !r

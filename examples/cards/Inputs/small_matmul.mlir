@@ -7,7 +7,7 @@
 !y = tensor<?x48xf32, #graph.dims<"rows", 48>>
 func.func @main(%a: !a, %b: !b, %mask: tensor<19xf32>, %x: !x, %w: tensor<32x48xf32> {heddle.constant})
     -> (!c, !y) {
-  %g = graph.group "small" {kind = "contraction"} : !c {
+  %g = graph.group "small" {mechanism = "contraction"} : !c {
     %zero = graph.constant dense<0.0> : tensor<f32>
     %n = graph.neg %a : !a
     %d = graph.matmul %n, %b : (!a, !b) -> !c
@@ -17,7 +17,7 @@ func.func @main(%a: !a, %b: !b, %mask: tensor<19xf32>, %x: !x, %w: tensor<32x48x
     %r = graph.max %s, %z : !c
     graph.yield %r : !c
   }
-  %h = graph.group "plain" {kind = "contraction"} : !y {
+  %h = graph.group "plain" {mechanism = "contraction"} : !y {
     %d = graph.matmul %x, %w : (!x, tensor<32x48xf32>) -> !y
     graph.yield %d : !y
   }

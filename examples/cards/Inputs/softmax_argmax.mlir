@@ -5,7 +5,7 @@
 !b = tensor<?x2048xi1, #graph.dims<"m", 2048>>
 func.func @main(%x: !x, %t: tensor<f32>) -> (!x, tensor<?xi32, #graph.dims<"m">>) {
   %none = graph.constant dense<2147483647> : tensor<i32>
-  %g:2 = graph.group "first" {kind = "kernel.nest"} : !x, tensor<?xi32, #graph.dims<"m">> {
+  %g:2 = graph.group "first" {mechanism = "kernel.nest"} : !x, tensor<?xi32, #graph.dims<"m">> {
     %temperature = graph.broadcast %t : (tensor<f32>) -> !x
     %scaled = graph.div %x, %temperature : !x
     %top = graph.reduce_max %scaled {axes = array<i64: 1>, keep_dims = true} : (!x) -> !r

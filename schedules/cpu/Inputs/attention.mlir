@@ -4,7 +4,7 @@
 !s = tensor<?x4x?x?xf32, #graph.dims<"batch", 4, "length", "length">>
 !r = tensor<?x4x?x1xf32, #graph.dims<"batch", 4, "length", 1>>
 func.func @main(%q: !q, %k: !k, %v: !q, %scale: tensor<f32>) -> !q {
-  %g = graph.group "attention" {kind = "attention"} : !q {
+  %g = graph.group "attention" {mechanism = "attention"} : !q {
     %d = graph.matmul %q, %k : (!q, !k) -> !s
     %c = graph.broadcast %scale : (tensor<f32>) -> !s
     %l = graph.mul %d, %c : !s

@@ -4,7 +4,7 @@
 !s = tensor<?x4x?x?xf32, #graph.dims<"batch", 4, "length", "length">>
 !r = tensor<?x4x?x1xf32, #graph.dims<"batch", 4, "length", 1>>
 func.func @main(%q: !q, %k: !q, %v: !q, %d: !q) -> (!q, !q, !q) {
-  %g:3 = graph.group "attention" {kind = "attention_gradient"} : !q, !q, !q {
+  %g:3 = graph.group "attention" {mechanism = "attention_gradient"} : !q, !q, !q {
     %kt = graph.transpose %k {permutation = array<i64: 0, 1, 3, 2>} : (!q) -> !k
     %s = graph.matmul %q, %kt : (!q, !k) -> !s
     %x = graph.reduce_max %s {axes = array<i64: 3>, keep_dims = true} : (!s) -> !r

@@ -6,7 +6,7 @@
 !z = tensor<?x?xf32, #graph.dims<"rows", "columns">>
 func.func @main(%x: !x, %w: tensor<64x128xf32> {heddle.constant}, %bias: tensor<128xf32>,
     %zero: tensor<f32>, %v: !v) -> (!y, !z) {
-  %g = graph.group "dense" {kind = "contraction"} : !y {
+  %g = graph.group "dense" {mechanism = "contraction"} : !y {
     %d = graph.matmul %x, %w : (!x, tensor<64x128xf32>) -> !y
     %b = graph.broadcast %bias : (tensor<128xf32>) -> !y
     %s = graph.add %d, %b : !y
@@ -14,7 +14,7 @@ func.func @main(%x: !x, %w: tensor<64x128xf32> {heddle.constant}, %bias: tensor<
     %r = graph.max %s, %z : !y
     graph.yield %r : !y
   }
-  %h = graph.group "any" {kind = "contraction"} : !z {
+  %h = graph.group "any" {mechanism = "contraction"} : !z {
     %d = graph.matmul %x, %v : (!x, !v) -> !z
     graph.yield %d : !z
   }

@@ -3,7 +3,7 @@
 !s = tensor<?x60xf32, #graph.dims<"rows", 60>>
 !c = tensor<?x20xf32, #graph.dims<"rows", 20>>
 func.func @main(%x: !x, %b: tensor<24x60xf32> {heddle.constant}, %y: !s, %c: !c) -> (!c, !c) {
-  %g:2 = graph.group "cell" {kind = "gates"} : !c, !c {
+  %g:2 = graph.group "cell" {mechanism = "contraction"} : !c, !c {
     %p = graph.matmul %x, %b : (!x, tensor<24x60xf32>) -> !s
     %s = graph.add %p, %y : !s
     %i = graph.slice %s {starts = #graph.dims<0, 0>, steps = array<i64: 1, 1>} : (!s) -> !c

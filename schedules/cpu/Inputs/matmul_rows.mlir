@@ -3,7 +3,7 @@
 !m = tensor<?x40xf32, #graph.dims<"rows", 40>>
 !r = tensor<?x1xf32, #graph.dims<"rows", 1>>
 func.func @main(%x: !x, %b: tensor<24x40xf32> {heddle.constant}, %y: !m) -> !m {
-  %g = graph.group "projection" {kind = "stitch"} : !m {
+  %g = graph.group "projection" {mechanism = "stitch"} : !m {
     %p = graph.matmul %x, %b : (!x, tensor<24x40xf32>) -> !m
     %s = graph.add %p, %y : !m
     %q = graph.mul %s, %s : !m

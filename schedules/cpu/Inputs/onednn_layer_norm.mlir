@@ -5,7 +5,7 @@
 !z = tensor<?x7x5xf32, #graph.dims<"batch", 7, 5>>
 !s = tensor<?x1x1xf32, #graph.dims<"batch", 1, 1>>
 func.func @main(%x: !x, %scale: !v {heddle.constant}, %shift: !v, %z: !z) -> (!x, !z) {
-  %g = graph.group "norm" {kind = "rows"} : !x {
+  %g = graph.group "norm" {mechanism = "rows"} : !x {
     %n = graph.constant dense<0.020833334> : tensor<f32>
     %e = graph.constant dense<1.0e-5> : tensor<f32>
     %o = graph.constant dense<1.0> : tensor<f32>
@@ -31,7 +31,7 @@ func.func @main(%x: !x, %scale: !v {heddle.constant}, %shift: !v, %z: !z) -> (!x
     %y3 = graph.tanh %y2 : !x
     graph.yield %y3 : !x
   }
-  %h = graph.group "plain" {kind = "rows"} : !z {
+  %h = graph.group "plain" {mechanism = "rows"} : !z {
     %n = graph.constant dense<35.0> : tensor<f32>
     %e = graph.constant dense<1.0e-6> : tensor<f32>
     %p = graph.constant dense<2.0> : tensor<f32>

@@ -16,7 +16,7 @@
 func.func @main(%x: !x, %w: tensor<64x33xf32> {heddle.constant}, %bias: tensor<33xf32>,
     %residual: !y, %u: !u, %v: !v, %q: !q, %k: !k, %mask: !m, %a: !a, %b: !b {heddle.constant},
     %shift: tensor<48xf32> {heddle.constant}) -> (!y, !z, !s, !c) {
-  %g = graph.group "dense" {kind = "contraction"} : !y {
+  %g = graph.group "dense" {mechanism = "contraction"} : !y {
     %zero = graph.constant dense<0.0> : tensor<f32>
     %d = graph.matmul %x, %w : (!x, tensor<64x33xf32>) -> !y
     %e = graph.broadcast %bias : (tensor<33xf32>) -> !y
@@ -26,11 +26,11 @@ func.func @main(%x: !x, %w: tensor<64x33xf32> {heddle.constant}, %bias: tensor<3
     %r = graph.max %p, %z : !y
     graph.yield %r : !y
   }
-  %h = graph.group "any" {kind = "contraction"} : !z {
+  %h = graph.group "any" {mechanism = "contraction"} : !z {
     %d = graph.matmul %u, %v : (!u, !v) -> !z
     graph.yield %d : !z
   }
-  %i = graph.group "scores" {kind = "contraction"} : !s {
+  %i = graph.group "scores" {mechanism = "contraction"} : !s {
     %scale = graph.constant dense<0.25> : tensor<f32>
     %o = graph.transpose %k {permutation = array<i64: 0, 1, 3, 2>} : (!k) -> !t
     %d = graph.matmul %q, %o : (!q, !t) -> !s
@@ -40,7 +40,7 @@ func.func @main(%x: !x, %w: tensor<64x33xf32> {heddle.constant}, %bias: tensor<3
     %r = graph.sub %e, %n : !s
     graph.yield %r : !s
   }
-  %j = graph.group "gelu" {kind = "contraction"} : !c {
+  %j = graph.group "gelu" {mechanism = "contraction"} : !c {
     %half = graph.constant dense<0.5> : tensor<f32>
     %root = graph.constant dense<1.41421354> : tensor<f32>
     %one = graph.constant dense<1.0> : tensor<f32>

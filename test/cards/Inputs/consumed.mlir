@@ -4,7 +4,7 @@ module attributes {transform.with_named_sequence, heddle.card = {
   transform.named_sequence @schedule(%group: !transform.any_op {transform.consumed}) {
     %again = transform.apply_registered_pass "cse" to %group
       : (!transform.any_op) -> !transform.any_op
-    transform.loop.serial %group : !transform.any_op
+    transform.heddle.serial %group : !transform.any_op
     transform.yield
   }
 }

@@ -4,7 +4,7 @@
 module attributes {transform.with_named_sequence, heddle.card = {
     target = "cpu", nest = "m:p { n:s(sum) n:p }"}} {
   transform.named_sequence @schedule(%group: !transform.any_op {transform.readonly}) {
-    transform.loop.rows %group : !transform.any_op
+    transform.heddle.rows %group : !transform.any_op
     transform.yield
   }
   func.func @example(%x: tensor<?x8xf32, #graph.dims<"n", 8>>, %w: tensor<8x4xf32> {heddle.constant})

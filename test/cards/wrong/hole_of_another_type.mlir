@@ -4,7 +4,7 @@
 module attributes {transform.with_named_sequence, heddle.card = {
     target = "cpu", dtypes = ["f32"], key = "p* { k:s(dot) }"}} {
   transform.named_sequence @schedule(%group: !transform.any_op {transform.readonly}) {
-    transform.loop.kernel "product" %group : !transform.any_op
+    transform.heddle.kernel "product" %group : !transform.any_op
     transform.yield
   }
   func.func private @read_a(!program.ptr, i64, i64, i64) -> f64

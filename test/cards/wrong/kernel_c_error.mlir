@@ -5,7 +5,7 @@
 module attributes {transform.with_named_sequence, heddle.card = {
     target = "cpu", dtypes = ["f32"], key = "p* { k:s(dot) }"}} {
   transform.named_sequence @schedule(%group: !transform.any_op {transform.readonly}) {
-    transform.loop.kernel "product" %group from "Inputs/no_c.c" : !transform.any_op
+    transform.heddle.kernel "product" %group from "Inputs/no_c.c" : !transform.any_op
     transform.yield
   }
   func.func @example(%x: tensor<?x8xf32, #graph.dims<"n", 8>>, %w: tensor<8x4xf32> {heddle.constant})

@@ -4,7 +4,7 @@
 module attributes {transform.with_named_sequence, heddle.card = {
     target = "cpu", nest = "p* { s(sum) }"}} {
   transform.named_sequence @schedule(%group: !transform.any_op {transform.readonly}) {
-    transform.loop.kernel "nest" %group from "Inputs/wrong.c" : !transform.any_op
+    transform.heddle.kernel "nest" %group from "Inputs/wrong.c" : !transform.any_op
     transform.yield
   }
   func.func @example(%x: tensor<4x8xf32>) -> tensor<4xf32> {

@@ -4,7 +4,7 @@
 module attributes {transform.with_named_sequence, heddle.card = {
     target = "cpu", dtypes = ["f32"], key = "p* { k:s(dot) }"}} {
   transform.named_sequence @schedule(%group: !transform.any_op {transform.readonly}) {
-    transform.loop.kernel "product" %group from "../../secret.c" : !transform.any_op
+    transform.heddle.kernel "product" %group from "../../secret.c" : !transform.any_op
     transform.yield
   }
 }

@@ -6,7 +6,7 @@
 module attributes {transform.with_named_sequence, heddle.card = {
     target = "cpu", dtypes = ["f32"], key = "p* { k:s(dot) }"}} {
   transform.named_sequence @schedule(%group: !transform.any_op {transform.readonly}) {
-    transform.loop.kernel "product" %group from "Inputs/without_tail.c" : !transform.any_op
+    transform.heddle.kernel "product" %group from "Inputs/without_tail.c" : !transform.any_op
     transform.yield
   }
   func.func @example(%x: tensor<16x8xf32>, %w: tensor<8x4xf32> {heddle.constant}) -> tensor<16x4xf32> {

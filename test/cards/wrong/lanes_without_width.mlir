@@ -4,7 +4,7 @@
 module attributes {transform.with_named_sequence, heddle.card = {
     target = "cpu", dtypes = ["f32"], nest = "m:p* { n:s(sum) n:p }"}} {
   transform.named_sequence @schedule(%group: !transform.any_op {transform.readonly}) {
-    transform.loop.kernel "rows" %group : !transform.any_op
+    transform.heddle.kernel "rows" %group : !transform.any_op
     transform.yield
   }
   func.func private @read_0(!program.ptr, i64, i64) -> f32

@@ -5,7 +5,7 @@
 module attributes {transform.with_named_sequence, heddle.card = {
     target = "cpu", nest = "p* { s(sum) p }"}} {
   transform.named_sequence @schedule(%group: !transform.any_op {transform.readonly}) {
-    transform.loop.kernel "nest" %group : !transform.any_op
+    transform.heddle.kernel "nest" %group : !transform.any_op
     transform.yield
   }
   func.func private @write_0(!program.ptr, i64, i64)

@@ -5,8 +5,8 @@ module attributes {transform.with_named_sequence, heddle.card = {
     target = "cpu", key = "p* { k:s(dot) }"}} {
   transform.named_sequence @schedule(%group: !transform.any_op {transform.readonly},
       %m: !transform.param<i64> {transform.readonly, heddle.knob = [4, 8], heddle.default = 8 : i64}) {
-    transform.loop.contract %group m %m : !transform.any_op
-    transform.loop.serial %group : !transform.any_op
+    transform.heddle.contract %group m %m : !transform.any_op
+    transform.heddle.serial %group : !transform.any_op
     transform.yield
   }
 }

@@ -4,7 +4,7 @@
 module attributes {transform.with_named_sequence, heddle.card = {
     target = "cpu", math = "loose", key = "p* { k:s(dot) }"}} {
   transform.named_sequence @schedule(%group: !transform.any_op {transform.readonly}) {
-    transform.loop.contract %group : !transform.any_op
+    transform.heddle.contract %group : !transform.any_op
     transform.yield
   }
 }

@@ -17,11 +17,11 @@ function drawBar() {
       "aria-label": `${group.name}: ${weightText(weight)}`,
     }, share > 0.04 ? percentText(share) : ""));
   }
-  const shares = forms.map((form) => groups.filter((group) => group.form === form)
+  const shares = mechanisms.map((name) => groups.filter((group) => group.mechanism === name)
     .reduce((sum, group) => sum + (weightOf(group) || 0), 0) / (total || 1));
-  forms.forEach((form, i) => document.getElementById("legend").append(
+  mechanisms.forEach((name, i) => document.getElementById("legend").append(
     element("li", {}, element("i", { style: `--color: var(--form-${i % 8})` }),
-      `${form} ${percentText(shares[i])}`)));
+      `${name} ${percentText(shares[i])}`)));
   views.push(marks(bar));
 }
 

@@ -35,9 +35,9 @@ const secondsText = (value) =>
     : digits(value * 1e6) + " \u00b5s";
 const percentText = (value) => digits(100 * value) + " %";
 
-// One colour a form of kernel, in the order in which the model first uses them.
-const forms = [...new Set(groups.map((group) => group.form))];
-const colorOf = (group) => `--color: var(--form-${forms.indexOf(group.form) % 8})`;
+// One colour a mechanism, in the order in which the model first uses them.
+const mechanisms = [...new Set(groups.map((group) => group.mechanism))];
+const colorOf = (group) => `--color: var(--form-${mechanisms.indexOf(group.mechanism) % 8})`;
 
 const knobsText = (group) =>
   Object.entries(group.knobs).map(([name, value]) => `${name}=${value}`).join(" ");

@@ -107,7 +107,7 @@ const assigned = (numbers, word) =>
 const panel = document.getElementById("details");
 views.push((group) => {
   const card = data.cards[group.card];
-  const tags = [element("span", { class: "tag form", style: colorOf(group) }, group.form)];
+  const tags = [element("span", { class: "tag form", style: colorOf(group) }, group.mechanism)];
   tags.push(element("span", { class: "tag" }, group.card ? "card " + group.card : "no card"));
   for (const [name, value] of Object.entries(group.knobs))
     tags.push(element("span", { class: "tag" }, `${name} = ${value}`));
@@ -134,7 +134,7 @@ views.push((group) => {
     element("h3", {}, "Schedule and code"),
     card ? element("details", {}, element("summary", {}, `Card ${group.card} (${card.path})`),
       element("pre", {}, card.text))
-      : element("p", { class: "hint" }, "No card: the default form of its kind."),
+      : element("p", { class: "hint" }, "No card: its mechanism with numbers of its own."),
     ...assemblyOf(group));
   panel.scrollTop = 0;
 });
@@ -143,7 +143,7 @@ function drawTable() {
   const table = document.getElementById("groups");
   const columns = [
     ["#", (group) => String(group.number), true], ["group", (group) => group.name],
-    ["ops", (group) => String(group.ops.length), true], ["form", (group) => group.form],
+    ["ops", (group) => String(group.ops.length), true], ["mechanism", (group) => group.mechanism],
     ["card", (group) => group.card || "\u2013"], ["knobs", knobsText],
     ["read", (group) => bytesText(group.read_bytes), true],
     ["written", (group) => bytesText(group.written_bytes), true],

@@ -80,12 +80,12 @@ function nodeOf(group, at) {
     style: colorOf(group),
   });
   node.append(
-    element("title", {}, `${group.name}\n${group.ops.length} ops, ${group.form}`),
+    element("title", {}, `${group.name}\n${group.ops.length} ops, ${group.mechanism}`),
     element("rect", { class: "box", width: boxWidth, height: at.height, rx: 8 }),
     element("rect", { class: "band", x: 0, y: 8, width: 5, height: at.height - 16, rx: 2 }),
     element("text", { class: "title", x: 14, y: 18 }, shortName(group, 28)),
     element("text", { class: "soft", x: 14, y: 33 },
-      `${group.number} \u00b7 ${group.card || group.form}` +
+      `${group.number} \u00b7 ${group.card || group.mechanism}` +
       (weightOf(group) ? ` \u00b7 ${weightText(weightOf(group))}` : "")));
   const shown = group.ops.length > mostOps + 1 ? mostOps : group.ops.length;
   group.ops.slice(0, shown).forEach((op, i) => {
@@ -185,7 +185,7 @@ document.getElementById("fit").addEventListener("click", fit);
 // Search: what does not match fades; Enter goes from match to match.
 const search = document.getElementById("search"), found = document.getElementById("found");
 const textOf = (group) =>
-  [group.name, group.card, group.form, group.key, ...group.ops.map((op) => op.name)]
+  [group.name, group.card, group.mechanism, group.key, ...group.ops.map((op) => op.name)]
     .join(" ").toLowerCase();
 const searchable = groups.map(textOf);
 let matches = [], turn = -1;

@@ -149,7 +149,7 @@ static std::string headOf(const Json &explanation) {
   if (const Json &splits = explanation.at("feedback"); !splits.empty())
     head += "split    " + std::to_string(splits.size()) + " groups were made and split again, as " +
             splits[0].at("group").get<std::string>() + " (" +
-            splits[0].at("kind").get<std::string>() +
+            splits[0].at("step").get<std::string>() +
             "): " + splits[0].at("why").get<std::string>() + "\n";
   head += unfoldedText(explanation.at("unfolded"));
   if (explanation.contains("run")) {
@@ -209,8 +209,8 @@ static std::string costHead(const Json &explanation) {
 }
 
 std::string tableOf(const Json &explanation) {
-  std::vector<std::string> header{"#",       "group",  "ops",      "kind",    "card", "knobs",
-                                  "refused", "region", "read KiB", "written", "MFLOP"};
+  std::vector<std::string> header{"#",       "group",  "ops",      "mechanism", "card", "knobs",
+                                  "refused", "region", "read KiB", "written",   "MFLOP"};
   if (explanation.contains("run"))
     for (const char *name : {"us", "%", "GFLOP/s", "GB/s", "% of bound"})
       header.push_back(name);
@@ -219,7 +219,7 @@ std::string tableOf(const Json &explanation) {
     std::vector<std::string> row{group.at("number").dump(),
                                  group.at("name").get<std::string>(),
                                  std::to_string(group.at("ops").size()),
-                                 group.at("kind").get<std::string>(),
+                                 group.at("mechanism").get<std::string>(),
                                  cardOf(group),
                                  knobsOf(group),
                                  std::to_string(refusedOf(group)),
@@ -309,14 +309,14 @@ std::string detailsOf(const Json &explanation, const Json &group) {
   std::string text = "group    " + group.at("name").get<std::string>() + " (number " +
                      group.at("number").dump() + ")\n";
   text += "key      " + group.at("key").get<std::string>() + "\n";
-  text += "kind     " + group.at("kind").get<std::string>() + "\n";
+  text += "made for " + group.at("made_for").get<std::string>() + "\n";
   if (!regionOf(group).empty())
     text += "region   " + regionOf(group) + ": launched at once with its other groups\n";
   std::string knobs = settingsText(group.at("knobs"));
-  text +=
-      "choice   " +
-      (cardOf(group) == "-" ? "no card: the default form of its kind" : "card " + cardOf(group)) +
-      (knobs.empty() ? "" : ", " + knobs) + "\n";
+  text += "choice   " +
+          (cardOf(group) == "-" ? "no card: its mechanism with numbers of its own"
+                                : "card " + cardOf(group)) +
+          (knobs.empty() ? "" : ", " + knobs) + "\n";
   text += versionsText(group) + costText(explanation, group);
   if (group.at("is_fallback"))
     text += "note     its schedule could not be carried out; it runs element by element\n";

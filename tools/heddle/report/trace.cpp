@@ -21,12 +21,12 @@ Json traceOf(const Json &explanation) {
   for (const Json &group : explanation.at("groups")) {
     double duration = 1e6 * group.value("seconds", 0.0);
     Json about = {{"ops", opsOf(group)}};
-    for (const char *key : {"card", "form", "knobs", "flops", "read_bytes", "written_bytes",
+    for (const char *key : {"card", "mechanism", "knobs", "flops", "read_bytes", "written_bytes",
                             "of_bound", "launched_with"})
       if (group.contains(key))
         about[key] = group[key];
     events.push_back({{"name", group.at("name")},
-                      {"cat", group.value("form", "")},
+                      {"cat", group.value("mechanism", "")},
                       {"ph", "X"},
                       {"ts", at},
                       {"dur", duration},

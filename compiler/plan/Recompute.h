@@ -1,11 +1,11 @@
 // Recompute: results of groups that are computed once more, right before some of their readers, so
 // that they need not be in memory from the first reader to the last.
-#ifndef HEDDLE_GRAPH_EDIT_RECOMPUTE_H
-#define HEDDLE_GRAPH_EDIT_RECOMPUTE_H
+#ifndef HEDDLE_PLAN_RECOMPUTE_H
+#define HEDDLE_PLAN_RECOMPUTE_H
 
-#include "compiler/graph/Graph.h"
+#include "compiler/mechanism/Mechanism.h"
 
-namespace heddle::graph {
+namespace heddle::plan {
 
 struct Recomputation {
   std::string name;                 // of the group that it makes
@@ -18,13 +18,13 @@ struct Recomputation {
 /// What computes some results of a group.
 struct GroupPart {
   llvm::SmallVector<mlir::Operation *> ops; // in their order
-  std::string kind;                         // of a group of them
+  const mechanism::Mechanism *mechanism;    // of a group of them
 };
 
 /// The part of a group that computes `results`, where it may read its results `from`. None if no
 /// kernel is known to be able to do that alone: a part is either per element, or has all ops of the
 /// group that are not.
-std::optional<GroupPart> partOf(GroupOp group, llvm::ArrayRef<int64_t> results,
+std::optional<GroupPart> partOf(graph::GroupOp group, llvm::ArrayRef<int64_t> results,
                                 llvm::ArrayRef<int64_t> from);
 
 /// Adds groups to the function's block, each before the first of its readers, or before the first
@@ -33,6 +33,6 @@ std::optional<GroupPart> partOf(GroupOp group, llvm::ArrayRef<int64_t> results,
 std::optional<std::pair<std::string, std::string>> recompute(mlir::func::FuncOp function,
                                                              llvm::ArrayRef<Recomputation> all);
 
-} // namespace heddle::graph
+} // namespace heddle::plan
 
-#endif // HEDDLE_GRAPH_EDIT_RECOMPUTE_H
+#endif // HEDDLE_PLAN_RECOMPUTE_H

@@ -1,18 +1,21 @@
 // Recompute: see Recompute.h. Groups are added last to first, so that each finds its readers where
 // they stay.
 
-#include "compiler/graph/edit/Recompute.h"
+#include "compiler/plan/Recompute.h"
+
+#include "compiler/mechanism/Product.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
-namespace heddle::graph {
+namespace heddle::plan {
 
-static bool isPerElement(Operation *op) { return isElementwise(op) || isFree(op); }
+static bool isPerElement(Operation *op) { return graph::isElementwise(op) || graph::isFree(op); }
 
-std::optional<GroupPart> partOf(GroupOp group, ArrayRef<int64_t> results, ArrayRef<int64_t> from) {
+std::optional<GroupPart> partOf(graph::GroupOp group, ArrayRef<int64_t> results,
+                                ArrayRef<int64_t> from) {
   Block &body = group.getBody().front();
   Operation *yield = body.getTerminator();
   SmallPtrSet<Value, 4> given;
@@ -26,7 +29,7 @@ std::optional<GroupPart> partOf(GroupOp group, ArrayRef<int64_t> results, ArrayR
     Operation *op = open[i].getDefiningOp();
     if (!op || op->getBlock() != &body || given.contains(open[i]) || !taken.insert(op).second)
       continue;
-    if (op->getNumRegions() > 0 || bindsSymbols(op))
+    if (op->getNumRegions() > 0 || graph::bindsSymbols(op))
       return std::nullopt;
     open.insert(op->operand_begin(), op->operand_end());
   }
@@ -40,11 +43,11 @@ std::optional<GroupPart> partOf(GroupOp group, ArrayRef<int64_t> results, ArrayR
       (isTaken ? hasSome : hasAll) = isTaken;
   }
   bool isWhole = part.ops.size() == body.getOperations().size() - 1;
-  bool isOfAnyPart =
-      llvm::is_contained({"pointwise", "rows", "contraction", "window"}, group.kindName());
-  if (part.ops.empty() || (!isWhole && (!isOfAnyPart || (hasSome && !hasAll))))
+  const mechanism::Mechanism *whole = mechanism::of(group);
+  bool takesParts = whole && whole->takesParts && !mechanism::isReadInParts(mechanism::opsOf(body));
+  if (part.ops.empty() || (!isWhole && (!takesParts || (hasSome && !hasAll))))
     return std::nullopt;
-  part.kind = hasSome || isWhole ? group.kindName().str() : "pointwise";
+  part.mechanism = hasSome || isWhole ? whole : &mechanism::kPointwise;
   return part;
 }
 
@@ -52,13 +55,13 @@ namespace {
 class Recomputer {
 public:
   explicit Recomputer(func::FuncOp function) : block(function.getBody().front()) {
-    for (GroupOp group : block.getOps<GroupOp>())
+    for (graph::GroupOp group : block.getOps<graph::GroupOp>())
       groups[group.getName()] = group;
   }
 
   /// What is wrong; "" for nothing.
   std::string add(const Recomputation &wish) {
-    GroupOp group = groups.lookup(wish.group);
+    graph::GroupOp group = groups.lookup(wish.group);
     if (!group)
       return "the model has no group '" + wish.group + "' in its main graph to compute again";
     if (groups.count(wish.name))
@@ -73,9 +76,9 @@ public:
     if (!part)
       return "no kernel can compute these results of group '" + wish.group +
              "' alone; name all of its results, and none in 'from'";
-    SmallVector<GroupOp> readers;
+    SmallVector<graph::GroupOp> readers;
     for (const std::string &name : wish.readers) {
-      GroupOp reader = groups.lookup(name);
+      graph::GroupOp reader = groups.lookup(name);
       if (!reader)
         return "the model has no group '" + name + "' in its main graph to read it";
       if (!reads(reader, group, wish))
@@ -85,18 +88,19 @@ public:
     }
     if (readers.empty())
       return "no group reads it";
-    GroupOp copy = clone(group, *part, wish, beforeCopies(firstOf(readers)));
+    graph::GroupOp copy = clone(group, *part, wish, beforeCopies(firstOf(readers)));
     groups[wish.name] = copy;
     copies.insert(copy);
-    for (GroupOp reader : readers)
+    for (graph::GroupOp reader : readers)
       redirect(reader, group, copy, wish);
     return "";
   }
 
 private:
   /// Which of the wished results the value shows, as an index of `wish.results`.
-  static std::optional<size_t> numberOf(Value value, GroupOp group, const Recomputation &wish) {
-    auto result = dyn_cast<OpResult>(unshaped(value));
+  static std::optional<size_t> numberOf(Value value, graph::GroupOp group,
+                                        const Recomputation &wish) {
+    auto result = dyn_cast<OpResult>(graph::unshaped(value));
     if (!result || result.getOwner() != group.getOperation())
       return std::nullopt;
     auto found = llvm::find(wish.results, (int64_t)result.getResultNumber());
@@ -104,7 +108,7 @@ private:
                                        : std::optional<size_t>(found - wish.results.begin());
   }
 
-  static bool reads(GroupOp reader, GroupOp group, const Recomputation &wish) {
+  static bool reads(graph::GroupOp reader, graph::GroupOp group, const Recomputation &wish) {
     return reader
         .walk([&](Operation *op) {
           return llvm::any_of(op->getOperands(),
@@ -116,14 +120,14 @@ private:
   }
 
   /// Where the first of the groups, or of those that run at once with it, stands.
-  Operation *firstOf(ArrayRef<GroupOp> readers) const {
-    GroupOp first = readers.front();
-    for (GroupOp reader : readers)
+  Operation *firstOf(ArrayRef<graph::GroupOp> readers) const {
+    graph::GroupOp first = readers.front();
+    for (graph::GroupOp reader : readers)
       if (reader->isBeforeInBlock(first))
         first = reader;
     if (auto region = first.getRegion())
       for (Operation *op = first->getPrevNode(); op; op = op->getPrevNode())
-        if (auto other = dyn_cast<GroupOp>(op)) {
+        if (auto other = dyn_cast<graph::GroupOp>(op)) {
           if (other.getRegion() != region)
             break;
           first = other;
@@ -139,13 +143,15 @@ private:
     return place;
   }
 
-  GroupOp clone(GroupOp group, const GroupPart &part, const Recomputation &wish, Operation *place) {
+  graph::GroupOp clone(graph::GroupOp group, const GroupPart &part, const Recomputation &wish,
+                       Operation *place) {
     OpBuilder builder(place);
     Operation *yield = group.getBody().front().getTerminator();
     SmallVector<Type> types;
     for (int64_t number : wish.results)
       types.push_back(group.getResult(number).getType());
-    auto copy = builder.create<GroupOp>(group.getLoc(), types, wish.name, part.kind);
+    auto copy = builder.create<graph::GroupOp>(group.getLoc(), types, wish.name,
+                                               part.mechanism ? part.mechanism->name : "");
     Block *body = builder.createBlock(&copy.getBody());
     IRMapping mapping;
     for (int64_t number : wish.from)
@@ -156,11 +162,12 @@ private:
     for (int64_t number : wish.results)
       yielded.push_back(mapping.lookupOrDefault(yield->getOperand(number)));
     builder.setInsertionPointToEnd(body);
-    builder.create<YieldOp>(yield->getLoc(), yielded);
+    builder.create<graph::YieldOp>(yield->getLoc(), yielded);
     return copy;
   }
 
-  void redirect(GroupOp reader, GroupOp group, GroupOp copy, const Recomputation &wish) {
+  void redirect(graph::GroupOp reader, graph::GroupOp group, graph::GroupOp copy,
+                const Recomputation &wish) {
     DenseMap<Value, Value> shown;
     OpBuilder builder(copy->getContext());
     builder.setInsertionPointAfter(copy);
@@ -189,7 +196,7 @@ private:
   }
 
   Block &block;
-  llvm::StringMap<GroupOp> groups;
+  llvm::StringMap<graph::GroupOp> groups;
   DenseSet<Operation *> copies; // and views of them
 };
 } // namespace
@@ -201,9 +208,9 @@ std::optional<std::pair<std::string, std::string>> recompute(func::FuncOp functi
     if (std::string problem = recomputer.add(each); !problem.empty())
       return std::pair(each.name, problem);
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.getBody().front())))
-    if (isa<ReshapeOp>(op) && op.use_empty())
+    if (isa<graph::ReshapeOp>(op) && op.use_empty())
       op.erase(); // which would keep what it shows
   return std::nullopt;
 }
 
-} // namespace heddle::graph
+} // namespace heddle::plan

@@ -1,0 +1,49 @@
+"""What is known is known in one place: checks that no other file repeats it.
+
+- The version of clang, LLVM and MLIR is in cmake/llvm-version.
+- What a mechanism can do is in its row (compiler/mechanism). No other folder of compiler/ decides
+  by the name of one: it compares rows, or asks for a property of the row.
+"""
+
+import re
+from pathlib import Path
+
+VERSION = re.compile(r"\b(?:clang|clang\+\+|clang-format|clang-rt|lld|llvm|mlir)-\d\d\b")
+VERSIONED = (".py", ".cpp", ".h", ".c", ".cmake", ".txt", ".json", ".toml", "")
+NAME = re.compile(r'\.name = "([a-z_.]+)"')
+DECIDES = r'(?:[=!]=|\bfind\(|[Mm]echanism = |is_contained\(\{{[^}}]*){space}"(?:{names})"'
+
+
+def _mechanisms(root, files):
+    """The names of all rows."""
+    names = set()
+    for path in files:
+        if path.parts[:2] == ("compiler", "mechanism") and path.suffix == ".cpp":
+            names |= set(NAME.findall((Path(root) / path).read_text(encoding="utf-8")))
+    return names
+
+
+def _is_test(path):
+    return "test" in path.parts or path.stem.lower().endswith("test")
+
+
+def check(root, files):
+    """Lines that repeat what is said elsewhere."""
+    problems = []
+    names = _mechanisms(root, files)
+    known = "|".join(map(re.escape, sorted(names)))
+    decides = re.compile(DECIDES.format(space=r"\s*", names=known))
+    for path in files:
+        if path.suffix not in VERSIONED or path.parts[0] == "docs":
+            continue
+        in_compiler = path.parts[0] == "compiler" and path.suffix in (".cpp", ".h")
+        asks = names and in_compiler and path.parts[1] != "mechanism" and not _is_test(path)
+        text = (Path(root) / path).read_text(encoding="utf-8", errors="replace")
+        for number, line in enumerate(text.splitlines(), 1):
+            if VERSION.search(line):
+                problems.append(f"{path}:{number}: the version of LLVM is in cmake/llvm-version; "
+                                "read it there")
+            if asks and decides.search(line):
+                problems.append(f"{path}:{number}: it decides by the name of a mechanism; ask for "
+                                "a property of its row in compiler/mechanism, or compare rows")
+    return problems
