@@ -64,6 +64,67 @@ std::vector<float> floatsOf(ElementsAttr value) {
   return floats;
 }
 
+std::string valueRefusal(ElementsAttr value) {
+  if (isa<DenseElementsAttr, StoredAttr>(value))
+    return "";
+  auto resource = dyn_cast<DenseResourceElementsAttr>(value);
+  if (!resource)
+    return "is neither dense nor a resource; write it as dense<[...]>";
+  AsmResourceBlob *blob = resource.getRawHandle().getBlob();
+  if (!blob)
+    return "is the resource '" + resource.getRawHandle().getKey().str() +
+           "', which the file does not have";
+  int64_t wanted = bytesOf(resource.getElementType());
+  for (int64_t size : resource.getShapedType().getShape())
+    if (llvm::MulOverflow(wanted, size, wanted))
+      return "has more than 2^63 - 1 bytes";
+  int64_t found = blob->getData().size();
+  return found == wanted
+             ? ""
+             : "takes " + std::to_string(wanted) + " bytes, but the resource '" +
+                   resource.getRawHandle().getKey().str() + "' has " + std::to_string(found);
+}
+
+/// Whether the type of a part of a stored matrix is a matrix with elements.
+static bool isMatrix(ShapedType type) {
+  return isa<RankedTensorType>(type) && type.hasStaticShape() && type.getRank() == 2 &&
+         type.getDimSize(0) > 0 && type.getDimSize(1) > 0;
+}
+
+LogicalResult StoredAttr::verify(function_ref<InFlightDiagnostic()> emitError, ShapedType type,
+                                 ElementsAttr codes, ElementsAttr scales, ElementsAttr zeros) {
+  for (ElementsAttr part : {codes, scales, zeros})
+    if (std::string why = part ? valueRefusal(part) : ""; !why.empty())
+      return emitError() << "a part of a stored matrix " << why;
+  ShapedType of = codes.getShapedType();
+  Type code = of.getElementType();
+  bool isShort = code.isInteger(4) || code.isInteger(8) || code.isF16() || code.isBF16();
+  if (!isMatrix(of) || !isShort)
+    return emitError() << "codes of a stored matrix are a matrix of integers of 4 or 8 bits or of "
+                          "floats of 16 bits, but are of "
+                       << of;
+  ArrayRef<int64_t> sizes = type.getShape();
+  if (!llvm::isa<RankedTensorType>(type) || !type.getElementType().isF32() || sizes.size() < 2 ||
+      sizes.take_back(2) != of.getShape() ||
+      llvm::any_of(sizes.drop_back(2), [](int64_t size) { return size != 1; }))
+    return emitError() << "a stored matrix with codes of " << of
+                       << " is of f32 and of their shape, "
+                       << "after sizes of 1, but is of " << type;
+  for (ElementsAttr part : {scales, zeros}) {
+    ShapedType each = part ? part.getShapedType() : ShapedType();
+    if (part && (llvm::isa<StoredAttr>(part) || !isMatrix(each) || !each.getElementType().isF32() ||
+                 each.getDimSize(1) != of.getDimSize(1) || of.getDimSize(0) % each.getDimSize(0)))
+      return emitError()
+             << "scales and zeros of a stored matrix are of f32, a row for each of equal "
+                "blocks of the rows of "
+             << of << ", but one is of " << each;
+  }
+  if (scales && zeros && scales.getShapedType().getShape() != zeros.getShapedType().getShape())
+    return emitError() << "scales and zeros of a stored matrix have one shape, but are of "
+                       << scales.getShapedType() << " and " << zeros.getShapedType();
+  return success();
+}
+
 int64_t storedSize(StoredAttr stored) {
   int64_t bits = stored.getCodes().getElementType().getIntOrFloatBitWidth();
   int64_t bytes = llvm::divideCeil(stored.getCodes().getNumElements() * bits, 8);

@@ -6,6 +6,9 @@
 
 namespace heddle::graph {
 
+/// Why constantBytes cannot read the value, as the end of a sentence; "" if it can.
+std::string valueRefusal(mlir::ElementsAttr value);
+
 /// Element `i` of bytes in the form of `constantBytes`, exactly; nullopt for a large integer.
 std::optional<double> elementAt(llvm::ArrayRef<char> bytes, mlir::Type element, int64_t i);
 

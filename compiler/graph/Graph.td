@@ -28,6 +28,17 @@ def Graph_Dialect : Dialect {
     A signed integer is no number but the bits of something that moves as integers do: `si4` a
     float4e2m1, `si8` a float8e8m0, `si64` a string, by its number in the table of strings. That table begins with the
     module's attribute `graph.strings`; those that come in or are made while running follow.
+
+    What holds after each stage, beside the constraints of the ops; tests and debug builds hold each stage to it
+    (`compiler/pipeline/Verify.h`), all builds the two ends of lowering:
+
+    | after | holds |
+    |---|---|
+    | import | one `@main` whose arguments and results are ranked tensors with names for all dynamic sizes (FN1 to FN3); an argument, or an op before, binds each symbol that an op names (SY1); no groups |
+    | simplify | the same; constants are folded up to the limit, and images of convolutions and pools have the layout that the module's attribute `graph.layouts` says |
+    | partition | each op that a kernel computes is in a group, several times only where it is cheap; views, constants, hosted ops and control flow are in none; each group names a mechanism that serves its ops (GR1 to GR5, SK1) |
+    | plan | a group has a card and a schedule, or its mechanism finds its numbers (SK1 to SK4); groups of one `region` are launched together |
+    | lower | no op of this dialect: kernels and the program around them in [program](program.md) |
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
@@ -60,6 +71,7 @@ def Graph_StoredAttr : AttrDef<Graph_Dialect, "Stored", [ElementsAttrInterface]>
   let parameters = (ins AttributeSelfTypeParameter<"", "::mlir::ShapedType">:$type, "::mlir::ElementsAttr":$codes,
     OptionalParameter<"::mlir::ElementsAttr">:$scales, OptionalParameter<"::mlir::ElementsAttr">:$zeros);
   let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     int64_t getRows() const { return getCodes().getShapedType().getDimSize(0); }
     int64_t getColumns() const { return getCodes().getShapedType().getDimSize(1); }

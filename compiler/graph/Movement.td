@@ -10,10 +10,12 @@ def Graph_ConstantOp : Graph_Op<"constant", [Pure, ConstantLike,
     DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
   let summary = "a tensor known at compile time";
   let description = "Large values are dense resources, mapped from the model's file and never printed.";
+  let constraints = ["CO1: `value` is dense, a resource of as many bytes as its type takes, or `#graph.stored`."];
   let arguments = (ins ElementsAttr:$value);
   let results = (outs Graph_Tensor:$result);
   let assemblyFormat = "attr-dict $value";
   let hasFolder = 1;
+  let hasVerifier = 1;
 }
 
 def Graph_IotaOp : Graph_TypedOp<"iota"> {

@@ -1,6 +1,6 @@
 // MovementOps: shape rules and verifiers of ops that move elements.
 
-#include "compiler/graph/Graph.h"
+#include "compiler/graph/Constants.h"
 #include "compiler/graph/ragged/Ragged.h"
 
 using namespace mlir;
@@ -31,6 +31,12 @@ INFER(ConstantOp) {
 }
 
 OpFoldResult ConstantOp::fold(FoldAdaptor) { return getValue(); }
+
+LogicalResult ConstantOp::verify() {
+  if (std::string why = valueRefusal(getValue()); !why.empty())
+    return emitOpError("CO1: the value ") << why;
+  return success();
+}
 
 LogicalResult IotaOp::verify() {
   if (getAxis() < 0 || static_cast<int64_t>(getAxis()) >= rankOf(getResult()))

@@ -95,7 +95,8 @@ def records(root, dialect):
 def _joined(text):
     """Paragraphs without the line breaks of their source."""
     paragraphs = re.split(r"\n\s*\n", textwrap.dedent(text).strip())
-    return "\n\n".join(" ".join(each.split()) for each in paragraphs)
+    return "\n\n".join(each if each.startswith("|") else " ".join(each.split())
+                       for each in paragraphs)
 
 
 def of_functions(root, dialect):
