@@ -26,16 +26,20 @@ using namespace mlir;
 
 namespace heddle::partition {
 
+/// The step that makes a group of these ops, operands first, for the mechanism.
+static StringRef stepOf(const Mechanism &made, ArrayRef<Operation *> ops) {
+  bool isGates = &made == &mechanism::kContraction && mechanism::isReadInParts(ops);
+  return isGates ? kGates : made.name;
+}
+
 SmallVector<StringRef, 2> stepsOf(graph::GroupOp group) {
   SmallVector<StringRef, 2> steps;
   const Mechanism *made = mechanism::of(group);
   // What a stitch gives beside its root is its product's, and no sibling's.
   if (group.getNumResults() > 1 && made != &mechanism::kStitch)
     steps.push_back(kSeveral);
-  auto ops = mechanism::opsOf(group.getBody().front());
   if (made)
-    steps.push_back(made == &mechanism::kContraction && mechanism::isReadInParts(ops) ? kGates
-                                                                                      : made->name);
+    steps.push_back(stepOf(*made, mechanism::opsOf(group.getBody().front())));
   return steps;
 }
 
@@ -161,7 +165,7 @@ void Partitioner::takeClaims() {
     return;
   auto isClaimWanted = [&](const Claim &claim) {
     Operation *root = claim.ops.back();
-    return !isRefused(root, claim.mechanism->name) &&
+    return !isRefused(root, stepOf(*claim.mechanism, claim.ops)) &&
            llvm::all_of(claim.ops, [&](Operation *op) { return isWanted(op, root); });
   };
   std::vector<Claim> begun = beginAttentionGradients(block, *options.cards, isClaimWanted);
@@ -325,8 +329,8 @@ struct PartitionPass : PassWrapper<PartitionPass, OperationPass<ModuleOp>> {
     groups.joinsSiblings = !llvm::is_contained(without, "siblings");
     groups.packs = !llvm::is_contained(without, "regions");
     for (StringRef entry : refused) {
-      auto [name, kind] = entry.rsplit(':');
-      groups.refused.insert({name.str(), kind.str()});
+      auto [name, step] = entry.rsplit(':');
+      groups.refused.insert({name.str(), step.str()});
     }
     getOperation().walk([&](func::FuncOp function) { partition(function, groups); });
   }

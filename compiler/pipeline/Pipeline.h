@@ -103,7 +103,7 @@ llvm::Expected<std::unique_ptr<Compiled>> compileGraph(std::shared_ptr<mlir::MLI
                                                        mlir::OwningOpRef<mlir::ModuleOp> graph,
                                                        const CompileOptions &options);
 
-/// The groups that were split again, as JSON: of each its name, kind and reason.
+/// The groups that were split again, as JSON: of each its name, step and reason.
 Json feedbackJson(const Compiled &compiled);
 /// What is dequantised and computed with all the same, as JSON: of each the ONNX node's name, the
 /// graph op and the reason.

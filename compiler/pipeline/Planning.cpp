@@ -99,11 +99,13 @@ static llvm::Expected<bool> findRefused(Compiled &compiled, const plan::Plan &gi
         llvm::count_if(ops, [](Operation &op) { return !isa<graph::ConstantOp>(op); }) < 2)
       return; // there is nothing to split
     bool isIgnored = refused == Kind::Advice && (!isAdvised || given.find(group.getName()));
+    if (refused == Kind::None || isIgnored)
+      return;
     auto steps = partition::stepsOf(group);
     auto isNewlyRefused = [&](StringRef step) {
       return groups.refused.insert({partition::baseName(group.getName()), step.str()}).second;
     };
-    if (refused == Kind::None || isIgnored || llvm::none_of(steps, isNewlyRefused))
+    if (llvm::none_of(steps, isNewlyRefused))
       return;
     isNew = true;
     compiled.feedback.push_back({group.getName().str(), steps.back().str(), why});

@@ -12,7 +12,7 @@
 namespace heddle::plan {
 
 struct Choice {
-  const warehouse::Card *card = nullptr; // none: the default form of the group's kind
+  const warehouse::Card *card = nullptr; // none: the group's mechanism finds its numbers
   warehouse::KnobValues knobs;           // those that are missing have the card's default
   std::vector<Version> versions = {};    // with all knobs; the first that is for a run's sizes
 };

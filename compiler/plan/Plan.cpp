@@ -100,7 +100,7 @@ public:
         complain("the fusion of '" + node + "' is '" + fusion +
                  "', but must be 'apart' or 'joined'");
     take(json, "thresholds", plan.thresholds, "an object of integers");
-    take(json, "split", plan.split, "an object of lists of kinds");
+    take(json, "split", plan.split, "an object of lists of steps");
     checkThresholds(plan);
     if (!json.contains("groups") || !json["groups"].is_array())
       complain("'groups' must be a list");

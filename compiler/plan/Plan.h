@@ -18,7 +18,7 @@ struct GroupPlan {
   std::string name;
   std::vector<std::string> ops; // names in the model, each once
   std::string key;              // the group's loop nest
-  std::string card;             // "" for the default form of the group's kind
+  std::string card;             // "": the group's mechanism finds its numbers
   std::string cardHash;         // "" when any text of the card will do
   warehouse::KnobValues knobs;
   std::vector<Version> versions; // a run takes the first that is for its sizes, else `knobs`
@@ -40,7 +40,7 @@ struct Plan {
   std::map<std::string, int64_t> thresholds;
   /// Of nodes of the model by their names: "apart" from what reads them, or "joined" to it.
   std::map<std::string, std::string> fusion;
-  /// Groups that feedback has split, by their names: the kinds that shall not be made again.
+  /// Groups that feedback has split, by their names: the steps that shall not be taken again.
   std::map<std::string, std::vector<std::string>> split;
   std::vector<GroupPlan> groups;
 

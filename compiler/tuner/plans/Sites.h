@@ -14,7 +14,7 @@ llvm::StringRef nameOf(Section section);
 /// One decision about all places of a model that are alike.
 struct Site {
   Section section;
-  std::string value;              // "first", "apart", or the kind that is not made
+  std::string value;              // "first", "apart", or the step that is not taken
   std::vector<std::string> names; // of nodes, of groups for Split: in the order of the graph
   double seconds = 0;             // of a run, in the groups that the decision is about
 
