@@ -1,15 +1,15 @@
 // Cost: heddle_cost_features over compiler/cost.
 
 #include "compiler/api/Text.h"
-#include "compiler/cost/Corpus.h"
+#include "compiler/learn/Corpus.h"
 #include "compiler/target/Backend.h"
 
 using namespace heddle;
 
 /// Targets by name; any other text is the identity that records have, of a machine whose name is
 /// not known here.
-static llvm::Expected<cost::Measured> measuredOf(llvm::StringRef target, int threads) {
-  cost::Measured measured;
+static llvm::Expected<learn::Measured> measuredOf(llvm::StringRef target, int threads) {
+  learn::Measured measured;
   if (threads < 0)
     return makeError(ErrorCode::Usage, "error: " + llvm::Twine(threads) + " threads");
   if (threads > 0)
@@ -32,6 +32,6 @@ heddle_status_t *heddle_cost_features(const char *records, const char *target, i
     auto measured = measuredOf(target ? target : "", threads);
     if (!measured)
       return measured.takeError();
-    return cost::featuresJson(records, *measured);
+    return learn::featuresJson(records, *measured);
   });
 }

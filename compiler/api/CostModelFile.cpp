@@ -3,7 +3,7 @@
 
 #include "compiler/api/CostModelFile.h"
 
-#include "compiler/cost/Vocabulary.h"
+#include "compiler/learn/Vocabulary.h"
 #include "compiler/support/Error.h"
 
 #include "heddle/runtime.h"
@@ -45,7 +45,7 @@ constexpr StringLiteral kInputs[] = {"ops", "nodes", "makers", "readers", "mask"
 constexpr StringLiteral kOutputs[] = {"scores", "outside", "version"};
 constexpr size_t kMostNodes = 256; // that it was trained with
 
-class CostModelFile : public cost::Model {
+class CostModelFile : public learn::Model {
 public:
   ~CostModelFile() override {
     heddle_session_destroy(session);
@@ -65,7 +65,7 @@ public:
     return checkVersion();
   }
 
-  llvm::Expected<Scores> score(const cost::GroupFeatures &group,
+  llvm::Expected<Scores> score(const learn::GroupFeatures &group,
                                ArrayRef<std::vector<double>> candidates) override {
     Scores scores;
     if (group.ops.size() > kMostNodes) { // all are beyond what it was trained with
@@ -105,7 +105,7 @@ private:
 
   /// The number of features, and the version that they are of, which a run tells.
   llvm::Error checkVersion() {
-    size_t nodeWidth = cost::nodeNames().size(), width = cost::candidateNames().size();
+    size_t nodeWidth = learn::nodeNames().size(), width = learn::candidateNames().size();
     auto widthOf = [&](size_t input) {
       const heddle_value_t *value = heddle_module_input(module, input);
       return value->rank > 0 ? value->dims[value->rank - 1].value : -1;
@@ -117,22 +117,22 @@ private:
                                                Twine(widthOf(5)) +
                                                " of candidates, this heddle has " +
                                                Twine(nodeWidth) + " and " + Twine(width));
-    cost::GroupFeatures one{{0}, {std::vector<double>(nodeWidth)}, {}};
+    learn::GroupFeatures one{{0}, {std::vector<double>(nodeWidth)}, {}};
     auto results = run(one, std::vector<double>(width));
     if (!results)
       return results.takeError();
     ArrayRef<float> version = (*results)[2];
-    if (version.size() != 2 || version[0] != static_cast<float>(cost::kFeaturesVersion))
+    if (version.size() != 2 || version[0] != static_cast<float>(learn::kFeaturesVersion))
       return makeError(ErrorCode::Refused,
                        "it has learned features of version " +
                            Twine(version.empty() ? 0 : static_cast<int64_t>(version[0])) +
-                           ", this heddle has " + Twine(cost::kFeaturesVersion));
+                           ", this heddle has " + Twine(learn::kFeaturesVersion));
     words = static_cast<int64_t>(version[1]);
     return llvm::Error::success();
   }
 
   /// All outputs.
-  llvm::Expected<std::vector<std::vector<float>>> run(const cost::GroupFeatures &group,
+  llvm::Expected<std::vector<std::vector<float>>> run(const learn::GroupFeatures &group,
                                                       ArrayRef<std::vector<double>> candidates) {
     std::vector<Feed> feeds = feedsOf(group, candidates);
     std::vector<heddle_tensor_t> inputs, outputs(std::size(kOutputs));
@@ -154,7 +154,7 @@ private:
     return results;
   }
 
-  std::vector<Feed> feedsOf(const cost::GroupFeatures &group,
+  std::vector<Feed> feedsOf(const learn::GroupFeatures &group,
                             ArrayRef<std::vector<double>> candidates) const {
     int64_t nodes = static_cast<int64_t>(group.ops.size());
     auto matrix = [&] { return Feed{{1, nodes, nodes}, std::vector<float>(nodes * nodes), {}}; };
@@ -190,11 +190,11 @@ private:
 };
 } // namespace
 
-llvm::Expected<std::unique_ptr<cost::Model>> loadCostModel(StringRef path) {
+llvm::Expected<std::unique_ptr<learn::Model>> loadCostModel(StringRef path) {
   auto model = std::make_unique<CostModelFile>();
   if (llvm::Error error = model->load(path))
     return std::move(error);
-  return std::unique_ptr<cost::Model>(std::move(model));
+  return std::unique_ptr<learn::Model>(std::move(model));
 }
 
 } // namespace heddle

@@ -2,12 +2,12 @@
 #ifndef HEDDLE_API_COSTMODELFILE_H
 #define HEDDLE_API_COSTMODELFILE_H
 
-#include "compiler/cost/Model.h"
+#include "compiler/learn/Model.h"
 
 namespace heddle {
 
 /// Loads the artefact and checks which features it has learned.
-llvm::Expected<std::unique_ptr<cost::Model>> loadCostModel(llvm::StringRef path);
+llvm::Expected<std::unique_ptr<learn::Model>> loadCostModel(llvm::StringRef path);
 
 } // namespace heddle
 

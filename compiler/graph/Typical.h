@@ -9,6 +9,8 @@ namespace heddle::graph {
 
 /// Of a module: a dictionary of i64, the typical sizes of symbols by their names.
 inline constexpr llvm::StringLiteral kTypicalAttr = "graph.typical";
+/// Of a module: a dictionary of i64, thresholds in place of their defaults (estimate/Thresholds.h).
+inline constexpr llvm::StringLiteral kThresholdsAttr = "graph.thresholds";
 
 /// What stands for a symbol of which the module says nothing.
 inline constexpr int64_t kTypicalSize = 64;

@@ -6,9 +6,9 @@
 // Such a group may have readers between its parts, which move after it, and could close a cycle:
 // Sequence refuses that.
 
+#include "compiler/estimate/Thresholds.h"
+#include "compiler/estimate/Traffic.h"
 #include "compiler/graph/Typical.h"
-#include "compiler/graph/cost/Thresholds.h"
-#include "compiler/graph/cost/Traffic.h"
 #include "compiler/graph/ragged/Ragged.h"
 #include "compiler/mechanism/Shapes.h"
 #include "compiler/partition/Partitioner.h"
@@ -131,9 +131,10 @@ static bool fillsWorkers(Operation *at, const Group &group) {
     if (ArrayRef<int64_t> axes = graph::reducedAxes(member); !axes.empty()) {
       auto kept = ArrayRef<graph::Dim>(dims).drop_back(axes.size());
       auto length = graph::elementCount(ArrayRef<graph::Dim>(dims).take_back(axes.size()));
-      bool isSharedOut = graph::elementCount(kept).constant() &&
-                         length.constant().value_or(0) >= cost::thresholdAt(at, cost::kLongRow);
-      return isSharedOut || all <= cost::thresholdAt(at, cost::kParallelWork) ||
+      bool isSharedOut =
+          graph::elementCount(kept).constant() &&
+          length.constant().value_or(0) >= estimate::thresholdAt(at, estimate::kLongRow);
+      return isSharedOut || all <= estimate::thresholdAt(at, estimate::kParallelWork) ||
              graph::typicalSize(at, graph::elementCount(kept)) >= kLeastRows;
     }
   return true;

@@ -2,8 +2,8 @@
 
 #include "compiler/partition/Sinks.h"
 
+#include "compiler/estimate/Traffic.h"
 #include "compiler/graph/Typical.h"
-#include "compiler/graph/cost/Traffic.h"
 #include "compiler/graph/edit/Clone.h"
 #include "compiler/graph/edit/Sharing.h"
 
@@ -112,7 +112,7 @@ private:
   int64_t bytesOf(Value value) const {
     if (isa<BlockArgument>(value) || returned.contains(value))
       return 0; // memory of the caller
-    return graph::typicalSize(function, cost::bytesOf(value));
+    return graph::typicalSize(function, estimate::bytesOf(value));
   }
 
   /// What has to run for the sink, in order, if it can run now and that frees memory.

@@ -2,8 +2,8 @@
 
 #include "compiler/pipeline/Explain.h"
 
+#include "compiler/estimate/Traffic.h"
 #include "compiler/graph/LoopNest.h"
-#include "compiler/graph/cost/Traffic.h"
 #include "compiler/graph/ragged/Ragged.h"
 #include "compiler/lower/program/MemoryPlan.h"
 #include "compiler/pipeline/Planning.h"
@@ -174,7 +174,7 @@ Json Explainer::rowsJson() {
   Dim flops;
   Balance balance;
   for (auto [number, group] : llvm::enumerate(groups)) {
-    flops = flops + cost::flopsOf(group);
+    flops = flops + estimate::flopsOf(group);
     beyond += computedBeyond(group);
     Balance ofGroup = balanceOf(number);
     balance.all += ofGroup.all;
@@ -290,7 +290,7 @@ Json Explainer::groupOf(int64_t number) {
 
   Dim read, weights, written;
   json["inputs"] = Json::array();
-  for (const cost::GroupInput &input : cost::inputsOf(group)) {
+  for (const estimate::GroupInput &input : estimate::inputsOf(group)) {
     Json source = sourceOf(input.value);
     (source.contains("weight") ? weights : read) =
         (source.contains("weight") ? weights : read) + input.bytes;
@@ -300,13 +300,14 @@ Json Explainer::groupOf(int64_t number) {
   }
   json["outputs"] = Json::array();
   for (Value result : group.getResults()) {
-    written = written + cost::bytesOf(result);
-    json["outputs"].push_back({{"type", typeOf(result)}, {"bytes", sizeOf(cost::bytesOf(result))}});
+    written = written + estimate::bytesOf(result);
+    json["outputs"].push_back(
+        {{"type", typeOf(result)}, {"bytes", sizeOf(estimate::bytesOf(result))}});
   }
   json["weight_bytes"] = sizeOf(weights);
   json["read_bytes"] = sizeOf(read + weights);
   json["written_bytes"] = sizeOf(written);
-  json["flops"] = sizeOf(cost::flopsOf(group));
+  json["flops"] = sizeOf(estimate::flopsOf(group));
   json["functions"] = compiled.program.functions.at(number);
   return json;
 }

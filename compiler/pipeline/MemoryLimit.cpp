@@ -4,8 +4,8 @@
 
 #include "compiler/pipeline/MemoryLimit.h"
 
+#include "compiler/estimate/Traffic.h"
 #include "compiler/graph/Typical.h"
-#include "compiler/graph/cost/Traffic.h"
 #include "compiler/graph/edit/Sharing.h"
 #include "compiler/lower/program/Model.h"
 #include "compiler/plan/Rematerialise.h"
@@ -20,7 +20,7 @@ static constexpr double kWorthSaving = 0.95;
 
 MemoryNeed memoryOf(func::FuncOp main, const program::Program &program) {
   MemoryNeed need;
-  auto bytesOf = [&](Value value) { return graph::typicalSize(main, cost::bytesOf(value)); };
+  auto bytesOf = [&](Value value) { return graph::typicalSize(main, estimate::bytesOf(value)); };
   for (BlockArgument input : main.getArguments())
     need.inputs += bytesOf(input);
   auto results = cast<func::ReturnOp>(main.getBody().front().getTerminator());
@@ -80,7 +80,7 @@ public:
 
   /// Saves memory where that takes at most `share` of the time.
   llvm::Error spare(double share) {
-    auto found = plan::rematerialiseWithin(planMain(), share, plain.temporaries);
+    auto found = plan::rematerialiseWithin(planMain(), share, plain.temporaries, compiled.machine);
     if (found.all.empty())
       return llvm::Error::success();
     if (llvm::Error error = carryOut(std::move(found)))
@@ -93,7 +93,7 @@ public:
     int64_t allowed = limit - (need.total() - need.arena), wanted = allowed;
     bool isLeast = false; // nothing else can be computed again
     for (int attempt = 0; attempt < kMostAttempts && wanted > 0 && !isLeast; ++attempt) {
-      auto found = plan::rematerialise(planMain(), wanted, plain.temporaries);
+      auto found = plan::rematerialise(planMain(), wanted, plain.temporaries, compiled.machine);
       isLeast = found.bytes > wanted;
       if (llvm::Error error = carryOut(std::move(found)))
         return error;
@@ -103,7 +103,8 @@ public:
     }
     // Neither of the two that a refusal can name depends on the limit, so that the one it names is
     // found again when it is the limit.
-    if (llvm::Error error = carryOut(plan::rematerialise(planMain(), 0, plain.temporaries)))
+    if (llvm::Error error =
+            carryOut(plan::rematerialise(planMain(), 0, plain.temporaries, compiled.machine)))
       return error;
     if (need.total() <= limit)
       return llvm::Error::success();

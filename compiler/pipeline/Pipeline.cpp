@@ -3,10 +3,10 @@
 
 #include "compiler/pipeline/Pipeline.h"
 
+#include "compiler/estimate/Thresholds.h"
+#include "compiler/estimate/Traffic.h"
 #include "compiler/graph/Graph.h"
 #include "compiler/graph/Typical.h"
-#include "compiler/graph/cost/Thresholds.h"
-#include "compiler/graph/cost/Traffic.h"
 #include "compiler/graph/edit/Sharing.h"
 #include "compiler/lower/Schedule.h"
 #include "compiler/lower/program/Model.h"
@@ -97,7 +97,7 @@ static llvm::Error simplifyGraph(Compiled &compiled, const CompileOptions &optio
   });
   rules.hasCheapTables = targets.back()->machine(1).permutesBytes;
   rules.layouts = compiled.given->layouts;
-  cost::setThresholds(*compiled.graph, compiled.given->thresholds);
+  estimate::setThresholds(*compiled.graph, targets.back()->machine(1), compiled.given->thresholds);
   PassManager manager(compiled.context.get());
   simplify::addSimplifyPasses(manager, rules);
   std::string problems;
@@ -109,7 +109,7 @@ static llvm::Error simplifyGraph(Compiled &compiled, const CompileOptions &optio
     return makeError(ErrorCode::Internal, "internal error: simplify: " + problems);
   if (llvm::Error error = ragged::convert(*compiled.graph))
     return error;
-  compiled.program.flops = cost::productFlops(*compiled.graph);
+  compiled.program.flops = estimate::productFlops(*compiled.graph);
   return checkLayouts(compiled);
 }
 
@@ -153,9 +153,11 @@ static llvm::Error compileFor(std::shared_ptr<const target::Target> target, Comp
   compiled.program.isSanitized = options.isSanitized;
   compiled.machine =
       compiled.target->machine(options.threads > 0 ? options.threads : int64_t(workers));
-  if (!options.isPlanned)
+  if (!options.isPlanned) {
+    estimate::setThresholds(*compiled.graph, compiled.machine, compiled.given->thresholds);
     if (llvm::Error error = planGroups(options, compiled, stages))
       return error;
+  }
   if (!options.plansOnly) {
     if (llvm::Error error = stages.run(
             "lower", 0.25, [&] { return lowerGroups(compiled); },

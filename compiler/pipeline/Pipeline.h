@@ -15,7 +15,7 @@ namespace heddle {
 namespace plan {
 struct Plan;
 }
-namespace cost {
+namespace learn {
 class Model;
 }
 
@@ -46,10 +46,10 @@ struct CompileOptions {
   std::string planText;                                       // of planPath
   std::vector<std::pair<std::string, std::string>> functions; // names and bytes of functionPaths
   std::vector<std::string> scheduleFolders;
-  std::string oneDnn;                     // the file of its library; "" lets the system find it
-  std::shared_ptr<cost::Model> costModel; // chooses where records do not; null: the rules
-  std::string costModelProblem;           // why that of costModelPath is not used
-  std::shared_ptr<cache::Cache> cache;    // null: everything is compiled anew
+  std::string oneDnn;                      // the file of its library; "" lets the system find it
+  std::shared_ptr<learn::Model> costModel; // chooses where records do not; null: the rules
+  std::string costModelProblem;            // why that of costModelPath is not used
+  std::shared_ptr<cache::Cache> cache;     // null: everything is compiled anew
   std::function<void(llvm::StringRef stage, double fraction)> progress;
   std::function<void(llvm::StringRef stage, llvm::StringRef text)> print;
   bool isSanitized = false; // see program::Program

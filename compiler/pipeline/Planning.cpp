@@ -2,7 +2,7 @@
 
 #include "compiler/pipeline/Planning.h"
 
-#include "compiler/cost/LearnedChooser.h"
+#include "compiler/learn/LearnedChooser.h"
 #include "compiler/lower/Schedule.h"
 #include "compiler/partition/Partition.h"
 #include "compiler/pipeline/MemoryLimit.h"
@@ -197,7 +197,7 @@ struct Deciders {
   plan::DefaultChooser byRule;
   std::unique_ptr<records::Records> records;
   std::optional<records::RecordedChooser> byRecords;
-  std::optional<cost::LearnedChooser> byCost;
+  std::optional<learn::LearnedChooser> byCost;
   std::optional<plan::PlanChooser> byPlan;
 
   Deciders(warehouse::Warehouse cards) : cards(std::move(cards)) {}
@@ -262,7 +262,8 @@ static std::string costJson(const CompileOptions &options, const Deciders &decid
     return "";
   Json json = {{"path", options.costModelPath}, {"problem", nullptr}, {"groups", Json::object()}};
   if (!options.costModelProblem.empty())
-    json["problem"] = options.costModelProblem + "; the rules choose instead" + cost::kWayOut.str();
+    json["problem"] =
+        options.costModelProblem + "; the rules choose instead" + learn::kWayOut.str();
   if (deciders.byCost)
     for (auto &[group, decision] : deciders.byCost->decisions()) {
       auto &said = json["groups"][group];

@@ -2,7 +2,7 @@
 
 #include "compiler/pipeline/RowWork.h"
 
-#include "compiler/graph/cost/Thresholds.h"
+#include "compiler/estimate/Thresholds.h"
 #include "compiler/graph/ragged/Ragged.h"
 
 using namespace mlir;
@@ -38,8 +38,8 @@ int64_t filledUpFlops(graph::GroupOp group, const ProductTile &tile, SizeOf size
     if (!matrices || !m || !n || !k)
       return 0;
     // The last strip of an attention is one row or a whole one.
-    bool isHalved =
-        products.size() == 1 && tile.rows >= cost::thresholdAt(product, cost::kProductHalves);
+    bool isHalved = products.size() == 1 &&
+                    tile.rows >= estimate::thresholdAt(product, estimate::kProductHalves);
     int64_t allRows = isOfRows(rows) ? rowsOfTiles(*m, tile.rows, isHalved) : *m;
     int64_t allColumns = isOfRows(columns) ? llvm::alignTo(*n, tile.columns) : *n;
     flops += 2 * *matrices * *k * (allRows * allColumns - *m * *n);

@@ -10,27 +10,6 @@ using namespace mlir;
 
 namespace heddle::plan {
 
-/// What is wrong with the values of a card's knobs; "" for nothing.
-static std::string whyNoKnobs(const warehouse::Card &card, const warehouse::KnobValues &knobs) {
-  SmallVector<StringRef> known;
-  for (const warehouse::Knob &each : card.knobs)
-    known.push_back(each.name);
-  for (auto &[name, value] : knobs) {
-    const warehouse::Knob *knob = card.knob(name);
-    if (!knob)
-      return "card '" + card.name + "' has no knob '" + name +
-             "'; its knobs: " + (known.empty() ? "none" : llvm::join(known, ", "));
-    if (!knob->allows(value)) {
-      std::string values;
-      llvm::raw_string_ostream stream(values);
-      llvm::interleaveComma(knob->domain, stream);
-      return "knob '" + name + "' is " + std::to_string(value) + ", but card '" + card.name +
-             "' allows only [" + values + "]";
-    }
-  }
-  return "";
-}
-
 llvm::Expected<Choice> PlanChooser::choose(graph::GroupOp group, ArrayRef<warehouse::Offer> offers,
                                            const program::Machine &machine) {
   const GroupPlan *wish = plan.find(group.getName());
@@ -65,7 +44,7 @@ llvm::Expected<Choice> PlanChooser::choose(graph::GroupOp group, ArrayRef<wareho
     return refuse("card '" + wish->card + "' has changed since the plan was made: its hash is " +
                   choice.card->hash + ", the plan has " + wish->cardHash +
                   "; remove 'card_hash' to take the card as it is");
-  if (std::string why = whyNoKnobs(*choice.card, wish->knobs); !why.empty())
+  if (std::string why = choice.card->knobRefusal(wish->knobs); !why.empty())
     return refuse(why);
   choice.knobs = wish->knobs;
   for (const warehouse::Knob &knob : choice.card->knobs)
@@ -73,7 +52,7 @@ llvm::Expected<Choice> PlanChooser::choose(graph::GroupOp group, ArrayRef<wareho
   for (auto [i, version] : llvm::enumerate(wish->versions)) {
     std::string why = whyNoCondition(group, version.when);
     if (why.empty())
-      why = whyNoKnobs(*choice.card, version.knobs);
+      why = choice.card->knobRefusal(version.knobs);
     if (!why.empty())
       return refuse("version " + Twine(i) + ": " + why);
     choice.versions.push_back(version);

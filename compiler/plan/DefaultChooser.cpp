@@ -1,6 +1,7 @@
 // DefaultChooser: knobs by rule. The rules for register tiles were measured:
 // bench/notes/2026-11-21-register-tiles.md.
 
+#include "compiler/mechanism/Extents.h"
 #include "compiler/mechanism/Shapes.h"
 #include "compiler/plan/Chooser.h"
 #include "compiler/plan/FilterGradientRule.h"
@@ -17,12 +18,13 @@ using warehouse::Knob;
 using warehouse::KnobValues;
 
 namespace {
-/// Rows of the innermost tiled dimension and columns of a product; nullopt if known only at run
-/// time.
+/// Rows and columns of a product (mechanism/Extents.h); nullopt if known only at run time.
 struct ProductSize {
-  ProductSize(const Dim &rows, const Dim &columns)
-      : rows(rows.constant()), columns(columns.constant()), columnsText(columns.str()),
-        leastRows(rows.evaluate([](StringRef) { return std::optional<int64_t>(1); }).value_or(1)) {}
+  explicit ProductSize(const mechanism::Extents &extents)
+      : rows(extents.rows.constant()), columns(extents.columns.constant()),
+        columnsText(extents.columns.str()),
+        leastRows(extents.rows.evaluate([](StringRef) { return std::optional<int64_t>(1); })
+                      .value_or(1)) {}
   std::optional<int64_t> rows, columns;
   std::string columnsText;
   int64_t leastRows;       // where every symbol is 1
@@ -36,21 +38,6 @@ struct Tile {
 };
 } // namespace
 
-static ProductSize sizeOf(graph::MatmulOp op) {
-  graph::DimVector b = graph::dimsOf(op.getB()), result = graph::dimsOf(op.getResult());
-  Dim rows = result[result.size() - 2];
-  // Batches that share one right operand are more rows of the same product.
-  for (size_t i = result.size() - 2; i-- > 0 && b[i].isConstant(1);)
-    rows = rows * result[i];
-  ProductSize size(rows, result.back());
-  auto right = op.getB().getDefiningOp<graph::ConstantOp>();
-  auto stored = right ? dyn_cast<graph::StoredAttr>(right.getValue()) : nullptr;
-  size.hasCodes = stored && isa<IntegerType>(stored.getCodes().getElementType());
-  if (auto depth = b[b.size() - 2].constant(); depth && !stored)
-    size.columnBytes = *depth * graph::bytesOf(graph::elementOf(op.getB()));
-  return size;
-}
-
 /// How much longer a column takes in a panel that leaves the L2 from one tile of rows to the next
 /// (bench/notes/2026-11-25-training.md).
 static double missesOf(const ProductSize &size, int64_t columns, const program::Machine &machine) {
@@ -59,20 +46,6 @@ static double missesOf(const ProductSize &size, int64_t columns, const program::
     return 1; // which read each panel once or twice
   double panel = static_cast<double>(size.columnBytes) * static_cast<double>(columns);
   return 1 + kCost * std::max(0.0, panel / static_cast<double>(machine.l2Bytes) - kRoom);
-}
-
-static ProductSize sizeOf(graph::ConvOp op) {
-  graph::DimVector w = graph::dimsOf(op.getW()), result = graph::dimsOf(op.getResult());
-  ArrayRef<Dim> spatial = ArrayRef<Dim>(result).slice(1, w.size() - 2);
-  bool isPointwise = true;
-  for (size_t d = 0; d + 2 < w.size(); ++d)
-    isPointwise &= w[d + 2].isConstant(1) && op.getStrides()[d] == 1 && op.getLow()[d] == 0 &&
-                   op.getHigh()[d] == 0;
-  // The innermost dimension that has rows at all is the one that is tiled.
-  while (spatial.size() > 1 && spatial.back().isConstant(1))
-    spatial = spatial.drop_back();
-  Dim rows = isPointwise ? result[0] * graph::elementCount(spatial) : spatial.back();
-  return {rows, w[0].floorDiv(Dim(op.getGroups()))};
 }
 
 /// The parts that slices of what follows the product read; other slices read memory.
@@ -88,22 +61,21 @@ static int64_t partsBehind(graph::GroupOp group, Operation *product) {
 
 static std::optional<ProductSize> productOf(graph::GroupOp group) {
   for (Operation *op : warehouse::decidingOps(group)) {
-    auto matmul = dyn_cast<graph::MatmulOp>(op);
-    auto conv = dyn_cast<graph::ConvOp>(op);
-    if (!matmul && !conv)
+    if (!graph::isContraction(op))
       continue;
-    ProductSize size = matmul ? sizeOf(matmul) : sizeOf(conv);
+    mechanism::Extents extents = mechanism::extentsOfProduct(op);
+    ProductSize size(extents);
     size.parts = partsBehind(group, op);
+    if (auto matmul = dyn_cast<graph::MatmulOp>(op)) {
+      auto right = matmul.getB().getDefiningOp<graph::ConstantOp>();
+      auto stored = right ? dyn_cast<graph::StoredAttr>(right.getValue()) : nullptr;
+      size.hasCodes = stored && isa<IntegerType>(stored.getCodes().getElementType());
+      if (auto depth = extents.depth.constant(); depth && !stored)
+        size.columnBytes = *depth * graph::bytesOf(graph::elementOf(matmul.getB()));
+    }
     return size;
   }
   return std::nullopt;
-}
-
-/// Accumulators, a row of B and one element of A must fit the registers.
-static bool fits(Tile tile, const program::Machine &machine) {
-  int64_t vectors = tile.n / machine.lanes;
-  return vectors > 0 && tile.n % machine.lanes == 0 &&
-         tile.m * vectors + vectors + 1 <= machine.registers;
 }
 
 /// One row takes as long as its weights need to be read, those that fill up the last panel included
@@ -153,15 +125,6 @@ static Tile tileOf(const ProductSize &size, const program::Machine &machine) {
              : Tile{12, 2 * lanes};
 }
 
-/// The largest value of the knob's domain that is at most `wanted`, else the smallest.
-static int64_t nearestBelow(const Knob &knob, int64_t wanted) {
-  int64_t best = *llvm::min_element(knob.domain);
-  for (int64_t value : knob.domain)
-    if (value <= wanted)
-      best = std::max(best, value);
-  return best;
-}
-
 static void chooseTile(const Card &card, const ProductSize &size, const program::Machine &machine,
                        KnobValues &knobs) {
   const Knob *m = card.knob("m"), *n = card.knob("n");
@@ -170,10 +133,10 @@ static void chooseTile(const Card &card, const ProductSize &size, const program:
   Tile tile = tileOf(size, machine);
   if (size.parts > 1) // each vector of columns as often as there are parts
     tile.n = size.parts * std::max<int64_t>(1, 4 / size.parts) * machine.lanes;
-  tile.n = nearestBelow(*n, tile.n);
-  tile.m = nearestBelow(*m, tile.m);
-  while (!fits(tile, machine) && tile.m > *llvm::min_element(m->domain))
-    tile.m = nearestBelow(*m, tile.m - 1);
+  tile.n = n->atMost(tile.n);
+  tile.m = m->atMost(tile.m);
+  while (!machine.holdsTile(tile.m, tile.n) && tile.m > *llvm::min_element(m->domain))
+    tile.m = m->atMost(tile.m - 1);
   knobs["m"] = tile.m;
   knobs["n"] = tile.n;
 }
@@ -202,9 +165,9 @@ static void chooseAttentionTile(const Card &card, const program::Machine &machin
                                 KnobValues &knobs) {
   int64_t vectors = machine.registers < 32 ? 2 : 4;
   if (card.knob("m"))
-    knobs["m"] = nearestBelow(*card.knob("m"), 6);
+    knobs["m"] = card.knob("m")->atMost(6);
   if (card.knob("n"))
-    knobs["n"] = nearestBelow(*card.knob("n"), vectors * machine.lanes);
+    knobs["n"] = card.knob("n")->atMost(vectors * machine.lanes);
 }
 
 /// Where a cycle begins one multiply-add, so few sums hide how long each takes that a tile can be
@@ -218,7 +181,7 @@ static void narrowAttentionTile(graph::GroupOp group, const Card &card,
   auto keys = graph::dimsOf((*products.begin()).getResult()).back().constant();
   if (!keys || *keys > kMostVectors * machine.lanes || !card.knob("n")->allows(machine.lanes))
     return;
-  knobs["m"] = nearestBelow(*card.knob("m"), 4);
+  knobs["m"] = card.knob("m")->atMost(4);
   knobs["n"] = machine.lanes;
 }
 
@@ -293,7 +256,7 @@ llvm::Expected<Choice> DefaultChooser::choose(graph::GroupOp group,
   }
   if (choice.card->mechanism == &mechanism::kWinograd && choice.card->knob("tile")) {
     WinogradForm form = ofConv(winogradForm, group, machine);
-    choice.knobs["tile"] = nearestBelow(*choice.card->knob("tile"), form.tile);
+    choice.knobs["tile"] = choice.card->knob("tile")->atMost(form.tile);
     if (choice.card->knob("late"))
       choice.knobs["late"] = form.isLate;
   }
@@ -301,7 +264,7 @@ llvm::Expected<Choice> DefaultChooser::choose(graph::GroupOp group,
     for (auto op : group.getBody().front().getOps<graph::ConvFilterGradientOp>())
       chooseFilterGradient(op, *choice.card, machine, choice.knobs);
   if (choice.card->mechanism == &mechanism::kNarrowConv && choice.card->knob("m"))
-    choice.knobs["m"] = nearestBelow(*choice.card->knob("m"), ofConv(narrowPixels, group, machine));
+    choice.knobs["m"] = choice.card->knob("m")->atMost(ofConv(narrowPixels, group, machine));
   return choice;
 }
 

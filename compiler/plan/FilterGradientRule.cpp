@@ -41,11 +41,6 @@ static int64_t costOf(const Sizes &sizes, int64_t m, int64_t n, const program::M
   return panels * (sizes.places * cost + copied);
 }
 
-static bool fits(int64_t m, int64_t n, const program::Machine &machine) {
-  int64_t vectors = n / machine.lanes;
-  return n % machine.lanes == 0 && vectors > 0 && m * vectors + vectors + 1 <= machine.registers;
-}
-
 /// Positions of all images.
 static int64_t positionsOf(graph::ConvFilterGradientOp op) {
   graph::DimVector dims = graph::dimsOf(op.getDy());
@@ -54,15 +49,6 @@ static int64_t positionsOf(graph::ConvFilterGradientOp op) {
   for (const graph::Dim &size : dims)
     positions *= std::clamp<int64_t>(graph::typicalSize(op, size), 1, kMostOfSize);
   return positions;
-}
-
-/// The largest value of the knob's domain that is at most `wanted`, else the smallest.
-static int64_t atMost(const warehouse::Knob &knob, int64_t wanted) {
-  int64_t best = *llvm::min_element(knob.domain);
-  for (int64_t value : knob.domain)
-    if (value <= wanted)
-      best = std::max(best, value);
-  return best;
 }
 
 namespace {
@@ -76,7 +62,7 @@ static Tile bestTile(const Sizes &sizes, const warehouse::Card &card,
   Tile best;
   for (int64_t m : card.knob("m")->domain)
     for (int64_t n : card.knob("n")->domain)
-      if (fits(m, n, machine))
+      if (machine.holdsTile(m, n))
         if (int64_t cost = costOf(sizes, m, n, machine); cost < best.cost)
           best = {m, n, cost};
   return best;
@@ -105,9 +91,9 @@ void chooseFilterGradient(graph::ConvFilterGradientOp op, const warehouse::Card 
   knobs["turned"] = isTurned;
   knobs["strips"] = sizes.channels * groups * op.getStrides().back() >= kFar;
   knobs["panels"] = places > 1 || sizes.filters * groups >= kFar;
-  knobs["parts"] = atMost(*card.knob("parts"), std::min(wanted, positionsOf(op) / kLeastPositions));
-  knobs["chunks"] = atMost(*card.knob("chunks"),
-                           std::min(wanted / knobs["parts"], sizes.channels / kLeastChannels));
+  knobs["parts"] = card.knob("parts")->atMost(std::min(wanted, positionsOf(op) / kLeastPositions));
+  knobs["chunks"] = card.knob("chunks")->atMost(
+      std::min(wanted / knobs["parts"], sizes.channels / kLeastChannels));
 }
 
 } // namespace heddle::plan

@@ -2,7 +2,7 @@
 
 #include "compiler/plan/Plan.h"
 
-#include "compiler/graph/cost/Thresholds.h"
+#include "compiler/estimate/Thresholds.h"
 #include "compiler/support/Error.h"
 #include "compiler/support/Json.h"
 #include "compiler/support/Suggest.h"
@@ -148,12 +148,12 @@ private:
 
   void checkThresholds(const Plan &plan) {
     SmallVector<StringRef> names;
-    for (const cost::Threshold *each : cost::thresholds())
+    for (const estimate::Threshold *each : estimate::thresholds())
       names.push_back(each->name);
     for (const auto &[name, value] : plan.thresholds) {
       auto known =
-          llvm::find_if(cost::thresholds(), [&](auto *each) { return each->name == name; });
-      if (known == cost::thresholds().end()) {
+          llvm::find_if(estimate::thresholds(), [&](auto *each) { return each->name == name; });
+      if (known == estimate::thresholds().end()) {
         std::string near = support::nearest(name, names);
         complain("there is no threshold '" + name + "'; " +
                  (near.empty() ? "there are: " + llvm::join(names, ", ")

@@ -36,7 +36,7 @@ struct Plan {
   /// Of convolutions and pools by their names in the model: "last" or "first", where the channels
   /// of images stand.
   std::map<std::string, std::string> layouts;
-  /// By their names, in place of their defaults (graph/cost/Thresholds.h).
+  /// By their names, in place of their defaults (estimate/Thresholds.h).
   std::map<std::string, int64_t> thresholds;
   /// Of nodes of the model by their names: "apart" from what reads them, or "joined" to it.
   std::map<std::string, std::string> fusion;

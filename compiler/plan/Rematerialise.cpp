@@ -2,8 +2,9 @@
 
 #include "compiler/plan/Rematerialise.h"
 
+#include "compiler/estimate/Seconds.h"
+#include "compiler/estimate/Traffic.h"
 #include "compiler/graph/Typical.h"
-#include "compiler/graph/cost/Traffic.h"
 #include "compiler/graph/edit/Clone.h"
 #include "compiler/graph/edit/Sharing.h"
 
@@ -45,8 +46,9 @@ struct Recipe {
 /// The schedule, which no walk changes.
 class Schedule {
 public:
-  Schedule(func::FuncOp function, const std::map<std::string, int64_t> &temporaries)
-      : function(function), temporaries(temporaries) {
+  Schedule(func::FuncOp function, const std::map<std::string, int64_t> &temporaries,
+           const program::Machine &machine)
+      : function(function), temporaries(temporaries), machine(machine) {
     for (Operation &op : function.getBody().front())
       add(op);
     findUpdates();
@@ -131,7 +133,7 @@ private:
         return 0;
     return isa<graph::DynamicReshapeOp>(value.getDefiningOp())
                ? 0
-               : graph::typicalSize(function, cost::bytesOf(value));
+               : graph::typicalSize(function, estimate::bytesOf(value));
   }
 
   void findUpdates() {
@@ -157,21 +159,12 @@ private:
     return ops;
   }
 
-  /// A roofline of this kind of machine. Only how such times compare decides anything.
   double secondsOf(ArrayRef<Operation *> ops, ValueRange results) const {
-    double products = 0, others = 0, bytes = 0;
-    SmallPtrSet<Operation *, 16> computed(ops.begin(), ops.end());
-    llvm::SetVector<Value> moved(results.begin(), results.end());
-    for (Operation *op : ops) {
-      double flops = (double)graph::typicalSize(function, cost::flopsOf(op));
-      (graph::isContraction(op) ? products : others) += flops * (graph::isCostly(op) ? 16 : 1);
-      for (Value operand : op->getOperands())
-        if (!computed.contains(operand.getDefiningOp()))
-          moved.insert(operand);
-    }
-    for (Value value : moved)
-      bytes += (double)graph::typicalSize(function, cost::bytesOf(value));
-    return 2e-6 + std::max(products / 1e11 + others / 2e10, bytes / 1e10);
+    return estimate::secondsOf(estimate::workOf(ops, results,
+                                                [&](const graph::Dim &size) {
+                                                  return (double)graph::typicalSize(function, size);
+                                                }),
+                               machine);
   }
 
   std::optional<Recipe> makeRecipe(GroupOp group, int64_t tensor, uint64_t there,
@@ -228,6 +221,7 @@ private:
 
   func::FuncOp function;
   const std::map<std::string, int64_t> &temporaries;
+  const program::Machine &machine;
   DenseMap<Value, int64_t> numbers;
   DenseMap<Operation *, int64_t> deadlines;
   mutable std::map<std::tuple<int64_t, uint64_t, uint64_t>, std::optional<Recipe>> recipes;
@@ -496,14 +490,16 @@ static Rematerialisation bestOf(const Schedule &schedule, int64_t bytes) {
 }
 
 Rematerialisation rematerialise(func::FuncOp function, int64_t bytes,
-                                const std::map<std::string, int64_t> &temporaries) {
-  return bestOf(Schedule(function, temporaries), bytes);
+                                const std::map<std::string, int64_t> &temporaries,
+                                const program::Machine &machine) {
+  return bestOf(Schedule(function, temporaries, machine), bytes);
 }
 
 Rematerialisation rematerialiseWithin(func::FuncOp function, double share,
-                                      const std::map<std::string, int64_t> &temporaries) {
+                                      const std::map<std::string, int64_t> &temporaries,
+                                      const program::Machine &machine) {
   constexpr int kHalvings = 6;
-  Schedule schedule(function, temporaries);
+  Schedule schedule(function, temporaries, machine);
   Rematerialisation best = bestOf(schedule, kNever);
   int64_t tooFew = 0, enough = best.bytes;
   for (int i = 0; i < kHalvings; ++i) {

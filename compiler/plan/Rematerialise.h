@@ -3,6 +3,7 @@
 #define HEDDLE_PLAN_REMATERIALISE_H
 
 #include "compiler/plan/Recompute.h"
+#include "compiler/program/Machine.h"
 
 namespace heddle::plan {
 
@@ -14,7 +15,7 @@ struct Rematerialisation {
 
 /// Chooses what the groups of the function's block compute again, so that at most `bytes` are alive
 /// between them, if that is possible, and the least otherwise. `temporaries`: bytes that a group
-/// needs while it runs, by its name.
+/// needs while it runs, by its name. `machine`: whose rates estimate what it costs.
 ///
 /// One walk over the schedule, as in Dynamic Tensor Rematerialization (Kirisame et al., ICLR 2021,
 /// section 2), with the future known: where memory does not suffice, the tensor goes that has the
@@ -22,12 +23,14 @@ struct Rematerialisation {
 /// ancestors that are gone included; a reader of one that is gone computes it again. Several
 /// weights of size, distance and cost are tried, and the cheapest result is taken.
 Rematerialisation rematerialise(mlir::func::FuncOp function, int64_t bytes,
-                                const std::map<std::string, int64_t> &temporaries);
+                                const std::map<std::string, int64_t> &temporaries,
+                                const program::Machine &machine);
 
 /// The same for the fewest bytes for which what is computed again takes at most `share` of the
 /// estimated time of all groups.
 Rematerialisation rematerialiseWithin(mlir::func::FuncOp function, double share,
-                                      const std::map<std::string, int64_t> &temporaries);
+                                      const std::map<std::string, int64_t> &temporaries,
+                                      const program::Machine &machine);
 
 } // namespace heddle::plan
 

@@ -22,7 +22,6 @@ using graph::Dim;
 namespace {
 constexpr double kNear = 4, kFar = 24, kTransform = 1.5; // cycles; t = 1.5 (m + 2)
 constexpr int64_t kMostFmas = 2; // for late filters, transforms were not measured with fewer
-constexpr double kFarBytes = 12 << 20;
 constexpr double kLate = 5, kLateTiles = 64; // f, and the tiles of a task
 /// Tiles of 2x2 read V more often for what they compute; and what is about as fast as the direct
 /// form is left to it.
@@ -55,8 +54,9 @@ struct Layer {
 };
 } // namespace
 
-static double costOfFilters(double numbers) {
-  return numbers * (numbers * sizeof(float) > kFarBytes ? kFar : kNear);
+static double costOfFilters(double numbers, const program::Machine &machine) {
+  bool isFar = numbers * sizeof(float) > static_cast<double>(machine.nearBytes);
+  return numbers * (isFar ? kFar : kNear);
 }
 
 static std::optional<Layer> layerOf(graph::ConvOp conv) {
@@ -88,7 +88,7 @@ WinogradForm winogradForm(graph::ConvOp conv, const program::Machine &machine) {
   double ofPixel = layer->taps() * in * columns;
   if (auto narrow = narrowCost(conv, machine))
     ofPixel = std::min(ofPixel, lanes * *narrow);
-  double least = (ofPixel * pixels + costOfFilters(9 * in * out)) / kGain;
+  double least = (ofPixel * pixels + costOfFilters(9 * in * out, machine)) / kGain;
   bool isKnown = conv.getW().getDefiningOp<graph::ConstantOp>() != nullptr;
   WinogradForm best;
   for (int64_t m : {4, 2}) {
@@ -108,7 +108,7 @@ WinogradForm winogradForm(graph::ConvOp conv, const program::Machine &machine) {
     };
     offer(true, kLate * numbers * std::ceil(tiles / kLateTiles));
     if (isKnown && (places - 9) * in * out * sizeof(float) <= std::min(room, kMostRoomBytes))
-      offer(false, costOfFilters(numbers));
+      offer(false, costOfFilters(numbers, machine));
   }
   return best;
 }

@@ -3,6 +3,8 @@
 #define HEDDLE_PROGRAM_MACHINE_H
 
 #include <cstdint>
+#include <map>
+#include <string>
 
 namespace heddle::program {
 
@@ -14,17 +16,37 @@ enum class Dot {
   Bytes        // pairs of i16, and quads of u8 x i8
 };
 
+/// What all workers do in a second, of large kernels: a roofline says where time goes, roughly, and
+/// only how such times compare decides anything (compiler/estimate/Seconds.h).
+struct Rates {
+  double products = 1e11; // operations of products
+  double others = 2e10;   // any other operations
+  double bytes = 1e10;    // of memory
+  double launch = 2e-6;   // seconds that a kernel takes to begin
+};
+
 struct Machine {
+  /// Whether the sums of a register tile, a row of its right operand and one element of the left
+  /// one fit the registers.
+  bool holdsTile(int64_t rows, int64_t columns) const {
+    int64_t vectors = columns / lanes;
+    return vectors > 0 && columns % lanes == 0 && rows * vectors + vectors + 1 <= registers;
+  }
+
   int64_t lanes = 16;     // 32-bit elements in a vector register
   int64_t registers = 32; // vector registers
   int64_t l1Bytes = 32 << 10;
   int64_t l2Bytes = 1 << 20;
   int64_t workers = 2; // that run a kernel together
   Dot dot = Dot::None;
-  bool permutesWords = false; // 32-bit lanes of a register, by another register: AVX2
-  bool permutesBytes = false; // of two registers at once: AVX512-VBMI
-  int64_t fmas = 2;           // multiply-adds of whole registers that begin in a cycle
-  bool masksFreely = true;    // a store of some lanes takes as long as one of all: AVX-512
+  bool permutesWords = false;   // 32-bit lanes of a register, by another register: AVX2
+  bool permutesBytes = false;   // of two registers at once: AVX512-VBMI
+  int64_t fmas = 2;             // multiply-adds of whole registers that begin in a cycle
+  bool masksFreely = true;      // a store of some lanes takes as long as one of all: AVX-512
+  int64_t nearBytes = 12 << 20; // of weights that stay in a cache from one run to the next
+  Rates rates;
+  std::map<std::string, int64_t>
+      thresholds; // in place of defaults (compiler/estimate/Thresholds.h)
 };
 
 } // namespace heddle::program

@@ -4,7 +4,6 @@
 #include "compiler/records/GroupKey.h"
 
 #include "compiler/graph/Typical.h"
-#include "compiler/graph/cost/Thresholds.h"
 #include "compiler/graph/edit/CutOut.h"
 #include "compiler/graph/edit/Sizes.h"
 #include "compiler/mechanism/Product.h"
@@ -71,7 +70,7 @@ GroupKey keyOf(graph::GroupOp group) {
       key.symbols.push_back(symbol.str());
     return graph::Dim::symbol(known->second);
   });
-  for (StringRef hint : {StringRef(graph::kTypicalAttr), StringRef(cost::kThresholdsAttr)})
+  for (StringRef hint : {StringRef(graph::kTypicalAttr), StringRef(graph::kThresholdsAttr)})
     (*cut.module)->removeAttr(hint); // no record depends on it
   forgetValues(*cut.module);
   forgetChoice(cut.group());

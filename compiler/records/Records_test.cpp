@@ -255,7 +255,13 @@ TEST_F(RecordFiles, KeepWhatMeasurementsWereMadeOf) {
 
   Record known = record("k", 4);
   known.machine = "znver4, 2 threads";
-  program::Machine machine{8, 16, 48 << 10, 2 << 20, 2, program::Dot::Bytes, true, false};
+  program::Machine machine;
+  machine.lanes = 8;
+  machine.registers = 16;
+  machine.l1Bytes = 48 << 10;
+  machine.l2Bytes = 2 << 20;
+  machine.dot = program::Dot::Bytes;
+  machine.permutesWords = true;
   llvm::cantFail(records->addMachine(known, machine));
   auto found = llvm::cantFail(records->machine("cpu", 2, "znver4, 2 threads"));
   ASSERT_TRUE(found);

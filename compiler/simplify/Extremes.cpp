@@ -1,7 +1,7 @@
 // Extremes: the place of the best element of a row is the first place of what equals it, so two
 // folds along lanes do for what else each lane would walk alone.
 
-#include "compiler/graph/cost/Thresholds.h"
+#include "compiler/estimate/Thresholds.h"
 #include "compiler/simplify/Rules.h"
 
 using namespace mlir;
@@ -31,7 +31,7 @@ template <typename Op, typename Best> struct PlaceOfBest : OpRewritePattern<Op> 
     auto size = dims[axis].constant();
     bool isLast = op.getLast();
     if (static_cast<int64_t>(op.getAxis()) != axis ||
-        (size && *size < cost::thresholdAt(op, cost::kArgRow)))
+        (size && *size < estimate::thresholdAt(op, estimate::kArgRow)))
       return failure();
     Location loc = op.getLoc();
     bool isNarrow = size && *size < INT32_MAX;

@@ -2,8 +2,8 @@
 // group's cards allow, from the features that records of the group would have, so that it is asked
 // what it has learned.
 
-#include "compiler/cost/GroupText.h"
-#include "compiler/cost/Scorer.h"
+#include "compiler/learn/GroupText.h"
+#include "compiler/learn/Scorer.h"
 #include "compiler/tuner/Tuning.h"
 
 using namespace mlir;
@@ -27,33 +27,33 @@ static std::vector<int64_t> sizesOf(const GroupTuning &work) {
 /// Where the model cannot be asked, the search stays a local one. `whole` is the model's time: what
 /// a group is worth decides how much is measured of it.
 llvm::Error Tuner::follow(GroupTuning &work, double whole) {
-  auto module = cost::parseGroup(*planned.context, work.key.text);
+  auto module = learn::parseGroup(*planned.context, work.key.text);
   if (!module)
     return module.takeError();
-  cost::setSizes(**module, sizesOf(work));
-  graph::GroupOp group = cost::groupOf(**module);
-  if (!group || !cost::hasConstantSizes(group)) {
+  learn::setSizes(**module, sizesOf(work));
+  graph::GroupOp group = learn::groupOf(**module);
+  if (!group || !estimate::hasConstantSizes(group)) {
     work.unscored = "its sizes are known at run time only";
     return llvm::Error::success();
   }
   std::vector<Choice> choices{work.base};
   for (const warehouse::Offer &offer : work.offers)
-    if (offer.isOffered() && cost::isJudged(*offer.card))
-      llvm::append_range(choices, cost::productOf(*offer.card, threads, kScored, seedOf(work)));
+    if (offer.isOffered() && learn::isJudged(*offer.card))
+      llvm::append_range(choices, learn::productOf(*offer.card, threads, kScored, seedOf(work)));
   if (choices.size() == 1) {
     work.unscored = "none of its cards has knobs to choose";
     return llvm::Error::success();
   }
   program::Machine machine = planned.machine;
   machine.workers = threads;
-  auto scored = cost::Scorer(*model, group, machine).scored(choices);
+  auto scored = learn::Scorer(*model, group, machine).scored(choices);
   if (!scored) {
     work.unscored = llvm::toString(scored.takeError());
     return llvm::Error::success();
   }
   std::vector<Favourites::Candidate> candidates;
-  const cost::Scored &base = scored->front();
-  for (const cost::Scored &each : ArrayRef(*scored).drop_front())
+  const learn::Scored &base = scored->front();
+  for (const learn::Scored &each : ArrayRef(*scored).drop_front())
     if (each.outside <= base.outside && std::isfinite(each.logarithm - base.logarithm))
       candidates.push_back({each.choice, each.logarithm - base.logarithm});
   work.scored = static_cast<int64_t>(candidates.size());

@@ -6,8 +6,8 @@
 
 #include "compiler/tuner/Tuner.h"
 
-#include "compiler/cost/Model.h"
 #include "compiler/graph/Typical.h"
+#include "compiler/learn/Model.h"
 #include "compiler/records/Decision.h"
 #include "compiler/support/Error.h"
 #include "compiler/tuner/Tuning.h"
@@ -424,7 +424,7 @@ Json Tuner::report() const {
         {"problem", compile.costModelProblem.empty()
                         ? Json()
                         : Json(compile.costModelProblem + "; the search goes on without it" +
-                               cost::kWayOut.str())}};
+                               learn::kWayOut.str())}};
   for (auto &work : works)
     json["groups"].push_back(describe(*work, whole));
   if (!plans.is_null())

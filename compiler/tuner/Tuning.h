@@ -23,7 +23,7 @@ class Tuner {
 
 public:
   Tuner(Compiled &planned, const CompileOptions &compile, const TuneOptions &options,
-        records::Records &records, cost::Model *model)
+        records::Records &records, learn::Model *model)
       : planned(planned), compile(compile), options(options), records(records), model(model),
         threads(records::threadsOf(compile.threads)) {}
 
@@ -53,7 +53,7 @@ public:
   const CompileOptions &compile;
   const TuneOptions &options;
   records::Records &records;
-  cost::Model *model; // null: the search is a local one
+  learn::Model *model; // null: the search is a local one
   int64_t threads;
   std::optional<warehouse::Warehouse> cards;
   std::vector<std::unique_ptr<GroupTuning>> works;

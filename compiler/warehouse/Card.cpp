@@ -14,6 +14,14 @@ namespace heddle::warehouse {
 
 using mechanism::CardType;
 
+int64_t Knob::atMost(int64_t wanted) const {
+  int64_t best = *llvm::min_element(domain);
+  for (int64_t value : domain)
+    if (value <= wanted)
+      best = std::max(best, value);
+  return best;
+}
+
 const Knob *Card::knob(StringRef wanted) const {
   auto found = llvm::find_if(knobs, [&](const Knob &knob) { return knob.name == wanted; });
   return found == knobs.end() ? nullptr : &*found;
@@ -229,30 +237,27 @@ std::string Card::refusal(ArrayRef<Operation *> ops) const {
   return mechanismRefusal(ops);
 }
 
-static llvm::Error checkValues(const Card &card, const KnobValues &values) {
+std::string Card::knobRefusal(const KnobValues &values) const {
   for (auto &[name, value] : values) {
-    auto known = llvm::map_range(card.knobs, [](const Knob &knob) { return knob.name; });
-    const Knob *knob = card.knob(name);
-    if (!knob)
-      return makeError(
-          ErrorCode::Usage,
-          card.path + ": error: card '" + card.name + "' has no knob '" + name +
-              "'; its knobs: " + (card.knobs.empty() ? "none" : llvm::join(known, ", ")));
-    if (!knob->allows(value)) {
+    auto known = llvm::map_range(knobs, [](const Knob &knob) { return knob.name; });
+    const Knob *found = knob(name);
+    if (!found)
+      return "card '" + this->name + "' has no knob '" + name +
+             "'; its knobs: " + (knobs.empty() ? "none" : llvm::join(known, ", "));
+    if (!found->allows(value)) {
       std::string allowed;
       llvm::raw_string_ostream stream(allowed);
-      llvm::interleaveComma(knob->domain, stream);
-      return makeError(ErrorCode::Usage, card.path + ": error: knob '" + name + "' is " +
-                                             Twine(value) + ", but this card allows only [" +
-                                             allowed + "]");
+      llvm::interleaveComma(found->domain, stream);
+      return "knob '" + name + "' is " + std::to_string(value) + ", but card '" + this->name +
+             "' allows only [" + allowed + "]";
     }
   }
-  return llvm::Error::success();
+  return "";
 }
 
 llvm::Error apply(const Card &card, graph::GroupOp group, const KnobValues &values) {
-  if (llvm::Error error = checkValues(card, values))
-    return error;
+  if (std::string why = card.knobRefusal(values); !why.empty())
+    return makeError(ErrorCode::Usage, card.path + ": error: " + why);
   RaggedArray<transform::MappedValue> bindings;
   bindings.push_back(SmallVector<transform::MappedValue>{group.getOperation()});
   Builder builder(group.getContext());

@@ -17,6 +17,8 @@ struct Knob {
   int64_t initial = 0;
 
   bool allows(int64_t value) const { return llvm::is_contained(domain, value); }
+  /// The largest value of the domain that is at most `wanted`, else the smallest.
+  int64_t atMost(int64_t wanted) const;
 };
 
 using KnobValues = std::map<std::string, int64_t>;
@@ -44,6 +46,8 @@ struct Card {
   mlir::func::FuncOp example; // of the module, or null
 
   const Knob *knob(llvm::StringRef name) const;
+  /// "" if these are knobs of the card, with values of their domains, else why not.
+  std::string knobRefusal(const KnobValues &values) const;
   /// The knobs with the values that are worth a trial: for one worker, those that only share the
   /// work among workers have the one that they are written with.
   std::vector<Knob> knobsFor(int64_t workers) const;

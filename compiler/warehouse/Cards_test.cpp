@@ -243,7 +243,7 @@ TEST_F(Cards, writeTheScheduleAndTheirName) {
   EXPECT_EQ(op->getAttrOfType<StringAttr>("card").getValue(), "x");
   EXPECT_EQ(op->getAttrOfType<StringAttr>("card_hash").getValue(), card.hash);
   EXPECT_EQ(llvm::toString(warehouse::apply(card, op, {{"m", 5}})),
-            "x.mlir: error: knob 'm' is 5, but this card allows only [4, 8]");
+            "x.mlir: error: knob 'm' is 5, but card 'x' allows only [4, 8]");
   EXPECT_EQ(llvm::toString(warehouse::apply(card, op, {{"q", 5}})),
             "x.mlir: error: card 'x' has no knob 'q'; its knobs: m");
 }

@@ -305,6 +305,8 @@ ROW = {"compiler/mechanism/Rows.cpp": '// A row.\nconst Mechanism kRows = {.name
     ("compiler/plan/A.cpp", 'auto row = mechanism::find("rows");'),
     ("compiler/plan/A.cpp", 'return llvm::is_contained({"none", "rows"}, name);'),
     ("tools/a.py", f'TOOL = "clang-{19}"'),
+    ("compiler/plan/A.cpp", "return 2e-6 + std::max(products / 1e11, bytes / 1e10);"),
+    ("compiler/tuner/A.cpp", "constexpr double kStart = 2e-7, kFlops = 3e10;"),
 ])
 def test_places_refuses(tree, path, line):
     root, files = tree(**ROW, **{path: f"// A file.\n{line}\n"})
@@ -316,6 +318,7 @@ def test_places_refuses(tree, path, line):
     ("compiler/plan/A.cpp", 'auto rows = knob("rows", 1);'),
     ("compiler/mechanism/A.cpp", 'auto row = find("rows");'),
     ("compiler/plan/A_test.cpp", 'EXPECT_TRUE(name == "rows");'),
+    ("compiler/program/Machine.h", "double products = 1e11; double flopsRate = 3;"),
 ])
 def test_places_allows(tree, path, line):
     root, files = tree(**ROW, **{path: f"// A file.\n{line}\n"})

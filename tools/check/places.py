@@ -3,6 +3,7 @@
 - The version of clang, LLVM and MLIR is in cmake/llvm-version.
 - What a mechanism can do is in its row (compiler/mechanism). No other folder of compiler/ decides
   by the name of one: it compares rows, or asks for a property of the row.
+- How many operations or bytes a machine does in a second is in compiler/program/Machine.h.
 """
 
 import re
@@ -12,6 +13,7 @@ VERSION = re.compile(r"\b(?:clang|clang\+\+|clang-format|clang-rt|lld|llvm|mlir)
 VERSIONED = (".py", ".cpp", ".h", ".c", ".cmake", ".txt", ".json", ".toml", "")
 NAME = re.compile(r'\.name = "([a-z_.]+)"')
 DECIDES = r'(?:[=!]=|\bfind\(|[Mm]echanism = |is_contained\(\{{[^}}]*){space}"(?:{names})"'
+RATE = re.compile(r"/\s*[\d.]+e\+?(?:9|\d\d)\b|[Ff]lops\w*\s*=\s*[\d.]+e\d")
 
 
 def _mechanisms(root, files):
@@ -46,4 +48,7 @@ def check(root, files):
             if asks and decides.search(line):
                 problems.append(f"{path}:{number}: it decides by the name of a mechanism; ask for "
                                 "a property of its row in compiler/mechanism, or compare rows")
+            if in_compiler and path.name != "Machine.h" and not _is_test(path) and RATE.search(line):
+                problems.append(f"{path}:{number}: rates of a machine are in "
+                                "compiler/program/Machine.h; ask estimate::secondsOf")
     return problems

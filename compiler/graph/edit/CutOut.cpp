@@ -3,7 +3,6 @@
 #include "compiler/graph/edit/CutOut.h"
 
 #include "compiler/graph/Typical.h"
-#include "compiler/graph/cost/Thresholds.h"
 
 #include "mlir/Transforms/RegionUtils.h"
 
@@ -26,7 +25,7 @@ CutOut cutOut(ArrayRef<GroupOp> groups, llvm::function_ref<ElementsAttr(Value)> 
   Location loc = groups.back()->getLoc();
   CutOut made{ModuleOp::create(loc), {}};
   auto model = groups.back()->getParentOfType<ModuleOp>();
-  for (StringRef name : {StringRef(kTypicalAttr), StringRef(cost::kThresholdsAttr)})
+  for (StringRef name : {StringRef(kTypicalAttr), StringRef(kThresholdsAttr)})
     if (Attribute carried = model ? model->getAttr(name) : nullptr)
       (*made.module)->setAttr(name, carried);
   OpBuilder builder = OpBuilder::atBlockEnd(made.module->getBody());

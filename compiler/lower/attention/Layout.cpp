@@ -2,8 +2,8 @@
 
 #include "compiler/lower/attention/Kernel.h"
 
+#include "compiler/estimate/Thresholds.h"
 #include "compiler/graph/Typical.h"
-#include "compiler/graph/cost/Thresholds.h"
 
 using namespace mlir;
 
@@ -28,7 +28,7 @@ LogicalResult AttentionKernel::prepare() {
 }
 
 int64_t AttentionKernel::stripsTogether() {
-  return cost::thresholdAt(parts.values, cost::kAttentionStrips);
+  return estimate::thresholdAt(parts.values, estimate::kAttentionStrips);
 }
 
 void AttentionKernel::chooseTiles() {
@@ -46,8 +46,8 @@ void AttentionKernel::chooseTiles() {
   valuePanels = panels(keys, graph::dimsOf(parts.values.getResult()).back());
   strips = queries.ceilDiv(Dim(stripRows));
   // Few heads share their rows among workers; each task packs the keys for itself.
-  int64_t tasks = cost::thresholdAt(parts.values, cost::kAttentionTasks);
-  int64_t leastRows = cost::thresholdAt(parts.values, cost::kAttentionRows);
+  int64_t tasks = estimate::thresholdAt(parts.values, estimate::kAttentionTasks);
+  int64_t leastRows = estimate::thresholdAt(parts.values, estimate::kAttentionRows);
   Dim least(llvm::divideCeil(schedule.knob("rows", leastRows), stripRows));
   if (schedule.knobs.count("rows"))
     stripsOfTask = least;

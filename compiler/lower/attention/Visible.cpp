@@ -7,8 +7,8 @@
 // visible one are left out, and nothing changes. A row that is hidden as a whole has no such keys;
 // numbers that are not finite, in keys, queries or values, make all keys visible.
 
+#include "compiler/estimate/Thresholds.h"
 #include "compiler/graph/Constants.h"
-#include "compiler/graph/cost/Thresholds.h"
 #include "compiler/lower/attention/Kernel.h"
 
 using namespace mlir;
@@ -205,7 +205,7 @@ AttentionKernel::Bounds AttentionKernel::boundsOfTask(Elements &e, Value firstRo
     return {};
   Code &code = kernel.code();
   // Below, keys are looked at longer than computed with (bench/notes/2026-11-21-attention.md).
-  int64_t least = cost::thresholdAt(parts.values, cost::kAttentionBounds);
+  int64_t least = estimate::thresholdAt(parts.values, estimate::kAttentionBounds);
   Value none = code.constantOf(number, std::numeric_limits<double>::quiet_NaN());
   Values bounds = code.choose(
       code.less(kernel.dim(queries), code.number(least)), {number, number},

@@ -4,8 +4,8 @@
 
 #include "compiler/lower/contraction/Contraction.h"
 
+#include "compiler/estimate/Thresholds.h"
 #include "compiler/graph/Typical.h"
-#include "compiler/graph/cost/Thresholds.h"
 #include "compiler/lower/contraction/Microkernel.h"
 #include "compiler/lower/elements/Definitions.h"
 #include "compiler/mechanism/Product.h"
@@ -165,7 +165,7 @@ std::optional<Contraction::Ahead> Contraction::ahead(Value a, Value b, Value fir
   if (count < 1 || stored || copiesLeft() || shape.isCut() || !shape.pieces.empty() || depth != 1)
     return std::nullopt;
   const Run &run = runs.back();
-  if (count > cost::thresholdAt(shape.root, cost::kProductPanels)) {
+  if (count > estimate::thresholdAt(shape.root, estimate::kProductPanels)) {
     if (packedData < 0 || runs.size() != 1 || !panels.constant())
       return std::nullopt;
     Dim tiles = Dim::max(Dim(1), run.extent.ceilDiv(Dim(tileRows)));
@@ -200,7 +200,7 @@ bool Contraction::hasIdleTaps(const Taps &taps) const {
                  i % *taps.count.constant() * conv.getDilations()[d];
     idle += at < 0 || at >= size;
   }
-  return idle * cost::thresholdAt(conv, cost::kIdleTaps) > all;
+  return idle * estimate::thresholdAt(conv, estimate::kIdleTaps) > all;
 }
 
 /// The taps that any row of the tile needs, where the others would meet zeros only.
@@ -335,17 +335,14 @@ Contraction::Tiling Contraction::tiling() {
   return tiling;
 }
 
+estimate::Sharer Contraction::sharer() const {
+  return {shape.root, schedule.knobs, kernel.machine};
+}
+
 int64_t Contraction::panelsOfChunk() const {
   int64_t panelBytes =
       graph::typicalSize(shape.root, shape.reduction) * panelWidth() * graph::bytesOf(element);
-  int64_t fitting =
-      std::max<int64_t>(1, kernel.machine.l2Bytes * 3 / 8 / std::max<int64_t>(1, panelBytes));
-  int64_t chunk = schedule.knob("panels", fitting);
-  if (auto count = panels.constant()) {
-    chunk = std::max<int64_t>(1, std::min(chunk, *count));
-    chunk = llvm::divideCeil(*count, llvm::divideCeil(*count, chunk)); // equal chunks
-  }
-  return chunk;
+  return sharer().mostPanels(panelBytes, panels);
 }
 
 Value Contraction::firstRowOf(const Tiling &tiling, Value tile) {
@@ -361,7 +358,7 @@ Values Contraction::emitRest(const Tiling &tiling, Value firstRow,
                              llvm::function_ref<Values(int64_t, bool)> emitOne) {
   Code &code = kernel.code();
   auto least = tiling.rows.evaluate([](StringRef) { return std::optional<int64_t>(1); });
-  bool isHalved = tiling.base >= cost::thresholdAt(shape.root, cost::kProductHalves);
+  bool isHalved = tiling.base >= estimate::thresholdAt(shape.root, estimate::kProductHalves);
   int64_t half = isHalved ? llvm::divideCeil(tiling.base, 2) : tiling.base;
   Value left = code.sub(kernel.dim(tiling.rows), firstRow);
   auto emitUpTo = [&](int64_t rows, llvm::function_ref<Values()> otherwise) {
@@ -458,25 +455,10 @@ void Contraction::emitPackedTasks(const Tiling &tiles, const Dim &chunk) {
 
 void Contraction::emitProducts() {
   Tiling tiles = tiling();
-  Dim tileCount = tiles.outer * tiles.count;
-  // Workers get equal numbers of neighbouring tasks, so these are small beside that share: single
-  // panels where tiles are few, single tiles where they are not many.
-  int64_t workers = std::max<int64_t>(1, kernel.machine.workers), most = panelsOfChunk();
-  auto atMost = [](int64_t most, const Dim &dim) {
-    return Dim::max(Dim(1), Dim::min(Dim(most), dim));
-  };
-  int64_t tasks = cost::thresholdAt(shape.root, cost::kProductTasks) * workers;
-  Dim enough(workers > 1 ? tasks : 0);
-  const Dim &apart = packsInTasks ? tiles.outer : tileCount;
-  Dim chunk = atMost(most, (apart * panels.ceilDiv(Dim(most)) - enough) * Dim(most));
   if (packsInTasks)
-    return emitPackedTasks(tiles, chunk);
-  Dim chunks = panels.ceilDiv(chunk);
-  Dim block = atMost(cost::thresholdAt(shape.root, cost::kProductTiles),
-                     (tileCount * chunks).floorDiv(Dim(2 * tasks)));
-  if (schedule.knobs.count("tiles"))
-    block = Dim(schedule.knob("tiles", 0));
-  Dim blocks = tileCount.ceilDiv(block);
+    return emitPackedTasks(tiles, sharer().chunkOf(tiles.outer, panels, panelsOfChunk()));
+  Dim tileCount = tiles.outer * tiles.count;
+  auto [chunk, chunks, block, blocks] = sharer().share(tileCount, panels, panelsOfChunk());
   bool isDecoded = stored && !block.isConstant(1);
   kernel.beginPhase();
   Elements e(kernel, group);

@@ -11,6 +11,7 @@
 #ifndef HEDDLE_LOWER_CONTRACTION_CONTRACTION_H
 #define HEDDLE_LOWER_CONTRACTION_CONTRACTION_H
 
+#include "compiler/estimate/Sharing.h"
 #include "compiler/lower/Schedule.h"
 #include "compiler/lower/contraction/Microkernel.h"
 #include "compiler/lower/contraction/ProductShape.h"
@@ -51,6 +52,7 @@ public:
   void emitTiles(Elements &e, const Tiling &tiling, Value first, Value end, Value firstPanel,
                  Value endPanel);
   /// As many panels as the L2 holds with room to spare, in chunks that are about equal.
+  estimate::Sharer sharer() const;
   int64_t panelsOfChunk() const;
 
   /// Where set, it takes the lane values of results, which are at `row` of the innermost run and

@@ -7,7 +7,7 @@
 // mixes go in pairs of i16 (vpmaddwd, smull): A is copied as i16, B is packed as i16. vpmaddubsw
 // saturates, so it has no place here.
 
-#include "compiler/graph/cost/Thresholds.h"
+#include "compiler/estimate/Thresholds.h"
 #include "compiler/lower/contraction/Contraction.h"
 #include "compiler/lower/contraction/Microkernel.h"
 #include "compiler/lower/elements/Definitions.h"
@@ -56,7 +56,7 @@ Value Contraction::converted(Value lanes) {
 
 /// All of A, converted.
 void Contraction::emitCopy() {
-  int64_t size = cost::thresholdAt(shape.root, cost::kProductCopy);
+  int64_t size = estimate::thresholdAt(shape.root, estimate::kProductCopy);
   Dim count = graph::elementCount(graph::dimsOf(shape.a));
   border = kernel.addTemporary(count * Dim(graph::bytesOf(element)) + Dim(4));
   kernel.beginPhase();

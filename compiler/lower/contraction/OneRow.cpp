@@ -5,7 +5,7 @@
 // lie pages apart. So the sums of many columns stay in the L1, and some rows at a time are added to
 // them, each read as it lies in memory.
 
-#include "compiler/graph/cost/Thresholds.h"
+#include "compiler/estimate/Thresholds.h"
 #include "compiler/lower/contraction/Contraction.h"
 #include "compiler/lower/elements/Definitions.h"
 
@@ -23,7 +23,7 @@ void Contraction::emitOneRow() {
   vectors = parts; // of what finishTile stores at a time
   Dim batches = tiling().outer, ofTask(kMostColumns);
   if (workers > 1) {
-    int64_t tasks = cost::thresholdAt(shape.root, cost::kProductTasks) * workers;
+    int64_t tasks = estimate::thresholdAt(shape.root, estimate::kProductTasks) * workers;
     Dim share = (batches * partColumns).ceilDiv(Dim(tasks * lanes)) * Dim(lanes);
     ofTask = Dim::max(Dim(kLeastColumns), Dim::min(ofTask, share));
   }

@@ -1,8 +1,8 @@
 // Operands: what a product reads, in the layout that register tiles want.
 
+#include "compiler/estimate/Thresholds.h"
 #include "compiler/graph/Constants.h"
 #include "compiler/graph/Typical.h"
-#include "compiler/graph/cost/Thresholds.h"
 #include "compiler/lower/contraction/Contraction.h"
 #include "compiler/lower/contraction/Microkernel.h"
 #include "compiler/lower/elements/Definitions.h"
@@ -31,7 +31,7 @@ void Contraction::packConstant() {
   auto value = shape.b.getDefiningOp<graph::ConstantOp>().getValue();
   if (auto fewer = dyn_cast<graph::StoredAttr>(value)) {
     stored.emplace(kernel, fewer, placedColumns(), vectors,
-                   cost::thresholdAt(shape.root, cost::kFetchPanels));
+                   estimate::thresholdAt(shape.root, estimate::kFetchPanels));
     return;
   }
   ArrayRef<char> bytes = graph::constantBytes(value, storage);
@@ -319,7 +319,8 @@ bool Contraction::canPackInTasks() {
     return false;
   auto typical = [&](const Dim &dim) { return graph::typicalSize(shape.root, dim, 1); };
   int64_t workers = std::max<int64_t>(1, kernel.machine.workers);
-  int64_t enough = workers > 1 ? cost::thresholdAt(shape.root, cost::kProductTasks) * workers : 1;
+  int64_t enough =
+      workers > 1 ? estimate::thresholdAt(shape.root, estimate::kProductTasks) * workers : 1;
   if (typical(batches) >= enough)
     return true;
   Dim left = graph::elementCount(graph::dimsOf(shape.a)) * Dim(graph::bytesOf(element));

@@ -2,6 +2,8 @@
 
 #include "compiler/lower/contraction/ProductShape.h"
 
+#include "compiler/mechanism/Extents.h"
+
 using namespace mlir;
 
 namespace heddle::lower {
@@ -24,8 +26,7 @@ static void readMatmul(graph::MatmulOp op, graph::TransposeOp transpose, Product
   DimVector a = graph::dimsOf(op.getA()), b = graph::dimsOf(op.getB()),
             c = graph::dimsOf(op.getResult());
   size_t rank = c.size();
-  shape.columns = c[rank - 1];
-  shape.reduction = shape.length = a[rank - 1];
+  shape.length = a[rank - 1];
   SmallVector<Dim> strides = leftStrides(op, transpose);
   shape.aStep = strides.back();
   for (size_t i = 0; i + 1 < rank; ++i) {
@@ -57,7 +58,6 @@ static void readConv(graph::ConvOp op, ProductShape &shape) {
   shape.a = op.getX();
   shape.b = op.getW();
   shape.groups = Dim(op.getGroups());
-  shape.columns = w[0].floorDiv(shape.groups);
   Dim channels = x.back();
   shape.aGroupStride = w[1];
   shape.low.assign(op.getLow().begin(), op.getLow().end());
@@ -77,10 +77,7 @@ static void readConv(graph::ConvOp op, ProductShape &shape) {
   for (size_t d = 0; d < spatial; ++d)
     shape.rows.push_back({y[d + 1], stride[d] * Dim(op.getStrides()[d]), isPointwise});
   shape.length = w[1];
-  shape.reduction = w[1];
   for (size_t d = 0; d < spatial; ++d) {
-    shape.taps = shape.taps * w[d + 2];
-    shape.reduction = shape.reduction * w[d + 2];
     bool isContiguous = d + 1 == spatial && op.getDilations()[d] == 1 && op.getGroups() == 1;
     if (isContiguous)
       shape.length = shape.length * w[d + 2];
@@ -92,6 +89,10 @@ static void readConv(graph::ConvOp op, ProductShape &shape) {
 ProductShape readShape(const mechanism::Product &product) {
   ProductShape shape;
   shape.root = product.root;
+  mechanism::Extents extents = mechanism::extentsOfProduct(product.root);
+  shape.columns = extents.columns;
+  shape.reduction = extents.depth;
+  shape.taps = extents.taps;
   if (auto matmul = dyn_cast<graph::MatmulOp>(product.root))
     readMatmul(matmul, product.transposed, shape);
   else

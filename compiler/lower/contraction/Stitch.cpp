@@ -7,8 +7,8 @@
 // scratch; where others read it too, it is a result and is read back from there.
 
 #include "compiler/mechanism/Stitch.h"
+#include "compiler/estimate/Traffic.h"
 #include "compiler/graph/Typical.h"
-#include "compiler/graph/cost/Traffic.h"
 #include "compiler/lower/Schedule.h"
 #include "compiler/lower/contraction/Contraction.h"
 #include "compiler/lower/elements/Definitions.h"
@@ -143,7 +143,7 @@ void Stitch::emit() {
     });
   });
   Dim work =
-      contraction.work() + rows.rowCount() * rows.rowLength() * Dim(cost::opsPerElement(group));
+      contraction.work() + rows.rowCount() * rows.rowLength() * Dim(estimate::opsPerElement(group));
   kernel.endPhase(tiles.count, work, rows.scratchBegin + rows.scratchBytes());
 }
 

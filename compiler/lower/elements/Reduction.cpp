@@ -1,7 +1,7 @@
 // Reduction: elements of ops that reduce whole dimensions or products of rows and columns, as plain
 // loops. Schedules replace these for the shapes that matter; these are right for all others.
 
-#include "compiler/graph/cost/Thresholds.h"
+#include "compiler/estimate/Thresholds.h"
 #include "compiler/lower/elements/Definitions.h"
 
 using namespace mlir;
@@ -57,8 +57,8 @@ static void fetchStepsAhead(Elements &e, Value x, ArrayRef<Index> place, int64_t
       (made && isa<graph::ConstantOp>(made)))
     return;
   Indices later(place);
-  later[axis] = e.shift(
-      later[axis], code.number(cost::thresholdAt(e.block()->getParentOp(), cost::kFetchColumns)));
+  later[axis] = e.shift(later[axis], code.number(estimate::thresholdAt(e.block()->getParentOp(),
+                                                                       estimate::kFetchColumns)));
   Index where = e.linear(e.sizesOf(x), later);
   if (where.free || where.step != 1)
     return;

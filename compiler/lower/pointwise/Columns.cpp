@@ -7,9 +7,9 @@
 
 #include "compiler/lower/pointwise/Columns.h"
 
+#include "compiler/estimate/Thresholds.h"
+#include "compiler/estimate/Traffic.h"
 #include "compiler/graph/Typical.h"
-#include "compiler/graph/cost/Thresholds.h"
-#include "compiler/graph/cost/Traffic.h"
 #include "compiler/lower/elements/Definitions.h"
 #include "compiler/mechanism/Shapes.h"
 
@@ -54,7 +54,7 @@ public:
   /// Whether lanes of single results, one block after the other, would do worse.
   bool pays() const {
     int64_t elements = typical(graph::elementCount(full));
-    bool isLarge = elements >= cost::thresholdAt(group->getParentOp(), cost::kParallelWork);
+    bool isLarge = elements >= estimate::thresholdAt(group->getParentOp(), estimate::kParallelWork);
     return isLarge && (reductions.size() > 1 || typical(column) * 2 <= lanes || pieces > 1);
   }
 
@@ -85,7 +85,7 @@ private:
       for (Value operand : op.getOperands())
         if (!isComputedIn(group, operand) && graph::dimsOf(operand) == full &&
             seen.insert(operand).second)
-          bytes += typical(cost::bytesOf(operand));
+          bytes += typical(estimate::bytesOf(operand));
     return bytes;
   }
 
@@ -110,7 +110,7 @@ private:
                           kernel.temporary(temporaries[i]), code.add(first, part.columns[v]),
                           part.masks[v]);
     });
-    Dim work = graph::elementCount(full) * Dim(cost::opsPerElement(group));
+    Dim work = graph::elementCount(full) * Dim(estimate::opsPerElement(group));
     kernel.endPhase(blocks * Dim(pieces), work);
   }
 

@@ -1,8 +1,8 @@
 // Pointwise: loops over the elements of the outputs, dimensions coalesced where every access allows
 // it.
 
+#include "compiler/estimate/Traffic.h"
 #include "compiler/graph/Typical.h"
-#include "compiler/graph/cost/Traffic.h"
 #include "compiler/graph/edit/Band.h"
 #include "compiler/lower/pointwise/Axes.h"
 #include "compiler/lower/pointwise/Squares.h"
@@ -165,7 +165,7 @@ static int64_t vectorsSideBySide(Block *group, const Dim &extent, int64_t lanes)
   for (Operation &op : *group)
     for (Type type : op.getResultTypes())
       bits = std::max<int64_t>(bits, getElementTypeOrSelf(type).getIntOrFloatBitWidth());
-  int64_t count = (cost::opsPerElement(group) <= 8 ? 8 : 4) * 32 / bits,
+  int64_t count = (estimate::opsPerElement(group) <= 8 ? 8 : 4) * 32 / bits,
           size = graph::typicalSize(group->getParentOp(), extent, 256);
   while (count > 1 && (int64_t)llvm::alignTo(size, count * lanes) * 4 > size * 5)
     count /= 2;
@@ -222,7 +222,7 @@ public:
       });
     else
       forEachTaskOfRows(elements, high);
-    Dim work = graph::elementCount(dims) * Dim(cost::opsPerElement(group));
+    Dim work = graph::elementCount(dims) * Dim(estimate::opsPerElement(group));
     if (!prepare)
       work = work * largestReduction(group);
     kernel.endPhase(tasks * rowPieces * chunks, work);
@@ -327,7 +327,7 @@ private:
         llvm::find_if(runs, [&](const Run &run) { return (int64_t)run.dimension == axis; }) -
         runs.begin();
     bool isTurned = turned + 1 < runs.size();
-    if (!isTurned && isNarrow && cost::opsPerElement(group) >= code.lanes)
+    if (!isTurned && isNarrow && estimate::opsPerElement(group) >= code.lanes)
       turned = runs.size() - 2;
     auto side = turned < runs.size() ? runs[turned].extent.constant() : std::nullopt;
     if (turned + 1 >= runs.size() || (side && *side * 2 < code.lanes))

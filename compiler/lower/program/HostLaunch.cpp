@@ -4,7 +4,7 @@
 // Slots of a region that launches K kernels: 0 the call, then for each kernel the number of its
 // tasks, then the slots of each kernel.
 
-#include "compiler/graph/cost/Thresholds.h"
+#include "compiler/estimate/Thresholds.h"
 #include "compiler/graph/ragged/Ragged.h"
 #include "compiler/lower/program/Host.h"
 
@@ -130,7 +130,7 @@ func::FuncOp Host::starterOf(func::FuncOp target) {
   Value isFine = b.create<arith::CmpIOp>(code->loc, arith::CmpIPredicate::eq, status,
                                          inside.integerOf(b.getI32Type(), 0));
   inside.when(isFine, [&] {
-    Value parallelWork = inside.number(cost::thresholdAt(model, cost::kParallelWork));
+    Value parallelWork = inside.number(estimate::thresholdAt(model, estimate::kParallelWork));
     inside.choose(
         inside.less(body->getArgument(3), parallelWork), TypeRange(),
         [&] {

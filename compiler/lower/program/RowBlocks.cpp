@@ -2,7 +2,7 @@
 
 #include "compiler/lower/program/RowBlocks.h"
 
-#include "compiler/graph/cost/Thresholds.h"
+#include "compiler/estimate/Thresholds.h"
 #include "compiler/graph/ragged/Ragged.h"
 
 using namespace mlir;
@@ -62,7 +62,7 @@ private:
 
 program::RowBlocks rowBlocksOf(func::FuncOp model, RowTables &tables, const Storage &storage) {
   program::RowBlocks none = {0, 0, 0};
-  int64_t kilobytes = cost::thresholdAt(model, cost::kRowBlock);
+  int64_t kilobytes = estimate::thresholdAt(model, estimate::kRowBlock);
   if (!model->hasAttr(graph::kRowsApart) || !tables.lengths || tables.totals.empty() || !kilobytes)
     return none;
   std::string of = tables.of();

@@ -4,8 +4,8 @@
 // wants the whole reduces what the pieces came to. What a pass computes is computed again by the
 // next one, not kept: a row is longer than a worker's caches.
 
-#include "compiler/graph/cost/Thresholds.h"
-#include "compiler/graph/cost/Traffic.h"
+#include "compiler/estimate/Thresholds.h"
+#include "compiler/estimate/Traffic.h"
 #include "compiler/lower/Schedule.h"
 #include "compiler/lower/elements/Definitions.h"
 #include "compiler/lower/rows/Rows.h"
@@ -15,24 +15,24 @@ using namespace mlir;
 namespace heddle::lower {
 
 /// The threshold where the group is.
-static int64_t thresholdOf(Block *group, const cost::Threshold &threshold) {
-  return cost::thresholdAt(group->getParentOp(), threshold);
+static int64_t thresholdOf(Block *group, const estimate::Threshold &threshold) {
+  return estimate::thresholdAt(group->getParentOp(), threshold);
 }
 
 static int64_t piecesOf(const KernelBuilder &kernel, Block *group) {
-  return thresholdOf(group, cost::kLongRowPieces) * kernel.machine.workers;
+  return thresholdOf(group, estimate::kLongRowPieces) * kernel.machine.workers;
 }
 
 std::optional<size_t> RowKernel::axisOfPieces() const {
   auto rows = rowCount().constant(), length = rowLength().constant();
   if (given || !rows || !length || *rows >= kernel.machine.workers ||
-      *length < thresholdOf(group, cost::kLongRow))
+      *length < thresholdOf(group, estimate::kLongRow))
     return std::nullopt;
   for (Operation *reduction : reductions)
     if (graph::elementOf(reduction->getOperand(0)).getIntOrFloatBitWidth() < 8)
       return std::nullopt;
   for (size_t axis = kept; axis < full.size(); ++axis) {
-    int64_t each = axis + 1 < full.size() ? 2 : thresholdOf(group, cost::kLongRowPiece);
+    int64_t each = axis + 1 < full.size() ? 2 : thresholdOf(group, estimate::kLongRowPiece);
     if (*full[axis].constant() / each >= piecesOf(kernel, group))
       return axis;
   }
@@ -81,7 +81,7 @@ void RowKernel::bindTotals(Elements &e, ArrayRef<int64_t> totals, Value task) {
 
 void RowKernel::emitLongRows(size_t axis) {
   SmallVector<int64_t> totals;
-  Dim work = rowCount() * rowLength() * Dim(cost::opsPerElement(group));
+  Dim work = rowCount() * rowLength() * Dim(estimate::opsPerElement(group));
   for (ArrayRef<Operation *> pass : passes()) {
     SmallVector<int64_t> temporaries;
     for (Operation *reduction : pass) {

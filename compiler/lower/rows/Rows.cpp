@@ -2,7 +2,7 @@
 
 #include "compiler/lower/rows/Rows.h"
 
-#include "compiler/graph/cost/Traffic.h"
+#include "compiler/estimate/Traffic.h"
 #include "compiler/lower/Schedule.h"
 #include "compiler/lower/elements/Definitions.h"
 #include "compiler/mechanism/Shapes.h"
@@ -59,7 +59,7 @@ void RowKernel::emit(int64_t rowsPerTask) {
       emitRow(elements, row);
     });
   });
-  Dim work = rows * length * Dim(cost::opsPerElement(group));
+  Dim work = rows * length * Dim(estimate::opsPerElement(group));
   kernel.endPhase(rows.ceilDiv(Dim(rowsPerTask)), work, scratchBytes());
 }
 

@@ -5,8 +5,8 @@
 // is one op per element, where reducing the lanes of each row would take log2(lanes) steps that
 // wait for each other. Results of whole rows are turned back before they are stored.
 
-#include "compiler/graph/cost/Thresholds.h"
-#include "compiler/graph/cost/Traffic.h"
+#include "compiler/estimate/Thresholds.h"
+#include "compiler/estimate/Traffic.h"
 #include "compiler/lower/Schedule.h"
 #include "compiler/lower/elements/Definitions.h"
 #include "compiler/lower/pointwise/Squares.h"
@@ -26,7 +26,7 @@ bool RowKernel::hasShortRows() const {
   int64_t lanes = kernel.machine.lanes;
   auto length = full.back().constant();
   if (given || kept == 0 || full.size() != kept + 1 || lanes < 8 || !length || *length < 2 ||
-      *length > lanes || *length * cost::opsPerElement(group) > kMostOps)
+      *length > lanes || *length * estimate::opsPerElement(group) > kMostOps)
     return false;
   if (auto rows = full[kept - 1].constant(); rows && *rows < lanes)
     return false;
@@ -43,7 +43,7 @@ void RowKernel::emitShortRows() {
   Code &code = kernel.code();
   Elements elements(kernel, group);
   int64_t length = *full.back().constant();
-  int64_t elementsOfTask = cost::thresholdAt(group->getParentOp(), cost::kShortRowsTask);
+  int64_t elementsOfTask = estimate::thresholdAt(group->getParentOp(), estimate::kShortRowsTask);
   int64_t piece = llvm::divideCeil(elementsOfTask, length * code.lanes) * code.lanes;
   const Dim &extent = full[kept - 1];
   Dim outer = graph::elementCount(ArrayRef<Dim>(full).take_front(kept - 1));
@@ -61,7 +61,7 @@ void RowKernel::emitShortRows() {
       emitShortRows(elements, start, elements.mask ? code.sub(end, row) : Value());
     });
   });
-  Dim work = rowCount() * rowLength() * Dim(cost::opsPerElement(group));
+  Dim work = rowCount() * rowLength() * Dim(estimate::opsPerElement(group));
   kernel.endPhase(outer * pieces, work, Dim(0));
 }
 

@@ -1,7 +1,7 @@
 // FilterLanes: see FilterLanes.h.
 
 #include "compiler/lower/stored/FilterLanes.h"
-#include "compiler/graph/cost/Thresholds.h"
+#include "compiler/estimate/Thresholds.h"
 
 using namespace mlir;
 
@@ -66,7 +66,7 @@ Value filterLanes(Elements &e, Value filters, Value number, Value terms, Value k
   Value last = code.sub(e.kernel.dim(graph::dimsOf(filters)[0]), code.number(1));
   Value at = code.add(code.mul(code.min(number, last), terms), k);
   Value pointer = e.kernel.pointer(filters);
-  int64_t ahead = cost::thresholdAt(e.block()->getParentOp(), cost::kFetchFilters);
+  int64_t ahead = estimate::thresholdAt(e.block()->getParentOp(), estimate::kFetchFilters);
   code.prefetch(pointer, element, code.add(at, code.number(ahead)));
   return asFloats(code, code.loadLanes(element, pointer, at, e.mask), element);
 }

@@ -1,6 +1,6 @@
 // Filters: packed as they are multiplied, or plain and transformed by the task that needs them.
 
-#include "compiler/graph/cost/Thresholds.h"
+#include "compiler/estimate/Thresholds.h"
 #include "compiler/lower/stored/FilterLanes.h"
 #include "compiler/lower/winograd/Winograd.h"
 
@@ -82,9 +82,10 @@ void Winograd::emitFilters(Value panel, Value channel, Value length) {
     auto tap = [&](int64_t number) {
       Value at = code.add(from, code.number(number * code.lanes));
       if (areFiltersKnown())
-        code.prefetch(data, element,
-                      code.add(at, code.number(cost::thresholdAt(conv, cost::kFetchWinograd) *
-                                               kTaps * code.lanes)));
+        code.prefetch(
+            data, element,
+            code.add(at, code.number(estimate::thresholdAt(conv, estimate::kFetchWinograd) * kTaps *
+                                     code.lanes)));
       return code.loadLanes(element, data, at, {});
     };
     SmallVector<Values> columns;

@@ -2,7 +2,7 @@
 
 #include "compiler/lower/winograd/Winograd.h"
 
-#include "compiler/graph/cost/Thresholds.h"
+#include "compiler/estimate/Thresholds.h"
 #include "compiler/lower/contraction/Microkernel.h"
 #include "compiler/lower/elements/Definitions.h"
 
@@ -63,9 +63,9 @@ void Winograd::chooseBlocks() {
   int64_t near = kernel.machine.l2Bytes / 2 / (numbersOfTile * graph::bytesOf(element));
   // So many tiles use a number of the filters often enough that reading it from the L3, or
   // transforming it, does not count; so many rows, that splitting a block pays.
-  int64_t usual = std::max(
-      near, cost::thresholdAt(conv, isLate ? cost::kWinogradLateTiles : cost::kWinogradTiles));
-  int64_t leastRows = cost::thresholdAt(conv, cost::kWinogradRows);
+  int64_t usual = std::max(near, estimate::thresholdAt(conv, isLate ? estimate::kWinogradLateTiles
+                                                                    : estimate::kWinogradTiles));
+  int64_t leastRows = estimate::thresholdAt(conv, estimate::kWinogradRows);
   int64_t fitting = std::max(schedule.knob("tiles", usual), most);
   if (auto all = tileCount.constant())
     fitting =

@@ -7,7 +7,7 @@
 // rows (DequantizeLinear with block_size, MatMulNBits), of columns, or one. Runs before constants
 // are folded. What does not fit becomes floats there.
 
-#include "compiler/graph/cost/Thresholds.h"
+#include "compiler/estimate/Thresholds.h"
 #include "compiler/reference/Interpreter.h"
 #include "compiler/simplify/Passes.h"
 #include "compiler/simplify/Rewriting.h"
@@ -296,14 +296,14 @@ ElementsAttr storedForm(MatmulOp op) {
   ArrayRef<int64_t> sizes = shapeOf(b);
   int64_t rows = sizes[sizes.size() - 2], columns = sizes.back();
   Parts parts;
-  if (rows * columns < cost::thresholdAt(op, cost::kStoredElements) ||
+  if (rows * columns < estimate::thresholdAt(op, estimate::kStoredElements) ||
       elementCount(dimsOf(b)) != Dim(rows * columns) || !parts.read(b))
     return {};
   int64_t block = rows;
   for (auto &part : {parts.scales, parts.zeros})
     if (part)
       block = std::gcd(block, part->repeatsOfRows());
-  if (block < std::min(rows, cost::thresholdAt(op, cost::kStoredBlock)))
+  if (block < std::min(rows, estimate::thresholdAt(op, estimate::kStoredBlock)))
     return {};
   auto codes = numbersOf(parts.codes->base);
   if (!codes)

@@ -8,7 +8,7 @@
 // After    %y = graph.lookup %x {table}
 // Leaves alone functions that take fewer instructions than a table, as a requantisation does.
 
-#include "compiler/graph/cost/Thresholds.h"
+#include "compiler/estimate/Thresholds.h"
 #include "compiler/simplify/Chain.h"
 #include "compiler/simplify/Passes.h"
 
@@ -57,7 +57,7 @@ std::optional<Chain> chainBehind(CastOp root) {
 
 /// Whether the ops take more instructions than a table.
 bool isLong(ArrayRef<Operation *> ops, bool areTablesCheap) {
-  int64_t least = cost::thresholdAt(ops.front(), cost::kTableOps);
+  int64_t least = estimate::thresholdAt(ops.front(), estimate::kTableOps);
   return llvm::any_of(ops, isCostly) || (areTablesCheap && (int64_t)ops.size() >= least);
 }
 

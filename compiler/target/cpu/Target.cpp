@@ -283,8 +283,12 @@ static bool hasOneWideFma(const Target &target) {
 }
 
 program::Machine machineOf(const Target &target, int64_t workers) {
-  program::Machine machine{target.vectorBits / 32, target.registers, target.l1Bytes, target.l2Bytes,
-                           workers};
+  program::Machine machine;
+  machine.lanes = target.vectorBits / 32;
+  machine.registers = target.registers;
+  machine.l1Bytes = target.l1Bytes;
+  machine.l2Bytes = target.l2Bytes;
+  machine.workers = workers;
   machine.masksFreely = target.vectorBits == 512;
   if (target.isArm()) {
     machine.dot = target.i8mm      ? program::Dot::Bytes

@@ -2,7 +2,7 @@
 
 #include "compiler/tuner/joint/Sizes.h"
 
-#include "compiler/graph/cost/Traffic.h"
+#include "compiler/estimate/Traffic.h"
 #include "compiler/graph/edit/CutOut.h"
 #include "compiler/graph/edit/Sizes.h"
 
@@ -27,7 +27,7 @@ static Shape shapeAt(graph::GroupOp group, const Instance &instance, int64_t oth
   };
   Shape shape;
   shape.weight = instance.weight;
-  shape.flops = static_cast<double>(at(cost::flopsOf(group)));
+  shape.flops = static_cast<double>(at(estimate::flopsOf(group)));
   for (Operation &op : group.getBody().front()) {
     if (auto matmul = dyn_cast<graph::MatmulOp>(op)) {
       graph::DimVector dims = graph::dimsOf(matmul.getResult());

@@ -2,7 +2,8 @@
 
 #include "compiler/tuner/plans/PlanTuner.h"
 
-#include "compiler/graph/cost/Traffic.h"
+#include "compiler/estimate/Seconds.h"
+#include "compiler/mechanism/Mechanism.h"
 #include "compiler/support/Error.h"
 #include "compiler/trial/Numbers.h"
 #include "compiler/tuner/ExtractedGroup.h"
@@ -28,22 +29,19 @@ PlanTuner::PlanTuner(Tuner &tuner, OwningOpRef<ModuleOp> imported)
   }
 }
 
-/// What a run of the group takes, roughly: a start, and arithmetic or memory. It only says where it
-/// is worth to look; what plans are compared by is measured.
+/// What a run of the group takes, roughly. It only says where it is worth to look; what plans are
+/// compared by is measured.
 double PlanTuner::estimated(const GroupTuning &work) const {
-  constexpr double kStart = 2e-7, kFlops = 3e10, kBytes = 1e10; // seconds, and per second
   auto valueOf = [&](const graph::Dim &dim) {
     auto value =
         dim.evaluate([&](StringRef symbol) { return std::optional(work.sizeOf(symbol.str())); });
     return static_cast<double>(value.value_or(0));
   };
   graph::GroupOp group = work.group;
-  double bytes = 0;
-  for (const cost::GroupInput &input : cost::inputsOf(group))
-    bytes += valueOf(input.bytes);
-  for (Value result : group->getResults())
-    bytes += valueOf(cost::bytesOf(result));
-  return kStart + std::max(valueOf(cost::flopsOf(group)) / kFlops, bytes / kBytes);
+  Block &body = group.getBody().front();
+  return estimate::secondsOf(
+      estimate::workOf(mechanism::opsOf(body), body.getTerminator()->getOperands(), valueOf),
+      tuner.planned.machine);
 }
 
 /// Groups without schedules of their own: candidates are held against the default choice.

@@ -12,7 +12,7 @@ import numpy as np
 
 from heddle import UsageError, check_file, cost_features
 
-FEATURES_VERSION = 1  # compiler/cost/Features.h has the same one
+FEATURES_VERSION = 1  # compiler/learn/Features.h has the same one
 
 
 def _joined(parts, width, dtype):

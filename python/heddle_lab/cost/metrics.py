@@ -43,7 +43,7 @@ def slowdown(scores, seconds, k):
 
 
 # A candidate has to be better than the default by so much, in the logarithm: as
-# LearnedChooser::kPromise of compiler/cost has it.
+# LearnedChooser::kPromise of compiler/learn has it.
 MARGIN = float(np.log(1.2))
 
 

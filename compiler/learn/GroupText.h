@@ -1,14 +1,14 @@
 // GroupText: a group from the text that records keep of it (records::GroupKey), so that features
 // are the same whether a file or a model asks for them.
-#ifndef HEDDLE_COST_GROUPTEXT_H
-#define HEDDLE_COST_GROUPTEXT_H
+#ifndef HEDDLE_LEARN_GROUPTEXT_H
+#define HEDDLE_LEARN_GROUPTEXT_H
 
 #include "compiler/graph/Graph.h"
 
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/Support/Error.h"
 
-namespace heddle::cost {
+namespace heddle::learn {
 
 /// A module with the group alone. The context must know the dialects of a graph.
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> parseGroup(mlir::MLIRContext &context,
@@ -18,6 +18,6 @@ void setSizes(mlir::ModuleOp module, llvm::ArrayRef<int64_t> sizes);
 /// Null if there is none.
 graph::GroupOp groupOf(mlir::ModuleOp module);
 
-} // namespace heddle::cost
+} // namespace heddle::learn
 
-#endif // HEDDLE_COST_GROUPTEXT_H
+#endif // HEDDLE_LEARN_GROUPTEXT_H

@@ -1,16 +1,16 @@
 // LearnedChooser: a beam over the knobs of each card, two knobs at a time, since rows and columns
 // of a tile share the registers: 300 candidates instead of the 4410 of a product's card.
 
-#include "compiler/cost/LearnedChooser.h"
+#include "compiler/learn/LearnedChooser.h"
 
-#include "compiler/cost/Scorer.h"
+#include "compiler/learn/Scorer.h"
 
 #include <cmath>
 #include <set>
 
 using namespace mlir;
 
-namespace heddle::cost {
+namespace heddle::learn {
 
 using plan::Choice;
 using warehouse::Card;
@@ -119,7 +119,7 @@ llvm::Expected<Decision> LearnedChooser::decide(graph::GroupOp group,
     return measured.takeError();
   if (*measured)
     return keep("it was tuned");
-  if (!hasConstantSizes(group) || !base.versions.empty())
+  if (!estimate::hasConstantSizes(group) || !base.versions.empty())
     return keep("its sizes are not all constant");
   Scorer scorer(model, group, machine);
   auto known = scorer.scored(base);
@@ -171,4 +171,4 @@ llvm::Expected<Choice> LearnedChooser::choose(graph::GroupOp group,
   return last.choice;
 }
 
-} // namespace heddle::cost
+} // namespace heddle::learn

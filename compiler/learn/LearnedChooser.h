@@ -1,14 +1,14 @@
 // LearnedChooser: what a cost model finds fastest for a group, without measuring anything; what
 // another chooser says where the model knows too little.
-#ifndef HEDDLE_COST_LEARNEDCHOOSER_H
-#define HEDDLE_COST_LEARNEDCHOOSER_H
+#ifndef HEDDLE_LEARN_LEARNEDCHOOSER_H
+#define HEDDLE_LEARN_LEARNEDCHOOSER_H
 
-#include "compiler/cost/Model.h"
+#include "compiler/learn/Model.h"
 #include "compiler/plan/Chooser.h"
 
 #include <functional>
 
-namespace heddle::cost {
+namespace heddle::learn {
 
 /// What became of a group.
 struct Decision {
@@ -49,6 +49,6 @@ private:
   std::map<std::string, Decision> made;
 };
 
-} // namespace heddle::cost
+} // namespace heddle::learn
 
-#endif // HEDDLE_COST_LEARNEDCHOOSER_H
+#endif // HEDDLE_LEARN_LEARNEDCHOOSER_H

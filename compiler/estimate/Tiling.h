@@ -1,12 +1,15 @@
 // Tiling: what a candidate's knobs make of a group's extents: tiles, tasks, and how full registers
-// and caches get. An estimate, of which features are made: the mechanisms of compiler/lower decide.
-#ifndef HEDDLE_COST_TILING_H
-#define HEDDLE_COST_TILING_H
+// and caches get.
+#ifndef HEDDLE_ESTIMATE_TILING_H
+#define HEDDLE_ESTIMATE_TILING_H
 
-#include "compiler/cost/Extents.h"
-#include "compiler/cost/Features.h"
+#include "compiler/estimate/Extents.h"
+#include "compiler/mechanism/Mechanism.h"
+#include "compiler/program/Machine.h"
 
-namespace heddle::cost {
+#include <map>
+
+namespace heddle::estimate {
 
 struct Tiling {
   double m = 1, n = 1;                  // rows and columns of a tile
@@ -21,10 +24,12 @@ struct Tiling {
   double arithmetic = 0;                // scalar operations with those of padding
 };
 
-/// `flops` and `elements`: of the group, and of its largest result.
-Tiling tilingOf(const Extents &extents, const Candidate &candidate, const program::Machine &machine,
+/// `mechanism`: that carries the group out, or null. `flops` and `elements`: of the group, and of
+/// its largest result.
+Tiling tilingOf(const Extents &extents, const mechanism::Mechanism *mechanism,
+                const std::map<std::string, int64_t> &knobs, const program::Machine &machine,
                 double flops, double elements);
 
-} // namespace heddle::cost
+} // namespace heddle::estimate
 
-#endif // HEDDLE_COST_TILING_H
+#endif // HEDDLE_ESTIMATE_TILING_H

@@ -1,11 +1,11 @@
-// Extents: a group as the loops that a tile cuts: so many matrices of rows by columns, each element
-// of which is a sum over the depth.
-#ifndef HEDDLE_COST_EXTENTS_H
-#define HEDDLE_COST_EXTENTS_H
+// Extents: a group with constant sizes in numbers: so many matrices of rows by columns, each
+// element of which is a sum over the depth.
+#ifndef HEDDLE_ESTIMATE_EXTENTS_H
+#define HEDDLE_ESTIMATE_EXTENTS_H
 
 #include "compiler/graph/Graph.h"
 
-namespace heddle::cost {
+namespace heddle::estimate {
 
 /// Doubles, since products of sizes may leave int64.
 struct Extents {
@@ -20,14 +20,15 @@ struct Extents {
 /// Whether all sizes in the group are constant.
 bool hasConstantSizes(graph::GroupOp group);
 
-/// Of a group with constant sizes. An element of a product's result is in row and column of a
-/// matrix as register tiles see it: pixels, or those of one line, are rows, and filters columns.
-/// For a reduction, rows are what it keeps; for any other op, all dimensions but the last.
+/// Of a group with constant sizes: of its product (mechanism/Extents.h), else of a reduction, whose
+/// rows are what it keeps, else of any other op, whose rows are all dimensions but the last.
 Extents extentsOf(graph::GroupOp group);
 
-/// The product of the sizes, which are constant.
+/// Of constant sizes; 0 for any other.
+double countOf(const graph::Dim &size);
+/// Their product.
 double countOf(llvm::ArrayRef<graph::Dim> dims);
 
-} // namespace heddle::cost
+} // namespace heddle::estimate
 
-#endif // HEDDLE_COST_EXTENTS_H
+#endif // HEDDLE_ESTIMATE_EXTENTS_H

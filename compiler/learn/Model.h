@@ -1,12 +1,12 @@
 // Model: what has learned from records how long candidates take, whoever runs it.
-#ifndef HEDDLE_COST_MODEL_H
-#define HEDDLE_COST_MODEL_H
+#ifndef HEDDLE_LEARN_MODEL_H
+#define HEDDLE_LEARN_MODEL_H
 
-#include "compiler/cost/Features.h"
+#include "compiler/learn/Features.h"
 
 #include "llvm/Support/Error.h"
 
-namespace heddle::cost {
+namespace heddle::learn {
 
 /// For messages on a file that is of no use.
 constexpr llvm::StringLiteral kWayOut =
@@ -25,6 +25,6 @@ public:
                                        llvm::ArrayRef<std::vector<double>> candidates) = 0;
 };
 
-} // namespace heddle::cost
+} // namespace heddle::learn
 
-#endif // HEDDLE_COST_MODEL_H
+#endif // HEDDLE_LEARN_MODEL_H

@@ -3,14 +3,14 @@
 //
 // They follow from GroupKey::text, the sizes, the candidate and the machine alone, so a file of
 // records holds all that they are computed from. Names of values do not enter them.
-#ifndef HEDDLE_COST_FEATURES_H
-#define HEDDLE_COST_FEATURES_H
+#ifndef HEDDLE_LEARN_FEATURES_H
+#define HEDDLE_LEARN_FEATURES_H
 
-#include "compiler/cost/Extents.h"
+#include "compiler/estimate/Extents.h"
 #include "compiler/program/Machine.h"
 #include "compiler/warehouse/Card.h"
 
-namespace heddle::cost {
+namespace heddle::learn {
 
 /// Counts up if a feature is added or changes its meaning. A cost model says which it has learned.
 constexpr int64_t kFeaturesVersion = 1;
@@ -40,6 +40,6 @@ GroupFeatures featuresOf(graph::GroupOp group);
 std::vector<double> featuresOf(graph::GroupOp group, const Candidate &candidate,
                                const program::Machine &machine);
 
-} // namespace heddle::cost
+} // namespace heddle::learn
 
-#endif // HEDDLE_COST_FEATURES_H
+#endif // HEDDLE_LEARN_FEATURES_H

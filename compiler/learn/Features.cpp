@@ -1,25 +1,29 @@
 // Features: see Features.h. Sizes and counts are log2(1 + x), shares and flags are as they are.
 
-#include "compiler/cost/Features.h"
+#include "compiler/learn/Features.h"
 
-#include "compiler/cost/Tiling.h"
-#include "compiler/cost/Vocabulary.h"
-#include "compiler/graph/cost/Traffic.h"
+#include "compiler/estimate/Tiling.h"
+#include "compiler/estimate/Traffic.h"
+#include "compiler/learn/Vocabulary.h"
 
 #include <cmath>
 
 using namespace mlir;
 
-namespace heddle::cost {
+namespace heddle::learn {
 
+using estimate::bytesOf;
+using estimate::countOf;
+using estimate::Extents;
+using estimate::flopsOf;
+using estimate::GroupInput;
+using estimate::Tiling;
 using graph::Dim;
 
 static constexpr size_t kDims = 4; // of a node's result, the last ones
 
 static double rounded(double value) { return std::round(value * 1e4) / 1e4; }
 static double logOf(double value) { return rounded(std::log2(1 + std::max(0.0, value))); }
-
-static double countOf(const Dim &dim) { return static_cast<double>(dim.constant().value_or(0)); }
 
 llvm::ArrayRef<llvm::StringLiteral> nodeNames() {
   static constexpr llvm::StringLiteral names[] = {
@@ -130,7 +134,7 @@ GroupFeatures featuresOf(graph::GroupOp group) {
     features.ops.push_back(static_cast<int64_t>(op));
     features.nodes.push_back(std::move(node));
   };
-  for (const GroupInput &input : inputsOf(group)) {
+  for (const GroupInput &input : estimate::inputsOf(group)) {
     add(input.value, indexOf(opNames(), "input"), nodeOf(input.value));
     at(features.nodes.back(), "is_constant") = isConstant(input.value);
   }
@@ -182,7 +186,7 @@ struct Totals {
 static Totals totalsOf(graph::GroupOp group) {
   Totals totals;
   totals.flops = countOf(flopsOf(group));
-  for (const GroupInput &input : inputsOf(group)) {
+  for (const GroupInput &input : estimate::inputsOf(group)) {
     double bytes = countOf(input.bytes);
     (isConstant(input.value) ? totals.weightBytes : totals.readBytes) += bytes;
   }
@@ -267,17 +271,19 @@ static Numbers numbersOf(const Totals &totals, const Extents &extents, double op
     bool isSet = knob != candidate.knobs.end();
     numbers.add(("knob_" + name).str(), isSet ? 1 + logOf(static_cast<double>(knob->second)) : 0);
   }
-  addTiling(tilingOf(extents, candidate, machine, totals.flops, totals.elements), extents,
-            opsPerElement, machine, totals, numbers);
+  addTiling(estimate::tilingOf(extents, mechanism::find(candidate.mechanism), candidate.knobs,
+                               machine, totals.flops, totals.elements),
+            extents, opsPerElement, machine, totals, numbers);
   return numbers;
 }
 
 std::vector<double> featuresOf(graph::GroupOp group, const Candidate &candidate,
                                const program::Machine &machine) {
-  double opsPerElement = static_cast<double>(cost::opsPerElement(&group.getBody().front()));
-  return numbersOf(totalsOf(group), extentsOf(group), opsPerElement, candidate, machine).values;
+  double opsPerElement = static_cast<double>(estimate::opsPerElement(&group.getBody().front()));
+  return numbersOf(totalsOf(group), estimate::extentsOf(group), opsPerElement, candidate, machine)
+      .values;
 }
 
 std::vector<std::string> candidateNames() { return numbersOf({}, {}, 1, {}, {}).names; }
 
-} // namespace heddle::cost
+} // namespace heddle::learn

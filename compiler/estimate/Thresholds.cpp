@@ -1,10 +1,12 @@
 // Thresholds: kept in the module, so that whatever is cut out or printed takes them along.
 
-#include "compiler/graph/cost/Thresholds.h"
+#include "compiler/estimate/Thresholds.h"
+
+#include "compiler/graph/Typical.h"
 
 using namespace mlir;
 
-namespace heddle::cost {
+namespace heddle::estimate {
 
 ArrayRef<const Threshold *> thresholds() {
   static const Threshold *const all[] = {
@@ -18,17 +20,22 @@ ArrayRef<const Threshold *> thresholds() {
 }
 
 int64_t thresholdAt(Operation *at, const Threshold &threshold) {
-  auto module = isa<ModuleOp>(at) ? cast<ModuleOp>(at) : at->getParentOfType<ModuleOp>();
-  auto set = module ? module->getAttrOfType<DictionaryAttr>(kThresholdsAttr) : DictionaryAttr();
+  auto module = dyn_cast_if_present<ModuleOp>(at);
+  if (at && !module)
+    module = at->getParentOfType<ModuleOp>();
+  auto set =
+      module ? module->getAttrOfType<DictionaryAttr>(graph::kThresholdsAttr) : DictionaryAttr();
   auto value = set ? set.getAs<IntegerAttr>(threshold.name) : IntegerAttr();
   return value ? value.getInt() : threshold.value;
 }
 
-void setThresholds(ModuleOp module, const std::map<std::string, int64_t> &values) {
+void setThresholds(ModuleOp module, const program::Machine &machine,
+                   const std::map<std::string, int64_t> &values) {
   NamedAttrList set;
-  for (auto &[name, value] : values)
-    set.set(name, IntegerAttr::get(IntegerType::get(module.getContext(), 64), value));
-  module->setAttr(kThresholdsAttr, set.getDictionary(module.getContext()));
+  for (const auto *each : {&machine.thresholds, &values})
+    for (auto &[name, value] : *each)
+      set.set(name, IntegerAttr::get(IntegerType::get(module.getContext(), 64), value));
+  module->setAttr(graph::kThresholdsAttr, set.getDictionary(module.getContext()));
 }
 
-} // namespace heddle::cost
+} // namespace heddle::estimate

@@ -1,8 +1,8 @@
 // LearnedChooserTest: when a cost model is followed, and when the other chooser is.
 
-#include "compiler/cost/LearnedChooser.h"
-#include "compiler/cost/GroupText.h"
-#include "compiler/cost/Scorer.h"
+#include "compiler/learn/LearnedChooser.h"
+#include "compiler/learn/GroupText.h"
+#include "compiler/learn/Scorer.h"
 #include "compiler/records/GroupKey.h"
 #include "compiler/records/Records.h"
 #include "compiler/support/Error.h"
@@ -17,14 +17,14 @@
 
 using namespace mlir;
 using namespace heddle;
-using cost::LearnedChooser;
+using learn::LearnedChooser;
 
 namespace {
 
 /// Says of each candidate what a function of its features says.
-class FakeModel : public cost::Model {
+class FakeModel : public learn::Model {
 public:
-  llvm::Expected<Scores> score(const cost::GroupFeatures &group,
+  llvm::Expected<Scores> score(const learn::GroupFeatures &group,
                                ArrayRef<std::vector<double>> candidates) override {
     if (!failure.empty())
       return makeError(ErrorCode::Refused, failure);
@@ -40,7 +40,7 @@ public:
   }
 
   static double at(const std::vector<double> &features, StringRef name) {
-    std::vector<std::string> names = cost::candidateNames();
+    std::vector<std::string> names = learn::candidateNames();
     return features[llvm::find(names, name) - names.begin()];
   }
   static double knob(const std::vector<double> &features, StringRef name) {
@@ -84,7 +84,7 @@ protected:
   plan::Choice ruled(graph::GroupOp group) {
     return llvm::cantFail(byRule.choose(group, cards.offer(group), {}));
   }
-  const cost::Decision &decision() { return chooser->decisions().at("dense"); }
+  const learn::Decision &decision() { return chooser->decisions().at("dense"); }
 
   MLIRContext context;
   warehouse::Warehouse cards;
@@ -124,9 +124,10 @@ TEST_F(Choosers, TakeNothingThatARooflineFindsWorse) {
     plan::Choice choice = choose(group);
     auto taken = choice.knobs.at(knob + strlen("knob_"));
     if (taken == value) { // with another tile, which makes it as good
-      cost::Candidate old{"contraction", true, base.knobs}, made{"contraction", true, choice.knobs};
-      std::vector<double> before = cost::featuresOf(group, old, {}),
-                          after = cost::featuresOf(group, made, {});
+      learn::Candidate old{"contraction", true, base.knobs},
+          made{"contraction", true, choice.knobs};
+      std::vector<double> before = learn::featuresOf(group, old, {}),
+                          after = learn::featuresOf(group, made, {});
       for (StringRef feature : {"padded_flops", "vector_loads", "register_spill"})
         EXPECT_LE(FakeModel::at(after, feature), FakeModel::at(before, feature) + 0.31)
             << feature.str();
@@ -202,22 +203,22 @@ TEST_F(Choosers, ScoreAllThatACardAllows) {
   graph::GroupOp group = product();
   const warehouse::Card *card = cards.find("matmul");
   ASSERT_TRUE(card);
-  EXPECT_TRUE(cost::isJudged(*card));
-  EXPECT_FALSE(cost::isJudged(*cards.find("onednn_matmul")));
+  EXPECT_TRUE(learn::isJudged(*card));
+  EXPECT_FALSE(learn::isJudged(*cards.find("onednn_matmul")));
   size_t count = 1;
   for (const warehouse::Knob &knob : card->knobs)
     count *= knob.domain.size();
-  std::vector<plan::Choice> all = cost::productOf(*card, 2, count, 0);
+  std::vector<plan::Choice> all = learn::productOf(*card, 2, count, 0);
   std::set<warehouse::KnobValues> distinct;
   for (const plan::Choice &choice : all)
     distinct.insert(choice.knobs);
   EXPECT_EQ(distinct.size(), count);
-  std::vector<plan::Choice> some = cost::productOf(*card, 2, 100, 1);
+  std::vector<plan::Choice> some = learn::productOf(*card, 2, 100, 1);
   EXPECT_EQ(some.size(), 100u);
   for (const plan::Choice &choice : some)
     EXPECT_TRUE(distinct.count(choice.knobs));
   model.logarithm = [](auto &features) { return FakeModel::knob(features, "knob_m"); };
-  auto scored = llvm::cantFail(cost::Scorer(model, group, {}).scored(some));
+  auto scored = llvm::cantFail(learn::Scorer(model, group, {}).scored(some));
   for (auto [choice, each] : llvm::zip(some, scored))
     EXPECT_EQ(each.logarithm, double(choice.knobs.at("m")));
 }
@@ -225,17 +226,17 @@ TEST_F(Choosers, ScoreAllThatACardAllows) {
 TEST_F(Choosers, ReadGroupsFromTheTextsOfRecords) {
   graph::GroupOp group = product("?", ", #graph.dims<\"batch\", 64>");
   records::GroupKey key = records::keyOf(group);
-  auto text = llvm::cantFail(cost::parseGroup(context, key.text));
-  graph::GroupOp read = cost::groupOf(*text);
+  auto text = llvm::cantFail(learn::parseGroup(context, key.text));
+  graph::GroupOp read = learn::groupOf(*text);
   ASSERT_TRUE(read);
-  EXPECT_FALSE(cost::hasConstantSizes(read));
-  cost::setSizes(*text, {100});
-  ASSERT_TRUE(cost::hasConstantSizes(read));
-  cost::Candidate candidate{"contraction", true, {{"m", 6}}};
-  std::vector<double> fixed = cost::featuresOf(product(), candidate, {});
-  EXPECT_EQ(FakeModel::at(cost::featuresOf(read, candidate, {}), "rows"),
+  EXPECT_FALSE(estimate::hasConstantSizes(read));
+  learn::setSizes(*text, {100});
+  ASSERT_TRUE(estimate::hasConstantSizes(read));
+  learn::Candidate candidate{"contraction", true, {{"m", 6}}};
+  std::vector<double> fixed = learn::featuresOf(product(), candidate, {});
+  EXPECT_EQ(FakeModel::at(learn::featuresOf(read, candidate, {}), "rows"),
             FakeModel::at(fixed, "rows"));
-  auto damaged = cost::parseGroup(context, "module { nothing }");
+  auto damaged = learn::parseGroup(context, "module { nothing }");
   EXPECT_FALSE(damaged);
   llvm::consumeError(damaged.takeError());
 }

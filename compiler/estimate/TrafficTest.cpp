@@ -1,6 +1,6 @@
 // Traffic_test: the formulas against multiply-adds that are counted one by one.
 
-#include "compiler/graph/cost/Traffic.h"
+#include "compiler/estimate/Traffic.h"
 
 #include "mlir/Parser/Parser.h"
 
@@ -23,7 +23,7 @@ protected:
                        ">) -> tensor<" + result + ">\nreturn %y : tensor<" + result + ">\n}";
     auto module = parseSourceString<ModuleOp>(text, &context);
     EXPECT_TRUE(module) << text;
-    return module ? cost::productFlops(*module) : -1;
+    return module ? estimate::productFlops(*module) : -1;
   }
 
   MLIRContext context;

@@ -1,12 +1,12 @@
 // Vocabulary: the words that features count by, in an order that never changes: a cost model has
 // learned what number 17 is.
-#ifndef HEDDLE_COST_VOCABULARY_H
-#define HEDDLE_COST_VOCABULARY_H
+#ifndef HEDDLE_LEARN_VOCABULARY_H
+#define HEDDLE_LEARN_VOCABULARY_H
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 
-namespace heddle::cost {
+namespace heddle::learn {
 
 using Words = llvm::ArrayRef<llvm::StringRef>;
 
@@ -21,6 +21,6 @@ Words knobNames();
 /// The index of a name; 0, which is "other", if it is not listed.
 size_t indexOf(Words names, llvm::StringRef name);
 
-} // namespace heddle::cost
+} // namespace heddle::learn
 
-#endif // HEDDLE_COST_VOCABULARY_H
+#endif // HEDDLE_LEARN_VOCABULARY_H

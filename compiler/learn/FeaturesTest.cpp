@@ -1,9 +1,9 @@
 // FeaturesTest: what is a feature and what is not; files of records as features.
 
-#include "compiler/cost/Features.h"
-#include "compiler/cost/Corpus.h"
-#include "compiler/cost/Tiling.h"
-#include "compiler/cost/Vocabulary.h"
+#include "compiler/learn/Features.h"
+#include "compiler/learn/Corpus.h"
+#include "compiler/learn/Tiling.h"
+#include "compiler/learn/Vocabulary.h"
 #include "compiler/records/GroupKey.h"
 #include "compiler/warehouse/Warehouse.h"
 
@@ -72,7 +72,7 @@ protected:
   }
 
   static double at(ArrayRef<double> values, StringRef name) {
-    std::vector<std::string> names = cost::candidateNames();
+    std::vector<std::string> names = learn::candidateNames();
     auto found = llvm::find(names, name);
     EXPECT_NE(found, names.end()) << name.str();
     return found == names.end() ? NAN : values[found - names.begin()];
@@ -103,8 +103,8 @@ protected:
         llvm::cantFail(records->addMachine(record, program::Machine()));
     }
   }
-  std::string problemOf(const cost::Measured &measured) {
-    auto json = cost::featuresJson(path, measured);
+  std::string problemOf(const learn::Measured &measured) {
+    auto json = learn::featuresJson(path, measured);
     return json ? "" : llvm::toString(json.takeError());
   }
   void execute(const char *sql) {
@@ -121,51 +121,52 @@ protected:
 };
 
 TEST_F(Features, KnowAllOpsMechanismsAndKnobs) {
-  std::set<StringRef> ops(cost::opNames().begin(), cost::opNames().end());
-  EXPECT_EQ(ops.size(), cost::opNames().size());
+  std::set<StringRef> ops(learn::opNames().begin(), learn::opNames().end());
+  EXPECT_EQ(ops.size(), learn::opNames().size());
   for (RegisteredOperationName op : context.getRegisteredOperations())
     if (op.getDialectNamespace() == graph::GraphDialect::getDialectNamespace())
       EXPECT_TRUE(ops.count(op.stripDialect()))
           << op.getStringRef().str() << " is to be added at the end of opNames";
   for (const mechanism::Mechanism *each : mechanism::all())
-    EXPECT_GT(cost::indexOf(cost::mechanismNames(), each->name), 0u) << each->name.str();
+    EXPECT_GT(learn::indexOf(learn::mechanismNames(), each->name), 0u) << each->name.str();
   for (const warehouse::Card &card : cards.cards())
     for (const warehouse::Knob &knob : card.knobs)
-      EXPECT_TRUE(llvm::is_contained(cost::knobNames(), knob.name))
+      EXPECT_TRUE(llvm::is_contained(learn::knobNames(), knob.name))
           << card.name << " " << knob.name;
 }
 
 TEST_F(Features, DoNotDependOnNames) {
-  cost::GroupFeatures one = cost::featuresOf(product()),
-                      other = cost::featuresOf(product("100", "64", "40", "another"));
+  learn::GroupFeatures one = learn::featuresOf(product()),
+                       other = learn::featuresOf(product("100", "64", "40", "another"));
   EXPECT_EQ(one.ops, other.ops);
   EXPECT_EQ(one.nodes, other.nodes);
   EXPECT_EQ(one.edges, other.edges);
-  EXPECT_NE(one.nodes, cost::featuresOf(product("101")).nodes);
+  EXPECT_NE(one.nodes, learn::featuresOf(product("101")).nodes);
 }
 
 TEST_F(Features, AreThoseOfTheTextThatRecordsKeep) {
   graph::GroupOp group = product();
   graph::GroupOp read = groupIn(records::keyOf(group).text);
-  cost::GroupFeatures one = cost::featuresOf(group), other = cost::featuresOf(read);
+  learn::GroupFeatures one = learn::featuresOf(group), other = learn::featuresOf(read);
   EXPECT_EQ(one.ops, other.ops);
   EXPECT_EQ(one.nodes, other.nodes);
   EXPECT_EQ(one.edges, other.edges);
-  cost::Candidate candidate{"contraction", true, {{"m", 8}, {"n", 48}}};
-  EXPECT_EQ(cost::featuresOf(group, candidate, {}), cost::featuresOf(read, candidate, {}));
+  learn::Candidate candidate{"contraction", true, {{"m", 8}, {"n", 48}}};
+  EXPECT_EQ(learn::featuresOf(group, candidate, {}), learn::featuresOf(read, candidate, {}));
 }
 
 TEST_F(Features, AreAGraph) {
-  cost::GroupFeatures features = cost::featuresOf(product());
+  learn::GroupFeatures features = learn::featuresOf(product());
   ASSERT_EQ(features.ops.size(), 6u); // x, w, y, then the ops
   std::vector<std::string> names;
   for (int64_t op : features.ops)
-    names.push_back(cost::opNames()[op].str());
+    names.push_back(learn::opNames()[op].str());
   EXPECT_EQ(names, (std::vector<std::string>{"input", "input", "input", "matmul", "exp", "add"}));
   EXPECT_EQ(features.edges,
             (std::vector<std::pair<int64_t, int64_t>>{{0, 3}, {1, 3}, {3, 4}, {4, 5}, {2, 5}}));
   auto node = [&](size_t number, StringRef name) {
-    return features.nodes[number][llvm::find(cost::nodeNames(), name) - cost::nodeNames().begin()];
+    return features
+        .nodes[number][llvm::find(learn::nodeNames(), name) - learn::nodeNames().begin()];
   };
   EXPECT_EQ(node(1, "is_constant"), 1);
   EXPECT_EQ(node(0, "is_constant"), 0);
@@ -179,9 +180,9 @@ TEST_F(Features, AreAGraph) {
 
 TEST_F(Features, SayWhatTilesWaste) {
   program::Machine machine; // 16 lanes, 32 registers
-  cost::Candidate candidate{"contraction", true, {{"m", 8}, {"n", 48}}};
-  std::vector<double> values = cost::featuresOf(product(), candidate, machine);
-  ASSERT_EQ(values.size(), cost::candidateNames().size());
+  learn::Candidate candidate{"contraction", true, {{"m", 8}, {"n", 48}}};
+  std::vector<double> values = learn::featuresOf(product(), candidate, machine);
+  ASSERT_EQ(values.size(), learn::candidateNames().size());
   EXPECT_NEAR(at(values, "rows_fill"), 100.0 / 104, 1e-4);
   EXPECT_NEAR(at(values, "columns_fill"), 40.0 / 48, 1e-4);
   EXPECT_EQ(at(values, "lanes_fill"), 1);
@@ -191,17 +192,17 @@ TEST_F(Features, SayWhatTilesWaste) {
   EXPECT_NEAR(at(values, "padded_flops"),
               std::log2(1 + (2.0 * 100 * 64 * 40 + 2 * 100 * 40) * 104 / 100 * 48 / 40), 1e-3);
   candidate.knobs["m"] = 14;
-  EXPECT_GT(at(cost::featuresOf(product(), candidate, machine), "register_spill"), 0);
+  EXPECT_GT(at(learn::featuresOf(product(), candidate, machine), "register_spill"), 0);
   candidate.knobs = {{"m", 8}, {"n", 8}}; // half of a vector
-  EXPECT_EQ(at(cost::featuresOf(product(), candidate, machine), "lanes_fill"), 0.5);
+  EXPECT_EQ(at(learn::featuresOf(product(), candidate, machine), "lanes_fill"), 0.5);
 }
 
 TEST_F(Features, CountTasksAsTheLoweringDoes) {
   program::Machine machine;
   machine.workers = 2;
   auto tasks = [&](int64_t tiles) {
-    cost::Candidate candidate{"contraction", true, {{"m", 8}, {"n", 16}, {"tiles", tiles}}};
-    std::vector<double> values = cost::featuresOf(product("800", "64", "160"), candidate, machine);
+    learn::Candidate candidate{"contraction", true, {{"m", 8}, {"n", 16}, {"tiles", tiles}}};
+    std::vector<double> values = learn::featuresOf(product("800", "64", "160"), candidate, machine);
     return std::exp2(at(values, "tasks")) - 1;
   };
   // 100 tiles of rows; all 10 panels are one chunk, as 100 - 16 > 0.
@@ -217,10 +218,10 @@ TEST_F(Features, AreWrittenForRecords) {
   Record unknown = trial(group, 4, 1e-3);
   unknown.card = "mine";
   write({trial(group, 8, 2e-3), trial(group, 6, 1e-3), failed, unknown}, group);
-  auto text = cost::featuresJson(path, {"cpu", std::nullopt, std::nullopt});
+  auto text = learn::featuresJson(path, {"cpu", std::nullopt, std::nullopt});
   ASSERT_TRUE(bool(text)) << llvm::toString(text.takeError());
   Json json = Json::parse(*text);
-  EXPECT_EQ(json["version"], cost::kFeaturesVersion);
+  EXPECT_EQ(json["version"], learn::kFeaturesVersion);
   EXPECT_EQ(json["threads"], 1);
   ASSERT_EQ(json["groups"].size(), 1u);
   Json &found = json["groups"][0];
@@ -232,7 +233,7 @@ TEST_F(Features, AreWrittenForRecords) {
   program::Machine machine;
   machine.workers = 1;
   EXPECT_EQ(features,
-            cost::featuresOf(group, {"contraction", true, {{"m", 8}, {"n", 32}}}, machine));
+            learn::featuresOf(group, {"contraction", true, {{"m", 8}, {"n", 32}}}, machine));
   EXPECT_EQ(json["left_out"]["candidates that failed"], 1);
   EXPECT_EQ(json["left_out"]["candidates of unknown cards"], 1);
 }
@@ -252,7 +253,7 @@ TEST_F(Features, AreThoseOfProgramsThatDiffer) {
     }
   write(trials, group);
   for (int64_t threads : {1, 2}) {
-    auto text = cost::featuresJson(path, {"cpu", threads, std::nullopt});
+    auto text = learn::featuresJson(path, {"cpu", threads, std::nullopt});
     ASSERT_TRUE(bool(text)) << llvm::toString(text.takeError());
     Json found = Json::parse(*text)["groups"][0]["candidates"];
     ASSERT_EQ(found.size(), threads == 1 ? 1u : 3u);
@@ -270,11 +271,11 @@ TEST_F(Features, TakeDynamicSizesAsMeasured) {
       text.replace(at, StringRef(hole).size(), filling);
   graph::GroupOp group = groupIn(text);
   ASSERT_TRUE(group);
-  EXPECT_FALSE(cost::hasConstantSizes(group));
+  EXPECT_FALSE(estimate::hasConstantSizes(group));
   Record record = trial(group, 8, 1e-3);
   record.sizes = "100";
   write({record}, group);
-  auto written = cost::featuresJson(path, {"cpu", 1, std::nullopt});
+  auto written = learn::featuresJson(path, {"cpu", 1, std::nullopt});
   ASSERT_TRUE(bool(written)) << llvm::toString(written.takeError());
   Json json = Json::parse(*written);
   ASSERT_EQ(json["groups"].size(), 1u);
@@ -282,7 +283,7 @@ TEST_F(Features, TakeDynamicSizesAsMeasured) {
   program::Machine machine;
   machine.workers = 1;
   EXPECT_EQ(features,
-            cost::featuresOf(product(), {"contraction", true, {{"m", 8}, {"n", 32}}}, machine));
+            learn::featuresOf(product(), {"contraction", true, {{"m", 8}, {"n", 32}}}, machine));
 }
 
 TEST_F(Features, RefuseRecordsOfAnotherMachine) {

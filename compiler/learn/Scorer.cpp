@@ -1,6 +1,6 @@
 // Scorer: see Scorer.h.
 
-#include "compiler/cost/Scorer.h"
+#include "compiler/learn/Scorer.h"
 
 #include <cmath>
 #include <random>
@@ -8,7 +8,7 @@
 
 using namespace mlir;
 
-namespace heddle::cost {
+namespace heddle::learn {
 
 using plan::Choice;
 using warehouse::Card;
@@ -83,4 +83,4 @@ std::vector<Choice> productOf(const Card &card, int64_t workers, size_t most, ui
   return choices;
 }
 
-} // namespace heddle::cost
+} // namespace heddle::learn

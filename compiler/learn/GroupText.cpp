@@ -1,6 +1,6 @@
 // GroupText: see GroupText.h.
 
-#include "compiler/cost/GroupText.h"
+#include "compiler/learn/GroupText.h"
 
 #include "compiler/graph/edit/Sizes.h"
 #include "compiler/records/GroupKey.h"
@@ -10,7 +10,7 @@
 
 using namespace mlir;
 
-namespace heddle::cost {
+namespace heddle::learn {
 
 llvm::Expected<OwningOpRef<ModuleOp>> parseGroup(MLIRContext &context, StringRef text) {
   std::string problem;
@@ -40,4 +40,4 @@ graph::GroupOp groupOf(ModuleOp module) {
   return group;
 }
 
-} // namespace heddle::cost
+} // namespace heddle::learn

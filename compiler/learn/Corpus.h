@@ -1,10 +1,10 @@
 // Corpus: the features of all that a file of records has measured, and the times.
-#ifndef HEDDLE_COST_CORPUS_H
-#define HEDDLE_COST_CORPUS_H
+#ifndef HEDDLE_LEARN_CORPUS_H
+#define HEDDLE_LEARN_CORPUS_H
 
 #include "compiler/records/Records.h"
 
-namespace heddle::cost {
+namespace heddle::learn {
 
 /// Which measurements of a file are meant: those of one situation are comparable.
 struct Measured {
@@ -17,6 +17,6 @@ struct Measured {
 /// is of several machines.
 llvm::Expected<std::string> featuresJson(llvm::StringRef path, const Measured &measured);
 
-} // namespace heddle::cost
+} // namespace heddle::learn
 
-#endif // HEDDLE_COST_CORPUS_H
+#endif // HEDDLE_LEARN_CORPUS_H

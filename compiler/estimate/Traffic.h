@@ -1,11 +1,11 @@
 // Traffic: the bytes that a group has to move and the floating point operations that it has to do,
 // as expressions of the symbols: what a roofline is drawn from.
-#ifndef HEDDLE_GRAPH_COST_TRAFFIC_H
-#define HEDDLE_GRAPH_COST_TRAFFIC_H
+#ifndef HEDDLE_ESTIMATE_TRAFFIC_H
+#define HEDDLE_ESTIMATE_TRAFFIC_H
 
 #include "compiler/graph/Graph.h"
 
-namespace heddle::cost {
+namespace heddle::estimate {
 
 /// A tensor that a group reads and does not compute.
 struct GroupInput {
@@ -29,6 +29,6 @@ int64_t opsPerElement(mlir::Block *group);
 /// loops count once.
 double productFlops(mlir::Operation *root);
 
-} // namespace heddle::cost
+} // namespace heddle::estimate
 
-#endif // HEDDLE_GRAPH_COST_TRAFFIC_H
+#endif // HEDDLE_ESTIMATE_TRAFFIC_H

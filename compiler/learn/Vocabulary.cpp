@@ -1,13 +1,13 @@
 // Vocabulary: see Vocabulary.h. A test compares the lists with the dialect and the mechanisms.
 
-#include "compiler/cost/Vocabulary.h"
+#include "compiler/learn/Vocabulary.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 
 using llvm::StringRef;
 
-namespace heddle::cost {
+namespace heddle::learn {
 
 static llvm::SmallVector<StringRef> wordsOf(StringRef text) {
   llvm::SmallVector<StringRef> words;
@@ -51,4 +51,4 @@ size_t indexOf(Words names, StringRef name) {
   return found == names.end() ? 0 : found - names.begin();
 }
 
-} // namespace heddle::cost
+} // namespace heddle::learn

@@ -1,10 +1,10 @@
 // Corpus: see Corpus.h. A group is parsed once from the text that the records keep of it.
 
-#include "compiler/cost/Corpus.h"
+#include "compiler/learn/Corpus.h"
 
-#include "compiler/cost/Features.h"
-#include "compiler/cost/GroupText.h"
-#include "compiler/cost/Vocabulary.h"
+#include "compiler/learn/Features.h"
+#include "compiler/learn/GroupText.h"
+#include "compiler/learn/Vocabulary.h"
 #include "compiler/records/GroupKey.h"
 #include "compiler/records/RecordedChooser.h"
 #include "compiler/support/Error.h"
@@ -18,7 +18,7 @@ using heddle::records::Record;
 using heddle::records::Records;
 using heddle::warehouse::KnobValues;
 
-namespace heddle::cost {
+namespace heddle::learn {
 
 namespace {
 /// What was measured of one group at the same sizes beside the same default.
@@ -198,7 +198,7 @@ llvm::Error Corpus::addGroup(const Place &place, ArrayRef<Record> trials) {
     return llvm::Error::success();
   }
   setSizes(**module, *numbers);
-  if (!hasConstantSizes(group)) {
+  if (!estimate::hasConstantSizes(group)) {
     leftOut["groups whose sizes are known at run time"] += 1;
     return llvm::Error::success();
   }
@@ -282,4 +282,4 @@ llvm::Expected<std::string> featuresJson(StringRef path, const Measured &measure
   return corpus.json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-} // namespace heddle::cost
+} // namespace heddle::learn

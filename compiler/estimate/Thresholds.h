@@ -1,14 +1,16 @@
 // Thresholds: numbers that were measured, and that decide how something is computed, never what.
 //
-// All of them are in this table and none elsewhere: a plan may set each (docs/spec/plan.md), so
-// that a search or a learned model can reach them. The module carries those that a plan sets, so
-// that all stages, and what is cut out of the graph, see the same ones.
-#ifndef HEDDLE_GRAPH_COST_THRESHOLDS_H
-#define HEDDLE_GRAPH_COST_THRESHOLDS_H
+// All of them are in this table and none elsewhere: a target may set each (program::Machine), and a
+// plan (docs/spec/plan.md), so that a search or a learned model can reach them. The values of the
+// table are those of x86-64 servers. The module carries all that are set, so that all stages, and
+// what is cut out of the graph, see the same ones.
+#ifndef HEDDLE_ESTIMATE_THRESHOLDS_H
+#define HEDDLE_ESTIMATE_THRESHOLDS_H
 
 #include "compiler/graph/Graph.h"
+#include "compiler/program/Machine.h"
 
-namespace heddle::cost {
+namespace heddle::estimate {
 
 struct Threshold {
   llvm::StringLiteral name, what; // `what` it decides, with its unit
@@ -16,16 +18,14 @@ struct Threshold {
   int64_t least = 1, most = int64_t(1) << 40;
 };
 
-/// Of a module: a dictionary of i64, the thresholds that a plan sets.
-inline constexpr llvm::StringLiteral kThresholdsAttr = "graph.thresholds";
-
 // Launches.
 inline constexpr Threshold kParallelWork = {
     "parallel_work",
     "a kernel of fewer scalar operations runs on the caller's thread: waking others takes longer",
     16384, 0};
 
-// Products (bench/notes/2026-11-21-two-threads.md, kernels.md, 2026-11-22-dynamic.md).
+// Products (bench/notes/2026-11-21-two-threads.md, 2026-11-21-kernels.md,
+// 2026-11-22-dynamic.md).
 inline constexpr Threshold kProductTasks = {"product_tasks", "tasks of a product for each worker",
                                             8};
 inline constexpr Threshold kProductTiles = {"product_tiles", "most register tiles of a task", 8};
@@ -77,7 +77,7 @@ inline constexpr Threshold kRowBlock = {
     "rows; 0: never",
     12 << 10, 0, 1 << 30};
 
-// How far ahead memory is asked for (kernels.md of 2026-11-21 and -23,
+// How far ahead memory is asked for (2026-11-21-kernels.md, 2026-11-23-kernels.md,
 // 2026-11-22-stored-weights.md).
 inline constexpr Threshold kFetchFilters = {
     "fetch_filters", "elements of a filter that is packed in the run", 128, 0, 1 << 20};
@@ -101,12 +101,13 @@ inline constexpr Threshold kArgRow = {
 /// All of them, in order.
 llvm::ArrayRef<const Threshold *> thresholds();
 
-/// What the module around `at` says, else the default.
+/// What the module around `at`, which may be null, says, else the default.
 int64_t thresholdAt(mlir::Operation *at, const Threshold &threshold);
 
-/// Notes in the module what a plan sets.
-void setThresholds(mlir::ModuleOp module, const std::map<std::string, int64_t> &values);
+/// Notes in the module the machine's own, and `values`, which a plan sets, over them.
+void setThresholds(mlir::ModuleOp module, const program::Machine &machine,
+                   const std::map<std::string, int64_t> &values);
 
-} // namespace heddle::cost
+} // namespace heddle::estimate
 
-#endif // HEDDLE_GRAPH_COST_THRESHOLDS_H
+#endif // HEDDLE_ESTIMATE_THRESHOLDS_H

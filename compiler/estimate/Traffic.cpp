@@ -1,6 +1,6 @@
 // Traffic: see Traffic.h.
 
-#include "compiler/graph/cost/Traffic.h"
+#include "compiler/estimate/Traffic.h"
 
 #include "compiler/graph/Constants.h"
 
@@ -8,7 +8,7 @@
 
 using namespace mlir;
 
-namespace heddle::cost {
+namespace heddle::estimate {
 
 using graph::Dim;
 
@@ -132,4 +132,4 @@ double productFlops(Operation *root) {
   return flops;
 }
 
-} // namespace heddle::cost
+} // namespace heddle::estimate

@@ -1,11 +1,11 @@
 // Scorer: what a cost model says of the candidates of one group.
-#ifndef HEDDLE_COST_SCORER_H
-#define HEDDLE_COST_SCORER_H
+#ifndef HEDDLE_LEARN_SCORER_H
+#define HEDDLE_LEARN_SCORER_H
 
-#include "compiler/cost/Model.h"
+#include "compiler/learn/Model.h"
 #include "compiler/plan/Chooser.h"
 
-namespace heddle::cost {
+namespace heddle::learn {
 
 struct Scored {
   plan::Choice choice;
@@ -41,6 +41,6 @@ bool isJudged(const warehouse::Card &card);
 std::vector<plan::Choice> productOf(const warehouse::Card &card, int64_t workers, size_t most,
                                     uint64_t seed);
 
-} // namespace heddle::cost
+} // namespace heddle::learn
 
-#endif // HEDDLE_COST_SCORER_H
+#endif // HEDDLE_LEARN_SCORER_H

@@ -1,22 +1,22 @@
-// Tiling: see Tiling.h. The tasks of products are those of lower/contraction/Contraction.cpp, but
-// for tails of rows, which have smaller tiles there.
+// Tiling: see Tiling.h. Tails of rows, which have smaller tiles, are counted as whole ones.
 
-#include "compiler/cost/Tiling.h"
+#include "compiler/estimate/Tiling.h"
 
-#include "compiler/graph/cost/Thresholds.h"
-#include "compiler/mechanism/Mechanism.h"
+#include "compiler/estimate/Sharing.h"
 
 #include <cmath>
 
-namespace heddle::cost {
+namespace heddle::estimate {
 
 namespace {
 class Estimate {
 public:
-  Estimate(const Extents &extents, const Candidate &candidate, const program::Machine &machine,
+  Estimate(const Extents &extents, const mechanism::Mechanism *mechanism,
+           const std::map<std::string, int64_t> &knobs, const program::Machine &machine,
            double elements)
-      : extents(extents), candidate(candidate), machine(machine), elements(elements),
-        workers(std::max<double>(1, static_cast<double>(machine.workers))) {}
+      : extents(extents), mechanism(mechanism), knobs(knobs), machine(machine), elements(elements),
+        workers(std::max<double>(1, static_cast<double>(machine.workers))),
+        sharer(extents.root, knobs, machine) {}
 
   Tiling of(double flops) {
     double lanes =
@@ -44,8 +44,8 @@ public:
 
 private:
   double knob(llvm::StringRef name, double otherwise) const {
-    auto found = candidate.knobs.find(name.str());
-    return found == candidate.knobs.end() ? otherwise : static_cast<double>(found->second);
+    auto found = knobs.find(name.str());
+    return found == knobs.end() ? otherwise : static_cast<double>(found->second);
   }
   static double tiles(double size, double tile) {
     return std::max(1.0, std::ceil(size / std::max(1.0, tile)));
@@ -68,16 +68,12 @@ private:
   void addCaches() {
     double column = extents.depth * extents.elementBytes; // bytes
     double panel = tiling.n * column, strip = tiling.m * column;
-    panels =
-        std::min(tiling.columnTiles, knob("panels", 0) > 0 ? knob("panels", 0) : fitting(panel));
-    panels = tiles(tiling.columnTiles, tiles(tiling.columnTiles, panels)); // equal chunks
+    panels = static_cast<double>(
+        sharer.mostPanels(static_cast<int64_t>(panel), dimOf(tiling.columnTiles)));
     tiling.l1 = (panel + strip) / std::max(1.0, static_cast<double>(machine.l1Bytes));
     tiling.l2 = (panels * panel + strip) / std::max(1.0, static_cast<double>(machine.l2Bytes));
   }
-  double fitting(double panel) const {
-    return std::max(
-        1.0, std::floor(static_cast<double>(machine.l2Bytes) * 3 / 8 / std::max(1.0, panel)));
-  }
+  static graph::Dim dimOf(double count) { return {static_cast<int64_t>(std::min(count, 0x1p62))}; }
 
   double tasks(bool hasTile) const {
     if (mechanism && mechanism->takesRows) {
@@ -88,32 +84,25 @@ private:
       return tiles(elements, chunk);
     if (!hasTile)
       return extents.batches * extents.rows;
-    double tileCount = extents.batches * tiling.rowTiles;
-    double enough = static_cast<double>(kProductTasks.value) * workers;
-    double most = panels;
-    if (workers > 1) // single panels where tiles are few
-      most = std::clamp((tileCount * tiles(tiling.columnTiles, panels) - enough) * panels, 1.0,
-                        panels);
-    double chunks = tiles(tiling.columnTiles, most);
-    double block = knob("tiles", 0);
-    if (block <= 0)
-      block = std::clamp(std::floor(tileCount * chunks / (2 * enough)), 1.0,
-                         static_cast<double>(kProductTiles.value));
-    return chunks * tiles(tileCount, block);
+    Sharing sharing = sharer.share(dimOf(extents.batches * tiling.rowTiles),
+                                   dimOf(tiling.columnTiles), static_cast<int64_t>(panels));
+    return countOf(sharing.chunks) * countOf(sharing.blocks);
   }
 
   const Extents &extents;
-  const Candidate &candidate;
-  const mechanism::Mechanism *mechanism = mechanism::find(candidate.mechanism);
+  const mechanism::Mechanism *mechanism;
+  const std::map<std::string, int64_t> &knobs;
   const program::Machine &machine;
   double elements, workers, panels = 1;
+  Sharer sharer;
   Tiling tiling;
 };
 } // namespace
 
-Tiling tilingOf(const Extents &extents, const Candidate &candidate, const program::Machine &machine,
+Tiling tilingOf(const Extents &extents, const mechanism::Mechanism *mechanism,
+                const std::map<std::string, int64_t> &knobs, const program::Machine &machine,
                 double flops, double elements) {
-  return Estimate(extents, candidate, machine, elements).of(flops);
+  return Estimate(extents, mechanism, knobs, machine, elements).of(flops);
 }
 
-} // namespace heddle::cost
+} // namespace heddle::estimate

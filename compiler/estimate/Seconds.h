@@ -1,0 +1,28 @@
+// Seconds: how long a kernel takes, roughly, by the rates of the machine (program/Machine.h): where
+// it is worth to look, and what is cheaper to compute again than to keep. What candidates are
+// compared by is measured.
+#ifndef HEDDLE_ESTIMATE_SECONDS_H
+#define HEDDLE_ESTIMATE_SECONDS_H
+
+#include "compiler/graph/Graph.h"
+#include "compiler/program/Machine.h"
+
+namespace heddle::estimate {
+
+/// What ops do that run as one kernel.
+struct Work {
+  double products = 0, others = 0; // operations
+  double bytes = 0;                // that are read and written
+};
+
+/// Of ops whose `results` are stored: tensors that the ops do not compute are read once each.
+/// `valueOf` gives the value of a size.
+Work workOf(llvm::ArrayRef<mlir::Operation *> ops, mlir::ValueRange results,
+            llvm::function_ref<double(const graph::Dim &)> valueOf);
+
+/// A roofline: the start of the kernel, and the slower of arithmetic and memory.
+double secondsOf(const Work &work, const program::Machine &machine);
+
+} // namespace heddle::estimate
+
+#endif // HEDDLE_ESTIMATE_SECONDS_H
