@@ -35,7 +35,7 @@ gradientsOrNull(mlir::OpBuilder &builder, mlir::Location location, llvm::ArrayRe
 
 struct Substituted {
   mlir::Value y;
-  llvm::SmallVector<mlir::Value> variables; // what `y` follows from, one for each of `from`
+  llvm::SmallVector<mlir::Value> variables; // values that `y` follows from, one for each of `from`
 };
 /// y with `to[i]` in place of `from[i]`: the ops in between are cloned at the builder's place.
 /// Element types and ranks must agree. The variables are copies of `to`, so that each is a value of
