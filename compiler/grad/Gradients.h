@@ -2,7 +2,7 @@
 // made as further ops of the same dialect, so that they can be simplified, compiled and
 // differentiated again.
 //
-// Where a function has a corner, a fixed rule chooses: min(x, y) and max(x, y) give all to y where
+// A fixed rule chooses at the corners of a function: min(x, y) and max(x, y) give all to y where
 // both are equal, so max(x, 0) has slope 0 at 0; a reduction to the largest or smallest element
 // shares evenly among equals; |x| has slope 0 at 0. Ops that are flat between their steps (floor,
 // sign, comparisons, casts to integers) stop the flow.
