@@ -153,8 +153,8 @@ int layer_copy(layer_t *layer, int index, float *data) {
   return ok;
 }
 
-// Where runs are few they are long, and other processes may have the core for a part of one: the
-// thread's own time tells them apart. Reading it is a system call, too much beside a short run.
+// Times few, long runs by the thread's own time: other processes may have the core for a part of
+// one. Reading it is a system call, too much beside a short run.
 static clockid_t clock_for(int runs) {
   return runs < 100 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
 }
@@ -178,7 +178,7 @@ int layer_time(layer_t *layer, int runs, double *seconds) {
   return 1;
 }
 
-// The same for heddle_session_run, which the caller passes with its arguments.
+// Times heddle_session_run, which the caller passes with its arguments.
 typedef void *(*session_run_t)(void *, const void *, size_t, void *, size_t);
 
 int session_time(session_run_t run, void *session, const void *inputs, size_t input_count,

@@ -32,7 +32,7 @@ std::optional<cache::Digest> digestOfFile(const llvm::Twine &path) {
   return isMapped ? cache::digestOfMapped(bytes) : cache::digestOf(bytes);
 }
 
-/// What changes when somebody writes to the file; "" where there is none.
+/// State of the file that changes when somebody writes to it; "" if there is none.
 std::string stateOf(const std::string &path) {
   struct stat status;
   if (stat(path.c_str(), &status) || !S_ISREG(status.st_mode))

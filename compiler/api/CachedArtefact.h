@@ -26,7 +26,7 @@ std::optional<ModelKey> keyOfModel(const std::string &path, const CompileOptions
 struct CachedArtefact {
   cache::Entry entry;
   std::string planJson, reportJson, header;
-  std::vector<std::string> files; // of external data
+  std::vector<std::string> files; // external data
 };
 
 std::optional<CachedArtefact> findCached(const ModelKey &key, const CompileOptions &options);

@@ -27,22 +27,23 @@
 
 using namespace heddle;
 
-/// What was compiled, or found in the cache. What the cache does not hold of a model is compiled
-/// when it is asked for.
+/// A compiled model, or one found in the cache. Parts that the cache does not hold are compiled on
+/// demand.
 struct heddle_compiled {
   CompileOptions options;
-  std::optional<ModelKey> key; // where the artefact is cached, or will be
+  std::optional<ModelKey> key; // key of the artefact in the cache, now or later
   mutable std::optional<CachedArtefact> cached;
   mutable std::atomic<bool> isCached{false};  // there is `cached`
-  mutable std::atomic<bool> isDamaged{false}; // what was cached: it is compiled anew then
+  mutable std::atomic<bool> isDamaged{false}; // the cached artefact is: compile anew
   mutable bool isSound = false;               // all of what was cached has been read
   mutable std::mutex mutex;
   mutable std::unique_ptr<Compiled> compiled; // null where it was cached and nobody asked for more
-  mutable std::map<std::string, std::string> explanations; // of runs that were asked for
+  mutable std::map<std::string, std::string> explanations; // by the requested run
   pid_t process = getpid();
 
   ~heddle_compiled() { letGo(); }
-  /// In a child by fork it is left as it is: there are none of LLVM's threads, for which it waits.
+  /// Drops the model; leaks it in a child by fork, which lacks LLVM's threads that it would wait
+  /// for.
   void letGo() const {
     if (process == getpid())
       compiled.reset();
@@ -60,7 +61,7 @@ struct heddle_compiled {
     return compiled.get();
   }
 
-  /// What was cached, while it is what this stands for.
+  /// The cached artefact, unless damaged.
   const CachedArtefact *fromCache() const { return isCached && !isDamaged ? &*cached : nullptr; }
   /// Keeps the artefact of what was compiled for a run in this process: then its weights are mapped
   /// and shared between processes, and all that compiling has taken is let go.
@@ -69,7 +70,7 @@ struct heddle_compiled {
     options.cache->remove(key->digest);
     isDamaged = true;
   }
-  /// What was cached, whose bytes are what was stored; null, and dropped, where they are not.
+  /// The cached artefact if its bytes are as stored; else null, and it is dropped.
   const CachedArtefact *soundCached() const {
     std::lock_guard<std::mutex> lock(mutex);
     const CachedArtefact *found = fromCache();
@@ -78,7 +79,7 @@ struct heddle_compiled {
     dropCached();
     return nullptr;
   }
-  /// What `heddle_compiled_report` and `heddle_compiled_plan` tell.
+  /// Text of `heddle_compiled_report` and `heddle_compiled_plan`.
   const std::string &told(std::string CachedArtefact::*ofCached,
                           std::string Compiled::*ofCompiled) const {
     std::lock_guard<std::mutex> lock(mutex);
@@ -130,7 +131,7 @@ llvm::Error heddle_compiled::write(llvm::StringRef kind, const std::string &path
   return llvm::Error::success();
 }
 
-/// Of the targets that the model is compiled for, what this machine runs.
+/// The variant of the model that this machine runs.
 static llvm::Expected<const Compiled *> formForThisMachine(const Compiled &compiled) {
   if (llvm::Error error = target::checkRunsHere(*compiled.target, compiled.program.model))
     return std::move(error);
@@ -160,7 +161,7 @@ void heddle_compiled::settle() const {
   std::lock_guard<std::mutex> lock(mutex);
   if (!key || cached || !compiled)
     return;
-  // What is wrong is said by who loads it.
+  // Errors are reported by the caller that loads it.
   auto forget = [](llvm::Error error) { llvm::consumeError(std::move(error)); };
   if (auto form = formForThisMachine(*compiled); !form)
     return forget(form.takeError());
@@ -197,7 +198,7 @@ static heddle_status_t *compileSource(const ModelSource &source,
     if (!source.bytes)
       made->key = keyOfModel(source.path, made->options);
     bool showsStages = !made->options.printAfter.empty() || (given && given->verify_stages);
-    if (made->key && !showsStages) // what is cached has none
+    if (made->key && !showsStages) // cached models have none
       if (auto found = findCached(*made->key, made->options))
         made->cached.emplace(std::move(*found));
     made->isCached = made->cached.has_value();
@@ -284,7 +285,7 @@ heddle_status_t *heddle_compiled_kept(const heddle_compiled_t *compiled, heddle_
     if (const CachedArtefact *found = compiled->soundCached())
       kept = {{"path", compiled->options.cache->pathOf(compiled->key->digest)},
               {"files", found->files}};
-    else if (auto whole = compiled->whole(); !whole) // of what was damaged
+    else if (auto whole = compiled->whole(); !whole) // recompiles a damaged one
       return whole.takeError();
     return kept.dump(-1, ' ', false, Json::error_handler_t::replace);
   });

@@ -1,4 +1,4 @@
-// Cost: heddle_cost_features over compiler/cost.
+// Cost: heddle_cost_features over compiler/learn.
 
 #include "compiler/api/Text.h"
 #include "compiler/learn/Corpus.h"

@@ -13,7 +13,7 @@ using namespace mlir;
 namespace heddle {
 
 namespace {
-/// What a status says.
+/// The error that a status holds.
 llvm::Error errorOf(heddle_status_t *status) {
   if (!status)
     return llvm::Error::success();
@@ -43,7 +43,7 @@ struct Feed {
 
 constexpr StringLiteral kInputs[] = {"ops", "nodes", "makers", "readers", "mask", "candidates"};
 constexpr StringLiteral kOutputs[] = {"scores", "outside", "version"};
-constexpr size_t kMostNodes = 256; // that it was trained with
+constexpr size_t kMostNodes = 256; // largest size that it was trained with
 
 class CostModelFile : public learn::Model {
 public:
@@ -186,7 +186,7 @@ private:
 
   heddle_module_t *module = nullptr;
   heddle_session_t *session = nullptr;
-  int64_t words = 1; // that it knows
+  int64_t words = 1; // size of its vocabulary
 };
 } // namespace
 

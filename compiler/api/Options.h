@@ -17,7 +17,7 @@ std::vector<std::string> foldersOf(const char *schedules);
 /// The file of oneDNN's library that HEDDLE_ONEDNN names, "" for none.
 std::string oneDnnFile();
 
-/// That of HEDDLE_CACHE or the default folder for NULL, none for "".
+/// The cache of HEDDLE_CACHE or the default folder for NULL, none for "".
 std::shared_ptr<cache::Cache> cacheOf(const char *folder, int64_t limitBytes);
 
 } // namespace heddle

@@ -10,7 +10,7 @@
 
 namespace heddle {
 
-/// What `make` returns becomes a handle.
+/// Makes a handle of the text that `make` returns.
 heddle_status_t *textOf(heddle_text_t **result,
                         llvm::function_ref<llvm::Expected<std::string>()> make);
 

@@ -6,7 +6,7 @@
 
 namespace heddle {
 
-/// What is the same for all targets.
+/// Kinds that all targets have.
 static constexpr llvm::StringLiteral kPlain[] = {"plan", "graph", "loops"};
 
 /// For messages: "so, o, h, ll, asm".

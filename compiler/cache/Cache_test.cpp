@@ -164,7 +164,7 @@ TEST_F(CacheTest, StaysBelowItsLimit) {
     Cache cache(folder, 10000);
     cache.store(keyOf(i), text);
     setUsed(keyOf(i), i);
-    if (i == 0 || !cache.find(keyOf(0))) // in use all the time, so it stays
+    if (i == 0 || !cache.find(keyOf(0))) // entry 0 is in use all the time, so it stays
       EXPECT_EQ(i, 0);
   }
   Cache cache(folder, 10000);

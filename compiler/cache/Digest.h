@@ -19,7 +19,7 @@ using Digest = std::array<uint8_t, 16>;
 /// The digest of the digests of pieces, which threads make.
 Digest digestOf(llvm::StringRef bytes);
 
-/// The same, of a file that is mapped for reading: its pages are let go on the way.
+/// Digest of a file that is mapped for reading: its pages are let go on the way.
 Digest digestOfMapped(llvm::StringRef bytes);
 
 /// 32 hexadecimal digits.

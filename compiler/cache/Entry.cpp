@@ -21,7 +21,7 @@ struct Footer {
 };
 constexpr char magic[8] = {'H', 'e', 'd', 'd', 'l', 'e', 'C', '1'};
 
-/// Of the note and of the footer before this field.
+/// Digest of the note and of the footer before this field.
 Digest digestOfRest(const Footer &footer, llvm::StringRef note) {
   std::string rest(reinterpret_cast<const char *>(&footer), offsetof(Footer, ofRest));
   return digestOf(rest + note.str());

@@ -26,7 +26,7 @@ static std::string complaintOf(const struct stat &status) {
 
 Folder::Folder(const std::string &path, bool makes) {
   if (makes) {
-    // What is above it may be anybody's; a folder of its own is the user's.
+    // Folders above may be anybody's; the cache's own is the user's.
     llvm::StringRef above = llvm::sys::path::parent_path(path);
     if (!above.empty() && llvm::sys::fs::create_directories(above))
       return;

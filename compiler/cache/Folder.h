@@ -13,7 +13,7 @@ namespace heddle::cache {
 
 class Folder {
 public:
-  /// Where the folder is missing, `makes` says whether it is made.
+  /// Opens the folder; `makes` says whether a missing one is made.
   explicit Folder(const std::string &path, bool makes = false);
   ~Folder();
   Folder(const Folder &) = delete;

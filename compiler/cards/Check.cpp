@@ -24,7 +24,7 @@ using namespace trial;
 /// Cases of one kernel; every other kernel is made for the sizes of one case alone.
 static constexpr int64_t kCasesOfKernel = 5;
 static constexpr int64_t kMostMutations = 8;
-static constexpr int64_t kMostDraws = 20; // of sizes, for a case that the interpreter takes
+static constexpr int64_t kMostDraws = 20; // draws of sizes, for a case that the interpreter takes
 
 namespace {
 struct Case {
@@ -229,7 +229,7 @@ private:
   Random random;
   int64_t lanes, seconds;
   Proof proof;
-  std::vector<Case> cases; // of the latest trial
+  std::vector<Case> cases; // cases of the latest trial
 };
 } // namespace
 

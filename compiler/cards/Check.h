@@ -10,7 +10,7 @@ namespace heddle::cards {
 struct CheckOptions {
   int64_t count = 24; // cases: sizes and knobs
   uint32_t seed = 1;
-  int64_t seconds = 30;    // that one run of a kernel may take
+  int64_t seconds = 30;    // limit of one run of a kernel
   std::string oneDnn = ""; // as CompileOptions has it
 };
 
@@ -38,7 +38,7 @@ struct Proof {
 /// An error when the card is refused, or when its example proves nothing. Numbers that differ are
 /// in the proof.
 llvm::Expected<Proof> check(llvm::StringRef path, const CheckOptions &options);
-/// Of a card that is no file; `path` is in messages, and the input is sought beside it.
+/// Proves a card that is no file; `path` is in messages, and the input is sought beside it.
 llvm::Expected<Proof> checkText(llvm::StringRef text, llvm::StringRef path,
                                 const CheckOptions &options);
 

@@ -62,7 +62,7 @@ static std::string listOf(ArrayRef<std::string> words) {
   return "[\"" + llvm::join(words, "\", \"") + "\"]";
 }
 
-/// What the card is for: the group's nest, or the key by which `from` is for it.
+/// The pattern of the card: the group's nest, or the key by which `from` is for it.
 static std::string matchOf(graph::GroupOp group, const Card &from, bool isNest) {
   std::string dtypes = from.dtypes.empty() ? "" : "dtypes = " + listOf(from.dtypes) + ",\n    ";
   if (isNest)

@@ -21,7 +21,7 @@ namespace heddle::cards {
 
 using namespace trial;
 
-/// What is on the argument of a function that this value is, if it is one.
+/// The attribute of a value that is an argument of a function.
 static Attribute argumentAttr(Value value, StringRef name) {
   auto argument = dyn_cast<BlockArgument>(value);
   auto function = dyn_cast<func::FuncOp>(value.getParentBlock()->getParentOp());
@@ -137,9 +137,9 @@ static size_t appendTrials(const warehouse::Card &card, ModuleOp module, const s
   return made.size();
 }
 
-/// What the groups are with other sizes than the numbers in their text, which may be just those for
-/// which the card is right: symbols in their place, where the ops and the card allow that, else
-/// other numbers.
+/// Appends the groups with other sizes than the numbers in their text, which may be just those for
+/// which the card is right: symbols in their place if the ops and the card allow that, else other
+/// numbers.
 static void appendVariations(const warehouse::Card &card, ModuleOp module, Random &random,
                              MayRun mayRun, std::vector<Trial> &trials) {
   llvm::SetVector<int64_t> sizes;

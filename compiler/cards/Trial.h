@@ -12,7 +12,7 @@ using trial::Random, trial::Sizes;
 
 /// As text, since each compilation has a context of its own.
 struct Trial {
-  std::string name; // of the group
+  std::string name; // the group's
   std::string text; // a module with one func @main around one graph.group
   /// Whether its sizes are not those of the card's author: what has no meaning then proves nothing.
   bool isVariation = false;

@@ -72,7 +72,7 @@ static void ifRule(Flow &f) {
 }
 
 namespace {
-/// What the steps of a loop or scan have in common. Argument i of the body begins as operand i.
+/// State common to the steps of a loop or scan. Argument i of the body begins as operand i.
 struct Steps {
   Block &body;
   unsigned firstState, states, firstYield;
@@ -80,15 +80,15 @@ struct Steps {
   SmallVector<bool> endsFirst;  // whether the first step took the last slice
   ArrayRef<int64_t> reversedOutputs;
   Dim count;
-  Operation *recorded = nullptr; // what is in the place of the loop or scan
-  IRMapping toRecorded = {};     // of values in the body
+  Operation *recorded = nullptr; // the op that replaces the loop or scan
+  IRMapping toRecorded = {};     // from values in the body
 
   unsigned behindStates() const { return firstState + states; }
 };
 } // namespace
 
-/// In the place of the loop or scan, one that stacks these values of its body, too. Gives the
-/// stacked ones.
+/// Replaces the loop or scan by one that stacks these values of its body, too. Returns the stacked
+/// ones.
 static SmallVector<Value> stack(Flow &f, Operation *&op, ArrayRef<Value> values, const Dim &count) {
   OpBuilder::InsertionGuard guard(f.builder);
   f.builder.setInsertionPoint(op);
@@ -113,8 +113,8 @@ static SmallVector<Value> stack(Flow &f, Operation *&op, ArrayRef<Value> values,
   return made->getResults().take_back(values.size());
 }
 
-/// In the place of the op, one with the given arguments of its body stacked, too. Without a count
-/// the op makes one.
+/// Replaces the op by one with the given arguments of its body stacked, too. Without a count the op
+/// makes one.
 static SmallVector<Value> record(Flow &f, Steps &steps, ArrayRef<unsigned> arguments,
                                  std::optional<Dim> count) {
   OpBuilder::InsertionGuard guard(f.builder);
@@ -132,9 +132,9 @@ static SmallVector<Value> record(Flow &f, Steps &steps, ArrayRef<unsigned> argum
   return stack(f, steps.recorded, values, *count);
 }
 
-/// Of values that a step computes, those that follow from a product or a reduction, and are read by
-/// what is no copy of the step's ops: to be stacked, not computed again. What only moves elements,
-/// and a mask, is computed again of what it is made of.
+/// Values of a step to be stacked, not computed again: those that follow from a product or a
+/// reduction and are read by ops other than copies of the step's. Moved elements and masks are
+/// computed again from their operands.
 static llvm::SetVector<Value> costly(Block &body, const IRMapping &copies) {
   llvm::DenseSet<Operation *> copied;
   for (Operation &op : body.without_terminator())

@@ -170,7 +170,7 @@ public:
   Value adjointOf(Value x) const { return adjoints.lookup(x); }
 
 private:
-  /// What follows from the xs with a slope that is not 0 everywhere is active.
+  /// Marks values that follow from the xs with a slope that is not 0 everywhere.
   llvm::Error markActive(Operation *op) {
     if (llvm::none_of(usedBy(op), [&](Value used) { return active.contains(used); }))
       return llvm::Error::success();
@@ -217,7 +217,7 @@ private:
     return llvm::Error::success();
   }
 
-  /// What an op's rule makes has the op's name, so that reports and plans tell one from another.
+  /// Ops of a rule have the differentiated op's name, so that reports and plans tell them apart.
   Location locationOf(Operation *op) const {
     std::string name = sourceName(op->getLoc()) + ".gradient";
     return NameLoc::get(maker.builder.getStringAttr(name));

@@ -2,7 +2,7 @@
 // made as further ops of the same dialect, so that they can be simplified, compiled and
 // differentiated again.
 //
-// Where a function has a corner, a fixed rule chooses: min(x, y) and max(x, y) give all to y where
+// A fixed rule chooses at the corners of a function: min(x, y) and max(x, y) give all to y where
 // both are equal, so max(x, 0) has slope 0 at 0; a reduction to the largest or smallest element
 // shares evenly among equals; |x| has slope 0 at 0. Ops that are flat between their steps (floor,
 // sign, comparisons, casts to integers) stop the flow.
@@ -35,7 +35,7 @@ gradientsOrNull(mlir::OpBuilder &builder, mlir::Location location, llvm::ArrayRe
 
 struct Substituted {
   mlir::Value y;
-  llvm::SmallVector<mlir::Value> variables; // what `y` follows from, one for each of `from`
+  llvm::SmallVector<mlir::Value> variables; // values that `y` follows from, one for each of `from`
 };
 /// y with `to[i]` in place of `from[i]`: the ops in between are cloned at the builder's place.
 /// Element types and ranks must agree. The variables are copies of `to`, so that each is a value of

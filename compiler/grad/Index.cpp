@@ -51,7 +51,7 @@ public:
     return axis ? f.make<ScatterElementsOp>(x, f.x(1), updates, *axis, how)
                 : f.make<ScatterNdOp>(x, f.x(1), updates, how);
   }
-  /// In the shape of the updates, whose sizes may have names of their own.
+  /// Picks in the shape of the updates, whose sizes may have names of their own.
   Value from(Value x) {
     Value picked = axis ? f.make<GatherElementsOp>(x, f.x(1), *axis)
                         : f.make<GatherNdOp>(x, f.x(1), uint64_t(0));
@@ -94,7 +94,7 @@ private:
       f.give(2, f.mul(from(f.dy()), f.productOfOthers(updates, from(product), from(zeros))));
   }
 
-  /// What flows to an element is shared evenly by all that equal it.
+  /// Shares an element's gradient evenly among all that equal it.
   void extremeRule() {
     Type element = elementOf(f.dy());
     Value isOld = f.cast(f.compare<EqualOp>(f.x(0), f.y()), element);

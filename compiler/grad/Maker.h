@@ -27,17 +27,18 @@ public:
   /// 0, 1, ... in row-major order, i64.
   Value numbering(ArrayRef<Dim> dims);
 
-  /// Of a broadcast from `dims`: the sum over what was repeated, also if known only at run time.
+  /// Gradient of a broadcast from `dims`: the sum over repeated dimensions, also if known only at
+  /// run time.
   Value sumTo(Value x, ArrayRef<Dim> dims);
-  /// Of a reduction: x, which lacks `axes` or has size 1 there, repeated to `dims`.
+  /// Gradient of a reduction: x, which lacks `axes` or has size 1 there, repeated to `dims`.
   Value spread(Value x, ArrayRef<int64_t> axes, ArrayRef<Dim> dims);
-  /// Of a product of many factors by each x: the product of all others. `product` is that of the
-  /// factors that are not 0, `zeros` how many are 0: where one is, only that one has a slope, where
-  /// two are none.
+  /// Gradient of a product of many factors by each x: the product of all others. `product` is that
+  /// of the factors that are not 0, `zeros` the number of those that are 0: if one is, only that
+  /// one has a slope, if two are, none has.
   Value productOfOthers(Value x, Value product, Value zeros);
-  /// Of a slice from a tensor of sizes `dims`.
+  /// Gradient of a slice from a tensor of sizes `dims`.
   Value unslice(Value x, ArrayRef<Dim> starts, ArrayRef<int64_t> steps, ArrayRef<Dim> dims);
-  /// Of a gather along `axis` from a tensor of sizes `dims`.
+  /// Gradient of a gather along `axis` from a tensor of sizes `dims`.
   Value ungather(Value x, Value indices, int64_t axis, ArrayRef<Dim> dims);
 };
 

@@ -20,7 +20,7 @@ static void sliceRule(Flow &f) {
   f.give(0, f.unslice(f.dy(), dimsOf(op.getStarts()), op.getSteps(), dimsOf(f.x())));
 }
 
-/// Where each element came from is found by slicing their numbers alike; none comes twice.
+/// Finds the origin of each element by slicing their numbers alike; none comes twice.
 static void dynamicSliceRule(Flow &f) {
   auto op = f.as<DynamicSliceOp>();
   DimVector dims = dimsOf(f.x()), sizes = dimsOf(f.dy()), fresh = sizes;

@@ -11,7 +11,7 @@ namespace heddle::grad {
 /// `updates`, the number of steps before this one, are single numbers of that type.
 struct Point {
   Value x, gradient, rate, updates;
-  double normCoefficient = 0; // of the regularisation 0.5 * c * |x|^2, added to the gradient
+  double normCoefficient = 0; // c of the regularisation 0.5 * c * |x|^2, added to the gradient
 };
 
 /// The tensor and the states after the step.

@@ -9,7 +9,7 @@ namespace heddle::graph {
 static constexpr int kDepthLimit = 8;
 
 std::optional<double> elementAt(ArrayRef<char> bytes, Type element, int64_t i) {
-  if (element.isF32()) { // by far the most, and the fastest so
+  if (element.isF32()) { // by far the most frequent, and the fastest so
     float number;
     std::memcpy(&number, bytes.data() + i * sizeof number, sizeof number);
     return number;

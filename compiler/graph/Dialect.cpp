@@ -85,7 +85,7 @@ LogicalResult DimsAttr::verifyEncoding(ArrayRef<int64_t> shape, Type,
   return success();
 }
 
-/// What a text says. Few texts are read very often, while groups are made above all.
+/// The Dim of a text. Few texts are read very often, while groups are made above all.
 static const Dim &parsed(StringRef text) {
   constexpr size_t kMost = 1 << 14;
   thread_local llvm::StringMap<Dim> known;

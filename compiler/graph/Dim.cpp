@@ -4,13 +4,13 @@
 
 namespace heddle::graph {
 
-/// Of all but the lowest number and -1, whose quotient is no int64.
+/// Undefined for the lowest number and -1, whose quotient is no int64.
 static int64_t floorDivide(int64_t a, int64_t b) {
   int64_t quotient = a / b;
   return quotient - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0);
 }
 
-/// What floorDivide leaves; its product with b may lie below the lowest int64.
+/// The rest of floorDivide; its product with b may lie below the lowest int64.
 static int64_t floorRest(int64_t a, int64_t b) {
   if (b == -1)
     return 0;
@@ -103,7 +103,7 @@ Dim Dim::operator*(const Dim &other) const {
   return result;
 }
 
-/// Of parentheses: reading what is deeper would take a stack that nobody has promised
+/// Limit of nested parentheses: deeper ones would take a stack that nobody has promised
 /// (DimParser.cpp).
 static constexpr int kMostNesting = 100;
 
@@ -149,7 +149,7 @@ Dim Dim::atom(Kind kind, const Dim &lhs, const Dim &rhs) {
   return result;
 }
 
-/// Of monomials: by the power of the first symbol in which they differ, so that the order stays
+/// Orders monomials by the power of the first symbol in which they differ, so that the order stays
 /// when both are multiplied.
 static bool isLower(const Dim::Product &a, const Dim::Product &b) {
   auto [x, y] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());

@@ -33,7 +33,7 @@ public:
     return *this;
   }
   static Dim symbol(llvm::StringRef name);
-  /// What an expression becomes whose numbers leave int64; all that is computed with it is the
+  /// The value of an expression whose numbers leave int64; all that is computed with it is the
   /// same. It has no value: the importer refuses it, and a program that meets it ends with a
   /// status.
   static Dim tooLarge();

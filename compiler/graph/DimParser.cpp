@@ -119,7 +119,7 @@ private:
 
   llvm::StringRef rest;
   int depth = 0;
-  bool isLowest = false; // what is read next, a minus being read already
+  bool isLowest = false; // the next number is the lowest one, its minus read already
 };
 } // namespace
 

@@ -49,7 +49,7 @@ public:
     int64_t kind = below(8);
     if (!isNatural && (kind == 3 || kind == 4))
       kind = 5;
-    if (kind == 5) { // by a constant, of either sign
+    if (kind == 5) { // a constant of either sign
       int64_t number = below(12) - 6;
       y = {Dim(number ? number : 3), number ? number : 3};
     }
@@ -213,7 +213,7 @@ TEST(Dim, saysWhereItsNumbersLeaveInt64) {
     EXPECT_EQ(Dim::max(dim, h), Dim::tooLarge());
     EXPECT_EQ(dim.mod(Dim(7)), Dim::tooLarge());
   }
-  // What stays inside is exact.
+  // A result inside of int64 is exact.
   EXPECT_EQ((h * large).floorDiv(Dim(64)), h * Dim(int64_t(1) << 56));
   EXPECT_EQ(h.floorDiv(large).floorDiv(large).str(),
             "(h floordiv 4611686018427387904) floordiv 4611686018427387904");

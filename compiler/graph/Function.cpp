@@ -85,7 +85,7 @@ private:
 
   bool isBound(StringRef symbol) const {
     if (bound.contains(symbol) || symbol == *Dim::tooLarge().symbolName())
-      return true; // what is too large has no value, and a run that meets it fails
+      return true; // a too large size has no value, and a run that meets it fails
     std::optional<Dim> ofRow = summedBy(symbol);
     return ofRow && llvm::all_of(ofRow->symbolNames(),
                                  [&](const std::string &name) { return isBound(name); });
@@ -109,7 +109,7 @@ private:
   }
 
   llvm::StringSet<> bound;
-  SmallVector<std::string> inOrder; // of binding, for regions that end
+  SmallVector<std::string> inOrder; // in order of binding, for regions that end
   DenseSet<Attribute> checked;      // whose symbols are all bound
 };
 } // namespace

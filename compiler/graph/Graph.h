@@ -92,7 +92,8 @@ Dim freshSymbol(mlir::Operation *anchor, llvm::StringRef stem);
 /// Whether the op's results have sizes that it binds itself while running.
 bool bindsSymbols(mlir::Operation *op);
 
-/// Of an op: its result is stored where it is computed, and not computed again by who reads it.
+/// Attribute of an op: its result is stored where it is computed, and not computed again by its
+/// readers.
 constexpr llvm::StringLiteral kIsStored = "graph.is_stored";
 
 // One meaning for each question that stages ask of an op.
@@ -134,7 +135,7 @@ int64_t bytesOf(mlir::Type element);
 /// onnx.TensorProto.DataType of an element type.
 int32_t onnxTypeOf(mlir::Type element);
 
-/// Where the op comes from: the name of the ONNX node, or the op's own location.
+/// The origin of the op: the name of the ONNX node, or the op's own location.
 std::string sourceName(mlir::Location location);
 
 } // namespace heddle::graph

@@ -122,7 +122,7 @@ static LoopNest filterGradientNest(ConvFilterGradientOp op) {
   return builder.finish({"conv_filter_gradient"}, 0);
 }
 
-/// Of a pool's window over its images, or of those windows that hold an element.
+/// The nest of a pool's window over its images, or of those windows that hold an element.
 template <typename Op> static LoopNest windowNest(Op op, StringRef name) {
   DimVector window;
   for (int64_t size : op.getWindow())

@@ -18,7 +18,7 @@ std::optional<int64_t> typicalSymbol(Operation *at, StringRef symbol) {
   return size ? std::optional(size.getInt()) : std::nullopt;
 }
 
-/// Of a row's size the typical one of `size`, of a sum that of all rows.
+/// Typical value of a symbol: a row's size has that of `size`, a sum that of all rows.
 static std::optional<int64_t> typicalOf(Operation *at, StringRef symbol,
                                         std::optional<int64_t> other) {
   if (auto summed = summedBy(symbol)) {

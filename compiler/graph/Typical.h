@@ -7,12 +7,13 @@
 
 namespace heddle::graph {
 
-/// Of a module: a dictionary of i64, the typical sizes of symbols by their names.
+/// Attribute of a module: a dictionary of i64, the typical sizes of symbols by their names.
 inline constexpr llvm::StringLiteral kTypicalAttr = "graph.typical";
-/// Of a module: a dictionary of i64, thresholds in place of their defaults (estimate/Thresholds.h).
+/// Attribute of a module: a dictionary of i64, thresholds in place of their defaults
+/// (estimate/Thresholds.h).
 inline constexpr llvm::StringLiteral kThresholdsAttr = "graph.thresholds";
 
-/// What stands for a symbol of which the module says nothing.
+/// Value of a symbol of which the module says nothing.
 inline constexpr int64_t kTypicalSize = 64;
 
 /// The typical size of a symbol, as the module around `at` says; null for none.

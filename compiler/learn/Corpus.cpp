@@ -21,7 +21,7 @@ using heddle::warehouse::KnobValues;
 namespace heddle::learn {
 
 namespace {
-/// What was measured of one group at the same sizes beside the same default.
+/// Key of the measurements of one group at the same sizes beside the same default.
 using Place = std::tuple<std::string, std::string, std::string>; // key, sizes, base
 
 class Corpus {
@@ -150,7 +150,8 @@ llvm::Error Corpus::describeMachine() {
   return llvm::Error::success();
 }
 
-/// Of cards, by name and hash: what the file says, else the built-in ones.
+/// Reads the mechanisms of cards, by name and hash: those in the file, else those of the built-in
+/// cards.
 llvm::Error Corpus::readMechanisms() {
   auto cards = warehouse::Warehouse::load(context);
   if (!cards)
@@ -233,7 +234,7 @@ static KnobValues knobsThatMatter(const Record &record, const mechanism::Mechani
   return knobs;
 }
 
-/// Of those that are one program, the default or the first.
+/// Lists candidates; those that are one program count once, as the default or the first.
 Json Corpus::candidatesOf(graph::GroupOp group, std::vector<Record> trials) {
   Json candidates = Json::array();
   std::set<std::tuple<std::string, std::string, KnobValues>> seen;

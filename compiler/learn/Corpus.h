@@ -6,11 +6,11 @@
 
 namespace heddle::learn {
 
-/// Which measurements of a file are meant: those of one situation are comparable.
+/// Selects measurements of a file: those of one situation are comparable.
 struct Measured {
   std::string target;                      // target::Target::identity
   std::optional<int64_t> threads;          // nullopt: all that there are, which must be one number
-  std::optional<program::Machine> machine; // where an older file does not say it
+  std::optional<program::Machine> machine; // for an older file that lacks it
 };
 
 /// As JSON (docs/spec/features.md). An error if the file is damaged, has no such measurements, or

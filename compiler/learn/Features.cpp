@@ -20,7 +20,7 @@ using estimate::GroupInput;
 using estimate::Tiling;
 using graph::Dim;
 
-static constexpr size_t kDims = 4; // of a node's result, the last ones
+static constexpr size_t kDims = 4; // the last dimensions of a node's result
 
 static double rounded(double value) { return std::round(value * 1e4) / 1e4; }
 static double logOf(double value) { return rounded(std::log2(1 + std::max(0.0, value))); }
@@ -39,7 +39,7 @@ llvm::ArrayRef<llvm::StringLiteral> nodeNames() {
 }
 
 namespace {
-/// Of convolutions and pools, as products; 1 for other ops.
+/// Window of convolutions and pools, as products; 1 for other ops.
 struct Window {
   double window = 1, strides = 1, dilations = 1, groups = 1;
 };
@@ -75,7 +75,7 @@ static double combinedOf(Operation *op, double elements) {
   return 1;
 }
 
-/// What is known of a value, whoever makes it; the rest is 0.
+/// Facts about a value, whoever makes it; the rest is 0.
 static std::vector<double> nodeOf(Value value) {
   graph::DimVector dims = graph::dimsOf(value);
   Type element = graph::elementOf(value);
@@ -247,7 +247,7 @@ static void addTiling(const Tiling &tiling, const Extents &extents, double opsPe
   numbers.add("balance", tiling.balance);
   numbers.addLog("ops_per_element", opsPerElement);
   numbers.addLog("padded_flops", tiling.arithmetic);
-  // What a roofline is drawn from: vector instructions of arithmetic and of loads, and bytes.
+  // Terms of a roofline: vector instructions of arithmetic and of loads, and bytes.
   double lanes =
       std::max(1.0, static_cast<double>(machine.lanes) * 4 / std::max(1.0, extents.elementBytes));
   double scalar = extents.isProduct ? tiling.arithmetic

@@ -17,15 +17,15 @@ constexpr int64_t kFeaturesVersion = 1;
 
 /// The numbers are rounded to 1e-4, so that a file of them is small and as exact as they are.
 struct GroupFeatures {
-  std::vector<int64_t> ops;                       // of each node: an index of opNames()
-  std::vector<std::vector<double>> nodes;         // of each node: one for each of nodeNames()
+  std::vector<int64_t> ops;                       // one for each node, indices of opNames()
+  std::vector<std::vector<double>> nodes;         // one for each node, by nodeNames()
   std::vector<std::pair<int64_t, int64_t>> edges; // from a node to one that reads it
 };
 
 llvm::ArrayRef<llvm::StringLiteral> nodeNames();
 std::vector<std::string> candidateNames();
 
-/// What is done to the group: a mechanism with its knobs.
+/// A way to compute the group: a mechanism with its knobs.
 struct Candidate {
   llvm::StringRef mechanism; // without a card, that which the group is made for
   bool hasCard = false;

@@ -2,7 +2,6 @@
 
 #include "compiler/learn/Features.h"
 #include "compiler/learn/Corpus.h"
-#include "compiler/learn/Tiling.h"
 #include "compiler/learn/Vocabulary.h"
 #include "compiler/records/GroupKey.h"
 #include "compiler/warehouse/Warehouse.h"
@@ -208,7 +207,7 @@ TEST_F(Features, CountTasksAsTheLoweringDoes) {
   // 100 tiles of rows; all 10 panels are one chunk, as 100 - 16 > 0.
   EXPECT_NEAR(tasks(10), 10, 1e-2);
   EXPECT_NEAR(tasks(1), 100, 1e-1);
-  EXPECT_NEAR(tasks(0), 34, 1e-1); // of floor(100 / 32) tiles each
+  EXPECT_NEAR(tasks(0), 34, 1e-1); // tasks of floor(100 / 32) tiles each
 }
 
 TEST_F(Features, AreWrittenForRecords) {

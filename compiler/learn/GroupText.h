@@ -13,7 +13,7 @@ namespace heddle::learn {
 /// A module with the group alone. The context must know the dialects of a graph.
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> parseGroup(mlir::MLIRContext &context,
                                                              llvm::StringRef text);
-/// Of the symbols of the text, in their order.
+/// Sets the sizes of the symbols of the text, in their order.
 void setSizes(mlir::ModuleOp module, llvm::ArrayRef<int64_t> sizes);
 /// Null if there is none.
 graph::GroupOp groupOf(mlir::ModuleOp module);

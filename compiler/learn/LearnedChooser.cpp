@@ -32,7 +32,7 @@ static std::vector<Choice> expanded(ArrayRef<Scored> from, ArrayRef<warehouse::K
       for (int64_t second : knobs.back().domain) {
         Choice choice{each.choice.card, each.choice.knobs};
         choice.knobs[knobs.front().name] = first;
-        choice.knobs[knobs.back().name] = second; // of one knob, the same
+        choice.knobs[knobs.back().name] = second; // a single knob is both
         if (seen.insert(choice.knobs).second)
           choices.push_back(std::move(choice));
       }

@@ -10,11 +10,11 @@
 
 namespace heddle::learn {
 
-/// What became of a group.
+/// A group's choice and its reason.
 struct Decision {
   std::string kept;               // why the other chooser's choice stays; "" where it does not
-  plan::Choice choice, otherwise; // of the model, and of the other chooser
-  double speedup = 1;             // that the model promises over the other choice
+  plan::Choice choice, otherwise; // the model's, and the other chooser's
+  double speedup = 1;             // predicted, over the other choice
   /// Features that differ between the two choices: by what factor the predicted time grows where
   /// one of them is as in the other choice. The largest first.
   std::vector<std::pair<std::string, double>> moved;
@@ -36,7 +36,7 @@ public:
   llvm::Expected<plan::Choice> choose(graph::GroupOp group, llvm::ArrayRef<warehouse::Offer> offers,
                                       const program::Machine &machine) override;
 
-  /// By the groups' names, of the last time that each was chosen for.
+  /// The last decision for each group, by its name.
   const std::map<std::string, Decision> &decisions() const { return made; }
 
 private:

@@ -109,13 +109,13 @@ TEST_F(Choosers, FollowAModelThatPromisesMore) {
   EXPECT_EQ(decision().kept, "");
   EXPECT_NEAR(decision().speedup, std::exp(0.2 + 0.8), 1e-3);
   EXPECT_EQ(records::textOf(decision().otherwise), records::textOf(base));
-  EXPECT_LT(model.asked, 600); // of 4410 candidates of the card alone
+  EXPECT_LT(model.asked, 600); // the card alone has 4410 candidates
 }
 
 TEST_F(Choosers, TakeNothingThatARooflineFindsWorse) {
   graph::GroupOp group = product();
   plan::Choice base = ruled(group);
-  // Of one row, half of a vector, and of more registers than there are.
+  // Tiles of one row, of half a vector, and of more registers than there are.
   for (auto [knob, value] :
        {std::pair("knob_m", 1), std::pair("knob_n", 8), std::pair("knob_m", 14)}) {
     model.logarithm = [knob = knob, value = value](auto &features) {

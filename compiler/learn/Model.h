@@ -17,7 +17,7 @@ public:
   virtual ~Model() = default;
 
   struct Scores {
-    std::vector<double> logarithms; // of each candidate's seconds, but for a number of the group's
+    std::vector<double> logarithms; // each candidate's seconds, up to a per-group constant
     std::vector<double> outside;    // features that are beyond what was trained with
   };
   /// `candidates`: numbers by candidateNames(), of each.

@@ -13,7 +13,7 @@ struct Scored {
   double logarithm = 0, outside = 0; // as Model::Scores has them
 };
 
-/// Of a group with constant sizes.
+/// Scores candidates for a group with constant sizes.
 class Scorer {
 public:
   Scorer(Model &model, graph::GroupOp group, const program::Machine &machine)

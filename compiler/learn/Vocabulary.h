@@ -10,10 +10,10 @@ namespace heddle::learn {
 
 using Words = llvm::ArrayRef<llvm::StringRef>;
 
-/// What a node of a group may be: "other", "input", then the ops of the graph dialect without its
+/// Kinds of a group's nodes: "other", "input", then the ops of the graph dialect without its
 /// prefix. A new op is added at the end.
 Words opNames();
-/// Likewise the mechanisms, after "other".
+/// The mechanisms, after "other"; a new one is added at the end.
 Words mechanismNames();
 /// The knobs of the built-in cards.
 Words knobNames();

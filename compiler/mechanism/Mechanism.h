@@ -11,10 +11,10 @@
 
 namespace heddle::mechanism {
 
-/// Of one block, operands first.
+/// The ops of one block, operands first.
 using Ops = llvm::ArrayRef<mlir::Operation *>;
 
-/// What a card is that names the mechanism.
+/// Kinds of a card that names the mechanism.
 enum class CardType {
   Schedule, // generated code, as its knobs say
   Call,     // a function of an existing library

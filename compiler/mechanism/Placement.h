@@ -16,11 +16,11 @@ struct Placement {
 };
 using Placements = llvm::DenseMap<mlir::Value, Placement>;
 
-/// Of the operands of the concat that ends a group, those that can lie inside of its result:
-/// results of groups of the same block whose mechanism stores element by element, and that only
-/// this concat reads. None where the size of the whole is not known when a run begins.
+/// Operands of the concat that ends a group that can lie inside of its result: results of groups of
+/// the same block whose mechanism stores element by element, and that only this concat reads. None
+/// if the size of the whole is not known when a run begins.
 Placements placementsOf(graph::GroupOp group);
-/// Of all groups whose schedule names the mechanism "place".
+/// Placements of all groups whose schedule names the mechanism "place".
 Placements placementsOf(mlir::func::FuncOp model);
 
 } // namespace heddle::mechanism

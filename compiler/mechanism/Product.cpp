@@ -70,7 +70,7 @@ static bool readLimit(graph::LessOp op, Value &row, Value &column) {
   return true;
 }
 
-/// Of a mask that is these two alone, or one of them.
+/// Reads a mask that is these two alone, or one of them.
 static bool readLimits(Value mask, Value &row, Value &column) {
   Operation *op = mask.getDefiningOp();
   if (auto both = dyn_cast_if_present<graph::AndOp>(op)) {
@@ -83,7 +83,7 @@ static bool readLimits(Value mask, Value &row, Value &column) {
   return less && graph::rankOf(mask) >= 2 && readLimit(less, row, column);
 }
 
-/// Of views of one tensor, which each reader may have of its own.
+/// Compares the tensors that two values view: each reader may have a view of its own.
 static bool areSame(Value x, Value y) {
   auto source = [](Value value) {
     while (auto view = value.getDefiningOp<graph::ReshapeOp>())
@@ -121,7 +121,7 @@ bool leavesOut(graph::MatmulOp product) { return triangleOf(product) || limitsOf
 bool readsThrough(graph::MatmulOp product, graph::TransposeOp left) {
   auto weights = product.getB().getDefiningOp<graph::ConstantOp>();
   Type element = graph::elementOf(product.getA());
-  bool isCopied = !element.isF32() && !element.isF64(); // in another form, before all tiles
+  bool isCopied = !element.isF32() && !element.isF64(); // copied to another form, before all tiles
   if (isCopied || (weights && isa<graph::StoredAttr>(weights.getValue())))
     return false;
   ArrayRef<int64_t> permutation = left.getPermutation();

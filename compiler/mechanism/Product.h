@@ -11,9 +11,9 @@ namespace heddle::mechanism {
 /// A left operand of which one side of a diagonal is 0, whatever `kept` has there.
 struct Triangle {
   mlir::Value kept;
-  graph::Band band; // what is not 0
+  graph::Band band; // elements that are not 0
 };
-/// Of a product of which register tiles leave out what is 0; nullopt for any other.
+/// The triangle of a product whose register tiles leave out zeros; nullopt for any other.
 std::optional<Triangle> triangleOf(graph::MatmulOp product);
 
 /// Sizes of each matrix of a batch, beyond which its elements count for nothing: `rows` and
@@ -23,8 +23,8 @@ struct Limits {
   mlir::Value kept; // the left operand, whatever it is beyond
   mlir::Value rows, depth, columns;
 };
-/// Of a product whose operands are 0 beyond the depth, and whose result is read within rows and
-/// columns alone; nullopt for any other.
+/// Limits of a product whose operands are 0 beyond the depth, and whose result is read within rows
+/// and columns alone; nullopt for any other.
 std::optional<Limits> limitsOf(graph::MatmulOp product);
 
 /// Whether it is one of these, whose operands are best made in its own kernel.
@@ -38,14 +38,14 @@ graph::TransposeOp transposedLeft(graph::MatmulOp product);
 
 struct Product {
   mlir::Operation *root = nullptr;
-  /// What the results follow from, the product included, without constants.
+  /// Ops that the results follow from, the product included, without constants.
   llvm::SetVector<mlir::Operation *> members;
   /// Slices of the last dimension that are between the product and all results, which then have
   /// the shape of a part; else there is one part, the whole.
   llvm::SmallVector<graph::SliceOp> slices;
   int64_t parts = 1;
   graph::Dim partColumns;
-  // Of a left operand that is made in the group: one of these.
+  // Form of a left operand that is made in the group: one of these.
   std::optional<Triangle> triangle;
   std::optional<Limits> limits;
   graph::TransposeOp transposed;

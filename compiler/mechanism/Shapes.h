@@ -15,7 +15,7 @@ bool staysInRow(mlir::Value value, llvm::ArrayRef<graph::Dim> rows, size_t axes)
 
 /// The reductions of a group over its rows.
 struct Rows {
-  graph::DimVector full; // what each reduces
+  graph::DimVector full; // operand's dimensions of each
   size_t kept = 0;       // dimensions before those that are reduced
   llvm::SmallVector<mlir::Operation *> reductions;
 };
@@ -26,7 +26,7 @@ std::optional<Rows> readRows(llvm::ArrayRef<mlir::Operation *> ops, mlir::ValueR
 
 /// The reductions of a group over leading dimensions, none of which follows from another one.
 struct Columns {
-  graph::DimVector full; // what each reduces; the last dimension is that of the columns
+  graph::DimVector full; // operand's dimensions of each; the last one is that of the columns
   llvm::SmallVector<mlir::Operation *> reductions;
 };
 /// Nullopt, with the reason, if there are none, or they reduce others than all dimensions but the
@@ -36,9 +36,9 @@ std::optional<Columns> readColumns(llvm::ArrayRef<mlir::Operation *> ops, mlir::
 
 /// How slices read the last dimension of what they slice: in parts of one size, each whole.
 struct Parts {
-  int64_t count, columns; // of each
+  int64_t count, columns; // columns of each part
 };
-/// Of slices of values of these dimensions, at least one; nullopt for other slices.
+/// Parts that slices, at least one, of values of these dimensions read; nullopt for other slices.
 std::optional<Parts> partsOf(llvm::ArrayRef<mlir::Operation *> slices,
                              llvm::ArrayRef<graph::Dim> dims);
 /// The number of the part that a slice, one of partsOf, reads.

@@ -125,7 +125,7 @@ TEST_F(Products, ofOneRowReadTheirMatricesOnce) {
   };
   EXPECT_TRUE(isOneRow("1x9xf32", "9x7xf32", "1x7xf32"));
   EXPECT_TRUE(isOneRow("5x1x9xf32", "5x9x7xf32", "5x1x7xf32"));
-  EXPECT_FALSE(isOneRow("5x1x9xf32", "1x9x7xf32", "5x1x7xf32")); // which all rows share
+  EXPECT_FALSE(isOneRow("5x1x9xf32", "1x9x7xf32", "5x1x7xf32")); // all rows share the matrix
   EXPECT_FALSE(isOneRow("2x9xf32", "9x7xf32", "2x7xf32"));
 }
 

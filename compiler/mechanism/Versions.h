@@ -6,7 +6,8 @@
 
 namespace heddle::mechanism {
 
-/// Of a schedule: a list of other schedules, each for the sizes that it says under `kWhen`.
+/// Attribute of a schedule: a list of other schedules, each for the sizes that it says under
+/// `kWhen`.
 inline constexpr llvm::StringLiteral kVersions = "versions";
 /// A dictionary of i64: what sizes are at most, by their texts.
 inline constexpr llvm::StringLiteral kWhen = "when";

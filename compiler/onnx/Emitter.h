@@ -168,7 +168,7 @@ public:
   }
   Dim freshSymbol(llvm::StringRef stem);
 
-  // What is known only at run time. `x` is a static tensor of integers with at most one dimension.
+  // Facts known only at run time. `x` is a static tensor of integers with at most one dimension.
   /// Its elements as sizes: those that shapes tell, else symbols that the run binds. The run
   /// refuses negative ones.
   DimVector bindSizes(Value x, llvm::StringRef what);
@@ -197,7 +197,7 @@ protected:
   Value float8ScaleOf(Value x, bool saturate, llvm::StringRef roundMode);
   void requireOneElement(Value x, Value y);
   [[noreturn]] void refuseDiagnostics();
-  std::string &diagnostics; // what MLIR said since it was last emptied
+  std::string &diagnostics; // MLIR's messages since it was last emptied
   int64_t made = 0;         // ops
 };
 
@@ -206,7 +206,7 @@ std::string textOf(llvm::ArrayRef<Dim> dims); // "[batch, 3, 2*h]"
 
 /// f32 for floats that are narrower, else `element`: what sums and powers are computed in.
 Type wideType(Emitter &e, Type element);
-/// What was computed in wideType(element), as `element`.
+/// Casts a value computed in wideType(element) to `element`.
 Value narrowed(Emitter &e, Value x, Type element);
 
 } // namespace heddle::onnx

@@ -18,7 +18,7 @@ static bool isCut(const Dim &x, const Dim &y) {
   return (left == y || right == y) && bound && *bound > 1;
 }
 
-using Sizes = std::map<std::string, Dim>; // by their texts
+using Sizes = std::map<std::string, Dim>; // keyed by their texts
 
 /// Adds all sizes of which `size` is the least.
 static void collectLeast(const Dim &size, Sizes &found) {
@@ -68,7 +68,7 @@ static Dim together(const Dim &x, const Dim &y) {
   return joined.str().size() <= 100 ? joined : Dim::max(x, y);
 }
 
-/// Of two sizes known only at run time either may be 1, so the result has the larger one.
+/// The larger size wins if neither is known before run time: either may be 1.
 DimVector Emitter::broadcastDims(ArrayRef<Dim> a, ArrayRef<Dim> b) {
   size_t rank = std::max(a.size(), b.size());
   DimVector result;
@@ -177,7 +177,7 @@ Value Emitter::alongAxis(Value vector, int64_t axis, int64_t rank) {
     if (count.constant().value_or(1) != 1)
       refuse("a vector of " + count.str() + " elements lies along axis " + Twine(axis) +
              ", but the rank is " + Twine(rank));
-    return reshape(vector, {}); // where the size is open, the run sees that it is 1
+    return reshape(vector, {}); // a dynamic size is checked to be 1 at run time
   }
   DimVector dims(rank - axis, Dim(1));
   dims[0] = count;
@@ -219,7 +219,7 @@ Value Emitter::matmul(Value a, Value b, Type result) {
   a = raise(a);
   b = raise(b);
   DimVector left = dimsOf(a), right = dimsOf(b);
-  // What one side leaves open, the other tells.
+  // A size that one side leaves dynamic is taken from the other.
   Dim &depth = left[rank - 1], &other = right[rank - 2];
   if (depth.constant() || other.constant()) {
     depth = other = agreed(*this, depth, other,

@@ -221,7 +221,7 @@ private:
     return dims;
   }
 
-  /// What callers say, and the run repeats in messages.
+  /// Checks a name that callers pass and run-time messages repeat.
   static void checkName(const std::string &name) {
     if (support::hasControls(name))
       refuse("the name '" + name + "' has control characters");
@@ -279,7 +279,7 @@ private:
       try {
         while (rank < kMost && !reader.ask(e, hasRank(list, rank, input.name())))
           ++rank;
-      } catch (const Refusal &refusal) { // of a model that is to be trained
+      } catch (const Refusal &refusal) { // refusal of a model that is to be trained
         problems.add("input '" + input.name() + "'", refusal);
         scope.values.try_emplace(input.name(), Value());
         return;
@@ -373,7 +373,7 @@ private:
         outputs.attributes, [](Attribute attribute) { return cast<DictionaryAttr>(attribute); })));
   }
 
-  /// What running statistics become.
+  /// Adds the updated running statistics to the results.
   void addUpdates(Reader &reader) {
     auto made = main.getBody().back().getTerminator();
     for (auto &[weight, next] : reader.statistics) {
@@ -393,7 +393,7 @@ private:
   func::FuncOp main;
   std::vector<std::string> inputNames;
   std::vector<Reader::Step> openRanks; // define inputs whose rank the run tells
-  llvm::StringMap<int64_t> fixedSizes; // that callers ask for, by symbol
+  llvm::StringMap<int64_t> fixedSizes; // requested by callers, by symbol
 };
 } // namespace
 

@@ -33,7 +33,7 @@ struct ImportOptions {
   std::vector<std::string> alsoResults; // tensors of the main graph that become results, too
   int64_t maxNodes = 200'000;           // after inlining of functions and branches
   int64_t maxDepth = 64;                // functions and subgraphs inside one another
-  int64_t maxBytes = int64_t(16) << 30; // of the model's file and of its external data
+  int64_t maxBytes = int64_t(16) << 30; // limit for the model's file and its external data
 };
 
 /// Reads "x=1x3x?xwidth" or "batch=4".

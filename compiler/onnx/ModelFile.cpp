@@ -19,7 +19,7 @@ namespace heddle::onnx {
 namespace fs = llvm::sys::fs;
 namespace path = llvm::sys::path;
 
-/// What another kind of file begins with.
+/// Names the kind of a file that is no model, by its first bytes.
 static std::string fileKind(llvm::StringRef bytes) {
   struct Magic {
     size_t offset;

@@ -10,7 +10,7 @@
 
 namespace heddle::onnx {
 
-/// Of parts, of words of one field, and of what is known.
+/// Limits on parts, on words of one field, and on what is known.
 static constexpr size_t kMostParts = 2000, kMostWords = 2000, kMostKnown = 100'000;
 
 ModelMutator::ModelMutator(const std::string &path) : factory(&pool) {

@@ -45,11 +45,11 @@ private:
   google::protobuf::DynamicMessageFactory factory;
   std::mt19937 random;
 
-  // Of the model at hand.
+  // The messages and strings of the model at hand.
   std::vector<Message *> messages;
   std::vector<std::string> strings;
 
-  // What all models so far said: parts to put into others, and strings of each field.
+  // Material from all models so far: parts to put into others, and strings of each field.
   std::map<const google::protobuf::Descriptor *, std::vector<std::unique_ptr<Message>>> parts;
   std::map<const Field *, std::vector<std::string>> words;
   std::set<std::string> known;

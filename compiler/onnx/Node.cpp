@@ -102,8 +102,8 @@ static bool isFlag(StringRef name) {
   return flags.contains(name);
 }
 
-/// What counts or places is a size at most, so that sums and products of two stay in 64 bits; data
-/// and bounds that are clamped may be any number.
+/// Limits counts and places to the largest size, so that sums and products of two stay in 64 bits;
+/// data and bounds that are clamped may be any number.
 static int64_t checked(StringRef name, int64_t number) {
   constexpr int64_t most = int64_t(1) << 31;
   bool isAny = name.contains("int64") || name.starts_with("value") ||

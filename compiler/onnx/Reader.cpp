@@ -76,7 +76,7 @@ void Reader::stop(StringRef where, const Twine &message) {
 Opsets
 Reader::readOpsets(const google::protobuf::RepeatedPtrField<proto::OperatorSetIdProto> &imports) {
   Opsets opsets;
-  for (const auto &import : imports) { // of a domain that is imported twice, the later version
+  for (const auto &import : imports) { // the later version of a domain that is imported twice
     auto [place, isNew] = opsets.try_emplace(domainOf(import.domain()), import.version());
     place->second = std::max<int64_t>(place->second, import.version());
   }
@@ -292,7 +292,7 @@ void Reader::readNode(const proto::NodeProto &message, Scope &scope) {
   }
 }
 
-/// What reports say of a node: "Conv(x f32[1, 3, 8, 8], w f32[4, 3, 3, 3]) strides=[2, 2]".
+/// Describes a node for reports: "Conv(x f32[1, 3, 8, 8], w f32[4, 3, 3, 3]) strides=[2, 2]".
 static std::string describe(const proto::NodeProto &node, ArrayRef<Value> operands) {
   auto input = [&](size_t i) {
     Value x = operands[i];

@@ -24,12 +24,12 @@ using AttributeMap = std::map<std::string, const proto::AttributeProto *>;
 struct Scope {
   const Scope *parent = nullptr; // the graph around a subgraph
   const Opsets *opsets = nullptr;
-  const AttributeMap *attributes = nullptr; // of the function call, if inside of one
+  const AttributeMap *attributes = nullptr; // the function call's, if inside of one
   int64_t depth = 0;
   llvm::StringMap<Value> values;      // null: the node that makes it was refused
   llvm::StringSet<> absent;           // inputs that a call of the function leaves out
   llvm::StringMap<std::string> later; // results of nodes not yet read: the node's name
-  llvm::StringMap<const proto::TypeProto *> declared; // what the model says of its values
+  llvm::StringMap<const proto::TypeProto *> declared; // declared types of the model's values
 };
 
 /// An input of the model that is a map: its keys, which stand for it, and their values.
@@ -73,7 +73,7 @@ public:
   void readInitializers(const proto::GraphProto &graph, Scope &scope);
   void readNodes(const google::protobuf::RepeatedPtrField<proto::NodeProto> &nodes, Scope &scope);
   using Step = std::function<void(Scope &)>;
-  /// What readNodes does, one node a step.
+  /// The steps of readNodes, one for each node.
   std::vector<Step> stepsOf(const google::protobuf::RepeatedPtrField<proto::NodeProto> &nodes,
                             Scope &scope);
   /// The values of a subgraph, built at the builder's place. Throws Poisoned.
@@ -109,9 +109,10 @@ public:
   Problems &problems;
   std::string diagnostics;
   llvm::DenseMap<Value, LabelsPtr> labels;
-  llvm::DenseMap<Value, MapInput> maps; // by their keys
+  llvm::DenseMap<Value, MapInput> maps; // indexed by the values of their keys
   StringTable strings;
-  /// Where the model trains: what running statistics become, by the constants that they are now.
+  /// Updated running statistics of a model that trains, by the constants that hold the current
+  /// ones.
   llvm::MapVector<mlir::Operation *, Value> statistics;
 
 private:
@@ -145,7 +146,7 @@ private:
   bool isTrying = false; // a version is read that may turn out to be none
   struct {
     mlir::Block *block = nullptr;
-    mlir::Operation *last = nullptr; // of the block, before the step
+    mlir::Operation *last = nullptr; // the block's last op before the step
     int64_t symbols = 0;             // fresh ones, before the step
   } step;
   mlir::ScopedDiagnosticHandler handler;

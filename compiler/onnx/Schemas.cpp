@@ -80,7 +80,8 @@ static void checkCounts(const Node &node, const Schema &schema) {
 }
 
 static void checkTypes(const Node &node, const Schema &schema) {
-  llvm::SmallDenseMap<int, std::pair<size_t, int>> first; // of a variable: an input and its type
+  llvm::SmallDenseMap<int, std::pair<size_t, int>> first; // an input of each type variable, and its
+                                                          // type
   for (size_t i = 0; i < node.inputs(); ++i) {
     const Formal &formal = schema.inputs[std::min(i, schema.inputs.size() - 1)];
     std::string which = "input " + std::to_string(i) + " ('" + formal.name + "')";

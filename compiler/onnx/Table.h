@@ -15,7 +15,7 @@ struct OpRow {
   bool keepsLabels = false;
   const char *note = "";
   bool takesMaps = false; // inputs of the model that are maps
-  /// Of an op of our own: the function that it means, as textOf has it (algebra/Body.h).
+  /// Meaning of an op of our own: a function, as textOf has it (algebra/Body.h).
   const char *body = nullptr;
 };
 

@@ -246,7 +246,7 @@ ElementsAttr readTensor(MLIRContext *context, const Proto &tensor, ModelFile &fi
                     : mapped(type, bytes, tensor.name(), file.model);
 }
 
-/// Of a dense tensor that is in the model as a few numbers: what protobuf allows for any other.
+/// Limit of a dense tensor that the model stores as a few numbers: protobuf's for any other.
 static constexpr int64_t kMostSparseBytes = INT32_MAX;
 
 ElementsAttr readSparse(MLIRContext *context, const proto::SparseTensorProto &sparse,

@@ -71,7 +71,7 @@ private:
 
 } // namespace
 
-/// What the size is of rows with these lengths; nullopt if the sizes of the run do not say it.
+/// The size for rows with these lengths; nullopt if the sizes of the run do not say it.
 std::optional<int64_t> Explainer::valueOf(const Dim &dim, ArrayRef<int64_t> lengths) const {
   return dim.evaluate([&](StringRef name) -> std::optional<int64_t> {
     auto product = rows ? graph::summedBy(name) : std::nullopt;
@@ -104,7 +104,7 @@ Json Explainer::sizeOf(const std::string &text) const {
   return dim ? sizeOf(*dim) : Json(text);
 }
 
-/// What the size is of one row; `of` is 1.
+/// The size for one row; `of` is 1.
 std::optional<int64_t> Explainer::ofRow(const Dim &dim, int64_t row) const {
   graph::RowLengthsOp op = rows;
   auto size = graph::rowSize(op.getSize(), op.getOf()).symbolName();
@@ -116,7 +116,7 @@ std::optional<int64_t> Explainer::ofRow(const Dim &dim, int64_t row) const {
   });
 }
 
-/// By the knobs of the first version that is for these sizes.
+/// The tile by the knobs of the first version that is for these sizes.
 ProductTile Explainer::tileAt(graph::GroupOp group, SizeOf sizeOf) const {
   std::string name = group.getName().str();
   Json knobs = settings.at("knobs").value(name, Json::object());
@@ -147,7 +147,7 @@ int64_t Explainer::computedBeyond(graph::GroupOp group) const {
   return flops;
 }
 
-/// Of all launches of the group over rows.
+/// The sum of all launches of the group over rows.
 Balance Explainer::balanceOf(int64_t number) const {
   Balance sum;
   for (const program::RowLaunch &launch : compiled.program.rowLaunches)
@@ -229,7 +229,7 @@ Json Explainer::sourceOf(Value value) const {
   return Json::object({{"input", name ? name.str() : std::to_string(argument.getArgNumber())}});
 }
 
-/// What the importer says of the node, inside of its name.
+/// The importer's description of the node, inside of its name.
 static std::string descriptionOf(Location location) {
   if (auto fused = dyn_cast<FusedLoc>(location))
     for (Location part : fused.getLocations())

@@ -12,7 +12,7 @@ namespace heddle {
 /// Sizes of a run, for which work and traffic are told as numbers.
 struct RunSizes {
   std::map<std::string, int64_t> symbols;
-  std::vector<int64_t> lengths; // of the rows of a ragged model
+  std::vector<int64_t> lengths; // those of a ragged model's rows
 };
 
 llvm::Expected<std::string> explain(const Compiled &compiled, const RunSizes &sizes = {});

@@ -40,7 +40,7 @@ static std::string sizeText(int64_t bytes) {
 namespace {
 struct Measured {
   MemoryNeed need;
-  std::map<std::string, int64_t> temporaries; // of groups by their names
+  std::map<std::string, int64_t> temporaries; // bytes by group
 };
 } // namespace
 
@@ -141,7 +141,7 @@ private:
   Measured plain;
   std::vector<plan::Recomputation> &again;
   llvm::function_ref<llvm::Error()> choose;
-  MemoryNeed need; // of what `compiled` holds
+  MemoryNeed need; // need of the groups in `compiled`
 };
 } // namespace
 

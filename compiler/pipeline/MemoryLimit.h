@@ -11,18 +11,18 @@ namespace heddle {
 struct MemoryNeed {
   int64_t inputs = 0;
   int64_t outputs = 0; // but for those that have an input's memory
-  int64_t weights = 0; // of the artefact
-  int64_t arena = 0;   // what lies between kernels
+  int64_t weights = 0; // the artefact's
+  int64_t arena = 0;   // values between kernels
 
   int64_t total() const { return inputs + outputs + weights + arena; }
 };
 
-/// Of what was lowered into `program`.
+/// Memory of the program that `main` was lowered into.
 MemoryNeed memoryOf(mlir::func::FuncOp main, const program::Program &program);
 
 struct MemoryGoal {
   int64_t limit = 0; // bytes that a run may take; 0: none
-  double share = 0;  // of the time of a run, that saving memory may take where no limit asks for it
+  double share = 0;  // share of a run's time that saving memory may take if no limit asks for it
 };
 
 /// Makes groups of the planned graph compute results again (plan/Rematerialise.h). `again` has what

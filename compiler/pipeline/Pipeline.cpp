@@ -118,8 +118,7 @@ static llvm::Error lowerGroups(Compiled &compiled) {
   if (llvm::Error error = requireValid(*compiled.graph, "before lower"))
     return error;
   auto model = compiled.graph->lookupSymbol<func::FuncOp>("main");
-  for (lower::Settled &each :
-       lower::settle(model, compiled.machine)) // of a graph that came planned
+  for (lower::Settled &each : lower::settle(model, compiled.machine)) // a graph that came planned
     compiled.simplified.push_back({each.group, each.mechanism});
   if (llvm::Error error = lower::lowerModel(model, compiled.machine, compiled.program))
     return error;
@@ -127,7 +126,7 @@ static llvm::Error lowerGroups(Compiled &compiled) {
 }
 
 static llvm::Error emitProgram(Compiled &compiled, const CompileOptions &options) {
-  unsigned cores = llvm::hardware_concurrency().compute_thread_count(); // that it may run on
+  unsigned cores = llvm::hardware_concurrency().compute_thread_count(); // cores that it may run on
   unsigned jobs = options.jobs > 0 ? options.jobs : cores;
   auto code =
       compiled.target->emit(compiled.program, {options.optLevel, jobs, options.cache.get()});

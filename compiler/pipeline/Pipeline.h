@@ -19,7 +19,7 @@ namespace learn {
 class Model;
 }
 
-/// What a kind of heddle/compile_options.def is here.
+/// Types of the kinds of heddle/compile_options.def.
 namespace options {
 using Text = std::string;
 using Path = std::string;
@@ -43,7 +43,7 @@ struct CompileOptions {
 
   int optLevel = 3;
   bool keepsSubnormals = false;                               // else they are 0
-  std::string planText;                                       // of planPath
+  std::string planText;                                       // content of planPath
   std::vector<std::pair<std::string, std::string>> functions; // names and bytes of functionPaths
   std::vector<std::string> scheduleFolders;
   std::string oneDnn;                      // the file of its library; "" lets the system find it
@@ -67,7 +67,7 @@ struct Simplified {
 };
 
 struct Compiled {
-  std::unique_ptr<llvm::DefaultThreadPool> pool; // of the context, where jobs are limited
+  std::unique_ptr<llvm::DefaultThreadPool> pool; // the context's, if jobs are limited
   // Early, so that it goes late: the modules live in it, and program.weights borrows from it.
   std::shared_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> graph;
@@ -78,7 +78,7 @@ struct Compiled {
   bool isStrict = false; // no cards of `math = "fast"`
   bool plansOnly = false;
   std::vector<std::string> scheduleFolders;
-  std::string fingerprint;                 // of the model, as it was before anything was chosen
+  std::string fingerprint;                 // the model's, before anything was chosen
   std::shared_ptr<const plan::Plan> given; // empty where the options have none
   std::string planJson, reportJson;
   std::string costJson; // what the cost model said of each group; "" if there is none
@@ -105,7 +105,7 @@ llvm::Expected<std::unique_ptr<Compiled>> compileGraph(std::shared_ptr<mlir::MLI
 
 /// The groups that were split again, as JSON: of each its name, step and reason.
 Json feedbackJson(const Compiled &compiled);
-/// What is dequantised and computed with all the same, as JSON: of each the ONNX node's name, the
+/// Ops that compute on dequantised values all the same, as JSON: of each the ONNX node's name, the
 /// graph op and the reason.
 Json unfoldedJson(const Compiled &compiled);
 
@@ -120,8 +120,7 @@ llvm::Error checkOptions(const CompileOptions &options);
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
 importGraph(mlir::MLIRContext &context, const ModelSource &source, const CompileOptions &options);
 
-/// The same with what the options say of its sizes and of what outputs share memory with: what
-/// compileGraph begins with.
+/// Imports as compileGraph begins: with the options' sizes and the outputs that share memory.
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
 importGiven(mlir::MLIRContext &context, const ModelSource &source, const CompileOptions &options);
 

@@ -24,7 +24,7 @@ int64_t filledUpFlops(graph::GroupOp group, const ProductTile &tile, SizeOf size
 struct Balance {
   int64_t all = 0, most = 0;
 };
-/// Of a launch over rows of these lengths; nullopt where a size is not known.
+/// Balance of a launch over rows of these lengths; nullopt if a size is not known.
 /// `sizeOf(expression, row)` is that of a row.
 std::optional<Balance>
 balanceOf(const program::RowLaunch &launch, int64_t rows, int64_t threads,

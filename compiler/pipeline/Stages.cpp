@@ -58,7 +58,7 @@ std::string textOf(ModuleOp module) {
   flags.elideLargeElementsAttrs(16).elideLargeResourceString(16);
   module.print(stream, flags);
   StringRef whole = stream.str();
-  whole.consume_back("\n{-#\n\n#-}\n"); // of resources, all elided
+  whole.consume_back("\n{-#\n\n#-}\n"); // resources, all elided
   return whole.str();
 }
 

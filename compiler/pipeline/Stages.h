@@ -20,10 +20,10 @@ public:
   llvm::Error runToText(llvm::StringRef name, double fraction,
                         llvm::function_ref<llvm::Error()> stage,
                         llvm::function_ref<std::string()> text);
-  /// What begins from now on is for variant number `i` of `count`, which is compiled for `target`.
+  /// Enters the stages of variant number `i` of `count`, which is compiled for `target`.
   void enterVariant(size_t i, size_t count, llvm::StringRef target);
 
-  Json seconds = Json::object(); // of each stage that has ended
+  Json seconds = Json::object(); // of each ended stage
 
 private:
   llvm::Error carryOut(llvm::StringRef name, double fraction,
@@ -31,7 +31,7 @@ private:
   void print(llvm::StringRef name, llvm::function_ref<std::string()> text);
 
   const CompileOptions &options;
-  double before = 0, share = 1; // of the whole compilation: earlier variants, this one
+  double before = 0, share = 1; // parts of the whole compilation: earlier variants, this one
   std::string target;
 };
 

@@ -10,8 +10,8 @@ namespace heddle {
 /// schedules of groups to mechanism/Schedules.h. Each message is at the op that it is of.
 mlir::LogicalResult verifyStage(mlir::ModuleOp module);
 
-/// The same as an error with all messages: an internal one, since a stage of ours has made the
-/// module. `when` says where: "after partition".
+/// All messages as an error: an internal one, since a stage of ours has made the module. `when`
+/// says where: "after partition".
 llvm::Error requireValid(mlir::ModuleOp module, llvm::StringRef when);
 
 } // namespace heddle

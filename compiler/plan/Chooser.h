@@ -33,7 +33,7 @@ public:
                                 const program::Machine &machine) override;
 };
 
-/// What a plan says; groups that it does not name are left to another chooser.
+/// Makes a plan's choices; groups that it does not name are left to another chooser.
 class PlanChooser : public Chooser {
 public:
   PlanChooser(const Plan &plan, Chooser &otherwise) : plan(plan), otherwise(otherwise) {}

@@ -21,7 +21,7 @@ std::optional<double> narrowCost(graph::ConvOp conv, const program::Machine &mac
   if (!filters || !terms || *filters < 1 || *terms < 1 || *filters > machine.lanes)
     return std::nullopt;
   *terms /= *filters;
-  int64_t run = *w[1].constant(); // that is contiguous in the image
+  int64_t run = *w[1].constant(); // contiguous elements of the image
   if (conv.getDilations().back() == 1)
     run *= *w.back().constant();
   auto vectors = static_cast<double>(*terms / run * llvm::divideCeil(run, machine.lanes));

@@ -8,8 +8,8 @@
 
 namespace heddle::plan {
 
-/// What a pixel of all filters costs in multiply-adds of a vector; nullopt where filters in lanes
-/// are faster.
+/// Cost of a pixel of all filters, in multiply-adds of a vector; nullopt if filters in lanes are
+/// faster.
 std::optional<double> narrowCost(graph::ConvOp conv, const program::Machine &machine);
 
 /// Pixels of a register tile of all filters; 0 where filters in lanes are faster.

@@ -274,7 +274,8 @@ llvm::Expected<Plan> parsePlan(StringRef text, StringRef path) {
   }
 }
 
-/// That a section of the plan names what the model does not have: one line for each of `unknown`.
+/// Refuses names in a section of the plan that the model does not have: one line for each of
+/// `unknown`.
 static llvm::Error whyUnknown(const Plan &given, StringRef section, StringRef what,
                               ArrayRef<StringRef> unknown, ArrayRef<StringRef> known) {
   std::vector<std::string> problems;

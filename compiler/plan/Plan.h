@@ -10,7 +10,7 @@ namespace heddle::plan {
 
 /// Other knobs of the group's card, for sizes up to some.
 struct Version {
-  std::map<std::string, int64_t> when; // what sizes of the group are at most, by their texts
+  std::map<std::string, int64_t> when; // the most that sizes of the group are, by their texts
   warehouse::KnobValues knobs;
 };
 
@@ -25,20 +25,20 @@ struct GroupPlan {
   std::optional<int64_t> order;
   int64_t device = 0;
   int64_t region = -1; // groups of one number are launched at once
-  /// Of a group that computes results of another one again; its name is the line's.
+  /// Set for a group that computes results of another one again; its name is the line's.
   std::optional<Recomputation> again;
-  int64_t line = 0; // of the file, for messages
+  int64_t line = 0; // the file's, for messages
 };
 
 struct Plan {
-  std::string path;          // of the file, for messages
+  std::string path;          // the file's, for messages
   std::string model, target; // the backend that it was made for, for the reader
-  /// Of convolutions and pools by their names in the model: "last" or "first", where the channels
-  /// of images stand.
+  /// Places of channels in images: "last" or "first", for convolutions and pools by their names in
+  /// the model.
   std::map<std::string, std::string> layouts;
-  /// By their names, in place of their defaults (estimate/Thresholds.h).
+  /// Thresholds by their names, in place of their defaults (estimate/Thresholds.h).
   std::map<std::string, int64_t> thresholds;
-  /// Of nodes of the model by their names: "apart" from what reads them, or "joined" to it.
+  /// Fusion of nodes, by their names in the model: "apart" from their readers, or "joined" to them.
   std::map<std::string, std::string> fusion;
   /// Groups that feedback has split, by their names: the steps that shall not be taken again.
   std::map<std::string, std::vector<std::string>> split;

@@ -69,7 +69,7 @@ protected:
     return {knobs["m"], knobs["n"]};
   }
 
-  /// What a replay of the plan `text` says.
+  /// The error of a replay of the plan `text`.
   std::string replay(StringRef text) {
     auto wish = plan::parsePlan(text, "p.json");
     if (!wish)
@@ -332,7 +332,7 @@ TEST_F(Plans, transformedTilesAreForManyChannelsAndPixels) {
   EXPECT_EQ(formOf(224, 3, 64), Form(0, false));  // its transforms cost more than they save
   EXPECT_EQ(formOf(4, 256, 256), Form(0, false)); // its filters are used for few pixels
   EXPECT_EQ(formOf(1, 256, 256), Form(0, false));
-  EXPECT_EQ(formOf(56, 64, 64, false), Form(4, true));   // what the run gives is transformed in it
+  EXPECT_EQ(formOf(56, 64, 64, false), Form(4, true));   // filters of a run are transformed in it
   EXPECT_EQ(formOf(32, 16, 12), Form(4, false));         // the direct form has 4 idle lanes, too
   EXPECT_EQ(formOf(32, 32, 8), Form(0, false));          // few filters have a form of their own,
   EXPECT_EQ(formOf(32, 32, 8, true, 1), Form(4, false)); // and sums cost it twice as much here

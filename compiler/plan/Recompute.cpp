@@ -59,7 +59,7 @@ public:
       groups[group.getName()] = group;
   }
 
-  /// What is wrong; "" for nothing.
+  /// Adds a recomputation; returns the reason why it cannot be made, "" for none.
   std::string add(const Recomputation &wish) {
     graph::GroupOp group = groups.lookup(wish.group);
     if (!group)
@@ -97,7 +97,7 @@ public:
   }
 
 private:
-  /// Which of the wished results the value shows, as an index of `wish.results`.
+  /// The index in `wish.results` of the result that the value shows.
   static std::optional<size_t> numberOf(Value value, graph::GroupOp group,
                                         const Recomputation &wish) {
     auto result = dyn_cast<OpResult>(graph::unshaped(value));
@@ -119,7 +119,7 @@ private:
         .wasInterrupted();
   }
 
-  /// Where the first of the groups, or of those that run at once with it, stands.
+  /// The first op of these groups and those that run at once with it.
   Operation *firstOf(ArrayRef<graph::GroupOp> readers) const {
     graph::GroupOp first = readers.front();
     for (graph::GroupOp reader : readers)
@@ -209,7 +209,7 @@ std::optional<std::pair<std::string, std::string>> recompute(func::FuncOp functi
       return std::pair(each.name, problem);
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.getBody().front())))
     if (isa<graph::ReshapeOp>(op) && op.use_empty())
-      op.erase(); // which would keep what it shows
+      op.erase(); // it would keep the value that it shows
   return std::nullopt;
 }
 

@@ -8,17 +8,17 @@
 namespace heddle::plan {
 
 struct Recomputation {
-  std::string name;                 // of the group that it makes
+  std::string name;                 // name of the group that it makes
   std::string group;                // whose results it computes again
   std::vector<int64_t> results;     // their numbers
-  std::vector<int64_t> from;        // of results that it reads instead of computing them
+  std::vector<int64_t> from;        // numbers of results that it reads instead of computing them
   std::vector<std::string> readers; // groups that read its results in place of the group's
 };
 
-/// What computes some results of a group.
+/// Ops that compute some results of a group.
 struct GroupPart {
   llvm::SmallVector<mlir::Operation *> ops; // in their order
-  const mechanism::Mechanism *mechanism;    // of a group of them
+  const mechanism::Mechanism *mechanism;    // for a group of these ops
 };
 
 /// The part of a group that computes `results`, where it may read its results `from`. None if no

@@ -26,7 +26,7 @@ Rematerialisation rematerialise(mlir::func::FuncOp function, int64_t bytes,
                                 const std::map<std::string, int64_t> &temporaries,
                                 const program::Machine &machine);
 
-/// The same for the fewest bytes for which what is computed again takes at most `share` of the
+/// Rematerialises to the fewest bytes for which recomputation takes at most `share` of the
 /// estimated time of all groups.
 Rematerialisation rematerialiseWithin(mlir::func::FuncOp function, double share,
                                       const std::map<std::string, int64_t> &temporaries,

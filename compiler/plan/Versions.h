@@ -10,8 +10,8 @@
 
 namespace heddle::plan {
 
-/// What is wrong with the sizes that a version of the group is for; "" for nothing. They are
-/// expressions of the symbols in the group's types, which are known wherever it is launched.
+/// The fault of the sizes that a version of the group is for; "" for none. They are expressions of
+/// the symbols in the group's types, which are known wherever it is launched.
 std::string whyNoCondition(graph::GroupOp group, const std::map<std::string, int64_t> &when);
 
 /// Leaves the choice on the group, where lowering reads it.

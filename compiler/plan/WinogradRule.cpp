@@ -26,9 +26,9 @@ constexpr double kLate = 5, kLateTiles = 64; // f, and the tiles of a task
 /// Tiles of 2x2 read V more often for what they compute; and what is about as fast as the direct
 /// form is left to it.
 constexpr double kSmallTiles = 1.25, kGain = 1.1;
-/// What transformed filters may take beyond the plain ones: some, and more where images are large.
+/// Limit of transformed filters beyond the plain ones: some, and more for large images.
 constexpr double kRoomBytes = 1 << 19, kRoomPerImageByte = 4, kMostRoomBytes = 4 << 20;
-/// Of images and of their rows, where nothing says a typical size.
+/// Number of images and their rows, if nothing says a typical size.
 constexpr int64_t kLikelyImages = 1, kLikelySize = 56;
 
 /// A layer in numbers.

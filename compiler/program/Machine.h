@@ -44,9 +44,9 @@ struct Machine {
   int64_t fmas = 2;             // multiply-adds of whole registers that begin in a cycle
   bool masksFreely = true;      // a store of some lanes takes as long as one of all: AVX-512
   int64_t nearBytes = 12 << 20; // of weights that stay in a cache from one run to the next
-  Rates rates;
-  std::map<std::string, int64_t>
-      thresholds; // in place of defaults (compiler/estimate/Thresholds.h)
+  Rates rates = {};
+  /// Measured numbers of this machine, in place of the defaults of compiler/estimate/Thresholds.h.
+  std::map<std::string, int64_t> thresholds = {};
 };
 
 } // namespace heddle::program

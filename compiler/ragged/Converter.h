@@ -35,7 +35,7 @@ private:
   bool isRagged(Value value) { return ragged.contains(value); }
 
   void refuse(Operation *op, const Twine &why);
-  /// The same, as the value that there is none of.
+  /// Refuses, and returns a null value.
   Value refused(Operation *op, const Twine &why);
 
   /// Whether the value, cut along `size`, is that of a smaller `size`.
@@ -65,7 +65,7 @@ private:
 
   std::string nameOf(Value value);
 
-  /// What each row reads whole.
+  /// The value as each row reads it whole.
   Value plain(Value value, Operation *reader);
 
   /// A number or a vector without either size, spread to these sizes at once; else null.
@@ -75,7 +75,7 @@ private:
   /// positions in a row; else null.
   Value ofPositions(Value value, ArrayRef<Dim> wanted, Build &build, int depth = 8);
 
-  /// What depends on the length of the row, spread.
+  /// Spreads a value that depends on the length of the row.
   void broadcastOfRows(graph::BroadcastOp op);
 
   /// [of, sizes of x]: x of each row, where x follows from sizes and constants; else null.
@@ -95,7 +95,7 @@ private:
   /// Whether the op moves padded values, with both sizes staying as they are.
   bool movesWhole(Operation *op);
   void cloneWhole(Operation *op);
-  /// What keeps a recurrence from being one of rows; "" if nothing does.
+  /// The reason why a recurrence is none of rows; "" if it is one.
   std::string whyNoScan(graph::ScanOp op);
   void convertScan(graph::ScanOp op);
 
@@ -123,12 +123,12 @@ private:
   const llvm::StringSet<> known; // sizes, from the beginning of a run
   OpBuilder builder;
   std::string problem;
-  llvm::DenseSet<Value> ragged;         // of the padded model
+  llvm::DenseSet<Value> ragged;         // values of the padded model
   llvm::DenseSet<Value> replaced;       // made of rows, but without their size
   llvm::DenseSet<Value> fusedTimeMajor; // with both sizes in one dimension
   llvm::DenseMap<Value, Value> tokens, rows, wholes;
   llvm::DenseMap<Value, bool> prefixes;
-  llvm::DenseSet<Operation *> superseded; // by ops on ragged tensors
+  llvm::DenseSet<Operation *> superseded; // replaced by ops on ragged tensors
 };
 } // namespace heddle::ragged
 

@@ -59,8 +59,8 @@ std::optional<Tokens> tokensOf(ArrayRef<Dim> dims, const Names &names) {
 }
 
 namespace {
-/// What an op does to one dimension of its operands: whether it is an index of the results too, and
-/// each of these needs elements of the same index alone.
+/// Use of one dimension of an op's operands: whether it is an index of the results too, each of
+/// which needs elements of the same index alone.
 class Along {
 public:
   Along(Operation *op, llvm::function_ref<bool(int64_t)> isIt) : op(op), isIt(isIt) {}
@@ -227,7 +227,7 @@ bool keepsPrefix(Operation *op, const Names &names) {
     DimVector values = graph::dimsOf(sizes.getValues());
     return !names.hasOf(values) && !names.hasSize(values);
   }
-  // What has neither size, of what has neither, is the same of every length.
+  // Results without either size, of operands without, are the same for every length.
   if (llvm::all_of(op->getOperands(), [&](Value value) { return isPlain(value, names); }) &&
       llvm::all_of(op->getResults(), [&](Value value) { return isPlain(value, names); }))
     return op->getNumRegions() == 0;

@@ -29,7 +29,7 @@ DimVector rowDims(llvm::ArrayRef<Dim> dims, const Names &names);
 /// All rows as one: `of` is 1, and `size` the sum.
 DimVector tokenDims(llvm::ArrayRef<Dim> dims, const Names &names);
 
-/// Where the elements of one index along `of` and `size` begin, if they lie together: one dimension
+/// Position of the elements of one index along `of` and `size`, if they lie together: one dimension
 /// after the other, or both in one, after dimensions of 1.
 struct Tokens {
   int64_t of, size; // dimensions; equal where both are in one

@@ -20,7 +20,7 @@ using Points = std::vector<const Point *>;
 struct Split {
   double impurity;
   size_t symbol;
-  int64_t most; // of the left side
+  int64_t most; // largest size on the left side
 };
 
 class Tree {
@@ -114,7 +114,7 @@ private:
     return best;
   }
 
-  /// Where points differ that no split tells apart, the default is what none of them loses by.
+  /// The default, by which none loses, serves points that differ but that no split tells apart.
   void addLeaf(const Points &points, const Bounds &bounds) {
     if (areAlike(points) && points.front()->knobs) {
       leaves.push_back({bounds, *points.front()->knobs});

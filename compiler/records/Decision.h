@@ -9,7 +9,7 @@
 
 namespace heddle::records {
 
-/// What is best at these sizes of the symbols.
+/// The best choice at these sizes of the symbols.
 struct Point {
   std::vector<int64_t> sizes;
   std::optional<warehouse::KnobValues> knobs; // nullopt: the default choice

@@ -14,7 +14,7 @@ using namespace mlir;
 
 namespace heddle::records {
 
-/// Of a group in the text of a key: what it is made for.
+/// Names of what a group is made for, in the text of a key.
 static constexpr StringLiteral kKind = "kind", kGates = "gates";
 
 /// How a matrix is kept, without its numbers.

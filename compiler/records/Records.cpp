@@ -14,9 +14,9 @@ namespace heddle::records {
 
 static constexpr int64_t kApplication = 0x48444c52; // "HDLR"
 static constexpr int64_t kVersion = 4, kSubjects = 2, kOrigins = 3, kPlans = 4;
-static constexpr int kBusyMilliseconds = 20000; // that another process may keep the file
+static constexpr int kBusyMilliseconds = 20000; // for another process that holds the file
 
-/// What each version has beside the one before it.
+/// Tables that each version adds to the one before it.
 static const char *const kTables[] = {R"(
 CREATE TABLE trial (
   id INTEGER PRIMARY KEY,

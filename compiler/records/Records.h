@@ -9,7 +9,7 @@ struct sqlite3;
 
 namespace heddle::records {
 
-/// What a measurement holds for.
+/// Conditions that a measurement holds for.
 struct RecordKey {
   std::string key;    // GroupKey::hash
   std::string target; // target::Target::identity
@@ -23,16 +23,16 @@ struct Record {
   std::string base;          // the default choice beside which it was measured, as `textOf` has it
   std::string card, cardHash;
   warehouse::KnobValues knobs;
-  double seconds = 0;       // of one run, the median
+  double seconds = 0;       // median of one run
   double speedup = 0;       // the default's seconds by these, the median of runs by turns
   bool isConfirmed = false; // measured at length
   std::string failure;      // why there are no seconds
-  double limitSeconds = 0;  // where it did not end in time: the limit that it had
+  double limitSeconds = 0;  // limit of a candidate that did not end in time
 
   bool isSameCandidate(const Record &other) const;
 };
 
-/// What a whole model takes as one plan has it (tuner/plans).
+/// Measurement of a whole model under one plan (tuner/plans).
 struct PlanRecord {
   std::string model;  // its fingerprint, as plans have it
   std::string target; // target::Target::identity
@@ -41,7 +41,7 @@ struct PlanRecord {
   std::string base;           // a hash of the plan that the compiler makes by itself
   std::string decisions;      // the plan, with the sections alone that differ from that
   std::string groups;         // JSON: how many groups of each key there are
-  double seconds = 0;         // of one run
+  double seconds = 0;         // time of one run
   double speedup = 0;         // over the plan that the compiler makes by itself
   bool isConfirmed = false;   // measured at length
   std::string failure;        // why there are no seconds
@@ -49,10 +49,10 @@ struct PlanRecord {
 
 /// "matmul@4f0c... m=8 n=48; <=16 m=14 n=16"; "none" for the default form of the group's kind.
 std::string textOf(const plan::Choice &choice);
-/// The same of the record's candidate.
+/// Text of the record's candidate.
 std::string textOf(const Record &record);
 
-/// What a speedup must be at least to count: timing is no better than this.
+/// Least speedup that counts: timing is no better than this.
 constexpr double kClearly = 1.02;
 
 class Statement;
@@ -65,21 +65,21 @@ public:
   static llvm::Expected<std::unique_ptr<Records>> open(llvm::StringRef path, Access access);
   ~Records();
 
-  /// In the order in which they were first written.
+  /// All records of this key, in the order in which they were first written.
   llvm::Expected<std::vector<Record>> find(const RecordKey &situation);
-  /// All that there are, likewise.
+  /// All records, in the same order.
   llvm::Expected<std::vector<Record>> all();
   /// Replaces what is known of the candidate, unless that was measured at more length.
   llvm::Error add(const Record &record);
 
   /// Replaces what is known of the plan.
   llvm::Error add(const PlanRecord &record);
-  /// Of the same model, target, threads, sizes and base as `like`.
+  /// Plans of the same model, target, threads, sizes and base as `like`.
   llvm::Expected<std::vector<PlanRecord>> plansLike(const PlanRecord &like);
 
   /// Keeps what the group is, GroupKey::text.
   llvm::Error describe(const std::string &key, const std::string &text);
-  /// The same; "" where it is not known, since an older heddle wrote the file.
+  /// The group's text; "" if unknown, since an older heddle wrote the file.
   llvm::Expected<std::string> description(const std::string &key);
   /// Keeps that so many groups of a model are this one.
   llvm::Error addOrigin(const std::string &key, const std::string &model, int64_t count);
@@ -87,12 +87,12 @@ public:
   llvm::Expected<std::multimap<std::string, std::string>> origins();
   /// Keeps by which mechanism a card makes kernels.
   llvm::Error addCard(const warehouse::Card &card);
-  /// The same, by the cards' names and hashes.
+  /// Mechanisms by the cards' names and hashes.
   using CardName = std::pair<std::string, std::string>;
   llvm::Expected<std::map<CardName, std::string>> mechanisms();
   /// Keeps what schedules were told of the machine, for records of its target and threads.
   llvm::Error addMachine(const Record &record, const program::Machine &machine);
-  /// The same, by Record::machine; nullopt where it is not known.
+  /// The machine by Record::machine; nullopt if unknown.
   llvm::Expected<std::optional<program::Machine>>
   machine(const std::string &target, int64_t threads, const std::string &machine);
 

@@ -153,7 +153,7 @@ TEST_F(RecordFiles, BringThoseOfVersionOneUpToDate) {
   }
   execute(path, "DROP TABLE subject; DROP TABLE origin; DROP TABLE card; DROP TABLE machine;"
                 "DROP TABLE plan; PRAGMA user_version = 1");
-  { // which needs nothing of a file that is only read
+  { // a file that is only read needs nothing more
     auto records = llvm::cantFail(Records::open(path, Access::Read));
     EXPECT_EQ(llvm::cantFail(records->all()).size(), 1u);
     EXPECT_EQ(llvm::cantFail(records->description("k")), "");
@@ -216,7 +216,7 @@ TEST_F(RecordFiles, KeepWhatPlansTake) {
   other.failure = "it crashed";
   llvm::cantFail(records->add(other));
   plan.speedup = 1.5;
-  llvm::cantFail(records->add(plan)); // in place of the first
+  llvm::cantFail(records->add(plan)); // replaces the first
   auto found = llvm::cantFail(records->plansLike(plan));
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(found[0].failure, "it crashed");
@@ -469,13 +469,13 @@ TEST(Decision, IsATreeOfSizes) {
   for (int64_t size = 1; size <= 8; ++size)
     many.push_back({{size * 100}, KnobValues{{"n", size}}});
   EXPECT_EQ(records::decide(base, {"a"}, many).versions.size(), 7u) << "all are told apart";
-  // Where the default stays, its own versions do.
+  // The default's own versions stay if the default does.
   base.versions = {upTo(8, narrow), upTo(40, middle)};
   EXPECT_EQ(texts(records::decide(base, {"a"}, {{{4}, {}}, {{20}, {}}, {{99}, narrow}})),
             (Texts{"a<=8 16", "a<=40 32", "a<=59 64", "16"}));
   EXPECT_EQ(texts(records::decide(base, {"a"}, {{{20}, narrow}, {{99}, {}}})),
             (Texts{"a<=96 16", "64"}));
-  // What no split tells apart is the default's.
+  // Points that no split tells apart get the default.
   EXPECT_EQ(texts(records::decide(base, {"a"}, {{{20}, narrow}, {{20}, {}}})),
             (Texts{"a<=8 16", "a<=40 32", "64"}));
 }

@@ -40,7 +40,7 @@ struct Layout {
   SmallVector<int64_t> spatial, spatialStrides;
 };
 
-/// What conv and conv_transpose have in common. In conv, `inner` is x and `outer` the result; the
+/// Walk common to conv and conv_transpose. In conv, `inner` is x and `outer` the result; the
 /// transpose goes the other way: place in inner = place in outer * stride - low + window *
 /// dilation.
 struct Walk {

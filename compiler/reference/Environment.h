@@ -9,9 +9,9 @@
 namespace heddle::reference {
 
 struct Limits {
-  int64_t bytes = int64_t(16) << 30;     // of all live tensors together
-  int64_t trips = int64_t(10) * 1000000; // of one loop
-  int depth = 64;                        // of nested regions
+  int64_t bytes = int64_t(16) << 30;     // all live tensors together
+  int64_t trips = int64_t(10) * 1000000; // limit of one loop
+  int depth = 64;                        // limit of nested regions
 };
 
 class Environment {
@@ -65,7 +65,7 @@ public:
   llvm::Expected<std::string> stringOf(mlir::Operation *op, int64_t number) const;
 
   const Limits limits;
-  uint64_t seed = 0; // of graph.run_seed
+  uint64_t seed = 0; // for graph.run_seed
   int depth = 0;
 
 private:
@@ -79,7 +79,7 @@ private:
   std::vector<std::string> bound; // in order of binding
   std::vector<std::unique_ptr<Tensors>> lists;
   std::vector<std::string> strings;
-  llvm::StringMap<int64_t> numbers; // of strings
+  llvm::StringMap<int64_t> numbers; // by string
   std::shared_ptr<int64_t> liveBytes = std::make_shared<int64_t>(0);
 };
 

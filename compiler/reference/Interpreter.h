@@ -12,8 +12,8 @@ namespace heddle::reference {
 llvm::Expected<Tensors> evaluate(mlir::Operation *op, llvm::ArrayRef<Tensor> operands,
                                  Environment &environment);
 
-/// The same of an op on ragged tensors: row by row, each as a model of that row alone would have
-/// it. A ragged tensor has the shape [elements], its rows one after the other.
+/// Evaluates an op on ragged tensors: row by row, each as a model of that row alone would have it.
+/// A ragged tensor has the shape [elements], its rows one after the other.
 llvm::Expected<Tensors> evaluateRows(mlir::Operation *op, llvm::StringRef of,
                                      llvm::ArrayRef<Tensor> operands, Environment &environment);
 
@@ -29,7 +29,7 @@ public:
   /// Runs @main on inputs that may be borrowed; sizes of inputs bind the symbols of their types.
   llvm::Expected<Tensors> run(llvm::ArrayRef<Tensor> inputs, Observer observer = nullptr);
 
-  /// Where the lists and strings of inputs and results are.
+  /// Memory of the lists and strings of inputs and results.
   Environment &memory() { return environment; }
 
 private:

@@ -255,7 +255,7 @@ Results compute(ConcatOp op, const Call &call) {
   return single(*result);
 }
 
-/// Where an index of a padded dimension lies in x; -1 for the pad value.
+/// The index in x of an index of a padded dimension; -1 for the pad value.
 static int64_t unpadded(int64_t i, int64_t size, StringRef mode) {
   if (i >= 0 && i < size)
     return i;

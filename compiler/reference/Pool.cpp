@@ -8,7 +8,7 @@ namespace heddle::reference {
 
 using namespace graph;
 
-/// Where the window of one output position lies along each dimension of x.
+/// Position in x of an element of the window of one output position.
 template <typename Op>
 static SmallVector<int64_t> placeOf(Op op, ArrayRef<int64_t> position, ArrayRef<int64_t> element) {
   SmallVector<int64_t> place;
@@ -20,7 +20,7 @@ static SmallVector<int64_t> placeOf(Op op, ArrayRef<int64_t> position, ArrayRef<
 
 namespace {
 struct Windows {
-  std::vector<std::vector<int64_t>> offsets; // of the elements inside x, for each position
+  std::vector<std::vector<int64_t>> offsets; // offsets of the elements inside x, for each position
   std::vector<int64_t> divisors;
 };
 } // namespace

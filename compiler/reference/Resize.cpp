@@ -24,7 +24,7 @@ struct Axis {
 };
 } // namespace
 
-/// In f32, as ONNX's evaluator has it: which element is the nearest hangs on the rounding.
+/// Computes in f32, as ONNX's evaluator does: the nearest element depends on the rounding.
 static std::optional<float> coordinateOf(StringRef kind, int64_t position, const Axis &axis) {
   float x = static_cast<float>(position), half = (x + 0.5f) / axis.scale - 0.5f;
   float from = static_cast<float>(axis.from), to = static_cast<float>(axis.to);

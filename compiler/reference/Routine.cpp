@@ -42,7 +42,7 @@ Results compute(UniqueOp op, const Call &call) {
     using T = decltype(zero);
     std::vector<T> values = load<T>(x);
     auto isLess = [](T a, T b) { return a != a ? false : b != b ? true : a < b; };
-    auto isBefore = [&](int64_t a, int64_t b) { // by the first difference
+    auto isBefore = [&](int64_t a, int64_t b) { // compares the first difference
       for (int64_t i = 0; i < width; ++i) {
         T left = values[a * width + i], right = values[b * width + i];
         if (isLess(left, right) || isLess(right, left))

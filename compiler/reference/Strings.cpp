@@ -73,7 +73,7 @@ static Texts piecesOf(StringRef text, StringRef delimiter, int64_t most) {
   }
 }
 
-/// Which first state, or column from 256 on, of a scanner stands for a byte beside a match.
+/// First state, or column from 256 on, of a scanner for a byte beside a match.
 static int64_t sideOf(StringRef text, size_t place) {
   return place >= text.size() ? 0 : llvm::isAlnum(text[place]) || text[place] == '_' ? 2 : 1;
 }

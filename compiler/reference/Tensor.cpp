@@ -69,7 +69,7 @@ void forEachIndex(ArrayRef<int64_t> shape,
   }
 }
 
-/// What each bit pattern of a float of at most 16 bits stands for.
+/// Value of each bit pattern of a float of at most 16 bits.
 static const std::vector<double> &valuesOf(FloatType type) {
   static std::mutex mutex;
   static std::map<const llvm::fltSemantics *, std::vector<double>> tables;

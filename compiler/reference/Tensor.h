@@ -29,7 +29,7 @@ struct Tensor {
   int64_t width() const;
   llvm::ArrayRef<char> bytes() const { return owned ? llvm::ArrayRef<char>(*owned) : borrowed; }
   char *data() { return owned->data(); }
-  /// The same elements in another shape of as many.
+  /// The tensor in another shape of as many elements.
   Tensor reshaped(llvm::ArrayRef<int64_t> to) const;
   /// The elements i * count() / shape[0] ... of one index of the first dimension.
   Tensor row(int64_t index) const;

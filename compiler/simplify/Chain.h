@@ -9,7 +9,7 @@ namespace heddle::simplify {
 
 struct Chain {
   mlir::Value source;
-  llvm::SmallVector<mlir::Operation *> ops; // in their order; what they read beside is constant
+  llvm::SmallVector<mlir::Operation *> ops; // in their order; their other operands are constant
 
   mlir::Value result() const { return ops.back()->getResult(0); }
 };

@@ -207,7 +207,7 @@ private:
 
   ModuleOp module;
   const Layouts &wanted;
-  std::vector<Operation *> ops, reached; // in the order of the program
+  std::vector<Operation *> ops, reached; // in program order
   DenseSet<Operation *> chosen, anchors;
   DenseMap<Value, Value> permutedForms, writtenForms;
 };

@@ -15,7 +15,7 @@ namespace {
 template <typename Op, typename Best> struct PlaceOfBest : OpRewritePattern<Op> {
   using OpRewritePattern<Op>::OpRewritePattern;
 
-  /// Where x is as good as anything in its row.
+  /// Mask of the elements of x that equal the best of their row, or are NaN.
   Value isBest(OpBuilder &b, Location loc, Value x, int64_t axis) const {
     Value best = b.create<Best>(loc, x, ArrayRef<int64_t>(axis), true);
     Value isEqual = b.create<EqualOp>(loc, x, Build(b, loc).broadcast(best, dimsOf(x)));

@@ -129,7 +129,7 @@ private:
     return std::nullopt;
   }
 
-  /// The same bytes in another shape need no copy: weights stay where they are mapped.
+  /// Reshapes a constant without a copy: weights stay where they are mapped.
   bool foldReshape(Operation *op) {
     auto reshape = dyn_cast<ReshapeOp>(op);
     auto constant = reshape ? reshape.getX().getDefiningOp<ConstantOp>() : nullptr;
@@ -153,7 +153,8 @@ private:
     return true;
   }
 
-  /// Of any size when it takes the place of its operand: weights that a product reads transposed.
+  /// Transposes constants of any size if the result replaces them: weights that a product reads
+  /// transposed.
   bool foldTranspose(Operation *op) {
     auto transpose = dyn_cast<TransposeOp>(op);
     auto constant = transpose ? transpose.getX().getDefiningOp<ConstantOp>() : nullptr;

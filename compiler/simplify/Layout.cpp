@@ -15,7 +15,7 @@ SmallVector<int64_t> channelsLastOrder(int64_t rank) {
   return order;
 }
 
-static constexpr int64_t kLeastRank = 3; // of a tensor with channels and space
+static constexpr int64_t kLeastRank = 3; // rank of a tensor with channels and space
 static constexpr StringLiteral kChannelsLast = "channels_last";
 
 /// Ops with an attribute that says which layout their images have.

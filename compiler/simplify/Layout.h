@@ -16,7 +16,7 @@ enum class Role {
 };
 Role roleOf(mlir::Operation *op);
 
-/// Of a flexible op or an anchor in channels-last form: whether this operand, or this result, is
+/// Whether this operand, or this result, of a flexible op or an anchor in channels-last form is
 /// channels last, too. Others (weights, indices, reduced results) stay as they are.
 bool isPermutedOperand(mlir::Operation *op, unsigned number);
 bool isPermutedResult(mlir::Operation *op);

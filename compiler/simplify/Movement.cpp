@@ -241,7 +241,7 @@ template <typename Op> LogicalResult reduceOnes(Op op, Rewriter &rewriter) {
 // kernel of rows reads, and what else it needs of them
 template <typename Op> LogicalResult reduceInnerFirst(Op op, Rewriter &rewriter) {
   DimVector dims = dimsOf(op.getX());
-  int64_t first = dims.size(); // of the last axes that are reduced
+  int64_t first = dims.size(); // first of the trailing axes that are reduced
   while (first > 0 && llvm::is_contained(op.getAxes(), first - 1))
     --first;
   SmallVector<int64_t> inner, outer;

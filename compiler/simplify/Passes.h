@@ -12,8 +12,8 @@ namespace heddle::simplify {
 /// A result larger than this stays an op.
 inline constexpr int64_t kFoldLimitBytes = int64_t(64) << 20;
 
-/// Of a module, what a quantised model dequantises and then computes with all the same: a list of
-/// {node, op, why}, of each the name of the ONNX node, the graph op and the reason.
+/// Attribute of a module: the ops of a quantised model that still compute on dequantised values, a
+/// list of {node, op, why}: the ONNX node's name, the graph op and the reason.
 inline constexpr llvm::StringLiteral kUnfolded = "graph.unfolded";
 
 std::unique_ptr<mlir::Pass> createFoldPass(int64_t limitBytes = kFoldLimitBytes);
@@ -28,9 +28,9 @@ std::unique_ptr<mlir::Pass> createStoredPass();
 std::unique_ptr<mlir::Pass> createTablesPass(bool areCheap = true);
 std::unique_ptr<mlir::Pass> createTreesPass();
 std::unique_ptr<mlir::Pass> createHalvesPass();
-/// Of convolutions and pools by the names of their nodes: "last" or "first", where channels stand.
+/// Place of the channels of convolutions and pools, by the names of their nodes: "last" or "first".
 using Layouts = std::map<std::string, std::string>;
-/// What the module's are; written by the pass.
+/// Attribute with the module's layouts; written by the pass.
 inline constexpr llvm::StringLiteral kLayouts = "graph.layouts";
 /// Channels are last but where `wanted` says otherwise.
 std::unique_ptr<mlir::Pass> createChannelsLastPass(Layouts wanted = {});
@@ -46,7 +46,7 @@ struct SimplifyOptions {
   bool channelsLast = true;
   bool isStrict = false;       // rounds as the ops do, those of 16 bits too
   bool prefersUnsigned = true; // integer products take a left side without a sign as it is
-  bool hasCheapTables = true;  // of 256 bytes
+  bool hasCheapTables = true;  // tables of 256 bytes
   int64_t foldLimitBytes = kFoldLimitBytes;
   Layouts layouts = {};
 };

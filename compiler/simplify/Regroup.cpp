@@ -108,7 +108,7 @@ LogicalResult lowerGoesUp(TransposeOp op, PatternRewriter &rewriter) {
   llvm::sort(groups, [&](const Group &a, const Group &b) {
     return lower.getPermutation()[a.from[0]] < lower.getPermutation()[b.from[0]];
   });
-  SmallVector<int64_t> axes; // of the old reshape, in the order of the new one
+  SmallVector<int64_t> axes; // the old reshape's, in the order of the new one
   for (auto [axis, size] : llvm::enumerate(to))
     if (size.isConstant(1))
       axes.push_back(axis);

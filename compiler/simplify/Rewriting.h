@@ -43,7 +43,7 @@ mlir::Operation *rebuild(mlir::OpBuilder &builder, mlir::Operation *op, mlir::Va
 /// Applies patterns to everything below `root` until none matches.
 mlir::LogicalResult applyRules(mlir::Operation *root, mlir::RewritePatternSet &&patterns);
 
-/// What replaces each symbol of the types below a module.
+/// Replacements of symbols of the types below a module.
 using Refinement = llvm::StringMap<graph::Dim>;
 /// Notes that the symbols of `was` are the sizes of `is`. The result is `is` where a symbol of
 /// `was` was replaced, and the size of `was` elsewhere.

@@ -23,7 +23,7 @@ enum Bound { kExact, kReordered, kRounded };
 
 struct Case {
   const char *name;
-  const char *arguments; // of @main, as MLIR text; the sizes of symbols are 3
+  const char *arguments; // @main's, as MLIR text; the sizes of symbols are 3
   const char *results;
   const char *body;
   bool hasSpecials = true;      // inputs hold NaN and infinities

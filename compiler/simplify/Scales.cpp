@@ -52,7 +52,7 @@ bool variesAlong(Value wide, int64_t axis) {
   return true;
 }
 
-/// That constant as [n], or as [] where it is one number.
+/// The constant under `wide` as [n], or as [] if it is one number.
 Value vectorOf(Rewriter &rewriter, Value wide) {
   Value constant = constantUnder(wide);
   return Build(rewriter, constant).withoutOnes(constant);

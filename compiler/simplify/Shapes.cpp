@@ -30,7 +30,7 @@ Value materialize(OpBuilder &builder, Location location, RankedTensorType type,
   return builder.create<ConstantOp>(location, type, constantAttr(type, bytes));
 }
 
-/// What the elements of an op's result are, when its operands have been seen already.
+/// The elements of an op's result as sizes, after those of its operands.
 std::optional<DimVector> knownResult(Operation *op) {
   if (op->getNumResults() != 1 || op->getNumRegions() != 0 || isa<ConstantOp, IotaOp>(op))
     return std::nullopt;
@@ -97,7 +97,8 @@ private:
     OpBuilder builder(yield);
     for (auto [result, yielded] : llvm::zip(op.getResults(), yield->getOpOperands())) {
       DimVector sizes = refine(refinement, dimsOf(result), dimsOf(yielded.get()));
-      // Where the branch's name of a size differs from that of the result, the run sees them agree.
+      // A reshape checks at run time that the branch's size agrees with the result's, if their
+      // names differ.
       if (sizes != resolve(refinement, dimsOf(yielded.get())))
         yielded.set(Build(builder, op).reshape(yielded.get(), sizes));
     }
@@ -124,7 +125,7 @@ private:
     op->erase();
   }
 
-  /// What shapes tell need not be bound; a negative constant stays for the run to refuse.
+  /// Values known from shapes need not be bound; a negative constant is refused at run time.
   void settle(BindSizesOp op) {
     auto values = shapeValue(op.getX());
     if (!values || !llvm::all_of(*values, [](const Dim &dim) { return dim.isNeverNegative(); }))

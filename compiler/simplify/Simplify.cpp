@@ -68,7 +68,7 @@ void addSimplifyPasses(OpPassManager &manager, const SimplifyOptions &options) {
     manager.addPass(createUnsignedPass()); // before zero points become shifts and borders
   manager.addPass(createQuantizedPass());  // before fold makes floats of quantised weights
   manager.addPass(createUnfoldedPass());   // and what is still to be seen of them
-  manager.addPass(createStoredPass());     // what is left of such weights
+  manager.addPass(createStoredPass());     // the rest of such weights
   manager.addPass(createFoldPass(options.foldLimitBytes));
   manager.addPass(createTreesPass()); // before the rules look at what trees do without
   manager.addPass(createFixpointPass(options.foldLimitBytes, options.isStrict));

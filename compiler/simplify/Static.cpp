@@ -109,7 +109,7 @@ static std::optional<Span> backwardSpan(const Dim &start, const Dim &end, const 
                                         int64_t step) {
   auto extent = size.constant();
   if (!extent) {
-    // Of a size known only at run time: the whole axis from its end.
+    // The whole axis from its end, for a size known only at run time.
     bool isWhole = (start.isConstant(-1) || start.constant().value_or(0) >= kBeyondAnySize) &&
                    end.constant().value_or(0) <= -kBeyondAnySize;
     return isWhole ? std::optional<Span>({size - Dim(1), size.ceilDiv(Dim(-step))}) : std::nullopt;

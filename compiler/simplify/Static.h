@@ -6,8 +6,8 @@
 
 namespace heddle::simplify {
 
-/// What stands for the result of a dynamic_reshape, dynamic_broadcast, dynamic_slice or range, or
-/// null. The symbols that the op binds are noted in `refinement`; operands may be types of before.
+/// The static form of a dynamic_reshape, dynamic_broadcast, dynamic_slice or range, or null. The
+/// symbols that the op binds are noted in `refinement`; operands may still have their former types.
 mlir::Value makeStatic(mlir::OpBuilder &builder, mlir::Operation *op, Refinement &refinement);
 
 } // namespace heddle::simplify

@@ -57,7 +57,7 @@ readFile(llvm::StringRef what, llvm::StringRef path, int64_t maxBytes) {
 }
 
 llvm::Error writeError(llvm::StringRef path, int errnoValue) {
-  // What ran out is a limit; where it cannot be written at all is the caller's mistake.
+  // Exhausted space is a limit; a file that cannot be written at all is the caller's mistake.
   bool ranOut =
       errnoValue == ENOSPC || errnoValue == EDQUOT || errnoValue == EFBIG || errnoValue == ENOMEM;
   return makeError(ranOut ? ErrorCode::Limit : ErrorCode::Usage,

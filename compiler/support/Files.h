@@ -12,7 +12,7 @@
 
 namespace heddle::support {
 
-constexpr int64_t kMaxTextBytes = 64 << 20; // of a plan, a list of sizes
+constexpr int64_t kMaxTextBytes = 64 << 20; // limit of a plan, a list of sizes
 
 /// "" where `path` is a regular file or nothing, else "it is a pipe, but a regular file is needed".
 std::string irregularity(llvm::StringRef path);

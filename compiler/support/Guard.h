@@ -10,7 +10,7 @@
 namespace heddle::support {
 
 struct Outcome {
-  std::string result;  // what the work returned
+  std::string result;  // the work's result
   std::string failure; // why it returned nothing
   bool isTimeout = false, isStopped = false;
   bool hasDied = false; // without an answer, and not since it was killed
@@ -22,7 +22,7 @@ struct Outcome {
 Outcome guarded(llvm::function_ref<llvm::Expected<std::string>()> work, double seconds,
                 llvm::function_ref<bool()> shouldStop);
 
-/// Of this process.
+/// Number of threads of this process.
 int64_t countThreads();
 
 } // namespace heddle::support

@@ -15,7 +15,7 @@ namespace {
 
 struct Table {
   std::mutex mutex;
-  std::map<const char *, const char *> ends; // by where they begin
+  std::map<const char *, const char *> ends; // keyed by begin
 };
 
 /// Never destroyed: constants of a context may outlive all that is static.

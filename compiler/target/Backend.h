@@ -20,7 +20,7 @@ namespace heddle::target {
 
 class Backend;
 
-/// What a compilation asks of its targets besides their names.
+/// Requirements of a compilation on its targets besides their names.
 struct Request {
   int threads = 0; // 1: artefacts without a pool
   bool isProfiled = false, isSanitized = false;
@@ -31,7 +31,7 @@ struct Request {
 struct EmitOptions {
   int optLevel = 3;
   unsigned jobs = 1;             // threads of the compiler
-  cache::Cache *cache = nullptr; // of code from earlier compilations
+  cache::Cache *cache = nullptr; // cache of code from earlier compilations
 };
 
 /// A program in memory that the runtime can run, with all that it reads.
@@ -41,7 +41,7 @@ public:
   virtual const heddle_executable_t *executable() const = 0;
 };
 
-/// What a target has made of a program, which the functions are given again.
+/// A target's code of a program, which each function is given again.
 class Code {
 public:
   virtual ~Code() = default;
@@ -52,7 +52,7 @@ public:
   load(const program::Program &program) const = 0;
 
   int64_t parts = 0, bytes = 0;
-  int64_t fromCache = 0; // of the parts
+  int64_t fromCache = 0; // number of cached parts
 };
 
 /// One thing that a program is compiled for: a CPU, or a language.
@@ -62,18 +62,18 @@ public:
       : backend(backend), name(std::move(name)), identity(std::move(identity)) {}
   virtual ~Target() = default;
 
-  /// What schedules are told, for runs with so many workers.
+  /// The machine that schedules see, for runs with so many workers.
   virtual program::Machine machine(int64_t workers) const = 0;
   /// Equal for targets that make the same code of a program.
   virtual std::string fingerprint() const { return identity; }
-  /// What a CPU has to have, as the runtime asks for it.
+  /// Features that a CPU must have, as the runtime asks for them.
   virtual std::vector<std::string> required() const { return {}; }
   /// "" if code may call the library "libdnnl.so.2", else why not.
   virtual std::string whyNoLibrary(llvm::StringRef file) const = 0;
   /// "" if kernels written in C or C++ can be compiled for it, else why not.
   virtual std::string whyNoSources() const = 0;
-  /// What becomes of results below the normal numbers: "keep", "flush", or "caller", whose mode of
-  /// the CPU decides.
+  /// Treatment of results below the normal numbers: "keep", "flush", or "caller", whose mode of the
+  /// CPU decides.
   virtual llvm::StringRef subnormals() const = 0;
   /// "" if this process may load its code, else the end of a sentence about the target, "which is
   /// ...", and a note with the way out.
@@ -104,12 +104,12 @@ struct WriteOptions {
 class Backend {
 public:
   virtual ~Backend() = default;
-  /// Of its folder; plans say it.
+  /// Name of its folder; plans say it.
   virtual llvm::StringRef name() const = 0;
   /// Folders below `schedules` whose cards it takes, as far as they ask for nothing that its
   /// targets lack.
   virtual llvm::ArrayRef<llvm::StringRef> cards() const = 0;
-  /// Of files that it writes.
+  /// Kinds of files that it writes.
   virtual llvm::ArrayRef<llvm::StringRef> kinds() const = 0;
   /// A `--target` of its own, for messages.
   virtual llvm::StringRef example() const = 0;
@@ -130,10 +130,10 @@ public:
   virtual void registerPasses() const {}
 };
 
-/// In the order in which they are asked whether they are meant.
+/// All backends, in the order in which they are asked whether they are meant.
 llvm::ArrayRef<const Backend *> backends();
 
-/// Of the backend that is meant: "host", "x86-64-v2+v3+v4", "c".
+/// Targets of the backend that is meant: "host", "x86-64-v2+v3+v4", "c".
 llvm::Expected<Targets> targetsFor(llvm::StringRef names, const Request &request);
 /// As targetsFor, of one name.
 llvm::Expected<std::shared_ptr<const Target>> targetFor(llvm::StringRef name);

@@ -16,8 +16,8 @@ namespace heddle::training {
 namespace {
 /// Per label, before the mean.
 struct Each {
-  Value error;    // in the shape of the labels
-  Value gradient; // of the error with respect to the output, in the output's shape
+  Value error;    // shaped as the labels
+  Value gradient; // the error's, with respect to the output, in the output's shape
 };
 
 /// Losses whose labels are classes: indices along one axis of the output.

@@ -18,7 +18,7 @@ llvm::Expected<mlir::Type> labelsType(const Recipe &recipe, mlir::Value output);
 
 struct Loss {
   mlir::Value value;    // one number of the output's type
-  mlir::Value gradient; // of the value with respect to the output
+  mlir::Value gradient; // the value's, with respect to the output
 };
 /// `labels` have the type that labelsType says. Labels out of range fail in the run.
 Loss makeLoss(grad::Maker &maker, const Recipe &recipe, mlir::Value output, mlir::Value labels);

@@ -17,7 +17,7 @@ struct Setting {
 /// Numbers that all weights share, computed once a step; each of type f32 or f64 as the weights'.
 struct Shared {
   mlir::Value rate;  // the learning rate
-  mlir::Value count; // of updates, this one included, f64
+  mlir::Value count; // number of updates, this one included, f64
 };
 
 /// A weight, its gradient and its states, of one type.
@@ -34,7 +34,7 @@ using Rule = void (*)(grad::Maker &, Update &);
 struct Optimizer {
   llvm::StringRef name;
   llvm::SmallVector<Setting> settings;
-  llvm::SmallVector<llvm::StringRef> states; // of each weight; they begin with zeros
+  llvm::SmallVector<llvm::StringRef> states; // each weight's; they begin with zeros
   Rule rule;
 };
 

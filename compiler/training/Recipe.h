@@ -13,7 +13,7 @@
 
 namespace heddle::training {
 
-/// What one artefact does of the training.
+/// The part of training that one artefact does.
 enum class Phase {
   Step,       // a loss, its gradients, and the update of all weights
   Gradients,  // a loss, and its gradients added to what was accumulated
@@ -37,7 +37,7 @@ struct Recipe {
   std::optional<int64_t> ignoreIndex;
   double labelSmoothing = 0, delta = 1;
   std::string optimizer = "sgd";
-  std::map<std::string, double> settings; // of the optimiser; all that it knows
+  std::map<std::string, double> settings; // all that the optimiser knows
   bool isNesterov = false;
   std::vector<std::string> trainable = {"*"}, frozen; // patterns of names, "*" and "?"
   std::vector<Group> groups;
@@ -46,7 +46,7 @@ struct Recipe {
   bool usesBatchStatistics = true, drops = true;
   bool keepsUnbiased = false;         // running variances, which are divided by count - 1
   bool narrowsActivations = false;    // those that the derivative reads are bf16 in memory
-  std::vector<std::string> variables; // of Phase::Derivative
+  std::vector<std::string> variables; // for Phase::Derivative
 
   bool trains() const {
     return phase == Phase::Step || phase == Phase::Gradients || phase == Phase::Update;
@@ -63,7 +63,7 @@ struct Range {
   std::string text() const; // "from 0 to 1"
 };
 inline constexpr double kLargest = std::numeric_limits<float>::max(); // most weights are f32
-inline constexpr Range kPositive = {1e-30, kLargest};                 // what is divided by
+inline constexpr Range kPositive = {1e-30, kLargest};                 // range of a divisor
 
 /// Refuses unknown fields and values out of range, all in one message.
 llvm::Expected<Recipe> readRecipe(llvm::StringRef json);

@@ -50,7 +50,7 @@ llvm::Expected<Selection> selectWeights(Block &body, Value loss, const Recipe &r
     Weight weight{name.str(), constant.getResult()};
     bool isFloat = isa<FloatType>(elementOf(weight.value)), isUsed = active.contains(constant);
     if (constant->hasAttr(kStatistics)) {
-      // In training the loss follows from those of the batch instead.
+      // The loss of a training step follows from the batch's statistics instead.
       if (recipe.usesBatchStatistics && isFloat && (isUsed || recipe.trains()))
         selection.statistics.push_back(weight);
       continue;

@@ -16,7 +16,7 @@ struct Selection {
   std::vector<Weight> trained, statistics;
 };
 
-/// Of the initializers that `loss` follows from. A number alone is trained only if the recipe asks
+/// Selects initializers that `loss` follows from. A number alone is trained only if the recipe asks
 /// for it by name, since exporters write the constants of formulas this way. Refuses names that the
 /// model does not have, and weights that are no floating-point numbers.
 llvm::Expected<Selection> selectWeights(mlir::Block &body, mlir::Value loss, const Recipe &recipe);

@@ -14,7 +14,8 @@ public:
   mlir::Operation *terminator() { return main.getBody().front().getTerminator(); }
 
   mlir::Value input(llvm::StringRef name); // null: there is none
-  /// Of this type, but a size that no other input has by this name gets one of its own.
+  /// Adds an input of this type, but a size that no other input has by this name gets one of its
+  /// own.
   mlir::Value addInput(llvm::StringRef name, mlir::Type type);
   std::string inputNames(); // for messages
   void eraseUnusedInputs();
@@ -24,7 +25,7 @@ public:
   llvm::StringRef outputName(unsigned i);
   /// The weight that output i updates (kUpdates); "" for none.
   llvm::StringRef updated(unsigned i);
-  /// Of the outputs that update none.
+  /// Searches the outputs that update no weight.
   std::optional<unsigned> findOutput(llvm::StringRef name);
   void addOutput(llvm::StringRef name, mlir::Value value) { insertOutput(outputs(), name, value); }
   void insertOutput(unsigned place, llvm::StringRef name, mlir::Value value);

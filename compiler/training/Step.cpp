@@ -353,7 +353,7 @@ private:
   DenseSet<Operation *> forward; // ops of the model
   Loss loss;
   Selection selection;
-  SmallVector<Value> gradients; // of selection.trained
+  SmallVector<Value> gradients; // one for each of selection.trained
   Value isWhole;                // whether what a step computes is numbers; null: always
 };
 } // namespace

@@ -9,7 +9,8 @@
 
 namespace heddle::training {
 
-// What a step has besides the model's inputs, its labels and weights (docs/spec/training.md).
+// Inputs and outputs of a step besides the model's inputs, its labels and weights
+// (docs/spec/training.md).
 inline constexpr llvm::StringLiteral kRate = "train.learning_rate"; // f32
 inline constexpr llvm::StringLiteral kStep = "train.step";          // i64: updates before this one
 inline constexpr llvm::StringLiteral kLoss = "train.loss";

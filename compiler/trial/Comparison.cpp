@@ -23,8 +23,8 @@ namespace heddle::trial {
 using Clock = std::chrono::steady_clock;
 
 static constexpr double kLeastTurn = 200e-6; // seconds: shorter ones the clock does not time well
-static constexpr int64_t kMostRuns = 1000;   // of a turn
-static constexpr double kHopeless = 0.7;     // of the base's speed
+static constexpr int64_t kMostRuns = 1000;   // in one turn
+static constexpr double kHopeless = 0.7;     // share of the base's speed
 static constexpr int64_t kMostTurns = 10000;
 static constexpr int64_t kSmallWeights = 256 << 10; // bytes that a cache keeps from run to run
 
@@ -51,8 +51,8 @@ struct Turn {
 };
 } // namespace
 
-/// Of the quieter half of the turns, those that took least in all: what else the machine does only
-/// ever adds, and hardly to both programs alike.
+/// Medians of the quieter half of the turns, those with the least time in all: other load of the
+/// machine only ever adds, and hardly to both programs alike.
 static Timing timingOf(std::vector<Turn> turns) {
   llvm::sort(turns, [](const Turn &a, const Turn &b) { return a.own + a.base < b.own + b.base; });
   turns.resize((turns.size() + 1) / 2);
@@ -68,8 +68,8 @@ static Timing timingOf(std::vector<Turn> turns) {
 }
 
 namespace {
-/// What empties the caches: twice as large as the last one of them, within reason, since what is
-/// replaced in it is not always what is oldest.
+/// Buffer that empties the caches: twice as large as the last one of them, within reason, since a
+/// cache does not always replace its oldest lines.
 class Caches {
 public:
   Caches() {

@@ -8,15 +8,15 @@
 namespace heddle::trial {
 
 struct Timing {
-  double seconds = 0;     // of one run, the median of a round's quiet turns; of rounds the least
-  double baseSeconds = 0; // of the other program
+  double seconds = 0;     // median of one run in a round's quiet turns; the least of all rounds
+  double baseSeconds = 0; // the other program's
   double speedup = 1;     // the median of those turns' base by own; of rounds the median
 };
 
 struct Effort {
-  double seconds; // that timing may take, in each of
+  double seconds; // limit of timing, in each of
   int64_t rounds; // with the programs in other memory
-  int64_t turns;  // of a round at least
+  int64_t turns;  // least number in a round
   bool isFinal;   // else what is hopelessly slow is given up after three turns
 };
 
@@ -24,9 +24,9 @@ struct Effort {
 constexpr Effort kLook = {0.15, 1, 7, false};
 constexpr Effort kCloserLook = {0.2, 3, 7, false};
 constexpr Effort kDecide = {0.4, 5, 9, true};
-/// The same where neighbouring sizes are decided, too.
+/// Effort to decide one of several neighbouring sizes.
 constexpr Effort kDecideSize = {0.2, 5, 9, true};
-/// The same, but of so many in so many seconds, as far as that can be.
+/// Effort to decide `count` sizes in `seconds`, as far as that can be.
 Effort decideSizeWithin(double seconds, size_t count);
 
 /// The first result of the program that is another than the base's; "" when all are equal.
@@ -34,8 +34,8 @@ llvm::Expected<std::string> differenceOf(Program &base, Program &program,
                                          llvm::ArrayRef<reference::Tensor> inputs,
                                          llvm::ArrayRef<mlir::Type> resultElements);
 
-/// What is in the caches when a run begins: of a group, what its neighbours in a model would leave
-/// there; of a whole model, what its last run has left.
+/// State of the caches when a run begins: for a group, what its neighbours in a model would leave
+/// there; for a whole model, what its last run has left.
 enum class Extent { Group, Model };
 
 /// Times the program alone (`base` null), or beside `base`.

@@ -9,7 +9,7 @@
 namespace heddle::trial {
 
 using Random = std::mt19937;
-using Sizes = std::map<std::string, int64_t>; // of symbols
+using Sizes = std::map<std::string, int64_t>; // keyed by symbol
 
 /// The one group of a module.
 graph::GroupOp groupOf(mlir::ModuleOp module);

@@ -16,7 +16,7 @@ using reference::Tensor;
 
 /// Steps of the interpreter in one case: about a tenth of a second.
 static constexpr double kMostSteps = 2e6;
-static constexpr double kMostElements = 1 << 26; // of one tensor
+static constexpr double kMostElements = 1 << 26; // limit of one tensor
 
 static bool isTooLarge(ArrayRef<int64_t> shape) {
   double count = 1;

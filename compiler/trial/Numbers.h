@@ -29,7 +29,7 @@ bool isTooSlow(mlir::func::FuncOp main, const Sizes &sizes);
 std::optional<reference::Tensors> randomInputs(mlir::func::FuncOp main, const Sizes &sizes,
                                                Random &random);
 
-/// What differs, beyond what the order of roundings explains; "" when nothing does.
+/// A difference beyond what the order of roundings explains; "" if there is none.
 std::string difference(const reference::Tensor &expected, const reference::Tensor &found);
 
 } // namespace heddle::trial

@@ -36,8 +36,8 @@ public:
   /// Results of these element types, which live in the caller's context.
   llvm::Expected<reference::Tensors> run(llvm::ArrayRef<reference::Tensor> inputs,
                                          llvm::ArrayRef<mlir::Type> elements);
-  /// The same in a process of its own, which may crash or not end: then an error says so. Nothing
-  /// of this process has to be ready but the program, so the two ways are not mixed.
+  /// Runs in a child process, which may crash or not end: then an error says so. Nothing of this
+  /// process has to be ready but the program, so the two ways are not mixed.
   llvm::Expected<reference::Tensors> runApart(llvm::ArrayRef<reference::Tensor> inputs,
                                               llvm::ArrayRef<mlir::Type> elements, int64_t seconds);
   /// For sessions of another kind than that of `run`, which begins one of two threads.
@@ -63,7 +63,7 @@ private:
 
 /// Elements of less than 8 bits as the C API has them.
 reference::Tensor packed(const reference::Tensor &tensor);
-/// What the C API takes; the bytes stay the tensor's.
+/// The tensor as the C API takes it; the bytes stay the tensor's.
 heddle_tensor_t viewOf(const reference::Tensor &packed);
 llvm::Error errorOf(heddle_status_t *status);
 

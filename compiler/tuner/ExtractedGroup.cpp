@@ -53,7 +53,7 @@ void ExtractedGroup::makeInputsPlain() {
   func::FuncOp main = cut.main();
   MLIRContext *context = main.getContext();
   OpBuilder builder = OpBuilder::atBlockBegin(&main.getBody().front());
-  std::map<std::string, Dim> plain; // by the text of what stands for it
+  std::map<std::string, Dim> plain; // keyed by the text of the symbol that replaces it
   std::vector<std::string> alone, symbols;
   for (auto &[name, size] : sizes)
     symbols.push_back(name);

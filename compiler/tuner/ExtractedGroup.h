@@ -9,7 +9,7 @@
 
 namespace heddle::tuner {
 
-/// What a symbol is taken as where nothing says its size.
+/// Size of a symbol of which nothing says the size.
 constexpr int64_t kNominalSize = 32;
 
 class ExtractedGroup {
@@ -19,7 +19,7 @@ public:
   static llvm::Expected<std::unique_ptr<ExtractedGroup>>
   make(graph::GroupOp group, const trial::Sizes &sizes, uint64_t seed);
 
-  /// In the model's context, with the model's own constants.
+  /// Compiles in the model's context, with the model's own constants.
   llvm::Expected<std::unique_ptr<trial::Program>> compile(const plan::Choice &choice,
                                                           const CompileOptions &options);
 

@@ -11,13 +11,13 @@ namespace heddle::tuner {
 using plan::Choice;
 using warehouse::Card;
 
-// Of logarithms, as the corpus shows (bench/notes/2026-11-25-tuning-with-a-model.md).
-static constexpr double kCardError = 0.25; // of the model's word on a card beside the default's
+// Errors of logarithms, as the corpus shows (bench/notes/2026-11-25-tuning-with-a-model.md).
+static constexpr double kCardError = 0.25; // the model's, of a card beside the default's
 static constexpr double kError = 0.14;     // and on a candidate beside others of its card
-static constexpr double kTrust = 0.5;      // of the factor by which what it promises is too much
-static constexpr double kTiming = 0.025;   // of a look
-static constexpr double kSteps = 3;        // of knobs, after which errors are hardly alike
-static constexpr double kFailed = 1;       // what counts for a candidate that failed
+static constexpr double kTrust = 0.5;      // relative error of a promised gain
+static constexpr double kTiming = 0.025;   // error of a measurement
+static constexpr double kSteps = 3;        // distance in knobs at which errors hardly correlate
+static constexpr double kFailed = 1;       // logarithm that counts for a failed candidate
 static constexpr size_t kNear = 3;         // steps
 
 static std::vector<size_t> placesOf(const Choice &choice) {

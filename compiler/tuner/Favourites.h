@@ -19,17 +19,17 @@ class Favourites : public Searcher<plan::Choice> {
 public:
   struct Candidate {
     plan::Choice choice;
-    double logarithm; // of its seconds by the default choice's, as the model says
+    double logarithm; // predicted, of its seconds by the default choice's
   };
   struct Limits {
-    int64_t count;      // that are measured, those included that are known already
-    double improvement; // of the logarithm: what promises less is not measured
+    int64_t count;      // candidates to measure, including those known already
+    double improvement; // of the logarithm; candidates that promise less are not measured
   };
   Favourites(llvm::ArrayRef<Candidate> candidates, const plan::Choice &base, const Limits &limits);
 
   /// nullopt when enough were measured, or when none is expected to be faster to speak of.
   std::optional<plan::Choice> next() override;
-  /// What came of a candidate, 0 for one that failed. The first word on it counts.
+  /// Records a candidate's speed-up, 0 for one that failed. The first word on it counts.
   void tell(const plan::Choice &choice, double speedup) override;
   /// Whether the model has scored candidates of this card.
   bool judges(const warehouse::Card &card) const;
@@ -37,9 +37,9 @@ public:
 private:
   struct Belief {
     plan::Choice choice;
-    std::vector<size_t> places; // of the knobs' values in their domains
-    double promise;             // of the logarithm of its seconds by the default's, by the model
-    double mean, variance;      // of the same, by all that is known
+    std::vector<size_t> places; // indices of the knobs' values in their domains
+    double promise;             // predicted logarithm of its seconds by the default's
+    double mean, variance;      // of the same logarithm, given all that is known
     std::vector<double> shares; // a row of the Cholesky factor of all covariances
     bool isKnown = false;
   };
@@ -52,7 +52,7 @@ private:
   std::vector<Belief> beliefs;
   Limits limits;
   double best = 0;   // logarithm that was measured
-  size_t bestAt = 0; // of the beliefs
+  size_t bestAt = 0; // index of the best belief
   int64_t known = 0; // candidates
 };
 

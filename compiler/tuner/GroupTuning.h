@@ -9,30 +9,30 @@
 
 namespace heddle::tuner {
 
-/// Of the model's time: a group that takes less is not worth a trial.
+/// Share of the model's time below which a group is not worth a trial.
 constexpr double kLeastShare = 0.002;
 
 struct GroupTuning {
   graph::GroupOp group;           // the first of those that are equal
-  std::vector<std::string> names; // of all of them
+  std::vector<std::string> names; // names of all equal groups
   records::GroupKey key;
-  records::Record blank; // what all records of the group share
-  trial::Sizes sizes;    // at which it is measured
+  records::Record blank; // fields shared by all records of the group
+  trial::Sizes sizes;    // sizes at which it is measured
   std::vector<warehouse::Offer> offers;
   plan::Choice base;
-  std::vector<records::Record> records; // of this base and these sizes
+  std::vector<records::Record> records; // those of this base and these sizes
   std::optional<Search> search;
   std::string problem;    // why it cannot be measured
   int64_t scored = 0;     // candidates, by a cost model
   std::string unscored;   // why it has scored none
-  double baseSeconds = 0; // of one run with the default choice
+  double baseSeconds = 0; // one run with the default choice
   int64_t measured = 0;   // candidates, now
   bool isDone = false;    // there is nothing left to try
   bool isJoint = false;   // it was tuned for several sizes; the records are of all of them
 
   /// Share of the model's time, unnormalised.
   double weight() const { return baseSeconds * static_cast<double>(names.size()); }
-  /// At which a symbol is measured.
+  /// The size at which a symbol is measured.
   int64_t sizeOf(const std::string &symbol) const;
   const records::Record *find(const plan::Choice &choice) const;
   /// Replaces what is known of the candidate.

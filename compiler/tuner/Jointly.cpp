@@ -13,9 +13,9 @@ namespace heddle::tuner {
 using plan::Choice;
 using records::Record;
 
-static constexpr int64_t kJointTrials = 32; // of a group, for all sizes together
-static constexpr size_t kCandidates = 3;    // of one of these sizes
-static constexpr size_t kMostVersions = 8;  // of micro-kernels that a decision chooses from
+static constexpr int64_t kJointTrials = 32; // trials of a group, for all sizes together
+static constexpr size_t kCandidates = 3;    // candidates at one of these sizes
+static constexpr size_t kMostVersions = 8;  // micro-kernels that a decision chooses from
 
 /// The speedup at a size, measured unless it is known; 0 where the candidate failed.
 llvm::Expected<double> Tuner::speedupAt(GroupTuning &work, AtSize &size, const Choice &choice,
@@ -79,7 +79,7 @@ llvm::Error Tuner::confirmCards(GroupTuning &work, AtSizes &sizes, llvm::ArrayRe
   return llvm::Error::success();
 }
 
-/// What looks fastest at each size, else what is predicted to be.
+/// Confirms what looks fastest at each size, else what is predicted to be.
 llvm::Error Tuner::confirmKnobs(GroupTuning &work, AtSizes &sizes,
                                 llvm::ArrayRef<warehouse::KnobValues> wanted,
                                 llvm::ArrayRef<JointPoint> points, const trial::Effort &effort) {
@@ -204,14 +204,14 @@ llvm::Error Tuner::tuneJointly(GroupTuning &work, double seconds) {
   for (size_t i : toConfirm(wanted))
     if (auto size = sizes.at(i); !size)
       return size.takeError();
-  // What looks slower than they will be is not worth the time.
+  // Others that look slower than the wanted ones will be are not worth the time.
   double gain = joint.gainOf(wanted);
   llvm::erase_if(*others, [&](auto &each) { return records::kClearly * each.speedup < gain; });
   if (llvm::Error error = refine(work, sizes, joint, wanted, end - 0.35 * seconds))
     return error;
   size_t count = toConfirm(wanted).size() + others->size() * sizes.all().size();
   trial::Effort effort = trial::decideSizeWithin(end - elapsed(), count);
-  // What promises the most is first, should the time not do for all.
+  // The more promising of the two comes first, in case time runs out.
   bool areOthersFirst = llvm::any_of(*others, [&](auto &each) { return each.speedup > gain; });
   for (bool isOfOthers : {areOthersFirst, !areOthersFirst})
     if (llvm::Error error = isOfOthers ? confirmCards(work, sizes, *others, effort)

@@ -14,7 +14,7 @@ using plan::Choice;
 
 // Candidates of one card that are scored: at 30 us each, less than the measurement of one.
 static constexpr size_t kScored = 6000;
-// Of the whole model's time: what is expected to save less is not worth a measurement.
+// Least expected saving, as a share of the whole model's time, that is worth a measurement.
 static constexpr double kWorth = 5e-4;
 
 static std::vector<int64_t> sizesOf(const GroupTuning &work) {
@@ -24,8 +24,8 @@ static std::vector<int64_t> sizesOf(const GroupTuning &work) {
   return sizes;
 }
 
-/// Where the model cannot be asked, the search stays a local one. `whole` is the model's time: what
-/// a group is worth decides how much is measured of it.
+/// Keeps the search local if the model cannot be asked. `whole` is the model's time: a group's
+/// share of it decides how much is measured of it.
 llvm::Error Tuner::follow(GroupTuning &work, double whole) {
   auto module = learn::parseGroup(*planned.context, work.key.text);
   if (!module)

@@ -24,7 +24,8 @@ public:
   /// Any candidate that was not tried, each of a card as likely as another; nullopt when hardly one
   /// is left.
   std::optional<plan::Choice> draw();
-  /// What came of a candidate, of this search or an earlier one; 0 for one that failed.
+  /// Records a candidate's speed-up, measured in this search or an earlier one; 0 for one that
+  /// failed.
   void tell(const plan::Choice &choice, double speedup) override;
 
   double bestSpeedup() const { return highest; }
@@ -42,7 +43,7 @@ private:
   plan::Choice base, best;
   double highest = 1;
   std::map<std::string, double> tried;               // speedups by the candidates' texts
-  std::vector<std::pair<plan::Choice, double>> told; // the same in their order
+  std::vector<std::pair<plan::Choice, double>> told; // tried choices in their order
   std::optional<Favourites> favourites;
   std::mt19937_64 order, draws;
   int64_t randomLeft, turn = 0;

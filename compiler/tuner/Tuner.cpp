@@ -27,7 +27,8 @@ using records::Record;
 using support::Outcome;
 
 static constexpr double kLeastSlice = 3;   // seconds that a group gets at a time
-static constexpr double kFinalSeconds = 8; // of a slice, to measure finalists at length
+static constexpr double kFinalSeconds = 8; // share of a slice in seconds, for long measurements of
+                                           // finalists
 static constexpr int64_t kCollectedAtOnce = 8;
 
 std::string machineName() {
@@ -117,8 +118,8 @@ llvm::Error Tuner::keepExtracted(GroupTuning &work) {
   return records.addMachine(work.blank, planned.machine);
 }
 
-/// What is known of the group from records, and what its default choice costs, as the program that
-/// is `ready`, if any.
+/// Reads what records know of the group, and measures its default choice, by the program that is
+/// `ready`, if any.
 llvm::Error Tuner::prepare(GroupTuning &work, trial::Program *ready) {
   doing = "measuring '" + work.names.front() + "' as it is";
   Record &blank = work.blank;
@@ -253,7 +254,7 @@ llvm::Error Tuner::tune(GroupTuning &work, double seconds) {
   auto &[subject, base] = *beside;
   for (auto choice = first; choice; choice = work.search->next()) {
     say();
-    if (isOver()) // of trials or of time: what trials found is confirmed all the same
+    if (isOver()) // trials or time ran out: candidates found so far are confirmed all the same
       break;
     if (llvm::Error error = explore(work, *subject, *base, *choice))
       return error;
@@ -346,7 +347,7 @@ llvm::Error Tuner::search() {
   return llvm::Error::success();
 }
 
-/// At which sizes a group is measured; of several, what it costs is that of the largest.
+/// Sets the sizes at which a group is measured; the cost of several is that of the largest.
 void Tuner::setSizes(GroupTuning &work) const {
   work.sizes = options.sizes;
   std::vector<Instance> instances = instancesOf(options.over, work.key.symbols);
@@ -455,7 +456,7 @@ llvm::Expected<std::string> tune(const ModelSource &source, const CompileOptions
       measured.sizes.try_emplace(size.getName().str(), cast<IntegerAttr>(size.getValue()).getInt());
   CompileOptions groups = compile;
   groups.progress = nullptr;
-  groups.costModel = nullptr; // of a group alone the choice is given
+  groups.costModel = nullptr; // a lone group is given its choice
   Tuner tuner(**planned, groups, measured, **records, compile.costModel.get());
   OwningOpRef<ModuleOp> imported;
   if (options.plans.areTuned) {

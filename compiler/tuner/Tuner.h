@@ -10,7 +10,7 @@
 
 namespace heddle::tuner {
 
-/// Of a search over whole plans (plans/PlanTuner.h).
+/// Options of a search over whole plans (plans/PlanTuner.h).
 struct PlanOptions {
   bool areTuned = false;
   std::string strategy = "annealing"; // or "evolution"
@@ -24,20 +24,20 @@ struct TuneOptions {
   int64_t trials = 0;       // candidates and plans to try at most; 0: as many as the time allows
   double seconds = 300;     // for all
   int64_t collected = 0;    // if not 0, no search: so many drawn candidates of each group are timed
-  double trialSeconds = 20; // that one candidate may take
+  double trialSeconds = 20; // limit of one candidate
   uint64_t seed = 0;
-  int64_t candidates = 8; // of each group that a cost model judges are measured at most
-  std::map<std::string, int64_t> sizes; // at which symbols are measured, else at typical ones
-  Over over;                            // of these symbols, all of the sizes instead
+  int64_t candidates = 8;               // most measured in each group that a cost model judges
+  std::map<std::string, int64_t> sizes; // measured sizes of symbols, else typical ones
+  Over over;                            // symbols to measure at all of these sizes instead
   PlanOptions plans;
   std::string model; // the file's name, which records keep
   /// Told what goes on and how much of the whole is done; true ends the tuning.
   std::function<bool(llvm::StringRef what, double fraction)> progress;
 };
 
-/// What was found, as JSON (docs/guide/tune.md). `compile.recordsPath` is the file of records, and
-/// `compile.costModel` says which candidates are worth a measurement, or is null. The process must
-/// have no other threads.
+/// Tunes the model and returns the findings as JSON (docs/guide/tune.md). `compile.recordsPath` is
+/// the file of records, and `compile.costModel` says which candidates are worth a measurement, or
+/// is null. The process must have no other threads.
 llvm::Expected<std::string> tune(const ModelSource &source, const CompileOptions &compile,
                                  const TuneOptions &options);
 

@@ -107,7 +107,7 @@ protected:
     return Favourites(all, base, {count, 2e-4});
   }
 
-  /// What is measured of so many.
+  /// The candidates that are measured, of at most `count`.
   std::vector<std::string> led(const Says &logarithm, int64_t count) {
     Search search({&tile, &flat}, base, 2, 1);
     search.tell(base, 1);
@@ -127,14 +127,14 @@ protected:
 TEST_F(LedSearches, MeasureWhatTheModelFindsFastest) {
   std::vector<std::string> texts = led(truth, 3);
   ASSERT_GE(texts.size(), 2u);
-  EXPECT_EQ(texts[0], "flat@1 chunk=1"); // of which the model says nothing
+  EXPECT_EQ(texts[0], "flat@1 chunk=1"); // the model does not score it
   EXPECT_EQ(texts[1], "tile@1 m=8 n=32");
   EXPECT_LE(texts.size(), 1u + 3u);
   EXPECT_EQ(highest, 2);
 }
 
 TEST_F(LedSearches, EndWhereNothingIsToBeGained) {
-  // Of a model that is right, little is expected once its favourite is known.
+  // A right model leaves little to expect once its favourite is known.
   EXPECT_LT(led(truth, 100).size(), 31u);
   // One that finds all others much slower is believed.
   auto texts = led([](double m, double n) { return m == 4 && n == 8 ? 0.0 : 2.0; }, 100);

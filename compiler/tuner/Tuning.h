@@ -15,7 +15,7 @@
 
 namespace heddle::tuner {
 
-/// Where it is measured, for the reader of records: "znver4, 2 threads".
+/// Name of this machine, for the reader of records: "znver4, 2 threads".
 std::string machineName();
 
 class Tuner {
@@ -34,7 +34,7 @@ public:
   // The search over plans shares the time, the steps and what is known.
   double elapsed() const { return std::chrono::duration<double>(Clock::now() - begin).count(); }
   double left() const { return options.seconds - elapsed(); }
-  /// Of the whole, by the time or the trials.
+  /// Share of the whole that is done, by time or by trials.
   double done() const {
     double ofTrials = options.trials > 0 ? double(trials) / double(options.trials) : 0;
     return std::min(1.0, std::max(elapsed() / options.seconds, ofTrials));
@@ -98,7 +98,7 @@ private:
 
   Clock::time_point begin = Clock::now();
   std::string ended = "done";
-  Json plans; // what a search over plans has found
+  Json plans; // findings of a search over plans
 };
 
 } // namespace heddle::tuner

@@ -160,7 +160,7 @@ Fit Card::fit(ArrayRef<Operation *> ops) const {
   for (Operation *op : ops)
     if (decides(op) && !dtypeRefusal(*this, op).empty())
       return Fit::No;
-  // What is before never gets a place by growing; an op after may yet lead to a named one.
+  // An op before the nest never gets a place by growing; an op after may yet lead to a named one.
   if (!hasPrologue && prologueOf(ops))
     return Fit::No;
   if (!hasEpilogue && epilogueOf(ops))

@@ -30,12 +30,12 @@ struct Card {
   std::vector<Key> keys;          // each deciding op of a group must match one of them
   std::vector<Key> nests;         // or: the whole of a group must match one of them
   bool readsThroughMoves = false; // ops that only move elements are no part of the nest
-  const mechanism::Mechanism *mechanism = nullptr; // that @schedule names
+  const mechanism::Mechanism *mechanism = nullptr; // named by @schedule
   std::string source, code;        // of a kernel: its file, "" for the card itself, and the text
-  int64_t reductions = 0;          // that a kernel of rows is written for
-  std::string nestText;            // of its example, for a kernel of a nest: mechanism::Nest::str
+  int64_t reductions = 0;          // number of reductions that a kernel of rows is written for
+  std::string nestText;            // the example's, for a kernel of a nest: mechanism::Nest::str
   std::optional<bool> readsParts;  // whether a product of the group is read in parts; none: any
-  std::vector<std::string> dtypes; // of the deciding ops; empty for any
+  std::vector<std::string> dtypes; // the deciding ops' types; empty for any
   std::map<std::string, int64_t> least, most;  // guards on extents, by letter
   std::vector<Knob> knobs;                     // in the order of the arguments
   bool hasPrologue = true, hasEpilogue = true; // whether other ops may be before, after
@@ -43,7 +43,7 @@ struct Card {
   std::string text, hash;
   bool isBuiltIn = false;
   mlir::OwningOpRef<mlir::ModuleOp> module;
-  mlir::func::FuncOp example; // of the module, or null
+  mlir::func::FuncOp example; // the module's, or null
 
   const Knob *knob(llvm::StringRef name) const;
   /// "" if these are knobs of the card, with values of their domains, else why not.
@@ -51,7 +51,7 @@ struct Card {
   /// The knobs with the values that are worth a trial: for one worker, those that only share the
   /// work among workers have the one that they are written with.
   std::vector<Knob> knobsFor(int64_t workers) const;
-  /// What @example computes, operands first, without constants.
+  /// The ops of @example, operands first, without constants.
   llvm::SmallVector<mlir::Operation *> exampleOps() const;
   /// How these ops, operands first, stand to the card's nests: what the partitioner grows by.
   /// No for a card without nests.
@@ -59,7 +59,7 @@ struct Card {
   /// "" when the card is for this group, else why not. Its target, and what it needs besides, a
   /// library or a compiler, are not asked.
   std::string refusal(graph::GroupOp group) const;
-  /// The same of ops, operands first.
+  /// As above, for ops, operands first.
   std::string refusal(llvm::ArrayRef<mlir::Operation *> ops) const;
 
   /// The loops of ops as this card sees them.

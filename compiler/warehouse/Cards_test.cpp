@@ -62,7 +62,7 @@ protected:
     std::ofstream(path.c_str()) << text.str();
     return path.str().str();
   }
-  /// What the loader says of the card in which `part` stands `with` in its place.
+  /// The loader's complaint about the card with `with` in place of `part`.
   std::string problemOf(StringRef part, StringRef with) {
     auto card = warehouse::parseCard(context, replaced(kCard, part, with), "x.mlir");
     return card ? "" : llvm::toString(card.takeError());

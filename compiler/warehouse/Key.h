@@ -36,12 +36,12 @@ public:
   static llvm::Expected<Key> parse(llvm::StringRef text);
   /// `why` says at which loop the attempt that came farthest ended.
   std::optional<Extents> match(const graph::LoopNest &nest, std::string *why = nullptr) const;
-  /// Of the nest of a subgraph (graph::nestOf), by PluS's rules (Wu et al., USENIX ATC 2025, 4.2).
-  /// Full: every loop of the key is there with the ops that the key names, and all others are
+  /// Fit of the nest of a subgraph (graph::nestOf), by PluS's rules (Wu et al., USENIX ATC 2025,
+  /// 4.2). Full: every loop of the key is there with the ops that the key names, and all others are
   /// trivial. Partial: 1. where the key has a reduction there may be a parallel loop, which may
   /// still become one; 2. where it has a parallel loop there is one; 3. a loop has no more children
-  /// than in the key; 4. all ops that are not trivial are the key's.
-  /// `why` is what keeps it from being full.
+  /// than in the key; 4. all ops that are not trivial are the key's. `why` is what keeps it from
+  /// being full.
   Fit fit(const graph::LoopNest &nest, Extents *extents = nullptr,
           std::string *why = nullptr) const;
   const std::string &str() const { return text; }

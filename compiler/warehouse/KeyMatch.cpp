@@ -23,7 +23,7 @@ public:
   explicit Matcher(Mode mode, bool explains = false) : mode(mode), explains(explains) {}
 
   bool matchNest(KeyLoops keys, const LoopNest &nest, Extents &extents);
-  /// Where the attempt that came farthest ended, and why.
+  /// Why, and where, the attempt that came farthest ended.
   const std::string &reason() const { return farthest; }
 
 private:
@@ -72,7 +72,7 @@ bool Matcher::fail(llvm::function_ref<std::string()> why) {
 
 static constexpr int64_t kStepLimit = 100'000;
 
-/// In a loop that reduces, `max` is the reduction.
+/// Whether the op is trivial; `max` and `min` are the reduction of a loop that reduces.
 static bool isTrivialIn(Loop::Kind kind, StringRef op) {
   return graph::isTrivial(op) && (kind == Loop::Kind::Parallel || (op != "max" && op != "min"));
 }

@@ -6,7 +6,7 @@
 
 namespace heddle::warehouse {
 
-/// What follows the path in the message that refuses this text; "" when it may be parsed.
+/// The part after the path of the message that refuses this text; "" if it may be parsed.
 std::string limitProblem(llvm::StringRef text);
 
 } // namespace heddle::warehouse

@@ -226,7 +226,7 @@ private:
 
   /// Ops that a kernel may be made of, in one block. Their nest can be taken.
   void checkExample(func::FuncOp example) {
-    auto isTensor = [](Type type) { // of numbers
+    auto isTensor = [](Type type) { // a tensor of numbers
       auto tensor = dyn_cast<RankedTensorType>(type);
       return tensor && !isa<graph::ListType>(tensor.getElementType()) &&
              !graph::isString(tensor.getElementType());

@@ -242,7 +242,7 @@ private:
   Card &card;
   transform::KernelOp call;
   Problems problems;
-  std::optional<mechanism::Nest> nest; // of the example
+  std::optional<mechanism::Nest> nest; // the example's
   int64_t lanes = 0;
 };
 } // namespace

@@ -16,7 +16,7 @@ namespace heddle::warehouse {
 
 void registerDialects(DialectRegistry &registry) {
   registry.insert<transform::TransformDialect, func::FuncDialect, graph::GraphDialect>();
-  // What kernels are written in.
+  // Dialects that kernels are written in.
   registry
       .insert<arith::ArithDialect, cf::ControlFlowDialect, math::MathDialect, memref::MemRefDialect,
               program::ProgramDialect, scf::SCFDialect, vector::VectorDialect>();
@@ -130,7 +130,7 @@ std::vector<Offer> Warehouse::offer(graph::GroupOp group) const {
   for (const Card &card : all) {
     auto gone = withdrawn.find(card.name);
     std::string refusal = card.refusal(group);
-    // That it is not for the group is the better reason.
+    // The card's own refusal is the better reason.
     if (refusal.empty() && gone != withdrawn.end())
       refusal = gone->second;
     offers.push_back({&card, std::move(refusal)});

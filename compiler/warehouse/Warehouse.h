@@ -49,10 +49,10 @@ public:
 
 private:
   std::vector<Card> all;
-  std::map<std::string, std::string> withdrawn; // by name, with the reason
+  std::map<std::string, std::string> withdrawn; // reasons, by name
 };
 
-constexpr int64_t kMaxCardBytes = 1 << 20; // of a card, and of a kernel's source
+constexpr int64_t kMaxCardBytes = 1 << 20; // limit of a card, and of a kernel's source
 
 /// The text of a card's file.
 llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> readCard(llvm::StringRef path);

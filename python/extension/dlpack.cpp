@@ -45,7 +45,7 @@ constexpr const char *kName = "dltensor", *kVersionedName = "dltensor_versioned"
 struct Row {
   int32_t dtype;
   DataType type;
-  int numpy; // what has as many bits, where NumPy lacks it
+  int numpy; // NumPy's type of as many bits, if it lacks the type
 };
 constexpr Row kTypes[] = {
     {HEDDLE_FLOAT32, {2, 32, 1}, NPY_FLOAT},

@@ -11,7 +11,7 @@
 namespace heddle::python {
 namespace {
 
-/// By NumPy's numbers of types, which are the same in all of its versions; 0: none of ours.
+/// Types by NumPy's numbers, which are the same in all of its versions; 0: none of ours.
 constexpr int32_t kOfNumpy[] = {
     HEDDLE_BOOL,      HEDDLE_INT8,
     HEDDLE_UINT8,     HEDDLE_INT16,

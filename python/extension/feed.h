@@ -19,8 +19,8 @@ struct Value {
   bool isMap = false;
 };
 
-/// What tensors point into: objects of Python, and memory of ours. Made and destroyed with Python's
-/// lock; what it holds stays as it is while a run does without.
+/// Owner of the memory of tensors: objects of Python, and memory of ours. Made and destroyed with
+/// Python's lock; its content stays as it is while a run does without.
 class Keep {
 public:
   Keep() = default;
@@ -31,7 +31,7 @@ public:
     objects.push_back(std::move(object));
     return objects.back().get();
   }
-  /// What a tensor that was just fed points into, or NULL.
+  /// The object that holds the tensor that was just fed, or NULL.
   PyObject *last() const { return objects.empty() ? nullptr : objects.back().get(); }
   template <typename T> T *block(size_t count) {
     size_t bytes = (count ? count : 1) * sizeof(T);

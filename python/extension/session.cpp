@@ -220,7 +220,7 @@ bool hasShape(const Value &value, const heddle_tensor_t &place, const heddle_ten
 
 /// Memory of the caller's for some results: {name: buffer}.
 struct Places {
-  std::vector<heddle_tensor_t> tensors; // of the places, as they were given; none without `out`
+  std::vector<heddle_tensor_t> tensors; // as they were given; none without `out`
   std::vector<PyObject *> objects; // NULL where the runtime allocates; the dict's copy holds them
   Ref held;
 

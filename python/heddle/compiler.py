@@ -26,7 +26,7 @@ KINDS = {".so": "so", ".o": "o", ".h": "h", ".ll": "ll", ".s": "asm", ".c": "c",
 
 
 class Compiled(library.Held):
-    """What one compilation made: write it to files, ask it for its plan and report."""
+    """The result of one compilation: write it to files, ask it for its plan and report."""
 
     def __init__(self, make, threads=None):
         """`make()`: the handle of C, when it is first asked for."""
@@ -48,7 +48,7 @@ class Compiled(library.Held):
         call("heddle_compiled_write", self._handle, kind.encode(), os.fsencode(path))
 
     def text(self, kind):
-        """What `write` would write, as text."""
+        """The text of the file that `write` would write."""
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "text")
             self.write(path, kind)
@@ -66,7 +66,7 @@ class Compiled(library.Held):
 
     @property
     def kept(self):
-        """Where the artefact is in the cache, and the files of its external data; or None."""
+        """The artefact's path in the cache, and the files of its external data; or None."""
         text = ctypes.c_void_p()
         call("heddle_compiled_kept", self._handle, ctypes.byref(text))
         try:
@@ -345,7 +345,7 @@ def _made(model, given, failures):
 
 
 def _finished(compiled, output, threads, load):
-    """What `compile` returns: the module in this process, or the one in the file `output`."""
+    """The result of `compile`: the module in this process, or the one in the file `output`."""
     if output is not None:
         compiled.write(output)
     if not load:

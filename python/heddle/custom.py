@@ -37,7 +37,7 @@ class _Op(ctypes.Structure):
 
 @dataclass(frozen=True)
 class TensorType:
-    """What a shape function sees of an input, and says of a result."""
+    """The type of an input or a result, in a shape function."""
 
     dtype: np.dtype
     shape: tuple

@@ -31,8 +31,8 @@ from .options import CompileOptions
 
 
 class Error(Exception):
-    """What Heddle says about a failure; the base of all below. `code` is the exit status of a
-    command that ends with it."""
+    """A failure of Heddle; the base of all below. `code` is the exit status of a command that
+    ends with it."""
 
     code = 5
 
@@ -184,7 +184,7 @@ FOLDERS = (HERE / "lib", HERE.parents[1] / "build" / "release" / "lib")
 
 
 WHOLE, LIGHT = "libheddle.so", "libheddle_runtime.so"
-# What WHOLE alone has.
+# Prefixes of functions that WHOLE alone has.
 COMPILER = ("heddle_compile", "heddle_text", "heddle_cost", "heddle_reference")
 
 
@@ -198,7 +198,7 @@ def get_include():
 
 
 def candidates(name=WHOLE):
-    """Where a library may be, best first. The last one is left to the system's loader."""
+    """Possible paths of a library, best first. The last one is left to the system's loader."""
     chosen = os.environ.get("HEDDLE_LIBRARY")
     return [chosen] if chosen else [*(folder / name for folder in FOLDERS), name]
 

@@ -8,7 +8,7 @@ from .library import call, check_file
 
 
 def cost_features(records, target=None, threads=None):
-    """What the file of tuning records has measured, as the JSON of docs/spec/features.md."""
+    """Measurements in the file of tuning records, as the JSON of docs/spec/features.md."""
     check_file(records, "records")
     text = ctypes.c_void_p()
     call("heddle_cost_features", os.fsencode(records), target.encode() if target else None,

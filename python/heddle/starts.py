@@ -109,13 +109,13 @@ def _cache_folder(given):
 
 
 def _state(path):
-    """What changes when somebody writes to the file, or puts another one in its place."""
+    """State of the file, which changes if it is written to or replaced."""
     about = os.stat(path)
     return [about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns]
 
 
 def _machine():
-    """What "host" and all threads mean."""
+    """Identity of the machine: the meaning of "host" and of all threads."""
     with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
         first = file.read().split("\n\n", 1)[0].splitlines()
     return [[line for line in first if not line.startswith(("cpu MHz", "bogomips", "BogoMIPS"))],

@@ -61,7 +61,7 @@ Machine machineOf(const heddle_simulator_machine_t &given) {
 struct Event {
   double time;
   int32_t node, to;                          // `to`: -1 if the kernel finishes
-  bool operator<(const Event &other) const { // of a heap whose first element is the next event
+  bool operator<(const Event &other) const { // a heap begins with the next event
     return time != other.time ? time > other.time
                               : (node != other.node ? node > other.node : to > other.to);
   }

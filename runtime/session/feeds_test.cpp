@@ -10,7 +10,7 @@ struct Feeds : testing::Test {
   std::vector<heddle_tensor_t> inputs = {tensorOver(x, {2, 4}), tensorOver(z, {2})};
   std::vector<heddle_tensor_t> outputs = {tensorOver(y, {})};
 
-  /// What run says; it must be the caller's mistake.
+  /// The message of a run that must be the caller's mistake.
   std::string mistake() {
     heddle_code_t code;
     std::string message = session.run(inputs, outputs, &code);

@@ -66,7 +66,7 @@ static void add(Cases &cases, const string &name, const string &type,
                    std::move(runs), std::move(groups)});
 }
 
-/// What is between the products.
+/// Cases of ops between the products.
 static void addMiddles(Cases &cases, const string &type) {
   auto addMiddle = [&](const string &name, std::function<Value(Builder &, Value)> logits,
                        Fill fill = Fill()) {
@@ -119,7 +119,7 @@ static void addVersions(Cases &cases, const string &type) {
                               {"when": {"s": 8, "t": 20}, "knobs": {"m": 2, "n": 32}}])";
 }
 
-/// What follows the softmax.
+/// Cases of ops after the softmax.
 static void addEnds(Cases &cases, const string &type) {
   auto inputs = [](Builder &b) {
     return Values{b.input("b, 3, s, 16"), b.input("b, 3, 16, t"), b.input("b, 3, t, 20")};

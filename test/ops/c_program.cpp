@@ -20,7 +20,7 @@ struct Head {
   int32_t dtype, rank;
 };
 
-/// What is known only in the run: as much as no case needs.
+/// Bytes for sizes known only at run time: as much as no case needs.
 constexpr int64_t kMore = 1 << 20;
 } // namespace
 

@@ -88,10 +88,10 @@ struct Case {
   std::function<void(Model &)> build;
   std::vector<Sizes> runs;
   std::map<std::string, int64_t> groups = {};     // how many of some kinds it becomes
-  std::string card = "";                          // that its convolutions have to take
-  std::map<std::string, int64_t> knobs = {};      // of that card
+  std::string card = "";                          // card that its convolutions have to take
+  std::map<std::string, int64_t> knobs = {};      // knobs of that card
   bool takesWeights = false;                      // as inputs, known only at run time
-  std::string versions = "";                      // of that card's groups, as a plan has them
+  std::string versions = "";                      // versions of its groups, as in a plan
   std::map<std::string, int64_t> thresholds = {}; // as a plan has them
   bool inPlace = false;                           // results take the place of inputs of their types
 };

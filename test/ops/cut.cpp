@@ -7,7 +7,8 @@ namespace heddle::ops {
 
 using std::string;
 
-/// Of sums in which large numbers cancel each other, but for one that should not be in it.
+/// Tolerance of sums in which large numbers cancel each other, but for one that should not be in
+/// it.
 static const Tolerance kOfExtremes = {1e-4, 0.05};
 
 static const std::vector<Sizes> kRuns = {
@@ -16,7 +17,8 @@ static const std::vector<Sizes> kRuns = {
     {{"m", 0}, {"k", 5}, {"n", 3}},     {{"m", 5}, {"k", 0}, {"n", 3}},
     {{"m", 64}, {"k", 64}, {"n", 0}}};
 
-/// Of the shape of x: what is below (`comparison` less_equal, of columns with rows) or above.
+/// Mask in the shape of x of the elements below (`comparison` less_equal, of columns with rows) or
+/// above.
 static Value side(Model &m, Value x, const string &type, const string &comparison, int64_t shift) {
   Value row = m.op("iota", {}, "axis = 0", type), column = m.op("iota", {}, "axis = 1", type);
   row = m.op("add", {row, m.broadcastTo(m.scalar("i64", static_cast<double>(shift)), row)});

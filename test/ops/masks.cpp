@@ -8,7 +8,7 @@ namespace heddle::ops {
 using std::string;
 
 namespace {
-/// Of 2 heads of 24: rows and columns of the scores as sizes, and what the masks are made of.
+/// Scores of 2 heads of 24: rows and columns as sizes, and the parts of masks.
 struct Scores {
   Model &m;
   string rows, columns;
@@ -144,7 +144,7 @@ void addMasks(Cases &cases) {
   });
   add(cases, "of keys, at random", given("[b, 1, 1, t]"));
   add(cases, "of scores, at random", given("[b, 1, s, t]"));
-  // What is hidden decides where it is large enough, or makes NaN.
+  // Added numbers decide if they are large enough, or make NaN.
   add(cases, "causal, -5 added", added(0, -5));
   add(cases, "causal, -1e4 added to as large scores", added(0, -1e4),
       {Fill::range(-900, 900), Fill(), Fill(), 1e-2});

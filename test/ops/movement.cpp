@@ -127,7 +127,7 @@ static void addPads(const Adder &add, const string &type) {
                     string("low = #graph.dims<0, 40>, high = #graph.dims<0, 39>, mode = \"") +
                         mode + "\""));
   });
-  // What a row adds is read once for all lanes, of rows inside alone.
+  // Values of a row are read once for all lanes, of rows inside alone.
   add("pad of rows", {{{"n", 3}, {"m", 17}}, {{"n", 16}, {"m", 40}}}, [=](Model &m) {
     Value x = m.input(type + "[n, m]"), row = m.input(type + "[n, 1]");
     Value value = m.input(type + "[]"), y = m.op("min", {x, m.broadcastTo(row, x)});
@@ -166,7 +166,7 @@ static void addDynamicMoves(const Adder &add, const string &type) {
   });
 }
 
-/// What is read along one axis, or not along the last, with ops on it.
+/// Reads along one axis, or not along the last, with ops on them.
 static void addSquares(Cases &cases, const string &type) {
   std::vector<Sizes> runs = {{{"n", 3}, {"m", 47}}, {{"n", 1}, {"m", 16}}, {{"n", 2}, {"m", 0}}};
   auto add = [&](const string &name, std::function<void(Model &)> build) {
@@ -194,7 +194,7 @@ static void addSquares(Cases &cases, const string &type) {
     Value x = joined({32, 7, 0, 16}), y = joined({32, 7, 0, 16}), z = joined({39, 16});
     Value product = m.op("mul", {x, m.broadcastTo(m.input(type + "[55]"), x)});
     m.output(m.op("tanh", {m.op("add", {product, y})}));
-    // Of f16 the reference rounds the product, which the sum may cancel.
+    // The reference rounds the product of f16, which the sum may cancel.
     m.output(m.op("add", {product, z}), Tolerance::close(m.element(type), 30));
   });
   add("of slices", [=](Model &m) {

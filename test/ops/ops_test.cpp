@@ -254,7 +254,7 @@ bool isClose(double expected, double found, const Tolerance &tolerance) {
          tolerance.absolute + tolerance.relative * std::fabs(expected);
 }
 
-/// What differs between a result and what the interpreter says; empty when nothing does.
+/// Compares a result with the interpreter's; returns the difference, empty if there is none.
 std::string compare(const reference::Tensor &expected, const heddle_tensor_t &found,
                     const Tolerance &tolerance) {
   SmallVector<int64_t> shape(found.dims, found.dims + found.rank);
@@ -466,7 +466,7 @@ private:
   Case test;
 };
 
-/// Where AddressSanitizer judges, it does: an input of fewer bytes than its sizes say.
+/// AddressSanitizer judges, if it is on: an input of fewer bytes than its sizes say.
 class ShortInputTest : public testing::Test {
 public:
   void TestBody() override {

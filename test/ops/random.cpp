@@ -25,7 +25,7 @@ public:
     for (int i = 0; i < steps; ++i)
       if (Value value = step())
         pool.push_back(value);
-    // What nothing uses, and some of the others.
+    // Outputs are all unused values, and some of the others.
     for (Value value : pool)
       if (value.getDefiningOp() && (value.use_empty() || below(6) == 0))
         m.output(value, {2e-5, 2e-5});

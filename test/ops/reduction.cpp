@@ -144,7 +144,7 @@ static void addLongRows(Cases &cases, const string &type) {
   }
 }
 
-/// What softmax, its logarithm and normalisations make of rows that are shorter than a vector.
+/// Softmax, its logarithm and normalisations of rows that are shorter than a vector.
 static void addShortRows(Cases &cases, const string &type) {
   for (const char *length : {"2", "5", "10", "16", "17"}) {
     string full = type + "[2, n, " + length + "]";

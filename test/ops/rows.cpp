@@ -105,7 +105,7 @@ llvm::Expected<Tensors> runOracle(ModuleOp module, uint64_t seed, const Tensors 
 }
 
 namespace {
-/// What the models of this file are made of.
+/// Builders of the models of this file.
 struct Rows {
   Model &m;
 

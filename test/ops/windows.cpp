@@ -202,7 +202,7 @@ static void addPools(Cases &cases) {
                                                                    {{"n", 3}, {"h", 16}, {"w", 1}}}
                                               : std::vector<Sizes>()});
       }
-  // What a row adds is read once for all lanes, of rows inside alone.
+  // Values of a row are read once for all lanes, of rows inside alone.
   cases.push_back({"pool/of rows",
                    [](Model &m) {
                      Value x = m.input("f32[n, 2, 9, 40]"), row = m.input("f32[n, 2, 9, 1]");

@@ -57,7 +57,7 @@ class Dialect:
 
     @property
     def folder(self):
-        """Where its .td files are."""
+        """The folder of its .td files."""
         return Path("compiler") / self.name
 
     @property
@@ -67,7 +67,7 @@ class Dialect:
 
     @property
     def prefix(self):
-        """What the names of its definitions begin with."""
+        """The prefix of its definitions' names."""
         return self.name.capitalize()
 
 

@@ -15,7 +15,7 @@ LOWER_SNAKE = re.compile(r"[a-z_][a-z0-9_]*$")
 
 
 def problem_of(path):
-    """What is wrong with the name of a source, or None."""
+    """The fault of a source's name, or None."""
     for part in (*path.parts[:-1], path.stem):
         if part.lower() in EMPTY_WORDS:
             return f"'{part}' says nothing of what is inside; name the one thing in it"

@@ -91,7 +91,7 @@ class Row:
         return self.keyword.split("=")[0]
 
     def text(self, language=None):
-        """What it is, to readers of one language, or of all."""
+        """The description for readers of one language, or of all."""
         lines = [re.fullmatch(r"(?:(C|Python): )?(.*)", line).groups()
                  for line in self.about.splitlines()]
         if language is None:
@@ -204,7 +204,7 @@ def page(listed):
 
 
 def texts(root):
-    """What the table makes: {path: text}."""
+    """The files that the table makes: {path: text}."""
     listed = rows(root)
     return {HEADER: header(root, listed), STRUCTURE: structure(listed),
             FUNCTION: function(root, listed), PAGE: page(listed)}

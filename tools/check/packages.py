@@ -33,7 +33,7 @@ def _defined(tree):
 
 
 def public_names(root, module):
-    """What may be imported from a public module, its public modules left out."""
+    """Names to import from a public module, without its public modules."""
     tree = _tree(_source(root, module))
     for node in tree.body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":

@@ -1,7 +1,7 @@
-"""What is known is known in one place: checks that no other file repeats it.
+"""Places: checks that no other file repeats a fact that has its place.
 
 - The version of clang, LLVM and MLIR is in cmake/llvm-version.
-- What a mechanism can do is in its row (compiler/mechanism). No other folder of compiler/ decides
+- A mechanism's abilities are in its row (compiler/mechanism). No other folder of compiler/ decides
   by the name of one: it compares rows, or asks for a property of the row.
 - How many operations or bytes a machine does in a second is in compiler/program/Machine.h.
 """

@@ -35,7 +35,7 @@ DIFF_LINES = 6
 
 @dataclasses.dataclass
 class Compilation:
-    """What a model became for a target: its plan, and the digest of its object or the message of
+    """A model compiled for a target: its plan, and the digest of its object or the message of
     the compiler that refused it."""
     plan: str
     digest: str
@@ -128,7 +128,7 @@ def compile_with(commit, paths, targets):
 
 
 def difference(before, after):
-    """What differs between two compilations, as lines; none where they are equal."""
+    """Differences between two compilations, as lines; none if they are equal."""
     if before == after:
         return []
     if not before.plan or not after.plan:
@@ -163,7 +163,7 @@ def compare(commit, name, paths, targets):
 
 
 def git(*arguments):
-    """What git prints, or None where it fails."""
+    """The output of git, or None if it fails."""
     done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True,
                           check=False)
     return None if done.returncode else done.stdout.strip()

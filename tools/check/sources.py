@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-# Of clang, LLVM and MLIR.
+# Version of clang, LLVM and MLIR.
 LLVM = (ROOT / "cmake/llvm-version").read_text(encoding="utf-8").strip()
 
 

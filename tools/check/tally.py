@@ -47,7 +47,7 @@ def count(report, status):
 
 
 def compilations(folder):
-    """What the compiler cache says of this run's compilations; '' where none was asked of it."""
+    """The compiler cache's summary of this run's compilations; '' if it was not used."""
     log = folder / "ccache.log"
     if not log.exists():
         return ""
@@ -87,7 +87,7 @@ def main(folder, suites):
 
 
 def kept_runs():
-    """What was kept of the runs of this build folder, the oldest first."""
+    """Records of the runs of this build folder, the oldest first."""
     if not TIMES.exists():
         return []
     return [json.loads(line) for line in TIMES.read_text(encoding="utf-8").splitlines()]

@@ -72,7 +72,7 @@ def functions(text):
 
 
 def assembly(text):
-    """What surrounds the first products of two vectors."""
+    """Lines around the first product of two vectors."""
     lines = [line for line in text.splitlines() if not line.lstrip().startswith((".", "#"))]
     first = next(i for i, line in enumerate(lines) if "vfmadd" in line)
     return lines[max(0, first - SHOWN // 2):first + SHOWN // 2]

@@ -1,6 +1,7 @@
 """Words: comments, pages and messages use the terms of the field, as the table says.
 
-A phrase of the table is a complaint, with the term to use instead.
+A phrase of the table is a complaint, with the term to use instead. So is a comment of C++ or
+TableGen that begins with a word that stands for a noun or leaves the subject out.
 """
 
 import re
@@ -21,17 +22,37 @@ TERMS = {re.compile(phrase): term for phrase, term in {
         "pip install build/wheel/heddle-*.whl; what PyPI calls heddle is another project's",
     r"\bopen sizes?\b": "dynamic size",
 }.items()}
+OPENING = re.compile(
+    r"\s*//[/!]? (What|Of|Where|Which|That|By|Likewise|The same|In(?! place))\b")
+COMMENTED = (".cpp", ".c", ".h", ".td", ".inc")
+# Prefixes of paths that the rule of openings does not hold for yet.
+PENDING = ("compiler/lower/", "compiler/partition/", "compiler/program/", "compiler/estimate/",
+           "compiler/pipeline/Planning", "compiler/plan/Chooser", "compiler/plan/DefaultChooser", "compiler/plan/Rematerialise")
+
+
+def openings(path, lines):
+    """Comments that begin badly: the first lines of blocks, each at its line."""
+    before = ""
+    for number, line in enumerate(lines, 1):
+        found = OPENING.match(line)
+        if found and before.find("//") != line.find("//"):
+            yield (f"{path}:{number}: a comment begins with '{found[1]}'; begin it with a verb or "
+                   "a noun, and name its subject")
+        before = line
 
 
 def check(root, files):
-    """Phrases of the table, each at its line."""
+    """Phrases of the table and bad openings of comments, each at its line."""
     problems = []
     for path in files:
         name = path.as_posix()
         if path.suffix not in SUFFIXES or name.startswith(LEFT_OUT):
             continue
         text = (Path(root) / path).read_text(encoding="utf-8", errors="replace")
-        for number, line in enumerate(text.splitlines(), 1):
+        lines = text.splitlines()
+        if path.suffix in COMMENTED and not name.startswith(PENDING):
+            problems += openings(path, lines)
+        for number, line in enumerate(lines, 1):
             for phrase, term in TERMS.items():
                 found = phrase.search(line)
                 if found:

@@ -95,7 +95,7 @@ static Samples measure(const Options &options, Runner &runner, Peer *peer) {
   }
 }
 
-/// What is wrong with our outputs, a line each.
+/// Errors of our outputs, a line each.
 static std::string disagreements(const Options &options, const Module &module, Runner &runner,
                                  Peer &peer) {
   runner.run();

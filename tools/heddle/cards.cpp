@@ -14,7 +14,7 @@ namespace heddle::cli {
 
 namespace {
 struct Options {
-  std::string name, model, group, output; // what the action is about
+  std::string name, model, group, output; // subjects of the action
   std::vector<std::string> paths;
   CompileOptions compile;
   int64_t count = 0, seconds = 0;

@@ -238,8 +238,8 @@ static std::string describeText(const Options &options, const Comparison &compar
   return text;
 }
 
-/// What the engines compute of each row of a ragged batch alone, as one padded batch. Rows without
-/// elements are ours: of many models no engine computes them.
+/// Runs each row of a ragged batch alone, and joins the engines' results into one padded batch.
+/// Rows without elements are ours: of many models no engine computes them.
 static void runRows(const Options &options, const Module &module, const PaddedModel &padded,
                     const Feeds &feeds, const Tensors &ours, Tensors *reference, Tensors *theirs,
                     Comparison &comparison) {
@@ -291,14 +291,14 @@ static int run(Options options) {
     return std::find(options.against.begin(), options.against.end(), engine) !=
            options.against.end();
   };
-  bool trains = !options.compile.training.empty(); // which ONNX Runtime does not
+  bool trains = !options.compile.training.empty(); // ONNX Runtime does not
   bool hasReference = isDefault || has("reference"),
        hasPeer = (isDefault && !trains) || has("onnxruntime");
   Module module = openModel(options.model, options.compile);
   Feeds feeds = makeFeeds(inputsOf(module), options.feeds, options.compile.ragged);
   printNotes(feeds.notes);
   Comparison comparison;
-  std::optional<PaddedModel> padded; // where rows are compared
+  std::optional<PaddedModel> padded; // set if rows are compared
   if (isRagged)
     padded.emplace(options.model, options.compile, module, feeds);
   std::unique_ptr<Peer> peer;

@@ -15,7 +15,7 @@ namespace {
 struct Options {
   std::string model, output, kind, planOutput;
   CompileOptions compile;
-  std::vector<std::string> variables; // of a derivative
+  std::vector<std::string> variables; // variables of a derivative
   std::string differentiated;
   bool isVerbose = false, isJson = false;
 };

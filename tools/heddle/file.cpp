@@ -68,7 +68,7 @@ std::string readFile(const std::string &path, int64_t maxBytes) {
     if (count < 0)
       failReading();
     content.append(buffer, static_cast<size_t>(count));
-    // Of a file that grows meanwhile, what it was.
+    // Stops at the limit if the file grows meanwhile.
     if (count == 0 || static_cast<int64_t>(content.size()) > maxBytes)
       return content;
   }

@@ -9,10 +9,10 @@
 
 namespace heddle::cli {
 
-constexpr int64_t kMaxTextBytes = 256 << 20;           // of a plan, an explanation, assembly
-constexpr int64_t kMaxTensorBytes = int64_t(64) << 30; // of an .npy or .pb file
+constexpr int64_t kMaxTextBytes = 256 << 20;           // limit of a plan, an explanation, assembly
+constexpr int64_t kMaxTensorBytes = int64_t(64) << 30; // limit of an .npy or .pb file
 
-/// Of a regular file; other kinds are refused, and never waited for.
+/// Reads a regular file; other kinds are refused, and never waited for.
 std::string readFile(const std::string &path, int64_t maxBytes = kMaxTextBytes);
 
 /// Through a temporary file beside `path`, which is then renamed. What is not a regular file, such

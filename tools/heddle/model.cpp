@@ -17,7 +17,7 @@
 namespace heddle::cli {
 
 namespace {
-/// What the parser checks of an option's value.
+/// Parser's check of an option's value.
 using Domain = std::function<void(Argument)>;
 
 const Domain any = [](Argument) {};

@@ -15,7 +15,7 @@ namespace heddle::cli {
 
 using Json = nlohmann::ordered_json;
 
-/// What a kind of heddle/compile_options.def is here.
+/// Types of the kinds of heddle/compile_options.def.
 namespace kinds {
 using Text = std::string; // "": not given
 using Path = std::string;
@@ -41,7 +41,7 @@ struct CompileOptions {
   bool showProgress = false;
   std::vector<std::string> customOps; // libraries, which are loaded when they are read
   std::vector<std::string> dims;      // as shapes, for single sizes
-  std::string trainingFile;           // of the recipe
+  std::string trainingFile;           // file of the recipe
 };
 
 /// The flags of one group.
@@ -79,7 +79,7 @@ public:
   Runner(const Runner &) = delete;
 
   void run();
-  /// Of the random numbers of the next run.
+  /// Seeds the random numbers of the next run.
   void seed(uint64_t number) { heddle_session_seed(session.get(), number); }
   std::vector<Tensor> outputs() const;
   heddle_memory_t memory() const { return heddle_session_memory(session.get()); }

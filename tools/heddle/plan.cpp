@@ -77,8 +77,8 @@ static bool isMade(const Json &said, const Json &made) {
   return std::equal(said.begin(), said.end(), made.begin(), isMade);
 }
 
-/// What the file says of groups and the plan that was carried out does not. `order`, `region` and
-/// `device` are carried out or refused; `key` is for readers.
+/// Differences of the file's groups from the plan that was carried out. `order`, `region`
+/// and `device` are carried out or refused; `key` is for readers.
 static std::vector<std::string> differencesOf(const Json &file, const Json &carriedOut) {
   std::vector<std::string> lines;
   const Json &made = groupsOf(carriedOut);
@@ -120,7 +120,7 @@ static int run(Options options) {
       print(options.output.empty() ? tableOf(plan) : options.output + "\n");
     return HEDDLE_OK;
   }
-  Json file = parseJson(readFile(options.checked)); // which the compiler has accepted
+  Json file = parseJson(readFile(options.checked)); // accepted by the compiler
   std::vector<std::string> lines = differencesOf(file, plan);
   if (options.isJson)
     print(Json{{"plan", options.checked}, {"fits", lines.empty()}, {"differences", lines}});

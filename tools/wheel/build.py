@@ -44,7 +44,7 @@ def patch(binary, names, *options):
 
 
 def copy_libraries(package):
-    """What libheddle and the programs need, into the package."""
+    """Copies libraries that libheddle and the programs need into the package."""
     libraries = needed(BUNDLE / "lib" / "libheddle.so") | needed(BUNDLE / "bin" / "heddle")
     for name, path in libraries.items():
         copy = package / "lib" / own_name(name)
@@ -56,7 +56,7 @@ def copy_libraries(package):
 
 
 def copy_cmake_package(package):
-    """What find_package(heddle) reads, and the library of it that the bundle has not got."""
+    """Copies the files of find_package(heddle), and its library that the bundle lacks."""
     with tempfile.TemporaryDirectory() as prefix:
         subprocess.run(["cmake", "--install", BUILT, "--prefix", prefix], check=True,
                        stdout=subprocess.DEVNULL)

@@ -18,7 +18,7 @@ struct Sum {
 
 /// Beyond it a sum of numbers may wrap.
 static constexpr int64_t kMostShift = int64_t(1) << 30;
-static constexpr int kDepth = 8; // of ops that are looked through
+static constexpr int kDepth = 8; // ops that are looked through
 
 static bool mayWrap(const Dim &shift) {
   return std::abs(shift.constant().value_or(0)) > kMostShift;
@@ -44,7 +44,7 @@ static std::optional<Sum> numbersAlong(ArrayRef<Dim> dims, size_t axis, ArrayRef
   return fromEnd == 2 ? Sum{1, 0, Dim(0)} : Sum{0, 1, Dim(0)};
 }
 
-/// Of an integer tensor that is broadcast to one whose last two dimensions are `matrix`.
+/// The sum that an integer tensor, broadcast to one whose last two dimensions are `matrix`, is.
 static std::optional<Sum> sumOf(Value value, ArrayRef<Dim> matrix, int depth = kDepth) {
   Type element = elementOf(value);
   if (depth == 0 || !(element.isSignlessInteger(32) || element.isSignlessInteger(64)))
@@ -81,7 +81,7 @@ static std::optional<Sum> sumOf(Value value, ArrayRef<Dim> matrix, int depth = k
   return Sum{x->rows + sign * y->rows, x->columns + sign * y->columns, shift};
 }
 
-/// Of a constant, all of whose matrices are equal.
+/// The band of a constant, all of whose matrices are equal.
 static std::optional<Band> bandOf(ConstantOp op) {
   constexpr int64_t kMostElements = int64_t(1) << 24;
   auto type = cast<RankedTensorType>(op.getType());

@@ -20,8 +20,9 @@ struct Band {
   }
 };
 
-/// Where a mask holds, in the last two dimensions and alike in all others; nullopt for other masks.
-/// Those that compare row numbers with column numbers are found, constants, and parts of both.
+/// The band on which a mask holds, in the last two dimensions and alike in all others; nullopt for
+/// other masks. Those that compare row numbers with column numbers are found, constants, and parts
+/// of both.
 std::optional<Band> bandOf(mlir::Value mask);
 
 /// The mask of these dimensions, from row and column numbers.

@@ -17,7 +17,7 @@ class BandTest : public testing::Test {
 protected:
   BandTest() { context.loadDialect<graph::GraphDialect, func::FuncDialect>(); }
 
-  /// Of %m, a mask of 4 x 5 or, with a batch of 3, of 3 x 4 x 5.
+  /// The band of %m, a mask of 4 x 5 or, with a batch of 3, of 3 x 4 x 5.
   std::optional<Band> bandOf(StringRef ops) {
     std::string text = ("func.func @main(%n: tensor<4x5xi64>) {\n"
                         "%i = graph.iota {axis = 0} : () -> tensor<4x5xi64>\n"

@@ -9,7 +9,7 @@ namespace heddle::graph {
 
 struct CutOut {
   mlir::OwningOpRef<mlir::ModuleOp> module; // one func @main around copies of the groups
-  llvm::SmallVector<mlir::Value> outside;   // what each argument of @main stands for
+  llvm::SmallVector<mlir::Value> outside;   // the value for each argument of @main
 
   mlir::func::FuncOp main() { return module->lookupSymbol<mlir::func::FuncOp>("main"); }
   /// The last one.

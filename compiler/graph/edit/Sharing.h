@@ -6,7 +6,7 @@
 
 namespace heddle::graph {
 
-/// Of a result of @main: an i64, the number of the input whose memory it may have.
+/// Attribute of a result of @main: an i64, the number of the input whose memory it may have.
 inline constexpr llvm::StringLiteral kShares = "graph.shares";
 
 /// Notes the pairs "new_state=state" of an output and an input at @main; says what is wrong with

@@ -6,11 +6,11 @@
 
 namespace heddle::graph {
 
-/// Of a constant: the name of the initializer that it is.
+/// Attribute of a constant: its initializer's name.
 inline constexpr llvm::StringLiteral kWeight = "graph.weight";
-/// Of such a constant: it holds the running mean or variance of a normalisation.
+/// Attribute of such a constant: it holds the running mean or variance of a normalisation.
 inline constexpr llvm::StringLiteral kStatistics = "graph.statistics";
-/// Of a result of @main: the name of the weight whose next value it is.
+/// Attribute of a result of @main: the name of the weight whose next value it is.
 inline constexpr llvm::StringLiteral kUpdates = "graph.updates";
 
 } // namespace heddle::graph

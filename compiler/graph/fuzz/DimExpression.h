@@ -16,7 +16,7 @@ public:
     std::tie(dim, exact) = read(0);
   }
 
-  /// What is wrong with the Dim; "" when nothing is.
+  /// The error of the Dim; "" if there is none.
   std::string problem() const {
     std::optional<int64_t> value =
         dim.evaluate([&](llvm::StringRef name) -> std::optional<int64_t> { return valueOf(name); });
@@ -95,7 +95,7 @@ private:
   }
 
   llvm::ArrayRef<uint8_t> rest;
-  int64_t values[3]; // of a, b and c
+  int64_t values[3]; // a's, b's and c's
   Dim dim;
   std::optional<Wide> exact;
 };

@@ -239,7 +239,7 @@ SmallVector<Type> infer(OperationName name, ValueRange operands, DictionaryAttr 
   return types;
 }
 
-/// What is wrong with the types of names beside those of their sizes; "" when nothing is.
+/// The error in the types inferred of names, beside those of their sizes; "" if there is none.
 std::string compareInference(OperationName name, Block &block, DictionaryAttr attributes,
                              ArrayRef<Type> inferred, int64_t a, int64_t b) {
   auto sizes = [&](llvm::StringRef symbol) {

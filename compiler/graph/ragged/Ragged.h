@@ -13,14 +13,14 @@
 
 namespace heddle::graph {
 
-/// Of a function, a unit attribute: nothing of one row of its inputs has to do with another row.
+/// Attribute of a function (unit): no row of its inputs has to do with another row.
 inline constexpr llvm::StringLiteral kRowsApart = "graph.rows_apart";
 
 /// The symbol of a size of rows, `size(of)`.
 Dim rowSize(llvm::StringRef size, llvm::StringRef of);
-/// What `size(of)` is a size of: "of"; "" of any other symbol.
+/// The "of" of `size(of)`; "" for any other symbol.
 llvm::StringRef rowsOf(llvm::StringRef symbol);
-/// The same of the first size of rows that an expression, a type, or an op's types and attributes
+/// The "of" of the first size of rows that an expression, a type, or an op's types and attributes
 /// name; "" if there is none.
 std::string rowsOf(const Dim &dim);
 std::string rowsOf(mlir::Type tensor);

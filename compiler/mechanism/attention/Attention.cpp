@@ -34,10 +34,10 @@ static Value skipRowMoves(Value value) {
 }
 
 namespace {
-/// What lies between the two products, found from the second one.
+/// Ops between the two products, found from the second one.
 struct Core {
   AttentionParts parts;
-  OpSet ops; // that depend on the scores, both products included; `values` last
+  OpSet ops; // depend on the scores, both products included; `values` last
   bool dividesAfter = false;
 };
 
@@ -164,7 +164,7 @@ private:
     return checkRoles();
   }
 
-  /// Where a value is on the way from the scores to the weights.
+  /// Place of a value on the way from the scores to the weights.
   enum class Place { Outside, Logits, Shifted, Powers, Row };
 
   bool checkRoles() {
@@ -356,7 +356,7 @@ private:
     return checkRows();
   }
 
-  /// What the epilogue takes of the softmax is a number per row, before anything moved.
+  /// Checks that the epilogue takes the softmax as a number per row, before any move.
   bool checkRows() {
     for (auto &[value, stage] : stages) {
       Operation *op = value.getDefiningOp();
@@ -395,7 +395,7 @@ private:
   OpSet ops;
   Core &core;
   std::string &why;
-  /// Of each value after the second product: the last transpose or reshape before it.
+  /// The last transpose or reshape before each value after the second product.
   llvm::DenseMap<Value, Operation *> stages;
 };
 } // namespace

@@ -191,8 +191,8 @@ private:
   std::string &why;
   AttentionGradientParts parts;
   llvm::DenseSet<Value> scores, numbers, transposed; // numbers: one for each row
-  /// Of each value after a product that takes weights: the product's number, and the last
-  /// transpose or reshape before the value.
+  /// The product's number, and the last transpose or reshape before the value, for each value after
+  /// a product that takes weights.
   llvm::DenseMap<Value, std::pair<size_t, Operation *>> stages;
 };
 } // namespace

@@ -29,7 +29,7 @@ struct WeightProduct {
   graph::MatmulOp product;
   Side side;
   mlir::Value weights, other; // weights: before the transpose
-  mlir::Value result;         // that is read outside
+  mlir::Value result;         // read outside
   /// Transposes and reshapes between the product and the result, in order.
   llvm::SmallVector<mlir::Operation *> moves;
 
@@ -37,13 +37,13 @@ struct WeightProduct {
 };
 
 struct AttentionGradientParts {
-  Rows rows; // of the scores
+  Rows rows; // rows of the scores
   llvm::SmallVector<graph::MatmulOp> scores;
   llvm::SmallVector<WeightProduct> sums;
   /// Scores, and what is computed of them row by row.
   llvm::SmallVector<mlir::Operation *> between;
 
-  /// What the products take, each once.
+  /// Weights that the products take, each once.
   llvm::SmallVector<mlir::Value> weights() const;
 };
 

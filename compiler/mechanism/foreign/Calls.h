@@ -10,18 +10,18 @@
 namespace heddle::mechanism {
 
 struct LibraryCall {
-  /// What happens to an element of the result next; operand is null for those that take none.
+  /// The next op on an element of the result; operand is null for ops without one.
   struct Post {
     enum class Kind { Add, Sub, Mul, Div, Gelu } kind;
-    mlir::Value operand; // what is repeated, before its broadcast
+    mlir::Value operand; // its value before its broadcast
   };
   mlir::Operation *root = nullptr;      // matmul or conv; null for a normalisation
   llvm::SmallVector<mlir::Value> reads; // the function's own operands; null: a vector of 1 or 0
   mlir::Value result;                   // the last value that the function computes
   llvm::SmallVector<Post> posts;
-  llvm::SmallVector<int64_t> order; // of the right operand's dims, when it is read transposed
+  llvm::SmallVector<int64_t> order; // the right operand's dims, if it is read transposed
   double epsilon = 0;
-  int64_t axes = 0; // that a normalisation reduces
+  int64_t axes = 0; // axes that a normalisation reduces
 };
 
 /// Nullopt, with a reason, where the function cannot compute the group. `fit` says whether more ops

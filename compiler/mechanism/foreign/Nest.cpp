@@ -167,7 +167,7 @@ private:
     return true;
   }
 
-  /// Where an op that does not decide reads it, holes take it, so that it is computed in one.
+  /// Lets holes take a value that an op other than a decider reads, so that it is computed in one.
   void addValue(Value value) {
     Operation *op = value.getDefiningOp();
     bool isShared = llvm::any_of(value.getUsers(), [&](Operation *user) {
@@ -285,7 +285,7 @@ private:
   SmallVector<Value> results;
   llvm::EquivalenceClasses<Axis> equal;
   SmallVector<Axis> dropped;
-  std::vector<Classes> classes; // of the holes, then of the values
+  std::vector<Classes> classes; // classes of the holes, then of the values
   std::map<Axis, NestHole::Place> loopOf;
 };
 } // namespace

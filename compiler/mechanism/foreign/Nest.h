@@ -25,30 +25,31 @@ struct NestHole {
   Kind kind;
   std::string name;
   mlir::Value value; // whose elements it reads or writes
-  /// Of each dimension of the value: its loop and its place among that loop's dimensions; none for
-  /// sizes of 1 that no loop walks.
+  /// Loop of a dimension of the value, and its place among that loop's dimensions; none for sizes
+  /// of 1 that no loop walks.
   struct Place {
     int64_t loop = -1, part = 0;
   };
   llvm::SmallVector<Place> places;
-  llvm::SmallVector<int64_t> loops; // of the indices
+  llvm::SmallVector<int64_t> loops; // loops of the indices
   llvm::SmallVector<int64_t> taken; // numbers of the values that it takes
 };
 
 struct Nest {
   llvm::SmallVector<mlir::Operation *> deciders;
   std::vector<graph::DimVector> loops; // the dimensions of each, the outermost first
-  /// What holes take: results of the deciders, then what other holes read or write.
+  /// Values that holes take: results of the deciders, then values that other holes read or write.
   llvm::SmallVector<mlir::Value> values;
-  std::vector<llvm::SmallVector<int64_t>> valueLoops; // of each value
+  std::vector<llvm::SmallVector<int64_t>> valueLoops; // loops of each value
   std::vector<NestHole> holes;
 
   /// The type of the first operand that is read: that of a kernel's elements and vectors.
   mlir::Type element() const;
   /// Whether the value differs between lanes, which the hole's last loop has.
   bool variesInLanes(const NestHole &hole, int64_t value) const;
-  /// What a kernel is written for: groups of one text differ in sizes and in elementwise ops alone.
-  /// `isC`: in C a value's type has a name, so that integers of both sizes are one.
+  /// Text of the frame that a kernel is written for: groups of one text differ in sizes and in
+  /// elementwise ops alone. `isC`: in C a value's type has a name, so that integers of both sizes
+  /// are one.
   std::string str(bool isC) const;
 };
 

@@ -11,7 +11,7 @@ namespace heddle::mechanism {
 using graph::Dim;
 using graph::DimVector;
 
-/// What is repeated or only shaped otherwise.
+/// The value before it is broadcast or reshaped.
 static Value bare(Value value) {
   for (Operation *op = value.getDefiningOp(); op; op = value.getDefiningOp()) {
     auto reshape = dyn_cast<graph::ReshapeOp>(op);
@@ -68,7 +68,7 @@ public:
   }
 
 private:
-  /// What the value is the mean of: a sum over trailing dimensions, divided by their number.
+  /// The operand of a mean: a sum over trailing dimensions, divided by their number.
   Value meanOf(Value value) {
     value = bare(value);
     Value sum;

@@ -79,7 +79,7 @@ static void importSoftsign(Node &n) { n.set(softsign(n, n.in(0))); }
 static void importMish(Node &n) { n.set(n.mul(n.in(0), tanhOf(n, softplus(n, n.in(0))))); }
 static void importSwish(Node &n) {
   Value x = n.in(0);
-  Type element = elementOf(x), wide = wideType(n, element); // of which `alpha` is
+  Type element = elementOf(x), wide = wideType(n, element); // `alpha` is computed in `wide`
   Value gate = sigmoid(n, n.mul(n.cast(x, wide), n.getFloat("alpha", 1)));
   n.set(n.mul(x, n.cast(gate, element)));
 }

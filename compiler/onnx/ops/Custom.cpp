@@ -66,7 +66,7 @@ namespace {
 /// One call of the shape function with a number for each symbol.
 struct Probe {
   std::vector<heddle_custom_tensor_t> outputs;
-  llvm::StringMap<int64_t> numbers; // of sizes, by their text
+  llvm::StringMap<int64_t> numbers; // values of sizes, by their text
 };
 } // namespace
 
@@ -158,7 +158,7 @@ void importCustom(Node &n, StringRef domain) {
   OperationState state(n.location, CustomOp::getOperationName(), operands, types);
   Operation *made = n.emit(state);
   for (auto [i, dims] : llvm::enumerate(wanted))
-    n.set(i, n.reshape(made->getResult(i), dims)); // which the run checks
+    n.set(i, n.reshape(made->getResult(i), dims)); // checked at run time
 }
 
 } // namespace heddle::onnx

@@ -181,7 +181,7 @@ static void importUnsqueeze(Node &n) {
   Value before = n.infer<CumsumOp>(
       isOld, {n.integer("axis", 0), n.flag("exclusive", true), n.flag("reverse", false)});
   DimVector padded = dimsOf(x);
-  padded.push_back(Dim(1)); // what a new dimension after the last one looks up
+  padded.push_back(Dim(1)); // looked up by a new dimension after the last one
   Value sizes = n.gather(n.sizes(padded), n.min(before, rankOf(x)), 0);
   Value shape = n.select(n.cast(isOld, n.i1()), sizes, one);
   n.set(reshapeAtRunTime(n, x, shape, /*allowZero=*/true));

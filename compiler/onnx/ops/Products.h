@@ -14,11 +14,11 @@ struct Window {
 };
 /// Refuses entries of an attribute that are 0 or less.
 void requirePositive(llvm::StringRef name, llvm::ArrayRef<int64_t> values);
-/// What the node's attributes say of windows of `size` over `sizes`.
+/// The windows of `size` over `sizes`, as the node's attributes describe them.
 Window readWindow(Node &n, DimVector size, llvm::ArrayRef<Dim> sizes);
 /// How many windows fit, a dimension; `sizes` hold the symbolic padding already.
 DimVector pooledSizes(llvm::ArrayRef<Dim> sizes, const Window &window, bool ceiling);
-/// Where the largest element of each window of a MaxPool is, counted in the whole of x.
+/// Indices, in the whole of x, of the largest element of each window of a MaxPool.
 Value maxPlaces(Node &n, Value x);
 
 Value transposeMatrix(Emitter &e, Value x);

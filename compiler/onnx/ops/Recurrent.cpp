@@ -21,7 +21,7 @@ using Activation = std::function<Value(Emitter &, Value)>;
 struct Direction {
   Value inputs;        // [seq, batch, gates * hidden]: x * W + biases
   Value recurrence;    // [hidden, gates * hidden]
-  Value scale, zero;   // of a recurrence of integers
+  Value scale, zero;   // quantisation of an integer recurrence
   Value recurrentBias; // [hidden] of GRU's hidden gate, where it is reset with the product
   Value peepholes;     // [3 * hidden], LSTM
   SmallVector<Value> states;
@@ -29,7 +29,7 @@ struct Direction {
   SmallVector<Activation> activations;
 };
 
-/// What all directions of one node share.
+/// State shared by all directions of one node.
 struct Layer {
   Node &n;
   int64_t gates, hidden;

@@ -95,7 +95,7 @@ template <Fold fold> static void reduction(Node &n) {
   auto axes = n.intsFrom(1, "axes");
   if (!axes || axes->empty()) {
     if (n.getInt("noop_with_empty_axes", 0))
-      return n.set(fold(n, x, {}, true)); // what the reduction does to single elements stays
+      return n.set(fold(n, x, {}, true)); // applies the reduction's map to single elements
     axes = llvm::to_vector(llvm::seq<int64_t>(0, rankOf(x)));
   }
   Ints sorted = n.axes(*axes, rankOf(x));

@@ -30,7 +30,7 @@ private:
 
   Node &n;
   int64_t rank;
-  Dim count;    // of axes
+  Dim count;    // number of axes
   Value hits;   // i1[count, rank]
   Value chosen; // i64[rank]
   Value order;  // i64[rank]: dimension order[i] of x comes to place i

@@ -173,9 +173,9 @@ Reader::Outputs Reader::readVersions(const Question &question, ArrayRef<Step> st
   ++tried;
   ++versions;
   Outputs outputs[2];
-  std::map<Key, Answer> learned; // where the answer is no
+  std::map<Key, Answer> learned; // keys whose answer is no
   std::optional<Branches> branches(std::in_place, e, question.condition(e));
-  for (bool is : {false, true}) { // where one is no version, it is mostly the first
+  for (bool is : {false, true}) { // if one is no version, it is mostly the first
     isTrying = true;
     answer(question, is);
     Scope own = scope;

@@ -17,7 +17,7 @@ struct Question {
   std::string text; // "batch is 1"
   Value value;      // an i1 of one element, or a list of the kind any_rank; null: `size` is 1
   Dim size;         // or the rank
-  Refusal ifNone;   // what to say where the model can be imported with no answer
+  Refusal ifNone;   // reported if no answer lets the model be imported
 
   Value condition(Emitter &e) const;
 };

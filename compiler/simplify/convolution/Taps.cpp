@@ -10,7 +10,7 @@ using namespace heddle::graph;
 namespace heddle::simplify {
 namespace {
 
-/// Of a window along one dimension: so many taps at its begin and end never meet the image.
+/// Taps at the begin and the end of a window's dimension that never meet the image.
 struct Idle {
   int64_t first, last;
 };

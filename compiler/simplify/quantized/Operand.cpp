@@ -15,7 +15,7 @@ bool isSmallInteger(Type element) {
   return integer && !isBits(element) && integer.getWidth() <= 8 && integer.getWidth() > 1;
 }
 
-/// What a broadcast repeats, or the value itself.
+/// The operand of a broadcast, or the value itself.
 Value sourceOf(Value wide) {
   auto broadcast = wide.getDefiningOp<BroadcastOp>();
   return broadcast ? broadcast.getX() : wide;
@@ -38,13 +38,13 @@ std::optional<int64_t> axisOf(Value wide) {
   return found;
 }
 
-/// Where an axis of the operand of `op`, which moves elements, is in its result.
+/// The axis of the result of `op`, which moves elements, that is this axis of its operand.
 std::optional<int64_t> movedAxis(Operation *op, int64_t axis) {
   if (axis == kUniform)
     return axis;
   if (auto transpose = dyn_cast<TransposeOp>(op))
     return inverse(transpose.getPermutation())[axis];
-  // What only gains or loses leading sizes of 1, or is repeated along them.
+  // Accepts gained or lost leading sizes of 1, and repetition along them.
   int64_t more = rankOf(op->getResult(0)) - rankOf(op->getOperand(0));
   DimVector from = dimsOf(op->getOperand(0)), to = dimsOf(op->getResult(0));
   auto after = [](ArrayRef<Dim> sizes) {

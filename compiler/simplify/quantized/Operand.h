@@ -9,8 +9,8 @@ namespace heddle::simplify {
 /// (cast(x) - zero) * scale, then moved. Axes are those of the moved tensor.
 struct QuantizedOperand {
   static constexpr int64_t kUniform = -1; // one number for all elements
-  mlir::Value x;                          // of at most 8 bits
-  mlir::Value zero, scale;                // of x's shape; null for 0 and 1
+  mlir::Value x;                          // at most 8 bits wide
+  mlir::Value zero, scale;                // in x's shape; null for 0 and 1
   int64_t zeroAxis = kUniform, scaleAxis = kUniform;
   llvm::SmallVector<mlir::Operation *> moves; // from the product to x
 
@@ -39,13 +39,13 @@ std::optional<Quantization> readQuantization(graph::CastOp op);
 /// Both sides of a float product whose scales can be taken out of it.
 struct QuantizedSides {
   QuantizedOperand left, right;
-  int64_t axis; // of the result, along which the scale of the right side runs
+  int64_t axis; // the result's axis along which the scale of the right side runs
 };
-/// Of a matmul, conv or conv_transpose.
+/// The sides of a matmul, conv or conv_transpose.
 std::optional<QuantizedSides> readSides(mlir::Operation *product, std::string *why = nullptr);
-/// What a max pool can be done before the dequantisation of.
+/// The quantised operand that a max pool can read directly.
 std::optional<QuantizedOperand> readPooled(graph::PoolOp op, std::string *why = nullptr);
-/// What a quantisation makes again of what was dequantised just before.
+/// The quantised operand that a quantisation restores, dequantised just before.
 std::optional<QuantizedOperand> readRequantized(graph::CastOp op, std::string *why = nullptr);
 
 /// The one number that every element equals, also before constants are folded: seen through moves
@@ -62,7 +62,7 @@ mlir::Value parameterOf(mlir::OpBuilder &builder, mlir::Value wide);
 
 /// The tensor of 8 bits, with its movement.
 mlir::Value storedOf(mlir::OpBuilder &builder, const QuantizedOperand &operand);
-/// That minus the zero point, in i32.
+/// The stored tensor minus its zero point, in i32.
 mlir::Value centredOf(mlir::OpBuilder &builder, const QuantizedOperand &operand);
 mlir::Value castTo(mlir::OpBuilder &builder, mlir::Value x, mlir::Type element);
 /// One number for each element of `like`.

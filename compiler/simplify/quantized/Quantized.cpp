@@ -89,7 +89,7 @@ LogicalResult convTransposeOfDequantized(ConvTransposeOp op, Rewriter &rewriter)
 
 /// One side of an integer product.
 struct Side {
-  Value x;    // of 8 bits, or of 16 where they are constant
+  Value x;    // 8 bits wide, or 16 if constant
   Value zero; // as [] or, of the right side, as [n]; null for 0
 };
 

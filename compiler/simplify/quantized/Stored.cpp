@@ -59,7 +59,7 @@ int64_t extentOf(ArrayRef<Step> steps) {
   return count;
 }
 
-/// The same elements in the same order, with other sizes.
+/// Gives the elements, in their order, other sizes.
 bool View::regroup(ArrayRef<int64_t> sizes) {
   SmallVector<Step> rest;
   for (auto &steps : dims)
@@ -156,7 +156,7 @@ int64_t View::repeatsOfRows() const {
   return count;
 }
 
-/// What a View can express of its operand.
+/// Ops that a View can express.
 bool isViewed(Operation *op) { return isa<ReshapeOp, TransposeOp, SliceOp, BroadcastOp>(op); }
 
 /// Codes, and the difference of two, are the same numbers there.
@@ -246,7 +246,7 @@ bool Parts::read(Value value) {
   return product && elementOf(value).isF32() && readScaled(product);
 }
 
-/// What depends on constants alone; nullopt for other values.
+/// The numbers of a value that depends on constants alone; nullopt for others.
 std::optional<reference::Tensor> numbersOf(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op || !isa<GraphDialect>(op->getDialect()) || !isMemoryEffectFree(op) ||
@@ -322,7 +322,7 @@ ElementsAttr storedForm(MatmulOp op) {
                          gathered(*parts.codes, *codes, codes->element, 1), *scales, *zeros);
 }
 
-/// What nobody reads any more would be folded.
+/// Erases unread ops, which would be folded otherwise.
 void eraseDead(Operation *op) {
   llvm::SetVector<Operation *> open;
   open.insert(op);

@@ -30,7 +30,7 @@ static int64_t resultAxis(Operation *product) {
   return isFirst ? 1 : rankOf(product->getResult(0)) - 1;
 }
 
-/// Of a transposed convolution that stays one: TransposedConv.cpp.
+/// Whether a transposed convolution stays one (TransposedConv.cpp).
 static bool staysTransposed(Operation *product, Value filters) {
   auto op = dyn_cast<ConvTransposeOp>(product);
   return op && (!isConstant(filters) || !hasPhases(op));

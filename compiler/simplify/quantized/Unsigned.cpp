@@ -18,7 +18,7 @@ namespace {
 
 constexpr double kShift = 128;
 
-/// Which sides of products read a tensor, seen through its dequantisation and what moves it.
+/// The sides of products that read a tensor, seen through its dequantisation and ops that move it.
 struct Sides {
   bool hasLeft = false, hasRight = false;
 };
@@ -49,7 +49,7 @@ bool isOnlyWidened(Value value) {
   });
 }
 
-/// What was the result of `wide`, now that there is `shifted` = wide + 128.
+/// Replaces the result of `wide` by ops on `shifted` = wide + 128.
 void replaceWide(CastOp wide, Value shifted) {
   OpBuilder builder(wide);
   for (Operation *user : llvm::make_early_inc_range(wide->getUsers())) {
@@ -75,7 +75,7 @@ void replaceWide(CastOp wide, Value shifted) {
   wide.erase();
 }
 
-/// What read `value` reads `shifted`, which is value + 128 without a sign.
+/// Makes the readers of `value` read `shifted`, which is value + 128 without a sign.
 void replaceReaders(Value value, Value shifted) {
   for (Operation *user : llvm::make_early_inc_range(value.getUsers())) {
     OpBuilder builder(user);

@@ -22,8 +22,8 @@ bool isOneOfEachRow(ArrayRef<Dim> dims, Value indices, size_t axis) {
   return true;
 }
 
-/// What is the same all along the axis, as one number for each row of the sizes `dims`; null for
-/// what differs.
+/// A value that is constant along the axis, as one number for each row of the sizes `dims`; null
+/// for others.
 Value rowNumberOf(Rewriter &rewriter, Value value, size_t axis, ArrayRef<Dim> dims) {
   Build build(rewriter, value);
   auto broadcast = value.getDefiningOp<BroadcastOp>();

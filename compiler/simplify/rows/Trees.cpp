@@ -66,7 +66,7 @@ struct IsBefore {
   bool operator()(Operation *a, Operation *b) const { return a != b && a->isBeforeInBlock(b); }
 };
 
-/// What follows from the leaf that a row reaches in a tree, and from nothing else of the row.
+/// Values that follow from the leaf that a row reaches in a tree, and from nothing else of the row.
 class Followers {
 public:
   explicit Followers(ForestOp forest)
@@ -108,7 +108,7 @@ private:
     return op && op->getBlock() == block &&
            (isElementwise(op) || isa<ReshapeOp>(op) || (gather && isTable(op, gather.getX())));
   }
-  /// What a gather picks numbers from, by numbers.
+  /// Whether a gather picks from the operand, a constant vector.
   static bool isTable(Operation *op, Value operand) {
     return isa<GatherOp>(op) && operand == op->getOperand(0) && rankOf(operand) == 1 &&
            operand.getDefiningOp<ConstantOp>();

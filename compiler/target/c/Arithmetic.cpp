@@ -191,7 +191,7 @@ bool Printer::integers(Operation *op) {
       .Default(false);
 }
 
-/// Of two numbers, the greater or the lesser; a NaN wins, and -0 is less than 0.
+/// Prints the greater or the lesser of two numbers; a NaN wins, and -0 is less than 0.
 void Printer::extreme(Operation *op, bool isMaximum) {
   bool isSingle = getElementTypeOrSelf(op->getResult(0).getType()).isF32();
   llvm::APFloat limit(0.0f);

@@ -34,7 +34,7 @@ public:
     machine.registers = 16;
     machine.l2Bytes = 256 << 10;
     machine.workers = 1;
-    machine.dot = program::Dot::Words; // in plain arithmetic
+    machine.dot = program::Dot::Words; // plain arithmetic
     return machine;
   }
   std::string whyNoLibrary(llvm::StringRef file) const override {
@@ -107,7 +107,7 @@ public:
     return support::writeFile(path, static_cast<const Source &>(*form.code).file);
   }
 
-  std::string header(const program::Program &) const override { return ""; } // in the file itself
+  std::string header(const program::Program &) const override { return ""; } // it is in the file
   void registerPasses() const override { c::registerPasses(); }
 };
 

@@ -86,7 +86,7 @@ void addScratch(ModuleOp module) {
   b.create<func::ReturnOp>(loc, most);
 }
 
-/// What stands in for @heddle_program_bind if no value of an input is a size.
+/// Adds a @heddle_program_bind if no value of an input is a size.
 void addBind(ModuleOp module) {
   if (module.lookupSymbol("heddle_program_bind"))
     return;
@@ -108,7 +108,7 @@ llvm::Error refuse(const program::Program &program, const Twine &what) {
                        "it for a CPU ('--target host'), or take that part out of the model");
 }
 
-/// What C has nothing for.
+/// Refuses programs that C cannot express.
 llvm::Error check(const program::Program &program) {
   for (const auto *ios : {&program.inputs, &program.outputs})
     for (const program::Io &io : *ios) {

@@ -9,9 +9,9 @@ namespace heddle::c {
 
 struct ElementType {
   const char *name; // "float32"
-  int64_t bytes;    // of an element that a caller gives; those of fewer bits have a byte each
+  int64_t bytes;    // size of a caller's element; one of fewer bits takes a byte
 };
-/// Of a number of onnx.TensorProto.DataType; null where C has nothing for it.
+/// The type of a number of onnx.TensorProto.DataType; null if C has none for it.
 const ElementType *elementTypeOf(int32_t dtype);
 
 /// The files of text/.

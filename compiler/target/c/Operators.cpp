@@ -183,7 +183,7 @@ static const Helper all[] = {
   run->value = value;
   run->limit = limit;
 })"},
-    // Where a run has failed, nothing is read or written, but places are counted: none is NULL.
+    // A failed run reads and writes nothing, but counts places: none is NULL.
     {"alloc", R"(static unsigned char *h_alloc(unsigned char *handle, uint64_t bytes) {
   h_run *run = (h_run *)(void *)handle;
   uint64_t rest = (uint64_t)(run->end - run->next);

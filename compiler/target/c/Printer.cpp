@@ -241,7 +241,7 @@ bool Printer::control(Operation *op) {
 
 void Printer::statement(Operation *op) {
   if (isa<scf::YieldOp, scf::ConditionOp>(op))
-    return; // of the op around it
+    return; // printed by the op around it
   if (isOpTriviallyDead(op))
     return;
   if (!control(op) && !arithmetic(op) && !memory(op) && !maskedMemory(op) && !values(op) &&

@@ -106,7 +106,7 @@ static std::vector<std::string> commandOf(const std::string &clang, llvm::String
           "-emit-llvm", "-o", "-", "-iquote", folder.empty() ? "." : folder.str(),
           "--target=" + target.triple, (target.isArm() ? "-mcpu=" : "-march=") + target.cpu,
           "-fPIC", "-O2",
-          // What is called by it is not there yet: it is optimised with its holes.
+          // Optimisation comes later, together with the holes that the code calls.
           "-Xclang", "-disable-llvm-passes", "-fvisibility=hidden", "-fno-math-errno",
           "-fno-stack-protector", "-fno-exceptions", "-fno-unwind-tables",
           "-fno-asynchronous-unwind-tables", "-Wno-psabi", "-Werror=implicit-function-declaration",

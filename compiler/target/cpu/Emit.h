@@ -19,7 +19,7 @@ namespace heddle::cpu {
 
 using Objects = std::vector<std::unique_ptr<llvm::MemoryBuffer>>;
 
-/// Where objects of earlier compilations are, if anywhere, and how many of them were taken.
+/// Objects of earlier compilations, if any, and how many of them were taken.
 struct CodeCache {
   cache::Cache *objects = nullptr;
   std::atomic<int64_t> found{0};

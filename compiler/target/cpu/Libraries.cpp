@@ -16,7 +16,7 @@ static std::string whyNotOpened(const std::string &file) {
 
 std::string whyNoLibrary(const Target &target, llvm::StringRef file) {
   static std::mutex mutex;
-  static std::map<std::string, std::string> known; // by file
+  static std::map<std::string, std::string> known; // keyed by file
   if (!target.isHost)
     return "";
   std::string path = target.oneDnn.empty() ? file.str() : target.oneDnn;

@@ -36,7 +36,7 @@ using namespace mlir;
 namespace heddle::cpu {
 namespace {
 
-/// What lower has written in ops of the program dialect, in those of LLVM.
+/// Rewrites ops of the program dialect as ops of LLVM.
 struct LowerProgram : PassWrapper<LowerProgram, OperationPass<func::FuncOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LowerProgram)
   explicit LowerProgram(const cpu::Target &target) : target(target) {}
@@ -175,7 +175,7 @@ struct ConvertSignatures : PassWrapper<ConvertSignatures, OperationPass<ModuleOp
   }
 };
 
-/// What is left of vectors of several dimensions becomes vectors of one.
+/// Flattens the remaining vectors of several dimensions.
 struct FlattenVectors : PassWrapper<FlattenVectors, OperationPass<LLVM::LLVMFuncOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(FlattenVectors)
   void getDependentDialects(DialectRegistry &registry) const override {
@@ -269,7 +269,7 @@ void buildPipeline(PassManager &manager, const cpu::Target &target) {
   manager.addPass(std::make_unique<CallLibm>());
   OpPassManager &loops = manager.nest<func::FuncOp>();
   loops.addPass(std::make_unique<LowerLoops>());
-  loops.addPass(createConvertSCFToCFPass()); // what is left: loops with a condition
+  loops.addPass(createConvertSCFToCFPass()); // the remaining loops, which have a condition
   loops.addPass(memref::createExpandStridedMetadataPass());
   loops.addPass(createLowerAffinePass());
   manager.addPass(std::make_unique<ConvertSignatures>());

@@ -65,7 +65,7 @@ constexpr Spelling checkedFeatures[] = {
     {"vpclmulqdq", "vpclmulqdq"},
 };
 
-/// Of AArch64; LLVM's spelling is that of the runtime.
+/// Features of AArch64; LLVM's spelling is that of the runtime.
 constexpr Spelling armFeatures[] = {
     {"neon", "neon"},
     {"crc", "crc"},

@@ -15,7 +15,7 @@ struct Target {
   std::string cpu;          // LLVM's name: "cascadelake", "x86-64-v3"
   std::string features;     // "+avx2,-avx512f,..." beside those that the name implies
   int64_t vectorBits = 128; // width of vectors worth using
-  int64_t registers = 16;   // of vectorBits each
+  int64_t registers = 16;   // each of vectorBits
   bool fma = false, f16c = false, avx2 = false, avx512 = false;
   bool vnni = false;                  // dot products of u8 and s8 in registers of vectorBits
   bool bf16 = false;                  // dot products of bf16
@@ -24,7 +24,8 @@ struct Target {
   bool keepsSubnormals = false;       // asked for by who compiles
   int64_t l1Bytes = 32 << 10, l2Bytes = 1 << 20;
   std::string oneDnn; // the library's file where it is not in the system's folders
-  /// What the artefact needs: on x86 as __builtin_cpu_supports, on AArch64 as LLVM spells it.
+  /// Features that the artefact needs: on x86 as __builtin_cpu_supports, on AArch64 as LLVM spells
+  /// it.
   std::vector<std::string> required;
 
   /// Equal for targets whose code may be exchanged: "x86-64-v4+avx512vnni".
@@ -38,7 +39,7 @@ struct Target {
 /// is asked, once for a library in a process; others are when they load the artefact.
 std::string whyNoLibrary(const Target &target, llvm::StringRef file);
 
-/// What schedules are told of the target, for runs with so many workers.
+/// The machine that schedules see on the target, for runs with so many workers.
 program::Machine machineOf(const Target &target, int64_t workers);
 
 /// "host", a level such as "x86-64-v3", "x86-64-vnni" or "aarch64-dotprod", or a CPU name of LLVM:

@@ -13,7 +13,7 @@ public:
 
   FloatBuilder(mlir::OpBuilder &b, mlir::Location loc, mlir::Type type)
       : b(b), loc(loc), type(type) {}
-  /// The same shape with elements of another type.
+  /// The shape with elements of another type.
   FloatBuilder as(mlir::Type element) const { return FloatBuilder(b, loc, like(element)); }
 
   Value constant(double value) { return splat(type, b.getFloatAttr(element(), value)); }

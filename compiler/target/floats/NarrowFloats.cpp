@@ -101,7 +101,7 @@ Value encode(FloatBuilder &f, Value x, const Format &format) {
   Value rounded = f.make<arith::AddIOp>(code, even);
   rounded = bits.add(rounded, (int64_t(1) << (shift - 1)) - 1 - (int64_t(127 - format.bias) << 23));
   Value normal = bits.shr(rounded, shift);
-  // In a sum with `magic` the last bit is worth the smallest narrow number.
+  // A sum with `magic` has a last bit that is worth the smallest narrow number.
   Value magic = powerOfTwo(f, 24 - format.bias - format.mantissaBits);
   Value small = f.make<arith::SubIOp>(f.toBits(f.add(magnitude, magic)), f.toBits(magic));
   Value result = f.select(f.is(C::OLT, magnitude, powerOfTwo(f, 1 - format.bias)), small, normal);

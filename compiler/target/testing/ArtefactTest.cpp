@@ -157,7 +157,7 @@ TEST_F(Artefact, ObjectsComeFromTheCache) {
   code.objects = &kept;
   program = scaleProgram(context, {0.5f, 7.0f});
   llvm::cantFail(cpu::emitObjects(program, host(), 1, 2, code));
-  EXPECT_EQ(code.found, 0); // of another level
+  EXPECT_EQ(code.found, 0); // cached code is of another level
 }
 
 TEST_F(Artefact, TextForms) {
@@ -192,7 +192,7 @@ TEST_F(Artefact, AFolderWithoutPermissionStaysAsItWas) {
             "error: cannot write '" + path("a.so") + "': Permission denied");
 }
 
-/// What a full disk does, without one.
+/// Limits files as a full disk does.
 TEST_F(Artefact, NothingIsLeftWhereThereIsNoRoom) {
   emit(std::vector<float>(1 << 20));
   ASSERT_EQ(write("h", path("a.so")), "");

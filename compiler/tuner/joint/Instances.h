@@ -15,7 +15,7 @@ struct Observed {
   int64_t size;
   double weight = 1;
 };
-using Over = std::map<std::string, std::vector<Observed>>; // by symbols
+using Over = std::map<std::string, std::vector<Observed>>; // keyed by symbol
 
 /// "seq=5,24:0.2,43", "seq=1..128" or "seq=@lengths.txt", a file of observed sizes, each of which
 /// counts as often as it is there. Sizes come in order, each once.

@@ -10,7 +10,7 @@ namespace heddle::tuner {
 using warehouse::Knob;
 using warehouse::KnobValues;
 
-static constexpr int kDraws = 64; // of a mutation that is new
+static constexpr int kDraws = 64; // attempts at a new mutation
 
 static int64_t valueOf(const KnobValues &knobs, const char *name, int64_t otherwise) {
   auto found = knobs.find(name);
@@ -95,7 +95,7 @@ KnobValues Joint::mutated(KnobValues knobs) {
   return knobs;
 }
 
-/// What rules would have, those of the shapes with the most to compute first.
+/// The rules' choices, those of the shapes with the most to compute first.
 std::optional<JointTrial> Joint::first() const {
   for (const JointPoint &point : points)
     if (!speeds.count(point.byDefault))

@@ -18,20 +18,20 @@
 
 namespace heddle::tuner {
 
-/// What a group computes at one size.
+/// A group's work at one size.
 struct Shape {
   double flops = 1, weight = 1;
-  int64_t batches = 1, rows = 1, columns = 1; // of its product
+  int64_t batches = 1, rows = 1, columns = 1; // the product's sizes
 };
 
 /// A size, and the knobs that rules have for it.
 struct JointPoint {
   Shape shape;
-  warehouse::KnobValues byDefault; // of the program for all sizes
-  warehouse::KnobValues alone;     // of a program for this size alone
+  warehouse::KnobValues byDefault; // the default's in the program for all sizes
+  warehouse::KnobValues alone;     // the default's in a program for this size alone
 };
 
-/// Which share of its time a micro-kernel spends for what is asked for.
+/// Share of a micro-kernel's time that goes into requested elements.
 double penaltyOf(const Shape &shape, const warehouse::KnobValues &knobs, int64_t workers);
 
 /// A micro-kernel, and the shape at which to measure it.
@@ -52,15 +52,15 @@ public:
   /// The shape that a micro-kernel is best for; of equal ones that with the most to compute.
   size_t bestShapeOf(const warehouse::KnobValues &knobs) const;
 
-  /// Of each shape, the best of at most `most` micro-kernels that serve all: of each shape's k
-  /// best, for the least k, those that together cover all shapes.
+  /// The best for each shape of at most `most` micro-kernels: for the least k, those among each
+  /// shape's k best that together cover all shapes.
   std::vector<warehouse::KnobValues> decide(size_t most) const;
-  /// The same, with the default's knobs wherever nothing is faster by the factor, and where it
-  /// would be `base`, the knobs that the default has where no version is for the size.
+  /// As decide, but the default's knobs if nothing is faster by the factor; `base` stands for the
+  /// knobs that the default has if no version is for the size.
   std::vector<warehouse::KnobValues> wanted(size_t most, const warehouse::KnobValues &base,
                                             double factor) const;
-  /// What may be the best of one shape: `knobs`, what a rule has for it alone, `knobs` with half as
-  /// many rows, and others that are predicted to be next; `count` in all, without the default's.
+  /// Candidates for the best of one shape: `knobs`, the rule's for it alone, `knobs` with half as
+  /// many rows, and others predicted to be next; `count` in all, without the default's.
   std::vector<warehouse::KnobValues> candidatesAt(size_t shape, const warehouse::KnobValues &knobs,
                                                   size_t count) const;
   /// These shapes in the order of their work.

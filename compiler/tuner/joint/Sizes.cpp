@@ -20,7 +20,7 @@ static int64_t valueOf(const Dim &dim, const trial::Sizes &sizes, int64_t otherw
   return value.value_or(otherwise);
 }
 
-/// What the group computes; symbols of which the instance says nothing are `otherwise`.
+/// The group's work at an instance; symbols that the instance does not list are `otherwise`.
 static Shape shapeAt(graph::GroupOp group, const Instance &instance, int64_t otherwise) {
   auto at = [&](const Dim &dim) {
     return std::max<int64_t>(1, valueOf(dim, instance.sizes, otherwise));

@@ -14,12 +14,15 @@ using namespace mlir;
 
 namespace heddle::tuner {
 
-static constexpr int64_t kStepsAtOnce = 5;      // of plans, then as long of knobs: S of the paper
-static constexpr double kClearlyLess = 0.97;    // of what the groups took that a plan replaces
-static constexpr double kFasterWhole = 1.01;    // of a whole model, by turns, looked at twice
+static constexpr int64_t kStepsAtOnce = 5;      // steps over plans, then as long over knobs: S of
+                                                // the paper
+static constexpr double kClearlyLess = 0.97;    // share of the time of the groups that a plan
+                                                // replaces
+static constexpr double kFasterWhole = 1.01;    // speed-up of a whole model, measured by turns,
+                                                // twice
 static constexpr double kNewer = 1.0 / 3;       // weight of the last trial in what they take
 static constexpr double kKnobSlice = 3;         // seconds that a group gets at a time
-static constexpr double kSequentialShare = 0.5; // of the whole, for plans before any knobs
+static constexpr double kSequentialShare = 0.5; // share of the whole for plans, before any knobs
 
 PlanTuner::PlanTuner(Tuner &tuner, OwningOpRef<ModuleOp> imported)
     : tuner(tuner), imported(std::move(imported)) {
@@ -29,8 +32,8 @@ PlanTuner::PlanTuner(Tuner &tuner, OwningOpRef<ModuleOp> imported)
   }
 }
 
-/// What a run of the group takes, roughly. It only says where it is worth to look; what plans are
-/// compared by is measured.
+/// Rough seconds of a run of the group: a start, and arithmetic or memory. The estimate only guides
+/// the search; plans are compared by measurements.
 double PlanTuner::estimated(const GroupTuning &work) const {
   auto valueOf = [&](const graph::Dim &dim) {
     auto value =
@@ -102,7 +105,7 @@ llvm::Error PlanTuner::measure(GroupTuning &work) {
   return error;
 }
 
-/// Of the whole plan: groups that were not measured, which it shares with the best one, as they are
+/// Seconds of the whole plan: groups not measured, which it shares with the best plan, count as
 /// estimated.
 double PlanTuner::secondsOf(const Costed &costed) const {
   double seconds = 0;
@@ -111,7 +114,7 @@ double PlanTuner::secondsOf(const Costed &costed) const {
   return seconds;
 }
 
-/// What the two plans do not share is measured once more: of many candidates the luckiest would
+/// Measures groups that the two plans do not share once more: of many candidates the luckiest would
 /// win.
 llvm::Error PlanTuner::measureAgain(const Costed &costed) {
   for (const Costed *from : {static_cast<const Costed *>(best.get()), &costed})
@@ -131,13 +134,13 @@ llvm::Error PlanTuner::measureAgain(const Costed &costed) {
   return llvm::Error::success();
 }
 
-/// By the groups in which the plans differ, which have been measured.
+/// Compares two plans by the groups in which they differ, which have been measured.
 llvm::Expected<bool> PlanTuner::isClearlyFaster(Costed &costed) {
   if (secondsOf(costed) >= secondsOf(*best))
     return false;
   if (llvm::Error error = measureAgain(costed))
     return std::move(error);
-  double before = 0, after = 0; // of what is not in both
+  double before = 0, after = 0; // seconds of groups that are not in both
   auto count = [](const Costed &of, GroupTuning *work) {
     auto found = of.groups.find(work);
     return found == of.groups.end() ? 0.0 : static_cast<double>(found->second.size());
@@ -221,7 +224,7 @@ std::optional<trial::Timing> PlanTuner::timeWhole(const Costed &costed,
   return trial::Timing{found[0], 0, found[1]};
 }
 
-/// What records know of plans for this model.
+/// Loads the records of plans for this model.
 llvm::Error PlanTuner::recall() {
   blank.target = tuner.planned.target->identity;
   blank.threads = tuner.threads;
@@ -257,7 +260,7 @@ llvm::Error PlanTuner::keep(const Costed &costed, const std::string &decisions,
   return tuner.records.add(record);
 }
 
-/// What records say of a plan.
+/// The recorded judgement of a plan.
 std::optional<PlanTuner::Judgement> PlanTuner::remembered(const std::string &decisions) const {
   auto found = known.find(decisions);
   if (found == known.end())

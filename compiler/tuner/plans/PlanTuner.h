@@ -29,9 +29,10 @@ private:
     std::map<GroupTuning *, std::vector<std::string>> groups; // names of equal ones
     mlir::ModuleOp module() const { return planned->graph.get(); }
   };
-  /// What came of a trial.
+  /// Outcome of a trial.
   struct Judgement {
-    /// Of a run, on the scale of `defaultSeconds`; infinite if the plan cannot be carried out.
+    /// Seconds of a run, on the scale of `defaultSeconds`; infinite if the plan cannot be carried
+    /// out.
     double seconds = std::numeric_limits<double>::infinity();
     bool isFaster = false;
     double measured = 0; // seconds by the clock, if the whole model ran
@@ -68,14 +69,14 @@ private:
   std::set<GroupTuning *> measured;
   Decisions decided;
   std::vector<std::shared_ptr<Compiled>> kept;      // modules that have groups of works
-  reference::Tensors inputs;                        // of the whole model
-  records::PlanRecord blank;                        // what all records of plans share
-  std::map<std::string, records::PlanRecord> known; // by decisions
+  reference::Tensors inputs;                        // the whole model's
+  records::PlanRecord blank;                        // fields shared by all records of plans
+  std::map<std::string, records::PlanRecord> known; // keyed by decisions
   std::string whyNotWhole, lastFailure;        // why it is not run; of the last trial that failed
   std::unique_ptr<trial::Program> bestProgram; // null until it is needed
   int64_t steps = 0, refused = 0, confirmed = 0, refuted = 0;
-  double defaultSeconds = 0; // of the first plan, roughly
-  double bestSeconds = 0;    // of the best one, by how much faster than that it was found to be
+  double defaultSeconds = 0;           // rough time of the first plan
+  double bestSeconds = 0;              // the best plan's, by its measured speed-up over the first
   double ofWhole = 1.0, ofGroup = 0.6; // seconds that trials took so far, each later one by a third
   bool isExhausted = false;            // there are no more plans to try
   bool isTuned = false;                // nor knobs of the best one

@@ -79,7 +79,7 @@ private:
     add(Section::Fusion, "joined", sourceNameOf(root), like);
   }
 
-  /// What feedback splits, a search may split as well.
+  /// Sites that feedback splits may be split by a search as well.
   void visitKind(graph::GroupOp group) {
     std::string name = group.getName().split('#').first.str();
     auto steps = partition::stepsOf(group);
@@ -98,7 +98,7 @@ private:
   const std::map<std::string, std::string> &layouts;
   llvm::function_ref<double(graph::GroupOp)> secondsOf;
   llvm::MapVector<std::string, Site, llvm::StringMap<unsigned>> sites;
-  std::string key; // of the group that is visited
+  std::string key; // the visited group's
   double seconds = 0;
 };
 } // namespace

@@ -15,7 +15,7 @@ llvm::StringRef nameOf(Section section);
 struct Site {
   Section section;
   std::string value;              // "first", "apart", or the step that is not taken
-  std::vector<std::string> names; // of nodes, of groups for Split: in the order of the graph
+  std::vector<std::string> names; // nodes', groups' for Split: in the order of the graph
   double seconds = 0;             // of a run, in the groups that the decision is about
 
   bool operator==(const Site &other) const {
@@ -23,9 +23,9 @@ struct Site {
   }
 };
 
-/// What may be decided otherwise of the groups below `module`, which were made by a plan of these
-/// layouts. Places are alike where their groups have equal keys (records/GroupKey.h), so layers
-/// that repeat are one site. `secondsOf` says what a run takes in a group.
+/// Decisions open to change in the groups below `module`, which were made by a plan of these
+/// layouts. Places are alike if their groups have equal keys (records/GroupKey.h), so layers that
+/// repeat are one site. `secondsOf` returns a group's share of a run.
 std::vector<Site> sitesOf(mlir::ModuleOp module, const std::map<std::string, std::string> &layouts,
                           llvm::function_ref<double(graph::GroupOp)> secondsOf);
 

@@ -6,15 +6,15 @@
 
 namespace heddle::tuner {
 
-static constexpr int kDraws = 64;                          // of neighbours, until one is new
+static constexpr int kDraws = 64;                          // draws of neighbours, until one is new
 static constexpr int kDrawsNear = 16;                      // after which one site more is changed
 static constexpr double kClearlySlower = 1.1, kOdds = 0.1; // so changed sites are drawn less
 static constexpr double kHot = 0.02;      // slower by so much is accepted once in e times at first
-static constexpr size_t kMostFlips = 4;   // of sites at once
+static constexpr size_t kMostFlips = 4;   // sites changed at once
 static constexpr size_t kPopulation = 24; // the paper has 100, and a hundred times the evaluations
 static constexpr size_t kTournament = 3;
 
-/// By the time of what a site decides, which also is what it can win.
+/// Draws a site with the weight of its groups' time, which also is what it can win.
 size_t Strategy::draw() {
   auto weight = [&](size_t i) {
     auto known = odds.find(i);
@@ -36,7 +36,7 @@ std::optional<Decisions> Strategy::next() {
   for (int i = 0; !sites.empty() && i < kDraws; ++i) {
     Decisions decisions = from();
     changed.clear();
-    // Where all near ones are known, it looks farther.
+    // Known neighbours make it look farther.
     for (size_t left = flips() + i / kDrawsNear; left > 0; --left) {
       size_t site = draw();
       changed.push_back(site);

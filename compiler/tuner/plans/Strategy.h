@@ -44,7 +44,7 @@ private:
   llvm::ArrayRef<Site> sites;
   std::set<Decisions> tried;
   std::vector<size_t> changed;   // sites, by the last call of `next`
-  std::map<size_t, double> odds; // of sites whose change alone was clearly slower
+  std::map<size_t, double> odds; // weights of sites whose change alone was clearly slower
   Decisions bestDecisions;
   double lowest = std::numeric_limits<double>::infinity();
 };

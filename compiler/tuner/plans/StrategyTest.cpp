@@ -84,7 +84,7 @@ TEST_P(Strategies, SeldomChangeWhatWasClearlySlower) {
       strategy->tell(*decisions, isSlow ? 3 : 1);
     }
   }
-  EXPECT_LT(slow, 150); // of 600: most plans have several sites, and these are a quarter of all
+  EXPECT_LT(slow, 150); // 600 plans: most have several sites, and these are a quarter of all
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, Strategies, testing::Values("annealing", "evolution"));

@@ -30,7 +30,7 @@ from .options import (
 from .session import PROVIDER, InferenceSession
 from .value import OrtDevice, OrtValue
 
-# Of the interface; programs compare it.
+# Version of the interface; programs compare it.
 __version__ = version = "1.32.0+heddle.0.1.0"
 package_name = "heddle.onnxruntime"
 

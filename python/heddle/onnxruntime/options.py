@@ -55,9 +55,9 @@ class _Attributes:
 
 
 class SessionOptions(_Attributes):
-    """Of these Heddle uses intra_op_num_threads, graph_optimization_level (ORT_DISABLE_ALL leaves
-    out the partitioner's layers), enable_profiling, profile_file_prefix and the overrides of free
-    dimensions."""
+    """Options of a session. Heddle uses intra_op_num_threads, graph_optimization_level
+    (ORT_DISABLE_ALL leaves out the partitioner's layers), enable_profiling, profile_file_prefix and
+    the overrides of free dimensions."""
 
     DEFAULTS = {
         "enable_cpu_mem_arena": True,

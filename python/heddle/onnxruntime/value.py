@@ -89,7 +89,7 @@ class OrtValue:
 
     @classmethod
     def from_dlpack(cls, data, /):
-        """Of anything with __dlpack__, without a copy."""
+        """Wraps anything with __dlpack__, without a copy."""
         with named():
             return cls(Tensor(data), data)
 
@@ -159,5 +159,5 @@ class OrtValue:
 
 
 def unwrap(value):
-    """What a session takes for an OrtValue, or for anything else as it is."""
+    """The value inside of an OrtValue, as a session takes it; anything else as it is."""
     return value._value if isinstance(value, OrtValue) else value

@@ -112,8 +112,8 @@ FOLDED = re.compile("batch_?norm", re.IGNORECASE)
 
 
 def folded(model):
-    """What to say of a model in whose layers an exporter has folded normalisations of batches, ""
-    of others. PyTorch's exporters show it: in a node's notes, or in names of folded weights."""
+    """A warning for a model in whose layers an exporter has folded normalisations of batches, ""
+    for others. PyTorch's exporters show it: in a node's notes, or in names of folded weights."""
     def shows(node):
         notes = [note.value for note in getattr(node, "metadata_props", ())]
         return (any(FOLDED.search(text) for text in (node.name, *node.output, *notes))
@@ -130,7 +130,7 @@ def folded(model):
 
 
 def fingerprint(model):
-    """Of what a checkpoint has to fit: the nodes, and the types of the initializers."""
+    """Digest of the parts that a checkpoint has to fit: nodes, and types of the initializers."""
     digest = hashlib.sha256()
     for node in model.graph.node:
         digest.update(node.SerializeToString())

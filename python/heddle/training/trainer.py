@@ -33,7 +33,7 @@ class DivergedError(Error):
 
 
 def _is_finite(array):
-    """By one sum, which is quick, and element by element only where that is no number."""
+    """Tests one sum, which is quick, and each element only if that is no number."""
     with np.errstate(all="ignore"):
         return bool(np.isfinite(array.sum())) or bool(np.isfinite(array).all())
 
@@ -55,7 +55,7 @@ def _check_options(options):
 
 
 class _Phase:
-    """What was compiled of one phase, with the arrays of the state that it reads and updates."""
+    """A compiled phase, with the arrays of the state that it reads and updates."""
 
     def __init__(self, module, report, threads, held):
         self.need = report["memory"]
@@ -73,7 +73,7 @@ class _Phase:
         return self._named(self.session.run(None, self.feeds(given), out=self.places))
 
     def results(self, given):
-        """The same, and nothing is updated."""
+        """name -> result, without an update."""
         return self._named(self.session.run(None, self.feeds(given)))
 
     def _named(self, results):
@@ -144,7 +144,7 @@ class Trainer:
 
     @property
     def learning_rate(self):
-        """That of the next update."""
+        """The learning rate of the next update."""
         rate = self._schedule(self.updates)
         if not isinstance(rate, numbers.Real) or not 0 <= rate <= LARGEST:
             raise UsageError(f"the learning rate of update {self.updates} is {reprlib.repr(rate)}, "
@@ -161,7 +161,7 @@ class Trainer:
             self._schedule = before
             raise
 
-    # What is trained.
+    # State of the training.
 
     @property
     def state(self):
@@ -285,14 +285,14 @@ class Trainer:
 
     @property
     def inputs(self):
-        """What `step` takes, the model's inputs and labels: name, dtype and shape of each."""
+        """Inputs of `step`, the model's inputs and labels: name, dtype and shape of each."""
         return [value for value in self._phase(self._step, {}).session.get_inputs()
                 if value.name not in self._held and value.name not in (RATE, STEP)]
 
     @property
     def memory(self):
-        """Of the steps that were run, in bytes: `state_bytes`, which the trainer holds, and what
-        `Session.memory` tells of the memory between kernels."""
+        """Memory of the steps that were run, in bytes: `state_bytes`, which the trainer holds, and
+        the memory between kernels as in `Session.memory`."""
         return {"state_bytes": sum(array.nbytes for array in self.state.values()),
                 **self._phase(self._step, {}).session.memory}
 
@@ -424,7 +424,7 @@ class Trainer:
                 "which count from 0 (ignore_index in the recipe passes one over)")
 
     def _diagnosis(self, loss, name, feeds):
-        """Which tensor was the first that is no number; weights are those before the step."""
+        """Names the first tensor that is no number; weights are those before the step."""
         text = f"the loss of step {self.updates} is {loss}; {BEFORE}"
         bad = [name for name in self._finite if not _is_finite(self._state[name])]
         if bad:

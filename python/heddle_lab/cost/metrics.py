@@ -19,8 +19,8 @@ def kendall_tau(scores, seconds):
 
 
 def clear_tau(scores, seconds, ratio=1.05):
-    """The same of those pairs alone whose times differ by at least 5 %, which is more than what
-    timing is uncertain by; None where there are none."""
+    """Kendall's tau of the pairs whose times differ by at least 5 %, which is more than the error
+    of timing; None if there are none."""
     logs, scores = np.log(seconds), np.asarray(scores, float)
     differences = logs[:, None] - logs[None, :]
     clear = np.abs(differences) >= np.log(ratio)
@@ -58,9 +58,9 @@ def guarded(scores, group):
 
 
 def summary(results):
-    """Of [(group, scores)], each over groups with at least 3 candidates: the mean of tau, and for k
-    = 1 and 5 the mean of the slow-downs and that of whole models: the sum of what is picked for
-    their groups by the sum of the best (as in TpuGraphs and Kaufman et al.)."""
+    """Summarises [(group, scores)] over groups with at least 3 candidates: the mean of tau, and for
+    k = 1 and 5 the mean of the slow-downs and that of whole models: the sum of the picks for their
+    groups by the sum of the best (as in TpuGraphs and Kaufman et al.)."""
     results = [(group, scores) for group, scores in results if len(scores) >= 3]
     taus = [tau for tau in (kendall_tau(s, g.seconds) for g, s in results) if tau is not None]
     clear = [tau for tau in (clear_tau(s, g.seconds) for g, s in results) if tau is not None]

@@ -86,8 +86,8 @@ def _scores(g, scaling, words):
 
 
 def _loss(g, scores):
-    """Of candidates that are listed from the fastest on; `valid` is 0 for those that fill the list
-    up. A score is a logarithm of seconds."""
+    """Loss of candidates listed from the fastest on; `valid` is 0 for those that fill the list up.
+    A score is a logarithm of seconds."""
     one = g.constant(np.float32(1))
     negative = g.op("Neg", scores)
     absent = g.op("Mul", g.op("Sub", "valid", one), g.constant(np.float32(1e4)))

@@ -14,8 +14,8 @@ PARTS = "6"  # of the networks, one of which is held out to learn what promises 
 
 
 def scale_of(network, groups):
-    """What the network's differences within groups have to be multiplied with to be those of the
-    measured logarithms, by least squares; at most 1. Learning orders makes scores too far apart."""
+    """The factor that makes the network's differences within groups those of the measured
+    logarithms, by least squares; at most 1. Learning orders makes scores too far apart."""
     predicted, measured = [], []
     for group in groups:
         scores, logs = np.asarray(network.predict(group), float), np.log(group.seconds)

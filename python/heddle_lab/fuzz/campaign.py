@@ -17,18 +17,18 @@ from .check import GAP
 from .reduce import reduce_model
 from .worker import Worker
 
-# What Outcome.held counts.
+# Names of the counts in Outcome.held.
 HELD = {"gradients": "derivatives held", "memory": "results computed again",
         "training": "updates held"}
 ALIKE = 3  # findings with one signature that are written and reduced
 
 
-# Of address space: a model that wants more is dropped, or is a finding; the machine stays.
+# Limit of address space: a model that wants more is dropped, or is a finding; the machine stays.
 MOST_BYTES = 8 << 30
 
 
 def limit_memory():
-    """Of this process and of workers that it starts later."""
+    """Limits this process and workers that it starts later."""
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, hard))
 

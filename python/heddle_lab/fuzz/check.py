@@ -24,7 +24,7 @@ GAP = "gap"  # refused, though others take it and agree
 
 @dataclass
 class Outcome:
-    """What became of a model; all kinds but `agrees` and `gap` are findings."""
+    """The outcome of a model; all kinds but `agrees` and `gap` are findings."""
 
     kind: str
     message: str = ""
@@ -36,14 +36,14 @@ class Outcome:
 
     @property
     def signature(self):
-        """The same for findings that look alike: names and numbers are left out."""
+        """A text that is equal for findings that look alike: without names and numbers."""
         lines = [line for line in self.message.splitlines() if line.strip()]
         text = re.sub(r"'[^']*'|\[[^]]*\]|\d+|\(([A-Za-z]+)_v\)", "_", lines[0] if lines else "")
         return self.kind if self.kind in ("wrong", "oracle", "hang") else f"{self.kind}: {text}"
 
 
 def tolerances(pairs, name, like):
-    """What rounding may do to an output, absolute."""
+    """Absolute errors that rounding may cause in an output."""
     pair = pairs.get(name)
     noise = NOISE.get(like.dtype.name, 0)
     largest = float(np.max(finite(wide(like)), initial=0))

@@ -26,12 +26,12 @@ SINGLE = set(
     " GridSample ThresholdedRelu Shrink Swish Gemm Resize Erf".split()
 )
 
-# Of half precision, ONNX's evaluator rounds after each addition of these: long sums stand still.
+# Ops whose half-precision additions ONNX's evaluator rounds one by one: long sums stand still.
 SUMS = set("AveragePool GlobalAveragePool ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp"
            " ReduceMean ReduceSum ReduceSumSquare".split())
 # Their steps lose in half precision what their results can hold.
 STEPS = set("Celu Elu Gelu HardSwish LogSoftmax Mish Selu Softplus Swish".split())
-# What they add may leave little, beside the roundings of larger sums on the way.
+# Ops whose terms may leave little, beside the roundings of larger sums on the way.
 LOSSES = {"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"}
 
 # These give elements as they are, or a number near which nothing is rounded.
@@ -44,7 +44,7 @@ EXACT = set(
 )
 
 COMPARISONS = {"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"}
-# What they give hangs on which of two elements is the larger one.
+# Ops whose results depend on which of two elements is the larger one.
 PICKS = {"ArgMax", "ArgMin", "Hardmax", "TopK"}
 
 # Sums of numbers of about 1, which may leave nothing but their roundings.

@@ -100,7 +100,7 @@ def run_recurrent(step, x, w, r, b, h0, c0, direction, before_reset=0):
 
 
 def refuse_options(options, *defaults):
-    """Of what is not written here this evaluator has no opinion. `defaults`: the activations."""
+    """Refuses options that this evaluator does not implement. `defaults`: the activations."""
     rest = {name: value for name, value in options.items()
             if name != "hidden_size" and value is not None and value != 0}
     if list(rest.get("activations", ())) in (list(defaults), 2 * list(defaults)):

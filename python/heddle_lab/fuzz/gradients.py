@@ -215,7 +215,7 @@ class Subject:
 # --- engines
 
 class Compiled:
-    """What a recipe makes of a model, by both engines of Heddle."""
+    """A model compiled with a recipe, run by both engines of Heddle."""
 
     def __init__(self, model, recipe, threads):
         self.data, self.recipe = model.SerializeToString(), recipe
@@ -289,21 +289,21 @@ def step_of(subject):
 
 
 def state_of(feeds, values):
-    """What a step takes besides the model's inputs: numbers, and a state that begins with 0."""
+    """Inputs of a step besides the model's: numbers, and a state that begins with 0."""
     rate = {"train.learning_rate": np.float32(0.1), "train.step": np.int64(0)}
     return {**rate, **{name: np.zeros_like(values[name.partition("/")[0]])
                        for name in feeds if "/" in name}}
 
 
 def seed_of(y, is_asked):
-    """What elements of the output are weighed by, numbers of f32; one number is not."""
+    """Weights of the output's elements, numbers of f32; ones if none are asked for."""
     if not is_asked:
         return np.ones_like(y)
     return random_of("seed").standard_normal(y.shape).astype(np.float32).astype(y.dtype)
 
 
 def outcome_of(error):
-    """Of a refusal: an op without a derivative is named, and no finding."""
+    """Outcome of a refusal: an op without a derivative is named, and no finding."""
     text = str(error)
     named = REFUSAL.search(text)
     if isinstance(error, heddle.RefusedError) and named:

@@ -50,7 +50,7 @@ class Tensor:
 
     @property
     def shape(self):
-        """Of the first case."""
+        """The shape in the first case."""
         return self.pairs[0][0].shape
 
     @property
@@ -337,7 +337,7 @@ class Graph:
                     raise Rejected(f"{node.op_type}: inferred shape differs")
 
     def inferred(self, node, case):
-        """What ONNX's shape inference says of the outputs in one case."""
+        """The outputs' types by ONNX's shape inference in one case."""
         inputs = [(name, self.tensors[name]) for name in needs(node)]
         constants = [numpy_helper.from_array(tensor.values[case], name)
                      for name, tensor in inputs if tensor.is_constant and tensor.dtype == "int64"]
@@ -379,7 +379,7 @@ class Graph:
 
 
     def ranks(self, nodes, outputs):
-        """Of a Squeeze without axes, whose rank may hang on what a size is in a run."""
+        """Types of each Squeeze without axes, whose rank may depend on a size at run time."""
         squeezed = [self.tensors[node.output[0]] for node in nodes
                     if node.op_type == "Squeeze" and len(node.input) == 1]
         return [helper.make_tensor_value_info(t.name, number_of(t.dtype), [None] * t.rank)

@@ -124,7 +124,7 @@ def judge_model(model, cases, options, share, threads):
 
 
 def judge_derivative(model, cases, options, share, threads):
-    """Of its derivative: what f32 makes of it that f64 does not is rounding."""
+    """Judges its derivative: a difference of f32 from f64 is rounding."""
     subject = gradients.Subject(model, 0)
     recipe = {"phase": "derivative", "output": subject.output, "variables": subject.variables}
     points = []

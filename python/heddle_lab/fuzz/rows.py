@@ -92,7 +92,7 @@ def generate(seed, index, ops=(1, 8), only=None):
 
 
 def row_of(model, feeds, row):
-    """What the model is fed of one row alone."""
+    """The model's inputs for one row alone."""
     length, cut = int(feeds[GIVEN][row]), {}
     for value in model.graph.input:
         array = feeds[value.name]

@@ -19,7 +19,7 @@ TAIL = 3000  # characters of what a dying process said
 
 
 def judge_of(kind):
-    """What checks a model of this kind."""
+    """The function that checks a model of this kind."""
     if kind == "node":
         from .nodes.judge import judge
     elif kind == "rows":

@@ -24,7 +24,7 @@ __all__ = ["FAMILIES", "Agent", "Builder", "Episode", "Graph", "Machine", "Plan"
 
 
 def __getattr__(name):
-    """What needs libheddle, as all else does not, is loaded when it is asked for."""
+    """Loads names that need libheddle on demand; all others do without it."""
     if name in ("Agent", "Episode", "pretrain"):
         from . import ppo
 

@@ -70,7 +70,7 @@ class _Work:
 
 
 def upward_rank(simulator, fuse):
-    """Of every node: the rank of the kernel that it is in."""
+    """The rank of each node's kernel."""
     work = _Work(simulator, fuse)
     return work.upward_rank()[work.kernels.owner]
 
@@ -259,7 +259,7 @@ class Space:
         return Plan(device, level + self.base, fuse)
 
     def cost(self, plan):
-        """What the search makes small."""
+        """The cost that the search minimises."""
         return self.simulator.seconds(plan)
 
     def run(self, device, level, fuse):

@@ -40,7 +40,7 @@ class Chunk:
         return result
 
     def _mask(self):
-        """Which keys of a segment there are: nodes, and a segment before it."""
+        """Masks the keys of a segment that there are: nodes, and a segment before it."""
         is_there = np.zeros(SEGMENT + CHUNK, bool)
         is_there[:SEGMENT] = self.number > 0
         is_there[SEGMENT:SEGMENT + self.size] = True

@@ -23,7 +23,7 @@ TENSOR = re.compile(r"tensor<((?:\d+x)*)([a-z]+\d+)(?:, [^>]*)?>")
 
 
 def _bytes_of(text, group):
-    """Of each result in a list of types."""
+    """Bytes of each result in a list of types."""
     sizes = []
     for dims, element in TENSOR.findall(text):
         bits = max(8, int(re.sub(r"\D", "", element)))
@@ -87,7 +87,7 @@ class PeakSpace(Space):
 
 
 def frugal(simulator):
-    """Of the nodes that are ready, always the one after which the least memory is taken."""
+    """Picks, of the nodes that are ready, the one after which the least memory is taken."""
     graph = simulator.graph
     first, readers = graph.readers()
     left = np.diff(first).astype(int)  # readers that have not run

@@ -241,7 +241,7 @@ class Episode:
         return gains
 
     def reward(self):
-        """That of the state."""
+        """The reward of the state."""
         return -np.sqrt(self.seconds / self.first_seconds) if np.isfinite(self.seconds) \
             else INVALID_REWARD
 

@@ -111,7 +111,7 @@ class Result:
 
 @dataclass
 class Trace:
-    """Of one plan, per node; times are those of the kernel that contains the node."""
+    """Trace of one plan, per node; times are those of the kernel that contains the node."""
 
     device: np.ndarray
     ready: np.ndarray

@@ -12,7 +12,7 @@ from heddle import UsageError
 from heddle.onnx_graph import nodes_of
 from heddle.packages import need
 
-# Of a layer f(x) = W x, with further weights of W's shape:
+# Kinds of a layer f(x) = W x, with further weights of W's shape:
 KINDS = {
     "bilinear": "x' W x, one matrix an output; T1, dense layers only",
     "squared_input": "W (x x); T2",
@@ -23,7 +23,7 @@ KINDS = {
 BATCH_NORM = ("scale", "bias", "mean", "variance")
 EPSILON = 1e-5
 BILINEAR_OPSET = 13  # ReduceSum and Unsqueeze with axes as inputs
-# What the normalisations of a sum's factors scale by at first. With less than 1 the layer begins
+# Initial scales of the normalisations of a sum's factors. With less than 1 the layer begins
 # near its linear part, and learns better (bench/notes/2026-11-25-quadratic.md).
 SCALES = {"a": 0.1, "b": 0.1}
 MARK = "quadratic layer "  # begins the doc_string of the nodes of one
@@ -90,7 +90,7 @@ class _Converter:
             name for node in nodes_of(model.graph) for name in [node.name, *node.output]}
 
     def refuse(self, layer):
-        """What the kind cannot make of a layer."""
+        """Refuses layers that the kind cannot replace."""
         if layer.shares:
             raise UsageError(
                 f"'{layer.name}' has the weight '{layer.weight.name}', which '{layer.shares[0]}' "

@@ -208,7 +208,7 @@ def _graphs(graph):
 
 
 def _names_in(graph):
-    """What the nodes of a graph and of those in it read, and their results."""
+    """Names that the nodes of a graph and of those in it read, and their results."""
     for each in _graphs(graph):
         yield from (name for node in each.node for name in node.input)
         yield from (value.name for value in each.output)

@@ -215,7 +215,7 @@ def to_tensor(value, about):
 
 
 if __name__ == "__main__":
-    # What libraries print must not mix with the answers.
+    # Output of libraries must not mix with the answers.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     Peer(sys.stdin.buffer, answers).serve()

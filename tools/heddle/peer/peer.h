@@ -28,7 +28,7 @@ public:
   std::vector<Tensor> node(const std::string &name);
 
   std::string version;
-  std::string calledHow; // in a timed run, in words
+  std::string calledHow; // words for a timed run
   /// How much one step of an output is worth, for outputs of a DequantizeLinear.
   std::map<std::string, double> steps;
 

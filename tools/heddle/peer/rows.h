@@ -24,7 +24,7 @@ public:
 
   int64_t count() const { return static_cast<int64_t>(lengths.size()); }
   int64_t lengthOf(int64_t row) const { return lengths[row]; }
-  /// What the model without --ragged, which has these inputs, is fed of one row.
+  /// Inputs of one row for the model without --ragged, which has these inputs.
   Feeds feedsOf(int64_t row, const std::vector<const heddle_value_t *> &plain) const;
   /// Whether the sizes of an output are those of rows, and not made from them.
   bool isPlaced(const heddle_value_t &output) const;

@@ -73,7 +73,7 @@ void becomePython(const std::string &package, const std::string &command,
                   const std::vector<std::string> &wanted) {
   std::string python = findPython();
   setEnvironment();
-  std::signal(SIGXFSZ, SIG_DFL); // what is ignored stays ignored in the new program
+  std::signal(SIGXFSZ, SIG_DFL); // ignored signals stay ignored in the new program
   std::signal(SIGPIPE, SIG_DFL);
   arguments.insert(arguments.begin(),
                    {python, "-c", kScript, package, command, joined(needed), joined(wanted)});

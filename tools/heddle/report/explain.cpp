@@ -89,7 +89,7 @@ static Module moduleOf(const Compiled &compiled) {
   return Module(created);
 }
 
-/// Of a ragged model, for the sizes and lengths of what it is fed.
+/// Explains a ragged model, for the sizes and lengths of its inputs.
 static Json explainRows(const Options &options, const Compiled &compiled) {
   Module module = moduleOf(compiled);
   std::vector<const heddle_value_t *> inputs = inputsOf(module);
@@ -153,7 +153,7 @@ static int run(Options options) {
     std::swap(options.compile.shapes, options.feeds.shapes);
     std::swap(options.compile.dims, options.feeds.dims);
     if (options.feeds.inputs.empty() && options.feeds.data.empty())
-      options.feeds.dims = options.compile.typical; // at which it is measured
+      options.feeds.dims = options.compile.typical; // sizes at which it is measured
   }
   options.compile.profiles = options.isMeasured;
   Compiled compiled = compileModel(options.model, options.compile);

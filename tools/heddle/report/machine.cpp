@@ -23,7 +23,7 @@ namespace heddle::cli {
 using Clock = std::chrono::steady_clock;
 
 static const double kSeconds =
-    0.6; // of each figure: many short rounds, of which one is undisturbed
+    0.6; // for each figure: many short rounds, of which one is undisturbed
 static const int64_t kFmaSteps = 1000000;
 static const int64_t kBufferBytes = int64_t(256) << 20; // far more than any cache
 

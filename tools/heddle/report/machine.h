@@ -7,9 +7,9 @@
 
 namespace heddle::cli {
 
-/// Of one thread, and of all that this process may use.
+/// Figures of one thread, and of all that this process may use.
 struct Machine {
-  std::string cpu, file; // where it is kept
+  std::string cpu, file; // `file` keeps the figures
   int threads = 0;
   double oneFlops = 0, allFlops = 0; // float32 multiply-add, as two operations, per second
   double oneBytes = 0, allBytes = 0; // read from memory, per second

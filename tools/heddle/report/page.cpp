@@ -53,7 +53,7 @@ static std::map<std::string, std::string> functionsOf(const std::string &assembl
   return texts;
 }
 
-/// In a script element, where "</" and "<!--" would end or change it.
+/// JSON for a script element, where "</" and "<!--" would end or change it.
 static std::string inScript(const Json &json) {
   std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace), safe;
   for (char letter : text)

@@ -19,7 +19,7 @@ static std::string countText(const Json &count) {
   return count.is_number() ? formatNumber(count.get<double>()) : count.get<std::string>();
 }
 
-/// Of an expression only that it is one, so that columns stay narrow.
+/// Shortens an expression, so that columns stay narrow.
 static std::string cellOf(const Json &size, double unit) {
   return size.is_number() ? formatNumber(size.get<double>() / unit, 3) : "sym";
 }
@@ -193,7 +193,7 @@ static std::string costText(const Json &explanation, const Json &group) {
   return text;
 }
 
-/// Of all groups: "cost     4 of 9 groups as the cost model says".
+/// Summary of all groups: "cost     4 of 9 groups as the cost model says".
 static std::string costHead(const Json &explanation) {
   if (!explanation.contains("cost_model"))
     return "";

@@ -21,7 +21,7 @@ struct Difference {
   double excess = 0;            // the largest quotient of a difference and what is allowed
   int64_t wrong = 0;            // elements beyond what is allowed
   int64_t worst = -1;           // index of the element with the largest excess
-  std::string actual, expected; // that element
+  std::string actual, expected; // the worst element's
 
   bool isAllowed() const { return mismatch.empty() && wrong == 0; }
   /// "within 1e-4 ..." or what is wrong, without the tensor's name.

@@ -13,9 +13,9 @@ struct FeedOptions {
       inputs; // "x=@file.npy", "x=2x3xf32=1,2", "x=random:7", "x=random:7:0..9"
   std::vector<std::string> shapes; // "x=1x3x?x?"
   std::vector<std::string> dims;   // "batch=4"
-  std::string dimOption = "--dim"; // by which `dims` were given
+  std::string dimOption = "--dim"; // option that gave `dims`
   std::string data;                // a folder of input_0.pb, output_0.pb, or what holds one
-  uint64_t seed = 0;               // of inputs that nothing else says
+  uint64_t seed = 0;               // for inputs that nothing else determines
 };
 
 /// The sizes of an input or output; none of a list, and of a tensor that may have any rank.
@@ -30,8 +30,8 @@ struct RaggedOption {
 };
 
 struct Feeds {
-  std::vector<Tensor> inputs;     // in the order of the model
-  std::vector<std::string> notes; // what was assumed, a line each
+  std::vector<Tensor> inputs;     // in the model's order
+  std::vector<std::string> notes; // assumptions, a line each
 
   std::vector<heddle_tensor_t> views() const;
 };

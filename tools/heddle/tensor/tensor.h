@@ -17,10 +17,10 @@ struct Tensor {
   std::vector<int64_t> dims;
   std::vector<char> bytes;
   std::vector<std::string> strings;                 // the elements where dtype is HEDDLE_STRING
-  mutable std::vector<heddle_string_t> stringViews; // of the last view
+  mutable std::vector<heddle_string_t> stringViews; // those of the last view
 
   int64_t count() const;
-  /// What the C API takes; it points into this tensor.
+  /// The tensor as the C API takes it; the view points into this tensor.
   heddle_tensor_t view() const;
 };
 
@@ -42,7 +42,7 @@ bool isInteger(int32_t dtype); // not bool
 bool isSigned(int32_t dtype);
 bool isComplex(int32_t dtype);
 
-double element(const Tensor &tensor, int64_t index);         // of complex: numbers in pairs
+double element(const Tensor &tensor, int64_t index);         // complex: numbers in pairs
 int64_t integerElement(const Tensor &tensor, int64_t index); // uint64 keeps its bits
 void setElement(Tensor &tensor, int64_t index, double value);
 void setInteger(Tensor &tensor, int64_t index, int64_t value);

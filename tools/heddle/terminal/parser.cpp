@@ -105,7 +105,7 @@ std::optional<std::string> Parser::parse(std::vector<std::string> arguments) {
   } catch (const CLI::CallForHelp &) {
     std::string name = "heddle " + app->get_name();
     const CLI::App *shown = app.get();
-    for (const CLI::App *action : app->get_subcommands()) { // that were named
+    for (const CLI::App *action : app->get_subcommands()) { // those that were named
       shown = action;
       name += " " + action->get_name();
     }

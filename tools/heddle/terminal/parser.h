@@ -24,7 +24,7 @@ public:
   explicit Argument(CLI::Option *option) : option(option) {}
 
   Argument required();
-  /// What the help says that it takes.
+  /// Names the type of its value in the help.
   Argument type(const std::string &name);
   Argument oneOf(const std::vector<std::string> &words);
   Argument between(int64_t least, int64_t most);
@@ -43,12 +43,12 @@ private:
   CLI::Option *option;
 };
 
-/// What a command takes, for scripts that complete it.
+/// Names and options of a command, for scripts that complete it.
 struct Described {
   struct Option {
     std::vector<std::string> names; // "--target", "-O"
     std::string description;
-    std::vector<std::string> values; // that it takes, if these are few
+    std::vector<std::string> values; // possible values, if these are few
     bool isFlag;
   };
   std::string name, summary;
@@ -59,7 +59,7 @@ struct Described {
 /// Parses the arguments of a command; a copy is of the same command.
 class Parser {
 public:
-  /// Where a value goes, which has to live until the command has run.
+  /// Destination of a value, which has to live until the command has run.
   using Value = std::variant<std::string *, std::vector<std::string> *,
                              std::optional<std::string> *, int *, int64_t *, uint32_t *, uint64_t *,
                              double *, std::optional<int> *, std::optional<int64_t> *>;

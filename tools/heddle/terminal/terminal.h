@@ -21,7 +21,7 @@ std::string emphasised(const std::string &line);
 /// A message with its "error:" and "note:" in colours, if these may go to standard error.
 std::string coloured(const std::string &message);
 
-/// In single quotes, for a shell.
+/// The text in single quotes, for a shell.
 std::string quoted(const std::string &text, const char *alsoEscaped = "");
 /// A word of a shell's command line, in quotes where it needs them.
 std::string shellWord(const std::string &text);

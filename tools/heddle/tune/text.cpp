@@ -17,7 +17,7 @@ static std::string choiceText(const Json &choice) {
   return text;
 }
 
-/// What is other than in the default choice.
+/// Differences from the default choice.
 static std::string changeText(const Json &group) {
   const Json &before = group.at("default"), &after = group.at("chosen");
   if (before == after)
@@ -34,7 +34,7 @@ static std::string changeText(const Json &group) {
   return text;
 }
 
-/// What the search over plans has decided otherwise.
+/// Decisions that the search over plans has changed.
 static std::string plansText(const Json &found) {
   const Json &plans = found.at("plans");
   std::string text;

@@ -27,7 +27,7 @@ struct Options {
   int64_t trials = 0, collected = 0, candidates = 0;
   double seconds = 300, trialSeconds = 20;
   bool tunesPlans = false, isJson = false;
-  std::string strategy, schedule, decide; // of a search over plans
+  std::string strategy, schedule, decide; // options of a search over plans
   std::vector<std::string> passedOn;      // to a compilation with what was found
 };
 using Clock = std::chrono::steady_clock;
@@ -148,7 +148,7 @@ static Json timesOf(const Candidate &candidate, const Module &before, const Opti
   return nullptr;
 }
 
-/// What tuning has found, the most promising last.
+/// The findings of tuning, the most promising last.
 static std::vector<Candidate> candidatesOf(const Json &found, const Options &options,
                                            const TemporaryFile &plan) {
   std::vector<Candidate> candidates;
@@ -237,9 +237,9 @@ static int run(Options options) {
               "\nnote: --cost-model names one; --trials limits a search without one");
   std::string records = recordsOf(options), costModel = options.compile.cost_model;
   options.compile.records.clear();
-  options.compile.cost_model.clear(); // of the default choice and of what records say
+  options.compile.cost_model.clear(); // shows the default choice and that of records
   Module before = openModel(options.model, options.compile);
-  Feeds feeds = feedsOf(before, options); // what is wrong with them is said before the work
+  Feeds feeds = feedsOf(before, options); // reports wrong inputs before the work
   double compiling = secondsSince(begin);
   // The end of the time is for the whole model: compiling what was found, and both by turns.
   double comparing = std::clamp(0.05 * options.seconds, 0.5, 10.0);

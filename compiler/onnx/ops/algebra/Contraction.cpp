@@ -32,7 +32,7 @@ static void importGemm(Node &n) {
     b = transposeMatrix(n, b);
   Value product = n.matmul(a, b);
   double alpha = n.getFloat("alpha", 1), beta = n.getFloat("beta", 1);
-  // Of integers, factors that are none are rounded with the sum.
+  // Factors of integers that are no integers are applied in f64, and the sum is rounded.
   Type element = elementOf(product), wide = element;
   if (!isFloat(product) && (std::trunc(alpha) != alpha || std::trunc(beta) != beta))
     wide = n.builder.getF64Type();

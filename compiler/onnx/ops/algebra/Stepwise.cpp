@@ -28,7 +28,8 @@ static void importCumProd(Node &n) {
 
 static constexpr int64_t kMostExpanded = 4;
 
-/// Of matrices [batch, size, size] with at most 4 rows: sums of products, without a division.
+/// Determinants of matrices [batch, size, size] with at most 4 rows: sums of products, without a
+/// division.
 static Value expandedDet(Node &n, Value matrices, int64_t size) {
   Dim batch = dimsOf(matrices)[0];
   auto at = [&](int64_t row, int64_t column) {
@@ -39,7 +40,7 @@ static Value expandedDet(Node &n, Value matrices, int64_t size) {
     return n.full({batch}, elementOf(matrices), 1);
   if (size == 1)
     return at(0, 0);
-  auto minor = [&](int64_t row, int64_t a, int64_t b) { // of two rows and columns
+  auto minor = [&](int64_t row, int64_t a, int64_t b) { // minor of two rows and columns
     return n.sub(n.mul(at(row, a), at(row + 1, b)), n.mul(at(row, b), at(row + 1, a)));
   };
   if (size == 2)
@@ -57,8 +58,8 @@ static Value expandedDet(Node &n, Value matrices, int64_t size) {
   return n.sub(plus, n.add(term(0, 2, 1, 3), term(1, 3, 0, 2)));
 }
 
-/// Of small matrices as above, else by Gaussian elimination with partial pivoting; round k clears
-/// column k below the diagonal.
+/// Determinants: small matrices as above, others by Gaussian elimination with partial pivoting;
+/// round k clears column k below the diagonal.
 static void importDet(Node &n) {
   Value x = n.in(0);
   DimVector dims = dimsOf(x);

@@ -66,7 +66,7 @@ Value maskScores(Emitter &e, Value scores, Value allowed) {
 }
 
 namespace {
-/// What restricts or shifts the scores; null where there is no such thing.
+/// Restrictions and shifts of the scores; null if there are none.
 struct Masks {
   Value allowed, bias;
 };
@@ -119,7 +119,7 @@ static Value halfScale(Node &n, const Dim &size, Type element) {
   return n.cast(root, element);
 }
 
-/// What the softmax is computed in.
+/// The element type of the softmax.
 static Type softmaxPrecision(Node &n, Type element) {
   Type precision = n.getElement("softmax_precision", wideType(n, element));
   if (!isa<Float16Type, BFloat16Type, Float32Type, Float64Type>(precision))

@@ -30,8 +30,8 @@ static Value filtered(Node &n, Value scores, Value allowed) {
   return n.broadcast(n.add(scores, bias), dimsOf(scores));
 }
 
-/// Which keys operand i allows, to be broadcast to [batch, heads, queries, keys]: lengths [batch],
-/// ends and begins [2 * batch], or 1 where a key may be seen, [batch, keys] or [batch, queries,
+/// The keys that operand i allows, to be broadcast to [batch, heads, queries, keys]: lengths
+/// [batch], ends and begins [2 * batch], or 1 for a visible key, [batch, keys] or [batch, queries,
 /// keys].
 static Value allowedBy(Node &n, size_t i, const Dim &batch, const Dim &keys) {
   Value mask = n.cast(n.in(i), n.i64());
@@ -148,7 +148,7 @@ static void importQAttention(Node &n) {
 static void importMultiHeadAttention(Node &n) {
   int64_t count = headCount(n);
   Heads heads{Value(), Value(), Value(), 4, 5};
-  auto bias = [&](Value x, int64_t part) { // of the three in operand 3
+  auto bias = [&](Value x, int64_t part) { // bias of one of the three parts of operand 3
     if (!n.has(3))
       return x;
     Dim size = dimsOf(x)[2], start = part == 2 ? dimsOf(n.in(3))[0] - size : size * Dim(part);
@@ -193,7 +193,7 @@ static void importMultiHeadAttention(Node &n) {
 }
 
 namespace {
-/// What GroupQueryAttention knows of each entry of the batch.
+/// GroupQueryAttention's facts about each entry of the batch.
 struct Batch {
   Value past;      // i64 [batch]: keys before this step
   Value positions; // i64 [batch, length]: of the queries

@@ -76,7 +76,7 @@ public:
     layers.push_back(layer);
   }
 
-  /// What all experts make of x [tokens, hidden], whose logits are [tokens, experts].
+  /// The experts' joint result for x [tokens, hidden], whose logits are [tokens, experts].
   Value apply(Value x, Value logits, Value mixing) {
     Value chosen = choose(logits), one = n.cast(chosen, wide);
     Value shares = n.mul(mixing ? n.cast(mixing, wide) : n.softmax(logits, {1}), one);

@@ -101,8 +101,8 @@ void Forest::finish(int64_t featureCount) {
 }
 
 namespace {
-/// Which way numbers take at a node: those up to limits[0] have ways[0], and so on; those above all
-/// limits have the last one.
+/// The branch that a number takes at a node: those up to limits[0] have ways[0], and so on; those
+/// above all limits have the last one.
 struct Intervals {
   Ints limits;
   std::vector<bool> ways;
@@ -117,13 +117,13 @@ public:
 
   void add(int64_t root);
   Ints nodes, roots; // pairs
-  Ints places;       // of each node, that of the leaf in the forest; any for others
+  Ints places;       // for each node, its leaf's place in the forest; any for others
   bool isMirrored = false;
 
 private:
   struct Want {
     int64_t slot, place;
-    size_t low, high; // of the limits of its place
+    size_t low, high; // range of the limits of its place
   };
   int64_t keyOf(double value) const;
   Intervals intervalsOf(int64_t place) const;
@@ -135,7 +135,7 @@ private:
   const Forest &forest;
   int64_t features;
   bool isDouble;
-  Ints spelt; // of each place, a slot that holds it
+  Ints spelt; // for each place, a slot that holds it
   std::map<int64_t, Intervals> known;
   SmallVector<Want> open;
   Ints heights;

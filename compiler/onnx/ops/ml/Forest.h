@@ -12,19 +12,19 @@ enum class Aggregate { Average, Sum, Min, Max };
 
 struct Forest {
   Ints features, whenTrue, whenFalse, roots; // children and roots are positions in the lists
-  std::vector<Branch> branches;              // of a leaf: any
+  std::vector<Branch> branches;              // arbitrary for leaves
   std::vector<double> thresholds;
-  std::vector<std::vector<double>> members; // of nodes that ask for a set, else empty
+  std::vector<std::vector<double>> members; // sets of nodes that ask for one, else empty
   std::vector<bool> tracksMissing;          // whether what is not a number goes the true way
   int64_t height = 0;
-  // Of the leaves: [nodes, targets].
+  // Weights of the leaves: [nodes, targets].
   int64_t targets = 1;
   std::vector<double> weights;
   std::vector<bool> hasWeight;
 
   size_t size() const { return features.size(); }
   bool isLeaf(int64_t place) const { return whenTrue[place] == place; }
-  /// Of a node that is no leaf; refused where a child is the node itself.
+  /// Sets the children of an inner node; refuses a node that is its own child.
   void setChildren(int64_t place, int64_t ifTrue, int64_t ifFalse);
   /// Appends a node; a leaf is its own child.
   int64_t addNode(int64_t feature, Branch branch, double threshold, bool tracks);

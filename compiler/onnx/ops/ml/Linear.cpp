@@ -181,7 +181,8 @@ static Value coupled(Node &n, const Duels &duels) {
   Dim rows = dimsOf(chance)[0];
   int64_t pairs = k * (k - 1) / 2;
   auto column = [&](Value x, int64_t i) { return n.sliceAlong(x, 1, Dim(i), Dim(1)); };
-  // Of [n, k, k], the chance of i against j, and that of j against i; the diagonal counts nowhere.
+  // Columns of [n, k, k] with the chance of i against j, and with that of j against i; the diagonal
+  // is masked.
   Ints ours(k * k, 0), theirs(k * k, 0);
   std::vector<double> apart(k * k, 1), same(k * k, 0);
   int64_t pair = 0;

@@ -17,7 +17,7 @@ static const MapInput &mapOf(Node &n) {
   return found->second;
 }
 
-/// What stands for a key that the map lacks: 0 or "".
+/// The value for a key that the map lacks: 0 or "".
 static Value nothing(Node &n, Type element) {
   if (isString(element))
     return n.reshape(n.stringConstant({""}), {});
@@ -48,7 +48,7 @@ static void importCastMap(Node &n) {
   std::string to = n.getText("cast_to", "TO_FLOAT"), form = n.getText("map_form", "DENSE");
   Type from = elementOf(map.values);
   Type element = to == "TO_FLOAT" ? n.f32() : to == "TO_INT64" ? n.i64() : Type();
-  if (to == "TO_STRING") // of numbers ONNX does not say with how many digits
+  if (to == "TO_STRING") // ONNX leaves open how many digits numbers have
     element = isString(from) ? from : Type();
   if (!element)
     refuse("'cast_to' is '" + to + "' for values of " + nameOf(from) +

@@ -9,8 +9,8 @@ namespace heddle::onnx {
 /// A list of numbers of one element type: an attribute, or a tensor in one.
 struct NumberList {
   Type element;
-  std::vector<double> reals; // of a floating-point type
-  Ints integers;             // of an integer type
+  std::vector<double> reals; // if the type is floating-point
+  Ints integers;             // if the type is an integer
   bool isReal() const { return element && mlir::isa<mlir::FloatType>(element); }
   size_t size() const { return isReal() ? reals.size() : integers.size(); }
 };

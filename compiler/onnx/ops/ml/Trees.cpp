@@ -27,7 +27,7 @@ static Branch branchOf(StringRef mode) {
   return *found;
 }
 
-/// Where node `id` of tree `tree` is in the lists.
+/// Index of node `id` of tree `tree` in the lists.
 using Places = std::map<std::pair<int64_t, int64_t>, int64_t>;
 
 static int64_t placeOf(const Places &places, int64_t tree, int64_t id) {

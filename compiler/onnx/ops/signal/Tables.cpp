@@ -34,7 +34,7 @@ static void importBlackman(Node &n) { cosineSum(n, {0.42, -0.5, 0.08}); }
 /// Triangles over the bins of a spectrum, whose corners are equally spaced in mels.
 static void importMelWeightMatrix(Node &n) {
   Type wide = n.builder.getF64Type(), element = n.getElement("output_datatype", n.f32());
-  Type narrow = element.isF64() ? wide : n.f32(); // of bins, which are whole numbers
+  Type narrow = element.isF64() ? wide : n.f32(); // type of bins, which are whole numbers
   auto scalar = [&](size_t i) { return n.reshape(n.in(i), {}); };
   Value bands = n.cast(scalar(0), n.i64()), length = n.cast(scalar(1), n.i64());
   auto mel = [&](Value hertz) { // 2595 log10(1 + hertz / 700)

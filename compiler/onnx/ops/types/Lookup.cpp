@@ -188,7 +188,7 @@ static void importTfIdfVectorizer(Node &n) {
   pool = ordered(n, pool);
 
   SmallVector<Value> counts;
-  Ints columns; // of the result, for each count
+  Ints columns; // columns of the result, for each count
   int64_t gram = 0;
   for (size_t i = 0; i < starts.size(); ++i) {
     int64_t size = i + 1, end = i + 1 < starts.size() ? starts[i + 1] : total;

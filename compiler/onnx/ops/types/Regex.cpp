@@ -9,13 +9,13 @@ namespace heddle::onnx {
 
 using Bytes = std::bitset<256>;
 
-static constexpr size_t kMostParts = 20'000; // of Thompson's automaton
-static constexpr size_t kMostStates = 5'000; // of the final one
+static constexpr size_t kMostParts = 20'000; // limit of Thompson's automaton
+static constexpr size_t kMostStates = 5'000; // limit of the final automaton
 static constexpr int kMostRepeats = 1'000;
 
 namespace {
-/// What an assertion looks at, before and after its place.
-enum class Side { End, Word, Other }; // of the text; a letter, digit or _; any other byte
+/// The neighbours that an assertion looks at, before and after its place.
+enum class Side { End, Word, Other }; // end of the text; a letter, digit or _; any other byte
 enum class Claim { None, Begin, End, Boundary, NoBoundary };
 
 /// A state reads one byte out of a set and goes on, or goes on to up to two others at once, where
@@ -383,7 +383,7 @@ static std::vector<std::array<int32_t, 256 + count>> tableOf(llvm::StringRef pat
   Parser parser(pattern);
   Piece whole = parser.parse();
   const std::vector<Part> &parts = parser.parts;
-  using State = std::pair<Parts, Side>; // where it is, and what precedes it
+  using State = std::pair<Parts, Side>; // its parts, and the side that precedes it
   std::map<State, int32_t> numbers;
   std::vector<State> states;
   auto numberOf = [&](const State &state) {

@@ -30,7 +30,7 @@ static Tokens keepLong(Node &n, Value texts, int64_t least, StringRef filler) {
   Dim width = n.bindSizes(most, "tokens")[0], rows = dimsOf(texts)[0];
   Value before = n.infer<CumsumOp>(
       kept, {n.integer("axis", 1), n.flag("exclusive", true), n.flag("reverse", false)});
-  // What is dropped goes to one place more, which is cut off.
+  // Dropped texts go to one extra place, which is cut off.
   Value place = n.select(isLong, before, n.size(width));
   Value room = n.broadcast(stringRow(n, filler), {rows, width + Dim(1)});
   Value all = n.infer<ScatterElementsOp>({room, place, texts},
@@ -38,7 +38,7 @@ static Tokens keepLong(Node &n, Value texts, int64_t least, StringRef filler) {
   return {n.sliceAlong(all, 1, Dim(0), width), counts};
 }
 
-/// What lies between the matches of a regular expression in each of `texts` [rows, width], or the
+/// Splits each of `texts` [rows, width] at the matches of a regular expression, or returns the
 /// matches: [rows, width * pieces].
 static Value cut(Node &n, Value texts, StringRef expression, bool keepsMatches) {
   Value pieces = splitText(n, texts, scannerConstant(n, expression))->getResult(0);

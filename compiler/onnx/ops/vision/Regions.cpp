@@ -14,7 +14,7 @@ namespace heddle::onnx {
 namespace {
 /// One side of all regions, f32 [regions, 1].
 struct Side {
-  Value start, bin; // where the region begins, and the length of one result's part
+  Value start, bin; // the region's begin, and the length of one result's part
   Value samples;    // i64 [regions, 1]: how many in a part
 };
 /// The two pixels around one sample a region and part, [regions, parts].
@@ -23,7 +23,8 @@ struct Neighbours {
 };
 } // namespace
 
-/// Of a side, so that a product of two is an i64; far more than the run carries out.
+/// Limit of samples along a side, so that a product of two is an i64; far more than a run carries
+/// out.
 static constexpr double kMostSamples = 1 << 30;
 
 static Side readSide(Node &n, Value rois, int64_t column, int64_t parts, Type element) {
@@ -192,7 +193,8 @@ static Value roundAway(Emitter &e, Value x) {
   return e.select(e.compare<LessOp>(x, e.scalar(elementOf(x), 0)), e.unary<NegOp>(whole), whole);
 }
 
-/// Where a row (or column) of each crop lies in the image, of whose size its edges are parts.
+/// Source coordinates of a row (or column) of each crop; its edges are fractions of the image's
+/// size.
 static Neighbours cropPlaces(Node &n, Value rois, int64_t column, const Dim &parts, const Dim &size,
                              bool isNearest) {
   Type element = elementOf(rois);
@@ -332,7 +334,7 @@ static void importDeformConv(Node &n) {
   DimVector kernel(filter.begin() + 2, filter.end()), places(moved.begin() + 2, moved.end());
   Dim window = elementCount(kernel), spots = elementCount(places), batch = dims[0];
 
-  // Where each element of each window lies: [batch * parts, kernel..., places...].
+  // Coordinates of each element of each window: [batch * parts, kernel..., places...].
   DimVector grid = kernel;
   grid.append(places);
   Value split = n.reshape(n.cast(offset, wide), {batch * parts, window, Dim(count), spots});

@@ -23,7 +23,7 @@ struct Axis {
   int64_t axis;
   Dim from, to;
   Value scale;      // as the model gives it; `to` may be rounded
-  Value start, end; // of tf_crop_and_resize
+  Value start, end; // used by tf_crop_and_resize
 };
 } // namespace
 
@@ -69,13 +69,13 @@ static std::optional<Dim> scaledSize(const Dim &size, double scale) {
   return std::nullopt;
 }
 
-/// Where in x the elements of the result lie along the axis: f64[to].
+/// Coordinates in x of the result's elements along the axis: f64[to].
 static Value placesAlong(Emitter &e, const Axis &axis, StringRef coordinates) {
   Type f64 = e.builder.getF64Type();
   Value i = e.iota(axis.to, 0, f64), from = sizeNumber(e, axis.from, f64);
   Value width = e.mul(from, axis.scale), last = e.add(from, -1), one = e.scalar(f64, 1);
   Value isSingle = e.compare<EqualOp>(width, one);
-  // Where the width is 1 the quotient is not used.
+  // The quotient is not used if the width is 1.
   Value lastWidth = e.select(isSingle, one, e.add(width, -1));
   Value halfPixel = e.add(e.div(e.add(i, 0.5), axis.scale), -0.5);
   if (coordinates == "align_corners")

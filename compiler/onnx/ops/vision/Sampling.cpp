@@ -44,7 +44,7 @@ Value cubicWeight(Emitter &e, Value distance, double a) {
   return e.select(e.compare<LessEqualOp>(t, e.scalar(elementOf(t), 1)), near, far);
 }
 
-static constexpr double kCubicCoefficient = -0.75; // what GridSample asks for
+static constexpr double kCubicCoefficient = -0.75; // GridSample's
 
 static Taps tapsOf(Emitter &e, Value place, const Dim &size, const SampleRule &rule) {
   Type element = elementOf(place);

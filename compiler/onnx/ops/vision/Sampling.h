@@ -12,7 +12,7 @@ enum class Outside { Zeros, Border, Reflection };
 struct SampleRule {
   Interpolation interpolation = Interpolation::Linear;
   Outside outside = Outside::Zeros;
-  bool alignsCorners = true; // where reflection turns: at the centres of the border pixels
+  bool alignsCorners = true; // reflects at the centres of the border pixels
 };
 
 /// Values of x [n, channels, sizes...] at places [n, count], one tensor of pixel coordinates a

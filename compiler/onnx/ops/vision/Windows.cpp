@@ -127,7 +127,7 @@ Value maxPlaces(Node &n, Value x) {
   Value elements = gatherWindows(n, x, windows, n.lowest(elementOf(x)));
   Value best = n.infer<ArgMaxOp>(elements, {n.integer("axis", 2), n.flag("keep_dims", false),
                                             n.flag("last", false)}); // [n, c, places]
-  // Where no element is above the border's value, the first that is no border.
+  // The first place inside is taken if no element is above the border's value.
   Value inside = n.cast(indexWindows(n, windows).inside, n.i32()); // [elements, places]
   Value first = n.infer<ArgMaxOp>(
       inside, {n.integer("axis", 0), n.flag("keep_dims", false), n.flag("last", false)});

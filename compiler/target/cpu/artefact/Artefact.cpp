@@ -50,8 +50,8 @@ llvm::Expected<std::vector<std::string>> saveObjects(const llvm::MemoryBuffer &d
   return files;
 }
 
-/// Of several models or variants in one program, only the entries may meet. `entry`, where there is
-/// one, becomes a symbol that only the next link sees.
+/// Hides all symbols but the entries, so that several models or variants in one program do not
+/// meet. `entry`, if there is one, becomes a symbol that only the next link sees.
 llvm::Error hideSymbols(const std::string &file, const std::string &entry, llvm::StringRef path) {
   auto buffer = llvm::MemoryBuffer::getFile(file);
   if (!buffer)
@@ -192,7 +192,7 @@ llvm::Error linkLibrary(std::vector<std::string> files, const std::string &weigh
   return runLinker(arguments, path);
 }
 
-/// Of the code, for all CPUs, and of the weights.
+/// Build ID of the code, for all CPUs, and of the weights.
 std::string buildIdOf(const program::Program &program, const Objects &objects,
                       const std::vector<Variant> &variants) {
   std::string digests;

@@ -45,7 +45,7 @@ public:
   Constant *i64(int64_t value) { return number(64, value); }
   Constant *null() { return llvm::ConstantPointerNull::get(pointer); }
 
-  /// The same text is stored once.
+  /// Stores equal texts once.
   Constant *text(const std::string &value) {
     Constant *&known = texts[value];
     if (!known)
@@ -205,7 +205,7 @@ emitDescriptor(const program::Program &program, const Target &target, bool expor
   llvm::Module module("descriptor", context);
   DescriptorBuilder b(module);
   std::vector<Constant *> forms;
-  llvm::GlobalVariable *self = nullptr; // in its own table, as the first
+  llvm::GlobalVariable *self = nullptr; // the first of its own table
   if (!variants.empty()) {
     self = new llvm::GlobalVariable(module, llvm::Type::getInt8Ty(context), true,
                                     llvm::GlobalValue::ExternalLinkage, nullptr, "");

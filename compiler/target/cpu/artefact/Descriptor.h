@@ -10,7 +10,7 @@ namespace heddle::cpu {
 std::string entrySymbol(const program::Program &program);
 std::string weightsSymbol(const program::Program &program);
 
-/// Of the program's form for the target, beside others: "<identifier>_for_x86_64_v3".
+/// Symbol of the program's form for the target, beside others: "<identifier>_for_x86_64_v3".
 std::string variantSymbol(const program::Program &program, const Target &target);
 
 /// Defines `heddle_executable` and `<identifier>_executable`, the first one hidden unless

@@ -16,9 +16,9 @@ llvm::Error runLinker(std::vector<std::string> arguments, llvm::StringRef path);
 /// Will it be LLVM's?
 bool hasLLVMLinker();
 
-/// Where this process has a shared library from, or "": it is on the machine even where development
-/// packages are not. Addresses of its functions do not tell, since those that a program takes are
-/// in the program.
+/// The file that this process loaded a shared library from, or "": it is on the machine even if
+/// development packages are not. Addresses of its functions do not tell, since those that a program
+/// takes are in the program.
 std::string pathOfLoaded(const char *name);
 
 } // namespace heddle::cpu

@@ -178,8 +178,8 @@ struct Patched {
   int file;
 };
 
-/// Where in the file the bytes of the section lie, when the library begins at 0, no two segments
-/// share a page, and one of them has these bytes.
+/// Offset in the file of the section's bytes if the library begins at 0, no two segments share a
+/// page, and one of them has these bytes.
 std::optional<uint64_t> holeOf(const Elf64_Shdr &section, llvm::ArrayRef<Elf64_Phdr> segments) {
   uint64_t end = 0;
   std::optional<uint64_t> hole;

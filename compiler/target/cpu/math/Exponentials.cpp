@@ -15,8 +15,8 @@ namespace heddle::cpu {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double expLow = -87.33654, expHigh = 88.72283; // of results that are normal numbers
-constexpr double expLowest = -103.97209;                 // of those that are not 0
+constexpr double expLow = -87.33654, expHigh = 88.72283; // range of results that are normal numbers
+constexpr double expLowest = -103.97209;                 // least one whose result is not 0
 constexpr double log2e = 1.44269504088896341, ln2 = 0.693147180559945309;
 constexpr double ln2Head = 0.693359375, ln2Tail = -2.12194440e-4; // n * ln2Head is exact
 

@@ -25,7 +25,7 @@ Value general(FloatMath &f, bool isMax, bool keepsZeros, Value x, Value y) {
   Value result = hardware(f, isMax, x, y), isNan = f.is(C::UNO, x, x);
   if (!keepsZeros) // x in place of the constant would make one choice of both, but a longer one
     return f.select(isNan, f.constant(std::numeric_limits<double>::quiet_NaN()), result);
-  // Of equal numbers only zeros differ, in their signs.
+  // Equal numbers differ only if they are zeros, in their signs.
   Value merged = isMax ? f.make<arith::AndIOp>(f.toBits(x), f.toBits(y))
                        : f.make<arith::OrIOp>(f.toBits(x), f.toBits(y));
   return f.select(isNan, x, f.select(f.is(C::OEQ, x, y), f.fromBits(merged), result));

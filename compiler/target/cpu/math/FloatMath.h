@@ -6,7 +6,7 @@
 
 namespace heddle::cpu {
 
-/// What exponentials ask of the machine and of the run.
+/// Requirements of exponentials on the machine and the run.
 struct Scaling {
   bool avx512 = false;          // there is an instruction that scales by powers of two
   bool keepsSubnormals = false; // else results below the normal numbers may be 0
@@ -16,7 +16,7 @@ class FloatMath : public target::FloatBuilder {
 public:
   FloatMath(mlir::OpBuilder &b, mlir::Location loc, mlir::Type type, Scaling scaling = {})
       : FloatBuilder(b, loc, type), scaling(scaling) {}
-  /// The same shape with elements of another type.
+  /// The shape with elements of another type.
   FloatMath as(mlir::Type element) const { return FloatMath(b, loc, like(element), scaling); }
 
   // The functions that others are built on; in Exponentials.cpp.

@@ -1,1 +1,1 @@
-"""Where programs look for the exceptions of ONNX Runtime."""
+"""Module in which programs look for the exceptions of ONNX Runtime."""

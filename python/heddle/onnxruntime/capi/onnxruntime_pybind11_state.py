@@ -8,7 +8,7 @@ from ...library import Error, InternalError, LimitError, RefusedError, UsageErro
 
 
 class Fail(Error):
-    """What none of the others says."""
+    """A failure that is none of the others."""
 
 
 class InvalidArgument(UsageError, Fail):

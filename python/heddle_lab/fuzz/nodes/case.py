@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-# What an input is to the model. `open`: a flat input that a Reshape, whose shape is an input too,
+# Forms of an input of the model. `open`: a flat input that a Reshape, whose shape is an input too,
 # gives its shape; so the rank is known when the model is compiled and no size is.
 FORMS = ("constant", "fixed", "symbols", "shared", "open")
 ML = "ai.onnx.ml"
@@ -80,7 +80,7 @@ class Case:
 
 
 class _Graph:
-    """What the inputs of the node become."""
+    """The model's inputs, constants and nodes that make the inputs of the node."""
 
     def __init__(self):
         self.inputs, self.constants, self.nodes, self.feeds = [], [], [], {}

@@ -36,15 +36,16 @@ from ..evaluate import (
 from . import guarded
 from .case import is_integer, limits
 
-# What must not reach a terminal; a newline is between lines of Heddle's own.
+# Characters that must not reach a terminal; a newline is between lines of Heddle's own.
 CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f\x80-\x9f]")
-# Of these ONNX does not say what a NaN does; the interpreter does.
+# Ops for which ONNX does not define NaN; the interpreter does.
 NAN_IS_OPEN = {"ArgMax", "ArgMin", "MaxPool", "GlobalMaxPool", "TopK", "ReduceMax", "ReduceMin",
                "Max", "Min", "Clip", "Relu", "Hardmax", "Sign", "DynamicQuantizeLinear", "Unique",
                "QuantizeLinear", "Cast", "CastLike", "MaxUnpool", "RoiAlign", "NonMaxSuppression",
                "GridSample", "LpPool", "MaxRoiPool"}
-# What ONNX Runtime makes of infinities is its algorithm's: it takes distances from products, and
-# the largest of a window from the least finite number on, and has shares of experts without any.
+# Ops whose results for infinities depend on ONNX Runtime's algorithm: it takes distances from
+# products, and the largest of a window from the least finite number on, and has shares of experts
+# without any.
 INFINITY_IS_OPEN = {"CDist", "MaxPool", "GlobalMaxPool", "GridSample", "Normalizer", "Range", "MoE",
                     "QMoE"}
 # Whose functions cast what a logarithm gives to the element type, which may be an integer's.
@@ -152,7 +153,7 @@ def is_narrow_inside(node):
 
 
 def in_order(node, array):
-    """What a TopK that need not be sorted gives, sorted: its own order is open."""
+    """Sorts the result of a TopK that need not be sorted: its own order is open."""
     axis = next((a.i for a in node.attribute if a.name == "axis"), -1)
     return np.sort(array, axis=axis)
 
@@ -207,7 +208,7 @@ def refused(model, data, feeds, stage, error):
 
 
 def compare(model, data, module, feeds, compiled):
-    """What Heddle computed, {name: value}, against everybody else; None where all is well."""
+    """Compares Heddle's results, {name: value}, with everybody else's; None if all is well."""
     node = model.graph.node[-1]
     op = node.op_type
     pairs = evaluate(model, feeds)
@@ -250,7 +251,7 @@ def compare(model, data, module, feeds, compiled):
         gaps = {}
         if theirs is not None:
             gaps["onnxruntime"] = gap_between(like, pairs, name, value, theirs[name])
-        # Of windows that begin in the padding the evaluator (onnx 1.22) gives negative indices.
+        # The evaluator (onnx 1.22) gives negative indices for windows that begin in the padding.
         is_evaluated = not is_illegal and not (op == "MaxPool" and name != node.output[0])
         if name in pairs and is_evaluated:
             expected = pairs[name][0]

@@ -149,7 +149,7 @@ def new_attribute(rng, case, name, kind, old):
 
 @functools.cache
 def texts_of(op, name):
-    """What some legal case gives this attribute, and some that none does."""
+    """Values of this attribute in legal cases, and some that no legal case has."""
     from .seeds import seeds
 
     known = {a.s.decode() for case in seeds() if case.op == op for a in case.attributes
