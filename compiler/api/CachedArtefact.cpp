@@ -59,7 +59,7 @@ template <typename Option> void add(cache::Key &key, const Option &option) {
   }
 }
 
-/// All options but those that change no artefact, and names of files, of which the bytes count.
+/// Adds all options but those that change no artefact, and names of files: their bytes count.
 void addOptions(cache::Key &key, const CompileOptions &options) {
   const std::set<llvm::StringRef> leftOut = {"plan", "records",   "cost_model",  "functions",
                                              "jobs", "plan_only", "print_after", "verify_stages"};

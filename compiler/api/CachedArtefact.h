@@ -1,9 +1,9 @@
 // CachedArtefact: artefacts of earlier compilations, for models that are compiled again as they
 // are.
 //
-// The key is all that decides an artefact: the model's bytes, the options, the machine, what tuning
-// has found, the compiler itself. So a hit needs no import: it costs to read the model once and to
-// write the artefact. External data is named by the entry's note, with its digests.
+// The key is all that decides an artefact: the model's bytes, the options, the machine, the
+// findings of tuning, the compiler itself. So a hit needs no import: it costs to read the model
+// once and to write the artefact. External data is named by the entry's note, with its digests.
 #ifndef HEDDLE_API_CACHEDARTEFACT_H
 #define HEDDLE_API_CACHEDARTEFACT_H
 

@@ -63,8 +63,8 @@ struct heddle_compiled {
 
   /// The cached artefact, unless damaged.
   const CachedArtefact *fromCache() const { return isCached && !isDamaged ? &*cached : nullptr; }
-  /// Keeps the artefact of what was compiled for a run in this process: then its weights are mapped
-  /// and shared between processes, and all that compiling has taken is let go.
+  /// Keeps the artefact of a model compiled for a run in this process: then its weights are mapped
+  /// and shared between processes, and all memory of the compilation is let go.
   void settle() const;
   void dropCached() const {
     options.cache->remove(key->digest);

@@ -164,8 +164,8 @@ void useCostModel(CompileOptions &options) {
     refuse(llvm::toString(model.takeError()));
 }
 
-/// Who chooses where the plan does not. What the environment names is a hint: it is left aside
-/// where the caller says who is to choose, and a cost model that is not there is no mistake.
+/// Reads who chooses where the plan does not. The environment is a hint: it is left aside if the
+/// caller says who is to choose, and a cost model that is not there is no mistake.
 Error readChooser(const Given &given, CompileOptions &options) {
   StringRef chooser = textOr(given.chooser);
   if (!chooser.empty() && given.records)

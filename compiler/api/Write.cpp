@@ -9,7 +9,7 @@ namespace heddle {
 /// Kinds that all targets have.
 static constexpr llvm::StringLiteral kPlain[] = {"plan", "graph", "loops"};
 
-/// For messages: "so, o, h, ll, asm".
+/// A list for messages: "so, o, h, ll, asm".
 static std::string listed(llvm::ArrayRef<llvm::StringRef> kinds) { return llvm::join(kinds, ", "); }
 
 /// The backend that writes files of this kind, or null.

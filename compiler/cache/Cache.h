@@ -39,7 +39,7 @@ public:
   std::unique_ptr<llvm::MemoryBuffer> find(const Digest &key) const;
 
   void store(const Digest &key, llvm::StringRef body, llvm::StringRef note = "");
-  /// As store; the body is a file.
+  /// Stores a body that is a file.
   void storeFile(const Digest &key, const std::string &path, llvm::StringRef note);
   void remove(const Digest &key) const;
 

@@ -1,4 +1,4 @@
-// Cache_test: what is found, what is dropped, and what two processes do to each other.
+// Cache_test: hits, dropped entries, and the effects of two processes on each other.
 
 #include "compiler/cache/Cache.h"
 

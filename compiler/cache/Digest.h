@@ -1,4 +1,4 @@
-// Digest: 128 bits of BLAKE3 that stand for bytes, and keys made of what an entry depends on.
+// Digest: 128 bits of BLAKE3 that stand for bytes, and keys made of an entry's dependencies.
 //
 // A cryptographic hash, since models come from anywhere: no model can be made to be taken for
 // another one.

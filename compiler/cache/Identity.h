@@ -6,7 +6,7 @@
 
 namespace heddle::cache {
 
-/// The build-ids of the code of Heddle, LLVM and MLIR in this process. Of a file without one: its
+/// The build-ids of the code of Heddle, LLVM and MLIR in this process; for a file without one its
 /// path, size and time.
 llvm::StringRef codeIdentity();
 

@@ -40,9 +40,8 @@ static void forEachSize(func::FuncOp example,
   });
 }
 
-/// A model may compute a size of what the group reads from other sizes; an example gets it as it
-/// is. So each such expression becomes a symbol of its own. False where other sizes of the group
-/// follow from the symbols in it.
+/// Makes each size that the model computes from other sizes a symbol of its own, as an example gets
+/// it. False if other sizes of the group follow from the symbols in it.
 static bool nameSizes(func::FuncOp example) {
   std::vector<std::pair<graph::Dim, graph::Dim>> names;
   forEachSize(example, [&](const graph::Dim &dim, bool isArgument) {

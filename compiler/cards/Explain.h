@@ -13,8 +13,8 @@ llvm::Expected<std::string> list(llvm::ArrayRef<std::string> folders);
 /// The text of the card of this name.
 llvm::Expected<std::string> show(llvm::ArrayRef<std::string> folders, llvm::StringRef name);
 
-/// For each group of the model, or the one that is named, every card in order: offered, or why it
-/// was refused; and the one that was chosen. As JSON.
+/// Lists as JSON, for each group of the model or the one that is named, every card in order,
+/// offered or why it was refused, and the one that was chosen.
 llvm::Expected<std::string> explain(const ModelSource &source, const CompileOptions &options,
                                     llvm::StringRef group);
 

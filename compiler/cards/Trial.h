@@ -10,7 +10,7 @@ namespace heddle::cards {
 using trial::fixSizes, trial::groupOf, trial::makeContext, trial::textOf;
 using trial::Random, trial::Sizes;
 
-/// As text, since each compilation has a context of its own.
+/// A trial as text, since each compilation has a context of its own.
 struct Trial {
   std::string name; // the group's
   std::string text; // a module with one func @main around one graph.group
@@ -21,9 +21,9 @@ struct Trial {
 /// Whether the interpreter takes a trial for some sizes.
 using MayRun = llvm::function_ref<bool(const Trial &)>;
 
-/// From the card's @example, else from the groups of Inputs/NAME.mlir beside it that it is for. An
-/// error when there are none. Arguments that are `heddle.constant` become constants. Sizes that are
-/// numbers are tried with others, too, where the ops and the card take them.
+/// Takes the card's @example, else the groups of Inputs/NAME.mlir beside it that it is for. An
+/// error if there are none. Arguments that are `heddle.constant` become constants. Sizes that are
+/// numbers are tried with others, too, if the ops and the card take them.
 llvm::Expected<std::vector<Trial>> trialsOf(const warehouse::Card &card, Random &random,
                                             MayRun mayRun);
 

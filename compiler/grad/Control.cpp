@@ -1,10 +1,10 @@
 // Control: derivatives of branches and loops.
 //
-// A branch is differentiated inside of an `if` of its own, which runs it again. In the place of a
-// loop or scan comes one that also stacks what each step began with, and what its derivative reads
-// that follows from a product; a scan then takes the steps from the last to the first, computes the
-// rest of a step again, and carries the adjoints of the states and of what the body uses from
-// around it.
+// A branch is differentiated inside of an `if` of its own, which runs it again. A loop or scan is
+// replaced by one that also stacks the state that each step began with, and values that follow from
+// a product if its derivative reads them; a scan then takes the steps from the last to the first,
+// computes the rest of a step again, and carries the adjoints of the states and of values that the
+// body captures.
 
 #include "compiler/grad/Gradients.h"
 #include "compiler/grad/Rules.h"
@@ -211,7 +211,7 @@ static ScanOp readStacked(Flow &f, Steps &steps, ScanOp back, const IRMapping &c
 }
 
 /// A scan from the last step to the first. Its states are the adjoints of the states, then those of
-/// what the body captures; it stacks the adjoints of what was scanned.
+/// captured values; it stacks the adjoints of scanned values.
 static void stepsRule(Flow &f, Steps &steps) {
   SmallVector<Value> inits, scanned, captured;
   SmallVector<int64_t> reverseInputs, reverseOutputs;

@@ -14,10 +14,10 @@
 
 namespace heddle::grad {
 
-/// For each x the sum over y's elements of seed * dy/dx, of x's type, built at the builder's place,
-/// where y must be visible. The xs are independent variables: what flows into one of them is not
-/// followed further. Zeros for an x that y does not depend on. A null seed is all ones. Refuses y,
-/// or an x, that is not of a floating-point type, and an op in between that has no derivative.
+/// The sum over y's elements of seed * dy/dx for each x, of x's type, built at the builder's place,
+/// where y must be visible. The xs are independent variables: adjoints stop at them. Zeros for an x
+/// that y does not depend on. A null seed is all ones. Refuses y, or an x, that is not of a
+/// floating-point type, and an op in between that has no derivative.
 llvm::Expected<llvm::SmallVector<mlir::Value>> gradients(mlir::OpBuilder &builder,
                                                          mlir::Location location, mlir::Value y,
                                                          llvm::ArrayRef<mlir::Value> xs,

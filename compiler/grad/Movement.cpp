@@ -1,4 +1,4 @@
-// Movement: derivatives of ops that move elements: what was moved goes back, what was repeated is
+// Movement: derivatives of ops that move elements: moved adjoints go back, repeated ones are
 // summed.
 
 #include "compiler/grad/Rules.h"

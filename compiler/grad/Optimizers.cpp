@@ -1,4 +1,4 @@
-// Optimizers: see Optimizers.h. What is one number for all elements is computed once.
+// Optimizers: see Optimizers.h. Numbers common to all elements are computed once.
 
 #include "compiler/grad/Optimizers.h"
 

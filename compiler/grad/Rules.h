@@ -23,7 +23,7 @@ public:
   /// Whether an adjoint of used[i] is asked for.
   bool wants(unsigned i) const { return wanted[i]; }
   void give(unsigned i, Value adjoint) { given[i] = adjoint; }
-  /// For functions of one operand: dy * slope.
+  /// Adjoint of a function of one operand: dy * slope.
   void scale(Value slope) { give(0, mul(dy(), slope)); }
   void refuse(const llvm::Twine &why) { refusal = why.str(); }
 

@@ -1,4 +1,4 @@
-// SlopesTest: every derivative against central differences of what the interpreter computes in f64.
+// SlopesTest: every derivative against central differences of the interpreter's results in f64.
 
 #include "compiler/grad/Gradients.h"
 #include "compiler/grad/Rules.h"
@@ -313,7 +313,7 @@ TEST(Gradients, steps_compute_no_product_again) {
   ASSERT_FALSE(llvm::errorToBool(differentiate(main, main.getArgument(0), nullptr)));
   auto scans = llvm::to_vector(main.getOps<graph::ScanOp>());
   graph::ScanOp back = scans.back();
-  // The copies of what the forward step computes have no readers; the sigmoid and the sum came.
+  // Copies of the forward step's ops have no readers; the sigmoid and the sum were stacked.
   for (auto sigmoid : back.getBody().getOps<graph::SigmoidOp>())
     EXPECT_TRUE(sigmoid->use_empty());
   int64_t read = 0;

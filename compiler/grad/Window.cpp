@@ -1,8 +1,8 @@
 // Window: derivatives of convolutions and pools.
 //
 // With respect to its image a convolution has its transpose as derivative, with respect to its
-// filters an op of its own. What the windows of a pool give back to their elements is an op too;
-// which share of it is one element's is computed place by place.
+// filters an op of its own. Gradients that a pool's windows give back to their elements are an op
+// too; an element's share is computed place by place.
 
 #include "compiler/grad/Rules.h"
 

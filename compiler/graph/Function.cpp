@@ -1,5 +1,5 @@
-// Function: see Function.h. What a region of an `if`, a loop or a scan binds is known in that
-// region alone; what is bound in a group, also after it.
+// Function: see Function.h. Symbols bound in a region of an `if`, a loop or a scan are known in
+// that region alone; those bound in a group, also after it.
 
 #include "compiler/graph/Function.h"
 

@@ -27,15 +27,15 @@ public:
         path[i].walks.insert({tensor.getAsOpaquePointer(), dim - (int64_t)i});
   }
 
-  /// The innermost loop does `ops`; the first `shared` loops walk what the first operand's do. What
-  /// runs once is no loop.
+  /// The innermost loop does `ops`; the first `shared` loops walk what the first operand's do. A
+  /// loop of one iteration is none.
   LoopNest finish(Names ops, int64_t shared) {
     auto runsOnce = [](const Loop &loop) {
       return loop.kind == Kind::Parallel && loop.extent.isConstant(1);
     };
     shared = std::min<int64_t>(shared, path.size());
     shared -= std::count_if(path.begin(), path.begin() + shared, runsOnce);
-    // Loops of which nothing is known stay apart.
+    // Loops with unknown walks stay apart.
     for (auto [i, loop] : llvm::enumerate(path))
       if (loop.walks.empty())
         loop.walks.insert({nullptr, -(int64_t)i});

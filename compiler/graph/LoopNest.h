@@ -42,12 +42,12 @@ struct LoopNest {
   std::string str(bool extents = false) const;
 };
 
-/// The loops of one op. Those of a group are `nestOf` its ops.
+/// The loops of one op; a group's are `nestOf` its ops.
 LoopNest loopNestOf(mlir::Operation *op);
 
 /// The key of a subgraph: the loops of its ops, in an order in which operands come first, one after
-/// the other, merged by PluS's rules P1 to P4. The same for all such orders of chains; sizes and
-/// names of nodes do not enter it.
+/// the other, merged by PluS's rules P1 to P4. All such orders of chains give the same key; sizes
+/// and names of nodes do not enter it.
 LoopNest nestOf(llvm::ArrayRef<mlir::Operation *> ops);
 
 /// `next` after `nest`. While both outer loops have one extent, up to next.shared loops deep:

@@ -100,7 +100,7 @@ template <typename Some> static std::string listed(const Some &some) {
   return text;
 }
 
-/// Those of the situation, by group; sets the number of threads and the machine's name.
+/// Selects records of the situation, by group; sets the number of threads and the machine's name.
 llvm::Error Corpus::select(ArrayRef<Record> all) {
   std::set<std::string> targets, machines;
   std::set<int64_t> threads;

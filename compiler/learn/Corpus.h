@@ -13,8 +13,8 @@ struct Measured {
   std::optional<program::Machine> machine; // for an older file that lacks it
 };
 
-/// As JSON (docs/spec/features.md). An error if the file is damaged, has no such measurements, or
-/// is of several machines.
+/// The features as JSON (docs/spec/features.md). An error if the file is damaged, has no such
+/// measurements, or is of several machines.
 llvm::Expected<std::string> featuresJson(llvm::StringRef path, const Measured &measured);
 
 } // namespace heddle::learn

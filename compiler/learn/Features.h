@@ -32,8 +32,8 @@ struct Candidate {
   warehouse::KnobValues knobs;
 };
 
-/// The nodes: what the group reads, in the order in which its ops do, then its ops in theirs. Of a
-/// group with constant sizes.
+/// The nodes of a group with constant sizes: its operands, in the order in which its ops read them,
+/// then its ops.
 GroupFeatures featuresOf(graph::GroupOp group);
 
 /// One number for each of candidateNames(), of a group with constant sizes.

@@ -15,19 +15,19 @@ struct Decision {
   std::string kept;               // why the other chooser's choice stays; "" where it does not
   plan::Choice choice, otherwise; // the model's, and the other chooser's
   double speedup = 1;             // predicted, over the other choice
-  /// Features that differ between the two choices: by what factor the predicted time grows where
+  /// Features that differ between the two choices: the factor by which the predicted time grows if
   /// one of them is as in the other choice. The largest first.
   std::vector<std::pair<std::string, double>> moved;
 };
 
-/// It only orders what the warehouse offers. The other choice stays if the group's sizes are not
-/// all constant, if a feature is outside of what the model has learned from, if the promised
-/// speed-up is less than kPromise, if the model fails, and for groups that `isMeasured`; and no
-/// candidate is taken that a roofline finds clearly worse.
+/// Orders the warehouse's offers only. The other choice stays if the group's sizes are not all
+/// constant, if a feature is outside of the training data, if the promised speed-up is less than
+/// kPromise, if the model fails, and for groups that `isMeasured`; and no candidate is taken that a
+/// roofline finds clearly worse.
 class LearnedChooser : public plan::Chooser {
 public:
-  /// The best of many predictions is one of those that err: of what is promised, less is kept, and
-  /// of small promises nothing (bench/notes/2026-11-25-cost-models.md).
+  /// The best of many predictions is one of those that err: less than the promise is kept, and
+  /// nothing of small ones (bench/notes/2026-11-25-cost-models.md).
   static constexpr double kPromise = 1.2;
 
   using IsMeasured = std::function<llvm::Expected<bool>(graph::GroupOp)>;

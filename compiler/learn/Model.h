@@ -8,7 +8,7 @@
 
 namespace heddle::learn {
 
-/// For messages on a file that is of no use.
+/// Note of messages on a file that is of no use.
 constexpr llvm::StringLiteral kWayOut =
     " ('heddle cost train' makes one, and 'heddle compile' an artefact of it)";
 

@@ -19,7 +19,7 @@ public:
   Scorer(Model &model, graph::GroupOp group, const program::Machine &machine)
       : model(model), group(group), machine(machine), features(featuresOf(group)) {}
 
-  /// Asks the model of what the features already say.
+  /// Asks the model for the scores of candidates whose features are set.
   llvm::Error score(std::vector<Scored> &some);
   llvm::Expected<std::vector<Scored>> scored(llvm::ArrayRef<plan::Choice> choices);
 

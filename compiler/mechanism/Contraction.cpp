@@ -1,4 +1,4 @@
-// Contraction: a product in register tiles, with what follows it element by element.
+// Contraction: a product in register tiles, with the elementwise ops after it.
 
 #include "compiler/mechanism/Checks.h"
 #include "compiler/mechanism/Product.h"

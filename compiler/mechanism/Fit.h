@@ -1,4 +1,4 @@
-// Fit: how a subgraph, as it grows, stands to what a key or a mechanism wants.
+// Fit: how far a subgraph, as it grows, matches a key or a mechanism.
 #ifndef HEDDLE_MECHANISM_FIT_H
 #define HEDDLE_MECHANISM_FIT_H
 
@@ -6,7 +6,7 @@
 
 namespace heddle::mechanism {
 
-/// Nothing, what may still grow into it, or the whole of it.
+/// No match, one that may still grow, or a whole one.
 enum class Fit { No, Partial, Full };
 
 /// A fit with its reason: `why` says what stands against it where it is No, and may say what is

@@ -29,17 +29,18 @@ struct Mechanism {
   CardType type = CardType::Schedule;
   /// Those that a card may set; a kernel has its own instead.
   llvm::ArrayRef<llvm::StringLiteral> knobs = {};
-  /// Those of them that only say how the work is shared among workers: one worker runs the same
-  /// code whatever they are.
+  /// Knobs that only say how the work is shared among workers: one worker runs the same code
+  /// whatever they are.
   llvm::ArrayRef<llvm::StringLiteral> sharing = {};
   /// All results are stored element by element, so that each may lie inside of a larger tensor.
   bool storesElements = false;
-  /// It serves only some of the ops that have its loops, of which a key says nothing: strides, or
-  /// what else a concat reads.
+  /// Serves only some of the ops that have its loops, by properties that no key has: strides, or
+  /// the other operands of a concat.
   bool readsParameters = false;
   /// Whether it serves a group depends on the groups that make its operands.
   bool readsProducers = false;
-  /// Several of its ops may be read elsewhere, so that a group may grow by what others read too.
+  /// Several of its ops may be read elsewhere, so that a group may grow by ops that others read
+  /// too.
   bool storesSeveral = false;
   /// It computes products in register tiles.
   bool hasTiles = true;
@@ -48,7 +49,7 @@ struct Mechanism {
   /// A part of the ops of its groups is a kernel of it as well, if it has all that are not
   /// elementwise.
   bool takesParts = false;
-  /// Its groups are made of what could be several groups. All others are built around one op.
+  /// Its groups are made of several possible groups. All others are built around one op.
   bool isSplittable = true;
   /// The file of a call's library, "libdnnl.so.2".
   llvm::StringLiteral library = "";

@@ -56,7 +56,7 @@ Placements placementsOf(func::FuncOp model) {
   return all;
 }
 
-/// A group that ends with a concat of which an operand or more can be placed.
+/// Fits a group that ends with a concat with an operand or more that can be placed.
 static Fit fitsPlace(const Mechanism &, Ops ops, std::string &why) {
   auto group = dyn_cast<graph::GroupOp>(ops.back()->getParentOp());
   if (!group || !isa<graph::ConcatOp>(ops.back()))

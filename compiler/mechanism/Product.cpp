@@ -164,8 +164,8 @@ private:
     return op && inside.contains(op) && !isa<graph::ConstantOp>(op);
   }
 
-  /// Whether the left operand is made in the group of one in memory, parts of which are left out or
-  /// which is read in another order.
+  /// Whether the left operand is made in the group from one in memory, with parts left out or in
+  /// another order.
   bool readLeft() {
     auto matmul = dyn_cast<graph::MatmulOp>(product.root);
     if (!matmul || !isComputed(matmul.getA()))
@@ -279,9 +279,8 @@ private:
     return true;
   }
 
-  /// Only what is computed element by element can meet the product in the registers; a slice that
-  /// is no part of the product, or a reshape, reads memory. What the right operand alone follows
-  /// from may be any op.
+  /// Checks that only elementwise ops meet the product in the registers; a slice that is no part of
+  /// the product, or a reshape, reads memory. The right operand alone may follow from any op.
   bool checkRoles(ValueRange results) {
     SmallVector<Value> open(results.begin(), results.end());
     llvm::DenseSet<Operation *> seen{product.root};

@@ -8,7 +8,7 @@
 
 namespace heddle::mechanism {
 
-/// A left operand of which one side of a diagonal is 0, whatever `kept` has there.
+/// A left operand that is 0 on one side of a diagonal, whatever `kept` has there.
 struct Triangle {
   mlir::Value kept;
   graph::Band band; // elements that are not 0

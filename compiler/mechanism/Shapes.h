@@ -34,7 +34,7 @@ struct Columns {
 std::optional<Columns> readColumns(llvm::ArrayRef<mlir::Operation *> ops, mlir::ValueRange results,
                                    std::string &why);
 
-/// How slices read the last dimension of what they slice: in parts of one size, each whole.
+/// Slices that read the last dimension of their operands in parts of one size, each whole.
 struct Parts {
   int64_t count, columns; // columns of each part
 };

@@ -1,5 +1,5 @@
-// ShapesTest: which products register tiles serve, what the rows of reductions are, and which
-// windows have channels in lanes; and why others are refused.
+// ShapesTest: products that register tiles serve, rows of reductions, and windows with channels in
+// lanes; and why others are refused.
 
 #include "compiler/mechanism/Shapes.h"
 #include "compiler/mechanism/Product.h"

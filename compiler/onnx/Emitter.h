@@ -87,7 +87,7 @@ public:
     mlir::OperationState state(location, Op::getOperationName(), operands, type, attrs);
     return emit(state)->getResult(0);
   }
-  /// As typed, with the result type that the op's shape rule says.
+  /// Makes an op with the result type of its shape rule.
   template <typename Op> Value infer(mlir::ValueRange operands, Attributes attrs = {}) {
     mlir::OperationState state(location, Op::getOperationName(), operands, {}, attrs);
     auto dictionary = state.attributes.getDictionary(context());
@@ -122,7 +122,7 @@ public:
   Value cast(Value x, Type element, bool saturate = true, llvm::StringRef roundMode = "up");
   /// A list as another kind of list, with another promise of its tensors' rank.
   Value asList(Value list, llvm::StringRef kind, int64_t rank);
-  // With a number of the element type of x.
+  // Ops with a number of the element type of x.
   Value add(Value x, double y) { return binary<graph::AddOp>(x, scalar(elementOf(x), y)); }
   Value mul(Value x, double y) { return binary<graph::MulOp>(x, scalar(elementOf(x), y)); }
   Value div(Value x, double y) { return binary<graph::DivOp>(x, scalar(elementOf(x), y)); }
@@ -172,7 +172,7 @@ public:
   /// Its elements as sizes: those that shapes tell, else symbols that the run binds. The run
   /// refuses negative ones.
   DimVector bindSizes(Value x, llvm::StringRef what);
-  /// As bindSizes, where elements may be negative.
+  /// As bindSizes, but elements may be negative.
   DimVector bindOffsets(Value x, llvm::StringRef what);
   /// The run fails with `message`, in which %lld is the element, or the two that `told` is, where
   /// one of x is negative.

@@ -35,8 +35,8 @@ Value Emitter::floatOf(Value bits) {
   return gather(constant(graph::constantAttr(type, bytes)), index, 0);
 }
 
-/// To the nearest of the 8 magnitudes, ties to the even code; what is larger than all becomes the
-/// largest. NaN, which the type lacks, becomes -0.
+/// Rounds to the nearest of the 8 magnitudes, ties to the even code, larger ones to the largest.
+/// NaN, which the type lacks, becomes -0.
 Value Emitter::float4Of(Value x) {
   Value magnitude = unary<graph::AbsOp>(x), code = scalar(i32(), 0);
   for (int upper = 1; upper < 8; ++upper) {

@@ -20,7 +20,7 @@ static bool isCut(const Dim &x, const Dim &y) {
 
 using Sizes = std::map<std::string, Dim>; // keyed by their texts
 
-/// Adds all sizes of which `size` is the least.
+/// Adds all sizes whose minimum is `size`.
 static void collectLeast(const Dim &size, Sizes &found) {
   const auto &terms = size.sum();
   if (terms.size() == 1 && terms.begin()->second == 1 && terms.begin()->first.size() == 1)
@@ -53,8 +53,8 @@ static Sizes partsOf(const Dim &size) {
   return {{size.str(), size}};
 }
 
-/// The largest of sizes each of which is 1 or that of the result: 0 where one is 0. Of sizes that
-/// would fill a line just the largest, beside which the run refuses a 0.
+/// The broadcast size: the largest, or 0 if one is 0. If its text would fill a line, just the
+/// largest, and a 0 beside it is refused at run time.
 static Dim together(const Dim &x, const Dim &y) {
   Sizes parts = partsOf(x);
   parts.merge(partsOf(y));

@@ -25,8 +25,8 @@ struct ImportOptions {
   /// Constants of initializers carry `graph.weight`, running statistics of normalisations
   /// `graph.statistics` (graph/edit/Weights.h).
   bool marksWeights = false;
-  /// As in training: BatchNormalization takes the statistics of the batch. What running statistics
-  /// become are further results of @main, with `graph.updates`.
+  /// Imports for training: BatchNormalization takes the statistics of the batch. Updated running
+  /// statistics are further results of @main, with `graph.updates`.
   bool usesBatchStatistics = false;
   bool keepsUnbiasedVariance = false;   // running variances are divided by count - 1, not count
   bool drops = false;                   // as in training: Dropout drops

@@ -5,7 +5,7 @@
 
 #include "compiler/onnx/Emitter.h"
 
-// From onnx.pb.h, which few files need and which is slow to read.
+// Types of onnx.pb.h, which few files need and which is slow to read.
 namespace onnx {
 class AttributeProto;
 class GraphProto;

@@ -92,15 +92,15 @@ public:
   /// Takes the steps of the main graph, and then what it gives.
   Outputs readSteps(llvm::ArrayRef<Step> steps, Scope &scope, const Finish &finish);
   std::optional<bool> answered(Emitter &e, const Question &question);
-  /// The answer in the version that is read. Where there can be no versions it is `likely`, which
-  /// the run checks, or refused.
+  /// The answer in the version that is read. If there can be no versions it is `likely`, which is
+  /// checked at run time, or refused.
   bool ask(Emitter &e, const Question &question, std::optional<bool> likely = {});
 
   mlir::ElementsAttr readTensor(const proto::TensorProto &tensor);
   /// Remembers the types that a graph or function declares.
   void readDeclared(const google::protobuf::RepeatedPtrField<proto::ValueInfoProto> &values,
                     Scope &scope);
-  /// The type of a list; null for what is no list. Refuses lists of what is no tensor.
+  /// The type of a list; null for others. Refuses lists of elements other than tensors.
   Type listType(const proto::TypeProto &type);
 
   mlir::OpBuilder &builder;

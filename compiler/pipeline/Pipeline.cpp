@@ -140,7 +140,7 @@ static std::string codeOf(const Compiled &compiled) {
   return text ? *text : "error: " + llvm::toString(text.takeError());
 }
 
-/// From the simplified graph, which `compiled` holds, to code for one target.
+/// Compiles the simplified graph, which `compiled` holds, to code for one target.
 static llvm::Error compileFor(std::shared_ptr<const target::Target> target, Compiled &compiled,
                               const CompileOptions &options, Stages &stages) {
   unsigned workers = std::max(1u, std::thread::hardware_concurrency());
@@ -171,8 +171,8 @@ static llvm::Error compileFor(std::shared_ptr<const target::Target> target, Comp
   return llvm::Error::success();
 }
 
-/// From the imported graph, which `compiled` holds, to code for each target that was asked for.
-/// What asks most of a machine comes last, so that its weights hold those of all.
+/// Compiles the imported graph, which `compiled` holds, to code for each target that was asked for.
+/// The target that asks most of a machine comes last, so that its weights hold those of all.
 static llvm::Error compileStages(Compiled &compiled, const CompileOptions &options,
                                  Stages &stages) {
   auto targets =

@@ -84,8 +84,8 @@ struct Compiled {
   std::string costJson; // what the cost model said of each group; "" if there is none
   std::vector<Feedback> feedback;
   std::vector<Simplified> simplified;
-  /// For the other targets that were asked for, the one that asks most first; this one asks more
-  /// than all of them, and its weights hold theirs.
+  /// Variants for the other targets that were asked for, the one that asks most first; this one
+  /// asks more than all of them, and its weights hold theirs.
   std::vector<std::unique_ptr<Compiled>> variants;
 };
 

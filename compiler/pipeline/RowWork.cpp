@@ -18,7 +18,7 @@ static bool isOfRows(const Dim &dim) {
   });
 }
 
-/// As many rows as tiles compute for so many.
+/// The number of rows that tiles compute for `rows`.
 static int64_t rowsOfTiles(int64_t rows, int64_t tile, bool isHalved) {
   int64_t rest = rows % tile, half = (tile + 1) / 2;
   if (rest <= 1)

@@ -135,8 +135,8 @@ private:
     return first;
   }
 
-  /// The first of the copies right before the place, and of what shows their results: they are of
-  /// later lines, and run later.
+  /// The first of the copies right before the place, and of ops that show their results: they are
+  /// of later lines, and run later.
   Operation *beforeCopies(Operation *place) const {
     while (place->getPrevNode() && copies.contains(place->getPrevNode()))
       place = place->getPrevNode();

@@ -1,8 +1,8 @@
 // Versions: knobs of a group that depend on its sizes.
 //
-// A choice may have several settings of its card's knobs, in a list of which a run takes the first
-// that is for its sizes. What a decision tree of `size <= bound` says is such a list: the leaves
-// from left to right, each with the bounds of the left turns on its way.
+// A choice may have several settings of its card's knobs, in a list; a run takes the first that is
+// for its sizes. A decision tree of `size <= bound` is such a list: the leaves from left to right,
+// each with the bounds of the left turns on its way.
 #ifndef HEDDLE_PLAN_VERSIONS_H
 #define HEDDLE_PLAN_VERSIONS_H
 

@@ -6,9 +6,9 @@
 //
 // taps are those that are in the image, 9 but for dilations; columns are filters in whole vectors.
 // Few filters have a form of their own, whose cost is NarrowRule's
-// (bench/notes/2026-11-25-plans.md). f is what a number of the filters costs to be read, more where
-// they do not stay in the cache, or to be transformed by each task; t what a number of a tile costs
-// to be transformed, in cycles, each of which has one or two multiply-adds.
+// (bench/notes/2026-11-25-plans.md). f is the cost of reading a number of the filters, more if they
+// do not stay in the cache, or of transforming it in each task; t that of transforming a number of
+// a tile, in cycles, each of which has one or two multiply-adds.
 
 #include "compiler/plan/WinogradRule.h"
 

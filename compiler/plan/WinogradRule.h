@@ -1,5 +1,5 @@
-// WinogradRule: whether a 3x3 convolution is faster in transformed tiles, in tiles of which size,
-// and when its filters are transformed.
+// WinogradRule: whether a 3x3 convolution is faster in transformed tiles, their size, and when its
+// filters are transformed.
 #ifndef HEDDLE_PLAN_WINOGRADRULE_H
 #define HEDDLE_PLAN_WINOGRADRULE_H
 

@@ -84,8 +84,8 @@ private:
   /// [of]: an expression in the two sizes, of each row; null if it is no sum of products.
   Value ofLength(const Dim &dim, Build &build);
 
-  /// A transpose of one dimension with another that is not beside it, or to time first: through
-  /// [of, size(of), what `of` is multiplied by, the rest] and back.
+  /// Converts a transpose of one dimension with another that is not beside it, or to time first:
+  /// through [of, size(of), the factor of `of`, the rest] and back.
   void exchange(graph::TransposeOp op);
 
   // Scan.cpp: the padded form, right up to the end of each row.

@@ -1,4 +1,4 @@
-// Forms: a table of ops by what they do along two dimensions.
+// Forms: a table of ops by their use of two dimensions.
 
 #include "compiler/ragged/Forms.h"
 

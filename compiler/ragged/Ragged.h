@@ -2,9 +2,9 @@
 // MLSys 2022).
 //
 // The promise: row b of each result, cut to its length, is what the model computes of row b alone,
-// with the length as its size; what is beyond is 0. An op whose rows are separate therefore becomes
-// the same op on ragged tensors (graph/ragged/Ragged.h). Where it treats elements along the two
-// dimensions alike, all rows become one long row, [1, total(seq(batch)), ...] (CoRa's fusion of
+// with the length as its size; elements beyond are 0. An op whose rows are separate therefore
+// becomes the same op on ragged tensors (graph/ragged/Ragged.h). If it treats elements along the
+// two dimensions alike, all rows become one long row, [1, total(seq(batch)), ...] (CoRa's fusion of
 // variable loops): a dense tensor, for which every kernel and fusion is as good as before.
 #ifndef HEDDLE_RAGGED_RAGGED_H
 #define HEDDLE_RAGGED_RAGGED_H

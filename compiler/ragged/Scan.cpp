@@ -1,7 +1,7 @@
 // Scan: recurrences along ragged rows. Each step is one of all rows, as batched products want it;
 // the states of a row that is over, or that has not begun where time runs backwards, stay as they
-// are. So final states are those at each row's own end. What comes out is padded, right up to the
-// end of each row, and is cut where it is read.
+// are. So final states are those at each row's own end. The result is padded, right up to the end
+// of each row, and is cut where it is read.
 
 #include "compiler/ragged/Converter.h"
 

@@ -85,7 +85,7 @@ private:
     return static_cast<double>(points.size()) - squares / static_cast<double>(points.size());
   }
 
-  /// Between two sizes, where the tiles of what is left of it are full if that is possible.
+  /// A bound between two sizes at which the tiles of the left side are full, if that is possible.
   static int64_t boundOf(int64_t low, int64_t high, const Points &left) {
     if (left.back()->knobs)
       if (auto n = left.back()->knobs->find("n"); n != left.back()->knobs->end())

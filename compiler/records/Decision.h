@@ -1,4 +1,4 @@
-// Decision: from what was best at some sizes to the versions of a choice.
+// Decision: makes the versions of a choice from the best choices at some sizes.
 //
 // A classification tree over the sizes of symbols (CART, with Gini's impurity), as DietCode's
 // dispatcher is (Zheng et al., MLSys 2022), flattened into a plan's list.

@@ -14,7 +14,7 @@ using namespace mlir;
 
 namespace heddle::records {
 
-/// Names of what a group is made for, in the text of a key.
+/// Names of a group's mechanism and of its gates in the text of a key.
 static constexpr StringLiteral kKind = "kind", kGates = "gates";
 
 /// How a matrix is kept, without its numbers.

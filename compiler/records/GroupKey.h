@@ -15,7 +15,7 @@ struct GroupKey {
 
 /// Equal for groups that compile to the same loops: equal ops in equal order with equal attributes
 /// and types, the same operands constant, sizes equal as numbers or as expressions of symbols in
-/// the order in which they occur. What was chosen for the group does not enter it.
+/// the order in which they occur. The group's choice does not enter it.
 GroupKey keyOf(graph::GroupOp group);
 
 /// Gives the group of a key's text the attribute `mechanism`, in place of the word that texts have.

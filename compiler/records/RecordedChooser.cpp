@@ -1,5 +1,6 @@
 // RecordedChooser: records decide only beside the default that they were measured beside, so that a
-// better default, or a new card, is not held back by what was once faster than an older one.
+// better default, or a new card, is not held back by a candidate that was once faster than an older
+// one.
 
 #include "compiler/records/RecordedChooser.h"
 

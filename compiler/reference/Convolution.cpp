@@ -213,7 +213,7 @@ Results compute(ConvTransposeOp op, const Call &call) {
   return single(*result);
 }
 
-/// Each filter element is the sum of what it met, image by image and position by position.
+/// Sums for each filter element the products that it met, image by image and position by position.
 template <typename T, typename Sum>
 static void correlate(const Call &call, Tensor &result, const Walk &walk, int64_t groups,
                       bool channelsLast) {

@@ -1,5 +1,5 @@
-// Images: files of images as pixels. What a format means is not ours to define, so the oracle asks
-// the library that a run asks.
+// Images: files of images as pixels. Formats are not ours to define, so the oracle asks the library
+// that a run asks.
 
 #include "compiler/reference/Families.h"
 

@@ -45,7 +45,7 @@ Results compute(GatherOp op, const Call &call) {
   return single(*result);
 }
 
-/// For ops on elements: the place in x that indices name, for each index of `indices`.
+/// The place in x that indices name, for each index of `indices`; used by ops on elements.
 static llvm::Expected<std::vector<int64_t>> elementPlaces(const Call &call, const Tensor &x,
                                                           const Tensor &indices, int64_t axis) {
   if (indices.rank() != x.rank())
@@ -80,7 +80,7 @@ Results compute(GatherElementsOp op, const Call &call) {
   return single(*result);
 }
 
-/// For ops on tuples: the first element of x's slice that each tuple names.
+/// The first element of x's slice that each tuple names; used by ops on tuples.
 static llvm::Expected<std::vector<int64_t>> slicePlaces(const Call &call, const Tensor &x,
                                                         const Tensor &indices, int64_t batchDims) {
   int64_t depth = indices.rank() == 0 ? -1 : indices.shape.back();

@@ -120,7 +120,7 @@ static int64_t truncate(double value) {
   return static_cast<int64_t>(value);
 }
 
-/// As `cast` is defined: through i32 to i32 and what is narrower, through i64 to u32.
+/// Truncates as `cast` is defined: through i32 to i32 and narrower types, through i64 to u32.
 static int64_t truncate(double value, Type to) {
   unsigned bits = to.getIntOrFloatBitWidth();
   bool isUnsigned = to.isUnsignedInteger();

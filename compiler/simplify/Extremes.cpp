@@ -1,5 +1,5 @@
-// Extremes: the place of the best element of a row is the first place of what equals it, so two
-// folds along lanes do for what else each lane would walk alone.
+// Extremes: the place of the best element of a row is the first place of an equal element, so two
+// reductions along lanes replace a walk in each lane.
 
 #include "compiler/estimate/Thresholds.h"
 #include "compiler/simplify/Rules.h"
@@ -11,7 +11,7 @@ namespace heddle::simplify {
 
 namespace {
 /// argmax(x) = min over i of (x[i] == max(x) or x[i] is NaN ? i : none), along the last dimension;
-/// argmin as well. Where there is a NaN, max(x) is, so that no number equals it.
+/// argmin as well. If there is a NaN, max(x) is one, so that no number equals it.
 template <typename Op, typename Best> struct PlaceOfBest : OpRewritePattern<Op> {
   using OpRewritePattern<Op>::OpRewritePattern;
 

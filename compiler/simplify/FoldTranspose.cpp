@@ -34,7 +34,7 @@ private:
       result[i] = source[i * strides[dimension]];
   }
 
-  /// The last two dimensions, of which the source has the first one contiguous.
+  /// Moves the last two dimensions; the first of them is contiguous in the source.
   void moveSquares(const Word *source, Word *result) {
     constexpr int64_t kSide = 16;
     int64_t rows = sizes[turned], columns = sizes.back();

@@ -74,7 +74,7 @@ private:
     return wide;
   }
 
-  /// A cast from what was not rounded reads that.
+  /// Makes a cast read the value before rounding.
   void readWide(CastOp cast) {
     auto known = wideOnes.find(cast.getX());
     if (known == wideOnes.end())

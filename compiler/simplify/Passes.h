@@ -1,7 +1,7 @@
 // Passes: graph -> graph rewrites that need no target.
 //
-// No rule changes what NaN and infinities give; the sign of a zero may change. Which sets of rules
-// round otherwise than the ops is told in Rules.h.
+// No rule changes results for NaN and infinities; the sign of a zero may change. Rules.h lists the
+// sets of rules that round otherwise than the ops.
 #ifndef HEDDLE_SIMPLIFY_PASSES_H
 #define HEDDLE_SIMPLIFY_PASSES_H
 

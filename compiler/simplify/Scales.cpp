@@ -1,8 +1,8 @@
 // Scales: equations that carry constant factors and shifts into the weights of products.
 //
 // f is a conv, conv_transpose or matmul whose weights are constant and that nobody else uses; s, b
-// are constants that vary along the axis of its output channels alone. Where a product of constants
-// might overflow, nothing is carried. They round otherwise than the ops: `--math strict` does
+// are constants that vary along the axis of its output channels alone. Nothing is carried if a
+// product of constants might overflow. The rules round otherwise than the ops: `--math strict` does
 // without.
 
 #include "compiler/simplify/Rules.h"

@@ -122,7 +122,7 @@ static int lockFolder(const std::string &folder) {
   return lock;
 }
 
-/// Removes the folders of processes that did not live to do so. Those of the last minute stay: a
+/// Removes the folders of processes that did not live to do so. Folders of the last minute stay: a
 /// process may have made one and not locked it yet.
 static void removeAbandoned(const std::string &parent) {
   std::error_code error;

@@ -45,7 +45,7 @@ public:
 class Code {
 public:
   virtual ~Code() = default;
-  /// As text, for a reader.
+  /// The code as text, for a reader.
   virtual llvm::Expected<std::string> text(const program::Program &program) const = 0;
   /// Refused where this process cannot run it (Target::whyNotHere).
   virtual llvm::Expected<std::shared_ptr<LoadedProgram>>

@@ -1,5 +1,5 @@
-// Activations: see Activations.h. What is cheap to compute of one tensor, or shows it in another
-// shape, is computed again, so that a tensor is stored once however it is used.
+// Activations: see Activations.h. Ops that are cheap on one tensor, or show it in another shape,
+// are computed again, so that a tensor is stored once however it is used.
 
 #include "compiler/training/Activations.h"
 

@@ -10,8 +10,8 @@ namespace heddle::training {
 
 /// Makes every op of the block that is neither in `forward` nor in `exact` read floats of 32 bits
 /// that ops of `forward` compute from the block's inputs as they are after rounding to `narrow`.
-/// Ops of `forward` and `exact` read what was computed. What is broadcast, such as a mean, is not
-/// rounded: it is small, and many elements depend on it.
+/// Ops of `forward` and `exact` read the values before rounding. Broadcast tensors, such as a mean,
+/// are not rounded: they are small, and many elements depend on them.
 void narrowActivations(mlir::Block &block, const llvm::DenseSet<mlir::Operation *> &forward,
                        const llvm::DenseSet<mlir::Operation *> &exact, mlir::FloatType narrow);
 

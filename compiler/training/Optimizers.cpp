@@ -1,4 +1,4 @@
-// Optimizers: the table. What is one number for all elements is computed as one.
+// Optimizers: the table. Numbers common to all elements are computed once.
 
 #include "compiler/training/Optimizers.h"
 
@@ -42,7 +42,7 @@ static void momentum(Maker &m, Update &u) {
   move(m, u, u.recipe.isNesterov ? m.add(gradient, m.mul(u.states[0], factor)) : u.states[0]);
 }
 
-/// With both moments corrected for their beginning at 0.
+/// Moves by both moments, corrected for their beginning at 0.
 static void moveByMoments(Maker &m, Update &u, Value gradient) {
   double beta1 = u.recipe.setting("beta1"), beta2 = u.recipe.setting("beta2");
   Type element = elementOf(u.weight);

@@ -125,7 +125,7 @@ private:
     return llvm::Error::success();
   }
 
-  /// Those of the weights that the loss depends on.
+  /// Finds gradients of the weights that the loss depends on.
   llvm::Error findGradients() {
     auto selected = selectWeights(*builder.getBlock(), output, recipe);
     if (!selected)

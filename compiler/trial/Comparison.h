@@ -34,8 +34,8 @@ llvm::Expected<std::string> differenceOf(Program &base, Program &program,
                                          llvm::ArrayRef<reference::Tensor> inputs,
                                          llvm::ArrayRef<mlir::Type> resultElements);
 
-/// State of the caches when a run begins: for a group, what its neighbours in a model would leave
-/// there; for a whole model, what its last run has left.
+/// State of the caches when a run begins: for a group, data that its neighbours in a model would
+/// leave there; for a whole model, the data of its last run.
 enum class Extent { Group, Model };
 
 /// Times the program alone (`base` null), or beside `base`.

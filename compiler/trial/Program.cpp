@@ -158,7 +158,7 @@ llvm::Expected<reference::Tensors> Program::run(ArrayRef<Tensor> inputs, ArrayRe
   return results;
 }
 
-/// For each result its rank, its sizes and its bytes.
+/// The rank, sizes and bytes of each result.
 static std::string written(const reference::Tensors &results) {
   std::string text;
   auto append = [&](const void *bytes, size_t size) {

@@ -40,7 +40,7 @@ public:
   /// process has to be ready but the program, so the two ways are not mixed.
   llvm::Expected<reference::Tensors> runApart(llvm::ArrayRef<reference::Tensor> inputs,
                                               llvm::ArrayRef<mlir::Type> elements, int64_t seconds);
-  /// For sessions of another kind than that of `run`, which begins one of two threads.
+  /// Handle for sessions of another kind than that of `run`, which begins one of two threads.
   heddle_module_t *handle() const { return module; }
   /// Puts code and constants into other memory, with other pages. Ends the sessions' module.
   llvm::Error place();

@@ -32,7 +32,7 @@ public:
     return known->second.get();
   }
 
-  /// Those at which the group runs, of what was asked for, in order.
+  /// The sizes asked for at which the group runs, in order.
   std::vector<AtSize *> all() const {
     std::vector<AtSize *> sizes;
     for (auto &[number, size] : made)

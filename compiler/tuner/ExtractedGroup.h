@@ -9,7 +9,7 @@
 
 namespace heddle::tuner {
 
-/// Size of a symbol of which nothing says the size.
+/// Size of a symbol without a given or typical size.
 constexpr int64_t kNominalSize = 32;
 
 class ExtractedGroup {

@@ -1,12 +1,12 @@
-// Favourites: which candidates of a group to measure where a cost model has scored them all: those
-// that it finds fastest, as far as what was measured since bears it out.
+// Favourites: selects candidates of a group to measure if a cost model has scored them all: those
+// that it finds fastest, as far as later measurements bear it out.
 //
 // The model's scores are the prior mean of a Gaussian process, in which candidates of a card err
-// the more alike the fewer steps their knobs are apart, and all that it promises over the
-// default choice may be too much or too little by one factor. Next is what is expected to be the
-// most faster than the best so far (expected improvement: Jones, Schonlau and Welch 1998,
+// the more alike the fewer steps their knobs are apart, and all that it promises over the default
+// choice may be too much or too little by one factor. Next is the candidate with the greatest
+// expected improvement over the best so far (expected improvement: Jones, Schonlau and Welch 1998,
 // section 4.1), every other time among the best one's neighbours, which the model tells apart
-// better than what is far from any choice by rule.
+// better than candidates far from any choice by rule.
 #ifndef HEDDLE_TUNER_FAVOURITES_H
 #define HEDDLE_TUNER_FAVOURITES_H
 

@@ -28,8 +28,8 @@ llvm::Expected<double> Tuner::speedupAt(GroupTuning &work, AtSize &size, const C
   return measure(size.work, *size.subject, *size.base, choice, effort);
 }
 
-/// The cards beside the default's that look faster as they are written: the middle one of what they
-/// gain at the least, the middle and the greatest of the sizes, lest one unquiet look decides.
+/// The cards beside the default's that look faster with their default knobs: by the median speedup
+/// at the least, the middle and the greatest of the sizes, lest one unquiet look decides.
 llvm::Expected<std::vector<Tuner::Faster>> Tuner::fasterCards(GroupTuning &work, AtSizes &sizes,
                                                               size_t count) {
   std::vector<Faster> faster;
@@ -63,7 +63,7 @@ llvm::Expected<std::vector<Tuner::Faster>> Tuner::fasterCards(GroupTuning &work,
   return faster;
 }
 
-/// At every size of which there is a record: only so does a card count for all of them.
+/// Confirms cards at every size with a record: a card needs a record at each of them.
 llvm::Error Tuner::confirmCards(GroupTuning &work, AtSizes &sizes, llvm::ArrayRef<Faster> others,
                                 const trial::Effort &effort) {
   for (const Faster &other : others)
@@ -200,7 +200,7 @@ llvm::Error Tuner::tuneJointly(GroupTuning &work, double seconds) {
   }
   std::vector<warehouse::KnobValues> wanted = joint.wanted(
       records::mayVary(work.group) ? kMostVersions : 1, work.base.knobs, records::kClearly);
-  // A card is confirmed at all sizes of which there is a record, so these come to be first.
+  // Cards are confirmed at all sizes with a record, so these are made first.
   for (size_t i : toConfirm(wanted))
     if (auto size = sizes.at(i); !size)
       return size.takeError();

@@ -15,11 +15,11 @@ public:
   Search(llvm::ArrayRef<const warehouse::Card *> cards, const plan::Choice &base, int64_t workers,
          uint64_t seed);
 
-  /// From now on these instead of a local search, after the cards that they do not judge. What is
-  /// told already counts.
+  /// Follows these instead of a local search, after the cards that they do not judge. Earlier
+  /// results count.
   void follow(Favourites some);
 
-  /// nullopt when all is tried that is near the best, and enough of what is not.
+  /// nullopt when all near the best were tried, and enough of the others.
   std::optional<plan::Choice> next() override;
   /// Any candidate that was not tried, each of a card as likely as another; nullopt when hardly one
   /// is left.

@@ -6,7 +6,7 @@
 
 namespace heddle::tuner {
 
-/// Proposes candidates, and learns from what came of them.
+/// Proposes candidates, and learns from their results.
 template <typename Candidate> class Searcher {
 public:
   virtual ~Searcher() = default;

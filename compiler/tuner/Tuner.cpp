@@ -1,8 +1,8 @@
 // Tuner: the walk over the groups, most expensive first, and the trials of each.
 //
-// The time is shared by what the groups cost. Candidates get a short look first, and those that
-// look fastest are measured at length; only these count. What has a record is not measured again,
-// so a tuning that was interrupted goes on where it ended.
+// Groups share the time by their costs. Candidates get a short look first, and those that look
+// fastest are measured at length; only these count. Recorded candidates are not measured again, so
+// a tuning that was interrupted goes on where it ended.
 
 #include "compiler/tuner/Tuner.h"
 
@@ -212,7 +212,7 @@ llvm::Error Tuner::explore(GroupTuning &work, ExtractedGroup &subject, trial::Pr
   return llvm::Error::success();
 }
 
-/// The least of what was seen: what else the machine did only ever adds.
+/// Keeps the least time seen: other load of the machine only ever adds.
 llvm::Error Tuner::keepBase(GroupTuning &work, double seconds) {
   if (seconds >= work.baseSeconds)
     return llvm::Error::success();
@@ -318,7 +318,7 @@ llvm::Error Tuner::collect() {
   return llvm::Error::success();
 }
 
-/// Shares the time by what the groups cost.
+/// Shares the time by the groups' costs.
 llvm::Error Tuner::search() {
   double whole = 0;
   for (auto &work : works)

@@ -41,7 +41,7 @@ static std::string textOf(Type type) {
   return text;
 }
 
-/// With the loop at which it failed, where there is one key only.
+/// A refusal by loops; names the loop at which it failed if there is one key only.
 static std::string loopsRefusal(const graph::LoopNest &nest, ArrayRef<Key> keys, StringRef why) {
   auto texts = llvm::map_range(keys, [](const Key &key) { return "'" + key.str() + "'"; });
   std::string where = keys.size() == 1 && !why.empty() ? (": " + why).str() : "";

@@ -1,4 +1,4 @@
-// Key_test: how keys are read, what they match, and which loops a group's schedule is decided by.
+// Key_test: keys as they are read and matched, and the loops that decide a group's schedule.
 
 #include "compiler/warehouse/Key.h"
 

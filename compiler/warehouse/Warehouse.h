@@ -32,8 +32,8 @@ public:
   /// Highest priority first, then by name.
   llvm::ArrayRef<Card> cards() const { return all; }
   const Card *find(llvm::StringRef name) const;
-  /// From now on the card of this name is offered to no group, for this reason: it is for another
-  /// target, say, or what it needs is not there.
+  /// Withdraws the card of this name from all groups, for this reason: it is for another target,
+  /// say, or a library that it needs is not there.
   void withdraw(llvm::StringRef name, std::string why) { withdrawn[name.str()] = std::move(why); }
   /// Withdraws the cards of `math = "fast"`.
   void requireStrict();

@@ -75,8 +75,8 @@ Ref typeName(PyObject *object) {
   return Ref(PyObject_GetAttrString(reinterpret_cast<PyObject *>(Py_TYPE(object)), "__name__"));
 }
 
-/// Makes of an exception one that names the input, and what cannot be taken if that is given. What
-/// Python itself stops for stays.
+/// Makes an exception one that names the input, and the object that cannot be taken if it is given.
+/// Exceptions that Python itself stops for stay.
 void explain(const Value &wanted, PyObject *taken) {
   if (!PyErr_ExceptionMatches(PyExc_Exception) || PyErr_ExceptionMatches(PyExc_RecursionError))
     return;

@@ -40,8 +40,8 @@ void raise(heddle_status_t *status);
 /// Sets what a callback in Python has raised in this thread; false where none has.
 bool raiseOfCallback();
 
-/// guarded(function, failures): a callback for C, 0 or 1. What the function raises, even before its
-/// first line as KeyboardInterrupt may be, becomes failures[thread] instead of being lost.
+/// guarded(function, failures): a callback for C, 0 or 1. Exceptions of the function, even before
+/// its first line as KeyboardInterrupt may be, become failures[thread] instead of being lost.
 PyObject *guarded(PyObject *, PyObject *arguments);
 
 } // namespace heddle::python

@@ -70,7 +70,7 @@ int64_t countOf(const heddle_tensor_t &tensor) {
   return count;
 }
 
-/// Elements of which a byte holds several, one a byte.
+/// Unpacks elements that share bytes, to one per byte.
 PyObject *unpack(const heddle_tensor_t &tensor) {
   Ref bytes(PyByteArray_FromStringAndSize(static_cast<const char *>(tensor.data),
                                           tensor.data ? Py_ssize_t(tensor.bytes) : 0));

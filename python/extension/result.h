@@ -11,7 +11,7 @@ namespace heddle::python {
 /// are copied. The result is released in any case.
 PyObject *adopt(heddle_tensor_t &result, int32_t kind);
 
-/// An array, a list of arrays or None: a copy of what does not live long.
+/// An array, a list of arrays or None: a copy of memory that does not live long.
 PyObject *copy(const heddle_tensor_t &tensor, int32_t kind);
 
 /// An array over a plain tensor's memory, which `owner` keeps alive.

@@ -24,9 +24,9 @@ constexpr int kMostMembers = 64; // nodes of a kernel
 /// The kernels of a plan, each named after its root: the node whose result it stores.
 ///
 /// A fused node is computed within the kernels of all of its readers, more than once if these
-/// differ (the encoding per node of Phothilimthana et al., PACT'21). What is left is a subgraph of
-/// the reachability of a DAG, so no choice of bits makes a cycle. A bit is ignored if the kind of
-/// the node does not allow it, or if a kernel would become too large.
+/// differ (the encoding per node of Phothilimthana et al., PACT'21). The rest is a subgraph of the
+/// reachability of a DAG, so no choice of bits makes a cycle. A bit is ignored if the kind of the
+/// node does not allow it, or if a kernel would become too large.
 class Kernels {
 public:
   explicit Kernels(const Graph &graph);

@@ -142,7 +142,7 @@ void Simulation::placeKernels(const int32_t *device) {
   }
 }
 
-/// For each root the devices on which it is read, its own first, with the readers there.
+/// Finds the devices on which each root is read, its own first, with the readers there.
 void Simulation::findCopies() {
   std::fill(firstReader.begin(), firstReader.end(), 0);
   for (int32_t input : kernels.reads)

@@ -161,7 +161,7 @@ TEST(Values, ServicesRefuseWhatIsNotThere) {
   EXPECT_EQ(session.run({tensorOver(items, {3})}, outputs), "model 'boxes': rank 2, not 1");
 }
 
-/// Two groups, of which the second one is launched twice.
+/// Profiles two groups; the second one is launched twice.
 int32_t tellProfile(heddle_call_t *call) {
   for (int64_t group : {0, -1, 5, -1, 5, -1})
     call->services[HEDDLE_SERVICE_PROFILE](call, &group);
@@ -191,7 +191,7 @@ TEST(Values, ProfilesTellGroups) {
   EXPECT_EQ(y, x);
 }
 
-/// Splits at commas, and puts the second row of pieces, of which the first was made, together.
+/// Splits at commas, and joins the second row of pieces.
 int32_t splitAndJoin(heddle_call_t *call) {
   int64_t counts[4], comma = 0;
   int64_t frame[] = {

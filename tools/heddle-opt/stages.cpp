@@ -113,7 +113,7 @@ struct LowerPass final : Stage {
   }
 };
 
-/// Holds a module to what it is held to between two stages.
+/// Verifies a module as between two stages.
 struct VerifyPass final : PassWrapper<VerifyPass, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(VerifyPass)
   StringRef getArgument() const final { return "heddle-verify"; }

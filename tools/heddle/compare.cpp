@@ -1,8 +1,8 @@
 // heddle compare: the compiled model, the reference interpreter and ONNX Runtime on the same feeds.
 //
-// Outputs are compared first. Where they differ, or with --per-node, the reference runs once more
-// and each node's results are held against ONNX Runtime's, a node at a time, so that no more than a
-// few intermediate values are in memory.
+// Outputs are compared first. If they differ, or with --per-node, the reference runs once more and
+// each node's results are held against ONNX Runtime's, a node at a time, so that no more than a few
+// intermediate values are in memory.
 
 #include "tools/heddle/command.h"
 #include "tools/heddle/failure.h"
@@ -65,7 +65,7 @@ struct Comparison {
 using Tensors = std::map<std::string, Tensor>;
 } // namespace
 
-/// Calls `each` for every result. What it throws passes through the C API unseen, and on from here.
+/// Calls `each` for every result. Its exceptions pass through the C API unseen, and on from here.
 static void runReference(const Options &options, const Feeds &feeds,
                          const std::function<void(const NodeResult &)> &each) {
   struct State {
@@ -135,11 +135,11 @@ static void compareOutputs(const Options &options, const Module &module, const s
 
 namespace {
 
-/// Holds what the reference reports for a node of the model against ONNX Runtime's outputs of it.
+/// Compares the reference's reports of a node of the model with ONNX Runtime's outputs of it.
 ///
-/// The reference reports each op of the graph, and a node of the model may be several: where the
-/// node has one output, the last report is it. Where it has more, all reports must be its outputs.
-/// Nodes inside of functions and subgraphs are not in `counts`, and are left out.
+/// The reference reports each op of the graph, and a node of the model may be several: if the node
+/// has one output, the last report is it. If it has more, all reports must be its outputs. Nodes
+/// inside of functions and subgraphs are not in `counts`, and are left out.
 class NodeComparison {
 public:
   NodeComparison(const Options &options, Peer &peer, Comparison &comparison)

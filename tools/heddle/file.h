@@ -15,8 +15,8 @@ constexpr int64_t kMaxTensorBytes = int64_t(64) << 30; // limit of an .npy or .p
 /// Reads a regular file; other kinds are refused, and never waited for.
 std::string readFile(const std::string &path, int64_t maxBytes = kMaxTextBytes);
 
-/// Through a temporary file beside `path`, which is then renamed. What is not a regular file, such
-/// as /dev/null, is written in place.
+/// Writes a temporary file beside `path`, which is then renamed. Other than regular files, such as
+/// /dev/null, are written in place.
 void writeFile(const std::string &path, std::string_view content);
 
 /// An empty file in the folder for temporary files, which goes with this object.

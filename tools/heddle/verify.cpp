@@ -1,4 +1,4 @@
-// heddle verify: whether artefacts are, byte for byte, what was compiled.
+// heddle verify: whether artefacts are, byte for byte, as compiled.
 
 #include "tools/heddle/command.h"
 #include "tools/heddle/failure.h"

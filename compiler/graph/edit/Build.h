@@ -11,7 +11,7 @@ class Build {
 public:
   Build(mlir::OpBuilder &builder, mlir::Location location) : builder(builder), location(location) {}
   Build(mlir::OpBuilder &builder, mlir::Operation *op) : Build(builder, op->getLoc()) {}
-  /// At the location of an op or a value.
+  /// Builds at the location of an op or a value.
   template <typename At>
     requires requires(At at) { at.getLoc(); }
   Build(mlir::OpBuilder &builder, At at) : Build(builder, at.getLoc()) {}
@@ -37,7 +37,7 @@ public:
   mlir::Value mul(mlir::Value x, mlir::Value y) { return binary<MulOp>(x, y); }
   mlir::Value div(mlir::Value x, mlir::Value y) { return binary<DivOp>(x, y); }
   mlir::Value neg(mlir::Value x) { return unary<NegOp>(x); }
-  // With a number on one side.
+  // Ops with a number on one side.
   mlir::Value add(mlir::Value x, double number) { return add(x, like(x, number)); }
   mlir::Value mul(mlir::Value x, double number) { return mul(x, like(x, number)); }
   mlir::Value sub(double number, mlir::Value x) { return sub(like(x, number), x); }

@@ -16,9 +16,9 @@ struct CutOut {
   GroupOp group();
 };
 
-/// The results of the last group are the program's. What the groups read from outside becomes an
-/// argument, or a constant where `constantOf` gives a value. Types may name symbols that no
-/// argument is alone a size of.
+/// The results of the last group are the program's. Values that the groups read from outside become
+/// arguments, or constants if `constantOf` gives a value. Types may name symbols that no argument
+/// is alone a size of.
 CutOut cutOut(llvm::ArrayRef<GroupOp> groups,
               llvm::function_ref<mlir::ElementsAttr(mlir::Value outside)> constantOf);
 

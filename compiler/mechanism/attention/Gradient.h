@@ -1,5 +1,5 @@
-// Gradient: a set of graph ops read as an attention's gradient: products that make scores,
-// what is computed of these row by row, and products that take the result.
+// Gradient: a set of graph ops read as an attention's gradient: products that make scores, ops on
+// these row by row, and products that take the result.
 //
 //   scores  = A x B                      one or more; [batch..., queries, keys], all of one shape
 //   weights = of scores and of other tensors, element by element and by reductions of rows
@@ -8,9 +8,9 @@
 //             A x weights                [batch..., n, keys]: the same, transposed
 //   result  = elementwise ops, transposes and reshapes of sums, one for each
 //
-// A, B and what else is read may be computed by ops of the set: their elements are asked for one by
-// one. The scheme is that of FlashAttention's backward pass (Dao et al., NeurIPS 2022, B.2):
-// scores are computed once more, and neither they nor their gradients reach memory.
+// A, B and other operands may be computed by ops of the set: their elements are asked for one by
+// one. The scheme is that of FlashAttention's backward pass (Dao et al., NeurIPS 2022, B.2): scores
+// are computed once more, and neither they nor their gradients reach memory.
 #ifndef HEDDLE_MECHANISM_ATTENTION_GRADIENT_H
 #define HEDDLE_MECHANISM_ATTENTION_GRADIENT_H
 

@@ -1,7 +1,7 @@
-// Calls: which part of a group a function of an existing library computes.
+// Calls: the part of a group that a function of an existing library computes.
 //
-// A card of kind `call` names a function, "onednn.matmul". What the function computes ends with one
-// value of the group; ops after it that it cannot take in are left to generated code.
+// A card of kind `call` names a function, "onednn.matmul". The function's part ends with one value
+// of the group; ops after it that it cannot take in are left to generated code.
 #ifndef HEDDLE_MECHANISM_FOREIGN_CALLS_H
 #define HEDDLE_MECHANISM_FOREIGN_CALLS_H
 

@@ -142,7 +142,7 @@ private:
     return true;
   }
 
-  /// Those of the tensor's dimensions that are walked, which are not sizes of 1 dropped somewhere.
+  /// The tensor's dimensions that are walked: not those of size 1 that are dropped somewhere.
   Classes classesOf(Value value) {
     Classes found;
     for (int64_t i = 0; i < graph::rankOf(value); ++i)

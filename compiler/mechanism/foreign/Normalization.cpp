@@ -177,7 +177,7 @@ bool readNormalization(Ops ops, LibraryCall &call, std::string &why) {
   };
   take(graph::MulOp(), 1);
   take(graph::AddOp(), 2);
-  // The values inside may not be read by what follows, which is computed apart.
+  // The values inside may not be read by later ops, which are computed apart.
   for (Operation *op : ops) {
     if (op == call.result.getDefiningOp() || op->isBeforeInBlock(call.result.getDefiningOp()))
       continue;

@@ -25,7 +25,7 @@ static Type commonType(Node &n, size_t i, Value x, Value y) {
   return n.tensor(DimVector(rank, Dim(1)), elementOf(x));
 }
 
-/// The value of which reshapes made this one.
+/// The value before reshapes.
 static Value reshaped(Value value) {
   while (auto op = value.getDefiningOp<ReshapeOp>())
     value = op.getOperand();

@@ -262,8 +262,8 @@ static bool mayOverhang(const Dim &size, const Dim &places, const Window &window
   return !missing || (*missing > 1 && !places.isNeverNegative());
 }
 
-/// As ONNX Runtime has it, places are divided toward zero: a window that is larger than the image
-/// by less than a stride has one place, where ONNX's text would give none.
+/// Divides places toward zero, as ONNX Runtime does: a window that is larger than the image by less
+/// than a stride has one place, where ONNX's text would give none.
 DimVector pooledSizes(ArrayRef<Dim> sizes, const Window &window, bool ceiling) {
   DimVector pooled;
   for (size_t i = 0; i < sizes.size(); ++i) {

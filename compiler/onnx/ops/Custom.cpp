@@ -2,8 +2,9 @@
 // compiling.
 //
 // A shape function maps numbers to numbers. Sizes known only at run time are stood in for by
-// numbers that share no model's arithmetic, twice: what is the same both times is constant, what is
-// one of the numbers both times is that size, and all else is a fresh symbol. The run asks again.
+// numbers that share no model's arithmetic, twice: a result that is equal both times is constant,
+// one that is the same size's number both times is that size, and all others are fresh symbols. The
+// run asks again.
 
 #include "compiler/onnx/ops/Custom.h"
 
@@ -106,7 +107,7 @@ static Probe probe(const heddle_custom_op_t *op, Node &n, const std::string &att
   return probe;
 }
 
-/// The size of which both probes say `first` and `second`; `otherwise` where they do not tell.
+/// The symbol that fits both probes, `first` and `second`; `otherwise` if none does.
 static Dim sizeOf(const std::map<std::string, Dim> &known, const Probe (&probes)[2], int64_t first,
                   int64_t second, const Dim &otherwise) {
   for (const auto &[text, dim] : known)

@@ -12,9 +12,9 @@ Value numbers(Emitter &e, llvm::ArrayRef<double> values, llvm::ArrayRef<int64_t>
 /// A size as a scalar of `element`.
 Value sizeNumber(Emitter &e, const Dim &size, Type element);
 bool isFloat(Value x);
-/// From 0 to count - 1 as a vector.
+/// The numbers from 0 to count - 1 as a vector.
 Value countUp(Emitter &e, const Dim &count, Type element);
-/// From 0 to the number in the scalar `count` - 1, as i64; the run refuses a negative one.
+/// The numbers from 0 to the scalar `count` - 1, as i64; the run refuses a negative one.
 Value countUpTo(Emitter &e, Value count, llvm::StringRef what);
 /// Element i of a vector as a scalar.
 Value elementAt(Emitter &e, Value vector, int64_t i);

@@ -215,7 +215,7 @@ static SmallVector<Value> gruCell(Layer &layer, Direction &direction, Value inpu
 static SmallVector<Value> runDirection(Layer &layer, Direction &direction, Cell cell) {
   Node &n = layer.n;
   Type element = elementOf(layer.x);
-  // With lengths each sequence is reversed within its own length, not the whole tensor.
+  // Lengths make each sequence reverse within its own length, not the whole tensor.
   bool reversesEach = direction.isReverse && layer.lengths;
   auto reversed = [&](Value x) {
     return n.infer<ReverseSequenceOp>({x, layer.lengths},

@@ -7,7 +7,7 @@ using namespace heddle::graph;
 
 namespace heddle::onnx {
 
-/// Sizes of what an iteration sees of x; refuses a scalar.
+/// Sizes of x's slice in an iteration; refuses a scalar.
 static DimVector rowOf(Value x) {
   DimVector dims = dimsOf(x);
   dims.erase(&dims.front());

@@ -6,7 +6,8 @@
 
 namespace heddle::onnx {
 
-/// From the states and one slice of each scanned tensor: the next states, then what is stacked.
+/// Maps the states and one slice of each scanned tensor to the next states, then the stacked
+/// values.
 using Step = llvm::function_ref<llvm::SmallVector<Value>(llvm::ArrayRef<Value> states,
                                                          llvm::ArrayRef<Value> slices)>;
 
@@ -14,8 +15,8 @@ using Step = llvm::function_ref<llvm::SmallVector<Value>(llvm::ArrayRef<Value> s
 /// then the stacked values. A step keeps the types of the states.
 llvm::SmallVector<Value> walk(Emitter &e, llvm::ArrayRef<Value> states,
                               llvm::ArrayRef<Value> scanned, Step step, bool reverse = false);
-/// From the number of the iteration (an i64 scalar) and the states: the next states, and where it
-/// may end before, whether it goes on (an i1 scalar).
+/// Maps the number of the iteration (an i64 scalar) and the states to the next states, and, if it
+/// may end early, whether it goes on (an i1 scalar).
 using Round =
     llvm::function_ref<llvm::SmallVector<Value>(Value iteration, llvm::ArrayRef<Value> states)>;
 

@@ -6,7 +6,7 @@
 
 namespace heddle::onnx {
 
-/// How many fresh symbols there are; those made later are local to what is imported then.
+/// The number of fresh symbols; those made later are local to the ops imported then.
 int64_t symbolCount(Emitter &e);
 /// Whether a fresh symbol in `dim` was made after there were `before`.
 bool isLocal(const Dim &dim, int64_t before);
@@ -25,12 +25,13 @@ public:
   Branches(Emitter &emitter, Value condition);
   ~Branches();
 
-  /// Fills region `number`, 0 where the condition holds, with what `fill` builds and returns.
+  /// Fills region `number`, 0 if the condition holds, with the ops that `fill` builds and its
+  /// values.
   void fill(int number, llvm::function_ref<llvm::SmallVector<Value>()> fill);
   /// Ends both regions with their values, each as `common` says: a type that both become, or null
   /// where they stay.
   void join(llvm::function_ref<Type(size_t number, Value yes, Value no)> common);
-  /// The op, of which `yielded` tells the results.
+  /// Makes the op; `yielded` determines its results.
   mlir::Operation *make();
 
   llvm::SmallVector<Value> yielded[2];

@@ -192,7 +192,7 @@ Reader::Outputs Reader::readVersions(const Question &question, ArrayRef<Step> st
     std::tie(problems, answers, ones, isTrying) = before;
     if (found.count() == problems.count())
       continue;
-    // The other one is the only version: it is read in place of both, with what was learned of
+    // The other one is the only version: it is read in place of both, with the answers learned for
     // later questions, so that none is looked into again.
     branches.reset();
     undo(block, last);

@@ -1,10 +1,10 @@
-// Versions: what the rank of a value depends on, where that is known only at run time.
+// Versions: answers that the rank of a value depends on, if known only at run time.
 //
-// A tensor of the graph dialect has one rank. Where that differs from run to run, as of Squeeze
-// without axes at a size that may be 1, of an If whose branches yield different ranks or of an
-// input without a declared shape, the rest of the main graph is imported once for each answer, as
-// the branches of an if (Versions.cpp). What a branch cannot be, as its ops do not take that rank,
-// is no version: the run refuses that answer.
+// A tensor of the graph dialect has one rank. If that differs from run to run (a Squeeze without
+// axes at a size that may be 1, an If whose branches yield different ranks, an input without a
+// declared shape), the rest of the main graph is imported once for each answer, as the branches of
+// an if (Versions.cpp). A branch whose ops do not take that rank is no version: the run refuses
+// that answer.
 #ifndef HEDDLE_ONNX_VERSIONS_H
 #define HEDDLE_ONNX_VERSIONS_H
 
@@ -26,7 +26,7 @@ Question isOne(const Dim &size);
 Question holds(Value condition, llvm::StringRef node);
 Question hasRank(Value list, int64_t rank, llvm::StringRef input);
 
-/// How many versions of what follows there are at most.
+/// The most versions of the rest of a graph.
 constexpr int64_t kMostVersions = 9;
 /// And how many questions are looked into: most have one answer that its nodes can take.
 constexpr int64_t kMostTried = 64;

@@ -125,7 +125,7 @@ private:
                                          [](const Dim &size) { return size.isConstant(1); });
   }
 
-  /// The op with the phases in place of what it read.
+  /// The op with the phases in place of its operand.
   static Value ofPhases(OpBuilder &builder, Operation *op, Value phases) {
     DimVector sizes = graph::dimsOf(phases);
     SmallVector<Value> operands{phases};
@@ -147,8 +147,8 @@ private:
     return rebuild(builder, op, operands, type)->getResult(0);
   }
 
-  /// [c, o, window...] -> [(phases..., o), c, taps...]. The place s t + r of the window, of which
-  /// there are s taps, is tap t from the end of phase r: a convolution walks its window backwards.
+  /// [c, o, window...] -> [(phases..., o), c, taps...]. The place s t + r of the window, with s
+  /// taps, is tap t from the end of phase r: a convolution walks its window backwards.
   static Value phaseFilters(OpBuilder &builder, graph::ConvTransposeOp op, ArrayRef<int64_t> taps) {
     MLIRContext *context = builder.getContext();
     Location loc = op.getLoc();

@@ -1,9 +1,9 @@
 // Steps: divisions by the steps of a quantisation become products.
 //
 // x / s and x * (1 / s) round differently, so that now and then the integer after them would be
-// another one. But what was dequantised has few values: 256, and 65536 where two are added. Of all
-// of them the rules here compute both forms, and take the product only where it gives what the
-// division gives. A bound that the bounds of the 8 bits imply is dropped.
+// another one. But a dequantised tensor has few values: 256, and 65536 if two are added. The rules
+// here compute both forms of all of them, and take the product only if it gives the same integers.
+// A bound that the bounds of the 8 bits imply is dropped.
 
 #include "compiler/simplify/Rules.h"
 #include "compiler/simplify/quantized/Operand.h"
@@ -65,7 +65,7 @@ std::optional<Floats> valuesOf(Value x) {
   return values;
 }
 
-/// Near `guess`, what gives with each of `values` the integer that the division by `step` gives.
+/// A factor near 1 / step that gives with each of `values` the integer that the division gives.
 std::optional<float> factorFor(const Floats &values, float step) {
   constexpr int kTries = 3; // on either side
   float guess = 1 / step;

@@ -5,7 +5,7 @@
 //
 // Codes are integers of 8 or 4 bits, or floats of 16 bits; scales and zeros are those of blocks of
 // rows (DequantizeLinear with block_size, MatMulNBits), of columns, or one. Runs before constants
-// are folded. What does not fit becomes floats there.
+// are folded. Constants that do not fit become floats there.
 
 #include "compiler/estimate/Thresholds.h"
 #include "compiler/reference/Interpreter.h"
@@ -186,7 +186,7 @@ std::optional<View> viewOf(Value value) {
   return view;
 }
 
-/// The right side of a product as views of what it is computed from.
+/// The right side of a product as views of its codes, scales and zeros.
 struct Parts {
   std::optional<View> codes, scales, zeros;
 

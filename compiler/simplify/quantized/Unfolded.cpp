@@ -100,7 +100,8 @@ static std::string whyWide(Operation *product) {
   return "one side is of 8 bits, and the other of more than 16" + std::string(cost);
 }
 
-/// Empty where the op computes with what is quantised, or with nothing that ever was.
+/// The reason why an op is not folded; empty if it computes with quantised values, or with none
+/// that ever were.
 static std::string whyUnfolded(Operation *op, bool isLast) {
   std::string why;
   if (isa<ConvOp, MatmulOp, ConvTransposeOp>(op)) {

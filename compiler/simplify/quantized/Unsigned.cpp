@@ -3,9 +3,9 @@
 //   cast<i8>(min(max(y + z, -128), 127)) = cast<u8>(min(max(y + z + 128, 0), 255)) - 128
 //
 // Dot products of CPUs take a left side without a sign and a right side with one; a left side of
-// the other sign is copied first. And a zero point of -128, which is what a quantiser gives what is
+// the other sign is copied first. And a zero point of -128, which a quantiser gives values that are
 // never negative, becomes 0: then there is no shift after a product, and a border of a convolution
-// is one of zeros. What is also the right side of a product stays as it is.
+// is one of zeros. A tensor that is also the right side of a product stays as it is.
 
 #include "compiler/simplify/Passes.h"
 #include "compiler/simplify/quantized/Operand.h"

@@ -1,6 +1,6 @@
 // Picks: one element of each row, by an index that is data, as a loss takes the score of a target
-// class. What is computed of whole rows only to pick from it, or only to hold what is put there,
-// follows from the element alone, or element by element in whatever kernel reads it.
+// class. Whole rows that are computed only to pick from them, or only to hold the elements put
+// there, follow from the element alone, or element by element in whatever kernel reads them.
 
 #include "compiler/simplify/Rules.h"
 

@@ -123,7 +123,7 @@ LogicalResult productBefore(ScanOp op, PatternRewriter &rewriter) {
   return success();
 }
 
-/// transpose(x) y, the sum over all steps of which a state is.
+/// A state that is the sum of transpose(x) y over all steps.
 struct Accumulated {
   unsigned state;
   Value x, y;

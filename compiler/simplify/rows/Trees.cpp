@@ -38,7 +38,8 @@ std::vector<char> weightsOf(ForestOp forest) {
   return std::vector<char>(bytes.begin(), bytes.end());
 }
 
-/// With the columns of x that a gather picked for it: forest(x[:, c]) reads column c[i] of x.
+/// Makes the forest read x through the gather of its columns: forest(x[:, c]) reads column c[i] of
+/// x.
 void readThrough(ForestOp forest) {
   constexpr int64_t kMostColumns = 4; // for each of those that are read: a run looks at all
   auto gather = forest.getX().getDefiningOp<GatherOp>();
@@ -127,7 +128,7 @@ private:
     });
     return numbers[value] = result;
   }
-  /// With the ops that make its numbers before it.
+  /// Appends the op, after the ops that make its numbers.
   void append(Operation *op) {
     if (!appended.insert(op).second)
       return;

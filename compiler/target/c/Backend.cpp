@@ -66,7 +66,7 @@ Source::load(const program::Program &program) const {
 class CBackend final : public target::Backend {
 public:
   llvm::StringRef name() const override { return "c"; }
-  /// Loop schedules are the same in C; of what is machine code targets say that they lack it.
+  /// Loop schedules are the same in C; targets say that they lack cards of machine code.
   llvm::ArrayRef<llvm::StringRef> cards() const override {
     static const llvm::StringRef folders[] = {"cpu"};
     return folders;

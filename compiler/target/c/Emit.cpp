@@ -60,7 +60,7 @@ Value copyOf(Value value, Value run, OpBuilder &b, IRMapping &known) {
 }
 
 /// @heddle_program_scratch(run) -> i64: the most memory that a launch asks for, and all that the
-/// program allocates, as far as the sizes of inputs decide it. What a loop allocates counts once.
+/// program allocates, as far as the sizes of inputs decide it. Allocations in a loop count once.
 void addScratch(ModuleOp module) {
   auto run = module.lookupSymbol<func::FuncOp>("heddle_program_run");
   OpBuilder b(module.getBodyRegion());

@@ -7,8 +7,8 @@
 
 namespace heddle::c {
 
-/// The file; `program` stays as it is. What needs the runtime is refused: strings, lists, images,
-/// and what is a service of the runtime.
+/// The file; `program` stays as it is. Programs that need the runtime are refused: strings, lists,
+/// images, and services.
 llvm::Expected<std::string> emit(const program::Program &program);
 
 /// The functions of a module, after declarations and what they call; makes the module ready first.

@@ -59,7 +59,7 @@ static std::string quoted(llvm::StringRef text) {
   return result + "\"";
 }
 
-/// For a comment, which it must not end.
+/// The text for a comment, which it must not end.
 static std::string plain(llvm::StringRef text) {
   std::string result;
   for (unsigned char c : text)

@@ -1,5 +1,4 @@
-// Interface: what is in the file around the functions: how it is called, what goes in and out,
-// and the weights.
+// Interface: the file around the functions: its entries, inputs and outputs, and the weights.
 #ifndef HEDDLE_TARGET_C_INTERFACE_H
 #define HEDDLE_TARGET_C_INTERFACE_H
 
@@ -21,7 +20,7 @@ extern const char *const kInterfaceText, *const kTablesText, *const kEntriesText
 std::string declarationsOf(const program::Program &program, const std::string &prefix);
 /// Tables that the functions read.
 std::string tablesOf(const program::Program &program);
-/// The definitions of what is declared. They call h_heddle_program_*.
+/// The definitions of the declared functions. They call h_heddle_program_*.
 std::string entriesOf(const std::string &prefix);
 
 } // namespace heddle::c

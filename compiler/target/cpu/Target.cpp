@@ -260,7 +260,7 @@ llvm::Expected<Target> targetFor(llvm::StringRef name) {
     target.triple = armTriple;
   }
   setFeatures(target, tableFeatures(target, more));
-  // Those of the smallest machines that have the features.
+  // L2 caches of the smallest machines that have the features.
   target.l2Bytes = target.avx512 || target.i8mm ? 1 << 20 : 256 << 10;
   return target;
 }

@@ -1,4 +1,4 @@
-// TargetTest: names of CPUs, what they have, and code that keeps to it.
+// TargetTest: names of CPUs, their features, and code that keeps to these.
 
 #include "compiler/target/cpu/Emit.h"
 #include "compiler/target/testing/Programs.h"

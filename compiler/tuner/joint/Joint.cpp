@@ -127,7 +127,7 @@ std::optional<JointTrial> Joint::next() {
     size_t shape = 0;
     while (shape + 1 < shares.size() && (place -= shares[shape]) > 0)
       ++shape;
-    // Two of the micro-kernels that are known, of which the better one for the shape goes on.
+    // A tournament of two known micro-kernels: the better one for the shape goes on.
     auto drawn = [&] { return std::next(speeds.begin(), draws() % speeds.size())->first; };
     KnobValues one = drawn(), other = drawn();
     KnobValues child = mutated(speedOf(shape, one) >= speedOf(shape, other) ? one : other);

@@ -1,13 +1,13 @@
 // Joint: one search for all sizes of a group, after DietCode (Zheng et al., MLSys 2022).
 //
-// A micro-kernel is a setting of the card's knobs, and all sizes share what is measured of it:
+// A micro-kernel is a setting of the card's knobs, and all sizes share its measurement:
 //
 //     speed(size, M) = f_MK(M) * f_PAD(size, M) * f_OCC(size, M)
 //
-// f_PAD is the share of what is computed that is asked for, f_OCC that of workers that have
-// something to do. M is measured once, at the size that it is best for, and what was measured is
-// divided by the two penalties, so that f_MK belongs to M alone. Here f_MK is measured, not
-// learned, and rows are counted as the kernels compute them (lower/contraction/Contraction.cpp).
+// f_PAD is the share of computed elements that are asked for, f_OCC that of workers that have
+// something to do. M is measured once, at the size that it is best for, and the result is divided
+// by the two penalties, so that f_MK belongs to M alone. Here f_MK is measured, not learned, and
+// rows are counted as the kernels compute them (lower/contraction/Contraction.cpp).
 #ifndef HEDDLE_TUNER_JOINT_JOINT_H
 #define HEDDLE_TUNER_JOINT_JOINT_H
 

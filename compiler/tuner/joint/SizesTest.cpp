@@ -1,4 +1,4 @@
-// SizesTest: penalties, what is shared by all sizes, and the sizes that are asked for.
+// SizesTest: penalties, the part shared by all sizes, and the sizes that are asked for.
 
 #include "compiler/tuner/joint/Sizes.h"
 

@@ -95,7 +95,7 @@ llvm::Error PlanTuner::findGroups(Costed &costed) {
   return llvm::Error::success();
 }
 
-/// With its default choice, once.
+/// Measures the group with its default choice, once.
 llvm::Error PlanTuner::measure(GroupTuning &work) {
   if (!measured.insert(&work).second)
     return llvm::Error::success();

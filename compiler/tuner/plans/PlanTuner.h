@@ -1,5 +1,5 @@
-// PlanTuner: searches over whole plans: what is fused, split and laid out how, and the cards and
-// knobs of what that makes (XTAT, Phothilimthana et al., PACT 2021).
+// PlanTuner: searches over whole plans: fusion, splits and layouts, and the cards and knobs of the
+// groups that these make (XTAT, Phothilimthana et al., PACT 2021).
 //
 // A plan is held against the best one so far in the way that takes less time. Either the whole
 // model is compiled and run by turns; or the groups in which the two differ are measured with their

@@ -6,7 +6,7 @@
 
 namespace heddle::cli {
 
-/// Assembly that would make the page larger is left out, and the page says so. What it says of the
+/// Assembly that would make the page larger is left out, and the page says so. Its account of the
 /// groups is always whole: some thousands of them would be more.
 inline constexpr size_t kMostPageBytes = 1000000;
 

@@ -7,7 +7,8 @@
 
 namespace heddle::cli {
 
-/// One run: the groups one after the other, each as long as its median, with what was decided.
+/// A trace of one run: the groups one after the other, each as long as its median, with their
+/// choices.
 Json traceOf(const Json &explanation);
 
 /// Groups whose card, knobs or time are others than in an explanation of before, a line each, and

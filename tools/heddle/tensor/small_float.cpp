@@ -54,7 +54,7 @@ double decode(SmallFloat format, uint32_t bits) {
   return isNegative ? -value : value;
 }
 
-/// The bits of what is too large for the format, or of NaN.
+/// The bits of a number too large for the format, or of NaN.
 static uint32_t overflow(SmallFloat format, bool isNan) {
   uint32_t all = (1u << (format.exponentBits + format.mantissaBits)) - 1;
   uint32_t infinity = all & ~((1u << format.mantissaBits) - 1);

@@ -22,8 +22,8 @@ struct SmallFloat {
 SmallFloat smallFloatOf(int32_t dtype);
 
 double decode(SmallFloat format, uint32_t bits);
-/// To nearest, ties to even. What is too large becomes infinity, or NaN, or the largest number,
-/// whichever the format has.
+/// Rounds to nearest, ties to even. Numbers too large become infinity, or NaN, or the largest
+/// number, whichever the format has.
 uint32_t encode(SmallFloat format, double value);
 
 } // namespace heddle::cli

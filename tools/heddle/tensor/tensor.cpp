@@ -153,7 +153,7 @@ template <typename T> static void store(Tensor &tensor, int64_t index, T value) 
               sizeof value);
 }
 
-/// The bits of one element, not extended. Of several elements a byte, the first is lowest.
+/// The bits of one element, not extended. The first of several elements in a byte is lowest.
 static uint64_t loadBits(const Tensor &tensor, int64_t index) {
   switch (heddle_dtype_bits(tensor.dtype)) {
   case 2:

@@ -73,13 +73,13 @@ public:
   Argument addFlag(const std::string &names, bool *value, const std::string &description);
   /// --json, which all commands with results have
   Argument addJson(bool *value) { return addFlag("--json", value, "print one JSON object"); }
-  /// One of several actions of a command, of which the user names one.
+  /// Adds one of several actions of a command; the user names one.
   Parser addAction(const std::string &name, const std::string &summary);
   /// Whether the user has named this action.
   bool isNamed() const;
 
-  /// Takes the arguments, or returns the text of help where they ask for it. What cannot be taken
-  /// is a failure of usage.
+  /// Takes the arguments, or returns the text of help if they ask for it. Other arguments are
+  /// failures of usage.
   std::optional<std::string> parse(std::vector<std::string> arguments);
   Described describe() const;
   /// The options that were given and that another command takes, too, as words for it; without

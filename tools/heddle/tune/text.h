@@ -6,7 +6,7 @@
 
 namespace heddle::cli {
 
-/// A table of the groups, what kept others from being tried, and what to do next.
+/// A table of the groups, the reasons why others were not tried, and the next command.
 std::string textOf(const Json &found);
 
 } // namespace heddle::cli

@@ -163,9 +163,9 @@ static std::vector<Candidate> candidatesOf(const Json &found, const Options &opt
   return candidates;
 }
 
-/// Times what was found by turns with the model as it was, and writes the plan of what is kept:
-/// what makes the whole model faster. Where that is not timed, cards and knobs are kept, which were
-/// measured by turns before, but no plan's groups.
+/// Times the findings by turns with the model as it was, and writes the plan of the kept ones:
+/// those that make the whole model faster. If that is not timed, cards and knobs are kept, which
+/// were measured by turns before, but no plan's groups.
 static void confirm(Json &found, const Module &before, const Options &options, const Feeds &feeds,
                     double seconds) {
   TemporaryFile file("plan", "a plan that is timed");
@@ -196,7 +196,7 @@ static void confirm(Json &found, const Module &before, const Options &options, c
   found["plan"] = options.output;
 }
 
-/// The command that compiles the model with what is kept, for a shell.
+/// The command that compiles the model with the kept choices, for a shell.
 static std::string nextOf(const Json &found, const Options &options) {
   bool isSlower = found.value("kept", "") == "default" && found.at("model_times").is_object();
   std::vector<std::string> words{"heddle", "compile", options.model};

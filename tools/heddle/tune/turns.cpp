@@ -1,4 +1,4 @@
-// Turns: see turns.h. Of the turns the quieter half counts: what else the machine does only ever
+// Turns: see turns.h. The quieter half of the turns counts: other load of the machine only ever
 // adds.
 
 #include "tools/heddle/tune/turns.h"

@@ -1,4 +1,4 @@
-// Triangular: matrices of which one side of a diagonal is 0.
+// Triangular: matrices that are 0 on one side of a diagonal.
 #ifndef HEDDLE_ONNX_TRIANGULAR_H
 #define HEDDLE_ONNX_TRIANGULAR_H
 

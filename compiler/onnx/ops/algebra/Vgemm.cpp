@@ -1,9 +1,9 @@
 // Vgemm: a batch of products of different sizes (CoRa, Fegade et al., MLSys 2022, section 7.1), an
-// op of the domain `heddle`. What it means is a function of ONNX, which a model carries for engines
+// op of the domain `heddle`. Its meaning is a function of ONNX, which a model carries for engines
 // that do not know it: python/heddle/ops.py writes it, and kBody is it.
 //
-// As its function has it, operands are 0 beyond the sizes, and so is the result; the kernel of the
-// product leaves out what is (mechanism::limitsOf). Sizes that are none are refused by the run.
+// Operands are 0 beyond the sizes, as its function has it, and so is the result; the kernel of the
+// product leaves these zeros out (mechanism::limitsOf). Sizes that are none are refused by the run.
 
 #include "compiler/onnx/Table.h"
 #include "compiler/onnx/ops/Numbers.h"
@@ -13,7 +13,7 @@ using namespace heddle::graph;
 
 namespace heddle::onnx {
 
-/// As textOf(FunctionProto) has it.
+/// Text of the function, as textOf(FunctionProto) prints it.
 static constexpr const char *kBody = R"((A, B, m, k, n) => (C)
 zero_i = Constant(){value_int=0}
 one_i = Constant(){value_int=1}

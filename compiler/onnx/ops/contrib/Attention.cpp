@@ -91,8 +91,8 @@ static int64_t headCount(Node &n) {
   return heads;
 }
 
-/// From packed projections [batch, length, 3 * hidden] on. Past and present are [2, batch, heads,
-/// length, size]: keys, then values.
+/// Attends from packed projections [batch, length, 3 * hidden] on. Past and present are [2, batch,
+/// heads, length, size]: keys, then values.
 static void attendPacked(Node &n, Value packed, size_t mask, size_t past, size_t bias) {
   int64_t count = headCount(n);
   if (n.getInt("do_rotary", 0))
@@ -213,8 +213,8 @@ static Value append(Node &n, size_t i, Value fresh, const Batch &batch) {
   if (isSingle && batch.total == dims[2]) // nothing is padded
     return whole;
   dims[2] = Dim::max(dimsOf(past)[2], batch.total);
-  // Place p holds p of the past, or what follows it: the new ones begin at past[batch]. What lies
-  // beyond them is masked.
+  // Place p holds p of the past, or a later key: the new ones begin at past[batch]. Places beyond
+  // them are masked.
   Value place = countUp(n, dims[2], n.i64()), own = n.unsqueeze(batch.past, {1});
   Value skipped = n.sub(sizeNumber(n, dimsOf(past)[2], n.i64()), own);
   Value source = n.select(n.compare<LessOp>(place, own), place, n.add(place, skipped));

@@ -175,8 +175,8 @@ static void importQuickGelu(Node &n) {
   n.set(n.mul(x, sigmoid(n, n.mul(x, n.getFloat("alpha", 1.702)))));
 }
 
-/// Operands: input, skip, gamma, beta, bias. Output 3 is the sum before normalisation. Of narrow
-/// floats all is computed in f32, which mean and deviation stay in.
+/// Operands: input, skip, gamma, beta, bias. Output 3 is the sum before normalisation. Narrow
+/// floats are computed in f32, which mean and deviation stay in.
 static void importSkipLayerNormalization(Node &n) {
   Value sum = n.add(n.in(0), n.broadcast(n.in(1), dimsOf(n.in(0))));
   if (n.has(4))

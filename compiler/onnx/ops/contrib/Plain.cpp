@@ -112,7 +112,7 @@ static void importBiasSplitGelu(Node &n) {
               gelu(n, n.sliceAlong(x, last, half, half), false)));
 }
 
-/// Operands: data, bias, residual. What training drops, inference keeps.
+/// Operands: data, bias, residual. Inference keeps elements that training drops.
 static void importBiasDropout(Node &n) {
   if (n.has(4)) {
     auto training = constantIntegers(n.in(4));

@@ -53,9 +53,8 @@ void Forest::setChildren(int64_t place, int64_t ifTrue, int64_t ifFalse) {
   whenFalse[place] = ifFalse;
 }
 
-/// The height of what lies below each node, in `heights`, -1 where nothing is known yet. Nodes may
-/// share a child, as the steps of a test for membership do; a way that comes back to a node is
-/// refused.
+/// The height of the tree below each node, in `heights`, -1 if not known yet. Nodes may share a
+/// child, as the steps of a test for membership do; a way that comes back to a node is refused.
 static int64_t heightFrom(const Forest &forest, int64_t root, std::vector<int64_t> &heights) {
   constexpr int64_t kUnknown = -1, kOpen = -2;
   std::vector<int64_t> way = {root};

@@ -21,8 +21,8 @@ static Value columnsOf(Node &n, StringRef name, ArrayRef<double> values, int64_t
   return n.transpose(numbers(n, values, {count, features}, element), {1, 0});
 }
 
-/// The rows of 'coefficients' as columns. Where these are not whole rows, those past the features
-/// of x are surplus, as ONNX Runtime has it.
+/// The rows of 'coefficients' as columns. If these are not whole rows, those past the features of x
+/// are surplus, as for ONNX Runtime.
 static Value coefficientsOf(Node &n, int64_t count, Value x) {
   std::vector<double> values = n.getFloats("coefficients");
   auto features = dimsOf(x)[1].constant();

@@ -60,7 +60,7 @@ static Value probit(Node &n, Value scores) {
   return n.mul(n.select(n.compare<EqualOp>(rest, zero), zero, inverse), 1.41421356);
 }
 
-/// As softmax, but what is 0 stays 0 against the rest.
+/// Softmax in which zeros stay 0 against the rest.
 static Value softmaxZero(Node &n, Value scores) {
   Type element = elementOf(scores);
   Value largest = n.reduce<ReduceMaxOp>(scores, {1}), zero = n.scalar(element, 0);

@@ -18,7 +18,7 @@ static void cosineSum(Node &n, ArrayRef<double> weights) {
   if (!n.getInt("periodic", 1)) // a window of one element has the period 1
     period = n.max(n.add(period, -1), 1);
   Value turn = n.div(n.cast(places, wide), period), sum;
-  // From the last to the first, in which order the weights of each window add up to 1 exactly.
+  // Adds from the last to the first: in this order the weights of each window add up to 1 exactly.
   for (size_t i = weights.size(); i-- > 0;) {
     Value term = i ? n.mul(n.unary<CosOp>(n.mul(turn, 2 * M_PI * i)), weights[i])
                    : n.scalar(wide, weights[i]);
@@ -44,7 +44,7 @@ static void importMelWeightMatrix(Node &n) {
   Value step = n.div(n.sub(high, low), n.add(n.cast(bands, wide), 2));
   Dim count = n.bindSizes(bands, "num_mel_bins")[0];
   Value rate = n.cast(scalar(2), wide), points = n.add(n.cast(length, wide), 1);
-  // The bins at which corners lie, of which neighbouring bands share two.
+  // The bins of the corners; neighbouring bands share two.
   Value mels = n.add(n.mul(countUp(n, count + Dim(2), wide), step), low);
   Value hertz = n.mul(n.add(n.binary<PowOp>(n.scalar(wide, 10), n.div(mels, 2595)), -1), 700);
   Value corners = n.cast(n.unary<FloorOp>(n.div(n.mul(points, hertz), rate)), narrow);

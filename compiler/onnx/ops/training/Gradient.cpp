@@ -15,8 +15,8 @@ template <typename T> static T orRefuse(llvm::Expected<T> value) {
   return std::move(*value);
 }
 
-/// Operands are values of the tensors that 'xs' and then 'zs' name. Where an operand is that tensor
-/// itself, what was computed from it is used again.
+/// Operands are values of the tensors that 'xs' and then 'zs' name. If an operand is that tensor
+/// itself, values computed from it are used again.
 static void importGradient(Node &n) {
   std::vector<std::string> names = n.getTexts("xs"), others = n.getTexts("zs");
   if (names.empty() || !n.hasAttribute("y"))

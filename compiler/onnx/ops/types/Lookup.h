@@ -6,8 +6,8 @@
 
 namespace heddle::onnx {
 
-/// For each element of x the one of `values` whose place in the constant vector `keys` holds an
-/// equal element, or `otherwise`. Where keys are equal the last one counts.
+/// The element of `values` at the place of each element of x in the constant vector `keys`, or
+/// `otherwise`. The last of equal keys counts.
 Value lookUp(Node &n, Value x, Value keys, Value values, Value otherwise);
 
 } // namespace heddle::onnx

@@ -12,9 +12,9 @@ namespace heddle::onnx {
 /// Refuses the rest.
 std::vector<std::array<int32_t, 257>> automatonOf(llvm::StringRef pattern);
 
-/// As automatonOf, to find matches within a string: it starts in state 0, 1 or 2, where before the
+/// As automatonOf, to find matches within a string: it starts in state 0, 1 or 2 if before the
 /// match there is nothing, another byte, or a letter, digit or `_`. The last three columns say
-/// whether the state accepts where one of these comes after the match.
+/// whether the state accepts if one of these comes after the match.
 std::vector<std::array<int32_t, 259>> scannerOf(llvm::StringRef pattern);
 
 } // namespace heddle::onnx

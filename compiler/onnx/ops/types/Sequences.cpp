@@ -1,5 +1,5 @@
-// Sequences: sequences and optionals of tensors, which are lists in the graph. What comes out of a
-// list has sizes known only at run time; its rank is the list's, or that which the model declares.
+// Sequences: sequences and optionals of tensors, which are lists in the graph. An element of a list
+// has sizes known only at run time; its rank is the list's, or the declared one.
 
 #include "compiler/onnx/Reader.h"
 #include "compiler/onnx/Table.h"
@@ -91,7 +91,7 @@ static void importConcatFromSequence(Node &n) {
 static void importSplitToSequence(Node &n) {
   Value x = n.in(0), sizes = n.has(1) ? n.cast(n.in(1), n.i64()) : Value();
   int64_t rank = rankOf(x), axis = n.axis(n.getInt("axis", 0), rank);
-  // With sizes the attribute does not count.
+  // The attribute does not count if there are sizes.
   bool keepDims = sizes || n.getInt("keepdims", 1);
   Type type = listOfKind(n, "sequence", elementOf(x), keepDims ? rank : rank - 1);
   n.set(n.typed<ListSplitOp>(type, operandsOf({x, sizes}),

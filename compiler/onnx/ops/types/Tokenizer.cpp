@@ -21,7 +21,7 @@ static Value stringRow(Node &n, StringRef text) {
   return n.reshape(n.stringConstant({text.str()}), {Dim(1), Dim(1)});
 }
 
-/// Those of `texts` [rows, width] that have at least `least` letters, side by side, then `filler`.
+/// Keeps `texts` [rows, width] with at least `least` letters, side by side, then `filler`.
 static Tokens keepLong(Node &n, Value texts, int64_t least, StringRef filler) {
   Value isLong = matchText(n, texts, "(?:.|\n){" + std::to_string(least) + ",}");
   Value kept = n.cast(isLong, n.i64());

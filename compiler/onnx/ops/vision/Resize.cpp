@@ -1,5 +1,5 @@
-// Resize: Resize and Upsample. What is known when the model is compiled becomes one graph op;
-// scales and regions of the run, antialiasing and integers are spelt out, one axis after the other.
+// Resize: Resize and Upsample. A resize by sizes known at compile time becomes one graph op; scales
+// and regions of the run, antialiasing and integers are spelt out, one axis after the other.
 
 #include "compiler/onnx/Table.h"
 #include "compiler/onnx/ops/Numbers.h"

@@ -81,7 +81,7 @@ llvm::Error hideSymbols(const std::string &file, const std::string &entry, llvm:
   return failure ? writeError(path, failure) : llvm::Error::success();
 }
 
-/// One object of several, of which other objects see the entries alone.
+/// Joins several objects to one whose entries alone other objects see.
 llvm::Error joinObjects(const std::vector<std::string> &files, const std::string &entry,
                         const std::string &joined, llvm::StringRef path) {
   std::vector<std::string> arguments = {"-r", "-o", joined};
@@ -128,8 +128,8 @@ llvm::Error linkObject(const std::vector<std::string> &files, const std::string 
   return runLinker({"-r", "-o", place.file("artefact"), code, weights}, path);
 }
 
-/// The C library and its mathematics, for the linker. Those of another architecture need not be on
-/// this machine: empty libraries of their names stand in for them.
+/// The C library and its mathematics, for the linker. Libraries of another architecture need not be
+/// on this machine: empty libraries of their names stand in for them.
 llvm::Expected<std::vector<std::string>>
 systemLibraries(const Target &target, const Workplace &place, llvm::StringRef path) {
   std::vector<std::string> libraries;

@@ -18,7 +18,8 @@ struct ArtefactOptions {
   int optLevel = 3; // of "ll" and "asm"
   /// Static libraries that go into "so" as a whole: the runtime.
   std::vector<std::string> archives;
-  /// For other CPUs, the one that asks most first; all of their weights are in the program's.
+  /// Variants for other CPUs, the one that asks most first; all of their weights are in the
+  /// program's.
   std::vector<Variant> variants;
 };
 

@@ -113,9 +113,9 @@ int writeWeightsObject(const program::Weights &weights, const std::string &symbo
 }
 
 llvm::StringRef layoutWithHole() {
-  // With a list of sections ld.lld keeps what has no data in the middle of a segment, as a hole.
-  // The first section makes room for the headers in that segment, and each kind of memory begins
-  // on a page of its own.
+  // A list of sections makes ld.lld keep a section without data in the middle of a segment, as a
+  // hole. The first section makes room for the headers in that segment, and each kind of memory
+  // begins on a page of its own.
   return "SECTIONS {\n"
          "  . = SIZEOF_HEADERS;\n"
          "  .note.gnu.build-id : { *(.note.gnu.build-id) }\n"

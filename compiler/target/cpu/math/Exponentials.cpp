@@ -249,7 +249,7 @@ Value FloatMath::log(Value x) {
   return finishLog(*this, x, fma(exponent, constant(ln2Head), low));
 }
 
-/// log(1 + x), with what the sum lost put back.
+/// log(1 + x), corrected for the rounding of the sum.
 Value FloatMath::log1p(Value x) {
   Value one = constant(1), u = add(one, x);
   // The larger of 1 and x survives the sum best; the lost part is the other one's.

@@ -31,7 +31,7 @@ Value general(FloatMath &f, bool isMax, bool keepsZeros, Value x, Value y) {
   return f.select(isNan, x, f.select(f.is(C::OEQ, x, y), f.fromBits(merged), result));
 }
 
-/// With a constant as first operand NaN stays by itself; zeros want care.
+/// A constant as first operand keeps NaN by itself; zeros want care.
 Value withConstant(FloatMath &f, bool isMax, bool keepsZeros, Value x, Value constant,
                    const APFloat &number) {
   if (number.isNaN() || (number.isZero() && !isMax && number.isNegative()))

@@ -83,8 +83,8 @@ struct VectorOps {
                      op.getType(), {op.getVector(), op.getPlaces()});
   }
 
-  /// A register has 64 bytes: bits 0 to 6 of a place pick a byte of two registers, and bit 7 says
-  /// of which two.
+  /// A register has 64 bytes: bits 0 to 6 of a place pick a byte of two registers, and bit 7 picks
+  /// these two.
   Value lower(program::LookupOp op) {
     constexpr int64_t kBytes = 64;
     if (!target.vbmi || op.getType().getNumElements() > kBytes)
